@@ -1,0 +1,85 @@
+package history
+
+import (
+	"sort"
+	"time"
+)
+
+// axis is one source's time line: the same rows for all of its columns.
+type axis struct {
+	used   bool
+	last   time.Duration
+	tiers  []tier
+	groups map[groupKey]*group
+}
+
+// tier is a ring of row times. Rows are numbered from the axis's first; next is the number of the coming row and
+// head the place in the ring that it will take.
+type tier struct {
+	period time.Duration
+	times  []time.Duration
+	next   int
+	head   int
+}
+
+// index is row n's place in the ring, found without a division: a look-up asks for it a dozen times.
+func (t *tier) index(n int) int {
+	i := t.head - (t.next - n)
+	if i < 0 {
+		i += len(t.times)
+	}
+	return i
+}
+
+func (t *tier) first() int             { return max(0, t.next-len(t.times)) }
+func (t *tier) at(n int) time.Duration { return t.times[t.index(n)] }
+func (t *tier) newest() time.Duration  { return t.at(t.next - 1) }
+func (t *tier) oldest() time.Duration  { return t.at(t.first()) }
+func (t *tier) covers(m time.Duration) bool {
+	return t.next > 0 && t.oldest() <= m && m <= t.newest()
+}
+
+// takes says whether a row at m goes into the tier: the first one in each period.
+func (t *tier) takes(m time.Duration) bool {
+	return t.period == 0 || t.next == 0 || m/t.period > t.newest()/t.period
+}
+
+// after is the number of the first row at or after m; the tier covers m.
+func (t *tier) after(m time.Duration) int {
+	first := t.first()
+	rows := t.next - first
+	// Rows come at an even pace nearly always: look where the row should be, and search only when it is not there.
+	span := t.newest() - t.oldest()
+	if span > 0 {
+		guess := first + int(float64(m-t.oldest())/float64(span)*float64(rows-1))
+		for n := max(guess-1, first); n <= min(guess+2, t.next-1); n++ {
+			if t.at(n) >= m && (n == first || t.at(n-1) < m) {
+				return n
+			}
+		}
+	}
+	return first + sort.Search(rows, func(i int) bool { return t.at(first+i) >= m })
+}
+
+// append writes the present state of every column as a row at m into the tiers that take it.
+func (a *axis) append(m time.Duration) {
+	a.last = m
+	for i := range a.tiers {
+		t := &a.tiers[i]
+		if !t.takes(m) {
+			continue
+		}
+		t.times[t.head] = m
+		for _, g := range a.groups {
+			for c := range g.columns {
+				if col := &g.columns[c]; i < len(col.tiers) {
+					col.tiers[i].values[t.head] = col.value
+				}
+			}
+		}
+		t.next++
+		if t.head++; t.head == len(t.times) {
+			t.head = 0
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package history
+
+import "time"
+
+// Delta is how much a quantity grew over an interval, in the unit of its Series.
+type Delta struct {
+	Low   float64 // certainly inside
+	Value float64 // best estimate: the two edges interpolated between the readings around them
+	High  float64 // possibly inside
+	Reset bool    // the counter began again, or its device came or went: what it counted unseen is in neither bound
+}
+
+// Point is one end of an interval: a moment on the monotonic clock and, for a window that was announced, the reading
+// taken at that very moment.
+type Point struct {
+	At   time.Duration
+	Edge *Edge
+}
+
+// level is a column's height at one moment, with the readings on both sides of it.
+type level struct{ low, value, high float64 }
+
+// Between says how much a quantity grew from one point to another: with an Edge at both ends exactly, else within
+// the bounds that the readings around the ends give. It is false where the quantity was never seen, where the
+// interval reaches outside of what is kept, or where it ends before it starts.
+//
+// With readings a <= start <= b and c <= end <= d: Low = C(c)-C(b), High = C(d)-C(a), Value interpolates.
+// Value(x,y) + Value(y,z) = Value(x,z), up to the rounding of float64.
+func (h *History) Between(key Key, start, end Point) (Delta, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a, c := h.column(key)
+	if c == nil || end.At < start.At {
+		return Delta{}, false
+	}
+	from, ok := a.level(c, start)
+	if !ok {
+		return Delta{}, false
+	}
+	to, ok := a.level(c, end)
+	if !ok {
+		return Delta{}, false
+	}
+	return Delta{
+		Low:   max(0, to.low-from.high),
+		Value: max(0, to.value-from.value),
+		High:  max(0, to.high-from.low),
+		Reset: c.marks.within(start.At, end.At) || (start.At < c.since && c.since <= end.At && !start.Edge.has(c)),
+	}, true
+}
+
+func (h *History) column(key Key) (*axis, *column) {
+	kind := key.Series.kind()
+	a := &h.axes[kind.axis()]
+	g := a.groups[groupKey{kind, key.ID}]
+	if g == nil {
+		return a, nil
+	}
+	return a, &g.columns[key.Series.index()]
+}
+
+// level finds a column's height at p, on the finest tier that still holds that moment. Before a device was first
+// seen its column stands at zero.
+func (a *axis) level(c *column, p Point) (level, bool) {
+	if v, ok := p.Edge.value(c); ok {
+		return level{v, v, v}, true
+	}
+	for i := range c.tiers {
+		t := &a.tiers[i]
+		if !t.covers(p.At) {
+			continue
+		}
+		if p.At < c.since {
+			return level{}, true
+		}
+		return c.tiers[i].level(t, p.At), true
+	}
+	// An edge that lacks the column was taken when its device was gone.
+	if p.Edge != nil && a.used && p.At > a.last {
+		return level{c.value, c.value, c.value}, true
+	}
+	return level{}, false
+}
+
+func (r *rows) level(t *tier, m time.Duration) level {
+	n := t.after(m)
+	high := r.at(t, n)
+	if t.at(n) == m || n == t.first() {
+		return level{high, high, high}
+	}
+	low := r.at(t, n-1)
+	share := float64(m-t.at(n-1)) / float64(t.at(n)-t.at(n-1))
+	return level{low, low + (high-low)*share, high}
+}
+
+func (r *rows) at(t *tier, n int) float64 {
+	if n < r.from {
+		return 0
+	}
+	return r.values[t.index(n)]
+}
+
+// Step is a stretch between two neighbouring readings and what a quantity grew in it.
+type Step struct {
+	Start, End time.Duration
+	Grown      float64
+}
+
+// Steps gives the stretches that make up an interval, on the finest tier that covers all of it, with exact ends
+// where the points carry an Edge. It is for finding where in an interval something happened; what happened in all is
+// Between's to say.
+func (h *History) Steps(key Key, start, end Point) []Step {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a, c := h.column(key)
+	if c == nil {
+		return nil
+	}
+	from, okFrom := a.level(c, start)
+	to, okTo := a.level(c, end)
+	if !okFrom || !okTo || end.At <= start.At {
+		return nil
+	}
+	r, t := a.finest(c, start.At)
+	steps := make([]Step, 0, 16)
+	at, value := start.At, from.value
+	if r != nil {
+		for n := t.after(start.At); n < t.next && t.at(n) < end.At; n++ {
+			if t.at(n) <= at || r.at(t, n) < value {
+				continue
+			}
+			steps = append(steps, Step{at, t.at(n), r.at(t, n) - value})
+			at, value = t.at(n), r.at(t, n)
+		}
+	}
+	return append(steps, Step{at, end.At, max(0, to.value-value)})
+}
+
+// finest is the finest tier that reaches back to m.
+func (a *axis) finest(c *column, m time.Duration) (*rows, *tier) {
+	for i := range c.tiers {
+		if a.tiers[i].covers(m) {
+			return &c.tiers[i], &a.tiers[i]
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,103 @@
+package history
+
+import "time"
+
+// group holds the columns of one device.
+type group struct {
+	columns   []column
+	seen      bool // in the reading that is being appended
+	gone      bool // since goneSince the source has not told of it
+	goneSince time.Duration
+}
+
+// column is one quantity, made monotone: value grows by what the raw counter grew, through wraps and resets.
+type column struct {
+	slot  uint32 // unique in its History, for Edge
+	since time.Duration
+	begun bool
+	raw   float64 // the counter's last reading
+	value float64 // what is kept: starts at zero with the first reading
+	tiers []rows
+	marks marks
+}
+
+// rows are a column's values on one tier; those before from belong to a time when the column did not exist.
+type rows struct {
+	values []float64
+	from   int
+}
+
+func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *group {
+	g := &group{columns: make([]column, key.kind.columns())}
+	for i := range g.columns {
+		c := &g.columns[i]
+		c.slot, c.since = slot+uint32(i), at
+		c.tiers = make([]rows, tiers)
+		for t := range c.tiers {
+			c.tiers[t] = rows{values: make([]float64, len(a.tiers[t].times)), from: a.tiers[t].next}
+		}
+	}
+	return g
+}
+
+// advance takes a raw reading. modulus is where the counter wraps, 0 for one that does not.
+func (c *column) advance(raw, modulus float64, at time.Duration) {
+	if !c.begun {
+		c.begun, c.raw = true, raw
+		return
+	}
+	grown, reset := growth(c.raw, raw, modulus)
+	if reset {
+		c.mark(at)
+	}
+	c.value += grown
+	c.raw = raw
+}
+
+// growth is how far a counter went from one reading to the next. One that went backwards either wrapped, if it stood
+// in the last quarter below its modulus and now stands in the first, or it began again at zero: then what it counted
+// since is certain, what it counted before that is lost, and reset says so.
+func growth(from, to, modulus float64) (grown float64, reset bool) {
+	switch {
+	case to >= from:
+		return to - from, false
+	case modulus > 0 && from < modulus && from >= modulus*3/4 && to <= modulus/4:
+		return to + (modulus - from), false
+	case to < 0 || to != to:
+		return 0, true
+	default:
+		return to, true
+	}
+}
+
+func (c *column) mark(at time.Duration) { c.marks.add(at) }
+
+// marks remembers when a column was interrupted: the newest few, and the time up to which older ones were dropped.
+type marks struct {
+	at     [8]time.Duration
+	n      int
+	before time.Duration
+}
+
+func (m *marks) add(at time.Duration) {
+	if m.n == len(m.at) {
+		m.before = m.at[0]
+		copy(m.at[:], m.at[1:])
+		m.n--
+	}
+	m.at[m.n] = at
+	m.n++
+}
+
+// within says whether an interruption lies in (start, end]. Where it is too long ago to tell, it says yes.
+func (m *marks) within(start, end time.Duration) bool {
+	if m.before > 0 && start < m.before {
+		return true
+	}
+	for _, at := range m.at[:m.n] {
+		if start < at && at <= end {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+// Package history keeps what the sources read, exactly and with a bound on memory, and answers one question: how
+// much did a quantity grow between two moments?
+//
+// Every source has a time axis of its own, and every quantity on it is a cumulative column: a kernel counter, or the
+// time integral of something. Nothing is ever averaged. Old rows are thinned, not merged, so a difference over a
+// long interval is as exact as one over a short one; only its edges lie on a wider grid, and Between says how wide.
+package history
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Tier is one grid of rows: at most one row a Period, the newest Rows of them.
+type Tier struct {
+	Period time.Duration
+	Rows   int
+}
+
+// DefaultTiers keep ten readings a second for ten minutes, one a second for two hours, and one each ten seconds for
+// a day.
+func DefaultTiers() []Tier {
+	return []Tier{
+		{Period: 0, Rows: 6_000},
+		{Period: time.Second, Rows: 7_200},
+		{Period: 10 * time.Second, Rows: 8_640},
+	}
+}
+
+// DefaultMaxBytes bounds the rows of a History: with the default tiers room for 72 columns.
+const DefaultMaxBytes = 12 << 20
+
+// Config bounds a History.
+type Config struct {
+	Tiers    []Tier // finest first; the first takes every reading
+	MaxBytes int    // of rows, when every ring is full
+}
+
+// ErrFull says that a device is not kept because MaxBytes is used up.
+var ErrFull = errors.New("history: no room for another device; raise its memory bound or watch fewer devices")
+
+// History holds the columns. It is safe for concurrent use.
+type History struct {
+	config Config
+
+	mu       sync.RWMutex
+	axes     [axisCount]axis
+	totals   totals
+	bytes    int
+	nextSlot uint32
+	refused  int
+}
+
+// New makes an empty history. It allocates nothing for a device before the device is seen.
+func New(config Config) (*History, error) {
+	if len(config.Tiers) == 0 {
+		config.Tiers = DefaultTiers()
+	}
+	if config.MaxBytes == 0 {
+		config.MaxBytes = DefaultMaxBytes
+	}
+	for i, t := range config.Tiers {
+		if t.Rows < 2 || t.Period < 0 || (i > 0 && t.Period <= config.Tiers[i-1].Period) {
+			return nil, fmt.Errorf("history: tier %d: a tier needs two rows and a longer period than the one before it", i)
+		}
+	}
+	h := &History{config: config}
+	for i := range h.axes {
+		h.axes[i].groups = map[groupKey]*group{}
+	}
+	return h, nil
+}
+
+// Append adds one reading. A reading that is not later than the last one of its axis is ignored: the rows of an axis
+// are strictly ordered. ErrFull means that a device in it was left out; the others are kept.
+func (h *History) Append(s *sample.Sample) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	refused := h.refused
+	for id := range h.axes {
+		a := &h.axes[id]
+		if !contains(axisID(id), s) || (a.used && s.At.Mono <= a.last) {
+			continue
+		}
+		h.openAxis(a)
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
+			if g := h.group(a, key, s.At.Mono); g != nil {
+				g.seen = true
+				for i := range g.columns {
+					g.columns[i].advance(values[i], key.kind.modulus(i), s.At.Mono)
+				}
+			}
+		})
+		h.totals.advance(axisID(id), s)
+		h.commit(a, s.At.Mono)
+	}
+	if h.refused > refused {
+		return ErrFull
+	}
+	return nil
+}
+
+// openAxis gives an axis its first time rings.
+func (h *History) openAxis(a *axis) {
+	if a.used {
+		return
+	}
+	a.used = true
+	a.tiers = make([]tier, len(h.config.Tiers))
+	for i, t := range h.config.Tiers {
+		a.tiers[i] = tier{period: t.Period, times: make([]time.Duration, t.Rows)}
+		h.bytes += 8 * t.Rows
+	}
+}
+
+// group finds the columns of one device, or makes them. With little room left a device is kept on the finest tier
+// alone; with none it is refused, unless a device that is gone can make room.
+func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
+	if g, ok := a.groups[key]; ok {
+		return g
+	}
+	if key.kind == kindNone {
+		return nil
+	}
+	tiers := len(h.config.Tiers)
+	if key.kind.fineOnly() || h.bytes+h.size(key.kind, tiers) > h.config.MaxBytes {
+		tiers = 1
+	}
+	for h.bytes+h.size(key.kind, tiers) > h.config.MaxBytes {
+		if !h.evict() {
+			h.refused++
+			return nil
+		}
+	}
+	g := newGroup(a, key, tiers, h.nextSlot, at)
+	h.nextSlot += uint32(len(g.columns))
+	h.bytes += h.size(key.kind, tiers)
+	a.groups[key] = g
+	return g
+}
+
+func (h *History) size(k kind, tiers int) int {
+	rows := 0
+	for _, t := range h.config.Tiers[:tiers] {
+		rows += t.Rows
+	}
+	return 8 * rows * k.columns()
+}
+
+// evict forgets the device that has been gone longest.
+func (h *History) evict() bool {
+	var from *axis
+	var oldest groupKey
+	var since time.Duration
+	for i := range h.axes {
+		for key, g := range h.axes[i].groups {
+			if g.gone && (from == nil || g.goneSince < since) {
+				from, oldest, since = &h.axes[i], key, g.goneSince
+			}
+		}
+	}
+	if from == nil {
+		return false
+	}
+	h.forget(from, oldest)
+	return true
+}
+
+func (h *History) forget(a *axis, key groupKey) {
+	h.bytes -= h.size(key.kind, len(a.groups[key].columns[0].tiers))
+	delete(a.groups, key)
+}
+
+// commit writes the row that the columns stand at. A device that the reading lacked keeps its last value, so that
+// the columns stay aligned; it is marked as gone, and forgotten once no row can still tell of it.
+func (h *History) commit(a *axis, at time.Duration) {
+	horizon := h.horizon()
+	for key, g := range a.groups {
+		switch {
+		case g.seen:
+			g.seen, g.gone = false, false
+		case !g.gone:
+			g.gone, g.goneSince = true, at
+			for i := range g.columns {
+				g.columns[i].mark(at)
+			}
+		case at-g.goneSince > horizon:
+			h.forget(a, key)
+		}
+	}
+	a.append(at)
+}
+
+// horizon is how far back the coarsest tier reaches.
+func (h *History) horizon() time.Duration {
+	last := h.config.Tiers[len(h.config.Tiers)-1]
+	return max(last.Period, 100*time.Millisecond) * time.Duration(last.Rows)
+}
+
+// Bytes is the memory that the rows take once every ring is full.
+func (h *History) Bytes() int {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return h.bytes
+}
+
+// IDs lists the devices of which s is known and which are there now, in no order.
+func (h *History) IDs(s Series) []string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var ids []string
+	for key, g := range h.axes[s.kind().axis()].groups {
+		if key.kind == s.kind() && !g.gone {
+			ids = append(ids, key.id)
+		}
+	}
+	return ids
+}
+
+// Last is the time of the newest row on the axis of s.
+func (h *History) Last(s Series) (time.Duration, bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a := &h.axes[s.kind().axis()]
+	return a.last, a.used
+}

@@ -1,0 +1,324 @@
+package history
+
+import (
+	"errors"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const tick = 100 * time.Millisecond
+
+func disk(at time.Duration, name string, bytes uint64) *sample.Sample {
+	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{{Name: name, ReadBytes: bytes}}}
+}
+
+func newHistory(t testing.TB, tiers ...Tier) *History {
+	t.Helper()
+	config := Config{Tiers: tiers}
+	if len(tiers) == 1 {
+		config.MaxBytes = 64 << 20 // room for long rings
+	}
+	h, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+func add(t testing.TB, h *History, s *sample.Sample) {
+	t.Helper()
+	if err := h.Append(s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(name string) Key { return Key{DiskReadBytes, name} }
+
+func at(m time.Duration) Point { return Point{At: m} }
+
+// truth is a counter whose every increment is known, so that a test can say what an interval really held.
+type truth struct {
+	when   []time.Duration
+	amount []uint64
+}
+
+func (tr *truth) count(until time.Duration) (sum uint64) {
+	for i, w := range tr.when {
+		if w <= until {
+			sum += tr.amount[i]
+		}
+	}
+	return sum
+}
+
+func FuzzBetween(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(seed, uint16(200), uint16(1000), uint16(5000), uint16(9000))
+	}
+	f.Fuzz(func(t *testing.T, seed uint64, rows, x, y, z uint16) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		h := newHistory(t, Tier{0, 50}, Tier{time.Second, 50}, Tier{10 * time.Second, 50})
+		tr := &truth{}
+		count := 2 + int(rows)%500
+		var now time.Duration
+		for range count {
+			from := now
+			now += tick + time.Duration(rng.Int64N(int64(tick/2)))
+			for range rng.IntN(4) {
+				tr.when = append(tr.when, from+1+time.Duration(rng.Int64N(int64(now-from))))
+				tr.amount = append(tr.amount, rng.Uint64N(1<<20))
+			}
+			add(t, h, disk(now, "sda", 1000+tr.count(now)))
+		}
+		p := []time.Duration{time.Duration(x), time.Duration(y), time.Duration(z)}
+		for i := range p {
+			p[i] = p[i] * now / math.MaxUint16
+		}
+		a, b, c := min(p[0], p[1], p[2]), p[0]+p[1]+p[2]-min(p[0], p[1], p[2])-max(p[0], p[1], p[2]), max(p[0], p[1], p[2])
+		ab, ok := h.Between(read("sda"), at(a), at(b))
+		if !ok {
+			return // older than what is kept
+		}
+		bc, okBC := h.Between(read("sda"), at(b), at(c))
+		ac, okAC := h.Between(read("sda"), at(a), at(c))
+		if !okBC || !okAC {
+			t.Fatalf("[%v,%v] is known and [%v,%v] is not", a, b, b, c)
+		}
+		for _, d := range []struct {
+			Delta
+			from, to time.Duration
+		}{{ab, a, b}, {bc, b, c}, {ac, a, c}} {
+			want := float64(tr.count(d.to) - tr.count(d.from))
+			if d.Low > want || d.High < want || d.Value < d.Low-1e-6 || d.Value > d.High+1e-6 || d.Reset {
+				t.Fatalf("[%v,%v]: %+v does not hold the truth %v", d.from, d.to, d.Delta, want)
+			}
+		}
+		if sum := ab.Value + bc.Value; math.Abs(sum-ac.Value) > 1e-9*math.Max(1, ac.Value) {
+			t.Fatalf("%v + %v is not %v", ab.Value, bc.Value, ac.Value)
+		}
+	})
+}
+
+// FuzzReset lets the raw counter go anywhere: the growth is never negative and never more than was seen.
+func FuzzReset(f *testing.F) {
+	f.Add(uint64(10), uint64(5), uint64(20), uint64(0))
+	f.Add(uint64(math.MaxUint64), uint64(0), uint64(1), uint64(2))
+	f.Fuzz(func(t *testing.T, a, b, c, d uint64) {
+		h := newHistory(t)
+		backwards := false
+		var sum float64
+		values := []uint64{a, b, c, d}
+		for i, v := range values {
+			add(t, h, disk(time.Duration(i+1)*tick, "sda", v))
+			if i > 0 && float64(v) < float64(values[i-1]) {
+				backwards = true
+				sum += float64(v)
+			} else if i > 0 {
+				sum += float64(v) - float64(values[i-1])
+			}
+		}
+		got, ok := h.Between(read("sda"), at(tick), at(4*tick))
+		if !ok || got.Value < 0 || got.Reset != backwards || math.Abs(got.Value-sum) > 1e-9*sum {
+			t.Fatalf("%v gave %+v, want %v and reset %v", values, got, sum, backwards)
+		}
+	})
+}
+
+func TestGrowth(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		from, to, modulus float64
+		grown             float64
+		reset             bool
+	}{
+		{"forward", 5, 8, 0, 3, false},
+		{"wrap of a 32-bit millisecond counter", wrap - 1, 2, wrap, 3, false},
+		{"reset far from the wrap", 1000, 2, wrap, 2, true},
+		{"reset without a wrap", 1000, 2, 0, 2, true},
+		{"not a number", 1, math.NaN(), 0, 0, true},
+		{"negative", 1, -5, 0, 0, true},
+	} {
+		grown, reset := growth(c.from, c.to, c.modulus)
+		if math.Abs(grown-c.grown) > 1e-6 || reset != c.reset {
+			t.Errorf("%s: %v %v, want %v %v", c.name, grown, reset, c.grown, c.reset)
+		}
+	}
+}
+
+func TestEdgesAreExact(t *testing.T) {
+	h := newHistory(t)
+	add(t, h, disk(tick, "sda", 100))
+	var from, to Edge
+	h.Observe(&from, disk(tick+30*time.Millisecond, "sda", 130))
+	add(t, h, disk(2*tick, "sda", 1100))
+	h.Observe(&to, disk(2*tick+1, "sda", 1101))
+	got, ok := h.Between(read("sda"), Point{tick + 30*time.Millisecond, &from}, Point{2*tick + 1, &to})
+	if want := (Delta{971, 971, 971, false}); !ok || got != want {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	steps := h.Steps(read("sda"), Point{tick + 30*time.Millisecond, &from}, Point{2*tick + 1, &to})
+	var sum float64
+	for _, s := range steps {
+		sum += s.Grown
+	}
+	if len(steps) != 2 || sum != 971 {
+		t.Fatalf("steps %+v do not add up", steps)
+	}
+}
+
+func TestDeviceThatComesAndGoes(t *testing.T) {
+	h := newHistory(t)
+	both := disk(tick, "sda", 10)
+	add(t, h, both)
+	two := disk(2*tick, "sda", 20)
+	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", ReadBytes: 5})
+	add(t, h, two)
+	two.At.Mono, two.Disks[1].ReadBytes = 3*tick, 50
+	add(t, h, two)
+	var end Edge
+	h.Observe(&end, disk(4*tick, "sda", 30)) // sdb was pulled out
+	got, ok := h.Between(read("sdb"), at(tick), Point{4 * tick, &end})
+	if !ok || got.Value != 45 || !got.Reset {
+		t.Fatalf("a disk pulled out mid-window: %+v %v", got, ok)
+	}
+	add(t, h, disk(4*tick, "sda", 30))
+	if ids := h.IDs(DiskReads); len(ids) != 1 {
+		t.Fatalf("still there: %v", ids)
+	}
+	if got, ok := h.Between(read("sdb"), at(tick), at(4*tick)); !ok || got.Value != 45 || !got.Reset {
+		t.Fatalf("after it was seen to be gone: %+v %v", got, ok)
+	}
+}
+
+func TestThinningKeepsOldDifferencesExact(t *testing.T) {
+	h := newHistory(t, Tier{0, 100}, Tier{time.Second, 100}, Tier{10 * time.Second, 100})
+	for i := range 9_000 {
+		add(t, h, disk(time.Duration(i+1)*tick, "sda", uint64(i)*7))
+	}
+	for _, c := range []struct {
+		start, end time.Duration
+		width      float64 // of the grid at both ends, in bytes
+	}{
+		{893 * time.Second, 895 * time.Second, 2 * 7},
+		{810 * time.Second, 850 * time.Second, 2 * 70},
+		{5 * time.Second, 500 * time.Second, 2 * 700},
+	} {
+		got, ok := h.Between(read("sda"), at(c.start), at(c.end))
+		want := 70 * (c.end - c.start).Seconds()
+		if !ok || got.Low > want || got.High < want || got.High-got.Low > c.width || math.Abs(got.Value-want) > 1e-6 {
+			t.Errorf("[%v,%v]: %+v %v, want %v within %v", c.start, c.end, got, ok, want, c.width)
+		}
+	}
+	if _, ok := h.Between(read("sda"), at(0), at(time.Second)); ok {
+		t.Error("an interval before the first reading was answered")
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	h := newHistory(t)
+	s := &sample.Sample{At: sample.Stamp{Mono: tick}}
+	for i := range 500 {
+		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i)})
+	}
+	if err := h.Append(s); !errors.Is(err, ErrFull) {
+		t.Fatalf("500 disks were taken: %v", err)
+	}
+	if h.Bytes() > DefaultMaxBytes {
+		t.Fatalf("%d bytes, over the bound of %d", h.Bytes(), DefaultMaxBytes)
+	}
+	if _, ok := h.Between(read("sd0"), at(tick), at(tick)); !ok {
+		t.Fatal("the first disk was lost")
+	}
+	// Devices that are gone make room.
+	add(t, h, disk(2*tick, "sd0", 1))
+	add(t, h, disk(3*tick, "new", 1))
+	if len(h.IDs(DiskReads)) != 1 || h.Bytes() > DefaultMaxBytes {
+		t.Fatalf("%v, %d bytes", h.IDs(DiskReads), h.Bytes())
+	}
+}
+
+func TestRowsAreOrdered(t *testing.T) {
+	h := newHistory(t)
+	add(t, h, disk(2*tick, "sda", 5))
+	add(t, h, disk(tick, "sda", 50)) // late: ignored
+	add(t, h, disk(2*tick, "sda", 50))
+	add(t, h, disk(3*tick, "sda", 6))
+	if got, _ := h.Between(read("sda"), at(2*tick), at(3*tick)); got.Value != 1 || got.Reset {
+		t.Fatalf("%+v", got)
+	}
+}
+
+func TestBusiestCore(t *testing.T) {
+	h := newHistory(t)
+	cores := func(m, a, b time.Duration) *sample.Sample {
+		return &sample.Sample{At: sample.Stamp{Mono: m}, Cores: []sample.Core{{Name: "cpu0", User: a}, {Name: "cpu1", System: b}}}
+	}
+	add(t, h, cores(time.Second, 0, 0))
+	add(t, h, cores(2*time.Second, time.Second, 0))
+	add(t, h, cores(3*time.Second, time.Second, time.Second))
+	pegged, ok := h.Between(Key{HostPegged, ""}, at(time.Second), at(3*time.Second))
+	if !ok || pegged.Value != 2 {
+		t.Fatalf("one core was always busy, got %+v", pegged)
+	}
+}
+
+func fill(t testing.TB, h *History, rows int) *sample.Sample {
+	s := &sample.Sample{}
+	for i := range 10 {
+		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i)})
+	}
+	for i := range rows {
+		s.At.Mono = time.Duration(i+1) * tick
+		s.Disks[3].ReadBytes = uint64(i) * 4096
+		if err := h.Append(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func TestAppendAllocatesNothing(t *testing.T) {
+	h := newHistory(t, Tier{0, 1000})
+	s := fill(t, h, 10)
+	if n := testing.AllocsPerRun(100, func() {
+		s.At.Mono += tick
+		_ = h.Append(s)
+	}); n != 0 {
+		t.Fatalf("%v allocations a tick", n)
+	}
+}
+
+func BenchmarkAppend10Disks(b *testing.B) {
+	h := newHistory(b, Tier{0, 36_000})
+	s := fill(b, h, 36_000)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.At.Mono += tick
+		_ = h.Append(s)
+	}
+}
+
+func BenchmarkBetween36000Rows(b *testing.B) {
+	h := newHistory(b, Tier{0, 36_000})
+	fill(b, h, 36_000)
+	rng := rand.New(rand.NewPCG(1, 2))
+	var points [1024]time.Duration
+	for i := range points {
+		points[i] = tick + time.Duration(rng.Int64N(int64(35_000*tick)))
+	}
+	key := read("sd3")
+	i := 0
+	b.ReportAllocs()
+	for b.Loop() {
+		x, y := points[i%1024], points[(i+1)%1024]
+		if _, ok := h.Between(key, at(min(x, y)), at(max(x, y))); !ok {
+			b.Fatal("not covered")
+		}
+		i++
+	}
+}

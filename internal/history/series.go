@@ -1,0 +1,206 @@
+package history
+
+import "github.com/stallspan/stallspan/internal/sample"
+
+// Series names one quantity of one kind of device. All are cumulative; times are kept in seconds, sizes in bytes.
+type Series uint8
+
+const (
+	DiskReads Series = iota
+	DiskReadBytes
+	DiskReadTime // s, summed over operations
+	DiskWrites
+	DiskWriteBytes
+	DiskWriteTime
+	DiskBusyTime     // s
+	DiskWeightedTime // operations under way x s
+
+	DisksBytes  // read and written on all leaf disks
+	DisksQueued // s, the growth of the most loaded leaf disk's weighted time
+
+	IOSome // s, by scope
+	IOFull
+	CPUSome
+	MemorySome
+
+	HostCPUTime // core-seconds of work on all cores
+	HostPegged  // s, the integral of the busiest core's utilisation
+
+	JobCPUTime // core-seconds
+	JobReadBytes
+	JobReadChars
+	JobWriteBytes
+
+	GPUBusyTime // s
+
+	LedgerBusy // s, by ledger
+	LedgerStorage
+	LedgerCPU
+	seriesCount
+)
+
+// Key names one column: a quantity, and the device, scope, job or ledger that it belongs to.
+type Key struct {
+	Series Series
+	ID     string
+}
+
+// kind is what comes and goes together: one device's columns.
+type kind uint8
+
+const (
+	kindDisk kind = iota
+	kindDisks
+	kindIO
+	kindCPUPressure
+	kindMemory
+	kindHost
+	kindJob
+	kindGPU
+	kindLedger
+	kindNone
+)
+
+type axisID int
+
+const (
+	diskAxis axisID = iota
+	pressureAxis
+	cpuAxis
+	processAxis
+	gpuAxis
+	ledgerAxis
+	axisCount
+)
+
+type groupKey struct {
+	kind kind
+	id   string
+}
+
+// maxColumns is the largest number of columns that a kind has.
+const maxColumns = 8
+
+// layout says where the columns of each kind live.
+var layout = [...]struct {
+	axis  axisID
+	first Series
+	count int
+}{
+	kindDisk:        {diskAxis, DiskReads, 8},
+	kindDisks:       {diskAxis, DisksBytes, 2},
+	kindIO:          {pressureAxis, IOSome, 2},
+	kindCPUPressure: {pressureAxis, CPUSome, 1},
+	kindMemory:      {pressureAxis, MemorySome, 1},
+	kindHost:        {cpuAxis, HostCPUTime, 2},
+	kindJob:         {processAxis, JobCPUTime, 4},
+	kindGPU:         {gpuAxis, GPUBusyTime, 1},
+	kindLedger:      {ledgerAxis, LedgerBusy, 3},
+}
+
+// kinds maps a series to its kind.
+var kinds = func() (k [seriesCount]kind) {
+	for i, l := range layout {
+		for s := l.first; s < l.first+Series(l.count); s++ {
+			k[s] = kind(i)
+		}
+	}
+	return k
+}()
+
+func (s Series) kind() kind { return kinds[s] }
+func (s Series) index() int { return int(s - layout[s.kind()].first) }
+func (k kind) axis() axisID { return layout[k].axis }
+func (k kind) columns() int { return layout[k].count }
+
+// fineOnly devices are many and short-lived: they are kept on the finest tier alone.
+func (k kind) fineOnly() bool { return k == kindJob }
+
+// wrap is where the kernel's 32-bit millisecond counters begin again, in seconds.
+const wrap = float64(1<<32) / 1000
+
+// modulus is where column i of the kind wraps; 0 if it does not.
+func (k kind) modulus(i int) float64 {
+	if k != kindDisk {
+		return 0
+	}
+	switch DiskReads + Series(i) {
+	case DiskReadTime, DiskWriteTime, DiskBusyTime, DiskWeightedTime:
+		return wrap
+	}
+	return 0
+}
+
+func contains(a axisID, s *sample.Sample) bool {
+	switch a {
+	case diskAxis:
+		return len(s.Disks) > 0
+	case pressureAxis:
+		return len(s.Pressures) > 0
+	case cpuAxis:
+		return len(s.Cores) > 0
+	case processAxis:
+		return len(s.Jobs) > 0
+	case gpuAxis:
+		return len(s.GPUs) > 0
+	default:
+		return len(s.Ledgers) > 0
+	}
+}
+
+// each gives the columns of every device on one axis of a reading.
+func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64)) {
+	var v [maxColumns]float64
+	switch a {
+	case diskAxis:
+		v[0], v[1] = h.totals.disk(s)
+		yield(groupKey{kindDisks, ""}, v) // first, so that it has its room however many disks there are
+		for i := range s.Disks {
+			d := &s.Disks[i]
+			v = [maxColumns]float64{
+				float64(d.Reads), float64(d.ReadBytes), d.ReadTime.Seconds(),
+				float64(d.Writes), float64(d.WriteBytes), d.WriteTime.Seconds(),
+				d.BusyTime.Seconds(), d.WeightedTime.Seconds(),
+			}
+			yield(groupKey{kindDisk, d.Name}, v)
+		}
+	case pressureAxis:
+		for i := range s.Pressures {
+			p := &s.Pressures[i]
+			v[0], v[1] = p.Some.Seconds(), p.Full.Seconds()
+			yield(groupKey{pressureKind(p.Resource), p.Scope}, v)
+		}
+	case cpuAxis:
+		v[0], v[1] = h.totals.cpu(s)
+		yield(groupKey{kindHost, ""}, v)
+	case processAxis:
+		for i := range s.Jobs {
+			j := &s.Jobs[i]
+			v[0], v[1], v[2], v[3] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
+			yield(groupKey{kindJob, j.ID}, v)
+		}
+	case gpuAxis:
+		for i := range s.GPUs {
+			v[0] = s.GPUs[i].Busy.Seconds()
+			yield(groupKey{kindGPU, s.GPUs[i].ID}, v)
+		}
+	default:
+		for i := range s.Ledgers {
+			l := &s.Ledgers[i]
+			v[0], v[1], v[2] = l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds()
+			yield(groupKey{kindLedger, l.ID}, v)
+		}
+	}
+}
+
+func pressureKind(r sample.Resource) kind {
+	switch r {
+	case sample.IO:
+		return kindIO
+	case sample.CPU:
+		return kindCPUPressure
+	case sample.Memory:
+		return kindMemory
+	}
+	return kindNone
+}

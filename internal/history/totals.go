@@ -1,0 +1,79 @@
+package history
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// totals turn many devices' counters into a few columns for the machine, so that 128 cores do not cost 128 columns.
+// Each device's growth is added up, so one that comes or goes bends no total.
+type totals struct {
+	cores map[string]time.Duration
+	disks map[string]diskTotal
+
+	work   float64
+	pegged float64
+	bytes  float64
+	queued float64
+}
+
+type diskTotal struct {
+	bytes    uint64
+	weighted time.Duration
+}
+
+// cpu gives the work of all cores and the integral of the busiest core's utilisation, as they would stand after s.
+func (t *totals) cpu(s *sample.Sample) (work, pegged float64) {
+	var sum, busiest time.Duration
+	for i := range s.Cores {
+		core := &s.Cores[i]
+		if last, ok := t.cores[core.Name]; ok {
+			grown := max(0, core.Busy()-last)
+			sum += grown
+			busiest = max(busiest, grown)
+		}
+	}
+	return t.work + sum.Seconds(), t.pegged + busiest.Seconds()
+}
+
+// disk gives the bytes of all leaf disks and the growth of the most loaded one's weighted time, likewise.
+func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
+	var sum uint64
+	var longest time.Duration
+	for i := range s.Disks {
+		d := &s.Disks[i]
+		last, ok := t.disks[d.Name]
+		if !ok || !d.Leaf {
+			continue
+		}
+		if now := d.ReadBytes + d.WriteBytes; now > last.bytes {
+			sum += now - last.bytes
+		}
+		longest = max(longest, d.WeightedTime-last.weighted)
+	}
+	return t.bytes + float64(sum), t.queued + longest.Seconds()
+}
+
+// advance makes s the reading that the next one is compared with. Names of devices that left are dropped.
+func (t *totals) advance(a axisID, s *sample.Sample) {
+	switch a {
+	case cpuAxis:
+		t.work, t.pegged = t.cpu(s)
+		if len(t.cores) != len(s.Cores) {
+			t.cores = make(map[string]time.Duration, len(s.Cores))
+		}
+		for i := range s.Cores {
+			t.cores[s.Cores[i].Name] = s.Cores[i].Busy()
+		}
+	case diskAxis:
+		t.bytes, t.queued = t.disk(s)
+		if len(t.disks) != len(s.Disks) {
+			t.disks = make(map[string]diskTotal, len(s.Disks))
+		}
+		for i := range s.Disks {
+			d := &s.Disks[i]
+			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.WeightedTime}
+		}
+	}
+}

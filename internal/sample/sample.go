@@ -1,0 +1,181 @@
+// Package sample holds what a reading of this machine looks like, and the loop that takes readings.
+//
+// A Source fills a Sample; nothing here knows where the numbers come from or where they go. All counters are
+// cumulative since the device or process began, all times are time.Duration and all sizes are bytes, whatever
+// unit the kernel uses for them.
+package sample
+
+import "time"
+
+// Stamp says when something was read, on two clocks: Mono never steps, Wall is what the rest of the world writes
+// on its spans. Comparing two stamps of one process uses Mono alone.
+type Stamp struct {
+	Mono time.Duration `json:"mono"` // since an origin that is fixed for the process, or for the recording
+	Wall time.Time     `json:"wall"` // without a monotonic part
+}
+
+// origin carries a monotonic reading, so every Stamp's Mono is a difference of monotonic clocks (Linux:
+// CLOCK_MONOTONIC, which NTP slews but never steps and which stands still while the machine is suspended).
+var origin = time.Now()
+
+// Now is the present moment on both clocks, taken from one call so that they belong together.
+func Now() Stamp {
+	now := time.Now()
+	return Stamp{Mono: now.Sub(origin), Wall: now.Round(0)}
+}
+
+// Sample is one reading by one Source. Only the slices that the source is about are filled; what the machine does
+// not offer is absent rather than zero. A Sample is reused from tick to tick: who wants to keep it copies it.
+type Sample struct {
+	At        Stamp      `json:"at"`
+	Disks     []Disk     `json:"disks,omitempty"`
+	Pressures []Pressure `json:"pressures,omitempty"`
+	Cores     []Core     `json:"cores,omitempty"`
+	Jobs      []Job      `json:"jobs,omitempty"`
+	Processes []Process  `json:"processes,omitempty"`
+	GPUs      []GPU      `json:"gpus,omitempty"`
+	Ledgers   []Ledger   `json:"-"` // derived from the others, so never recorded
+}
+
+// Reset empties s and keeps its memory, so that a tick allocates nothing.
+func (s *Sample) Reset() {
+	s.At = Stamp{}
+	s.Disks = s.Disks[:0]
+	s.Pressures = s.Pressures[:0]
+	s.Cores = s.Cores[:0]
+	s.Jobs = s.Jobs[:0]
+	s.Processes = s.Processes[:0]
+	s.GPUs = s.GPUs[:0]
+	s.Ledgers = s.Ledgers[:0]
+}
+
+// Disk holds the 17 counters of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst). The kernel
+// prints times in milliseconds and as 32-bit numbers, so the Duration fields wrap at 2^32 ms (49.7 days of
+// operation time); the other counters are 64 bits wide.
+type Disk struct {
+	Name string `json:"name"`           // as in /dev and /proc/diskstats
+	Leaf bool   `json:"leaf,omitempty"` // a whole device that stands on no other: sums over disks take these only
+
+	Reads       uint64        `json:"reads"`        // read operations completed (field 1)
+	ReadsMerged uint64        `json:"reads_merged"` // read requests merged into another (field 2)
+	ReadBytes   uint64        `json:"read_bytes"`   // sectors of 512 bytes x 512 (field 3)
+	ReadTime    time.Duration `json:"read_time"`    // summed over operations (field 4)
+
+	Writes       uint64        `json:"writes"`        // field 5
+	WritesMerged uint64        `json:"writes_merged"` // field 6
+	WriteBytes   uint64        `json:"write_bytes"`   // field 7
+	WriteTime    time.Duration `json:"write_time"`    // field 8
+
+	InFlight     uint64        `json:"in_flight"`     // operations under way at this moment, no counter (field 9)
+	BusyTime     time.Duration `json:"busy_time"`     // with at least one operation under way, sampled per jiffy (field 10)
+	WeightedTime time.Duration `json:"weighted_time"` // operations under way x time (field 11)
+
+	Discards       uint64        `json:"discards,omitempty"`        // field 12, Linux 4.18
+	DiscardsMerged uint64        `json:"discards_merged,omitempty"` // field 13
+	DiscardBytes   uint64        `json:"discard_bytes,omitempty"`   // field 14
+	DiscardTime    time.Duration `json:"discard_time,omitempty"`    // field 15
+
+	Flushes   uint64        `json:"flushes,omitempty"`    // field 16, Linux 5.5
+	FlushTime time.Duration `json:"flush_time,omitempty"` // field 17
+
+	Has Fields `json:"has,omitempty"`
+}
+
+// Fields says which of the later /proc/diskstats columns this kernel prints.
+type Fields uint8
+
+const (
+	HasDiscards Fields = 1 << iota // Linux 4.18 and later
+	HasFlushes                     // Linux 5.5 and later
+)
+
+// Resource is what a task can wait for, as PSI tells them apart (Documentation/accounting/psi.rst).
+type Resource string
+
+const (
+	CPU    Resource = "cpu"
+	Memory Resource = "memory"
+	IO     Resource = "io"
+)
+
+// HostScope is the Pressure scope of the whole machine.
+const HostScope = ""
+
+// Pressure is one resource's stall totals. PSI keeps them in microseconds and brings them up to date when they
+// are read, so they are exact over any interval; but they are no wall time: the kernel averages over CPUs, each
+// weighted by the time it was not idle.
+type Pressure struct {
+	Scope    string        `json:"scope,omitempty"` // HostScope, or a cgroup v2 path as in /proc/PID/cgroup
+	Resource Resource      `json:"resource"`
+	Some     time.Duration `json:"some"` // at least one task waited
+	Full     time.Duration `json:"full"` // every non-idle task waited; part of Some
+}
+
+// Core is one line "cpuN" of /proc/stat. The kernel counts in ticks of 10 ms (USER_HZ = 100).
+type Core struct {
+	Name    string        `json:"name"` // "cpu0"
+	User    time.Duration `json:"user"` // guest time included
+	Nice    time.Duration `json:"nice"`
+	System  time.Duration `json:"system"`
+	Idle    time.Duration `json:"idle"`
+	IOWait  time.Duration `json:"iowait"` // idle while a task of this core waited for a disk; may go backwards
+	IRQ     time.Duration `json:"irq"`
+	SoftIRQ time.Duration `json:"softirq"`
+	Steal   time.Duration `json:"steal"`
+}
+
+// Busy is the time that the core did work.
+func (c *Core) Busy() time.Duration { return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ }
+
+// Job is a tree of processes that belong together: a wrapped run, or a process that announced a window. Its
+// counters only grow: what a process had done stays counted after it is gone.
+type Job struct {
+	ID         string        `json:"id"`
+	Scope      string        `json:"scope,omitempty"`     // the Pressure scope in which the job waits: a cgroup, or HostScope
+	OwnScope   bool          `json:"own_scope,omitempty"` // Scope holds this job and nothing else
+	CPUTime    time.Duration `json:"cpu_time"`            // all threads of all its processes, user and system
+	ReadBytes  uint64        `json:"read_bytes"`          // fetched from storage for it (/proc/PID/io read_bytes)
+	ReadChars  uint64        `json:"read_chars"`          // asked for by read calls, page cache and pipes included (rchar)
+	WriteBytes uint64        `json:"write_bytes"`         // sent to storage (write_bytes)
+	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io could be read; without it the byte counters are meaningless
+	Processes  int           `json:"processes"`           // alive now
+	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
+}
+
+// Process is one member of a Job.
+type Process struct {
+	PID        int           `json:"pid"`
+	Job        string        `json:"job"`
+	CPUTime    time.Duration `json:"cpu_time"`
+	ReadBytes  uint64        `json:"read_bytes"`
+	WriteBytes uint64        `json:"write_bytes"`
+	HasIO      bool          `json:"has_io,omitempty"`
+}
+
+// Mount is a mounted file system, from one line of /proc/PID/mountinfo.
+type Mount struct {
+	ID       int           `json:"id"`
+	Point    string        `json:"point"`
+	Type     string        `json:"type"`           // "ext4", "nfs4", "fuse.sshfs"
+	Source   string        `json:"source"`         // "/dev/vda", "server:/export"
+	Root     string        `json:"root,omitempty"` // which directory of the file system is mounted
+	Major    uint32        `json:"major"`          // 0 where no block device lies under it
+	Minor    uint32        `json:"minor"`
+	LastSeen time.Duration `json:"last_seen,omitempty"` // Stamp.Mono at which a file was last seen open on it
+}
+
+// GPU is one accelerator, or one MIG slice of it.
+type GPU struct {
+	ID   string        `json:"id"`   // hw.id: "GPU-<uuid>", "MIG-<uuid>", "emulated-0"
+	Name string        `json:"name"` // hw.name: what a person calls it
+	Busy time.Duration `json:"busy"` // time in which at least one kernel ran
+}
+
+// Ledger is how the time of one job on one GPU has been split so far; what is left of the wall clock is idle for a
+// cause that was not seen. Without a GPU, Busy stays zero and CPU is the job's own time on the processor.
+type Ledger struct {
+	ID      string        // made by the window package of job and GPU
+	Busy    time.Duration // the accelerator worked
+	Storage time.Duration // idle while the job waited for storage
+	CPU     time.Duration // idle while the job's input pipeline was bound by the processor
+}

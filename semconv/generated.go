@@ -1,0 +1,696 @@
+// Code generated from registry/*.yaml by internal/gen; DO NOT EDIT.
+
+package semconv
+
+import "go.opentelemetry.io/otel/attribute"
+
+// SchemaURL identifies this version of the names. Every instrumentation scope of ours carries it.
+const SchemaURL = "https://stallspan.github.io/schemas/0.1.0"
+
+// Attribute keys.
+const (
+	// Number of the logical CPU, as the kernel counts them from 0. (int)
+	CPULogicalNumberKey = attribute.Key("cpu.logical_number")
+	// What the CPU did in that time. (string, one of the values below)
+	CPUModeKey = attribute.Key("cpu.mode")
+	// Which way the data went. (string, one of the values below)
+	DiskIODirectionKey = attribute.Key("disk.io.direction")
+	// The file that the load read, or the folder that holds its parts. (string)
+	FilePathKey = attribute.Key("file.path")
+	// The machine's own identifier, the same after a reboot. (string)
+	HostIDKey = attribute.Key("host.id")
+	// The machine's host name. (string)
+	HostNameKey = attribute.Key("host.name")
+	// Which of the accelerator's engines the value is about. (string, one of the values below)
+	HwGPUTaskKey = attribute.Key("hw.gpu.task")
+	// The accelerator's identifier, the same after a reboot and in every process. (string)
+	HwIDKey = attribute.Key("hw.id")
+	// What a person calls the accelerator. (string)
+	HwNameKey = attribute.Key("hw.name")
+	// The exit code of the wrapped program. (int)
+	ProcessExitCodeKey = attribute.Key("process.exit.code")
+	// The process identifier in the process namespace of this host. (int)
+	ProcessPIDKey = attribute.Key("process.pid")
+	// Tells this instance of the service from every other one; Prometheus makes it the label "instance". (string)
+	ServiceInstanceIDKey = attribute.Key("service.instance.id")
+	// The service's name, which OTEL_SERVICE_NAME can set; Prometheus makes it the label "job". (string)
+	ServiceNameKey = attribute.Key("service.name")
+	// Share of the window with at least one operation under way, on the disk where it was highest. (double)
+	DiskBusyRatioKey = attribute.Key("stallspan.disk.busy.ratio")
+	// The disks that the work stands on, as in system.device.name; none of them stands on another. (string[])
+	DiskNamesKey = attribute.Key("stallspan.disk.names")
+	// Mean number of operations under way during the window, summed over the disks. (double)
+	DiskQueueDepthKey = attribute.Key("stallspan.disk.queue.depth")
+	// Mean seconds from submission to completion of a read, over all the disks. (double)
+	DiskReadAwaitKey = attribute.Key("stallspan.disk.read.await")
+	// Bytes read during the window, summed over the disks. (int)
+	DiskReadBytesKey = attribute.Key("stallspan.disk.read.bytes")
+	// Reads that completed during the window, summed over the disks. (int)
+	DiskReadOperationsKey = attribute.Key("stallspan.disk.read.operations")
+	// Mean seconds from submission to completion of a write, over all the disks. (double)
+	DiskWriteAwaitKey = attribute.Key("stallspan.disk.write.await")
+	// Bytes written during the window, summed over the disks. (int)
+	DiskWriteBytesKey = attribute.Key("stallspan.disk.write.bytes")
+	// Writes that completed during the window, summed over the disks. (int)
+	DiskWriteOperationsKey = attribute.Key("stallspan.disk.write.operations")
+	// What happened, in one sentence with its numbers. (string)
+	FindingKey = attribute.Key("stallspan.finding")
+	// Share of the window in which the accelerators worked, as their mean. (double)
+	GPUBusyRatioKey = attribute.Key("stallspan.gpu.busy.ratio")
+	// Seconds in which the accelerators worked, summed over them. (double)
+	GPUBusyTimeKey = attribute.Key("stallspan.gpu.busy.time")
+	// The accelerators that the window is about, as in hw.id. (string[])
+	GPUIDsKey = attribute.Key("stallspan.gpu.ids")
+	// The model that was loaded, as the program or the caller named it. (string)
+	ModelNameKey = attribute.Key("stallspan.model.name")
+	// Mounts without a block device on which the window's process had files open. (string[])
+	MountPointsKey = attribute.Key("stallspan.mount.points")
+	// Seconds in which every task that was not idle waited for I/O, by the job's own cgroup where it has one. (double)
+	PressureIOFullTimeKey = attribute.Key("stallspan.pressure.io.full.time")
+	// Seconds in which at least one task waited for I/O, by the job's own cgroup where it has one. (double)
+	PressureIOSomeTimeKey = attribute.Key("stallspan.pressure.io.some.time")
+	// How many of the tasks waited; full is part of some, so never add the two. (string, one of the values below)
+	PressureStallTypeKey = attribute.Key("stallspan.pressure.stall_type")
+	// Seconds of the window in which the process ran on a CPU, where there is no accelerator to keep a ledger of. (double)
+	ProcessOnCPUTimeKey = attribute.Key("stallspan.process.on_cpu.time")
+	// What to try first, in one sentence. (string)
+	RemedyKey = attribute.Key("stallspan.remedy")
+	// Whether the window took longer than it should have. (boolean)
+	SlowKey = attribute.Key("stallspan.slow")
+	// By which rule the window counts as slow. (string, one of the values below)
+	SlownessReasonKey = attribute.Key("stallspan.slowness.reason")
+	// How many times faster the window could have been with a perfect disk. (double)
+	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
+	// Seconds of idleness while the input pipeline computed, summed over the accelerators. (double)
+	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
+	// Seconds of idleness whose cause was not seen, summed over the accelerators. (double)
+	StallOtherTimeKey = attribute.Key("stallspan.stall.other.time")
+	// Seconds of idleness while the work waited for storage, summed over the accelerators. (double)
+	StallStorageTimeKey = attribute.Key("stallspan.stall.storage.time")
+	// The epoch's number as the program printed it, which begins at 0 or at 1. (int)
+	TrainingEpochIndexKey = attribute.Key("stallspan.training.epoch.index")
+	// The run's name, given by the caller or taken from the command. (string)
+	TrainingRunNameKey = attribute.Key("stallspan.training.run.name")
+	// Width of the interval that surely holds the ledger's figures, as a share of the window; only above 0.01. (double)
+	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
+	// What held the work up. (string, one of the values below)
+	VerdictKey = attribute.Key("stallspan.verdict")
+	// What the work was. (string, one of the values below)
+	WindowKindKey = attribute.Key("stallspan.window.kind")
+	// The name under which the window was announced. (string)
+	WindowNameKey = attribute.Key("stallspan.window.name")
+	// How the window's two ends became known. (string, one of the values below)
+	WindowSourceKey = attribute.Key("stallspan.window.source")
+	// True where something other than the window's own end ended it. (boolean)
+	WindowUnfinishedKey = attribute.Key("stallspan.window.unfinished")
+	// The block device's name as in /dev and /proc/diskstats. (string)
+	SystemDeviceNameKey = attribute.Key("system.device.name")
+)
+
+// Values of cpu.mode.
+var (
+	// In user mode, guests of a virtual machine included.
+	CPUModeUser = CPUModeKey.String("user")
+	// In user mode at a lowered priority.
+	CPUModeNice = CPUModeKey.String("nice")
+	// In the kernel.
+	CPUModeSystem = CPUModeKey.String("system")
+	// With nothing to run.
+	CPUModeIdle = CPUModeKey.String("idle")
+	// Idle while a task of this CPU waited for a block device.
+	CPUModeIOWait = CPUModeKey.String("iowait")
+	// Serving hard and soft interrupts.
+	CPUModeInterrupt = CPUModeKey.String("interrupt")
+	// Kept from running by the hypervisor.
+	CPUModeSteal = CPUModeKey.String("steal")
+)
+
+// Values of disk.io.direction.
+var (
+	// From the device.
+	DiskIODirectionRead = DiskIODirectionKey.String("read")
+	// To the device.
+	DiskIODirectionWrite = DiskIODirectionKey.String("write")
+)
+
+// Values of hw.gpu.task.
+var (
+	// Kernels of any kind, as opposed to video encoding or decoding.
+	HwGPUTaskGeneral = HwGPUTaskKey.String("general")
+)
+
+// Values of stallspan.pressure.stall_type.
+var (
+	// At least one task waited.
+	PressureStallTypeSome = PressureStallTypeKey.String("some")
+	// Every task that was not idle waited.
+	PressureStallTypeFull = PressureStallTypeKey.String("full")
+)
+
+// Values of stallspan.slowness.reason.
+var (
+	// It took longer than windows of its kind usually do here.
+	SlownessReasonBaseline = SlownessReasonKey.String("baseline")
+	// It took longer than the limit that was set.
+	SlownessReasonThreshold = SlownessReasonKey.String("threshold")
+	// It waited for storage for too large a part of its time.
+	SlownessReasonStorageStall = SlownessReasonKey.String("storage_stall")
+)
+
+// Values of stallspan.verdict.
+var (
+	// The accelerator was busy nearly all the time.
+	VerdictGPUBound = VerdictKey.String("gpu_bound")
+	// Storage held the work up.
+	VerdictStorageBound = VerdictKey.String("storage_bound")
+	// The input pipeline's computing held the work up.
+	VerdictCPUBound = VerdictKey.String("cpu_bound")
+	// Storage and computing both held the work up.
+	VerdictMixed = VerdictKey.String("mixed")
+	// The cause was not seen, or the evidence is missing.
+	VerdictUnknown = VerdictKey.String("unknown")
+)
+
+// Values of stallspan.window.kind.
+var (
+	// A model came from storage into memory.
+	WindowKindModelLoad = WindowKindKey.String("model_load")
+	// One pass over the training data.
+	WindowKindEpoch = WindowKindKey.String("epoch")
+	// The state of a training went to storage.
+	WindowKindCheckpoint = WindowKindKey.String("checkpoint")
+	// Anything else that a program names.
+	WindowKindCustom = WindowKindKey.String("custom")
+)
+
+// Values of stallspan.window.source.
+var (
+	// The program, its output or a caller told of both ends as they happened.
+	WindowSourceAnnounced = WindowSourceKey.String("announced")
+	// A span that arrived afterwards.
+	WindowSourceSpan = WindowSourceKey.String("span")
+	// Seen from outside, by the opening of model files.
+	WindowSourceDetected = WindowSourceKey.String("detected")
+)
+
+// HwGPUUtilization: Share of the time since the previous collection in which at least one kernel ran.
+var HwGPUUtilization = Metric{
+	Name:        "hw.gpu.utilization",
+	Unit:        "1",
+	Description: "Share of the time since the previous collection in which at least one kernel ran.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwGPUTaskKey, Type: attribute.STRING, Required: true},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwNameKey, Type: attribute.STRING},
+	},
+}
+
+// ProcessDiskIO: Bytes that storage fetched or took for the process.
+var ProcessDiskIO = Metric{
+	Name:        "process.disk.io",
+	Unit:        "By",
+	Description: "Bytes that storage fetched or took for the process.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: ProcessPIDKey, Type: attribute.INT64},
+	},
+}
+
+// DiskAwait: Mean time from submission to completion of the operations that completed since the previous collection.
+var DiskAwait = Metric{
+	Name:        "stallspan.disk.await",
+	Unit:        "s",
+	Description: "Mean time from submission to completion of the operations that completed since the previous collection.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskDiscardIO: Bytes that were discarded (trimmed).
+var DiskDiscardIO = Metric{
+	Name:        "stallspan.disk.discard.io",
+	Unit:        "By",
+	Description: "Bytes that were discarded (trimmed).",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskDiscardOperations: Discards (trims) that completed.
+var DiskDiscardOperations = Metric{
+	Name:        "stallspan.disk.discard.operations",
+	Unit:        "{operation}",
+	Description: "Discards (trims) that completed.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskDiscardTime: Time spent in discards, summed over operations.
+var DiskDiscardTime = Metric{
+	Name:        "stallspan.disk.discard.time",
+	Unit:        "s",
+	Description: "Time spent in discards, summed over operations.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskFlushOperations: Cache flushes that completed.
+var DiskFlushOperations = Metric{
+	Name:        "stallspan.disk.flush.operations",
+	Unit:        "{operation}",
+	Description: "Cache flushes that completed.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskFlushTime: Time spent in cache flushes, summed over operations.
+var DiskFlushTime = Metric{
+	Name:        "stallspan.disk.flush.time",
+	Unit:        "s",
+	Description: "Time spent in cache flushes, summed over operations.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskQueueDepth: Mean number of operations under way since the previous collection.
+var DiskQueueDepth = Metric{
+	Name:        "stallspan.disk.queue.depth",
+	Unit:        "1",
+	Description: "Mean number of operations under way since the previous collection.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskUtilization: Share of the time since the previous collection with at least one operation under way.
+var DiskUtilization = Metric{
+	Name:        "stallspan.disk.utilization",
+	Unit:        "1",
+	Description: "Share of the time since the previous collection with at least one operation under way.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUBusyTime: Time in which at least one kernel ran.
+var GPUBusyTime = Metric{
+	Name:        "stallspan.gpu.busy.time",
+	Unit:        "s",
+	Description: "Time in which at least one kernel ran.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwNameKey, Type: attribute.STRING},
+	},
+}
+
+// ModelLoadDuration: Duration of model loads.
+var ModelLoadDuration = Metric{
+	Name:        "stallspan.model.load.duration",
+	Unit:        "s",
+	Description: "Duration of model loads.",
+	Kind:        Histogram,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: ModelNameKey, Type: attribute.STRING},
+		{Key: SlowKey, Type: attribute.BOOL},
+		{Key: VerdictKey, Type: attribute.STRING},
+	},
+}
+
+// PressureCPUStallTime: Time in which runnable tasks waited for a CPU.
+var PressureCPUStallTime = Metric{
+	Name:        "stallspan.pressure.cpu.stall.time",
+	Unit:        "s",
+	Description: "Time in which runnable tasks waited for a CPU.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// PressureIOStallTime: Time in which tasks waited for block devices and network file systems.
+var PressureIOStallTime = Metric{
+	Name:        "stallspan.pressure.io.stall.time",
+	Unit:        "s",
+	Description: "Time in which tasks waited for block devices and network file systems.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// PressureMemoryStallTime: Time in which tasks waited for memory, by reclaim, swap-in or page-cache thrashing.
+var PressureMemoryStallTime = Metric{
+	Name:        "stallspan.pressure.memory.stall.time",
+	Unit:        "s",
+	Description: "Time in which tasks waited for memory, by reclaim, swap-in or page-cache thrashing.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// TrainingEpochDuration: Duration of training epochs.
+var TrainingEpochDuration = Metric{
+	Name:        "stallspan.training.epoch.duration",
+	Unit:        "s",
+	Description: "Duration of training epochs.",
+	Kind:        Histogram,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SlowKey, Type: attribute.BOOL},
+		{Key: TrainingRunNameKey, Type: attribute.STRING},
+		{Key: VerdictKey, Type: attribute.STRING},
+	},
+}
+
+// SystemCPUTime: Time that the logical CPU spent in each mode.
+var SystemCPUTime = Metric{
+	Name:        "system.cpu.time",
+	Unit:        "s",
+	Description: "Time that the logical CPU spent in each mode.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: CPULogicalNumberKey, Type: attribute.INT64, Required: true},
+		{Key: CPUModeKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemCPUUtilization: Share of the time since the previous collection that the logical CPU spent in each mode.
+var SystemCPUUtilization = Metric{
+	Name:        "system.cpu.utilization",
+	Unit:        "1",
+	Description: "Share of the time since the previous collection that the logical CPU spent in each mode.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: CPULogicalNumberKey, Type: attribute.INT64, Required: true},
+		{Key: CPUModeKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskIO: Bytes that were transferred.
+var SystemDiskIO = Metric{
+	Name:        "system.disk.io",
+	Unit:        "By",
+	Description: "Bytes that were transferred.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskIOTime: Time with at least one operation under way.
+var SystemDiskIOTime = Metric{
+	Name:        "system.disk.io_time",
+	Unit:        "s",
+	Description: "Time with at least one operation under way.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskMerged: Requests that were merged into a neighbouring one before they reached the device.
+var SystemDiskMerged = Metric{
+	Name:        "system.disk.merged",
+	Unit:        "{operation}",
+	Description: "Requests that were merged into a neighbouring one before they reached the device.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskOperationTime: Time from submission to completion, summed over operations.
+var SystemDiskOperationTime = Metric{
+	Name:        "system.disk.operation_time",
+	Unit:        "s",
+	Description: "Time from submission to completion, summed over operations.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskOperations: Operations that completed.
+var SystemDiskOperations = Metric{
+	Name:        "system.disk.operations",
+	Unit:        "{operation}",
+	Description: "Operations that completed.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskPendingOperations: Operations under way at the moment of the reading.
+var SystemDiskPendingOperations = Metric{
+	Name:        "system.disk.pending_operations",
+	Unit:        "{operation}",
+	Description: "Operations under way at the moment of the reading.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// SystemDiskWeightedIOTime: Number of operations under way, integrated over time.
+var SystemDiskWeightedIOTime = Metric{
+	Name:        "system.disk.weighted_io_time",
+	Unit:        "s",
+	Description: "Number of operations under way, integrated over time.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// EpochSpan: One epoch of a training run. Named "epoch {stallspan.training.run.name}".
+var EpochSpan = Span{
+	Type: "stallspan.epoch",
+	Attributes: []AttributeRef{
+		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
+		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
+		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskReadBytesKey, Type: attribute.INT64},
+		{Key: DiskReadOperationsKey, Type: attribute.INT64},
+		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskWriteBytesKey, Type: attribute.INT64},
+		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
+		{Key: FindingKey, Type: attribute.STRING},
+		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
+		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
+		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
+		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
+		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
+		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: RemedyKey, Type: attribute.STRING},
+		{Key: SlowKey, Type: attribute.BOOL, Required: true},
+		{Key: SlownessReasonKey, Type: attribute.STRING},
+		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
+		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
+		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
+		{Key: TrainingEpochIndexKey, Type: attribute.INT64},
+		{Key: TrainingRunNameKey, Type: attribute.STRING},
+		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
+		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
+		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+	},
+}
+
+// LoadSpan: One load of a model. Named "load {stallspan.model.name}".
+var LoadSpan = Span{
+	Type: "stallspan.load",
+	Attributes: []AttributeRef{
+		{Key: FilePathKey, Type: attribute.STRING},
+		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
+		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
+		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskReadBytesKey, Type: attribute.INT64},
+		{Key: DiskReadOperationsKey, Type: attribute.INT64},
+		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskWriteBytesKey, Type: attribute.INT64},
+		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
+		{Key: FindingKey, Type: attribute.STRING},
+		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
+		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
+		{Key: ModelNameKey, Type: attribute.STRING},
+		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
+		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
+		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
+		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: RemedyKey, Type: attribute.STRING},
+		{Key: SlowKey, Type: attribute.BOOL, Required: true},
+		{Key: SlownessReasonKey, Type: attribute.STRING},
+		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
+		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
+		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
+		{Key: TrainingRunNameKey, Type: attribute.STRING},
+		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
+		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
+		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+	},
+}
+
+// RunSpan: The wrapped program from its start to its exit, parent of the windows within. Named "run {stallspan.training.run.name}".
+var RunSpan = Span{
+	Type: "stallspan.run",
+	Attributes: []AttributeRef{
+		{Key: ProcessExitCodeKey, Type: attribute.INT64},
+		{Key: ProcessPIDKey, Type: attribute.INT64},
+		{Key: TrainingRunNameKey, Type: attribute.STRING},
+	},
+}
+
+// StorageStallSpan: A stretch of a slow window in which the work waited for storage, child of the window's span. Named "storage stall {system.device.name}".
+var StorageStallSpan = Span{
+	Type: "stallspan.storage_stall",
+	Attributes: []AttributeRef{
+		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
+		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING},
+	},
+}
+
+// WindowSpan: A checkpoint, or a window that a program named itself. Named "{stallspan.window.kind} {stallspan.window.name}".
+var WindowSpan = Span{
+	Type: "stallspan.window",
+	Attributes: []AttributeRef{
+		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
+		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
+		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskReadBytesKey, Type: attribute.INT64},
+		{Key: DiskReadOperationsKey, Type: attribute.INT64},
+		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskWriteBytesKey, Type: attribute.INT64},
+		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
+		{Key: FindingKey, Type: attribute.STRING},
+		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
+		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
+		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
+		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
+		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
+		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: RemedyKey, Type: attribute.STRING},
+		{Key: SlowKey, Type: attribute.BOOL, Required: true},
+		{Key: SlownessReasonKey, Type: attribute.STRING},
+		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
+		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
+		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
+		{Key: TrainingRunNameKey, Type: attribute.STRING},
+		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
+		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowNameKey, Type: attribute.STRING},
+		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
+		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+	},
+}
+
+// WindowSlowEvent: The window turned slow; the event's time is when the stall began.
+var WindowSlowEvent = Event{
+	Name: "stallspan.window.slow",
+	Attributes: []AttributeRef{
+		{Key: SlownessReasonKey, Type: attribute.STRING, Required: true},
+		{Key: VerdictKey, Type: attribute.STRING},
+	},
+}
+
+// Metrics lists every metric, by name.
+var Metrics = []Metric{
+	HwGPUUtilization,
+	ProcessDiskIO,
+	DiskAwait,
+	DiskDiscardIO,
+	DiskDiscardOperations,
+	DiskDiscardTime,
+	DiskFlushOperations,
+	DiskFlushTime,
+	DiskQueueDepth,
+	DiskUtilization,
+	GPUBusyTime,
+	ModelLoadDuration,
+	PressureCPUStallTime,
+	PressureIOStallTime,
+	PressureMemoryStallTime,
+	TrainingEpochDuration,
+	SystemCPUTime,
+	SystemCPUUtilization,
+	SystemDiskIO,
+	SystemDiskIOTime,
+	SystemDiskMerged,
+	SystemDiskOperationTime,
+	SystemDiskOperations,
+	SystemDiskPendingOperations,
+	SystemDiskWeightedIOTime,
+}
+
+// Spans lists every span, by type.
+var Spans = []Span{
+	EpochSpan,
+	LoadSpan,
+	RunSpan,
+	StorageStallSpan,
+	WindowSpan,
+}
+
+// Events lists every event, by name.
+var Events = []Event{
+	WindowSlowEvent,
+}

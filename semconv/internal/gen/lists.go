@@ -1,0 +1,100 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+)
+
+// all gathers one list of every area, sorted by name.
+func all[T any](r *registry, list func(*file) []T, name func(*T) string) []T {
+	var out []T
+	for i := range r.Areas {
+		out = append(out, list(&r.Areas[i].file)...)
+	}
+	slices.SortFunc(out, func(a, b T) int { return cmp.Compare(name(&a), name(&b)) })
+	return out
+}
+
+// Attributes lists the attributes of every area, by key.
+func (r *registry) Attributes() []attribute {
+	return all(r, func(f *file) []attribute { return f.Attributes }, func(a *attribute) string { return a.Key })
+}
+
+// Metrics lists the metrics of every area, by name.
+func (r *registry) Metrics() []metric {
+	return all(r, func(f *file) []metric { return f.Metrics }, func(m *metric) string { return m.Name })
+}
+
+// Spans lists the spans of every area, by type.
+func (r *registry) Spans() []span {
+	return all(r, func(f *file) []span { return f.Spans }, func(s *span) string { return s.Type })
+}
+
+// Events lists the events of every area, by name.
+func (r *registry) Events() []event {
+	return all(r, func(f *file) []event { return f.Events }, func(e *event) string { return e.Name })
+}
+
+// Entities lists the entities of every area, by type.
+func (r *registry) Entities() []entity {
+	return all(r, func(f *file) []entity { return f.Entities }, func(e *entity) string { return e.Type })
+}
+
+// flatten replaces references to groups by the groups' own references, and sorts by key. It trusts the references,
+// as validate does not let a broken one through.
+func (r *registry) flatten(refs []ref) []ref {
+	var flat []ref
+	for _, use := range refs {
+		if use.RefGroup != "" {
+			flat = append(flat, r.flatten(r.groups[use.RefGroup].Attributes)...)
+			continue
+		}
+		flat = append(flat, use)
+	}
+	slices.SortFunc(flat, func(a, b ref) int { return cmp.Compare(a.Ref, b.Ref) })
+	return flat
+}
+
+// MetricAttributes are the attributes in use on metrics, by key.
+func (r *registry) MetricAttributes() []*attribute {
+	var refs []ref
+	for _, m := range r.Metrics() {
+		refs = append(refs, m.Attributes...)
+	}
+	return r.used(refs)
+}
+
+// SpanAttributes are the attributes in use on spans and events, by key.
+func (r *registry) SpanAttributes() []*attribute {
+	var refs []ref
+	for _, s := range r.Spans() {
+		refs = append(refs, s.Attributes...)
+	}
+	for _, e := range r.Events() {
+		refs = append(refs, e.Attributes...)
+	}
+	return r.used(refs)
+}
+
+func (r *registry) used(refs []ref) []*attribute {
+	keys := map[string]bool{}
+	for _, use := range r.flatten(refs) {
+		keys[use.Ref] = true
+	}
+	var out []*attribute
+	for _, key := range slices.Sorted(maps.Keys(keys)) {
+		out = append(out, r.attributes[key])
+	}
+	return out
+}
+
+// own leaves out the groups of a list of references.
+func own(refs []ref) []ref {
+	return slices.DeleteFunc(slices.Clone(refs), func(use ref) bool { return use.RefGroup != "" })
+}
+
+// Groups lists the attribute groups of every area, by id.
+func (r *registry) Groups() []group {
+	return all(r, func(f *file) []group { return f.Groups }, func(g *group) string { return g.ID })
+}

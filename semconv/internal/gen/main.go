@@ -1,0 +1,46 @@
+// Command gen reads and validates registry/*.yaml and writes from it generated.go, docs/metrics.md and
+// docs/spans.md. It runs in the semconv folder, by go generate.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// output is one generated file: its path from the semconv folder, and what gives its text.
+type output struct {
+	path  string
+	write func(*registry) ([]byte, error)
+}
+
+var outputs = []output{
+	{"generated.go", writeGo},
+	{"../docs/metrics.md", writeMetricsPage},
+	{"../docs/spans.md", writeSpansPage},
+}
+
+func main() {
+	if err := generate("."); err != nil {
+		fmt.Fprintf(os.Stderr, "semconv: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+// generate writes every output below root, which is the semconv folder.
+func generate(root string) error {
+	r, err := load(os.DirFS(filepath.Join(root, "registry")))
+	if err != nil {
+		return err
+	}
+	for _, out := range outputs {
+		text, err := out.write(r)
+		if err != nil {
+			return fmt.Errorf("%s: %w", out.path, err)
+		}
+		if err := os.WriteFile(filepath.Join(root, out.path), text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package main
+
+import "go.yaml.in/yaml/v3"
+
+// file is one YAML file of the registry, as far as we use the format definition/2. Whatever the format has beyond
+// this is refused as an unknown key, so nothing in the registry is ever silently without effect.
+type file struct {
+	FileFormat string      `yaml:"file_format"`
+	Attributes []attribute `yaml:"attributes"`
+	Groups     []group     `yaml:"attribute_groups"`
+	Entities   []entity    `yaml:"entities"`
+	Metrics    []metric    `yaml:"metrics"`
+	Spans      []span      `yaml:"spans"`
+	Events     []event     `yaml:"events"`
+}
+
+// manifest says what the registry as a whole is.
+type manifest struct {
+	FileFormat  string `yaml:"file_format"`
+	SchemaURL   string `yaml:"schema_url"`
+	Description string `yaml:"description"`
+	Stability   string `yaml:"stability"`
+}
+
+// common is what every definition has.
+type common struct {
+	Brief       string      `yaml:"brief"`
+	Note        string      `yaml:"note"`
+	Stability   string      `yaml:"stability"`
+	Annotations annotations `yaml:"annotations"`
+}
+
+// annotations are free-form in the format; these are the two that mean something here.
+type annotations struct {
+	CodeGeneration struct {
+		MetricValueType string `yaml:"metric_value_type"` // "int" or "double", on every metric
+	} `yaml:"code_generation"`
+	Stallspan struct {
+		Origin string `yaml:"origin"` // who defines the name; empty: we do
+	} `yaml:"stallspan"`
+}
+
+type attribute struct {
+	Key      string    `yaml:"key"`
+	Type     valueType `yaml:"type"`
+	Examples []any     `yaml:"examples"`
+	common   `yaml:",inline"`
+}
+
+// valueType is a type's name, or "enum" with its members.
+type valueType struct {
+	Name    string
+	Members []member
+}
+
+type member struct {
+	ID        string `yaml:"id"`
+	Value     string `yaml:"value"`
+	Brief     string `yaml:"brief"`
+	Stability string `yaml:"stability"`
+}
+
+// ref is a use of an attribute, or of all the attributes of a group.
+type ref struct {
+	Ref      string `yaml:"ref"`
+	RefGroup string `yaml:"ref_group"`
+	Level    level  `yaml:"requirement_level"`
+}
+
+// level is how strictly an attribute is to be there, and for some levels under which condition.
+type level struct {
+	Name string
+	When string
+}
+
+type group struct {
+	ID         string `yaml:"id"`
+	Visibility string `yaml:"visibility"`
+	Attributes []ref  `yaml:"attributes"`
+}
+
+type entity struct {
+	Type        string `yaml:"type"`
+	common      `yaml:",inline"`
+	Identity    []ref `yaml:"identity"`
+	Description []ref `yaml:"description"`
+}
+
+type metric struct {
+	Name       string `yaml:"name"`
+	Instrument string `yaml:"instrument"`
+	Unit       string `yaml:"unit"`
+	common     `yaml:",inline"`
+	Attributes []ref    `yaml:"attributes"`
+	Entities   []string `yaml:"entity_associations"`
+}
+
+type span struct {
+	Type string `yaml:"type"`
+	Kind string `yaml:"kind"`
+	Name struct {
+		Note string `yaml:"note"`
+	} `yaml:"name"`
+	common     `yaml:",inline"`
+	Attributes []ref    `yaml:"attributes"`
+	Entities   []string `yaml:"entity_associations"`
+}
+
+type event struct {
+	Name       string `yaml:"name"`
+	common     `yaml:",inline"`
+	Attributes []ref    `yaml:"attributes"`
+	Entities   []string `yaml:"entity_associations"`
+}
+
+// UnmarshalYAML takes "string" as well as {members: [...]}.
+func (t *valueType) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		t.Name = node.Value
+		return nil
+	}
+	var enum struct {
+		Members []member `yaml:"members"`
+	}
+	if err := strict(node, &enum); err != nil {
+		return err
+	}
+	t.Name, t.Members = "enum", enum.Members
+	return nil
+}
+
+// UnmarshalYAML takes "required" as well as {conditionally_required: when}.
+func (l *level) UnmarshalYAML(node *yaml.Node) error {
+	if node.Kind == yaml.ScalarNode {
+		l.Name = node.Value
+		return nil
+	}
+	var conditional struct {
+		ConditionallyRequired string `yaml:"conditionally_required"`
+	}
+	if err := strict(node, &conditional); err != nil {
+		return err
+	}
+	l.Name, l.When = "conditionally_required", conditional.ConditionallyRequired
+	return nil
+}

@@ -1,0 +1,77 @@
+package semconv_test
+
+import (
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+	upstream "go.opentelemetry.io/otel/semconv/v1.43.0"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/hwconv"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/processconv"
+	"go.opentelemetry.io/otel/semconv/v1.43.0/systemconv"
+
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// What the registry calls OpenTelemetry's must be so, by OpenTelemetry's own Go packages.
+func TestUpstreamMetrics(t *testing.T) {
+	for _, test := range []struct {
+		ours   semconv.Metric
+		theirs interface {
+			Name() string
+			Unit() string
+		}
+	}{
+		{semconv.HwGPUUtilization, hwconv.GpuUtilization{}},
+		{semconv.ProcessDiskIO, processconv.DiskIO{}},
+		{semconv.SystemCPUTime, systemconv.CPUTime{}},
+		{semconv.SystemCPUUtilization, systemconv.CPUUtilization{}},
+		{semconv.SystemDiskIO, systemconv.DiskIO{}},
+		{semconv.SystemDiskIOTime, systemconv.DiskIOTime{}},
+		{semconv.SystemDiskMerged, systemconv.DiskMerged{}},
+		{semconv.SystemDiskOperationTime, systemconv.DiskOperationTime{}},
+		{semconv.SystemDiskOperations, systemconv.DiskOperations{}},
+	} {
+		if test.ours.Name != test.theirs.Name() || test.ours.Unit != test.theirs.Unit() {
+			t.Errorf("%s in %s is not upstream's %s in %s",
+				test.ours.Name, test.ours.Unit, test.theirs.Name(), test.theirs.Unit())
+		}
+	}
+}
+
+func TestUpstreamAttributes(t *testing.T) {
+	for ours, theirs := range map[attribute.Key]attribute.Key{
+		semconv.CPULogicalNumberKey:  upstream.CPULogicalNumberKey,
+		semconv.CPUModeKey:           upstream.CPUModeKey,
+		semconv.DiskIODirectionKey:   upstream.DiskIODirectionKey,
+		semconv.FilePathKey:          upstream.FilePathKey,
+		semconv.HostIDKey:            upstream.HostIDKey,
+		semconv.HostNameKey:          upstream.HostNameKey,
+		semconv.HwGPUTaskKey:         upstream.HwGpuTaskKey,
+		semconv.HwIDKey:              upstream.HwIDKey,
+		semconv.HwNameKey:            upstream.HwNameKey,
+		semconv.ProcessExitCodeKey:   upstream.ProcessExitCodeKey,
+		semconv.ProcessPIDKey:        upstream.ProcessPIDKey,
+		semconv.ServiceInstanceIDKey: upstream.ServiceInstanceIDKey,
+		semconv.ServiceNameKey:       upstream.ServiceNameKey,
+	} {
+		if ours != theirs {
+			t.Errorf("%s is not upstream's %s", ours, theirs)
+		}
+	}
+	for ours, theirs := range map[attribute.KeyValue]attribute.KeyValue{
+		semconv.CPUModeUser:          upstream.CPUModeUser,
+		semconv.CPUModeNice:          upstream.CPUModeNice,
+		semconv.CPUModeSystem:        upstream.CPUModeSystem,
+		semconv.CPUModeIdle:          upstream.CPUModeIdle,
+		semconv.CPUModeIOWait:        upstream.CPUModeIOWait,
+		semconv.CPUModeInterrupt:     upstream.CPUModeInterrupt,
+		semconv.CPUModeSteal:         upstream.CPUModeSteal,
+		semconv.DiskIODirectionRead:  upstream.DiskIODirectionRead,
+		semconv.DiskIODirectionWrite: upstream.DiskIODirectionWrite,
+		semconv.HwGPUTaskGeneral:     upstream.HwGpuTaskGeneral,
+	} {
+		if ours != theirs {
+			t.Errorf("%s=%s is not upstream's %s=%s", ours.Key, ours.Value.AsString(), theirs.Key, theirs.Value.AsString())
+		}
+	}
+}
