@@ -1,0 +1,172 @@
+package disk
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// The statistics on a line of /proc/diskstats, as the kernel grew them. More may follow and are ignored.
+const (
+	firstColumns   = 11
+	discardColumns = 15 // Linux 4.18
+	flushColumns   = 17 // Linux 5.5
+)
+
+// sector is the unit of the kernel's sizes, whatever the device's own sectors are.
+const sector = 512
+
+// skipped tells which lines were no statistics of a device.
+type skipped struct {
+	lines int
+	first int // its number in the text, from 1
+	text  []byte
+}
+
+func (s skipped) err() error {
+	if s.lines == 0 {
+		return nil
+	}
+	return fmt.Errorf("/proc/diskstats: %d line(s) not understood and left out, the first is line %d: %q", s.lines, s.first, s.text)
+}
+
+// parse appends one Disk a line to disks. known are the names that are expected, in their order: a name found at
+// its place there is shared instead of copied, so that an unchanged machine costs no allocation.
+func parse(text []byte, known []string, disks []sample.Disk) ([]sample.Disk, skipped) {
+	var bad skipped
+	first := len(disks)
+	for number := 1; len(text) > 0; number++ {
+		end := bytes.IndexByte(text, '\n')
+		ended := end >= 0
+		line := text
+		if ended {
+			line, text = text[:end], text[end+1:]
+		} else {
+			text = nil
+		}
+		if ended && len(line) == 0 {
+			continue
+		}
+		expected := ""
+		if i := len(disks) - first; i < len(known) {
+			expected = known[i]
+		}
+		disks = append(disks, sample.Disk{})
+		// A last line without an end may have lost digits, which would be a counter that went backwards.
+		if !ended || !parseLine(line, expected, &disks[len(disks)-1]) {
+			disks = disks[:len(disks)-1]
+			if bad.lines++; bad.lines == 1 {
+				bad.first, bad.text = number, line[:min(len(line), 80)]
+			}
+		}
+	}
+	return disks, bad
+}
+
+// parseLine takes "major minor name statistics..." apart. It refuses sizes and times beyond 64 bits in our units,
+// which no machine can have counted.
+func parseLine(line []byte, expected string, disk *sample.Disk) bool {
+	_, line, majorOK := number(line)
+	_, line, minorOK := number(line)
+	name, line := word(line)
+	if !majorOK || !minorOK || len(name) == 0 {
+		return false
+	}
+	var v [flushColumns]uint64
+	columns := 0
+	for columns < len(v) {
+		value, rest, ok := number(line)
+		if !ok {
+			break
+		}
+		v[columns] = value
+		columns++
+		line = rest
+	}
+	switch {
+	case columns < len(v) && !blank(line): // something that is not a number
+		return false
+	case columns >= flushColumns:
+		disk.Has = sample.HasDiscards | sample.HasFlushes
+	case columns >= discardColumns:
+		disk.Has = sample.HasDiscards
+		clear(v[discardColumns:])
+	case columns >= firstColumns:
+		clear(v[firstColumns:])
+	default:
+		return false
+	}
+	for _, size := range [...]uint64{v[2], v[6], v[13]} {
+		if size > math.MaxUint64/sector {
+			return false
+		}
+	}
+	for _, ms := range [...]uint64{v[3], v[7], v[9], v[10], v[14], v[16]} {
+		if ms > math.MaxInt64/uint64(time.Millisecond) {
+			return false
+		}
+	}
+
+	if string(name) == expected {
+		disk.Name = expected
+	} else {
+		disk.Name = string(name)
+	}
+	disk.Reads, disk.ReadsMerged, disk.ReadBytes, disk.ReadTime = v[0], v[1], v[2]*sector, milliseconds(v[3])
+	disk.Writes, disk.WritesMerged, disk.WriteBytes, disk.WriteTime = v[4], v[5], v[6]*sector, milliseconds(v[7])
+	disk.InFlight, disk.BusyTime, disk.WeightedTime = v[8], milliseconds(v[9]), milliseconds(v[10])
+	disk.Discards, disk.DiscardsMerged, disk.DiscardBytes, disk.DiscardTime = v[11], v[12], v[13]*sector, milliseconds(v[14])
+	disk.Flushes, disk.FlushTime = v[15], milliseconds(v[16])
+	return true
+}
+
+func milliseconds(n uint64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// number takes a decimal number off the front of line, after blanks. Not ok: there is none, it does not end at a
+// blank, or it has more than 64 bits.
+func number(line []byte) (value uint64, rest []byte, ok bool) {
+	i := 0
+	for i < len(line) && isBlank(line[i]) {
+		i++
+	}
+	start := i
+	for i < len(line) && line[i]-'0' <= 9 {
+		digit := uint64(line[i] - '0')
+		if value > (math.MaxUint64-digit)/10 {
+			return 0, line, false
+		}
+		value = value*10 + digit
+		i++
+	}
+	if i == start || i < len(line) && !isBlank(line[i]) {
+		return 0, line, false
+	}
+	return value, line[i:], true
+}
+
+// word takes what stands between blanks off the front of line.
+func word(line []byte) (text, rest []byte) {
+	i := 0
+	for i < len(line) && isBlank(line[i]) {
+		i++
+	}
+	start := i
+	for i < len(line) && !isBlank(line[i]) {
+		i++
+	}
+	return line[start:i], line[i:]
+}
+
+func blank(line []byte) bool {
+	for _, c := range line {
+		if !isBlank(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' }

@@ -1,0 +1,136 @@
+// Package mount reads the kernel's list of mounted file systems and says what kind of storage each one is.
+package mount
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// maxText bounds how much of a mountinfo file is read: about 80,000 mounts of ordinary length.
+const maxText = 8 << 20
+
+// Entry is one line of mountinfo with the parts of it that a sample.Mount does not keep.
+type Entry struct {
+	sample.Mount
+	Parent  int    // the ID of the mount that it is mounted on
+	options string // the file system's own, still escaped
+}
+
+// Parse reads a /proc/PID/mountinfo (Documentation/filesystems/proc.rst, section 3.5) in the kernel's order: of two
+// mounts with one Point, the later covers the earlier. Lines that are not understood are left out and the rest is
+// still given, with an error that counts them and quotes the first.
+func Parse(r io.Reader) ([]sample.Mount, error) {
+	entries, err := Entries(r)
+	mounts := make([]sample.Mount, len(entries))
+	for i := range entries {
+		mounts[i] = entries[i].Mount
+	}
+	return mounts, err
+}
+
+// Entries is Parse for who needs Covering or Layers too.
+func Entries(r io.Reader) ([]Entry, error) {
+	text, err := io.ReadAll(io.LimitReader(r, maxText+1))
+	if err != nil {
+		err = fmt.Errorf("mountinfo could not be read to its end, so mounts may be missing: %w", err)
+	}
+	if len(text) > maxText {
+		err = fmt.Errorf("mountinfo is longer than %d MiB: the mounts after that are ignored", maxText>>20)
+		text = text[:bytes.LastIndexByte(text[:maxText], '\n')+1]
+	}
+	var entries []Entry
+	var number, bad, firstBad int
+	var quoted string
+	for line := range strings.Lines(string(text)) {
+		number++
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" {
+			continue
+		}
+		entry, ok := parseLine(line)
+		if !ok {
+			if bad++; bad == 1 {
+				firstBad, quoted = number, line[:min(len(line), 80)]
+			}
+			continue
+		}
+		entries = append(entries, entry)
+	}
+	if bad > 0 {
+		skipped := fmt.Errorf("mountinfo: %d line(s) not understood and left out, the first is line %d: %q", bad, firstBad, quoted)
+		if err == nil {
+			return entries, skipped
+		}
+		err = fmt.Errorf("%w; %w", err, skipped)
+	}
+	return entries, err
+}
+
+// parseLine takes "ID parent major:minor root point options [tag...] - type source options" apart. Fields are
+// separated by exactly one space, since a source may be empty.
+func parseLine(line string) (Entry, bool) {
+	var fields [6]string
+	rest := line
+	for i := range fields {
+		var found bool
+		if fields[i], rest, found = strings.Cut(rest, " "); !found {
+			return Entry{}, false
+		}
+	}
+	for tag := ""; tag != "-"; {
+		var found bool
+		if tag, rest, found = strings.Cut(rest, " "); !found {
+			return Entry{}, false
+		}
+	}
+	fsType, rest, found := strings.Cut(rest, " ")
+	source, options, hasOptions := strings.Cut(rest, " ")
+	if !found || !hasOptions || fsType == "" {
+		return Entry{}, false
+	}
+	id, idErr := strconv.ParseUint(fields[0], 10, 31)
+	parent, parentErr := strconv.ParseUint(fields[1], 10, 31)
+	if idErr != nil || parentErr != nil {
+		return Entry{}, false
+	}
+	majorText, minorText, found := strings.Cut(fields[2], ":")
+	major, majorErr := strconv.ParseUint(majorText, 10, 32)
+	minor, minorErr := strconv.ParseUint(minorText, 10, 32)
+	point := unescape(fields[4])
+	if !found || majorErr != nil || minorErr != nil || !strings.HasPrefix(point, "/") {
+		return Entry{}, false
+	}
+	return Entry{
+		Mount: sample.Mount{
+			ID: int(id), Point: point, Type: unescape(fsType), Source: unescape(source), Root: unescape(fields[3]),
+			Major: uint32(major), Minor: uint32(minor),
+		},
+		Parent:  int(parent),
+		options: options,
+	}, true
+}
+
+// unescape undoes the kernel's octal escapes of blanks, backslashes and the like ("\040" is a space). What is no
+// such escape stays as it is.
+func unescape(s string) string {
+	if !strings.Contains(s, `\`) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if code, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(code))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
