@@ -83,3 +83,6 @@ func (a *axis) append(m time.Duration) {
 		}
 	}
 }
+
+// next is the number of the coming row.
+func (a *axis) next() int { return a.tiers[0].next }

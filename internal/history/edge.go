@@ -28,7 +28,7 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 			continue
 		}
 		a := &h.axes[id]
-		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, _ bool) {
 			g := a.groups[key]
 			if g == nil || g.gone {
 				return

@@ -47,12 +47,13 @@ var ErrFull = errors.New("history: no room for another device; raise its memory 
 type History struct {
 	config Config
 
-	mu       sync.RWMutex
-	axes     [axisCount]axis
-	totals   totals
-	bytes    int
-	nextSlot uint32
-	refused  int
+	mu        sync.RWMutex
+	axes      [axisCount]axis
+	totals    totals
+	bytes     int // of all rows
+	diskBytes int // of it, for disks
+	nextSlot  uint32
+	refused   int
 }
 
 // New makes an empty history. It allocates nothing for a device before the device is seen.
@@ -87,8 +88,8 @@ func (h *History) Append(s *sample.Sample) error {
 			continue
 		}
 		h.openAxis(a)
-		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
-			if g := h.group(a, key, s.At.Mono); g != nil {
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, minor bool) {
+			if g := h.group(a, key, minor, s.At.Mono); g != nil {
 				g.seen = true
 				for i := range g.columns {
 					g.columns[i].advance(values[i], key.kind.modulus(i), s.At.Mono)
@@ -119,7 +120,7 @@ func (h *History) openAxis(a *axis) {
 
 // group finds the columns of one device, or makes them. With little room left a device is kept on the finest tier
 // alone; with none it is refused, unless a device that is gone can make room.
-func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
+func (h *History) group(a *axis, key groupKey, minor bool, at time.Duration) *group {
 	if g, ok := a.groups[key]; ok {
 		return g
 	}
@@ -127,10 +128,10 @@ func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
-	if key.kind.fineOnly() || h.bytes+h.size(key.kind, tiers) > h.config.MaxBytes {
+	if minor || key.kind.fineOnly() || !h.room(key.kind, tiers) {
 		tiers = 1
 	}
-	for h.bytes+h.size(key.kind, tiers) > h.config.MaxBytes {
+	for !h.room(key.kind, tiers) {
 		if !h.evict() {
 			h.refused++
 			return nil
@@ -138,9 +139,31 @@ func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 	}
 	g := newGroup(a, key, tiers, h.nextSlot, at)
 	h.nextSlot += uint32(len(g.columns))
-	h.bytes += h.size(key.kind, tiers)
+	h.charge(key.kind, tiers, 1)
 	a.groups[key] = g
+	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 {
+		// The device is new since the last reading, or had not done any I/O by then: it has counted from zero.
+		for i := range g.columns {
+			g.columns[i].begun = true
+		}
+	}
 	return g
+}
+
+func (h *History) room(k kind, tiers int) bool {
+	size := h.size(k, tiers)
+	if k == kindDisk && float64(h.diskBytes+size) > diskShare*float64(h.config.MaxBytes) {
+		return false
+	}
+	return h.bytes+size <= h.config.MaxBytes
+}
+
+// charge books the memory of a device's columns; sign is 1 when they are made and -1 when they are dropped.
+func (h *History) charge(k kind, tiers, sign int) {
+	h.bytes += sign * h.size(k, tiers)
+	if k == kindDisk {
+		h.diskBytes += sign * h.size(k, tiers)
+	}
 }
 
 func (h *History) size(k kind, tiers int) int {
@@ -171,7 +194,7 @@ func (h *History) evict() bool {
 }
 
 func (h *History) forget(a *axis, key groupKey) {
-	h.bytes -= h.size(key.kind, len(a.groups[key].columns[0].tiers))
+	h.charge(key.kind, len(a.groups[key].columns[0].tiers), -1)
 	delete(a.groups, key)
 }
 

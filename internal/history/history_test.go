@@ -14,7 +14,7 @@ import (
 const tick = 100 * time.Millisecond
 
 func disk(at time.Duration, name string, bytes uint64) *sample.Sample {
-	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{{Name: name, ReadBytes: bytes}}}
+	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{{Name: name, Leaf: true, Reads: 1, ReadBytes: bytes}}}
 }
 
 func newHistory(t testing.TB, tiers ...Tier) *History {
@@ -176,21 +176,21 @@ func TestDeviceThatComesAndGoes(t *testing.T) {
 	both := disk(tick, "sda", 10)
 	add(t, h, both)
 	two := disk(2*tick, "sda", 20)
-	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", ReadBytes: 5})
+	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", Reads: 1, ReadBytes: 5})
 	add(t, h, two)
 	two.At.Mono, two.Disks[1].ReadBytes = 3*tick, 50
 	add(t, h, two)
 	var end Edge
 	h.Observe(&end, disk(4*tick, "sda", 30)) // sdb was pulled out
 	got, ok := h.Between(read("sdb"), at(tick), Point{4 * tick, &end})
-	if !ok || got.Value != 45 || !got.Reset {
+	if !ok || got.Value != 50 || !got.Reset {
 		t.Fatalf("a disk pulled out mid-window: %+v %v", got, ok)
 	}
 	add(t, h, disk(4*tick, "sda", 30))
 	if ids := h.IDs(DiskReads); len(ids) != 1 {
 		t.Fatalf("still there: %v", ids)
 	}
-	if got, ok := h.Between(read("sdb"), at(tick), at(4*tick)); !ok || got.Value != 45 || !got.Reset {
+	if got, ok := h.Between(read("sdb"), at(tick), at(4*tick)); !ok || got.Value != 50 || !got.Reset {
 		t.Fatalf("after it was seen to be gone: %+v %v", got, ok)
 	}
 }
@@ -223,7 +223,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	h := newHistory(t)
 	s := &sample.Sample{At: sample.Stamp{Mono: tick}}
 	for i := range 500 {
-		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i)})
+		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
 	}
 	if err := h.Append(s); !errors.Is(err, ErrFull) {
 		t.Fatalf("500 disks were taken: %v", err)
@@ -270,7 +270,7 @@ func TestBusiestCore(t *testing.T) {
 func fill(t testing.TB, h *History, rows int) *sample.Sample {
 	s := &sample.Sample{}
 	for i := range 10 {
-		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i)})
+		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
 	}
 	for i := range rows {
 		s.At.Mono = time.Duration(i+1) * tick

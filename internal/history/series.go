@@ -113,8 +113,11 @@ func (s Series) index() int { return int(s - layout[s.kind()].first) }
 func (k kind) axis() axisID { return layout[k].axis }
 func (k kind) columns() int { return layout[k].count }
 
-// fineOnly devices are many and short-lived: they are kept on the finest tier alone.
-func (k kind) fineOnly() bool { return k == kindJob }
+// fineOnly devices are many, short-lived or of the moment: they are kept on the finest tier alone.
+func (k kind) fineOnly() bool { return k == kindJob || k == kindCPUPressure || k == kindMemory }
+
+// diskShare is how much of the memory disks may take: what the ledger needs must always have room.
+const diskShare = 2.0 / 3
 
 // wrap is where the kernel's 32-bit millisecond counters begin again, in seconds.
 const wrap = float64(1<<32) / 1000
@@ -148,47 +151,52 @@ func contains(a axisID, s *sample.Sample) bool {
 	}
 }
 
-// each gives the columns of every device on one axis of a reading.
-func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64)) {
+// each gives the columns of every device on one axis of a reading. Devices that stand on others (partitions, loops, dm)
+// are minor: they are kept on the finest tier alone. A device that never did any I/O is left out: machines have
+// dozens of unused loops.
+func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64, minor bool)) {
 	var v [maxColumns]float64
 	switch a {
 	case diskAxis:
 		v[0], v[1] = h.totals.disk(s)
-		yield(groupKey{kindDisks, ""}, v) // first, so that it has its room however many disks there are
+		yield(groupKey{kindDisks, ""}, v, false) // first, so that it has its room however many disks there are
 		for i := range s.Disks {
 			d := &s.Disks[i]
+			if d.Reads == 0 && d.Writes == 0 && d.Discards == 0 {
+				continue
+			}
 			v = [maxColumns]float64{
 				float64(d.Reads), float64(d.ReadBytes), d.ReadTime.Seconds(),
 				float64(d.Writes), float64(d.WriteBytes), d.WriteTime.Seconds(),
 				d.BusyTime.Seconds(), d.WeightedTime.Seconds(),
 			}
-			yield(groupKey{kindDisk, d.Name}, v)
+			yield(groupKey{kindDisk, d.Name}, v, !d.Leaf)
 		}
 	case pressureAxis:
 		for i := range s.Pressures {
 			p := &s.Pressures[i]
 			v[0], v[1] = p.Some.Seconds(), p.Full.Seconds()
-			yield(groupKey{pressureKind(p.Resource), p.Scope}, v)
+			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, false)
 		}
 	case cpuAxis:
 		v[0], v[1] = h.totals.cpu(s)
-		yield(groupKey{kindHost, ""}, v)
+		yield(groupKey{kindHost, ""}, v, false)
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			v[0], v[1], v[2], v[3] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
-			yield(groupKey{kindJob, j.ID}, v)
+			yield(groupKey{kindJob, j.ID}, v, false)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
 			v[0] = s.GPUs[i].Busy.Seconds()
-			yield(groupKey{kindGPU, s.GPUs[i].ID}, v)
+			yield(groupKey{kindGPU, s.GPUs[i].ID}, v, false)
 		}
 	default:
 		for i := range s.Ledgers {
 			l := &s.Ledgers[i]
 			v[0], v[1], v[2] = l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds()
-			yield(groupKey{kindLedger, l.ID}, v)
+			yield(groupKey{kindLedger, l.ID}, v, false)
 		}
 	}
 }

@@ -1,0 +1,42 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Config is what a user may set, with every default of the sampling in one place.
+type Config struct {
+	Interval time.Duration // between two readings of every source
+	Root     string        // the folder that stands for "/": "/hostfs" in a container
+	History  history.Config
+
+	// Sources replace the machine's own sources where they are set: a recording that is replayed.
+	Sources []sample.Named
+	// Accelerators are read beside the machine's own sources.
+	Accelerators []sample.Named
+}
+
+// Defaults.
+const (
+	DefaultInterval  = 100 * time.Millisecond
+	shortestInterval = 10 * time.Millisecond
+	longestInterval  = 10 * time.Second
+)
+
+func (c *Config) complete() error {
+	if c.Interval == 0 {
+		c.Interval = DefaultInterval
+	}
+	if c.Interval < shortestInterval || c.Interval > longestInterval {
+		return fmt.Errorf("the sampling interval is %v: choose one from %v to %v", c.Interval, shortestInterval, longestInterval)
+	}
+	if len(c.Sources) > 0 && len(c.Accelerators) > 0 {
+		return errors.New("a recording has its own accelerators: leave the others out")
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package monitor
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/mount"
+	"github.com/stallspan/stallspan/internal/source/pressure"
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// job is a tree of processes whose time has a ledger of its own.
+type job struct {
+	id     string
+	scope  string // of pressure
+	own    bool
+	users  int            // Follows without a Leave
+	mounts []sample.Mount // without a disk of this machine, newest use
+}
+
+// errReplay says that a recording has no processes to follow.
+var errReplay = errors.New("a recording is being replayed: no processes can be followed")
+
+// Follow makes the process tree below pid a job of its own. cgroup is the v2 cgroup in which it waits, "" to look it
+// up; own says that this cgroup holds the job and nothing else. The first reading of the job is in the history when
+// Follow returns. Each Follow needs its Leave.
+func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
+	if m.process == nil {
+		return errReplay
+	}
+	m.mu.Lock()
+	if j := m.jobs[id]; j != nil {
+		j.users++
+		m.mu.Unlock()
+		return nil
+	}
+	m.mu.Unlock()
+
+	if cgroup == "" {
+		if found, err := pressure.ScopeOf(m.config.Root, pid); err == nil {
+			cgroup = strings.TrimSuffix(found, "/") // the root cgroup is the host
+		}
+	}
+	if cgroup != sample.HostScope {
+		if err := m.pressure.Add(cgroup); err != nil {
+			m.problems.note("pressure", err)
+			cgroup, own = sample.HostScope, false
+		}
+	}
+	if err := m.process.Add(id, pid, process.Options{Cgroup: cgroup, OwnScope: own}); err != nil {
+		m.unwatch(cgroup)
+		return err
+	}
+	m.mu.Lock()
+	m.jobs[id] = &job{id: id, scope: cgroup, own: own, users: 1}
+	m.stale = true
+	m.mu.Unlock()
+	m.Tick()
+	return nil
+}
+
+// Leave ends what Follow began. Reports that are made later no longer see the job's own time.
+func (m *Monitor) Leave(id string) {
+	m.mu.Lock()
+	j := m.jobs[id]
+	if j == nil {
+		m.mu.Unlock()
+		return
+	}
+	if j.users--; j.users > 0 {
+		m.mu.Unlock()
+		return
+	}
+	delete(m.jobs, id)
+	m.stale = true
+	m.mu.Unlock()
+	m.process.Remove(id)
+	m.unwatch(j.scope)
+}
+
+func (m *Monitor) unwatch(scope string) {
+	if scope != sample.HostScope {
+		m.pressure.Remove(scope)
+	}
+}
+
+// mostMounts bounds what a job is remembered for.
+const mostMounts = 64
+
+// remember keeps which mounts without a disk of this machine a job has had files open on.
+func (m *Monitor) remember(jobs []sample.Job) {
+	for i := range jobs {
+		j := m.jobs[jobs[i].ID]
+		if j == nil {
+			continue
+		}
+		for _, found := range jobs[i].Mounts {
+			if !remote(found) {
+				continue
+			}
+			k := slices.IndexFunc(j.mounts, func(x sample.Mount) bool { return x.Point == found.Point })
+			switch {
+			case k >= 0:
+				j.mounts[k] = found
+			case len(j.mounts) < mostMounts:
+				j.mounts = append(j.mounts, found)
+			}
+		}
+	}
+}
+
+func remote(m sample.Mount) bool {
+	kind := mount.Kind(m.Type)
+	return (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(m)
+}
+
+// keep gives the ledger one book for each job and for the whole machine, on each GPU.
+func (m *Monitor) keep() {
+	gpus := m.gpuIDs()
+	var scopes []window.Scope
+	add := func(s window.Scope) {
+		if len(gpus) == 0 {
+			scopes = append(scopes, s)
+		}
+		for _, s.GPU = range gpus {
+			scopes = append(scopes, s)
+		}
+	}
+	add(window.Scope{})
+	for _, j := range m.jobs {
+		add(j.ledgerScope())
+	}
+	m.ledger.Keep(scopes)
+	m.stale = false
+}
+
+func (j *job) ledgerScope() window.Scope {
+	return window.Scope{Job: j.id, Pressure: j.scope, Own: j.own}
+}
+
+func (m *Monitor) gpuIDs() []string {
+	ids := m.history.IDs(history.GPUBusyTime)
+	slices.Sort(ids)
+	return ids
+}

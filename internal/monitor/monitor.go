@@ -1,0 +1,124 @@
+// Package monitor owns the sources, the sampling, the history and the windows of one machine, and ties them together:
+// readings go into the history, the ledger follows them, and windows are cut out of both. The doors (agent, receiver)
+// talk to a Monitor and hold no logic of their own.
+package monitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/pressure"
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Monitor watches one machine. It is safe for concurrent use.
+type Monitor struct {
+	config   Config
+	disks    *disk.Source
+	pressure *pressure.Source
+	process  *process.Source
+	sampler  *sample.Sampler
+	history  *history.History
+	problems problems
+
+	stop context.CancelFunc
+	done chan struct{}
+
+	// mu is taken after the sampler's own lock, never before it.
+	mu      sync.Mutex
+	latest  Snapshot
+	jobs    map[string]*job
+	stale   bool // jobs or GPUs came or went since the ledger was told
+	ledger  window.Ledger
+	derived sample.Sample // the ledger's totals at the last tick
+	track   window.Track
+	onEnd   []func(*window.Report)
+}
+
+// New prepares a monitor of this machine; Start begins to sample. A source that is missing or forbidden is told by
+// Problems, and the others go on; New fails only when nothing can be watched at all or the config is wrong.
+func New(config Config) (*Monitor, error) {
+	if err := config.complete(); err != nil {
+		return nil, err
+	}
+	h, err := history.New(config.History)
+	if err != nil {
+		return nil, err
+	}
+	m := &Monitor{config: config, history: h, jobs: map[string]*job{}, stale: true}
+	sources := config.Sources
+	if len(sources) == 0 {
+		sources = m.machine()
+	}
+	if len(sources) == 0 {
+		return nil, fmt.Errorf("nothing can be watched here: %w", errors.Join(m.problems.all()...))
+	}
+	m.sampler = sample.NewSampler(config.Interval, sources)
+	return m, nil
+}
+
+// Start takes the first reading before it returns, so that a window may begin at once, and then samples until Stop.
+func (m *Monitor) Start() {
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	m.done = make(chan struct{})
+	m.Tick()
+	go func() {
+		defer close(m.done)
+		m.sampler.Run(ctx, m.take, m.tick)
+	}()
+}
+
+// Stop ends the sampling, waits for it, and closes what the sources keep open. Windows that are still open stay so:
+// end them before. It may be called on a monitor that never started.
+func (m *Monitor) Stop() {
+	if m.stop != nil {
+		m.stop()
+		<-m.done
+	}
+	m.close()
+}
+
+// Tick takes one reading of everything into the history now.
+func (m *Monitor) Tick() {
+	m.sampler.Read(m.take)
+	m.tick()
+}
+
+// take is the sampler's sink.
+func (m *Monitor) take(source string, s *sample.Sample, err error) {
+	m.problems.note(source, err)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.learn(s)
+	m.problems.note("history", m.history.Append(s))
+}
+
+// tick follows a round of readings: the ledger splits what is new, and windows that nobody ended are closed.
+func (m *Monitor) tick() {
+	m.mu.Lock()
+	if m.stale {
+		m.keep()
+	}
+	m.ledger.Advance(m.history, &m.derived)
+	if len(m.derived.Ledgers) > 0 {
+		m.problems.note("history", m.history.Append(&m.derived))
+	}
+	overdue := m.track.Overdue(sample.Now().Mono)
+	m.mu.Unlock()
+	for _, w := range overdue {
+		_, _ = m.Close(w.ID) // ErrUnknown: its owner ended it meanwhile
+	}
+}
+
+// Late is how many readings came more than one interval after their time.
+func (m *Monitor) Late() uint64 { return m.sampler.Late() }
+
+// Problems tells, in words, what could not be read so far: each problem once.
+func (m *Monitor) Problems() []error { return m.problems.all() }

@@ -1,0 +1,64 @@
+package monitor
+
+import (
+	"os/exec"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// TestRealMachine watches this machine while a process of the test's own works on the CPU.
+func TestRealMachine(t *testing.T) {
+	m, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Start()
+	defer m.Stop()
+	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Follow("job", cmd.Process.Pid, "", false); err != nil {
+		t.Fatal(err)
+	}
+	id, err := m.Begin(window.Window{Kind: window.Epoch, Epoch: 3, HasEpoch: true, Job: "job"}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if running := m.Running(); len(running) != 1 || running[0].ID != id {
+		t.Fatalf("running: %+v", running)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.End(id, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := r.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%s", text)
+	if !r.Split || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
+		t.Fatalf("the ledger does not add up: %+v", r)
+	}
+	if r.CPU < r.Duration()/3 || r.Verdict != window.CPUBound {
+		t.Errorf("a busy loop was on the CPU %v of %v: %s", r.CPU, r.Duration(), r.Verdict)
+	}
+	if _, err := m.End(id, m.Now()); err == nil {
+		t.Error("a window ended twice")
+	}
+	m.Leave("job")
+	if ended := m.Ended(); len(ended) != 1 {
+		t.Errorf("%d reports kept", len(ended))
+	}
+	for _, p := range m.Problems() {
+		t.Log(p)
+	}
+}

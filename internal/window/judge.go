@@ -1,0 +1,30 @@
+package window
+
+// judge draws the verdict from the ledger, marks the window slow, and finds the words.
+func (r *Report) judge(m Machine) {
+	r.Verdict = Unknown
+	total := r.GPUTime()
+	if !r.Split || total <= 0 {
+		r.Finding = "The window is older than what is kept, or too short to have been read."
+		r.Remedy = "Announce windows at their start, so that readings are taken at both ends."
+		return
+	}
+	s := shares{
+		busy:    r.Busy.Seconds() / total.Seconds(),
+		storage: r.Storage.Seconds() / total.Seconds(),
+		cpu:     r.CPU.Seconds() / total.Seconds(),
+		other:   r.Other.Seconds() / total.Seconds(),
+	}
+	r.Verdict = s.verdict()
+	if s.storage < 1 {
+		r.Speedup = 1 / (1 - s.storage)
+	}
+	if s.storage > Thresholds.Slow {
+		r.Slow, r.SlowReason = true, SlowStorage
+	}
+	r.Finding = r.finding(s)
+	r.Remedy = r.remedy(s, m)
+}
+
+// SlowStorage is the reason of a window that lost over half of its GPU time to storage.
+const SlowStorage = "storage_stall"

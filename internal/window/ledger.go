@@ -1,0 +1,141 @@
+package window
+
+import (
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Scope says whose time a ledger splits: one job's on one GPU.
+type Scope struct {
+	Job      string // "" for the whole machine
+	Pressure string // the sample.Pressure scope in which the job waits
+	Own      bool   // that scope holds this job and nothing else
+	GPU      string // hw.id; "" where no GPU is in sight
+}
+
+// ID names the scope's columns in the history.
+func (s Scope) ID() string { return LedgerID(s.Job, s.GPU) }
+
+// LedgerID names the ledger of one job on one GPU.
+func LedgerID(job, gpu string) string { return job + "\x00" + gpu }
+
+// cellTime is the longest stretch that is split in one piece. Within a cell only sums are seen, so a long one would
+// mistake waiting and idleness that took turns for one that coincided.
+const cellTime = 100 * time.Millisecond
+
+// gateTime is for how long a job's last I/O explains pressure that it shares with others: a single read that takes
+// long is counted only when it returns.
+const gateTime = time.Second
+
+// Ledger keeps one running split for each scope. Because the splits are cumulative like any counter, a window's
+// ledger is a difference between two moments, however long the window is. It is not safe for concurrent use.
+type Ledger struct {
+	books []*book
+}
+
+// book is one scope's running split.
+type book struct {
+	scope  Scope
+	at     time.Duration
+	begun  bool
+	levels levels
+	lastIO time.Duration
+	total  sample.Ledger
+}
+
+// Keep makes the ledger hold exactly the given scopes. One that stays keeps its totals.
+func (l *Ledger) Keep(scopes []Scope) {
+	books := make([]*book, 0, len(scopes))
+	for _, s := range scopes {
+		i := slices.IndexFunc(l.books, func(b *book) bool { return b.scope == s })
+		if i >= 0 {
+			books = append(books, l.books[i])
+			continue
+		}
+		books = append(books, &book{scope: s, total: sample.Ledger{ID: s.ID()}})
+	}
+	l.books = books
+}
+
+// Advance splits the time up to the newest moment that every source has reached and writes the totals into out. It
+// leaves out empty when there is nothing new.
+func (l *Ledger) Advance(h *history.History, out *sample.Sample) {
+	out.Reset()
+	to, ok := l.reached(h)
+	if !ok {
+		return
+	}
+	for _, b := range l.books {
+		b.advance(h, to)
+		if b.begun {
+			out.Ledgers = append(out.Ledgers, b.total)
+		}
+	}
+	out.At.Mono = to
+}
+
+// Peek writes into out what the totals are at an edge, without keeping it.
+func (l *Ledger) Peek(h *history.History, at time.Duration, edge *history.Edge, out *sample.Sample) {
+	out.Reset()
+	out.At.Mono = at
+	for _, b := range l.books {
+		if !b.begun {
+			continue
+		}
+		peek := *b
+		peek.step(h, history.Point{At: at, Edge: edge})
+		out.Ledgers = append(out.Ledgers, peek.total)
+	}
+}
+
+// reached is the newest moment for which every source that the ledger needs has a reading.
+func (l *Ledger) reached(h *history.History) (time.Duration, bool) {
+	var to time.Duration
+	found := false
+	for _, s := range [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.GPUBusyTime, history.DisksBytes} {
+		if last, ok := h.Last(s); ok && (!found || last < to) {
+			to, found = last, true
+		}
+	}
+	return to, found
+}
+
+func (b *book) advance(h *history.History, to time.Duration) {
+	if !b.begun {
+		b.levels, b.at, b.begun = b.read(h, history.Point{At: to}), to, true
+		return
+	}
+	// A GPU whose driver is asked once a second delivers many cells at a time.
+	for to-b.at > cellTime*3/2 && to-b.at < time.Minute {
+		b.step(h, history.Point{At: b.at + cellTime})
+	}
+	if to > b.at {
+		b.step(h, history.Point{At: to})
+	}
+}
+
+// step splits the time from the last step to p.
+func (b *book) step(h *history.History, p history.Point) {
+	now := b.read(h, p)
+	dt := (p.At - b.at).Seconds()
+	if dt <= 0 {
+		return
+	}
+	c := b.levels.until(now, dt, b.scope)
+	if b.scope.Job != "" && !b.scope.Own {
+		if b.levels.ownIO(now) {
+			b.lastIO = p.At
+		}
+		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime
+	}
+	busy, storage, cpu := c.split()
+	b.total.Busy += seconds(busy)
+	b.total.Storage += seconds(storage)
+	b.total.CPU += seconds(cpu)
+	b.levels, b.at = now, p.At
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

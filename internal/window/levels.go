@@ -1,0 +1,62 @@
+package window
+
+import "github.com/stallspan/stallspan/internal/history"
+
+// levels is how high every counter that a ledger needs stands at one moment.
+type levels struct {
+	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
+	stored                                      float64 // bytes the job fetched from or sent to storage
+	asked                                       float64 // bytes the job read by calls, from the page cache too
+	disks                                       float64 // bytes that all leaf disks moved
+	hasSome, hasGPU, hasJob                     bool
+}
+
+func (b *book) read(h *history.History, p history.Point) levels {
+	var l levels
+	get := func(s history.Series, id string) float64 {
+		v, _ := h.Level(history.Key{Series: s, ID: id}, p)
+		return v
+	}
+	l.some, l.hasSome = h.Level(history.Key{Series: history.IOSome, ID: b.scope.Pressure}, p)
+	if b.scope.GPU != "" {
+		l.busy, l.hasGPU = h.Level(history.Key{Series: history.GPUBusyTime, ID: b.scope.GPU}, p)
+	}
+	l.hostCPU = get(history.HostCPUTime, "")
+	l.pegged = get(history.HostPegged, "")
+	l.queued = get(history.DisksQueued, "")
+	l.disks = get(history.DisksBytes, "")
+	if b.scope.Job != "" {
+		l.jobCPU, l.hasJob = h.Level(history.Key{Series: history.JobCPUTime, ID: b.scope.Job}, p)
+		l.stored = get(history.JobReadBytes, b.scope.Job) + get(history.JobWriteBytes, b.scope.Job)
+		l.asked = get(history.JobReadChars, b.scope.Job)
+	}
+	return l
+}
+
+// until is the cell between two moments that lie dt seconds apart.
+func (l levels) until(now levels, dt float64, s Scope) cell {
+	c := cell{
+		dt:          dt,
+		busy:        now.busy - l.busy,
+		some:        now.some - l.some,
+		scopeCPU:    now.hostCPU - l.hostCPU,
+		queued:      now.queued - l.queued,
+		jobCPU:      now.pegged - l.pegged,
+		hasGPU:      s.GPU != "",
+		hasPressure: now.hasSome,
+		mine:        true,
+	}
+	if s.Job != "" {
+		c.jobCPU = now.jobCPU - l.jobCPU
+	}
+	if s.Own {
+		c.scopeCPU = c.jobCPU
+	}
+	return c
+}
+
+// ownIO says whether the job moved data itself between two moments: to or from storage, or, while every disk was
+// quiet, through read calls on something that is no disk of this machine (NFS, Ceph, FUSE).
+func (l levels) ownIO(now levels) bool {
+	return now.stored > l.stored || (now.asked > l.asked && now.disks == l.disks)
+}

@@ -1,0 +1,174 @@
+package window
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Report is everything that is known about one window. Times of the ledger are summed over its GPUs: Busy + Storage +
+// CPU + Other = Duration x the number of GPUs. Without a GPU it splits the job's own wall clock, Busy is zero and CPU
+// is the time on the processor.
+type Report struct {
+	Window
+
+	GPUIDs  []string // empty where no GPU is in sight
+	Busy    time.Duration
+	Storage time.Duration
+	CPU     time.Duration
+	Other   time.Duration
+	Split   bool // the ledger above is known; without it, nothing was
+
+	Verdict Verdict
+	Finding string // one sentence
+	Remedy  string // one sentence
+
+	Slow       bool
+	SlowReason string  // of the registry's stallspan.slowness.reason
+	Speedup    float64 // what a perfect disk would give at most; 0 where it is not known
+
+	Disks    []DiskUse // leaf disks that did I/O in the window, the one that was read most first
+	Pressure *Pressure // nil on a kernel without PSI
+	Mounts   []sample.Mount
+	Stalls   []Stall
+
+	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
+	Interrupted bool    // a counter began again or a device left: the numbers are what was seen of it
+}
+
+// DiskUse is what one disk did in a window. Whole operations are counted when they complete.
+type DiskUse struct {
+	Name            string
+	ReadBytes       uint64
+	ReadOperations  uint64
+	ReadTime        time.Duration // summed over operations
+	WriteBytes      uint64
+	WriteOperations uint64
+	WriteTime       time.Duration
+	QueueDepth      float64 // mean number of operations under way
+	BusyRatio       float64 // share of the time with at least one under way; says little on a parallel device
+}
+
+// Pressure is the I/O pressure of the window's scope.
+type Pressure struct{ Some, Full time.Duration }
+
+// Machine is what a report needs to know of the machine besides its history.
+type Machine struct {
+	Leaves   []string       // leaf disks
+	GPUs     []string       // hw.id of every GPU
+	Scope    Scope          // of the window's job, without a GPU
+	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
+	Pressure bool           // the kernel tells I/O pressure
+}
+
+// Make reports on w, from w.Start to w.End. It only reads h, and any number of reports may be made at once.
+func Make(h *history.History, w *Window, m Machine) *Report {
+	r := &Report{Window: *w, GPUIDs: w.GPUs}
+	if len(r.GPUIDs) == 0 {
+		r.GPUIDs = m.GPUs
+	}
+	r.disks(h, m)
+	r.pressure(h, m)
+	r.ledger(h, m.Scope.Job)
+	r.mounts(m)
+	r.judge(m)
+	r.stalls(h, m.Scope.Job)
+	return r
+}
+
+// GPUTime is the time that the ledger splits: the duration, once for each GPU.
+func (r *Report) GPUTime() time.Duration {
+	return r.Duration() * time.Duration(max(1, len(r.GPUIDs)))
+}
+
+func (r *Report) ledger(h *history.History, job string) {
+	gpus := r.GPUIDs
+	if len(gpus) == 0 {
+		gpus = []string{""}
+	}
+	var widest float64
+	for _, gpu := range gpus {
+		for i, part := range []*time.Duration{&r.Busy, &r.Storage, &r.CPU} {
+			key := history.Key{Series: history.LedgerBusy + history.Series(i), ID: LedgerID(job, gpu)}
+			d, ok := h.Between(key, r.from(), r.to())
+			if !ok {
+				return
+			}
+			*part += seconds(d.Value)
+			widest = max(widest, (d.High-d.Low)/2)
+		}
+	}
+	r.Split = true
+	total := r.GPUTime()
+	if sum := r.Busy + r.Storage + r.CPU; sum > total {
+		// The sources are read microseconds apart; what that adds at the edges is taken back in proportion.
+		scale := float64(total) / float64(sum)
+		r.Busy = time.Duration(float64(r.Busy) * scale)
+		r.Storage = time.Duration(float64(r.Storage) * scale)
+		r.CPU = min(time.Duration(float64(r.CPU)*scale), total-r.Busy-r.Storage)
+	}
+	r.Other = total - r.Busy - r.Storage - r.CPU
+	if total > 0 {
+		r.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus)))
+	}
+}
+
+func (r *Report) disks(h *history.History, m Machine) {
+	window := r.Duration().Seconds()
+	for _, name := range m.Leaves {
+		known := true
+		get := func(s history.Series) float64 {
+			d, ok := h.Between(history.Key{Series: s, ID: name}, r.from(), r.to())
+			known = known && ok
+			r.Interrupted = r.Interrupted || d.Reset
+			return d.Value
+		}
+		use := DiskUse{
+			Name:            name,
+			ReadBytes:       uint64(get(history.DiskReadBytes)),
+			ReadOperations:  uint64(get(history.DiskReads)),
+			ReadTime:        seconds(get(history.DiskReadTime)),
+			WriteBytes:      uint64(get(history.DiskWriteBytes)),
+			WriteOperations: uint64(get(history.DiskWrites)),
+			WriteTime:       seconds(get(history.DiskWriteTime)),
+		}
+		weighted, busy := get(history.DiskWeightedTime), get(history.DiskBusyTime)
+		if !known || use.ReadOperations+use.WriteOperations == 0 {
+			continue
+		}
+		if window > 0 {
+			use.QueueDepth = weighted / window
+			use.BusyRatio = min(1, busy/window)
+		}
+		r.Disks = append(r.Disks, use)
+	}
+	slices.SortStableFunc(r.Disks, func(a, b DiskUse) int {
+		switch {
+		case a.ReadBytes+a.WriteBytes > b.ReadBytes+b.WriteBytes:
+			return -1
+		case a.ReadBytes+a.WriteBytes < b.ReadBytes+b.WriteBytes:
+			return 1
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+}
+
+func (r *Report) pressure(h *history.History, m Machine) {
+	some, okSome := h.Between(history.Key{Series: history.IOSome, ID: m.Scope.Pressure}, r.from(), r.to())
+	full, okFull := h.Between(history.Key{Series: history.IOFull, ID: m.Scope.Pressure}, r.from(), r.to())
+	if okSome && okFull {
+		r.Pressure = &Pressure{seconds(some.Value), seconds(full.Value)}
+	}
+}
+
+// mounts keeps those that were in use during the window.
+func (r *Report) mounts(m Machine) {
+	for _, mount := range m.Mounts {
+		if mount.LastSeen >= r.Start.Mono {
+			r.Mounts = append(r.Mounts, mount)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package window
+
+// cell is what was seen of one job on one GPU in a short stretch of time. All numbers are seconds.
+type cell struct {
+	dt   float64
+	busy float64 // the accelerator worked; zero without one
+
+	some     float64 // I/O pressure of the job's scope; see waited for why this is no wall time
+	scopeCPU float64 // core-seconds worked by everything in that scope
+	queued   float64 // growth of the most loaded disk's weighted time, for kernels without PSI
+	jobCPU   float64 // core-seconds worked by the job; without a job, the busiest core's
+
+	hasGPU      bool
+	hasPressure bool
+	mine        bool // what was waited for in the scope can have been the job's own I/O
+}
+
+// split divides a cell's time. busy+storage+cpu never exceeds dt; what is left is idle for a cause not seen.
+//
+// The accelerator's idle time is the job's to explain. Waiting for storage comes first, because a job that waits for
+// a disk uses no processor; what storage leaves may be the processor's. Stalls and idleness coincide (the loader
+// stalls, so the accelerator idles), which is why the smaller of the two is taken and not their product.
+func (c cell) split() (busy, storage, cpu float64) {
+	if c.dt <= 0 {
+		return 0, 0, 0
+	}
+	if !c.hasGPU {
+		cpu = clamp(c.jobCPU, 0, c.dt)
+		return 0, min(c.dt-cpu, c.waited()), cpu
+	}
+	busy = clamp(c.busy, 0, c.dt)
+	idle := c.dt - busy
+	storage = min(idle, c.waited())
+	return busy, storage, clamp(c.jobCPU, 0, idle-storage)
+}
+
+// waited is the wall time in which the job waited for storage.
+//
+// PSI averages a state over CPUs, each weighted by the time it was not idle: one reader that waits all the time on one
+// CPU shows some = 1 alone, and 1/2 with another CPU busy in the same scope. With S the share of some and u the CPUs
+// that worked, S = W/(W+u) for W CPUs' worth of waiting; so W = S*u/(1-S). It is never less than S, and more than one
+// CPU's worth of waiting is still only the wall clock's time.
+func (c cell) waited() float64 {
+	if !c.mine {
+		return 0
+	}
+	if !c.hasPressure {
+		return clamp(c.queued, 0, c.dt)
+	}
+	share := clamp(c.some/c.dt, 0, 1)
+	if share == 1 {
+		return c.dt
+	}
+	unweighted := share * (c.scopeCPU / c.dt) / (1 - share)
+	return clamp(unweighted, share, 1) * c.dt
+}
+
+func clamp(v, low, high float64) float64 { return max(low, min(v, high)) }

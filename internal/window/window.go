@@ -1,0 +1,84 @@
+// Package window says what happened inside a stretch of time that a person cares about: a model load, an epoch, a
+// checkpoint. It splits the time of each GPU into a ledger that adds up, and draws a verdict from it.
+package window
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Kind is what a window stands for.
+type Kind string
+
+const (
+	ModelLoad  Kind = "model_load"
+	Epoch      Kind = "epoch"
+	Checkpoint Kind = "checkpoint"
+	Custom     Kind = "custom" // told apart by its Name
+)
+
+// Valid says whether k is one of the kinds.
+func (k Kind) Valid() bool {
+	switch k {
+	case ModelLoad, Epoch, Checkpoint, Custom:
+		return true
+	}
+	return false
+}
+
+// Origin is how a window came to be known.
+type Origin string
+
+const (
+	Announced Origin = "announced" // through the API, or read off the program's output
+	FromSpan  Origin = "span"      // an OTLP span on its way through the processor
+	Detected  Origin = "detected"  // from the opening of model files
+)
+
+// Window is a stretch of time and what it was about. Start and End carry exact readings where it was announced.
+type Window struct {
+	ID     string
+	Kind   Kind
+	Name   string // of a custom window; may be empty
+	Model  string // of a load
+	Run    string // the training run or wrapped program that it belongs to
+	Path   string // the file or folder that it reads, where that was told
+	Epoch  int    // as the program counts, where HasEpoch
+	Origin Origin
+
+	HasEpoch   bool
+	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
+
+	Job        string   // the job whose time it is; "" for the whole machine
+	PID        int      // the job's first process
+	GPUs       []string // hw.id of those it concerns; empty for all of this machine's
+	Attributes map[string]string
+
+	Start, End         sample.Stamp
+	StartEdge, EndEdge *history.Edge
+}
+
+// Duration is measured on the monotonic clock, so a step of the wall clock does not bend it.
+func (w *Window) Duration() time.Duration { return w.End.Mono - w.Start.Mono }
+
+// Label is what a person would call the window.
+func (w *Window) Label() string {
+	switch {
+	case w.Kind == Epoch && w.HasEpoch:
+		return "epoch " + strconv.Itoa(w.Epoch)
+	case w.Kind == ModelLoad && w.Model != "":
+		return "load " + w.Model
+	case w.Kind == ModelLoad:
+		return "load"
+	case w.Name != "":
+		return w.Name
+	default:
+		return string(w.Kind)
+	}
+}
+
+func (w *Window) from() history.Point { return history.Point{At: w.Start.Mono, Edge: w.StartEdge} }
+func (w *Window) to() history.Point   { return history.Point{At: w.End.Mono, Edge: w.EndEdge} }

@@ -1,0 +1,138 @@
+package window
+
+import (
+	"fmt"
+	"strings"
+)
+
+// finding says in one sentence what was seen.
+func (r *Report) finding(s shares) string {
+	who := "The GPU was busy " + percent(s.busy)
+	if len(r.GPUIDs) > 1 {
+		who = fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.busy))
+	}
+	if len(r.GPUIDs) == 0 {
+		who = "The program was on the CPU " + percent(s.cpu)
+	}
+	switch r.Verdict {
+	case GPUBound:
+		return who + " of the time" + r.heavyIO() + "."
+	case StorageBound:
+		return who + " and waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
+	case CPUBound:
+		if len(r.GPUIDs) == 0 {
+			return who + " of the time and waited for storage " + percent(s.storage) + "."
+		}
+		return who + " and waited for the CPU work of the input pipeline " + percent(s.cpu) + " of the time."
+	case Mixed:
+		if len(r.GPUIDs) == 0 {
+			return who + " of the time and waited for storage " + percent(s.storage) + r.where() + "."
+		}
+		return who + "; it waited for storage " + percent(s.storage) + r.where() + " and for CPU work " + percent(s.cpu) + " of the time."
+	default:
+		if s.other >= Thresholds.Other {
+			return who + " of the time; " + percent(s.other) + " was idle for a cause that was not seen."
+		}
+		return who + " of the time; no single stall is large (storage " + percent(s.storage) + ", CPU " + percent(s.cpu) + ")."
+	}
+}
+
+// where names the storage that was waited for.
+func (r *Report) where() string {
+	if len(r.Disks) > 0 {
+		d := &r.Disks[0]
+		if d.ReadBytes >= d.WriteBytes && d.ReadOperations > 0 {
+			return fmt.Sprintf(": %s read %s from %s, %s each, await %s, queue %.1f", count(d.ReadOperations, "operation"),
+				size(d.ReadBytes), d.Name, size(d.ReadBytes/d.ReadOperations),
+				Short(d.ReadTime.Seconds()/float64(d.ReadOperations)), d.QueueDepth)
+		}
+		if d.WriteOperations > 0 {
+			return fmt.Sprintf(": %s wrote %s to %s, await %s, queue %.1f", count(d.WriteOperations, "operation"),
+				size(d.WriteBytes), d.Name, Short(d.WriteTime.Seconds()/float64(d.WriteOperations)), d.QueueDepth)
+		}
+	}
+	if len(r.Mounts) > 0 {
+		names := make([]string, 0, 3)
+		for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
+			names = append(names, m.Point+" ("+m.Type+")")
+		}
+		return ": no disk of this machine was in use, but " + strings.Join(names, ", ") + " was"
+	}
+	return ""
+}
+
+func (r *Report) heavyIO() string {
+	for i := range r.Disks {
+		if r.Disks[i].QueueDepth >= 1 {
+			return ", while " + r.Disks[i].Name + " had a queue of " + fmt.Sprintf("%.1f", r.Disks[i].QueueDepth) + " that did not slow it"
+		}
+	}
+	return ""
+}
+
+// remedy says in one sentence what to try.
+func (r *Report) remedy(s shares, m Machine) string {
+	gain := fmt.Sprintf("at most %.1fx", r.Speedup)
+	if r.Speedup >= 10 {
+		gain = "over 10x"
+	}
+	switch r.Verdict {
+	case GPUBound:
+		return "Nothing to gain from storage or the input pipeline: a faster GPU or a cheaper model is what would help."
+	case StorageBound, Mixed:
+		if r.Kind == ModelLoad {
+			return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk: " + gain + " faster."
+		}
+		if len(r.Disks) > 0 && r.Disks[0].WriteBytes > r.Disks[0].ReadBytes {
+			return "Write in the background or to a faster disk: " + gain + " faster."
+		}
+		if len(r.Disks) > 0 && r.Disks[0].QueueDepth < 2 {
+			return "Read ahead with more workers, or keep the data in memory: " + gain + " faster."
+		}
+		return "Keep the data in memory or move it to faster storage: " + gain + " faster."
+	case CPUBound:
+		if len(r.GPUIDs) == 0 {
+			return "Storage is not the limit: spread the work over more cores, or do less of it."
+		}
+		return "Give the input pipeline more workers, or cache decoded samples."
+	default:
+		if !m.Pressure {
+			return "This kernel tells no I/O pressure: boot with psi=1 to see what tasks wait for."
+		}
+		return "Look at what neither disk nor CPU shows: synchronisation, the network, warm-up."
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f %%", share*100) }
+
+func count(n uint64, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+func size(bytes uint64) string {
+	v := float64(bytes)
+	for _, unit := range []string{"B", "KiB", "MiB", "GiB"} {
+		if v < 1024 {
+			return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") + " " + unit
+		}
+		v /= 1024
+	}
+	return fmt.Sprintf("%.1f TiB", v)
+}
+
+// Short writes a duration of seconds with two or three digits and the unit that fits.
+func Short(seconds float64) string {
+	switch {
+	case seconds < 1e-3:
+		return fmt.Sprintf("%.0f us", seconds*1e6)
+	case seconds < 1:
+		return fmt.Sprintf("%.3g ms", seconds*1e3)
+	case seconds < 100:
+		return fmt.Sprintf("%.1f s", seconds)
+	default:
+		return fmt.Sprintf("%.0f s", seconds)
+	}
+}
