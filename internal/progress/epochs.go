@@ -1,0 +1,109 @@
+package progress
+
+import "math"
+
+// latePart is how far an epoch's bar must have come for a line of the epoch before to count as a late redraw of that
+// bar. A bar that stands lower is a new run that begins again at a smaller number.
+const latePart = 0.5
+
+// epochs follows the run from epoch to epoch. Its state is of fixed size.
+type epochs struct {
+	emit func(Event)
+
+	open     bool
+	number   int
+	total    int
+	fraction float64
+	empty    bool // opened at an amount that is just reached, and nothing has shown since that training goes on
+
+	ended bool
+	last  int // the epoch that ended last
+
+	finished   bool
+	finishedAt float64 // the amount reached when training was over
+}
+
+func (e *epochs) start(number, total int, fraction float64) {
+	e.end(false)
+	e.open, e.number, e.total, e.fraction, e.empty = true, number, total, fraction, false
+	e.emit(Event{Kind: EpochStart, Epoch: number, Fraction: fraction, Total: total})
+}
+
+func (e *epochs) end(void bool) {
+	if !e.open {
+		return
+	}
+	fraction := 1.0
+	if void {
+		fraction = 0
+	}
+	e.emit(Event{Kind: EpochEnd, Epoch: e.number, Fraction: fraction, Total: e.total, Void: void})
+	e.open, e.ended, e.last = false, true, e.number
+}
+
+// begun is told that an epoch has begun.
+func (e *epochs) begun(number, total int) {
+	if e.open && e.number == number {
+		e.progress(total, 0)
+		return
+	}
+	e.start(number, total, 0)
+}
+
+// running is told that an epoch is under way.
+func (e *epochs) running(number, total int, fraction float64) {
+	switch {
+	case e.open && e.number == number:
+		e.progress(total, fraction)
+	case e.open && e.ended && e.last == number && fraction >= latePart:
+		// the bar of the finished epoch, drawn once more
+	default:
+		e.start(number, total, fraction)
+	}
+}
+
+func (e *epochs) progress(total int, fraction float64) {
+	e.fraction = max(e.fraction, fraction)
+	if total > 0 {
+		e.total = total
+	}
+	e.emit(Event{Kind: EpochProgress, Epoch: e.number, Fraction: e.fraction, Total: e.total})
+}
+
+// over is told that an epoch is over, by a program that says nothing at its start.
+func (e *epochs) over(number, total int) {
+	if e.ended && e.last == number {
+		return // a second line about the same epoch
+	}
+	e.emit(Event{Kind: EpochEnd, Epoch: number, Fraction: 1, Total: total})
+	e.ended, e.last = true, number
+}
+
+// reached is told how many epochs are done, with their fraction.
+func (e *epochs) reached(done float64, total int) {
+	if e.finished && done == e.finishedAt {
+		return // the evaluation after the training
+	}
+	e.finished = false
+	whole := math.Floor(done)
+	number, fraction := int(whole), done-whole
+	switch {
+	case total > 0 && number >= total:
+		e.finish(done)
+	case e.open && e.number == number:
+		e.empty = e.empty && fraction == 0
+		e.progress(total, fraction)
+	default:
+		if !e.open && !e.ended && done == 1 {
+			e.over(0, total) // the first line comes at the end of the first epoch
+		}
+		e.start(number, total, fraction)
+		e.empty = fraction == 0 && total == 0
+	}
+}
+
+// finish is told that training is over, at the amount given.
+func (e *epochs) finish(done float64) {
+	e.end(e.empty && done <= float64(e.number))
+	e.finished, e.finishedAt = true, done
+}

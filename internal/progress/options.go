@@ -1,0 +1,118 @@
+package progress
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"strings"
+	"unicode/utf8"
+)
+
+// Options are the user's own patterns, in the syntax of Go's regexp package (RE2). Each replaces the built-in patterns
+// of its kind; an empty one keeps them.
+type Options struct {
+	// EpochPattern (--epoch-pattern) matches lines that belong to an epoch; the first with a new number starts it.
+	// The number is the group named "epoch", else the first group; without a group every match starts an epoch, and
+	// they are counted from 0. A number with a decimal point is an amount that is done: 1.0 ends epoch 0.
+	EpochPattern string
+	// LoadBegin and LoadEnd (--load-begin, --load-end) match the lines around a model load and come together. A group
+	// named "model" is the model's name.
+	LoadBegin, LoadEnd string
+}
+
+func (o *Options) epochs() (formats, error) {
+	re, err := compile("--epoch-pattern", o.EpochPattern)
+	if err != nil {
+		return formats{}, err
+	}
+	m := newMatcher(pattern{}, re)
+	if m.epoch < 0 {
+		m.epoch = firstGroup(re)
+	}
+	m.counted = m.epoch < 0
+	return formats{matchers: []*matcher{m}}, nil
+}
+
+func (o *Options) loads() (formats, error) {
+	begin, err := compile("--load-begin", o.LoadBegin)
+	if err != nil {
+		return formats{}, err
+	}
+	end, err := compile("--load-end", o.LoadEnd)
+	if err != nil {
+		return formats{}, err
+	}
+	return formats{matchers: []*matcher{
+		newMatcher(pattern{marks: beginsLoad}, begin), newMatcher(pattern{marks: endsLoad}, end),
+	}}, nil
+}
+
+// firstGroup is the first group that has no name of its own meaning, -1 when there is none.
+func firstGroup(re *regexp.Regexp) int {
+	for i, name := range re.SubexpNames() {
+		if i > 0 && name != "total" && name != "step" && name != "steps" && name != "model" {
+			return i
+		}
+	}
+	return -1
+}
+
+// compile gives an error of one line that says what is wrong, and where, counted in characters from 1.
+func compile(option, expr string) (*regexp.Regexp, error) {
+	if expr == "" {
+		return nil, fmt.Errorf("%s is missing: give --load-begin and --load-end together", option)
+	}
+	re, err := regexp.Compile(expr)
+	var fault *syntax.Error
+	switch {
+	case errors.As(err, &fault):
+		return nil, fmt.Errorf("%s %q: %s at character %d: write an RE2 expression, with a \\ before characters that are meant literally",
+			option, expr, fault.Code, position(expr, fault))
+	case err != nil:
+		return nil, fmt.Errorf("%s %q: %w: write an RE2 expression", option, expr, err)
+	case re.MatchString(""):
+		return nil, fmt.Errorf("%s %q matches an empty line, and so every line: add the words that the line holds", option, expr)
+	}
+	return re, nil
+}
+
+// position is where the fault lies. The parser hands back the faulty part of the expression, except for brackets, where
+// it hands back all of it.
+func position(expr string, fault *syntax.Error) int {
+	at := max(strings.Index(expr, fault.Expr), 0)
+	switch fault.Code {
+	case syntax.ErrMissingParen, syntax.ErrUnexpectedParen:
+		at = unmatched(expr)
+	case syntax.ErrTrailingBackslash:
+		at = len(expr) - 1
+	}
+	return utf8.RuneCountInString(expr[:at]) + 1
+}
+
+// unmatched is the offset of the first round bracket without a partner: a ")" that nothing opens, else the outermost "("
+// that nothing closes.
+func unmatched(expr string) int {
+	var open []int
+	class := false
+	for i := 0; i < len(expr); i++ {
+		switch c := expr[i]; {
+		case c == '\\':
+			i++
+		case class:
+			class = c != ']'
+		case c == '[':
+			class = true
+		case c == '(':
+			open = append(open, i)
+		case c == ')' && len(open) == 0:
+			return i
+		case c == ')':
+			open = open[:len(open)-1]
+		}
+	}
+	if len(open) == 0 {
+		return 0
+	}
+	return open[0]
+}
