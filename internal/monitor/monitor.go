@@ -32,7 +32,7 @@ type Monitor struct {
 
 	// mu is taken after the sampler's own lock, never before it.
 	mu      sync.Mutex
-	latest  Snapshot
+	latest  sample.Snapshot
 	jobs    map[string]*job
 	stale   bool // jobs or GPUs came or went since the ledger was told
 	ledger  window.Ledger
@@ -52,6 +52,7 @@ func New(config Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{config: config, history: h, jobs: map[string]*job{}, stale: true}
+	m.latest.Boot = boot(config.Root)
 	sources := config.Sources
 	if len(sources) == 0 {
 		sources = m.machine()

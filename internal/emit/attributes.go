@@ -1,0 +1,118 @@
+package emit
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// list collects attributes, leaving out what is not known.
+type list []attribute.KeyValue
+
+func (l *list) add(kv attribute.KeyValue) { *l = append(*l, kv) }
+
+func (l *list) text(key attribute.Key, v string) {
+	if v != "" {
+		l.add(key.String(v))
+	}
+}
+
+func (l *list) texts(key attribute.Key, v []string) {
+	if len(v) > 0 {
+		l.add(key.StringSlice(v))
+	}
+}
+
+// Attributes says everything that a report knows, under the names of the registry.
+func Attributes(r *window.Report) []attribute.KeyValue {
+	l := make(list, 0, 32)
+	l.add(semconv.WindowKindKey.String(string(r.Kind)))
+	l.add(semconv.WindowSourceKey.String(string(r.Origin)))
+	if r.Kind == window.Custom || r.Kind == window.Checkpoint {
+		l.text(semconv.WindowNameKey, r.Name)
+	}
+	if r.Unfinished {
+		l.add(semconv.WindowUnfinishedKey.Bool(true))
+	}
+	if r.Kind == window.ModelLoad {
+		l.text(semconv.ModelNameKey, r.Model)
+		l.text(semconv.FilePathKey, r.Path)
+	}
+	l.text(semconv.TrainingRunNameKey, r.Run)
+	if r.HasEpoch {
+		l.add(semconv.TrainingEpochIndexKey.Int(r.Epoch))
+	}
+	l.texts(semconv.GPUIDsKey, r.GPUIDs)
+	l.answer(r)
+	l.ledger(r)
+	l.disks(r)
+	l.texts(semconv.MountPointsKey, points(r))
+	if r.Pressure != nil {
+		l.add(semconv.PressureIOSomeTimeKey.Float64(r.Pressure.Some.Seconds()))
+		l.add(semconv.PressureIOFullTimeKey.Float64(r.Pressure.Full.Seconds()))
+	}
+	return l
+}
+
+func (l *list) answer(r *window.Report) {
+	l.add(semconv.VerdictKey.String(string(r.Verdict)))
+	l.text(semconv.FindingKey, r.Finding)
+	l.text(semconv.RemedyKey, r.Remedy)
+	l.add(semconv.SlowKey.Bool(r.Slow))
+	l.text(semconv.SlownessReasonKey, r.SlowReason)
+	if r.Speedup > 0 {
+		l.add(semconv.SpeedupBoundKey.Float64(r.Speedup))
+	}
+	if r.Uncertainty > 0.01 {
+		l.add(semconv.UncertaintyRatioKey.Float64(r.Uncertainty))
+	}
+}
+
+func (l *list) ledger(r *window.Report) {
+	if !r.Split {
+		return
+	}
+	if len(r.GPUIDs) > 0 {
+		l.add(semconv.GPUBusyTimeKey.Float64(r.Busy.Seconds()))
+		l.add(semconv.GPUBusyRatioKey.Float64(r.BusyRatio()))
+		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
+	} else {
+		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
+	}
+	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))
+	l.add(semconv.StallOtherTimeKey.Float64(r.Other.Seconds()))
+}
+
+func (l *list) disks(r *window.Report) {
+	if len(r.Disks) == 0 {
+		return
+	}
+	var names []string
+	var sum window.DiskUse
+	for i := range r.Disks {
+		d := &r.Disks[i]
+		names = append(names, d.Name)
+		sum.ReadBytes += d.ReadBytes
+		sum.ReadOperations += d.ReadOperations
+		sum.ReadTime += d.ReadTime
+		sum.WriteBytes += d.WriteBytes
+		sum.WriteOperations += d.WriteOperations
+		sum.WriteTime += d.WriteTime
+		sum.QueueDepth += d.QueueDepth
+		sum.BusyRatio = max(sum.BusyRatio, d.BusyRatio)
+	}
+	l.texts(semconv.DiskNamesKey, names)
+	l.add(semconv.DiskReadBytesKey.Int64(int64(sum.ReadBytes)))
+	l.add(semconv.DiskReadOperationsKey.Int64(int64(sum.ReadOperations)))
+	if sum.ReadOperations > 0 {
+		l.add(semconv.DiskReadAwaitKey.Float64(sum.ReadTime.Seconds() / float64(sum.ReadOperations)))
+	}
+	l.add(semconv.DiskWriteBytesKey.Int64(int64(sum.WriteBytes)))
+	l.add(semconv.DiskWriteOperationsKey.Int64(int64(sum.WriteOperations)))
+	if sum.WriteOperations > 0 {
+		l.add(semconv.DiskWriteAwaitKey.Float64(sum.WriteTime.Seconds() / float64(sum.WriteOperations)))
+	}
+	l.add(semconv.DiskQueueDepthKey.Float64(sum.QueueDepth))
+	l.add(semconv.DiskBusyRatioKey.Float64(sum.BusyRatio))
+}

@@ -1,0 +1,120 @@
+package emit
+
+import (
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// mostSets bounds the attribute sets of one histogram; windows past it share one set that says so.
+const mostSets = 256
+
+// Bucket bounds in seconds: a load takes from a blink to minutes, an epoch from seconds to a day.
+var (
+	loadBounds  = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
+	epochBounds = []float64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
+)
+
+// Durations are the two histograms of how long loads and epochs took. The zero value is ready; it is safe for
+// concurrent use.
+type Durations struct {
+	mu     sync.Mutex
+	loads  histogram
+	epochs histogram
+}
+
+type histogram struct {
+	began time.Time
+	sets  map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]
+}
+
+// Add counts a window that ended; span is its exemplar and may be invalid. Other kinds than loads and epochs have no
+// histogram.
+func (d *Durations) Add(r *window.Report, span trace.SpanContext) {
+	attrs := list{semconv.VerdictKey.String(string(r.Verdict)), semconv.SlowKey.Bool(r.Slow)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch r.Kind {
+	case window.ModelLoad:
+		attrs.text(semconv.ModelNameKey, r.Model)
+		d.loads.add(r, loadBounds, attrs, span)
+	case window.Epoch:
+		attrs.text(semconv.TrainingRunNameKey, r.Run)
+		d.epochs.add(r, epochBounds, attrs, span)
+	}
+}
+
+func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.KeyValue, span trace.SpanContext) {
+	if h.sets == nil {
+		h.began = r.Start.Wall
+		h.sets = map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]{}
+	}
+	set := attribute.NewSet(attrs...)
+	if h.sets[set.Equivalent()] == nil && len(h.sets) >= mostSets {
+		set = attribute.NewSet(attribute.Bool("otel.metric.overflow", true))
+	}
+	p := h.sets[set.Equivalent()]
+	if p == nil {
+		p = &metricdata.HistogramDataPoint[float64]{
+			Attributes:   set,
+			StartTime:    h.began,
+			Bounds:       bounds,
+			BucketCounts: make([]uint64, len(bounds)+1),
+		}
+		h.sets[set.Equivalent()] = p
+	}
+	v := r.Duration().Seconds()
+	i := 0
+	for i < len(bounds) && v > bounds[i] {
+		i++
+	}
+	p.BucketCounts[i]++
+	p.Count++
+	p.Sum += v
+	if p.Count == 1 {
+		p.Min, p.Max = metricdata.NewExtrema(v), metricdata.NewExtrema(v)
+	}
+	least, _ := p.Min.Value()
+	most, _ := p.Max.Value()
+	p.Min, p.Max = metricdata.NewExtrema(min(least, v)), metricdata.NewExtrema(max(most, v))
+	if span.IsValid() {
+		p.Exemplars = exemplar(p.Exemplars, span, r.Wall(r.End.Mono), v)
+	}
+}
+
+// exemplar keeps the newest span, and the one that took longest.
+func exemplar(kept []metricdata.Exemplar[float64], span trace.SpanContext, at time.Time, v float64) []metricdata.Exemplar[float64] {
+	traceID, spanID := span.TraceID(), span.SpanID()
+	e := metricdata.Exemplar[float64]{Time: at, Value: v, TraceID: traceID[:], SpanID: spanID[:]}
+	if len(kept) == 0 || v >= kept[0].Value {
+		return append([]metricdata.Exemplar[float64]{e}, kept[:min(1, len(kept))]...)
+	}
+	return append(kept[:1:1], e)
+}
+
+func (d *Durations) emit(b *builder) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	b.histogram(semconv.ModelLoadDuration, &d.loads)
+	b.histogram(semconv.TrainingEpochDuration, &d.epochs)
+}
+
+func (b *builder) histogram(m semconv.Metric, h *histogram) {
+	if len(h.sets) == 0 {
+		return
+	}
+	data := metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality}
+	for _, p := range h.sets {
+		point := *p
+		point.Time = b.time
+		point.BucketCounts = append([]uint64(nil), p.BucketCounts...)
+		data.DataPoints = append(data.DataPoints, point)
+	}
+	b.done = append(b.done, metricdata.Metrics{Name: m.Name, Description: m.Description, Unit: m.Unit, Data: data})
+}

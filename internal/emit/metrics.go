@@ -1,0 +1,128 @@
+package emit
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/instrumentation"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// ScopeName names everything that Stallspan emits.
+const ScopeName = "github.com/stallspan/stallspan"
+
+// Scope is the instrumentation scope of metrics and spans alike.
+func Scope(version string) instrumentation.Scope {
+	return instrumentation.Scope{Name: ScopeName, Version: version, SchemaURL: semconv.SchemaURL}
+}
+
+// Metrics turns snapshots into metrics. It remembers the last snapshot, because utilisation, await and queue depth
+// are differences over the collection interval. It is not safe for concurrent use.
+type Metrics struct {
+	scope     instrumentation.Scope
+	last      sample.Snapshot
+	began     map[string]time.Time // of a counter that did not begin at boot, by series
+	Durations Durations
+}
+
+// NewMetrics prepares the metrics of one program version.
+func NewMetrics(version string) *Metrics {
+	return &Metrics{scope: Scope(version), began: map[string]time.Time{}}
+}
+
+// Collect gives the metrics of a snapshot. What the machine does not offer is absent. Differences are absent at the
+// first collection.
+func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
+	b := &builder{start: now.Boot}
+	m.disks(b, &now)
+	m.pressures(b, &now)
+	m.cores(b, &now)
+	m.processes(b, &now)
+	m.gpus(b, &now)
+	b.time = newest(&now)
+	m.Durations.emit(b)
+	m.last = now
+	return metricdata.ScopeMetrics{Scope: m.scope, Metrics: b.metrics()}
+}
+
+// builder collects points by metric, in the order in which the metrics first appear.
+type builder struct {
+	start  time.Time // of counters
+	time   time.Time // of the points that follow
+	order  []string
+	ints   map[string]*series[int64]
+	floats map[string]*series[float64]
+	done   []metricdata.Metrics
+}
+
+type series[N int64 | float64] struct {
+	semconv.Metric
+	points []metricdata.DataPoint[N]
+}
+
+func (b *builder) int(m semconv.Metric, v uint64, attrs ...attribute.KeyValue) {
+	b.ints = point(b, b.ints, m, int64(v), attrs)
+}
+
+func (b *builder) float(m semconv.Metric, v float64, attrs ...attribute.KeyValue) {
+	b.floats = point(b, b.floats, m, v, attrs)
+}
+
+func point[N int64 | float64](b *builder, all map[string]*series[N], m semconv.Metric, v N, attrs []attribute.KeyValue) map[string]*series[N] {
+	if all == nil {
+		all = map[string]*series[N]{}
+	}
+	s := all[m.Name]
+	if s == nil {
+		s = &series[N]{Metric: m}
+		all[m.Name] = s
+		b.order = append(b.order, m.Name)
+	}
+	p := metricdata.DataPoint[N]{Attributes: attribute.NewSet(attrs...), Time: b.time, Value: v}
+	if m.Kind != semconv.Gauge {
+		p.StartTime = b.start
+	}
+	s.points = append(s.points, p)
+	return all
+}
+
+func (b *builder) metrics() []metricdata.Metrics {
+	out := make([]metricdata.Metrics, 0, len(b.order)+len(b.done))
+	for _, name := range b.order {
+		if s := b.ints[name]; s != nil {
+			out = append(out, s.metric())
+		}
+		if s := b.floats[name]; s != nil {
+			out = append(out, s.metric())
+		}
+	}
+	return append(out, b.done...)
+}
+
+func (s *series[N]) metric() metricdata.Metrics {
+	m := metricdata.Metrics{Name: s.Name, Description: s.Description, Unit: s.Unit}
+	switch s.Kind {
+	case semconv.Gauge:
+		m.Data = metricdata.Gauge[N]{DataPoints: s.points}
+	default:
+		m.Data = metricdata.Sum[N]{
+			DataPoints:  s.points,
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: s.Kind == semconv.Counter,
+		}
+	}
+	return m
+}
+
+// newest is the time of the snapshot's latest reading.
+func newest(now *sample.Snapshot) (at time.Time) {
+	for _, s := range []*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs} {
+		if s.At.Wall.After(at) {
+			at = s.At.Wall
+		}
+	}
+	return at
+}

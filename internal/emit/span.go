@@ -1,0 +1,101 @@
+// Package emit turns what was measured into telemetry, once for every door: readings into metricdata, reports into
+// spans of plain attributes. It knows neither the SDK's pipelines nor the Collector's pdata.
+package emit
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// Span is a finished span without its place in a trace. Its kind is internal and its status stays unset: slow is not
+// an error.
+type Span struct {
+	Name       string
+	Start, End time.Time
+	Attributes []attribute.KeyValue
+	Events     []Event
+	Children   []Span
+}
+
+// Event is something that happened at one moment of a span.
+type Event struct {
+	Name       string
+	Time       time.Time
+	Attributes []attribute.KeyValue
+}
+
+// SpanName is how a window's span is called. It is known when the window begins.
+func SpanName(w *window.Window) string {
+	switch {
+	case w.Kind == window.ModelLoad && w.Model != "":
+		return "load " + w.Model
+	case w.Kind == window.ModelLoad:
+		return "load"
+	case w.Kind == window.Epoch && w.Run != "":
+		return "epoch " + w.Run
+	case w.Kind == window.Epoch:
+		return "epoch"
+	case w.Name != "":
+		return string(w.Kind) + " " + w.Name
+	default:
+		return string(w.Kind)
+	}
+}
+
+// WindowSpan is the span of a window that ended, with a child for each stretch in which it waited for storage.
+func WindowSpan(r *window.Report) Span {
+	s := Span{
+		Name:       SpanName(&r.Window),
+		Start:      r.Start.Wall,
+		End:        r.Start.Wall.Add(r.Duration()),
+		Attributes: Attributes(r),
+	}
+	if r.Slow {
+		at := s.End
+		if len(r.Stalls) > 0 {
+			at = r.Wall(r.Stalls[0].Start)
+		}
+		s.Events = []Event{{
+			Name: semconv.WindowSlowEvent.Name,
+			Time: at,
+			Attributes: []attribute.KeyValue{
+				semconv.SlownessReasonKey.String(r.SlowReason),
+				semconv.FindingKey.String(r.Finding),
+			},
+		}}
+	}
+	for _, stall := range r.Stalls {
+		s.Children = append(s.Children, stallSpan(r, stall))
+	}
+	return s
+}
+
+func stallSpan(r *window.Report, stall window.Stall) Span {
+	s := Span{
+		Name:       "storage stall",
+		Start:      r.Wall(stall.Start),
+		End:        r.Wall(stall.End),
+		Attributes: []attribute.KeyValue{semconv.StallStorageTimeKey.Float64(stall.Waited.Seconds())},
+	}
+	switch {
+	case len(r.Disks) > 0:
+		s.Name += " " + r.Disks[0].Name
+		s.Attributes = append(s.Attributes, semconv.SystemDeviceNameKey.String(r.Disks[0].Name))
+	case len(r.Mounts) > 0:
+		s.Name += " " + r.Mounts[0].Point
+		s.Attributes = append(s.Attributes, semconv.MountPointsKey.StringSlice(points(r)))
+	}
+	return s
+}
+
+func points(r *window.Report) []string {
+	var list []string
+	for _, m := range r.Mounts {
+		list = append(list, m.Point)
+	}
+	return list
+}

@@ -1,0 +1,50 @@
+package sample
+
+import (
+	"slices"
+	"time"
+)
+
+// Snapshot is the newest reading of every source, with the time of each.
+type Snapshot struct {
+	Boot time.Time // when the machine's counters began; zero where it is not known
+
+	Disks     Sample
+	Pressures Sample
+	Cores     Sample
+	Jobs      Sample // with Processes
+	GPUs      Sample
+}
+
+// Learn takes over what s has. It reuses the memory of the reading before.
+func (n *Snapshot) Learn(s *Sample) {
+	if len(s.Disks) > 0 {
+		n.Disks.At, n.Disks.Disks = s.At, append(n.Disks.Disks[:0], s.Disks...)
+	}
+	if len(s.Pressures) > 0 {
+		n.Pressures.At, n.Pressures.Pressures = s.At, append(n.Pressures.Pressures[:0], s.Pressures...)
+	}
+	if len(s.Cores) > 0 {
+		n.Cores.At, n.Cores.Cores = s.At, append(n.Cores.Cores[:0], s.Cores...)
+	}
+	if len(s.Jobs) > 0 {
+		n.Jobs.At = s.At
+		n.Jobs.Jobs = append(n.Jobs.Jobs[:0], s.Jobs...)
+		n.Jobs.Processes = append(n.Jobs.Processes[:0], s.Processes...)
+	}
+	if len(s.GPUs) > 0 {
+		n.GPUs.At, n.GPUs.GPUs = s.At, append(n.GPUs.GPUs[:0], s.GPUs...)
+	}
+}
+
+// Clone is a copy that later readings do not change.
+func (n *Snapshot) Clone() Snapshot {
+	c := *n
+	c.Disks.Disks = slices.Clone(n.Disks.Disks)
+	c.Pressures.Pressures = slices.Clone(n.Pressures.Pressures)
+	c.Cores.Cores = slices.Clone(n.Cores.Cores)
+	c.Jobs.Jobs = slices.Clone(n.Jobs.Jobs)
+	c.Jobs.Processes = slices.Clone(n.Jobs.Processes)
+	c.GPUs.GPUs = slices.Clone(n.GPUs.GPUs)
+	return c
+}
