@@ -106,31 +106,40 @@ type Step struct {
 	Grown      float64
 }
 
+// mostSteps bounds what Steps gives. As columns are cumulative, leaving out rows makes the steps longer and nothing
+// else.
+const mostSteps = 1024
+
 // Steps gives the stretches that make up an interval, on the finest tier that covers all of it, with exact ends
-// where the points carry an Edge. It is for finding where in an interval something happened; what happened in all is
-// Between's to say.
+// where the points carry an Edge. A long interval has longer ones, about a thousandth of it. It is for finding where
+// in an interval something happened; what happened in all is Between's to say.
 func (h *History) Steps(key Key, start, end Point) []Step {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	a, c := h.column(key)
-	if c == nil {
+	if c == nil || end.At <= start.At {
 		return nil
 	}
 	from, okFrom := a.level(c, start)
 	to, okTo := a.level(c, end)
-	if !okFrom || !okTo || end.At <= start.At {
+	if !okFrom || !okTo {
 		return nil
 	}
-	r, t := a.finest(c, start.At)
-	steps := make([]Step, 0, 16)
 	at, value := start.At, from.value
-	if r != nil {
-		for n := t.after(start.At); n < t.next && t.at(n) < end.At; n++ {
-			if t.at(n) <= at || r.at(t, n) < value {
-				continue
+	var steps []Step
+	if r, t := a.finest(c, start.At); r != nil {
+		first := t.after(start.At)
+		last := t.next
+		if t.covers(end.At) {
+			last = t.after(end.At)
+		}
+		stride := (last-first)/mostSteps + 1
+		steps = make([]Step, 0, (last-first)/stride+2)
+		for n := first; n < last; n += stride {
+			if m, v := t.at(n), r.at(t, n); m > at && m < end.At && v >= value {
+				steps = append(steps, Step{at, m, v - value})
+				at, value = m, v
 			}
-			steps = append(steps, Step{at, t.at(n), r.at(t, n) - value})
-			at, value = t.at(n), r.at(t, n)
 		}
 	}
 	return append(steps, Step{at, end.At, max(0, to.value-value)})

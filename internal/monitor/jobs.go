@@ -2,8 +2,8 @@ package monitor
 
 import (
 	"errors"
+	"os"
 	"slices"
-	"strings"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -42,8 +42,11 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 
 	if cgroup == "" {
 		if found, err := pressure.ScopeOf(m.config.Root, pid); err == nil {
-			cgroup = strings.TrimSuffix(found, "/") // the root cgroup is the host
+			cgroup = found
 		}
+	}
+	if cgroup == "/" && !inContainer() {
+		cgroup = sample.HostScope
 	}
 	if cgroup != sample.HostScope {
 		if err := m.pressure.Add(cgroup); err != nil {
@@ -146,4 +149,14 @@ func (m *Monitor) gpuIDs() []string {
 	ids := m.history.IDs(history.GPUBusyTime)
 	slices.Sort(ids)
 	return ids
+}
+
+// firstCgroupNamespace is the inode number that the kernel gives to the namespace in which "/" is the whole machine
+// (include/linux/proc_ns.h, PROC_CGROUP_INIT_INO).
+const firstCgroupNamespace = "cgroup:[4026531835]"
+
+// inContainer says whether the cgroup "/" that we see is a container's and not the machine's.
+func inContainer() bool {
+	name, err := os.Readlink("/proc/self/ns/cgroup")
+	return err == nil && name != firstCgroupNamespace
 }

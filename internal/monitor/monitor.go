@@ -114,7 +114,7 @@ func (m *Monitor) tick() {
 	overdue := m.track.Overdue(sample.Now().Mono)
 	m.mu.Unlock()
 	for _, w := range overdue {
-		_, _ = m.Close(w.ID) // ErrUnknown: its owner ended it meanwhile
+		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
 	}
 }
 

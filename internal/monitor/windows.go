@@ -53,8 +53,15 @@ func (m *Monitor) Begin(w window.Window, at Moment) (string, error) {
 // End closes a window at a moment and reports on it. The error is window.ErrUnknown for one that is not open.
 func (m *Monitor) End(id string, at Moment) (*window.Report, error) { return m.end(id, at, false) }
 
-// Close ends a window that did not end by itself: its report says that it is unfinished.
-func (m *Monitor) Close(id string) (*window.Report, error) { return m.end(id, m.Now(), true) }
+// Cut closes a window that did not end by itself: its report says that it is unfinished.
+func (m *Monitor) Cut(id string, at Moment) (*window.Report, error) { return m.end(id, at, true) }
+
+// Drop forgets an open window without a report.
+func (m *Monitor) Drop(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	_, _ = m.track.End(id) // ErrUnknown: it is forgotten already
+}
 
 func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, error) {
 	m.mu.Lock()

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -138,4 +139,5 @@ func (b *book) step(h *history.History, p history.Point) {
 	b.levels, b.at = now, p.At
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// seconds rounds to the nanosecond.
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -1,6 +1,9 @@
 package window
 
-import "github.com/stallspan/stallspan/internal/history"
+import (
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
 
 // levels is how high every counter that a ledger needs stands at one moment.
 type levels struct {
@@ -49,8 +52,8 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 	if s.Job != "" {
 		c.jobCPU = now.jobCPU - l.jobCPU
 	}
-	if s.Own {
-		c.scopeCPU = c.jobCPU
+	if s.Pressure != sample.HostScope {
+		c.scopeCPU = c.jobCPU // of a cgroup that it shares, the job's part is what is known
 	}
 	return c
 }
