@@ -1,0 +1,66 @@
+# `make help` lists the targets; `make` is what CI runs. Needed: Go 1.26, git and make. With a C compiler (gcc) the
+# tests run under the race detector and the build has cgo; without one both are left out.
+
+BENCH     ?= .
+BENCHTIME ?= 0.5s
+FUZZTIME  ?= 20s
+TIMEOUT   ?= 5m
+
+LINT = go tool -modfile=internal/tools/go.mod golangci-lint
+
+# Go turns cgo off by itself where it finds no C compiler, and the race detector needs cgo.
+RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
+
+# What says of itself that it is generated, with its contents' checksums.
+GENERATED = grep -rliE '^(//|\#|<!--) (code )?generated .*do not edit' --exclude-dir=.git --exclude-dir=build . | sort | xargs cksum
+
+.PHONY: all help generate generate-check lint test build bench fuzz demo clean
+.NOTPARALLEL:
+
+all: generate-check lint test build ## Check and build everything, as CI does (the default)
+
+help: ## List these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+generate: ## Write the generated code and pages again, from semconv/registry
+	go generate ./...
+
+generate-check: ## Fail if generating changes or adds a file
+	@before=$$($(GENERATED)); \
+	go generate ./... || exit 1; \
+	after=$$($(GENERATED)); \
+	[ "$$before" = "$$after" ] || { \
+		echo 'generated files were not up to date; they are now: commit them' >&2; \
+		git --no-pager diff --stat >&2; \
+		exit 1; \
+	}
+
+lint: ## Run the linters of .golangci.yml (about two minutes the first time: they are built)
+	$(LINT) run
+
+test: ## Run all tests
+	$(if $(RACE),,@echo 'no C compiler: testing without the race detector' >&2)
+	go test $(RACE) -timeout $(TIMEOUT) ./...
+
+build: ## Build build/stallspan, and build/stallspan-nocgo without cgo
+	go build -o build/stallspan .
+	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
+	CGO_ENABLED=0 go vet ./...
+
+bench: ## Run the benchmarks: BENCH=regexp, BENCHTIME=0.5s
+	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) \
+		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+
+fuzz: ## Run every fuzz target for FUZZTIME=20s
+	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
+	echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { while (n > 0) print $$2, names[--n] }' | \
+	while read -r package target; do \
+		echo "$$package $$target"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+	done
+
+demo: ## See it work: a slow disk found, on this machine, in under a minute
+	go run . demo
+
+clean: ## Remove what was built
+	rm -rf build

@@ -1,0 +1,92 @@
+// Package agent is the standalone program: its commands, and what they print. It assembles what internal/ holds and
+// adds no measuring of its own.
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, as docs/commands.md lists them. A wrapped program's own code passes through untouched.
+const (
+	exitFailed     = 1   // a command other than run failed
+	exitUsage      = 2   // the command line cannot be understood
+	exitSlow       = 3   // run --fail-on slow: the program succeeded, a window was slow
+	exitRun        = 125 // run failed by itself, before or after the program
+	exitCannotRun  = 126 // the program was found and could not be started
+	exitNotFound   = 127 // the program was not found
+	exitSignalBase = 128 // plus the signal that ended the program
+)
+
+// failure is an error with the exit code that it leads to.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f failure) Error() string { return f.err.Error() }
+func (f failure) Unwrap() error { return f.err }
+
+// exit ends a command with a code and no words: they have been said, or the code is another program's.
+type exit int
+
+func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Main runs the command line and gives the exit code.
+func Main(args []string) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	var code exit
+	var failed failure
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &code):
+		return int(code)
+	case errors.As(err, &failed):
+		say("%v", failed.err)
+		return failed.code
+	default:
+		say("%v", err)
+		return exitUsage
+	}
+}
+
+// say writes one line for a person. Standard output belongs to data and to the wrapped program.
+func say(format string, args ...any) {
+	_, _ = fmt.Fprintf(os.Stderr, "stallspan: "+format+"\n", args...)
+}
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "stallspan",
+		Short:         "Says where a GPU's time went: to work, to waiting for storage, or to waiting for the CPU",
+		Version:       version(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(runCommand(), demoCommand())
+	return root
+}
+
+// version is the module's version, or the revision that it was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,65 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+)
+
+// cgroup is a cgroup v2 made for one run, so that its pressure and CPU time are its own.
+type cgroup struct {
+	path string // as in /proc/PID/cgroup
+	dir  *os.File
+}
+
+// newCgroup makes a cgroup below our own. Where that is not permitted (no cgroup v2, or one that was not delegated to
+// us) it gives nil: the run then shares the pressure of the cgroup it is in.
+func newCgroup() *cgroup {
+	parent, folder, err := monitor.OwnCgroup()
+	if err != nil {
+		return nil
+	}
+	name := fmt.Sprintf("stallspan-run-%d", os.Getpid())
+	full := filepath.Join(folder, name)
+	if err := os.Mkdir(full, 0o755); err != nil {
+		return nil
+	}
+	dir, err := os.Open(full)
+	if err != nil {
+		_ = os.Remove(full)
+		return nil
+	}
+	g := &cgroup{path: path.Join(parent, name), dir: dir}
+	if !g.usable() {
+		g.remove()
+		return nil
+	}
+	return g
+}
+
+// usable says whether a process can be put there and its pressure read.
+func (g *cgroup) usable() bool {
+	for _, name := range []string{"io.pressure", "cpu.stat"} {
+		if _, err := os.ReadFile(filepath.Join(g.dir.Name(), name)); err != nil {
+			return false
+		}
+	}
+	procs, err := os.OpenFile(filepath.Join(g.dir.Name(), "cgroup.procs"), os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	return procs.Close() == nil
+}
+
+// remove takes the cgroup away. A grandchild that is still in it keeps it: it goes with the machine's next start.
+func (g *cgroup) remove() {
+	if g == nil {
+		return
+	}
+	name := g.dir.Name()
+	_ = g.dir.Close()
+	_ = os.Remove(name)
+}

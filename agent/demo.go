@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/agent/export"
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/emulate"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const (
+	demoName        = "demo"
+	demoModel       = "demo-model"
+	demoAccelerator = "emulated-0"
+)
+
+func demoCommand() *cobra.Command {
+	var dir string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show a cold model load, a storage-bound epoch and the same epoch from memory, with an emulated GPU",
+		Long: `Writes up to 512 MiB of files to a real disk and trains on them with an emulated accelerator: a cold model load, an epoch
+whose samples are read from the disk one at a time, and the same epoch from the page cache. Prints what each one's
+time went to, and the speed-up that the first epoch predicts beside the one that the second one shows. Takes under a
+minute, needs neither a GPU nor root, and removes its files.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON}
+			err := d.run(cmd.Context(), dir)
+			if errors.Is(err, context.Canceled) {
+				return failure{exitSignalBase + 2, errors.New("the demo was interrupted; its files are removed")}
+			}
+			if err != nil {
+				return failure{exitFailed, err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "`folder` on the disk to try (default: one for temporary files, or this one)")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
+	return cmd
+}
+
+// demo is one run of the demonstration.
+type demo struct {
+	out    io.Writer
+	asJSON bool
+
+	files       *emulate.Files
+	accelerator *emulate.Accelerator
+	plan        emulate.Plan
+	monitor     *monitor.Monitor
+	session     *session
+}
+
+func (d *demo) run(ctx context.Context, dir string) (err error) {
+	d.say("Writing files to a real disk, at most 512 MiB.")
+	d.files, err = emulate.Prepare(ctx, dir, emulate.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.files.Close()) }()
+	d.accelerator = emulate.NewAccelerator(demoAccelerator)
+	d.say("Measuring how long a read of a 4 KiB sample takes on %s (%s).", d.files.Dir(), d.files.FileSystem().Name)
+	d.plan, err = emulate.Calibrate(ctx, d.files, d.accelerator, emulate.CalibrateOptions{})
+	if err != nil {
+		return err
+	}
+	d.say("A sample takes %s from the disk and %s from memory; a step reads %d of them and computes for %s.",
+		window.Short(d.plan.Cold.Seconds()), window.Short(d.plan.Warm.Seconds()), d.plan.RecordsPerStep,
+		window.Short(d.plan.Compute.Seconds()))
+	return d.watch(ctx)
+}
+
+// watch runs the load and the two epochs under a monitor.
+func (d *demo) watch(ctx context.Context) error {
+	m, err := monitor.New(monitor.Config{Accelerators: []sample.Named{{Name: "accelerator", Source: d.accelerator}}})
+	if err != nil {
+		return err
+	}
+	d.monitor = m
+	m.Start()
+	defer m.Stop()
+	metrics := emit.NewMetrics(version())
+	exporter, err := export.New(ctx, export.Options{
+		Version: version(),
+		Collect: func() metricdata.ScopeMetrics { return metrics.Collect(m.Latest()) },
+	})
+	if err != nil {
+		return err
+	}
+	if err := m.Follow(demoName, os.Getpid(), "", false); err != nil {
+		return err
+	}
+	defer m.Leave(demoName)
+	d.session = newSession(m, exporter, metrics, demoName, demoName)
+
+	cold, warm, err := d.train(ctx)
+	flush, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if lost := exporter.Close(flush).Lost(); lost != "" {
+		say("%s", lost)
+	}
+	if err != nil {
+		return err
+	}
+	return d.show(cold, warm)
+}
+
+// train does the work, and gives the reports of the cold and of the warm epoch.
+func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error) {
+	d.say("Loading a model of %d MiB that is not in memory.", d.files.ModelBytes()>>20)
+	if err := d.cold(); err != nil {
+		return nil, nil, err
+	}
+	_, err = d.window(window.Window{Kind: window.ModelLoad, Model: demoModel, Path: d.files.Model()}, func() error {
+		_, err := emulate.Load(ctx, d.files, emulate.LoadOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	d.say("Training an epoch of %d steps whose samples come from the disk.", d.plan.Steps)
+	if err := d.cold(); err != nil {
+		return nil, nil, err
+	}
+	if cold, err = d.epoch(ctx, 1); err != nil {
+		return nil, nil, err
+	}
+	d.say("Training the same epoch from memory.")
+	if err := d.files.Warm(ctx); err != nil {
+		return nil, nil, err
+	}
+	warm, err = d.epoch(ctx, 2)
+	return cold, warm, err
+}
+
+// cold empties the files from memory. A file system that keeps some of them is told of, and the demo goes on.
+func (d *demo) cold() error {
+	err := d.files.Cold()
+	var still *emulate.StillCachedError
+	if errors.As(err, &still) {
+		say("%v", err)
+		return nil
+	}
+	return err
+}
+
+func (d *demo) epoch(ctx context.Context, number int) (*window.Report, error) {
+	return d.window(window.Window{Kind: window.Epoch, Epoch: number, HasEpoch: true}, func() error {
+		_, err := emulate.Epoch(ctx, d.files, d.accelerator, d.plan)
+		return err
+	})
+}
+
+// window announces what work does, as a training loop would.
+func (d *demo) window(w window.Window, work func() error) (*window.Report, error) {
+	w.Origin = window.Announced
+	id, _, err := d.session.begin(w, d.monitor.Now(), trace.SpanContext{})
+	if err != nil {
+		return nil, err
+	}
+	failed := work()
+	r, err := d.session.end(id, d.monitor.Now(), failed != nil)
+	return r, errors.Join(failed, err)
+}
+
+func (d *demo) show(cold, warm *window.Report) error {
+	measured := cold.Duration().Seconds() / warm.Duration().Seconds()
+	if d.asJSON {
+		encoder := json.NewEncoder(d.out)
+		encoder.SetIndent("", "  ")
+		doc := document{Windows: d.session.timeline(), Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
+		if cold.Speedup > 0 {
+			doc.PredictedSpeedup = &cold.Speedup
+		}
+		return encoder.Encode(doc)
+	}
+	printTable(d.out, d.session.timeline(), d.monitor.Problems())
+	t := &table{out: d.out}
+	t.line("")
+	if cold.Speedup > 0 {
+		t.text("", fmt.Sprintf("Predicted: epoch 1 says that a perfect disk would make it %.2fx faster.", cold.Speedup))
+	}
+	t.text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, was %.2fx faster (%s against %s).",
+		measured, window.Short(warm.Duration().Seconds()), window.Short(cold.Duration().Seconds())))
+	if cold.Pressure == nil {
+		t.text("", "This kernel tells no I/O pressure (boot with psi=1): the stall was estimated from the disk's queue.")
+	}
+	t.line("")
+	t.line("Now your own program:  stallspan run -- python3 train.py")
+	return nil
+}
+
+// say tells what is being done. With --json standard output stays JSON alone; this goes to standard error.
+func (d *demo) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(os.Stderr, format+"\n", args...)
+}

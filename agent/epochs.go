@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/progress"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// follower turns what the program prints into windows. Its streams are read by several goroutines; one lock holds for
+// reading a line and for acting on it, so that windows open and close in the order of the lines.
+type follower struct {
+	session *session
+
+	mu     sync.Mutex
+	reader *progress.Reader
+	epoch  string            // id of the open one
+	began  monitor.Moment    // where an epoch that ends without a start began
+	loads  map[string]string // ids of the open ones, by model
+	cut    bool              // the program has failed: what is open ends unfinished
+}
+
+func newFollower(s *session, reader *progress.Reader, at monitor.Moment) *follower {
+	return &follower{session: s, reader: reader, began: at, loads: map[string]string{}}
+}
+
+// line looks at one line of the program's output. It takes a reading only when the line begins or ends something.
+func (f *follower) line(text []byte) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.act(f.reader.Line(text), nil)
+}
+
+// close ends what is open when the program has exited; failed says that it did not succeed.
+func (f *follower) close(at monitor.Moment, failed bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cut = failed
+	f.act(f.reader.Close(), &at)
+}
+
+func (f *follower) act(events []progress.Event, at *monitor.Moment) {
+	for i := range events {
+		e := &events[i]
+		if e.Kind == progress.EpochProgress {
+			continue
+		}
+		if at == nil {
+			now := f.session.monitor.Now()
+			at = &now // one reading for an end and the beginning that follows it
+		}
+		switch e.Kind {
+		case progress.EpochStart:
+			f.epoch = f.begin(epochWindow(e), *at)
+		case progress.EpochEnd:
+			f.endEpoch(e, *at)
+			f.began = *at
+		case progress.LoadBegin:
+			f.loads[e.Model] = f.begin(window.Window{Kind: window.ModelLoad, Model: e.Model}, *at)
+		case progress.LoadEnd:
+			f.end(f.loads[e.Model], e, *at)
+			delete(f.loads, e.Model)
+		}
+	}
+}
+
+func epochWindow(e *progress.Event) window.Window {
+	return window.Window{Kind: window.Epoch, Epoch: e.Epoch, HasEpoch: true}
+}
+
+func (f *follower) begin(w window.Window, at monitor.Moment) string {
+	w.Origin = window.Announced
+	id, _, _ := f.session.begin(w, at, trace.SpanContext{}) // fails only where thousands are open already
+	return id
+}
+
+func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
+	if f.epoch == "" && !e.Void {
+		f.epoch = f.begin(epochWindow(e), f.began)
+	}
+	f.end(f.epoch, e, at)
+	f.epoch = ""
+}
+
+func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
+	switch {
+	case id == "":
+	case e.Void:
+		f.session.drop(id)
+	default:
+		_, _ = f.session.end(id, at, f.cut) // ErrUnknown: it outlived the longest a window may last, and was closed
+	}
+}

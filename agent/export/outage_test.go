@@ -1,0 +1,299 @@
+package export
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+	traceservice "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/stallspan/stallspan/internal/emit"
+)
+
+// send ends n spans.
+func send(e *Exporter, n int) {
+	for i := range n {
+		e.Begin("epoch", time.Now(), trace.SpanContext{}).End(emit.Span{Name: fmt.Sprint("epoch ", i), End: time.Now()})
+	}
+}
+
+// freeAddress is one at which nobody listens.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
+}
+
+func TestBackendComesLate(t *testing.T) {
+	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
+		t.Run(protocol, func(t *testing.T) {
+			address := freeAddress(t)
+			environment(t, map[string]string{
+				"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + address,
+				"OTEL_EXPORTER_OTLP_PROTOCOL": protocol,
+			})
+			e, err := New(t.Context(), Options{Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(e, 600)
+			if err := e.Flush(within(t, 300*time.Millisecond)); err == nil {
+				t.Error("flushed to nobody")
+			}
+			var b backend
+			if protocol == protocolGRPC {
+				b.serve(t, address, nil)
+			} else {
+				listener, err := net.Listen("tcp", address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				server := &httptest.Server{Listener: listener, Config: &http.Server{Handler: b.handler(t, 0, "")}}
+				server.Start()
+				t.Cleanup(server.Close)
+			}
+			send(e, 600)
+			stats := e.Close(within(t, patience))
+			if stats.Lost() != "" || stats.SpansExported != 1200 {
+				t.Errorf("%+v: %s", stats, stats.Lost())
+			}
+			if stats.SpanError == nil {
+				t.Error("the outage is forgotten")
+			}
+			checkOrder(t, &b)
+		})
+	}
+}
+
+// checkOrder finds each of 600 spans twice, the earlier one first.
+func checkOrder(t *testing.T, b *backend) {
+	t.Helper()
+	i := 0
+	for _, r := range b.spans {
+		for _, scope := range r.ScopeSpans {
+			for _, s := range scope.Spans {
+				if want := fmt.Sprint("epoch ", i%600); s.Name != want {
+					t.Fatalf("span %d is %s", i, s.Name)
+				}
+				i++
+			}
+		}
+	}
+}
+
+func TestSlowBackend(t *testing.T) {
+	release := make(chan struct{})
+	b := backend{answerSpans: func(ctx context.Context, _ int) (*traceservice.ExportTraceServiceResponse, error) {
+		select {
+		case <-release:
+		case <-ctx.Done():
+		}
+		return nil, status.Error(codes.Unavailable, "too slow")
+	}}
+	b.serve(t, "", nil)
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + b.address})
+	e, err := New(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send(e, 3)
+	stats := e.Close(within(t, 200*time.Millisecond)) // returns, though the backend has not answered
+	close(release)
+	if stats.SpansUnsent != 3 || stats.SpansExported != 0 {
+		t.Errorf("%+v", stats)
+	}
+	lost := stats.Lost()
+	if !strings.HasPrefix(lost, "3 of 3 spans (3 unsent at the end) did not reach the OTLP endpoint: ") || strings.Contains(lost, "\n") {
+		t.Errorf("lost: %q", lost)
+	}
+}
+
+func TestRefusal(t *testing.T) {
+	b := backend{answerSpans: func(_ context.Context, n int) (*traceservice.ExportTraceServiceResponse, error) {
+		switch n {
+		case 1:
+			return nil, status.Error(codes.InvalidArgument, "poisoned")
+		case 2:
+			return &traceservice.ExportTraceServiceResponse{PartialSuccess: &traceservice.ExportTracePartialSuccess{
+				RejectedSpans: 2, ErrorMessage: "two too many"}}, nil
+		}
+		return &traceservice.ExportTraceServiceResponse{}, nil
+	}}
+	b.serve(t, "", nil)
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + b.address})
+	e, err := New(t.Context(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []int{5, 7, 1} {
+		send(e, n)
+		if err := e.Flush(within(t, patience)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stats := e.Close(within(t, patience))
+	if stats.SpansRefused != 7 || stats.SpansExported != 6 || b.requests != 3 {
+		t.Errorf("%+v after %d requests", stats, b.requests)
+	}
+	want := "7 of 13 spans (7 refused by the backend) did not reach the OTLP endpoint: " +
+		"traces export: OTLP partial success: two too many (2 spans rejected)"
+	if got := stats.Lost(); got != want {
+		t.Errorf("lost: %q", got)
+	}
+}
+
+func TestRefusalOverHTTP(t *testing.T) {
+	for _, test := range []struct {
+		status            int
+		body              string
+		refused, exported uint64
+		says              string
+	}{
+		{status: 400, body: "bad\nspan", refused: 4, says: "400 Bad Request: bad span"},
+		{status: 401, refused: 4, says: "401 Unauthorized"},
+		{status: 500, body: strings.Repeat("x", 100_000), refused: 4, says: "500 Internal Server Error: xxx"},
+		{status: 200, body: "\xff\xff", exported: 4}, // taken, in words that cannot be read
+		{status: 200, body: "\n\x02\b\x03", refused: 3, exported: 1, says: "(3 spans rejected)"},
+	} {
+		t.Run(fmt.Sprint(test.status, " ", test.refused), func(t *testing.T) {
+			var b backend
+			b.serveHTTP(t, test.status, test.body)
+			environment(t, map[string]string{
+				"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + b.address, "OTEL_EXPORTER_OTLP_PROTOCOL": protocolHTTP})
+			e, err := New(t.Context(), Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(e, 4)
+			stats := e.Close(within(t, patience))
+			if stats.SpansRefused != test.refused || stats.SpansExported != test.exported || !strings.Contains(stats.Lost(), test.says) {
+				t.Errorf("%+v: %s", stats, stats.Lost())
+			}
+			if len(stats.Lost()) > 500 {
+				t.Errorf("%d bytes of error", len(stats.Lost()))
+			}
+		})
+	}
+}
+
+func TestTLS(t *testing.T) {
+	certificate, path := selfSigned(t)
+	for _, test := range []struct {
+		protocol string
+		trusted  bool
+	}{{protocolGRPC, true}, {protocolGRPC, false}, {protocolHTTP, true}, {protocolHTTP, false}} {
+		t.Run(fmt.Sprint(test.protocol, test.trusted), func(t *testing.T) {
+			var b backend
+			if test.protocol == protocolGRPC {
+				b.serve(t, "", &certificate)
+			} else {
+				server := httptest.NewUnstartedServer(b.handler(t, 0, ""))
+				server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+				server.Config.ErrorLog = nil
+				server.EnableHTTP2 = true
+				server.StartTLS()
+				t.Cleanup(server.Close)
+				b.address = server.Listener.Addr().String()
+			}
+			set := map[string]string{
+				"OTEL_EXPORTER_OTLP_ENDPOINT": "https://" + b.address, "OTEL_EXPORTER_OTLP_PROTOCOL": test.protocol}
+			wait := 500 * time.Millisecond
+			if test.trusted {
+				set["OTEL_EXPORTER_OTLP_CERTIFICATE"] = path
+				wait = patience
+			}
+			environment(t, set)
+			e, err := New(t.Context(), Options{Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			send(e, 1)
+			lost := e.Close(within(t, wait)).Lost()
+			if test.trusted && (lost != "" || len(b.metrics) == 0) {
+				t.Errorf("lost: %q", lost)
+			}
+			if !test.trusted && !strings.Contains(lost, "certificate") {
+				t.Errorf("a stranger's certificate: %q", lost)
+			}
+		})
+	}
+}
+
+// selfSigned makes a certificate for the loopback, and its file.
+func selfSigned(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "backend"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+}
+
+// quietChild makes a copy of the test's own program be the exporter of an outage.
+const quietChild = "STALLSPAN_TEST_QUIET"
+
+// Nothing may be printed between the lines of a training program: neither the SDK nor gRPC may speak.
+func TestQuiet(t *testing.T) {
+	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{
+			quietChild + "=1", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + freeAddress(t), "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol,
+			"OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_EXPORTER_OTLP_TIMEOUT=200",
+		}
+		out, err := cmd.CombinedOutput()
+		if err != nil || len(out) > 0 {
+			t.Errorf("%s: %v: %s", protocol, err, out)
+		}
+	}
+}
+
+func beQuiet() {
+	e, err := New(context.Background(), Options{Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) }})
+	if err != nil {
+		panic(err)
+	}
+	send(e, 10)
+	ctx, cancel := context.WithTimeout(context.Background(), 1500*time.Millisecond)
+	defer cancel()
+	if s := e.Close(ctx); s.SpansUnsent != 10 || s.MetricError == nil {
+		panic(fmt.Sprintf("%+v", s))
+	}
+}

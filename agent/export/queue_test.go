@@ -1,0 +1,408 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// memory is an exporter that keeps spans by name, and fails while it is told to.
+type memory struct {
+	mu    sync.Mutex
+	fail  error
+	tries []time.Time
+	names []string
+	sizes []int
+	shut  bool
+}
+
+func (m *memory) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tries = append(m.tries, time.Now())
+	if m.fail != nil {
+		return m.fail
+	}
+	for _, s := range spans {
+		m.names = append(m.names, s.Name())
+	}
+	m.sizes = append(m.sizes, len(spans))
+	return ctx.Err()
+}
+
+func (m *memory) Shutdown(context.Context) error {
+	m.shut = true
+	return nil
+}
+
+func (m *memory) set(err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.fail = err
+}
+
+func named(name string) sdktrace.ReadOnlySpan {
+	return tracetest.SpanStub{Name: name, SpanContext: newContext()}.Snapshot()
+}
+
+func push(q *queue, from, to int) {
+	for i := from; i < to; i++ {
+		q.OnEnd(named(fmt.Sprint(i)))
+	}
+}
+
+// checkNames finds the spans from..to in order.
+func checkNames(t *testing.T, m *memory, from, to int) {
+	t.Helper()
+	if len(m.names) != to-from {
+		t.Fatalf("%d spans arrived, want %d", len(m.names), to-from)
+	}
+	for i, name := range m.names {
+		if name != fmt.Sprint(from+i) {
+			t.Fatalf("span %d is %s", i, name)
+		}
+	}
+}
+
+func TestQueueBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		q := newQueue(&m, maxQueueBytes)
+		began := time.Now()
+		push(q, 0, 3)
+		time.Sleep(batchDelay / 2)
+		push(q, 3, 4)
+		synctest.Wait()
+		if len(m.tries) != 0 {
+			t.Error("spans left before the batch was due")
+		}
+		time.Sleep(batchDelay / 2)
+		synctest.Wait()
+		if len(m.sizes) != 1 || m.sizes[0] != 4 || m.tries[0].Sub(began) != batchDelay {
+			t.Errorf("batches %v at %v", m.sizes, m.tries)
+		}
+		push(q, 4, 4+maxBatchSpans)
+		synctest.Wait()
+		if len(m.sizes) != 2 || m.sizes[1] != maxBatchSpans {
+			t.Errorf("a full batch waits: %v", m.sizes)
+		}
+		push(q, 4+maxBatchSpans, 1204)
+		if err := q.ForceFlush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		checkNames(t, &m, 0, 1204)
+		if err := q.Shutdown(t.Context()); err != nil || !m.shut {
+			t.Error(err, m.shut)
+		}
+		if err := q.ForceFlush(t.Context()); err != nil {
+			t.Error(err) // all has left
+		}
+		q.OnEnd(named("late"))
+		if err := q.ForceFlush(t.Context()); err == nil {
+			t.Error("flushed after the end")
+		}
+		if s := q.stats(); s.SpansExported != 1204 || s.SpansUnsent != 1 {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestQueueSplitsBySize(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m memory
+		q := newQueue(&m, maxQueueBytes)
+		long := strings.Repeat("x", maxBatchBytes/3)
+		for _, name := range []string{long, long, long, strings.Repeat("y", 2*maxBatchBytes), "z"} {
+			q.OnEnd(named(name))
+		}
+		if err := q.Shutdown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if fmt.Sprint(m.sizes) != "[2 1 1 1]" {
+			t.Errorf("batches %v", m.sizes)
+		}
+	})
+}
+
+// A backend that is away for five hours costs nothing but a try a minute.
+func TestQueueOutlastsAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory{fail: errors.New("connection refused")}
+		q := newQueue(&m, maxQueueBytes)
+		for i := range 300 {
+			push(q, i, i+1)
+			time.Sleep(time.Minute)
+		}
+		for i := 1; i < len(m.tries); i++ {
+			pause := m.tries[i].Sub(m.tries[i-1])
+			base := min(firstPause<<min(i-1, 10), longestPause)
+			if pause > base || pause < base/2 {
+				t.Errorf("pause %d is %v, not %v to %v", i, pause, base/2, base)
+			}
+		}
+		m.set(nil)
+		time.Sleep(longestPause + batchDelay)
+		synctest.Wait()
+		checkNames(t, &m, 0, 300)
+		if s := q.stats(); s.SpanError == nil || s.SpansDropped != 0 {
+			t.Errorf("%+v", s)
+		}
+		_ = q.Shutdown(t.Context())
+	})
+}
+
+func TestQueueThrottle(t *testing.T) {
+	for _, test := range []struct{ asked, want time.Duration }{
+		{time.Second / 4, firstPause}, {3 * time.Minute, 3 * time.Minute}, {1000 * time.Hour, longestThrottle},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := memory{fail: &throttle{test.asked, errors.New("slow down")}}
+			q := newQueue(&m, maxQueueBytes)
+			push(q, 0, 1)
+			time.Sleep(batchDelay + time.Millisecond)
+			m.set(nil)
+			time.Sleep(2 * longestThrottle)
+			if got := m.tries[1].Sub(m.tries[0]); got > test.want || got < test.want/2 {
+				t.Errorf("asked for %v, waited %v", test.asked, got)
+			}
+			_ = q.Shutdown(t.Context())
+			checkNames(t, &m, 0, 1)
+		})
+	}
+}
+
+func TestQueueShutdown(t *testing.T) {
+	t.Run("ends a pause, and tries until ctx ends", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m := memory{fail: errors.New("connection refused")}
+			q := newQueue(&m, maxQueueBytes)
+			push(q, 0, 5)
+			time.Sleep(time.Hour)
+			before, began := len(m.tries), time.Now()
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_ = q.Shutdown(ctx)
+			if d := time.Since(began); d != 10*time.Second {
+				t.Errorf("took %v", d)
+			}
+			if n := len(m.tries) - before; n < 3 || n > 8 || !m.tries[before].Equal(began) {
+				t.Errorf("%d tries, the first after %v", n, m.tries[before].Sub(began))
+			}
+			if s := q.stats(); s.SpansUnsent != 5 || s.SpanError == nil || s.SpanError.Error() != "connection refused" {
+				t.Errorf("%+v", s)
+			}
+		})
+	})
+	t.Run("returns at once when ctx has ended", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var m memory
+			q := newQueue(&m, maxQueueBytes)
+			push(q, 0, 5)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			began := time.Now()
+			_ = q.Shutdown(ctx)
+			_ = q.Shutdown(ctx)
+			if s := q.stats(); !time.Now().Equal(began) || s.SpansUnsent+s.SpansExported != 5 {
+				t.Errorf("%v, %+v", time.Since(began), s)
+			}
+		})
+	})
+}
+
+func TestQueueOverflow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory{fail: errors.New("connection refused")}
+		size := spanSize(named("100"))
+		q := newQueue(&m, 1000*size)
+		push(q, 100, 1000)
+		time.Sleep(time.Hour)
+		push(q, 1000, 5000)
+		if s := q.stats(); s.SpansDropped+s.SpansUnsent != 4900 || s.SpansUnsent < 990 || q.bytes > q.limit {
+			t.Errorf("%+v, %d bytes of %d", s, q.bytes, q.limit)
+		}
+		q.OnEnd(named(strings.Repeat("x", 2000*size))) // larger than everything
+		kept := int(q.stats().SpansUnsent)
+		m.set(nil)
+		_ = q.Shutdown(t.Context())
+		if kept != 0 {
+			t.Errorf("%d spans beside one that is too large", kept)
+		}
+	})
+}
+
+// What is with the exporter is not dropped under its hands; what came after it goes first.
+func TestQueueOverflowWhileSending(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gate := &gated{open: make(chan struct{})}
+		q := newQueue(gate, 600*spanSize(named("100")))
+		push(q, 0, maxBatchSpans)
+		synctest.Wait()
+		push(q, maxBatchSpans, 2000)
+		if s := q.stats(); s.SpansUnsent < 590 || s.SpansUnsent > 620 {
+			t.Errorf("%+v", s)
+		}
+		close(gate.open)
+		_ = q.Shutdown(t.Context())
+		first, rest := gate.names[:maxBatchSpans], gate.names[maxBatchSpans:]
+		if first[0] != "0" || first[maxBatchSpans-1] != fmt.Sprint(maxBatchSpans-1) {
+			t.Errorf("the batch on its way changed: %v", first)
+		}
+		if rest[len(rest)-1] != "1999" || rest[0] != fmt.Sprint(2000-len(rest)) {
+			t.Errorf("not the newest were kept: %v", rest)
+		}
+		if s := q.stats(); s.SpansExported+s.SpansDropped != 2000 || q.bytes != 0 {
+			t.Errorf("%+v, %d bytes", s, q.bytes)
+		}
+	})
+}
+
+type gated struct {
+	memory
+	open chan struct{}
+}
+
+func (g *gated) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	<-g.open
+	return g.memory.ExportSpans(ctx, spans)
+}
+
+func TestQueueRefusal(t *testing.T) {
+	for _, test := range []struct {
+		spans             int
+		refused, exported uint64
+	}{{-1, 5, 0}, {2, 2, 3}, {0, 0, 5}, {99, 5, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			m := memory{fail: fmt.Errorf("wrapped: %w", &refusal{test.spans, errors.New("no")})}
+			q := newQueue(&m, maxQueueBytes)
+			push(q, 0, 5)
+			if err := q.ForceFlush(t.Context()); err != nil {
+				t.Error(err)
+			}
+			if s := q.stats(); s.SpansRefused != test.refused || s.SpansExported != test.exported || len(m.tries) != 1 {
+				t.Errorf("%+v after %d tries", s, len(m.tries))
+			}
+			_ = q.Shutdown(t.Context())
+		})
+	}
+}
+
+func TestQueueFlushEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := memory{fail: errors.New("connection refused")}
+		q := newQueue(&m, maxQueueBytes)
+		push(q, 0, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if err := q.ForceFlush(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		m.set(nil)
+		_ = q.Shutdown(t.Context())
+		checkNames(t, &m, 0, 1)
+	})
+}
+
+// slowEpoch is what emit makes of an epoch that knows everything: two GPUs, a disk, pressure, three stalls.
+func slowEpoch() emit.Span {
+	r := &window.Report{
+		Window: window.Window{Kind: window.Epoch, Run: "train_resnet50.py", Epoch: 41, HasEpoch: true, Origin: window.Announced,
+			Path: "/data/imagenet"},
+		GPUIDs: []string{"GPU-8f6b3a52-9d0e-4a7c-8b1f-2f1f6b0c1d2e", "GPU-1c2d3e4f-5a6b-4c7d-9e8f-0a1b2c3d4e5f"},
+		Split:  true, Busy: 40 * time.Second, Storage: 60 * time.Second, CPU: 10 * time.Second, Other: 10 * time.Second,
+		Verdict: window.StorageBound, Slow: true, SlowReason: "storage_stall", Speedup: 2,
+		Finding:     "50 % of the GPU time went to waiting for storage: nvme0n1 answered reads in 18.2 ms, with 7.9 of them under way.",
+		Remedy:      "Read larger pieces, keep more reads under way at once, or put the data on a faster disk.",
+		Disks:       []window.DiskUse{{Name: "nvme0n1", ReadBytes: 1 << 30, ReadOperations: 1 << 18, ReadTime: time.Minute}},
+		Pressure:    &window.Pressure{Some: 30 * time.Second, Full: 20 * time.Second},
+		Uncertainty: 0.02,
+	}
+	r.Start.Wall = time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
+	r.End.Mono = time.Minute
+	r.StartEdge, r.EndEdge = &history.Edge{}, &history.Edge{}
+	for i := range 3 {
+		from := time.Duration(i) * 20 * time.Second
+		r.Stalls = append(r.Stalls, window.Stall{Start: from, End: from + 10*time.Second, Waited: 10 * time.Second})
+	}
+	return emit.WindowSpan(r)
+}
+
+// The numbers in the queue's comment: how long a backend may be away, and that the estimate is no less than the
+// memory that is really taken.
+func TestQueueHolds(t *testing.T) {
+	m := memory{fail: errors.New("connection refused")}
+	q := newQueue(&m, maxQueueBytes)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q))
+	e := &Exporter{provider: provider, tracer: provider.Tracer("test"), queue: q}
+	defer func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e.Close(ctx)
+	}()
+	end := func() {
+		s := slowEpoch()
+		for _, texts := range [][]attribute.KeyValue{s.Attributes} { // as each report has texts of its own
+			for i, kv := range texts {
+				if kv.Value.Type() == attribute.STRING {
+					texts[i] = kv.Key.String(strings.Clone(kv.Value.AsString()))
+				}
+			}
+		}
+		e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
+	}
+	end()
+	one := q.bytes
+	windows := maxQueueBytes / one
+	before := heap()
+	for range windows - 1 {
+		end()
+	}
+	taken := heap() - before
+	if s := q.stats(); s.SpansDropped != 0 || s.SpansUnsent != 4*uint64(windows) {
+		t.Fatalf("%+v", s)
+	}
+	t.Logf("one window: %d bytes by the estimate; %d windows, %.1f hours at one a minute; %.1f MiB of memory for %.1f MiB",
+		one, windows, float64(windows)/60, float64(taken)/(1<<20), float64(q.bytes)/(1<<20))
+	if windows < 2500 {
+		t.Errorf("%d windows fit in: the comment promises 2,500", windows)
+	}
+	if taken > maxQueueBytes*11/10 {
+		t.Errorf("%d bytes of memory for %d", taken, maxQueueBytes)
+	}
+}
+
+// heap is what is in use, in bytes.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+func BenchmarkQueue(b *testing.B) {
+	q := newQueue(&memory{}, maxQueueBytes)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q))
+	e := &Exporter{provider: provider, tracer: provider.Tracer("test"), queue: q}
+	s := slowEpoch()
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
+	}
+	e.Close(context.Background())
+}

@@ -1,0 +1,116 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+)
+
+// run is the goroutine of the queue.
+func (q *queue) run(ctx context.Context) {
+	defer close(q.done)
+	var pause pauses
+	for q.gather(ctx) {
+		batch := q.take()
+		err := q.exporter.ExportSpans(ctx, batch)
+		if q.settle(ctx, len(batch), err) {
+			pause.reset()
+			continue
+		}
+		if q.sleep(ctx, pause.next(err), nil) {
+			pause.reset()
+		}
+	}
+}
+
+// gather waits until a batch is due; false when there will be none any more.
+func (q *queue) gather(ctx context.Context) bool {
+	for ctx.Err() == nil {
+		q.mu.Lock()
+		n, closing, urgent := len(q.spans), q.closing, q.closing || q.waiting > 0
+		q.mu.Unlock()
+		switch {
+		case n == 0 && closing:
+			return false
+		case n == 0:
+			q.sleep(ctx, 0, q.ready)
+		case n < maxBatchSpans && !urgent:
+			q.sleep(ctx, batchDelay, q.ready)
+			return ctx.Err() == nil
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// sleep waits for d, or without end when d is 0, until ready or somebody's hurry cuts it short. It says whether it
+// was the hurry.
+func (q *queue) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) (hurried bool) {
+	var over <-chan time.Time
+	if d > 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-ready:
+	case <-q.hurry:
+		return true
+	case <-ctx.Done():
+	}
+	return false
+}
+
+// take gives the oldest spans, which stay in the queue until they are settled.
+func (q *queue) take() []sdktrace.ReadOnlySpan {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var batch []sdktrace.ReadOnlySpan
+	bytes := 0
+	for i := range q.spans {
+		bytes += q.spans[i].size
+		if i == maxBatchSpans || i > 0 && bytes > maxBatchBytes {
+			break
+		}
+		batch = append(batch, q.spans[i].span)
+	}
+	q.sending = len(batch)
+	return batch
+}
+
+// settle removes a batch that is over with, and says so; one that failed is there to be sent again.
+func (q *queue) settle(ctx context.Context, n int, err error) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sending = 0
+	if err != nil && (ctx.Err() == nil || q.count.SpanError == nil) { // being cut off explains less than what was before
+		q.count.SpanError = err
+	}
+	refused := 0
+	var refusal *refusal
+	switch {
+	case errors.As(err, &refusal):
+		if refused = refusal.spans; refused < 0 {
+			refused = n
+		}
+		refused = min(refused, n)
+	case err != nil:
+		return false
+	}
+	q.count.SpansRefused += uint64(refused)
+	q.count.SpansExported += uint64(n - refused)
+	for i := range n {
+		q.bytes -= q.spans[i].size
+		q.spans[i] = entry{}
+	}
+	q.spans = q.spans[n:]
+	if len(q.spans) == 0 {
+		q.spans = nil // whatever an outage made it grow to
+	}
+	q.announce()
+	return true
+}

@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/agent/export"
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/progress"
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	report   string
+	name     string
+	failOn   string
+	patterns progress.Options
+}
+
+// runJob names the wrapped program's process tree.
+const runJob = "run"
+
+// flushTime is for how long run waits, after the program's exit, for a backend to take what is left.
+const flushTime = 10 * time.Second
+
+func runCommand() *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a program and say for each epoch and model load what its time went to",
+		Long: `Runs a program with its input, output, signals and exit code passed through untouched, watches this machine's
+devices meanwhile, reads epochs and model loads off the program's output, and prints a table on standard error at the
+end. With OTEL_EXPORTER_OTLP_ENDPOINT set, metrics and spans leave over OTLP.`,
+		Example: `  stallspan run -- python3 train.py
+  stallspan run --report report.json --fail-on slow -- python3 train.py
+  stallspan run --load-begin 'Loading (?P<model>\S+)' --load-end 'ready' -- ./serve`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("run needs a program: stallspan run -- python3 train.py")
+			}
+			return o.run(context.WithoutCancel(cmd.Context()), args)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SetInterspersed(false)
+	flags.StringVar(&o.report, "report", "", "write the report as JSON to this `file`")
+	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program's or script's)")
+	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "", "`regexp` of a line that begins an epoch; its group \"epoch\", or the first one, is the number")
+	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "", "`regexp` of a line that begins a model load; its group \"model\" is the name")
+	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
+	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 when the program succeeds but a window was `slow`")
+	return cmd
+}
+
+func (o *runOptions) run(ctx context.Context, argv []string) error {
+	if o.failOn != "" && o.failOn != "slow" {
+		return fmt.Errorf("--fail-on %s: the only choice is slow", o.failOn)
+	}
+	reader, err := progress.NewReader(o.patterns)
+	if err != nil {
+		return err
+	}
+	report, err := openReport(o.report)
+	if err != nil {
+		return failure{exitRun, err}
+	}
+	defer report.discard()
+	if o.name == "" {
+		o.name = nameOf(argv)
+	}
+	r := &run{options: o, argv: argv, reader: reader, report: report}
+	return r.do(ctx)
+}
+
+// run is one wrapped program from before its start to after its end.
+type run struct {
+	options *runOptions
+	argv    []string
+	reader  *progress.Reader
+	report  *reportFile
+
+	monitor  *monitor.Monitor
+	exporter *export.Exporter
+	session  *session
+	follower *follower
+	root     *export.Open // the run's own span
+	began    monitor.Moment
+	id       string // of the window that is the whole run
+	whole    *window.Report
+	code     int
+	exited   bool // by itself, not by a signal
+	pid      int
+}
+
+func (r *run) do(ctx context.Context) error {
+	m, err := monitor.New(monitor.Config{})
+	if err != nil {
+		return failure{exitRun, err}
+	}
+	r.monitor = m
+	m.Start()
+	defer m.Stop()
+
+	metrics := emit.NewMetrics(version())
+	r.exporter, err = export.New(ctx, export.Options{
+		Version: version(),
+		Collect: func() metricdata.ScopeMetrics { return metrics.Collect(m.Latest()) },
+	})
+	if err != nil {
+		return failure{exitRun, err}
+	}
+	r.session = newSession(m, r.exporter, metrics, r.options.name, runJob)
+	r.root = r.exporter.Begin("run "+r.options.name, time.Now(), parentFromEnvironment())
+	r.session.parent = r.root.SpanContext()
+
+	server := serveAPI(r.monitor, r.session)
+	err = r.watch(server.path)
+	server.stop()
+	if err != nil {
+		r.root.Drop()
+		r.close(ctx)
+		return err
+	}
+	printTable(os.Stderr, r.timeline(), m.Problems())
+	if server.err != nil {
+		say("the program could announce no windows: %v", server.err)
+	}
+	return r.finish(ctx)
+}
+
+// watch runs the program, from its start to the last byte of its output.
+func (r *run) watch(socket string) error {
+	group := newCgroup()
+	defer group.remove()
+	followed := group != nil && r.monitor.Follow(runJob, 0, group.path, true) == nil
+	r.began = r.monitor.Now()
+	r.follower = newFollower(r.session, r.reader, r.began)
+
+	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
+	if socket != "" {
+		environment = append(environment, "STALLSPAN_SOCKET="+socket)
+	}
+	c, err := startChild(r.argv, environment, group, r.follower.line)
+	if err != nil {
+		return err
+	}
+	r.pid = c.cmd.Process.Pid
+	if !followed || !c.ownCgroup {
+		r.monitor.Leave(runJob)
+		if err := r.monitor.Follow(runJob, r.pid, "", false); err != nil && c.cmd.Process.Signal(nil) == nil {
+			say("the program's own reads and CPU time are not seen: %v", err)
+		}
+	}
+	r.id, _ = r.monitor.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
+		Job: runJob, Origin: window.Announced, PID: r.pid}, r.began)
+
+	var exit monitor.Moment
+	code, status := c.wait(func() { exit = r.monitor.Now() })
+	r.code, r.exited = code, status.Exited()
+	r.follower.close(exit, code != 0)
+	r.session.endAll(exit)
+	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it ran for longer than a window may
+	r.monitor.Leave(runJob)
+	return nil
+}
+
+// timeline is what the table and the report show: the windows, or the whole run where none was seen.
+func (r *run) timeline() []*window.Report {
+	windows := r.session.timeline()
+	if len(windows) == 0 && r.whole != nil {
+		return []*window.Report{r.whole}
+	}
+	return windows
+}
+
+// finish writes the report, sends what is left, and gives the exit code.
+func (r *run) finish(ctx context.Context) error {
+	saved := r.report.save(document{Run: r.whole, Windows: r.timeline(), Problems: texts(r.monitor.Problems())})
+	if saved != nil {
+		say("%v", saved)
+	}
+	r.root.End(r.span())
+	r.close(ctx)
+	switch {
+	case r.code != 0:
+		return exit(r.code)
+	case saved != nil:
+		return exit(exitRun)
+	case r.options.failOn == "slow" && r.slow():
+		return exit(exitSlow)
+	}
+	return nil
+}
+
+func (r *run) span() emit.Span {
+	attrs := []attribute.KeyValue{
+		semconv.TrainingRunNameKey.String(r.options.name),
+		semconv.ProcessPIDKey.Int(r.pid),
+	}
+	if r.exited {
+		attrs = append(attrs, semconv.ProcessExitCodeKey.Int(r.code))
+	}
+	s := emit.Span{Name: "run " + r.options.name, Start: r.began.At.Wall, End: time.Now(), Attributes: attrs}
+	if r.whole != nil {
+		s.End = r.whole.Wall(r.whole.End.Mono)
+	}
+	return s
+}
+
+// close sends what is queued. An impatient ^C ends the waiting, not the counting.
+func (r *run) close(ctx context.Context) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	if lost := r.exporter.Close(ctx).Lost(); lost != "" {
+		say("%s", lost)
+	}
+}
+
+func (r *run) slow() bool {
+	for _, w := range r.timeline() {
+		if w.Slow {
+			return true
+		}
+	}
+	return false
+}
+
+// parentFromEnvironment is the trace that the whole run belongs to, where who called us said so.
+func parentFromEnvironment() trace.SpanContext {
+	parent, err := export.ParseTraceparent(os.Getenv("TRACEPARENT"))
+	if err != nil {
+		return trace.SpanContext{}
+	}
+	return parent
+}
+
+// nameOf calls a run by its script, or by its program where it is no script.
+func nameOf(argv []string) string {
+	for _, arg := range argv[1:] {
+		if strings.HasSuffix(arg, ".py") || strings.HasSuffix(arg, ".sh") {
+			return filepath.Base(arg)
+		}
+	}
+	return filepath.Base(argv[0])
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"sync"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/agent/export"
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// mostReports bounds what a run keeps for its table and its report; the telemetry has them all.
+const mostReports = 10_000
+
+// session joins the windows of one run with their spans, and keeps the reports. It is safe for concurrent use.
+type session struct {
+	monitor  *monitor.Monitor
+	exporter *export.Exporter
+	metrics  *emit.Metrics
+	run      string // the run's name
+	job      string
+	parent   trace.SpanContext // of windows that name no other
+
+	mu      sync.Mutex
+	spans   map[string]*export.Open // of open windows, by id
+	reports []*window.Report
+	skipped int
+}
+
+func newSession(m *monitor.Monitor, e *export.Exporter, metrics *emit.Metrics, run, job string) *session {
+	return &session{monitor: m, exporter: e, metrics: metrics, run: run, job: job, spans: map[string]*export.Open{}}
+}
+
+// begin opens a window at a moment. parent may be invalid: the session's own is taken then.
+func (s *session) begin(w window.Window, at monitor.Moment, parent trace.SpanContext) (string, *export.Open, error) {
+	if !parent.IsValid() {
+		parent = s.parent
+	}
+	w.Run, w.Job = s.run, s.job
+	id, err := s.monitor.Begin(w, at)
+	if err != nil {
+		return "", nil, err
+	}
+	span := s.exporter.Begin(emit.SpanName(&w), at.At.Wall, parent)
+	s.mu.Lock()
+	s.spans[id] = span
+	s.mu.Unlock()
+	return id, span, nil
+}
+
+// end closes a window; unfinished says that it did not end by itself.
+func (s *session) end(id string, at monitor.Moment, unfinished bool) (*window.Report, error) {
+	finish := s.monitor.End
+	if unfinished {
+		finish = s.monitor.Cut
+	}
+	r, err := finish(id, at)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	span := s.spans[id]
+	delete(s.spans, id)
+	if len(s.reports) < mostReports {
+		s.reports = append(s.reports, r)
+	} else {
+		s.skipped++
+	}
+	s.mu.Unlock()
+	s.metrics.Durations.Add(r, span.Exemplar())
+	span.End(emit.WindowSpan(r))
+	return r, nil
+}
+
+// drop forgets a window that never was.
+func (s *session) drop(id string) {
+	s.monitor.Drop(id)
+	s.mu.Lock()
+	span := s.spans[id]
+	delete(s.spans, id)
+	s.mu.Unlock()
+	if span != nil {
+		span.Drop()
+	}
+}
+
+// endAll closes the windows that are still open when the program exits.
+func (s *session) endAll(at monitor.Moment) {
+	s.mu.Lock()
+	ids := make([]string, 0, len(s.spans))
+	for id := range s.spans {
+		ids = append(ids, id)
+	}
+	s.mu.Unlock()
+	for _, id := range ids {
+		_, _ = s.end(id, at, true) // ErrUnknown: it ended meanwhile
+	}
+}
+
+// Begin opens a window for the API.
+func (s *session) Begin(w window.Window, traceparent string) (id, own string, err error) {
+	var parent trace.SpanContext
+	if traceparent != "" {
+		if parent, err = export.ParseTraceparent(traceparent); err != nil {
+			return "", "", err
+		}
+	}
+	w.Origin = window.Announced
+	id, span, err := s.begin(w, s.monitor.Now(), parent)
+	if err != nil {
+		return "", "", err
+	}
+	return id, span.Traceparent(), nil
+}
+
+// End closes a window for the API.
+func (s *session) End(id string) (*window.Report, error) { return s.end(id, s.monitor.Now(), false) }
+
+// timeline is the reports in the order in which their windows began.
+func (s *session) timeline() []*window.Report {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sorted := append([]*window.Report(nil), s.reports...)
+	sortReports(sorted)
+	return sorted
+}

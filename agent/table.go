@@ -1,0 +1,122 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// A terminal has 80 columns, whoever else has more.
+const (
+	tableWidth = 80
+	labelWidth = 16
+	mostRows   = 40 // a run of a thousand epochs shows its first and last ones
+)
+
+// printTable writes a row a window, and below it what was found and what to try. Windows that follow one another with
+// the same verdict are explained once.
+func printTable(out io.Writer, reports []*window.Report, problems []error) {
+	w := &table{out: out}
+	w.line("")
+	withGPU, process := false, false
+	for _, r := range reports {
+		withGPU = withGPU || len(r.GPUIDs) > 0
+		process = process || len(r.GPUIDs) == 0
+	}
+	switch {
+	case withGPU:
+		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
+	case process:
+		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
+	}
+	var said *window.Report
+	for i, r := range reports {
+		if len(reports) > mostRows && i == mostRows/2 {
+			w.line(fmt.Sprintf("... %d more, see --report ...", len(reports)-mostRows))
+		}
+		if len(reports) > mostRows && i >= mostRows/2 && i < len(reports)-mostRows/2 {
+			continue
+		}
+		w.report(r, said == nil || said.Kind != r.Kind || said.Verdict != r.Verdict)
+		said = r
+	}
+	if len(reports) == 0 {
+		w.line("No window was seen.")
+	}
+	for _, p := range problems {
+		w.text("not seen: ", p.Error())
+	}
+}
+
+type table struct{ out io.Writer }
+
+func (t *table) line(s string) {
+	_, _ = fmt.Fprintln(t.out, strings.TrimRight(s, " ")) // standard error: if it is gone, there is nobody to tell
+}
+
+func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
+	t.line(fmt.Sprintf("%-*s %8s %8s %7s %5s %5s  %-8s %s", labelWidth, fit(label, labelWidth), duration, busy, storage, cpu, other, fit(disk, 8), verdict))
+}
+
+func (t *table) report(r *window.Report, explain bool) {
+	disk := ""
+	switch {
+	case len(r.Disks) == 1:
+		disk = r.Disks[0].Name
+	case len(r.Disks) > 1:
+		disk = fmt.Sprintf("%s +%d", fit(r.Disks[0].Name, 5), len(r.Disks)-1)
+	case len(r.Mounts) > 0:
+		disk = r.Mounts[0].Type
+	}
+	verdict := string(r.Verdict)
+	if r.Slow {
+		verdict += " SLOW"
+	}
+	part := func(d time.Duration) string {
+		if !r.Split || r.GPUTime() <= 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
+	}
+	busy, cpu := part(r.Busy), part(r.CPU)
+	if len(r.GPUIDs) == 0 {
+		busy, cpu = cpu, ""
+	}
+	label := r.Label()
+	if r.Unfinished {
+		label += " (cut)"
+	}
+	t.row(label, window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu, part(r.Other), disk, verdict)
+	if explain {
+		t.text("  ", r.Finding)
+		t.text("  Try: ", r.Remedy)
+	}
+}
+
+// text writes a sentence in lines of the table's width, the later ones indented like the first.
+func (t *table) text(start, sentence string) {
+	line := start
+	indent := strings.Repeat(" ", len(start))
+	for _, word := range strings.Fields(sentence) {
+		if len(line)+len(word)+1 > tableWidth && strings.TrimSpace(line) != "" && line != start {
+			t.line(line)
+			line = indent
+		}
+		if line != start && line != indent {
+			line += " "
+		}
+		line += word
+	}
+	t.line(line)
+}
+
+// fit cuts a name to a width, keeping its end where files differ.
+func fit(s string, width int) string {
+	if runes := []rune(s); len(runes) > width {
+		return string(runes[:width-1]) + "~"
+	}
+	return s
+}

@@ -1,0 +1,106 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Client announces windows to the server behind a unix socket. It is safe for concurrent use.
+type Client struct {
+	path string
+	http http.Client
+}
+
+// Bounds of a Client.
+const (
+	mostReport  = 1 << 20 // bytes of an answer
+	callTimeout = 20 * time.Second
+)
+
+// NewClient prepares a client of the server at path. It connects anew for each call.
+func NewClient(path string) *Client {
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, "unix", path)
+	}
+	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true}
+	return &Client{path: path, http: http.Client{Transport: transport, Timeout: callTimeout}}
+}
+
+// Begin opens a window. An *Error says that the server refused it.
+func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return Begun{}, err
+	}
+	answer, err := c.post(ctx, "/v1/windows", body)
+	if err != nil {
+		return Begun{}, err
+	}
+	var begun Begun
+	if err := json.Unmarshal(answer, &begun); err != nil || begun.ID == "" {
+		return Begun{}, c.foreign(answer)
+	}
+	return begun, nil
+}
+
+// End closes a window and gives its report as JSON. An *Error says that the server refused it.
+func (c *Client) End(ctx context.Context, id string) (report []byte, err error) {
+	report, err = c.post(ctx, "/v1/windows/"+url.PathEscape(id)+"/end", nil)
+	if err == nil && !json.Valid(report) {
+		return nil, c.foreign(report)
+	}
+	return report, err
+}
+
+func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, mostReport))
+	if err != nil {
+		return nil, c.explain(err)
+	}
+	if response.StatusCode/100 == 2 {
+		return answer, nil
+	}
+	refused := &Error{Status: response.StatusCode}
+	if err := json.Unmarshal(answer, refused); err != nil || refused.Text == "" {
+		return nil, c.foreign(answer)
+	}
+	return nil, refused
+}
+
+func (c *Client) explain(err error) error {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err // its own words only repeat a made-up address
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
+		return fmt.Errorf("nobody answers on %s: start stallspan, or set %s to the socket of one that runs: %w", c.path, SocketVariable, err)
+	}
+	return fmt.Errorf("no answer came over %s: %w", c.path, err)
+}
+
+func (c *Client) foreign(answer []byte) error {
+	return fmt.Errorf("what answers on %s is not stallspan, set %s to another path: it said %s", c.path, SocketVariable,
+		excerpt(strings.TrimSpace(string(answer))))
+}

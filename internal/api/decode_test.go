@@ -1,0 +1,210 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func many(n int, entry func(i int) string) string {
+	entries := make([]string, n)
+	for i := range entries {
+		entries[i] = entry(i)
+	}
+	return strings.Join(entries, ",")
+}
+
+func numbered(i int) string { return fmt.Sprintf(`"k%d":"v"`, i) }
+
+var badBodies = []struct{ body, want string }{
+	{``, `the body is empty: send a JSON object like {"kind":"epoch","epoch":3}`},
+	{"  \n", `the body is empty`},
+	{`kind=epoch&epoch=3`, `the body is not JSON at byte 1`},
+	{`[]`, `the body is an array: send a JSON object`},
+	{`"epoch"`, `the body is the text "epoch": send`},
+	{`3`, `the body is 3: send`},
+	{`null`, `the body is null: send`},
+	{`{`, `breaks off in the middle`},
+	{`{"kind"`, `breaks off in the middle`},
+	{`{"kind":"epoch"`, `breaks off in the middle`},
+	{`{"kind":"epoch",}`, `the body is not JSON at byte 17`},
+	{`{"kind":"epoch" "epoch":3}`, `the body is not JSON`},
+	{`{"kind" "epoch"}`, `the body is not JSON`},
+	{`{3:4}`, `the body is not JSON`},
+	{`{"kind":"epoch"} x`, `something follows the JSON object at byte 16`},
+	{`{"kind":"epoch"}{"kind":"epoch"}`, `something follows the JSON object`},
+	{`{"kind":"epoch"}}`, `something follows the JSON object`},
+	{`{"kind":"epoch","kind":"epoch"}`, `the key "kind" comes twice`},
+	{"\xef\xbb\xbf{}", `the body is not JSON`},
+
+	{`{"kind":"epoch","modle":"x"}`, `unknown key "modle": did you mean "model"?`},
+	{`{"Kind":"epoch"}`, `unknown key "Kind": did you mean "kind"?`},
+	{`{"kind":"epoch","gpus":[]}`, `unknown key "gpus": did you mean "gpu_ids"?`},
+	{`{"kind":"epoch","trace_parent":""}`, `unknown key "trace_parent": did you mean "traceparent"?`},
+	{`{"kind":"epoch","":1}`, `unknown key "": use attributes, epoch, gpu_ids, kind, model, name, path, pid or traceparent`},
+	{`{"kind":"epoch","` + strings.Repeat("x", 5000) + `":1}`, `x…": use attributes,`},
+
+	{`{}`, `kind is missing: give model_load, epoch, checkpoint or custom`},
+	{`{"kind":null}`, `kind is missing`},
+	{`{"kind":""}`, `kind is missing`},
+	{`{"kind":"epcoh"}`, `"epcoh" is no kind of window: did you mean "epoch"?`},
+	{`{"kind":"Epoch"}`, `did you mean "epoch"?`},
+	{`{"kind":"zzzzzzzz"}`, `"zzzzzzzz" is no kind of window: give model_load, epoch, checkpoint or custom`},
+	{`{"kind":3}`, `kind must be text: model_load, epoch, checkpoint or custom, not 3`},
+
+	{`{"kind":"epoch","epoch":"three"}`, `epoch must be an integer, like 3, not the text "three"`},
+	{`{"kind":"epoch","epoch":3.0}`, `epoch must be an integer, like 3, not 3.0`},
+	{`{"kind":"epoch","epoch":1e400}`, `epoch must be an integer, like 3, not 1e400`},
+	{`{"kind":"epoch","epoch":99999999999999999999}`, `epoch must be an integer`},
+	{`{"kind":"epoch","epoch":true}`, `epoch must be an integer, like 3, not true`},
+	{`{"kind":"epoch","epoch":{"n":3}}`, `epoch must be an integer, like 3, not an object`},
+	{`{"kind":"epoch","name":["a"]}`, `name must be text, not an array`},
+	{`{"kind":"epoch","model":{}}`, `model must be text, not an object`},
+	{`{"kind":"epoch","path":1}`, `path must be text: an absolute path, not 1`},
+	{`{"kind":"epoch","path":"data/train"}`, `path "data/train" is relative: give the absolute one`},
+	{`{"kind":"epoch","name":"a\nb"}`, `name holds a line break or another control character`},
+	{`{"kind":"epoch","model":"\u001b[2J"}`, `model holds a line break or another control character`},
+	{`{"kind":"epoch","name":"` + strings.Repeat("n", 1025) + `"}`, `name is 1025 bytes long: at most 1024 are taken`},
+	{`{"kind":"epoch","path":"/` + strings.Repeat("n", 1024) + `"}`, `path is 1025 bytes long`},
+
+	{`{"kind":"epoch","pid":"1"}`, `pid must be an integer: a process id, not the text "1"`},
+	{`{"kind":"epoch","pid":-1}`, `pid -1 is no process: give a number from 1 to 4194304`},
+	{`{"kind":"epoch","pid":4194305}`, `pid 4194305 is no process`},
+
+	{`{"kind":"epoch","gpu_ids":"GPU-1"}`, `gpu_ids must be an array of GPU ids, like ["GPU-5d3c…"], not the text "GPU-1"`},
+	{`{"kind":"epoch","gpu_ids":[0,1]}`, `gpu_ids must be an array of GPU ids, like ["GPU-5d3c…"], not an array`},
+	{`{"kind":"epoch","gpu_ids":[null]}`, `gpu_ids holds "", which is no GPU's id`},
+	{`{"kind":"epoch","gpu_ids":[` + many(65, func(int) string { return `"GPU-1"` }) + `]}`, `gpu_ids lists 65 GPUs: at most 64`},
+
+	{`{"kind":"epoch","traceparent":1}`, `traceparent must be text, as W3C Trace Context has it, not 1`},
+	{`{"kind":"epoch","traceparent":"00-abc"}`, `traceparent "00-abc" is not one: give 00-TRACE-SPAN-FLAGS`},
+
+	{`{"kind":"epoch","attributes":[]}`, `attributes must be an object with text values, like {"site":"a"}, not an array`},
+	{`{"kind":"epoch","attributes":{"lr":0.1}}`, `the attribute "lr" must be text, in quotes, not 0.1`},
+	{`{"kind":"epoch","attributes":{"a\nb":{}}}`, `the attribute "a\nb" must be text, in quotes, not an object`},
+	{`{"kind":"epoch","attributes":{"":"x"}}`, `attributes has the key ""`},
+	{`{"kind":"epoch","attributes":{"k":"` + strings.Repeat("v", 1024) + `"}}`, `the attribute "k" is 1025 bytes long with its key`},
+	{`{"kind":"epoch","attributes":{` + many(65, numbered) + `}}`, `attributes has 65 entries: at most 64`},
+
+	{`{"kind":` + strings.Repeat("[", 20000), `exceeded max depth`},
+}
+
+func TestBadBodies(t *testing.T) {
+	s := serve(t, nil)
+	for _, bad := range badBodies {
+		status, header, body := s.do(t, "POST", "/v1/windows", bad.body)
+		got := parseAs[Error](t, body)
+		if status != http.StatusBadRequest || !strings.Contains(got.Text, bad.want) || strings.Contains(got.Text, "\n") {
+			t.Errorf("%.80q: %d %q, want %q", bad.body, status, got.Text, bad.want)
+		}
+		if kind := header.Get("Content-Type"); kind != "application/json" {
+			t.Errorf("%.80q: Content-Type %q", bad.body, kind)
+		}
+	}
+	if len(s.door.windows) > 0 || len(s.monitor.Running()) > 0 {
+		t.Errorf("%d windows were opened", len(s.door.windows))
+	}
+}
+
+func TestGoodBodies(t *testing.T) {
+	for _, body := range []string{
+		`{"kind":"custom"}`,
+		" {\"kind\" : \"custom\"}\r\n",
+		`{"kind":"model_load","name":null,"model":null,"epoch":null,"path":null,"pid":null,"gpu_ids":null,"traceparent":null,"attributes":null}`,
+		`{"kind":"epoch","epoch":-1}`,
+		`{"kind":"epoch","gpu_ids":[],"attributes":{}}`,
+		`{"kind":"epoch","name":"` + strings.Repeat("n", 1024) + `"}`,
+		`{"kind":"checkpoint","pid":4194304,"attributes":{"config":"two\nlines","nothing":null}}`,
+		`{"kind":"epoch","gpu_ids":[` + many(64, func(int) string { return `"GPU-1"` }) + `],"attributes":{` + many(64, numbered) + `}}`,
+		`{"kind":"epoch","name":"Größe \ud83d\ude00"}`,
+	} {
+		if _, err := decode([]byte(body)); err != nil {
+			t.Errorf("%.80q: %v", body, err)
+		}
+	}
+	a, err := decode([]byte(`{"kind":"epoch","epoch":0,"attributes":{"a":"b","c":null}}`))
+	if err != nil || a.Epoch == nil || *a.Epoch != 0 || len(a.Attributes) != 1 || a.Attributes["a"] != "b" {
+		t.Errorf("%+v %v", a, err)
+	}
+	if w := a.window(7); !w.HasEpoch || w.PID != 7 {
+		t.Errorf("%+v", w)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, bad := range badBodies {
+		f.Add([]byte(bad.body))
+	}
+	f.Add([]byte(`{"kind":"epoch","name":"n","model":"m","epoch":3,"path":"/p","pid":4,"gpu_ids":["GPU-1"],"traceparent":"` + someTrace + `","attributes":{"a":"b"}}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		a, err := decode(body)
+		if err != nil {
+			var told *Error
+			if !errors.As(err, &told) || told.Status != http.StatusBadRequest || told.Text == "" || len(told.Text) > 600 {
+				t.Errorf("%#v", err)
+			}
+			if strings.ContainsAny(err.Error(), "\n\r\x1b") || !utf8.ValidString(err.Error()) {
+				t.Errorf("not one clean line: %q", err)
+			}
+			return
+		}
+		if !json.Valid(body) {
+			t.Errorf("%q is no JSON and was taken", body)
+		}
+		// What was taken is within bounds, and means the same when it is sent on.
+		if len(a.Name) > mostText || len(a.GPUIDs) > mostGPUs || len(a.Attributes) > mostAttributes || !a.Kind.Valid() {
+			t.Errorf("out of bounds: %+v", a)
+		}
+		text, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := decode(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if same, _ := json.Marshal(again); string(same) != string(text) {
+			t.Errorf("%s became %s", text, same)
+		}
+	})
+}
+
+func TestTraceparent(t *testing.T) {
+	for text, want := range map[string]bool{
+		someTrace:                      true,
+		someTrace[:53]:                 false,
+		someTrace + "0":                false,
+		someTrace + "-00":              false, // version 00 ends with the flags
+		"01" + someTrace[2:] + "-more": true,
+		"01" + someTrace[2:] + "more":  false,
+		"ff" + someTrace[2:]:           false,
+		strings.ToUpper(someTrace):     false,
+		"00-00000000000000000000000000000000-b7ad6b7169203331-01": false,
+		"00-0af7651916cd43dd8448eb211c80319c-0000000000000000-01": false,
+		"00-0af7651916cd43dd8448eb211c80319g-b7ad6b7169203331-01": false,
+		"00_0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01": false,
+		"": false,
+	} {
+		if got := isTraceparent(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+func TestNearest(t *testing.T) {
+	right := []string{"model", "name", "gpu_ids", string(window.Epoch)}
+	for wrong, want := range map[string]string{
+		"modle": "model", "mdl": "model", "NAME": "name", "gpu_id": "gpu_ids", "gpuids": "gpu_ids", "epochs": "epoch",
+		"": "", "zzz": "", "é": "", strings.Repeat("model", 100): "",
+	} {
+		if got := nearest(wrong, right); got != want {
+			t.Errorf("%q: %q, want %q", wrong, got, want)
+		}
+	}
+}

@@ -1,0 +1,163 @@
+package api
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// SocketVariable names the environment variable that says where the socket is.
+const SocketVariable = "STALLSPAN_SOCKET"
+
+// longestPath is what fits into sun_path of a socket's address beside its closing NUL (unix(7)), in bytes.
+const longestPath = 107
+
+// DefaultSocket is where server and clients meet unless they are told otherwise: STALLSPAN_SOCKET, else
+// /run/stallspan for root, else $XDG_RUNTIME_DIR/stallspan, else a folder of the user's own under the temporary one.
+func DefaultSocket() string {
+	const name = "stallspan.sock"
+	if path := os.Getenv(SocketVariable); path != "" {
+		return path
+	}
+	if os.Geteuid() == 0 {
+		return "/run/stallspan/" + name
+	}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "stallspan", name)
+	}
+	return filepath.Join(os.TempDir(), "stallspan-"+strconv.Itoa(os.Geteuid()), name)
+}
+
+// Listen opens a unix socket at path with mode 0660; a folder that is not there is made with mode 0700. The socket
+// appears under its name only when it has its mode and answers. One that nobody answers on any more is replaced; one
+// that is in use, and anything that is no socket, is left alone and refused. Close removes the socket if the file is
+// still this listener's.
+func Listen(path string) (net.Listener, error) {
+	dir := filepath.Dir(path)
+	draft := filepath.Join(dir, "."+rand.Text()[:7])
+	if err := checkPath(path, draft); err != nil {
+		return nil, err
+	}
+	if err := makeFolder(dir); err != nil {
+		return nil, err
+	}
+	unlock, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := checkVacant(path); err != nil {
+		return nil, err
+	}
+	l, err := bind(draft, path)
+	if err != nil {
+		return nil, fmt.Errorf("no socket can be made at %s, check the folder's permissions or set %s: %w", path, SocketVariable, err)
+	}
+	return l, nil
+}
+
+func checkPath(path, draft string) error {
+	switch longest := max(len(path), len(draft)); {
+	case path == "":
+		return fmt.Errorf("the socket's path is empty: set %s", SocketVariable)
+	case strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
+		return fmt.Errorf("%q is no path of a file: set %s to one", path, SocketVariable)
+	case longest > longestPath:
+		return fmt.Errorf("the socket's path %s takes %d bytes of the %d that fit into an address: set %s to a shorter one",
+			path, longest, longestPath, SocketVariable)
+	}
+	return nil
+}
+
+func makeFolder(dir string) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("the socket's folder cannot be made, set %s to another path: %w", SocketVariable, err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("the socket's folder cannot be looked at, set %s to another path: %w", SocketVariable, err)
+	}
+	if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 && runtime.GOOS != "windows" {
+		return fmt.Errorf("anyone may replace files in %s: run chmod o-w on it, or set %s to a path elsewhere", dir, SocketVariable)
+	}
+	return nil
+}
+
+// checkVacant says why nothing can be put at path, or nil.
+func checkVacant(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode().Type() != fs.ModeSocket:
+		return fmt.Errorf("%s is not a socket: move it away, or set %s to another path", path, SocketVariable)
+	}
+	conn, err := net.DialTimeout("unix", path, time.Second)
+	switch {
+	case err == nil:
+		_ = conn.Close()
+		fallthrough
+	case errors.Is(err, syscall.EAGAIN): // its queue is full, so it is somebody's
+		return fmt.Errorf("another stallspan answers on %s: stop it or set %s", path, SocketVariable)
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
+		return nil
+	default:
+		return fmt.Errorf("%s may be another program's, remove it if it is not or set %s: %w", path, SocketVariable, err)
+	}
+}
+
+func bind(draft, path string) (net.Listener, error) {
+	config := net.ListenConfig{Control: bornPrivate}
+	l, err := config.Listen(context.Background(), "unix", draft)
+	if err != nil {
+		return nil, err
+	}
+	s := &socket{Listener: l, path: path}
+	if unix, ok := l.(*net.UnixListener); ok {
+		unix.SetUnlinkOnClose(false)
+	}
+	if err = os.Chmod(draft, 0o660); err == nil {
+		if s.file, err = os.Lstat(draft); err == nil {
+			err = os.Rename(draft, path)
+		}
+	}
+	if err != nil {
+		_ = os.Remove(draft)
+		_ = l.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// socket is a listener that removes its file.
+type socket struct {
+	net.Listener
+	path string
+	file fs.FileInfo
+	once sync.Once
+	err  error
+}
+
+// Close removes the file while it is still answered on: nobody can have taken it over then.
+func (s *socket) Close() error {
+	s.once.Do(func() {
+		if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.file) {
+			s.err = os.Remove(s.path)
+		}
+		s.err = errors.Join(s.err, s.Listener.Close())
+	})
+	return s.err
+}

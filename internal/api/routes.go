@@ -1,0 +1,158 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// routes maps the paths of docs/api.md. Each has an entry without a method, so that a wrong method is answered in JSON.
+func (s *Server) routes() http.Handler {
+	mux := http.NewServeMux()
+	handle := func(path string, methods map[string]handler) {
+		allowed := ""
+		for _, method := range []string{http.MethodGet, http.MethodPost} {
+			if h := methods[method]; h != nil {
+				mux.Handle(method+" "+path, h)
+				allowed += ", " + method
+			}
+		}
+		mux.Handle(path, wrongMethod(allowed[len(", "):]))
+	}
+	handle("/v1/windows", map[string]handler{http.MethodGet: s.list, http.MethodPost: s.begin})
+	handle("/v1/windows/{id}", map[string]handler{http.MethodGet: s.show})
+	handle("/v1/windows/{id}/end", map[string]handler{http.MethodPost: s.end})
+	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
+	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
+		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end and /v1/status",
+			excerpt(r.URL.Path))
+	}))
+	// A page in a browser must not open windows on a loopback port. Programs send none of the headers that this reads.
+	pages := http.NewCrossOriginProtection()
+	pages.SetDenyHandler(handler(func(http.ResponseWriter, *http.Request) error {
+		return refuse(http.StatusForbidden, "a page of another site asks for this: only programs may")
+	}))
+	return pages.Handler(mux)
+}
+
+// handler answers a request, or returns why not before it has written anything.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h(w, r); err != nil {
+		e := asError(err, http.StatusInternalServerError)
+		reply(w, e.Status, e)
+	}
+}
+
+func wrongMethod(allowed string) handler {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		w.Header().Set("Allow", allowed)
+		return refuse(http.StatusMethodNotAllowed, "%s is not done here: use %s", excerpt(r.Method), allowed)
+	}
+}
+
+// reply writes v as one line of JSON. A client that is gone is nobody to tell of it.
+func reply(w http.ResponseWriter, status int, v any) {
+	var line bytes.Buffer
+	enc := json.NewEncoder(&line)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		status = http.StatusInternalServerError
+		line.Reset()
+		_ = enc.Encode(refuse(status, "the answer cannot be written as JSON, please report this: %v", err)) // text alone always can
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(line.Bytes())
+}
+
+func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
+	body, err := read(w, r)
+	if err != nil {
+		return err
+	}
+	a, err := decode(body)
+	if err != nil {
+		return err
+	}
+	id, own, err := s.windows.Begin(a.window(callerPID(r.Context())), a.Traceparent)
+	if err != nil {
+		return asError(err, http.StatusBadRequest)
+	}
+	w.Header().Set("Location", "/v1/windows/"+id)
+	reply(w, http.StatusCreated, Begun{ID: id, Traceparent: own})
+	return nil
+}
+
+// read takes the body of a request, which is JSON whatever curl -d and Python's urllib say of it by default.
+func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if header := r.Header.Get("Content-Type"); header != "" {
+		kind, _, err := mime.ParseMediaType(header)
+		if err != nil || kind != "application/json" && kind != "application/x-www-form-urlencoded" {
+			return nil, refuse(http.StatusUnsupportedMediaType, "the body is said to be %s: send application/json", excerpt(header))
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	if err != nil {
+		return nil, unread(err)
+	}
+	return body, nil
+}
+
+func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
+	body, err := read(w, r)
+	if err != nil {
+		return err
+	}
+	if rest := bytes.TrimSpace(body); len(rest) > 0 && !bytes.Equal(rest, []byte("{}")) {
+		return refuse(http.StatusBadRequest, "nothing is said when a window ends: send no body, or {}")
+	}
+	id := r.PathValue("id")
+	report, err := s.windows.End(id)
+	if errors.Is(err, window.ErrUnknown) && s.ended(id) != nil {
+		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s gives its report", excerpt(id), id)
+	}
+	if err != nil {
+		return err
+	}
+	reply(w, http.StatusOK, report)
+	return nil
+}
+
+// Status is the answer to GET /v1/status.
+type Status struct {
+	Version      string   `json:"version"`
+	Uptime       float64  `json:"uptime_s"`
+	Interval     float64  `json:"interval_s"`
+	LateReadings uint64   `json:"late_readings"`
+	WindowsOpen  int      `json:"windows_open"`
+	Problems     []string `json:"problems"`
+}
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+	leave, err := s.enter()
+	if err != nil {
+		return err
+	}
+	defer leave()
+	status := Status{
+		Version:      s.version,
+		Uptime:       time.Since(s.started).Seconds(),
+		Interval:     s.Interval.Seconds(),
+		LateReadings: s.monitor.Late(),
+		WindowsOpen:  len(s.monitor.Running()),
+		Problems:     []string{},
+	}
+	for _, problem := range s.monitor.Problems() {
+		status.Problems = append(status.Problems, problem.Error())
+	}
+	reply(w, http.StatusOK, status)
+	return nil
+}

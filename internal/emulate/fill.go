@@ -1,0 +1,121 @@
+package emulate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"syscall"
+	"time"
+)
+
+// errOverBudget ends the writing of a round in its middle.
+var errOverBudget = errors.New("over budget")
+
+// fill writes the files at paths, the model first, in at most rounds rounds. Each round ends with every byte on the
+// disk and out of the page cache, so that its time is the disk's own and tells whether one more would fit in the
+// budget. It returns how many rounds the files hold, at least one.
+func fill(ctx context.Context, paths []string, rounds int64, budget time.Duration) (done int64, err error) {
+	files := make([]*os.File, 0, len(paths))
+	defer func() {
+		for _, file := range files {
+			err = errors.Join(err, file.Close())
+		}
+	}()
+	for _, path := range paths {
+		file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if err != nil {
+			return 0, err
+		}
+		files = append(files, file)
+	}
+
+	var seed [32]byte // another one each time: a storage that stores equal blocks once must not know these
+	for i := range seed {
+		seed[i] = byte(rand.Uint32())
+	}
+	noise := rand.NewChaCha8(seed)
+	begin := time.Now()
+	goOn := func() error {
+		if time.Since(begin) > budget {
+			return errOverBudget
+		}
+		return ctx.Err()
+	}
+	var last time.Duration
+	for done < rounds && time.Since(begin)+last <= budget {
+		started := time.Now()
+		err := addRound(files, noise, goOn)
+		if errors.Is(err, errOverBudget) {
+			if done > 0 {
+				err = shorten(files, done)
+			}
+			return done, err
+		}
+		if err != nil {
+			return done, err
+		}
+		done++
+		last = time.Since(started)
+	}
+	return done, nil
+}
+
+// addRound appends one round to each file. goOn is asked before each MiB and each sync, neither of which can be
+// interrupted.
+func addRound(files []*os.File, noise *rand.ChaCha8, goOn func() error) error {
+	buffer := make([]byte, mib)
+	for i, file := range files {
+		for range roundPart(i) / mib {
+			if err := goOn(); err != nil {
+				return err
+			}
+			_, _ = noise.Read(buffer) // never fails
+			if _, err := file.Write(buffer); err != nil {
+				return err
+			}
+		}
+	}
+	for _, file := range files {
+		if err := goOn(); err != nil {
+			return err
+		}
+		if err := forget(file); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shorten takes back what a round that was not completed had written.
+func shorten(files []*os.File, rounds int64) error {
+	for i, file := range files {
+		if err := file.Truncate(rounds * roundPart(i)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// roundPart is how much one round adds to the file at paths[i].
+func roundPart(i int) int64 {
+	if i == 0 {
+		return roundModel
+	}
+	return roundShard
+}
+
+// explain says what to do about an error of fill in dir.
+func explain(err error, dir string, budget time.Duration) error {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, errOverBudget):
+		return fmt.Errorf("%s takes longer than %v to write %s: allow more time, or pass --dir with a path on a faster disk",
+			dir, budget, size(roundBytes))
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		return fmt.Errorf("no room left in %s (%w): free some space, or pass --dir with a path on another disk", dir, err)
+	}
+	return fmt.Errorf("cannot write files in %s (%w): pass --dir with a path on another disk", dir, err)
+}

@@ -1,0 +1,116 @@
+package emulate
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// kinds is statfs(2)'s f_type in words.
+var kinds = map[uint32]FileSystem{
+	unix.TMPFS_MAGIC:     {Name: "tmpfs", InMemory: true},
+	unix.RAMFS_MAGIC:     {Name: "ramfs", InMemory: true},
+	unix.HUGETLBFS_MAGIC: {Name: "hugetlbfs", InMemory: true},
+
+	unix.NFS_SUPER_MAGIC:  {Name: "nfs", Remote: true},
+	unix.SMB_SUPER_MAGIC:  {Name: "smb", Remote: true},
+	unix.SMB2_SUPER_MAGIC: {Name: "smb2", Remote: true},
+	unix.CIFS_SUPER_MAGIC: {Name: "cifs", Remote: true},
+	unix.CEPH_SUPER_MAGIC: {Name: "ceph", Remote: true},
+	unix.AFS_FS_MAGIC:     {Name: "afs", Remote: true},
+	unix.AFS_SUPER_MAGIC:  {Name: "afs", Remote: true},
+	unix.CODA_SUPER_MAGIC: {Name: "coda", Remote: true},
+	unix.V9FS_MAGIC:       {Name: "9p", Remote: true},
+	unix.FUSE_SUPER_MAGIC: {Name: "fuse", Remote: true}, // virtiofs too
+	0x0bd00bd0:            {Name: "lustre", Remote: true},
+	0x47504653:            {Name: "gpfs", Remote: true},
+	0x19830326:            {Name: "beegfs", Remote: true},
+	0x786f4256:            {Name: "vboxsf", Remote: true},
+
+	unix.EXT4_SUPER_MAGIC:      {Name: "ext4"}, // ext2 and ext3 too
+	unix.XFS_SUPER_MAGIC:       {Name: "xfs"},
+	unix.BTRFS_SUPER_MAGIC:     {Name: "btrfs"},
+	unix.BCACHEFS_SUPER_MAGIC:  {Name: "bcachefs"},
+	unix.F2FS_SUPER_MAGIC:      {Name: "f2fs"},
+	unix.OVERLAYFS_SUPER_MAGIC: {Name: "overlay"},
+	0x2fc12fc1:                 {Name: "zfs"},
+}
+
+func examine(path string) (FileSystem, error) {
+	var st unix.Statfs_t
+	if err := unix.Statfs(path, &st); err != nil {
+		return FileSystem{}, &os.PathError{Op: "statfs", Path: path, Err: err}
+	}
+	fs, known := kinds[uint32(st.Type)]
+	if !known {
+		fs.Name = fmt.Sprintf("type %#x", uint32(st.Type))
+	}
+	fs.Free = -1
+	unit := uint64(st.Frsize)
+	if unit == 0 {
+		unit = uint64(st.Bsize)
+	}
+	if unit > 0 && st.Blocks > 0 { // some FUSE programs leave all of it zero
+		fs.Free = int64(min(uint64(st.Bavail), math.MaxInt64/unit) * unit)
+	}
+	fs.Block = int64(os.Getpagesize())
+	if !fs.Remote { // there, f_bsize is the size of a transfer
+		fs.Block = max(fs.Block, int64(st.Bsize))
+	}
+	return fs, nil
+}
+
+// forget writes back what is dirty of a file and drops its pages from the page cache. Only clean pages that nobody
+// has mapped can go, and the kernel may keep some: who must know asks cached.
+func forget(file *os.File) error {
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}
+	}
+	return nil
+}
+
+// readNothingAhead has every read through file fetch the pages that it asks for and no others.
+func readNothingAhead(file *os.File) error {
+	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM); err != nil {
+		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}
+	}
+	return nil
+}
+
+// cached is how many of a file's bytes the page cache holds, and how many there are. It asks mincore(2) and not
+// cachestat(2), although that is cheaper: for a file on an overlay cachestat looks at the overlay's own pages, of
+// which there are none, where a mapping leads to the file below. mincore tells the truth to a file's owner only.
+func cached(file *os.File) (found, size int64, err error) {
+	info, err := file.Stat()
+	if err != nil {
+		return 0, 0, err
+	}
+	size = info.Size()
+	if size == 0 {
+		return 0, 0, nil // nothing that could be mapped
+	}
+	mapping, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return 0, 0, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
+	}
+	page := os.Getpagesize()
+	resident := make([]byte, (int(size)+page-1)/page)
+	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&mapping[0])), uintptr(size), uintptr(unsafe.Pointer(&resident[0])))
+	if err := unix.Munmap(mapping); err != nil {
+		return 0, 0, &os.PathError{Op: "munmap", Path: file.Name(), Err: err}
+	}
+	if errno != 0 {
+		return 0, 0, &os.PathError{Op: "mincore", Path: file.Name(), Err: errno}
+	}
+	pages := 0
+	for _, r := range resident {
+		pages += int(r & 1)
+	}
+	return min(int64(pages)*int64(page), size), size, nil
+}

@@ -1,0 +1,76 @@
+package cpu
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Whatever the text, nothing breaks; and where procfs understands it too, both see the same times.
+func FuzzParse(f *testing.F) {
+	f.Add(string(stat(3, 5)))
+	f.Add("cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu7 1 2 3 4 5 6 7 8 9 10 11\nintr 1\n")
+	f.Add("cpu0 1 2 3\ncpux 1 2 3 4\ncpu1  1  2 3 4 ")
+	f.Add("cpu0 922337203685477580 18446744073709551615 3 4 5\n")
+	f.Add("cp")
+	f.Fuzz(func(t *testing.T, text string) {
+		root := t.TempDir()
+		fixture.Write(t, root, "proc/stat", []byte(text))
+		var got sample.Sample
+		source := New(root)
+		defer source.Close()
+		if err := source.Read(&got); err != nil {
+			return
+		}
+		lines, _ := coreLines([]byte(text))
+		if bytes.ContainsFunc(lines, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
+			return // procfs takes any blank for a space
+		}
+		fixture.Write(t, root, "proc/stat", lines)
+		fs, err := procfs.NewFS(root + "/proc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		oracle, err := fs.Stat()
+		if err != nil {
+			return // it reads the sum and the guest times too
+		}
+		last := map[string]sample.Core{} // a core named twice: procfs keeps the last
+		for _, core := range got.Cores {
+			last[core.Name] = core
+		}
+		for number, want := range oracle.CPU {
+			core, ok := last["cpu"+strconv.FormatInt(number, 10)]
+			if !ok {
+				continue // procfs takes fewer than four fields, and signs
+			}
+			same(t, core.User, want.User)
+			same(t, core.Nice, want.Nice)
+			same(t, core.System, want.System)
+			same(t, core.Idle, want.Idle)
+			same(t, core.IOWait, want.Iowait)
+			same(t, core.IRQ, want.IRQ)
+			same(t, core.SoftIRQ, want.SoftIRQ)
+			same(t, core.Steal, want.Steal)
+			delete(last, core.Name)
+		}
+		for name := range last {
+			t.Errorf("%s, which procfs does not see", name)
+		}
+	})
+}
+
+// same compares with what has gone through a float of 53 bits.
+func same(t *testing.T, got time.Duration, want float64) {
+	t.Helper()
+	if math.Abs(got.Seconds()-want) > 1e-9*math.Max(1, want) {
+		t.Errorf("got %v, procfs has %v s", got, want)
+	}
+}

@@ -1,0 +1,103 @@
+package pressure
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/mount"
+)
+
+// ScopeOf is the cgroup v2 path of a process, from the line "0::" of root+"/proc/PID/cgroup": "/" for the root of
+// the tree, which in a container with a cgroup namespace is the container and not the host. A process that has
+// ended gives an error that wraps fs.ErrNotExist.
+func ScopeOf(root string, pid int) (string, error) {
+	path := filepath.Join("/", root, "proc", strconv.Itoa(pid), "cgroup")
+	file, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("cannot tell the cgroup of process %d, check that it runs: %w", pid, err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 64<<10)) // a dozen lines of at most 4 KiB
+	if err != nil {
+		return "", fmt.Errorf("cannot tell the cgroup of process %d, check that it runs: %w", pid, err)
+	}
+	scope, ok := parseScope(text)
+	if !ok {
+		return "", fmt.Errorf("process %d is in no cgroup v2, mount one (mount -t cgroup2 none /sys/fs/cgroup/unified) to tell its pressure from the host's", pid)
+	}
+	return scope, nil
+}
+
+// parseScope finds the path in the line "0::/path". All other lines belong to cgroup v1.
+func parseScope(text []byte) (string, bool) {
+	for line := range bytes.Lines(text) {
+		path, ok := bytes.CutPrefix(bytes.TrimSuffix(line, []byte{'\n'}), []byte("0::"))
+		if ok && len(path) > 0 && path[0] == '/' {
+			return string(path), true
+		}
+	}
+	return "", false
+}
+
+// Mountpoint is the folder where this process finds the cgroup v2 tree: /sys/fs/cgroup, on hybrid systems
+// /sys/fs/cgroup/unified, below root where the host is mounted there.
+func Mountpoint(root string) (string, error) {
+	root = filepath.Join("/", root)
+	file, err := os.Open(filepath.Join(root, "proc/self/mountinfo"))
+	if err != nil {
+		return "", fmt.Errorf("cannot look for cgroup v2, check that /proc is mounted: %w", err)
+	}
+	defer file.Close()
+	mounts, err := mount.Parse(file)
+	if found := findCgroup2(root, mounts); found != "" {
+		return found, nil // whatever the lines were that could not be understood
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot look for cgroup v2: %w", err)
+	}
+	return "", errors.New("cgroup v2 is not mounted (or only a part of it): mount it with mount -t cgroup2 none /sys/fs/cgroup/unified")
+}
+
+// findCgroup2 chooses among the mounts that show the whole tree. A point that begins with root is a mount of the
+// host's tree into this container and needs no prefix; others are as a process on the other side of root sees them.
+func findCgroup2(root string, mounts []sample.Mount) string {
+	found := ""
+	for _, m := range mounts {
+		if m.Type != "cgroup2" || m.Root != "/" {
+			continue
+		}
+		if root != "/" && strings.HasPrefix(m.Point, root+"/") {
+			return m.Point
+		}
+		if point := filepath.Join(root, m.Point); found == "" && isFolder(point) {
+			found = point
+		}
+	}
+	return found
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Dir is the folder of a cgroup, given by its path as in /proc/PID/cgroup. It does not say that the cgroup exists.
+func Dir(root, scope string) (string, error) {
+	if !strings.HasPrefix(scope, "/") || slices.Contains(strings.Split(scope, "/"), "..") {
+		return "", fmt.Errorf("%q is not the path of a cgroup that can be seen from here: give one that begins with / and has no .., as in /proc/PID/cgroup: %w", scope, fs.ErrInvalid)
+	}
+	point, err := Mountpoint(root)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(point, scope), nil
+}

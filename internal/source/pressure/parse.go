@@ -1,0 +1,56 @@
+package pressure
+
+import (
+	"bytes"
+	"math"
+	"time"
+)
+
+var (
+	somePrefix = []byte("some ")
+	fullPrefix = []byte("full ")
+	totalField = []byte(" total=")
+)
+
+// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds.
+// The CPU has no line "full" before Linux 5.13; full is 0 then. The averages are left alone: whoever has the totals
+// can make any average. Lines of other kinds are ignored.
+func parse(text []byte) (some, full time.Duration, ok bool) {
+	for len(text) > 0 {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte{'\n'})
+		switch {
+		case bytes.HasPrefix(line, somePrefix):
+			if some, ok = total(line); !ok {
+				return 0, 0, false
+			}
+		case bytes.HasPrefix(line, fullPrefix):
+			var fullOK bool
+			if full, fullOK = total(line); !fullOK {
+				return 0, 0, false
+			}
+		}
+	}
+	return some, full, ok
+}
+
+// total is the number after "total=". One that does not fit a Duration (292 years) is no total.
+func total(line []byte) (time.Duration, bool) {
+	at := bytes.Index(line, totalField)
+	if at < 0 {
+		return 0, false
+	}
+	digits, _, _ := bytes.Cut(line[at+len(totalField):], []byte{' '})
+	if len(digits) == 0 {
+		return 0, false
+	}
+	var micros int64
+	for _, digit := range digits {
+		d := int64(digit) - '0'
+		if d < 0 || d > 9 || micros > (math.MaxInt64/int64(time.Microsecond)-d)/10 {
+			return 0, false
+		}
+		micros = micros*10 + d
+	}
+	return time.Duration(micros) * time.Microsecond, true
+}

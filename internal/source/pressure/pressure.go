@@ -1,0 +1,161 @@
+// Package pressure reads pressure stall information (Documentation/accounting/psi.rst): for how long tasks have
+// waited for the CPU, for memory and for I/O, on the whole machine and in chosen cgroups.
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// mostScopes bounds the cgroups that are read beside the host: three files and about 2 us each at every tick.
+const mostScopes = 64
+
+// The order of reading: I/O first, because the reading's time is taken just before.
+var resources = [...]sample.Resource{sample.IO, sample.Memory, sample.CPU}
+
+var errNoPSI = errors.New("no pressure stall information: boot with psi=1 (the kernel needs CONFIG_PSI)")
+
+// Source reads one sample.Pressure for each resource of the host and of each cgroup that was added. The totals are
+// exact to the microsecond at the moment they are read. It keeps its files open. Read, Add, Remove and Close may be
+// called concurrently.
+type Source struct {
+	root string
+
+	mu     sync.Mutex
+	host   scope
+	scopes []*scope
+	buf    [512]byte // a pressure file has two lines of at most 80 bytes
+}
+
+// scope is a cgroup, or the host, with one file a resource.
+type scope struct {
+	name  string // sample.HostScope, or the cgroup's path
+	users int    // how many Adds have had no Remove yet
+	files [len(resources)]file
+}
+
+// New prepares a source that reads root+"/proc/pressure" and the cgroup v2 tree below root; root is "" or "/" for
+// this machine. Nothing is opened yet.
+func New(root string) *Source {
+	s := &Source{root: filepath.Join("/", root)}
+	for i, resource := range resources {
+		s.host.files[i].path = filepath.Join(s.root, "proc/pressure", string(resource))
+	}
+	return s
+}
+
+// Add lets the next readings contain the pressure of a cgroup, given by its path as in /proc/PID/cgroup; ScopeOf
+// finds it. Each Add needs its Remove: a scope that was added twice is read once and goes at the second Remove. On
+// an error nothing was added: the cgroup does not exist, has no pressure, or 64 others are read already.
+func (s *Source) Add(name string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.scopes {
+		if known.name == name {
+			known.users++
+			return nil
+		}
+	}
+	if len(s.scopes) == mostScopes {
+		return fmt.Errorf("cannot read the pressure of cgroup %s: %d others are being read already, end one of those first", name, mostScopes)
+	}
+	dir, err := Dir(s.root, name)
+	if err != nil {
+		return err
+	}
+	added := &scope{name: name, users: 1}
+	readable := 0
+	for i, resource := range resources {
+		added.files[i].path = filepath.Join(dir, string(resource)+".pressure")
+		if _, _, readErr := added.files[i].read(s.buf[:]); readErr == nil {
+			readable++
+		} else if err == nil {
+			err = readErr
+		}
+	}
+	if readable == 0 {
+		if hidden(err) {
+			return fmt.Errorf("cgroup %s has no pressure: check that it exists, boot with psi=1, write 1 to its cgroup.pressure: %w", name, err)
+		}
+		return fmt.Errorf("cannot read the pressure of cgroup %s: %w", name, err)
+	}
+	s.scopes = append(s.scopes, added)
+	return nil
+}
+
+// Remove takes back one Add. A scope that is not known is ignored.
+func (s *Source) Remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, known := range s.scopes {
+		if known.name != name {
+			continue
+		}
+		if known.users--; known.users == 0 {
+			known.close()
+			s.scopes = append(s.scopes[:i], s.scopes[i+1:]...)
+		}
+		return
+	}
+}
+
+// Read appends the pressures: all of I/O, then all of memory, then all of the CPU, and within each the host before
+// the cgroups in the order they were added. What cannot be read is left out and told in the error.
+func (s *Source) Read(out *sample.Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var problems problems
+	out.At = sample.Now()
+	for i := range resources {
+		s.readFile(out, &problems, &s.host, i)
+		for _, scope := range s.scopes {
+			s.readFile(out, &problems, scope, i)
+		}
+	}
+	return problems.err()
+}
+
+func (s *Source) readFile(out *sample.Sample, problems *problems, from *scope, i int) {
+	some, full, err := from.files[i].read(s.buf[:])
+	switch {
+	case err == nil:
+		out.Pressures = append(out.Pressures, sample.Pressure{Scope: from.name, Resource: resources[i], Some: some, Full: full})
+	case from.name == sample.HostScope && hidden(err):
+		problems.add(errNoPSI)
+	case from.name == sample.HostScope:
+		problems.add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
+	case hidden(err):
+		problems.add(fmt.Errorf("cgroup %s is gone or its pressure is switched off: its pressure is no longer read", from.name))
+	default:
+		problems.add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
+	}
+}
+
+// Close gives the kept files back. A later Read opens them again.
+func (s *Source) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host.close()
+	for _, scope := range s.scopes {
+		scope.close()
+	}
+}
+
+func (s *scope) close() {
+	for i := range s.files {
+		s.files[i].close()
+	}
+}
+
+// hidden tells whether err means that there is no such pressure, rather than that this process may not see it.
+// Without PSI the files are missing, or (Linux before 5.2) there and not readable; a removed cgroup's files give
+// ENODEV to who still has them open.
+func hidden(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV)
+}

@@ -1,0 +1,253 @@
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const µs = time.Microsecond
+
+var v2Host = []sample.Pressure{
+	{Resource: sample.IO, Some: 1557834 * µs, Full: 1454156 * µs},
+	{Resource: sample.Memory, Some: 12 * µs, Full: 7 * µs},
+	{Resource: sample.CPU, Some: 7436124 * µs},
+}
+
+func TestHostAndScopes(t *testing.T) {
+	source := New(fixture.Root(t, "pressure_v2"))
+	var got sample.Sample
+	if err := source.Read(&got); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(got.Pressures, v2Host) {
+		t.Errorf("host: %+v", got.Pressures)
+	}
+
+	const train = "/system.slice/train.service"
+	for range 2 {
+		if err := source.Add(train); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []sample.Pressure{
+		v2Host[0], {Scope: train, Resource: sample.IO, Some: 900 * time.Millisecond, Full: 800 * time.Millisecond},
+		v2Host[1], {Scope: train, Resource: sample.Memory, Some: 3 * µs, Full: 2 * µs},
+		v2Host[2], {Scope: train, Resource: sample.CPU, Some: time.Millisecond},
+	}
+	for users := 2; users >= 0; users-- {
+		got.Reset()
+		if err := source.Read(&got); err != nil {
+			t.Fatal(err)
+		}
+		if users == 0 {
+			want = v2Host
+		}
+		if !slices.Equal(got.Pressures, want) {
+			t.Errorf("with %d users: %+v", users, got.Pressures)
+		}
+		source.Remove(train)
+	}
+}
+
+func TestHybrid(t *testing.T) {
+	source := New(fixture.Root(t, "pressure_hybrid"))
+	if err := source.Add("/job"); err != nil {
+		t.Fatal(err)
+	}
+	var got sample.Sample
+	err := source.Read(&got) // this kernel has I/O pressure only
+	if !errors.Is(err, errNoPSI) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("error %v", err)
+	}
+	want := []sample.Pressure{
+		{Resource: sample.IO, Some: 10 * µs, Full: 9 * µs},
+		{Scope: "/job", Resource: sample.IO, Some: 8 * µs, Full: 7 * µs},
+	}
+	if !slices.Equal(got.Pressures, want) {
+		t.Errorf("got %+v", got.Pressures)
+	}
+}
+
+func TestNoPSI(t *testing.T) {
+	var got sample.Sample
+	source := New(t.TempDir())
+	err := source.Read(&got)
+	if err == nil || err.Error() != errNoPSI.Error() {
+		t.Errorf("error %v, want %v once", err, errNoPSI)
+	}
+	if len(got.Pressures) != 0 || got.At.Wall.IsZero() {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestAddErrors(t *testing.T) {
+	root := fixture.Root(t, "pressure_v2")
+	source := New(root)
+	for scope, want := range map[string]string{
+		"":                          "begins with /",
+		"relative":                  "begins with /",
+		"/../../etc":                "no ..",
+		"/system.slice/none":        "boot with psi=1",
+		"/system.slice/off.service": "boot with psi=1",
+	} {
+		if err := source.Add(scope); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("Add(%q): %v, want one line with %q", scope, err, want)
+		}
+	}
+	if err := source.Add("/system.slice/half.service"); err != nil {
+		t.Errorf("a cgroup of which one file can be read: %v", err)
+	}
+	for i := range mostScopes {
+		scope := fmt.Sprintf("/many/%d", i)
+		fixture.Write(t, root, "sys/fs/cgroup"+scope+"/io.pressure", []byte("some total=1\n"))
+		err := source.Add(scope)
+		if full := i == mostScopes-1; (err != nil) != full {
+			t.Errorf("Add number %d: %v", i+2, err)
+		}
+	}
+	source.Remove("/never/added")
+	if err := New(t.TempDir()).Add("/x"); err == nil || !strings.Contains(err.Error(), "cgroup v2") {
+		t.Errorf("without /proc: %v", err)
+	}
+}
+
+func TestFilesReplacedAndGone(t *testing.T) {
+	root := fixture.Root(t, "pressure_v2")
+	source := New(root)
+	const half = "/system.slice/half.service"
+	if err := source.Add(half); err != nil {
+		t.Fatal(err)
+	}
+	var got sample.Sample
+	_ = source.Read(&got)
+	for i := range source.host.files {
+		_ = source.host.files[i].kept.Close() // as if each had been replaced
+	}
+	got.Reset()
+	_ = source.Read(&got)
+	if len(got.Pressures) != 4 {
+		t.Errorf("after broken files: %+v", got.Pressures)
+	}
+
+	fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 total=lots\n"))
+	if err := os.RemoveAll(filepath.Join(root, "sys/fs/cgroup", half)); err != nil {
+		t.Fatal(err)
+	}
+	source.Close()
+	got.Reset()
+	err := source.Read(&got)
+	for _, want := range []string{"not what a Linux kernel prints", "cgroup " + half + " is gone"} {
+		if err == nil || strings.Count(err.Error(), want) != 1 {
+			t.Errorf("error %v, want %q once", err, want)
+		}
+	}
+	if len(got.Pressures) != 2 {
+		t.Errorf("the rest: %+v", got.Pressures)
+	}
+}
+
+func TestForbidden(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("root may read everything: run as another user")
+	}
+	root := fixture.Root(t, "pressure_v2")
+	if err := os.Chmod(filepath.Join(root, "proc/pressure/io"), 0); err != nil {
+		t.Fatal(err)
+	}
+	var got sample.Sample
+	err := New(root).Read(&got)
+	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "run as a user") || len(got.Pressures) != 2 {
+		t.Errorf("error %v, %d pressures", err, len(got.Pressures))
+	}
+}
+
+func TestThisMachine(t *testing.T) {
+	source := New("/")
+	var before, after sample.Sample
+	if err := source.Read(&before); err != nil {
+		t.Skipf("no pressure here: %v", err)
+	}
+	if scope, err := ScopeOf("", os.Getpid()); err != nil {
+		t.Log(err)
+	} else if err := source.Add(scope); err != nil {
+		t.Log(err)
+	}
+	if err := source.Read(&after); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range before.Pressures {
+		at := slices.IndexFunc(after.Pressures, func(q sample.Pressure) bool { return q.Scope == p.Scope && q.Resource == p.Resource })
+		if at < 0 || after.Pressures[at].Some < p.Some || after.Pressures[at].Full < p.Full || p.Full > p.Some {
+			t.Errorf("%+v became %+v", before.Pressures[i], after.Pressures)
+		}
+	}
+	if after.At.Mono <= before.At.Mono {
+		t.Error("time stands still")
+	}
+}
+
+func TestAddAndRemoveWhileReading(t *testing.T) {
+	source := New(fixture.Root(t, "pressure_v2"))
+	var users sync.WaitGroup
+	for _, scope := range []string{"/system.slice/train.service", "/system.slice/half.service"} {
+		users.Go(func() {
+			for range 50 {
+				if err := source.Add(scope); err != nil {
+					t.Error(err)
+				}
+				source.Remove(scope)
+			}
+		})
+	}
+	var got sample.Sample
+	for range 50 {
+		got.Reset()
+		_ = source.Read(&got)
+	}
+	users.Wait()
+	if len(source.scopes) != 0 {
+		t.Errorf("%d scopes are left", len(source.scopes))
+	}
+}
+
+func TestNothingIsAllocated(t *testing.T) {
+	source := New(fixture.Root(t, "pressure_v2"))
+	if err := source.Add("/system.slice/train.service"); err != nil {
+		t.Fatal(err)
+	}
+	var s sample.Sample
+	tick := func() {
+		s.Reset()
+		if err := source.Read(&s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tick()
+	if n := testing.AllocsPerRun(100, tick); n != 0 {
+		t.Errorf("%v allocations a reading", n)
+	}
+}
+
+func BenchmarkReadHost(b *testing.B) {
+	source := New("")
+	var s sample.Sample
+	if err := source.Read(&s); err != nil {
+		b.Skip(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.Reset()
+		_ = source.Read(&s)
+	}
+}

@@ -1,0 +1,121 @@
+package process
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// job is what Add registers.
+type job struct {
+	id       string
+	scope    string
+	dir      string // its own cgroup's folder, "" when it has none
+	byParent bool   // no list of children in this kernel
+	added    uint64 // when, in ticks since boot; 0 when that is not known
+
+	members  []*member // from the oldest to the youngest, so parents before their children
+	byPID    map[int]*member
+	readings uint64
+	looked   time.Duration // sample.Stamp.Mono of the last look for members
+	beyond   int           // how many that look had to leave out
+	trouble  problems      // of that look
+
+	left  counts // of members that are gone and that nobody has inherited from
+	total counts // only ever grows
+	alive int
+	hasIO bool
+
+	usage     file // cpu.stat of its own cgroup
+	usageBase time.Duration
+	cpu       time.Duration
+
+	mounts mounts
+}
+
+// read refreshes all counters.
+func (j *job) read(s *Source, problems *problems) {
+	j.readings++
+	if j.dir != "" {
+		if usage, err := s.readUsage(j); err == nil {
+			j.cpu = max(j.cpu, usage-j.usageBase)
+		} else if !gone(err) {
+			problems.add(fmt.Sprintf("the CPU time of job %s is not read: %v", j.id, err))
+		}
+	}
+	anyLost := false
+	for _, m := range j.members {
+		if m.lost == 0 {
+			there, err := s.refresh(m)
+			if err != nil {
+				problems.add(err.Error())
+			}
+			if !there {
+				m.lost = j.readings
+			} else if m.fresh {
+				m.fresh = false
+				if m.start < j.added || j.readings == 1 {
+					m.base = m.now
+				}
+			}
+		}
+		anyLost = anyLost || m.lost != 0
+	}
+	if anyLost {
+		j.settle(s)
+	}
+	j.sum(problems)
+}
+
+// sum adds up what the members have done since the job was added.
+func (j *job) sum(problems *problems) {
+	sum, alive, blind := j.left, 0, false
+	for _, m := range j.members {
+		sum = sum.plus(m.counted())
+		if m.lost != 0 || m.ended || m.fresh {
+			continue
+		}
+		alive++
+		if !m.hasIO {
+			blind = true
+		}
+		if m.ioError != "" {
+			problems.add(m.ioError)
+		}
+	}
+	j.total = j.total.highest(sum)
+	j.alive = alive
+	if alive > 0 {
+		j.hasIO = !blind
+	}
+	if j.dir == "" {
+		j.cpu = duration(j.total[cpuTicks])
+	}
+}
+
+// emit appends the job and its processes.
+func (j *job) emit(out *sample.Sample) {
+	out.Jobs = append(out.Jobs, sample.Job{
+		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu,
+		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
+		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
+	})
+	for _, m := range j.members {
+		if m.lost == 0 && !m.ended && !m.fresh {
+			out.Processes = append(out.Processes, m.sample(j.id))
+		}
+	}
+}
+
+func (s *Source) readUsage(j *job) (time.Duration, error) {
+	text, err := s.read(&j.usage)
+	if err != nil {
+		return 0, err
+	}
+	usage, ok := parseUsage(text)
+	if !ok {
+		return 0, fmt.Errorf("%s has no line usage_usec, use Linux 4.15 or later", j.usage.path)
+	}
+	return usage, nil
+}

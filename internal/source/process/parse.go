@@ -1,0 +1,134 @@
+package process
+
+import (
+	"bytes"
+	"math"
+	"time"
+)
+
+// tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every machine that Linux and Go run on.
+const tick = time.Second / 100
+
+// stat is what is needed of /proc/PID/stat (Documentation/filesystems/proc.rst, table 1-4). The fields that begin
+// with c belong to the children that have ended and that this process has waited for, and to theirs.
+type stat struct {
+	state           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie ...
+	parent          uint64 // field 4, a process ID
+	faults, cfaults uint64 // fields 10 and 11, minor page faults
+	user, system    uint64 // fields 14 and 15, in ticks, of all threads, also ended ones
+	cuser, csystem  uint64 // fields 16 and 17
+	threads         uint64 // field 20
+	start           uint64 // field 22, in ticks since boot: with the process ID it tells a process from all others
+}
+
+// parseStat reads the one line of /proc/PID/stat. The program's name stands second, in parentheses, and may itself
+// contain blanks and parentheses: what counts comes after the last one.
+func parseStat(text []byte) (stat, bool) {
+	var s stat
+	end := bytes.LastIndexByte(text, ')')
+	if end < 0 {
+		return s, false
+	}
+	rest := text[end+1:]
+	for field := 3; field <= 22; field++ {
+		rest = bytes.TrimLeft(rest, " ")
+		var word []byte
+		word, rest, _ = bytes.Cut(rest, []byte{' '})
+		var into *uint64
+		switch field {
+		case 3:
+			if len(word) != 1 {
+				return s, false
+			}
+			s.state = word[0]
+		case 4:
+			into = &s.parent
+		case 10:
+			into = &s.faults
+		case 11:
+			into = &s.cfaults
+		case 14:
+			into = &s.user
+		case 15:
+			into = &s.system
+		case 16:
+			into = &s.cuser
+		case 17:
+			into = &s.csystem
+		case 20:
+			into = &s.threads
+		case 22:
+			into = &s.start
+			word = bytes.TrimRight(word, "\n")
+		}
+		if into == nil {
+			continue
+		}
+		var ok bool
+		if *into, ok = decimal(word); !ok {
+			return s, false
+		}
+	}
+	return s, true
+}
+
+// ended tells whether the process has ended and only waits to be waited for. When the first thread of a process has
+// ended and others have not, its state is 'Z' too.
+func (s *stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
+
+// parseIO reads three of the lines "name: bytes" of /proc/PID/io (Documentation/filesystems/proc.rst, section 3.3).
+func parseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {
+	readBytes, ok1 := value(text, "read_bytes: ")
+	readChars, ok2 := value(text, "rchar: ")
+	writeBytes, ok3 := value(text, "write_bytes: ")
+	return readBytes, readChars, writeBytes, ok1 && ok2 && ok3
+}
+
+// parseUsage finds the CPU time in a cgroup's cpu.stat (Documentation/admin-guide/cgroup-v2.rst), in microseconds
+// there.
+func parseUsage(text []byte) (time.Duration, bool) {
+	micros, ok := value(text, "usage_usec ")
+	if !ok || micros > math.MaxInt64/uint64(time.Microsecond) {
+		return 0, false
+	}
+	return time.Duration(micros) * time.Microsecond, true
+}
+
+// parseUptime reads the seconds since boot, with two decimals, as ticks.
+func parseUptime(text []byte) (ticks uint64, ok bool) {
+	seconds, rest, _ := bytes.Cut(text, []byte{'.'})
+	hundredths, _, _ := bytes.Cut(rest, []byte{' '})
+	whole, ok1 := decimal(seconds)
+	part, ok2 := decimal(hundredths)
+	if !ok1 || !ok2 || part > 99 || whole > math.MaxInt64/100 {
+		return 0, false
+	}
+	return whole*100 + part, true
+}
+
+// value is the number on the line that begins with name.
+func value(text []byte, name string) (uint64, bool) {
+	for len(text) > 0 {
+		var line []byte
+		line, text, _ = bytes.Cut(text, []byte{'\n'})
+		if len(line) > len(name) && string(line[:len(name)]) == name {
+			return decimal(line[len(name):])
+		}
+	}
+	return 0, false
+}
+
+// decimal reads a number of plain digits that fits 64 bits.
+func decimal(digits []byte) (n uint64, ok bool) {
+	if len(digits) == 0 {
+		return 0, false
+	}
+	for _, digit := range digits {
+		d := uint64(digit - '0')
+		if d > 9 || n > (math.MaxUint64-d)/10 {
+			return 0, false
+		}
+		n = n*10 + d
+	}
+	return n, true
+}

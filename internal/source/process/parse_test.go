@@ -1,0 +1,116 @@
+package process
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/procfs"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+)
+
+const tail = " 0 0 0 0 0 0 10 11 0 0 14 15 16 17 0 0 20 0 22 23\n"
+
+func TestParseStat(t *testing.T) {
+	good := stat{state: 'S', parent: 4, faults: 10, cfaults: 11, user: 14, system: 15, cuser: 16, csystem: 17, threads: 20, start: 22}
+	for _, name := range []string{"python3", "a b", ")", "(", ") R 1 (", "", "\n)"} {
+		text := "7 (" + name + ") S 4" + strings.Replace(tail, " 0", "", 1)
+		if got, ok := parseStat([]byte(text)); !ok || got != good {
+			t.Errorf("%q: %+v, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "7", "7 (x", "7 (x)", "7 (x) S", "7 (x) SS 4" + tail, "7 (x) S -4" + tail, "7 (x) S 4 5 6\n"} {
+		if got, ok := parseStat([]byte(text)); ok {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+	if dead := (&stat{state: 'Z', threads: 3}); dead.ended() {
+		t.Error("a process whose first thread has ended counts as ended")
+	}
+}
+
+func TestParseTheOthers(t *testing.T) {
+	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: 2\n")); ok {
+		t.Error("write_bytes is missing")
+	}
+	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: -2\nwrite_bytes: 0\n")); ok {
+		t.Error("read_bytes is negative")
+	}
+	if usage, ok := parseUsage([]byte("user_usec 1\nusage_usec 7\n")); !ok || usage != 7*time.Microsecond {
+		t.Error(usage, ok)
+	}
+	if _, ok := parseUsage([]byte("usage_usec 18446744073709551615\n")); ok {
+		t.Error("a usage of 584,542 years")
+	}
+	for text, want := range map[string]uint64{"350735.47 234388.90\n": 35073547, "0.05 1": 5, "1": 0, "1.5x": 0, "1.100 2": 0, "": 0} {
+		if got, ok := parseUptime([]byte(text)); got != want || ok != (want != 0) {
+			t.Errorf("%q: %d, %v", text, got, ok)
+		}
+	}
+}
+
+// What both understand, procfs understands in the same way.
+func FuzzStat(f *testing.F) {
+	f.Add("python3", "S 1 100 100 34816 100 4194304 5000 700 1 0 250 50 30 20 20 0 9 0 400000 1000000 2000 0 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0")
+	f.Add(") Z 1 (", "R 2 1 1 -1 -1 4194304 1 2 3 4 5 6 7 8 20 -5 1 0 22 23 24 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0")
+	f.Add("", "")
+	f.Fuzz(func(t *testing.T, name, rest string) {
+		text := "7 (" + name + ") " + rest
+		got, ok := parseStat([]byte(text))
+		if !ok || strings.ContainsAny(text, "\n\t\r\v\f") {
+			return
+		}
+		root := t.TempDir()
+		fixture.Write(t, root, "proc/7/stat", []byte(text))
+		proc, err := procfs.NewFS(root + "/proc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		process, err := proc.Proc(7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		oracle, err := process.Stat()
+		if err != nil {
+			return // it reads more fields, and as int
+		}
+		ours := fmt.Sprint(string(got.state), got.parent, got.faults, got.cfaults, got.user, got.system, got.cuser, got.csystem, got.threads, got.start)
+		theirs := fmt.Sprint(oracle.State, oracle.PPID, oracle.MinFlt, oracle.CMinFlt, oracle.UTime, oracle.STime, oracle.CUTime, oracle.CSTime, oracle.NumThreads, oracle.Starttime)
+		if ours != theirs {
+			t.Errorf("%q: %s, procfs has %s", text, ours, theirs)
+		}
+	})
+}
+
+func FuzzIO(f *testing.F) {
+	f.Add([]byte("rchar: 9000\nwchar: 800\nsyscr: 10\nsyscw: 8\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 0\n"))
+	f.Add([]byte("rchar: 18446744073709551616\nread_bytes:1\nwrite_bytes: "))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		read, chars, write, ok := parseIO(text)
+		if !ok {
+			return
+		}
+		for name, n := range map[string]uint64{"read_bytes": read, "rchar": chars, "write_bytes": write} {
+			_, digits, found := strings.Cut("\n"+string(text), "\n"+name+": ")
+			digits, _, _ = strings.Cut(digits, "\n")
+			if !found || strings.TrimLeft(digits, "0") != strings.TrimLeft(fmt.Sprint(n), "0") {
+				t.Errorf("%s: %d from %q", name, n, text)
+			}
+		}
+	})
+}
+
+func FuzzUsageAndUptime(f *testing.F) {
+	f.Add([]byte("usage_usec 50702989\nuser_usec 35047823\n"))
+	f.Add([]byte("350735.47 234388.90\n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if usage, ok := parseUsage(text); ok && usage < 0 {
+			t.Errorf("usage %v", usage)
+		}
+		if ticks, ok := parseUptime(text); !ok && ticks != 0 {
+			t.Errorf("uptime %d", ticks)
+		}
+	})
+}
