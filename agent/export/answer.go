@@ -42,8 +42,8 @@ func partial(err error) (refused int, found bool) {
 	if match == nil {
 		return 0, false
 	}
-	refused, err = strconv.Atoi(match[1])
-	return max(0, refused), err == nil
+	refused, _ = strconv.Atoi(match[1]) // a number out of range becomes the largest there is
+	return max(0, refused), true
 }
 
 // grpcAnswer tells refusals from failures that may pass, by the table in OTLP's specification ("Failures" of

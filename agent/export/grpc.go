@@ -21,6 +21,10 @@ var reconnection = grpc.WithConnectParams(grpc.ConnectParams{
 	MinConnectTimeout: 20 * time.Second,
 })
 
+// patient lets an export wait for a connection, within its timeout, rather than fail in a pause between two attempts:
+// nobody repeats the export of metrics at the end.
+var patient = grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
+
 func grpcSpans(ctx context.Context) (sdktrace.SpanExporter, error) {
 	exporter, err := otlptracegrpc.New(ctx,
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}),
@@ -41,7 +45,7 @@ func (e grpcSpanExporter) ExportSpans(ctx context.Context, spans []sdktrace.Read
 func grpcMetrics(ctx context.Context) (sdkmetric.Exporter, error) {
 	exporter, err := otlpmetricgrpc.New(ctx,
 		otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{Enabled: false}),
-		otlpmetricgrpc.WithDialOption(reconnection))
+		otlpmetricgrpc.WithDialOption(reconnection, patient))
 	if err != nil {
 		return nil, fmt.Errorf("metrics cannot leave over gRPC: %w", err)
 	}

@@ -20,9 +20,9 @@ const (
 
 // queue stands where the SDK's batch processor would, which forgets spans after a minute of a backend's absence.
 //
-// It holds at most 16 MiB, by the estimate of spanSize. That is 3,300 windows of the larger kind, an epoch with an
-// event and three storage stalls: at one epoch a minute, a backend may be away for 55 hours and nothing is lost. When
-// it is full, the oldest spans go, and are counted. (TestQueueHolds measures both numbers.)
+// It holds at most 16 MiB, by the estimate of spanSize. That is 3,000 windows of the larger kind, a slow epoch with
+// an event and three storage stalls, of 5.5 kB together: at one epoch a minute, a backend may be away for 50 hours
+// and nothing is lost. When it is full, the oldest spans go, and are counted. (TestQueueHolds measures these numbers.)
 //
 // One goroutine sends, in order, batches of at most 512 spans. A batch that fails is sent again, without end, with
 // pauses that grow from 1 s to 60 s; one that the backend refuses is dropped and counted. queue is safe for
@@ -86,7 +86,7 @@ func (q *queue) OnEnd(span sdktrace.ReadOnlySpan) {
 	for q.bytes > q.limit && len(q.spans) > q.sending {
 		q.dropOldest()
 	}
-	if n := len(q.spans); n == 1 || n >= maxBatchSpans {
+	if n := len(q.spans); n == 1 || n >= maxBatchSpans || q.bytes >= maxBatchBytes {
 		signalOnce(q.ready)
 	}
 }

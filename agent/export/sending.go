@@ -12,10 +12,11 @@ import (
 func (q *queue) run(ctx context.Context) {
 	defer close(q.done)
 	var pause pauses
-	for q.gather(ctx) {
+	again := false // the batch is due already
+	for q.gather(ctx, again) {
 		batch := q.take()
 		err := q.exporter.ExportSpans(ctx, batch)
-		if q.settle(ctx, len(batch), err) {
+		if again = !q.settle(ctx, len(batch), err); !again {
 			pause.reset()
 			continue
 		}
@@ -25,22 +26,25 @@ func (q *queue) run(ctx context.Context) {
 	}
 }
 
-// gather waits until a batch is due; false when there will be none any more.
-func (q *queue) gather(ctx context.Context) bool {
+// gather waits until a batch is due; false when there will be none any more. Signals are mere hints to look again.
+func (q *queue) gather(ctx context.Context, due bool) bool {
+	first := time.Now() // when the oldest span was seen
 	for ctx.Err() == nil {
 		q.mu.Lock()
-		n, closing, urgent := len(q.spans), q.closing, q.closing || q.waiting > 0
+		n, closing := len(q.spans), q.closing
+		urgent := closing || q.waiting > 0 || n >= maxBatchSpans || q.bytes >= maxBatchBytes
 		q.mu.Unlock()
 		switch {
 		case n == 0 && closing:
 			return false
 		case n == 0:
+			due = false
 			q.sleep(ctx, 0, q.ready)
-		case n < maxBatchSpans && !urgent:
-			q.sleep(ctx, batchDelay, q.ready)
-			return ctx.Err() == nil
-		default:
+			first = time.Now()
+		case due || urgent || time.Since(first) >= batchDelay:
 			return true
+		default:
+			q.sleep(ctx, batchDelay-time.Since(first), q.ready)
 		}
 	}
 	return false

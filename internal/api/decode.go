@@ -38,10 +38,10 @@ func decode(body []byte) (*Announcement, error) {
 	seen := map[string]bool{}
 	for dec.More() {
 		name, err := dec.Token()
-		if err != nil {
+		key, ok := name.(string)
+		if err != nil || !ok {
 			return nil, notObject(body, err)
 		}
-		key, _ := name.(string) // the decoder takes nothing else for a key
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
 			return nil, notObject(body, err)
@@ -57,8 +57,9 @@ func decode(body []byte) (*Announcement, error) {
 	if _, err := dec.Token(); err != nil {
 		return nil, notObject(body, err)
 	}
+	end := dec.InputOffset()
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse(http.StatusBadRequest, "something follows the JSON object at byte %d: send one object and nothing else", dec.InputOffset())
+		return nil, refuse(http.StatusBadRequest, "something follows the JSON object after byte %d: send one object and nothing else", end)
 	}
 	return a, a.check()
 }
@@ -110,14 +111,14 @@ func notObject(body []byte, err error) error {
 	case len(bytes.TrimSpace(body)) == 0:
 		return refuse(http.StatusBadRequest, "the body is empty: %s", wanted)
 	case err == nil:
-		return refuse(http.StatusBadRequest, "the body is %s: %s", describe(bytes.TrimSpace(body)), wanted)
+		return refuse(http.StatusBadRequest, "the body is no JSON object: %s", wanted)
 	case errors.As(err, &syntax):
 		return refuse(http.StatusBadRequest, "the body is not JSON at byte %d (%v): %s", syntax.Offset, err, wanted)
 	}
 	return refuse(http.StatusBadRequest, "the body breaks off in the middle: %s", wanted)
 }
 
-// describe names a JSON value in few words.
+// describe names a valid JSON value in few words.
 func describe(value []byte) string {
 	switch {
 	case bytes.HasPrefix(value, []byte("{")):

@@ -26,24 +26,24 @@ var badBodies = []struct{ body, want string }{
 	{``, `the body is empty: send a JSON object like {"kind":"epoch","epoch":3}`},
 	{"  \n", `the body is empty`},
 	{`kind=epoch&epoch=3`, `the body is not JSON at byte 1`},
-	{`[]`, `the body is an array: send a JSON object`},
-	{`"epoch"`, `the body is the text "epoch": send`},
-	{`3`, `the body is 3: send`},
-	{`null`, `the body is null: send`},
+	{`[]`, `the body is no JSON object: send a JSON object like`},
+	{`"epoch"`, `the body is no JSON object`},
+	{"3\xc4\n", `the body is no JSON object`},
+	{`null`, `the body is no JSON object`},
 	{`{`, `breaks off in the middle`},
 	{`{"kind"`, `breaks off in the middle`},
 	{`{"kind":"epoch"`, `breaks off in the middle`},
-	{`{"kind":"epoch",}`, `the body is not JSON at byte 17`},
+	{`{"kind":"epoch",}`, `the body is not JSON at byte 16`},
 	{`{"kind":"epoch" "epoch":3}`, `the body is not JSON`},
 	{`{"kind" "epoch"}`, `the body is not JSON`},
 	{`{3:4}`, `the body is not JSON`},
-	{`{"kind":"epoch"} x`, `something follows the JSON object at byte 16`},
+	{`{"kind":"epoch"} x`, `something follows the JSON object after byte 16`},
 	{`{"kind":"epoch"}{"kind":"epoch"}`, `something follows the JSON object`},
 	{`{"kind":"epoch"}}`, `something follows the JSON object`},
 	{`{"kind":"epoch","kind":"epoch"}`, `the key "kind" comes twice`},
 	{"\xef\xbb\xbf{}", `the body is not JSON`},
 
-	{`{"kind":"epoch","modle":"x"}`, `unknown key "modle": did you mean "model"?`},
+	{`{"kind":"epoch","mdoel":"x"}`, `unknown key "mdoel": did you mean "model"?`},
 	{`{"Kind":"epoch"}`, `unknown key "Kind": did you mean "kind"?`},
 	{`{"kind":"epoch","gpus":[]}`, `unknown key "gpus": did you mean "gpu_ids"?`},
 	{`{"kind":"epoch","trace_parent":""}`, `unknown key "trace_parent": did you mean "traceparent"?`},
@@ -200,7 +200,7 @@ func TestTraceparent(t *testing.T) {
 func TestNearest(t *testing.T) {
 	right := []string{"model", "name", "gpu_ids", string(window.Epoch)}
 	for wrong, want := range map[string]string{
-		"modle": "model", "mdl": "model", "NAME": "name", "gpu_id": "gpu_ids", "gpuids": "gpu_ids", "epochs": "epoch",
+		"mdoel": "model", "mdl": "model", "NAME": "name", "gpu_id": "gpu_ids", "gpuids": "gpu_ids", "epochs": "epoch",
 		"": "", "zzz": "", "é": "", strings.Repeat("model", 100): "",
 	} {
 		if got := nearest(wrong, right); got != want {

@@ -151,6 +151,9 @@ type socket struct {
 	err  error
 }
 
+// Addr is where clients find the socket, which is not the name that it was bound to.
+func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
+
 // Close removes the file while it is still answered on: nobody can have taken it over then.
 func (s *socket) Close() error {
 	s.once.Do(func() {

@@ -20,6 +20,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 // callerPID is the process that a request came from, 0 where it cannot be told: over TCP, or from a PID namespace that
 // is not visible here.
 func callerPID(ctx context.Context) int {
-	pid, _ := ctx.Value(peerKey{}).(int)
-	return pid
+	if pid, ok := ctx.Value(peerKey{}).(int); ok {
+		return pid
+	}
+	return 0
 }

@@ -99,6 +99,9 @@ func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 			return nil, refuse(http.StatusUnsupportedMediaType, "the body is said to be %s: send application/json", excerpt(header))
 		}
 	}
+	if r.ContentLength > mostBody {
+		return nil, unread(&http.MaxBytesError{Limit: mostBody}) // before any of it is read
+	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
 	if err != nil {
 		return nil, unread(err)

@@ -44,7 +44,7 @@ func fill(ctx context.Context, paths []string, rounds int64, budget time.Duratio
 		return ctx.Err()
 	}
 	var last time.Duration
-	for done < rounds && time.Since(begin)+last <= budget {
+	for done < rounds && (done == 0 || time.Since(begin)+last <= budget) {
 		started := time.Now()
 		err := addRound(files, noise, goOn)
 		if errors.Is(err, errOverBudget) {

@@ -49,16 +49,16 @@ func examine(path string) (FileSystem, error) {
 		fs.Name = fmt.Sprintf("type %#x", uint32(st.Type))
 	}
 	fs.Free = -1
-	unit := uint64(st.Frsize)
+	block, unit := uint64(st.Bsize), uint64(st.Frsize) // of types that differ between architectures
 	if unit == 0 {
-		unit = uint64(st.Bsize)
+		unit = block
 	}
 	if unit > 0 && st.Blocks > 0 { // some FUSE programs leave all of it zero
-		fs.Free = int64(min(uint64(st.Bavail), math.MaxInt64/unit) * unit)
+		fs.Free = int64(min(st.Bavail, math.MaxInt64/unit) * unit)
 	}
 	fs.Block = int64(os.Getpagesize())
 	if !fs.Remote { // there, f_bsize is the size of a transfer
-		fs.Block = max(fs.Block, int64(st.Bsize))
+		fs.Block = max(fs.Block, int64(block))
 	}
 	return fs, nil
 }

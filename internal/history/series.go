@@ -26,7 +26,8 @@ const (
 	HostCPUTime // core-seconds of work on all cores
 	HostPegged  // s, the integral of the busiest core's utilisation
 
-	JobCPUTime // core-seconds
+	JobCPUTime    // core-seconds
+	JobSystemTime // of it, in the kernel
 	JobReadBytes
 	JobReadChars
 	JobWriteBytes
@@ -93,7 +94,7 @@ var layout = [...]struct {
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
 	kindMemory:      {pressureAxis, MemorySome, 1},
 	kindHost:        {cpuAxis, HostCPUTime, 2},
-	kindJob:         {processAxis, JobCPUTime, 4},
+	kindJob:         {processAxis, JobCPUTime, 5},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 }
@@ -184,7 +185,8 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			v[0], v[1], v[2], v[3] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
+			v[0], v[1] = j.CPUTime.Seconds(), j.SystemTime.Seconds()
+			v[2], v[3], v[4] = float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
 			yield(groupKey{kindJob, j.ID}, v, false)
 		}
 	case gpuAxis:

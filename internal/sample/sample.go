@@ -134,6 +134,7 @@ type Job struct {
 	Scope      string        `json:"scope,omitempty"`     // the Pressure scope in which the job waits: a cgroup, or HostScope
 	OwnScope   bool          `json:"own_scope,omitempty"` // Scope holds this job and nothing else
 	CPUTime    time.Duration `json:"cpu_time"`            // all threads of all its processes, user and system
+	SystemTime time.Duration `json:"system_time"`         // of it, in the kernel
 	ReadBytes  uint64        `json:"read_bytes"`          // fetched from storage for it (/proc/PID/io read_bytes)
 	ReadChars  uint64        `json:"read_chars"`          // asked for by read calls, page cache and pipes included (rchar)
 	WriteBytes uint64        `json:"write_bytes"`         // sent to storage (write_bytes)

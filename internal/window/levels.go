@@ -8,6 +8,8 @@ import (
 // levels is how high every counter that a ledger needs stands at one moment.
 type levels struct {
 	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
+	system                                      float64 // of jobCPU, in the kernel
+	fetched                                     float64 // bytes the job fetched from storage
 	stored                                      float64 // bytes the job fetched from or sent to storage
 	asked                                       float64 // bytes the job read by calls, from the page cache too
 	disks                                       float64 // bytes that all leaf disks moved
@@ -30,7 +32,9 @@ func (b *book) read(h *history.History, p history.Point) levels {
 	l.disks = get(history.DisksBytes, "")
 	if b.scope.Job != "" {
 		l.jobCPU, l.hasJob = h.Level(history.Key{Series: history.JobCPUTime, ID: b.scope.Job}, p)
-		l.stored = get(history.JobReadBytes, b.scope.Job) + get(history.JobWriteBytes, b.scope.Job)
+		l.system = get(history.JobSystemTime, b.scope.Job)
+		l.fetched = get(history.JobReadBytes, b.scope.Job)
+		l.stored = l.fetched + get(history.JobWriteBytes, b.scope.Job)
 		l.asked = get(history.JobReadChars, b.scope.Job)
 	}
 	return l
@@ -51,11 +55,21 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 	}
 	if s.Job != "" {
 		c.jobCPU = now.jobCPU - l.jobCPU
+		c.fetching = (now.system - l.system) * l.fetchedShare(now)
 	}
 	if s.Pressure != sample.HostScope {
 		c.scopeCPU = c.jobCPU // of a cgroup that it shares, the job's part is what is known
 	}
 	return c
+}
+
+// fetchedShare is how much of what the job read between two moments came from storage and not from the page cache.
+func (l levels) fetchedShare(now levels) float64 {
+	fetched, asked := now.fetched-l.fetched, now.asked-l.asked
+	if fetched <= 0 {
+		return 0
+	}
+	return min(1, fetched/max(fetched, asked)) // mapped files are fetched without being asked for
 }
 
 // ownIO says whether the job moved data itself between two moments: to or from storage, or, while every disk was

@@ -28,7 +28,7 @@ func TestParse(t *testing.T) {
 		"some total=9223372036854775\n":                                 {9223372036854775 * µs, 0, true},
 		"some total=9223372036854776\n":                                 {},
 		"some total=99999999999999999999999999\n":                       {},
-		"":                                                              {},
+		"": {},
 	} {
 		some, full, ok := parse([]byte(text))
 		if ok != want.ok || ok && (some != want.some || full != want.full) {

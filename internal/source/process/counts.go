@@ -7,17 +7,16 @@ import (
 
 // counts are the counters of a process that its parent inherits at its end: when the parent waits for it, the
 // kernel adds all of them to the parent's own.
-type counts [5]uint64
+type counts [6]uint64
 
 const (
 	cpuTicks  = iota // user and system
 	faults           // minor page faults: they are only here to tell whether a parent has inherited
-	readBytes        // the last three are from /proc/PID/io
+	readBytes        // these three are from /proc/PID/io
 	readChars
 	writeBytes
+	sysTicks // of cpuTicks, system
 )
-
-const firstIO = readBytes
 
 // plus and minus stop at the ends of the range, so that nothing that a file says can turn a counter over.
 func (c counts) plus(d counts) counts {
@@ -56,9 +55,12 @@ func (c counts) highest(d counts) counts {
 
 // splitIO parts the bytes from the rest.
 func (c counts) splitIO() (rest, io counts) {
-	copy(io[firstIO:], c[firstIO:])
+	io.takeBytes(c)
 	return c.minus(io), io
 }
+
+// takeBytes makes c's bytes those of d.
+func (c *counts) takeBytes(d counts) { copy(c[readBytes:writeBytes+1], d[readBytes:writeBytes+1]) }
 
 func duration(ticks uint64) time.Duration {
 	return time.Duration(min(ticks, math.MaxInt64/uint64(tick))) * tick

@@ -27,9 +27,9 @@ type job struct {
 	alive int
 	hasIO bool
 
-	usage     file // cpu.stat of its own cgroup
-	usageBase time.Duration
-	cpu       time.Duration
+	stat     file // cpu.stat of its own cgroup
+	statBase usage
+	cpu      usage
 
 	mounts mounts
 }
@@ -38,8 +38,9 @@ type job struct {
 func (j *job) read(s *Source, problems *problems) {
 	j.readings++
 	if j.dir != "" {
-		if usage, err := s.readUsage(j); err == nil {
-			j.cpu = max(j.cpu, usage-j.usageBase)
+		if now, err := s.readUsage(j); err == nil {
+			j.cpu.all = max(j.cpu.all, now.all-j.statBase.all)
+			j.cpu.system = max(j.cpu.system, now.system-j.statBase.system)
 		} else if !gone(err) {
 			problems.add(fmt.Sprintf("the CPU time of job %s is not read: %v", j.id, err))
 		}
@@ -90,14 +91,14 @@ func (j *job) sum(problems *problems) {
 		j.hasIO = !blind
 	}
 	if j.dir == "" {
-		j.cpu = duration(j.total[cpuTicks])
+		j.cpu = usage{duration(j.total[cpuTicks]), duration(j.total[sysTicks])}
 	}
 }
 
 // emit appends the job and its processes.
 func (j *job) emit(out *sample.Sample) {
 	out.Jobs = append(out.Jobs, sample.Job{
-		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu,
+		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
 		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
 	})
@@ -108,14 +109,14 @@ func (j *job) emit(out *sample.Sample) {
 	}
 }
 
-func (s *Source) readUsage(j *job) (time.Duration, error) {
-	text, err := s.read(&j.usage)
+func (s *Source) readUsage(j *job) (usage, error) {
+	text, err := s.read(&j.stat)
 	if err != nil {
-		return 0, err
+		return usage{}, err
 	}
-	usage, ok := parseUsage(text)
+	now, ok := parseUsage(text)
 	if !ok {
-		return 0, fmt.Errorf("%s has no line usage_usec, use Linux 4.15 or later", j.usage.path)
+		return usage{}, fmt.Errorf("%s has no line usage_usec, use Linux 4.15 or later", j.stat.path)
 	}
-	return usage, nil
+	return now, nil
 }

@@ -86,11 +86,12 @@ func (s *Source) refresh(m *member) (bool, error) {
 	}
 	counted := m.now
 	counted[cpuTicks] = now.user + now.system + now.cuser + now.csystem
+	counted[sysTicks] = now.system + now.csystem
 	counted[faults] = now.faults + now.cfaults
-	reaped := counts{cpuTicks: now.cuser + now.csystem, faults: now.cfaults}
+	reaped := counts{cpuTicks: now.cuser + now.csystem, sysTicks: now.csystem, faults: now.cfaults}
 
 	m.readIO(s, &counted)
-	copy(reaped[firstIO:], counted[firstIO:])
+	reaped.takeBytes(counted)
 
 	m.parent, m.ended, m.own = int(now.parent), now.ended(), now.user+now.system
 	if !m.expects {

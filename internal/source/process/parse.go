@@ -84,14 +84,18 @@ func parseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {
 	return readBytes, readChars, writeBytes, ok1 && ok2 && ok3
 }
 
+// usage is a CPU time and the part of it that was spent in the kernel.
+type usage struct{ all, system time.Duration }
+
 // parseUsage finds the CPU time in a cgroup's cpu.stat (Documentation/admin-guide/cgroup-v2.rst), in microseconds
 // there.
-func parseUsage(text []byte) (time.Duration, bool) {
-	micros, ok := value(text, "usage_usec ")
-	if !ok || micros > math.MaxInt64/uint64(time.Microsecond) {
-		return 0, false
+func parseUsage(text []byte) (usage, bool) {
+	all, ok := value(text, "usage_usec ")
+	system, _ := value(text, "system_usec ")
+	if !ok || max(all, system) > math.MaxInt64/uint64(time.Microsecond) {
+		return usage{}, false
 	}
-	return time.Duration(micros) * time.Microsecond, true
+	return usage{time.Duration(all) * time.Microsecond, time.Duration(system) * time.Microsecond}, true
 }
 
 // parseUptime reads the seconds since boot, with two decimals, as ticks.

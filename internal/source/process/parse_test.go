@@ -38,7 +38,7 @@ func TestParseTheOthers(t *testing.T) {
 	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: -2\nwrite_bytes: 0\n")); ok {
 		t.Error("read_bytes is negative")
 	}
-	if usage, ok := parseUsage([]byte("user_usec 1\nusage_usec 7\n")); !ok || usage != 7*time.Microsecond {
+	if usage, ok := parseUsage([]byte("user_usec 1\nusage_usec 7\nsystem_usec 6\n")); !ok || usage.all != 7*time.Microsecond || usage.system != 6*time.Microsecond {
 		t.Error(usage, ok)
 	}
 	if _, ok := parseUsage([]byte("usage_usec 18446744073709551615\n")); ok {
@@ -106,7 +106,7 @@ func FuzzUsageAndUptime(f *testing.F) {
 	f.Add([]byte("usage_usec 50702989\nuser_usec 35047823\n"))
 	f.Add([]byte("350735.47 234388.90\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if usage, ok := parseUsage(text); ok && usage < 0 {
+		if usage, ok := parseUsage(text); ok && (usage.all < 0 || usage.system < 0) {
 			t.Errorf("usage %v", usage)
 		}
 		if ticks, ok := parseUptime(text); !ok && ticks != 0 {

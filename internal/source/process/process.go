@@ -81,8 +81,8 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		if err != nil {
 			return err
 		}
-		j.dir, j.usage.path = dir, filepath.Join(dir, "cpu.stat")
-		if j.usageBase, err = s.readUsage(j); err != nil {
+		j.dir, j.stat.path = dir, filepath.Join(dir, "cpu.stat")
+		if j.statBase, err = s.readUsage(j); err != nil {
 			return fmt.Errorf("job %s cannot be followed, check that cgroup %s exists and can be read: %w", id, opts.Cgroup, err)
 		}
 	} else {
@@ -144,7 +144,7 @@ func (s *Source) Close() {
 }
 
 func (s *Source) closeJob(j *job) {
-	s.close(&j.usage)
+	s.close(&j.stat)
 	for _, m := range j.members {
 		s.dismiss(m)
 	}

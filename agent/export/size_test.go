@@ -1,0 +1,105 @@
+package export
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// slowEpoch is what emit makes of an epoch that knows everything: two GPUs, a disk, pressure, three stalls.
+func slowEpoch() emit.Span {
+	r := &window.Report{
+		Window: window.Window{Kind: window.Epoch, Run: "train_resnet50.py", Epoch: 41, HasEpoch: true, Origin: window.Announced,
+			Path: "/data/imagenet"},
+		GPUIDs: []string{"GPU-8f6b3a52-9d0e-4a7c-8b1f-2f1f6b0c1d2e", "GPU-1c2d3e4f-5a6b-4c7d-9e8f-0a1b2c3d4e5f"},
+		Split:  true, Busy: 40 * time.Second, Storage: 60 * time.Second, CPU: 10 * time.Second, Other: 10 * time.Second,
+		Verdict: window.StorageBound, Slow: true, SlowReason: "storage_stall", Speedup: 2,
+		Finding:     "50 % of the GPU time went to waiting for storage: nvme0n1 answered reads in 18.2 ms, with 7.9 of them under way.",
+		Remedy:      "Read larger pieces, keep more reads under way at once, or put the data on a faster disk.",
+		Disks:       []window.DiskUse{{Name: "nvme0n1", ReadBytes: 1 << 30, ReadOperations: 1 << 18, ReadTime: time.Minute}},
+		Pressure:    &window.Pressure{Some: 30 * time.Second, Full: 20 * time.Second},
+		Uncertainty: 0.02,
+	}
+	r.Start.Wall = time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
+	r.End.Mono = time.Minute
+	r.StartEdge, r.EndEdge = &history.Edge{}, &history.Edge{}
+	for i := range 3 {
+		from := time.Duration(i) * 20 * time.Second
+		r.Stalls = append(r.Stalls, window.Stall{Start: from, End: from + 10*time.Second, Waited: 10 * time.Second})
+	}
+	return emit.WindowSpan(r)
+}
+
+// The numbers in the queue's comment: how long a backend may be away, and that the estimate is no less than the
+// memory that is really taken.
+func TestQueueHolds(t *testing.T) {
+	m := memory{fail: errors.New("connection refused")}
+	q := newQueue(&m, maxQueueBytes)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q))
+	e := &Exporter{provider: provider, tracer: provider.Tracer("test"), queue: q}
+	defer func() {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		e.Close(ctx)
+	}()
+	end := func() {
+		s := slowEpoch()
+		for i, kv := range s.Attributes { // each report has texts of its own
+			if kv.Value.Type() == attribute.STRING {
+				s.Attributes[i] = kv.Key.String(strings.Clone(kv.Value.AsString()))
+			}
+		}
+		e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
+	}
+	end()
+	one := q.bytes
+	windows := maxQueueBytes / one
+	before := heap()
+	for range windows - 1 {
+		end()
+	}
+	taken := heap() - before
+	if s := q.stats(); s.SpansDropped != 0 || s.SpansUnsent != 4*uint64(windows) {
+		t.Fatalf("%+v", s)
+	}
+	t.Logf("one window: %d bytes by the estimate; %d windows, %.1f hours at one a minute; %.1f MiB of memory for %.1f MiB",
+		one, windows, float64(windows)/60, float64(taken)/(1<<20), float64(q.bytes)/(1<<20))
+	if windows < 3000 {
+		t.Errorf("%d windows fit in: the comment promises 3,000", windows)
+	}
+	if taken > maxQueueBytes*11/10 {
+		t.Errorf("%d bytes of memory for %d", taken, maxQueueBytes)
+	}
+}
+
+// heap is what is in use, in bytes.
+func heap() int {
+	runtime.GC()
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+func BenchmarkQueue(b *testing.B) {
+	q := newQueue(&memory{}, maxQueueBytes)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q))
+	e := &Exporter{provider: provider, tracer: provider.Tracer("test"), queue: q}
+	s := slowEpoch()
+	b.ReportAllocs()
+	for b.Loop() {
+		e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
+	}
+	e.Close(context.Background())
+}

@@ -1,0 +1,89 @@
+package api
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestClient(t *testing.T) {
+	s := serve(t, nil)
+	epoch := 0
+	begun, err := s.Begin(t.Context(), Announcement{Kind: window.Epoch, Epoch: &epoch, Attributes: map[string]string{"a": "<&>"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := s.door.windows[0]; !w.HasEpoch || w.Attributes["a"] != "<&>" {
+		t.Errorf("the door was given %+v", w)
+	}
+	text, err := s.End(t.Context(), begun.ID)
+	if got := parseAs[report](t, string(text)); err != nil || got.ID != begun.ID || got.Epoch == nil {
+		t.Errorf("%s %v", text, err)
+	}
+	var refused *Error
+	if _, err = s.End(t.Context(), "../status"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
+		t.Errorf("%v", err)
+	}
+	if _, err = s.Begin(t.Context(), Announcement{Kind: "epcoh"}); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestClientWithoutAServer(t *testing.T) {
+	dir := folder(t)
+	stale := filepath.Join(dir, "stale")
+	leaveStale(t, stale)
+	for _, path := range []string{stale, filepath.Join(dir, "absent")} {
+		_, err := NewClient(path).Begin(t.Context(), Announcement{Kind: window.Epoch})
+		if err == nil || !strings.HasPrefix(err.Error(), "nobody answers on "+path+": start stallspan") {
+			t.Errorf("%v", err)
+		}
+	}
+}
+
+// TestClientOfSomethingElse talks to servers that are none of ours.
+func TestClientOfSomethingElse(t *testing.T) {
+	for answer, want := range map[string]string{
+		"":                               "no answer came over",
+		"220 mail.example.com ESMTP\r\n": "no answer came over",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello":                          `is not stallspan, set STALLSPAN_SOCKET to another path: it said "hello"`,
+		"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello":                   "is not stallspan",
+		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}":                             "is not stallspan",
+		"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}":                            "no answer came over",
+		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", mostReport+1):                "is not stallspan",
+		"HTTP/1.1 400 Bad Request\r\nContent-Length: 15\r\n\r\n" + `{"error":"why"}`: "why",
+	} {
+		l, err := Listen(filepath.Join(folder(t), "s"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			serveOnce(l, answer)
+		}()
+		_, err = NewClient(l.Addr().String()).Begin(t.Context(), Announcement{Kind: window.Epoch})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%.40q: %v, want %q", answer, err, want)
+		}
+		<-done
+		_ = l.Close()
+	}
+}
+
+// serveOnce reads a request's header and answers with the same text whatever it says.
+func serveOnce(l net.Listener, answer string) {
+	c, err := l.Accept()
+	if err != nil {
+		return
+	}
+	defer func() { _ = c.Close() }()
+	_, _ = c.Read(make([]byte, 64<<10))
+	_, _ = io.WriteString(c, answer)
+}

@@ -1,0 +1,113 @@
+package api
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// examples are the blocks of docs/api.md in one language.
+func examples(t *testing.T, language string) []string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var blocks []string
+	for _, m := range regexp.MustCompile("(?ms)^```"+language+"\n(.*?)^```$").FindAllSubmatch(text, -1) {
+		blocks = append(blocks, string(m[1]))
+	}
+	if len(blocks) == 0 {
+		t.Fatalf("docs/api.md shows no %s", language)
+	}
+	return blocks
+}
+
+// run has a program of this machine do what the document says, against a server.
+func run(t *testing.T, s *service, script, program string, args ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		t.Skipf("%s is not installed: the examples for it were not run", program)
+	}
+	cmd := exec.Command(path, args...)
+	cmd.Env = append(os.Environ(), SocketVariable+"="+s.path)
+	cmd.Stdin = strings.NewReader(script)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s: %v\n%s%s", program, err, &stdout, &stderr)
+	}
+	return stdout.String()
+}
+
+func TestCurlExamples(t *testing.T) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Skip("curl is not installed: the examples with it were not run")
+	}
+	s := serve(t, nil)
+	out := run(t, s, strings.Join(examples(t, "sh"), "\n"), "sh", "-eu")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if len(lines) != 5 {
+		t.Fatalf("%d answers:\n%s", len(lines), out)
+	}
+	if got := parseAs[Begun](t, lines[0]); got.ID == "" {
+		t.Errorf("%s", lines[0])
+	}
+	if got := parseAs[report](t, lines[1]); got.Kind != "model_load" || got.Verdict == "" {
+		t.Errorf("%s", lines[1])
+	}
+	if got := parseAs[report](t, lines[2]); got.Kind != "model_load" {
+		t.Errorf("%s", lines[2])
+	}
+	type list struct{ Running, Ended []report }
+	if got := parseAs[list](t, lines[3]); len(got.Running) != 1 || len(got.Ended) != 1 {
+		t.Errorf("%s", lines[3])
+	}
+	if got := parseAs[Status](t, lines[4]); got.WindowsOpen != 1 {
+		t.Errorf("%s", lines[4])
+	}
+	if own := s.door.windows[1].PID; own == s.door.windows[0].PID || own == 0 {
+		t.Errorf("the script's pid came as %d", own)
+	}
+}
+
+// TestCurlWithABodyThatIsTooLarge makes sure that curl tells the answer, though it had more to send.
+func TestCurlWithABodyThatIsTooLarge(t *testing.T) {
+	s := serve(t, nil)
+	out := run(t, s, strings.Repeat("x", 8<<20), "curl", "-sS", "--unix-socket", s.path, "http://localhost/v1/windows", "--data-binary", "@-")
+	if got := parseAs[Error](t, out); !strings.Contains(got.Text, "larger than 65536 bytes") {
+		t.Errorf("%s", out)
+	}
+}
+
+func TestPythonExample(t *testing.T) {
+	s := serve(t, nil)
+	for _, script := range examples(t, "python") {
+		out := run(t, s, script, "python3", "-")
+		verdict, finding, _ := strings.Cut(strings.TrimSpace(out), " ")
+		if verdict == "" || !strings.HasSuffix(finding, ".") {
+			t.Errorf("it printed %q", out)
+		}
+	}
+	ended := s.monitor.Ended()
+	if len(ended) != 1 || !ended[0].HasEpoch || ended[0].Epoch != 3 || ended[0].PID == os.Getpid() || ended[0].PID == 0 {
+		t.Errorf("the server saw %+v", ended)
+	}
+}
+
+// TestDocumentNamesEveryKey compares the document with what is taken.
+func TestDocumentNamesEveryKey(t *testing.T) {
+	text, err := os.ReadFile("../../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range fields {
+		if !strings.Contains(string(text), "\n| `"+f.key+"` | ") {
+			t.Errorf("docs/api.md has no row for %s", f.key)
+		}
+	}
+}

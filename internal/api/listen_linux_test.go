@@ -1,0 +1,34 @@
+package api
+
+import (
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestSocketIsNeverOpenToOthers binds in a process whose umask takes nothing away, and looks at what bind made before
+// its mode was set.
+func TestSocketIsNeverOpenToOthers(t *testing.T) {
+	const variable = "STALLSPAN_TEST_BIND"
+	if path := os.Getenv(variable); path != "" {
+		syscall.Umask(0)
+		config := net.ListenConfig{Control: bornPrivate}
+		l, err := config.Listen(t.Context(), "unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("bound with mode %v %v", info.Mode(), err)
+		}
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), variable+"="+filepath.Join(folder(t), "s"))
+	if out, err := child.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

@@ -1,0 +1,100 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestRefusedRequests(t *testing.T) {
+	s := serve(t, nil)
+	form := []string{"Content-Type", "application/x-www-form-urlencoded"}
+	good := `{"kind":"epoch"}`
+	for _, c := range []struct {
+		method, path, body string
+		header             []string
+		status             int
+		want               string
+	}{
+		{"GET", "/", "", nil, 404, `there is no "/": the paths are /v1/windows,`},
+		{"GET", "/v2/windows", "", nil, 404, `there is no "/v2/windows"`},
+		{"GET", "/v1/windows/", "", nil, 404, `there is no "/v1/windows/"`},
+		{"POST", "/v1/windows/a/b", "", nil, 404, `there is no`},
+		{"GET", "/v1/windows/0123456789abcdef", "", nil, 404, `no window has the id "0123456789abcdef"`},
+		{"POST", "/v1/windows/0123456789abcdef/end", "", nil, 404, "no open window has that id"},
+		{"POST", "/v1/windows/%00%0a%ff/end", "", nil, 404, "no open window has that id"},
+		{"GET", "/v1/windows/%00%0a%ff", "", nil, 404, `no window has the id "\x00\n\xff"`},
+		{"GET", "/v1/windows/" + strings.Repeat("x", 5000), "", nil, 404, `no window has the id "xxx`},
+
+		{"DELETE", "/v1/windows", "", nil, 405, `"DELETE" is not done here: use GET, POST`},
+		{"PUT", "/v1/windows/1", "", nil, 405, `"PUT" is not done here: use GET`},
+		{"GET", "/v1/windows/1/end", "", nil, 405, `"GET" is not done here: use POST`},
+		{"POST", "/v1/status", "", nil, 405, "use GET"},
+		{"BREW", "/v1/status", "", nil, 405, "use GET"},
+
+		{"POST", "/v1/windows", strings.Repeat(" ", mostBody+1), nil, 413, "the body is larger than 65536 bytes"},
+		{"POST", "/v1/windows/1/end", strings.Repeat(" ", mostBody+1), nil, 413, "the body is larger than 65536 bytes"},
+		{"POST", "/v1/windows", good, []string{"Content-Type", "text/plain"}, 415, `the body is said to be "text/plain": send application/json`},
+		{"POST", "/v1/windows", good, []string{"Content-Type", ";;"}, 415, `the body is said to be ";;"`},
+		{"POST", "/v1/windows", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, "a page of another site"},
+		{"POST", "/v1/windows", good, []string{"Origin", "https://example.com"}, 403, "a page of another site"},
+		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, "nothing is said when a window ends"},
+	} {
+		status, header, body := s.do(t, c.method, c.path, c.body, c.header...)
+		got := parseAs[Error](t, body)
+		if status != c.status || !strings.Contains(got.Text, c.want) || strings.Contains(got.Text, "\n") {
+			t.Errorf("%s %.60s: %d %s, want %d %q", c.method, c.path, status, body, c.status, c.want)
+		}
+		if (status == http.StatusMethodNotAllowed) != (header.Get("Allow") != "") {
+			t.Errorf("%s %.60s: %d with Allow %q", c.method, c.path, status, header.Get("Allow"))
+		}
+	}
+	if open := s.monitor.Running(); len(open) > 0 {
+		t.Errorf("%d windows were opened", len(open))
+	}
+}
+
+func TestAcceptedContentTypes(t *testing.T) {
+	s := serve(t, nil)
+	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/x-www-form-urlencoded"} {
+		var header []string
+		if kind != "" {
+			header = []string{"Content-Type", kind}
+		}
+		if status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`, header...); status != http.StatusCreated {
+			t.Errorf("%q: %d %s", kind, status, body)
+		}
+	}
+}
+
+// refusing is a door that opens nothing.
+type refusing struct{ err error }
+
+func (r refusing) Begin(window.Window, string) (id, own string, err error) { return "", "", r.err }
+func (r refusing) End(string) (*window.Report, error)                      { return nil, r.err }
+
+// TestDoorErrors says with which status each error of a door is answered, when a window begins and when it ends.
+func TestDoorErrors(t *testing.T) {
+	for _, c := range []struct {
+		err        error
+		begin, end int
+	}{
+		{window.ErrTooMany, 503, 503},
+		{window.ErrUnknown, 404, 404},
+		{refuse(429, "slow down"), 429, 429},
+		{errors.New("process 7 is gone"), 400, 500},
+	} {
+		s := serve(t, func(s *Server) { s.windows = refusing{c.err} })
+		status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`)
+		if status != c.begin || parseAs[Error](t, body).Text != c.err.Error() {
+			t.Errorf("begin, %v: %d %s", c.err, status, body)
+		}
+		status, _, body = s.do(t, "POST", "/v1/windows/1/end", "")
+		if status != c.end || parseAs[Error](t, body).Text != c.err.Error() {
+			t.Errorf("end, %v: %d %s", c.err, status, body)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package emulate
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestARoundOverBudgetIsTakenBack(t *testing.T) {
+	dir := realDir(t)
+	var files []*os.File
+	for _, name := range []string{"model", "shard"} {
+		file, err := os.Create(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		files = append(files, file)
+	}
+	noise := rand.NewChaCha8([32]byte{})
+	left := 16 // of 11 MiB and 2 syncs a round
+	goOn := func() error {
+		left--
+		if left < 0 {
+			return errOverBudget
+		}
+		return nil
+	}
+	if err := addRound(files, noise, goOn); err != nil {
+		t.Fatal(err)
+	}
+	if err := addRound(files, noise, goOn); !errors.Is(err, errOverBudget) {
+		t.Fatal(err)
+	}
+	if err := shorten(files, 1); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{roundModel, roundShard} {
+		info, err := files[i].Stat()
+		if err != nil || info.Size() != want {
+			t.Errorf("file %d has %d bytes, want %d, %v", i, info.Size(), want, err)
+		}
+	}
+}
+
+// smallDisk mounts a fresh ext4 of 64 MiB.
+func smallDisk(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to mount a small disk")
+	}
+	for _, tool := range []string{"mkfs.ext4", "mount", "umount"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			t.Skip("needs ", tool)
+		}
+	}
+	dir := realDir(t)
+	image, point := filepath.Join(dir, "image"), filepath.Join(dir, "point")
+	if err := os.WriteFile(image, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Truncate(image, 64*mib), os.Mkdir(point, 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command("mkfs.ext4", "-q", image).CombinedOutput(); err != nil {
+		t.Skipf("needs a mkfs.ext4 that works: %v: %s", err, out)
+	}
+	if out, err := exec.Command("mount", "-o", "loop", image, point).CombinedOutput(); err != nil {
+		t.Skipf("needs loop devices: %v: %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", point).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+	return point
+}
+
+func TestOutOfSpace(t *testing.T) {
+	dir := smallDisk(t)
+	_, err := Prepare(t.Context(), dir, Options{Bytes: roundBytes})
+	if err == nil || !strings.Contains(err.Error(), "free, and files of 32 MiB are only written where twice as much is") {
+		t.Error("with less than twice as much free: ", err)
+	}
+	// Somebody else may take the room while the files are written.
+	f := &Files{dir: dir}
+	_, err = fill(t.Context(), f.paths(), 3, time.Minute)
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Fatal("on a full disk: ", err)
+	}
+	if text := explain(err, dir, 0).Error(); !strings.Contains(text, "no room left in "+dir) {
+		t.Error(text)
+	}
+	if _, err := fill(t.Context(), f.paths(), 1, time.Minute); !errors.Is(err, os.ErrExist) {
+		t.Error("over files that are there: ", err)
+	}
+}
+
+func TestExplain(t *testing.T) {
+	for want, err := range map[string]error{
+		"no room left in /d":          &os.PathError{Op: "write", Path: "/d/f", Err: syscall.EDQUOT},
+		"cannot write files in /d":    &os.PathError{Op: "sync", Path: "/d/f", Err: syscall.EIO},
+		"takes longer than 1s":        errOverBudget,
+		context.Canceled.Error():      context.Canceled,
+		"context deadline exceeded":   context.DeadlineExceeded,
+		"pass --dir with a path on a": syscall.EROFS,
+	} {
+		if text := explain(err, "/d", time.Second).Error(); !strings.Contains(text, want) {
+			t.Errorf("%v: %q does not say %q", err, text, want)
+		}
+	}
+}
