@@ -171,6 +171,7 @@ func TestQueueThrottle(t *testing.T) {
 			time.Sleep(batchDelay + time.Millisecond)
 			m.set(nil)
 			time.Sleep(2 * longestThrottle)
+			synctest.Wait()
 			if got := m.tries[1].Sub(m.tries[0]); got > test.want || got < test.want/2 {
 				t.Errorf("asked for %v, waited %v", test.asked, got)
 			}

@@ -3,7 +3,6 @@ package api
 import (
 	"bufio"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
@@ -59,31 +58,10 @@ func writeReports(out *bufio.Writer, reports []*window.Report) {
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	report := s.ended(id)
-	if report == nil {
-		leave, err := s.enter()
-		if err != nil {
-			return err
-		}
-		defer leave()
-		report = find(s.monitor.Running(), id)
-	}
-	if report == nil {
-		report = s.ended(id) // it ended between the two looks
-	}
+	report := s.monitor.Report(id)
 	if report == nil {
 		return refuse(http.StatusNotFound, "no window has the id %s: it was never begun here, or ended over an hour ago", excerpt(id))
 	}
 	reply(w, http.StatusOK, report)
 	return nil
-}
-
-func (s *Server) ended(id string) *window.Report { return find(s.monitor.Ended(), id) }
-
-func find(reports []*window.Report, id string) *window.Report {
-	i := slices.IndexFunc(reports, func(r *window.Report) bool { return r.ID == id })
-	if i < 0 {
-		return nil
-	}
-	return reports[i]
 }

@@ -119,7 +119,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	report, err := s.windows.End(id)
-	if errors.Is(err, window.ErrUnknown) && s.ended(id) != nil {
+	if errors.Is(err, window.ErrUnknown) && s.monitor.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s gives its report", excerpt(id), id)
 	}
 	if err != nil {
@@ -140,17 +140,12 @@ type Status struct {
 }
 
 func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
-	leave, err := s.enter()
-	if err != nil {
-		return err
-	}
-	defer leave()
 	status := Status{
 		Version:      s.version,
 		Uptime:       time.Since(s.started).Seconds(),
-		Interval:     s.Interval.Seconds(),
+		Interval:     s.monitor.Interval().Seconds(),
 		LateReadings: s.monitor.Late(),
-		WindowsOpen:  len(s.monitor.Running()),
+		WindowsOpen:  s.monitor.Open(),
 		Problems:     []string{},
 	}
 	for _, problem := range s.monitor.Problems() {

@@ -37,10 +37,8 @@ const (
 	grace           = 2 * time.Second  // for requests under way when the server stops
 )
 
-// Server answers requests on one listener. Its fields are set before Serve.
+// Server answers requests on one listener.
 type Server struct {
-	Interval time.Duration // between two readings, as GET /v1/status tells it
-
 	monitor  *monitor.Monitor
 	windows  Windows
 	version  string
@@ -53,7 +51,6 @@ type Server struct {
 // NewServer prepares a server; Serve runs it. version is what GET /v1/status tells.
 func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 	s := &Server{
-		Interval: monitor.DefaultInterval,
 		monitor:  m,
 		windows:  windows,
 		version:  version,

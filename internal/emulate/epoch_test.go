@@ -3,6 +3,7 @@ package emulate
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 )
@@ -68,7 +69,7 @@ func TestEpochRefusesAPlanOfOtherFiles(t *testing.T) {
 	for _, plan := range []Plan{
 		{Steps: 1, RecordsPerStep: f.Records() + 1},
 		{Steps: f.Records() + 1, RecordsPerStep: 1},
-		{Steps: 1 << 62, RecordsPerStep: 1 << 62},
+		{Steps: math.MaxInt, RecordsPerStep: math.MaxInt},
 		{Steps: -1, RecordsPerStep: 1},
 		{Steps: 1, RecordsPerStep: -1},
 	} {

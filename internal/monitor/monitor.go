@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -117,6 +118,9 @@ func (m *Monitor) tick() {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
 	}
 }
+
+// Interval is the time between two readings.
+func (m *Monitor) Interval() time.Duration { return m.config.Interval }
 
 // Late is how many readings came more than one interval after their time.
 func (m *Monitor) Late() uint64 { return m.sampler.Late() }

@@ -119,6 +119,30 @@ func (m *Monitor) Running() []*window.Report {
 	return reports
 }
 
+// Report is the report of one window: up to now while it is open, and for an hour after its end. It is nil for one that
+// is not known.
+func (m *Monitor) Report(id string) *window.Report {
+	now := m.Now()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.track.Find(id); w != nil {
+		soFar := *w
+		return m.report(&soFar, now)
+	}
+	ended := m.track.Ended(now.At.Mono)
+	if i := slices.IndexFunc(ended, func(r *window.Report) bool { return r.ID == id }); i >= 0 {
+		return ended[i]
+	}
+	return nil
+}
+
+// Open is how many windows are open.
+func (m *Monitor) Open() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.track.Len()
+}
+
 // Ended gives the reports of windows that ended within the last hour.
 func (m *Monitor) Ended() []*window.Report {
 	m.mu.Lock()

@@ -1,12 +1,13 @@
 package window
 
+import "slices"
+
 // judge draws the verdict from the ledger, marks the window slow, and finds the words.
 func (r *Report) judge(m Machine) {
 	r.Verdict = Unknown
 	total := r.GPUTime()
 	if !r.Split || total <= 0 {
-		r.Finding = "The window is older than what is kept, or too short to have been read."
-		r.Remedy = "Announce windows at their start, so that readings are taken at both ends."
+		r.blind(m)
 		return
 	}
 	s := shares{
@@ -28,3 +29,16 @@ func (r *Report) judge(m Machine) {
 
 // SlowStorage is the reason of a window that lost over half of its GPU time to storage.
 const SlowStorage = "storage_stall"
+
+// blind says why there is no ledger.
+func (r *Report) blind(m Machine) {
+	for _, id := range r.GPUs {
+		if !slices.Contains(m.GPUs, id) {
+			r.Finding = "No GPU with the id " + id + " is watched here, so its time cannot be split."
+			r.Remedy = "Announce the window with the ids of this machine's GPUs, or with none for all of them."
+			return
+		}
+	}
+	r.Finding = "The window is older than what is kept, or too short to have been read."
+	r.Remedy = "Announce windows at their start, so that readings are taken at both ends."
+}

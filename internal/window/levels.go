@@ -8,6 +8,7 @@ import (
 // levels is how high every counter that a ledger needs stands at one moment.
 type levels struct {
 	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
+	cpuSome                                     float64 // s, CPU pressure
 	system                                      float64 // of jobCPU, in the kernel
 	fetched                                     float64 // bytes the job fetched from storage
 	stored                                      float64 // bytes the job fetched from or sent to storage
@@ -23,6 +24,7 @@ func (b *book) read(h *history.History, p history.Point) levels {
 		return v
 	}
 	l.some, l.hasSome = h.Level(history.Key{Series: history.IOSome, ID: b.scope.Pressure}, p)
+	l.cpuSome = get(history.CPUSome, b.scope.Pressure)
 	if b.scope.GPU != "" {
 		l.busy, l.hasGPU = h.Level(history.Key{Series: history.GPUBusyTime, ID: b.scope.GPU}, p)
 	}
@@ -56,6 +58,9 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 	if s.Job != "" {
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.fetching = (now.system - l.system) * l.fetchedShare(now)
+	}
+	if s.Own {
+		c.starved = now.cpuSome - l.cpuSome
 	}
 	if s.Pressure != sample.HostScope {
 		c.scopeCPU = c.jobCPU // of a cgroup that it shares, the job's part is what is known

@@ -30,8 +30,9 @@ type Report struct {
 	SlowReason string  // of the registry's stallspan.slowness.reason
 	Speedup    float64 // what a perfect disk would give at most; 0 where it is not known
 
-	Disks    []DiskUse // leaf disks that did I/O in the window, the one that was read most first
-	Pressure *Pressure // nil on a kernel without PSI
+	Disks    []DiskUse     // leaf disks that did I/O in the window, the one that was read most first
+	Pressure *Pressure     // nil on a kernel without PSI
+	Starved  time.Duration // somebody in the job's own cgroup was ready and found no CPU free
 	Mounts   []sample.Mount
 	Stalls   []Stall
 
@@ -161,6 +162,10 @@ func (r *Report) pressure(h *history.History, m Machine) {
 	full, okFull := h.Between(history.Key{Series: history.IOFull, ID: m.Scope.Pressure}, r.from(), r.to())
 	if okSome && okFull {
 		r.Pressure = &Pressure{seconds(some.Value), seconds(full.Value)}
+	}
+	if m.Scope.Own {
+		starved, _ := h.Between(history.Key{Series: history.CPUSome, ID: m.Scope.Pressure}, r.from(), r.to())
+		r.Starved = seconds(starved.Value)
 	}
 }
 

@@ -9,7 +9,8 @@ type cell struct {
 	scopeCPU float64 // core-seconds worked by everything in that scope
 	queued   float64 // growth of the most loaded disk's weighted time, for kernels without PSI
 	jobCPU   float64 // core-seconds worked by the job; without a job, the busiest core's
-	fetching float64 // of them, in the kernel to fetch the job's data from storage
+	starved  float64 // CPU pressure of the job's own scope: somebody in it was ready and found no CPU free
+	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
 
 	hasGPU      bool
 	hasPressure bool
@@ -21,6 +22,8 @@ type cell struct {
 // The accelerator's idle time is the job's to explain. Waiting for storage comes first, because a job that waits for
 // a disk uses no processor; what storage leaves may be the processor's. Stalls and idleness coincide (the loader
 // stalls, so the accelerator idles), which is why the smaller of the two is taken and not their product.
+//
+// An input pipeline that is ready to work and finds no CPU free is bound by the CPU as one that works is.
 //
 // What the kernel works to fetch a block (submission, interrupt, wake-up) is part of what the block costs: about ten
 // microseconds each, a quarter of the whole on a fast disk. It is counted as storage, for it too is gone when the data
@@ -38,7 +41,7 @@ func (c cell) split() (busy, storage, cpu float64) {
 	busy = clamp(c.busy, 0, c.dt)
 	idle := c.dt - busy
 	storage = min(idle, c.waited()+fetching)
-	return busy, storage, clamp(working, 0, idle-storage)
+	return busy, storage, clamp(working+c.starved, 0, idle-storage)
 }
 
 // waited is the wall time in which the job waited for storage.

@@ -98,3 +98,17 @@ func TestVerdict(t *testing.T) {
 		}
 	}
 }
+
+func TestStarvedPipelineIsCPUBound(t *testing.T) {
+	c := cell{dt: 1, busy: 0.3, jobCPU: 0.2, starved: 0.5, scopeCPU: 0.2, hasGPU: true, hasPressure: true, mine: true}
+	if busy, storage, cpu := c.split(); busy != 0.3 || storage != 0 || cpu != 0.7 {
+		t.Errorf("%v %v %v, want 0.3, 0 and 0.7", busy, storage, cpu)
+	}
+}
+
+func TestFetchingIsStorage(t *testing.T) {
+	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true, mine: true}
+	if _, storage, cpu := c.split(); math.Abs(storage-0.55) > 1e-9 || math.Abs(cpu-0.05) > 1e-9 {
+		t.Errorf("storage %v and CPU %v, want 0.55 and what idle time is left", storage, cpu)
+	}
+}

@@ -67,6 +67,12 @@ func (t *Track) forget(now time.Duration) {
 	t.ended = slices.Delete(t.ended, 0, n)
 }
 
+// Find is the open window with that id, or nil.
+func (t *Track) Find(id string) *Window { return t.open[id] }
+
+// Len is how many windows are open.
+func (t *Track) Len() int { return len(t.open) }
+
 // Open lists the open windows, the one that began first in front.
 func (t *Track) Open() []*Window {
 	open := make([]*Window, 0, len(t.open))

@@ -30,6 +30,10 @@ func (r *Report) finding(s shares) string {
 		}
 		return who + "; it waited for storage " + percent(s.storage) + r.where() + " and for CPU work " + percent(s.cpu) + " of the time."
 	default:
+		starved := r.Starved.Seconds() / max(r.Duration().Seconds(), 1e-9)
+		if s.other >= Thresholds.Other && starved >= s.other/2 {
+			return who + " of the time and was ready to work but found no CPU free " + percent(starved) + "."
+		}
 		if s.other >= Thresholds.Other {
 			return who + " of the time; " + percent(s.other) + " was idle for a cause that was not seen."
 		}
@@ -96,6 +100,9 @@ func (r *Report) remedy(s shares, m Machine) string {
 		}
 		return "Give the input pipeline more workers, or cache decoded samples."
 	default:
+		if s.other >= Thresholds.Other && r.Starved.Seconds() >= s.other/2*r.Duration().Seconds() {
+			return "Something else on this machine takes the CPUs: stop it, or give this program cores of its own."
+		}
 		if !m.Pressure {
 			return "This kernel tells no I/O pressure: boot with psi=1 to see what tasks wait for."
 		}
