@@ -292,6 +292,7 @@ func TestQuiet(t *testing.T) {
 		cmd.Env = []string{
 			quietChild + "=1", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + freeAddress(t), "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol,
 			"OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_EXPORTER_OTLP_TIMEOUT=200",
+			"GOCOVERDIR=" + t.TempDir(), // or a test with -cover speaks of it
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil || len(out) > 0 {

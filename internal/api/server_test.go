@@ -193,13 +193,13 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	s := serve(t, func(s *Server) { s.Interval = 250 * time.Millisecond })
+	s := serve(t)
 	if _, err := s.Begin(t.Context(), Announcement{Kind: window.Custom, PID: 1}); err != nil {
 		t.Fatal(err)
 	}
 	code, _, body := s.do(t, "GET", "/v1/status", "")
 	got := parseAs[Status](t, body)
-	if code != http.StatusOK || got.Version != "v1.2.3" || got.Interval != 0.25 || got.Uptime <= 0 || got.WindowsOpen != 1 || got.Problems == nil {
+	if code != http.StatusOK || got.Version != "v1.2.3" || got.Interval != monitor.DefaultInterval.Seconds() || got.Uptime <= 0 || got.WindowsOpen != 1 || got.Problems == nil {
 		t.Errorf("%d %s", code, body)
 	}
 	if s.door.windows[0].PID != 1 {

@@ -77,8 +77,8 @@ func (r *Report) heavyIO() string {
 // remedy says in one sentence what to try.
 func (r *Report) remedy(s shares, m Machine) string {
 	gain := fmt.Sprintf("at most %.1fx", r.Speedup)
-	if r.Speedup >= 10 {
-		gain = "over 10x"
+	if r.Speedup == 0 || r.Speedup >= 10 {
+		gain = "up to 10x or more"
 	}
 	switch r.Verdict {
 	case GPUBound:
