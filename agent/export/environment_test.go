@@ -54,6 +54,7 @@ func TestWrongEnvironment(t *testing.T) {
 		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": good},
 			"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY is set: set OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE too"},
 		{map[string]string{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": good, "OTEL_EXPORTER_OTLP_CLIENT_KEY": empty}, "do not go together"},
+		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": good}, endpoint + " begins with http:, which uses no TLS"},
 	} {
 		t.Run(test.want, func(t *testing.T) {
 			set := map[string]string{endpoint: "http://127.0.0.1:1"}

@@ -30,8 +30,8 @@ func TestDescribe(t *testing.T) {
 		}
 		for key, value := range want {
 			got, found := res.Set().Value(key)
-			if got.Emit() != value && found || found == (value == "") {
-				t.Errorf("%s is %q, want %q", key, got.Emit(), value)
+			if got.String() != value && found || found == (value == "") {
+				t.Errorf("%s is %q, want %q", key, got.String(), value)
 			}
 		}
 		id, _ := res.Set().Value("service.instance.id")

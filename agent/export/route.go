@@ -55,8 +55,14 @@ func routeOf(s signal) (*route, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.tls, err = s.certificates()
-	return r, err
+	if r.tls, err = s.certificates(); err != nil {
+		return nil, err
+	}
+	if value, variable := s.setting("ENDPOINT"); r.tls != nil && strings.HasPrefix(strings.ToLower(value), "http:") {
+		return nil, fmt.Errorf("%s begins with http:, which uses no TLS, and a certificate is set for it: write https: or unset OTEL_EXPORTER_OTLP_*CERTIFICATE",
+			variable)
+	}
+	return r, nil
 }
 
 // spanExporter tries each batch once: the queue does the retrying. hangUp drops its idle connections, after Shutdown.

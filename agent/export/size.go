@@ -44,7 +44,7 @@ func attributesSize(all []attribute.KeyValue) int {
 				n += stringBytes + len(text)
 			}
 		default: // lists of numbers and what else there may be: their text is longer than they are
-			n += 8 + 4*len(v.Emit())
+			n += 8 + 4*len(v.String())
 		}
 	}
 	return n

@@ -193,7 +193,7 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 }
 
 func TestStatus(t *testing.T) {
-	s := serve(t)
+	s := serve(t, nil)
 	if _, err := s.Begin(t.Context(), Announcement{Kind: window.Custom, PID: 1}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"strings"
+
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/window"
@@ -14,15 +16,23 @@ func (l *list) add(kv attribute.KeyValue) { *l = append(*l, kv) }
 
 func (l *list) text(key attribute.Key, v string) {
 	if v != "" {
-		l.add(key.String(v))
+		l.add(key.String(utf8(v)))
 	}
 }
 
 func (l *list) texts(key attribute.Key, v []string) {
 	if len(v) > 0 {
-		l.add(key.StringSlice(v))
+		valid := make([]string, len(v))
+		for i := range v {
+			valid[i] = utf8(v[i])
+		}
+		l.add(key.StringSlice(valid))
 	}
 }
+
+// utf8 replaces what is no UTF-8: names come from command lines and file systems, and OTLP refuses a whole batch for one
+// wrong byte.
+func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // Attributes says everything that a report knows, under the names of the registry.
 func Attributes(r *window.Report) []attribute.KeyValue {

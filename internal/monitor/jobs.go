@@ -7,8 +7,8 @@ import (
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
+	cgroups "github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/mount"
-	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -41,7 +41,7 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 	m.mu.Unlock()
 
 	if cgroup == "" {
-		if found, err := pressure.ScopeOf(m.config.Root, pid); err == nil {
+		if found, err := cgroups.ScopeOf(m.config.Root, pid); err == nil {
 			cgroup = found
 		}
 	}

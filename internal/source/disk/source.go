@@ -164,16 +164,10 @@ func (s *Source) open() error {
 }
 
 // oneLine joins what went wrong in one line, or is nil.
-func oneLine(problems ...error) error {
-	var all error
-	for _, problem := range problems {
-		switch {
-		case problem == nil:
-		case all == nil:
-			all = problem
-		default:
-			all = fmt.Errorf("%w; %w", all, problem)
-		}
+func oneLine(causes ...error) error {
+	var problems sample.Problems
+	for _, cause := range causes {
+		problems.Add(cause)
 	}
-	return all
+	return problems.Err()
 }

@@ -95,15 +95,3 @@ func againstProcfs(t *testing.T, text []byte) bool {
 	check("full", full, oracle.Full)
 	return ok
 }
-
-func FuzzScope(f *testing.F) {
-	f.Add([]byte("9:name=systemd:/\n0::/user.slice/a b\n"))
-	f.Add([]byte("0::"))
-	f.Add([]byte("0::/x"))
-	f.Fuzz(func(t *testing.T, text []byte) {
-		scope, ok := parseScope(text)
-		if ok && (scope[0] != '/' || !bytes.Contains(text, []byte("0::"+scope))) {
-			t.Errorf("%q from %q", scope, text)
-		}
-	})
-}

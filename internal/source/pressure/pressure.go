@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 // mostScopes bounds the cgroups that are read beside the host: three files and about 2 us each at every tick.
@@ -65,7 +66,7 @@ func (s *Source) Add(name string) error {
 	if len(s.scopes) == mostScopes {
 		return fmt.Errorf("cannot read the pressure of cgroup %s: %d others are being read already, end one of those first", name, mostScopes)
 	}
-	dir, err := Dir(s.root, name)
+	dir, err := cgroup.Dir(s.root, name)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (s *Source) Remove(name string) {
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var problems problems
+	var problems sample.Problems
 	out.At = sample.Now()
 	for i := range resources {
 		s.readFile(out, &problems, &s.host, i)
@@ -118,22 +119,22 @@ func (s *Source) Read(out *sample.Sample) error {
 			s.readFile(out, &problems, scope, i)
 		}
 	}
-	return problems.err()
+	return problems.Err()
 }
 
-func (s *Source) readFile(out *sample.Sample, problems *problems, from *scope, i int) {
+func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) {
 	some, full, err := from.files[i].read(s.buf[:])
 	switch {
 	case err == nil:
 		out.Pressures = append(out.Pressures, sample.Pressure{Scope: from.name, Resource: resources[i], Some: some, Full: full})
 	case from.name == sample.HostScope && hidden(err):
-		problems.add(errNoPSI)
+		problems.Add(errNoPSI)
 	case from.name == sample.HostScope:
-		problems.add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
+		problems.Add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
 	case hidden(err):
-		problems.add(fmt.Errorf("cgroup %s is gone or its pressure is switched off: its pressure is no longer read", from.name))
+		problems.Add(fmt.Errorf("cgroup %s is gone or its pressure is switched off: its pressure is no longer read", from.name))
 	default:
-		problems.add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
+		problems.Add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 const µs = time.Microsecond
@@ -178,7 +179,7 @@ func TestThisMachine(t *testing.T) {
 	if err := source.Read(&before); err != nil {
 		t.Skipf("no pressure here: %v", err)
 	}
-	if scope, err := ScopeOf("", os.Getpid()); err != nil {
+	if scope, err := cgroup.ScopeOf("", os.Getpid()); err != nil {
 		t.Log(err)
 	} else if err := source.Add(scope); err != nil {
 		t.Log(err)

@@ -22,10 +22,10 @@ const (
 
 // look finds the members of the job: those that are known stay as long as they live, wherever they were moved.
 func (j *job) look(s *Source) {
-	j.trouble.reset()
+	j.trouble.Reset()
 	j.beyond = 0
 	for _, m := range j.members {
-		m.ioError = "" // it may have become ours to read
+		m.ioError = nil // it may have become ours to read
 	}
 	before := len(j.members)
 	switch {
@@ -38,7 +38,7 @@ func (j *job) look(s *Source) {
 		j.lookForChildren(s)
 	}
 	if j.beyond > 0 {
-		j.trouble.add(fmt.Sprintf("job %s has more than %d processes: %d are not counted", j.id, mostMembers, j.beyond))
+		j.trouble.Add(fmt.Errorf("job %s has more than %d processes: %d are not counted", j.id, mostMembers, j.beyond))
 	}
 	if len(j.members) > before {
 		slices.SortFunc(j.members, func(a, b *member) int { // parents before their children
@@ -59,7 +59,7 @@ func (j *job) join(s *Source, pid int) {
 	m, err := s.admit(pid)
 	if err != nil {
 		if !gone(err) {
-			j.trouble.add(fmt.Sprintf("a process of job %s is not counted: %v", j.id, err))
+			j.trouble.Add(fmt.Errorf("a process of job %s is not counted: %w", j.id, err))
 		}
 		return
 	}
@@ -76,7 +76,7 @@ func (j *job) lookForChildren(s *Source) {
 		}
 		threads, err := names(filepath.Join(m.dir, "task"), mostThreads)
 		if err != nil && !gone(err) {
-			j.trouble.add(fmt.Sprintf("children of process %d are not found: %v", m.pid, err))
+			j.trouble.Add(fmt.Errorf("children of process %d are not found: %w", m.pid, err))
 		}
 		var list []byte
 		for _, thread := range threads {
@@ -102,7 +102,7 @@ func (s *Source) hasChildrenFiles(pid int) bool {
 func (j *job) lookByParent(s *Source) {
 	list, err := names(s.proc, mostOnHost)
 	if err != nil {
-		j.trouble.add(fmt.Sprintf("new processes of job %s are not found: %v", j.id, err))
+		j.trouble.Add(fmt.Errorf("new processes of job %s are not found: %w", j.id, err))
 		return
 	}
 	children := make(map[int][]int)
@@ -132,13 +132,13 @@ func (j *job) lookByParent(s *Source) {
 // lookInCgroup takes all processes of a cgroup and of those below it.
 func (j *job) lookInCgroup(s *Source, dir string, left *int) {
 	if *left == 0 {
-		j.trouble.add(fmt.Sprintf("job %s has more than %d cgroups: the processes of the others are not counted", j.id, mostCgroups))
+		j.trouble.Add(fmt.Errorf("job %s has more than %d cgroups: the processes of the others are not counted", j.id, mostCgroups))
 		return
 	}
 	*left--
 	list, err := readAll(filepath.Join(dir, "cgroup.procs"), listBytes)
 	if errors.Is(err, fs.ErrPermission) {
-		j.trouble.add(fmt.Sprintf("processes of job %s are not found, run as a user that may read its cgroup: %v", j.id, err))
+		j.trouble.Add(fmt.Errorf("processes of job %s are not found, run as a user that may read its cgroup: %w", j.id, err))
 	}
 	j.joinAll(s, list) // a threaded cgroup cannot be read: its processes are in the one above
 	folder, err := os.Open(dir)

@@ -18,9 +18,9 @@ type job struct {
 	members  []*member // from the oldest to the youngest, so parents before their children
 	byPID    map[int]*member
 	readings uint64
-	looked   time.Duration // sample.Stamp.Mono of the last look for members
-	beyond   int           // how many that look had to leave out
-	trouble  problems      // of that look
+	looked   time.Duration   // sample.Stamp.Mono of the last look for members
+	beyond   int             // how many that look had to leave out
+	trouble  sample.Problems // of that look
 
 	left  counts // of members that are gone and that nobody has inherited from
 	total counts // only ever grows
@@ -35,14 +35,14 @@ type job struct {
 }
 
 // read refreshes all counters.
-func (j *job) read(s *Source, problems *problems) {
+func (j *job) read(s *Source, problems *sample.Problems) {
 	j.readings++
 	if j.dir != "" {
 		if now, err := s.readUsage(j); err == nil {
 			j.cpu.all = max(j.cpu.all, now.all-j.statBase.all)
 			j.cpu.system = max(j.cpu.system, now.system-j.statBase.system)
 		} else if !gone(err) {
-			problems.add(fmt.Sprintf("the CPU time of job %s is not read: %v", j.id, err))
+			problems.Add(fmt.Errorf("the CPU time of job %s is not read: %w", j.id, err))
 		}
 	}
 	anyLost := false
@@ -50,7 +50,7 @@ func (j *job) read(s *Source, problems *problems) {
 		if m.lost == 0 {
 			there, err := s.refresh(m)
 			if err != nil {
-				problems.add(err.Error())
+				problems.Add(err)
 			}
 			if !there {
 				m.lost = j.readings
@@ -70,7 +70,7 @@ func (j *job) read(s *Source, problems *problems) {
 }
 
 // sum adds up what the members have done since the job was added.
-func (j *job) sum(problems *problems) {
+func (j *job) sum(problems *sample.Problems) {
 	sum, alive, blind := j.left, 0, false
 	for _, m := range j.members {
 		sum = sum.plus(m.counted())
@@ -81,8 +81,8 @@ func (j *job) sum(problems *problems) {
 		if !m.hasIO {
 			blind = true
 		}
-		if m.ioError != "" {
-			problems.add(m.ioError)
+		if m.ioError != nil {
+			problems.Add(m.ioError)
 		}
 	}
 	j.total = j.total.highest(sum)

@@ -32,7 +32,7 @@ type member struct {
 
 	fresh   bool // not read yet
 	hasIO   bool
-	ioError string // why there are no bytes, in words
+	ioError error // why there are no bytes
 
 	lost    uint64 // the reading at which it was found gone, 0 while it is there
 	settled bool   // after that: what it did is counted elsewhere, and it can be dropped
@@ -104,7 +104,7 @@ func (s *Source) refresh(m *member) (bool, error) {
 
 // readIO takes the bytes. What was forbidden once is tried again only after the next look for members.
 func (m *member) readIO(s *Source, into *counts) {
-	if m.ioError != "" {
+	if m.ioError != nil {
 		return
 	}
 	text, err := s.read(&m.io)
@@ -112,20 +112,20 @@ func (m *member) readIO(s *Source, into *counts) {
 	case err == nil:
 		read, chars, write, ok := parseIO(text)
 		if !ok {
-			m.ioError = fmt.Sprintf("%s is not what a Linux kernel prints, check what is mounted there", m.io.path)
+			m.ioError = fmt.Errorf("%s is not what a Linux kernel prints, check what is mounted there", m.io.path)
 			break
 		}
 		into[readBytes], into[readChars], into[writeBytes] = read, chars, write
 		m.hasIO = true
 		return
 	case errors.Is(err, fs.ErrPermission):
-		m.ioError = fmt.Sprintf("the bytes that process %d reads cannot be told, it belongs to another user: run as that user, as root or with CAP_SYS_PTRACE", m.pid)
+		m.ioError = fmt.Errorf("the bytes that process %d reads cannot be told, it belongs to another user: run as that user, as root or with CAP_SYS_PTRACE", m.pid)
 	case errors.Is(err, fs.ErrNotExist) && exists(m.dir):
-		m.ioError = "the bytes that processes read cannot be told: the kernel needs CONFIG_TASK_IO_ACCOUNTING"
+		m.ioError = errors.New("the bytes that processes read cannot be told: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):
 		return // it ended since its stat was read: the last bytes stay
 	default:
-		m.ioError = fmt.Sprintf("the bytes that process %d reads cannot be told: %v", m.pid, err)
+		m.ioError = fmt.Errorf("the bytes that process %d reads cannot be told: %w", m.pid, err)
 	}
 	m.hasIO = false
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/pressure"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 const (
@@ -77,7 +77,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j.added, _ = parseUptime(text)
 	}
 	if opts.OwnScope {
-		dir, err := pressure.Dir(s.root, opts.Cgroup)
+		dir, err := cgroup.Dir(s.root, opts.Cgroup)
 		if err != nil {
 			return err
 		}
@@ -94,7 +94,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j.byParent = !s.hasChildrenFiles(pid)
 	}
 	j.look(s)
-	j.read(s, &problems{}) // the first reading is what the others are counted from
+	j.read(s, &sample.Problems{}) // the first reading is what the others are counted from
 	s.jobs = append(s.jobs, j)
 	return nil
 }
@@ -125,13 +125,13 @@ func (s *Source) Read(out *sample.Sample) error {
 		}
 	}
 	out.At = sample.Now()
-	var problems problems
+	var problems sample.Problems
 	for _, j := range s.jobs {
 		j.read(s, &problems)
 		j.emit(out)
-		problems.addAll(&j.trouble)
+		problems.AddAll(&j.trouble)
 	}
-	return problems.err()
+	return problems.Err()
 }
 
 // Close gives the kept files back. A later Read opens them again.

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/pressure"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 // shell is a real process, told what to do step by step.
@@ -220,7 +220,7 @@ func TestRealAwkwardName(t *testing.T) {
 
 // A child in a cgroup of its own: what escapes from the tree is still a member, and the CPU time is the cgroup's.
 func TestRealCgroup(t *testing.T) {
-	point, err := pressure.Mountpoint("")
+	point, err := cgroup.Mountpoint("")
 	if err != nil {
 		t.Skipf("needs cgroup v2: %v", err)
 	}

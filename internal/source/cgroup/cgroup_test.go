@@ -1,17 +1,14 @@
-package pressure
+package cgroup
 
 import (
+	"bytes"
 	"errors"
 	"io/fs"
-	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/fixture"
-	"github.com/stallspan/stallspan/internal/sample"
 )
 
 func TestScopeOf(t *testing.T) {
@@ -60,53 +57,14 @@ func TestNoMountpoint(t *testing.T) {
 	}
 }
 
-// A real cgroup: its pressure is read while it lives, and told gone when it is removed.
-func TestRealCgroup(t *testing.T) {
-	point, err := Mountpoint("")
-	if err != nil {
-		t.Skipf("needs cgroup v2: %v", err)
-	}
-	scope := "/stallspan-pressure-test-" + strconv.Itoa(os.Getpid())
-	dir := filepath.Join(point, scope)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("needs root, to make a cgroup: %v", err)
-	}
-	t.Cleanup(func() { _ = os.Remove(dir) })
-	source := New("")
-	if err := source.Add(scope); err != nil {
-		t.Skipf("needs PSI: %v", err)
-	}
-
-	child := exec.Command("cat") // waits for the end of its input
-	input, err := child.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	pid := strconv.Itoa(child.Process.Pid)
-	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(pid), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := ScopeOf("", child.Process.Pid); err != nil || got != scope {
-		t.Errorf("ScopeOf: %q, %v, want %q", got, err, scope)
-	}
-	var s sample.Sample
-	if err := source.Read(&s); err != nil || len(s.Pressures) != 6 {
-		t.Errorf("%v, %d pressures", err, len(s.Pressures))
-	}
-
-	_ = input.Close()
-	if err := child.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
-	s.Reset()
-	err = source.Read(&s)
-	if err == nil || strings.Count(err.Error(), "is gone") != 1 || len(s.Pressures) != 3 {
-		t.Errorf("after its end: %v, %d pressures", err, len(s.Pressures))
-	}
+func FuzzScope(f *testing.F) {
+	f.Add([]byte("9:name=systemd:/\n0::/user.slice/a b\n"))
+	f.Add([]byte("0::"))
+	f.Add([]byte("0::/x"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		scope, ok := parseScope(text)
+		if ok && (scope[0] != '/' || !bytes.Contains(text, []byte("0::"+scope))) {
+			t.Errorf("%q from %q", scope, text)
+		}
+	})
 }

@@ -1,4 +1,4 @@
-package pressure
+package sample
 
 import (
 	"errors"
@@ -10,15 +10,16 @@ import (
 // mostProblems bounds how many are told in one error.
 const mostProblems = 4
 
-// problems gathers what went wrong in one reading into an error of one line. It costs nothing while all is well.
-type problems struct {
+// Problems gathers what went wrong in one reading into an error of one line. It costs nothing while all is well.
+type Problems struct {
 	list []error
 	more int
 }
 
-// add keeps err, unless the same words are there already.
-func (p *problems) add(err error) {
+// Add keeps err, unless it is nil or the same words are there already.
+func (p *Problems) Add(err error) {
 	switch {
+	case err == nil:
 	case slices.ContainsFunc(p.list, func(known error) bool { return known.Error() == err.Error() }):
 	case len(p.list) < mostProblems:
 		p.list = append(p.list, err)
@@ -27,7 +28,19 @@ func (p *problems) add(err error) {
 	}
 }
 
-func (p *problems) err() error {
+// AddAll keeps what another has gathered.
+func (p *Problems) AddAll(other *Problems) {
+	for _, err := range other.list {
+		p.Add(err)
+	}
+	p.more += other.more
+}
+
+// Reset forgets everything and keeps the memory.
+func (p *Problems) Reset() { p.list, p.more = p.list[:0], 0 }
+
+// Err is nil when nothing went wrong. It answers errors.Is for each of its causes.
+func (p *Problems) Err() error {
 	if len(p.list) == 0 {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package pressure
+// Package cgroup finds control groups of version 2: which one a process is in, and the folder in which it shows
+// (Documentation/admin-guide/cgroup-v2.rst).
+package cgroup
 
 import (
 	"bytes"
