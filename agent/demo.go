@@ -16,7 +16,6 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/emulate"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -87,7 +86,7 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 
 // watch runs the load and the two epochs under a monitor.
 func (d *demo) watch(ctx context.Context) error {
-	m, err := monitor.New(monitor.Config{Accelerators: []sample.Named{{Name: "accelerator", Source: d.accelerator}}})
+	m, err := monitor.New(monitor.Config{Accelerator: d.accelerator})
 	if err != nil {
 		return err
 	}

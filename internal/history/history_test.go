@@ -75,9 +75,9 @@ func FuzzBetween(f *testing.F) {
 			}
 			add(t, h, disk(now, "sda", 1000+tr.count(now)))
 		}
-		p := []time.Duration{time.Duration(x), time.Duration(y), time.Duration(z)}
-		for i := range p {
-			p[i] = p[i] * now / math.MaxUint16
+		p := make([]time.Duration, 3)
+		for i, share := range []uint16{x, y, z} {
+			p[i] = time.Duration(float64(now) * float64(share) / math.MaxUint16)
 		}
 		a, b, c := min(p[0], p[1], p[2]), p[0]+p[1]+p[2]-min(p[0], p[1], p[2])-max(p[0], p[1], p[2]), max(p[0], p[1], p[2])
 		ab, ok := h.Between(read("sda"), at(a), at(b))

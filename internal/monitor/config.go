@@ -17,8 +17,8 @@ type Config struct {
 
 	// Sources replace the machine's own sources where they are set: a recording that is replayed.
 	Sources []sample.Named
-	// Accelerators are read beside the machine's own sources.
-	Accelerators []sample.Named
+	// Accelerator is read beside the machine's own sources: an emulated one.
+	Accelerator sample.Source
 }
 
 // Defaults.
@@ -35,8 +35,8 @@ func (c *Config) complete() error {
 	if c.Interval < shortestInterval || c.Interval > longestInterval {
 		return fmt.Errorf("the sampling interval is %v: choose one from %v to %v", c.Interval, shortestInterval, longestInterval)
 	}
-	if len(c.Sources) > 0 && len(c.Accelerators) > 0 {
-		return errors.New("a recording has its own accelerators: leave the others out")
+	if len(c.Sources) > 0 && c.Accelerator != nil {
+		return errors.New("a recording has its own accelerators: leave the other one out")
 	}
 	return nil
 }

@@ -8,14 +8,16 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
-// machine lists this machine's sources. Pressure comes first and the accelerators right after it: the ledger compares
+// machine lists this machine's sources. Pressure comes first and the accelerator right after it: the ledger compares
 // those two, so their readings should lie closest together.
 func (m *Monitor) machine() []sample.Named {
 	root := m.config.Root
 	m.pressure = pressure.New(root)
 	m.process = process.New(root)
 	sources := []sample.Named{{Name: "pressure", Source: m.pressure}}
-	sources = append(sources, m.config.Accelerators...)
+	if m.config.Accelerator != nil {
+		sources = append(sources, sample.Named{Name: "accelerator", Source: m.config.Accelerator})
+	}
 	sources = append(sources,
 		sample.Named{Name: "process", Source: m.process},
 		sample.Named{Name: "cpu", Source: cpu.New(root)})

@@ -32,7 +32,8 @@ func (l *Lines) Write(p []byte) (int, error) {
 	for rest, ended := p, true; ended; {
 		var row []byte
 		row, rest, ended = cut(rest, '\n')
-		for piece, returned := row, true; returned; {
+		for returned := true; returned; {
+			var piece []byte
 			piece, row, returned = cut(row, '\r')
 			l.text(piece, returned || ended)
 		}

@@ -151,6 +151,7 @@ type Process struct {
 	ReadBytes  uint64        `json:"read_bytes"`
 	WriteBytes uint64        `json:"write_bytes"`
 	HasIO      bool          `json:"has_io,omitempty"`
+	Started    time.Duration `json:"started,omitempty"` // since boot, to the tick of 10 ms; 0 where it is not known
 }
 
 // Mount is a mounted file system, from one line of /proc/PID/mountinfo.

@@ -144,6 +144,7 @@ func (m *member) sample(job string) sample.Process {
 	return sample.Process{
 		PID: m.pid, Job: job, CPUTime: duration(m.own),
 		ReadBytes: mine[readBytes], WriteBytes: mine[writeBytes], HasIO: m.hasIO,
+		Started: duration(m.start),
 	}
 }
 
