@@ -1,0 +1,127 @@
+package sample
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// counting is a source that counts its readings, and takes its time for each.
+type counting struct {
+	takes time.Duration
+	err   error
+	reads int
+}
+
+func (c *counting) Read(s *Sample) error {
+	c.reads++
+	time.Sleep(c.takes)
+	s.At = Now()
+	s.Cores = append(s.Cores, Core{Name: "cpu0"})
+	return c.err
+}
+
+// runFor lets a sampler run for a while on synctest's clock.
+func runFor(d time.Duration, s *Sampler, sink Sink, tick func()) {
+	ctx, stop := context.WithTimeout(context.Background(), d)
+	defer stop()
+	s.Run(ctx, sink, tick)
+}
+
+func TestSamplerReadsEverySourceAtEachTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := &counting{}, &counting{err: errors.New("half of it")}
+		s := NewSampler(100*time.Millisecond, []Named{{"a", a}, {"b", b}})
+		ticks, kept := 0, 0
+		runFor(time.Second-time.Millisecond, s, func(source string, got *Sample, err error) {
+			if (source == "b") != (err != nil) {
+				t.Errorf("source %s, error %v", source, err)
+			}
+			kept += len(got.Cores) // what could be read is there, error or not
+		}, func() { ticks++ })
+		if a.reads != 10 || b.reads != 10 || ticks != 10 || kept != 20 {
+			t.Errorf("%d and %d readings, %d ticks, %d samples kept; want 10, 10, 10 and 20", a.reads, b.reads, ticks, kept)
+		}
+		if s.Late() != 0 {
+			t.Errorf("%d late", s.Late())
+		}
+	})
+}
+
+func TestSlowSourceIsCountedLateAndNotMadeUpFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := &counting{takes: 350 * time.Millisecond}
+		s := NewSampler(100*time.Millisecond, []Named{{"slow", slow}})
+		runFor(3500*time.Millisecond, s, func(string, *Sample, error) {}, func() {})
+		if slow.reads > 11 || s.Late() == 0 {
+			t.Errorf("%d readings in 3.5 s, %d late", slow.reads, s.Late())
+		}
+	})
+}
+
+func TestExtraReadingsAreSafeBesideTheTicks(t *testing.T) {
+	s := NewSampler(time.Millisecond, []Named{{"a", &counting{}}})
+	ctx, stop := context.WithCancel(context.Background())
+	var ran sync.WaitGroup
+	ran.Go(func() { s.Run(ctx, func(string, *Sample, error) {}, func() {}) })
+	for range 8 {
+		ran.Go(func() {
+			for range 100 {
+				s.Read(func(_ string, got *Sample, _ error) {
+					if len(got.Cores) != 1 {
+						t.Errorf("%d cores: two readings shared a sample", len(got.Cores))
+					}
+				})
+			}
+		})
+	}
+	time.Sleep(5 * time.Millisecond)
+	stop()
+	ran.Wait()
+}
+
+func TestSnapshotKeepsTheNewestOfEachKind(t *testing.T) {
+	var n Snapshot
+	n.Learn(&Sample{At: Stamp{Mono: 1}, Disks: []Disk{{Name: "sda"}}})
+	n.Learn(&Sample{At: Stamp{Mono: 2}, GPUs: []GPU{{ID: "gpu0"}}})
+	kept := n.Clone()
+	n.Learn(&Sample{At: Stamp{Mono: 3}, Disks: []Disk{{Name: "sdb"}}})
+	if kept.Disks.Disks[0].Name != "sda" || kept.Disks.At.Mono != 1 || n.Disks.Disks[0].Name != "sdb" || n.GPUs.At.Mono != 2 {
+		t.Errorf("kept %+v, now %+v", kept.Disks, n.Disks)
+	}
+}
+
+func TestProblemsAreOneLine(t *testing.T) {
+	var p Problems
+	if p.Err() != nil {
+		t.Fatal("an error of nothing")
+	}
+	p.Add(fs.ErrNotExist)
+	p.Add(nil)
+	for range 3 {
+		p.Add(errors.New("the same"))
+	}
+	for _, words := range []string{"b", "c", "d", "e"} {
+		p.Add(errors.New(words))
+	}
+	err := p.Err()
+	if want := "file does not exist; the same; b; c; and 2 more like these"; err.Error() != want {
+		t.Errorf("%q, want %q", err, want)
+	}
+	if !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "\n") {
+		t.Errorf("%q lost its cause, or has two lines", err)
+	}
+	p.Reset()
+	if p.Err() != nil {
+		t.Error("not forgotten")
+	}
+}
