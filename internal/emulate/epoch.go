@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -31,6 +32,8 @@ func Epoch(ctx context.Context, f *Files, a *Accelerator, plan Plan) (done Train
 	}
 	begin := sample.Now().Mono
 	defer func() { done.Total = sample.Now().Mono - begin }()
+	runtime.LockOSThread() // a training loop is a thread of its own; the runtime would pass it around
+	defer runtime.UnlockOSThread()
 	r, err := f.openRecords(calibrationShards, epochShards)
 	if err != nil {
 		return Trained{}, err

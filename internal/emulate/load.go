@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"runtime"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -36,6 +37,8 @@ func Load(ctx context.Context, f *Files, o LoadOptions) (Loaded, error) {
 	}
 	buffer := make([]byte, min(o.Chunk, 64*mib))
 	var done Loaded
+	runtime.LockOSThread() // a training loop is a thread of its own; the runtime would pass it around
+	defer runtime.UnlockOSThread()
 	begin := sample.Now().Mono
 	err := with(f.Model(), func(file *os.File) error {
 		for {

@@ -57,6 +57,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		jobCPU:      now.pegged - l.pegged,
 		hasGPU:      s.GPU != "",
 		hasPressure: now.hasSome,
+		shared:      s.Pressure == sample.HostScope && s.Job != "",
 		mine:        true,
 	}
 	if s.Job != "" {

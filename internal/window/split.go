@@ -1,5 +1,7 @@
 package window
 
+import "math"
+
 // cell is what was seen of one job on one GPU in a short stretch of time. All numbers are seconds.
 type cell struct {
 	dt   float64
@@ -14,6 +16,7 @@ type cell struct {
 
 	hasGPU      bool
 	hasPressure bool
+	shared      bool // the scope holds others too, whose work is in scopeCPU
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
 
@@ -46,10 +49,14 @@ func (c cell) split() (busy, storage, cpu float64) {
 
 // waited is the wall time in which the job waited for storage.
 //
-// PSI averages a state over CPUs, each weighted by the time it was not idle: one reader that waits all the time on one
-// CPU shows some = 1 alone, and 1/2 with another CPU busy in the same scope. With S the share of some and u the CPUs
-// that worked, S = W/(W+u) for W CPUs' worth of waiting; so W = S*u/(1-S). It is never less than S, and more than one
-// CPU's worth of waiting is still only the wall clock's time.
+// PSI averages a state over CPUs, each weighted by the time it was not idle. Let a reader wait w of a cell on one CPU
+// and work r on it, and let everything else in the scope work v on other CPUs: then S, the share of some, is
+// w(w+r)/(w+r+v). One reader that always waits shows 1 alone, and 1/2 beside one busy CPU.
+//
+// In the scope of the whole machine the job's own work r is known, v is the rest, and w is the root of that equation.
+// In a cgroup of the job's own r and v are only known together; the reader's CPU is then taken as never idle (w+r = 1),
+// which gives w = Su/(1-S) with u = r+v and errs on the low side. Either way w is at least S, and more than one CPU's
+// worth of waiting is still only the wall clock's time.
 func (c cell) waited() float64 {
 	if !c.mine {
 		return 0
@@ -57,12 +64,16 @@ func (c cell) waited() float64 {
 	if !c.hasPressure {
 		return clamp(c.queued, 0, c.dt)
 	}
-	share := clamp(c.some/c.dt, 0, 1)
+	share, u := clamp(c.some/c.dt, 0, 1), max(0, c.scopeCPU/c.dt)
 	if share == 1 {
 		return c.dt
 	}
-	unweighted := share * (c.scopeCPU / c.dt) / (1 - share)
-	return clamp(unweighted, share, 1) * c.dt
+	w := share * u / (1 - share)
+	if c.shared {
+		r := clamp(c.jobCPU/c.dt, 0, u)
+		w = (share - r + math.Sqrt((share-r)*(share-r)+4*share*u)) / 2
+	}
+	return clamp(w, share, 1) * c.dt
 }
 
 func clamp(v, low, high float64) float64 { return max(low, min(v, high)) }

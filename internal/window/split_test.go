@@ -39,16 +39,20 @@ func TestWaited(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		some, scopeCPU float64 // a second each
+		jobCPU         float64 // below zero in a cgroup of the job's own, where it is not told apart
 		want, within   float64
 	}{
-		{"a reader alone, 99 % inside read()", 0.90, 0.09, 0.90, 0.01},
-		{"the same beside one busy thread", 0.45, 1.0, 0.82, 0.01},
-		{"one that waits half of its time and works the other half", 0.5, 0.5, 0.5, 0.01},
-		{"two that wait all the time beside two that work", 0.5, 2.0, 1, 0.01},
-		{"nobody waits", 0, 1, 0, 0},
-		{"everybody waits", 1, 0, 1, 0},
+		{"a reader alone, 99 % inside read()", 0.90, 0.09, -1, 0.90, 0.01},
+		{"the same beside one busy thread", 0.45, 1.0, -1, 0.82, 0.01},
+		{"the same when the busy thread is a stranger", 0.45, 1.09, 0.09, 0.91, 0.01},
+		{"a reader that works half of its time beside a busy stranger", 0.25, 1.5, 0.5, 0.5, 0.01},
+		{"nobody waits beside a busy stranger", 0, 1, 0, 0, 0},
+		{"one that waits half of its time and works the other half", 0.5, 0.5, -1, 0.5, 0.01},
+		{"two that wait all the time beside two that work", 0.5, 2.0, -1, 1, 0.01},
+		{"nobody waits", 0, 1, -1, 0, 0},
+		{"everybody waits", 1, 0, -1, 1, 0},
 	} {
-		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, hasPressure: true, mine: true}.waited()
+		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, mine: true}.waited()
 		if math.Abs(got-c.want) > c.within {
 			t.Errorf("%s: %.3f, want %.3f", c.name, got, c.want)
 		}
