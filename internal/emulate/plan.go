@@ -4,7 +4,7 @@ import "time"
 
 const (
 	leastCompute  = 10 * time.Millisecond // a step: below it, a sleep's own error would count
-	readPerTenths = 15                    // reading a cold batch takes 15 tenths of the compute, so that 60 % of a cold epoch is reading
+	readPerTenths = 8                     // reading a cold batch takes 8 tenths of the compute: 44 % of a cold epoch, and little enough that even a fast disk's epoch keeps the accelerator busy from the page cache
 	defaultEpoch  = 8 * time.Second
 	longestEpoch  = time.Hour
 	shortestRead  = time.Microsecond // below a read call's own cost, so no disk's
