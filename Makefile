@@ -4,6 +4,7 @@
 BENCH     ?= .
 BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20s
+PAIRS     ?= 60
 TIMEOUT   ?= 5m
 
 LINT = go tool -modfile=internal/tools/go.mod golangci-lint
@@ -47,9 +48,11 @@ build: ## Build build/stallspan, and build/stallspan-nocgo without cgo
 	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
 
-bench: ## Run the benchmarks: BENCH=regexp, BENCHTIME=0.5s
+bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s), then what run costs a program (PAIRS=60)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+	go build -o build/stallspan .
+	go run ./hack/overhead -stallspan build/stallspan -pairs $(PAIRS)
 
 fuzz: ## Run every fuzz target for FUZZTIME=20s
 	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \

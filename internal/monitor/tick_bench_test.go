@@ -1,0 +1,37 @@
+package monitor
+
+import (
+	"os"
+	"testing"
+)
+
+// BenchmarkTick is what one reading of this machine costs, with this process followed as a job.
+func BenchmarkTick(b *testing.B) {
+	m, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m.Tick()
+	defer m.Stop()
+	if err := m.Follow("bench", os.Getpid(), "", false); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Tick()
+	}
+}
+
+// BenchmarkMoment is what the edge of a window costs.
+func BenchmarkMoment(b *testing.B) {
+	m, err := New(Config{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	m.Tick()
+	defer m.Stop()
+	b.ReportAllocs()
+	for b.Loop() {
+		m.Now()
+	}
+}
