@@ -15,6 +15,7 @@ cd "$folder"
 build() {
 	[ -x "$1" ] && return
 	echo "building $2"
+	rm -rf "$1.source" # of a build that was cut off
 	source=$(cd / && go mod download -json "$2" | sed -n 's/^\t"Dir": "\(.*\)",*$/\1/p')
 	cp -R "$source" "$1.source"
 	chmod -R u+w "$1.source"
@@ -56,6 +57,13 @@ traces=$!
 points=$!
 trap 'kill "$traces" "$points" 2>/dev/null || true; wait; rm -rf victoria-data' EXIT
 trap 'exit 0' INT TERM
+sleep 2
+for log in jaeger victoria; do
+	[ "$log" = jaeger ] && server=$traces || server=$points
+	kill -0 "$server" 2>/dev/null && continue
+	echo "$log did not start: see $folder/$log.log" >&2
+	exit 1
+done
 
 cat <<'TEXT'
 export OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:4317
