@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -41,8 +42,11 @@ func (e exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // Main runs the command line and gives the exit code.
 func Main(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), append(heeded(os.Interrupt), syscall.SIGTERM)...)
 	defer stop()
+	// A reader that left must not end us before the report is written: the failed write says enough. The channel is for
+	// nobody; wrapped programs are not affected, as they would be if the signal were ignored.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	root := rootCommand()
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -62,6 +66,12 @@ func Main(args []string) int {
 	}
 }
 
+// heeded leaves out the signals that whoever started us chose to ignore, as nohup does. Asking for one would end that,
+// for us and for the program that we start.
+func heeded(signals ...os.Signal) []os.Signal {
+	return slices.DeleteFunc(signals, signal.Ignored)
+}
+
 // say writes one line for a person. Standard output belongs to data and to the wrapped program.
 func say(format string, args ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, "stallspan: "+format+"\n", args...)
@@ -74,10 +84,18 @@ func rootCommand() *cobra.Command {
 		Version:       version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		Args:          cobra.NoArgs,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return fmt.Errorf("%q is no command: see stallspan --help", args[0])
+			}
+			return cmd.Help()
+		},
+		Args: cobra.ArbitraryArgs,
 	}
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
 	root.AddCommand(runCommand(), demoCommand())
 	return root
 }

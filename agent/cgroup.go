@@ -22,9 +22,9 @@ func newCgroup() *cgroup {
 	if err != nil {
 		return nil
 	}
-	name := fmt.Sprintf("stallspan-run-%d", os.Getpid())
-	full := filepath.Join(folder, name)
-	if err := os.Mkdir(full, 0o755); err != nil {
+	// The name is new: in containers every run may have the same process id, and an earlier one may have left its own.
+	full, err := os.MkdirTemp(folder, fmt.Sprintf("stallspan-run-%d-", os.Getpid()))
+	if err != nil {
 		return nil
 	}
 	dir, err := os.Open(full)
@@ -32,7 +32,7 @@ func newCgroup() *cgroup {
 		_ = os.Remove(full)
 		return nil
 	}
-	g := &cgroup{path: path.Join(parent, name), dir: dir}
+	g := &cgroup{path: path.Join(parent, filepath.Base(full)), dir: dir}
 	if !g.usable() {
 		g.remove()
 		return nil

@@ -26,14 +26,14 @@ func startChild(argv, environment []string, group *cgroup, line func([]byte)) (*
 	if err != nil {
 		return nil, failure{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}
 	}
-	if !streams.stdoutIsTerminal() && os.Getenv("PYTHONUNBUFFERED") == "" {
+	if !streams.stdout.isTerminal && os.Getenv("PYTHONUNBUFFERED") == "" {
 		// Into a pipe Python holds its lines back until thousands of bytes are full, and the epochs' times with them.
 		environment = append(environment, "PYTHONUNBUFFERED=1")
 	}
 	c := &child{streams: streams, signals: make(chan os.Signal, 16), done: make(chan struct{})}
 	// Notify first: a signal between the start and the notification must not end us and leave the program behind.
-	signal.Notify(c.signals, unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
-		unix.SIGWINCH, unix.SIGPIPE)
+	signal.Notify(c.signals, append(heeded(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGWINCH)...)
 	if group != nil {
 		err = c.start(argv, environment, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.dir.Fd())})
 		c.ownCgroup = err == nil
@@ -54,13 +54,16 @@ func startChild(argv, environment []string, group *cgroup, line func([]byte)) (*
 func (c *child) start(argv, environment []string, attr *syscall.SysProcAttr) error {
 	c.cmd = exec.Command(argv[0], argv[1:]...)
 	c.cmd.Env = environment
-	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = os.Stdin, c.streams.stdout, c.streams.stderr
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = os.Stdin, c.streams.stdout.write, c.streams.stderr.write
 	c.cmd.SysProcAttr = attr
 	return c.cmd.Start()
 }
 
 func cannotStart(name string, err error) error {
+	_, missing := exec.LookPath(name)
 	switch {
+	case errors.Is(err, os.ErrNotExist) && missing == nil:
+		return failure{exitCannotRun, fmt.Errorf("%s: the interpreter that its first line names was not found: correct that line", name)}
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return failure{exitNotFound, fmt.Errorf("%s: not found: check its name and PATH", name)}
 	case errors.Is(err, os.ErrPermission):
@@ -76,9 +79,8 @@ func (c *child) passSignals() {
 	defer close(c.done)
 	for s := range c.signals {
 		switch s {
-		case unix.SIGPIPE: // a write to our own output failed; its error says so
 		case unix.SIGWINCH:
-			c.streams.resize()
+			c.resized()
 		case unix.SIGINT, unix.SIGQUIT, unix.SIGHUP:
 			if !inForeground() {
 				_ = c.cmd.Process.Signal(s) // os.ErrProcessDone: it is gone already
@@ -86,6 +88,16 @@ func (c *child) passSignals() {
 		default:
 			_ = c.cmd.Process.Signal(s)
 		}
+	}
+}
+
+// resized is told that a terminal has another size. The program may have been told before its own terminal had that
+// size, so the group is told once more; what comes back to us changes nothing and ends there.
+func (c *child) resized() {
+	if changed := c.streams.resize(); changed && inForeground() {
+		_ = unix.Kill(0, unix.SIGWINCH)
+	} else if !inForeground() {
+		_ = c.cmd.Process.Signal(unix.SIGWINCH)
 	}
 }
 
@@ -104,7 +116,9 @@ func inForeground() bool {
 func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 	_ = c.cmd.Wait() // its error only repeats the state
 	exited()
-	c.streams.finish()
+	if held := c.streams.finish(); held {
+		say("a process that the program left running still has its output open: what it prints from now on is lost")
+	}
 	signal.Stop(c.signals)
 	close(c.signals)
 	<-c.done

@@ -21,6 +21,7 @@ type follower struct {
 	began  monitor.Moment    // where an epoch that ends without a start began
 	loads  map[string]string // ids of the open ones, by model
 	cut    bool              // the program has failed: what is open ends unfinished
+	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
 func newFollower(s *session, reader *progress.Reader, at monitor.Moment) *follower {
@@ -31,18 +32,29 @@ func newFollower(s *session, reader *progress.Reader, at monitor.Moment) *follow
 func (f *follower) line(text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.act(f.reader.Line(text), nil)
+	f.act(f.reader.Line(text))
 }
 
-// close ends what is open when the program has exited; failed says that it did not succeed.
-func (f *follower) close(at monitor.Moment, failed bool) {
+// exited takes the reading of the program's exit. The rest of its output may be read later, but nothing in it happened
+// later.
+func (f *follower) exited() monitor.Moment {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.session.monitor.Now()
+	f.over = &now
+	return now
+}
+
+// close ends what is open when all output has been read; failed says that the program did not succeed.
+func (f *follower) close(failed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cut = failed
-	f.act(f.reader.Close(), &at)
+	f.act(f.reader.Close())
 }
 
-func (f *follower) act(events []progress.Event, at *monitor.Moment) {
+func (f *follower) act(events []progress.Event) {
+	at := f.over
 	for i := range events {
 		e := &events[i]
 		if e.Kind == progress.EpochProgress {

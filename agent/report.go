@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -23,26 +26,46 @@ type document struct {
 // reportFile is where a report will be written. It is opened before the program starts, so that a wrong path costs a
 // second and not a night, and takes its name when it is complete.
 type reportFile struct {
-	path string
-	file *os.File // a temporary file beside path; nil where no report was asked for
+	path string   // empty where there is nothing to rename: a pipe, a device, our own output
+	file *os.File // a temporary file beside path; nil where no report was asked for, or when it was saved
 }
 
 func openReport(path string) (*reportFile, error) {
 	if path == "" {
 		return &reportFile{}, nil
 	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		file, err := os.OpenFile(path, os.O_WRONLY, 0) // a pipe or /dev/stdout: there is nothing to rename
-		if err != nil {
-			return nil, fmt.Errorf("--report %s cannot be written: %w", path, err)
+	if info, err := os.Stat(path); err == nil {
+		for _, own := range []*os.File{os.Stdout, os.Stderr} { // /dev/stdout, be it a pipe or a file that also takes output
+			if ours, err := own.Stat(); err == nil && os.SameFile(info, ours) {
+				return &reportFile{file: own}, nil
+			}
 		}
-		return &reportFile{file: file}, nil
+		if !info.Mode().IsRegular() {
+			file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody reads is refused
+			if err != nil {
+				return nil, fmt.Errorf("--report %s cannot be written: %w", path, reason(err))
+			}
+			return &reportFile{file: file}, nil
+		}
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), ".stallspan-report-*")
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target // a link stays one
+	}
+	draft := filepath.Join(filepath.Dir(path), ".stallspan-report-"+rand.Text())
+	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("--report %s cannot be written, name a file in a folder that exists and is yours: %w", path, err)
+		return nil, fmt.Errorf("--report %s cannot be written, name a file in a folder that exists and is yours: %w", path, reason(err))
 	}
 	return &reportFile{path: path, file: file}, nil
+}
+
+// reason is err without the name of a file that nobody has asked for.
+func reason(err error) error {
+	var wrapped *os.PathError
+	if errors.As(err, &wrapped) {
+		return wrapped.Err
+	}
+	return err
 }
 
 // save writes the report. When its disk is full it goes to the folder for temporary files, and the error says where.
@@ -56,24 +79,33 @@ func (f *reportFile) save(d document) error {
 	}
 	text = append(text, '\n')
 	if err := f.write(text); err != nil {
-		spare := filepath.Join(os.TempDir(), fmt.Sprintf("stallspan-report-%d.json", os.Getpid()))
-		if os.WriteFile(spare, text, 0o600) != nil {
-			return fmt.Errorf("the report could not be written, free some space: %w", err)
+		spare, failed := writeSpare(text)
+		if failed != nil {
+			return fmt.Errorf("the report could not be written (%w), nor to the folder for temporary files: %w", reason(err), reason(failed))
 		}
-		return fmt.Errorf("the report could not be written to its place and is in %s: %w", spare, err)
+		return fmt.Errorf("the report could not be written to its place and is in %s: %w", spare, reason(err))
 	}
 	return nil
 }
 
+func writeSpare(text []byte) (path string, err error) {
+	file, err := os.CreateTemp("", "stallspan-report-*.json")
+	if err != nil {
+		return "", err
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Close()); err != nil {
+		_ = os.Remove(file.Name())
+	}
+	return file.Name(), err
+}
+
 func (f *reportFile) write(text []byte) error {
-	if _, err := f.file.Write(text); err != nil {
+	if err := pass(f.file, text); err != nil {
 		return err
 	}
 	if f.path == "" {
-		return f.file.Close()
-	}
-	if err := f.file.Chmod(0o644); err != nil {
-		return err
+		return nil
 	}
 	if err := f.file.Close(); err != nil {
 		return err
@@ -87,13 +119,11 @@ func (f *reportFile) write(text []byte) error {
 
 // discard removes what was not saved.
 func (f *reportFile) discard() {
-	if f.file == nil {
+	if f.file == nil || f.path == "" {
 		return
 	}
 	_ = f.file.Close()
-	if f.path != "" {
-		_ = os.Remove(f.file.Name())
-	}
+	_ = os.Remove(f.file.Name())
 }
 
 func texts(problems []error) []string {

@@ -104,6 +104,8 @@ type run struct {
 	code     int
 	exited   bool // by itself, not by a signal
 	pid      int
+
+	unfollowed error // why the program's own reads and CPU time are not seen
 }
 
 func (r *run) do(ctx context.Context) error {
@@ -135,7 +137,7 @@ func (r *run) do(ctx context.Context) error {
 		r.close(ctx)
 		return err
 	}
-	printTable(os.Stderr, r.timeline(), m.Problems())
+	printTable(os.Stderr, r.timeline(), r.problems())
 	if server.err != nil {
 		say("the program could announce no windows: %v", server.err)
 	}
@@ -161,17 +163,18 @@ func (r *run) watch(socket string) error {
 	r.pid = c.cmd.Process.Pid
 	if !followed || !c.ownCgroup {
 		r.monitor.Leave(runJob)
-		if err := r.monitor.Follow(runJob, r.pid, "", false); err != nil && c.cmd.Process.Signal(nil) == nil {
-			say("the program's own reads and CPU time are not seen: %v", err)
-		}
+		r.unfollowed = r.monitor.Follow(runJob, r.pid, "", false)
 	}
 	r.id, _ = r.monitor.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
 		Job: runJob, Origin: window.Announced, PID: r.pid}, r.began)
 
 	var exit monitor.Moment
-	code, status := c.wait(func() { exit = r.monitor.Now() })
+	code, status := c.wait(func() {
+		r.session.close() // before the reading: no window may begin after it
+		exit = r.follower.exited()
+	})
 	r.code, r.exited = code, status.Exited()
-	r.follower.close(exit, code != 0)
+	r.follower.close(code != 0)
 	r.session.endAll(exit)
 	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it ran for longer than a window may
 	r.monitor.Leave(runJob)
@@ -187,14 +190,31 @@ func (r *run) timeline() []*window.Report {
 	return windows
 }
 
+// problems is what could not be seen.
+func (r *run) problems() []error {
+	list := r.monitor.Problems()
+	if r.unfollowed != nil {
+		list = append(list, fmt.Errorf("the program's own reads and CPU time: %w", r.unfollowed))
+	}
+	if n := r.session.left(); n > 0 {
+		list = append(list, fmt.Errorf("%d windows after the first %d: only the telemetry has them", n, mostReports))
+	}
+	return list
+}
+
 // finish writes the report, sends what is left, and gives the exit code.
 func (r *run) finish(ctx context.Context) error {
-	saved := r.report.save(document{Run: r.whole, Windows: r.timeline(), Problems: texts(r.monitor.Problems())})
+	saved := r.report.save(document{Run: r.whole, Windows: r.timeline(), Problems: texts(r.problems())})
 	if saved != nil {
 		say("%v", saved)
 	}
 	r.root.End(r.span())
 	r.close(ctx)
+	return r.outcome(saved)
+}
+
+// outcome is the exit code. The program's own comes first, then whether there is a report, then what is in it.
+func (r *run) outcome(saved error) error {
 	switch {
 	case r.code != 0:
 		return exit(r.code)

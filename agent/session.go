@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"sync"
 
 	"go.opentelemetry.io/otel/trace"
@@ -22,6 +23,9 @@ type session struct {
 	run      string // the run's name
 	job      string
 	parent   trace.SpanContext // of windows that name no other
+
+	gate   sync.RWMutex // held while a window of the API begins
+	closed bool
 
 	mu      sync.Mutex
 	spans   map[string]*export.Open // of open windows, by id
@@ -107,12 +111,26 @@ func (s *session) Begin(w window.Window, traceparent string) (id, own string, er
 			return "", "", err
 		}
 	}
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	if s.closed {
+		return "", "", errOver
+	}
 	w.Origin = window.Announced
 	id, span, err := s.begin(w, s.monitor.Now(), parent)
 	if err != nil {
 		return "", "", err
 	}
 	return id, span.Traceparent(), nil
+}
+
+var errOver = errors.New("the program that was run has exited: no window can begin any more")
+
+// close refuses windows that begin through the API from now on. Those that have begun may end.
+func (s *session) close() {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	s.closed = true
 }
 
 // End closes a window for the API.
@@ -122,7 +140,14 @@ func (s *session) End(id string) (*window.Report, error) { return s.end(id, s.mo
 func (s *session) timeline() []*window.Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sorted := append([]*window.Report(nil), s.reports...)
+	sorted := append([]*window.Report{}, s.reports...)
 	sortReports(sorted)
 	return sorted
+}
+
+// left is how many reports were not kept.
+func (s *session) left() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.skipped
 }

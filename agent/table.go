@@ -3,16 +3,18 @@ package agent
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// A terminal has 80 columns, whoever else has more.
+// A terminal has 80 columns, whoever else has more. "storage_bound SLOW", the longest verdict, ends in the last one.
 const (
 	tableWidth = 80
-	labelWidth = 16
+	labelWidth = 15
+	diskWidth  = 7
 	mostRows   = 40 // a run of a thousand epochs shows its first and last ones
 )
 
@@ -21,15 +23,11 @@ const (
 func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	w := &table{out: out}
 	w.line("")
-	withGPU, process := false, false
-	for _, r := range reports {
-		withGPU = withGPU || len(r.GPUIDs) > 0
-		process = process || len(r.GPUIDs) == 0
-	}
+	w.gpu = slices.ContainsFunc(reports, func(r *window.Report) bool { return len(r.GPUIDs) > 0 })
 	switch {
-	case withGPU:
+	case w.gpu:
 		w.row("window", "duration", "GPU busy", "storage", "CPU", "other", "disk", "verdict")
-	case process:
+	case len(reports) > 0:
 		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
 	}
 	var said *window.Report
@@ -51,14 +49,18 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	}
 }
 
-type table struct{ out io.Writer }
+type table struct {
+	out io.Writer
+	gpu bool // its rows are of GPUs; otherwise they are of the program's own time
+}
 
 func (t *table) line(s string) {
-	_, _ = fmt.Fprintln(t.out, strings.TrimRight(s, " ")) // standard error: if it is gone, there is nobody to tell
+	_, _ = fmt.Fprintln(t.out, strings.TrimRight(printable(s), " ")) // standard error: if it is gone, there is nobody to tell
 }
 
 func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
-	t.line(fmt.Sprintf("%-*s %8s %8s %7s %5s %5s  %-8s %s", labelWidth, fit(label, labelWidth), duration, busy, storage, cpu, other, fit(disk, 8), verdict))
+	t.line(fmt.Sprintf("%s %8s %8s %7s %5s %5s %s %s",
+		fit(label, labelWidth), duration, busy, storage, cpu, other, fit(disk, diskWidth), verdict))
 }
 
 func (t *table) report(r *window.Report, explain bool) {
@@ -67,7 +69,8 @@ func (t *table) report(r *window.Report, explain bool) {
 	case len(r.Disks) == 1:
 		disk = r.Disks[0].Name
 	case len(r.Disks) > 1:
-		disk = fmt.Sprintf("%s +%d", fit(r.Disks[0].Name, 5), len(r.Disks)-1)
+		more := fmt.Sprintf("+%d", len(r.Disks)-1)
+		disk = strings.TrimRight(fit(r.Disks[0].Name, diskWidth-len(more)), " ") + more
 	case len(r.Mounts) > 0:
 		disk = r.Mounts[0].Type
 	}
@@ -82,8 +85,11 @@ func (t *table) report(r *window.Report, explain bool) {
 		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
 	}
 	busy, cpu := part(r.Busy), part(r.CPU)
-	if len(r.GPUIDs) == 0 {
+	switch {
+	case !t.gpu:
 		busy, cpu = cpu, ""
+	case len(r.GPUIDs) == 0:
+		busy = "-"
 	}
 	label := r.Label()
 	if r.Unfinished {
@@ -100,23 +106,24 @@ func (t *table) report(r *window.Report, explain bool) {
 func (t *table) text(start, sentence string) {
 	line := start
 	indent := strings.Repeat(" ", len(start))
+	begun := false // the line holds a word
 	for _, word := range strings.Fields(sentence) {
-		if len(line)+len(word)+1 > tableWidth && strings.TrimSpace(line) != "" && line != start {
+		if begun && columns(line)+1+columns(word) > tableWidth {
 			t.line(line)
-			line = indent
+			line, begun = indent, false
 		}
-		if line != start && line != indent {
+		if begun {
 			line += " "
 		}
+		for columns(line)+columns(word) > tableWidth { // a path that fits into no line
+			head := prefix(word, tableWidth-columns(line))
+			t.line(line + head)
+			line, word = indent, word[len(head):]
+		}
 		line += word
+		begun = true
 	}
-	t.line(line)
-}
-
-// fit cuts a name to a width, keeping its end where files differ.
-func fit(s string, width int) string {
-	if runes := []rune(s); len(runes) > width {
-		return string(runes[:width-1]) + "~"
+	if begun {
+		t.line(line)
 	}
-	return s
 }

@@ -591,11 +591,40 @@ var RunSpan = Span{
 	Attributes: []AttributeRef{
 		{Key: ProcessExitCodeKey, Type: attribute.INT64},
 		{Key: ProcessPIDKey, Type: attribute.INT64},
+		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
+		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
+		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskReadBytesKey, Type: attribute.INT64},
+		{Key: DiskReadOperationsKey, Type: attribute.INT64},
+		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
+		{Key: DiskWriteBytesKey, Type: attribute.INT64},
+		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
+		{Key: FindingKey, Type: attribute.STRING},
+		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
+		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
+		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
+		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
+		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
+		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
+		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: RemedyKey, Type: attribute.STRING},
+		{Key: SlowKey, Type: attribute.BOOL, Required: true},
+		{Key: SlownessReasonKey, Type: attribute.STRING},
+		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
+		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
+		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
+		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
 		{Key: TrainingRunNameKey, Type: attribute.STRING},
+		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
+		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
+		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
 	},
 }
 
-// StorageStallSpan: A stretch of a slow window in which the work waited for storage, child of the window's span. Named "storage stall {system.device.name}".
+// StorageStallSpan: A stretch of a window in which the work waited for storage, child of the window's span. Named "storage stall {system.device.name}".
 var StorageStallSpan = Span{
 	Type: "stallspan.storage_stall",
 	Attributes: []AttributeRef{
@@ -647,6 +676,7 @@ var WindowSpan = Span{
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
+		{Key: FindingKey, Type: attribute.STRING},
 		{Key: SlownessReasonKey, Type: attribute.STRING, Required: true},
 		{Key: VerdictKey, Type: attribute.STRING},
 	},

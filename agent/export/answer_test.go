@@ -125,11 +125,11 @@ func TestLost(t *testing.T) {
 		{Stats{}, ""},
 		{Stats{SpansExported: 5, SpanError: down}, ""},
 		{Stats{SpansExported: 5, SpansDropped: 1, SpansRefused: 2, SpansUnsent: 3, SpanError: down},
-			"6 of 11 spans (3 unsent at the end, 1 dropped by a full queue, 2 refused by the backend) did not reach the OTLP endpoint: down now"},
-		{Stats{SpansUnsent: 3}, "3 of 3 spans (3 unsent at the end) did not reach the OTLP endpoint"},
-		{Stats{SpansExported: 3, SpanError: down, MetricError: bad}, "the last metrics did not reach the OTLP endpoint: bad"},
+			"lost on the way to the OTLP backend: 6 of 11 spans (3 unsent at the end, 1 pushed out of a full queue, 2 refused): down now"},
+		{Stats{SpansUnsent: 3}, "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{Stats{SpansExported: 3, SpanError: down, MetricError: bad}, "lost on the way to the OTLP backend: the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: bad"},
 		{Stats{SpansUnsent: 3, SpanError: down, MetricError: bad},
-			"3 of 3 spans (3 unsent at the end) and the last metrics did not reach the OTLP endpoint: down now"},
+			"lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end) and the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: down now"},
 	} {
 		if got := test.stats.Lost(); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)

@@ -139,7 +139,7 @@ func TestSlowBackend(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 	lost := stats.Lost()
-	if !strings.HasPrefix(lost, "3 of 3 spans (3 unsent at the end) did not reach the OTLP endpoint: ") || strings.Contains(lost, "\n") {
+	if !strings.HasPrefix(lost, "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: ") || strings.Contains(lost, "\n") {
 		t.Errorf("lost: %q", lost)
 	}
 }
@@ -171,7 +171,7 @@ func TestRefusal(t *testing.T) {
 	if stats.SpansRefused != 7 || stats.SpansExported != 6 || b.requests != 3 {
 		t.Errorf("%+v after %d requests", stats, b.requests)
 	}
-	want := "7 of 13 spans (7 refused by the backend) did not reach the OTLP endpoint: " +
+	want := "lost on the way to the OTLP backend: 7 of 13 spans (refused): " +
 		"traces export: OTLP partial success: two too many (2 spans rejected)"
 	if got := stats.Lost(); got != want {
 		t.Errorf("lost: %q", got)

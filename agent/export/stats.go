@@ -27,21 +27,12 @@ func (e *Exporter) stats() Stats {
 	return s
 }
 
-// Lost says in one line what did not arrive and why; "" when everything did.
+// Lost says in one line what did not arrive, why, and what to do; "" when everything did.
 func (s Stats) Lost() string {
-	var parts []string
-	part := func(n uint64, what string) {
-		if n > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n, what))
-		}
-	}
-	part(s.SpansUnsent, "unsent at the end")
-	part(s.SpansDropped, "dropped by a full queue")
-	part(s.SpansRefused, "refused by the backend")
-	var lost []string
 	total := s.SpansUnsent + s.SpansDropped + s.SpansRefused
+	var lost []string
 	if total > 0 {
-		lost = append(lost, fmt.Sprintf("%d of %d spans (%s)", total, total+s.SpansExported, strings.Join(parts, ", ")))
+		lost = append(lost, fmt.Sprintf("%d of %d spans (%s)", total, total+s.SpansExported, s.causes()))
 	}
 	err := s.SpanError
 	if s.MetricError != nil {
@@ -53,11 +44,36 @@ func (s Stats) Lost() string {
 	if len(lost) == 0 {
 		return ""
 	}
-	line := strings.Join(lost, " and ") + " did not reach the OTLP endpoint"
+	line := "lost on the way to the OTLP backend: " + strings.Join(lost, " and ")
+	if s.SpansRefused == 0 {
+		line += "; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"
+	}
 	if err != nil {
 		line += ": " + oneLine(err)
 	}
 	return line
+}
+
+// causes says how many spans were lost in which way; without numbers where there is one way only.
+func (s Stats) causes() string {
+	type cause struct {
+		n     uint64
+		words string
+	}
+	var met []cause
+	for _, c := range []cause{{s.SpansUnsent, "unsent at the end"}, {s.SpansDropped, "pushed out of a full queue"}, {s.SpansRefused, "refused"}} {
+		if c.n > 0 {
+			met = append(met, c)
+		}
+	}
+	if len(met) == 1 {
+		return met[0].words
+	}
+	words := make([]string, len(met))
+	for i, c := range met {
+		words[i] = fmt.Sprintf("%d %s", c.n, c.words)
+	}
+	return strings.Join(words, ", ")
 }
 
 // longestError bounds an error's text in bytes: a backend may answer with a page of HTML.
@@ -65,6 +81,13 @@ const longestError = 300
 
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
+	for strings.HasPrefix(text, "rpc error: ") { // gRPC nests its own words around the cause
+		_, cause, found := strings.Cut(text, "desc = ")
+		if !found {
+			break
+		}
+		text = strings.Trim(cause, `"`)
+	}
 	if len(text) > longestError {
 		text = strings.ToValidUTF8(text[:longestError], "") + "..."
 	}

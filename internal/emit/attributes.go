@@ -50,7 +50,7 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 		l.text(semconv.FilePathKey, r.Path)
 	}
 	l.text(semconv.TrainingRunNameKey, r.Run)
-	if r.HasEpoch {
+	if r.Kind == window.Epoch && r.HasEpoch {
 		l.add(semconv.TrainingEpochIndexKey.Int(r.Epoch))
 	}
 	l.texts(semconv.GPUIDsKey, r.GPUIDs)

@@ -31,7 +31,9 @@ type Durations struct {
 
 type histogram struct {
 	began time.Time
+	ended time.Time // the newest window
 	sets  map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]
+	order []*metricdata.HistogramDataPoint[float64] // of sets, the oldest first
 }
 
 // Add counts a window that ended; span is its exemplar and may be invalid. Other kinds than loads and epochs have no
@@ -63,11 +65,14 @@ func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.Ke
 	if p == nil {
 		p = &metricdata.HistogramDataPoint[float64]{
 			Attributes:   set,
-			StartTime:    h.began,
 			Bounds:       bounds,
 			BucketCounts: make([]uint64, len(bounds)+1),
 		}
 		h.sets[set.Equivalent()] = p
+		h.order = append(h.order, p)
+	}
+	if end := r.Wall(r.End.Mono); end.After(h.ended) {
+		h.ended = end
 	}
 	v := r.Duration().Seconds()
 	i := 0
@@ -106,13 +111,17 @@ func (d *Durations) emit(b *builder) {
 }
 
 func (b *builder) histogram(m semconv.Metric, h *histogram) {
-	if len(h.sets) == 0 {
+	if len(h.order) == 0 {
 		return
 	}
 	data := metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality}
-	for _, p := range h.sets {
+	at := b.time
+	if h.ended.After(at) { // after the snapshot was taken
+		at = h.ended
+	}
+	for _, p := range h.order {
 		point := *p
-		point.Time = b.time
+		point.StartTime, point.Time = earlier(h.began, at), at
 		point.BucketCounts = append([]uint64(nil), p.BucketCounts...)
 		data.DataPoints = append(data.DataPoints, point)
 	}

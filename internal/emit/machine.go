@@ -20,76 +20,6 @@ func (b *builder) at(now, last sample.Stamp) float64 {
 	return (now.Mono - last.Mono).Seconds()
 }
 
-// disks tells of every device that did any I/O since boot.
-func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
-	elapsed := b.at(now.Disks.At, m.last.Disks.At)
-	for i := range now.Disks.Disks {
-		d := &now.Disks.Disks[i]
-		if d.Reads+d.Writes+d.Discards == 0 {
-			continue
-		}
-		last := find(m.last.Disks.Disks, func(x *sample.Disk) bool { return x.Name == d.Name })
-		b.start = m.start("disk "+d.Name, now.Boot, m.last.Disks.At.Wall, last != nil && restarted(d, last))
-		b.disk(d)
-		if last != nil && elapsed > 0 && !restarted(d, last) {
-			b.diskRates(d, last, elapsed)
-		}
-	}
-	m.forget("disk ", func(name string) bool {
-		return find(now.Disks.Disks, func(x *sample.Disk) bool { return x.Name == name }) != nil
-	})
-	b.start = now.Boot
-}
-
-// restarted says that the device's counters began again: it was pulled out and put back, or another took its name.
-func restarted(d, last *sample.Disk) bool {
-	return d.Reads < last.Reads || d.Writes < last.Writes || d.ReadBytes < last.ReadBytes || d.WriteBytes < last.WriteBytes
-}
-
-func (b *builder) disk(d *sample.Disk) {
-	name := semconv.SystemDeviceNameKey.String(d.Name)
-	read, write := semconv.DiskIODirectionRead, semconv.DiskIODirectionWrite
-	b.int(semconv.SystemDiskIO, d.ReadBytes, name, read)
-	b.int(semconv.SystemDiskIO, d.WriteBytes, name, write)
-	b.int(semconv.SystemDiskOperations, d.Reads, name, read)
-	b.int(semconv.SystemDiskOperations, d.Writes, name, write)
-	b.int(semconv.SystemDiskMerged, d.ReadsMerged, name, read)
-	b.int(semconv.SystemDiskMerged, d.WritesMerged, name, write)
-	b.float(semconv.SystemDiskOperationTime, d.ReadTime.Seconds(), name, read)
-	b.float(semconv.SystemDiskOperationTime, d.WriteTime.Seconds(), name, write)
-	b.float(semconv.SystemDiskIOTime, d.BusyTime.Seconds(), name)
-	b.int(semconv.SystemDiskPendingOperations, d.InFlight, name)
-	b.float(semconv.SystemDiskWeightedIOTime, d.WeightedTime.Seconds(), name)
-	if d.Has&sample.HasDiscards != 0 {
-		b.int(semconv.DiskDiscardOperations, d.Discards, name)
-		b.int(semconv.DiskDiscardIO, d.DiscardBytes, name)
-		b.float(semconv.DiskDiscardTime, d.DiscardTime.Seconds(), name)
-	}
-	if d.Has&sample.HasFlushes != 0 {
-		b.int(semconv.DiskFlushOperations, d.Flushes, name)
-		b.float(semconv.DiskFlushTime, d.FlushTime.Seconds(), name)
-	}
-}
-
-// diskRates tells what iostat shows, over the collection interval. The kernel's busy time is sampled by jiffies and
-// can run a little past the clock.
-func (b *builder) diskRates(d, last *sample.Disk, elapsed float64) {
-	name := semconv.SystemDeviceNameKey.String(d.Name)
-	if d.BusyTime >= last.BusyTime {
-		b.float(semconv.DiskUtilization, min(1, (d.BusyTime-last.BusyTime).Seconds()/elapsed), name)
-	}
-	if d.WeightedTime >= last.WeightedTime {
-		b.float(semconv.DiskQueueDepth, (d.WeightedTime-last.WeightedTime).Seconds()/elapsed, name)
-	}
-	await := func(direction attribute.KeyValue, operations uint64, spent time.Duration) {
-		if operations > 0 && spent >= 0 {
-			b.float(semconv.DiskAwait, spent.Seconds()/float64(operations), name, direction)
-		}
-	}
-	await(semconv.DiskIODirectionRead, d.Reads-last.Reads, d.ReadTime-last.ReadTime)
-	await(semconv.DiskIODirectionWrite, d.Writes-last.Writes, d.WriteTime-last.WriteTime)
-}
-
 // pressures tells of the whole host; a job's own pressure is on its spans.
 func (m *Metrics) pressures(b *builder, now *sample.Snapshot) {
 	b.at(now.Pressures.At, m.last.Pressures.At)
@@ -104,10 +34,13 @@ func (m *Metrics) pressures(b *builder, now *sample.Snapshot) {
 			continue
 		}
 		b.float(metric, p.Some.Seconds(), semconv.PressureStallTypeSome)
-		b.float(metric, p.Full.Seconds(), semconv.PressureStallTypeFull)
+		if p.Resource != sample.CPU { // of a whole machine the kernel prints it as 0 and means nothing by it
+			b.float(metric, p.Full.Seconds(), semconv.PressureStallTypeFull)
+		}
 	}
 }
 
+// cores tells of every core that is online. It takes back no time in now that was told before.
 func (m *Metrics) cores(b *builder, now *sample.Snapshot) {
 	elapsed := b.at(now.Cores.At, m.last.Cores.At)
 	for i := range now.Cores.Cores {
@@ -118,16 +51,21 @@ func (m *Metrics) cores(b *builder, now *sample.Snapshot) {
 		}
 		id := semconv.CPULogicalNumberKey.Int(number)
 		last := find(m.last.Cores.Cores, func(x *sample.Core) bool { return x.Name == core.Name })
+		again := last != nil && core.Busy() < last.Busy()
+		if last != nil && !again { // the kernel takes back idle time that it counted too early
+			core.IOWait, core.Idle = max(core.IOWait, last.IOWait), max(core.Idle, last.Idle)
+		}
+		b.start = m.start(core.Name, now.Boot, m.last.Cores.At.Wall, again)
 		times := modes(core)
 		for k, mode := range times {
 			b.float(semconv.SystemCPUTime, mode.spent.Seconds(), id, mode.mode)
-			if last != nil && elapsed > 0 {
-				// iowait goes back when a task moves to another core.
+			if last != nil && elapsed > 0 && !again {
 				grown := max(0, mode.spent-modes(last)[k].spent)
 				b.float(semconv.SystemCPUUtilization, min(1, grown.Seconds()/elapsed), id, mode.mode)
 			}
 		}
 	}
+	b.start = now.Boot
 }
 
 type modeTime struct {
@@ -147,17 +85,28 @@ func modes(c *sample.Core) [7]modeTime {
 	}
 }
 
+// processes tells of the members of every job: once, where two jobs share one. After the last job has ended nothing new
+// is read, and nothing is told.
 func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
+	if now.Jobs.At.Mono == m.last.Jobs.At.Mono {
+		return
+	}
 	b.at(now.Jobs.At, m.last.Jobs.At)
+	told := make(map[int]bool, len(now.Jobs.Processes))
 	for i := range now.Jobs.Processes {
 		p := &now.Jobs.Processes[i]
-		if !p.HasIO {
+		if !p.HasIO || told[p.PID] {
 			continue
+		}
+		told[p.PID] = true
+		if !now.Boot.IsZero() {
+			b.start = now.Boot.Add(p.Started)
 		}
 		pid := semconv.ProcessPIDKey.Int(p.PID)
 		b.int(semconv.ProcessDiskIO, p.ReadBytes, pid, semconv.DiskIODirectionRead)
 		b.int(semconv.ProcessDiskIO, p.WriteBytes, pid, semconv.DiskIODirectionWrite)
 	}
+	b.start = now.Boot
 }
 
 func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
@@ -166,32 +115,27 @@ func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 		g := &now.GPUs.GPUs[i]
 		attrs := list{semconv.HwIDKey.String(g.ID)}
 		attrs.text(semconv.HwNameKey, g.Name)
-		b.float(semconv.GPUBusyTime, g.Busy.Seconds(), attrs...)
 		last := find(m.last.GPUs.GPUs, func(x *sample.GPU) bool { return x.ID == g.ID })
-		if last != nil && elapsed > 0 && g.Busy >= last.Busy {
+		again := last != nil && g.Busy < last.Busy // its driver was loaded again
+		b.start = m.start(g.ID, now.Boot, m.last.GPUs.At.Wall, again)
+		b.float(semconv.GPUBusyTime, g.Busy.Seconds(), attrs...)
+		if last != nil && elapsed > 0 && !again {
 			b.float(semconv.HwGPUUtilization, min(1, (g.Busy-last.Busy).Seconds()/elapsed), append(attrs, semconv.HwGPUTaskGeneral)...)
 		}
 	}
+	b.start = now.Boot
 }
 
-// start is when a counter began: at boot, or, once it was seen to begin again, at the reading before that.
+// start is when a counter began: at boot, or, once it was seen to begin again, at the reading before that. Cores and
+// GPUs are numbered, so few names are ever kept.
 func (m *Metrics) start(id string, boot, before time.Time, again bool) time.Time {
-	if again {
+	if again && (len(m.began) < mostBegan || !m.began[id].IsZero()) {
 		m.began[id] = before
 	}
 	if at, ok := m.began[id]; ok {
 		return at
 	}
 	return boot
-}
-
-// forget drops the start times of devices that are no longer there.
-func (m *Metrics) forget(prefix string, there func(name string) bool) {
-	for id := range m.began {
-		if name, ok := strings.CutPrefix(id, prefix); ok && !there(name) {
-			delete(m.began, id)
-		}
-	}
 }
 
 func find[T any](all []T, is func(*T) bool) *T {

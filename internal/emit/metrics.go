@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"math"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -24,17 +25,21 @@ func Scope(version string) instrumentation.Scope {
 type Metrics struct {
 	scope     instrumentation.Scope
 	last      sample.Snapshot
-	began     map[string]time.Time // of a counter that did not begin at boot, by series
+	seen      map[string]*diskState // by name
+	began     map[string]time.Time  // of a core or GPU that did not begin to count at boot
 	Durations Durations
 }
 
+// mostBegan bounds Metrics.began.
+const mostBegan = 16384
+
 // NewMetrics prepares the metrics of one program version.
 func NewMetrics(version string) *Metrics {
-	return &Metrics{scope: Scope(version), began: map[string]time.Time{}}
+	return &Metrics{scope: Scope(version), seen: map[string]*diskState{}, began: map[string]time.Time{}}
 }
 
 // Collect gives the metrics of a snapshot. What the machine does not offer is absent. Differences are absent at the
-// first collection.
+// first collection. Collect keeps the snapshot and changes it: pass one that is nobody else's.
 func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	b := &builder{start: now.Boot}
 	m.disks(b, &now)
@@ -64,7 +69,7 @@ type series[N int64 | float64] struct {
 }
 
 func (b *builder) int(m semconv.Metric, v uint64, attrs ...attribute.KeyValue) {
-	b.ints = point(b, b.ints, m, int64(v), attrs)
+	b.ints = point(b, b.ints, m, int64(min(v, math.MaxInt64)), attrs)
 }
 
 func (b *builder) float(m semconv.Metric, v float64, attrs ...attribute.KeyValue) {
@@ -83,10 +88,18 @@ func point[N int64 | float64](b *builder, all map[string]*series[N], m semconv.M
 	}
 	p := metricdata.DataPoint[N]{Attributes: attribute.NewSet(attrs...), Time: b.time, Value: v}
 	if m.Kind != semconv.Gauge {
-		p.StartTime = b.start
+		p.StartTime = earlier(b.start, b.time)
 	}
 	s.points = append(s.points, p)
 	return all
+}
+
+// earlier is start, or unknown where that is not before the point itself: the clock was set in between.
+func earlier(start, at time.Time) time.Time {
+	if start.Before(at) {
+		return start
+	}
+	return time.Time{}
 }
 
 func (b *builder) metrics() []metricdata.Metrics {

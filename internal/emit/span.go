@@ -55,16 +55,17 @@ func WindowSpan(r *window.Report) Span {
 		Attributes: Attributes(r),
 	}
 	if r.Slow {
-		at := s.End
-		if len(r.Stalls) > 0 {
-			at = r.Wall(r.Stalls[0].Start)
+		at := s.Start
+		if r.StallBegan > 0 {
+			at = r.Wall(r.StallBegan)
 		}
 		s.Events = []Event{{
 			Name: semconv.WindowSlowEvent.Name,
 			Time: at,
 			Attributes: []attribute.KeyValue{
 				semconv.SlownessReasonKey.String(r.SlowReason),
-				semconv.FindingKey.String(r.Finding),
+				semconv.VerdictKey.String(string(r.Verdict)),
+				semconv.FindingKey.String(utf8(r.Finding)),
 			},
 		}}
 	}

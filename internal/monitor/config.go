@@ -15,10 +15,13 @@ type Config struct {
 	Root     string        // the folder that stands for "/": "/hostfs" in a container
 	History  history.Config
 
-	// Sources replace the machine's own sources where they are set: a recording that is replayed.
-	Sources []sample.Named
 	// Accelerator is read beside the machine's own sources: an emulated one.
 	Accelerator sample.Source
+
+	// Recorded makes a monitor of a recording: it reads nothing of this machine, its readings come through Feed, and
+	// its clock is theirs.
+	Recorded bool
+	Boot     time.Time // of the recorded machine; zero where that is not known
 }
 
 // Defaults.
@@ -35,7 +38,7 @@ func (c *Config) complete() error {
 	if c.Interval < shortestInterval || c.Interval > longestInterval {
 		return fmt.Errorf("the sampling interval is %v: choose one from %v to %v", c.Interval, shortestInterval, longestInterval)
 	}
-	if len(c.Sources) > 0 && c.Accelerator != nil {
+	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")
 	}
 	return nil

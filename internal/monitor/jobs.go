@@ -70,7 +70,7 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 func (m *Monitor) Leave(id string) {
 	m.mu.Lock()
 	j := m.jobs[id]
-	if j == nil {
+	if j == nil || m.process == nil { // a recording's jobs are its own
 		m.mu.Unlock()
 		return
 	}

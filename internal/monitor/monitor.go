@@ -34,12 +34,14 @@ type Monitor struct {
 	// mu is taken after the sampler's own lock, never before it.
 	mu      sync.Mutex
 	latest  sample.Snapshot
+	newest  sample.Stamp // of all readings: the present moment of a recording
 	jobs    map[string]*job
 	stale   bool // jobs or GPUs came or went since the ledger was told
 	ledger  window.Ledger
 	derived sample.Sample // the ledger's totals at the last tick
 	track   window.Track
 	onEnd   []func(*window.Report)
+	onRead  []func(source string, s *sample.Sample)
 }
 
 // New prepares a monitor of this machine; Start begins to sample. A source that is missing or forbidden is told by
@@ -53,11 +55,13 @@ func New(config Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{config: config, history: h, jobs: map[string]*job{}, stale: true}
-	m.latest.Boot = boot(config.Root)
-	sources := config.Sources
-	if len(sources) == 0 {
-		sources = m.machine()
+	if config.Recorded {
+		m.latest.Boot = config.Boot
+		m.sampler = sample.NewSampler(config.Interval, nil)
+		return m, nil
 	}
+	m.latest.Boot = boot(config.Root)
+	sources := m.machine()
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("nothing can be watched here: %w", errors.Join(m.problems.all()...))
 	}
@@ -96,10 +100,19 @@ func (m *Monitor) Tick() {
 // take is the sampler's sink.
 func (m *Monitor) take(source string, s *sample.Sample, err error) {
 	m.problems.note(source, err)
+	for _, tell := range m.onRead {
+		tell(source, s)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.learn(s)
 	m.problems.note("history", m.history.Append(s))
+}
+
+// OnRead has tell called with each reading that goes into the history, on the goroutine that took it, before it is
+// seen anywhere else. tell must not call the monitor, nor keep the sample. Call OnRead before Start.
+func (m *Monitor) OnRead(tell func(source string, s *sample.Sample)) {
+	m.onRead = append(m.onRead, tell)
 }
 
 // tick follows a round of readings: the ledger splits what is new, and windows that nobody ended are closed.
@@ -112,7 +125,7 @@ func (m *Monitor) tick() {
 	if len(m.derived.Ledgers) > 0 {
 		m.problems.note("history", m.history.Append(&m.derived))
 	}
-	overdue := m.track.Overdue(sample.Now().Mono)
+	overdue := m.track.Overdue(m.stamp().Mono)
 	m.mu.Unlock()
 	for _, w := range overdue {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile

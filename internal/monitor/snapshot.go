@@ -18,6 +18,9 @@ func (m *Monitor) learn(s *sample.Sample) {
 		sameID := func(a, b sample.GPU) bool { return a.ID == b.ID }
 		m.stale = m.stale || !slices.EqualFunc(m.latest.GPUs.GPUs, s.GPUs, sameID)
 	}
+	if s.At.Mono > m.newest.Mono {
+		m.newest = s.At
+	}
 	m.latest.Learn(s)
 	m.remember(s.Jobs)
 }

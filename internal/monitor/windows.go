@@ -20,6 +20,9 @@ type Moment struct {
 
 // Now takes a reading that is not kept in the history but in the windows that begin or end with it.
 func (m *Monitor) Now() Moment {
+	if m.config.Recorded {
+		return m.recorded()
+	}
 	now := Moment{At: sample.Now(), edge: &history.Edge{}}
 	m.sampler.Read(func(source string, s *sample.Sample, err error) {
 		m.problems.note(source, err)
@@ -30,10 +33,15 @@ func (m *Monitor) Now() Moment {
 	})
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var split sample.Sample
-	m.ledger.Peek(m.history, now.At.Mono, now.edge, &split)
-	m.history.Observe(now.edge, &split)
+	m.split(now)
 	return now
+}
+
+// split adds to a moment what the ledger's totals are at it. m.mu is held.
+func (m *Monitor) split(at Moment) {
+	var totals sample.Sample
+	m.ledger.Peek(m.history, at.At.Mono, at.edge, &totals)
+	m.history.Observe(at.edge, &totals)
 }
 
 // Begin opens a window at a moment and gives its id, which is w.ID where that is set.
@@ -147,7 +155,7 @@ func (m *Monitor) Open() int {
 func (m *Monitor) Ended() []*window.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.track.Ended(sample.Now().Mono)
+	return m.track.Ended(m.stamp().Mono)
 }
 
 // newID is 64 random bits, as a span's id is.

@@ -36,6 +36,8 @@ type Report struct {
 	Mounts   []sample.Mount
 	Stalls   []Stall
 
+	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
+
 	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
 	Interrupted bool    // a counter began again or a device left: the numbers are what was seen of it
 }

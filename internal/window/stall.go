@@ -7,14 +7,14 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// Stall is a stretch of a window in which it waited for storage most of the time.
+// Stall is a stretch of a window in which it waited for storage much of the time.
 type Stall struct {
 	Start, End time.Duration // monotonic
-	Waited     time.Duration // of it, on the GPU that waited longest
+	Waited     time.Duration // of it, as the ledger has it
 }
 
 const (
-	stallShare  = 0.5                    // a reading interval counts as stalled from this share of it on
+	stallShare  = 0.25                   // a reading interval counts as stalled from this share of it on
 	shortestGap = 200 * time.Millisecond // stretches closer than this are one
 	shortest    = 200 * time.Millisecond // shorter stretches are not told
 	mostStalls  = 32                     // the longest are kept
@@ -26,21 +26,24 @@ func (r *Report) stalls(h *history.History, job string) {
 	if len(r.GPUIDs) > 0 {
 		gpu = r.GPUIDs[0]
 	}
-	if r.Storage < shortest {
-		return
-	}
+	var gap time.Duration // waited since the last stretch ended
 	for _, s := range h.Steps(history.Key{Series: history.LedgerStorage, ID: LedgerID(job, gpu)}, r.from(), r.to()) {
-		length := (s.End - s.Start).Seconds()
-		if length <= 0 || s.Grown < stallShare*length {
+		length := s.End - s.Start
+		waited := min(seconds(s.Grown), length)
+		if length <= 0 || waited.Seconds() < stallShare*length.Seconds() {
+			gap += waited
 			continue
 		}
-		waited := seconds(min(s.Grown, length))
 		if n := len(r.Stalls); n > 0 && s.Start-r.Stalls[n-1].End < shortestGap {
 			r.Stalls[n-1].End = s.End
-			r.Stalls[n-1].Waited += waited
-			continue
+			r.Stalls[n-1].Waited += gap + waited
+		} else {
+			r.Stalls = append(r.Stalls, Stall{s.Start, s.End, waited})
 		}
-		r.Stalls = append(r.Stalls, Stall{s.Start, s.End, waited})
+		gap = 0
+	}
+	if len(r.Stalls) > 0 {
+		r.StallBegan = r.Stalls[0].Start
 	}
 	r.Stalls = slices.DeleteFunc(r.Stalls, func(s Stall) bool { return s.End-s.Start < shortest })
 	if len(r.Stalls) > mostStalls {

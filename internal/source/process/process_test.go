@@ -24,9 +24,9 @@ func TestTree(t *testing.T) {
 	}
 	got := read(t, source)
 	want := []sample.Process{ // what each has done since it was born; the zombie is no more
-		{PID: 100, Job: "train", CPUTime: 3000 * ms, ReadBytes: 4096, WriteBytes: 512, HasIO: true},
-		{PID: 101, Job: "train", CPUTime: 500 * ms, ReadBytes: 65536, HasIO: true},
-		{PID: 103, Job: "train", CPUTime: 70 * ms, HasIO: true},
+		{PID: 100, Job: "train", CPUTime: 3000 * ms, ReadBytes: 4096, WriteBytes: 512, HasIO: true, Started: 4000 * time.Second},
+		{PID: 101, Job: "train", CPUTime: 500 * ms, ReadBytes: 65536, HasIO: true, Started: 4500 * time.Second},
+		{PID: 103, Job: "train", CPUTime: 70 * ms, HasIO: true, Started: 4700 * time.Second},
 	}
 	if !reflect.DeepEqual(got.Processes, want) {
 		t.Errorf("processes %+v", got.Processes)

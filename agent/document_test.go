@@ -1,0 +1,155 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// reportDocument is the report as docs/report.md promises it. A key that is not there is an error.
+type reportDocument struct {
+	Run      *reportWindow  `json:"run"`
+	Windows  []reportWindow `json:"windows"`
+	Problems []string       `json:"problems"`
+}
+
+type reportWindow struct {
+	ID         string    `json:"id"`
+	Source     string    `json:"source"`
+	Kind       string    `json:"kind"`
+	Name       string    `json:"name"`
+	Model      string    `json:"model"`
+	Epoch      *int      `json:"epoch"`
+	Unfinished bool      `json:"unfinished"`
+	Start      time.Time `json:"start"`
+	End        time.Time `json:"end"`
+	Duration   float64   `json:"duration_s"`
+	GPU        *struct {
+		IDs       []string `json:"ids"`
+		Busy      float64  `json:"busy_s"`
+		BusyRatio float64  `json:"busy_ratio"`
+	} `json:"gpu"`
+	Process *struct {
+		OnCPU float64 `json:"on_cpu_s"`
+	} `json:"process"`
+	Stall *struct {
+		Storage float64  `json:"storage_s"`
+		CPU     *float64 `json:"cpu_s"`
+		Other   float64  `json:"other_s"`
+	} `json:"stall"`
+	Verdict        string   `json:"verdict"`
+	Finding        string   `json:"finding"`
+	Remedy         string   `json:"remedy"`
+	Slow           bool     `json:"slow"`
+	SlownessReason string   `json:"slowness_reason"`
+	SpeedupBound   *float64 `json:"speedup_bound"`
+	Disks          []struct {
+		Name            string   `json:"name"`
+		ReadBytes       uint64   `json:"read_bytes"`
+		ReadOperations  uint64   `json:"read_operations"`
+		ReadAwait       *float64 `json:"read_await_s"`
+		WriteBytes      uint64   `json:"write_bytes"`
+		WriteOperations uint64   `json:"write_operations"`
+		WriteAwait      *float64 `json:"write_await_s"`
+		QueueDepth      float64  `json:"queue_depth"`
+		BusyRatio       float64  `json:"busy_ratio"`
+	} `json:"disks"`
+	Mounts []struct {
+		Point  string `json:"point"`
+		Type   string `json:"type"`
+		Source string `json:"source"`
+	} `json:"mounts"`
+	Pressure *struct {
+		Some float64 `json:"io_some_s"`
+		Full float64 `json:"io_full_s"`
+	} `json:"pressure"`
+	StorageStalls []struct {
+		Start    time.Time `json:"start"`
+		Duration float64   `json:"duration_s"`
+	} `json:"storage_stalls"`
+	UncertaintyRatio *float64 `json:"uncertainty_ratio"`
+	Interrupted      bool     `json:"interrupted"`
+}
+
+func (w *reportWindow) label() string {
+	switch {
+	case w.Epoch != nil:
+		return w.Kind + " " + strconv.Itoa(*w.Epoch)
+	case w.Model != "":
+		return w.Kind + " " + w.Model
+	case w.Name != "":
+		return w.Kind + " " + w.Name
+	}
+	return w.Kind
+}
+
+// parseReport reads a report and checks what holds for every one.
+func parseReport(t *testing.T, text []byte) *reportDocument {
+	t.Helper()
+	var d reportDocument
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&d); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	if d.Run == nil || len(d.Windows) == 0 {
+		t.Fatalf("no run or no windows: %s", text)
+	}
+	for i := range d.Windows {
+		w := &d.Windows[i]
+		w.check(t)
+		if i > 0 && w.Start.Before(d.Windows[i-1].Start) {
+			t.Errorf("%s began before the window in front of it", w.label())
+		}
+		if w.Start.Before(d.Run.Start) || w.End.After(d.Run.End.Add(time.Microsecond)) {
+			t.Errorf("%s from %v to %v is not within the run, %v to %v", w.label(), w.Start, w.End, d.Run.Start, d.Run.End)
+		}
+	}
+	d.Run.check(t)
+	return &d
+}
+
+func (w *reportWindow) check(t *testing.T) {
+	t.Helper()
+	if w.Duration < 0 || w.ID == "" || w.Verdict == "" || w.Finding == "" || w.Remedy == "" {
+		t.Errorf("%s: %+v", w.label(), w)
+	}
+	if between := w.End.Sub(w.Start).Seconds(); math.Abs(between-w.Duration) > 1e-6 {
+		t.Errorf("%s: %v s from start to end, duration %v s", w.label(), between, w.Duration)
+	}
+	if w.Slow != (w.SlownessReason != "") {
+		t.Errorf("%s: slow %v for the reason %q", w.label(), w.Slow, w.SlownessReason)
+	}
+	if w.UncertaintyRatio != nil && *w.UncertaintyRatio <= 0.01 {
+		t.Errorf("%s: an uncertainty of %v is none", w.label(), *w.UncertaintyRatio)
+	}
+	if w.Stall == nil {
+		if w.Process != nil || w.GPU != nil {
+			t.Errorf("%s: half a ledger", w.label())
+		}
+		return
+	}
+	sum, total := w.Stall.Storage+w.Stall.Other, w.Duration
+	if w.GPU != nil {
+		sum, total = sum+w.GPU.Busy+*w.Stall.CPU, total*float64(len(w.GPU.IDs))
+	} else {
+		sum += w.Process.OnCPU
+	}
+	if math.Abs(sum-total) > 1e-6 {
+		t.Errorf("%s: the ledger adds up to %v s of %v s", w.label(), sum, total)
+	}
+}
+
+// readReport reads the report that a call with "--report", path wrote.
+func readReport(t *testing.T, path string) *reportDocument {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return parseReport(t, text)
+}

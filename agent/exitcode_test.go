@@ -1,0 +1,152 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestExitCodeOfTheProgram(t *testing.T) {
+	for command, want := range map[string]int{
+		"exit 0":                     0,
+		"exit 7":                     7,
+		"exit 255":                   255,
+		"kill -KILL $$":              137,
+		"kill -TERM $$":              143,
+		"kill -INT $$":               130,
+		"echo Epoch 1/2; kill -9 $$": 137,
+	} {
+		v := stallspan(t, "run", "--fail-on", "slow", "--", "sh", "-c", command)
+		if code := v.run(); code != want {
+			t.Errorf("%s: exit code %d: %s", command, code, v.err.String())
+		}
+		if !strings.Contains(v.err.String(), "verdict") {
+			t.Errorf("%s: no table: %q", command, v.err.String())
+		}
+	}
+}
+
+func TestExitCodeOfRunItself(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, text string, mode os.FileMode) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), mode); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, test := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"run", "--", "stallspan-no-such-program"}, exitNotFound, "stallspan-no-such-program: not found"},
+		{[]string{"run", "--", folder + "/none"}, exitNotFound, "/none: not found"},
+		{[]string{"run", "--", file("plain", "#!/bin/sh\n", 0o644)}, exitCannotRun, "check that it is executable"},
+		{[]string{"run", "--", folder}, exitCannotRun, "check that it is executable"},
+		{[]string{"run", "--", file("garbage", "\x00\x01", 0o755)}, exitCannotRun, "exec format error"},
+		{[]string{"run", "--", file("script", "#!/no/such/shell\n", 0o755)}, exitCannotRun, "the interpreter that its first line names was not found"},
+		{[]string{"run"}, exitUsage, "run needs a program: stallspan run -- python3 train.py"},
+		{[]string{"run", "--"}, exitUsage, "run needs a program"},
+		{[]string{"run", "--reprot", "x", "--", "true"}, exitUsage, "unknown flag: --reprot: see stallspan run --help"},
+		{[]string{"run", "--report"}, exitUsage, "flag needs an argument: --report: see stallspan run --help"},
+		{[]string{"run", "--fail-on", "fast", "--", "true"}, exitUsage, "--fail-on fast: the only choice is slow"},
+		{[]string{"run", "--epoch-pattern", "(", "--", "true"}, exitUsage, "--epoch-pattern"},
+		{[]string{"run", "--load-begin", "begin", "--", "true"}, exitUsage, "--load-end"},
+		{[]string{"demo", "x"}, exitUsage, ""},
+		{[]string{"rn", "--", "true"}, exitUsage, `"rn" is no command: see stallspan --help`},
+		{[]string{"--no-such"}, exitUsage, "see stallspan --help"},
+	} {
+		v := stallspan(t, test.args...)
+		code := v.run()
+		if line := v.errorLine(); code != test.code || !strings.Contains(line, test.says) {
+			t.Errorf("%q: exit code %d: %s", test.args, code, line)
+		}
+		if v.out.Len() > 0 {
+			t.Errorf("%q: standard output belongs to the program: %q", test.args, v.out.String())
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, args := range [][]string{nil, {"--help"}, {"run", "--help"}, {"demo", "--help"}, {"--version"}} {
+		v := stallspan(t, args...)
+		if code := v.run(); code != 0 || v.err.Len() > 0 || !strings.Contains(v.out.String(), "stallspan") {
+			t.Errorf("%q: exit code %d: %s", args, code, v.err.String())
+		}
+	}
+}
+
+func TestFlagsOfTheProgramAreItsOwn(t *testing.T) {
+	for _, args := range [][]string{
+		{"run", "echo", "--report", "-x"},
+		{"run", "--name", "n", "--", "echo", "--report", "-x"},
+	} {
+		v := stallspan(t, args...)
+		if code := v.run(); code != 0 || v.out.String() != "--report -x\n" {
+			t.Errorf("%q: exit code %d: %q %q", args, code, v.out.String(), v.err.String())
+		}
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	full := errors.New("no space left on device")
+	for _, test := range []struct {
+		code   int
+		saved  error
+		failOn string
+		slow   bool
+		want   int
+	}{
+		{0, nil, "", true, 0},
+		{0, nil, "slow", false, 0},
+		{0, nil, "slow", true, exitSlow},
+		{7, nil, "slow", true, 7},
+		{0, full, "slow", true, exitRun},
+		{7, full, "", false, 7},
+	} {
+		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code, session: &session{},
+			whole: &window.Report{Slow: test.slow}}
+		var code exit
+		if err := r.outcome(test.saved); err != nil && !errors.As(err, &code) {
+			t.Errorf("%+v: %v", test, err)
+		}
+		if int(code) != test.want {
+			t.Errorf("%+v: exit code %d", test, code)
+		}
+	}
+}
+
+// A program that does nothing but wait for its disk is slow. How slow is for the kernel to say; the exit code and the
+// report must say the same.
+func TestFailOnSlow(t *testing.T) {
+	dir, err := os.MkdirTemp(".", "slow") // on a disk more likely than the folder for temporary files
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	data, report := filepath.Join(dir, "data"), filepath.Join(dir, "report.json")
+	if err := os.WriteFile(data, randomBytes(32<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := stallspan(t, "run", "--fail-on", "slow", "--report", report, "--", "dd", "if="+data, "of=/dev/null", "bs=4k", "count=5000", "iflag=direct")
+	code := v.run()
+	if code == 1 {
+		t.Skipf("needs a disk that can be read around the page cache: %s", v.err.String())
+	}
+	want := 0
+	if d := readReport(t, report); d.Windows[0].Slow {
+		want = exitSlow
+	}
+	if code != want {
+		t.Errorf("exit code %d, by the report %d: %s", code, want, v.err.String())
+	}
+	if code == 0 {
+		t.Log(fmt.Sprintf("not slow here: %s", v.err.String()))
+	}
+}

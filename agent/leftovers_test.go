@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+const stillOpen = "stallspan: a process that the program left running still has its output open"
+
+// The process that is left holds what the program has printed to, but the program is over.
+func TestProcessLeftBehind(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"silent":      "sleep 60 & echo $!; echo the end",
+		"a daemon":    "setsid sleep 60 & echo $!; echo the end",
+		"still there": "(sleep 0.3; echo more; exec sleep 60) & echo $!; echo the end",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, terminal := range []bool{false, true} {
+				pidFile := filepath.Join(t.TempDir(), "pid")
+				v := stallspan(t, "run", "--", "sh", "-c", strings.Replace(script, "echo $!", "echo $! > "+pidFile, 1))
+				// What is left keeps the cgroup too, until it ends.
+				t.Cleanup(func() { endOf(t, v, pidFile) })
+				began := time.Now()
+				text := ""
+				if terminal {
+					s := onScreen(t, v)
+					if err := v.Wait(); err != nil {
+						t.Error(err)
+					}
+					s.until(t, 1, stillOpen)
+					text = s.String()
+				} else {
+					v.start()
+					if err := v.Wait(); err != nil {
+						t.Error(err)
+					}
+					text = v.out.String() + v.err.String()
+				}
+				if took := time.Since(began); took > slowest/3 {
+					t.Errorf("terminal %v: waited for %v", terminal, took)
+				}
+				if !strings.Contains(text, "the end") || !strings.Contains(text, stillOpen) {
+					t.Errorf("terminal %v: %q", terminal, text)
+				}
+				if name == "still there" && !strings.Contains(text, "more") {
+					t.Errorf("terminal %v: the last words are missing: %q", terminal, text)
+				}
+			}
+		})
+	}
+}
+
+// endOf ends the process whose id is in a file, and takes away the cgroup that it kept.
+func endOf(t *testing.T, v *invocation, pidFile string) {
+	t.Helper()
+	group := v.cgroup()
+	text, err := os.ReadFile(pidFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("kill", "-9", strings.TrimSpace(string(text))).Run(); err != nil {
+		t.Log(err) // it was its terminal that ended it
+	}
+	for end := time.Now().Add(slowest / 6); group != "" && os.Remove(group) != nil; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("%s cannot be removed", group)
+			break
+		}
+	}
+}
+
+// One that prints for ever is not waited for, however much it prints.
+func TestProcessLeftBehindThatPrints(t *testing.T) {
+	t.Parallel()
+	pidFile := filepath.Join(t.TempDir(), "pid")
+	v := stallspan(t, "run", "--", "sh", "-c", "(while echo more; do sleep 0.2; done) & echo $! > "+pidFile)
+	v.start()
+	if err := v.Wait(); err != nil || !strings.Contains(v.err.String(), stillOpen) {
+		t.Errorf("%v: %s", err, v.err.String())
+	}
+	if lines := strings.Count(v.out.String(), "more\n"); lines < 5 {
+		t.Errorf("%d lines of it", lines)
+	}
+	endOf(t, v, pidFile)
+}
+
+func TestOwnCgroup(t *testing.T) {
+	v := stallspan(t, "run", "--", "cat", "/proc/self/cgroup")
+	if code := v.run(); code != 0 { // it finds what is left behind
+		t.Errorf("exit code %d", code)
+	}
+	if !strings.Contains(v.out.String(), "/stallspan-run-") {
+		g := newCgroup()
+		if g != nil {
+			g.remove()
+			t.Fatalf("the program ran in %s", v.out.String())
+		}
+		t.Skip("needs a cgroup v2 in which others may be made: root, or one that was delegated")
+	}
+}
+
+// Without rights there is no cgroup, and everything else is as before.
+func TestWithoutRights(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give up what it may do; as another user every test here runs without")
+	}
+	copied := filepath.Join(t.TempDir(), "stallspan")
+	if err := exec.Command("cp", os.Args[0], copied).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for dir := copied; len(dir) > len(os.TempDir()); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := stallspan(t, "run", "--report", "/dev/stdout", "--", "sh", "-c", "echo Epoch 1/1 >&2; cat /proc/self/cgroup >&2; sleep 0.3; x=0; while [ $x -lt 100000 ]; do x=$((x+1)); done")
+	v.Path, v.Dir = copied, "/"
+	v.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	if err := os.Chmod(v.temp, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if code := v.run(); code != 0 || strings.Contains(v.err.String(), "stallspan-run-") {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	d := parseReport(t, v.out.Bytes())
+	if w := d.Windows[0]; w.label() != "epoch 1" || w.Process == nil || w.Process.OnCPU <= 0 {
+		t.Errorf("%s%s", v.err.String(), v.out.String())
+	}
+}

@@ -1,0 +1,180 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+)
+
+// actAs makes a copy of the test's own program be another: stallspan itself, or a program that announces windows.
+const actAs = "STALLSPAN_TEST_ACT_AS"
+
+func TestMain(m *testing.M) {
+	role := os.Getenv(actAs)
+	_ = os.Unsetenv(actAs) // a wrapped copy is to find the environment of a user
+	switch role {
+	case "stallspan":
+		os.Exit(Main(os.Args[1:]))
+	case "announcer":
+		os.Exit(announce())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// slowest is when a test gives up: far more than any needs on a busy machine.
+const slowest = time.Minute
+
+// invocation is one call of stallspan as a user makes it: a process of its own, with a folder for temporary files of
+// its own, and nothing in its environment that changes it.
+type invocation struct {
+	*exec.Cmd
+	t        *testing.T
+	out, err bytes.Buffer
+	temp     string
+}
+
+func stallspan(t *testing.T, args ...string) *invocation {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), slowest)
+	t.Cleanup(cancel)
+	temp, err := os.MkdirTemp("", "st") // short: a socket's path has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	v := &invocation{Cmd: exec.CommandContext(ctx, os.Args[0], args...), t: t, temp: temp}
+	for _, pair := range os.Environ() {
+		switch name, _, _ := strings.Cut(pair, "="); {
+		case strings.HasPrefix(name, "OTEL_"), strings.HasPrefix(name, "STALLSPAN_"):
+		case name == "TRACEPARENT", name == "PYTHONUNBUFFERED", name == "TMPDIR", name == "GOCOVERDIR":
+		default:
+			v.Env = append(v.Env, pair)
+		}
+	}
+	v.Env = append(v.Env, actAs+"=stallspan", "TMPDIR="+temp, "GOCOVERDIR="+t.TempDir())
+	v.Stdout, v.Stderr = &v.out, &v.err
+	v.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not on the terminal that the tests may run on
+	v.WaitDelay = 5 * time.Second
+	return v
+}
+
+// run calls stallspan and gives its exit code.
+func (v *invocation) run() int {
+	v.t.Helper()
+	v.start()
+	return v.wait()
+}
+
+func (v *invocation) start() {
+	v.t.Helper()
+	if err := v.Start(); err != nil {
+		v.t.Fatal(err)
+	}
+}
+
+// wait gives the exit code, 128 + n where signal n ended stallspan itself, and finds what was left behind.
+func (v *invocation) wait() int {
+	v.t.Helper()
+	err := v.Wait()
+	var failed *exec.ExitError
+	if err != nil && !errors.As(err, &failed) {
+		v.t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(v.temp, "stallspan-*"))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, path := range left {
+		if !strings.HasPrefix(filepath.Base(path), "stallspan-report-") { // a report that found no other place
+			v.t.Errorf("left behind: %s", path)
+		}
+	}
+	if group := v.cgroup(); group != "" {
+		v.t.Errorf("left behind: %s", group)
+	}
+	if status, ok := v.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		v.t.Errorf("stallspan was ended by %v", status.Signal())
+		return exitSignalBase + int(status.Signal())
+	}
+	return v.ProcessState.ExitCode()
+}
+
+// cgroup is the folder of the cgroup that this call of stallspan has made and not removed; empty where there is none.
+func (v *invocation) cgroup() string {
+	_, own, err := monitor.OwnCgroup()
+	if err != nil {
+		return ""
+	}
+	found, err := filepath.Glob(filepath.Join(own, fmt.Sprintf("stallspan-run-%d-*", v.Process.Pid)))
+	if err != nil || len(found) == 0 {
+		return ""
+	}
+	return found[0]
+}
+
+// errorLine is the one line that stallspan itself said.
+func (v *invocation) errorLine() string {
+	v.t.Helper()
+	text := v.err.String()
+	line, rest, ended := strings.Cut(text, "\n")
+	if !ended || rest != "" || !strings.HasPrefix(line, "stallspan: ") {
+		v.t.Errorf("not one line: %q", text)
+	}
+	return line
+}
+
+// python is the interpreter itself: what is called python3 may be a script that looks for it.
+func python(t *testing.T) string {
+	t.Helper()
+	path, err := findPython()
+	if err != nil {
+		t.Skipf("needs python3: %v", err)
+	}
+	return path
+}
+
+var findPython = sync.OnceValues(func() (string, error) {
+	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	return strings.TrimSpace(string(out)), err
+})
+
+// follow reads what a program prints while it runs.
+type follow struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (f *follow) Write(p []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.text.Write(p)
+}
+
+func (f *follow) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.text.String()
+}
+
+// until returns when the program has printed want, n times.
+func (f *follow) until(t *testing.T, n int, want string) {
+	t.Helper()
+	for end := time.Now().Add(slowest / 2); strings.Count(f.String(), want) < n; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%q was not printed %d times: %q", want, n, f.String())
+		}
+	}
+}

@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestReportThatCannotBeWritten(t *testing.T) {
+	folder := t.TempDir()
+	pipe := filepath.Join(folder, "pipe")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, says := range map[string]string{
+		folder + "/none/report.json":           "name a file in a folder that exists and is yours: no such file or directory",
+		folder:                                 "is a directory",
+		pipe:                                   "no such device or address", // nobody reads it
+		folder + "/" + strings.Repeat("x/", 3): "no such file or directory",
+	} {
+		marker := filepath.Join(folder, "started")
+		v := stallspan(t, "run", "--report", path, "--", "touch", marker)
+		code := v.run()
+		if line := v.errorLine(); code != exitRun || !strings.Contains(line, "--report "+path) || !strings.Contains(line, says) {
+			t.Errorf("exit code %d: %s", code, line)
+		}
+		if _, err := os.Stat(marker); err == nil {
+			t.Fatal("the program was started")
+		}
+	}
+}
+
+func TestReportOnAFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=4k"); err != nil {
+		t.Logf("a real full disk needs the right to mount: %v", err)
+		disk = ""
+	} else {
+		t.Cleanup(func() { _ = unix.Unmount(disk, unix.MNT_DETACH) })
+		if err := os.WriteFile(disk+"/full", make([]byte, 4096), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spare := regexp.MustCompile(`(?m)^stallspan: the report could not be written to its place and is in (\S+): no space left on device$`)
+	for _, command := range []string{"exit 0", "exit 7"} {
+		for _, path := range []string{"/dev/full", filepath.Join(disk, "report.json")} {
+			if disk == "" && path != "/dev/full" {
+				continue
+			}
+			v := stallspan(t, "run", "--report", path, "--", "sh", "-c", command)
+			want := exitRun
+			if command == "exit 7" {
+				want = 7
+			}
+			if code := v.run(); code != want {
+				t.Errorf("%s, %s: exit code %d", path, command, code)
+			}
+			found := spare.FindStringSubmatch(v.err.String())
+			if found == nil {
+				t.Fatalf("%s: it does not say where the report is: %s", path, v.err.String())
+			}
+			if filepath.Dir(found[1]) != v.temp {
+				t.Errorf("%s is not in the folder for temporary files", found[1])
+			}
+			readReport(t, found[1])
+		}
+	}
+	if disk != "" {
+		if left, _ := os.ReadDir(disk); len(left) != 1 {
+			t.Errorf("left behind: %v", left)
+		}
+	}
+}
+
+func TestReportHasNoPlaceAtAll(t *testing.T) {
+	v := stallspan(t, "run", "--report", "/dev/full", "--", "true")
+	v.Env = append(v.Env, "TMPDIR="+v.temp+"/none")
+	code := v.run()
+	const want = "stallspan: the report could not be written (no space left on device), nor to the folder for temporary files: no such file or directory\n"
+	if code != exitRun || !strings.HasSuffix(v.err.String(), want) {
+		t.Errorf("exit code %d: %s", code, v.err.String())
+	}
+}
+
+func TestReportToStandardOutput(t *testing.T) {
+	t.Run("pipe", func(t *testing.T) {
+		v := stallspan(t, "run", "--report", "/dev/stdout", "--", "echo", "the program's own")
+		if code := v.run(); code != 0 {
+			t.Fatalf("exit code %d: %s", code, v.err.String())
+		}
+		own, text, _ := strings.Cut(v.out.String(), "\n")
+		if own != "the program's own" {
+			t.Errorf("printed %q", own)
+		}
+		parseReport(t, []byte(text))
+	})
+	t.Run("file", func(t *testing.T) { // it must neither be replaced nor begin again
+		path := filepath.Join(t.TempDir(), "log")
+		file, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = file.Close() }()
+		for _, name := range []string{"/dev/stdout", path} {
+			if err := file.Truncate(0); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := file.Seek(0, 0); err != nil {
+				t.Fatal(err)
+			}
+			v := stallspan(t, "run", "--report", name, "--", "echo", "the program's own")
+			v.Stdout = file
+			if code := v.run(); code != 0 {
+				t.Fatalf("exit code %d: %s", code, v.err.String())
+			}
+			text, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			own, rest, _ := strings.Cut(string(text), "\n")
+			if own != "the program's own" {
+				t.Errorf("%s: the file has %q", name, text)
+			}
+			parseReport(t, []byte(rest))
+		}
+		if info, err := os.Lstat("/dev/stdout"); err != nil || info.Mode().Type() != os.ModeSymlink {
+			t.Errorf("/dev/stdout: %v, %v", info, err)
+		}
+	})
+}
+
+func TestReportTakesItsNameWhenComplete(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "report.json"), filepath.Join(folder, "link.json")
+	if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	check := func(command, want string) {
+		t.Helper()
+		v := stallspan(t, "run", "--report", link, "--", "sh", "-c", command)
+		v.Env = append(v.Env, "REPORT="+path)
+		if code := v.run(); code != 0 || v.out.String() != want {
+			t.Errorf("exit code %d: %q", code, v.out.String())
+		}
+	}
+	missing := stallspan(t, "run", "--report", link, "--", "stallspan-no-such-program")
+	missing.run()
+	check("cat $REPORT", "old") // a run that failed has not touched it, nor does one that goes on
+	readReport(t, path)
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is none any more: %v, %v", info, err)
+	}
+	if left, _ := os.ReadDir(folder); len(left) != 2 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestReportHonoursTheUmask(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "report.json")
+	v := stallspan(t)
+	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `umask 027; exec "$0" "$@"`, os.Args[0], "run", "--report", path, "--", "true"}
+	if code := v.run(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// A window that began as the program ended has no time to split. Such a report must still be JSON.
+func TestReportOfAnInstant(t *testing.T) {
+	for range 10 {
+		v := stallspan(t, "run", "--report", "/dev/stdout", "--", "printf", `Epoch 1/3\nEpoch 2/3\nEpoch 3/3`)
+		if code := v.run(); code != 0 {
+			t.Fatalf("exit code %d: %s", code, v.err.String())
+		}
+		text, ok := strings.CutPrefix(v.out.String(), "Epoch 1/3\nEpoch 2/3\nEpoch 3/3")
+		if d := parseReport(t, []byte(text)); !ok || len(d.Windows) != 3 {
+			t.Errorf("%d windows: %s", len(d.Windows), v.out.String())
+		}
+	}
+}

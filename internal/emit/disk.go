@@ -1,0 +1,133 @@
+package emit
+
+import (
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// mostDisks bounds what is remembered of disks that are gone; those that are there are always remembered.
+const mostDisks = 1024
+
+// diskState is what is remembered of a disk from one collection to the next, also while it is unplugged.
+type diskState struct {
+	raw     sample.Disk      // as it was read last
+	wrapped [6]time.Duration // what its time counters have lost by wrapping
+	began   time.Time        // when it began to count, where that was after boot
+}
+
+// disks tells of every device that did any I/O since boot. It takes the wraps out of the times in now.
+func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
+	elapsed := b.at(now.Disks.At, m.last.Disks.At)
+	for i := range now.Disks.Disks {
+		d := &now.Disks.Disks[i]
+		again := m.follow(d)
+		if d.Reads+d.Writes+d.Discards == 0 {
+			continue
+		}
+		if began := m.seen[d.Name].began; !began.IsZero() {
+			b.start = began
+		}
+		b.disk(d)
+		b.start = now.Boot
+		last := find(m.last.Disks.Disks, func(x *sample.Disk) bool { return x.Name == d.Name })
+		if last != nil && elapsed > 0 && !again {
+			b.diskRates(d, last, elapsed)
+		}
+	}
+	if len(m.seen) > mostDisks {
+		for name := range m.seen {
+			if find(now.Disks.Disks, func(x *sample.Disk) bool { return x.Name == name }) == nil {
+				delete(m.seen, name)
+			}
+		}
+	}
+}
+
+// follow says whether the device has begun to count again, and takes the wraps out of its times.
+func (m *Metrics) follow(d *sample.Disk) (again bool) {
+	state := m.seen[d.Name]
+	if state == nil {
+		state = &diskState{raw: *d}
+		m.seen[d.Name] = state
+	}
+	if again = restarted(d, &state.raw); again {
+		*state = diskState{began: m.last.Disks.At.Wall}
+	}
+	before := times(&state.raw)
+	raw := *d
+	for i, spent := range times(d) {
+		if *spent < *before[i] {
+			state.wrapped[i] += wrap
+		}
+		*spent += state.wrapped[i]
+	}
+	state.raw = raw
+	return again
+}
+
+// wrap is where the kernel's times begin again: it prints them as 32-bit milliseconds. The weighted time of a disk with
+// a queue of 32 gets there in a day and a half.
+const wrap = time.Duration(1<<32) * time.Millisecond
+
+// restarted says that the device's counters began again: it was pulled out and put back, or another took its name. A
+// time that falls from its last quarter into its first has only wrapped.
+func restarted(d, last *sample.Disk) bool {
+	if d.Reads < last.Reads || d.Writes < last.Writes || d.ReadBytes < last.ReadBytes || d.WriteBytes < last.WriteBytes {
+		return true
+	}
+	before := times(last)
+	for i, spent := range times(d) {
+		if *spent < *before[i] && (*before[i] < wrap/4*3 || *spent > wrap/4) {
+			return true
+		}
+	}
+	return false
+}
+
+func times(d *sample.Disk) [6]*time.Duration {
+	return [6]*time.Duration{&d.ReadTime, &d.WriteTime, &d.BusyTime, &d.WeightedTime, &d.DiscardTime, &d.FlushTime}
+}
+
+func (b *builder) disk(d *sample.Disk) {
+	name := semconv.SystemDeviceNameKey.String(d.Name)
+	read, write := semconv.DiskIODirectionRead, semconv.DiskIODirectionWrite
+	b.int(semconv.SystemDiskIO, d.ReadBytes, name, read)
+	b.int(semconv.SystemDiskIO, d.WriteBytes, name, write)
+	b.int(semconv.SystemDiskOperations, d.Reads, name, read)
+	b.int(semconv.SystemDiskOperations, d.Writes, name, write)
+	b.int(semconv.SystemDiskMerged, d.ReadsMerged, name, read)
+	b.int(semconv.SystemDiskMerged, d.WritesMerged, name, write)
+	b.float(semconv.SystemDiskOperationTime, d.ReadTime.Seconds(), name, read)
+	b.float(semconv.SystemDiskOperationTime, d.WriteTime.Seconds(), name, write)
+	b.float(semconv.SystemDiskIOTime, d.BusyTime.Seconds(), name)
+	b.int(semconv.SystemDiskPendingOperations, d.InFlight, name)
+	b.float(semconv.SystemDiskWeightedIOTime, d.WeightedTime.Seconds(), name)
+	if d.Has&sample.HasDiscards != 0 {
+		b.int(semconv.DiskDiscardOperations, d.Discards, name)
+		b.int(semconv.DiskDiscardIO, d.DiscardBytes, name)
+		b.float(semconv.DiskDiscardTime, d.DiscardTime.Seconds(), name)
+	}
+	if d.Has&sample.HasFlushes != 0 {
+		b.int(semconv.DiskFlushOperations, d.Flushes, name)
+		b.float(semconv.DiskFlushTime, d.FlushTime.Seconds(), name)
+	}
+}
+
+// diskRates tells what iostat shows, over the collection interval. The kernel's busy time is sampled by jiffies and
+// can run a little past the clock.
+func (b *builder) diskRates(d, last *sample.Disk, elapsed float64) {
+	name := semconv.SystemDeviceNameKey.String(d.Name)
+	b.float(semconv.DiskUtilization, min(1, (d.BusyTime-last.BusyTime).Seconds()/elapsed), name)
+	b.float(semconv.DiskQueueDepth, (d.WeightedTime-last.WeightedTime).Seconds()/elapsed, name)
+	await := func(direction attribute.KeyValue, operations uint64, spent time.Duration) {
+		if operations > 0 {
+			b.float(semconv.DiskAwait, spent.Seconds()/float64(operations), name, direction)
+		}
+	}
+	await(semconv.DiskIODirectionRead, d.Reads-last.Reads, d.ReadTime-last.ReadTime)
+	await(semconv.DiskIODirectionWrite, d.Writes-last.Writes, d.WriteTime-last.WriteTime)
+}

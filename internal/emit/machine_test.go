@@ -1,0 +1,159 @@
+package emit_test
+
+import (
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+var booted = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
+
+// at is a moment so long after boot.
+func at(d time.Duration) sample.Stamp { return sample.Stamp{Mono: d, Wall: booted.Add(d)} }
+
+const (
+	ms  = time.Millisecond
+	mib = 1 << 20
+)
+
+// snapshots are two looks at one machine, ten seconds apart.
+func snapshots() (first, second sample.Snapshot) {
+	hour, later := time.Hour, time.Hour+10*time.Second
+	every := sample.HasDiscards | sample.HasFlushes
+	first = sample.Snapshot{
+		Boot: booted,
+		Disks: sample.Sample{At: at(hour), Disks: []sample.Disk{
+			{Name: "vda", Leaf: true, Reads: 1000, ReadsMerged: 10, ReadBytes: 4 * mib, ReadTime: 500 * ms,
+				Writes: 100, WritesMerged: 5, WriteBytes: mib, WriteTime: 200 * ms, InFlight: 3, BusyTime: 400 * ms,
+				WeightedTime: 700 * ms, Discards: 7, DiscardBytes: mib, DiscardTime: 5 * ms, Flushes: 8, FlushTime: 30 * ms, Has: every},
+			{Name: "usb", Leaf: true, Reads: 5000, ReadBytes: 20 * mib, ReadTime: 9 * time.Second, BusyTime: 9 * time.Second, WeightedTime: 9 * time.Second},
+			{Name: "loop0", Has: every}, // never used
+		}},
+		Pressures: sample.Sample{At: at(hour), Pressures: []sample.Pressure{
+			{Resource: sample.IO, Some: 30 * time.Second, Full: 20 * time.Second},
+			{Resource: sample.Memory, Some: time.Second, Full: 500 * ms},
+			{Resource: sample.CPU, Some: 7 * time.Second},
+			{Scope: "/job", Resource: sample.IO, Some: time.Second},
+		}},
+		Cores: sample.Sample{At: at(hour), Cores: []sample.Core{
+			{Name: "cpu0", User: 10 * time.Second, Idle: 3000 * time.Second, IOWait: 9 * time.Second, IRQ: 10 * ms, SoftIRQ: 20 * ms},
+			{Name: "strange"},
+		}},
+		Jobs: sample.Sample{At: at(hour), Processes: []sample.Process{
+			{PID: 42, Job: "run", ReadBytes: mib, WriteBytes: 4096, HasIO: true, Started: 3500 * time.Second},
+			{PID: 43, Job: "run", Started: 3501 * time.Second}, // belongs to somebody else: its bytes are not known
+			{PID: 42, Job: "other", ReadBytes: mib, HasIO: true, Started: 3500 * time.Second},
+		}},
+		GPUs: sample.Sample{At: at(hour), GPUs: []sample.GPU{
+			{ID: "GPU-1", Name: "fast one", Busy: 100 * time.Second}, {ID: "GPU-2", Busy: 50 * time.Second},
+		}},
+	}
+	second = first.Clone()
+	for _, s := range []*sample.Sample{&second.Disks, &second.Pressures, &second.Cores, &second.Jobs, &second.GPUs} {
+		s.At = at(later)
+	}
+	vda, usb := &second.Disks.Disks[0], &second.Disks.Disks[1]
+	vda.Reads, vda.ReadBytes, vda.ReadTime = 3000, 12*mib, 4500*ms
+	vda.BusyTime, vda.WeightedTime, vda.InFlight = 2900*ms, 5700*ms, 1
+	*usb = sample.Disk{Name: "usb", Leaf: true, Reads: 10, ReadBytes: 40960, ReadTime: 20 * ms, BusyTime: 20 * ms, WeightedTime: 20 * ms}
+	second.Pressures.Pressures[0].Some = 34 * time.Second
+	second.Cores.Cores[0] = sample.Core{Name: "cpu0", User: 14 * time.Second, Idle: 3005 * time.Second, IOWait: 8990 * ms, IRQ: 10 * ms, SoftIRQ: 20 * ms}
+	second.Jobs.Processes[0].ReadBytes = 9 * mib
+	second.GPUs.GPUs[0].Busy, second.GPUs.GPUs[1].Busy = 107*time.Second, time.Second // the second one's driver came back
+	return first, second
+}
+
+// TestMetrics writes a first collection, which has no rates, and a second one: usb was pulled out and put back, so its
+// counters have a new start and no rate; cpu0's iowait went back, so it stays; what is not known is not there.
+func TestMetrics(t *testing.T) {
+	m := emit.NewMetrics("1.2.3")
+	first, second := snapshots()
+	golden(t, "first", metricsText(m.Collect(first)))
+	golden(t, "second", metricsText(m.Collect(second)))
+}
+
+func TestMetricsOfNothing(t *testing.T) {
+	m := emit.NewMetrics("")
+	if scope := m.Collect(sample.Snapshot{}); len(scope.Metrics) != 0 {
+		t.Errorf("a machine that tells nothing has %+v", scope.Metrics)
+	}
+}
+
+// value finds a point by the attributes that are written in its line.
+func value(t *testing.T, scope metricdata.ScopeMetrics, metric, attributes string) (float64, time.Time) {
+	t.Helper()
+	for _, m := range scope.Metrics {
+		if m.Name != metric {
+			continue
+		}
+		sum, ok := m.Data.(metricdata.Sum[float64])
+		if !ok {
+			t.Fatalf("%s is a %T", metric, m.Data)
+		}
+		for _, p := range sum.DataPoints {
+			if attributesText(p.Attributes.ToSlice()) == attributes {
+				return p.Value, p.StartTime
+			}
+		}
+	}
+	t.Fatalf("no %s with %s", metric, attributes)
+	return 0, time.Time{}
+}
+
+// The kernel's 32-bit milliseconds begin again after 49.7 days of waiting: the sum goes on.
+func TestTimesWrap(t *testing.T) {
+	const wrap = time.Duration(1<<32) * ms
+	m := emit.NewMetrics("")
+	look := func(after, weighted time.Duration) (float64, time.Time) {
+		scope := m.Collect(sample.Snapshot{Boot: booted, Disks: sample.Sample{At: at(after), Disks: []sample.Disk{
+			{Name: "vda", Reads: uint64(after / time.Second), WeightedTime: weighted},
+		}}})
+		return value(t, scope, "system.disk.weighted_io_time", `system.device.name="vda"`)
+	}
+	for i, step := range []struct{ raw, want time.Duration }{
+		{wrap - time.Second, wrap - time.Second}, {time.Second, wrap + time.Second}, {wrap - time.Second, 2*wrap - time.Second}, {0, 2 * wrap},
+	} {
+		got, start := look(time.Hour+time.Duration(i)*time.Second, step.raw)
+		if got != step.want.Seconds() || !start.Equal(booted) {
+			t.Errorf("look %d: %v s since %v, want %v", i, got, start, step.want)
+		}
+	}
+}
+
+// A disk that was away comes back with counters of its own, and one whose reading failed goes on as if nothing was.
+func TestDiskComesBack(t *testing.T) {
+	m := emit.NewMetrics("")
+	look := func(after time.Duration, disks ...sample.Disk) metricdata.ScopeMetrics {
+		return m.Collect(sample.Snapshot{Boot: booted, Disks: sample.Sample{At: at(after), Disks: disks}})
+	}
+	other := sample.Disk{Name: "other", Reads: 1}
+	look(time.Hour, other, sample.Disk{Name: "usb", Reads: 100, BusyTime: time.Second}, sample.Disk{Name: "vda", Reads: 100})
+	look(time.Hour+time.Second, other)
+	scope := look(time.Hour+2*time.Second, other, sample.Disk{Name: "usb", Reads: 5}, sample.Disk{Name: "vda", Reads: 200})
+	for name, want := range map[string]time.Duration{"usb": time.Hour + time.Second, "vda": 0} {
+		if _, start := value(t, scope, "system.disk.io_time", `system.device.name="`+name+`"`); !start.Equal(booted.Add(want)) {
+			t.Errorf("%s counts since %v, want %v after boot", name, start, want)
+		}
+	}
+}
+
+// After a job has ended, its last readings are told once more and not for ever.
+func TestEndedJob(t *testing.T) {
+	m := emit.NewMetrics("")
+	snapshot, _ := snapshots()
+	has := func() bool {
+		for _, found := range m.Collect(snapshot.Clone()).Metrics {
+			if found.Name == "process.disk.io" {
+				return true
+			}
+		}
+		return false
+	}
+	if !has() || has() {
+		t.Error("a reading of processes is told other than once")
+	}
+}

@@ -1,0 +1,201 @@
+package emit_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// elsewhere is what is registered and comes from no reading and no report, with where it does come from.
+var elsewhere = map[string]string{
+	"span stallspan.run": "the agent makes it of the wrapped program's name, its process and its exit code",
+}
+
+// TestRegistry holds everything that recordings and reports turn into against the registry, both ways: nothing may be
+// emitted that is not registered as it is, and nothing registered that is emitted by none of them.
+func TestRegistry(t *testing.T) {
+	o := newOracle()
+	paths, err := filepath.Glob(fixture.File(t, "recordings", "*.jsonl.gz"))
+	if err != nil || len(paths) < 2 {
+		t.Fatalf("found %d recordings: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		if windows := replay(t, path, o); windows == 0 {
+			t.Errorf("%s holds no whole window", filepath.Base(path))
+		}
+	}
+	for _, r := range rare() {
+		o.span(r, emit.WindowSpan(r))
+	}
+	for _, problem := range o.sorted() {
+		t.Error(problem)
+	}
+	missed := o.missed()
+	for _, name := range missed {
+		if elsewhere[name] == "" {
+			t.Errorf("%s: registered, but emitted by no recording", name)
+		}
+	}
+	for name := range elsewhere {
+		if !slices.Contains(missed, name) {
+			t.Errorf("%s: is emitted after all: take it off the list", name)
+		}
+	}
+}
+
+// replay puts a recording through a monitor. Once a second of its own time it collects the metrics and ends a window
+// of each kind, which began when the last ones ended.
+func replay(t *testing.T, path string, o *oracle) (windows int) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	reader, err := recording.NewReader(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	metrics := emit.NewMetrics("test")
+	var s sample.Sample
+	var due time.Duration
+	var open []string
+	for {
+		err := reader.Read(&s)
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		m.Feed(&s)
+		if len(s.Disks) == 0 || s.At.Mono < due { // disks are the last of a round
+			continue
+		}
+		due = s.At.Mono + time.Second
+		now := m.Now()
+		for _, id := range open {
+			end := m.End
+			if windows%8 >= 4 {
+				end = m.Cut
+			}
+			r, err := end(id, now)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Split && r.Busy+r.Storage+r.CPU+r.Other != r.GPUTime() {
+				t.Errorf("the ledger does not add up: %+v", r)
+			}
+			t.Logf("%s: %v %s %s", filepath.Base(path), r.Kind, r.Verdict, r.Finding)
+			metrics.Durations.Add(r, trace.SpanContext{})
+			o.span(r, emit.WindowSpan(r))
+			windows++
+		}
+		o.metrics(metrics.Collect(m.Latest()))
+		open = begin(t, m, now)
+	}
+	for _, problem := range m.Problems() {
+		t.Errorf("%s: %v", filepath.Base(path), problem)
+	}
+	return windows
+}
+
+// begin opens a window of each kind that says all that its kind can say.
+func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
+	t.Helper()
+	for _, w := range []window.Window{
+		{Kind: window.ModelLoad, Model: "model", Path: "/models/model.bin"},
+		{Kind: window.Epoch, Epoch: 1, HasEpoch: true},
+		{Kind: window.Checkpoint, Name: "checkpoint"},
+		{Kind: window.Custom, Name: "custom"},
+	} {
+		w.Job, w.Run, w.Origin = "train", "train.py", window.Announced
+		id, err := m.Begin(w, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// rare are reports of what the recorded machines do not have: a mount without a disk of the machine, windows whose ends
+// were not announced, and a load that did not end.
+func rare() (reports []*window.Report) {
+	at := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch, window.Checkpoint} {
+		r := &window.Report{
+			Window: window.Window{
+				Kind: kind, Origin: window.FromSpan, Unfinished: true, Start: at,
+				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},
+			},
+			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
+			Verdict: window.StorageBound, Finding: "finding", Remedy: "remedy", Speedup: 3,
+			Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.02,
+			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
+			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},
+		}
+		reports = append(reports, r)
+	}
+	return reports
+}
+
+// TestOracle gives the oracle what it must refuse.
+func TestOracle(t *testing.T) {
+	o := newOracle()
+	start, end := booted, booted.Add(time.Hour)
+	sda, read := semconv.SystemDeviceNameKey.String("sda"), semconv.DiskIODirectionRead
+	counter := func(attrs ...attribute.KeyValue) metricdata.Sum[int64] {
+		p := metricdata.DataPoint[int64]{Attributes: attribute.NewSet(attrs...), StartTime: start, Time: end}
+		return metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: []metricdata.DataPoint[int64]{p}}
+	}
+	twice := counter(sda, read)
+	twice.DataPoints = append(twice.DataPoints, twice.DataPoints...)
+	early := counter(sda, read)
+	early.DataPoints[0].StartTime = end
+	falling := counter(sda, read)
+	falling.IsMonotonic = false
+	for want, data := range map[string]metricdata.Aggregation{
+		"":                                      counter(sda, read),
+		"required disk.io.direction is missing": counter(sda),
+		"process.pid is not registered there":   counter(sda, read, semconv.ProcessPIDKey.Int(1)),
+		"is INT64, registered as STRING":        counter(semconv.SystemDeviceNameKey.Int(1), read),
+		"two points with the attributes":        twice,
+		"a point from":                          early,
+		"emitted as updowncounter":              falling,
+		"emitted as gauge":                      metricdata.Gauge[float64]{},
+	} {
+		o.problems = map[string]bool{}
+		o.metric(semconv.SystemDiskIO, metricdata.Metrics{Name: semconv.SystemDiskIO.Name, Unit: "By", Description: semconv.SystemDiskIO.Description, Data: data})
+		if got := strings.Join(o.sorted(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
+			t.Errorf("complaints %q, want one of %q", got, want)
+		}
+	}
+	o.problems = map[string]bool{}
+	o.oneSpan(semconv.StorageStallSpan, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda, semconv.ModelNameKey.String("x")},
+		Events: []emit.Event{{Name: "unheard-of"}, {Name: semconv.WindowSlowEvent.Name, Time: start}}})
+	if got := o.sorted(); len(got) != 3 {
+		t.Errorf("complaints about a span: %q", got)
+	}
+}

@@ -1,0 +1,85 @@
+package emit_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// between is a window of a made-up machine's day.
+func between(kind window.Kind, start, end time.Duration) window.Window {
+	return window.Window{Kind: kind, Origin: window.Announced, Start: at(start), End: at(end)}
+}
+
+func reports() map[string]*window.Report {
+	epoch := between(window.Epoch, time.Hour, time.Hour+10*time.Second)
+	epoch.Run, epoch.Epoch, epoch.HasEpoch = "train.py", 0, true
+	slow := &window.Report{
+		Window: epoch, GPUIDs: []string{"GPU-1", "GPU-2"}, Split: true,
+		Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second,
+		Verdict: window.StorageBound, Finding: "It waited.", Remedy: "Do not wait.", Speedup: 2.5,
+		Slow: true, SlowReason: window.SlowStorage,
+		Disks: []window.DiskUse{
+			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5, BusyRatio: 0.4},
+			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096, WriteOperations: 4, WriteTime: 2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},
+		},
+		Pressure: &window.Pressure{Some: 7 * time.Second, Full: 6 * time.Second},
+		Stalls: []window.Stall{
+			{Start: time.Hour + time.Second, End: time.Hour + 4*time.Second, Waited: 2900 * ms},
+			{Start: time.Hour + 6*time.Second, End: time.Hour + 9*time.Second, Waited: 3 * time.Second},
+		},
+	}
+	load := between(window.ModelLoad, time.Hour, time.Hour+time.Minute)
+	load.Model, load.Path, load.Unfinished = "llama", "/models/llama.safetensors", true
+	load.Epoch, load.HasEpoch, load.Name = 3, true, "no load has such" // nor do its attributes
+	mounts := &window.Report{
+		Window: load, Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
+		Verdict: window.StorageBound, Finding: "It waited.", Remedy: "Do not wait.", Slow: true, SlowReason: window.SlowStorage,
+		Uncertainty: 0.05,
+		Mounts:      []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
+		Stalls:      []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second, Waited: 50 * time.Second}},
+	}
+	idle := between(window.Checkpoint, time.Hour, time.Hour+time.Second)
+	idle.Name = "step 100"
+	return map[string]*window.Report{
+		"span_gpu":     slow,
+		"span_mounts":  mounts,
+		"span_unknown": {Window: idle, Verdict: window.Unknown, Finding: "Nothing was seen.", Uncertainty: 0.01, Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}},
+	}
+}
+
+// TestSpans writes a slow epoch on two GPUs and two disks; a load without a GPU from mounts without a disk; and a
+// checkpoint of which next to nothing is known.
+func TestSpans(t *testing.T) {
+	for name, r := range reports() {
+		var b strings.Builder
+		spanText(&b, emit.WindowSpan(r), "")
+		golden(t, name, b.String())
+	}
+}
+
+func TestSpanNames(t *testing.T) {
+	for want, w := range map[string]window.Window{
+		"load": {Kind: window.ModelLoad, Name: "x"}, "load llama": {Kind: window.ModelLoad, Model: "llama"},
+		"epoch": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch, Run: "train.py"},
+		"checkpoint": {Kind: window.Checkpoint, Run: "train.py"}, "custom warm-up": {Kind: window.Custom, Name: "warm-up"},
+	} {
+		if got := emit.SpanName(&w); got != want {
+			t.Errorf("%+v is called %q, want %q", w, got, want)
+		}
+	}
+}
+
+// A wall clock that is set in the middle of a window moves neither its length nor its stalls.
+func TestSpanOfSteppedClock(t *testing.T) {
+	r := reports()["span_gpu"]
+	r.End.Wall = r.End.Wall.Add(-time.Hour)
+	s := emit.WindowSpan(r)
+	if s.End.Sub(s.Start) != 10*time.Second || s.Children[0].Start.Sub(s.Start) != time.Second {
+		t.Errorf("from %v to %v, first stall at %v", s.Start, s.End, s.Children[0].Start)
+	}
+}

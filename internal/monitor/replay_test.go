@@ -1,0 +1,204 @@
+package monitor
+
+import (
+	"bytes"
+	"compress/gzip"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+var dawn = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// round is the i-th round of readings of a machine whose GPU is busy for half of the time while its job waits for
+// storage in the other half: four sources, one after another.
+func round(i int) []*sample.Sample {
+	const tick = 100 * time.Millisecond
+	spent := time.Duration(i) * tick
+	at := func(late time.Duration) sample.Stamp {
+		return sample.Stamp{Mono: time.Hour + spent + late, Wall: dawn.Add(spent + late)}
+	}
+	n := uint64(i)
+	return []*sample.Sample{
+		{At: at(0), Pressures: []sample.Pressure{{Scope: "/job", Resource: sample.IO, Some: spent / 2, Full: spent / 2}}},
+		{At: at(1), GPUs: []sample.GPU{{ID: "GPU-1", Busy: spent / 2}}},
+		{At: at(2), Jobs: []sample.Job{{ID: "train", Scope: "/job", OwnScope: true, HasIO: true, ReadBytes: n << 20, ReadChars: n << 20, Processes: 1}}},
+		{At: at(3), Disks: []sample.Disk{{Name: "vda", Leaf: true, Reads: n, ReadBytes: n << 20, ReadTime: spent / 2, WeightedTime: spent / 2}}},
+	}
+}
+
+func TestReplay(t *testing.T) {
+	m, err := New(Config{Recorded: true, Boot: dawn.Add(-time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	feed := func(from, to int) {
+		for i := from; i < to; i++ {
+			for _, s := range round(i) {
+				m.Feed(s)
+			}
+		}
+	}
+	feed(0, 11)
+	id, err := m.Begin(window.Window{Kind: window.Epoch, Job: "train"}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed(11, 31)
+	if running := m.Running(); len(running) != 1 || running[0].Duration() != 2*time.Second {
+		t.Errorf("running: %+v", running)
+	}
+	r, err := m.End(id, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Duration() != 2*time.Second || !r.Start.Wall.Equal(dawn.Add(time.Second+3)) {
+		t.Errorf("from %v for %v", r.Start.Wall, r.Duration())
+	}
+	near := func(got time.Duration) bool { return math.Abs(got.Seconds()-1) < 0.001 }
+	if !near(r.Busy) || !near(r.Storage) || r.Verdict != window.StorageBound {
+		t.Errorf("busy %v, storage %v: %s", r.Busy, r.Storage, r.Finding)
+	}
+	if len(r.Disks) != 1 || r.Disks[0].ReadOperations != 20 || r.Uncertainty != 0 {
+		t.Errorf("disks %+v, uncertainty %v", r.Disks, r.Uncertainty)
+	}
+	if latest := m.Latest(); !latest.Boot.Equal(dawn.Add(-time.Hour)) || latest.Disks.Disks[0].Reads != 30 {
+		t.Errorf("latest: %+v", latest)
+	}
+	if m.Follow("x", 1, "", false) == nil {
+		t.Error("a process of this machine is followed in a recording")
+	}
+	m.Leave("train") // its windows still have their ledger
+	if ended := m.Ended(); len(ended) != 1 {
+		t.Errorf("%d reports", len(ended))
+	}
+	feed(40_000, 40_001) // 66 minutes later by the recording's clock
+	if ended := m.Ended(); len(ended) != 0 {
+		t.Errorf("%d reports after an hour", len(ended))
+	}
+	for _, problem := range m.Problems() {
+		t.Error(problem)
+	}
+}
+
+// A recorded job may get a cgroup of its own later, and a recording may be of any number of jobs.
+func TestRecordedJobs(t *testing.T) {
+	m, err := New(Config{Recorded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	for i := range 2 * mostRecordedJobs {
+		m.Feed(&sample.Sample{At: sample.Stamp{Mono: time.Duration(i + 1)}, Jobs: []sample.Job{
+			{ID: "first", Scope: string(rune('a' + i%2)), OwnScope: i%2 == 1}, {ID: string(rune('A' + i))},
+		}})
+	}
+	if first := m.jobs["first"]; len(m.jobs) != mostRecordedJobs || first.scope != "b" || !first.own {
+		t.Errorf("%d jobs, the first %+v", len(m.jobs), m.jobs["first"])
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, config := range []Config{{Interval: 1}, {Interval: time.Hour}, {Recorded: true, Accelerator: nothing{}}} {
+		if _, err := New(config); err == nil {
+			t.Errorf("%+v was taken", config)
+		}
+	}
+}
+
+type nothing struct{}
+
+func (nothing) Read(*sample.Sample) error { return nil }
+
+// What is recorded on this machine comes back as it was taken.
+func TestRecord(t *testing.T) {
+	m, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.ThisMachine(m.Latest().Boot, m.Interval(), ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.OnRead(func(source string, s *sample.Sample) {
+		if err := w.Write(source, s); err != nil {
+			t.Error(err)
+		}
+	})
+	for range 3 {
+		m.Tick()
+	}
+	m.Stop()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again := replay(t, file.Bytes())
+	was, is := m.Latest(), again.Latest()
+	if len(was.Disks.Disks) == 0 {
+		t.Skip("this machine tells of no disks")
+	}
+	if len(is.Disks.Disks) != len(was.Disks.Disks) || is.Disks.Disks[0] != was.Disks.Disks[0] || !is.Boot.Equal(was.Boot) {
+		t.Errorf("was %+v, is %+v", was, is)
+	}
+}
+
+// replay feeds a recording to a monitor, up to where it ends or is damaged, with a window from each reading to the next.
+func replay(t *testing.T, file []byte) *Monitor {
+	t.Helper()
+	small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // rings that soon go round
+	m, err := New(Config{Recorded: true, History: small})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := recording.NewReader(bytes.NewReader(file))
+	if err != nil {
+		return m
+	}
+	m.latest.Boot = r.Header().Boot
+	var s sample.Sample
+	var open string
+	for r.Read(&s) == nil {
+		m.Feed(&s)
+		now := m.Now()
+		if report, err := m.End(open, now); err == nil {
+			if report.Split && report.Busy+report.Storage+report.CPU+report.Other != report.GPUTime() {
+				t.Errorf("the ledger does not add up: %+v", report)
+			}
+			if _, err := report.MarshalJSON(); err != nil {
+				t.Error(err)
+			}
+		}
+		if open, err = m.Begin(window.Window{Kind: window.Epoch, Job: "j"}, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m
+}
+
+// FuzzReplay feeds whatever the lines of a recording may say.
+func FuzzReplay(f *testing.F) {
+	for _, lines := range []string{
+		`{"source":"a","sample":{"at":{"mono":100000000,"wall":"2026-01-02T03:04:05Z"},"gpus":[{"id":"g","busy":5}],"disks":[{"name":"d","leaf":true,"reads":1}]}}
+{"source":"a","sample":{"at":{"mono":900000000,"wall":"2026-01-02T03:04:06Z"},"gpus":[{"id":"g","busy":9}],"disks":[{"name":"d","leaf":true,"reads":7,"weighted_time":9223372036854775807}]}}
+`,
+		`{"source":"a","sample":{"at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"jobs":[{"id":"j","scope":"/c","own_scope":true,"cpu_time":-5}],"pressures":[{"resource":"io","scope":"/c","some":-9}],"cores":[{"name":"cpu0","user":-1}]}}
+{"source":"a","sample":{"at":{"mono":9223372036854775807,"wall":"1990-01-02T03:04:05Z"},"jobs":[{"id":"j","scope":"/c","cpu_time":9223372036854775807}],"pressures":[{"resource":"io","some":9223372036854775807}]}}
+`,
+	} {
+		f.Add(lines)
+	}
+	f.Fuzz(func(t *testing.T, lines string) {
+		var file bytes.Buffer
+		zip := gzip.NewWriter(&file)
+		_, _ = zip.Write([]byte(`{"stallspan_recording":1}` + "\n" + lines))
+		_ = zip.Close()
+		replay(t, file.Bytes())
+	})
+}

@@ -1,0 +1,132 @@
+package recording_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/emulate"
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+var update = flag.Bool("update", false, "record testdata/recordings again, on this machine")
+
+// TestMake records the files that the replaying tests read: a load of a model that is not in memory, a training epoch
+// over files that are not, the same epoch from memory, and a checkpoint; once as a machine without an accelerator sees
+// it and once with an emulated one.
+func TestMake(t *testing.T) {
+	if !*update {
+		t.Skip("records anew with -update; needs Linux with PSI and a temporary folder on a disk")
+	}
+	for _, test := range []struct {
+		name    string
+		visible bool
+	}{{"cpu_only", false}, {"accelerator", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			files, err := emulate.Prepare(t.Context(), "", emulate.Options{Bytes: 256 << 20})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = files.Close() }()
+			accelerator := emulate.NewAccelerator("emulated-0")
+			plan, err := emulate.Calibrate(t.Context(), files, accelerator, emulate.CalibrateOptions{EpochTime: 3 * time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var config monitor.Config
+			if test.visible {
+				config.Accelerator = accelerator
+			}
+			path := fixture.File(t, "recordings", test.name+".jsonl.gz")
+			record(t, path, config, func(ctx context.Context) error { return work(ctx, files, accelerator, plan) })
+		})
+	}
+}
+
+// record watches this process while it works.
+func record(t *testing.T, path string, config monitor.Config, work func(context.Context) error) {
+	m, err := monitor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := recording.ThisMachine(m.Latest().Boot, m.Interval(), "0.1.0")
+	header.Host, header.Kernel = "recorded", "linux" // whose machine it was is nobody's business
+	w, err := recording.NewWriter(file, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.OnRead(func(source string, s *sample.Sample) {
+		if err := w.Write(source, s); err != nil {
+			t.Error(err)
+		}
+	})
+	m.Start()
+	if err := m.Follow("train", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	if err := work(t.Context()); err != nil {
+		t.Error(err)
+	}
+	m.Tick()
+	m.Leave("train")
+	m.Stop()
+	if err := w.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Size() > 100<<10 {
+		t.Errorf("%s is too large for the repository: %v", path, info.Size())
+	}
+}
+
+func work(ctx context.Context, files *emulate.Files, accelerator *emulate.Accelerator, plan emulate.Plan) error {
+	if err := files.Cold(); err != nil {
+		return err
+	}
+	if _, err := emulate.Load(ctx, files, emulate.LoadOptions{Chunk: 64 << 10}); err != nil {
+		return err
+	}
+	if err := files.Cold(); err != nil {
+		return err
+	}
+	if _, err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
+		return err
+	}
+	if err := files.Warm(ctx); err != nil {
+		return err
+	}
+	if _, err := emulate.Epoch(ctx, files, accelerator, plan); err != nil {
+		return err
+	}
+	return checkpoint(filepath.Join(files.Dir(), "checkpoint.bin"))
+}
+
+// checkpoint writes a state of 32 MiB, through to the disk.
+func checkpoint(path string) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = file.Close() }()
+	for range 32 {
+		if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+// Package recording writes readings to a file and gives them back, so that what happened on one machine can be looked
+// at on another. docs/recordings.md describes the file: gzip, and in it one line of JSON a reading.
+package recording
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Format is the version of the file format that is written, and the newest that is read.
+const Format = 1
+
+// Bounds of what is written and read.
+const (
+	mostLine   = 16 << 20 // bytes of one line
+	mostBytes  = 16 << 30 // of all lines, uncompressed: three days of an ordinary machine at ten readings a second
+	mostCommas = 1 << 18  // in one line: each may cost two hundred bytes of memory, as in a list of empty disks
+)
+
+// Header is the first line of a recording: where and how it was made.
+type Header struct {
+	Format   int           `json:"stallspan_recording"` // set by NewWriter
+	Host     string        `json:"host,omitempty"`
+	Kernel   string        `json:"kernel,omitempty"`
+	Boot     time.Time     `json:"boot,omitzero"`      // when the machine's counters began
+	Interval time.Duration `json:"interval,omitempty"` // between two readings of a source
+	Version  string        `json:"version,omitempty"`  // of the program that wrote it
+}
+
+// line is every line after the header.
+type line struct {
+	Source string         `json:"source"`
+	Sample *sample.Sample `json:"sample"`
+}
+
+// ThisMachine is the header of a recording that this program makes of the machine it runs on. What the machine does
+// not tell stays empty.
+func ThisMachine(boot time.Time, interval time.Duration, version string) Header {
+	h := Header{Boot: boot, Interval: interval, Version: version}
+	h.Host, _ = os.Hostname()
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		h.Kernel = fmt.Sprintf("%s %s %s", runtime.GOOS, strings.TrimSpace(string(release)), runtime.GOARCH)
+	}
+	return h
+}

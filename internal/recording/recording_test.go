@@ -1,0 +1,335 @@
+package recording
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+var morning = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
+
+func at(mono time.Duration) sample.Stamp { return sample.Stamp{Mono: mono, Wall: morning.Add(mono)} }
+
+// everything is a reading in which no field is zero, so that a field that is not written shows.
+func everything() *sample.Sample {
+	s := &sample.Sample{At: at(time.Minute)}
+	for _, list := range []any{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs} {
+		slice := reflect.ValueOf(list).Elem()
+		slice.Set(reflect.MakeSlice(slice.Type(), 1, 1))
+		fill(slice.Index(0))
+	}
+	return s
+}
+
+func fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i))
+		}
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+		fill(v.Index(0))
+	case reflect.String:
+		v.SetString("a <b> \n ü")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int64:
+		v.SetInt(7)
+	default:
+		v.SetUint(9)
+	}
+}
+
+func write(t *testing.T, h Header, samples ...*sample.Sample) []byte {
+	t.Helper()
+	var file bytes.Buffer
+	w, err := NewWriter(&file, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range samples {
+		if err := w.Write("some", s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return file.Bytes()
+}
+
+// all reads a file to its end, or to what is wrong with it.
+func all(file []byte) (samples []sample.Sample, err error) {
+	r, err := NewReader(bytes.NewReader(file))
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var s sample.Sample
+		if err := r.Read(&s); err != nil {
+			if again := r.Read(&s); again != err { //nolint:errorlint // the same error, not one like it
+				return samples, errors.New("the error did not stay")
+			}
+			return samples, err
+		}
+		samples = append(samples, s)
+	}
+}
+
+func TestThereAndBack(t *testing.T) {
+	header := Header{Host: "h", Kernel: "k", Boot: morning, Interval: time.Second, Version: "v"}
+	nothing := &sample.Sample{At: at(time.Second)}
+	timeless := &sample.Sample{GPUs: []sample.GPU{{ID: "x"}}}
+	file := write(t, header, everything(), nothing, timeless, everything())
+	got, err := all(file)
+	if !errors.Is(err, io.EOF) || len(got) != 2 {
+		t.Fatalf("%d readings, %v", len(got), err)
+	}
+	if !reflect.DeepEqual(&got[1], everything()) {
+		t.Errorf("there %+v, back %+v", everything(), got[1])
+	}
+	r, err := NewReader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	header.Format = Format
+	if r.Header() != header {
+		t.Errorf("header %+v", r.Header())
+	}
+}
+
+// A recording that is cut off anywhere gives readings from its beginning without a gap, and says that it is cut off.
+func TestCutOff(t *testing.T) {
+	var samples []*sample.Sample
+	for i := range 20 {
+		samples = append(samples, &sample.Sample{At: at(time.Duration(i) * 400 * time.Millisecond), GPUs: []sample.GPU{{ID: "g"}}})
+	}
+	file := write(t, Header{}, samples...)
+	most := 0
+	for n := range file {
+		got, err := all(file[:n])
+		if got == nil && errors.Is(err, ErrForeign) {
+			continue // not even the first line
+		}
+		if !errors.Is(err, ErrCut) {
+			t.Fatalf("%d of %d bytes: %v", n, len(file), err)
+		}
+		if len(got) < most {
+			t.Fatalf("%d of %d bytes gave %d readings, and fewer bytes gave %d", n, len(file), len(got), most)
+		}
+		most = len(got)
+		for i := range got {
+			if !got[i].At.Wall.Equal(samples[i].At.Wall) {
+				t.Fatalf("%d of %d bytes: reading %d is of %v", n, len(file), i, got[i].At.Wall)
+			}
+		}
+	}
+	if most != len(samples) {
+		t.Errorf("all but the last byte gave %d readings of %d", most, len(samples))
+	}
+}
+
+// What is older than a second is in the file, whether or not its writer lives on.
+func TestCrash(t *testing.T) {
+	var file bytes.Buffer
+	w, err := NewWriter(&file, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const step = 100 * time.Millisecond
+	for i := range 95 {
+		if err := w.Write("gpu", &sample.Sample{At: at(time.Hour + time.Duration(i)*step), GPUs: []sample.GPU{{ID: "g", Busy: step}}}); err != nil {
+			t.Fatal(err)
+		}
+		got, err := all(file.Bytes())
+		if !errors.Is(err, ErrCut) || i+1-len(got) > int(time.Second/step) {
+			t.Fatalf("after %d readings the file holds %d: %v", i+1, len(got), err)
+		}
+	}
+}
+
+func pack(text string) []byte {
+	var file bytes.Buffer
+	zip := gzip.NewWriter(&file)
+	_, _ = zip.Write([]byte(text))
+	_ = zip.Close()
+	return file.Bytes()
+}
+
+const (
+	begin = `{"stallspan_recording":1}` + "\n"
+	good  = `{"source":"gpu","sample":{"at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"gpus":[{"id":"g"}]}}` + "\n"
+)
+
+func TestRefused(t *testing.T) {
+	corrupt := write(t, Header{}, everything())
+	corrupt[len(corrupt)-8] ^= 1 // its checksum
+	for name, test := range map[string]struct {
+		file  []byte
+		given int
+		says  string
+	}{
+		"empty":             {nil, 0, "no recording"},
+		"not packed":        {[]byte(begin + good), 0, "no recording"},
+		"an empty archive":  {pack(""), 0, "no recording"},
+		"other lines":       {pack("hello\nworld\n"), 0, "no recording"},
+		"other JSON":        {pack(`{"source":"gpu"}` + "\n"), 0, "no recording"},
+		"version 0":         {pack(`{"stallspan_recording":0}` + "\n"), 0, "no recording"},
+		"the future":        {pack(`{"stallspan_recording":2,"boot":5}` + "\n" + good), 0, "format 2"},
+		"a damaged header":  {pack(`{"stallspan_recording":1,"interval":"soon"}` + "\n"), 0, "first line is damaged"},
+		"an odd boot":       {pack(`{"stallspan_recording":1,"boot":"9999-01-01T00:00:00Z"}` + "\n"), 0, "9999"},
+		"a line cut off":    {pack(begin + good + good[:40]), 1, "cut off"},
+		"no JSON":           {pack(begin + good + "{\n"), 1, "damaged at line 3"},
+		"a blank line":      {pack(begin + "\n"), 0, "damaged at line 2"},
+		"no source":         {pack(begin + good + `{"sample":{}}` + "\n"), 1, "no reading"},
+		"no sample":         {pack(begin + `{"source":"gpu"}` + "\n"), 0, "no reading"},
+		"no time":           {pack(begin + `{"source":"gpu","sample":{}}` + "\n"), 0, "no time"},
+		"negative time":     {pack(begin + strings.Replace(good, `"mono":1`, `"mono":-1`, 1)), 0, "no time"},
+		"another recording": {append(pack(begin+good), pack(begin+good)...), 1, "damaged at line 3"},
+		"a long line":       {pack(begin + good + strings.Repeat("x", mostLine) + "\n"), 1, "longer than 16 MiB"},
+		"many values":       {pack(begin + `{"source":"x","sample":{"disks":[{}` + strings.Repeat(",{}", mostCommas) + "]}}\n"), 0, "values"},
+		"wrong checksum":    {corrupt, 1, "damaged after line 2"},
+	} {
+		got, err := all(test.file)
+		if err == nil || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+		if len(got) != test.given {
+			t.Errorf("%s: %d readings were given, want %d", name, len(got), test.given)
+		}
+	}
+}
+
+// What is unknown in a line of the same format is a newer program's, and left alone.
+func TestUnknownFields(t *testing.T) {
+	got, err := all(pack(begin + strings.Replace(good, `"gpus"`, `"novel":[1],"gpus"`, 1)))
+	if len(got) != 1 || !errors.Is(err, io.EOF) {
+		t.Errorf("%d readings, %v", len(got), err)
+	}
+}
+
+// A small file that unpacks to very much is read only so far.
+func TestBounded(t *testing.T) {
+	b := &bounded{strings.NewReader("0123456789"), 4}
+	text, err := io.ReadAll(b)
+	if string(text) != "0123" || err == nil {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+type fullDisk struct{ left int }
+
+func (d *fullDisk) Write(p []byte) (int, error) {
+	if d.left -= len(p); d.left < 0 {
+		return 0, errors.New("no space left on device")
+	}
+	return len(p), nil
+}
+
+func TestWriterErrors(t *testing.T) {
+	if _, err := NewWriter(&fullDisk{}, Header{}); err == nil {
+		t.Error("a recording was begun on a full disk")
+	}
+	w, err := NewWriter(&fullDisk{200}, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		s := everything()
+		s.At.Mono += time.Duration(i) * time.Minute
+		err = w.Write("some", s)
+	}
+	if err == nil || w.Close() == nil {
+		t.Error("a full disk was not told")
+	}
+	w, err = NewWriter(io.Discard, Header{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	huge := &sample.Sample{At: at(0), GPUs: []sample.GPU{{ID: strings.Repeat("x", mostLine)}}}
+	if err := w.Write("gpu", huge); !errors.Is(err, errLong) {
+		t.Errorf("a huge reading: %v", err)
+	}
+	if err := w.Write("some", everything()); err != nil {
+		t.Errorf("after a huge reading: %v", err)
+	}
+	w.size = mostBytes
+	if err := w.Write("some", everything()); !errors.Is(err, ErrFull) {
+		t.Errorf("a full recording: %v", err)
+	}
+	if err := errors.Join(w.Close(), w.Close()); err != nil {
+		t.Error(err)
+	}
+	if w.Write("some", everything()) == nil {
+		t.Error("a closed recording was written to")
+	}
+}
+
+func TestThisMachine(t *testing.T) {
+	h := ThisMachine(morning, time.Second, "v")
+	if name, err := os.Hostname(); err == nil && h.Host != name {
+		t.Errorf("%+v", h)
+	}
+}
+
+// FuzzReader reads any file, and what is given must hold what a reading promises.
+func FuzzReader(f *testing.F) {
+	for _, text := range []string{"", begin, begin + good, begin + good + good[:30], "{}\n", begin + `{"source":"disk","sample":{"at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"disks":[{"name":"vda","reads":-1}]}}` + "\n"} {
+		f.Add([]byte(text), true)
+		f.Add(pack(text), false)
+	}
+	f.Fuzz(func(t *testing.T, data []byte, packed bool) {
+		if packed {
+			data = pack(string(data))
+		}
+		samples, err := all(data)
+		if err == nil {
+			t.Error("a recording without an end")
+		}
+		for i := range samples {
+			if err := checkStamp(samples[i].At); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func BenchmarkWrite(b *testing.B) {
+	s := &sample.Sample{Disks: make([]sample.Disk, 10)}
+	w, err := NewWriter(io.Discard, Header{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		s.At = at(s.At.Mono + 100*time.Millisecond)
+		for d := range s.Disks {
+			s.Disks[d].Reads += 17
+		}
+		if err := w.Write("disk", s); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	file, err := os.ReadFile(fixture.File(b, "recordings", "accelerator.jsonl.gz"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	for b.Loop() {
+		if _, err := all(file); !errors.Is(err, io.EOF) {
+			b.Fatal(err)
+		}
+	}
+}
