@@ -9,11 +9,8 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stallspan/stallspan/agent/export"
-	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/emulate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
@@ -93,11 +90,7 @@ func (d *demo) watch(ctx context.Context) error {
 	d.monitor = m
 	m.Start()
 	defer m.Stop()
-	metrics := emit.NewMetrics(version())
-	exporter, err := export.New(ctx, export.Options{
-		Version: version(),
-		Collect: func() metricdata.ScopeMetrics { return metrics.Collect(m.Latest()) },
-	})
+	t, err := openTelemetry(ctx, m)
 	if err != nil {
 		return err
 	}
@@ -105,18 +98,24 @@ func (d *demo) watch(ctx context.Context) error {
 		return err
 	}
 	defer m.Leave(demoName)
-	d.session = newSession(m, exporter, metrics, demoName, demoName)
-
-	cold, warm, err := d.train(ctx)
-	flush, cancel := context.WithTimeout(ctx, flushTime)
-	defer cancel()
-	if lost := exporter.Close(flush).Lost(); lost != "" {
-		say("%s", lost)
-	}
+	d.session = newSession(m, t, demoName, demoName)
+	began := m.Now()
+	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
+	d.session.parent = root.SpanContext()
+	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Origin: window.Announced}
+	id, err := m.Begin(whole, began)
 	if err != nil {
 		return err
 	}
-	return d.show(cold, warm)
+
+	cold, warm, err := d.train(ctx)
+	report, _ := m.End(id, m.Now())
+	root.End(rootSpan(demoName, began.At.Wall, report))
+	if err == nil {
+		err = d.show(cold, warm)
+	}
+	t.close(ctx)
+	return err
 }
 
 // train does the work, and gives the reports of the cold and of the warm epoch.

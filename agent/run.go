@@ -5,14 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/export"
@@ -33,9 +30,6 @@ type runOptions struct {
 
 // runJob names the wrapped program's process tree.
 const runJob = "run"
-
-// flushTime is for how long run waits, after the program's exit, for a backend to take what is left.
-const flushTime = 10 * time.Second
 
 func runCommand() *cobra.Command {
 	var o runOptions
@@ -93,17 +87,17 @@ type run struct {
 	reader  *progress.Reader
 	report  *reportFile
 
-	monitor  *monitor.Monitor
-	exporter *export.Exporter
-	session  *session
-	follower *follower
-	root     *export.Open // the run's own span
-	began    monitor.Moment
-	id       string // of the window that is the whole run
-	whole    *window.Report
-	code     int
-	exited   bool // by itself, not by a signal
-	pid      int
+	monitor   *monitor.Monitor
+	telemetry *telemetry
+	session   *session
+	follower  *follower
+	root      *export.Open // the run's own span
+	began     monitor.Moment
+	id        string // of the window that is the whole run
+	whole     *window.Report
+	code      int
+	exited    bool // by itself, not by a signal
+	pid       int
 
 	unfollowed error // why the program's own reads and CPU time are not seen
 }
@@ -117,16 +111,12 @@ func (r *run) do(ctx context.Context) error {
 	m.Start()
 	defer m.Stop()
 
-	metrics := emit.NewMetrics(version())
-	r.exporter, err = export.New(ctx, export.Options{
-		Version: version(),
-		Collect: func() metricdata.ScopeMetrics { return metrics.Collect(m.Latest()) },
-	})
+	r.telemetry, err = openTelemetry(ctx, m)
 	if err != nil {
 		return failure{exitRun, err}
 	}
-	r.session = newSession(m, r.exporter, metrics, r.options.name, runJob)
-	r.root = r.exporter.Begin("run "+r.options.name, time.Now(), parentFromEnvironment())
+	r.session = newSession(m, r.telemetry, r.options.name, runJob)
+	r.root = r.telemetry.exporter.Begin(rootName(r.options.name), time.Now(), parentFromEnvironment())
 	r.session.parent = r.root.SpanContext()
 
 	server := serveAPI(r.monitor, r.session)
@@ -134,7 +124,7 @@ func (r *run) do(ctx context.Context) error {
 	server.stop()
 	if err != nil {
 		r.root.Drop()
-		r.close(ctx)
+		r.telemetry.close(ctx)
 		return err
 	}
 	printTable(os.Stderr, r.timeline(), r.problems())
@@ -209,7 +199,7 @@ func (r *run) finish(ctx context.Context) error {
 		say("%v", saved)
 	}
 	r.root.End(r.span())
-	r.close(ctx)
+	r.telemetry.close(ctx)
 	return r.outcome(saved)
 }
 
@@ -226,30 +216,14 @@ func (r *run) outcome(saved error) error {
 	return nil
 }
 
+// span is the run's own.
 func (r *run) span() emit.Span {
-	attrs := []attribute.KeyValue{
-		semconv.TrainingRunNameKey.String(r.options.name),
-		semconv.ProcessPIDKey.Int(r.pid),
-	}
+	s := rootSpan(r.options.name, r.began.At.Wall, r.whole)
+	s.Attributes = append(s.Attributes, semconv.ProcessPIDKey.Int(r.pid))
 	if r.exited {
-		attrs = append(attrs, semconv.ProcessExitCodeKey.Int(r.code))
-	}
-	s := emit.Span{Name: "run " + r.options.name, Start: r.began.At.Wall, End: time.Now(), Attributes: attrs}
-	if r.whole != nil {
-		s.End = r.whole.Wall(r.whole.End.Mono)
+		s.Attributes = append(s.Attributes, semconv.ProcessExitCodeKey.Int(r.code))
 	}
 	return s
-}
-
-// close sends what is queued. An impatient ^C ends the waiting, not the counting.
-func (r *run) close(ctx context.Context) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, flushTime)
-	defer cancel()
-	if lost := r.exporter.Close(ctx).Lost(); lost != "" {
-		say("%s", lost)
-	}
 }
 
 func (r *run) slow() bool {

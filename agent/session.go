@@ -33,8 +33,8 @@ type session struct {
 	skipped int
 }
 
-func newSession(m *monitor.Monitor, e *export.Exporter, metrics *emit.Metrics, run, job string) *session {
-	return &session{monitor: m, exporter: e, metrics: metrics, run: run, job: job, spans: map[string]*export.Open{}}
+func newSession(m *monitor.Monitor, t *telemetry, run, job string) *session {
+	return &session{monitor: m, exporter: t.exporter, metrics: t.metrics, run: run, job: job, spans: map[string]*export.Open{}}
 }
 
 // begin opens a window at a moment. parent may be invalid: the session's own is taken then.

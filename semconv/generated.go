@@ -619,6 +619,7 @@ var RunSpan = Span{
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowNameKey, Type: attribute.STRING},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
 		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
 	},

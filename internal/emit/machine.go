@@ -1,6 +1,7 @@
 package emit
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,16 +86,17 @@ func modes(c *sample.Core) [7]modeTime {
 	}
 }
 
-// processes tells of the members of every job: once, where two jobs share one. After the last job has ended nothing new
-// is read, and nothing is told.
+// processes tells of the members of every job, those that ended since the last collection too, and once where two jobs
+// share one. After the last job has ended nothing new is read, and nothing is told.
 func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
 	if now.Jobs.At.Mono == m.last.Jobs.At.Mono {
 		return
 	}
 	b.at(now.Jobs.At, m.last.Jobs.At)
-	told := make(map[int]bool, len(now.Jobs.Processes))
-	for i := range now.Jobs.Processes {
-		p := &now.Jobs.Processes[i]
+	members := slices.Concat(now.Jobs.Processes, now.Ended)
+	told := make(map[int]bool, len(members))
+	for i := range members {
+		p := &members[i]
 		if !p.HasIO || told[p.PID] {
 			continue
 		}

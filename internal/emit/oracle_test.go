@@ -112,7 +112,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 			o.span(r, emit.WindowSpan(r))
 			windows++
 		}
-		o.metrics(metrics.Collect(m.Latest()))
+		o.metrics(metrics.Collect(m.Collect()))
 		open = begin(t, m, now)
 	}
 	for _, problem := range m.Problems() {

@@ -68,7 +68,7 @@ func TestReplay(t *testing.T) {
 	if len(r.Disks) != 1 || r.Disks[0].ReadOperations != 20 || r.Uncertainty != 0 {
 		t.Errorf("disks %+v, uncertainty %v", r.Disks, r.Uncertainty)
 	}
-	if latest := m.Latest(); !latest.Boot.Equal(dawn.Add(-time.Hour)) || latest.Disks.Disks[0].Reads != 30 {
+	if latest := m.Collect(); !latest.Boot.Equal(dawn.Add(-time.Hour)) || latest.Disks.Disks[0].Reads != 30 {
 		t.Errorf("latest: %+v", latest)
 	}
 	if m.Follow("x", 1, "", false) == nil {
@@ -123,7 +123,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.ThisMachine(m.Latest().Boot, m.Interval(), ""))
+	w, err := recording.NewWriter(&file, recording.ThisMachine(m.Collect().Boot, m.Interval(), ""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +140,7 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := replay(t, file.Bytes())
-	was, is := m.Latest(), again.Latest()
+	was, is := m.Collect(), again.Collect()
 	if len(was.Disks.Disks) == 0 {
 		t.Skip("this machine tells of no disks")
 	}

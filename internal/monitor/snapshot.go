@@ -25,11 +25,13 @@ func (m *Monitor) learn(s *sample.Sample) {
 	m.remember(s.Jobs)
 }
 
-// Latest is a copy of the newest readings.
-func (m *Monitor) Latest() sample.Snapshot {
+// Collect is a copy of the newest readings, with the last ones of processes that ended since Collect was called before.
+func (m *Monitor) Collect() sample.Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.latest.Clone()
+	now := m.latest.Clone()
+	m.latest.Forget()
+	return now
 }
 
 // boot reads when the machine started, from the line "btime" of /proc/stat, in seconds; the zero time where it is

@@ -59,7 +59,7 @@ func record(t *testing.T, path string, config monitor.Config, work func(context.
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := recording.ThisMachine(m.Latest().Boot, m.Interval(), "0.1.0")
+	header := recording.ThisMachine(m.Collect().Boot, m.Interval(), "0.1.0")
 	header.Host, header.Kernel = "recorded", "linux" // whose machine it was is nobody's business
 	w, err := recording.NewWriter(file, header)
 	if err != nil {

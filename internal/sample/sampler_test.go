@@ -100,6 +100,31 @@ func TestSnapshotKeepsTheNewestOfEachKind(t *testing.T) {
 	}
 }
 
+func TestSnapshotRemembersProcessesThatEnded(t *testing.T) {
+	var n Snapshot
+	read := func(pids ...int) {
+		s := Sample{Jobs: []Job{{ID: "job"}}}
+		for _, pid := range pids {
+			s.Processes = append(s.Processes, Process{PID: pid, ReadBytes: uint64(pid)})
+		}
+		n.Learn(&s)
+	}
+	read(1, 2, 3)
+	read(1, 2, 3)
+	read(3)
+	read(3, 4)
+	if now := n.Clone(); len(now.Ended) != 2 || now.Ended[0].PID != 1 || now.Ended[1].ReadBytes != 2 {
+		t.Errorf("ended: %+v", now.Ended)
+	}
+	n.Forget()
+	for pid := range 3 * mostEnded {
+		read(10 + pid)
+	}
+	if len(n.Ended) != mostEnded || n.Ended[mostEnded-1].PID != 10+3*mostEnded-2 {
+		t.Errorf("%d kept, want the newest %d", len(n.Ended), mostEnded)
+	}
+}
+
 func TestProblemsAreOneLine(t *testing.T) {
 	var p Problems
 	if p.Err() != nil {

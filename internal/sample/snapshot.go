@@ -14,7 +14,12 @@ type Snapshot struct {
 	Cores     Sample
 	Jobs      Sample // with Processes
 	GPUs      Sample
+
+	Ended []Process // members of a job that are gone since Forget; the newest mostEnded
 }
+
+// mostEnded bounds Snapshot.Ended: a job may start a process a sample.
+const mostEnded = 1024
 
 // Learn takes over what s has. It reuses the memory of the reading before.
 func (n *Snapshot) Learn(s *Sample) {
@@ -28,6 +33,7 @@ func (n *Snapshot) Learn(s *Sample) {
 		n.Cores.At, n.Cores.Cores = s.At, append(n.Cores.Cores[:0], s.Cores...)
 	}
 	if len(s.Jobs) > 0 {
+		n.end(s.Processes)
 		n.Jobs.At = s.At
 		n.Jobs.Jobs = append(n.Jobs.Jobs[:0], s.Jobs...)
 		n.Jobs.Processes = append(n.Jobs.Processes[:0], s.Processes...)
@@ -36,6 +42,36 @@ func (n *Snapshot) Learn(s *Sample) {
 		n.GPUs.At, n.GPUs.GPUs = s.At, append(n.GPUs.GPUs[:0], s.GPUs...)
 	}
 }
+
+// end keeps the last reading of the processes that are not among the new ones.
+func (n *Snapshot) end(now []Process) {
+	if slices.EqualFunc(n.Jobs.Processes, now, func(p, q Process) bool { return p.identity() == q.identity() }) {
+		return // as at nearly every tick
+	}
+	there := make(map[identity]bool, len(now))
+	for i := range now {
+		there[now[i].identity()] = true
+	}
+	for i := range n.Jobs.Processes {
+		if p := &n.Jobs.Processes[i]; !there[p.identity()] {
+			n.Ended = append(n.Ended, *p)
+		}
+	}
+	if over := len(n.Ended) - mostEnded; over > 0 {
+		n.Ended = slices.Delete(n.Ended, 0, over)
+	}
+}
+
+// identity tells a process from all others of this machine's uptime.
+type identity struct {
+	pid     int
+	started time.Duration
+}
+
+func (p *Process) identity() identity { return identity{p.PID, p.Started} }
+
+// Forget drops what has been told of processes that are gone.
+func (n *Snapshot) Forget() { n.Ended = n.Ended[:0] }
 
 // Clone is a copy that later readings do not change.
 func (n *Snapshot) Clone() Snapshot {
@@ -46,5 +82,6 @@ func (n *Snapshot) Clone() Snapshot {
 	c.Jobs.Jobs = slices.Clone(n.Jobs.Jobs)
 	c.Jobs.Processes = slices.Clone(n.Jobs.Processes)
 	c.GPUs.GPUs = slices.Clone(n.GPUs.GPUs)
+	c.Ended = slices.Clone(n.Ended)
 	return c
 }

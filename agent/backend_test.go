@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+
+	metricservice "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
+	traceservice "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	metricpb "go.opentelemetry.io/proto/otlp/metrics/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/grpc"
+)
+
+// backend is an OTLP server on the loopback that keeps what it is sent.
+type backend struct {
+	metricservice.UnimplementedMetricsServiceServer
+	address string
+
+	mu      sync.Mutex
+	spans   []*tracepb.ResourceSpans
+	metrics []*metricpb.ResourceMetrics
+}
+
+// traceReceiver is the other service of a backend: both call their one method Export.
+type traceReceiver struct {
+	traceservice.UnimplementedTraceServiceServer
+	*backend
+}
+
+func (b *backend) Export(_ context.Context, r *metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.metrics = append(b.metrics, r.ResourceMetrics...)
+	return &metricservice.ExportMetricsServiceResponse{}, nil
+}
+
+func (r traceReceiver) Export(_ context.Context, q *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spans = append(r.spans, q.ResourceSpans...)
+	return &traceservice.ExportTraceServiceResponse{}, nil
+}
+
+// serveBackend receives until the test ends.
+func serveBackend(t *testing.T) *backend {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &backend{address: listener.Addr().String()}
+	server := grpc.NewServer()
+	metricservice.RegisterMetricsServiceServer(server, b)
+	traceservice.RegisterTraceServiceServer(server, traceReceiver{backend: b})
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// attributes are a list's values by key, as Go values.
+func attributes(list []*commonpb.KeyValue) map[string]any {
+	found := map[string]any{}
+	for _, kv := range list {
+		switch v := kv.Value.Value.(type) {
+		case *commonpb.AnyValue_StringValue:
+			found[kv.Key] = v.StringValue
+		case *commonpb.AnyValue_IntValue:
+			found[kv.Key] = v.IntValue
+		case *commonpb.AnyValue_DoubleValue:
+			found[kv.Key] = v.DoubleValue
+		case *commonpb.AnyValue_BoolValue:
+			found[kv.Key] = v.BoolValue
+		default:
+			found[kv.Key] = kv.Value
+		}
+	}
+	return found
+}

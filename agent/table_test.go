@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+var update = flag.Bool("update", false, "write testdata/table/*.txt again")
+
+// row is a report of a window whose GPU time went so, in percent; the rest is "other".
+func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu int, verdict window.Verdict) *window.Report {
+	w.Start = sample.Stamp{Mono: time.Hour}
+	w.End = sample.Stamp{Mono: time.Hour + took}
+	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict,
+		Finding: "The GPU was busy 21 % and waited for storage 75 % of the time: 15616 operations read 61 MiB from sda, 4 KiB each, await 214 us, queue 0.9.",
+		Remedy:  "Read ahead with more workers, or keep the data in memory: at most 4.0x faster."}
+	total := r.GPUTime()
+	r.Busy, r.Storage, r.CPU = total*time.Duration(busy)/100, total*time.Duration(storage)/100, total*time.Duration(cpu)/100
+	r.Other = total - r.Busy - r.Storage - r.CPU
+	return r
+}
+
+func epoch(n int) window.Window { return window.Window{Kind: window.Epoch, Epoch: n, HasEpoch: true} }
+func load(model string) window.Window {
+	return window.Window{Kind: window.ModelLoad, Model: model}
+}
+
+func disks(names ...string) (list []window.DiskUse) {
+	for _, name := range names {
+		list = append(list, window.DiskUse{Name: name})
+	}
+	return list
+}
+
+// tables are what printTable is given, by the name of the file with what it prints.
+func tables() map[string]struct {
+	reports  []*window.Report
+	problems []error
+} {
+	one, two := []string{"GPU-1"}, []string{"GPU-1", "GPU-2"}
+
+	slow := row(epoch(1), 12_345*time.Millisecond, one, 21, 75, 2, window.StorageBound)
+	slow.Slow, slow.Disks = true, disks("nvme0n1")
+	busy := row(epoch(2), 4*time.Second, two, 97, 1, 1, window.GPUBound)
+	busy.Disks = disks("nvme0n1", "sda", "sdb")
+	mixed := row(load("resnet50"), 812*time.Millisecond, one, 30, 30, 30, window.Mixed)
+	mixed.Mounts = []sample.Mount{{Point: "/data", Type: "fuse.rclone", Source: "remote:bucket"}}
+
+	alone := row(epoch(0), 250*time.Second, nil, 0, 62, 10, window.StorageBound)
+	alone.Slow, alone.Disks = true, disks("sda")
+	cut := row(epoch(12345), 3*time.Second, nil, 0, 1, 95, window.CPUBound)
+	cut.Unfinished = true
+	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown, Finding: "The window is older than what is kept.", Remedy: "Announce windows at their start."}
+
+	var hundred []*window.Report
+	for n := range 100 {
+		r := row(epoch(n), time.Minute, one, 50, 40, 5, window.StorageBound)
+		r.Slow, r.Disks = n%30 == 0, disks("dm-0")
+		hundred = append(hundred, r)
+	}
+
+	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0, window.StorageBound)
+	path.Slow, path.Disks = true, disks("mmcblk0boot0")
+	path.Finding = "/" + strings.Repeat("very/long/path/", 12) + "model.gguf was read, and more was read than fits into one line."
+	wide := row(load("模型/通义千问-7B-聊天"), time.Second, nil, 0, 10, 80, window.CPUBound)
+	wide.Finding = strings.Repeat("数据", 60)
+	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0, 0, window.Unknown)
+	many := row(epoch(3), time.Second, nil, 0, 0, 0, window.Unknown)
+	many.Disks = disks(strings.Split(strings.Repeat("nvme0n1 ", 200), " ")...)
+
+	gone := row(epoch(9), time.Second, nil, 0, 20, 70, window.CPUBound)
+
+	type shown = struct {
+		reports  []*window.Report
+		problems []error
+	}
+	return map[string]shown{
+		"gpu":     {reports: []*window.Report{mixed, slow, busy, gone}},
+		"process": {reports: []*window.Report{alone, cut}},
+		"unknown": {reports: []*window.Report{blind}, problems: []error{
+			errors.New("pressure: this kernel tells no I/O pressure, boot with psi=1"),
+			errors.New("disk: open /host/a/folder/that/has/a/very/long/name/because/containers/have/such/proc/diskstats: permission denied"),
+		}},
+		"hundred": {reports: hundred},
+		"names":   {reports: []*window.Report{path, wide, hostile, many}},
+		"nothing": {},
+		"instant": {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},
+	}
+}
+
+func TestTable(t *testing.T) {
+	for name, given := range tables() {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			printTable(&out, given.reports, given.problems)
+			golden := filepath.Join("testdata", "table", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(out.Bytes(), want) {
+				t.Errorf("not as in %s (run with -update to take it):\n%s", golden, out.String())
+			}
+			for _, line := range strings.Split(out.String(), "\n") {
+				if columns(line) > tableWidth || strings.TrimRight(line, " ") != line {
+					t.Errorf("%d columns: %q", columns(line), line)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryVerdictFits(t *testing.T) {
+	for _, verdict := range []window.Verdict{window.GPUBound, window.StorageBound, window.CPUBound, window.Mixed, window.Unknown} {
+		for _, gpus := range [][]string{nil, {"GPU-1"}} {
+			for _, took := range []time.Duration{0, 999_900 * time.Nanosecond, 99_900 * time.Microsecond, 999_700 * time.Microsecond, 99_999 * time.Millisecond, window.Longest} {
+				r := row(load("a/model/with/a/name"), took, gpus, 0, 100, 0, verdict)
+				r.Slow, r.Unfinished, r.Disks = true, true, disks("nvme0c0n1", "sda")
+				var out bytes.Buffer
+				printTable(&out, []*window.Report{r}, nil)
+				for _, line := range strings.Split(out.String(), "\n") {
+					if columns(line) > tableWidth {
+						t.Errorf("%s, %v: %d columns: %q", verdict, took, columns(line), line)
+					}
+				}
+			}
+		}
+	}
+}
+
+func FuzzFit(f *testing.F) {
+	for _, s := range []string{"", "epoch 1", "load /models/llama.gguf", "模型/通义千问", "\xff\xfe", "a\x00b", "👍👍👍👍👍👍👍👍"} {
+		f.Add(s, 15)
+	}
+	f.Fuzz(func(t *testing.T, s string, width int) {
+		if width < 4 || width > 200 {
+			return
+		}
+		if got := fit(s, width); columns(got) != width {
+			t.Errorf("%q is %d columns wide, not %d", got, columns(got), width)
+		}
+	})
+}

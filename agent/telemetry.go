@@ -1,0 +1,81 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/stallspan/stallspan/agent/export"
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// telemetry is what leaves a command through OpenTelemetry, where the environment asks for it.
+type telemetry struct {
+	metrics  *emit.Metrics
+	exporter *export.Exporter
+
+	first     sync.WaitGroup // the first collection of metrics
+	stopFirst context.CancelFunc
+}
+
+// flushTime is for how long a command waits, at its end, for a backend to take what is left; sayAfter is after how much
+// of it the command says what it waits for.
+const (
+	flushTime = 10 * time.Second
+	sayAfter  = time.Second
+)
+
+// openTelemetry begins to export what m sees. The first metrics leave at once and not after an interval: a run that is
+// shorter than one would otherwise leave a single point of each series, and no rate.
+func openTelemetry(ctx context.Context, m *monitor.Monitor) (*telemetry, error) {
+	t := &telemetry{metrics: emit.NewMetrics(version())}
+	var err error
+	t.exporter, err = export.New(ctx, export.Options{
+		Version: version(),
+		Collect: func() metricdata.ScopeMetrics { return t.metrics.Collect(m.Collect()) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx, t.stopFirst = context.WithTimeout(ctx, flushTime)
+	t.first.Go(func() { _ = t.exporter.Flush(ctx) }) // a failure shows again at the end, or was none
+	return t, nil
+}
+
+// close sends what is left and says what was lost. A signal ends the waiting, not the counting.
+func (t *telemetry) close(ctx context.Context) {
+	ctx, stop := signal.NotifyContext(ctx, append(heeded(os.Interrupt), syscall.SIGTERM)...)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, flushTime)
+	defer cancel()
+	t.stopFirst()
+	t.first.Wait()
+	waiting := time.AfterFunc(sayAfter, func() {
+		say("sending what is left to the OTLP backend, for at most %v (^C to stop)", flushTime)
+	})
+	defer waiting.Stop()
+	if lost := t.exporter.Close(ctx).Lost(); lost != "" {
+		say("%s", lost)
+	}
+}
+
+// rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil for a run
+// that outlived the longest a window may last.
+func rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
+	s := emit.Span{Start: began, End: time.Now()}
+	if whole != nil {
+		s = emit.WindowSpan(whole)
+		s.Children = nil // the windows within have their own
+	}
+	s.Name = rootName(name)
+	return s
+}
+
+func rootName(run string) string { return "run " + run }
