@@ -59,7 +59,7 @@ fuzz: ## Run every fuzz target for FUZZTIME=20s
 	echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { while (n > 0) print $$2, names[--n] }' | \
 	while read -r package target; do \
 		echo "$$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || exit 1; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$package" </dev/null || exit 1; \
 	done
 
 demo: ## See it work: a slow disk found, on this machine, in under a minute

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -147,6 +146,6 @@ func TestFailOnSlow(t *testing.T) {
 		t.Errorf("exit code %d, by the report %d: %s", code, want, v.err.String())
 	}
 	if code == 0 {
-		t.Log(fmt.Sprintf("not slow here: %s", v.err.String()))
+		t.Logf("not slow here: %s", v.err.String())
 	}
 }

@@ -62,6 +62,9 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 			return
 		case <-ticker.C:
 		}
+		if ctx.Err() != nil {
+			return // both were ready, and the tick was chosen
+		}
 		now := Now().Mono
 		if now-last > 2*s.interval {
 			s.late.Add(1)
