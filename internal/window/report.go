@@ -76,7 +76,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.disks(h, m)
 	r.pressure(h, m)
 	r.ledger(h, m.Scope.Job)
-	r.mounts(m)
+	r.mounts(h, m)
 	r.judge(m)
 	r.stalls(h, m.Scope.Job)
 	return r
@@ -171,11 +171,25 @@ func (r *Report) pressure(h *history.History, m Machine) {
 	}
 }
 
-// mounts keeps those that were in use during the window.
-func (r *Report) mounts(m Machine) {
+// mounts keeps those that were in use during the window. When little of what the job read can have come from disks, it
+// was the mounts that it waited for, and what the disks did was for others. Some network file systems count what they
+// fetch as if it came from a disk, FUSE does not; so it is at most what the job fetched, and what the disks moved.
+func (r *Report) mounts(h *history.History, m Machine) {
 	for _, mount := range m.Mounts {
 		if mount.LastSeen >= r.Start.Mono {
 			r.Mounts = append(r.Mounts, mount)
 		}
+	}
+	if len(r.Mounts) == 0 {
+		return
+	}
+	asked, known := h.Between(history.Key{Series: history.JobReadChars, ID: m.Scope.Job}, r.from(), r.to())
+	fetched, _ := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Scope.Job}, r.from(), r.to())
+	var moved float64
+	for i := range r.Disks {
+		moved += float64(r.Disks[i].ReadBytes)
+	}
+	if known && min(moved, fetched.Value) < asked.Value/10 {
+		r.Disks = nil
 	}
 }
