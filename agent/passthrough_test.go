@@ -19,6 +19,7 @@ func randomBytes(n int) []byte {
 }
 
 func TestBytesPassThrough(t *testing.T) {
+	t.Parallel()
 	every := make([]byte, 0, 256)
 	for b := range 256 {
 		every = append(every, byte(b))
@@ -78,7 +79,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 func TestOutputThatDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	data := randomBytes(5 << 20)
-	v := stallspan(t, "run", "--", "sh", "-c", "read go; exec cat")
+	v := stallspan(t, "run", "--", "sh", "-c", "echo ready; read go; exec cat")
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
@@ -90,6 +91,9 @@ func TestOutputThatDoesNotBlock(t *testing.T) {
 	}
 	v.Stdout = write
 	v.start()
+	if _, err := io.ReadFull(read, make([]byte, len("ready\n"))); err != nil { // its start would see it otherwise
+		t.Fatal(err)
+	}
 	if err := unix.SetNonblock(int(write.Fd()), true); err != nil {
 		t.Fatal(err)
 	}

@@ -76,24 +76,24 @@ func (r *Report) heavyIO() string {
 
 // remedy says in one sentence what to try.
 func (r *Report) remedy(s shares, m Machine) string {
-	gain := fmt.Sprintf("at most %.1fx", r.Speedup)
+	gain := fmt.Sprintf("at most %.1fx faster.", r.Speedup)
 	if r.Speedup == 0 || r.Speedup >= 10 {
-		gain = "up to 10x or more"
+		gain = "nearly all of its time was waiting."
 	}
 	switch r.Verdict {
 	case GPUBound:
 		return "Nothing to gain from storage or the input pipeline: a faster GPU or a cheaper model is what would help."
 	case StorageBound, Mixed:
 		if r.Kind == ModelLoad {
-			return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk: " + gain + " faster."
+			return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk: " + gain
 		}
 		if len(r.Disks) > 0 && r.Disks[0].WriteBytes > r.Disks[0].ReadBytes {
-			return "Write in the background or to a faster disk: " + gain + " faster."
+			return "Write in the background or to a faster disk: " + gain
 		}
 		if len(r.Disks) > 0 && r.Disks[0].QueueDepth < 2 {
-			return "Read ahead with more workers, or keep the data in memory: " + gain + " faster."
+			return "Read ahead with more workers, or keep the data in memory: " + gain
 		}
-		return "Keep the data in memory or move it to faster storage: " + gain + " faster."
+		return "Keep the data in memory or move it to faster storage: " + gain
 	case CPUBound:
 		if len(r.GPUIDs) == 0 {
 			return "Storage is not the limit: spread the work over more cores, or do less of it."
