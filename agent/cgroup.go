@@ -5,6 +5,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/monitor"
 )
@@ -54,12 +55,17 @@ func (g *cgroup) usable() bool {
 	return procs.Close() == nil
 }
 
-// remove takes the cgroup away. A grandchild that is still in it keeps it: it goes with the machine's next start.
+// leaving is for how long processes that the program has started may still be on their way out.
+const leaving = 500 * time.Millisecond
+
+// remove takes the cgroup away. A process that was left running in it keeps it: it goes with the machine's next start.
 func (g *cgroup) remove() {
 	if g == nil {
 		return
 	}
 	name := g.dir.Name()
 	_ = g.dir.Close()
-	_ = os.Remove(name)
+	for end := time.Now().Add(leaving); os.Remove(name) != nil && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
 }

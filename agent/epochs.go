@@ -84,7 +84,7 @@ func epochWindow(e *progress.Event) window.Window {
 }
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
-	w.Origin = window.Announced
+	w.Origin, w.Owned = window.Announced, true
 	id, _, _ := f.session.begin(w, at, trace.SpanContext{}) // fails only where thousands are open already
 	return id
 }

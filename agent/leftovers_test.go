@@ -91,6 +91,31 @@ func TestProcessLeftBehindThatPrints(t *testing.T) {
 	endOf(t, v, pidFile)
 }
 
+// In our own process, where TestMain finds goroutines that are left.
+func TestNoGoroutineIsLeft(t *testing.T) {
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "OTEL_") {
+			t.Setenv(name, "")
+		}
+	}
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://"+serveBackend(t).address)
+	log, err := os.Create(filepath.Join(t.TempDir(), "stderr"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr := os.Stderr
+	os.Stderr = log
+	defer func() { os.Stderr = stderr; _ = log.Close() }()
+	for want, command := range []string{"echo Epoch 1/1 >&2", "exit 1"} {
+		if code := Main([]string{"run", "--", "sh", "-c", command}); code != want {
+			t.Errorf("%s: exit code %d", command, code)
+		}
+	}
+	if code := Main([]string{"run", "--", "stallspan-no-such-program"}); code != exitNotFound {
+		t.Errorf("exit code %d", code)
+	}
+}
+
 func TestOwnCgroup(t *testing.T) {
 	v := stallspan(t, "run", "--", "cat", "/proc/self/cgroup")
 	if code := v.run(); code != 0 { // it finds what is left behind
@@ -103,6 +128,14 @@ func TestOwnCgroup(t *testing.T) {
 			t.Fatalf("the program ran in %s", v.out.String())
 		}
 		t.Skip("needs a cgroup v2 in which others may be made: root, or one that was delegated")
+	}
+}
+
+// A process that ends a little later than the program does not leave the cgroup behind.
+func TestProcessThatEndsLater(t *testing.T) {
+	v := stallspan(t, "run", "--", "sh", "-c", "sleep 0.02 >/dev/null 2>&1 &")
+	if code := v.run(); code != 0 || strings.Contains(v.err.String(), stillOpen) {
+		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }
 

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -137,9 +138,6 @@ func texts(problems []error) []string {
 // sortReports puts them in the order in which their windows began; of two that began together the longer comes first.
 func sortReports(reports []*window.Report) {
 	slices.SortStableFunc(reports, func(a, b *window.Report) int {
-		if a.Start.Mono != b.Start.Mono {
-			return int(a.Start.Mono - b.Start.Mono)
-		}
-		return int(b.End.Mono - a.End.Mono)
+		return cmp.Or(cmp.Compare(a.Start.Mono, b.Start.Mono), cmp.Compare(b.End.Mono, a.End.Mono))
 	})
 }

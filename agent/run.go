@@ -156,7 +156,7 @@ func (r *run) watch(socket string) error {
 		r.unfollowed = r.monitor.Follow(runJob, r.pid, "", false)
 	}
 	r.id, _ = r.monitor.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
-		Job: runJob, Origin: window.Announced, PID: r.pid}, r.began)
+		Job: runJob, Origin: window.Announced, Owned: true, PID: r.pid}, r.began)
 
 	var exit monitor.Moment
 	code, status := c.wait(func() {
@@ -166,7 +166,7 @@ func (r *run) watch(socket string) error {
 	r.code, r.exited = code, status.Exited()
 	r.follower.close(code != 0)
 	r.session.endAll(exit)
-	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it ran for longer than a window may
+	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it could not begin, as thousands were open
 	r.monitor.Leave(runJob)
 	return nil
 }

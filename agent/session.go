@@ -34,7 +34,9 @@ type session struct {
 }
 
 func newSession(m *monitor.Monitor, t *telemetry, run, job string) *session {
-	return &session{monitor: m, exporter: t.exporter, metrics: t.metrics, run: run, job: job, spans: map[string]*export.Open{}}
+	s := &session{monitor: m, exporter: t.exporter, metrics: t.metrics, run: run, job: job, spans: map[string]*export.Open{}}
+	m.OnEnd(s.ended)
+	return s
 }
 
 // begin opens a window at a moment. parent may be invalid: the session's own is taken then.
@@ -42,31 +44,36 @@ func (s *session) begin(w window.Window, at monitor.Moment, parent trace.SpanCon
 	if !parent.IsValid() {
 		parent = s.parent
 	}
-	w.Run, w.Job = s.run, s.job
-	id, err := s.monitor.Begin(w, at)
-	if err != nil {
-		return "", nil, err
-	}
+	w.ID, w.Run, w.Job = monitor.NewID(), s.run, s.job
 	span := s.exporter.Begin(emit.SpanName(&w), at.At.Wall, parent)
 	s.mu.Lock()
-	s.spans[id] = span
+	s.spans[w.ID] = span // before the window can end
 	s.mu.Unlock()
+	id, err := s.monitor.Begin(w, at)
+	if err != nil {
+		s.drop(w.ID)
+		return "", nil, err
+	}
 	return id, span, nil
 }
 
 // end closes a window; unfinished says that it did not end by itself.
 func (s *session) end(id string, at monitor.Moment, unfinished bool) (*window.Report, error) {
-	finish := s.monitor.End
 	if unfinished {
-		finish = s.monitor.Cut
+		return s.monitor.Cut(id, at)
 	}
-	r, err := finish(id, at)
-	if err != nil {
-		return nil, err
-	}
+	return s.monitor.End(id, at)
+}
+
+// ended is told by the monitor of each window that ends, whoever ended it.
+func (s *session) ended(r *window.Report) {
 	s.mu.Lock()
-	span := s.spans[id]
-	delete(s.spans, id)
+	span, known := s.spans[r.ID]
+	delete(s.spans, r.ID)
+	if !known { // the window that is the whole run
+		s.mu.Unlock()
+		return
+	}
 	if len(s.reports) < mostReports {
 		s.reports = append(s.reports, r)
 	} else {
@@ -75,7 +82,6 @@ func (s *session) end(id string, at monitor.Moment, unfinished bool) (*window.Re
 	s.mu.Unlock()
 	s.metrics.Durations.Add(r, span.Exemplar())
 	span.End(emit.WindowSpan(r))
-	return r, nil
 }
 
 // drop forgets a window that never was.

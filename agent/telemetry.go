@@ -67,7 +67,7 @@ func (t *telemetry) close(ctx context.Context) {
 }
 
 // rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil for a run
-// that outlived the longest a window may last.
+// whose own window could not begin.
 func rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
 	s := emit.Span{Start: began, End: time.Now()}
 	if whole != nil {

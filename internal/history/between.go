@@ -41,11 +41,13 @@ func (h *History) Between(key Key, start, end Point) (Delta, bool) {
 	if !ok {
 		return Delta{}, false
 	}
+	came := !c.whole && start.At < c.since && c.since <= end.At && !start.Edge.has(c)
+	left := end.Edge != nil && !end.Edge.has(c)
 	return Delta{
 		Low:   max(0, to.low-from.high),
 		Value: max(0, to.value-from.value),
 		High:  max(0, to.high-from.low),
-		Reset: c.marks.within(start.At, end.At) || (start.At < c.since && c.since <= end.At && !start.Edge.has(c)),
+		Reset: came || left || c.marks.within(start.At, end.At),
 	}, true
 }
 

@@ -15,6 +15,7 @@ type column struct {
 	slot  uint32 // unique in its History, for Edge
 	since time.Duration
 	begun bool
+	whole bool    // it is known from the device's own beginning, so nothing is missing before since
 	raw   float64 // the counter's last reading
 	value float64 // what is kept: starts at zero with the first reading
 	tiers []rows

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"slices"
 	"sort"
 
@@ -28,7 +29,7 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 			continue
 		}
 		a := &h.axes[id]
-		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, _ bool) {
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
 			g := a.groups[key]
 			if g == nil || g.gone {
 				return
@@ -40,7 +41,7 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 			}
 		})
 	}
-	slices.SortFunc(e.values, func(x, y edgeValue) int { return int(x.slot) - int(y.slot) })
+	slices.SortFunc(e.values, func(x, y edgeValue) int { return cmp.Compare(x.slot, y.slot) })
 }
 
 func (e *Edge) add(c *column, value float64) {
@@ -63,12 +64,16 @@ func (e *Edge) has(c *column) bool {
 	return ok
 }
 
-// Level is a quantity's cumulative height at a point, in the unit of its Series; only differences mean anything.
+// Level is a quantity's cumulative height at a point, in the unit of its Series; only differences mean anything. It is
+// false for a device that was gone by then.
 func (h *History) Level(key Key, p Point) (float64, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	a, c := h.column(key)
 	if c == nil {
+		return 0, false
+	}
+	if g := a.groups[groupKey{key.Series.kind(), key.ID}]; g.gone && p.At > g.goneSince && !p.Edge.has(c) {
 		return 0, false
 	}
 	l, ok := a.level(c, p)

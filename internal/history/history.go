@@ -41,7 +41,7 @@ type Config struct {
 }
 
 // ErrFull says that a device is not kept because MaxBytes is used up.
-var ErrFull = errors.New("history: no room for another device; raise its memory bound or watch fewer devices")
+var ErrFull = errors.New("the history has no room for another device: reports go without it")
 
 // History holds the columns. It is safe for concurrent use.
 type History struct {
@@ -70,6 +70,9 @@ func New(config Config) (*History, error) {
 		}
 	}
 	h := &History{config: config}
+	for _, t := range config.Tiers {
+		h.bytes += int(axisCount) * 8 * t.Rows // of row times, whether an axis is used or not
+	}
 	for i := range h.axes {
 		h.axes[i].groups = map[groupKey]*group{}
 	}
@@ -88,8 +91,8 @@ func (h *History) Append(s *sample.Sample) error {
 			continue
 		}
 		h.openAxis(a)
-		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, minor bool) {
-			if g := h.group(a, key, minor, s.At.Mono); g != nil {
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
+			if g := h.group(a, key, s.At.Mono); g != nil {
 				g.seen = true
 				for i := range g.columns {
 					g.columns[i].advance(values[i], key.kind.modulus(i), s.At.Mono)
@@ -114,13 +117,12 @@ func (h *History) openAxis(a *axis) {
 	a.tiers = make([]tier, len(h.config.Tiers))
 	for i, t := range h.config.Tiers {
 		a.tiers[i] = tier{period: t.Period, times: make([]time.Duration, t.Rows)}
-		h.bytes += 8 * t.Rows
 	}
 }
 
 // group finds the columns of one device, or makes them. With little room left a device is kept on the finest tier
 // alone; with none it is refused, unless a device that is gone can make room.
-func (h *History) group(a *axis, key groupKey, minor bool, at time.Duration) *group {
+func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 	if g, ok := a.groups[key]; ok {
 		return g
 	}
@@ -128,7 +130,7 @@ func (h *History) group(a *axis, key groupKey, minor bool, at time.Duration) *gr
 		return nil
 	}
 	tiers := len(h.config.Tiers)
-	if minor || key.kind.fineOnly() || !h.room(key.kind, tiers) {
+	if key.kind.fineOnly() || !h.room(key.kind, tiers) {
 		tiers = 1
 	}
 	for !h.room(key.kind, tiers) {
@@ -144,18 +146,30 @@ func (h *History) group(a *axis, key groupKey, minor bool, at time.Duration) *gr
 	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 {
 		// The device is new since the last reading, or had not done any I/O by then: it has counted from zero.
 		for i := range g.columns {
-			g.columns[i].begun = true
+			g.columns[i].begun, g.columns[i].whole = true, true
 		}
 	}
 	return g
 }
 
 func (h *History) room(k kind, tiers int) bool {
-	size := h.size(k, tiers)
-	if k == kindDisk && float64(h.diskBytes+size) > diskShare*float64(h.config.MaxBytes) {
+	size, most := h.size(k, tiers), float64(h.config.MaxBytes)
+	full := tiers > 1
+	share := 1.0
+	if full {
+		share = fullShare
+	}
+	if float64(h.bytes+size) > share*most {
 		return false
 	}
-	return h.bytes+size <= h.config.MaxBytes
+	switch {
+	case k != kindDisk:
+		return true
+	case full:
+		return float64(h.diskBytes+size) <= diskFullShare*most
+	default:
+		return float64(h.diskBytes+size) <= diskShare*most
+	}
 }
 
 // charge books the memory of a device's columns; sign is 1 when they are made and -1 when they are dropped.
@@ -201,7 +215,6 @@ func (h *History) forget(a *axis, key groupKey) {
 // commit writes the row that the columns stand at. A device that the reading lacked keeps its last value, so that
 // the columns stay aligned; it is marked as gone, and forgotten once no row can still tell of it.
 func (h *History) commit(a *axis, at time.Duration) {
-	horizon := h.horizon()
 	for key, g := range a.groups {
 		switch {
 		case g.seen:
@@ -211,16 +224,16 @@ func (h *History) commit(a *axis, at time.Duration) {
 			for i := range g.columns {
 				g.columns[i].mark(at)
 			}
-		case at-g.goneSince > horizon:
+		case at-g.goneSince > h.horizon(len(g.columns[0].tiers)):
 			h.forget(a, key)
 		}
 	}
 	a.append(at)
 }
 
-// horizon is how far back the coarsest tier reaches.
-func (h *History) horizon() time.Duration {
-	last := h.config.Tiers[len(h.config.Tiers)-1]
+// horizon is how far back the first tiers reach.
+func (h *History) horizon(tiers int) time.Duration {
+	last := h.config.Tiers[tiers-1]
 	return max(last.Period, 100*time.Millisecond) * time.Duration(last.Rows)
 }
 
@@ -232,12 +245,17 @@ func (h *History) Bytes() int {
 }
 
 // IDs lists the devices of which s is known and which are there now, in no order.
-func (h *History) IDs(s Series) []string {
+func (h *History) IDs(s Series) []string { return h.ids(s, false) }
+
+// Known lists the devices of which s is known, those that are gone too, in no order.
+func (h *History) Known(s Series) []string { return h.ids(s, true) }
+
+func (h *History) ids(s Series, gone bool) []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	var ids []string
 	for key, g := range h.axes[s.kind().axis()].groups {
-		if key.kind == s.kind() && !g.gone {
+		if key.kind == s.kind() && (gone || !g.gone) {
 			ids = append(ids, key.id)
 		}
 	}

@@ -176,7 +176,7 @@ func TestDeviceThatComesAndGoes(t *testing.T) {
 	both := disk(tick, "sda", 10)
 	add(t, h, both)
 	two := disk(2*tick, "sda", 20)
-	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", Reads: 1, ReadBytes: 5})
+	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", Leaf: true, Reads: 1, ReadBytes: 5})
 	add(t, h, two)
 	two.At.Mono, two.Disks[1].ReadBytes = 3*tick, 50
 	add(t, h, two)
@@ -239,6 +239,31 @@ func TestMemoryIsBounded(t *testing.T) {
 	add(t, h, disk(3*tick, "new", 1))
 	if len(h.IDs(DiskReads)) != 1 || h.Bytes() > DefaultMaxBytes {
 		t.Fatalf("%v, %d bytes", h.IDs(DiskReads), h.Bytes())
+	}
+}
+
+// TestRoomForALargeMachine: eight disks, eight GPUs and their ledgers for the machine and for a job fit together.
+func TestRoomForALargeMachine(t *testing.T) {
+	h := newHistory(t)
+	at := sample.Stamp{Mono: tick}
+	s := []*sample.Sample{
+		{At: at},
+		{At: at, Pressures: []sample.Pressure{{Resource: sample.IO}, {Resource: sample.CPU}, {Resource: sample.IO, Scope: "/job"}, {Resource: sample.CPU, Scope: "/job"}}},
+		{At: at, Cores: []sample.Core{{Name: "cpu0"}}},
+		{At: at, Jobs: []sample.Job{{ID: "job"}}},
+		{At: at},
+		{At: at},
+	}
+	for i := range 8 {
+		s[0].Disks = append(s[0].Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
+		s[4].GPUs = append(s[4].GPUs, sample.GPU{ID: strconv.Itoa(i)})
+		s[5].Ledgers = append(s[5].Ledgers, sample.Ledger{ID: "\x00" + strconv.Itoa(i)}, sample.Ledger{ID: "job\x00" + strconv.Itoa(i)})
+	}
+	for _, reading := range s {
+		add(t, h, reading)
+	}
+	if h.Bytes() > DefaultMaxBytes || len(h.IDs(DiskReads)) != 8 || len(h.IDs(LedgerBusy)) != 16 {
+		t.Errorf("%d bytes, %d disks, %d ledgers", h.Bytes(), len(h.IDs(DiskReads)), len(h.IDs(LedgerBusy)))
 	}
 }
 

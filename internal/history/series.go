@@ -21,7 +21,6 @@ const (
 	IOSome // s, by scope
 	IOFull
 	CPUSome
-	MemorySome
 
 	HostCPUTime // core-seconds of work on all cores
 	HostPegged  // s, the integral of the busiest core's utilisation
@@ -54,7 +53,6 @@ const (
 	kindDisks
 	kindIO
 	kindCPUPressure
-	kindMemory
 	kindHost
 	kindJob
 	kindGPU
@@ -92,7 +90,6 @@ var layout = [...]struct {
 	kindDisks:       {diskAxis, DisksBytes, 2},
 	kindIO:          {pressureAxis, IOSome, 2},
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
-	kindMemory:      {pressureAxis, MemorySome, 1},
 	kindHost:        {cpuAxis, HostCPUTime, 2},
 	kindJob:         {processAxis, JobCPUTime, 5},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
@@ -115,10 +112,15 @@ func (k kind) axis() axisID { return layout[k].axis }
 func (k kind) columns() int { return layout[k].count }
 
 // fineOnly devices are many, short-lived or of the moment: they are kept on the finest tier alone.
-func (k kind) fineOnly() bool { return k == kindJob || k == kindCPUPressure || k == kindMemory }
+func (k kind) fineOnly() bool { return k == kindJob || k == kindCPUPressure }
 
-// diskShare is how much of the memory disks may take: what the ledger needs must always have room.
-const diskShare = 2.0 / 3
+// Shares of the memory. What is kept on all tiers may fill it to fullShare, so that those who come later still find
+// room on the finest one; disks may take less, for what the ledgers need must have room however many disks there are.
+const (
+	fullShare     = 0.75
+	diskFullShare = 0.35
+	diskShare     = 0.5
+)
 
 // wrap is where the kernel's 32-bit millisecond counters begin again, in seconds.
 const wrap = float64(1<<32) / 1000
@@ -152,18 +154,17 @@ func contains(a axisID, s *sample.Sample) bool {
 	}
 }
 
-// each gives the columns of every device on one axis of a reading. Devices that stand on others (partitions, loops, dm)
-// are minor: they are kept on the finest tier alone. A device that never did any I/O is left out: machines have
-// dozens of unused loops.
-func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64, minor bool)) {
+// each gives the columns of every device on one axis of a reading. Of disks only leaves are kept, which no report
+// counts twice, and those only that ever did any I/O.
+func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64)) {
 	var v [maxColumns]float64
 	switch a {
 	case diskAxis:
 		v[0], v[1] = h.totals.disk(s)
-		yield(groupKey{kindDisks, ""}, v, false) // first, so that it has its room however many disks there are
+		yield(groupKey{kindDisks, ""}, v) // first, so that it has its room however many disks there are
 		for i := range s.Disks {
 			d := &s.Disks[i]
-			if d.Reads == 0 && d.Writes == 0 && d.Discards == 0 {
+			if !d.Leaf || d.Reads+d.Writes+d.Discards == 0 {
 				continue
 			}
 			v = [maxColumns]float64{
@@ -171,34 +172,37 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 				float64(d.Writes), float64(d.WriteBytes), d.WriteTime.Seconds(),
 				d.BusyTime.Seconds(), d.WeightedTime.Seconds(),
 			}
-			yield(groupKey{kindDisk, d.Name}, v, !d.Leaf)
+			yield(groupKey{kindDisk, d.Name}, v)
 		}
 	case pressureAxis:
 		for i := range s.Pressures {
 			p := &s.Pressures[i]
+			if p.Resource == sample.Memory {
+				continue // no verdict asks for it
+			}
 			v[0], v[1] = p.Some.Seconds(), p.Full.Seconds()
-			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, false)
+			yield(groupKey{pressureKind(p.Resource), p.Scope}, v)
 		}
 	case cpuAxis:
 		v[0], v[1] = h.totals.cpu(s)
-		yield(groupKey{kindHost, ""}, v, false)
+		yield(groupKey{kindHost, ""}, v)
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			v[0], v[1] = j.CPUTime.Seconds(), j.SystemTime.Seconds()
 			v[2], v[3], v[4] = float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
-			yield(groupKey{kindJob, j.ID}, v, false)
+			yield(groupKey{kindJob, j.ID}, v)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
 			v[0] = s.GPUs[i].Busy.Seconds()
-			yield(groupKey{kindGPU, s.GPUs[i].ID}, v, false)
+			yield(groupKey{kindGPU, s.GPUs[i].ID}, v)
 		}
 	default:
 		for i := range s.Ledgers {
 			l := &s.Ledgers[i]
 			v[0], v[1], v[2] = l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds()
-			yield(groupKey{kindLedger, l.ID}, v, false)
+			yield(groupKey{kindLedger, l.ID}, v)
 		}
 	}
 }
@@ -209,8 +213,6 @@ func pressureKind(r sample.Resource) kind {
 		return kindIO
 	case sample.CPU:
 		return kindCPUPressure
-	case sample.Memory:
-		return kindMemory
 	}
 	return kindNone
 }

@@ -32,6 +32,8 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 	if m.process == nil {
 		return errReplay
 	}
+	m.following.Lock() // two that begin the same job would both find it missing
+	defer m.following.Unlock()
 	m.mu.Lock()
 	if j := m.jobs[id]; j != nil {
 		j.users++
@@ -68,6 +70,8 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 
 // Leave ends what Follow began. Reports that are made later no longer see the job's own time.
 func (m *Monitor) Leave(id string) {
+	m.following.Lock()
+	defer m.following.Unlock()
 	m.mu.Lock()
 	j := m.jobs[id]
 	if j == nil || m.process == nil { // a recording's jobs are its own

@@ -31,6 +31,8 @@ type Monitor struct {
 	stop context.CancelFunc
 	done chan struct{}
 
+	following sync.Mutex // held while a job comes or goes; taken before all other locks
+
 	// mu is taken after the sampler's own lock, never before it.
 	mu      sync.Mutex
 	latest  sample.Snapshot

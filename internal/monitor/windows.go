@@ -23,8 +23,8 @@ func (m *Monitor) Now() Moment {
 	if m.config.Recorded {
 		return m.recorded()
 	}
-	now := Moment{At: sample.Now(), edge: &history.Edge{}}
-	m.sampler.Read(func(source string, s *sample.Sample, err error) {
+	now := Moment{edge: &history.Edge{}}
+	now.At = m.sampler.Read(func(source string, s *sample.Sample, err error) {
 		m.problems.note(source, err)
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -50,7 +50,7 @@ func (m *Monitor) Begin(w window.Window, at Moment) (string, error) {
 		return "", fmt.Errorf("%q is no kind of window: use model_load, epoch, checkpoint or custom", w.Kind)
 	}
 	if w.ID == "" {
-		w.ID = newID()
+		w.ID = NewID()
 	}
 	w.Start, w.StartEdge = at.At, at.edge
 	m.mu.Lock()
@@ -93,11 +93,7 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 func (m *Monitor) report(w *window.Window, at Moment) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
 	machine := window.Machine{GPUs: m.gpuIDs(), Pressure: m.sees(history.IOSome)}
-	for i := range m.latest.Disks.Disks {
-		if d := &m.latest.Disks.Disks[i]; d.Leaf {
-			machine.Leaves = append(machine.Leaves, d.Name)
-		}
-	}
+	machine.Leaves = m.history.Known(history.DiskReads) // also one that left meanwhile
 	if j := m.jobs[w.Job]; j != nil {
 		machine.Scope = j.ledgerScope()
 		machine.Mounts = slices.Clone(j.mounts)
@@ -110,8 +106,12 @@ func (m *Monitor) sees(s history.Series) bool {
 	return ok
 }
 
-// OnEnd has tell called with the report of each window that ends, on the goroutine that ends it. Call it before Start.
-func (m *Monitor) OnEnd(tell func(*window.Report)) { m.onEnd = append(m.onEnd, tell) }
+// OnEnd has tell called with the report of each window that ends from now on, on the goroutine that ends it.
+func (m *Monitor) OnEnd(tell func(*window.Report)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.onEnd = append(m.onEnd, tell)
+}
 
 // Running reports on the windows that are open, each up to now.
 func (m *Monitor) Running() []*window.Report {
@@ -158,8 +158,8 @@ func (m *Monitor) Ended() []*window.Report {
 	return m.track.Ended(m.stamp().Mono)
 }
 
-// newID is 64 random bits, as a span's id is.
-func newID() string {
+// NewID is 64 random bits, as a span's id is.
+func NewID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program if the kernel gives no randomness
 	return hex.EncodeToString(b[:])

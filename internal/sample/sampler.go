@@ -73,16 +73,19 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	}
 }
 
-// Read takes one reading of every source now and hands each to sink, on the caller's goroutine.
-func (s *Sampler) Read(sink Sink) {
+// Read takes one reading of every source now and hands each to sink, on the caller's goroutine. It gives the moment at
+// which the reading began, which is later than the call where another one was under way.
+func (s *Sampler) Read(sink Sink) Stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	began := Now()
 	for i := range s.sources {
 		slot := &s.sources[i]
 		slot.sample.Reset()
 		err := slot.Source.Read(&slot.sample)
 		sink(slot.Name, &slot.sample, err)
 	}
+	return began
 }
 
 // Late is how many ticks came more than one interval after their time.

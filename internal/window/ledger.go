@@ -87,21 +87,31 @@ func (l *Ledger) Peek(h *history.History, at time.Duration, edge *history.Edge, 
 			continue
 		}
 		peek := *b
-		peek.step(h, history.Point{At: at, Edge: edge})
+		peek.upTo(h, history.Point{At: at, Edge: edge})
 		out.Ledgers = append(out.Ledgers, peek.total)
 	}
 }
 
+// mostLag is for how long a source is waited for: a GPU's readings come up to a second late. One that lags more has
+// nothing to tell any more, and the others go on.
+const mostLag = 2 * time.Second
+
 // reached is the newest moment for which every source that the ledger needs has a reading.
 func (l *Ledger) reached(h *history.History) (time.Duration, bool) {
-	var to time.Duration
-	found := false
-	for _, s := range [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.GPUBusyTime, history.DisksBytes} {
-		if last, ok := h.Last(s); ok && (!found || last < to) {
-			to, found = last, true
+	needed := [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.GPUBusyTime, history.DisksBytes}
+	var newest time.Duration
+	for _, s := range needed {
+		if last, ok := h.Last(s); ok {
+			newest = max(newest, last)
 		}
 	}
-	return to, found
+	to := newest
+	for _, s := range needed {
+		if last, ok := h.Last(s); ok && newest-last <= mostLag {
+			to = min(to, last)
+		}
+	}
+	return to, newest > 0
 }
 
 func (b *book) advance(h *history.History, to time.Duration) {
@@ -109,12 +119,16 @@ func (b *book) advance(h *history.History, to time.Duration) {
 		b.levels, b.at, b.begun = b.read(h, history.Point{At: to}), to, true
 		return
 	}
-	// A GPU whose driver is asked once a second delivers many cells at a time.
-	for to-b.at > cellTime*3/2 && to-b.at < time.Minute {
+	b.upTo(h, history.Point{At: to})
+}
+
+// upTo splits the time up to p in cells. There are many at a time where a GPU's driver is asked once a second.
+func (b *book) upTo(h *history.History, p history.Point) {
+	for p.At-b.at > cellTime*3/2 && p.At-b.at < time.Minute {
 		b.step(h, history.Point{At: b.at + cellTime})
 	}
-	if to > b.at {
-		b.step(h, history.Point{At: to})
+	if p.At > b.at {
+		b.step(h, p)
 	}
 }
 

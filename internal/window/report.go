@@ -39,7 +39,7 @@ type Report struct {
 	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
 
 	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
-	Interrupted bool    // a counter began again or a device left: the numbers are what was seen of it
+	Interrupted bool    // a counter began again, or a device came or left: the numbers are what was seen of it
 }
 
 // DiskUse is what one disk did in a window. Whole operations are counted when they complete.
@@ -71,7 +71,7 @@ type Machine struct {
 func Make(h *history.History, w *Window, m Machine) *Report {
 	r := &Report{Window: *w, GPUIDs: w.GPUs}
 	if len(r.GPUIDs) == 0 {
-		r.GPUIDs = m.GPUs
+		r.GPUIDs = r.inUse(h, m.GPUs)
 	}
 	r.disks(h, m)
 	r.pressure(h, m)
@@ -80,6 +80,21 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.judge(m)
 	r.stalls(h, m.Scope.Job)
 	return r
+}
+
+// inUse leaves out the GPUs that did nothing in the window: a job that was given two and uses one does not wait for
+// the other. When none did anything, all are meant.
+func (r *Report) inUse(h *history.History, gpus []string) []string {
+	var used []string
+	for _, id := range gpus {
+		if d, ok := h.Between(history.Key{Series: history.GPUBusyTime, ID: id}, r.from(), r.to()); ok && d.Value > 0 {
+			used = append(used, id)
+		}
+	}
+	if len(used) == 0 {
+		return gpus
+	}
+	return used
 }
 
 // GPUTime is the time that the ledger splits: the duration, once for each GPU.
@@ -101,6 +116,7 @@ func (r *Report) ledger(h *history.History, job string) {
 				return
 			}
 			*part += seconds(d.Value)
+			r.Interrupted = r.Interrupted || d.Reset
 			widest = max(widest, (d.High-d.Low)/2)
 		}
 	}
@@ -171,25 +187,26 @@ func (r *Report) pressure(h *history.History, m Machine) {
 	}
 }
 
-// mounts keeps those that were in use during the window. When little of what the job read can have come from disks, it
-// was the mounts that it waited for, and what the disks did was for others. Some network file systems count what they
-// fetch as if it came from a disk, FUSE does not; so it is at most what the job fetched, and what the disks moved.
+// mounts keeps those that were in use during the window. When next to nothing of what the disks did can have been for
+// the job, it was the mounts that it waited for, and the disks are left out. FUSE counts nothing as fetched by the job;
+// some network file systems count what they fetch as if it came from a disk, and then the disks read far less.
 func (r *Report) mounts(h *history.History, m Machine) {
 	for _, mount := range m.Mounts {
 		if mount.LastSeen >= r.Start.Mono {
 			r.Mounts = append(r.Mounts, mount)
 		}
 	}
-	if len(r.Mounts) == 0 {
+	fetched, known := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Scope.Job}, r.from(), r.to())
+	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Scope.Job}, r.from(), r.to())
+	if len(r.Mounts) == 0 || !known {
 		return
 	}
-	asked, known := h.Between(history.Key{Series: history.JobReadChars, ID: m.Scope.Job}, r.from(), r.to())
-	fetched, _ := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Scope.Job}, r.from(), r.to())
-	var moved float64
+	var read, moved float64
 	for i := range r.Disks {
-		moved += float64(r.Disks[i].ReadBytes)
+		read += float64(r.Disks[i].ReadBytes)
+		moved += float64(r.Disks[i].ReadBytes + r.Disks[i].WriteBytes)
 	}
-	if known && min(moved, fetched.Value) < asked.Value/10 {
+	if fetched.Value+stored.Value < moved/10 || fetched.Value > 2*read {
 		r.Disks = nil
 	}
 }

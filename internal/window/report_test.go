@@ -27,6 +27,8 @@ type machine struct {
 	gpu      time.Duration
 	withGPU  bool
 	pressure bool
+
+	withoutJob bool // it has left
 }
 
 func newMachine(t testing.TB, withGPU bool) *machine {
@@ -51,7 +53,9 @@ func (m *machine) samples() []sample.Sample {
 	all := []sample.Sample{
 		{At: at, Disks: []sample.Disk{m.disk}},
 		{At: at, Cores: []sample.Core{m.core}},
-		{At: at, Jobs: []sample.Job{m.job}},
+	}
+	if !m.withoutJob {
+		all = append(all, sample.Sample{At: at, Jobs: []sample.Job{m.job}})
 	}
 	if m.pressure {
 		all = append(all, sample.Sample{At: at, Pressures: []sample.Pressure{{Resource: sample.IO, Some: m.some, Full: m.some / 2}}})
@@ -210,6 +214,41 @@ func TestStorageWithoutADisk(t *testing.T) {
 	r := m.report(w)
 	if r.Verdict != StorageBound || len(r.Disks) != 0 {
 		t.Fatalf("%s with %+v", r.Verdict, r.Disks)
+	}
+}
+
+// TestGoneSourceDoesNotFreezeTheLedger: when the last job has left, the machine's own ledger goes on in small cells, in
+// which waiting and idleness that took turns are told apart.
+func TestGoneSourceDoesNotFreezeTheLedger(t *testing.T) {
+	m := newMachine(t, true)
+	m.scope = Scope{GPU: "gpu0"}
+	m.ledger.Keep([]Scope{m.scope})
+	m.step(0, 0, 0)
+	m.withoutJob = true
+	for range 30 {
+		m.step(0, 0, 0)
+	}
+	w := m.begin(Epoch)
+	w.Job = ""
+	for range 20 {
+		m.step(tick, tick, 0) // somebody waits for the disk while the GPU works
+		m.step(0, 0, 0)
+	}
+	if r := m.report(w); r.Storage > 50*time.Millisecond {
+		t.Errorf("waiting while the GPU worked was taken for a stall of %v", r.Storage)
+	}
+}
+
+func TestUnusedGPUIsLeftOut(t *testing.T) {
+	m := newMachine(t, true)
+	w := m.begin(Epoch)
+	for range 20 {
+		m.step(95*time.Millisecond, 0, 0)
+	}
+	w.End, w.EndEdge = m.edge()
+	r := Make(m.history, &w, Machine{Leaves: []string{"sda"}, GPUs: []string{"gpu0", "gpu1"}, Scope: m.scope, Pressure: true})
+	if r.Verdict != GPUBound || len(r.GPUIDs) != 1 {
+		t.Errorf("%s on %v: %s", r.Verdict, r.GPUIDs, r.Finding)
 	}
 }
 

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -48,7 +49,7 @@ func (r *Report) stalls(h *history.History, job string) {
 	r.Stalls = slices.DeleteFunc(r.Stalls, func(s Stall) bool { return s.End-s.Start < shortest })
 	if len(r.Stalls) > mostStalls {
 		longest := slices.Clone(r.Stalls)
-		slices.SortFunc(longest, func(a, b Stall) int { return int((b.End - b.Start) - (a.End - a.Start)) })
+		slices.SortFunc(longest, func(a, b Stall) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
 		cut := longest[mostStalls-1].End - longest[mostStalls-1].Start
 		r.Stalls = slices.DeleteFunc(r.Stalls, func(s Stall) bool { return s.End-s.Start < cut })
 		r.Stalls = r.Stalls[:min(len(r.Stalls), mostStalls)]

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ const (
 	MostOpen  = 4096               // windows open at once
 	MostEnded = 4096               // reports kept
 	Keep      = time.Hour          // how long a report is kept
-	Longest   = 7 * 24 * time.Hour // a window open for longer was forgotten by who began it
+	Longest   = 7 * 24 * time.Hour // a window open for longer was forgotten by who began it, unless it is Owned
 )
 
 var (
@@ -79,7 +80,7 @@ func (t *Track) Open() []*Window {
 	for _, w := range t.open {
 		open = append(open, w)
 	}
-	slices.SortFunc(open, func(a, b *Window) int { return int(a.Start.Mono - b.Start.Mono) })
+	slices.SortFunc(open, func(a, b *Window) int { return cmp.Compare(a.Start.Mono, b.Start.Mono) })
 	return open
 }
 
@@ -93,7 +94,7 @@ func (t *Track) Ended(now time.Duration) []*Report {
 func (t *Track) Overdue(now time.Duration) []*Window {
 	var over []*Window
 	for _, w := range t.open {
-		if now-w.Start.Mono > Longest {
+		if !w.Owned && now-w.Start.Mono > Longest {
 			over = append(over, w)
 		}
 	}

@@ -35,7 +35,6 @@ type Origin string
 const (
 	Announced Origin = "announced" // through the API, or read off the program's output
 	FromSpan  Origin = "span"      // an OTLP span on its way through the processor
-	Detected  Origin = "detected"  // from the opening of model files
 )
 
 // Window is a stretch of time and what it was about. Start and End carry exact readings where it was announced.
@@ -50,6 +49,7 @@ type Window struct {
 	Origin Origin
 
 	HasEpoch   bool
+	Owned      bool // whoever began it lives as long as this program and will end it, however long that takes
 	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
 
 	Job        string   // the job whose time it is; "" for the whole machine

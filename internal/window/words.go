@@ -60,7 +60,7 @@ func (r *Report) where() string {
 		for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
 			names = append(names, m.Point+" ("+m.Type+")")
 		}
-		return ": no disk of this machine was in use, but " + strings.Join(names, ", ") + " was"
+		return ": what it moved did not come from a disk of this machine; " + strings.Join(names, ", ") + " was in use"
 	}
 	return ""
 }
@@ -133,11 +133,11 @@ func size(bytes uint64) string {
 // Short writes a duration of seconds with two or three digits and the unit that fits.
 func Short(seconds float64) string {
 	switch {
-	case seconds < 1e-3:
+	case seconds < 0.9995e-3:
 		return fmt.Sprintf("%.0f us", seconds*1e6)
-	case seconds < 1:
+	case seconds < 0.9995:
 		return fmt.Sprintf("%.3g ms", seconds*1e3)
-	case seconds < 100:
+	case seconds < 99.95:
 		return fmt.Sprintf("%.1f s", seconds)
 	default:
 		return fmt.Sprintf("%.0f s", seconds)
