@@ -81,12 +81,9 @@ const longestError = 300
 
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
-	for strings.HasPrefix(text, "rpc error: ") { // gRPC nests its own words around the cause
-		_, cause, found := strings.Cut(text, "desc = ")
-		if !found {
-			break
-		}
-		text = strings.Trim(cause, `"`)
+	const around = "desc = " // gRPC nests its own words around the cause
+	if i := strings.LastIndex(text, around); i >= 0 && strings.Contains(text, "rpc error: ") {
+		text = strings.Trim(text[i+len(around):], `"`)
 	}
 	if len(text) > longestError {
 		text = strings.ToValidUTF8(text[:longestError], "") + "..."
