@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,14 @@ func FuzzStat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, rest string) {
 		text := "7 (" + name + ") " + rest
 		got, ok := parseStat([]byte(text))
-		if !ok || strings.ContainsAny(text, "\n\t\r\v\f") {
+		if !ok || got.state >= 0x80 || strings.ContainsAny(text, "\n\t\r\v\f") {
 			return
+		}
+		for _, word := range strings.Split(text[strings.LastIndexByte(text, ')')+1:], " ")[2:] {
+			digits := strings.TrimPrefix(word, "-")
+			if n, err := strconv.ParseUint(digits, 10, 64); err != nil || strconv.FormatUint(n, 10) != digits {
+				return // procfs takes "1-1" for two numbers and 010 for eight; the kernel prints no such thing
+			}
 		}
 		root := t.TempDir()
 		fixture.Write(t, root, "proc/7/stat", []byte(text))
@@ -76,7 +83,7 @@ func FuzzStat(f *testing.F) {
 		if err != nil {
 			return // it reads more fields, and as int
 		}
-		ours := fmt.Sprint(string(got.state), got.parent, got.faults, got.cfaults, got.user, got.system, got.cuser, got.csystem, got.threads, got.start)
+		ours := fmt.Sprint(string([]byte{got.state}), got.parent, got.faults, got.cfaults, got.user, got.system, got.cuser, got.csystem, got.threads, got.start)
 		theirs := fmt.Sprint(oracle.State, oracle.PPID, oracle.MinFlt, oracle.CMinFlt, oracle.UTime, oracle.STime, oracle.CUTime, oracle.CSTime, oracle.NumThreads, oracle.Starttime)
 		if ours != theirs {
 			t.Errorf("%q: %s, procfs has %s", text, ours, theirs)
