@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -62,7 +64,18 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 		l.add(semconv.PressureIOSomeTimeKey.Float64(r.Pressure.Some.Seconds()))
 		l.add(semconv.PressureIOFullTimeKey.Float64(r.Pressure.Full.Seconds()))
 	}
+	l.others(r)
 	return l
+}
+
+// others are the attributes that the window's owner gave it. What it calls like ours, or "error", which some backends
+// take for a failed span, is left out.
+func (l *list) others(r *window.Report) {
+	for _, key := range slices.Sorted(maps.Keys(r.Attributes)) {
+		if key != "error" && key != "" && !strings.HasPrefix(key, "stallspan.") {
+			l.add(attribute.String(utf8(key), utf8(r.Attributes[key])))
+		}
+	}
 }
 
 func (l *list) answer(r *window.Report) {
