@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -84,22 +83,9 @@ with open(sys.argv[1], "rb", buffering=0) as data:
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var d struct {
-		Windows []struct {
-			Verdict, Finding string
-			Disks            []struct{ Name string }
-			Mounts           []struct{ Point, Type string }
-		}
-	}
-	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	d := readReport(t, file)
 	if len(d.Windows) != 1 {
-		t.Fatalf("%s", text)
+		t.Fatalf("%+v", d)
 	}
 	w := d.Windows[0]
 	if w.Verdict != "storage_bound" || len(w.Disks) != 0 || len(w.Mounts) != 1 || w.Mounts[0].Point != dir || w.Mounts[0].Type != "fuse.slow" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/decimal"
 )
 
 // tick is the unit of /proc/stat.
@@ -66,7 +67,7 @@ func (p *parser) parse(cores []sample.Core, lines []byte) ([]sample.Core, error)
 // every kernel. The last two are left alone, because the kernel has added them to user and nice already.
 func (p *parser) core(line []byte) (core sample.Core, ok bool) {
 	digits, rest, _ := bytes.Cut(line[min(len(line), len(prefix)):], []byte{' '})
-	number, ok := decimal(digits)
+	number, ok := decimal.Parse(digits)
 	if !ok || number >= mostCores {
 		return core, false
 	}
@@ -80,7 +81,7 @@ func (p *parser) core(line []byte) (core sample.Core, ok bool) {
 		if len(field) == 0 {
 			continue
 		}
-		ticks, ok := decimal(field)
+		ticks, ok := decimal.Parse(field)
 		if !ok || ticks > math.MaxInt64/uint64(tick) {
 			return core, false
 		}
@@ -96,19 +97,4 @@ func (p *parser) name(number int) string {
 		p.names = append(p.names, "cpu"+strconv.Itoa(n))
 	}
 	return p.names[number]
-}
-
-// decimal reads a number of plain digits that fits 64 bits.
-func decimal(digits []byte) (n uint64, ok bool) {
-	if len(digits) == 0 {
-		return 0, false
-	}
-	for _, digit := range digits {
-		d := uint64(digit - '0')
-		if d > 9 || n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, true
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/decimal"
 )
 
 var (
@@ -41,16 +43,9 @@ func total(line []byte) (time.Duration, bool) {
 		return 0, false
 	}
 	digits, _, _ := bytes.Cut(line[at+len(totalField):], []byte{' '})
-	if len(digits) == 0 {
+	micros, ok := decimal.Parse(digits)
+	if !ok || micros > math.MaxInt64/uint64(time.Microsecond) {
 		return 0, false
-	}
-	var micros int64
-	for _, digit := range digits {
-		d := int64(digit) - '0'
-		if d < 0 || d > 9 || micros > (math.MaxInt64/int64(time.Microsecond)-d)/10 {
-			return 0, false
-		}
-		micros = micros*10 + d
 	}
 	return time.Duration(micros) * time.Microsecond, true
 }

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+
+	"github.com/stallspan/stallspan/internal/source/decimal"
 )
 
 const (
@@ -160,7 +162,7 @@ func (j *job) lookInCgroup(s *Source, dir string, left *int) {
 // joinAll takes process IDs between any blanks. A cgroup lists a process that our /proc does not know as 0.
 func (j *job) joinAll(s *Source, list []byte) {
 	for word := range bytes.FieldsSeq(list) {
-		if pid, ok := decimal(word); ok && pid < 1<<31 {
+		if pid, ok := decimal.Parse(word); ok && pid < 1<<31 {
 			j.join(s, int(pid))
 		}
 	}

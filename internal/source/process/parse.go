@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/decimal"
 )
 
 // tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every machine that Linux and Go run on.
@@ -65,7 +67,7 @@ func parseStat(text []byte) (stat, bool) {
 			continue
 		}
 		var ok bool
-		if *into, ok = decimal(word); !ok {
+		if *into, ok = decimal.Parse(word); !ok {
 			return s, false
 		}
 	}
@@ -102,8 +104,8 @@ func parseUsage(text []byte) (usage, bool) {
 func parseUptime(text []byte) (ticks uint64, ok bool) {
 	seconds, rest, _ := bytes.Cut(text, []byte{'.'})
 	hundredths, _, _ := bytes.Cut(rest, []byte{' '})
-	whole, ok1 := decimal(seconds)
-	part, ok2 := decimal(hundredths)
+	whole, ok1 := decimal.Parse(seconds)
+	part, ok2 := decimal.Parse(hundredths)
 	if !ok1 || !ok2 || part > 99 || whole > math.MaxInt64/100 {
 		return 0, false
 	}
@@ -116,23 +118,8 @@ func value(text []byte, name string) (uint64, bool) {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
 		if len(line) > len(name) && string(line[:len(name)]) == name {
-			return decimal(line[len(name):])
+			return decimal.Parse(line[len(name):])
 		}
 	}
 	return 0, false
-}
-
-// decimal reads a number of plain digits that fits 64 bits.
-func decimal(digits []byte) (n uint64, ok bool) {
-	if len(digits) == 0 {
-		return 0, false
-	}
-	for _, digit := range digits {
-		d := uint64(digit - '0')
-		if d > 9 || n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, true
 }
