@@ -96,7 +96,10 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
 	})
-	root.AddCommand(runCommand(), demoCommand())
+	root.AddCommand(
+		runCommand(),
+		demoCommand(),
+	)
 	return root
 }
 

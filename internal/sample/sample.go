@@ -34,7 +34,12 @@ type Sample struct {
 	Jobs      []Job      `json:"jobs,omitempty"`
 	Processes []Process  `json:"processes,omitempty"`
 	GPUs      []GPU      `json:"gpus,omitempty"`
-	Ledgers   []Ledger   `json:"-"` // derived from the others, so never recorded
+
+	// GPUProcesses comes with GPUs, and only from a reading that asked for it: GPUProcessesRead says that it did.
+	GPUProcesses     []GPUProcess `json:"gpu_processes,omitempty"`
+	GPUProcessesRead bool         `json:"gpu_processes_read,omitempty"`
+
+	Ledgers []Ledger `json:"-"` // derived from the others, so never recorded
 }
 
 // Reset empties s and keeps its memory, so that a tick allocates nothing.
@@ -46,6 +51,7 @@ func (s *Sample) Reset() {
 	s.Jobs = s.Jobs[:0]
 	s.Processes = s.Processes[:0]
 	s.GPUs = s.GPUs[:0]
+	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.Ledgers = s.Ledgers[:0]
 }
 
@@ -168,9 +174,54 @@ type Mount struct {
 
 // GPU is one accelerator, or one MIG slice of it.
 type GPU struct {
-	ID   string        `json:"id"`   // hw.id: "GPU-<uuid>", "MIG-<uuid>", "emulated-0"
-	Name string        `json:"name"` // hw.name: what a person calls it
-	Busy time.Duration `json:"busy"` // time in which at least one kernel ran
+	ID     string        `json:"id"`               // hw.id: "GPU-<uuid>", "MIG-<uuid>", "emulated-0"
+	Name   string        `json:"name"`             // hw.name: what a person calls it, "NVIDIA H200"
+	Index  int           `json:"index,omitempty"`  // as nvidia-smi counts the devices of this machine
+	Driver string        `json:"driver,omitempty"` // the version of its driver
+	Status GPUStatus     `json:"status,omitempty"` // whether it can be read; what follows is of no meaning unless it can
+	Busy   time.Duration `json:"busy"`             // time in which at least one kernel ran, summed since an arbitrary moment
+
+	MemoryUsed  uint64  `json:"memory_used,omitempty"`  // bytes
+	MemoryTotal uint64  `json:"memory_total,omitempty"` // bytes
+	Temperature float64 `json:"temperature,omitempty"`  // degrees Celsius, of the chip
+	Power       float64 `json:"power,omitempty"`        // watts, as the driver averages them
+	Energy      float64 `json:"energy,omitempty"`       // joules, a counter since the driver was loaded
+
+	LinkWidth         int `json:"link_width,omitempty"`      // PCIe lanes in use now
+	LinkGeneration    int `json:"link_generation,omitempty"` // PCIe generation in use now; it falls while the GPU idles
+	LinkWidthMax      int `json:"link_width_max,omitempty"`  // what GPU and slot could do
+	LinkGenerationMax int `json:"link_generation_max,omitempty"`
+
+	Has GPUFields `json:"has,omitempty"`
+}
+
+// GPUStatus says whether a GPU can be read.
+type GPUStatus string
+
+const (
+	GPUWorks GPUStatus = ""     // the rest of the reading holds
+	GPUHung  GPUStatus = "hung" // the driver has not answered for too long
+	GPULost  GPUStatus = "lost" // the driver answers that it is gone, or no longer lists it
+)
+
+// GPUFields says which of the later fields this GPU and its driver tell. What they do not tell is zero.
+type GPUFields uint16
+
+const (
+	HasMemory GPUFields = 1 << iota // MemoryUsed, MemoryTotal
+	HasTemperature
+	HasPower
+	HasEnergy
+	HasLink    // LinkWidth, LinkGeneration
+	HasLinkMax // LinkWidthMax, LinkGenerationMax
+)
+
+// GPUProcess is a process that holds memory of a GPU.
+type GPUProcess struct {
+	GPU    string `json:"gpu"` // GPU.ID
+	PID    int    `json:"pid"` // as it is numbered in the first PID namespace
+	Memory uint64 `json:"memory,omitempty"`
+	Has    bool   `json:"has_memory,omitempty"` // Memory is told: some drivers name the process alone
 }
 
 // Ledger is how the time of one job on one GPU has been split so far; what is left of the wall clock is idle for a

@@ -40,6 +40,9 @@ func (n *Snapshot) Learn(s *Sample) {
 	}
 	if len(s.GPUs) > 0 {
 		n.GPUs.At, n.GPUs.GPUs = s.At, append(n.GPUs.GPUs[:0], s.GPUs...)
+		if s.GPUProcessesRead {
+			n.GPUs.GPUProcesses, n.GPUs.GPUProcessesRead = append(n.GPUs.GPUProcesses[:0], s.GPUProcesses...), true
+		}
 	}
 }
 
@@ -82,6 +85,7 @@ func (n *Snapshot) Clone() Snapshot {
 	c.Jobs.Jobs = slices.Clone(n.Jobs.Jobs)
 	c.Jobs.Processes = slices.Clone(n.Jobs.Processes)
 	c.GPUs.GPUs = slices.Clone(n.GPUs.GPUs)
+	c.GPUs.GPUProcesses = slices.Clone(n.GPUs.GPUProcesses)
 	c.Ended = slices.Clone(n.Ended)
 	return c
 }
