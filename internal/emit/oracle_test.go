@@ -79,21 +79,26 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 	}
 	defer m.Stop()
 	metrics := emit.NewMetrics("test")
-	var s sample.Sample
-	var due time.Duration
+	var e recording.Entry
+	var due, newest time.Duration
 	var open []string
 	for {
-		err := reader.Read(&s)
+		err := reader.Next(&e)
 		if errors.Is(err, io.EOF) {
 			break
 		} else if err != nil {
 			t.Fatal(err)
 		}
-		m.Feed(&s)
-		if len(s.Disks) == 0 || s.At.Mono < due { // disks are the last of a round
+		if err := m.Feed(&e); err != nil {
+			t.Fatal(err)
+		}
+		if e.Sample != nil {
+			newest = max(newest, e.Sample.At.Mono)
+		}
+		if e.Mark == nil || e.Mark.Op != recording.Tick || newest < due {
 			continue
 		}
-		due = s.At.Mono + time.Second
+		due = newest + time.Second
 		now := m.Now()
 		for _, id := range open {
 			end := m.End

@@ -33,16 +33,16 @@ func (h *History) Between(key Key, start, end Point) (Delta, bool) {
 	if c == nil || end.At < start.At {
 		return Delta{}, false
 	}
-	from, ok := a.level(c, start)
+	from, ok := a.level(key.Series, c, start)
 	if !ok {
 		return Delta{}, false
 	}
-	to, ok := a.level(c, end)
+	to, ok := a.level(key.Series, c, end)
 	if !ok {
 		return Delta{}, false
 	}
 	came := !c.whole && start.At < c.since && c.since <= end.At && !start.Edge.has(c)
-	left := end.Edge != nil && !end.Edge.has(c)
+	left := end.Edge != nil && !end.Edge.has(c) && key.Series != GPUBusyTime // which may only be late; its marks tell
 	return Delta{
 		Low:   max(0, to.low-from.high),
 		Value: max(0, to.value-from.value),
@@ -63,7 +63,7 @@ func (h *History) column(key Key) (*axis, *column) {
 
 // level finds a column's height at p, on the finest tier that still holds that moment. Before a device was first
 // seen its column stands at zero.
-func (a *axis) level(c *column, p Point) (level, bool) {
+func (a *axis) level(s Series, c *column, p Point) (level, bool) {
 	if v, ok := p.Edge.value(c); ok {
 		return level{v, v, v}, true
 	}
@@ -77,11 +77,34 @@ func (a *axis) level(c *column, p Point) (level, bool) {
 		}
 		return c.tiers[i].level(t, p.At), true
 	}
-	// An edge that lacks the column was taken when its device was gone.
-	if p.Edge != nil && a.used && p.At > a.last {
-		return level{c.value, c.value, c.value}, true
+	if a.used && p.At > a.last {
+		return a.beyond(s, c, p)
 	}
 	return level{}, false
+}
+
+// Lag is for how long a source with an axis of its own is waited for: a GPU's readings come up to a second late. One
+// that lags more has nothing to tell any more.
+const Lag = 2 * time.Second
+
+// beyond is a column's height after its axis's last row: of a GPU what it will be if the GPU goes on as in its last
+// step, of a device that was gone when an edge was taken what it was.
+func (a *axis) beyond(s Series, c *column, p Point) (level, bool) {
+	gap := p.At - a.last
+	if s == GPUBusyTime && gap <= Lag {
+		return level{c.value, c.value + c.slope(&a.tiers[0])*gap.Seconds(), c.value + gap.Seconds()}, true
+	}
+	return level{c.value, c.value, c.value}, p.Edge != nil
+}
+
+// slope is how busy a GPU was in the last step of the finest tier, 0 to 1.
+func (c *column) slope(t *tier) float64 {
+	n := t.next - 1
+	if n <= t.first() {
+		return 0
+	}
+	step := (t.at(n) - t.at(n-1)).Seconds()
+	return max(0, min(1, (c.tiers[0].at(t, n)-c.tiers[0].at(t, n-1))/step))
 }
 
 func (r *rows) level(t *tier, m time.Duration) level {
@@ -122,8 +145,8 @@ func (h *History) Steps(key Key, start, end Point) []Step {
 	if c == nil || end.At <= start.At {
 		return nil
 	}
-	from, okFrom := a.level(c, start)
-	to, okTo := a.level(c, end)
+	from, okFrom := a.level(key.Series, c, start)
+	to, okTo := a.level(key.Series, c, end)
 	if !okFrom || !okTo {
 		return nil
 	}

@@ -64,6 +64,22 @@ func (e *Edge) has(c *column) bool {
 	return ok
 }
 
+// Lags says whether a GPU that can be read has told nothing yet of the moment of an edge.
+func (h *History) Lags(p Point) bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a := &h.axes[gpuAxis]
+	if !a.used || a.last >= p.At || p.At-a.last > Lag {
+		return false
+	}
+	for key, g := range a.groups {
+		if key.kind == kindGPU && !g.gone && !p.Edge.has(&g.columns[0]) {
+			return true
+		}
+	}
+	return false
+}
+
 // Level is a quantity's cumulative height at a point, in the unit of its Series; only differences mean anything. It is
 // false for a device that was gone by then.
 func (h *History) Level(key Key, p Point) (float64, bool) {
@@ -76,6 +92,6 @@ func (h *History) Level(key Key, p Point) (float64, bool) {
 	if g := a.groups[groupKey{key.Series.kind(), key.ID}]; g.gone && p.At > g.goneSince && !p.Edge.has(c) {
 		return 0, false
 	}
-	l, ok := a.level(c, p)
+	l, ok := a.level(key.Series, c, p)
 	return l.value, ok
 }

@@ -195,6 +195,9 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
+			if s.GPUs[i].Status != sample.GPUWorks {
+				continue // as if it had left
+			}
 			v[0] = s.GPUs[i].Busy.Seconds()
 			yield(groupKey{kindGPU, s.GPUs[i].ID}, v)
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -15,13 +16,25 @@ type Config struct {
 	Root     string        // the folder that stands for "/": "/hostfs" in a container
 	History  history.Config
 
-	// Accelerator is read beside the machine's own sources: an emulated one.
+	// Accelerator is read beside the machine's own sources: an emulated one. The machine's GPUs are then left alone.
 	Accelerator sample.Source
+
+	// NVML is the path of libnvidia-ml.so.1, where the loader does not find it by itself.
+	NVML string
+
+	// Journal is told of everything that reports follow from, in the order in which it took effect. It must not call
+	// the monitor. After an error it is told of nothing any more; the error is one of Problems.
+	Journal Journal
 
 	// Recorded makes a monitor of a recording: it reads nothing of this machine, its readings come through Feed, and
 	// its clock is theirs.
 	Recorded bool
 	Boot     time.Time // of the recorded machine; zero where that is not known
+}
+
+// Journal is what a *recording.Writer does.
+type Journal interface {
+	Write(e *recording.Entry) error
 }
 
 // Defaults.

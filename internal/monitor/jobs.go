@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	cgroups "github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/mount"
@@ -61,11 +62,24 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 		return err
 	}
 	m.mu.Lock()
-	m.jobs[id] = &job{id: id, scope: cgroup, own: own, users: 1}
-	m.stale = true
+	m.adopt(&job{id: id, scope: cgroup, own: own, users: 1})
 	m.mu.Unlock()
 	m.Tick()
 	return nil
+}
+
+// adopt begins a job's ledger. m.mu is held.
+func (m *Monitor) adopt(j *job) {
+	m.jobs[j.id] = j
+	m.stale = true
+	m.journal.mark(recording.Mark{Op: recording.Follow, ID: j.id, Scope: j.scope, OwnScope: j.own})
+}
+
+// abandon ends it. m.mu is held.
+func (m *Monitor) abandon(id string) {
+	delete(m.jobs, id)
+	m.stale = true
+	m.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
 }
 
 // Leave ends what Follow began. Reports that are made later no longer see the job's own time.
@@ -82,8 +96,7 @@ func (m *Monitor) Leave(id string) {
 		m.mu.Unlock()
 		return
 	}
-	delete(m.jobs, id)
-	m.stale = true
+	m.abandon(id)
 	m.mu.Unlock()
 	m.process.Remove(id)
 	m.unwatch(j.scope)

@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pressure"
@@ -28,8 +30,10 @@ type Monitor struct {
 	history  *history.History
 	problems problems
 
+	gpus *gpus // nil where none are looked for
+
 	stop context.CancelFunc
-	done chan struct{}
+	done sync.WaitGroup
 
 	following sync.Mutex // held while a job comes or goes; taken before all other locks
 
@@ -40,10 +44,11 @@ type Monitor struct {
 	jobs    map[string]*job
 	stale   bool // jobs or GPUs came or went since the ledger was told
 	ledger  window.Ledger
-	derived sample.Sample // the ledger's totals at the last tick
+	waiting []Moment // edges of which a GPU has told nothing yet, in the order of their time
 	track   window.Track
 	onEnd   []func(*window.Report)
-	onRead  []func(source string, s *sample.Sample)
+	journal journal
+	edges   edges // of a recording
 }
 
 // New prepares a monitor of this machine; Start begins to sample. A source that is missing or forbidden is told by
@@ -57,6 +62,7 @@ func New(config Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{config: config, history: h, jobs: map[string]*job{}, stale: true}
+	m.journal = journal{to: config.Journal, problems: &m.problems}
 	if config.Recorded {
 		m.latest.Boot = config.Boot
 		m.sampler = sample.NewSampler(config.Interval, nil)
@@ -75,12 +81,12 @@ func New(config Config) (*Monitor, error) {
 func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.done = make(chan struct{})
 	m.Tick()
-	go func() {
-		defer close(m.done)
-		m.sampler.Run(ctx, m.take, m.tick)
-	}()
+	m.done.Go(func() { m.sampler.Run(ctx, m.take, m.tick) })
+	if m.gpus != nil {
+		m.done.Go(func() { m.gpus.stream.Run(ctx, m.takeGPUs) })
+		m.gpus.wait()
+	}
 }
 
 // Stop ends the sampling, waits for it, and closes what the sources keep open. Windows that are still open stay so:
@@ -88,7 +94,7 @@ func (m *Monitor) Start() {
 func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
-		<-m.done
+		m.done.Wait()
 	}
 	m.close()
 }
@@ -102,36 +108,43 @@ func (m *Monitor) Tick() {
 // take is the sampler's sink.
 func (m *Monitor) take(source string, s *sample.Sample, err error) {
 	m.problems.note(source, err)
-	for _, tell := range m.onRead {
-		tell(source, s)
-	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.learn(s)
-	m.problems.note("history", m.history.Append(s))
+	m.append(source, s)
 }
 
-// OnRead has tell called with each reading that goes into the history, on the goroutine that took it, before it is
-// seen anywhere else. tell must not call the monitor, nor keep the sample. Call OnRead before Start.
-func (m *Monitor) OnRead(tell func(source string, s *sample.Sample)) {
-	m.onRead = append(m.onRead, tell)
+// append takes a reading into the history. m.mu is held.
+func (m *Monitor) append(source string, s *sample.Sample) {
+	m.journal.reading(source, 0, s)
+	m.learn(s)
+	m.problems.note("history", m.history.Append(s))
 }
 
 // tick follows a round of readings: the ledger splits what is new, and windows that nobody ended are closed.
 func (m *Monitor) tick() {
 	m.mu.Lock()
-	if m.stale {
-		m.keep()
-	}
-	m.ledger.Advance(m.history, &m.derived)
-	if len(m.derived.Ledgers) > 0 {
-		m.problems.note("history", m.history.Append(&m.derived))
-	}
+	m.journal.mark(recording.Mark{Op: recording.Tick})
+	m.advance()
 	overdue := m.track.Overdue(m.stamp().Mono)
 	m.mu.Unlock()
 	for _, w := range overdue {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
 	}
+}
+
+// advance has the ledger split what is new. m.mu is held.
+func (m *Monitor) advance() {
+	if m.stale {
+		m.keep()
+	}
+	points := make([]history.Point, 0, len(m.waiting))
+	for _, at := range m.waiting {
+		points = append(points, history.Point{At: at.At.Mono, Edge: at.edge})
+	}
+	done := m.ledger.Advance(m.history, points, func(totals *sample.Sample) {
+		m.problems.note("history", m.history.Append(totals))
+	})
+	m.waiting = slices.Delete(m.waiting, 0, done)
 }
 
 // Interval is the time between two readings.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"math"
+	"os"
 	"testing"
 	"time"
 
@@ -41,9 +42,15 @@ func TestReplay(t *testing.T) {
 	feed := func(from, to int) {
 		for i := from; i < to; i++ {
 			for _, s := range round(i) {
-				m.Feed(s)
+				feedSample(t, m, s)
+			}
+			if err := m.Feed(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}}); err != nil {
+				t.Fatal(err)
 			}
 		}
+	}
+	if err := m.Feed(&recording.Entry{Mark: &recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true}}); err != nil {
+		t.Fatal(err)
 	}
 	feed(0, 11)
 	id, err := m.Begin(window.Window{Kind: window.Epoch, Job: "train"}, m.Now())
@@ -87,20 +94,35 @@ func TestReplay(t *testing.T) {
 	}
 }
 
-// A recorded job may get a cgroup of its own later, and a recording may be of any number of jobs.
+func feedSample(t *testing.T, m *Monitor, s *sample.Sample) {
+	t.Helper()
+	if err := m.Feed(&recording.Entry{Source: "some", Sample: s}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A recording may be of any number of jobs.
 func TestRecordedJobs(t *testing.T) {
 	m, err := New(Config{Recorded: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Stop()
-	for i := range 2 * mostRecordedJobs {
-		m.Feed(&sample.Sample{At: sample.Stamp{Mono: time.Duration(i + 1)}, Jobs: []sample.Job{
-			{ID: "first", Scope: string(rune('a' + i%2)), OwnScope: i%2 == 1}, {ID: string(rune('A' + i))},
-		}})
+	mark := func(op recording.Op, id string) {
+		if err := m.Feed(&recording.Entry{Mark: &recording.Mark{Op: op, ID: id}}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if first := m.jobs["first"]; len(m.jobs) != mostRecordedJobs || first.scope != "b" || !first.own {
-		t.Errorf("%d jobs, the first %+v", len(m.jobs), m.jobs["first"])
+	for i := range 2 * mostRecordedJobs {
+		mark(recording.Follow, string(rune('A'+i)))
+	}
+	if len(m.jobs) != mostRecordedJobs {
+		t.Errorf("%d jobs", len(m.jobs))
+	}
+	mark(recording.Leave, "A")
+	mark(recording.Leave, "unheard of")
+	if m.jobs["A"] != nil || len(m.jobs) != mostRecordedJobs-1 {
+		t.Errorf("%d jobs, and one that left: %v", len(m.jobs), m.jobs["A"])
 	}
 }
 
@@ -116,41 +138,80 @@ type nothing struct{}
 
 func (nothing) Read(*sample.Sample) error { return nil }
 
-// What is recorded on this machine comes back as it was taken.
+// What is recorded on this machine comes back as it was taken, windows and all.
 func TestRecord(t *testing.T) {
-	m, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
 	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.ThisMachine(m.Collect().Boot, m.Interval(), ""))
+	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.OnRead(func(source string, s *sample.Sample) {
-		if err := w.Write(source, s); err != nil {
-			t.Error(err)
-		}
-	})
-	for range 3 {
+	m, err := New(Config{Journal: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Tick()
+	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	was := map[string]string{}
+	m.OnEnd(func(r *window.Report) { was[r.ID] = text(t, r) })
+	first, err := m.Begin(window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "job", Attributes: map[string]string{"a": "b"}}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Tick()
+	second, err := m.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: "/p", Job: "job"}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 50 { // something to account for
 		m.Tick()
+		m.Running()
+	}
+	at := m.Now()
+	if _, err := m.End(first, at); err != nil {
+		t.Fatal(err)
+	}
+	m.Drop(second)
+	third, err := m.Begin(window.Window{Kind: window.Custom, Name: "third"}, at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Tick()
+	m.Leave("job")
+	if _, err := m.Cut(third, m.Now()); err != nil {
+		t.Fatal(err)
 	}
 	m.Stop()
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	again := replay(t, file.Bytes())
-	was, is := m.Collect(), again.Collect()
-	if len(was.Disks.Disks) == 0 {
-		t.Skip("this machine tells of no disks")
+	is := map[string]string{}
+	again := replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
+	if len(was) != 2 || len(again.jobs) != 0 {
+		t.Errorf("%d windows, then the jobs %v", len(was), again.jobs)
 	}
-	if len(is.Disks.Disks) != len(was.Disks.Disks) || is.Disks.Disks[0] != was.Disks.Disks[0] || !is.Boot.Equal(was.Boot) {
-		t.Errorf("was %+v, is %+v", was, is)
+	for id, want := range was {
+		if is[id] != want {
+			t.Errorf("was %s\n is %s", want, is[id])
+		}
+	}
+	for _, problem := range m.Problems() {
+		t.Log(problem)
 	}
 }
 
+func text(t *testing.T, r *window.Report) string {
+	t.Helper()
+	line, err := r.MarshalJSON()
+	if err != nil {
+		t.Error(err)
+	}
+	return string(line)
+}
+
 // replay feeds a recording to a monitor, up to where it ends or is damaged, with a window from each reading to the next.
-func replay(t *testing.T, file []byte) *Monitor {
+func replay(t *testing.T, file []byte, ended func(*window.Report)) *Monitor {
 	t.Helper()
 	small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // rings that soon go round
 	m, err := New(Config{Recorded: true, History: small})
@@ -162,10 +223,11 @@ func replay(t *testing.T, file []byte) *Monitor {
 		return m
 	}
 	m.latest.Boot = r.Header().Boot
-	var s sample.Sample
+	m.OnEnd(ended)
+	var e recording.Entry
 	var open string
-	for r.Read(&s) == nil {
-		m.Feed(&s)
+	for r.Next(&e) == nil {
+		_ = m.Feed(&e) // whatever the entry says, the next one is taken
 		now := m.Now()
 		if report, err := m.End(open, now); err == nil {
 			if report.Split && report.Busy+report.Storage+report.CPU+report.Other != report.GPUTime() {
@@ -191,6 +253,16 @@ func FuzzReplay(f *testing.F) {
 		`{"source":"a","sample":{"at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"jobs":[{"id":"j","scope":"/c","own_scope":true,"cpu_time":-5}],"pressures":[{"resource":"io","scope":"/c","some":-9}],"cores":[{"name":"cpu0","user":-1}]}}
 {"source":"a","sample":{"at":{"mono":9223372036854775807,"wall":"1990-01-02T03:04:05Z"},"jobs":[{"id":"j","scope":"/c","cpu_time":9223372036854775807}],"pressures":[{"resource":"io","some":9223372036854775807}]}}
 `,
+		`{"mark":{"op":"follow","id":"j","scope":"/c","own_scope":true}}
+{"mark":{"op":"edge","edge":1,"at":{"mono":5,"wall":"2026-01-02T03:04:05Z"}}}
+{"mark":{"op":"begin","edge":1,"id":"w","at":{"mono":5,"wall":"2026-01-02T03:04:05Z"},"window":{"kind":"epoch","job":"j"}}}
+{"source":"a","sample":{"at":{"mono":1000,"wall":"2026-01-02T03:04:05Z"},"gpus":[{"id":"g","busy":5}]}}
+{"source":"a","edge":2,"sample":{"at":{"mono":900,"wall":"2026-01-02T03:04:05Z"},"disks":[{"name":"d","leaf":true,"reads":7}]}}
+{"mark":{"op":"tick"}}
+{"mark":{"op":"edge","edge":2,"at":{"mono":2000,"wall":"2026-01-02T03:04:05Z"}}}
+{"mark":{"op":"end","edge":2,"id":"w","at":{"mono":2000,"wall":"2026-01-02T03:04:05Z"}}}
+{"mark":{"op":"leave","id":"j"}}
+`,
 	} {
 		f.Add(lines)
 	}
@@ -199,6 +271,6 @@ func FuzzReplay(f *testing.F) {
 		zip := gzip.NewWriter(&file)
 		_, _ = zip.Write([]byte(`{"stallspan_recording":1}` + "\n" + lines))
 		_ = zip.Close()
-		replay(t, file.Bytes())
+		replay(t, file.Bytes(), func(*window.Report) {})
 	})
 }

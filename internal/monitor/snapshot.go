@@ -15,8 +15,8 @@ import (
 // learn keeps a reading as the newest of its kind. m.mu is held.
 func (m *Monitor) learn(s *sample.Sample) {
 	if len(s.GPUs) > 0 {
-		sameID := func(a, b sample.GPU) bool { return a.ID == b.ID }
-		m.stale = m.stale || !slices.EqualFunc(m.latest.GPUs.GPUs, s.GPUs, sameID)
+		same := func(a, b sample.GPU) bool { return a.ID == b.ID && a.Status == b.Status }
+		m.stale = m.stale || !slices.EqualFunc(m.latest.GPUs.GPUs, s.GPUs, same)
 	}
 	if s.At.Mono > m.newest.Mono {
 		m.newest = s.At

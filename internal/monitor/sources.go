@@ -21,6 +21,13 @@ func (m *Monitor) machine() []sample.Named {
 	sources = append(sources,
 		sample.Named{Name: "process", Source: m.process},
 		sample.Named{Name: "cpu", Source: cpu.New(root)})
+	if m.config.Accelerator == nil {
+		found, err := newGPUs(&m.config)
+		if !m.withoutGPU(err) {
+			m.problems.note("gpu", err)
+		}
+		m.gpus = found
+	}
 	disks, err := disk.New(root)
 	if err != nil {
 		m.problems.note("disk", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -14,34 +15,75 @@ import (
 // Moment is a reading of everything that was taken for the edge of a window. One Moment may end a window and begin
 // the next, so that nothing falls between them.
 type Moment struct {
-	At   sample.Stamp
-	edge *history.Edge
+	At     sample.Stamp
+	edge   *history.Edge
+	number uint64 // in the journal
 }
 
-// Now takes a reading that is not kept in the history but in the windows that begin or end with it.
+func (at Moment) point() history.Point { return history.Point{At: at.At.Mono, Edge: at.edge} }
+
+// Now takes a reading that is not kept in the history but in the windows that begin or end with it. It never asks a
+// GPU's driver: what that tells of the moment comes later, and is added then.
 func (m *Monitor) Now() Moment {
 	if m.config.Recorded {
 		return m.recorded()
 	}
-	now := Moment{edge: &history.Edge{}}
+	now := m.read()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.journal.mark(recording.Mark{Op: recording.Edge, Edge: now.number, At: &now.At})
+	m.settle(now)
+	return now
+}
+
+// read takes the readings of a moment.
+func (m *Monitor) read() Moment {
+	m.mu.Lock()
+	now := Moment{edge: &history.Edge{}, number: m.journal.edge()}
+	m.mu.Unlock()
 	now.At = m.sampler.Read(func(source string, s *sample.Sample, err error) {
 		m.problems.note(source, err)
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.learn(s)
-		m.history.Observe(now.edge, s)
+		m.journal.reading(source, now.number, s)
+		m.observe(now.edge, s)
 	})
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.split(now)
 	return now
 }
 
-// split adds to a moment what the ledger's totals are at it. m.mu is held.
-func (m *Monitor) split(at Moment) {
+func (m *Monitor) observe(edge *history.Edge, s *sample.Sample) {
+	m.learn(s)
+	m.history.Observe(edge, s)
+}
+
+// settle adds to a moment what the ledger's totals are at it: at once, or, where a GPU has told nothing yet of that
+// moment, when it has. m.mu is held.
+func (m *Monitor) settle(at Moment) {
+	if !m.history.Lags(at.point()) {
+		m.peek(at)
+		return
+	}
+	i := len(m.waiting)
+	for i > 0 && m.waiting[i-1].At.Mono > at.At.Mono {
+		i--
+	}
+	m.waiting = slices.Insert(m.waiting, i, at)
+}
+
+// peek adds to a moment what the ledger's totals are at it, as far as that can be said now. m.mu is held.
+func (m *Monitor) peek(at Moment) {
 	var totals sample.Sample
 	m.ledger.Peek(m.history, at.At.Mono, at.edge, &totals)
 	m.history.Observe(at.edge, &totals)
+}
+
+// complete ends the waiting for a GPU at an edge that is needed now. m.mu is held.
+func (m *Monitor) complete(edge *history.Edge) {
+	i := slices.IndexFunc(m.waiting, func(at Moment) bool { return at.edge == edge })
+	if i >= 0 {
+		m.peek(m.waiting[i])
+		m.waiting = slices.Delete(m.waiting, i, i+1)
+	}
 }
 
 // Begin opens a window at a moment and gives its id, which is w.ID where that is set.
@@ -52,10 +94,21 @@ func (m *Monitor) Begin(w window.Window, at Moment) (string, error) {
 	if w.ID == "" {
 		w.ID = NewID()
 	}
-	w.Start, w.StartEdge = at.At, at.edge
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return w.ID, m.track.Begin(&w)
+	return w.ID, m.begin(&w, at)
+}
+
+// begin opens a window. m.mu is held.
+func (m *Monitor) begin(w *window.Window, at Moment) error {
+	w.Start, w.StartEdge = at.At, at.edge
+	if err := m.track.Begin(w); err != nil {
+		return err
+	}
+	if m.journal.to != nil {
+		m.journal.mark(recording.Mark{Op: recording.Begin, Edge: at.number, At: &at.At, ID: w.ID, Window: recorded(w)})
+	}
+	return nil
 }
 
 // End closes a window at a moment and reports on it. The error is window.ErrUnknown for one that is not open.
@@ -68,17 +121,31 @@ func (m *Monitor) Cut(id string, at Moment) (*window.Report, error) { return m.e
 func (m *Monitor) Drop(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_, _ = m.track.End(id) // ErrUnknown: it is forgotten already
+	if _, err := m.track.End(id); err == nil { // else it is forgotten already
+		m.journal.mark(recording.Mark{Op: recording.Drop, ID: id})
+	}
 }
 
 func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, error) {
+	m.mu.Lock()
+	late := m.history.Lags(at.point())
+	m.mu.Unlock()
+	if late {
+		m.CatchUp()
+	}
 	m.mu.Lock()
 	w, err := m.track.End(id)
 	if err != nil {
 		m.mu.Unlock()
 		return nil, err
 	}
+	m.journal.mark(recording.Mark{Op: recording.End, Edge: at.number, At: &at.At, ID: id, Unfinished: unfinished})
 	w.Unfinished = w.Unfinished || unfinished
+	if len(m.waiting) > 0 {
+		m.advance()
+		m.complete(w.StartEdge)
+		m.complete(at.edge)
+	}
 	r := m.report(w, at)
 	m.track.Done(r)
 	listeners := m.onEnd
@@ -113,9 +180,21 @@ func (m *Monitor) OnEnd(tell func(*window.Report)) {
 	m.onEnd = append(m.onEnd, tell)
 }
 
+// glance is a moment to which windows are looked at that stay open.
+func (m *Monitor) glance() Moment {
+	if m.config.Recorded {
+		return m.recorded()
+	}
+	now := m.read()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.peek(now)
+	return now
+}
+
 // Running reports on the windows that are open, each up to now.
 func (m *Monitor) Running() []*window.Report {
-	now := m.Now()
+	now := m.glance()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	open := m.track.Open()
@@ -130,7 +209,7 @@ func (m *Monitor) Running() []*window.Report {
 // Report is the report of one window: up to now while it is open, and for an hour after its end. It is nil for one that
 // is not known.
 func (m *Monitor) Report(id string) *window.Report {
-	now := m.Now()
+	now := m.glance()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.track.Find(id); w != nil {

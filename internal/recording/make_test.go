@@ -12,7 +12,6 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
-	"github.com/stallspan/stallspan/internal/sample"
 )
 
 var update = flag.Bool("update", false, "record testdata/recordings again, on this machine")
@@ -51,25 +50,26 @@ func TestMake(t *testing.T) {
 
 // record watches this process while it works.
 func record(t *testing.T, path string, config monitor.Config, work func(context.Context) error) {
-	m, err := monitor.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
 	file, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := recording.ThisMachine(m.Collect().Boot, m.Interval(), "0.1.0")
-	header.Host, header.Kernel = "recorded", "linux" // whose machine it was is nobody's business
+	about, err := monitor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	header := recording.ThisMachine(about.Collect().Boot, about.Interval(), "0.1.0")
+	about.Stop()
+	header.Host, header.Kernel, header.ID = "recorded", "linux", "test" // whose machine it was is nobody's business
 	w, err := recording.NewWriter(file, header)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.OnRead(func(source string, s *sample.Sample) {
-		if err := w.Write(source, s); err != nil {
-			t.Error(err)
-		}
-	})
+	config.Journal = w
+	m, err := monitor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
 	m.Start()
 	if err := m.Follow("train", os.Getpid(), "", false); err != nil {
 		t.Fatal(err)

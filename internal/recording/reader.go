@@ -19,8 +19,8 @@ var (
 	ErrCut = errors.New("the recording is cut off: its program was killed, or it is still being written")
 )
 
-// Reader gives the readings of a recording back, one at each Read and in the order they were written: it is a
-// sample.Source. It holds one line in memory, and is not safe for concurrent use.
+// Reader gives the entries of a recording back, in the order they were written. It holds one line in memory, and is not
+// safe for concurrent use.
 type Reader struct {
 	header Header
 	lines  *bufio.Scanner
@@ -28,8 +28,6 @@ type Reader struct {
 	part   bool // the last line has no end
 	err    error
 }
-
-var _ sample.Source = (*Reader)(nil)
 
 // NewReader reads the header of a recording. The error is ErrForeign for any other file; a recording of a newer format
 // is refused, too.
@@ -72,9 +70,9 @@ func NewReader(file io.Reader) (*Reader, error) {
 // Header says where and how the recording was made.
 func (r *Reader) Header() Header { return r.header }
 
-// Read gives the next reading. After the last one the error is io.EOF, and for a recording without an end ErrCut;
-// any other error says at which line the file is damaged. Once there was an error, it stays.
-func (r *Reader) Read(s *sample.Sample) error {
+// Next gives the next entry. After the last one the error is io.EOF, and for a recording without an end ErrCut; any
+// other error says at which line the file is damaged. Once there was an error, it stays.
+func (r *Reader) Next(e *Entry) error {
 	if r.err != nil {
 		return r.err
 	}
@@ -82,20 +80,16 @@ func (r *Reader) Read(s *sample.Sample) error {
 	if text, r.err = r.line(); r.err != nil {
 		return r.err
 	}
-	var l line
-	if err := json.Unmarshal(text, &l); err != nil {
+	var next Entry
+	err := json.Unmarshal(text, &next)
+	if err == nil {
+		err = next.check()
+	}
+	if err != nil {
 		r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
 		return r.err
 	}
-	if l.Source == "" || l.Sample == nil {
-		r.err = fmt.Errorf("the recording is damaged at line %d: it is no reading of a source", r.number)
-		return r.err
-	}
-	if err := checkStamp(l.Sample.At); err != nil {
-		r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
-		return r.err
-	}
-	*s = *l.Sample
+	*e = next
 	return nil
 }
 

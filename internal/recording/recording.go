@@ -1,15 +1,15 @@
-// Package recording writes readings to a file and gives them back, so that what happened on one machine can be looked
-// at on another. docs/recordings.md describes the file: gzip, and in it one line of JSON a reading.
+// Package recording writes readings, and the windows that began and ended between them, to a file and gives them back,
+// so that what happened on one machine can be looked at on another. docs/recordings.md describes the file: gzip, and in
+// it one line of JSON an entry.
 package recording
 
 import (
+	"crypto/rand"
 	"fmt"
 	"os"
 	"runtime"
 	"strings"
 	"time"
-
-	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Format is the version of the file format that is written, and the newest that is read.
@@ -30,18 +30,14 @@ type Header struct {
 	Boot     time.Time     `json:"boot,omitzero"`      // when the machine's counters began
 	Interval time.Duration `json:"interval,omitempty"` // between two readings of a source
 	Version  string        `json:"version,omitempty"`  // of the program that wrote it
+	ID       string        `json:"id,omitempty"`       // the same in all parts of one recording
+	Part     int           `json:"part,omitempty"`     // counts the files of one recording, from 0
 }
 
-// line is every line after the header.
-type line struct {
-	Source string         `json:"source"`
-	Sample *sample.Sample `json:"sample"`
-}
-
-// ThisMachine is the header of a recording that this program makes of the machine it runs on. What the machine does
+// ThisMachine is the header of a new recording that this program makes of the machine it runs on. What the machine does
 // not tell stays empty.
 func ThisMachine(boot time.Time, interval time.Duration, version string) Header {
-	h := Header{Boot: boot, Interval: interval, Version: version}
+	h := Header{Boot: boot, Interval: interval, Version: version, ID: rand.Text()}
 	h.Host, _ = os.Hostname()
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		h.Kernel = fmt.Sprintf("%s %s %s", runtime.GOOS, strings.TrimSpace(string(release)), runtime.GOARCH)

@@ -21,8 +21,8 @@ func at(mono time.Duration) sample.Stamp { return sample.Stamp{Mono: mono, Wall:
 
 // everything is a reading in which no field is zero, so that a field that is not written shows.
 func everything() *sample.Sample {
-	s := &sample.Sample{At: at(time.Minute)}
-	for _, list := range []any{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs} {
+	s := &sample.Sample{At: at(time.Minute), GPUProcessesRead: true}
+	for _, list := range []any{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs, &s.GPUProcesses} {
 		slice := reflect.ValueOf(list).Elem()
 		slice.Set(reflect.MakeSlice(slice.Type(), 1, 1))
 		fill(slice.Index(0))
@@ -33,6 +33,10 @@ func everything() *sample.Sample {
 func fill(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
+		if moment, ok := v.Addr().Interface().(*time.Time); ok {
+			*moment = morning
+			return
+		}
 		for i := range v.NumField() {
 			fill(v.Field(i))
 		}
@@ -41,12 +45,60 @@ func fill(v reflect.Value) {
 		fill(v.Index(0))
 	case reflect.String:
 		v.SetString("a <b> \n ü")
+	case reflect.Float64:
+		v.SetFloat(2.5)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"k": "v"}))
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(7)
 	default:
 		v.SetUint(9)
+	}
+}
+
+// Marks come back as they were written, between the readings.
+func TestMarks(t *testing.T) {
+	var began Mark
+	fill(reflect.ValueOf(&began).Elem())
+	stamp := at(time.Minute)
+	began.Op, began.At = Begin, &stamp
+	written := []Entry{{Source: "a", Edge: 7, Sample: everything()}, {Mark: &began}, {Mark: &Mark{Op: Tick}},
+		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Unfinished: true}}}
+	var file bytes.Buffer
+	w, err := NewWriter(&file, Header{ID: "i", Part: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range written {
+		if err := w.Write(&written[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, bad := range []Entry{{}, {Mark: &Mark{Op: "dance"}}, {Mark: &Mark{Op: Tick}, Sample: everything()}} {
+		if w.Write(&bad) == nil {
+			t.Errorf("%+v was written", bad)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReader(&file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Header().ID != "i" || r.Header().Part != 3 {
+		t.Errorf("header %+v", r.Header())
+	}
+	for i := range written {
+		var e Entry
+		if err := r.Next(&e); err != nil || !reflect.DeepEqual(e, written[i]) {
+			t.Errorf("%v: there %+v, back %+v", err, written[i], e)
+		}
 	}
 }
 
@@ -58,7 +110,7 @@ func write(t *testing.T, h Header, samples ...*sample.Sample) []byte {
 		t.Fatal(err)
 	}
 	for _, s := range samples {
-		if err := w.Write("some", s); err != nil {
+		if err := w.Write(&Entry{Source: "some", Sample: s}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -68,21 +120,23 @@ func write(t *testing.T, h Header, samples ...*sample.Sample) []byte {
 	return file.Bytes()
 }
 
-// all reads a file to its end, or to what is wrong with it.
+// all reads the readings of a file, to its end or to what is wrong with it.
 func all(file []byte) (samples []sample.Sample, err error) {
 	r, err := NewReader(bytes.NewReader(file))
 	if err != nil {
 		return nil, err
 	}
 	for {
-		var s sample.Sample
-		if err := r.Read(&s); err != nil {
-			if again := r.Read(&s); again != err { //nolint:errorlint // the same error, not one like it
+		var e Entry
+		if err := r.Next(&e); err != nil {
+			if again := r.Next(&e); again != err { //nolint:errorlint // the same error, not one like it
 				return samples, errors.New("the error did not stay")
 			}
 			return samples, err
 		}
-		samples = append(samples, s)
+		if e.Sample != nil {
+			samples = append(samples, *e.Sample)
+		}
 	}
 }
 
@@ -148,7 +202,7 @@ func TestCrash(t *testing.T) {
 	}
 	const step = 100 * time.Millisecond
 	for i := range 95 {
-		if err := w.Write("gpu", &sample.Sample{At: at(time.Hour + time.Duration(i)*step), GPUs: []sample.GPU{{ID: "g", Busy: step}}}); err != nil {
+		if err := w.Write(&Entry{Source: "gpu", Sample: &sample.Sample{At: at(time.Hour + time.Duration(i)*step), GPUs: []sample.GPU{{ID: "g", Busy: step}}}}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := all(file.Bytes())
@@ -191,9 +245,13 @@ func TestRefused(t *testing.T) {
 		"a line cut off":    {pack(begin + good + good[:40]), 1, "cut off"},
 		"no JSON":           {pack(begin + good + "{\n"), 1, "damaged at line 3"},
 		"a blank line":      {pack(begin + "\n"), 0, "damaged at line 2"},
-		"no source":         {pack(begin + good + `{"sample":{}}` + "\n"), 1, "no reading"},
-		"no sample":         {pack(begin + `{"source":"gpu"}` + "\n"), 0, "no reading"},
+		"no source":         {pack(begin + good + `{"sample":{}}` + "\n"), 1, "neither a reading"},
+		"no sample":         {pack(begin + `{"source":"gpu"}` + "\n"), 0, "neither a reading"},
 		"no time":           {pack(begin + `{"source":"gpu","sample":{}}` + "\n"), 0, "no time"},
+		"an unknown mark":   {pack(begin + `{"mark":{"op":"dance"}}` + "\n"), 0, "neither a reading"},
+		"no window":         {pack(begin + `{"mark":{"op":"begin","at":{"mono":1,"wall":"2026-01-02T03:04:05Z"}}}` + "\n"), 0, "neither a reading"},
+		"an end at no time": {pack(begin + `{"mark":{"op":"end","id":"x"}}` + "\n"), 0, "neither a reading"},
+		"an edge of 1066":   {pack(begin + `{"mark":{"op":"edge","at":{"mono":1,"wall":"1066-01-02T03:04:05Z"}}}` + "\n"), 0, "no time"},
 		"negative time":     {pack(begin + strings.Replace(good, `"mono":1`, `"mono":-1`, 1)), 0, "no time"},
 		"another recording": {append(pack(begin+good), pack(begin+good)...), 1, "damaged at line 3"},
 		"a long line":       {pack(begin + good + strings.Repeat("x", mostLine) + "\n"), 1, "longer than 16 MiB"},
@@ -247,7 +305,7 @@ func TestWriterErrors(t *testing.T) {
 	for i := range 3 {
 		s := everything()
 		s.At.Mono += time.Duration(i) * time.Minute
-		err = w.Write("some", s)
+		err = w.Write(&Entry{Source: "some", Sample: s})
 	}
 	if err == nil || w.Close() == nil {
 		t.Error("a full disk was not told")
@@ -257,20 +315,20 @@ func TestWriterErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	huge := &sample.Sample{At: at(0), GPUs: []sample.GPU{{ID: strings.Repeat("x", mostLine)}}}
-	if err := w.Write("gpu", huge); !errors.Is(err, errLong) {
+	if err := w.Write(&Entry{Source: "gpu", Sample: huge}); !errors.Is(err, errLong) {
 		t.Errorf("a huge reading: %v", err)
 	}
-	if err := w.Write("some", everything()); err != nil {
+	if err := w.Write(&Entry{Source: "some", Sample: everything()}); err != nil {
 		t.Errorf("after a huge reading: %v", err)
 	}
 	w.size = mostBytes
-	if err := w.Write("some", everything()); !errors.Is(err, ErrFull) {
+	if err := w.Write(&Entry{Source: "some", Sample: everything()}); !errors.Is(err, ErrFull) {
 		t.Errorf("a full recording: %v", err)
 	}
 	if err := errors.Join(w.Close(), w.Close()); err != nil {
 		t.Error(err)
 	}
-	if w.Write("some", everything()) == nil {
+	if w.Write(&Entry{Source: "some", Sample: everything()}) == nil {
 		t.Error("a closed recording was written to")
 	}
 }
@@ -316,7 +374,7 @@ func BenchmarkWrite(b *testing.B) {
 		for d := range s.Disks {
 			s.Disks[d].Reads += 17
 		}
-		if err := w.Write("disk", s); err != nil {
+		if err := w.Write(&Entry{Source: "disk", Sample: s}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -39,25 +39,31 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return out, out.flush()
 }
 
-// Write adds a reading of the source of that name. One that holds nothing, as that of a source that failed, is left
-// out. Once a second what was written so far is handed to the file, so that a crash of this program loses no more than
-// that. After an error of the file every Write gives an error.
-func (w *Writer) Write(source string, s *sample.Sample) error {
-	if empty(s) {
+// Write adds an entry. A reading that holds nothing, as that of a source that failed, is left out. Once a second what was
+// written so far is handed to the file, so that a crash of this program loses no more than that. After an error of the
+// file every Write gives an error.
+func (w *Writer) Write(e *Entry) error {
+	if e.Sample != nil && empty(e.Sample) {
 		return nil
+	}
+	if err := e.check(); err != nil {
+		return fmt.Errorf("an entry cannot be recorded: %w", err)
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
 		return errors.New("the recording is closed")
 	}
-	if err := w.put(line{source, s}); err != nil {
+	if err := w.put(e); err != nil {
 		return err
 	}
-	if since := s.At.Mono - w.flushed; since >= 0 && since < flushEvery {
+	if e.Sample == nil {
 		return nil
 	}
-	w.flushed = s.At.Mono
+	if e.Sample.At.Mono-w.flushed < flushEvery { // also of readings of the past
+		return nil
+	}
+	w.flushed = e.Sample.At.Mono
 	return w.flush()
 }
 

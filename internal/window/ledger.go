@@ -35,6 +35,7 @@ const gateTime = time.Second
 // ledger is a difference between two moments, however long the window is. It is not safe for concurrent use.
 type Ledger struct {
 	books []*book
+	told  sample.Sample // the totals that were told last
 }
 
 // book is one scope's running split.
@@ -61,21 +62,49 @@ func (l *Ledger) Keep(scopes []Scope) {
 	l.books = books
 }
 
-// Advance splits the time up to the newest moment that every source has reached and writes the totals into out. It
-// leaves out empty when there is nothing new.
-func (l *Ledger) Advance(h *history.History, out *sample.Sample) {
-	out.Reset()
+// Advance splits the time up to the newest moment that every source has reached. tell gets the totals at the end of each
+// cell; it must not keep them. Cells also end at the given edges, in the order of their time: done is told how many of
+// them were reached.
+func (l *Ledger) Advance(h *history.History, edges []history.Point, tell func(*sample.Sample)) (done int) {
 	to, ok := l.reached(h)
 	if !ok {
-		return
+		return 0
 	}
+	for ; done < len(edges) && edges[done].At <= to; done++ {
+		l.upTo(h, edges[done], tell)
+		h.Observe(edges[done].Edge, &l.told) // and no row: many edges would push older rows out
+	}
+	l.upTo(h, history.Point{At: to}, tell)
+	if len(l.told.Ledgers) > 0 {
+		tell(&l.told)
+	}
+	return done
+}
+
+// upTo splits the time up to p in cells and tells of all but the last. There are many at a time where a GPU's driver is
+// asked once a second.
+func (l *Ledger) upTo(h *history.History, p history.Point, tell func(*sample.Sample)) {
+	next := p.At
 	for _, b := range l.books {
-		b.advance(h, to)
-		if b.begun {
-			out.Ledgers = append(out.Ledgers, b.total)
+		if b.begun && p.At-b.at < time.Minute {
+			next = min(next, b.at+cellTime)
 		}
 	}
-	out.At.Mono = to
+	for ; next < p.At-cellTime/2; next += cellTime {
+		l.step(h, history.Point{At: next})
+		tell(&l.told)
+	}
+	l.step(h, p)
+}
+
+// step splits the time up to p in one piece and sets what is to be told.
+func (l *Ledger) step(h *history.History, p history.Point) {
+	l.told.Reset()
+	l.told.At.Mono = p.At
+	for _, b := range l.books {
+		b.advance(h, p)
+		l.told.Ledgers = append(l.told.Ledgers, b.total)
+	}
 }
 
 // Peek writes into out what the totals are at an edge, without keeping it.
@@ -92,10 +121,6 @@ func (l *Ledger) Peek(h *history.History, at time.Duration, edge *history.Edge, 
 	}
 }
 
-// mostLag is for how long a source is waited for: a GPU's readings come up to a second late. One that lags more has
-// nothing to tell any more, and the others go on.
-const mostLag = 2 * time.Second
-
 // reached is the newest moment for which every source that the ledger needs has a reading.
 func (l *Ledger) reached(h *history.History) (time.Duration, bool) {
 	needed := [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.GPUBusyTime, history.DisksBytes}
@@ -107,22 +132,24 @@ func (l *Ledger) reached(h *history.History) (time.Duration, bool) {
 	}
 	to := newest
 	for _, s := range needed {
-		if last, ok := h.Last(s); ok && newest-last <= mostLag {
+		if last, ok := h.Last(s); ok && newest-last <= history.Lag {
 			to = min(to, last)
 		}
 	}
 	return to, newest > 0
 }
 
-func (b *book) advance(h *history.History, to time.Duration) {
+func (b *book) advance(h *history.History, p history.Point) {
 	if !b.begun {
-		b.levels, b.at, b.begun = b.read(h, history.Point{At: to}), to, true
+		b.levels, b.at, b.begun = b.read(h, p), p.At, true
 		return
 	}
-	b.upTo(h, history.Point{At: to})
+	if p.At > b.at {
+		b.step(h, p)
+	}
 }
 
-// upTo splits the time up to p in cells. There are many at a time where a GPU's driver is asked once a second.
+// upTo splits the time up to p in cells, for a look ahead.
 func (b *book) upTo(h *history.History, p history.Point) {
 	for p.At-b.at > cellTime*3/2 && p.At-b.at < time.Minute {
 		b.step(h, history.Point{At: b.at + cellTime})

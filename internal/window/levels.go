@@ -50,7 +50,6 @@ const copyCost = 0.2e-9
 func (l levels) until(now levels, dt float64, s Scope) cell {
 	c := cell{
 		dt:          dt,
-		busy:        now.busy - l.busy,
 		some:        now.some - l.some,
 		scopeCPU:    now.hostCPU - l.hostCPU,
 		queued:      now.queued - l.queued,
@@ -59,6 +58,9 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		hasPressure: now.hasSome,
 		shared:      s.Pressure == sample.HostScope && s.Job != "",
 		mine:        true,
+	}
+	if l.hasGPU && now.hasGPU {
+		c.busy = now.busy - l.busy
 	}
 	if s.Job != "" {
 		c.jobCPU = now.jobCPU - l.jobCPU

@@ -73,11 +73,11 @@ func (m *machine) read(h *history.History) {
 			m.t.Fatal(err)
 		}
 	}
-	var split sample.Sample
-	m.ledger.Advance(h, &split)
-	if err := h.Append(&split); err != nil {
-		m.t.Fatal(err)
-	}
+	m.ledger.Advance(h, nil, func(split *sample.Sample) {
+		if err := h.Append(split); err != nil {
+			m.t.Fatal(err)
+		}
+	})
 }
 
 // step lets a tick pass in which the GPU worked, the job waited for the disk and worked on the CPU for so long.
