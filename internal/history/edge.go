@@ -44,6 +44,9 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 	slices.SortFunc(e.values, func(x, y edgeValue) int { return cmp.Compare(x.slot, y.slot) })
 }
 
+// Clone is a copy, to which more can be added.
+func (e *Edge) Clone() *Edge { return &Edge{slices.Clone(e.values)} }
+
 func (e *Edge) add(c *column, value float64) {
 	e.values = append(e.values, edgeValue{c.slot, value})
 }

@@ -77,13 +77,17 @@ func (m *Monitor) peek(at Moment) {
 	m.history.Observe(at.edge, &totals)
 }
 
-// complete ends the waiting for a GPU at an edge that is needed now. m.mu is held.
-func (m *Monitor) complete(edge *history.Edge) {
+// foreseen is an edge that is needed now. One that still waits for a GPU goes on waiting, for the window that may begin
+// at it; what is needed now is a copy in which the GPU went on as it did last. m.mu is held.
+func (m *Monitor) foreseen(edge *history.Edge) *history.Edge {
 	i := slices.IndexFunc(m.waiting, func(at Moment) bool { return at.edge == edge })
-	if i >= 0 {
-		m.peek(m.waiting[i])
-		m.waiting = slices.Delete(m.waiting, i, i+1)
+	if i < 0 {
+		return edge
 	}
+	at := m.waiting[i]
+	at.edge = edge.Clone()
+	m.peek(at)
+	return at.edge
 }
 
 // Begin opens a window at a moment and gives its id, which is w.ID where that is set.
@@ -143,8 +147,8 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 	w.Unfinished = w.Unfinished || unfinished
 	if len(m.waiting) > 0 {
 		m.advance()
-		m.complete(w.StartEdge)
-		m.complete(at.edge)
+		w.StartEdge = m.foreseen(w.StartEdge)
+		at.edge = m.foreseen(at.edge)
 	}
 	r := m.report(w, at)
 	m.track.Done(r)

@@ -120,6 +120,9 @@ func (r *Report) ledger(h *history.History, job string) {
 			widest = max(widest, (d.High-d.Low)/2)
 		}
 	}
+	if last, ok := h.Last(history.GPUBusyTime); ok && h.Lags(r.to()) {
+		widest = max(widest, (r.End.Mono-last).Seconds()/2) // what the GPU did since is not known yet
+	}
 	r.Split = true
 	total := r.GPUTime()
 	if sum := r.Busy + r.Storage + r.CPU; sum > total {

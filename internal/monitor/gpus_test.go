@@ -1,0 +1,178 @@
+package monitor
+
+import (
+	"context"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/gpu"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// driver stands for a driver that keeps a buffer: its readings reach the monitor when it is asked, and lag behind.
+type driver struct {
+	lag  time.Duration
+	busy func(at time.Duration) time.Duration
+
+	mu     sync.Mutex
+	sink   sample.Sink
+	told   time.Duration // up to where
+	status sample.GPUStatus
+	asked  int
+}
+
+func (d *driver) Run(ctx context.Context, sink sample.Sink) {
+	d.mu.Lock()
+	d.sink, d.told = sink, sample.Now().Mono
+	d.mu.Unlock()
+	for ctx.Err() == nil {
+		d.fetch()
+		select {
+		case <-ctx.Done():
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func (d *driver) CatchUp(context.Context) {
+	d.mu.Lock()
+	d.asked++
+	d.mu.Unlock()
+	d.fetch()
+}
+
+func (d *driver) fetch() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := sample.Now()
+	for ; d.told <= now.Mono-d.lag; d.told += 20 * time.Millisecond {
+		at := sample.Stamp{Mono: d.told, Wall: now.Wall.Add(d.told - now.Mono)}
+		d.sink("gpu", &sample.Sample{At: at, GPUs: []sample.GPU{{ID: "GPU-1", Busy: d.busy(d.told), Status: d.status}}}, nil)
+	}
+}
+
+func withDriver(t *testing.T, d *driver) *Monitor {
+	t.Helper()
+	m, err := New(Config{Interval: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.gpus = &gpus{stream: d, first: make(chan struct{})}
+	m.Start()
+	t.Cleanup(m.Stop)
+	return m
+}
+
+// half is busy in every second one of stretches of 100 ms.
+func half(at time.Duration) time.Duration {
+	const stretch = 100 * time.Millisecond
+	whole := at / (2 * stretch)
+	return whole*stretch + min(at%(2*stretch), stretch)
+}
+
+// A GPU's readings may come late: what a window says of the GPU is as exact as if they had come at once.
+func TestLateGPU(t *testing.T) {
+	for name, lag := range map[string]time.Duration{"nothing": 0, "a driver's period": 150 * time.Millisecond} {
+		d := &driver{lag: lag, busy: half}
+		m := withDriver(t, d)
+		time.Sleep(100 * time.Millisecond) // let the first rows come
+		var sum, whole time.Duration
+		at := m.Now()
+		began := at
+		outer, err := m.Begin(window.Window{Kind: window.Custom}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			id, err := m.Begin(window.Window{Kind: window.Epoch}, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(70 * time.Millisecond)
+			at = m.Now()
+			r, err := m.End(id, at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.Split || len(r.GPUIDs) != 1 || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
+				t.Errorf("%s late: %+v", name, r)
+			}
+			sum += r.Busy
+			if lag == 0 {
+				near(t, "an epoch's", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond)
+			}
+		}
+		r, err := m.End(outer, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole = half(at.At.Mono) - half(began.At.Mono)
+		near(t, name+" late: the whole", r.Busy, whole, lag+20*time.Millisecond)
+		near(t, name+" late: the sum of the parts", sum, whole, 6*lag+60*time.Millisecond)
+		if lag > 0 && r.Uncertainty < 0.05 {
+			t.Errorf("the last %v of %v are foreseen, and the uncertainty is %v", lag, r.Duration(), r.Uncertainty)
+		}
+		if d.asked == 0 {
+			t.Error("the driver was not asked at a window's end")
+		}
+		m.Stop()
+	}
+}
+
+func near(t *testing.T, what string, got, want, tolerance time.Duration) {
+	t.Helper()
+	if math.Abs(float64(got-want)) > float64(tolerance) {
+		t.Errorf("%s busy time is %v, want %v within %v", what, got, want, tolerance)
+	}
+}
+
+// The last GPU of a machine may stop answering: the ledger is then of the program's own time, and comes back.
+func TestHungGPU(t *testing.T) {
+	d := &driver{busy: half}
+	m := withDriver(t, d)
+	until := func(what string, gpus int) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); len(m.gpuIDs()) != gpus; time.Sleep(5 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the GPUs are %v", what, m.gpuIDs())
+			}
+		}
+	}
+	until("at first", 1)
+	d.mu.Lock()
+	d.status = sample.GPUHung
+	d.mu.Unlock()
+	until("hung", 0)
+	if now := m.Collect(); len(now.GPUs.GPUs) != 1 || now.GPUs.GPUs[0].Status != sample.GPUHung {
+		t.Errorf("collected %+v", now.GPUs.GPUs)
+	}
+	m.Tick()
+	time.Sleep(100 * time.Millisecond)
+	id, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(50 * time.Millisecond)
+	if r, err := m.End(id, m.Now()); err != nil || len(r.GPUIDs) != 0 || !r.Split {
+		t.Errorf("without a GPU: %v, %+v", err, r)
+	}
+	d.mu.Lock()
+	d.status = sample.GPUWorks
+	d.mu.Unlock()
+	until("again", 1)
+}
+
+// That there is no NVIDIA driver is no problem on a machine that has none.
+func TestWithoutDriver(t *testing.T) {
+	m, err := New(Config{Root: t.TempDir()})
+	if err == nil {
+		defer m.Stop()
+	}
+	bare := &Monitor{config: Config{Root: t.TempDir()}}
+	if !bare.withoutGPU(gpu.ErrNoDriver) || !bare.withoutGPU(gpu.ErrNotBuilt) || bare.withoutGPU(context.Canceled) {
+		t.Error("a missing driver is a problem, or another error is none")
+	}
+}

@@ -1,0 +1,88 @@
+package gpu
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// driver is what is asked of NVML as a whole. Its errors are a code, or wrap ErrNoDriver or a code. All but clocks may
+// block for ever, so they are called by a worker alone.
+type driver interface {
+	open() error // loads the library and begins a session
+	close()      // ends the session
+	versions() (driver, library string)
+	count() (int, error) // whole GPUs, those included that cannot be reached
+	// devices gives those that can be reached, MIG slices too. The error is about those that cannot, and comes beside
+	// the others.
+	devices() ([]device, error)
+	clocks() clocks
+}
+
+// device is one GPU or MIG slice. What it or the installed library does not have answers codeNotSupported or
+// codeFunctionNotFound.
+type device interface {
+	id() string   // its UUID
+	name() string // its product name
+	index() int   // of the whole GPU
+
+	samples(since uint64) ([]point, error) // the driver's buffer of utilisation, after a timestamp of its own
+	rate() (float64, error)                // utilisation over the driver's last period, percent
+	memory() (used, total uint64, err error)
+	temperature() (float64, error) // degrees Celsius
+	power() (float64, error)       // watts
+	energy() (float64, error)      // joules
+	link() (width, generation int, err error)
+	linkMax() (width, generation int, err error)
+	processes() ([]sample.GPUProcess, error) // without the GPU's id
+}
+
+// point is one entry of the driver's buffer.
+type point struct {
+	raw   uint64  // microseconds on a clock that the driver chooses
+	value float64 // percent, or garbage
+}
+
+// code is an nvmlReturn_t (nvml.h).
+type code uint32
+
+const (
+	codeUninitialized    code = 1
+	codeNotSupported     code = 3
+	codeNoPermission     code = 4
+	codeNotFound         code = 6
+	codeDriverNotLoaded  code = 9
+	codeFunctionNotFound code = 13
+	codeLost             code = 15
+	codeResetRequired    code = 16
+	codeMismatch         code = 18
+)
+
+// words say what happened and what to do about it.
+var words = map[code]string{
+	codeUninitialized:    "the session with the NVIDIA driver has ended: it was unloaded or restarted",
+	codeNotSupported:     "not supported by this GPU",
+	codeNoPermission:     "no permission: let this user open /dev/nvidia* and /dev/nvidiactl",
+	codeNotFound:         "nothing there to tell",
+	codeDriverNotLoaded:  "the NVIDIA driver is not loaded: `modprobe nvidia`, or give the container access to the GPU",
+	codeFunctionNotFound: "not in the installed NVIDIA driver",
+	codeLost:             "the GPU is lost: look for NVRM and Xid in the kernel's log, then reset it or restart the machine",
+	codeResetRequired:    "the GPU needs a reset: `nvidia-smi --gpu-reset`",
+	codeMismatch: "the NVIDIA driver's library and kernel module have different versions: restart this program, and the " +
+		"machine if that does not help",
+}
+
+func (c code) Error() string {
+	if text, ok := words[c]; ok {
+		return text
+	}
+	return fmt.Sprintf("NVML error %d: `nvidia-smi` may say more", uint32(c))
+}
+
+// clocks is one moment on every clock that a driver may put on its samples.
+type clocks struct {
+	at        sample.Stamp
+	monotonic time.Duration // CLOCK_MONOTONIC
+	boot      time.Duration // CLOCK_BOOTTIME, which goes on while the machine is suspended
+}

@@ -1,0 +1,126 @@
+package gpu
+
+import (
+	"context"
+	"runtime"
+	"time"
+)
+
+const (
+	// mostThreads is the thread that works and the one that was abandoned in a call which hangs.
+	mostThreads = 2
+	// lastWait is how long a call that is under way when everything ends may go on.
+	lastWait = 100 * time.Millisecond
+)
+
+// workers make the driver's calls, each on a thread of its own, one call at a time. A call that takes too long is
+// abandoned, for a thread inside the driver cannot be ended. Only one goroutine uses workers.
+type workers struct {
+	active *worker  // idle between two calls of do; nil when there is none
+	stuck  []*stuck // inside calls that were abandoned
+}
+
+type worker struct {
+	jobs chan func()
+	done chan struct{} // of one element, so that a worker never waits for whoever abandoned it
+	over chan struct{}
+}
+
+// stuck is a worker inside an abandoned call, and what to do once it has returned.
+type stuck struct {
+	*worker
+	late func()
+}
+
+// outcome is how a job ended.
+type outcome int
+
+const (
+	finished  outcome = iota
+	abandoned         // it took longer than its limit; its results must not be touched until late is called
+	refused           // no thread was left to run it
+)
+
+// do runs job on the worker's thread and waits for it. Each time that pulse says so, on the caller's goroutine, it calls
+// beat, which gives the time to the next. When the job takes longer than limit, or ctx has ended for lastWait, it is
+// abandoned: reap calls late after it has returned.
+func (w *workers) do(ctx context.Context, limit, pulse time.Duration, beat func() time.Duration, job, late func()) outcome {
+	if w.active == nil {
+		if len(w.stuck) >= mostThreads {
+			return refused
+		}
+		w.active = &worker{jobs: make(chan func()), done: make(chan struct{}, 1), over: make(chan struct{})}
+		go w.active.run()
+	}
+	w.active.jobs <- job
+	limited := time.NewTimer(limit)
+	defer limited.Stop()
+	beats := time.NewTimer(pulse)
+	defer beats.Stop()
+	ending := ctx.Done()
+	for {
+		select {
+		case <-w.active.done:
+			return finished
+		case <-beats.C:
+			beats.Reset(beat())
+			continue
+		case <-ending:
+			ending = nil
+			limited.Reset(min(limit, lastWait))
+			continue
+		case <-limited.C:
+		}
+		w.stuck = append(w.stuck, &stuck{w.active, late})
+		w.active = nil
+		return abandoned
+	}
+}
+
+// run makes the calls. The thread is never given back to other goroutines: it ends with this one.
+func (w *worker) run() {
+	defer close(w.over)
+	runtime.LockOSThread()
+	for job := range w.jobs {
+		job()
+		w.done <- struct{}{}
+	}
+}
+
+// reap takes back the workers whose calls have returned.
+func (w *workers) reap() {
+	kept := w.stuck[:0]
+	for _, s := range w.stuck {
+		select {
+		case <-s.done:
+			s.late()
+			if w.active == nil {
+				w.active = s.worker
+			} else {
+				s.end()
+			}
+		default:
+			kept = append(kept, s)
+		}
+	}
+	clear(w.stuck[len(kept):])
+	w.stuck = kept
+}
+
+// end ends the threads that are not inside a call. The others end when their call returns.
+func (w *workers) end() {
+	w.reap()
+	if w.active != nil {
+		w.active.end()
+		w.active = nil
+	}
+	for _, s := range w.stuck {
+		close(s.jobs)
+	}
+}
+
+// end ends a worker between two jobs and waits for it.
+func (w *worker) end() {
+	close(w.jobs)
+	<-w.over
+}
