@@ -99,6 +99,9 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		runCommand(),
 		demoCommand(),
+		compareCommand(),
+		agentCommand(),
+		statCommand(),
 	)
 	return root
 }

@@ -2,6 +2,9 @@ package agent
 
 import (
 	"errors"
+	"maps"
+	"slices"
+	"strconv"
 	"sync"
 
 	"go.opentelemetry.io/otel/trace"
@@ -15,26 +18,41 @@ import (
 // mostReports bounds what a run keeps for its table and its report; the telemetry has them all.
 const mostReports = 10_000
 
-// session joins the windows of one run with their spans, and keeps the reports. It is safe for concurrent use.
+// session joins windows with their spans, and keeps the reports of a run. It is safe for concurrent use.
 type session struct {
 	monitor  *monitor.Monitor
 	exporter *export.Exporter
 	metrics  *emit.Metrics
-	run      string // the run's name
-	job      string
+	run      string            // the run's name
+	job      string            // whose time all windows are of; "" for that of the process which each one names
 	parent   trace.SpanContext // of windows that name no other
+	keep     int               // reports at most
 
 	gate   sync.RWMutex // held while a window of the API begins
 	closed bool
 
 	mu      sync.Mutex
-	spans   map[string]*export.Open // of open windows, by id
+	open    map[string]openWindow // by id
 	reports []*window.Report
 	skipped int
 }
 
+// openWindow is what ends with a window.
+type openWindow struct {
+	span *export.Open
+	job  string // followed for this window; "" where none is
+}
+
+// newSession is that of one run, whose windows are all of the same job.
 func newSession(m *monitor.Monitor, t *telemetry, run, job string) *session {
-	s := &session{monitor: m, exporter: t.exporter, metrics: t.metrics, run: run, job: job, spans: map[string]*export.Open{}}
+	s := newSharedSession(m, t)
+	s.run, s.job, s.keep = run, job, mostReports
+	return s
+}
+
+// newSharedSession is for windows of any process. It keeps no reports: the monitor has the latest.
+func newSharedSession(m *monitor.Monitor, t *telemetry) *session {
+	s := &session{monitor: m, exporter: t.exporter, metrics: t.metrics, open: map[string]openWindow{}}
 	m.OnEnd(s.ended)
 	return s
 }
@@ -44,10 +62,14 @@ func (s *session) begin(w window.Window, at monitor.Moment, parent trace.SpanCon
 	if !parent.IsValid() {
 		parent = s.parent
 	}
-	w.ID, w.Run, w.Job = monitor.NewID(), s.run, s.job
+	followed := w.Job
+	w.ID, w.Run = monitor.NewID(), s.run
+	if s.job != "" {
+		w.Job = s.job
+	}
 	span := s.exporter.Begin(emit.SpanName(&w), at.At.Wall, parent)
 	s.mu.Lock()
-	s.spans[w.ID] = span // before the window can end
+	s.open[w.ID] = openWindow{span, followed} // before the window can end
 	s.mu.Unlock()
 	id, err := s.monitor.Begin(w, at)
 	if err != nil {
@@ -68,44 +90,62 @@ func (s *session) end(id string, at monitor.Moment, unfinished bool) (*window.Re
 // ended is told by the monitor of each window that ends, whoever ended it.
 func (s *session) ended(r *window.Report) {
 	s.mu.Lock()
-	span, known := s.spans[r.ID]
-	delete(s.spans, r.ID)
+	w, known := s.open[r.ID]
+	delete(s.open, r.ID)
 	if !known { // the window that is the whole run
 		s.mu.Unlock()
 		return
 	}
-	if len(s.reports) < mostReports {
+	if len(s.reports) < s.keep {
 		s.reports = append(s.reports, r)
 	} else {
 		s.skipped++
 	}
 	s.mu.Unlock()
-	s.metrics.Durations.Add(r, span.Exemplar())
-	span.End(emit.WindowSpan(r))
+	s.metrics.Durations.Add(r, w.span.Exemplar())
+	w.span.End(emit.WindowSpan(r))
+	s.leave(w.job)
 }
 
 // drop forgets a window that never was.
 func (s *session) drop(id string) {
 	s.monitor.Drop(id)
 	s.mu.Lock()
-	span := s.spans[id]
-	delete(s.spans, id)
+	w, known := s.open[id]
+	delete(s.open, id)
 	s.mu.Unlock()
-	if span != nil {
-		span.Drop()
+	if known {
+		w.span.Drop()
+		s.leave(w.job)
 	}
 }
 
 // endAll closes the windows that are still open when the program exits.
 func (s *session) endAll(at monitor.Moment) {
 	s.mu.Lock()
-	ids := make([]string, 0, len(s.spans))
-	for id := range s.spans {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(s.open))
 	s.mu.Unlock()
 	for _, id := range ids {
 		_, _ = s.end(id, at, true) // ErrUnknown: it ended meanwhile
+	}
+}
+
+// follow makes the process that a window names the job that it is of. One that cannot be followed has ended already, or
+// 64 others are: the window is then of the whole machine.
+func (s *session) follow(pid int) (job string) {
+	if s.job != "" || pid == 0 {
+		return ""
+	}
+	job = "process " + strconv.Itoa(pid)
+	if s.monitor.Follow(job, pid, "", false) != nil {
+		return ""
+	}
+	return job
+}
+
+func (s *session) leave(job string) {
+	if job != "" {
+		s.monitor.Leave(job)
 	}
 }
 
@@ -122,7 +162,7 @@ func (s *session) Begin(w window.Window, traceparent string) (id, own string, er
 	if s.closed {
 		return "", "", errOver
 	}
-	w.Origin = window.Announced
+	w.Origin, w.Job = window.Announced, s.follow(w.PID)
 	id, span, err := s.begin(w, s.monitor.Now(), parent)
 	if err != nil {
 		return "", "", err
@@ -130,7 +170,7 @@ func (s *session) Begin(w window.Window, traceparent string) (id, own string, er
 	return id, span.Traceparent(), nil
 }
 
-var errOver = errors.New("the program that was run has exited: no window can begin any more")
+var errOver = errors.New("what watched the windows is ending: no window can begin any more")
 
 // close refuses windows that begin through the API from now on. Those that have begun may end.
 func (s *session) close() {

@@ -33,9 +33,9 @@ const (
 )
 
 // openTelemetry begins to export what m sees. The first metrics leave at once and not after an interval: a run that is
-// shorter than one would otherwise leave a single point of each series, and no rate.
-func openTelemetry(ctx context.Context, m *monitor.Monitor) (*telemetry, error) {
-	t := &telemetry{metrics: emit.NewMetrics(version())}
+// shorter than one would otherwise leave a single point of each series, and no rate. The disabled metrics do not leave.
+func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) (*telemetry, error) {
+	t := &telemetry{metrics: emit.NewMetrics(version(), disabled...)}
 	var err error
 	t.exporter, err = export.New(ctx, export.Options{
 		Version: version(),

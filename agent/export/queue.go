@@ -46,6 +46,14 @@ type queue struct {
 	pushed  uint64
 	moved   chan struct{} // closed, and made anew, whenever spans have left
 	count   Stats
+	last    error // of the last batch, nil when it was taken
+}
+
+// failing is why the last batch was not taken.
+func (q *queue) failing() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.last
 }
 
 type entry struct {

@@ -90,7 +90,7 @@ func (q *queue) take() []sdktrace.ReadOnlySpan {
 func (q *queue) settle(ctx context.Context, n int, err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.sending = 0
+	q.sending, q.last = 0, err
 	if err != nil && (ctx.Err() == nil || q.count.SpanError == nil) { // being cut off explains less than what was before
 		q.count.SpanError = err
 	}

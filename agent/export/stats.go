@@ -1,6 +1,7 @@
 package export
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -25,6 +26,25 @@ func (e *Exporter) stats() Stats {
 		s.MetricError = e.meter.err()
 	}
 	return s
+}
+
+// Exports says whether anything leaves at all.
+func (e *Exporter) Exports() bool { return e.queue != nil || e.meter != nil }
+
+// Failing is why the backend takes nothing at present, in one line: the error of the last export of metrics or of spans.
+// It is nil while all is well.
+func (e *Exporter) Failing() error {
+	if e.meter != nil {
+		if err := e.meter.err(); err != nil {
+			return errors.New(oneLine(err))
+		}
+	}
+	if e.queue != nil {
+		if err := e.queue.failing(); err != nil {
+			return errors.New(oneLine(err))
+		}
+	}
+	return nil
 }
 
 // Lost says in one line what did not arrive, why, and what to do; "" when everything did.

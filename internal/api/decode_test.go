@@ -8,8 +8,6 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
-
-	"github.com/stallspan/stallspan/internal/window"
 )
 
 func many(n int, entry func(i int) string) string {
@@ -193,18 +191,6 @@ func TestTraceparent(t *testing.T) {
 	} {
 		if got := isTraceparent(text); got != want {
 			t.Errorf("%q: %v", text, got)
-		}
-	}
-}
-
-func TestNearest(t *testing.T) {
-	right := []string{"model", "name", "gpu_ids", string(window.Epoch)}
-	for wrong, want := range map[string]string{
-		"mdoel": "model", "mdl": "model", "NAME": "name", "gpu_id": "gpu_ids", "gpuids": "gpu_ids", "epochs": "epoch",
-		"": "", "zzz": "", "é": "", strings.Repeat("model", 100): "",
-	} {
-		if got := nearest(wrong, right); got != want {
-			t.Errorf("%q: %q, want %q", wrong, got, want)
 		}
 	}
 }

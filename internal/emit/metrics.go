@@ -2,6 +2,7 @@ package emit
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -24,6 +25,7 @@ func Scope(version string) instrumentation.Scope {
 // are differences over the collection interval. It is not safe for concurrent use.
 type Metrics struct {
 	scope     instrumentation.Scope
+	disabled  []string // names of metrics that are left out
 	last      sample.Snapshot
 	seen      map[string]*diskState // by name
 	began     map[string]time.Time  // of a core or GPU that did not begin to count at boot
@@ -33,9 +35,9 @@ type Metrics struct {
 // mostBegan bounds Metrics.began.
 const mostBegan = 16384
 
-// NewMetrics prepares the metrics of one program version.
-func NewMetrics(version string) *Metrics {
-	return &Metrics{scope: Scope(version), seen: map[string]*diskState{}, began: map[string]time.Time{}}
+// NewMetrics prepares the metrics of one program version, without those of the disabled names.
+func NewMetrics(version string, disabled ...string) *Metrics {
+	return &Metrics{scope: Scope(version), disabled: disabled, seen: map[string]*diskState{}, began: map[string]time.Time{}}
 }
 
 // Collect gives the metrics of a snapshot. What the machine does not offer is absent. Differences are absent at the
@@ -50,7 +52,8 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	b.time = newest(&now)
 	m.Durations.emit(b)
 	m.last = now
-	return metricdata.ScopeMetrics{Scope: m.scope, Metrics: b.metrics()}
+	metrics := slices.DeleteFunc(b.metrics(), func(x metricdata.Metrics) bool { return slices.Contains(m.disabled, x.Name) })
+	return metricdata.ScopeMetrics{Scope: m.scope, Metrics: metrics}
 }
 
 // builder collects points by metric, in the order in which the metrics first appear.

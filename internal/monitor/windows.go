@@ -151,6 +151,7 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 		at.edge = m.foreseen(at.edge)
 	}
 	r := m.report(w, at)
+	r.StartEdge, r.EndEdge = nil, nil // a report is kept for an hour, and needs them no more
 	m.track.Done(r)
 	listeners := m.onEnd
 	m.mu.Unlock()

@@ -36,6 +36,7 @@ func (q question) String() string { return calls[q] }
 type asked struct {
 	device
 	lacks [questions]bool
+	met   bool         // it was asked for what does not change
 	now   atomic.Int32 // the question that the driver works on
 }
 
@@ -47,7 +48,8 @@ type reading struct {
 	rate     float64 // where the buffer gave nothing
 	hasRate  bool
 	lacks    [questions]bool // never answered
-	gauges   sample.GPU      // with Has for those that were asked and told
+	asked    bool            // for gauges
+	gauges   sample.GPU      // with Has for those that were told
 	procs    []sample.GPUProcess
 	failed   error          // the device or the whole driver is gone
 	problems []error        // what could not be told although it can be, and what was no possible value
@@ -67,7 +69,12 @@ func (a *asked) read(driver driver, w wants) *reading {
 	r := &reading{gauges: sample.GPU{ID: a.id()}}
 	a.utilization(driver, w, r)
 	if w.gauges {
+		r.asked = true
 		a.gauges(r)
+	}
+	if !a.met {
+		a.limits(r)
+		a.met = true
 	}
 	if w.processes {
 		a.ask(askProcesses, r, func() (err error) {
@@ -140,8 +147,20 @@ func (a *asked) gauges(r *reading) {
 	})
 }
 
+// limits asks for what does not change.
+func (a *asked) limits(r *reading) {
+	a.ask(askLinkMax, r, func() error {
+		width, generation, err := a.device.linkMax()
+		if err == nil && r.possible("PCIe link", possibleLink(width, generation)) {
+			r.gauges.LinkWidthMax, r.gauges.LinkGenerationMax = width, generation
+			r.gauges.Has |= sample.HasLinkMax
+		}
+		return err
+	})
+}
+
 const (
-	mostPower  = 10_000                          // watts; no GPU takes as much
+	mostPower  = 10_000                           // watts; no GPU takes as much
 	mostEnergy = mostPower * 30 * 365 * 24 * 3600 // joules, in thirty years
 )
 

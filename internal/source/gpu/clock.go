@@ -18,7 +18,7 @@ const (
 
 const (
 	mostAhead = 50 * time.Millisecond // a timestamp this far in the future may be the clocks' jitter; more is garbage
-	mostAge   = time.Minute           // the driver's buffer is shorter
+	mostAge   = 10 * time.Minute      // the driver's buffer is shorter
 )
 
 // now is the present on one clock.
@@ -33,7 +33,7 @@ func (c clocks) now(d domain) time.Duration {
 	}
 }
 
-// place puts a driver's timestamp on Stamp.Mono. Not ok: it cannot be of the last minute on that clock.
+// place puts a driver's timestamp on Stamp.Mono. Not ok: it cannot be of the last minutes on that clock.
 func (c clocks) place(d domain, raw uint64) (at time.Duration, ok bool) {
 	if d == unknownClock || raw == 0 || raw > math.MaxInt64/uint64(time.Microsecond) {
 		return 0, false

@@ -45,10 +45,10 @@ const (
 // beat, which gives the time to the next. When the job takes longer than limit, or ctx has ended for lastWait, it is
 // abandoned: reap calls late after it has returned.
 func (w *workers) do(ctx context.Context, limit, pulse time.Duration, beat func() time.Duration, job, late func()) outcome {
+	if !w.available() {
+		return refused
+	}
 	if w.active == nil {
-		if len(w.stuck) >= mostThreads {
-			return refused
-		}
 		w.active = &worker{jobs: make(chan func()), done: make(chan struct{}, 1), over: make(chan struct{})}
 		go w.active.run()
 	}
@@ -76,6 +76,9 @@ func (w *workers) do(ctx context.Context, limit, pulse time.Duration, beat func(
 		return abandoned
 	}
 }
+
+// available says whether there is a thread for another job.
+func (w *workers) available() bool { return w.active != nil || len(w.stuck) < mostThreads }
 
 // run makes the calls. The thread is never given back to other goroutines: it ends with this one.
 func (w *worker) run() {

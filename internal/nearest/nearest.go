@@ -1,10 +1,11 @@
-package api
+// Package nearest guesses which word a misspelled one was meant to be.
+package nearest
 
 import "strings"
 
-// nearest is the one of the right words that a wrong one was most likely meant to be, "" when none is like it.
-func nearest(wrong string, right []string) string {
-	if len(wrong) > 32 {
+// Word is the one of the right words that a wrong one was most likely meant to be, "" when none is like it.
+func Word(wrong string, right []string) string {
+	if len(wrong) > 64 {
 		return ""
 	}
 	wrong = strings.ToLower(wrong)

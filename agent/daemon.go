@@ -1,0 +1,189 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/monitor"
+)
+
+func agentCommand() *cobra.Command {
+	var path string
+	cmd := &cobra.Command{
+		Use:   "agent [--config FILE]",
+		Short: "Watch this machine until stopped: metrics, and spans for the windows that programs announce",
+		Long: `Watches this machine's GPUs, disks, pressure and CPU until it is stopped, sends metrics every ten seconds to the OTLP
+backend that OTEL_EXPORTER_OTLP_ENDPOINT names, and serves the API with which programs announce model loads, epochs and
+other windows; each becomes a span that says what its time went to. Without a backend it serves the API alone.`,
+		Example: `  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317 stallspan agent
+  stallspan agent --config /etc/stallspan.yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := readConfig(path)
+			if err != nil {
+				return failure{exitUsage, err}
+			}
+			if err := (&daemon{config: c}).run(cmd.Context()); err != nil {
+				return failure{exitFailed, err}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&path, "config", "", "read the settings from this `file` (docs/agent.md)")
+	return cmd
+}
+
+// daemon is the agent from its start to its end.
+type daemon struct {
+	config *config
+
+	monitor   *monitor.Monitor
+	telemetry *telemetry
+	session   *session
+}
+
+// run watches until ctx ends. The socket comes first: a second agent has nothing to do here.
+func (d *daemon) run(ctx context.Context) (err error) {
+	listeners, err := d.listen()
+	defer func() {
+		for _, l := range listeners {
+			_ = l.Close() // once more, where nobody served it
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	d.monitor, err = monitor.New(d.config.monitor())
+	if err != nil {
+		return err
+	}
+	d.monitor.Start()
+	defer d.monitor.Stop()
+
+	// What is left is sent after ctx has ended.
+	lasting := context.WithoutCancel(ctx)
+	d.telemetry, err = openTelemetry(lasting, d.monitor, d.config.disabled()...)
+	if err != nil {
+		return err
+	}
+	d.session = newSharedSession(d.monitor, d.telemetry)
+	d.greet(listeners)
+	err = d.serve(ctx, listeners)
+	d.session.close()
+	d.session.endAll(d.monitor.Now())
+	d.telemetry.close(lasting)
+	return err
+}
+
+func (d *daemon) listen() ([]net.Listener, error) {
+	path := d.config.Socket
+	if path == "" || os.Getenv(api.SocketVariable) != "" {
+		path = api.DefaultSocket()
+	}
+	socket, err := api.Listen(path)
+	if err != nil {
+		return nil, err
+	}
+	listeners := []net.Listener{socket}
+	if d.config.Endpoint == "" {
+		return listeners, nil
+	}
+	port, err := api.ListenTCP(d.config.Endpoint)
+	if err != nil {
+		return listeners, err
+	}
+	return append(listeners, port), nil
+}
+
+// greet says in a few lines what is watched, where windows are announced and what leaves.
+func (d *daemon) greet(listeners []net.Listener) {
+	say("agent %s watches %s", version(), d.seen())
+	for _, problem := range d.monitor.Problems() {
+		say("not seen: %v", problem)
+	}
+	for _, l := range listeners {
+		say("windows are announced at %s", l.Addr())
+		if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
+			say("%s is open to other machines, and asks nobody who they are", l.Addr())
+		}
+	}
+	if !d.telemetry.exporter.Exports() {
+		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317, or where your backend is")
+	}
+}
+
+// seen counts what is watched.
+func (d *daemon) seen() string {
+	now := d.monitor.Collect()
+	disks := 0
+	for i := range now.Disks.Disks {
+		if now.Disks.Disks[i].Leaf {
+			disks++
+		}
+	}
+	return fmt.Sprintf("%s, %s and %s", count(len(now.GPUs.GPUs), "GPU"), count(disks, "disk"), count(len(now.Cores.Cores), "CPU core"))
+}
+
+func count(n int, what string) string {
+	switch n {
+	case 0:
+		return "no " + what
+	case 1:
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// serve answers on all listeners until ctx ends, or until one of them fails.
+func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var all sync.WaitGroup
+	failed := make([]error, len(listeners))
+	for i, l := range listeners {
+		all.Go(func() {
+			defer stop()
+			failed[i] = api.NewServer(d.monitor, d.session, version()).Serve(ctx, l)
+		})
+	}
+	all.Go(func() { d.tellTrouble(ctx) })
+	all.Wait()
+	return cmp.Or(failed...)
+}
+
+// lookEvery is how often the agent looks whether something new has to be told.
+const lookEvery = 10 * time.Second
+
+// tellTrouble says when the backend stops taking what is sent, when it takes it again, and what can no longer be read.
+func (d *daemon) tellTrouble(ctx context.Context) {
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	told, down := len(d.monitor.Problems()), false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		problems := d.monitor.Problems()
+		for _, problem := range problems[told:] {
+			say("not seen: %v", problem)
+		}
+		told = len(problems)
+		if failing := d.telemetry.exporter.Failing(); failing != nil && !down {
+			say("the OTLP backend takes nothing, windows and counters are kept for it: %v", failing)
+			down = true
+		} else if failing == nil && down {
+			say("the OTLP backend takes everything again")
+			down = false
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/rate"
+)
+
+// statColumn is a column of the disk table, by iostat's name and in its order.
+type statColumn struct {
+	name  string
+	width int
+	rank  int // where the terminal is too narrow, the columns of the highest rank are left out first
+	value func(d *rate.Disk) *float64
+}
+
+const kibi = 1024 // bytes: iostat's kB
+
+var statDisk = [...]statColumn{
+	{"r/s", 9, 0, func(d *rate.Disk) *float64 { return &d.ReadsPerSecond }},
+	{"rkB/s", 10, 0, func(d *rate.Disk) *float64 { return new(d.ReadBytesPerSecond / kibi) }},
+	{"rrqm/s", 9, 3, func(d *rate.Disk) *float64 { return &d.ReadsMergedPerSecond }},
+	{"r_await", 8, 0, func(d *rate.Disk) *float64 { return d.ReadAwait }},
+	{"rareq-sz", 9, 1, func(d *rate.Disk) *float64 { return inKiB(d.ReadSize) }},
+	{"w/s", 9, 0, func(d *rate.Disk) *float64 { return &d.WritesPerSecond }},
+	{"wkB/s", 10, 0, func(d *rate.Disk) *float64 { return new(d.WriteBytesPerSecond / kibi) }},
+	{"wrqm/s", 9, 3, func(d *rate.Disk) *float64 { return &d.WritesMergedPerSecond }},
+	{"w_await", 8, 0, func(d *rate.Disk) *float64 { return d.WriteAwait }},
+	{"wareq-sz", 9, 1, func(d *rate.Disk) *float64 { return inKiB(d.WriteSize) }},
+	{"d/s", 9, 4, func(d *rate.Disk) *float64 { return d.DiscardsPerSecond }},
+	{"dkB/s", 10, 4, func(d *rate.Disk) *float64 { return inKiB(d.DiscardBytesPerSecond) }},
+	{"d_await", 8, 4, func(d *rate.Disk) *float64 { return d.DiscardAwait }},
+	{"f/s", 9, 4, func(d *rate.Disk) *float64 { return d.FlushesPerSecond }},
+	{"f_await", 8, 4, func(d *rate.Disk) *float64 { return d.FlushAwait }},
+	{"await", 8, 2, func(d *rate.Disk) *float64 { return d.Await }},
+	{"aqu-sz", 8, 0, func(d *rate.Disk) *float64 { return &d.QueueDepth }},
+	{"%util", 7, 0, func(d *rate.Disk) *float64 { return new(100 * d.Utilization) }},
+}
+
+const (
+	mostRank   = 4  // of statDisk
+	narrowDisk = 9  // columns for the name of a disk, at least
+	widestDisk = 24 // and at most: what is longer loses its middle
+)
+
+// inKiB passes absence on.
+func inKiB(v *float64) *float64 {
+	if v == nil {
+		return nil
+	}
+	return new(*v / kibi)
+}
+
+func drawDisks(to *bytes.Buffer, disks []rate.Disk, width int) {
+	longest := narrowDisk
+	for i := range disks {
+		longest = max(longest, columns(diskName(&disks[i])))
+	}
+	longest = min(longest, widestDisk)
+	shown, used := fitColumns(longest, width)
+	if width > 0 {
+		longest = max(narrowDisk, min(longest, width-used))
+	}
+	line := fit("Device", longest)
+	for _, c := range shown {
+		line += fmt.Sprintf("%*s", c.width, c.name)
+	}
+	to.WriteString(line + "\n")
+	for i := range disks {
+		line := fit(diskName(&disks[i]), longest)
+		for _, c := range shown {
+			line += number(c.value(&disks[i]), c.width)
+		}
+		to.WriteString(line + "\n")
+	}
+}
+
+func diskName(d *rate.Disk) string {
+	if d.Leaf {
+		return printable(d.Name)
+	}
+	return printable(d.Name) + "*"
+}
+
+// fitColumns leaves out whole ranks until the table fits, and gives the width of what is left. What is shown depends on
+// widths alone, not on what the disks do, so that it does not jump from one interval to the next.
+func fitColumns(name, width int) (shown []statColumn, used int) {
+	for rank := mostRank; rank >= 0; rank-- {
+		shown, used = nil, 0
+		for _, c := range statDisk {
+			if c.rank <= rank {
+				used, shown = used+c.width, append(shown, c)
+			}
+		}
+		if width == 0 || name+used <= width {
+			break
+		}
+	}
+	return shown, used
+}
+
+// number writes a value to the right of its column, with two decimals or with as many as there is room for. What is
+// absent is a dash.
+func number(v *float64, width int) string {
+	if v == nil {
+		return fmt.Sprintf("%*s", width, "-")
+	}
+	text := ""
+	for decimals := 2; decimals >= 0; decimals-- {
+		if text = strconv.FormatFloat(*v, 'f', decimals, 64); len(text) < width {
+			break
+		}
+	}
+	return " " + strings.Repeat(" ", max(0, width-1-len(text))) + text
+}

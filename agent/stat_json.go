@@ -1,0 +1,35 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/stallspan/stallspan/internal/rate"
+)
+
+// statTime is how a moment is written: RFC 3339 in UTC with milliseconds, so that lines sort by it.
+const statTime = "2006-01-02T15:04:05.000Z07:00"
+
+// statLine is a line of stat --json, as docs/stat.md describes it.
+type statLine struct {
+	Time     string         `json:"time"`
+	Interval float64        `json:"interval_s"`
+	Pressure *rate.Pressure `json:"pressure,omitempty"`
+	Core     *rate.Core     `json:"busiest_core,omitempty"`
+	GPUs     []rate.GPU     `json:"gpus"`
+	Disks    []rate.Disk    `json:"disks"`
+}
+
+func printStatJSON(to *bytes.Buffer, r *rate.Rates) error {
+	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: r.Interval.Seconds(), Pressure: r.Pressure, Core: r.BusiestCore,
+		GPUs: r.GPUs, Disks: r.Disks}
+	if line.GPUs == nil {
+		line.GPUs = []rate.GPU{} // an array, also of nothing
+	}
+	if line.Disks == nil {
+		line.Disks = []rate.Disk{}
+	}
+	encoder := json.NewEncoder(to)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(line)
+}

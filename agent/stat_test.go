@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// statMachine gives readings of a machine with a bit of everything, a second apart.
+func statMachine() [3]sample.Snapshot {
+	const ms = time.Millisecond
+	began := time.Date(2026, 11, 3, 12, 0, 0, 250_000_000, time.UTC)
+	var readings [3]sample.Snapshot
+	for i := range readings {
+		n, d := uint64(i), time.Duration(i)
+		at := sample.Stamp{Mono: d * time.Second, Wall: began.Add(d * time.Second)}
+		both := sample.HasDiscards | sample.HasFlushes
+		readings[i].Disks = sample.Sample{At: at, Disks: []sample.Disk{
+			{Name: "loop0", Reads: 12, Has: both}, // idle
+			{Name: "loop1", Has: both},            // never used
+			{Name: "nvme0n1", Leaf: true, Has: both, Reads: 1000 + 61_000*n, ReadsMerged: 14 * n, ReadBytes: 61_000 * 4096 * n,
+				ReadTime: 61_000 * ms / 5 * d, BusyTime: 1000 * ms * d, WeightedTime: 12_300 * ms * d},
+			{Name: "nvme0n1p1", Has: both, Reads: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTime: 61_000 * ms / 5 * d,
+				BusyTime: 1000 * ms * d, WeightedTime: 12_300 * ms * d},
+			{Name: "sda", Leaf: true, Has: both, Writes: 1 + 180*n, WritesMerged: 30 * n, WriteBytes: 180 * 524_288 * n, WriteTime: 180 * 41 * ms * d,
+				Discards: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTime: 4 * ms * d, Flushes: 6 * n, FlushTime: 51 * ms * d,
+				BusyTime: 973 * ms * d, WeightedTime: 7_437 * ms * d},
+			{Name: "mmcblk0boot0old", Leaf: true, Reads: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTime: 2 * ms * d}, // an old kernel
+		}}
+		if i == 2 {
+			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, Reads: 1 << 40}) // plugged in
+		}
+		readings[i].Pressures = sample.Sample{At: at, Pressures: []sample.Pressure{{Resource: sample.IO, Some: 912 * ms * d, Full: 47 * ms * d}}}
+		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: 20 * ms * d}, {Name: "cpu17", System: 990 * ms * d}}}
+		all := sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink
+		readings[i].GPUs = sample.Sample{At: at, GPUs: []sample.GPU{
+			{ID: "GPU-6f2c", Name: "NVIDIA H200", Busy: 431 * ms * d, MemoryUsed: 98_304 << 20, MemoryTotal: 143_771 << 20,
+				Temperature: 61, Power: 500, Energy: 412.25 * float64(i), LinkWidth: 16, LinkGeneration: 5, Has: all},
+			{ID: "GPU-77aa", Name: "Tesla of a driver that tells little", Index: 1, Busy: time.Second * d},
+			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
+		}}
+	}
+	return readings
+}
+
+// intervals are the rates between a machine's readings.
+func intervals(readings []sample.Snapshot) (list []*rate.Rates) {
+	for i := range readings[1:] {
+		list = append(list, new(rate.Between(&readings[i], &readings[i+1])))
+	}
+	return list
+}
+
+// statTexts are all forms of the same intervals, by the name of the file that holds them.
+func statTexts(t *testing.T) map[string]string {
+	readings := statMachine()
+	both := intervals(readings[:])
+	bare := statMachine()
+	for i := range bare {
+		bare[i].GPUs, bare[i].Pressures, bare[i].Cores = sample.Sample{}, sample.Sample{}, sample.Sample{}
+	}
+	texts := map[string]string{}
+	draw := func(name string, list []*rate.Rates, print func(to *bytes.Buffer, r *rate.Rates) error) {
+		var to bytes.Buffer
+		for _, r := range list {
+			if err := print(&to, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		texts[name] = to.String()
+	}
+	table := func(width int, remarks bool) func(*bytes.Buffer, *rate.Rates) error {
+		s := &statTable{}
+		return func(to *bytes.Buffer, r *rate.Rates) error {
+			s.draw(to, r, width, remarks)
+			return nil
+		}
+	}
+	draw("wide.txt", both, table(0, false))
+	draw("80.txt", both, table(80, true))
+	draw("120.txt", both, table(120, true))
+	draw("bare.txt", intervals(bare[:2]), table(100, true))
+	draw("nothing.txt", []*rate.Rates{{At: readings[0].Disks.At}}, (&statTable{terminal: os.Stdin, fine: true}).print)
+	draw("stat.csv", both, new(statCSV).print)
+	draw("stat.jsonl", append(both, &rate.Rates{At: readings[0].Disks.At}), printStatJSON)
+	return texts
+}
+
+func TestStatForms(t *testing.T) {
+	for name, text := range statTexts(t) {
+		golden := filepath.Join("testdata", "stat", name)
+		if *update {
+			if err := os.WriteFile(golden, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text != string(want) {
+			t.Errorf("not as in %s (run with -update to take it):\n%s", golden, text)
+		}
+	}
+}
+
+// Every key of the JSON is a column of the CSV, and no column is there for nothing.
+func TestStatColumns(t *testing.T) {
+	keys := map[string]bool{"time": true, "interval_s": true, "kind": true}
+	for _, thing := range []any{rate.Pressure{}, rate.Core{}, rate.GPU{}, rate.Disk{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(thing)) {
+			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "-" {
+				keys[key] = true
+				if !slices.Contains(statColumns[:], key) {
+					t.Errorf("%s is no column of the CSV", key)
+				}
+			}
+		}
+	}
+	if len(keys) != len(statColumns) {
+		t.Errorf("%d columns for %d keys", len(statColumns), len(keys))
+	}
+}
+
+// The two formats for programs say the same.
+func TestStatCSVIsTheJSON(t *testing.T) {
+	texts := statTexts(t)
+	rows, err := csv.NewReader(strings.NewReader(texts["stat.csv"])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, row := range rows[1:] {
+		if row[2] == "disk" {
+			got = append(got, row[0]+" "+row[3]+" "+row[slices.Index(statColumns[:], "read_await_ms")])
+		}
+	}
+	var want []string
+	for line := range strings.Lines(texts["stat.jsonl"]) {
+		var doc struct {
+			Time  string
+			Disks []struct {
+				Name  string
+				Await json.Number `json:"read_await_ms"`
+			}
+		}
+		if err := json.Unmarshal([]byte(line), &doc); err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range doc.Disks {
+			want = append(want, fmt.Sprint(doc.Time, " ", d.Name, " ", d.Await))
+		}
+	}
+	if len(got) != 2*5 || !slices.Equal(got, want) {
+		t.Errorf("CSV %q\nJSON %q", got, want)
+	}
+}
+
+// No row is wider than the terminal, whatever names and numbers there are, and each ends under its header's end.
+func TestStatFits(t *testing.T) {
+	huge := 1e15
+	r := &rate.Rates{Pressure: &rate.Pressure{Some: 1, Full: 1}, BusiestCore: &rate.Core{Name: "cpu127", Utilization: 1}}
+	for _, name := range []string{"a", "mapper-of-a-very-long-name", "\x1b[31mred\r\n", "模型/通义千问"} {
+		r.Disks = append(r.Disks, rate.Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11, QueueDepth: 12345.678, Utilization: 1,
+			ReadAwait: new(123456.7)})
+		r.GPUs = append(r.GPUs, rate.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56), MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40))})
+	}
+	for _, width := range []int{80, 81, 96, 97, 120, 132, 160, 200} {
+		var to bytes.Buffer
+		(&statTable{fine: true}).draw(&to, r, width, true)
+		for line := range strings.Lines(to.String()) {
+			if line = strings.TrimSuffix(line, "\n"); columns(line) > width || printable(line) != line {
+				t.Errorf("%d columns of %d: %q", columns(line), width, line)
+			}
+		}
+	}
+	var to bytes.Buffer
+	r.Disks[0].ReadsPerSecond = huge // garbage: it must not hide the next column
+	drawDisks(&to, r.Disks[:1], 80)
+	if !strings.Contains(to.String(), " 1000000000000000 ") {
+		t.Errorf("%s", to.String())
+	}
+}
+
+func TestStatArguments(t *testing.T) {
+	for _, test := range []struct {
+		args     []string
+		interval time.Duration
+		count    int
+	}{
+		{nil, time.Second, 0},
+		{[]string{"5"}, 5 * time.Second, 0},
+		{[]string{"0.1"}, 100 * time.Millisecond, 0},
+		{[]string{"1e1", "7"}, 10 * time.Second, 7},
+		{[]string{"500ms", "1"}, 500 * time.Millisecond, 1},
+		{[]string{"24h"}, 24 * time.Hour, 0},
+	} {
+		interval, count, err := statArguments(test.args)
+		if err != nil || interval != test.interval || count != test.count {
+			t.Errorf("%q: %v, %d, %v", test.args, interval, count, err)
+		}
+	}
+	const bounds = "choose one from 100ms to 24h0m0s"
+	for text, says := range map[string]string{
+		"0":        bounds,
+		"0.09":     bounds,
+		"99ms":     bounds,
+		"86401":    bounds,
+		"1e300":    bounds,
+		"inf":      bounds,
+		"nan":      bounds,
+		"25h":      bounds,
+		"":         "give seconds",
+		"fast":     "give seconds",
+		"1 2":      "give seconds",
+		"1 0":      "give seconds",
+		"9999999h": "give seconds",
+	} {
+		if _, _, err := statArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, count := range []string{"0", "-1", "1.5", "many", "", "99999999999999999999"} {
+		if _, _, err := statArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
+			t.Errorf("%q: %v", count, err)
+		}
+	}
+}
+
+// The beat does not drift by what a round takes, and boundaries that have passed are left out.
+func TestPace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, p := time.Now(), newPace(time.Second)
+		var met []time.Duration
+		for _, takes := range []time.Duration{0, 999 * time.Millisecond, 1, 3500 * time.Millisecond, 0, 0} {
+			if !p.wait(t.Context()) {
+				t.Fatal("it gave up")
+			}
+			met = append(met, time.Since(began))
+			time.Sleep(takes)
+		}
+		// The fourth round took until 7.5 s: the boundary at 5 s is met late, and those at 6 and 7 s not at all.
+		want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 7500 * time.Millisecond, 8 * time.Second}
+		if !slices.Equal(met, want) {
+			t.Errorf("met at %v, want %v", met, want)
+		}
+	})
+}

@@ -1,0 +1,95 @@
+package compare
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// The parts of a ledger, as the report's keys have them without their "_s".
+const (
+	Busy    = "busy"   // a GPU worked
+	OnCPU   = "on_cpu" // without a GPU: the program was on the CPU
+	Storage = "storage"
+	CPU     = "cpu"
+	Other   = "other"
+)
+
+// The kinds of ledger.
+const (
+	GPULedger     = "gpu"     // of the time of GPUs
+	ProcessLedger = "process" // of the program's own
+)
+
+// ledger is where a window's time went, as the mean of one GPU where there are any: the parts add up to its duration.
+type ledger struct {
+	kind  string
+	parts []share
+}
+
+type share struct {
+	name    string
+	seconds float64
+}
+
+// ledger is nil where the report has none.
+func (w *Window) ledger() *ledger {
+	switch {
+	case w.Stall == nil:
+		return nil
+	case w.GPU != nil && w.Stall.CPU != nil:
+		n := float64(max(1, len(w.GPU.IDs)))
+		return &ledger{GPULedger, []share{{Busy, w.GPU.Busy / n}, {Storage, w.Stall.Storage / n},
+			{CPU, *w.Stall.CPU / n}, {Other, w.Stall.Other / n}}}
+	case w.GPU == nil && w.Process != nil:
+		return &ledger{ProcessLedger, []share{{OnCPU, w.Process.OnCPU}, {Storage, w.Stall.Storage}, {Other, w.Stall.Other}}}
+	}
+	return nil
+}
+
+// Part is one part of a ledger in both reports. Seconds, the mean of one GPU.
+type Part struct {
+	Part       string  `json:"part"`
+	A          float64 `json:"a_s"`
+	B          float64 `json:"b_s"`
+	Difference float64 `json:"difference_s"` // B less A
+}
+
+// parts sets the two ledgers side by side; the differences add up to that of the durations. It gives none where a ledger
+// is missing, or where one is of GPUs and the other of the program's own time.
+func parts(a, b *ledger) []Part {
+	if a == nil || b == nil || a.kind != b.kind {
+		return nil
+	}
+	out := make([]Part, len(a.parts))
+	for i := range a.parts {
+		from, to := a.parts[i].seconds, b.parts[i].seconds
+		out[i] = Part{a.parts[i].name, from, to, to - from}
+	}
+	return out
+}
+
+// telling is the share of a difference from which on a part is named.
+const telling = 0.2
+
+// reasons are the parts that make up most of a difference in time, the largest first, and those that go against it by as
+// much. Where the durations are about the same, they are the parts that took each other's place.
+func reasons(all []Part, difference, scale float64, same bool) []Part {
+	least := telling * math.Abs(difference)
+	if same {
+		least = Noise * scale
+	}
+	named := slices.DeleteFunc(slices.Clone(all), func(p Part) bool {
+		return math.Abs(p.Difference) < max(least, Grain)
+	})
+	slices.SortStableFunc(named, func(a, b Part) int {
+		along := func(p Part) float64 {
+			if same {
+				return math.Abs(p.Difference)
+			}
+			return p.Difference * difference // positive: it goes the same way
+		}
+		return cmp.Compare(along(b), along(a))
+	})
+	return named
+}

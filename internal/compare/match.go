@@ -1,0 +1,113 @@
+package compare
+
+import "github.com/stallspan/stallspan/internal/window"
+
+// identity is what tells windows apart; those that share it are repeats.
+type identity struct {
+	kind     window.Kind
+	name     string
+	model    string
+	hasEpoch bool
+	epoch    int
+}
+
+func (w *Window) identity() identity {
+	id := identity{kind: w.Kind, name: w.Name, model: w.Model, hasEpoch: w.Epoch != nil}
+	if w.Epoch != nil {
+		id.epoch = *w.Epoch
+	}
+	return id
+}
+
+type matched struct{ a, b *Window }
+
+// match finds for each window of a the one of b that is called the same, repeats in the order in which they stand. Where
+// both hold one window alone, whoever asks means these two, whatever they are called.
+func match(a, b []Window) (both []matched, onlyA, onlyB []*Window) {
+	if len(a) == 1 && len(b) == 1 {
+		return []matched{{&a[0], &b[0]}}, nil, nil
+	}
+	waiting := map[identity][]*Window{}
+	for i := range b {
+		id := b[i].identity()
+		waiting[id] = append(waiting[id], &b[i])
+	}
+	taken := map[*Window]bool{}
+	for i := range a {
+		id := a[i].identity()
+		if len(waiting[id]) == 0 {
+			onlyA = append(onlyA, &a[i])
+			continue
+		}
+		found := waiting[id][0]
+		waiting[id] = waiting[id][1:]
+		taken[found] = true
+		both = append(both, matched{&a[i], found})
+	}
+	for i := range b {
+		if !taken[&b[i]] {
+			onlyB = append(onlyB, &b[i])
+		}
+	}
+	return both, onlyA, onlyB
+}
+
+func names(windows []*Window) (list []Name) {
+	for _, w := range windows {
+		list = append(list, Name{w.Kind, w.Label()})
+	}
+	return list
+}
+
+// whole compares the runs where both reports tell of one, and otherwise the windows of both together.
+func (c *Comparison) whole(a, b *Window) *Pair {
+	judged := 0
+	for _, p := range c.Windows {
+		if p.Change != Unknown {
+			judged++
+		}
+	}
+	if judged == 0 {
+		return nil
+	}
+	if a != nil && b != nil {
+		p := pair(a, b)
+		p.Kind, p.Label, p.LabelB = "", "The whole run", ""
+		p.Finding = p.sentence()
+		return p
+	}
+	return sum(c.Windows, judged)
+}
+
+// sum adds up the pairs that were not cut short, and their ledgers where all are of one kind.
+func sum(pairs []*Pair, judged int) *Pair {
+	total := &Pair{Label: together(judged)}
+	var a, b *ledger
+	alike := true
+	for _, p := range pairs {
+		if p.Change == Unknown {
+			continue
+		}
+		total.A.Duration += p.A.Duration
+		total.B.Duration += p.B.Duration
+		if a == nil && p.Parts != nil {
+			a, b = &ledger{kind: p.Ledger}, &ledger{kind: p.Ledger}
+			for _, part := range p.Parts {
+				a.parts = append(a.parts, share{name: part.Part})
+				b.parts = append(b.parts, share{name: part.Part})
+			}
+		}
+		if alike = alike && a != nil && p.Ledger == a.kind; !alike {
+			continue
+		}
+		for i, part := range p.Parts {
+			a.parts[i].seconds += part.A
+			b.parts[i].seconds += part.B
+		}
+	}
+	if !alike {
+		a, b = nil, nil
+	}
+	total.judge(a, b)
+	return total
+}

@@ -1,0 +1,159 @@
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// MostBytes bounds a report that is read. A run keeps ten thousand windows; with what eight disks did in each they take
+// about 20 MiB.
+const MostBytes = 64 << 20
+
+// Document is a report as docs/report.md describes it, as far as it is compared. Keys that are not here are ignored.
+type Document struct {
+	Run     *Window      // the whole run; nil where the report has none
+	Windows list[Window] // at least one
+}
+
+// Window is the report of one window. Times are seconds, sizes bytes.
+type Window struct {
+	ID           string         `json:"id"`
+	Kind         window.Kind    `json:"kind"`
+	Name         string         `json:"name"`
+	Model        string         `json:"model"`
+	Epoch        *int           `json:"epoch"`
+	Unfinished   bool           `json:"unfinished"`
+	Duration     *float64       `json:"duration_s"`
+	Verdict      window.Verdict `json:"verdict"`
+	Finding      string         `json:"finding"`
+	Slow         bool           `json:"slow"`
+	SpeedupBound *float64       `json:"speedup_bound"`
+	Interrupted  bool           `json:"interrupted"`
+	GPU          *struct {
+		IDs  list[string] `json:"ids"`
+		Busy float64      `json:"busy_s"`
+	} `json:"gpu"`
+	Process *struct {
+		OnCPU float64 `json:"on_cpu_s"`
+	} `json:"process"`
+	Stall *struct {
+		Storage float64  `json:"storage_s"`
+		CPU     *float64 `json:"cpu_s"`
+		Other   float64  `json:"other_s"`
+	} `json:"stall"`
+	Disks list[Disk] `json:"disks"`
+}
+
+// Disk is what one disk did in a window, for anyone. The awaits are nil where there was no operation.
+type Disk struct {
+	Name       string   `json:"name"`
+	ReadBytes  uint64   `json:"read_bytes"`
+	ReadAwait  *float64 `json:"read_await_s"`
+	WriteBytes uint64   `json:"write_bytes"`
+	WriteAwait *float64 `json:"write_await_s"`
+}
+
+// Label is what a person would call the window.
+func (w *Window) Label() string {
+	named := window.Window{Kind: w.Kind, Name: w.Name, Model: w.Model, HasEpoch: w.Epoch != nil}
+	if w.Epoch != nil {
+		named.Epoch = *w.Epoch
+	}
+	return named.Label()
+}
+
+// Read reads a report: one that `run --report`, `demo --json` or `replay --report` wrote, or that of a single window, as
+// the API gives it. The errors say what is wrong with it, without its name.
+func Read(r io.Reader) (*Document, error) {
+	text, err := io.ReadAll(io.LimitReader(r, MostBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) > MostBytes {
+		return nil, fmt.Errorf("it is larger than %d MiB, which no report is", MostBytes>>20)
+	}
+	var in struct {
+		Run     *Window       `json:"run"`
+		Windows *list[Window] `json:"windows"`
+		Window                // the report of a single one
+	}
+	if err := json.Unmarshal(text, &in); err != nil {
+		return nil, explain(err, len(text))
+	}
+	d := &Document{Run: in.Run}
+	switch {
+	case in.Windows != nil:
+		d.Windows = *in.Windows
+	case in.Kind != "":
+		d.Windows = list[Window]{in.Window}
+	case in.Run == nil:
+		return nil, errors.New(`it is no report: it has neither "windows" nor "kind"`)
+	}
+	if len(d.Windows) == 0 && d.Run != nil {
+		d.Windows = list[Window]{*d.Run}
+	}
+	return d, d.check()
+}
+
+// list is an array of bounded length: three bytes of JSON can become hundreds in memory.
+type list[T any] []T
+
+const mostEntries = 100_000
+
+// UnmarshalJSON reads an array.
+func (l *list[T]) UnmarshalJSON(text []byte) error {
+	var entries []json.RawMessage
+	if err := json.Unmarshal(text, &entries); err != nil {
+		return explain(err, len(text))
+	}
+	if len(entries) > mostEntries {
+		return fmt.Errorf("an array has %d entries: at most %d are read", len(entries), mostEntries)
+	}
+	*l = make([]T, len(entries))
+	for i, entry := range entries {
+		if err := json.Unmarshal(entry, &(*l)[i]); err != nil {
+			return fmt.Errorf("entry %d of an array: %w", i+1, explain(err, len(entry)))
+		}
+	}
+	return nil
+}
+
+// explain says it in words that do not speak of Go's types.
+func explain(err error, size int) error {
+	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &syntax) && size == 0:
+		return errors.New("it is empty")
+	case errors.As(err, &syntax) && int(syntax.Offset) >= size:
+		return errors.New("it is cut off, or not JSON")
+	case errors.As(err, &syntax):
+		return fmt.Errorf("it is not JSON, as its byte %d shows", syntax.Offset)
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return fmt.Errorf("there is %s where %s belongs", wrong.Value, kindOf(wrong.Type))
+	case errors.As(err, &wrong):
+		return fmt.Errorf("%s is %s where %s belongs", wrong.Field, wrong.Value, kindOf(wrong.Type))
+	}
+	return err
+}
+
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Float64:
+		return "a number"
+	case reflect.Int, reflect.Uint64:
+		return "a whole number"
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	}
+	return "an object"
+}

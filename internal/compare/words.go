@@ -1,0 +1,199 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// PartName is what a person would call a part of a ledger.
+func PartName(part string) string {
+	switch part {
+	case Busy:
+		return "GPU busy"
+	case OnCPU:
+		return "on CPU"
+	case Storage:
+		return "storage stall"
+	case CPU:
+		return "CPU stall"
+	}
+	return part
+}
+
+// More says a difference in seconds: "3.2 s less". It is empty where that would round to nothing.
+func More(difference float64) string {
+	switch {
+	case math.Abs(difference) < 0.5e-6:
+		return ""
+	case difference < 0:
+		return window.Short(-difference) + " less"
+	default:
+		return window.Short(difference) + " more"
+	}
+}
+
+// why lists the reasons: "storage stall 3.2 s less, CPU stall 400 ms more".
+func why(ledger string, because []Part) string {
+	var list []string
+	for _, p := range because {
+		name := PartName(p.Part)
+		switch {
+		case p.Part == Other && ledger == GPULedger:
+			name = "GPU idle for a cause that was not seen"
+		case p.Part == Other:
+			name = "waiting for a cause that was not seen"
+		}
+		list = append(list, name+" "+More(p.Difference))
+	}
+	return strings.Join(list, ", ")
+}
+
+// Verdict says by how much B's duration differs: "1.72x faster".
+func (p *Pair) Verdict() string {
+	switch p.Change {
+	case Same:
+		return "about the same"
+	case Unknown:
+		return "cut short"
+	}
+	shorter, longer := min(p.A.Duration, p.B.Duration), max(p.A.Duration, p.B.Duration)
+	return times(longer, shorter) + " " + string(p.Change)
+}
+
+// times is how many times one duration goes into another, in at most seven characters.
+func times(longer, shorter float64) string {
+	switch {
+	case longer >= 1000*shorter:
+		return "1000x+"
+	case longer >= 10*shorter:
+		return fmt.Sprintf("%.0fx", longer/shorter)
+	}
+	return fmt.Sprintf("%.2fx", longer/shorter)
+}
+
+// sentence is the finding of a pair.
+func (p *Pair) sentence() string {
+	label := p.Label
+	if p.LabelB != "" {
+		label += " in A, " + p.LabelB + " in B"
+	}
+	s := fmt.Sprintf("%s: %s -> %s, %s", label, window.Short(p.A.Duration), window.Short(p.B.Duration), p.Verdict())
+	switch {
+	case p.Why == "":
+		return s + "."
+	case p.Change == Same:
+		return s + ", but spent otherwise: " + p.Why + "."
+	}
+	return s + ": " + p.Why + "."
+}
+
+// note adds what a reader should know beside the numbers.
+func (p *Pair) note(a, b *Window) {
+	add := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
+	if p.LabelB != "" {
+		add("In B it is called %s.", p.LabelB)
+	}
+	if cut := sides(a.Unfinished, b.Unfinished); cut != "" {
+		add("It was cut short in %s: how long it took says nothing.", cut)
+		return
+	}
+	p.noteBound(add)
+	p.noteLedgers(a.ledger(), b.ledger(), add)
+	if p.Parts != nil && p.Ledger == GPULedger && p.A.GPUs != p.B.GPUs {
+		add("A ran on %s, B on %s: the parts are the mean of one.", gpus(p.A.GPUs), gpus(p.B.GPUs))
+	}
+	if broken := sides(a.Interrupted, b.Interrupted); broken != "" && p.Parts != nil {
+		add("In %s a counter began again or a device left: the parts are what was seen.", broken)
+	}
+}
+
+// noteLedgers says why no parts are compared.
+func (p *Pair) noteLedgers(a, b *ledger, add func(string, ...any)) {
+	switch missing := sides(a == nil, b == nil); {
+	case missing != "":
+		add("Where the time went is not known in %s.", missing)
+	case a.kind != b.kind:
+		with, without := "A", "B"
+		if b.kind == GPULedger {
+			with, without = "B", "A"
+		}
+		add("%s tells of a GPU's time and %s, where no GPU was seen, of the program's own: their parts do not compare.", with, without)
+	}
+}
+
+// noteBound holds what the slower report predicted against what the other one shows.
+func (p *Pair) noteBound(add func(string, ...any)) {
+	slower, other, name, otherName := &p.A, &p.B, "A", "B"
+	if p.Change == Slower {
+		slower, other, name, otherName = &p.B, &p.A, "B", "A"
+	}
+	if p.ExplainedBy != Storage || slower.SpeedupBound == nil || *slower.SpeedupBound < 1+Noise {
+		return
+	}
+	bound := *slower.SpeedupBound
+	end := "."
+	switch predicted := slower.Duration / bound; {
+	case other.Duration*(1+Noise) < predicted:
+		end = ": more than storage differs."
+	case other.Duration < predicted*(1+Noise):
+		end = ", as predicted."
+	}
+	add("%s predicted at most %s faster with a perfect disk; %s is %s faster%s", name, times(bound, 1), otherName,
+		times(slower.Duration, other.Duration), end)
+}
+
+// sides names the reports for which something holds.
+func sides(a, b bool) string {
+	switch {
+	case a && b:
+		return "both"
+	case a:
+		return "A"
+	case b:
+		return "B"
+	}
+	return ""
+}
+
+func gpus(n int) string {
+	if n == 1 {
+		return "1 GPU"
+	}
+	return fmt.Sprintf("%d GPUs", n)
+}
+
+func together(n int) string {
+	if n == 1 {
+		return "This window"
+	}
+	return fmt.Sprintf("The %d windows together", n)
+}
+
+// finding is the last word: how many windows changed, and the whole.
+func (c *Comparison) finding() string {
+	count := map[Change]int{}
+	for _, p := range c.Windows {
+		count[p.Change]++
+	}
+	switch {
+	case len(c.Windows) == 0:
+		return "No window of A is also in B: nothing can be compared."
+	case c.Whole == nil:
+		return "Every window was cut short in A or in B: nothing can be compared."
+	case len(c.Windows) == 1 && c.Whole.Label == together(1):
+		return c.Windows[0].Finding
+	}
+	var list []string
+	for _, change := range []struct {
+		kind  Change
+		words string
+	}{{Slower, "slower"}, {Faster, "faster"}, {Same, "about the same"}, {Unknown, "cut short"}} {
+		if n := count[change.kind]; n > 0 {
+			list = append(list, fmt.Sprintf("%d %s", n, change.words))
+		}
+	}
+	return "Windows of B against A: " + strings.Join(list, ", ") + ". " + c.Whole.Finding
+}

@@ -1,0 +1,238 @@
+package rate
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const ms = time.Millisecond
+
+// at is a reading of disks, that long after the first one.
+func at(after time.Duration, disks ...sample.Disk) *sample.Snapshot {
+	return &sample.Snapshot{Disks: sample.Sample{At: sample.Stamp{Mono: time.Hour + after}, Disks: disks}}
+}
+
+// near compares to the precision of floating-point arithmetic.
+func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
+
+// is tells whether an optional number is there and is v.
+func is(p *float64, v float64) bool { return p != nil && near(*p, v) }
+
+// TestDefinitions holds the formulas to numbers worked out by hand from iostat(1).
+func TestDefinitions(t *testing.T) {
+	before := sample.Disk{Name: "sda", Leaf: true, Has: sample.HasDiscards | sample.HasFlushes,
+		Reads: 1000, Writes: 7, ReadTime: 5 * time.Second, BusyTime: time.Second, WeightedTime: 9 * time.Second}
+	after := before
+	after.Reads += 400
+	after.ReadsMerged += 20
+	after.ReadBytes += 400 * 4096
+	after.ReadTime += 8000 * ms // 20 ms each
+	after.Writes += 100
+	after.WritesMerged += 300
+	after.WriteBytes += 100 * 65536
+	after.WriteTime += 500 * ms // 5 ms each
+	after.Discards += 4
+	after.DiscardBytes += 4 << 20
+	after.DiscardTime += 8 * ms
+	after.Flushes += 10
+	after.FlushTime += 30 * ms
+	after.BusyTime += 1500 * ms
+	after.WeightedTime += 8530 * ms
+	got := Between(at(0, before), at(2*time.Second, after))
+	if got.Interval != 2*time.Second || len(got.Disks) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	d := got.Disks[0]
+	for name, ok := range map[string]bool{
+		"name, leaf": d.Name == "sda" && d.Leaf,
+		"r/s":        near(d.ReadsPerSecond, 200),
+		"rkB/s":      near(d.ReadBytesPerSecond, 819200),
+		"rrqm/s":     near(d.ReadsMergedPerSecond, 10),
+		"r_await":    is(d.ReadAwait, 20),
+		"rareq-sz":   is(d.ReadSize, 4096),
+		"w/s":        near(d.WritesPerSecond, 50),
+		"wkB/s":      near(d.WriteBytesPerSecond, 3276800),
+		"wrqm/s":     near(d.WritesMergedPerSecond, 150),
+		"w_await":    is(d.WriteAwait, 5),
+		"wareq-sz":   is(d.WriteSize, 65536),
+		"d/s":        is(d.DiscardsPerSecond, 2),
+		"dkB/s":      is(d.DiscardBytesPerSecond, 2<<20),
+		"d_await":    is(d.DiscardAwait, 2),
+		"f/s":        is(d.FlushesPerSecond, 5),
+		"f_await":    is(d.FlushAwait, 3),
+		"await":      is(d.Await, 8508.0/504), // flushes have no part in it
+		"aqu-sz":     near(d.QueueDepth, 4.265),
+		"%util":      near(d.Utilization, 0.75),
+	} {
+		if !ok {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+func TestWhatHasNoRate(t *testing.T) {
+	used := sample.Disk{Name: "sda", Reads: 5, ReadTime: time.Second, ReadBytes: 4096}
+	fell := func(change func(d *sample.Disk)) sample.Disk {
+		d := used
+		change(&d)
+		return d
+	}
+	second := func(before, after []sample.Disk) []Disk {
+		return Between(at(0, before...), at(time.Second, after...)).Disks
+	}
+	for name, got := range map[string][]Disk{
+		"never used":           second([]sample.Disk{{Name: "sda"}}, []sample.Disk{{Name: "sda"}}),
+		"not there before":     second(nil, []sample.Disk{used}),
+		"gone":                 second([]sample.Disk{used}, nil),
+		"replaced":             second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.Reads = 1 })}),
+		"replaced, by bytes":   second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadBytes = 0 })}),
+		"replaced, by time":    second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadTime = 0 })}),
+		"no time between":      Between(at(0, used), at(0, used)).Disks,
+		"the clock stood back": Between(at(time.Second, used), at(0, used)).Disks,
+	} {
+		if len(got) != 0 {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+	idle := second([]sample.Disk{used}, []sample.Disk{used})
+	if len(idle) != 1 {
+		t.Fatalf("%+v", idle)
+	}
+	if d := idle[0]; d.ReadAwait != nil || d.Await != nil || d.ReadSize != nil || d.DiscardsPerSecond != nil || d.FlushesPerSecond != nil || d.Utilization != 0 {
+		t.Errorf("an idle disk on an old kernel: %+v", d)
+	}
+}
+
+func TestUtilizationStopsAtOne(t *testing.T) { // the kernel samples by jiffies, and can run past the clock
+	a := sample.Disk{Name: "sda", Reads: 1}
+	b := a
+	b.BusyTime = 1008 * ms
+	if got := Between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || got[0].Utilization != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// work is what a disk does in one interval, drawn at random.
+func work(random *rand.Rand) sample.Disk {
+	n := func() uint64 { return random.Uint64N(1 << random.IntN(20)) }
+	d := func() time.Duration { return time.Duration(n()) * ms }
+	return sample.Disk{
+		Reads: n(), ReadsMerged: n(), ReadBytes: n() * 512, ReadTime: d(),
+		Writes: n(), WritesMerged: n(), WriteBytes: n() * 512, WriteTime: d(),
+		BusyTime: d(), WeightedTime: d(), Discards: n(), DiscardBytes: n() * 512, DiscardTime: d(), Flushes: n(), FlushTime: d(),
+	}
+}
+
+// done is a disk after some more work; its times wrap as the kernel's do.
+func done(d, w sample.Disk) sample.Disk {
+	d.Reads, d.ReadsMerged, d.ReadBytes = d.Reads+w.Reads, d.ReadsMerged+w.ReadsMerged, d.ReadBytes+w.ReadBytes
+	d.Writes, d.WritesMerged, d.WriteBytes = d.Writes+w.Writes, d.WritesMerged+w.WritesMerged, d.WriteBytes+w.WriteBytes
+	d.Discards, d.DiscardBytes, d.Flushes = d.Discards+w.Discards, d.DiscardBytes+w.DiscardBytes, d.Flushes+w.Flushes
+	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % wrap }
+	add(&d.ReadTime, w.ReadTime)
+	add(&d.WriteTime, w.WriteTime)
+	add(&d.BusyTime, w.BusyTime)
+	add(&d.WeightedTime, w.WeightedTime)
+	add(&d.DiscardTime, w.DiscardTime)
+	add(&d.FlushTime, w.FlushTime)
+	return d
+}
+
+// numbers are a disk's rates in one list; what is absent is -1.
+func numbers(d *Disk) []float64 {
+	list := []float64{d.ReadsPerSecond, d.ReadBytesPerSecond, d.ReadsMergedPerSecond, d.WritesPerSecond, d.WriteBytesPerSecond,
+		d.WritesMergedPerSecond, d.QueueDepth, d.Utilization}
+	for _, p := range []*float64{d.ReadAwait, d.ReadSize, d.WriteAwait, d.WriteSize, d.DiscardsPerSecond, d.DiscardBytesPerSecond,
+		d.DiscardAwait, d.FlushesPerSecond, d.FlushAwait, d.Await} {
+		if p == nil {
+			list = append(list, -1)
+		} else {
+			list = append(list, *p)
+		}
+	}
+	return list
+}
+
+// What a disk did before the interval, and whether its times wrapped meanwhile, changes no rate; no rate is negative,
+// or no number.
+func FuzzRates(f *testing.F) {
+	f.Add(uint64(1), int64(time.Second), uint32(0))
+	f.Add(uint64(2), int64(time.Microsecond), uint32(math.MaxUint32))
+	f.Add(uint64(3), int64(24*time.Hour), uint32(math.MaxUint32-100))
+	f.Fuzz(func(t *testing.T, seed uint64, interval int64, began uint32) {
+		if interval <= 0 || interval > int64(100*time.Hour) {
+			return
+		}
+		random := rand.New(rand.NewPCG(seed, 0))
+		w := work(random)
+		rates := func(a sample.Disk) []float64 {
+			a.Name, a.Has, a.Discards = "sda", sample.HasDiscards|sample.HasFlushes, a.Discards+1
+			got := Between(at(0, a), at(time.Duration(interval), done(a, w)))
+			if len(got.Disks) != 1 {
+				t.Fatalf("%d disks", len(got.Disks))
+			}
+			return numbers(&got.Disks[0])
+		}
+		fresh := rates(sample.Disk{})
+		past := work(random)
+		began = max(began, math.MaxUint32/4*3+4) // a time that fell from earlier than this is another device's
+		for _, d := range []*time.Duration{&past.ReadTime, &past.WriteTime, &past.BusyTime, &past.WeightedTime, &past.DiscardTime, &past.FlushTime} {
+			*d = time.Duration(began) * ms
+		}
+		if late := rates(past); !slices.Equal(fresh, late) {
+			t.Errorf("after boot %v, later %v", fresh, late)
+		}
+		for i, v := range fresh {
+			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && v != -1 {
+				t.Errorf("number %d is %v", i, v)
+			}
+		}
+	})
+}
+
+// Two intervals' work is that of the one that spans them: nothing is lost or counted twice at a boundary.
+func TestIntervalsAddUp(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 1000 {
+		one, two := time.Duration(1+random.Int64N(int64(time.Minute))), time.Duration(1+random.Int64N(int64(time.Minute)))
+		a := done(sample.Disk{Name: "sda", Reads: 1}, work(random))
+		b := done(a, work(random))
+		c := done(b, work(random))
+		first := Between(at(0, a), at(one, b)).Disks[0]
+		second := Between(at(one, b), at(one+two, c)).Disks[0]
+		both := Between(at(0, a), at(one+two, c)).Disks[0]
+		parts, whole := []func(d *Disk) float64{
+			func(d *Disk) float64 { return d.ReadsPerSecond },
+			func(d *Disk) float64 { return d.WriteBytesPerSecond },
+			func(d *Disk) float64 { return d.QueueDepth },
+			func(d *Disk) float64 { // the summed time, from the mean
+				if d.ReadAwait == nil {
+					return 0
+				}
+				return *d.ReadAwait * d.ReadsPerSecond
+			},
+		}, one+two
+		for i, of := range parts {
+			if i == 3 && (first.ReadAwait == nil || second.ReadAwait == nil) {
+				continue // time can be counted without an operation here, not in a kernel
+			}
+			sum := of(&first)*one.Seconds() + of(&second)*two.Seconds()
+			if total := of(&both) * whole.Seconds(); math.Abs(sum-total) > 1e-6*max(1, total) {
+				t.Errorf("part %d: %v and %v are not %v", i, of(&first)*one.Seconds(), of(&second)*two.Seconds(), total)
+			}
+		}
+	}
+}
+
+// Of two devices of one name nobody can tell which is which: the first stands for the name.
+func TestNameTwice(t *testing.T) {
+	a, b := sample.Disk{Name: "sda", Reads: 5}, sample.Disk{Name: "sda", Reads: 500}
+	if got := Between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,83 @@
+package rate
+
+import (
+	"math"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// GPU is what one accelerator did in an interval, and its state at the end of it. What the hardware does not give is
+// nil. One that does not work has its id, name and status alone.
+type GPU struct {
+	Index  int              `json:"-"` // as nvidia-smi counts the devices of this machine
+	ID     string           `json:"id"`
+	Name   string           `json:"name"`
+	Status sample.GPUStatus `json:"status,omitempty"` // hung or lost; empty while it works
+
+	// Utilization is the share of the interval in which at least one kernel ran. Nil where the driver has told nothing
+	// new, or the GPU did not work at the interval's beginning.
+	Utilization    *float64 `json:"utilization,omitempty"`
+	MemoryUsed     *uint64  `json:"memory_used_bytes,omitempty"`
+	MemoryTotal    *uint64  `json:"memory_total_bytes,omitempty"`
+	Temperature    *float64 `json:"temperature_celsius,omitempty"`
+	Power          *float64 `json:"power_watts,omitempty"` // the mean over the interval where the GPU counts its energy
+	LinkWidth      *int     `json:"pcie_link_width,omitempty"`
+	LinkGeneration *int     `json:"pcie_link_generation,omitempty"`
+}
+
+func gpus(before, after *sample.Sample) []GPU {
+	interval := elapsed(before, after)
+	was := make(map[string]*sample.GPU, len(before.GPUs))
+	for i := range before.GPUs {
+		was[before.GPUs[i].ID] = &before.GPUs[i]
+	}
+	var list []GPU
+	for i := range after.GPUs {
+		b := &after.GPUs[i]
+		g := GPU{Index: b.Index, ID: b.ID, Name: b.Name, Status: b.Status}
+		if b.Status == sample.GPUWorks {
+			g.state(b)
+			if a := was[b.ID]; a != nil && a.Status == sample.GPUWorks && interval > 0 {
+				g.grow(a, b, interval.Seconds())
+			}
+		}
+		list = append(list, g)
+	}
+	return list
+}
+
+// state takes over what holds at the interval's end.
+func (g *GPU) state(b *sample.GPU) {
+	if b.Has&sample.HasMemory != 0 {
+		g.MemoryUsed, g.MemoryTotal = new(b.MemoryUsed), new(b.MemoryTotal)
+	}
+	if b.Has&sample.HasTemperature != 0 {
+		g.Temperature = finite(b.Temperature)
+	}
+	if b.Has&sample.HasPower != 0 {
+		g.Power = finite(b.Power)
+	}
+	if b.Has&sample.HasLink != 0 {
+		g.LinkWidth, g.LinkGeneration = new(b.LinkWidth), new(b.LinkGeneration)
+	}
+}
+
+// grow makes what needs both readings. A counter that went backwards began again when the driver was loaded anew.
+func (g *GPU) grow(a, b *sample.GPU, seconds float64) {
+	if b.Busy >= a.Busy {
+		g.Utilization = new(min(1, (b.Busy-a.Busy).Seconds()/seconds))
+	}
+	if a.Has&b.Has&sample.HasEnergy != 0 && b.Energy >= a.Energy {
+		if watts := finite((b.Energy - a.Energy) / seconds); watts != nil {
+			g.Power = watts
+		}
+	}
+}
+
+// finite is nil for what is no number: JSON has none, and no sensor measures it.
+func finite(v float64) *float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return nil
+	}
+	return &v
+}

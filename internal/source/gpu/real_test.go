@@ -1,0 +1,183 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// built is the stand-in for the driver's library, compiled once. NVML is one to a process, so is this.
+var built = sync.OnceValues(func() (string, error) {
+	if _, err := exec.LookPath("gcc"); err != nil {
+		return "", errors.New("no gcc to build testdata/fakenvml with")
+	}
+	folder, err := os.MkdirTemp("", "fakenvml")
+	if err != nil {
+		return "", err
+	}
+	library := filepath.Join(folder, "libnvidia-ml.so.1")
+	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
+		"../../../testdata/fakenvml/fakenvml.c", "-lpthread").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, out)
+	}
+	return library, nil
+})
+
+func fakeLibrary(t testing.TB) string {
+	t.Helper()
+	library, err := built()
+	switch {
+	case err != nil && strings.HasPrefix(err.Error(), "no gcc"):
+		t.Skip(err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return library
+}
+
+// world is the file that says what the stand-in plays.
+type world struct {
+	t    testing.TB
+	path string
+}
+
+func newWorld(t testing.TB, text string) *world {
+	w := &world{t, filepath.Join(t.TempDir(), "world")}
+	w.write(text)
+	t.Setenv("FAKENVML_FILE", w.path)
+	return w
+}
+
+func (w *world) write(text string) {
+	if err := os.WriteFile(w.path+".new", []byte(text), 0o600); err != nil {
+		w.t.Error(err)
+	}
+	if err := os.Rename(w.path+".new", w.path); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// kept is what a sink was given.
+type kept struct {
+	mu   sync.Mutex
+	rows []sample.Sample
+	errs []error
+}
+
+func (k *kept) sink(_ string, s *sample.Sample, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(s.GPUs) > 0 {
+		row := *s
+		row.GPUs, row.GPUProcesses = slices.Clone(s.GPUs), slices.Clone(s.GPUProcesses)
+		k.rows = append(k.rows, row)
+	}
+	if err != nil {
+		k.errs = append(k.errs, err)
+	}
+}
+
+func (k *kept) last() (sample.Sample, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.rows) == 0 {
+		return sample.Sample{}, false
+	}
+	return k.rows[len(k.rows)-1], true
+}
+
+func (k *kept) words() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return fmt.Sprint(k.errs)
+}
+
+// run reads the stand-in until the test ends.
+func run4(t testing.TB) (*Source, *kept, func()) {
+	t.Helper()
+	s, err := New(Options{Library: fakeLibrary(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kept{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var ran sync.WaitGroup
+	ran.Go(func() { s.Run(ctx, k.sink) })
+	stop := sync.OnceFunc(func() { cancel(); ran.Wait() })
+	t.Cleanup(stop)
+	return s, k, stop
+}
+
+// until waits for something that happens within seconds.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for begin := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Since(begin) > 20*time.Second {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// check holds rows to what every stream promises.
+func (k *kept) check(t testing.TB) {
+	t.Helper()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for i := 1; i < len(k.rows); i++ {
+		a, b := k.rows[i-1], k.rows[i]
+		step := b.At.Mono - a.At.Mono
+		if step <= 0 || !b.At.Wall.After(a.At.Wall) {
+			t.Fatalf("row %d: %v after %v", i, b.At, a.At)
+		}
+		for _, g := range b.GPUs {
+			j := slices.IndexFunc(a.GPUs, func(before sample.GPU) bool { return before.ID == g.ID })
+			if j >= 0 && (g.Busy < a.GPUs[j].Busy || g.Busy-a.GPUs[j].Busy > step) {
+				t.Fatalf("row %d: %s was busy for %v in %v", i, g.ID, g.Busy-a.GPUs[j].Busy, step)
+			}
+		}
+	}
+}
+
+func TestWithoutAFileThereIsOneGPU(t *testing.T) {
+	t.Setenv("FAKENVML_FILE", "")
+	s, k, stop := run4(t)
+	until(t, "a busy row", func() bool {
+		row, ok := k.last()
+		return ok && row.GPUs[0].Busy > 200*time.Millisecond
+	})
+	s.CatchUp(t.Context())
+	row, _ := k.last()
+	if behind := sample.Now().Mono - row.At.Mono; behind > time.Second {
+		t.Errorf("%v behind after catching up", behind)
+	}
+	stop()
+	k.check(t)
+	g := row.GPUs[0]
+	want := sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink | sample.HasLinkMax
+	if len(row.GPUs) != 1 || g.Name != "NVIDIA Fake 100" || !strings.HasPrefix(g.ID, "GPU-") || g.Driver != "999.00" || g.Has != want ||
+		g.MemoryTotal != 80<<30 || g.LinkWidthMax != 16 || g.LinkGenerationMax != 5 || g.Power != 250 || g.Energy <= 0 {
+		t.Errorf("%+v", g)
+	}
+	if k.errs != nil {
+		t.Error(k.errs)
+	}
+	first := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.GPUs[0].Busy > 0 })
+	grew := float64(row.GPUs[0].Busy-k.rows[first].GPUs[0].Busy) / float64(row.At.Mono-k.rows[first].At.Mono)
+	if math.Abs(grew-0.5) > 0.02 {
+		t.Errorf("busy %v of the time, want 0.5", grew)
+	}
+}

@@ -1,0 +1,77 @@
+package gpu
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// rows is the grid on which readings are handed over.
+type rows struct {
+	at       sample.Stamp // the newest row, or the moment before the first
+	interval time.Duration
+
+	processes     []sample.GPUProcess
+	processesRead bool
+	dropped       map[string]int // garbage that was not told yet
+
+	sample sample.Sample
+}
+
+// hand gives the rows up to a moment to the sink.
+func (r *run) hand(now sample.Stamp, upTo time.Duration) {
+	if len(r.cards) == 0 {
+		return
+	}
+	step := r.interval
+	if behind := upTo - r.rows.at.Mono; behind > mostRows {
+		step = (behind - mostRows).Truncate(r.interval) + r.interval
+	}
+	for ; r.rows.at.Mono+step <= upTo; step = r.interval {
+		at := r.rows.next(now, step)
+		s := &r.rows.sample
+		s.Reset()
+		s.At = at
+		for _, c := range r.cards {
+			s.GPUs = append(s.GPUs, c.row(at.Mono, step))
+		}
+		if r.rows.processesRead {
+			s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.rows.processes...), true
+			r.rows.processesRead = false
+		}
+		r.tellDropped(at.Mono)
+		r.sink(sourceName, s, r.notes.take())
+	}
+}
+
+// next is the stamp of the next row. Its wall time is what the present one is, less the age of the row: it follows a
+// clock that was set, and else rises as the rows do.
+func (w *rows) next(now sample.Stamp, step time.Duration) sample.Stamp {
+	mono := w.at.Mono + step
+	wall := now.Wall.Add(mono - now.Mono)
+	if back := w.at.Wall.Sub(wall); back >= 0 && back < time.Second {
+		wall = w.at.Wall.Add(time.Microsecond) // the clock is slewed; only one that was set back goes back
+	}
+	w.at = sample.Stamp{Mono: mono, Wall: wall}
+	return w.at
+}
+
+// tellDropped tells, once a minute, which values were no possible ones.
+func (r *run) tellDropped(now time.Duration) {
+	if len(r.rows.dropped) == 0 {
+		return
+	}
+	var parts []string
+	for _, what := range slices.Sorted(maps.Keys(r.rows.dropped)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", r.rows.dropped[what], what))
+	}
+	err := fmt.Errorf("the NVIDIA driver gave values that cannot be, which were left out: %s; look for Xid in the kernel's log",
+		strings.Join(parts, ", "))
+	if r.notes.add("garbage", err, now) {
+		r.rows.dropped = nil
+	}
+}
