@@ -5,7 +5,11 @@ BENCH     ?= .
 BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20s
 PAIRS     ?= 60
+LENGTH    ?= 1m
 TIMEOUT   ?= 5m
+
+# go-nvml binds deprecated functions too, and its header warns of each.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
 LINT = go tool -modfile=internal/tools/go.mod golangci-lint
 
@@ -15,7 +19,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # What says of itself that it is generated, with its contents' checksums.
 GENERATED = grep -rliE '^(//|\#|<!--) (code )?generated .*do not edit' --exclude-dir=.git --exclude-dir=build . | sort | xargs cksum
 
-.PHONY: all help generate generate-check lint test build bench fuzz demo clean
+.PHONY: all help generate generate-check lint test build fakenvml bench overhead fuzz demo clean
 .NOTPARALLEL:
 
 all: generate-check lint test build ## Check and build everything, as CI does (the default)
@@ -48,11 +52,19 @@ build: ## Build build/stallspan, and build/stallspan-nocgo without cgo
 	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
 
+fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a GPU that plays what a file says (testdata/fakenvml)
+	mkdir -p build/fakenvml
+	gcc -shared -fPIC -O2 -Wall -Wextra -Werror -o build/fakenvml/libnvidia-ml.so.1 testdata/fakenvml/fakenvml.c -lpthread
+
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s), then what run costs a program (PAIRS=60)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) \
 		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 	go build -o build/stallspan .
 	go run ./hack/overhead -stallspan build/stallspan -pairs $(PAIRS)
+
+overhead: ## Measure what the agent takes with a full history: processor time and memory (LENGTH=1m)
+	go build -tags overhead -o build/stallspan-overhead .
+	go run ./hack/footprint -stallspan build/stallspan-overhead -length $(LENGTH)
 
 fuzz: ## Run every fuzz target for FUZZTIME=20s
 	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \

@@ -99,8 +99,10 @@ func rootCommand() *cobra.Command {
 	root.AddCommand(
 		runCommand(),
 		demoCommand(),
+		markCommand(),
 		compareCommand(),
 		agentCommand(),
+		checkCommand(),
 		statCommand(),
 	)
 	return root

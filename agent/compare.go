@@ -127,7 +127,7 @@ func readDocument(path string) (*compare.Document, error) {
 	defer func() { _ = file.Close() }()
 	d, err := compare.Read(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is not a report that can be compared: %w", path, reason(err))
+		return nil, fmt.Errorf("%s is not a report as run --report writes it: %w", path, reason(err))
 	}
 	return d, nil
 }

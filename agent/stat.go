@@ -179,7 +179,7 @@ func (p *pace) wait(ctx context.Context) bool {
 		return false
 	case <-timer.C:
 	}
-	missed := time.Since(p.next) / p.interval
-	p.next = p.next.Add((missed + 1) * p.interval)
+	late := time.Since(p.next)
+	p.next = p.next.Add(late - late%p.interval + p.interval)
 	return ctx.Err() == nil
 }

@@ -20,35 +20,35 @@ import (
 
 // statMachine gives readings of a machine with a bit of everything, a second apart.
 func statMachine() [3]sample.Snapshot {
-	const ms = time.Millisecond
 	began := time.Date(2026, 11, 3, 12, 0, 0, 250_000_000, time.UTC)
 	var readings [3]sample.Snapshot
 	for i := range readings {
-		n, d := uint64(i), time.Duration(i)
-		at := sample.Stamp{Mono: d * time.Second, Wall: began.Add(d * time.Second)}
+		n := uint64(i)
+		ms := func(aSecond int) time.Duration { return time.Duration(aSecond*i) * time.Millisecond }
+		at := sample.Stamp{Mono: ms(1000), Wall: began.Add(ms(1000))}
 		both := sample.HasDiscards | sample.HasFlushes
 		readings[i].Disks = sample.Sample{At: at, Disks: []sample.Disk{
 			{Name: "loop0", Reads: 12, Has: both}, // idle
 			{Name: "loop1", Has: both},            // never used
 			{Name: "nvme0n1", Leaf: true, Has: both, Reads: 1000 + 61_000*n, ReadsMerged: 14 * n, ReadBytes: 61_000 * 4096 * n,
-				ReadTime: 61_000 * ms / 5 * d, BusyTime: 1000 * ms * d, WeightedTime: 12_300 * ms * d},
-			{Name: "nvme0n1p1", Has: both, Reads: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTime: 61_000 * ms / 5 * d,
-				BusyTime: 1000 * ms * d, WeightedTime: 12_300 * ms * d},
-			{Name: "sda", Leaf: true, Has: both, Writes: 1 + 180*n, WritesMerged: 30 * n, WriteBytes: 180 * 524_288 * n, WriteTime: 180 * 41 * ms * d,
-				Discards: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTime: 4 * ms * d, Flushes: 6 * n, FlushTime: 51 * ms * d,
-				BusyTime: 973 * ms * d, WeightedTime: 7_437 * ms * d},
-			{Name: "mmcblk0boot0old", Leaf: true, Reads: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTime: 2 * ms * d}, // an old kernel
+				ReadTime: ms(12_200), BusyTime: ms(1000), WeightedTime: ms(12_300)},
+			{Name: "nvme0n1p1", Has: both, Reads: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTime: ms(12_200),
+				BusyTime: ms(1000), WeightedTime: ms(12_300)},
+			{Name: "sda", Leaf: true, Has: both, Writes: 1 + 180*n, WritesMerged: 30 * n, WriteBytes: 180 * 524_288 * n, WriteTime: ms(180 * 41),
+				Discards: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTime: ms(4), Flushes: 6 * n, FlushTime: ms(51),
+				BusyTime: ms(973), WeightedTime: ms(7_437)},
+			{Name: "mmcblk0boot0old", Leaf: true, Reads: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTime: ms(2)}, // an old kernel
 		}}
 		if i == 2 {
 			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, Reads: 1 << 40}) // plugged in
 		}
-		readings[i].Pressures = sample.Sample{At: at, Pressures: []sample.Pressure{{Resource: sample.IO, Some: 912 * ms * d, Full: 47 * ms * d}}}
-		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: 20 * ms * d}, {Name: "cpu17", System: 990 * ms * d}}}
+		readings[i].Pressures = sample.Sample{At: at, Pressures: []sample.Pressure{{Resource: sample.IO, Some: ms(912), Full: ms(47)}}}
+		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: ms(20)}, {Name: "cpu17", System: ms(990)}}}
 		all := sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink
 		readings[i].GPUs = sample.Sample{At: at, GPUs: []sample.GPU{
-			{ID: "GPU-6f2c", Name: "NVIDIA H200", Busy: 431 * ms * d, MemoryUsed: 98_304 << 20, MemoryTotal: 143_771 << 20,
+			{ID: "GPU-6f2c", Name: "NVIDIA H200", Busy: ms(431), MemoryUsed: 98_304 << 20, MemoryTotal: 143_771 << 20,
 				Temperature: 61, Power: 500, Energy: 412.25 * float64(i), LinkWidth: 16, LinkGeneration: 5, Has: all},
-			{ID: "GPU-77aa", Name: "Tesla of a driver that tells little", Index: 1, Busy: time.Second * d},
+			{ID: "GPU-77aa", Name: "Tesla of a driver that tells little", Index: 1, Busy: ms(1000)},
 			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
 		}}
 	}
@@ -72,10 +72,10 @@ func statTexts(t *testing.T) map[string]string {
 		bare[i].GPUs, bare[i].Pressures, bare[i].Cores = sample.Sample{}, sample.Sample{}, sample.Sample{}
 	}
 	texts := map[string]string{}
-	draw := func(name string, list []*rate.Rates, print func(to *bytes.Buffer, r *rate.Rates) error) {
+	draw := func(name string, list []*rate.Rates, write func(to *bytes.Buffer, r *rate.Rates) error) {
 		var to bytes.Buffer
 		for _, r := range list {
-			if err := print(&to, r); err != nil {
+			if err := write(&to, r); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -92,7 +92,10 @@ func statTexts(t *testing.T) map[string]string {
 	draw("80.txt", both, table(80, true))
 	draw("120.txt", both, table(120, true))
 	draw("bare.txt", intervals(bare[:2]), table(100, true))
-	draw("nothing.txt", []*rate.Rates{{At: readings[0].Disks.At}}, (&statTable{terminal: os.Stdin, fine: true}).print)
+	draw("nothing.txt", []*rate.Rates{{At: readings[0].Disks.At}}, func(to *bytes.Buffer, r *rate.Rates) error {
+		(&statTable{fine: true}).draw(to, r, 0, false)
+		return nil
+	})
 	draw("stat.csv", both, new(statCSV).print)
 	draw("stat.jsonl", append(both, &rate.Rates{At: readings[0].Disks.At}), printStatJSON)
 	return texts

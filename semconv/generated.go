@@ -21,12 +21,26 @@ const (
 	HostIDKey = attribute.Key("host.id")
 	// The machine's host name. (string)
 	HostNameKey = attribute.Key("host.name")
+	// The version of the accelerator's driver. (string)
+	HwDriverVersionKey = attribute.Key("hw.driver_version")
 	// Which of the accelerator's engines the value is about. (string, one of the values below)
 	HwGPUTaskKey = attribute.Key("hw.gpu.task")
 	// The accelerator's identifier, the same after a reboot and in every process. (string)
 	HwIDKey = attribute.Key("hw.id")
+	// Which limit the value is; absent on a value that is no limit. (string, one of the values below)
+	HwLimitTypeKey = attribute.Key("hw.limit_type")
+	// The accelerator's model. (string)
+	HwModelKey = attribute.Key("hw.model")
 	// What a person calls the accelerator. (string)
 	HwNameKey = attribute.Key("hw.name")
+	// Where the temperature is taken. (string)
+	HwSensorLocationKey = attribute.Key("hw.sensor_location")
+	// The state that the series is about. (string, one of the values below)
+	HwStateKey = attribute.Key("hw.state")
+	// What kind of hardware it is. (string, one of the values below)
+	HwTypeKey = attribute.Key("hw.type")
+	// Who made the accelerator. (string)
+	HwVendorKey = attribute.Key("hw.vendor")
 	// The exit code of the wrapped program. (int)
 	ProcessExitCodeKey = attribute.Key("process.exit.code")
 	// The process identifier in the process namespace of this host. (int)
@@ -139,6 +153,28 @@ var (
 	HwGPUTaskGeneral = HwGPUTaskKey.String("general")
 )
 
+// Values of hw.limit_type.
+var (
+	// The most that the accelerator and its slot can do.
+	HwLimitTypeMax = HwLimitTypeKey.String("max")
+)
+
+// Values of hw.state.
+var (
+	// It can be read.
+	HwStateOK = HwStateKey.String("ok")
+	// Its driver has not answered for too long.
+	HwStateDegraded = HwStateKey.String("degraded")
+	// It is lost to its driver, or no longer listed.
+	HwStateFailed = HwStateKey.String("failed")
+)
+
+// Values of hw.type.
+var (
+	// An accelerator.
+	HwTypeGPU = HwTypeKey.String("gpu")
+)
+
 // Values of stallspan.pressure.stall_type.
 var (
 	// At least one task waited.
@@ -193,6 +229,71 @@ var (
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
+// HwEnergy: Energy that the accelerator has used since its driver was loaded.
+var HwEnergy = Metric{
+	Name:        "hw.energy",
+	Unit:        "J",
+	Description: "Energy that the accelerator has used since its driver was loaded.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwGPUMemoryLimit: Memory of the accelerator.
+var HwGPUMemoryLimit = Metric{
+	Name:        "hw.gpu.memory.limit",
+	Unit:        "By",
+	Description: "Memory of the accelerator.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwGPUMemoryUsage: Memory of the accelerator that is in use, by the driver itself too.
+var HwGPUMemoryUsage = Metric{
+	Name:        "hw.gpu.memory.usage",
+	Unit:        "By",
+	Description: "Memory of the accelerator that is in use, by the driver itself too.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwGPUMemoryUtilization: Share of the accelerator's memory that is in use.
+var HwGPUMemoryUtilization = Metric{
+	Name:        "hw.gpu.memory.utilization",
+	Unit:        "1",
+	Description: "Share of the accelerator's memory that is in use.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
 // HwGPUUtilization: Share of the time since the previous collection in which at least one kernel ran.
 var HwGPUUtilization = Metric{
 	Name:        "hw.gpu.utilization",
@@ -201,9 +302,64 @@ var HwGPUUtilization = Metric{
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
 		{Key: HwGPUTaskKey, Type: attribute.STRING, Required: true},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwPower: Power that the accelerator draws, as its driver averages it.
+var HwPower = Metric{
+	Name:        "hw.power",
+	Unit:        "W",
+	Description: "Power that the accelerator draws, as its driver averages it.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwStatus: 1 for the state that the accelerator is in, 0 for the others.
+var HwStatus = Metric{
+	Name:        "hw.status",
+	Unit:        "1",
+	Description: "1 for the state that the accelerator is in, 0 for the others.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwStateKey, Type: attribute.STRING, Required: true},
+		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwTemperature: Temperature of the accelerator's chip.
+var HwTemperature = Metric{
+	Name:        "hw.temperature",
+	Unit:        "Cel",
+	Description: "Temperature of the accelerator's chip.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwSensorLocationKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
 
@@ -325,8 +481,45 @@ var GPUBusyTime = Metric{
 	Kind:        Counter,
 	Int:         false,
 	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUPCIeLinkGeneration: PCIe generation of the accelerator's link; it falls while the accelerator idles.
+var GPUPCIeLinkGeneration = Metric{
+	Name:        "stallspan.gpu.pcie.link.generation",
+	Unit:        "1",
+	Description: "PCIe generation of the accelerator's link; it falls while the accelerator idles.",
+	Kind:        Gauge,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwLimitTypeKey, Type: attribute.STRING},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUPCIeLinkWidth: PCIe lanes of the accelerator's link.
+var GPUPCIeLinkWidth = Metric{
+	Name:        "stallspan.gpu.pcie.link.width",
+	Unit:        "{lane}",
+	Description: "PCIe lanes of the accelerator's link.",
+	Kind:        Gauge,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwLimitTypeKey, Type: attribute.STRING},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
 
@@ -377,6 +570,19 @@ var PressureMemoryStallTime = Metric{
 	Int:         false,
 	Attributes: []AttributeRef{
 		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// ProcessGPUMemoryUsage: Memory of an accelerator that a process holds.
+var ProcessGPUMemoryUsage = Metric{
+	Name:        "stallspan.process.gpu.memory.usage",
+	Unit:        "By",
+	Description: "Memory of an accelerator that a process holds.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: ProcessPIDKey, Type: attribute.INT64, Required: true},
 	},
 }
 
@@ -685,7 +891,14 @@ var WindowSlowEvent = Event{
 
 // Metrics lists every metric, by name.
 var Metrics = []Metric{
+	HwEnergy,
+	HwGPUMemoryLimit,
+	HwGPUMemoryUsage,
+	HwGPUMemoryUtilization,
 	HwGPUUtilization,
+	HwPower,
+	HwStatus,
+	HwTemperature,
 	ProcessDiskIO,
 	DiskAwait,
 	DiskDiscardIO,
@@ -696,10 +909,13 @@ var Metrics = []Metric{
 	DiskQueueDepth,
 	DiskUtilization,
 	GPUBusyTime,
+	GPUPCIeLinkGeneration,
+	GPUPCIeLinkWidth,
 	ModelLoadDuration,
 	PressureCPUStallTime,
 	PressureIOStallTime,
 	PressureMemoryStallTime,
+	ProcessGPUMemoryUsage,
 	TrainingEpochDuration,
 	SystemCPUTime,
 	SystemCPUUtilization,

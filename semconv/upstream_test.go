@@ -21,7 +21,14 @@ func TestUpstreamMetrics(t *testing.T) {
 			Unit() string
 		}
 	}{
+		{semconv.HwEnergy, hwconv.Energy{}},
+		{semconv.HwGPUMemoryLimit, hwconv.GpuMemoryLimit{}},
+		{semconv.HwGPUMemoryUsage, hwconv.GpuMemoryUsage{}},
+		{semconv.HwGPUMemoryUtilization, hwconv.GpuMemoryUtilization{}},
 		{semconv.HwGPUUtilization, hwconv.GpuUtilization{}},
+		{semconv.HwPower, hwconv.Power{}},
+		{semconv.HwStatus, hwconv.Status{}},
+		{semconv.HwTemperature, hwconv.Temperature{}},
 		{semconv.ProcessDiskIO, processconv.DiskIO{}},
 		{semconv.SystemCPUTime, systemconv.CPUTime{}},
 		{semconv.SystemCPUUtilization, systemconv.CPUUtilization{}},
@@ -46,7 +53,14 @@ func TestUpstreamAttributes(t *testing.T) {
 		semconv.FilePathKey:          upstream.FilePathKey,
 		semconv.HostIDKey:            upstream.HostIDKey,
 		semconv.HostNameKey:          upstream.HostNameKey,
+		semconv.HwDriverVersionKey:   upstream.HwDriverVersionKey,
 		semconv.HwGPUTaskKey:         upstream.HwGpuTaskKey,
+		semconv.HwLimitTypeKey:       upstream.HwLimitTypeKey,
+		semconv.HwModelKey:           upstream.HwModelKey,
+		semconv.HwSensorLocationKey:  upstream.HwSensorLocationKey,
+		semconv.HwStateKey:           upstream.HwStateKey,
+		semconv.HwTypeKey:            upstream.HwTypeKey,
+		semconv.HwVendorKey:          upstream.HwVendorKey,
 		semconv.HwIDKey:              upstream.HwIDKey,
 		semconv.HwNameKey:            upstream.HwNameKey,
 		semconv.ProcessExitCodeKey:   upstream.ProcessExitCodeKey,
@@ -69,6 +83,11 @@ func TestUpstreamAttributes(t *testing.T) {
 		semconv.DiskIODirectionRead:  upstream.DiskIODirectionRead,
 		semconv.DiskIODirectionWrite: upstream.DiskIODirectionWrite,
 		semconv.HwGPUTaskGeneral:     upstream.HwGpuTaskGeneral,
+		semconv.HwLimitTypeMax:       upstream.HwLimitTypeMax,
+		semconv.HwStateOK:            upstream.HwStateOk,
+		semconv.HwStateDegraded:      upstream.HwStateDegraded,
+		semconv.HwStateFailed:        upstream.HwStateFailed,
+		semconv.HwTypeGPU:            upstream.HwTypeGpu,
 	} {
 		if ours != theirs {
 			t.Errorf("%s=%s is not upstream's %s=%s", ours.Key, ours.Value.AsString(), theirs.Key, theirs.Value.AsString())

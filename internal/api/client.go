@@ -64,8 +64,25 @@ func (c *Client) End(ctx context.Context, id string) (report []byte, err error) 
 	return report, err
 }
 
+// Status asks how the server is.
+func (c *Client) Status(ctx context.Context) (Status, error) {
+	answer, err := c.call(ctx, http.MethodGet, "/v1/status", nil)
+	if err != nil {
+		return Status{}, err
+	}
+	var status Status
+	if err := json.Unmarshal(answer, &status); err != nil || status.Version == "" {
+		return Status{}, c.foreign(answer)
+	}
+	return status, nil
+}
+
 func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+path, bytes.NewReader(body))
+	return c.call(ctx, http.MethodPost, path, body)
+}
+
+func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"reflect"
+	"strings"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -92,7 +93,7 @@ func Read(r io.Reader) (*Document, error) {
 	case in.Kind != "":
 		d.Windows = list[Window]{in.Window}
 	case in.Run == nil:
-		return nil, errors.New(`it is no report: it has neither "windows" nor "kind"`)
+		return nil, errors.New(`it has neither "windows" nor "kind"`)
 	}
 	if len(d.Windows) == 0 && d.Run != nil {
 		d.Windows = list[Window]{*d.Run}
@@ -112,15 +113,26 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 		return explain(err, len(text))
 	}
 	if len(entries) > mostEntries {
-		return fmt.Errorf("an array has %d entries: at most %d are read", len(entries), mostEntries)
+		return fmt.Errorf("it lists %d %ss: at most %d are read", len(entries), noun[T](), mostEntries)
 	}
 	*l = make([]T, len(entries))
 	for i, entry := range entries {
 		if err := json.Unmarshal(entry, &(*l)[i]); err != nil {
-			return fmt.Errorf("entry %d of an array: %w", i+1, explain(err, len(entry)))
+			return fmt.Errorf("%s %d: %w", noun[T](), i+1, explain(err, len(entry)))
 		}
 	}
 	return nil
+}
+
+// noun is what a list is of.
+func noun[T any]() string {
+	switch any(*new(T)).(type) {
+	case Window:
+		return "window"
+	case Disk:
+		return "disk"
+	}
+	return "GPU id"
 }
 
 // explain says it in words that do not speak of Go's types.
@@ -135,11 +147,28 @@ func explain(err error, size int) error {
 	case errors.As(err, &syntax):
 		return fmt.Errorf("it is not JSON, as its byte %d shows", syntax.Offset)
 	case errors.As(err, &wrong) && wrong.Field == "":
-		return fmt.Errorf("there is %s where %s belongs", wrong.Value, kindOf(wrong.Type))
+		return fmt.Errorf("there is %s where %s belongs", article(wrong.Value), kindOf(wrong.Type))
 	case errors.As(err, &wrong):
-		return fmt.Errorf("%s is %s where %s belongs", wrong.Field, wrong.Value, kindOf(wrong.Type))
+		field := strings.TrimPrefix(wrong.Field, "Window.") // of a single one
+		return fmt.Errorf("%s is %s where %s belongs", field, article(wrong.Value), kindOf(wrong.Type))
 	}
 	return err
+}
+
+// article makes words of what encoding/json calls a value: "string", or "number -1".
+func article(value string) string {
+	switch kind, number, _ := strings.Cut(value, " "); {
+	case number != "":
+		return number
+	case kind == "string":
+		return "text"
+	case kind == "bool":
+		return "true or false"
+	case kind == "array" || kind == "object":
+		return "an " + kind
+	default:
+		return "a " + kind
+	}
 }
 
 func kindOf(t reflect.Type) string {

@@ -41,6 +41,10 @@ func why(ledger string, because []Part) string {
 	for _, p := range because {
 		name := PartName(p.Part)
 		switch {
+		case p.Part == Busy:
+			name = "GPU work"
+		case p.Part == OnCPU:
+			name = "time on the CPU"
 		case p.Part == Other && ledger == GPULedger:
 			name = "GPU idle for a cause that was not seen"
 		case p.Part == Other:

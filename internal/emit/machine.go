@@ -111,23 +111,6 @@ func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
 	b.start = now.Boot
 }
 
-func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
-	elapsed := b.at(now.GPUs.At, m.last.GPUs.At)
-	for i := range now.GPUs.GPUs {
-		g := &now.GPUs.GPUs[i]
-		attrs := list{semconv.HwIDKey.String(g.ID)}
-		attrs.text(semconv.HwNameKey, g.Name)
-		last := find(m.last.GPUs.GPUs, func(x *sample.GPU) bool { return x.ID == g.ID })
-		again := last != nil && g.Busy < last.Busy // its driver was loaded again
-		b.start = m.start(g.ID, now.Boot, m.last.GPUs.At.Wall, again)
-		b.float(semconv.GPUBusyTime, g.Busy.Seconds(), attrs...)
-		if last != nil && elapsed > 0 && !again {
-			b.float(semconv.HwGPUUtilization, min(1, (g.Busy-last.Busy).Seconds()/elapsed), append(attrs, semconv.HwGPUTaskGeneral)...)
-		}
-	}
-	b.start = now.Boot
-}
-
 // start is when a counter began: at boot, or, once it was seen to begin again, at the reading before that. Cores and
 // GPUs are numbered, so few names are ever kept.
 func (m *Metrics) start(id string, boot, before time.Time, again bool) time.Time {

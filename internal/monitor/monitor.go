@@ -81,6 +81,7 @@ func New(config Config) (*Monitor, error) {
 func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
+	m.prefill()
 	m.Tick()
 	m.done.Go(func() { m.sampler.Run(ctx, m.take, m.tick) })
 	if m.gpus != nil {

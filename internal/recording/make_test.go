@@ -3,8 +3,10 @@ package recording_test
 import (
 	"context"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,22 +14,20 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 var update = flag.Bool("update", false, "record testdata/recordings again, on this machine")
 
 // TestMake records the files that the replaying tests read: a load of a model that is not in memory, a training epoch
 // over files that are not, the same epoch from memory, and a checkpoint; once as a machine without an accelerator sees
-// it and once with an emulated one.
+// it, once with an emulated one, and once with the emulated one behind the stand-in for the NVIDIA driver's library.
 func TestMake(t *testing.T) {
 	if !*update {
 		t.Skip("records anew with -update; needs Linux with PSI and a temporary folder on a disk")
 	}
-	for _, test := range []struct {
-		name    string
-		visible bool
-	}{{"cpu_only", false}, {"accelerator", true}} {
-		t.Run(test.name, func(t *testing.T) {
+	for _, name := range []string{"cpu_only", "accelerator", "gpu"} {
+		t.Run(name, func(t *testing.T) {
 			files, err := emulate.Prepare(t.Context(), "", emulate.Options{Bytes: 256 << 20})
 			if err != nil {
 				t.Fatal(err)
@@ -39,12 +39,39 @@ func TestMake(t *testing.T) {
 				t.Fatal(err)
 			}
 			var config monitor.Config
-			if test.visible {
+			switch name {
+			case "accelerator":
 				config.Accelerator = accelerator
+			case "gpu":
+				config.NVML = fixture.NVML(t)
+				defer play(t, accelerator)()
 			}
-			path := fixture.File(t, "recordings", test.name+".jsonl.gz")
+			path := fixture.File(t, "recordings", name+".jsonl.gz")
 			record(t, path, config, func(ctx context.Context) error { return work(ctx, files, accelerator, plan) })
 		})
+	}
+}
+
+// play has the stand-in's GPU do what the accelerator does, until the test calls what it gives.
+func play(t *testing.T, accelerator *emulate.Accelerator) (stop func()) {
+	player := fixture.PlayGPU(t, "gpu 0 busy_ns=0")
+	over := make(chan struct{})
+	var done sync.WaitGroup
+	done.Go(func() {
+		for {
+			var s sample.Sample
+			_ = accelerator.Read(&s) // never fails
+			player.Write(fmt.Sprintf("gpu 0 busy_ns=%d processes=%d:2147483648\n", s.GPUs[0].Busy, os.Getpid()))
+			select {
+			case <-over:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+	})
+	return func() {
+		close(over)
+		done.Wait()
 	}
 }
 
@@ -86,7 +113,7 @@ func record(t *testing.T, path string, config monitor.Config, work func(context.
 	if err := file.Close(); err != nil {
 		t.Error(err)
 	}
-	if info, err := os.Stat(path); err != nil || info.Size() > 100<<10 {
+	if info, err := os.Stat(path); err != nil || info.Size() > 200<<10 {
 		t.Errorf("%s is too large for the repository: %v", path, info.Size())
 	}
 }

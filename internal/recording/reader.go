@@ -67,30 +67,42 @@ func NewReader(file io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header says where and how the recording was made.
+// Header says where and how the recording was made. A file may hold parts one after another; Part is then that of the
+// last entry.
 func (r *Reader) Header() Header { return r.header }
 
 // Next gives the next entry. After the last one the error is io.EOF, and for a recording without an end ErrCut; any
 // other error says at which line the file is damaged. Once there was an error, it stays.
 func (r *Reader) Next(e *Entry) error {
-	if r.err != nil {
-		return r.err
+	for r.err == nil {
+		var text []byte
+		if text, r.err = r.line(); r.err != nil {
+			break
+		}
+		var next Entry
+		err := json.Unmarshal(text, &next)
+		if err == nil {
+			err = next.check()
+		}
+		if err == nil {
+			*e = next
+			return nil
+		}
+		if !r.goesOn(text) {
+			r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
+		}
 	}
-	var text []byte
-	if text, r.err = r.line(); r.err != nil {
-		return r.err
+	return r.err
+}
+
+// goesOn takes the header of a part that follows in the same file, and refuses what is none.
+func (r *Reader) goesOn(text []byte) bool {
+	var h Header
+	if json.Unmarshal(text, &h) != nil || h.Format < 1 || h.Format > Format || h.ID == "" || h.ID != r.header.ID {
+		return false
 	}
-	var next Entry
-	err := json.Unmarshal(text, &next)
-	if err == nil {
-		err = next.check()
-	}
-	if err != nil {
-		r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
-		return r.err
-	}
-	*e = next
-	return nil
+	r.header.Part = h.Part
+	return true
 }
 
 // line gives the next whole line, valid until the one after it is asked for.

@@ -182,8 +182,9 @@ static int parse_line(struct world *w, char *line) {
 static void reload(void) {
 	const char *path = getenv("FAKENVML_FILE");
 	struct stat now;
-	if (!path || stat(path, &now)) {
-		if (!world.period_us) set_world(&world), set_gpu(&world, 0);
+	int named = path && *path;
+	if (!named || stat(path, &now)) {
+		if (!world.period_us || (!named && seen.st_ino)) set_world(&world), set_gpu(&world, 0), seen.st_ino = 0;
 		return;
 	}
 	if (world.period_us && now.st_ino == seen.st_ino && now.st_size == seen.st_size &&

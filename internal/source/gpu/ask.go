@@ -78,7 +78,7 @@ func (a *asked) read(driver driver, w wants) *reading {
 	}
 	if w.processes {
 		a.ask(askProcesses, r, func() (err error) {
-			r.procs, err = a.device.processes()
+			r.procs, err = a.processes()
 			return err
 		})
 	}
@@ -88,20 +88,21 @@ func (a *asked) read(driver driver, w wants) *reading {
 
 // utilization asks for the driver's buffer, and for its last value alone where that gives nothing.
 func (a *asked) utilization(driver driver, w wants, r *reading) {
-	empty := false
+	told := false
 	a.ask(askSamples, r, func() (err error) {
-		r.points, err = a.device.samples(w.since)
+		r.points, err = a.samples(w.since)
+		told = err == nil
 		if errors.Is(err, codeNotFound) {
-			empty, err = true, nil
+			return nil // it idles
 		}
 		return err
 	})
 	r.clocks = driver.clocks()
-	if !empty && !w.noBuffer && !a.lacks[askSamples] || len(r.points) > 0 {
+	if told && !w.noBuffer || len(r.points) > 0 {
 		return
 	}
 	a.ask(askRate, r, func() (err error) {
-		r.rate, err = a.device.rate()
+		r.rate, err = a.rate()
 		r.hasRate = err == nil
 		return err
 	})
@@ -111,35 +112,35 @@ func (a *asked) utilization(driver driver, w wants, r *reading) {
 func (a *asked) gauges(r *reading) {
 	g := &r.gauges
 	a.ask(askMemory, r, func() error {
-		used, total, err := a.device.memory()
+		used, total, err := a.memory()
 		if err == nil && r.possible("memory", total > 0 && total < 1<<50 && used <= total) {
 			g.MemoryUsed, g.MemoryTotal, g.Has = used, total, g.Has|sample.HasMemory
 		}
 		return err
 	})
 	a.ask(askTemperature, r, func() error {
-		value, err := a.device.temperature()
+		value, err := a.temperature()
 		if err == nil && r.possible("temperature", value >= -50 && value <= 200) {
 			g.Temperature, g.Has = value, g.Has|sample.HasTemperature
 		}
 		return err
 	})
 	a.ask(askPower, r, func() error {
-		value, err := a.device.power()
+		value, err := a.power()
 		if err == nil && r.possible("power", value >= 0 && value <= mostPower) {
 			g.Power, g.Has = value, g.Has|sample.HasPower
 		}
 		return err
 	})
 	a.ask(askEnergy, r, func() error {
-		value, err := a.device.energy()
+		value, err := a.energy()
 		if err == nil && r.possible("energy", value >= 0 && value <= mostEnergy) {
 			g.Energy, g.Has = value, g.Has|sample.HasEnergy
 		}
 		return err
 	})
 	a.ask(askLink, r, func() error {
-		width, generation, err := a.device.link()
+		width, generation, err := a.link()
 		if err == nil && r.possible("PCIe link", possibleLink(width, generation)) {
 			g.LinkWidth, g.LinkGeneration, g.Has = width, generation, g.Has|sample.HasLink
 		}
@@ -150,7 +151,7 @@ func (a *asked) gauges(r *reading) {
 // limits asks for what does not change.
 func (a *asked) limits(r *reading) {
 	a.ask(askLinkMax, r, func() error {
-		width, generation, err := a.device.linkMax()
+		width, generation, err := a.linkMax()
 		if err == nil && r.possible("PCIe link", possibleLink(width, generation)) {
 			r.gauges.LinkWidthMax, r.gauges.LinkGenerationMax = width, generation
 			r.gauges.Has |= sample.HasLinkMax

@@ -65,6 +65,7 @@ func (c *card) learnPoints(r *reading) (garbage int) {
 	if c.domain == unknownClock || !c.anyPlaced(r) {
 		c.domain = r.clocks.domainOf(r.points) // for the first time, or a driver that was replaced, or a clock that was set
 	}
+	newest := uint64(0)
 	for _, p := range r.points {
 		at, ok := r.clocks.place(c.domain, p.raw)
 		switch {
@@ -72,8 +73,11 @@ func (c *card) learnPoints(r *reading) (garbage int) {
 		case !ok || !c.value(at, p.value):
 			garbage++
 		default:
-			c.since = max(c.since, p.raw)
+			newest = max(newest, p.raw)
 		}
+	}
+	if newest > 0 {
+		c.since = newest // less than before, where the driver's clock was set back
 	}
 	return garbage
 }
@@ -105,7 +109,7 @@ func (c *card) settle(lastRow time.Duration) {
 	switch {
 	case !c.settled:
 		c.offset -= debt
-		c.settled = c.newest > 0
+		c.settled = c.newest != 0
 	case debt > mostDebt:
 		c.offset -= debt - mostDebt
 	}

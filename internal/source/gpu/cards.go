@@ -75,7 +75,7 @@ func (r *run) readAll(ctx context.Context, all, processes bool) {
 
 // read asks one GPU.
 func (r *run) read(ctx context.Context, c *card, processes bool) {
-	w := wants{since: c.since, processes: processes, gauges: c.gaugeAt == 0 || r.began-c.gaugeAt >= gaugesEach}
+	w := wants{since: c.since, processes: processes, noBuffer: true, gauges: c.gaugeAt == 0 || r.began-c.gaugeAt >= gaugesEach}
 	if c.newest != 0 {
 		silent := r.began - c.newest
 		w.noBuffer = c.polled || silent > dueBehind
@@ -87,7 +87,7 @@ func (r *run) read(ctx context.Context, c *card, processes bool) {
 	var got *reading
 	switch r.do(ctx, callLimit, func() { got = device.read(r.driver, w) }, func() {
 		if c.status == sample.GPUHung {
-			c.status, c.due = sample.GPUWorks, 0
+			c.status, c.due = sample.GPUWorks, r.began
 		}
 	}) {
 	case finished:

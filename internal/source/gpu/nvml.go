@@ -37,11 +37,26 @@ type library struct {
 	names map[string]bool // those that were looked up
 }
 
+// loaded is process-wide as NVML itself is: go-nvml keeps the functions that it found in variables of its package and
+// writes them whenever a library is loaded, so sources of one path share its library, and sessions begin and end one at
+// a time.
+var loaded = struct {
+	sync.Mutex
+	byPath map[string]nvml.Interface
+}{byPath: map[string]nvml.Interface{}}
+
 func newDriver(path string) (driver, error) {
 	if path == "" {
 		path = usualLibrary
 	}
-	return &library{Interface: nvml.New(nvml.WithLibraryPath(path)), path: path, names: map[string]bool{}}, nil
+	loaded.Lock()
+	defer loaded.Unlock()
+	shared, ok := loaded.byPath[path]
+	if !ok {
+		shared = nvml.New(nvml.WithLibraryPath(path))
+		loaded.byPath[path] = shared
+	}
+	return &library{Interface: shared, path: path, names: map[string]bool{}}, nil
 }
 
 func (l *library) open() error {
@@ -53,6 +68,8 @@ func (l *library) open() error {
 			return fmt.Errorf("%s has no %s: it is not NVIDIA's, install the driver again", l.path, names[0])
 		}
 	}
+	loaded.Lock()
+	defer loaded.Unlock()
 	return failure(l.Init())
 }
 
@@ -89,7 +106,11 @@ func (l *library) has(names ...string) bool {
 	return false
 }
 
-func (l *library) close() { l.Shutdown() }
+func (l *library) close() {
+	loaded.Lock()
+	defer loaded.Unlock()
+	_ = l.Shutdown()
+}
 
 func (l *library) versions() (driver, version string) {
 	if l.has("nvmlSystemGetDriverVersion") {

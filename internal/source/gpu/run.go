@@ -53,8 +53,8 @@ func newRun(d driver, interval time.Duration, sink sample.Sink) *run {
 	now := sample.Now()
 	return &run{
 		driver: d, interval: interval, sink: sink, rows: rows{at: now, interval: interval},
-		retry:  backoff{first: 10 * time.Second, most: 5 * time.Minute},
-		relist: backoff{first: time.Second, most: time.Minute},
+		retry:  backoff{first: 10 * time.Second, most: 5 * time.Minute, at: now.Mono},
+		relist: backoff{first: time.Second, most: time.Minute, at: now.Mono}, processes: now.Mono,
 	}
 }
 
@@ -101,7 +101,7 @@ func (r *run) resume() {
 		if c.waits {
 			c.waits = false
 			if c.status == sample.GPUHung {
-				c.status, c.due = sample.GPUWorks, 0
+				c.status, c.due = sample.GPUWorks, r.began
 			}
 		}
 	}
@@ -166,6 +166,9 @@ func (r *run) opened(devices []device, version string, count int, err error) {
 		r.tell(err)
 		return
 	}
+	if r.told != "" && len(r.cards) == 0 {
+		r.rows.at = sample.Now() // nothing is known of the time before
+	}
 	r.retry.worked()
 	r.open, r.version, r.told = true, version, ""
 	r.learnDevices(devices, count, err, now)
@@ -214,6 +217,9 @@ func (r *run) list(ctx context.Context) {
 	r.listing = true
 	listed := func() {
 		r.listing = false
+		if !r.open {
+			return
+		}
 		if closed != nil {
 			err = closed
 		}

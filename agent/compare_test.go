@@ -1,0 +1,187 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/compare"
+)
+
+func reportPath(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
+
+// golden compares with a file, or writes it.
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("not as in %s (run with -update to take it):\n%s", path, got)
+	}
+}
+
+func TestCompareRealReports(t *testing.T) {
+	for _, test := range [][2]string{
+		{"demo-first", "demo-second"}, // noise, and a load that another did not have to wait for
+		{"train-disk", "train-memory"},
+		{"train-memory", "train-disk"},
+		{"demo-first", "train-disk"}, // ledgers of two kinds
+		{"window", "window"},
+		{"window", "demo-first"}, // nothing in common
+	} {
+		name := test[0] + "-" + test[1]
+		var text, document bytes.Buffer
+		for out, o := range map[*bytes.Buffer]compareOptions{&text: {threshold: "10%"}, &document: {threshold: "10%", asJSON: true}} {
+			if err := o.run(out, reportPath(test[0]), reportPath(test[1])); err != nil {
+				t.Fatal(err)
+			}
+		}
+		golden(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
+		golden(t, filepath.Join("testdata", "compare", name+".json"), document.Bytes())
+		for _, line := range strings.Split(text.String(), "\n") {
+			if columns(line) > tableWidth || strings.TrimRight(line, " ") != line {
+				t.Errorf("%d columns: %q", columns(line), line)
+			}
+		}
+	}
+}
+
+// The keys of docs/commands.md, and no others.
+func TestComparisonKeysAreDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/commands.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := bytes.Cut(page, []byte("\n## stallspan compare"))
+	section, _, _ = bytes.Cut(section, []byte("\n## "))
+	shown, err := os.ReadFile("testdata/compare/train-disk-train-memory.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if shown = bytes.ReplaceAll(bytes.TrimSpace(shown), []byte("../testdata/reports/train-"), nil); !bytes.Contains(section, shown) {
+		t.Errorf("the example is not as it prints:\n%s", shown)
+	}
+	found, err := filepath.Glob(filepath.Join("testdata", "compare", "*.json"))
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%v %v", found, err)
+	}
+	for _, path := range found {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var document any
+		if err := json.Unmarshal(text, &document); err != nil {
+			t.Fatal(err)
+		}
+		for key := range keysOf(document) {
+			if !bytes.Contains(section, []byte("`"+key+"`")) {
+				t.Errorf("%s: %s is not documented", path, key)
+			}
+		}
+	}
+}
+
+func keysOf(value any) map[string]bool {
+	keys := map[string]bool{}
+	var walk func(any)
+	walk = func(value any) {
+		switch v := value.(type) {
+		case map[string]any:
+			for key, inner := range v {
+				keys[key] = true
+				walk(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				walk(inner)
+			}
+		}
+	}
+	walk(value)
+	return keys
+}
+
+// A thousand windows: those that changed are shown, the rest is counted.
+func TestCompareManyWindows(t *testing.T) {
+	c := &compare.Comparison{Finding: "Done."}
+	for n := range 1000 {
+		p := &compare.Pair{Kind: "epoch", Label: "epoch " + strings.Repeat("x", n), Change: compare.Same}
+		p.A.Duration, p.B.Duration = 10, 10.1
+		if n%100 == 0 {
+			p.Change, p.B.Duration, p.Difference = compare.Slower, 20, 10
+		}
+		c.Windows = append(c.Windows, p)
+		c.OnlyA = append(c.OnlyA, compare.Name{Kind: "epoch", Label: "\x1b[31m" + p.Label})
+	}
+	var out bytes.Buffer
+	printComparison(&out, "a", strings.Repeat("very/long/", 20)+"b.json", c)
+	if got := strings.Count(out.String(), "slower"); got != 10 {
+		t.Errorf("%d of 10 that got slower: %s", got, out.String())
+	}
+	words := strings.Join(strings.Fields(out.String()), " ")
+	if !strings.Contains(words, "... 960 more") || !strings.Contains(words, "and 992 more") || strings.Contains(words, "\x1b") {
+		t.Error(out.String())
+	}
+	for _, line := range strings.Split(out.String(), "\n") {
+		if columns(line) > tableWidth {
+			t.Errorf("%d columns: %q", columns(line), line)
+		}
+	}
+}
+
+func TestCompareExitCodes(t *testing.T) {
+	folder := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	fast, slow := reportPath("train-memory"), reportPath("train-disk")
+	one, cut := file("one", `{"kind":"epoch","duration_s":1}`), file("cut", `{"kind":"epoch","duration_s":1,"unfinished":true}`)
+	for _, test := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{fast, slow}, 0, ""},
+		{[]string{slow, fast, "--fail-on", "slower"}, 0, ""},
+		{[]string{fast, slow, "--fail-on", "slower"}, exitSlow, "slower by more than 10 %: epoch 1, epoch 2"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "100 %"}, exitSlow, "slower by more than 100 %: epoch 1"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "5000%", "--json"}, 0, ""},
+		{[]string{one, cut, "--fail-on", "slower"}, exitFailed, "no window is whole in both reports"},
+		{[]string{one, cut}, 0, ""},
+		{[]string{fast}, exitUsage, "compare needs two reports: stallspan compare A.json B.json"},
+		{[]string{fast, slow, slow}, exitUsage, "compare needs two reports"},
+		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on slow: the only choice is slower"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage, "--threshold 0.1: give a percentage such as 10%"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, exitUsage, "give a percentage"},
+		{[]string{fast, slow, "--threshold", "5%"}, exitUsage, "--threshold is for --fail-on slower"},
+		{[]string{fast, folder}, exitFailed, "is a directory"},
+		{[]string{folder + "/none", fast}, exitFailed, "/none cannot be read, name a report that run --report has written: no such file or directory"},
+		{[]string{file("text", "window duration"), fast}, exitFailed, "text is not a report as run --report writes it: it is not JSON, as its byte 1 shows"},
+	} {
+		v := stallspan(t, append([]string{"compare"}, test.args...)...)
+		if code := v.run(); code != test.code {
+			t.Errorf("%q: exit code %d: %s", test.args, code, v.err.String())
+		}
+		if test.says == "" && v.err.Len() > 0 {
+			t.Errorf("%q: %s", test.args, v.err.String())
+		}
+		if test.says != "" && !strings.Contains(v.errorLine(), test.says) {
+			t.Errorf("%q: %s", test.args, v.err.String())
+		}
+	}
+}

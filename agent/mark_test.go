@@ -1,0 +1,236 @@
+package agent
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/api"
+)
+
+// script runs a shell script in which $stallspan is the program.
+func script(t *testing.T, text string) *invocation {
+	t.Helper()
+	v := stallspan(t)
+	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `stallspan="env ` + actAs + `=stallspan ` + os.Args[0] + `"` + "\n" + text}
+	return v
+}
+
+// listener is an agent that takes notes.
+type listener struct {
+	path string
+
+	mu   sync.Mutex
+	told []api.Announcement
+	ends []string
+}
+
+func listen(t *testing.T) *listener {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "st") // short: a socket's path has 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	l := &listener{path: filepath.Join(dir, "s")}
+	socket, err := net.Listen("unix", l.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /v1/windows", l.begin)
+	mux.HandleFunc("POST /v1/windows/{id}/end", l.end)
+	server := &http.Server{Handler: mux}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = server.Serve(socket)
+	}()
+	t.Cleanup(func() {
+		_ = server.Close()
+		<-done
+	})
+	return l
+}
+
+const itsSpan = "00-0af7651916cd43dd8448eb211c80319c-1111111111111111-01"
+
+func (l *listener) begin(w http.ResponseWriter, r *http.Request) {
+	var a api.Announcement
+	if err := json.NewDecoder(r.Body).Decode(&a); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = append(l.told, a)
+	_ = json.NewEncoder(w).Encode(api.Begun{ID: "id" + strconv.Itoa(len(l.told)), Traceparent: itsSpan})
+}
+
+func (l *listener) end(w http.ResponseWriter, r *http.Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends = append(l.ends, r.PathValue("id"))
+	_, _ = w.Write([]byte(`{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","slow":true,"finding":"It \u001b[31mwaited."}` + "\n"))
+}
+
+// only gives the one announcement, after the program has exited.
+func (l *listener) only(t *testing.T) api.Announcement {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.told) != 1 {
+		t.Fatalf("announced: %+v", l.told)
+	}
+	return l.told[0]
+}
+
+func TestMarkBeginSaysWhatItWasGiven(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	v := script(t, `echo $$; cd /usr; export TRACEPARENT=`+itsSpan+`
+		$stallspan mark begin --kind epoch --epoch 0 --name n --model m --path lib/../share --gpu A --gpu B --attribute k=v=w --attribute e=
+		true`)
+	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
+	if code := v.run(); code != 0 || v.err.Len() > 0 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	shell, id, _ := strings.Cut(v.out.String(), "\n")
+	if id != "id1\n" {
+		t.Errorf("printed %q", id)
+	}
+	a := l.only(t)
+	if a.Kind != "epoch" || a.Epoch == nil || *a.Epoch != 0 || a.Name != "n" || a.Model != "m" || a.Path != "/usr/share" ||
+		strings.Join(a.GPUIDs, " ") != "A B" || len(a.Attributes) != 2 || a.Attributes["k"] != "v=w" || a.Traceparent != itsSpan {
+		t.Errorf("announced %+v", a)
+	}
+	if strconv.Itoa(a.PID) != shell {
+		t.Errorf("pid %d, and the shell's is %s", a.PID, shell)
+	}
+}
+
+func TestMarkBeginGivenMore(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	v := stallspan(t, "mark", "begin", "--kind", "custom", "--pid", "4242", "--traceparent", "given")
+	v.Env = append(v.Env, api.SocketVariable+"="+l.path, "TRACEPARENT=nonsense")
+	if code := v.run(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	if a := l.only(t); a.PID != 4242 || a.Traceparent != "given" || a.Epoch != nil {
+		t.Errorf("announced %+v", a)
+	}
+}
+
+func TestMarkEnd(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	for args, want := range map[string]string{
+		"mark end abc":        "epoch 3: 4.8 s, storage_bound SLOW. It ?[31mwaited.\n",
+		"mark end --json abc": `{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","slow":true,"finding":"It \u001b[31mwaited."}` + "\n",
+	} {
+		v := stallspan(t, strings.Fields(args)...)
+		v.Env = append(v.Env, api.SocketVariable+"="+l.path)
+		if code := v.run(); code != 0 || v.out.String() != want || v.err.Len() > 0 {
+			t.Errorf("%s: exit code %d: %q %q", args, code, v.out.String(), v.err.String())
+		}
+	}
+	if strings.Join(l.ends, " ") != "abc abc" {
+		t.Errorf("ended %v", l.ends)
+	}
+}
+
+// An id that could not be printed is one that nobody could end.
+func TestMarkBeginIntoAFullDisk(t *testing.T) {
+	t.Parallel()
+	l := listen(t)
+	v := script(t, `$stallspan mark begin --kind epoch >/dev/full`)
+	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "no space left on device") {
+		t.Errorf("exit code %d", code)
+	}
+	if strings.Join(l.ends, " ") != "id1" {
+		t.Errorf("ended %v", l.ends)
+	}
+}
+
+// With the real API, as a script sees it.
+func TestMarkInARun(t *testing.T) {
+	t.Parallel()
+	report := filepath.Join(t.TempDir(), "report.json")
+	v := script(t, `$stallspan run --report `+report+` -- sh -c '
+		id=$('"$stallspan"' mark begin --kind epoch --epoch 3)
+		sleep 0.05
+		'"$stallspan"' mark end "$id"
+		'"$stallspan"' mark end "$id"; echo "twice $?"
+		'"$stallspan"' mark end never; echo "never $?"
+		'"$stallspan"' mark begin --kind epoch --traceparent x; echo "traceparent $?"
+		'"$stallspan"' mark run --kind model_load --model m -- sh -c "exit 5"; echo "run $?"
+		'"$stallspan"' mark run --kind model_load --model none -- /no/such/program; echo "none $?"
+	'`)
+	if code := v.run(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	line, codes, _ := strings.Cut(v.out.String(), "\n")
+	if !strings.HasPrefix(line, "epoch 3: ") || codes != "twice 1\nnever 1\ntraceparent 1\nrun 5\nnone 127\n" {
+		t.Errorf("printed %s", v.out.String())
+	}
+	for _, want := range []string{"has ended already", "stallspan: no open window has that id", `traceparent "x" is not one`,
+		"stallspan: load m: ", "stallspan: /no/such/program: not found"} {
+		if !strings.Contains(v.err.String(), want) {
+			t.Errorf("%q is not in %s", want, v.err.String())
+		}
+	}
+	d := readReport(t, report)
+	for i, want := range []string{"epoch 3", "model_load m", "model_load none"} {
+		if i >= len(d.Windows) || d.Windows[i].label() != want || d.Windows[i].Unfinished {
+			t.Fatalf("window %d is not %s: %+v", i, want, d.Windows)
+		}
+	}
+	if len(d.Windows) != 3 || d.Windows[0].Duration < 0.05 {
+		t.Errorf("%+v", d.Windows)
+	}
+}
+
+func TestMarkWithoutAnAgent(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "none")
+	for args, want := range map[string]string{
+		"mark begin --kind epoch": "no agent answers at " + path + ": start one with: stallspan agent",
+		"mark end abc":            "no agent answers at " + path + ": start one with: stallspan agent",
+	} {
+		v := stallspan(t, strings.Fields(args)...)
+		v.Env = append(v.Env, api.SocketVariable+"="+path)
+		if code := v.run(); code != exitFailed || v.errorLine() != "stallspan: "+want || v.out.Len() > 0 {
+			t.Errorf("%s: exit code %d: %q", args, code, v.out.String())
+		}
+	}
+}
+
+func TestMarkUsage(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"mark begin":                            "--kind is missing: give model_load, epoch, checkpoint or custom",
+		"mark begin --kind epcoh":               "--kind epcoh is none",
+		"mark begin --kind epoch --pid 0":       "--pid 0 is no process",
+		"mark begin --kind epoch --epoch x":     "see stallspan mark begin --help",
+		"mark begin --kind epoch --attribute k": "--attribute k: give it as key=value",
+		"mark begin --kind epoch sleep":         "a program is run by stallspan mark run",
+		"mark end":                              "mark end needs the id",
+		"mark end a b":                          "mark end needs the id",
+		"mark run --kind epoch":                 "mark run needs a program",
+		"mark run -- true":                      "--kind is missing",
+		"mark run --kind epcoh -- true":         "--kind epcoh is none",
+		"mark stop":                             `"stop" is no command of mark: see stallspan mark --help`,
+	} {
+		v := stallspan(t, strings.Fields(args)...)
+		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {
+			t.Errorf("%s: exit code %d: %s", args, code, v.err.String())
+		}
+	}
+}

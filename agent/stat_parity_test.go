@@ -1,0 +1,225 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestStatBesideIostat runs fio while iostat -x and stat watch, and compares what the two have seen. Both begin before
+// fio and end after it, so that their intervals, which cannot begin at the same microsecond, hold the same operations.
+//
+// iostat does not print how long its interval really was, and a busy machine wakes it late: what fails may be tried
+// again.
+func TestStatBesideIostat(t *testing.T) {
+	iostat, fio := tool(t, "iostat"), tool(t, "fio")
+	random, stream := loopDevice(t, "random"), loopDevice(t, "stream")
+	const tries = 3
+	for try := 1; ; try++ {
+		wrong := compareWithIostat(t, iostat, fio, random, stream)
+		if len(wrong) == 0 {
+			return
+		}
+		if try == tries {
+			t.Fatalf("three times stat and iostat differ, at last:\n%s", strings.Join(wrong, "\n"))
+		}
+		t.Logf("try %d:\n%s", try, strings.Join(wrong, "\n"))
+	}
+}
+
+func tool(t *testing.T, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("needs %s (Debian: fio and sysstat): %v", name, err)
+	}
+	return path
+}
+
+// loopDevice is a block device of the test's own, over a file, with direct I/O.
+func loopDevice(t *testing.T, name string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to make a loop device")
+	}
+	losetup := tool(t, "losetup")
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, make([]byte, 64<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(losetup, "--find", "--show", "--direct-io=on", file).CombinedOutput()
+	if err != nil {
+		t.Skipf("needs a loop device with direct I/O: %v: %s", err, out)
+	}
+	device := strings.TrimSpace(string(out))
+	t.Cleanup(func() {
+		if out, err := exec.Command(losetup, "--detach", device).CombinedOutput(); err != nil {
+			t.Errorf("%s stays: %v: %s", device, err, out)
+		}
+	})
+	return device
+}
+
+// parityInterval is how long both tools watch, in seconds. fio takes half of it, from one second after their start on.
+const parityInterval = 6
+
+// compareWithIostat says in which numbers the two differ by more than they may.
+func compareWithIostat(t *testing.T, iostat, fio, random, stream string) (wrong []string) {
+	t.Helper()
+	for _, device := range []string{random, stream} {
+		// After a long rest the kernel counts the rest as busy time when I/O begins on two CPUs at once: iostat prints
+		// 1200 % then, stat 100 %. One read alone ends the rest.
+		if out, err := exec.CommandContext(t.Context(), "dd", "if="+device, "of=/dev/null", "bs=4k", "count=1", "iflag=direct").CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	began := time.Now()
+	long := startIostat(t, iostat, "-x", "-y", "-o", "JSON", random, stream, fmt.Sprint(parityInterval), "1")
+	short := startIostat(t, iostat, "-x", "-s", "-y", "-o", "JSON", random, stream, fmt.Sprint(parityInterval), "1") // has await
+	ours := stallspan(t, "stat", "--json", fmt.Sprint(parityInterval), "1")
+	ours.start()
+	time.Sleep(time.Second)
+	work := exec.CommandContext(t.Context(), fio, "--ioengine=psync", "--thread", "--direct=1", "--time_based", "--runtime=2", "--size=64M",
+		"--name=random", "--filename="+random, "--rw=randrw", "--bs=4k", "--numjobs=8",
+		"--name=stream", "--filename="+stream, "--rw=rw", "--bs=256k", "--numjobs=2", "--fsync=16",
+		"--name=merged", "--filename="+stream, "--rw=read", "--bs=4k", "--ioengine=libaio", "--iodepth=16", "--iodepth_batch=16",
+		"--name=trim", "--filename="+stream, "--rw=randtrim", "--bs=64k", "--rate_iops=200")
+	from := time.Now()
+	out, err := work.CombinedOutput()
+	to := time.Now()
+	if err != nil {
+		t.Fatalf("fio: %v: %s", err, out)
+	}
+	inTime := time.Since(began).Seconds() < parityInterval-0.5
+	seen := long()
+	for name, disk := range short() {
+		if seen[name] != nil {
+			maps.Copy(seen[name], disk)
+		}
+	}
+	if code := ours.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, ours.err.String())
+	}
+	list := statLines(t, ours.out.String())
+	if len(list) != 1 {
+		t.Fatalf("%d lines", len(list))
+	}
+	started := list[0].Time.Add(-time.Duration(list[0].Interval * float64(time.Second)))
+	if !inTime || from.Before(started) || to.After(list[0].Time) {
+		return []string{fmt.Sprintf("fio ran from %v to %v, stat watched from %v to %v", from, to, started, list[0].Time)}
+	}
+	for _, device := range []string{random, stream} {
+		wrong = append(wrong, differences(t, filepath.Base(device), &list[0], seen)...)
+	}
+	return wrong
+}
+
+// startIostat starts one, and gives what waits for the numbers that it prints.
+func startIostat(t *testing.T, path string, args ...string) func() map[string]map[string]float64 {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), path, args...)
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	var text strings.Builder
+	cmd.Stdout = &text
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return func() map[string]map[string]float64 {
+		t.Helper()
+		if err := cmd.Wait(); err != nil {
+			t.Fatalf("iostat: %v", err)
+		}
+		return iostatDisks(t, text.String())
+	}
+}
+
+// iostatDisks are the numbers of iostat -o JSON, by device and by the names that iostat gives them.
+func iostatDisks(t *testing.T, text string) map[string]map[string]float64 {
+	t.Helper()
+	var doc struct {
+		Sysstat struct {
+			Hosts []struct {
+				Statistics []struct {
+					Disk []map[string]any
+				}
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Sysstat.Hosts) != 1 || len(doc.Sysstat.Hosts[0].Statistics) != 1 {
+		t.Fatalf("%v: %s", err, text)
+	}
+	disks := map[string]map[string]float64{}
+	for _, d := range doc.Sysstat.Hosts[0].Statistics[0].Disk {
+		name, _ := d["disk_device"].(string)
+		disks[name] = map[string]float64{}
+		for key, value := range d {
+			if number, ok := value.(float64); ok {
+				disks[name][key] = number
+			}
+		}
+	}
+	return disks
+}
+
+// differences compares one device: operations and bytes of the whole interval within 1 %, times within 2 %. Beyond that
+// only what iostat rounds away is forgiven: it prints two decimals.
+func differences(t *testing.T, name string, line *statDocument, seen map[string]map[string]float64) (wrong []string) {
+	t.Helper()
+	theirs := seen[name]
+	var ours *statDiskLine
+	for i := range line.Disks {
+		if line.Disks[i].Name == name {
+			ours = &line.Disks[i]
+		}
+	}
+	if theirs == nil || ours == nil {
+		return []string{fmt.Sprintf("%s: iostat has %v, stat has %+v", name, theirs, line.Disks)}
+	}
+	if ours.Discards == nil || ours.DiscardBytes == nil || ours.Flushes == nil {
+		t.Skip("needs Linux 5.5, which counts flushes")
+	}
+	const rounding = 0.005001
+	compare := func(key string, value, unit, length, limit float64) {
+		their, ok := theirs[key]
+		if !ok {
+			t.Logf("%s: this iostat does not print %s", name, key)
+			return
+		}
+		total, theirTotal := value/unit*length, their
+		slack := rounding
+		if length != 1 {
+			theirTotal, slack = their*parityInterval, rounding*parityInterval
+		}
+		off := math.Abs(total - theirTotal)
+		t.Logf("%s %-9s stat %12.3f  iostat %12.3f  off by %.3f %%", name, key, total, theirTotal, 100*off/max(theirTotal, 1e-9))
+		if off > limit*theirTotal+slack {
+			wrong = append(wrong, fmt.Sprintf("%s %s: stat %.3f, iostat %.3f", name, key, total, theirTotal))
+		}
+	}
+	compare("r/s", ours.Reads, 1, line.Interval, 0.01)
+	compare("w/s", ours.Writes, 1, line.Interval, 0.01)
+	compare("d/s", *ours.Discards, 1, line.Interval, 0.01)
+	compare("f/s", *ours.Flushes, 1, line.Interval, 0.01)
+	compare("rkB/s", ours.ReadBytes, 1024, line.Interval, 0.01)
+	compare("wkB/s", ours.WriteBytes, 1024, line.Interval, 0.01)
+	compare("dkB/s", *ours.DiscardBytes, 1024, line.Interval, 0.01)
+	compare("rrqm/s", ours.ReadsMerged, 1, line.Interval, 0.01)
+	compare("wrqm/s", ours.WritesMerged, 1, line.Interval, 0.01)
+	compare("rareq-sz", ours.ReadSize, 1024, 1, 0.01)
+	compare("wareq-sz", ours.WriteSize, 1024, 1, 0.01)
+	compare("r_await", ours.ReadAwait, 1, 1, 0.02)
+	compare("w_await", ours.WriteAwait, 1, 1, 0.02)
+	compare("await", ours.Await, 1, 1, 0.02)
+	compare("d_await", ours.DiscardAwait, 1, 1, 0.02)
+	compare("f_await", ours.FlushesAwait, 1, 1, 0.02)
+	compare("aqu-sz", ours.QueueDepth, 1, line.Interval, 0.02)
+	compare("util", ours.Utilization, 0.01, line.Interval, 0.02)
+	return wrong
+}

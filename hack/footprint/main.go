@@ -1,0 +1,163 @@
+// Footprint measures what `stallspan agent` takes of the machine that it watches: processor time and resident memory,
+// with every ring of its history full, a job of ten processes followed, and metrics leaving every ten seconds to an OTLP
+// server on loopback; then with a thousand windows open at once, and while ten thousand a minute come and go.
+//
+//	go build -tags overhead -o build/stallspan-overhead .
+//	go run ./hack/footprint -stallspan build/stallspan-overhead
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func main() {
+	if err := measure(); err != nil {
+		fmt.Fprintln(os.Stderr, "footprint:", err)
+		os.Exit(1)
+	}
+}
+
+func measure() (err error) {
+	binary := flag.String("stallspan", "build/stallspan-overhead", "the program to measure, built with -tags overhead")
+	length := flag.Duration("length", time.Minute, "how long each part is measured")
+	flag.Parse()
+	dir, err := os.MkdirTemp("", "footprint")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	backend, err := serveBackend()
+	if err != nil {
+		return err
+	}
+	defer backend.stop()
+
+	job := exec.Command("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9; do sleep 100000 & done; wait")
+	job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := job.Start(); err != nil {
+		return err
+	}
+	defer func() {
+		_ = syscall.Kill(-job.Process.Pid, syscall.SIGKILL)
+		_ = job.Wait()
+	}()
+
+	socket := filepath.Join(dir, "s.sock")
+	agent := exec.Command(*binary, "agent")
+	agent.Env = append(os.Environ(), api.SocketVariable+"="+socket, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+backend.address)
+	agent.Stderr = os.Stderr
+	if err := agent.Start(); err != nil {
+		return fmt.Errorf("%s cannot be started, build it as this file's comment says: %w", *binary, err)
+	}
+	defer func() {
+		_ = agent.Process.Signal(syscall.SIGTERM)
+		err = errors.Join(err, agent.Wait())
+	}()
+	client, err := reach(socket)
+	if err != nil {
+		return err
+	}
+	p := process(agent.Process.Pid)
+	ctx := context.Background()
+	if _, err := client.Begin(ctx, api.Announcement{Kind: window.Custom, Name: "job", PID: job.Process.Pid}); err != nil {
+		return err
+	}
+	time.Sleep(5 * time.Second) // let the start be over
+
+	fmt.Printf("%-58s %12s %14s\n", "", "of one core", "resident")
+	if err := p.row("watching a job of ten processes, "+length.String(), *length, func() error {
+		time.Sleep(*length)
+		return nil
+	}); err != nil {
+		return err
+	}
+	var ids []string
+	if err := p.row("beginning 1,000 windows and leaving them open", 0, func() (err error) {
+		ids, err = begin(ctx, client, 1000)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := p.row("watching with 1,000 windows open, "+length.String(), *length, func() error {
+		time.Sleep(*length)
+		return nil
+	}); err != nil {
+		return err
+	}
+	if err := end(ctx, client, ids); err != nil {
+		return err
+	}
+	if err := p.row("10,000 windows a minute, for "+length.String(), *length, func() error {
+		return churn(ctx, client, *length)
+	}); err != nil {
+		return err
+	}
+	fmt.Printf("metrics reached the backend %d times, spans %d\n", backend.metrics.Load(), backend.spans.Load())
+	return nil
+}
+
+func reach(socket string) (*api.Client, error) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			client := api.NewClient(socket)
+			if begun, err := client.Begin(context.Background(), api.Announcement{Kind: window.Custom, Name: "first"}); err == nil {
+				_, err = client.End(context.Background(), begun.ID)
+				return client, err
+			}
+		}
+	}
+	return nil, errors.New("the agent does not answer")
+}
+
+func begin(ctx context.Context, client *api.Client, n int) (ids []string, err error) {
+	for i := range n {
+		begun, err := client.Begin(ctx, api.Announcement{Kind: window.ModelLoad, Model: fmt.Sprintf("model-%d", i%7), Path: "/models/" + strings.Repeat("x", i%50)})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, begun.ID)
+	}
+	return ids, nil
+}
+
+func end(ctx context.Context, client *api.Client, ids []string) error {
+	for _, id := range ids {
+		if _, err := client.End(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// churn begins and ends windows at an even pace, a few open at any moment.
+func churn(ctx context.Context, client *api.Client, length time.Duration) error {
+	const pace = time.Minute / 10_000
+	ticker := time.NewTicker(pace)
+	defer ticker.Stop()
+	var open []string
+	for over := time.Now().Add(length); time.Now().Before(over); <-ticker.C {
+		ids, err := begin(ctx, client, 1)
+		if err != nil {
+			return err
+		}
+		if open = append(open, ids...); len(open) > 20 {
+			if err := end(ctx, client, open[:1]); err != nil {
+				return err
+			}
+			open = open[1:]
+		}
+	}
+	return end(ctx, client, open)
+}

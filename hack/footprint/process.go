@@ -1,0 +1,79 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// process is one that is measured, by its number.
+type process int
+
+// row does something, and prints what the process used meanwhile and what it holds afterwards. length is how long that
+// takes; 0 where it takes as long as it takes.
+func (p process) row(what string, length time.Duration, do func() error) error {
+	before, err := p.onCPU()
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	if err := do(); err != nil {
+		return err
+	}
+	took := time.Since(began)
+	after, err := p.onCPU()
+	if err != nil {
+		return err
+	}
+	resident, err := p.resident()
+	if err != nil {
+		return err
+	}
+	share := "-"
+	if length > 0 {
+		share = fmt.Sprintf("%.2f %%", 100*(after-before).Seconds()/took.Seconds())
+	}
+	fmt.Printf("%-58s %12s %11.1f MB\n", what, share, float64(resident)/1e6)
+	return nil
+}
+
+// onCPU is the processor time of all its threads: /proc/PID/schedstat of each, in nanoseconds (Documentation/
+// scheduler/sched-stats.rst). Threads of a Go program stay.
+func (p process) onCPU() (time.Duration, error) {
+	folder := fmt.Sprintf("/proc/%d/task", p)
+	threads, err := os.ReadDir(folder)
+	if err != nil {
+		return 0, err
+	}
+	var sum time.Duration
+	for _, t := range threads {
+		text, err := os.ReadFile(folder + "/" + t.Name() + "/schedstat")
+		if err != nil {
+			return 0, err
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		n, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(n)
+	}
+	return sum, nil
+}
+
+// resident is its memory, in bytes: VmRSS of /proc/PID/status.
+func (p process) resident() (int64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			n, err := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
+			return n << 10, err
+		}
+	}
+	return 0, fmt.Errorf("/proc/%d/status has no VmRSS", p)
+}

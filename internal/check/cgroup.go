@@ -1,0 +1,124 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/cgroup"
+)
+
+// errNoCgroupfs says that a folder is not what it looks like: nothing is made there.
+var errNoCgroupfs = errors.New("it is no cgroup v2 file system")
+
+// cgroup finds out whether a program that run starts can have a cgroup of its own, by making one and removing it.
+func (m *machine) cgroup(context.Context) []Finding {
+	f := Finding{Area: Cgroup, What: "own cgroup", Details: map[string]any{}}
+	if exists(m.path("sys/fs/cgroup/unified")) {
+		f.Details["hybrid"] = true
+	}
+	parent, err := cgroup.ScopeOf(m.Root, m.pid())
+	if err != nil {
+		return []Finding{m.noCgroup(f, "this process is in none of version 2")}
+	}
+	f.Details["path"] = parent
+	folder, err := cgroup.Dir(m.Root, parent)
+	if err != nil {
+		return []Finding{m.noCgroup(f, "the tree of version 2 is not mounted, or only a part of it")}
+	}
+	f.Details["folder"] = folder
+	if err := tryCgroup(folder); err != nil {
+		f = m.noCgroup(f, "below "+folder+" "+refusal(err))
+		f.Fix = m.cgroupFix(folder, err)
+		return []Finding{f}
+	}
+	f.State = Seen
+	f.Says = "A program that run starts gets a cgroup of its own: its pressure and CPU time are told apart from its neighbours'."
+	return []Finding{f}
+}
+
+func (m *machine) noCgroup(f Finding, why string) Finding {
+	f.State = Limited
+	f.Says = fmt.Sprintf("A program that run starts gets no cgroup of its own (%s): its neighbours' waiting may be counted with its own.", why)
+	switch {
+	case len(m.containerSigns()) > 0:
+		f.Fix = "docker run --cgroupns=private ..., on a host with cgroup v2"
+	case m.hasSystemd():
+		f.Fix = "boot with systemd.unified_cgroup_hierarchy=1 on the kernel's command line"
+	default:
+		f.Fix = "as root: d=/sys/fs/cgroup/unified; mkdir -p $d; mount -t cgroup2 none $d"
+	}
+	return f
+}
+
+// refusal says why tryCgroup failed.
+func refusal(err error) string {
+	var t trouble
+	if errors.As(err, &t) {
+		return "one can be made, but " + t.what
+	}
+	return "none can be made: " + reason(err)
+}
+
+// trouble is why a cgroup that could be made is of no use.
+type trouble struct {
+	what string
+	err  error
+}
+
+func (t trouble) Error() string { return t.what }
+func (t trouble) Unwrap() error { return t.err }
+
+// tryCgroup makes a cgroup as run does, looks whether it would do, and removes it.
+func tryCgroup(folder string) (err error) {
+	if !isCgroup2(folder) {
+		return errNoCgroupfs
+	}
+	// Moving a process asks for the right to write here, at what both places are below. Nothing is written.
+	here, openErr := os.OpenFile(filepath.Join(folder, "cgroup.procs"), os.O_WRONLY, 0)
+	if openErr == nil {
+		_ = here.Close()
+	}
+	own, err := os.MkdirTemp(folder, fmt.Sprintf("stallspan-check-%d-", os.Getpid()))
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if gone := os.Remove(own); gone != nil && err == nil {
+			err = trouble{"it cannot be removed again", gone}
+		}
+	}()
+	if openErr != nil {
+		return trouble{"no process may be put there (" + reason(openErr) + ")", openErr}
+	}
+	for _, name := range []string{"io.pressure", "cpu.stat"} {
+		if _, err := readStart(filepath.Join(own, name)); err != nil {
+			return trouble{"it has no " + name, err}
+		}
+	}
+	return nil
+}
+
+// cgroupFix is what would give this user a cgroup in which others may be made.
+func (m *machine) cgroupFix(folder string, err error) string {
+	inContainer := len(m.containerSigns()) > 0
+	var t trouble
+	switch {
+	case errors.As(err, &t) && errors.Is(err, os.ErrNotExist):
+		return pressureOn
+	case errors.Is(err, errNoCgroupfs):
+		return ""
+	case errors.Is(err, syscall.EROFS) || inContainer && os.Geteuid() == 0:
+		return "docker run --privileged --cgroupns=private ..."
+	case m.hasSystemd() && exists(fmt.Sprintf("/run/user/%d/systemd", os.Geteuid())):
+		return "systemd-run --user --scope -p Delegate=yes stallspan run -- COMMAND"
+	case errors.Is(err, os.ErrPermission):
+		return fmt.Sprintf("as root: d=%s/u%d; mkdir $d; chown -R %d $d; echo %d >$d/cgroup.procs", folder, os.Geteuid(), os.Geteuid(), os.Getppid())
+	}
+	return ""
+}
+
+func (m *machine) hasSystemd() bool { return exists(m.path("run/systemd/system")) }

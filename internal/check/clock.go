@@ -1,0 +1,105 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cpu"
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/pressure"
+)
+
+const (
+	trials    = 20
+	trialTick = 40 * time.Millisecond  // all of them in 0.8 s
+	tick      = 100 * time.Millisecond // between two readings of the real thing
+	mostLate  = tick / 2
+)
+
+// clock reads this machine at a steady pace, and tells how late the readings come and what they take.
+func (m *machine) clock(ctx context.Context) []Finding {
+	late, cost := m.pace(ctx)
+	if len(late) == 0 {
+		return nil
+	}
+	slices.Sort(late)
+	slices.Sort(cost)
+	worst, usual := late[len(late)-1], cost[len(cost)/2]
+	f := Finding{Area: Clock, What: "readings", State: Seen, Details: map[string]any{
+		"readings": len(late), "late_max_s": worst.Seconds(), "late_median_s": late[len(late)/2].Seconds(), "reading_median_s": usual.Seconds()}}
+	f.Says = fmt.Sprintf("A reading of this machine takes %s, so ten a second take %s of one core; they came at most %s late.",
+		short(usual), percent(float64(usual)/float64(tick)), short(worst))
+	if worst >= mostLate {
+		f.State = Limited
+		f.Says = fmt.Sprintf("Readings came up to %s late: this machine, or this container's share of it, is short of CPU, and short windows lose precision.", short(worst))
+		f.Fix = "nice -n -5 stallspan agent"
+		if len(m.containerSigns()) > 0 {
+			f.Fix = "raise the container's CPU limit"
+		}
+	}
+	return []Finding{f}
+}
+
+// pace reads the sources as the sampling loop does. late is how much after its time each reading began, cost is how
+// long it took.
+func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
+	waits, cores := pressure.New(m.Root), cpu.New(m.Root)
+	defer waits.Close()
+	defer cores.Close()
+	sources := []sample.Source{waits, cores}
+	if disks, err := disk.New(m.Root); err == nil {
+		defer func() { _ = disks.Close() }()
+		sources = append(sources, disks)
+	}
+	var s sample.Sample
+	read := func() {
+		for _, source := range sources {
+			s.Reset()
+			_ = source.Read(&s) // what it lacks is told elsewhere
+		}
+	}
+	read() // the first one opens the files
+	began := sample.Now().Mono
+	for i := 1; i <= trials; i++ {
+		due := began + time.Duration(i)*trialTick
+		timer := time.NewTimer(due - sample.Now().Mono)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return late, cost
+		case <-timer.C:
+		}
+		now := sample.Now().Mono
+		late = append(late, now-due)
+		read()
+		cost = append(cost, sample.Now().Mono-now)
+		if now-began > trials*trialTick+mostCall {
+			break // a machine that is this late has told enough
+		}
+	}
+	return late, cost
+}
+
+// short is a duration with two or three digits.
+func short(d time.Duration) string {
+	switch {
+	case d >= time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d >= 10*time.Millisecond:
+		return fmt.Sprintf("%d ms", d.Milliseconds())
+	case d >= time.Millisecond:
+		return fmt.Sprintf("%.1f ms", float64(d)/float64(time.Millisecond))
+	default:
+		return fmt.Sprintf("%d us", max(0, d.Microseconds()))
+	}
+}
+
+func percent(ratio float64) string {
+	if ratio >= 0.1 {
+		return fmt.Sprintf("%.0f %%", 100*ratio)
+	}
+	return fmt.Sprintf("%.2g %%", 100*ratio)
+}

@@ -1,0 +1,48 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// initialPIDs is how /proc names the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
+const initialPIDs = "pid:[4026531836]"
+
+// container says what a container hides; nothing outside of one.
+func (m *machine) container(context.Context) []Finding {
+	signs := m.containerSigns()
+	if len(signs) == 0 {
+		return nil
+	}
+	f := Finding{Area: Container, What: "container", State: Seen, Details: map[string]any{"signs": signs}}
+	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace == initialPIDs {
+		f.Says = fmt.Sprintf("This looks like a container (%s), and all processes of the machine show.", signs[0])
+		return []Finding{f}
+	}
+	f.State = Limited
+	f.Says = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes are the container's own.", signs[0])
+	f.Fix = "docker run --pid=host ..."
+	if strings.HasPrefix(signs[0], "KUBERNETES") {
+		f.Fix = "hostPID: true, in the pod's spec"
+	}
+	return []Finding{f}
+}
+
+// containerSigns are what tells that the machine looked at is a container's view of one.
+func (m *machine) containerSigns() []string {
+	var signs []string
+	if m.isHost() && os.Getenv("KUBERNETES_SERVICE_HOST") != "" {
+		signs = append(signs, "KUBERNETES_SERVICE_HOST is set")
+	}
+	for _, name := range []string{".dockerenv", "run/.containerenv"} {
+		if exists(m.path(name)) {
+			signs = append(signs, m.path(name))
+		}
+	}
+	if value, err := readStart(m.path("run/systemd/container")); err == nil {
+		signs = append(signs, strings.TrimSpace(value))
+	}
+	return signs
+}

@@ -1,0 +1,51 @@
+//go:build unix
+
+package check
+
+import (
+	"io/fs"
+	"os"
+	"os/user"
+	"strconv"
+	"syscall"
+)
+
+// othersOwn says whether a file belongs to another user.
+func othersOwn(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) != os.Geteuid()
+}
+
+// mayWrite says whether files can be made in a folder.
+func mayWrite(folder string) bool { return syscall.Access(folder, 2|1) == nil }
+
+// mayConnect says who may, by the owner and the mode of a socket.
+func mayConnect(info fs.FileInfo) string {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "its owner alone may"
+	}
+	who := "user " + userName(st.Uid)
+	if info.Mode().Perm()&0o020 != 0 {
+		who += " and group " + groupName(st.Gid)
+	}
+	return who + " alone may"
+}
+
+func userName(id uint32) string {
+	if u, err := user.LookupId(strconv.FormatUint(uint64(id), 10)); err == nil {
+		return u.Username
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}
+
+func groupName(id uint32) string {
+	if g, err := user.LookupGroupId(strconv.FormatUint(uint64(id), 10)); err == nil {
+		return g.Name
+	}
+	return strconv.FormatUint(uint64(id), 10)
+}

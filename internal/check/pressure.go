@@ -1,0 +1,126 @@
+package check
+
+import (
+	"bufio"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/pressure"
+)
+
+// pressure reads the pressure of the whole machine.
+func (m *machine) pressure(context.Context) []Finding {
+	source := pressure.New(m.Root)
+	defer source.Close()
+	var s sample.Sample
+	err := source.Read(&s)
+	var told, not []string
+	for _, resource := range []sample.Resource{sample.IO, sample.Memory, sample.CPU} {
+		if has(s.Pressures, resource) {
+			told = append(told, string(resource))
+		} else {
+			not = append(not, string(resource))
+		}
+	}
+	f := Finding{Area: Pressure, What: "pressure", State: Seen, Details: map[string]any{"resources": nonNil(told)},
+		Says: "The kernel counts for how long programs wait for storage, memory and the CPU (PSI)."}
+	switch {
+	case len(not) == 0:
+	case len(told) > 0:
+		f.State = Limited
+		f.Says = fmt.Sprintf("Waiting for %s is told by the kernel (PSI), for %s it is not: %v.", list(told), list(not), err)
+	default:
+		f.State = Missing
+		f.Says = "The kernel does not tell how long programs wait (PSI): storage is judged by the busiest disk's queue, which is less sure."
+		f.Fix = m.pressureFix()
+	}
+	return []Finding{f}
+}
+
+func has(pressures []sample.Pressure, resource sample.Resource) bool {
+	for i := range pressures {
+		if pressures[i].Scope == sample.HostScope && pressures[i].Resource == resource {
+			return true
+		}
+	}
+	return false
+}
+
+// pressureFix finds out why there is none.
+func (m *machine) pressureFix() string {
+	_, err := readStart(m.path("proc/pressure/io"))
+	release := m.release()
+	var major, minor int
+	_, scanErr := fmt.Sscanf(strings.TrimSpace(release), "%d.%d", &major, &minor)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		return "run stallspan as a user that may read " + m.path("proc/pressure")
+	case errors.Is(err, syscall.EOPNOTSUPP): // the kernel has it, switched off
+		return pressureOn
+	case scanErr == nil && (major < 4 || major == 4 && minor < 20):
+		return "boot Linux 4.20 or later with psi=1 on the kernel's command line"
+	case m.configured("CONFIG_PSI") == "":
+		return "boot a kernel that was built with CONFIG_PSI=y"
+	case !m.isHost() && !exists(m.path("proc/self")):
+		return "mount the machine's /proc at " + m.path("proc")
+	}
+	return pressureOn
+}
+
+const pressureOn = "add psi=1 to the kernel's command line, and restart the machine"
+
+// release is the kernel's version with a blank before it, or "".
+func (m *machine) release() string {
+	text, err := readStart(m.path("proc/sys/kernel/osrelease"))
+	if err != nil {
+		return ""
+	}
+	return " " + strings.TrimSpace(text)
+}
+
+// configured is a setting with which the kernel was built: "y", "m" or "" where it was left out, and "?" where nothing
+// tells.
+func (m *machine) configured(setting string) string {
+	for _, name := range []string{"proc/config.gz", "boot/config-" + strings.TrimSpace(m.release())} {
+		file, err := os.Open(m.path(name))
+		if err != nil {
+			continue
+		}
+		defer file.Close()
+		var text io.Reader = file
+		if strings.HasSuffix(name, ".gz") {
+			if text, err = gzip.NewReader(file); err != nil {
+				continue
+			}
+		}
+		lines, value := bufio.NewScanner(io.LimitReader(text, 4<<20)), ""
+		for lines.Scan() {
+			if v, ok := strings.CutPrefix(lines.Text(), setting+"="); ok {
+				value = v
+			}
+		}
+		if lines.Err() == nil {
+			return value
+		}
+	}
+	return "?"
+}
+
+// readStart gives up to a page of a small file.
+func readStart(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 4<<10))
+	return string(text), err
+}

@@ -1,0 +1,44 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// number is a count with its noun.
+func number(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// reason is an error without the path and the operation: the sentence around it names them.
+func reason(err error) string {
+	var no syscall.Errno
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "it is not there"
+	case errors.Is(err, fs.ErrPermission):
+		return "permission denied"
+	case errors.As(err, &no):
+		return no.Error()
+	default:
+		return err.Error()
+	}
+}
+
+// advice parts an error of the form "what happened: what to do".
+func advice(err error) (what, todo string) {
+	what, todo, _ = strings.Cut(err.Error(), ": ")
+	return what, todo
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}

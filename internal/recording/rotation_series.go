@@ -1,0 +1,155 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// series is the files of a recording on disk. It is not safe for concurrent use.
+type series struct {
+	path string
+	keep int
+	file *os.File // that is being written, locked
+}
+
+// name is the file of the i-th newest part.
+func (s *series) name(i int) string {
+	if i == 0 {
+		return s.path
+	}
+	return s.path + "." + strconv.Itoa(i)
+}
+
+// open begins the first file. What is there and is no recording is never touched.
+func (s *series) open() error {
+	if target, err := filepath.EvalSymlinks(s.path); err == nil {
+		s.path = target // a link stays one
+	}
+	there, err := look(s.path)
+	if err == nil && there == recorded {
+		err = s.shift()
+	} else if err == nil && there == blank {
+		err = os.Remove(s.path)
+	}
+	if err != nil {
+		return err
+	}
+	return s.create()
+}
+
+func (s *series) create() error {
+	file, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("no recording can be made at %s, name a file in a folder that exists and is yours: %w", s.path, errors.Unwrap(err))
+	}
+	_ = lock(file) // it is new, so it is nobody else's
+	s.file = file
+	return nil
+}
+
+// next gives the file that is complete its number and begins another. The error says what is wrong with the files; there
+// is always one that can be written.
+func (s *series) next() error {
+	complete := s.file
+	if err := s.begin(); err != nil {
+		return fmt.Errorf("the recording goes on in the same file, because no other could be begun: %w", err)
+	}
+	if err := complete.Close(); err != nil {
+		return fmt.Errorf("a complete file of the recording may not be whole: %w", errors.Unwrap(err))
+	}
+	return nil
+}
+
+func (s *series) begin() error {
+	switch now, err := os.Stat(s.path); {
+	case errors.Is(err, fs.ErrNotExist): // somebody took it away, and knows where it is
+		return s.create()
+	case err != nil:
+		return err
+	case !s.own(now):
+		return fmt.Errorf("%s is another file now", s.path)
+	}
+	if err := s.shift(); err != nil {
+		return err
+	}
+	if err := s.create(); err != nil {
+		return errors.Join(err, os.Rename(s.name(1), s.path))
+	}
+	return nil
+}
+
+func (s *series) own(info fs.FileInfo) bool {
+	own, err := s.file.Stat()
+	return err == nil && os.SameFile(info, own)
+}
+
+// shift gives the file at path the number 1, that with the number 1 the number 2, and so on, up to the first number that
+// is free. Where none is, the oldest file is replaced.
+func (s *series) shift() error {
+	free := s.keep - 1
+	for i := 1; i < s.keep; i++ {
+		there, err := look(s.name(i))
+		if err != nil {
+			return err
+		}
+		if there == nothing {
+			free = i
+			break
+		}
+	}
+	for i := free; i > 0; i-- {
+		if err := os.Rename(s.name(i-1), s.name(i)); err != nil {
+			return fmt.Errorf("%s cannot be renamed: %w", s.name(i-1), reason(err))
+		}
+	}
+	return nil
+}
+
+// reason is err without the names of files.
+func reason(err error) error {
+	var link *os.LinkError
+	if errors.As(err, &link) {
+		return link.Err
+	}
+	return err
+}
+
+// thing is what a name stands for.
+type thing int
+
+const (
+	nothing  thing = iota
+	blank          // a file without a byte
+	recorded       // a recording, of any format
+)
+
+// look says what is at path. The error is for what must not be touched.
+func look(path string) (thing, error) {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nothing, nil
+	case err != nil:
+		return nothing, fmt.Errorf("no recording can be made at %s: %w", path, errors.Unwrap(err))
+	case !info.Mode().IsRegular():
+		return nothing, fmt.Errorf("%s is no ordinary file: choose another name for the recording", path)
+	case info.Size() == 0:
+		return blank, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nothing, fmt.Errorf("%s is there already and cannot be read, choose another name: %w", path, errors.Unwrap(err))
+	}
+	defer func() { _ = file.Close() }()
+	if !lock(file) {
+		return nothing, fmt.Errorf("%s is being written by another stallspan: choose another name, or stop that one", path)
+	}
+	if _, err := NewReader(file); errors.Is(err, ErrForeign) {
+		return nothing, fmt.Errorf("%s is there already and is no recording: choose another name, or move it away", path)
+	}
+	return recorded, nil
+}

@@ -1,0 +1,162 @@
+package recording
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+)
+
+// mostQueued bounds what waits for the disk, in compressed bytes: hours of an ordinary machine.
+const mostQueued = 16 << 20
+
+var errBehind = fmt.Errorf("its disk has taken nothing for long, and %d MiB wait: record to another one", mostQueued>>20)
+
+// spool takes the bytes of a recording and hands them to its files on a goroutine of its own.
+type spool struct {
+	tell func(error)
+	done sync.WaitGroup
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	queue   []piece
+	queued  int // bytes in queue
+	busy    bool
+	closed  bool
+	err     error // of the disk; nothing is taken after it
+	cutAt   int64 // written when the present part began
+	written int64
+}
+
+// piece is bytes of one part.
+type piece struct {
+	begins bool // a new part, whose file comes first
+	bytes  []byte
+}
+
+func newSpool(files *series, tell func(error)) *spool {
+	s := &spool{tell: tell}
+	s.changed = sync.NewCond(&s.mu)
+	s.done.Go(func() { s.run(files) })
+	return s
+}
+
+// Write queues bytes; it never waits for the disk.
+func (s *spool) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil && s.queued+len(p) > mostQueued {
+		s.err = errBehind
+	}
+	if s.err != nil {
+		return 0, s.err
+	}
+	if len(s.queue) == 0 {
+		s.queue = append(s.queue, piece{})
+	}
+	last := &s.queue[len(s.queue)-1]
+	last.bytes = append(last.bytes, p...)
+	s.queued += len(p)
+	s.written += int64(len(p))
+	s.changed.Broadcast()
+	return len(p), nil
+}
+
+// cut has what is written from now on go to a new part.
+func (s *spool) cut() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = append(s.queue, piece{begins: true})
+	s.cutAt = s.written
+	s.changed.Broadcast()
+}
+
+// size is that of the present part, and total that of all.
+func (s *spool) size() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written - s.cutAt
+}
+
+func (s *spool) total() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written
+}
+
+// wait returns when the disk has taken everything so far, or why it does not.
+func (s *spool) wait() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for s.err == nil && (s.busy || len(s.queue) > 0) {
+		s.changed.Wait()
+	}
+	return s.err
+}
+
+// close waits until the disk has taken everything, and closes the file.
+func (s *spool) close() error {
+	s.mu.Lock()
+	s.closed = true
+	s.changed.Broadcast()
+	s.mu.Unlock()
+	s.done.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// run is the only one who touches the files.
+func (s *spool) run(files *series) {
+	for {
+		pieces := s.take()
+		if len(pieces) == 0 {
+			break
+		}
+		s.fail(s.put(files, pieces))
+	}
+	if err := files.file.Close(); err != nil {
+		s.fail(errors.Unwrap(err)) // without the path, which the caller knows
+	}
+}
+
+// take gives what is queued, and nothing when the recording is over.
+func (s *spool) take() []piece {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+	s.changed.Broadcast()
+	for s.err == nil && len(s.queue) == 0 && !s.closed {
+		s.changed.Wait()
+	}
+	if s.err != nil {
+		s.queue = nil
+		return nil
+	}
+	pieces := s.queue
+	s.queue, s.queued, s.busy = nil, 0, true
+	return pieces
+}
+
+func (s *spool) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
+	s.changed.Broadcast()
+}
+
+// put writes pieces to the files. A part that cannot have a file of its own follows in that of the part before.
+func (s *spool) put(files *series, pieces []piece) error {
+	for i := range pieces {
+		if pieces[i].begins {
+			if err := files.next(); err != nil && s.tell != nil {
+				s.tell(err)
+			}
+		}
+		if _, err := files.file.Write(pieces[i].bytes); err != nil {
+			return errors.Unwrap(err)
+		}
+	}
+	return nil
+}

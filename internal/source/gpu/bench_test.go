@@ -1,0 +1,43 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// BenchmarkRound is one round of all GPUs against the stand-in, gauges included, without lists of processes. What a
+// real driver takes comes on top.
+func BenchmarkRound(b *testing.B) {
+	for _, gpus := range []int{1, 8} {
+		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
+			var text strings.Builder
+			for i := range gpus {
+				fmt.Fprintf(&text, "gpu %d\n", i)
+			}
+			newWorld(b, text.String())
+			d, err := newDriver(fakeLibrary(b))
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := newRun(d, 0, func(string, *sample.Sample, error) {})
+			r.interval, r.rows.interval = 1e8, 1e8
+			r.cycle(b.Context(), true)
+			if len(r.cards) != gpus {
+				b.Fatalf("%d GPUs", len(r.cards))
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				for _, c := range r.cards {
+					c.gaugeAt = 0
+				}
+				r.cycle(b.Context(), true)
+			}
+			r.end()
+		})
+	}
+}

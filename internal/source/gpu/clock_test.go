@@ -1,0 +1,45 @@
+package gpu
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// suspended is a machine that was up for two hours and asleep for one of them.
+var suspended = clocks{
+	at:        sample.Stamp{Mono: time.Minute, Wall: time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)},
+	monotonic: time.Hour, boot: 2 * time.Hour,
+}
+
+func TestDomains(t *testing.T) {
+	for d := unixClock; d <= bootClock; d++ {
+		for _, age := range []time.Duration{-time.Millisecond, 0, 100 * time.Millisecond, 20 * time.Second} {
+			raw := uint64((suspended.now(d) - age) / time.Microsecond)
+			for _, points := range [][]point{{{raw, 1}}, {{0, 1}, {raw, 1}}, {{raw, 1}, {math.MaxUint64, 1}, {1, 1}}} {
+				if got := suspended.domainOf(points); got != d {
+					t.Errorf("clock %d, %v old: found %d", d, age, got)
+				}
+			}
+			if at, ok := suspended.place(d, raw); !ok || at != suspended.at.Mono-max(age, 0) {
+				t.Errorf("clock %d, %v old: at %v", d, age, at)
+			}
+		}
+	}
+}
+
+func TestTimesThatCannotBe(t *testing.T) {
+	for d := unknownClock; d <= bootClock; d++ {
+		now := uint64(suspended.now(d) / time.Microsecond)
+		for _, raw := range []uint64{0, 1, math.MaxUint64, math.MaxInt64, now + 1e6, now - 3600e6/2} {
+			if at, ok := suspended.place(d, raw); ok {
+				t.Errorf("clock %d: %d is at %v", d, raw, at)
+			}
+		}
+	}
+	if got := suspended.domainOf([]point{{0, 1}, {5, 1}, {math.MaxUint64, 1}}); got != unknownClock {
+		t.Errorf("found %d", got)
+	}
+}

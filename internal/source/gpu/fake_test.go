@@ -1,0 +1,187 @@
+package gpu
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// fakeDriver is a driver on synctest's clock. Its GPUs put their samples on the Unix clock.
+type fakeDriver struct {
+	mu      sync.Mutex
+	openErr error
+	hangs   time.Duration // of open
+	opens   int
+	closes  int
+	calls   int // of samples and rate
+	listed  []*fakeGPU
+}
+
+func (d *fakeDriver) open() error {
+	d.mu.Lock()
+	d.opens++
+	err, hangs := d.openErr, d.hangs
+	d.mu.Unlock()
+	time.Sleep(hangs)
+	return err
+}
+
+func (d *fakeDriver) set(change func()) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	change()
+}
+
+func (d *fakeDriver) asked() (n int) { d.set(func() { n = d.calls }); return n }
+func (d *fakeDriver) begun() (n int) { d.set(func() { n = d.opens }); return n }
+
+func (d *fakeDriver) close()                     { d.set(func() { d.closes++ }) }
+func (d *fakeDriver) versions() (string, string) { return "1", "2" }
+
+func (d *fakeDriver) count() (int, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.listed), d.openErr
+}
+
+func (d *fakeDriver) devices() ([]device, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []device
+	for _, g := range d.listed {
+		list = append(list, g)
+	}
+	return list, d.openErr
+}
+
+func (d *fakeDriver) clocks() clocks { return clocks{at: sample.Now()} }
+
+// fakeGPU is as busy as share says, in periods since it was made.
+type fakeGPU struct {
+	d      *fakeDriver
+	uuid   string
+	share  float64
+	period time.Duration
+	began  time.Time
+	silent bool          // no new samples
+	bare   bool          // neither samples nor rate
+	wait   chan struct{} // calls wait for its end
+	err    error
+}
+
+func (g *fakeGPU) id() string   { return g.uuid }
+func (g *fakeGPU) name() string { return "fake" }
+func (g *fakeGPU) index() int   { return 0 }
+
+// pass is what every call does first.
+func (g *fakeGPU) pass() error {
+	g.d.mu.Lock()
+	wait := g.wait
+	g.d.mu.Unlock()
+	if wait != nil {
+		<-wait
+	}
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	return g.err
+}
+
+func (g *fakeGPU) samples(since uint64) (list []point, err error) {
+	g.d.set(func() { g.d.calls++ })
+	if err := g.pass(); err != nil {
+		return nil, err
+	}
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	switch {
+	case g.bare:
+		return nil, codeNotSupported
+	case g.silent:
+		return nil, codeNotFound
+	}
+	n := int(time.Since(g.began) / g.period)
+	for i := max(n-119, 0); i <= n; i++ {
+		at := uint64(g.began.Add(time.Duration(i) * g.period).UnixMicro())
+		if at > since {
+			list = append(list, point{at, g.share * 100})
+		}
+	}
+	return list, nil
+}
+
+func (g *fakeGPU) rate() (float64, error) {
+	if g.bare {
+		return 0, codeNotSupported
+	}
+	return g.share * 100, g.pass()
+}
+
+func (g *fakeGPU) memory() (used, total uint64, err error) { return 1, 2, g.pass() }
+func (g *fakeGPU) temperature() (float64, error)           { return 40, g.pass() }
+func (g *fakeGPU) power() (float64, error)                 { return 0, codeNotSupported }
+func (g *fakeGPU) energy() (float64, error)                { return 100 * time.Since(g.began).Seconds(), g.pass() }
+func (g *fakeGPU) link() (int, int, error)                 { return 16, 4, g.pass() }
+func (g *fakeGPU) linkMax() (int, int, error)              { return 16, 5, g.pass() }
+func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
+	return []sample.GPUProcess{{PID: 7}}, g.pass()
+}
+func (d *fakeDriver) gpu(uuid string, share float64) *fakeGPU {
+	g := &fakeGPU{d: d, uuid: uuid, share: share, period: time.Second / 6, began: time.Now()}
+	d.set(func() { d.listed = append(d.listed, g) })
+	return g
+}
+
+// told is a row, with when it came.
+type told struct {
+	sample.Sample
+	err  error
+	came time.Duration
+}
+
+// playing runs a source over a fake driver.
+type playing struct {
+	*Source
+	mu   sync.Mutex
+	rows []told
+	stop func()
+}
+
+func play(ctx context.Context, d *fakeDriver) *playing {
+	p := &playing{Source: newSource(d, 0)}
+	ctx, cancel := context.WithCancel(ctx)
+	var ran sync.WaitGroup
+	ran.Go(func() {
+		p.Run(ctx, func(_ string, s *sample.Sample, err error) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			row := *s
+			row.GPUs = append([]sample.GPU(nil), s.GPUs...)
+			p.rows = append(p.rows, told{row, err, sample.Now().Mono})
+		})
+	})
+	p.stop = func() { cancel(); ran.Wait() }
+	return p
+}
+
+// last is the newest row, row the nth, and take all of them since the last take.
+func (p *playing) last() told {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows[len(p.rows)-1]
+}
+
+func (p *playing) row(n int) told {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rows[n]
+}
+
+func (p *playing) take() []told {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	rows := p.rows
+	p.rows = nil
+	return rows
+}

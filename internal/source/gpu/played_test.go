@@ -1,0 +1,282 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// busyAt interpolates the first GPU's Busy.
+func (k *kept) busyAt(t *testing.T, moment time.Duration) time.Duration {
+	t.Helper()
+	i := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.At.Mono >= moment })
+	if i < 1 {
+		t.Fatalf("no row at %v", moment)
+	}
+	a, b := k.rows[i-1], k.rows[i]
+	share := float64(moment-a.At.Mono) / float64(b.At.Mono-a.At.Mono)
+	return a.GPUs[0].Busy + time.Duration(share*float64(b.GPUs[0].Busy-a.GPUs[0].Busy))
+}
+
+func TestBusyFollowsAnEmulatedAcceleratorOnEveryClock(t *testing.T) {
+	for _, clock := range []string{"unix", "monotonic", "boot"} {
+		t.Run(clock, func(t *testing.T) {
+			head := "clock " + clock + "\nperiod_us 50000\n"
+			w := newWorld(t, head+"gpu 0 busy_ns=0\n")
+			s, k, stop := runFake(t)
+			until(t, "a row", func() bool { _, ok := k.last(); return ok })
+			begin := sample.Now().Mono
+			var busy time.Duration
+			for step := range 90 { // 150 ms of work, 150 ms of waiting
+				before := sample.Now().Mono
+				time.Sleep(10 * time.Millisecond)
+				if step%30 < 15 {
+					busy += sample.Now().Mono - before
+				}
+				w.write(fmt.Sprintf("%sgpu 0 busy_ns=%d\n", head, busy.Nanoseconds()))
+			}
+			time.Sleep(300 * time.Millisecond)
+			end := sample.Now().Mono
+			time.Sleep(100 * time.Millisecond)
+			s.CatchUp(t.Context())
+			stop()
+			k.check(t)
+			got := k.busyAt(t, end-100*time.Millisecond) - k.busyAt(t, begin)
+			if math.Abs(float64(got-busy)) > float64(20*time.Millisecond) { // 50 ms periods of whole percents
+				t.Errorf("busy for %v, want %v", got, busy)
+			}
+			if k.errs != nil {
+				t.Error(k.errs)
+			}
+		})
+	}
+}
+
+func TestAGPUIsLostAndReturns(t *testing.T) {
+	w := newWorld(t, "gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
+	_, k, stop := runFake(t)
+	status := func(i int, want sample.GPUStatus) func() bool {
+		return func() bool {
+			row, ok := k.last()
+			return ok && len(row.GPUs) == 2 && row.GPUs[i].Status == want && row.GPUs[i].Busy > 0
+		}
+	}
+	until(t, "both work", func() bool { return status(0, sample.GPUWorks)() && status(1, sample.GPUWorks)() })
+	w.write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\nlost 1\n")
+	until(t, "one is lost", status(1, sample.GPULost))
+	lost, _ := k.last()
+	if lost.GPUs[0].Status != sample.GPUWorks || lost.GPUs[1].Has&sample.HasMemory != 0 {
+		t.Errorf("%+v", lost.GPUs)
+	}
+	w.write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
+	until(t, "it returns", status(1, sample.GPUWorks))
+	until(t, "it works on", func() bool { row, _ := k.last(); return row.GPUs[1].Busy > lost.GPUs[1].Busy+500*time.Millisecond })
+	w.write("gpu 0 utilization=100\ngpu 1 uuid=GPU-b\ninit_error 9\n")
+	until(t, "the driver is gone", func() bool { return status(0, sample.GPULost)() && status(1, sample.GPULost)() })
+	stop()
+	k.check(t)
+	for _, want := range []string{"GPU-b (NVIDIA Fake 100): the GPU is lost", "unloaded or restarted"} {
+		if !strings.Contains(k.words(), want) {
+			t.Errorf("%q is not told: %s", want, k.words())
+		}
+	}
+}
+
+func TestAHangTouchesOneGPUAlone(t *testing.T) {
+	gpus := "gpu 0 utilization=60\ngpu 1 utilization=60 uuid=GPU-b\n"
+	w := newWorld(t, gpus)
+	_, k, stop := runFake(t)
+	until(t, "rows", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 0 })
+	w.write(gpus + "hang gpu=1 call=nvmlDeviceGetMemoryInfo_v2\n")
+	until(t, "one hangs", func() bool { row, _ := k.last(); return row.GPUs[1].Status == sample.GPUHung })
+	hung, _ := k.last()
+	until(t, "the other works on", func() bool {
+		row, _ := k.last()
+		return row.GPUs[0].Status == sample.GPUWorks && row.GPUs[0].Busy > hung.GPUs[0].Busy+time.Second
+	})
+	w.write(gpus)
+	until(t, "it comes back", func() bool {
+		row, _ := k.last()
+		return row.GPUs[1].Status == sample.GPUWorks && row.GPUs[1].Busy > hung.GPUs[1].Busy+100*time.Millisecond
+	})
+	stop()
+	k.check(t)
+	if !strings.Contains(k.words(), "has not answered nvmlDeviceGetMemoryInfo for 1s") {
+		t.Error(k.words())
+	}
+	for i := 1; i < len(k.rows); i++ {
+		if gap := k.rows[i].At.Mono - k.rows[i-1].At.Mono; gap != 100*time.Millisecond {
+			t.Errorf("%v between two rows", gap)
+		}
+	}
+}
+
+func TestRunEndsWhileACallHangs(t *testing.T) {
+	w := newWorld(t, "gpu 0\nhang gpu=0 call=nvmlDeviceGetSamples\n")
+	s, k, stop := runFake(t)
+	until(t, "the first call", func() bool { return len(k.words()) > 2 })
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	s.CatchUp(ctx)
+	begin := time.Now()
+	stop()
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("ending took %v", took)
+	}
+	w.write("gpu 0\n") // lets the thread go
+	until(t, "the rows say so", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Status == sample.GPUHung })
+}
+
+func TestGarbageIsLeftOutAndTold(t *testing.T) {
+	w := newWorld(t, "gpu 0 utilization=30\ngarbage 0\n")
+	_, k, stop := runFake(t)
+	until(t, "rows", func() bool {
+		return strings.Contains(k.words(), "808334905") || strings.Contains(k.words(), "cannot be")
+	})
+	row, _ := k.last()
+	g := row.GPUs[0]
+	if g.Busy != 0 || g.Has&^sample.HasLinkMax != 0 || g.Temperature != 0 || g.MemoryUsed != 0 {
+		t.Errorf("%+v", g)
+	}
+	w.write("gpu 0 utilization=30\n")
+	until(t, "all is well again", func() bool {
+		row, _ := k.last()
+		return row.GPUs[0].Has&sample.HasTemperature != 0 && row.GPUs[0].Busy > 100*time.Millisecond
+	})
+	stop()
+	k.check(t)
+	for _, want := range []string{"of utilization", "of temperature", "of memory", "of power", "of energy", "of PCIe link"} {
+		if !strings.Contains(k.words(), want) {
+			t.Errorf("%q is not told: %s", want, k.words())
+		}
+	}
+}
+
+func TestWithoutUtilizationSamples(t *testing.T) {
+	newWorld(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=3\n")
+	_, k, stop := runFake(t)
+	until(t, "busy", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 500*time.Millisecond })
+	stop()
+	k.check(t)
+	last := k.rows[len(k.rows)-1]
+	if share := float64(last.GPUs[0].Busy) / float64(last.At.Mono-k.rows[0].At.Mono); math.Abs(share-0.4) > 0.1 {
+		t.Errorf("busy %v of the time", share)
+	}
+}
+
+func TestProcesses(t *testing.T) {
+	newWorld(t, "gpu 0 processes=17:1024,18\ngpu 1 uuid=GPU-b processes=17:5\n")
+	_, k, stop := runFake(t)
+	until(t, "rows", func() bool { _, ok := k.last(); return ok })
+	stop()
+	first := k.rows[0].GPUs[0].ID
+	want := []sample.GPUProcess{{GPU: first, PID: 17, Memory: 1024, Has: true}, {GPU: first, PID: 18}, {GPU: "GPU-b", PID: 17, Memory: 5, Has: true}}
+	if !k.rows[0].GPUProcessesRead || !slices.Equal(k.rows[0].GPUProcesses, want) || len(k.rows) > 1 && k.rows[1].GPUProcessesRead {
+		t.Errorf("%+v", k.rows[0])
+	}
+}
+
+func TestNothingToRead(t *testing.T) {
+	for _, c := range []struct{ world, library, want string }{
+		{"devices 0\n", "", "has no GPU"},
+		{"init_error 18\n", "", "different versions: restart"},
+		{"init_error 4\n", "", "no permission"},
+		{"init_error 77\n", "", "NVML error 77"},
+		{"error gpu=0 call=nvmlDeviceGetUUID code=15\n", "", "GPU 0: the GPU is lost"},
+		{"", "/nonexistent/libnvidia-ml.so.1", "no NVIDIA driver"},
+		{"", "real_test.go", "cannot be loaded"},
+	} {
+		newWorld(t, c.world)
+		library := c.library
+		if library == "" {
+			library = fakeLibrary(t)
+		} else if !strings.HasPrefix(library, "/") {
+			library, _ = filepath.Abs(library)
+		}
+		s, err := New(Options{Library: library})
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := &kept{}
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		s.Run(ctx, k.sink)
+		s.CatchUp(context.Background())
+		cancel()
+		if len(k.rows) != 0 || len(k.errs) != 1 || !strings.Contains(k.words(), c.want) {
+			t.Errorf("%q: %d rows, %v; want %q once", c.world, len(k.rows), k.errs, c.want)
+		}
+		if absent := strings.HasPrefix(c.library, "/"); len(k.errs) == 1 && errors.Is(k.errs[0], ErrNoDriver) != absent {
+			t.Errorf("%v", k.errs)
+		}
+	}
+}
+
+func TestProbe(t *testing.T) {
+	newWorld(t, "driver 570.1\ngpu 0\ngpu 1 uuid=GPU-b name=\"NVIDIA B\"\nerror gpu=1 call=nvmlDeviceGetSamples code=3\n")
+	found, err := Probe(t.Context(), Options{Library: fakeLibrary(t)})
+	if err != nil || found.Err != nil || found.Driver != "570.1" || found.NVML == "" || len(found.Devices) != 2 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if a := found.Devices[0]; a.Err != nil || len(a.Lacks) != 0 || len(a.Answers) != int(questions) {
+		t.Errorf("%+v", a)
+	}
+	if b := found.Devices[1]; b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 || !slices.Equal(b.Lacks, []string{"utilization samples"}) {
+		t.Errorf("%+v", b)
+	}
+	if _, err := Probe(t.Context(), Options{Library: "/nonexistent.so"}); !errors.Is(err, ErrNoDriver) {
+		t.Error(err)
+	}
+	w := newWorld(t, "gpu 0\nhang call=nvmlDeviceGetName\n")
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := Probe(ctx, Options{Library: fakeLibrary(t)}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Error(err)
+	}
+	w.write("gpu 0\n")
+}
+
+// TestADriverThatLacksFunctions needs a process of its own: a second library's functions would not be bound.
+func TestADriverThatLacksFunctions(t *testing.T) {
+	if library := os.Getenv("FAKENVML_TEST_LIBRARY"); library != "" {
+		found, err := Probe(t.Context(), Options{Library: library})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, _ := New(Options{Library: library})
+		k := &kept{}
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		s.Run(ctx, k.sink)
+		k.check(t)
+		fmt.Println("lacks", found.Devices[0].Lacks, "rows", len(k.rows) > 5, k.errs)
+		return
+	}
+	_ = fakeLibrary(t)
+	library := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
+	arguments := []string{"-shared", "-fPIC", "-o", library, "../../../testdata/fakenvml/fakenvml.c", "-lpthread"}
+	for _, name := range []string{"nvmlDeviceGetSamples", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetTotalEnergyConsumption",
+		"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlSystemGetNVMLVersion"} {
+		arguments = append(arguments, "-D"+name+"=absent_"+name)
+	}
+	if out, err := exec.Command("gcc", arguments...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	again := exec.Command(os.Args[0], "-test.run=^TestADriverThatLacksFunctions$", "-test.v")
+	again.Env = append(os.Environ(), "FAKENVML_TEST_LIBRARY="+library, "FAKENVML_FILE=")
+	out, err := again.CombinedOutput()
+	if want := "lacks [utilization samples energy PCIe link processes] rows true []"; err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("%v, want %q:\n%s", err, want, out)
+	}
+}
