@@ -11,13 +11,13 @@ import (
 type Target struct {
 	Signal   string // "traces", "metrics"
 	Variable string // that says so
-	Network  string // "tcp" or "unix"; "" where the address is for gRPC alone to understand
-	Address  string // as net.Dial takes it
+	Network  string // "tcp" or "unix"; "" where gRPC alone knows how to find the backend
+	Address  string // as net.Dial takes it; "" without a network
 	Proxy    string // host and port of the proxy that is asked instead; "" for none
 }
 
-// Targets are those of the signals that leave. Like New it checks the whole environment, and it opens nothing. No
-// secret is in what it gives, except in an address that Network leaves out.
+// Targets are those of the signals that leave. Like New it checks the whole environment, and it opens nothing. What it
+// gives holds no secret.
 func Targets() ([]Target, error) {
 	var targets []Target
 	for _, s := range []signal{traces, metrics} {
@@ -52,7 +52,7 @@ func Targets() ([]Target, error) {
 func dialed(protocol, value string) (network, address string) {
 	u, err := url.Parse(value)
 	if err != nil {
-		return "", value // which checkEndpoint has refused
+		return "", "" // which checkEndpoint has refused
 	}
 	switch strings.ToLower(u.Scheme) {
 	case "http", "https":
@@ -80,7 +80,7 @@ func withPort(target string) (network, address string) {
 		host, port = strings.Trim(target, "[]"), "443"
 	}
 	if host == "" || port == "" || strings.ContainsAny(host+port, "/,@ ") {
-		return "", target
+		return "", ""
 	}
 	return "tcp", net.JoinHostPort(host, port)
 }

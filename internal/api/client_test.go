@@ -35,6 +35,14 @@ func TestClient(t *testing.T) {
 	}
 }
 
+func TestClientStatus(t *testing.T) {
+	s := start(t)
+	status, err := s.Status(t.Context())
+	if err != nil || status.Version == "" || status.Interval <= 0 || status.Problems == nil {
+		t.Errorf("%+v %v", status, err)
+	}
+}
+
 func TestClientWithoutAServer(t *testing.T) {
 	dir := folder(t)
 	stale := filepath.Join(dir, "stale")

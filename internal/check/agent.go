@@ -22,6 +22,9 @@ func (m *machine) agent(ctx context.Context) []Finding {
 	case err != nil:
 		f.State, f.Says = Missing, fmt.Sprintf("%s cannot be looked at (%s).", m.Socket, reason(err))
 		f.Fix = elsewhere
+		if errors.Is(err, fs.ErrPermission) {
+			f.Fix = fmt.Sprintf("sudo install -d -m 2750 -g %d %s, and start the agent again", os.Getegid(), filepath.Dir(m.Socket))
+		}
 		return []Finding{f}
 	case info.Mode().Type() != fs.ModeSocket:
 		f.State, f.Says = Missing, fmt.Sprintf("%s is no socket: an agent would leave it alone and refuse to start.", m.Socket)
@@ -77,8 +80,8 @@ func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) Finding {
 		f.Says = fmt.Sprintf("The agent of %s has ended and left its socket: the next one takes it over.", m.Socket)
 		f.State, f.Fix = Off, "stallspan agent"
 	case errors.Is(err, fs.ErrPermission):
-		f.Says = fmt.Sprintf("An agent may run at %s, and this user may not ask it: %s.", m.Socket, mayConnect(info))
-		f.Fix = fmt.Sprintf("run as that user, or: sudo setfacl -m u:%d:rw %s", os.Geteuid(), m.Socket)
+		f.Says = fmt.Sprintf("There is a socket at %s, and this user may not ask who answers on it: %s.", m.Socket, mayConnect(info))
+		f.Fix = fmt.Sprintf("sudo chgrp %d %s", os.Getegid(), m.Socket)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		f.Says = fmt.Sprintf("What listens on %s does not answer within %v.", m.Socket, mostCall)
 		f.Fix = "stop it, and start stallspan agent again"

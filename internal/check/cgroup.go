@@ -22,12 +22,12 @@ func (m *machine) cgroup(context.Context) []Finding {
 	}
 	parent, err := cgroup.ScopeOf(m.Root, m.pid())
 	if err != nil {
-		return []Finding{m.noCgroup(f, "this process is in none of version 2")}
+		return []Finding{m.noCgroup(f, "this process is in no cgroup v2")}
 	}
 	f.Details["path"] = parent
 	folder, err := cgroup.Dir(m.Root, parent)
 	if err != nil {
-		return []Finding{m.noCgroup(f, "the tree of version 2 is not mounted, or only a part of it")}
+		return []Finding{m.noCgroup(f, "cgroup v2 is not mounted, or only a part of it")}
 	}
 	f.Details["folder"] = folder
 	if err := tryCgroup(folder); err != nil {
@@ -44,6 +44,8 @@ func (m *machine) noCgroup(f Finding, why string) Finding {
 	f.State = Limited
 	f.Says = fmt.Sprintf("A program that run starts gets no cgroup of its own (%s): its neighbours' waiting may be counted with its own.", why)
 	switch {
+	case m.procFix() != "":
+		f.Fix = m.procFix()
 	case len(m.containerSigns()) > 0:
 		f.Fix = "docker run --cgroupns=private ..., on a host with cgroup v2"
 	case m.hasSystemd():

@@ -92,6 +92,17 @@ func (m *machine) path(name string) string { return filepath.Join(m.root, name) 
 // isHost says that the machine is not looked at through a folder.
 func (m *machine) isHost() bool { return m.root == "/" }
 
+// procFix is what brings /proc back; "" where it is there.
+func (m *machine) procFix() string {
+	switch {
+	case exists(m.path("proc/self")):
+		return ""
+	case m.isHost():
+		return "mount -t proc proc /proc"
+	}
+	return "mount the machine's /proc at " + m.path("proc")
+}
+
 // list names the first few of many.
 func list(names []string) string {
 	const most = 6

@@ -19,10 +19,8 @@ func (m *machine) cores(context.Context) []Finding {
 	switch {
 	case len(s.Cores) == 0:
 		f.State = Missing
-		f.Says = fmt.Sprintf("%s cannot be read (%v): how busy the cores are is not known.", m.path("proc/stat"), err)
-		if !exists(m.path("proc/self")) {
-			f.Fix = "mount -t proc proc " + m.path("proc")
-		}
+		f.Says = fmt.Sprintf("%s cannot be read (%s): how busy the cores are is not known.", m.path("proc/stat"), reason(err))
+		f.Fix = m.procFix()
 	case m.isHost() && runtime.NumCPU() < len(s.Cores):
 		f.Says = fmt.Sprintf("%s can be watched; this process may use %d of them.", number(len(s.Cores), "core", "cores"), runtime.NumCPU())
 	default:

@@ -56,8 +56,7 @@ func counters(devices []sample.Disk) Finding {
 		f.Says = "The kernel lists no block device: what is stored over a network is seen in pressure alone."
 	default:
 		f.State = Limited
-		f.Says = fmt.Sprintf("No disk is in sight: %s.", number(len(others), "device is a loop, a partition or made of others",
-			"devices are all loops, partitions or made of others"))
+		f.Says = fmt.Sprintf("No disk is in sight among %s: %s.", number(len(others), "device", "devices"), list(others))
 	}
 	return f
 }
@@ -72,14 +71,10 @@ func nonNil(names []string) []string {
 func (m *machine) noDisks(err error) Finding {
 	f := Finding{Area: Disks, What: "disk counters", State: Missing,
 		Says: fmt.Sprintf("%s cannot be read (%s): no disk can be blamed or cleared.", m.path("proc/diskstats"), reason(err))}
-	switch {
-	case errors.Is(err, fs.ErrPermission):
+	f.Fix = m.procFix() // where /proc is there, this kernel has no such file (gVisor), and nothing would give it one
+	if errors.Is(err, fs.ErrPermission) {
 		f.Fix = "run stallspan as a user that may read " + m.path("proc/diskstats")
-	case !exists(m.path("proc/self")) && m.isHost():
-		f.Fix = "mount -t proc proc /proc"
-	case !exists(m.path("proc/self")):
-		f.Fix = "mount the machine's /proc at " + m.path("proc")
-	} // else this kernel has no such file (gVisor), and nothing would give it one
+	}
 	return f
 }
 
@@ -104,11 +99,11 @@ func (m *machine) columns(devices []sample.Disk) (f Finding, old bool) {
 	for i := range devices {
 		has &= devices[i].Has
 	}
-	lacks := "flushes (Linux 5.5 does)"
+	lacks := "flushes (5.5 does)"
 	if has&sample.HasDiscards == 0 {
-		lacks = "discards (Linux 4.18 does) and flushes (5.5 does)"
+		lacks = "discards (4.18 does) and flushes (5.5 does)"
 	}
 	return Finding{Area: Disks, What: "disk columns", State: Limited,
-		Says: fmt.Sprintf("This kernel%s does not count %s; reads and writes are not affected.", m.release(), lacks),
+		Says: fmt.Sprintf("Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks),
 		Fix:  "boot Linux 5.5 or later"}, len(devices) > 0 && has&sample.HasFlushes == 0
 }

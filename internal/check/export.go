@@ -16,8 +16,8 @@ import (
 type Target struct {
 	Signal   string // "traces", "metrics"
 	Variable string // that says so
-	Network  string // "tcp" or "unix"; "" where the address is not one that can be tried
-	Address  string // as net.Dial takes it
+	Network  string // "tcp" or "unix"; "" where the backend is not found by a plain address
+	Address  string // as net.Dial takes it; "" without a network
 	Proxy    string // the address of the proxy that is asked instead; "" for none
 }
 
@@ -75,7 +75,7 @@ func try(ctx context.Context, targets []Target) Finding {
 		Details: map[string]any{"signals": signals, "address": t.Address, "proxy": t.Proxy, "variable": t.Variable}}
 	what := sentence(list(signals))
 	if t.Network == "" {
-		f.Says = fmt.Sprintf("%s go to %s, which was not tried: it is no address of a socket.", what, t.Address)
+		f.Says = fmt.Sprintf("%s go where %s says, which was not tried: it is no plain address.", what, t.Variable)
 		return f
 	}
 	network, address, via := t.Network, t.Address, ""

@@ -43,9 +43,9 @@ func device(d gpu.Device, found gpu.Found) Finding {
 	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
 	f.Details["tells"], f.Details["lacks"] = nonNil(d.Answers), nonNil(d.Lacks)
 	f.Details["busy"] = tellsBusy(d)
-	f.Says = fmt.Sprintf("GPU %d, %s (driver %s), tells all that is asked.", d.Index, d.Name, found.Driver)
+	f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched.", d.Index, d.Name, found.Driver)
 	if len(d.Lacks) > 0 {
-		f.Says = fmt.Sprintf("GPU %d, %s (driver %s), does not tell: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Lacks, ", "))
+		f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched, but does not tell: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Lacks, ", "))
 	}
 	switch {
 	case d.Err != nil:
@@ -72,17 +72,19 @@ func tellsBusy(d gpu.Device) bool {
 	return false
 }
 
+// own is what follows where there is no GPU to lack.
+const own = "A program's own time is split instead of a GPU's."
+
 // noGPU says why there is none, and how there could be one.
 func (m *machine) noGPU(err error) Finding {
 	f := Finding{Area: GPU, What: "driver", State: Missing}
 	card, loaded := m.card(), exists(m.path("proc/driver/nvidia/version"))
 	f.Details = map[string]any{"card": card, "kernel_module": loaded}
-	const own = "Without a GPU, a program's own time is split."
 	switch {
 	case errors.Is(err, gpu.ErrNotBuilt) && (loaded || card == nvidia):
 		f.Says, f.Fix = "An NVIDIA GPU is here, and this program was built without NVML (without cgo).", "CGO_ENABLED=1 go install ."
 	case errors.Is(err, gpu.ErrNotBuilt):
-		f.Says = "No NVIDIA GPU is in sight, and this program was built without NVML (without cgo). " + own
+		f.Says = "No NVIDIA GPU is in sight (and this program could read none: it was built without cgo). " + own
 	case errors.Is(err, gpu.ErrNoDriver) && loaded:
 		f.Says, f.Fix = "The NVIDIA driver is loaded, and its library libnvidia-ml.so.1 is not here.", m.giveLibrary()
 	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
@@ -102,9 +104,11 @@ func (m *machine) noGPU(err error) Finding {
 
 // refused is about a driver that is there and says no.
 func (m *machine) refused(f *Finding, err error) {
-	what, todo := advice(err)
+	what, todo, _ := strings.Cut(err.Error(), ": ") // "what happened: what to do"
 	f.Says, f.Fix = "No GPU can be read: "+what+".", todo
 	switch {
+	case strings.Contains(what, "NVML error"):
+		f.Fix = "nvidia-smi, which may say more"
 	case strings.Contains(what, "versions"):
 		f.Fix = "sudo reboot"
 	case strings.Contains(what, "cannot be loaded"):

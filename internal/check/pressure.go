@@ -61,6 +61,8 @@ func (m *machine) pressureFix() string {
 	var major, minor int
 	_, scanErr := fmt.Sscanf(strings.TrimSpace(release), "%d.%d", &major, &minor)
 	switch {
+	case m.procFix() != "":
+		return m.procFix()
 	case errors.Is(err, fs.ErrPermission):
 		return "run stallspan as a user that may read " + m.path("proc/pressure")
 	case errors.Is(err, syscall.EOPNOTSUPP): // the kernel has it, switched off
@@ -69,8 +71,6 @@ func (m *machine) pressureFix() string {
 		return "boot Linux 4.20 or later with psi=1 on the kernel's command line"
 	case m.configured("CONFIG_PSI") == "":
 		return "boot a kernel that was built with CONFIG_PSI=y"
-	case !m.isHost() && !exists(m.path("proc/self")):
-		return "mount the machine's /proc at " + m.path("proc")
 	}
 	return pressureOn
 }

@@ -30,9 +30,7 @@ func (m *machine) processes(context.Context) []Finding {
 	if err != nil && own.ID == "" {
 		f.State = Missing
 		f.Says = fmt.Sprintf("No process can be followed (%s): a job's CPU time and bytes are not known.", reason(err))
-		if !exists(m.path("proc/self")) {
-			f.Fix = "mount -t proc proc " + m.path("proc")
-		}
+		f.Fix = m.procFix()
 		return []Finding{f}
 	}
 	told, kept := m.others()

@@ -34,7 +34,7 @@ func lacking(found []Finding) (lacks []string) {
 	switch {
 	case !some(found, Disks, "disk counters"):
 		lacks = append(lacks, "the disk that was waited for")
-	case !full(found, Disks, "disk counters"):
+	case !named(found):
 		lacks = append(lacks, "the name of a disk")
 	}
 	switch {
@@ -47,6 +47,16 @@ func lacking(found []Finding) (lacks []string) {
 		lacks = append(lacks, "a sure way to leave out what neighbours waited for")
 	}
 	return lacks
+}
+
+// named says whether there is a disk that could be.
+func named(found []Finding) bool {
+	for _, f := range found {
+		if disks, ok := f.Details["disks"].([]string); ok && f.Area == Disks && len(disks) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // splitsGPU says whether the busy time of a GPU is told.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"syscall"
 )
 
@@ -30,12 +29,6 @@ func reason(err error) string {
 	default:
 		return err.Error()
 	}
-}
-
-// advice parts an error of the form "what happened: what to do".
-func advice(err error) (what, todo string) {
-	what, todo, _ = strings.Cut(err.Error(), ": ")
-	return what, todo
 }
 
 func exists(path string) bool {

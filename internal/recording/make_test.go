@@ -55,6 +55,7 @@ func TestMake(t *testing.T) {
 // play has the stand-in's GPU do what the accelerator does, until the test calls what it gives.
 func play(t *testing.T, accelerator *emulate.Accelerator) (stop func()) {
 	player := fixture.PlayGPU(t, "gpu 0 busy_ns=0")
+	t.Setenv("FAKENVML_FILE", player.Path)
 	over := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {

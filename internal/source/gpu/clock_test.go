@@ -14,6 +14,17 @@ var suspended = clocks{
 	monotonic: time.Hour, boot: 2 * time.Hour,
 }
 
+func TestAShortSuspension(t *testing.T) {
+	c := suspended
+	c.boot = c.monotonic + 5*time.Minute
+	for d := monotonicClock; d <= bootClock; d++ {
+		raw := uint64((c.now(d) - time.Second) / time.Microsecond)
+		if got := c.domainOf([]point{{raw, 1}}); got != d {
+			t.Errorf("clock %d: found %d", d, got)
+		}
+	}
+}
+
 func TestDomains(t *testing.T) {
 	for d := unixClock; d <= bootClock; d++ {
 		for _, age := range []time.Duration{-time.Millisecond, 0, 100 * time.Millisecond, 20 * time.Second} {

@@ -17,6 +17,8 @@ type fakeDriver struct {
 	closes  int
 	calls   int // of samples and rate
 	listed  []*fakeGPU
+	stepped time.Time     // when the wall clock was set
+	step    time.Duration // by how much
 }
 
 func (d *fakeDriver) open() error {
@@ -56,7 +58,19 @@ func (d *fakeDriver) devices() ([]device, error) {
 	return list, d.openErr
 }
 
-func (d *fakeDriver) clocks() clocks { return clocks{at: sample.Now()} }
+func (d *fakeDriver) clocks() clocks {
+	c := clocks{at: sample.Now()}
+	d.set(func() { c.at.Wall = d.wall(c.at.Wall) })
+	return c
+}
+
+// wall is what the wall clock showed.
+func (d *fakeDriver) wall(at time.Time) time.Time {
+	if !d.stepped.IsZero() && at.After(d.stepped) {
+		return at.Add(d.step)
+	}
+	return at
+}
 
 // fakeGPU is as busy as share says, in periods since it was made.
 type fakeGPU struct {
@@ -103,7 +117,7 @@ func (g *fakeGPU) samples(since uint64) (list []point, err error) {
 	}
 	n := int(time.Since(g.began) / g.period)
 	for i := max(n-119, 0); i <= n; i++ {
-		at := uint64(g.began.Add(time.Duration(i) * g.period).UnixMicro())
+		at := uint64(g.d.wall(g.began.Add(time.Duration(i) * g.period)).UnixMicro())
 		if at > since {
 			list = append(list, point{at, g.share * 100})
 		}

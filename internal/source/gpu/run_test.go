@@ -195,6 +195,29 @@ func TestASilentGPUHoldsNobodyBack(t *testing.T) {
 	})
 }
 
+func TestTheWallClockIsSet(t *testing.T) {
+	for _, step := range []time.Duration{-time.Hour, time.Hour, -5 * time.Second, 5 * time.Second, -200 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &fakeDriver{}
+			d.gpu("a", 0.5)
+			p := play(t.Context(), d)
+			time.Sleep(5050 * time.Millisecond)
+			d.set(func() { d.stepped, d.step = time.Now(), step })
+			time.Sleep(20 * time.Second)
+			p.stop()
+			rows := p.take()
+			grid(t, rows)
+			first, last := rows[5], rows[len(rows)-1]
+			if lost := (last.At.Mono-first.At.Mono)/2 - (last.GPUs[0].Busy - first.GPUs[0].Busy); lost < -time.Second/6 || lost > 3*time.Second/2 {
+				t.Errorf("a step of %v: %v too little", step, lost)
+			}
+			if d.asked() > 60 {
+				t.Errorf("a step of %v: asked %d times in 25 s, so the buffer is not used any more", step, d.asked())
+			}
+		})
+	}
+}
+
 func TestASlowCallIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}

@@ -1,0 +1,175 @@
+package check
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.txt again")
+
+func TestMain(m *testing.M) {
+	_ = os.Unsetenv("KUBERNETES_SERVICE_HOST") // the tests may run in a pod
+	_ = os.Unsetenv("NVIDIA_VISIBLE_DEVICES")
+	_ = os.Unsetenv("NVIDIA_DRIVER_CAPABILITIES")
+	goleak.VerifyTestMain(m)
+}
+
+// steady are the looks whose result is the same for the same files, whatever machine the test runs on.
+func (m *machine) steady(t *testing.T) []Finding {
+	var found []Finding
+	ctx := t.Context()
+	for _, look := range [][]Finding{m.disks(ctx), m.pressure(ctx), m.cgroup(ctx), m.processes(ctx), m.cores(ctx), m.container(ctx)} {
+		found = append(found, look...)
+	}
+	return found
+}
+
+func text(root string, found []Finding) []byte {
+	var b bytes.Buffer
+	for _, f := range found {
+		fmt.Fprintf(&b, "%s %s (%s): %s\n", f.State, f.Area, f.What, f.Says)
+		if f.Fix != "" {
+			fmt.Fprintf(&b, "\tfix: %s\n", f.Fix)
+		}
+	}
+	fmt.Fprintf(&b, "%s\nessential: %t\n", Summary(found), Essential(found))
+	return bytes.ReplaceAll(b.Bytes(), []byte(root), []byte("ROOT"))
+}
+
+func TestFixtures(t *testing.T) {
+	roots := map[string]string{
+		"server": fixture.Root(t, "check_server"),
+		"old":    fixture.Root(t, "check_old"),
+		"empty":  t.TempDir(),
+	}
+	noPSI := fixture.Root(t, "check_server") // its kernel was built with PSI and it is switched off
+	if err := os.RemoveAll(filepath.Join(noPSI, "proc/pressure")); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Write(t, noPSI, "boot/config-6.8.0-45-generic", []byte("CONFIG_PSI=y\nCONFIG_PSI_DEFAULT_DISABLED=y\n"))
+	roots["psi_off"] = noPSI
+	built := fixture.Root(t, "check_server")
+	if err := os.RemoveAll(filepath.Join(built, "proc/pressure")); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Write(t, built, "boot/config-6.8.0-45-generic", []byte("# CONFIG_PSI is not set\n"))
+	roots["psi_not_built"] = built
+	half := fixture.Root(t, "check_server")
+	fixture.Write(t, half, "proc/pressure/cpu", []byte("what is this\n"))
+	fixture.Write(t, half, "proc/diskstats", []byte("259 0 nvme0n1 1 2 3\n8 0 sda 1 0 8 1 1 0 8 1 0 1 1 0 0 0 0 0 0\n"))
+	roots["garbage"] = half
+	for name, root := range roots {
+		t.Run(name, func(t *testing.T) {
+			m := &machine{Options: Options{Root: root}, root: root}
+			got := text(root, m.steady(t))
+			golden := filepath.Join("testdata", name+".txt")
+			if *update {
+				if err := os.WriteFile(golden, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(got, want) {
+				t.Errorf("not as in %s (run with -update to take it):\n%s", golden, got)
+			}
+		})
+	}
+}
+
+// Everything at once, on the real machine and on roots that are not one: each finding is complete, and nothing stays.
+func TestMachine(t *testing.T) {
+	before := ownCgroups(t)
+	for name, root := range map[string]string{"this machine": "", "empty": t.TempDir(), "server": fixture.Root(t, "check_server")} {
+		found := Machine(t.Context(), Options{Root: root, Socket: filepath.Join(t.TempDir(), "s.sock")})
+		areas := map[Area]bool{}
+		for _, f := range found {
+			areas[f.Area] = true
+			switch f.State {
+			case Seen, Limited, Missing, Off:
+			default:
+				t.Errorf("%s: %+v", name, f)
+			}
+			if f.What == "" || f.Says == "" || !strings.HasSuffix(f.Says, ".") || strings.ContainsAny(f.Says+f.Fix, "\n\t") {
+				t.Errorf("%s: %+v", name, f)
+			}
+			if f.State == Seen && f.Fix != "" {
+				t.Errorf("%s: nothing to fix: %+v", name, f)
+			}
+		}
+		for _, area := range []Area{GPU, Disks, Pressure, Cgroup, Processes, CPU, Clock, API, Export} {
+			if !areas[area] {
+				t.Errorf("%s: nothing is said of %s", name, area)
+			}
+		}
+		if Essential(found) != (name != "empty") && name != "this machine" {
+			t.Errorf("%s: essential %t", name, Essential(found))
+		}
+	}
+	if after := ownCgroups(t); len(after) > len(before) {
+		t.Errorf("left behind: %v", after)
+	}
+}
+
+// ownCgroups are those that this process has made.
+func ownCgroups(t *testing.T) []string {
+	t.Helper()
+	var found []string
+	m := &machine{root: "/"}
+	for _, f := range m.cgroup(t.Context()) {
+		if folder, ok := f.Details["folder"].(string); ok {
+			more, err := filepath.Glob(filepath.Join(folder, fmt.Sprintf("stallspan-check-%d-*", os.Getpid())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, more...)
+		}
+	}
+	return found
+}
+
+func TestNothingIsMadeOutsideOfCgroupfs(t *testing.T) {
+	folder := t.TempDir()
+	if err := tryCgroup(folder); err == nil {
+		t.Error("a plain folder was taken for a cgroup")
+	}
+	if entries, err := os.ReadDir(folder); err != nil || len(entries) != 0 {
+		t.Errorf("left behind: %v, %v", entries, err)
+	}
+}
+
+func TestHidepid(t *testing.T) {
+	for mountinfo, want := range map[string]string{
+		"":                                       "",
+		"23 28 0:21 / /proc rw - proc proc rw\n": "",
+		"23 28 0:21 / /proc rw - proc proc rw,hidepid=0\n":                                                              "",
+		"23 28 0:21 / /proc rw,nosuid shared:12 - proc proc rw,gid=4,hidepid=2\n":                                       "2",
+		"23 28 0:21 / /proc rw - proc proc rw,hidepid=invisible\n":                                                      "invisible",
+		"23 28 0:21 / /proc rw - proc proc rw,hidepid=2\n24 23 0:22 / /proc rw - proc proc rw\n":                        "",
+		"23 28 0:21 / /mnt/proc rw - proc proc rw,hidepid=2\n24 28 0:22 / /proc rw - tmpfs tmpfs rw,hidepid=2\nrubbish": "",
+	} {
+		if got := hidepid(mountinfo); got != want {
+			t.Errorf("%q: %q, not %q", mountinfo, got, want)
+		}
+	}
+}
+
+func TestList(t *testing.T) {
+	for want, names := range map[string]string{"": "", "a": "a", "a and b": "a b", "a, b and c": "a b c",
+		"a, b, c, d, e, f and 1 other": "a b c d e f g", "a, b, c, d, e, f and 2 others": "a b c d e f g h"} {
+		if got := list(strings.Fields(names)); got != want {
+			t.Errorf("%q, not %q", got, want)
+		}
+	}
+}

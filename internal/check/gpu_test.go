@@ -1,0 +1,80 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/source/gpu"
+)
+
+func TestNoGPU(t *testing.T) {
+	none := t.TempDir()
+	card := fixture.Root(t, "check_server")
+	container := fixture.Root(t, "check_server")
+	fixture.Write(t, container, ".dockerenv", nil)
+	loaded := t.TempDir()
+	fixture.Write(t, loaded, "proc/driver/nvidia/version", []byte("NVRM version: x\n"))
+	loadedInside := t.TempDir()
+	fixture.Write(t, loadedInside, "proc/driver/nvidia/version", []byte("NVRM version: x\n"))
+	fixture.Write(t, loadedInside, ".dockerenv", nil)
+	amd := t.TempDir()
+	fixture.Write(t, amd, "sys/bus/pci/devices/0000:03:00.0/class", []byte("0x038000\n"))
+	fixture.Write(t, amd, "sys/bus/pci/devices/0000:03:00.0/vendor", []byte("0x1002\n"))
+	other := t.TempDir() // a network card of NVIDIA's
+	fixture.Write(t, other, "sys/bus/pci/devices/0000:03:00.0/class", []byte("0x020000\n"))
+	fixture.Write(t, other, "sys/bus/pci/devices/0000:03:00.0/vendor", []byte("0x10de\n"))
+	missing := fmt.Errorf("%w (libnvidia-ml.so.1)", gpu.ErrNoDriver)
+	for _, c := range []struct {
+		root      string
+		err       error
+		says, fix string // "" for no fix at all
+	}{
+		{none, missing, "no NVIDIA driver", ""},
+		{other, missing, "no NVIDIA driver", ""},
+		{none, gpu.ErrNotBuilt, "without cgo", ""},
+		{card, gpu.ErrNotBuilt, "without cgo", "CGO_ENABLED=1 go install ."},
+		{loaded, gpu.ErrNotBuilt, "without cgo", "CGO_ENABLED=1 go install ."},
+		{card, missing, "its driver is not installed", "https://www.nvidia.com/drivers"},
+		{container, missing, "its driver is not installed", "--gpus all"},
+		{loaded, missing, "its library libnvidia-ml.so.1 is not here", "libnvidia-ml1"},
+		{loadedInside, missing, "its library libnvidia-ml.so.1 is not here", "--gpus all"},
+		{amd, missing, "AMD's", ""},
+		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), "hangs", "nvidia-smi -pm 1"},
+		{none, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "modprobe nvidia"},
+		{container, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "--gpus all"},
+		{none, errors.New("the NVIDIA driver's library cannot be loaded, install the driver again: bad ELF"), "bad ELF", "install"},
+	} {
+		m := &machine{Options: Options{Root: c.root}, root: c.root}
+		f := m.noGPU(c.err)
+		if !strings.Contains(f.Says, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") || f.State != Missing {
+			t.Errorf("%v: %+v", c.err, f)
+		}
+	}
+}
+
+func TestDevice(t *testing.T) {
+	whole := gpu.Device{ID: "GPU-1", Name: "NVIDIA H200", Answers: []string{"utilization samples", "energy"}}
+	partly := gpu.Device{ID: "GPU-2", Name: "NVIDIA T400", Index: 1, Answers: []string{"utilization"}, Lacks: []string{"energy", "power"}}
+	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Answers: []string{"memory"}, Lacks: []string{"utilization samples", "utilization"}}
+	failing := gpu.Device{ID: "GPU-4", Answers: []string{"utilization"}, Err: errors.New("the GPU is lost")}
+	for _, c := range []struct {
+		device gpu.Device
+		state  State
+		says   string
+		splits bool
+	}{
+		{whole, Seen, "GPU 0, NVIDIA H200 (driver 570.1), can be watched.", true},
+		{partly, Seen, "does not tell: energy, power.", true},
+		{slice, Limited, "Its time cannot be split. NVIDIA counts no utilization of MIG slices.", false},
+		{failing, Limited, "the GPU is lost.", true},
+	} {
+		f := device(c.device, gpu.Found{Driver: "570.1"})
+		if f.State != c.state || !strings.Contains(f.Says, c.says) || splitsGPU([]Finding{f}) != c.splits {
+			t.Errorf("%+v", f)
+		}
+	}
+}
