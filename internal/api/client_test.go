@@ -36,7 +36,7 @@ func TestClient(t *testing.T) {
 }
 
 func TestClientStatus(t *testing.T) {
-	s := start(t)
+	s := serve(t, nil)
 	status, err := s.Status(t.Context())
 	if err != nil || status.Version == "" || status.Interval <= 0 || status.Problems == nil {
 		t.Errorf("%+v %v", status, err)

@@ -68,7 +68,7 @@ func New(config Config) (*Monitor, error) {
 		m.sampler = sample.NewSampler(config.Interval, nil)
 		return m, nil
 	}
-	m.latest.Boot = boot(config.Root)
+	m.latest.Boot = Boot(config.Root)
 	sources := m.machine()
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("nothing can be watched here: %w", errors.Join(m.problems.all()...))

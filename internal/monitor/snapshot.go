@@ -34,9 +34,9 @@ func (m *Monitor) Collect() sample.Snapshot {
 	return now
 }
 
-// boot reads when the machine started, from the line "btime" of /proc/stat, in seconds; the zero time where it is
-// not told.
-func boot(root string) time.Time {
+// Boot reads when the machine below root started, from the line "btime" of /proc/stat, in seconds; the zero time where
+// it is not told.
+func Boot(root string) time.Time {
 	file, err := os.Open(filepath.Join("/", root, "proc/stat"))
 	if err != nil {
 		return time.Time{}

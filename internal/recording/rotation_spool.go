@@ -3,23 +3,31 @@ package recording
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"time"
 )
 
-// mostQueued bounds what waits for the disk, in compressed bytes: hours of an ordinary machine.
-const mostQueued = 16 << 20
+const (
+	mostQueued = 16 << 20         // compressed bytes that wait for the disk: hours of an ordinary machine
+	mostAtOnce = 64 << 10         // bytes that the disk is given at once
+	patience   = 10 * time.Second // for which the end of a recording waits for a disk that takes nothing
+)
 
-var errBehind = fmt.Errorf("its disk has taken nothing for long, and %d MiB wait: record to another one", mostQueued>>20)
+var (
+	errBehind = fmt.Errorf("it has taken nothing for long, and %d MiB wait", mostQueued>>20)
+	errStuck  = fmt.Errorf("it took nothing for %v, and the end of the recording is lost", patience)
+)
 
 // spool takes the bytes of a recording and hands them to its files on a goroutine of its own.
 type spool struct {
 	tell func(error)
-	done sync.WaitGroup
+	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	queue   []piece
-	queued  int // bytes in queue
+	queued  int // bytes that the disk has not taken
 	busy    bool
 	closed  bool
 	err     error // of the disk; nothing is taken after it
@@ -34,9 +42,9 @@ type piece struct {
 }
 
 func newSpool(files *series, tell func(error)) *spool {
-	s := &spool{tell: tell}
+	s := &spool{tell: tell, done: make(chan struct{})}
 	s.changed = sync.NewCond(&s.mu)
-	s.done.Go(func() { s.run(files) })
+	go s.run(files)
 	return s
 }
 
@@ -93,20 +101,37 @@ func (s *spool) wait() error {
 	return s.err
 }
 
-// close waits until the disk has taken everything, and closes the file.
+// close waits until the disk has taken everything and the file is closed. A disk that hangs is not waited for: its
+// goroutine then ends with the program.
 func (s *spool) close() error {
 	s.mu.Lock()
 	s.closed = true
 	s.changed.Broadcast()
 	s.mu.Unlock()
-	s.done.Wait()
+	for before := -1; ; {
+		select {
+		case <-s.done:
+			_, err := s.state()
+			return err
+		case <-time.After(patience):
+		}
+		left, _ := s.state()
+		if left == before {
+			return errStuck
+		}
+		before = left
+	}
+}
+
+func (s *spool) state() (queued int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.err
+	return s.queued, s.err
 }
 
 // run is the only one who touches the files.
 func (s *spool) run(files *series) {
+	defer close(s.done)
 	for {
 		pieces := s.take()
 		if len(pieces) == 0 {
@@ -133,7 +158,7 @@ func (s *spool) take() []piece {
 		return nil
 	}
 	pieces := s.queue
-	s.queue, s.queued, s.busy = nil, 0, true
+	s.queue, s.busy = nil, true
 	return pieces
 }
 
@@ -154,8 +179,13 @@ func (s *spool) put(files *series, pieces []piece) error {
 				s.tell(err)
 			}
 		}
-		if _, err := files.file.Write(pieces[i].bytes); err != nil {
-			return errors.Unwrap(err)
+		for chunk := range slices.Chunk(pieces[i].bytes, mostAtOnce) {
+			if _, err := files.file.Write(chunk); err != nil {
+				return errors.Unwrap(err)
+			}
+			s.mu.Lock()
+			s.queued -= len(chunk)
+			s.mu.Unlock()
 		}
 	}
 	return nil

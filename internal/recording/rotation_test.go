@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -297,7 +296,7 @@ func TestRotationOfAFileThatWasMoved(t *testing.T) {
 	if err := errors.Join(p.spool.wait(), os.Rename(path, path+".moved")); err != nil {
 		t.Fatal(err)
 	}
-	writeRounds(t, p, 5, 40)
+	writeRounds(t, p, 5, 100)
 	if err := p.spool.wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +304,7 @@ func TestRotationOfAFileThatWasMoved(t *testing.T) {
 	if err := errors.Join(os.Rename(path, path+".moved2"), os.WriteFile(path, []byte("a diary"), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	writeRounds(t, p, 40, 140)
+	writeRounds(t, p, 100, 200)
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -315,70 +314,10 @@ func TestRotationOfAFileThatWasMoved(t *testing.T) {
 	if left, err := os.ReadFile(path); err != nil || string(left) != "a diary" {
 		t.Errorf("%q %v", left, err)
 	}
+	middle, _, _ := content(t, path+".1")
 	rest, _, _ := content(t, path+".moved2")
-	if all := append(first, rest...); len(all) != 140 || !inOrder(all) {
+	if all := slices.Concat(first, middle, rest); len(all) != 200 || !inOrder(all) {
 		t.Errorf("%v", all)
-	}
-}
-
-// A disk that takes nothing more ends the recording with words, and what it took can be read.
-func TestRotationOnAFullDisk(t *testing.T) {
-	disk := t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8k"); err != nil {
-		t.Skipf("needs the right to mount a small file system: %v", err)
-	}
-	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
-	path := filepath.Join(disk, "r.gz")
-	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 1 << 20}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i := 0; err == nil && i < 10_000; i++ {
-		err = errors.Join(p.Write(&numbered(i)[0]), p.spool.wait())
-	}
-	if closed := p.Close(); !errors.Is(closed, unix.ENOSPC) || !strings.Contains(closed.Error(), "cannot be written, look at the disk") {
-		t.Errorf("%v, closed with %v", err, closed)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got, err := all(text); !errors.Is(err, ErrCut) || len(got) < 50 {
-		t.Errorf("%d readings, %v", len(got), err)
-	}
-	if _, err := Create(filepath.Join(disk, "s.gz"), Header{}, Rotation{}, nil); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("on a full disk: %v", err)
-	}
-	if left, _ := filepath.Glob(disk + "/*"); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
-	}
-}
-
-// A disk that stalls holds nobody up. When it has stalled for very long the recording ends.
-func TestSpoolOfADiskThatStalls(t *testing.T) {
-	pipe := filepath.Join(t.TempDir(), "pipe")
-	if err := unix.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	file, err := os.OpenFile(pipe, os.O_RDWR, 0) // takes 64 KiB, and then nothing
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSpool(&series{file: file}, nil)
-	chunk := make([]byte, 1<<20)
-	n := 0
-	for ; err == nil && n < 1000; n++ {
-		_, err = s.Write(chunk)
-	}
-	if !errors.Is(err, errBehind) || n < mostQueued>>20 || n > mostQueued>>20+3 {
-		t.Errorf("%d MiB were taken: %v", n, err)
-	}
-	if err := file.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _, _ = io.CopyN(io.Discard, file, 1<<20) }() // until the file is closed
-	if err := s.close(); !errors.Is(err, errBehind) {
-		t.Errorf("closed: %v", err)
 	}
 }
 
@@ -405,7 +344,7 @@ func TestPartsInOneFile(t *testing.T) {
 	// Any number of headers, without a reading: the reader must come to the end of them.
 	var file bytes.Buffer
 	zip := gzip.NewWriter(&file)
-	_, _ = zip.Write(bytes.Repeat([]byte(`{"stallspan_recording":1,"id":"i"}`+"\n"), 1_000_000))
+	_, _ = zip.Write(bytes.Repeat([]byte(`{"stallspan_recording":1,"id":"i"}`+"\n"), 20_000))
 	_ = zip.Close()
 	if got, err := all(file.Bytes()); !errors.Is(err, io.EOF) || len(got) != 0 {
 		t.Errorf("%d readings, %v", len(got), err)

@@ -205,6 +205,7 @@ static void reload(void) {
 	int any = 0;
 	for (int i = 0; i < MOST_GPUS; i++) any |= next.gpu[i].there;
 	if (!any) set_gpu(&next, 0);
+	for (int i = 0; ok && next.clock != world.clock && i < MOST_GPUS; i++) players[i].count = 0;
 	if (ok) world = next;
 	else if (!world.period_us) set_world(&world), set_gpu(&world, 0);
 }

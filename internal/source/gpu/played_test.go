@@ -49,11 +49,14 @@ func TestBusyFollowsAnEmulatedAcceleratorOnEveryClock(t *testing.T) {
 			}
 			time.Sleep(300 * time.Millisecond)
 			end := sample.Now().Mono
-			time.Sleep(100 * time.Millisecond)
-			s.CatchUp(t.Context())
+			until(t, "rows up to the end", func() bool {
+				s.CatchUp(t.Context())
+				row, _ := k.last()
+				return row.At.Mono >= end
+			})
 			stop()
 			k.check(t)
-			got := k.busyAt(t, end-100*time.Millisecond) - k.busyAt(t, begin)
+			got := k.busyAt(t, end) - k.busyAt(t, begin)
 			if math.Abs(float64(got-busy)) > float64(20*time.Millisecond) { // 50 ms periods of whole percents
 				t.Errorf("busy for %v, want %v", got, busy)
 			}

@@ -1,0 +1,205 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/check"
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/monitor"
+)
+
+// runCheck calls check and gives its findings; no cgroup of its is left.
+func runCheck(t *testing.T, v *invocation) (code int, report checkReport) {
+	t.Helper()
+	code = v.run()
+	if _, own, err := monitor.OwnCgroup(); err == nil {
+		left, err := filepath.Glob(filepath.Join(own, fmt.Sprintf("stallspan-check-%d-*", v.Process.Pid)))
+		if err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v %v", left, err)
+		}
+	}
+	decoder := json.NewDecoder(&v.out)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&report); err != nil {
+		t.Fatalf("exit code %d, %v: %s", code, err, v.err.String())
+	}
+	if v.err.Len() > 0 || report.Summary == "" || report.Essential != (code == 0) {
+		t.Errorf("exit code %d, %q: %+v", code, v.err.String(), report)
+	}
+	return code, report
+}
+
+func (r *checkReport) of(t *testing.T, area check.Area) check.Finding {
+	t.Helper()
+	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Area == area })
+	if i < 0 {
+		t.Fatalf("nothing is said of %s: %+v", area, r.Findings)
+	}
+	return r.Findings[i]
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	v := stallspan(t, "check", "--json")
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
+	code, report := runCheck(t, v)
+	if code != 0 {
+		t.Errorf("exit code %d: %+v", code, report)
+	}
+	if f := report.of(t, check.API); f.State != check.Off || f.Fix != "stallspan agent" {
+		t.Errorf("%+v", f)
+	}
+	if f := report.of(t, check.Export); f.State != check.Off || !strings.HasPrefix(f.Fix, "export OTEL_EXPORTER_OTLP_ENDPOINT=") {
+		t.Errorf("%+v", f)
+	}
+	if f := report.of(t, check.Clock); f.Details["reading_median_s"] == nil {
+		t.Errorf("%+v", f)
+	}
+}
+
+// What run finds out by doing it is what check says.
+func TestCheckTellsOfCgroupsWhatRunDoes(t *testing.T) {
+	_, report := runCheck(t, stallspan(t, "check", "--json"))
+	run := stallspan(t, "run", "--", "cat", "/proc/self/cgroup")
+	if code := run.run(); code != 0 {
+		t.Fatal(run.err.String())
+	}
+	if f := report.of(t, check.Cgroup); (f.State == check.Seen) != strings.Contains(run.out.String(), "/stallspan-run-") {
+		t.Errorf("%+v, and run had %s", f, run.out.String())
+	}
+}
+
+// Without rights everything is still looked at, and nothing is made.
+func TestCheckWithoutRights(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to give up what it may do; as another user every test here runs without")
+	}
+	v := stallspan(t, "check", "--json")
+	copied := filepath.Join(v.temp, "program")
+	if err := exec.Command("cp", os.Args[0], copied).Run(); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{copied, v.temp} {
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v.Path, v.Dir = copied, "/"
+	v.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	code, report := runCheck(t, v)
+	if code != 0 {
+		t.Errorf("exit code %d: %+v", code, report)
+	}
+	if f := report.of(t, check.Cgroup); f.State != check.Limited || f.Fix == "" {
+		t.Errorf("%+v", f)
+	}
+	if f := report.of(t, check.Processes); f.Details["own_io"] != true {
+		t.Errorf("%+v", f)
+	}
+}
+
+func TestCheckFindsAgentAndBackend(t *testing.T) {
+	t.Parallel()
+	socket := socketIn(t)
+	running, _ := startAgent(t, socket)
+	b := serveBackend(t)
+	v := stallspan(t, "check", "--json")
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address)
+	_, report := runCheck(t, v)
+	if f := report.of(t, check.API); !strings.Contains(f.Says, "answers on "+socket) {
+		t.Errorf("%+v", f)
+	}
+	if f := report.of(t, check.Export); f.State != check.Seen || !strings.Contains(f.Says, b.address) {
+		t.Errorf("%+v", f)
+	}
+	stop(t, running)
+}
+
+// A root with nothing in it is a machine on which nothing can be told.
+func TestCheckOfNothing(t *testing.T) {
+	t.Parallel()
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "sampling:\n  root_path: %s\n", t.TempDir()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, report := runCheck(t, stallspan(t, "check", "--json", "--config", config))
+	if code != exitFailed || report.Essential {
+		t.Errorf("exit code %d: %+v", code, report)
+	}
+}
+
+func TestCheckOfGPUs(t *testing.T) {
+	t.Parallel()
+	library := fixture.NVML(t)
+	for plays, want := range map[string]struct {
+		state     check.State
+		says, fix string
+		splits    bool
+	}{
+		"gpu 0 name=\"Test GPU\"": {check.Seen, "GPU 0, Test GPU", "", true},
+		"devices 0":               {check.Missing, "lists no GPU", "", false},
+		"init_error 9":            {check.Missing, "is not loaded.", " ", false},
+		"init_error 18":           {check.Missing, "different versions.", "sudo reboot", false},
+		"init_error 999":          {check.Missing, "NVML error 999.", "nvidia-smi", false},
+		"gpu 0 name=A\nerror call=nvmlDeviceGetPowerUsage code=3": {check.Seen, "does not tell: power", "", true},
+		"hang call=nvmlInit_v2 seconds=60":                        {check.Missing, "did not answer within", "nvidia-smi -pm 1", false},
+	} {
+		t.Run(plays, func(t *testing.T) {
+			t.Parallel()
+			v := stallspan(t, "check", "--json").withGPU(library, fixture.PlayGPU(t, plays))
+			_, report := runCheck(t, v)
+			f := report.of(t, check.GPU)
+			if f.State != want.state || !strings.Contains(f.Says, want.says) || !strings.Contains(f.Fix, want.fix) {
+				t.Errorf("%+v", f)
+			}
+			if strings.Contains(report.Summary, "GPU time here") != want.splits {
+				t.Error(report.Summary)
+			}
+		})
+	}
+}
+
+func TestCheckTable(t *testing.T) {
+	found := []check.Finding{
+		{Area: check.GPU, What: "driver", State: check.Missing, Says: "There is no NVIDIA driver here."},
+		{Area: check.Disks, What: "disk counters", State: check.Seen, Says: "7 disks can be watched: nvme0n1, nvme1n1, nvme2n1, nvme3n1, nvme4n1, nvme5n1 and 1 other.",
+			Details: map[string]any{"disks": []string{"nvme0n1"}}},
+		{Area: check.Cgroup, What: "own cgroup", State: check.Limited, Says: "A name that a terminal would obey: \x1b[31m.",
+			Fix: "as root: a line that is there to be copied, and therefore stays in one piece, however long it is"},
+		{Area: check.Export, What: "OTLP", State: check.Off, Says: "Nothing leaves this machine.", Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
+	}
+	var out bytes.Buffer
+	if err := printCheck(&out, found); err != nil {
+		t.Fatal(err)
+	}
+	golden := filepath.Join("testdata", "check", "table.txt")
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(out.Bytes(), want) {
+		t.Errorf("not as in %s (run with -update to take it):\n%s", golden, out.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if columns(strings.TrimSuffix(line, "\n")) > tableWidth && !strings.Contains(line, "fix: ") {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+}
