@@ -54,7 +54,7 @@ const elsewhere = "export " + api.SocketVariable + "=$HOME/.stallspan.sock"
 // noAgent is about a path at which there is nothing. An agent need not run.
 func (m *machine) noAgent(f Finding) Finding {
 	f.State, f.Fix = Off, "stallspan agent"
-	f.Says = fmt.Sprintf("No agent runs (%s): programs can announce their windows within stallspan run alone.", m.Socket)
+	f.Says = fmt.Sprintf("No agent runs (%s): programs can announce windows only inside stallspan run.", m.Socket)
 	folder := filepath.Dir(m.Socket)
 	for !exists(folder) && folder != filepath.Dir(folder) {
 		folder = filepath.Dir(folder) // an agent makes the folders that are not there

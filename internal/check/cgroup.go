@@ -36,13 +36,13 @@ func (m *machine) cgroup(context.Context) []Finding {
 		return []Finding{f}
 	}
 	f.State = Seen
-	f.Says = "A program that run starts gets a cgroup of its own: its pressure and CPU time are told apart from its neighbours'."
+	f.Says = "A program under stallspan run gets a cgroup of its own, so its pressure and CPU time are not mixed with its neighbours'."
 	return []Finding{f}
 }
 
 func (m *machine) noCgroup(f Finding, why string) Finding {
 	f.State = Limited
-	f.Says = fmt.Sprintf("A program that run starts gets no cgroup of its own (%s): its neighbours' waiting may be counted with its own.", why)
+	f.Says = fmt.Sprintf("A program under stallspan run gets no cgroup of its own (%s), so its neighbours' waiting may be counted as its own.", why)
 	switch {
 	case m.procFix() != "":
 		f.Fix = m.procFix()

@@ -109,7 +109,7 @@ func TestMachine(t *testing.T) {
 			}
 		}
 		for _, area := range []Area{GPU, Disks, Pressure, Cgroup, Processes, CPU, Clock, API, Export} {
-			if !areas[area] {
+			if !areas[area] && (area != Clock || name != "empty") {
 				t.Errorf("%s: nothing is said of %s", name, area)
 			}
 		}

@@ -19,7 +19,8 @@ const (
 	mostLate  = tick / 2
 )
 
-// clock reads this machine at a steady pace, and tells how late the readings come and what they take.
+// clock reads this machine at a steady pace, and tells how late the readings come and what they take. Where there is
+// nothing to read it says nothing.
 func (m *machine) clock(ctx context.Context) []Finding {
 	late, cost := m.pace(ctx)
 	if len(late) == 0 {
@@ -55,13 +56,17 @@ func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 		sources = append(sources, disks)
 	}
 	var s sample.Sample
-	read := func() {
+	read := func() (anything bool) {
 		for _, source := range sources {
 			s.Reset()
 			_ = source.Read(&s) // what it lacks is told elsewhere
+			anything = anything || len(s.Pressures)+len(s.Cores)+len(s.Disks) > 0
 		}
+		return anything
 	}
-	read() // the first one opens the files
+	if !read() { // it opens the files
+		return nil, nil
+	}
 	began := sample.Now().Mono
 	for i := 1; i <= trials; i++ {
 		due := began + time.Duration(i)*trialTick
@@ -101,5 +106,5 @@ func percent(ratio float64) string {
 	if ratio >= 0.1 {
 		return fmt.Sprintf("%.0f %%", 100*ratio)
 	}
-	return fmt.Sprintf("%.2g %%", 100*ratio)
+	return fmt.Sprintf("%.1g %%", 100*ratio)
 }

@@ -32,7 +32,7 @@ func (m *machine) export(ctx context.Context) []Finding {
 		return []Finding{f}
 	case len(m.Export) == 0:
 		f.State = Off
-		f.Says = "Nothing leaves this machine: reports are printed, and no OTLP backend is named for metrics and spans."
+		f.Says = "Nothing leaves this machine: reports are printed, and no OTLP backend is set for metrics and spans."
 		f.Fix = "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"
 		return []Finding{f}
 	}

@@ -34,6 +34,7 @@ func (m *machine) processes(context.Context) []Finding {
 		return []Finding{f}
 	}
 	told, kept := m.others()
+	hidden, isHidden := m.hidden()
 	f.Details["others_told"], f.Details["others_kept"] = told, kept
 	switch {
 	case !own.HasIO:
@@ -46,13 +47,15 @@ func (m *machine) processes(context.Context) []Finding {
 		f.State = Limited
 		f.Says = "CPU time is told for each process; what it reads and writes for your own alone, which is enough for run."
 		f.Fix = "sudo setcap cap_sys_ptrace,cap_dac_read_search+ep " + m.program()
+	case isHidden:
+		f.Says = "CPU time, and what is read and written, is told for each process that this user sees."
 	case told == 0:
 		f.Says = "CPU time, and what is read and written, is told for each process; there are none of other users here."
 	default:
 		f.Says = "CPU time, and what is read and written, is told for each process, other users' too."
 	}
 	found := []Finding{f}
-	if hidden, ok := m.hidden(); ok {
+	if isHidden {
 		found = append(found, hidden)
 	}
 	if id := strconv.Itoa(m.pid()); !exists(m.path("proc/" + id + "/task/" + id + "/children")) {

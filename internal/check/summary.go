@@ -19,7 +19,7 @@ func Summary(found []Finding) string {
 		text = "Stallspan can split GPU time here: busy, waiting for storage, waiting for the CPU, other."
 	}
 	if lacks := lacking(found); len(lacks) > 0 {
-		text += " Its verdicts will lack " + strings.Join(lacks, "; ") + "."
+		text += " Missing from its verdicts: " + strings.Join(lacks, "; ") + "."
 	}
 	return text
 }
@@ -31,20 +31,17 @@ func lacking(found []Finding) (lacks []string) {
 	if !some(found, Pressure, "pressure") {
 		lacks = append(lacks, "the kernel's own count of waiting")
 	}
-	switch {
-	case !some(found, Disks, "disk counters"):
-		lacks = append(lacks, "the disk that was waited for")
-	case !named(found):
-		lacks = append(lacks, "the name of a disk")
+	if !named(found) {
+		lacks = append(lacks, "which disk was waited for")
 	}
 	switch {
 	case !some(found, Processes, "processes"):
-		lacks = append(lacks, "the CPU time and the bytes of a job")
+		lacks = append(lacks, "a job's CPU time and bytes")
 	case !some(found, CPU, "cores"):
 		lacks = append(lacks, "how busy the cores were")
 	}
 	if some(found, Pressure, "pressure") && !full(found, Cgroup, "own cgroup") {
-		lacks = append(lacks, "a sure way to leave out what neighbours waited for")
+		lacks = append(lacks, "certainty that neighbours' waiting is left out")
 	}
 	return lacks
 }

@@ -19,7 +19,7 @@ func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 		}
 		last := find(m.last.GPUs.GPUs, func(x *sample.GPU) bool { return x.ID == g.ID })
 		m.gpuCounters(b, g, last, now, attrs)
-		if last != nil && last.Status == sample.GPUWorks && elapsed > 0 && g.Busy >= last.Busy {
+		if last != nil && last.Status == sample.GPUWorks && elapsed > 0 && g.Busy >= last.Busy && (g.Has|last.Has)&sample.LacksBusy == 0 {
 			b.float(semconv.HwGPUUtilization, min(1, (g.Busy-last.Busy).Seconds()/elapsed), with(attrs, semconv.HwGPUTaskGeneral)...)
 		}
 		b.gpuGauges(g, attrs)
@@ -62,8 +62,10 @@ func (b *builder) states(g *sample.GPU, attrs list) {
 // gpuCounters begin again when the driver is loaded again, each for itself.
 func (m *Metrics) gpuCounters(b *builder, g, last *sample.GPU, now *sample.Snapshot, attrs list) {
 	before := m.last.GPUs.At.Wall
-	b.start = m.start(g.ID, now.Boot, before, last != nil && g.Busy < last.Busy)
-	b.float(semconv.GPUBusyTime, g.Busy.Seconds(), attrs...)
+	if g.Has&sample.LacksBusy == 0 {
+		b.start = m.start(g.ID, now.Boot, before, last != nil && g.Busy < last.Busy)
+		b.float(semconv.GPUBusyTime, g.Busy.Seconds(), attrs...)
+	}
 	if g.Has&sample.HasEnergy != 0 {
 		b.start = m.start(g.ID+" energy", now.Boot, before, last != nil && g.Energy < last.Energy)
 		b.float(semconv.HwEnergy, g.Energy, with(attrs, semconv.HwTypeGPU)...)

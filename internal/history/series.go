@@ -195,7 +195,7 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
-			if s.GPUs[i].Status != sample.GPUWorks {
+			if g := &s.GPUs[i]; g.Status != sample.GPUWorks || g.Has&sample.LacksBusy != 0 {
 				continue // as if it had left
 			}
 			v[0] = s.GPUs[i].Busy.Seconds()

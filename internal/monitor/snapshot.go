@@ -15,7 +15,9 @@ import (
 // learn keeps a reading as the newest of its kind. m.mu is held.
 func (m *Monitor) learn(s *sample.Sample) {
 	if len(s.GPUs) > 0 {
-		same := func(a, b sample.GPU) bool { return a.ID == b.ID && a.Status == b.Status }
+		same := func(a, b sample.GPU) bool {
+			return a.ID == b.ID && a.Status == b.Status && (a.Has^b.Has)&sample.LacksBusy == 0
+		}
 		m.stale = m.stale || !slices.EqualFunc(m.latest.GPUs.GPUs, s.GPUs, same)
 	}
 	if s.At.Mono > m.newest.Mono {

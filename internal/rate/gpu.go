@@ -64,7 +64,7 @@ func (g *GPU) state(b *sample.GPU) {
 
 // grow makes what needs both readings. A counter that went backwards began again when the driver was loaded anew.
 func (g *GPU) grow(a, b *sample.GPU, seconds float64) {
-	if b.Busy >= a.Busy {
+	if b.Busy >= a.Busy && (a.Has|b.Has)&sample.LacksBusy == 0 {
 		g.Utilization = new(min(1, (b.Busy-a.Busy).Seconds()/seconds))
 	}
 	if a.Has&b.Has&sample.HasEnergy != 0 && b.Energy >= a.Energy {

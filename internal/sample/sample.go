@@ -214,7 +214,7 @@ const (
 	HasEnergy
 	HasLink    // LinkWidth, LinkGeneration
 	HasLinkMax // LinkWidthMax, LinkGenerationMax
-	LacksBusy  // Busy is not told, as of a GPU that is cut into MIG slices: it stands still and means nothing
+	LacksBusy  // Busy is not told at present, as of a GPU that is cut into MIG slices: it stands still and means nothing
 )
 
 // GPUProcess is a process that holds memory of a GPU.

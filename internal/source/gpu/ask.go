@@ -44,16 +44,17 @@ type asked struct {
 type reading struct {
 	clocks clocks // right after the points were given
 
-	points   []point // new in the driver's buffer
-	rate     float64 // where the buffer gave nothing
-	hasRate  bool
-	lacks    [questions]bool // never answered
-	asked    bool            // for gauges
-	gauges   sample.GPU      // with Has for those that were told
-	procs    []sample.GPUProcess
-	failed   error          // the device or the whole driver is gone
-	problems []error        // what could not be told although it can be, and what was no possible value
-	garbage  map[string]int // values outside their physical range, by what they were of
+	points     []point // new in the driver's buffer
+	rate       float64 // where the buffer gave nothing
+	hasRate    bool
+	unanswered bool            // neither could be had, although the driver has them
+	lacks      [questions]bool // never answered
+	asked      bool            // for gauges
+	gauges     sample.GPU      // with Has for those that were told
+	procs      []sample.GPUProcess
+	failed     error          // the device or the whole driver is gone
+	problems   []error        // what could not be told although it can be, and what was no possible value
+	garbage    map[string]int // values outside their physical range, by what they were of
 }
 
 // wants says what to ask beside utilisation.
@@ -88,12 +89,12 @@ func (a *asked) read(driver driver, w wants) *reading {
 
 // utilization asks for the driver's buffer, and for its last value alone where that gives nothing.
 func (a *asked) utilization(driver driver, w wants, r *reading) {
-	told := false
+	told, idles := false, false
 	a.ask(askSamples, r, func() (err error) {
 		r.points, err = a.samples(w.since)
 		told = err == nil
-		if errors.Is(err, codeNotFound) {
-			return nil // it idles
+		if idles = errors.Is(err, codeNotFound); idles {
+			return nil
 		}
 		return err
 	})
@@ -106,6 +107,7 @@ func (a *asked) utilization(driver driver, w wants, r *reading) {
 		r.hasRate = err == nil
 		return err
 	})
+	r.unanswered = !told && !idles && !r.hasRate
 	r.clocks = driver.clocks()
 }
 

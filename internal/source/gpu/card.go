@@ -27,6 +27,7 @@ type card struct {
 	domain domain
 	since  uint64        // newest timestamp of the driver that was believed
 	newest time.Duration // up to which its utilisation is known; 0 for not at all
+	blind  bool          // the newest reading told nothing of utilisation that can be believed
 	polled bool          // the driver keeps no buffer for it: its rate is asked for often
 
 	gauges  sample.GPU
@@ -43,6 +44,7 @@ func (c *card) learn(r *reading, lastRow time.Duration) (garbage int) {
 	if r.lacks[askSamples] && r.lacks[askRate] {
 		c.facts.Has |= sample.LacksBusy
 	}
+	known := c.newest
 	garbage = c.learnPoints(r)
 	if r.hasRate {
 		// The buffer is preferred where it says anything, but it says nothing while some GPUs idle.
@@ -53,6 +55,7 @@ func (c *card) learn(r *reading, lastRow time.Duration) (garbage int) {
 	} else {
 		c.polled = false
 	}
+	c.blind = c.newest == known && (garbage > 0 || r.unanswered)
 	c.settle(lastRow)
 	c.learnGauges(r)
 	return garbage
@@ -145,6 +148,9 @@ func (c *card) row(at, step time.Duration) sample.GPU {
 	g.Temperature, g.Power, g.Energy = c.gauges.Temperature, c.gauges.Power, c.energyAt(at)
 	g.LinkWidth, g.LinkGeneration = c.gauges.LinkWidth, c.gauges.LinkGeneration
 	g.Has |= c.gauges.Has
+	if c.blind {
+		g.Has |= sample.LacksBusy
+	}
 	return g
 }
 

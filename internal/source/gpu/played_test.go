@@ -150,13 +150,13 @@ func TestGarbageIsLeftOutAndTold(t *testing.T) {
 	})
 	row, _ := k.last()
 	g := row.GPUs[0]
-	if g.Busy != 0 || g.Has&^sample.HasLinkMax != 0 || g.Temperature != 0 || g.MemoryUsed != 0 {
+	if g.Busy != 0 || g.Has&^sample.HasLinkMax != sample.LacksBusy || g.Temperature != 0 || g.MemoryUsed != 0 {
 		t.Errorf("%+v", g)
 	}
 	w.write("gpu 0 utilization=30\n")
 	until(t, "all is well again", func() bool {
 		row, _ := k.last()
-		return row.GPUs[0].Has&sample.HasTemperature != 0 && row.GPUs[0].Busy > 100*time.Millisecond
+		return row.GPUs[0].Has&(sample.HasTemperature|sample.LacksBusy) == sample.HasTemperature && row.GPUs[0].Busy > 100*time.Millisecond
 	})
 	stop()
 	k.check(t)
@@ -165,6 +165,20 @@ func TestGarbageIsLeftOutAndTold(t *testing.T) {
 			t.Errorf("%q is not told: %s", want, k.words())
 		}
 	}
+}
+
+// A GPU that answers with errors alone is not told to be idle.
+func TestBlind(t *testing.T) {
+	w := newWorld(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=999\nerror gpu=0 call=nvmlDeviceGetUtilizationRates code=999\n")
+	_, k, stop := runFake(t)
+	until(t, "blind", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Has&sample.LacksBusy != 0 })
+	w.write("gpu 0 utilization=40\n")
+	until(t, "busy", func() bool {
+		row, _ := k.last()
+		return row.GPUs[0].Has&sample.LacksBusy == 0 && row.GPUs[0].Busy > 200*time.Millisecond
+	})
+	stop()
+	k.check(t)
 }
 
 func TestWithoutUtilizationSamples(t *testing.T) {
