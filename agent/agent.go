@@ -104,6 +104,8 @@ func rootCommand() *cobra.Command {
 		agentCommand(),
 		checkCommand(),
 		statCommand(),
+		recordCommand(),
+		replayCommand(),
 	)
 	return root
 }

@@ -26,6 +26,7 @@ type runOptions struct {
 	name     string
 	failOn   string
 	patterns progress.Options
+	recorder recorder
 }
 
 // runJob names the wrapped program's process tree.
@@ -52,6 +53,7 @@ end. With OTEL_EXPORTER_OTLP_ENDPOINT set, metrics and spans leave over OTLP.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.StringVar(&o.report, "report", "", "write the report as JSON to this `file`")
+	flags.StringVar(&o.recorder.path, "record", "", "also record everything to this `file`, for stallspan replay")
 	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program's or script's)")
 	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "", "`regexp` of a line that begins an epoch; its group \"epoch\", or the first one, is the number")
 	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "", "`regexp` of a line that begins a model load; its group \"model\" is the name")
@@ -73,6 +75,10 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 		return failure{exitRun, err}
 	}
 	defer report.discard()
+	if err := o.recorder.open(); err != nil {
+		return failure{exitRun, err}
+	}
+	defer func() { _ = o.recorder.close() }()
 	if o.name == "" {
 		o.name = nameOf(argv)
 	}
@@ -100,10 +106,11 @@ type run struct {
 	pid       int
 
 	unfollowed error // why the program's own reads and CPU time are not seen
+	recorded   error // why the recording is not whole
 }
 
 func (r *run) do(ctx context.Context) error {
-	m, err := monitor.New(monitor.Config{})
+	m, err := monitor.New(monitor.Config{Journal: r.options.recorder.journal()})
 	if err != nil {
 		return failure{exitRun, err}
 	}
@@ -122,6 +129,7 @@ func (r *run) do(ctx context.Context) error {
 	server := serveAPI(r.monitor, r.session)
 	err = r.watch(server.path)
 	server.stop()
+	r.recorded = r.options.recorder.close()
 	if err != nil {
 		r.root.Drop()
 		r.telemetry.close(ctx)
@@ -195,20 +203,19 @@ func (r *run) problems() []error {
 // finish writes the report, sends what is left, and gives the exit code.
 func (r *run) finish(ctx context.Context) error {
 	saved := r.report.save(document{Run: r.whole, Windows: r.timeline(), Problems: texts(r.problems())})
-	if saved != nil {
-		say("%v", saved)
-	}
+	failed := sayAll(r.recorded, saved)
 	r.root.End(r.span())
 	r.telemetry.close(ctx)
-	return r.outcome(saved)
+	return r.outcome(failed)
 }
 
-// outcome is the exit code. The program's own comes first, then whether there is a report, then what is in it.
-func (r *run) outcome(saved error) error {
+// outcome is the exit code. The program's own comes first, then whether there are a report and a recording, then what is
+// in them.
+func (r *run) outcome(failed error) error {
 	switch {
 	case r.code != 0:
 		return exit(r.code)
-	case saved != nil:
+	case failed != nil:
 		return exit(exitRun)
 	case r.options.failOn == "slow" && r.slow():
 		return exit(exitSlow)

@@ -9,6 +9,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -259,6 +260,20 @@ func (h *History) ids(s Series, gone bool) []string {
 			ids = append(ids, key.id)
 		}
 	}
+	return ids
+}
+
+// Left lists the devices of which s is known and which left at a moment or later, and have not returned, in order.
+func (h *History) Left(s Series, since time.Duration) []string {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	var ids []string
+	for key, g := range h.axes[s.kind().axis()].groups {
+		if key.kind == s.kind() && g.gone && g.goneSince >= since {
+			ids = append(ids, key.id)
+		}
+	}
+	slices.Sort(ids)
 	return ids
 }
 

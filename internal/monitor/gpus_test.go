@@ -3,6 +3,7 @@ package monitor
 import (
 	"context"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -142,6 +143,13 @@ func TestHungGPU(t *testing.T) {
 		}
 	}
 	until("at first", 1)
+	time.Sleep(50 * time.Millisecond)
+	cut, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	m.CatchUp()
 	d.mu.Lock()
 	d.status = sample.GPUHung
 	d.mu.Unlock()
@@ -149,8 +157,15 @@ func TestHungGPU(t *testing.T) {
 	if now := m.Collect(); len(now.GPUs.GPUs) != 1 || now.GPUs.GPUs[0].Status != sample.GPUHung {
 		t.Errorf("collected %+v", now.GPUs.GPUs)
 	}
-	m.Tick()
 	time.Sleep(100 * time.Millisecond)
+	r, err := m.End(cut, m.Now())
+	if err != nil || len(r.GPUIDs) != 1 || r.Busy == 0 || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
+		t.Errorf("in the middle of a window: %v, %+v", err, r)
+	}
+	if r.Verdict != window.Unknown || !r.Interrupted || !strings.Contains(r.Finding, "could no longer be read") {
+		t.Errorf("in the middle of a window: %s, %s", r.Verdict, r.Finding)
+	}
+	m.Tick()
 	id, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
 	if err != nil {
 		t.Fatal(err)

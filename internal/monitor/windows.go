@@ -165,6 +165,7 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 func (m *Monitor) report(w *window.Window, at Moment) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
 	machine := window.Machine{GPUs: m.gpuIDs(), Pressure: m.sees(history.IOSome)}
+	machine.Lost = m.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = m.history.Known(history.DiskReads) // also one that left meanwhile
 	if j := m.jobs[w.Job]; j != nil {
 		machine.Scope = j.ledgerScope()

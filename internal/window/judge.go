@@ -16,6 +16,9 @@ func (r *Report) judge(m Machine) {
 		cpu:     r.CPU.Seconds() / total.Seconds(),
 		other:   r.Other.Seconds() / total.Seconds(),
 	}
+	if r.lost(m, s) {
+		return
+	}
 	r.Verdict = s.verdict()
 	if s.storage < 1 {
 		r.Speedup = 1 / (1 - s.storage)
@@ -25,6 +28,20 @@ func (r *Report) judge(m Machine) {
 	}
 	r.Finding = r.finding(s)
 	r.Remedy = r.remedy(s, m)
+}
+
+// lost says that a GPU could no longer be read in the middle of the window: then what there is of the ledger is no
+// ground for a verdict.
+func (r *Report) lost(m Machine, s shares) bool {
+	i := slices.IndexFunc(r.GPUIDs, func(id string) bool { return slices.Contains(m.Lost, id) })
+	if i < 0 {
+		return false
+	}
+	r.Interrupted = true
+	r.Finding = r.GPUIDs[i] + " could no longer be read from somewhere in this window on: until then it had been busy for " +
+		percent(s.busy) + " of the window's time."
+	r.Remedy = "Look for Xid and NVRM in the kernel's log; stallspan check says whether the driver answers."
+	return true
 }
 
 // SlowStorage is the reason of a window that lost over half of its GPU time to storage.

@@ -61,7 +61,8 @@ type Pressure struct{ Some, Full time.Duration }
 // Machine is what a report needs to know of the machine besides its history.
 type Machine struct {
 	Leaves   []string       // leaf disks
-	GPUs     []string       // hw.id of every GPU
+	GPUs     []string       // hw.id of every GPU that can be read
+	Lost     []string       // and of those that could be when the window began
 	Scope    Scope          // of the window's job, without a GPU
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
@@ -71,7 +72,7 @@ type Machine struct {
 func Make(h *history.History, w *Window, m Machine) *Report {
 	r := &Report{Window: *w, GPUIDs: w.GPUs}
 	if len(r.GPUIDs) == 0 {
-		r.GPUIDs = r.inUse(h, m.GPUs)
+		r.GPUIDs = r.inUse(h, slices.Concat(m.GPUs, m.Lost))
 	}
 	r.disks(h, m)
 	r.pressure(h, m)

@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{
+		"256MiB": 256 << 20, "1GiB": 1 << 30, "1 gib": 1 << 30, "500MB": 500e6, "2TB": 2e12, "1048576": 1 << 20,
+		"1048576B": 1 << 20, " 1024 KiB ": 1 << 20, "8388607TiB": 8388607 << 40,
+	} {
+		if got, err := parseSize("--max-size", text, leastPart); err != nil || got != want {
+			t.Errorf("%q: %d %v", text, got, err)
+		}
+	}
+	for text, says := range map[string]string{
+		"": "is no size", "MiB": "is no size", "12M": "is no size", "-1MiB": "is no size", "1.5GiB": "is no size",
+		"0x10MiB": "is no size", "1e9": "is no size", "MiB12": "is no size", "1 2MiB": "is no size", "+1GiB": "is no size",
+		"0": "too small: the least is 1 MiB", "1048575": "too small", "1000KB": "too small",
+		"8388608TiB": "more than any disk holds", "9223372036854775808": "is no size",
+	} {
+		if _, err := parseSize("--max-size", text, leastPart); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "--max-size ") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestSizeText(t *testing.T) {
+	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1 << 20: "1 MiB", 1536: "1.5 KiB", 256 << 20: "256 MiB", 5 << 40: "5120 GiB"} {
+		if got := sizeText(bytes); got != want {
+			t.Errorf("%d: %s", bytes, got)
+		}
+	}
+}
+
+// What is taken is at least as large as it must be, and any text is answered in one line.
+func FuzzParseSize(f *testing.F) {
+	for _, text := range []string{"256MiB", "1 GB", "", "9999999999999TiB", "MiB", "1\n2MiB", "İB"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		size, err := parseSize("--max-size", text, leastPart)
+		if err == nil && size < leastPart {
+			t.Errorf("%q: %d", text, size)
+		}
+		if err != nil && strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: more than a line: %v", text, err)
+		}
+		if err != nil {
+			return
+		}
+		if again, err := parseSize("", strconv.FormatInt(size, 10), leastPart); err != nil || again != size {
+			t.Errorf("%q is %d, and that is %d: %v", text, size, again, err)
+		}
+	})
+}

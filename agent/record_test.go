@@ -1,0 +1,315 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// rawReport is a report whose windows stay as they were written, to the byte.
+type rawReport struct {
+	Run      json.RawMessage
+	Windows  []json.RawMessage
+	Problems []string
+}
+
+func readRaw(t *testing.T, path string) (d rawReport) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatalf("%v: %s", err, text)
+	}
+	return d
+}
+
+// checkReplayed replays a recording and finds what differs from the report that was made with it.
+func checkReplayed(t *testing.T, report string, files ...string) *invocation {
+	t.Helper()
+	again := filepath.Join(t.TempDir(), "again.json")
+	v := stallspan(t, append([]string{"replay", "--report", again}, files...)...)
+	if code := v.run(); code != 0 {
+		t.Fatalf("replay: exit code %d: %s", code, v.err.String())
+	}
+	was, is := readRaw(t, report), readRaw(t, again)
+	if !bytes.Equal(was.Run, is.Run) {
+		t.Errorf("the run was %s\nand is %s", was.Run, is.Run)
+	}
+	if len(was.Windows) != len(is.Windows) {
+		t.Fatalf("%d windows, and %d replayed", len(was.Windows), len(is.Windows))
+	}
+	for i := range was.Windows {
+		if !bytes.Equal(was.Windows[i], is.Windows[i]) {
+			t.Errorf("the window was %s\nand is %s", was.Windows[i], is.Windows[i])
+		}
+	}
+	if len(is.Problems) > 0 {
+		t.Errorf("problems: %v", is.Problems)
+	}
+	return v
+}
+
+// worker is a program with epochs and a load that reads, computes and sleeps.
+const worker = `
+echo Epoch 1/3
+head -c 20000000 /dev/zero > "$0"; sync "$0"; cat "$0" > /dev/null
+echo loading m; sleep 0.2; echo m is loaded
+echo Epoch 2/3
+x=0; while [ $x -lt 100000 ]; do x=$((x+1)); done
+echo Epoch 3/3
+sleep 0.3
+exit 4
+`
+
+func TestRecordedRun(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, report := folder+"/f.gz", folder+"/a.json"
+	v := stallspan(t, "run", "--record", file, "--report", report, "--load-begin", "loading (.*)", "--load-end", "is loaded",
+		"--", "sh", "-c", worker, folder+"/data")
+	if code := v.run(); code != 4 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	if d := readRaw(t, report); len(d.Windows) != 4 {
+		t.Fatalf("%d windows: %s", len(d.Windows), v.err.String())
+	}
+	replayed := checkReplayed(t, report, file)
+	if replayed.out.String() != v.err.String() || replayed.err.Len() != 0 {
+		t.Errorf("the table was %s\nand is %s%s", v.err.String(), replayed.out.String(), replayed.err.String())
+	}
+	printed := stallspan(t, "replay", "--json", "-")
+	input, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = input.Close() }()
+	printed.Stdin = input
+	if code := printed.run(); code != 0 || len(parseReport(t, printed.out.Bytes()).Windows) != 4 {
+		t.Errorf("from standard input: exit code %d: %s%s", code, printed.out.String(), printed.err.String())
+	}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v %v", info, err)
+	}
+}
+
+// startRecord records on a socket of its own until the windows can be announced there.
+func startRecord(t *testing.T, args ...string) (*invocation, *follow, string) {
+	t.Helper()
+	socket := socketIn(t)
+	v := stallspan(t, append([]string{"record"}, args...)...)
+	var said follow
+	v.Stderr = &said
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+	v.start()
+	said.until(t, 1, "^C ends it")
+	return v, &said, socket
+}
+
+func TestRecord(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, report := folder+"/f.gz", folder+"/a.json"
+	v, said, socket := startRecord(t, "--report", report, file)
+	program := stallspan(t)
+	program.Env = append(program.Env, actAs+"=announcer", "STALLSPAN_SOCKET="+socket)
+	if code := program.run(); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, program.out.String(), program.err.String())
+	}
+	if err := v.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := v.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, said)
+	}
+	if d := readReport(t, report); len(d.Windows) != 3 || d.Run.Name != recordName || d.Run.Unfinished {
+		t.Errorf("%+v", d)
+	}
+	if text := said.String(); !strings.Contains(text, "stallspan: recorded ") || !strings.Contains(text, " to "+file+": ") {
+		t.Errorf("said %s", text)
+	}
+	replayed := checkReplayed(t, report, file)
+	if replayed.out.String() != v.out.String() || !strings.Contains(v.out.String(), "epoch 3 ") {
+		t.Errorf("the table was %s\nand is %s", v.out.String(), replayed.out.String())
+	}
+	if _, err := os.Stat(socket); err == nil {
+		t.Error("the socket is left")
+	}
+}
+
+func TestRecordForAWhile(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/f.gz"
+	socket := socketIn(t)
+	agent, _ := startAgent(t, socket)
+	v := stallspan(t, "record", "--for", "300ms", file)
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+	if code := v.run(); code != 0 || !strings.Contains(v.err.String(), "another stallspan answers on "+socket) {
+		t.Errorf("exit code %d: %s", code, v.err.String())
+	}
+	stop(t, agent)
+	if !strings.Contains(v.out.String(), "\n"+recordName+" ") {
+		t.Errorf("the table: %s", v.out.String())
+	}
+}
+
+// The longest that a crash may lose is a second, and the flush may be late by another on a busy machine.
+func TestRecordIsKilled(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	file, again := folder+"/f.gz", folder+"/b.json"
+	v, _, socket := startRecord(t, file)
+	client := api.NewClient(socket)
+	for _, name := range []string{"ended", "open"} {
+		begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: name})
+		if err == nil && name == "ended" {
+			_, err = client.End(t.Context(), begun.ID)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	time.Sleep(3 * time.Second)
+	lasted := time.Since(began)
+	if err := v.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = v.Wait()
+
+	replayed := stallspan(t, "replay", "--report", again, file)
+	code := replayed.run()
+	if line := replayed.errorLine(); code != exitFailed || !strings.Contains(line, file+": the recording is cut off") {
+		t.Errorf("exit code %d: %s", code, line)
+	}
+	if !strings.Contains(replayed.out.String(), "open (cut) ") {
+		t.Errorf("the table: %s", replayed.out.String())
+	}
+	d := readReport(t, again)
+	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished || !d.Run.Unfinished || d.Run.Name != recordName {
+		t.Fatalf("%+v", d)
+	}
+	if got := d.Windows[1].Duration; got < lasted.Seconds()-2 || got > lasted.Seconds()+1 {
+		t.Errorf("%v s of %v are left", got, lasted)
+	}
+
+	// Whoever records there again keeps what was saved.
+	next := stallspan(t, "record", "--for", "10ms", file)
+	next.Env = append(next.Env, "STALLSPAN_SOCKET="+socket)
+	if code := next.run(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, next.err.String())
+	}
+	if code := stallspan(t, "replay", "--json", file).run(); code != 0 {
+		t.Errorf("the new one: exit code %d", code)
+	}
+	old := stallspan(t, "replay", file+".1")
+	if code := old.run(); code != exitFailed || old.out.String() != replayed.out.String() {
+		t.Errorf("exit code %d, %s", code, old.out.String())
+	}
+	both := stallspan(t, "replay", file, file+".1")
+	if code := both.run(); code != exitFailed || !strings.Contains(both.errorLine(), "are of different recordings") {
+		t.Errorf("both: exit code %d", code)
+	}
+}
+
+func TestRecordRefuses(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	foreign := folder + "/foreign"
+	if err := os.WriteFile(foreign, []byte("somebody's diary"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, "record needs one file", []string{"record"}},
+		{exitUsage, "--max-size \"1M\" is no size", []string{"record", "--max-size", "1M", folder + "/x"}},
+		{exitUsage, "--max-size 1MB is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
+		{exitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
+		{exitFailed, "1 files cannot be kept", []string{"record", "--keep", "1", folder + "/x"}},
+		{exitFailed, "is there already and is no recording", []string{"record", foreign}},
+		{exitFailed, "is no ordinary file", []string{"record", folder}},
+		{exitFailed, "name a file in a folder that exists and is yours: no such file or directory", []string{"record", folder + "/no/x"}},
+		{exitRun, "is there already and is no recording", []string{"run", "--record", foreign, "--", "touch", folder + "/started"}},
+	} {
+		v := stallspan(t, test.args...)
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+folder+"/s")
+		if code := v.run(); code != test.code || !strings.Contains(v.errorLine(), test.says) {
+			t.Errorf("%v: exit code %d: %s", test.args, code, v.err.String())
+		}
+	}
+	if left, _ := os.ReadDir(folder); len(left) != 1 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// A full disk ends a recording with one line. It does not end the program that is watched.
+func TestRecordOnAFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8k"); err != nil {
+		t.Skipf("needs the right to mount a small file system: %v", err)
+	}
+	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
+	const says = "stallspan: the recording cannot be written, look at the disk it goes to: no space left on device\n"
+	v, said, _ := startRecord(t, disk+"/f.gz")
+	if code := v.wait(); code != exitFailed || strings.Count(said.String(), says) != 1 || !strings.Contains(v.out.String(), "recording ") {
+		t.Errorf("exit code %d: %s%s", code, said, v.out.String())
+	}
+	replayed := stallspan(t, "replay", disk+"/f.gz")
+	if code := replayed.run(); code != exitFailed || !strings.Contains(replayed.errorLine(), "cut off") {
+		t.Errorf("replay: exit code %d", code)
+	}
+	full := stallspan(t, "record", disk+"/g.gz")
+	if code := full.run(); code != exitFailed || full.errorLine()+"\n" != says {
+		t.Errorf("exit code %d: %s", code, full.err.String())
+	}
+	if err := os.Remove(disk + "/f.gz"); err != nil {
+		t.Fatal(err)
+	}
+	wrapped := stallspan(t, "run", "--record", disk+"/f.gz", "--", "sh", "-c", "sleep 8; echo done")
+	if code := wrapped.run(); code != exitRun || wrapped.out.String() != "done\n" || strings.Count(wrapped.err.String(), says) != 1 {
+		t.Errorf("exit code %d: %s%s", code, wrapped.out.String(), wrapped.err.String())
+	}
+}
+
+// A read-only disk is told before anything is watched.
+func TestRecordOnAReadOnlyDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_RDONLY, "size=8k"); err != nil {
+		t.Skipf("needs the right to mount a small file system: %v", err)
+	}
+	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
+	v := stallspan(t, "record", disk+"/f.gz")
+	if code := v.run(); code != exitFailed || !strings.HasSuffix(v.errorLine(), "read-only file system") {
+		t.Errorf("exit code %d: %s", code, v.err.String())
+	}
+}
+
+// A terminal that goes away ends a recording properly.
+func TestRecordHangup(t *testing.T) {
+	t.Parallel()
+	file := t.TempDir() + "/f.gz"
+	v, said, _ := startRecord(t, file)
+	if err := v.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	if code := v.wait(); code != 0 {
+		t.Errorf("exit code %d: %s", code, said)
+	}
+	if code := stallspan(t, "replay", file).run(); code != 0 {
+		t.Errorf("replay: exit code %d", code)
+	}
+}
