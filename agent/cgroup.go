@@ -48,11 +48,16 @@ func (g *cgroup) usable() bool {
 			return false
 		}
 	}
-	procs, err := os.OpenFile(filepath.Join(g.dir.Name(), "cgroup.procs"), os.O_WRONLY, 0)
-	if err != nil {
-		return false
+	// To move a process the kernel wants both, that of the new cgroup and that of the one above (cgroup-v2.rst, Delegation
+	// Containment).
+	for _, folder := range []string{g.dir.Name(), filepath.Dir(g.dir.Name())} {
+		procs, err := os.OpenFile(filepath.Join(folder, "cgroup.procs"), os.O_WRONLY, 0)
+		if err != nil {
+			return false
+		}
+		_ = procs.Close()
 	}
-	return procs.Close() == nil
+	return true
 }
 
 // leaving is for how long processes that the program has started may still be on their way out.

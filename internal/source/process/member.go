@@ -119,7 +119,7 @@ func (m *member) readIO(s *Source, into *counts) {
 		m.hasIO = true
 		return
 	case errors.Is(err, fs.ErrPermission):
-		m.ioError = fmt.Errorf("the bytes that process %d reads cannot be told, it belongs to another user: run as that user, as root or with CAP_SYS_PTRACE", m.pid)
+		m.ioError = fmt.Errorf("the bytes that process %d reads cannot be told, it belongs to another user: run as that user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH", m.pid)
 	case errors.Is(err, fs.ErrNotExist) && exists(m.dir):
 		m.ioError = errors.New("the bytes that processes read cannot be told: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):

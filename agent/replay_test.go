@@ -1,0 +1,226 @@
+package agent
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// recordParts records this machine in many small parts, with a window over all of them and many short ones. It gives the
+// windows as they were reported, and the newest file.
+func recordParts(t *testing.T) (path string, was map[string]string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "f.gz")
+	r := recorder{path: path, rotation: recording.Rotation{MaxSize: 10 << 10, Keep: 1000}}
+	if err := r.open(); err != nil {
+		t.Fatal(err)
+	}
+	m, err := monitor.New(monitor.Config{Journal: r.journal()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was = map[string]string{}
+	m.OnEnd(func(r *window.Report) {
+		text, err := r.MarshalJSON()
+		if err != nil {
+			t.Error(err)
+		}
+		was[r.ID] = string(text)
+	})
+	m.Tick()
+	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	begin := func(name string) string {
+		id, err := m.Begin(window.Window{Kind: window.Custom, Name: name, Job: "job"}, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	long := begin("long")
+	short := begin("short")
+	for i := range 2000 {
+		m.Tick()
+		if i%20 != 19 {
+			continue
+		}
+		at := m.Now()
+		if _, err := m.End(short, at); err != nil {
+			t.Fatal(err)
+		}
+		if short, err = m.Begin(window.Window{Kind: window.Custom, Name: "short", Job: "job"}, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := m.Now()
+	for _, id := range []string{short, long} {
+		if _, err := m.End(id, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m.Leave("job")
+	m.Stop()
+	if err := r.close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, was
+}
+
+// replayed gives the windows of a replay by their ids, as text of one line.
+func replayed(t *testing.T, code int, files ...string) (is map[string]string, d rawReport, said string) {
+	t.Helper()
+	v := stallspan(t, append([]string{"replay", "--json"}, files...)...)
+	if got := v.run(); got != code {
+		t.Fatalf("exit code %d: %s", got, v.err.String())
+	}
+	if err := json.Unmarshal(v.out.Bytes(), &d); err != nil {
+		t.Fatalf("%v: %s", err, v.out.String())
+	}
+	is = map[string]string{}
+	for _, w := range d.Windows {
+		var line bytes.Buffer
+		var id struct{ ID string }
+		if err := json.Compact(&line, w); err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(w, &id); err != nil {
+			t.Fatal(err)
+		}
+		is[id.ID] = line.String()
+	}
+	return is, d, v.err.String()
+}
+
+// Windows that begin in one part and end in another are the same as if there were no parts.
+func TestReplayParts(t *testing.T) {
+	t.Parallel()
+	path, was := recordParts(t)
+	files, _ := filepath.Glob(path + "*")
+	if len(files) < 4 {
+		t.Fatalf("%d parts", len(files))
+	}
+	is, d, _ := replayed(t, 0, files...) // in the order of their names, which is another
+	if len(is) != len(was) || len(d.Problems) != 0 {
+		t.Errorf("%d windows, and %d replayed: %v", len(was), len(is), d.Problems)
+	}
+	for id, want := range was {
+		if is[id] != want {
+			t.Fatalf("the window was %s\nand is %s", want, is[id])
+		}
+	}
+
+	newest, d, _ := replayed(t, 0, path, path+".1")
+	if len(newest) == 0 || len(newest) >= len(was) || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 windows that began before") {
+		t.Errorf("of the newest parts: %d windows, %v", len(newest), d.Problems)
+	}
+	if !strings.Contains(string(d.Run), `"name": "recording"`) {
+		t.Errorf("the run is %s", d.Run)
+	}
+	files = slices.DeleteFunc(files, func(name string) bool { return name == path+".1" || name == path+".2" })
+	if _, d, _ := replayed(t, 0, files...); !strings.Contains(strings.Join(d.Problems, "\n"), " of the recording, which were not given") {
+		t.Errorf("with two parts missing: %v", d.Problems)
+	}
+
+	copied := path + ".copy"
+	text, err := os.ReadFile(path + ".1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(copied, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	twice := stallspan(t, "replay", path, path+".1", copied)
+	if code := twice.run(); code != exitFailed || !strings.Contains(twice.errorLine(), "are the same part of a recording: leave one out") {
+		t.Errorf("one part twice: exit code %d", code)
+	}
+
+	// A part that is cut off is told of, and the ones behind it are there.
+	if err := os.WriteFile(path+".1", text[:len(text)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	most, _, said := replayed(t, exitFailed, path, path+".1")
+	if len(most) == 0 || !strings.HasPrefix(said, "stallspan: "+path+".1: the recording is cut off") || strings.Count(said, "\n") != 1 {
+		t.Errorf("with a part cut off: %d windows, %s", len(most), said)
+	}
+}
+
+// A recording without windows has one over all of it.
+func TestReplayWithoutWindows(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cpu_only.jsonl.gz", "accelerator.jsonl.gz"} {
+		path := fixture.File(t, "recordings", name)
+		v := stallspan(t, "replay", "--report", "/dev/stderr", path)
+		if code := v.run(); code != 0 || !strings.Contains(v.out.String(), "\nrecording ") {
+			t.Errorf("%s: exit code %d: %s%s", name, code, v.out.String(), v.err.String())
+		}
+		if d := parseReport(t, v.err.Bytes()); d.Run.Duration < 5 || d.Run.Stall == nil {
+			t.Errorf("%s: %+v", name, d.Run)
+		}
+	}
+}
+
+func TestReplayRefuses(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	pack := func(name, text string) string {
+		var file bytes.Buffer
+		zip := gzip.NewWriter(&file)
+		_, _ = zip.Write([]byte(text))
+		_ = zip.Close()
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, file.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	diary := filepath.Join(folder, "diary")
+	if err := os.WriteFile(diary, []byte("not packed"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const header = `{"stallspan_recording":1}` + "\n"
+	const reading = `{"source":"a","sample":{"at":{"mono":5,"wall":"2026-01-02T03:04:05Z"},"gpus":[{"id":"g","busy":5}]}}` + "\n"
+	const begin = `{"mark":{"op":"begin","id":"w","at":{"mono":5,"wall":"2026-01-02T03:04:05Z"},"window":{"kind":"dance"}}}` + "\n"
+	for _, test := range []struct {
+		code int
+		says string
+		args []string
+	}{
+		{exitUsage, "replay needs a recording", nil},
+		{exitFailed, "cannot be read: no such file or directory", []string{folder + "/none"}},
+		{exitFailed, "diary: this is no recording of Stallspan", []string{diary}},
+		{exitFailed, "packed: this is no recording of Stallspan", []string{pack("packed", "a diary\n")}},
+		{exitFailed, "standard input: this is no recording", []string{"-"}},
+		{exitFailed, folder + ": the recording cannot be read", []string{folder}},
+		{exitFailed, "use the version that recorded it, or a newer one", []string{pack("newer", `{"stallspan_recording":2}`+"\n")}},
+		{exitFailed, "first line is damaged", []string{pack("odd", `{"stallspan_recording":1,"interval":7}`+"\n")}},
+		{exitFailed, "are of different recordings", []string{pack("a", header), pack("b", header)}},
+		{exitFailed, "damaged: the recording is damaged at line 3", []string{pack("damaged", header+reading+"{}\n"+reading)}},
+		{exitFailed, "--report " + folder + "/no/r.json cannot be written", []string{"--report", folder + "/no/r.json", pack("good", header)}},
+	} {
+		v := stallspan(t, append([]string{"replay"}, test.args...)...)
+		if code := v.run(); code != test.code || !strings.Contains(v.errorLine(), test.says) {
+			t.Errorf("%v: exit code %d: %s", test.args, code, v.err.String())
+		}
+	}
+	// What a newer version recorded and this one does not know is told, and the rest is there.
+	_, d, _ := replayed(t, 0, pack("kinds", header+reading+begin))
+	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], `the kind "dance", which there is not`) {
+		t.Errorf("problems: %v", d.Problems)
+	}
+	for _, text := range []string{header, header + reading} {
+		if is, d, _ := replayed(t, 0, pack("little", text)); len(is) != 0 || d.Run != nil || d.Windows == nil {
+			t.Errorf("%s: %v", text, is)
+		}
+	}
+}
