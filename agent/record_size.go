@@ -24,22 +24,21 @@ var sizeUnits = []struct {
 func parseSize(flag, text string, least int64) (int64, error) {
 	for _, unit := range sizeUnits {
 		number := strings.TrimSpace(text)
-		if cut := len(number) - len(unit.name); cut < 0 || !strings.EqualFold(number[cut:], unit.name) {
+		cut := len(number) - len(unit.name)
+		if cut < 0 || !strings.EqualFold(number[cut:], unit.name) {
 			continue
-		} else {
-			number = strings.TrimSpace(number[:cut])
 		}
-		n, err := strconv.ParseUint(number, 10, 63)
+		n, err := strconv.ParseUint(strings.TrimSpace(number[:cut]), 10, 63)
 		if err != nil {
 			break
 		}
 		if n > uint64(math.MaxInt64/unit.bytes) {
-			return 0, fmt.Errorf("%s %s is more than any disk holds: write a size like 256MiB", flag, text)
+			return 0, fmt.Errorf("%s %q is more than any disk holds: write a size like 256MiB", flag, text)
 		}
 		if size := int64(n) * unit.bytes; size >= least {
 			return size, nil
 		}
-		return 0, fmt.Errorf("%s %s is too small: the least is %s", flag, text, sizeText(least))
+		return 0, fmt.Errorf("%s %q is too small: the least is %s", flag, text, sizeText(least))
 	}
 	return 0, fmt.Errorf("%s %q is no size: write one like 256MiB, 1GiB or 500MB", flag, text)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -102,6 +103,26 @@ func TestRecordedRun(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v %v", info, err)
 	}
+}
+
+// A GPU's readings come late, and a replay has them as late.
+func TestRecordedRunWithAGPU(t *testing.T) {
+	t.Parallel()
+	library := fixture.NVML(t)
+	folder := t.TempDir()
+	file, report := folder+"/f.gz", folder+"/a.json"
+	v := stallspan(t, "run", "--record", file, "--report", report, "--", "sh", "-c",
+		"for i in 1 2 3 4 5; do echo Epoch $i/5; sleep 0.27; done; exit 4")
+	v.Env = append(v.Env, "LD_LIBRARY_PATH="+filepath.Dir(library))
+	if code := v.run(); code != 4 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	if d := readReport(t, report); len(d.Windows) != 5 {
+		t.Fatalf("%d windows: %s", len(d.Windows), v.err.String())
+	} else if d.Windows[0].GPU == nil {
+		t.Skip("needs cgo, to load the stand-in for the NVIDIA driver's library")
+	}
+	checkReplayed(t, report, file)
 }
 
 // startRecord records on a socket of its own until the windows can be announced there.
@@ -237,7 +258,7 @@ func TestRecordRefuses(t *testing.T) {
 	}{
 		{exitUsage, "record needs one file", []string{"record"}},
 		{exitUsage, "--max-size \"1M\" is no size", []string{"record", "--max-size", "1M", folder + "/x"}},
-		{exitUsage, "--max-size 1MB is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
+		{exitUsage, "--max-size \"1MB\" is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
 		{exitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
 		{exitFailed, "1 files cannot be kept", []string{"record", "--keep", "1", folder + "/x"}},
 		{exitFailed, "is there already and is no recording", []string{"record", foreign}},
@@ -279,8 +300,8 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	if err := os.Remove(disk + "/f.gz"); err != nil {
 		t.Fatal(err)
 	}
-	wrapped := stallspan(t, "run", "--record", disk+"/f.gz", "--", "sh", "-c", "sleep 8; echo done")
-	if code := wrapped.run(); code != exitRun || wrapped.out.String() != "done\n" || strings.Count(wrapped.err.String(), says) != 1 {
+	wrapped := stallspan(t, "run", "--record", disk+"/f.gz", "--", "sh", "-c", "for i in $(seq 300); do echo Epoch $i/300; sleep 0.01; done; echo the end")
+	if code := wrapped.run(); code != exitRun || !strings.HasSuffix(wrapped.out.String(), "the end\n") || strings.Count(wrapped.err.String(), says) != 1 {
 		t.Errorf("exit code %d: %s%s", code, wrapped.out.String(), wrapped.err.String())
 	}
 }

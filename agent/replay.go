@@ -46,13 +46,13 @@ type replay struct {
 	out        io.Writer
 
 	monitor *monitor.Monitor
-	reports []*window.Report // in the order in which they ended
-	skipped int              // reports that were not kept
-	whole   *window.Report   // of the window that is a whole run; nil where there is none
-	began   *monitor.Moment  // when all sources had been read for the first time
-	early   int              // windows that ended and had not begun
-	refused []error          // why a mark could not be done again, each reason once
-	gaps    []error          // parts that are missing
+	reports []*window.Report
+	skipped int             // reports that were not kept
+	whole   *window.Report  // of the window that is a whole run; nil where there is none
+	began   *monitor.Moment // when all sources had been read for the first time
+	early   int             // windows that ended and had not begun
+	refused []error         // why a mark could not be done again, each reason once
+	gaps    []error         // parts that are missing
 }
 
 func (p *replay) run(ctx context.Context, paths []string) error {
@@ -165,11 +165,11 @@ func (p *replay) endAll() {
 }
 
 func (p *replay) document() document {
-	d := document{Run: p.whole, Windows: p.reports, Problems: texts(p.problems())}
-	if len(d.Windows) == 0 && p.whole != nil {
-		d.Windows = []*window.Report{p.whole}
+	windows := append([]*window.Report{}, p.reports...) // an empty list is one, too
+	if len(windows) == 0 && p.whole != nil {
+		windows = append(windows, p.whole)
 	}
-	return d
+	return document{Run: p.whole, Windows: windows, Problems: texts(p.problems())}
 }
 
 func (p *replay) problems() []error {

@@ -278,7 +278,7 @@ func TestRotationThatCannotRename(t *testing.T) {
 	}
 	old, _, h := content(t, path+".1")
 	now, _, last := content(t, path)
-	if all := append(old, now...); !inOrder(all) || len(all) != 140 || h.Part+1 != last.Part {
+	if all := slices.Concat(old, now); !inOrder(all) || len(all) != 140 || h.Part+1 != last.Part {
 		t.Errorf("%d rounds in the part %d, %d in %d", len(old), h.Part, len(now), last.Part)
 	}
 }
