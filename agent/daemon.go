@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -58,6 +59,7 @@ const garbage = 20
 // run watches until ctx ends. The socket comes first: a second agent has nothing to do here.
 func (d *daemon) run(ctx context.Context) (err error) {
 	debug.SetGCPercent(garbage)
+	runtime.GOMAXPROCS(1) // never more than one core; and no second thread is woken to look for work that there is not
 	listeners, err := d.listen()
 	defer func() {
 		for _, l := range listeners {

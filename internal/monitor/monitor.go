@@ -46,6 +46,7 @@ type Monitor struct {
 	ledger  window.Ledger
 	waiting []Moment // edges of which a GPU has told nothing yet, in the order of their time
 	track   window.Track
+	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []func(*window.Report)
 	journal journal
 	edges   edges // of a recording
@@ -121,12 +122,18 @@ func (m *Monitor) append(source string, s *sample.Sample) {
 	m.problems.note("history", m.history.Append(s))
 }
 
+// overdueEvery is how often windows are looked for that nobody ended: there may be thousands.
+const overdueEvery = 10 * time.Second
+
 // tick follows a round of readings: the ledger splits what is new, and windows that nobody ended are closed.
 func (m *Monitor) tick() {
 	m.mu.Lock()
 	m.journal.mark(recording.Mark{Op: recording.Tick})
 	m.advance()
-	overdue := m.track.Overdue(m.stamp().Mono)
+	var overdue []*window.Window
+	if now := m.stamp().Mono; now >= m.dueAt {
+		overdue, m.dueAt = m.track.Overdue(now), now+overdueEvery
+	}
 	m.mu.Unlock()
 	for _, w := range overdue {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile

@@ -39,12 +39,16 @@ type Sample struct {
 	GPUProcesses     []GPUProcess `json:"gpu_processes,omitempty"`
 	GPUProcessesRead bool         `json:"gpu_processes_read,omitempty"`
 
+	// Edge asks the source for everything that it has: the reading is for the beginning or the end of a window. At an
+	// ordinary tick it may leave out what has not moved for a while.
+	Edge bool `json:"-"`
+
 	Ledgers []Ledger `json:"-"` // derived from the others, so never recorded
 }
 
 // Reset empties s and keeps its memory, so that a tick allocates nothing.
 func (s *Sample) Reset() {
-	s.At = Stamp{}
+	s.At, s.Edge = Stamp{}, false
 	s.Disks = s.Disks[:0]
 	s.Pressures = s.Pressures[:0]
 	s.Cores = s.Cores[:0]

@@ -9,7 +9,7 @@ import (
 
 // Source reads one kind of device.
 type Source interface {
-	// Read takes one reading into s, which is empty, and sets s.At to the moment that the numbers belong to.
+	// Read takes one reading into s, which is empty but for s.Edge, and sets s.At to the moment that the numbers belong to.
 	// On an error s keeps whatever could be read: a partial reading is still a reading. Read is never called
 	// twice at once for one source, so it may keep buffers and open files.
 	Read(s *Sample) error
@@ -55,7 +55,7 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	defer ticker.Stop()
 	last := Now().Mono
 	for {
-		s.Read(sink)
+		s.read(sink, false)
 		tick()
 		select {
 		case <-ctx.Done():
@@ -73,15 +73,19 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	}
 }
 
-// Read takes one reading of every source now and hands each to sink, on the caller's goroutine. It gives the moment at
-// which the reading began, which is later than the call where another one was under way.
-func (s *Sampler) Read(sink Sink) Stamp {
+// Read takes one reading of every source now, with everything that each has, and hands each to sink, on the caller's
+// goroutine. It gives the moment at which the reading began, which is later than the call where another one was under
+// way.
+func (s *Sampler) Read(sink Sink) Stamp { return s.read(sink, true) }
+
+func (s *Sampler) read(sink Sink, edge bool) Stamp {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	began := Now()
 	for i := range s.sources {
 		slot := &s.sources[i]
 		slot.sample.Reset()
+		slot.sample.Edge = edge
 		err := slot.Source.Read(&slot.sample)
 		sink(slot.Name, &slot.sample, err)
 	}

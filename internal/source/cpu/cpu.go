@@ -4,11 +4,10 @@ package cpu
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 const (
@@ -25,7 +24,7 @@ const (
 // own timer frequency: the times are exact to 10 ms.
 type Source struct {
 	path   string
-	file   *os.File
+	file   *procfile.File
 	buf    []byte
 	parser parser
 }
@@ -72,7 +71,7 @@ func (s *Source) Close() {
 // adds belongs to the same moment.
 func (s *Source) lines() ([]byte, error) {
 	if s.file == nil {
-		file, err := os.Open(s.path)
+		file, err := procfile.Open(s.path)
 		if err != nil {
 			return nil, err
 		}
@@ -82,12 +81,12 @@ func (s *Source) lines() ([]byte, error) {
 	for {
 		m, err := s.file.ReadAt(s.buf[n:], int64(n))
 		n += m
-		if err != nil && !errors.Is(err, io.EOF) {
+		if err != nil {
 			s.Close()
 			return nil, err
 		}
 		lines, complete := coreLines(s.buf[:n])
-		if complete || err != nil {
+		if complete || n < len(s.buf) {
 			return lines, nil
 		}
 		if len(s.buf) >= largestBuffer {

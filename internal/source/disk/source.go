@@ -6,11 +6,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // maxText bounds what one reading may take: about 40,000 devices.
@@ -25,11 +24,11 @@ type Source struct {
 	root string
 	sys  sysfs
 
-	file    *os.File // /proc/diskstats; nil after it failed, until the next Read opens it again
-	text    []byte   // len is the space to read into
-	known   []string // the last reading's devices, in its order
-	tree    tree     // what /sys says about known
-	noSysfs bool     // that /sys is missing has been told
+	file    *procfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
+	text    []byte         // len is the space to read into
+	known   []string       // the last reading's devices, in its order
+	tree    tree           // what /sys says about known
+	noSysfs bool           // that /sys is missing has been told
 }
 
 var _ sample.Source = (*Source)(nil)
@@ -130,6 +129,11 @@ func (s *Source) readAll() ([]byte, error) {
 
 var errTooLong = fmt.Errorf("/proc/diskstats is longer than %d MiB: the devices after that are left out", maxText>>20)
 
+// surelyAll is from how few bytes on one read has given all that is left. The kernel prints a line a device and gives as
+// many whole lines as fit into a page (seq_read_iter of fs/seq_file.c); a page has at least 4 KiB, and no line a quarter
+// of that.
+const surelyAll = 3 << 10
+
 // readOpen reads until nothing is left, for one read of this file gives at most about 4 KiB. After an error it
 // gives the complete lines before it.
 func (s *Source) readOpen() ([]byte, error) {
@@ -141,13 +145,14 @@ func (s *Source) readOpen() ([]byte, error) {
 			}
 			s.text = append(s.text, make([]byte, min(size, maxText-size))...)
 		}
-		n, err := s.file.ReadAt(s.text[size:], int64(size))
+		room := s.text[size:]
+		n, err := s.file.ReadAt(room, int64(size))
 		size += n
-		if errors.Is(err, io.EOF) {
-			return s.text[:size], nil
-		}
 		if err != nil {
 			return wholeLines(s.text[:size]), fmt.Errorf("disk counters stopped half-way: %w", err)
+		}
+		if n < surelyAll && n < len(room) {
+			return s.text[:size], nil
 		}
 	}
 }
@@ -155,7 +160,7 @@ func (s *Source) readOpen() ([]byte, error) {
 func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
 func (s *Source) open() error {
-	file, err := os.Open(filepath.Join(s.root, "proc/diskstats"))
+	file, err := procfile.Open(filepath.Join(s.root, "proc/diskstats"))
 	if err != nil {
 		return fmt.Errorf("no disk counters: %w; is /proc of the machine mounted there?", err)
 	}

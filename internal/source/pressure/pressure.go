@@ -32,7 +32,14 @@ type Source struct {
 	host   scope
 	scopes []*scope
 	buf    [512]byte // a pressure file has two lines of at most 80 bytes
+
+	readings int
+	kept     [len(resources)]sample.Pressure // of the host; without a Resource where the last try failed
 }
+
+// seldom is at how many readings one has all of it. The others have the I/O, and of cgroups also the CPU, which ledgers
+// are made of; the host's memory and CPU are repeated, up to a second old, for no verdict asks for them.
+const seldom = 10
 
 // scope is a cgroup, or the host, with one file a resource.
 type scope struct {
@@ -106,23 +113,35 @@ func (s *Source) Remove(name string) {
 	}
 }
 
-// Read appends the pressures: all of I/O, then all of memory, then all of the CPU, and within each the host before
+// Read appends the pressures, at most ordinary ticks those alone that ledgers are made of (see seldom): all of I/O, then all of memory, then all of the CPU, and within each the host before
 // the cgroups in the order they were added. What cannot be read is left out and told in the error.
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var problems sample.Problems
 	out.At = sample.Now()
-	for i := range resources {
-		s.readFile(out, &problems, &s.host, i)
+	s.readings++
+	all := out.Edge || s.readings%seldom == 1
+	for i, resource := range resources {
+		switch {
+		case !all && resource != sample.IO && s.kept[i].Resource != "":
+			out.Pressures = append(out.Pressures, s.kept[i])
+		case s.readFile(out, &problems, &s.host, i):
+			s.kept[i] = out.Pressures[len(out.Pressures)-1]
+		default:
+			s.kept[i] = sample.Pressure{}
+		}
 		for _, scope := range s.scopes {
-			s.readFile(out, &problems, scope, i)
+			if all || resource != sample.Memory {
+				s.readFile(out, &problems, scope, i)
+			}
 		}
 	}
 	return problems.Err()
 }
 
-func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) {
+// readFile says whether there was a reading to append.
+func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) bool {
 	some, full, err := from.files[i].read(s.buf[:])
 	switch {
 	case err == nil:
@@ -136,6 +155,7 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 	default:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
 	}
+	return err == nil
 }
 
 // Close gives the kept files back. A later Read opens them again.

@@ -48,6 +48,7 @@ func TestHostAndScopes(t *testing.T) {
 	}
 	for users := 2; users >= 0; users-- {
 		got.Reset()
+		got.Edge = true
 		if err := source.Read(&got); err != nil {
 			t.Fatal(err)
 		}
@@ -136,6 +137,7 @@ func TestFilesReplacedAndGone(t *testing.T) {
 		_ = source.host.files[i].kept.Close() // as if each had been replaced
 	}
 	got.Reset()
+	got.Edge = true
 	_ = source.Read(&got)
 	if len(got.Pressures) != 4 {
 		t.Errorf("after broken files: %+v", got.Pressures)
@@ -147,6 +149,7 @@ func TestFilesReplacedAndGone(t *testing.T) {
 	}
 	source.Close()
 	got.Reset()
+	got.Edge = true
 	err := source.Read(&got)
 	for _, want := range []string{"not what a Linux kernel prints", "cgroup " + half + " is gone"} {
 		if err == nil || strings.Count(err.Error(), want) != 1 {
@@ -155,6 +158,36 @@ func TestFilesReplacedAndGone(t *testing.T) {
 	}
 	if len(got.Pressures) != 2 {
 		t.Errorf("the rest: %+v", got.Pressures)
+	}
+}
+
+// At ordinary readings the host's memory and CPU are repeated, and nothing is said of a cgroup's memory.
+func TestSeldom(t *testing.T) {
+	root := fixture.Root(t, "pressure_v2")
+	source := New(root)
+	const train = "/system.slice/train.service"
+	if err := source.Add(train); err != nil {
+		t.Fatal(err)
+	}
+	var got sample.Sample
+	for n := 1; n <= 2*seldom; n++ {
+		got.Reset()
+		if err := source.Read(&got); err != nil {
+			t.Fatal(err)
+		}
+		want := 5
+		if n%seldom == 1 {
+			want = 6
+		}
+		if len(got.Pressures) != want || got.Pressures[0] != v2Host[0] || got.Pressures[len(got.Pressures)-2] != v2Host[2] {
+			t.Errorf("reading %d: %+v", n, got.Pressures)
+		}
+		if n == 1 {
+			fixture.Write(t, root, "proc/pressure/memory", []byte("nothing\n"))
+		}
+		if n == seldom {
+			fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"))
+		}
 	}
 }
 

@@ -25,6 +25,7 @@ const (
 // look finds the members of the job: those that are known stay as long as they live, wherever they were moved.
 func (j *job) look(s *Source) {
 	j.trouble.Reset()
+	j.looks++
 	j.beyond = 0
 	for _, m := range j.members {
 		m.ioError = nil // it may have become ours to read
@@ -48,6 +49,10 @@ func (j *job) look(s *Source) {
 		})
 	}
 }
+
+// rests says that a process needs no look this time: it has done nothing for a second, not even touched a new page, so it
+// has hardly started another or opened a file. It is looked at every fifth time all the same.
+func (j *job) rests(m *member) bool { return m.quiet >= quietFor && j.looks%lazy != 0 }
 
 // join makes the process a member, unless it is one.
 func (j *job) join(s *Source, pid int) {
@@ -73,7 +78,7 @@ func (j *job) join(s *Source, pid int) {
 func (j *job) lookForChildren(s *Source) {
 	for i := 0; i < len(j.members); i++ { // grows under way
 		m := j.members[i]
-		if m.lost != 0 || m.ended {
+		if m.lost != 0 || m.ended || j.rests(m) {
 			continue
 		}
 		threads, err := names(filepath.Join(m.dir, "task"), mostThreads)

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/procfile"
 )
 
 // mostOpen bounds the files that are kept open, so that a large job leaves descriptors to the rest of the program.
@@ -15,14 +17,14 @@ const mostOpen = 1024
 // file is a small file of /proc or of a cgroup that is read again and again.
 type file struct {
 	path string
-	kept *os.File
+	kept *procfile.File
 }
 
 // read gives the text of now, valid until the next read of any file. A file of a process that was open stays with
 // that process: should the process ID be given to another one, it fails.
 func (s *Source) read(f *file) ([]byte, error) {
 	if f.kept == nil {
-		opened, err := os.Open(f.path)
+		opened, err := procfile.Open(f.path)
 		if err != nil {
 			return nil, err
 		}
@@ -30,7 +32,7 @@ func (s *Source) read(f *file) ([]byte, error) {
 		s.open++
 	}
 	n, err := f.kept.ReadAt(s.buf[:], 0)
-	if err != nil && !errors.Is(err, io.EOF) {
+	if err != nil {
 		s.close(f)
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // kernel behaves as Linux does when processes are born, work and end, and writes it to a tree. It also knows the
@@ -19,6 +21,7 @@ type kernel struct {
 	truth       counts
 	late        []func() // inheritances that a reading has just missed
 	ended       bool     // something has, since the last reading
+	lazy        bool     // there are ordinary readings too, and no inheritance is late
 }
 
 type modelled struct {
@@ -36,6 +39,9 @@ func (k *kernel) spawn(parent int) *modelled {
 	k.clock += k.IntN(3)
 	p := &modelled{pid: k.next, parent: parent, start: k.clock, ignores: k.IntN(4) == 0}
 	k.processes[p.pid] = p
+	if forked := k.processes[parent]; forked != nil {
+		forked.own[faults]++ // for the page that it shares with its child no longer
+	}
 	k.work(p)
 	return p
 }
@@ -67,7 +73,7 @@ func (k *kernel) exit(p *modelled) {
 		parent.reaped = parent.reaped.plus(all)
 		parent.seen = parent.seen.plus(p.seen) // it was, in the child
 	}
-	if k.IntN(3) == 0 && p.wasSeen && !k.ended {
+	if k.IntN(3) == 0 && p.wasSeen && !k.ended && !k.lazy {
 		k.late = append(k.late, inherit)
 	} else {
 		inherit()
@@ -104,12 +110,13 @@ func TestCountersOnlyGrowAndAreTrue(t *testing.T) {
 		t.Setenv("TMPDIR", "/dev/shm") // files on a disk take ten times as long
 	}
 	for seed := range uint64(20) {
-		synctest.Test(t, func(t *testing.T) { randomLife(t, seed) })
+		synctest.Test(t, func(t *testing.T) { randomLife(t, seed, false) })
+		synctest.Test(t, func(t *testing.T) { randomLife(t, seed, true) })
 	}
 }
 
-func randomLife(t *testing.T, seed uint64) {
-	k := &kernel{tree: tree{t, t.TempDir()}, Rand: rand.New(rand.NewPCG(seed, 1)), next: 99, processes: map[int]*modelled{}}
+func randomLife(t *testing.T, seed uint64, lazy bool) {
+	k := &kernel{tree: tree{t, t.TempDir()}, Rand: rand.New(rand.NewPCG(seed, 1)), next: 99, processes: map[int]*modelled{}, lazy: lazy}
 	first := k.spawn(1)
 	first.ignores = false
 	k.print()
@@ -138,10 +145,14 @@ func randomLife(t *testing.T, seed uint64) {
 		for _, p := range k.processes {
 			if p.parent == 1 && !p.wasSeen {
 				p.parent = first.pid
+				first.own[faults]++
 			}
 		}
 		k.print()
 		time.Sleep(time.Second)
+		if k.lazy { // whatever it leaves out, the next reading for an edge has
+			ordinary(t, source)
+		}
 		got := read(t, source).Jobs[0]
 		now := counts{uint64(got.CPUTime / tick), 0, got.ReadBytes, got.ReadChars, got.WriteBytes}
 		if !now.covers(before) {
@@ -163,6 +174,52 @@ func randomLife(t *testing.T, seed uint64) {
 			inherit()
 		}
 		k.late, k.ended = nil, false
+		for range k.IntN(2 * quietFor) {
+			if k.lazy && !ordinary(t, source).Jobs[0].HasIO {
+				t.Fatal("the bytes were lost")
+			}
+		}
+	}
+}
+
+// ordinary takes a reading that is for no edge.
+func ordinary(t *testing.T, source *Source) *sample.Sample {
+	t.Helper()
+	var s sample.Sample
+	if err := source.Read(&s); err != nil {
+		t.Fatal(err)
+	}
+	return &s
+}
+
+// At ordinary readings a process that does nothing is left out of most, and one that works again is found within five.
+func TestQuietProcesses(t *testing.T) {
+	k := tree{t, t.TempDir()}
+	k.put(100, 1, 5, 'S', counts{1, 1, 10, 10, 10}, counts{})
+	k.children(100)
+	source := New(k.root)
+	defer source.Close()
+	if err := source.Add("job", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for range quietFor {
+		ordinary(t, source)
+	}
+	seen := 0
+	for n := uint64(1); n <= 20; n++ {
+		if n%lazy == 0 {
+			k.put(100, 1, 5, 'S', counts{1 + n, 1, 10 + n, 10, 10}, counts{})
+		}
+		if got := ordinary(t, source).Jobs[0].ReadBytes; got > 0 && seen == 0 {
+			seen = int(n)
+		}
+	}
+	if seen == 0 || seen > 2*lazy {
+		t.Errorf("work after the %dth quiet reading was seen at the %dth", lazy, seen)
+	}
+	k.put(100, 1, 5, 'S', counts{1, 1, 500, 10, 10}, counts{})
+	if got := read(t, source).Jobs[0].ReadBytes; got != 490 {
+		t.Errorf("at an edge %d bytes were read, want 490", got)
 	}
 }
 

@@ -2,6 +2,7 @@ package process
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -18,6 +19,7 @@ type job struct {
 	members  []*member // from the oldest to the youngest, so parents before their children
 	byPID    map[int]*member
 	readings uint64
+	looks    int             // for members and files
 	looked   time.Duration   // sample.Stamp.Mono of the last look for members
 	beyond   int             // how many that look had to leave out
 	trouble  sample.Problems // of that look
@@ -34,8 +36,16 @@ type job struct {
 	mounts mounts
 }
 
-// read refreshes all counters.
-func (j *job) read(s *Source, problems *sample.Problems) {
+// A process that has done nothing for quietFor readings, a second, is then read at every lazyth one only: two small
+// files a process are most of what a tick costs.
+const (
+	quietFor = 10
+	lazy     = 5
+)
+
+// read refreshes the counters: all of them, or at an ordinary tick those of members that are not quiet. Where a member
+// has ended, or has inherited from one that has, all are read: who did what is told from readings that belong together.
+func (j *job) read(s *Source, problems *sample.Problems, all bool) {
 	j.readings++
 	if j.dir != "" {
 		if now, err := s.readUsage(j); err == nil {
@@ -45,29 +55,64 @@ func (j *job) read(s *Source, problems *sample.Problems) {
 			problems.Add(fmt.Errorf("the CPU time of job %s is not read: %w", j.id, err))
 		}
 	}
-	anyLost := false
-	for _, m := range j.members {
-		if m.lost == 0 {
-			there, err := s.refresh(m)
-			if err != nil {
-				problems.Add(err)
-			}
-			if !there {
-				m.lost = j.readings
-			} else if m.fresh {
-				m.fresh = false
-				if m.start < j.added || j.readings == 1 {
-					m.base = m.now
-				}
+	skipped := false
+	for i, m := range j.members {
+		if m.lost != 0 {
+			continue
+		}
+		if m.skipped = !all && !m.expects && m.quiet >= quietFor && (j.readings+uint64(i))%lazy != 0; m.skipped {
+			skipped = true
+			continue
+		}
+		j.refresh(s, m, problems)
+	}
+	if skipped && slices.ContainsFunc(j.members, (*member).turned) {
+		for _, m := range j.members {
+			if m.skipped {
+				m.skipped = false
+				j.refresh(s, m, problems)
 			}
 		}
-		anyLost = anyLost || m.lost != 0
 	}
-	if anyLost {
+	if slices.ContainsFunc(j.members, func(m *member) bool { return m.lost != 0 }) {
 		j.settle(s)
 	}
 	j.sum(problems)
 }
+
+// welcome reads the members that a look has found.
+func (j *job) welcome(s *Source, problems *sample.Problems) {
+	for _, m := range j.members {
+		if m.fresh && m.lost == 0 {
+			j.refresh(s, m, problems)
+		}
+	}
+	j.sum(problems)
+}
+
+// refresh reads one member.
+func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
+	before := m.now
+	there, err := s.refresh(m)
+	if err != nil {
+		problems.Add(err)
+	}
+	switch {
+	case !there:
+		m.lost = j.readings
+	case m.fresh:
+		m.fresh = false
+		if m.start < j.added || j.readings == 1 {
+			m.base = m.now
+		}
+	}
+	if m.quiet++; m.now != before {
+		m.quiet = 0
+	}
+}
+
+// turned says that a process has ended: this one, or one that it has inherited from since its reading before.
+func (m *member) turned() bool { return m.lost != 0 || !m.skipped && m.gain != counts{} }
 
 // sum adds up what the members have done since the job was added.
 func (j *job) sum(problems *sample.Problems) {

@@ -34,6 +34,8 @@ type member struct {
 	hasIO   bool
 	ioError error // why there are no bytes
 
+	quiet   int    // readings in a row at which nothing had moved
+	skipped bool   // at this reading
 	lost    uint64 // the reading at which it was found gone, 0 while it is there
 	settled bool   // after that: what it did is counted elsewhere, and it can be dropped
 	nextFD  int    // where the next look at its open files begins

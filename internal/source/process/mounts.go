@@ -46,7 +46,7 @@ func (j *job) lookAtFiles(budget int, now time.Duration) {
 		}
 		m := j.members[j.mounts.next%len(j.members)]
 		j.mounts.next++
-		if m.lost == 0 && !m.ended {
+		if m.lost == 0 && !m.ended && !j.rests(m) {
 			budget -= j.mounts.lookAt(m, budget, seen)
 		}
 	}

@@ -22,7 +22,8 @@ const (
 )
 
 // Source reads one sample.Job a job, and one sample.Process a process of it that is alive. Between two looks for
-// new members, once a second, a reading costs two small files a process. Add, Remove, Read and Close may be called
+// new members, once a second, a reading costs two small files a process. One that has done nothing for a second is read
+// twice a second, and at every reading for an edge, and looked at every five seconds. Add, Remove, Read and Close may be called
 // concurrently.
 //
 // A job's counters begin at 0 when it is added and only grow. A process born later counts from its birth, also when
@@ -94,7 +95,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j.byParent = !s.hasChildrenFiles(pid)
 	}
 	j.look(s)
-	j.read(s, &sample.Problems{}) // the first reading is what the others are counted from
+	j.read(s, &sample.Problems{}, true) // the first reading is what the others are counted from
 	s.jobs = append(s.jobs, j)
 	return nil
 }
@@ -115,19 +116,18 @@ func (s *Source) Remove(id string) {
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now := sample.Now().Mono; len(s.jobs) > 0 {
-		for _, j := range s.jobs {
-			if now-j.looked >= lookEvery {
-				j.looked = now
-				j.look(s)
-				j.lookAtFiles(mostFDs/len(s.jobs), now)
-			}
-		}
-	}
-	out.At = sample.Now()
+	now := sample.Now()
+	out.At = now
 	var problems sample.Problems
 	for _, j := range s.jobs {
-		j.read(s, &problems)
+		due := now.Mono-j.looked >= lookEvery
+		j.read(s, &problems, out.Edge || due)
+		if due {
+			j.looked = now.Mono
+			j.look(s)
+			j.welcome(s, &problems)
+			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)
+		}
 		j.emit(out)
 		problems.AddAll(&j.trouble)
 	}

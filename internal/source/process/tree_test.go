@@ -63,7 +63,7 @@ func (s *Source) lookNow() {
 // read is one reading that must succeed.
 func read(t testing.TB, s *Source) *sample.Sample {
 	t.Helper()
-	var out sample.Sample
+	out := sample.Sample{Edge: true}
 	if err := s.Read(&out); err != nil {
 		t.Fatal(err)
 	}
