@@ -28,6 +28,7 @@ type Sink func(source string, s *Sample, err error)
 // extra one in between. It is safe for concurrent use.
 type Sampler struct {
 	interval time.Duration
+	beat     func(context.Context, time.Duration) beat
 	late     atomic.Uint64
 
 	mu      sync.Mutex // held while sources are read: a reading is cheap, and two at once would only queue in the kernel
@@ -41,7 +42,7 @@ type slot struct {
 
 // NewSampler prepares a sampler; Run starts it. interval is the time between two ticks.
 func NewSampler(interval time.Duration, sources []Named) *Sampler {
-	s := &Sampler{interval: interval, sources: make([]slot, len(sources))}
+	s := &Sampler{interval: interval, beat: newBeat, sources: make([]slot, len(sources))}
 	for i, source := range sources {
 		s.sources[i].Named = source
 	}
@@ -51,19 +52,14 @@ func NewSampler(interval time.Duration, sources []Named) *Sampler {
 // Run reads at once and then at every tick until ctx ends. A tick that comes more than a whole interval late is
 // counted, never made up for: catching up would only load a machine that is already too busy.
 func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
-	ticker := time.NewTicker(s.interval)
-	defer ticker.Stop()
+	beat := s.beat(ctx, s.interval)
+	defer beat.stop()
 	last := Now().Mono
 	for {
 		s.read(sink, false)
 		tick()
-		select {
-		case <-ctx.Done():
+		if !beat.wait() {
 			return
-		case <-ticker.C:
-		}
-		if ctx.Err() != nil {
-			return // both were ready, and the tick was chosen
 		}
 		now := Now().Mono
 		if now-last > 2*s.interval {

@@ -34,6 +34,7 @@ func (c *counting) Read(s *Sample) error {
 func runFor(d time.Duration, s *Sampler, sink Sink, tick func()) {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
+	s.beat = newTicking // the kernel's clock is not synctest's
 	s.Run(ctx, sink, tick)
 }
 
@@ -55,6 +56,38 @@ func TestSamplerReadsEverySourceAtEachTick(t *testing.T) {
 			t.Errorf("%d late", s.Late())
 		}
 	})
+}
+
+// The kernel's timer keeps the pace, does not make up for lost beats, and ends with the context.
+func TestBeat(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	b := newBeat(ctx, 10*time.Millisecond)
+	defer b.stop()
+	began := time.Now()
+	for range 20 {
+		if !b.wait() {
+			t.Fatal("it ended by itself")
+		}
+	}
+	if took := time.Since(began); took < 195*time.Millisecond {
+		t.Errorf("20 beats of 10 ms took %v", took)
+	}
+	time.Sleep(55 * time.Millisecond) // beats that nobody waits for
+	late := time.Now()
+	b.wait()
+	b.wait()
+	if took := time.Since(late); took > 5*time.Second {
+		t.Errorf("two beats after a pause took %v", took)
+	}
+	time.AfterFunc(20*time.Millisecond, stop)
+	for end := time.Now().Add(10 * time.Second); b.wait(); {
+		if time.Now().After(end) {
+			t.Fatal("it goes on after its context has ended")
+		}
+	}
+	if b.wait() {
+		t.Error("it beats on")
+	}
 }
 
 func TestSlowSourceIsCountedLateAndNotMadeUpFor(t *testing.T) {
