@@ -85,7 +85,7 @@ func measure() (err error) {
 	}
 	var ids []string
 	if err := p.row("beginning 1,000 windows and leaving them open", 0, func() (err error) {
-		ids, err = begin(ctx, client, 1000)
+		ids, err = begin(ctx, client, job.Process.Pid, 1000)
 		return err
 	}); err != nil {
 		return err
@@ -100,7 +100,7 @@ func measure() (err error) {
 		return err
 	}
 	if err := p.row("10,000 windows a minute, for "+length.String(), *length, func() error {
-		return churn(ctx, client, *length)
+		return churn(ctx, client, job.Process.Pid, *length)
 	}); err != nil {
 		return err
 	}
@@ -121,9 +121,9 @@ func reach(socket string) (*api.Client, error) {
 	return nil, errors.New("the agent does not answer")
 }
 
-func begin(ctx context.Context, client *api.Client, n int) (ids []string, err error) {
+func begin(ctx context.Context, client *api.Client, pid, n int) (ids []string, err error) {
 	for i := range n {
-		begun, err := client.Begin(ctx, api.Announcement{Kind: window.ModelLoad, Model: fmt.Sprintf("model-%d", i%7), Path: "/models/" + strings.Repeat("x", i%50)})
+		begun, err := client.Begin(ctx, api.Announcement{Kind: window.ModelLoad, PID: pid, Model: fmt.Sprintf("model-%d", i%7), Path: "/models/" + strings.Repeat("x", i%50)})
 		if err != nil {
 			return nil, err
 		}
@@ -142,13 +142,13 @@ func end(ctx context.Context, client *api.Client, ids []string) error {
 }
 
 // churn begins and ends windows at an even pace, a few open at any moment.
-func churn(ctx context.Context, client *api.Client, length time.Duration) error {
+func churn(ctx context.Context, client *api.Client, pid int, length time.Duration) error {
 	const pace = time.Minute / 10_000
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
 	var open []string
 	for over := time.Now().Add(length); time.Now().Before(over); <-ticker.C {
-		ids, err := begin(ctx, client, 1)
+		ids, err := begin(ctx, client, pid, 1)
 		if err != nil {
 			return err
 		}
