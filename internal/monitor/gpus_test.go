@@ -70,8 +70,8 @@ func withDriver(t *testing.T, d *driver) *Monitor {
 // half is busy in every second one of stretches of 100 ms.
 func half(at time.Duration) time.Duration {
 	const stretch = 100 * time.Millisecond
-	whole := at / (2 * stretch)
-	return whole*stretch + min(at%(2*stretch), stretch)
+	rest := at % (2 * stretch)
+	return (at-rest)/2 + min(rest, stretch)
 }
 
 // A GPU's readings may come late: what a window says of the GPU is as exact as if they had come at once.
