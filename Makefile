@@ -19,7 +19,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # What says of itself that it is generated, with its contents' checksums.
 GENERATED = grep -rliE '^(//|\#|<!--) (code )?generated .*do not edit' --exclude-dir=.git --exclude-dir=build . | sort | xargs cksum
 
-.PHONY: all help generate generate-check lint test build fakenvml bench overhead fuzz demo clean
+.PHONY: all help generate generate-check lint test build fakenvml bench overhead fuzz demo install clean
 .NOTPARALLEL:
 
 all: generate-check lint test build ## Check and build everything, as CI does (the default)
@@ -76,6 +76,9 @@ fuzz: ## Run every fuzz target for FUZZTIME=20s
 
 demo: ## See it work: a slow disk found, on this machine, in under a minute
 	go run . demo
+
+install: ## Install the program as stallspan, where `go install` puts programs
+	go install .
 
 clean: ## Remove what was built
 	rm -rf build

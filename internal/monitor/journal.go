@@ -34,7 +34,8 @@ func (j *journal) reading(source string, edge uint64, s *sample.Sample) {
 
 func (j *journal) mark(m recording.Mark) {
 	if j.to != nil {
-		j.write(&recording.Entry{Mark: &m})
+		kept := m // a copy, so that m itself costs no memory where nothing is written
+		j.write(&recording.Entry{Mark: &kept})
 	}
 }
 

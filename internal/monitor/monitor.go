@@ -44,7 +44,8 @@ type Monitor struct {
 	jobs    map[string]*job
 	stale   bool // jobs or GPUs came or went since the ledger was told
 	ledger  window.Ledger
-	waiting []Moment // edges of which a GPU has told nothing yet, in the order of their time
+	tell    func(*sample.Sample) // told, made once: a tick allocates nothing
+	waiting []Moment             // edges of which a GPU has told nothing yet, in the order of their time
 	track   window.Track
 	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []func(*window.Report)
@@ -63,6 +64,7 @@ func New(config Config) (*Monitor, error) {
 		return nil, err
 	}
 	m := &Monitor{config: config, history: h, jobs: map[string]*job{}, stale: true}
+	m.tell = m.told
 	m.journal = journal{to: config.Journal, problems: &m.problems}
 	if config.Recorded {
 		m.latest.Boot = config.Boot
@@ -145,14 +147,17 @@ func (m *Monitor) advance() {
 	if m.stale {
 		m.keep()
 	}
-	points := make([]history.Point, 0, len(m.waiting))
+	var points []history.Point
 	for _, at := range m.waiting {
-		points = append(points, history.Point{At: at.At.Mono, Edge: at.edge})
+		points = append(points, at.point())
 	}
-	done := m.ledger.Advance(m.history, points, func(totals *sample.Sample) {
-		m.problems.note("history", m.history.Append(totals))
-	})
+	done := m.ledger.Advance(m.history, points, m.tell)
 	m.waiting = slices.Delete(m.waiting, 0, done)
+}
+
+// told takes the ledger's totals into the history. m.mu is held.
+func (m *Monitor) told(totals *sample.Sample) {
+	m.problems.note("history", m.history.Append(totals))
 }
 
 // Interval is the time between two readings.

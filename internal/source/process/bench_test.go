@@ -27,15 +27,20 @@ func tenProcesses(b *testing.B) *Source {
 }
 
 func BenchmarkReadTenProcesses(b *testing.B) {
-	source := tenProcesses(b)
-	var s sample.Sample
-	b.ReportAllocs()
-	for b.Loop() {
-		s.Reset()
-		source.jobs[0].looked = sample.Now().Mono
-		if err := source.Read(&s); err != nil {
-			b.Fatal(err)
-		}
+	for name, edge := range map[string]bool{"quiet": false, "edge": true} {
+		b.Run(name, func(b *testing.B) {
+			source := tenProcesses(b)
+			var s sample.Sample
+			b.ReportAllocs()
+			for b.Loop() {
+				s.Reset()
+				s.Edge = edge
+				source.jobs[0].looked = sample.Now().Mono
+				if err := source.Read(&s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 
