@@ -3,6 +3,8 @@ package monitor
 import (
 	"context"
 	"math"
+	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +25,7 @@ type driver struct {
 	told   time.Duration // up to where
 	status sample.GPUStatus
 	asked  int
+	held   []sample.GPUProcess // of GPU-1, where a second GPU works as well
 }
 
 func (d *driver) Run(ctx context.Context, sink sample.Sink) {
@@ -51,7 +54,12 @@ func (d *driver) fetch() {
 	now := sample.Now()
 	for ; d.told <= now.Mono-d.lag; d.told += 20 * time.Millisecond {
 		at := sample.Stamp{Mono: d.told, Wall: now.Wall.Add(d.told - now.Mono)}
-		d.sink("gpu", &sample.Sample{At: at, GPUs: []sample.GPU{{ID: "GPU-1", Busy: d.busy(d.told), Status: d.status}}}, nil)
+		s := &sample.Sample{At: at, GPUs: []sample.GPU{{ID: "GPU-1", Busy: d.busy(d.told), Status: d.status}}}
+		if d.held != nil {
+			s.GPUs = append(s.GPUs, sample.GPU{ID: "GPU-2", Busy: d.told})
+			s.GPUProcesses, s.GPUProcessesRead = d.held, true
+		}
+		d.sink("gpu", s, nil)
 	}
 }
 
@@ -178,6 +186,33 @@ func TestHungGPU(t *testing.T) {
 	d.status = sample.GPUWorks
 	d.mu.Unlock()
 	until("again", 1)
+}
+
+// A job's windows are of the GPUs that it holds, and not of its neighbours'.
+func TestHeldGPUs(t *testing.T) {
+	d := &driver{busy: half, held: []sample.GPUProcess{{GPU: "GPU-1", PID: os.Getpid()}, {GPU: "GPU-2", PID: 1}}}
+	m := withDriver(t, d)
+	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Leave("job")
+	m.CatchUp()
+	at := m.Now()
+	var ids []string
+	for _, job := range []string{"job", ""} {
+		id, err := m.Begin(window.Window{Kind: window.Epoch, Job: job}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids = append(ids, id)
+	}
+	time.Sleep(250 * time.Millisecond)
+	end := m.Now()
+	for i, want := range [][]string{{"GPU-1"}, {"GPU-1", "GPU-2"}} {
+		if r, err := m.End(ids[i], end); err != nil || !slices.Equal(r.GPUIDs, want) {
+			t.Errorf("%v: %v, want %v", err, r.GPUIDs, want)
+		}
+	}
 }
 
 // That there is no NVIDIA driver is no problem on a machine that has none.

@@ -21,6 +21,7 @@ type job struct {
 	own    bool
 	users  int            // Follows without a Leave
 	mounts []sample.Mount // without a disk of this machine, newest use
+	gpus   []string       // on which a process of it has held memory
 }
 
 // errReplay says that a recording has no processes to follow.
@@ -128,6 +129,23 @@ func (m *Monitor) remember(jobs []sample.Job) {
 				j.mounts[k] = found
 			case len(j.mounts) < mostMounts:
 				j.mounts = append(j.mounts, found)
+			}
+		}
+	}
+}
+
+// mostHeld bounds the GPUs that a job is remembered for.
+const mostHeld = 64
+
+// hold keeps which GPUs the processes of jobs hold memory of. Where the driver numbers processes otherwise than we see
+// them, as in a container, none match, and a job's GPUs stay unknown. m.mu is held.
+func (m *Monitor) hold(held []sample.GPUProcess) {
+	for i := range m.latest.Jobs.Processes {
+		p := &m.latest.Jobs.Processes[i]
+		j := m.jobs[p.Job]
+		for _, h := range held {
+			if j != nil && h.PID == p.PID && len(j.gpus) < mostHeld && !slices.Contains(j.gpus, h.GPU) {
+				j.gpus = append(j.gpus, h.GPU)
 			}
 		}
 	}

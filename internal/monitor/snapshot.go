@@ -25,6 +25,9 @@ func (m *Monitor) learn(s *sample.Sample) {
 	}
 	m.latest.Learn(s)
 	m.remember(s.Jobs)
+	if s.GPUProcessesRead {
+		m.hold(s.GPUProcesses)
+	}
 }
 
 // Collect is a copy of the newest readings, with the last ones of processes that ended since Collect was called before.

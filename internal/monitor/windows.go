@@ -170,6 +170,7 @@ func (m *Monitor) report(w *window.Window, at Moment) *window.Report {
 	if j := m.jobs[w.Job]; j != nil {
 		machine.Scope = j.ledgerScope()
 		machine.Mounts = slices.Clone(j.mounts)
+		machine.Held = slices.Clone(j.gpus)
 	}
 	return window.Make(m.history, w, machine)
 }

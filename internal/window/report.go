@@ -63,6 +63,7 @@ type Machine struct {
 	Leaves   []string       // leaf disks
 	GPUs     []string       // hw.id of every GPU that can be read
 	Lost     []string       // and of those that could be when the window began
+	Held     []string       // of those that the window's job has held memory of; empty where that is not known
 	Scope    Scope          // of the window's job, without a GPU
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
@@ -72,7 +73,7 @@ type Machine struct {
 func Make(h *history.History, w *Window, m Machine) *Report {
 	r := &Report{Window: *w, GPUIDs: w.GPUs}
 	if len(r.GPUIDs) == 0 {
-		r.GPUIDs = r.inUse(h, slices.Concat(m.GPUs, m.Lost))
+		r.GPUIDs = r.inUse(h, slices.Concat(m.GPUs, m.Lost), m.Held)
 	}
 	r.disks(h, m)
 	r.pressure(h, m)
@@ -83,9 +84,13 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	return r
 }
 
-// inUse leaves out the GPUs that did nothing in the window: a job that was given two and uses one does not wait for
-// the other. When none did anything, all are meant.
-func (r *Report) inUse(h *history.History, gpus []string) []string {
+// inUse leaves out the GPUs that others use, where it is known which the job does, and those that did nothing in the
+// window: a job that was given two and uses one does not wait for the other. When none did anything, all are meant.
+func (r *Report) inUse(h *history.History, gpus, held []string) []string {
+	own := slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(held, id) })
+	if len(own) > 0 {
+		gpus = own
+	}
 	var used []string
 	for _, id := range gpus {
 		if d, ok := h.Between(history.Key{Series: history.GPUBusyTime, ID: id}, r.from(), r.to()); ok && d.Value > 0 {
