@@ -38,7 +38,7 @@ func (s *Server) routes() http.Handler {
 	pages.SetDenyHandler(handler(func(http.ResponseWriter, *http.Request) error {
 		return refuse(http.StatusForbidden, "a page of another site asks for this: only programs may")
 	}))
-	return onlyLocal(pages.Handler(mux))
+	return s.onlyLocal(pages.Handler(mux))
 }
 
 // handler answers a request, or returns why not before it has written anything.

@@ -44,6 +44,7 @@ type Server struct {
 	version  string
 	started  time.Time
 	listings chan struct{}
+	loopback bool // it answers on a loopback port
 	http     http.Server
 	open     sync.WaitGroup // connections
 }
@@ -74,6 +75,9 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 // Serve answers until ctx ends, gives requests under way 2 s to finish, closes the listener and returns nil. An error
 // says that the listener failed before. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
+	if at, ok := l.Addr().(*net.TCPAddr); ok {
+		s.loopback = at.IP.IsLoopback()
+	}
 	g := newGate(l, mostConnections)
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {

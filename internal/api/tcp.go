@@ -29,11 +29,11 @@ func ListenTCP(endpoint string) (net.Listener, error) {
 	return l, nil
 }
 
-// onlyLocal refuses what reaches a loopback port under another machine's name: a page in a browser whose name was made
-// to stand for this machine (DNS rebinding). A browser cannot hide the name.
-func onlyLocal(next http.Handler) http.Handler {
+// onlyLocal refuses what reaches a port that was opened on loopback under another machine's name: a page in a browser
+// whose name was made to stand for this machine (DNS rebinding). A browser cannot hide the name.
+func (s *Server) onlyLocal(next http.Handler) http.Handler {
 	return handler(func(w http.ResponseWriter, r *http.Request) error {
-		if at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr); ok && at.IP.IsLoopback() && !isLocal(r.Host) {
+		if s.loopback && !isLocal(r.Host) {
 			return refuse(http.StatusForbidden, "this port is for programs on this machine: ask for localhost, not for %s", excerpt(r.Host))
 		}
 		next.ServeHTTP(w, r)

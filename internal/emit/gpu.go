@@ -99,7 +99,8 @@ func (b *builder) gpuGauges(g *sample.GPU, attrs list) {
 
 func (b *builder) gpuProcesses(now *sample.Snapshot) {
 	for _, p := range now.GPUs.GPUProcesses {
-		if p.Has {
+		gpu := find(now.GPUs.GPUs, func(g *sample.GPU) bool { return g.ID == p.GPU })
+		if p.Has && gpu != nil && gpu.Status == sample.GPUWorks {
 			b.int(semconv.ProcessGPUMemoryUsage, p.Memory, semconv.HwIDKey.String(p.GPU), semconv.ProcessPIDKey.Int(p.PID))
 		}
 	}

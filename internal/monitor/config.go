@@ -41,7 +41,7 @@ type Journal interface {
 const (
 	DefaultInterval  = 100 * time.Millisecond
 	shortestInterval = 10 * time.Millisecond
-	longestInterval  = 10 * time.Second
+	longestInterval  = time.Second // a GPU's readings come up to a second late, and more is not waited for
 )
 
 func (c *Config) complete() error {

@@ -170,7 +170,7 @@ func TestHungGPU(t *testing.T) {
 	if err != nil || len(r.GPUIDs) != 1 || r.Busy == 0 || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
 		t.Errorf("in the middle of a window: %v, %+v", err, r)
 	}
-	if r.Verdict != window.Unknown || !r.Interrupted || !strings.Contains(r.Finding, "could no longer be read") {
+	if r.Verdict != window.Unknown || !r.Interrupted || !strings.Contains(r.Finding, "could not be read for a part of this window") {
 		t.Errorf("in the middle of a window: %s, %s", r.Verdict, r.Finding)
 	}
 	m.Tick()
@@ -182,10 +182,27 @@ func TestHungGPU(t *testing.T) {
 	if r, err := m.End(id, m.Now()); err != nil || len(r.GPUIDs) != 0 || !r.Split {
 		t.Errorf("without a GPU: %v, %+v", err, r)
 	}
-	d.mu.Lock()
-	d.status = sample.GPUWorks
-	d.mu.Unlock()
+	set := func(status sample.GPUStatus) {
+		m.CatchUp()
+		d.mu.Lock()
+		d.status = status
+		d.mu.Unlock()
+	}
+	set(sample.GPUWorks)
 	until("again", 1)
+
+	over, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(100 * time.Millisecond)
+	set(sample.GPUHung)
+	until("hung again", 0)
+	set(sample.GPUWorks)
+	until("and back", 1)
+	if r, err := m.End(over, m.Now()); err != nil || r.Verdict != window.Unknown || !strings.Contains(r.Finding, "could not be read for a part") {
+		t.Errorf("away for a part of the window: %v, %s", err, r.Finding)
+	}
 }
 
 // A job's windows are of the GPUs that it holds, and not of its neighbours'.

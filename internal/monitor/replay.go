@@ -101,10 +101,11 @@ func (e *edges) find(number uint64) *Moment {
 
 // moment is where a mark lies: at an edge, or only in time.
 func (e *edges) moment(mark *recording.Mark) Moment {
+	moment := Moment{At: *mark.At}
 	if at := e.known[mark.Edge]; at != nil {
-		return *at
+		moment.edge = at.edge
 	}
-	return Moment{At: *mark.At}
+	return moment
 }
 
 // recorded is the moment of the newest reading of a recording, with the newest of every source as its edge.

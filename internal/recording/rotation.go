@@ -129,10 +129,12 @@ func (p *Parts) next() error {
 }
 
 // begin writes what stands at the beginning of each part.
-func (p *Parts) begin() (err error) {
-	if p.part, err = NewWriter(p.spool, p.header); err != nil {
+func (p *Parts) begin() error {
+	part, err := NewWriter(p.spool, p.header)
+	if err != nil {
 		return err
 	}
+	p.part = part
 	for i := range p.followed {
 		if err := p.part.Write(&Entry{Mark: &p.followed[i]}); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -181,7 +182,7 @@ func (s *spool) put(files *series, pieces []piece) error {
 		}
 		for chunk := range slices.Chunk(pieces[i].bytes, mostAtOnce) {
 			if _, err := files.file.Write(chunk); err != nil {
-				return errors.Unwrap(err)
+				return cmp.Or(errors.Unwrap(err), err)
 			}
 			s.mu.Lock()
 			s.queued -= len(chunk)

@@ -39,7 +39,11 @@ func newBeat(ctx context.Context, interval time.Duration) beat {
 	_, _, errno = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, 0, uintptr(unsafe.Pointer(&setting)), 0, 0, 0)
 	file := os.NewFile(fd, "timer")
 	if errno != 0 || file == nil || file.SetReadDeadline(time.Time{}) != nil { // the last: it cannot be polled
-		_ = syscall.Close(int(fd))
+		if file != nil {
+			_ = file.Close()
+		} else {
+			_ = syscall.Close(int(fd))
+		}
 		return newTicking(ctx, interval)
 	}
 	b := &kernelBeat{file: file, ctx: ctx, interval: interval}

@@ -16,7 +16,7 @@ func (r *Report) judge(m Machine) {
 		cpu:     r.CPU.Seconds() / total.Seconds(),
 		other:   r.Other.Seconds() / total.Seconds(),
 	}
-	if r.lost(m, s) {
+	if r.lost(s) {
 		return
 	}
 	r.Verdict = s.verdict()
@@ -30,15 +30,14 @@ func (r *Report) judge(m Machine) {
 	r.Remedy = r.remedy(s, m)
 }
 
-// lost says that a GPU could no longer be read in the middle of the window: then what there is of the ledger is no
-// ground for a verdict.
-func (r *Report) lost(m Machine, s shares) bool {
-	i := slices.IndexFunc(r.GPUIDs, func(id string) bool { return slices.Contains(m.Lost, id) })
-	if i < 0 {
+// lost says that a GPU could not be read for a part of the window: then what there is of the ledger is no ground for a
+// verdict.
+func (r *Report) lost(s shares) bool {
+	if r.unread == "" {
 		return false
 	}
 	r.Interrupted = true
-	r.Finding = r.GPUIDs[i] + " could no longer be read from somewhere in this window on: until then it had been busy for " +
+	r.Finding = r.unread + " could not be read for a part of this window: what was seen is that it was busy for " +
 		percent(s.busy) + " of the window's time."
 	r.Remedy = "Look for Xid and NVRM in the kernel's log; stallspan check says whether the driver answers."
 	return true

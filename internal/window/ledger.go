@@ -111,14 +111,26 @@ func (l *Ledger) step(h *history.History, p history.Point) {
 func (l *Ledger) Peek(h *history.History, at time.Duration, edge *history.Edge, out *sample.Sample) {
 	out.Reset()
 	out.At.Mono = at
+	known := l.known(h)
 	for _, b := range l.books {
 		if !b.begun {
 			continue
 		}
 		peek := *b
-		peek.upTo(h, history.Point{At: at, Edge: edge})
+		peek.upTo(h, history.Point{At: at, Edge: edge}, known)
 		out.Ledgers = append(out.Ledgers, peek.total)
 	}
+}
+
+// known is the newest moment for which every source but the GPUs has a reading.
+func (l *Ledger) known(h *history.History) time.Duration {
+	known := time.Duration(math.MaxInt64)
+	for _, s := range [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes} {
+		if last, ok := h.Last(s); ok {
+			known = min(known, last)
+		}
+	}
+	return known
 }
 
 // reached is the newest moment for which every source that the ledger needs has a reading.
@@ -149,9 +161,10 @@ func (b *book) advance(h *history.History, p history.Point) {
 	}
 }
 
-// upTo splits the time up to p in cells, for a look ahead.
-func (b *book) upTo(h *history.History, p history.Point) {
-	for p.At-b.at > cellTime*3/2 && p.At-b.at < time.Minute {
+// upTo splits the time up to p, for a look ahead: in cells up to what is known of every source but the GPUs, and the rest
+// in one piece, for between two readings there is nothing finer to see.
+func (b *book) upTo(h *history.History, p history.Point, known time.Duration) {
+	for p.At-b.at > cellTime*3/2 && p.At-b.at < time.Minute && b.at+cellTime <= known {
 		b.step(h, history.Point{At: b.at + cellTime})
 	}
 	if p.At > b.at {

@@ -39,7 +39,9 @@ type Report struct {
 	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
 
 	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
-	Interrupted bool    // a counter began again, or a device came or left: the numbers are what was seen of it
+	unread      string  // a GPU that could not be read for a part of the window, or ""
+
+	Interrupted bool // a counter began again, or a device came or left: the numbers are what was seen of it
 }
 
 // DiskUse is what one disk did in a window. Whole operations are counted when they complete.
@@ -77,7 +79,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	}
 	r.disks(h, m)
 	r.pressure(h, m)
-	r.ledger(h, m.Scope.Job)
+	r.ledger(h, m)
 	r.mounts(h, m)
 	r.judge(m)
 	r.stalls(h, m.Scope.Job)
@@ -108,15 +110,19 @@ func (r *Report) GPUTime() time.Duration {
 	return r.Duration() * time.Duration(max(1, len(r.GPUIDs)))
 }
 
-func (r *Report) ledger(h *history.History, job string) {
+func (r *Report) ledger(h *history.History, m Machine) {
 	gpus := r.GPUIDs
 	if len(gpus) == 0 {
 		gpus = []string{""}
 	}
 	var widest float64
 	for _, gpu := range gpus {
+		d, _ := h.Between(history.Key{Series: history.GPUBusyTime, ID: gpu}, r.from(), r.to())
+		if d.Reset || slices.Contains(m.Lost, gpu) {
+			r.unread = gpu
+		}
 		for i, part := range []*time.Duration{&r.Busy, &r.Storage, &r.CPU} {
-			key := history.Key{Series: history.LedgerBusy + history.Series(i), ID: LedgerID(job, gpu)}
+			key := history.Key{Series: history.LedgerBusy + history.Series(i), ID: LedgerID(m.Scope.Job, gpu)}
 			d, ok := h.Between(key, r.from(), r.to())
 			if !ok {
 				return
@@ -196,12 +202,15 @@ func (r *Report) pressure(h *history.History, m Machine) {
 	}
 }
 
+// filesSeen is how old the last look at the files of a process may be that does nothing, as one that hangs in a read.
+const filesSeen = 6 * time.Second
+
 // mounts keeps those that were in use during the window. When next to nothing of what the disks did can have been for
 // the job, it was the mounts that it waited for, and the disks are left out. FUSE counts nothing as fetched by the job;
 // some network file systems count what they fetch as if it came from a disk, and then the disks read far less.
 func (r *Report) mounts(h *history.History, m Machine) {
 	for _, mount := range m.Mounts {
-		if mount.LastSeen >= r.Start.Mono {
+		if mount.LastSeen >= r.Start.Mono-filesSeen {
 			r.Mounts = append(r.Mounts, mount)
 		}
 	}

@@ -129,13 +129,8 @@ func (s *Source) readAll() ([]byte, error) {
 
 var errTooLong = fmt.Errorf("/proc/diskstats is longer than %d MiB: the devices after that are left out", maxText>>20)
 
-// surelyAll is from how few bytes on one read has given all that is left. The kernel prints a line a device and gives as
-// many whole lines as fit into a page (seq_read_iter of fs/seq_file.c); a page has at least 4 KiB, and no line a quarter
-// of that.
-const surelyAll = 3 << 10
-
-// readOpen reads until nothing is left, for one read of this file gives at most about 4 KiB. After an error it
-// gives the complete lines before it.
+// readOpen reads until nothing is left: one read gives at most about 4 KiB, and less where the next disk with all its
+// partitions does not fit (diskstats_show of block/genhd.c). After an error it gives the complete lines before it.
 func (s *Source) readOpen() ([]byte, error) {
 	size := 0
 	for {
@@ -145,13 +140,12 @@ func (s *Source) readOpen() ([]byte, error) {
 			}
 			s.text = append(s.text, make([]byte, min(size, maxText-size))...)
 		}
-		room := s.text[size:]
-		n, err := s.file.ReadAt(room, int64(size))
+		n, err := s.file.ReadAt(s.text[size:], int64(size))
 		size += n
 		if err != nil {
 			return wholeLines(s.text[:size]), fmt.Errorf("disk counters stopped half-way: %w", err)
 		}
-		if n < surelyAll && n < len(room) {
+		if n == 0 {
 			return s.text[:size], nil
 		}
 	}

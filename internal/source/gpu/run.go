@@ -261,6 +261,7 @@ func (r *run) ended(err error) {
 	for _, c := range r.cards {
 		c.lose()
 	}
+	r.rows.processes, r.rows.processesRead = nil, true // none is known any more
 	r.tell(err)
 	if len(r.workers.stuck) == 0 {
 		r.do(context.Background(), callLimit, r.driver.close, func() {})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
@@ -33,13 +34,13 @@ type Source struct {
 	scopes []*scope
 	buf    [512]byte // a pressure file has two lines of at most 80 bytes
 
-	readings int
-	kept     [len(resources)]sample.Pressure // of the host; without a Resource where the last try failed
+	whole time.Duration                   // sample.Stamp.Mono of the last reading that had all of it
+	kept  [len(resources)]sample.Pressure // of the host; without a Resource where the last try failed
 }
 
-// seldom is at how many readings one has all of it. The others have the I/O, and of cgroups also the CPU, which ledgers
-// are made of; the host's memory and CPU are repeated, up to a second old, for no verdict asks for them.
-const seldom = 10
+// seldom is how often a reading has all of it. The others have the I/O, and of cgroups also the CPU, which ledgers are
+// made of; the host's memory and CPU are repeated, up to a second old, for no verdict asks for them.
+const seldom = 950 * time.Millisecond // once a second, for ticks that come a little early
 
 // scope is a cgroup, or the host, with one file a resource.
 type scope struct {
@@ -120,8 +121,10 @@ func (s *Source) Read(out *sample.Sample) error {
 	defer s.mu.Unlock()
 	var problems sample.Problems
 	out.At = sample.Now()
-	s.readings++
-	all := out.Edge || s.readings%seldom == 1
+	all := out.Edge || s.whole == 0 || out.At.Mono-s.whole >= seldom
+	if all {
+		s.whole = out.At.Mono
+	}
 	for i, resource := range resources {
 		switch {
 		case !all && resource != sample.IO && s.kept[i].Resource != "":

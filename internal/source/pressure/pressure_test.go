@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/fixture"
@@ -161,34 +162,38 @@ func TestFilesReplacedAndGone(t *testing.T) {
 	}
 }
 
-// At ordinary readings the host's memory and CPU are repeated, and nothing is said of a cgroup's memory.
+// At ordinary readings the host's memory and CPU are repeated for up to a second, and nothing is said of a cgroup's
+// memory.
 func TestSeldom(t *testing.T) {
-	root := fixture.Root(t, "pressure_v2")
-	source := New(root)
-	const train = "/system.slice/train.service"
-	if err := source.Add(train); err != nil {
-		t.Fatal(err)
-	}
-	var got sample.Sample
-	for n := 1; n <= 2*seldom; n++ {
-		got.Reset()
-		if err := source.Read(&got); err != nil {
+	synctest.Test(t, func(t *testing.T) {
+		root := fixture.Root(t, "pressure_v2")
+		source := New(root)
+		defer source.Close()
+		if err := source.Add("/system.slice/train.service"); err != nil {
 			t.Fatal(err)
 		}
-		want := 5
-		if n%seldom == 1 {
-			want = 6
+		time.Sleep(time.Second)
+		for n := range 20 {
+			var got sample.Sample
+			if err := source.Read(&got); err != nil {
+				t.Fatal(err)
+			}
+			want := 5
+			if n%10 == 0 {
+				want = 6
+			}
+			if len(got.Pressures) != want || got.Pressures[0] != v2Host[0] || got.Pressures[len(got.Pressures)-2] != v2Host[2] {
+				t.Errorf("reading %d: %+v", n, got.Pressures)
+			}
+			switch n {
+			case 0:
+				fixture.Write(t, root, "proc/pressure/memory", []byte("nothing\n"))
+			case 9:
+				fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"))
+			}
+			time.Sleep(100 * time.Millisecond)
 		}
-		if len(got.Pressures) != want || got.Pressures[0] != v2Host[0] || got.Pressures[len(got.Pressures)-2] != v2Host[2] {
-			t.Errorf("reading %d: %+v", n, got.Pressures)
-		}
-		if n == 1 {
-			fixture.Write(t, root, "proc/pressure/memory", []byte("nothing\n"))
-		}
-		if n == seldom {
-			fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"))
-		}
-	}
+	})
 }
 
 func TestForbidden(t *testing.T) {

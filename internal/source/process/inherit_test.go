@@ -174,7 +174,7 @@ func randomLife(t *testing.T, seed uint64, lazy bool) {
 			inherit()
 		}
 		k.late, k.ended = nil, false
-		for range k.IntN(2 * quietFor) {
+		for range k.IntN(20) {
 			if k.lazy && !ordinary(t, source).Jobs[0].HasIO {
 				t.Fatal("the bytes were lost")
 			}
@@ -192,35 +192,47 @@ func ordinary(t *testing.T, source *Source) *sample.Sample {
 	return &s
 }
 
-// At ordinary readings a process that does nothing is left out of most, and one that works again is found within five.
+// The bytes of a process that does nothing are read seldom, its CPU time always, and for an edge everything is.
 func TestQuietProcesses(t *testing.T) {
-	k := tree{t, t.TempDir()}
-	k.put(100, 1, 5, 'S', counts{1, 1, 10, 10, 10}, counts{})
-	k.children(100)
-	source := New(k.root)
-	defer source.Close()
-	if err := source.Add("job", 100, Options{}); err != nil {
-		t.Fatal(err)
-	}
-	for range quietFor {
-		ordinary(t, source)
-	}
-	seen := 0
-	for n := uint64(1); n <= 20; n++ {
-		if n%lazy == 0 {
-			k.put(100, 1, 5, 'S', counts{1 + n, 1, 10 + n, 10, 10}, counts{})
+	synctest.Test(t, func(t *testing.T) {
+		k := tree{t, t.TempDir()}
+		k.put(100, 1, 5, 'S', counts{1, 1, 10, 10, 10}, counts{})
+		k.children(100)
+		source := New(k.root)
+		defer source.Close()
+		if err := source.Add("job", 100, Options{}); err != nil {
+			t.Fatal(err)
 		}
-		if got := ordinary(t, source).Jobs[0].ReadBytes; got > 0 && seen == 0 {
-			seen = int(n)
+		tick := func() *sample.Sample {
+			time.Sleep(100 * time.Millisecond)
+			source.jobs[0].looked = sample.Now().Mono // a look reads everything
+			return ordinary(t, source)
 		}
-	}
-	if seen == 0 || seen > 2*lazy {
-		t.Errorf("work after the %dth quiet reading was seen at the %dth", lazy, seen)
-	}
-	k.put(100, 1, 5, 'S', counts{1, 1, 500, 10, 10}, counts{})
-	if got := read(t, source).Jobs[0].ReadBytes; got != 490 {
-		t.Errorf("at an edge %d bytes were read, want 490", got)
-	}
+		for range 15 {
+			tick()
+		}
+		late := 0
+		k.put(100, 1, 5, 'S', counts{1, 1, 500, 10, 10}, counts{})
+		for tick().Jobs[0].ReadBytes != 490 {
+			if late++; late > 4 {
+				t.Fatal("bytes are seen half a second late")
+			}
+		}
+		for range 15 {
+			tick()
+		}
+		k.put(100, 1, 5, 'S', counts{3, 1, 600, 10, 10}, counts{})
+		if got := tick().Jobs[0]; got.ReadBytes != 590 || got.CPUTime == 0 {
+			t.Errorf("it worked: %+v", got)
+		}
+		for range 15 {
+			tick()
+		}
+		k.put(100, 1, 5, 'S', counts{3, 1, 700, 10, 10}, counts{})
+		if got := read(t, source).Jobs[0].ReadBytes; got != 690 {
+			t.Errorf("at an edge %d bytes were read, want 690", got)
+		}
+	})
 }
 
 // A parent whose own bytes are another user's inherits the CPU time, and the bytes stay counted as they were.

@@ -36,16 +36,16 @@ type job struct {
 	mounts mounts
 }
 
-// A process that has done nothing for quietFor readings, a second, is then read at every lazyth one only: two small
-// files a process are most of what a tick costs.
+// A process that has done nothing for quietFor, and sleeps, has its bytes read each seldom only. Its CPU time is read at
+// every tick, and whatever moves there ends the quiet.
 const (
-	quietFor = 10
-	lazy     = 5
+	quietFor = time.Second
+	seldom   = 450 * time.Millisecond
+	restsFor = 5 // of so many looks at a quiet process, one is taken
 )
 
-// read refreshes the counters: all of them, or at an ordinary tick those of members that are not quiet. Where a member
-// has ended, or has inherited from one that has, all are read: who did what is told from readings that belong together.
-func (j *job) read(s *Source, problems *sample.Problems, all bool) {
+// read refreshes the counters. all asks for the bytes of quiet members, too.
+func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Duration) {
 	j.readings++
 	if j.dir != "" {
 		if now, err := s.readUsage(j); err == nil {
@@ -55,23 +55,9 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool) {
 			problems.Add(fmt.Errorf("the CPU time of job %s is not read: %w", j.id, err))
 		}
 	}
-	skipped := false
-	for i, m := range j.members {
-		if m.lost != 0 {
-			continue
-		}
-		if m.skipped = !all && !m.expects && m.quiet >= quietFor && (j.readings+uint64(i))%lazy != 0; m.skipped {
-			skipped = true
-			continue
-		}
-		j.refresh(s, m, problems)
-	}
-	if skipped && slices.ContainsFunc(j.members, (*member).turned) {
-		for _, m := range j.members {
-			if m.skipped {
-				m.skipped = false
-				j.refresh(s, m, problems)
-			}
+	for _, m := range j.members {
+		if m.lost == 0 {
+			j.refresh(s, m, problems, all, now)
 		}
 	}
 	if slices.ContainsFunc(j.members, func(m *member) bool { return m.lost != 0 }) {
@@ -81,19 +67,19 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool) {
 }
 
 // welcome reads the members that a look has found.
-func (j *job) welcome(s *Source, problems *sample.Problems) {
+func (j *job) welcome(s *Source, problems *sample.Problems, now time.Duration) {
 	for _, m := range j.members {
 		if m.fresh && m.lost == 0 {
-			j.refresh(s, m, problems)
+			j.refresh(s, m, problems, true, now)
 		}
 	}
 	j.sum(problems)
 }
 
 // refresh reads one member.
-func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
+func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool, now time.Duration) {
 	before := m.now
-	there, err := s.refresh(m)
+	there, err := s.refresh(m, all || now-m.moved < quietFor || now-m.bytesAt >= seldom, now)
 	if err != nil {
 		problems.Add(err)
 	}
@@ -106,13 +92,10 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems) {
 			m.base = m.now
 		}
 	}
-	if m.quiet++; m.now != before {
-		m.quiet = 0
+	if m.now != before {
+		m.moved = now
 	}
 }
-
-// turned says that a process has ended: this one, or one that it has inherited from since its reading before.
-func (m *member) turned() bool { return m.lost != 0 || !m.skipped && m.gain != counts{} }
 
 // sum adds up what the members have done since the job was added.
 func (j *job) sum(problems *sample.Problems) {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -34,18 +35,18 @@ type member struct {
 	hasIO   bool
 	ioError error // why there are no bytes
 
-	quiet   int    // readings in a row at which nothing had moved
-	skipped bool   // at this reading
-	lost    uint64 // the reading at which it was found gone, 0 while it is there
-	settled bool   // after that: what it did is counted elsewhere, and it can be dropped
-	nextFD  int    // where the next look at its open files begins
+	moved   time.Duration // the reading at which anything had moved last (sample.Stamp.Mono)
+	bytesAt time.Duration // the reading at which its bytes were read last
+	lost    uint64        // the reading at which it was found gone, 0 while it is there
+	settled bool          // after that: what it did is counted elsewhere, and it can be dropped
+	nextFD  int           // where the next look at its open files begins
 }
 
 // admit opens the process and takes its identity, but no counters yet.
 func (s *Source) admit(pid int) (*member, error) {
 	dir := filepath.Join(s.proc, strconv.Itoa(pid))
 	m := &member{
-		pid: pid, dir: dir, fresh: true,
+		pid: pid, dir: dir, fresh: true, moved: sample.Now().Mono,
 		stat: file{path: filepath.Join(dir, "stat")},
 		io:   file{path: filepath.Join(dir, "io")},
 	}
@@ -72,9 +73,10 @@ func (s *Source) same(m *member) bool {
 	return ok && now.start == m.start
 }
 
-// refresh takes the counters. It answers false when the process is gone; an error means that it may still be there
-// and keeps its last counters.
-func (s *Source) refresh(m *member) (bool, error) {
+// refresh takes the counters; the bytes only where they are asked for, or where the process is not asleep or has moved
+// otherwise. It answers false when the process is gone; an error means that it may still be there and keeps its last
+// counters.
+func (s *Source) refresh(m *member, bytes bool, at time.Duration) (bool, error) {
 	text, err := s.read(&m.stat)
 	if err != nil {
 		if outOfFiles(err) {
@@ -92,7 +94,10 @@ func (s *Source) refresh(m *member) (bool, error) {
 	counted[faults] = now.faults + now.cfaults
 	reaped := counts{cpuTicks: now.cuser + now.csystem, sysTicks: now.csystem, faults: now.cfaults}
 
-	m.readIO(s, &counted)
+	if bytes || counted != m.now || now.state != 'S' {
+		m.readIO(s, &counted)
+		m.bytesAt = at
+	}
 	reaped.takeBytes(counted)
 
 	m.parent, m.ended, m.own = int(now.parent), now.ended(), now.user+now.system

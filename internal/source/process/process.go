@@ -22,8 +22,9 @@ const (
 )
 
 // Source reads one sample.Job a job, and one sample.Process a process of it that is alive. Between two looks for
-// new members, once a second, a reading costs two small files a process. One that has done nothing for a second is read
-// twice a second, and at every reading for an edge, and looked at every five seconds. Add, Remove, Read and Close may be called
+// new members, once a second, a reading costs two small files a process. Of
+// one that sleeps and has done nothing for a second the bytes are read twice a second, and at every reading for an edge,
+// and it is looked at every five seconds. Add, Remove, Read and Close may be called
 // concurrently.
 //
 // A job's counters begin at 0 when it is added and only grow. A process born later counts from its birth, also when
@@ -95,7 +96,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j.byParent = !s.hasChildrenFiles(pid)
 	}
 	j.look(s)
-	j.read(s, &sample.Problems{}, true) // the first reading is what the others are counted from
+	j.read(s, &sample.Problems{}, true, j.looked) // the first reading is what the others are counted from
 	s.jobs = append(s.jobs, j)
 	return nil
 }
@@ -121,11 +122,11 @@ func (s *Source) Read(out *sample.Sample) error {
 	var problems sample.Problems
 	for _, j := range s.jobs {
 		due := now.Mono-j.looked >= lookEvery
-		j.read(s, &problems, out.Edge || due)
+		j.read(s, &problems, out.Edge || due, now.Mono)
 		if due {
 			j.looked = now.Mono
 			j.look(s)
-			j.welcome(s, &problems)
+			j.welcome(s, &problems, now.Mono)
 			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)
 		}
 		j.emit(out)
