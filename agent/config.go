@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/semconv"
@@ -90,9 +91,9 @@ func parseConfig(text []byte) (*config, error) {
 	c := &config{}
 	return c, keys{
 		"socket":   plain(&c.Socket),
-		"endpoint": plain(&c.Endpoint),
+		"endpoint": checked(plain(&c.Endpoint), func() error { _, err := api.Endpoint(c.Endpoint); return err }),
 		"sampling": keys{
-			"interval":  duration(&c.Sampling.Interval),
+			"interval":  checked(duration(&c.Sampling.Interval), func() error { return monitor.CheckInterval(c.Sampling.Interval) }),
 			"root_path": plain(&c.Sampling.RootPath),
 			"nvml":      plain(&c.Sampling.NVML),
 		}.read,
@@ -170,6 +171,19 @@ func plain(into *string) func(*yaml.Node) error {
 			return wrong(n, "text")
 		}
 		*into = n.Value
+		return nil
+	}
+}
+
+// checked refuses a value of the right type that cannot be used.
+func checked(read func(*yaml.Node) error, check func() error) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if err := read(n); err != nil {
+			return err
+		}
+		if err := check(); err != nil {
+			return fmt.Errorf("line %d: %w", n.Line, err)
+		}
 		return nil
 	}
 }

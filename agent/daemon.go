@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -76,6 +77,10 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.monitor.Start()
 	defer d.monitor.Stop()
 
+	if d.seen() == watched(0, 0, 0) {
+		return fmt.Errorf("nothing can be watched here, look at sampling.root_path: %w", cmp.Or(append(d.monitor.Problems(), errors.New("no source answers"))...))
+	}
+
 	// What is left is sent after ctx has ended.
 	lasting := context.WithoutCancel(ctx)
 	d.telemetry, err = openTelemetry(lasting, d.monitor, d.config.disabled()...)
@@ -137,7 +142,11 @@ func (d *daemon) seen() string {
 			disks++
 		}
 	}
-	return fmt.Sprintf("%s, %s and %s", count(len(now.GPUs.GPUs), "GPU"), count(disks, "disk"), count(len(now.Cores.Cores), "CPU core"))
+	return watched(len(now.GPUs.GPUs), disks, len(now.Cores.Cores))
+}
+
+func watched(gpus, disks, cores int) string {
+	return fmt.Sprintf("%s, %s and %s", count(gpus, "GPU"), count(disks, "disk"), count(cores, "CPU core"))
 }
 
 func count(n int, what string) string {

@@ -43,6 +43,9 @@ FILE.2 and so on. A recording that FILE holds already becomes FILE.1 too.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("for") && r.length <= 0 {
+				return fmt.Errorf("--for %v: a recording lasts for some time, like 10m", r.length)
+			}
 			r.out, r.path = cmd.OutOrStdout(), args[0]
 			return r.run(cmd.Context())
 		},
@@ -73,9 +76,6 @@ type record struct {
 func (r *record) run(ctx context.Context) (err error) {
 	if r.rotation.MaxSize, err = parseSize("--max-size", r.size, leastPart); err != nil {
 		return err
-	}
-	if r.length < 0 {
-		return fmt.Errorf("--for %v: a recording lasts for some time, like 10m", r.length)
 	}
 	if r.report, err = openReport(r.reportPath); err != nil {
 		return failure{exitFailed, err}

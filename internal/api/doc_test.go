@@ -70,7 +70,7 @@ func TestCurlExamples(t *testing.T) {
 	if got := parseAs[Status](t, lines[4]); got.WindowsOpen != 1 {
 		t.Errorf("%s", lines[4])
 	}
-	if own := s.door.windows[1].PID; own == s.door.windows[0].PID || own == 0 {
+	if own := s.door.windows[1].PID; own != s.door.windows[0].PID || own == 0 {
 		t.Errorf("the script's pid came as %d", own)
 	}
 }

@@ -12,21 +12,30 @@ import (
 // ListenTCP opens a port: "4319" and ":4319" are on loopback, and a host has to be named for any other address. The API
 // asks nobody who they are: whoever reaches the port can announce windows and read reports.
 func ListenTCP(endpoint string) (net.Listener, error) {
-	host, port, err := net.SplitHostPort(endpoint)
-	if err != nil && !strings.Contains(endpoint, ":") {
-		host, port, err = "", endpoint, nil
+	address, err := Endpoint(endpoint)
+	if err != nil {
+		return nil, err
 	}
-	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return nil, fmt.Errorf("the endpoint %q is no port: write 4319 for one on loopback, or ADDRESS:4319", endpoint)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	l, err := net.Listen("tcp", net.JoinHostPort(host, port))
+	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("nothing can listen on %s, choose another port: %w", endpoint, err)
 	}
 	return l, nil
+}
+
+// Endpoint is the address that ListenTCP listens on. The error says what is wrong with what was written.
+func Endpoint(written string) (address string, err error) {
+	host, port, err := net.SplitHostPort(written)
+	if err != nil && !strings.Contains(written, ":") {
+		host, port, err = "", written, nil
+	}
+	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		return "", fmt.Errorf("the endpoint %q is no port: write 4319 for one on loopback, or ADDRESS:4319", written)
+	}
+	if host == "" {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port), nil
 }
 
 // onlyLocal refuses what reaches a port that was opened on loopback under another machine's name: a page in a browser

@@ -144,6 +144,12 @@ func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
 	a.groups[key] = g
+	if key.kind == kindJob || key.kind == kindLedger {
+		// They count from zero when somebody begins to follow them: nothing of them is missing before.
+		for i := range g.columns {
+			g.columns[i].whole = true
+		}
+	}
 	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 {
 		// The device is new since the last reading, or had not done any I/O by then: it has counted from zero.
 		for i := range g.columns {

@@ -48,11 +48,19 @@ func (c *Config) complete() error {
 	if c.Interval == 0 {
 		c.Interval = DefaultInterval
 	}
-	if c.Interval < shortestInterval || c.Interval > longestInterval {
-		return fmt.Errorf("the sampling interval is %v: choose one from %v to %v", c.Interval, shortestInterval, longestInterval)
+	if err := CheckInterval(c.Interval); err != nil {
+		return err
 	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")
+	}
+	return nil
+}
+
+// CheckInterval says why readings cannot be taken so far apart, or nil.
+func CheckInterval(d time.Duration) error {
+	if d < shortestInterval || d > longestInterval {
+		return fmt.Errorf("the sampling interval is %v: choose one from %v to %v", d, shortestInterval, longestInterval)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (m *Monitor) takeGPUs(source string, s *sample.Sample, err error) {
 
 // withoutGPU says that err is no problem: this machine has no NVIDIA driver that could be asked.
 func (m *Monitor) withoutGPU(err error) bool {
-	if !errors.Is(err, gpu.ErrNoDriver) && !errors.Is(err, gpu.ErrNotBuilt) {
+	if !errors.Is(err, gpu.ErrNoDriver) && !errors.Is(err, gpu.ErrNotBuilt) || m.config.NVML != "" {
 		return false
 	}
 	_, there := os.Stat(filepath.Join("/", m.config.Root, "proc/driver/nvidia"))

@@ -67,11 +67,6 @@ func (g *GPU) grow(a, b *sample.GPU, seconds float64) {
 	if b.Busy >= a.Busy && (a.Has|b.Has)&sample.LacksBusy == 0 {
 		g.Utilization = new(min(1, (b.Busy-a.Busy).Seconds()/seconds))
 	}
-	if a.Has&b.Has&sample.HasEnergy != 0 && b.Energy >= a.Energy {
-		if watts := finite((b.Energy - a.Energy) / seconds); watts != nil {
-			g.Power = watts
-		}
-	}
 }
 
 // finite is nil for what is no number: JSON has none, and no sensor measures it.

@@ -66,7 +66,7 @@ func TestGPU(t *testing.T) {
 	b.Energy += 250
 	b.MemoryUsed = 0 // nothing used is told, and is no absence
 	g := Between(gpuAt(0, a), gpuAt(time.Second, b)).GPUs[0]
-	if !is(g.Utilization, 0.8) || !is(g.Power, 250) || !is(g.Temperature, 54) || *g.MemoryUsed != 0 || *g.MemoryTotal != 2<<30 ||
+	if !is(g.Utilization, 0.8) || !is(g.Power, 700) || !is(g.Temperature, 54) || *g.MemoryUsed != 0 || *g.MemoryTotal != 2<<30 ||
 		*g.LinkWidth != 16 || *g.LinkGeneration != 5 || g.Index != 3 || g.Status != sample.GPUWorks {
 		t.Errorf("%+v", g)
 	}

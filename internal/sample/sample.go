@@ -188,7 +188,7 @@ type GPU struct {
 	MemoryUsed  uint64  `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal uint64  `json:"memory_total,omitempty"` // bytes
 	Temperature float64 `json:"temperature,omitempty"`  // degrees Celsius, of the chip
-	Power       float64 `json:"power,omitempty"`        // watts, as the driver averages them
+	Power       float64 `json:"power,omitempty"`        // watts: the mean of about the last second where the GPU counts its energy, else as its driver averages
 	Energy      float64 `json:"energy,omitempty"`       // joules, a counter since the driver was loaded
 
 	LinkWidth         int `json:"link_width,omitempty"`      // PCIe lanes in use now

@@ -19,6 +19,11 @@ func (r *Report) judge(m Machine) {
 	if r.lost(s) {
 		return
 	}
+	if r.Uncertainty > Thresholds.Doubt {
+		r.Finding = "The window lasted " + Short(r.Duration().Seconds()) + ", too short to tell what its time went to."
+		r.Remedy = "Look at a longer one: CPU time is counted in ticks of 10 ms, and a GPU's driver tells of it late."
+		return
+	}
 	r.Verdict = s.verdict()
 	if s.storage < 1 {
 		r.Speedup = 1 / (1 - s.storage)

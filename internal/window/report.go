@@ -132,6 +132,9 @@ func (r *Report) ledger(h *history.History, m Machine) {
 			widest = max(widest, (d.High-d.Low)/2)
 		}
 	}
+	if m.Scope.Job != "" && !m.Scope.Own {
+		widest = max(widest, cpuTick.Seconds()) // at either end
+	}
 	if last, ok := h.Last(history.GPUBusyTime); ok && h.Lags(r.to()) {
 		widest = max(widest, (r.End.Mono-last).Seconds()/2) // what the GPU did since is not known yet
 	}
@@ -201,6 +204,9 @@ func (r *Report) pressure(h *history.History, m Machine) {
 		r.Starved = seconds(starved.Value)
 	}
 }
+
+// cpuTick is in what the kernel counts a process's CPU time (USER_HZ = 100); that of a cgroup is exact.
+const cpuTick = 10 * time.Millisecond
 
 // filesSeen is how old the last look at the files of a process may be that does nothing, as one that hangs in a read.
 const filesSeen = 6 * time.Second

@@ -20,6 +20,7 @@ func TestThresholdsAreDocumented(t *testing.T) {
 		fmt.Sprintf("| `storage_bound` | storage stall >= %.2f, and at least %g times the CPU stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `cpu_bound` | CPU stall >= %.2f, and at least %g times the storage stall |", r.Stall, r.Ratio),
 		fmt.Sprintf("| `mixed` | the larger stall >= %.2f |", r.Stall),
+		fmt.Sprintf("less certain than %.2f", r.Doubt),
 		fmt.Sprintf("storage took more than %.2f of its GPU time", r.Slow),
 	} {
 		if !strings.Contains(string(page), row) {

@@ -19,7 +19,8 @@ var Thresholds = struct {
 	Ratio float64 // storage_bound or cpu_bound when one stall is this many times the other
 	Other float64 // unknown when idle time without a known cause reaches this, and twice the larger stall
 	Slow  float64 // slow when storage took more than this
-}{Busy: 0.9, Stall: 0.15, Ratio: 2, Other: 0.5, Slow: 0.5}
+	Doubt float64 // unknown when the ledger is less certain than this
+}{Busy: 0.9, Stall: 0.15, Ratio: 2, Other: 0.5, Slow: 0.5, Doubt: 0.2}
 
 // shares are a ledger's parts as shares of its window; they add up to one.
 type shares struct {

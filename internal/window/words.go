@@ -13,6 +13,9 @@ func (r *Report) finding(s shares) string {
 	}
 	if len(r.GPUIDs) == 0 {
 		who = "The program was on the CPU " + percent(s.cpu)
+		if r.Job == "" {
+			who = "Of the whole machine, the busiest core was at work " + percent(s.cpu)
+		}
 	}
 	switch r.Verdict {
 	case GPUBound:

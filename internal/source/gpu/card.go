@@ -131,6 +131,12 @@ func (c *card) learnGauges(r *reading) {
 		c.before, c.energy = c.gauges.Energy, c.gaugeAt
 	}
 	c.gauges, c.gaugeAt = r.gauges, r.clocks.at.Mono
+	if c.gauges.Has&sample.HasEnergy != 0 && c.energy != 0 && c.gauges.Energy >= c.before && c.gaugeAt > c.energy {
+		watts := (c.gauges.Energy - c.before) / (c.gaugeAt - c.energy).Seconds()
+		if watts <= mostPower {
+			c.gauges.Power, c.gauges.Has = watts, c.gauges.Has|sample.HasPower
+		}
+	}
 }
 
 // row is the GPU at a moment that is later than the row before by step.
