@@ -178,7 +178,7 @@ func TestWithoutAFileThereIsOneGPU(t *testing.T) {
 	}
 	first := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.GPUs[0].Busy > 0 })
 	grew := float64(row.GPUs[0].Busy-k.rows[first].GPUs[0].Busy) / float64(row.At.Mono-k.rows[first].At.Mono)
-	if math.Abs(grew-0.5) > 0.02 {
+	if math.Abs(grew-0.5) > 0.1 { // a sample more or less, in a second of six
 		t.Errorf("busy %v of the time, want 0.5", grew)
 	}
 }
