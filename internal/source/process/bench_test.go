@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -30,6 +31,7 @@ func BenchmarkReadTenProcesses(b *testing.B) {
 	for name, edge := range map[string]bool{"quiet": false, "edge": true} {
 		b.Run(name, func(b *testing.B) {
 			source := tenProcesses(b)
+			time.Sleep(quietFor + 100*time.Millisecond)
 			var s sample.Sample
 			b.ReportAllocs()
 			for b.Loop() {
