@@ -32,8 +32,7 @@ func startChild(argv, environment []string, group *cgroup, line func([]byte)) (*
 	}
 	c := &child{streams: streams, signals: make(chan os.Signal, 16), done: make(chan struct{})}
 	// Notify first: a signal between the start and the notification must not end us and leave the program behind.
-	signal.Notify(c.signals, append(heeded(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1,
-		unix.SIGUSR2, unix.SIGWINCH)...)
+	signal.Notify(c.signals, append(passed(), unix.SIGWINCH)...)
 	if group != nil {
 		err = c.start(argv, environment, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.dir.Fd())})
 		c.ownCgroup = err == nil
@@ -73,20 +72,36 @@ func cannotStart(name string, err error) error {
 	}
 }
 
-// passSignals hands on what we are sent. What the terminal sends (^C) has already gone to the whole foreground group,
-// the program included; passing it on again would be a second ^C.
+// passed are the signals that a program we run is to get, too.
+func passed() []os.Signal {
+	return append(heeded(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
+}
+
+// passSignal hands a signal on. What the terminal sends (^C) has already gone to the whole foreground group, the program
+// included; passing it on again would be a second ^C.
+func passSignal(to *os.Process, s os.Signal) {
+	fromTerminal := s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGHUP
+	if !fromTerminal || !inForeground() {
+		_ = to.Signal(s) // os.ErrProcessDone: it is gone already
+	}
+}
+
+// shellCode is the exit code that a shell would give.
+func shellCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return exitSignalBase + int(status.Signal())
+	}
+	return state.ExitCode()
+}
+
+// passSignals hands on what we are sent.
 func (c *child) passSignals() {
 	defer close(c.done)
 	for s := range c.signals {
-		switch s {
-		case unix.SIGWINCH:
+		if s == unix.SIGWINCH {
 			c.resized()
-		case unix.SIGINT, unix.SIGQUIT, unix.SIGHUP:
-			if !inForeground() {
-				_ = c.cmd.Process.Signal(s) // os.ErrProcessDone: it is gone already
-			}
-		default:
-			_ = c.cmd.Process.Signal(s)
+		} else {
+			passSignal(c.cmd.Process, s)
 		}
 	}
 }
@@ -122,9 +137,5 @@ func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 	signal.Stop(c.signals)
 	close(c.signals)
 	<-c.done
-	status = c.cmd.ProcessState
-	if ws, ok := status.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		return exitSignalBase + int(ws.Signal()), status
-	}
-	return status.ExitCode(), status
+	return shellCode(c.cmd.ProcessState), c.cmd.ProcessState
 }

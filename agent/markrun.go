@@ -6,11 +6,9 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/api"
 )
@@ -49,7 +47,7 @@ on standard error says what was found. Where no agent answers, the program runs 
 func markRun(ctx context.Context, a api.Announcement, argv []string) error {
 	// Notify first: a signal that comes while the window begins is for the program, too.
 	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, append(heeded(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)...)
+	signal.Notify(signals, passed()...)
 	defer signal.Stop(signals)
 
 	client := api.NewClient(api.DefaultSocket())
@@ -97,8 +95,7 @@ func markStop(ctx context.Context, client *api.Client, begun api.Begun, tell fun
 	tell("%s", told(report, false))
 }
 
-// waitFor passes signals on until the program has exited, and gives the code that a shell would. What the terminal sends
-// has already gone to the program.
+// waitFor passes signals on until the program has exited, and gives the code that a shell would.
 func waitFor(cmd *exec.Cmd, signals <-chan os.Signal) int {
 	exited := make(chan struct{})
 	go func() {
@@ -108,15 +105,9 @@ func waitFor(cmd *exec.Cmd, signals <-chan os.Signal) int {
 	for {
 		select {
 		case s := <-signals:
-			fromTerminal := s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGHUP
-			if !fromTerminal || !inForeground() {
-				_ = cmd.Process.Signal(s) // os.ErrProcessDone: it is gone already
-			}
+			passSignal(cmd.Process, s)
 		case <-exited:
-			if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-				return exitSignalBase + int(status.Signal())
-			}
-			return cmd.ProcessState.ExitCode()
+			return shellCode(cmd.ProcessState)
 		}
 	}
 }

@@ -252,34 +252,31 @@ func (h *History) Bytes() int {
 }
 
 // IDs lists the devices of which s is known and which are there now, in no order.
-func (h *History) IDs(s Series) []string { return h.ids(s, false) }
+func (h *History) IDs(s Series) []string {
+	return h.ids(s, func(g *group) bool { return !g.gone })
+}
 
 // Known lists the devices of which s is known, those that are gone too, in no order.
-func (h *History) Known(s Series) []string { return h.ids(s, true) }
-
-func (h *History) ids(s Series, gone bool) []string {
-	h.mu.RLock()
-	defer h.mu.RUnlock()
-	var ids []string
-	for key, g := range h.axes[s.kind().axis()].groups {
-		if key.kind == s.kind() && (gone || !g.gone) {
-			ids = append(ids, key.id)
-		}
-	}
-	return ids
+func (h *History) Known(s Series) []string {
+	return h.ids(s, func(*group) bool { return true })
 }
 
 // Left lists the devices of which s is known and which left at a moment or later, and have not returned, in order.
 func (h *History) Left(s Series, since time.Duration) []string {
+	ids := h.ids(s, func(g *group) bool { return g.gone && g.goneSince >= since })
+	slices.Sort(ids)
+	return ids
+}
+
+func (h *History) ids(s Series, which func(*group) bool) []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	var ids []string
 	for key, g := range h.axes[s.kind().axis()].groups {
-		if key.kind == s.kind() && g.gone && g.goneSince >= since {
+		if key.kind == s.kind() && which(g) {
 			ids = append(ids, key.id)
 		}
 	}
-	slices.Sort(ids)
 	return ids
 }
 

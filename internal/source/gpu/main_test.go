@@ -2,18 +2,19 @@ package gpu
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-// folder is where the stand-in for the driver's library was built, if it was.
-var folder string
+// standIn is the stand-in for the driver's library, where one was built, in a folder of its own.
+var standIn string
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if folder != "" {
-			_ = os.RemoveAll(folder)
+		if standIn != "" {
+			_ = os.RemoveAll(filepath.Dir(standIn))
 		}
 		os.Exit(code)
 	}))

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -45,7 +46,7 @@ func TestBusyFollowsAnEmulatedAcceleratorOnEveryClock(t *testing.T) {
 				if step%30 < 15 {
 					busy += sample.Now().Mono - before
 				}
-				w.write(fmt.Sprintf("%sgpu 0 busy_ns=%d\n", head, busy.Nanoseconds()))
+				w.Write(fmt.Sprintf("%sgpu 0 busy_ns=%d\n", head, busy.Nanoseconds()))
 			}
 			time.Sleep(300 * time.Millisecond)
 			end := sample.Now().Mono
@@ -77,16 +78,16 @@ func TestAGPUIsLostAndReturns(t *testing.T) {
 		}
 	}
 	until(t, "both work", func() bool { return status(0, sample.GPUWorks)() && status(1, sample.GPUWorks)() })
-	w.write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\nlost 1\n")
+	w.Write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\nlost 1\n")
 	until(t, "one is lost", status(1, sample.GPULost))
 	lost, _ := k.last()
 	if lost.GPUs[0].Status != sample.GPUWorks || lost.GPUs[1].Has&sample.HasMemory != 0 {
 		t.Errorf("%+v", lost.GPUs)
 	}
-	w.write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
+	w.Write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
 	until(t, "it returns", status(1, sample.GPUWorks))
 	until(t, "it works on", func() bool { row, _ := k.last(); return row.GPUs[1].Busy > lost.GPUs[1].Busy+500*time.Millisecond })
-	w.write("gpu 0 utilization=100\ngpu 1 uuid=GPU-b\ninit_error 9\n")
+	w.Write("gpu 0 utilization=100\ngpu 1 uuid=GPU-b\ninit_error 9\n")
 	until(t, "the driver is gone", func() bool { return status(0, sample.GPULost)() && status(1, sample.GPULost)() })
 	stop()
 	k.check(t)
@@ -102,14 +103,14 @@ func TestAHangTouchesOneGPUAlone(t *testing.T) {
 	w := newWorld(t, gpus)
 	_, k, stop := runFake(t)
 	until(t, "rows", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 0 })
-	w.write(gpus + "hang gpu=1 call=nvmlDeviceGetMemoryInfo_v2\n")
+	w.Write(gpus + "hang gpu=1 call=nvmlDeviceGetMemoryInfo_v2\n")
 	until(t, "one hangs", func() bool { row, _ := k.last(); return row.GPUs[1].Status == sample.GPUHung })
 	hung, _ := k.last()
 	until(t, "the other works on", func() bool {
 		row, _ := k.last()
 		return row.GPUs[0].Status == sample.GPUWorks && row.GPUs[0].Busy > hung.GPUs[0].Busy+time.Second
 	})
-	w.write(gpus)
+	w.Write(gpus)
 	until(t, "it comes back", func() bool {
 		row, _ := k.last()
 		return row.GPUs[1].Status == sample.GPUWorks && row.GPUs[1].Busy > hung.GPUs[1].Busy+100*time.Millisecond
@@ -138,7 +139,7 @@ func TestRunEndsWhileACallHangs(t *testing.T) {
 	if took := time.Since(begin); took > 5*time.Second {
 		t.Errorf("ending took %v", took)
 	}
-	w.write("gpu 0\n") // lets the thread go
+	w.Write("gpu 0\n") // lets the thread go
 	until(t, "the rows say so", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Status == sample.GPUHung })
 }
 
@@ -153,7 +154,7 @@ func TestGarbageIsLeftOutAndTold(t *testing.T) {
 	if g.Busy != 0 || g.Has&^sample.HasLinkMax != sample.LacksBusy || g.Temperature != 0 || g.MemoryUsed != 0 {
 		t.Errorf("%+v", g)
 	}
-	w.write("gpu 0 utilization=30\n")
+	w.Write("gpu 0 utilization=30\n")
 	until(t, "all is well again", func() bool {
 		row, _ := k.last()
 		return row.GPUs[0].Has&(sample.HasTemperature|sample.LacksBusy) == sample.HasTemperature && row.GPUs[0].Busy > 100*time.Millisecond
@@ -172,7 +173,7 @@ func TestBlind(t *testing.T) {
 	w := newWorld(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=999\nerror gpu=0 call=nvmlDeviceGetUtilizationRates code=999\n")
 	_, k, stop := runFake(t)
 	until(t, "blind", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Has&sample.LacksBusy != 0 })
-	w.write("gpu 0 utilization=40\n")
+	w.Write("gpu 0 utilization=40\n")
 	until(t, "busy", func() bool {
 		row, _ := k.last()
 		return row.GPUs[0].Has&sample.LacksBusy == 0 && row.GPUs[0].Busy > 200*time.Millisecond
@@ -261,7 +262,7 @@ func TestProbe(t *testing.T) {
 	if _, err := Probe(ctx, Options{Library: fakeLibrary(t)}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Error(err)
 	}
-	w.write("gpu 0\n")
+	w.Write("gpu 0\n")
 }
 
 // TestADriverThatLacksFunctions needs a process of its own: a second library's functions would not be bound.
@@ -280,16 +281,12 @@ func TestADriverThatLacksFunctions(t *testing.T) {
 		fmt.Println("lacks", found.Devices[0].Lacks, "rows", len(k.rows) > 5, k.errs)
 		return
 	}
-	_ = fakeLibrary(t)
-	library := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
-	arguments := []string{"-shared", "-fPIC", "-o", library, "../../../testdata/fakenvml/fakenvml.c", "-lpthread"}
+	var absent []string
 	for _, name := range []string{"nvmlDeviceGetSamples", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetTotalEnergyConsumption",
 		"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlSystemGetNVMLVersion"} {
-		arguments = append(arguments, "-D"+name+"=absent_"+name)
+		absent = append(absent, "-D"+name+"=absent_"+name)
 	}
-	if out, err := exec.Command("gcc", arguments...).CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	library := fixture.BuildNVML(t, t.TempDir(), absent...)
 	again := exec.Command(os.Args[0], "-test.run=^TestADriverThatLacksFunctions$", "-test.v")
 	again.Env = append(os.Environ(), "FAKENVML_TEST_LIBRARY="+library, "FAKENVML_FILE=")
 	out, err := again.CombinedOutput()

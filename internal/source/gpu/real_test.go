@@ -4,72 +4,42 @@ package gpu
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// built is the stand-in for the driver's library, compiled once. NVML is one to a process, so is this.
-var built = sync.OnceValues(func() (string, error) {
-	if _, err := exec.LookPath("gcc"); err != nil {
-		return "", errors.New("no gcc to build testdata/fakenvml with")
-	}
-	var err error
-	folder, err = os.MkdirTemp("", "fakenvml")
-	if err != nil {
-		return "", err
-	}
-	library := filepath.Join(folder, "libnvidia-ml.so.1")
-	out, err := exec.Command("gcc", "-shared", "-fPIC", "-O2", "-Wall", "-Wextra", "-Werror", "-o", library,
-		"../../../testdata/fakenvml/fakenvml.c", "-lpthread").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, out)
-	}
-	return library, nil
-})
-
+// fakeLibrary is the stand-in for the driver's library, built once. NVML is one to a process, so is this.
 func fakeLibrary(t testing.TB) string {
 	t.Helper()
-	library, err := built()
-	switch {
-	case err != nil && strings.HasPrefix(err.Error(), "no gcc"):
-		t.Skip(err)
-	case err != nil:
-		t.Fatal(err)
+	if standIn == "" {
+		folder, err := os.MkdirTemp("", "fakenvml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			if standIn == "" { // it could not be built
+				_ = os.RemoveAll(folder)
+			}
+		}()
+		standIn = fixture.BuildNVML(t, folder)
 	}
-	return library
+	return standIn
 }
 
-// world is the file that says what the stand-in plays.
-type world struct {
-	t    testing.TB
-	path string
-}
-
-func newWorld(t testing.TB, text string) *world {
-	w := &world{t, filepath.Join(t.TempDir(), "world")}
-	w.write(text)
-	t.Setenv("FAKENVML_FILE", w.path)
+// newWorld has the stand-in play what text says, in this process.
+func newWorld(t testing.TB, text string) *fixture.Player {
+	w := fixture.PlayGPU(t, text)
+	t.Setenv("FAKENVML_FILE", w.Path)
 	return w
-}
-
-func (w *world) write(text string) {
-	if err := os.WriteFile(w.path+".new", []byte(text), 0o600); err != nil {
-		w.t.Error(err)
-	}
-	if err := os.Rename(w.path+".new", w.path); err != nil {
-		w.t.Error(err)
-	}
 }
 
 // kept is what a sink was given.
