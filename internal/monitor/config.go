@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -55,6 +56,25 @@ func (c *Config) complete() error {
 		return errors.New("a recording has its own accelerators: leave the other one out")
 	}
 	return nil
+}
+
+// sampling is what of a Config two components that share a monitor must agree on.
+type sampling struct {
+	interval   time.Duration
+	root, nvml string
+}
+
+func (c Config) sampling() sampling {
+	_ = c.complete() // a wrong interval is New's to refuse
+	return sampling{c.Interval, cmp.Or(c.Root, "/"), c.NVML}
+}
+
+func (s sampling) String() string {
+	text := "interval " + s.interval.String() + ", root_path " + s.root
+	if s.nvml != "" {
+		text += ", nvml " + s.nvml
+	}
+	return text
 }
 
 // CheckInterval says why readings cannot be taken so far apart, or nil.

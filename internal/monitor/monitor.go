@@ -168,3 +168,7 @@ func (m *Monitor) Late() uint64 { return m.sampler.Late() }
 
 // Problems tells, in words, what could not be read so far: each problem once.
 func (m *Monitor) Problems() []error { return m.problems.all() }
+
+// Failures tells for each source that ever failed how often it did, and why the last time. The names are those of the
+// sources: pressure, process, cpu, gpu, disk; history for a device that it had no room for.
+func (m *Monitor) Failures() map[string]Failure { return m.problems.counts() }

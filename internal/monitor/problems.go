@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"fmt"
+	"maps"
 	"sync"
 )
 
@@ -14,6 +15,14 @@ type problems struct {
 	last map[string]string // by source: most ticks fail as the one before did
 	seen map[string]bool
 	list []error
+
+	failures map[string]Failure
+}
+
+// Failure is how often a source could not be read in full, and why the last time.
+type Failure struct {
+	Count uint64
+	Last  error
 }
 
 func (p *problems) note(source string, err error) {
@@ -23,11 +32,12 @@ func (p *problems) note(source string, err error) {
 	text := err.Error()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last, p.seen, p.failures = map[string]string{}, map[string]bool{}, map[string]Failure{}
+	}
+	p.failures[source] = Failure{p.failures[source].Count + 1, err}
 	if p.last[source] == text {
 		return
-	}
-	if p.last == nil {
-		p.last, p.seen = map[string]string{}, map[string]bool{}
 	}
 	p.last[source] = text
 	if id := source + "\x00" + text; !p.seen[id] && len(p.list) < mostProblems {
@@ -40,4 +50,10 @@ func (p *problems) all() []error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append([]error(nil), p.list...)
+}
+
+func (p *problems) counts() map[string]Failure {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.failures)
 }

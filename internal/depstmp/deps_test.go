@@ -1,0 +1,25 @@
+package depstmp
+
+import (
+	_ "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+	_ "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/contexts/ottlspan"
+	_ "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl/ottlfuncs"
+	_ "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/plogtest"
+	_ "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/pmetrictest"
+	_ "github.com/open-telemetry/opentelemetry-collector-contrib/pkg/pdatatest/ptracetest"
+	_ "github.com/stretchr/testify/require"
+	_ "go.opentelemetry.io/collector/component/componenttest"
+	_ "go.opentelemetry.io/collector/confmap/confmaptest"
+	_ "go.opentelemetry.io/collector/confmap/xconfmap"
+	_ "go.opentelemetry.io/collector/consumer/consumertest"
+	_ "go.opentelemetry.io/collector/filter"
+	_ "go.opentelemetry.io/collector/pdata/plog"
+	_ "go.opentelemetry.io/collector/processor/processorhelper"
+	_ "go.opentelemetry.io/collector/processor/processortest"
+	_ "go.opentelemetry.io/collector/receiver/receiverhelper"
+	_ "go.opentelemetry.io/collector/receiver/receivertest"
+	_ "go.opentelemetry.io/collector/scraper/scraperhelper"
+	_ "go.opentelemetry.io/collector/scraper/scrapererror"
+	_ "go.uber.org/zap"
+	_ "go.uber.org/zap/zaptest/observer"
+)

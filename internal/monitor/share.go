@@ -1,0 +1,94 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Share is one component's part in the monitor that the components of a Collector have in common: a machine is sampled
+// once, however many of them look at it. The zero value is of no use; Claim and Join make one. It is safe for
+// concurrent use.
+type Share struct {
+	config  *Config // nil for one that takes any
+	started bool
+}
+
+// shared is what a process's components have in common. Their factories know nothing of each other, so it can only be
+// the process's own.
+var shared struct {
+	mu      sync.Mutex
+	claims  []*Share // made and not stopped, with a config
+	users   int      // started and not stopped
+	monitor *Monitor // nil without users
+}
+
+// Claim says that a component of this process is going to want a monitor with this config. It is called when the
+// component is made, before any is started, so that those which take any config find it whatever the order of starts.
+// Interval, Root and NVML count; what else Config has must be left out. Each Claim needs its Stop.
+func Claim(c Config) *Share {
+	s := &Share{config: &c}
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.claims = append(shared.claims, s)
+	return s
+}
+
+// Join is for a component that takes the monitor of another one, and one with the defaults where no other wants any.
+func Join() *Share { return &Share{} }
+
+// ErrDiffer says that two components want to sample the same machine differently.
+var ErrDiffer = errors.New("this machine is sampled once for all components of a Collector")
+
+// Start gives the common monitor, which begins to sample for its first user. The error is ErrDiffer when claims
+// differ, or says why nothing can be watched. Call it once.
+func (s *Share) Start() (*Monitor, error) {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	config, err := s.agreed()
+	if err != nil {
+		return nil, err
+	}
+	if shared.monitor == nil {
+		m, err := New(config)
+		if err != nil {
+			return nil, err
+		}
+		m.Start()
+		shared.monitor = m
+	}
+	s.started = true
+	shared.users++
+	return shared.monitor, nil
+}
+
+// agreed is the config that all claims have in common. shared.mu is held.
+func (s *Share) agreed() (Config, error) {
+	var first Config
+	for i, claim := range shared.claims {
+		c := claim.config.sampling()
+		if i > 0 && c != first.sampling() {
+			return Config{}, fmt.Errorf("%w, and the settings differ: %v in one, %v in another: give both the same, or leave "+
+				"the processor's out", ErrDiffer, first.sampling(), c)
+		}
+		first = *claim.config
+	}
+	return first, nil
+}
+
+// Stop ends the component's part; the last one ends the sampling and waits for it. It may be called on one that never
+// started, and again.
+func (s *Share) Stop() {
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.claims = slices.DeleteFunc(shared.claims, func(c *Share) bool { return c == s })
+	if !s.started {
+		return
+	}
+	s.started = false
+	if shared.users--; shared.users == 0 {
+		shared.monitor.Stop()
+		shared.monitor = nil
+	}
+}
