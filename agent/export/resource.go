@@ -4,15 +4,14 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 
+	"github.com/stallspan/stallspan/internal/host"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -28,10 +27,10 @@ func describe(ctx context.Context, root string) (*resource.Resource, error) {
 		semconv.ServiceNameKey.String(serviceName),
 		semconv.ServiceInstanceIDKey.String(randomUUID()),
 	}
-	if id := hostID(root); id != "" {
+	if id := host.ID(root); id != "" {
 		attrs = append(attrs, semconv.HostIDKey.String(id))
 	}
-	if name := hostName(root); name != "" {
+	if name := host.Name(root); name != "" {
 		attrs = append(attrs, semconv.HostNameKey.String(name))
 	}
 	res, err := resource.New(ctx,
@@ -46,45 +45,6 @@ func describe(ctx context.Context, root string) (*resource.Resource, error) {
 func ofProcess(res *resource.Resource) *resource.Resource {
 	all := append([]attribute.KeyValue{semconv.ProcessPIDKey.Int(os.Getpid())}, res.Attributes()...)
 	return resource.NewWithAttributes(res.SchemaURL(), all...)
-}
-
-// hostID is the identity that systemd, or else D-Bus, gave to this installation; "" where there is none.
-func hostID(root string) string {
-	for _, path := range []string{"etc/machine-id", "var/lib/dbus/machine-id"} {
-		if id := firstLine(root, path); id != "" {
-			return id
-		}
-	}
-	return ""
-}
-
-// hostName is the host's, not the container's, where the host's files are at hand.
-func hostName(root string) string {
-	if root != "" && root != "/" {
-		if name := firstLine(root, "etc/hostname"); name != "" {
-			return name
-		}
-	}
-	name, err := os.Hostname()
-	if err != nil {
-		return ""
-	}
-	return strings.ToValidUTF8(name, "")
-}
-
-// firstLine is the trimmed beginning of a small file, "" where it cannot be read.
-func firstLine(root, path string) string {
-	file, err := os.Open(filepath.Join("/", root, path))
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = file.Close() }()
-	text, err := io.ReadAll(io.LimitReader(file, 256))
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(text), "\n")
-	return strings.ToValidUTF8(strings.TrimSpace(line), "")
 }
 
 // randomUUID is a UUID of version 4 (RFC 9562).
