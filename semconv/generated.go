@@ -113,6 +113,8 @@ const (
 	WindowKindKey = attribute.Key("stallspan.window.kind")
 	// The name under which the window was announced. (string)
 	WindowNameKey = attribute.Key("stallspan.window.name")
+	// Whose time the window's figures split. (string, one of the values below)
+	WindowScopeKey = attribute.Key("stallspan.window.scope")
 	// How the window's two ends became known. (string, one of the values below)
 	WindowSourceKey = attribute.Key("stallspan.window.source")
 	// True where something other than the window's own end ended it. (boolean)
@@ -217,6 +219,16 @@ var (
 	WindowKindCheckpoint = WindowKindKey.String("checkpoint")
 	// Anything else that a program names.
 	WindowKindCustom = WindowKindKey.String("custom")
+)
+
+// Values of stallspan.window.scope.
+var (
+	// Everything on the machine, because no process was told, found or followed.
+	WindowScopeHost = WindowScopeKey.String("host")
+	// A process and those that it started.
+	WindowScopeProcess = WindowScopeKey.String("process")
+	// The processes of a container.
+	WindowScopeContainer = WindowScopeKey.String("container")
 )
 
 // Values of stallspan.window.source.
@@ -747,6 +759,7 @@ var EpochSpan = Span{
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
 		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
 	},
@@ -786,6 +799,7 @@ var LoadSpan = Span{
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
 		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
 	},
@@ -826,6 +840,7 @@ var RunSpan = Span{
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
 		{Key: WindowNameKey, Type: attribute.STRING},
+		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
 		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
 	},
@@ -874,6 +889,7 @@ var WindowSpan = Span{
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
 		{Key: WindowNameKey, Type: attribute.STRING},
+		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
 		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
 	},

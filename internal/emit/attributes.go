@@ -41,6 +41,7 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 	l := make(list, 0, 32)
 	l.add(semconv.WindowKindKey.String(string(r.Kind)))
 	l.add(semconv.WindowSourceKey.String(string(r.Origin)))
+	l.text(semconv.WindowScopeKey, string(r.Whose))
 	if r.Kind == window.Custom || r.Kind == window.Checkpoint {
 		l.text(semconv.WindowNameKey, r.Name)
 	}

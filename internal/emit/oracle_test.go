@@ -151,6 +151,7 @@ func rare() (reports []*window.Report) {
 	at := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch, window.Checkpoint} {
 		r := &window.Report{
+			Whose: window.Host,
 			Window: window.Window{
 				Kind: kind, Origin: window.FromSpan, Unfinished: true, Start: at,
 				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},

@@ -11,8 +11,16 @@ type Delta struct {
 }
 
 // Point is one end of an interval: a moment on the monotonic clock and, for a window that was announced, the reading
-// taken at that very moment.
+// taken at that very moment. For a window that was not, Next may be a later reading: it stands for the rows that are
+// yet to come.
 type Point struct {
+	At   time.Duration
+	Edge *Edge
+	Next *Next
+}
+
+// Next is a reading that was taken at a moment and is in no row.
+type Next struct {
 	At   time.Duration
 	Edge *Edge
 }
@@ -77,10 +85,21 @@ func (a *axis) level(s Series, c *column, p Point) (level, bool) {
 		}
 		return c.tiers[i].level(t, p.At), true
 	}
-	if a.used && p.At > a.last {
-		return a.beyond(s, c, p)
+	if !a.used || p.At <= a.last {
+		return level{}, false
 	}
-	return level{}, false
+	if v, ok := p.Next.value(c); ok && p.Next.At > a.last {
+		share := float64(p.At-a.last) / float64(p.Next.At-a.last)
+		return level{c.value, c.value + (v-c.value)*min(1, share), v}, true
+	}
+	return a.beyond(s, c, p)
+}
+
+func (n *Next) value(c *column) (float64, bool) {
+	if n == nil {
+		return 0, false
+	}
+	return n.Edge.value(c)
 }
 
 // Lag is for how long a source with an axis of its own is waited for: a GPU's readings come up to a second late. One
@@ -94,7 +113,7 @@ func (a *axis) beyond(s Series, c *column, p Point) (level, bool) {
 	if s == GPUBusyTime && gap <= Lag {
 		return level{c.value, c.value + c.slope(&a.tiers[0])*gap.Seconds(), c.value + gap.Seconds()}, true
 	}
-	return level{c.value, c.value, c.value}, p.Edge != nil
+	return level{c.value, c.value, c.value}, p.Edge != nil || p.Next != nil
 }
 
 // slope is how busy a GPU was in the last step of the finest tier, 0 to 1.

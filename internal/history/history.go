@@ -51,6 +51,7 @@ type History struct {
 	mu        sync.RWMutex
 	axes      [axisCount]axis
 	totals    totals
+	clock     clock
 	bytes     int // of all rows
 	diskBytes int // of it, for disks
 	nextSlot  uint32
@@ -85,6 +86,9 @@ func New(config Config) (*History, error) {
 func (h *History) Append(s *sample.Sample) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if len(s.GPUs) == 0 { // whose stamps are the driver's
+		h.clock.note(s.At)
+	}
 	refused := h.refused
 	for id := range h.axes {
 		a := &h.axes[id]

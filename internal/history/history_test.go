@@ -157,11 +157,11 @@ func TestEdgesAreExact(t *testing.T) {
 	h.Observe(&from, disk(tick+30*time.Millisecond, "sda", 130))
 	add(t, h, disk(2*tick, "sda", 1100))
 	h.Observe(&to, disk(2*tick+1, "sda", 1101))
-	got, ok := h.Between(read("sda"), Point{tick + 30*time.Millisecond, &from}, Point{2*tick + 1, &to})
+	got, ok := h.Between(read("sda"), Point{At: tick + 30*time.Millisecond, Edge: &from}, Point{At: 2*tick + 1, Edge: &to})
 	if want := (Delta{971, 971, 971, false}); !ok || got != want {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
-	steps := h.Steps(read("sda"), Point{tick + 30*time.Millisecond, &from}, Point{2*tick + 1, &to})
+	steps := h.Steps(read("sda"), Point{At: tick + 30*time.Millisecond, Edge: &from}, Point{At: 2*tick + 1, Edge: &to})
 	var sum float64
 	for _, s := range steps {
 		sum += s.Grown
@@ -182,7 +182,7 @@ func TestDeviceThatComesAndGoes(t *testing.T) {
 	add(t, h, two)
 	var end Edge
 	h.Observe(&end, disk(4*tick, "sda", 30)) // sdb was pulled out
-	got, ok := h.Between(read("sdb"), at(tick), Point{4 * tick, &end})
+	got, ok := h.Between(read("sdb"), at(tick), Point{At: 4 * tick, Edge: &end})
 	if !ok || got.Value != 50 || !got.Reset {
 		t.Fatalf("a disk pulled out mid-window: %+v %v", got, ok)
 	}

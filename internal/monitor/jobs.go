@@ -2,8 +2,10 @@ package monitor
 
 import (
 	"errors"
+	"math"
 	"os"
 	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -19,6 +21,8 @@ type job struct {
 	id     string
 	scope  string // of pressure
 	own    bool
+	whose  window.Whose
+	since  time.Duration  // the first reading of it
 	users  int            // Follows without a Leave
 	mounts []sample.Mount // without a disk of this machine, newest use
 	gpus   []string       // on which a process of it has held memory
@@ -31,6 +35,11 @@ var errReplay = errors.New("a recording is being replayed: no processes can be f
 // up; own says that this cgroup holds the job and nothing else. The first reading of the job is in the history when
 // Follow returns. Each Follow needs its Leave.
 func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
+	return m.follow(id, pid, cgroup, own, false)
+}
+
+// follow is Follow, of a process or of a container.
+func (m *Monitor) follow(id string, pid int, cgroup string, own, container bool) error {
 	if m.process == nil {
 		return errReplay
 	}
@@ -63,9 +72,16 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 		return err
 	}
 	m.mu.Lock()
-	m.adopt(&job{id: id, scope: cgroup, own: own, users: 1})
+	j := &job{id: id, scope: cgroup, own: own, users: 1, whose: window.Process, since: math.MaxInt64}
+	if container {
+		j.whose = window.Container
+	}
+	m.adopt(j)
 	m.mu.Unlock()
 	m.Tick()
+	m.mu.Lock()
+	j.since = m.newest.Mono
+	m.mu.Unlock()
 	return nil
 }
 

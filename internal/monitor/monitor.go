@@ -35,7 +35,9 @@ type Monitor struct {
 	stop context.CancelFunc
 	done sync.WaitGroup
 
-	following sync.Mutex // held while a job comes or goes; taken before all other locks
+	following sync.Mutex // held while a job comes or goes; taken before all other locks but attended's and lately's
+	attended  attended
+	lately    lately
 
 	// mu is taken after the sampler's own lock, never before it.
 	mu      sync.Mutex

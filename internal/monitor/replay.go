@@ -6,6 +6,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 const (
@@ -53,7 +54,7 @@ func (m *Monitor) apply(mark *recording.Mark) error {
 		m.settle(*at)
 	case recording.Follow:
 		if m.jobs[mark.ID] == nil && len(m.jobs) < mostRecordedJobs {
-			m.adopt(&job{id: mark.ID, scope: mark.Scope, own: mark.OwnScope})
+			m.adopt(&job{id: mark.ID, scope: mark.Scope, own: mark.OwnScope, whose: window.Process, since: m.newest.Mono})
 		}
 	case recording.Leave:
 		m.abandon(mark.ID)

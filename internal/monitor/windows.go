@@ -164,6 +164,11 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 // report makes the report of w as of a moment. m.mu is held.
 func (m *Monitor) report(w *window.Window, at Moment) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
+	return window.Make(m.history, w, m.around(w))
+}
+
+// around is what a report needs to know besides the history. m.mu is held.
+func (m *Monitor) around(w *window.Window) window.Machine {
 	machine := window.Machine{GPUs: m.gpuIDs(), Pressure: m.sees(history.IOSome)}
 	machine.Lost = m.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = m.history.Known(history.DiskReads) // also one that left meanwhile
@@ -171,8 +176,9 @@ func (m *Monitor) report(w *window.Window, at Moment) *window.Report {
 		machine.Scope = j.ledgerScope()
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
+		machine.Whose = j.whose
 	}
-	return window.Make(m.history, w, machine)
+	return machine
 }
 
 func (m *Monitor) sees(s history.Series) bool {

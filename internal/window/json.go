@@ -14,6 +14,7 @@ type reportJSON struct {
 	Model            string        `json:"model,omitempty"`
 	Epoch            *int          `json:"epoch,omitempty"`
 	Source           Origin        `json:"source,omitempty"`
+	Scope            Whose         `json:"scope,omitempty"`
 	Unfinished       bool          `json:"unfinished,omitempty"`
 	Start            time.Time     `json:"start"`
 	End              time.Time     `json:"end"`
@@ -82,7 +83,7 @@ type stretchJSON struct {
 // MarshalJSON writes the report as docs/report.md describes it.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	out := reportJSON{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Origin, Unfinished: r.Unfinished,
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Origin, Scope: r.Whose, Unfinished: r.Unfinished,
 		Start: r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
 		Verdict: r.Verdict, Finding: r.Finding, Remedy: r.Remedy,
 		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted,

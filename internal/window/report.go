@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 type Report struct {
 	Window
 
+	Whose   Whose    // whose time is split
 	GPUIDs  []string // empty where no GPU is in sight
 	Busy    time.Duration
 	Storage time.Duration
@@ -67,13 +69,14 @@ type Machine struct {
 	Lost     []string       // and of those that could be when the window began
 	Held     []string       // of those that the window's job has held memory of; empty where that is not known
 	Scope    Scope          // of the window's job, without a GPU
+	Whose    Whose          // what that job is; "" for the whole machine
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
 }
 
 // Make reports on w, from w.Start to w.End. It only reads h, and any number of reports may be made at once.
 func Make(h *history.History, w *Window, m Machine) *Report {
-	r := &Report{Window: *w, GPUIDs: w.GPUs}
+	r := &Report{Window: *w, Whose: cmp.Or(m.Whose, Host), GPUIDs: w.GPUs}
 	if len(r.GPUIDs) == 0 {
 		r.GPUIDs = r.inUse(h, slices.Concat(m.GPUs, m.Lost), m.Held)
 	}

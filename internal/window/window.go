@@ -37,6 +37,15 @@ const (
 	FromSpan  Origin = "span"      // an OTLP span on its way through the processor
 )
 
+// Whose says whose time a window splits, as far as that is known.
+type Whose string
+
+const (
+	Host      Whose = "host"      // everything on this machine
+	Process   Whose = "process"   // a process and those that it started
+	Container Whose = "container" // a container's processes
+)
+
 // Window is a stretch of time and what it was about. Start and End carry exact readings where it was announced.
 type Window struct {
 	ID     string
@@ -59,6 +68,9 @@ type Window struct {
 
 	Start, End         sample.Stamp
 	StartEdge, EndEdge *history.Edge
+
+	// Next is a reading later than End, of a window without edges that ended just now.
+	Next *history.Next
 }
 
 // Duration is measured on the monotonic clock, so a step of the wall clock does not bend it.
@@ -80,5 +92,10 @@ func (w *Window) Label() string {
 	}
 }
 
-func (w *Window) from() history.Point { return history.Point{At: w.Start.Mono, Edge: w.StartEdge} }
-func (w *Window) to() history.Point   { return history.Point{At: w.End.Mono, Edge: w.EndEdge} }
+func (w *Window) from() history.Point {
+	return history.Point{At: w.Start.Mono, Edge: w.StartEdge, Next: w.Next}
+}
+
+func (w *Window) to() history.Point {
+	return history.Point{At: w.End.Mono, Edge: w.EndEdge, Next: w.Next}
+}

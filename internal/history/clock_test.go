@@ -1,0 +1,91 @@
+package history
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func TestClock(t *testing.T) {
+	var c clock
+	if _, ok := c.mono(noon); ok {
+		t.Error("a clock that nobody read shows a time")
+	}
+	note := func(mono time.Duration, wall time.Time) { c.note(sample.Stamp{Mono: mono, Wall: wall}) }
+	check := func(wall time.Time, want time.Duration) {
+		t.Helper()
+		if got, ok := c.mono(wall); !ok || got != want {
+			t.Errorf("%v is %v, want %v", wall, got, want)
+		}
+	}
+	note(time.Hour, noon)
+	note(time.Hour+time.Second, noon.Add(time.Second+time.Microsecond)) // read one after the other
+	check(noon.Add(-time.Minute), time.Hour-time.Minute)
+	check(noon.Add(time.Second), time.Hour+time.Second)
+
+	forward := time.Hour + 10*time.Second // set ahead by an hour
+	note(forward, noon.Add(10*time.Second+time.Hour))
+	check(noon.Add(9*time.Second), time.Hour+9*time.Second)
+	check(noon.Add(30*time.Minute), forward)
+	check(noon.Add(time.Hour+11*time.Second), forward+time.Second)
+
+	back := forward + 10*time.Second // and back again
+	note(back, noon.Add(20*time.Second))
+	check(noon.Add(time.Hour+11*time.Second), back+time.Hour-9*time.Second) // it will be that time once more
+	check(noon.Add(21*time.Second), back+time.Second)
+	check(noon.Add(5*time.Second), time.Hour+5*time.Second)
+	if len(c.parted) != 3 {
+		t.Errorf("%d partings", len(c.parted))
+	}
+}
+
+// However often the clock is set, a moment that was noted last under its wall time is found again.
+func TestClockIsSetOften(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var c clock
+	mono, ahead := time.Minute, int64(0)
+	for range 3 * mostPartings {
+		mono += time.Duration(rng.Int64N(int64(time.Second)))
+		if rng.IntN(2) == 0 {
+			ahead += rng.Int64N(int64(time.Hour)) - int64(30*time.Minute)
+		}
+		wall := noon.Add(mono + time.Duration(ahead))
+		c.note(sample.Stamp{Mono: mono, Wall: wall})
+		if got, ok := c.mono(wall); !ok || (got-mono).Abs() > sameClock {
+			t.Fatalf("%v, want %v", got, mono)
+		}
+	}
+	if len(c.parted) > mostPartings {
+		t.Errorf("%d partings", len(c.parted))
+	}
+}
+
+// A point after the newest row lies between that row and the reading that was taken later.
+func TestNext(t *testing.T) {
+	h := newHistory(t)
+	add(t, h, disk(tick, "sda", 100))
+	add(t, h, disk(2*tick, "sda", 1100))
+	var edge Edge
+	h.Observe(&edge, disk(2*tick+50*time.Millisecond, "sda", 1300))
+	next := &Next{2*tick + 50*time.Millisecond, &edge}
+	end := Point{At: 2*tick + 25*time.Millisecond, Next: next}
+	got, ok := h.Between(read("sda"), at(tick), end)
+	if want := (Delta{1000, 1100, 1200, false}); !ok || got != want {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	if _, ok := h.Between(read("sda"), at(tick), at(end.At)); ok {
+		t.Error("a point after the newest row is known without a later reading")
+	}
+	add(t, h, disk(3*tick, "sda", 2100)) // a row that came since says more
+	got, ok = h.Between(read("sda"), at(tick), end)
+	if want := (Delta{1000, 1250, 2000, false}); !ok || got != want {
+		t.Fatalf("%+v, want %+v", got, want)
+	}
+	if first, ok := h.First(DiskReads); !ok || first != tick {
+		t.Errorf("the first row is of %v", first)
+	}
+}

@@ -1,0 +1,63 @@
+package monitor
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+func TestShare(t *testing.T) {
+	joined, claimed, same := Join(), Claim(Config{Interval: 50 * time.Millisecond}), Claim(Config{Interval: 50 * time.Millisecond, Root: "/"})
+	start := func(s *Share) *Monitor {
+		t.Helper()
+		m, err := s.Start()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	first := start(joined) // before the one that it joins
+	if first.Interval() != 50*time.Millisecond {
+		t.Errorf("sampled each %v", first.Interval())
+	}
+	if start(claimed) != first || start(same) != first {
+		t.Error("not one monitor")
+	}
+	claimed.Stop()
+	claimed.Stop()
+	joined.Stop()
+	if again := Join(); start(again) != first {
+		t.Error("it ended while one used it")
+	} else {
+		again.Stop()
+	}
+	same.Stop()
+	if shared.monitor != nil || shared.users != 0 || len(shared.claims) != 0 {
+		t.Errorf("left over: %+v", &shared)
+	}
+
+	alone := Join()
+	if m := start(alone); m == first || m.Interval() != DefaultInterval {
+		t.Errorf("anew, it is sampled each %v", m.Interval())
+	}
+	alone.Stop()
+}
+
+func TestShareDiffers(t *testing.T) {
+	one, other := Claim(Config{}), Claim(Config{Interval: time.Second})
+	_, err := one.Start()
+	if !errors.Is(err, ErrDiffer) {
+		t.Errorf("%v", err)
+	}
+	t.Log(err)
+	one.Stop()
+	if m, err := other.Start(); err != nil || m.Interval() != time.Second {
+		t.Errorf("alone: %v", err)
+	}
+	late := Claim(Config{Root: "/elsewhere", Interval: time.Second})
+	if _, err := late.Start(); !errors.Is(err, ErrDiffer) {
+		t.Errorf("%v", err)
+	}
+	late.Stop()
+	other.Stop()
+}
