@@ -1,9 +1,13 @@
 // Footprint measures what `stallspan agent` takes of the machine that it watches: processor time and resident memory,
 // with every ring of its history full, a job of ten processes followed, and metrics leaving every ten seconds to an OTLP
-// server on loopback; then with a thousand windows open at once, and while ten thousand a minute come and go.
+// server on loopback; then with a thousand windows open at once, and while ten thousand a minute come and go. With
+// -collector it measures what the receiver takes in a Collector, beside what the usual disk scraper does, and with -soak
+// whether a Collector with receiver and processor grows under load.
 //
 //	go build -tags overhead -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
+//	go run ./hack/footprint -collector build/otelcol-stallspan -length 15s
+//	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
 package main
 
 import (
@@ -31,8 +35,17 @@ func main() {
 
 func measure() (err error) {
 	binary := flag.String("stallspan", "build/stallspan-overhead", "the program to measure, built with -tags overhead")
+	collector := flag.String("collector", "", "measure the receiver in this Collector instead, beside the usual disk scraper")
+	rounds := flag.Int("rounds", 7, "turns that each Collector gets")
+	soaking := flag.Bool("soak", false, "with -collector: send it spans and windows for -length, and tell what it holds")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
 	flag.Parse()
+	if *soaking {
+		return soak(*collector, *length)
+	}
+	if *collector != "" {
+		return collectors(*collector, *rounds, *length)
+	}
 	dir, err := os.MkdirTemp("", "footprint")
 	if err != nil {
 		return err
@@ -100,7 +113,7 @@ func measure() (err error) {
 		return err
 	}
 	if err := p.row("10,000 windows a minute, for "+length.String(), *length, func() error {
-		return churn(ctx, client, job.Process.Pid, *length)
+		return churn(ctx, client, job.Process.Pid, 20, *length)
 	}); err != nil {
 		return err
 	}
@@ -141,8 +154,8 @@ func end(ctx context.Context, client *api.Client, ids []string) error {
 	return nil
 }
 
-// churn begins and ends windows at an even pace, a few open at any moment.
-func churn(ctx context.Context, client *api.Client, pid int, length time.Duration) error {
+// churn begins and ends 10,000 windows a minute at an even pace, of which so many are open at any moment.
+func churn(ctx context.Context, client *api.Client, pid, atOnce int, length time.Duration) error {
 	const pace = time.Minute / 10_000
 	ticker := time.NewTicker(pace)
 	defer ticker.Stop()
@@ -152,7 +165,7 @@ func churn(ctx context.Context, client *api.Client, pid int, length time.Duratio
 		if err != nil {
 			return err
 		}
-		if open = append(open, ids...); len(open) > 20 {
+		if open = append(open, ids...); len(open) > atOnce {
 			if err := end(ctx, client, open[:1]); err != nil {
 				return err
 			}
