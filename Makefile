@@ -12,6 +12,7 @@ TIMEOUT   ?= 5m
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
 LINT = go tool -modfile=internal/tools/go.mod golangci-lint
+OCB  = go tool -modfile=internal/tools/go.mod builder
 
 # Go turns cgo off by itself where it finds no C compiler, and the race detector needs cgo.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
@@ -19,7 +20,7 @@ RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # What says of itself that it is generated, with its contents' checksums.
 GENERATED = grep -rliE '^(//|\#|<!--) (code )?generated .*do not edit' --exclude-dir=.git --exclude-dir=build . | sort | xargs cksum
 
-.PHONY: all help generate generate-check lint test build fakenvml bench overhead fuzz demo install clean
+.PHONY: all help generate generate-check lint test build collector end-to-end fakenvml bench overhead fuzz demo install clean
 .NOTPARALLEL:
 
 all: generate-check lint test build ## Check and build everything, as CI does (the default)
@@ -51,6 +52,15 @@ build: ## Build build/stallspan, and build/stallspan-nocgo without cgo
 	go build -o build/stallspan .
 	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
+
+collector: ## Build build/otelcol-stallspan, a Collector with our receiver and processor (five minutes the first time)
+	mkdir -p build
+	$(OCB) --config builder-config.yaml
+	ln -f build/collector/otelcol-stallspan build/otelcol-stallspan
+
+end-to-end: collector ## Run the Collector as a process, with a real disk and a real VictoriaMetrics, which is built
+	BACKENDS=build/backends hack/backends.sh --build victoria-metrics
+	STALLSPAN_END_TO_END=1 go test -count 1 -timeout $(TIMEOUT) ./internal/distribution
 
 fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a GPU that plays what a file says (testdata/fakenvml)
 	mkdir -p build/fakenvml

@@ -13,9 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/nearest"
-	"github.com/stallspan/stallspan/semconv"
 )
 
 // config is the agent's file, as docs/agent.md describes it. Where telemetry goes is not in it: the standard OTEL_*
@@ -109,7 +109,7 @@ func (k keys) read(n *yaml.Node) error {
 		if read := k[key]; read != nil {
 			return read(value)
 		}
-		return unknown(at, "key", key, k.names())
+		return unknown(at, key, k.names())
 	})
 }
 
@@ -123,13 +123,9 @@ func (k keys) names() (names []string) {
 
 func (c *config) readMetrics(n *yaml.Node) error {
 	c.Metrics = map[string]metricConfig{}
-	var names []string
-	for _, m := range semconv.Metrics {
-		names = append(names, m.Name)
-	}
 	return each(n, func(name string, at, value *yaml.Node) error {
-		if !slices.Contains(names, name) {
-			return unknown(at, "metric", name, names)
+		if err := emit.CheckMetric(name); err != nil {
+			return fmt.Errorf("line %d: %w", at.Line, err)
 		}
 		m := metricConfig{Enabled: true}
 		err := keys{"enabled": func(n *yaml.Node) error {
@@ -209,12 +205,9 @@ func wrong(n *yaml.Node, expected string) error {
 	return fmt.Errorf("line %d: %.40q is not %s", n.Line, n.Value, expected)
 }
 
-func unknown(at *yaml.Node, what, word string, right []string) error {
-	if near := nearest.Word(word, right); near != "" {
-		return fmt.Errorf("line %d: there is no %s %.60q: did you mean %s?", at.Line, what, word, near)
+func unknown(at *yaml.Node, key string, right []string) error {
+	if near := nearest.Word(key, right); near != "" {
+		return fmt.Errorf("line %d: there is no key %.60q: did you mean %s?", at.Line, key, near)
 	}
-	if len(right) > 10 {
-		return fmt.Errorf("line %d: there is no %s %.60q: docs/metrics.md lists them", at.Line, what, word)
-	}
-	return fmt.Errorf("line %d: there is no %s %.60q: the choices are %s", at.Line, what, word, strings.Join(right, ", "))
+	return fmt.Errorf("line %d: there is no key %.60q: the choices are %s", at.Line, key, strings.Join(right, ", "))
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/session"
 )
 
 func agentCommand() *cobra.Command {
@@ -50,7 +51,7 @@ type daemon struct {
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
-	session   *session
+	session   *session.Session
 }
 
 // garbage is by how much the heap may grow before it is collected, in per cent of what is in use. Nearly all of that are
@@ -87,11 +88,11 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.session = newSharedSession(d.monitor, d.telemetry)
+	d.session = session.New(d.monitor, session.Options{Spans: d.telemetry.begin, Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	err = d.serve(ctx, listeners)
-	d.session.close()
-	d.session.endAll(d.monitor.Now())
+	d.session.Close()
+	d.session.EndAll(d.monitor.Now())
 	d.telemetry.close(lasting)
 	return err
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emulate"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -59,7 +60,7 @@ type demo struct {
 	accelerator *emulate.Accelerator
 	plan        emulate.Plan
 	monitor     *monitor.Monitor
-	session     *session
+	session     *session.Session
 }
 
 func (d *demo) run(ctx context.Context, dir string) (err error) {
@@ -98,10 +99,9 @@ func (d *demo) watch(ctx context.Context) error {
 		return err
 	}
 	defer m.Leave(demoName)
-	d.session = newSession(m, t, demoName, demoName)
 	began := m.Now()
 	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
-	d.session.parent = root.SpanContext()
+	d.session = newSession(m, t, demoName, demoName, root.SpanContext())
 	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Origin: window.Announced, Owned: true}
 	id, err := m.Begin(whole, began)
 	if err != nil {
@@ -167,12 +167,12 @@ func (d *demo) epoch(ctx context.Context, number int) (*window.Report, error) {
 // window announces what work does, as a training loop would.
 func (d *demo) window(w window.Window, work func() error) (*window.Report, error) {
 	w.Origin, w.Owned = window.Announced, true
-	id, _, err := d.session.begin(w, d.monitor.Now(), trace.SpanContext{})
+	id, _, err := d.session.BeginAt(w, d.monitor.Now(), trace.SpanContext{})
 	if err != nil {
 		return nil, err
 	}
 	failed := work()
-	r, err := d.session.end(id, d.monitor.Now(), failed != nil)
+	r, err := d.session.EndAt(id, d.monitor.Now(), failed != nil)
 	return r, errors.Join(failed, err)
 }
 
@@ -181,13 +181,13 @@ func (d *demo) show(cold, warm *window.Report) error {
 	if d.asJSON {
 		encoder := json.NewEncoder(d.out)
 		encoder.SetIndent("", "  ")
-		doc := document{Windows: d.session.timeline(), Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
+		doc := document{Windows: d.session.Timeline(), Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
 		if cold.Speedup > 0 {
 			doc.PredictedSpeedup = &cold.Speedup
 		}
 		return encoder.Encode(doc)
 	}
-	printTable(d.out, d.session.timeline(), d.monitor.Problems())
+	printTable(d.out, d.session.Timeline(), d.monitor.Problems())
 	t := &table{out: d.out}
 	t.line("")
 	if cold.Speedup > 0 {

@@ -7,13 +7,14 @@ import (
 
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/progress"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 // follower turns what the program prints into windows. Its streams are read by several goroutines; one lock holds for
 // reading a line and for acting on it, so that windows open and close in the order of the lines.
 type follower struct {
-	session *session
+	session *session.Session
 
 	mu     sync.Mutex
 	reader *progress.Reader
@@ -24,7 +25,7 @@ type follower struct {
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
-func newFollower(s *session, reader *progress.Reader, at monitor.Moment) *follower {
+func newFollower(s *session.Session, reader *progress.Reader, at monitor.Moment) *follower {
 	return &follower{session: s, reader: reader, began: at, loads: map[string]string{}}
 }
 
@@ -40,7 +41,7 @@ func (f *follower) line(text []byte) {
 func (f *follower) exited() monitor.Moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.session.monitor.Now()
+	now := f.session.Now()
 	f.over = &now
 	return now
 }
@@ -61,7 +62,7 @@ func (f *follower) act(events []progress.Event) {
 			continue
 		}
 		if at == nil {
-			now := f.session.monitor.Now()
+			now := f.session.Now()
 			at = &now // one reading for an end and the beginning that follows it
 		}
 		switch e.Kind {
@@ -85,7 +86,7 @@ func epochWindow(e *progress.Event) window.Window {
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
 	w.Origin, w.Owned = window.Announced, true
-	id, _, _ := f.session.begin(w, at, trace.SpanContext{}) // fails only where thousands are open already
+	id, _, _ := f.session.BeginAt(w, at, trace.SpanContext{}) // fails only where thousands are open already
 	return id
 }
 
@@ -101,8 +102,8 @@ func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
 	switch {
 	case id == "":
 	case e.Void:
-		f.session.drop(id)
+		f.session.Drop(id)
 	default:
-		_, _ = f.session.end(id, at, f.cut) // ErrUnknown: it outlived the longest a window may last, and was closed
+		_, _ = f.session.EndAt(id, at, f.cut) // ErrUnknown: it outlived the longest a window may last, and was closed
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -109,7 +110,7 @@ func TestOutcome(t *testing.T) {
 		{0, full, "slow", true, exitRun},
 		{7, full, "", false, 7},
 	} {
-		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code, session: &session{},
+		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code, session: &session.Session{},
 			whole: &window.Report{Slow: test.slow}}
 		var code exit
 		if err := r.outcome(test.saved); err != nil && !errors.As(err, &code) {

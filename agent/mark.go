@@ -13,9 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/agent/export"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/compare"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -189,7 +189,7 @@ func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error)
 		a.Path = path
 	}
 	if inherited := os.Getenv("TRACEPARENT"); a.Traceparent == "" {
-		if _, err := export.ParseTraceparent(inherited); err == nil {
+		if _, err := session.ParseTraceparent(inherited); err == nil {
 			a.Traceparent = inherited
 		}
 	}

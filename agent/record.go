@@ -109,21 +109,19 @@ func (r *record) begin(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r.session = newSharedSession(r.monitor, r.telemetry)
-	r.session.keep = mostReports
 	at := r.monitor.Now()
 	r.began = at.At.Wall
 	r.root = r.telemetry.exporter.Begin(rootName(recordName), r.began, parentFromEnvironment())
-	r.session.parent = r.root.SpanContext()
+	r.session = newSession(r.monitor, r.telemetry, "", "", r.root.SpanContext())
 	r.id, err = r.monitor.Begin(wholeRecording(), at)
 	return err
 }
 
 // finish ends what is open, and shows what was seen.
 func (r *record) finish(ctx context.Context, failed error) error {
-	r.session.close()
+	r.session.Close()
 	end := r.monitor.Now()
-	r.session.endAll(end)
+	r.session.EndAll(end)
 	whole, err := r.monitor.End(r.id, end)
 	if err != nil {
 		return failure{exitFailed, err} // nobody else ends it
@@ -158,11 +156,11 @@ func (r *record) serve(ctx context.Context) error {
 
 // show prints the table, and writes the report.
 func (r *record) show(whole *window.Report) error {
-	windows, problems := r.session.timeline(), r.monitor.Problems()
+	windows, problems := r.session.Timeline(), r.monitor.Problems()
 	if len(windows) == 0 {
 		windows = append(windows, whole)
 	}
-	if n := r.session.left(); n > 0 {
+	if n := r.session.Left(); n > 0 {
 		problems = append(problems, fmt.Errorf("%d windows after the first %d: the recording has them", n, mostReports))
 	}
 	printTable(r.out, windows, problems)

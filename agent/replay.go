@@ -11,6 +11,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -161,7 +162,7 @@ func (p *replay) endAll() {
 		id, _ := p.monitor.Begin(wholeRecording(), *p.began) // all others have ended: it is not refused
 		_, _ = p.monitor.End(id, last)
 	}
-	sortReports(p.reports)
+	session.Sort(p.reports)
 }
 
 func (p *replay) document() document {

@@ -1,14 +1,12 @@
 package agent
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/window"
@@ -133,11 +131,4 @@ func texts(problems []error) []string {
 		list = append(list, p.Error())
 	}
 	return list
-}
-
-// sortReports puts them in the order in which their windows began; of two that began together the longer comes first.
-func sortReports(reports []*window.Report) {
-	slices.SortStableFunc(reports, func(a, b *window.Report) int {
-		return cmp.Or(cmp.Compare(a.Start.Mono, b.Start.Mono), cmp.Compare(b.End.Mono, a.End.Mono))
-	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/progress"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -95,7 +96,7 @@ type run struct {
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
-	session   *session
+	session   *session.Session
 	follower  *follower
 	root      *export.Open // the run's own span
 	began     monitor.Moment
@@ -122,9 +123,8 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return failure{exitRun, err}
 	}
-	r.session = newSession(m, r.telemetry, r.options.name, runJob)
 	r.root = r.telemetry.exporter.Begin(rootName(r.options.name), time.Now(), parentFromEnvironment())
-	r.session.parent = r.root.SpanContext()
+	r.session = newSession(m, r.telemetry, r.options.name, runJob, r.root.SpanContext())
 
 	server := serveAPI(r.monitor, r.session)
 	err = r.watch(server.path)
@@ -168,12 +168,12 @@ func (r *run) watch(socket string) error {
 
 	var exit monitor.Moment
 	code, status := c.wait(func() {
-		r.session.close() // before the reading: no window may begin after it
+		r.session.Close() // before the reading: no window may begin after it
 		exit = r.follower.exited()
 	})
 	r.code, r.exited = code, status.Exited()
 	r.follower.close(code != 0)
-	r.session.endAll(exit)
+	r.session.EndAll(exit)
 	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it could not begin, as thousands were open
 	r.monitor.Leave(runJob)
 	return nil
@@ -181,7 +181,7 @@ func (r *run) watch(socket string) error {
 
 // timeline is what the table and the report show: the windows, or the whole run where none was seen.
 func (r *run) timeline() []*window.Report {
-	windows := r.session.timeline()
+	windows := r.session.Timeline()
 	if len(windows) == 0 && r.whole != nil {
 		return []*window.Report{r.whole}
 	}
@@ -194,7 +194,7 @@ func (r *run) problems() []error {
 	if r.unfollowed != nil {
 		list = append(list, fmt.Errorf("the program's own reads and CPU time: %w", r.unfollowed))
 	}
-	if n := r.session.left(); n > 0 {
+	if n := r.session.Left(); n > 0 {
 		list = append(list, fmt.Errorf("%d windows after the first %d: only the telemetry has them", n, mostReports))
 	}
 	return list
@@ -244,7 +244,7 @@ func (r *run) slow() bool {
 
 // parentFromEnvironment is the trace that the whole run belongs to, where who called us said so.
 func parentFromEnvironment() trace.SpanContext {
-	parent, err := export.ParseTraceparent(os.Getenv("TRACEPARENT"))
+	parent, err := session.ParseTraceparent(os.Getenv("TRACEPARENT"))
 	if err != nil {
 		return trace.SpanContext{}
 	}

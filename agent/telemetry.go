@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/export"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -47,6 +49,11 @@ func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) 
 	ctx, t.stopFirst = context.WithTimeout(ctx, flushTime)
 	t.first.Go(func() { _ = t.exporter.Flush(ctx) }) // a failure shows again at the end, or was none
 	return t, nil
+}
+
+// begin starts the span of a window.
+func (t *telemetry) begin(name string, start time.Time, parent trace.SpanContext) session.Span {
+	return t.exporter.Begin(name, start, parent)
 }
 
 // close sends what is left and says what was lost. A signal ends the waiting, not the counting.

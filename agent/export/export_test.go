@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/host"
+	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -85,7 +86,7 @@ func TestArrives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parent, err := ParseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+			parent, err := session.ParseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -241,14 +242,14 @@ func TestNoEndpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			root := e.Begin("run", time.Now(), trace.SpanContext{})
-			if again, err := ParseTraceparent(root.Traceparent()); err != nil || !again.IsSampled() {
+			if again, err := session.ParseTraceparent(root.Traceparent()); err != nil || !again.IsSampled() {
 				t.Errorf("%q: %v", root.Traceparent(), err)
 			}
 			if root.Exemplar().IsValid() {
 				t.Error("an exemplar of a span that nobody gets")
 			}
 			const outer = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
-			parent, err := ParseTraceparent(outer)
+			parent, err := session.ParseTraceparent(outer)
 			if err != nil {
 				t.Fatal(err)
 			}

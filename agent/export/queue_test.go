@@ -13,6 +13,8 @@ import (
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/stallspan/stallspan/internal/session"
 )
 
 // memory is an exporter that keeps spans by name, and fails while it is told to.
@@ -58,7 +60,7 @@ func (m *memory) set(err error) {
 }
 
 func named(name string) sdktrace.ReadOnlySpan {
-	return tracetest.SpanStub{Name: name, SpanContext: newContext()}.Snapshot()
+	return tracetest.SpanStub{Name: name, SpanContext: session.Root()}.Snapshot()
 }
 
 func push(q *queue, from, to int) {

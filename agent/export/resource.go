@@ -2,39 +2,23 @@ package export
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/url"
-	"os"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 
-	"github.com/stallspan/stallspan/internal/host"
-	"github.com/stallspan/stallspan/semconv"
+	"github.com/stallspan/stallspan/internal/emit"
 )
-
-// serviceName is ours unless OTEL_SERVICE_NAME or OTEL_RESOURCE_ATTRIBUTES say otherwise.
-const serviceName = "stallspan"
 
 // describe makes the resource of both signals: who sends, and from which machine. What the environment says wins.
 func describe(ctx context.Context, root string) (*resource.Resource, error) {
 	if err := checkResource(); err != nil {
 		return nil, err
 	}
-	attrs := []attribute.KeyValue{
-		semconv.ServiceNameKey.String(serviceName),
-		semconv.ServiceInstanceIDKey.String(randomUUID()),
-	}
-	if id := host.ID(root); id != "" {
-		attrs = append(attrs, semconv.HostIDKey.String(id))
-	}
-	if name := host.Name(root); name != "" {
-		attrs = append(attrs, semconv.HostNameKey.String(name))
-	}
 	res, err := resource.New(ctx,
-		resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+		resource.WithTelemetrySDK(), resource.WithAttributes(emit.Resource(root)...), resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("the resource cannot be described: %w", err)
 	}
@@ -43,17 +27,8 @@ func describe(ctx context.Context, root string) (*resource.Resource, error) {
 
 // ofProcess adds to the resource what spans alone say: the process that made them.
 func ofProcess(res *resource.Resource) *resource.Resource {
-	all := append([]attribute.KeyValue{semconv.ProcessPIDKey.Int(os.Getpid())}, res.Attributes()...)
+	all := append([]attribute.KeyValue{emit.OwnProcess()}, res.Attributes()...)
 	return resource.NewWithAttributes(res.SchemaURL(), all...)
-}
-
-// randomUUID is a UUID of version 4 (RFC 9562).
-func randomUUID() string {
-	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, says its package
-	b[6] = b[6]&0x0f | 0x40
-	b[8] = b[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
 func checkResource() error {

@@ -2,13 +2,13 @@ package export
 
 import (
 	"context"
-	"crypto/rand"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/session"
 )
 
 // Open is a span that has begun. It is safe for concurrent use, and what is called after End or Drop does nothing.
@@ -28,7 +28,7 @@ type Open struct {
 func (e *Exporter) Begin(name string, start time.Time, parent trace.SpanContext) *Open {
 	if e.tracer == nil {
 		if !parent.IsValid() {
-			parent = newContext()
+			parent = session.Root()
 		}
 		return &Open{context: parent}
 	}
@@ -41,16 +41,8 @@ func begin(tracer trace.Tracer, name string, start time.Time, parent trace.SpanC
 	return &Open{tracer: tracer, span: span, context: span.SpanContext()}
 }
 
-// newContext is the context of a root that only its children may see.
-func newContext() trace.SpanContext {
-	var c trace.SpanContextConfig
-	for !c.TraceID.IsValid() || !c.SpanID.IsValid() {
-		_, _ = rand.Read(c.TraceID[:]) // never fails, says its package
-		_, _ = rand.Read(c.SpanID[:])
-	}
-	c.TraceFlags = trace.FlagsSampled | trace.FlagsRandom
-	return trace.NewSpanContext(c)
-}
+// Traceparent is the span's context as a W3C traceparent, for a child to continue the trace; "" for a nil *Open.
+func (o *Open) Traceparent() string { return session.Traceparent(o.SpanContext()) }
 
 // SpanContext is the place in the trace: the parent of other spans.
 func (o *Open) SpanContext() trace.SpanContext {

@@ -28,14 +28,15 @@ func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 		if d.Reads+d.Writes+d.Discards == 0 {
 			continue
 		}
+		of := m.sets.disks.of(d.Name, newDiskSets)
 		if began := m.seen[d.Name].began; !began.IsZero() {
 			b.start = began
 		}
-		b.disk(d)
+		b.disk(d, of)
 		b.start = now.Boot
 		last := find(m.last.Disks.Disks, func(x *sample.Disk) bool { return x.Name == d.Name })
 		if last != nil && elapsed > 0 && !again {
-			b.diskRates(d, last, elapsed)
+			b.diskRates(d, last, elapsed, of)
 		}
 	}
 	if len(m.seen) > mostDisks {
@@ -92,42 +93,39 @@ func times(d *sample.Disk) [6]*time.Duration {
 	return [6]*time.Duration{&d.ReadTime, &d.WriteTime, &d.BusyTime, &d.WeightedTime, &d.DiscardTime, &d.FlushTime}
 }
 
-func (b *builder) disk(d *sample.Disk) {
-	name := semconv.SystemDeviceNameKey.String(d.Name)
-	read, write := semconv.DiskIODirectionRead, semconv.DiskIODirectionWrite
-	b.int(semconv.SystemDiskIO, d.ReadBytes, name, read)
-	b.int(semconv.SystemDiskIO, d.WriteBytes, name, write)
-	b.int(semconv.SystemDiskOperations, d.Reads, name, read)
-	b.int(semconv.SystemDiskOperations, d.Writes, name, write)
-	b.int(semconv.SystemDiskMerged, d.ReadsMerged, name, read)
-	b.int(semconv.SystemDiskMerged, d.WritesMerged, name, write)
-	b.float(semconv.SystemDiskOperationTime, d.ReadTime.Seconds(), name, read)
-	b.float(semconv.SystemDiskOperationTime, d.WriteTime.Seconds(), name, write)
-	b.float(semconv.SystemDiskIOTime, d.BusyTime.Seconds(), name)
-	b.int(semconv.SystemDiskPendingOperations, d.InFlight, name)
-	b.float(semconv.SystemDiskWeightedIOTime, d.WeightedTime.Seconds(), name)
+func (b *builder) disk(d *sample.Disk, of *diskSets) {
+	b.int(&semconv.SystemDiskIO, d.ReadBytes, of.read)
+	b.int(&semconv.SystemDiskIO, d.WriteBytes, of.write)
+	b.int(&semconv.SystemDiskOperations, d.Reads, of.read)
+	b.int(&semconv.SystemDiskOperations, d.Writes, of.write)
+	b.int(&semconv.SystemDiskMerged, d.ReadsMerged, of.read)
+	b.int(&semconv.SystemDiskMerged, d.WritesMerged, of.write)
+	b.float(&semconv.SystemDiskOperationTime, d.ReadTime.Seconds(), of.read)
+	b.float(&semconv.SystemDiskOperationTime, d.WriteTime.Seconds(), of.write)
+	b.float(&semconv.SystemDiskIOTime, d.BusyTime.Seconds(), of.plain)
+	b.int(&semconv.SystemDiskPendingOperations, d.InFlight, of.plain)
+	b.float(&semconv.SystemDiskWeightedIOTime, d.WeightedTime.Seconds(), of.plain)
 	if d.Has&sample.HasDiscards != 0 {
-		b.int(semconv.DiskDiscardOperations, d.Discards, name)
-		b.int(semconv.DiskDiscardIO, d.DiscardBytes, name)
-		b.float(semconv.DiskDiscardTime, d.DiscardTime.Seconds(), name)
+		b.int(&semconv.DiskDiscardOperations, d.Discards, of.plain)
+		b.int(&semconv.DiskDiscardIO, d.DiscardBytes, of.plain)
+		b.float(&semconv.DiskDiscardTime, d.DiscardTime.Seconds(), of.plain)
 	}
 	if d.Has&sample.HasFlushes != 0 {
-		b.int(semconv.DiskFlushOperations, d.Flushes, name)
-		b.float(semconv.DiskFlushTime, d.FlushTime.Seconds(), name)
+		b.int(&semconv.DiskFlushOperations, d.Flushes, of.plain)
+		b.float(&semconv.DiskFlushTime, d.FlushTime.Seconds(), of.plain)
 	}
 }
 
 // diskRates tells what iostat shows, over the collection interval. The kernel's busy time is sampled by jiffies and
 // can run a little past the clock.
-func (b *builder) diskRates(d, last *sample.Disk, elapsed float64) {
-	name := semconv.SystemDeviceNameKey.String(d.Name)
-	b.float(semconv.DiskUtilization, min(1, (d.BusyTime-last.BusyTime).Seconds()/elapsed), name)
-	b.float(semconv.DiskQueueDepth, (d.WeightedTime-last.WeightedTime).Seconds()/elapsed, name)
-	await := func(direction attribute.KeyValue, operations uint64, spent time.Duration) {
+func (b *builder) diskRates(d, last *sample.Disk, elapsed float64, of *diskSets) {
+	b.float(&semconv.DiskUtilization, min(1, (d.BusyTime-last.BusyTime).Seconds()/elapsed), of.plain)
+	b.float(&semconv.DiskQueueDepth, (d.WeightedTime-last.WeightedTime).Seconds()/elapsed, of.plain)
+	await := func(operations uint64, spent time.Duration, attrs attribute.Set) {
 		if operations > 0 {
-			b.float(semconv.DiskAwait, spent.Seconds()/float64(operations), name, direction)
+			b.float(&semconv.DiskAwait, spent.Seconds()/float64(operations), attrs)
 		}
 	}
-	await(semconv.DiskIODirectionRead, d.Reads-last.Reads, d.ReadTime-last.ReadTime)
-	await(semconv.DiskIODirectionWrite, d.Writes-last.Writes, d.WriteTime-last.WriteTime)
+	await(d.Reads-last.Reads, d.ReadTime-last.ReadTime, of.read)
+	await(d.Writes-last.Writes, d.WriteTime-last.WriteTime, of.write)
 }

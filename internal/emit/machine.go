@@ -24,21 +24,29 @@ func (b *builder) at(now, last sample.Stamp) float64 {
 // pressures tells of the whole host; a job's own pressure is on its spans.
 func (m *Metrics) pressures(b *builder, now *sample.Snapshot) {
 	b.at(now.Pressures.At, m.last.Pressures.At)
-	names := map[sample.Resource]semconv.Metric{
-		sample.CPU:    semconv.PressureCPUStallTime,
-		sample.Memory: semconv.PressureMemoryStallTime,
-		sample.IO:     semconv.PressureIOStallTime,
-	}
+	some, full := attribute.NewSet(semconv.PressureStallTypeSome), attribute.NewSet(semconv.PressureStallTypeFull)
 	for _, p := range now.Pressures.Pressures {
-		metric, known := names[p.Resource]
-		if p.Scope != sample.HostScope || !known {
+		metric := stallTime(p.Resource)
+		if p.Scope != sample.HostScope || metric == nil {
 			continue
 		}
-		b.float(metric, p.Some.Seconds(), semconv.PressureStallTypeSome)
+		b.float(metric, p.Some.Seconds(), some)
 		if p.Resource != sample.CPU { // of a whole machine the kernel prints it as 0 and means nothing by it
-			b.float(metric, p.Full.Seconds(), semconv.PressureStallTypeFull)
+			b.float(metric, p.Full.Seconds(), full)
 		}
 	}
+}
+
+func stallTime(r sample.Resource) *semconv.Metric {
+	switch r {
+	case sample.CPU:
+		return &semconv.PressureCPUStallTime
+	case sample.Memory:
+		return &semconv.PressureMemoryStallTime
+	case sample.IO:
+		return &semconv.PressureIOStallTime
+	}
+	return nil
 }
 
 // cores tells of every core that is online. It takes back no time in now that was told before.
@@ -50,40 +58,30 @@ func (m *Metrics) cores(b *builder, now *sample.Snapshot) {
 		if err != nil {
 			continue
 		}
-		id := semconv.CPULogicalNumberKey.Int(number)
+		of := m.sets.cores.of(number, newCoreSets)
 		last := find(m.last.Cores.Cores, func(x *sample.Core) bool { return x.Name == core.Name })
 		again := last != nil && core.Busy() < last.Busy()
 		if last != nil && !again { // the kernel takes back idle time that it counted too early
 			core.IOWait, core.Idle = max(core.IOWait, last.IOWait), max(core.Idle, last.Idle)
 		}
 		b.start = m.start(core.Name, now.Boot, m.last.Cores.At.Wall, again)
-		times := modes(core)
-		for k, mode := range times {
-			b.float(semconv.SystemCPUTime, mode.spent.Seconds(), id, mode.mode)
+		var before [7]time.Duration
+		if last != nil {
+			before = modes(last)
+		}
+		for k, spent := range modes(core) {
+			b.float(&semconv.SystemCPUTime, spent.Seconds(), of[k])
 			if last != nil && elapsed > 0 && !again {
-				grown := max(0, mode.spent-modes(last)[k].spent)
-				b.float(semconv.SystemCPUUtilization, min(1, grown.Seconds()/elapsed), id, mode.mode)
+				b.float(&semconv.SystemCPUUtilization, min(1, max(0, spent-before[k]).Seconds()/elapsed), of[k])
 			}
 		}
 	}
 	b.start = now.Boot
 }
 
-type modeTime struct {
-	mode  attribute.KeyValue
-	spent time.Duration
-}
-
-func modes(c *sample.Core) [7]modeTime {
-	return [7]modeTime{
-		{semconv.CPUModeUser, c.User},
-		{semconv.CPUModeNice, c.Nice},
-		{semconv.CPUModeSystem, c.System},
-		{semconv.CPUModeIdle, c.Idle},
-		{semconv.CPUModeIOWait, c.IOWait},
-		{semconv.CPUModeInterrupt, c.IRQ + c.SoftIRQ},
-		{semconv.CPUModeSteal, c.Steal},
-	}
+// modes are in the order of newCoreSets.
+func modes(c *sample.Core) [7]time.Duration {
+	return [7]time.Duration{c.User, c.Nice, c.System, c.Idle, c.IOWait, c.IRQ + c.SoftIRQ, c.Steal}
 }
 
 // processes tells of the members of every job, those that ended since the last collection too, and once where two jobs
@@ -104,9 +102,9 @@ func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
 		if !now.Boot.IsZero() {
 			b.start = now.Boot.Add(p.Started)
 		}
-		pid := semconv.ProcessPIDKey.Int(p.PID)
-		b.int(semconv.ProcessDiskIO, p.ReadBytes, pid, semconv.DiskIODirectionRead)
-		b.int(semconv.ProcessDiskIO, p.WriteBytes, pid, semconv.DiskIODirectionWrite)
+		of := m.sets.processes.of(p.PID, newProcessSets)
+		b.int(&semconv.ProcessDiskIO, p.ReadBytes, of.read)
+		b.int(&semconv.ProcessDiskIO, p.WriteBytes, of.write)
 	}
 	b.start = now.Boot
 }

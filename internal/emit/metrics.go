@@ -29,6 +29,8 @@ type Metrics struct {
 	last      sample.Snapshot
 	seen      map[string]*diskState // by name
 	began     map[string]time.Time  // of a core or GPU that did not begin to count at boot
+	sets      sets
+	sizes     map[*semconv.Metric]int // how many points a metric had at the last collection
 	Durations Durations
 }
 
@@ -37,13 +39,19 @@ const mostBegan = 16384
 
 // NewMetrics prepares the metrics of one program version, without those of the disabled names.
 func NewMetrics(version string, disabled ...string) *Metrics {
-	return &Metrics{scope: Scope(version), disabled: disabled, seen: map[string]*diskState{}, began: map[string]time.Time{}}
+	return &Metrics{
+		scope:    Scope(version),
+		disabled: disabled,
+		seen:     map[string]*diskState{},
+		began:    map[string]time.Time{},
+		sizes:    map[*semconv.Metric]int{},
+	}
 }
 
 // Collect gives the metrics of a snapshot. What the machine does not offer is absent. Differences are absent at the
 // first collection. Collect keeps the snapshot and changes it: pass one that is nobody else's.
 func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
-	b := &builder{start: now.Boot}
+	b := &builder{start: now.Boot, sizes: m.sizes}
 	m.disks(b, &now)
 	m.pressures(b, &now)
 	m.cores(b, &now)
@@ -58,38 +66,43 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 
 // builder collects points by metric, in the order in which the metrics first appear.
 type builder struct {
-	start  time.Time // of counters
-	time   time.Time // of the points that follow
-	order  []string
-	ints   map[string]*series[int64]
-	floats map[string]*series[float64]
+	start  time.Time               // of counters
+	time   time.Time               // of the points that follow
+	sizes  map[*semconv.Metric]int // what to make room for
+	order  []aggregation
+	ints   map[*semconv.Metric]*series[int64]
+	floats map[*semconv.Metric]*series[float64]
 	done   []metricdata.Metrics
 }
 
+type aggregation interface {
+	metric(sizes map[*semconv.Metric]int) metricdata.Metrics
+}
+
 type series[N int64 | float64] struct {
-	semconv.Metric
+	of     *semconv.Metric
 	points []metricdata.DataPoint[N]
 }
 
-func (b *builder) int(m semconv.Metric, v uint64, attrs ...attribute.KeyValue) {
+func (b *builder) int(m *semconv.Metric, v uint64, attrs attribute.Set) {
 	b.ints = point(b, b.ints, m, int64(min(v, math.MaxInt64)), attrs)
 }
 
-func (b *builder) float(m semconv.Metric, v float64, attrs ...attribute.KeyValue) {
+func (b *builder) float(m *semconv.Metric, v float64, attrs attribute.Set) {
 	b.floats = point(b, b.floats, m, v, attrs)
 }
 
-func point[N int64 | float64](b *builder, all map[string]*series[N], m semconv.Metric, v N, attrs []attribute.KeyValue) map[string]*series[N] {
-	if all == nil {
-		all = map[string]*series[N]{}
-	}
-	s := all[m.Name]
+func point[N int64 | float64](b *builder, all map[*semconv.Metric]*series[N], m *semconv.Metric, v N, attrs attribute.Set) map[*semconv.Metric]*series[N] {
+	s := all[m]
 	if s == nil {
-		s = &series[N]{Metric: m}
-		all[m.Name] = s
-		b.order = append(b.order, m.Name)
+		if all == nil {
+			all = make(map[*semconv.Metric]*series[N], len(semconv.Metrics))
+		}
+		s = &series[N]{of: m, points: make([]metricdata.DataPoint[N], 0, b.sizes[m])}
+		all[m] = s
+		b.order = append(b.order, s)
 	}
-	p := metricdata.DataPoint[N]{Attributes: attribute.NewSet(attrs...), Time: b.time, Value: v}
+	p := metricdata.DataPoint[N]{Attributes: attrs, Time: b.time, Value: v}
 	if m.Kind != semconv.Gauge {
 		p.StartTime = earlier(b.start, b.time)
 	}
@@ -107,27 +120,23 @@ func earlier(start, at time.Time) time.Time {
 
 func (b *builder) metrics() []metricdata.Metrics {
 	out := make([]metricdata.Metrics, 0, len(b.order)+len(b.done))
-	for _, name := range b.order {
-		if s := b.ints[name]; s != nil {
-			out = append(out, s.metric())
-		}
-		if s := b.floats[name]; s != nil {
-			out = append(out, s.metric())
-		}
+	for _, s := range b.order {
+		out = append(out, s.metric(b.sizes))
 	}
 	return append(out, b.done...)
 }
 
-func (s *series[N]) metric() metricdata.Metrics {
-	m := metricdata.Metrics{Name: s.Name, Description: s.Description, Unit: s.Unit}
-	switch s.Kind {
+func (s *series[N]) metric(sizes map[*semconv.Metric]int) metricdata.Metrics {
+	sizes[s.of] = len(s.points)
+	m := metricdata.Metrics{Name: s.of.Name, Description: s.of.Description, Unit: s.of.Unit}
+	switch s.of.Kind {
 	case semconv.Gauge:
 		m.Data = metricdata.Gauge[N]{DataPoints: s.points}
 	default:
 		m.Data = metricdata.Sum[N]{
 			DataPoints:  s.points,
 			Temporality: metricdata.CumulativeTemporality,
-			IsMonotonic: s.Kind == semconv.Counter,
+			IsMonotonic: s.of.Kind == semconv.Counter,
 		}
 	}
 	return m

@@ -25,8 +25,17 @@ type Span struct {
 type Event struct {
 	Name       string
 	Time       time.Time
+	Severity   Severity // of its log record; an event on a span has none
 	Attributes []attribute.KeyValue
 }
+
+// Severity says whether somebody should look at an event.
+type Severity int
+
+const (
+	Info Severity = iota
+	Warn
+)
 
 // SpanName is how a window's span is called. It is known when the window begins.
 func SpanName(w *window.Window) string {
@@ -60,8 +69,9 @@ func WindowSpan(r *window.Report) Span {
 			at = r.Wall(r.StallBegan)
 		}
 		s.Events = []Event{{
-			Name: semconv.WindowSlowEvent.Name,
-			Time: at,
+			Name:     semconv.WindowSlowEvent.Name,
+			Time:     at,
+			Severity: Warn,
 			Attributes: []attribute.KeyValue{
 				semconv.SlownessReasonKey.String(r.SlowReason),
 				semconv.VerdictKey.String(string(r.Verdict)),

@@ -1,4 +1,4 @@
-package export
+package session
 
 import (
 	"strings"
@@ -42,7 +42,7 @@ func FuzzParseTraceparent(f *testing.F) {
 			}
 			return
 		}
-		again, err := ParseTraceparent((&Open{context: found}).Traceparent())
+		again, err := ParseTraceparent(Traceparent(found))
 		if err != nil || !again.Equal(found) && found.TraceFlags()&^(trace.FlagsSampled|trace.FlagsRandom) == 0 {
 			t.Errorf("%q came back as %v: %v", text, again, err)
 		}

@@ -1,0 +1,177 @@
+package distribution
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// slowest is when a test gives up: far more than any needs on a busy machine.
+const slowest = time.Minute
+
+// collector is a process of build/otelcol-stallspan.
+type collector struct {
+	*exec.Cmd
+	t      *testing.T
+	log    *record
+	temp   string // its socket's folder, short: a socket's path has 107 bytes
+	output string // where file.yaml writes
+	otlp   string // host:port over gRPC
+	ended  chan struct{}
+	exit   error // when ended is closed
+}
+
+// built is the path of a program below build, of which `make end-to-end` says that it is there.
+func built(t *testing.T, name string) string {
+	t.Helper()
+	if os.Getenv("STALLSPAN_END_TO_END") == "" {
+		t.Skipf("build/%s is not known to be there and new: make end-to-end builds it and runs this", name)
+	}
+	path, err := filepath.Abs(filepath.Join("../../build", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("make end-to-end should have built it: %v", err)
+	}
+	return path
+}
+
+// prepare readies the distribution to be called with args, in an environment in which nothing of a user's changes it.
+func prepare(t *testing.T, args ...string) *collector {
+	t.Helper()
+	program := built(t, "otelcol-stallspan")
+	ctx, cancel := context.WithTimeout(context.Background(), slowest)
+	t.Cleanup(cancel)
+	temp, err := os.MkdirTemp("", "st")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(temp) })
+	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &record{}, ended: make(chan struct{})}
+	c.output, c.otlp = filepath.Join(temp, "out"), freePort(t)
+	for _, pair := range os.Environ() {
+		if !strings.HasPrefix(pair, "OTEL_") && !strings.HasPrefix(pair, "STALLSPAN_") {
+			c.Env = append(c.Env, pair)
+		}
+	}
+	c.set("K8S_NODE_NAME", "node-1")
+	c.set("STALLSPAN_SOCKET", c.socket())
+	c.set("OTLP_GRPC", c.otlp)
+	c.set("OTLP_HTTP", freePort(t))
+	c.set("OUTPUT", c.output)
+	c.set("COLLECTION_INTERVAL", "1s")
+	c.Stdout, c.Stderr = c.log, c.log
+	return c
+}
+
+func (c *collector) set(name, value string) { c.Env = append(c.Env, name+"="+value) }
+
+func (c *collector) socket() string { return filepath.Join(c.temp, "s") }
+
+// start begins, and returns when the Collector says that it is ready.
+func (c *collector) start() *collector {
+	c.t.Helper()
+	c.begin()
+	c.until("the Collector is ready", func() bool {
+		select {
+		case <-c.ended:
+			c.t.Fatalf("the Collector did not start: %v\n%s", c.exit, c.log)
+		default:
+		}
+		return strings.Contains(c.log.String(), "Everything is ready")
+	})
+	return c
+}
+
+// begin starts the process, and has it gone when the test ends.
+func (c *collector) begin() {
+	c.t.Helper()
+	if err := c.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	go func() {
+		c.exit = c.Wait()
+		close(c.ended)
+	}()
+	c.t.Cleanup(func() {
+		_ = c.Process.Kill()
+		<-c.ended
+		if c.t.Failed() {
+			c.t.Logf("the Collector said:\n%s", c.log)
+		}
+	})
+}
+
+// stop ends the Collector as a service manager would, which must succeed.
+func (c *collector) stop() {
+	c.t.Helper()
+	_ = c.Process.Signal(syscall.SIGTERM)
+	<-c.ended // prepare's context kills it at last
+	if c.exit != nil {
+		c.t.Errorf("stopped with TERM: %v", c.exit)
+	}
+}
+
+// refused runs a Collector that must end by itself with an error, and gives what it said.
+func (c *collector) refused() string {
+	c.t.Helper()
+	c.begin()
+	<-c.ended
+	if c.ProcessState.ExitCode() != 1 {
+		c.t.Errorf("exit code %d, not 1:\n%s", c.ProcessState.ExitCode(), c.log)
+	}
+	return c.log.String()
+}
+
+// until waits for something to become true.
+func (c *collector) until(what string, done func() bool) {
+	c.t.Helper()
+	for end := time.Now().Add(slowest / 2); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			c.t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}
+
+// record is a log that may be read while it is written.
+type record struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.Write(p)
+}
+
+func (r *record) String() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
+// freePort is one of the loopback that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr())
+}

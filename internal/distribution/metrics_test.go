@@ -1,0 +1,151 @@
+package distribution
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/emulate"
+)
+
+// get asks for a page of the loopback: "" where nobody answers yet.
+func get(t *testing.T, address string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 4*mib))
+	if err != nil || answer.StatusCode != http.StatusOK {
+		return ""
+	}
+	return string(text)
+}
+
+// victoria is a VictoriaMetrics that nobody else sends to.
+func victoria(t *testing.T) (address string) {
+	t.Helper()
+	address = freePort(t)
+	said := &record{}
+	database := exec.CommandContext(t.Context(), built(t, "backends/victoria-metrics"), "-httpListenAddr="+address,
+		"-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-opentelemetry.usePrometheusNaming")
+	database.Stdout, database.Stderr = said, said
+	if err := database.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = database.Process.Kill()
+		_ = database.Wait() // it was killed
+		if t.Failed() {
+			t.Logf("VictoriaMetrics said:\n%.4000s", said)
+		}
+	})
+	return address
+}
+
+// ask is the value of a PromQL query that has one answer, once it has one.
+func (c *collector) ask(address, query string) (value float64) {
+	c.t.Helper()
+	c.until("the database answers "+query, func() bool {
+		text := get(c.t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query))
+		var answer struct {
+			Data struct{ Result []struct{ Value [2]any } }
+		}
+		if err := json.Unmarshal([]byte(text), &answer); err != nil || len(answer.Data.Result) == 0 {
+			return false
+		}
+		if len(answer.Data.Result) > 1 {
+			c.t.Fatalf("%s has %d answers: %s", query, len(answer.Data.Result), text)
+		}
+		var err error
+		value, err = strconv.ParseFloat(fmt.Sprint(answer.Data.Result[0].Value[1]), 64)
+		return err == nil
+	})
+	return value
+}
+
+// The queries of docs/collector.md, put to a real database.
+func TestMetricsInADatabase(t *testing.T) {
+	address := victoria(t)
+	c := prepare(t, "--config", "../../examples/collector/node.yaml")
+	c.set("METRICS", "http://"+address+"/opentelemetry/v1/metrics")
+	c.set("TEMPO", freePort(t)) // not there: spans wait
+	c.set("LOKI", "http://"+freePort(t))
+	c.set("HEALTH", freePort(t))
+	c.set("STATE", c.output)
+	c.start()
+
+	const read = `sum(system_disk_io_bytes_total{disk_io_direction="read"})`
+	before := c.ask(address, read)
+	files := coldFiles(t, 128*mib)
+	if _, err := emulate.Load(t.Context(), files, emulate.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c.until("the database knows of the read", func() bool {
+		return c.ask(address, read)-before >= 0.99*float64(files.ModelBytes())
+	})
+
+	share := c.ask(address, `max by (host_name) (rate(stallspan_pressure_io_stall_time_seconds_total{stallspan_pressure_stall_type="some"}[1m]))`)
+	if share < 0 || share > 1.1 {
+		t.Errorf("tasks waited for I/O during %v of the time", share)
+	}
+	if busy := c.ask(address, `max by (host_name) (rate(system_disk_io_time_seconds_total[1m]))`); busy < 0 || busy > 1.1 {
+		t.Errorf("a disk was busy for %v of the time", busy)
+	}
+	if n := c.ask(address, `count(count by (host_name, host_id) ({__name__=~"(stallspan|system_disk)_.*"}))`); n != 1 {
+		t.Errorf("one machine shows as %v", n)
+	}
+	c.stop()
+}
+
+// The laptop's metrics, as a browser or a Prometheus finds them.
+func TestMetricsOnALaptop(t *testing.T) {
+	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")
+	page := freePort(t)
+	c.set("PROMETHEUS", page)
+	c.set("JAEGER", freePort(t)) // not there
+	c.start()
+	c.until("the metrics are there", func() bool {
+		text := get(t, "http://"+page+"/metrics")
+		return strings.Contains(text, "\nsystem_disk_io_bytes_total{") &&
+			strings.Contains(text, "\nstallspan_pressure_io_stall_time_seconds_total{")
+	})
+	c.stop()
+}
+
+// The Collector tells of itself how many spans it annotated, and how many it could not, being of another host.
+func TestOwnMetrics(t *testing.T) {
+	c := prepare(t, "--config", "../../examples/collector/file.yaml")
+	own := freePort(t)
+	c.set("OWN_METRICS_PORT", own[strings.LastIndex(own, ":")+1:])
+	c.start()
+	kind := attribute.String("stallspan.window.kind", "epoch")
+	began(tracer(t, c.otlp, here(t)...), "ours", kind).End()
+	theirs := tracer(t, c.otlp, attribute.String("host.name", "another-machine"))
+	began(theirs, "not ours", kind).End()
+	began(theirs, "not ours either", kind).End()
+	for name, want := range map[string]string{
+		"receiver_stallspan_windows_open":     "0",
+		"processor_stallspan_spans_annotated": "1",
+		"processor_stallspan_spans_foreign":   "2",
+	} {
+		pattern := regexp.MustCompile(`(?m)^otelcol_` + name + `(_total)?\{.*\} ` + want + `$`)
+		c.until(name+" is "+want, func() bool { return pattern.MatchString(get(t, "http://"+own+"/metrics")) })
+	}
+	c.stop()
+}

@@ -1,0 +1,109 @@
+package distribution
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The one set of versions. The Collector's modules that are stable have a line of their own.
+const (
+	core, stable, contrib = "v0.159.0", "v1.65.0", "v0.159.0"
+
+	corePath    = "go.opentelemetry.io/collector"
+	contribPath = "github.com/open-telemetry/opentelemetry-collector-contrib/"
+	tools       = "../tools/go.mod"
+)
+
+// ocb refuses components of another minor version than its own, and go.mod decides what our own code is compiled with:
+// so the three files that name versions must name the same.
+func TestVersionsAreOneSet(t *testing.T) {
+	named := map[string]map[string]string{ // by file, then by module
+		"builder-config.yaml":   builderModules(t),
+		"go.mod":                requirements(t, "../../go.mod"),
+		"internal/tools/go.mod": requirements(t, tools),
+	}
+	first := map[string]string{}
+	for file, modules := range named {
+		found := 0
+		for module, version := range modules {
+			if !ofTheCollector(module) {
+				continue
+			}
+			found++
+			right := version == core || version == stable
+			if strings.HasPrefix(module, contribPath) {
+				right = version == contrib
+			}
+			if !right {
+				t.Errorf("%s: %s is %s, the others are %s, %s or, in contrib, %s", file, module, version, core, stable, contrib)
+			}
+			if other, there := first[module]; there && other != version {
+				t.Errorf("%s: %s is %s here and %s in another file", file, module, version, other)
+			}
+			first[module] = version
+		}
+		if found < 3 {
+			t.Errorf("%s: only %d modules of the Collector were found: is this test still reading it right?", file, found)
+		}
+	}
+	for _, tool := range []string{"builder", "mdatagen"} {
+		if v := named["internal/tools/go.mod"][corePath+"/cmd/"+tool]; v != core {
+			t.Errorf("%s: the tool %s is %q, not %s", tools, tool, v, core)
+		}
+	}
+}
+
+func ofTheCollector(module string) bool {
+	return module == corePath || strings.HasPrefix(module, corePath+"/") || strings.HasPrefix(module, contribPath)
+}
+
+// builderModules are the gomod entries of builder-config.yaml.
+func builderModules(t *testing.T) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile("../../builder-config.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]yaml.Node
+	if err := yaml.Unmarshal(text, &config); err != nil {
+		t.Fatal(err)
+	}
+	modules := map[string]string{}
+	for section, node := range config {
+		if section == "dist" {
+			continue
+		}
+		var entries []struct{ GoMod string }
+		if err := node.Decode(&entries); err != nil {
+			t.Fatalf("%s: %v", section, err)
+		}
+		for _, e := range entries {
+			module, version, ok := strings.Cut(e.GoMod, " ")
+			if !ok {
+				t.Errorf("builder-config.yaml: %q names no version", e.GoMod)
+			}
+			modules[module] = version
+		}
+	}
+	return modules
+}
+
+// requirements are the modules that a go.mod requires.
+func requirements(t *testing.T, path string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "require "))
+		if len(fields) >= 2 && strings.Contains(fields[0], ".") && strings.HasPrefix(fields[1], "v") {
+			modules[fields[0]] = fields[1]
+		}
+	}
+	return modules
+}

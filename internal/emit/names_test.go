@@ -1,0 +1,20 @@
+package emit
+
+import "testing"
+
+func TestCheckMetric(t *testing.T) {
+	for name, want := range map[string]string{
+		"system.disk.io":  "",
+		"system.disk.ios": `there is no metric "system.disk.ios": did you mean system.disk.io?`,
+		"z":               `there is no metric "z": docs/metrics.md lists them`,
+		"":                `there is no metric "": docs/metrics.md lists them`,
+	} {
+		got := ""
+		if err := CheckMetric(name); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

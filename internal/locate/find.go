@@ -1,0 +1,108 @@
+package locate
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// inContainer finds a container, or the process that goes by that number in it; pid 0 asks for the container. asked is
+// the time.
+func (l *Locator) inContainer(id string, pid int, asked time.Duration) answer {
+	before := l.seen.Load()
+	if before != nil {
+		if a := l.lookUp(before, id, pid); a.full {
+			return a
+		}
+	}
+	t := l.fresh()
+	if t != before {
+		if a := l.lookUp(t, id, pid); a.full {
+			return a
+		}
+	}
+	var a answer
+	if pid != 0 {
+		a = l.ask(key{container: id})
+	}
+	a.full, a.until = false, asked+missFor
+	if t.at < asked { // what was asked for may be younger than the scan
+		a.until = min(a.until, time.Duration(l.scanFrom.Load()))
+	}
+	return a
+}
+
+// lookUp asks the processes that a scan has seen in the container, which may be gone since, or be others.
+func (l *Locator) lookUp(t *table, id string, pid int) answer {
+	whole, pids := t.members(id)
+	if len(pids) == 0 {
+		return answer{}
+	}
+	buf := l.buffer()
+	defer l.buffers.Put(buf)
+	if pid == 0 {
+		return l.first(whole, pids, buf[:])
+	}
+	found := among(pids, l.numbered(t, pid))
+	if found == 0 {
+		return answer{}
+	}
+	if s, ok := parseStatus(read(l.proc, found, "status", buf[:])); !ok || !s.memory || s.inner != pid {
+		return answer{}
+	}
+	return l.member(whole, found, buf[:])
+}
+
+// first is the place of the oldest of these processes that is in the container.
+func (l *Locator) first(id string, pids []int, buf []byte) answer {
+	type process struct {
+		pid   int
+		start uint64
+	}
+	alive := make([]process, 0, len(pids))
+	for _, pid := range pids {
+		if start, ok := startOf(read(l.proc, pid, "stat", buf)); ok {
+			alive = append(alive, process{pid, start})
+		}
+	}
+	slices.SortFunc(alive, func(a, b process) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
+	})
+	for _, p := range alive {
+		if a := l.member(id, p.pid, buf); a.full {
+			return a
+		}
+	}
+	return answer{}
+}
+
+// member is the place of a process, if it is in the container.
+func (l *Locator) member(id string, pid int, buf []byte) answer {
+	cgroup, ok := within(read(l.proc, pid, "cgroup", buf), id)
+	if !ok {
+		return answer{}
+	}
+	return answer{place: Place{PID: pid, Cgroup: cgroup, Own: cgroup != ""}, here: true, full: true}
+}
+
+// byNumber finds a process of which no container is known. outside says that it runs outside of any.
+func (l *Locator) byNumber(pid int, outside bool) answer {
+	buf := l.buffer()
+	s, ok := parseStatus(read(l.proc, pid, "status", buf[:]))
+	l.buffers.Put(buf)
+	here := ok && s.memory && s.group == pid && s.inner == pid && s.depth == 0
+	switch {
+	case !here && !l.self.nested:
+		return answer{}
+	case here && outside:
+		return answer{place: Place{PID: pid}, full: true}
+	}
+	other, taken := nested(l.numbered(l.fresh(), pid))
+	switch {
+	case here && !taken:
+		return answer{place: Place{PID: pid}, full: true}
+	case !here && other != 0 && l.ourNamespace(other):
+		return answer{place: Place{PID: other}, full: true}
+	}
+	return answer{}
+}

@@ -1,0 +1,99 @@
+package locate
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+)
+
+func TestStartOf(t *testing.T) {
+	const fields = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"
+	for text, want := range map[string]struct {
+		start uint64
+		ok    bool
+	}{
+		"4 (x) S" + fields + " 1 0 77 0\n":                 {77, true},
+		"4 (a) b (c) 9 9) S" + fields + " 1 0 77 0\n":      {77, true},
+		"4 (x) Z" + fields + " 1 0 77 0\n":                 {77, false}, // waits to be waited for
+		"4 (x) Z" + fields + " 2 0 77 0\n":                 {77, true},  // another thread goes on
+		"4 (x) X" + fields + " 2 0 77 0\n":                 {77, false},
+		"4 (x) S" + fields + " 1 0 77":                     {77, true},
+		"4 (x) S" + fields + " 1 0":                        {},
+		"4 (x) S" + fields + " 1 0 -7 0\n":                 {},
+		"4 (x) S" + fields + " 1 0 18446744073709551616 0": {},
+		"4 (x) S" + fields + " 1 0 18446744073709551615 0": {1<<64 - 1, true},
+		"":      {},
+		"4 (x":  {},
+		"4 (x)": {},
+	} {
+		if start, ok := startOf([]byte(text)); ok != want.ok || ok && start != want.start {
+			t.Errorf("%q: %d, %v", text, start, ok)
+		}
+	}
+}
+
+func TestParseStatus(t *testing.T) {
+	for text, want := range map[string]status{
+		"Name:\tNSpid:\t9\nTgid:\t5\nNSpid:\t5\nVmSize:\t 1 kB\n": {5, 5, 0, true},
+		"Tgid:\t5\nPid:\t6\nNSpid:\t6\t3\nVmSize:\t 1 kB\n":       {5, 3, 1, true}, // a thread
+		"Tgid:\t5\nNSpid:\t5\t4\t1\n":                             {5, 1, 2, false},
+		"Tgid:\t5\nVmSize:\t 1 kB\n":                              {5, 5, 0, true}, // a kernel without namespaces
+	} {
+		if got, ok := parseStatus([]byte(text)); !ok || got != want {
+			t.Errorf("%q: %+v, %v", text, got, ok)
+		}
+	}
+	for _, text := range []string{"", "Tgid:\t0\n", "Tgid:\tx\n", "NSpid:\t5\n", "Tgid:\t5\nNSpid:\n",
+		"Tgid:\t5\nNSpid:\t5\t-1\n", "Tgid:\t4194305\n", "Tgid:\t184467440737095516165\n"} {
+		if got, ok := parseStatus([]byte(text)); ok {
+			t.Errorf("%q: %+v", text, got)
+		}
+	}
+}
+
+// The number of a thread, which /proc shows but does not list, is no process's.
+func TestThread(t *testing.T) {
+	root := t.TempDir()
+	fixture.Write(t, root, "proc/6/status", []byte("Tgid:\t5\nPid:\t6\nNSpid:\t6\nVmSize:\t 1 kB\n"))
+	if p, _ := New(root, "", true).Find(Who{PID: 6}); p != (Place{}) {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestAmbiguousNumbers(t *testing.T) {
+	these := []numbered{{7, 0, 90}, {7, 2, 70}, {7, 2, 71}, {7, 1, 50}, {7, 1, 51}, {7, 3, 30}}
+	for _, test := range []struct {
+		members []int
+		want    int
+	}{
+		{nil, 0},
+		{[]int{1, 2}, 0},
+		{[]int{50}, 50},
+		{[]int{50, 51}, 0},      // which?
+		{[]int{50, 51, 90}, 90}, // the one that is not locked up
+		{[]int{50, 70, 71}, 50},
+		{[]int{30, 70, 71}, 0},
+		{[]int{30, 70}, 70},
+	} {
+		if got := among(test.members, these); got != test.want {
+			t.Errorf("%v: %d, want %d", test.members, got, test.want)
+		}
+	}
+	for n, want := range []int{0, 70, 0} { // of none, of one, of two that are nested
+		if got, taken := nested(these[:n+1]); got != want || taken != (n > 0) {
+			t.Errorf("%d: %d, %v", n, got, taken)
+		}
+	}
+}
+
+// A scan that takes long comes seldom.
+func TestScansTakeAFiftiethOfTheTime(t *testing.T) {
+	var l Locator
+	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 6 * time.Second, 100 * time.Millisecond: 10 * time.Second} {
+		l.rest(&table{at: 5 * time.Second}, took)
+		if got := time.Duration(l.scanFrom.Load()); got != want {
+			t.Errorf("after %v the next one is at %v, want %v", took, got, want)
+		}
+	}
+}

@@ -1,0 +1,4 @@
+package otlp
+
+// Known is how many sets are remembered.
+func (w *Writer) Known() int { return len(w.known) }

@@ -1,0 +1,36 @@
+package otlp
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+)
+
+// Record appends an event as a log record with an event name; span is the one that it happened in, or invalid. The
+// record has no body, as an event's name and attributes say everything, and is observed now.
+func Record(e emit.Event, span trace.SpanContext, to plog.LogRecordSlice) {
+	record := to.AppendEmpty()
+	record.SetEventName(text(e.Name))
+	record.SetTimestamp(moment(e.Time))
+	record.SetObservedTimestamp(moment(time.Now()))
+	number, name := severity(e.Severity)
+	record.SetSeverityNumber(number)
+	record.SetSeverityText(name)
+	Attributes(e.Attributes, record.Attributes())
+	if span.IsValid() {
+		record.SetTraceID(pcommon.TraceID(span.TraceID()))
+		record.SetSpanID(pcommon.SpanID(span.SpanID()))
+		record.SetFlags(plog.LogRecordFlags(span.TraceFlags()))
+	}
+}
+
+func severity(s emit.Severity) (plog.SeverityNumber, string) {
+	if s == emit.Warn {
+		return plog.SeverityNumberWarn, "WARN"
+	}
+	return plog.SeverityNumberInfo, "INFO"
+}

@@ -1,0 +1,299 @@
+package processor
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/locate"
+)
+
+func TestGolden(t *testing.T) {
+	for _, name := range []string{"gpu", "accelerator", "cpu_only"} {
+		t.Run(name, func(t *testing.T) {
+			p := replayed(t, name+".jsonl.gz")
+			at := func(s float64) time.Time { return p.from.Add(time.Duration(s * float64(time.Second))) }
+			traces, to := batch()
+			put(to, "Load model", at(1), at(4), map[string]any{"stallspan.model.name": "llama", "file.path": "/models/llama"})
+			put(to, "model.load", at(1.5), at(4.5), map[string]any{"model.id": "yolo/3"})
+			put(to, "train_epoch_3", at(1), at(5), map[string]any{"stallspan.training.run.name": "night"})
+			put(to, "anything", at(2), at(3), map[string]any{"stallspan.window.kind": "checkpoint", "stallspan.window.name": "step 100"})
+			put(to, "warm up", at(2), at(3), map[string]any{"stallspan.window.kind": "custom"})
+			put(to, "GET /", at(1), at(4), nil)
+			a := fresh(t, p.Monitor)
+			a.slowIsError = true
+			if got := a.annotate(traces); got.annotated != 5 {
+				t.Errorf("%+v", got)
+			}
+			golden(t, name, text(traces, p.from))
+		})
+	}
+}
+
+// Spans that are not annotated are as they were, and are counted.
+func TestSkipped(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	start, end := p.from.Add(time.Second), p.to.Add(-time.Second)
+	const load = "model.load"
+	for _, c := range []struct {
+		name, span string
+		start, end time.Time
+		attrs      map[string]any
+		reason     string
+		otherwise  tally
+		afterYear  bool
+	}{
+		{name: "backward", span: load, start: end, end: start, reason: "backward"},
+		{name: "empty", span: load, start: start, end: start, reason: "empty"},
+		{name: "future", span: load, start: start, end: end.AddDate(1, 0, 0), reason: "future"},
+		{name: "far future", span: load, start: start, afterYear: true, reason: "future"},
+		{name: "a week long", span: load, start: end.AddDate(0, 0, -7), end: end, reason: "old"},
+		{name: "before what is kept", span: load, start: start.Add(-time.Hour), end: start.Add(-time.Hour + time.Second), reason: "old"},
+		{name: "no start", span: load, start: time.Unix(0, 0), end: end, reason: "old"},
+		{name: "no end", span: load, start: start, end: time.Unix(0, 0), reason: "backward"},
+		{name: "no times", span: load, start: time.Unix(0, 0), end: time.Unix(0, 0), reason: "empty"},
+		{name: "another name", span: "GET /", start: start, end: end},
+		{name: "a kind that is none", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": "lod"},
+			otherwise: tally{ignored: map[attribute.Key]int64{"stallspan.window.kind": 1}}},
+		{name: "a kind of a wrong type", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": 1},
+			otherwise: tally{ignored: map[attribute.Key]int64{"stallspan.window.kind": 1}}},
+		{name: "annotated already", span: load, start: start, end: end, attrs: map[string]any{"stallspan.verdict": "mixed"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			traces, to := batch()
+			span := put(to, c.span, c.start, c.end, c.attrs)
+			if c.afterYear {
+				span.SetEndTimestamp(math.MaxUint64)
+			}
+			before := ptrace.NewTraces()
+			traces.CopyTo(before)
+			want := c.otherwise
+			if c.reason != "" {
+				want.skip(c.reason)
+			}
+			if got := fresh(t, p.Monitor).annotate(traces); fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("counted %+v, not %+v", got, want)
+			}
+			if got, want := text(traces, p.from), text(before, p.from); got != want {
+				t.Errorf("%s\nbecame\n%s", want, got)
+			}
+		})
+	}
+}
+
+// What the user set stays.
+func TestKept(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	traces, to := batch()
+	attrs := map[string]any{
+		"stallspan.window.kind": "lod", "stallspan.slow": "perhaps", "stallspan.finding": int64(7), "own": []any{"a", int64(1)},
+		"stallspan.gpu.ids": "GPU-1", "process.pid": "12x", "stallspan.window.source": "mine",
+	}
+	span := put(to, "model.load", p.from.Add(time.Second), p.to, attrs)
+	span.Status().SetCode(ptrace.StatusCodeError)
+	span.Status().SetMessage("out of memory")
+	a := fresh(t, p.Monitor)
+	a.slowIsError = true
+	got := a.annotate(traces)
+	if got.annotated != 1 || got.ignored["stallspan.gpu.ids"] != 1 || got.ignored["process.pid"] != 1 {
+		t.Errorf("%+v", got)
+	}
+	for key, want := range attrs {
+		if v, _ := span.Attributes().Get(key); fmt.Sprint(v.AsRaw()) != fmt.Sprint(want) {
+			t.Errorf("%s: %v became %v", key, want, v.AsRaw())
+		}
+	}
+	if _, ok := span.Attributes().Get("stallspan.verdict"); !ok || span.Status().Message() != "out of memory" {
+		t.Errorf("%s", text(traces, p.from))
+	}
+}
+
+// The span's own word counts before its resource's, and each resource has its own children.
+func TestResources(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	traces := ptrace.NewTraces()
+	for range 2 {
+		rs := traces.ResourceSpans().AppendEmpty()
+		rs.Resource().Attributes().PutEmptySlice("stallspan.gpu.ids").AppendEmpty().SetStr("GPU-of-the-resource")
+		for range 2 {
+			put(rs.ScopeSpans().AppendEmpty().Spans(), "model.load", p.from.Add(time.Second), p.to, nil)
+		}
+	}
+	one := traces.ResourceSpans().At(1).ScopeSpans().At(1).Spans().At(0)
+	one.Attributes().PutEmptySlice("stallspan.gpu.ids").AppendEmpty().SetStr("GPU-of-the-span")
+	if got := fresh(t, p.Monitor).annotate(traces); got.annotated != 4 {
+		t.Fatalf("%+v", got)
+	}
+	ids := func(rs, ss int) string {
+		v, _ := traces.ResourceSpans().At(rs).ScopeSpans().At(ss).Spans().At(0).Attributes().Get("stallspan.gpu.ids")
+		return v.AsString()
+	}
+	if ids(0, 0) != `["GPU-of-the-resource"]` || ids(1, 1) != `["GPU-of-the-span"]` {
+		t.Errorf("%s and %s", ids(0, 0), ids(1, 1))
+	}
+}
+
+// Children belong to the span and are in a scope of our own; a second pass changes nothing.
+func TestChildren(t *testing.T) {
+	p := replayed(t, "cpu_only.jsonl.gz")
+	traces, to := batch()
+	span := put(to, "epoch", p.from.Add(time.Second), p.to, nil)
+	a := fresh(t, p.Monitor)
+	a.annotate(traces)
+	rs := traces.ResourceSpans().At(0)
+	if rs.ScopeSpans().Len() != 2 {
+		t.Fatalf("no children, and the test needs some:\n%s", text(traces, p.from))
+	}
+	own := rs.ScopeSpans().At(1)
+	if own.Scope().Name() != emit.ScopeName || own.Scope().Version() != "test" || own.SchemaUrl() == "" {
+		t.Errorf("%s", text(traces, p.from))
+	}
+	for _, child := range own.Spans().All() {
+		if child.TraceID() != span.TraceID() || child.ParentSpanID() != span.SpanID() || child.SpanID().IsEmpty() ||
+			child.StartTimestamp() < span.StartTimestamp() || child.EndTimestamp() > span.EndTimestamp() {
+			t.Errorf("%s", text(traces, p.from))
+		}
+	}
+	before := text(traces, p.from)
+	every, err := parse([]string{"true"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.conditions = every
+	if got := a.annotate(traces); got.annotated != 0 || text(traces, p.from) != before {
+		t.Errorf("%+v\n%s", got, text(traces, p.from))
+	}
+}
+
+// A fault of ours loses no span. This annotator has no monitor, so that it fails on each span that it reports on.
+func TestPanic(t *testing.T) {
+	core, logs := observer.New(zap.WarnLevel)
+	a := fresh(t, nil)
+	a.log = zap.New(core)
+	traces, to := batch()
+	for range 3 {
+		put(to, "model.load", time.Now(), time.Now().Add(time.Second), nil)
+		put(to, "GET /", time.Now(), time.Now().Add(time.Second), nil)
+	}
+	before := text(traces, time.Now().Truncate(time.Hour))
+	if got := a.annotate(traces); got.skipped[failed] != 3 || text(traces, time.Now().Truncate(time.Hour)) != before {
+		t.Errorf("%+v", got)
+	}
+	if logs.Len() != 1 || !strings.Contains(fmt.Sprint(logs.All()[0].ContextMap()["stack"]), "annotate.go") {
+		t.Errorf("logged %v", logs.All())
+	}
+}
+
+// A condition that fails on a span is not met, and the next one is asked.
+func TestFailingCondition(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	for _, silent := range []bool{false, true} {
+		core, logs := observer.New(zap.WarnLevel)
+		a := fresh(t, p.Monitor)
+		a.log, a.silent = zap.New(core), silent
+		var err error
+		if a.conditions, err = parse([]string{`Int(attributes["a"]["b"]) > 1`, `name == "mine"`}); err != nil {
+			t.Fatal(err)
+		}
+		traces, to := batch()
+		for range 2 {
+			put(to, "mine", p.from.Add(time.Second), p.to, map[string]any{"a": "text"})
+		}
+		put(to, "other", p.from.Add(time.Second), p.to, map[string]any{"a": "text"})
+		got := a.annotate(traces)
+		if got.annotated != 2 || got.conditions != 3 {
+			t.Errorf("%+v", got)
+		}
+		if want := map[bool]int{false: 1, true: 0}[silent]; logs.Len() != want {
+			t.Errorf("silent %v: logged %v", silent, logs.All())
+		}
+		if v, _ := to.At(0).Attributes().Get("stallspan.window.kind"); v.Str() != "custom" {
+			t.Errorf("kind %q", v.Str())
+		}
+	}
+}
+
+func TestConcurrently(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	a := fresh(t, p.Monitor)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 20 {
+				traces, to := batch()
+				for range 5 {
+					put(to, "model.load", p.from.Add(time.Second), p.to, map[string]any{"process.pid": "17"})
+					put(to, "GET /", p.from, p.to, nil)
+				}
+				if got := a.annotate(traces); got.annotated != 5 {
+					t.Errorf("%+v", got)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// A span of another host is left alone.
+func TestForeign(t *testing.T) {
+	p := replayed(t, "gpu.jsonl.gz")
+	for _, c := range []struct {
+		attrs map[string]any
+		local bool
+	}{
+		{nil, true},
+		{map[string]any{"service.name": "x"}, true},
+		{map[string]any{"k8s.node.name": "node-1", "host.name": "pod-7"}, true},
+		{map[string]any{"k8s.node.name": "node-2"}, false},
+		{map[string]any{"host.name": "there is no such host"}, false},
+		{map[string]any{"container.id": strings.Repeat("ab", 32)}, false},
+	} {
+		a := fresh(t, p.Monitor)
+		a.locator = locate.New("", "node-1", false)
+		traces, to := batch()
+		put(to, "model.load", p.from.Add(time.Second), p.to, nil)
+		if err := traces.ResourceSpans().At(0).Resource().Attributes().FromRaw(c.attrs); err != nil {
+			t.Fatal(err)
+		}
+		before := text(traces, p.from)
+		got := a.annotate(traces)
+		if (got.annotated == 1) != c.local || (got.foreign == 1) == c.local || (text(traces, p.from) == before) == c.local {
+			t.Errorf("%v: %+v", c.attrs, got)
+		}
+	}
+}
+
+// A span that is slow says when it began to be, and is an error only where that was asked for.
+func TestSlow(t *testing.T) {
+	m := machine(t, 1, 2)
+	for _, asked := range []bool{false, true} {
+		traces, to := batch()
+		span := put(to, "model.load", dawn.Add(11*time.Second), dawn.Add(12*time.Second), nil)
+		a := fresh(t, m)
+		a.slowIsError = asked
+		a.annotate(traces)
+		if v, _ := span.Attributes().Get("stallspan.slow"); !v.Bool() {
+			t.Fatalf("it is not slow, and the test needs one that is:\n%s", text(traces, dawn))
+		}
+		if span.Events().Len() != 1 || span.Events().At(0).Name() != "stallspan.window.slow" {
+			t.Errorf("no event: %s", text(traces, dawn))
+		}
+		finding, _ := span.Attributes().Get("stallspan.finding")
+		want, message := ptrace.StatusCodeUnset, ""
+		if asked {
+			want, message = ptrace.StatusCodeError, finding.Str()
+		}
+		if span.Status().Code() != want || span.Status().Message() != message {
+			t.Errorf("asked %v: %s", asked, text(traces, dawn))
+		}
+	}
+}

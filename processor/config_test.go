@@ -1,0 +1,103 @@
+package processor
+
+import (
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/confmap"
+	"go.yaml.in/yaml/v3"
+)
+
+// read is what a Collector makes of the YAML below "stallspan:".
+func read(t *testing.T, text string) (*Config, error) {
+	t.Helper()
+	var raw map[string]any
+	if err := yaml.Unmarshal([]byte(text), &raw); err != nil {
+		t.Fatal(err)
+	}
+	c := createDefaultConfig().(*Config)
+	if err := confmap.NewFromStringMap(raw).Unmarshal(c); err != nil {
+		return nil, err
+	}
+	return c, confmap.Validate(c)
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := read(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(c.Conditions) != len(DefaultConditions()) || c.ErrorMode != "ignore" || c.MarkSlowAsError || c.AssumeLocal ||
+		c.NodeName != "" || c.Sampling != nil {
+		t.Errorf("%+v", c)
+	}
+	for _, text := range []string{"conditions: []", "conditions: ['name == \"a\"']"} {
+		if c, err = read(t, text); err != nil || len(c.Conditions) > 1 {
+			t.Errorf("%s: %+v, %v", text, c, err)
+		}
+	}
+	if c, err = read(t, "sampling: {}"); err != nil || c.Sampling == nil {
+		t.Errorf("%+v, %v", c, err)
+	}
+	var _ component.Config = c
+}
+
+func TestRefused(t *testing.T) {
+	for text, want := range map[string]string{
+		"condition: []":                             "invalid keys: condition",
+		"sampling: {intervall: 1s}":                 "invalid keys: intervall",
+		"sampling: {interval: 1ms}":                 "sampling: interval: the sampling interval is 1ms",
+		"sampling: {root_path: hostfs}":             "root_path: \"hostfs\" does not begin with /",
+		"error_mode: propagate":                     "would lose spans",
+		"error_mode: loud":                          "unknown error mode loud",
+		"error_mode: ''":                            "unknown error mode",
+		`conditions: ['true', 'name == ']`:          `conditions[1]: "name == ": condition has invalid syntax: 1:9`,
+		`conditions: ['span.nam == "x"']`:           `conditions[0]: "span.nam == \"x\""`,
+		`conditions: ['Frobnicate(name)']`:          `conditions[0]: "Frobnicate(name)"`,
+		`conditions: ['IsMatch(name, "(")']`:        `conditions[0]`,
+		`conditions: ['metric.name == "x"']`:        `conditions[0]`,
+		`conditions: ['set(attributes["a"], "b")']`: `conditions[0]`,
+		"conditions: {a: b}":                        "conditions",
+	} {
+		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; it should tell of %s", text, err, want)
+		}
+	}
+}
+
+// The default conditions are met by these names and not by those.
+func TestDefaultConditions(t *testing.T) {
+	all, err := parse(DefaultConditions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{
+		"Load model": true, "Load weights": true, "Loading (GPU)": true, "Loading (CPU)": true, "model.load": true,
+		"model.artifacts.load": true, "inference_models.load": true,
+		"epoch": true, "Epoch 3": true, "EPOCH": true, "epoch_12": true, "train_epoch": true, "train_one_epoch": true,
+		"training epoch": true, "run_training_epoch": true, "epoch #4": true, "TrainEpoch": true,
+		"": false, "load": false, "llm_request": false, "val_epoch": false, "epochs": false, "epoch 3 of 5": false,
+		"model.artifacts.download": false, "GET /models/load": false, "preload model": false, "epoch\n": false,
+	} {
+		traces, to := batch()
+		span := to.AppendEmpty()
+		span.SetName(name)
+		rs := traces.ResourceSpans().At(0)
+		failed := func(_ *condition, err error) { t.Error(err) }
+		if got := all.met(rs, rs.ScopeSpans().At(0), span, failed); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+}
+
+// Conditions may write a path with its context's name or leave "span." out, as in the filter processor.
+func TestPaths(t *testing.T) {
+	all, err := parse([]string{
+		`span.attributes["a"] == 1 and resource.attributes["b"] == "x"`, `attributes["a"] == 2 and kind == SPAN_KIND_SERVER`,
+		`IsRootSpan() and scope.name == "mine"`, `end_time_unix_nano - start_time_unix_nano > 60000000000`,
+	})
+	if err != nil || len(all) != 4 {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,103 @@
+package processor
+
+import (
+	"fmt"
+	"testing"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestNamed(t *testing.T) {
+	for name, want := range map[string]window.Kind{
+		"Load model": window.ModelLoad, "Load weights": window.ModelLoad, "Loading (GPU)": window.ModelLoad,
+		"model.load": window.ModelLoad, "model.artifacts.load": window.ModelLoad, "inference_models.load": window.ModelLoad,
+		"load_model": window.ModelLoad, "loadModel": window.ModelLoad, "modelLoad": window.ModelLoad, "LOAD": window.ModelLoad,
+		"load_checkpoint": window.ModelLoad,
+		"epoch":           window.Epoch, "Epoch 3": window.Epoch, "train_epoch": window.Epoch, "TrainEpoch": window.Epoch,
+		"epoch12": window.Epoch, "training epoch": window.Epoch,
+		"checkpoint": window.Checkpoint, "save_checkpoint": window.Checkpoint, "SaveCheckpoint": window.Checkpoint,
+		"epoch checkpoint": window.Checkpoint, "ckpt": window.Checkpoint,
+		"upload": window.Custom, "payload": window.Custom, "DataLoader": window.Custom, "reload": window.Custom,
+		"epochal": window.Custom, "": window.Custom,
+	} {
+		if got := named(name); got != want {
+			t.Errorf("%q: %s, not %s", name, got, want)
+		}
+	}
+}
+
+// attrs is a map of what v is under key.
+func attrs(t *testing.T, key string, v any) pcommon.Map {
+	t.Helper()
+	m := pcommon.NewMap()
+	if err := m.FromRaw(map[string]any{key: v}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestPID(t *testing.T) {
+	for _, c := range []struct {
+		v    any
+		want int
+	}{
+		{12, 12}, {"12", 12}, {0, 0}, {-1, 0}, {int64(1) << 31, 0}, {"x", 0}, {"", 0}, {"99999999999999999999", 0}, {1.5, 0},
+		{true, 0}, {[]any{1}, 0}, {map[string]any{"a": 1}, 0},
+	} {
+		ignored := 0
+		f := facts{attrs(t, "process.pid", c.v), pcommon.NewMap(), func(attribute.Key) { ignored++ }}
+		if got := f.pid(); got != c.want || (ignored == 1) != (c.want == 0) {
+			t.Errorf("%v: %d, ignored %d", c.v, got, ignored)
+		}
+	}
+}
+
+// What the span says is no good, and what the resource says is.
+func TestFallback(t *testing.T) {
+	f := facts{attrs(t, "process.pid", "x"), attrs(t, "process.pid", 7), func(attribute.Key) {}}
+	if got := f.pid(); got != 7 {
+		t.Errorf("%d", got)
+	}
+}
+
+func TestGPUs(t *testing.T) {
+	var many []any
+	for i := range mostGPUs + 1 {
+		many = append(many, fmt.Sprint(i))
+	}
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{[]any{"a", "b"}, "[a b]"}, {[]any{"a", "a"}, "[a]"}, {"a", "[]"}, {[]any{1}, "[]"}, {[]any{"a", nil}, "[]"},
+		{[]any{""}, "[]"}, {[]any{}, "[]"}, {map[string]any{}, "[]"}, {many, "[]"},
+	} {
+		f := facts{attrs(t, "stallspan.gpu.ids", c.v), pcommon.NewMap(), func(attribute.Key) {}}
+		if got := fmt.Sprint(f.gpus()); got != c.want {
+			t.Errorf("%v: %s", c.v, got)
+		}
+	}
+}
+
+func TestEpoch(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		v    any
+		want int
+		ok   bool
+	}{
+		{"epoch", nil, 0, false}, {"epoch 3", nil, 3, true}, {"epoch 3", 5, 5, true}, {"epoch 3", "5", 3, true},
+		{"epoch", 0, 0, true}, {"epoch 99999999999999999999", nil, 0, false},
+	} {
+		span := ptrace.NewSpan()
+		span.SetName(c.name)
+		f := facts{pcommon.NewMap(), attrs(t, "stallspan.training.epoch.index", c.v), func(attribute.Key) {}}
+		if w := describe(window.Epoch, span, f); w.HasEpoch != c.ok || c.ok && w.Epoch != c.want {
+			t.Errorf("%q, %v: %d %v", c.name, c.v, w.Epoch, w.HasEpoch)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package processor
+
+import (
+	"context"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/processor"
+
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/processor/internal/metadata"
+)
+
+// spans is the processor, from its creation to its shutdown.
+type spans struct {
+	share     *monitor.Share
+	telemetry *metadata.TelemetryBuilder
+	annotator annotator
+}
+
+// newSpans makes the processor. The config has been validated.
+func newSpans(c *Config, set processor.Settings) (*spans, error) {
+	conditions, err := parse(c.Conditions)
+	if err != nil {
+		return nil, err
+	}
+	telemetry, err := metadata.NewTelemetryBuilder(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	s := &spans{share: monitor.Join(), telemetry: telemetry}
+	root := ""
+	if c.Sampling != nil {
+		root = c.Sampling.RootPath
+		s.share = monitor.Claim(monitor.Config{Interval: c.Sampling.Interval, Root: root, NVML: c.Sampling.NVML})
+	}
+	s.annotator = annotator{
+		locator:     locate.New(root, c.NodeName, c.AssumeLocal),
+		conditions:  conditions,
+		slowIsError: c.MarkSlowAsError,
+		scope:       emit.Scope(set.BuildInfo.Version),
+		log:         set.Logger,
+		silent:      c.ErrorMode == ottl.SilentError,
+	}
+	return s, nil
+}
+
+func (s *spans) start(context.Context, component.Host) (err error) {
+	s.annotator.monitor, err = s.share.Start()
+	return err
+}
+
+// shutdown comes after the last batch; also for a processor that never started.
+func (s *spans) shutdown(context.Context) error {
+	s.share.Stop()
+	s.telemetry.Shutdown()
+	return nil
+}
+
+// process never gives an error: a span that cannot be annotated is passed on as it came.
+func (s *spans) process(ctx context.Context, batch ptrace.Traces) (ptrace.Traces, error) {
+	t := s.annotator.annotate(batch)
+	t.tell(ctx, s.telemetry)
+	return batch, nil
+}

@@ -1,0 +1,81 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/processor/internal/metadata"
+)
+
+// tally counts what became of the spans of one batch, so that the counters, which are shared, are touched once.
+type tally struct {
+	annotated, foreign, conditions int64
+
+	skipped map[string]int64        // by reason
+	ignored map[attribute.Key]int64 // by the attribute's key
+}
+
+func (t *tally) skip(reason string) {
+	if t.skipped == nil {
+		t.skipped = map[string]int64{}
+	}
+	t.skipped[reason]++
+}
+
+func (t *tally) ignore(key attribute.Key) {
+	if t.ignored == nil {
+		t.ignored = map[attribute.Key]int64{}
+	}
+	t.ignored[key]++
+}
+
+// failed is the reason of a span that was skipped because of a fault of ours.
+const failed = "failed"
+
+// reason is how metadata.yaml calls what a span was not reported on for.
+func reason(err error) string {
+	switch {
+	case errors.Is(err, monitor.ErrOld):
+		return "old"
+	case errors.Is(err, monitor.ErrFuture):
+		return "future"
+	case errors.Is(err, monitor.ErrBackward):
+		return "backward"
+	case errors.Is(err, monitor.ErrEmpty):
+		return "empty"
+	}
+	return failed
+}
+
+// tell adds the tally to the Collector's own metrics.
+func (t *tally) tell(ctx context.Context, to *metadata.TelemetryBuilder) {
+	add := func(to metric.Int64Counter, n int64, attrs ...attribute.KeyValue) {
+		if n > 0 {
+			to.Add(ctx, n, metric.WithAttributes(attrs...))
+		}
+	}
+	add(to.ProcessorStallspanSpansAnnotated, t.annotated)
+	add(to.ProcessorStallspanSpansForeign, t.foreign)
+	add(to.ProcessorStallspanConditionsFailed, t.conditions)
+	for reason, n := range t.skipped {
+		add(to.ProcessorStallspanSpansSkipped, n, attribute.String("reason", reason))
+	}
+	for key, n := range t.ignored {
+		add(to.ProcessorStallspanAttributesIgnored, n, attribute.String("attribute", string(key)))
+	}
+}
+
+// seldom is for messages that would otherwise be one a span. The zero value is ready, for concurrent use.
+type seldom struct{ last atomic.Int64 }
+
+// due says whether a minute has passed since it last said so.
+func (s *seldom) due() bool {
+	now, last := time.Now().UnixNano(), s.last.Load()
+	return (last == 0 || now-last >= int64(time.Minute)) && s.last.CompareAndSwap(last, now)
+}

@@ -1,0 +1,189 @@
+package receiver
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.opentelemetry.io/collector/filter"
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/scraper/scrapererror"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/monitor"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// text shows metrics, without times, one series a line, in an order of their own.
+func text(all pmetric.Metrics) string {
+	var lines []string
+	for _, r := range all.ResourceMetrics().All() {
+		lines = append(lines, "resource "+keys(r.Resource().Attributes()))
+		for _, s := range r.ScopeMetrics().All() {
+			lines = append(lines, fmt.Sprintf("scope %s %s, schema %s", s.Scope().Name(), s.Scope().Version(), s.SchemaUrl()))
+			for _, m := range s.Metrics().All() {
+				var points pmetric.NumberDataPointSlice
+				switch m.Type() {
+				case pmetric.MetricTypeGauge:
+					points = m.Gauge().DataPoints()
+				case pmetric.MetricTypeSum:
+					points = m.Sum().DataPoints()
+				default:
+					continue
+				}
+				for _, p := range points.All() {
+					value := fmt.Sprint(p.DoubleValue())
+					if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
+						value = fmt.Sprint(p.IntValue())
+					}
+					lines = append(lines, fmt.Sprintf("%s %s %v = %s %s", m.Name(), m.Type(), attributes(p.Attributes()), value, m.Unit()))
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n") + "\n"
+}
+
+func attributes(m pcommon.Map) string {
+	var all []string
+	for k, v := range m.All() {
+		all = append(all, k+"="+v.AsString())
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
+
+func keys(m pcommon.Map) string {
+	var all []string
+	for k := range m.All() {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return strings.Join(all, ",")
+}
+
+// first is what a receiver scrapes first: nothing that is a difference.
+func first(t *testing.T, c *Config) pmetric.Metrics {
+	p := in(t, NewFactory(), settings(), c, "metrics")
+	p.start(t)
+	eventually(t, "metrics", func() bool { return len(p.AllMetrics()) > 0 })
+	return p.AllMetrics()[0]
+}
+
+func TestMetrics(t *testing.T) {
+	c := laboratory(t)
+	fixture.Write(t, c.Sampling.RootPath, "etc/machine-id", []byte("0123456789abcdef0123456789abcdef\n"))
+	fixture.Write(t, c.Sampling.RootPath, "etc/hostname", []byte("server\n"))
+	got := text(first(t, c))
+	golden := filepath.Join("testdata", "metrics.txt")
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("run with -update if this is right:\n%s", got)
+	}
+}
+
+// A receiver of metrics alone opens no socket.
+func TestNoSocket(t *testing.T) {
+	c := laboratory(t)
+	first(t, c)
+	if _, err := os.Stat(c.Socket); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}
+
+func TestChoice(t *testing.T) {
+	c := laboratory(t)
+	c.Metrics = map[string]MetricConfig{"system.disk.io": {}, "system.cpu.time": {}, "system.disk.merged": {Enabled: true}}
+	c.Disks.Exclude = []filter.Config{{Regex: "p[0-9]+$"}}
+	got := text(first(t, c))
+	for word, there := range map[string]bool{
+		"system.disk.io ": false, "system.cpu.time ": false, "system.disk.merged ": true, "system.disk.operations ": true,
+		"=nvme0n1": true, "=nvme0n1p1": false,
+	} {
+		if strings.Contains(got, word) != there {
+			t.Errorf("%q: %v\n%s", word, !there, got)
+		}
+	}
+	for _, test := range []struct {
+		include, exclude string
+		names            []string
+		takes            bool
+	}{
+		{"", "", []string{"sda"}, true},
+		{"nvme", "", []string{"sda"}, false},
+		{"nvme", "", []string{"nvme0n1"}, true},
+		{"nvme", "n1p1$", []string{"nvme0n1p1"}, false},
+		{"", "^1$", []string{"GPU-1", "NVIDIA H200", "1"}, false},
+		{"H200", "", []string{"GPU-1", "NVIDIA H200", "1"}, true},
+		{"H100", "", []string{"GPU-1", "NVIDIA H200", "1"}, false},
+	} {
+		var f FilterConfig
+		if test.include != "" {
+			f.Include = []filter.Config{{Regex: test.include}}
+		}
+		if test.exclude != "" {
+			f.Exclude = []filter.Config{{Regex: test.exclude}}
+		}
+		if got := f.choice().takes(test.names...); got != test.takes {
+			t.Errorf("%+v: %v", test, got)
+		}
+	}
+}
+
+// What can still be read is there when a source fails, with what it told last.
+func TestPartialFailure(t *testing.T) {
+	c := laboratory(t)
+	w := newWatcher(settings(), c)
+	w.forget = func() {}
+	if err := w.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Shutdown(t.Context()) }()
+	if _, err := w.scrape(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Write(t, c.Sampling.RootPath, "proc/diskstats", []byte("no table of disks\n"))
+	eventually(t, "the failure", func() bool { return w.monitor.Failures()["disk"].Count > 0 })
+	m, err := w.scrape(t.Context())
+	var partial scrapererror.PartialScrapeError
+	if !errors.As(err, &partial) || partial.Failed != 1 || !strings.HasPrefix(err.Error(), "disk, ") {
+		t.Errorf("%v", err)
+	}
+	for _, name := range []string{"system.cpu.time", "system.disk.io"} {
+		if !strings.Contains(text(m), name+" ") {
+			t.Errorf("no %s", name)
+		}
+	}
+	if err := w.failed(map[string]monitor.Failure{"history": {Count: 5, Last: errors.New("full")}}); err != nil {
+		t.Errorf("the history's want of room is no failed scrape: %v", err)
+	}
+}
+
+// After the shutdown of another pipeline there is nothing to scrape.
+func TestScrapeTooLate(t *testing.T) {
+	w := newWatcher(settings(), laboratory(t))
+	w.forget = func() {}
+	if err := w.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Shutdown(t.Context())
+	if m, err := w.scrape(t.Context()); err != nil || m.MetricCount() != 0 {
+		t.Error(m, err)
+	}
+}

@@ -1,0 +1,130 @@
+package receiver
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/pdata/plog"
+	"go.opentelemetry.io/collector/pdata/ptrace"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/receiverhelper"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/session"
+)
+
+// ended is the span of a window that ended, in its place.
+type ended struct {
+	emit.Span
+	own, parent trace.SpanContext
+}
+
+// record is an event of a window, with the span that it happened in.
+type record struct {
+	emit.Event
+	span trace.SpanContext // invalid where nobody has that span
+}
+
+// open is the span of a window that is open.
+type open struct {
+	watcher     *watcher
+	own, parent trace.SpanContext
+	leaves      bool
+}
+
+// begin starts a window's span: sampled where its parent is, and where it has none. When no spans leave, nobody will
+// ever see this one, so it must not come between the spans of others: its context is then the parent's own.
+func (w *watcher) begin(_ string, _ time.Time, parent trace.SpanContext) session.Span {
+	s := &open{watcher: w, own: parent, parent: parent}
+	if w.spans != nil || !parent.IsValid() {
+		s.own = session.Child(parent)
+	}
+	s.leaves = w.spans != nil && s.own.IsSampled()
+	return s
+}
+
+func (s *open) SpanContext() trace.SpanContext { return s.own }
+
+func (s *open) Exemplar() trace.SpanContext {
+	if !s.leaves {
+		return trace.SpanContext{}
+	}
+	return s.own
+}
+
+func (s *open) Drop() {}
+
+func (s *open) End(span emit.Span) {
+	if s.leaves {
+		s.watcher.spans.put(ended{span, s.own, s.parent}, size(&span))
+	}
+	within := s.parent
+	if s.watcher.spans != nil {
+		within = s.own
+	}
+	for _, e := range span.Events {
+		s.watcher.records.put(record{e, within}, sizeOf(e.Attributes))
+	}
+}
+
+// giveSpans has spans handed to a pipeline.
+func (w *watcher) giveSpans(set receiver.Settings, next consumer.Traces) error {
+	report, err := reportOf(set)
+	if err != nil {
+		return err
+	}
+	w.spans = newOutbox("spans", set.Logger, func(ctx context.Context, batch []ended) error {
+		traces := ptrace.NewTraces()
+		resource := traces.ResourceSpans().AppendEmpty()
+		otlp.Attributes(append(w.resource[:len(w.resource):len(w.resource)], emit.OwnProcess()), resource.Resource().Attributes())
+		scope := resource.ScopeSpans().AppendEmpty()
+		otlp.Scope(emit.Scope(set.BuildInfo.Version), scope.Scope())
+		scope.SetSchemaUrl(emit.Scope("").SchemaURL)
+		for i := range batch {
+			otlp.Span(batch[i].Span, batch[i].own, batch[i].parent, scope.Spans())
+		}
+		n := traces.SpanCount() // who takes them may empty it
+		ctx = report.StartTracesOp(ctx)
+		err := next.ConsumeTraces(ctx, traces)
+		report.EndTracesOp(ctx, format, n, err)
+		return err
+	})
+	return nil
+}
+
+// giveRecords has the events of windows handed to a pipeline.
+func (w *watcher) giveRecords(set receiver.Settings, next consumer.Logs) error {
+	report, err := reportOf(set)
+	if err != nil {
+		return err
+	}
+	w.records = newOutbox("log records", set.Logger, func(ctx context.Context, batch []record) error {
+		logs := plog.NewLogs()
+		resource := logs.ResourceLogs().AppendEmpty()
+		otlp.Attributes(w.resource, resource.Resource().Attributes())
+		scope := resource.ScopeLogs().AppendEmpty()
+		otlp.Scope(emit.Scope(set.BuildInfo.Version), scope.Scope())
+		scope.SetSchemaUrl(emit.Scope("").SchemaURL)
+		for i := range batch {
+			otlp.Record(batch[i].Event, batch[i].span, scope.LogRecords())
+		}
+		n := logs.LogRecordCount()
+		ctx = report.StartLogsOp(ctx)
+		err := next.ConsumeLogs(ctx, logs)
+		report.EndLogsOp(ctx, format, n, err)
+		return err
+	})
+	return nil
+}
+
+// format is what the Collector's own telemetry calls the form in which windows arrive.
+const format = "stallspan"
+
+func reportOf(set receiver.Settings) (*receiverhelper.ObsReport, error) {
+	return receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
+		ReceiverID: set.ID, Transport: "http", ReceiverCreateSettings: set,
+	})
+}
