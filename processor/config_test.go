@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -99,5 +100,18 @@ func TestPaths(t *testing.T) {
 	})
 	if err != nil || len(all) != 4 {
 		t.Fatal(err)
+	}
+}
+
+// README.md shows the default conditions.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range DefaultConditions() {
+		if !strings.Contains(string(text), "\n  - "+c+"\n") {
+			t.Errorf("README.md lacks %s", c)
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"math"
 	"regexp"
 	"slices"
@@ -14,8 +15,10 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// modelID is how Roboflow's inference calls the model that a load is of.
-const modelID = attribute.Key("model.id")
+// modelNames are the attributes that name the model that a load is of: ours, Roboflow's and ModelExpress's.
+func modelNames() []attribute.Key {
+	return []attribute.Key{semconv.ModelNameKey, "model.id", "model_name"}
+}
 
 // mostGPUs bounds the GPUs of one span. No machine has more.
 const mostGPUs = 64
@@ -119,8 +122,8 @@ func describe(k window.Kind, span ptrace.Span, f facts) window.Window {
 	switch k {
 	case window.ModelLoad:
 		w.Path = f.text(semconv.FilePathKey)
-		if w.Model = f.text(semconv.ModelNameKey); w.Model == "" {
-			w.Model = f.text(modelID)
+		for _, key := range modelNames() {
+			w.Model = cmp.Or(w.Model, f.text(key))
 		}
 	case window.Epoch:
 		w.Epoch, w.HasEpoch = epoch(span.Name(), f)

@@ -3,11 +3,11 @@ package processor
 import (
 	"context"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/processor"
-
-	"github.com/open-telemetry/opentelemetry-collector-contrib/pkg/ottl"
+	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/locate"
@@ -19,6 +19,7 @@ import (
 type spans struct {
 	share     *monitor.Share
 	telemetry *metadata.TelemetryBuilder
+	id        attribute.KeyValue // of the processor, for its telemetry
 	annotator annotator
 }
 
@@ -32,7 +33,7 @@ func newSpans(c *Config, set processor.Settings) (*spans, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &spans{share: monitor.Join(), telemetry: telemetry}
+	s := &spans{share: monitor.Join(), telemetry: telemetry, id: attribute.String("processor", set.ID.String())}
 	root := ""
 	if c.Sampling != nil {
 		root = c.Sampling.RootPath
@@ -64,6 +65,6 @@ func (s *spans) shutdown(context.Context) error {
 // process never gives an error: a span that cannot be annotated is passed on as it came.
 func (s *spans) process(ctx context.Context, batch ptrace.Traces) (ptrace.Traces, error) {
 	t := s.annotator.annotate(batch)
-	t.tell(ctx, s.telemetry)
+	t.tell(ctx, s.telemetry, s.id)
 	return batch, nil
 }

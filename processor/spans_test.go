@@ -59,10 +59,12 @@ func TestProcessor(t *testing.T) {
 	if next.SpanCount() < 2*batches {
 		t.Errorf("%d spans of %d batches", next.SpanCount(), batches)
 	}
-	ignoring := metricdatatest.IgnoreTimestamp()
-	metadatatest.AssertEqualProcessorStallspanSpansAnnotated(t, telemetry, []metricdata.DataPoint[int64]{{Value: 1}}, ignoring)
+	ignoring, id := metricdatatest.IgnoreTimestamp(), attribute.String("processor", set.ID.String())
+	metadatatest.AssertEqualProcessorStallspanSpansAnnotated(t, telemetry, []metricdata.DataPoint[int64]{{
+		Value: 1, Attributes: attribute.NewSet(id),
+	}}, ignoring)
 	metadatatest.AssertEqualProcessorStallspanAttributesIgnored(t, telemetry, []metricdata.DataPoint[int64]{{
-		Value: int64(batches), Attributes: attribute.NewSet(attribute.String("attribute", "process.pid")),
+		Value: int64(batches), Attributes: attribute.NewSet(attribute.String("attribute", "process.pid"), id),
 	}}, ignoring)
 	skipped, err := telemetry.GetMetric("otelcol_processor_stallspan_spans_skipped")
 	if err != nil {

@@ -53,11 +53,11 @@ func reason(err error) string {
 	return failed
 }
 
-// tell adds the tally to the Collector's own metrics.
-func (t *tally) tell(ctx context.Context, to *metadata.TelemetryBuilder) {
+// tell adds the tally to the Collector's own metrics. id is the processor's.
+func (t *tally) tell(ctx context.Context, to *metadata.TelemetryBuilder, id attribute.KeyValue) {
 	add := func(to metric.Int64Counter, n int64, attrs ...attribute.KeyValue) {
 		if n > 0 {
-			to.Add(ctx, n, metric.WithAttributes(attrs...))
+			to.Add(ctx, n, metric.WithAttributes(append(attrs, id)...))
 		}
 	}
 	add(to.ProcessorStallspanSpansAnnotated, t.annotated)

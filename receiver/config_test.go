@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -49,6 +50,34 @@ func TestConfig(t *testing.T) {
 	}
 	if got := all.disabled(); !reflect.DeepEqual(got, []string{"system.disk.io"}) {
 		t.Error(got)
+	}
+}
+
+// What the page for users shows works as it stands.
+func TestReadme(t *testing.T) {
+	page, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, _ := strings.Cut(string(page), "```yaml\n")
+	text, _, found := strings.Cut(text, "```")
+	if !found {
+		t.Fatal("no config")
+	}
+	retrieved, err := confmap.NewRetrievedFromYAML([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := retrieved.AsConf()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values, err := all.Sub("receivers::stallspan")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c, err := read(values); err != nil || len(c.disabled()) != 1 || len(c.Disks.Exclude) != 2 {
+		t.Errorf("%+v, %v", c, err)
 	}
 }
 

@@ -32,15 +32,21 @@ func (w *watcher) scrape(context.Context) (pmetric.Metrics, error) {
 	return out, w.failed(w.monitor.Failures())
 }
 
-// failed says which sources failed since it was asked last. The history is none: it only remembers.
+// failed says which sources failed since it was asked last. One that fails as it did at the start is none: the machine
+// does not offer it, as a kernel without pressure, and the log said so then. Neither is the history: it only remembers.
 func (w *watcher) failed(now map[string]monitor.Failure) error {
 	var all []error
 	for _, source := range slices.Sorted(maps.Keys(now)) {
 		failure := now[source]
-		if n := failure.Count - w.failures[source]; n > 0 && source != "history" {
+		n := failure.Count - w.failures[source]
+		w.failures[source] = failure.Count
+		switch {
+		case source == "history":
+		case n == 0:
+			delete(w.lacking, source)
+		case failure.Last.Error() != w.lacking[source]:
 			all = append(all, fmt.Errorf("%s, %d readings: %w", source, n, failure.Last))
 		}
-		w.failures[source] = failure.Count
 	}
 	if len(all) == 0 {
 		return nil

@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/scraper/scrapererror"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -172,6 +174,43 @@ func TestPartialFailure(t *testing.T) {
 	}
 	if err := w.failed(map[string]monitor.Failure{"history": {Count: 5, Last: errors.New("full")}}); err != nil {
 		t.Errorf("the history's want of room is no failed scrape: %v", err)
+	}
+}
+
+// What a machine does not offer is told once, in the log, and does not make each scrape a partial one.
+func TestLacking(t *testing.T) {
+	c := laboratory(t)
+	if err := os.RemoveAll(filepath.Join(c.Sampling.RootPath, "proc/pressure")); err != nil {
+		t.Fatal(err)
+	}
+	core, logs := observer.New(zap.WarnLevel)
+	set := settings()
+	set.Logger = zap.New(core)
+	w := newWatcher(set, c)
+	w.forget = func() {}
+	if err := w.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Shutdown(t.Context()) }()
+	for range 3 {
+		before := w.monitor.Failures()["pressure"].Count
+		eventually(t, "a failure", func() bool { return w.monitor.Failures()["pressure"].Count > before })
+		if _, err := w.scrape(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	if logs.Len() != 1 || !strings.Contains(logs.All()[0].ContextMap()["error"].(string), "psi=1") {
+		t.Error(logs.All())
+	}
+
+	fails := func(count uint64, why string) error {
+		return w.failed(map[string]monitor.Failure{"pressure": {Count: count, Last: errors.New(why)}})
+	}
+	if fails(1_000_000, "another reason") == nil {
+		t.Error("a source that fails for another reason than at the start")
+	}
+	if fails(1_000_000, w.lacking["pressure"]) != nil || fails(1_000_001, "no pressure stall information") == nil {
+		t.Error("a source that worked and fails again")
 	}
 }
 

@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"sync"
 
@@ -28,7 +29,7 @@ func listen(c *Config) (*server, error) {
 	}
 	socket, err := api.Listen(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the API cannot be served (the setting socket names another path): %w", err)
 	}
 	s := &server{listeners: []net.Listener{socket}, cancel: func() {}}
 	if c.Endpoint == "" {

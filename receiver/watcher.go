@@ -1,6 +1,7 @@
 package receiver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,8 @@ type watcher struct {
 	telemetry *metadata.TelemetryBuilder
 	server    *server // nil where no windows are announced
 
-	failures map[string]uint64 // by source, at the last scrape; of the scraper's goroutine alone
+	failures map[string]uint64 // by source, at the last scrape
+	lacking  map[string]string // by source, why it fails since the start: the machine has no such thing
 }
 
 func newWatcher(set receiver.Settings, c *Config) *watcher {
@@ -57,6 +59,7 @@ func newWatcher(set receiver.Settings, c *Config) *watcher {
 		metrics:  emit.NewMetrics(set.BuildInfo.Version, c.disabled()...),
 		resource: emit.Resource(c.Sampling.RootPath),
 		failures: map[string]uint64{},
+		lacking:  map[string]string{},
 	}
 }
 
@@ -104,6 +107,9 @@ func (w *watcher) open() (err error) {
 	w.spans.start()
 	w.records.start()
 	w.server.start(m, w.session, w.settings)
+	for source, failure := range m.Failures() {
+		w.lacking[source] = failure.Last.Error()
+	}
 	for _, problem := range m.Problems() {
 		w.settings.Logger.Warn("not seen", zap.Error(problem))
 	}
@@ -119,7 +125,7 @@ func sighted(m *monitor.Monitor) error {
 	if len(now.GPUs.GPUs)+len(now.Disks.Disks)+len(now.Cores.Cores) > 0 {
 		return nil
 	}
-	return fmt.Errorf("nothing can be watched here, look at sampling::root_path: %w", errors.Join(m.Problems()...))
+	return fmt.Errorf("nothing can be watched here, look at sampling::root_path: %w", cmp.Or(append(m.Problems(), errors.New("no source answers"))...))
 }
 
 // close undoes open, as far as that came.

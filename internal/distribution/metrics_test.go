@@ -144,8 +144,17 @@ func TestOwnMetrics(t *testing.T) {
 		"processor_stallspan_spans_annotated": "1",
 		"processor_stallspan_spans_foreign":   "2",
 	} {
-		pattern := regexp.MustCompile(`(?m)^otelcol_` + name + `(_total)?\{.*\} ` + want + `$`)
-		c.until(name+" is "+want, func() bool { return pattern.MatchString(get(t, "http://"+own+"/metrics")) })
+		pattern := regexp.MustCompile(`(?m)^otelcol_` + name + `(\{.*\})? ` + want + `$`)
+		page := ""
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Log(page)
+			}
+		})
+		c.until(name+" is "+want, func() bool {
+			page = get(t, "http://"+own+"/metrics")
+			return pattern.MatchString(page)
+		})
 	}
 	c.stop()
 }

@@ -14,10 +14,10 @@
 //	none of them says anything                   local
 //
 // A container that is found is here, whatever is said of it: its image may hold a machine-id of its own, and its
-// host.name is the pod's. A node's name is unique in its cluster and given on purpose, while machine-ids are cloned with
-// disk images and names of hosts repeat from site to site: hence the order. Clouds put the instance into host.id, others
-// the mainboard: only what has the form of a machine-id (32 hexadecimal digits) can say that it is another one. A
-// host.name is never another one, as far as can be told: it may be a container's.
+// host.name is the pod's. A node's name is unique in its cluster and given on purpose, while machine-ids are cloned
+// with disk images and names of hosts repeat from site to site: hence the order. Clouds put the instance into host.id,
+// others the mainboard: only what has the form of a machine-id (32 hexadecimal digits) can say that it is another one.
+// A host.name that differs decides nothing: it may be a container's.
 //
 // Within this machine a span is of the first of these that is there, else of the whole host:
 //

@@ -115,8 +115,8 @@ func (m *machine) compareName(name string) relation {
 }
 
 // sameName compares as DNS does, without regard to case and a final dot. A name without a domain is the same as one
-// with any: on one and the same machine some programs ask the kernel, which mostly knows the short name, and others DNS.
-// Two names with domains must be the same in full.
+// with any: on one and the same machine some programs ask the kernel, which mostly knows the short name, and others
+// DNS. Two names with domains must be the same in full.
 func sameName(a, b string) bool {
 	a, b = strings.TrimSuffix(a, "."), strings.TrimSuffix(b, ".")
 	if len(a) > len(b) {

@@ -90,7 +90,9 @@ func TestAmbiguousNumbers(t *testing.T) {
 // A scan that takes long comes seldom.
 func TestScansTakeAFiftiethOfTheTime(t *testing.T) {
 	var l Locator
-	for took, want := range map[time.Duration]time.Duration{time.Millisecond: 6 * time.Second, 100 * time.Millisecond: 10 * time.Second} {
+	for took, want := range map[time.Duration]time.Duration{
+		time.Millisecond: 6 * time.Second, 100 * time.Millisecond: 10 * time.Second,
+	} {
 		l.rest(&table{at: 5 * time.Second}, took)
 		if got := time.Duration(l.scanFrom.Load()); got != want {
 			t.Errorf("after %v the next one is at %v, want %v", took, got, want)

@@ -187,3 +187,25 @@ func TestKeptAnswersDoNotWait(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// Callers that wait while one of them scans share what it has seen.
+func TestCallersShareAScan(t *testing.T) {
+	l := New(machineOf(t, "docker_v2"), "", true)
+	var callers sync.WaitGroup
+	var tables sync.Map
+	l.scanning.Lock()
+	for i := range 20 {
+		callers.Go(func() {
+			l.Find(Who{ContainerID: fmt.Sprintf("%064x", i)})
+			tables.Store(l.seen.Load(), true)
+		})
+	}
+	time.Sleep(20 * time.Millisecond) // so that they are waiting; the test holds without it, too
+	l.scanning.Unlock()
+	callers.Wait()
+	scans := 0
+	tables.Range(func(any, any) bool { scans++; return true })
+	if scans != 1 {
+		t.Errorf("%d scans", scans)
+	}
+}

@@ -6,7 +6,8 @@ import (
 )
 
 // Metrics appends a scope's metrics, with the scope and its schema URL; nothing where it has no metrics. A metric of a
-// temporality or of an aggregation that OTLP does not have is left out.
+// temporality or of an aggregation that OTLP does not have is left out. Who writes again and again is better off with a
+// Writer.
 func Metrics(m metricdata.ScopeMetrics, to pmetric.ResourceMetrics) { new(Writer).Metrics(m, to) }
 
 func (w *Writer) metric(m *metricdata.Metrics, to pmetric.Metric) {

@@ -19,7 +19,8 @@ const (
 )
 
 // Span appends a span that has the context own, and below it its children, each with a new span id. parent may be
-// invalid: the span is then a root. Trace id, trace state and trace flags are own's, for the children too.
+// invalid: the span is then a root. Trace id, trace state and trace flags are own's, for the children too. All are of
+// kind internal and have no status.
 func Span(s emit.Span, own, parent trace.SpanContext, to ptrace.SpanSlice) {
 	span := to.AppendEmpty()
 	p := place{

@@ -1,0 +1,49 @@
+package receiver
+
+import (
+	"context"
+	"testing"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func started(b *testing.B) *watcher {
+	c := laboratory(b)
+	w := newWatcher(settings(), c)
+	w.forget = func() {}
+	p := &pipelines{}
+	if err := w.giveSpans(settings(), &p.TracesSink); err != nil {
+		b.Fatal(err)
+	}
+	if err := w.Start(b.Context(), nil); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = w.Shutdown(context.Background()) })
+	return w
+}
+
+// BenchmarkScrape is what one collection costs on a machine with two disks, two cores and no GPU.
+func BenchmarkScrape(b *testing.B) {
+	w := started(b)
+	for b.Loop() {
+		if _, err := w.scrape(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkWindow is a window from its beginning to its span in the pipeline, without the socket.
+func BenchmarkWindow(b *testing.B) {
+	w := started(b)
+	for b.Loop() {
+		id, _, err := w.session.BeginAt(window.Window{Kind: window.Epoch}, w.session.Now(), trace.SpanContext{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := w.session.End(id); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
