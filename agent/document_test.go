@@ -20,6 +20,7 @@ type reportDocument struct {
 type reportWindow struct {
 	ID         string    `json:"id"`
 	Source     string    `json:"source"`
+	Scope      string    `json:"scope"`
 	Kind       string    `json:"kind"`
 	Name       string    `json:"name"`
 	Model      string    `json:"model"`

@@ -17,6 +17,7 @@ import (
 
 // spans is the processor, from its creation to its shutdown.
 type spans struct {
+	config    *Config
 	share     *monitor.Share
 	telemetry *metadata.TelemetryBuilder
 	id        attribute.KeyValue // of the processor, for its telemetry
@@ -33,14 +34,11 @@ func newSpans(c *Config, set processor.Settings) (*spans, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &spans{share: monitor.Join(), telemetry: telemetry, id: attribute.String("processor", set.ID.String())}
-	root := ""
-	if c.Sampling != nil {
-		root = c.Sampling.RootPath
-		s.share = monitor.Claim(monitor.Config{Interval: c.Sampling.Interval, Root: root, NVML: c.Sampling.NVML})
+	s := &spans{config: c, share: monitor.Join(), telemetry: telemetry, id: attribute.String("processor", set.ID.String())}
+	if own := c.Sampling; own != nil {
+		s.share = monitor.Claim(monitor.Config{Interval: own.Interval, Root: own.RootPath, NVML: own.NVML})
 	}
 	s.annotator = annotator{
-		locator:     locate.New(root, c.NodeName, c.AssumeLocal),
 		conditions:  conditions,
 		slowIsError: c.MarkSlowAsError,
 		scope:       emit.Scope(set.BuildInfo.Version),
@@ -50,9 +48,17 @@ func newSpans(c *Config, set processor.Settings) (*spans, error) {
 	return s, nil
 }
 
-func (s *spans) start(context.Context, component.Host) (err error) {
-	s.annotator.monitor, err = s.share.Start()
-	return err
+func (s *spans) start(context.Context, component.Host) error {
+	m, err := s.share.Start()
+	if err != nil {
+		return err
+	}
+	root := ""
+	if s.config.Sampling != nil {
+		root = s.config.Sampling.RootPath
+	}
+	s.annotator.monitor, s.annotator.locator = m, locate.New(root, s.config.NodeName, s.config.AssumeLocal)
+	return nil
 }
 
 // shutdown comes after the last batch; also for a processor that never started.

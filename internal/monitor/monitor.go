@@ -50,7 +50,7 @@ type Monitor struct {
 	waiting []Moment             // edges of which a GPU has told nothing yet, in the order of their time
 	track   window.Track
 	dueAt   time.Duration // when windows that nobody ended are looked for next
-	onEnd   []func(*window.Report)
+	onEnd   []*func(*window.Report)
 	journal journal
 	edges   edges // of a recording
 }
@@ -161,6 +161,9 @@ func (m *Monitor) advance() {
 func (m *Monitor) told(totals *sample.Sample) {
 	m.problems.note("history", m.history.Append(totals))
 }
+
+// Root is the folder that stands for the machine's "/", "" for that itself.
+func (m *Monitor) Root() string { return m.config.Root }
 
 // Interval is the time between two readings.
 func (m *Monitor) Interval() time.Duration { return m.config.Interval }

@@ -274,3 +274,27 @@ func FuzzReplay(f *testing.F) {
 		replay(t, file.Bytes(), func(*window.Report) {})
 	})
 }
+
+func TestOnEnd(t *testing.T) {
+	m, err := New(Config{Recorded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	var told [2]int
+	m.OnEnd(func(*window.Report) { told[0]++ })
+	forget := m.OnEnd(func(*window.Report) { told[1]++ })
+	for range 2 {
+		id, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := m.End(id, m.Now()); err != nil {
+			t.Fatal(err)
+		}
+		forget()
+	}
+	if told != [2]int{2, 1} {
+		t.Errorf("told %v", told)
+	}
+}

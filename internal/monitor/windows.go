@@ -156,7 +156,7 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 	listeners := m.onEnd
 	m.mu.Unlock()
 	for _, tell := range listeners {
-		tell(r)
+		(*tell)(r)
 	}
 	return r, nil
 }
@@ -186,11 +186,18 @@ func (m *Monitor) sees(s history.Series) bool {
 	return ok
 }
 
-// OnEnd has tell called with the report of each window that ends from now on, on the goroutine that ends it.
-func (m *Monitor) OnEnd(tell func(*window.Report)) {
+// OnEnd has tell called with the report of each window that ends from now on, on the goroutine that ends it, until forget
+// is called.
+func (m *Monitor) OnEnd(tell func(*window.Report)) (forget func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.onEnd = append(m.onEnd, tell)
+	listener := &tell
+	m.onEnd = append(slices.Clone(m.onEnd), listener) // a copy: end may be going through the old one
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.onEnd = slices.DeleteFunc(slices.Clone(m.onEnd), func(l *func(*window.Report)) bool { return l == listener })
+	}
 }
 
 // glance is a moment to which windows are looked at that stay open.

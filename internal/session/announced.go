@@ -2,10 +2,10 @@ package session
 
 import (
 	"errors"
-	"strconv"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -51,7 +51,7 @@ func (s *Session) follow(pid int) (job string) {
 	if s.options.Job != "" || pid == 0 {
 		return ""
 	}
-	job = "process " + strconv.Itoa(pid)
+	job = monitor.JobOf(pid)
 	if s.monitor.Follow(job, pid, "", false) != nil {
 		return ""
 	}

@@ -50,6 +50,8 @@ type Session struct {
 	monitor *monitor.Monitor
 	options Options
 
+	forget func() // the monitor, which is to tell no more
+
 	gate   sync.RWMutex // held while a window of the API begins
 	closed bool
 
@@ -68,7 +70,7 @@ type openWindow struct {
 // New makes a session of windows of m.
 func New(m *monitor.Monitor, o Options) *Session {
 	s := &Session{monitor: m, options: o, open: map[string]openWindow{}}
-	m.OnEnd(s.ended)
+	s.forget = m.OnEnd(s.ended)
 	return s
 }
 
@@ -139,7 +141,7 @@ func (s *Session) Drop(id string) {
 // Now takes the reading for the edge of a window.
 func (s *Session) Now() monitor.Moment { return s.monitor.Now() }
 
-// EndAll closes the windows that are still open when the program exits.
+// EndAll closes the windows that are still open when the door closes, and tells of no more.
 func (s *Session) EndAll(at monitor.Moment) {
 	s.mu.Lock()
 	ids := slices.Collect(maps.Keys(s.open))
@@ -147,6 +149,7 @@ func (s *Session) EndAll(at monitor.Moment) {
 	for _, id := range ids {
 		_, _ = s.EndAt(id, at, true) // ErrUnknown: it ended meanwhile
 	}
+	s.forget()
 }
 
 // Open is how many of the session's windows are open.
