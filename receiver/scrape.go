@@ -28,7 +28,7 @@ func (w *watcher) scrape(context.Context) (pmetric.Metrics, error) {
 	w.devices.keep(&now)
 	resource := out.ResourceMetrics().AppendEmpty()
 	otlp.Attributes(w.resource, resource.Resource().Attributes())
-	otlp.Metrics(w.metrics.Collect(now), resource)
+	w.writer.Metrics(w.metrics.Collect(now), resource)
 	return out, w.failed(w.monitor.Failures())
 }
 

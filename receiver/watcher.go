@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
@@ -46,6 +47,7 @@ type watcher struct {
 	telemetry *metadata.TelemetryBuilder
 	server    *server // nil where no windows are announced
 
+	writer   otlp.Writer
 	failures map[string]uint64 // by source, at the last scrape
 	lacking  map[string]string // by source, why it fails since the start: the machine has no such thing
 }

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -20,10 +18,7 @@ import (
 	"github.com/stallspan/stallspan/agent/export"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/fixture"
-	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
-	"github.com/stallspan/stallspan/internal/recording"
-	"github.com/stallspan/stallspan/internal/window"
 )
 
 // TestParity replays every recording and sends what it turns into through the agent's exporter, which is the SDK's, to
@@ -179,88 +174,4 @@ func (p *parity) span(t *testing.T, open *export.Open, parent trace.SpanContext,
 	p.spans++
 	p.children += got.SpanCount() - 1
 	p.events += len(s.Events)
-}
-
-// replay puts a recording through a monitor. Once a second of its own time it compares the metrics, and the spans of
-// windows of each kind, which began when the last ones ended.
-func replay(t *testing.T, path string, p *parity) {
-	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	reader, err := recording.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
-	agent, other := emit.NewMetrics(version), emit.NewMetrics(version)
-	var e recording.Entry
-	var due, newest time.Duration
-	open := map[string]*export.Open{}
-	for {
-		err := reader.Next(&e)
-		if errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Feed(&e); err != nil {
-			t.Fatal(err)
-		}
-		if e.Sample != nil {
-			newest = max(newest, e.Sample.At.Mono)
-		}
-		if e.Mark == nil || e.Mark.Op != recording.Tick || newest < due {
-			continue
-		}
-		due = newest + time.Second
-		now := m.Now()
-		for id, span := range open {
-			r, err := m.End(id, now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			span.End(emit.WindowSpan(r))
-			p.span(t, span, p.of(r.Kind), emit.WindowSpan(r))
-			agent.Durations.Add(r, span.Exemplar())
-			other.Durations.Add(r, span.Exemplar())
-		}
-		snapshot := m.Collect()
-		p.metrics(t, agent.Collect(snapshot.Clone()), other.Collect(snapshot))
-		open = begin(t, m, now, p)
-	}
-}
-
-// of is the parent of windows of a kind.
-func (p *parity) of(kind window.Kind) trace.SpanContext {
-	if kind == window.Epoch || kind == window.Custom {
-		return p.parent
-	}
-	return trace.SpanContext{}
-}
-
-func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment, p *parity) map[string]*export.Open {
-	t.Helper()
-	open := map[string]*export.Open{}
-	for _, w := range []window.Window{
-		{Kind: window.ModelLoad, Model: "model", Path: "/models/model.bin", Job: "train"},
-		{Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "train"},
-		{Kind: window.Checkpoint, Name: "checkpoint", Attributes: map[string]string{"team": "blue"}},
-		{Kind: window.Custom, Name: "custom"},
-	} {
-		w.Run, w.Origin = "train.py", window.Announced
-		span := p.exporter.Begin(emit.SpanName(&w), at.At.Wall, p.of(w.Kind))
-		id, err := m.Begin(w, at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		open[id] = span
-	}
-	return open
 }

@@ -18,10 +18,11 @@ import (
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
-// ScopeOf is the cgroup v2 path of a process, from the line "0::" of root+"/proc/PID/cgroup": "/" for the root of
-// the tree, which in a container with a cgroup namespace is the container and not the host. A process that has
-// ended gives an error that wraps fs.ErrNotExist.
-func ScopeOf(root string, pid int) (string, error) {
+// ScopeOf is the cgroup v2 path of a process: see View, which a caller with many processes keeps.
+func ScopeOf(root string, pid int) (string, error) { return NewView(root).ScopeOf(pid) }
+
+// seenScope is that path as the kernel shows it to this process.
+func seenScope(root string, pid int) (string, error) {
 	path := filepath.Join("/", root, "proc", strconv.Itoa(pid), "cgroup")
 	file, err := os.Open(path)
 	if err != nil {
@@ -53,38 +54,75 @@ func parseScope(text []byte) (string, bool) {
 // Mountpoint is the folder where this process finds the cgroup v2 tree: /sys/fs/cgroup, on hybrid systems
 // /sys/fs/cgroup/unified, below root where the host is mounted there.
 func Mountpoint(root string) (string, error) {
-	root = filepath.Join("/", root)
+	found, _, err := findTree(filepath.Join("/", root))
+	return found.point, err
+}
+
+// tree is a mount of the cgroup v2 tree.
+type tree struct {
+	point string // the folder
+	above int    // how many levels its top is above our cgroup namespace's root; unknown
+}
+
+const unknown = -1
+
+// findTree gives the tree and the mounts among which it was found.
+func findTree(root string) (tree, []sample.Mount, error) {
 	file, err := os.Open(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
-		return "", fmt.Errorf("cannot look for cgroup v2, check that /proc is mounted: %w", err)
+		return tree{}, nil, fmt.Errorf("cannot look for cgroup v2, check that /proc is mounted: %w", err)
 	}
 	defer file.Close()
 	mounts, err := mount.Parse(file)
-	if found := findCgroup2(root, mounts); found != "" {
-		return found, nil // whatever the lines were that could not be understood
+	if found := chooseTree(root, mounts); found.point != "" {
+		return found, mounts, nil // whatever the lines were that could not be understood
 	}
 	if err != nil {
-		return "", fmt.Errorf("cannot look for cgroup v2: %w", err)
+		return tree{}, nil, fmt.Errorf("cannot look for cgroup v2: %w", err)
 	}
-	return "", errors.New("cgroup v2 is not mounted (or only a part of it): mount it with mount -t cgroup2 none /sys/fs/cgroup/unified")
+	return tree{}, nil, errors.New("cgroup v2 is not mounted (or only a part of it): mount it with mount -t cgroup2 none /sys/fs/cgroup/unified")
 }
 
-// findCgroup2 chooses among the mounts that show the whole tree. A point that begins with root is a mount of the
-// host's tree into this container and needs no prefix; others are as a process on the other side of root sees them.
-func findCgroup2(root string, mounts []sample.Mount) string {
-	found := ""
+// chooseTree chooses among the mounts that show the whole tree. A point that begins with root is a mount of the
+// host's tree into this container and needs no prefix; of several the one that begins furthest up is the host's. Others
+// are as a process on the other side of root sees them.
+func chooseTree(root string, mounts []sample.Mount) tree {
+	below, found := tree{above: unknown}, tree{}
 	for _, m := range mounts {
-		if m.Type != "cgroup2" || m.Root != "/" {
+		above := levelsAbove(m.Root)
+		if m.Type != "cgroup2" || above == unknown {
 			continue
 		}
 		if root != "/" && strings.HasPrefix(m.Point, root+"/") {
-			return m.Point
+			if above > below.above {
+				below = tree{m.Point, above}
+			}
+			continue
 		}
-		if point := filepath.Join(root, m.Point); found == "" && isFolder(point) {
-			found = point
+		if point := filepath.Join(root, m.Point); found.point == "" && above == 0 && isFolder(point) {
+			found = tree{point, unknown}
+			if root == "/" {
+				found.above = 0
+			}
 		}
 	}
+	if below.point != "" {
+		return below
+	}
 	return found
+}
+
+// levelsAbove tells how far above our cgroup namespace's root a mount begins, from its root in mountinfo: "/" is that
+// root itself, "/../.." two levels above (cgroup_namespaces(7)). unknown for what begins elsewhere.
+func levelsAbove(mountRoot string) int {
+	if mountRoot == "/" {
+		return 0
+	}
+	levels := strings.Count(mountRoot, "/..")
+	if mountRoot == "" || len(mountRoot) != levels*len("/..") {
+		return unknown
+	}
+	return levels
 }
 
 func isFolder(path string) bool {

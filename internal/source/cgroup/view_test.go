@@ -1,0 +1,273 @@
+package cgroup
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+)
+
+const pods = "/kubepods.slice/kubepods-burstable.slice"
+
+// container makes what a container sees that has the host's tree below root: its own cgroup is mine, and top is how the
+// mount of the host's tree begins, by mountinfo. The container's own mount is a link here.
+func container(t testing.TB, mine, top string) (root, ours string) {
+	t.Helper()
+	root, ours = t.TempDir(), filepath.Join(t.TempDir(), "cgroup")
+	for _, group := range []string{mine, pods + "/pod1/b", pods + "/pod2/c", "/system.slice/x.service", "/init.scope"} {
+		fixture.Write(t, root, "sys/fs/cgroup"+group+"/cgroup.type", []byte("domain\n"))
+	}
+	fixture.Write(t, root, "sys/fs/cgroup/cgroup.procs", nil)
+	fixture.Write(t, root, "sys/fs/cgroup/system.slice/file", nil)
+	if err := os.Symlink(root+"/sys/fs/cgroup"+mine, ours); err != nil {
+		t.Fatal(err)
+	}
+	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
+		"90 24 0:26 "+top+" "+root+"/sys/fs/cgroup ro - cgroup2 cgroup rw\n")
+	return root, ours
+}
+
+func mounts(t testing.TB, root, lines string) {
+	t.Helper()
+	fixture.Write(t, root, "proc/self/mountinfo", []byte("27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"+lines))
+}
+
+func TestViewOfAContainer(t *testing.T) {
+	mine := pods + "/pod1/a"
+	root, _ := container(t, mine, "/../../../..")
+	v := NewView(root)
+	for _, again := range []string{"", " again"} {
+		if got := v.Own(); got != mine {
+			t.Errorf("our own cgroup%s: %q, want %q", again, got, mine)
+		}
+	}
+	for seen, want := range map[string]string{
+		"/":                                   mine,
+		"/x/y":                                mine + "/x/y",
+		"/..":                                 pods + "/pod1",
+		"/../b":                               pods + "/pod1/b",
+		"/../../pod2/c":                       pods + "/pod2/c",
+		"/../../../../system.slice/x.service": "/system.slice/x.service",
+		"/../../../..":                        "/",
+		"/../../../../..":                     "/../../../../..", // beyond what is mounted
+		"/../../../../../x":                   "/../../../../../x",
+		"/../../x/../../../../../../etc":      "/../../x/../../../../../../etc",
+		"/..x":                                mine + "/..x",
+	} {
+		fixture.Write(t, root, "proc/5/cgroup", []byte("3:cpu:/y\n0::"+seen+"\n"))
+		got, err := v.ScopeOf(5)
+		if err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", seen, got, err, want)
+		}
+		if once, err := ScopeOf(root, 5); err != nil || once != got {
+			t.Errorf("%s: %q, %v, and then %q", seen, got, err, once)
+		}
+		dir, err := Dir(root, got)
+		switch {
+		case strings.Contains(want, "/../") != (err != nil):
+			t.Errorf("%s: folder %q, %v", seen, dir, err)
+		case err == nil && dir != filepath.Join(root, "sys/fs/cgroup", want):
+			t.Errorf("%s: folder %q", seen, dir)
+		}
+	}
+}
+
+// What cannot be placed stays as the kernel shows it.
+func TestViewThatKnowsNothing(t *testing.T) {
+	for name, change := range map[string]func(root, ours string) string{
+		"no host's tree": func(_, ours string) string {
+			return "30 24 0:26 / " + ours + " ro - cgroup2 cgroup rw\n"
+		},
+		"no mount of our own": func(root, _ string) string {
+			return "90 24 0:26 /../../../.. " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+		},
+		"our own namespace alone": func(root, ours string) string {
+			return "30 24 0:26 / " + ours + " ro - cgroup2 cgroup rw\n" +
+				"90 24 0:26 / " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+		},
+		"v1 alone": func(root, ours string) string {
+			return "30 24 0:26 / " + ours + " ro - cgroup cgroup rw,memory\n" +
+				"90 24 0:26 /../../../.. " + root + "/sys/fs/cgroup ro - cgroup cgroup rw,memory\n"
+		},
+		"another level than the mount says": func(root, ours string) string {
+			return "30 24 0:26 / " + ours + " ro - cgroup2 cgroup rw\n" +
+				"90 24 0:26 /../../.. " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+		},
+		"the host's tree mounted over ours": func(root, _ string) string {
+			return "30 24 0:26 / " + root + "/sys/fs/../fs/cgroup ro - cgroup2 cgroup rw\n" + // a name that does not begin with root
+				"90 24 0:26 /../../../.. " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+		},
+		"a part of another tree": func(root, ours string) string {
+			return "30 24 0:26 / " + ours + " ro - cgroup2 cgroup rw\n" +
+				"90 24 0:26 /../x " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
+		},
+		"nothing to read": func(_, _ string) string { return "x\n" },
+	} {
+		root, ours := container(t, pods+"/pod1/a", "/../../../..")
+		mounts(t, root, change(root, ours))
+		v := NewView(root)
+		for _, seen := range []string{"/", "/x", "/..", "/../../pod2/c"} {
+			fixture.Write(t, root, "proc/5/cgroup", []byte("0::"+seen+"\n"))
+			if got, err := v.ScopeOf(5); err != nil || got != seen {
+				t.Errorf("%s: %s: %q, %v", name, seen, got, err)
+			}
+		}
+	}
+}
+
+// The list of mounts does not have the host's tree where root leads out of our own mounts, as /proc/1/root does. How far
+// up the tree begins is then not known.
+func TestViewThroughAnothersRoot(t *testing.T) {
+	mine := pods + "/pod1/a"
+	root, ours := container(t, mine, "/")
+	point := filepath.Join(root, ours)
+	if err := os.MkdirAll(filepath.Dir(point), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(root+"/sys/fs/cgroup", point); err != nil {
+		t.Fatal(err)
+	}
+	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n")
+	if got := NewView(root).Own(); got != mine {
+		t.Errorf("%q, want %q", got, mine)
+	}
+}
+
+// Of two mounts below root the host's is the one that begins further up.
+func TestTreeThatBeginsFurthestUp(t *testing.T) {
+	mine := pods + "/pod1/a"
+	root, ours := container(t, mine, "/")
+	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
+		"90 24 0:26 / "+root+"/run/own ro - cgroup2 cgroup rw\n"+
+		"91 24 0:26 /../../../.. "+root+"/sys/fs/cgroup ro - cgroup2 cgroup rw\n"+
+		"92 24 0:26 /../.. "+root+"/run/pods ro - cgroup2 cgroup rw\n")
+	if got, err := Mountpoint(root); err != nil || got != root+"/sys/fs/cgroup" {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got := NewView(root).Own(); got != mine {
+		t.Errorf("%q, want %q", got, mine)
+	}
+}
+
+// What was found holds for good, what was missed for a minute.
+func TestViewLooksSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		mine := pods + "/pod1/a"
+		root, ours := container(t, mine, "/../../../..")
+		good, err := os.ReadFile(root + "/proc/self/mountinfo")
+		if err != nil {
+			t.Fatal(err)
+		}
+		mounts(t, root, "")
+		v := NewView(root)
+		expect := func(want string) {
+			t.Helper()
+			if got := v.Own(); got != want {
+				t.Errorf("%q, want %q", got, want)
+			}
+		}
+		expect("")
+		fixture.Write(t, root, "proc/self/mountinfo", good)
+		time.Sleep(searchAgain / 2)
+		expect("")
+		time.Sleep(searchAgain / 2)
+		expect(mine)
+		if err := os.Remove(ours); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * searchAgain)
+		expect(mine)
+	})
+}
+
+func TestSearchIsBounded(t *testing.T) {
+	top, other := t.TempDir(), t.TempDir()
+	deep := strings.Repeat("/d", 40)
+	if err := os.MkdirAll(top+deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ours, err := os.Stat(top + deep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, above := range []int{40, unknown} {
+		if got := search(tree{top, above}, ours); got != deep {
+			t.Errorf("%d above: %q", above, got)
+		}
+	}
+	if err := os.Chmod(top+"/d", 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(top+"/d", 0o755) })
+	if got := search(tree{top, 40}, ours); got != "" && os.Geteuid() != 0 {
+		t.Errorf("found beyond a folder that may not be read: %q", got)
+	}
+	elsewhere, err := os.Stat(other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := search(tree{top, unknown}, elsewhere); got != "" {
+		t.Errorf("found what is not there: %q", got)
+	}
+}
+
+func TestWholeMachine(t *testing.T) {
+	v := NewView("")
+	if v.WholeMachine("/x") || v.WholeMachine("") {
+		t.Error("a cgroup that is not the top")
+	}
+	name, err := os.Readlink("/proc/self/ns/cgroup")
+	if err == nil && name == firstNamespace && !v.WholeMachine("/") {
+		t.Error("the machine is not the machine")
+	}
+	root, _ := container(t, pods+"/pod1/a", "/../../../..")
+	if !isTop(root) {
+		t.Error("the host's tree does not begin at its top")
+	}
+	fixture.Write(t, root, "sys/fs/cgroup/cgroup.type", []byte("domain\n"))
+	if isTop(root) || isTop(t.TempDir()) {
+		t.Error("a part of a tree has the top")
+	}
+}
+
+func FuzzJoin(f *testing.F) {
+	f.Add("/kubepods/pod1/a", "/../../pod2/b")
+	f.Add("/a", "/..")
+	f.Add("/a/b", "/../../../etc")
+	f.Add("/a", "/../")
+	f.Add("/a/b", "/c/../../../../etc")
+	f.Add("/", "/../x")
+	f.Add("", "/")
+	f.Add("/a", "//x/")
+	f.Fuzz(func(t *testing.T, own, seen string) {
+		if own != "" && (own[0] != '/' || path.Clean(own) != own) {
+			return // not what a search gives
+		}
+		got := Join(own, seen)
+		switch {
+		case got == seen:
+		case path.Clean(got) != got || got[0] != '/':
+			t.Errorf("%q", got)
+		case got != path.Join(own, seen):
+			t.Errorf("%q and %q give %q, want %q", own, seen, got, path.Join(own, seen))
+		}
+		if ups := leadingUps(seen); ups > strings.Count(own, "/") && got != seen && len(own) > 1 {
+			t.Errorf("%q leaves the tree of %q and gives %q", seen, own, got)
+		}
+	})
+}
+
+func leadingUps(seen string) (n int) {
+	for _, part := range strings.Split(strings.TrimPrefix(seen, "/"), "/") {
+		if part != ".." {
+			break
+		}
+		n++
+	}
+	return n
+}
