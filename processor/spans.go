@@ -53,11 +53,8 @@ func (s *spans) start(context.Context, component.Host) error {
 	if err != nil {
 		return err
 	}
-	root := ""
-	if s.config.Sampling != nil {
-		root = s.config.Sampling.RootPath
-	}
-	s.annotator.monitor, s.annotator.locator = m, locate.New(root, s.config.NodeName, s.config.AssumeLocal)
+	s.annotator.monitor = m
+	s.annotator.locator = locate.New(m.Root(), s.config.NodeName, s.config.AssumeLocal)
 	return nil
 }
 

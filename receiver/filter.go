@@ -54,6 +54,10 @@ func (d devices) keep(s *sample.Snapshot) {
 	}
 	// Of processes on a GPU that is not there, no metric tells.
 	s.GPUs.GPUs = slices.DeleteFunc(s.GPUs.GPUs, func(g sample.GPU) bool {
-		return !d.gpus.takes(g.ID, g.Name, strconv.Itoa(g.Index))
+		return !d.takesGPU(&g)
 	})
+}
+
+func (d devices) takesGPU(g *sample.GPU) bool {
+	return d.gpus.takes(g.ID, g.Name, strconv.Itoa(g.Index))
 }

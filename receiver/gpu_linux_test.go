@@ -86,3 +86,26 @@ func TestStorageBound(t *testing.T) {
 		t.Errorf("GPU 1 was to be left out:\n%s", got)
 	}
 }
+
+// A GPU that falls off the bus is told of once, unless it was left out.
+func TestGPULost(t *testing.T) {
+	library := fixture.NVML(t)
+	const both = "gpu 0 uuid=GPU-0\ngpu 1 uuid=GPU-1\n"
+	player := fixture.PlayGPU(t, both)
+	t.Setenv("FAKENVML_FILE", player.Path)
+	c := laboratory(t)
+	c.Sampling.NVML = library
+	c.GPUs.Exclude = []filter.Config{{Strict: "GPU-1"}}
+	p := in(t, NewFactory(), settings(), c, "logs")
+	p.start(t)
+	player.Write(both + "lost 0\nlost 1\n")
+	eventually(t, "log record", func() bool { return p.LogRecordCount() > 0 })
+	time.Sleep(1500 * time.Millisecond) // another round of readings or more
+	if n := p.LogRecordCount(); n != 1 {
+		t.Errorf("%d log records", n)
+	}
+	record := p.logRecords()[0]
+	if record.EventName() != "stallspan.gpu.lost" || value(record.Attributes(), "hw.id") != "GPU-0" || value(record.Attributes(), "hw.state") != "failed" {
+		t.Errorf("%s, %v", record.EventName(), attributes(record.Attributes()))
+	}
+}

@@ -46,6 +46,7 @@ type watcher struct {
 	session   *session.Session
 	telemetry *metadata.TelemetryBuilder
 	server    *server // nil where no windows are announced
+	deaf      func()  // has the monitor tell of no more GPUs
 
 	writer   otlp.Writer
 	failures map[string]uint64 // by source, at the last scrape
@@ -108,6 +109,7 @@ func (w *watcher) open() (err error) {
 	}
 	w.spans.start()
 	w.records.start()
+	w.deaf = m.OnGPULost(w.lost)
 	w.server.start(m, w.session, w.settings)
 	for source, failure := range m.Failures() {
 		w.lacking[source] = failure.Last.Error()
@@ -139,6 +141,9 @@ func (w *watcher) close(ctx context.Context) {
 		w.session.Close()
 		w.session.EndAll(w.monitor.Now())
 	}
+	if w.deaf != nil {
+		w.deaf()
+	}
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	w.spans.stop(ctx)
@@ -147,5 +152,5 @@ func (w *watcher) close(ctx context.Context) {
 		w.telemetry.Shutdown()
 	}
 	w.share.Stop()
-	w.monitor, w.session, w.telemetry, w.server = nil, nil, nil, nil
+	w.monitor, w.session, w.telemetry, w.server, w.deaf = nil, nil, nil, nil, nil
 }

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/session"
 )
@@ -22,10 +23,10 @@ type ended struct {
 	own, parent trace.SpanContext
 }
 
-// record is an event of a window, with the span that it happened in.
+// record is an event, with the span that it happened in.
 type record struct {
 	emit.Event
-	span trace.SpanContext // invalid where nobody has that span
+	span trace.SpanContext // invalid where there is none, or nobody has it
 }
 
 // open is the span of a window that is open.
@@ -70,6 +71,14 @@ func (s *open) End(span emit.Span) {
 	}
 }
 
+// lost has a record made of a GPU that can no longer be read, unless the config leaves that GPU out.
+func (w *watcher) lost(e events.GPULost) {
+	if w.devices.gpus.all() || w.devices.takesGPU(&e.GPU) {
+		record := record{Event: emit.GPULost(e)}
+		w.records.put(record, sizeOf(record.Attributes))
+	}
+}
+
 // giveSpans has spans handed to a pipeline.
 func (w *watcher) giveSpans(set receiver.Settings, next consumer.Traces) error {
 	report, err := reportOf(set)
@@ -95,7 +104,7 @@ func (w *watcher) giveSpans(set receiver.Settings, next consumer.Traces) error {
 	return nil
 }
 
-// giveRecords has the events of windows handed to a pipeline.
+// giveRecords has events handed to a pipeline.
 func (w *watcher) giveRecords(set receiver.Settings, next consumer.Logs) error {
 	report, err := reportOf(set)
 	if err != nil {

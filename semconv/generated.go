@@ -895,6 +895,17 @@ var WindowSpan = Span{
 	},
 }
 
+// GPULostEvent: A GPU can no longer be read; told once, until it can be read again.
+var GPULostEvent = Event{
+	Name: "stallspan.gpu.lost",
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwStateKey, Type: attribute.STRING, Required: true},
+	},
+}
+
 // WindowSlowEvent: The window turned slow; the event's time is when the stall began.
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
@@ -955,5 +966,6 @@ var Spans = []Span{
 
 // Events lists every event, by name.
 var Events = []Event{
+	GPULostEvent,
 	WindowSlowEvent,
 }

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -44,6 +45,7 @@ func TestRegistry(t *testing.T) {
 	for _, r := range rare() {
 		o.span(r, emit.WindowSpan(r))
 	}
+	o.event(emit.GPULost(events.GPULost{GPU: sample.GPU{ID: "GPU-1", Name: "one", Driver: "1", Status: sample.GPUHung}}))
 	for _, problem := range o.sorted() {
 		t.Error(problem)
 	}

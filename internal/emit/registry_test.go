@@ -194,14 +194,18 @@ func (o *oracle) oneSpan(shape semconv.Span, s emit.Span) {
 		o.complain("span %s: from %v to %v", shape.Type, s.Start, s.End)
 	}
 	for _, e := range s.Events {
-		i := slices.IndexFunc(semconv.Events, func(r semconv.Event) bool { return r.Name == e.Name })
-		if i < 0 {
-			o.complain("span %s: event %s is not registered", shape.Type, e.Name)
-			continue
-		}
 		if e.Time.Before(s.Start) || e.Time.After(s.End) {
 			o.complain("event %s: outside of its span", e.Name)
 		}
-		o.attributes("event "+e.Name, semconv.Events[i].Attributes, e.Attributes)
+		o.event(e)
 	}
+}
+
+func (o *oracle) event(e emit.Event) {
+	i := slices.IndexFunc(semconv.Events, func(r semconv.Event) bool { return r.Name == e.Name })
+	if i < 0 {
+		o.complain("event %s is not registered", e.Name)
+		return
+	}
+	o.attributes("event "+e.Name, semconv.Events[i].Attributes, e.Attributes)
 }

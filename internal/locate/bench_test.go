@@ -45,7 +45,7 @@ func BenchmarkScanOf1000Processes(b *testing.B) {
 	b.Run("cgroups", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			many.readContainers("/proc")
+			many.readContainers("/proc", "/")
 		}
 	})
 	b.Run("numbers", func(b *testing.B) {

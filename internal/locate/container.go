@@ -2,7 +2,9 @@ package locate
 
 import (
 	"bytes"
-	"strings"
+	"path"
+
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 // A container's ID is of idDigits hexadecimal digits; people and some programs write the first shortDigits.
@@ -11,7 +13,7 @@ const (
 	shortDigits = 12
 )
 
-// mayBeID looks at the length first: whatever comes as container.id may be long.
+// mayBeID looks at the length first: whatever comes as container.id or host.name may be long.
 func mayBeID(id string) bool {
 	return (len(id) == idDigits || len(id) == shortDigits) && isHex(id)
 }
@@ -48,8 +50,9 @@ type membership struct {
 }
 
 // eachContainer calls yield for every container in the text of /proc/PID/cgroup (cgroups(7)), until it returns false. A
-// container may be within another, and in cgroup v1 each comes once a hierarchy.
-func eachContainer(text []byte, yield func(membership) bool) {
+// container may be within another, and in cgroup v1 each comes once a hierarchy. own is cgroup.View.Own: the kernel does
+// not show the containers that this process is in itself.
+func eachContainer(text []byte, own string, yield func(membership) bool) {
 	for line := range bytes.Lines(text) {
 		line, whole := bytes.CutSuffix(line, []byte{'\n'})
 		number, rest, ok1 := bytes.Cut(line, []byte{':'})
@@ -58,6 +61,9 @@ func eachContainer(text []byte, yield func(membership) bool) {
 			continue
 		}
 		v2 := string(number) == "0" && len(controllers) == 0
+		if v2 && len(own) > 1 {
+			path = []byte(cgroup.Join(own, string(path)))
+		}
 		for from := 1; from <= len(path); {
 			to := len(path)
 			if i := bytes.IndexByte(path[from:], '/'); i >= 0 {
@@ -73,19 +79,19 @@ func eachContainer(text []byte, yield func(membership) bool) {
 
 // within finds the container in the text of /proc/PID/cgroup, with its cgroup v2. That is "" where there is none, and
 // where our own cgroup namespace does not show the way to it.
-func within(text []byte, id string) (cgroup string, found bool) {
-	eachContainer(text, func(m membership) bool {
+func within(text []byte, own, id string) (group string, found bool) {
+	eachContainer(text, own, func(m membership) bool {
 		if string(m.id) != id {
 			return true
 		}
 		found = true
 		if m.v2 {
-			cgroup = string(m.path)
+			group = string(m.path)
 		}
 		return !m.v2
 	})
-	if strings.HasPrefix(cgroup, "/../") {
-		cgroup = ""
+	if path.Clean(group) != group { // "/../.." above all
+		group = ""
 	}
-	return cgroup, found
+	return group, found
 }

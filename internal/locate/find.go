@@ -78,11 +78,11 @@ func (l *Locator) first(id string, pids []int, buf []byte) answer {
 
 // member is the place of a process, if it is in the container.
 func (l *Locator) member(id string, pid int, buf []byte) answer {
-	cgroup, ok := within(read(l.proc, pid, "cgroup", buf), id)
+	group, ok := within(read(l.proc, pid, "cgroup", buf), l.groups.Own(), id)
 	if !ok {
 		return answer{}
 	}
-	return answer{place: Place{PID: pid, Cgroup: cgroup, Own: cgroup != ""}, here: true, full: true}
+	return answer{place: Place{PID: pid, Cgroup: group, Own: group != ""}, here: true, full: true}
 }
 
 // byNumber finds a process of which no container is known. outside says that it runs outside of any.

@@ -2,6 +2,8 @@ package locate
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -120,6 +122,52 @@ func TestPlaces(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// In a container with the host's cgroups below root, others' are found in them, and so is the container that we are in.
+func TestPlacesInTheHostsTree(t *testing.T) {
+	root, ours := machineOf(t, "host_proc"), filepath.Join(t.TempDir(), "cgroup")
+	mine := "/kubepods.slice/pod1/cri-containerd-" + idA + ".scope"
+	other := "/kubepods.slice/pod9/cri-containerd-" + idC + ".scope"
+	for _, group := range []string{mine, other} {
+		fixture.Write(t, root, "sys/fs/cgroup"+group+"/cgroup.procs", nil)
+	}
+	if err := os.Symlink(root+"/sys/fs/cgroup"+mine, ours); err != nil { // for the mount of our own cgroup
+		t.Fatal(err)
+	}
+	fixture.Write(t, root, "proc/self/mountinfo", []byte("30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
+		"90 24 0:26 /../../.. "+root+"/sys/fs/cgroup ro - cgroup2 cgroup rw\n"))
+	l := New(root, "", true)
+	for w, want := range map[Who]Place{
+		{ContainerID: idC, PID: 8}:      {4308, other, true},
+		{ContainerID: idC, PID: 9}:      {4310, other, true},
+		{ContainerID: idA, PID: 7}:      {4207, mine, true},
+		{ContainerID: idA[:12], PID: 7}: {4207, mine, true},
+		{HostName: idA[:12], PID: 7}:    {4207, mine, true},
+		{PID: 7}:                        {PID: 4207},
+		{ContainerID: idB, PID: 8}:      {},
+	} {
+		if got, _ := l.Find(w); got != want {
+			t.Errorf("%+v: %+v, want %+v", w, got, want)
+		}
+	}
+}
+
+// A path that leaves the tree, or that no kernel prints, is no cgroup.
+func TestPathsThatLeadOut(t *testing.T) {
+	name := "/docker-" + idA + ".scope"
+	for seen, want := range map[string]string{
+		name:               "/a/b" + name,
+		"/.." + name:       "/a" + name,
+		"/../.." + name:    name,
+		"/../../.." + name: "",
+		"/x/../.." + name:  "",
+		"//x" + name:       "",
+	} {
+		if got, ok := within([]byte("0::"+seen+"\n"), "/a/b", idA); got != want || !ok {
+			t.Errorf("%s: %q, %v, want %q", seen, got, ok, want)
+		}
 	}
 }
 

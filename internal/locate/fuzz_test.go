@@ -15,6 +15,8 @@ func FuzzFind(f *testing.F) {
 	f.Add("gpu1", ourID, "node-7", hereID, 7)
 	f.Add("gpu1", "", "", "", 1700)
 	f.Add("", "", "", hereID[:12], 1)
+	f.Add(hereID[:12], otherID, "node-8", "", 7)
+	f.Add(hereID, "", "", "", 0)
 	f.Add("../../etc", "\x00", "a\nb", "../"+hereID, -1)
 	f.Add("", "", "", strings.Repeat("a", 1<<20), 1<<62)
 	f.Add(strings.Repeat("-", 1<<20), strings.Repeat("-", 1<<20), "", hereID, 1<<22)
@@ -64,15 +66,18 @@ func FuzzTexts(f *testing.F) {
 	f.Add([]byte("0::/system.slice/docker-"+hereID+".scope/x\n"), "Tgid:\t5\nNSpid:\t5\t1\nVmSize:\t1 kB\n")
 	f.Add([]byte("9:name=systemd:/a:cri-containerd:"+hereID+"\n0::/../"+hereID+"\n"), "5 (a) b) S 1 2 3")
 	f.Add([]byte("1::/docker/"+hereID+"/"+awayID), "NSpid:\n")
+	f.Add([]byte("0::/..0/"+hereID+"\n"), "")
 	f.Add([]byte("0::/libpod-conmon-"+hereID+"\n"), "Tgid:\t99999999999999999999\n")
 	f.Fuzz(func(t *testing.T, cgroup []byte, text string) {
-		eachContainer(cgroup, func(m membership) bool {
+		eachContainer(cgroup, "", func(m membership) bool {
 			if !mayBeID(string(m.id)) || len(m.id) != idDigits || m.path[0] != '/' || !bytes.Contains(cgroup, m.path) {
 				t.Errorf("%+v", m)
 			}
-			path, ok := within(cgroup, string(m.id))
-			if !ok || path != "" && !strings.Contains(path, string(m.id)) || strings.HasPrefix(path, "/..") {
-				t.Errorf("%q, %v", path, ok)
+			for _, own := range []string{"", "/", "/a/b"} {
+				path, ok := within(cgroup, own, string(m.id))
+				if !ok || path != "" && (filepath.Clean(path) != path || !strings.Contains(path, string(m.id))) {
+					t.Errorf("%q, %v", path, ok)
+				}
 			}
 			return true
 		})

@@ -5,6 +5,7 @@
 //
 //	assume_local is set                          local
 //	container.id is found below root's /proc     local, that container
+//	host.name is found so, with no container.id  local, that container
 //	k8s.node.name is ours                        local
 //	k8s.node.name is another                     of another host
 //	host.id is ours                              local
@@ -14,10 +15,14 @@
 //	none of them says anything                   local
 //
 // A container that is found is here, whatever is said of it: its image may hold a machine-id of its own, and its
-// host.name is the pod's. A node's name is unique in its cluster and given on purpose, while machine-ids are cloned
-// with disk images and names of hosts repeat from site to site: hence the order. Clouds put the instance into host.id,
-// others the mainboard: only what has the form of a machine-id (32 hexadecimal digits) can say that it is another one.
-// A host.name that differs decides nothing: it may be a container's.
+// host.name is the pod's. Docker names a container's host by the first 12 digits of its ID: without a container.id a
+// host.name of 12 or 64 lower-case hexadecimal digits that is not ours is looked up as one. When that finds nothing, it
+// says what any other name does.
+//
+// A node's name is unique in its cluster and given on purpose, while machine-ids are cloned with disk images and names
+// of hosts repeat from site to site: hence the order. Clouds put the instance into host.id, others the mainboard: only
+// what has the form of a machine-id (32 hexadecimal digits) can say that it is another one. A host.name that differs
+// decides nothing: it may be a container's.
 //
 // Within this machine a span is of the first of these that is there, else of the whole host:
 //
@@ -27,6 +32,8 @@
 //	                               host.name (or without it host.id) does not say that the program runs outside of any
 //	                               container, no other process must go by that number in a namespace of its own.
 //
+// A host.name that has found a container counts as its container.id.
+//
 // A kernel thread, a process 1 without a container.id and a process that has ended make no spans.
 package locate
 
@@ -34,6 +41,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
 // Who is what a span's attributes and resource say of where it was made. The zero values say nothing.
@@ -46,7 +55,7 @@ type Who struct {
 // Place is where on this machine a span was made.
 type Place struct {
 	PID    int    // as in /proc below root; 0: the whole host
-	Cgroup string // the cgroup v2 in which it waits, as in /proc/PID/cgroup; "" where it is to be looked up
+	Cgroup string // the cgroup v2 in which it waits, as cgroup.ScopeOf gives it; "" where it is to be looked up
 	Own    bool   // the cgroup holds that container and nothing else
 }
 
@@ -65,6 +74,7 @@ const (
 type Locator struct {
 	proc     string // the folder
 	self     self
+	groups   *cgroup.View
 	us       machine
 	found    shelf
 	missed   shelf
@@ -79,7 +89,10 @@ type Locator struct {
 // What cannot be read, now or later, makes answers less exact and is no error.
 func New(root, node string, assumeLocal bool) *Locator {
 	proc := procOf(root)
-	return &Locator{proc: proc, self: whoAmI(proc), us: thisMachine(root, node, assumeLocal), began: time.Now()}
+	return &Locator{
+		proc: proc, self: whoAmI(proc), groups: cgroup.NewView(root), us: thisMachine(root, node, assumeLocal),
+		began: time.Now(),
+	}
 }
 
 // Find tells whether w is of this machine, and where on it.
@@ -95,6 +108,11 @@ func (l *Locator) Find(w Who) (p Place, local bool) {
 		}
 		a := l.ask(key{container: w.ContainerID, pid: int32(pid)})
 		return a.place, local || a.here
+	}
+	if mayBeID(w.HostName) && l.us.compareName(w.HostName) != ours {
+		if a := l.ask(key{container: w.HostName, pid: int32(pid)}); a.here {
+			return a.place, true
+		}
 	}
 	if !local || pid <= 1 {
 		return Place{}, local

@@ -60,6 +60,50 @@ func TestLocalByEveryCombination(t *testing.T) {
 	}
 }
 
+// A container whose program knows no container.id, but its host's name, which Docker has made of it.
+func TestNameThatIsAContainer(t *testing.T) {
+	scope := "/system.slice/docker-" + idB + ".scope"
+	here := Place{5202, scope, true}
+	for _, test := range []struct {
+		w     Who
+		want  Place
+		local bool
+	}{
+		{Who{HostName: idB[:13], PID: 7}, Place{}, false}, // of another length
+		{Who{HostName: idB, PID: 7}, here, true},
+		{Who{HostName: idB, HostID: otherID, PID: 7}, here, true}, // of the image
+		{Who{HostName: idB, NodeName: "node-7", PID: 7}, here, true},
+		{Who{HostName: idB, NodeName: "node-8"}, Place{5200, scope, true}, true},
+		{Who{HostName: idB, PID: 99}, Place{5200, scope, true}, true}, // it has ended: the container
+		{Who{HostName: idB, ContainerID: awayID, PID: 7}, Place{}, false},
+		{Who{HostName: idB, ContainerID: hereID}, Place{4200, "/system.slice/docker-" + hereID + ".scope", true}, true},
+		{Who{HostName: strings.ToUpper(idB), PID: 7}, Place{}, false},
+		{Who{HostName: idB[:12], PID: 7}, Place{}, false}, // two begin so
+		// What is found nowhere changes nothing.
+		{Who{HostName: awayID[:12], PID: 900}, Place{}, false},
+		{Who{HostName: awayID, PID: 900}, Place{}, false},
+		{Who{HostName: awayID[:12], HostID: ourID, PID: 900}, Place{PID: 900}, true},
+		{Who{HostName: awayID[:12], HostID: otherID, PID: 900}, Place{}, false},
+	} {
+		l := New(machineOf(t, "docker_v2"), "node-7", false)
+		for _, again := range []string{"", " again"} {
+			if p, local := l.Find(test.w); p != test.want || local != test.local {
+				t.Errorf("%+v%s: %+v, %v", test.w, again, p, local)
+			}
+		}
+	}
+	short := Who{HostName: hereID[:12], PID: 9}
+	l := New(machineOf(t, "docker_v1"), "", false)
+	if p, local := l.Find(short); p != (Place{PID: 4201}) || !local {
+		t.Errorf("%+v, %v", p, local)
+	}
+	l = New(machineOf(t, "docker_v1"), "", false)
+	l.us.name = short.HostName // a machine may be called so
+	if p, local := l.Find(short); p != (Place{}) || !local {
+		t.Errorf("our own name: %+v, %v", p, local)
+	}
+}
+
 func TestCompareIDs(t *testing.T) {
 	m := machine{id: ourID}
 	for id, want := range map[string]relation{

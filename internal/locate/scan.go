@@ -36,7 +36,7 @@ func (l *Locator) fresh() *table {
 		return t
 	}
 	at := time.Since(l.began)
-	t := scan(l.proc)
+	t := scan(l.proc, l.groups.Own())
 	t.at, t.took = at, time.Since(l.began)-at
 	l.seen.Store(t)
 	l.rest(t, t.took)
@@ -50,19 +50,19 @@ func (l *Locator) rest(t *table, took time.Duration) {
 	l.scanFrom.Store(int64(t.at + max(scanEvery, scanShare*took)))
 }
 
-// scan reads the cgroups of all processes.
-func scan(proc string) *table {
+// scan reads the cgroups of all processes. own is as for eachContainer.
+func scan(proc, own string) *table {
 	t := &table{pids: processes(proc)}
-	t.readContainers(proc)
+	t.readContainers(proc, own)
 	return t
 }
 
-func (t *table) readContainers(proc string) {
+func (t *table) readContainers(proc, own string) {
 	t.containers = make(map[string][]int)
 	buf := make([]byte, mostBytes)
 	for _, pid := range t.pids {
 		nests := 0
-		eachContainer(read(proc, pid, "cgroup", buf), func(m membership) bool {
+		eachContainer(read(proc, pid, "cgroup", buf), own, func(m membership) bool {
 			members := t.containers[string(m.id)]
 			if len(members) == 0 || members[len(members)-1] != pid { // else by another hierarchy
 				t.containers[string(m.id)] = append(members, pid)

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -51,6 +52,7 @@ type Monitor struct {
 	track   window.Track
 	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []*func(*window.Report)
+	onLost  []*func(events.GPULost)
 	journal journal
 	edges   edges // of a recording
 }

@@ -188,15 +188,19 @@ func (m *Monitor) sees(s history.Series) bool {
 
 // OnEnd has tell called with the report of each window that ends from now on, on the goroutine that ends it, until forget
 // is called.
-func (m *Monitor) OnEnd(tell func(*window.Report)) (forget func()) {
+func (m *Monitor) OnEnd(tell func(*window.Report)) (forget func()) { return listen(m, &m.onEnd, tell) }
+
+// listen adds a listener to a list, and gives what takes it out again. Lists are copied, for somebody may be going
+// through the old one.
+func listen[T any](m *Monitor, list *[]*func(T), tell func(T)) (forget func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	listener := &tell
-	m.onEnd = append(slices.Clone(m.onEnd), listener) // a copy: end may be going through the old one
+	*list = append(slices.Clone(*list), listener)
 	return func() {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		m.onEnd = slices.DeleteFunc(slices.Clone(m.onEnd), func(l *func(*window.Report)) bool { return l == listener })
+		*list = slices.DeleteFunc(slices.Clone(*list), func(l *func(T)) bool { return l == listener })
 	}
 }
 

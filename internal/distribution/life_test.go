@@ -1,0 +1,84 @@
+package distribution
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// A Collector reads its config anew at SIGHUP: all components stop and start again, in one process.
+func TestReload(t *testing.T) {
+	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
+	open, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "before"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	c.until("it is ready again", func() bool { return strings.Count(c.log.String(), "Everything is ready") == 2 })
+	if _, err := api.NewClient(c.socket()).End(t.Context(), open.ID); err == nil {
+		t.Error("a window went on through a restart of its server")
+	}
+	if _, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "after"}); err != nil {
+		t.Error(err)
+	}
+	began(tracer(t, c.otlp, here(t)...), "a span", attribute.String("stallspan.window.kind", "custom")).End()
+	if s := c.find("a span"); s.Attributes["stallspan.verdict"] == nil {
+		t.Errorf("not annotated: %v", s.Attributes)
+	}
+	c.stop()
+}
+
+// Each of the two components does its work without the other.
+func TestEitherAlone(t *testing.T) {
+	for name, config := range map[string]string{
+		"the processor": "service: {pipelines: {traces: {receivers: [otlp]}, metrics: {receivers: [otlp]}, logs: {receivers: [otlp]}}}",
+		"the receiver":  "service: {pipelines: {traces: {receivers: [otlp, stallspan], processors: []}}}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := prepare(t, "--config", "../../examples/collector/file.yaml", "--config", "yaml:"+config).start()
+			began(tracer(t, c.otlp, here(t)...), "a span", attribute.String("stallspan.window.kind", "custom")).End()
+			_, annotated := c.find("a span").Attributes["stallspan.verdict"]
+			if annotated != (name == "the processor") {
+				t.Errorf("annotated: %v", annotated)
+			}
+			begun, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Epoch, PID: 1})
+			if (err == nil) != (name == "the receiver") {
+				t.Errorf("a window was announced: %v, %v", begun, err)
+			}
+			c.stop()
+		})
+	}
+}
+
+// Spans for which there is no backend wait on disk, and outlive the Collector.
+func TestSpansWait(t *testing.T) {
+	backend := prepare(t, "--config", "../../examples/collector/file.yaml")
+	state := t.TempDir()
+	node := func() *collector {
+		c := prepare(t, "--config", "../../examples/collector/node.yaml")
+		c.set("TEMPO", backend.otlp)
+		c.set("METRICS", "http://"+freePort(t)) // not there
+		c.set("LOKI", "http://"+freePort(t))    // not there
+		c.set("HEALTH", freePort(t))
+		c.set("STATE", state)
+		return c.start()
+	}
+	first := node()
+	began(tracer(t, first.otlp, here(t)...), "that waits", attribute.String("stallspan.window.kind", "custom")).End()
+	first.stop()
+
+	backend.start()
+	second := node()
+	if s := backend.find("that waits"); s.Attributes["stallspan.verdict"] == nil || s.resource["os.type"] != "linux" {
+		t.Errorf("it came as %v of %v", s.Attributes, s.resource)
+	}
+	second.stop()
+	backend.stop()
+}
