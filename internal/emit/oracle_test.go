@@ -202,7 +202,7 @@ func TestOracle(t *testing.T) {
 	}
 	o.problems = map[string]bool{}
 	o.oneSpan(semconv.StorageStallSpan, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda, semconv.ModelNameKey.String("x")},
-		Events: []emit.Event{{Name: "unheard-of"}, {Name: semconv.WindowSlowEvent.Name, Time: start}}})
+		Events: []emit.Event{{Name: "unheard-of", Time: start}, {Name: semconv.WindowSlowEvent.Name, Time: start}}})
 	if got := o.sorted(); len(got) != 3 {
 		t.Errorf("complaints about a span: %q", got)
 	}

@@ -63,7 +63,9 @@ func (m *Monitor) takeGPUs(source string, s *sample.Sample, err error) {
 
 // OnGPULost has tell called with each GPU that can no longer be read, on the goroutine that reads them, until forget is
 // called.
-func (m *Monitor) OnGPULost(tell func(events.GPULost)) (forget func()) { return listen(m, &m.onLost, tell) }
+func (m *Monitor) OnGPULost(tell func(events.GPULost)) (forget func()) {
+	return listen(m, &m.onLost, tell)
+}
 
 // withoutGPU says that err is no problem: this machine has no NVIDIA driver that could be asked.
 func (m *Monitor) withoutGPU(err error) bool {
