@@ -30,6 +30,7 @@ type collector struct {
 	temp   string // its socket's folder, short: a socket's path has 107 bytes
 	output string // where file.yaml writes
 	otlp   string // host:port over gRPC
+	http   string // host:port over HTTP
 	ended  chan struct{}
 	exit   error // when ended is closed
 }
@@ -62,7 +63,7 @@ func prepare(t *testing.T, args ...string) *collector {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &record{}, ended: make(chan struct{})}
-	c.output, c.otlp = filepath.Join(temp, "out"), freePort(t)
+	c.output, c.otlp, c.http = filepath.Join(temp, "out"), freePort(t), freePort(t)
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "OTEL_") && !strings.HasPrefix(pair, "STALLSPAN_") {
 			c.Env = append(c.Env, pair)
@@ -71,7 +72,7 @@ func prepare(t *testing.T, args ...string) *collector {
 	c.set("K8S_NODE_NAME", "node-1")
 	c.set("STALLSPAN_SOCKET", c.socket())
 	c.set("OTLP_GRPC", c.otlp)
-	c.set("OTLP_HTTP", freePort(t))
+	c.set("OTLP_HTTP", c.http)
 	c.set("OUTPUT", c.output)
 	c.set("COLLECTION_INTERVAL", "1s")
 	c.Stdout, c.Stderr = c.log, c.log

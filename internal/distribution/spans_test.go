@@ -3,6 +3,8 @@ package distribution
 import (
 	"context"
 	"errors"
+	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -126,4 +128,26 @@ func TestSpansThatPassUntouched(t *testing.T) {
 func began(tracer trace.Tracer, name string, say ...attribute.KeyValue) trace.Span {
 	_, span := tracer.Start(context.Background(), name, trace.WithAttributes(say...))
 	return span
+}
+
+// The program that docs/collector.md begins with.
+func TestExampleProgram(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("the example is in Python, and no python3 is installed")
+	}
+	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
+	program := exec.CommandContext(t.Context(), python, "../../examples/collector/epochs.py", coldFiles(t, 128*mib).Model(), "2000")
+	program.Env = append(os.Environ(), "OTLP_HTTP="+c.http)
+	if out, err := program.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s := c.find("epoch 2")
+	if s.Attributes["stallspan.verdict"] == nil || s.Attributes["stallspan.training.epoch.index"] != int64(2) {
+		t.Errorf("%v", s.Attributes)
+	}
+	if got := s.Attributes["stallspan.window.scope"]; got != "process" {
+		t.Errorf("the third span of a process is judged by the time of: %v", got)
+	}
+	c.stop()
 }

@@ -3,14 +3,12 @@ package monitor
 import (
 	"errors"
 	"math"
-	"os"
 	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
-	cgroups "github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/mount"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
@@ -54,11 +52,11 @@ func (m *Monitor) follow(id string, pid int, cgroup string, own, container bool)
 	m.mu.Unlock()
 
 	if cgroup == "" {
-		if found, err := cgroups.ScopeOf(m.config.Root, pid); err == nil {
+		if found, err := m.groups.ScopeOf(pid); err == nil {
 			cgroup = found
 		}
 	}
-	if cgroup == "/" && !inContainer() {
+	if m.groups.WholeMachine(cgroup) {
 		cgroup = sample.HostScope
 	}
 	if cgroup != sample.HostScope {
@@ -200,14 +198,4 @@ func (m *Monitor) gpuIDs() []string {
 	ids := m.history.IDs(history.GPUBusyTime)
 	slices.Sort(ids)
 	return ids
-}
-
-// firstCgroupNamespace is the inode number that the kernel gives to the namespace in which "/" is the whole machine
-// (include/linux/proc_ns.h, PROC_CGROUP_INIT_INO).
-const firstCgroupNamespace = "cgroup:[4026531835]"
-
-// inContainer says whether the cgroup "/" that we see is a container's and not the machine's.
-func inContainer() bool {
-	name, err := os.Readlink("/proc/self/ns/cgroup")
-	return err == nil && name != firstCgroupNamespace
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
@@ -27,6 +28,7 @@ type Monitor struct {
 	disks    *disk.Source
 	pressure *pressure.Source
 	process  *process.Source
+	groups   *cgroup.View
 	sampler  *sample.Sampler
 	history  *history.History
 	problems problems
@@ -67,7 +69,9 @@ func New(config Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{config: config, history: h, jobs: map[string]*job{}, stale: true}
+	m := &Monitor{
+		config: config, groups: cgroup.NewView(config.Root), history: h, jobs: map[string]*job{}, stale: true,
+	}
 	m.tell = m.told
 	m.journal = journal{to: config.Journal, problems: &m.problems}
 	if config.Recorded {

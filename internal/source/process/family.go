@@ -31,10 +31,15 @@ func (j *job) look(s *Source) {
 		m.ioError = nil // it may have become ours to read
 	}
 	before := len(j.members)
-	switch {
-	case j.dir != "":
+	if j.dir != "" {
 		left := mostCgroups
 		j.lookInCgroup(s, j.dir, &left)
+		if j.hidden && j.looks == 1 {
+			j.join(s, j.first) // and its children are found by the /proc below root, which knows them
+		}
+	}
+	switch {
+	case j.dir != "" && !j.hidden:
 	case j.byParent:
 		j.lookByParent(s)
 	default:
@@ -164,10 +169,12 @@ func (j *job) lookInCgroup(s *Source, dir string, left *int) {
 	}
 }
 
-// joinAll takes process IDs between any blanks. A cgroup lists a process that our /proc does not know as 0.
+// joinAll takes process IDs between any blanks. A cgroup lists a process of another pid namespace than ours as 0,
+// whichever /proc we read.
 func (j *job) joinAll(s *Source, list []byte) {
 	for word := range bytes.FieldsSeq(list) {
 		if pid, ok := decimal.Parse(word); ok && pid < 1<<31 {
+			j.hidden = j.hidden || pid == 0
 			j.join(s, int(pid))
 		}
 	}

@@ -14,6 +14,8 @@ type job struct {
 	scope    string
 	dir      string // its own cgroup's folder, "" when it has none
 	byParent bool   // no list of children in this kernel
+	first    int    // the process that Add was given; 0 when it was given a cgroup alone
+	hidden   bool   // the cgroup's processes have no numbers in our pid namespace
 	added    uint64 // when, in ticks since boot; 0 when that is not known
 
 	members  []*member // from the oldest to the youngest, so parents before their children

@@ -74,7 +74,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	if len(s.jobs) == mostJobs {
 		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, mostJobs)
 	}
-	j := &job{id: id, scope: opts.Cgroup, byPID: make(map[int]*member), looked: sample.Now().Mono, hasIO: true}
+	j := &job{id: id, first: pid, scope: opts.Cgroup, byPID: make(map[int]*member), looked: sample.Now().Mono, hasIO: true}
 	if text, err := readAll(filepath.Join(s.proc, "uptime"), 64); err == nil {
 		j.added, _ = parseUptime(text)
 	}
@@ -93,8 +93,8 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 			return fmt.Errorf("job %s cannot be followed, check that process %d runs and that /proc shows it: %w", id, pid, err)
 		}
 		j.members, j.byPID[pid] = []*member{root}, root
-		j.byParent = !s.hasChildrenFiles(pid)
 	}
+	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
 	j.look(s)
 	j.read(s, &sample.Problems{}, true, j.looked) // the first reading is what the others are counted from
 	s.jobs = append(s.jobs, j)
