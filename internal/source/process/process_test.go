@@ -86,6 +86,23 @@ func TestOwnScope(t *testing.T) {
 	}
 }
 
+// A cgroup that is read from another pid namespace lists its processes as 0: they are found through /proc.
+func TestHiddenProcesses(t *testing.T) {
+	root := fixture.Root(t, "process_training")
+	for _, folder := range []string{"job", "job/workers", "job/workers/deeper"} {
+		fixture.Write(t, root, "sys/fs/cgroup/"+folder+"/cgroup.procs", []byte("0\n0\n"))
+	}
+	source := New(root)
+	if err := source.Add("train", 100, Options{Cgroup: "/job", OwnScope: true}); err != nil {
+		t.Fatal(err)
+	}
+	fixture.Write(t, root, "sys/fs/cgroup/job/cpu.stat", []byte("usage_usec 7123456\n"))
+	job := read(t, source).Jobs[0]
+	if job.Processes != 3 || job.CPUTime != 123456*time.Microsecond {
+		t.Errorf("job %+v", job)
+	}
+}
+
 func TestAddErrors(t *testing.T) {
 	root := fixture.Root(t, "process_training")
 	fixture.Write(t, root, "proc/7/stat", []byte("7 (garbage"))
