@@ -80,7 +80,8 @@ func same(t *testing.T, was, is ptrace.Span) {
 			t.Errorf("%s: %s was lost", key, v.AsString())
 		}
 	}
-	if _, done := was.Attributes().Get("stallspan.verdict"); done && was.Attributes().Len() != is.Attributes().Len() {
+	_, done := was.Attributes().Get("stallspan.verdict")
+	if done && was.Attributes().Len() != is.Attributes().Len() {
 		t.Errorf("%q was annotated twice", was.Name())
 	}
 }
