@@ -79,28 +79,34 @@ func WindowSpan(r *window.Report) Span {
 			},
 		}}
 	}
-	for _, stall := range r.Stalls {
-		s.Children = append(s.Children, stallSpan(r, stall))
-	}
+	s.Children = stallSpans(r)
 	return s
 }
 
-func stallSpan(r *window.Report, stall window.Stall) Span {
-	s := Span{
-		Name:       "storage stall",
-		Start:      r.Wall(stall.Start),
-		End:        r.Wall(stall.End),
-		Attributes: []attribute.KeyValue{semconv.StallStorageTimeKey.Float64(stall.Waited.Seconds())},
+// stallSpans are the children, named for the disk or mount that was used most.
+func stallSpans(r *window.Report) []Span {
+	if len(r.Stalls) == 0 {
+		return nil
 	}
+	name := "storage stall"
+	var where []attribute.KeyValue
 	switch {
 	case len(r.Disks) > 0:
-		s.Name += " " + r.Disks[0].Name
-		s.Attributes = append(s.Attributes, semconv.SystemDeviceNameKey.String(r.Disks[0].Name))
+		name += " " + r.Disks[0].Name
+		where = append(where, semconv.SystemDeviceNameKey.String(r.Disks[0].Name))
 	case len(r.Mounts) > 0:
-		s.Name += " " + r.Mounts[0].Point
-		s.Attributes = append(s.Attributes, semconv.MountPointsKey.StringSlice(points(r)))
+		name += " " + r.Mounts[0].Point
+		where = append(where, semconv.MountPointsKey.StringSlice(points(r)))
 	}
-	return s
+	spans := make([]Span, 0, len(r.Stalls))
+	for _, stall := range r.Stalls {
+		attrs := make([]attribute.KeyValue, 0, 1+len(where))
+		attrs = append(attrs, semconv.StallStorageTimeKey.Float64(stall.Waited.Seconds()))
+		spans = append(spans, Span{
+			Name: name, Start: r.Wall(stall.Start), End: r.Wall(stall.End), Attributes: append(attrs, where...),
+		})
+	}
+	return spans
 }
 
 func points(r *window.Report) []string {
