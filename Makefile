@@ -53,7 +53,7 @@ build: ## Build build/stallspan, and build/stallspan-nocgo without cgo
 	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
 
-collector: ## Build build/otelcol-stallspan, a Collector with our receiver and processor (five minutes the first time)
+collector: ## Build build/otelcol-stallspan, a Collector with our receiver and processor (five minutes at first)
 	mkdir -p build
 	$(OCB) --config builder-config.yaml
 	ln -f build/collector/otelcol-stallspan build/otelcol-stallspan

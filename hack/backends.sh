@@ -4,7 +4,8 @@
 #
 #   hack/backends.sh [--build] [NAME...]     jaeger, tempo, victoria-metrics; by default jaeger and victoria-metrics
 #
-# --build only builds. The programs stay in the folder $BACKENDS (default: $TMPDIR/stallspan-backends), their data does not.
+# --build only builds. The programs stay in the folder $BACKENDS (by default $TMPDIR/stallspan-backends), their data does
+# not.
 set -eu
 
 only_build=

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads 4 KiB at random places of a file, in three epochs, and sends a span for each to a Collector on this machine: what
-a training program does that OpenTelemetry instruments, in nothing but Python.
+"""Reads 4 KiB at random places of a file, in three epochs, and sends a span for each to a Collector on this machine:
+what a training program does that OpenTelemetry instruments, in nothing but Python.
 
     examples/collector/epochs.py FILE [READS]      OTLP_HTTP=127.0.0.1:4318
 
