@@ -55,9 +55,9 @@ func (j *job) look(s *Source) {
 	}
 }
 
-// rests says that a process needs no look this time: it has done nothing for a second, not even touched a new page, so it
-// has hardly started another or opened a file. It is looked at every fifth time all the same.
-func (j *job) rests(m *member) bool { return j.looked-m.moved >= quietFor && j.looks%restsFor != 0 }
+// rests says that a process needs no look this time: it has done nothing since the look before, not even touched a new
+// page, so it has hardly started another or opened a file. It is looked at every fifth time all the same.
+func (j *job) rests(m *member) bool { return m.moved < j.lookedLast && j.looks%restsFor != 0 }
 
 // join makes the process a member, unless it is one.
 func (j *job) join(s *Source, pid int) {

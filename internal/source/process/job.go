@@ -12,19 +12,21 @@ import (
 type job struct {
 	id       string
 	scope    string
-	dir      string // its own cgroup's folder, "" when it has none
-	byParent bool   // no list of children in this kernel
-	first    int    // the process that Add was given; 0 when it was given a cgroup alone
-	hidden   bool   // the cgroup's processes have no numbers in our pid namespace
-	added    uint64 // when, in ticks since boot; 0 when that is not known
+	dir      string        // its own cgroup's folder, "" when it has none
+	byParent bool          // no list of children in this kernel
+	first    int           // the process that Add was given; 0 when it was given a cgroup alone
+	hidden   bool          // the cgroup's processes have no numbers in our pid namespace
+	begun    time.Duration // sample.Stamp.Mono of Add
+	added    uint64        // when, in ticks since boot; 0 when that is not known
 
-	members  []*member // from the oldest to the youngest, so parents before their children
-	byPID    map[int]*member
-	readings uint64
-	looks    int             // for members and files
-	looked   time.Duration   // sample.Stamp.Mono of the last look for members
-	beyond   int             // how many that look had to leave out
-	trouble  sample.Problems // of that look
+	members    []*member // from the oldest to the youngest, so parents before their children
+	byPID      map[int]*member
+	readings   uint64
+	looks      int             // for members and files
+	looked     time.Duration   // sample.Stamp.Mono of the last look for members
+	lookedLast time.Duration   // and of the one before
+	beyond     int             // how many that look had to leave out
+	trouble    sample.Problems // of that look
 
 	left  counts // of members that are gone and that nobody has inherited from
 	total counts // only ever grows

@@ -19,12 +19,16 @@ const (
 	mostJobs = 64
 	// lookEvery is once a second, for ticks that come a little early.
 	lookEvery = 950 * time.Millisecond
+	// A new job of few processes is looked at with every reading for so long: what it starts then, as a wrapper does, may
+	// be over within a second.
+	young = 2 * time.Second
+	few   = 32
 )
 
 // Source reads one sample.Job a job, and one sample.Process a process of it that is alive. Between two looks for
-// new members, once a second, a reading costs two small files a process. Of
-// one that sleeps and has done nothing for a second the bytes are read twice a second, and at every reading for an edge,
-// and it is looked at every five seconds. Add, Remove, Read and Close may be called
+// new members, once a second, a reading costs two small files a process. Of one that sleeps and has done nothing for a
+// second the bytes are read twice a second, and at every reading for an edge; one that has done nothing since the last
+// look is looked at every five seconds. Add, Remove, Read and Close may be called
 // concurrently.
 //
 // A job's counters begin at 0 when it is added and only grow. A process born later counts from its birth, also when
@@ -74,7 +78,8 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	if len(s.jobs) == mostJobs {
 		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, mostJobs)
 	}
-	j := &job{id: id, first: pid, scope: opts.Cgroup, byPID: make(map[int]*member), looked: sample.Now().Mono, hasIO: true}
+	j := &job{id: id, first: pid, scope: opts.Cgroup, byPID: make(map[int]*member), begun: sample.Now().Mono, hasIO: true}
+	j.looked = j.begun
 	if text, err := readAll(filepath.Join(s.proc, "uptime"), 64); err == nil {
 		j.added, _ = parseUptime(text)
 	}
@@ -124,9 +129,13 @@ func (s *Source) Read(out *sample.Sample) error {
 		due := now.Mono-j.looked >= lookEvery
 		j.read(s, &problems, out.Edge || due, now.Mono)
 		if due {
-			j.looked = now.Mono
+			j.lookedLast, j.looked = j.looked, now.Mono
+		}
+		if due || now.Mono-j.begun < young && len(j.members) <= few {
 			j.look(s)
 			j.welcome(s, &problems, now.Mono)
+		}
+		if due {
 			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)
 		}
 		j.emit(out)

@@ -103,6 +103,38 @@ func TestHiddenProcesses(t *testing.T) {
 	}
 }
 
+// What a wrapper starts right after it was added is seen with the next reading, and what a process starts that was
+// quiet for long, at the next look.
+func TestChildrenAreFoundSoon(t *testing.T) {
+	tree := tree{t, fixture.Root(t, "process_training")}
+	source := New(tree.root)
+	if err := source.Add("train", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	tree.put(104, 103, 500001, 'R', counts{3, 10, 100, 200, 1}, counts{})
+	tree.children(103, 104)
+	if got := read(t, source).Jobs[0]; got.Processes != 4 {
+		t.Errorf("at once: %+v", got)
+	}
+	j := source.jobs[0]
+	j.begun -= young
+	for _, m := range j.members {
+		m.moved -= time.Hour
+	}
+	read(t, source)
+	tree.put(103, 101, 470000, 'S', counts{8, 0, 0, 0, 0}, counts{}) // it does something, and no more until the look
+	tree.put(105, 103, 500002, 'R', counts{}, counts{})
+	tree.children(103, 104, 105)
+	if got := read(t, source).Jobs[0]; got.Processes != 4 {
+		t.Errorf("before a look: %+v", got)
+	}
+	j.looked -= lookEvery + 150*time.Millisecond // the next look comes late, on a machine that is busy
+	j.byPID[103].moved -= lookEvery + 100*time.Millisecond
+	if got := read(t, source).Jobs[0]; got.Processes != 5 {
+		t.Errorf("after it: %+v", got)
+	}
+}
+
 func TestAddErrors(t *testing.T) {
 	root := fixture.Root(t, "process_training")
 	fixture.Write(t, root, "proc/7/stat", []byte("7 (garbage"))
@@ -246,6 +278,7 @@ func TestNothingIsAllocated(t *testing.T) {
 		s.Reset()
 		for _, j := range source.jobs {
 			j.looked = sample.Now().Mono // no look in between
+			j.begun = j.looked - young
 		}
 		if err := source.Read(&s); err != nil {
 			t.Fatal(err)
