@@ -108,15 +108,14 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	}
 	w := describe(k, span, f)
 	w.Start, w.End = sample.Stamp{Wall: span.StartTimestamp().AsTime()}, sample.Stamp{Wall: span.EndTimestamp().AsTime()}
-	if place.PID > 0 {
-		w.Job = p.monitor.Attend(place.PID, place.Cgroup, place.Own)
-	}
-	r, err := p.monitor.Span(w, p.monitor.Lately(w.End.Wall))
-	if err != nil {
+	if err := p.monitor.Place(&w); err != nil {
 		p.tally.skip(reason(err))
 		return nil
 	}
-	return r
+	if place.PID > 0 {
+		w.Job = p.monitor.Attend(place.PID, place.Cgroup, place.Own)
+	}
+	return p.monitor.Span(w, p.monitor.Lately(w.End.Wall))
 }
 
 // who is what the span and its resource say of where the span was made.

@@ -49,6 +49,8 @@ func reason(err error) string {
 		return "backward"
 	case errors.Is(err, monitor.ErrEmpty):
 		return "empty"
+	case errors.Is(err, monitor.ErrClock):
+		return "clock"
 	}
 	return failed
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"time"
 
@@ -43,8 +44,11 @@ type MetricConfig struct {
 
 // Unmarshal has a metric enabled of which nothing is said.
 func (m *MetricConfig) Unmarshal(conf *confmap.Conf) error {
-	m.Enabled = true
-	return conf.Unmarshal(m)
+	if err := conf.Unmarshal(m); err != nil {
+		return err
+	}
+	m.Enabled = m.Enabled || conf.Get("enabled") == nil // also "enabled:" without a value
+	return nil
 }
 
 func defaultConfig() component.Config {
@@ -61,6 +65,9 @@ func (c *Config) Validate() error {
 	var all []error
 	if err := monitor.CheckInterval(c.Sampling.Interval); err != nil {
 		all = append(all, fmt.Errorf("sampling::interval: %w", err))
+	}
+	if c.Sampling.RootPath != "" && !path.IsAbs(c.Sampling.RootPath) {
+		all = append(all, fmt.Errorf("sampling::root_path: %q does not begin with /", c.Sampling.RootPath))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		if err := emit.CheckMetric(name); err != nil {

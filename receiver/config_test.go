@@ -33,7 +33,7 @@ func TestConfig(t *testing.T) {
 	all, _ := defaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
 	all.Sampling = SamplingConfig{50 * time.Millisecond, "/hostfs", "/usr/lib/libnvidia-ml.so.1"}
-	all.Metrics = map[string]MetricConfig{"system.disk.io": {false}, "system.disk.merged": {true}, "system.cpu.time": {true}}
+	all.Metrics = map[string]MetricConfig{"system.disk.io": {false}, "system.disk.merged": {true}, "system.cpu.time": {true}, "system.disk.operations": {true}}
 	all.Disks.Include = []filter.Config{{Strict: "sda"}, {Regex: "^nvme"}}
 	all.Disks.Exclude = []filter.Config{{Regex: `n1p\d+$`}}
 	all.GPUs.Exclude = []filter.Config{{Strict: "0"}}
@@ -92,6 +92,7 @@ func TestWrongConfig(t *testing.T) {
 		{`"collection_interval": requires positive value`, m{"collection_interval": "0s"}},
 		{"sampling::interval: the sampling interval is 2s: choose one from 10ms to 1s", m{"sampling": m{"interval": "2s"}}},
 		{"sampling::interval: the sampling interval is 0s", m{"sampling": m{"interval": "0s"}}},
+		{`sampling::root_path: "hostfs" does not begin with /`, m{"sampling": m{"root_path": "hostfs"}}},
 		{"invalid duration", m{"sampling": m{"interval": "soon"}}},
 		{`metrics: there is no metric "system.disk.oi": did you mean system.disk.io?`, m{"metrics": m{"system.disk.oi": m{"enabled": false}}}},
 		{"invalid keys: disabled", m{"metrics": m{"system.disk.io": m{"disabled": true}}}},

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -38,30 +39,50 @@ func (c *clock) note(at sample.Stamp) {
 	c.parted = append(c.parted, parting{at.Mono, zero})
 }
 
-// mono is the latest moment at which the wall clock showed wall. A time that it leapt over is the moment of the leap.
-func (c *clock) mono(wall time.Time) (time.Duration, bool) {
-	if len(c.parted) == 0 {
-		return 0, false
-	}
-	for i := len(c.parted) - 1; i > 0; i-- {
-		p := c.parted[i]
-		at := wall.Sub(p.zero) // which knows no overflow
-		if at >= p.since {
-			return at, true
-		}
-		if wall.Sub(c.parted[i-1].zero) >= p.since {
-			return p.since, true
+// mono is the moment at which the wall clock showed wall, or will show it if it goes on as it does at the moment now. A time
+// that it leapt over is the moment of the leap. It is false for a time that it showed twice, having been set back.
+func (c *clock) mono(wall time.Time, now time.Duration) (at time.Duration, ok bool) {
+	shown := 0
+	for i := range c.parted {
+		begin, end := c.stretch(i)
+		if there := wall.Sub(c.parted[i].zero); there >= begin && there < end && there <= now { // Sub knows no overflow
+			at, shown = there, shown+1
 		}
 	}
-	return wall.Sub(c.parted[0].zero), true
+	if shown > 0 {
+		return at, shown == 1
+	}
+	for i, p := range c.parted {
+		begin, end := c.stretch(i)
+		if wall.Sub(p.zero) >= begin && wall.Sub(p.zero) < end {
+			return wall.Sub(p.zero), true // later than now
+		}
+		if wall.Sub(p.zero) >= end && wall.Sub(c.parted[i+1].zero) < end {
+			return end, true
+		}
+	}
+	return 0, false
 }
 
-// Mono is the moment at which the wall clock showed wall, to a millisecond; the latest one where it was set back. It is
-// false as long as nothing was appended.
-func (h *History) Mono(wall time.Time) (time.Duration, bool) {
+// stretch is when the distance i held. What was before the first one is taken to have been alike.
+func (c *clock) stretch(i int) (begin, end time.Duration) {
+	begin, end = math.MinInt64, math.MaxInt64
+	if i > 0 {
+		begin = c.parted[i].since
+	}
+	if i+1 < len(c.parted) {
+		end = c.parted[i+1].since
+	}
+	return begin, end
+}
+
+// Mono is the moment at which the wall clock showed wall, to a millisecond; now is the present moment, and what is later
+// is as the clock stands now. It is false as long as nothing was appended, and for a time that the clock showed twice,
+// because it was set back in between.
+func (h *History) Mono(wall time.Time, now time.Duration) (time.Duration, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
-	return h.clock.mono(wall)
+	return h.clock.mono(wall, now)
 }
 
 // First is the time of the oldest row that is kept on the axis of s.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -12,13 +13,14 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func TestClock(t *testing.T) {
 	var c clock
-	if _, ok := c.mono(noon); ok {
+	if _, ok := c.mono(noon, time.Hour); ok {
 		t.Error("a clock that nobody read shows a time")
 	}
 	note := func(mono time.Duration, wall time.Time) { c.note(sample.Stamp{Mono: mono, Wall: wall}) }
+	now := time.Hour + time.Second
 	check := func(wall time.Time, want time.Duration) {
 		t.Helper()
-		if got, ok := c.mono(wall); !ok || got != want {
+		if got, ok := c.mono(wall, now); !ok || got != want {
 			t.Errorf("%v is %v, want %v", wall, got, want)
 		}
 	}
@@ -27,27 +29,38 @@ func TestClock(t *testing.T) {
 	check(noon.Add(-time.Minute), time.Hour-time.Minute)
 	check(noon.Add(time.Second), time.Hour+time.Second)
 
+	check(noon.Add(time.Minute), time.Hour+time.Minute) // it has not come yet
+	check(time.Unix(0, math.MinInt64), time.Unix(0, math.MinInt64).Sub(noon.Add(-time.Hour)))
+
 	forward := time.Hour + 10*time.Second // set ahead by an hour
 	note(forward, noon.Add(10*time.Second+time.Hour))
+	now = forward + 5*time.Second
 	check(noon.Add(9*time.Second), time.Hour+9*time.Second)
 	check(noon.Add(30*time.Minute), forward)
 	check(noon.Add(time.Hour+11*time.Second), forward+time.Second)
 
 	back := forward + 10*time.Second // and back again
 	note(back, noon.Add(20*time.Second))
-	check(noon.Add(time.Hour+11*time.Second), back+time.Hour-9*time.Second) // it will be that time once more
+	now = back + 30*time.Minute
+	check(noon.Add(time.Hour+11*time.Second), forward+time.Second) // it will be that time once more, but is not yet
 	check(noon.Add(21*time.Second), back+time.Second)
+	now = back + 2*time.Hour
+	if at, ok := c.mono(noon.Add(time.Hour+11*time.Second), now); ok {
+		t.Errorf("a time that was shown twice is %v", at)
+	}
+	check(noon.Add(time.Hour+31*time.Second), back+time.Hour+11*time.Second)
 	check(noon.Add(5*time.Second), time.Hour+5*time.Second)
 	if len(c.parted) != 3 {
 		t.Errorf("%d partings", len(c.parted))
 	}
 }
 
-// However often the clock is set, a moment that was noted last under its wall time is found again.
+// However often the clock is set, a moment that was noted last under its wall time is found again, unless that time was
+// shown before.
 func TestClockIsSetOften(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c clock
-	mono, ahead := time.Minute, int64(0)
+	mono, ahead, clear := time.Minute, int64(0), 0
 	for range 3 * mostPartings {
 		mono += time.Duration(rng.Int64N(int64(time.Second)))
 		if rng.IntN(2) == 0 {
@@ -55,9 +68,16 @@ func TestClockIsSetOften(t *testing.T) {
 		}
 		wall := noon.Add(mono + time.Duration(ahead))
 		c.note(sample.Stamp{Mono: mono, Wall: wall})
-		if got, ok := c.mono(wall); !ok || (got-mono).Abs() > sameClock {
+		got, ok := c.mono(wall, mono)
+		if ok {
+			clear++
+		}
+		if ok && (got-mono).Abs() > sameClock {
 			t.Fatalf("%v, want %v", got, mono)
 		}
+	}
+	if clear < mostPartings/10 {
+		t.Errorf("%d moments were clear", clear)
 	}
 	if len(c.parted) > mostPartings {
 		t.Errorf("%d partings", len(c.parted))

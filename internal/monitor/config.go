@@ -1,9 +1,9 @@
 package monitor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -66,7 +66,7 @@ type sampling struct {
 
 func (c Config) sampling() sampling {
 	_ = c.complete() // a wrong interval is New's to refuse
-	return sampling{c.Interval, cmp.Or(c.Root, "/"), c.NVML}
+	return sampling{c.Interval, filepath.Clean("/" + c.Root), c.NVML}
 }
 
 func (s sampling) String() string {

@@ -16,14 +16,15 @@ import (
 
 // job is a tree of processes whose time has a ledger of its own.
 type job struct {
-	id     string
-	scope  string // of pressure
-	own    bool
-	whose  window.Whose
-	since  time.Duration  // the first reading of it
-	users  int            // Follows without a Leave
-	mounts []sample.Mount // without a disk of this machine, newest use
-	gpus   []string       // on which a process of it has held memory
+	id       string
+	scope    string // of pressure
+	own      bool
+	whose    window.Whose
+	since    time.Duration  // the first reading of it
+	attended bool           // because of spans; there may be as many as GPUs, each using one
+	users    int            // Follows without a Leave
+	mounts   []sample.Mount // without a disk of this machine, newest use
+	gpus     []string       // on which a process of it has held memory
 }
 
 // errReplay says that a recording has no processes to follow.
@@ -36,8 +37,8 @@ func (m *Monitor) Follow(id string, pid int, cgroup string, own bool) error {
 	return m.follow(id, pid, cgroup, own, false)
 }
 
-// follow is Follow, of a process or of a container.
-func (m *Monitor) follow(id string, pid int, cgroup string, own, container bool) error {
+// follow is Follow, also for spans that arrive.
+func (m *Monitor) follow(id string, pid int, cgroup string, own, attended bool) error {
 	if m.process == nil {
 		return errReplay
 	}
@@ -70,16 +71,17 @@ func (m *Monitor) follow(id string, pid int, cgroup string, own, container bool)
 		return err
 	}
 	m.mu.Lock()
-	j := &job{id: id, scope: cgroup, own: own, users: 1, whose: window.Process, since: math.MaxInt64}
-	if container {
+	j := &job{id: id, scope: cgroup, own: own, users: 1, attended: attended, whose: window.Process, since: math.MaxInt64}
+	if attended && own {
 		j.whose = window.Container
 	}
 	m.adopt(j)
 	m.mu.Unlock()
-	m.Tick()
+	m.sampler.Read(m.take)
 	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.round()
 	j.since = m.newest.Mono
-	m.mu.Unlock()
 	return nil
 }
 
@@ -93,6 +95,7 @@ func (m *Monitor) adopt(j *job) {
 // abandon ends it. m.mu is held.
 func (m *Monitor) abandon(id string) {
 	delete(m.jobs, id)
+	m.latest.Leave(id)
 	m.stale = true
 	m.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
 }
@@ -160,6 +163,7 @@ func (m *Monitor) hold(held []sample.GPUProcess) {
 		for _, h := range held {
 			if j != nil && h.PID == p.PID && len(j.gpus) < mostHeld && !slices.Contains(j.gpus, h.GPU) {
 				j.gpus = append(j.gpus, h.GPU)
+				m.stale = m.stale || j.attended
 			}
 		}
 	}
@@ -170,11 +174,12 @@ func remote(m sample.Mount) bool {
 	return (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(m)
 }
 
-// keep gives the ledger one book for each job and for the whole machine, on each GPU.
+// keep gives the ledger one book for each job and for the whole machine, on each GPU; of a job that is attended only on
+// those that it holds, where that is known.
 func (m *Monitor) keep() {
-	gpus := m.gpuIDs()
+	all := m.gpuIDs()
 	var scopes []window.Scope
-	add := func(s window.Scope) {
+	add := func(s window.Scope, gpus []string) {
 		if len(gpus) == 0 {
 			scopes = append(scopes, s)
 		}
@@ -182,9 +187,13 @@ func (m *Monitor) keep() {
 			scopes = append(scopes, s)
 		}
 	}
-	add(window.Scope{})
+	add(window.Scope{}, all)
 	for _, j := range m.jobs {
-		add(j.ledgerScope())
+		gpus := all
+		if j.attended && len(j.gpus) > 0 {
+			gpus = slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !slices.Contains(j.gpus, id) })
+		}
+		add(j.ledgerScope(), gpus)
 	}
 	m.ledger.Keep(scopes)
 	m.stale = false

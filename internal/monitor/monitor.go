@@ -132,22 +132,32 @@ func (m *Monitor) append(source string, s *sample.Sample) {
 	m.problems.note("history", m.history.Append(s))
 }
 
-// overdueEvery is how often windows are looked for that nobody ended: there may be thousands.
+// overdueEvery is how often windows are looked for that nobody ended, and jobs that are over: there may be thousands.
 const overdueEvery = 10 * time.Second
 
-// tick follows a round of readings: the ledger splits what is new, and windows that nobody ended are closed.
+// tick follows a round of readings: the ledger splits what is new, and what nobody ended is ended.
 func (m *Monitor) tick() {
 	m.mu.Lock()
-	m.journal.mark(recording.Mark{Op: recording.Tick})
-	m.advance()
+	m.round()
+	now := m.stamp().Mono
+	due := now >= m.dueAt
 	var overdue []*window.Window
-	if now := m.stamp().Mono; now >= m.dueAt {
+	if due {
 		overdue, m.dueAt = m.track.Overdue(now), now+overdueEvery
 	}
 	m.mu.Unlock()
 	for _, w := range overdue {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
 	}
+	if due {
+		m.leaveDead()
+	}
+}
+
+// round has the ledger follow a round of readings. m.mu is held.
+func (m *Monitor) round() {
+	m.journal.mark(recording.Mark{Op: recording.Tick})
+	m.advance()
 }
 
 // advance has the ledger split what is new. m.mu is held.

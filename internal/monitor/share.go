@@ -50,6 +50,9 @@ func (s *Share) Start() (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
+	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.sampling() != config.sampling() {
+		return nil, differ(m.config.sampling(), config.sampling())
+	}
 	if shared.monitor == nil {
 		m, err := New(config)
 		if err != nil {
@@ -69,12 +72,16 @@ func (s *Share) agreed() (Config, error) {
 	for i, claim := range shared.claims {
 		c := claim.config.sampling()
 		if i > 0 && c != first.sampling() {
-			return Config{}, fmt.Errorf("%w, and the settings differ: %v in one, %v in another: give both the same, or leave "+
-				"the processor's out", ErrDiffer, first.sampling(), c)
+			return Config{}, differ(first.sampling(), c)
 		}
 		first = *claim.config
 	}
 	return first, nil
+}
+
+func differ(one, other sampling) error {
+	return fmt.Errorf("%w, and the settings differ: %v in one, %v in another: give both the same, or leave the processor's out",
+		ErrDiffer, one, other)
 }
 
 // Stop ends the component's part; the last one ends the sampling and waits for it. It may be called on one that never

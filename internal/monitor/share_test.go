@@ -60,4 +60,15 @@ func TestShareDiffers(t *testing.T) {
 	}
 	late.Stop()
 	other.Stop()
+
+	joined, late := Join(), Config{Interval: time.Second}
+	if _, err := joined.Start(); err != nil {
+		t.Fatal(err)
+	}
+	claim := Claim(late)
+	if _, err := claim.Start(); !errors.Is(err, ErrDiffer) { // what samples already goes on as it does
+		t.Errorf("%v", err)
+	}
+	claim.Stop()
+	joined.Stop()
 }

@@ -15,6 +15,7 @@ var (
 	ErrEmpty    = errors.New("the span has no length")
 	ErrFuture   = errors.New("the span ends later than this machine's clock")
 	ErrOld      = errors.New("the span began before what is kept")
+	ErrClock    = errors.New("this machine's clock was set while the span lasted, or showed its times twice")
 )
 
 // latelyEvery is how often Lately reads at most.
@@ -31,7 +32,7 @@ type lately struct {
 // it never asks a GPU's driver. It is the zero Moment, at once, where none is needed: when the history reaches beyond end
 // already, and when end has not come yet.
 func (m *Monitor) Lately(end time.Time) Moment {
-	to, ok := m.history.Mono(end)
+	to, ok := m.history.Mono(end, m.present())
 	if !ok || !m.lacks(to) {
 		return Moment{}
 	}
@@ -53,12 +54,13 @@ func (m *Monitor) lacks(to time.Duration) bool {
 	if to > m.present() {
 		return false
 	}
-	for _, s := range [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes, history.LedgerBusy} {
+	for _, s := range [...]history.Series{history.IOSome, history.HostCPUTime, history.DisksBytes, history.LedgerBusy} {
 		if last, ok := m.history.Last(s); ok && last < to {
 			return true
 		}
 	}
-	return false
+	last, ok := m.history.Last(history.JobCPUTime)
+	return ok && last < to && len(m.history.IDs(history.JobCPUTime)) > 0
 }
 
 // present is the present moment on the monotonic clock.
@@ -68,43 +70,62 @@ func (m *Monitor) present() time.Duration {
 	return m.stamp().Mono
 }
 
-// Span reports on a window that nobody announced: a span that ended, on this machine, from w.Start.Wall to w.End.Wall.
-// w.Job is a job that is followed, or ""; where the job came to be followed only after the span's start, or is not any
-// more, the report is of the whole machine. now is what Lately gave for the span's end or a later one. What the readings
-// around the two ends leave open is the report's Uncertainty. The error is one of the above.
-func (m *Monitor) Span(w window.Window, now Moment) (*window.Report, error) {
+// Place finds the time of a span that ended, from w.Start.Wall to w.End.Wall, and says why it cannot be reported on: one of
+// the errors above.
+func (m *Monitor) Place(w *window.Window) error {
+	length := w.End.Wall.Sub(w.Start.Wall)
 	switch {
-	case w.End.Wall.Before(w.Start.Wall):
-		return nil, ErrBackward
-	case w.End.Wall.Equal(w.Start.Wall):
-		return nil, ErrEmpty
+	case length < 0:
+		return ErrBackward
+	case length == 0:
+		return ErrEmpty
 	}
-	var ok bool
-	if w.Start.Mono, ok = m.history.Mono(w.Start.Wall); !ok {
-		return nil, ErrOld
+	first, ok := m.history.First(history.LedgerBusy)
+	if !ok {
+		return ErrOld
 	}
-	w.End.Mono, _ = m.history.Mono(w.End.Wall)
-	if first, ok := m.history.First(history.LedgerBusy); !ok || w.Start.Mono < first {
-		return nil, ErrOld
+	now := m.present()
+	start, okStart := m.history.Mono(w.Start.Wall, now)
+	end, okEnd := m.history.Mono(w.End.Wall, now)
+	switch {
+	case okStart && start < first:
+		return ErrOld
+	case okEnd && end > now:
+		return ErrFuture
+	case !okStart || !okEnd || (end-start-length).Abs() > twiceRead:
+		return ErrClock
 	}
-	if w.End.Mono <= w.Start.Mono { // the wall clock was set while it lasted
-		return nil, ErrEmpty
-	}
+	w.Start.Mono, w.End.Mono = start, end
+	return nil
+}
+
+// twiceRead is how much the length of a span may differ by the two clocks, which are read one after the other.
+const twiceRead = 4 * time.Millisecond
+
+// Span reports on a window that nobody announced: a span that Place has placed. w.Job is a job that is followed, or "";
+// where the job came to be followed only after the span's start, or is not any more, or has no ledger of all of that time,
+// the report is of the whole machine. now is what Lately gave for the span's end or a later one. What the readings around
+// the two ends leave open is the report's Uncertainty.
+func (m *Monitor) Span(w window.Window, now Moment) *window.Report {
 	w.Next, w.StartEdge, w.EndEdge = nil, nil, nil
 	if now.edge != nil {
 		w.Next = &history.Next{At: now.At.Mono, Edge: now.edge}
 	}
-	m.mu.Lock()
-	if w.End.Mono > max(m.stamp().Mono, now.At.Mono) {
-		m.mu.Unlock()
-		return nil, ErrFuture
+	r := window.Make(m.history, &w, m.beside(&w))
+	if !r.Split && w.Job != "" {
+		w.Job = ""
+		r = window.Make(m.history, &w, m.beside(&w))
 	}
+	r.Next = nil
+	return r
+}
+
+// beside is what a report needs to know besides the history. A job that is not known for all of the window is left out.
+func (m *Monitor) beside(w *window.Window) window.Machine {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if j := m.jobs[w.Job]; j == nil || w.Start.Mono < j.since {
 		w.Job = ""
 	}
-	machine := m.around(&w)
-	m.mu.Unlock()
-	r := window.Make(m.history, &w, machine)
-	r.Next = nil
-	return r, nil
+	return m.around(w)
 }

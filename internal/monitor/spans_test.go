@@ -5,14 +5,12 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/recording"
-	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -90,11 +88,11 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 		for _, exact := range ended {
 			w := window.Window{Kind: exact.Kind, Job: exact.Job, GPUs: exact.GPUIDs, Origin: window.FromSpan}
 			w.Start.Wall, w.End.Wall = exact.Start.Wall.Add(short), exact.Start.Wall.Add(exact.Duration()-short)
-			r, err := m.Span(w, m.Lately(w.End.Wall))
-			if err != nil {
+			if err := m.Place(&w); err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
+			r := m.Span(w, m.Lately(w.End.Wall))
 			if r.Whose != exact.Whose || r.Whose != window.Process {
 				t.Errorf("%s: of the %s, announced of the %s", path, r.Whose, exact.Whose)
 			}
@@ -119,8 +117,8 @@ func TestWrongSpans(t *testing.T) {
 	span := func(from, to time.Time) error {
 		var w window.Window
 		w.Kind, w.Start.Wall, w.End.Wall = window.Epoch, from, to
-		_, err := m.Span(w, m.Lately(to))
-		return err
+		m.Lately(to)
+		return m.Place(&w)
 	}
 	if err := span(dawn, dawn.Add(1)); !errors.Is(err, ErrOld) {
 		t.Errorf("without a reading: %v", err)
@@ -179,53 +177,14 @@ func TestLately(t *testing.T) {
 	var w window.Window
 	w.Kind, w.End.Wall = window.Epoch, end
 	w.Start.Wall = end.Add(-4 * time.Millisecond)
-	r, err := m.Span(w, moments[0])
-	if err != nil {
+	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
 	}
+	r := m.Span(w, moments[0])
 	if !r.Split || r.Whose != window.Host || r.Next != nil {
 		t.Errorf("%+v", r)
 	}
 	if at := m.Lately(end.Add(time.Hour)); at.edge != nil {
 		t.Error("a reading is taken for a moment that has not come")
-	}
-}
-
-func TestAttend(t *testing.T) {
-	m, err := New(Config{Interval: 20 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Start()
-	defer m.Stop()
-	if m.Attend(0, "", false) != "" || m.Attend(math.MaxInt32, "", false) != "" {
-		t.Error("a process that is not there is followed")
-	}
-	sleep := exec.Command("sleep", "60")
-	if err := sleep.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = sleep.Process.Kill(); _ = sleep.Wait() }()
-	job := m.Attend(sleep.Process.Pid, "", false)
-	if job == "" {
-		t.Fatal("not followed", m.Problems())
-	}
-	if again := m.Attend(sleep.Process.Pid, "", false); again != job {
-		t.Errorf("then %q", again)
-	}
-	if other := m.Attend(os.Getpid(), "", false); other != "" {
-		t.Errorf("another one at once: %q", other)
-	}
-	began := sample.Now().Wall
-	time.Sleep(50 * time.Millisecond)
-	w := window.Window{Kind: window.Epoch, Job: job}
-	w.Start.Wall, w.End.Wall = began, time.Now()
-	r, err := m.Span(w, m.Lately(w.End.Wall))
-	if err != nil || r.Whose != window.Process {
-		t.Fatalf("%v, %v", r, err)
-	}
-	w.Start.Wall = w.Start.Wall.Add(-time.Hour)
-	if r, err := m.Span(w, m.Lately(w.End.Wall)); !errors.Is(err, ErrOld) {
-		t.Errorf("%v, %v", r, err)
 	}
 }

@@ -46,6 +46,15 @@ func (n *Snapshot) Learn(s *Sample) {
 	}
 }
 
+// Leave takes a job out that is followed no more; what its processes did last is told once more. Learn does not see a job
+// go that was the only one.
+func (n *Snapshot) Leave(job string) {
+	others := slices.DeleteFunc(slices.Clone(n.Jobs.Processes), func(p Process) bool { return p.Job == job })
+	n.end(others)
+	n.Jobs.Processes = others
+	n.Jobs.Jobs = slices.DeleteFunc(n.Jobs.Jobs, func(j Job) bool { return j.ID == job })
+}
+
 // end keeps the last reading of the processes that are not among the new ones.
 func (n *Snapshot) end(now []Process) {
 	if slices.EqualFunc(n.Jobs.Processes, now, func(p, q Process) bool { return p.identity() == q.identity() }) {

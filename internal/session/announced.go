@@ -5,7 +5,6 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -51,8 +50,8 @@ func (s *Session) follow(pid int) (job string) {
 	if s.options.Job != "" || pid == 0 {
 		return ""
 	}
-	job = monitor.JobOf(pid)
-	if s.monitor.Follow(job, pid, "", false) != nil {
+	job = s.monitor.JobOf(pid)
+	if job == "" || s.monitor.Follow(job, pid, "", false) != nil {
 		return ""
 	}
 	return job

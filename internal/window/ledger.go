@@ -124,9 +124,15 @@ func (l *Ledger) Peek(h *history.History, at time.Duration, edge *history.Edge, 
 
 // known is the newest moment for which every source but the GPUs has a reading.
 func (l *Ledger) known(h *history.History) time.Duration {
-	known := time.Duration(math.MaxInt64)
-	for _, s := range [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes} {
-		if last, ok := h.Last(s); ok {
+	needed := [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes}
+	var newest time.Duration
+	for _, s := range needed {
+		last, _ := h.Last(s)
+		newest = max(newest, last)
+	}
+	known := newest
+	for _, s := range needed {
+		if last, ok := h.Last(s); ok && newest-last <= history.Lag { // of jobs there may be no more
 			known = min(known, last)
 		}
 	}

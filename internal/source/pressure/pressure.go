@@ -44,8 +44,9 @@ const seldom = 950 * time.Millisecond // once a second, for ticks that come a li
 
 // scope is a cgroup, or the host, with one file a resource.
 type scope struct {
-	name  string // sample.HostScope, or the cgroup's path
-	users int    // how many Adds have had no Remove yet
+	name  string               // sample.HostScope, or the cgroup's path
+	users int                  // how many Adds have had no Remove yet
+	gone  [len(resources)]bool // that it is gone has been told
 	files [len(resources)]file
 }
 
@@ -153,7 +154,9 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 		problems.Add(errNoPSI)
 	case from.name == sample.HostScope:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
-	case hidden(err):
+	case hidden(err) && from.gone[i]:
+	case hidden(err): // as when its last process has ended: told once
+		from.gone[i] = true
 		problems.Add(fmt.Errorf("cgroup %s is gone or its pressure is switched off: its pressure is no longer read", from.name))
 	default:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))

@@ -3,6 +3,8 @@ package process
 import (
 	"bytes"
 	"math"
+	"path/filepath"
+	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/decimal"
@@ -21,6 +23,17 @@ type stat struct {
 	cuser, csystem  uint64 // fields 16 and 17
 	threads         uint64 // field 20
 	start           uint64 // field 22, in ticks since boot: with the process ID it tells a process from all others
+}
+
+// Started is when a process below root's /proc began, in the kernel's ticks since boot (field 22 of /proc/PID/stat). It is
+// false for one that is not there.
+func Started(root string, pid int) (ticks uint64, ok bool) {
+	text, err := readAll(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"), 4096)
+	if err != nil {
+		return 0, false
+	}
+	s, ok := parseStat(text)
+	return s.start, ok
 }
 
 // parseStat reads the one line of /proc/PID/stat. The program's name stands second, in parentheses, and may itself
