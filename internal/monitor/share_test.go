@@ -61,11 +61,11 @@ func TestShareDiffers(t *testing.T) {
 	late.Stop()
 	other.Stop()
 
-	joined, late := Join(), Config{Interval: time.Second}
+	joined := Join()
 	if _, err := joined.Start(); err != nil {
 		t.Fatal(err)
 	}
-	claim := Claim(late)
+	claim := Claim(Config{Interval: time.Second})
 	if _, err := claim.Start(); !errors.Is(err, ErrDiffer) { // what samples already goes on as it does
 		t.Errorf("%v", err)
 	}
