@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -72,7 +73,7 @@ func soak(binary string, length time.Duration) (err error) {
 	var senders sync.WaitGroup
 	failed := make([]error, 2)
 	senders.Go(func() { failed[0] = sendSpans(ctx) })
-	senders.Go(func() { failed[1] = churn(ctx, client, os.Getpid(), 1000, length) })
+	senders.Go(func() { failed[1] = churn(context.Background(), client, os.Getpid(), 1000, length) })
 	err = watch(ctx, c.process)
 	cancel()
 	senders.Wait()
@@ -115,7 +116,7 @@ func batch() *traceservice.ExportTraceServiceRequest {
 		spans[i] = s
 	}
 	return &traceservice.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
-		Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", "soak")}},
+		Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", "soak"), text("process.pid", strconv.Itoa(os.Getpid()))}},
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}},
 	}}}
 }
@@ -128,7 +129,7 @@ func text(key, value string) *commonpb.KeyValue {
 func watch(ctx context.Context, p process) error {
 	began := time.Now()
 	var first, last holding
-	fmt.Printf("%8s %14s %12s %12s\n", "after", "resident", "goroutines", "of one core")
+	fmt.Printf("%8s %14s %14s %12s %12s\n", "after", "resident", "heap", "goroutines", "of one core")
 	for {
 		before, err := p.onCPU()
 		if err != nil {
@@ -137,7 +138,8 @@ func watch(ctx context.Context, p process) error {
 		since := time.Now()
 		select {
 		case <-ctx.Done():
-			fmt.Printf("since %v: resident %+.1f MB, goroutines %+d\n", settled, float64(last.resident-first.resident)/1e6, last.goroutines-first.goroutines)
+			fmt.Printf("since %v: resident %+.1f MB, heap %+.1f MB, goroutines %+d\n", settled,
+				float64(last.resident-first.resident)/1e6, float64(last.heap-first.heap)/1e6, last.goroutines-first.goroutines)
 			return nil
 		case <-time.After(lookEvery):
 		}
@@ -152,12 +154,13 @@ func watch(ctx context.Context, p process) error {
 		if took <= settled {
 			first = last
 		}
-		fmt.Printf("%8v %11.1f MB %12d %10.2f %%\n", took, float64(last.resident)/1e6, last.goroutines, 100*(after-before).Seconds()/time.Since(since).Seconds())
+		fmt.Printf("%8v %11.1f MB %11.1f MB %12d %10.2f %%\n", took, float64(last.resident)/1e6, float64(last.heap)/1e6, last.goroutines, 100*(after-before).Seconds()/time.Since(since).Seconds())
 	}
 }
 
 type holding struct {
 	resident   int64 // bytes
+	heap       int64 // bytes of objects that are in use, after a collection
 	goroutines int
 }
 
@@ -165,15 +168,26 @@ func (p process) holds() (h holding, err error) {
 	if h.resident, err = p.resident(); err != nil {
 		return h, err
 	}
-	answer, err := http.Get("http://127.0.0.1:11777/debug/pprof/goroutine?debug=1")
-	if err != nil {
+	if h.goroutines, err = told("goroutine?debug=1", "goroutine profile: total %d"); err != nil {
 		return h, err
+	}
+	heap, err := told("heap?debug=1&gc=1", "# HeapAlloc = %d")
+	h.heap = int64(heap)
+	return h, err
+}
+
+// told is a number on one of the pages of net/http/pprof.
+func told(page, line string) (n int, err error) {
+	answer, err := http.Get("http://127.0.0.1:11777/debug/pprof/" + page)
+	if err != nil {
+		return 0, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	line, err := bufio.NewReader(answer.Body).ReadString('\n')
-	if err != nil {
-		return h, err
+	lines := bufio.NewScanner(answer.Body)
+	for lines.Scan() {
+		if got, _ := fmt.Sscanf(lines.Text(), line, &n); got == 1 {
+			return n, nil
+		}
 	}
-	_, err = fmt.Sscanf(line, "goroutine profile: total %d", &h.goroutines)
-	return h, err
+	return 0, fmt.Errorf("%s has no line %q", page, line)
 }
