@@ -73,11 +73,15 @@ func prepare(t *testing.T, args ...string) *collector {
 	c.set("STALLSPAN_SOCKET", c.socket())
 	c.set("OTLP_GRPC", c.otlp)
 	c.set("OTLP_HTTP", c.http)
+	c.set("OWN_METRICS_PORT", port(freePort(t)))
 	c.set("OUTPUT", c.output)
 	c.set("COLLECTION_INTERVAL", "1s")
 	c.Stdout, c.Stderr = c.log, c.log
 	return c
 }
+
+// port is what follows the host in an address.
+func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
 func (c *collector) set(name, value string) { c.Env = append(c.Env, name+"="+value) }
 

@@ -132,7 +132,7 @@ func TestMetricsOnALaptop(t *testing.T) {
 func TestOwnMetrics(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml")
 	own := freePort(t)
-	c.set("OWN_METRICS_PORT", own[strings.LastIndex(own, ":")+1:])
+	c.set("OWN_METRICS_PORT", port(own))
 	c.start()
 	kind := attribute.String("stallspan.window.kind", "epoch")
 	began(tracer(t, c.otlp, here(t)...), "ours", kind).End()
