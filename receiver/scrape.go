@@ -15,7 +15,7 @@ import (
 )
 
 // scrape gives the metrics of the newest readings; it takes none itself. The error is a PartialScrapeError when a
-// source failed since the last scrape: what the others told, and what this one told last, is there all the same.
+// source has begun to fail since the last scrape: what the others told, and what this one told last, is there all the same.
 // Another pipeline's shutdown may have ended the watching already: there is nothing then.
 func (w *watcher) scrape(context.Context) (pmetric.Metrics, error) {
 	out := pmetric.NewMetrics()
@@ -32,8 +32,9 @@ func (w *watcher) scrape(context.Context) (pmetric.Metrics, error) {
 	return out, w.failed(w.monitor.Failures())
 }
 
-// failed says which sources failed since it was asked last. One that fails as it did at the start is none: the machine
-// does not offer it, as a kernel without pressure, and the log said so then. Neither is the history: it only remembers.
+// failed says which sources failed since it was asked last, for another reason than they did before: one line says it all
+// of a machine that does not offer something. What failed at the start was told then. The history is none: it only
+// remembers.
 func (w *watcher) failed(now map[string]monitor.Failure) error {
 	var all []error
 	for _, source := range slices.Sorted(maps.Keys(now)) {
@@ -43,8 +44,9 @@ func (w *watcher) failed(now map[string]monitor.Failure) error {
 		switch {
 		case source == "history":
 		case n == 0:
-			delete(w.lacking, source)
-		case failure.Last.Error() != w.lacking[source]:
+			delete(w.told, source)
+		case failure.Last.Error() != w.told[source]:
+			w.told[source] = failure.Last.Error()
 			all = append(all, fmt.Errorf("%s, %d readings: %w", source, n, failure.Last))
 		}
 	}

@@ -50,7 +50,7 @@ type watcher struct {
 
 	writer   otlp.Writer
 	failures map[string]uint64 // by source, at the last scrape
-	lacking  map[string]string // by source, why it fails since the start: the machine has no such thing
+	told     map[string]string // by source, why it fails, for as long as it does
 }
 
 func newWatcher(set receiver.Settings, c *Config) *watcher {
@@ -62,7 +62,7 @@ func newWatcher(set receiver.Settings, c *Config) *watcher {
 		metrics:  emit.NewMetrics(set.BuildInfo.Version, c.disabled()...),
 		resource: emit.Resource(c.Sampling.RootPath),
 		failures: map[string]uint64{},
-		lacking:  map[string]string{},
+		told:     map[string]string{},
 	}
 }
 
@@ -112,7 +112,7 @@ func (w *watcher) open() (err error) {
 	w.deaf = m.OnGPULost(w.lost)
 	w.server.start(m, w.session, w.settings)
 	for source, failure := range m.Failures() {
-		w.lacking[source] = failure.Last.Error()
+		w.told[source] = failure.Last.Error()
 	}
 	for _, problem := range m.Problems() {
 		w.settings.Logger.Warn("not seen", zap.Error(problem))

@@ -101,7 +101,7 @@ func (l *list) ledger(r *window.Report) {
 		l.add(semconv.GPUBusyTimeKey.Float64(r.Busy.Seconds()))
 		l.add(semconv.GPUBusyRatioKey.Float64(r.BusyRatio()))
 		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
-	} else {
+	} else if r.Whose != window.Host { // whose CPU time that would be is not known
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
 	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))

@@ -177,8 +177,15 @@ func (m *Monitor) around(w *window.Window) window.Machine {
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
 		machine.Whose = j.whose
+		machine.Unseen = !j.own && m.unseen(j.id)
 	}
 	return machine
+}
+
+// unseen says that what a job reads cannot be told. m.mu is held.
+func (m *Monitor) unseen(job string) bool {
+	i := slices.IndexFunc(m.latest.Jobs.Jobs, func(j sample.Job) bool { return j.ID == job })
+	return i >= 0 && !m.latest.Jobs.Jobs[i].HasIO
 }
 
 func (m *Monitor) sees(s history.Series) bool {

@@ -1,6 +1,9 @@
 package window
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // judge draws the verdict from the ledger, marks the window slow, and finds the words.
 func (r *Report) judge(m Machine) {
@@ -19,13 +22,20 @@ func (r *Report) judge(m Machine) {
 	if r.lost(s) {
 		return
 	}
+	if m.Unseen && s.busy < Thresholds.Busy {
+		r.unseen(s, total)
+		return
+	}
 	if r.Uncertainty > Thresholds.Doubt {
 		r.Finding = "The window lasted " + Short(r.Duration().Seconds()) + ", too short to tell what its time went to."
 		r.Remedy = "Look at a longer one: CPU time is counted in ticks of 10 ms, and a GPU's driver tells of it late."
 		return
 	}
 	r.Verdict = s.verdict()
-	if s.storage < 1 {
+	if r.stranger() && r.Verdict != StorageBound {
+		r.Verdict = Unknown
+	}
+	if s.storage < 1 && !(r.stranger() && r.Verdict == Unknown) {
 		r.Speedup = 1 / (1 - s.storage)
 	}
 	if s.storage > Thresholds.Slow {
@@ -47,6 +57,16 @@ func (r *Report) lost(s shares) bool {
 	r.Remedy = "Look for Xid and NVRM in the kernel's log; stallspan check says whether the driver answers."
 	return true
 }
+
+// unseen says that the job's waiting for storage could not be told from others', so any of the idle time may be that.
+func (r *Report) unseen(s shares, total time.Duration) {
+	r.Uncertainty = min(1, r.Uncertainty+r.Other.Seconds()/total.Seconds())
+	r.Finding = r.who(s) + " of the time; what the program reads cannot be told, so neither can its waiting for storage."
+	r.Remedy = "Let what watches run as the program's user, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH."
+}
+
+// stranger says that the CPU time in the ledger is anybody's: the busiest core's of the whole machine.
+func (r *Report) stranger() bool { return r.Whose == Host && len(r.GPUIDs) == 0 }
 
 // SlowStorage is the reason of a window that lost over half of its GPU time to storage.
 const SlowStorage = "storage_stall"

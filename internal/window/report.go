@@ -72,6 +72,7 @@ type Machine struct {
 	Whose    Whose          // what that job is; "" for the whole machine
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
+	Unseen   bool           // what the job reads and writes cannot be told, and by that alone could its waiting be told from others'
 }
 
 // Make reports on w, from w.Start to w.End. It only reads h, and any number of reports may be made at once.

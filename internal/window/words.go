@@ -5,22 +5,34 @@ import (
 	"strings"
 )
 
-// finding says in one sentence what was seen.
-func (r *Report) finding(s shares) string {
+// who says what worked, and how much of the time.
+func (r *Report) who(s shares) string {
 	who := "The GPU was busy " + percent(s.busy)
 	if len(r.GPUIDs) > 1 {
 		who = fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.busy))
 	}
 	if len(r.GPUIDs) == 0 {
 		who = "The program was on the CPU " + percent(s.cpu)
-		if r.Job == "" {
-			who = "Of the whole machine, the busiest core was at work " + percent(s.cpu)
+		if r.stranger() {
+			who = "On the whole machine, the busiest core was at work " + percent(s.cpu)
 		}
+	}
+	return who
+}
+
+// finding says in one sentence what was seen.
+func (r *Report) finding(s shares) string {
+	who := r.who(s)
+	if r.stranger() && r.Verdict != StorageBound {
+		return who + " of the time and somebody waited for storage " + percent(s.storage) + ": whose that was is not known."
 	}
 	switch r.Verdict {
 	case GPUBound:
 		return who + " of the time" + r.heavyIO() + "."
 	case StorageBound:
+		if r.stranger() {
+			return who + " and somebody waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
+		}
 		return who + " and waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
 	case CPUBound:
 		if len(r.GPUIDs) == 0 {
@@ -82,6 +94,9 @@ func (r *Report) remedy(s shares, m Machine) string {
 	gain := fmt.Sprintf("at most %.1fx faster.", r.Speedup)
 	if r.Speedup == 0 || r.Speedup >= 10 {
 		gain = "nearly all of its time was waiting."
+	}
+	if r.stranger() && r.Verdict != StorageBound && m.Pressure {
+		return "Announce the window, or send process.pid with its span: then the program's own time is split."
 	}
 	switch r.Verdict {
 	case GPUBound:

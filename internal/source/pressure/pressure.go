@@ -29,10 +29,11 @@ var errNoPSI = errors.New("no pressure stall information: boot with psi=1 (the k
 type Source struct {
 	root string
 
-	mu     sync.Mutex
-	host   scope
-	scopes []*scope
-	buf    [512]byte // a pressure file has two lines of at most 80 bytes
+	mu      sync.Mutex
+	host    scope
+	lacking bool // that this kernel has no pressure has been told
+	scopes  []*scope
+	buf     [512]byte // a pressure file has two lines of at most 80 bytes
 
 	whole time.Duration                   // sample.Stamp.Mono of the last reading that had all of it
 	kept  [len(resources)]sample.Pressure // of the host; without a Resource where the last try failed
@@ -141,6 +142,7 @@ func (s *Source) Read(out *sample.Sample) error {
 			}
 		}
 	}
+	s.lacking = errors.Is(problems.Err(), errNoPSI) || s.lacking
 	return problems.Err()
 }
 
@@ -151,7 +153,9 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 	case err == nil:
 		out.Pressures = append(out.Pressures, sample.Pressure{Scope: from.name, Resource: resources[i], Some: some, Full: full})
 	case from.name == sample.HostScope && hidden(err):
-		problems.Add(errNoPSI)
+		if !s.lacking { // told once: it will not come
+			problems.Add(errNoPSI)
+		}
 	case from.name == sample.HostScope:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
 	case hidden(err) && from.gone[i]:

@@ -113,7 +113,8 @@ func (j *job) sum(problems *sample.Problems) {
 		if !m.hasIO {
 			blind = true
 		}
-		if m.ioError != nil {
+		if m.ioError != nil && !m.ioTold { // once of each process: there may be thousands of another user
+			m.ioTold = true
 			problems.Add(m.ioError)
 		}
 	}

@@ -34,6 +34,7 @@ type member struct {
 	fresh   bool // not read yet
 	hasIO   bool
 	ioError error // why there are no bytes
+	ioTold  bool  // that has been told
 
 	moved   time.Duration // the reading at which anything had moved last (sample.Stamp.Mono)
 	bytesAt time.Duration // the reading at which its bytes were read last

@@ -102,6 +102,9 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
 	j.look(s)
 	j.read(s, &sample.Problems{}, true, j.looked) // the first reading is what the others are counted from
+	for _, m := range j.members {
+		m.ioTold = false // nobody heard
+	}
 	s.jobs = append(s.jobs, j)
 	return nil
 }
