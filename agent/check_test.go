@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d: %+v", code, report)
 	}
-	if f := report.of(t, check.API); f.State != check.Off || f.Fix != "stallspan agent" {
+	if f := report.of(t, check.API); f.State != check.Off || f.Fix != "stallspan agent # or a Collector with the receiver stallspan" {
 		t.Errorf("%+v", f)
 	}
 	if f := report.of(t, check.Export); f.State != check.Off || !strings.HasPrefix(f.Fix, "export OTEL_EXPORTER_OTLP_ENDPOINT=") {

@@ -23,8 +23,9 @@ func markCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mark",
 		Short: "Say from a script when a model load, an epoch or anything else begins and ends",
-		Long: `Tells the stallspan that runs on this machine (stallspan agent, or the stallspan run around this script) when
-something begins and ends, so that it can say where the time between went.`,
+		Long: `Tells whoever watches this machine (the stallspan run around this script, a stallspan agent, or an OpenTelemetry
+Collector with the receiver stallspan) when something begins and ends, so that it can say where the time between went.
+Where its socket is not the usual one, STALLSPAN_SOCKET says where.`,
 		Example: `  stallspan mark run --kind model_load --model resnet50 -- ./load-model
   id=$(stallspan mark begin --kind epoch --epoch 3); ./train-an-epoch; stallspan mark end "$id"`,
 		Args: cobra.ArbitraryArgs,
@@ -136,11 +137,12 @@ func unanswered(err error) error {
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("no agent answers at %s: start one with: stallspan agent", path)
+		return fmt.Errorf("nobody answers at %s: start stallspan agent or a Collector with the receiver stallspan, or set %s to where one answers",
+			path, api.SocketVariable)
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("%s lets only its owner and group in: become one of them, or set %s to another path", path, api.SocketVariable)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the agent at %s did not answer in time: see whether it hangs", path)
+		return fmt.Errorf("what listens at %s did not answer in time: see whether it hangs", path)
 	}
 	return err
 }

@@ -200,9 +200,10 @@ func TestMarkInARun(t *testing.T) {
 func TestMarkWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none")
+	nobody := "nobody answers at " + path + ": start stallspan agent or a Collector with the receiver stallspan, or set STALLSPAN_SOCKET to where one answers"
 	for args, want := range map[string]string{
-		"mark begin --kind epoch": "no agent answers at " + path + ": start one with: stallspan agent",
-		"mark end abc":            "no agent answers at " + path + ": start one with: stallspan agent",
+		"mark begin --kind epoch": nobody,
+		"mark end abc":            nobody,
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		v.Env = append(v.Env, api.SocketVariable+"="+path)

@@ -22,7 +22,7 @@ func markRunCommand() *cobra.Command {
 		Use:   "run --kind KIND [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a program as one window",
 		Long: `Begins a window, runs a program with its input, output, signals and exit code untouched, and ends the window. One line
-on standard error says what was found. Where no agent answers, the program runs all the same.`,
+on standard error says what was found. Where nobody answers, the program runs all the same.`,
 		Example: `  stallspan mark run --kind model_load --model resnet50 -- ./load-model`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {

@@ -88,7 +88,7 @@ func TestMarkRunWithoutAnAgent(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = hung.Close() })
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none"): "no agent answers at " + filepath.Join(dir, "none") + ": start one with: stallspan agent",
+		filepath.Join(dir, "none"): "nobody answers at " + filepath.Join(dir, "none") + ": start stallspan agent or a Collector",
 		filepath.Join(dir, "hung"): "did not answer in time",
 	} {
 		v := stallspan(t, "mark", "run", "--kind", "custom", "--", "sh", "-c", "cat; exit 9")

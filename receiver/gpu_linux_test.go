@@ -78,6 +78,9 @@ func TestStorageBound(t *testing.T) {
 		t.Error(attributes(span.Attributes()))
 	}
 	record := p.logRecords()[0]
+	if !strings.HasPrefix(record.Body().Str(), "load llama, 2") || value(record.Attributes(), "stallspan.model.name") != "llama" {
+		t.Errorf("%q, %v", record.Body().Str(), attributes(record.Attributes()))
+	}
 	if record.EventName() != "stallspan.window.slow" || record.SpanID() != span.SpanID() || record.TraceID() != span.TraceID() {
 		t.Errorf("%s, %v", record.EventName(), attributes(record.Attributes()))
 	}

@@ -187,9 +187,9 @@ var (
 
 // Values of stallspan.slowness.reason.
 var (
-	// It took longer than windows of its kind usually do here.
+	// It took longer than windows of its kind usually do here. Reserved, nothing sends it yet.
 	SlownessReasonBaseline = SlownessReasonKey.String("baseline")
-	// It took longer than the limit that was set.
+	// It took longer than the limit that was set. Reserved, nothing sends it yet.
 	SlownessReasonThreshold = SlownessReasonKey.String("threshold")
 	// It waited for storage for too large a part of its time.
 	SlownessReasonStorageStall = SlownessReasonKey.String("storage_stall")
@@ -237,7 +237,7 @@ var (
 	WindowSourceAnnounced = WindowSourceKey.String("announced")
 	// A span that arrived afterwards.
 	WindowSourceSpan = WindowSourceKey.String("span")
-	// Seen from outside, by the opening of model files.
+	// Seen from outside, by the opening of model files. Reserved, nothing sends it yet.
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
@@ -911,8 +911,13 @@ var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
 		{Key: FindingKey, Type: attribute.STRING},
+		{Key: ModelNameKey, Type: attribute.STRING},
 		{Key: SlownessReasonKey, Type: attribute.STRING, Required: true},
+		{Key: TrainingEpochIndexKey, Type: attribute.INT64},
+		{Key: TrainingRunNameKey, Type: attribute.STRING},
 		{Key: VerdictKey, Type: attribute.STRING},
+		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
+		{Key: WindowNameKey, Type: attribute.STRING},
 	},
 }
 

@@ -20,6 +20,9 @@ import (
 // SocketVariable names the environment variable that says where the socket is.
 const SocketVariable = "STALLSPAN_SOCKET"
 
+// elsewhere is how another path is named, for the agent, the receiver and record alike.
+const elsewhere = "name another path (the setting socket, or " + SocketVariable + ")"
+
 // longestPath is what fits into sun_path of a socket's address beside its closing NUL (unix(7)), in bytes.
 const longestPath = 107
 
@@ -62,7 +65,7 @@ func Listen(path string) (net.Listener, error) {
 	}
 	l, err := bind(draft, path)
 	if err != nil {
-		return nil, fmt.Errorf("no socket can be made at %s, check the folder's permissions or set %s: %w", path, SocketVariable, err)
+		return nil, fmt.Errorf("no socket can be made at %s, check the folder's permissions or %s: %w", path, elsewhere, err)
 	}
 	return l, nil
 }
@@ -70,26 +73,26 @@ func Listen(path string) (net.Listener, error) {
 func checkPath(path, draft string) error {
 	switch longest := max(len(path), len(draft)); {
 	case path == "":
-		return fmt.Errorf("the socket's path is empty: set %s", SocketVariable)
+		return fmt.Errorf("the socket's path is empty: %s", elsewhere)
 	case strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
-		return fmt.Errorf("%q is no path of a file: set %s to one", path, SocketVariable)
+		return fmt.Errorf("%q is no path of a file: %s", path, elsewhere)
 	case longest > longestPath:
-		return fmt.Errorf("the socket's path %s takes %d bytes of the %d that fit into an address: set %s to a shorter one",
-			path, longest, longestPath, SocketVariable)
+		return fmt.Errorf("the socket's path %s takes %d bytes of the %d that fit into an address: %s",
+			path, longest, longestPath, elsewhere)
 	}
 	return nil
 }
 
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("the socket's folder cannot be made, set %s to another path: %w", SocketVariable, err)
+		return fmt.Errorf("the socket's folder cannot be made, %s: %w", elsewhere, err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("the socket's folder cannot be looked at, set %s to another path: %w", SocketVariable, err)
+		return fmt.Errorf("the socket's folder cannot be looked at, %s: %w", elsewhere, err)
 	}
 	if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("anyone may replace files in %s: run chmod o-w on it, or set %s to a path elsewhere", dir, SocketVariable)
+		return fmt.Errorf("anyone may replace files in %s: run chmod o-w on it, or %s", dir, elsewhere)
 	}
 	return nil
 }
@@ -103,7 +106,7 @@ func checkVacant(path string) error {
 	case err != nil:
 		return err
 	case info.Mode().Type() != fs.ModeSocket:
-		return fmt.Errorf("%s is not a socket: move it away, or set %s to another path", path, SocketVariable)
+		return fmt.Errorf("%s is not a socket: move it away, or %s", path, elsewhere)
 	}
 	conn, err := net.DialTimeout("unix", path, time.Second)
 	switch {
@@ -111,11 +114,11 @@ func checkVacant(path string) error {
 		_ = conn.Close()
 		fallthrough
 	case errors.Is(err, syscall.EAGAIN): // its queue is full, so it is somebody's
-		return fmt.Errorf("another stallspan answers on %s: stop it or set %s", path, SocketVariable)
+		return fmt.Errorf("another stallspan answers on %s: stop it, or %s", path, elsewhere)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
-		return fmt.Errorf("%s may be another program's, remove it if it is not or set %s: %w", path, SocketVariable, err)
+		return fmt.Errorf("%s may be another program's, remove it if it is not, or %s: %w", path, elsewhere, err)
 	}
 }
 

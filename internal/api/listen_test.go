@@ -86,14 +86,14 @@ func TestListenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		at("live"):                      "another stallspan answers on " + at("live") + ": stop it or set STALLSPAN_SOCKET",
+		at("live"):                      "another stallspan answers on " + at("live") + ": stop it, or name another path (the setting socket, or STALLSPAN_SOCKET)",
 		at("file"):                      at("file") + " is not a socket: move it away",
 		at("link"):                      at("link") + " is not a socket",
 		at("open"):                      at("open") + " is not a socket",
 		at("datagrams"):                 "may be another program's",
 		at("file/s"):                    "folder cannot be made",
 		at("open/s"):                    "anyone may replace files in " + at("open") + ": run chmod o-w on it",
-		at(strings.Repeat("x", 100)):    "bytes of the 107 that fit into an address: set STALLSPAN_SOCKET to a shorter one",
+		at(strings.Repeat("x", 100)):    "bytes of the 107 that fit into an address: name another path (the setting socket, or STALLSPAN_SOCKET)",
 		"":                              "path is empty",
 		"@abstract":                     "is no path of a file",
 		at("with\x00nul"):               "is no path of a file",

@@ -30,7 +30,7 @@ func Endpoint(written string) (address string, err error) {
 		host, port, err = "", written, nil
 	}
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return "", fmt.Errorf("the endpoint %q is no port: write 4319 for one on loopback, or ADDRESS:4319", written)
+		return "", fmt.Errorf("the endpoint %q is no port: write localhost:4319, or ADDRESS:4319 for other machines", written)
 	}
 	if host == "" {
 		host = "127.0.0.1"

@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 )
 
-// agent looks whether one answers on the socket, and who may ask it.
+// agent looks whether one answers on the socket, or a Collector, and who may ask it.
 func (m *machine) agent(ctx context.Context) []Finding {
 	f := Finding{Area: API, What: "agent", Details: map[string]any{"socket": m.Socket}}
 	info, err := os.Lstat(m.Socket)
@@ -23,11 +23,11 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		f.State, f.Says = Missing, fmt.Sprintf("%s cannot be looked at (%s).", m.Socket, reason(err))
 		f.Fix = elsewhere
 		if errors.Is(err, fs.ErrPermission) {
-			f.Fix = fmt.Sprintf("sudo install -d -m 2750 -g %d %s, and start the agent again", os.Getegid(), filepath.Dir(m.Socket))
+			f.Fix = fmt.Sprintf("sudo install -d -m 2750 -g %d %s, and start the agent or the Collector again", os.Getegid(), filepath.Dir(m.Socket))
 		}
 		return []Finding{f}
 	case info.Mode().Type() != fs.ModeSocket:
-		f.State, f.Says = Missing, fmt.Sprintf("%s is no socket: an agent would leave it alone and refuse to start.", m.Socket)
+		f.State, f.Says = Missing, fmt.Sprintf("%s is no socket: an agent or a Collector would leave it alone and refuse to start.", m.Socket)
 		f.Fix = elsewhere
 		return []Finding{f}
 	}
@@ -49,12 +49,15 @@ func (m *machine) agent(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
+// start is a command, which serves the socket; so does a Collector.
+const start = "stallspan agent # or a Collector with the receiver stallspan"
+
 const elsewhere = "export " + api.SocketVariable + "=$HOME/.stallspan.sock"
 
 // noAgent is about a path at which there is nothing. An agent need not run.
 func (m *machine) noAgent(f Finding) Finding {
-	f.State, f.Fix = Off, "stallspan agent"
-	f.Says = fmt.Sprintf("No agent runs (%s): programs can announce windows only inside stallspan run.", m.Socket)
+	f.State, f.Fix = Off, start
+	f.Says = fmt.Sprintf("No agent and no Collector answers at %s: programs can announce windows only inside stallspan run.", m.Socket)
 	folder := filepath.Dir(m.Socket)
 	for !exists(folder) && folder != filepath.Dir(folder) {
 		folder = filepath.Dir(folder) // an agent makes the folders that are not there
@@ -77,14 +80,14 @@ func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) Finding {
 	f.State = Missing
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		f.Says = fmt.Sprintf("The agent of %s has ended and left its socket: the next one takes it over.", m.Socket)
-		f.State, f.Fix = Off, "stallspan agent"
+		f.Says = fmt.Sprintf("What served %s has ended and left its socket: the next one takes it over.", m.Socket)
+		f.State, f.Fix = Off, start
 	case errors.Is(err, fs.ErrPermission):
 		f.Says = fmt.Sprintf("There is a socket at %s, and this user may not ask who answers on it: %s.", m.Socket, mayConnect(info))
 		f.Fix = fmt.Sprintf("sudo chgrp %d %s", os.Getegid(), m.Socket)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		f.Says = fmt.Sprintf("What listens on %s does not answer within %v.", m.Socket, mostCall)
-		f.Fix = "stop it, and start stallspan agent again"
+		f.Fix = "stop it, and start the agent or the Collector again"
 	default:
 		f.Says = err.Error() + "."
 		f.Fix = elsewhere

@@ -69,8 +69,8 @@ func TestAgent(t *testing.T) {
 		return m.agent(t.Context())
 	}
 	path := socketPath(t)
-	expect(t, look(path), Off, "No agent runs", "stallspan agent")
-	expect(t, look(filepath.Join(filepath.Dir(path), "a/folder/that/is/not/there/s.sock")), Off, "No agent runs", "stallspan agent")
+	expect(t, look(path), Off, "No agent and no Collector answers", "stallspan agent")
+	expect(t, look(filepath.Join(filepath.Dir(path), "a/folder/that/is/not/there/s.sock")), Off, "No agent and no Collector answers", "stallspan agent")
 
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -90,7 +90,7 @@ func TestAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expect(t, look(path), Missing, "does not answer", "start stallspan agent again")
+	expect(t, look(path), Missing, "does not answer", "start the agent or the Collector again")
 	if l, ok := silent.(*net.UnixListener); ok {
 		l.SetUnlinkOnClose(false)
 	}

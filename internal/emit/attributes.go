@@ -39,22 +39,14 @@ func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 // Attributes says everything that a report knows, under the names of the registry.
 func Attributes(r *window.Report) []attribute.KeyValue {
 	l := make(list, 0, 32)
-	l.add(semconv.WindowKindKey.String(string(r.Kind)))
+	l.what(r)
 	l.add(semconv.WindowSourceKey.String(string(r.Origin)))
 	l.text(semconv.WindowScopeKey, string(r.Whose))
-	if r.Kind == window.Custom || r.Kind == window.Checkpoint {
-		l.text(semconv.WindowNameKey, r.Name)
-	}
 	if r.Unfinished {
 		l.add(semconv.WindowUnfinishedKey.Bool(true))
 	}
 	if r.Kind == window.ModelLoad {
-		l.text(semconv.ModelNameKey, r.Model)
 		l.text(semconv.FilePathKey, r.Path)
-	}
-	l.text(semconv.TrainingRunNameKey, r.Run)
-	if r.Kind == window.Epoch && r.HasEpoch {
-		l.add(semconv.TrainingEpochIndexKey.Int(r.Epoch))
 	}
 	l.texts(semconv.GPUIDsKey, r.GPUIDs)
 	l.answer(r)
@@ -67,6 +59,21 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 	}
 	l.others(r)
 	return l
+}
+
+// what says which window it was.
+func (l *list) what(r *window.Report) {
+	l.add(semconv.WindowKindKey.String(string(r.Kind)))
+	if r.Kind == window.Custom || r.Kind == window.Checkpoint {
+		l.text(semconv.WindowNameKey, r.Name)
+	}
+	if r.Kind == window.ModelLoad {
+		l.text(semconv.ModelNameKey, r.Model)
+	}
+	l.text(semconv.TrainingRunNameKey, r.Run)
+	if r.Kind == window.Epoch && r.HasEpoch {
+		l.add(semconv.TrainingEpochIndexKey.Int(r.Epoch))
+	}
 }
 
 // others are the attributes that the window's owner gave it. What it calls like ours, or "error", which some backends

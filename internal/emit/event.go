@@ -11,10 +11,13 @@ func GPULost(e events.GPULost) Event {
 	attrs := list{semconv.HwIDKey.String(utf8(e.GPU.ID))}
 	attrs.text(semconv.HwNameKey, e.GPU.Name)
 	attrs.text(semconv.HwDriverVersionKey, e.GPU.Driver)
-	state := semconv.HwStateFailed
+	state, why := semconv.HwStateFailed, "its driver says that it is gone"
 	if e.GPU.Status == sample.GPUHung {
-		state = semconv.HwStateDegraded
+		state, why = semconv.HwStateDegraded, "its driver does not answer"
 	}
 	attrs.add(state)
-	return Event{Name: semconv.GPULostEvent.Name, Time: e.At, Severity: Warn, Attributes: attrs}
+	return Event{
+		Name: semconv.GPULostEvent.Name, Time: e.At, Severity: Warn, Attributes: attrs,
+		Body: utf8(e.GPU.ID + " can no longer be read: " + why + "; look for Xid and NVRM in the kernel's log"),
+	}
 }

@@ -203,7 +203,7 @@ func TestOracle(t *testing.T) {
 	o.problems = map[string]bool{}
 	o.oneSpan(semconv.StorageStallSpan, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda, semconv.ModelNameKey.String("x")},
 		Events: []emit.Event{{Name: "unheard-of", Time: start}, {Name: semconv.WindowSlowEvent.Name, Time: start}}})
-	if got := o.sorted(); len(got) != 3 {
+	if got := o.sorted(); len(got) != 4 {
 		t.Errorf("complaints about a span: %q", got)
 	}
 }

@@ -25,7 +25,8 @@ type Span struct {
 type Event struct {
 	Name       string
 	Time       time.Time
-	Severity   Severity // of its log record; an event on a span has none
+	Severity   Severity // of its log record, as is Body: an event on a span has neither
+	Body       string
 	Attributes []attribute.KeyValue
 }
 
@@ -64,23 +65,30 @@ func WindowSpan(r *window.Report) Span {
 		Attributes: Attributes(r),
 	}
 	if r.Slow {
-		at := s.Start
-		if r.StallBegan > 0 {
-			at = r.Wall(r.StallBegan)
-		}
-		s.Events = []Event{{
-			Name:     semconv.WindowSlowEvent.Name,
-			Time:     at,
-			Severity: Warn,
-			Attributes: []attribute.KeyValue{
-				semconv.SlownessReasonKey.String(r.SlowReason),
-				semconv.VerdictKey.String(string(r.Verdict)),
-				semconv.FindingKey.String(utf8(r.Finding)),
-			},
-		}}
+		s.Events = []Event{slow(r)}
 	}
 	s.Children = stallSpans(r)
 	return s
+}
+
+// slow is the event of a slow window, at the moment when it began to wait.
+func slow(r *window.Report) Event {
+	at := r.Start.Wall
+	if r.StallBegan > 0 {
+		at = r.Wall(r.StallBegan)
+	}
+	var attrs list
+	attrs.what(r)
+	attrs.text(semconv.SlownessReasonKey, r.SlowReason)
+	attrs.text(semconv.VerdictKey, string(r.Verdict))
+	attrs.text(semconv.FindingKey, r.Finding)
+	return Event{
+		Name:       semconv.WindowSlowEvent.Name,
+		Time:       at,
+		Severity:   Warn,
+		Body:       utf8(SpanName(&r.Window) + ", " + window.Short(r.Duration().Seconds()) + ": " + r.Finding),
+		Attributes: attrs,
+	}
 }
 
 // stallSpans are the children, named for the disk or mount that was used most.

@@ -11,7 +11,7 @@ import (
 )
 
 // Record appends an event as a log record with an event name; span is the one that it happened in, or invalid. The
-// record has no body, as an event's name and attributes say everything, and is observed now.
+// record is observed now.
 func Record(e emit.Event, span trace.SpanContext, to plog.LogRecordSlice) {
 	record := to.AppendEmpty()
 	record.SetEventName(text(e.Name))
@@ -20,6 +20,9 @@ func Record(e emit.Event, span trace.SpanContext, to plog.LogRecordSlice) {
 	number, name := severity(e.Severity)
 	record.SetSeverityNumber(number)
 	record.SetSeverityText(name)
+	if e.Body != "" {
+		record.Body().SetStr(text(e.Body))
+	}
 	Attributes(e.Attributes, record.Attributes())
 	if span.IsValid() {
 		record.SetTraceID(pcommon.TraceID(span.TraceID()))
