@@ -78,7 +78,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.monitor.Start()
 	defer d.monitor.Stop()
 
-	if d.seen() == watched(0, 0, 0) {
+	if d.monitor.Sight() == (monitor.Sight{}) {
 		return fmt.Errorf("nothing can be watched here, look at sampling.root_path: %w", cmp.Or(append(d.monitor.Problems(), errors.New("no source answers"))...))
 	}
 
@@ -119,7 +119,7 @@ func (d *daemon) listen() ([]net.Listener, error) {
 
 // greet says in a few lines what is watched, where windows are announced and what leaves.
 func (d *daemon) greet(listeners []net.Listener) {
-	say("agent %s watches %s", version(), d.seen())
+	say("agent %s watches %v", version(), d.monitor.Sight())
 	for _, problem := range d.monitor.Problems() {
 		say("not seen: %v", problem)
 	}
@@ -132,32 +132,6 @@ func (d *daemon) greet(listeners []net.Listener) {
 	if !d.telemetry.exporter.Exports() {
 		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317, or where your backend is")
 	}
-}
-
-// seen counts what is watched.
-func (d *daemon) seen() string {
-	now := d.monitor.Collect()
-	disks := 0
-	for i := range now.Disks.Disks {
-		if now.Disks.Disks[i].Leaf {
-			disks++
-		}
-	}
-	return watched(len(now.GPUs.GPUs), disks, len(now.Cores.Cores))
-}
-
-func watched(gpus, disks, cores int) string {
-	return fmt.Sprintf("%s, %s and %s", count(gpus, "GPU"), count(disks, "disk"), count(cores, "CPU core"))
-}
-
-func count(n int, what string) string {
-	switch n {
-	case 0:
-		return "no " + what
-	case 1:
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // serve answers on all listeners until ctx ends, or until one of them fails.

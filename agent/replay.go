@@ -177,7 +177,7 @@ func (p *replay) problems() []error {
 	list := append(p.monitor.Problems(), p.gaps...)
 	list = append(list, p.refused...)
 	if p.early > 0 {
-		list = append(list, fmt.Errorf("%s that began before what was replayed", count(p.early, "window")))
+		list = append(list, fmt.Errorf("%s that began before what was replayed", monitor.Count(p.early, "window")))
 	}
 	if p.skipped > 0 {
 		list = append(list, fmt.Errorf("%d windows after the first %d", p.skipped, mostReports))

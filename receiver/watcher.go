@@ -1,10 +1,8 @@
 package receiver
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -57,7 +55,7 @@ func newWatcher(set receiver.Settings, c *Config) *watcher {
 	return &watcher{
 		config:   c,
 		settings: set,
-		share:    monitor.Claim(c.sampling()),
+		share:    monitor.Claim("receiver "+set.ID.String(), c.sampling()),
 		devices:  devices{c.Disks.choice(), c.GPUs.choice()},
 		metrics:  emit.NewMetrics(set.BuildInfo.Version, c.disabled()...),
 		resource: emit.Resource(c.Sampling.RootPath),
@@ -100,9 +98,6 @@ func (w *watcher) open() (err error) {
 		return err
 	}
 	w.monitor = m
-	if err := sighted(m); err != nil {
-		return err
-	}
 	w.session = session.New(m, session.Options{Spans: w.begin, Durations: &w.metrics.Durations})
 	if w.telemetry, err = w.observe(m, w.session); err != nil {
 		return err
@@ -114,23 +109,19 @@ func (w *watcher) open() (err error) {
 	for source, failure := range m.Failures() {
 		w.told[source] = failure.Last.Error()
 	}
+	w.settings.Logger.Info("watching "+m.Sight().String(), zap.Duration("interval", m.Interval()))
 	for _, problem := range m.Problems() {
-		w.settings.Logger.Warn("not seen", zap.Error(problem))
+		w.settings.Logger.Warn("a source cannot be read", zap.Error(problem))
+	}
+	if !w.announced() && (w.config.Socket != "" || w.config.Endpoint != "") {
+		w.settings.Logger.Warn("no windows can be announced: socket and endpoint are opened for pipelines of traces or logs, " +
+			"and this receiver is in metrics alone")
 	}
 	return nil
 }
 
 // announced says whether windows are wanted at all: their spans, or what happens in them.
 func (w *watcher) announced() bool { return w.spans != nil || w.records != nil }
-
-// sighted says why there is nothing to watch, or nil.
-func sighted(m *monitor.Monitor) error {
-	now := m.Collect()
-	if len(now.GPUs.GPUs)+len(now.Disks.Disks)+len(now.Cores.Cores) > 0 {
-		return nil
-	}
-	return fmt.Errorf("nothing can be watched here, look at sampling::root_path: %w", cmp.Or(append(m.Problems(), errors.New("no source answers"))...))
-}
 
 // close undoes open, as far as that came.
 func (w *watcher) close(ctx context.Context) {

@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -11,6 +12,7 @@ import (
 // once, however many of them look at it. The zero value is of no use; Claim and Join make one. It is safe for
 // concurrent use.
 type Share struct {
+	name    string
 	config  *Config // nil for one that takes any
 	started bool
 }
@@ -26,9 +28,10 @@ var shared struct {
 
 // Claim says that a component of this process is going to want a monitor with this config. It is called when the
 // component is made, before any is started, so that those which take any config find it whatever the order of starts.
-// Interval, Root and NVML count; what else Config has must be left out. Each Claim needs its Stop.
-func Claim(c Config) *Share {
-	s := &Share{config: &c}
+// Interval, Root and NVML count; what else Config has must be left out. name is what the component is called in errors.
+// Each Claim needs its Stop.
+func Claim(name string, c Config) *Share {
+	s := &Share{name: name, config: &c}
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	shared.claims = append(shared.claims, s)
@@ -39,7 +42,7 @@ func Claim(c Config) *Share {
 func Join() *Share { return &Share{} }
 
 // ErrDiffer says that two components want to sample the same machine differently.
-var ErrDiffer = errors.New("this machine is sampled once for all components of a Collector")
+var ErrDiffer = errors.New("this machine is sampled once for all components of a Collector, and the settings differ")
 
 // Start gives the common monitor, which begins to sample for its first user. The error is ErrDiffer when claims
 // differ, or says why nothing can be watched. Call it once.
@@ -51,7 +54,7 @@ func (s *Share) Start() (*Monitor, error) {
 		return nil, err
 	}
 	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.sampling() != config.sampling() {
-		return nil, differ(m.config.sampling(), config.sampling())
+		return nil, differ("what samples already", m.config.sampling(), s.name, config.sampling())
 	}
 	if shared.monitor == nil {
 		m, err := New(config)
@@ -59,6 +62,11 @@ func (s *Share) Start() (*Monitor, error) {
 			return nil, err
 		}
 		m.Start()
+		if m.Sight() == (Sight{}) {
+			m.Stop()
+			return nil, fmt.Errorf("nothing can be watched here, look at sampling::root_path: %w",
+				cmp.Or(append(m.Problems(), errors.New("no source answers"))...))
+		}
 		shared.monitor = m
 	}
 	s.started = true
@@ -68,20 +76,21 @@ func (s *Share) Start() (*Monitor, error) {
 
 // agreed is the config that all claims have in common. shared.mu is held.
 func (s *Share) agreed() (Config, error) {
-	var first Config
-	for i, claim := range shared.claims {
-		c := claim.config.sampling()
-		if i > 0 && c != first.sampling() {
-			return Config{}, differ(first.sampling(), c)
-		}
-		first = *claim.config
+	if len(shared.claims) == 0 {
+		return Config{}, nil
 	}
-	return first, nil
+	first := shared.claims[0]
+	for _, other := range shared.claims[1:] {
+		if one, another := first.config.sampling(), other.config.sampling(); one != another {
+			return Config{}, differ(first.name, one, other.name, another)
+		}
+	}
+	return *first.config, nil
 }
 
-func differ(one, other sampling) error {
-	return fmt.Errorf("%w, and the settings differ: %v in one, %v in another: give both the same, or leave the processor's out",
-		ErrDiffer, one, other)
+func differ(name string, config sampling, other string, another sampling) error {
+	return fmt.Errorf("%w: %s has %v, %s has %v: give both the same sampling (a processor without any takes the receiver's)",
+		ErrDiffer, name, config, other, another)
 }
 
 // Stop ends the component's part; the last one ends the sampling and waits for it. It may be called on one that never

@@ -7,7 +7,7 @@ import (
 )
 
 func TestShare(t *testing.T) {
-	joined, claimed, same := Join(), Claim(Config{Interval: 50 * time.Millisecond}), Claim(Config{Interval: 50 * time.Millisecond, Root: "/"})
+	joined, claimed, same := Join(), Claim("it", Config{Interval: 50 * time.Millisecond}), Claim("it", Config{Interval: 50 * time.Millisecond, Root: "/"})
 	start := func(s *Share) *Monitor {
 		t.Helper()
 		m, err := s.Start()
@@ -44,7 +44,7 @@ func TestShare(t *testing.T) {
 }
 
 func TestShareDiffers(t *testing.T) {
-	one, other := Claim(Config{}), Claim(Config{Interval: time.Second})
+	one, other := Claim("it", Config{}), Claim("it", Config{Interval: time.Second})
 	_, err := one.Start()
 	if !errors.Is(err, ErrDiffer) {
 		t.Errorf("%v", err)
@@ -54,7 +54,7 @@ func TestShareDiffers(t *testing.T) {
 	if m, err := other.Start(); err != nil || m.Interval() != time.Second {
 		t.Errorf("alone: %v", err)
 	}
-	late := Claim(Config{Root: "/elsewhere", Interval: time.Second})
+	late := Claim("it", Config{Root: "/elsewhere", Interval: time.Second})
 	if _, err := late.Start(); !errors.Is(err, ErrDiffer) {
 		t.Errorf("%v", err)
 	}
@@ -65,7 +65,7 @@ func TestShareDiffers(t *testing.T) {
 	if _, err := joined.Start(); err != nil {
 		t.Fatal(err)
 	}
-	claim := Claim(Config{Interval: time.Second})
+	claim := Claim("it", Config{Interval: time.Second})
 	if _, err := claim.Start(); !errors.Is(err, ErrDiffer) { // what samples already goes on as it does
 		t.Errorf("%v", err)
 	}
