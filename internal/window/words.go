@@ -96,7 +96,7 @@ func (r *Report) remedy(s shares, m Machine) string {
 		gain = "nearly all of its time was waiting."
 	}
 	if r.stranger() && r.Verdict != StorageBound && m.Pressure {
-		return "Announce the window, or send process.pid with its span: then the program's own time is split."
+		return "Announce the window, or name process.pid on its spans: from the second one on the program's own time is split."
 	}
 	switch r.Verdict {
 	case GPUBound:
