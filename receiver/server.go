@@ -29,7 +29,7 @@ func listen(c *Config) (*server, error) {
 	}
 	socket, err := api.Listen(path)
 	if err != nil {
-		return nil, fmt.Errorf("the API cannot be served (the setting socket names another path): %w", err)
+		return nil, fmt.Errorf("the API cannot be served: %w", err)
 	}
 	s := &server{listeners: []net.Listener{socket}, cancel: func() {}}
 	if c.Endpoint == "" {

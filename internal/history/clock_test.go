@@ -60,7 +60,7 @@ func TestClock(t *testing.T) {
 func TestClockIsSetOften(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	var c clock
-	mono, ahead, clear := time.Minute, int64(0), 0
+	mono, ahead, certain := time.Minute, int64(0), 0
 	for range 3 * mostPartings {
 		mono += time.Duration(rng.Int64N(int64(time.Second)))
 		if rng.IntN(2) == 0 {
@@ -70,14 +70,14 @@ func TestClockIsSetOften(t *testing.T) {
 		c.note(sample.Stamp{Mono: mono, Wall: wall})
 		got, ok := c.mono(wall, mono)
 		if ok {
-			clear++
+			certain++
 		}
 		if ok && (got-mono).Abs() > sameClock {
 			t.Fatalf("%v, want %v", got, mono)
 		}
 	}
-	if clear < mostPartings/10 {
-		t.Errorf("%d moments were clear", clear)
+	if certain < mostPartings/10 {
+		t.Errorf("%d moments were certain", certain)
 	}
 	if len(c.parted) > mostPartings {
 		t.Errorf("%d partings", len(c.parted))

@@ -35,7 +35,7 @@ func (r *Report) judge(m Machine) {
 	if r.stranger() && r.Verdict != StorageBound {
 		r.Verdict = Unknown
 	}
-	if s.storage < 1 && !(r.stranger() && r.Verdict == Unknown) {
+	if s.storage < 1 && (r.Verdict != Unknown || !r.stranger()) {
 		r.Speedup = 1 / (1 - s.storage)
 	}
 	if s.storage > Thresholds.Slow {
