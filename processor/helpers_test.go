@@ -1,11 +1,8 @@
 package processor
 
 import (
-	"errors"
 	"flag"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +14,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -27,20 +26,7 @@ var update = flag.Bool("update", false, "write testdata/*.txt anew")
 // golden compares text with testdata/<name>.txt.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; if that is meant, run the test with -update and look at the difference:\n%s", path, got)
-	}
+	fixture.Golden(t, filepath.Join("testdata", name+".txt"), got, *update)
 }
 
 // past is a monitor that was fed with a recording, whose readings lie between from and to.
@@ -49,40 +35,17 @@ type past struct {
 	from, to time.Time
 }
 
-func replayed(t testing.TB, name string) past {
+func replayed(t testing.TB, name string) (p past) {
 	t.Helper()
-	file, err := os.Open(filepath.Join("..", "testdata", "recordings", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	reader, err := recording.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.Stop)
-	p := past{Monitor: m}
-	var e recording.Entry
-	for {
-		if err := reader.Next(&e); errors.Is(err, io.EOF) {
-			return p
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Feed(&e); err != nil {
-			t.Fatal(err)
-		}
+	p.Monitor = tape.Play(t, fixture.File(t, "recordings", name), func(_ *monitor.Monitor, e *recording.Entry) {
 		if e.Sample != nil {
 			p.to = e.Sample.At.Wall
 			if p.from.IsZero() {
 				p.from = p.to
 			}
 		}
-	}
+	})
+	return p
 }
 
 // fresh is an annotator with the default conditions that takes every span for one of its host.

@@ -1,9 +1,6 @@
 package emit_test
 
 import (
-	"errors"
-	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -66,39 +64,15 @@ func TestRegistry(t *testing.T) {
 // of each kind, which began when the last ones ended.
 func replay(t *testing.T, path string, o *oracle) (windows int) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	reader, err := recording.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
 	metrics := emit.NewMetrics("test")
-	var e recording.Entry
 	var due, newest time.Duration
 	var open []string
-	for {
-		err := reader.Next(&e)
-		if errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Feed(&e); err != nil {
-			t.Fatal(err)
-		}
+	m := tape.Play(t, path, func(m *monitor.Monitor, e *recording.Entry) {
 		if e.Sample != nil {
 			newest = max(newest, e.Sample.At.Mono)
 		}
 		if e.Mark == nil || e.Mark.Op != recording.Tick || newest < due {
-			continue
+			return
 		}
 		due = newest + time.Second
 		now := m.Now()
@@ -121,7 +95,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 		}
 		o.metrics(metrics.Collect(m.Collect()))
 		open = begin(t, m, now)
-	}
+	})
 	for _, problem := range m.Problems() {
 		t.Errorf("%s: %v", filepath.Base(path), problem)
 	}

@@ -3,7 +3,6 @@ package emit_test
 import (
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/fixture"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.txt anew")
@@ -20,20 +20,7 @@ var update = flag.Bool("update", false, "write testdata/*.txt anew")
 // golden compares text with testdata/<name>.txt.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".txt")
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs; if that is meant, run the test with -update and look at the difference:\n%s", path, got)
-	}
+	fixture.Golden(t, filepath.Join("testdata", name+".txt"), got, *update)
 }
 
 // metricsText writes metrics for people: a line a metric, and under it a line a point.

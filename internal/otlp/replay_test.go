@@ -1,9 +1,6 @@
 package otlp_test
 
 import (
-	"errors"
-	"io"
-	"os"
 	"testing"
 	"time"
 
@@ -11,6 +8,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/export"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
@@ -20,39 +18,15 @@ import (
 // windows of each kind, which began when the last ones ended.
 func replay(t *testing.T, path string, p *parity) {
 	t.Helper()
-	file, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	reader, err := recording.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
 	agent, other := emit.NewMetrics(version), emit.NewMetrics(version)
-	var e recording.Entry
 	var due, newest time.Duration
 	open := map[string]*export.Open{}
-	for {
-		err := reader.Next(&e)
-		if errors.Is(err, io.EOF) {
-			return
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Feed(&e); err != nil {
-			t.Fatal(err)
-		}
+	tape.Play(t, path, func(m *monitor.Monitor, e *recording.Entry) {
 		if e.Sample != nil {
 			newest = max(newest, e.Sample.At.Mono)
 		}
 		if e.Mark == nil || e.Mark.Op != recording.Tick || newest < due {
-			continue
+			return
 		}
 		due = newest + time.Second
 		now := m.Now()
@@ -69,7 +43,7 @@ func replay(t *testing.T, path string, p *parity) {
 		snapshot := m.Collect()
 		p.metrics(t, agent.Collect(snapshot.Clone()), other.Collect(snapshot))
 		open = begin(t, m, now, p)
-	}
+	})
 }
 
 // of is the parent of windows of a kind.
