@@ -20,7 +20,7 @@ const (
 
 // queue stands where the SDK's batch processor would, which forgets spans after a minute of a backend's absence.
 //
-// It holds at most 16 MiB, by the estimate of spanSize. That is 2,900 windows of the larger kind, a slow epoch with
+// It holds at most 16 MiB, by the estimate of spanSize. That is 2,800 windows of the larger kind, a slow epoch with
 // an event and three storage stalls, of 5.5 kB together: at one epoch a minute, a backend may be away for 50 hours
 // and nothing is lost. When it is full, the oldest spans go, and are counted. (TestQueueHolds measures these numbers.)
 //

@@ -75,8 +75,8 @@ func TestQueueHolds(t *testing.T) {
 	}
 	t.Logf("one window: %d bytes by the estimate; %d windows, %.1f hours at one a minute; %.1f MiB of memory for %.1f MiB",
 		one, windows, float64(windows)/60, float64(taken)/(1<<20), float64(q.bytes)/(1<<20))
-	if windows < 2900 {
-		t.Errorf("%d windows fit in: the comment promises 2,900", windows)
+	if windows < 2800 {
+		t.Errorf("%d windows fit in: the comment promises 2,800", windows)
 	}
 	if taken > maxQueueBytes*11/10 {
 		t.Errorf("%d bytes of memory for %d", taken, maxQueueBytes)
