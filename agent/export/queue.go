@@ -21,7 +21,7 @@ const (
 // queue stands where the SDK's batch processor would, which forgets spans after a minute of a backend's absence.
 //
 // It holds at most 16 MiB, by the estimate of spanSize. That is 2,800 windows of the larger kind, a slow epoch with
-// an event and three storage stalls, of 5.5 kB together: at one epoch a minute, a backend may be away for 50 hours
+// an event and three storage stalls, of 5.8 kB together: at one epoch a minute, a backend may be away for 46 hours
 // and nothing is lost. When it is full, the oldest spans go, and are counted. (TestQueueHolds measures these numbers.)
 //
 // One goroutine sends, in order, batches of at most 512 spans. A batch that fails is sent again, without end, with
