@@ -126,7 +126,9 @@ func (out *reportJSON) ledger(r *Report) {
 	out.Stall = &stallJSON{Storage: r.Storage.Seconds(), Other: r.Other.Seconds()}
 	cpu := r.CPU.Seconds()
 	if len(r.GPUIDs) == 0 {
-		out.Process = &processJSON{cpu}
+		if !r.stranger() {
+			out.Process = &processJSON{cpu}
+		}
 		return
 	}
 	out.Stall.CPU = &cpu

@@ -19,6 +19,9 @@ func (r *Report) judge(m Machine) {
 		cpu:     r.CPU.Seconds() / total.Seconds(),
 		other:   r.Other.Seconds() / total.Seconds(),
 	}
+	if r.stranger() { // whose CPU time that is, is not known
+		r.Other, r.CPU = r.Other+r.CPU, 0
+	}
 	if r.lost(s) {
 		return
 	}

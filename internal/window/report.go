@@ -125,15 +125,14 @@ func (r *Report) ledger(h *history.History, m Machine) {
 		if d.Reset || slices.Contains(m.Lost, gpu) {
 			r.unread = gpu
 		}
-		for i, part := range []*time.Duration{&r.Busy, &r.Storage, &r.CPU} {
-			key := history.Key{Series: history.LedgerBusy + history.Series(i), ID: LedgerID(m.Scope.Job, gpu)}
-			d, ok := h.Between(key, r.from(), r.to())
-			if !ok {
-				return
-			}
-			*part += seconds(d.Value)
-			r.Interrupted = r.Interrupted || d.Reset
-			widest = max(widest, (d.High-d.Low)/2)
+		var parts [3]history.Delta
+		if !h.BetweenAll(history.LedgerBusy, LedgerID(m.Scope.Job, gpu), r.from(), r.to(), parts[:]) {
+			return
+		}
+		for i, part := range [...]*time.Duration{&r.Busy, &r.Storage, &r.CPU} {
+			*part += seconds(parts[i].Value)
+			r.Interrupted = r.Interrupted || parts[i].Reset
+			widest = max(widest, (parts[i].High-parts[i].Low)/2)
 		}
 	}
 	if m.Scope.Job != "" && !m.Scope.Own {
@@ -160,12 +159,11 @@ func (r *Report) ledger(h *history.History, m Machine) {
 func (r *Report) disks(h *history.History, m Machine) {
 	window := r.Duration().Seconds()
 	for _, name := range m.Leaves {
-		known := true
+		var all [history.DiskWeightedTime + 1]history.Delta
+		known := h.BetweenAll(history.DiskReads, name, r.from(), r.to(), all[:])
 		get := func(s history.Series) float64 {
-			d, ok := h.Between(history.Key{Series: s, ID: name}, r.from(), r.to())
-			known = known && ok
-			r.Interrupted = r.Interrupted || d.Reset
-			return d.Value
+			r.Interrupted = r.Interrupted || all[s].Reset
+			return all[s].Value
 		}
 		use := DiskUse{
 			Name:            name,
