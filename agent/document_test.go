@@ -141,7 +141,7 @@ func (w *reportWindow) check(t *testing.T) {
 	sum, total := w.Stall.Storage+w.Stall.Other, w.Duration
 	if w.GPU != nil {
 		sum, total = sum+w.GPU.Busy+*w.Stall.CPU, total*float64(len(w.GPU.IDs))
-	} else {
+	} else if w.Scope != "host" {
 		sum += w.Process.OnCPU
 	}
 	if math.Abs(sum-total) > 1e-6 {

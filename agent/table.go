@@ -86,6 +86,8 @@ func (t *table) report(r *window.Report, explain bool) {
 	}
 	busy, cpu := part(r.Busy), part(r.CPU)
 	switch {
+	case !t.gpu && r.Anybodys():
+		busy, cpu = "-", ""
 	case !t.gpu:
 		busy, cpu = cpu, ""
 	case len(r.GPUIDs) == 0:

@@ -108,7 +108,7 @@ func (l *list) ledger(r *window.Report) {
 		l.add(semconv.GPUBusyTimeKey.Float64(r.Busy.Seconds()))
 		l.add(semconv.GPUBusyRatioKey.Float64(r.BusyRatio()))
 		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
-	} else if r.Whose != window.Host { // of that it is not known whose it would be
+	} else if !r.Anybodys() {
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
 	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))

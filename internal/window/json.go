@@ -126,7 +126,7 @@ func (out *reportJSON) ledger(r *Report) {
 	out.Stall = &stallJSON{Storage: r.Storage.Seconds(), Other: r.Other.Seconds()}
 	cpu := r.CPU.Seconds()
 	if len(r.GPUIDs) == 0 {
-		if !r.stranger() {
+		if !r.Anybodys() {
 			out.Process = &processJSON{cpu}
 		}
 		return

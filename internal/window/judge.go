@@ -19,7 +19,7 @@ func (r *Report) judge(m Machine) {
 		cpu:     r.CPU.Seconds() / total.Seconds(),
 		other:   r.Other.Seconds() / total.Seconds(),
 	}
-	if r.stranger() { // whose CPU time that is, is not known
+	if r.Anybodys() { // whose CPU time that is, is not known
 		r.Other, r.CPU = r.Other+r.CPU, 0
 	}
 	if r.lost(s) {
@@ -35,10 +35,10 @@ func (r *Report) judge(m Machine) {
 		return
 	}
 	r.Verdict = s.verdict()
-	if r.stranger() && r.Verdict != StorageBound {
+	if r.Anybodys() && r.Verdict != StorageBound {
 		r.Verdict = Unknown
 	}
-	if s.storage < 1 && (r.Verdict != Unknown || !r.stranger()) {
+	if s.storage < 1 && (r.Verdict != Unknown || !r.Anybodys()) {
 		r.Speedup = 1 / (1 - s.storage)
 	}
 	if s.storage > Thresholds.Slow {
@@ -68,8 +68,9 @@ func (r *Report) unseen(s shares, total time.Duration) {
 	r.Remedy = "Let what watches run as the program's user, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH."
 }
 
-// stranger says that the CPU time in the ledger is anybody's: the busiest core's of the whole machine.
-func (r *Report) stranger() bool { return r.Whose == Host && len(r.GPUIDs) == 0 }
+// Anybodys says that there is neither a GPU nor a program whose CPU time is known: that of the whole machine is
+// anybody's, and counted as other.
+func (r *Report) Anybodys() bool { return r.Whose == Host && len(r.GPUIDs) == 0 }
 
 // SlowStorage is the reason of a window that lost over half of its GPU time to storage.
 const SlowStorage = "storage_stall"

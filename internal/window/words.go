@@ -13,7 +13,7 @@ func (r *Report) who(s shares) string {
 	}
 	if len(r.GPUIDs) == 0 {
 		who = "The program was on the CPU " + percent(s.cpu)
-		if r.stranger() {
+		if r.Anybodys() {
 			who = "On the whole machine, the busiest core was at work " + percent(s.cpu)
 		}
 	}
@@ -23,14 +23,14 @@ func (r *Report) who(s shares) string {
 // finding says in one sentence what was seen.
 func (r *Report) finding(s shares) string {
 	who := r.who(s)
-	if r.stranger() && r.Verdict != StorageBound {
+	if r.Anybodys() && r.Verdict != StorageBound {
 		return who + " of the time and somebody waited for storage " + percent(s.storage) + ": whose that was is not known."
 	}
 	switch r.Verdict {
 	case GPUBound:
 		return who + " of the time" + r.heavyIO() + "."
 	case StorageBound:
-		if r.stranger() {
+		if r.Anybodys() {
 			return who + " and somebody waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
 		}
 		return who + " and waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
@@ -95,7 +95,7 @@ func (r *Report) remedy(s shares, m Machine) string {
 	if r.Speedup == 0 || r.Speedup >= 10 {
 		gain = "nearly all of its time was waiting."
 	}
-	if r.stranger() && r.Verdict != StorageBound && m.Pressure {
+	if r.Anybodys() && r.Verdict != StorageBound && m.Pressure {
 		return "Announce the window, or name process.pid on its spans: from the second one on the program's own time is split."
 	}
 	switch r.Verdict {
