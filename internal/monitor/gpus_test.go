@@ -111,7 +111,8 @@ func TestLateGPU(t *testing.T) {
 			}
 			sum += r.Busy
 			if lag == 0 {
-				near(t, "an epoch's", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond)
+				doubt := time.Duration(r.Uncertainty * float64(r.Duration())) // what a busy machine's driver told too late
+				near(t, "an epoch's", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond+doubt)
 			}
 		}
 		r, err := m.End(outer, at)
