@@ -3,8 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"os"
 	"runtime"
@@ -78,8 +76,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.monitor.Start()
 	defer d.monitor.Stop()
 
-	if d.monitor.Sight() == (monitor.Sight{}) {
-		return fmt.Errorf("nothing can be watched here, look at sampling.root_path: %w", cmp.Or(append(d.monitor.Problems(), errors.New("no source answers"))...))
+	if err := d.monitor.Blind("sampling.root_path"); err != nil {
+		return err
 	}
 
 	// What is left is sent after ctx has ended.

@@ -115,7 +115,7 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	if place.PID > 0 {
 		w.Job = p.monitor.Attend(place.PID, place.Cgroup, place.Own)
 	}
-	return p.monitor.Span(w, p.monitor.Lately(w.End.Wall))
+	return p.monitor.Span(w)
 }
 
 // who is what the span and its resource say of where the span was made.

@@ -35,10 +35,8 @@ func idOf(name []byte) []byte {
 	if at > 0 && prefix[at-1] != '-' && prefix[at-1] != ':' || bytes.Contains(prefix, []byte("conmon")) {
 		return nil
 	}
-	for _, c := range id {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return nil
-		}
+	if !isHex(id) {
+		return nil
 	}
 	return id
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // inContainer finds a container, or the process that goes by that number in it; pid 0 asks for the container. asked is
@@ -55,17 +57,17 @@ func (l *Locator) lookUp(t *table, id string, pid int) answer {
 
 // first is the place of the oldest of these processes that is in the container.
 func (l *Locator) first(id string, pids []int, buf []byte) answer {
-	type process struct {
+	type member struct {
 		pid   int
 		start uint64
 	}
-	alive := make([]process, 0, len(pids))
+	alive := make([]member, 0, len(pids))
 	for _, pid := range pids {
-		if start, ok := startOf(read(l.proc, pid, "stat", buf)); ok {
-			alive = append(alive, process{pid, start})
+		if start, ok := process.StartOf(read(l.proc, pid, "stat", buf)); ok {
+			alive = append(alive, member{pid, start})
 		}
 	}
-	slices.SortFunc(alive, func(a, b process) int {
+	slices.SortFunc(alive, func(a, b member) int {
 		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
 	})
 	for _, p := range alive {

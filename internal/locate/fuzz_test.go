@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // Whatever a span says, Find gives no process that is not there, and no path that is not a process's own.
@@ -85,6 +87,6 @@ func FuzzTexts(f *testing.F) {
 		if ok && (s.depth < 0 || min(s.group, s.inner) <= 0 || max(s.group, s.inner) > mostPID) {
 			t.Errorf("%+v", s)
 		}
-		startOf([]byte(text))
+		process.StartOf([]byte(text))
 	})
 }

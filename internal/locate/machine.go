@@ -129,7 +129,7 @@ func sameName(a, b string) bool {
 }
 
 // isHex tells whether s is of hexadecimal digits alone.
-func isHex(s string) bool {
+func isHex[T string | []byte](s T) bool {
 	for i := range len(s) {
 		c := s[i]
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {

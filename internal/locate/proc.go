@@ -2,11 +2,12 @@ package locate
 
 import (
 	"bytes"
-	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/decimal"
 )
 
 const (
@@ -79,51 +80,10 @@ func parseStatus(text []byte) (status, bool) {
 
 // number is a process ID, 0 when it is none.
 func number(digits []byte) int {
-	n := 0
-	for _, c := range digits {
-		if c < '0' || c > '9' || n > mostPID {
-			return 0
-		}
-		n = n*10 + int(c-'0')
+	if n, ok := decimal.Parse(digits); ok && n <= mostPID {
+		return int(n)
 	}
-	if n > mostPID {
-		return 0
-	}
-	return n
-}
-
-// startOf is when the process began, in ticks since boot: field 22 of /proc/PID/stat. The program's name stands second,
-// in parentheses, and may itself contain blanks and parentheses. A process that has ended gives false.
-func startOf(stat []byte) (ticks uint64, ok bool) {
-	end := bytes.LastIndexByte(stat, ')')
-	if end < 0 {
-		return 0, false
-	}
-	state, threads, field := byte(0), uint64(0), 2
-	for word := range bytes.FieldsSeq(stat[end+1:]) {
-		switch field++; field {
-		case 3:
-			state = word[0]
-		case 20:
-			threads, _ = count(word)
-		case 22:
-			ticks, ok = count(word)
-			// When its first thread has ended and others have not, a process is in state Z too.
-			return ticks, ok && state != 'X' && (state != 'Z' || threads > 1)
-		}
-	}
-	return 0, false
-}
-
-func count(digits []byte) (n uint64, ok bool) {
-	for _, c := range digits {
-		d := uint64(c - '0')
-		if d > 9 || n > (math.MaxUint64-d)/10 {
-			return 0, false
-		}
-		n = n*10 + d
-	}
-	return n, len(digits) > 0
+	return 0
 }
 
 // self is this process, as the /proc below root shows it.

@@ -7,32 +7,6 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-func TestStartOf(t *testing.T) {
-	const fields = " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16"
-	for text, want := range map[string]struct {
-		start uint64
-		ok    bool
-	}{
-		"4 (x) S" + fields + " 1 0 77 0\n":                 {77, true},
-		"4 (a) b (c) 9 9) S" + fields + " 1 0 77 0\n":      {77, true},
-		"4 (x) Z" + fields + " 1 0 77 0\n":                 {77, false}, // waits to be waited for
-		"4 (x) Z" + fields + " 2 0 77 0\n":                 {77, true},  // another thread goes on
-		"4 (x) X" + fields + " 2 0 77 0\n":                 {77, false},
-		"4 (x) S" + fields + " 1 0 77":                     {77, true},
-		"4 (x) S" + fields + " 1 0":                        {},
-		"4 (x) S" + fields + " 1 0 -7 0\n":                 {},
-		"4 (x) S" + fields + " 1 0 18446744073709551616 0": {},
-		"4 (x) S" + fields + " 1 0 18446744073709551615 0": {1<<64 - 1, true},
-		"":      {},
-		"4 (x":  {},
-		"4 (x)": {},
-	} {
-		if start, ok := startOf([]byte(text)); ok != want.ok || ok && start != want.start {
-			t.Errorf("%q: %d, %v", text, start, ok)
-		}
-	}
-}
-
 func TestParseStatus(t *testing.T) {
 	for text, want := range map[string]status{
 		"Name:\tNSpid:\t9\nTgid:\t5\nNSpid:\t5\nVmSize:\t 1 kB\n": {5, 5, 0, true},

@@ -87,7 +87,7 @@ func TestAttend(t *testing.T) {
 	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Span(w, m.Lately(w.End.Wall)); r.Whose != window.Process || !r.Split {
+	if r := m.Span(w); r.Whose != window.Process || !r.Split {
 		t.Errorf("%+v", r)
 	}
 }
@@ -190,10 +190,9 @@ func TestAttendRanks(t *testing.T) {
 	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	now := m.Lately(w.End.Wall)
 	for i, job := range jobs {
 		w.Job = job
-		r := m.Span(w, now)
+		r := m.Span(w)
 		if !r.Split || r.Whose != window.Process || len(r.GPUIDs) != 1 || r.GPUIDs[0] != fmt.Sprintf("GPU-%d", i) {
 			t.Errorf("rank %d: split %v, of the %s, on %v: %s", i, r.Split, r.Whose, r.GPUIDs, r.Finding)
 		}
@@ -216,7 +215,7 @@ func TestAttendWithoutRoom(t *testing.T) {
 	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Span(w, m.Lately(w.End.Wall)); !r.Split || r.Whose != window.Host {
+	if r := m.Span(w); !r.Split || r.Whose != window.Host {
 		t.Errorf("split %v, of the %s: %s", r.Split, r.Whose, r.Finding)
 	}
 }

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,10 +61,9 @@ func (s *Share) Start() (*Monitor, error) {
 			return nil, err
 		}
 		m.Start()
-		if m.Sight() == (Sight{}) {
+		if err := m.Blind("sampling::root_path"); err != nil {
 			m.Stop()
-			return nil, fmt.Errorf("nothing can be watched here, look at sampling::root_path: %w",
-				cmp.Or(append(m.Problems(), errors.New("no source answers"))...))
+			return nil, err
 		}
 		shared.monitor = m
 	}

@@ -1,6 +1,10 @@
 package monitor
 
-import "fmt"
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
 
 // Sight is how much of a machine is watched.
 type Sight struct{ GPUs, Disks, Cores int }
@@ -16,6 +20,15 @@ func (m *Monitor) Sight() (s Sight) {
 	}
 	s.GPUs, s.Cores = len(m.latest.GPUs.GPUs), len(m.latest.Cores.Cores)
 	return s
+}
+
+// Blind says why nothing at all is watched, or is nil. setting is what the config calls the folder that stands for "/".
+func (m *Monitor) Blind(setting string) error {
+	if m.Sight() != (Sight{}) {
+		return nil
+	}
+	why := cmp.Or(append(m.Problems(), errors.New("no source answers"))...)
+	return fmt.Errorf("nothing can be watched here, look at %s: %w", setting, why)
 }
 
 func (s Sight) String() string {

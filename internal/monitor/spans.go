@@ -18,7 +18,7 @@ var (
 	ErrClock    = errors.New("this machine's clock was set while the span lasted, or showed its times twice")
 )
 
-// latelyEvery is how often Lately reads at most.
+// latelyEvery is how often a reading is taken for spans at most.
 const latelyEvery = 10 * time.Millisecond
 
 // lately is the newest reading that was taken for spans.
@@ -27,13 +27,11 @@ type lately struct {
 	at Moment
 }
 
-// Lately is a reading from after end, for Span: end is the wall time at which the last of some spans ended. Calls
-// share one reading where it serves them all, and wait for one another, so that at most one is taken each 10 ms. Like Now
-// it never asks a GPU's driver. It is the zero Moment, at once, where none is needed: when the history reaches beyond end
-// already, and when end has not come yet.
-func (m *Monitor) Lately(end time.Time) Moment {
-	to, ok := m.history.Mono(end, m.present())
-	if !ok || !m.lacks(to) {
+// after is a reading from after a moment. Calls share one reading where it serves them all, and wait for one another, so
+// that at most one is taken each 10 ms. Like Now it never asks a GPU's driver. It is the zero Moment, at once, where none
+// is needed: when the history reaches beyond that moment already, and when it has not come yet.
+func (m *Monitor) after(to time.Duration) Moment {
+	if !m.lacks(to) {
 		return Moment{}
 	}
 	m.lately.mu.Lock()
@@ -104,11 +102,12 @@ const twiceRead = 4 * time.Millisecond
 
 // Span reports on a window that nobody announced: a span that Place has placed. w.Job is a job that is followed, or "";
 // where the job came to be followed only after the span's start, or is not any more, or has no ledger of all of that time,
-// the report is of the whole machine. now is what Lately gave for the span's end or a later one. What the readings around
-// the two ends leave open is the report's Uncertainty.
-func (m *Monitor) Span(w window.Window, now Moment) *window.Report {
+// the report is of the whole machine. For a span that ended just now a reading is taken first, which others that ended
+// then share: at most one each 10 ms, and none of a GPU's driver. What the readings around the two ends leave open is the
+// report's Uncertainty.
+func (m *Monitor) Span(w window.Window) *window.Report {
 	w.Next, w.StartEdge, w.EndEdge = nil, nil, nil
-	if now.edge != nil {
+	if now := m.after(w.End.Mono); now.edge != nil {
 		w.Next = &history.Next{At: now.At.Mono, Edge: now.edge}
 	}
 	r := window.Make(m.history, &w, m.beside(&w))

@@ -66,7 +66,7 @@ func BenchmarkSpan(b *testing.B) {
 					if err := m.Place(&w); err != nil {
 						b.Fatal(err)
 					}
-					m.Span(w, m.Lately(w.End.Wall))
+					m.Span(w)
 				}
 			})
 		}

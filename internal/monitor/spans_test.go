@@ -92,7 +92,7 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			r := m.Span(w, m.Lately(w.End.Wall))
+			r := m.Span(w)
 			if r.Whose != exact.Whose || r.Whose != window.Process {
 				t.Errorf("%s: of the %s, announced of the %s", path, r.Whose, exact.Whose)
 			}
@@ -117,8 +117,11 @@ func TestWrongSpans(t *testing.T) {
 	span := func(from, to time.Time) error {
 		var w window.Window
 		w.Kind, w.Start.Wall, w.End.Wall = window.Epoch, from, to
-		m.Lately(to)
-		return m.Place(&w)
+		err := m.Place(&w)
+		if err == nil {
+			m.Span(w)
+		}
+		return err
 	}
 	if err := span(dawn, dawn.Add(1)); !errors.Is(err, ErrOld) {
 		t.Errorf("without a reading: %v", err)
@@ -163,10 +166,16 @@ func TestLately(t *testing.T) {
 	defer m.Stop()
 	time.Sleep(5 * time.Millisecond)
 	end := time.Now()
+	var w window.Window
+	w.Kind, w.End.Wall = window.Epoch, end
+	w.Start.Wall = end.Add(-4 * time.Millisecond)
+	if err := m.Place(&w); err != nil {
+		t.Fatal(err)
+	}
 	var all sync.WaitGroup
 	moments := make([]Moment, 64)
 	for i := range moments {
-		all.Go(func() { moments[i] = m.Lately(end) })
+		all.Go(func() { moments[i] = m.after(w.End.Mono) })
 	}
 	all.Wait()
 	for _, at := range moments {
@@ -174,17 +183,14 @@ func TestLately(t *testing.T) {
 			t.Fatalf("not the same reading for all, or one from before the end: %+v, %+v", at, moments[0])
 		}
 	}
-	var w window.Window
-	w.Kind, w.End.Wall = window.Epoch, end
-	w.Start.Wall = end.Add(-4 * time.Millisecond)
-	if err := m.Place(&w); err != nil {
-		t.Fatal(err)
+	r := m.Span(w)
+	if m.lately.at.edge != moments[0].edge {
+		t.Error("another reading was taken")
 	}
-	r := m.Span(w, moments[0])
 	if !r.Split || r.Whose != window.Host || r.Next != nil {
 		t.Errorf("%+v", r)
 	}
-	if at := m.Lately(end.Add(time.Hour)); at.edge != nil {
+	if at := m.after(w.End.Mono + time.Hour); at.edge != nil {
 		t.Error("a reading is taken for a moment that has not come")
 	}
 }

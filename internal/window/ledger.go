@@ -122,34 +122,32 @@ func (l *Ledger) Peek(h *history.History, at time.Duration, edge *history.Edge, 
 	}
 }
 
+// needed are the sources that the ledger needs, the GPUs last.
+var needed = [...]history.Series{
+	history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes, history.GPUBusyTime,
+}
+
 // known is the newest moment for which every source but the GPUs has a reading.
 func (l *Ledger) known(h *history.History) time.Duration {
-	needed := [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes}
-	var newest time.Duration
-	for _, s := range needed {
-		last, _ := h.Last(s)
-		newest = max(newest, last)
-	}
-	known := newest
-	for _, s := range needed {
-		if last, ok := h.Last(s); ok && newest-last <= history.Lag { // of jobs there may be no more
-			known = min(known, last)
-		}
-	}
-	return known
+	to, _ := together(h, needed[:len(needed)-1])
+	return to
 }
 
 // reached is the newest moment for which every source that the ledger needs has a reading.
 func (l *Ledger) reached(h *history.History) (time.Duration, bool) {
-	needed := [...]history.Series{history.IOSome, history.HostCPUTime, history.JobCPUTime, history.GPUBusyTime, history.DisksBytes}
+	return together(h, needed[:])
+}
+
+// together is the newest moment for which all of these have a reading, but for those that lag too far behind to be waited
+// for, as of jobs there may be no more. It is false where there is no reading at all.
+func together(h *history.History, all []history.Series) (time.Duration, bool) {
 	var newest time.Duration
-	for _, s := range needed {
-		if last, ok := h.Last(s); ok {
-			newest = max(newest, last)
-		}
+	for _, s := range all {
+		last, _ := h.Last(s)
+		newest = max(newest, last)
 	}
 	to := newest
-	for _, s := range needed {
+	for _, s := range all {
 		if last, ok := h.Last(s); ok && newest-last <= history.Lag {
 			to = min(to, last)
 		}

@@ -36,6 +36,13 @@ func Started(root string, pid int) (ticks uint64, ok bool) {
 	return s.start, ok
 }
 
+// StartOf is when a process began, in ticks since boot, by the text of its /proc/PID/stat. It is false for one that has
+// ended.
+func StartOf(text []byte) (ticks uint64, ok bool) {
+	s, ok := parseStat(text)
+	return s.start, ok && !s.ended()
+}
+
 // parseStat reads the one line of /proc/PID/stat. The program's name stands second, in parentheses, and may itself
 // contain blanks and parentheses: what counts comes after the last one.
 func parseStat(text []byte) (stat, bool) {
