@@ -148,7 +148,7 @@ func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
 	a.groups[key] = g
-	if key.kind == kindJob || key.kind == kindLedger {
+	if key.kind == kindJob || key.kind == kindLedger || key.kind == kindGain {
 		// They count from zero when somebody begins to follow them: nothing of them is missing before.
 		for i := range g.columns {
 			g.columns[i].whole = true

@@ -257,7 +257,7 @@ func TestRoomForALargeMachine(t *testing.T) {
 	for i := range 8 {
 		s[0].Disks = append(s[0].Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
 		s[4].GPUs = append(s[4].GPUs, sample.GPU{ID: strconv.Itoa(i)})
-		s[5].Ledgers = append(s[5].Ledgers, sample.Ledger{ID: "\x00" + strconv.Itoa(i)}, sample.Ledger{ID: "job\x00" + strconv.Itoa(i)})
+		s[5].Ledgers = append(s[5].Ledgers, sample.Ledger{ID: "\x00" + strconv.Itoa(i)}, sample.Ledger{ID: "job\x00" + strconv.Itoa(i), HasGain: true})
 	}
 	for _, reading := range s {
 		add(t, h, reading)

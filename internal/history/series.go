@@ -30,12 +30,17 @@ const (
 	JobReadBytes
 	JobReadChars
 	JobWriteBytes
+	JobLeaderTime // s, see sample.Job
+	JobReaderTime // thread-seconds
+	JobReaderWork
 
 	GPUBusyTime // s
 
 	LedgerBusy // s, by ledger
 	LedgerStorage
 	LedgerCPU
+
+	LedgerGain // s, by ledger of a job: what would not have passed had storage been instant
 	seriesCount
 )
 
@@ -57,6 +62,7 @@ const (
 	kindJob
 	kindGPU
 	kindLedger
+	kindGain
 	kindNone
 )
 
@@ -91,9 +97,10 @@ var layout = [...]struct {
 	kindIO:          {pressureAxis, IOSome, 2},
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
 	kindHost:        {cpuAxis, HostCPUTime, 2},
-	kindJob:         {processAxis, JobCPUTime, 5},
+	kindJob:         {processAxis, JobCPUTime, 8},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
+	kindGain:        {ledgerAxis, LedgerGain, 1},
 }
 
 // kinds maps a series to its kind.
@@ -112,7 +119,7 @@ func (k kind) axis() axisID { return layout[k].axis }
 func (k kind) columns() int { return layout[k].count }
 
 // fineOnly devices are many, short-lived or of the moment: they are kept on the finest tier alone.
-func (k kind) fineOnly() bool { return k == kindJob || k == kindCPUPressure }
+func (k kind) fineOnly() bool { return k == kindJob || k == kindCPUPressure || k == kindGain }
 
 // Shares of the memory. What is kept on all tiers may fill it to fullShare, so that those who come later still find
 // room on the finest one; disks may take less, for what the ledgers need must have room however many disks there are.
@@ -191,6 +198,7 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 			j := &s.Jobs[i]
 			v[0], v[1] = j.CPUTime.Seconds(), j.SystemTime.Seconds()
 			v[2], v[3], v[4] = float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
+			v[5], v[6], v[7] = j.LeaderTime.Seconds(), j.ReaderTime.Seconds(), j.ReaderWork.Seconds()
 			yield(groupKey{kindJob, j.ID}, v)
 		}
 	case gpuAxis:
@@ -206,6 +214,10 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 			l := &s.Ledgers[i]
 			v[0], v[1], v[2] = l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds()
 			yield(groupKey{kindLedger, l.ID}, v)
+			if l.HasGain {
+				v[0] = l.Gain.Seconds()
+				yield(groupKey{kindGain, l.ID}, v)
+			}
 		}
 	}
 }

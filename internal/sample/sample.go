@@ -151,6 +151,11 @@ type Job struct {
 	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io could be read; without it the byte counters are meaningless
 	Processes  int           `json:"processes"`           // alive now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
+
+	// Of single threads (/proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst):
+	LeaderTime time.Duration `json:"leader_time,omitempty"` // CPU time of the leading process's first thread, which drives the accelerator
+	ReaderTime time.Duration `json:"reader_time,omitempty"` // thread-seconds: the threads, but for that one, that have fetched data within the last seconds
+	ReaderWork time.Duration `json:"reader_work,omitempty"` // of it, on a CPU or ready and waiting for one
 }
 
 // Process is one member of a Job.
@@ -236,4 +241,6 @@ type Ledger struct {
 	Busy    time.Duration // the accelerator worked
 	Storage time.Duration // idle while the job waited for storage
 	CPU     time.Duration // idle while the job's input pipeline was bound by the processor
+	Gain    time.Duration // what would not have passed, had storage been instant; as much as Storage unless HasGain
+	HasGain bool          // the threads of a job are known, which may have read ahead
 }

@@ -16,6 +16,14 @@ type Snapshot struct {
 	GPUs      Sample
 
 	Ended []Process // members of a job that are gone since Forget; the newest mostEnded
+
+	Ceilings []Ceiling // what was learned of the disks that stand on no other; never changed
+}
+
+// Ceiling is the highest throughput of a disk that was seen over about a second, in bytes a second. 0: none was seen.
+type Ceiling struct {
+	Disk        string
+	Read, Write float64
 }
 
 // mostEnded bounds Snapshot.Ended: a job may start a process a sample.

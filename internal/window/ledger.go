@@ -45,6 +45,7 @@ type book struct {
 	begun  bool
 	levels levels
 	lastIO time.Duration
+	spin   spin
 	total  sample.Ledger
 }
 
@@ -57,7 +58,7 @@ func (l *Ledger) Keep(scopes []Scope) {
 			books = append(books, l.books[i])
 			continue
 		}
-		books = append(books, &book{scope: s, total: sample.Ledger{ID: s.ID()}})
+		books = append(books, &book{scope: s, total: sample.Ledger{ID: s.ID(), HasGain: s.Job != ""}})
 	}
 	l.books = books
 }
@@ -190,10 +191,12 @@ func (b *book) step(h *history.History, p history.Point) {
 		}
 		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime
 	}
-	busy, storage, cpu := c.split()
-	b.total.Busy += seconds(busy)
-	b.total.Storage += seconds(storage)
-	b.total.CPU += seconds(cpu)
+	c.spins = b.spin.seen(c.leading/dt, c.busy/dt)
+	of := c.split()
+	b.total.Busy += seconds(of.busy)
+	b.total.Storage += seconds(of.storage)
+	b.total.CPU += seconds(of.cpu)
+	b.total.Gain += seconds(of.gain)
 	b.levels, b.at = now, p.At
 }
 

@@ -14,6 +14,7 @@ type levels struct {
 	stored                                      float64 // bytes the job fetched from or sent to storage
 	asked                                       float64 // bytes the job read by calls, from the page cache too
 	disks                                       float64 // bytes that all leaf disks moved
+	leading, reading, working                   float64 // s of single threads, see sample.Job
 	hasSome, hasGPU, hasJob                     bool
 }
 
@@ -38,6 +39,9 @@ func (b *book) read(h *history.History, p history.Point) levels {
 		l.fetched = get(history.JobReadBytes, b.scope.Job)
 		l.stored = l.fetched + get(history.JobWriteBytes, b.scope.Job)
 		l.asked = get(history.JobReadChars, b.scope.Job)
+		l.leading = get(history.JobLeaderTime, b.scope.Job)
+		l.reading = get(history.JobReaderTime, b.scope.Job)
+		l.working = get(history.JobReaderWork, b.scope.Job)
 	}
 	return l
 }
@@ -63,6 +67,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		c.busy = now.busy - l.busy
 	}
 	if s.Job != "" {
+		c.leading, c.reading, c.working = now.leading-l.leading, now.reading-l.reading, now.working-l.working
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)
 	}

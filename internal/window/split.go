@@ -13,38 +13,86 @@ type cell struct {
 	jobCPU   float64 // core-seconds worked by the job; without a job, the busiest core's
 	starved  float64 // CPU pressure of the job's own scope: somebody in it was ready and found no CPU free
 	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
+	leading  float64 // of jobCPU, by the thread that drives the accelerator
 
+	reading float64 // thread-seconds of the job's other threads that fetch data
+	working float64 // of reading, on a CPU or ready for one
+
+	spins       bool // the leading thread works while the accelerator does, and on nothing else
 	hasGPU      bool
 	hasPressure bool
 	shared      bool // the scope holds others too, whose work is in scopeCPU
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
 
-// split divides a cell's time. busy+storage+cpu never exceeds dt; what is left is idle for a cause not seen.
+// parts is how a cell's time was divided.
+type parts struct {
+	busy, storage, cpu float64 // never more than dt together; what is left is idle for a cause not seen
+	gain               float64 // what would not have passed, had storage been instant
+}
+
+// split divides a cell's time.
 //
-// The accelerator's idle time is the job's to explain. Waiting for storage comes first, because a job that waits for
-// a disk uses no processor; what storage leaves may be the processor's. Stalls and idleness coincide (the loader
-// stalls, so the accelerator idles), which is why the smaller of the two is taken and not their product.
+// The accelerator's idle time is the job's to explain. Where one thread does all in turn, it waited for storage, then
+// worked, then computed: stalls and idleness coincide, which is why the smaller of the two is taken and not their
+// product. Where threads read ahead, the accelerator waits for the one whose batch is next, and that one was as likely
+// to be found in either state as the time it spends in it: what idle time is explained is divided as the readers' own
+// time is.
 //
-// An input pipeline that is ready to work and finds no CPU free is bound by the CPU as one that works is.
+// An input pipeline that is ready to work and finds no CPU free is bound by the CPU as one that works is. A thread that
+// spins while the accelerator works does not work for it.
 //
 // What the kernel works to fetch a block (submission, interrupt, wake-up) is part of what the block costs: about ten
 // microseconds each, a quarter of the whole on a fast disk. It is counted as storage, for it too is gone when the data
 // lie in memory.
-func (c cell) split() (busy, storage, cpu float64) {
+func (c cell) split() parts {
 	if c.dt <= 0 {
-		return 0, 0, 0
+		return parts{}
 	}
 	fetching := clamp(c.fetching, 0, max(0, c.jobCPU))
-	working := c.jobCPU - fetching
+	waited := min(c.dt, c.waited()+fetching)
 	if !c.hasGPU {
-		cpu = clamp(working, 0, c.dt)
-		return 0, min(c.dt-cpu, c.waited()+fetching), cpu
+		cpu := clamp(c.jobCPU-fetching, 0, c.dt)
+		storage := min(c.dt-cpu, waited)
+		return parts{storage: storage, cpu: cpu, gain: storage}
 	}
-	busy = clamp(c.busy, 0, c.dt)
+	busy := clamp(c.busy, 0, c.dt)
 	idle := c.dt - busy
-	storage = min(idle, c.waited()+fetching)
-	return busy, storage, clamp(working+c.starved, 0, idle-storage)
+	worked := max(0, c.jobCPU-fetching-c.spun(busy)) + c.starved
+	explained := min(idle, waited+worked)
+	share, ahead := c.readersWaited(waited, fetching)
+	if !ahead {
+		storage := min(idle, waited)
+		return parts{busy, storage, explained - storage, storage}
+	}
+	// Without storage the readers would need the rest of their time for as much, and the accelerator its own.
+	storage := min(waited, explained*share)
+	return parts{busy, storage, explained - storage, min(explained, c.dt*share)}
+}
+
+// spun is how long the leading thread worked on nothing but waiting for the accelerator.
+func (c cell) spun(busy float64) float64 {
+	if !c.spins {
+		return 0
+	}
+	return clamp(c.leading, 0, busy)
+}
+
+// readersWaited is the share of their time in which the threads that read ahead waited for storage, of that in which
+// they waited for it or worked. It is false where no such threads are known.
+//
+// How many of them waited at once is told by no counter: at least one did for the time waited, at most all that did not
+// work; the disk's queue lies in between, but holds what the kernel reads ahead, too, and what others read.
+func (c cell) readersWaited(waited, fetching float64) (share float64, known bool) {
+	if c.reading <= 0 {
+		return 0, false
+	}
+	blocked := min(max(c.queued, waited-fetching), max(0, c.reading-c.working)) + fetching
+	worked := max(0, c.working-fetching)
+	if blocked <= 0 {
+		return 0, true
+	}
+	return blocked / (blocked + worked), true
 }
 
 // waited is the wall time in which the job waited for storage.

@@ -2,31 +2,37 @@ package window
 
 import (
 	"math"
+	"math/rand/v2"
 	"testing"
 )
 
 // FuzzSplit feeds a cell with anything: the parts are never negative, never exceed the cell, and busy time is not
 // explained away.
 func FuzzSplit(f *testing.F) {
-	f.Add(0.1, 0.04, 0.05, 1.0, 0.1, 0.03, true, true, true)
-	f.Add(0.1, 0.0, 0.1, 0.0, 0.0, 0.0, true, true, true)
-	f.Add(0.1, 0.2, 0.2, 9.0, 9.0, 9.0, false, false, true)
-	f.Add(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, true, false, false)
-	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU float64, gpu, pressure, mine bool) {
-		for _, v := range []float64{dt, busy, some, scopeCPU, queued, jobCPU} {
+	f.Add(0.1, 0.04, 0.05, 1.0, 0.1, 0.03, 0.0, 0.0, 0.0, true, true, true, false)
+	f.Add(0.1, 0.0, 0.1, 0.0, 0.0, 0.0, 0.1, 0.0, 0.0, true, true, true, true)
+	f.Add(0.1, 0.2, 0.2, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, false, false, true, true)
+	f.Add(0.1, 0.05, 0.09, 0.1, 0.3, 0.1, 0.05, 0.4, 0.1, true, true, true, true)
+	f.Add(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, true, false, false, false)
+	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working float64, gpu, pressure, mine, spins bool) {
+		for _, v := range []float64{dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working} {
 			if math.IsNaN(v) || math.IsInf(v, 0) || math.Abs(v) > 1e12 {
 				t.Skip("no reading can be that") // differences of counters, clamped by the history
 			}
 		}
 		c := cell{dt: dt, busy: busy, some: some, scopeCPU: max(0, scopeCPU), queued: queued, jobCPU: jobCPU,
-			hasGPU: gpu, hasPressure: pressure, mine: mine}
-		b, s, p := c.split()
+			leading: leading, reading: reading, working: working, spins: spins, hasGPU: gpu, hasPressure: pressure, mine: mine}
+		got := c.split()
+		b, s, p := got.busy, got.storage, got.cpu
 		const slack = 1e-9
 		if b < 0 || s < 0 || p < 0 || b+s+p > max(0, dt)*(1+slack) {
 			t.Fatalf("%+v was split into %v, %v, %v", c, b, s, p)
 		}
 		if gpu && dt > 0 && math.Abs(b-clamp(busy, 0, dt)) > slack*dt {
 			t.Fatalf("%+v: busy came out as %v", c, b)
+		}
+		if got.gain < s*(1-slack)-slack*dt || got.gain > max(0, dt-b)*(1+slack) {
+			t.Fatalf("%+v: %v would be gained of %v that waited for storage", c, got.gain, s)
 		}
 		if !mine && s != 0 {
 			t.Fatalf("%+v: someone else's waiting was counted", c)
@@ -73,7 +79,8 @@ func TestSplit(t *testing.T) {
 		{"a kernel without PSI, by the queue", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true, mine: true}, 0.5, 0.45, 0},
 		{"a queue of strangers", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true}, 0.5, 0, 0},
 	} {
-		busy, storage, cpu := c.cell.split()
+		got := c.cell.split()
+		busy, storage, cpu := got.busy, got.storage, got.cpu
 		if math.Abs(busy-c.busy)+math.Abs(storage-c.storage)+math.Abs(cpu-c.cpu) > 0.01 {
 			t.Errorf("%s: %.2f %.2f %.2f, want %.2f %.2f %.2f", c.name, busy, storage, cpu, c.busy, c.storage, c.cpu)
 		}
@@ -105,14 +112,76 @@ func TestVerdict(t *testing.T) {
 
 func TestStarvedPipelineIsCPUBound(t *testing.T) {
 	c := cell{dt: 1, busy: 0.3, jobCPU: 0.2, starved: 0.5, scopeCPU: 0.2, hasGPU: true, hasPressure: true, mine: true}
-	if busy, storage, cpu := c.split(); busy != 0.3 || storage != 0 || cpu != 0.7 {
-		t.Errorf("%v %v %v, want 0.3, 0 and 0.7", busy, storage, cpu)
+	if got, want := c.split(), (parts{0.3, 0, 0.7, 0}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
 func TestFetchingIsStorage(t *testing.T) {
 	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true, mine: true}
-	if _, storage, cpu := c.split(); math.Abs(storage-0.55) > 1e-9 || math.Abs(cpu-0.05) > 1e-9 {
-		t.Errorf("storage %v and CPU %v, want 0.55 and what idle time is left", storage, cpu)
+	if got := c.split(); math.Abs(got.storage-0.55) > 1e-9 || math.Abs(got.cpu-0.05) > 1e-9 {
+		t.Errorf("%+v, want 0.55 for storage and what idle time is left for the CPU", got)
+	}
+}
+
+// TestReadAhead splits what an accelerator waited for between threads that read and decode in turn.
+func TestReadAhead(t *testing.T) {
+	gpu := func(c cell) cell {
+		c.dt, c.hasGPU, c.hasPressure, c.mine = 1, true, true, true
+		return c
+	}
+	for _, c := range []struct {
+		name               string
+		cell               cell
+		storage, cpu, gain float64
+	}{
+		// 10 ms of reading and 5 ms of decoding a record, 8 ms of computing: 15 ms a step, 8 ms from memory.
+		{"one worker", gpu(cell{busy: 8. / 15, some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, reading: 1, working: 1. / 3}),
+			7. / 15 * 2 / 3, 7. / 15 / 3, 7. / 15},
+		// The same without computing: 15 ms a step, 5 ms from memory.
+		{"one worker, and nothing else to do", gpu(cell{some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, reading: 1, working: 1. / 3}),
+			2. / 3, 1. / 3, 2. / 3},
+		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queued: 3.8, reading: 4, working: 0.2}),
+			0.5 * 0.95, 0.5 * 0.05, 0.5},
+		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queued: 0.4, reading: 8, working: 7.6}),
+			0.025, 0.475, 0.05},
+		{"a queue of others does not make readers wait that work", gpu(cell{busy: 0.5, some: 0.1, scopeCPU: 0.9, jobCPU: 0.9, queued: 30, reading: 1, working: 0.9}),
+			0.05, 0.45, 0.1},
+	} {
+		if got := c.cell.split(); math.Abs(got.storage-c.storage)+math.Abs(got.cpu-c.cpu)+math.Abs(got.gain-c.gain) > 0.02 {
+			t.Errorf("%s: %+v, want %.3f, %.3f and %.3f", c.name, got, c.storage, c.cpu, c.gain)
+		}
+	}
+}
+
+// TestSpin tells a thread that spins while the accelerator computes from one that decodes while it does not.
+func TestSpin(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for _, c := range []struct {
+		name    string
+		leading func(busy float64) float64
+		want    bool
+	}{
+		{"spins and then sleeps", func(busy float64) float64 { return busy }, true},
+		{"spins and then decodes", func(float64) float64 { return 1 }, true},
+		{"sleeps and then decodes", func(busy float64) float64 { return 1 - busy }, false},
+		{"sleeps, and others decode", func(float64) float64 { return 0.02 }, false},
+	} {
+		var s spin
+		var got bool
+		for range 100 {
+			busy := 0.45 + 0.06*(random.Float64()-0.5) // a few steps in each cell, and the part of one
+			got = s.seen(c.leading(busy)+0.01*random.Float64(), busy)
+		}
+		if got != c.want {
+			t.Errorf("one that %s: taken to spin: %v", c.name, got)
+		}
+	}
+}
+
+func TestSpinningIsNoWork(t *testing.T) {
+	c := cell{dt: 1, busy: 0.5, jobCPU: 0.5, leading: 0.5, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, mine: true}
+	if got := c.split(); got != (parts{busy: 0.5}) {
+		t.Errorf("%+v, want no CPU stall of one that waits for others with its accelerator idle", got)
 	}
 }

@@ -37,7 +37,8 @@ type job struct {
 	statBase usage
 	cpu      usage
 
-	mounts mounts
+	mounts  mounts
+	threads threads
 }
 
 // A process that has done nothing for quietFor, and sleeps, has its bytes read each seldom only. Its CPU time is read at
@@ -134,6 +135,7 @@ func (j *job) emit(out *sample.Sample) {
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
 		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
+		LeaderTime: j.threads.leading, ReaderTime: j.threads.reading, ReaderWork: j.threads.working,
 	})
 	for _, m := range j.members {
 		if m.lost == 0 && !m.ended && !m.fresh {

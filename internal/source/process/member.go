@@ -22,6 +22,7 @@ type member struct {
 
 	parent int
 	ended  bool   // a zombie: its counters can still be read
+	many   bool   // it has more than one thread
 	own    uint64 // ticks of its own threads
 	now    counts // its own and what it has inherited from children
 	base   counts // what of now does not count, because it was before the job was added
@@ -41,6 +42,8 @@ type member struct {
 	lost    uint64        // the reading at which it was found gone, 0 while it is there
 	settled bool          // after that: what it did is counted elsewhere, and it can be dropped
 	nextFD  int           // where the next look at its open files begins
+
+	fetched fetched // at the last look at threads
 }
 
 // admit opens the process and takes its identity, but no counters yet.
@@ -101,7 +104,7 @@ func (s *Source) refresh(m *member, bytes bool, at time.Duration) (bool, error) 
 	}
 	reaped.takeBytes(counted)
 
-	m.parent, m.ended, m.own = int(now.parent), now.ended(), now.user+now.system
+	m.parent, m.ended, m.own, m.many = int(now.parent), now.ended(), now.user+now.system, now.threads > 1
 	if !m.expects {
 		m.gain = counts{}
 	}

@@ -131,12 +131,16 @@ func (s *Source) Read(out *sample.Sample) error {
 	for _, j := range s.jobs {
 		due := now.Mono-j.looked >= lookEvery
 		j.read(s, &problems, out.Edge || due, now.Mono)
+		j.threads.read(s, now.Mono)
 		if due {
 			j.lookedLast, j.looked = j.looked, now.Mono
 		}
 		if due || now.Mono-j.begun < young && len(j.members) <= few {
 			j.look(s)
 			j.welcome(s, &problems, now.Mono)
+			j.lookAtThreads(s)
+		} else if j.begins() {
+			j.lookAtThreads(s)
 		}
 		if due {
 			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)
@@ -161,4 +165,5 @@ func (s *Source) closeJob(j *job) {
 	for _, m := range j.members {
 		s.dismiss(m)
 	}
+	j.threads.close(s)
 }

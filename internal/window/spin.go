@@ -1,0 +1,33 @@
+package window
+
+// spin finds out whether a job's leading thread spins while the accelerator computes, as CUDA does by default, or
+// sleeps. Both look alike in a single cell when a job does everything in turn: half of the time on the CPU, half of it
+// busy. But from cell to cell a spinning thread works more when the accelerator does, and one that decodes and then
+// sleeps works less. It is a regression of the changes of the one on those of the other, which forgets.
+type spin struct {
+	leading, busy float64 // shares of the cell before
+	begun         bool
+	xy, xx        float64 // sums of products of changes
+}
+
+const (
+	spinMemory = 0.98  // of each cell to the next: 50 cells, five seconds
+	spinSlope  = -0.5  // between -1, who sleeps, and +1, who spins; one who spins and decodes is at work always: 0
+	spinLeast  = 0.8   // of the accelerator's time, at which it can be spinning at all
+	spinNoise  = 0.001 // squared changes that tell nothing
+)
+
+// seen takes the shares of a cell in which the leading thread worked and the accelerator did, and says whether the
+// thread spins. Where they tell nothing it does: what is then not counted as CPU work is left unexplained.
+func (s *spin) seen(leading, busy float64) bool {
+	if s.begun {
+		dx, dy := busy-s.busy, leading-s.leading
+		s.xy = s.xy*spinMemory + dx*dy
+		s.xx = s.xx*spinMemory + dx*dx
+	}
+	s.leading, s.busy, s.begun = leading, busy, true
+	if leading < spinLeast*busy {
+		return false
+	}
+	return s.xx < spinNoise || s.xy > spinSlope*s.xx
+}
