@@ -101,6 +101,7 @@ func rootCommand() *cobra.Command {
 		demoCommand(),
 		markCommand(),
 		compareCommand(),
+		baselineCommand(),
 		agentCommand(),
 		checkCommand(),
 		statCommand(),

@@ -53,7 +53,7 @@ three seconds, sends nothing and leaves nothing behind.`,
 
 // checkMachine looks with the eyes of an agent that has this config.
 func checkMachine(ctx context.Context, c *config) []check.Finding {
-	monitored := c.monitor()
+	monitored, _ := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket()}
 	if os.Getenv(api.SocketVariable) == "" {
 		o.Socket = cmp.Or(c.Socket, o.Socket)

@@ -24,6 +24,7 @@ type config struct {
 	Socket   string                  // "" for api.DefaultSocket
 	Endpoint string                  // a TCP port for the API, "" for none
 	Sampling samplingConfig          //
+	Slow     slowOptions             //
 	Metrics  map[string]metricConfig // by name; one that is not there is enabled
 }
 
@@ -35,8 +36,10 @@ type samplingConfig struct {
 
 type metricConfig struct{ Enabled bool }
 
-func (c *config) monitor() monitor.Config {
-	return monitor.Config{Interval: c.Sampling.Interval, Root: c.Sampling.RootPath, NVML: c.Sampling.NVML}
+// monitor is what the monitor is told. The problem is why windows are not compared with earlier ones.
+func (c *config) monitor() (m monitor.Config, problem error) {
+	slow, problem, _ := c.Slow.monitor() // the error was told when the file was read
+	return monitor.Config{Slow: slow, Interval: c.Sampling.Interval, Root: c.Sampling.RootPath, NVML: c.Sampling.NVML}, problem
 }
 
 // disabled lists the metrics that are not to leave.
@@ -97,6 +100,12 @@ func parseConfig(text []byte) (*config, error) {
 			"root_path": plain(&c.Sampling.RootPath),
 			"nvml":      plain(&c.Sampling.NVML),
 		}.read,
+		"slow": checked(keys{
+			"baseline": pointed(&c.Slow.baseline),
+			"factor":   numeric(&c.Slow.factor),
+			"load":     duration(&c.Slow.load),
+			"epoch":    duration(&c.Slow.epoch),
+		}.read, func() error { _, _, err := c.Slow.monitor(); return err }),
 		"metrics": c.readMetrics,
 	}.read(file.Content[0])
 }
@@ -191,6 +200,22 @@ func duration(into *time.Duration) func(*yaml.Node) error {
 			return wrong(n, "a duration, like 100ms")
 		}
 		*into = d
+		return nil
+	}
+}
+
+func pointed(into **string) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		*into = new(string)
+		return plain(*into)(n)
+	}
+}
+
+func numeric(into *float64) func(*yaml.Node) error {
+	return func(n *yaml.Node) error {
+		if n.Decode(into) != nil || n.Tag != "!!float" && n.Tag != "!!int" {
+			return wrong(n, "a number, like 1.5")
+		}
 		return nil
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/monitor"
 )
 
 func TestConfig(t *testing.T) {
@@ -17,6 +19,11 @@ sampling:
   interval: 50ms
   root_path: /hostfs
   nvml: /usr/lib/libnvidia-ml.so.1
+slow:
+  baseline: /var/lib/x.db
+  factor: 2
+  load: 30s
+  epoch: 10m
 metrics:
   system.disk.io: {enabled: false}
   system.disk.merged: {enabled: true}
@@ -28,6 +35,16 @@ metrics:
 	want := samplingConfig{50 * time.Millisecond, "/hostfs", "/usr/lib/libnvidia-ml.so.1"}
 	if c.Socket != "/run/x.sock" || c.Endpoint != "4319" || c.Sampling != want || !reflect.DeepEqual(c.disabled(), []string{"system.disk.io"}) {
 		t.Errorf("%+v", c)
+	}
+	if m, err := c.monitor(); err != nil || m.Slow != (monitor.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}) {
+		t.Errorf("%+v, %v", m.Slow, err)
+	}
+	for _, off := range []string{"slow: {baseline: off}", `slow: {baseline: ""}`} {
+		if c, err := parseConfig([]byte(off)); err != nil {
+			t.Error(err)
+		} else if m, err := c.monitor(); err != nil || m.Slow.Baseline != "" {
+			t.Errorf("%s: %+v, %v", off, m.Slow, err)
+		}
 	}
 	for _, empty := range []string{"", "# nothing\n", "sampling:\n", "---\n"} {
 		if c, err := parseConfig([]byte(empty)); err != nil || !reflect.DeepEqual(c, &config{}) {
@@ -42,8 +59,12 @@ func TestWrongConfig(t *testing.T) {
 		"sampling: {interval: soon}": `line 1: "soon" is not a duration, like 100ms`,
 		"sampling:\n  intervall: 1s": "line 2: there is no key \"intervall\": did you mean interval?",
 		"sampling: 5":                "not a mapping",
+		"slow: {factor: 0.5}":        "line 1: the factor of slow windows is 0.5: choose one from 1 to 1000",
+		"slow: {factor: .nan}":       "choose one from 1 to 1000",
+		"slow: {factor: fast}":       `"fast" is not a number, like 1.5`,
+		"slow: {load: -1s}":          "negative",
 		"- a":                        "a list is not a mapping",
-		"zzz: 1":                     "the choices are endpoint, metrics, sampling, socket",
+		"zzz: 1":                     "the choices are endpoint, metrics, sampling, slow, socket",
 		"socket: [a]":                "a list is not text",
 		"socket: {a: b}":             "a mapping is not text",
 		"metrics: {system.disk.oi: {enabled: false}}":   "did you mean system.disk.io?",

@@ -69,7 +69,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.monitor, err = monitor.New(d.config.monitor())
+	settings, problem := d.config.monitor()
+	d.monitor, err = monitor.New(settings)
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,9 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	d.session = session.New(d.monitor, session.Options{Spans: d.telemetry.begin, Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
+	if problem != nil {
+		say("not seen: whether windows took longer than usual: %v", problem)
+	}
 	err = d.serve(ctx, listeners)
 	d.session.Close()
 	d.session.EndAll(d.monitor.Now())

@@ -42,13 +42,31 @@ type reportWindow struct {
 		CPU     *float64 `json:"cpu_s"`
 		Other   float64  `json:"other_s"`
 	} `json:"stall"`
-	Verdict        string   `json:"verdict"`
-	Finding        string   `json:"finding"`
-	Remedy         string   `json:"remedy"`
-	Slow           bool     `json:"slow"`
-	SlownessReason string   `json:"slowness_reason"`
-	SpeedupBound   *float64 `json:"speedup_bound"`
-	Disks          []struct {
+	Verdict        string `json:"verdict"`
+	Finding        string `json:"finding"`
+	Remedy         string `json:"remedy"`
+	Slow           bool   `json:"slow"`
+	SlownessReason string `json:"slowness_reason"`
+	Baseline       *struct {
+		Median float64 `json:"median_s"`
+		P95    float64 `json:"p95_s"`
+		Count  int     `json:"count"`
+	} `json:"baseline"`
+	SpeedupBound *float64 `json:"speedup_bound"`
+	Load         *struct {
+		Size      uint64   `json:"size"`
+		Hit       *float64 `json:"page_cache_hit_ratio"`
+		Estimated bool     `json:"estimated"`
+		Readers   []struct {
+			PID   int    `json:"pid"`
+			Name  string `json:"name"`
+			Group string `json:"cgroup"`
+			Bytes uint64 `json:"read_bytes"`
+			Own   bool   `json:"own"`
+		} `json:"readers"`
+	} `json:"load"`
+	OtherReaders int `json:"windows_on_its_disks"`
+	Disks        []struct {
 		Name            string   `json:"name"`
 		ReadBytes       uint64   `json:"read_bytes"`
 		ReadOperations  uint64   `json:"read_operations"`
@@ -58,6 +76,11 @@ type reportWindow struct {
 		WriteAwait      *float64 `json:"write_await_s"`
 		QueueDepth      float64  `json:"queue_depth"`
 		BusyRatio       float64  `json:"busy_ratio"`
+		UnderPath       bool     `json:"under_path"`
+		ReadCeiling     float64  `json:"read_ceiling"`
+		ReadRatio       float64  `json:"read_ceiling_ratio"`
+		WriteCeiling    float64  `json:"write_ceiling"`
+		WriteRatio      float64  `json:"write_ceiling_ratio"`
 	} `json:"disks"`
 	Mounts []struct {
 		Point  string `json:"point"`

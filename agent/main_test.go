@@ -64,7 +64,7 @@ func stallspan(t *testing.T, args ...string) *invocation {
 			v.Env = append(v.Env, pair)
 		}
 	}
-	v.Env = append(v.Env, actAs+"=stallspan", "TMPDIR="+temp, "GOCOVERDIR="+t.TempDir(),
+	v.Env = append(v.Env, actAs+"=stallspan", "TMPDIR="+temp, "XDG_STATE_HOME="+temp, "GOCOVERDIR="+t.TempDir(),
 		"GORACE=atexit_sleep_ms=0") // the race detector sleeps for a second at every exit
 	v.Stdout, v.Stderr = &v.out, &v.err
 	v.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // not on the terminal that the tests may run on

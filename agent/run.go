@@ -26,6 +26,7 @@ type runOptions struct {
 	report   string
 	name     string
 	failOn   string
+	slow     slowOptions
 	patterns progress.Options
 	recorder recorder
 }
@@ -60,12 +61,17 @@ end. With OTEL_EXPORTER_OTLP_ENDPOINT set, metrics and spans leave over OTLP.`,
 	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "", "`regexp` of a line that begins a model load; its group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 when the program succeeds but a window was `slow`")
+	o.slow.add(cmd)
 	return cmd
 }
 
 func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if o.failOn != "" && o.failOn != "slow" {
 		return fmt.Errorf("--fail-on %s: the only choice is slow", o.failOn)
+	}
+	limits, unkept, err := o.slow.monitor()
+	if err != nil {
+		return err
 	}
 	reader, err := progress.NewReader(o.patterns)
 	if err != nil {
@@ -83,7 +89,7 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if o.name == "" {
 		o.name = nameOf(argv)
 	}
-	r := &run{options: o, argv: argv, reader: reader, report: report}
+	r := &run{options: o, argv: argv, reader: reader, report: report, limits: limits, unkept: unkept}
 	return r.do(ctx)
 }
 
@@ -93,6 +99,7 @@ type run struct {
 	argv    []string
 	reader  *progress.Reader
 	report  *reportFile
+	limits  monitor.Slow
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
@@ -106,12 +113,13 @@ type run struct {
 	exited    bool // by itself, not by a signal
 	pid       int
 
+	unkept     error // why windows are not compared with earlier ones
 	unfollowed error // why the program's own reads and CPU time are not seen
 	recorded   error // why the recording is not whole
 }
 
 func (r *run) do(ctx context.Context) error {
-	m, err := monitor.New(monitor.Config{Journal: r.options.recorder.journal()})
+	m, err := monitor.New(monitor.Config{Journal: r.options.recorder.journal(), Slow: r.limits})
 	if err != nil {
 		return failure{exitRun, err}
 	}
@@ -135,6 +143,7 @@ func (r *run) do(ctx context.Context) error {
 		r.telemetry.close(ctx)
 		return err
 	}
+	m.SaveBaselines() // before its problems are told
 	printTable(os.Stderr, r.timeline(), r.problems())
 	if server.err != nil {
 		say("the program could announce no windows: %v", server.err)
@@ -191,6 +200,9 @@ func (r *run) timeline() []*window.Report {
 // problems is what could not be seen.
 func (r *run) problems() []error {
 	list := r.monitor.Problems()
+	if r.unkept != nil {
+		list = append(list, fmt.Errorf("whether windows took longer than usual: %w", r.unkept))
+	}
 	if r.unfollowed != nil {
 		list = append(list, fmt.Errorf("the program's own reads and CPU time: %w", r.unfollowed))
 	}

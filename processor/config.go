@@ -34,6 +34,9 @@ type Config struct {
 
 	// Sampling is nil for a processor that takes another component's, or the defaults where there is no other.
 	Sampling *SamplingConfig `mapstructure:"sampling"`
+
+	// Slow says when a window took too long. All components of a Collector that say so must say the same.
+	Slow monitor.Slow `mapstructure:"slow"`
 }
 
 // SamplingConfig says how this machine is sampled. All components of a Collector that say so must say the same.
@@ -52,6 +55,9 @@ func (c *Config) Validate() error {
 		err = errors.Join(err, errors.New("error_mode: propagate would lose spans when a condition fails: use ignore or silent"))
 	default:
 		err = errors.Join(err, fmt.Errorf("error_mode: %q is none: use ignore or silent", c.ErrorMode))
+	}
+	if wrong := c.Slow.Check(); wrong != nil {
+		err = errors.Join(err, fmt.Errorf("slow: %w", wrong))
 	}
 	return err
 }

@@ -38,6 +38,7 @@ func newSpans(c *Config, set processor.Settings) (*spans, error) {
 	if own := c.Sampling; own != nil {
 		s.share = monitor.Claim("processor "+set.ID.String(), monitor.Config{Interval: own.Interval, Root: own.RootPath, NVML: own.NVML})
 	}
+	s.share.Limit("processor "+set.ID.String(), c.Slow)
 	s.annotator = annotator{
 		conditions:  conditions,
 		slowIsError: c.MarkSlowAsError,

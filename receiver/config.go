@@ -23,6 +23,7 @@ type Config struct {
 	scraperhelper.ControllerConfig `mapstructure:",squash"`
 
 	Sampling SamplingConfig          `mapstructure:"sampling"`
+	Slow     monitor.Slow            `mapstructure:"slow"`     // when a window took too long
 	Metrics  map[string]MetricConfig `mapstructure:"metrics"`  // by name; one that is not there is enabled
 	Disks    FilterConfig            `mapstructure:"disks"`    // matched by name, as in /dev
 	GPUs     FilterConfig            `mapstructure:"gpus"`     // matched by hw.id, hw.name or index
@@ -68,6 +69,9 @@ func (c *Config) Validate() error {
 	}
 	if c.Sampling.RootPath != "" && !path.IsAbs(c.Sampling.RootPath) {
 		all = append(all, fmt.Errorf("sampling::root_path: %q does not begin with /", c.Sampling.RootPath))
+	}
+	if err := c.Slow.Check(); err != nil {
+		all = append(all, fmt.Errorf("slow: %w", err))
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		if err := emit.CheckMetric(name); err != nil {

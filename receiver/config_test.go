@@ -10,6 +10,8 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/filter"
+
+	"github.com/stallspan/stallspan/internal/monitor"
 )
 
 // read is what the Collector does with a receiver's YAML.
@@ -33,6 +35,7 @@ func TestConfig(t *testing.T) {
 	all, _ := defaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
 	all.Sampling = SamplingConfig{50 * time.Millisecond, "/hostfs", "/usr/lib/libnvidia-ml.so.1"}
+	all.Slow = monitor.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}
 	all.Metrics = map[string]MetricConfig{"system.disk.io": {false}, "system.disk.merged": {true}, "system.cpu.time": {true}, "system.disk.operations": {true}}
 	all.Disks.Include = []filter.Config{{Strict: "sda"}, {Regex: "^nvme"}}
 	all.Disks.Exclude = []filter.Config{{Regex: `n1p\d+$`}}

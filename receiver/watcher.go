@@ -52,7 +52,7 @@ type watcher struct {
 }
 
 func newWatcher(set receiver.Settings, c *Config) *watcher {
-	return &watcher{
+	w := &watcher{
 		config:   c,
 		settings: set,
 		share:    monitor.Claim("receiver "+set.ID.String(), c.sampling()),
@@ -62,6 +62,8 @@ func newWatcher(set receiver.Settings, c *Config) *watcher {
 		failures: map[string]uint64{},
 		told:     map[string]string{},
 	}
+	w.share.Limit("receiver "+set.ID.String(), c.Slow)
+	return w
 }
 
 // Start begins to watch. It is called once for each pipeline's kind.

@@ -49,6 +49,8 @@ const (
 	ServiceInstanceIDKey = attribute.Key("service.instance.id")
 	// The service's name, which OTEL_SERVICE_NAME can set; Prometheus makes it the label "job". (string)
 	ServiceNameKey = attribute.Key("service.name")
+	// Seconds that 95 of 100 windows like this one do not exceed here, of those that were not slow. (double)
+	BaselineP95Key = attribute.Key("stallspan.baseline.p95")
 	// Share of the window with at least one operation under way, on the disk where it was highest. (double)
 	DiskBusyRatioKey = attribute.Key("stallspan.disk.busy.ratio")
 	// The disks that the work stands on, as in system.device.name; none of them stands on another. (string[])
@@ -75,10 +77,16 @@ const (
 	GPUBusyTimeKey = attribute.Key("stallspan.gpu.busy.time")
 	// The accelerators that the window is about, as in hw.id. (string[])
 	GPUIDsKey = attribute.Key("stallspan.gpu.ids")
+	// How many windows read from the disk at once, slow or not. (int)
+	IOStormWindowsKey = attribute.Key("stallspan.io.storm.windows")
 	// The model that was loaded, as the program or the caller named it. (string)
 	ModelNameKey = attribute.Key("stallspan.model.name")
+	// Bytes of the file that the load read, or of all files of the folder. (int)
+	ModelSizeKey = attribute.Key("stallspan.model.size")
 	// Mounts without a block device on which the window's process had files open. (string[])
 	MountPointsKey = attribute.Key("stallspan.mount.points")
+	// Share of the load's file or folder that came from memory. (double)
+	PageCacheHitRatioKey = attribute.Key("stallspan.page_cache.hit.ratio")
 	// Seconds in which every task that was not idle waited for I/O, by the job's own cgroup where it has one. (double)
 	PressureIOFullTimeKey = attribute.Key("stallspan.pressure.io.full.time")
 	// Seconds in which at least one task waited for I/O, by the job's own cgroup where it has one. (double)
@@ -91,7 +99,7 @@ const (
 	RemedyKey = attribute.Key("stallspan.remedy")
 	// Whether the window took longer than it should have. (boolean)
 	SlowKey = attribute.Key("stallspan.slow")
-	// By which rule the window counts as slow. (string, one of the values below)
+	// By which rule the window counts as slow; the first of threshold, baseline and storage_stall that holds. (string, one of the values below)
 	SlownessReasonKey = attribute.Key("stallspan.slowness.reason")
 	// How many times faster the window could have been with a perfect disk. (double)
 	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
@@ -187,9 +195,9 @@ var (
 
 // Values of stallspan.slowness.reason.
 var (
-	// It took longer than windows of its kind usually do here. Reserved, nothing sends it yet.
+	// It took longer than windows of its kind usually do here.
 	SlownessReasonBaseline = SlownessReasonKey.String("baseline")
-	// It took longer than the limit that was set. Reserved, nothing sends it yet.
+	// It took longer than the limit that was set.
 	SlownessReasonThreshold = SlownessReasonKey.String("threshold")
 	// It waited for storage for too large a part of its time.
 	SlownessReasonStorageStall = SlownessReasonKey.String("storage_stall")
@@ -473,6 +481,19 @@ var DiskQueueDepth = Metric{
 	},
 }
 
+// DiskThroughputCeiling: The highest throughput that was seen so far, over about a second.
+var DiskThroughputCeiling = Metric{
+	Name:        "stallspan.disk.throughput.ceiling",
+	Unit:        "By/s",
+	Description: "The highest throughput that was seen so far, over about a second.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
 // DiskUtilization: Share of the time since the previous collection with at least one operation under way.
 var DiskUtilization = Metric{
 	Name:        "stallspan.disk.utilization",
@@ -730,6 +751,7 @@ var SystemDiskWeightedIOTime = Metric{
 var EpochSpan = Span{
 	Type: "stallspan.epoch",
 	Attributes: []AttributeRef{
+		{Key: BaselineP95Key, Type: attribute.FLOAT64},
 		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
 		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
 		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
@@ -770,6 +792,7 @@ var LoadSpan = Span{
 	Type: "stallspan.load",
 	Attributes: []AttributeRef{
 		{Key: FilePathKey, Type: attribute.STRING},
+		{Key: BaselineP95Key, Type: attribute.FLOAT64},
 		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
 		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
 		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
@@ -784,7 +807,9 @@ var LoadSpan = Span{
 		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
 		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
 		{Key: ModelNameKey, Type: attribute.STRING},
+		{Key: ModelSizeKey, Type: attribute.INT64},
 		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
+		{Key: PageCacheHitRatioKey, Type: attribute.FLOAT64},
 		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
 		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
 		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
@@ -906,6 +931,15 @@ var GPULostEvent = Event{
 	},
 }
 
+// IOStormEvent: Several slow windows read from one disk at once; told once, until no slow one that overlaps is left.
+var IOStormEvent = Event{
+	Name: "stallspan.io.storm",
+	Attributes: []AttributeRef{
+		{Key: IOStormWindowsKey, Type: attribute.INT64, Required: true},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
 // WindowSlowEvent: The window turned slow; the event's time is when the stall began.
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
@@ -939,6 +973,7 @@ var Metrics = []Metric{
 	DiskFlushOperations,
 	DiskFlushTime,
 	DiskQueueDepth,
+	DiskThroughputCeiling,
 	DiskUtilization,
 	GPUBusyTime,
 	GPUPCIeLinkGeneration,
@@ -972,5 +1007,6 @@ var Spans = []Span{
 // Events lists every event, by name.
 var Events = []Event{
 	GPULostEvent,
+	IOStormEvent,
 	WindowSlowEvent,
 }

@@ -2,6 +2,7 @@ package emit
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 		l.add(semconv.WindowUnfinishedKey.Bool(true))
 	}
 	if r.Kind == window.ModelLoad {
-		l.text(semconv.FilePathKey, r.Path)
+		l.load(r)
 	}
 	l.texts(semconv.GPUIDsKey, r.GPUIDs)
 	l.answer(r)
@@ -86,12 +87,26 @@ func (l *list) others(r *window.Report) {
 	}
 }
 
+// load says what a model load read, and how much of it came from memory.
+func (l *list) load(r *window.Report) {
+	l.text(semconv.FilePathKey, r.Path)
+	if r.Load.Size > 0 {
+		l.add(semconv.ModelSizeKey.Int64(int64(min(r.Load.Size, math.MaxInt64))))
+	}
+	if r.Load.HasHit {
+		l.add(semconv.PageCacheHitRatioKey.Float64(r.Load.Hit))
+	}
+}
+
 func (l *list) answer(r *window.Report) {
 	l.add(semconv.VerdictKey.String(string(r.Verdict)))
 	l.text(semconv.FindingKey, r.Finding)
 	l.text(semconv.RemedyKey, r.Remedy)
 	l.add(semconv.SlowKey.Bool(r.Slow))
 	l.text(semconv.SlownessReasonKey, r.SlowReason)
+	if r.Usual != nil {
+		l.add(semconv.BaselineP95Key.Float64(r.Usual.P95.Seconds()))
+	}
 	if r.Speedup > 0 {
 		l.add(semconv.SpeedupBoundKey.Float64(r.Speedup))
 	}

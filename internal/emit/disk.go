@@ -38,6 +38,9 @@ func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 		if last != nil && elapsed > 0 && !again {
 			b.diskRates(d, last, elapsed, of)
 		}
+		if c := find(now.Ceilings, func(x *sample.Ceiling) bool { return x.Disk == d.Name }); c != nil {
+			b.ceiling(c, of)
+		}
 	}
 	if len(m.seen) > mostDisks {
 		for name := range m.seen {
@@ -128,4 +131,14 @@ func (b *builder) diskRates(d, last *sample.Disk, elapsed float64, of *diskSets)
 	}
 	await(d.Reads-last.Reads, d.ReadTime-last.ReadTime, of.read)
 	await(d.Writes-last.Writes, d.WriteTime-last.WriteTime, of.write)
+}
+
+// ceiling tells what was learned of a disk, where anything was.
+func (b *builder) ceiling(c *sample.Ceiling, of *diskSets) {
+	if c.Read > 0 {
+		b.float(&semconv.DiskThroughputCeiling, c.Read, of.read)
+	}
+	if c.Write > 0 {
+		b.float(&semconv.DiskThroughputCeiling, c.Write, of.write)
+	}
 }

@@ -106,7 +106,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 	t.Helper()
 	for _, w := range []window.Window{
-		{Kind: window.ModelLoad, Model: "model", Path: "/models/model.bin"},
+		{Kind: window.ModelLoad, Model: "model", Path: "/models/model.bin", Seen: window.Seen{Size: 7 << 30, Cached: 2 << 30, HasCached: true}},
 		{Kind: window.Epoch, Epoch: 1, HasEpoch: true},
 		{Kind: window.Checkpoint, Name: "checkpoint"},
 		{Kind: window.Custom, Name: "custom"},
@@ -122,7 +122,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 }
 
 // rare are reports of what the recorded machines do not have: a mount without a disk of the machine, windows whose ends
-// were not announced, and a load that did not end.
+// were not announced, a load that did not end, and an I/O storm.
 func rare() (reports []*window.Report) {
 	at := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch, window.Checkpoint} {
@@ -137,6 +137,10 @@ func rare() (reports []*window.Report) {
 			Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.02,
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
 			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},
+			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},
+		}
+		if kind != window.Checkpoint {
+			r.Usual = &window.Usual{Median: 11 * time.Second, P95: 12 * time.Second, Count: 23}
 		}
 		reports = append(reports, r)
 	}

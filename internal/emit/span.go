@@ -67,6 +67,9 @@ func WindowSpan(r *window.Report) Span {
 	if r.Slow {
 		s.Events = []Event{slow(r)}
 	}
+	for i := range r.Storms {
+		s.Events = append(s.Events, storm(r, &r.Storms[i]))
+	}
 	s.Children = stallSpans(r)
 	return s
 }

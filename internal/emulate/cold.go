@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
 // stillWarm is the share of the files that may stay in the page cache and they still count as cold.
@@ -51,7 +53,7 @@ func (f *Files) Cached() (found, of int64, err error) { return f.cachedOf(f.path
 func (f *Files) cachedOf(paths ...string) (found, of int64, err error) {
 	for _, path := range paths {
 		err := with(path, func(file *os.File) error {
-			n, size, err := cached(file)
+			n, size, err := pagecache.Resident(file)
 			found += n
 			of += size
 			return err

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -64,7 +63,8 @@ func examine(path string) (FileSystem, error) {
 }
 
 // forget writes back what is dirty of a file and drops its pages from the page cache. Only clean pages that nobody
-// has mapped can go, and the kernel may keep some: who must know asks cached.
+// has mapped can go, and the kernel may keep some: who must know
+// asks pagecache.Resident.
 func forget(file *os.File) error {
 	if err := file.Sync(); err != nil {
 		return err
@@ -81,36 +81,4 @@ func readNothingAhead(file *os.File) error {
 		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}
 	}
 	return nil
-}
-
-// cached is how many of a file's bytes the page cache holds, and how many there are. It asks mincore(2) and not
-// cachestat(2), although that is cheaper: for a file on an overlay cachestat looks at the overlay's own pages, of
-// which there are none, where a mapping leads to the file below. mincore tells the truth to a file's owner only.
-func cached(file *os.File) (found, size int64, err error) {
-	info, err := file.Stat()
-	if err != nil {
-		return 0, 0, err
-	}
-	size = info.Size()
-	if size == 0 {
-		return 0, 0, nil // nothing that could be mapped
-	}
-	mapping, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
-	if err != nil {
-		return 0, 0, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
-	}
-	page := os.Getpagesize()
-	resident := make([]byte, (int(size)+page-1)/page)
-	_, _, errno := unix.Syscall(unix.SYS_MINCORE, uintptr(unsafe.Pointer(&mapping[0])), uintptr(size), uintptr(unsafe.Pointer(&resident[0])))
-	if err := unix.Munmap(mapping); err != nil {
-		return 0, 0, &os.PathError{Op: "munmap", Path: file.Name(), Err: err}
-	}
-	if errno != 0 {
-		return 0, 0, &os.PathError{Op: "mincore", Path: file.Name(), Err: errno}
-	}
-	pages := 0
-	for _, r := range resident {
-		pages += int(r & 1)
-	}
-	return min(int64(pages)*int64(page), size), size, nil
 }

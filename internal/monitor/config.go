@@ -23,6 +23,9 @@ type Config struct {
 	// NVML is the path of libnvidia-ml.so.1, where the loader does not find it by itself.
 	NVML string
 
+	// Slow says when a window took too long. Windows are not compared with earlier ones where it names no file.
+	Slow Slow
+
 	// Journal is told of everything that reports follow from, in the order in which it took effect. It must not call
 	// the monitor. After an error it is told of nothing any more; the error is one of Problems.
 	Journal Journal
@@ -50,6 +53,9 @@ func (c *Config) complete() error {
 		c.Interval = DefaultInterval
 	}
 	if err := CheckInterval(c.Interval); err != nil {
+		return err
+	}
+	if err := c.Slow.Check(); err != nil {
 		return err
 	}
 	if c.Recorded && c.Accelerator != nil {

@@ -48,7 +48,7 @@ func (j *journal) edge() uint64 {
 func recorded(w *window.Window) *recording.Window {
 	r := &recording.Window{
 		Kind: string(w.Kind), Name: w.Name, Model: w.Model, Run: w.Run, Path: w.Path, Source: string(w.Origin),
-		Owned: w.Owned, Job: w.Job, PID: w.PID, GPUs: w.GPUs, Attributes: w.Attributes,
+		Owned: w.Owned, Job: w.Job, PID: w.PID, GPUs: w.GPUs, Attributes: w.Attributes, Seen: seenNow(&w.Seen),
 	}
 	if w.HasEpoch {
 		r.Epoch = &w.Epoch
@@ -59,7 +59,7 @@ func recorded(w *window.Window) *recording.Window {
 func replayed(id string, r *recording.Window) window.Window {
 	w := window.Window{
 		ID: id, Kind: window.Kind(r.Kind), Name: r.Name, Model: r.Model, Run: r.Run, Path: r.Path, Origin: window.Origin(r.Source),
-		Owned: r.Owned, Job: r.Job, PID: r.PID, GPUs: r.GPUs, Attributes: r.Attributes,
+		Owned: r.Owned, Job: r.Job, PID: r.PID, GPUs: r.GPUs, Attributes: r.Attributes, Seen: seenBefore(r.Seen),
 	}
 	if r.Epoch != nil {
 		w.Epoch, w.HasEpoch = *r.Epoch, true

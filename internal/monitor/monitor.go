@@ -9,8 +9,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -33,7 +36,8 @@ type Monitor struct {
 	history  *history.History
 	problems problems
 
-	gpus *gpus // nil where none are looked for
+	gpus *gpus          // nil where none are looked for
+	book *baseline.Book // nil where windows are not compared with earlier ones
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -55,6 +59,13 @@ type Monitor struct {
 	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []*func(*window.Report)
 	onLost  []*func(events.GPULost)
+	storms  events.Storms
+
+	ceilings ceiling.Learner
+
+	errands errands
+	looks   atomic.Int32 // that are under way
+	scans   scans
 	journal journal
 	edges   edges // of a recording
 }
@@ -92,6 +103,7 @@ func New(config Config) (*Monitor, error) {
 func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
+	m.openBaselines()
 	m.prefill()
 	m.Tick()
 	m.done.Go(func() { m.sampler.Run(ctx, m.take, m.tick) })
@@ -108,6 +120,8 @@ func (m *Monitor) Stop() {
 		m.stop()
 		m.done.Wait()
 	}
+	m.errands.stop()
+	m.book.Close()
 	m.close()
 }
 
@@ -129,6 +143,7 @@ func (m *Monitor) take(source string, s *sample.Sample, err error) {
 func (m *Monitor) append(source string, s *sample.Sample) {
 	m.journal.reading(source, 0, s)
 	m.learn(s)
+	m.ceilings.Learn(s)
 	m.problems.note("history", m.history.Append(s))
 }
 

@@ -13,6 +13,7 @@ import (
 type Share struct {
 	name    string
 	config  *Config // nil for one that takes any
+	slow    Slow
 	started bool
 }
 
@@ -21,6 +22,7 @@ type Share struct {
 var shared struct {
 	mu      sync.Mutex
 	claims  []*Share // made and not stopped, with a config
+	limits  []*Share // the same of those that say when a window is slow
 	users   int      // started and not stopped
 	monitor *Monitor // nil without users
 }
@@ -40,6 +42,18 @@ func Claim(name string, c Config) *Share {
 // Join is for a component that takes the monitor of another one, and one with the defaults where no other wants any.
 func Join() *Share { return &Share{} }
 
+// Limit says when windows are slow, for all components of the process: those that say so must say the same. It is called
+// before any Start, and changes nothing where slow is the zero value.
+func (s *Share) Limit(name string, slow Slow) {
+	if slow == (Slow{}) {
+		return
+	}
+	s.name, s.slow = name, slow
+	shared.mu.Lock()
+	defer shared.mu.Unlock()
+	shared.limits = append(shared.limits, s)
+}
+
 // ErrDiffer says that two components want to sample the same machine differently.
 var ErrDiffer = errors.New("this machine is sampled once for all components of a Collector, and the settings differ")
 
@@ -54,6 +68,9 @@ func (s *Share) Start() (*Monitor, error) {
 	}
 	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.sampling() != config.sampling() {
 		return nil, differ("what samples already", m.config.sampling(), s.name, config.sampling())
+	}
+	if config.Slow, err = s.limited(); err != nil {
+		return nil, err
 	}
 	if shared.monitor == nil {
 		m, err := New(config)
@@ -86,6 +103,23 @@ func (s *Share) agreed() (Config, error) {
 	return *first.config, nil
 }
 
+// limited is the Slow that all who say one have in common. shared.mu is held.
+func (s *Share) limited() (slow Slow, err error) {
+	name := ""
+	limits := shared.limits
+	if m := shared.monitor; m != nil && len(limits) > 0 {
+		slow, name = m.config.Slow, "what samples already"
+	}
+	for _, l := range limits {
+		if name != "" && l.slow != slow {
+			return slow, fmt.Errorf("%w: %s has slow: %+v, %s has %+v: give both the same, or leave it out of one",
+				ErrDiffer, name, slow, l.name, l.slow)
+		}
+		slow, name = l.slow, l.name
+	}
+	return slow, nil
+}
+
 func differ(name string, config sampling, other string, another sampling) error {
 	return fmt.Errorf("%w: %s has %v, %s has %v: give both the same sampling (a processor without any takes the receiver's)",
 		ErrDiffer, name, config, other, another)
@@ -96,7 +130,9 @@ func differ(name string, config sampling, other string, another sampling) error 
 func (s *Share) Stop() {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	shared.claims = slices.DeleteFunc(shared.claims, func(c *Share) bool { return c == s })
+	for _, list := range []*[]*Share{&shared.claims, &shared.limits} {
+		*list = slices.DeleteFunc(*list, func(c *Share) bool { return c == s })
+	}
 	if !s.started {
 		return
 	}

@@ -72,3 +72,29 @@ func TestShareDiffers(t *testing.T) {
 	claim.Stop()
 	joined.Stop()
 }
+
+// When windows are slow is one component's word for all of them, or the same word of several.
+func TestShareLimits(t *testing.T) {
+	slow := Slow{Load: time.Second}
+	one, joined, same, other := Claim("one", Config{}), Join(), Join(), Join()
+	one.Limit("one", Slow{})
+	joined.Limit("joined", slow)
+	same.Limit("same", slow)
+	m, err := one.Start()
+	if err != nil || m.config.Slow != slow {
+		t.Fatalf("%+v, %v", m, err)
+	}
+	if again, err := same.Start(); err != nil || again != m {
+		t.Errorf("%v", err)
+	}
+	other.Limit("other", Slow{Load: time.Minute})
+	if _, err := other.Start(); !errors.Is(err, ErrDiffer) {
+		t.Errorf("%v", err)
+	}
+	for _, s := range []*Share{one, joined, same, other} {
+		s.Stop()
+	}
+	if len(shared.limits) != 0 || shared.monitor != nil {
+		t.Errorf("left over: %+v", &shared)
+	}
+}

@@ -35,6 +35,7 @@ func (m *Monitor) Collect() sample.Snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.latest.Clone()
+	now.Ceilings = m.ceilings.All()
 	m.latest.Forget()
 	return now
 }

@@ -116,6 +116,9 @@ func (m *Monitor) Span(w window.Window) *window.Report {
 		r = window.Make(m.history, &w, m.beside(&w))
 	}
 	r.Next = nil
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.compare(r, window.Seen{}, true)
 	return r
 }
 

@@ -98,14 +98,22 @@ func (m *Monitor) Begin(w window.Window, at Moment) (string, error) {
 	if w.ID == "" {
 		w.ID = NewID()
 	}
+	if !m.config.Recorded {
+		w.Seen = m.look(&w)
+		m.watchReaders(&w)
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return w.ID, m.begin(&w, at)
+	err := m.begin(&w, at)
+	if err != nil {
+		m.forgetReaders(w.ID)
+	}
+	return w.ID, err
 }
 
 // begin opens a window. m.mu is held.
 func (m *Monitor) begin(w *window.Window, at Moment) error {
-	w.Start, w.StartEdge = at.At, at.edge
+	w.Start, w.StartEdge, w.Ceilings = at.At, at.edge, m.ceilings.All()
 	if err := m.track.Begin(w); err != nil {
 		return err
 	}
@@ -116,13 +124,18 @@ func (m *Monitor) begin(w *window.Window, at Moment) error {
 }
 
 // End closes a window at a moment and reports on it. The error is window.ErrUnknown for one that is not open.
-func (m *Monitor) End(id string, at Moment) (*window.Report, error) { return m.end(id, at, false) }
+func (m *Monitor) End(id string, at Moment) (*window.Report, error) {
+	return m.end(id, at, m.fetchers(id), false)
+}
 
 // Cut closes a window that did not end by itself: its report says that it is unfinished.
-func (m *Monitor) Cut(id string, at Moment) (*window.Report, error) { return m.end(id, at, true) }
+func (m *Monitor) Cut(id string, at Moment) (*window.Report, error) {
+	return m.end(id, at, m.fetchers(id), true)
+}
 
 // Drop forgets an open window without a report.
 func (m *Monitor) Drop(id string) {
+	m.forgetReaders(id)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, err := m.track.End(id); err == nil { // else it is forgotten already
@@ -130,12 +143,16 @@ func (m *Monitor) Drop(id string) {
 	}
 }
 
-func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, error) {
+func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished bool) (*window.Report, error) {
 	m.mu.Lock()
 	late := m.history.Lags(at.point())
 	m.mu.Unlock()
 	if late {
 		m.CatchUp()
+	}
+	var again window.Seen
+	if !unfinished { // it has just been read from, so looking there does not hang
+		again = m.lookAgain(id)
 	}
 	m.mu.Lock()
 	w, err := m.track.End(id)
@@ -143,14 +160,18 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 		m.mu.Unlock()
 		return nil, err
 	}
-	m.journal.mark(recording.Mark{Op: recording.End, Edge: at.number, At: &at.At, ID: id, Unfinished: unfinished})
+	by = by[:min(len(by), mostFetchers)]
+	m.ours(by, w.Job)
+	m.journal.mark(recording.Mark{Op: recording.End, Edge: at.number, At: &at.At, ID: id, Unfinished: unfinished, Readers: by})
 	w.Unfinished = w.Unfinished || unfinished
 	if len(m.waiting) > 0 {
 		m.advance()
 		w.StartEdge = m.foreseen(w.StartEdge)
 		at.edge = m.foreseen(at.edge)
 	}
-	r := m.report(w, at)
+	r := m.reportBy(w, at, by)
+	m.compare(r, again, true)
+	m.stormy(r)
 	r.StartEdge, r.EndEdge = nil, nil // a report is kept for an hour, and needs them no more
 	m.track.Done(r)
 	listeners := m.onEnd
@@ -163,21 +184,37 @@ func (m *Monitor) end(id string, at Moment, unfinished bool) (*window.Report, er
 
 // report makes the report of w as of a moment. m.mu is held.
 func (m *Monitor) report(w *window.Window, at Moment) *window.Report {
+	return m.reportBy(w, at, nil)
+}
+
+// reportBy is report, with the processes that fetched most. m.mu is held.
+func (m *Monitor) reportBy(w *window.Window, at Moment, by []recording.Fetcher) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
-	return window.Make(m.history, w, m.around(w))
+	machine := m.around(w)
+	machine.Readers = readersOf(by)
+	return window.Make(m.history, w, machine)
 }
 
 // around is what a report needs to know besides the history. m.mu is held.
 func (m *Monitor) around(w *window.Window) window.Machine {
+	machine := m.known(w)
+	machine.Others = m.others(w)
+	return machine
+}
+
+// known is the same without other windows. m.mu is held.
+func (m *Monitor) known(w *window.Window) window.Machine {
 	machine := window.Machine{GPUs: m.gpuIDs(), Pressure: m.sees(history.IOSome)}
 	machine.Lost = m.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = m.history.Known(history.DiskReads) // also one that left meanwhile
+	machine.Ceilings, machine.Cores = m.ceilings.All(), len(m.latest.Cores.Cores)
 	if j := m.jobs[w.Job]; j != nil {
 		machine.Scope = j.ledgerScope()
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
 		machine.Whose = j.whose
-		machine.Unseen = !j.own && m.unseen(j.id)
+		machine.Silent = m.unseen(j.id)
+		machine.Unseen = !j.own && machine.Silent
 	}
 	return machine
 }
@@ -231,10 +268,21 @@ func (m *Monitor) Running() []*window.Report {
 	open := m.track.Open()
 	reports := make([]*window.Report, 0, len(open))
 	for _, w := range open {
-		soFar := *w
-		reports = append(reports, m.report(&soFar, now))
+		reports = append(reports, m.soFar(w, now))
 	}
 	return reports
+}
+
+// soFar reports on a window that goes on. m.mu is held.
+func (m *Monitor) soFar(w *window.Window, now Moment) *window.Report {
+	copied := *w
+	r := m.report(&copied, now)
+	m.compare(r, window.Seen{}, false)
+	if tail, long := copied.Tail(); long {
+		late := window.Make(m.history, &tail, m.around(&tail))
+		r.Lately = &window.Lately{Verdict: late.Verdict, Finding: late.Finding}
+	}
+	return r
 }
 
 // Report is the report of one window: up to now while it is open, and for an hour after its end. It is nil for one that
@@ -244,8 +292,7 @@ func (m *Monitor) Report(id string) *window.Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.track.Find(id); w != nil {
-		soFar := *w
-		return m.report(&soFar, now)
+		return m.soFar(w, now)
 	}
 	ended := m.track.Ended(now.At.Mono)
 	if i := slices.IndexFunc(ended, func(r *window.Report) bool { return r.ID == id }); i >= 0 {

@@ -39,6 +39,7 @@ type Mark struct {
 	OwnScope   bool          `json:"own_scope,omitempty"`  // of Follow: that scope holds this job and nothing else
 	Window     *Window       `json:"window,omitempty"`     // of Begin
 	Unfinished bool          `json:"unfinished,omitempty"` // of End: something else ended it
+	Readers    []Fetcher     `json:"readers,omitempty"`    // of End: which processes of the machine read most meanwhile
 }
 
 // Window is what is said of a window when it begins.
@@ -55,6 +56,23 @@ type Window struct {
 	PID        int               `json:"pid,omitempty"`
 	GPUs       []string          `json:"gpu_ids,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
+	Seen       *Seen             `json:"seen,omitempty"`
+}
+
+// Seen is what lay at a window's path when it began.
+type Seen struct {
+	Size   uint64   `json:"size,omitempty"`   // bytes of the file, or of the files of the folder
+	Cached *uint64  `json:"cached,omitempty"` // bytes of them that the page cache held; absent where that was not told
+	Disks  []string `json:"disks,omitempty"`  // on which it lies
+}
+
+// Fetcher is a process that fetched data from storage during a window.
+type Fetcher struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name,omitempty"`   // as it calls itself
+	Group string `json:"cgroup,omitempty"` // short name of its cgroup
+	Bytes uint64 `json:"read_bytes"`
+	Own   bool   `json:"own,omitempty"` // it belongs to the window's job
 }
 
 var errNothing = errors.New("it is neither a reading of a source nor a mark")

@@ -68,7 +68,8 @@ func TestMarks(t *testing.T) {
 	stamp := at(time.Minute)
 	began.Op, began.At = Begin, &stamp
 	written := []Entry{{Source: "a", Edge: 7, Sample: everything()}, {Mark: &began}, {Mark: &Mark{Op: Tick}},
-		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Unfinished: true}}}
+		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Unfinished: true,
+			Readers: []Fetcher{{PID: 7, Name: "cp", Group: "backup", Bytes: 9, Own: true}, {PID: 8, Bytes: 1}}}}}
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{ID: "i", Part: 3})
 	if err != nil {

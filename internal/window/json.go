@@ -27,13 +27,29 @@ type reportJSON struct {
 	Remedy           string        `json:"remedy"`
 	Slow             bool          `json:"slow"`
 	SlownessReason   string        `json:"slowness_reason,omitempty"`
+	Lately           *latelyJSON   `json:"lately,omitempty"`
+	Baseline         *usualJSON    `json:"baseline,omitempty"`
 	SpeedupBound     *float64      `json:"speedup_bound,omitempty"`
+	Load             *loadJSON     `json:"load,omitempty"`
 	Disks            []diskJSON    `json:"disks,omitempty"`
+	OtherReaders     int           `json:"windows_on_its_disks,omitempty"`
 	Mounts           []mountJSON   `json:"mounts,omitempty"`
 	Pressure         *pressureJSON `json:"pressure,omitempty"`
 	StorageStalls    []stretchJSON `json:"storage_stalls,omitempty"`
 	UncertaintyRatio *float64      `json:"uncertainty_ratio,omitempty"`
 	Interrupted      bool          `json:"interrupted,omitempty"`
+}
+
+type latelyJSON struct {
+	Duration float64 `json:"duration_s"`
+	Verdict  Verdict `json:"verdict"`
+	Finding  string  `json:"finding"`
+}
+
+type usualJSON struct {
+	Median float64 `json:"median_s"`
+	P95    float64 `json:"p95_s"`
+	Count  int     `json:"count"`
 }
 
 type gpuJSON struct {
@@ -62,6 +78,8 @@ type diskJSON struct {
 	WriteAwait      *float64 `json:"write_await_s,omitempty"`
 	QueueDepth      float64  `json:"queue_depth"`
 	BusyRatio       float64  `json:"busy_ratio"`
+	UnderPath       bool     `json:"under_path,omitempty"`
+	*ceilingJSON
 }
 
 type mountJSON struct {
@@ -94,8 +112,14 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	if r.Split {
 		out.ledger(r)
 	}
+	if r.Usual != nil {
+		out.Baseline = &usualJSON{r.Usual.Median.Seconds(), r.Usual.P95.Seconds(), r.Usual.Count}
+	}
 	if r.Speedup > 0 {
 		out.SpeedupBound = &r.Speedup
+	}
+	if r.Lately != nil {
+		out.Lately = &latelyJSON{LatelyTime.Seconds(), r.Lately.Verdict, r.Lately.Finding}
 	}
 	if r.Uncertainty > 0.01 {
 		out.UncertaintyRatio = &r.Uncertainty
@@ -103,6 +127,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	if r.Pressure != nil {
 		out.Pressure = &pressureJSON{r.Pressure.Some.Seconds(), r.Pressure.Full.Seconds()}
 	}
+	out.Load, out.OtherReaders = r.loadJSON(), r.Others
 	for i := range r.Disks {
 		d := &r.Disks[i]
 		out.Disks = append(out.Disks, diskJSON{
@@ -110,7 +135,7 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 			ReadAwait:  await(d.ReadTime, d.ReadOperations),
 			WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,
 			WriteAwait: await(d.WriteTime, d.WriteOperations),
-			QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio,
+			QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio, UnderPath: d.Under, ceilingJSON: r.ceilingJSON(d),
 		})
 	}
 	for _, m := range r.Mounts {

@@ -3,10 +3,12 @@ package window
 import (
 	"slices"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
 )
 
 // judge draws the verdict from the ledger, marks the window slow, and finds the words.
-func (r *Report) judge(m Machine) {
+func (r *Report) judge(h *history.History, m Machine) {
 	r.Verdict = Unknown
 	total := r.GPUTime()
 	if !r.Split || total <= 0 {
@@ -22,7 +24,7 @@ func (r *Report) judge(m Machine) {
 	if r.Anybodys() { // whose CPU time that is, is not known
 		r.Other, r.CPU = r.Other+r.CPU, 0
 	}
-	if r.lost(s) {
+	if r.lost(s) || r.unwatched(h, s) {
 		return
 	}
 	if m.Unseen && s.busy < Thresholds.Busy {
@@ -38,8 +40,8 @@ func (r *Report) judge(m Machine) {
 	if r.Anybodys() && r.Verdict != StorageBound {
 		r.Verdict = Unknown
 	}
-	if s.storage < 1 && (r.Verdict != Unknown || !r.Anybodys()) {
-		r.Speedup = 1 / (1 - s.storage)
+	if gain := r.Gain.Seconds() / total.Seconds(); gain < 1 && (r.Verdict != Unknown || !r.Anybodys()) {
+		r.Speedup = 1 / (1 - gain)
 	}
 	if s.storage > Thresholds.Slow {
 		r.Slow, r.SlowReason = true, SlowStorage
@@ -61,6 +63,20 @@ func (r *Report) lost(s shares) bool {
 	return true
 }
 
+// unwatched says that for much of the window nothing was read: the machine was suspended, or this program was stopped.
+// What was summed up over such a gap does not tell what coincided in it.
+func (r *Report) unwatched(h *history.History, s shares) bool {
+	unread := h.Unread(history.HostCPUTime, r.Start.Mono, r.End.Mono)
+	if unread.Seconds() <= Thresholds.Doubt*r.Duration().Seconds() {
+		return false
+	}
+	r.Interrupted = true
+	r.Uncertainty = min(1, r.Uncertainty+unread.Seconds()/r.Duration().Seconds())
+	r.Finding = r.who(s) + " of the time, but for " + Short(unread.Seconds()) + " of it nothing was read: the machine was suspended, or what watches it was stopped."
+	r.Remedy = "Look at a window without such a gap."
+	return true
+}
+
 // unseen says that the job's waiting for storage could not be told from others', so any of the idle time may be that.
 func (r *Report) unseen(s shares, total time.Duration) {
 	r.Uncertainty = min(1, r.Uncertainty+r.Other.Seconds()/total.Seconds())
@@ -71,9 +87,6 @@ func (r *Report) unseen(s shares, total time.Duration) {
 // Anybodys says that there is neither a GPU nor a program whose CPU time is known: that of the whole machine is
 // anybody's, and counted as other.
 func (r *Report) Anybodys() bool { return r.Whose == Host && len(r.GPUIDs) == 0 }
-
-// SlowStorage is the reason of a window that lost over half of its GPU time to storage.
-const SlowStorage = "storage_stall"
 
 // blind says why there is no ledger.
 func (r *Report) blind(m Machine) {

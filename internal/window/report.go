@@ -22,7 +22,8 @@ type Report struct {
 	Storage time.Duration
 	CPU     time.Duration
 	Other   time.Duration
-	Split   bool // the ledger above is known; without it, nothing was
+	Split   bool          // the ledger above is known; without it, nothing was
+	Gain    time.Duration // of GPU time, what would not have passed had storage been instant
 
 	Verdict Verdict
 	Finding string // one sentence
@@ -30,13 +31,21 @@ type Report struct {
 
 	Slow       bool
 	SlowReason string  // of the registry's stallspan.slowness.reason
+	Usual      *Usual  // how long windows like it take here; nil where that is not known, and in a recording
 	Speedup    float64 // what a perfect disk would give at most; 0 where it is not known
 
-	Disks    []DiskUse     // leaf disks that did I/O in the window, the one that was read most first
+	Disks    []DiskUse     // leaf disks that did I/O in the window: those under its path first, then by how much they moved
+	From     []string      // those of them that it can have read from itself
+	Others   int           // other windows that read from one of those meanwhile
 	Pressure *Pressure     // nil on a kernel without PSI
 	Starved  time.Duration // somebody in the job's own cgroup was ready and found no CPU free
 	Mounts   []sample.Mount
 	Stalls   []Stall
+	Load     Load    // of a model load
+	CPUUsed  float64 // share of all cores' time in which they worked, by anyone; 0 where that is not known
+	Storms   []Storm // that began as this window ended
+
+	Lately *Lately // of a window that goes on; nil of one that ended or is not longer than LatelyTime
 
 	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
 
@@ -57,6 +66,16 @@ type DiskUse struct {
 	WriteTime       time.Duration
 	QueueDepth      float64 // mean number of operations under way
 	BusyRatio       float64 // share of the time with at least one under way; says little on a parallel device
+	Under           bool    // the window's path lies on it
+	ReadCeiling     float64 // the highest throughput that was seen so far over about a second, in bytes a second; 0: none
+	WriteCeiling    float64
+}
+
+// Storm is when several slow windows read from one disk at once.
+type Storm struct {
+	Disk    string
+	Windows int           // that read from it then, slow or not
+	Since   time.Duration // when two slow ones first did
 }
 
 // Pressure is the I/O pressure of the window's scope.
@@ -73,6 +92,12 @@ type Machine struct {
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
 	Unseen   bool           // what the job reads and writes cannot be told, and by that alone could its waiting be told from others'
+	Silent   bool           // what the job reads cannot be told
+
+	Ceilings []sample.Ceiling // of the disks, as they are learned now
+	Cores    int              // logical CPUs; 0 where that is not known
+	Others   []Other          // windows that may have read meanwhile
+	Readers  []Reader         // processes that did
 }
 
 // Make reports on w, from w.Start to w.End. It only reads h, and any number of reports may be made at once.
@@ -85,7 +110,12 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.pressure(h, m)
 	r.ledger(h, m)
 	r.mounts(h, m)
-	r.judge(m)
+	r.ceilings(m)
+	r.From = r.readFrom(h, m)
+	r.beside(m.Others)
+	r.load(h, m)
+	r.cores(h, m)
+	r.judge(h, m)
 	r.stalls(h, m.Scope.Job)
 	return r
 }
@@ -129,6 +159,11 @@ func (r *Report) ledger(h *history.History, m Machine) {
 		if !h.BetweenAll(history.LedgerBusy, LedgerID(m.Scope.Job, gpu), r.from(), r.to(), parts[:]) {
 			return
 		}
+		gain, known := h.Between(history.Key{Series: history.LedgerGain, ID: LedgerID(m.Scope.Job, gpu)}, r.from(), r.to())
+		if !known { // older than it is kept for
+			gain = parts[1]
+		}
+		r.Gain += seconds(gain.Value)
 		for i, part := range [...]*time.Duration{&r.Busy, &r.Storage, &r.CPU} {
 			*part += seconds(parts[i].Value)
 			r.Interrupted = r.Interrupted || parts[i].Reset
@@ -151,6 +186,7 @@ func (r *Report) ledger(h *history.History, m Machine) {
 		r.CPU = min(time.Duration(float64(r.CPU)*scale), total-r.Busy-r.Storage)
 	}
 	r.Other = total - r.Busy - r.Storage - r.CPU
+	r.Gain = min(r.Gain, total-r.Busy)
 	if total > 0 {
 		r.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus)))
 	}
@@ -167,6 +203,7 @@ func (r *Report) disks(h *history.History, m Machine) {
 		}
 		use := DiskUse{
 			Name:            name,
+			Under:           slices.Contains(r.Seen.Under, name),
 			ReadBytes:       uint64(get(history.DiskReadBytes)),
 			ReadOperations:  uint64(get(history.DiskReads)),
 			ReadTime:        seconds(get(history.DiskReadTime)),
@@ -186,6 +223,11 @@ func (r *Report) disks(h *history.History, m Machine) {
 	}
 	slices.SortStableFunc(r.Disks, func(a, b DiskUse) int {
 		switch {
+		case a.Under != b.Under:
+			if a.Under {
+				return -1
+			}
+			return 1
 		case a.ReadBytes+a.WriteBytes > b.ReadBytes+b.WriteBytes:
 			return -1
 		case a.ReadBytes+a.WriteBytes < b.ReadBytes+b.WriteBytes:

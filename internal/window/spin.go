@@ -13,7 +13,7 @@ type spin struct {
 const (
 	spinMemory = 0.98  // of each cell to the next: 50 cells, five seconds
 	spinSlope  = -0.5  // between -1, who sleeps, and +1, who spins; one who spins and decodes is at work always: 0
-	spinLeast  = 0.8   // of the accelerator's time, at which it can be spinning at all
+	spinLeast  = 0.5   // of the accelerator's time, at which it can be spinning at all: others may take its CPU meanwhile
 	spinNoise  = 0.001 // squared changes that tell nothing
 )
 

@@ -58,16 +58,23 @@ func (c cell) split() parts {
 	}
 	busy := clamp(c.busy, 0, c.dt)
 	idle := c.dt - busy
-	worked := max(0, c.jobCPU-fetching-c.spun(busy)) + c.starved
-	explained := min(idle, waited+worked)
-	share, ahead := c.readersWaited(waited, fetching)
-	if !ahead {
+	working := max(0, c.jobCPU-fetching-c.spun(busy))
+	explained := min(idle, waited+working+c.starved)
+	if c.reading <= 0 {
 		storage := min(idle, waited)
 		return parts{busy, storage, explained - storage, storage}
 	}
-	// Without storage the readers would need the rest of their time for as much, and the accelerator its own.
+	blocked := c.blocked(waited, fetching)
+	working = max(working, c.working-fetching)
+	if blocked+working <= 0 {
+		return parts{busy: busy}
+	}
+	share := blocked / (blocked + working)
 	storage := min(waited, explained*share)
-	return parts{busy, storage, explained - storage, min(explained, c.dt*share)}
+	// Readers that sleep without a known cause leave as much of the idle time unexplained.
+	cpu := min(explained-storage, idle*working/max(c.reading, working))
+	// Without storage the readers would need the rest of their time for as much, and the accelerator its own.
+	return parts{busy, storage, cpu, max(storage, min(explained, c.dt*share))}
 }
 
 // spun is how long the leading thread worked on nothing but waiting for the accelerator.
@@ -78,21 +85,17 @@ func (c cell) spun(busy float64) float64 {
 	return clamp(c.leading, 0, busy)
 }
 
-// readersWaited is the share of their time in which the threads that read ahead waited for storage, of that in which
-// they waited for it or worked. It is false where no such threads are known.
+// blocked is for how many thread-seconds the threads that read ahead waited for storage.
 //
-// How many of them waited at once is told by no counter: at least one did for the time waited, at most all that did not
-// work; the disk's queue lies in between, but holds what the kernel reads ahead, too, and what others read.
-func (c cell) readersWaited(waited, fetching float64) (share float64, known bool) {
-	if c.reading <= 0 {
-		return 0, false
+// No counter tells how many of them waited at once: at least one did for the time waited, at most all that did not work.
+// The disk's queue lies in between, but holds what the kernel reads ahead, too, and what others read. A queue that is
+// shorter than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
+func (c cell) blocked(waited, fetching float64) float64 {
+	asleep := max(0, c.reading-c.working)
+	if c.queued < waited/2 {
+		return asleep*min(1, waited/c.dt) + fetching
 	}
-	blocked := min(max(c.queued, waited-fetching), max(0, c.reading-c.working)) + fetching
-	worked := max(0, c.working-fetching)
-	if blocked <= 0 {
-		return 0, true
-	}
-	return blocked / (blocked + worked), true
+	return min(max(c.queued, waited-fetching), asleep) + fetching
 }
 
 // waited is the wall time in which the job waited for storage.

@@ -65,6 +65,8 @@ type Window struct {
 	PID        int      // the job's first process
 	GPUs       []string // hw.id of those it concerns; empty for all of this machine's
 	Attributes map[string]string
+	Seen       Seen             // at Path, when it began
+	Ceilings   []sample.Ceiling // as they were learned when it began
 
 	Start, End         sample.Stamp
 	StartEdge, EndEdge *history.Edge

@@ -22,6 +22,10 @@ func (r *Report) who(s shares) string {
 
 // finding says in one sentence what was seen.
 func (r *Report) finding(s shares) string {
+	return strings.TrimSuffix(r.seen(s), ".") + r.warmth() + r.neighbour() + "."
+}
+
+func (r *Report) seen(s shares) string {
 	who := r.who(s)
 	if r.Anybodys() && r.Verdict != StorageBound {
 		return who + " of the time and somebody waited for storage " + percent(s.storage) + ": whose that was is not known."
@@ -87,45 +91,6 @@ func (r *Report) heavyIO() string {
 		}
 	}
 	return ""
-}
-
-// remedy says in one sentence what to try.
-func (r *Report) remedy(s shares, m Machine) string {
-	gain := fmt.Sprintf("at most %.1fx faster.", r.Speedup)
-	if r.Speedup == 0 || r.Speedup >= 10 {
-		gain = "nearly all of its time was waiting."
-	}
-	if r.Anybodys() && r.Verdict != StorageBound && m.Pressure {
-		return "Announce the window, or name process.pid on its spans: from the second one on the program's own time is split."
-	}
-	switch r.Verdict {
-	case GPUBound:
-		return "Nothing to gain from storage or the input pipeline: a faster GPU or a cheaper model is what would help."
-	case StorageBound, Mixed:
-		if r.Kind == ModelLoad {
-			return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk: " + gain
-		}
-		if len(r.Disks) > 0 && r.Disks[0].WriteBytes > r.Disks[0].ReadBytes {
-			return "Write in the background or to a faster disk: " + gain
-		}
-		if len(r.Disks) > 0 && r.Disks[0].QueueDepth < 2 {
-			return "Read ahead with more workers, or keep the data in memory: " + gain
-		}
-		return "Keep the data in memory or move it to faster storage: " + gain
-	case CPUBound:
-		if len(r.GPUIDs) == 0 {
-			return "Storage is not the limit: spread the work over more cores, or do less of it."
-		}
-		return "Give the input pipeline more workers, or cache decoded samples."
-	default:
-		if s.other >= Thresholds.Other && r.Starved.Seconds() >= s.other/2*r.Duration().Seconds() {
-			return "Something else on this machine takes the CPUs: stop it, or give this program cores of its own."
-		}
-		if !m.Pressure {
-			return "This kernel tells no I/O pressure: boot with psi=1 to see what tasks wait for."
-		}
-		return "Look at what neither disk nor CPU shows: synchronisation, the network, warm-up."
-	}
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f %%", share*100) }

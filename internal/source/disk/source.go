@@ -28,6 +28,7 @@ type Source struct {
 	text    []byte         // len is the space to read into
 	known   []string       // the last reading's devices, in its order
 	tree    tree           // what /sys says about known
+	looped  []loop         // the loop devices of known
 	noSysfs bool           // that /sys is missing has been told
 }
 
@@ -74,6 +75,8 @@ func (s *Source) Read(out *sample.Sample) error {
 	var treeErr error
 	if !sameNames(disks, s.known) {
 		treeErr = s.learn(disks)
+	} else {
+		s.follow(disks)
 	}
 	s.tree.mark(disks)
 	if readErr == nil && bad.lines == 0 && treeErr == nil {
@@ -89,6 +92,7 @@ func (s *Source) learn(disks []sample.Disk) error {
 		s.known[i] = disks[i].Name
 	}
 	s.tree = s.sys.tree(s.known)
+	s.looped = s.loops(disks)
 	if s.tree.fromNames && !s.noSysfs {
 		s.noSysfs = true
 		return fmt.Errorf("%s cannot be read, so disks are told from partitions by their names: make the host's /sys readable there", s.sys.block())

@@ -5,7 +5,7 @@ import (
 )
 
 // tree says which of a list of devices are leaves: whole disks that stand on nothing else. It stays right until the
-// set of devices changes, since a device does not turn into one of another sort.
+// set of devices changes, since a device does not turn into one of another sort; but for loop devices, see loop.
 type tree struct {
 	leaf      []bool // by place in the list
 	multipath []multipath

@@ -20,7 +20,7 @@ const maxDepth = 32
 // Placement says where a file system's data lie.
 type Placement struct {
 	Mount   sample.Mount
-	Disks   []string // the leaf disks, sorted; empty for memory, network and FUSE file systems
+	Disks   []string // the leaf disks, sorted; empty for memory, network and FUSE file systems; a loop device on one of the latter two is one
 	Devices []string // what stands between Mount and Disks, top first: partitions, dm, md and loop devices
 }
 
@@ -197,6 +197,10 @@ func (d *descent) device(name string, depth int) {
 	}
 	if !n.known {
 		d.fail(fmt.Errorf("block device %s went away while it was looked up: %s does not list it", name, d.sys.block()))
+		return
+	}
+	if n.backing != "" && served(d.mounts, n.backing) {
+		d.disk(name)
 		return
 	}
 	d.found.Devices = append(d.found.Devices, name)

@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/baseline"
+)
+
+// compared runs a shell script under stallspan run with that file of baselines, and gives the report.
+func compared(t *testing.T, db, script string, args ...string) *reportDocument {
+	t.Helper()
+	report := filepath.Join(t.TempDir(), "report.json")
+	args = append([]string{"run", "--name", "job", "--baseline", db, "--report", report, "--epoch-pattern", `EPOCH (\d+)`}, args...)
+	v := stallspan(t, append(args, "--", "sh", "-c", script)...)
+	if code := v.run(); code != 0 {
+		t.Fatalf("exit code %d: %s%s", code, v.out.String(), v.err.String())
+	}
+	text, err := os.ReadFile(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d reportDocument
+	if err := json.Unmarshal(text, &d); err != nil {
+		t.Fatal(err)
+	}
+	return &d
+}
+
+// known is the entry of a file of baselines of which most is known. A machine that is busy may not tell in time what lies
+// at a path: such a load is another entry.
+func known(t *testing.T, db string) *baseline.Entry {
+	t.Helper()
+	all, err := baseline.List(db)
+	if err != nil || len(all) == 0 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	most := &all[0]
+	for i := range all {
+		if len(all[i].Took) > len(most.Took) {
+			most = &all[i]
+		}
+	}
+	return most
+}
+
+// tooLong is a sleep that is slow by what is known.
+func tooLong(e *baseline.Entry) string {
+	limit, _ := slowAbove(e)
+	return fmt.Sprintf("sleep %.3f", (limit + 200*time.Millisecond).Seconds())
+}
+
+// Six loads teach how long a load takes, and the seventh, by another program, took longer.
+func TestLoadThatTookLonger(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	model, db := filepath.Join(folder, "model.bin"), filepath.Join(folder, "state/baseline.db")
+	if err := os.WriteFile(model, make([]byte, 1<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	load := func(sleep string) string {
+		return fmt.Sprintf("%s=stallspan %s mark run --kind model_load --model llama --path %s -- %s\n", actAs, os.Args[0], model, sleep)
+	}
+	d := compared(t, db, strings.Repeat(load("sleep 0.1"), 8))
+	if len(d.Windows) != 8 || d.Windows[4].Baseline != nil {
+		t.Fatalf("%+v", d.Windows)
+	}
+	e := known(t, db)
+	if len(e.Took) < baseline.Enough || e.Key.Name() != "llama" || e.Key.Temperature() != baseline.Warm {
+		t.Fatalf("%s: %d", e.Key, len(e.Took))
+	}
+	d = compared(t, db, load(tooLong(e)))
+	for range 5 { // until it has the same key
+		if d.Windows[0].Baseline != nil {
+			break
+		}
+		d = compared(t, db, load(tooLong(e)))
+	}
+	w := d.Windows[0]
+	if !w.Slow || w.SlownessReason != "baseline" || !strings.Contains(w.Finding, fmt.Sprintf("is usual (p95 of %d loads)", len(e.Took))) {
+		t.Errorf("slow %v by %s: %s", w.Slow, w.SlownessReason, w.Finding)
+	}
+	if again := known(t, db); again.Slow != e.Slow+1 || len(again.Took) != len(e.Took) {
+		t.Errorf("a slow load was learned from: %+v", again)
+	}
+	if d := compared(t, db, load("sleep 0.01"), "--slow-load", "1ms"); d.Windows[0].SlownessReason != "threshold" ||
+		!strings.Contains(d.Windows[0].Finding, "over the limit of 1 ms that was set") {
+		t.Errorf("%+v", d.Windows[0])
+	}
+}
+
+func TestEpochThatTookLonger(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.05; done")
+	e := known(t, db)
+	d := compared(t, db, "echo EPOCH 1; "+tooLong(e))
+	if w := d.Windows[0]; e.Key != "epoch/job" || w.SlownessReason != "baseline" {
+		t.Errorf("%s, and slow by %q: %s", e.Key, w.SlownessReason, w.Finding)
+	}
+	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)); d.Windows[0].Slow || d.Windows[0].Baseline != nil {
+		t.Errorf("compared without a file: %+v", d.Windows[0])
+	}
+}
+
+// A file that cannot be used is told of once, in the table and in the report, and the run goes on.
+func TestDamagedBaselines(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := compared(t, db, "echo EPOCH 1; sleep 0.05")
+	kept, err := filepath.Glob(db + ".corrupt-*")
+	if err != nil || len(kept) != 1 {
+		t.Fatalf("%q, %v", kept, err)
+	}
+	told := 0
+	for _, problem := range d.Problems {
+		if strings.Contains(problem, kept[0]) {
+			told++
+		}
+	}
+	if e := known(t, db); told != 1 || e.Key != "epoch/job" {
+		t.Errorf("told %d times in %q, and learned %s", told, d.Problems, e.Key)
+	}
+	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 || !strings.Contains(strings.Join(d.Problems, "\n"), "it is no file") {
+		t.Errorf("%q", d.Problems)
+	}
+}
+
+func TestBaselineCommands(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	b := baseline.Open(db, func(err error) { t.Error(err) })
+	for i := range 6 {
+		b.Learn("load/nvme/cold/llama", time.Duration(10+i)*time.Second, false, time.Now())
+		b.Learn("load/nvme/warm/llama", 2*time.Second, false, time.Now())
+	}
+	for range 20 {
+		b.Learn("load/nvme/cold/llama", time.Minute, true, time.Now())
+	}
+	b.Learn("epoch/train.py", 100*time.Second, false, time.Now().Add(-100*time.Hour))
+	b.Close()
+	call := func(code int, args ...string) string {
+		t.Helper()
+		v := stallspan(t, append([]string{"baseline"}, args...)...)
+		if got := v.run(); got != code {
+			t.Errorf("%q: exit code %d: %s", args, got, v.err.String())
+		}
+		return v.out.String() + v.err.String()
+	}
+	want := `load or epochs of        device     cache    n  median     p95 slow at seen
+epoch train.py           -          -        1   100 s   100 s       - 4d ago
+load llama               nvme       cold     6  12.5 s  15.0 s  22.5 s now
+  The last 20 were all slow. If that is how it is now: stallspan baseline reset
+  'load/nvme/cold/llama'
+load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
+`
+	if got := call(0, "list", "--file", db); got != want {
+		t.Errorf("got\n%swant\n%s", got, want)
+	}
+	var listed struct{ Baselines []baselineJSON }
+	if err := json.Unmarshal([]byte(call(0, "list", "--json", "--file", db)), &listed); err != nil || len(listed.Baselines) != 3 ||
+		listed.Baselines[0].SlowAbove != nil || listed.Baselines[1].P95 != 15 || *listed.Baselines[1].SlowAbove != 22.5 ||
+		listed.Baselines[1].SlowInARow != 20 || len(listed.Baselines[1].Took) != 6 {
+		t.Errorf("%+v, %v", listed, err)
+	}
+	if got := call(0, "show", "llama", "--file", db); strings.Count(got, "\n  took: ") != 2 ||
+		!strings.Contains(got, "10.0 s, 11.0 s, 12.0 s, 13.0 s, 14.0 s, 15.0 s") {
+		t.Error(got)
+	}
+	for _, wrong := range []string{"show", "reset", "reset llama --all", "lst", "list x", "list --file off"} {
+		call(2, strings.Fields(wrong)...)
+	}
+	for _, unknown := range []string{"show", "reset"} {
+		if got := call(1, unknown, "nobody", "--file", db); !strings.Contains(got, `nothing is known of "nobody"`) {
+			t.Error(got)
+		}
+	}
+	if got := call(0, "reset", "load/nvme/cold/llama", "--file", db); got != "forgot load/nvme/cold/llama: 6 that took 12.5 s, p95 15.0 s\n" {
+		t.Error(got)
+	}
+	if got := call(0, "reset", "--all", "--file", db); strings.Count(got, "forgot ") != 2 {
+		t.Error(got)
+	}
+	if got := call(0, "list", "--file", db); got != "stallspan: nothing has been learned yet in "+db+"\n" {
+		t.Error(got)
+	}
+	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(1, "list", "--file", db)
+	if text, err := os.ReadFile(db); err != nil || string(text) != "no database" {
+		t.Errorf("%q, %v", text, err)
+	}
+}

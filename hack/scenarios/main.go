@@ -1,0 +1,146 @@
+//go:build linux
+
+// Scenarios runs labelled work on really slow storage under a monitor, and prints how often the diagnosis was right and how
+// far its figures were off: internal/scenario says how. It needs root; without it, it says so and does nothing.
+//
+//	go run ./hack/scenarios                    all cases in five variants, in under half an hour
+//	go run ./hack/scenarios -short             a few cases once, in two minutes
+//	go run ./hack/scenarios -case load -seed 3 some cases, with other variants
+//	go run ./hack/scenarios -replay            the same recordings again, with the estimator as it is now
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/scenario"
+	"github.com/stallspan/stallspan/internal/scenario/pipeline"
+	"github.com/stallspan/stallspan/internal/scenario/storage"
+)
+
+// options are the flags.
+type options struct {
+	short    bool
+	cases    string
+	seed     uint64
+	variants int
+	replay   bool
+	shared   bool
+	out      string
+	folder   string
+	markdown string
+}
+
+func main() {
+	if storage.Serve() || pipeline.Main() {
+		return
+	}
+	var o options
+	flag.BoolVar(&o.short, "short", false, "one short variant of some cases")
+	flag.StringVar(&o.cases, "case", "", "only cases whose name matches this `regexp`")
+	flag.Uint64Var(&o.seed, "seed", 1, "another `number` makes other variants")
+	flag.IntVar(&o.variants, "variants", 5, "of each case, at most 50")
+	flag.BoolVar(&o.replay, "replay", false, "run nothing: replay the recordings of the last run")
+	flag.BoolVar(&o.shared, "shared", false, "the jobs get no cgroup of their own, as a plain user's have none")
+	flag.StringVar(&o.out, "out", "build/scenarios.json", "`file` for the results")
+	flag.StringVar(&o.folder, "recordings", "", "`folder` of the recordings (default build/scenarios, or build/scenarios-shared)")
+	flag.StringVar(&o.markdown, "markdown", "", "also write the tables into this `page`, between its marks")
+	flag.Parse()
+	if o.folder == "" {
+		o.folder = "build/scenarios"
+		if o.shared {
+			o.folder += "-shared"
+		}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	code, err := o.main(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "scenarios:", err)
+	}
+	os.Exit(code)
+}
+
+func (o *options) main(ctx context.Context) (code int, err error) {
+	wanted, err := regexp.Compile(o.cases)
+	if err != nil {
+		return 2, fmt.Errorf("-case: %w", err)
+	}
+	if o.variants < 1 || o.variants > scenario.MostVariants {
+		return 2, fmt.Errorf("-variants %d: choose 1 to %d", o.variants, scenario.MostVariants)
+	}
+	var results []*scenario.Result
+	if o.replay {
+		results, err = scenario.Replay(o.folder, wanted)
+	} else {
+		if lacks := scenario.Lacks(ctx); lacks != nil {
+			fmt.Println("skipped:", lacks)
+			return 0, nil
+		}
+		results, err = o.run(ctx, wanted)
+	}
+	if err != nil && len(results) == 0 {
+		return 1, err
+	}
+	return o.finish(results, err)
+}
+
+// finish prints and writes the score. The exit code says whether it is good enough.
+func (o *options) finish(results []*scenario.Result, failed error) (int, error) {
+	scenario.Order(results)
+	score := scenario.Sum(results)
+	score.Seed, score.Shared = o.seed, o.shared
+	if o.replay {
+		fmt.Println(scenario.LineHeader())
+		for _, r := range results {
+			fmt.Println(r.Line())
+		}
+	}
+	score.Print(os.Stdout)
+	if err := scenario.WriteJSON(o.out, score); err != nil {
+		failed = errors.Join(failed, err)
+	}
+	if o.markdown != "" {
+		name := "own cgroup"
+		if o.shared {
+			name = "shared cgroup"
+		}
+		failed = errors.Join(failed, scenario.Rewrite(o.markdown, name, score.Markdown()))
+	}
+	if failed != nil {
+		return 1, failed
+	}
+	if o.short {
+		return o.shortCode(score), nil
+	}
+	missed := score.Missed()
+	for _, m := range missed {
+		fmt.Println("missed:", m)
+	}
+	if len(missed) > 0 && o.cases == "" {
+		return 1, nil
+	}
+	return 0, nil
+}
+
+// shortCode allows one wrong verdict of a short run: one window a case is no ground for rates.
+func (o *options) shortCode(score *scenario.Score) int {
+	wrong := 0
+	for _, r := range score.Cases {
+		if r.Void == "" && !r.Right() {
+			wrong++
+		}
+	}
+	if wrong > 1 {
+		fmt.Printf("%d wrong verdicts\n", wrong)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,258 @@
+package baseline
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+const (
+	version = 1 // of what is in the file
+
+	folderMode, fileMode = 0o700, 0o600
+)
+
+var (
+	aboutBucket  = []byte("stallspan")
+	versionKey   = []byte("version")
+	recordBucket = []byte("baselines")
+)
+
+// damage is a file that cannot be used and has to make room for another.
+type damage struct {
+	kind string // with which it is set aside: "corrupt", "newer-2"
+	why  error
+}
+
+func (d *damage) Error() string { return d.why.Error() }
+func (d *damage) Unwrap() error { return d.why }
+
+// errMoved says that the file was set aside or replaced while its lock was waited for.
+var errMoved = errors.New("it was replaced again and again")
+
+// access is one opening of the file, which is locked for as long as that lasts.
+type access struct {
+	path   string
+	write  bool
+	until  time.Time     // when the lock is no longer waited for
+	broken func(*damage) // told of a file that cannot be used, while it is locked; may be nil
+}
+
+// do opens the file, has f look at or change it in one transaction, and closes it. A file that is not there is made where
+// it is to be written, and fs.ErrNotExist otherwise. The error is a *damage for a file that cannot be used. Whatever the
+// file holds, and whatever becomes of it meanwhile, do returns.
+func (a access) do(f func(*bbolt.Tx) error) (err error) {
+	for range 8 {
+		switch err = a.once(f); {
+		case errors.Is(err, errMoved):
+		case errors.Is(err, fs.ErrNotExist) && a.write:
+			if err := create(a.path); err != nil {
+				return err
+			}
+		default:
+			return err
+		}
+	}
+	return err
+}
+
+func (a access) once(f func(*bbolt.Tx) error) (err error) {
+	// bbolt reads the file through a mapping. Where a page of that cannot be had, because somebody cut the file or the
+	// disk failed, the program would be ended by a signal; this turns it into a panic. It holds for this goroutine, and
+	// bbolt starts none.
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	var file *os.File
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = a.found(&damage{"corrupt", fmt.Errorf("reading it failed: %v", cause)})
+			if file != nil {
+				_ = file.Close() // and not the DB, which may wait for what panicked; its mapping stays
+			}
+		}
+	}()
+	db, err := bbolt.Open(a.path, fileMode, &bbolt.Options{
+		ReadOnly: !a.write,
+		Timeout:  time.Millisecond, // it is locked already
+		OpenFile: func(path string, _ int, _ os.FileMode) (_ *os.File, err error) {
+			file, err = a.open(path)
+			return file, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	run := db.View
+	if a.write {
+		run = db.Update
+	}
+	err = run(func(tx *bbolt.Tx) error {
+		if err := known(tx); err != nil {
+			return err
+		}
+		return f(tx)
+	})
+	var bad *damage
+	if errors.As(err, &bad) {
+		_ = a.found(bad)
+	}
+	return errors.Join(err, db.Close())
+}
+
+// open gives the file locked and checked.
+func (a access) open(path string) (*os.File, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() { // to open a pipe would be to wait
+		return nil, errors.New("it is no file: name one, which need not exist yet")
+	}
+	how := os.O_RDONLY
+	if a.write {
+		how = os.O_RDWR
+	}
+	file, err := os.OpenFile(path, how, fileMode)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.check(file); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+func (a access) check(file *os.File) error {
+	if err := lock(file, a.write, a.until); err != nil {
+		return err
+	}
+	own, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Stat(a.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(own, there):
+		return errMoved
+	case err != nil:
+		return err
+	}
+	err = verify(file, own.Size())
+	var later errFormat
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errEmpty) && a.write:
+		return nil // bbolt makes it one
+	case errors.Is(err, errEmpty):
+		return fs.ErrNotExist
+	case errors.Is(err, errForeign) && filepath.Ext(a.path) != ".db":
+		return fmt.Errorf("%w, and stays as it is: name another", errForeign)
+	case errors.As(err, &later) && later > format:
+		return a.found(&damage{"newer-" + strconv.Itoa(int(later)), err})
+	}
+	return a.found(&damage{"corrupt", err})
+}
+
+func (a access) found(d *damage) error {
+	if a.broken != nil {
+		a.broken(d)
+	}
+	return d
+}
+
+// known says whether what is in the file is of this version. A file without a version is a new one.
+func known(tx *bbolt.Tx) error {
+	about := tx.Bucket(aboutBucket)
+	if about == nil {
+		if tx.Writable() {
+			return begin(tx)
+		}
+		return nil
+	}
+	text := string(about.Get(versionKey))
+	v, err := strconv.Atoi(text)
+	switch {
+	case err != nil || v < 1:
+		return &damage{"corrupt", fmt.Errorf("its version is %.20q", text)}
+	case v > version:
+		return &damage{"newer-" + strconv.Itoa(v), fmt.Errorf("its version is %d, and this program knows %d", v, version)}
+	}
+	return nil
+}
+
+func begin(tx *bbolt.Tx) error {
+	about, err := tx.CreateBucketIfNotExists(aboutBucket)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.CreateBucketIfNotExists(recordBucket); err != nil {
+		return err
+	}
+	return about.Put(versionKey, []byte(strconv.Itoa(version)))
+}
+
+// create makes the file under another name and gives it its own when it is whole, so that a crash leaves no half of one,
+// and of several programs that do so at once one is the first.
+func create(path string) error {
+	folder := filepath.Dir(path)
+	if err := os.MkdirAll(folder, folderMode); err != nil {
+		return err
+	}
+	sweep(folder)
+	temp, err := os.CreateTemp(folder, unfinished) // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	db, err := bbolt.Open(temp.Name(), fileMode, nil)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(db.Update(begin), db.Close()); err != nil {
+		return err
+	}
+	switch err := os.Link(temp.Name(), path); {
+	case err == nil, errors.Is(err, fs.ErrExist):
+		return nil
+	default: // a file system without links
+		return os.Rename(temp.Name(), path)
+	}
+}
+
+const unfinished = ".baseline-*.new"
+
+// sweep removes what a crash within create has left.
+func sweep(folder string) {
+	left, _ := filepath.Glob(filepath.Join(folder, unfinished))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// aside gives a file another name, under which nobody looks at it. Its lock must be held.
+func aside(path, kind string) (name string, err error) {
+	stem := path + "." + kind + "-" + time.Now().UTC().Format("20060102T150405Z")
+	for i := 1; i < 1000; i++ {
+		name = stem
+		if i > 1 {
+			name += "-" + strconv.Itoa(i)
+		}
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name, os.Rename(path, name)
+		}
+	}
+	return "", fmt.Errorf("%s and hundreds like it are there already", stem)
+}

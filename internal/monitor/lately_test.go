@@ -1,0 +1,67 @@
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// TestLatelyOfALongWindow sees a change in the middle of a long window within seconds.
+func TestLatelyOfALongWindow(t *testing.T) {
+	m, err := New(Config{Recorded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	apply := func(e recording.Entry) {
+		if err := m.Feed(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	apply(recording.Entry{Mark: &recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true}})
+	var busy, waited time.Duration
+	step := func(i int, working bool) {
+		const tick = 100 * time.Millisecond
+		at := sample.Stamp{Mono: time.Hour + time.Duration(i)*tick, Wall: dawn.Add(time.Duration(i) * tick)}
+		if working {
+			busy += tick
+		} else {
+			waited += tick
+		}
+		for _, s := range []*sample.Sample{
+			{At: at, Pressures: []sample.Pressure{{Scope: "/job", Resource: sample.IO, Some: waited}}},
+			{At: at, GPUs: []sample.GPU{{ID: "GPU-1", Busy: busy}}},
+			{At: at, Jobs: []sample.Job{{ID: "train", Scope: "/job", OwnScope: true, HasIO: true}}},
+		} {
+			feedSample(t, m, s)
+		}
+		apply(recording.Entry{Mark: &recording.Mark{Op: recording.Tick}})
+	}
+	step(0, true)
+	id, err := m.Begin(window.Window{Kind: window.Epoch, Job: "train"}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 1000 {
+		step(1+i, true)
+		if r := m.Report(id); i == 45 && r.Lately != nil {
+			t.Errorf("after %v: %+v", r.Duration(), r.Lately)
+		}
+	}
+	if r := m.Report(id); r.Verdict != window.GPUBound || r.Lately == nil || r.Lately.Verdict != window.GPUBound {
+		t.Errorf("%s, lately %+v", r.Verdict, r.Lately)
+	}
+	for i := range 50 {
+		step(1001+i, false)
+	}
+	r := m.Running()[0]
+	if r.Verdict != window.GPUBound || r.Lately == nil || r.Lately.Verdict != window.StorageBound || r.Lately.Finding == r.Finding {
+		t.Errorf("%s, lately %+v", r.Verdict, r.Lately)
+	}
+	if r, err := m.End(id, m.Now()); err != nil || r.Lately != nil {
+		t.Errorf("ended: %+v, %v", r.Lately, err)
+	}
+}

@@ -1,0 +1,188 @@
+package monitor
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const mib = 1 << 20
+
+// coldFile is a file on a disk of which nothing is in memory. The test is skipped where the kernel does not tell that.
+func coldFile(t *testing.T, size int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := pagecache.Look("", path); err != nil || !held.Known || held.Cached > 0 {
+		t.Skipf("%+v, %v: the folder for temporary files is in memory, or this kernel does not tell of its page cache", held, err)
+	}
+	return path
+}
+
+// A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed.
+func TestLoads(t *testing.T) {
+	const size = 16 * mib
+	path := coldFile(t, size)
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(Config{Journal: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Tick()
+	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+		t.Fatal(err)
+	}
+	was := map[string]string{}
+	m.OnEnd(func(r *window.Report) { was[r.ID] = text(t, r) })
+	under, err := m.disks.Under(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, hit := range []float64{0, 1} {
+		at := m.Now()
+		began := time.Now()
+		id, err := m.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("begun in %v", time.Since(began))
+		if _, err := os.ReadFile(path); err != nil {
+			t.Fatal(err)
+		}
+		for range 12 { // longer than a second, in which processes are looked at once
+			time.Sleep(100 * time.Millisecond)
+			m.Tick()
+		}
+		r, err := m.End(id, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Load.Size != size || !r.Load.HasHit || r.Load.Hit != hit || r.Load.Estimated {
+			t.Errorf("load %d: %+v", i, r.Load)
+		}
+		if !slices.Equal(r.Seen.Under, under.Disks) {
+			t.Errorf("load %d: on %v, want %v", i, r.Seen.Under, under.Disks)
+		}
+		if want := []string{"none of its 16 MiB", "all of its 16 MiB"}[i]; !strings.Contains(r.Finding, want) {
+			t.Errorf("load %d: %s", i, r.Finding)
+		}
+		own := slices.ContainsFunc(r.Load.Readers, func(x window.Reader) bool { return x.PID == os.Getpid() && x.Own && x.Name != "" })
+		if len(under.Disks) > 0 && own != (i == 0) {
+			t.Errorf("load %d was read by %+v", i, r.Load.Readers)
+		}
+		if len(under.Disks) > 0 && i == 0 && (!slices.Equal(r.From, under.Disks) || !r.Disks[0].Under || r.Disks[0].ReadCeiling == 0) {
+			t.Errorf("from %v, %+v", r.From, r.Disks)
+		}
+	}
+	m.Leave("job")
+	m.Stop()
+	if len(m.scans.open) != 0 || m.looks.Load() != 0 {
+		t.Errorf("%d loads are still looked at, and %d paths", len(m.scans.open), m.looks.Load())
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is := map[string]string{}
+	replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
+	for id, want := range was {
+		if is[id] != want {
+			t.Errorf("was %s\n is %s", want, is[id])
+		}
+	}
+}
+
+// A path is seen as the process that the window names does.
+func TestPathOfAContainer(t *testing.T) {
+	unshare, err := exec.LookPath("unshare")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and unshare, to make mounts that this program does not have")
+	}
+	path := coldFile(t, mib)
+	cmd := exec.Command(unshare, "--mount", "--propagation", "private", "sh", "-c",
+		"mount -t tmpfs none /mnt && printf 12345 > /mnt/model && ln -s /mnt/model /mnt/link && echo ready && exec sleep 600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Skipf("mounts cannot be made here: %q, %v", line, err)
+	}
+	m, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	if seen := m.lookAt("/mnt/link", cmd.Process.Pid, true); seen.Size != 5 || seen.Cached != 5 || !seen.HasCached || len(seen.Under) > 0 {
+		t.Errorf("on the container's tmpfs: %+v", seen)
+	}
+	if seen := m.lookAt("/mnt/link", os.Getpid(), true); seen.Size != 0 {
+		t.Errorf("as we see it: %+v", seen)
+	}
+	inside, outside := m.lookAt(path, cmd.Process.Pid, true), m.lookAt(path, 0, true)
+	if inside.Size != mib || !slices.Equal(inside.Under, outside.Under) {
+		t.Errorf("on a disk: %+v, from here %+v", inside, outside)
+	}
+}
+
+// Paths that take for ever do not hold up those who begin windows, nor pile up.
+func TestLooksAreBounded(t *testing.T) {
+	m, err := New(Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	m.looks.Store(mostLooks)
+	if seen := m.look(&window.Window{Kind: window.ModelLoad, Path: "/"}); seen.Size != 0 || m.looks.Load() != mostLooks {
+		t.Errorf("%+v, %d looks", seen, m.looks.Load())
+	}
+	m.looks.Store(0)
+	for range 10 * mostScans {
+		m.watchReaders(&window.Window{ID: NewID(), Kind: window.ModelLoad})
+		m.scans.last = nil // as after a second
+	}
+	if n := len(m.scans.open); n > mostScans {
+		t.Errorf("%d looks at all processes", n)
+	}
+	m.errands.stop()
+	if m.look(&window.Window{Kind: window.ModelLoad, Path: "/etc/passwd"}); m.looks.Load() != 0 {
+		t.Errorf("%d looks after the end", m.looks.Load())
+	}
+}

@@ -1,0 +1,114 @@
+package monitor
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Slow says when a window is slow, besides by what it waited for storage.
+type Slow struct {
+	Baseline string        `mapstructure:"baseline"` // the file of what windows usually take; "" or "off" for none
+	Factor   float64       `mapstructure:"factor"`   // how many times the usual p95 is too long; 0 for 1.5
+	Load     time.Duration `mapstructure:"load"`     // a model load that takes longer is slow; 0 for no such limit
+	Epoch    time.Duration `mapstructure:"epoch"`    // the same of an epoch
+}
+
+// Check says what cannot be used.
+func (s Slow) Check() error {
+	switch {
+	case s.Factor != 0 && !(s.Factor >= 1 && s.Factor <= 1000):
+		return fmt.Errorf("the factor of slow windows is %v: choose one from 1 to 1000", s.Factor)
+	case s.Load < 0 || s.Epoch < 0:
+		return errors.New("a limit of slow windows is negative: give a duration, like 30s")
+	case s.kept() && !filepath.IsAbs(s.Baseline):
+		return fmt.Errorf("the file of baselines is %q: give its absolute path", s.Baseline)
+	}
+	return nil
+}
+
+func (s Slow) kept() bool { return s.Baseline != "" && s.Baseline != baseline.Off }
+
+func (s Slow) limit(k window.Kind) time.Duration {
+	switch k {
+	case window.ModelLoad:
+		return s.Load
+	case window.Epoch:
+		return s.Epoch
+	}
+	return 0
+}
+
+// SaveBaselines waits until what windows took so far is in the file of baselines, for five seconds at most. What could
+// not be written is one of Problems then.
+func (m *Monitor) SaveBaselines() { m.book.Save() }
+
+// openBaselines begins to compare windows with earlier ones. A recording is compared with nothing: its reports are to be
+// those that it had.
+func (m *Monitor) openBaselines() {
+	if m.config.Slow.kept() && !m.config.Recorded {
+		m.book = baseline.Open(m.config.Slow.Baseline, func(err error) { m.problems.note("baselines", err) })
+	}
+}
+
+// lookAgain looks at the path of a load that ends where nothing could be seen of it in time when it began. Only what lies
+// there is known by now: not what was in memory before.
+func (m *Monitor) lookAgain(id string) (seen window.Seen) {
+	if m.book == nil {
+		return seen
+	}
+	m.mu.Lock()
+	w := m.track.Find(id)
+	m.mu.Unlock()
+	if w == nil || w.Kind != window.ModelLoad || w.Path == "" || w.Seen.Device != "" {
+		return seen
+	}
+	seen = m.look(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID})
+	seen.Cached, seen.HasCached = 0, false
+	return seen
+}
+
+// compare judges a window by how long it took, and learns from one that has ended. again is what lookAgain saw. m.mu is
+// held.
+func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) {
+	limits := window.Limits{Set: m.config.Slow.limit(r.Kind), Factor: m.config.Slow.Factor}
+	key := m.keyOf(r, again, ended)
+	if usual, known := m.book.Usual(key); known {
+		limits.Usual = &usual
+	}
+	r.Took(limits)
+	if ended && baseline.Learns(r) {
+		m.book.Learn(key, r.Duration(), r.LastedTooLong(), r.Start.Wall.Add(r.Duration()))
+	}
+}
+
+// keyOf is with what a window is compared: with nothing while it is not known whether a load comes from memory.
+func (m *Monitor) keyOf(r *window.Report, again window.Seen, ended bool) baseline.Key {
+	whole := ended && !r.Unfinished
+	if m.book == nil || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
+		return ""
+	}
+	seen, most := *r, ""
+	if seen.Seen.Device == "" && again.Device != "" {
+		seen.Seen = again
+	}
+	if r.Kind == window.ModelLoad && len(r.Disks) > 0 && m.disks != nil {
+		most = m.disks.KindOf(mostRead(r)) // two small files of /sys
+	}
+	return baseline.KeyOf(&seen, most)
+}
+
+// mostRead is the disk that was read most.
+func mostRead(r *window.Report) string {
+	most := 0
+	for i := range r.Disks {
+		if r.Disks[i].ReadBytes > r.Disks[most].ReadBytes {
+			most = i
+		}
+	}
+	return r.Disks[most].Name
+}

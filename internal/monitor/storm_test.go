@@ -1,0 +1,163 @@
+package monitor
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// stormyMachine plays a machine with two disks and jobs that each wait for one of them all the time.
+type stormyMachine struct {
+	*Monitor
+	t    *testing.T
+	jobs []string
+	now  int
+}
+
+func newStormy(t *testing.T, jobs ...string) *stormyMachine {
+	m, err := New(Config{Recorded: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.Stop)
+	s := &stormyMachine{m, t, jobs, 0}
+	for _, j := range jobs {
+		s.feed(&recording.Entry{Mark: &recording.Mark{Op: recording.Follow, ID: j, Scope: "/" + j, OwnScope: true}})
+	}
+	s.pass(2)
+	return s
+}
+
+func (s *stormyMachine) feed(e *recording.Entry) {
+	s.t.Helper()
+	if err := s.Feed(e); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// pass lets tenths of a second pass.
+func (s *stormyMachine) pass(n int) {
+	s.t.Helper()
+	for range n {
+		s.now++
+		spent := time.Duration(s.now) * 100 * time.Millisecond
+		bytes := uint64(s.now) << 20
+		at := sample.Stamp{Mono: spent, Wall: dawn.Add(spent)}
+		disk := sample.Disk{Name: "sda", Leaf: true, Reads: uint64(s.now), ReadBytes: bytes * 3, ReadTime: spent, WeightedTime: spent}
+		other := disk
+		other.Name = "sdb"
+		job, wait := &sample.Sample{At: at}, &sample.Sample{At: at}
+		for _, j := range s.jobs {
+			job.Jobs = append(job.Jobs, sample.Job{ID: j, Scope: "/" + j, OwnScope: true, HasIO: true, ReadBytes: bytes, ReadChars: bytes, Processes: 1})
+			wait.Pressures = append(wait.Pressures, sample.Pressure{Scope: "/" + j, Resource: sample.IO, Some: spent * 9 / 10, Full: spent * 9 / 10})
+		}
+		for _, x := range []*sample.Sample{wait, job, {At: at, Disks: []sample.Disk{disk, other}}} {
+			s.feed(&recording.Entry{Source: "some", Sample: x})
+		}
+		s.feed(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}})
+	}
+}
+
+func (s *stormyMachine) begin(job, disk string) string {
+	s.t.Helper()
+	w := window.Window{Kind: window.ModelLoad, Model: job, Job: job, Seen: window.Seen{Under: []string{disk}}}
+	id, err := s.Begin(w, s.Now())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return id
+}
+
+func (s *stormyMachine) end(id string) *window.Report {
+	s.t.Helper()
+	r, err := s.End(id, s.Now())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if !r.Slow {
+		s.t.Fatalf("%s: %s", r.Verdict, r.Finding)
+	}
+	return r
+}
+
+// Two slow loads at once from one disk are a storm, which is told once however many there are.
+func TestStorm(t *testing.T) {
+	s := newStormy(t, "a", "b", "c", "d")
+	a := s.begin("a", "sda")
+	s.pass(5)
+	b, c, d := s.begin("b", "sda"), s.begin("c", "sda"), s.begin("d", "sdb")
+	s.pass(10)
+	if r := s.end(a); len(r.Storms) != 0 || r.Others != 2 {
+		t.Errorf("the first: %+v, %d others", r.Storms, r.Others)
+	}
+	r := s.end(b)
+	if len(r.Storms) != 1 || r.Storms[0] != (window.Storm{Disk: "sda", Windows: 3, Since: r.Start.Mono}) {
+		t.Errorf("the second: %+v, began %v", r.Storms, r.Start.Mono)
+	}
+	if r := s.end(d); len(r.Storms) != 0 || r.Others != 0 {
+		t.Errorf("on another disk: %+v, %d others", r.Storms, r.Others)
+	}
+	s.pass(5)
+	e := s.begin("d", "sda")
+	s.pass(10)
+	if r := s.end(c); len(r.Storms) != 0 {
+		t.Errorf("the third: %+v", r.Storms)
+	}
+	if r := s.end(e); len(r.Storms) != 0 || r.Others != 1 {
+		t.Errorf("one that overlaps the third: %+v, %d others", r.Storms, r.Others)
+	}
+	a = s.begin("a", "sda")
+	s.pass(10)
+	if r := s.end(a); len(r.Storms) != 0 || r.Others != 0 {
+		t.Errorf("one alone: %+v, %d others", r.Storms, r.Others)
+	}
+	a, b = s.begin("a", "sda"), s.begin("b", "sda")
+	s.pass(10)
+	if one, other := s.end(a), s.end(b); len(one.Storms) != 0 || len(other.Storms) != 1 {
+		t.Errorf("the next storm: %+v, %+v", one.Storms, other.Storms)
+	}
+}
+
+// Many windows that go on are not compared with one another, and of those beside one that ends a number is looked at.
+func TestStormsAreBounded(t *testing.T) {
+	s := newStormy(t, "a")
+	var open []string
+	for range 3 * mostBeside {
+		open = append(open, s.begin("a", "sda"))
+	}
+	s.pass(10)
+	for _, r := range s.Running() {
+		if r.Others != 0 {
+			t.Fatalf("%d others", r.Others)
+		}
+	}
+	if r := s.end(open[0]); r.Others != mostBeside {
+		t.Errorf("%d others", r.Others)
+	}
+	if r := s.end(open[1]); r.Others != mostBeside+1 || len(r.Storms) != 1 {
+		t.Errorf("%d others, %v", r.Others, r.Storms)
+	}
+}
+
+// Ceilings are learned from readings alone, and a window knows those from before it.
+func TestCeilings(t *testing.T) {
+	s := newStormy(t, "a")
+	id := s.begin("a", "sda")
+	s.pass(30)
+	if r := s.end(id); len(r.Ceilings) != 0 || fmt.Sprintf("%.1f", r.Disks[0].ReadCeiling/(1<<20)) != "30.0" {
+		t.Errorf("%+v, before %v", r.Disks[0], r.Ceilings)
+	}
+	id = s.begin("a", "sda")
+	s.pass(20)
+	r := s.end(id)
+	if len(r.Ceilings) != 2 || r.Ceilings[0].Disk != "sda" {
+		t.Errorf("before: %v", r.Ceilings)
+	}
+	if got := s.Collect().Ceilings; len(got) != 2 || got[0].Read < 29<<20 || got[0].Write != 0 {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,6 @@
+package scenario
+
+import "slices"
+
+// Cases are all cases, in the order in which they run.
+func Cases() []Case { return slices.Concat(storageCases(), computeCases(), loadCases(), otherCases()) }

@@ -1,0 +1,55 @@
+package scenario
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/scenario/pipeline"
+	"github.com/stallspan/stallspan/internal/scenario/storage"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// otherCases are bound by something that neither disk nor CPU shows, or by more than one thing.
+func otherCases() []Case {
+	return []Case{
+		{Name: "sync_wait", Label: window.Unknown, Short: true, Make: func(d *draw) Variant {
+			v := decoding(d, turn(d, pipeline.PyTorch, pipeline.TFData, pipeline.Serial), 1)
+			s := &v.Stages[0]
+			s.Plan.Decode = 50 * time.Microsecond
+			s.Aim.Busy = d.between(0.1, 0.25)
+			s.Aim.Sync = 0.95 - s.Aim.Busy
+			return v
+		}},
+		{Name: "idle", Label: window.Unknown, Make: func(d *draw) Variant {
+			return Variant{Kind: storage.Memory, Stages: []Stage{{Length: d.length, Idle: true}}}
+		}},
+		{Name: "mixed", Label: window.Mixed, Make: func(d *draw) Variant {
+			v := epoch(d, turn(d, storage.Spinning, storage.SATA, storage.Network), storage.Options{})
+			s := &v.Stages[0]
+			s.Plan.Style, s.Plan.Workers = turn(d, pipeline.Serial, pipeline.PyTorch, pipeline.TFData), 1
+			s.Plan.Reading = turn(d, pipeline.Buffered, pipeline.Direct)
+			if s.Plan.Record = 16 << 10; v.Kind == storage.SATA {
+				s.Plan.Record, v.Size = 256<<10, 48<<20
+			}
+			s.Aim = Aim{Busy: d.between(0.4, 0.46), CPU: d.between(0.26, 0.28)}
+			return v
+		}},
+		{Name: "phase_change", Label: window.GPUBound, Short: true, Make: phases},
+	}
+}
+
+// phases changes what it waits for in the middle.
+func phases(d *draw) Variant {
+	v := epoch(d, turn(d, storage.Spinning, storage.SATA), storage.Options{})
+	v.Stages[0].Label, v.Stages[0].Plan.Record = window.StorageBound, 64<<10
+	v.Stages[0].Aim = Aim{Busy: d.between(0.25, 0.35), CPU: 0.02}
+	first := computing(d)
+	first.Stages[0].Label, v.Whole = window.GPUBound, window.StorageBound
+	if turn(d, false, true) {
+		first = decoding(d, pipeline.PyTorch, 1)
+		first.Stages[0].Label, v.Whole = window.CPUBound, window.Mixed
+		first.Stages[0].Aim = Aim{Busy: v.Stages[0].Aim.Busy}
+	}
+	first.Stages[0].From = Copied
+	v.Stages = []Stage{first.Stages[0], v.Stages[0]}
+	return v
+}

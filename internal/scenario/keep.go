@@ -1,0 +1,61 @@
+//go:build linux
+
+package scenario
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+)
+
+// kept is the recording of a variant while it is written.
+type kept struct {
+	*recording.Writer
+	file *os.File
+}
+
+func keepRecording(folder string, v *Variant) (*kept, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.Create(keptAt(folder, v, recordingEnd))
+	if err != nil {
+		return nil, err
+	}
+	w, err := recording.NewWriter(file, recording.ThisMachine(monitor.Boot(""), monitor.DefaultInterval, ""))
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return &kept{w, file}, nil
+}
+
+func (k *kept) close() error { return errors.Join(k.Close(), k.file.Close()) }
+
+const (
+	recordingEnd = ".jsonl.gz"
+	resultsEnd   = ".json"
+)
+
+// keptAt is where what is kept of a variant lies.
+func keptAt(folder string, v *Variant, end string) string {
+	return filepath.Join(folder, fmt.Sprintf("%s-%d%s", v.Name, v.Seed, end))
+}
+
+// saveResults writes a variant's results beside its recording.
+func saveResults(folder string, v *Variant, results []*Result) error {
+	return WriteJSON(keptAt(folder, v, resultsEnd), results)
+}
+
+// WriteJSON writes v to a file, for people to read, too.
+func WriteJSON(name string, v any) error {
+	text, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(name, append(text, '\n'), 0o644)
+}

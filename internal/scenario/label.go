@@ -1,0 +1,52 @@
+package scenario
+
+import "github.com/stallspan/stallspan/internal/window"
+
+// Parts is how a window's time was spent, in seconds. The four add up to the window.
+type Parts struct {
+	Busy    float64 `json:"busy_s"`
+	Storage float64 `json:"storage_s"`
+	CPU     float64 `json:"cpu_s"`
+	Other   float64 `json:"other_s"`
+}
+
+// Total is the length of the window in seconds.
+func (p Parts) Total() float64 { return p.Busy + p.Storage + p.CPU + p.Other }
+
+// shares are the parts of a window of one second.
+func (p Parts) shares() Parts {
+	total := p.Total()
+	if total <= 0 {
+		return Parts{}
+	}
+	return Parts{p.Busy / total, p.Storage / total, p.CPU / total, p.Other / total}
+}
+
+// Margin is how far the truth of a labelled window keeps from window.Thresholds, as a share of the window: each part may
+// be found to be larger or smaller by that much, as the targets allow, and the verdict is still the same.
+const Margin = 0.05
+
+// Label is the verdict that a window's truth stands for; "" for one that is too near to a threshold, about which two
+// opinions would both be right.
+func (p Parts) Label() window.Verdict {
+	s, t := p.shares(), window.Thresholds
+	most, least := max(s.Storage, s.CPU), min(s.Storage, s.CPU)
+	const m = Margin
+	switch {
+	case s.Busy >= t.Busy+m:
+		return window.GPUBound
+	case s.Busy > t.Busy-m:
+		return ""
+	case s.Other >= t.Other+m && s.Other-m >= t.Ratio*(most+m):
+		return window.Unknown
+	case s.Other > t.Other-m && s.Other+m > t.Ratio*(most-m), most < t.Stall+m:
+		return ""
+	case most+m < t.Ratio*(least-m):
+		return window.Mixed
+	case most-m < t.Ratio*(least+m):
+		return ""
+	case s.Storage == most:
+		return window.StorageBound
+	}
+	return window.CPUBound
+}

@@ -1,0 +1,36 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/stallspan/stallspan/internal/scenario/storage"
+)
+
+// Lacks says what this machine lacks to run scenarios; nil for nothing.
+func Lacks(ctx context.Context) error {
+	if os.Geteuid() != 0 {
+		return errors.New("the scenarios need root, to make slow devices and cgroups")
+	}
+	group, err := newCgroup()
+	if err != nil {
+		return fmt.Errorf("no cgroup v2 can be made: %w", err)
+	}
+	if err := group.remove(); err != nil {
+		return err
+	}
+	for _, kind := range [...]storage.Kind{storage.Spinning, storage.Throttled} {
+		d, err := storage.Open(ctx, kind, storage.Options{Size: 64 << 20})
+		if err != nil {
+			return err
+		}
+		if err := d.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}

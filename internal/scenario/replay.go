@@ -1,0 +1,148 @@
+package scenario
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Replay finds again what was found in all recordings of a folder, with the estimator as it is now, and gives their
+// results with it, those whose case's name matches. What was true stays.
+func Replay(folder string, wanted *regexp.Regexp) (results []*Result, err error) {
+	names, err := filepath.Glob(filepath.Join(folder, "*"+recordingEnd))
+	if err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("%s holds no recordings: run the scenarios first", folder)
+	}
+	for _, name := range names {
+		if !wanted.MatchString(filepath.Base(name)) {
+			continue
+		}
+		of, err := replayOne(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		results = append(results, of...)
+	}
+	Supersede(results)
+	return results, nil
+}
+
+// Supersede makes those void that were run again: another variant counts in their place.
+func Supersede(results []*Result) {
+	for _, r := range results {
+		again := func(other *Result) bool { return other.Name == r.Name && other.Seed == Retry(r.Seed) }
+		if r.Void == "" && slices.ContainsFunc(results, again) {
+			r.Void = "run again"
+		}
+	}
+}
+
+// replayOne replays one recording. One without results beside it is that of a run that failed, and is left out.
+func replayOne(name string) (results []*Result, err error) {
+	text, err := os.ReadFile(strings.TrimSuffix(name, recordingEnd) + resultsEnd)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(text, &results); err != nil {
+		return nil, err
+	}
+	p, err := play(name)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range results {
+		report := p.reports[r.Window]
+		if report == nil {
+			return nil, fmt.Errorf("it does not have the window %s", r.Window)
+		}
+		got := found(report)
+		if r.Got.Device != nil {
+			got.Device = r.Got.Device
+			got.Device.compare(report)
+		}
+		if !strings.HasSuffix(r.Name, wholeEnd) {
+			got.VerdictAfter = settled(p.polls[r.Window], report, r.Label)
+		}
+		r.Got = got
+		if !strings.HasSuffix(r.Name, wholeEnd) && r.Truth.Steps > 0 {
+			r.Truth.derive(r.Seconds)
+		}
+		r.judge()
+	}
+	return results, nil
+}
+
+// played is what a recording's windows said, while they ran and at their end.
+type played struct {
+	reports map[string]*window.Report
+	polls   map[string][]poll
+}
+
+// play feeds a monitor with a recording, and looks at its open windows after each round of readings.
+func play(name string) (*played, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	reader, err := recording.NewReader(file)
+	if err != nil {
+		return nil, err
+	}
+	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Stop()
+	p := &played{reports: map[string]*window.Report{}, polls: map[string][]poll{}}
+	defer m.OnEnd(func(r *window.Report) { p.reports[r.ID] = r })()
+	var e recording.Entry
+	for {
+		if err := reader.Next(&e); errors.Is(err, io.EOF) {
+			return p, nil
+		} else if err != nil {
+			return nil, err
+		}
+		if err := m.Feed(&e); err != nil {
+			return nil, err
+		}
+		if e.Mark != nil && e.Mark.Op == recording.Tick && m.Open() > 0 {
+			for _, r := range m.Running() {
+				p.polls[r.ID] = append(p.polls[r.ID], poll{r.Duration(), r.Verdict})
+			}
+		}
+	}
+}
+
+// Order puts results in the order of the cases, and by seed.
+func Order(results []*Result) {
+	var names []string
+	for _, c := range Cases() {
+		names = append(names, c.Name)
+	}
+	at := func(r *Result) int {
+		name, _, _ := strings.Cut(r.Name, "/")
+		return slices.Index(names, name)
+	}
+	slices.SortStableFunc(results, func(a, b *Result) int {
+		if d := at(a) - at(b); d != 0 {
+			return d
+		}
+		return int(a.Seed) - int(b.Seed)
+	})
+}

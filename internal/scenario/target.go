@@ -1,0 +1,60 @@
+package scenario
+
+import (
+	"fmt"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Targets is what a full run must reach.
+var Targets = struct {
+	Class   float64 // precision and recall of storage_bound, cpu_bound and gpu_bound, at least
+	Ledger  float64 // the ledger's error for 95 of 100 windows, as a share of the window
+	Speedup float64 // the speed-up's for 90 of 100 storage-bound windows, relative
+	Busy    float64 // the accelerator's busy time, as a share of the window
+	Await   float64 // relative
+	Verdict float64 // seconds until the verdict is right
+}{Class: 0.95, Ledger: 0.05, Speedup: 0.1, Busy: 0.02, Await: 0.01, Verdict: 10}
+
+// Missed says, a line each, which targets the score misses. What there is no ground for is missed, too.
+func (s *Score) Missed() (missed []string) {
+	say := func(format string, args ...any) { missed = append(missed, fmt.Sprintf(format, args...)) }
+	t := Targets
+	for _, v := range [...]window.Verdict{window.StorageBound, window.CPUBound, window.GPUBound} {
+		if p, ok := s.Precision[v]; !ok || p < t.Class {
+			say("precision of %s: %s, at least %.2f is wanted", v, number(p, ok), t.Class)
+		}
+		if p, ok := s.Recall[v]; !ok || p < t.Class {
+			say("recall of %s: %s, at least %.2f is wanted", v, number(p, ok), t.Class)
+		}
+	}
+	if s.FalseStorage > 0 {
+		say("%d windows with a busy GPU were called storage_bound", s.FalseStorage)
+	}
+	over := func(what string, v *float64, most float64) {
+		if v == nil {
+			say("%s: not measured", what)
+		} else if *v > most {
+			say("%s: %.3f, at most %.3f is wanted", what, *v, most)
+		}
+	}
+	over("ledger error, p95", s.LedgerP95, t.Ledger)
+	over("speed-up error, p90", s.SpeedupP90, t.Speedup)
+	over("GPU busy error, largest", s.BusyMax, t.Busy)
+	over("await error, largest", s.AwaitMax, t.Await)
+	over("seconds to the verdict, most", s.VerdictMax, t.Verdict)
+	if s.Inexact > 0 {
+		say("%d of %d windows did not have the device's own operations and bytes", s.Inexact, s.Devices)
+	}
+	if s.Unpredicted > 0 {
+		say("%d storage-bound windows had no predicted speed-up", s.Unpredicted)
+	}
+	return missed
+}
+
+func number(v float64, ok bool) string {
+	if !ok {
+		return "not measured"
+	}
+	return fmt.Sprintf("%.3f", v)
+}

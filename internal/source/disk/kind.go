@@ -1,0 +1,79 @@
+package disk
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Kinds of devices, as far as the kernel tells them apart. A file system without a block device goes by its type.
+const (
+	NVMe       = "nvme"       // by its name
+	SSD        = "ssd"        // queue/rotational is 0
+	Rotational = "rotational" // queue/rotational is 1, of a device that is not virtual
+	Virtual    = "virtual"    // a hypervisor's; rotational is 1 there whatever lies behind it
+	Loop       = "loop"       // a file that is shown as a disk
+	Memory     = "memory"     // tmpfs, ramfs, RAM disks and zram
+	NoKind     = "unknown"    // /sys does not tell
+)
+
+// Kind is what a file system's data lie on. Several disks of different kinds are all named, in order: "nvme+ssd".
+func (s *Source) Kind(p Placement) string {
+	switch {
+	case slices.ContainsFunc(p.Devices, func(name string) bool { return numbered(name, "loop") }):
+		return Loop
+	case len(p.Disks) > 0:
+		return s.KindOf(p.Disks...)
+	case p.Mount.Type == "tmpfs", p.Mount.Type == "ramfs":
+		return Memory
+	case p.Mount.Type == "" || len(p.Devices) > 0:
+		return NoKind
+	}
+	return p.Mount.Type
+}
+
+// KindOf is the kind of disks, by their names.
+func (s *Source) KindOf(disks ...string) string {
+	var kinds []string
+	for _, name := range disks {
+		kinds = append(kinds, s.sys.kind(name))
+	}
+	slices.Sort(kinds)
+	return strings.Join(slices.Compact(kinds), "+")
+}
+
+func (f sysfs) kind(name string) string {
+	switch {
+	case strings.HasPrefix(name, "nvme"):
+		return NVMe
+	case numbered(name, "loop"):
+		return Loop
+	case numbered(name, "ram"), numbered(name, "zram"):
+		return Memory
+	case strings.HasPrefix(name, "vd"), strings.HasPrefix(name, "xvd"):
+		return Virtual
+	}
+	switch f.text(name, "queue/rotational") {
+	case "0":
+		return SSD
+	case "1":
+		if slices.Contains(hypervisors, f.text(name, "device/vendor")) {
+			return Virtual
+		}
+		return Rotational
+	}
+	return NoKind
+}
+
+// hypervisors are the vendors that SCSI disks of virtual machines have.
+var hypervisors = []string{"QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix"}
+
+func (f sysfs) text(name, file string) string {
+	text, err := os.ReadFile(filepath.Join(f.folder(name), file))
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimSpace(text))
+}

@@ -1,0 +1,280 @@
+package pagecache
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const mib = 1 << 20
+
+// file writes a file to a disk; none of it is in the page cache then.
+func file(t testing.TB, path string, size int) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, make([]byte, size), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	cold(t, path)
+}
+
+func cold(t testing.TB, path string) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := f.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	if found, _, err := Resident(f); err != nil || found > 0 {
+		t.Skipf("%d bytes of a file stay in the page cache of the folder for temporary files (%v): set TMPDIR to one on a disk", found, err)
+	}
+}
+
+// warm reads the first bytes of a file and nothing ahead.
+func warm(t testing.TB, path string, bytes int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := unix.Fadvise(int(f.Fd()), 0, 0, unix.FADV_RANDOM); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Read(make([]byte, bytes)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// told looks at a path of this machine, and skips where its kernel does not tell.
+func told(t testing.TB, path string) Held {
+	t.Helper()
+	held, err := Look("", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !held.Known {
+		t.Skip("this kernel does not tell what is in the page cache (cachestat needs Linux 6.5)")
+	}
+	return held
+}
+
+func TestAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "model")
+	file(t, path, 8*mib+1)
+	if held := told(t, path); held.Size != 8*mib+1 || held.Cached != 0 {
+		t.Errorf("cold: %+v", held)
+	}
+	warm(t, path, 2*mib)
+	if held := told(t, path); held.Cached < 2*mib || held.Cached > 3*mib {
+		t.Errorf("with 2 MiB of it read: %+v", held)
+	}
+	if _, err := os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if held := told(t, path); held.Cached != held.Size {
+		t.Errorf("warm: %+v", held)
+	}
+}
+
+// A folder as a cache of models has it: links to the files, which are elsewhere, and one of them twice.
+func TestAFolder(t *testing.T) {
+	root := t.TempDir()
+	for i := range 3 {
+		file(t, filepath.Join(root, "blobs", fmt.Sprint(i)), mib)
+	}
+	folder := filepath.Join(root, "snapshots", "abc")
+	file(t, filepath.Join(folder, "onnx", "config"), mib)
+	link := func(to, from string) {
+		if err := os.Symlink(to, filepath.Join(folder, from)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	link("../../blobs/0", "0")
+	link("../../blobs/1", "1")
+	link("/blobs/1", "again") // as seen below root
+	link("../..", "back")
+	link("gone", "dangling")
+	warm(t, filepath.Join(root, "blobs", "1"), mib)
+	if err := syscall.Mkfifo(filepath.Join(folder, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	told(t, filepath.Join(root, "blobs", "1"))
+	held, err := Look(root, "/snapshots/abc")
+	if err != nil || held != (Held{3 * mib, mib, true}) {
+		t.Errorf("%+v, %v", held, err)
+	}
+}
+
+func TestRefused(t *testing.T) {
+	root := t.TempDir()
+	secret := filepath.Join(t.TempDir(), "secret")
+	file(t, secret, 1)
+	for name, to := range map[string]string{"out": secret, "proc": "/proc/self/fd/0", "up": "../../../../../../../.." + secret} {
+		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range mostFiles + 1 {
+		if err := os.MkdirAll(filepath.Join(root, "many"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "many", fmt.Sprint(i)), []byte{1}, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deep := filepath.Join(root, "deep", strings.Repeat("x/", mostDepth+1))
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", "relative", "/nothing", "/out", "/proc", "/up", "/pipe", "/many", "/deep"} {
+		if held, err := Look(root, path); err == nil || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: %+v, %v", path, held, err)
+		}
+	}
+	if _, err := Look(filepath.Join(root, "nothing"), "/x"); err == nil {
+		t.Error("a root that is not there")
+	}
+}
+
+// asNobody makes TestAsNobody the program that has no privileges.
+const asNobody = "STALLSPAN_TEST_AS_NOBODY"
+
+// Of a file that is another user's, the size is told and not what of it is in the page cache.
+func TestAsNobody(t *testing.T) {
+	if path := os.Getenv(asNobody); path != "" {
+		held, err := Look("", path)
+		fmt.Printf("size %d, known %v, %v\n", held.Size, held.Known, err)
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to become somebody else")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := os.MkdirTemp("", "stallspan-nobody-") // where others may go, unlike t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	copied := filepath.Join(folder, "test")
+	if err := os.WriteFile(copied, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		mode os.FileMode
+		want string
+	}{"readable": {0o644, "size 1048576, known false, <nil>"}, "closed": {0o600, "size 1048576, known false, <nil>"}} {
+		path := filepath.Join(folder, name)
+		file(t, path, mib)
+		told(t, path)
+		if err := os.Chmod(path, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(copied, "-test.run", "^TestAsNobody$")
+		cmd.Env = append(os.Environ(), asNobody+"="+path)
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), c.want) {
+			t.Errorf("%s: %v: %s", name, err, out)
+		}
+	}
+}
+
+// What there is no time to look at in full is looked at in pieces, through an overlay's mapping as without one.
+func TestPieces(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "large")
+	file(t, path, 0)
+	const size = 10*piece + 5
+	if err := os.Truncate(path, size); err != nil { // a hole: nothing is written
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	if _, err := f.Seek(8*piece, 0); err != nil {
+		t.Fatal(err)
+	}
+	buffer := make([]byte, mib)
+	for range piece / mib * 3 / 2 {
+		if _, err := f.Read(buffer); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mapping, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Munmap(mapping) }()
+	told(t, path)
+	for name, ask := range map[string]func(from, length int64) (uint64, error){
+		"cachestat": func(from, length int64) (uint64, error) { return cachestat(f, from, length) },
+		"mincore":   func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) },
+	} {
+		if found, err := count(size, time.Now().Add(time.Hour), ask); err != nil || found < piece*3/2 || found > piece*3/2+16*mib {
+			t.Errorf("%s, in full: %d MiB, %v", name, found/mib, err)
+		}
+		if found, err := count(size, time.Time{}, ask); err != nil || found < 2*piece || found > 2*piece+16*mib {
+			t.Errorf("%s, by the beginning of each piece: %d MiB, %v", name, found/mib, err)
+		}
+	}
+}
+
+func BenchmarkLook(b *testing.B) {
+	path := filepath.Join(b.TempDir(), "model")
+	file(b, path, 200*mib)
+	warm(b, path, 200*mib)
+	folder := filepath.Join(b.TempDir(), "folder")
+	for i := range mostFiles {
+		file(b, filepath.Join(folder, fmt.Sprint(i)), 4096)
+	}
+	for _, path := range []string{path, folder} {
+		b.Run(filepath.Base(path), func(b *testing.B) {
+			for b.Loop() {
+				told(b, path)
+			}
+		})
+	}
+	b.Run("mincore", func(b *testing.B) {
+		f, err := os.Open(path)
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer func() { _ = f.Close() }()
+		for b.Loop() {
+			if _, _, err := Resident(f); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
