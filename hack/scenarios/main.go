@@ -49,16 +49,11 @@ func main() {
 	flag.IntVar(&o.variants, "variants", 5, "of each case, at most 50")
 	flag.BoolVar(&o.replay, "replay", false, "run nothing: replay the recordings of the last run")
 	flag.BoolVar(&o.shared, "shared", false, "the jobs get no cgroup of their own, as a plain user's have none")
-	flag.StringVar(&o.out, "out", "build/scenarios.json", "`file` for the results")
-	flag.StringVar(&o.folder, "recordings", "", "`folder` of the recordings (default build/scenarios, or build/scenarios-shared)")
+	flag.StringVar(&o.out, "out", "", "`file` for the results (default build/scenarios.json, with -short or -shared in its name)")
+	flag.StringVar(&o.folder, "recordings", "", "`folder` of the recordings (default the same without .json)")
 	flag.StringVar(&o.markdown, "markdown", "", "also write the tables into this `page`, between its marks")
 	flag.Parse()
-	if o.folder == "" {
-		o.folder = "build/scenarios"
-		if o.shared {
-			o.folder += "-shared"
-		}
-	}
+	o.complete()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
 	code, err := o.main(ctx)
 	stop()
@@ -66,6 +61,23 @@ func main() {
 		fmt.Fprintln(os.Stderr, "scenarios:", err)
 	}
 	os.Exit(code)
+}
+
+// complete fills in where things go.
+func (o *options) complete() {
+	place := "build/scenarios"
+	if o.shared {
+		place += "-shared"
+	}
+	if o.short {
+		place += "-short"
+	}
+	if o.out == "" {
+		o.out = place + ".json"
+	}
+	if o.folder == "" {
+		o.folder = place
+	}
 }
 
 func (o *options) main(ctx context.Context) (code int, err error) {

@@ -109,6 +109,9 @@ func TestFlippedBytes(t *testing.T) {
 		}
 		for key, r := range before {
 			n := len(r.Took)
+			if len(before) != len(whole) {
+				t.Fatalf("byte %d: %d records of %d", at, len(before), len(whole))
+			}
 			if n != 30 && n != 20 || !reflect.DeepEqual(r.Took, whole[key].Took[:n]) {
 				t.Fatalf("byte %d: %s became %+v", at, key, r)
 			}

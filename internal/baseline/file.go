@@ -22,6 +22,7 @@ const (
 var (
 	aboutBucket  = []byte("stallspan")
 	versionKey   = []byte("version")
+	countKey     = []byte("records") // how many there are: a page may lose some of them and look whole
 	recordBucket = []byte("baselines")
 )
 
@@ -171,11 +172,14 @@ func (a access) found(d *damage) error {
 // known says whether what is in the file is of this version. A file without a version is a new one.
 func known(tx *bbolt.Tx) error {
 	about := tx.Bucket(aboutBucket)
-	if about == nil {
-		if tx.Writable() {
-			return begin(tx)
-		}
+	first, _ := tx.Cursor().First()
+	switch {
+	case first == nil && tx.Writable():
+		return begin(tx)
+	case first == nil:
 		return nil
+	case about == nil || tx.Bucket(recordBucket) == nil:
+		return &damage{"corrupt", errors.New("a part of it is missing")}
 	}
 	text := string(about.Get(versionKey))
 	v, err := strconv.Atoi(text)
@@ -196,7 +200,7 @@ func begin(tx *bbolt.Tx) error {
 	if _, err := tx.CreateBucketIfNotExists(recordBucket); err != nil {
 		return err
 	}
-	return about.Put(versionKey, []byte(strconv.Itoa(version)))
+	return errors.Join(about.Put(versionKey, []byte(strconv.Itoa(version))), about.Put(countKey, []byte("0")))
 }
 
 // create makes the file under another name and gives it its own when it is whole, so that a crash leaves no half of one,

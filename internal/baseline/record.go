@@ -2,9 +2,7 @@ package baseline
 
 import (
 	"encoding/binary"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"hash/crc32"
 	"math"
 	"slices"
@@ -68,52 +66,52 @@ func (r *Record) clone() *Record {
 	return &c
 }
 
-// stored is a record's form in the file, behind the checksum of its key and itself: the file's own checksums do not
-// cover what it holds.
-type stored struct {
-	Last int64   `json:"last"`           // s since 1970
-	Slow int     `json:"slow,omitempty"` //
-	Took []int64 `json:"took,omitempty"` // ns, the newest last
-}
-
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-func (r *Record) encode(key Key) ([]byte, error) {
-	s := stored{Last: r.Last.Unix(), Slow: r.Slow}
+// encode gives a record's form in the file: the checksum (CRC-32C) of its key and of what follows, because the file's own
+// checksums do not cover what it holds; then, as unsigned varints, Last in seconds since 1970, Slow, and each of Took in
+// nanoseconds.
+func (r *Record) encode(key Key) []byte {
+	b := make([]byte, sumSize, sumSize+16+6*len(r.Took))
+	b = binary.AppendUvarint(b, uint64(max(0, r.Last.Unix())))
+	b = binary.AppendUvarint(b, uint64(r.Slow))
 	for _, d := range r.Took {
-		s.Took = append(s.Took, int64(d))
+		b = binary.AppendUvarint(b, uint64(d))
 	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	sum := crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, text)
-	return append(binary.LittleEndian.AppendUint32(nil, sum), text...), nil
+	binary.LittleEndian.PutUint32(b, sum(string(key), b))
+	return b
+}
+
+const sumSize = 4
+
+func sum(key string, value []byte) uint32 {
+	return crc32.Update(crc32.Checksum([]byte(key), castagnoli), castagnoli, value[sumSize:])
 }
 
 // errRecord says that a record is not as it was written.
 var errRecord = errors.New("what it says of a load or epoch is not what was written")
 
 func decode(key, value []byte) (*Record, error) {
-	if len(value) < 4 {
+	if len(value) < sumSize || sum(string(key), value) != binary.LittleEndian.Uint32(value) {
 		return nil, errRecord
 	}
-	text := value[4:]
-	if crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, text) != binary.LittleEndian.Uint32(value) {
-		return nil, errRecord
-	}
-	var s stored
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, fmt.Errorf("%w: %w", errRecord, err)
-	}
-	if len(s.Took) > Kept || s.Slow < 0 || s.Slow > math.MaxInt32 {
-		return nil, errRecord
-	}
-	r := &Record{Slow: s.Slow, Last: time.Unix(s.Last, 0).UTC()}
-	for _, ns := range s.Took {
-		if ns <= 0 {
+	var numbers [2 + Kept]uint64
+	n := 0
+	for value = value[sumSize:]; len(value) > 0; n++ {
+		v, length := binary.Uvarint(value)
+		if length <= 0 || n == len(numbers) || v > math.MaxInt64 {
 			return nil, errRecord
 		}
+		numbers[n], value = v, value[length:]
+	}
+	if n < 2 || numbers[1] > math.MaxInt32 {
+		return nil, errRecord
+	}
+	r := &Record{Last: time.Unix(int64(numbers[0]), 0).UTC(), Slow: int(numbers[1])}
+	if n > 2 {
+		r.Took = make([]time.Duration, 0, n-2)
+	}
+	for _, ns := range numbers[2:n] {
 		r.Took = append(r.Took, time.Duration(ns))
 	}
 	return r, nil

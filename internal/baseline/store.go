@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -52,7 +53,7 @@ func (all records) excess() []Key {
 func readAll(tx *bbolt.Tx) (records, error) {
 	all := records{}
 	bucket := tx.Bucket(recordBucket)
-	if bucket == nil {
+	if bucket == nil || tx.Bucket(aboutBucket) == nil {
 		return all, nil
 	}
 	err := bucket.ForEach(func(key, value []byte) error {
@@ -63,6 +64,9 @@ func readAll(tx *bbolt.Tx) (records, error) {
 		all[Key(key)] = r
 		return nil
 	})
+	if said := string(tx.Bucket(aboutBucket).Get(countKey)); err == nil && said != strconv.Itoa(len(all)) {
+		err = &damage{"corrupt", fmt.Errorf("of %.20q records there are %d", said, len(all))}
+	}
 	return all, err
 }
 
@@ -93,15 +97,11 @@ func apply(tx *bbolt.Tx, batch []observation) (records, error) {
 		if all[key] == nil {
 			continue
 		}
-		value, err := all[key].encode(key)
-		if err != nil {
-			return nil, err
-		}
-		if err := bucket.Put([]byte(key), value); err != nil {
+		if err := bucket.Put([]byte(key), all[key].encode(key)); err != nil {
 			return nil, err
 		}
 	}
-	return all, nil
+	return all, tx.Bucket(aboutBucket).Put(countKey, []byte(strconv.Itoa(len(all))))
 }
 
 // Entry is a record with its key.
@@ -158,7 +158,7 @@ func Reset(path string, match func(Entry) bool) (gone []Entry, err error) {
 			}
 			gone = append(gone, e)
 		}
-		return nil
+		return tx.Bucket(aboutBucket).Put(countKey, []byte(strconv.Itoa(len(all)-len(gone))))
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the baselines in %s cannot be changed: %w", path, err)

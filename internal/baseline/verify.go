@@ -7,12 +7,13 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"slices"
 )
 
 // bbolt maps its file and follows the numbers in it without looking at them: a wrong one ends the program with a signal.
 // So the file is read and checked here first, with ordinary reads, while its lock is held. What the check passes bbolt
 // can walk through: all pages that the root leads to lie in the file, are what they say they are, are in order and are
-// there once, and so are the elements on them and the free pages. The numbers are those of bbolt's file format, version
+// there once, and so are the elements on them; every other page is free. The numbers are those of bbolt's file format, version
 // 2 (go.etcd.io/bbolt/internal/common), in the machine's byte order.
 const (
 	magic      = 0xED0CDAED
@@ -83,7 +84,7 @@ func verify(file io.ReaderAt, size int64) error {
 		return errors.New("it has no room for its own beginning")
 	}
 	p.met[0], p.met[1] = true, true
-	if err := p.page(m.root, nil, deepest); err != nil {
+	if err := p.page(m.root, span{}, deepest); err != nil {
 		return err
 	}
 	return p.free()
@@ -163,39 +164,51 @@ func (p *pages) take(id uint64) (page []byte, flags uint16, err error) {
 	return head[:(1+more)*p.pageSize], native.Uint16(head[8:]), nil
 }
 
-// page checks a page and all that it leads to. first is a key that none on it may come before, nil for none.
-func (p *pages) page(id uint64, first []byte, depth int) error {
+// span is what keys a page below a branch has: it begins with the first, by which bbolt finds its place again when it is
+// written, and all come before the other. Nil is for no limit.
+type span struct{ first, before []byte }
+
+// page checks a page and all that it leads to.
+func (p *pages) page(id uint64, s span, depth int) error {
 	page, flags, err := p.take(id)
 	switch {
 	case err != nil:
 		return err
-	case depth == 0:
+	case depth <= 0:
 		return errors.New("its pages lead too deep")
 	case flags == leafPage:
-		return p.leaf(page, first, depth)
+		return p.leaf(page, s, depth)
 	case flags != branchPage || native.Uint16(page[10:]) == 0:
 		return fmt.Errorf("page %d holds no data", id)
 	}
-	return items(page, func(item []byte, at int) (key []byte, err error) {
+	var keys [][]byte
+	var below []uint64
+	err = items(page, s, func(item []byte, at int) (key []byte, err error) {
 		key, err = within(page, at+int(native.Uint32(item)), int(native.Uint32(item[4:])))
-		if err == nil {
-			err = p.page(native.Uint64(item[8:]), key, depth-1)
-		}
+		keys, below = append(keys, key), append(below, native.Uint64(item[8:]))
 		return key, err
 	})
+	for i := range below {
+		if err != nil {
+			return err
+		}
+		part := span{keys[i], s.before}
+		if i+1 < len(keys) {
+			part.before = keys[i+1]
+		}
+		err = p.page(below[i], part, depth-1)
+	}
+	return err
 }
 
 // leaf checks a page of keys and values; those of a bucket within a value have no pages of their own.
-func (p *pages) leaf(page, first []byte, depth int) error {
-	return items(page, func(item []byte, at int) ([]byte, error) {
+func (p *pages) leaf(page []byte, s span, depth int) error {
+	return items(page, s, func(item []byte, at int) ([]byte, error) {
 		at += int(native.Uint32(item[4:]))
 		length := int(native.Uint32(item[8:]))
 		key, err := within(page, at, length)
 		if err != nil {
 			return nil, err
-		}
-		if bytes.Compare(first, key) > 0 {
-			return nil, errors.New("its pages are not in the order that they say")
 		}
 		value, err := within(page, at+length, int(native.Uint32(item[12:])))
 		if err == nil && native.Uint32(item)&bucketItem != 0 {
@@ -210,20 +223,23 @@ func (p *pages) bucket(value []byte, depth int) error {
 		return errors.New("it has a bucket without a beginning")
 	}
 	if root := native.Uint64(value); root != 0 {
-		return p.page(root, nil, depth-1)
+		return p.page(root, span{}, depth-1)
 	}
 	page := value[16:]
 	if len(page) < headerSize || native.Uint16(page[8:]) != leafPage || depth <= 1 {
 		return errors.New("it has a bucket that holds no data")
 	}
-	return p.leaf(page, nil, depth-1)
+	return p.leaf(page, span{}, depth-1)
 }
 
-// items goes through the elements of a page, whose keys must ascend.
-func items(page []byte, look func(item []byte, at int) (key []byte, err error)) error {
+// items goes through the elements of a page, whose keys must ascend and lie in a span.
+func items(page []byte, s span, look func(item []byte, at int) (key []byte, err error)) error {
 	count := int(native.Uint16(page[10:]))
 	if headerSize+count*itemSize > len(page) {
 		return errors.New("a page of it tells of more than fits onto it")
+	}
+	if s.first != nil && count == 0 {
+		return errors.New("a page of it has lost what it held")
 	}
 	var last []byte
 	for i := range count {
@@ -232,7 +248,8 @@ func items(page []byte, look func(item []byte, at int) (key []byte, err error)) 
 		if err != nil {
 			return err
 		}
-		if i > 0 && bytes.Compare(last, key) >= 0 {
+		if i > 0 && bytes.Compare(last, key) >= 0 || i == 0 && s.first != nil && !bytes.Equal(s.first, key) ||
+			s.before != nil && bytes.Compare(key, s.before) >= 0 {
 			return errors.New("its keys are out of order")
 		}
 		last = key
@@ -269,6 +286,9 @@ func (p *pages) free() error {
 			return fmt.Errorf("its page %d is said to be free", id)
 		}
 		p.met[id] = true
+	}
+	if lost := slices.Index(p.met, false); lost >= 0 {
+		return fmt.Errorf("its page %d is neither used nor free", lost)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func (a *axis) append(m time.Duration) {
 		for _, g := range a.groups {
 			for c := range g.columns {
 				if col := &g.columns[c]; i < len(col.tiers) {
-					col.tiers[i].values[t.head] = col.value
+					col.tiers[i].put(t.head, col.value)
 				}
 			}
 		}

@@ -165,7 +165,10 @@ func (r *rows) at(t *tier, n int) float64 {
 	if n < r.from {
 		return 0
 	}
-	return r.values[t.index(n)]
+	if len(r.values) == len(t.times) {
+		return r.values[t.index(n)]
+	}
+	return r.values[t.index(max(n, t.next-len(r.values)))%len(r.values)] // what is older is as if it had not grown before
 }
 
 // Step is a stretch between two neighbouring readings and what a quantity grew in it.

@@ -22,11 +22,15 @@ type column struct {
 	marks marks
 }
 
-// rows are a column's values on one tier; those before from belong to a time when the column did not exist.
+// rows are a column's values on one tier; those before from belong to a time when the column did not exist. There may be
+// fewer than the tier has times: a part of them, so that both rings come round together.
 type rows struct {
 	values []float64
 	from   int
 }
+
+// put writes the value of the row that takes place i in the tier's ring.
+func (r *rows) put(i int, value float64) { r.values[i%len(r.values)] = value }
 
 func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *group {
 	g := &group{columns: make([]column, key.kind.columns())}
@@ -35,7 +39,7 @@ func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *
 		c.slot, c.since = slot+uint32(i), at
 		c.tiers = make([]rows, tiers)
 		for t := range c.tiers {
-			c.tiers[t] = rows{values: make([]float64, len(a.tiers[t].times)), from: a.tiers[t].next}
+			c.tiers[t] = rows{values: make([]float64, key.kind.rows(len(a.tiers[t].times))), from: a.tiers[t].next}
 		}
 	}
 	return g

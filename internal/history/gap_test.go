@@ -37,7 +37,7 @@ func TestUnread(t *testing.T) {
 		{"what was read last was just now", last - time.Second, last + time.Second, 0},
 		{"before anything", 0, last, 0},
 	} {
-		if got := h.Unread(HostCPUTime, c.start, c.end); (got - c.want).Abs() > 10*time.Second || (c.want == 0) != (got == 0) {
+		if got := h.Unread(HostCPUTime, c.start, c.end); (got-c.want).Abs() > 10*time.Second || (c.want == 0) != (got == 0) {
 			t.Errorf("%s: %v unread, want %v", c.name, got, c.want)
 		}
 	}

@@ -51,6 +51,7 @@ type History struct {
 	mu        sync.RWMutex
 	axes      [axisCount]axis
 	totals    totals
+	branches  map[string]bool // disks that did I/O and were no leaves at the last reading
 	clock     clock
 	bytes     int // of all rows
 	diskBytes int // of it, for disks
@@ -105,6 +106,9 @@ func (h *History) Append(s *sample.Sample) error {
 			}
 		})
 		h.totals.advance(axisID(id), s)
+		if axisID(id) == diskAxis {
+			h.noteBranches(s.Disks)
+		}
 		h.commit(a, s.At.Mono)
 	}
 	if h.refused > refused {
@@ -148,19 +152,31 @@ func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
 	a.groups[key] = g
-	if key.kind == kindJob || key.kind == kindLedger || key.kind == kindGain {
-		// They count from zero when somebody begins to follow them: nothing of them is missing before.
+	if key.kind.counted() {
 		for i := range g.columns {
 			g.columns[i].whole = true
 		}
 	}
-	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 {
+	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 && !h.branches[key.id] {
 		// The device is new since the last reading, or had not done any I/O by then: it has counted from zero.
 		for i := range g.columns {
 			g.columns[i].begun, g.columns[i].whole = true, true
 		}
 	}
 	return g
+}
+
+// noteBranches remembers which disks are no leaves now: one that becomes a leaf has counted long before.
+func (h *History) noteBranches(disks []sample.Disk) {
+	clear(h.branches)
+	for i := range disks {
+		if d := &disks[i]; !d.Leaf && d.Reads+d.Writes+d.Discards > 0 {
+			if h.branches == nil {
+				h.branches = map[string]bool{}
+			}
+			h.branches[d.Name] = true
+		}
+	}
 }
 
 func (h *History) room(k kind, tiers int) bool {
@@ -194,7 +210,7 @@ func (h *History) charge(k kind, tiers, sign int) {
 func (h *History) size(k kind, tiers int) int {
 	rows := 0
 	for _, t := range h.config.Tiers[:tiers] {
-		rows += t.Rows
+		rows += k.rows(t.Rows)
 	}
 	return 8 * rows * k.columns()
 }

@@ -347,3 +347,45 @@ func BenchmarkBetween36000Rows(b *testing.B) {
 		i++
 	}
 }
+
+// TestBecomesALeaf: a device that stood on another one and does no more has not begun to count just now.
+func TestBecomesALeaf(t *testing.T) {
+	h := newHistory(t)
+	reads := func(i int, leaf bool, n uint64) {
+		s := disk(time.Duration(i)*tick, "loop0", n)
+		s.Disks[0].Leaf = leaf
+		add(t, h, s)
+	}
+	reads(1, false, 1000)
+	reads(2, false, 1001)
+	reads(3, true, 1002)
+	reads(4, true, 1005)
+	d, ok := h.Between(read("loop0"), at(tick), at(4*tick))
+	if ok && (d.Value > 5 || !d.Reset) {
+		t.Errorf("%+v, want what it did since it is known, and that something is missing", d)
+	}
+	if d, ok := h.Between(read("loop0"), at(3*tick), at(4*tick)); !ok || d.Value != 3 || d.Reset {
+		t.Errorf("%+v, want 3", d)
+	}
+}
+
+// TestBriefColumns: what is kept for a minute is exact for that minute, and as if it had stood still before.
+func TestBriefColumns(t *testing.T) {
+	h := newHistory(t)
+	const last = 7000
+	for i := 1; i <= last; i++ {
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Duration(i) * tick}, Jobs: []sample.Job{{ID: "job", CPUTime: time.Duration(i) * tick, LeaderTime: time.Duration(i) * tick}}})
+	}
+	for back := range 600 {
+		p := at((last - time.Duration(back)) * tick)
+		all, _ := h.Level(Key{JobCPUTime, "job"}, p)
+		brief, ok := h.Level(Key{JobLeaderTime, "job"}, p)
+		if !ok || brief != all {
+			t.Fatalf("%d readings back: %v, want %v", back, brief, all)
+		}
+	}
+	first, _ := h.Level(Key{JobLeaderTime, "job"}, at((last-599)*tick))
+	if before, ok := h.Level(Key{JobLeaderTime, "job"}, at((last-3000)*tick)); !ok || before != first {
+		t.Errorf("five minutes ago: %v, want %v", before, first)
+	}
+}

@@ -25,11 +25,12 @@ const (
 	HostCPUTime // core-seconds of work on all cores
 	HostPegged  // s, the integral of the busiest core's utilisation
 
-	JobCPUTime    // core-seconds
-	JobSystemTime // of it, in the kernel
+	JobCPUTime // core-seconds
 	JobReadBytes
-	JobReadChars
 	JobWriteBytes
+
+	JobSystemTime // of JobCPUTime, in the kernel; these are for the ledger alone and kept for a minute
+	JobReadChars
 	JobLeaderTime // s, see sample.Job
 	JobReaderTime // thread-seconds
 	JobReaderWork
@@ -60,6 +61,7 @@ const (
 	kindCPUPressure
 	kindHost
 	kindJob
+	kindJobNow
 	kindGPU
 	kindLedger
 	kindGain
@@ -97,7 +99,8 @@ var layout = [...]struct {
 	kindIO:          {pressureAxis, IOSome, 2},
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
 	kindHost:        {cpuAxis, HostCPUTime, 2},
-	kindJob:         {processAxis, JobCPUTime, 8},
+	kindJob:         {processAxis, JobCPUTime, 3},
+	kindJobNow:      {processAxis, JobSystemTime, 5},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
@@ -119,7 +122,27 @@ func (k kind) axis() axisID { return layout[k].axis }
 func (k kind) columns() int { return layout[k].count }
 
 // fineOnly devices are many, short-lived or of the moment: they are kept on the finest tier alone.
-func (k kind) fineOnly() bool { return k == kindJob || k == kindCPUPressure || k == kindGain }
+func (k kind) fineOnly() bool {
+	return k == kindJob || k == kindJobNow || k == kindCPUPressure || k == kindGain
+}
+
+// counted devices count from zero when somebody begins to follow them: nothing of them is missing before.
+func (k kind) counted() bool {
+	return k == kindJob || k == kindJobNow || k == kindLedger || k == kindGain
+}
+
+// rows is how many of a tier's rows the kind's columns keep: what the ledger alone asks for is asked for within seconds.
+func (k kind) rows(tier int) int {
+	if k == kindJobNow && tier%briefly == 0 && tier/briefly >= leastBrief {
+		return tier / briefly
+	}
+	return tier
+}
+
+const (
+	briefly    = 10  // times fewer rows: a minute of readings each 100 ms
+	leastBrief = 600 // rows: six seconds of readings each 10 ms
+)
 
 // Shares of the memory. What is kept on all tiers may fill it to fullShare, so that those who come later still find
 // room on the finest one; disks may take less, for what the ledgers need must have room however many disks there are.
@@ -196,10 +219,11 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			v[0], v[1] = j.CPUTime.Seconds(), j.SystemTime.Seconds()
-			v[2], v[3], v[4] = float64(j.ReadBytes), float64(j.ReadChars), float64(j.WriteBytes)
-			v[5], v[6], v[7] = j.LeaderTime.Seconds(), j.ReaderTime.Seconds(), j.ReaderWork.Seconds()
+			v[0], v[1], v[2] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes)
 			yield(groupKey{kindJob, j.ID}, v)
+			v[0], v[1] = j.SystemTime.Seconds(), float64(j.ReadChars)
+			v[2], v[3], v[4] = j.LeaderTime.Seconds(), j.ReaderTime.Seconds(), j.ReaderWork.Seconds()
+			yield(groupKey{kindJobNow, j.ID}, v)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {

@@ -76,6 +76,7 @@ func TestLoads(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("begun in %v", time.Since(began))
+		<-m.scans.open[id].done // what a load reads before all processes were looked at is not told
 		if _, err := os.ReadFile(path); err != nil {
 			t.Fatal(err)
 		}

@@ -102,7 +102,7 @@ func aimed(s *Stage) Parts {
 }
 
 func TestPlansAreWhole(t *testing.T) {
-	all(t, func(t *testing.T, c *Case, v Variant) {
+	all(t, func(t *testing.T, _ *Case, v Variant) {
 		for _, s := range v.Stages {
 			p := &s.Plan
 			if s.Length < 2*time.Second || s.Length > 6*time.Second {

@@ -30,7 +30,8 @@ func otherCases() []Case {
 			if s.Plan.Record = 16 << 10; v.Kind == storage.SATA {
 				s.Plan.Record, v.Size = 256<<10, 48<<20
 			}
-			s.Aim = Aim{Busy: d.between(0.4, 0.46), CPU: d.between(0.26, 0.28)}
+			s.Aim.Busy = d.between(0.2, 0.3)
+			s.Aim.CPU = (1 - s.Aim.Busy) / 2
 			return v
 		}},
 		{Name: "phase_change", Label: window.GPUBound, Short: true, Make: phases},

@@ -41,17 +41,21 @@ func fit(ctx context.Context, p *pipeline.Program, s *Stage, files []string) err
 		}
 	}
 	plan.Steps = max(2, min(int(s.Length/step), records(s, files)/plan.Batch))
-	if s.Aim.CPU >= sideMatter {
+	if s.Aim.CPU >= sideMatter || s.contends() {
 		return correct(ctx, p, s)
 	}
 	return nil
 }
 
+// contends says that the accelerator's thread may take the CPU from those that make the batches.
+func (s *Stage) contends() bool {
+	return s.From != Cold && s.Aim.Busy < 1 && s.Aim.Sync == 0 && s.Plan.CheckpointEvery == 0 && s.Plan.Style != pipeline.Serial
+}
+
 // sideMatter is below which share decoding only has to be small.
 const sideMatter = 0.1
 
-// correct runs a part of a plan in which decoding matters as much as reading, and sets the decode time anew: how far one
-// goes on during the other is not known before.
+// correct runs a part of a plan whose parts get in each other's way, and sets the decode and the compute time anew.
 func correct(ctx context.Context, p *pipeline.Program, s *Stage) error {
 	plan := &s.Plan
 	whole := plan.Steps
@@ -65,7 +69,9 @@ func correct(ctx context.Context, p *pipeline.Program, s *Stage) error {
 			return err
 		}
 		was := plan.Decode
-		plan.Decode = corrected(was, t.Decode, t.Read, s.Aim)
+		if s.Aim.CPU > 0 {
+			plan.Decode = corrected(was, t.Decode, t.Read, s.Aim)
+		}
 		more := (plan.Decode - was) * time.Duration(plan.Batch) / time.Duration(plan.Workers)
 		step := t.Duration/time.Duration(trial.Steps) + more
 		whole = max(2, min(int(s.Length/step), records(s, plan.Files)/plan.Batch))

@@ -68,7 +68,7 @@ func (w *Waits) spread() {
 // finish gives the rest of the window to other, and finds the verdict.
 func (t *Truth) finish(seconds float64) {
 	t.Other = max(0, seconds-t.Busy-t.Storage-t.CPU)
-	t.Verdict = t.Parts.Label()
+	t.Verdict = t.Label()
 }
 
 // join is the truth of a window around others.
@@ -100,7 +100,7 @@ const wholeEnd = "/whole"
 
 // judge finds the verdict of the truth, and whether the label holds.
 func (r *Result) judge() {
-	r.Truth.Verdict = r.Truth.Parts.Label()
+	r.Truth.Verdict = r.Truth.Label()
 	r.Void = ""
 	switch {
 	case r.Truth.Mismatch:

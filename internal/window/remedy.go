@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/stallspan/stallspan/internal/history"
 )
@@ -26,7 +27,7 @@ type situation struct {
 	s shares
 	m Machine
 
-	disk      DiskUse // under the window's path, or the one that moved most; zero without any
+	disk      DiskUse // that it read from: under its path, or the one that moved most; zero without any
 	near, far bool    // that disk, from its ceiling
 	storage   bool    // storage is what to look at first
 	cpu       bool    // the CPU work is
@@ -91,7 +92,7 @@ func (x *situation) advice() *advice {
 func (r *Report) situation(s shares, m Machine) *situation {
 	x := &situation{r: r, s: s, m: m}
 	if len(r.Disks) > 0 {
-		x.disk = r.Disks[0]
+		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, func(d DiskUse) bool { return slices.Contains(r.From, d.Name) }))]
 		x.near, x.far = r.pace(&x.disk)
 		x.deep = x.disk.QueueDepth >= deepQueue
 	}

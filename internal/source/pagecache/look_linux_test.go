@@ -209,6 +209,32 @@ func TestAsNobody(t *testing.T) {
 	}
 }
 
+// Of a file on an overlay it is what the page cache holds of the file below.
+func TestOverlay(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "lower", "model")
+	file(t, path, 4*mib)
+	for _, name := range []string{"upper", "work", "merged"} {
+		if err := os.Mkdir(filepath.Join(root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	merged := filepath.Join(root, "merged")
+	options := fmt.Sprintf("lowerdir=%s/lower,upperdir=%s/upper,workdir=%s/work", root, root, root)
+	if err := unix.Mount("overlay", merged, "overlay", 0, options); err != nil {
+		t.Skipf("no overlay can be mounted here, as root alone may: %v", err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(merged, 0) })
+	above := filepath.Join(merged, "model")
+	if held := told(t, above); held != (Held{4 * mib, 0, true}) {
+		t.Errorf("cold: %+v", held)
+	}
+	warm(t, above, mib)
+	if held := told(t, above); held.Cached < mib || held.Cached > 2*mib {
+		t.Errorf("with 1 MiB of it read: %+v", held)
+	}
+}
+
 // What there is no time to look at in full is looked at in pieces, through an overlay's mapping as without one.
 func TestPieces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")

@@ -1,0 +1,94 @@
+package scenario
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/scenario/pipeline"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
+
+func TestTruth(t *testing.T) {
+	const s = time.Second
+	ran := &pipeline.Truth{Duration: 4 * s, Busy: s, Read: 2 * s, Decode: s / 2, Write: s / 4, Sync: s / 8, Other: s / 8, Steps: 9}
+	again := &pipeline.Truth{Duration: 2 * s, Busy: s, Read: s / 4, Decode: s / 2, Write: s / 8}
+	got := truth(4.1, &Plan{}, ran, again)
+	want := Parts{Busy: 1, Storage: 1.75 + 0.125, CPU: 0.5 + 0.25, Other: 4.1 - 1 - 1.875 - 0.75}
+	if !near(got.Busy, want.Busy) || !near(got.Storage, want.Storage) || !near(got.CPU, want.CPU) || !near(got.Other, want.Other) {
+		t.Errorf("%+v, want %+v", got.Parts, want)
+	}
+	if got.Speedup != 2 || !near(got.Unexplained, 0.125) || got.Verdict != "" {
+		t.Errorf("speed-up %v, %v s unexplained, %q", got.Speedup, got.Unexplained, got.Verdict)
+	}
+	if alone := truth(4.1, &Plan{}, ran, nil); alone.Storage != 0 || !near(alone.CPU, 2.5) || alone.Speedup != 0 {
+		t.Errorf("without a rerun: %+v", alone.Parts)
+	}
+}
+
+// A load's workers that end early leave the others to it: what they do is what the load does.
+func TestTruthOfALoad(t *testing.T) {
+	const s = time.Second
+	ran := &pipeline.Truth{Duration: 4 * s, Read: 2400 * time.Millisecond, Decode: 600 * time.Millisecond, Other: s}
+	got := truth(4, &Plan{Load: "model"}, ran, &pipeline.Truth{Duration: s, Decode: s})
+	if !near(got.Storage, 3.2) || !near(got.CPU, 0.8) || !near(got.Other, 0) || got.Speedup != 4 {
+		t.Errorf("%+v, speed-up %v", got.Parts, got.Speedup)
+	}
+}
+
+func TestJoin(t *testing.T) {
+	computing := Truth{Parts: Parts{Busy: 4}, Raw: Waits{Duration: 4}}
+	reading := Truth{Parts: Parts{Busy: 1, Storage: 3}, Raw: Waits{Duration: 4}, Rerun: &Waits{Duration: 1}}
+	got := join(8.1, []Truth{computing, reading})
+	if !near(got.Speedup, 8.0/5) || !near(got.Other, 0.1) || got.Verdict != window.StorageBound || !near(got.Unexplained, 0) {
+		t.Errorf("%+v", got)
+	}
+	if alone := join(4, []Truth{computing}); alone.Speedup != 0 || alone.Rerun != nil {
+		t.Errorf("%+v", alone)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	r := Result{Label: window.GPUBound, Void: "of an earlier look", Truth: Truth{Parts: Parts{Busy: 1}}}
+	if r.judge(); r.Void != "" || r.Truth.Verdict != window.GPUBound {
+		t.Errorf("%+v", r)
+	}
+	r.Truth.Parts = Parts{Busy: 9, Other: 1}
+	if r.judge(); r.Void == "" {
+		t.Error("a truth without a margin counts")
+	}
+	r.Truth.Parts, r.Truth.Mismatch = Parts{Busy: 1}, true
+	if r.judge(); r.Void == "" {
+		t.Error("a rerun of something else counts")
+	}
+}
+
+func TestSettled(t *testing.T) {
+	at := func(ms int, v window.Verdict) poll { return poll{time.Duration(ms) * time.Millisecond, v} }
+	polls := []poll{at(250, window.GPUBound), at(500, window.Unknown), at(750, window.GPUBound), at(1000, window.GPUBound)}
+	r := &window.Report{Verdict: window.GPUBound}
+	r.End.Mono = 1100 * time.Millisecond
+	for _, c := range []struct {
+		polls []poll
+		want  float64
+	}{{polls, 0.75}, {polls[:2], 1.1}, {nil, 1.1}} {
+		if got := settled(c.polls, r, window.GPUBound); got == nil || *got != c.want {
+			t.Errorf("after %v: %v, want %v", c.polls, got, c.want)
+		}
+	}
+	if settled(polls, r, window.CPUBound) != nil {
+		t.Error("a verdict that was never right")
+	}
+}
+
+func TestSupersede(t *testing.T) {
+	first, again := judged(window.GPUBound, window.GPUBound), judged(window.GPUBound, window.GPUBound)
+	first.Seed, again.Seed = Seed(1, 2), Retry(Seed(1, 2))
+	other := judged(window.GPUBound, window.GPUBound)
+	other.Seed = Seed(1, 3)
+	if Supersede([]*Result{first, again, other}); first.Void == "" || again.Void != "" || other.Void != "" {
+		t.Errorf("void: %q, %q, %q", first.Void, again.Void, other.Void)
+	}
+}
