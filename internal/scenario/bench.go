@@ -55,7 +55,7 @@ const (
 
 // open makes the storage, writes the files, and starts the programs.
 func (b *bench) open(ctx context.Context) (err error) {
-	bytes := int64(b.v.Files)*b.v.Size + b.v.Model + smallSize
+	bytes := int64(b.v.Files)*b.v.Size + b.v.Model + (1+corrections)*smallSize
 	size := bytes + spare
 	for i := range b.v.Beside {
 		if n := &b.v.Beside[i]; n.Load {

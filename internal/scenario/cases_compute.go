@@ -29,16 +29,23 @@ func computeCases() []Case {
 			return v
 		}},
 		{Name: "gpu_beside_io", Label: window.GPUBound, Short: true, Make: func(d *draw) Variant {
-			v := computing(d)
-			v.Beside = []Beside{{
-				Kind: storage.Spinning, Options: storage.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)},
-				Size: 64 << 20, Noise: pipeline.Noise{
-					Seed: d.Uint64(), Reading: turn(d, pipeline.Direct, pipeline.Buffered), Record: 64 << 10, Workers: d.whole(2, 6),
-				},
-			}}
-			return v
+			return busyDisk(d, computing(d))
+		}},
+		{Name: "cpu_beside_io", Label: window.CPUBound, Make: func(d *draw) Variant {
+			return busyDisk(d, decoding(d, turn(d, pipeline.TFData, pipeline.Serial, pipeline.PyTorch), 1))
 		}},
 	}
+}
+
+// busyDisk has others keep another disk busy.
+func busyDisk(d *draw, v Variant) Variant {
+	v.Beside = []Beside{{
+		Kind: storage.Spinning, Options: storage.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)}, Size: 64 << 20,
+		Noise: pipeline.Noise{
+			Seed: d.Uint64(), Reading: turn(d, pipeline.Direct, pipeline.Buffered), Record: 64 << 10, Workers: d.whole(2, 6),
+		},
+	}}
+	return v
 }
 
 // decoding reads from the page cache or tmpfs and works on what it has read.

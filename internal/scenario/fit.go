@@ -168,16 +168,11 @@ func checkpoints(ctx context.Context, p *pipeline.Program, s *Stage, step time.D
 }
 
 // fitLoad sets the decode time of a load, and finds how many bytes of a model are loaded in the stage's time, when so
-// many load at once: from a smaller model, by itself.
-func fitLoad(ctx context.Context, p *pipeline.Program, s *Stage, small string, most int64, loaders int) (int64, error) {
+// many load at once: from smaller models, each of which is cold once. There is one more of them than corrections.
+func fitLoad(ctx context.Context, p *pipeline.Program, s *Stage, small []string, most int64, loaders int) (int64, error) {
 	plan := s.Plan
-	plan.Load = small
 	measure := func() (pipeline.Truth, error) {
-		if s.From == Cold {
-			if err := pipeline.Forget(small); err != nil {
-				return pipeline.Truth{}, err
-			}
-		}
+		plan.Load, small = small[0], small[1:]
 		return try(ctx, p, plan)
 	}
 	t, err := measure()

@@ -13,15 +13,9 @@ import (
 
 // ready completes the plans of all stages, with the neighbours' noise as it will be, and leaves everything cold and calm.
 func (b *bench) ready(ctx context.Context) error {
-	small := filepath.Join(b.disk.Dir, smallName)
-	if b.v.Model > 0 {
-		size := int64(smallSize)
-		if b.v.Kind == storage.Spinning { // which takes long
-			size /= 4
-		}
-		if err := pipeline.Model(small, size, b.v.Seed); err != nil {
-			return err
-		}
+	small, err := b.smallModels()
+	if err != nil {
+		return err
 	}
 	if err := b.slow(); err != nil {
 		return err
@@ -56,6 +50,25 @@ func (b *bench) ready(ctx context.Context) error {
 		return err
 	}
 	return b.slow()
+}
+
+// smallModels are loaded to measure the storage.
+func (b *bench) smallModels() (paths []string, err error) {
+	if b.v.Model == 0 {
+		return nil, nil
+	}
+	size := int64(smallSize)
+	if b.v.Kind == storage.Spinning { // which takes long
+		size /= 4
+	}
+	for i := range 1 + corrections {
+		name := filepath.Join(b.disk.Dir, fmt.Sprintf("%s-%d", smallName, i))
+		if err := pipeline.Model(name, size, b.v.Seed); err != nil {
+			return nil, err
+		}
+		paths = append(paths, name)
+	}
+	return paths, nil
 }
 
 // of are the files that a stage reads.
