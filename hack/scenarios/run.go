@@ -52,8 +52,8 @@ func (o *options) count() int {
 	return o.variants
 }
 
-// once runs a variant, and another one instead where the first is void or, in the short form, judged wrong. What was void
-// stays among the results.
+// once runs a variant, and another one instead where the first is void. In the short form one that was judged wrong is
+// followed by another, too, and both count. Everything stays among the results.
 func (o *options) once(ctx context.Context, r *scenario.Runner, c *scenario.Case, seed uint64) ([]*scenario.Result, error) {
 	first, err := o.variant(ctx, r, c, seed)
 	if ctx.Err() != nil || err == nil && !o.again(first) {

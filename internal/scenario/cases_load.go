@@ -25,7 +25,7 @@ func loadCases() []Case {
 		}},
 		{Name: "io_storm", Label: window.StorageBound, Make: func(d *draw) Variant {
 			v := load(d, turn(d, pipeline.Buffered, pipeline.Direct))
-			v.Stages[0].Aim.CPU = d.between(0.1, 0.15)
+			v.Stages[0].Aim.CPU = d.between(0.14, 0.18)
 			for range d.whole(2, 3) {
 				v.Beside = append(v.Beside, Beside{Load: true})
 			}

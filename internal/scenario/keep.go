@@ -23,6 +23,14 @@ func keepRecording(folder string, v *Variant) (*kept, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
+	for _, old := range leftovers(v.Seed) { // a replay would count an earlier run's with this one's
+		was := Variant{Name: v.Name, Seed: old}
+		for _, end := range [...]string{recordingEnd, resultsEnd} {
+			if err := os.Remove(keptAt(folder, &was, end)); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return nil, err
+			}
+		}
+	}
 	file, err := os.Create(keptAt(folder, v, recordingEnd))
 	if err != nil {
 		return nil, err
@@ -32,6 +40,14 @@ func keepRecording(folder string, v *Variant) (*kept, error) {
 		return nil, errors.Join(err, file.Close())
 	}
 	return &kept{w, file}, nil
+}
+
+// leftovers are the seeds whose files an earlier run may have left: this one, and what was then run in its place.
+func leftovers(seed uint64) []uint64 {
+	if seed%(2*MostVariants) >= MostVariants { // it is in another's place itself
+		return []uint64{seed}
+	}
+	return []uint64{seed, Retry(seed)}
 }
 
 func (k *kept) close() error { return errors.Join(k.Close(), k.file.Close()) }

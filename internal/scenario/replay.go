@@ -40,12 +40,26 @@ func Replay(folder string, wanted *regexp.Regexp) (results []*Result, err error)
 	return results, nil
 }
 
-// Supersede makes those void that were run again: another variant counts in their place.
+// Supersede makes all windows of a variant void of which one is void by its truth, where another variant was run in its
+// place. What was found never makes a window void: to drop the wrong ones that a second try got right would flatter.
 func Supersede(results []*Result) {
+	type variant struct {
+		name string
+		seed uint64
+	}
+	of := func(r *Result) variant {
+		name, _, _ := strings.Cut(r.Name, "/")
+		return variant{name, r.Seed}
+	}
+	ran, void := map[variant]bool{}, map[variant]bool{}
 	for _, r := range results {
-		again := func(other *Result) bool { return other.Name == r.Name && other.Seed == Retry(r.Seed) }
-		if r.Void == "" && slices.ContainsFunc(results, again) {
-			r.Void = "run again"
+		ran[of(r)] = true
+		void[of(r)] = void[of(r)] || r.Void != ""
+	}
+	for _, r := range results {
+		v := of(r)
+		if r.Void == "" && void[v] && ran[variant{v.name, Retry(v.seed)}] {
+			r.Void = "another window of this run is void"
 		}
 	}
 }

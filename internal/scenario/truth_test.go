@@ -84,11 +84,24 @@ func TestSettled(t *testing.T) {
 }
 
 func TestSupersede(t *testing.T) {
-	first, again := judged(window.GPUBound, window.GPUBound), judged(window.GPUBound, window.GPUBound)
-	first.Seed, again.Seed = Seed(1, 2), Retry(Seed(1, 2))
+	window1, window2, again := judged(window.GPUBound, window.GPUBound), judged(window.GPUBound, window.GPUBound), judged(window.GPUBound, window.GPUBound)
+	window1.Name, window2.Name, again.Name = "phases/1", "phases/2", "phases/1"
+	window1.Seed, window2.Seed, again.Seed = Seed(1, 2), Seed(1, 2), Retry(Seed(1, 2))
+	window1.Void = "its truth keeps no margin"
 	other := judged(window.GPUBound, window.GPUBound)
-	other.Seed = Seed(1, 3)
-	if Supersede([]*Result{first, again, other}); first.Void == "" || again.Void != "" || other.Void != "" {
-		t.Errorf("void: %q, %q, %q", first.Void, again.Void, other.Void)
+	other.Name, other.Seed = "phases/2", Seed(1, 3)
+	if Supersede([]*Result{window1, window2, again, other}); window2.Void == "" || again.Void != "" || other.Void != "" {
+		t.Errorf("void: %q, %q, %q", window2.Void, again.Void, other.Void)
+	}
+}
+
+// A wrong verdict counts, also where a second try got it right.
+func TestSupersedeKeepsWhatIsWrong(t *testing.T) {
+	wrong, again := judged(window.GPUBound, window.StorageBound), judged(window.GPUBound, window.GPUBound)
+	wrong.Seed, again.Seed = Seed(1, 2), Retry(Seed(1, 2))
+	results := []*Result{wrong, again}
+	Supersede(results)
+	if s := Sum(results); s.Void != 0 || s.FalseStorage != 1 || s.Recall[window.GPUBound] != 0.5 {
+		t.Errorf("%d void, %d false, recall %v", s.Void, s.FalseStorage, s.Recall)
 	}
 }
