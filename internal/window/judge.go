@@ -37,7 +37,7 @@ func (r *Report) judge(h *history.History, m Machine) {
 		return
 	}
 	r.Verdict = s.verdict()
-	if r.Anybodys() && r.Verdict != StorageBound {
+	if r.Anybodys() && r.Verdict != StorageBound || r.Verdict == CPUBound && r.hidden(s) {
 		r.Verdict = Unknown
 	}
 	if gain := r.Gain.Seconds() / total.Seconds(); gain < 1 && (r.Verdict != Unknown || !r.Anybodys()) {
@@ -75,6 +75,12 @@ func (r *Report) unwatched(h *history.History, s shares) bool {
 	r.Finding = r.who(s) + " of the time, but for " + Short(unread.Seconds()) + " of it nothing was read: the machine was suspended, or what watches it was stopped."
 	r.Remedy = "Look at a window without such a gap."
 	return true
+}
+
+// hidden says that the idle time that is not explained may be waiting for a network or FUSE file system: the kernel
+// tells of that only where the data go through the page cache.
+func (r *Report) hidden(s shares) bool {
+	return len(r.Mounts) > 0 && len(r.Disks) == 0 && s.other >= Thresholds.Stall
 }
 
 // unseen says that the job's waiting for storage could not be told from others', so any of the idle time may be that.

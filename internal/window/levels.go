@@ -14,7 +14,7 @@ type levels struct {
 	stored                                      float64 // bytes the job fetched from or sent to storage
 	asked                                       float64 // bytes the job read by calls, from the page cache too
 	disks                                       float64 // bytes that all leaf disks moved
-	leading, reading, working                   float64 // s of single threads, see sample.Job
+	leading, leaderReady, reading, working      float64 // s of single threads, see sample.Job
 	hasSome, hasGPU, hasJob                     bool
 }
 
@@ -40,6 +40,7 @@ func (b *book) read(h *history.History, p history.Point) levels {
 		l.stored = l.fetched + get(history.JobWriteBytes, b.scope.Job)
 		l.asked = get(history.JobReadChars, b.scope.Job)
 		l.leading = get(history.JobLeaderTime, b.scope.Job)
+		l.leaderReady = get(history.JobLeaderReady, b.scope.Job)
 		l.reading = get(history.JobReaderTime, b.scope.Job)
 		l.working = get(history.JobReaderWork, b.scope.Job)
 	}
@@ -67,7 +68,11 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		c.busy = now.busy - l.busy
 	}
 	if s.Job != "" {
-		c.leading, c.reading, c.working = now.leading-l.leading, now.reading-l.reading, now.working-l.working
+		c.leading, c.ready = now.leading-l.leading, now.leaderReady-l.leaderReady
+		c.reading, c.working = now.reading-l.reading, now.working-l.working
+		if moved := now.disks - l.disks; moved > 0 {
+			c.ours = min(1, (now.fetched-l.fetched)/moved)
+		}
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)
 	}

@@ -9,11 +9,13 @@ type cell struct {
 
 	some     float64 // I/O pressure of the job's scope; see waited for why this is no wall time
 	scopeCPU float64 // core-seconds worked by everything in that scope
-	queued   float64 // growth of the most loaded disk's weighted time, for kernels without PSI
+	queued   float64 // growth of the most loaded disk's weighted time
 	jobCPU   float64 // core-seconds worked by the job; without a job, the busiest core's
 	starved  float64 // CPU pressure of the job's own scope: somebody in it was ready and found no CPU free
 	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
 	leading  float64 // of jobCPU, by the thread that drives the accelerator
+	ready    float64 // that thread was ready and found no CPU free
+	ours     float64 // share of what all disks moved that the job fetched
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
@@ -88,17 +90,45 @@ func (c cell) spun(busy float64) float64 {
 // blocked is for how many thread-seconds the threads that read ahead waited for storage.
 //
 // No counter tells how many of them waited at once: at least one did for the time waited, at most all that did not work.
-// The disk's queue lies in between, but holds what the kernel reads ahead, too, and what others read. A queue that is
-// shorter than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
+// The job's part of the disk's queue lies in between, but holds what the kernel reads ahead, too. A queue that is shorter
+// than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
 func (c cell) blocked(waited, fetching float64) float64 {
-	asleep := max(0, c.reading-c.working)
-	if c.queued < waited/2 {
+	asleep, queue := c.asleep(), c.queued*c.ours
+	if queue < waited/2 {
 		return asleep*min(1, waited/c.dt) + fetching
 	}
-	return min(max(c.queued, waited-fetching), asleep) + fetching
+	return min(max(queue, waited-fetching), asleep) + fetching
 }
 
-// waited is the wall time in which the job waited for storage.
+// asleep is for how many thread-seconds those who read did not work, nor were ready to: they may have waited for storage.
+// Without threads that read ahead it is the leading one that reads, when it does not compute.
+func (c cell) asleep() float64 {
+	if c.reading > 0 {
+		return max(0, c.reading-c.working)
+	}
+	computing := 0.0
+	if !c.spins {
+		computing = clamp(c.busy, 0, c.dt)
+	}
+	return max(0, c.dt-c.leading-c.ready-computing)
+}
+
+// waited is the wall time in which the job waited for storage: what pressure shows, or, where that is more, the job's own
+// part of the disk's queue, as far as those slept who read. Pressure misses asynchronous reads, and thins the waiting of
+// a thread that wakes up on another CPU each time; the queue alone would count what the kernel reads ahead while the
+// reader works.
+func (c cell) waited() float64 {
+	if !c.mine {
+		return 0
+	}
+	queue := min(c.queued*c.ours, c.asleep())
+	if !c.hasPressure && c.ours == 0 { // nobody's in particular
+		queue = c.queued
+	}
+	return clamp(max(c.pressed(), queue), 0, c.dt)
+}
+
+// pressed is the wall time in which somebody in the job's scope waited for storage, as pressure has it.
 //
 // PSI averages a state over CPUs, each weighted by the time it was not idle. Let a reader wait w of a cell on one CPU
 // and work r on it, and let everything else in the scope work v on other CPUs: then S, the share of some, is
@@ -108,12 +138,9 @@ func (c cell) blocked(waited, fetching float64) float64 {
 // In a cgroup of the job's own r and v are only known together; the reader's CPU is then taken as never idle (w+r = 1),
 // which gives w = Su/(1-S) with u = r+v and errs on the low side. Either way w is at least S, and more than one CPU's
 // worth of waiting is still only the wall clock's time.
-func (c cell) waited() float64 {
-	if !c.mine {
-		return 0
-	}
+func (c cell) pressed() float64 {
 	if !c.hasPressure {
-		return clamp(c.queued, 0, c.dt)
+		return 0
 	}
 	share, u := clamp(c.some/c.dt, 0, 1), max(0, c.scopeCPU/c.dt)
 	if share == 1 {

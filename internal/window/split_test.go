@@ -40,8 +40,8 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// TestWaited holds PSI's weighting against the cases that were measured on a real kernel.
-func TestWaited(t *testing.T) {
+// TestPressed holds PSI's weighting against the cases that were measured on a real kernel.
+func TestPressed(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		some, scopeCPU float64 // a second each
@@ -58,7 +58,7 @@ func TestWaited(t *testing.T) {
 		{"nobody waits", 0, 1, -1, 0, 0},
 		{"everybody waits", 1, 0, -1, 1, 0},
 	} {
-		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, mine: true}.waited()
+		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, mine: true}.pressed()
 		if math.Abs(got-c.want) > c.within {
 			t.Errorf("%s: %.3f, want %.3f", c.name, got, c.want)
 		}
@@ -136,21 +136,40 @@ func TestReadAhead(t *testing.T) {
 		storage, cpu, gain float64
 	}{
 		// 10 ms of reading and 5 ms of decoding a record, 8 ms of computing: 15 ms a step, 8 ms from memory.
-		{"one worker", gpu(cell{busy: 8. / 15, some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, reading: 1, working: 1. / 3}),
+		{"one worker", gpu(cell{busy: 8. / 15, some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, ours: 1, reading: 1, working: 1. / 3}),
 			7. / 15 * 2 / 3, 7. / 15 / 3, 7. / 15},
 		// The same without computing: 15 ms a step, 5 ms from memory.
-		{"one worker, and nothing else to do", gpu(cell{some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, reading: 1, working: 1. / 3}),
+		{"one worker, and nothing else to do", gpu(cell{some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, ours: 1, reading: 1, working: 1. / 3}),
 			2. / 3, 1. / 3, 2. / 3},
-		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queued: 3.8, reading: 4, working: 0.2}),
+		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queued: 3.8, ours: 1, reading: 4, working: 0.2}),
 			0.5 * 0.95, 0.5 * 0.05, 0.5},
-		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queued: 0.4, reading: 8, working: 7.6}),
+		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queued: 0.4, ours: 1, reading: 8, working: 7.6}),
 			0.025, 0.475, 0.05},
-		{"a queue of others does not make readers wait that work", gpu(cell{busy: 0.5, some: 0.1, scopeCPU: 0.9, jobCPU: 0.9, queued: 30, reading: 1, working: 0.9}),
+		{"one that reads asynchronously, which pressure misses", gpu(cell{busy: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queued: 7, ours: 1, reading: 1, working: 0.1}),
+			0.54, 0.06, 0.6},
+		{"a queue of others does not make readers wait that work", gpu(cell{busy: 0.5, some: 0.1, scopeCPU: 0.9, jobCPU: 0.9, queued: 30, ours: 0.01, reading: 1, working: 0.9}),
 			0.05, 0.45, 0.1},
 	} {
 		if got := c.cell.split(); math.Abs(got.storage-c.storage)+math.Abs(got.cpu-c.cpu)+math.Abs(got.gain-c.gain) > 0.02 {
 			t.Errorf("%s: %+v, want %.3f, %.3f and %.3f", c.name, got, c.storage, c.cpu, c.gain)
 		}
+	}
+}
+
+// TestQueueWherePressureIsThin: a single thread that reads, decodes and computes in turn wakes up on another CPU each time,
+// so that pressure shows half of its waiting.
+func TestQueueWherePressureIsThin(t *testing.T) {
+	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, queued: 0.58, ours: 1, hasGPU: true, hasPressure: true, mine: true}
+	if got := c.split(); math.Abs(got.storage-0.58) > 1e-9 || math.Abs(got.cpu-0.1) > 1e-9 {
+		t.Errorf("%+v, want what the queue shows", got)
+	}
+	c.queued = 3 // read ahead
+	if got := c.split(); math.Abs(got.storage-0.6) > 1e-9 {
+		t.Errorf("%+v, want no more than it slept without computing", got)
+	}
+	c.ours = 0.1 // nearly all of it is others'
+	if got := c.split(); math.Abs(got.storage-0.3) > 1e-9 {
+		t.Errorf("%+v, want what pressure shows", got)
 	}
 }
 

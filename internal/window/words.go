@@ -53,6 +53,10 @@ func (r *Report) seen(s shares) string {
 		if s.other >= Thresholds.Other && starved >= s.other/2 {
 			return who + " of the time and was ready to work but found no CPU free " + percent(starved) + "."
 		}
+		if r.hidden(s) && len(r.GPUIDs) > 0 {
+			return who + " of the time and waited for CPU work " + percent(s.cpu) + "; " + percent(s.other) +
+				" was idle for a cause that was not seen, and " + r.elsewhere() + "."
+		}
 		if s.other >= Thresholds.Other {
 			return who + " of the time; " + percent(s.other) + " was idle for a cause that was not seen."
 		}
@@ -75,13 +79,18 @@ func (r *Report) where() string {
 		}
 	}
 	if len(r.Mounts) > 0 {
-		names := make([]string, 0, 3)
-		for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
-			names = append(names, m.Point+" ("+m.Type+")")
-		}
-		return ": what it moved did not come from a disk of this machine; " + strings.Join(names, ", ") + " was in use"
+		return ": " + r.elsewhere()
 	}
 	return ""
+}
+
+// elsewhere names the file systems that no disk of this machine lies under.
+func (r *Report) elsewhere() string {
+	names := make([]string, 0, 3)
+	for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
+		names = append(names, m.Point+" ("+m.Type+")")
+	}
+	return "what it moved did not come from a disk of this machine; " + strings.Join(names, ", ") + " was in use"
 }
 
 func (r *Report) heavyIO() string {

@@ -32,7 +32,7 @@ type threads struct {
 	idle    bool            // nobody had fetched anything since the look before
 	at      time.Duration   // of the last reading
 
-	leading, reading, working time.Duration // only ever grow
+	leading, leaderReady, reading, working time.Duration // only ever grow
 }
 
 // thread is one whose times are read with every reading.
@@ -61,8 +61,9 @@ func (t *threads) read(s *Source, now time.Duration) {
 	}
 	t.at = now
 	if t.leader != nil {
-		ran, _, ok := t.leader.read(s)
+		ran, ready, ok := t.leader.read(s)
 		t.leading += min(ran, dt)
+		t.leaderReady += min(ready, dt-min(ran, dt))
 		if !ok {
 			t.leader = nil
 		}
