@@ -25,6 +25,8 @@ const (
 	HostCPUTime // core-seconds of work on all cores
 	HostPegged  // s, the integral of the busiest core's utilisation
 
+	HostIOWait // core-seconds of idling while a task of that core waited for I/O; for the ledger alone, kept for a minute
+
 	JobCPUTime // core-seconds
 	JobReadBytes
 	JobWriteBytes
@@ -61,6 +63,7 @@ const (
 	kindIO
 	kindCPUPressure
 	kindHost
+	kindHostNow
 	kindJob
 	kindJobNow
 	kindGPU
@@ -100,6 +103,7 @@ var layout = [...]struct {
 	kindIO:          {pressureAxis, IOSome, 2},
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
 	kindHost:        {cpuAxis, HostCPUTime, 2},
+	kindHostNow:     {cpuAxis, HostIOWait, 1},
 	kindJob:         {processAxis, JobCPUTime, 3},
 	kindJobNow:      {processAxis, JobSystemTime, 6},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
@@ -124,17 +128,20 @@ func (k kind) columns() int { return layout[k].count }
 
 // fineOnly devices are many, short-lived or of the moment: they are kept on the finest tier alone.
 func (k kind) fineOnly() bool {
-	return k == kindJob || k == kindJobNow || k == kindCPUPressure || k == kindGain
+	return k == kindJob || k == kindCPUPressure || k == kindGain || k.brief()
 }
+
+// brief columns are for the ledger alone, which asks for them within seconds.
+func (k kind) brief() bool { return k == kindJobNow || k == kindHostNow }
 
 // counted devices count from zero when somebody begins to follow them: nothing of them is missing before.
 func (k kind) counted() bool {
 	return k == kindJob || k == kindJobNow || k == kindLedger || k == kindGain
 }
 
-// rows is how many of a tier's rows the kind's columns keep: what the ledger alone asks for is asked for within seconds.
+// rows is how many of a tier's rows the kind's columns keep.
 func (k kind) rows(tier int) int {
-	if k == kindJobNow && tier%briefly == 0 && tier/briefly >= leastBrief {
+	if k.brief() && tier%briefly == 0 && tier/briefly >= leastBrief {
 		return tier / briefly
 	}
 	return tier
@@ -215,8 +222,11 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 			yield(groupKey{pressureKind(p.Resource), p.Scope}, v)
 		}
 	case cpuAxis:
-		v[0], v[1] = h.totals.cpu(s)
+		work, pegged, iowait := h.totals.cpu(s)
+		v[0], v[1] = work, pegged
 		yield(groupKey{kindHost, ""}, v)
+		v[0] = iowait
+		yield(groupKey{kindHostNow, ""}, v)
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]

@@ -9,11 +9,12 @@ import (
 // totals turn many devices' counters into a few columns for the machine, so that 128 cores do not cost 128 columns.
 // Each device's growth is added up, so one that comes or goes bends no total.
 type totals struct {
-	cores map[string]time.Duration
+	cores map[string]coreTotal
 	disks map[string]diskTotal
 
 	work   float64
 	pegged float64
+	iowait float64
 	bytes  float64
 	queued float64
 }
@@ -23,18 +24,22 @@ type diskTotal struct {
 	weighted time.Duration
 }
 
-// cpu gives the work of all cores and the integral of the busiest core's utilisation, as they would stand after s.
-func (t *totals) cpu(s *sample.Sample) (work, pegged float64) {
-	var sum, busiest time.Duration
+type coreTotal struct{ busy, iowait time.Duration }
+
+// cpu gives the work of all cores, the integral of the busiest core's utilisation, and the time in which cores idled while
+// a task of theirs waited for I/O, as they would stand after s. The last one goes backwards at times; that is left out.
+func (t *totals) cpu(s *sample.Sample) (work, pegged, iowait float64) {
+	var sum, busiest, waited time.Duration
 	for i := range s.Cores {
 		core := &s.Cores[i]
 		if last, ok := t.cores[core.Name]; ok {
-			grown := max(0, core.Busy()-last)
+			grown := max(0, core.Busy()-last.busy)
 			sum += grown
 			busiest = max(busiest, grown)
+			waited += max(0, core.IOWait-last.iowait)
 		}
 	}
-	return t.work + sum.Seconds(), t.pegged + busiest.Seconds()
+	return t.work + sum.Seconds(), t.pegged + busiest.Seconds(), t.iowait + waited.Seconds()
 }
 
 // disk gives the bytes of all leaf disks and the growth of the most loaded one's weighted time, likewise.
@@ -59,12 +64,12 @@ func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 func (t *totals) advance(a axisID, s *sample.Sample) {
 	switch a {
 	case cpuAxis:
-		t.work, t.pegged = t.cpu(s)
+		t.work, t.pegged, t.iowait = t.cpu(s)
 		if len(t.cores) != len(s.Cores) {
-			t.cores = make(map[string]time.Duration, len(s.Cores))
+			t.cores = make(map[string]coreTotal, len(s.Cores))
 		}
 		for i := range s.Cores {
-			t.cores[s.Cores[i].Name] = s.Cores[i].Busy()
+			t.cores[s.Cores[i].Name] = coreTotal{s.Cores[i].Busy(), s.Cores[i].IOWait}
 		}
 	case diskAxis:
 		t.bytes, t.queued = t.disk(s)

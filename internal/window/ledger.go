@@ -191,7 +191,9 @@ func (b *book) step(h *history.History, p history.Point) {
 		}
 		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime
 	}
-	c.spins = b.spin.seen(c.leading/dt, c.busy/dt)
+	if c.spins = b.spin.seen(c.leading/dt, c.busy/dt); c.spins {
+		c.spun = b.spin.spun(c.leading, c.busy)
+	}
 	of := c.split()
 	b.total.Busy += seconds(of.busy)
 	b.total.Storage += seconds(of.storage)

@@ -9,6 +9,7 @@ import (
 type levels struct {
 	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
 	cpuSome                                     float64 // s, CPU pressure
+	iowait                                      float64 // core-s
 	system                                      float64 // of jobCPU, in the kernel
 	fetched                                     float64 // bytes the job fetched from storage
 	stored                                      float64 // bytes the job fetched from or sent to storage
@@ -31,6 +32,7 @@ func (b *book) read(h *history.History, p history.Point) levels {
 	}
 	l.hostCPU = get(history.HostCPUTime, "")
 	l.pegged = get(history.HostPegged, "")
+	l.iowait = get(history.HostIOWait, "")
 	l.queued = get(history.DisksQueued, "")
 	l.disks = get(history.DisksBytes, "")
 	if b.scope.Job != "" {
@@ -58,6 +60,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		some:        now.some - l.some,
 		scopeCPU:    now.hostCPU - l.hostCPU,
 		queued:      now.queued - l.queued,
+		iowait:      now.iowait - l.iowait,
 		jobCPU:      now.pegged - l.pegged,
 		hasGPU:      s.GPU != "",
 		hasPressure: now.hasSome,
@@ -76,8 +79,9 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)
 	}
+	c.starved = c.ready
 	if s.Own {
-		c.starved = now.cpuSome - l.cpuSome
+		c.starved = max(c.starved, now.cpuSome-l.cpuSome)
 	}
 	if s.Pressure != sample.HostScope {
 		c.scopeCPU = c.jobCPU // of a cgroup that it shares, the job's part is what is known

@@ -8,6 +8,7 @@ type spin struct {
 	leading, busy float64 // shares of the cell before
 	begun         bool
 	xy, xx        float64 // sums of products of changes
+	owed          float64 // s that the accelerator worked and the thread is not known to have spun yet
 }
 
 const (
@@ -15,13 +16,24 @@ const (
 	spinSlope  = -0.5  // between -1, who sleeps, and +1, who spins; one who spins and decodes is at work always: 0
 	spinLeast  = 0.5   // of the accelerator's time, at which it can be spinning at all: others may take its CPU meanwhile
 	spinNoise  = 0.001 // squared changes that tell nothing
+	spinIdle   = 0.02  // of the accelerator's time: what begins or ends there is the work, and both follow
+	spinStep   = 0.2   // larger changes count as this one: one phase gives way to another
+	spinLate   = 0.02  // s by which a running thread's time may be late: several of the kernel's ticks
 )
+
+// spun takes what the leading thread and the accelerator worked in a cell, in seconds, and says how much of the former was
+// spinning. The kernel tells of a thread's time late, so what is missing in one cell is looked for in the next.
+func (s *spin) spun(leading, busy float64) float64 {
+	spun := clamp(leading, 0, busy+s.owed)
+	s.owed = clamp(s.owed+busy-spun, 0, spinLate)
+	return spun
+}
 
 // seen takes the shares of a cell in which the leading thread worked and the accelerator did, and says whether the
 // thread spins. Where they tell nothing it does: what is then not counted as CPU work is left unexplained.
 func (s *spin) seen(leading, busy float64) bool {
-	if s.begun {
-		dx, dy := busy-s.busy, leading-s.leading
+	if s.begun && min(busy, s.busy) > spinIdle {
+		dx, dy := clamp(busy-s.busy, -spinStep, spinStep), clamp(leading-s.leading, -spinStep, spinStep)
 		s.xy = s.xy*spinMemory + dx*dy
 		s.xx = s.xx*spinMemory + dx*dx
 	}

@@ -10,8 +10,9 @@ type cell struct {
 	some     float64 // I/O pressure of the job's scope; see waited for why this is no wall time
 	scopeCPU float64 // core-seconds worked by everything in that scope
 	queued   float64 // growth of the most loaded disk's weighted time
+	iowait   float64 // core-seconds of idling while a task of the core waited for I/O
 	jobCPU   float64 // core-seconds worked by the job; without a job, the busiest core's
-	starved  float64 // CPU pressure of the job's own scope: somebody in it was ready and found no CPU free
+	starved  float64 // somebody of the job was ready and found no CPU free: CPU pressure of its own scope, or its leading thread
 	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
 	leading  float64 // of jobCPU, by the thread that drives the accelerator
 	ready    float64 // that thread was ready and found no CPU free
@@ -20,7 +21,8 @@ type cell struct {
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
 
-	spins       bool // the leading thread works while the accelerator does, and on nothing else
+	spun        float64 // of leading, only to wait for the accelerator
+	spins       bool    // the leading thread does so
 	hasGPU      bool
 	hasPressure bool
 	shared      bool // the scope holds others too, whose work is in scopeCPU
@@ -60,8 +62,9 @@ func (c cell) split() parts {
 	}
 	busy := clamp(c.busy, 0, c.dt)
 	idle := c.dt - busy
-	working := max(0, c.jobCPU-fetching-c.spun(busy))
-	explained := min(idle, waited+working+c.starved)
+	working := max(0, c.jobCPU-fetching-c.spun)
+	starved := max(0, c.starved-c.spun) // who spins takes a CPU from others, while the accelerator works
+	explained := min(idle, waited+working+starved)
 	if c.reading <= 0 {
 		storage := min(idle, waited)
 		return parts{busy, storage, explained - storage, storage}
@@ -77,14 +80,6 @@ func (c cell) split() parts {
 	cpu := min(explained-storage, idle*working/max(c.reading, working))
 	// Without storage the readers would need the rest of their time for as much, and the accelerator its own.
 	return parts{busy, storage, cpu, max(storage, min(explained, c.dt*share))}
-}
-
-// spun is how long the leading thread worked on nothing but waiting for the accelerator.
-func (c cell) spun(busy float64) float64 {
-	if !c.spins {
-		return 0
-	}
-	return clamp(c.leading, 0, busy)
 }
 
 // blocked is for how many thread-seconds the threads that read ahead waited for storage.
@@ -114,18 +109,22 @@ func (c cell) asleep() float64 {
 }
 
 // waited is the wall time in which the job waited for storage: what pressure shows, or, where that is more, the job's own
-// part of the disk's queue, as far as those slept who read. Pressure misses asynchronous reads, and thins the waiting of
-// a thread that wakes up on another CPU each time; the queue alone would count what the kernel reads ahead while the
-// reader works.
+// part of the disk's queue, as far as those slept who read. The queue alone would count what the kernel reads ahead while
+// the reader works; pressure misses asynchronous reads.
+//
+// Pressure is also thin for a thread that wakes up on another CPU each time: as if two had waited for half of the time
+// each. The idle time that cores spent waiting for I/O is not, but others' waiting is in it too. So it is believed to
+// twice what pressure shows.
 func (c cell) waited() float64 {
 	if !c.mine {
 		return 0
 	}
-	queue := min(c.queued*c.ours, c.asleep())
+	pressed, asleep := c.pressed(), c.asleep()
+	queue := min(c.queued*c.ours, asleep)
 	if !c.hasPressure && c.ours == 0 { // nobody's in particular
 		queue = c.queued
 	}
-	return clamp(max(c.pressed(), queue), 0, c.dt)
+	return clamp(max(pressed, queue, min(c.iowait, asleep, 2*pressed)), 0, c.dt)
 }
 
 // pressed is the wall time in which somebody in the job's scope waited for storage, as pressure has it.

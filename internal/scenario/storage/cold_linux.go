@@ -1,6 +1,7 @@
 package storage
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -28,6 +29,9 @@ func cold(folder string) error {
 		return &os.PathError{Op: "sync", Path: folder, Err: err}
 	}
 	return filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || !entry.Type().IsRegular() {
 			return err
 		}
@@ -37,6 +41,9 @@ func cold(folder string) error {
 
 func forget(path string) error {
 	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a program that ends has just removed it
+	}
 	if err != nil {
 		return err
 	}
