@@ -149,7 +149,7 @@ func unanswered(err error) error {
 
 // markOptions are the flags that say what a window is about.
 type markOptions struct {
-	kind, name, model, path, traceparent string
+	kind, name, model, run, path, traceparent string
 
 	epoch, pid int
 	gpus       []string
@@ -162,6 +162,7 @@ func (o *markOptions) add(cmd *cobra.Command, pid string) {
 	flags.IntVar(&o.epoch, "epoch", 0, "the epoch's `number`, as the program counts")
 	flags.StringVar(&o.name, "name", "", "what a person calls it: a `text`")
 	flags.StringVar(&o.model, "model", "", "the `model` that is loaded")
+	flags.StringVar(&o.run, "run", "", "the training `run` that an epoch is of: later epochs of it are compared with earlier ones")
 	flags.StringVar(&o.path, "path", "", "the `file` or folder that is read or written")
 	flags.IntVar(&o.pid, "pid", 0, pid)
 	flags.StringArrayVar(&o.gpus, "gpu", nil, "the `id` of a GPU that it concerns; once for each (default: all)")
@@ -171,7 +172,7 @@ func (o *markOptions) add(cmd *cobra.Command, pid string) {
 
 // announcement is what the flags say. Its errors are those of a wrong command line.
 func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error) {
-	a := api.Announcement{Kind: window.Kind(o.kind), Name: o.name, Model: o.model, PID: o.pid, GPUIDs: o.gpus, Traceparent: o.traceparent}
+	a := api.Announcement{Kind: window.Kind(o.kind), Name: o.name, Model: o.model, Run: o.run, PID: o.pid, GPUIDs: o.gpus, Traceparent: o.traceparent}
 	switch {
 	case o.kind == "":
 		return a, errors.New("--kind is missing: give model_load, epoch, checkpoint or custom")

@@ -94,7 +94,7 @@ func TestMarkBeginSaysWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
 	v := script(t, `echo $$; cd /usr; export TRACEPARENT=`+itsSpan+`
-		$stallspan mark begin --kind epoch --epoch 0 --name n --model m --path lib/../share --gpu A --gpu B --attribute k=v=w --attribute e=
+		$stallspan mark begin --kind epoch --epoch 0 --name n --model m --run r --path lib/../share --gpu A --gpu B --attribute k=v=w --attribute e=
 		true`)
 	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
 	if code := v.run(); code != 0 || v.err.Len() > 0 {
@@ -105,7 +105,7 @@ func TestMarkBeginSaysWhatItWasGiven(t *testing.T) {
 		t.Errorf("printed %q", id)
 	}
 	a := l.only(t)
-	if a.Kind != "epoch" || a.Epoch == nil || *a.Epoch != 0 || a.Name != "n" || a.Model != "m" || a.Path != "/usr/share" ||
+	if a.Kind != "epoch" || a.Epoch == nil || *a.Epoch != 0 || a.Name != "n" || a.Model != "m" || a.Run != "r" || a.Path != "/usr/share" ||
 		strings.Join(a.GPUIDs, " ") != "A B" || len(a.Attributes) != 2 || a.Attributes["k"] != "v=w" || a.Traceparent != itsSpan {
 		t.Errorf("announced %+v", a)
 	}

@@ -7,6 +7,7 @@
 //	go run ./hack/scenarios -short             a few cases once, in two minutes
 //	go run ./hack/scenarios -case load -seed 3 some cases, with other variants
 //	go run ./hack/scenarios -replay            the same recordings again, with the estimator as it is now
+//	go run ./hack/scenarios -replay -without   the same, as if the machine told less
 package main
 
 import (
@@ -32,6 +33,7 @@ type options struct {
 	seed     uint64
 	variants int
 	replay   bool
+	without  bool
 	shared   bool
 	out      string
 	folder   string
@@ -48,6 +50,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "another `number` makes other variants")
 	flag.IntVar(&o.variants, "variants", 5, "of each case, at most 50")
 	flag.BoolVar(&o.replay, "replay", false, "run nothing: replay the recordings of the last run")
+	flag.BoolVar(&o.without, "without", false, "with -replay: leave out one kind of evidence after another, as if the machine had none")
 	flag.BoolVar(&o.shared, "shared", false, "the jobs get no cgroup of their own, as a plain user's have none")
 	flag.StringVar(&o.out, "out", "", "`file` for the results (default build/scenarios.json, with -short or -shared in its name)")
 	flag.StringVar(&o.folder, "recordings", "", "`folder` of the recordings (default the same without .json)")
@@ -88,6 +91,9 @@ func (o *options) main(ctx context.Context) (code int, err error) {
 	if o.variants < 1 || o.variants > scenario.MostVariants {
 		return 2, fmt.Errorf("-variants %d: choose 1 to %d", o.variants, scenario.MostVariants)
 	}
+	if o.without {
+		return o.lacking(wanted)
+	}
 	var results []*scenario.Result
 	if o.replay {
 		results, err = scenario.Replay(o.folder, wanted)
@@ -102,6 +108,24 @@ func (o *options) main(ctx context.Context) (code int, err error) {
 		return 1, err
 	}
 	return o.finish(results, err)
+}
+
+// lacking replays the recordings without one kind of evidence after another, and prints what is left.
+func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
+	if !o.replay {
+		return 2, errors.New("-without is for a replay: give -replay, too")
+	}
+	all, err := scenario.ReplayWithout(o.folder, wanted)
+	if err != nil {
+		return 1, err
+	}
+	fmt.Print(scenario.WithoutTable(all))
+	if o.markdown != "" {
+		if err := scenario.Rewrite(o.markdown, "without", scenario.WithoutTable(all)); err != nil {
+			return 1, err
+		}
+	}
+	return 0, nil
 }
 
 // finish prints and writes the score. The exit code says whether it is good enough.

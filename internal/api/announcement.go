@@ -15,6 +15,7 @@ type Announcement struct {
 	Kind        window.Kind       `json:"kind"`
 	Name        string            `json:"name,omitempty"`
 	Model       string            `json:"model,omitempty"`
+	Run         string            `json:"run,omitempty"` // the training run; its epochs are compared with one another
 	Epoch       *int              `json:"epoch,omitempty"`
 	Path        string            `json:"path,omitempty"`        // absolute; it need not exist
 	PID         int               `json:"pid,omitempty"`         // the caller's where it is 0
@@ -45,7 +46,7 @@ func (a *Announcement) check() error {
 	if !a.Kind.Valid() {
 		return a.badKind()
 	}
-	for _, text := range []struct{ key, value string }{{"name", a.Name}, {"model", a.Model}, {"path", a.Path}} {
+	for _, text := range []struct{ key, value string }{{"name", a.Name}, {"model", a.Model}, {"run", a.Run}, {"path", a.Path}} {
 		if len(text.value) > mostText {
 			return bad("%s is %d bytes long: at most %d are taken", text.key, len(text.value), mostText)
 		}
@@ -100,7 +101,7 @@ func choices(words []string) string {
 // window is what the monitor is to watch. caller stands for a pid that was not given.
 func (a *Announcement) window(caller int) window.Window {
 	w := window.Window{
-		Kind: a.Kind, Name: a.Name, Model: a.Model, Path: a.Path, Origin: window.Announced,
+		Kind: a.Kind, Name: a.Name, Model: a.Model, Run: a.Run, Path: a.Path, Origin: window.Announced,
 		PID: a.PID, GPUs: a.GPUIDs, Attributes: a.Attributes,
 	}
 	if a.Epoch != nil {

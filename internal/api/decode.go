@@ -26,6 +26,7 @@ var fields = []field{
 	{"name", "text", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Name) }},
 	{"path", "text: an absolute path", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Path) }},
 	{"pid", "an integer: a process id", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.PID) }},
+	{"run", "text", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Run) }},
 	{"traceparent", "text, as W3C Trace Context has it", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Traceparent) }},
 }
 

@@ -45,7 +45,7 @@ var badBodies = []struct{ body, want string }{
 	{`{"Kind":"epoch"}`, `unknown key "Kind": did you mean "kind"?`},
 	{`{"kind":"epoch","gpus":[]}`, `unknown key "gpus": did you mean "gpu_ids"?`},
 	{`{"kind":"epoch","trace_parent":""}`, `unknown key "trace_parent": did you mean "traceparent"?`},
-	{`{"kind":"epoch","":1}`, `unknown key "": use attributes, epoch, gpu_ids, kind, model, name, path, pid or traceparent`},
+	{`{"kind":"epoch","":1}`, `unknown key "": use attributes, epoch, gpu_ids, kind, model, name, path, pid, run or traceparent`},
 	{`{"kind":"epoch","` + strings.Repeat("x", 5000) + `":1}`, `x…": use attributes,`},
 
 	{`{}`, `kind is missing: give model_load, epoch, checkpoint or custom`},
@@ -114,7 +114,7 @@ func TestGoodBodies(t *testing.T) {
 	for _, body := range []string{
 		`{"kind":"custom"}`,
 		" {\"kind\" : \"custom\"}\r\n",
-		`{"kind":"model_load","name":null,"model":null,"epoch":null,"path":null,"pid":null,"gpu_ids":null,"traceparent":null,"attributes":null}`,
+		`{"kind":"model_load","name":null,"model":null,"epoch":null,"path":null,"pid":null,"run":null,"gpu_ids":null,"traceparent":null,"attributes":null}`,
 		`{"kind":"epoch","epoch":-1}`,
 		`{"kind":"epoch","gpu_ids":[],"attributes":{}}`,
 		`{"kind":"epoch","name":"` + strings.Repeat("n", 1024) + `"}`,
@@ -139,7 +139,7 @@ func FuzzDecode(f *testing.F) {
 	for _, bad := range badBodies {
 		f.Add([]byte(bad.body))
 	}
-	f.Add([]byte(`{"kind":"epoch","name":"n","model":"m","epoch":3,"path":"/p","pid":4,"gpu_ids":["GPU-1"],"traceparent":"` + someTrace + `","attributes":{"a":"b"}}`))
+	f.Add([]byte(`{"kind":"epoch","name":"n","model":"m","epoch":3,"path":"/p","pid":4,"run":"r","gpu_ids":["GPU-1"],"traceparent":"` + someTrace + `","attributes":{"a":"b"}}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		a, err := decode(body)
 		if err != nil {

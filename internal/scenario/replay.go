@@ -18,7 +18,11 @@ import (
 
 // Replay finds again what was found in all recordings of a folder, with the estimator as it is now, and gives their
 // results with it, those whose case's name matches. What was true stays.
-func Replay(folder string, wanted *regexp.Regexp) (results []*Result, err error) {
+func Replay(folder string, wanted *regexp.Regexp) ([]*Result, error) {
+	return replay(folder, wanted, "")
+}
+
+func replay(folder string, wanted *regexp.Regexp, lacks Evidence) (results []*Result, err error) {
 	names, err := filepath.Glob(filepath.Join(folder, "*"+recordingEnd))
 	if err != nil {
 		return nil, err
@@ -30,7 +34,7 @@ func Replay(folder string, wanted *regexp.Regexp) (results []*Result, err error)
 		if !wanted.MatchString(filepath.Base(name)) {
 			continue
 		}
-		of, err := replayOne(name)
+		of, err := replayOne(name, lacks)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
@@ -65,7 +69,7 @@ func Supersede(results []*Result) {
 }
 
 // replayOne replays one recording. One without results beside it is that of a run that failed, and is left out.
-func replayOne(name string) (results []*Result, err error) {
+func replayOne(name string, lacks Evidence) (results []*Result, err error) {
 	text, err := os.ReadFile(strings.TrimSuffix(name, recordingEnd) + resultsEnd)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -75,7 +79,7 @@ func replayOne(name string) (results []*Result, err error) {
 	if err := json.Unmarshal(text, &results); err != nil {
 		return nil, err
 	}
-	p, err := play(name)
+	p, err := play(name, lacks)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ type played struct {
 }
 
 // play feeds a monitor with a recording, and looks at its open windows after each round of readings.
-func play(name string) (*played, error) {
+func play(name string, lacks Evidence) (*played, error) {
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -132,6 +136,7 @@ func play(name string) (*played, error) {
 		} else if err != nil {
 			return nil, err
 		}
+		lacks.without(&e)
 		if err := m.Feed(&e); err != nil {
 			return nil, err
 		}

@@ -39,7 +39,7 @@ type Span interface {
 type Options struct {
 	Spans     Spans
 	Durations *emit.Durations   // of the door's metrics
-	Run       string            // the name of the run that all windows are of; "" for none
+	Run       string            // the name of the run that all windows are of; "" for the one that each names
 	Job       string            // whose time all windows are of; "" for that of the process which each one names
 	Parent    trace.SpanContext // of windows that name no other
 	Keep      int               // reports at most; the monitor has the latest in any case
@@ -80,7 +80,10 @@ func (s *Session) BeginAt(w window.Window, at monitor.Moment, parent trace.SpanC
 		parent = s.options.Parent
 	}
 	followed := w.Job
-	w.ID, w.Run = monitor.NewID(), s.options.Run
+	w.ID = monitor.NewID()
+	if s.options.Run != "" {
+		w.Run = s.options.Run
+	}
 	if s.options.Job != "" {
 		w.Job = s.options.Job
 	}

@@ -191,7 +191,8 @@ func (b *book) step(h *history.History, p history.Point) {
 		}
 		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime
 	}
-	if c.spins = b.spin.seen(c.leading/dt, c.busy/dt); c.spins {
+	b.spin.add(dt, c.leading, c.busy)
+	if c.spins = b.spin.spins(c.leading, c.busy); c.spins {
 		c.spun = b.spin.spun(c.leading, c.busy)
 	}
 	of := c.split()

@@ -66,8 +66,11 @@ func (c cell) split() parts {
 	starved := max(0, c.starved-c.spun) // who spins takes a CPU from others, while the accelerator works
 	explained := min(idle, waited+working+starved)
 	if c.reading <= 0 {
-		storage := min(idle, waited)
-		return parts{busy, storage, explained - storage, storage}
+		storage, gain := min(idle, waited), 0.0
+		if waited > 0 { // who is not woken up by a disk finds its CPU at once
+			gain = min(explained-storage, c.ready*waited/(waited+working))
+		}
+		return parts{busy, storage, explained - storage, storage + gain}
 	}
 	blocked := c.blocked(waited, fetching)
 	working = max(working, c.working-fetching)
@@ -101,11 +104,14 @@ func (c cell) asleep() float64 {
 	if c.reading > 0 {
 		return max(0, c.reading-c.working)
 	}
-	computing := 0.0
+	working, computing := c.leading+c.ready, 0.0
+	if working == 0 { // a kernel that tells nothing of threads
+		working = c.jobCPU
+	}
 	if !c.spins {
 		computing = clamp(c.busy, 0, c.dt)
 	}
-	return max(0, c.dt-c.leading-c.ready-computing)
+	return max(0, c.dt-working-computing)
 }
 
 // waited is the wall time in which the job waited for storage: what pressure shows, or, where that is more, the job's own

@@ -190,7 +190,12 @@ func TestSpin(t *testing.T) {
 		var got bool
 		for range 100 {
 			busy := 0.45 + 0.06*(random.Float64()-0.5) // a few steps in each cell, and the part of one
-			got = s.seen(c.leading(busy)+0.01*random.Float64(), busy)
+			leading := c.leading(busy) + 0.01*random.Float64()
+			for range 2 { // cells may be short
+				s.add(0.05, 0.05*leading, 0.05*busy)
+				got = s.spins(0.05*leading, 0.05*busy)
+				s.add(0.0003, 0, 0.0003)
+			}
 		}
 		if got != c.want {
 			t.Errorf("one that %s: taken to spin: %v", c.name, got)
