@@ -34,7 +34,7 @@ func startChild(argv, environment []string, group *cgroup, line func([]byte)) (*
 	// Notify first: a signal between the start and the notification must not end us and leave the program behind.
 	signal.Notify(c.signals, append(passed(), unix.SIGWINCH)...)
 	if group != nil {
-		err = c.start(argv, environment, &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.dir.Fd())})
+		err = c.start(argv, environment, inCgroup(group))
 		c.ownCgroup = err == nil
 	}
 	if !c.ownCgroup {

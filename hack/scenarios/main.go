@@ -38,6 +38,8 @@ type options struct {
 	out      string
 	folder   string
 	markdown string
+
+	failed []string // tries that could not be run
 }
 
 func main() {
@@ -132,7 +134,7 @@ func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
 func (o *options) finish(results []*scenario.Result, failed error) (int, error) {
 	scenario.Order(results)
 	score := scenario.Sum(results)
-	score.Seed, score.Shared = o.seed, o.shared
+	score.Seed, score.Shared, score.Failed = o.seed, o.shared, o.failed
 	if o.replay {
 		fmt.Println(scenario.LineHeader())
 		for _, r := range results {
@@ -153,8 +155,14 @@ func (o *options) finish(results []*scenario.Result, failed error) (int, error) 
 	if failed != nil {
 		return 1, failed
 	}
+	if len(score.Cases) == score.Void {
+		return 1, o.nothing(len(score.Cases))
+	}
 	if o.short {
 		return o.shortCode(score), nil
+	}
+	if len(o.failed) > 0 {
+		return 1, fmt.Errorf("%d tries could not be run: see the lines that begin with FAILED", len(o.failed))
 	}
 	missed := score.Missed()
 	for _, m := range missed {
@@ -164,6 +172,14 @@ func (o *options) finish(results []*scenario.Result, failed error) (int, error) 
 		return 1, nil
 	}
 	return 0, nil
+}
+
+// nothing says why nothing was judged: windows are all void, or there are none.
+func (o *options) nothing(windows int) error {
+	if windows > 0 {
+		return fmt.Errorf("all of %d windows are void, so nothing is proved: run it again with nothing beside it, or another -seed", windows)
+	}
+	return fmt.Errorf("no case of this form matches -case %q: see docs/accuracy.md for their names", o.cases)
 }
 
 // shortCode allows one wrong verdict of a short run: one window a case is no ground for rates. A verdict that was right at

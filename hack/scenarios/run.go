@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"regexp"
 
 	"github.com/stallspan/stallspan/internal/scenario"
@@ -15,7 +14,7 @@ import (
 // run runs all variants and prints a line a window. A variant that cannot be run is an error, and the others go on.
 func (o *options) run(ctx context.Context, wanted *regexp.Regexp) (results []*scenario.Result, err error) {
 	if wanted.String() == "" {
-		if err := os.RemoveAll(o.folder); err != nil { // the recordings of an earlier run would be replayed with this one's
+		if err := scenario.ForgetAll(o.folder); err != nil { // an earlier run's would be replayed with this one's
 			return nil, err
 		}
 	}
@@ -31,12 +30,11 @@ func (o *options) run(ctx context.Context, wanted *regexp.Regexp) (results []*sc
 			continue
 		}
 		for i := range o.count() {
-			of, err := o.once(ctx, r, &c, scenario.Seed(o.seed, i))
+			of, err := o.once(ctx, r.Run, &c, scenario.Seed(o.seed, i))
 			if ctx.Err() != nil {
 				return results, errors.New("interrupted")
 			}
 			if err != nil {
-				fmt.Println("FAILED", c.Name, err)
 				failed = append(failed, fmt.Errorf("%s: %w", c.Name, err))
 			}
 			results = append(results, of...)
@@ -52,29 +50,34 @@ func (o *options) count() int {
 	return o.variants
 }
 
-// once runs a variant, and another one instead where the first is void. In the short form one that was judged wrong is
-// followed by another, too, and both count. Everything stays among the results.
-func (o *options) once(ctx context.Context, r *scenario.Runner, c *scenario.Case, seed uint64) ([]*scenario.Result, error) {
-	first, err := o.variant(ctx, r, c, seed)
+// attempt is what a Runner's Run does.
+type attempt func(context.Context, scenario.Variant) ([]*scenario.Result, error)
+
+// once runs a variant, and another one instead where the first is void or cannot be run. In the short form one that was
+// judged wrong is followed by another, too, and both count. Everything stays among the results, and every try that could
+// not be run among the failed ones. The error is that of the last try.
+func (o *options) once(ctx context.Context, run attempt, c *scenario.Case, seed uint64) ([]*scenario.Result, error) {
+	first, err := o.try(ctx, run, c, seed)
 	if ctx.Err() != nil || err == nil && !o.again(first) {
 		return first, err
 	}
-	second, again := o.variant(ctx, r, c, scenario.Retry(seed))
-	if again != nil {
-		return first, errors.Join(err, again)
-	}
+	second, err := o.try(ctx, run, c, scenario.Retry(seed))
 	first = append(first, second...)
 	scenario.Supersede(first)
-	return first, nil
+	return first, err
 }
 
-func (o *options) variant(ctx context.Context, r *scenario.Runner, c *scenario.Case, seed uint64) ([]*scenario.Result, error) {
-	results, err := r.Run(ctx, c.Variant(seed, o.short))
+func (o *options) try(ctx context.Context, run attempt, c *scenario.Case, seed uint64) ([]*scenario.Result, error) {
+	results, err := run(ctx, c.Variant(seed, o.short))
 	for _, result := range results {
 		fmt.Println(result.Line())
 		for _, p := range result.Problems {
 			fmt.Println("      ", p)
 		}
+	}
+	if err != nil && ctx.Err() == nil {
+		o.failed = append(o.failed, fmt.Sprintf("%s-%d: %v", c.Name, seed, err))
+		fmt.Println("FAILED", o.failed[len(o.failed)-1])
 	}
 	return results, err
 }

@@ -147,12 +147,13 @@ func read(r *window.Report) (bytes uint64) {
 	return bytes
 }
 
-// Learns says whether a window is one to learn from: it ended by itself, on GPUs that worked, and its key is certain. One
+// Learns says whether a window is one to learn from: it ended by itself, was watched, on GPUs that worked, and its key is
+// certain. One
 // that was slow by its duration is told to the book, too, and kept out of what is usual there. That a window waited for
 // storage for most of its time is no reason to leave it out: that may be the usual thing, as it is for a cold load.
 func Learns(r *window.Report) bool {
 	certain := !r.Interrupted || r.Kind == window.Epoch || r.Load.HasHit // the time is exact, the disks' bytes are not
-	return !r.Unfinished && !r.GPULost() && certain && r.Duration() > 0 && r.Duration() < longest
+	return !r.Unfinished && !r.GPULost() && !r.Unwatched() && certain && r.Duration() > 0 && r.Duration() < longest
 }
 
 // longest is a bound on what may be learned: a clock that jumped looks like this.

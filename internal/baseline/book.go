@@ -110,7 +110,10 @@ func (b *Book) Save() {
 	case <-timer.C:
 		return
 	}
-	wait(saved, lastWrite)
+	select {
+	case <-saved:
+	case <-timer.C:
+	}
 }
 
 // Close writes what is left and ends the use of the file. It waits for the goroutine that does so, unless the file keeps

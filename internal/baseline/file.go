@@ -72,7 +72,7 @@ func (a access) once(f func(*bbolt.Tx) error) (err error) {
 	var file *os.File
 	defer func() {
 		if cause := recover(); cause != nil {
-			err = a.found(&damage{"corrupt", fmt.Errorf("reading it failed: %v", cause)})
+			err = a.failed(cause, file)
 			if file != nil {
 				_ = file.Close() // and not the DB, which may wait for what panicked; its mapping stays
 			}
@@ -145,11 +145,16 @@ func (a access) check(file *os.File) error {
 	case err != nil:
 		return err
 	}
-	err = verify(file, own.Size())
+	return a.judge(verify(file, own.Size()))
+}
+
+// judge says what is to become of a file by what verify found.
+func (a access) judge(err error) error {
 	var later errFormat
+	var unread *errUnread
 	switch {
-	case err == nil:
-		return nil
+	case err == nil, errors.As(err, &unread): // another time it may be read
+		return err
 	case errors.Is(err, errEmpty) && a.write:
 		return nil // bbolt makes it one
 	case errors.Is(err, errEmpty):
@@ -160,6 +165,21 @@ func (a access) check(file *os.File) error {
 		return a.found(&damage{"newer-" + strconv.Itoa(int(later)), err})
 	}
 	return a.found(&damage{"corrupt", err})
+}
+
+// failed is what a panic within bbolt means: damage, unless a page of the mapping could not be had of a file in which nothing
+// is wrong, as when its disk failed for a moment.
+func (a access) failed(cause any, file *os.File) error {
+	failed := fmt.Errorf("reading it failed: %v", cause)
+	var page interface{ Addr() uintptr } // has a fault that SetPanicOnFault made a panic
+	if fault, ok := cause.(error); ok && file != nil && errors.As(fault, &page) {
+		if info, err := file.Stat(); err != nil {
+			return &errUnread{failed}
+		} else if verified := verify(file, info.Size()); verified == nil || errors.As(verified, new(*errUnread)) {
+			return &errUnread{failed}
+		}
+	}
+	return a.found(&damage{"corrupt", failed})
 }
 
 func (a access) found(d *damage) error {

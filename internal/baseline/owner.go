@@ -60,6 +60,7 @@ func (b *Book) refresh(patience time.Duration) {
 	case errors.As(err, &bad): // the lock that lets others read does not let us set it aside
 		b.flushAll(true)
 	default:
+		b.seen = nil // to try it again
 		b.problem("read", err)
 	}
 }

@@ -46,6 +46,12 @@ func (e errFormat) Error() string {
 	return fmt.Sprintf("its format is version %d, not %d", uint32(e), format)
 }
 
+// errUnread is a file of which nothing is known to be wrong: it could not be read this time.
+type errUnread struct{ why error }
+
+func (e *errUnread) Error() string { return "it cannot be read: " + e.why.Error() }
+func (e *errUnread) Unwrap() error { return e.why }
+
 // pages is a file being checked.
 type pages struct {
 	data []byte
@@ -54,7 +60,7 @@ type pages struct {
 }
 
 // verify reads a file of that size and says what is wrong with it. The error is errEmpty, errForeign or errFormat where
-// it is none that this version could have written.
+// it is none that this version could have written, and *errUnread where that cannot be told.
 func verify(file io.ReaderAt, size int64) error {
 	if size == 0 {
 		return errEmpty
@@ -63,8 +69,12 @@ func verify(file io.ReaderAt, size int64) error {
 		return fmt.Errorf("it has %d bytes, more than can be in it", size)
 	}
 	data := make([]byte, size)
-	if n, err := file.ReadAt(data, 0); int64(n) < size {
-		return fmt.Errorf("it cannot be read in full: %w", err)
+	switch n, err := file.ReadAt(data, 0); {
+	case int64(n) == size:
+	case err != nil && !errors.Is(err, io.EOF):
+		return &errUnread{err}
+	default:
+		return fmt.Errorf("it is cut short: %d bytes of %d", n, size)
 	}
 	m, err := newest(data)
 	if err != nil {

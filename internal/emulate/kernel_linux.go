@@ -63,8 +63,7 @@ func examine(path string) (FileSystem, error) {
 }
 
 // forget writes back what is dirty of a file and drops its pages from the page cache. Only clean pages that nobody
-// has mapped can go, and the kernel may keep some: who must know
-// asks pagecache.Resident.
+// has mapped can go, and the kernel may keep some: who must know asks pagecache.Resident.
 func forget(file *os.File) error {
 	if err := file.Sync(); err != nil {
 		return err

@@ -7,9 +7,9 @@ const (
 	gapRows  = 3               // rows of a tier that are not there in a row
 )
 
-// Unread is how much of an interval lies in gaps in which nothing was read of s: the machine was suspended, or what reads
-// was stopped. Such a gap is at least three seconds long, and in a part of the history that was thinned at least three of
-// its rows.
+// Unread is how much of an interval lies in gaps in which nothing was read of s: what reads was stopped, or the machine did
+// not let it run. A suspension is none, for the monotonic clock stands still meanwhile. Such a gap is at least three seconds
+// long, and in a part of the history that was thinned at least three of its rows.
 func (h *History) Unread(s Series, start, end time.Duration) (unread time.Duration) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -33,7 +33,8 @@ const (
 
 	JobSystemTime // of JobCPUTime, in the kernel; these are for the ledger alone and kept for a minute
 	JobReadChars
-	JobLeaderTime // s, see sample.Job
+	JobLeaders // thread-seconds, see sample.Job
+	JobLeaderTime
 	JobLeaderReady
 	JobReaderTime // thread-seconds
 	JobReaderWork
@@ -105,7 +106,7 @@ var layout = [...]struct {
 	kindHost:        {cpuAxis, HostCPUTime, 2},
 	kindHostNow:     {cpuAxis, HostIOWait, 1},
 	kindJob:         {processAxis, JobCPUTime, 3},
-	kindJobNow:      {processAxis, JobSystemTime, 6},
+	kindJobNow:      {processAxis, JobSystemTime, 7},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
@@ -233,8 +234,8 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 			v[0], v[1], v[2] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes)
 			yield(groupKey{kindJob, j.ID}, v)
 			v[0], v[1] = j.SystemTime.Seconds(), float64(j.ReadChars)
-			v[2], v[3] = j.LeaderTime.Seconds(), j.LeaderReady.Seconds()
-			v[4], v[5] = j.ReaderTime.Seconds(), j.ReaderWork.Seconds()
+			v[2], v[3], v[4] = j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds()
+			v[5], v[6] = j.ReaderTime.Seconds(), j.ReaderWork.Seconds()
 			yield(groupKey{kindJobNow, j.ID}, v)
 		}
 	case gpuAxis:

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/readers"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -13,6 +14,7 @@ import (
 const (
 	scanEvery    = time.Second            // between two looks at all processes, whoever wants them
 	scanWait     = 100 * time.Millisecond // for which the end of a load waits for one
+	scanSlack    = 100 * time.Millisecond // by which two looks may miss a load's ends in all, or by a tenth of its length
 	mostScans    = 16                     // that are kept for loads that are open
 	mostFetchers = 3                      // processes that are told of
 )
@@ -21,20 +23,33 @@ const (
 type scans struct {
 	mu   sync.Mutex
 	last *scan
-	open map[string]*scan // as loads began, by their id
+	open map[string]opened // loads, by their id
 }
 
-// scan is one look at all processes.
+// opened is a load that began, and the look from about then.
+type opened struct {
+	*scan
+	at time.Duration // its beginning
+}
+
+// scan is one look at all processes. Times are monotonic.
 type scan struct {
-	began  time.Time
+	began  time.Duration
 	done   chan struct{}
+	ended  time.Duration  // when done
 	totals readers.Totals // when done
+}
+
+// miss is how far from a moment a process may have been looked at. The look is done.
+func (s *scan) miss(at time.Duration) time.Duration {
+	return max((s.began - at).Abs(), (s.ended - at).Abs())
 }
 
 // scan begins a look, or gives one that began within the last second; nil where none can begin.
 func (m *Monitor) scan() *scan {
 	s := &m.scans
-	if s.last != nil && time.Since(s.last.began) < scanEvery {
+	now := sample.Now().Mono
+	if s.last != nil && now-s.last.began < scanEvery {
 		return s.last
 	}
 	if s.last != nil {
@@ -44,9 +59,10 @@ func (m *Monitor) scan() *scan {
 			return nil // it still goes on: this machine has no time for more
 		}
 	}
-	fresh := &scan{began: time.Now(), done: make(chan struct{})}
+	fresh := &scan{began: now, done: make(chan struct{})}
 	if !m.errands.run(func() {
 		fresh.totals = readers.Scan(m.config.Root)
+		fresh.ended = sample.Now().Mono
 		close(fresh.done)
 	}) {
 		return nil
@@ -55,7 +71,7 @@ func (m *Monitor) scan() *scan {
 	return fresh
 }
 
-// watchReaders has a look at all processes begin, for a load that begins.
+// watchReaders has a look at all processes begin, for a load that has begun. m.mu is held.
 func (m *Monitor) watchReaders(w *window.Window) {
 	if w.Kind != window.ModelLoad {
 		return
@@ -65,21 +81,21 @@ func (m *Monitor) watchReaders(w *window.Window) {
 	defer s.mu.Unlock()
 	distinct := map[*scan]bool{}
 	for _, other := range s.open {
-		distinct[other] = true
+		distinct[other.scan] = true
 	}
 	if len(distinct) >= mostScans {
 		return
 	}
 	if began := m.scan(); began != nil {
 		if s.open == nil {
-			s.open = map[string]*scan{}
+			s.open = map[string]opened{}
 		}
-		s.open[w.ID] = began
+		s.open[w.ID] = opened{began, w.Start.Mono}
 	}
 }
 
-// forgetReaders ends what watchReaders began, and gives it.
-func (m *Monitor) forgetReaders(id string) *scan {
+// forgetReaders ends what watchReaders began, and gives it; without a look where there is none.
+func (m *Monitor) forgetReaders(id string) opened {
 	m.scans.mu.Lock()
 	defer m.scans.mu.Unlock()
 	began := m.scans.open[id]
@@ -87,9 +103,11 @@ func (m *Monitor) forgetReaders(id string) *scan {
 	return began
 }
 
-// fetchers are the processes that fetched most since a load began. It waits for a look at all of them.
-func (m *Monitor) fetchers(id string) []recording.Fetcher {
-	before := m.forgetReaders(id)
+// fetchers are the processes that fetched most in a load that ends at a moment. It waits for a look at all of them. There are
+// none where the looks at both ends were shared with other loads, and lie too far from this one's to be about it.
+func (m *Monitor) fetchers(id string, end Moment) []recording.Fetcher {
+	load := m.forgetReaders(id)
+	before := load.scan
 	if before == nil {
 		return nil
 	}
@@ -109,6 +127,9 @@ func (m *Monitor) fetchers(id string) []recording.Fetcher {
 	select {
 	case <-before.done:
 	default:
+		return nil
+	}
+	if before.miss(load.at)+after.miss(end.At.Mono) > max(scanSlack, (end.At.Mono-load.at)/10) {
 		return nil
 	}
 	var list []recording.Fetcher

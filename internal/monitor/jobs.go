@@ -154,18 +154,31 @@ func (m *Monitor) remember(jobs []sample.Job) {
 // mostHeld bounds the GPUs that a job is remembered for.
 const mostHeld = 64
 
-// hold keeps which GPUs the processes of jobs hold memory of. Where the driver numbers processes otherwise than we see
-// them, as in a container, none match, and a job's GPUs stay unknown. m.mu is held.
+// hold keeps which GPUs the processes of jobs hold memory of, and tells the process source who does. Where the driver
+// numbers processes otherwise than we see them, as in a container, none match, and a job's GPUs stay unknown. m.mu is held.
 func (m *Monitor) hold(held []sample.GPUProcess) {
+	holders := map[string][]int{}
 	for i := range m.latest.Jobs.Processes {
 		p := &m.latest.Jobs.Processes[i]
 		j := m.jobs[p.Job]
 		for _, h := range held {
-			if j != nil && h.PID == p.PID && len(j.gpus) < mostHeld && !slices.Contains(j.gpus, h.GPU) {
+			if j == nil || h.PID != p.PID {
+				continue
+			}
+			if !slices.Contains(holders[j.id], p.PID) {
+				holders[j.id] = append(holders[j.id], p.PID)
+			}
+			if len(j.gpus) < mostHeld && !slices.Contains(j.gpus, h.GPU) {
 				j.gpus = append(j.gpus, h.GPU)
 				m.stale = m.stale || j.attended
 			}
 		}
+	}
+	if m.process == nil { // a recording
+		return
+	}
+	for id, pids := range holders {
+		m.process.Lead(id, pids)
 	}
 }
 

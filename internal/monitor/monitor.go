@@ -60,6 +60,7 @@ type Monitor struct {
 	onEnd   []*func(*window.Report)
 	onLost  []*func(events.GPULost)
 	storms  events.Storms
+	kinds   kinds
 
 	ceilings ceiling.Learner
 

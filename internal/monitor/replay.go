@@ -25,7 +25,7 @@ const (
 // have an order.
 func (m *Monitor) Feed(e *recording.Entry) error {
 	if e.Mark != nil && e.Mark.Op == recording.End {
-		_, err := m.end(e.Mark.ID, m.momentOf(e.Mark), e.Mark.Readers, e.Mark.Unfinished)
+		_, err := m.end(e.Mark.ID, m.momentOf(e.Mark), e.Mark.Readers, e.Mark.Unfinished, limitsBefore(e.Mark.Limits))
 		return err
 	}
 	m.mu.Lock()

@@ -1,12 +1,14 @@
 package monitor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -47,8 +49,8 @@ func (s Slow) limit(k window.Kind) time.Duration {
 // not be written is one of Problems then.
 func (m *Monitor) SaveBaselines() { m.book.Save() }
 
-// openBaselines begins to compare windows with earlier ones. A recording is compared with nothing: its reports are to be
-// those that it had.
+// openBaselines begins to compare windows with earlier ones. A recording has its own
+// limits: its reports are to be those that it had.
 func (m *Monitor) openBaselines() {
 	if m.config.Slow.kept() && !m.config.Recorded {
 		m.book = baseline.Open(m.config.Slow.Baseline, func(err error) { m.problems.note("baselines", err) })
@@ -72,9 +74,9 @@ func (m *Monitor) lookAgain(id string) (seen window.Seen) {
 	return seen
 }
 
-// compare judges a window by how long it took, and learns from one that has ended. again is what lookAgain saw. m.mu is
-// held.
-func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) {
+// compare judges a window by how long it took, tells by which limits, and learns from one that has ended. again is what
+// lookAgain saw. m.mu is held.
+func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *window.Limits {
 	limits := window.Limits{Set: m.config.Slow.limit(r.Kind), Factor: m.config.Slow.Factor}
 	key := m.keyOf(r, again, ended)
 	if usual, known := m.book.Usual(key); known {
@@ -84,6 +86,28 @@ func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) {
 	if ended && baseline.Learns(r) {
 		m.book.Learn(key, r.Duration(), r.LastedTooLong(), r.Start.Wall.Add(r.Duration()))
 	}
+	return &limits
+}
+
+// limitsNow is what a recording is told of limits; nil where there are none.
+func limitsNow(l *window.Limits) *recording.Limits {
+	if l.Set == 0 && l.Usual == nil {
+		return nil
+	}
+	told := &recording.Limits{Set: l.Set}
+	if l.Usual != nil {
+		told.Usual = (*recording.Usual)(l.Usual)
+		told.Factor = cmp.Or(l.Factor, window.SlowFactor) // which may be another one when it is replayed
+	}
+	return told
+}
+
+// limitsBefore is what a recording says of limits. Those made before it said so, and windows without any, have none.
+func limitsBefore(told *recording.Limits) *window.Limits {
+	if told == nil {
+		return &window.Limits{}
+	}
+	return &window.Limits{Set: told.Set, Factor: told.Factor, Usual: (*window.Usual)(told.Usual)}
 }
 
 // keyOf is with what a window is compared: with nothing while it is not known whether a load comes from memory.
@@ -97,7 +121,7 @@ func (m *Monitor) keyOf(r *window.Report, again window.Seen, ended bool) baselin
 		seen.Seen = again
 	}
 	if r.Kind == window.ModelLoad && len(r.Disks) > 0 && m.disks != nil {
-		most = m.disks.KindOf(mostRead(r)) // two small files of /sys
+		most = m.kinds.of(mostRead(r), m.latest.Disks.Disks, m.disks.KindOf)
 	}
 	return baseline.KeyOf(&seen, most)
 }

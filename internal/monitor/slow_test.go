@@ -1,12 +1,14 @@
 package monitor
 
 import (
+	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -56,6 +58,79 @@ func TestBaselines(t *testing.T) {
 	all, err := baseline.List(db)
 	if err != nil || len(all) != 1 || len(all[0].Took)+all[0].Slow > 8 || len(all[0].Took) > 6 || all[0].Slow < 2 {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// By what windows were judged is known where they ended alone, so a recording says it, and a replay says the same.
+func TestReplayOfSlowWindows(t *testing.T) {
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := watching(t, Config{Journal: w, Slow: Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Nanosecond}})
+	was, reasons := map[string]string{}, map[string]int{}
+	m.OnEnd(func(r *window.Report) {
+		was[r.ID] = text(t, r)
+		reasons[r.SlowReason]++
+	})
+	begin := func(kind window.Kind) string {
+		id, err := m.Begin(window.Window{Kind: kind, Run: "train"}, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	end := func(id string) {
+		if _, err := m.End(id, m.Now()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 6 {
+		end(begin(window.Epoch))
+	}
+	long := begin(window.Epoch)
+	for until := time.Now().Add(time.Minute); !m.Report(long).Slow && time.Now().Before(until); {
+		time.Sleep(10 * time.Millisecond)
+	}
+	end(long)
+	end(begin(window.ModelLoad))
+	if reasons[window.SlowBaseline] == 0 || reasons[window.SlowThreshold] != 1 {
+		t.Errorf("slow by %v", reasons)
+	}
+	m.Stop()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is := map[string]string{}
+	replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
+	for id, want := range was {
+		if is[id] != want {
+			t.Errorf("was %s\n is %s", want, is[id])
+		}
+	}
+}
+
+// A recording from before that has none, and is judged by nothing.
+func TestReplayWithoutLimits(t *testing.T) {
+	m, err := New(Config{Recorded: true, Slow: Slow{Epoch: time.Nanosecond}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	var r *window.Report
+	m.OnEnd(func(ended *window.Report) { r = ended })
+	at := sample.Stamp{Mono: time.Second, Wall: dawn}
+	until := sample.Stamp{Mono: 2 * time.Second, Wall: dawn.Add(time.Second)}
+	for _, mark := range []recording.Mark{
+		{Op: recording.Begin, ID: "w", At: &at, Window: &recording.Window{Kind: "epoch"}}, {Op: recording.End, ID: "w", At: &until},
+	} {
+		if err := m.Feed(&recording.Entry{Mark: &mark}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r == nil || r.Slow || r.Duration() != time.Second {
+		t.Errorf("%+v", r)
 	}
 }
 

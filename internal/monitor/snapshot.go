@@ -24,6 +24,9 @@ func (m *Monitor) learn(s *sample.Sample) {
 		m.newest = s.At
 	}
 	m.latest.Learn(s)
+	if len(s.Disks) > 0 {
+		m.kinds.keep(s.Disks)
+	}
 	m.remember(s.Jobs)
 	if s.GPUProcessesRead {
 		m.hold(s.GPUProcesses)

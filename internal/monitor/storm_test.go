@@ -13,12 +13,12 @@ import (
 // stormyMachine plays a machine with two disks and jobs that each wait for one of them all the time.
 type stormyMachine struct {
 	*Monitor
-	t    *testing.T
+	t    testing.TB
 	jobs []string
 	now  int
 }
 
-func newStormy(t *testing.T, jobs ...string) *stormyMachine {
+func newStormy(t testing.TB, jobs ...string) *stormyMachine {
 	m, err := New(Config{Recorded: true})
 	if err != nil {
 		t.Fatal(err)
@@ -62,9 +62,9 @@ func (s *stormyMachine) pass(n int) {
 	}
 }
 
-func (s *stormyMachine) begin(job, disk string) string {
+func (s *stormyMachine) begin(job string, disks ...string) string {
 	s.t.Helper()
-	w := window.Window{Kind: window.ModelLoad, Model: job, Job: job, Seen: window.Seen{Under: []string{disk}}}
+	w := window.Window{Kind: window.ModelLoad, Model: job, Job: job, Seen: window.Seen{Under: disks}}
 	id, err := s.Begin(w, s.Now())
 	if err != nil {
 		s.t.Fatal(err)
@@ -118,6 +118,28 @@ func TestStorm(t *testing.T) {
 	a, b = s.begin("a", "sda"), s.begin("b", "sda")
 	s.pass(10)
 	if one, other := s.end(a), s.end(b); len(one.Storms) != 0 || len(other.Storms) != 1 {
+		t.Errorf("the next storm: %+v, %+v", one.Storms, other.Storms)
+	}
+}
+
+// A storm on several disks at once is told once: of the disk with the most windows, with their number.
+func TestStormOnSeveralDisks(t *testing.T) {
+	s := newStormy(t, "a", "b", "c", "d")
+	a, b, c := s.begin("a", "sda", "sdb"), s.begin("b", "sda", "sdb"), s.begin("c", "sdb")
+	s.pass(10)
+	if r := s.end(a); len(r.Storms) != 0 || r.Others != 2 {
+		t.Errorf("the first: %+v, %d others", r.Storms, r.Others)
+	}
+	r := s.end(b)
+	if len(r.Storms) != 1 || r.Storms[0] != (window.Storm{Disk: "sdb", Windows: 3, Since: r.Start.Mono}) {
+		t.Errorf("the second: %+v", r.Storms)
+	}
+	if r := s.end(c); len(r.Storms) != 0 || r.Others != 2 {
+		t.Errorf("on one of them: %+v, %d others", r.Storms, r.Others)
+	}
+	a, b = s.begin("a", "sda", "sdb"), s.begin("d", "sda")
+	s.pass(10)
+	if one, other := s.end(b), s.end(a); len(one.Storms) != 0 || len(other.Storms) != 1 || other.Storms[0].Disk != "sda" || other.Storms[0].Windows != 2 {
 		t.Errorf("the next storm: %+v, %+v", one.Storms, other.Storms)
 	}
 }

@@ -100,13 +100,12 @@ func (m *Monitor) Begin(w window.Window, at Moment) (string, error) {
 	}
 	if !m.config.Recorded {
 		w.Seen = m.look(&w)
-		m.watchReaders(&w)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	err := m.begin(&w, at)
-	if err != nil {
-		m.forgetReaders(w.ID)
+	if err == nil && !m.config.Recorded {
+		m.watchReaders(&w)
 	}
 	return w.ID, err
 }
@@ -125,12 +124,12 @@ func (m *Monitor) begin(w *window.Window, at Moment) error {
 
 // End closes a window at a moment and reports on it. The error is window.ErrUnknown for one that is not open.
 func (m *Monitor) End(id string, at Moment) (*window.Report, error) {
-	return m.end(id, at, m.fetchers(id), false)
+	return m.end(id, at, m.fetchers(id, at), false, nil)
 }
 
 // Cut closes a window that did not end by itself: its report says that it is unfinished.
 func (m *Monitor) Cut(id string, at Moment) (*window.Report, error) {
-	return m.end(id, at, m.fetchers(id), true)
+	return m.end(id, at, m.fetchers(id, at), true, nil)
 }
 
 // Drop forgets an open window without a report.
@@ -143,7 +142,8 @@ func (m *Monitor) Drop(id string) {
 	}
 }
 
-func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished bool) (*window.Report, error) {
+// end is End. was is by what a recorded window was judged; nil for one that is to be judged now.
+func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished bool, was *window.Limits) (*window.Report, error) {
 	m.mu.Lock()
 	late := m.history.Lags(at.point())
 	m.mu.Unlock()
@@ -162,7 +162,6 @@ func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished b
 	}
 	by = by[:min(len(by), mostFetchers)]
 	m.ours(by, w.Job)
-	m.journal.mark(recording.Mark{Op: recording.End, Edge: at.number, At: &at.At, ID: id, Unfinished: unfinished, Readers: by})
 	w.Unfinished = w.Unfinished || unfinished
 	if len(m.waiting) > 0 {
 		m.advance()
@@ -170,7 +169,14 @@ func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished b
 		at.edge = m.foreseen(at.edge)
 	}
 	r := m.reportBy(w, at, by)
-	m.compare(r, again, true)
+	if was != nil {
+		r.Took(*was)
+	} else {
+		was = m.compare(r, again, true)
+	}
+	m.journal.mark(recording.Mark{
+		Op: recording.End, Edge: at.number, At: &at.At, ID: id, Unfinished: unfinished, Readers: by, Limits: limitsNow(was),
+	})
 	m.stormy(r)
 	r.StartEdge, r.EndEdge = nil, nil // a report is kept for an hour, and needs them no more
 	m.track.Done(r)
@@ -198,7 +204,9 @@ func (m *Monitor) reportBy(w *window.Window, at Moment, by []recording.Fetcher) 
 // around is what a report needs to know besides the history. m.mu is held.
 func (m *Monitor) around(w *window.Window) window.Machine {
 	machine := m.known(w)
-	machine.Others = m.others(w)
+	if m.asksOthers(w) {
+		machine.Others = func() []window.Other { return m.others(w) }
+	}
 	return machine
 }
 

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"errors"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -40,6 +41,7 @@ type Mark struct {
 	Window     *Window       `json:"window,omitempty"`     // of Begin
 	Unfinished bool          `json:"unfinished,omitempty"` // of End: something else ended it
 	Readers    []Fetcher     `json:"readers,omitempty"`    // of End: which processes of the machine read most meanwhile
+	Limits     *Limits       `json:"limits,omitempty"`     // of End: how long the window might take; absent where nothing was set or known
 }
 
 // Window is what is said of a window when it begins.
@@ -75,6 +77,29 @@ type Fetcher struct {
 	Own   bool   `json:"own,omitempty"` // it belongs to the window's job
 }
 
+// Limits are by what the length of a window was judged when it ended, for that is known on its machine alone.
+type Limits struct {
+	Set    time.Duration `json:"set,omitempty"`    // by a person
+	Factor float64       `json:"factor,omitempty"` // how many times the usual P95 it might take
+	Usual  *Usual        `json:"usual,omitempty"`  // absent where too few windows like it were known
+}
+
+// Usual is how long windows like one took before it.
+type Usual struct {
+	Median time.Duration `json:"median"`
+	P95    time.Duration `json:"p95"`
+	Count  int           `json:"count"` // of windows
+}
+
+var errLimits = errors.New("a window's limits are negative")
+
+func (l *Limits) check() error {
+	if l == nil || l.Set >= 0 && l.Factor >= 0 && (l.Usual == nil || min(l.Usual.Median, l.Usual.P95) >= 0 && l.Usual.Count >= 0) {
+		return nil
+	}
+	return errLimits
+}
+
 var errNothing = errors.New("it is neither a reading of a source nor a mark")
 
 // check refuses what says nothing, or stands at no moment.
@@ -93,6 +118,9 @@ func (m *Mark) check() error {
 	case Tick, Follow, Leave, Drop:
 		return nil
 	case Edge, Begin, End:
+		if err := m.Limits.check(); err != nil {
+			return err
+		}
 		if m.At != nil && (m.Window != nil || m.Op != Begin) {
 			return checkStamp(*m.At)
 		}

@@ -69,7 +69,8 @@ func TestMarks(t *testing.T) {
 	began.Op, began.At = Begin, &stamp
 	written := []Entry{{Source: "a", Edge: 7, Sample: everything()}, {Mark: &began}, {Mark: &Mark{Op: Tick}},
 		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Unfinished: true,
-			Readers: []Fetcher{{PID: 7, Name: "cp", Group: "backup", Bytes: 9, Own: true}, {PID: 8, Bytes: 1}}}}}
+			Readers: []Fetcher{{PID: 7, Name: "cp", Group: "backup", Bytes: 9, Own: true}, {PID: 8, Bytes: 1}},
+			Limits:  &Limits{Set: 1, Factor: 1.5, Usual: &Usual{Median: 2, P95: 3, Count: 4}}}}}
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{ID: "i", Part: 3})
 	if err != nil {
@@ -253,6 +254,7 @@ func TestRefused(t *testing.T) {
 		"no window":         {pack(begin + `{"mark":{"op":"begin","at":{"mono":1,"wall":"2026-01-02T03:04:05Z"}}}` + "\n"), 0, "neither a reading"},
 		"an end at no time": {pack(begin + `{"mark":{"op":"end","id":"x"}}` + "\n"), 0, "neither a reading"},
 		"an edge of 1066":   {pack(begin + `{"mark":{"op":"edge","at":{"mono":1,"wall":"1066-01-02T03:04:05Z"}}}` + "\n"), 0, "no time"},
+		"negative limits":   {pack(begin + `{"mark":{"op":"end","at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"limits":{"usual":{"p95":-1}}}}` + "\n"), 0, "negative"},
 		"negative time":     {pack(begin + strings.Replace(good, `"mono":1`, `"mono":-1`, 1)), 0, "no time"},
 		"another recording": {append(pack(begin+good), pack(begin+good)...), 1, "damaged at line 3"},
 		"a long line":       {pack(begin + good + strings.Repeat("x", mostLine) + "\n"), 1, "longer than 16 MiB"},

@@ -153,9 +153,10 @@ type Job struct {
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
 
 	// Of single threads (/proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst):
-	LeaderTime  time.Duration `json:"leader_time,omitempty"`  // CPU time of the leading process's first thread, which drives the accelerator
-	LeaderReady time.Duration `json:"leader_ready,omitempty"` // that it was ready and waited for a CPU
-	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // thread-seconds: the threads, but for that one, that have fetched data within the last seconds
+	Leaders     time.Duration `json:"leaders,omitempty"`      // thread-seconds: for which threads that drive an accelerator were known, the first ones of their processes
+	LeaderTime  time.Duration `json:"leader_time,omitempty"`  // of it, on a CPU
+	LeaderReady time.Duration `json:"leader_ready,omitempty"` // of it, ready and waiting for a CPU
+	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // thread-seconds: the threads, but for those, that have fetched data within the last seconds
 	ReaderWork  time.Duration `json:"reader_work,omitempty"`  // of it, on a CPU or ready and waiting for one
 }
 

@@ -19,6 +19,7 @@ func otherCases() []Case {
 			s.Aim.Sync = 0.95 - s.Aim.Busy
 			return v
 		}},
+		{Name: "stranger_disk", Label: window.Unknown, Make: stranger},
 		{Name: "idle", Label: window.Unknown, Make: func(d *draw) Variant {
 			return Variant{Kind: storage.Memory, Stages: []Stage{{Length: d.length, Idle: true}}}
 		}},
@@ -36,6 +37,20 @@ func otherCases() []Case {
 		}},
 		{Name: "phase_change", Label: window.GPUBound, Short: true, Make: phases},
 	}
+}
+
+// stranger waits for other nodes while its workers read ahead from a disk that keeps up, and others have another disk
+// with a long queue.
+func stranger(d *draw) Variant {
+	v := epoch(d, storage.Parallel, storage.Options{Delay: d.lasting(2*time.Millisecond, 4*time.Millisecond), Width: 64})
+	s := &v.Stages[0]
+	s.Plan.Style, s.Plan.Workers, s.Plan.Record = turn(d, pipeline.PyTorch, pipeline.TFData), d.whole(2, 4), 16<<10
+	s.Plan.Decode = 50 * time.Microsecond
+	s.Aim = Aim{Busy: d.between(0.25, 0.33)}
+	s.Aim.Sync = 0.95 - s.Aim.Busy
+	v = busyDisk(d, v)
+	v.Beside[0].Noise.Workers = d.whole(12, 24)
+	return v
 }
 
 // phases changes what it waits for in the middle.

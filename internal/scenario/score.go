@@ -16,6 +16,7 @@ type Score struct {
 	Shared bool      `json:"shared,omitempty"` // the jobs had no cgroup of their own
 	Cases  []*Result `json:"cases"`
 	Void   int       `json:"void"`
+	Failed []string  `json:"failed,omitempty"` // tries that could not be run, and why; a replay does not know
 
 	Confusion map[window.Verdict]map[window.Verdict]int `json:"confusion"` // how many of a label got which verdict
 	Precision map[window.Verdict]float64                `json:"precision"`

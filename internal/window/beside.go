@@ -28,11 +28,30 @@ func (w *Window) Beside(o *Window, until time.Duration) bool {
 	return !within && !around
 }
 
-// beside counts the others that read one of the same disks meanwhile.
+// beside counts the others that read from the same disks meanwhile.
 func (r *Report) beside(others []Other) {
+	r.others = make([]int, len(r.From))
 	for _, o := range others {
-		if r.Beside(o.Window, o.Until) && slices.ContainsFunc(o.From, func(d string) bool { return slices.Contains(r.From, d) }) {
+		if !r.Beside(o.Window, o.Until) {
+			continue
+		}
+		shared := false
+		for i, disk := range r.From {
+			if slices.Contains(o.From, disk) {
+				r.others[i]++
+				shared = true
+			}
+		}
+		if shared {
 			r.Others++
 		}
 	}
+}
+
+// OthersOn is how many other windows read from a disk of From meanwhile.
+func (r *Report) OthersOn(disk string) int {
+	if i := slices.Index(r.From, disk); i >= 0 && i < len(r.others) {
+		return r.others[i]
+	}
+	return 0
 }

@@ -63,16 +63,18 @@ func (r *Report) lost(s shares) bool {
 	return true
 }
 
-// unwatched says that for much of the window nothing was read: the machine was suspended, or this program was stopped.
-// What was summed up over such a gap does not tell what coincided in it.
+// unwatched says that for much of the window nothing was read: this program was stopped, or the machine did not let it run.
+// What was summed up over such a gap does not tell what coincided in it. While the machine is suspended the clock of windows
+// stands still: that is no gap. Nor does the finding tell of it, for a wall clock that is set ahead looks the same.
 func (r *Report) unwatched(h *history.History, s shares) bool {
 	unread := h.Unread(history.HostCPUTime, r.Start.Mono, r.End.Mono)
 	if unread.Seconds() <= Thresholds.Doubt*r.Duration().Seconds() {
 		return false
 	}
-	r.Interrupted = true
+	r.Interrupted, r.gap = true, true
 	r.Uncertainty = min(1, r.Uncertainty+unread.Seconds()/r.Duration().Seconds())
-	r.Finding = r.who(s) + " of the time, but for " + Short(unread.Seconds()) + " of it nothing was read: the machine was suspended, or what watches it was stopped."
+	r.Finding = r.who(s) + " of the time, but for " + Short(unread.Seconds()) +
+		" of it nothing was read: what watches was stopped, or the machine did not let it run."
 	r.Remedy = "Look at a window without such a gap."
 	return true
 }

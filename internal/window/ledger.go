@@ -185,14 +185,18 @@ func (b *book) step(h *history.History, p history.Point) {
 		return
 	}
 	c := b.levels.until(now, dt, b.scope)
+	if fetched := now.fetched - b.levels.fetched; fetched > 0 {
+		c.queue = ownQueue(h, history.Point{At: b.at}, p, fetched)
+	}
 	if b.scope.Job != "" && !b.scope.Own {
 		if b.levels.ownIO(now) {
 			b.lastIO = p.At
 		}
 		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime
 	}
+	c = c.each()
 	b.spin.add(dt, c.leading, c.busy)
-	if c.spins = b.spin.spins(c.leading, c.busy); c.spins {
+	if c.spins = b.spin.spins(); c.spins {
 		c.spun = b.spin.spun(c.leading, c.busy)
 	}
 	of := c.split()

@@ -1,6 +1,8 @@
 package window
 
 import (
+	"math"
+
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -15,7 +17,7 @@ type levels struct {
 	stored                                      float64 // bytes the job fetched from or sent to storage
 	asked                                       float64 // bytes the job read by calls, from the page cache too
 	disks                                       float64 // bytes that all leaf disks moved
-	leading, leaderReady, reading, working      float64 // s of single threads, see sample.Job
+	led, leading, leaderReady, reading, working float64 // s of single threads, see sample.Job
 	hasSome, hasGPU, hasJob                     bool
 }
 
@@ -41,6 +43,7 @@ func (b *book) read(h *history.History, p history.Point) levels {
 		l.fetched = get(history.JobReadBytes, b.scope.Job)
 		l.stored = l.fetched + get(history.JobWriteBytes, b.scope.Job)
 		l.asked = get(history.JobReadChars, b.scope.Job)
+		l.led = get(history.JobLeaders, b.scope.Job)
 		l.leading = get(history.JobLeaderTime, b.scope.Job)
 		l.leaderReady = get(history.JobLeaderReady, b.scope.Job)
 		l.reading = get(history.JobReaderTime, b.scope.Job)
@@ -73,9 +76,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 	if s.Job != "" {
 		c.leading, c.ready = now.leading-l.leading, now.leaderReady-l.leaderReady
 		c.reading, c.working = now.reading-l.reading, now.working-l.working
-		if moved := now.disks - l.disks; moved > 0 {
-			c.ours = min(1, (now.fetched-l.fetched)/moved)
-		}
+		c.leaders = (now.led - l.led) / dt
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)
 	}
@@ -87,6 +88,22 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		c.scopeCPU = c.jobCPU // of a cgroup that it shares, the job's part is what is known
 	}
 	return c
+}
+
+// ownQueue is for how long a job's reads of so many bytes were under way on the disk that it read from, summed over them:
+// its part of that disk's weighted time, by bytes. Which disk that is, is told by nothing: one that read about as much or
+// more in the same time, and of several the one with the least to do, so that a busy disk of others is not charged to it.
+func ownQueue(h *history.History, from, to history.Point, fetched float64) float64 {
+	least := math.Inf(1)
+	h.EachDisk(from, to, func(read, moved, weighted float64) {
+		if read >= fetched/2 { // bytes are counted when reads are begun, and the disk's when they are complete
+			least = min(least, weighted*min(1, fetched/moved))
+		}
+	})
+	if math.IsInf(least, 1) {
+		return 0
+	}
+	return least
 }
 
 // fetchedShare is how much of what the job read between two moments came from storage and not from the page cache.

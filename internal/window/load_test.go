@@ -124,7 +124,12 @@ func TestBeside(t *testing.T) {
 	r := &Report{Window: *load, From: []string{"sda"}}
 	other := at("b", "k", ModelLoad, 10, 20)
 	r.beside([]Other{{other, 20, []string{"sdb", "sda"}}, {other, 20, []string{"sdb"}}, {load, 20, []string{"sda"}}})
-	if r.Others != 1 {
+	if r.Others != 1 || r.OthersOn("sda") != 1 || r.OthersOn("sdb") != 0 {
 		t.Errorf("%d others", r.Others)
+	}
+	r = &Report{Window: *load, From: []string{"sda", "sdb", "sdc"}}
+	r.beside([]Other{{other, 20, []string{"sdb", "sda"}}, {other, 20, []string{"sdb"}}, {load, 20, []string{"sda"}}})
+	if r.Others != 2 || r.OthersOn("sda") != 1 || r.OthersOn("sdb") != 2 || r.OthersOn("sdc") != 0 {
+		t.Errorf("%d others, %v", r.Others, r.others)
 	}
 }

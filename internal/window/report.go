@@ -37,6 +37,7 @@ type Report struct {
 	Disks    []DiskUse     // leaf disks that did I/O in the window: those under its path first, then by how much they moved
 	From     []string      // those of them that it can have read from itself
 	Others   int           // other windows that read from one of those meanwhile
+	others   []int         // and from each of those
 	Pressure *Pressure     // nil on a kernel without PSI
 	Starved  time.Duration // somebody in the job's own cgroup was ready and found no CPU free
 	Mounts   []sample.Mount
@@ -51,6 +52,7 @@ type Report struct {
 
 	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
 	unread      string  // a GPU that could not be read for a part of the window, or ""
+	gap         bool    // for much of the window nothing was read
 
 	Interrupted bool // a counter began again, or a device came or left: the numbers are what was seen of it
 }
@@ -96,7 +98,7 @@ type Machine struct {
 
 	Ceilings []sample.Ceiling // of the disks, as they are learned now
 	Cores    int              // logical CPUs; 0 where that is not known
-	Others   []Other          // windows that may have read meanwhile
+	Others   func() []Other   // windows that may have read meanwhile; nil where there are none. Asked where the window read from a disk
 	Readers  []Reader         // processes that did
 }
 
@@ -112,7 +114,9 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.mounts(h, m)
 	r.ceilings(m)
 	r.From = r.readFrom(h, m)
-	r.beside(m.Others)
+	if m.Others != nil && len(r.From) > 0 {
+		r.beside(m.Others())
+	}
 	r.load(h, m)
 	r.cores(h, m)
 	r.judge(h, m)

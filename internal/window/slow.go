@@ -69,6 +69,9 @@ func (r *Report) LastedTooLong() bool {
 // GPULost says that a GPU of the window could not be read for a part of it.
 func (r *Report) GPULost() bool { return r.unread != "" }
 
+// Unwatched says that for so much of the window nothing was read that it has no verdict.
+func (r *Report) Unwatched() bool { return r.gap }
+
 // noun is what the windows of its kind are called.
 func (r *Report) noun() string {
 	switch r.Kind {

@@ -16,17 +16,29 @@ type cell struct {
 	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
 	leading  float64 // of jobCPU, by the thread that drives the accelerator
 	ready    float64 // that thread was ready and found no CPU free
-	ours     float64 // share of what all disks moved that the job fetched
+	queue    float64 // the job's own part of the weighted time of the disk that it read from
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
 
 	spun        float64 // of leading, only to wait for the accelerator
 	spins       bool    // the leading thread does so
+	leaders     float64 // how many threads lead, as in training on several GPUs; 0 where that is not told
 	hasGPU      bool
 	hasPressure bool
 	shared      bool // the scope holds others too, whose work is in scopeCPU
 	mine        bool // what was waited for in the scope can have been the job's own I/O
+}
+
+// each is the cell of one of several threads that lead, as one process a GPU has it: what is known of all of them together,
+// in equal parts.
+func (c cell) each() cell {
+	if c.leaders > 1 {
+		for _, all := range []*float64{&c.jobCPU, &c.fetching, &c.leading, &c.ready, &c.reading, &c.working, &c.queue} {
+			*all /= c.leaders
+		}
+	}
+	return c
 }
 
 // parts is how a cell's time was divided.
@@ -65,7 +77,7 @@ func (c cell) split() parts {
 	working := max(0, c.jobCPU-fetching-c.spun)
 	starved := max(0, c.starved-c.spun) // who spins takes a CPU from others, while the accelerator works
 	explained := min(idle, waited+working+starved)
-	if c.reading <= 0 {
+	if !c.ahead() {
 		storage, gain := min(idle, waited), 0.0
 		if waited > 0 { // who is not woken up by a disk finds its CPU at once
 			gain = min(explained-storage, c.ready*waited/(waited+working))
@@ -91,21 +103,24 @@ func (c cell) split() parts {
 // The job's part of the disk's queue lies in between, but holds what the kernel reads ahead, too. A queue that is shorter
 // than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
 func (c cell) blocked(waited, fetching float64) float64 {
-	asleep, queue := c.asleep(), c.queued*c.ours
-	if queue < waited/2 {
+	asleep := c.asleep()
+	if c.queue < waited/2 {
 		return asleep*min(1, waited/c.dt) + fetching
 	}
-	return min(max(queue, waited-fetching), asleep) + fetching
+	return min(max(c.queue, waited-fetching), asleep) + fetching
 }
+
+// ahead says that threads besides the leading one read, for at least half of the cell.
+func (c cell) ahead() bool { return c.reading >= c.dt/2 }
 
 // asleep is for how many thread-seconds those who read did not work, nor were ready to: they may have waited for storage.
 // Without threads that read ahead it is the leading one that reads, when it does not compute.
 func (c cell) asleep() float64 {
-	if c.reading > 0 {
+	if c.ahead() {
 		return max(0, c.reading-c.working)
 	}
 	working, computing := c.leading+c.ready, 0.0
-	if working == 0 { // a kernel that tells nothing of threads
+	if c.leaders == 0 { // a kernel that tells nothing of threads
 		working = c.jobCPU
 	}
 	if !c.spins {
@@ -126,8 +141,8 @@ func (c cell) waited() float64 {
 		return 0
 	}
 	pressed, asleep := c.pressed(), c.asleep()
-	queue := min(c.queued*c.ours, asleep)
-	if !c.hasPressure && c.ours == 0 { // nobody's in particular
+	queue := min(c.queue, asleep)
+	if !c.hasPressure && c.queue == 0 { // nobody's in particular
 		queue = c.queued
 	}
 	return clamp(max(pressed, queue, min(c.iowait, asleep, 2*pressed)), 0, c.dt)

@@ -136,18 +136,18 @@ func TestReadAhead(t *testing.T) {
 		storage, cpu, gain float64
 	}{
 		// 10 ms of reading and 5 ms of decoding a record, 8 ms of computing: 15 ms a step, 8 ms from memory.
-		{"one worker", gpu(cell{busy: 8. / 15, some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, ours: 1, reading: 1, working: 1. / 3}),
+		{"one worker", gpu(cell{busy: 8. / 15, some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queue: 2. / 3, reading: 1, working: 1. / 3}),
 			7. / 15 * 2 / 3, 7. / 15 / 3, 7. / 15},
 		// The same without computing: 15 ms a step, 5 ms from memory.
-		{"one worker, and nothing else to do", gpu(cell{some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queued: 2. / 3, ours: 1, reading: 1, working: 1. / 3}),
+		{"one worker, and nothing else to do", gpu(cell{some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queue: 2. / 3, reading: 1, working: 1. / 3}),
 			2. / 3, 1. / 3, 2. / 3},
-		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queued: 3.8, ours: 1, reading: 4, working: 0.2}),
+		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queue: 3.8, reading: 4, working: 0.2}),
 			0.5 * 0.95, 0.5 * 0.05, 0.5},
-		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queued: 0.4, ours: 1, reading: 8, working: 7.6}),
+		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queue: 0.4, reading: 8, working: 7.6}),
 			0.025, 0.475, 0.05},
-		{"one that reads asynchronously, which pressure misses", gpu(cell{busy: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queued: 7, ours: 1, reading: 1, working: 0.1}),
+		{"one that reads asynchronously, which pressure misses", gpu(cell{busy: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queue: 7, reading: 1, working: 0.1}),
 			0.54, 0.06, 0.6},
-		{"a queue of others does not make readers wait that work", gpu(cell{busy: 0.5, some: 0.1, scopeCPU: 0.9, jobCPU: 0.9, queued: 30, ours: 0.01, reading: 1, working: 0.9}),
+		{"a queue of others does not make readers wait that work", gpu(cell{busy: 0.5, some: 0.1, scopeCPU: 0.9, jobCPU: 0.9, queue: 0.3, reading: 1, working: 0.9}),
 			0.05, 0.45, 0.1},
 	} {
 		if got := c.cell.split(); math.Abs(got.storage-c.storage)+math.Abs(got.cpu-c.cpu)+math.Abs(got.gain-c.gain) > 0.02 {
@@ -159,15 +159,15 @@ func TestReadAhead(t *testing.T) {
 // TestQueueWherePressureIsThin: a single thread that reads, decodes and computes in turn wakes up on another CPU each time,
 // so that pressure shows half of its waiting.
 func TestQueueWherePressureIsThin(t *testing.T) {
-	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, queued: 0.58, ours: 1, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, leaders: 1, queue: 0.58, hasGPU: true, hasPressure: true, mine: true}
 	if got := c.split(); math.Abs(got.storage-0.58) > 1e-9 || math.Abs(got.cpu-0.1) > 1e-9 {
 		t.Errorf("%+v, want what the queue shows", got)
 	}
-	c.queued = 3 // read ahead
+	c.queue = 3 // read ahead
 	if got := c.split(); math.Abs(got.storage-0.6) > 1e-9 {
 		t.Errorf("%+v, want no more than it slept without computing", got)
 	}
-	c.ours = 0.1 // nearly all of it is others'
+	c.queue, c.queued = 0.1, 30 // nearly all of it is others'
 	if got := c.split(); math.Abs(got.storage-0.3) > 1e-9 {
 		t.Errorf("%+v, want what pressure shows", got)
 	}
@@ -193,7 +193,7 @@ func TestSpin(t *testing.T) {
 			leading := c.leading(busy) + 0.01*random.Float64()
 			for range 2 { // cells may be short
 				s.add(0.05, 0.05*leading, 0.05*busy)
-				got = s.spins(0.05*leading, 0.05*busy)
+				got = s.spins()
 				s.add(0.0003, 0, 0.0003)
 			}
 		}
@@ -223,5 +223,16 @@ func TestSpunLate(t *testing.T) {
 	}
 	if got := s.spun(0.1, 0.05); got > 0.05+1e-9 {
 		t.Errorf("%v of spinning while the accelerator worked for 0.05", got)
+	}
+}
+
+// TestSeveralLeaders: eight processes, one a GPU, spin together and sleep together.
+func TestSeveralLeaders(t *testing.T) {
+	c := cell{dt: 1, busy: 0.5, jobCPU: 8 * 0.55, leading: 8 * 0.5, leaders: 8, scopeCPU: 8 * 0.55, hasGPU: true, hasPressure: true, mine: true}
+	c = c.each()
+	var s spin
+	c.spins, c.spun = true, s.spun(c.leading, c.busy)
+	if got := c.split(); math.Abs(got.cpu-0.05) > 1e-9 || got.storage != 0 {
+		t.Errorf("%+v, want what one of them works besides spinning", got)
 	}
 }

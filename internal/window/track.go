@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
 	"time"
 )
@@ -89,6 +91,26 @@ func (t *Track) Ended(now time.Duration) []*Report {
 	t.forget(now)
 	return slices.Clone(t.ended)
 }
+
+// Back goes through the reports of windows that ended since a moment, the newest first, without those that are too old to be
+// kept. What ended at nearly the same time is kept in the order in which it was told: a few from before the moment may be
+// among them.
+func (t *Track) Back(since, now time.Duration) iter.Seq[*Report] {
+	oldest := max(since-toldLate, now-Keep)
+	return func(yield func(*Report) bool) {
+		for _, r := range slices.Backward(t.ended) {
+			if r.End.Mono < oldest || !yield(r) {
+				return
+			}
+		}
+	}
+}
+
+// toldLate is how much later than another window one may be told of that ended before it.
+const toldLate = time.Second
+
+// OpenOnes goes through the open windows, in no order.
+func (t *Track) OpenOnes() iter.Seq[*Window] { return maps.Values(t.open) }
 
 // Overdue lists the open windows that have outlived Longest.
 func (t *Track) Overdue(now time.Duration) []*Window {

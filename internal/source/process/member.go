@@ -43,7 +43,11 @@ type member struct {
 	settled bool          // after that: what it did is counted elsewhere, and it can be dropped
 	nextFD  int           // where the next look at its open files begins
 
-	fetched fetched // at the last look at threads
+	fetched fetched         // at the last look at threads
+	threads map[int]fetched // by thread, likewise
+	worked  uint64          // own, likewise
+
+	launcher bool // its only child works, and it does not
 }
 
 // admit opens the process and takes its identity, but no counters yet.

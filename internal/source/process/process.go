@@ -48,6 +48,9 @@ type Source struct {
 	jobs []*job
 	open int        // files kept
 	buf  [4096]byte // one /proc/PID/stat: at most about 1.2 KiB
+
+	holding sync.Mutex       // never held while files are read
+	holders map[string][]int // by job, the processes that hold memory of a GPU
 }
 
 // Options say what is known about a job beyond its first process.
@@ -119,6 +122,7 @@ func (s *Source) Remove(id string) {
 		}
 		return j.id == id
 	})
+	s.release(id)
 }
 
 // Read appends the jobs in the order they were added. A process that has ended since the last reading is no error.
@@ -138,9 +142,9 @@ func (s *Source) Read(out *sample.Sample) error {
 		if due || now.Mono-j.begun < young && len(j.members) <= few {
 			j.look(s)
 			j.welcome(s, &problems, now.Mono)
-			j.lookAtThreads(s)
+			j.lookAtThreads(s, mostThreadsLookedAt/len(s.jobs), now.Mono)
 		} else if j.begins() {
-			j.lookAtThreads(s)
+			j.lookAtThreads(s, mostThreadsLookedAt/len(s.jobs), now.Mono)
 		}
 		if due {
 			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)

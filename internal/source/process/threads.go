@@ -2,7 +2,6 @@ package process
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,153 +11,134 @@ import (
 )
 
 const (
-	mostThreadsLookedAt = 512 // of a job, in one look: about 6 us each
+	mostThreadsLookedAt = 512 // in a look, over all jobs: about 6 us each
 	mostReaders         = 128 // of a job: about 1 us each with every reading
-	// readerFor is for how many looks a thread that fetches nothing more is still taken for one that reads: a single read
-	// of a disk that is overloaded may take longer than the time between two looks.
-	readerFor = 3
-	// asks is from how many bytes a look on reads of something that is no disk of this machine count, which the kernel
+	// readsFor is for how long a thread that fetches nothing more is still taken for one that reads: a single read of a
+	// disk that is overloaded may take longer than the time between two looks.
+	readsFor = 3 * time.Second
+	// looksApart is between two looks at threads, however many readings are taken for edges.
+	looksApart = 80 * time.Millisecond
+	// asks is from how many bytes a second reads of something that is no disk of this machine count, which the kernel
 	// does not tell from those of a pipe.
 	asks = 1 << 20
 )
 
-// threads is what is known of single threads of a job. A thread's times are in its schedstat, in nanoseconds: on a CPU,
-// and ready without one. The kernel brings the first up to date with its own tick, so it may be 4 ms old.
+// threads is what is known of single threads of a job.
 type threads struct {
-	leader  *thread
+	leaders []*thread
 	readers []*thread
-	seen    map[int]fetched // by thread, at the last look; nil before the first
-	bytes   uint64          // that the job had fetched by then
-	idle    bool            // nobody had fetched anything since the look before
-	at      time.Duration   // of the last reading
+	at      time.Duration // of the last reading
+	looked  time.Duration // of the last look; 0 before the first
+	bytes   uint64        // that the job had fetched by then
+	idle    bool          // and nobody had fetched anything since the look before
+	next    int           // the member that the next look begins with
 
-	leading, leaderReady, reading, working time.Duration // only ever grow
-}
-
-// thread is one whose times are read with every reading.
-type thread struct {
-	id    int
-	sched file
-	ran   uint64 // ns
-	ready uint64 // ns
-	known bool   // ran and ready were read once
-	quiet int    // looks since it fetched something
+	led, leading, leaderReady, reading, working time.Duration // only ever grow
 }
 
 // fetched is what a thread or a process has read.
 type fetched struct{ bytes, chars uint64 }
 
-// movedSince says whether something was fetched since: from storage, or where remote, by read calls.
-func (f fetched) movedSince(before fetched, remote bool) bool {
-	return f.bytes > before.bytes || remote && f.chars >= before.chars+asks
+// movedSince says whether something was fetched since: from storage, or, where that is told, at least so much by read
+// calls.
+func (f fetched) movedSince(before fetched, asked uint64) bool {
+	return f.bytes > before.bytes || asked > 0 && f.chars >= before.chars+asked
 }
 
 // read brings the times up to date.
 func (t *threads) read(s *Source, now time.Duration) {
-	dt := now - t.at
-	if t.at == 0 || dt < 0 {
+	dt := max(0, now-t.at)
+	if t.at == 0 {
 		dt = 0
 	}
 	t.at = now
-	if t.leader != nil {
-		ran, ready, ok := t.leader.read(s)
-		t.leading += min(ran, dt)
-		t.leaderReady += min(ready, dt-min(ran, dt))
-		if !ok {
-			t.leader = nil
+	t.leaders = slices.DeleteFunc(t.leaders, func(l *thread) bool {
+		ran, ready, ok := l.read(s, dt)
+		if ok {
+			t.led += dt
+			t.leading += ran
+			t.leaderReady += ready
 		}
-	}
+		return !ok
+	})
 	t.readers = slices.DeleteFunc(t.readers, func(r *thread) bool {
-		ran, ready, ok := r.read(s)
+		ran, ready, ok := r.read(s, dt)
 		if ok {
 			t.reading += dt
-			t.working += min(ran+ready, dt)
+			t.working += ran + ready
 		}
 		return !ok
 	})
 }
 
-// read is how long the thread ran and was ready since it was read before. It is false for one that is gone.
-func (t *thread) read(s *Source) (ran, ready time.Duration, ok bool) {
-	text, err := s.read(&t.sched)
-	if err != nil {
-		s.close(&t.sched)
-		return 0, 0, false
-	}
-	nowRan, nowReady, ok := parseSchedstat(text)
-	if !ok {
-		s.close(&t.sched)
-		return 0, 0, false
-	}
-	if t.known {
-		ran = time.Duration(nowRan - min(t.ran, nowRan))
-		ready = time.Duration(nowReady - min(t.ready, nowReady))
-	}
-	t.ran, t.ready, t.known = nowRan, nowReady, true
-	return ran, ready, true
-}
-
 func (t *threads) close(s *Source) {
-	if t.leader != nil {
-		s.close(&t.leader.sched)
-	}
-	for _, r := range t.readers {
-		s.close(&r.sched)
+	for _, other := range slices.Concat(t.leaders, t.readers) {
+		s.close(&other.sched)
 	}
 }
 
-// begins says that the job has begun to fetch data, and which threads do is not known yet.
-func (j *job) begins() bool {
-	return len(j.threads.readers) == 0 && j.total[readBytes] > j.threads.bytes
-}
+// begins says that the job has begun to fetch data since the last look, so that the next should not wait.
+func (j *job) begins() bool { return j.threads.idle && j.total[readBytes] > j.threads.bytes }
 
-// lookAtThreads finds the thread that leads and those that read.
-func (j *job) lookAtThreads(s *Source) {
-	first := j.threads.seen == nil
-	j.threads.bytes = j.total[readBytes]
-	j.threads.lead(s, j.leading())
-	var fetching, asking bool
-	for _, m := range j.members {
-		fetching = fetching || m.now[readBytes] > m.fetched.bytes
-		asking = asking || m.now[readChars] >= m.fetched.chars+asks
+// lookAtThreads finds the threads that lead, and those that read among as many as the budget allows. What does not fit
+// comes first the next time.
+func (j *job) lookAtThreads(s *Source, budget int, now time.Duration) {
+	t := &j.threads
+	since := now - t.looked
+	if since < looksApart {
+		return
 	}
-	remote := asking && !fetching
-	seen, left := map[int]fetched{}, mostThreadsLookedAt
+	first := t.looked == 0
+	t.lead(s, j.leading(s.holdersOf(j.id)))
+	asked := j.asked(since)
 	moved := map[int]bool{}
-	for _, m := range j.members {
-		now := fetched{m.now[readBytes], m.now[readChars]}
-		if m.lost != 0 || m.ended || m.fresh || !now.movedSince(m.fetched, remote) {
+	for range j.members {
+		m := j.members[t.next%len(j.members)]
+		if budget <= 0 {
+			break
+		}
+		t.next++
+		before := m.fetched
+		m.fetched = fetched{m.now[readBytes], m.now[readChars]}
+		if !m.present() || !m.fetched.movedSince(before, asked) {
 			continue
 		}
-		if !m.many {
-			moved[m.pid] = true
+		if m.many {
+			budget -= m.lookInto(asked, budget, moved)
 		} else {
-			j.threads.lookInto(m, remote, seen, moved, &left)
+			moved[m.pid] = true
 		}
 	}
-	for _, m := range j.members {
-		m.fetched = fetched{m.now[readBytes], m.now[readChars]}
-	}
+	t.looked, t.bytes, t.idle = now, j.total[readBytes], len(moved) == 0
 	if first { // they may have read long ago
 		clear(moved)
 	}
-	for id, was := range j.threads.seen { // of a process that did nothing since
-		if _, again := seen[id]; !again && len(seen) < mostThreadsLookedAt {
-			seen[id] = was
-		}
-	}
-	j.threads.seen, j.threads.idle = seen, len(moved) == 0
-	j.threads.keep(s, moved)
+	t.keep(s, moved, now)
 }
 
-// lookInto finds the threads of one process that have read since the last look. One that was not known before is taken
-// for one, if it has read at all.
-func (t *threads) lookInto(m *member, remote bool, seen map[int]fetched, moved map[int]bool, left *int) {
-	tids, err := names(filepath.Join(m.dir, "task"), *left)
-	if err != nil {
-		return
+// asked is from how many bytes on what was asked for by read calls counts as fetched: 0 for never, where the job fetches
+// from storage what it asks for.
+func (j *job) asked(since time.Duration) uint64 {
+	var bytes, chars uint64
+	for _, m := range j.members {
+		bytes += m.now[readBytes] - min(m.fetched.bytes, m.now[readBytes])
+		chars += m.now[readChars] - min(m.fetched.chars, m.now[readChars])
 	}
-	*left -= len(tids)
+	least := uint64(asks * since.Seconds())
+	if chars < least || bytes >= chars/10 {
+		return 0
+	}
+	return max(1, least)
+}
+
+// lookInto finds the threads of a process that have read since the last look, and says how many it looked at. One that was
+// not known before is taken for one, if it has read at all.
+func (m *member) lookInto(asked uint64, most int, moved map[int]bool) int {
+	tids, err := names(filepath.Join(m.dir, "task"), most)
+	if err != nil {
+		return 1
+	}
+	seen := make(map[int]fetched, len(tids))
 	for _, name := range tids {
 		id, err := strconv.Atoi(name)
 		if err != nil {
@@ -166,29 +146,30 @@ func (t *threads) lookInto(m *member, remote bool, seen map[int]fetched, moved m
 		}
 		text, err := readAll(m.dir+"/task/"+name+"/io", 4096)
 		if err != nil {
+			continue // it ended, or is not ours to see
+		}
+		bytes, chars, _, ok := parseIO(text)
+		if !ok {
 			continue
 		}
-		var now fetched
-		var ok bool
-		if now.bytes, now.chars, _, ok = parseIO(text); !ok {
-			continue
-		}
-		if now.movedSince(t.seen[id], remote) {
+		now := fetched{bytes, chars}
+		if now.movedSince(m.threads[id], asked) {
 			moved[id] = true
 		}
 		seen[id] = now
 	}
+	m.threads = seen
+	return len(tids)
 }
 
 // keep makes the readers those that moved, and those that did lately.
-func (t *threads) keep(s *Source, moved map[int]bool) {
+func (t *threads) keep(s *Source, moved map[int]bool, now time.Duration) {
 	t.readers = slices.DeleteFunc(t.readers, func(r *thread) bool {
-		r.quiet++
 		if moved[r.id] {
-			r.quiet = 0
+			r.moved = now
 			delete(moved, r.id)
 		}
-		if over := r.quiet > readerFor || t.leads(r.id); over {
+		if now-r.moved > readsFor || t.leads(r.id) {
 			s.close(&r.sched)
 			return true
 		}
@@ -199,68 +180,62 @@ func (t *threads) keep(s *Source, moved map[int]bool) {
 			return
 		}
 		if !t.leads(id) {
-			t.readers = append(t.readers, s.follow(id))
+			t.readers = append(t.readers, s.follow(id, now))
 		}
 	}
 }
 
-func (t *threads) leads(id int) bool { return t.leader != nil && t.leader.id == id }
+// thread is one whose times are read with every reading.
+type thread struct {
+	id    int
+	sched file          // its schedstat (Documentation/scheduler/sched-stats.rst)
+	moved time.Duration // when it was seen to have fetched something
+
+	ran, ready counter
+}
 
 // follow begins to read a thread's times. By its number alone /proc finds any thread, whatever process it is of.
-func (s *Source) follow(id int) *thread {
-	t := &thread{id: id}
+func (s *Source) follow(id int, now time.Duration) *thread {
+	t := &thread{id: id, moved: now}
 	t.sched.path = filepath.Join(s.proc, strconv.Itoa(id), "schedstat")
-	_, _, _ = t.read(s) // where it counts from
+	_, _, _ = t.read(s, 0) // where it counts from
 	return t
 }
 
-func (t *threads) lead(s *Source, m *member) {
-	switch {
-	case m == nil || t.leads(m.pid):
-	default:
-		if t.leader != nil {
-			s.close(&t.leader.sched)
-		}
-		t.leader = s.follow(m.pid)
+// read is how long the thread ran and was ready in the last dt. It is false for one that is gone.
+func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok bool) {
+	text, err := s.read(&t.sched)
+	if err != nil {
+		return 0, 0, false
 	}
+	nowRan, nowReady, ok := parseSchedstat(text)
+	if !ok {
+		s.close(&t.sched)
+		return 0, 0, false
+	}
+	ran = t.ran.grown(nowRan, dt)
+	return ran, t.ready.grown(nowReady, dt-ran), true
 }
 
-// leading is the process whose first thread drives the accelerator, as training programs have it: the oldest one, but
-// for wrappers around it. A wrapper has one child, which runs another program.
-func (j *job) leading() *member {
-	var m *member
-	for _, other := range j.members {
-		if other.lost == 0 && !other.ended && !other.fresh {
-			m = other
-			break
-		}
-	}
-	for m != nil {
-		child, count := j.childOf(m)
-		if count != 1 || child.program() == m.program() {
-			break
-		}
-		m = child
-	}
-	return m
+// counter is one time of a thread's. The kernel brings that of a running thread up to date with its own ticks, of 1 to 10
+// ms, so it grows in steps: what is more than the time that went by is told with the next readings.
+type counter struct {
+	at    uint64 // ns
+	known bool
+	owed  time.Duration
 }
 
-// childOf is the oldest living child of a member, and how many there are.
-func (j *job) childOf(m *member) (child *member, count int) {
-	for _, other := range j.members {
-		if other.parent == m.pid && other != m && other.lost == 0 && !other.ended && !other.fresh {
-			if count++; count == 1 {
-				child = other
-			}
-		}
-	}
-	return child, count
-}
+// mostOwed bounds what is told late. A counter that is further ahead was not read for longer than that.
+const mostOwed = 50 * time.Millisecond
 
-// program is what a process runs; "" where we may not know.
-func (m *member) program() string {
-	exe, _ := os.Readlink(filepath.Join(m.dir, "exe"))
-	return exe
+func (c *counter) grown(now uint64, dt time.Duration) time.Duration {
+	if c.known {
+		c.owed += time.Duration(min(now-min(c.at, now), uint64(time.Hour)))
+	}
+	c.at, c.known = now, true
+	told := min(c.owed, max(0, dt))
+	c.owed = min(c.owed-told, mostOwed)
+	return told
 }
 
 // parseSchedstat reads a thread's time on CPUs and its time ready without one, in nanoseconds.

@@ -61,8 +61,10 @@ func TestThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	read(t, s) // the members are known, nobody has read
+	time.Sleep(100 * time.Millisecond)
 	put(1)
 	read(t, s) // they have: this reading finds out
+	time.Sleep(50 * time.Millisecond)
 	before := read(t, s).Jobs[0]
 	begin := time.Now()
 	put(2)
@@ -78,10 +80,19 @@ func TestThreads(t *testing.T) {
 	if got := after.ReaderTime - before.ReaderTime; got < 200*time.Millisecond || got > 2*took+50*time.Millisecond {
 		t.Errorf("there were readers for %v in %v, want twice as long", got, took)
 	}
-	for range readerFor + 1 { // they read no more
+	look := func() {
+		s.jobs[0].threads.looked -= looksApart
 		s.lookNow()
 		read(t, s)
 	}
+	look()
+	s.jobs[0].threads.readers[0].moved -= readsFor // one read long ago, the other lately
+	look()
+	if n := len(s.jobs[0].threads.readers); n != 1 {
+		t.Errorf("%d threads are taken for readers, want the one that read lately", n)
+	}
+	s.jobs[0].threads.readers[0].moved -= readsFor
+	look()
 	if n := len(s.jobs[0].threads.readers); n != 0 {
 		t.Errorf("%d threads are taken for readers, want none", n)
 	}
@@ -116,6 +127,7 @@ func TestThreadsOfOneProcess(t *testing.T) {
 		t.Errorf("%d readers of what was read before the job was followed", n)
 	}
 	put(2)
+	s.jobs[0].threads.looked -= looksApart
 	s.lookNow()
 	read(t, s)
 	ids := map[int]bool{}
@@ -140,4 +152,190 @@ func FuzzParseSchedstat(f *testing.F) {
 			t.Errorf("%q: %d and %d, then %d and %d", text, ran, ready, again, same)
 		}
 	})
+}
+
+// TestSerialReaderIsNotLookedFor: where the leading thread reads, its process is looked into once a second, and not with
+// every reading.
+func TestSerialReaderIsNotLookedFor(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	const pid = 10
+	tr.children(pid)
+	put := func(step int) {
+		tr.put(pid, 1, 100, 'D', counts{readBytes: uint64(step) << 20}, counts{})
+		tr.thread(pid, pid, uint64(step)<<20, step, 0)
+	}
+	put(1)
+	s := New(tr.root)
+	defer s.Close()
+	if err := s.Add("job", pid, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	j := s.jobs[0]
+	j.begun -= young
+	looks := map[time.Duration]bool{}
+	for step := range 20 {
+		put(2 + step)
+		j.threads.looked -= looksApart
+		before := j.threads.looked
+		read(t, s)
+		if j.threads.looked != before {
+			looks[j.threads.looked] = true
+		}
+	}
+	if len(looks) > 1 { // the first finds out that it has begun
+		t.Errorf("%d looks in 20 readings", len(looks))
+	}
+}
+
+// TestLauncher: Python's launchers run what they launch with their own executable.
+func TestLauncher(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	const launcher, trainer, worker = 10, 20, 30
+	put := func(step int) {
+		tr.put(launcher, 1, 100, 'S', counts{}, counts{})
+		tr.put(trainer, launcher, 200, 'R', counts{cpuTicks: uint64(90 * step)}, counts{})
+		tr.put(worker, trainer, 300, 'R', counts{cpuTicks: uint64(20 * step)}, counts{})
+		tr.thread(trainer, trainer, 0, 0, 0)
+		tr.thread(launcher, launcher, 0, 0, 0)
+	}
+	put(1)
+	tr.children(launcher, trainer)
+	tr.children(trainer, worker)
+	tr.children(worker)
+	for _, pid := range []int{launcher, trainer, worker} {
+		tr.program(pid, "/usr/bin/python3")
+	}
+	s := New(tr.root)
+	defer s.Close()
+	if err := s.Add("job", launcher, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for step := range 3 {
+		put(2 + step)
+		s.jobs[0].threads.looked -= looksApart
+		s.lookNow()
+		read(t, s)
+	}
+	if !s.jobs[0].threads.leads(trainer) {
+		t.Errorf("%+v leads, want the trainer", s.jobs[0].threads.leaders)
+	}
+}
+
+// TestCounterIsLate: what the kernel tells in steps is not lost where readings follow each other closely.
+func TestCounterIsLate(t *testing.T) {
+	for _, every := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+		var c counter
+		c.grown(0, 0)
+		var told time.Duration
+		for at := every; at <= 2*time.Second; at += every {
+			told += c.grown(uint64(at/(4*time.Millisecond))*4e6, every)
+		}
+		if told < 1980*time.Millisecond || told > 2*time.Second {
+			t.Errorf("of 2s, read each %v, %v were told", every, told)
+		}
+	}
+	var c counter
+	c.grown(1e9, 0)
+	if got := c.grown(5e9, time.Second); got != time.Second {
+		t.Errorf("%v in a second", got)
+	}
+	if got := c.grown(5e9, time.Second); got > mostOwed {
+		t.Errorf("%v in a second without anything", got)
+	}
+	if got := c.grown(1, time.Second); got != 0 {
+		t.Errorf("%v of one that went back", got)
+	}
+}
+
+// TestThreadsAreBounded: no more threads are opened in a look than its budget allows, and all come in turn.
+func TestThreadsAreBounded(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	const each = 40
+	list := ""
+	put := func(step int) {
+		for pid := 100; pid < 500; pid += 100 {
+			tr.put(pid, 1, 100, 'R', counts{readBytes: uint64(step) << 20}, counts{})
+			text, err := os.ReadFile(filepath.Join(tr.root, "proc", strconv.Itoa(pid), "stat"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.write(pid, "stat", string(text[:len(text)-len(" 20 0 1 0 100 0 0 18446744073709551615\n")])+" 20 0 4 0 100 0 0 0\n")
+			for tid := pid; tid < pid+each; tid++ {
+				tr.thread(pid, tid, uint64(step)<<20, 0, 0)
+			}
+		}
+	}
+	put(1)
+	for pid := 200; pid < 500; pid += 100 {
+		list += strconv.Itoa(pid) + " "
+		tr.children(pid)
+	}
+	tr.write(100, "task/100/children", list)
+	s := New(tr.root)
+	defer s.Close()
+	if err := s.Add("job", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	read(t, s)
+	j := s.jobs[0]
+	for _, m := range j.members {
+		m.threads = nil
+	}
+	put(2)
+	read(t, s)
+	j.threads.next = 0
+	for _, m := range j.members {
+		m.fetched, m.threads = fetched{}, nil
+	}
+	j.threads.looked -= looksApart
+	j.lookAtThreads(s, 50, j.threads.looked+looksApart)
+	seen := 0
+	for _, m := range j.members {
+		seen += len(m.threads)
+	}
+	if seen > 50 || seen < each {
+		t.Errorf("%d threads looked at with a budget of 50", seen)
+	}
+	if j.threads.next != 2 {
+		t.Errorf("the next look begins with member %d, want 2: one was seen whole, one in part", j.threads.next)
+	}
+}
+
+// TestHoldersLead: where it is known who holds memory of a GPU, those lead.
+func TestHoldersLead(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	for i, pid := range []int{10, 20, 30} {
+		tr.put(pid, min(pid-1, 10), uint64(100+i), 'R', counts{}, counts{})
+		tr.thread(pid, pid, 0, 0, 0)
+		tr.program(pid, "/usr/bin/python3")
+		tr.children(pid)
+	}
+	tr.children(10, 20, 30)
+	s := New(tr.root)
+	defer s.Close()
+	if err := s.Add("job", 10, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Lead("job", []int{20, 30, 99})
+	look := func() *threads {
+		s.jobs[0].threads.looked -= looksApart
+		s.lookNow()
+		read(t, s)
+		return &s.jobs[0].threads
+	}
+	if th := look(); len(th.leaders) != 2 || !th.leads(20) || !th.leads(30) {
+		t.Errorf("%d lead, want 20 and 30", len(th.leaders))
+	}
+	tr.end(20)
+	if th := look(); len(th.leaders) != 1 || !th.leads(30) {
+		t.Errorf("%d lead, want 30", len(th.leaders))
+	}
+	s.Lead("job", nil)
+	if th := look(); len(th.leaders) != 1 || !th.leads(10) {
+		t.Errorf("%d lead, want 10", len(th.leaders))
+	}
+	s.Remove("job")
+	if len(s.holders) != 0 {
+		t.Errorf("%v is kept of a job that is not followed", s.holders)
+	}
 }
