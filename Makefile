@@ -49,10 +49,11 @@ test: ## Run all tests
 	$(if $(RACE),,@echo 'no C compiler: testing without the race detector' >&2)
 	go test $(RACE) -timeout $(TIMEOUT) ./...
 
-build: ## Build build/stallspan, and build/stallspan-nocgo without cgo
+build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it for Linux and for macOS
 	go build -o build/stallspan .
 	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
+	GOOS=darwin CGO_ENABLED=0 go vet . ./agent/... ./internal/...
 
 collector: ## Build build/otelcol-stallspan, a Collector with our receiver and processor (five minutes at first)
 	mkdir -p build

@@ -41,11 +41,14 @@ func chosen(file string) (string, error) {
 	if file == "" {
 		asked = nil
 	}
-	path, err := baselineFile(asked)
-	if err == nil && path == "" {
-		err = errors.New("--file off names no file: leave it out for the usual one")
+	path, err := baselineFile(asked, "--file")
+	switch {
+	case err != nil:
+		return "", failure{exitFailed, err}
+	case path == "":
+		return "", errors.New("--file off names no file: leave it out for the usual one")
 	}
-	return path, err
+	return path, nil
 }
 
 func baselineListCommand(file *string) *cobra.Command {

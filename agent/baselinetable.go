@@ -36,8 +36,12 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 		if limit, known := slowAbove(e); known {
 			slow = window.Short(limit.Seconds())
 		}
-		row(e.Key.Kind()+" "+e.Key.Name(), cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"),
+		name := e.Key.Kind() + " " + e.Key.Name()
+		row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"),
 			strconv.Itoa(len(e.Took)), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
+		if columns(name) > baselineWidth {
+			t.line("  " + string(e.Key)) // in one line, however long, to be copied
+		}
 		if e.Slow >= mostInARow {
 			t.text("  ", fmt.Sprintf("The last %d were all slow. If that is how it is now: stallspan baseline reset '%s'", e.Slow, e.Key))
 		}
@@ -59,7 +63,11 @@ func showBaselines(out io.Writer, all []baseline.Entry) error {
 		} else {
 			summary += fmt.Sprintf(", too few to judge by: %d are needed", baseline.Enough)
 		}
-		t.text("  ", fmt.Sprintf("%s; %d slow ones since, last seen %s", summary, e.Slow, e.Last.Local().Format(time.DateTime)))
+		ones := "ones"
+		if e.Slow == 1 {
+			ones = "one"
+		}
+		t.text("  ", fmt.Sprintf("%s; %d slow %s since, last seen %s", summary, e.Slow, ones, e.Last.Local().Format(time.DateTime)))
 		took := ""
 		for _, d := range e.Took {
 			took += window.Short(d.Seconds()) + ", "

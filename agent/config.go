@@ -105,7 +105,7 @@ func parseConfig(text []byte) (*config, error) {
 			"factor":   numeric(&c.Slow.factor),
 			"load":     duration(&c.Slow.load),
 			"epoch":    duration(&c.Slow.epoch),
-		}.read, func() error { _, _, err := c.Slow.monitor(); return err }),
+		}.read, c.Slow.check),
 		"metrics": c.readMetrics,
 	}.read(file.Content[0])
 }

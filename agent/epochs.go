@@ -20,7 +20,9 @@ type follower struct {
 	reader *progress.Reader
 	epoch  string            // id of the open one
 	began  monitor.Moment    // where an epoch that ends without a start began
+	ended  bool              // that is where another one ended, and not the program's start
 	loads  map[string]string // ids of the open ones, by model
+	last   bool              // all lines have been read: what is open ends with the program
 	cut    bool              // the program has failed: what is open ends unfinished
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
@@ -50,7 +52,7 @@ func (f *follower) exited() monitor.Moment {
 func (f *follower) close(failed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.cut = failed
+	f.last, f.cut = true, failed
 	f.act(f.reader.Close())
 }
 
@@ -70,7 +72,7 @@ func (f *follower) act(events []progress.Event) {
 			f.epoch = f.begin(epochWindow(e), *at)
 		case progress.EpochEnd:
 			f.endEpoch(e, *at)
-			f.began = *at
+			f.began, f.ended = *at, true
 		case progress.LoadBegin:
 			f.loads[e.Model] = f.begin(window.Window{Kind: window.ModelLoad, Model: e.Model}, *at)
 		case progress.LoadEnd:
@@ -92,7 +94,12 @@ func (f *follower) begin(w window.Window, at monitor.Moment) string {
 
 func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
 	if f.epoch == "" && !e.Void {
-		f.epoch = f.begin(epochWindow(e), f.began)
+		w := epochWindow(e)
+		w.Loose = !f.ended
+		f.epoch = f.begin(w, f.began)
+	}
+	if f.last {
+		f.session.Loosen(f.epoch)
 	}
 	f.end(f.epoch, e, at)
 	f.epoch = ""

@@ -82,7 +82,7 @@ func markBegin(cmd *cobra.Command, a api.Announcement) error {
 }
 
 func markEndCommand() *cobra.Command {
-	var asJSON bool
+	var asJSON, failed bool
 	cmd := &cobra.Command{
 		Use:     "end ID",
 		Short:   "End a window, and print what was found",
@@ -94,7 +94,7 @@ func markEndCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := api.NewClient(api.DefaultSocket()).End(cmd.Context(), args[0])
+			report, err := endWindow(cmd.Context(), api.NewClient(api.DefaultSocket()), args[0], failed)
 			if err != nil {
 				return failure{exitFailed, unanswered(err)}
 			}
@@ -109,10 +109,19 @@ func markEndCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the window's report as JSON")
+	cmd.Flags().BoolVar(&failed, "failed", false, "what the window was about has failed: it counts as cut, and is not learned from")
 	return cmd
 }
 
-// told says a window's report in one line.
+func endWindow(ctx context.Context, client *api.Client, id string, failed bool) (report []byte, err error) {
+	if failed {
+		return client.Fail(ctx, id)
+	}
+	return client.End(ctx, id)
+}
+
+// told says a window's report in one line, with what was found where that is wanted, or where nothing else says why the
+// window is slow.
 func told(report []byte, finding bool) string {
 	var w compare.Window
 	if err := json.Unmarshal(report, &w); err != nil || w.Duration == nil {
@@ -122,7 +131,12 @@ func told(report []byte, finding bool) string {
 	if w.Slow {
 		verdict += " SLOW"
 	}
-	line := fmt.Sprintf("%s: %s, %s", w.Label(), window.Short(*w.Duration), verdict)
+	label := w.Label()
+	if w.Unfinished {
+		label += " (cut)"
+	}
+	line := fmt.Sprintf("%s: %s, %s", label, window.Short(*w.Duration), verdict)
+	finding = finding || w.SlowReason == window.SlowThreshold || w.SlowReason == window.SlowBaseline
 	if finding && w.Finding != "" {
 		line += ". " + w.Finding
 	}

@@ -59,11 +59,11 @@ func markRun(ctx context.Context, a api.Announcement, argv []string) error {
 	}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	if err := cmd.Start(); err != nil {
-		markStop(ctx, client, begun, func(string, ...any) {}) // why it could not start is the line to read
+		markStop(ctx, client, begun, true, func(string, ...any) {}) // why it could not start is the line to read
 		return cannotStart(argv[0], err)
 	}
 	code := waitFor(cmd, signals)
-	markStop(ctx, client, begun, say)
+	markStop(ctx, client, begun, code != 0, say)
 	if code != 0 {
 		return exit(code)
 	}
@@ -81,13 +81,13 @@ func markStart(ctx context.Context, client *api.Client, a api.Announcement) (beg
 	return begun
 }
 
-func markStop(ctx context.Context, client *api.Client, begun api.Begun, tell func(string, ...any)) {
+func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed bool, tell func(string, ...any)) {
 	if begun.ID == "" {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
-	report, err := client.End(ctx, begun.ID)
+	report, err := endWindow(ctx, client, begun.ID, failed)
 	if err != nil {
 		tell("the window could not be ended: %v", unanswered(err))
 		return

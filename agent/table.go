@@ -19,7 +19,7 @@ const (
 )
 
 // printTable writes a row a window, and below it what was found and what to try. Windows that follow one another with
-// the same verdict are explained once.
+// the same verdict are explained once; why one is slow is said each time that the verdict alone does not tell.
 func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	w := &table{out: out}
 	w.line("")
@@ -38,7 +38,13 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 		if len(reports) > mostRows && i >= mostRows/2 && i < len(reports)-mostRows/2 {
 			continue
 		}
-		w.report(r, said == nil || said.Kind != r.Kind || said.Verdict != r.Verdict)
+		w.report(r)
+		if alike := said != nil && said.Kind == r.Kind && said.Verdict == r.Verdict; !alike {
+			w.text("  ", r.Finding)
+			w.text("  Try: ", r.Remedy)
+		} else if r.LastedTooLong() || r.Slow && said.SlowReason != r.SlowReason {
+			w.text("  ", r.Finding)
+		}
 		said = r
 	}
 	if len(reports) == 0 {
@@ -63,7 +69,7 @@ func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict st
 		fit(label, labelWidth), duration, busy, storage, cpu, other, fit(disk, diskWidth), verdict))
 }
 
-func (t *table) report(r *window.Report, explain bool) {
+func (t *table) report(r *window.Report) {
 	disk := ""
 	switch {
 	case len(r.Disks) == 1:
@@ -98,10 +104,6 @@ func (t *table) report(r *window.Report, explain bool) {
 		label += " (cut)"
 	}
 	t.row(label, window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu, part(r.Other), disk, verdict)
-	if explain {
-		t.text("  ", r.Finding)
-		t.text("  Try: ", r.Remedy)
-	}
 }
 
 // text writes a sentence in lines of the table's width, the later ones indented like the first.

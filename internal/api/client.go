@@ -57,7 +57,16 @@ func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
 
 // End closes a window and gives its report as JSON. An *Error says that the server refused it.
 func (c *Client) End(ctx context.Context, id string) (report []byte, err error) {
-	report, err = c.post(ctx, "/v1/windows/"+url.PathEscape(id)+"/end", nil)
+	return c.end(ctx, id, nil)
+}
+
+// Fail is End for a window whose work has failed: it ends unfinished, and nobody learns from how long it took.
+func (c *Client) Fail(ctx context.Context, id string) (report []byte, err error) {
+	return c.end(ctx, id, []byte(`{"failed":true}`))
+}
+
+func (c *Client) end(ctx context.Context, id string, body []byte) (report []byte, err error) {
+	report, err = c.post(ctx, "/v1/windows/"+url.PathEscape(id)+"/end", body)
 	if err == nil && !json.Valid(report) {
 		return nil, c.foreign(report)
 	}

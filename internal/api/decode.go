@@ -33,38 +33,63 @@ var fields = []field{
 // decode reads the one JSON object that body must be. Unlike encoding/json it refuses keys that it does not know, keys
 // that come twice or in capitals, and says of a wrong value what it should be. null counts as absent.
 func decode(body []byte) (*Announcement, error) {
+	a := &Announcement{}
+	if err := object(body, a.set); err != nil {
+		return nil, err
+	}
+	return a, a.check()
+}
+
+// decodeEnd reads the body of a window's end, which may be absent.
+func decodeEnd(body []byte) (failed bool, err error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return false, nil
+	}
+	err = object(body, func(key string, value []byte) error {
+		if key != "failed" {
+			return errors.New("unknown")
+		}
+		return json.Unmarshal(value, &failed)
+	})
+	if err != nil {
+		return false, refuse(http.StatusBadRequest, `nothing but {"failed": true} is said when a window ends: send that, {}, or no body`)
+	}
+	return failed, nil
+}
+
+// object goes through the keys of one JSON object.
+func object(body []byte, set func(key string, value []byte) error) error {
 	dec := json.NewDecoder(bytes.NewReader(body))
 	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
-		return nil, notObject(body, err)
+		return notObject(body, err)
 	}
-	a := &Announcement{}
 	seen := map[string]bool{}
 	for dec.More() {
 		name, err := dec.Token()
 		key, ok := name.(string)
 		if err != nil || !ok {
-			return nil, notObject(body, err)
+			return notObject(body, err)
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {
-			return nil, notObject(body, err)
+			return notObject(body, err)
 		}
 		if seen[key] {
-			return nil, refuse(http.StatusBadRequest, "the key %s comes twice: give it once", excerpt(key))
+			return refuse(http.StatusBadRequest, "the key %s comes twice: give it once", excerpt(key))
 		}
 		seen[key] = true
-		if err := a.set(key, value); err != nil {
-			return nil, err
+		if err := set(key, value); err != nil {
+			return err
 		}
 	}
 	if _, err := dec.Token(); err != nil {
-		return nil, notObject(body, err)
+		return notObject(body, err)
 	}
 	end := dec.InputOffset()
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return nil, refuse(http.StatusBadRequest, "something follows the JSON object after byte %d: send one object and nothing else", end)
+		return refuse(http.StatusBadRequest, "something follows the JSON object after byte %d: send one object and nothing else", end)
 	}
-	return a, a.check()
+	return nil
 }
 
 func (a *Announcement) set(key string, value []byte) error {

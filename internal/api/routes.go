@@ -114,11 +114,12 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if rest := bytes.TrimSpace(body); len(rest) > 0 && !bytes.Equal(rest, []byte("{}")) {
-		return refuse(http.StatusBadRequest, "nothing is said when a window ends: send no body, or {}")
+	failed, err := decodeEnd(body)
+	if err != nil {
+		return err
 	}
 	id := r.PathValue("id")
-	report, err := s.windows.End(id)
+	report, err := s.windows.End(id, failed)
 	if errors.Is(err, window.ErrUnknown) && s.monitor.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s gives its report", excerpt(id), id)
 	}

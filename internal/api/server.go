@@ -22,8 +22,9 @@ type Windows interface {
 	// own is the window's span in the same form, "" where there is none. An *Error is answered with its status,
 	// window.ErrTooMany with 503, every other error with 400.
 	Begin(w window.Window, traceparent string) (id, own string, err error)
-	// End closes a window and reports on it. window.ErrUnknown is answered with 404.
-	End(id string) (*window.Report, error)
+	// End closes a window and reports on it; failed says that its work did not succeed, so that the window is unfinished.
+	// window.ErrUnknown is answered with 404.
+	End(id string, failed bool) (*window.Report, error)
 }
 
 // Bounds of what clients can hold.

@@ -41,7 +41,12 @@ func (d *door) Begin(w window.Window, traceparent string) (id, own string, err e
 	return id, someTrace, err
 }
 
-func (d *door) End(id string) (*window.Report, error) { return d.monitor.End(id, d.monitor.Now()) }
+func (d *door) End(id string, failed bool) (*window.Report, error) {
+	if failed {
+		return d.monitor.Cut(id, d.monitor.Now())
+	}
+	return d.monitor.End(id, d.monitor.Now())
+}
 
 // service is a server on a real socket that watches this machine.
 type service struct {

@@ -34,7 +34,8 @@ type Book struct {
 
 	closing sync.Once
 
-	seen os.FileInfo // of the file when it was read last; the goroutine's own
+	seen   os.FileInfo // of the file when it was read last; the goroutine's own
+	unread string      // why it could not be read, as was told last; the goroutine's own, too
 }
 
 // Open begins to use the file at path, which need not exist. tell is called with each problem, possibly the same one

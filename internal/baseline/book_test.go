@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -56,6 +57,21 @@ func TestNilBook(t *testing.T) {
 	if _, known := b.Usual("epoch/x"); known {
 		t.Error("a nil book knows something")
 	}
+}
+
+// Save waits for five seconds in all, also where the goroutine that writes takes up the work late.
+func TestSaveIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &Book{save: make(chan chan struct{}), done: make(chan struct{})}
+		go func() {
+			time.Sleep(lastWrite - time.Second)
+			<-b.save // and writes for ever
+		}()
+		began := time.Now()
+		if b.Save(); time.Since(began) != lastWrite {
+			t.Errorf("it took %v", time.Since(began))
+		}
+	})
 }
 
 // Nothing is made where there is nothing to write.

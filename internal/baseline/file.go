@@ -74,6 +74,7 @@ func (a access) once(f func(*bbolt.Tx) error) (err error) {
 		if cause := recover(); cause != nil {
 			err = a.failed(cause, file)
 			if file != nil {
+				unlock(file)     // else the mapping would keep the lock
 				_ = file.Close() // and not the DB, which may wait for what panicked; its mapping stays
 			}
 		}

@@ -34,3 +34,6 @@ func lock(file *os.File, exclusive bool, until time.Time) error {
 		time.Sleep(lockEvery)
 	}
 }
+
+// unlock gives the lock back before the file is closed.
+func unlock(file *os.File) { _ = syscall.Flock(int(file.Fd()), syscall.LOCK_UN) }

@@ -61,7 +61,8 @@ func (b *Book) refresh(patience time.Duration) {
 		b.flushAll(true)
 	default:
 		b.seen = nil // to try it again
-		b.problem("read", err)
+		b.unread = err.Error()
+		b.tell(fmt.Errorf("%s cannot be read, so windows are not compared with earlier ones there: %w", b.path, err))
 	}
 }
 
@@ -90,8 +91,8 @@ func (b *Book) flushAll(always bool) {
 		}
 		if !moved {
 			var bad *damage
-			if !errors.As(err, &bad) { // else it was told
-				b.problem("written", err)
+			if !errors.As(err, &bad) && err.Error() != b.unread { // else it was told
+				b.tell(fmt.Errorf("%s cannot be written, so what was learned now is lost: %w", b.path, err))
 			}
 			return
 		}
@@ -110,6 +111,7 @@ func (b *Book) keep(all records, written int) {
 		all.learn(o)
 	}
 	b.known = all
+	b.unread = ""
 }
 
 // setAside gives a file that cannot be used another name. Its lock is held.
@@ -121,8 +123,4 @@ func (b *Book) setAside(d *damage) bool {
 	}
 	b.tell(fmt.Errorf("%s cannot be used: %w. It is kept as %s, and learning starts over", b.path, d.why, name))
 	return true
-}
-
-func (b *Book) problem(what string, err error) {
-	b.tell(fmt.Errorf("%s cannot be %s, so windows are not compared with earlier ones there: %w", b.path, what, err))
 }

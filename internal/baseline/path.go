@@ -21,7 +21,7 @@ func DefaultPath() (string, error) {
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", errors.New("there is no home folder for the baselines: set XDG_STATE_HOME, or name a file")
+		return "", errors.New("there is no home folder for the baselines: set XDG_STATE_HOME")
 	}
 	return filepath.Join(home, ".local/state/stallspan/baseline.db"), nil
 }

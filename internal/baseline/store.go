@@ -125,9 +125,21 @@ func List(path string) ([]Entry, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the baselines in %s cannot be read: %w", path, err)
+		return nil, fmt.Errorf("the baselines in %s cannot be read: %w%s", path, err, advice(err))
 	}
 	return all.entries(), nil
+}
+
+// advice is what to do about a file that cannot be used.
+func advice(err error) string {
+	var bad *damage
+	switch {
+	case !errors.As(err, &bad):
+		return ""
+	case bad.kind == "corrupt":
+		return ": the next run sets it aside, and learning starts over"
+	}
+	return ": update stallspan, or name another file with --file"
 }
 
 func (all records) entries() []Entry {

@@ -59,7 +59,7 @@ func TestPageFault(t *testing.T) {
 		want  bool // damage
 	}{{pageFault{errors.New("fault")}, false}, {"assertion failed", true}, {errors.New("index out of range"), true}} {
 		told := 0
-		a := access{path: path, write: true, until: time.Now().Add(time.Minute), broken: func(*damage) { told++ }}
+		a := access{path: path, write: true, until: time.Now().Add(5 * time.Second), broken: func(*damage) { told++ }}
 		err := a.do(func(*bbolt.Tx) error { panic(c.cause) })
 		var bad *damage
 		if err == nil || errors.As(err, &bad) != c.want || (told > 0) != c.want {

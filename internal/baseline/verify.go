@@ -49,7 +49,7 @@ func (e errFormat) Error() string {
 // errUnread is a file of which nothing is known to be wrong: it could not be read this time.
 type errUnread struct{ why error }
 
-func (e *errUnread) Error() string { return "it cannot be read: " + e.why.Error() }
+func (e *errUnread) Error() string { return e.why.Error() }
 func (e *errUnread) Unwrap() error { return e.why }
 
 // pages is a file being checked.

@@ -29,6 +29,7 @@ type Window struct {
 	Model        string         `json:"model"`
 	Epoch        *int           `json:"epoch"`
 	Unfinished   bool           `json:"unfinished"`
+	SlowReason   string         `json:"slowness_reason"`
 	Duration     *float64       `json:"duration_s"`
 	Verdict      window.Verdict `json:"verdict"`
 	Finding      string         `json:"finding"`

@@ -85,11 +85,15 @@ func slow(r *window.Report) Event {
 	attrs.text(semconv.SlownessReasonKey, r.SlowReason)
 	attrs.text(semconv.VerdictKey, string(r.Verdict))
 	attrs.text(semconv.FindingKey, r.Finding)
+	body := SpanName(&r.Window)
+	if !r.LastedTooLong() { // else the finding begins with how long it took
+		body += ", " + window.Short(r.Duration().Seconds())
+	}
 	return Event{
 		Name:       semconv.WindowSlowEvent.Name,
 		Time:       at,
 		Severity:   Warn,
-		Body:       utf8(SpanName(&r.Window) + ", " + window.Short(r.Duration().Seconds()) + ": " + r.Finding),
+		Body:       utf8(body + ": " + r.Finding),
 		Attributes: attrs,
 	}
 }

@@ -32,8 +32,7 @@ func (m *Monitor) others(w *window.Window) (others []window.Other) {
 
 // asksOthers says whether it is worth while to look for others. m.mu is held.
 func (m *Monitor) asksOthers(w *window.Window) bool {
-	running := m.track.Find(w.ID) != nil
-	return w.ID != "" && !(running && m.track.Len() > mostOpen) // a span; or too much to ask for each of many windows
+	return m.track.Len() <= mostOpen || m.track.Find(w.ID) == nil // too much to ask for each of many that go on
 }
 
 // openBeside are the open windows at work beside w, those that began last in front: mostBeside of them at most, found

@@ -15,7 +15,7 @@ func TestFetchersAreOfTheLoad(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	look := func(began, ended time.Duration, bytes uint64) *scan {
-		return &scan{began: began, ended: ended, done: done, totals: readers.Totals{1: bytes}}
+		return &scan{began: began, ended: ended, done: done, totals: readers.Totals{1: {Bytes: bytes}}}
 	}
 	for name, c := range map[string]struct {
 		from, to           time.Duration // of the load; the present moment is 0

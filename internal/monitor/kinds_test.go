@@ -11,7 +11,7 @@ import (
 func TestKinds(t *testing.T) {
 	var k kinds
 	is, reads := disk.SSD, 0
-	read := func(names ...string) string { reads++; return is }
+	read := func(...string) string { reads++; return is }
 	both, one := []sample.Disk{{Name: "sda"}, {Name: "sdb"}}, []sample.Disk{{Name: "sdb"}}
 	of := func(name, want string, wantReads int) {
 		t.Helper()

@@ -20,6 +20,9 @@ type Slow struct {
 	Epoch    time.Duration `mapstructure:"epoch"`    // the same of an epoch
 }
 
+// least is the shortest limit that is believed: a number without a unit is read as nanoseconds.
+const least = time.Millisecond
+
 // Check says what cannot be used.
 func (s Slow) Check() error {
 	switch {
@@ -27,6 +30,8 @@ func (s Slow) Check() error {
 		return fmt.Errorf("the factor of slow windows is %v: choose one from 1 to 1000", s.Factor)
 	case s.Load < 0 || s.Epoch < 0:
 		return errors.New("a limit of slow windows is negative: give a duration, like 30s")
+	case s.Load > 0 && s.Load < least || s.Epoch > 0 && s.Epoch < least:
+		return fmt.Errorf("a limit of slow windows is under %v: a unit is missing, give a duration like 30s", least)
 	case s.kept() && !filepath.IsAbs(s.Baseline):
 		return fmt.Errorf("the file of baselines is %q: give its absolute path", s.Baseline)
 	}
@@ -74,8 +79,8 @@ func (m *Monitor) lookAgain(id string) (seen window.Seen) {
 	return seen
 }
 
-// compare judges a window by how long it took, tells by which limits, and learns from one that has ended. again is what
-// lookAgain saw. m.mu is held.
+// compare judges a window by how long it took, tells by which limits, and learns from one that has ended. What is learned
+// is shared, so the factor that one program was given does not decide on it. again is what lookAgain saw. m.mu is held.
 func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *window.Limits {
 	limits := window.Limits{Set: m.config.Slow.limit(r.Kind), Factor: m.config.Slow.Factor}
 	key := m.keyOf(r, again, ended)
@@ -84,7 +89,8 @@ func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *wind
 	}
 	r.Took(limits)
 	if ended && baseline.Learns(r) {
-		m.book.Learn(key, r.Duration(), r.LastedTooLong(), r.Start.Wall.Add(r.Duration()))
+		slow := r.SlowReason == window.SlowThreshold || limits.Usual != nil && r.Duration() > limits.Usual.Limit(0)
+		m.book.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))
 	}
 	return &limits
 }
@@ -110,10 +116,11 @@ func limitsBefore(told *recording.Limits) *window.Limits {
 	return &window.Limits{Set: told.Set, Factor: told.Factor, Usual: (*window.Usual)(told.Usual)}
 }
 
-// keyOf is with what a window is compared: with nothing while it is not known whether a load comes from memory.
+// keyOf is with what a window is compared: with nothing while it is not known whether a load comes from memory, and where
+// a part of its time is not its own.
 func (m *Monitor) keyOf(r *window.Report, again window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
-	if m.book == nil || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
+	if m.book == nil || r.Loose || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""
 	}
 	seen, most := *r, ""

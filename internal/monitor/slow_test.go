@@ -68,7 +68,7 @@ func TestReplayOfSlowWindows(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := watching(t, Config{Journal: w, Slow: Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Nanosecond}})
+	m := watching(t, Config{Journal: w, Slow: Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Millisecond}})
 	was, reasons := map[string]string{}, map[string]int{}
 	m.OnEnd(func(r *window.Report) {
 		was[r.ID] = text(t, r)
@@ -94,7 +94,9 @@ func TestReplayOfSlowWindows(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	end(long)
-	end(begin(window.ModelLoad))
+	load := begin(window.ModelLoad)
+	time.Sleep(2 * time.Millisecond)
+	end(load)
 	if reasons[window.SlowBaseline] == 0 || reasons[window.SlowThreshold] != 1 {
 		t.Errorf("slow by %v", reasons)
 	}
@@ -113,7 +115,7 @@ func TestReplayOfSlowWindows(t *testing.T) {
 
 // A recording from before that has none, and is judged by nothing.
 func TestReplayWithoutLimits(t *testing.T) {
-	m, err := New(Config{Recorded: true, Slow: Slow{Epoch: time.Nanosecond}})
+	m, err := New(Config{Recorded: true, Slow: Slow{Epoch: time.Millisecond}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,12 +122,13 @@ func (m *Monitor) Span(w window.Window) *window.Report {
 	return r
 }
 
-// beside is what a report needs to know besides the history. A job that is not known for all of the window is left out.
+// beside is what a report needs to know besides the history; not other windows, which are looked for while m.mu is held. A
+// job that is not known for all of the window is left out.
 func (m *Monitor) beside(w *window.Window) window.Machine {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if j := m.jobs[w.Job]; j == nil || w.Start.Mono < j.since {
 		w.Job = ""
 	}
-	return m.around(w)
+	return m.known(w)
 }

@@ -132,6 +132,16 @@ func (m *Monitor) Cut(id string, at Moment) (*window.Report, error) {
 	return m.end(id, at, m.fetchers(id, at), true, nil)
 }
 
+// Loosen says of an open window that it began with the program or is about to end with it: its length is then compared
+// with nothing, and not learned from.
+func (m *Monitor) Loosen(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if w := m.track.Find(id); w != nil {
+		w.Loose = true
+	}
+}
+
 // Drop forgets an open window without a report.
 func (m *Monitor) Drop(id string) {
 	m.forgetReaders(id)

@@ -124,13 +124,8 @@ func decode(s *Stage, batch, read time.Duration) time.Duration {
 	return d
 }
 
-// syncStep is how long a step with synchronisation lasts at least. It lasts so many times as long as a batch takes to be
-// made: where batches come from a disk, the workers are to read for much of the time and keep up all the same.
-const (
-	syncStep   = 50 * time.Millisecond
-	syncTimes  = 20
-	syncBehind = 3 // from a disk
-)
+// sync is how long a step with synchronisation lasts.
+const syncStep = 50 * time.Millisecond
 
 // step sets the plan's compute and synchronisation time, where a batch takes so long to be made, and is how long a step
 // then lasts.
@@ -139,11 +134,7 @@ func (s *Stage) step(batch time.Duration) time.Duration {
 	share := func(of time.Duration, part float64) time.Duration { return time.Duration(float64(of) * part) }
 	switch {
 	case a.Sync > 0:
-		times := time.Duration(syncTimes)
-		if s.From == Cold {
-			times = syncBehind
-		}
-		step := max(syncStep, batch*times)
+		step := max(syncStep, batch*20)
 		p.Compute, p.Sync = share(step, a.Busy), share(step, a.Sync)
 		return step
 	case p.CheckpointEvery > 0:

@@ -1,6 +1,8 @@
 package scenario
 
 import (
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -70,6 +72,23 @@ func TestOutcome(t *testing.T) {
 	for _, want := range []string{"| pressure | 3 | 2 | 1 | 1 |", "| disks | 0 | 0 | 0 | 0 | -, - points |"} {
 		if !strings.Contains(table, want) {
 			t.Errorf("%q is not in\n%s", want, table)
+		}
+	}
+}
+
+// The page has the marks between which the tables go.
+func TestMarksOfThePage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/accuracy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "accuracy.md")
+	if err := os.WriteFile(page, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"own cgroup", "shared cgroup", "without"} {
+		if err := Rewrite(page, name, "new"); err != nil {
+			t.Error(err)
 		}
 	}
 }

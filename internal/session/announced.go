@@ -32,9 +32,9 @@ func (s *Session) Begin(w window.Window, traceparent string) (id, own string, er
 	return id, Traceparent(span.SpanContext()), nil
 }
 
-// End closes a window for the API.
-func (s *Session) End(id string) (*window.Report, error) {
-	return s.EndAt(id, s.monitor.Now(), false)
+// End closes a window for the API: see api.Windows.
+func (s *Session) End(id string, failed bool) (*window.Report, error) {
+	return s.EndAt(id, s.monitor.Now(), failed)
 }
 
 // Close refuses windows that begin through the API from now on. Those that have begun may end.

@@ -108,6 +108,9 @@ func (s *Session) EndAt(id string, at monitor.Moment, unfinished bool) (*window.
 	return s.monitor.End(id, at)
 }
 
+// Loosen says of an open window that it holds more than what it is about: see window.Window.
+func (s *Session) Loosen(id string) { s.monitor.Loosen(id) }
+
 // ended is told by the monitor of each window that ends, whoever ended it.
 func (s *Session) ended(r *window.Report) {
 	s.mu.Lock()

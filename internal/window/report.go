@@ -54,7 +54,7 @@ type Report struct {
 	unread      string  // a GPU that could not be read for a part of the window, or ""
 	gap         bool    // for much of the window nothing was read
 
-	Interrupted bool // a counter began again, or a device came or left: the numbers are what was seen of it
+	Interrupted bool // a counter began again, a device came or left, or nothing was read for a time: the numbers are what was seen
 }
 
 // DiskUse is what one disk did in a window. Whole operations are counted when they complete.

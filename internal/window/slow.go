@@ -45,9 +45,9 @@ func (r *Report) Took(l Limits) {
 	took := r.Duration()
 	switch {
 	case l.Set > 0 && took > l.Set:
-		r.late(SlowThreshold, "over the limit of "+Short(l.Set.Seconds())+" that was set")
+		r.late(SlowThreshold, ", over the limit of "+Short(l.Set.Seconds())+" that was set")
 	case l.Usual != nil && took > l.Usual.Limit(l.Factor):
-		r.late(SlowBaseline, fmt.Sprintf("where %s is usual (p95 of %s)", Short(l.Usual.P95.Seconds()),
+		r.late(SlowBaseline, fmt.Sprintf(" where %s is usual (p95 of %s)", Short(l.Usual.P95.Seconds()),
 			count(uint64(l.Usual.Count), r.noun())))
 	}
 }
@@ -58,7 +58,7 @@ func (r *Report) late(reason, than string) {
 	if found {
 		rest = "the " + rest
 	}
-	r.Finding = "It took " + Short(r.Duration().Seconds()) + " " + than + ": " + rest
+	r.Finding = "It took " + Short(r.Duration().Seconds()) + than + ": " + rest
 }
 
 // LastedTooLong says that the window is slow by its duration, whatever it waited for.

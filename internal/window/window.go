@@ -60,6 +60,7 @@ type Window struct {
 	HasEpoch   bool
 	Owned      bool // whoever began it lives as long as this program and will end it, however long that takes
 	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
+	Loose      bool // it began or ended with the program and not by a line of its own, and holds what is no part of it
 
 	Job        string   // the job whose time it is; "" for the whole machine
 	PID        int      // the job's first process

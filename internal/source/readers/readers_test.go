@@ -1,7 +1,9 @@
 package readers
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"reflect"
 	"strconv"
@@ -50,6 +52,87 @@ func TestMostRead(t *testing.T) {
 	}
 	if a, b, c := Group(root, 10), Group(root, 11), Group(root, 99); a != "backup.service" || b != "0123456789ab" || c != "" {
 		t.Errorf("groups %q, %q, %q", a, b, c)
+	}
+}
+
+// stat is /proc/PID/stat of a process with a parent, that began at a tick.
+func stat(parent, began int) string {
+	return "9 (a) b) S " + strconv.Itoa(parent) + strings.Repeat(" 0", 17) + " " + strconv.Itoa(began) + " 0 0\n"
+}
+
+// What children had fetched before counts for nobody, whoever waited for them, and what they fetched since counts.
+func TestHandedOver(t *testing.T) {
+	root := t.TempDir()
+	put := func(pid, parent, began, read int) {
+		process(t, root, pid, map[string]string{"io": io(read), "stat": stat(parent, began)})
+	}
+	put(1, 0, 1, 0)
+	put(10, 1, 5, 100)   // waits for 11 and 12
+	put(11, 10, 6, 1000) // ends after 70 more
+	put(12, 10, 6, 3)    // ends, and had waited for 13
+	put(13, 12, 7, 2000) // ends
+	put(20, 1, 5, 50)    // never gets what 21 had: it did not wait
+	put(21, 20, 6, 500)
+	put(30, 1, 5, 400) // its number is taken again by one that fetched more
+	before := Scan(root)
+	for _, pid := range []int{11, 12, 13, 21} {
+		if err := os.RemoveAll(filepath.Join(root, "proc", strconv.Itoa(pid))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(10, 1, 5, 100+1070+2003+8)
+	put(20, 1, 5, 60)
+	put(30, 1, 9, 410)
+	if got, want := Between(before, Scan(root), 3), []Reader{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+func TestCircleOfParents(t *testing.T) {
+	before := Totals{1: {5, 2, 1}, 2: {5, 1, 1}}
+	if got := Between(before, Totals{}, 3); len(got) != 0 {
+		t.Errorf("%v", got)
+	}
+}
+
+func FuzzOrigin(f *testing.F) {
+	f.Add([]byte(stat(7, 1234)))
+	f.Add([]byte("1 ("))
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, text []byte) { // it must not fall over
+		_, _ = origin(text)
+	})
+}
+
+// A child that read from a disk before the first look, and is waited for before the second, is not our own reading.
+func TestRealChild(t *testing.T) {
+	const size = 8 << 20
+	path := filepath.Join(t.TempDir(), "data")
+	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command("sh", "-c", `dd if="$0" of=/dev/null bs=1M iflag=direct 2>/dev/null; echo done; read line`, path)
+	in, err1 := child.StdinPipe()
+	out, err2 := child.StdoutPipe()
+	if err := errors.Join(err1, err2, child.Start()); err != nil {
+		t.Skipf("no shell: %v", err)
+	}
+	_, _ = out.Read(make([]byte, 5)) // its dd has ended
+	before := Scan("")
+	_ = in.Close()
+	_ = child.Wait()
+	after := Scan("")
+	us, its := os.Getpid(), before[child.Process.Pid]
+	if its.Bytes < size || its.Parent != us {
+		t.Skipf("nothing was read from a disk here: %+v", its)
+	}
+	if grown := after[us].Bytes - before[us].Bytes; grown < size {
+		t.Fatalf("this kernel hands nothing over: %d bytes", grown)
+	}
+	for _, r := range Between(before, after, 1000) {
+		if r.PID == us && r.Bytes >= size/2 {
+			t.Errorf("%d bytes that the child read before count for us", r.Bytes)
+		}
 	}
 }
 
