@@ -63,6 +63,8 @@ func TestWrongConfig(t *testing.T) {
 		"slow: {factor: .nan}":       "choose one from 1 to 1000",
 		"slow: {factor: fast}":       `"fast" is not a number, like 1.5`,
 		"slow: {load: -1s}":          "negative",
+		"slow: {load: 100ns}":        "a unit is missing",
+		"slow: {baseline: x.db}":     `the file of baselines is "x.db": give its absolute path`,
 		"- a":                        "a list is not a mapping",
 		"zzz: 1":                     "the choices are endpoint, metrics, sampling, slow, socket",
 		"socket: [a]":                "a list is not text",

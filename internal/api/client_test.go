@@ -27,6 +27,13 @@ func TestClient(t *testing.T) {
 		t.Errorf("%s %v", text, err)
 	}
 	var refused *Error
+	failed, err := s.Begin(t.Context(), Announcement{Kind: window.Epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := s.Fail(t.Context(), failed.ID); err != nil || !strings.Contains(string(text), `"unfinished":true`) {
+		t.Errorf("%s, %v", text, err)
+	}
 	if _, err = s.End(t.Context(), "../status"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		t.Errorf("%v", err)
 	}

@@ -41,7 +41,11 @@ func TestRefusedRequests(t *testing.T) {
 		{"POST", "/v1/windows", good, []string{"Content-Type", ";;"}, 415, `the body is said to be ";;"`},
 		{"POST", "/v1/windows", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, "a page of another site"},
 		{"POST", "/v1/windows", good, []string{"Origin", "https://example.com"}, 403, "a page of another site"},
-		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, "nothing is said when a window ends"},
+		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `nothing but {"failed": true} is said when a window ends`},
+		{"POST", "/v1/windows/1/end", `{"failed":1}`, nil, 400, "is said when a window ends"},
+		{"POST", "/v1/windows/1/end", `{"failed":true,"failed":true}`, nil, 400, "is said when a window ends"},
+		{"POST", "/v1/windows/1/end", `[]`, nil, 400, "is said when a window ends"},
+		{"POST", "/v1/windows/1/end", `{"failed":false}`, nil, 404, "no open window has that id"},
 	} {
 		status, header, body := s.do(t, c.method, c.path, c.body, c.header...)
 		got := parseAs[Error](t, body)
@@ -74,7 +78,7 @@ func TestAcceptedContentTypes(t *testing.T) {
 type refusing struct{ err error }
 
 func (r refusing) Begin(window.Window, string) (id, own string, err error) { return "", "", r.err }
-func (r refusing) End(string) (*window.Report, error)                      { return nil, r.err }
+func (r refusing) End(string, bool) (*window.Report, error)                { return nil, r.err }
 
 // TestDoorErrors says with which status each error of a door is answered, when a window begins and when it ends.
 func TestDoorErrors(t *testing.T) {

@@ -122,7 +122,7 @@ func seenBefore(s *recording.Seen) (seen window.Seen) {
 	if s == nil {
 		return seen
 	}
-	seen.Size, seen.Under = s.Size, s.Disks[:min(len(s.Disks), mostUnder)]
+	seen.Size, seen.Under, seen.Device = s.Size, s.Disks[:min(len(s.Disks), mostUnder)], s.Device
 	if s.Cached != nil {
 		seen.Cached, seen.HasCached = *s.Cached, true
 	}
@@ -131,10 +131,10 @@ func seenBefore(s *recording.Seen) (seen window.Seen) {
 
 // seenNow is the same for a recording that is made.
 func seenNow(seen *window.Seen) *recording.Seen {
-	if seen.Size == 0 && len(seen.Under) == 0 {
+	if seen.Size == 0 && len(seen.Under) == 0 && seen.Device == "" {
 		return nil
 	}
-	s := &recording.Seen{Size: seen.Size, Disks: slices.Clone(seen.Under)}
+	s := &recording.Seen{Size: seen.Size, Disks: slices.Clone(seen.Under), Device: seen.Device}
 	if seen.HasCached {
 		s.Cached = &seen.Cached
 	}

@@ -113,6 +113,80 @@ func TestReplayOfSlowWindows(t *testing.T) {
 	}
 }
 
+// An epoch that began or ended with the program is neither judged by others nor learned from, and replays so. What is
+// learned goes by the usual factor, whatever this program was given.
+func TestLooseEpochs(t *testing.T) {
+	var file bytes.Buffer
+	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	b := baseline.Open(db, func(err error) { t.Error(err) })
+	for range baseline.Enough {
+		b.Learn("epoch/train", time.Microsecond, false, time.Now())
+	}
+	b.Close()
+	m := watching(t, Config{Journal: w, Slow: Slow{Baseline: db, Factor: 1000}})
+	was := map[string]string{}
+	m.OnEnd(func(r *window.Report) { was[r.ID] = text(t, r) })
+	for _, loose := range []string{"begin", "end", ""} {
+		id, err := m.Begin(window.Window{Kind: window.Epoch, Run: "train", Loose: loose == "begin"}, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Millisecond) // over a thousand times what is usual
+		if loose == "end" {
+			m.Loosen(id)
+		}
+		if r, err := m.End(id, m.Now()); err != nil || r.Slow != (loose == "") || (r.Usual == nil) != (loose != "") {
+			t.Errorf("%q: %+v, %v", loose, r, err)
+		}
+	}
+	m.Loosen("none")
+	m.SaveBaselines()
+	if all, err := baseline.List(db); err != nil || len(all[0].Took) != baseline.Enough || all[0].Slow != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	m.Stop()
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	is := map[string]string{}
+	replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
+	for id, want := range was {
+		if is[id] != want {
+			t.Errorf("was %s\n is %s", want, is[id])
+		}
+	}
+}
+
+// What all share does not go by the factor of one.
+func TestLearnedByTheUsualFactor(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	b := baseline.Open(db, func(err error) { t.Error(err) })
+	for range baseline.Enough {
+		b.Learn("epoch/train", time.Second, false, time.Now())
+	}
+	b.Close()
+	m := watching(t, Config{Slow: Slow{Baseline: db, Factor: 10}})
+	for _, took := range []time.Duration{1400 * time.Millisecond, 9 * time.Second} {
+		w := window.Window{Kind: window.Epoch, Run: "train"}
+		w.Start, w.End = sample.Stamp{Mono: time.Hour, Wall: dawn}, sample.Stamp{Mono: time.Hour + took, Wall: dawn.Add(took)}
+		r := &window.Report{Window: w}
+		m.mu.Lock()
+		m.compare(r, window.Seen{}, true)
+		m.mu.Unlock()
+		if r.Slow {
+			t.Errorf("%v is slow: %s", took, r.Finding)
+		}
+	}
+	m.SaveBaselines()
+	if all, err := baseline.List(db); err != nil || len(all[0].Took) != baseline.Enough+1 || all[0].Slow != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
 // A recording from before that has none, and is judged by nothing.
 func TestReplayWithoutLimits(t *testing.T) {
 	m, err := New(Config{Recorded: true, Slow: Slow{Epoch: time.Millisecond}})
@@ -139,7 +213,7 @@ func TestReplayWithoutLimits(t *testing.T) {
 func TestSlowCheck(t *testing.T) {
 	for says, s := range map[string]Slow{
 		"": {Baseline: "/x/y.db", Factor: 1, Load: time.Second}, "absolute": {Baseline: "y.db"}, "1000": {Factor: 0.9},
-		"negative": {Epoch: -1},
+		"negative": {Epoch: -1}, "a unit is missing": {Load: 100}, "under 1ms": {Epoch: time.Millisecond - 1},
 	} {
 		if err := s.Check(); (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
 			t.Errorf("%+v: %v", s, err)

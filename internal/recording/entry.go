@@ -66,6 +66,7 @@ type Seen struct {
 	Size   uint64   `json:"size,omitempty"`   // bytes of the file, or of the files of the folder
 	Cached *uint64  `json:"cached,omitempty"` // bytes of them that the page cache held; absent where that was not told
 	Disks  []string `json:"disks,omitempty"`  // on which it lies
+	Device string   `json:"device,omitempty"` // of which kind these are, or what stands in their place
 }
 
 // Fetcher is a process that fetched data from storage during a window.

@@ -40,13 +40,15 @@ func (r *Report) loadJSON() *loadJSON {
 	return out
 }
 
-// ceilingJSON is nil where nothing was learned.
+// ceilingJSON is nil where nothing was learned. The ratios are of what was seen before the window: of what it did itself it
+// would always be nearly all.
 func (r *Report) ceilingJSON(d *DiskUse) *ceilingJSON {
 	if d.ReadCeiling == 0 && d.WriteCeiling == 0 {
 		return nil
 	}
+	before := ceilingOf(r.Ceilings, d.Name)
 	return &ceilingJSON{
-		Read: d.ReadCeiling, ReadRatio: r.share(d.ReadBytes, d.ReadCeiling),
-		Write: d.WriteCeiling, WriteRatio: r.share(d.WriteBytes, d.WriteCeiling),
+		Read: d.ReadCeiling, ReadRatio: r.share(d.ReadBytes, before.Read),
+		Write: d.WriteCeiling, WriteRatio: r.share(d.WriteBytes, before.Write),
 	}
 }

@@ -14,8 +14,11 @@ type Seen struct {
 	Cached    uint64   // bytes of them that the page cache held, where HasCached
 	HasCached bool     //
 	Under     []string // leaf disks under the path, in order; empty where it is not known or has none
-	Device    string   // of which kind these are, or what stands in their place; "" where that is not known. Not recorded
+	Device    string   // of which kind these are, or what stands in their place; "" where that is not known
 }
+
+// InMemory is the Device of a file system that has no other storage than memory.
+const InMemory = "memory"
 
 // Load is what the report of a model load says beside its ledger.
 type Load struct {
@@ -40,7 +43,7 @@ func (r *Report) load(h *history.History, m Machine) {
 	if r.Kind != ModelLoad {
 		return
 	}
-	r.Load = Load{Size: r.Seen.Size, Readers: m.Readers}
+	r.Load = Load{Size: r.Seen.Size, Readers: r.readers(m)}
 	if r.Seen.Size == 0 {
 		return
 	}
@@ -52,6 +55,50 @@ func (r *Report) load(h *history.History, m Machine) {
 	if fetched, known := r.fetched(h, m); known {
 		r.Load.Hit, r.Load.HasHit, r.Load.Estimated = max(0, 1-fetched/size), true, true
 	}
+}
+
+// readers are the processes that can have fetched what they are said to. One that waited for a child which nobody looked at
+// is said to have fetched what that did, and one that reads over a network is no matter of the disks. The looks at both ends
+// may be a tenth of the window off. Where the window's own file system may be a network's, all are told.
+func (r *Report) readers(m Machine) []Reader {
+	if len(m.Leaves) == 0 || len(r.Mounts) > 0 {
+		return m.Readers
+	}
+	return slices.DeleteFunc(slices.Clone(m.Readers), func(x Reader) bool { return !r.canHaveRead(x.Bytes) })
+}
+
+func (r *Report) canHaveRead(bytes uint64) bool {
+	read := r.readByAll()
+	return bytes <= read+read/10
+}
+
+// readByAll is what the disks read, for anyone.
+func (r *Report) readByAll() (bytes uint64) {
+	for i := range r.Disks {
+		bytes += r.Disks[i].ReadBytes
+	}
+	return bytes
+}
+
+// Bounds of what a load may move that did not wait for storage.
+const (
+	littleShare = 0.01 // of its size
+	littleBytes = 4 << 20
+)
+
+// memoryWaitsForNothing says that a load of what lay in memory, whose job moved next to nothing, cannot have waited for
+// storage: what looks like that was others' waiting. It counts as other.
+func (r *Report) memoryWaitsForNothing(h *history.History, m Machine) {
+	if r.Kind != ModelLoad || r.Seen.Size == 0 || r.Seen.Device != InMemory && !(r.Seen.HasCached && r.Seen.Cached >= r.Seen.Size) {
+		return
+	}
+	fetched, known := r.fetched(h, m)
+	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Scope.Job}, r.from(), r.to())
+	if !known || fetched+stored.Value >= min(littleShare*float64(r.Seen.Size), littleBytes) {
+		return
+	}
+	r.Other += r.Storage
+	r.Storage, r.Gain, r.waitless = 0, 0, true
 }
 
 // fetched is how many bytes the window's job fetched from storage, where that is told.
@@ -120,12 +167,8 @@ func (r *Report) neighbour() string {
 	if i < 0 || len(r.Disks) == 0 {
 		return ""
 	}
-	var read uint64
-	for j := range r.Disks {
-		read += r.Disks[j].ReadBytes
-	}
 	x := &r.Load.Readers[i]
-	if x.Bytes < read/2 {
+	if x.Bytes < r.readByAll()/2 || !r.canHaveRead(x.Bytes) {
 		return ""
 	}
 	name := fmt.Sprintf("process %d", x.PID)

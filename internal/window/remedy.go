@@ -134,7 +134,7 @@ func (x *situation) ask() string {
 	if x.r.Kind == ModelLoad {
 		how = "Read the model ahead, or in several pieces at once"
 	}
-	return fmt.Sprintf("%s: %s read %s/s, and was seen to read %s/s; %s", how, x.disk.Name,
+	return fmt.Sprintf("%s: %s read %s/s, and can read at least %s/s; %s", how, x.disk.Name,
 		size(x.r.speed(x.disk.ReadBytes)), size(uint64(x.disk.ReadCeiling)), x.gain)
 }
 

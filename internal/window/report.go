@@ -53,6 +53,7 @@ type Report struct {
 	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
 	unread      string  // a GPU that could not be read for a part of the window, or ""
 	gap         bool    // for much of the window nothing was read
+	waitless    bool    // it cannot have waited for storage
 
 	Interrupted bool // a counter began again, a device came or left, or nothing was read for a time: the numbers are what was seen
 }
@@ -119,6 +120,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	}
 	r.load(h, m)
 	r.cores(h, m)
+	r.memoryWaitsForNothing(h, m)
 	r.judge(h, m)
 	r.stalls(h, m.Scope.Job)
 	return r

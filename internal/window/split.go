@@ -89,6 +89,9 @@ func (c cell) split() parts {
 	if blocked+working <= 0 {
 		return parts{busy: busy}
 	}
+	// Readers that find their buffer full sleep, and keep nobody waiting: then it is another cause that the accelerator idles
+	// for, whatever they do in the rest of their time.
+	explained *= clamp(((blocked+working)/c.reading-idling)/(saturated-idling), 0, 1)
 	share := blocked / (blocked + working)
 	storage := min(waited, explained*share)
 	// Readers that sleep without a known cause leave as much of the idle time unexplained.
@@ -109,6 +112,10 @@ func (c cell) blocked(waited, fetching float64) float64 {
 	}
 	return min(max(c.queue, waited-fetching), asleep) + fetching
 }
+
+// Up to idling, as a share of their time, readers that wait or work are taken to keep nobody waiting, and from saturated on
+// to be what is waited for. Batches are handed over in order, so that some of them sleep at times although all are needed.
+const idling, saturated = 0.3, 0.7
 
 // ahead says that threads besides the leading one read, for at least half of the cell.
 func (c cell) ahead() bool { return c.reading >= c.dt/2 }

@@ -23,6 +23,9 @@ const (
 
 // stalls finds the stretches, on the first GPU alone when there are several: they share the job's storage.
 func (r *Report) stalls(h *history.History, job string) {
+	if r.waitless {
+		return
+	}
 	gpu := ""
 	if len(r.GPUIDs) > 0 {
 		gpu = r.GPUIDs[0]
