@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -99,12 +100,53 @@ func TestEpochThatTookLonger(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.05; done")
 	e := known(t, db)
-	d := compared(t, db, "echo EPOCH 1; "+tooLong(e))
+	d := compared(t, db, "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2")
 	if w := d.Windows[0]; e.Key != "epoch/job" || w.SlownessReason != "baseline" {
 		t.Errorf("%s, and slow by %q: %s", e.Key, w.SlownessReason, w.Finding)
 	}
-	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)); d.Windows[0].Slow || d.Windows[0].Baseline != nil {
+	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2"); d.Windows[0].Slow || d.Windows[0].Baseline != nil {
 		t.Errorf("compared without a file: %+v", d.Windows[0])
+	}
+}
+
+// The last epoch holds the closing work, and the first one of a program that only tells ends holds its start-up.
+func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	d := compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.1; done")
+	e := known(t, db)
+	if len(e.Took) != 5 || len(d.Windows) != 6 || d.Windows[5].Baseline != nil {
+		t.Fatalf("%+v, %+v", e, d.Windows)
+	}
+	d = compared(t, db, "echo EPOCH 1; "+tooLong(e))
+	if w := d.Windows[0]; w.Slow || w.Baseline != nil || w.Unfinished {
+		t.Errorf("%+v", w)
+	}
+	if again := known(t, db); len(again.Took) != 5 || again.Slow != 0 {
+		t.Errorf("%+v", again)
+	}
+	// Of the first epoch only the end is told; the second one lies between two lines, and is compared.
+	ends := "echo 'Epoch 1 | train loss 0.4'; sleep 0.1; echo 'Epoch 2 | train loss 0.3'"
+	report := filepath.Join(t.TempDir(), "report.json")
+	v := stallspan(t, "run", "--name", "job", "--baseline", db, "--report", report, "--", "sh", "-c", tooLong(e)+"; "+ends)
+	if code := v.run(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	w := readReport(t, report).Windows
+	if len(w) != 2 || w[0].Slow || w[0].Baseline != nil || w[1].Baseline == nil {
+		t.Errorf("%+v", w)
+	}
+}
+
+// A load that failed says nothing about how long one takes.
+func TestFailedLoadsAreNotLearned(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	db := filepath.Join(folder, "baseline.db")
+	load := fmt.Sprintf("%s=stallspan %s mark run --kind model_load --model bad -- sh -c 'exit 1'\n", actAs, os.Args[0])
+	d := compared(t, db, strings.Repeat(load, 6)+"true")
+	if all, err := baseline.List(db); err != nil || len(all) != 0 || len(d.Windows) != 6 || !d.Windows[0].Unfinished {
+		t.Errorf("%+v, %v, %+v", all, err, d.Windows)
 	}
 }
 
@@ -115,7 +157,7 @@ func TestDamagedBaselines(t *testing.T) {
 	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	d := compared(t, db, "echo EPOCH 1; sleep 0.05")
+	d := compared(t, db, "echo EPOCH 1; sleep 0.05; echo EPOCH 2")
 	kept, err := filepath.Glob(db + ".corrupt-*")
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("%q, %v", kept, err)
@@ -131,6 +173,51 @@ func TestDamagedBaselines(t *testing.T) {
 	}
 	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 || !strings.Contains(strings.Join(d.Problems, "\n"), "it is no file") {
 		t.Errorf("%q", d.Problems)
+	}
+}
+
+// What a name is cut to cannot be reset by, so the key is there whole.
+func TestBaselineListOfLongNames(t *testing.T) {
+	e := baseline.Entry{Key: "load/ssd/cold//tmp/a folder/models/llama.gguf (97152000 bytes)"}
+	e.Took, e.Slow, e.Last = []time.Duration{time.Second}, 1, time.Now()
+	var out bytes.Buffer
+	if err := printBaselines(&out, []baseline.Entry{e}, time.Now()); err != nil || !strings.Contains(out.String(), "\n  "+string(e.Key)+"\n") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	out.Reset()
+	if err := showBaselines(&out, []baseline.Entry{e}); err != nil || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow one since") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// Where there is no folder for the file, the command line is not what is wrong.
+func TestBaselineWithoutAHome(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root has a folder without a home: run as another user to see what others are told")
+	}
+	t.Parallel()
+	for args, want := range map[string]string{"baseline list": "--file", "run -- true": "--baseline"} {
+		v := stallspan(t, strings.Fields(args)...)
+		v.Env = append(v.Env, "HOME=", "XDG_STATE_HOME=")
+		code := v.run()
+		if text := v.err.String(); code == exitUsage || !strings.Contains(text, "set XDG_STATE_HOME, or name a file with "+want) {
+			t.Errorf("%s: exit code %d: %s", args, code, text)
+		}
+	}
+}
+
+func TestSlowFlags(t *testing.T) {
+	t.Parallel()
+	for args, want := range map[string]string{
+		"--slow-factor x":   "give a number from 1 to 1000",
+		"--slow-factor 0":   "give a number from 1 to 1000",
+		"--slow-factor nan": "give a number from 1 to 1000",
+		"--slow-load 10ns":  "a unit is missing",
+	} {
+		v := stallspan(t, append(append([]string{"run"}, strings.Fields(args)...), "--", "true")...)
+		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) || strings.Contains(v.err.String(), "strconv") {
+			t.Errorf("%s: exit code %d: %s", args, code, v.err.String())
+		}
 	}
 }
 
@@ -195,7 +282,9 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	call(1, "list", "--file", db)
+	if got := call(1, "list", "--file", db); !strings.Contains(got, "the next run sets it aside") {
+		t.Error(got)
+	}
 	if text, err := os.ReadFile(db); err != nil || string(text) != "no database" {
 		t.Errorf("%q, %v", text, err)
 	}

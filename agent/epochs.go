@@ -74,7 +74,11 @@ func (f *follower) act(events []progress.Event) {
 			f.endEpoch(e, *at)
 			f.began, f.ended = *at, true
 		case progress.LoadBegin:
-			f.loads[e.Model] = f.begin(window.Window{Kind: window.ModelLoad, Model: e.Model}, *at)
+			w := window.Window{Kind: window.ModelLoad, Model: e.Model}
+			if f.session.There(e.Model) {
+				w.Path = e.Model
+			}
+			f.loads[e.Model] = f.begin(w, *at)
 		case progress.LoadEnd:
 			f.end(f.loads[e.Model], e, *at)
 			delete(f.loads, e.Model)

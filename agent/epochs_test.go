@@ -1,6 +1,9 @@
 package agent
 
 import (
+	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -96,6 +99,28 @@ print("opening what is never there")
 				t.Errorf("the run took %v s", d.Run.Duration)
 			}
 		})
+	}
+}
+
+// A model that is printed as the path of a file is looked at; what only looks like one is a name.
+func TestLoadOfAPrintedPath(t *testing.T) {
+	t.Parallel()
+	model := filepath.Join(t.TempDir(), "m2.safetensors")
+	if err := os.WriteFile(model, make([]byte, 3<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := reported(t, `
+for name in [`+strconv.Quote(model)+`, "/there/is/no.such"]:
+    print("Loading weights [d7049739] from", name)
+    time.sleep(0.4)
+    print("Model loaded in 0.4s (load weights from disk: 0.3s, create model: 0.1s).")
+`)
+	checkWindows(t, d, "model_load "+model, "model_load /there/is/no.such")
+	if l := d.Windows[0].Load; l == nil || l.Size != 3<<20 {
+		t.Errorf("of a file of 3 MiB: %+v", l)
+	}
+	if l := d.Windows[1].Load; l != nil && l.Size != 0 {
+		t.Errorf("of nothing: %+v", l)
 	}
 }
 

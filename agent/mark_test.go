@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/json"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -29,6 +31,8 @@ type listener struct {
 	mu   sync.Mutex
 	told []api.Announcement
 	ends []string
+	said string // of an end, instead of what is usual
+	body string // of the last end
 }
 
 func listen(t *testing.T) *listener {
@@ -76,7 +80,17 @@ func (l *listener) end(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ends = append(l.ends, r.PathValue("id"))
-	_, _ = w.Write([]byte(`{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","slow":true,"finding":"It \u001b[31mwaited."}` + "\n"))
+	body, _ := io.ReadAll(r.Body)
+	l.body = string(body)
+	usual := `{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","slow":true,"finding":"It \u001b[31mwaited."}` + "\n"
+	_, _ = io.WriteString(w, cmp.Or(l.said, usual))
+}
+
+// lastBody is what was said at the last end.
+func (l *listener) lastBody() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.body
 }
 
 // only gives the one announcement, after the program has exited.
@@ -132,6 +146,7 @@ func TestMarkEnd(t *testing.T) {
 	l := listen(t)
 	for args, want := range map[string]string{
 		"mark end abc":        "epoch 3: 4.8 s, storage_bound SLOW. It ?[31mwaited.\n",
+		"mark end --failed x": "epoch 3: 4.8 s, storage_bound SLOW. It ?[31mwaited.\n",
 		"mark end --json abc": `{"kind":"epoch","epoch":3,"duration_s":4.8,"verdict":"storage_bound","slow":true,"finding":"It \u001b[31mwaited."}` + "\n",
 	} {
 		v := stallspan(t, strings.Fields(args)...)
@@ -139,8 +154,11 @@ func TestMarkEnd(t *testing.T) {
 		if code := v.run(); code != 0 || v.out.String() != want || v.err.Len() > 0 {
 			t.Errorf("%s: exit code %d: %q %q", args, code, v.out.String(), v.err.String())
 		}
+		if failed, body := strings.Contains(args, "--failed"), l.lastBody(); (body == `{"failed":true}`) != failed || !failed && body != "" {
+			t.Errorf("%s: said %q", args, body)
+		}
 	}
-	if strings.Join(l.ends, " ") != "abc abc" {
+	if len(l.ends) != 3 {
 		t.Errorf("ended %v", l.ends)
 	}
 }
@@ -181,14 +199,14 @@ func TestMarkInARun(t *testing.T) {
 		t.Errorf("printed %s", v.out.String())
 	}
 	for _, want := range []string{"has ended already", "stallspan: no open window has that id", `traceparent "x" is not one`,
-		"stallspan: load m: ", "stallspan: /no/such/program: not found"} {
+		"stallspan: load m (cut): ", "stallspan: /no/such/program: not found"} {
 		if !strings.Contains(v.err.String(), want) {
 			t.Errorf("%q is not in %s", want, v.err.String())
 		}
 	}
 	d := readReport(t, report)
 	for i, want := range []string{"epoch 3", "model_load m", "model_load none"} {
-		if i >= len(d.Windows) || d.Windows[i].label() != want || d.Windows[i].Unfinished {
+		if i >= len(d.Windows) || d.Windows[i].label() != want || d.Windows[i].Unfinished != (i > 0) {
 			t.Fatalf("window %d is not %s: %+v", i, want, d.Windows)
 		}
 	}

@@ -52,12 +52,32 @@ func TestMarkRunExitCodes(t *testing.T) {
 		if code := v.run(); code != want || len(l.ends) != 1 {
 			t.Errorf("%s: exit code %d, ended %v: %s", command, code, l.ends, v.err.String())
 		}
+		if (l.lastBody() == `{"failed":true}`) != (want != 0) {
+			t.Errorf("%s: said %q at its end", command, l.lastBody())
+		}
 	}
 	for program, want := range map[string]int{"stallspan-no-such-program": exitNotFound, "/": exitCannotRun} {
 		v, l := marked(t, program)
 		if code := v.run(); code != want || len(l.ends) != 1 || !strings.Contains(v.errorLine(), program+": ") {
 			t.Errorf("%s: exit code %d, ended %v", program, code, l.ends)
 		}
+		if l.lastBody() != `{"failed":true}` {
+			t.Errorf("%s: said %q at its end", program, l.lastBody())
+		}
+	}
+}
+
+// Why a window is slow is said where its verdict does not say it.
+func TestMarkRunSaysWhySlow(t *testing.T) {
+	t.Parallel()
+	v, l := marked(t, "true")
+	l.mu.Lock()
+	l.said = `{"kind":"model_load","model":"m","duration_s":4.8,"verdict":"unknown","slow":true,"slowness_reason":"baseline",` +
+		`"unfinished":true,"finding":"It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."}`
+	l.mu.Unlock()
+	want := "stallspan: load m (cut): 4.8 s, unknown SLOW. It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."
+	if code := v.run(); code != 0 || v.errorLine() != want {
+		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }
 

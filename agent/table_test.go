@@ -79,6 +79,16 @@ func tables() map[string]struct {
 
 	gone := row(epoch(9), time.Second, nil, 0, 20, 70, window.CPUBound)
 
+	var late []*window.Report
+	for n := range 4 {
+		r := row(epoch(n), 600*time.Millisecond, nil, 0, 1, 2, window.Unknown)
+		if n == 2 || n == 3 {
+			r.End.Mono += 1400 * time.Millisecond
+			r.Took(window.Limits{Usual: &window.Usual{P95: 602 * time.Millisecond, Count: 5 + n}})
+		}
+		late = append(late, r)
+	}
+
 	type shown = struct {
 		reports  []*window.Report
 		problems []error
@@ -91,6 +101,7 @@ func tables() map[string]struct {
 			errors.New("disk: open /host/a/folder/that/has/a/very/long/name/because/containers/have/such/proc/diskstats: permission denied"),
 		}},
 		"hundred": {reports: hundred},
+		"late":    {reports: late},
 		"names":   {reports: []*window.Report{path, wide, hostile, many}},
 		"nothing": {},
 		"instant": {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},

@@ -42,7 +42,7 @@ func BenchmarkWindow(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := w.session.End(id); err != nil {
+		if _, err := w.session.End(id, false); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -940,7 +940,7 @@ var IOStormEvent = Event{
 	},
 }
 
-// WindowSlowEvent: The window turned slow; the event's time is when the stall began.
+// WindowSlowEvent: The window turned slow; the event's time is when it first waited for storage, or its beginning where it did not.
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{

@@ -165,6 +165,50 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
+// What can be neither read nor written for one reason is told once, and what that means is told as it is.
+func TestToldOnce(t *testing.T) {
+	folder := t.TempDir()
+	foreign, fresh := filepath.Join(folder, "notes.txt"), filepath.Join(folder, "notes.txt/baseline.db")
+	if err := os.WriteFile(foreign, []byte(strings.Repeat("no database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		foreign: "cannot be read, so windows are not compared with earlier ones there: ",
+		folder:  "cannot be read, so windows are not compared with earlier ones there: it is no file",
+	} {
+		var told []string
+		b := Open(path, func(err error) { told = append(told, err.Error()) })
+		b.Learn("epoch/x", time.Second, false, time.Now())
+		b.Save()
+		b.Close()
+		if len(told) != 1 || !strings.Contains(told[0], want) {
+			t.Errorf("%s: told %q", path, told)
+		}
+	}
+	b := &Book{path: fresh, known: records{}, tell: func(err error) {
+		if !strings.Contains(err.Error(), "cannot be written, so what was learned now is lost: ") {
+			t.Error(err)
+		}
+	}}
+	b.Learn("epoch/x", time.Second, false, time.Now())
+	b.flush()
+}
+
+// A file that cannot be used comes with what to do.
+func TestListAdvises(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "baseline.db")
+	learned(t, path, 1, "epoch/x")
+	err := access{path: path, write: true, until: time.Now().Add(time.Minute)}.do(func(tx *bbolt.Tx) error {
+		return tx.Bucket(aboutBucket).Put(versionKey, []byte("7"))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := List(path); err == nil || !strings.HasSuffix(err.Error(), "its version is 7, and this program knows 1: update stallspan, or name another file with --file") {
+		t.Error(err)
+	}
+}
+
 func TestReset(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "baseline.db")
 	learned(t, path, 5, "epoch/a", "load/ssd/cold/b", "load/ssd/warm/b", "load/ssd/warm//x/y (5 bytes)")

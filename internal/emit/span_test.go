@@ -83,3 +83,19 @@ func TestSpanOfSteppedClock(t *testing.T) {
 		t.Errorf("from %v to %v, first stall at %v", s.Start, s.End, s.Children[0].Start)
 	}
 }
+
+// How long a slow window took is said once.
+func TestBodyOfASlowWindow(t *testing.T) {
+	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
+	r := &window.Report{Window: w, Slow: true, SlowReason: window.SlowStorage, Finding: "The GPU waited."}
+	for _, want := range []string{
+		"load st3, 874 ms: The GPU waited.",
+		"load st3: It took 874 ms, over the limit of 100 ms that was set: the GPU waited.",
+	} {
+		events := emit.WindowSpan(r).Events
+		if len(events) != 1 || events[0].Body != want {
+			t.Errorf("%+v, want %s", events, want)
+		}
+		r.Took(window.Limits{Set: 100 * time.Millisecond})
+	}
+}

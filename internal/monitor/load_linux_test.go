@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -43,6 +45,46 @@ func coldFile(t *testing.T, size int) string {
 		t.Skipf("%+v, %v: the folder for temporary files is in memory, or this kernel does not tell of its page cache", held, err)
 	}
 	return path
+}
+
+func TestThere(t *testing.T) {
+	m := watching(t, Config{})
+	folder := t.TempDir()
+	for name, want := range map[string]bool{folder: true, os.Args[0]: filepath.IsAbs(os.Args[0]), folder + "/none": false, ".": false, "": false} {
+		if got := m.There(name); got != want {
+			t.Errorf("%q: %v", name, got)
+		}
+	}
+	if n := m.looks.Load(); n != 0 {
+		t.Errorf("%d looks are still under way", n)
+	}
+}
+
+// A file in memory is seen as one, and a recording tells of it.
+func TestFileInMemory(t *testing.T) {
+	folder, err := os.MkdirTemp("/dev/shm", "stallspan")
+	if err != nil {
+		t.Skipf("no file system in memory: %v", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	path := filepath.Join(folder, "model")
+	if err := os.WriteFile(path, make([]byte, mib), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := watching(t, Config{})
+	seen := m.lookAt(path, 0, true)
+	if m.disks == nil || window.InMemory != disk.Memory {
+		t.Fatalf("%q is not %q, or no disks are looked at", window.InMemory, disk.Memory)
+	}
+	if under, err := m.disks.Under(path); err != nil || under.Mount.Type != "tmpfs" {
+		t.Skipf("/dev/shm is no tmpfs: %+v, %v", under, err)
+	}
+	if seen.Device != window.InMemory || len(seen.Under) > 0 {
+		t.Errorf("%+v", seen)
+	}
+	if again := seenBefore(seenNow(&seen)); !reflect.DeepEqual(again, seen) {
+		t.Errorf("%+v, and of a recording %+v", seen, again)
+	}
 }
 
 // A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed.

@@ -147,6 +147,9 @@ func (s *Session) Drop(id string) {
 // Now takes the reading for the edge of a window.
 func (s *Session) Now() monitor.Moment { return s.monitor.Now() }
 
+// There says whether a name is the absolute path of a file or folder of this machine.
+func (s *Session) There(name string) bool { return s.monitor.There(name) }
+
 // EndAll closes the windows that are still open when the door closes, and tells of no more.
 func (s *Session) EndAll(at monitor.Moment) {
 	s.mu.Lock()

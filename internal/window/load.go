@@ -89,7 +89,8 @@ const (
 // memoryWaitsForNothing says that a load of what lay in memory, whose job moved next to nothing, cannot have waited for
 // storage: what looks like that was others' waiting. It counts as other.
 func (r *Report) memoryWaitsForNothing(h *history.History, m Machine) {
-	if r.Kind != ModelLoad || r.Seen.Size == 0 || r.Seen.Device != InMemory && !(r.Seen.HasCached && r.Seen.Cached >= r.Seen.Size) {
+	inMemory := r.Seen.Device == InMemory || r.Seen.HasCached && r.Seen.Cached >= r.Seen.Size
+	if r.Kind != ModelLoad || r.Seen.Size == 0 || !inMemory {
 		return
 	}
 	fetched, known := r.fetched(h, m)

@@ -66,8 +66,9 @@ func TestLoad(t *testing.T) {
 // What was learned of a disk, who else read, and what lay at the path are in the JSON as docs/report.md has it.
 func TestLoadJSON(t *testing.T) {
 	r := &Report{
-		Window: Window{Kind: ModelLoad, End: sample.Stamp{Mono: 2 * time.Second}}, Others: 3,
-		Disks: []DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200}, {Name: "sdb"}},
+		Window: Window{Kind: ModelLoad, End: sample.Stamp{Mono: 2 * time.Second}, Ceilings: []sample.Ceiling{{Disk: "sda", Read: 100}}},
+		Others: 3,
+		Disks:  []DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200}, {Name: "sdb"}},
 		Load: Load{Size: 9, Hit: 0.25, HasHit: true, Estimated: true,
 			Readers: []Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 100}, {PID: 8, Bytes: 5, Own: true}}},
 	}
@@ -78,7 +79,7 @@ func TestLoadJSON(t *testing.T) {
 	for _, want := range []string{
 		`"load":{"size":9,"page_cache_hit_ratio":0.25,"estimated":true,"readers":[` +
 			`{"pid":7,"name":"cp","cgroup":"backup","read_bytes":100},{"pid":8,"read_bytes":5,"own":true}]}`,
-		`"windows_on_its_disks":3`, `"under_path":true,"read_ceiling":200,"read_ceiling_ratio":0.25`, `"busy_ratio":0}]`,
+		`"windows_on_its_disks":3`, `"under_path":true,"read_ceiling":200,"read_ceiling_ratio":0.5`, `"busy_ratio":0}]`,
 	} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s lacks %s", text, want)
@@ -87,9 +88,66 @@ func TestLoadJSON(t *testing.T) {
 	if got := r.neighbour(); got != "; cp (process 7) of backup read 100 B meanwhile" {
 		t.Errorf("%q", got)
 	}
-	r.Load.Readers[0].Bytes = 49
-	if got := r.neighbour(); got != "" {
-		t.Errorf("%q", got)
+	for _, bytes := range []uint64{49, 111} { // too little to matter, and more than there was
+		r.Load.Readers[0].Bytes = bytes
+		if got := r.neighbour(); got != "" {
+			t.Errorf("%d: %q", bytes, got)
+		}
+	}
+	r.Ceilings = nil // of a disk that this window was the first to be seen to read from
+	if text, err = json.Marshal(r); err != nil || !strings.Contains(string(text), `"read_ceiling":200}`) {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+// Nobody can have fetched more from disks than these read, but from a network.
+func TestReadersOfMoreThanThereWas(t *testing.T) {
+	all := []Reader{{PID: 1, Bytes: 500}, {PID: 2, Bytes: 110}, {PID: 3, Bytes: 5}}
+	r := &Report{Disks: []DiskUse{{ReadBytes: 60}, {ReadBytes: 40}}}
+	if got := r.readers(Machine{Leaves: []string{"sda"}, Readers: all}); !slices.Equal(got, all[1:]) {
+		t.Errorf("%v", got)
+	}
+	if got := r.readers(Machine{Readers: all}); !slices.Equal(got, all) {
+		t.Errorf("where no disk is seen: %v", got)
+	}
+	r.Mounts = []sample.Mount{{Point: "/nfs"}}
+	if got := r.readers(Machine{Leaves: []string{"sda"}, Readers: all}); !slices.Equal(got, all) {
+		t.Errorf("beside a network file system: %v", got)
+	}
+}
+
+// A load of what lies in memory does not wait for storage, whatever the pressure of the machine says, unless its job fetched
+// something else meanwhile.
+func TestLoadFromMemory(t *testing.T) {
+	const size = 300 << 20
+	for name, c := range map[string]struct {
+		seen    Seen
+		fetched uint64 // by the job, in all
+		want    Verdict
+	}{
+		"tmpfs":                          {Seen{Size: size, Device: InMemory}, 0, Unknown},
+		"cached":                         {Seen{Size: size, Cached: size, HasCached: true}, 1 << 20, Unknown},
+		"cached, and fetched other data": {Seen{Size: size, Cached: size, HasCached: true}, 20 << 20, StorageBound},
+		"nearly cached":                  {Seen{Size: size, Cached: size - 4096, HasCached: true}, 0, StorageBound},
+		"not known":                      {Seen{Size: size}, 0, StorageBound},
+	} {
+		m := newMachine(t, false)
+		w := m.begin(ModelLoad)
+		w.Seen = c.seen
+		for i := range 20 {
+			m.job.ReadBytes -= 24 * 4096 // of 25 that the step adds: it was others who read
+			m.step(0, 91*time.Millisecond, 9*time.Millisecond)
+			if i == 10 {
+				m.job.ReadBytes += c.fetched
+			}
+		}
+		r := m.report(w)
+		if r.Verdict != c.want || r.Slow != (c.want == StorageBound) || (len(r.Stalls) > 0) != r.Slow {
+			t.Errorf("%s: %s, slow %v, %d stalls: %s", name, r.Verdict, r.Slow, len(r.Stalls), r.Finding)
+		}
+		if sum := r.Busy + r.Storage + r.CPU + r.Other; sum != r.GPUTime() {
+			t.Errorf("%s: the parts are %v of %v", name, sum, r.GPUTime())
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package readers
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -67,5 +68,5 @@ func origin(stat []byte) (parent int, began uint64) {
 	}
 	number, _ := decimal.Parse(fields[1])
 	began, _ = decimal.Parse(fields[19])
-	return int(number), began
+	return int(min(number, math.MaxInt32)), began
 }

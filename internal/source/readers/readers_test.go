@@ -99,8 +99,11 @@ func FuzzOrigin(f *testing.F) {
 	f.Add([]byte(stat(7, 1234)))
 	f.Add([]byte("1 ("))
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, text []byte) { // it must not fall over
-		_, _ = origin(text)
+	f.Add([]byte(stat(1<<62, 1<<62) + "0"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		if parent, _ := origin(text); parent < 0 {
+			t.Errorf("%q: %d", text, parent)
+		}
 	})
 }
 
