@@ -113,7 +113,7 @@ const (
 	TrainingEpochIndexKey = attribute.Key("stallspan.training.epoch.index")
 	// The run's name, given by the caller or taken from the command. (string)
 	TrainingRunNameKey = attribute.Key("stallspan.training.run.name")
-	// Width of the interval that surely holds the ledger's figures, as a share of the window; only above 0.01. (double)
+	// Half the width of the interval that surely holds the ledger's figures, as a share of the window; only above 0.01. (double)
 	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
 	// What held the work up. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")

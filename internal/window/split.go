@@ -91,11 +91,15 @@ func (c cell) split() parts {
 	}
 	// Readers that find their buffer full sleep, and keep nobody waiting: then it is another cause that the accelerator idles
 	// for, whatever they do in the rest of their time.
-	explained *= clamp(((blocked+working)/c.reading-idling)/(saturated-idling), 0, 1)
+	needed := c.needed(idle)
+	explained *= clamp(((blocked+working)/needed-idling)/(saturated-idling), 0, 1)
 	share := blocked / (blocked + working)
 	storage := min(waited, explained*share)
 	// Readers that sleep without a known cause leave as much of the idle time unexplained.
-	cpu := min(explained-storage, idle*working/max(c.reading, working))
+	cpu := min(explained-storage, idle*working/max(needed, working))
+	if needed < c.reading && blocked+working < turns*idle {
+		return parts{busy, storage, cpu, storage}
+	}
 	// Without storage the readers would need the rest of their time for as much, and the accelerator its own.
 	return parts{busy, storage, cpu, max(storage, min(explained, c.dt*share))}
 }
@@ -116,6 +120,19 @@ func (c cell) blocked(waited, fetching float64) float64 {
 // Up to idling, as a share of their time, readers that wait or work are taken to keep nobody waiting, and from saturated on
 // to be what is waited for. Batches are handed over in order, so that some of them sleep at times although all are needed.
 const idling, saturated = 0.3, 0.7
+
+// turns is to how much of the idle time a single reader that waits and works takes turns with the accelerator. One that reads
+// ahead does so while that works.
+const turns = 1.1
+
+// needed is how many thread-seconds the readers would have worked and waited, had they been what was waited for all the
+// time. A single one may be the thread that computes, too, and then sleeps while the accelerator works.
+func (c cell) needed(idle float64) float64 {
+	if c.reading < 1.5*c.dt {
+		return max(c.reading*idle/c.dt, 1e-9)
+	}
+	return c.reading
+}
 
 // ahead says that threads besides the leading one read, for at least half of the cell.
 func (c cell) ahead() bool { return c.reading >= c.dt/2 }

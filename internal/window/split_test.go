@@ -141,6 +141,10 @@ func TestReadAhead(t *testing.T) {
 		// The same without computing: 15 ms a step, 5 ms from memory.
 		{"one worker, and nothing else to do", gpu(cell{some: 2. / 3, scopeCPU: 1. / 3, jobCPU: 1. / 3, queue: 2. / 3, reading: 1, working: 1. / 3}),
 			2. / 3, 1. / 3, 2. / 3},
+		{"one that computes, too, and is not the leading thread", gpu(cell{busy: 0.6, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, queue: 0.3, reading: 1, working: 0.1}),
+			0.3, 0.1, 0.3},
+		{"four whose buffer is full, and the accelerator waits for others", gpu(cell{busy: 0.3, some: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queue: 0.5, reading: 4, working: 0.1}),
+			0, 0, 0},
 		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queue: 3.8, reading: 4, working: 0.2}),
 			0.5 * 0.95, 0.5 * 0.05, 0.5},
 		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queue: 0.4, reading: 8, working: 7.6}),
