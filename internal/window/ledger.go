@@ -31,6 +31,9 @@ const cellTime = 100 * time.Millisecond
 // long is counted only when it returns.
 const gateTime = time.Second
 
+// stillWriting is which share of pressure says that what was written last is still being flushed.
+const stillWriting = 0.1
+
 // Ledger keeps one running split for each scope. Because the splits are cumulative like any counter, a window's
 // ledger is a difference between two moments, however long the window is. It is not safe for concurrent use.
 type Ledger struct {
@@ -46,7 +49,9 @@ type book struct {
 	levels levels
 	lastIO time.Duration
 	spin   spin
-	total  sample.Ledger
+
+	writing bool
+	total   sample.Ledger
 }
 
 // Keep makes the ledger hold exactly the given scopes. One that stays keeps its totals.
@@ -194,6 +199,8 @@ func (b *book) step(h *history.History, p history.Point) {
 		}
 		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime
 	}
+	b.writing = b.levels.wrote(now) || b.writing && c.some > stillWriting*dt
+	c.writing = b.writing
 	c = c.each()
 	b.spin.add(dt, c.leading, c.busy)
 	if c.spins = b.spin.spins(); c.spins {

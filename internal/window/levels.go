@@ -106,6 +106,16 @@ func ownQueue(h *history.History, from, to history.Point, fetched float64) float
 	return least
 }
 
+// checkpointBytes is from how many bytes in a cell on a job is taken to write a checkpoint, and not a log.
+const checkpointBytes = 1 << 20
+
+// wrote says that the job mostly wrote between two moments, and much.
+func (l levels) wrote(now levels) bool {
+	fetched := now.fetched - l.fetched
+	wrote := now.stored - l.stored - fetched
+	return wrote >= checkpointBytes && wrote > fetched
+}
+
 // fetchedShare is how much of what the job read between two moments came from storage and not from the page cache.
 func (l levels) fetchedShare(now levels) float64 {
 	fetched, asked := now.fetched-l.fetched, now.asked-l.asked

@@ -21,6 +21,7 @@ type cell struct {
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
 
+	writing     bool    // a checkpoint is on its way to the disk: it is its writer that waits, whatever readers do
 	spun        float64 // of leading, only to wait for the accelerator
 	spins       bool    // the leading thread does so
 	leaders     float64 // how many threads lead, as in training on several GPUs; 0 where that is not told
@@ -77,7 +78,7 @@ func (c cell) split() parts {
 	working := max(0, c.jobCPU-fetching-c.spun)
 	starved := max(0, c.starved-c.spun) // who spins takes a CPU from others, while the accelerator works
 	explained := min(idle, waited+working+starved)
-	if !c.ahead() {
+	if !c.ahead() || c.writing {
 		storage, gain := min(idle, waited), 0.0
 		if waited > 0 { // who is not woken up by a disk finds its CPU at once
 			gain = min(explained-storage, c.ready*waited/(waited+working))
@@ -164,12 +165,29 @@ func (c cell) waited() float64 {
 	if !c.mine {
 		return 0
 	}
-	pressed, asleep := c.pressed(), c.asleep()
+	asleep := c.asleep()
+	pressed := c.ownPressed(asleep)
 	queue := min(c.queue, asleep)
 	if !c.hasPressure && c.queue == 0 { // nobody's in particular
 		queue = c.queued
 	}
 	return clamp(max(pressed, queue, min(c.iowait, asleep, 2*pressed)), 0, c.dt)
+}
+
+// ownPressed is what of the pressure can be the job's. In a scope that it shares, that is no more than its threads slept; and
+// where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that.
+func (c cell) ownPressed(asleep float64) float64 {
+	pressed := c.pressed()
+	if !c.shared {
+		return pressed
+	}
+	if c.leaders > 0 {
+		pressed = min(pressed, asleep)
+	}
+	if c.queue > 0 && c.queue < pressed && c.queued >= pressed {
+		return c.queue
+	}
+	return pressed
 }
 
 // pressed is the wall time in which somebody in the job's scope waited for storage, as pressure has it.

@@ -145,6 +145,8 @@ func TestReadAhead(t *testing.T) {
 			0.3, 0.1, 0.3},
 		{"four whose buffer is full, and the accelerator waits for others", gpu(cell{busy: 0.3, some: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queue: 0.5, reading: 4, working: 0.1}),
 			0, 0, 0},
+		{"four whose buffer is full, while a checkpoint is written", gpu(cell{busy: 0.3, some: 0.65, scopeCPU: 0.05, jobCPU: 0.05, queue: 0, reading: 4, working: 0, writing: true}),
+			0.65, 0.05, 0.65},
 		{"four that wait at one disk", gpu(cell{busy: 0.5, some: 1, scopeCPU: 0.2, jobCPU: 0.2, queue: 3.8, reading: 4, working: 0.2}),
 			0.5 * 0.95, 0.5 * 0.05, 0.5},
 		{"eight on two cores, whose reads are short", gpu(cell{busy: 0.5, some: 0.3, scopeCPU: 2, jobCPU: 2, starved: 1, queue: 0.4, reading: 8, working: 7.6}),
@@ -238,5 +240,40 @@ func TestSeveralLeaders(t *testing.T) {
 	c.spins, c.spun = true, s.spun(c.leading, c.busy)
 	if got := c.split(); math.Abs(got.cpu-0.05) > 1e-9 || got.storage != 0 {
 		t.Errorf("%+v, want what one of them works besides spinning", got)
+	}
+}
+
+func TestWrote(t *testing.T) {
+	for _, c := range []struct {
+		name           string
+		fetched, wrote float64
+		want           bool
+	}{
+		{"a checkpoint", 0, 64 << 20, true},
+		{"a checkpoint while workers read on", 8 << 20, 64 << 20, true},
+		{"a log", 0, 4 << 10, false},
+		{"an epoch that keeps what it has made of its samples", 64 << 20, 8 << 20, false},
+	} {
+		before := levels{fetched: 5, stored: 12}
+		if got := before.wrote(levels{fetched: 5 + c.fetched, stored: 12 + c.fetched + c.wrote}); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+}
+
+// TestStrangersPressure: in a scope that a job shares it is not charged with what others wait for.
+func TestStrangersPressure(t *testing.T) {
+	c := cell{dt: 1, busy: 0.3, some: 0.9, scopeCPU: 0.4, jobCPU: 0.05, queue: 0.1, queued: 16, reading: 4, working: 0.1,
+		shared: true, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
+	if got := c.split(); got.storage > 0.02 {
+		t.Errorf("%+v, where a stranger's disk is what is waited for", got)
+	}
+	c.queued = 0.1 // no disk explains it: the job is throttled above its own
+	if got := c.split(); got.storage < 0.6 {
+		t.Errorf("%+v, where the job is throttled", got)
+	}
+	alone := cell{dt: 1, some: 1, scopeCPU: 0.3, jobCPU: 0.3, leading: 0.3, leaders: 1, shared: true, hasGPU: true, hasPressure: true, mine: true}
+	if got := alone.split(); math.Abs(got.storage-0.7) > 1e-9 || math.Abs(got.cpu-0.3) > 1e-9 {
+		t.Errorf("%+v, want no more than the one thread slept", got)
 	}
 }
