@@ -68,6 +68,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		hasGPU:      s.GPU != "",
 		hasPressure: now.hasSome,
 		shared:      s.Pressure == sample.HostScope && s.Job != "",
+		ofJob:       s.Job != "",
 		mine:        true,
 	}
 	if l.hasGPU && now.hasGPU {

@@ -28,6 +28,7 @@ type cell struct {
 	hasGPU      bool
 	hasPressure bool
 	shared      bool // the scope holds others too, whose work is in scopeCPU
+	ofJob       bool // and not of the whole machine: queue is told
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
 
@@ -168,7 +169,7 @@ func (c cell) waited() float64 {
 	asleep := c.asleep()
 	pressed := c.ownPressed(asleep)
 	queue := min(c.queue, asleep)
-	if !c.hasPressure && c.queue == 0 { // nobody's in particular
+	if !c.hasPressure && !c.ofJob { // nobody's in particular
 		queue = c.queued
 	}
 	return clamp(max(pressed, queue, min(c.iowait, asleep, 2*pressed)), 0, c.dt)

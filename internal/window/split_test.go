@@ -277,3 +277,15 @@ func TestStrangersPressure(t *testing.T) {
 		t.Errorf("%+v, want no more than the one thread slept", got)
 	}
 }
+
+// TestWithoutPressure: a kernel without PSI shows a job's waiting by its own part of a queue, and nobody else's.
+func TestWithoutPressure(t *testing.T) {
+	c := cell{dt: 1, busy: 0.4, queue: 0.5, queued: 30, jobCPU: 0.1, leading: 0.1, leaders: 1, ofJob: true, hasGPU: true, mine: true}
+	if got := c.split(); math.Abs(got.storage-0.5) > 1e-9 {
+		t.Errorf("%+v, want what its own queue shows", got)
+	}
+	c.queue = 0
+	if got := c.split(); got.storage != 0 {
+		t.Errorf("%+v of a job that reads nothing", got)
+	}
+}
