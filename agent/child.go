@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/monitor"
 )
 
 // child is the wrapped program.
@@ -21,7 +23,7 @@ type child struct {
 }
 
 // startChild starts the program with our own standard input and process group, in group where that works.
-func startChild(argv, environment []string, group *cgroup, line func([]byte)) (*child, error) {
+func startChild(argv, environment []string, group *monitor.Cgroup, line func([]byte)) (*child, error) {
 	streams, err := openStreams(os.Stdout, os.Stderr)
 	if err != nil {
 		return nil, failure{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}

@@ -1,8 +1,12 @@
 package agent
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+)
 
 // inCgroup has a program start in a cgroup.
-func inCgroup(group *cgroup) *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.dir.Fd())}
+func inCgroup(group *monitor.Cgroup) *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Dir.Fd())}
 }

@@ -2,7 +2,11 @@
 
 package agent
 
-import "syscall"
+import (
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+)
 
 // inCgroup changes nothing: only Linux has cgroups, and none is made elsewhere.
-func inCgroup(*cgroup) *syscall.SysProcAttr { return nil }
+func inCgroup(*monitor.Cgroup) *syscall.SysProcAttr { return nil }

@@ -154,8 +154,8 @@ func (r *run) do(ctx context.Context) error {
 // watch runs the program, from its start to the last byte of its output.
 func (r *run) watch(socket string) error {
 	group := newCgroup()
-	defer group.remove()
-	followed := group != nil && r.monitor.Follow(runJob, 0, group.path, true) == nil
+	defer removeCgroup(group)
+	followed := group != nil && r.monitor.Follow(runJob, 0, group.Path, true) == nil
 	r.began = r.monitor.Now()
 	r.follower = newFollower(r.session, r.reader, r.began)
 

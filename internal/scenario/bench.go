@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"time"
 
+	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/scenario/pipeline"
 	"github.com/stallspan/stallspan/internal/scenario/storage"
 )
@@ -24,7 +26,7 @@ type bench struct {
 	copies  []string
 	model   string // below either Dir, once it is written
 	program *pipeline.Program
-	group   *cgroup // nil where the program has none of its own
+	group   *monitor.Cgroup // nil where the program has none of its own
 	beside  []*neighbour
 
 	undo []func() error
@@ -102,17 +104,22 @@ func (b *bench) storage(ctx context.Context, kind storage.Kind, o storage.Option
 	return d, nil
 }
 
+const (
+	cgroupName = "stallspan-scenario-"
+	leaving    = 2 * time.Second // for which processes may still be on their way out
+)
+
 // start runs a program, in a cgroup of its own unless programs share ours.
-func (b *bench) start(ctx context.Context) (*pipeline.Program, *cgroup, error) {
+func (b *bench) start(ctx context.Context) (*pipeline.Program, *monitor.Cgroup, error) {
 	o := pipeline.StartOptions{Rate: b.rate}
-	var group *cgroup
+	var group *monitor.Cgroup
 	if !b.shared {
-		g, err := newCgroup()
+		g, err := monitor.NewCgroup(cgroupName)
 		if err != nil {
 			return nil, nil, fmt.Errorf("no cgroup for the program: %w", err)
 		}
-		b.undo = append(b.undo, g.remove)
-		group, o.Cgroup = g, g.dir
+		b.undo = append(b.undo, func() error { return g.Remove(leaving) })
+		group, o.Cgroup = g, g.Dir
 	}
 	p, err := pipeline.Start(ctx, o)
 	if err != nil {

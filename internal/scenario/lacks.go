@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/scenario/storage"
 )
 
@@ -16,11 +17,11 @@ func Lacks(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the scenarios need root, to make slow devices and cgroups")
 	}
-	group, err := newCgroup()
+	group, err := monitor.NewCgroup(cgroupName)
 	if err != nil {
 		return fmt.Errorf("no cgroup v2 can be made: %w", err)
 	}
-	if err := group.remove(); err != nil {
+	if err := group.Remove(leaving); err != nil {
 		return err
 	}
 	for _, kind := range [...]storage.Kind{storage.Spinning, storage.Throttled} {

@@ -36,7 +36,7 @@ func (b *bench) watch(ctx context.Context, journal monitor.Journal) (windows []*
 	m.Start()
 	defer m.Stop()
 	if b.group != nil {
-		err = m.Follow(jobName, 0, b.group.path, true)
+		err = m.Follow(jobName, 0, b.group.Path, true)
 	} else {
 		err = m.Follow(jobName, b.program.PID(), "", false)
 	}
