@@ -172,7 +172,16 @@ func (c cell) waited() float64 {
 	if !c.hasPressure && !c.ofJob { // nobody's in particular
 		queue = c.queued
 	}
-	return clamp(max(pressed, queue, min(c.iowait, asleep, 2*pressed)), 0, c.dt)
+	return clamp(max(pressed, queue, min(c.thin(asleep), 2*pressed)), 0, c.dt)
+}
+
+// thin is for how long at most the job can have waited of what pressure shows thinly. Where the accelerator does nothing at
+// all and one thread reads, as in a load, there is nothing else that it would sleep for in between; elsewhere there is.
+func (c cell) thin(asleep float64) float64 {
+	if c.hasGPU && c.busy == 0 && c.leaders > 0 && !c.ahead() {
+		return asleep
+	}
+	return min(c.iowait, asleep)
 }
 
 // ownPressed is what of the pressure can be the job's. In a scope that it shares, that is no more than its threads slept; and

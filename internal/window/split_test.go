@@ -289,3 +289,20 @@ func TestWithoutPressure(t *testing.T) {
 		t.Errorf("%+v of a job that reads nothing", got)
 	}
 }
+
+// TestThinPressure: a load whose thread wakes up on another CPU each time waited all the time that it slept; a training loop
+// may have slept for something else.
+func TestThinPressure(t *testing.T) {
+	c := cell{dt: 1, some: 0.45, scopeCPU: 0.2, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
+	if got := c.split(); math.Abs(got.storage-0.8) > 1e-9 {
+		t.Errorf("%+v, want all that it slept", got)
+	}
+	c.some = 0.1
+	if got := c.split(); got.storage > 0.2+1e-9 {
+		t.Errorf("%+v, want no more than twice what pressure shows", got)
+	}
+	c.some, c.busy = 0.45, 0.2
+	if got := c.split(); math.Abs(got.storage-0.45) > 1e-9 {
+		t.Errorf("%+v, want what pressure shows", got)
+	}
+}
