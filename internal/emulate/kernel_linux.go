@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
 // kinds is statfs(2)'s f_type in words.
@@ -62,16 +64,12 @@ func examine(path string) (FileSystem, error) {
 	return fs, nil
 }
 
-// forget writes back what is dirty of a file and drops its pages from the page cache. Only clean pages that nobody
-// has mapped can go, and the kernel may keep some: who must know asks pagecache.Resident.
+// forget writes back what is dirty of a file and drops its pages from the page cache, as pagecache.Forget does.
 func forget(file *os.File) error {
 	if err := file.Sync(); err != nil {
 		return err
 	}
-	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}
-	}
-	return nil
+	return pagecache.Forget(file)
 }
 
 // readNothingAhead has every read through file fetch the pages that it asks for and no others.

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"bufio"
-	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 	"github.com/stallspan/stallspan/internal/window"
@@ -93,21 +91,8 @@ func TestFileInMemory(t *testing.T) {
 func TestLoads(t *testing.T) {
 	const size = 16 * mib
 	path := coldFile(t, size)
-	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := New(Config{Journal: w})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Tick()
-	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
-		t.Fatal(err)
-	}
-	was := map[string]string{}
-	m.OnEnd(func(r *window.Report) { was[r.ID] = text(t, r) })
+	p := newTape(t)
+	m := p.ofThisProcess()
 	under, err := m.disks.Under(path)
 	if err != nil {
 		t.Fatal(err)
@@ -154,16 +139,7 @@ func TestLoads(t *testing.T) {
 	if len(m.scans.open) != 0 || m.looks.Load() != 0 {
 		t.Errorf("%d loads are still looked at, and %d paths", len(m.scans.open), m.looks.Load())
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	is := map[string]string{}
-	replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
-	for id, want := range was {
-		if is[id] != want {
-			t.Errorf("was %s\n is %s", want, is[id])
-		}
-	}
+	p.replaysTheSame()
 }
 
 // A path is seen as the process that the window names does.

@@ -140,21 +140,8 @@ func (nothing) Read(*sample.Sample) error { return nil }
 
 // What is recorded on this machine comes back as it was taken, windows and all.
 func TestRecord(t *testing.T) {
-	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := New(Config{Journal: w})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Tick()
-	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
-		t.Fatal(err)
-	}
-	was := map[string]string{}
-	m.OnEnd(func(r *window.Report) { was[r.ID] = text(t, r) })
+	p := newTape(t)
+	m := p.ofThisProcess()
 	first, err := m.Begin(window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "job", Attributes: map[string]string{"a": "b"}}, m.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -183,22 +170,64 @@ func TestRecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.Stop()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	is := map[string]string{}
-	again := replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
-	if len(was) != 2 || len(again.jobs) != 0 {
-		t.Errorf("%d windows, then the jobs %v", len(was), again.jobs)
-	}
-	for id, want := range was {
-		if is[id] != want {
-			t.Errorf("was %s\n is %s", want, is[id])
-		}
+	again := p.replaysTheSame()
+	if len(p.was) != 2 || len(again.jobs) != 0 {
+		t.Errorf("%d windows, then the jobs %v", len(p.was), again.jobs)
 	}
 	for _, problem := range m.Problems() {
 		t.Log(problem)
 	}
+}
+
+// tape is a recording that is made, and the reports that a replay of it has to give again.
+type tape struct {
+	*testing.T
+	file bytes.Buffer
+	w    *recording.Writer
+	was  map[string]string // by window
+}
+
+func newTape(t *testing.T) *tape {
+	t.Helper()
+	p := &tape{T: t, was: map[string]string{}}
+	var err error
+	if p.w, err = recording.NewWriter(&p.file, recording.ThisMachine(time.Time{}, 0, "")); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// ofThisProcess is a monitor that is recorded, ticks when it is told to, and follows this process as "job".
+func (p *tape) ofThisProcess() *Monitor {
+	p.Helper()
+	m, err := New(Config{Journal: p.w})
+	if err != nil {
+		p.Fatal(err)
+	}
+	m.Tick()
+	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+		p.Fatal(err)
+	}
+	m.OnEnd(p.told)
+	return m
+}
+
+func (p *tape) told(r *window.Report) { p.was[r.ID] = text(p.T, r) }
+
+// replaysTheSame holds the reports of a replay against those that were. The monitor that was recorded has stopped.
+func (p *tape) replaysTheSame() *Monitor {
+	p.Helper()
+	if err := p.w.Close(); err != nil {
+		p.Fatal(err)
+	}
+	is := map[string]string{}
+	again := replay(p.T, p.file.Bytes(), func(r *window.Report) { is[r.ID] = text(p.T, r) })
+	for id, want := range p.was {
+		if is[id] != want {
+			p.Errorf("was %s\n is %s", want, is[id])
+		}
+	}
+	return again
 }
 
 func text(t *testing.T, r *window.Report) string {

@@ -1,7 +1,6 @@
 package monitor
 
 import (
-	"bytes"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -63,15 +62,11 @@ func TestBaselines(t *testing.T) {
 
 // By what windows were judged is known where they ended alone, so a recording says it, and a replay says the same.
 func TestReplayOfSlowWindows(t *testing.T) {
-	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := watching(t, Config{Journal: w, Slow: Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Millisecond}})
-	was, reasons := map[string]string{}, map[string]int{}
+	p := newTape(t)
+	m := watching(t, Config{Journal: p.w, Slow: Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Millisecond}})
+	reasons := map[string]int{}
 	m.OnEnd(func(r *window.Report) {
-		was[r.ID] = text(t, r)
+		p.told(r)
 		reasons[r.SlowReason]++
 	})
 	begin := func(kind window.Kind) string {
@@ -101,35 +96,21 @@ func TestReplayOfSlowWindows(t *testing.T) {
 		t.Errorf("slow by %v", reasons)
 	}
 	m.Stop()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	is := map[string]string{}
-	replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
-	for id, want := range was {
-		if is[id] != want {
-			t.Errorf("was %s\n is %s", want, is[id])
-		}
-	}
+	p.replaysTheSame()
 }
 
 // An epoch that began or ended with the program is neither judged by others nor learned from, and replays so. What is
 // learned goes by the usual factor, whatever this program was given.
 func TestLooseEpochs(t *testing.T) {
-	var file bytes.Buffer
-	w, err := recording.NewWriter(&file, recording.ThisMachine(time.Time{}, 0, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := newTape(t)
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	b := baseline.Open(db, func(err error) { t.Error(err) })
 	for range baseline.Enough {
 		b.Learn("epoch/train", time.Microsecond, false, time.Now())
 	}
 	b.Close()
-	m := watching(t, Config{Journal: w, Slow: Slow{Baseline: db, Factor: 1000}})
-	was := map[string]string{}
-	m.OnEnd(func(r *window.Report) { was[r.ID] = text(t, r) })
+	m := watching(t, Config{Journal: p.w, Slow: Slow{Baseline: db, Factor: 1000}})
+	m.OnEnd(p.told)
 	for _, loose := range []string{"begin", "end", ""} {
 		id, err := m.Begin(window.Window{Kind: window.Epoch, Run: "train", Loose: loose == "begin"}, m.Now())
 		if err != nil {
@@ -149,16 +130,7 @@ func TestLooseEpochs(t *testing.T) {
 		t.Errorf("%+v, %v", all, err)
 	}
 	m.Stop()
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	is := map[string]string{}
-	replay(t, file.Bytes(), func(r *window.Report) { is[r.ID] = text(t, r) })
-	for id, want := range was {
-		if is[id] != want {
-			t.Errorf("was %s\n is %s", want, is[id])
-		}
-	}
+	p.replaysTheSame()
 }
 
 // What all share does not go by the factor of one.

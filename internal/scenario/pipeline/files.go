@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
 // Layout writes n files of size bytes each into dir, "shard-0000" and so on, and returns their paths. Their content is
@@ -63,9 +63,8 @@ func Forget(paths ...string) error {
 		if err != nil {
 			return err
 		}
-		err = unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED)
-		if err = errors.Join(err, file.Close()); err != nil {
-			return fmt.Errorf("forgetting %s: %w", path, err)
+		if err := errors.Join(pagecache.Forget(file), file.Close()); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -51,8 +51,8 @@ func forget(path string) error {
 	var found int64
 	for try := range coldTries {
 		time.Sleep(time.Duration(try) * time.Millisecond)
-		if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
-			return &os.PathError{Op: "fadvise", Path: path, Err: err}
+		if err := pagecache.Forget(file); err != nil {
+			return err
 		}
 		if found, _, err = pagecache.Resident(file); err != nil || found == 0 {
 			return err

@@ -90,9 +90,9 @@ func (f *file) Fsync(context.Context, uint32) syscall.Errno {
 	return fs.OK
 }
 
-// mount shows the folder backing at the folder point. The device's file is never cached above the server; a network's
+// show mounts the folder backing at the folder point. The device's file is never cached above the server; a network's
 // files are, and stay in the cache when they are closed, until they change.
-func mount(o order, p *pacer) (*fuse.Server, error) {
+func show(o order, p *pacer) (*fuse.Server, error) {
 	root, err := fs.NewLoopbackRoot(o.Backing)
 	if err != nil {
 		return nil, err

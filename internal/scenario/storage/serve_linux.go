@@ -110,7 +110,7 @@ func (s *server) carryOut(o order) error {
 	if s.fuse != nil {
 		return errors.New("the server shows a folder already")
 	}
-	mounted, err := mount(o, s.pacer)
+	mounted, err := show(o, s.pacer)
 	s.fuse = mounted
 	return err
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 // The folders of a Disk below its base, of which each may be a mount. They are undone in this order, and the loop
@@ -66,15 +68,17 @@ func unmount(point string, deadline time.Time) error {
 
 // mountsBelow lists the mount points below a folder.
 func mountsBelow(folder string) ([]string, error) {
-	text, err := os.ReadFile("/proc/self/mounts")
+	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = file.Close() }()
+	mounts, err := mount.Parse(file)
 	var points []string
-	for line := range strings.Lines(string(text)) {
-		if fields := strings.Fields(line); len(fields) > 1 && strings.HasPrefix(fields[1], folder+"/") {
-			points = append(points, fields[1])
+	for _, m := range mounts {
+		if strings.HasPrefix(m.Point, folder+"/") {
+			points = append(points, m.Point)
 		}
 	}
-	return points, nil
+	return points, err
 }

@@ -10,6 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Forget drops a file's pages from the page cache (posix_fadvise). Only clean pages that nobody has mapped can go, and the
+// kernel may keep some: who must know asks Resident.
+func Forget(file *os.File) error {
+	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}
+	}
+	return nil
+}
+
 // zfs keeps its files in a cache of its own, of which the page cache knows nothing.
 const zfs = 0x2fc12fc1
 

@@ -107,7 +107,7 @@ func (j *job) sum(problems *sample.Problems) {
 	sum, alive, blind := j.left, 0, false
 	for _, m := range j.members {
 		sum = sum.plus(m.counted())
-		if m.lost != 0 || m.ended || m.fresh {
+		if !m.present() {
 			continue
 		}
 		alive++
@@ -138,7 +138,7 @@ func (j *job) emit(out *sample.Sample) {
 		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady, ReaderTime: j.threads.reading, ReaderWork: j.threads.working,
 	})
 	for _, m := range j.members {
-		if m.lost == 0 && !m.ended && !m.fresh {
+		if m.present() {
 			out.Processes = append(out.Processes, m.sample(j.id))
 		}
 	}

@@ -103,8 +103,6 @@ func wraps(m, child *member) bool {
 	return m.launcher || m.program() != child.program()
 }
 
-func (m *member) present() bool { return m.lost == 0 && !m.ended && !m.fresh }
-
 func (j *job) oldest() *member {
 	for _, m := range j.members {
 		if m.present() {

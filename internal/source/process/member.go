@@ -150,6 +150,9 @@ func exists(path string) bool {
 	return err == nil
 }
 
+// present says that it was alive when it was read last.
+func (m *member) present() bool { return m.lost == 0 && !m.ended && !m.fresh }
+
 // counted is what the member adds to its job.
 func (m *member) counted() counts { return m.now.minus(m.base) }
 

@@ -139,11 +139,12 @@ func (s *Source) Read(out *sample.Sample) error {
 		if due {
 			j.lookedLast, j.looked = j.looked, now.Mono
 		}
-		if due || now.Mono-j.begun < young && len(j.members) <= few {
+		looks := due || now.Mono-j.begun < young && len(j.members) <= few
+		if looks {
 			j.look(s)
 			j.welcome(s, &problems, now.Mono)
-			j.lookAtThreads(s, mostThreadsLookedAt/len(s.jobs), now.Mono)
-		} else if j.begins() {
+		}
+		if looks || j.begins() {
 			j.lookAtThreads(s, mostThreadsLookedAt/len(s.jobs), now.Mono)
 		}
 		if due {
