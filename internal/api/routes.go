@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
@@ -48,7 +49,18 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := h(w, r); err != nil {
 		e := asError(err, http.StatusInternalServerError)
 		reply(w, e.Status, e)
+		drain(w, r)
 	}
+}
+
+// drain reads on for a while after a request was refused: a client that is still sending its body would find the
+// connection broken, and not look for the answer. One that waits to be told to send is not told.
+func drain(w http.ResponseWriter, r *http.Request) {
+	control := http.NewResponseController(w)
+	if r.Header.Get("Expect") != "" || control.EnableFullDuplex() != nil || control.Flush() != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, mostDrained) // until readTimeout
 }
 
 func wrongMethod(allowed string) handler {
@@ -69,6 +81,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 		_ = enc.Encode(refuse(status, "the answer cannot be written as JSON, please report this: %v", err)) // text alone always can
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(line.Len()))
 	w.WriteHeader(status)
 	_, _ = w.Write(line.Bytes())
 }

@@ -2,9 +2,12 @@ package api
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -58,6 +61,25 @@ func TestRefusedRequests(t *testing.T) {
 	}
 	if open := s.monitor.Running(); len(open) > 0 {
 		t.Errorf("%d windows were opened", len(open))
+	}
+}
+
+// Who sends a body that is refused unread can send it to its end, and read the answer then.
+func TestRefusedBeforeItIsSent(t *testing.T) {
+	s := serve(t, nil)
+	c := s.dial(t)
+	if _, err := fmt.Fprintf(c, "POST /v1/windows HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", 8*mostBody); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		time.Sleep(5 * time.Millisecond)
+		if _, err := c.Write(make([]byte, mostBody)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	answer, err := io.ReadAll(c)
+	if err != nil || !strings.Contains(string(answer), "413 ") || !strings.Contains(string(answer), "larger than 65536 bytes") {
+		t.Errorf("%s, %v", answer, err)
 	}
 }
 

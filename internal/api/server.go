@@ -33,6 +33,7 @@ const (
 	mostListings    = 4                // answers with many reports that are made at once
 	mostHeader      = 16 << 10         // bytes
 	mostBody        = 64 << 10         // bytes
+	mostDrained     = 16 * mostBody    // bytes that are still read of a request that was refused
 	readTimeout     = 5 * time.Second  // for a whole request, from the connection on
 	writeTimeout    = 15 * time.Second // for an answer, from the end of the request's header on
 	grace           = 2 * time.Second  // for requests under way when the server stops

@@ -15,6 +15,9 @@ import (
 
 const mib = 1 << 20
 
+// taken is what the kernel may have taken back of a file that was just read, where memory is short: some pages.
+const taken = 64 << 10
+
 // file writes a file to a disk; none of it is in the page cache then.
 func file(t testing.TB, path string, size int) {
 	t.Helper()
@@ -81,13 +84,13 @@ func TestAFile(t *testing.T) {
 		t.Errorf("cold: %+v", held)
 	}
 	warm(t, path, 2*mib)
-	if held := told(t, path); held.Cached < 2*mib || held.Cached > 3*mib {
+	if held := told(t, path); held.Cached < 2*mib-taken || held.Cached > 3*mib {
 		t.Errorf("with 2 MiB of it read: %+v", held)
 	}
 	if _, err := os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if held := told(t, path); held.Cached != held.Size {
+	if held := told(t, path); held.Cached < held.Size-taken || held.Cached > held.Size {
 		t.Errorf("warm: %+v", held)
 	}
 }
@@ -116,7 +119,7 @@ func TestAFolder(t *testing.T) {
 	}
 	told(t, filepath.Join(root, "blobs", "1"))
 	held, err := Look(root, "/snapshots/abc")
-	if err != nil || held != (Held{3 * mib, mib, true}) {
+	if err != nil || held.Size != 3*mib || !held.Known || held.Cached < mib-taken || held.Cached > mib {
 		t.Errorf("%+v, %v", held, err)
 	}
 }
@@ -230,7 +233,7 @@ func TestOverlay(t *testing.T) {
 		t.Errorf("cold: %+v", held)
 	}
 	warm(t, above, mib)
-	if held := told(t, above); held.Cached < mib || held.Cached > 2*mib {
+	if held := told(t, above); held.Cached < mib-taken || held.Cached > 2*mib {
 		t.Errorf("with 1 MiB of it read: %+v", held)
 	}
 }
