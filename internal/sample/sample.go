@@ -39,6 +39,9 @@ type Sample struct {
 	GPUProcesses     []GPUProcess `json:"gpu_processes,omitempty"`
 	GPUProcessesRead bool         `json:"gpu_processes_read,omitempty"`
 
+	// GPUDetails comes with GPUs, of each GPU in the first row after it was asked, about once a second.
+	GPUDetails []GPUDetail `json:"gpu_details,omitempty"`
+
 	// Edge asks the source for everything that it has: the reading is for the beginning or the end of a window. At an
 	// ordinary tick it may leave out what has not moved for a while.
 	Edge bool `json:"-"`
@@ -56,6 +59,7 @@ func (s *Sample) Reset() {
 	s.Processes = s.Processes[:0]
 	s.GPUs = s.GPUs[:0]
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
+	s.GPUDetails = s.GPUDetails[:0]
 	s.Ledgers = s.Ledgers[:0]
 }
 
@@ -189,6 +193,7 @@ type GPU struct {
 	Name   string        `json:"name"`             // hw.name: what a person calls it, "NVIDIA H200"
 	Index  int           `json:"index,omitempty"`  // as nvidia-smi counts the devices of this machine
 	Driver string        `json:"driver,omitempty"` // the version of its driver
+	Parent string        `json:"parent,omitempty"` // hw.parent: of a MIG slice, the ID of its GPU
 	Status GPUStatus     `json:"status,omitempty"` // whether it can be read; what follows is of no meaning unless it can
 	Busy   time.Duration `json:"busy"`             // time in which at least one kernel ran, summed since an arbitrary moment
 

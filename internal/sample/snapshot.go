@@ -51,7 +51,20 @@ func (n *Snapshot) Learn(s *Sample) {
 		if s.GPUProcessesRead {
 			n.GPUs.GPUProcesses, n.GPUs.GPUProcessesRead = append(n.GPUs.GPUProcesses[:0], s.GPUProcesses...), true
 		}
+		n.detail(s)
 	}
+}
+
+// detail keeps the newest detail of each GPU that is listed.
+func (n *Snapshot) detail(s *Sample) {
+	if len(s.GPUDetails) == 0 && len(n.GPUs.GPUDetails) == 0 {
+		return
+	}
+	kept := slices.DeleteFunc(n.GPUs.GPUDetails, func(old GPUDetail) bool {
+		newer := slices.ContainsFunc(s.GPUDetails, func(d GPUDetail) bool { return d.GPU == old.GPU })
+		return newer || !slices.ContainsFunc(s.GPUs, func(g GPU) bool { return g.ID == old.GPU && g.Status == GPUWorks })
+	})
+	n.GPUs.GPUDetails = append(kept, s.GPUDetails...)
 }
 
 // Leave takes a job out that is followed no more; what its processes did last is told once more. Learn does not see a job
@@ -103,6 +116,7 @@ func (n *Snapshot) Clone() Snapshot {
 	c.Jobs.Processes = slices.Clone(n.Jobs.Processes)
 	c.GPUs.GPUs = slices.Clone(n.GPUs.GPUs)
 	c.GPUs.GPUProcesses = slices.Clone(n.GPUs.GPUProcesses)
+	c.GPUs.GPUDetails = slices.Clone(n.GPUs.GPUDetails)
 	c.Ended = slices.Clone(n.Ended)
 	return c
 }

@@ -1,0 +1,68 @@
+package sample
+
+import (
+	"encoding/json"
+	"slices"
+	"testing"
+)
+
+func TestGPUValues(t *testing.T) {
+	seen := map[string]bool{}
+	var v GPUValues
+	for q := range GPUQuantities {
+		if name := q.String(); name == "" || seen[name] {
+			t.Errorf("quantity %d has the name %q", q, name)
+		}
+		seen[q.String()] = true
+		if q%2 == 0 {
+			v.Set(q, float64(q)/2)
+		}
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again GPUValues
+	if err := json.Unmarshal(text, &again); err != nil || again != v {
+		t.Errorf("%s: %+v, %v", text, again, err)
+	}
+	if err := json.Unmarshal([]byte(`{"fan": 0.5, "of the future": 1}`), &again); err != nil {
+		t.Error(err)
+	}
+	if fan, told := again.Get(GPUFan); fan != 0.5 || !told {
+		t.Error(fan, told)
+	}
+	again.Drop(GPUFan)
+	if again != (GPUValues{}) {
+		t.Errorf("%+v", again)
+	}
+}
+
+func TestSnapshotOfDetails(t *testing.T) {
+	var n Snapshot
+	of := func(gpus []GPU, details ...string) []string {
+		s := Sample{GPUs: gpus}
+		for _, id := range details {
+			s.GPUDetails = append(s.GPUDetails, GPUDetail{GPU: id})
+		}
+		n.Learn(&s)
+		var ids []string
+		for _, d := range n.GPUs.GPUDetails {
+			ids = append(ids, d.GPU)
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	both := []GPU{{ID: "a"}, {ID: "b"}}
+	for i, c := range []struct{ got, want []string }{
+		{of(both, "a", "b"), []string{"a", "b"}},
+		{of(both), []string{"a", "b"}},
+		{of(both, "b"), []string{"a", "b"}},
+		{of([]GPU{{ID: "a", Status: GPULost}, {ID: "b"}}), []string{"b"}},
+		{of([]GPU{{ID: "a"}}, "a"), []string{"a"}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%d: %v, want %v", i, c.got, c.want)
+		}
+	}
+}
