@@ -42,6 +42,9 @@ type Sample struct {
 	// GPUDetails comes with GPUs, of each GPU in the first row after it was asked, about once a second.
 	GPUDetails []GPUDetail `json:"gpu_details,omitempty"`
 
+	// DriverUse is nil where nothing new is told; never changed once given.
+	DriverUse *DriverUse `json:"driver_use,omitempty"`
+
 	// Edge asks the source for everything that it has: the reading is for the beginning or the end of a window. At an
 	// ordinary tick it may leave out what has not moved for a while.
 	Edge bool `json:"-"`
@@ -59,7 +62,7 @@ func (s *Sample) Reset() {
 	s.Processes = s.Processes[:0]
 	s.GPUs = s.GPUs[:0]
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
-	s.GPUDetails = s.GPUDetails[:0]
+	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
 	s.Ledgers = s.Ledgers[:0]
 }
 

@@ -52,6 +52,9 @@ func (n *Snapshot) Learn(s *Sample) {
 			n.GPUs.GPUProcesses, n.GPUs.GPUProcessesRead = append(n.GPUs.GPUProcesses[:0], s.GPUProcesses...), true
 		}
 		n.detail(s)
+		if s.DriverUse != nil {
+			n.GPUs.DriverUse = s.DriverUse
+		}
 	}
 }
 
