@@ -38,6 +38,7 @@ const (
 	JobLeaderReady
 	JobReaderTime // thread-seconds
 	JobReaderWork
+	JobInReads
 
 	GPUBusyTime // s
 
@@ -106,7 +107,7 @@ var layout = [...]struct {
 	kindHost:        {cpuAxis, HostCPUTime, 2},
 	kindHostNow:     {cpuAxis, HostIOWait, 1},
 	kindJob:         {processAxis, JobCPUTime, 3},
-	kindJobNow:      {processAxis, JobSystemTime, 7},
+	kindJobNow:      {processAxis, JobSystemTime, 8},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
@@ -235,7 +236,7 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 			yield(groupKey{kindJob, j.ID}, v)
 			v[0], v[1] = j.SystemTime.Seconds(), float64(j.ReadChars)
 			v[2], v[3], v[4] = j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds()
-			v[5], v[6] = j.ReaderTime.Seconds(), j.ReaderWork.Seconds()
+			v[5], v[6], v[7] = j.ReaderTime.Seconds(), j.ReaderWork.Seconds(), j.InReads.Seconds()
 			yield(groupKey{kindJobNow, j.ID}, v)
 		}
 	case gpuAxis:

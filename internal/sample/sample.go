@@ -165,6 +165,7 @@ type Job struct {
 	LeaderReady time.Duration `json:"leader_ready,omitempty"` // of it, ready and waiting for a CPU
 	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // thread-seconds: the threads, but for those, that have fetched data within the last seconds
 	ReaderWork  time.Duration `json:"reader_work,omitempty"`  // of it, on a CPU or ready and waiting for one
+	InReads     time.Duration `json:"in_reads,omitempty"`     // thread-seconds of both: asleep in a read of a file, by samples; only where data come from no disk of this machine
 }
 
 // Process is one member of a Job.

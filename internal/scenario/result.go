@@ -56,6 +56,7 @@ type Waits struct {
 	Decode   float64 `json:"decode_s"`
 	Write    float64 `json:"write_s"`
 	Sync     float64 `json:"sync_s"`
+	Ready    float64 `json:"ready_s"`
 	Other    float64 `json:"other_s"`
 }
 

@@ -10,7 +10,7 @@ import (
 func waits(t *pipeline.Truth) Waits {
 	return Waits{
 		Duration: t.Duration.Seconds(), Busy: t.Busy.Seconds(), Read: t.Read.Seconds(), Decode: t.Decode.Seconds(),
-		Write: t.Write.Seconds(), Sync: t.Sync.Seconds(), Other: t.Other.Seconds(),
+		Write: t.Write.Seconds(), Sync: t.Sync.Seconds(), Ready: t.Ready.Seconds(), Other: t.Other.Seconds(),
 	}
 }
 
@@ -48,7 +48,7 @@ func (t *Truth) derive(seconds float64) {
 		again.spread()
 	}
 	reading, writing := min(ran.Read, again.Read), min(ran.Write, again.Write)
-	t.Busy, t.CPU = ran.Busy, ran.Decode+reading
+	t.Busy, t.CPU = ran.Busy, ran.Decode+reading+ran.Ready
 	t.Storage = ran.Read - reading + ran.Write - writing
 	if t.Rerun != nil {
 		t.Unexplained = t.Raw.Duration - again.Duration - t.Storage

@@ -202,7 +202,7 @@ func (b *book) step(h *history.History, p history.Point) {
 	b.writing = b.levels.wrote(now) || b.writing && c.some > stillWriting*dt
 	c.writing = b.writing
 	c = c.each()
-	b.spin.add(dt, c.leading, c.busy)
+	b.spin.add(dt, c.leading, c.busy, c.inTurn())
 	if c.spins = b.spin.spins(); c.spins {
 		c.spun = b.spin.spun(c.leading, c.busy)
 	}

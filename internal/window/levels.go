@@ -9,16 +9,16 @@ import (
 
 // levels is how high every counter that a ledger needs stands at one moment.
 type levels struct {
-	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
-	cpuSome                                     float64 // s, CPU pressure
-	iowait                                      float64 // core-s
-	system                                      float64 // of jobCPU, in the kernel
-	fetched                                     float64 // bytes the job fetched from storage
-	stored                                      float64 // bytes the job fetched from or sent to storage
-	asked                                       float64 // bytes the job read by calls, from the page cache too
-	disks                                       float64 // bytes that all leaf disks moved
-	led, leading, leaderReady, reading, working float64 // s of single threads, see sample.Job
-	hasSome, hasGPU, hasJob                     bool
+	busy, some, hostCPU, pegged, jobCPU, queued          float64 // s
+	cpuSome                                              float64 // s, CPU pressure
+	iowait                                               float64 // core-s
+	system                                               float64 // of jobCPU, in the kernel
+	fetched                                              float64 // bytes the job fetched from storage
+	stored                                               float64 // bytes the job fetched from or sent to storage
+	asked                                                float64 // bytes the job read by calls, from the page cache too
+	disks                                                float64 // bytes that all leaf disks moved
+	led, leading, leaderReady, reading, working, inReads float64 // s of single threads, see sample.Job
+	hasSome, hasGPU, hasJob                              bool
 }
 
 func (b *book) read(h *history.History, p history.Point) levels {
@@ -48,6 +48,7 @@ func (b *book) read(h *history.History, p history.Point) levels {
 		l.leaderReady = get(history.JobLeaderReady, b.scope.Job)
 		l.reading = get(history.JobReaderTime, b.scope.Job)
 		l.working = get(history.JobReaderWork, b.scope.Job)
+		l.inReads = get(history.JobInReads, b.scope.Job)
 	}
 	return l
 }
@@ -77,6 +78,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 	if s.Job != "" {
 		c.leading, c.ready = now.leading-l.leading, now.leaderReady-l.leaderReady
 		c.reading, c.working = now.reading-l.reading, now.working-l.working
+		c.inReads = now.inReads - l.inReads
 		c.leaders = (now.led - l.led) / dt
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)

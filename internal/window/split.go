@@ -20,6 +20,7 @@ type cell struct {
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
+	inReads float64 // thread-seconds of all of them, asleep in reads of files that are on no disk of this machine
 
 	writing     bool    // a checkpoint is on its way to the disk: it is its writer that waits, whatever readers do
 	spun        float64 // of leading, only to wait for the accelerator
@@ -36,7 +37,7 @@ type cell struct {
 // in equal parts.
 func (c cell) each() cell {
 	if c.leaders > 1 {
-		for _, all := range []*float64{&c.jobCPU, &c.fetching, &c.leading, &c.ready, &c.reading, &c.working, &c.queue} {
+		for _, all := range []*float64{&c.jobCPU, &c.fetching, &c.leading, &c.ready, &c.reading, &c.working, &c.inReads, &c.queue} {
 			*all /= c.leaders
 		}
 	}
@@ -113,6 +114,9 @@ func (c cell) split() parts {
 // than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
 func (c cell) blocked(waited, fetching float64) float64 {
 	asleep := c.asleep()
+	if c.inReads > 0 {
+		return min(c.inReads, asleep) + fetching
+	}
 	if c.queue < waited/2 {
 		return asleep*min(1, waited/c.dt) + fetching
 	}
@@ -157,22 +161,30 @@ func (c cell) asleep() float64 {
 
 // waited is the wall time in which the job waited for storage: what pressure shows, or, where that is more, the job's own
 // part of the disk's queue, as far as those slept who read. The queue alone would count what the kernel reads ahead while
-// the reader works; pressure misses asynchronous reads.
+// the reader works; pressure misses asynchronous reads. What comes over a network past the page cache shows in neither.
 //
 // Pressure is also thin for a thread that wakes up on another CPU each time: as if two had waited for half of the time
 // each. The idle time that cores spent waiting for I/O is not, but others' waiting is in it too. So it is believed to
 // twice what pressure shows.
 func (c cell) waited() float64 {
-	if !c.mine {
-		return 0
-	}
 	asleep := c.asleep()
+	if !c.mine {
+		return clamp(min(c.inReads, asleep), 0, c.dt)
+	}
 	pressed := c.ownPressed(asleep)
 	queue := min(c.queue, asleep)
 	if !c.hasPressure && !c.ofJob { // nobody's in particular
 		queue = c.queued
 	}
-	return clamp(max(pressed, queue, min(c.thin(asleep), 2*pressed)), 0, c.dt)
+	return clamp(max(pressed, queue, min(c.thin(asleep), 2*pressed), min(c.inReads, asleep)), 0, c.dt)
+}
+
+// inTurn is for how long the leading thread may itself have waited for storage, because nobody reads ahead of it.
+func (c cell) inTurn() float64 {
+	if c.ahead() || !c.mine {
+		return 0
+	}
+	return clamp(max(c.pressed(), c.queue, c.inReads), 0, c.dt)
 }
 
 // thin is for how long at most the job can have waited of what pressure shows thinly. Where the accelerator does nothing at

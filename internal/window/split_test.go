@@ -184,23 +184,27 @@ func TestSpin(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
 		name    string
-		leading func(busy float64) float64
+		leading func(busy, waited float64) float64
+		reads   float64 // share of the time in which it waits for storage
 		want    bool
 	}{
-		{"spins and then sleeps", func(busy float64) float64 { return busy }, true},
-		{"spins and then decodes", func(float64) float64 { return 1 }, true},
-		{"sleeps and then decodes", func(busy float64) float64 { return 1 - busy }, false},
-		{"sleeps, and others decode", func(float64) float64 { return 0.02 }, false},
+		{"spins and then sleeps", func(busy, _ float64) float64 { return busy }, 0, true},
+		{"spins and then decodes", func(_, _ float64) float64 { return 1 }, 0, true},
+		{"sleeps and then decodes", func(busy, _ float64) float64 { return 1 - busy }, 0, false},
+		{"sleeps, and others decode", func(_, _ float64) float64 { return 0.02 }, 0, false},
+		{"spins, reads and decodes", func(_, waited float64) float64 { return 1 - waited }, 0.35, true},
+		{"sleeps, reads and decodes", func(busy, waited float64) float64 { return 1 - busy - waited }, 0.35, false},
 	} {
 		var s spin
 		var got bool
 		for range 100 {
-			busy := 0.45 + 0.06*(random.Float64()-0.5) // a few steps in each cell, and the part of one
-			leading := c.leading(busy) + 0.01*random.Float64()
+			busy := 0.45 + 0.06*(random.Float64()-0.5)                // a few steps in each cell, and the part of one
+			waited := max(0, c.reads+0.45-busy) * min(1, 1e6*c.reads) // the less it computes in a cell, the more it reads
+			leading := c.leading(busy, waited) + 0.01*random.Float64()
 			for range 2 { // cells may be short
-				s.add(0.05, 0.05*leading, 0.05*busy)
+				s.add(0.05, 0.05*leading, 0.05*busy, 0.05*waited)
 				got = s.spins()
-				s.add(0.0003, 0, 0.0003)
+				s.add(0.0003, 0, 0.0003, 0)
 			}
 		}
 		if got != c.want {
@@ -287,6 +291,22 @@ func TestWithoutPressure(t *testing.T) {
 	c.queue = 0
 	if got := c.split(); got.storage != 0 {
 		t.Errorf("%+v of a job that reads nothing", got)
+	}
+}
+
+// TestReadsInNoCounter: who reads a network file system past the page cache sleeps, and nothing but samples say what for.
+func TestReadsInNoCounter(t *testing.T) {
+	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true, mine: true}
+	if got := serial.split(); math.Abs(got.storage-0.5) > 1e-9 || math.Abs(got.cpu-0.2) > 1e-9 {
+		t.Errorf("in turn: %+v", got)
+	}
+	ahead := cell{dt: 1, busy: 0.3, inReads: 2.4, jobCPU: 0.6, reading: 3, working: 0.6, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true}
+	if got := ahead.split(); math.Abs(got.storage-0.56) > 1e-9 || math.Abs(got.cpu-0.14) > 1e-9 {
+		t.Errorf("ahead: %+v", got)
+	}
+	ahead.inReads = 0
+	if got := ahead.split(); got.storage != 0 {
+		t.Errorf("in no reads: %+v", got)
 	}
 }
 

@@ -61,7 +61,7 @@ func run(t testing.TB, p *Program, plan Plan) Truth {
 // consistent holds for every plan on every machine, however loaded.
 func consistent(t testing.TB, plan Plan, truth Truth) {
 	t.Helper()
-	parts := truth.Busy + truth.Read + truth.Decode + truth.Write + truth.Sync + truth.Other
+	parts := truth.Busy + truth.Read + truth.Decode + truth.Write + truth.Sync + truth.Ready + truth.Other
 	if parts != truth.Duration || truth.Other < 0 || truth.Read < 0 || truth.Decode < 0 {
 		t.Errorf("the parts are %v: %+v", parts, truth)
 	}

@@ -64,6 +64,7 @@ type Truth struct {
 	Decode   time.Duration // ... was decoding
 	Write    time.Duration // checkpoints
 	Sync     time.Duration
+	Ready    time.Duration // the batch was there, and the training thread found no CPU to take it
 	Other    time.Duration // what is left of Duration: the worker had nothing to do, bookkeeping
 
 	// Of all workers together:

@@ -85,7 +85,7 @@ func startWorker(number int) (*workerProcess, error) {
 	_, _ = unix.FcntlInt(uintptr(fromWorker[0]), unix.F_SETPIPE_SZ, pipeRoom)
 	stdin, stdout := os.NewFile(uintptr(toWorker[0]), "credits"), os.NewFile(uintptr(fromWorker[1]), "results")
 	command := exec.Command(executable)
-	command.Args = []string{executable, fmt.Sprintf("worker-%d", number)}
+	command.Args = os.Args // as one that is forked has them
 	command.Env = append(os.Environ(), roleVariable+"="+roleWorker)
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}

@@ -21,6 +21,7 @@ type training struct {
 	page       *page
 	maker      maker
 	checkpoint *checkpoint // nil for none
+	meter      *meter      // of the training thread
 }
 
 func newTraining(c clock, p *page, plan *Plan, rate float64) (*training, error) {
@@ -58,6 +59,10 @@ func (t *training) close() error {
 
 // run trains for all steps, in the training thread.
 func (t *training) run() (truth Truth, err error) {
+	if t.meter, err = newMeter(t.clock); err != nil {
+		return truth, err
+	}
+	defer t.meter.close()
 	begin := t.clock.now()
 	if err := t.maker.start(); err != nil {
 		return truth, err
@@ -68,20 +73,24 @@ func (t *training) run() (truth Truth, err error) {
 		}
 	}
 	truth.Duration = t.clock.now() - begin
-	truth.Other = truth.Duration - truth.Busy - truth.Read - truth.Decode - truth.Write - truth.Sync
+	truth.Other = truth.Duration - truth.Busy - truth.Read - truth.Decode - truth.Write - truth.Sync - truth.Ready
 	truth.account(t.maker.totals())
 	return truth, nil
 }
 
 func (t *training) step(i int, truth *Truth) error {
+	ready := t.meter.delay()
 	before := t.clock.now()
 	d, err := t.maker.take(i)
 	if err != nil {
 		return err
 	}
-	read, decode := split(d.by, i, before, t.clock.now(), d.made)
+	after := t.clock.now()
+	ready = t.meter.delay() - ready
+	read, decode := split(d.by, i, before, after, d.made)
 	truth.Read += read
 	truth.Decode += decode
+	truth.Ready += min(ready, after-before-read-decode)
 	truth.Checksum += d.sum
 	truth.Busy += t.compute()
 	if t.plan.Sync > 0 {

@@ -135,7 +135,7 @@ func (j *job) emit(out *sample.Sample) {
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
 		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
-		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady, ReaderTime: j.threads.reading, ReaderWork: j.threads.working,
+		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady, ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	})
 	for _, m := range j.members {
 		if m.present() {

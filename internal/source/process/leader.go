@@ -54,7 +54,7 @@ func (t *threads) lead(s *Source, members []*member) {
 		if slices.ContainsFunc(members, func(m *member) bool { return m.pid == l.id }) {
 			return false
 		}
-		s.close(&l.sched)
+		l.close(s)
 		return true
 	})
 	for _, m := range members {
@@ -66,7 +66,8 @@ func (t *threads) lead(s *Source, members []*member) {
 
 // leading is the processes whose first threads drive the accelerators: the holders, where those are known and there. Else it
 // is the oldest one, as training programs have it, but for wrappers around it. A wrapper has one child, which runs another
-// program; or the same one, as Python's launchers do, while the wrapper does next to nothing.
+// program; or the same one with other arguments, as Python's launchers do, while the wrapper does next to nothing. The
+// workers of Python's multiprocessing are no programs of their own: forked ones keep their parent's arguments.
 func (j *job) leading(holders []int) (members []*member) {
 	for _, pid := range holders {
 		if m := j.byPID[pid]; m != nil && m.present() {
@@ -100,7 +101,19 @@ func wraps(m, child *member) bool {
 	case child.own-child.worked >= launchedTicks:
 		m.launcher = true
 	}
-	return m.launcher || m.program() != child.program()
+	return m.program() != child.program() || m.launcher && m.launched(child)
+}
+
+// launched says that a child of the same program was given arguments of its own.
+func (m *member) launched(child *member) bool {
+	own, given := m.arguments(), child.arguments()
+	return own != given && !strings.Contains(given, "multiprocessing")
+}
+
+// arguments is what a process was started with.
+func (m *member) arguments() string {
+	text, _ := readAll(filepath.Join(m.dir, "cmdline"), 4096)
+	return string(text)
 }
 
 func (j *job) oldest() *member {

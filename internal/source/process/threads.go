@@ -32,8 +32,10 @@ type threads struct {
 	bytes   uint64        // that the job had fetched by then
 	idle    bool          // and nobody had fetched anything since the look before
 	next    int           // the member that the next look begins with
+	remote  bool          // data come from no disk of this machine
+	sampled int           // of leaders and readers, the one whose sleep was looked at last
 
-	led, leading, leaderReady, reading, working time.Duration // only ever grow
+	led, leading, leaderReady, reading, working, inReads time.Duration // only ever grow
 }
 
 // fetched is what a thread or a process has read.
@@ -52,12 +54,16 @@ func (t *threads) read(s *Source, now time.Duration) {
 		dt = 0
 	}
 	t.at = now
+	if t.remote {
+		t.sampleReads(s)
+	}
 	t.leaders = slices.DeleteFunc(t.leaders, func(l *thread) bool {
 		ran, ready, ok := l.read(s, dt)
 		if ok {
 			t.led += dt
 			t.leading += ran
 			t.leaderReady += ready
+			t.inReads += l.slept(dt - ran - ready)
 		}
 		return !ok
 	})
@@ -66,6 +72,7 @@ func (t *threads) read(s *Source, now time.Duration) {
 		if ok {
 			t.reading += dt
 			t.working += ran + ready
+			t.inReads += r.slept(dt - ran - ready)
 		}
 		return !ok
 	})
@@ -73,7 +80,7 @@ func (t *threads) read(s *Source, now time.Duration) {
 
 func (t *threads) close(s *Source) {
 	for _, other := range slices.Concat(t.leaders, t.readers) {
-		s.close(&other.sched)
+		other.close(s)
 	}
 }
 
@@ -91,6 +98,7 @@ func (j *job) lookAtThreads(s *Source, budget int, now time.Duration) {
 	first := t.looked == 0
 	t.lead(s, j.leading(s.holdersOf(j.id)))
 	asked := j.asked(since)
+	t.remote = asked > 0
 	moved := map[int]bool{}
 	for range j.members {
 		m := j.members[t.next%len(j.members)]
@@ -170,7 +178,7 @@ func (t *threads) keep(s *Source, moved map[int]bool, now time.Duration) {
 			delete(moved, r.id)
 		}
 		if now-r.moved > readsFor || t.leads(r.id) {
-			s.close(&r.sched)
+			r.close(s)
 			return true
 		}
 		return false
@@ -192,12 +200,19 @@ type thread struct {
 	moved time.Duration // when it was seen to have fetched something
 
 	ran, ready counter
+	in         inRead
+}
+
+func (t *thread) close(s *Source) {
+	s.close(&t.sched)
+	s.close(&t.in.call)
 }
 
 // follow begins to read a thread's times. By its number alone /proc finds any thread, whatever process it is of.
 func (s *Source) follow(id int, now time.Duration) *thread {
 	t := &thread{id: id, moved: now}
-	t.sched.path = filepath.Join(s.proc, strconv.Itoa(id), "schedstat")
+	folder := filepath.Join(s.proc, strconv.Itoa(id))
+	t.sched.path, t.in.call.path = filepath.Join(folder, "schedstat"), filepath.Join(folder, "syscall")
 	_, _, _ = t.read(s, 0) // where it counts from
 	return t
 }
@@ -206,11 +221,12 @@ func (s *Source) follow(id int, now time.Duration) *thread {
 func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok bool) {
 	text, err := s.read(&t.sched)
 	if err != nil {
+		t.close(s)
 		return 0, 0, false
 	}
 	nowRan, nowReady, ok := parseSchedstat(text)
 	if !ok {
-		s.close(&t.sched)
+		t.close(s)
 		return 0, 0, false
 	}
 	ran = t.ran.grown(nowRan, dt)

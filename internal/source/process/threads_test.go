@@ -202,8 +202,9 @@ func TestLauncher(t *testing.T) {
 	tr.children(launcher, trainer)
 	tr.children(trainer, worker)
 	tr.children(worker)
-	for _, pid := range []int{launcher, trainer, worker} {
+	for pid, arguments := range map[int]string{launcher: "python3\x00torchrun\x00train.py", trainer: "python3\x00train.py", worker: "python3\x00train.py"} {
 		tr.program(pid, "/usr/bin/python3")
+		tr.write(pid, "cmdline", arguments)
 	}
 	s := New(tr.root)
 	defer s.Close()
@@ -218,6 +219,41 @@ func TestLauncher(t *testing.T) {
 	}
 	if !s.jobs[0].threads.leads(trainer) {
 		t.Errorf("%+v leads, want the trainer", s.jobs[0].threads.leaders)
+	}
+}
+
+// TestIdleTrainer: a trainer with one worker does next to nothing while it waits, and is no launcher for that.
+func TestIdleTrainer(t *testing.T) {
+	for _, arguments := range []string{"python3\x00train.py", "python3\x00-c\x00from multiprocessing.spawn import spawn_main\x00--multiprocessing-fork"} {
+		tr := tree{t, t.TempDir()}
+		const trainer, worker = 20, 30
+		put := func(step int) {
+			tr.put(trainer, 1, 100, 'S', counts{}, counts{})
+			tr.put(worker, trainer, 200, 'R', counts{cpuTicks: uint64(90 * step)}, counts{})
+			tr.thread(trainer, trainer, 0, 0, 0)
+			tr.thread(worker, worker, 0, 0, 0)
+		}
+		put(1)
+		tr.children(trainer, worker)
+		tr.children(worker)
+		for pid, arguments := range map[int]string{trainer: "python3\x00train.py", worker: arguments} {
+			tr.program(pid, "/usr/bin/python3")
+			tr.write(pid, "cmdline", arguments)
+		}
+		s := New(tr.root)
+		if err := s.Add("job", trainer, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for step := range 3 {
+			put(2 + step)
+			s.jobs[0].threads.looked -= looksApart
+			s.lookNow()
+			read(t, s)
+		}
+		if !s.jobs[0].threads.leads(trainer) {
+			t.Errorf("%q: %+v leads, want the trainer", arguments, s.jobs[0].threads.leaders)
+		}
+		s.Close()
 	}
 }
 

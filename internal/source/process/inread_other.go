@@ -1,0 +1,5 @@
+//go:build !linux
+
+package process
+
+func isRead(uint64) bool { return false }
