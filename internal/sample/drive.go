@@ -1,0 +1,64 @@
+package sample
+
+import "time"
+
+// Drive is what a drive says of its own health (SMART), about every ten minutes. What it does not say is absent.
+type Drive struct {
+	ID       string    `json:"id"`               // hw.id: WWN or EUI, else model and serial
+	Device   string    `json:"device"`           // system.device.name: "sda", "nvme0n1"
+	Model    string    `json:"model,omitempty"`  //
+	Serial   string    `json:"serial,omitempty"` //
+	Firmware string    `json:"firmware,omitempty"`
+	Protocol string    `json:"protocol,omitempty"` // "ATA", "NVMe", "SCSI"
+	Rotates  bool      `json:"rotates,omitempty"`  // a spinning disk
+	Size     uint64    `json:"size,omitempty"`     // bytes
+	At       time.Time `json:"at"`                 // when it was asked; of a drive that vanished or sleeps, when it answered last
+
+	Values DriveValues `json:"values"`
+
+	Status  DriveStatus `json:"status"`
+	Finding string      `json:"finding,omitempty"` // one sentence
+	Remedy  string      `json:"remedy,omitempty"`  // one sentence
+	Err     string      `json:"err,omitempty"`     // why it could not be read, and what to do; then Status is DriveUnread
+}
+
+// DriveStatus is how a drive is, by its own word and by published evidence on its counters.
+type DriveStatus string
+
+const (
+	DriveOK       DriveStatus = "ok"
+	DriveDegraded DriveStatus = "degraded"          // something to look at: cable, heat, wear, a few bad sectors that do not grow
+	DriveFailing  DriveStatus = "predicted_failure" // copy what is on it
+	DriveFailed   DriveStatus = "failed"            // its own assessment says so, or it does not answer any more
+	DriveVanished DriveStatus = "vanished"          // it was there, and the machine lists it no more
+	DriveAsleep   DriveStatus = "standby"           // it was not woken up; the rest is as of At
+	DriveUnread   DriveStatus = "unread"            // not permitted, unknown device, no smartctl: Err says
+)
+
+// DriveQuantity is something that a drive may tell.
+type DriveQuantity uint8
+
+// Counts are the raw values of the drive's whole life, unless it says otherwise.
+const (
+	DriveTemperature      DriveQuantity = iota // degrees Celsius
+	DriveTemperatureLimit                      // degrees Celsius at which the drive says that it is too hot
+	DrivePowerOn                               // seconds
+	DrivePowerCycles                           // count
+	DriveWear                                  // ratio of the rated writes that are used up; may be above 1
+	DriveSpare                                 // ratio of the spare blocks that are left (NVMe)
+	DriveSpareLeast                            // ratio below which the drive warns (NVMe)
+	DriveCritical                              // the NVMe critical warning's bits
+
+	DriveReallocated           // sectors (ATA 5; SCSI: grown defects)
+	DrivePending               // sectors (ATA 197)
+	DriveOfflineUncorrectable  // sectors (ATA 198)
+	DriveReportedUncorrectable // errors (ATA 187; SCSI: uncorrected errors of reads, writes and verifies)
+	DriveCommandTimeouts       // commands (ATA 188)
+	DriveCRCErrors             // of the link (ATA 199)
+	DriveMediaErrors           // NVMe media and data integrity errors
+
+	DriveRead    // bytes in its life
+	DriveWritten // bytes in its life
+
+	DriveQuantities // how many there are
+)
