@@ -33,6 +33,19 @@ type reportWindow struct {
 		IDs       []string `json:"ids"`
 		Busy      float64  `json:"busy_s"`
 		BusyRatio float64  `json:"busy_ratio"`
+		Devices   []struct {
+			ID          string             `json:"id"`
+			Busy        float64            `json:"busy_ratio"`
+			SM          *float64           `json:"sm_active"`
+			Occupancy   *float64           `json:"sm_occupancy"`
+			Tensor      *float64           `json:"tensor_active"`
+			DRAM        *float64           `json:"dram_active"`
+			Clock       *float64           `json:"sm_clock_hz"`
+			Temperature *float64           `json:"temperature_celsius"`
+			Power       *float64           `json:"power_watts"`
+			Memory      *float64           `json:"memory_used_bytes"`
+			Throttled   map[string]float64 `json:"throttled"`
+		} `json:"devices"`
 	} `json:"gpu"`
 	Process *struct {
 		OnCPU float64 `json:"on_cpu_s"`
@@ -42,9 +55,14 @@ type reportWindow struct {
 		CPU     *float64 `json:"cpu_s"`
 		Other   float64  `json:"other_s"`
 	} `json:"stall"`
-	Verdict        string `json:"verdict"`
-	Finding        string `json:"finding"`
-	Remedy         string `json:"remedy"`
+	Verdict  string `json:"verdict"`
+	Finding  string `json:"finding"`
+	Remedy   string `json:"remedy"`
+	Findings []struct {
+		Kind   string `json:"kind"`
+		Text   string `json:"text"`
+		Remedy string `json:"remedy"`
+	} `json:"findings"`
 	Slow           bool   `json:"slow"`
 	SlownessReason string `json:"slowness_reason"`
 	Baseline       *struct {

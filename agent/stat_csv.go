@@ -18,7 +18,10 @@ var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "statu
 	"discards_per_s", "discard_bytes_per_s", "discard_await_ms", "flushes_per_s", "flush_await_ms",
 	"await_ms", "queue_depth",
 	"memory_used_bytes", "memory_total_bytes", "temperature_celsius", "power_watts", "pcie_link_width", "pcie_link_generation",
-	"io_some", "io_full"}
+	"io_some", "io_full",
+	"sm_active", "sm_occupancy", "tensor_active", "dram_active", "encoder", "decoder",
+	"pcie_received_bytes_per_s", "pcie_sent_bytes_per_s", "nvlink_received_bytes_per_s", "nvlink_sent_bytes_per_s",
+	"sm_clock_hz", "power_limit_watts", "throttled", "throttled_by"}
 
 // statCSV writes a row for each thing and interval: kind is pressure, core, gpu or disk, and what a kind does not have
 // is empty.
@@ -64,7 +67,7 @@ func eachThing(r *rate.Rates, do func(kind string, thing any) error) error {
 		}
 	}
 	for i := range r.GPUs {
-		if err := do("gpu", &r.GPUs[i]); err != nil {
+		if err := do("gpu", statGPU{&r.GPUs[i], &r.GPUs[i].Use}); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,8 @@ package agent
 import (
 	"bytes"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/stallspan/stallspan/internal/rate"
 )
@@ -10,7 +12,15 @@ import (
 // widestGPU is how many columns a GPU's index and name have at most: with them the table is 80 wide.
 const widestGPU = 26
 
-func drawGPUs(to *bytes.Buffer, gpus []rate.GPU) {
+// detailColumns is how wide the columns are of what only some GPUs tell, and plainColumns the others but for the name.
+const (
+	plainColumns  = 54
+	detailColumns = 40
+)
+
+// drawGPUs writes a row a GPU. What only some tell has columns where there is room for them, and lines of its own
+// elsewhere; width is as for draw.
+func drawGPUs(to *bytes.Buffer, gpus []rate.GPU, width int) {
 	names := make([]string, len(gpus))
 	longest := 0
 	for i := range gpus {
@@ -19,32 +29,82 @@ func drawGPUs(to *bytes.Buffer, gpus []rate.GPU) {
 	}
 	longest = min(longest, widestGPU)
 	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", fit("GPU", longest), "%util", "used MiB", "total MiB", "temp C", "power W", "PCIe")
+	more := slices.ContainsFunc(gpus, func(g rate.GPU) bool { return tellsMore(&g) })
+	room := width == 0 || longest+plainColumns+detailColumns <= width
+	if more && room {
+		to.Truncate(to.Len() - 1)
+		fmt.Fprintf(to, "%6s%9s%7s%18s\n", "%SM", "%tensor", "%DRAM", "throttled")
+	}
 	for i := range gpus {
-		drawGPU(to, &gpus[i], fit(names[i], longest))
+		g := &gpus[i]
+		if g.Status != "" {
+			fmt.Fprintf(to, "%s  %s\n", fit(names[i], longest), printable(string(g.Status)))
+			continue
+		}
+		drawGPU(to, g, fit(names[i], longest))
+		switch {
+		case more && room:
+			to.WriteString(whole(percentOf(g.Use.SMActive), 6) + whole(percentOf(g.Use.TensorActive), 9) + whole(percentOf(g.Use.DRAMActive), 7) +
+				fmt.Sprintf("%18s", throttled(g)))
+		case tellsMore(g):
+			to.WriteString("\n" + detailLine(g))
+		}
+		to.WriteByte('\n')
 	}
 }
 
-func drawGPU(to *bytes.Buffer, g *rate.GPU, name string) {
-	if g.Status != "" {
-		fmt.Fprintf(to, "%s  %s\n", name, printable(string(g.Status)))
-		return
-	}
-	var busy *float64
-	if g.Utilization != nil {
-		busy = new(100 * *g.Utilization)
-	}
-	whole := func(v *float64, width int) string {
-		if v == nil {
-			return number(nil, width)
+// tellsMore says that there is something for the columns that only some GPUs fill.
+func tellsMore(g *rate.GPU) bool {
+	return g.Use.SMActive != nil || g.Use.TensorActive != nil || g.Use.DRAMActive != nil || g.Use.ThrottledBy != ""
+}
+
+// detailLine is what those columns say, in words.
+func detailLine(g *rate.GPU) string {
+	var words []string
+	for _, part := range []struct {
+		name  string
+		share *float64
+	}{{"SM", g.Use.SMActive}, {"tensor", g.Use.TensorActive}, {"DRAM", g.Use.DRAMActive}} {
+		if part.share != nil {
+			words = append(words, fmt.Sprintf("%s %.0f %%", part.name, 100**part.share))
 		}
-		return fmt.Sprintf("%*.0f", width, *v)
 	}
+	if g.Use.ThrottledBy != "" {
+		words = append(words, "throttled: "+throttled(g))
+	}
+	return "  " + strings.Join(words, ", ")
+}
+
+// throttled is the cause that held the clocks down longest, with its share of the interval.
+func throttled(g *rate.GPU) string {
+	if g.Use.Throttled == nil || g.Use.ThrottledBy == "" {
+		return "-"
+	}
+	return fmt.Sprintf("%s %.0f %%", g.Use.ThrottledBy, 100**g.Use.Throttled)
+}
+
+func percentOf(share *float64) *float64 {
+	if share == nil {
+		return nil
+	}
+	return new(100 * *share)
+}
+
+// whole is a number without decimals.
+func whole(v *float64, width int) string {
+	if v == nil {
+		return number(nil, width)
+	}
+	return fmt.Sprintf("%*.0f", width, *v)
+}
+
+func drawGPU(to *bytes.Buffer, g *rate.GPU, name string) {
 	link := "-"
 	if g.LinkWidth != nil && g.LinkGeneration != nil {
 		link = fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth)
 	}
-	to.WriteString(name + number(busy, 8) + whole(inMiB(g.MemoryUsed), 10) + whole(inMiB(g.MemoryTotal), 11) +
-		whole(g.Temperature, 7) + number(g.Power, 9) + fmt.Sprintf("%9s", link) + "\n")
+	to.WriteString(name + number(percentOf(g.Utilization), 8) + whole(inMiB(g.MemoryUsed), 10) + whole(inMiB(g.MemoryTotal), 11) +
+		whole(g.Temperature, 7) + number(g.Power, 9) + fmt.Sprintf("%9s", link))
 }
 
 // inMiB is what nvidia-smi counts memory in.

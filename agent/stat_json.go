@@ -16,18 +16,24 @@ type statLine struct {
 	Interval float64        `json:"interval_s"`
 	Pressure *rate.Pressure `json:"pressure,omitempty"`
 	Core     *rate.Core     `json:"busiest_core,omitempty"`
-	GPUs     []rate.GPU     `json:"gpus"`
+	GPUs     []statGPU      `json:"gpus"`
 	Disks    []rate.Disk    `json:"disks"`
+}
+
+// statGPU is a GPU with what was used of it.
+type statGPU struct {
+	*rate.GPU
+	*rate.GPUUse
 }
 
 func printStatJSON(to *bytes.Buffer, r *rate.Rates) error {
 	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: r.Interval.Seconds(), Pressure: r.Pressure, Core: r.BusiestCore,
-		GPUs: r.GPUs, Disks: r.Disks}
-	if line.GPUs == nil {
-		line.GPUs = []rate.GPU{} // an array, also of nothing
+		GPUs: make([]statGPU, len(r.GPUs)), Disks: r.Disks}
+	for i := range r.GPUs {
+		line.GPUs[i] = statGPU{&r.GPUs[i], &r.GPUs[i].Use}
 	}
 	if line.Disks == nil {
-		line.Disks = []rate.Disk{}
+		line.Disks = []rate.Disk{} // an array, also of nothing
 	}
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)

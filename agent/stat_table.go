@@ -53,7 +53,7 @@ func (t *statTable) draw(to *bytes.Buffer, r *rate.Rates, width int, remarks boo
 	t.begun = true
 	t.machine(to, r)
 	if len(r.GPUs) > 0 {
-		drawGPUs(to, r.GPUs)
+		drawGPUs(to, r.GPUs, width)
 	}
 	if len(r.Disks) > 0 {
 		drawDisks(to, r.Disks, width)

@@ -48,11 +48,27 @@ func statMachine() [3]sample.Snapshot {
 		readings[i].GPUs = sample.Sample{At: at, GPUs: []sample.GPU{
 			{ID: "GPU-6f2c", Name: "NVIDIA H200", Busy: ms(431), MemoryUsed: 98_304 << 20, MemoryTotal: 143_771 << 20,
 				Temperature: 61, Power: 500, Energy: 412.25 * float64(i), LinkWidth: 16, LinkGeneration: 5, Has: all},
+			{ID: "GPU-9b1e", Name: "NVIDIA H100 80GB HBM3 of a long name", Index: 3, Busy: ms(950), Temperature: 88, Power: 700, Has: sample.HasTemperature | sample.HasPower},
 			{ID: "GPU-77aa", Name: "Tesla of a driver that tells little", Index: 1, Busy: ms(1000)},
 			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
 		}}
+		readings[i].GPUs.GPUDetails = []sample.GPUDetail{{GPU: "GPU-9b1e", At: at.Mono, Values: statDetails(float64(i))}}
 	}
 	return readings
+}
+
+// statDetails are what one of the GPUs tells of its parts after so many seconds.
+func statDetails(seconds float64) (v sample.GPUValues) {
+	v.Set(sample.GPUSMActive, 0.71)
+	v.Set(sample.GPUSMOccupancy, 0.234)
+	v.Set(sample.GPUTensorActive, 0.113)
+	v.Set(sample.GPUDRAMActive, 0.5)
+	v.Set(sample.GPUClockSM, 1.41e9)
+	v.Set(sample.GPUPowerLimit, 700)
+	v.Set(sample.GPUPCIeReceived, 3e9*seconds)
+	v.Set(sample.GPUThrottledPower, 0.25*seconds)
+	v.Set(sample.GPUThrottledPowerBrake, 0.125*seconds)
+	return v
 }
 
 // intervals are the rates between a machine's readings.
@@ -122,7 +138,7 @@ func TestStatForms(t *testing.T) {
 // Every key of the JSON is a column of the CSV, and no column is there for nothing.
 func TestStatColumns(t *testing.T) {
 	keys := map[string]bool{"time": true, "interval_s": true, "kind": true}
-	for _, thing := range []any{rate.Pressure{}, rate.Core{}, rate.GPU{}, rate.Disk{}} {
+	for _, thing := range []any{rate.Pressure{}, rate.Core{}, rate.GPU{}, rate.GPUUse{}, rate.Disk{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(thing)) {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "-" {
 				keys[key] = true
@@ -178,7 +194,8 @@ func TestStatFits(t *testing.T) {
 	for _, name := range []string{"a", "mapper-of-a-very-long-name", "\x1b[31mred\r\n", "模型/通义千问"} {
 		r.Disks = append(r.Disks, rate.Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11, QueueDepth: 12345.678, Utilization: 1,
 			ReadAwait: new(123456.7)})
-		r.GPUs = append(r.GPUs, rate.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56), MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40))})
+		r.GPUs = append(r.GPUs, rate.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56), MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
+			Use: rate.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), DRAMActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}})
 	}
 	for _, width := range []int{80, 81, 96, 97, 120, 132, 160, 200} {
 		var to bytes.Buffer

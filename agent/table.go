@@ -45,6 +45,7 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 		} else if r.LastedTooLong() || r.Slow && said.SlowReason != r.SlowReason {
 			w.text("  ", r.Finding)
 		}
+		w.further(r, said)
 		said = r
 	}
 	if len(reports) == 0 {
@@ -52,6 +53,16 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	}
 	for _, p := range problems {
 		w.text("not seen: ", p.Error())
+	}
+}
+
+// further says what was found beside the verdict, unless it was of the window before, too.
+func (t *table) further(r, said *window.Report) {
+	for _, f := range r.Findings {
+		if said == nil || said.Found(f.Kind) == nil {
+			t.text("  Also: ", f.Text)
+			t.text("  Try: ", f.Remedy)
+		}
 	}
 }
 

@@ -89,6 +89,19 @@ func tables() map[string]struct {
 		late = append(late, r)
 	}
 
+	var trained []*window.Report
+	for n := range 3 {
+		r := row(epoch(n), time.Minute, one, 95, 1, 1, window.GPUBound)
+		r.Findings = []window.Finding{{Kind: window.TensorIdle,
+			Text:   "The GPU was busy 95 % of the time, but its tensor cores only 11 %, and its SMs 30 %: the kernels are too small to fill it.",
+			Remedy: "Give it more work at a time: larger batches, fused kernels or CUDA graphs."}}
+		if n == 1 {
+			r.Findings = append(r.Findings, window.Finding{Kind: window.Throttled,
+				Text: "The GPU held its clocks down for 34 % of the time because it was too hot.", Remedy: "Look at its cooling."})
+		}
+		trained = append(trained, r)
+	}
+
 	type shown = struct {
 		reports  []*window.Report
 		problems []error
@@ -102,6 +115,7 @@ func tables() map[string]struct {
 		}},
 		"hundred": {reports: hundred},
 		"late":    {reports: late},
+		"trained": {reports: trained},
 		"names":   {reports: []*window.Report{path, wide, hostile, many}},
 		"nothing": {},
 		"instant": {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},

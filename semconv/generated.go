@@ -15,6 +15,8 @@ const (
 	CPUModeKey = attribute.Key("cpu.mode")
 	// Which way the data went. (string, one of the values below)
 	DiskIODirectionKey = attribute.Key("disk.io.direction")
+	// Which kind of error is counted. (string, one of the values below)
+	ErrorTypeKey = attribute.Key("error.type")
 	// The file that the load read, or the folder that holds its parts. (string)
 	FilePathKey = attribute.Key("file.path")
 	// The machine's own identifier, the same after a reboot. (string)
@@ -33,7 +35,9 @@ const (
 	HwModelKey = attribute.Key("hw.model")
 	// What a person calls the accelerator. (string)
 	HwNameKey = attribute.Key("hw.name")
-	// Where the temperature is taken. (string)
+	// Of a slice of an accelerator (MIG), the identifier of the accelerator. (string)
+	HwParentKey = attribute.Key("hw.parent")
+	// Where the temperature is taken, in the chip or in its memory. (string)
 	HwSensorLocationKey = attribute.Key("hw.sensor_location")
 	// The state that the series is about. (string, one of the values below)
 	HwStateKey = attribute.Key("hw.state")
@@ -41,6 +45,8 @@ const (
 	HwTypeKey = attribute.Key("hw.type")
 	// Who made the accelerator. (string)
 	HwVendorKey = attribute.Key("hw.vendor")
+	// Which way the data went, as the accelerator sees it. (string, one of the values below)
+	NetworkIODirectionKey = attribute.Key("network.io.direction")
 	// The exit code of the wrapped program. (int)
 	ProcessExitCodeKey = attribute.Key("process.exit.code")
 	// The process identifier in the process namespace of this host. (int)
@@ -71,10 +77,20 @@ const (
 	DiskWriteOperationsKey = attribute.Key("stallspan.disk.write.operations")
 	// What happened, in one sentence with its numbers. (string)
 	FindingKey = attribute.Key("stallspan.finding")
+	// What was found of the accelerators beside the verdict, a sentence each. (string[])
+	FindingsKey = attribute.Key("stallspan.findings")
 	// Share of the window in which the accelerators worked, as their mean. (double)
 	GPUBusyRatioKey = attribute.Key("stallspan.gpu.busy.ratio")
 	// Seconds in which the accelerators worked, summed over them. (double)
 	GPUBusyTimeKey = attribute.Key("stallspan.gpu.busy.time")
+	// Which clock of the accelerator it is. (string, one of the values below)
+	GPUClockDomainKey = attribute.Key("stallspan.gpu.clock.domain")
+	// What held the clocks down. (string, one of the values below)
+	GPUClockThrottleReasonKey = attribute.Key("stallspan.gpu.clock.throttle.reason")
+	// The field that was asked for, as the driver's library calls it. (string)
+	GPUDriverFieldKey = attribute.Key("stallspan.gpu.driver.field")
+	// The function of the driver's library that was called. (string)
+	GPUDriverFunctionKey = attribute.Key("stallspan.gpu.driver.function")
 	// The accelerators that the window is about, as in hw.id. (string[])
 	GPUIDsKey = attribute.Key("stallspan.gpu.ids")
 	// How many windows read from the disk at once, slow or not. (int)
@@ -157,32 +173,96 @@ var (
 	DiskIODirectionWrite = DiskIODirectionKey.String("write")
 )
 
+// Values of error.type.
+var (
+	// Errors of memory that ECC mended.
+	ErrorTypeCorrected = ErrorTypeKey.String("corrected")
+	// Errors of memory that ECC could not mend.
+	ErrorTypeUncorrected = ErrorTypeKey.String("uncorrected")
+	// Packets that were sent over PCIe again.
+	ErrorTypePCIeReplay = ErrorTypeKey.String("pcie_replay")
+	// Rows of memory that were replaced by spare ones, for errors in them.
+	ErrorTypeRowRemap = ErrorTypeKey.String("row_remap")
+	// Pages of memory that are no longer used, for errors in them.
+	ErrorTypeRetiredPage = ErrorTypeKey.String("retired_page")
+	// XID errors of codes that came when 64 others were counted apart.
+	ErrorTypeXidOther = ErrorTypeKey.String("xid_other")
+)
+
 // Values of hw.gpu.task.
 var (
 	// Kernels of any kind, as opposed to video encoding or decoding.
 	HwGPUTaskGeneral = HwGPUTaskKey.String("general")
+	// Video encoding.
+	HwGPUTaskEncoder = HwGPUTaskKey.String("encoder")
+	// Video decoding.
+	HwGPUTaskDecoder = HwGPUTaskKey.String("decoder")
 )
 
 // Values of hw.limit_type.
 var (
 	// The most that the accelerator and its slot can do.
 	HwLimitTypeMax = HwLimitTypeKey.String("max")
+	// Above it the accelerator slows itself down.
+	HwLimitTypeHighDegraded = HwLimitTypeKey.String("high.degraded")
+	// Above it the accelerator switches itself off.
+	HwLimitTypeHighCritical = HwLimitTypeKey.String("high.critical")
 )
 
 // Values of hw.state.
 var (
-	// It can be read.
+	// It can be read, and says nothing of a fault.
 	HwStateOK = HwStateKey.String("ok")
-	// Its driver has not answered for too long.
+	// Its driver has not answered for too long, or it has to be reset for a row or page of its memory to be replaced.
 	HwStateDegraded = HwStateKey.String("degraded")
 	// It is lost to its driver, or no longer listed.
 	HwStateFailed = HwStateKey.String("failed")
+	// A row of its memory could not be replaced, so the accelerator has to be.
+	HwStatePredictedFailure = HwStateKey.String("predicted_failure")
 )
 
 // Values of hw.type.
 var (
 	// An accelerator.
 	HwTypeGPU = HwTypeKey.String("gpu")
+)
+
+// Values of network.io.direction.
+var (
+	// To the accelerator.
+	NetworkIODirectionReceive = NetworkIODirectionKey.String("receive")
+	// From the accelerator.
+	NetworkIODirectionTransmit = NetworkIODirectionKey.String("transmit")
+)
+
+// Values of stallspan.gpu.clock.domain.
+var (
+	// The multiprocessors.
+	GPUClockDomainSM = GPUClockDomainKey.String("sm")
+	// The memory.
+	GPUClockDomainMemory = GPUClockDomainKey.String("memory")
+	// The chip's part for graphics.
+	GPUClockDomainGraphics = GPUClockDomainKey.String("graphics")
+	// The video encoder and decoder.
+	GPUClockDomainVideo = GPUClockDomainKey.String("video")
+)
+
+// Values of stallspan.gpu.clock.throttle.reason.
+var (
+	// The power that it may draw.
+	GPUClockThrottleReasonPower = GPUClockThrottleReasonKey.String("power")
+	// The driver, which keeps chip or memory below their highest working temperature.
+	GPUClockThrottleReasonThermal = GPUClockThrottleReasonKey.String("thermal")
+	// The chip's own protection from heat.
+	GPUClockThrottleReasonHwThermal = GPUClockThrottleReasonKey.String("hw_thermal")
+	// A signal of the machine's power supply.
+	GPUClockThrottleReasonPowerBrake = GPUClockThrottleReasonKey.String("power_brake")
+	// Another accelerator of its group, with which it keeps in step.
+	GPUClockThrottleReasonSyncBoost = GPUClockThrottleReasonKey.String("sync_boost")
+	// A limit of the board.
+	GPUClockThrottleReasonBoard = GPUClockThrottleReasonKey.String("board")
+	// The voltage that is safe for the chip.
+	GPUClockThrottleReasonReliability = GPUClockThrottleReasonKey.String("reliability")
 )
 
 // Values of stallspan.pressure.stall_type.
@@ -261,8 +341,63 @@ var HwEnergy = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwErrors: Errors of the accelerator, by kind.
+var HwErrors = Metric{
+	Name:        "hw.errors",
+	Unit:        "{error}",
+	Description: "Errors of the accelerator, by kind.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: ErrorTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwFanSpeedRatio: Speed of the accelerator's fan as a share of its full speed, as the driver wants it.
+var HwFanSpeedRatio = Metric{
+	Name:        "hw.fan.speed_ratio",
+	Unit:        "1",
+	Description: "Speed of the accelerator's fan as a share of its full speed, as the driver wants it.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwGPUIO: Bytes that the accelerator received and sent over PCIe.
+var HwGPUIO = Metric{
+	Name:        "hw.gpu.io",
+	Unit:        "By",
+	Description: "Bytes that the accelerator received and sent over PCIe.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: NetworkIODirectionKey, Type: attribute.STRING, Required: true},
 	},
 }
 
@@ -278,6 +413,7 @@ var HwGPUMemoryLimit = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
@@ -294,6 +430,7 @@ var HwGPUMemoryUsage = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
@@ -310,15 +447,16 @@ var HwGPUMemoryUtilization = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
 
-// HwGPUUtilization: Share of the time since the previous collection in which at least one kernel ran.
+// HwGPUUtilization: Share of the time in which the accelerator did work of the task.
 var HwGPUUtilization = Metric{
 	Name:        "hw.gpu.utilization",
 	Unit:        "1",
-	Description: "Share of the time since the previous collection in which at least one kernel ran.",
+	Description: "Share of the time in which the accelerator did work of the task.",
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
@@ -327,6 +465,7 @@ var HwGPUUtilization = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
@@ -343,6 +482,7 @@ var HwPower = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
@@ -360,17 +500,18 @@ var HwStatus = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwStateKey, Type: attribute.STRING, Required: true},
 		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
 
-// HwTemperature: Temperature of the accelerator's chip.
+// HwTemperature: Temperature of the accelerator's chip, or of its memory.
 var HwTemperature = Metric{
 	Name:        "hw.temperature",
 	Unit:        "Cel",
-	Description: "Temperature of the accelerator's chip.",
+	Description: "Temperature of the accelerator's chip, or of its memory.",
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
@@ -378,6 +519,26 @@ var HwTemperature = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwSensorLocationKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// HwTemperatureLimit: Temperature at which the accelerator slows down or switches off.
+var HwTemperatureLimit = Metric{
+	Name:        "hw.temperature.limit",
+	Unit:        "Cel",
+	Description: "Temperature at which the accelerator slows down or switches off.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwLimitTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwSensorLocationKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
@@ -518,7 +679,181 @@ var GPUBusyTime = Metric{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUClockFrequency: Frequency of the accelerator's clock at the reading.
+var GPUClockFrequency = Metric{
+	Name:        "stallspan.gpu.clock.frequency",
+	Unit:        "Hz",
+	Description: "Frequency of the accelerator's clock at the reading.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: GPUClockDomainKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUClockThrottleTime: Time in which the clocks were held below what the work wanted.
+var GPUClockThrottleTime = Metric{
+	Name:        "stallspan.gpu.clock.throttle.time",
+	Unit:        "s",
+	Description: "Time in which the clocks were held below what the work wanted.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: GPUClockThrottleReasonKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUDRAMUtilization: Share of the bandwidth of the accelerator's memory that was used.
+var GPUDRAMUtilization = Metric{
+	Name:        "stallspan.gpu.dram.utilization",
+	Unit:        "1",
+	Description: "Share of the bandwidth of the accelerator's memory that was used.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUDriverCallLongest: The longest time that a call of the function has taken so far.
+var GPUDriverCallLongest = Metric{
+	Name:        "stallspan.gpu.driver.call.longest",
+	Unit:        "s",
+	Description: "The longest time that a call of the function has taken so far.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: GPUDriverFunctionKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUDriverCallTime: Time that Stallspan has spent in calls of the function.
+var GPUDriverCallTime = Metric{
+	Name:        "stallspan.gpu.driver.call.time",
+	Unit:        "s",
+	Description: "Time that Stallspan has spent in calls of the function.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: GPUDriverFunctionKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUDriverCalls: Calls of the function that Stallspan made and that returned.
+var GPUDriverCalls = Metric{
+	Name:        "stallspan.gpu.driver.calls",
+	Unit:        "{call}",
+	Description: "Calls of the function that Stallspan made and that returned.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: GPUDriverFunctionKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUDriverFieldTime: Time that the driver says it took for the values of a field.
+var GPUDriverFieldTime = Metric{
+	Name:        "stallspan.gpu.driver.field.time",
+	Unit:        "s",
+	Description: "Time that the driver says it took for the values of a field.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: GPUDriverFieldKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUDriverSessions: Times that Stallspan began to use the driver.
+var GPUDriverSessions = Metric{
+	Name:        "stallspan.gpu.driver.sessions",
+	Unit:        "{session}",
+	Description: "Times that Stallspan began to use the driver.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes:  []AttributeRef{},
+}
+
+// GPUDriverValuesDropped: Values from the driver that no such hardware can have, which were left out.
+var GPUDriverValuesDropped = Metric{
+	Name:        "stallspan.gpu.driver.values.dropped",
+	Unit:        "{value}",
+	Description: "Values from the driver that no such hardware can have, which were left out.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes:  []AttributeRef{},
+}
+
+// GPUMemoryControllerUtilization: Share of the time in which the accelerator's memory was read or written.
+var GPUMemoryControllerUtilization = Metric{
+	Name:        "stallspan.gpu.memory.controller.utilization",
+	Unit:        "1",
+	Description: "Share of the time in which the accelerator's memory was read or written.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUMemoryReserved: Memory of the accelerator that its driver keeps for itself.
+var GPUMemoryReserved = Metric{
+	Name:        "stallspan.gpu.memory.reserved",
+	Unit:        "By",
+	Description: "Memory of the accelerator that its driver keeps for itself.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUNVLinkIO: Bytes that the accelerator received and sent over all of its NVLinks.
+var GPUNVLinkIO = Metric{
+	Name:        "stallspan.gpu.nvlink.io",
+	Unit:        "By",
+	Description: "Bytes that the accelerator received and sent over all of its NVLinks.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: NetworkIODirectionKey, Type: attribute.STRING, Required: true},
 	},
 }
 
@@ -535,6 +870,7 @@ var GPUPCIeLinkGeneration = Metric{
 		{Key: HwLimitTypeKey, Type: attribute.STRING},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
@@ -552,6 +888,94 @@ var GPUPCIeLinkWidth = Metric{
 		{Key: HwLimitTypeKey, Type: attribute.STRING},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUPCIeThroughput: Bytes a second that the accelerator received and sent over PCIe, where it does not count them.
+var GPUPCIeThroughput = Metric{
+	Name:        "stallspan.gpu.pcie.throughput",
+	Unit:        "By/s",
+	Description: "Bytes a second that the accelerator received and sent over PCIe, where it does not count them.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: NetworkIODirectionKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUPowerLimit: The power that the accelerator may draw, as its driver enforces it now.
+var GPUPowerLimit = Metric{
+	Name:        "stallspan.gpu.power.limit",
+	Unit:        "W",
+	Description: "The power that the accelerator may draw, as its driver enforces it now.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUSMOccupancy: Warps that were resident on the accelerator's multiprocessors, as a share of what fits.
+var GPUSMOccupancy = Metric{
+	Name:        "stallspan.gpu.sm.occupancy",
+	Unit:        "1",
+	Description: "Warps that were resident on the accelerator's multiprocessors, as a share of what fits.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUSMUtilization: Share of the time in which the accelerator's multiprocessors had work, averaged over all of them.
+var GPUSMUtilization = Metric{
+	Name:        "stallspan.gpu.sm.utilization",
+	Unit:        "1",
+	Description: "Share of the time in which the accelerator's multiprocessors had work, averaged over all of them.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwVendorKey, Type: attribute.STRING},
+	},
+}
+
+// GPUTensorUtilization: Share of the time in which the accelerator's tensor cores worked.
+var GPUTensorUtilization = Metric{
+	Name:        "stallspan.gpu.tensor.utilization",
+	Unit:        "1",
+	Description: "Share of the time in which the accelerator's tensor cores worked.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwParentKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
 	},
 }
@@ -762,6 +1186,7 @@ var EpochSpan = Span{
 		{Key: DiskWriteBytesKey, Type: attribute.INT64},
 		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
 		{Key: FindingKey, Type: attribute.STRING},
+		{Key: FindingsKey, Type: attribute.STRINGSLICE},
 		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
 		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
 		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
@@ -803,6 +1228,7 @@ var LoadSpan = Span{
 		{Key: DiskWriteBytesKey, Type: attribute.INT64},
 		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
 		{Key: FindingKey, Type: attribute.STRING},
+		{Key: FindingsKey, Type: attribute.STRINGSLICE},
 		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
 		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
 		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
@@ -846,6 +1272,7 @@ var RunSpan = Span{
 		{Key: DiskWriteBytesKey, Type: attribute.INT64},
 		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
 		{Key: FindingKey, Type: attribute.STRING},
+		{Key: FindingsKey, Type: attribute.STRINGSLICE},
 		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
 		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
 		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
@@ -895,6 +1322,7 @@ var WindowSpan = Span{
 		{Key: DiskWriteBytesKey, Type: attribute.INT64},
 		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
 		{Key: FindingKey, Type: attribute.STRING},
+		{Key: FindingsKey, Type: attribute.STRINGSLICE},
 		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
 		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
 		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
@@ -958,6 +1386,9 @@ var WindowSlowEvent = Event{
 // Metrics lists every metric, by name.
 var Metrics = []Metric{
 	HwEnergy,
+	HwErrors,
+	HwFanSpeedRatio,
+	HwGPUIO,
 	HwGPUMemoryLimit,
 	HwGPUMemoryUsage,
 	HwGPUMemoryUtilization,
@@ -965,6 +1396,7 @@ var Metrics = []Metric{
 	HwPower,
 	HwStatus,
 	HwTemperature,
+	HwTemperatureLimit,
 	ProcessDiskIO,
 	DiskAwait,
 	DiskDiscardIO,
@@ -976,8 +1408,25 @@ var Metrics = []Metric{
 	DiskThroughputCeiling,
 	DiskUtilization,
 	GPUBusyTime,
+	GPUClockFrequency,
+	GPUClockThrottleTime,
+	GPUDRAMUtilization,
+	GPUDriverCallLongest,
+	GPUDriverCallTime,
+	GPUDriverCalls,
+	GPUDriverFieldTime,
+	GPUDriverSessions,
+	GPUDriverValuesDropped,
+	GPUMemoryControllerUtilization,
+	GPUMemoryReserved,
+	GPUNVLinkIO,
 	GPUPCIeLinkGeneration,
 	GPUPCIeLinkWidth,
+	GPUPCIeThroughput,
+	GPUPowerLimit,
+	GPUSMOccupancy,
+	GPUSMUtilization,
+	GPUTensorUtilization,
 	ModelLoadDuration,
 	PressureCPUStallTime,
 	PressureIOStallTime,

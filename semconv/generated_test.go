@@ -4,6 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"strings"
 	"testing"
 
 	"github.com/stallspan/stallspan/semconv"
@@ -84,6 +85,9 @@ func TestAttributesOfSignals(t *testing.T) {
 		var keys []string
 		for _, use := range list {
 			keys = append(keys, string(use.Key))
+		}
+		if len(list) == 0 && strings.HasPrefix(what, "metric ") {
+			continue // there is one of it
 		}
 		ascending(t, "attributes of "+what, keys)
 	}

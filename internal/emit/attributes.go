@@ -102,6 +102,7 @@ func (l *list) answer(r *window.Report) {
 	l.add(semconv.VerdictKey.String(string(r.Verdict)))
 	l.text(semconv.FindingKey, r.Finding)
 	l.text(semconv.RemedyKey, r.Remedy)
+	l.texts(semconv.FindingsKey, further(r))
 	l.add(semconv.SlowKey.Bool(r.Slow))
 	l.text(semconv.SlownessReasonKey, r.SlowReason)
 	if r.Usual != nil {
@@ -113,6 +114,15 @@ func (l *list) answer(r *window.Report) {
 	if r.Uncertainty > 0.01 {
 		l.add(semconv.UncertaintyRatioKey.Float64(r.Uncertainty))
 	}
+}
+
+// further is what was found beside the verdict.
+func further(r *window.Report) []string {
+	var sentences []string
+	for _, f := range r.Findings {
+		sentences = append(sentences, f.Text)
+	}
+	return sentences
 }
 
 func (l *list) ledger(r *window.Report) {

@@ -10,7 +10,24 @@ import (
 )
 
 // BenchmarkCollect is a collection on a machine of 10 disks, 8 GPUs and 16 cores, with the copy that it is given.
-func BenchmarkCollect(b *testing.B) {
+func BenchmarkCollect(b *testing.B) { benchmarkCollect(b, server()) }
+
+// BenchmarkCollectWhole has the same machine's GPUs tell all that a GPU can.
+func BenchmarkCollectWhole(b *testing.B) {
+	snapshot := server()
+	for i := range snapshot.GPUs.GPUs {
+		gpu := card(snapshot.GPUs.GPUs[i].ID, "")
+		snapshot.GPUs.GPUs[i] = gpu
+		snapshot.GPUs.GPUDetails = append(snapshot.GPUs.GPUDetails, sample.GPUDetail{GPU: gpu.ID, Values: everything(), XIDs: []sample.XID{{Code: 79, Count: 1}}})
+	}
+	snapshot.GPUs.DriverUse = &sample.DriverUse{}
+	for i := range 16 {
+		snapshot.GPUs.DriverUse.Calls = append(snapshot.GPUs.DriverUse.Calls, sample.DriverCall{Name: "nvmlDeviceGet" + strconv.Itoa(i), Count: 1})
+	}
+	benchmarkCollect(b, snapshot)
+}
+
+func server() sample.Snapshot {
 	snapshot := sample.Snapshot{Boot: booted}
 	for i := range 10 {
 		snapshot.Disks.Disks = append(snapshot.Disks.Disks, sample.Disk{
@@ -26,6 +43,10 @@ func BenchmarkCollect(b *testing.B) {
 	for i := range 8 {
 		snapshot.GPUs.GPUs = append(snapshot.GPUs.GPUs, sample.GPU{ID: "GPU-" + strconv.Itoa(i), Name: "a name"})
 	}
+	return snapshot
+}
+
+func benchmarkCollect(b *testing.B, snapshot sample.Snapshot) {
 	m := emit.NewMetrics("")
 	after := time.Hour
 	b.ReportAllocs()
@@ -36,6 +57,9 @@ func BenchmarkCollect(b *testing.B) {
 		}
 		for i := range snapshot.Disks.Disks {
 			snapshot.Disks.Disks[i].Reads++
+		}
+		for i := range snapshot.GPUs.GPUDetails {
+			snapshot.GPUs.GPUDetails[i].At = after
 		}
 		m.Collect(snapshot.Clone())
 	}

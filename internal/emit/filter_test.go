@@ -17,6 +17,10 @@ func TestLeftOutOfTheSnapshot(t *testing.T) {
 	disks, gpus := []string{"usb", "loop0"}, []string{"GPU-2"}
 	first, second := snapshots()
 	second.GPUs.GPUProcesses = []sample.GPUProcess{{GPU: "GPU-1", PID: 42, Has: true}, {GPU: "GPU-2", PID: 43, Has: true}}
+	for _, id := range []string{"GPU-1", "GPU-2"} {
+		second.GPUs.GPUDetails = append(second.GPUs.GPUDetails, sample.GPUDetail{GPU: id, At: second.GPUs.At.Mono, Values: everything()})
+	}
+	second.GPUs.DriverUse = &sample.DriverUse{Sessions: 1}
 	third := second.Clone() // usb and GPU-2 are gone, vda's counters have begun again
 	for _, s := range []*sample.Sample{&third.Disks, &third.Pressures, &third.Cores, &third.Jobs, &third.GPUs} {
 		s.At = at(time.Hour + 20*time.Second)

@@ -10,27 +10,60 @@ func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 	elapsed := b.at(now.GPUs.At, m.last.GPUs.At)
 	for i := range now.GPUs.GPUs {
 		g := &now.GPUs.GPUs[i]
-		of := m.sets.gpus.of(gpuName{g.ID, g.Name, g.Driver}, newGPUSets)
-		b.states(g, of)
+		of := m.sets.gpus.of(gpuName{g.ID, g.Name, g.Driver, g.Parent}, newGPUSets)
+		detail := find(now.GPUs.GPUDetails, func(x *sample.GPUDetail) bool { return x.GPU == g.ID })
+		b.states(stateOf(g, detail), of)
 		if g.Status != sample.GPUWorks {
 			continue
 		}
 		last := find(m.last.GPUs.GPUs, func(x *sample.GPU) bool { return x.ID == g.ID })
-		m.gpuCounters(b, g, last, now, of)
+		counted := m.counted.of(g.ID, newGPUCounted)
+		b.gpuCounters(g, counted, now, of)
 		if last != nil && last.Status == sample.GPUWorks && elapsed > 0 && g.Busy >= last.Busy && (g.Has|last.Has)&sample.LacksBusy == 0 {
 			b.float(&semconv.HwGPUUtilization, min(1, (g.Busy-last.Busy).Seconds()/elapsed), of.general)
 		}
 		b.gpuGauges(g, of)
+		if detail != nil {
+			m.gpuDetail(b, detail, now, of, counted)
+		}
 	}
 	b.start = now.Boot
 	m.gpuProcesses(b, now)
+	m.driver(b, now)
+}
+
+// The states of hw.status, in the order of gpuSets.states.
+const (
+	isOK = iota
+	isDegraded
+	isFailed
+	willFail
+)
+
+// stateOf is the worst that is known of an accelerator. detail is nil where nothing was told.
+func stateOf(g *sample.GPU, detail *sample.GPUDetail) int {
+	is := func(q sample.GPUQuantity) bool {
+		v, told := detail.Values.Get(q)
+		return told && v > 0
+	}
+	switch {
+	case g.Status == sample.GPULost:
+		return isFailed
+	case g.Status == sample.GPUHung:
+		return isDegraded
+	case detail != nil && is(sample.GPURepairFailed):
+		return willFail
+	case detail != nil && is(sample.GPURepairPending):
+		return isDegraded
+	}
+	return isOK
 }
 
 // states has a series for each, as hw.status is defined.
-func (b *builder) states(g *sample.GPU, of *gpuSets) {
-	for i, status := range [...]sample.GPUStatus{sample.GPUWorks, sample.GPUHung, sample.GPULost} {
+func (b *builder) states(state int, of *gpuSets) {
+	for i := range of.states {
 		value := uint64(0)
-		if g.Status == status {
+		if i == state {
 			value = 1
 		}
 		b.int(&semconv.HwStatus, value, of.states[i])
@@ -38,17 +71,16 @@ func (b *builder) states(g *sample.GPU, of *gpuSets) {
 }
 
 // gpuCounters begin again when the driver is loaded again, each for itself.
-func (m *Metrics) gpuCounters(b *builder, g, last *sample.GPU, now *sample.Snapshot, of *gpuSets) {
-	before := m.last.GPUs.At.Wall
+func (b *builder) gpuCounters(g *sample.GPU, c *gpuCounted, now *sample.Snapshot, of *gpuSets) {
 	if g.Has&sample.LacksBusy == 0 {
-		b.start = m.start(g.ID, now.Boot, before, last != nil && g.Busy < last.Busy)
+		b.start = c.busy.start(g.Busy.Seconds(), c.read, now.Boot)
 		b.float(&semconv.GPUBusyTime, g.Busy.Seconds(), of.plain)
 	}
 	if g.Has&sample.HasEnergy != 0 {
-		b.start = m.start(g.ID+" energy", now.Boot, before, last != nil && g.Energy < last.Energy)
+		b.start = c.energy.start(g.Energy, c.read, now.Boot)
 		b.float(&semconv.HwEnergy, g.Energy, of.hardware)
 	}
-	b.start = now.Boot
+	c.read, b.start = b.time, now.Boot
 }
 
 func (b *builder) gpuGauges(g *sample.GPU, of *gpuSets) {

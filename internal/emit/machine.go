@@ -109,8 +109,8 @@ func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
 	b.start = now.Boot
 }
 
-// start is when a counter began: at boot, or, once it was seen to begin again, at the reading before that. Cores and
-// GPUs are numbered, so few names are ever kept.
+// start is when a counter began: at boot, or, once it was seen to begin again, at the reading before that. Cores are
+// numbered, so few names are ever kept.
 func (m *Metrics) start(id string, boot, before time.Time, again bool) time.Time {
 	if again && (len(m.began) < mostBegan || !m.began[id].IsZero()) {
 		m.began[id] = before

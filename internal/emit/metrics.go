@@ -27,8 +27,10 @@ type Metrics struct {
 	scope     instrumentation.Scope
 	disabled  []string // names of metrics that are left out
 	last      sample.Snapshot
-	seen      map[string]*diskState // by name
-	began     map[string]time.Time  // of a core or GPU that did not begin to count at boot
+	seen      map[string]*diskState     // by name
+	began     map[string]time.Time      // of a core that did not begin to count at boot
+	counted   cache[string, gpuCounted] // by GPU.ID
+	program   time.Time                 // when what is counted since the program began, or the recording, did
 	sets      sets
 	sizes     map[*semconv.Metric]int // how many points a metric had at the last collection
 	Durations Durations
@@ -52,6 +54,9 @@ func NewMetrics(version string, disabled ...string) *Metrics {
 // first collection. Collect keeps the snapshot and changes it: pass one that is nobody else's.
 func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	b := &builder{start: now.Boot, sizes: m.sizes}
+	if m.program.IsZero() && !now.GPUs.At.Wall.IsZero() {
+		m.program = now.GPUs.At.Wall.Add(-now.GPUs.At.Mono)
+	}
 	m.disks(b, &now)
 	m.pressures(b, &now)
 	m.cores(b, &now)

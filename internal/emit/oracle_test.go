@@ -40,6 +40,10 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s holds no whole window", filepath.Base(path))
 		}
 	}
+	whole := emit.NewMetrics("test") // the recorded GPU does not tell everything, and is no slice of another
+	for i := range 2 {
+		o.metrics(whole.Collect(wholeGPU(time.Hour + time.Duration(i)*time.Second)))
+	}
 	for _, r := range rare() {
 		o.span(r, emit.WindowSpan(r))
 	}
@@ -134,6 +138,7 @@ func rare() (reports []*window.Report) {
 			},
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
 			Verdict: window.StorageBound, Finding: "finding", Remedy: "remedy", Speedup: 3,
+			Findings: []window.Finding{{Kind: window.Throttled, Text: "finding", Remedy: "remedy"}},
 			Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.02,
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
 			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},

@@ -45,7 +45,12 @@ func randomSnapshot(random *rand.Rand, now sample.Stamp) sample.Snapshot {
 	s.Pressures = sample.Sample{At: now, Pressures: []sample.Pressure{{Resource: sample.IO, Some: spent(), Full: spent()}}}
 	s.Cores = sample.Sample{At: now, Cores: []sample.Core{{Name: "cpu0", User: spent(), Idle: spent(), IOWait: spent()}}}
 	s.Jobs = sample.Sample{At: now, Processes: []sample.Process{{PID: 1, ReadBytes: any64(), HasIO: true, Started: spent()}}}
-	s.GPUs = sample.Sample{At: now, GPUs: []sample.GPU{{ID: "GPU-1", Busy: spent()}}}
+	detail := sample.GPUDetail{GPU: "GPU-1", At: now.Mono - time.Duration(random.Int64N(int64(time.Minute))), XIDs: []sample.XID{{Code: 79, Count: any64()}}}
+	for q := range sample.GPUQuantities {
+		detail.Values.Set(q, random.NormFloat64()*float64(any64()))
+	}
+	s.GPUs = sample.Sample{At: now, GPUs: []sample.GPU{{ID: "GPU-1", Busy: spent()}}, GPUDetails: []sample.GPUDetail{detail}}
+	s.GPUs.DriverUse = &sample.DriverUse{Calls: []sample.DriverCall{{Name: "f", Count: any64(), Time: spent()}}, Dropped: any64()}
 	return s
 }
 

@@ -17,6 +17,8 @@ type sets struct {
 	gpus      cache[gpuName, gpuSets]
 	processes cache[int, processSets] // by PID: a process that takes over a number takes over the sets
 	holders   cache[holder, attribute.Set]
+	calls     cache[string, attribute.Set] // by function of the driver
+	fields    cache[string, attribute.Set] // by field of the driver's
 }
 
 // cache keeps what is made of a key. The zero value is ready. It forgets everything once it holds mostKept.
@@ -56,43 +58,6 @@ func newCoreSets(number int) (s coreSets) {
 		s[i] = attribute.NewSet(semconv.CPULogicalNumberKey.Int(number), mode)
 	}
 	return s
-}
-
-// gpuName is what names an accelerator, the same on all of its points.
-type gpuName struct{ id, name, driver string }
-
-type gpuSets struct {
-	plain    attribute.Set
-	general  attribute.Set // the task of hw.gpu.utilization
-	hardware attribute.Set // with hw.type
-	sensor   attribute.Set // of the temperature
-	most     attribute.Set // what it could do, not what it does
-	states   [3]attribute.Set
-}
-
-func newGPUSets(n gpuName) gpuSets {
-	attrs := list{semconv.HwIDKey.String(utf8(n.id))}
-	attrs.text(semconv.HwNameKey, n.name)
-	attrs.text(semconv.HwModelKey, n.name)
-	if n.driver != "" { // NVML's: there is no other
-		attrs.text(semconv.HwDriverVersionKey, n.driver)
-		attrs.text(semconv.HwVendorKey, "NVIDIA")
-	}
-	with := func(more ...attribute.KeyValue) attribute.Set {
-		return attribute.NewSet(append(attrs[:len(attrs):len(attrs)], more...)...)
-	}
-	return gpuSets{
-		general:  with(semconv.HwGPUTaskGeneral),
-		hardware: with(semconv.HwTypeGPU),
-		sensor:   with(semconv.HwSensorLocationKey.String("gpu")),
-		most:     with(semconv.HwLimitTypeMax),
-		states: [3]attribute.Set{
-			with(semconv.HwTypeGPU, semconv.HwStateOK),
-			with(semconv.HwTypeGPU, semconv.HwStateDegraded),
-			with(semconv.HwTypeGPU, semconv.HwStateFailed),
-		},
-		plain: with(),
-	}
 }
 
 type processSets struct{ read, write attribute.Set }

@@ -48,15 +48,17 @@ var ErrFull = errors.New("the history has no room for another device: reports go
 type History struct {
 	config Config
 
-	mu        sync.RWMutex
-	axes      [axisCount]axis
-	totals    totals
-	branches  map[string]bool // disks that did I/O and were no leaves at the last reading
-	clock     clock
-	bytes     int // of all rows
-	diskBytes int // of it, for disks
-	nextSlot  uint32
-	refused   int
+	mu          sync.RWMutex
+	axes        [axisCount]axis
+	totals      totals
+	branches    map[string]bool // disks that did I/O and were no leaves at the last reading
+	clock       clock
+	bytes       int                 // of all rows
+	diskBytes   int                 // of it, for disks
+	details     map[string]*details // by GPU
+	detailBytes int                 // of all rows, for details
+	nextSlot    uint32
+	refused     int
 }
 
 // New makes an empty history. It allocates nothing for a device before the device is seen.
@@ -111,6 +113,7 @@ func (h *History) Append(s *sample.Sample) error {
 		}
 		h.commit(a, s.At.Mono)
 	}
+	h.detail(s)
 	if h.refused > refused {
 		return ErrFull
 	}

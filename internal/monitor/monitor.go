@@ -60,6 +60,7 @@ type Monitor struct {
 	onEnd   []*func(*window.Report)
 	onLost  []*func(events.GPULost)
 	storms  events.Storms
+	growth  window.Growth
 	kinds   kinds
 
 	ceilings ceiling.Learner

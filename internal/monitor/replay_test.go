@@ -282,6 +282,9 @@ func FuzzReplay(f *testing.F) {
 		`{"source":"a","sample":{"at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"jobs":[{"id":"j","scope":"/c","own_scope":true,"cpu_time":-5}],"pressures":[{"resource":"io","scope":"/c","some":-9}],"cores":[{"name":"cpu0","user":-1}]}}
 {"source":"a","sample":{"at":{"mono":9223372036854775807,"wall":"1990-01-02T03:04:05Z"},"jobs":[{"id":"j","scope":"/c","cpu_time":9223372036854775807}],"pressures":[{"resource":"io","some":9223372036854775807}]}}
 `,
+		`{"source":"a","sample":{"at":{"mono":100000000,"wall":"2026-01-02T03:04:05Z"},"gpus":[{"id":"g","busy":5}],"gpu_details":[{"gpu":"g","at":-5,"values":{"tensor_active":-1}},{"gpu":"g","at":9,"values":{"tensor_active":1e308,"throttled_power":3}}]}}
+{"source":"a","sample":{"at":{"mono":9000000000,"wall":"2026-01-02T03:04:14Z"},"gpus":[{"id":"g","busy":9}],"gpu_details":[{"gpu":"g","at":9223372036854775807,"values":{"tensor_active":0.1,"throttled_power":1e300}},{"gpu":"h","at":5,"values":{}}]}}
+`,
 		`{"mark":{"op":"follow","id":"j","scope":"/c","own_scope":true}}
 {"mark":{"op":"edge","edge":1,"at":{"mono":5,"wall":"2026-01-02T03:04:05Z"}}}
 {"mark":{"op":"begin","edge":1,"id":"w","at":{"mono":5,"wall":"2026-01-02T03:04:05Z"},"window":{"kind":"epoch","job":"j"}}}

@@ -179,6 +179,7 @@ func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished b
 		at.edge = m.foreseen(at.edge)
 	}
 	r := m.reportBy(w, at, by)
+	m.growth.Learn(r)
 	if was != nil {
 		r.Took(*was)
 	} else {

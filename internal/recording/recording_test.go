@@ -22,11 +22,12 @@ func at(mono time.Duration) sample.Stamp { return sample.Stamp{Mono: mono, Wall:
 // everything is a reading in which no field is zero, so that a field that is not written shows.
 func everything() *sample.Sample {
 	s := &sample.Sample{At: at(time.Minute), GPUProcessesRead: true}
-	for _, list := range []any{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs, &s.GPUProcesses} {
+	for _, list := range []any{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs, &s.GPUProcesses, &s.GPUDetails} {
 		slice := reflect.ValueOf(list).Elem()
 		slice.Set(reflect.MakeSlice(slice.Type(), 1, 1))
 		fill(slice.Index(0))
 	}
+	fill(reflect.ValueOf(&s.DriverUse).Elem())
 	return s
 }
 
@@ -35,6 +36,12 @@ func fill(v reflect.Value) {
 	case reflect.Struct:
 		if moment, ok := v.Addr().Interface().(*time.Time); ok {
 			*moment = morning
+			return
+		}
+		if values, ok := v.Addr().Interface().(*sample.GPUValues); ok {
+			for q := range sample.GPUQuantities {
+				values.Set(q, 2.5)
+			}
 			return
 		}
 		for i := range v.NumField() {

@@ -62,3 +62,20 @@ const (
 
 	DriveQuantities // how many there are
 )
+
+// driveWords name the quantities in recordings.
+var driveWords = [DriveQuantities]string{
+	"temperature", "temperature_limit", "power_on", "power_cycles", "wear", "spare", "spare_least", "critical",
+	"reallocated", "pending", "offline_uncorrectable", "reported_uncorrectable", "command_timeouts", "crc_errors", "media_errors",
+	"read", "written",
+}
+
+func (q DriveQuantity) String() string {
+	if q >= DriveQuantities {
+		return ""
+	}
+	return driveWords[q]
+}
+
+// DriveValues is what a drive tells.
+type DriveValues = Values[DriveQuantity]

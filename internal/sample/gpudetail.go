@@ -1,16 +1,12 @@
 package sample
 
-import (
-	"encoding/json"
-	"iter"
-	"time"
-)
+import "time"
 
 // GPUDetail is what a GPU tells about once a second, beside what each of its rows holds.
 type GPUDetail struct {
-	GPU    string        `json:"gpu"`    // GPU.ID
-	At     time.Duration `json:"at"`     // Stamp.Mono at which it was asked
-	Values GPUValues     `json:"values"` // what it and its driver tell
+	GPU    string        `json:"gpu"`            // GPU.ID
+	At     time.Duration `json:"at"`             // Stamp.Mono at which it was asked
+	Values GPUValues     `json:"values"`         // what it and its driver tell
 	XIDs   []XID         `json:"xids,omitempty"` // by code; never changed once given
 }
 
@@ -90,62 +86,12 @@ var gpuWords = [GPUQuantities]string{
 	"memory_reserved",
 }
 
-func (q GPUQuantity) String() string { return gpuWords[q] }
-
-// GPUValues holds a value for each quantity that is told. Its zero value holds none.
-type GPUValues struct {
-	has    uint64 // a bit for each quantity
-	values [GPUQuantities]float64
-}
-
-// Set takes a value over.
-func (v *GPUValues) Set(q GPUQuantity, value float64) {
-	v.has |= 1 << q
-	v.values[q] = value
-}
-
-// Drop forgets a value.
-func (v *GPUValues) Drop(q GPUQuantity) {
-	v.has &^= 1 << q
-	v.values[q] = 0
-}
-
-// Get gives a value, and whether it is told.
-func (v *GPUValues) Get(q GPUQuantity) (value float64, told bool) {
-	return v.values[q], v.has&(1<<q) != 0
-}
-
-// All goes through what is told.
-func (v *GPUValues) All() iter.Seq2[GPUQuantity, float64] {
-	return func(yield func(GPUQuantity, float64) bool) {
-		for q := range GPUQuantities {
-			if v.has&(1<<q) != 0 && !yield(q, v.values[q]) {
-				return
-			}
-		}
+func (q GPUQuantity) String() string {
+	if q >= GPUQuantities {
+		return ""
 	}
+	return gpuWords[q]
 }
 
-// MarshalJSON writes an object of what is told, by name.
-func (v GPUValues) MarshalJSON() ([]byte, error) {
-	byName := make(map[string]float64, len(v.values))
-	for q, value := range v.All() {
-		byName[gpuWords[q]] = value
-	}
-	return json.Marshal(byName)
-}
-
-// UnmarshalJSON reads such an object. A name that it does not know, from a newer program, is passed over.
-func (v *GPUValues) UnmarshalJSON(text []byte) error {
-	var byName map[string]float64
-	if err := json.Unmarshal(text, &byName); err != nil {
-		return err
-	}
-	*v = GPUValues{}
-	for q, name := range gpuWords {
-		if value, told := byName[name]; told {
-			v.Set(GPUQuantity(q), value)
-		}
-	}
-	return nil
-}
+// GPUValues is what a GPU tells.
+type GPUValues = Values[GPUQuantity]

@@ -45,6 +45,9 @@ type Sample struct {
 	// DriverUse is nil where nothing new is told; never changed once given.
 	DriverUse *DriverUse `json:"driver_use,omitempty"`
 
+	// Drives is all drives of the machine, from a round of questions that has ended.
+	Drives []Drive `json:"drives,omitempty"`
+
 	// Edge asks the source for everything that it has: the reading is for the beginning or the end of a window. At an
 	// ordinary tick it may leave out what has not moved for a while.
 	Edge bool `json:"-"`
@@ -63,6 +66,7 @@ func (s *Sample) Reset() {
 	s.GPUs = s.GPUs[:0]
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
+	s.Drives = s.Drives[:0]
 	s.Ledgers = s.Ledgers[:0]
 }
 

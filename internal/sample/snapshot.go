@@ -14,6 +14,7 @@ type Snapshot struct {
 	Cores     Sample
 	Jobs      Sample // with Processes
 	GPUs      Sample
+	Drives    Sample
 
 	Ended []Process // members of a job that are gone since Forget; the newest mostEnded
 
@@ -46,6 +47,9 @@ func (n *Snapshot) Learn(s *Sample) {
 		n.Jobs.Jobs = append(n.Jobs.Jobs[:0], s.Jobs...)
 		n.Jobs.Processes = append(n.Jobs.Processes[:0], s.Processes...)
 	}
+	if len(s.Drives) > 0 {
+		n.Drives.At, n.Drives.Drives = s.At, append(n.Drives.Drives[:0], s.Drives...)
+	}
 	if len(s.GPUs) > 0 {
 		n.GPUs.At, n.GPUs.GPUs = s.At, append(n.GPUs.GPUs[:0], s.GPUs...)
 		if s.GPUProcessesRead {
@@ -58,15 +62,22 @@ func (n *Snapshot) Learn(s *Sample) {
 	}
 }
 
-// detail keeps the newest detail of each GPU that is listed.
+// detail keeps the newest detail of each GPU that is listed. Of one that cannot be read, it keeps the errors that were
+// counted.
 func (n *Snapshot) detail(s *Sample) {
 	if len(s.GPUDetails) == 0 && len(n.GPUs.GPUDetails) == 0 {
 		return
 	}
 	kept := slices.DeleteFunc(n.GPUs.GPUDetails, func(old GPUDetail) bool {
 		newer := slices.ContainsFunc(s.GPUDetails, func(d GPUDetail) bool { return d.GPU == old.GPU })
-		return newer || !slices.ContainsFunc(s.GPUs, func(g GPU) bool { return g.ID == old.GPU && g.Status == GPUWorks })
+		i := slices.IndexFunc(s.GPUs, func(g GPU) bool { return g.ID == old.GPU })
+		return newer || i < 0 || s.GPUs[i].Status != GPUWorks && len(old.XIDs) == 0
 	})
+	for i := range kept {
+		if slices.ContainsFunc(s.GPUs, func(g GPU) bool { return g.ID == kept[i].GPU && g.Status != GPUWorks }) {
+			kept[i].Values = GPUValues{}
+		}
+	}
 	n.GPUs.GPUDetails = append(kept, s.GPUDetails...)
 }
 
@@ -119,6 +130,7 @@ func (n *Snapshot) Clone() Snapshot {
 	c.Jobs.Processes = slices.Clone(n.Jobs.Processes)
 	c.GPUs.GPUs = slices.Clone(n.GPUs.GPUs)
 	c.GPUs.GPUProcesses = slices.Clone(n.GPUs.GPUProcesses)
+	c.Drives.Drives = slices.Clone(n.Drives.Drives)
 	c.GPUs.GPUDetails = slices.Clone(n.GPUs.GPUDetails)
 	c.Ended = slices.Clone(n.Ended)
 	return c

@@ -25,6 +25,7 @@ type reportJSON struct {
 	Verdict          Verdict       `json:"verdict"`
 	Finding          string        `json:"finding"`
 	Remedy           string        `json:"remedy"`
+	Findings         []findingJSON `json:"findings,omitempty"`
 	Slow             bool          `json:"slow"`
 	SlownessReason   string        `json:"slowness_reason,omitempty"`
 	Lately           *latelyJSON   `json:"lately,omitempty"`
@@ -53,9 +54,10 @@ type usualJSON struct {
 }
 
 type gpuJSON struct {
-	IDs       []string `json:"ids"`
-	Busy      float64  `json:"busy_s"`
-	BusyRatio float64  `json:"busy_ratio"`
+	IDs       []string  `json:"ids"`
+	Busy      float64   `json:"busy_s"`
+	BusyRatio float64   `json:"busy_ratio"`
+	Devices   []useJSON `json:"devices,omitempty"`
 }
 
 type processJSON struct {
@@ -127,6 +129,9 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	if r.Pressure != nil {
 		out.Pressure = &pressureJSON{r.Pressure.Some.Seconds(), r.Pressure.Full.Seconds()}
 	}
+	for _, f := range r.Findings {
+		out.Findings = append(out.Findings, findingJSON(f))
+	}
 	out.Load, out.OtherReaders = r.loadJSON(), r.Others
 	for i := range r.Disks {
 		d := &r.Disks[i]
@@ -157,7 +162,7 @@ func (out *reportJSON) ledger(r *Report) {
 		return
 	}
 	out.Stall.CPU = &cpu
-	out.GPU = &gpuJSON{IDs: r.GPUIDs, Busy: r.Busy.Seconds(), BusyRatio: r.BusyRatio()}
+	out.GPU = &gpuJSON{IDs: r.GPUIDs, Busy: r.Busy.Seconds(), BusyRatio: r.BusyRatio(), Devices: r.usesJSON()}
 }
 
 // await is the mean time of an operation in seconds; nil where there was none.

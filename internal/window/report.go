@@ -29,6 +29,9 @@ type Report struct {
 	Finding string // one sentence
 	Remedy  string // one sentence
 
+	Uses     []GPUUse  // of the GPUs that tell more than how long they were busy
+	Findings []Finding // what was seen of them beside the verdict
+
 	Slow       bool
 	SlowReason string  // of the registry's stallspan.slowness.reason
 	Usual      *Usual  // how long windows like it take here; nil where that is not known, and in a recording
@@ -122,6 +125,8 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.cores(h, m)
 	r.memoryWaitsForNothing(h, m)
 	r.judge(h, m)
+	r.uses(h, m)
+	r.further(h)
 	r.stalls(h, m.Scope.Job)
 	return r
 }

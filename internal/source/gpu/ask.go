@@ -4,40 +4,39 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
-
-// question is something that a GPU may be asked for.
-type question int32
-
-const (
-	askSamples question = iota
-	askRate
-	askMemory
-	askTemperature
-	askPower
-	askEnergy
-	askLink
-	askLinkMax
-	askProcesses
-	questions // how many there are
-)
-
-// calls are the names under which people find the questions in NVIDIA's documents.
-var calls = [questions]string{"nvmlDeviceGetSamples", "nvmlDeviceGetUtilizationRates", "nvmlDeviceGetMemoryInfo",
-	"nvmlDeviceGetTemperature", "nvmlDeviceGetPowerUsage", "nvmlDeviceGetTotalEnergyConsumption",
-	"nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkWidth", "nvmlDeviceGetComputeRunningProcesses"}
-
-func (q question) String() string { return calls[q] }
 
 // asked is a device with what it was found not to answer, which it is not asked for again. It belongs to the thread that
 // calls the device; now may be read by others.
 type asked struct {
 	device
 	lacks [questions]bool
-	met   bool         // it was asked for what does not change
+	met   bool         // it was asked for everything once
 	now   atomic.Int32 // the question that the driver works on
+
+	known     sample.GPUValues // what was told last
+	told      sample.GPUValues // the answer to one question
+	counters  [sample.GPUQuantities]counter
+	batch     batch
+	gpm       profile
+	reasonsAt time.Duration // of the newest look; 0 for none
+	turn      int           // of the questions that take turns
+	last      reading
+}
+
+func newAsked(d device) *asked {
+	a := &asked{device: d, batch: newBatch(), gpm: newProfile()}
+	if d.parent() == "" {
+		return a
+	}
+	for q := range questions {
+		a.lacks[q] = !plans[q].slices
+	}
+	a.batch = batch{}
+	return a
 }
 
 // reading is what one device said in one go.
@@ -49,8 +48,10 @@ type reading struct {
 	hasRate    bool
 	unanswered bool            // neither could be had, although the driver has them
 	lacks      [questions]bool // never answered
-	asked      bool            // for gauges
+	controller float64         // percent; with hasRate
+	asked      bool            // for gauges and details
 	gauges     sample.GPU      // with Has for those that were told
+	detail     sample.GPUValues
 	procs      []sample.GPUProcess
 	failed     error          // the device or the whole driver is gone
 	problems   []error        // what could not be told although it can be, and what was no possible value
@@ -61,20 +62,25 @@ type reading struct {
 type wants struct {
 	since     uint64 // newest timestamp of the driver that is known
 	noBuffer  bool   // the buffer gave nothing for long
-	gauges    bool
+	gauges    bool   // and details
+	power     bool   // the energy of two moments is not known
 	processes bool
 }
 
-// read asks a device. It stops as soon as that is found to be gone.
+// read asks a device. It stops as soon as that is found to be gone. What it gives holds until the next reading.
 func (a *asked) read(driver driver, w wants) *reading {
-	r := &reading{gauges: sample.GPU{ID: a.id()}}
+	r := &a.last
+	*r = reading{gauges: sample.GPU{ID: a.id()}}
 	a.utilization(driver, w, r)
 	if w.gauges {
 		r.asked = true
-		a.gauges(r)
-	}
-	if !a.met {
-		a.limits(r)
+		a.askGPM(r) // before the fields, whose counters it helps to understand
+		a.askFields(r)
+		a.gauges(w, r)
+		if !a.met {
+			a.limits(r)
+		}
+		a.details(r)
 		a.met = true
 	}
 	if w.processes {
@@ -87,7 +93,8 @@ func (a *asked) read(driver driver, w wants) *reading {
 	return r
 }
 
-// utilization asks for the driver's buffer, and for its last value alone where that gives nothing.
+// utilization asks for the driver's buffer, and for its last value alone where that gives nothing. That value comes with
+// the memory controller's, for which there is no buffer on every GPU.
 func (a *asked) utilization(driver driver, w wants, r *reading) {
 	told, idles := false, false
 	a.ask(askSamples, r, func() (err error) {
@@ -99,48 +106,68 @@ func (a *asked) utilization(driver driver, w wants, r *reading) {
 		return err
 	})
 	r.clocks = driver.clocks()
-	if told && !w.noBuffer || len(r.points) > 0 {
+	enough := told && !w.noBuffer || len(r.points) > 0
+	if enough && !w.gauges {
 		return
 	}
+	rated := false
 	a.ask(askRate, r, func() (err error) {
-		r.rate, err = a.rate()
-		r.hasRate = err == nil
+		r.rate, r.controller, err = a.rate()
+		rated = err == nil
 		return err
 	})
-	r.unanswered = !told && !idles && !r.hasRate
+	if w.gauges {
+		a.drop(sample.GPUController)
+		if rated {
+			a.keep(sample.GPUController, r.controller/100, r)
+		}
+	}
+	if enough {
+		return
+	}
+	r.hasRate = rated
+	r.unanswered = !told && !idles && !rated
 	r.clocks = driver.clocks()
 }
 
-func (a *asked) gauges(r *reading) {
+func (a *asked) gauges(w wants, r *reading) {
 	g := &r.gauges
 	a.ask(askMemory, r, func() error {
-		used, total, err := a.memory()
-		if err == nil && r.possible("memory", total > 0 && total < 1<<50 && used <= total) {
-			g.MemoryUsed, g.MemoryTotal, g.Has = used, total, g.Has|sample.HasMemory
+		m, err := a.memory()
+		if err == nil && r.possible("memory", m.total > 0 && m.total < mostMemory && m.used <= m.total) {
+			g.MemoryUsed, g.MemoryTotal, g.Has = m.used, m.total, g.Has|sample.HasMemory
+		}
+		a.drop(sample.GPUMemoryReserved)
+		if err == nil && m.hasReserved {
+			a.keep(sample.GPUMemoryReserved, float64(m.reserved), r)
 		}
 		return err
 	})
 	a.ask(askTemperature, r, func() error {
 		value, err := a.temperature()
-		if err == nil && r.possible("temperature", value >= -50 && value <= 200) {
+		if err == nil && r.possible("temperature", value >= coldest && value <= hottest) {
 			g.Temperature, g.Has = value, g.Has|sample.HasTemperature
 		}
 		return err
 	})
-	a.ask(askPower, r, func() error {
-		value, err := a.power()
-		if err == nil && r.possible("power", value >= 0 && value <= mostPower) {
-			g.Power, g.Has = value, g.Has|sample.HasPower
-		}
-		return err
-	})
-	a.ask(askEnergy, r, func() error {
-		value, err := a.energy()
-		if err == nil && r.possible("energy", value >= 0 && value <= mostEnergy) {
-			g.Energy, g.Has = value, g.Has|sample.HasEnergy
-		}
-		return err
-	})
+	if g.Has&sample.HasEnergy == 0 && !a.batch.tells(energyCounter) {
+		a.ask(askEnergy, r, func() error {
+			value, err := a.energy()
+			if err == nil && r.possible("energy", value >= 0 && value <= mostEnergy) {
+				g.Energy, g.Has = value, g.Has|sample.HasEnergy
+			}
+			return err
+		})
+	}
+	if w.power || g.Has&sample.HasEnergy == 0 {
+		a.ask(askPower, r, func() error {
+			value, err := a.power()
+			if err == nil && r.possible("power", value >= 0 && value <= mostPower) {
+				g.Power, g.Has = value, g.Has|sample.HasPower
+			}
+			return err
+		})
+	}
 	a.ask(askLink, r, func() error {
 		width, generation, err := a.link()
 		if err == nil && r.possible("PCIe link", possibleLink(width, generation)) {
@@ -150,7 +177,7 @@ func (a *asked) gauges(r *reading) {
 	})
 }
 
-// limits asks for what does not change.
+// limits asks for what does not change, and for errors to be told as events.
 func (a *asked) limits(r *reading) {
 	a.ask(askLinkMax, r, func() error {
 		width, generation, err := a.linkMax()
@@ -160,15 +187,7 @@ func (a *asked) limits(r *reading) {
 		}
 		return err
 	})
-}
-
-const (
-	mostPower  = 10_000                           // watts; no GPU takes as much
-	mostEnergy = mostPower * 30 * 365 * 24 * 3600 // joules, in thirty years
-)
-
-func possibleLink(width, generation int) bool {
-	return width > 0 && width <= 64 && generation > 0 && generation <= 16
+	a.ask(askXIDs, r, a.watch)
 }
 
 // possible counts what cannot be.
@@ -191,8 +210,11 @@ func (a *asked) ask(q question, r *reading, put func() error) {
 	err := put()
 	switch {
 	case err == nil:
-	case errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound):
+	case errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound), q >= askXIDs && isLacking(err):
 		a.lacks[q] = true
+	case q >= askXIDs && errors.Is(err, codeNoPermission): // some GPUs tell details to root alone; that is said once
+		a.lacks[q] = true
+		r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", a.id(), q, err))
 	case isGone(err), isEnded(err):
 		r.failed = err
 	default:

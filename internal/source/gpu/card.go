@@ -34,6 +34,8 @@ type card struct {
 	gaugeAt time.Duration // when gauges were read; 0 for never
 	before  float64       // the energy of the reading before the newest
 	energy  time.Duration // when that was read; 0 for never
+
+	xids []sample.XID // never changed once given
 }
 
 // works says that the GPU can be asked.

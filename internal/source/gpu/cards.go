@@ -19,6 +19,7 @@ func (r *run) learnDevices(devices []device, count int, err error, now time.Dura
 		r.learnDevice(d, now)
 	}
 	missing := false
+	r.cards = slices.DeleteFunc(r.cards, func(c *card) bool { return isCutAnew(c, devices) })
 	for _, c := range r.cards {
 		listed := slices.ContainsFunc(devices, func(d device) bool { return d.id() == c.facts.ID })
 		if !listed && c.works() {
@@ -29,6 +30,21 @@ func (r *run) learnDevices(devices []device, count int, err error, now time.Dura
 	if missing {
 		r.relist.failed(now)
 	}
+}
+
+// isCutAnew says that a MIG slice is gone while its GPU is there: somebody took it away, and it is not lost.
+func isCutAnew(c *card, devices []device) bool {
+	if c.facts.Parent == "" {
+		return false
+	}
+	whole := false
+	for _, d := range devices {
+		if d.id() == c.facts.ID {
+			return false
+		}
+		whole = whole || d.id() == c.facts.Parent
+	}
+	return whole
 }
 
 // learnDevice takes over a GPU that is new, or has returned.
@@ -44,8 +60,8 @@ func (r *run) learnDevice(d device, now time.Duration) {
 		return
 	}
 	c := r.cards[i]
-	c.device, c.status, c.due = &asked{device: d}, sample.GPUWorks, now
-	c.facts = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version}
+	c.device, c.status, c.due = newAsked(d), sample.GPUWorks, now
+	c.facts = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent()}
 	c.unsettle()
 	c.domain, c.since, c.polled = unknownClock, 0, false
 }
@@ -71,11 +87,14 @@ func (r *run) readAll(ctx context.Context, all, processes bool) {
 		}
 	}
 	r.rows.processesRead = r.rows.processesRead || processes
+	r.readEvents(ctx)
+	r.learnUse()
 }
 
 // read asks one GPU.
 func (r *run) read(ctx context.Context, c *card, processes bool) {
-	w := wants{since: c.since, processes: processes, noBuffer: true, gauges: c.gaugeAt == 0 || r.began-c.gaugeAt >= gaugesEach}
+	w := wants{since: c.since, processes: processes, noBuffer: true, gauges: c.gaugeAt == 0 || r.began-c.gaugeAt >= gaugesEach,
+		power: c.gauges.Has&sample.HasEnergy == 0}
 	if c.newest != 0 {
 		silent := r.began - c.newest
 		w.noBuffer = c.polled || silent > dueBehind
@@ -126,7 +145,10 @@ func (r *run) learn(c *card, got *reading) {
 		got.garbage = add(got.garbage, "utilization", garbage)
 	}
 	for what, n := range got.garbage {
-		r.rows.dropped = add(r.rows.dropped, what, n)
+		r.drop(what, n)
+	}
+	if got.asked {
+		r.rows.detail(sample.GPUDetail{GPU: c.facts.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: c.xids})
 	}
 	for _, err := range got.problems {
 		r.notes.add(err.Error(), err, now)
@@ -142,6 +164,12 @@ func (r *run) learn(c *card, got *reading) {
 	case c.newest > now-dueBehind:
 		c.due = max(min(c.due, c.newest+dueBehind), r.began+soonestDue)
 	}
+}
+
+// drop counts values that cannot be.
+func (r *run) drop(what string, n int) {
+	r.rows.dropped = add(r.rows.dropped, what, n)
+	r.dropped += uint64(n)
 }
 
 func add(counts map[string]int, what string, n int) map[string]int {

@@ -13,29 +13,58 @@ type driver interface {
 	open() error // loads the library and begins a session
 	close()      // ends the session
 	versions() (driver, library string)
-	count() (int, error) // whole GPUs, those included that cannot be reached
+	count() (int, error) // whole GPUs, those included that cannot be reached, and MIG slices
 	// devices gives those that can be reached, MIG slices too. The error is about those that cannot, and comes beside
 	// the others.
 	devices() ([]device, error)
+	events() ([]event, error) // new ones of the GPUs that are watched; it does not wait for any
 	clocks() clocks
+	use() use // may be called at any time, by anybody
+}
+
+// use is what the driver's functions were used for since the driver value was made. Fields are parts of the calls of
+// nvmlDeviceGetFieldValues, with the latency that the driver tells of each.
+type use struct {
+	calls, fields []sample.DriverCall
+	sessions      uint64
+}
+
+// event is an XID error.
+type event struct {
+	gpu string
+	xid int
 }
 
 // device is one GPU or MIG slice. What it or the installed library does not have answers codeNotSupported or
 // codeFunctionNotFound.
 type device interface {
-	id() string   // its UUID
-	name() string // its product name
-	index() int   // of the whole GPU
+	id() string     // its UUID
+	name() string   // its product name
+	index() int     // of the whole GPU
+	parent() string // of a MIG slice, the UUID of the whole GPU
 
-	samples(since uint64) ([]point, error) // the driver's buffer of utilisation, after a timestamp of its own
-	rate() (float64, error)                // utilisation over the driver's last period, percent
-	memory() (used, total uint64, err error)
+	samples(since uint64) ([]point, error)       // the driver's buffer of utilisation, after a timestamp of its own
+	rate() (busy, controller float64, err error) // of GPU and memory controller over the driver's last period, percent
+	memory() (memory, error)
 	temperature() (float64, error) // degrees Celsius
 	power() (float64, error)       // watts
 	energy() (float64, error)      // joules
 	link() (width, generation int, err error)
 	linkMax() (width, generation int, err error)
 	processes() ([]sample.GPUProcess, error) // without the GPU's id
+
+	tell(q question, into *sample.GPUValues) error // what plans says that the question tells
+	fields(list []field) error                     // fills in the answers; the error is about all of them
+	gpmSample() error                              // reads the performance counters, and keeps the reading before
+	gpmMetrics(list []metric) error                // fills in what they say of the time between the two newest readings
+	reasons() (uint64, error)                      // why clocks are lowered, as bits
+	watch() error                                  // has the driver tell the device's XID errors as events
+}
+
+// memory is in bytes.
+type memory struct {
+	used, total, reserved uint64
+	hasReserved           bool
 }
 
 // point is one entry of the driver's buffer.
@@ -49,9 +78,12 @@ type code uint32
 
 const (
 	codeUninitialized    code = 1
+	codeInvalidArgument  code = 2
 	codeNotSupported     code = 3
 	codeNoPermission     code = 4
 	codeNotFound         code = 6
+	codeInsufficientSize code = 7
+	codeTimeout          code = 10
 	codeDriverNotLoaded  code = 9
 	codeFunctionNotFound code = 13
 	codeLost             code = 15
@@ -62,6 +94,7 @@ const (
 // words say what happened and what to do about it.
 var words = map[code]string{
 	codeUninitialized:    "the session with the NVIDIA driver has ended: it was unloaded or restarted",
+	codeInvalidArgument:  "not known to the installed NVIDIA driver",
 	codeNotSupported:     "not supported by this GPU",
 	codeNoPermission:     "no permission: let this user open /dev/nvidia* and /dev/nvidiactl",
 	codeNotFound:         "nothing there to tell",

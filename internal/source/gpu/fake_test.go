@@ -10,15 +10,18 @@ import (
 
 // fakeDriver is a driver on synctest's clock. Its GPUs put their samples on the Unix clock.
 type fakeDriver struct {
-	mu      sync.Mutex
-	openErr error
-	hangs   time.Duration // of open
-	opens   int
-	closes  int
-	calls   int // of samples and rate
-	listed  []*fakeGPU
-	stepped time.Time     // when the wall clock was set
-	step    time.Duration // by how much
+	mu       sync.Mutex
+	openErr  error
+	hangs    time.Duration // of open
+	opens    int
+	closes   int
+	calls    int // of samples and rate
+	listed   []*fakeGPU
+	stepped  time.Time     // when the wall clock was set
+	step     time.Duration // by how much
+	xids     []event       // that were not fetched yet
+	eventErr error
+	counts   map[string]int // of calls, by name
 }
 
 func (d *fakeDriver) open() error {
@@ -83,11 +86,14 @@ type fakeGPU struct {
 	bare   bool          // neither samples nor rate
 	wait   chan struct{} // calls wait for its end
 	err    error
+	whole  string // of a slice
+	tells  *fakeDetails
 }
 
-func (g *fakeGPU) id() string   { return g.uuid }
-func (g *fakeGPU) name() string { return "fake" }
-func (g *fakeGPU) index() int   { return 0 }
+func (g *fakeGPU) id() string     { return g.uuid }
+func (g *fakeGPU) name() string   { return "fake" }
+func (g *fakeGPU) index() int     { return 0 }
+func (g *fakeGPU) parent() string { return g.whole }
 
 // pass is what every call does first.
 func (g *fakeGPU) pass() error {
@@ -125,19 +131,19 @@ func (g *fakeGPU) samples(since uint64) (list []point, err error) {
 	return list, nil
 }
 
-func (g *fakeGPU) rate() (float64, error) {
+func (g *fakeGPU) rate() (busy, controller float64, err error) {
 	if g.bare {
-		return 0, codeNotSupported
+		return 0, 0, codeNotSupported
 	}
-	return g.share * 100, g.pass()
+	return g.share * 100, 12, g.pass()
 }
 
-func (g *fakeGPU) memory() (used, total uint64, err error) { return 1, 2, g.pass() }
-func (g *fakeGPU) temperature() (float64, error)           { return 40, g.pass() }
-func (g *fakeGPU) power() (float64, error)                 { return 0, codeNotSupported }
-func (g *fakeGPU) energy() (float64, error)                { return 100 * time.Since(g.began).Seconds(), g.pass() }
-func (g *fakeGPU) link() (int, int, error)                 { return 16, 4, g.pass() }
-func (g *fakeGPU) linkMax() (int, int, error)              { return 16, 5, g.pass() }
+func (g *fakeGPU) memory() (memory, error)       { return memory{1, 2, 1, true}, g.pass() }
+func (g *fakeGPU) temperature() (float64, error) { return 40, g.pass() }
+func (g *fakeGPU) power() (float64, error)       { return 0, codeNotSupported }
+func (g *fakeGPU) energy() (float64, error)      { return 100 * time.Since(g.began).Seconds(), g.pass() }
+func (g *fakeGPU) link() (int, int, error)       { return 16, 4, g.pass() }
+func (g *fakeGPU) linkMax() (int, int, error)    { return 16, 5, g.pass() }
 func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
 	return []sample.GPUProcess{{PID: 7}}, g.pass()
 }
@@ -172,6 +178,7 @@ func play(ctx context.Context, d *fakeDriver) *playing {
 			defer p.mu.Unlock()
 			row := *s
 			row.GPUs = append([]sample.GPU(nil), s.GPUs...)
+			row.GPUDetails = append([]sample.GPUDetail(nil), s.GPUDetails...)
 			p.rows = append(p.rows, told{row, err, sample.Now().Mono})
 		})
 	})

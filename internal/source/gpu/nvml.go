@@ -17,24 +17,29 @@ import (
 
 const usualLibrary = "libnvidia-ml.so.1"
 
-// essential are the functions without which nothing is asked, each in the versions that go-nvml knows.
-var essential = [][]string{
-	{"nvmlInit_v2", "nvmlInit"},
-	{"nvmlShutdown"},
-	{"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
-	{"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
-	{"nvmlDeviceGetUUID"},
-}
+// essential are the functions without which nothing is asked.
+var essential = []function{fnInit, fnShutdown, fnCount, fnHandle, fnUUID}
 
 // library is libnvidia-ml.so.1 through go-nvml. Calling a function that the installed one lacks ends the process, so
 // every name is looked up first.
 type library struct {
 	nvml.Interface
 	path   string
-	handle *dl.DynamicLibrary // nil until it could be loaded; for looking up names
+	lookup func(name string) error // nil until the library could be loaded
 
-	mu    sync.Mutex
-	names map[string]bool // those that were looked up
+	calls, latencies meter
+
+	mu       sync.Mutex // a call that was abandoned may return while others are made
+	found    [functions]found
+	sessions uint64
+	session  session
+}
+
+// session is what has to be given back before the session with the driver ends.
+type session struct {
+	samples []nvml.GpmSample
+	events  nvml.EventSet // nil until a GPU is watched
+	watched []watched
 }
 
 // loaded is process-wide as NVML itself is: go-nvml keeps the functions that it found in variables of its package and
@@ -56,31 +61,38 @@ func newDriver(path string) (driver, error) {
 		shared = nvml.New(nvml.WithLibraryPath(path))
 		loaded.byPath[path] = shared
 	}
-	return &library{Interface: shared, path: path, names: map[string]bool{}}, nil
+	return &library{Interface: shared, path: path}, nil
 }
 
 func (l *library) open() error {
 	if err := l.load(); err != nil {
 		return err
 	}
-	for _, names := range essential {
-		if !l.has(names...) {
-			return fmt.Errorf("%s has no %s: it is not NVIDIA's, install the driver again", l.path, names[0])
+	for _, f := range essential {
+		if !l.has(f) {
+			return fmt.Errorf("%s has no %s: it is not NVIDIA's, install the driver again", l.path, functionNames[f][0])
 		}
 	}
 	loaded.Lock()
 	defer loaded.Unlock()
-	return failure(l.Init())
+	err := l.call(fnInit, l.Init)
+	if err == nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.sessions++
+		l.session = session{} // that of one which the driver ended is gone with it
+	}
+	return err
 }
 
 func (l *library) load() error {
-	if l.handle != nil {
+	if l.lookup != nil {
 		return nil
 	}
 	handle := dl.New(l.path, dl.RTLD_LAZY|dl.RTLD_GLOBAL)
 	switch err := handle.Open(); {
 	case err == nil:
-		l.handle = handle
+		l.lookup = handle.Lookup
 		return nil
 	case strings.Contains(err.Error(), "No such file"):
 		return fmt.Errorf("%w (%s)", ErrNoDriver, l.path)
@@ -89,91 +101,110 @@ func (l *library) load() error {
 	}
 }
 
-// has says whether the library has one of these functions.
-func (l *library) has(names ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, name := range names {
-		there, known := l.names[name]
-		if !known {
-			there = l.handle.Lookup(name) == nil
-			l.names[name] = there
-		}
-		if there {
-			return true
-		}
-	}
-	return false
-}
-
 func (l *library) close() {
+	l.mu.Lock()
+	ending := l.session
+	l.session = session{}
+	l.mu.Unlock()
+	for _, s := range ending.samples {
+		_ = l.call(fnGPMFree, s.Free)
+	}
+	if ending.events != nil {
+		_ = l.call(fnEventFree, ending.events.Free)
+	}
 	loaded.Lock()
 	defer loaded.Unlock()
-	_ = l.Shutdown()
+	_ = l.call(fnShutdown, l.Shutdown)
+}
+
+func (l *library) use() use {
+	l.mu.Lock()
+	sessions := l.sessions
+	l.mu.Unlock()
+	return use{calls: l.calls.sums(), fields: l.latencies.sums(), sessions: sessions}
 }
 
 func (l *library) versions() (driver, version string) {
-	if l.has("nvmlSystemGetDriverVersion") {
-		driver, _ = l.SystemGetDriverVersion()
-	}
-	if l.has("nvmlSystemGetNVMLVersion") {
-		version, _ = l.SystemGetNVMLVersion()
-	}
+	driver, _ = get(l, fnDriverVersion, l.SystemGetDriverVersion)
+	version, _ = get(l, fnLibraryVersion, l.SystemGetNVMLVersion)
 	return driver, version
 }
 
 func (l *library) count() (int, error) {
-	n, ret := l.DeviceGetCount()
-	return n, failure(ret)
+	whole, err := get(l, fnCount, l.DeviceGetCount)
+	if err != nil {
+		return 0, err
+	}
+	count := whole
+	for i := range min(whole, mostCards) {
+		if device, err := l.at(i); err == nil {
+			count += len(l.slices(device))
+		}
+	}
+	return count, nil
+}
+
+func (l *library) at(i int) (nvml.Device, error) {
+	return get(l, fnHandle, func() (nvml.Device, nvml.Return) { return l.DeviceGetHandleByIndex(i) })
 }
 
 func (l *library) devices() ([]device, error) {
-	count, err := l.count()
+	count, err := get(l, fnCount, l.DeviceGetCount)
 	if err != nil {
 		return nil, err
 	}
-	var found []device
+	var list []device
 	var problems sample.Problems
 	for i := range min(count, mostCards) {
-		whole, ret := l.DeviceGetHandleByIndex(i)
-		if err := failure(ret); err != nil {
-			if isEnded(err) {
-				return nil, err
-			}
+		d, err := l.at(i)
+		var whole *handle
+		if err == nil {
+			whole, err = l.device(d, i, nil)
+		}
+		if isEnded(err) {
+			return nil, err
+		}
+		if err != nil {
 			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
 			continue
 		}
-		for _, handle := range append([]nvml.Device{whole}, l.slices(whole)...) {
-			d, err := l.device(handle, i)
+		list = append(list, whole)
+		for _, d := range l.slices(whole.device) {
+			slice, err := l.device(d, i, whole)
 			if err != nil {
-				problems.Add(fmt.Errorf("GPU %d: %w", i, err))
+				problems.Add(fmt.Errorf("a MIG slice of GPU %d: %w", i, err))
 				continue
 			}
-			found = append(found, d)
+			list = append(list, slice)
 		}
 	}
-	return found, problems.Err()
+	return list, problems.Err()
 }
 
 // slices are the MIG devices that a GPU is cut into.
 func (l *library) slices(whole nvml.Device) []nvml.Device {
-	if !l.has("nvmlDeviceGetMigMode") || !l.has("nvmlDeviceGetMaxMigDeviceCount") || !l.has("nvmlDeviceGetMigDeviceHandleByIndex") {
+	if !l.has(fnMigMode, fnMigCount, fnMigHandle) {
 		return nil
 	}
-	if mode, _, ret := whole.GetMigMode(); ret != nvml.SUCCESS || mode != nvml.DEVICE_MIG_ENABLE {
+	mode, err := get(l, fnMigMode, func() (int, nvml.Return) {
+		mode, _, ret := whole.GetMigMode()
+		return mode, ret
+	})
+	if err != nil || mode != nvml.DEVICE_MIG_ENABLE {
 		return nil
 	}
-	most, ret := whole.GetMaxMigDeviceCount()
-	if ret != nvml.SUCCESS {
+	most, err := get(l, fnMigCount, whole.GetMaxMigDeviceCount)
+	if err != nil {
 		return nil
 	}
-	var found []nvml.Device
+	var list []nvml.Device
 	for i := range min(most, mostCards) {
-		if slice, ret := whole.GetMigDeviceHandleByIndex(i); ret == nvml.SUCCESS {
-			found = append(found, slice)
+		slice, err := get(l, fnMigHandle, func() (nvml.Device, nvml.Return) { return whole.GetMigDeviceHandleByIndex(i) })
+		if err == nil {
+			list = append(list, slice)
 		}
 	}
-	return found
+	return list
 }
 
 // clocks reads them right after one another, again where this thread was interrupted in between.

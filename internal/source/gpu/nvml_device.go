@@ -17,25 +17,27 @@ const mostProcesses = 1024
 
 // handle is one GPU or MIG slice. Its methods call the functions of nvml.h that have their names.
 type handle struct {
-	library  *library
+	*library
 	device   nvml.Device
 	uuid     string
 	product  string
 	position int
+	whole    *handle // of a slice: its GPU; nil for a whole GPU
+
+	values []nvml.FieldValue // of the newest call of fields
+	gpm    gpmPair
 }
 
-func (l *library) device(d nvml.Device, index int) (device, error) {
-	uuid, ret := d.GetUUID()
-	if err := failure(ret); err != nil {
+func (l *library) device(d nvml.Device, index int, whole *handle) (*handle, error) {
+	uuid, err := get(l, fnUUID, d.GetUUID)
+	if err != nil {
 		return nil, err
 	}
 	if uuid == "" {
 		return nil, errors.New("it has no UUID, without which it cannot be told from others")
 	}
-	h := &handle{library: l, device: d, uuid: uuid, position: index}
-	if l.has("nvmlDeviceGetName") {
-		h.product, _ = d.GetName()
-	}
+	h := &handle{library: l, device: d, uuid: uuid, position: index, whole: whole}
+	h.product, _ = get(l, fnName, d.GetName)
 	return h, nil
 }
 
@@ -43,25 +45,19 @@ func (h *handle) id() string   { return h.uuid }
 func (h *handle) name() string { return h.product }
 func (h *handle) index() int   { return h.position }
 
-// call asks for one value, if the library has the function under one of its names.
-func call[T any](h *handle, get func() (T, nvml.Return), names ...string) (T, error) {
-	if !h.library.has(names...) {
-		var none T
-		return none, codeFunctionNotFound
+func (h *handle) parent() string {
+	if h.whole == nil {
+		return ""
 	}
-	value, ret := get()
-	return value, failure(ret)
+	return h.whole.uuid
 }
 
 func (h *handle) samples(since uint64) ([]point, error) {
-	if !h.library.has("nvmlDeviceGetSamples") {
-		return nil, codeFunctionNotFound
+	kind, samples, err := h.buffer(since)
+	if errors.Is(err, codeInsufficientSize) { // a value was added between counting and fetching
+		kind, samples, err = h.buffer(since)
 	}
-	kind, samples, ret := h.device.GetSamples(nvml.GPU_UTILIZATION_SAMPLES, since)
-	if ret == nvml.ERROR_INSUFFICIENT_SIZE { // a value was added between counting and fetching
-		kind, samples, ret = h.device.GetSamples(nvml.GPU_UTILIZATION_SAMPLES, since)
-	}
-	if err := failure(ret); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	points := make([]point, len(samples))
@@ -69,6 +65,14 @@ func (h *handle) samples(since uint64) ([]point, error) {
 		points[i] = point{s.TimeStamp, number(kind, s.SampleValue)}
 	}
 	return points, nil
+}
+
+func (h *handle) buffer(since uint64) (kind nvml.ValueType, samples []nvml.Sample, err error) {
+	err = h.call(fnSamples, func() (ret nvml.Return) {
+		kind, samples, ret = h.device.GetSamples(nvml.GPU_UTILIZATION_SAMPLES, since)
+		return ret
+	})
+	return kind, samples, err
 }
 
 // number reads an nvmlValue_t, a union in the machine's byte order.
@@ -93,63 +97,61 @@ func number(kind nvml.ValueType, value [8]byte) float64 {
 	}
 }
 
-func (h *handle) rate() (float64, error) {
-	rates, err := call(h, h.device.GetUtilizationRates, "nvmlDeviceGetUtilizationRates")
-	return float64(rates.Gpu), err
+func (h *handle) rate() (busy, controller float64, err error) {
+	rates, err := get(h.library, fnRates, h.device.GetUtilizationRates)
+	return float64(rates.Gpu), float64(rates.Memory), err
 }
 
 // memory prefers the second version, which leaves what the driver reserves out of what is used.
-func (h *handle) memory() (used, total uint64, err error) {
-	second, err := call(h, h.device.GetMemoryInfo_v2, "nvmlDeviceGetMemoryInfo_v2")
+func (h *handle) memory() (memory, error) {
+	second, err := get(h.library, fnMemory2, h.device.GetMemoryInfo_v2)
 	if err == nil || isGone(err) || isEnded(err) {
-		return second.Used, second.Total, err
+		return memory{second.Used, second.Total, second.Reserved, true}, err
 	}
-	first, err := call(h, h.device.GetMemoryInfo, "nvmlDeviceGetMemoryInfo")
-	return first.Used, first.Total, err
+	first, err := get(h.library, fnMemory, h.device.GetMemoryInfo)
+	return memory{used: first.Used, total: first.Total}, err
 }
 
 func (h *handle) temperature() (float64, error) {
-	degrees, err := call(h, func() (uint32, nvml.Return) {
+	degrees, err := get(h.library, fnTemperature, func() (uint32, nvml.Return) {
 		return h.device.GetTemperature(nvml.TEMPERATURE_GPU)
-	}, "nvmlDeviceGetTemperature")
+	})
 	return float64(int32(degrees)), err
 }
 
 func (h *handle) power() (float64, error) {
-	milliwatts, err := call(h, h.device.GetPowerUsage, "nvmlDeviceGetPowerUsage")
+	milliwatts, err := get(h.library, fnPower, h.device.GetPowerUsage)
 	return float64(milliwatts) / 1000, err
 }
 
 func (h *handle) energy() (float64, error) {
-	millijoules, err := call(h, h.device.GetTotalEnergyConsumption, "nvmlDeviceGetTotalEnergyConsumption")
+	millijoules, err := get(h.library, fnEnergy, h.device.GetTotalEnergyConsumption)
 	return float64(millijoules) / 1000, err
 }
 
 func (h *handle) link() (width, generation int, err error) {
-	if width, err = call(h, h.device.GetCurrPcieLinkWidth, "nvmlDeviceGetCurrPcieLinkWidth"); err != nil {
+	if width, err = get(h.library, fnWidth, h.device.GetCurrPcieLinkWidth); err != nil {
 		return 0, 0, err
 	}
-	generation, err = call(h, h.device.GetCurrPcieLinkGeneration, "nvmlDeviceGetCurrPcieLinkGeneration")
+	generation, err = get(h.library, fnGeneration, h.device.GetCurrPcieLinkGeneration)
 	return width, generation, err
 }
 
 func (h *handle) linkMax() (width, generation int, err error) {
-	if width, err = call(h, h.device.GetMaxPcieLinkWidth, "nvmlDeviceGetMaxPcieLinkWidth"); err != nil {
+	if width, err = get(h.library, fnWidthMax, h.device.GetMaxPcieLinkWidth); err != nil {
 		return 0, 0, err
 	}
-	generation, err = call(h, h.device.GetMaxPcieLinkGeneration, "nvmlDeviceGetMaxPcieLinkGeneration")
+	generation, err = get(h.library, fnGenerationMax, h.device.GetMaxPcieLinkGeneration)
 	return width, generation, err
 }
 
 // processes are those that compute and those that draw. One that does both is told once.
 func (h *handle) processes() ([]sample.GPUProcess, error) {
-	computing, err := call(h, h.device.GetComputeRunningProcesses, "nvmlDeviceGetComputeRunningProcesses_v3",
-		"nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses")
+	computing, err := get(h.library, fnComputing, h.device.GetComputeRunningProcesses)
 	if err != nil {
 		return nil, err
 	}
-	drawing, err := call(h, h.device.GetGraphicsRunningProcesses, "nvmlDeviceGetGraphicsRunningProcesses_v3",
-		"nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses")
+	drawing, err := get(h.library, fnDrawing, h.device.GetGraphicsRunningProcesses)
 	if errors.Is(err, codeNotSupported) || errors.Is(err, codeFunctionNotFound) {
 		err = nil
 	}

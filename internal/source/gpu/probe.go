@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -26,9 +27,46 @@ type Device struct {
 	Err     error // what it did not answer although it can, in one line, or nil
 }
 
-// questionWords are the names of what a GPU is asked for, as people call it.
-var questionWords = [questions]string{"utilization samples", "utilization", "memory", "temperature", "power", "energy",
-	"PCIe link", "PCIe link limits", "processes"}
+// topic is what people call something that a GPU is asked for.
+type topic struct {
+	word      string
+	questions []question           // any of which tells it
+	fields    []sample.GPUQuantity // any of which tells it, where it comes from a field
+}
+
+var topics = []topic{
+	{"utilization samples", []question{askSamples}, nil},
+	{"utilization", []question{askRate}, nil},
+	{"memory", []question{askMemory}, nil},
+	{"temperature", []question{askTemperature}, nil},
+	{"power", []question{askPower}, nil},
+	{"energy", []question{askEnergy}, []sample.GPUQuantity{energyCounter}},
+	{"PCIe link", []question{askLink}, nil},
+	{"PCIe link limits", []question{askLinkMax}, nil},
+	{"processes", []question{askProcesses}, nil},
+	{"encoder and decoder", []question{askEncoder, askDecoder}, nil},
+	{"GPM", []question{askGPM}, nil},
+	{"PCIe counters", nil, []sample.GPUQuantity{sample.GPUPCIeReceived, sample.GPUPCIeSent}},
+	{"NVLink counters", nil, []sample.GPUQuantity{sample.GPUNVLinkReceived, sample.GPUNVLinkSent}},
+	{"memory temperature", nil, []sample.GPUQuantity{sample.GPUTemperatureMemory}},
+	{"temperature limits", []question{askSlowdown, askShutdown, askMemorySlowdown}, nil},
+	{"clocks", []question{askClockSM, askClockMemory, askClockGraphics, askClockVideo}, nil},
+	{"throttle time", []question{askViolationPower, askViolationThermal, askReasons},
+		[]sample.GPUQuantity{sample.GPUThrottledPower, sample.GPUThrottledThermal}},
+	{"power limit", []question{askPowerLimit}, nil},
+	{"fan", []question{askFan}, nil},
+	{"ECC errors", []question{askCorrected, askUncorrected}, nil},
+	{"PCIe replays", []question{askReplays}, nil},
+	{"row remapping", []question{askRows}, nil},
+	{"retired pages", []question{askPages}, nil},
+	{"XID events", []question{askXIDs}, nil},
+}
+
+// answers says whether the device answers any of a topic's questions, as far as it was asked.
+func (a *asked) answers(t topic) bool {
+	return slices.ContainsFunc(t.questions, func(q question) bool { return !a.lacks[q] }) ||
+		slices.ContainsFunc(t.fields, a.batch.tells)
+}
 
 // Probe begins a session with the driver, asks each GPU for everything once, and ends the session. The error is
 // ErrNotBuilt, ErrNoDriver, ctx's own where the driver does not answer in time (its thread then stays behind), or says
@@ -77,17 +115,14 @@ func ask(d driver) (Found, error) {
 
 // meet asks a device for everything.
 func meet(d driver, device device) Device {
-	a := &asked{device: device}
-	r := a.read(d, wants{noBuffer: true, gauges: true, processes: true})
-	if len(r.points) > 0 { // then it was not asked for the rate alone
-		a.ask(askRate, r, func() error { _, err := device.rate(); return err })
-	}
+	a := newAsked(device)
+	r := a.read(d, wants{noBuffer: true, gauges: true, power: true, processes: true})
 	met := Device{ID: device.id(), Name: device.name(), Index: device.index()}
-	for q := range questions {
-		if a.lacks[q] {
-			met.Lacks = append(met.Lacks, questionWords[q])
+	for _, t := range topics {
+		if a.answers(t) {
+			met.Answers = append(met.Answers, t.word)
 		} else {
-			met.Answers = append(met.Answers, questionWords[q])
+			met.Lacks = append(met.Lacks, t.word)
 		}
 	}
 	var problems sample.Problems

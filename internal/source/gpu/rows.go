@@ -18,6 +18,8 @@ type rows struct {
 	processes     []sample.GPUProcess
 	processesRead bool
 	dropped       map[string]int // garbage that was not told yet
+	details       []sample.GPUDetail
+	use           *sample.DriverUse
 
 	sample sample.Sample
 }
@@ -43,9 +45,20 @@ func (r *run) hand(now sample.Stamp, upTo time.Duration) {
 			s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.rows.processes...), true
 			r.rows.processesRead = false
 		}
+		s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.rows.details...), r.rows.use
+		r.rows.details, r.rows.use = r.rows.details[:0], nil
 		r.tellDropped(at.Mono)
 		r.sink(sourceName, s, r.notes.take())
 	}
+}
+
+// detail lets the next row tell what a GPU told, in the place of what it told before.
+func (w *rows) detail(d sample.GPUDetail) {
+	if i := slices.IndexFunc(w.details, func(old sample.GPUDetail) bool { return old.GPU == d.GPU }); i >= 0 {
+		w.details[i] = d
+		return
+	}
+	w.details = append(w.details, d)
 }
 
 // next is the stamp of the next row. Its wall time is what the present one is, less the age of the row: it follows a

@@ -17,7 +17,7 @@ const (
 	mostBehind    = 1300 * time.Millisecond
 	dueBehind     = 1200 * time.Millisecond // a GPU is read before its utilisation is older than this
 	mostRows      = 30 * time.Second        // of rows handed over at once, after this process stood still
-	gaugesEach    = 950 * time.Millisecond  // memory, temperature and the like
+	gaugesEach    = 950 * time.Millisecond  // memory, temperature, details, events
 	processesEach = 10 * time.Second        // a list of processes takes the driver milliseconds
 	mostCards     = 256                     // GPUs and MIG slices that are remembered, lost ones included
 
@@ -44,6 +44,10 @@ type run struct {
 	began     time.Duration // the newest round
 	next      time.Duration // the next one
 	processes time.Duration // when they are read next
+	events    time.Duration // when they were read
+	noEvents  bool          // the call has not returned, or the driver has none
+	used      time.Duration // when the driver's use was told
+	dropped   uint64        // values that cannot be, so far
 
 	rows  rows
 	notes notes
@@ -170,7 +174,7 @@ func (r *run) opened(devices []device, version string, count int, err error) {
 		r.rows.at = sample.Now() // nothing is known of the time before
 	}
 	r.retry.worked()
-	r.open, r.version, r.told = true, version, ""
+	r.open, r.version, r.told, r.noEvents = true, version, "", false
 	r.learnDevices(devices, count, err, now)
 }
 

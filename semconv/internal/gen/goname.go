@@ -8,8 +8,8 @@ const ownPrefix = "stallspan."
 // initialisms are the words that Go writes in one case, and iowait, whose two halves OpenTelemetry's own Go names
 // tell apart.
 var initialisms = map[string]string{
-	"cpu": "CPU", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait", "ok": "OK",
-	"pcie": "PCIe", "pid": "PID",
+	"cpu": "CPU", "dram": "DRAM", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
+	"nvlink": "NVLink", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM",
 }
 
 // goName turns a dotted name into an exported Go identifier: "stallspan.gpu.busy.time" gives "GPUBusyTime".

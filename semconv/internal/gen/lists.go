@@ -94,7 +94,19 @@ func own(refs []ref) []ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(use ref) bool { return use.RefGroup != "" })
 }
 
-// Groups lists the attribute groups of every area, by id.
-func (r *registry) Groups() []group {
-	return all(r, func(f *file) []group { return f.Groups }, func(g *group) string { return g.ID })
+// SpanGroups lists the attribute groups that spans take in, by id.
+func (r *registry) SpanGroups() []*group {
+	ids := map[string]bool{}
+	for _, s := range r.Spans() {
+		for _, use := range s.Attributes {
+			if use.RefGroup != "" {
+				ids[use.RefGroup] = true
+			}
+		}
+	}
+	var out []*group
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		out = append(out, r.groups[id])
+	}
+	return out
 }

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Holds Stallspan against a real NVIDIA GPU, in under eight minutes: its metrics against nvidia-smi, its busy time
+# against CUDA's events, its cost, and its verdicts on a training run and a model load (docs/accuracy.md, "On a GPU").
+# It needs python3 with PyTorch and build/stallspan, no network and no root, and installs nothing.
+#
+#	hack/gpu-check.sh                       # build/gpu-check/gpu-check.json, .md and .jsonl.gz
+#	hack/gpu-check.sh --parts facts,busy    # some parts alone
+#	hack/gpu-check.sh --fake                # without a GPU: what build/fakenvml (make fakenvml) can answer
+#	hack/gpu-check.sh --help
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+if ! command -v python3 >/dev/null; then
+	echo 'gpu-check: python3 is needed' >&2
+	exit 2
+fi
+export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+# The parts end by themselves within 470 s; this is for the day on which they do not.
+exec timeout --kill-after=8 482 python3 "$here/gpucheck/main.py" "$@"

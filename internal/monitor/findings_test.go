@@ -1,0 +1,102 @@
+package monitor
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// TestReplayOfFindings: what is found of a GPU beside the verdict is found again in the recording, through five epochs of ten
+// seconds in which it was busy, its tensor cores were not, its cap held it down, and its memory grew.
+func TestReplayOfFindings(t *testing.T) {
+	p := newTape(t)
+	m, err := New(Config{Recorded: true, Boot: dawn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	var reports []*window.Report
+	m.OnEnd(func(r *window.Report) {
+		p.told(r)
+		reports = append(reports, r)
+	})
+	feed := func(e recording.Entry) {
+		t.Helper()
+		if err := p.w.Write(&e); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Feed(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := func(mark recording.Mark) { feed(recording.Entry{Mark: &mark}) }
+	mark(recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true})
+	edge := uint64(0)
+	for i := range 551 {
+		spent := time.Duration(i) * 100 * time.Millisecond
+		at := sample.Stamp{Mono: time.Hour + spent, Wall: dawn.Add(spent)}
+		feed(recording.Entry{Source: "gpu", Sample: throttledGPU(at, i)})
+		feed(recording.Entry{Source: "some", Sample: &sample.Sample{At: at, Jobs: []sample.Job{{ID: "train", Scope: "/job", OwnScope: true, HasIO: true}}}})
+		feed(recording.Entry{Source: "some", Sample: &sample.Sample{At: at, Pressures: []sample.Pressure{{Scope: "/job", Resource: sample.IO}}}})
+		mark(recording.Mark{Op: recording.Tick})
+		if i%100 != 50 {
+			continue
+		}
+		edge++
+		mark(recording.Mark{Op: recording.Edge, Edge: edge, At: &at})
+		if edge > 1 {
+			mark(recording.Mark{Op: recording.End, Edge: edge, At: &at, ID: string(rune('A' + edge - 1))})
+		}
+		if edge < 6 {
+			mark(recording.Mark{Op: recording.Begin, Edge: edge, At: &at, ID: string(rune('A' + edge)), Window: &recording.Window{
+				Kind: string(window.Epoch), Run: "train", Job: "train"}})
+		}
+	}
+	p.replaysTheSame()
+	if len(reports) != 5 {
+		t.Fatalf("%d reports", len(reports))
+	}
+	for i, r := range reports {
+		wants := map[window.FindingKind]string{
+			window.TensorIdle:  "The GPU was busy 95 % of the time, but its tensor cores only 11 %",
+			window.Throttled:   "The GPU held its clocks down for 40 % of the time to stay below its power cap of 700 W: its SMs ran at 1400 MHz in the mean, and have run at 1980 MHz.",
+			window.MemoryGrows: "",
+		}
+		if i >= 3 {
+			wants[window.MemoryGrows] = "GPU memory grew by 310 MiB an epoch over "
+		}
+		for kind, want := range wants {
+			if f := r.Found(kind); (f != nil) != (want != "") || f != nil && !strings.HasPrefix(f.Text, want) {
+				t.Errorf("epoch %d: %+v, want %q", i, r.Findings, want)
+			}
+		}
+		if r.Verdict != window.GPUBound || !strings.Contains(text(t, r), `"tensor_active":0.1`) {
+			t.Errorf("%s: %s", r.Verdict, text(t, r))
+		}
+	}
+}
+
+// throttledGPU is the i-th reading, with details once a second.
+func throttledGPU(at sample.Stamp, i int) *sample.Sample {
+	s := &sample.Sample{At: at, GPUs: []sample.GPU{{
+		ID: "GPU-1", Busy: time.Duration(i) * 95 * time.Millisecond, Has: sample.HasMemory | sample.HasPower | sample.HasTemperature,
+		MemoryUsed: uint64(i+1000) * 31 << 20 / 10, MemoryTotal: 80 << 30, Power: 699, Temperature: 70,
+	}}}
+	if i%10 != 0 {
+		return s
+	}
+	d := sample.GPUDetail{GPU: "GPU-1", At: at.Mono}
+	d.Values.Set(sample.GPUTensorActive, 0.11)
+	d.Values.Set(sample.GPUPowerLimit, 700)
+	d.Values.Set(sample.GPUClockSM, 1400e6)
+	if i == 0 {
+		d.Values.Set(sample.GPUClockSM, 1980e6)
+	}
+	d.Values.Set(sample.GPUThrottledPower, 0.4*float64(i)/10)
+	s.GPUDetails = []sample.GPUDetail{d}
+	return s
+}

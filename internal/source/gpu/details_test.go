@@ -1,0 +1,452 @@
+package gpu
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// everything is a GPU that answers all that it can be asked for, with throttle time from the driver's own counters.
+func everything() *fakeDetails {
+	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[question]func() sample.GPUValues{},
+		gpm: map[uint32]func(time.Duration) float64{}}
+	for _, p := range fieldPlans {
+		t.fields[p.id] = constant(50)
+	}
+	for _, p := range metricPlans {
+		t.gpm[p.id] = func(time.Duration) float64 { return 25 }
+	}
+	for q := range questions {
+		if plans[q].tells == nil {
+			continue
+		}
+		var v sample.GPUValues
+		for _, quantity := range plans[q].tells {
+			v.Set(quantity, 1)
+		}
+		t.values[q] = func() sample.GPUValues { return v }
+	}
+	return t
+}
+
+// details are those of one GPU.
+func details(rows []told, gpu string) (list []sample.GPUDetail) {
+	for _, row := range rows {
+		for _, d := range row.GPUDetails {
+			if d.GPU == gpu {
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}
+
+func value(t *testing.T, d sample.GPUDetail, q sample.GPUQuantity) float64 {
+	t.Helper()
+	value, told := d.Values.Get(q)
+	if !told {
+		t.Errorf("%v is not told", q)
+	}
+	return value
+}
+
+func TestEachQuestionHasItsCadence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		d.gpu("a", 0.5).tells = everything()
+		p := play(t.Context(), d)
+		time.Sleep(time.Second / 2)
+		first := d.counted()
+		for q := range questions {
+			want := plans[q].each != special && !plans[q].spare || q == askFields || q == askGPM || q == askXIDs
+			if want != (first[q.String()] > 0) && q != askViolationPower {
+				t.Errorf("at first, %s was called %d times", q, first[q.String()])
+			}
+		}
+		time.Sleep(60 * time.Second)
+		p.stop()
+		most := 0
+		for call, want := range map[string][2]int{
+			"nvmlDeviceGetFieldValues": {55, 62}, "nvmlGpmSampleGet": {55, 62}, "nvmlDeviceGetClockInfo": {4 * 55, 4 * 62},
+			"nvmlDeviceGetEncoderUtilization": {55, 62}, "nvmlDeviceGetFanSpeed": {5, 7}, "nvmlDeviceGetTotalEccErrors": {10, 14},
+			"nvmlDeviceGetEnforcedPowerLimit": {5, 7}, "nvmlDeviceGetRemappedRows": {5, 7}, "nvmlDeviceGetRetiredPages": {5, 7},
+			"nvmlDeviceGetTemperatureThreshold": {0, 0}, "nvmlDeviceRegisterEvents": {0, 0}, "nvmlDeviceGetViolationStatus": {0, 0},
+			"nvmlDeviceGetCurrentClocksEventReasons": {0, 0}} {
+			got := d.counts[call]
+			if got < want[0] || got > want[1] {
+				t.Errorf("%s was called %d times in 60 s, want %v", call, got, want)
+			}
+			most = max(most, got)
+		}
+		rows := p.take()
+		grid(t, rows)
+		list := details(rows, "a")
+		if len(list) < 55 || len(list) > 63 {
+			t.Fatalf("%d details in 60 s", len(list))
+		}
+		for i, d := range list {
+			if i > 0 && d.At-list[i-1].At < 900*time.Millisecond {
+				t.Errorf("%v after the one before", d.At-list[i-1].At)
+			}
+		}
+		n := 0
+		for range list[2].Values.All() {
+			n++
+		}
+		if want := int(sample.GPUQuantities) - 2; n != want { // all but the PCIe rates, in whose place are counters
+			t.Errorf("%d quantities, want %d", n, want)
+		}
+	})
+}
+
+// No reading but the first asks for more than one or two of the things that change rarely.
+func TestRareQuestionsTakeTurns(t *testing.T) {
+	a := newAsked(&fakeGPU{uuid: "a"})
+	a.met = true
+	seen := map[question]int{}
+	for a.turn = range turns {
+		n := 0
+		for q := range questions {
+			if plans[q].each == inTurn && a.due(q) {
+				seen[q]++
+				n++
+			}
+		}
+		if n > 1 {
+			t.Errorf("%d in turn %d", n, a.turn)
+		}
+	}
+	for q, n := range seen {
+		if n != 1 || len(seen) != 7 {
+			t.Errorf("%v: %d times, of %d", q, n, len(seen))
+		}
+	}
+}
+
+func TestWhatIsMissingIsAskedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		d.gpu("a", 0.5)
+		p := play(t.Context(), d)
+		time.Sleep(30 * time.Second)
+		p.stop()
+		for call, n := range d.counts {
+			if n > strings.Count("nvmlDeviceGetClockInfo nvmlDeviceGetViolationStatus nvmlDeviceGetTemperatureThreshold "+
+				"nvmlDeviceGetTotalEccErrors", call)*4+1 {
+				t.Errorf("%s was called %d times", call, n)
+			}
+		}
+		for _, row := range p.take() {
+			if row.err != nil {
+				t.Error(row.err)
+			}
+		}
+	})
+}
+
+func TestPCIeCountersWrap(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rate float64 // bytes a second
+		bits int
+		gpm  bool
+	}{{"slow", 9e8, 32, false}, {"fast", 27e9, 32, true}, {"wide", 27e9, 64, false}, {"32 bits in 64", 3e9, 33, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &fakeDriver{}
+				g := d.gpu("a", 0.5)
+				g.tells = everything()
+				counted := func() float64 { return 4e9 + math.Floor(c.rate*time.Since(g.began).Seconds()) }
+				g.tells.fields[198] = func() field {
+					if c.bits == 64 {
+						return field{value: counted()}
+					}
+					return field{value: math.Mod(counted(), 1<<32), narrow: c.bits == 32}
+				}
+				g.tells.gpm = nil
+				if c.gpm { // which tells what protocols add, too
+					g.tells.gpm = map[uint32]func(time.Duration) float64{21: func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }}
+				}
+				p := play(t.Context(), d)
+				time.Sleep(30 * time.Second)
+				p.stop()
+				list := details(p.take(), "a")
+				skip := 2 // GPM tells nothing until the second
+				for i := skip + 1; i < len(list); i++ {
+					grew := value(t, list[i], sample.GPUPCIeReceived) - value(t, list[i-1], sample.GPUPCIeReceived)
+					if want := c.rate * (list[i].At - list[i-1].At).Seconds(); math.Abs(grew-want) > 2 {
+						t.Fatalf("grew by %v, want %v", grew, want)
+					}
+				}
+				if _, told := list[5].Values.Get(sample.GPUPCIeReceiveRate); told {
+					t.Error("a rate beside the counter")
+				}
+			})
+		})
+	}
+}
+
+func TestPCIeRatesInThePlaceOfCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		for _, id := range []uint32{197, 198, 138, 139, 202, 204} {
+			delete(g.tells.fields, id)
+		}
+		p := play(t.Context(), d)
+		time.Sleep(10 * time.Second)
+		p.stop()
+		list := details(p.take(), "a")
+		last, before := list[len(list)-1], list[len(list)-2]
+		if got := value(t, last, sample.GPUPCIeReceiveRate); got != 25*mebibyte {
+			t.Errorf("%v bytes a second", got)
+		}
+		grew := value(t, last, sample.GPUNVLinkSent) - value(t, before, sample.GPUNVLinkSent)
+		if want := 25 * mebibyte * (last.At - before.At).Seconds(); math.Abs(grew-want) > 1 {
+			t.Errorf("NVLink sent %v bytes, want %v", grew, want)
+		}
+		if _, told := last.Values.Get(sample.GPUPCIeReceived); told {
+			t.Error("a counter that nothing tells")
+		}
+	})
+}
+
+// What GPM tells is the mean since the reading before, and nothing for a time in which the driver did not answer.
+func TestGPMAfterAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		g.tells.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // percent, to tell it by
+		p := play(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		wait := make(chan struct{})
+		d.set(func() { g.wait = wait })
+		time.Sleep(30 * time.Second)
+		d.set(func() { g.wait = nil })
+		close(wait)
+		time.Sleep(5 * time.Second)
+		p.stop()
+		list := details(p.take(), "a")
+		var without int
+		for i, d := range list {
+			v, told := d.Values.Get(sample.GPUSMActive)
+			if !told {
+				without++
+				continue
+			}
+			if i == 0 {
+				continue
+			}
+			if since := (d.At - list[i-1].At).Seconds(); math.Abs(v*100-since) > 0.2 || since > 2 {
+				t.Errorf("the mean of %v s after %v s", v*100, since)
+			}
+		}
+		if without < 2 || without > 3 {
+			t.Errorf("%d of %d details are without GPM", without, len(list))
+		}
+	})
+}
+
+func TestGarbageInDetails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		bad := false
+		good := g.tells.fields[74]
+		g.tells.fields[74] = func() field { // grows by a tenth of a second each second
+			if bad {
+				return field{value: 808334905e9}
+			}
+			f := good()
+			f.value = 1e8 * time.Since(g.began).Seconds()
+			return f
+		}
+		g.tells.gpm[5] = func(time.Duration) float64 {
+			if bad {
+				return math.NaN()
+			}
+			return 100.5
+		}
+		g.tells.values[askClockSM] = func() (v sample.GPUValues) {
+			v.Set(sample.GPUClockSM, 1e9)
+			if bad {
+				v.Set(sample.GPUClockSM, 808334905e6)
+			}
+			return v
+		}
+		p := play(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		d.set(func() { bad = true })
+		time.Sleep(2 * time.Second)
+		d.set(func() { bad = false })
+		time.Sleep(5 * time.Second)
+		p.stop()
+		rows := p.take()
+		list := details(rows, "a")
+		missing := 0
+		for _, d := range list[2:] {
+			tensor, told := d.Values.Get(sample.GPUTensorActive)
+			_, clock := d.Values.Get(sample.GPUClockSM)
+			throttled, counts := d.Values.Get(sample.GPUThrottledPower)
+			if told != clock || told != counts || tensor > 1 || throttled > 100 {
+				t.Errorf("%+v", d)
+			}
+			if !told {
+				missing++
+			}
+		}
+		if missing != 2 {
+			t.Errorf("%d readings were left out, want 2", missing)
+		}
+		var use *sample.DriverUse
+		words := ""
+		for _, row := range rows {
+			if row.DriverUse != nil {
+				use = row.DriverUse
+			}
+			if row.err != nil {
+				words += row.err.Error()
+			}
+		}
+		if use == nil || use.Dropped != 6 || !strings.Contains(words, "of clock_sm") {
+			t.Errorf("%+v, %s", use, words)
+		}
+	})
+}
+
+func TestThrottleTimeWithoutCounters(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		violations bool
+	}{{"violations", true}, {"reasons", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &fakeDriver{}
+				g := d.gpu("a", 0.5)
+				g.tells = everything()
+				for _, id := range []uint32{74, 75, 76, 77, 79, 269, 270, 271} {
+					delete(g.tells.fields, id)
+				}
+				for q := range questions {
+					if plans[q].spare && !c.violations {
+						delete(g.tells.values, q)
+					}
+				}
+				if c.violations {
+					g.tells.values[askViolationPower] = func() (v sample.GPUValues) {
+						v.Set(sample.GPUThrottledPower, time.Since(g.began).Seconds())
+						return v
+					}
+				}
+				g.tells.reasons = func() uint64 { return 0x4 | 0x40 | 0x1 } // power cap, hardware thermal, idle
+				p := play(t.Context(), d)
+				time.Sleep(20 * time.Second)
+				p.stop()
+				list := details(p.take(), "a")
+				first, last := list[0], list[len(list)-1]
+				for q, share := range map[sample.GPUQuantity]float64{sample.GPUThrottledPower: 1, sample.GPUThrottledHWThermal: 1,
+					sample.GPUThrottledPowerBrake: 0, sample.GPUThrottledBoard: 0} {
+					grew := value(t, last, q) - value(t, first, q)
+					if want := share * (last.At - first.At).Seconds(); math.Abs(grew-want) > 0.01 {
+						t.Errorf("%v grew by %v, want %v", q, grew, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestXIDsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		a := d.gpu("a", 0.5)
+		b := d.gpu("b", 0.5)
+		a.tells, b.tells = everything(), everything()
+		p := play(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		d.set(func() { d.xids = []event{{"a", 31}, {"b", 13}, {"a", 13}, {"a", 31}, {"none", 13}, {"a", 808334905}} })
+		time.Sleep(3 * time.Second)
+		list := details(p.take(), "a")
+		one := list[len(list)-1].XIDs
+		if !slices.Equal(one, []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}}) {
+			t.Errorf("%+v", one)
+		}
+		d.set(func() { d.xids = []event{{"a", 79}}; a.err, d.eventErr = codeLost, codeLost; d.listed = d.listed[1:] })
+		time.Sleep(5 * time.Second)
+		rows := p.take()
+		list = details(rows, "a")
+		last := list[len(list)-1]
+		want := []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}, {Code: 79, Count: 1}}
+		if !slices.Equal(last.XIDs, want) || p.lastOf(rows).GPUs[0].Status != sample.GPULost || len(one) != 2 {
+			t.Errorf("%+v of %+v", last, p.lastOf(rows).GPUs)
+		}
+		if _, told := last.Values.Get(sample.GPUClockSM); told {
+			t.Error("a lost GPU tells its clock")
+		}
+		d.set(func() { a.err, d.eventErr = nil, nil; d.listed = append(d.listed, a); a.tells.watched = false })
+		time.Sleep(70 * time.Second)
+		p.stop()
+		list = details(p.take(), "a")
+		if last := list[len(list)-1]; !slices.Equal(last.XIDs, want) || !a.tells.watched {
+			t.Errorf("%+v after it returned, watched: %v", last.XIDs, a.tells.watched)
+		}
+	})
+}
+
+func (p *playing) lastOf(rows []told) told { return rows[len(rows)-1] }
+
+func TestASliceIsAskedForWhatItHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		d.gpu("GPU-a", 0.5).tells = everything()
+		s := d.gpu("MIG-a", 0.5)
+		s.bare, s.whole, s.tells = true, "GPU-a", everything()
+		s.tells.errs = map[question]error{askFields: codeLost, askFan: codeLost, askXIDs: codeLost}
+		p := play(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		last := p.last()
+		if g := last.GPUs[1]; g.Parent != "GPU-a" || g.Status != "" || g.MemoryTotal != 2 || g.Has&sample.HasTemperature != 0 {
+			t.Errorf("%+v", g)
+		}
+		list := details(p.take(), "MIG-a")
+		if got := value(t, list[len(list)-1], sample.GPUSMActive); got != 0.25 {
+			t.Errorf("SMs active %v of the time", got)
+		}
+		d.set(func() { s.err = codeLost; d.listed = d.listed[:1] })
+		time.Sleep(5 * time.Second)
+		p.stop()
+		if last := p.lastOf(p.take()); len(last.GPUs) != 1 {
+			t.Errorf("a slice that was taken away: %+v", last.GPUs)
+		}
+	})
+}
+
+func TestNoPermissionIsSaidOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		g.tells.errs = map[question]error{askGPM: codeNoPermission}
+		p := play(t.Context(), d)
+		time.Sleep(5 * time.Minute)
+		p.stop()
+		said := 0
+		for _, row := range p.take() {
+			if errors.Is(row.err, codeNoPermission) {
+				said++
+			}
+		}
+		if said != 1 || d.counts["nvmlGpmSampleGet"] != 1 {
+			t.Errorf("said %d times, asked %d times", said, d.counts["nvmlGpmSampleGet"])
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package gpu
+
+import (
+	"maps"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// fakeDetails is what a fake GPU tells beside utilisation and gauges. What is nil or missing it does not have.
+type fakeDetails struct {
+	fields  map[uint32]func() field // all but id and scope
+	values  map[question]func() sample.GPUValues
+	gpm     map[uint32]func(since time.Duration) float64
+	reasons func() uint64
+	errs    map[question]error
+	watched bool
+
+	samples []time.Time
+}
+
+// count notes a call and gives the error that it is to give.
+func (g *fakeGPU) count(q question) error {
+	g.d.set(func() {
+		if g.d.counts == nil {
+			g.d.counts = map[string]int{}
+		}
+		g.d.counts[q.String()]++
+	})
+	if err := g.pass(); err != nil {
+		return err
+	}
+	g.d.mu.Lock()
+	defer g.d.mu.Unlock()
+	if g.tells == nil {
+		return codeNotSupported
+	}
+	return g.tells.errs[q]
+}
+
+func (d *fakeDriver) counted() (counts map[string]int) {
+	d.set(func() { counts, d.counts = maps.Clone(d.counts), nil })
+	return counts
+}
+
+func (g *fakeGPU) tell(q question, into *sample.GPUValues) error {
+	if err := g.count(q); err != nil {
+		return err
+	}
+	value := g.tells.values[q]
+	if value == nil {
+		return codeNotSupported
+	}
+	*into = value()
+	return nil
+}
+
+func (g *fakeGPU) fields(list []field) error {
+	if err := g.count(askFields); err != nil {
+		return err
+	}
+	for i, f := range list {
+		if answer := g.tells.fields[f.id]; answer != nil {
+			list[i] = answer()
+			list[i].id, list[i].scope = f.id, f.scope
+		} else {
+			list[i].err = codeNotSupported
+		}
+	}
+	return nil
+}
+
+func (g *fakeGPU) gpmSample() error {
+	if err := g.count(askGPM); err != nil {
+		return err
+	}
+	if g.tells.gpm == nil {
+		return codeNotSupported
+	}
+	g.tells.samples = append(g.tells.samples, time.Now())
+	return nil
+}
+
+func (g *fakeGPU) gpmMetrics(list []metric) error {
+	n := len(g.tells.samples)
+	since := g.tells.samples[n-1].Sub(g.tells.samples[n-2])
+	for i, m := range list {
+		if answer := g.tells.gpm[m.id]; answer != nil {
+			list[i].value, list[i].err = answer(since), nil
+		} else {
+			list[i].err = codeNotSupported
+		}
+	}
+	return nil
+}
+
+func (g *fakeGPU) reasons() (uint64, error) {
+	if err := g.count(askReasons); err != nil {
+		return 0, err
+	}
+	if g.tells.reasons == nil {
+		return 0, codeNotSupported
+	}
+	return g.tells.reasons(), nil
+}
+
+func (g *fakeGPU) watch() error {
+	if err := g.count(askXIDs); err != nil {
+		return err
+	}
+	g.tells.watched = true
+	return nil
+}
+
+func (d *fakeDriver) events() (list []event, err error) {
+	d.set(func() { list, d.xids, err = d.xids, nil, d.eventErr })
+	return list, err
+}
+
+func (d *fakeDriver) use() use {
+	return use{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: uint64(d.begun())}}, sessions: uint64(d.begun())}
+}
+
+// constant is a field that always tells the same.
+func constant(value float64) func() field { return func() field { return field{value: value} } }
+
+// says is one value of one question.
+func says(q sample.GPUQuantity, value float64) func() sample.GPUValues {
+	return func() (v sample.GPUValues) {
+		v.Set(q, value)
+		return v
+	}
+}

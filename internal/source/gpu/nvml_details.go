@@ -1,0 +1,159 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"errors"
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// answers are the calls behind the questions that have no code of their own.
+var answers = [questions]func(h *handle, v *sample.GPUValues) error{
+	askEncoder: one(fnEncoder, sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
+		percent, _, ret := d.GetEncoderUtilization()
+		return percent, ret
+	}),
+	askDecoder: one(fnDecoder, sample.GPUDecoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
+		percent, _, ret := d.GetDecoderUtilization()
+		return percent, ret
+	}),
+	askClockSM:       clockOf(sample.GPUClockSM, nvml.CLOCK_SM),
+	askClockMemory:   clockOf(sample.GPUClockMemory, nvml.CLOCK_MEM),
+	askClockGraphics: clockOf(sample.GPUClockGraphics, nvml.CLOCK_GRAPHICS),
+	askClockVideo:    clockOf(sample.GPUClockVideo, nvml.CLOCK_VIDEO),
+
+	askViolationPower:       violationOf(sample.GPUThrottledPower, nvml.PERF_POLICY_POWER),
+	askViolationThermal:     violationOf(sample.GPUThrottledThermal, nvml.PERF_POLICY_THERMAL),
+	askViolationSyncBoost:   violationOf(sample.GPUThrottledSyncBoost, nvml.PERF_POLICY_SYNC_BOOST),
+	askViolationBoard:       violationOf(sample.GPUThrottledBoard, nvml.PERF_POLICY_BOARD_LIMIT),
+	askViolationReliability: violationOf(sample.GPUThrottledReliability, nvml.PERF_POLICY_RELIABILITY),
+
+	askPowerLimit:  one(fnPowerLimit, sample.GPUPowerLimit, 1e-3, nvml.Device.GetEnforcedPowerLimit),
+	askFan:         one(fnFan, sample.GPUFan, 0.01, nvml.Device.GetFanSpeed),
+	askCorrected:   errorsOf(sample.GPUErrorsCorrected, nvml.MEMORY_ERROR_TYPE_CORRECTED),
+	askUncorrected: errorsOf(sample.GPUErrorsUncorrected, nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+	askReplays:     one(fnReplays, sample.GPUPCIeReplays, 1, nvml.Device.GetPcieReplayCounter),
+	askRows:        (*handle).rows,
+	askPages:       (*handle).pages,
+
+	askSlowdown:       thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
+	askShutdown:       thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
+	askMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
+}
+
+type integer interface{ ~int | ~uint32 | ~uint64 }
+
+// one asks for one number.
+func one[T integer](f function, q sample.GPUQuantity, unit float64,
+	ask func(nvml.Device) (T, nvml.Return)) func(*handle, *sample.GPUValues) error {
+	return func(h *handle, v *sample.GPUValues) error {
+		value, err := get(h.library, f, func() (T, nvml.Return) { return ask(h.device) })
+		if err == nil {
+			v.Set(q, float64(value)*unit)
+		}
+		return err
+	}
+}
+
+func clockOf(q sample.GPUQuantity, domain nvml.ClockType) func(*handle, *sample.GPUValues) error {
+	return one(fnClock, q, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(domain) })
+}
+
+func violationOf(q sample.GPUQuantity, policy nvml.PerfPolicyType) func(*handle, *sample.GPUValues) error {
+	return one(fnViolation, q, 1e-9, func(d nvml.Device) (uint64, nvml.Return) {
+		times, ret := d.GetViolationStatus(policy)
+		return times.ViolationTime, ret
+	})
+}
+
+func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sample.GPUValues) error {
+	return one(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) { return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) })
+}
+
+func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds) func(*handle, *sample.GPUValues) error {
+	return one(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
+}
+
+func (h *handle) tell(q question, into *sample.GPUValues) error { return answers[q](h, into) }
+
+// rows are those of the memory that were replaced, on GPUs since Ampere.
+func (h *handle) rows(v *sample.GPUValues) error {
+	var corrected, uncorrected int
+	var pending, failed bool
+	err := h.call(fnRows, func() (ret nvml.Return) {
+		corrected, uncorrected, pending, failed, ret = h.device.GetRemappedRows()
+		return ret
+	})
+	if err == nil {
+		v.Set(sample.GPURowsRemapped, float64(corrected)+float64(uncorrected))
+		v.Set(sample.GPURepairPending, flag(pending))
+		v.Set(sample.GPURepairFailed, flag(failed))
+	}
+	return err
+}
+
+// pages are those of the memory that are no longer used, on GPUs before Ampere.
+func (h *handle) pages(v *sample.GPUValues) error {
+	count := 0
+	for _, cause := range []nvml.PageRetirementCause{nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
+		nvml.PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR} {
+		list, err := get(h.library, fnPages, func() ([]uint64, nvml.Return) { return h.device.GetRetiredPages(cause) })
+		if err != nil {
+			return err
+		}
+		count += len(list)
+	}
+	v.Set(sample.GPUPagesRetired, float64(count))
+	pending, err := get(h.library, fnPagesPending, h.device.GetRetiredPagesPendingStatus)
+	if err == nil {
+		v.Set(sample.GPURepairPending, flag(pending == nvml.FEATURE_ENABLED))
+	}
+	if isLacking(err) {
+		return nil
+	}
+	return err
+}
+
+func flag(set bool) float64 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+func (h *handle) reasons() (uint64, error) {
+	bits, err := get(h.library, fnReasons, h.device.GetCurrentClocksEventReasons)
+	if errors.Is(err, codeFunctionNotFound) {
+		bits, err = get(h.library, fnReasonsBefore, h.device.GetCurrentClocksThrottleReasons)
+	}
+	return bits, err
+}
+
+// fields keeps what the driver says that each value took it.
+func (h *handle) fields(list []field) error {
+	if len(h.values) < len(list) {
+		h.values = make([]nvml.FieldValue, len(list))
+	}
+	values := h.values[:len(list)]
+	for i, f := range list {
+		values[i] = nvml.FieldValue{FieldId: f.id, ScopeId: f.scope}
+	}
+	if err := h.call(fnFields, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+		return err
+	}
+	for i, v := range values {
+		f := &list[i]
+		kind := nvml.ValueType(v.ValueType)
+		f.err = failure(nvml.Return(v.NvmlReturn))
+		if f.err != nil {
+			continue
+		}
+		f.value, f.narrow = number(kind, v.Value), kind == nvml.VALUE_TYPE_UNSIGNED_INT
+		h.latencies.add(fieldName(f.id), time.Duration(v.LatencyUsec)*time.Microsecond)
+	}
+	return nil
+}

@@ -1,0 +1,103 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// mostEvents bounds one look. Those that are left are found by the next.
+const mostEvents = 64
+
+// watched is a GPU whose XID errors the driver tells.
+type watched struct {
+	device nvml.Device
+	uuid   string
+}
+
+// watch registers the GPU again when it was away, which it may have been for a reset.
+func (h *handle) watch() error {
+	if !h.has(fnEventTypes, fnEventRegister, fnEventCreate, fnEventWait, fnEventFree) {
+		return codeFunctionNotFound
+	}
+	supported, err := get(h.library, fnEventTypes, h.device.GetSupportedEventTypes)
+	if err != nil {
+		return err
+	}
+	if supported&nvml.EventTypeXidCriticalError == 0 {
+		return codeNotSupported
+	}
+	set, err := h.eventSet()
+	if err != nil {
+		return err
+	}
+	err = h.library.call(fnEventRegister, func() nvml.Return {
+		return h.device.RegisterEvents(nvml.EventTypeXidCriticalError, set)
+	})
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	s := &h.library.session
+	s.watched = slices.DeleteFunc(s.watched, func(w watched) bool { return w.uuid == h.uuid })
+	s.watched = append(s.watched, watched{h.device, h.uuid})
+	return nil
+}
+
+// eventSet is the session's, made when it is needed first.
+func (l *library) eventSet() (nvml.EventSet, error) {
+	l.mu.Lock()
+	set := l.session.events
+	l.mu.Unlock()
+	if set != nil {
+		return set, nil
+	}
+	set, err := get(l, fnEventCreate, l.EventSetCreate)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session.events = set
+	return set, nil
+}
+
+func (l *library) events() (list []event, err error) {
+	l.mu.Lock()
+	set := l.session.events
+	l.mu.Unlock()
+	if set == nil {
+		return nil, nil
+	}
+	for len(list) < mostEvents {
+		data, err := get(l, fnEventWait, func() (nvml.EventData, nvml.Return) { return set.Wait(0) })
+		if errors.Is(err, codeTimeout) {
+			return list, nil
+		}
+		if err != nil {
+			return list, err
+		}
+		if data.EventType == nvml.EventTypeXidCriticalError {
+			list = append(list, event{gpu: l.uuidOf(data.Device), xid: int(min(data.EventData, mostXID+1))})
+		}
+	}
+	return list, nil
+}
+
+// uuidOf is that of a GPU which may not answer any more.
+func (l *library) uuidOf(d nvml.Device) string {
+	l.mu.Lock()
+	i := slices.IndexFunc(l.session.watched, func(w watched) bool { return w.device == d })
+	if i >= 0 {
+		uuid := l.session.watched[i].uuid
+		l.mu.Unlock()
+		return uuid
+	}
+	l.mu.Unlock()
+	uuid, _ := get(l, fnUUID, d.GetUUID)
+	return uuid
+}

@@ -1,0 +1,179 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// function is one of the library's.
+type function int
+
+const (
+	fnInit function = iota
+	fnShutdown
+	fnCount
+	fnHandle
+	fnUUID
+	fnName
+	fnDriverVersion
+	fnLibraryVersion
+	fnMigMode
+	fnMigCount
+	fnMigHandle
+	fnSamples
+	fnRates
+	fnMemory2
+	fnMemory
+	fnTemperature
+	fnPower
+	fnEnergy
+	fnWidth
+	fnGeneration
+	fnWidthMax
+	fnGenerationMax
+	fnComputing
+	fnDrawing
+	fnFields
+	fnEncoder
+	fnDecoder
+	fnClock
+	fnViolation
+	fnReasons
+	fnReasonsBefore
+	fnPowerLimit
+	fnFan
+	fnECC
+	fnReplays
+	fnRows
+	fnPages
+	fnPagesPending
+	fnThreshold
+	fnGPMSupport
+	fnGPMAlloc
+	fnGPMFree
+	fnGPMSample
+	fnGPMSlice
+	fnInstance
+	fnGPMMetrics
+	fnEventTypes
+	fnEventRegister
+	fnEventCreate
+	fnEventWait
+	fnEventFree
+
+	functions // how many there are
+)
+
+// functionNames are their names, each in the versions that go-nvml knows, the newest first: which is the one that it calls.
+var functionNames = [functions][]string{
+	fnInit:           {"nvmlInit_v2", "nvmlInit"},
+	fnShutdown:       {"nvmlShutdown"},
+	fnCount:          {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
+	fnHandle:         {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
+	fnUUID:           {"nvmlDeviceGetUUID"},
+	fnName:           {"nvmlDeviceGetName"},
+	fnDriverVersion:  {"nvmlSystemGetDriverVersion"},
+	fnLibraryVersion: {"nvmlSystemGetNVMLVersion"},
+	fnMigMode:        {"nvmlDeviceGetMigMode"},
+	fnMigCount:       {"nvmlDeviceGetMaxMigDeviceCount"},
+	fnMigHandle:      {"nvmlDeviceGetMigDeviceHandleByIndex"},
+	fnSamples:        {"nvmlDeviceGetSamples"},
+	fnRates:          {"nvmlDeviceGetUtilizationRates"},
+	fnMemory2:        {"nvmlDeviceGetMemoryInfo_v2"},
+	fnMemory:         {"nvmlDeviceGetMemoryInfo"},
+	fnTemperature:    {"nvmlDeviceGetTemperature"},
+	fnPower:          {"nvmlDeviceGetPowerUsage"},
+	fnEnergy:         {"nvmlDeviceGetTotalEnergyConsumption"},
+	fnWidth:          {"nvmlDeviceGetCurrPcieLinkWidth"},
+	fnGeneration:     {"nvmlDeviceGetCurrPcieLinkGeneration"},
+	fnWidthMax:       {"nvmlDeviceGetMaxPcieLinkWidth"},
+	fnGenerationMax:  {"nvmlDeviceGetMaxPcieLinkGeneration"},
+	fnComputing: {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+		"nvmlDeviceGetComputeRunningProcesses"},
+	fnDrawing: {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2",
+		"nvmlDeviceGetGraphicsRunningProcesses"},
+	fnFields:        {"nvmlDeviceGetFieldValues"},
+	fnEncoder:       {"nvmlDeviceGetEncoderUtilization"},
+	fnDecoder:       {"nvmlDeviceGetDecoderUtilization"},
+	fnClock:         {"nvmlDeviceGetClockInfo"},
+	fnViolation:     {"nvmlDeviceGetViolationStatus"},
+	fnReasons:       {"nvmlDeviceGetCurrentClocksEventReasons"},
+	fnReasonsBefore: {"nvmlDeviceGetCurrentClocksThrottleReasons"},
+	fnPowerLimit:    {"nvmlDeviceGetEnforcedPowerLimit"},
+	fnFan:           {"nvmlDeviceGetFanSpeed"},
+	fnECC:           {"nvmlDeviceGetTotalEccErrors"},
+	fnReplays:       {"nvmlDeviceGetPcieReplayCounter"},
+	fnRows:          {"nvmlDeviceGetRemappedRows"},
+	fnPages:         {"nvmlDeviceGetRetiredPages"},
+	fnPagesPending:  {"nvmlDeviceGetRetiredPagesPendingStatus"},
+	fnThreshold:     {"nvmlDeviceGetTemperatureThreshold"},
+	fnGPMSupport:    {"nvmlGpmQueryDeviceSupport"},
+	fnGPMAlloc:      {"nvmlGpmSampleAlloc"},
+	fnGPMFree:       {"nvmlGpmSampleFree"},
+	fnGPMSample:     {"nvmlGpmSampleGet"},
+	fnGPMSlice:      {"nvmlGpmMigSampleGet"},
+	fnInstance:      {"nvmlDeviceGetGpuInstanceId"},
+	fnGPMMetrics:    {"nvmlGpmMetricsGet"},
+	fnEventTypes:    {"nvmlDeviceGetSupportedEventTypes"},
+	fnEventRegister: {"nvmlDeviceRegisterEvents"},
+	fnEventCreate:   {"nvmlEventSetCreate"},
+	fnEventWait:     {"nvmlEventSetWait_v2", "nvmlEventSetWait"},
+	fnEventFree:     {"nvmlEventSetFree"},
+}
+
+// found is what looking a function up gave.
+type found struct {
+	known bool
+	name  string // "" where the library lacks it
+}
+
+// find gives the name that the library has of a function, or "".
+func (l *library) find(f function) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if at := &l.found[f]; !at.known {
+		at.known = true
+		for _, name := range functionNames[f] {
+			if l.lookup(name) == nil {
+				at.name = name
+				break
+			}
+		}
+	}
+	return l.found[f].name
+}
+
+// has says whether the library has all of these.
+func (l *library) has(list ...function) bool {
+	for _, f := range list {
+		if l.find(f) == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// call is the one place in which the driver is called: it calls nothing that the library lacks, for that would end the
+// process, and notes how long it took.
+func (l *library) call(f function, do func() nvml.Return) error {
+	name := l.find(f)
+	if name == "" {
+		return codeFunctionNotFound
+	}
+	began := time.Now()
+	ret := do()
+	l.calls.add(name, time.Since(began))
+	return failure(ret)
+}
+
+// get asks for one value.
+func get[T any](l *library, f function, do func() (T, nvml.Return)) (value T, err error) {
+	err = l.call(f, func() (ret nvml.Return) {
+		value, ret = do()
+		return ret
+	})
+	return value, err
+}

@@ -1,0 +1,104 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+)
+
+// mostSamples bounds what a session allocates: a GPU that is lost and found again takes two more.
+const mostSamples = 4 * mostCards
+
+// gpmPair is the newest two readings of a device's performance counters.
+type gpmPair struct {
+	samples  [2]nvml.GpmSample // nil until the first
+	newest   int
+	instance int // of a slice
+	metrics  *nvml.GpmMetricsGetType
+}
+
+func (h *handle) gpmSample() error {
+	g := &h.gpm
+	if g.metrics == nil {
+		if err := h.beginGPM(); err != nil {
+			return err
+		}
+	}
+	older, f := g.samples[1-g.newest], fnGPMSample
+	take := func() nvml.Return { return older.Get(h.device) }
+	if h.whole != nil {
+		f, take = fnGPMSlice, func() nvml.Return { return older.MigGet(h.whole.device, g.instance) }
+	}
+	err := h.call(f, take)
+	if err == nil {
+		g.newest = 1 - g.newest
+	}
+	return err
+}
+
+// beginGPM asks whether the device has such counters, and makes room for two readings of them. It does not matter whether
+// they are streamed, which somebody else may have asked for: a sample is read in either state.
+func (h *handle) beginGPM() error {
+	if !h.has(fnGPMSupport, fnGPMAlloc, fnGPMFree, fnGPMSample, fnGPMMetrics) {
+		return codeFunctionNotFound
+	}
+	asked := h.device
+	if h.whole != nil {
+		asked = h.whole.device
+		var err error
+		if h.gpm.instance, err = get(h.library, fnInstance, h.device.GetGpuInstanceId); err != nil {
+			return err
+		}
+	}
+	support, err := get(h.library, fnGPMSupport, asked.GpmQueryDeviceSupport)
+	if err != nil {
+		return err
+	}
+	if support.IsSupportedDevice == 0 {
+		return codeNotSupported
+	}
+	for i := range h.gpm.samples {
+		if h.gpm.samples[i] != nil {
+			continue
+		}
+		if h.gpm.samples[i], err = h.newSample(); err != nil {
+			h.gpm.samples[i] = nil
+			return err
+		}
+	}
+	h.gpm.metrics = &nvml.GpmMetricsGetType{}
+	return nil
+}
+
+func (l *library) newSample() (nvml.GpmSample, error) {
+	l.mu.Lock()
+	full := len(l.session.samples) >= mostSamples
+	l.mu.Unlock()
+	if full {
+		return nil, codeNotSupported
+	}
+	s, err := get(l, fnGPMAlloc, l.GpmSampleAlloc)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.session.samples = append(l.session.samples, s)
+	return s, nil
+}
+
+func (h *handle) gpmMetrics(list []metric) error {
+	g := &h.gpm
+	m := g.metrics
+	m.Sample1, m.Sample2, m.NumMetrics = g.samples[1-g.newest], g.samples[g.newest], uint32(len(list))
+	for i, wanted := range list {
+		m.Metrics[i] = nvml.GpmMetric{MetricId: wanted.id}
+	}
+	if err := h.call(fnGPMMetrics, func() nvml.Return { return h.GpmMetricsGet(m) }); err != nil {
+		return err
+	}
+	for i := range list {
+		list[i].value, list[i].err = m.Metrics[i].Value, failure(nvml.Return(m.Metrics[i].NvmlReturn))
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+// The session with the driver, and what all GPUs share.
+
+static void forget_events(void); // events.c
+static void forget_gpm(void);    // gpm.c
+
+int nvmlInit_v2(void) {
+	ENTER();
+	if (world.init_error) return leave(world.init_error);
+	if (sessions++) return leave(SUCCESS);
+	memset(players, 0, sizeof players);
+	for (int i = 0; i < MOST_GPUS; i++) players[i].told_ns = -1;
+	played_us = period_began_us = looked_us = now_us(CLOCK_MONOTONIC);
+	pthread_create(&thread, NULL, run, (void *)++threads);
+	return leave(SUCCESS);
+}
+
+int nvmlShutdown(void) {
+	ENTER();
+	if (--sessions) return leave(SUCCESS);
+	pthread_t last = thread;
+	pthread_cond_broadcast(&stop);
+	forget_events();
+	forget_gpm();
+	leave(SUCCESS);
+	pthread_join(last, NULL);
+	return SUCCESS;
+}
+
+const char *nvmlErrorString(int code) { return code ? "an error of the fake driver" : "Success"; }
+
+static int text(char *out, unsigned room, const char *value) {
+	return leave(strlen(value) < room ? (strcpy(out, value), SUCCESS) : INSUFFICIENT_SIZE);
+}
+
+int nvmlSystemGetDriverVersion(char *out, unsigned room) { ENTER(); return text(out, room, world.driver); }
+int nvmlSystemGetNVMLVersion(char *out, unsigned room) { ENTER(); return text(out, room, "13.fake"); }
+int nvmlDeviceGetCount_v2(unsigned *count) { ENTER(); *count = (unsigned)device_count(); return leave(SUCCESS); }
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **device) {
+	int code = enter(i < MOST_GPUS ? (int)i : MOST_GPUS, __func__);
+	if (code) return code;
+	*device = handle((int)i, -1);
+	return leave(SUCCESS);
+}
