@@ -204,7 +204,7 @@ func (b *book) step(h *history.History, p history.Point) {
 	c = c.each()
 	b.spin.add(dt, c.leading, c.busy, c.inTurn())
 	if c.spins = b.spin.spins(); c.spins {
-		c.spun = b.spin.spun(c.leading, c.busy)
+		c.spun = b.spin.spun(c.runnable(), c.busy)
 	}
 	of := c.split()
 	b.total.Busy += seconds(of.busy)

@@ -79,6 +79,10 @@ func (c cell) split() parts {
 	idle := c.dt - busy
 	working := max(0, c.jobCPU-fetching-c.spun)
 	starved := max(0, c.starved-c.spun) // who spins takes a CPU from others, while the accelerator works
+	if !c.ahead() {
+		working = max(0, c.jobCPU+c.ready-fetching-c.spun)
+		starved = max(0, c.starved-max(c.ready, c.spun))
+	}
 	explained := min(idle, waited+working+starved)
 	if !c.ahead() || c.writing {
 		storage, gain := min(idle, waited), 0.0
@@ -185,6 +189,14 @@ func (c cell) inTurn() float64 {
 		return 0
 	}
 	return clamp(max(c.pressed(), c.queue, c.inReads), 0, c.dt)
+}
+
+// runnable is for how long the leading thread was on a CPU, or, where it does everything itself, ready for one.
+func (c cell) runnable() float64 {
+	if c.ahead() {
+		return c.leading
+	}
+	return c.leading + c.ready
 }
 
 // thin is for how long at most the job can have waited of what pressure shows thinly. Where the accelerator does nothing at
