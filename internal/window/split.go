@@ -23,7 +23,7 @@ type cell struct {
 	inReads float64 // thread-seconds of all of them, asleep in reads of files that are on no disk of this machine
 
 	writing     bool    // a checkpoint is on its way to the disk: it is its writer that waits, whatever readers do
-	spun        float64 // of leading, only to wait for the accelerator
+	spun        float64 // of leading (and of ready, where that thread does all in turn), only to wait for the accelerator
 	spins       bool    // the leading thread does so
 	leaders     float64 // how many threads lead, as in training on several GPUs; 0 where that is not told
 	hasGPU      bool
@@ -79,7 +79,7 @@ func (c cell) split() parts {
 	idle := c.dt - busy
 	working := max(0, c.jobCPU-fetching-c.spun)
 	starved := max(0, c.starved-c.spun) // who spins takes a CPU from others, while the accelerator works
-	if !c.ahead() {
+	if !c.ahead() {                     // or is the one that has none, and would have spun
 		working = max(0, c.jobCPU+c.ready-fetching-c.spun)
 		starved = max(0, c.starved-max(c.ready, c.spun))
 	}

@@ -220,6 +220,16 @@ func TestSpinningIsNoWork(t *testing.T) {
 	}
 }
 
+// TestSpinsAndFindsNoCPU: one that does all in turn and spins is ready for a CPU while it spins and while it decodes.
+func TestSpinsAndFindsNoCPU(t *testing.T) {
+	c := cell{dt: 1, busy: 0.6, jobCPU: 0.5, leading: 0.5, ready: 0.4, starved: 0.4, leaders: 1, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, mine: true}
+	var s spin
+	c.spun = s.spun(c.runnable(), c.busy)
+	if got := c.split(); math.Abs(got.cpu-0.3) > 1e-9 {
+		t.Errorf("%+v, want what is left of 0.9 when the accelerator's 0.6 are taken off", got)
+	}
+}
+
 // TestSpunLate: what the kernel tells late of a spinning thread is no work.
 func TestSpunLate(t *testing.T) {
 	var s spin
