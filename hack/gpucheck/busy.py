@@ -31,7 +31,13 @@ def run(setting, part):
         rows.append(row)
     part["problems"] = report.get("problems")
     told = [row for row in rows if "error_points" in row]
-    aim(part, "windows whose GPU busy time was told", f"{len(told)} of {len(rows)}", "all", bool(told) and len(told) == len(rows))
+    aim(
+        part,
+        "windows whose GPU busy time was told",
+        f"{len(told)} of {len(rows)}",
+        "all",
+        bool(told) and len(told) == len(rows),
+    )
     if not told:
         return
     worst = max(told, key=lambda row: abs(row["error_points"]))
@@ -39,6 +45,11 @@ def run(setting, part):
     part["error_largest_points"] = abs(worst["error_points"])
     part["error_mean_points"] = sum(row["error_points"] for row in told) / len(told)
     truth, most = ("what the stand-in played", FAKE_AIM) if setting.fake else ("CUDA's events", AIM)
-    aim(part, f"busy time beside {truth}, largest error (of {worst['name']})", f"{part['error_largest_points']:.2f} points",
-        f"{most:g} points", part["error_largest_points"] <= most)
+    aim(
+        part,
+        f"busy time beside {truth}, largest error (of {worst['name']})",
+        f"{part['error_largest_points']:.2f} points",
+        f"{most:g} points",
+        part["error_largest_points"] <= most,
+    )
     aim(part, "the same, median", f"{part['error_median_points']:.2f} points", "", None)

@@ -19,7 +19,7 @@ SESSION = re.compile("Init|Shutdown")
 
 
 def driver_use(points):
-    """By function: calls, seconds and the longest, between the first and the last point of each; and the share of wall time."""
+    """By function: calls, seconds and the longest, between first and last point of each; and the share of wall time."""
     use, share = {}, 0.0
     for metric, key in (("calls", "calls"), ("call.time", "seconds"), ("call.longest", "longest_s")):
         series = {}
@@ -55,12 +55,25 @@ def inside_driver(setting, part, process):
     part["calls"], part["driver_share_percent"] = driver_use(points)
     told = bool(part["calls"])
     # To begin and end a session takes longer, and is done once.
-    longest = max(((entry.get("longest_s", 0), name) for name, entry in part["calls"].items() if not SESSION.search(name)), default=(0, ""))
-    aim(part, "share of wall time inside the driver's library", f"{part['driver_share_percent']:.4f} %" if told else "not told", f"{SHARE:g} %",
-        None if setting.fake else told and part["driver_share_percent"] <= SHARE)
+    longest = max(
+        ((entry.get("longest_s", 0), name) for name, entry in part["calls"].items() if not SESSION.search(name)),
+        default=(0, ""),
+    )
+    aim(
+        part,
+        "share of wall time inside the driver's library",
+        f"{part['driver_share_percent']:.4f} %" if told else "not told",
+        f"{SHARE:g} %",
+        None if setting.fake else told and part["driver_share_percent"] <= SHARE,
+    )
     if told:
-        aim(part, f"longest call ({longest[1]}), but to begin and end a session", f"{1e3 * longest[0]:.2f} ms", "20 ms",
-            None if setting.fake else longest[0] <= 0.02)
+        aim(
+            part,
+            f"longest call ({longest[1]}), but to begin and end a session",
+            f"{1e3 * longest[0]:.2f} ms",
+            "20 ms",
+            None if setting.fake else longest[0] <= 0.02,
+        )
 
 
 def single_calls(setting, part, process):
@@ -97,9 +110,13 @@ def pairs(setting, part, process, step):
     part["slowdown_percent"] = 100 * median(slowdowns)
     low, high = interval(slowdowns)
     part["slowdown_interval_percent"] = [100 * low, 100 * high]
-    aim(part, f"slowdown of a bf16 training loop, median of {len(slowdowns)} pairs of {length:g} s (95 % interval)",
-        f"{100 * median(slowdowns):+.2f} % ({100 * low:+.2f} to {100 * high:+.2f} %)", f"{SLOWDOWN:g} %",
-        None if setting.fake else 100 * median(slowdowns) <= SLOWDOWN)
+    aim(
+        part,
+        f"slowdown of a bf16 training loop, median of {len(slowdowns)} pairs of {length:g} s (95 % interval)",
+        f"{100 * median(slowdowns):+.2f} % ({100 * low:+.2f} to {100 * high:+.2f} %)",
+        f"{SLOWDOWN:g} %",
+        None if setting.fake else 100 * median(slowdowns) <= SLOWDOWN,
+    )
 
 
 def interval(values):

@@ -15,7 +15,12 @@ def agent(setting, env=None):
     path = os.path.join(setting.short, "agent.sock")
     words = os.path.join(setting.short, "agent.txt")
     with open(words, "w") as file:
-        process = setting.start([setting.stallspan, "agent"], {"STALLSPAN_SOCKET": path, **(env or {})}, stdout=file, stderr=subprocess.STDOUT)
+        process = setting.start(
+            [setting.stallspan, "agent"],
+            {"STALLSPAN_SOCKET": path, **(env or {})},
+            stdout=file,
+            stderr=subprocess.STDOUT,
+        )
     try:
         end = time.monotonic() + setting.left(15)
         while not answers(path):

@@ -9,12 +9,32 @@ import sys
 
 from setting import HERE, Skip, aim, tail
 
-SMI = ("name", "driver_version", "vbios_version", "uuid", "memory.total", "compute_cap", "mig.mode.current", "pcie.link.gen.max",
-       "pcie.link.width.max", "power.max_limit", "ecc.mode.current", "persistence_mode")
-WHERE = ("/usr/local/nvidia/lib64", "/usr/local/nvidia/lib", "/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/local/cuda/compat",
-         "/usr/lib/wsl/lib")
-TORCH = ("import json, torch; ok = torch.cuda.is_available(); print(json.dumps({'torch': torch.__version__, 'cuda': torch.version.cuda, "
-         "'sees_gpu': ok, 'gpu': torch.cuda.get_device_name(0) if ok else ''}))")
+SMI = (
+    "name",
+    "driver_version",
+    "vbios_version",
+    "uuid",
+    "memory.total",
+    "compute_cap",
+    "mig.mode.current",
+    "pcie.link.gen.max",
+    "pcie.link.width.max",
+    "power.max_limit",
+    "ecc.mode.current",
+    "persistence_mode",
+)
+WHERE = (
+    "/usr/local/nvidia/lib64",
+    "/usr/local/nvidia/lib",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib64",
+    "/usr/local/cuda/compat",
+    "/usr/lib/wsl/lib",
+)
+TORCH = (
+    "import json, torch; ok = torch.cuda.is_available(); print(json.dumps({'torch': torch.__version__, "
+    "'cuda': torch.version.cuda, 'sees_gpu': ok, 'gpu': torch.cuda.get_device_name(0) if ok else ''}))"
+)
 
 
 def find_library(setting):
@@ -30,10 +50,16 @@ def find_library(setting):
 
 
 def query(setting, fields):
-    """What nvidia-smi says of some fields, asked in one call. A field that it does not know is left out and asked no more."""
+    """What nvidia-smi says of some fields, asked in one call, and those that it does not know, which are left out."""
     fields, unknown = list(fields), []
     while fields:
-        argv = ["nvidia-smi", "-i", setting.env["CUDA_VISIBLE_DEVICES"].split(",")[0], "--query-gpu=" + ",".join(fields), "--format=csv,noheader,nounits"]
+        argv = [
+            "nvidia-smi",
+            "-i",
+            setting.env["CUDA_VISIBLE_DEVICES"].split(",")[0],
+            "--query-gpu=" + ",".join(fields),
+            "--format=csv,noheader,nounits",
+        ]
         out = setting.run(argv, 20, fail=False)
         values = [value.strip() for value in out.strip().splitlines()[0].split(",")] if out.strip() else []
         if len(values) == len(fields):
@@ -85,7 +111,12 @@ def attempt(part, what, do):
 
 def run(setting, part):
     attempt(part, "library", lambda: find_library(setting))
-    nvml = attempt(part, "nvml", lambda: json.loads(setting.run([sys.executable, os.path.join(HERE, "nvml.py"), "facts"], 30))) or {}
+    nvml = (
+        attempt(
+            part, "nvml", lambda: json.loads(setting.run([sys.executable, os.path.join(HERE, "nvml.py"), "facts"], 30))
+        )
+        or {}
+    )
     smi = {}
     if setting.fake:
         part["nvidia_smi"] = None
@@ -93,16 +124,25 @@ def run(setting, part):
         smi, _ = attempt(part, "nvidia_smi", lambda: query(setting, SMI)) or ({}, [])
         torch = attempt(part, "torch", lambda: json.loads(setting.run([sys.executable, "-c", TORCH], 60))) or {}
         setting.has_torch = bool(torch.get("sees_gpu"))
-    check = attempt(part, "check", lambda: json.loads(setting.run([setting.stallspan, "check", "--json"], 20, fail=False))) or {}
+    check = (
+        attempt(part, "check", lambda: json.loads(setting.run([setting.stallspan, "check", "--json"], 20, fail=False)))
+        or {}
+    )
     version = attempt(part, "version", lambda: setting.run([setting.stallspan, "--version"], 10).strip())
     disk = attempt(part, "disk", lambda: disk_of(setting.folder)) or {}
     setting.gpu = smi.get("uuid") or nvml.get("uuid", "")
     kernel = os.uname()
     part["top"] = {
-        "gpu": smi.get("name") or nvml.get("name"), "driver": smi.get("driver_version") or nvml.get("driver"), "nvml": nvml.get("nvml"),
-        "cuda": nvml.get("cuda"), "torch": (part.get("torch") or {}).get("torch"), "kernel": f"{kernel.release} {kernel.machine}",
-        "cpus": len(os.sched_getaffinity(0)), "memory_gib": memory_gib(),
-        "disk": f"{disk.get('name') or disk.get('source', '')} ({disk.get('type', '')})", "stallspan": version,
+        "gpu": smi.get("name") or nvml.get("name"),
+        "driver": smi.get("driver_version") or nvml.get("driver"),
+        "nvml": nvml.get("nvml"),
+        "cuda": nvml.get("cuda"),
+        "torch": (part.get("torch") or {}).get("torch"),
+        "kernel": f"{kernel.release} {kernel.machine}",
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_gib": memory_gib(),
+        "disk": f"{disk.get('name') or disk.get('source', '')} ({disk.get('type', '')})",
+        "stallspan": version,
     }
     seen = [f["says"] for f in check.get("findings", []) if f["area"] == "GPU" and f["state"] in ("seen", "limited")]
     aim(part, "stallspan check sees the GPU", seen[0] if seen else "it does not", "yes", bool(seen))

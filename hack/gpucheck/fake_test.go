@@ -28,8 +28,8 @@ type found struct {
 	} `json:"parts"`
 }
 
-// TestWithTheStandIn runs the whole check without a GPU. How good the figures are it does not say: machines are busy. But
-// every part that can be run is, to its end, and what does not hang on time is right.
+// TestWithTheStandIn runs the whole check without a GPU. How good the figures are it does not say: machines are busy.
+// But every part that can be run is, to its end, and what does not hang on time is right.
 func TestWithTheStandIn(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes most of a minute")

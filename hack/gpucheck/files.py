@@ -13,7 +13,7 @@ def memory_free():
 
 
 def room(folder):
-    """Bytes that a data set may have: it has to fit on the disk and, to be read again from memory, in the page cache."""
+    """Bytes that a data set may have: it has to fit on the disk and, to be read again, in the page cache."""
     status = os.statvfs(folder)
     return min(status.f_bavail * status.f_frsize // 3, memory_free() // 3)
 
@@ -31,16 +31,16 @@ def on_disk(folder):
 
 
 def write(path, size, seconds=1e9, head=b""):
-    """Writes a file of about that size, unless it takes longer than so many seconds, and gives its size. No two blocks of
-    it are alike, in case something below keeps alike ones once."""
+    """Writes a file of about that size, unless it takes longer than so many seconds, and gives its size. No two blocks
+    of it are alike, in case something below keeps alike ones once."""
     block, written, end = bytearray(os.urandom(BLOCK)), 0, time.monotonic() + seconds
     with open(path, "wb", buffering=0) as file:
         if head:
             written += file.write(head)
         while written < size and time.monotonic() < end:
             for at in range(0, BLOCK, 4096):
-                block[at:at + 8] = (written + at).to_bytes(8, "little")
-            written += file.write(memoryview(block)[:size - written])
+                block[at : at + 8] = (written + at).to_bytes(8, "little")
+            written += file.write(memoryview(block)[: size - written])
             os.fsync(file.fileno())  # what is not on the disk cannot be forgotten
     forget(path)
     return written

@@ -18,7 +18,9 @@ def run(setting, part):
     size = 192 << 20 if setting.fake else min(MOST, files.room(setting.folder))
     if setting.fake:
         setting.play("gpu 0 utilization=0")
-    flags = ["--path", path, "--size", size, "--out", out, "--gpu", setting.gpu] + (["--fake", setting.gpu_file] if setting.fake else [])
+    flags = ["--path", path, "--size", size, "--out", out, "--gpu", setting.gpu] + (
+        ["--fake", setting.gpu_file] if setting.fake else []
+    )
     try:
         # The stand-in has no training that could be the recording, so this is.
         report = setting.watched("load", setting.program("work_load.py", *flags), setting.left(), record=setting.fake)
@@ -32,12 +34,33 @@ def run(setting, part):
     cold, warm = found.get("cold", {}), found.get("warm", {})
     part["cold"], part["warm"], part["problems"] = brief(cold), brief(warm), report.get("problems")
     gib, took = truth["size"] / 2**30, truth["took_s"]
-    aim(part, "size of the model in the report", (cold.get("load") or {}).get("size"), truth["size"], (cold.get("load") or {}).get("size") == truth["size"])
-    aim(part, f"{gib:.1f} GiB loaded cold in", f"{took['cold']:.2f} s, {cold.get('verdict')}", "storage_bound",
-        None if setting.fake else cold.get("verdict") == "storage_bound")
-    aim(part, f"{gib:.1f} GiB loaded from memory in", f"{took['warm']:.2f} s, {warm.get('verdict')}", "not storage_bound",
-        None if setting.fake else warm.get("verdict") not in (None, "storage_bound"))
+    aim(
+        part,
+        "size of the model in the report",
+        (cold.get("load") or {}).get("size"),
+        truth["size"],
+        (cold.get("load") or {}).get("size") == truth["size"],
+    )
+    aim(
+        part,
+        f"{gib:.1f} GiB loaded cold in",
+        f"{took['cold']:.2f} s, {cold.get('verdict')}",
+        "storage_bound",
+        None if setting.fake else cold.get("verdict") == "storage_bound",
+    )
+    aim(
+        part,
+        f"{gib:.1f} GiB loaded from memory in",
+        f"{took['warm']:.2f} s, {warm.get('verdict')}",
+        "not storage_bound",
+        None if setting.fake else warm.get("verdict") not in (None, "storage_bound"),
+    )
     for name, window, ok in (("cold", cold, lambda r: r <= 0.1), ("warm", warm, lambda r: r >= 0.9)):
         ratio = (window.get("load") or {}).get("page_cache_hit_ratio")
-        aim(part, f"share of the file that came from memory, {name}", "not told" if ratio is None else f"{ratio:.2f}",
-            "0.1 at most" if name == "cold" else "0.9 at least", ratio is not None and ok(ratio))
+        aim(
+            part,
+            f"share of the file that came from memory, {name}",
+            "not told" if ratio is None else f"{ratio:.2f}",
+            "0.1 at most" if name == "cold" else "0.9 at least",
+            ratio is not None and ok(ratio),
+        )

@@ -35,11 +35,23 @@ TOGETHER = 470  # seconds, for all parts
 def arguments():
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     parser = argparse.ArgumentParser(prog="gpu-check.sh", description="Hold Stallspan against an NVIDIA GPU.")
-    parser.add_argument("--out", default=os.path.join(root, "build/gpu-check"), help="folder for what is found (build/gpu-check)")
-    parser.add_argument("--data", default=os.path.join(root, "build"), help="folder on a real disk, for up to 20 GB meanwhile (build)")
-    parser.add_argument("--stallspan", default=os.path.join(root, "build/stallspan"), help="the program (build/stallspan)")
-    parser.add_argument("--nvml", default="", help="folder of libnvidia-ml.so.1; with --fake build/fakenvml, otherwise the loader's choice")
-    parser.add_argument("--parts", default="", help="the parts to run, with commas: " + ",".join(name for name, _, _ in PARTS))
+    parser.add_argument(
+        "--out", default=os.path.join(root, "build/gpu-check"), help="folder for what is found (build/gpu-check)"
+    )
+    parser.add_argument(
+        "--data", default=os.path.join(root, "build"), help="folder on a real disk, for up to 20 GB meanwhile (build)"
+    )
+    parser.add_argument(
+        "--stallspan", default=os.path.join(root, "build/stallspan"), help="the program (build/stallspan)"
+    )
+    parser.add_argument(
+        "--nvml",
+        default="",
+        help="folder of libnvidia-ml.so.1; with --fake build/fakenvml, otherwise the loader's choice",
+    )
+    parser.add_argument(
+        "--parts", default="", help="the parts to run, with commas: " + ",".join(name for name, _, _ in PARTS)
+    )
     parser.add_argument("--fake", action="store_true", help="no GPU: run with testdata/fakenvml what that can answer")
     args = parser.parse_args()
     if args.fake and not args.nvml:

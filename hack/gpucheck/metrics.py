@@ -11,9 +11,11 @@ from otlp import Backend
 from setting import Skip, aim, ask
 
 MIB, MHZ = 2**20, 1e6
+CLOCK, DOMAIN = "stallspan.gpu.clock.frequency", "stallspan.gpu.clock.domain"
+LINK, LIMIT, ERROR = "stallspan.gpu.pcie.link.", "hw.limit_type", "error.type"
 
-# nvidia-smi's field, ours, attributes that it must have (None: must not), what one of nvidia-smi's
-# is of ours, tolerance in nvidia-smi's unit and as a share, what the stand-in is told and how much of ours one of that is.
+# nvidia-smi's field, ours, attributes that it must have (None: must not), what one of nvidia-smi's is of ours, tolerance
+# in nvidia-smi's unit and as a share, what the stand-in is told and how much of ours one of that is.
 FIELDS = [
     ("memory.total", "hw.gpu.memory.limit", {}, MIB, 1, 0, "memory_total", 1),
     ("memory.used", "hw.gpu.memory.usage", {}, MIB, 64, 0.01, "memory_used", 1),
@@ -26,27 +28,61 @@ FIELDS = [
     ("temperature.memory", "hw.temperature", {"hw.sensor_location": "memory"}, 1, 3, 0, "temperature_memory", 1),
     ("power.draw", "hw.power", {}, 1, 10, 0.1, "power", 1),
     ("enforced.power.limit", "stallspan.gpu.power.limit", {}, 1, 1, 0, "power_limit", 1),
-    ("clocks.sm", "stallspan.gpu.clock.frequency", {"stallspan.gpu.clock.domain": "sm"}, MHZ, 60, 0.05, "clock_sm", MHZ),
-    ("clocks.mem", "stallspan.gpu.clock.frequency", {"stallspan.gpu.clock.domain": "memory"}, MHZ, 10, 0, "clock_memory", MHZ),
-    ("clocks.gr", "stallspan.gpu.clock.frequency", {"stallspan.gpu.clock.domain": "graphics"}, MHZ, 60, 0.05, "clock_graphics", MHZ),
-    ("clocks.video", "stallspan.gpu.clock.frequency", {"stallspan.gpu.clock.domain": "video"}, MHZ, 60, 0.05, "clock_video", MHZ),
-    ("pcie.link.gen.current", "stallspan.gpu.pcie.link.generation", {"hw.limit_type": None}, 1, 0, 0, "pcie_generation", 1),
-    ("pcie.link.width.current", "stallspan.gpu.pcie.link.width", {"hw.limit_type": None}, 1, 0, 0, "pcie_width", 1),
-    ("pcie.link.gen.max", "stallspan.gpu.pcie.link.generation", {"hw.limit_type": "max"}, 1, 0, 0, "pcie_generation_max", 1),
-    ("pcie.link.width.max", "stallspan.gpu.pcie.link.width", {"hw.limit_type": "max"}, 1, 0, 0, "pcie_width_max", 1),
+    ("clocks.sm", CLOCK, {DOMAIN: "sm"}, MHZ, 60, 0.05, "clock_sm", MHZ),
+    ("clocks.mem", CLOCK, {DOMAIN: "memory"}, MHZ, 10, 0, "clock_memory", MHZ),
+    ("clocks.gr", CLOCK, {DOMAIN: "graphics"}, MHZ, 60, 0.05, "clock_graphics", MHZ),
+    ("clocks.video", CLOCK, {DOMAIN: "video"}, MHZ, 60, 0.05, "clock_video", MHZ),
+    ("pcie.link.gen.current", LINK + "generation", {LIMIT: None}, 1, 0, 0, "pcie_generation", 1),
+    ("pcie.link.width.current", LINK + "width", {LIMIT: None}, 1, 0, 0, "pcie_width", 1),
+    ("pcie.link.gen.max", LINK + "generation", {LIMIT: "max"}, 1, 0, 0, "pcie_generation_max", 1),
+    ("pcie.link.width.max", LINK + "width", {LIMIT: "max"}, 1, 0, 0, "pcie_width_max", 1),
     ("fan.speed", "hw.fan.speed_ratio", {}, 0.01, 3, 0, "fan", 0.01),
-    ("ecc.errors.corrected.volatile.total", "hw.errors", {"error.type": "corrected"}, 1, 0, 0, "errors_corrected", 1),
-    ("ecc.errors.uncorrected.volatile.total", "hw.errors", {"error.type": "uncorrected"}, 1, 0, 0, "errors_uncorrected", 1),
+    ("ecc.errors.corrected.volatile.total", "hw.errors", {ERROR: "corrected"}, 1, 0, 0, "errors_corrected", 1),
+    ("ecc.errors.uncorrected.volatile.total", "hw.errors", {ERROR: "uncorrected"}, 1, 0, 0, "errors_uncorrected", 1),
 ]
-ALWAYS = {"hw.energy", "hw.gpu.memory.utilization", "hw.status", "stallspan.gpu.busy.time", "stallspan.process.gpu.memory.usage",
-          "stallspan.gpu.clock.throttle.time", "stallspan.gpu.driver.calls", "stallspan.gpu.driver.call.time",
-          "stallspan.gpu.driver.call.longest", "stallspan.gpu.driver.sessions"}  # what any GPU of these years tells
-HOPPER = {"stallspan.gpu.sm.utilization", "stallspan.gpu.sm.occupancy", "stallspan.gpu.tensor.utilization",
-          "stallspan.gpu.dram.utilization", "hw.gpu.io"}  # what Hopper's and Blackwell's data-centre chips tell, besides
-PLAYED = {"utilization": 40, "memory_used": 21474836480, "memory_total": 85899345920, "temperature": 51, "power": 310, "pcie_width": 8,
-          "pcie_generation": 4, "pcie_width_max": 16, "pcie_generation_max": 5, "memory_reserved": 536870912, "encoder": 7, "decoder": 11,
-          "controller": 23, "temperature_memory": 58, "power_limit": 650, "clock_sm": 1700, "clock_memory": 2600, "clock_graphics": 1710,
-          "clock_video": 1500, "fan": 35, "errors_corrected": 3, "errors_uncorrected": 1}
+ALWAYS = {
+    "hw.energy",
+    "hw.gpu.memory.utilization",
+    "hw.status",
+    "stallspan.gpu.busy.time",
+    "stallspan.process.gpu.memory.usage",
+    "stallspan.gpu.clock.throttle.time",
+    "stallspan.gpu.driver.calls",
+    "stallspan.gpu.driver.call.time",
+    "stallspan.gpu.driver.call.longest",
+    "stallspan.gpu.driver.sessions",
+}  # what any GPU of these years tells
+HOPPER = {
+    "stallspan.gpu.sm.utilization",
+    "stallspan.gpu.sm.occupancy",
+    "stallspan.gpu.tensor.utilization",
+    "stallspan.gpu.dram.utilization",
+    "hw.gpu.io",
+}  # what Hopper's data-centre chips tell, and later ones, besides
+PLAYED = {
+    "utilization": 40,
+    "memory_used": 21474836480,
+    "memory_total": 85899345920,
+    "temperature": 51,
+    "power": 310,
+    "pcie_width": 8,
+    "pcie_generation": 4,
+    "pcie_width_max": 16,
+    "pcie_generation_max": 5,
+    "memory_reserved": 536870912,
+    "encoder": 7,
+    "decoder": 11,
+    "controller": 23,
+    "temperature_memory": 58,
+    "power_limit": 650,
+    "clock_sm": 1700,
+    "clock_memory": 2600,
+    "clock_graphics": 1710,
+    "clock_video": 1500,
+    "fan": 35,
+    "errors_corrected": 3,
+    "errors_uncorrected": 1,
+}
 
 
 def registered(root):
@@ -61,7 +97,11 @@ def nearest(points, name, attributes, gpu, at):
     best = None
     for point in points:
         has = point["attributes"]
-        if point["name"] == name and has.get("hw.id", gpu) == gpu and all(has.get(key) == value for key, value in attributes.items()):
+        if (
+            point["name"] == name
+            and has.get("hw.id", gpu) == gpu
+            and all(has.get(key) == value for key, value in attributes.items())
+        ):
             if best is None or abs(point["time"] - at) < abs(best["time"] - at):
                 best = point
     return best
@@ -89,9 +129,18 @@ def hold(points, gpu, rounds):
             ours = point["value"] / scale
             off, most = abs(ours - theirs), absolute + share * abs(theirs)
             if off / max(most, 1e-9) >= worst.get("of_tolerance", -1):
-                worst.update(ours=round(ours, 3), theirs=round(theirs, 3), tolerance=round(most, 3), of_tolerance=round(off / max(most, 1e-9), 3),
-                             apart_s=round(abs(point["time"] - at), 2), told=True, wanted=True)
-        worst["ok"] = None if not worst.get("wanted") else bool(worst.get("told")) and worst.get("of_tolerance", 9) <= 1.001
+                worst.update(
+                    ours=round(ours, 3),
+                    theirs=round(theirs, 3),
+                    tolerance=round(most, 3),
+                    of_tolerance=round(off / max(most, 1e-9), 3),
+                    apart_s=round(abs(point["time"] - at), 2),
+                    told=True,
+                    wanted=True,
+                )
+        worst["ok"] = (
+            None if not worst.get("wanted") else bool(worst.get("told")) and worst.get("of_tolerance", 9) <= 1.001
+        )
         rows.append(worst)
     return rows
 
@@ -158,21 +207,47 @@ def run(setting, part):
     part["registered"], part["told"], part["absent"] = len(names), sorted(told & set(names)), sorted(set(names) - told)
     part["values"] = {called(point): point["value"] for point in points if point["name"] in names}  # the last of each
     part["fields"] = hold(points, setting.gpu, compared[-6:])
-    aim(part, "points of GPU metrics that came", sum(p["name"] in names for p in points), "some", bool(told & set(names)))
+    aim(
+        part,
+        "points of GPU metrics that came",
+        sum(p["name"] in names for p in points),
+        "some",
+        bool(told & set(names)),
+    )
     judge_presence(setting, part, names, told)
     judged = [row for row in part["fields"] if row["ok"] is not None]
-    off = [f"{row['metric']} {row.get('ours', 'absent')} for {row['field']} {row.get('theirs', '')}".strip() for row in judged if not row["ok"]]
-    what = "metrics within tolerance of " + ("what the stand-in plays" if setting.fake else "nvidia-smi in the same second")
-    aim(part, what, f"{len(judged) - len(off)} of {len(judged)}" + ("; off: " + ", ".join(off) if off else ""), "all", bool(judged) and not off)
+    off = [
+        f"{row['metric']} {row.get('ours', 'absent')} for {row['field']} {row.get('theirs', '')}".strip()
+        for row in judged
+        if not row["ok"]
+    ]
+    what = "metrics within tolerance of " + (
+        "what the stand-in plays" if setting.fake else "nvidia-smi in the same second"
+    )
+    aim(
+        part,
+        what,
+        f"{len(judged) - len(off)} of {len(judged)}" + ("; off: " + ", ".join(off) if off else ""),
+        "all",
+        bool(judged) and not off,
+    )
 
 
 def judge_presence(setting, part, names, told):
     """Says which metrics ought to be there and are not, as far as it is known what this chip supports."""
     capability = (setting.parts["facts"].get("nvidia_smi") or [{}])[0].get("compute_cap", "")
-    hopper = not setting.fake and capability.replace(".", "").isdigit() and float(capability) >= 9 and float(capability) < 12
+    hopper = (
+        not setting.fake and capability.replace(".", "").isdigit() and float(capability) >= 9 and float(capability) < 12
+    )
     ought = ALWAYS | (HOPPER if hopper or setting.fake else set())
     ought |= {row["metric"] for row in part["fields"] if row.get("wanted")}
     missing = sorted((ought & set(names)) - told)
     part["cannot_tell_whether_supported"] = sorted(set(names) - told - ought)
-    aim(part, "registered metrics that this GPU supports and that are there", f"{len(ought & set(names)) - len(missing)} of "
-        f"{len(ought & set(names))}" + ("; missing: " + ", ".join(missing) if missing else ""), "all", not missing)
+    aim(
+        part,
+        "registered metrics that this GPU supports and that are there",
+        f"{len(ought & set(names)) - len(missing)} of "
+        f"{len(ought & set(names))}" + ("; missing: " + ", ".join(missing) if missing else ""),
+        "all",
+        not missing,
+    )

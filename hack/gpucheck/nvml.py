@@ -16,8 +16,12 @@ def text(call, *args):
 
 
 def facts(nvml, device):
-    found = {"driver": text(nvml.nvmlSystemGetDriverVersion), "nvml": text(nvml.nvmlSystemGetNVMLVersion),
-             "name": text(nvml.nvmlDeviceGetName, device), "uuid": text(nvml.nvmlDeviceGetUUID, device)}
+    found = {
+        "driver": text(nvml.nvmlSystemGetDriverVersion),
+        "nvml": text(nvml.nvmlSystemGetNVMLVersion),
+        "name": text(nvml.nvmlDeviceGetName, device),
+        "uuid": text(nvml.nvmlDeviceGetUUID, device),
+    }
     if hasattr(nvml, "nvmlSystemGetCudaDriverVersion_v2"):
         version = ctypes.c_int()
         if nvml.nvmlSystemGetCudaDriverVersion_v2(ctypes.byref(version)) == 0:
@@ -26,13 +30,25 @@ def facts(nvml, device):
 
 
 class FieldValue(ctypes.Structure):  # nvmlFieldValue_t
-    _fields_ = [("id", ctypes.c_uint), ("scope", ctypes.c_uint), ("at", ctypes.c_longlong), ("took", ctypes.c_longlong),
-                ("type", ctypes.c_uint), ("code", ctypes.c_int), ("value", ctypes.c_ulonglong)]
+    _fields_ = [
+        ("id", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("at", ctypes.c_longlong),
+        ("took", ctypes.c_longlong),
+        ("type", ctypes.c_uint),
+        ("code", ctypes.c_int),
+        ("value", ctypes.c_ulonglong),
+    ]
 
 
 def calls(device):
     """Calls with what they are to be given. Room for the answer is larger than any of them needs."""
-    room, since, kind, count = ctypes.create_string_buffer(1 << 16), ctypes.c_ulonglong(0), ctypes.c_int(), ctypes.c_uint(0)
+    room, since, kind, count = (
+        ctypes.create_string_buffer(1 << 16),
+        ctypes.c_ulonglong(0),
+        ctypes.c_int(),
+        ctypes.c_uint(0),
+    )
     memory = (ctypes.c_ulonglong * 8)()
     ctypes.cast(memory, ctypes.POINTER(ctypes.c_uint))[0] = 40 | 2 << 24  # nvmlMemory_v2: its size and version
     fields = (FieldValue * 6)(*[FieldValue(id=n) for n in (83, 197, 198, 82, 74, 75)])
@@ -77,8 +93,13 @@ def times(nvml, device):
             took.append((time.perf_counter_ns() - before) / 1e3)
             time.sleep(0.001)  # apart, as ours are
         took.sort()
-        found[name] = {"code": code, "calls": len(took), "median_us": round(took[len(took) // 2], 1),
-                       "p99_us": round(took[min(len(took) - 1, len(took) * 99 // 100)], 1), "longest_us": round(took[-1], 1)}
+        found[name] = {
+            "code": code,
+            "calls": len(took),
+            "median_us": round(took[len(took) // 2], 1),
+            "p99_us": round(took[min(len(took) - 1, len(took) * 99 // 100)], 1),
+            "longest_us": round(took[-1], 1),
+        }
     return found
 
 

@@ -1,6 +1,6 @@
 """A backend that keeps the metrics which it is sent, by OTLP over HTTP, for as long as it is asked to.
 
-The messages are read by hand: opentelemetry/proto/metrics/v1/metrics.proto and common.proto give the fields' numbers."""
+The messages are read by hand: opentelemetry/proto/metrics/v1/metrics.proto gives the fields' numbers."""
 
 import http.server
 import struct
@@ -31,7 +31,7 @@ def fields(message):
         size = {1: 8, 5: 4}.get(kind)
         if size is None:
             size = varint()
-        yield tag >> 3, message[at:at + size]
+        yield tag >> 3, message[at : at + size]
         at += size
 
 
@@ -63,7 +63,14 @@ def points(request):
             if number not in (5, 7):  # gauge, sum
                 continue
             for point in every(data, 1):
-                found = {"name": text(metric, 1), "unit": text(metric, 3), "attributes": {}, "value": None, "time": 0.0, "start": 0.0}
+                found = {
+                    "name": text(metric, 1),
+                    "unit": text(metric, 3),
+                    "attributes": {},
+                    "value": None,
+                    "time": 0.0,
+                    "start": 0.0,
+                }
                 for n, value in fields(point):
                     if n in (2, 3):
                         found["start" if n == 2 else "time"] = struct.unpack("<Q", value)[0] / 1e9
@@ -103,8 +110,11 @@ class Backend:
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self.env = {
-            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self._server.server_port}", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
-            "OTEL_METRIC_EXPORT_INTERVAL": "1000", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self._server.server_port}",
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            "OTEL_METRIC_EXPORT_INTERVAL": "1000",
+            "NO_PROXY": "127.0.0.1",
+            "no_proxy": "127.0.0.1",
         }
 
     def keep(self, body):
@@ -114,7 +124,7 @@ class Backend:
             self.error = f"a request that cannot be read: {error}"
             return
         with self._lock:
-            self._points += new[:self.MOST - len(self._points)]
+            self._points += new[: self.MOST - len(self._points)]
 
     def points(self):
         with self._lock:

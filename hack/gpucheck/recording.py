@@ -19,8 +19,23 @@ def run(setting, part):
     part["verdicts"] = {name: [live[name].get("verdict"), again.get(name, {}).get("verdict")] for name in live}
     same = [name for name in live if live[name].get("verdict") == again.get(name, {}).get("verdict")]
     whole = [name for name in live if live[name] == again.get(name)]
-    part["windows_that_differ"] = {name: sorted(key for key in live[name] if live[name][key] != again.get(name, {}).get(key))
-                                   for name in live if name not in whole}
+    part["windows_that_differ"] = {
+        name: sorted(key for key in live[name] if live[name][key] != again.get(name, {}).get(key))
+        for name in live
+        if name not in whole
+    }
     aim(part, "size of the recording", f"{part['bytes'] / 1000:.0f} kB", f"{MOST // 1000} kB", part["bytes"] < MOST)
-    aim(part, "windows with the same verdict when replayed", f"{len(same)} of {len(live)}", "all", bool(live) and len(same) == len(live))
-    aim(part, "windows with the same numbers throughout", f"{len(whole)} of {len(live)}", "all", bool(live) and len(whole) == len(live))
+    aim(
+        part,
+        "windows with the same verdict when replayed",
+        f"{len(same)} of {len(live)}",
+        "all",
+        bool(live) and len(same) == len(live),
+    )
+    aim(
+        part,
+        "windows with the same numbers throughout",
+        f"{len(whole)} of {len(live)}",
+        "all",
+        bool(live) and len(whole) == len(live),
+    )

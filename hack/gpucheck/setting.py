@@ -23,13 +23,22 @@ class Setting:
     """Where things are. deadline (on the monotonic clock) is the end of the part that runs."""
 
     def __init__(self, args, folder, short):
-        self.stallspan, self.out, self.root, self.fake = os.path.abspath(args.stallspan), os.path.abspath(args.out), args.root, args.fake
+        self.stallspan, self.out, self.root, self.fake = (
+            os.path.abspath(args.stallspan),
+            os.path.abspath(args.out),
+            args.root,
+            args.fake,
+        )
         self.folder, self.short = folder, short
         self.gpu_file = os.path.join(short, "gpus")  # what the stand-in plays
         self.recording = os.path.join(self.out, "gpu-check.jsonl.gz")
         self.deadline, self.parts, self.has_torch, self.gpu, self.recorded = time.monotonic(), {}, False, "", None
         self.started = []
-        self.env = {name: value for name, value in os.environ.items() if not name.startswith(("OTEL_", "STALLSPAN_", "TRACEPARENT"))}
+        self.env = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("OTEL_", "STALLSPAN_", "TRACEPARENT"))
+        }
         self.env["XDG_STATE_HOME"] = os.path.join(short, "state")  # the user's baselines stay as they are
         self.env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
         self.env.setdefault("CUDA_VISIBLE_DEVICES", "0")
@@ -141,8 +150,8 @@ def aim(part, what, measured, wanted, ok):
 
 
 def windows(report, key):
-    """A report's windows by what they are called."""
-    return {window.get(key): window for window in report["windows"]}
+    """The windows that a program announced, by what they are called."""
+    return {window.get(key): window for window in report["windows"] if window["source"] == "announced"}
 
 
 def median(values):

@@ -24,5 +24,7 @@ def markdown(result):
         for aim in part["aims"]:
             lines.append(row(name, aim["what"], aim["measured"], aim["aim"], WORDS[aim["ok"]]))
         if part["skipped"] or (part["ok"] is not True and not part["aims"]) or part.get("traceback"):
-            lines.append(row(name, "not run" if part["skipped"] or part["ok"] is None else "failed", part["why"], "", ""))
+            lines.append(
+                row(name, "not run" if part["skipped"] or part["ok"] is None else "failed", part["why"], "", "")
+            )
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""A training from disk, cold and then cached: its verdicts, and the speed-up that was predicted beside the measured one."""
+"""A training from disk, cold and then cached: its verdicts, and the predicted speed-up beside the measured one."""
 
 import os
 import shutil
@@ -15,13 +15,21 @@ def attempt(setting, name, share, seconds, limit):
     os.mkdir(data)
     out = os.path.join(setting.folder, name + "-truth.json")
     try:
-        argv = setting.program("work_train.py", "--out", out, "--data", data, "--share", share, "--seconds", seconds, "--gpu", setting.gpu)
+        argv = setting.program(
+            "work_train.py", "--out", out, "--data", data, "--share", share, "--seconds", seconds, "--gpu", setting.gpu
+        )
         report = setting.watched(name, argv, limit, record=True)
     finally:
         shutil.rmtree(data, ignore_errors=True)
     epochs = windows(report, "epoch")
     cold, cached = epochs.get(1, {}), epochs.get(2, {})
-    found = {"calibrated": read_json(out), "share": share, "cold": brief(cold), "cached": brief(cached), "problems": report.get("problems")}
+    found = {
+        "calibrated": read_json(out),
+        "share": share,
+        "cold": brief(cold),
+        "cached": brief(cached),
+        "problems": report.get("problems"),
+    }
     if cold.get("duration_s") and cached.get("duration_s"):
         found["measured_speedup"] = cold["duration_s"] / cached["duration_s"]
         found["predicted_speedup"] = cold.get("speedup_bound")
@@ -32,10 +40,28 @@ def attempt(setting, name, share, seconds, limit):
 
 def brief(window):
     """What a report's window says, without what would make the file long."""
-    kept = {key: window[key] for key in ("duration_s", "gpu", "stall", "verdict", "finding", "remedy", "speedup_bound", "uncertainty_ratio",
-                                         "scope", "interrupted", "pressure", "load") if key in window}
-    kept["disks"] = [{key: disk[key] for key in ("name", "read_bytes", "read_await_s", "queue_depth") if key in disk}
-                     for disk in window.get("disks", [])][:4]
+    kept = {
+        key: window[key]
+        for key in (
+            "duration_s",
+            "gpu",
+            "stall",
+            "verdict",
+            "finding",
+            "remedy",
+            "speedup_bound",
+            "uncertainty_ratio",
+            "scope",
+            "interrupted",
+            "pressure",
+            "load",
+        )
+        if key in window
+    }
+    kept["disks"] = [
+        {key: disk[key] for key in ("name", "read_bytes", "read_await_s", "queue_depth") if key in disk}
+        for disk in window.get("disks", [])
+    ][:4]
     return kept
 
 
@@ -60,7 +86,21 @@ def run(setting, part):
         part["why_not"] = "the disk is about as fast as the page cache here: nothing makes the cold epoch wait for it"
     cold, cached = last["cold"], last["cached"]
     aim(part, "verdict of the cold epoch", cold.get("verdict"), "storage_bound", cold.get("verdict") == "storage_bound")
-    aim(part, "verdict of the cached epoch", cached.get("verdict"), "not storage_bound", cached.get("verdict") not in (None, "storage_bound"))
+    aim(
+        part,
+        "verdict of the cached epoch",
+        cached.get("verdict"),
+        "not storage_bound",
+        cached.get("verdict") not in (None, "storage_bound"),
+    )
     error = last.get("error")
-    said = "not told" if error is None else f"{last['predicted_speedup']:.2f} for {last['measured_speedup']:.2f} ({100 * error:+.1f} %)"
-    aim(part, "speed-up that the cold epoch predicts, for the measured one", said, f"{100 * AIM:g} %", error is not None and abs(error) <= AIM)
+    said = "not told"
+    if error is not None:
+        said = f"{last['predicted_speedup']:.2f} for {last['measured_speedup']:.2f} ({100 * error:+.1f} %)"
+    aim(
+        part,
+        "speed-up that the cold epoch predicts, for the measured one",
+        said,
+        f"{100 * AIM:g} %",
+        error is not None and abs(error) <= AIM,
+    )

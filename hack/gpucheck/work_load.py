@@ -14,9 +14,12 @@ TENSORS, SECONDS = 16, 25  # in the file; to write it, about
 
 
 def write_model(path, size):
-    """A safetensors file: the header's length in 8 bytes, little-endian, the header as JSON, then the tensors as they are."""
+    """A safetensors file: the header's length in 8 bytes, little-endian, the header as JSON, then the tensors."""
     count, each = TENSORS, size // TENSORS // 4096 * 4096
-    header = {f"layer.{n}.weight": {"dtype": "BF16", "shape": [each // 2], "data_offsets": [n * each, (n + 1) * each]} for n in range(count)}
+    header = {
+        f"layer.{n}.weight": {"dtype": "BF16", "shape": [each // 2], "data_offsets": [n * each, (n + 1) * each]}
+        for n in range(count)
+    }
     text = json.dumps(header).encode()
     text += b" " * (-(len(text) + 8) % 4096)  # as the format allows: the tensors then begin at a page
     head = struct.pack("<Q", len(text)) + text

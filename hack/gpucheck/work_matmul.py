@@ -17,7 +17,9 @@ class Torch:
         self.torch = torch
         torch.manual_seed(1)
         width = 4096
-        self.model = torch.nn.Sequential(*[m for _ in range(3) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]).to("cuda", torch.bfloat16)
+        self.model = torch.nn.Sequential(
+            *[m for _ in range(3) for m in (torch.nn.Linear(width, width), torch.nn.ReLU())]
+        ).to("cuda", torch.bfloat16)
         self.optimiser = torch.optim.SGD(self.model.parameters(), lr=1e-4, momentum=0.9)
         self.x = torch.randn(4096, width, device="cuda", dtype=torch.bfloat16)
 

@@ -32,7 +32,7 @@ class Batches(torch.utils.data.Dataset):
         places = list(range(first, first + BATCH))
         random.Random(first).shuffle(places)
         for i, place in enumerate(places):
-            os.preadv(self.files[shard], [view[i * RECORD:(i + 1) * RECORD]], place * RECORD)
+            os.preadv(self.files[shard], [view[i * RECORD : (i + 1) * RECORD]], place * RECORD)
         return torch.frombuffer(batch, dtype=torch.uint8).view(BATCH, RECORD)
 
     def __len__(self):
@@ -79,7 +79,9 @@ def shards(folder):
 
 
 def batches_of(paths, numbers):
-    return [(n, first) for n in numbers for first in range(0, os.path.getsize(paths[n]) // RECORD // BATCH * BATCH, BATCH)]
+    return [
+        (n, first) for n in numbers for first in range(0, os.path.getsize(paths[n]) // RECORD // BATCH * BATCH, BATCH)
+    ]
 
 
 def loop(loader, order, batches, do):
@@ -93,17 +95,18 @@ def loop(loader, order, batches, do):
 
 def make_loader(paths):
     order = Order()
-    return order, torch.utils.data.DataLoader(Batches(paths), batch_size=None, sampler=order, num_workers=WORKERS, prefetch_factor=2,
-                                              persistent_workers=True)
+    return order, torch.utils.data.DataLoader(
+        Batches(paths), batch_size=None, sampler=order, num_workers=WORKERS, prefetch_factor=2, persistent_workers=True
+    )
 
 
 def calibrate(folder, network):
-    """Seconds of a batch: of the loader, cold and from memory, and of the GPU with depth 0 and for each product more."""
+    """Seconds of a batch: of the loader, cold and from memory, and of the GPU, without products and for each one."""
     path = os.path.join(folder, "shard-0")
     files.write(path, 512 << 20, 8)
     order, loader = make_loader([path])
     all_of_it = batches_of([path], [0])
-    warm_up, measured = all_of_it[:4], all_of_it[4:4 + 100]
+    warm_up, measured = all_of_it[:4], all_of_it[4 : 4 + 100]
     files.forget(path)
     loop(loader, order, warm_up, lambda batch: network.step(batch, 1))
     cold = loop(loader, order, measured, len) / len(measured)
@@ -153,7 +156,6 @@ def main():
     for number in (1, 2):
         with announce.window(kind="epoch", epoch=number, **ids):
             told["epochs_s"].append(loop(loader, order, epoch, lambda batch: network.step(batch, depth)))
-        print(f"epoch {number} took {told['epochs_s'][-1]:.1f} s", flush=True)
         announce.say(args.out, told)
     time.sleep(1.5)
 

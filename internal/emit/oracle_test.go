@@ -139,7 +139,7 @@ func rare() (reports []*window.Report) {
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
 			Verdict: window.StorageBound, Finding: "finding", Remedy: "remedy", Speedup: 3,
 			Findings: []window.Finding{{Kind: window.Throttled, Text: "finding", Remedy: "remedy"}},
-			Slow: true, SlowReason: window.SlowStorage, Uncertainty: 0.02,
+			Slow:     true, SlowReason: window.SlowStorage, Uncertainty: 0.02,
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
 			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},
 			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},

@@ -23,7 +23,7 @@ func reports() map[string]*window.Report {
 		Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second,
 		Verdict: window.StorageBound, Finding: "It waited.", Remedy: "Do not wait.", Speedup: 2.5,
 		Findings: []window.Finding{{Kind: window.TensorIdle, Text: "It was busy.", Remedy: "Use more of it."}, {Kind: window.Heating, Text: "It was hot."}},
-		Slow: true, SlowReason: window.SlowStorage,
+		Slow:     true, SlowReason: window.SlowStorage,
 		Disks: []window.DiskUse{
 			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5, BusyRatio: 0.4},
 			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096, WriteOperations: 4, WriteTime: 2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},

@@ -62,6 +62,7 @@ type reading struct {
 type wants struct {
 	since     uint64 // newest timestamp of the driver that is known
 	noBuffer  bool   // the buffer gave nothing for long
+	anew      bool   // nobody learned of the time before
 	gauges    bool   // and details
 	power     bool   // the energy of two moments is not known
 	processes bool
@@ -72,6 +73,9 @@ func (a *asked) read(driver driver, w wants) *reading {
 	r := &a.last
 	*r = reading{gauges: sample.GPU{ID: a.id()}}
 	a.utilization(driver, w, r)
+	if w.anew {
+		a.gpm.at, a.reasonsAt = 0, 0
+	}
 	if w.gauges {
 		r.asked = true
 		a.askGPM(r) // before the fields, whose counters it helps to understand

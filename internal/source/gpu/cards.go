@@ -94,7 +94,7 @@ func (r *run) readAll(ctx context.Context, all, processes bool) {
 // read asks one GPU.
 func (r *run) read(ctx context.Context, c *card, processes bool) {
 	w := wants{since: c.since, processes: processes, noBuffer: true, gauges: c.gaugeAt == 0 || r.began-c.gaugeAt >= gaugesEach,
-		power: c.gauges.Has&sample.HasEnergy == 0}
+		anew: c.gaugeAt == 0, power: c.gauges.Has&sample.HasEnergy == 0}
 	if c.newest != 0 {
 		silent := r.began - c.newest
 		w.noBuffer = c.polled || silent > dueBehind

@@ -249,7 +249,7 @@ func TestGPMAfterAGap(t *testing.T) {
 				t.Errorf("the mean of %v s after %v s", v*100, since)
 			}
 		}
-		if without < 2 || without > 3 {
+		if without < 1 || without > 2 {
 			t.Errorf("%d of %d details are without GPM", without, len(list))
 		}
 	})

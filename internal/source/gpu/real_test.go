@@ -55,6 +55,7 @@ func (k *kept) sink(_ string, s *sample.Sample, err error) {
 	if len(s.GPUs) > 0 {
 		row := *s
 		row.GPUs, row.GPUProcesses = slices.Clone(s.GPUs), slices.Clone(s.GPUProcesses)
+		row.GPUDetails = slices.Clone(s.GPUDetails)
 		k.rows = append(k.rows, row)
 	}
 	if err != nil {

@@ -1,0 +1,221 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxa100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxb200"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh100"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/dgxh200"
+	"github.com/NVIDIA/go-nvml/pkg/nvml/mock/server"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// mocked is a library over one of go-nvml's machines, which has the functions of these names alone.
+func mocked(machine *server.Server, names ...string) *library {
+	names = append(names, "nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID",
+		"nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetMigMode")
+	return &library{Interface: &machine.Interface, lookup: func(name string) error {
+		if slices.Contains(names, name) {
+			return nil
+		}
+		return errors.New("undefined symbol")
+	}}
+}
+
+func TestMachines(t *testing.T) {
+	for name, machine := range map[string]*server.Server{"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(),
+		"B200": dgxb200.New()} {
+		found, err := ask(mocked(machine))
+		if err != nil || found.Err != nil || len(found.Devices) != 8 || found.Driver == "" || found.NVML == "" {
+			t.Fatalf("%s: %+v, %v", name, found, err)
+		}
+		for i, d := range found.Devices {
+			if d.Index != i || !strings.Contains(d.Name, name) || !strings.HasPrefix(d.ID, "GPU-") || d.Err != nil ||
+				!slices.Equal(d.Answers, []string{"memory"}) || len(d.Lacks) != len(topics)-1 {
+				t.Errorf("%s: %+v", name, d)
+			}
+		}
+	}
+}
+
+// Each field has a result of its own, and a GPU without GPM is found out by one call.
+func TestFieldsOfAMachine(t *testing.T) {
+	machine := dgxh200.New()
+	l := mocked(machine, "nvmlDeviceGetFieldValues", "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
+		"nvmlGpmSampleGet", "nvmlGpmMetricsGet")
+	calls, queries := 0, 0
+	for _, d := range machine.Devices {
+		m := &d.(*server.Device).Device
+		m.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+			calls++
+			for i := range values {
+				v := &values[i]
+				v.LatencyUsec = 7
+				switch v.FieldId {
+				case nvml.FI_DEV_MEMORY_TEMP:
+					v.ValueType, v.Value = uint32(nvml.VALUE_TYPE_UNSIGNED_INT), [8]byte{63}
+				case nvml.FI_DEV_PERF_POLICY_POWER:
+					v.ValueType, v.Value = uint32(nvml.VALUE_TYPE_UNSIGNED_LONG_LONG), [8]byte{0, 0, 0, 0, 1}
+				case nvml.FI_DEV_PCIE_COUNT_RX_BYTES:
+					v.NvmlReturn = uint32(nvml.ERROR_UNKNOWN)
+				default:
+					v.NvmlReturn = uint32(nvml.ERROR_NOT_SUPPORTED)
+				}
+			}
+			return nvml.SUCCESS
+		}
+		m.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) { queries++; return nvml.GpmSupport{}, nvml.SUCCESS }
+	}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	devices, err := l.devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := newAsked(devices[0])
+	for range 3 {
+		r := a.read(l, wants{gauges: true})
+		hot, _ := r.detail.Get(sample.GPUTemperatureMemory)
+		throttled, _ := r.detail.Get(sample.GPUThrottledPower)
+		if hot != 63 || throttled != float64(1<<32)/1e9 || len(a.batch.fields) != 3 || len(r.problems) != 1 ||
+			!strings.Contains(r.problems[0].Error(), "NVML_FI_DEV_PCIE_COUNT_RX_BYTES") {
+			t.Errorf("%v, %v, %d fields, %v", hot, throttled, len(a.batch.fields), r.problems)
+		}
+	}
+	if calls != 3 || queries != 1 || l.use().fields[0].Count != 3 || l.use().fields[0].Longest != 7000 {
+		t.Errorf("%d calls, %d questions for GPM, %+v", calls, queries, l.use().fields)
+	}
+}
+
+// An event is told of the GPU whose handle it carries, which need not answer any more.
+func TestEventsOfAMachine(t *testing.T) {
+	machine := dgxh100.New()
+	l := mocked(machine, "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate", "nvmlEventSetWait",
+		"nvmlEventSetFree")
+	pending := []nvml.EventData{
+		{Device: machine.Devices[3], EventType: nvml.EventTypeXidCriticalError, EventData: 79},
+		{Device: machine.Devices[2], EventType: nvml.EventTypePState, EventData: 1},
+		{Device: machine.Devices[0], EventType: nvml.EventTypeXidCriticalError, EventData: 1 << 63},
+	}
+	freed := 0
+	set := &mock.EventSet{
+		WaitFunc: func(uint32) (nvml.EventData, nvml.Return) {
+			if len(pending) == 0 {
+				return nvml.EventData{}, nvml.ERROR_TIMEOUT
+			}
+			e := pending[0]
+			pending = pending[1:]
+			return e, nvml.SUCCESS
+		},
+		FreeFunc: func() nvml.Return { freed++; return nvml.SUCCESS },
+	}
+	machine.EventSetCreateFunc = func() (nvml.EventSet, nvml.Return) { return set, nvml.SUCCESS }
+	for i, d := range machine.Devices {
+		m := &d.(*server.Device).Device
+		m.GetSupportedEventTypesFunc = func() (uint64, nvml.Return) {
+			if i == 7 {
+				return nvml.EventTypePState, nvml.SUCCESS
+			}
+			return nvml.EventTypeXidCriticalError | nvml.EventTypePState, nvml.SUCCESS
+		}
+		m.RegisterEventsFunc = func(types uint64, _ nvml.EventSet) nvml.Return {
+			if types != nvml.EventTypeXidCriticalError {
+				t.Errorf("registered for %d", types)
+			}
+			return nvml.SUCCESS
+		}
+	}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := l.events(); list != nil || err != nil {
+		t.Errorf("%v, %v before anything is watched", list, err)
+	}
+	devices, _ := l.devices()
+	for i, d := range devices {
+		if err := d.watch(); errors.Is(err, codeNotSupported) != (i == 7) {
+			t.Error(err)
+		}
+	}
+	machine.Devices[3].(*server.Device).Device.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
+	list, err := l.events()
+	if want := []event{{devices[3].id(), 79}, {devices[0].id(), mostXID + 1}}; err != nil || !slices.Equal(list, want) {
+		t.Errorf("%v, %v; want %v", list, err, want)
+	}
+	l.close()
+	if freed != 1 {
+		t.Errorf("freed %d times", freed)
+	}
+}
+
+// The numbers are written out where NVML is not built in.
+func TestNumbers(t *testing.T) {
+	for name, id := range map[string]uint32{
+		"NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION":                    nvml.FI_DEV_TOTAL_ENERGY_CONSUMPTION,
+		"NVML_FI_DEV_PCIE_COUNT_RX_BYTES":                         nvml.FI_DEV_PCIE_COUNT_RX_BYTES,
+		"NVML_FI_DEV_PCIE_COUNT_TX_BYTES":                         nvml.FI_DEV_PCIE_COUNT_TX_BYTES,
+		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX":                   nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+		"NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX":                   nvml.FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+		"NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES":                      nvml.FI_DEV_NVLINK_COUNT_RCV_BYTES,
+		"NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES":                     nvml.FI_DEV_NVLINK_COUNT_XMIT_BYTES,
+		"NVML_FI_DEV_MEMORY_TEMP":                                 nvml.FI_DEV_MEMORY_TEMP,
+		"NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP":            nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_POWER_CAP,
+		"NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN":       nvml.FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN,
+		"NVML_FI_DEV_PERF_POLICY_THERMAL":                         nvml.FI_DEV_PERF_POLICY_THERMAL,
+		"NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN":       nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN,
+		"NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN": nvml.FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN,
+		"NVML_FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST":              nvml.FI_DEV_CLOCKS_EVENT_REASON_SYNC_BOOST,
+		"NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT":                     nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT,
+		"NVML_FI_DEV_PERF_POLICY_RELIABILITY":                     nvml.FI_DEV_PERF_POLICY_RELIABILITY,
+	} {
+		if i := slices.IndexFunc(fieldPlans, func(p fieldPlan) bool { return p.name == name }); i < 0 || fieldPlans[i].id != id {
+			t.Errorf("%s is %d", name, id)
+		}
+	}
+	for name, id := range map[string]nvml.GpmMetricId{"NVML_GPM_METRIC_SM_UTIL": nvml.GPM_METRIC_SM_UTIL,
+		"NVML_GPM_METRIC_SM_OCCUPANCY": nvml.GPM_METRIC_SM_OCCUPANCY, "NVML_GPM_METRIC_ANY_TENSOR_UTIL": nvml.GPM_METRIC_ANY_TENSOR_UTIL,
+		"NVML_GPM_METRIC_DRAM_BW_UTIL": nvml.GPM_METRIC_DRAM_BW_UTIL, "NVML_GPM_METRIC_PCIE_RX_PER_SEC": nvml.GPM_METRIC_PCIE_RX_PER_SEC,
+		"NVML_GPM_METRIC_PCIE_TX_PER_SEC":         nvml.GPM_METRIC_PCIE_TX_PER_SEC,
+		"NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
+		"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC} {
+		if i := slices.IndexFunc(metricPlans, func(p metricPlan) bool { return p.name == name }); i < 0 || metricPlans[i].id != uint32(id) {
+			t.Errorf("%s is %d", name, id)
+		}
+	}
+	for bit, want := range map[uint64]sample.GPUQuantity{nvml.ClocksEventReasonSwPowerCap: sample.GPUThrottledPower,
+		nvml.ClocksEventReasonSwThermalSlowdown:       sample.GPUThrottledThermal,
+		nvml.ClocksEventReasonSyncBoost:               sample.GPUThrottledSyncBoost,
+		nvml.ClocksThrottleReasonHwThermalSlowdown:    sample.GPUThrottledHWThermal,
+		nvml.ClocksThrottleReasonHwPowerBrakeSlowdown: sample.GPUThrottledPowerBrake,
+		nvml.ClocksEventReasonBoardLimit:              sample.GPUThrottledBoard,
+		nvml.ClocksEventReasonReliability:             sample.GPUThrottledReliability} {
+		if i := slices.IndexFunc(reasons, func(r reason) bool { return r.bit == bit }); i < 0 || reasons[i].quantity != want {
+			t.Errorf("bit %#x is not %v", bit, want)
+		}
+	}
+	for q := range questions {
+		if plans[q].call == "" || (plans[q].each != special) != (answers[q] != nil) || (plans[q].each != special) != (plans[q].tells != nil) {
+			t.Errorf("question %d: %+v", q, plans[q])
+		}
+	}
+	for f := range functions {
+		if len(functionNames[f]) == 0 {
+			t.Errorf("function %d has no name", f)
+		}
+	}
+	for q := range sample.GPUQuantities {
+		if ranges[q].most == 0 {
+			t.Errorf("%v has no range", q)
+		}
+	}
+}

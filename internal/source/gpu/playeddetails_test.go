@@ -1,0 +1,238 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// details are those of one GPU so far.
+func (k *kept) details(id string) (list []sample.GPUDetail) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, row := range k.rows {
+		for _, d := range row.GPUDetails {
+			if d.GPU == id {
+				list = append(list, d)
+			}
+		}
+	}
+	return list
+}
+
+func (k *kept) use() (newest *sample.DriverUse) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, row := range k.rows {
+		if row.DriverUse != nil {
+			newest = row.DriverUse
+		}
+	}
+	return newest
+}
+
+const different = `gpu 0 uuid=GPU-a utilization=80 encoder=11 decoder=12 controller=13 sm=71 occupancy=41 tensor=31 dram=21
+gpu 0 uuid=GPU-a memory_reserved=4096 pcie_received=3e9 pcie_sent=5e8 nvlink_received=2e9 nvlink_sent=3e8
+gpu 0 uuid=GPU-a clock_sm=1001 clock_memory=1002 clock_graphics=1003 clock_video=1004 power_limit=650 power=333
+gpu 0 uuid=GPU-a temperature_memory=62 slowdown_at=81 shutdown_at=82 memory_slowdown_at=83 fan=45
+gpu 0 uuid=GPU-a throttled_power=10 throttled_thermal=20 throttled_hw_thermal=30 throttled_power_brake=40 throttled_sync_boost=50
+gpu 0 uuid=GPU-a throttled_board=60 throttled_reliability=70 errors_corrected=7 errors_uncorrected=3 pcie_replays=9
+gpu 0 uuid=GPU-a rows_remapped=5 pages_retired=3 repair_pending=1 repair_failed=1
+`
+
+// Every value comes through the library as what it was put in as.
+func TestEveryDetailIsRead(t *testing.T) {
+	newWorld(t, different)
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 5 })
+	stop()
+	k.check(t)
+	if k.errs != nil {
+		t.Error(k.errs)
+	}
+	list := k.details("GPU-a")
+	first, last := list[1], list[len(list)-1]
+	for q, want := range map[sample.GPUQuantity]float64{
+		sample.GPUEncoder: 0.11, sample.GPUDecoder: 0.12, sample.GPUController: 0.13, sample.GPUMemoryReserved: 4096,
+		sample.GPUPowerLimit: 650, sample.GPUTemperatureMemory: 62, sample.GPUSlowdownAt: 81, sample.GPUShutdownAt: 82,
+		sample.GPUMemorySlowdownAt: 83, sample.GPUFan: 0.45, sample.GPUClockSM: 1001e6, sample.GPUClockMemory: 1002e6,
+		sample.GPUClockGraphics: 1003e6, sample.GPUClockVideo: 1004e6, sample.GPUErrorsCorrected: 7,
+		sample.GPUErrorsUncorrected: 3, sample.GPUPCIeReplays: 9, sample.GPURowsRemapped: 5, sample.GPUPagesRetired: 3,
+		sample.GPURepairPending: 1, sample.GPURepairFailed: 1} {
+		if got := value(t, last, q); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%v is %v, want %v", q, got, want)
+		}
+	}
+	for q, want := range map[sample.GPUQuantity]float64{sample.GPUSMActive: 0.71, sample.GPUSMOccupancy: 0.41,
+		sample.GPUTensorActive: 0.31, sample.GPUDRAMActive: 0.21} {
+		if got := value(t, last, q); math.Abs(got-want) > 0.02 {
+			t.Errorf("%v is %v, want %v", q, got, want)
+		}
+	}
+	seconds := (last.At - first.At).Seconds()
+	for q, want := range map[sample.GPUQuantity]float64{
+		sample.GPUPCIeReceived: 3e9, sample.GPUPCIeSent: 5e8, sample.GPUNVLinkReceived: 2e9, sample.GPUNVLinkSent: 3e8,
+		sample.GPUThrottledPower: 0.1, sample.GPUThrottledThermal: 0.2, sample.GPUThrottledHWThermal: 0.3,
+		sample.GPUThrottledPowerBrake: 0.4, sample.GPUThrottledSyncBoost: 0.5, sample.GPUThrottledBoard: 0.6,
+		sample.GPUThrottledReliability: 0.7} {
+		grew := value(t, last, q) - value(t, first, q)
+		if math.Abs(grew/seconds-want) > 0.05*want { // the stand-in sums up each 10 ms
+			t.Errorf("%v grew by %v a second, want %v", q, grew/seconds, want)
+		}
+	}
+	use := k.use()
+	i := slices.IndexFunc(use.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetFieldValues" })
+	if i < 0 || use.Calls[i].Count < 4 || use.Calls[i].Count > 9 || use.Calls[i].Time <= 0 || use.Sessions != 1 || use.Dropped != 0 {
+		t.Errorf("%+v", use)
+	}
+	if i := slices.IndexFunc(use.Fields, func(c sample.DriverCall) bool { return c.Name == "NVML_FI_DEV_PCIE_COUNT_RX_BYTES" }); i < 0 ||
+		use.Fields[i].Time <= 0 {
+		t.Errorf("%+v", use.Fields)
+	}
+	if slices.ContainsFunc(use.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetPcieThroughput" }) {
+		t.Error("a call that takes 20 ms")
+	}
+}
+
+// A PCIe link that fills the 32 bits of its counter several times between two readings.
+func TestAFastPCIeLink(t *testing.T) {
+	newWorld(t, "gpu 0 uuid=GPU-a pcie_received=26e9\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 6 })
+	stop()
+	list := k.details("GPU-a")
+	first, last := list[2], list[len(list)-1]
+	grew := value(t, last, sample.GPUPCIeReceived) - value(t, first, sample.GPUPCIeReceived)
+	if rate := grew / (last.At - first.At).Seconds(); math.Abs(rate-26e9) > 1e9 {
+		t.Errorf("%v bytes a second", rate)
+	}
+}
+
+func TestXIDsThroughTheLibrary(t *testing.T) {
+	w := newWorld(t, "gpu 0 uuid=GPU-a xids=13:5\ngpu 1 uuid=GPU-b\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 2 })
+	w.Write("gpu 0 uuid=GPU-a xids=13:7,31:1\ngpu 1 uuid=GPU-b xids=79:1\nlost 1\n")
+	newest := func(id string) []sample.XID { list := k.details(id); return list[len(list)-1].XIDs }
+	a, b := []sample.XID{{Code: 13, Count: 2}, {Code: 31, Count: 1}}, []sample.XID{{Code: 79, Count: 1}}
+	until(t, "what happened since", func() bool { return slices.Equal(newest("GPU-a"), a) && slices.Equal(newest("GPU-b"), b) })
+	w.Write("gpu 0 uuid=GPU-a xids=13:7,31:1\ngpu 1 uuid=GPU-b xids=79:1\n")
+	until(t, "it returns", func() bool {
+		row, _ := k.last()
+		return row.GPUs[1].Status == sample.GPUWorks
+	})
+	w.Write("gpu 0 uuid=GPU-a xids=13:8,31:1\ngpu 1 uuid=GPU-b xids=79:1,48:1\n")
+	a[0].Count = 3
+	b = []sample.XID{{Code: 48, Count: 1}, {Code: 79, Count: 1}}
+	until(t, "both are watched still", func() bool { return slices.Equal(newest("GPU-a"), a) && slices.Equal(newest("GPU-b"), b) })
+	stop()
+	k.check(t)
+}
+
+func TestDetailsThatCannotBe(t *testing.T) {
+	w := newWorld(t, "gpu 0 uuid=GPU-a pages_retired=none\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 3 })
+	w.Write("gpu 0 uuid=GPU-a pages_retired=none\ngarbage 0\n")
+	count := 0
+	until(t, "nothing that can be", func() bool {
+		list := k.details("GPU-a")
+		count = 0
+		for range list[len(list)-1].Values.All() {
+			count++
+		}
+		return count <= 14 // what is asked for every ten seconds, or once, is what it was
+	})
+	dropped := k.use().Dropped
+	w.Write("gpu 0 uuid=GPU-a pages_retired=none\n")
+	until(t, "all is well again", func() bool {
+		list := k.details("GPU-a")
+		_, told := list[len(list)-1].Values.Get(sample.GPUTensorActive)
+		return told
+	})
+	stop()
+	if dropped < 15 {
+		t.Errorf("%d values were left out", dropped)
+	}
+}
+
+func TestMIG(t *testing.T) {
+	w := newWorld(t, "gpu 0 uuid=GPU-a\nmig 0 uuid=MIG-a utilization=60 processes=7:99\nmig 0 uuid=MIG-b utilization=20\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("MIG-b")) >= 3 })
+	row, _ := k.last()
+	if len(row.GPUs) != 3 || row.GPUs[0].Parent != "" || row.GPUs[1].Parent != "GPU-a" || row.GPUs[2].Parent != "GPU-a" ||
+		row.GPUs[1].MemoryTotal != 10<<30 || row.GPUs[1].Has&sample.LacksBusy == 0 {
+		t.Errorf("%+v", row.GPUs)
+	}
+	for id, want := range map[string]float64{"MIG-a": 0.6, "MIG-b": 0.2} {
+		list := k.details(id)
+		if got := value(t, list[len(list)-1], sample.GPUSMActive); math.Abs(got-want) > 0.05 {
+			t.Errorf("%s: SMs active %v of the time, want %v", id, got, want)
+		}
+	}
+	if i := slices.IndexFunc(k.rows[0].GPUProcesses, func(p sample.GPUProcess) bool { return p.GPU == "MIG-a" && p.PID == 7 }); i < 0 {
+		t.Errorf("%+v", k.rows[0].GPUProcesses)
+	}
+	w.Write("gpu 0 uuid=GPU-a\nmig 0 uuid=MIG-c\n")
+	until(t, "it is cut anew", func() bool {
+		row, _ := k.last()
+		return len(row.GPUs) == 2 && row.GPUs[1].ID == "MIG-c" && row.GPUs[1].Status == sample.GPUWorks
+	})
+	stop()
+	if k.errs != nil {
+		t.Error(k.errs)
+	}
+}
+
+func TestADetailThatHangs(t *testing.T) {
+	w := newWorld(t, "gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b\nhang gpu=1 call=nvmlGpmSampleGet\n")
+	_, k, stop := runFake(t)
+	until(t, "one hangs", func() bool {
+		row, ok := k.last()
+		return ok && row.GPUs[1].Status == sample.GPUHung && len(k.details("GPU-a")) >= 3
+	})
+	if !strings.Contains(k.words(), "has not answered nvmlGpmSampleGet for 1s") {
+		t.Error(k.words())
+	}
+	w.Write("gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b\nhang call=nvmlEventSetWait_v2 seconds=3\n")
+	until(t, "it comes back", func() bool { row, _ := k.last(); return row.GPUs[1].Status == sample.GPUWorks })
+	until(t, "the events hang", func() bool { return strings.Contains(k.words(), "nvmlEventSetWait") })
+	before := len(k.details("GPU-b"))
+	until(t, "both work on", func() bool { return len(k.details("GPU-b")) >= before+3 })
+	w.Write("gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b xids=13:1\n")
+	until(t, "events come again", func() bool {
+		list := k.details("GPU-b")
+		return len(list[len(list)-1].XIDs) == 1
+	})
+	stop()
+	k.check(t)
+}
+
+func TestADriverThatIsRestarted(t *testing.T) {
+	w := newWorld(t, "gpu 0 uuid=GPU-a xids=13:1\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 2 })
+	w.Write("gpu 0 uuid=GPU-a xids=13:2\ninit_error 9\n")
+	until(t, "the driver is gone", func() bool { row, _ := k.last(); return row.GPUs[0].Status == sample.GPULost })
+	w.Write("gpu 0 uuid=GPU-a xids=13:2\n")
+	until(t, "it returns", func() bool { row, _ := k.last(); return row.GPUs[0].Status == sample.GPUWorks })
+	time.Sleep(1500 * time.Millisecond)
+	w.Write("gpu 0 uuid=GPU-a xids=13:3\n")
+	until(t, "its errors", func() bool {
+		list := k.details("GPU-a")
+		x := list[len(list)-1].XIDs
+		return len(x) == 1 && x[0].Count >= 1
+	})
+	stop()
+	if use := k.use(); use.Sessions != 2 {
+		t.Errorf("%+v", use)
+	}
+	k.check(t)
+}
