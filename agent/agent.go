@@ -104,6 +104,8 @@ func rootCommand() *cobra.Command {
 		baselineCommand(),
 		agentCommand(),
 		checkCommand(),
+		healthCommand(),
+		benchCommand(),
 		statCommand(),
 		recordCommand(),
 		replayCommand(),

@@ -44,7 +44,7 @@ type watcher struct {
 	session   *session.Session
 	telemetry *metadata.TelemetryBuilder
 	server    *server // nil where no windows are announced
-	deaf      func()  // has the monitor tell of no more GPUs
+	deaf      func()  // has the monitor tell of no more events
 
 	writer   otlp.Writer
 	failures map[string]uint64 // by source, at the last scrape
@@ -106,7 +106,9 @@ func (w *watcher) open() (err error) {
 	}
 	w.spans.start()
 	w.records.start()
-	w.deaf = m.OnGPULost(w.lost)
+	if w.records != nil {
+		w.deaf = m.OnEvent(w.happened)
+	}
 	w.server.start(m, w.session, w.settings)
 	for source, failure := range m.Failures() {
 		w.told[source] = failure.Last.Error()

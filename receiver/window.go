@@ -71,12 +71,13 @@ func (s *open) End(span emit.Span) {
 	}
 }
 
-// lost has a record made of a GPU that can no longer be read, unless the config leaves that GPU out.
-func (w *watcher) lost(e events.GPULost) {
-	if w.devices.gpus.all() || w.devices.takesGPU(&e.GPU) {
-		record := record{Event: emit.GPULost(e)}
-		w.records.put(record, sizeOf(record.Attributes))
+// happened has a record made of what happens to the machine, unless the config leaves the device out.
+func (w *watcher) happened(e events.Event) {
+	if e.GPU != nil && !w.devices.gpus.all() && !w.devices.takesGPU(e.GPU) || e.Disk != "" && !w.devices.disks.all() && !w.devices.disks.takes(e.Disk) {
+		return
 	}
+	record := record{Event: emit.Happened(e)}
+	w.records.put(record, sizeOf(record.Attributes))
 }
 
 // giveSpans has spans handed to a pipeline.

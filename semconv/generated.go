@@ -55,6 +55,8 @@ const (
 	ServiceInstanceIDKey = attribute.Key("service.instance.id")
 	// The service's name, which OTEL_SERVICE_NAME can set; Prometheus makes it the label "job". (string)
 	ServiceNameKey = attribute.Key("service.name")
+	// The part of this program that fails while the rest goes on. (string)
+	AgentPartKey = attribute.Key("stallspan.agent.part")
 	// Seconds that 95 of 100 windows like this one do not exceed here, of those that were not slow. (double)
 	BaselineP95Key = attribute.Key("stallspan.baseline.p95")
 	// Share of the window with at least one operation under way, on the disk where it was highest. (double)
@@ -75,6 +77,18 @@ const (
 	DiskWriteBytesKey = attribute.Key("stallspan.disk.write.bytes")
 	// Writes that completed during the window, summed over the disks. (int)
 	DiskWriteOperationsKey = attribute.Key("stallspan.disk.write.operations")
+	// When what is over had begun, as RFC 3339 writes it, in UTC. (string)
+	EventBeganKey = attribute.Key("stallspan.event.began")
+	// How often it happened since the event before it. (int)
+	EventCountKey = attribute.Key("stallspan.event.count")
+	// The value from which on the condition holds, in the unit of stallspan.event.value. (double)
+	EventLimitKey = attribute.Key("stallspan.event.limit")
+	// True on the record that says that the condition is over; absent on all others. (boolean)
+	EventResolvedKey = attribute.Key("stallspan.event.resolved")
+	// True on an event that somebody asked for to see where it goes; nothing has happened. (boolean)
+	EventTestKey = attribute.Key("stallspan.event.test")
+	// What was measured when the event was told. (double)
+	EventValueKey = attribute.Key("stallspan.event.value")
 	// What happened, in one sentence with its numbers. (string)
 	FindingKey = attribute.Key("stallspan.finding")
 	// What was found of the accelerators beside the verdict, a sentence each. (string[])
@@ -1348,7 +1362,58 @@ var WindowSpan = Span{
 	},
 }
 
-// GPULostEvent: A GPU can no longer be read; told once, until it can be read again.
+// AgentDegradedEvent: A part of this program has failed for a minute, so that less is seen or sent than should be.
+var AgentDegradedEvent = Event{
+	Name: "stallspan.agent.degraded",
+	Attributes: []AttributeRef{
+		{Key: AgentPartKey, Type: attribute.STRING, Required: true},
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
+		{Key: EventTestKey, Type: attribute.BOOL},
+	},
+}
+
+// DiskHealthEvent: A drive is failing, by its own word or by its counters, or has vanished.
+var DiskHealthEvent = Event{
+	Name: "stallspan.disk.health",
+	Attributes: []AttributeRef{
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwStateKey, Type: attribute.STRING, Required: true},
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
+		{Key: EventTestKey, Type: attribute.BOOL},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// DiskSaturatedEvent: A disk has had as much to do as it can for a minute.
+var DiskSaturatedEvent = Event{
+	Name: "stallspan.disk.saturated",
+	Attributes: []AttributeRef{
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventLimitKey, Type: attribute.FLOAT64},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
+		{Key: EventTestKey, Type: attribute.BOOL},
+		{Key: EventValueKey, Type: attribute.FLOAT64},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// GPUErrorEvent: The driver of a GPU has reported an XID error; each code is told at most once a minute, and is never over.
+var GPUErrorEvent = Event{
+	Name: "stallspan.gpu.error",
+	Attributes: []AttributeRef{
+		{Key: ErrorTypeKey, Type: attribute.STRING, Required: true},
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: EventCountKey, Type: attribute.INT64, Required: true},
+		{Key: EventTestKey, Type: attribute.BOOL},
+	},
+}
+
+// GPULostEvent: A GPU can no longer be read.
 var GPULostEvent = Event{
 	Name: "stallspan.gpu.lost",
 	Attributes: []AttributeRef{
@@ -1356,6 +1421,41 @@ var GPULostEvent = Event{
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwNameKey, Type: attribute.STRING},
 		{Key: HwStateKey, Type: attribute.STRING, Required: true},
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
+		{Key: EventTestKey, Type: attribute.BOOL},
+	},
+}
+
+// GPUTemperatureHighEvent: A GPU or its memory is nearly as hot as where it slows down.
+var GPUTemperatureHighEvent = Event{
+	Name: "stallspan.gpu.temperature.high",
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwSensorLocationKey, Type: attribute.STRING, Required: true},
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventLimitKey, Type: attribute.FLOAT64},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
+		{Key: EventTestKey, Type: attribute.BOOL},
+		{Key: EventValueKey, Type: attribute.FLOAT64},
+	},
+}
+
+// GPUThrottledEvent: The clocks of a GPU were held down by heat or by the power supply for a good part of the last 30 s.
+var GPUThrottledEvent = Event{
+	Name: "stallspan.gpu.throttled",
+	Attributes: []AttributeRef{
+		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventLimitKey, Type: attribute.FLOAT64},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
+		{Key: EventTestKey, Type: attribute.BOOL},
+		{Key: EventValueKey, Type: attribute.FLOAT64},
+		{Key: GPUClockThrottleReasonKey, Type: attribute.STRING},
 	},
 }
 
@@ -1363,6 +1463,7 @@ var GPULostEvent = Event{
 var IOStormEvent = Event{
 	Name: "stallspan.io.storm",
 	Attributes: []AttributeRef{
+		{Key: EventTestKey, Type: attribute.BOOL},
 		{Key: IOStormWindowsKey, Type: attribute.INT64, Required: true},
 		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
 	},
@@ -1372,6 +1473,7 @@ var IOStormEvent = Event{
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
+		{Key: EventTestKey, Type: attribute.BOOL},
 		{Key: FindingKey, Type: attribute.STRING},
 		{Key: ModelNameKey, Type: attribute.STRING},
 		{Key: SlownessReasonKey, Type: attribute.STRING, Required: true},
@@ -1455,7 +1557,13 @@ var Spans = []Span{
 
 // Events lists every event, by name.
 var Events = []Event{
+	AgentDegradedEvent,
+	DiskHealthEvent,
+	DiskSaturatedEvent,
+	GPUErrorEvent,
 	GPULostEvent,
+	GPUTemperatureHighEvent,
+	GPUThrottledEvent,
 	IOStormEvent,
 	WindowSlowEvent,
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// signal is one of the two kinds of telemetry that leave, as the names of variables spell it.
+// signal is one of the kinds of telemetry that leave, as the names of variables spell it.
 type signal string
 
 const (
 	traces  signal = "TRACES"
 	metrics signal = "METRICS"
+	logs    signal = "LOGS"
 )
 
 // lookup is the value of a variable; an empty one counts as unset, as OpenTelemetry has it.

@@ -1,7 +1,7 @@
 // Package export is everything that leaves the agent through OpenTelemetry: metrics through the SDK's PeriodicReader,
-// spans through its tracer and a queue of our own, both over OTLP, all of it set up by the standard OTEL_* variables.
+// spans and log records through its providers and queues of our own, all over OTLP, all of it set up by the standard OTEL_* variables.
 //
-// A signal leaves when an endpoint is set for it: OTEL_EXPORTER_OTLP_ENDPOINT for both, or the signal's own variable
+// A signal leaves when an endpoint is set for it: OTEL_EXPORTER_OTLP_ENDPOINT for all, or the signal's own variable
 // for that one alone. Without one there is no connection, no goroutine and no word about it, whatever else the
 // environment says: the variables may be meant for the wrapped program. With one, a variable that cannot be followed
 // is an error, because the SDK would complain on standard error in the middle of that program's output and go on with
@@ -12,9 +12,12 @@
 package export
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
+	"go.opentelemetry.io/otel/log"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -25,12 +28,15 @@ import (
 
 // Options are what the environment does not say.
 type Options struct {
-	Version string // of the program, for the scope of both signals
+	Version string // of the program, for the scope of all signals
 	Root    string // the folder that stands for the host's "/": "/hostfs" in a container, "" otherwise
 
 	// Collect gives the metrics of this moment. It is called by one goroutine at a time, once an interval and once
 	// when the Exporter is closed. Without it no metrics leave.
 	Collect func() metricdata.ScopeMetrics
+
+	// Logs has events leave as log records, too. Without it none do, whatever the environment says.
+	Logs bool
 }
 
 // Exporter sends spans and metrics. It is safe for concurrent use.
@@ -41,6 +47,10 @@ type Exporter struct {
 
 	meters *sdkmetric.MeterProvider // nil when no metrics leave, as is the one below
 	meter  *meter
+
+	loggers *sdklog.LoggerProvider // nil when no log records leave, as are the two below
+	logger  log.Logger
+	records *records
 
 	hangUps []func() // drop the idle connections of HTTP
 
@@ -62,11 +72,17 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	if o.Collect == nil {
 		points = nil
 	}
+	var events *route
+	if o.Logs {
+		if events, err = routeOf(logs); err != nil {
+			return nil, err
+		}
+	}
 	e := &Exporter{}
-	if spans == nil && points == nil {
+	if spans == nil && points == nil && events == nil {
 		return e, nil
 	}
-	if err := e.open(ctx, o, spans, points); err != nil {
+	if err := e.open(ctx, o, spans, points, events); err != nil {
 		gone, cancel := context.WithCancel(ctx)
 		cancel()
 		e.Close(gone)
@@ -75,7 +91,7 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	return e, nil
 }
 
-func (e *Exporter) open(ctx context.Context, o Options, spans, points *route) error {
+func (e *Exporter) open(ctx context.Context, o Options, spans, points, events *route) error {
 	res, err := describe(ctx, o.Root)
 	if err != nil {
 		return err
@@ -110,16 +126,22 @@ func (e *Exporter) open(ctx context.Context, o Options, spans, points *route) er
 		reader := sdkmetric.NewPeriodicReader(e.meter, append(interval, sdkmetric.WithProducer(producer(o.Collect)))...)
 		e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
 	}
+	if events != nil {
+		return e.openLogs(ctx, o, events, res)
+	}
 	return nil
 }
 
-// Flush exports now what is there now, and returns when it has left, or when ctx ends with ctx's error. Spans that
+// Flush exports now what is there now, and returns when it has left, or when ctx ends with ctx's error. Spans and records that
 // the backend refuses count as gone; Close's Stats know them.
 func (e *Exporter) Flush(ctx context.Context) error {
-	var failed error
-	var both sync.WaitGroup
+	var failed, unlogged error
+	var all sync.WaitGroup
+	if e.records != nil {
+		all.Go(func() { unlogged = e.records.ForceFlush(ctx) })
+	}
 	if e.meters != nil {
-		both.Go(func() {
+		all.Go(func() {
 			if failed = e.meters.ForceFlush(ctx); failed == nil {
 				failed = e.meter.err()
 			}
@@ -129,11 +151,8 @@ func (e *Exporter) Flush(ctx context.Context) error {
 	if e.queue != nil {
 		err = e.queue.ForceFlush(ctx)
 	}
-	both.Wait()
-	if err != nil {
-		return err
-	}
-	return failed
+	all.Wait()
+	return cmp.Or(err, unlogged, failed)
 }
 
 // Close exports what is queued and the metrics once more, until all has left or ctx ends, and stops everything. It
@@ -148,9 +167,12 @@ func (e *Exporter) Close(ctx context.Context) Stats {
 }
 
 func (e *Exporter) stop(ctx context.Context) {
-	var both sync.WaitGroup
+	var all sync.WaitGroup
+	if e.records != nil {
+		all.Go(func() { _ = e.records.Shutdown(ctx) }) // the same in Stats
+	}
 	if e.meters != nil {
-		both.Go(func() {
+		all.Go(func() {
 			if err := e.meters.Shutdown(ctx); err != nil && e.meter.err() == nil {
 				e.meter.note(err) // the reader gave up before it came to export
 			}
@@ -159,9 +181,12 @@ func (e *Exporter) stop(ctx context.Context) {
 	if e.queue != nil {
 		_ = e.queue.Shutdown(ctx) // the same in Stats
 	}
-	both.Wait()
+	all.Wait()
 	if e.provider != nil {
 		_ = e.provider.Shutdown(context.WithoutCancel(ctx)) // the queue has stopped: nothing is left that could fail
+	}
+	if e.loggers != nil {
+		_ = e.loggers.Shutdown(context.WithoutCancel(ctx))
 	}
 	for _, hangUp := range e.hangUps {
 		hangUp()

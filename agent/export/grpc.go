@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetricgrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"google.golang.org/grpc"
@@ -50,4 +52,21 @@ func grpcMetrics(ctx context.Context) (sdkmetric.Exporter, error) {
 		return nil, fmt.Errorf("metrics cannot leave over gRPC: %w", err)
 	}
 	return exporter, nil
+}
+
+func grpcLogs(ctx context.Context) (sdklog.Exporter, error) {
+	exporter, err := otlploggrpc.New(ctx,
+		otlploggrpc.WithRetry(otlploggrpc.RetryConfig{Enabled: false}),
+		otlploggrpc.WithDialOption(reconnection))
+	if err != nil {
+		return nil, fmt.Errorf("log records cannot leave over gRPC: %w", err)
+	}
+	return grpcLogExporter{exporter}, nil
+}
+
+// grpcLogExporter sorts the answers.
+type grpcLogExporter struct{ *otlploggrpc.Exporter }
+
+func (e grpcLogExporter) Export(ctx context.Context, records []sdklog.Record) error {
+	return grpcAnswer(e.Exporter.Export(ctx, records))
 }

@@ -9,9 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploghttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlpmetric/otlpmetrichttp"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
@@ -85,8 +87,13 @@ type takenKey struct{}
 type httpSpanExporter struct{ *otlptrace.Exporter }
 
 func (e httpSpanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
+	return once(ctx, func(ctx context.Context) error { return e.Exporter.ExportSpans(ctx, spans) })
+}
+
+// once calls export, and gives a refusal for an error behind an answer of success.
+func once(ctx context.Context, export func(context.Context) error) error {
 	var taken bool
-	err := e.Exporter.ExportSpans(context.WithValue(ctx, takenKey{}, &taken), spans)
+	err := export(context.WithValue(ctx, takenKey{}, &taken))
 	var known *refusal
 	if err == nil || !taken || errors.As(err, &known) {
 		return err
@@ -104,4 +111,22 @@ func (r *route) httpMetrics(ctx context.Context) (sdkmetric.Exporter, func(), er
 		return nil, nil, fmt.Errorf("metrics cannot leave over HTTP: %w", err)
 	}
 	return exporter, hangUp, nil
+}
+
+func (r *route) httpLogs(ctx context.Context) (sdklog.Exporter, func(), error) {
+	client, hangUp := r.client()
+	exporter, err := otlploghttp.New(ctx,
+		otlploghttp.WithRetry(otlploghttp.RetryConfig{Enabled: false}),
+		otlploghttp.WithHTTPClient(client))
+	if err != nil {
+		return nil, nil, fmt.Errorf("log records cannot leave over HTTP: %w", err)
+	}
+	return httpLogExporter{exporter}, hangUp, nil
+}
+
+// httpLogExporter never has a batch sent again that was answered with success.
+type httpLogExporter struct{ *otlploghttp.Exporter }
+
+func (e httpLogExporter) Export(ctx context.Context, records []sdklog.Record) error {
+	return once(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, records) })
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
@@ -80,5 +81,14 @@ func (r *route) metricExporter(ctx context.Context) (exporter sdkmetric.Exporter
 		return r.httpMetrics(ctx)
 	}
 	exporter, err = grpcMetrics(ctx)
+	return exporter, func() {}, err
+}
+
+// logExporter tries each batch once, as spanExporter does.
+func (r *route) logExporter(ctx context.Context) (exporter sdklog.Exporter, hangUp func(), err error) {
+	if r.protocol == protocolHTTP {
+		return r.httpLogs(ctx)
+	}
+	exporter, err = grpcLogs(ctx)
 	return exporter, func() {}, err
 }

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
 // run is the goroutine of the queue.
-func (q *queue) run(ctx context.Context) {
+func (q *line[T]) run(ctx context.Context) {
 	defer close(q.done)
 	var pause pauses
 	again := false // the batch is due already
 	for q.gather(ctx, again) {
 		batch := q.take()
-		err := q.exporter.ExportSpans(ctx, batch)
+		err := q.export(ctx, batch)
 		if again = !q.settle(ctx, len(batch), err); !again {
 			pause.reset()
 			continue
@@ -27,11 +25,11 @@ func (q *queue) run(ctx context.Context) {
 }
 
 // gather waits until a batch is due; false when there will be none any more. Signals are mere hints to look again.
-func (q *queue) gather(ctx context.Context, due bool) bool {
-	first := time.Now() // when the oldest span was seen
+func (q *line[T]) gather(ctx context.Context, due bool) bool {
+	first := time.Now() // when the oldest was seen
 	for ctx.Err() == nil {
 		q.mu.Lock()
-		n, closing := len(q.spans), q.closing
+		n, closing := len(q.items), q.closing
 		urgent := closing || q.waiting > 0 || n >= maxBatchSpans || q.bytes >= maxBatchBytes
 		q.mu.Unlock()
 		switch {
@@ -52,7 +50,7 @@ func (q *queue) gather(ctx context.Context, due bool) bool {
 
 // sleep waits for d, or without end when d is 0, until ready or somebody's hurry cuts it short. It says whether it
 // was the hurry.
-func (q *queue) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) (hurried bool) {
+func (q *line[T]) sleep(ctx context.Context, d time.Duration, ready <-chan struct{}) (hurried bool) {
 	var over <-chan time.Time
 	if d > 0 {
 		timer := time.NewTimer(d)
@@ -69,30 +67,30 @@ func (q *queue) sleep(ctx context.Context, d time.Duration, ready <-chan struct{
 	return false
 }
 
-// take gives the oldest spans, which stay in the queue until they are settled.
-func (q *queue) take() []sdktrace.ReadOnlySpan {
+// take gives the oldest, which stay in the queue until they are settled.
+func (q *line[T]) take() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var batch []sdktrace.ReadOnlySpan
+	var batch []T
 	bytes := 0
-	for i := range q.spans {
-		bytes += q.spans[i].size
+	for i := range q.items {
+		bytes += q.items[i].size
 		if i == maxBatchSpans || i > 0 && bytes > maxBatchBytes {
 			break
 		}
-		batch = append(batch, q.spans[i].span)
+		batch = append(batch, q.items[i].item)
 	}
 	q.sending = len(batch)
 	return batch
 }
 
 // settle removes a batch that is over with, and says so; one that failed is there to be sent again.
-func (q *queue) settle(ctx context.Context, n int, err error) bool {
+func (q *line[T]) settle(ctx context.Context, n int, err error) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.sending, q.last = 0, err
-	if err != nil && (ctx.Err() == nil || q.count.SpanError == nil) { // being cut off explains less than what was before
-		q.count.SpanError = err
+	if err != nil && (ctx.Err() == nil || q.count.err == nil) { // being cut off explains less than what was before
+		q.count.err = err
 	}
 	refused := 0
 	var refusal *refusal
@@ -105,15 +103,15 @@ func (q *queue) settle(ctx context.Context, n int, err error) bool {
 	case err != nil:
 		return false
 	}
-	q.count.SpansRefused += uint64(refused)
-	q.count.SpansExported += uint64(n - refused)
+	q.count.refused += uint64(refused)
+	q.count.exported += uint64(n - refused)
 	for i := range n {
-		q.bytes -= q.spans[i].size
-		q.spans[i] = entry{}
+		q.bytes -= q.items[i].size
+		q.items[i] = entry[T]{}
 	}
-	q.spans = q.spans[n:]
-	if len(q.spans) == 0 {
-		q.spans = nil // whatever an outage made it grow to
+	q.items = q.items[n:]
+	if len(q.items) == 0 {
+		q.items = nil // whatever an outage made it grow to
 	}
 	q.announce()
 	return true

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,7 +14,13 @@ type Stats struct {
 	SpansRefused  uint64 // sent, and unwanted there
 	SpansUnsent   uint64 // still queued when Close's ctx ended; those of an export that was cut off may have arrived
 
+	LogsExported uint64 // the same of log records
+	LogsDropped  uint64
+	LogsRefused  uint64
+	LogsUnsent   uint64
+
 	SpanError   error // the last one met with spans, even when all of them arrived in the end
+	LogError    error // the same with log records
 	MetricError error // of the last export of metrics, nil when it arrived: that one counts, counters are cumulative
 }
 
@@ -22,6 +29,10 @@ func (e *Exporter) stats() Stats {
 	if e.queue != nil {
 		s = e.queue.stats()
 	}
+	if e.records != nil {
+		c := e.records.counts()
+		s.LogsExported, s.LogsDropped, s.LogsRefused, s.LogsUnsent, s.LogError = c.exported, c.dropped, c.refused, c.unsent, c.err
+	}
 	if e.meter != nil {
 		s.MetricError = e.meter.err()
 	}
@@ -29,9 +40,10 @@ func (e *Exporter) stats() Stats {
 }
 
 // Exports says whether anything leaves at all.
-func (e *Exporter) Exports() bool { return e.queue != nil || e.meter != nil }
+func (e *Exporter) Exports() bool { return e.queue != nil || e.meter != nil || e.records != nil }
 
-// Failing is why the backend takes nothing at present, in one line: the error of the last export of metrics or of spans.
+// Failing is why the backend takes nothing at present, in one line: the error of the last export of metrics, spans or log
+// records.
 // It is nil while all is well.
 func (e *Exporter) Failing() error {
 	if e.meter != nil {
@@ -44,29 +56,42 @@ func (e *Exporter) Failing() error {
 			return errors.New(oneLine(err))
 		}
 	}
+	if e.records != nil {
+		var refused *refusal // as by a backend that takes no log records at all
+		if err := e.records.failing(); err != nil && !errors.As(err, &refused) {
+			return errors.New(oneLine(err))
+		}
+	}
 	return nil
 }
 
 // Lost says in one line what did not arrive, why, and what to do; "" when everything did.
 func (s Stats) Lost() string {
-	total := s.SpansUnsent + s.SpansDropped + s.SpansRefused
+	spans := losses{s.SpansExported, s.SpansUnsent, s.SpansDropped, s.SpansRefused}
+	records := losses{s.LogsExported, s.LogsUnsent, s.LogsDropped, s.LogsRefused}
 	var lost []string
-	if total > 0 {
-		lost = append(lost, fmt.Sprintf("%d of %d spans (%s)", total, total+s.SpansExported, s.causes()))
+	var err error
+	if spans.total() > 0 {
+		lost = append(lost, spans.words("spans"))
+		err = s.SpanError
 	}
-	err := s.SpanError
+	if records.total() > 0 {
+		lost = append(lost, records.words("log records"))
+		err = cmp.Or(err, s.LogError)
+	}
 	if s.MetricError != nil {
 		lost = append(lost, "the last metrics")
-		if total == 0 || err == nil {
-			err = s.MetricError
-		}
+		err = cmp.Or(err, s.MetricError)
 	}
 	if len(lost) == 0 {
 		return ""
 	}
 	line := "lost on the way to the OTLP backend: " + strings.Join(lost, " and ")
-	if s.SpansRefused == 0 {
+	switch {
+	case s.SpansRefused == 0 && s.LogsRefused == 0:
 		line += "; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"
+	case s.LogsRefused > 0 && s.LogsExported == 0:
+		line += "; set OTEL_LOGS_EXPORTER=none where it takes no log records"
 	}
 	if err != nil {
 		line += ": " + oneLine(err)
@@ -74,14 +99,23 @@ func (s Stats) Lost() string {
 	return line
 }
 
-// causes says how many spans were lost in which way; without numbers where there is one way only.
-func (s Stats) causes() string {
+// losses is what became of one signal.
+type losses struct{ exported, unsent, dropped, refused uint64 }
+
+func (l losses) total() uint64 { return l.unsent + l.dropped + l.refused }
+
+func (l losses) words(what string) string {
+	return fmt.Sprintf("%d of %d %s (%s)", l.total(), l.total()+l.exported, what, l.causes())
+}
+
+// causes says how many were lost in which way; without numbers where there is one way only.
+func (l losses) causes() string {
 	type cause struct {
 		n     uint64
 		words string
 	}
 	var met []cause
-	for _, c := range []cause{{s.SpansUnsent, "unsent at the end"}, {s.SpansDropped, "pushed out of a full queue"}, {s.SpansRefused, "refused"}} {
+	for _, c := range []cause{{l.unsent, "unsent at the end"}, {l.dropped, "pushed out of a full queue"}, {l.refused, "refused"}} {
 		if c.n > 0 {
 			met = append(met, c)
 		}

@@ -9,7 +9,7 @@ import (
 
 // Target is where one signal goes, for who wants to look whether something listens there.
 type Target struct {
-	Signal   string // "traces", "metrics"
+	Signal   string // "traces", "metrics", "logs"
 	Variable string // that says so
 	Network  string // "tcp" or "unix"; "" where gRPC alone knows how to find the backend
 	Address  string // as net.Dial takes it; "" without a network
@@ -20,7 +20,7 @@ type Target struct {
 // gives holds no secret.
 func Targets() ([]Target, error) {
 	var targets []Target
-	for _, s := range []signal{traces, metrics} {
+	for _, s := range []signal{traces, metrics, logs} {
 		r, err := routeOf(s)
 		if err != nil {
 			return nil, err

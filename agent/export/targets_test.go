@@ -7,8 +7,10 @@ import (
 
 func TestTargets(t *testing.T) {
 	const endpoint, spans, points = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
-	both := func(network, address string) []Target {
-		return []Target{{"traces", endpoint, network, address, ""}, {"metrics", endpoint, network, address, ""}}
+	all := func(network, address string) []Target {
+		return []Target{
+			{"traces", endpoint, network, address, ""}, {"metrics", endpoint, network, address, ""}, {"logs", endpoint, network, address, ""},
+		}
 	}
 	http := map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}
 	for _, c := range []struct {
@@ -16,22 +18,23 @@ func TestTargets(t *testing.T) {
 		want []Target
 	}{
 		{nil, nil},
-		{map[string]string{endpoint: "http://localhost:4317"}, both("tcp", "localhost:4317")},
-		{map[string]string{endpoint: "https://user:secret@backend"}, both("tcp", "backend:443")},
-		{map[string]string{endpoint: "http://backend"}, both("tcp", "backend:443")}, // gRPC's own default, also without TLS
-		{merge(http, endpoint, "http://backend/otlp"), both("tcp", "backend:80")},
-		{merge(http, endpoint, "https://[::1]"), both("tcp", "[::1]:443")},
-		{map[string]string{endpoint: "localhost:4317"}, both("tcp", "localhost:4317")},
-		{map[string]string{endpoint: "backend"}, both("tcp", "backend:443")},
-		{map[string]string{endpoint: "dns:///backend:4317"}, both("tcp", "backend:4317")},
-		{map[string]string{endpoint: "dns:backend:4317"}, both("tcp", "backend:4317")},
-		{map[string]string{endpoint: "passthrough:///192.0.2.1:4317"}, both("tcp", "192.0.2.1:4317")},
-		{map[string]string{endpoint: "unix:///run/otlp.sock"}, both("unix", "/run/otlp.sock")},
-		{map[string]string{endpoint: "unix:/run/otlp.sock"}, both("unix", "/run/otlp.sock")},
-		{map[string]string{endpoint: "xds:///secret@backend"}, both("", "")},
+		{map[string]string{endpoint: "http://localhost:4317"}, all("tcp", "localhost:4317")},
+		{map[string]string{endpoint: "https://user:secret@backend"}, all("tcp", "backend:443")},
+		{map[string]string{endpoint: "http://backend"}, all("tcp", "backend:443")}, // gRPC's own default, also without TLS
+		{merge(http, endpoint, "http://backend/otlp"), all("tcp", "backend:80")},
+		{merge(http, endpoint, "https://[::1]"), all("tcp", "[::1]:443")},
+		{map[string]string{endpoint: "localhost:4317"}, all("tcp", "localhost:4317")},
+		{map[string]string{endpoint: "backend"}, all("tcp", "backend:443")},
+		{map[string]string{endpoint: "dns:///backend:4317"}, all("tcp", "backend:4317")},
+		{map[string]string{endpoint: "dns:backend:4317"}, all("tcp", "backend:4317")},
+		{map[string]string{endpoint: "passthrough:///192.0.2.1:4317"}, all("tcp", "192.0.2.1:4317")},
+		{map[string]string{endpoint: "unix:///run/otlp.sock"}, all("unix", "/run/otlp.sock")},
+		{map[string]string{endpoint: "unix:/run/otlp.sock"}, all("unix", "/run/otlp.sock")},
+		{map[string]string{endpoint: "xds:///secret@backend"}, all("", "")},
 		{map[string]string{spans: "http://a:1", points: "http://b:2"},
 			[]Target{{"traces", spans, "tcp", "a:1", ""}, {"metrics", points, "tcp", "b:2", ""}}},
-		{map[string]string{endpoint: "http://a:1", "OTEL_METRICS_EXPORTER": "none"}, []Target{{"traces", endpoint, "tcp", "a:1", ""}}},
+		{map[string]string{endpoint: "http://a:1", "OTEL_METRICS_EXPORTER": "none", "OTEL_LOGS_EXPORTER": "none"},
+			[]Target{{"traces", endpoint, "tcp", "a:1", ""}}},
 		{map[string]string{endpoint: "http://a:1", "OTEL_SDK_DISABLED": "true"}, nil},
 	} {
 		t.Run("", func(t *testing.T) {

@@ -65,7 +65,7 @@ def arguments():
         parser.error(args.stallspan + " is not there: run make build, or name it with --stallspan")
     if args.fake and not os.path.exists(os.path.join(args.nvml, "libnvidia-ml.so.1")):
         parser.error(args.nvml + " holds no libnvidia-ml.so.1: run make fakenvml, or name its folder with --nvml")
-    args.chosen = chosen
+    args.chosen = ["facts", *chosen] if chosen else []  # the others go by what it finds
     return args
 
 

@@ -14,8 +14,8 @@ MIB, MHZ = 2**20, 1e6
 CLOCK, DOMAIN = "stallspan.gpu.clock.frequency", "stallspan.gpu.clock.domain"
 LINK, LIMIT, ERROR = "stallspan.gpu.pcie.link.", "hw.limit_type", "error.type"
 
-# nvidia-smi's field, ours, attributes that it must have (None: must not), what one of nvidia-smi's is of ours, tolerance
-# in nvidia-smi's unit and as a share, what the stand-in is told and how much of ours one of that is.
+# nvidia-smi's field, ours, attributes that it must have (None: must not), what one of nvidia-smi's is of ours,
+# tolerance in nvidia-smi's unit and as a share, what the stand-in is told and how much of ours one of that is.
 FIELDS = [
     ("memory.total", "hw.gpu.memory.limit", {}, MIB, 1, 0, "memory_total", 1),
     ("memory.used", "hw.gpu.memory.usage", {}, MIB, 64, 0.01, "memory_used", 1),

@@ -1,5 +1,6 @@
 // Package ceiling learns what each disk can do, from what it was seen to do: the highest throughput over about a second.
-// What nobody has asked of a disk it cannot have shown, so a ceiling is what was seen so far and no more.
+// What nobody has asked of a disk it cannot have shown, so a ceiling is what was seen so far and no more. What stallspan
+// bench has measured of a disk counts as seen: the package keeps it in a file, by the identity of the disk.
 package ceiling
 
 import (
@@ -28,6 +29,7 @@ const fastest = 1 << 40
 // Learner learns from readings of disks. The zero value is ready. It is not safe for concurrent use.
 type Learner struct {
 	disks map[string]*disk
+	known map[string]sample.Ceiling // what was measured, by the names of the disks
 	told  []sample.Ceiling // what All gave; nil when that is out of date
 	at    time.Duration    // of the newest reading
 	last  int              // how many readings there were
@@ -66,6 +68,7 @@ func (l *Learner) Learn(s *sample.Sample) {
 		}
 		if l.last-known.seen > away || known.fell(d) {
 			*known = disk{best: sample.Ceiling{Disk: known.best.Disk}}
+			delete(l.known, d.Name)
 			l.told = nil
 		}
 		known.seen = l.last
@@ -84,6 +87,7 @@ func (l *Learner) begin(name string) *disk {
 		for other, d := range l.disks {
 			if l.last-d.seen > away {
 				delete(l.disks, other)
+				delete(l.known, other)
 				l.told = nil
 			}
 		}
@@ -135,12 +139,24 @@ func (d *disk) reach(now, before mark, seconds float64) (more bool) {
 	return more
 }
 
+// Know takes over what was measured of the disks that are there, in place of all that was taken over before. It counts as
+// seen: a ceiling is never under it. A disk that is replaced under its name loses it with what was learned.
+func (l *Learner) Know(measured []sample.Ceiling) {
+	l.known = make(map[string]sample.Ceiling, len(measured))
+	for _, c := range measured[:min(len(measured), mostDisks)] {
+		l.known[c.Disk] = c
+	}
+	l.told = nil
+}
+
 // All is what was learned so far, by the names of the disks. It must not be changed, and does not change.
 func (l *Learner) All() []sample.Ceiling {
 	if l.told == nil {
-		for _, d := range l.disks {
-			if d.best.Read > 0 || d.best.Write > 0 {
-				l.told = append(l.told, d.best)
+		for name, d := range l.disks {
+			c, known := d.best, l.known[name]
+			c.Read, c.Write, c.ReadAwait = max(c.Read, known.Read), max(c.Write, known.Write), known.ReadAwait
+			if c.Read > 0 || c.Write > 0 {
+				l.told = append(l.told, c)
 			}
 		}
 		slices.SortFunc(l.told, func(a, b sample.Ceiling) int { return strings.Compare(a.Disk, b.Disk) })

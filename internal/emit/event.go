@@ -1,7 +1,10 @@
 package emit
 
 import (
+	"cmp"
 	"fmt"
+	"strconv"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -9,19 +12,97 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// GPULost is the event of a GPU that can no longer be read.
-func GPULost(e events.GPULost) Event {
-	attrs := list{semconv.HwIDKey.String(utf8(e.GPU.ID))}
-	attrs.text(semconv.HwNameKey, e.GPU.Name)
-	attrs.text(semconv.HwDriverVersionKey, e.GPU.Driver)
-	state, why := semconv.HwStateFailed, "its driver says that it is gone"
-	if e.GPU.Status == sample.GPUHung {
-		state, why = semconv.HwStateDegraded, "its driver does not answer"
+// eventNames are the names of the events that devices and this program bring about. Nobody writes to it.
+var eventNames = map[events.Kind]string{
+	events.GPUHot:        semconv.GPUTemperatureHighEvent.Name,
+	events.GPUThrottled:  semconv.GPUThrottledEvent.Name,
+	events.GPULost:       semconv.GPULostEvent.Name,
+	events.GPUError:      semconv.GPUErrorEvent.Name,
+	events.DiskFailing:   semconv.DiskHealthEvent.Name,
+	events.DiskVanished:  semconv.DiskHealthEvent.Name,
+	events.DiskSaturated: semconv.DiskSaturatedEvent.Name,
+	events.AgentDegraded: semconv.AgentDegradedEvent.Name,
+}
+
+// Happened is the event of a condition that has begun or is over.
+func Happened(e events.Event) Event {
+	attrs := make(list, 0, 8)
+	if e.GPU != nil {
+		attrs.gpu(e.GPU)
 	}
-	attrs.add(state)
-	return Event{
-		Name: semconv.GPULostEvent.Name, Time: e.At, Severity: Warn, Attributes: attrs,
-		Body: utf8(e.GPU.ID + " can no longer be read: " + why + "; look for Xid and NVRM in the kernel's log"),
+	switch e.Kind {
+	case events.GPUHot:
+		where := sensorChip
+		if e.Memory {
+			where = sensorMemory
+		}
+		attrs.add(where)
+	case events.GPUThrottled:
+		if reason, known := throttleReasons[e.Reason]; known {
+			attrs.add(places[reason].with[0])
+		}
+	case events.GPULost:
+		attrs.state(&e)
+	case events.GPUError:
+		attrs.add(semconv.ErrorTypeKey.String("xid_" + strconv.Itoa(e.Code)))
+		attrs.add(semconv.EventCountKey.Int64(int64(e.Count)))
+	case events.DiskFailing, events.DiskVanished:
+		attrs.text(semconv.HwIDKey, cmp.Or(e.Drive.ID, e.Disk))
+		attrs.text(semconv.HwModelKey, e.Drive.Model)
+		attrs.state(&e)
+		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
+	case events.DiskSaturated:
+		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
+	case events.AgentDegraded:
+		attrs.add(semconv.AgentPartKey.String(utf8(e.Part)))
+	}
+	if e.Measure {
+		attrs.add(semconv.EventValueKey.Float64(e.Value))
+		attrs.add(semconv.EventLimitKey.Float64(e.Limit))
+	}
+	if e.Resolved {
+		attrs.add(semconv.EventResolvedKey.Bool(true))
+		attrs.add(semconv.EventBeganKey.String(e.Began.UTC().Format(time.RFC3339Nano)))
+	}
+	return Event{Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Attributes: attrs, Body: utf8(e.Says)}
+}
+
+func severityOf(e *events.Event) Severity {
+	switch {
+	case e.Resolved:
+		return Info
+	case e.Severe:
+		return Error
+	}
+	return Warn
+}
+
+// throttleReasons finds a reason by its name in readings. Nobody writes to it.
+var throttleReasons = func() map[string]sample.GPUQuantity {
+	all := map[string]sample.GPUQuantity{}
+	for q := sample.GPUThrottledPower; q <= sample.GPUThrottledReliability; q++ {
+		all[q.String()] = q
+	}
+	return all
+}()
+
+func (l *list) gpu(g *sample.GPU) {
+	l.text(semconv.HwIDKey, g.ID)
+	l.text(semconv.HwNameKey, g.Name)
+	l.text(semconv.HwDriverVersionKey, g.Driver)
+}
+
+// state says how a device is now.
+func (l *list) state(e *events.Event) {
+	switch {
+	case e.Resolved:
+		l.add(semconv.HwStateOK)
+	case e.Kind == events.GPULost && !e.Lost:
+		l.add(semconv.HwStateDegraded)
+	case e.Kind == events.DiskFailing && e.Drive.Status == sample.DriveFailing:
+		l.add(semconv.HwStatePredictedFailure)
+	default:
+		l.add(semconv.HwStateFailed)
 	}
 }
 

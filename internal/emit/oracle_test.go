@@ -47,7 +47,16 @@ func TestRegistry(t *testing.T) {
 	for _, r := range rare() {
 		o.span(r, emit.WindowSpan(r))
 	}
-	o.event(emit.GPULost(events.GPULost{GPU: sample.GPU{ID: "GPU-1", Name: "one", Driver: "1", Status: sample.GPUHung}}))
+	for _, name := range emit.EventNames() {
+		e, err := emit.Trial(name, start)
+		if err != nil {
+			t.Error(err)
+		}
+		o.event(e)
+	}
+	for kind := range events.Table {
+		o.event(emit.Happened(over(kind)))
+	}
 	for _, problem := range o.sorted() {
 		t.Error(problem)
 	}

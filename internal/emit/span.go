@@ -34,9 +34,21 @@ type Event struct {
 type Severity int
 
 const (
-	Info Severity = iota
-	Warn
+	Info  Severity = iota
+	Warn           // somebody should look
+	Error          // somebody has to act
 )
+
+// String is how log records put it.
+func (s Severity) String() string {
+	switch s {
+	case Error:
+		return "ERROR"
+	case Warn:
+		return "WARN"
+	}
+	return "INFO"
+}
 
 // SpanName is how a window's span is called. It is known when the window begins.
 func SpanName(w *window.Window) string {

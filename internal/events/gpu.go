@@ -1,42 +1,266 @@
-// Package events notices what happens to the machine: each condition is told once when it begins.
 package events
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// GPULost is a GPU that can no longer be read.
-type GPULost struct {
-	At  time.Time // of the first reading that says so; the driver may have stopped answering a second or two before
-	GPU sample.GPU
+// sensor is where in a GPU a temperature is taken.
+type sensor struct {
+	gpu    string
+	memory bool
 }
 
-// GPUs watches the accelerators of one machine. The zero value is ready. It is not safe for concurrent use.
-type GPUs struct {
-	down map[string]bool // hw.id of those that were told of
+// card is what is remembered of one GPU.
+type card struct {
+	gpu     sample.GPU // as it was last listed
+	clocks  stretch[[len(throttled)]float64]
+	xids    []xid
+	present bool
 }
 
-// mostDown bounds GPUs.down. No machine has more.
-const mostDown = 1024
+type xid struct {
+	code int
+	told uint64        // how many of them
+	at   time.Duration // when; meaningless unless ever
+	ever bool
+}
 
-// Look gives the GPUs that cannot be read any more: each once, and again only after it could be read in between.
-func (w *GPUs) Look(s *sample.Sample) (lost []GPULost) {
+// mostXIDs bounds the codes of one GPU. NVIDIA's table has fewer than two hundred.
+const mostXIDs = 256
+
+func (w *Watch) gpus(s *sample.Sample) {
+	at := w.now.Mono
+	for _, c := range w.cards {
+		c.present = false
+	}
 	for i := range s.GPUs {
 		g := &s.GPUs[i]
-		if g.Status == sample.GPUWorks {
-			delete(w.down, g.ID)
+		c := w.card(g)
+		if c == nil {
 			continue
 		}
-		if w.down[g.ID] || len(w.down) >= mostDown {
-			continue
+		w.reach(g)
+		var detail *sample.GPUDetail
+		if k := slices.IndexFunc(s.GPUDetails, func(d sample.GPUDetail) bool { return d.GPU == g.ID }); k >= 0 {
+			detail = &s.GPUDetails[k]
+			w.errors(c, detail)
 		}
-		if w.down == nil {
-			w.down = map[string]bool{}
-		}
-		w.down[g.ID] = true
-		lost = append(lost, GPULost{s.At.Wall, *g})
+		w.temperatures(g, detail)
+		w.clocks(c, detail)
 	}
-	return lost
+	for _, t := range w.hot.Rest(at) {
+		w.sayHot(&w.known(t.Key.gpu).gpu, t, 0, 0)
+	}
+	for _, t := range w.throttle.Rest(at) {
+		w.sayThrottled(&w.known(t.Key).gpu, t, 0, "")
+	}
+	for _, t := range w.lost.Rest(at) {
+		say(w, t, Event{Kind: GPULost, GPU: &w.known(t.Key).gpu, Says: t.Key + " is not listed any more"})
+	}
+	for id, c := range w.cards {
+		if !c.present && !w.lost.Raised(id) && !w.throttle.Raised(id) && !w.hot.Raised(sensor{id, false}) && !w.hot.Raised(sensor{id, true}) {
+			delete(w.cards, id)
+		}
+	}
+}
+
+// card is what is remembered of a GPU; nil where there is no room for it.
+func (w *Watch) card(g *sample.GPU) *card {
+	c := w.cards[g.ID]
+	if c == nil {
+		if len(w.cards) >= most {
+			return nil
+		}
+		c = &card{}
+		w.cards[g.ID] = c
+	}
+	c.gpu, c.present = *g, true
+	return c
+}
+
+// known is a GPU that may be gone.
+func (w *Watch) known(id string) *card {
+	if c := w.cards[id]; c != nil {
+		return c
+	}
+	return &card{gpu: sample.GPU{ID: id}}
+}
+
+// reach sees whether the GPU can be read.
+func (w *Watch) reach(g *sample.GPU) {
+	value := 0.0
+	if g.Status != sample.GPUWorks {
+		value = 1
+	}
+	t, changed := w.lost.Look(g.ID, w.now.Mono, value)
+	if !changed {
+		return
+	}
+	e := Event{Kind: GPULost, GPU: new(*g), Severe: true, Lost: g.Status == sample.GPULost}
+	switch g.Status {
+	case sample.GPUWorks:
+		e.Says = g.ID + " can be read again"
+	case sample.GPUHung:
+		e.Says = g.ID + " can no longer be read: its driver does not answer; look for Xid and NVRM in the kernel's log"
+	default:
+		e.Says = g.ID + " can no longer be read: its driver says that it is gone; look for Xid and NVRM in the kernel's log"
+	}
+	say(w, t, e)
+}
+
+// temperatures sees how far chip and memory are from slowing down. Memory that tells no limit has none.
+func (w *Watch) temperatures(g *sample.GPU, d *sample.GPUDetail) {
+	chip, memory, limit, memoryLimit := math.NaN(), math.NaN(), float64(usualSlowdown), 0.0
+	if g.Status == sample.GPUWorks && g.Has&sample.HasTemperature != 0 {
+		chip = g.Temperature
+	}
+	if d != nil {
+		if v, told := d.Values.Get(sample.GPUSlowdownAt); told && v > 0 && v <= hottest {
+			limit = v
+		}
+		if v, told := d.Values.Get(sample.GPUMemorySlowdownAt); told && v > 0 && v <= hottest {
+			memoryLimit = v
+		}
+		if v, told := d.Values.Get(sample.GPUTemperatureMemory); told && g.Status == sample.GPUWorks {
+			memory = v
+		}
+	}
+	w.temperature(g, false, chip, limit)
+	if memoryLimit > 0 {
+		w.temperature(g, true, memory, memoryLimit)
+	}
+}
+
+func (w *Watch) temperature(g *sample.GPU, memory bool, now, limit float64) {
+	if !(now > 0 && now <= hottest) {
+		now = math.NaN()
+	}
+	if t, changed := w.hot.Look(sensor{g.ID, memory}, w.now.Mono, now-limit); changed {
+		w.sayHot(g, t, now, limit-hotMargin)
+	}
+}
+
+func (w *Watch) sayHot(g *sample.GPU, t told[sensor], now, limit float64) {
+	where, e := "", Event{Kind: GPUHot, GPU: new(*g), Memory: t.Key.memory, Value: now, Limit: limit, Measure: !t.Gone}
+	if t.Key.memory {
+		where = "the memory of "
+	}
+	switch {
+	case t.Gone:
+		e.Says = where + g.ID + " was hot, and is not listed any more"
+	case resolved(t):
+		e.Says = fmt.Sprintf("%s%s has cooled down to %.0f C", where, g.ID, now)
+	default:
+		e.Says = fmt.Sprintf("%s%s is at %.0f C, and slows down at %.0f C: look at its fans, its air and what is beside it", where, g.ID, now, limit+hotMargin)
+	}
+	say(w, t, e)
+}
+
+// throttleOver is the time over which the share with lower clocks is taken.
+const throttleOver = 30 * time.Second
+
+// clocks sees for what share of the last 30 s the clocks were held down, by the reason that did so most.
+func (w *Watch) clocks(c *card, d *sample.GPUDetail) {
+	share, reason := math.NaN(), ""
+	var now [len(throttled)]float64
+	tells := false
+	if d != nil && c.gpu.Status == sample.GPUWorks {
+		for i, q := range throttled {
+			v, told := d.Values.Get(q)
+			now[i], tells = v, tells || told
+		}
+	}
+	if !tells {
+		c.clocks.forget()
+	} else {
+		if c.clocks.n > 0 && fell(c.clocks.newest().value, now) {
+			c.clocks.forget() // its driver was loaded again
+		}
+		if before := c.clocks.before(d.At, throttleOver); before != nil {
+			share = 0
+			for i := range now {
+				if s := (now[i] - before.value[i]) / (d.At - before.at).Seconds(); s > share || reason == "" {
+					share, reason = min(1, s), throttled[i].String()
+				}
+			}
+		}
+		if c.clocks.due(d.At, throttleOver) {
+			c.clocks.add(d.At, now)
+		}
+	}
+	if t, changed := w.throttle.Look(c.gpu.ID, w.now.Mono, share); changed {
+		w.sayThrottled(&c.gpu, t, share, reason)
+	}
+}
+
+func fell(a, b [len(throttled)]float64) bool {
+	for i := range a {
+		if b[i] < a[i] {
+			return true
+		}
+	}
+	return false
+}
+
+// because says the reasons in words.
+var because = map[string]string{
+	sample.GPUThrottledThermal.String():    "to stay below their highest working temperature",
+	sample.GPUThrottledHWThermal.String():  "by the chip's own protection from heat",
+	sample.GPUThrottledPowerBrake.String(): "by the power supply's brake",
+}
+
+func (w *Watch) sayThrottled(g *sample.GPU, t told[string], share float64, reason string) {
+	e := Event{Kind: GPUThrottled, GPU: new(*g), Value: share, Limit: Table[GPUThrottled].Raise, Measure: !t.Gone, Reason: reason}
+	switch {
+	case t.Gone:
+		e.Says = g.ID + " was held back, and is not listed any more"
+	case resolved(t):
+		e.Says, e.Reason = g.ID+" runs at the clocks that it wants again", ""
+	default:
+		e.Says = fmt.Sprintf("the clocks of %s were held down for %.0f %% of the last 30 s, %s", g.ID, 100*share, because[reason])
+	}
+	say(w, t, e)
+}
+
+// errors tells of XIDs that are new, each code at most once a minute with how many there were.
+func (w *Watch) errors(c *card, d *sample.GPUDetail) {
+	for i := range d.XIDs {
+		now := &d.XIDs[i]
+		k := slices.IndexFunc(c.xids, func(x xid) bool { return x.code == now.Code })
+		if k < 0 {
+			if len(c.xids) >= mostXIDs {
+				continue
+			}
+			c.xids = append(c.xids, xid{code: now.Code})
+			k = len(c.xids) - 1
+		}
+		x := &c.xids[k]
+		if now.Count < x.told {
+			x.told = 0 // the program that counts has begun anew
+		}
+		if now.Count == x.told || x.ever && w.now.Mono-x.at < apartXID {
+			continue
+		}
+		count := now.Count - x.told
+		x.told, x.at, x.ever = now.Count, w.now.Mono, true
+		times := ""
+		if count > 1 {
+			times = fmt.Sprintf(" %d times", count)
+		}
+		e := Event{
+			Kind: GPUError, At: w.now.Wall, GPU: new(c.gpu), Code: now.Code, Count: count, Severe: !slices.Contains(ownFault[:], now.Code),
+			Says: fmt.Sprintf("%s has reported XID %d%s", c.gpu.ID, now.Code, times),
+		}
+		if e.Severe {
+			e.Says += ": look it up in NVIDIA's table of XID errors, and in the kernel's log"
+		} else {
+			e.Says += ", which a program on it brings about as a rule"
+		}
+		w.told = append(w.told, e)
+	}
 }

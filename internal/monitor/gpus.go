@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/gpu"
 )
@@ -23,7 +22,6 @@ type gpus struct {
 	stream sample.Stream
 	once   sync.Once
 	first  chan struct{} // closed when the source has told anything
-	watch  events.GPUs   // of the stream's goroutine alone
 }
 
 func newGPUs(config *Config) (*gpus, error) {
@@ -49,22 +47,8 @@ func (m *Monitor) takeGPUs(source string, s *sample.Sample, err error) {
 	}
 	m.mu.Lock()
 	m.append(source, s)
-	listeners := m.onLost
 	m.mu.Unlock()
-	if len(listeners) > 0 { // else nobody would hear of what is lost already
-		for _, lost := range m.gpus.watch.Look(s) {
-			for _, tell := range listeners {
-				(*tell)(lost)
-			}
-		}
-	}
 	m.gpus.once.Do(func() { close(m.gpus.first) })
-}
-
-// OnGPULost has tell called with each GPU that can no longer be read, on the goroutine that reads them, until forget is
-// called.
-func (m *Monitor) OnGPULost(tell func(events.GPULost)) (forget func()) {
-	return listen(m, &m.onLost, tell)
 }
 
 // withoutGPU says that err is no problem: this machine has no NVIDIA driver that could be asked.

@@ -16,7 +16,6 @@ import (
 	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/disk"
@@ -58,12 +57,13 @@ type Monitor struct {
 	track   window.Track
 	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []*func(*window.Report)
-	onLost  []*func(events.GPULost)
+	watch   watch
 	storms  events.Storms
 	growth  window.Growth
 	kinds   kinds
 
 	ceilings ceiling.Learner
+	measured measured
 
 	errands errands
 	looks   atomic.Int32 // that are under way
@@ -106,6 +106,7 @@ func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
 	m.openBaselines()
+	m.firstMeasured()
 	m.prefill()
 	m.Tick()
 	m.done.Go(func() { m.sampler.Run(ctx, m.take, m.tick) })
@@ -162,18 +163,25 @@ func (m *Monitor) tick() {
 	if due {
 		overdue, m.dueAt = m.track.Overdue(now), now+overdueEvery
 	}
+	happened, listeners := m.happened()
 	m.mu.Unlock()
+	for _, e := range happened {
+		for _, tell := range listeners {
+			(*tell)(e)
+		}
+	}
 	for _, w := range overdue {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
 	}
 	if due {
 		m.leaveDead()
+		m.againMeasured()
 	}
 }
 
 // round has the ledger follow a round of readings. m.mu is held.
 func (m *Monitor) round() {
-	m.journal.mark(recording.Mark{Op: recording.Tick})
+	m.journal.mark(m.tickMark())
 	m.advance()
 }
 

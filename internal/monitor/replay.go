@@ -47,6 +47,7 @@ func (m *Monitor) Feed(e *recording.Entry) error {
 func (m *Monitor) apply(mark *recording.Mark) error {
 	switch mark.Op {
 	case recording.Tick:
+		m.knowRecorded(mark.Ceilings)
 		m.advance()
 	case recording.Edge:
 		at := m.edges.find(mark.Edge)

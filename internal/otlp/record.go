@@ -32,8 +32,11 @@ func Record(e emit.Event, span trace.SpanContext, to plog.LogRecordSlice) {
 }
 
 func severity(s emit.Severity) (plog.SeverityNumber, string) {
-	if s == emit.Warn {
-		return plog.SeverityNumberWarn, "WARN"
+	switch s {
+	case emit.Error:
+		return plog.SeverityNumberError, s.String()
+	case emit.Warn:
+		return plog.SeverityNumberWarn, s.String()
 	}
-	return plog.SeverityNumberInfo, "INFO"
+	return plog.SeverityNumberInfo, s.String()
 }

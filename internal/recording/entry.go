@@ -42,6 +42,14 @@ type Mark struct {
 	Unfinished bool          `json:"unfinished,omitempty"` // of End: something else ended it
 	Readers    []Fetcher     `json:"readers,omitempty"`    // of End: which processes of the machine read most meanwhile
 	Limits     *Limits       `json:"limits,omitempty"`     // of End: how long the window might take; absent where nothing was set or known
+	Ceilings   []Ceiling     `json:"ceilings,omitempty"`   // of Tick: what was measured of the disks, known from then on in place of what was before
+}
+
+// Ceiling is what stallspan bench had measured of a disk before.
+type Ceiling struct {
+	Disk      string        `json:"disk"`
+	Read      float64       `json:"read"`       // bytes a second
+	ReadAwait time.Duration `json:"read_await"` // of a read of 4 KiB alone
 }
 
 // Window is what is said of a window when it begins.

@@ -10,17 +10,30 @@ type Drive struct {
 	Serial   string    `json:"serial,omitempty"` //
 	Firmware string    `json:"firmware,omitempty"`
 	Protocol string    `json:"protocol,omitempty"` // "ATA", "NVMe", "SCSI"
+	Type     string    `json:"type,omitempty"`     // how it is reached, where that had to be named: "sat+megaraid,3"
 	Rotates  bool      `json:"rotates,omitempty"`  // a spinning disk
 	Size     uint64    `json:"size,omitempty"`     // bytes
 	At       time.Time `json:"at"`                 // when it was asked; of a drive that vanished or sleeps, when it answered last
 
 	Values DriveValues `json:"values"`
 
-	Status  DriveStatus `json:"status"`
+	Assessment  DriveAssessment `json:"assessment,omitempty"`   // the drive's own word
+	AtThreshold []string        `json:"at_threshold,omitempty"` // ATA attributes that are at their vendor's threshold now; never changed once given
+	Silent      bool            `json:"silent,omitempty"`       // it did not answer in time; Err says so too
+
+	Status  DriveStatus `json:"status,omitempty"`  // "" of a drive that was read and not judged yet
 	Finding string      `json:"finding,omitempty"` // one sentence
 	Remedy  string      `json:"remedy,omitempty"`  // one sentence
 	Err     string      `json:"err,omitempty"`     // why it could not be read, and what to do; then Status is DriveUnread
 }
+
+// DriveAssessment is the overall result of a drive's self-assessment. What it does not tell is "".
+type DriveAssessment string
+
+const (
+	DrivePassed DriveAssessment = "passed"
+	DriveFails  DriveAssessment = "failed" // of an NVMe drive: a bit of its critical warning is set
+)
 
 // DriveStatus is how a drive is, by its own word and by published evidence on its counters.
 type DriveStatus string

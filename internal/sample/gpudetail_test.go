@@ -66,3 +66,19 @@ func TestSnapshotOfDetails(t *testing.T) {
 		}
 	}
 }
+
+// Why a GPU was lost is kept while it is.
+func TestSnapshotOfALostGPUsErrors(t *testing.T) {
+	var n Snapshot
+	d := GPUDetail{GPU: "a", XIDs: []XID{{Code: 79, Count: 1}}}
+	d.Values.Set(GPUFan, 0.5)
+	n.Learn(&Sample{GPUs: []GPU{{ID: "a"}}, GPUDetails: []GPUDetail{d}})
+	n.Learn(&Sample{GPUs: []GPU{{ID: "a", Status: GPULost}}})
+	if list := n.GPUs.GPUDetails; len(list) != 1 || len(list[0].XIDs) != 1 || list[0].Values != (GPUValues{}) {
+		t.Errorf("%+v", list)
+	}
+	n.Learn(&Sample{GPUs: []GPU{{ID: "b"}}})
+	if len(n.GPUs.GPUDetails) != 0 {
+		t.Errorf("%+v", n.GPUs.GPUDetails)
+	}
+}

@@ -25,6 +25,7 @@ type Snapshot struct {
 type Ceiling struct {
 	Disk        string
 	Read, Write float64
+	ReadAwait   time.Duration // median of a read of 4 KiB with no other beside it, where stallspan bench measured it; else 0
 }
 
 // mostEnded bounds Snapshot.Ended: a job may start a process a sample.
@@ -68,17 +69,18 @@ func (n *Snapshot) detail(s *Sample) {
 	if len(s.GPUDetails) == 0 && len(n.GPUs.GPUDetails) == 0 {
 		return
 	}
-	kept := slices.DeleteFunc(n.GPUs.GPUDetails, func(old GPUDetail) bool {
+	n.GPUs.GPUDetails = slices.DeleteFunc(n.GPUs.GPUDetails, func(old GPUDetail) bool {
 		newer := slices.ContainsFunc(s.GPUDetails, func(d GPUDetail) bool { return d.GPU == old.GPU })
 		i := slices.IndexFunc(s.GPUs, func(g GPU) bool { return g.ID == old.GPU })
 		return newer || i < 0 || s.GPUs[i].Status != GPUWorks && len(old.XIDs) == 0
 	})
-	for i := range kept {
-		if slices.ContainsFunc(s.GPUs, func(g GPU) bool { return g.ID == kept[i].GPU && g.Status != GPUWorks }) {
-			kept[i].Values = GPUValues{}
+	for i := range n.GPUs.GPUDetails {
+		old := &n.GPUs.GPUDetails[i]
+		if slices.ContainsFunc(s.GPUs, func(g GPU) bool { return g.ID == old.GPU && g.Status != GPUWorks }) {
+			old.Values = GPUValues{}
 		}
 	}
-	n.GPUs.GPUDetails = append(kept, s.GPUDetails...)
+	n.GPUs.GPUDetails = append(n.GPUs.GPUDetails, s.GPUDetails...)
 }
 
 // Leave takes a job out that is followed no more; what its processes did last is told once more. Learn does not see a job

@@ -13,9 +13,10 @@ import (
 // calls the device; now may be read by others.
 type asked struct {
 	device
-	lacks [questions]bool
-	met   bool         // it was asked for everything once
-	now   atomic.Int32 // the question that the driver works on
+	lacks    [questions]bool
+	answered [questions]bool // at least once
+	met      bool            // it was asked for everything once
+	now      atomic.Int32    // the question that the driver works on
 
 	known     sample.GPUValues // what was told last
 	told      sample.GPUValues // the answer to one question
@@ -134,66 +135,6 @@ func (a *asked) utilization(driver driver, w wants, r *reading) {
 	r.clocks = driver.clocks()
 }
 
-func (a *asked) gauges(w wants, r *reading) {
-	g := &r.gauges
-	a.ask(askMemory, r, func() error {
-		m, err := a.memory()
-		if err == nil && r.possible("memory", m.total > 0 && m.total < mostMemory && m.used <= m.total) {
-			g.MemoryUsed, g.MemoryTotal, g.Has = m.used, m.total, g.Has|sample.HasMemory
-		}
-		a.drop(sample.GPUMemoryReserved)
-		if err == nil && m.hasReserved {
-			a.keep(sample.GPUMemoryReserved, float64(m.reserved), r)
-		}
-		return err
-	})
-	a.ask(askTemperature, r, func() error {
-		value, err := a.temperature()
-		if err == nil && r.possible("temperature", value >= coldest && value <= hottest) {
-			g.Temperature, g.Has = value, g.Has|sample.HasTemperature
-		}
-		return err
-	})
-	if g.Has&sample.HasEnergy == 0 && !a.batch.tells(energyCounter) {
-		a.ask(askEnergy, r, func() error {
-			value, err := a.energy()
-			if err == nil && r.possible("energy", value >= 0 && value <= mostEnergy) {
-				g.Energy, g.Has = value, g.Has|sample.HasEnergy
-			}
-			return err
-		})
-	}
-	if w.power || g.Has&sample.HasEnergy == 0 {
-		a.ask(askPower, r, func() error {
-			value, err := a.power()
-			if err == nil && r.possible("power", value >= 0 && value <= mostPower) {
-				g.Power, g.Has = value, g.Has|sample.HasPower
-			}
-			return err
-		})
-	}
-	a.ask(askLink, r, func() error {
-		width, generation, err := a.link()
-		if err == nil && r.possible("PCIe link", possibleLink(width, generation)) {
-			g.LinkWidth, g.LinkGeneration, g.Has = width, generation, g.Has|sample.HasLink
-		}
-		return err
-	})
-}
-
-// limits asks for what does not change, and for errors to be told as events.
-func (a *asked) limits(r *reading) {
-	a.ask(askLinkMax, r, func() error {
-		width, generation, err := a.linkMax()
-		if err == nil && r.possible("PCIe link", possibleLink(width, generation)) {
-			r.gauges.LinkWidthMax, r.gauges.LinkGenerationMax = width, generation
-			r.gauges.Has |= sample.HasLinkMax
-		}
-		return err
-	})
-	a.ask(askXIDs, r, a.watch)
-}
-
 // possible counts what cannot be.
 func (r *reading) possible(what string, ok bool) bool {
 	if !ok {
@@ -214,6 +155,9 @@ func (a *asked) ask(q question, r *reading, put func() error) {
 	err := put()
 	switch {
 	case err == nil:
+		a.answered[q] = true
+	case a.isTakenAway(q, err):
+		r.failed = err
 	case errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound), q >= askXIDs && isLacking(err):
 		a.lacks[q] = true
 	case q >= askXIDs && errors.Is(err, codeNoPermission): // some GPUs tell details to root alone; that is said once
@@ -224,6 +168,12 @@ func (a *asked) ask(q question, r *reading, put func() error) {
 	default:
 		r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", a.id(), q, err))
 	}
+}
+
+// isTakenAway says that a slice is no more: what it answered before it does not know now. Which error that gives is
+// written nowhere.
+func (a *asked) isTakenAway(q question, err error) bool {
+	return a.answered[q] && a.parent() != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
 }
 
 // isGone says that one GPU is.

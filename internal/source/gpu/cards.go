@@ -116,11 +116,13 @@ func (r *run) read(ctx context.Context, c *card, processes bool) {
 			return // nothing was found out
 		}
 		c.hang()
+		r.tellXIDs(c)
 		call := question(device.now.Load())
 		r.notes.add("hung "+c.facts.ID, fmt.Errorf("GPU %s hangs: the driver has not answered %s for %v; it is asked again once "+
 			"that call has returned", c.facts.ID, call, callLimit), r.began)
 	case refused:
 		c.hang()
+		r.tellXIDs(c)
 		c.waits = true
 	}
 }
@@ -182,6 +184,10 @@ func add(counts map[string]int, what string, n int) map[string]int {
 
 func (r *run) lose(c *card, err error) {
 	c.lose()
+	r.tellXIDs(c)
+	if c.facts.Parent != "" {
+		return // it may have been taken away; its GPU is told when that is lost
+	}
 	r.notes.add("lost "+c.facts.ID, fmt.Errorf("GPU %s (%s): %w", c.facts.ID, c.facts.Name, err), r.began)
 }
 

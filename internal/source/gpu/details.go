@@ -10,7 +10,8 @@ import (
 // details asks for what a GPU tells beside utilisation and gauges, each thing at its own cadence.
 func (a *asked) details(r *reading) {
 	for q := range questions {
-		if p := &plans[q]; !a.lacks[q] && a.due(q) && !(p.spare && a.batch.tells(p.tells[0])) {
+		spared := plans[q].spare && a.batch.tells(plans[q].tells[0])
+		if !a.lacks[q] && a.due(q) && !spared {
 			a.askDetail(q, r)
 		}
 	}

@@ -21,18 +21,23 @@ func (r *run) readEvents(ctx context.Context) {
 	r.events = r.began
 	var list []event
 	var err error
-	switch r.do(ctx, callLimit, func() { list, err = r.driver.events() }, func() { r.noEvents = false }) {
-	case refused:
-		return
+	switch r.do(ctx, callLimit, func() { list, err = r.driver.events() }, func() {
+		r.noEvents = false
+		r.learnEvents(list, err)
+	}) {
+	case finished:
+		r.learnEvents(list, err)
 	case abandoned:
 		r.noEvents = true
 		if ctx.Err() == nil {
 			r.notes.add("hung events", fmt.Errorf("the NVIDIA driver has not answered nvmlEventSetWait for %v: XID errors are "+
 				"counted again once that call has returned", callLimit), r.began)
 		}
-		return
-	case finished:
+	case refused:
 	}
+}
+
+func (r *run) learnEvents(list []event, err error) {
 	for _, e := range list {
 		r.learnEvent(e)
 	}
@@ -53,11 +58,14 @@ func (r *run) learnEvent(e event) {
 		r.drop("XID", 1)
 		return
 	}
-	if i < 0 {
-		return
+	if i >= 0 {
+		r.tellXIDs(r.cards[i])
 	}
-	// A GPU that works tells them with its next details.
-	if c := r.cards[i]; !c.works() {
+}
+
+// tellXIDs lets the next row tell the errors of a GPU that does not work. One that works tells them with its details.
+func (r *run) tellXIDs(c *card) {
+	if !c.works() && len(c.xids) > 0 {
 		r.rows.detail(sample.GPUDetail{GPU: c.facts.ID, At: r.began, XIDs: c.xids})
 	}
 }

@@ -123,11 +123,3 @@ func (d *fakeDriver) use() use {
 
 // constant is a field that always tells the same.
 func constant(value float64) func() field { return func() field { return field{value: value} } }
-
-// says is one value of one question.
-func says(q sample.GPUQuantity, value float64) func() sample.GPUValues {
-	return func() (v sample.GPUValues) {
-		v.Set(q, value)
-		return v
-	}
-}

@@ -5,6 +5,10 @@
 // working GPU reach. Rows are never more than mostBehind late: a GPU whose driver says nothing for that long goes on
 // without growth, and what it says later is made up for (see mostDebt).
 //
+// Once a second it is also asked for details, each at its own cadence (plans), all fields in one call, and for XID errors.
+// What a GPU does not have is not asked for again. Every call is timed (meter). No call blocks for longer than the driver
+// takes to answer, and none measures for a while of its own.
+//
 // A call into the driver can hang for ever when a GPU falls off the bus. Every call is therefore made on a thread that
 // can be abandoned, and the GPU is told as hung until the call has returned.
 package gpu

@@ -21,7 +21,8 @@ import (
 
 // mocked is a library over one of go-nvml's machines, which has the functions of these names alone.
 func mocked(machine *server.Server, names ...string) *library {
-	names = append(names, "nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID",
+	names = append(names,
+		"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID",
 		"nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetMigMode")
 	return &library{Interface: &machine.Interface, lookup: func(name string) error {
 		if slices.Contains(names, name) {
@@ -147,7 +148,7 @@ func TestEventsOfAMachine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	machine.Devices[3].(*server.Device).Device.GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
+	machine.Devices[3].(*server.Device).GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	list, err := l.events()
 	if want := []event{{devices[3].id(), 79}, {devices[0].id(), mostXID + 1}}; err != nil || !slices.Equal(list, want) {
 		t.Errorf("%v, %v; want %v", list, err, want)
@@ -155,6 +156,39 @@ func TestEventsOfAMachine(t *testing.T) {
 	l.close()
 	if freed != 1 {
 		t.Errorf("freed %d times", freed)
+	}
+}
+
+// Where the driver tells limits only by their distance, they are put together from that.
+func TestTemperatureLimitsFromTheMargin(t *testing.T) {
+	machine := dgxh200.New()
+	l := mocked(machine, "nvmlDeviceGetTemperature", "nvmlDeviceGetMarginTemperature", "nvmlDeviceGetFieldValues",
+		"nvmlDeviceGetTemperatureThreshold")
+	m := machine.Devices[0].(*server.Device)
+	m.GetTemperatureThresholdFunc = func(nvml.TemperatureThresholds) (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+	m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
+	m.GetMarginTemperatureFunc = func() (nvml.MarginTemperature, nvml.Return) {
+		return nvml.MarginTemperature{MarginTemperature: 47}, nvml.SUCCESS
+	}
+	m.GetFieldValuesFunc = func(values []nvml.FieldValue) nvml.Return {
+		for i := range values {
+			v := &values[i]
+			v.ValueType, v.NvmlReturn = uint32(nvml.VALUE_TYPE_SIGNED_INT), uint32(nvml.ERROR_NOT_SUPPORTED)
+			if below, ok := map[uint32]int8{nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT: -2, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT: -5}[v.FieldId]; ok {
+				v.NvmlReturn, v.Value = 0, [8]byte{byte(below), 0xff, 0xff, 0xff}
+			}
+		}
+		return nvml.SUCCESS
+	}
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	devices, _ := l.devices()
+	r := newAsked(devices[0]).read(l, wants{gauges: true})
+	slowdown, _ := r.detail.Get(sample.GPUSlowdownAt)
+	shutdown, _ := r.detail.Get(sample.GPUShutdownAt)
+	if _, told := r.detail.Get(sample.GPUMemorySlowdownAt); told || slowdown != 89 || shutdown != 92 {
+		t.Errorf("%v, %v, of the memory: %v", slowdown, shutdown, told)
 	}
 }
 

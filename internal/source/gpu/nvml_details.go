@@ -40,9 +40,9 @@ var answers = [questions]func(h *handle, v *sample.GPUValues) error{
 	askRows:        (*handle).rows,
 	askPages:       (*handle).pages,
 
-	askSlowdown:       thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN),
-	askShutdown:       thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN),
-	askMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX),
+	askSlowdown:       thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN, nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
+	askShutdown:       thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
+	askMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX, 0),
 }
 
 type integer interface{ ~int | ~uint32 | ~uint64 }
@@ -74,8 +74,39 @@ func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sa
 	return one(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) { return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) })
 }
 
-func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds) func(*handle, *sample.GPUValues) error {
-	return one(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
+// thresholdOf asks for a limit. nvml.h announces that GPUs since Ada will tell it only by its distance: the field is the
+// margin at which it is reached.
+func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds, field uint32) func(*handle, *sample.GPUValues) error {
+	ask := one(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
+	return func(h *handle, v *sample.GPUValues) error {
+		err := ask(h, v)
+		if !isLacking(err) || field == 0 {
+			return err
+		}
+		limit, err := h.fromMargin(field)
+		if err == nil {
+			v.Set(q, limit)
+		}
+		return err
+	}
+}
+
+// fromMargin is to a degree, for the temperature may change meanwhile.
+func (h *handle) fromMargin(id uint32) (float64, error) {
+	margin, err := get(h.library, fnMargin, h.device.GetMarginTemperature)
+	if err != nil {
+		return 0, err
+	}
+	now, err := h.temperature()
+	if err != nil {
+		return 0, err
+	}
+	values := []nvml.FieldValue{{FieldId: id}}
+	if err := h.call(fnFields, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+		return 0, err
+	}
+	at := number(nvml.ValueType(values[0].ValueType), values[0].Value)
+	return now + float64(margin.MarginTemperature) - at, failure(nvml.Return(values[0].NvmlReturn))
 }
 
 func (h *handle) tell(q question, into *sample.GPUValues) error { return answers[q](h, into) }

@@ -34,7 +34,7 @@ func (h *handle) watch() error {
 	if err != nil {
 		return err
 	}
-	err = h.library.call(fnEventRegister, func() nvml.Return {
+	err = h.call(fnEventRegister, func() nvml.Return {
 		return h.device.RegisterEvents(nvml.EventTypeXidCriticalError, set)
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (h *handle) watch() error {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	s := &h.library.session
+	s := &h.session
 	s.watched = slices.DeleteFunc(s.watched, func(w watched) bool { return w.uuid == h.uuid })
 	s.watched = append(s.watched, watched{h.device, h.uuid})
 	return nil

@@ -51,6 +51,7 @@ const (
 	fnPages
 	fnPagesPending
 	fnThreshold
+	fnMargin
 	fnGPMSupport
 	fnGPMAlloc
 	fnGPMFree
@@ -110,6 +111,7 @@ var functionNames = [functions][]string{
 	fnPages:         {"nvmlDeviceGetRetiredPages"},
 	fnPagesPending:  {"nvmlDeviceGetRetiredPagesPendingStatus"},
 	fnThreshold:     {"nvmlDeviceGetTemperatureThreshold"},
+	fnMargin:        {"nvmlDeviceGetMarginTemperature"},
 	fnGPMSupport:    {"nvmlGpmQueryDeviceSupport"},
 	fnGPMAlloc:      {"nvmlGpmSampleAlloc"},
 	fnGPMFree:       {"nvmlGpmSampleFree"},

@@ -283,14 +283,17 @@ func TestADriverThatLacksFunctions(t *testing.T) {
 	}
 	var absent []string
 	for _, name := range []string{"nvmlDeviceGetSamples", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetTotalEnergyConsumption",
-		"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlSystemGetNVMLVersion"} {
+		"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetFieldValues", "nvmlGpmSampleGet",
+		"nvmlDeviceGetViolationStatus", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",
+		"nvmlDeviceGetFanSpeed", "nvmlDeviceGetRemappedRows", "nvmlEventSetWait_v2", "nvmlEventSetWait", "nvmlDeviceGetMigMode"} {
 		absent = append(absent, "-D"+name+"=absent_"+name)
 	}
 	library := fixture.BuildNVML(t, t.TempDir(), absent...)
 	again := exec.Command(os.Args[0], "-test.run=^TestADriverThatLacksFunctions$", "-test.v")
 	again.Env = append(os.Environ(), "FAKENVML_TEST_LIBRARY="+library, "FAKENVML_FILE=")
 	out, err := again.CombinedOutput()
-	if want := "lacks [utilization samples energy PCIe link processes] rows true []"; err != nil || !strings.Contains(string(out), want) {
+	if want := "lacks [utilization samples energy PCIe link processes GPM PCIe counters NVLink counters memory temperature " +
+		"throttle time fan row remapping retired pages XID events] rows true []"; err != nil || !strings.Contains(string(out), want) {
 		t.Errorf("%v, want %q:\n%s", err, want, out)
 	}
 }

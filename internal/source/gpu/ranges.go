@@ -7,19 +7,20 @@ import (
 )
 
 const (
-	mostPower    = 10_000               // watts; no GPU takes as much
-	mostTime     = 30 * 365 * 24 * 3600 // seconds; thirty years
-	mostEnergy   = mostPower * mostTime // joules
-	mostBytes    = 1 << 60              // of a counter
-	mostTraffic  = 8e12                 // bytes a second
-	mostClock    = 20e9                 // hertz
-	mostErrors   = 1 << 48              // a bad chip corrects thousands a second
-	mostReplaced = 1 << 20              // rows or pages, of which a GPU can replace some hundreds
-	mostMemory   = 1 << 50              // bytes
-	coldest      = -50                  // degrees Celsius
-	hottest      = 200                  // degrees Celsius
-	overThrottle = 1.5                  // seconds of throttling in a second: the driver counts on a clock of its own
-	overRatio    = 1.02                 // GPM divides two counters that are not read at once
+	mostPower     = 10_000               // watts; no GPU takes as much
+	mostTime      = 30 * 365 * 24 * 3600 // seconds; thirty years
+	mostEnergy    = mostPower * mostTime // joules
+	mostBytes     = 1 << 60              // of a counter
+	mostTraffic   = 8e12                 // bytes a second
+	mostClock     = 20e9                 // hertz
+	mostErrors    = 1 << 48
+	mostErrorRate = 1e6     // errors a second; a bad chip corrects thousands
+	mostReplaced  = 1 << 20 // rows or pages, of which a GPU can replace some hundreds
+	mostMemory    = 1 << 50 // bytes
+	coldest       = -50     // degrees Celsius
+	hottest       = 200     // degrees Celsius
+	overThrottle  = 1.5     // seconds of throttling in a second: the driver counts on a clock of its own
+	overRatio     = 1.02    // GPM divides two counters that are not read at once
 )
 
 // span is the physical range of a quantity, and of a counter's growth in a second where that is limited.
@@ -57,9 +58,9 @@ var ranges = [sample.GPUQuantities]span{
 	sample.GPUThrottledSyncBoost:   {0, mostTime, overThrottle},
 	sample.GPUThrottledBoard:       {0, mostTime, overThrottle},
 	sample.GPUThrottledReliability: {0, mostTime, overThrottle},
-	sample.GPUErrorsCorrected:      {0, mostErrors, 0},
-	sample.GPUErrorsUncorrected:    {0, mostErrors, 0},
-	sample.GPUPCIeReplays:          {0, math.MaxUint32, 0},
+	sample.GPUErrorsCorrected:      {0, mostErrors, mostErrorRate},
+	sample.GPUErrorsUncorrected:    {0, mostErrors, mostErrorRate},
+	sample.GPUPCIeReplays:          {0, math.MaxUint32, mostErrorRate},
 	sample.GPURowsRemapped:         {0, mostReplaced, 0},
 	sample.GPUPagesRetired:         {0, mostReplaced, 0},
 	sample.GPURepairPending:        {0, 1, 0},

@@ -264,6 +264,7 @@ func (r *run) ended(err error) {
 	r.open = false
 	for _, c := range r.cards {
 		c.lose()
+		r.tellXIDs(c)
 	}
 	r.rows.processes, r.rows.processesRead = nil, true // none is known any more
 	r.tell(err)

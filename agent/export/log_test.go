@@ -1,0 +1,172 @@
+package export
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	logservice "go.opentelemetry.io/proto/otlp/collector/logs/v1"
+	logpb "go.opentelemetry.io/proto/otlp/logs/v1"
+	"google.golang.org/grpc"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/session"
+)
+
+// logBackend is an OTLP server on the loopback that keeps log records.
+type logBackend struct {
+	logservice.UnimplementedLogsServiceServer
+	address string
+
+	mu   sync.Mutex
+	logs []*logpb.ResourceLogs
+}
+
+func (b *logBackend) Export(_ context.Context, r *logservice.ExportLogsServiceRequest) (*logservice.ExportLogsServiceResponse, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.logs = append(b.logs, r.ResourceLogs...)
+	return &logservice.ExportLogsServiceResponse{}, nil
+}
+
+func (b *logBackend) records() (all []*logpb.LogRecord) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.logs {
+		for _, s := range r.ScopeLogs {
+			all = append(all, s.LogRecords...)
+		}
+	}
+	return all
+}
+
+// serve speaks gRPC until the test ends; without the service for log records where it takes none.
+func (b *logBackend) serve(t *testing.T, takes bool) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	if takes {
+		logservice.RegisterLogsServiceServer(server, b)
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	b.address = listener.Addr().String()
+}
+
+func openLogs(t *testing.T, address string) *Exporter {
+	t.Helper()
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://" + address})
+	e, err := New(t.Context(), Options{Version: "1.2.3", Logs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+func TestLogsArrive(t *testing.T) {
+	var b logBackend
+	b.serve(t, true)
+	e := openLogs(t, b.address)
+	if !e.Exports() {
+		t.Error("nothing leaves")
+	}
+	at := time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
+	event, err := emit.Trial("stallspan.gpu.lost", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := session.Root()
+	e.Log(event, span)
+	stats := e.Close(within(t, patience))
+	if stats != (Stats{LogsExported: 1}) || stats.Lost() != "" {
+		t.Errorf("%+v", stats)
+	}
+	all := b.records()
+	if len(all) != 1 {
+		t.Fatal(all)
+	}
+	id := span.TraceID()
+	if r := all[0]; r.EventName != event.Name || r.SeverityText != "ERROR" || r.SeverityNumber != logpb.SeverityNumber_SEVERITY_NUMBER_ERROR ||
+		string(r.TraceId) != string(id[:]) || r.Body.GetStringValue() != event.Body || r.TimeUnixNano != uint64(at.UnixNano()) ||
+		len(r.Attributes) != len(event.Attributes) {
+		t.Errorf("%v", r)
+	}
+}
+
+// A backend that takes no log records refuses them: that is told at the end, and nothing is sent again.
+func TestLogsRefused(t *testing.T) {
+	var b logBackend
+	b.serve(t, false)
+	e := openLogs(t, b.address)
+	event, _ := emit.Trial("stallspan.gpu.lost", time.Now())
+	e.Log(event, session.Root())
+	if err := e.Flush(within(t, patience)); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Failing(); err != nil {
+		t.Errorf("failing: %v", err)
+	}
+	stats := e.Close(within(t, patience))
+	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost, "1 of 1 log records (refused); set OTEL_LOGS_EXPORTER=none") {
+		t.Errorf("%+v: %s", stats, lost)
+	}
+}
+
+// A burst while the backend is away takes no more memory than the queue may, and what does not fit is counted.
+func TestLogBurst(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	e := openLogs(t, listener.Addr().String())
+	const burst = 10000
+	for i := range burst {
+		event, _ := emit.Trial("stallspan.gpu.temperature.high", time.Now())
+		event.Body = fmt.Sprint(i)
+		e.Log(event, session.Root())
+		if e.records.bytes > maxRecordBytes { // only this goroutine adds
+			t.Fatalf("%d bytes wait", e.records.bytes)
+		}
+	}
+	c := e.records.counts()
+	if c.dropped == 0 || c.dropped+c.unsent != burst || e.LogsDropped() != c.dropped {
+		t.Errorf("%+v", c)
+	}
+	t.Logf("%d records wait, in %d bytes", c.unsent, e.records.bytes)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if stats := e.Close(ctx); stats.LogsDropped+stats.LogsUnsent != burst || !strings.Contains(stats.Lost(), "10000 of 10000 log records") {
+		t.Errorf("%+v: %s", stats, stats.Lost())
+	}
+}
+
+// Log records leave only where they are wanted, and where the environment lets them.
+func TestLogsOff(t *testing.T) {
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_LOGS_EXPORTER": "none",
+		"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"})
+	for _, wanted := range []bool{false, true} {
+		e, err := New(t.Context(), Options{Logs: wanted})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Log(emit.Event{Name: "x"}, session.Root())
+		if e.Exports() || e.LogsDropped() != 0 {
+			t.Error("something leaves")
+		}
+		e.Close(within(t, patience))
+	}
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package bench
+
+import (
+	"context"
+	"errors"
+)
+
+func run(context.Context, Options) (*Result, error) {
+	return nil, errors.New("disks are measured on Linux alone")
+}

@@ -1,0 +1,65 @@
+package bench
+
+import (
+	"slices"
+	"time"
+)
+
+// parts are the equal stretches of time that a step is cut into.
+const parts = 10
+
+// tally is what one reader did in a step.
+type tally struct {
+	times histogram
+	parts [parts]uint64 // reads that ended in each part of the step
+	bytes uint64
+	last  time.Duration // when the last one ended, since the step began
+	err   error
+}
+
+// took counts a read that ended at a moment since the step began.
+func (t *tally) took(at, length, step time.Duration, bytes int) {
+	t.times.add(length)
+	if part := int(at * parts / step); part < parts {
+		t.parts[part]++
+	}
+	t.bytes += uint64(bytes)
+	t.last = at
+}
+
+func (t *tally) merge(other *tally) {
+	t.times.merge(&other.times)
+	for i, n := range other.parts {
+		t.parts[i] += n
+	}
+	t.bytes += other.bytes
+	t.last = max(t.last, other.last)
+	if t.err == nil {
+		t.err = other.err
+	}
+}
+
+// steady is from how many reads in the mean part on the parts tell more than the whole.
+const steady = 10
+
+// rate is how many reads a second there were: the mean of the parts without the two fastest and the two slowest, or, where
+// reads were few or the step did not last to its end, all of them over the time until the last one.
+func (t *tally) rate(step time.Duration) float64 {
+	var within uint64
+	for _, n := range t.parts {
+		within += n
+	}
+	if t.last < step*9/10 || within < steady*parts {
+		if t.last <= 0 {
+			return 0
+		}
+		return float64(t.times.n) / t.last.Seconds()
+	}
+	sorted := slices.Sorted(slices.Values(t.parts[:]))
+	const cut = 2
+	var middle uint64
+	for _, n := range sorted[cut : parts-cut] {
+		middle += n
+	}
+	return float64(middle) / ((parts - 2*cut) * (step.Seconds() / parts))
+}

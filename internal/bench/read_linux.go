@@ -1,0 +1,107 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// step is one kind of reading, for a time.
+type step struct {
+	file    *os.File
+	readers int
+	length  int // bytes of a read
+	lasts   time.Duration
+	offsets func(reader int) func() int64 // where each reader reads next; negative: it is done
+	late    func()                        // what is left to do when reads that were left behind have come back
+}
+
+// errHangs says that reads have not come back.
+var errHangs = errors.New("reads do not come back")
+
+// run reads until the step is over or ctx ends, and then waits for the reads under way, within limits. After errHangs
+// some are still under way.
+func (s *step) run(ctx context.Context) (*tally, error) {
+	memory, err := unix.Mmap(-1, 0, s.readers*s.length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil { // it begins at a page, and so does each part of it, as O_DIRECT wants it
+		return nil, fmt.Errorf("no memory to read into: %w", err)
+	}
+	var stop atomic.Bool
+	done := make(chan *tally, s.readers)
+	began := time.Now()
+	for i := range s.readers {
+		buffer := memory[i*s.length : (i+1)*s.length]
+		go func() { done <- s.reader(i, buffer, began, &stop) }()
+	}
+	all := &tally{}
+	timeout := time.NewTimer(s.lasts + patience)
+	defer timeout.Stop()
+	ended := ctx.Done()
+	for left := s.readers; left > 0; {
+		select {
+		case one := <-done:
+			all.merge(one)
+			left--
+		case <-ended:
+			stop.Store(true)
+			ended = nil
+			timeout.Reset(patience / 2)
+		case <-timeout.C:
+			stop.Store(true)
+			go func() { // the kernel may write into the memory yet, and nobody can wait for that
+				for range left {
+					<-done
+				}
+				_ = unix.Munmap(memory)
+				s.late()
+			}()
+			return all, errHangs
+		}
+	}
+	_ = unix.Munmap(memory)
+	return all, all.err
+}
+
+func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.Bool) *tally {
+	t := &tally{}
+	next := s.offsets(number)
+	at := time.Since(began)
+	for at < s.lasts && !stop.Load() {
+		offset := next()
+		if offset < 0 {
+			break
+		}
+		n, err := pread(s.file, buffer, offset)
+		now := time.Since(began)
+		if err != nil {
+			t.err = fmt.Errorf("reading %d bytes at byte %d failed: %w", len(buffer), offset, err)
+			stop.Store(true)
+			break
+		}
+		t.took(now, now-at, s.lasts, n)
+		at = now
+	}
+	return t
+}
+
+// pread reads a whole buffer.
+func pread(file *os.File, buffer []byte, offset int64) (int, error) {
+	for {
+		n, err := unix.Pread(int(file.Fd()), buffer, offset)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case err != nil:
+			return 0, err
+		case n < len(buffer):
+			return n, io.ErrUnexpectedEOF // it has shrunk
+		default:
+			return n, nil
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// openTime bounds how long is waited for a device or file to be opened, or to be let go.
+const openTime = 30 * time.Second
+
+func run(ctx context.Context, o Options) (*Result, error) {
+	began := time.Now()
+	if was := runtime.GOMAXPROCS(0); was < depths[len(depths)-1]+2 {
+		runtime.GOMAXPROCS(depths[len(depths)-1] + 2)
+		defer runtime.GOMAXPROCS(was)
+	}
+	t, err := opened(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	m := &measurement{target: t, options: o, result: Result{Path: t.path, Size: uint64(t.size), Direct: t.past(), Seed: o.Seed, Random: []Random{}}}
+	m.disk()
+	err = m.all(ctx)
+	if m.result.Duration = time.Since(began).Seconds(); !errors.Is(err, errHangs) {
+		t.close() // else the last read does so
+	}
+	r := &m.result
+	switch {
+	case ctx.Err() != nil:
+		r.Interrupted, err = true, nil
+	case errors.Is(err, errHangs):
+		err = fmt.Errorf("%s has not answered for %v, so the rest is not measured: see the kernel's log (dmesg)", t.name, patience)
+	case err != nil:
+		err = fmt.Errorf("%s: %w; the rest is not measured", t.name, err)
+	}
+	return r, err
+}
+
+// opened opens what is to be measured. A file system may hang then, which nothing can end.
+func opened(ctx context.Context, o Options) (*target, error) {
+	type answer struct {
+		target *target
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		t, err := o.open(ctx)
+		done <- answer{t, err}
+	}()
+	late := time.NewTimer(openTime)
+	defer late.Stop()
+	select {
+	case a := <-done:
+		return a.target, a.err
+	case <-ctx.Done():
+		select {
+		case a := <-done:
+			if a.err == nil {
+				a.target.close()
+			}
+		case <-time.After(patience / 2):
+		}
+		return nil, context.Cause(ctx)
+	case <-late.C:
+		return nil, fmt.Errorf("%s%s cannot be opened: it has not answered for %v", o.Device, o.Path, openTime)
+	}
+}
+
+func (o *Options) open(ctx context.Context) (*target, error) {
+	if o.Device != "" {
+		return openDevice(o.Device)
+	}
+	info, err := os.Stat(o.Path)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.MakeFile && !info.IsDir():
+		return nil, fmt.Errorf("%s is no folder, and a file is made in one: leave --make-file out", o.Path)
+	case o.MakeFile:
+		file, err := makeFile(ctx, o.Path, o.Seed)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = file.Close() }()
+		return openFile(fmt.Sprintf("/proc/self/fd/%d", file.Fd()), o.Path)
+	case info.IsDir():
+		path, err := choose(ctx, o.Path)
+		if err != nil {
+			return nil, err
+		}
+		return openFile(path, path)
+	case info.Mode().IsRegular():
+		return openFile(o.Path, o.Path)
+	}
+	return nil, fmt.Errorf("%s is neither a file nor a folder: a block device is given with --device", o.Path)
+}
+
+// measurement is one run.
+type measurement struct {
+	target  *target
+	options Options
+	disks   disks
+	above   bool // a cache above the disk was noted
+	result  Result
+}
+
+// all takes the steps one after another.
+func (m *measurement) all(ctx context.Context) error {
+	if !m.target.past() {
+		m.result.note("The file system has no reads past the page cache (O_DIRECT), so its pages were dropped before each step (fadvise): what stayed in memory made it faster.")
+	}
+	if m.target.memory {
+		m.result.note("The file is in memory: no disk was read.")
+	}
+	if err := m.cached(ctx); err != nil {
+		return err
+	}
+	proven, err := m.sequential(ctx)
+	if err != nil {
+		return err
+	}
+	for _, depth := range depths {
+		own, err := m.random(ctx, depth)
+		if err != nil {
+			return err
+		}
+		if depth == 1 && proven {
+			m.result.OfDisk = own && m.target.past()
+		}
+	}
+	return nil
+}
+
+// cached reads blocks that have just been read, so they come from memory: hdparm -T.
+func (m *measurement) cached(ctx context.Context) error {
+	size := min(m.target.size/large*large, warmed)
+	warm := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2, offsets: once(size)}
+	t, err := warm.run(ctx)
+	if err != nil || t.bytes == 0 || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	again := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2, offsets: around(int64(t.bytes))}
+	if t, err = again.run(ctx); err != nil || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	m.result.Cached = t.rate(again.lasts) * large
+	return nil
+}
+
+// sequential says whether the disk itself served the reads.
+func (m *measurement) sequential(ctx context.Context) (own bool, err error) {
+	s := step{late: m.target.close, file: m.target.direct, readers: ahead, length: large, lasts: m.options.Step}
+	size := m.target.size / large * large
+	if s.offsets = around(size); !m.target.past() {
+		s.offsets = once(size)
+		m.forget(unix.FADV_SEQUENTIAL)
+	}
+	before := m.disks.counters()
+	t, err := s.run(ctx)
+	if err != nil || ctx.Err() != nil {
+		return false, errors.Join(err, ctx.Err())
+	}
+	m.result.Sequential = t.rate(s.lasts) * large
+	return m.owns(before, t.bytes), nil
+}
+
+func (m *measurement) random(ctx context.Context, depth int) (own bool, err error) {
+	s := step{late: m.target.close, file: m.target.direct, readers: depth, length: small, lasts: m.options.Step}
+	s.offsets = anywhere(m.target.size, m.options.Seed+uint64(depth)<<32)
+	if !m.target.past() {
+		m.forget(unix.FADV_RANDOM)
+	}
+	before := m.disks.counters()
+	t, err := s.run(ctx)
+	if err != nil || ctx.Err() != nil {
+		return false, errors.Join(err, ctx.Err())
+	}
+	iops := t.rate(s.lasts)
+	m.result.Random = append(m.result.Random, Random{
+		Depth: depth, IOPS: iops, Rate: iops * small, AwaitP50: t.times.quantile(0.5), AwaitP99: t.times.quantile(0.99), Reads: t.times.n,
+	})
+	return m.owns(before, t.bytes), nil
+}
+
+// forget drops what the page cache has of a file that cannot be read past it. An error changes nothing: it was told that
+// this may not work.
+func (m *measurement) forget(then int) {
+	fd := int(m.target.cached.Fd())
+	_ = unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED)
+	_ = unix.Fadvise(fd, 0, 0, then)
+}
+
+// once reads from the beginning to size, by all readers together.
+func once(size int64) func(int) func() int64 {
+	var next atomic.Int64
+	return func(int) func() int64 {
+		return func() int64 {
+			if at := next.Add(large) - large; at < size {
+				return at
+			}
+			return -1
+		}
+	}
+}
+
+// around does so again and again.
+func around(size int64) func(int) func() int64 {
+	var next atomic.Int64
+	return func(int) func() int64 {
+		return func() int64 { return (next.Add(large) - large) % size }
+	}
+}
+
+// anywhere reads whole blocks at random.
+func anywhere(size int64, seed uint64) func(int) func() int64 {
+	return func(reader int) func() int64 {
+		random := rand.New(rand.NewPCG(seed, uint64(reader)))
+		return func() int64 { return random.Int64N(size/small) * small }
+	}
+}

@@ -1,0 +1,75 @@
+package emit_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// start is when what the tests tell of began.
+var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// over is a condition that is over.
+func over(kind events.Kind) events.Event {
+	e := events.Event{
+		Kind: kind, Resolved: true, At: start.Add(time.Hour), Began: start, Says: "it is over", Value: 70, Limit: 85, Measure: true,
+		Reason: "throttled_thermal", Disk: "sda", Part: "export",
+	}
+	switch kind {
+	case events.DiskFailing, events.DiskVanished:
+		e.Drive, e.Measure = &sample.Drive{ID: "wwn-1", Device: "sda", Model: "M"}, false
+	case events.GPULost, events.GPUHot, events.GPUThrottled:
+		e.GPU, e.Measure = &sample.GPU{ID: "GPU-1", Name: "one", Driver: "1"}, kind != events.GPULost
+	case events.AgentDegraded:
+		e.Measure = false
+	}
+	return e
+}
+
+func TestHappened(t *testing.T) {
+	value := func(e emit.Event, key attribute.Key) attribute.Value {
+		for _, kv := range e.Attributes {
+			if kv.Key == key {
+				return kv.Value
+			}
+		}
+		return attribute.Value{}
+	}
+	hung := events.Event{Kind: events.GPULost, At: start, Severe: true, GPU: &sample.GPU{ID: "GPU-1"}, Says: "bytes \xff"}
+	e := emit.Happened(hung)
+	if e.Name != semconv.GPULostEvent.Name || e.Severity != emit.Error || value(e, semconv.HwStateKey).AsString() != "degraded" || strings.Contains(e.Body, "\xff") {
+		t.Errorf("%+v", e)
+	}
+	hung.Lost = true
+	if e := emit.Happened(hung); value(e, semconv.HwStateKey).AsString() != "failed" {
+		t.Errorf("%+v", e)
+	}
+	e = emit.Happened(over(events.GPULost))
+	if e.Severity != emit.Info || !value(e, semconv.EventResolvedKey).AsBool() || value(e, semconv.HwStateKey).AsString() != "ok" ||
+		value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
+		t.Errorf("%+v", e)
+	}
+	drive := events.Event{Kind: events.DiskFailing, Drive: &sample.Drive{Device: "sda", Status: sample.DriveFailing}, Disk: "sda", Severe: true}
+	if e := emit.Happened(drive); value(e, semconv.HwStateKey).AsString() != "predicted_failure" || value(e, semconv.HwIDKey).AsString() != "sda" {
+		t.Errorf("%+v", e)
+	}
+}
+
+func TestTrial(t *testing.T) {
+	for _, name := range emit.EventNames() {
+		e, err := emit.Trial(name, start)
+		if err != nil || e.Name != name || e.Severity == emit.Info || !strings.HasPrefix(e.Body, "a test, nothing has happened: ") || len(e.Attributes) < 2 {
+			t.Errorf("%s: %+v, %v", name, e, err)
+		}
+	}
+	if _, err := emit.Trial("stallspan.gpu.los", start); err == nil || !strings.HasSuffix(err.Error(), "did you mean stallspan.gpu.lost?") {
+		t.Error(err)
+	}
+}

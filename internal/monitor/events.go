@@ -1,0 +1,52 @@
+package monitor
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/events"
+)
+
+// eventsEvery is the time between two looks for what happens to the machine. A look at a few devices costs microseconds.
+const eventsEvery = time.Second
+
+// watch looks for what happens to the machine, for as long as somebody listens. Monitor.mu is held for it.
+type watch struct {
+	events.Watch
+	due       time.Duration
+	failures  map[string]uint64 // by source, at the look before
+	listeners []*func(events.Event)
+}
+
+// OnEvent has tell called with what happens to the machine's devices and to its sources, each condition once when it
+// begins and once when it is over, until forget is called. What began before anybody listened is told first. It is called
+// on the goroutine that samples, so it must not wait for anything.
+func (m *Monitor) OnEvent(tell func(events.Event)) (forget func()) {
+	return listen(m, &m.watch.listeners, tell)
+}
+
+// happened gives what is to be told, and to whom, once a second. m.mu is held.
+func (m *Monitor) happened() (told []events.Event, listeners []*func(events.Event)) {
+	w := &m.watch
+	now := m.stamp()
+	if len(w.listeners) == 0 || now.Mono < w.due {
+		return nil, nil
+	}
+	w.due = now.Mono + eventsEvery
+	newest := m.latest
+	newest.Ceilings = m.ceilings.All()
+	return w.Look(now, &newest, w.failing(m.problems.counts())), w.listeners
+}
+
+// failing lists the sources that have failed since the look before.
+func (w *watch) failing(now map[string]Failure) (parts []events.Part) {
+	for source, f := range now {
+		if before, known := w.failures[source]; known && f.Count > before {
+			parts = append(parts, events.Part{Name: "source " + source, Why: f.Last.Error()})
+		}
+		if w.failures == nil {
+			w.failures = map[string]uint64{}
+		}
+		w.failures[source] = f.Count
+	}
+	return parts
+}

@@ -1,0 +1,57 @@
+package smart
+
+import "github.com/stallspan/stallspan/internal/sample"
+
+// unit is what an NVMe drive counts its data in: a thousand times 512 bytes.
+const unit = 512_000
+
+func (doc *document) nvme(v *sample.DriveValues) {
+	log := &doc.NVMe
+	if log.Critical.count() && log.Critical.within(0, 255) {
+		v.Set(sample.DriveCritical, log.Critical.value)
+	}
+	if _, told := v.Get(sample.DriveTemperature); !told && plausible(log.Temperature) {
+		v.Set(sample.DriveTemperature, log.Temperature.value)
+	}
+	setPercent(v, sample.DriveSpare, log.Spare)
+	setPercent(v, sample.DriveSpareLeast, log.SpareLeast)
+	setPercent(v, sample.DriveWear, log.Used)
+	setFirst(v, sample.DrivePowerCycles, log.PowerCycles)
+	if _, told := v.Get(sample.DrivePowerOn); !told && log.PowerOn.within(0, mostHours) {
+		v.Set(sample.DrivePowerOn, hours(log.PowerOn.value))
+	}
+	setCount(v, sample.DriveMediaErrors, log.MediaErrors)
+	setBytes(v, sample.DriveRead, log.UnitsRead, unit)
+	setBytes(v, sample.DriveWritten, log.UnitsWritten, unit)
+}
+
+// scsi reads the log pages of SCSI and SAS drives.
+func (doc *document) scsi(v *sample.DriveValues) {
+	setCount(v, sample.DriveReallocated, doc.GrownDefects)
+	setCount(v, sample.DrivePending, doc.PendingDefects.Count)
+	if _, told := v.Get(sample.DriveWear); !told {
+		setPercent(v, sample.DriveWear, doc.SCSIUsed)
+	}
+	if t := doc.Environment.First.Current; plausible(t) && t.value != 0 {
+		setFirst(v, sample.DriveTemperature, t)
+	}
+	log := &doc.ErrorCounters
+	total, told := 0.0, false
+	for _, c := range []*errorCounters{&log.Read, &log.Write, &log.Verify} {
+		if c.Uncorrected.count() {
+			total, told = total+c.Uncorrected.value, true
+		}
+	}
+	if told {
+		v.Set(sample.DriveReportedUncorrectable, total)
+	}
+	setBytes(v, sample.DriveRead, log.Read.Gigabytes, 1e9)
+	setBytes(v, sample.DriveWritten, log.Write.Gigabytes, 1e9)
+}
+
+// setBytes takes over a number of units of that many bytes.
+func setBytes(v *sample.DriveValues, q sample.DriveQuantity, n number, unit float64) {
+	if n.within(0, 1e18) {
+		v.Set(q, n.value*unit)
+	}
+}
