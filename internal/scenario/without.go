@@ -44,7 +44,7 @@ func (lacks Evidence) blind(j *sample.Job) {
 	if lacks == Reads {
 		j.HasIO, j.ReadBytes, j.ReadChars, j.WriteBytes = false, 0, 0, 0
 	}
-	j.ReaderTime, j.ReaderWork = 0, 0 // readers are found by what they read
+	j.ReaderTime, j.ReaderWork, j.InReads = 0, 0, 0 // readers are found by what they read
 	if lacks == Threads {
 		j.LeaderTime, j.LeaderReady = 0, 0
 	}
