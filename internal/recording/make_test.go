@@ -52,17 +52,24 @@ func TestMake(t *testing.T) {
 	}
 }
 
+// told is what the stand-in's GPU tells beside that it is busy: something of everything, so that replays give every metric.
+const told = "encoder=3 decoder=7 controller=20 sm=60 occupancy=30 tensor=11 dram=25 pcie_received=2e8 pcie_sent=1e7 " +
+	"nvlink_received=3e6 nvlink_sent=2e6 fan=40 throttled_power=12 throttled_thermal=1 errors_corrected=2 errors_uncorrected=0 " +
+	"pcie_replays=1 rows_remapped=1 repair_pending=0 repair_failed=0"
+
 // play has the stand-in's GPU do what the accelerator does, until the test calls what it gives.
 func play(t *testing.T, accelerator *emulate.Accelerator) (stop func()) {
-	player := fixture.PlayGPU(t, "gpu 0 busy_ns=0")
+	player := fixture.PlayGPU(t, "gpu 0 busy_ns=0 "+told)
 	t.Setenv("FAKENVML_FILE", player.Path)
 	over := make(chan struct{})
 	var done sync.WaitGroup
 	done.Go(func() {
+		xids := 0
 		for {
 			var s sample.Sample
 			_ = accelerator.Read(&s) // never fails
-			player.Write(fmt.Sprintf("gpu 0 busy_ns=%d processes=%d:2147483648\n", s.GPUs[0].Busy, os.Getpid()))
+			player.Write(fmt.Sprintf("gpu 0 busy_ns=%d processes=%d:2147483648 %s xids=13:%d\n", s.GPUs[0].Busy, os.Getpid(), told, xids))
+			xids = 1 // once it is looked for
 			select {
 			case <-over:
 				return
