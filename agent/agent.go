@@ -103,6 +103,7 @@ func rootCommand() *cobra.Command {
 		compareCommand(),
 		baselineCommand(),
 		agentCommand(),
+		eventsCommand(),
 		checkCommand(),
 		healthCommand(),
 		benchCommand(),

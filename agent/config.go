@@ -12,6 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stallspan/stallspan/internal/action"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -26,6 +27,7 @@ type config struct {
 	Sampling samplingConfig          //
 	Slow     slowOptions             //
 	Metrics  map[string]metricConfig // by name; one that is not there is enabled
+	Actions  []action.Config         // none unless they are asked for
 }
 
 type samplingConfig struct {
@@ -107,6 +109,7 @@ func parseConfig(text []byte) (*config, error) {
 			"epoch":    duration(&c.Slow.epoch),
 		}.read, c.Slow.check),
 		"metrics": c.readMetrics,
+		"actions": c.readActions,
 	}.read(file.Content[0])
 }
 

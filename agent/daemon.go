@@ -7,11 +7,13 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/agent/export"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/session"
@@ -50,6 +52,7 @@ type daemon struct {
 	monitor   *monitor.Monitor
 	telemetry *telemetry
 	session   *session.Session
+	events    *happenings
 }
 
 // garbage is by how much the heap may grow before it is collected, in per cent of what is in use. Nearly all of that are
@@ -83,11 +86,16 @@ func (d *daemon) run(ctx context.Context) (err error) {
 
 	// What is left is sent after ctx has ended.
 	lasting := context.WithoutCancel(ctx)
-	d.telemetry, err = openTelemetry(lasting, d.monitor, d.config.disabled()...)
+	d.telemetry, err = openTelemetryWith(lasting, d.monitor, export.Options{Logs: true}, d.config.disabled()...)
 	if err != nil {
 		return err
 	}
-	d.session = session.New(d.monitor, session.Options{Spans: d.telemetry.begin, Durations: &d.telemetry.metrics.Durations})
+	d.events, err = watchEvents(d.monitor, d.telemetry, d.config.Actions)
+	if err != nil {
+		d.telemetry.close(lasting)
+		return err
+	}
+	d.session = session.New(d.monitor, session.Options{Spans: d.events.begin, Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	if problem != nil {
 		say("not seen: whether windows took longer than usual: %v", problem)
@@ -95,6 +103,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	err = d.serve(ctx, listeners)
 	d.session.Close()
 	d.session.EndAll(d.monitor.Now())
+	d.events.close(lasting)
 	d.telemetry.close(lasting)
 	return err
 }
@@ -145,7 +154,7 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
-			failed[i] = api.NewServer(d.monitor, d.session, version()).Serve(ctx, l)
+			failed[i] = api.NewServer(d.monitor, d.session, version()).With(d.events.api()).Serve(ctx, l)
 		})
 	}
 	all.Go(func() { d.tellTrouble(ctx) })
@@ -154,13 +163,18 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 }
 
 // lookEvery is how often the agent looks whether something new has to be told.
-const lookEvery = 10 * time.Second
+const lookEvery = 5 * time.Second
+
+// troubleEvery is the time between two words about actions that fail.
+const troubleEvery = 10 * time.Minute
 
 // tellTrouble says when the backend stops taking what is sent, when it takes it again, and what can no longer be read.
 func (d *daemon) tellTrouble(ctx context.Context) {
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	told, down := len(d.monitor.Problems()), false
+	var trouble []string
+	var sayTrouble time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -172,6 +186,13 @@ func (d *daemon) tellTrouble(ctx context.Context) {
 			say("not seen: %v", problem)
 		}
 		told = len(problems)
+		d.events.look()
+		if lines := d.events.trouble(); len(lines) > 0 && (sayTrouble.IsZero() || time.Since(sayTrouble) > troubleEvery) && !slices.Equal(lines, trouble) {
+			for _, line := range lines {
+				say("%s", line)
+			}
+			sayTrouble, trouble = time.Now(), lines
+		}
 		if failing := d.telemetry.exporter.Failing(); failing != nil && !down {
 			say("the OTLP backend takes nothing, windows and counters are kept for it: %v", failing)
 			down = true

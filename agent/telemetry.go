@@ -37,12 +37,16 @@ const (
 // openTelemetry begins to export what m sees. The first metrics leave at once and not after an interval: a run that is
 // shorter than one would otherwise leave a single point of each series, and no rate. The disabled metrics do not leave.
 func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) (*telemetry, error) {
+	return openTelemetryWith(ctx, m, export.Options{}, disabled...)
+}
+
+// openTelemetryWith is openTelemetry; of the options, Version and Collect are its own.
+func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options, disabled ...string) (*telemetry, error) {
 	t := &telemetry{metrics: emit.NewMetrics(version(), disabled...)}
 	var err error
-	t.exporter, err = export.New(ctx, export.Options{
-		Version: version(),
-		Collect: func() metricdata.ScopeMetrics { return t.metrics.Collect(m.Collect()) },
-	})
+	o.Version = version()
+	o.Collect = func() metricdata.ScopeMetrics { return t.metrics.Collect(m.Collect()) }
+	t.exporter, err = export.New(ctx, o)
 	if err != nil {
 		return nil, err
 	}

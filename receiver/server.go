@@ -11,6 +11,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/session"
 )
 
@@ -45,7 +46,7 @@ func listen(c *Config) (*server, error) {
 }
 
 // start answers until stop.
-func (s *server) start(m *monitor.Monitor, windows *session.Session, set receiver.Settings) {
+func (s *server) start(m *monitor.Monitor, windows *session.Session, board *notice.Board, set receiver.Settings) {
 	if s == nil {
 		return
 	}
@@ -57,7 +58,7 @@ func (s *server) start(m *monitor.Monitor, windows *session.Session, set receive
 			set.Logger.Warn("this port is open to other machines, and asks nobody who they are", zap.Stringer("address", l.Addr()))
 		}
 		s.open.Go(func() {
-			if err := api.NewServer(m, windows, set.BuildInfo.Version).Serve(ctx, l); err != nil {
+			if err := api.NewServer(m, windows, set.BuildInfo.Version).With(api.Events{Board: board}).Serve(ctx, l); err != nil {
 				set.Logger.Error("no more windows can be announced", zap.Error(err))
 			}
 		})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
@@ -35,6 +36,7 @@ type watcher struct {
 
 	spans   *outbox[ended]  // nil without a pipeline of traces
 	records *outbox[record] // nil without a pipeline of logs
+	board   notice.Board    // of the API
 
 	start, shutdown sync.Once
 	started         error
@@ -106,10 +108,10 @@ func (w *watcher) open() (err error) {
 	}
 	w.spans.start()
 	w.records.start()
-	if w.records != nil {
+	if w.announced() {
 		w.deaf = m.OnEvent(w.happened)
 	}
-	w.server.start(m, w.session, w.settings)
+	w.server.start(m, w.session, &w.board, w.settings)
 	for source, failure := range m.Failures() {
 		w.told[source] = failure.Last.Error()
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/session"
 )
@@ -67,7 +68,7 @@ func (s *open) End(span emit.Span) {
 		within = s.own
 	}
 	for _, e := range span.Events {
-		s.watcher.records.put(record{e, within}, sizeOf(e.Attributes))
+		s.watcher.tell(e, within)
 	}
 }
 
@@ -76,8 +77,13 @@ func (w *watcher) happened(e events.Event) {
 	if e.GPU != nil && !w.devices.gpus.all() && !w.devices.takesGPU(e.GPU) || e.Disk != "" && !w.devices.disks.all() && !w.devices.disks.takes(e.Disk) {
 		return
 	}
-	record := record{Event: emit.Happened(e)}
-	w.records.put(record, sizeOf(record.Attributes))
+	w.tell(emit.Happened(e), trace.SpanContext{})
+}
+
+// tell hands an event to the pipeline of logs, and shows it to those who look at the API.
+func (w *watcher) tell(e emit.Event, within trace.SpanContext) {
+	w.records.put(record{e, within}, sizeOf(e.Attributes))
+	w.board.Post(notice.New(e, within))
 }
 
 // giveSpans has spans handed to a pipeline.

@@ -89,6 +89,9 @@ func severity(s emit.Severity) (log.Severity, string) {
 	return log.SeverityInfo, s.String()
 }
 
+// Logs says whether log records leave.
+func (e *Exporter) Logs() bool { return e.logger != nil }
+
 // LogsDropped is how many log records were pushed out by newer ones, or refused by the backend.
 func (e *Exporter) LogsDropped() uint64 {
 	if e.records == nil {

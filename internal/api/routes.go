@@ -29,9 +29,11 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/windows", map[string]handler{http.MethodGet: s.list, http.MethodPost: s.begin})
 	handle("/v1/windows/{id}", map[string]handler{http.MethodGet: s.show})
 	handle("/v1/windows/{id}/end", map[string]handler{http.MethodPost: s.end})
+	handle("/v1/events", map[string]handler{http.MethodGet: s.follow})
+	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
-		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end and /v1/status",
+		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, /v1/events, /v1/events/test and /v1/status",
 			excerpt(r.URL.Path))
 	}))
 	// A page in a browser must not open windows on a loopback port. Programs send none of the headers that this reads.
@@ -164,6 +166,9 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 	}
 	for _, problem := range s.monitor.Problems() {
 		status.Problems = append(status.Problems, problem.Error())
+	}
+	if s.events.Trouble != nil {
+		status.Problems = append(status.Problems, s.events.Trouble()...)
 	}
 	reply(w, http.StatusOK, status)
 	return nil

@@ -46,7 +46,11 @@ type Server struct {
 	version  string
 	started  time.Time
 	listings chan struct{}
+	streams  chan struct{}
+	ending   chan struct{} // closed when the server stops
+	events   Events
 	loopback bool // it answers on a loopback port
+	local    bool // it answers on a unix socket
 	http     http.Server
 	open     sync.WaitGroup // connections
 }
@@ -59,6 +63,8 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		version:  version,
 		started:  time.Now(),
 		listings: make(chan struct{}, mostListings),
+		streams:  make(chan struct{}, mostStreams),
+		ending:   make(chan struct{}),
 	}
 	s.http = http.Server{
 		Handler:           s.routes(),
@@ -71,6 +77,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 	// One request a connection: a client that keeps many open cannot shut the others out, and the caller's process is
 	// always the one that asks. A new connection to a unix socket costs microseconds.
 	s.http.SetKeepAlivesEnabled(false)
+	s.http.RegisterOnShutdown(func() { close(s.ending) })
 	return s
 }
 
@@ -80,6 +87,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok {
 		s.loopback = at.IP.IsLoopback()
 	}
+	s.local = l.Addr().Network() == "unix"
 	g := newGate(l, mostConnections)
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {

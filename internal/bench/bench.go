@@ -119,7 +119,8 @@ func (r *Result) note(format string, args ...any) {
 // gives what was measured until then, with an error for the latter two; reads that hang are left behind, for nothing can
 // end them. The result is nil where nothing could be measured at all.
 //
-// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not hold back threads that come back from a read.
+// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not hold back threads that come back from a read:
+// with 2, 32 of them did 41,519 and 37,902 reads a second of a disk of which fio's 32 threads did 58,883 and 55,082.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.complete(); err != nil {
 		return nil, err

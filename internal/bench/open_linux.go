@@ -49,8 +49,8 @@ func openDevice(device string) (*target, error) {
 	case info.Mode()&os.ModeDevice == 0 || info.Mode()&os.ModeCharDevice != 0:
 		return nil, fmt.Errorf("%s is no block device: give --path for a file or folder", path)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
 	}
 	t := &target{path: path, name: path, isDevice: true}
 	if err := t.open(path); err != nil {

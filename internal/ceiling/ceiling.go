@@ -30,9 +30,9 @@ const fastest = 1 << 40
 type Learner struct {
 	disks map[string]*disk
 	known map[string]sample.Ceiling // what was measured, by the names of the disks
-	told  []sample.Ceiling // what All gave; nil when that is out of date
-	at    time.Duration    // of the newest reading
-	last  int              // how many readings there were
+	told  []sample.Ceiling          // what All gave; nil when that is out of date
+	at    time.Duration             // of the newest reading
+	last  int                       // how many readings there were
 }
 
 type disk struct {

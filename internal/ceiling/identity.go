@@ -13,7 +13,7 @@ import (
 // mostIdentity bounds an identity and each of its parts, in bytes.
 const mostIdentity = 512
 
-// identifying are the files below /sys/block/NAME that tell one disk from another. serial is a virtio disk's, wwid an
+// identifying are the files below /sys/class/block/NAME that tell one disk from another. serial is a virtio disk's, wwid an
 // NVMe namespace's, device/serial an NVMe drive's, device/wwid a SCSI disk's; a loop device is what its file is.
 var identifying = [...]struct {
 	file, key string
@@ -32,7 +32,7 @@ var identifying = [...]struct {
 // number and WWID as far as the kernel tells them, and its name where it tells no number. "" where there is no such disk,
 // or nothing in it.
 func Identify(root, disk string) string {
-	folder := filepath.Join("/", root, "sys/block", strings.ReplaceAll(disk, "/", "!"))
+	folder := filepath.Join("/", root, "sys/class/block", strings.ReplaceAll(disk, "/", "!"))
 	var parts []string
 	alone := false
 	for _, f := range identifying {
@@ -74,7 +74,7 @@ func Here(root string, all []Measured) []sample.Ceiling {
 	if len(all) == 0 {
 		return nil
 	}
-	folders, _ := os.ReadDir(filepath.Join("/", root, "sys/block"))
+	folders, _ := os.ReadDir(filepath.Join("/", root, "sys/class/block"))
 	var found []sample.Ceiling
 	for _, folder := range folders[:min(len(folders), 4*mostDisks)] {
 		name := strings.ReplaceAll(folder.Name(), "!", "/")

@@ -2,6 +2,7 @@ package ceiling
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -87,7 +88,7 @@ func TestDamage(t *testing.T) {
 			t.Errorf("%.80q: %v", text, err)
 		}
 		err = Store(path, disks("sda"))
-		if (err == nil) != (want == errDamaged) {
+		if (err == nil) != errors.Is(want, errDamaged) {
 			t.Errorf("%.80q: stored: %v", text, err)
 		}
 	}
@@ -117,13 +118,13 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// machine is a folder with the /sys/block of these disks.
+// machine is a folder with the /sys/class/block of these disks.
 func machine(t *testing.T, disks map[string]map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, files := range disks {
 		for file, text := range files {
-			path := filepath.Join(root, "sys/block", name, file)
+			path := filepath.Join(root, "sys/class/block", name, file)
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +163,9 @@ func TestIdentity(t *testing.T) {
 
 // What was measured is of the disks that are there, whatever their names are now. Another disk of the same name has none.
 func TestHere(t *testing.T) {
-	files := func(serial string) map[string]string { return map[string]string{"size": "1\n", "serial": serial + "\n"} }
+	files := func(serial string) map[string]string {
+		return map[string]string{"size": "1\n", "serial": serial + "\n"}
+	}
 	all := []Measured{disks("sda"), disks("sdb"), {Disk: "vda", Identity: "size=7 name=vda", Read: 5, Await: 2e-3}}
 	got := Here(machine(t, map[string]map[string]string{"sda": files("sdb"), "sdb": files("other"), "vda": {"size": "8"}}), all)
 	want := []sample.Ceiling{{Disk: "sda", Read: 1e9, ReadAwait: 100 * time.Microsecond}}

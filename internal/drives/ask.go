@@ -11,11 +11,13 @@ import (
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
-// What a command needs to ask for drives and to name them.
 type (
-	Drive   = sample.Drive
+	// Drive is what a drive tells, and how it is.
+	Drive = sample.Drive
+	// Options says which smartctl is asked for which disks.
 	Options = smart.Options
-	Disk    = smart.Disk
+	// Disk is what is said of a disk that is asked otherwise than by itself.
+	Disk = smart.Disk
 )
 
 // Problem is why drives could not be asked, or told nothing.

@@ -192,7 +192,8 @@ func (b *Book) vanished(asked []sample.Drive, at time.Time) []sample.Drive {
 	var gone []sample.Drive
 	for _, id := range slices.Sorted(maps.Keys(b.known)) {
 		r := b.known[id]
-		if here[r] || at.Before(r.Seen) || !(r.Boot == b.boot && b.boot != "" || at.Sub(r.Seen) <= recent) {
+		lately := at.Sub(r.Seen) <= recent || r.Boot == b.boot && b.boot != ""
+		if here[r] || at.Before(r.Seen) || !lately {
 			continue
 		}
 		d := r.Drive

@@ -52,7 +52,7 @@ func (f *facts) counted(quantities []sample.DriveQuantity, growing bool) string 
 	if len(parts) == 0 {
 		return ""
 	}
-	return "has " + strings.Join(parts, "; ")
+	return "has " + strings.Join(parts, ", and ")
 }
 
 // count is one of them in words: "312 reallocated sectors, 40 of them since Monday (6 a day)".
@@ -66,11 +66,10 @@ func (f *facts) count(q sample.DriveQuantity, count int64, g growth) string {
 		word = noun[0]
 	}
 	text := fmt.Sprintf("%d %s", count, word)
-	if g.by == 0 {
+	switch g.by {
+	case 0:
 		return text
-	}
-	switch {
-	case g.by == count:
+	case count:
 		text += ", all since " + since(g.since, f.now)
 	default:
 		text += fmt.Sprintf(", %d of them since %s", g.by, since(g.since, f.now))

@@ -146,11 +146,26 @@ func setAside(path string, why error) error {
 	if !errors.As(why, &bad) {
 		return fmt.Errorf("%s cannot be read, so nothing is known of earlier days: %w", path, why)
 	}
-	name := path + "." + bad.kind + "-" + time.Now().UTC().Format("20060102T150405.000Z")
-	if err := os.Rename(path, name); err != nil {
+	name, err := aside(path, bad.kind)
+	if err != nil {
 		return fmt.Errorf("%s cannot be used (%w) and cannot be set aside (%w): move it away", path, why, err)
 	}
 	return fmt.Errorf("%s cannot be used: %w. It is kept as %s, and the history of drives starts over", path, why, name)
+}
+
+// aside gives a file another name, under which nobody looks at it.
+func aside(path, kind string) (name string, err error) {
+	stem := path + "." + kind + "-" + time.Now().UTC().Format("20060102T150405Z")
+	for i := 1; i < 1000; i++ {
+		name = stem
+		if i > 1 {
+			name += "-" + strconv.Itoa(i)
+		}
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name, os.Rename(path, name)
+		}
+	}
+	return "", fmt.Errorf("%s and hundreds like it are there already", stem)
 }
 
 // Forget takes drives out of the history at path: those with that ID, serial number or device. It gives them.

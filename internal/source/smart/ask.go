@@ -52,6 +52,12 @@ func Sudoers(user, smartctl string, d Disk) string {
 var ErrMissing = errors.New("smartctl is not there, so nothing is known of the disks' health (all else goes on): " +
 	"install smartmontools 7.0 or later (apt-get install smartmontools, dnf install smartmontools), or name it with smart.smartctl")
 
+// missing is ErrMissing in other words.
+type missing struct{ error }
+
+// Is implements what errors.Is asks for.
+func (*missing) Is(target error) bool { return target == ErrMissing }
+
 // usual are the folders in which smartctl lies, where PATH has none: a service's often lacks them.
 var usual = []string{"/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin"}
 
@@ -59,7 +65,7 @@ var usual = []string{"/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin"}
 func (o *Options) find() (string, error) {
 	if o.Smartctl != "" {
 		if _, err := exec.LookPath(o.Smartctl); err != nil {
-			return "", fmt.Errorf("smart.smartctl: %w", err)
+			return "", &missing{fmt.Errorf("no disk can be asked for its health (all else goes on): %w", err)}
 		}
 		return o.Smartctl, nil
 	}
@@ -108,7 +114,7 @@ func (s *Source) ask(ctx context.Context, path string, t *target) sample.Drive {
 	case out.text.Len() == 0 && cmd.ProcessState == nil:
 		return unread(t, fmt.Sprintf("smartctl cannot be started: %v", err))
 	}
-	d, err := Parse(out.text.Bytes())
+	d, err := parse(out.text.Bytes(), t.name)
 	if err != nil {
 		return unread(t, s.nonsense(err, said, cmd))
 	}

@@ -1,6 +1,7 @@
 package smart
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -121,6 +122,10 @@ func (doc *document) lifetime(v *sample.DriveValues, a *attribute, name string) 
 		return
 	}
 	if strings.HasPrefix(name, "total_lbas") || strings.HasPrefix(name, "total_host_sector") {
+		if doc.in32MiB() {
+			setFirst(v, q, number{n.value * (32 << 20), true})
+			return
+		}
 		setFirst(v, q, doc.sectors(n))
 		return
 	}
@@ -130,6 +135,23 @@ func (doc *document) lifetime(v *sample.DriveValues, a *attribute, name string) 
 			return
 		}
 	}
+}
+
+// in32MiB says whether a drive counts in 32 MiB what smartctl takes for LBAs: where another attribute, whose name tells
+// the unit, has the same value.
+func (doc *document) in32MiB() bool {
+	var lbas, units []float64
+	for i := range doc.Attributes.Table {
+		a := &doc.Attributes.Table[i]
+		switch name := strings.ToLower(string(a.Name)); {
+		case !a.Raw.Value.within(1, 1<<48):
+		case name == "total_lbas_written":
+			lbas = append(lbas, a.Raw.Value.value)
+		case strings.HasPrefix(name, "host_writes_32mib"):
+			units = append(units, a.Raw.Value.value)
+		}
+	}
+	return slices.ContainsFunc(units, func(n float64) bool { return slices.Contains(lbas, n) })
 }
 
 // has says whether one of some words is in a name. An attribute without a name is of a drive that smartctl was not asked

@@ -7,9 +7,10 @@ import "encoding/json"
 type document struct {
 	Format   list[number] `json:"json_format_version"`
 	Smartctl struct {
-		Version  list[number] `json:"version"`
-		Exit     number       `json:"exit_status"`
-		Messages list[struct {
+		Version   list[number] `json:"version"`
+		Exit      number       `json:"exit_status"`
+		Arguments list[word]   `json:"argv"`
+		Messages  list[struct {
 			Text     sentence `json:"string"`
 			Severity word     `json:"severity"` // "error", "warning", "information"
 		}] `json:"messages"`
@@ -51,11 +52,11 @@ type document struct {
 	}] `json:"nvme_namespaces"`
 
 	Status struct {
-		Passed flag `json:"passed"`
+		Passed truth `json:"passed"`
 	} `json:"smart_status"`
 	Support struct {
-		Available flag `json:"available"`
-		Enabled   flag `json:"enabled"`
+		Available truth `json:"available"`
+		Enabled   truth `json:"enabled"`
 	} `json:"smart_support"`
 	PowerMode json.RawMessage `json:"power_mode"`
 
@@ -124,7 +125,7 @@ type statistic struct {
 	Name  word   `json:"name"`
 	Value number `json:"value"`
 	Flags struct {
-		Valid flag `json:"valid"`
+		Valid truth `json:"valid"`
 	} `json:"flags"`
 }
 

@@ -49,13 +49,13 @@ func (n number) within(low, high float64) bool { return n.told && n.value >= low
 // count says whether a number is one of things: whole, and not below zero.
 func (n number) count() bool { return n.within(0, 1<<63) && n.value == math.Trunc(n.value) }
 
-// flag is a JSON bool. Whatever else stands there is not told.
-type flag struct{ value, told bool }
+// truth is a JSON bool. Whatever else stands there is not told.
+type truth struct{ value, told bool }
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
-func (f *flag) UnmarshalJSON(text []byte) error {
+func (f *truth) UnmarshalJSON(text []byte) error {
 	word := string(text)
-	*f = flag{word == "true", word == "true" || word == "false"}
+	*f = truth{word == "true", word == "true" || word == "false"}
 	return nil
 }
 

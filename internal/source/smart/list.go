@@ -91,8 +91,8 @@ func (o *Options) targets() ([]target, error) {
 
 // resolve is the name of a device: that of the disk to which a link below /dev leads.
 func (o *Options) resolve(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil && strings.HasPrefix(real, "/dev/") {
-		path = real
+	if whole, err := filepath.EvalSymlinks(path); err == nil && strings.HasPrefix(whole, "/dev/") {
+		path = whole
 	}
 	return deviceName(path)
 }

@@ -13,13 +13,19 @@ import (
 // Parse reads what smartctl --json has printed of one drive. A drive that was read has no Status yet: that is judged with
 // its history. One that sleeps is DriveAsleep, and one that could not be read is DriveUnread, with the reason and what to
 // do about it in Err. The error is of a text that is no such JSON. What a drive does not tell is absent. At is not set.
-func Parse(text []byte) (sample.Drive, error) {
+func Parse(text []byte) (sample.Drive, error) { return parse(text, "") }
+
+// parse reads an answer to a question about a device; "" for what the answer says it is about.
+func parse(text []byte, device string) (sample.Drive, error) {
 	var doc document
 	if err := decode(text, &doc); err != nil {
 		return sample.Drive{}, err
 	}
 	if !doc.smartctls() {
 		return sample.Drive{}, errors.New("it is JSON, but not what smartctl --json prints of a drive")
+	}
+	if device != "" {
+		doc.Device.Name = word("/dev/" + device)
 	}
 	return doc.drive(), nil
 }
@@ -31,7 +37,7 @@ func (doc *document) smartctls() bool {
 
 func (doc *document) drive() sample.Drive {
 	d := sample.Drive{
-		Device:   deviceName(string(doc.Device.Name)),
+		Device:   deviceName(doc.device()),
 		Model:    first(doc.Model, doc.SCSIModel),
 		Serial:   string(doc.Serial),
 		Firmware: first(doc.Firmware, doc.SCSIRevision, doc.Revision),
@@ -72,6 +78,14 @@ func (doc *document) drive() sample.Drive {
 		d.Values, d.Assessment, d.AtThreshold = sample.DriveValues{}, "", nil
 	}
 	return d
+}
+
+// device is the path of what was asked. Where smartctl did not get as far as to say it, its command line does.
+func (doc *document) device() string {
+	if n := len(doc.Smartctl.Arguments); doc.Device.Name == "" && n > 0 && devicePath.MatchString(string(doc.Smartctl.Arguments[n-1])) {
+		return string(doc.Smartctl.Arguments[n-1])
+	}
+	return string(doc.Device.Name)
 }
 
 // protocol is as smartctl says, or by what it has printed.

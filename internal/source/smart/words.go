@@ -138,9 +138,10 @@ func refusal(said, device string) string {
 	return ""
 }
 
-// nameType says how to name a drive's type in the config.
+// nameType says how to name a drive's type.
 func nameType(device, suggested, further string) string {
-	text := fmt.Sprintf("name its type in the config, smart: {disks: [{device: /dev/%s, type: %q}]}", orX(device), suggested)
+	text := fmt.Sprintf("name its type, stallspan health --type %s %s, and in an agent's config smart: {disks: [{device: /dev/%[2]s, type: %[1]q}]}",
+		suggested, orX(device))
 	if further != "" {
 		text += " " + further
 	}

@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/bench"
+	"github.com/stallspan/stallspan/internal/ceiling"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// benchFile is large enough to be measured.
+func benchFile(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "data")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := bytes.Repeat([]byte("stallspan "), 1<<20/10)
+	for range 65 {
+		if _, err := file.Write(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// The real program measures a file, and keeps what it found where it says.
+func TestBench(t *testing.T) {
+	t.Parallel()
+	path := benchFile(t)
+	v := stallspan(t, "bench", "--path", path, "--step", "50ms", "--json", "--seed", "5")
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
+	if code := v.run(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, v.err.String())
+	}
+	var r benchReport
+	decoder := json.NewDecoder(&v.out)
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Path != path || r.Seed != 5 || len(r.Random) != 6 || r.Sequential <= 0 || r.Cached <= 0 || r.Ceiling < r.Sequential {
+		t.Errorf("%+v", r)
+	}
+	if r.KeptIn == "" {
+		t.Logf("not kept: %v", r.Notes)
+		return
+	}
+	all, err := ceiling.Load(filepath.Join(v.temp, "stallspan", "ceilings.json"))
+	if err != nil || len(all) != 1 || all[0].Disk != r.Device || all[0].Identity != r.Identity || all[0].Read != r.Ceiling || all[0].Await != r.Await() {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// It does not disturb a window that is watched, unless it is told to.
+func TestBenchBesideAWindow(t *testing.T) {
+	t.Parallel()
+	path, socket := benchFile(t), socketIn(t)
+	agent, _ := startAgent(t, socket)
+	measure := func(flags ...string) (int, *invocation) {
+		v := stallspan(t, append([]string{"bench", "--path", path, "--step", "50ms", "--baseline", "off"}, flags...)...)
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+		return v.run(), v
+	}
+	if code, v := measure(); code != 0 || !strings.Contains(v.out.String(), "Not kept") {
+		t.Errorf("beside an agent without windows: %d, %s%s", code, v.err.String(), v.out.String())
+	}
+	client := api.NewClient(socket)
+	begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.Epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code, v := measure(); code != exitFailed || !strings.Contains(v.errorLine(), "--force") || v.out.Len() > 0 {
+		t.Errorf("beside a window: %d, %s", code, v.err.String())
+	}
+	if code, v := measure("--force"); code != 0 {
+		t.Errorf("forced: %d, %s", code, v.err.String())
+	}
+	if _, err := client.End(t.Context(), begun.ID); err != nil {
+		t.Error(err)
+	}
+	stop(t, agent)
+}
+
+// A stallspan run with the same folder for temporary files is asked, too.
+func TestBenchBesideARun(t *testing.T) {
+	t.Parallel()
+	run := stallspan(t, "run", "--", "sleep", "60")
+	run.start()
+	defer func() {
+		_ = run.Process.Signal(syscall.SIGTERM)
+		run.wait()
+	}()
+	sockets := filepath.Join(run.temp, "stallspan-*", "api.sock")
+	for end := time.Now().Add(slowest / 2); ; time.Sleep(10 * time.Millisecond) {
+		if found, _ := filepath.Glob(sockets); len(found) > 0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the run serves nothing")
+		}
+	}
+	time.Sleep(200 * time.Millisecond) // its window begins then
+	v := stallspan(t, "bench", "--path", "/nosuchfile")
+	v.Env = append(v.Env, "TMPDIR="+run.temp, "STALLSPAN_SOCKET="+socketIn(t))
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "is being watched") {
+		t.Errorf("%d, %s", code, v.err.String())
+	}
+}
+
+func TestBenchWrongly(t *testing.T) {
+	t.Parallel()
+	for want, args := range map[string][]string{
+		"needs --device DEVICE": {}, "give one of them": {"--device", "a", "--path", "b"}, "--make-file needs": {"--device", "a", "--make-file"},
+		"accepts no": {"sda"},
+	} {
+		v := stallspan(t, append([]string{"bench"}, args...)...)
+		if code := v.run(); code != exitUsage || v.errorLine() == "" || want != "accepts no" && !strings.Contains(v.errorLine(), want) {
+			t.Errorf("%v: %d, %s", args, code, v.err.String())
+		}
+	}
+	v := stallspan(t, "bench", "--device", "/dev/nosuchdisk")
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "there is no device") {
+		t.Errorf("%d, %s", code, v.err.String())
+	}
+}
+
+// ^C ends it with what was measured until then.
+func TestBenchInterrupted(t *testing.T) {
+	t.Parallel()
+	v := stallspan(t, "bench", "--path", benchFile(t), "--step", "2s", "--json")
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
+	v.start()
+	time.Sleep(4 * time.Second)
+	if err := v.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if code := v.wait(); code != exitSignalBase+2 {
+		t.Errorf("exit code %d: %s", code, v.err.String())
+	}
+	var r benchReport
+	if v.out.Len() == 0 {
+		return // it was too slow to have measured anything
+	}
+	if err := json.Unmarshal(v.out.Bytes(), &r); err != nil || !r.Interrupted || len(r.Random) == 6 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// measuredReport has every number that there is.
+func measuredReport() *benchReport {
+	r := &bench.Result{
+		Device: "nvme0n1", Path: "/data/" + strings.Repeat("a long name of a file ", 4), Size: 1 << 40, Direct: true,
+		Cached: 12.5 * (1 << 30), Sequential: 3.25 * (1 << 30), OfDisk: true, Seed: 42, Duration: 20.25,
+		Notes: []string{"It lies on 2 disks (sda, sdb): the numbers are those of all of them."},
+	}
+	for i, depth := range []int{1, 2, 4, 8, 16, 32} {
+		iops := float64(int(12000) << i)
+		r.Random = append(r.Random, bench.Random{Depth: depth, IOPS: iops, Rate: iops * 4096, AwaitP50: 8.25e-5 * float64(i+1), AwaitP99: 3e-3 * float64(i+1), Reads: 30000})
+	}
+	return &benchReport{Result: r, Ceiling: r.Ceiling(), Identity: "size=2147483648 serial=S1", KeptIn: "/var/lib/stallspan/ceilings.json"}
+}
+
+func TestBenchOutput(t *testing.T) {
+	var table, text bytes.Buffer
+	if err := printBench(&table, measuredReport()); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(table.String()) {
+		if columns(strings.TrimSuffix(line, "\n")) > tableWidth {
+			t.Errorf("too wide: %q", line)
+		}
+	}
+	if err := os.MkdirAll(filepath.Join("testdata", "bench"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "bench", "table.txt"), table.Bytes())
+	if err := printBenchJSON(&text, measuredReport()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, filepath.Join("testdata", "bench", "report.json"), text.Bytes())
+	document, err := os.ReadFile(filepath.Join("..", "docs", "bench.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object any
+	if err := json.Unmarshal(text.Bytes(), &object); err != nil {
+		t.Fatal(err)
+	}
+	for key := range keysOf(object) {
+		if !strings.Contains(string(document), "`"+key+"`") {
+			t.Errorf("docs/bench.md does not tell of %s", key)
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/notice"
+)
+
+func named(i int) *notice.Notice { return &notice.Notice{Event: emit.Event{Name: fmt.Sprint(i)}} }
+
+// withBoard serves events.
+func withBoard(t *testing.T) (*service, *notice.Board) {
+	t.Helper()
+	board := &notice.Board{}
+	return serve(t, func(s *Server) {
+		s.With(Events{Board: board, Try: func(_ context.Context, name string) (Tried, error) {
+			if name != "known" {
+				return Tried{}, errors.New("there is no such event")
+			}
+			return Tried{Event: json.RawMessage(`{"name":"known"}`), Actions: []TriedAction{{Action: "exec /bin/true", OK: true}}}, nil
+		}})
+	}), board
+}
+
+var errEnough = errors.New("enough")
+
+// read gives n lines of a stream.
+func lines(t *testing.T, s *service, last, n int, follow bool, each func()) (got []string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err := s.Events(ctx, last, follow, func(line []byte) error {
+		got = append(got, string(line))
+		if each != nil {
+			each()
+		}
+		if len(got) == n {
+			return errEnough
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errEnough) {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func TestEvents(t *testing.T) {
+	s, board := withBoard(t)
+	if got := lines(t, s, 10, 1, false, nil); got != nil {
+		t.Errorf("%q", got)
+	}
+	for i := range 20 {
+		board.Post(named(i))
+	}
+	if got := lines(t, s, 3, 10, false, nil); len(got) != 3 || !strings.HasPrefix(got[0], `{"id":"","name":"17"`) {
+		t.Errorf("%q", got)
+	}
+	live := lines(t, s, 1, 3, true, func() { board.Post(named(99)) })
+	if len(live) != 3 || !strings.HasPrefix(live[0], `{"id":"","name":"19"`) || !strings.HasPrefix(live[2], `{"id":"","name":"99"`) {
+		t.Errorf("%q", live)
+	}
+}
+
+// A client that falls behind is told how many it missed.
+func TestEventsMissed(t *testing.T) {
+	s, board := withBoard(t)
+	board.Post(named(0))
+	first := true
+	got := lines(t, s, 1, 3, true, func() {
+		if first { // while the server waits for more
+			first = false
+			time.Sleep(50 * time.Millisecond)
+			for i := range 100000 {
+				board.Post(named(i))
+			}
+		}
+	})
+	if len(got) != 3 {
+		t.Fatalf("%q", got)
+	}
+	told := false
+	for _, line := range got {
+		told = told || strings.HasPrefix(line, `{"missed":`)
+	}
+	if !told && !strings.HasPrefix(got[1], `{"id":"","name":"0"`) { // unless it kept up
+		t.Errorf("%q", got)
+	}
+}
+
+func TestEventsRefused(t *testing.T) {
+	s, _ := withBoard(t)
+	for path, want := range map[string]string{
+		"/v1/events?last=-1":  "a whole number, not",
+		"/v1/events?follow=2": "follow is 1 or 0",
+		"/v1/events?since=1":  "unknown parameter",
+	} {
+		err := s.stream(t.Context(), path, func([]byte) error { return nil })
+		var refused *Error
+		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || !strings.Contains(refused.Text, want) {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+	bare := serve(t, nil)
+	if err := bare.Events(t.Context(), 1, false, nil); err == nil || !strings.Contains(err.Error(), "no events are kept here") {
+		t.Error(err)
+	}
+	if _, err := bare.Try(t.Context(), "known"); err == nil || !strings.Contains(err.Error(), "no event can be tried here") {
+		t.Error(err)
+	}
+}
+
+// No more clients than that are shown events at once, and a place that is left is given again.
+func TestMostStreams(t *testing.T) {
+	s, board := withBoard(t)
+	board.Post(named(0))
+	ctx, cancel := context.WithCancel(t.Context())
+	var open atomic.Int32
+	ended := make(chan error, mostStreams)
+	for range mostStreams {
+		go func() {
+			ended <- s.Events(ctx, 1, true, func([]byte) error { open.Add(1); return nil })
+		}()
+	}
+	for open.Load() < mostStreams {
+		time.Sleep(time.Millisecond)
+	}
+	var refused *Error
+	if err := s.Events(t.Context(), 1, false, nil); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable {
+		t.Errorf("%v", err)
+	}
+	cancel()
+	for range mostStreams {
+		<-ended
+	}
+	for s.Events(t.Context(), 1, false, func([]byte) error { return nil }) != nil {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Streams do not hold up a server that stops.
+func TestStopWithStream(t *testing.T) {
+	s, board := withBoard(t)
+	board.Post(named(0))
+	ended := make(chan error, 1)
+	there := make(chan struct{})
+	go func() {
+		ended <- s.Events(t.Context(), 1, true, func([]byte) error { close(there); return nil })
+	}()
+	<-there
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTry(t *testing.T) {
+	s, _ := withBoard(t)
+	tried, err := s.Try(t.Context(), "known")
+	if err != nil || len(tried.Actions) != 1 || !tried.Actions[0].OK {
+		t.Errorf("%+v, %v", tried, err)
+	}
+	if _, err := s.Try(t.Context(), "unknown"); err == nil || err.Error() != "there is no such event" {
+		t.Error(err)
+	}
+	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil || !strings.Contains(err.Error(), "name the event") {
+		t.Error(err)
+	}
+}
+
+// An event may start programs, so nobody tries one over TCP.
+func TestTryOverTCP(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(nil, nil, "").With(Events{Try: func(context.Context, string) (Tried, error) {
+		t.Error("it was tried")
+		return Tried{}, nil
+	}})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(ctx, l) }()
+	response, err := http.Post("http://"+l.Addr().String()+"/v1/events/test", "application/json", strings.NewReader(`{"name":"known"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusForbidden {
+		t.Error(response.Status)
+	}
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,147 @@
+package drives
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// What is said of each drive of testdata/smart without a history stands there as health.json.
+func TestFixtures(t *testing.T) {
+	paths, err := filepath.Glob(fixture.File(t, "smart", "*.txtar"))
+	if err != nil || len(paths) < 20 {
+		t.Fatalf("%d fixtures: %v", len(paths), err)
+	}
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := FromJSON(archive.Files[0].Data, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Finding != "" && (!strings.HasSuffix(d.Finding, ".") || strings.Contains(d.Finding, "\n")) {
+			t.Errorf("%s: no sentence: %q", path, d.Finding)
+		}
+		var text bytes.Buffer
+		encoder := json.NewEncoder(&text)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		if err := encoder.Encode(ReportOf(&d)); err != nil {
+			t.Fatal(err)
+		}
+		golden := -1
+		for i := range archive.Files {
+			if archive.Files[i].Name == "health.json" {
+				golden = i
+			}
+		}
+		if *update {
+			if golden < 0 {
+				archive.Files = append(archive.Files, txtar.File{Name: "health.json"})
+				golden = len(archive.Files) - 1
+			}
+			archive.Files[golden].Data = text.Bytes()
+			if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if golden < 0 || !bytes.Equal(archive.Files[golden].Data, text.Bytes()) {
+			t.Errorf("%s: not what health.json says (-update writes it):\n%s", path, text.String())
+		}
+	}
+}
+
+// Every rule is the one that decides for some drive, and no rule decides for a healthy one.
+func TestRules(t *testing.T) {
+	hot := disk("sda", counts{sample.DriveTemperature: 61})
+	cool := disk("sda", counts{sample.DriveTemperature: 59})
+	failed := disk("sda", counts{sample.DriveReallocated: 5})
+	failed.Assessment = sample.DriveFails
+	at := disk("sda", nil)
+	at.AtThreshold = []string{"Spin_Retry_Count"}
+	nvme := func(c counts) sample.Drive {
+		d := disk("nvme0n1", c)
+		d.Protocol, d.Rotates = "NVMe", false
+		return d
+	}
+	warned := nvme(counts{sample.DriveCritical: 2, sample.DriveTemperature: 84})
+	warned.Assessment = sample.DriveFails // smartctl says FAILED for each bit
+	for _, c := range []struct {
+		drive   sample.Drive
+		before  counts // a day ago; nil for nothing known
+		want    sample.DriveStatus
+		finding string
+	}{
+		{disk("sda", nil), nil, sample.DriveOK, ""},
+		{cool, nil, sample.DriveOK, ""},
+		{hot, nil, sample.DriveDegraded, "sda is too hot: 61 C"},
+		{failed, nil, sample.DriveFailed, "FAILED"},
+		{at, nil, sample.DriveFailing, "Spin_Retry_Count"},
+		{disk("sda", counts{sample.DriveReallocated: 312}), nil, sample.DriveDegraded, "sda has 312 reallocated sectors."},
+		{disk("sda", counts{sample.DriveReallocated: 312}), counts{sample.DriveReallocated: 312}, sample.DriveDegraded, "312"},
+		{disk("sda", counts{sample.DriveReallocated: 312}), counts{sample.DriveReallocated: 272}, sample.DriveFailing,
+			"sda has 312 reallocated sectors, 40 of them since Wednesday (40 a day)."},
+		{disk("sda", counts{sample.DrivePending: 1}), counts{sample.DrivePending: 0}, sample.DriveFailing, "1 unreadable sector that waits"},
+		{disk("sda", counts{sample.DriveOfflineUncorrectable: 2}), counts{sample.DriveOfflineUncorrectable: 1}, sample.DriveFailing, "1 of them"},
+		{disk("sda", counts{sample.DriveReportedUncorrectable: 2}), counts{sample.DriveReportedUncorrectable: 1}, sample.DriveFailing, "2 errors"},
+		{disk("sda", counts{sample.DriveCommandTimeouts: 2}), counts{sample.DriveCommandTimeouts: 1}, sample.DriveFailing, "timed out"},
+		{disk("sda", counts{sample.DriveCommandTimeouts: 2}), nil, sample.DriveOK, ""},
+		{disk("sda", counts{sample.DriveCRCErrors: 200}), nil, sample.DriveOK, ""},
+		{disk("sda", counts{sample.DriveCRCErrors: 200}), counts{sample.DriveCRCErrors: 150}, sample.DriveDegraded, "50 of them"},
+		{nvme(counts{sample.DriveMediaErrors: 7}), nil, sample.DriveDegraded, "7 media errors"},
+		{nvme(counts{sample.DriveMediaErrors: 7}), counts{sample.DriveMediaErrors: 6}, sample.DriveFailing, "7 media errors, 1 of them"},
+		{nvme(counts{sample.DriveSpare: 0.09, sample.DriveSpareLeast: 0.1}), nil, sample.DriveFailing, "9 % of its spare"},
+		{nvme(counts{sample.DriveSpare: 0.1, sample.DriveSpareLeast: 0.1}), nil, sample.DriveOK, ""},
+		{nvme(counts{sample.DriveWear: 1}), nil, sample.DriveDegraded, "100 % of the writes"},
+		{nvme(counts{sample.DriveWear: 0.99}), nil, sample.DriveOK, ""},
+		{nvme(counts{sample.DriveCritical: 1}), nil, sample.DriveFailed, "(critical warning 0x01): its spare"},
+		{nvme(counts{sample.DriveCritical: 4}), nil, sample.DriveFailed, "reliable"},
+		{nvme(counts{sample.DriveCritical: 8}), nil, sample.DriveFailed, "read only"},
+		{nvme(counts{sample.DriveCritical: 16}), nil, sample.DriveDegraded, "backup"},
+		{nvme(counts{sample.DriveCritical: 32}), nil, sample.DriveDegraded, "persistent"},
+		{warned, nil, sample.DriveDegraded, "temperature is outside of what it may be (84 C)"},
+	} {
+		b := book(t, "", "boot")
+		if c.before != nil {
+			old := c.drive
+			for q, v := range c.before {
+				old.Values.Set(q, v)
+			}
+			b.Round([]sample.Drive{old}, noon.Add(-oneDay))
+		}
+		got := b.Round([]sample.Drive{c.drive}, noon)[0]
+		if got.Status != c.want || !strings.Contains(got.Finding, c.finding) || (got.Status == sample.DriveOK) != (got.Remedy == "") {
+			t.Errorf("%v before, %v now: %s, %q, %q; want %s, %q", c.before, c.drive.Values, got.Status, got.Finding, got.Remedy, c.want, c.finding)
+		}
+	}
+}
+
+// The table of docs/health.md is the code's, in its order.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(filepath.Dir(fixture.File(t)), "docs", "health.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want, got []string
+	want = append(want, "vanished vanished")
+	for _, r := range rules {
+		want = append(want, r.name+" "+string(r.status))
+	}
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z_]+) \\|").FindAllStringSubmatch(string(text), -1) {
+		got = append(got, m[1]+" "+m[2])
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("docs/health.md has\n%s\nthe code has\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
