@@ -161,6 +161,7 @@ func (s *detailState) advance(at, step time.Duration, value float64, told, count
 }
 
 func (l *GPULimits) note(g *sample.GPU, v *sample.GPUValues) {
+	l.Index = g.Index
 	if g.Has&sample.HasMemory != 0 {
 		l.Memory = g.MemoryTotal
 	}

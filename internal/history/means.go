@@ -89,6 +89,7 @@ func (m *Means) Empty() bool { return m.has == 0 }
 
 // GPULimits are what a GPU's means are held against: as it told last, and 0 where it did not.
 type GPULimits struct {
+	Index      int     // as nvidia-smi counts the machine's devices
 	Memory     uint64  // bytes
 	Power      float64 // watts
 	SlowdownAt float64 // degrees Celsius

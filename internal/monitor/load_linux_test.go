@@ -2,6 +2,8 @@ package monitor
 
 import (
 	"bufio"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -87,7 +89,8 @@ func TestFileInMemory(t *testing.T) {
 	}
 }
 
-// A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed.
+// A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed. A machine that
+// is short of memory takes pages back at any moment, and a busy one is late to look at who reads, so each has a few tries.
 func TestLoads(t *testing.T) {
 	const size = 16 * mib
 	path := coldFile(t, size)
@@ -97,41 +100,41 @@ func TestLoads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, hit := range []float64{0, 1} {
-		at := m.Now()
-		began := time.Now()
-		id, err := m.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}, at)
-		if err != nil {
-			t.Fatal(err)
+	for _, c := range []struct {
+		name, want string
+		hit        float64
+		prepare    func() error
+	}{
+		{"cold", "none of its 16 MiB", 0, func() error { return forget(path) }},
+		{"warm", "all of its 16 MiB", 1, func() error { _, err := os.ReadFile(path); return err }},
+	} {
+		var problems []string
+		for try := 0; try == 0 || len(problems) > 0 && try < 4; try++ {
+			problems = nil
+			if err := c.prepare(); err != nil {
+				t.Fatal(err)
+			}
+			r := loaded(t, m, path)
+			cold := c.hit == 0
+			if r.Load.Size != size || !r.Load.HasHit || r.Load.Hit != c.hit || r.Load.Estimated {
+				problems = append(problems, fmt.Sprintf("%+v", r.Load))
+			}
+			if !slices.Equal(r.Seen.Under, under.Disks) {
+				problems = append(problems, fmt.Sprintf("on %v, want %v", r.Seen.Under, under.Disks))
+			}
+			if !strings.Contains(r.Finding, c.want) {
+				problems = append(problems, r.Finding)
+			}
+			own := slices.ContainsFunc(r.Load.Readers, func(x window.Reader) bool { return x.PID == os.Getpid() && x.Own && x.Name != "" })
+			if len(under.Disks) > 0 && own != cold {
+				problems = append(problems, fmt.Sprintf("read by %+v", r.Load.Readers))
+			}
+			if len(under.Disks) > 0 && cold && (!slices.Equal(r.From, under.Disks) || !r.Disks[0].Under || r.Disks[0].ReadCeiling == 0) {
+				problems = append(problems, fmt.Sprintf("from %v, %+v", r.From, r.Disks))
+			}
 		}
-		t.Logf("begun in %v", time.Since(began))
-		<-m.scans.open[id].done // what a load reads before all processes were looked at is not told
-		if _, err := os.ReadFile(path); err != nil {
-			t.Fatal(err)
-		}
-		for range 12 { // longer than a second, in which processes are looked at once
-			time.Sleep(100 * time.Millisecond)
-			m.Tick()
-		}
-		r, err := m.End(id, m.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r.Load.Size != size || !r.Load.HasHit || r.Load.Hit != hit || r.Load.Estimated {
-			t.Errorf("load %d: %+v", i, r.Load)
-		}
-		if !slices.Equal(r.Seen.Under, under.Disks) {
-			t.Errorf("load %d: on %v, want %v", i, r.Seen.Under, under.Disks)
-		}
-		if want := []string{"none of its 16 MiB", "all of its 16 MiB"}[i]; !strings.Contains(r.Finding, want) {
-			t.Errorf("load %d: %s", i, r.Finding)
-		}
-		own := slices.ContainsFunc(r.Load.Readers, func(x window.Reader) bool { return x.PID == os.Getpid() && x.Own && x.Name != "" })
-		if len(under.Disks) > 0 && own != (i == 0) {
-			t.Errorf("load %d was read by %+v", i, r.Load.Readers)
-		}
-		if len(under.Disks) > 0 && i == 0 && (!slices.Equal(r.From, under.Disks) || !r.Disks[0].Under || r.Disks[0].ReadCeiling == 0) {
-			t.Errorf("from %v, %+v", r.From, r.Disks)
+		if len(problems) > 0 {
+			t.Errorf("%s: %q", c.name, problems)
 		}
 	}
 	m.Leave("job")
@@ -140,6 +143,36 @@ func TestLoads(t *testing.T) {
 		t.Errorf("%d loads are still looked at, and %d paths", len(m.scans.open), m.looks.Load())
 	}
 	p.replaysTheSame()
+}
+
+// loaded is the report of a load in which this process reads a file.
+func loaded(t *testing.T, m *Monitor, path string) *window.Report {
+	t.Helper()
+	id, err := m.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	<-m.scans.open[id].done // what a load reads before all processes were looked at is not told
+	if _, err := os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	for range 12 { // longer than a second, in which processes are looked at once
+		time.Sleep(100 * time.Millisecond)
+		m.Tick()
+	}
+	r, err := m.End(id, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func forget(path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(pagecache.Forget(file), file.Close())
 }
 
 // A path is seen as the process that the window names does.

@@ -116,8 +116,8 @@ func TestThrottled(t *testing.T) {
 		}
 	}
 	hot := told(map[history.Detail]float64{history.ThrottledThermal: 0.5})
-	r := epochOf(GPUUse{ID: "GPU-1"}, GPUUse{ID: "GPU-2", Means: hot})
-	if r.further(h.history); len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Text, "GPU-2 held its clocks down for 50 %") {
+	r := epochOf(GPUUse{ID: "GPU-1"}, GPUUse{ID: "GPU-2", Means: hot, Limits: history.GPULimits{Index: 1}})
+	if r.further(h.history); len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Text, "GPU 1 held its clocks down for 50 %") {
 		t.Errorf("%+v", r.Findings)
 	}
 }

@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/stallspan/stallspan/internal/history"
 )
@@ -88,5 +89,8 @@ func (r *Report) called(u *GPUUse) string {
 	if len(r.GPUIDs) == 1 {
 		return "The GPU"
 	}
-	return u.ID
+	if strings.HasPrefix(u.ID, "MIG-") {
+		return u.ID
+	}
+	return fmt.Sprintf("GPU %d", u.Limits.Index)
 }
