@@ -26,6 +26,7 @@ type config struct {
 	Endpoint string                  // a TCP port for the API, "" for none
 	Sampling samplingConfig          //
 	Slow     slowOptions             //
+	Smart    smartConfig             //
 	Metrics  map[string]metricConfig // by name; one that is not there is enabled
 	Actions  []action.Config         // none unless they are asked for
 }
@@ -41,7 +42,9 @@ type metricConfig struct{ Enabled bool }
 // monitor is what the monitor is told. The problem is why windows are not compared with earlier ones.
 func (c *config) monitor() (m monitor.Config, problem error) {
 	slow, problem, _ := c.Slow.monitor() // the error was told when the file was read
-	return monitor.Config{Slow: slow, Interval: c.Sampling.Interval, Root: c.Sampling.RootPath, NVML: c.Sampling.NVML}, problem
+	m = monitor.Config{Slow: slow, Interval: c.Sampling.Interval, Root: c.Sampling.RootPath, NVML: c.Sampling.NVML}
+	m.Drives = c.Smart.monitor(slow.Baseline)
+	return m, problem
 }
 
 // disabled lists the metrics that are not to leave.
@@ -108,6 +111,7 @@ func parseConfig(text []byte) (*config, error) {
 			"load":     duration(&c.Slow.load),
 			"epoch":    duration(&c.Slow.epoch),
 		}.read, c.Slow.check),
+		"smart":   c.Smart.read,
 		"metrics": c.readMetrics,
 		"actions": c.readActions,
 	}.read(file.Content[0])

@@ -66,7 +66,7 @@ func TestWrongConfig(t *testing.T) {
 		"slow: {load: 100ns}":        "a unit is missing",
 		"slow: {baseline: x.db}":     `the file of baselines is "x.db": give its absolute path`,
 		"- a":                        "a list is not a mapping",
-		"zzz: 1":                     "the choices are endpoint, metrics, sampling, slow, socket",
+		"zzz: 1":                     "the choices are actions, endpoint, metrics, sampling, slow, smart, socket",
 		"socket: [a]":                "a list is not text",
 		"socket: {a: b}":             "a mapping is not text",
 		"metrics: {system.disk.oi: {enabled: false}}":   "did you mean system.disk.io?",

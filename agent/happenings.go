@@ -18,12 +18,13 @@ import (
 )
 
 // happenings is the way of everything that happens: it leaves as a log record, is shown to those who look, and handed to
-// the actions. Nothing of it waits.
+// the actions. Nothing of it waits. A nil one, as of record, knows of nothing.
 type happenings struct {
 	telemetry *telemetry
 	board     notice.Board
 	actions   *action.Runner
-	parts     events.Parts // of the goroutine that looks after the program's own parts
+	parts     events.Parts // of the goroutine that looks after the program's own parts, as is dropped
+	dropped   uint64       // spans and log records, at the look before
 	forget    func()
 }
 
@@ -82,6 +83,9 @@ func (s *tellingSpan) End(span emit.Span) {
 
 // api is what the API shows of events.
 func (h *happenings) api() api.Events {
+	if h == nil {
+		return api.Events{}
+	}
 	return api.Events{Board: &h.board, Try: h.try, Trouble: h.trouble}
 }
 
@@ -104,9 +108,16 @@ func (h *happenings) try(ctx context.Context, name string) (api.Tried, error) {
 
 // look sees whether what is sent arrives. It is called every few seconds.
 func (h *happenings) look() {
+	if h == nil {
+		return
+	}
 	var failing []events.Part
 	if err := h.telemetry.exporter.Failing(); err != nil {
 		failing = append(failing, events.Part{Name: "export", Why: err.Error()})
+	}
+	if dropped := h.telemetry.exporter.Dropped(); dropped > h.dropped {
+		failing = append(failing, events.Part{Name: "export queue", Why: "it is full, and what is oldest in it is lost"})
+		h.dropped = dropped
 	}
 	for _, e := range h.parts.Look(sample.Now(), failing) {
 		h.post(emit.Happened(e), trace.SpanContext{})
@@ -115,6 +126,9 @@ func (h *happenings) look() {
 
 // trouble says in one line for each action that failed, or left something out, how often.
 func (h *happenings) trouble() (lines []string) {
+	if h == nil {
+		return nil
+	}
 	for _, s := range h.actions.Stats() {
 		if s.Failed > 0 {
 			lines = append(lines, fmt.Sprintf("%s failed %d of %d times, the last time: %v", s.Action, s.Failed, s.Failed+s.Done, s.Last))

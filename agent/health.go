@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/drives"
 )
 
@@ -24,6 +26,7 @@ const (
 type healthOptions struct {
 	json     bool
 	from     []string // files with smartctl's JSON, "-" for standard input
+	config   string   // the agent's, for what it says of disks
 	file     string   // the baselines, beside which the history lies
 	smartctl string
 	sudo     bool
@@ -67,6 +70,7 @@ reads what smartctl --json has printed elsewhere.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.StringArrayVar(&o.from, "from", nil, "read a saved `file` of smartctl --json instead of asking; - is the standard input")
+	f.StringVar(&o.config, "config", "", "ask as an agent with this config `file` does (docs/agent.md)")
 	f.StringVar(&o.file, "file", "", "the `file` of baselines beside which the disks' history lies (default: the one that stallspan run uses)")
 	f.StringVar(&o.smartctl, "smartctl", "", "the `path` of smartctl")
 	f.BoolVar(&o.sudo, "sudo", false, "have sudo run smartctl")
@@ -77,8 +81,8 @@ reads what smartctl --json has printed elsewhere.`,
 
 func (o *healthOptions) check(args []string) error {
 	switch {
-	case len(o.from) > 0 && (len(args) > 0 || o.sudo || o.smartctl != "" || o.kind != ""):
-		return errors.New("health --from reads a file and asks no disk: give no DEVICE, --type, --smartctl or --sudo beside it")
+	case len(o.from) > 0 && (len(args) > 0 || o.sudo || o.smartctl != "" || o.kind != "" || o.config != ""):
+		return errors.New("health --from reads a file and asks no disk: give no DEVICE, --type, --smartctl, --sudo or --config beside it")
 	case o.forget != "" && (len(args) > 0 || len(o.from) > 0):
 		return errors.New("health --forget takes the disk as its own value, and nothing beside it")
 	case o.kind != "" && len(args) != 1:
@@ -92,8 +96,14 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	if len(o.from) > 0 {
 		return savedDisks(in, o.from)
 	}
-	options := drives.Options{Smartctl: o.smartctl, Sudo: o.sudo}
+	options, err := o.options()
+	if err != nil {
+		return nil, err
+	}
 	var chosen []string
+	if len(args) > 0 {
+		options.Disks = nil
+	}
 	for _, arg := range args {
 		disk, err := drives.Chosen(arg, o.kind)
 		if err != nil {
@@ -113,10 +123,28 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 		return nil, failure{exitFailed, problem.Why}
 	}
 	all = o.book().Look(all, time.Now(), len(chosen) == 0)
+	if o.config == "" { // a disk behind a controller is known to the agent's config alone
+		all = slices.DeleteFunc(all, func(d drives.Drive) bool { return d.Status == drives.Vanished && d.Type != "" })
+	}
 	if len(all) == 0 {
 		say("%v", drives.NoDisk())
 	}
 	return all, nil
+}
+
+// options are those of the flags, on top of those of a config.
+func (o *healthOptions) options() (drives.Options, error) {
+	c, err := readConfig(o.config)
+	if err != nil {
+		return drives.Options{}, failure{exitUsage, err}
+	}
+	options := drives.Options{
+		Root: c.Sampling.RootPath, Smartctl: cmp.Or(o.smartctl, c.Smart.smartctl), Sudo: o.sudo || c.Smart.sudo, Disks: c.Smart.disks,
+	}
+	if o.file == "" && c.Slow.baseline != nil {
+		o.file = cmp.Or(*c.Slow.baseline, baseline.Off)
+	}
+	return options, nil
 }
 
 // book is the history, to be looked at.
@@ -143,6 +171,9 @@ func (o *healthOptions) history() (string, error) {
 }
 
 func (o *healthOptions) forgets(out io.Writer) error {
+	if _, err := o.options(); err != nil {
+		return err
+	}
 	path, err := o.history()
 	if err != nil {
 		return failure{exitFailed, err}

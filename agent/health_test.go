@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/stallspan/stallspan/internal/drives"
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
@@ -123,5 +125,65 @@ func TestHealthAsks(t *testing.T) {
 	v := stallspan(t, "health", "--smartctl", path, "sdq")
 	if code := v.run(); code != 0 || !strings.Contains(v.out.String(), "sdq has 1 reallocated sector.") {
 		t.Errorf("exit code %d: %s%s", code, v.out.String(), v.err.String())
+	}
+}
+
+// An agent keeps the history of the disks that its config names; a command without that config does not miss them.
+func TestHealthAfterAgent(t *testing.T) {
+	folder := t.TempDir()
+	smartctl := filepath.Join(folder, "smartctl")
+	if err := os.WriteFile(smartctl, []byte("#!/bin/sh\ncat '"+savedHealth(t, "ata-wdc-red")+"'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config, state := filepath.Join(folder, "agent.yaml"), filepath.Join(folder, "baseline.db")
+	text := "slow: {baseline: " + state + "}\nsmart: {smartctl: " + smartctl + ", disks: [{device: /dev/sdq, type: \"megaraid,0\"}]}\n"
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
+	d := drives.Drive{ID: "naa.1", Device: "sdx", Model: "Gone", Serial: "1", Type: "megaraid,9"}
+	book.Round([]drives.Drive{d}, time.Now().Add(-time.Hour))
+	v := stallspan(t, "health", "--config", config)
+	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") || !strings.Contains(v.out.String(), "WD20EFRX") {
+		t.Errorf("with the config: exit code %d: %s%s", code, v.out.String(), v.err.String())
+	}
+	v = stallspan(t, "health", "--smartctl", smartctl, "--file", state)
+	if code := v.run(); code != 0 || strings.Contains(v.out.String(), "VANISHED") {
+		t.Errorf("without it: exit code %d: %s%s", code, v.out.String(), v.err.String())
+	}
+}
+
+func TestHealthConfig(t *testing.T) {
+	c, err := parseConfig([]byte(`smart:
+  sudo: true
+  disks:
+    - {device: /dev/sda, type: "sat+megaraid,3"}
+    - {device: /dev/sdb, enabled: false}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := c.Smart.monitor("/var/lib/stallspan/baseline.db")
+	if d == nil || d.Auto || !d.Ask.Sudo || len(d.Ask.Disks) != 2 || d.Ask.Disks[0].Type != "sat+megaraid,3" || !d.Ask.Disks[1].Off ||
+		d.History != "/var/lib/stallspan/drives.json" {
+		t.Errorf("%+v", d)
+	}
+	if d := (&smartConfig{}).monitor(""); d == nil || !d.Auto || d.History != "" {
+		t.Errorf("without a section: %+v", d)
+	}
+	if c, err := parseConfig([]byte("smart: {enabled: false}")); err != nil || c.Smart.monitor("") != nil {
+		t.Errorf("%v", err)
+	}
+	for text, want := range map[string]string{
+		"smart: {enabled: maybe}":                            "true or false",
+		"smart: {disks: /dev/sda}":                           "a list of disks",
+		"smart: {disks: [{type: sat}]}":                      "a disk has a device",
+		"smart: {disks: [{device: \"/dev/sda; reboot\"}]}":   "no path of a disk",
+		"smart: {disks: [{device: /dev/sda, type: \"-x\"}]}": "no type of a disk",
+		"smart: {smartcl: /usr/sbin/smartctl}":               "did you mean smartctl",
+	} {
+		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
 	}
 }

@@ -92,6 +92,17 @@ func severity(s emit.Severity) (log.Severity, string) {
 // Logs says whether log records leave.
 func (e *Exporter) Logs() bool { return e.logger != nil }
 
+// Dropped is how many spans and log records were pushed out of full queues by newer ones.
+func (e *Exporter) Dropped() (n uint64) {
+	if e.queue != nil {
+		n += e.queue.counts().dropped
+	}
+	if e.records != nil {
+		n += e.records.counts().dropped
+	}
+	return n
+}
+
 // LogsDropped is how many log records were pushed out by newer ones, or refused by the backend.
 func (e *Exporter) LogsDropped() uint64 {
 	if e.records == nil {

@@ -3,15 +3,20 @@ package export
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	logservice "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	logpb "go.opentelemetry.io/proto/otlp/logs/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/session"
@@ -103,6 +108,33 @@ func TestLogsArrive(t *testing.T) {
 		string(r.TraceId) != string(id[:]) || r.Body.GetStringValue() != event.Body || r.TimeUnixNano != uint64(at.UnixNano()) ||
 		len(r.Attributes) != len(event.Attributes) {
 		t.Errorf("%v", r)
+	}
+}
+
+// Over HTTP too, an answer sorts what may be sent again from what may not.
+func TestLogsOverHTTP(t *testing.T) {
+	var requests atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var sent logservice.ExportLogsServiceRequest
+		if err != nil || proto.Unmarshal(body, &sent) != nil || r.URL.Path != "/v1/logs" || len(sent.ResourceLogs) != 1 {
+			t.Errorf("%s: %v, %v", r.URL.Path, err, &sent)
+		}
+		if requests.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": protocolHTTP,
+		"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"})
+	e, err := New(t.Context(), Options{Logs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, _ := emit.Trial("stallspan.gpu.lost", time.Now())
+	e.Log(event, session.Root())
+	if stats := e.Close(within(t, patience)); stats.LogsExported != 1 || stats.Lost() != "" || requests.Load() != 2 {
+		t.Errorf("%+v after %d requests", stats, requests.Load())
 	}
 }
 

@@ -2,6 +2,7 @@ package action
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -197,7 +198,7 @@ func (a *running) do(ctx context.Context, t task) {
 		switch {
 		case err == nil:
 			s.Done++
-		case err == errTooOften: //nolint:errorlint // it is never wrapped
+		case errors.Is(err, errTooOften):
 			s.Dropped++
 		default:
 			s.Failed++

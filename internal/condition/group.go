@@ -52,7 +52,7 @@ func (g *Group[K]) Look(key K, at time.Duration, value float64) (told Told[K], c
 }
 
 func (g *Group[K]) look(key K, m *member, at time.Duration, value float64) (told Told[K], changed bool) {
-	change := m.State.Look(&g.Limits, at, value)
+	change := m.Look(&g.Limits, at, value)
 	if change == None {
 		return told, false
 	}

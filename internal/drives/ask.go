@@ -20,6 +20,9 @@ type (
 	Disk = smart.Disk
 )
 
+// Vanished is the state of a drive that was there, and is listed no more.
+const Vanished = sample.DriveVanished
+
 // Problem is why drives could not be asked, or told nothing.
 type Problem struct {
 	Missing bool // there is no smartctl

@@ -85,7 +85,7 @@ func (b *Book) Round(asked []sample.Drive, at time.Time) []sample.Drive {
 	}
 	b.forget(at)
 	all := b.look(asked, at, true)
-	if b.path != "" {
+	if b.path != "" && (len(b.known) > 0 || b.seen != nil) { // no file for nothing
 		err := write(b.path, b.known)
 		if b.problem(err); err == nil {
 			b.seen, _ = os.Stat(b.path)

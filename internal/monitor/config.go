@@ -23,6 +23,9 @@ type Config struct {
 	// NVML is the path of libnvidia-ml.so.1, where the loader does not find it by itself.
 	NVML string
 
+	// Drives has the machine's drives asked for their health; nil leaves them alone.
+	Drives *Drives
+
 	// Slow says when a window took too long. Windows are not compared with earlier ones where it names no file.
 	Slow Slow
 

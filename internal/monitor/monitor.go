@@ -35,8 +35,9 @@ type Monitor struct {
 	history  *history.History
 	problems problems
 
-	gpus *gpus          // nil where none are looked for
-	book *baseline.Book // nil where windows are not compared with earlier ones
+	gpus   *gpus          // nil where none are looked for
+	health *health        // nil where drives are not asked
+	book   *baseline.Book // nil where windows are not compared with earlier ones
 
 	stop context.CancelFunc
 	done sync.WaitGroup
@@ -61,6 +62,8 @@ type Monitor struct {
 	storms  events.Storms
 	growth  window.Growth
 	kinds   kinds
+
+	onDrives []*func([]sample.Drive)
 
 	ceilings ceiling.Learner
 	measured measured
@@ -93,6 +96,9 @@ func New(config Config) (*Monitor, error) {
 		return m, nil
 	}
 	m.latest.Boot = Boot(config.Root)
+	if err := m.newHealth(); err != nil {
+		return nil, err
+	}
 	sources := m.machine()
 	if len(sources) == 0 {
 		return nil, fmt.Errorf("nothing can be watched here: %w", errors.Join(m.problems.all()...))
@@ -113,6 +119,9 @@ func (m *Monitor) Start() {
 	if m.gpus != nil {
 		m.done.Go(func() { m.gpus.stream.Run(ctx, m.takeGPUs) })
 		m.gpus.wait()
+	}
+	if m.health != nil {
+		m.done.Go(func() { m.runHealth(ctx) })
 	}
 }
 

@@ -24,7 +24,9 @@ type Notice struct {
 }
 
 // New gives an event its ID.
-func New(e emit.Event, span trace.SpanContext) *Notice { return &Notice{Event: e, ID: rand.Text(), Span: span} }
+func New(e emit.Event, span trace.SpanContext) *Notice {
+	return &Notice{Event: e, ID: rand.Text(), Span: span}
+}
 
 // Bounds of a Notice in JSON. What is longer is cut.
 const (

@@ -34,22 +34,37 @@ func (r *run) hand(now sample.Stamp, upTo time.Duration) {
 		step = (behind - mostRows).Truncate(r.interval) + r.interval
 	}
 	for ; r.rows.at.Mono+step <= upTo; step = r.interval {
-		at := r.rows.next(now, step)
-		s := &r.rows.sample
-		s.Reset()
-		s.At = at
-		for _, c := range r.cards {
-			s.GPUs = append(s.GPUs, c.row(at.Mono, step))
-		}
-		if r.rows.processesRead {
-			s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.rows.processes...), true
-			r.rows.processesRead = false
-		}
-		s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.rows.details...), r.rows.use
-		r.rows.details, r.rows.use = r.rows.details[:0], nil
-		r.tellDropped(at.Mono)
-		r.sink(sourceName, s, r.notes.take())
+		r.handOne(now, step)
 	}
+}
+
+// handRest gives one more row, of a moment between two of the grid: a window ends there, and what is not told of its end is
+// taken to go on as it did last.
+func (r *run) handRest(now sample.Stamp, upTo time.Duration) {
+	if step := upTo - r.rows.at.Mono; len(r.cards) > 0 && step >= leastRest && step < r.interval {
+		r.handOne(now, step)
+	}
+}
+
+// leastRest is the shortest time of which handRest tells.
+const leastRest = 5 * time.Millisecond
+
+func (r *run) handOne(now sample.Stamp, step time.Duration) {
+	at := r.rows.next(now, step)
+	s := &r.rows.sample
+	s.Reset()
+	s.At = at
+	for _, c := range r.cards {
+		s.GPUs = append(s.GPUs, c.row(at.Mono, step))
+	}
+	if r.rows.processesRead {
+		s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.rows.processes...), true
+		r.rows.processesRead = false
+	}
+	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.rows.details...), r.rows.use
+	r.rows.details, r.rows.use = r.rows.details[:0], nil
+	r.tellDropped(at.Mono)
+	r.sink(sourceName, s, r.notes.take())
 }
 
 // detail lets the next row tell what a GPU told, in the place of what it told before.

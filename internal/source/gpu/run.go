@@ -92,7 +92,11 @@ func (r *run) cycle(ctx context.Context, all bool) {
 		r.readAll(ctx, all, processes)
 	}
 	now := sample.Now()
-	r.hand(now, r.reached(now.Mono))
+	upTo := r.reached(now.Mono)
+	r.hand(now, upTo)
+	if all {
+		r.handRest(now, upTo)
+	}
 	r.plan(now.Mono)
 }
 

@@ -8,6 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"time"
 
@@ -61,18 +64,19 @@ func (*missing) Is(target error) bool { return target == ErrMissing }
 // usual are the folders in which smartctl lies, where PATH has none: a service's often lacks them.
 var usual = []string{"/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin"}
 
-// find is the path of smartctl.
-func (o *Options) find() (string, error) {
-	if o.Smartctl != "" {
-		if _, err := exec.LookPath(o.Smartctl); err != nil {
+// find is the absolute path of smartctl: the one that is named, or the one in PATH, or in one of some folders.
+func find(named string, folders []string) (string, error) {
+	if named != "" {
+		path, err := exec.LookPath(named)
+		if err != nil {
 			return "", &missing{fmt.Errorf("no disk can be asked for its health (all else goes on): %w", err)}
 		}
-		return o.Smartctl, nil
+		return filepath.Abs(path)
 	}
 	if path, err := exec.LookPath("smartctl"); err == nil {
-		return path, nil
+		return filepath.Abs(path)
 	}
-	for _, folder := range usual {
+	for _, folder := range folders {
 		path := folder + "/smartctl"
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return path, nil
@@ -118,8 +122,26 @@ func (s *Source) ask(ctx context.Context, path string, t *target) sample.Drive {
 	if err != nil {
 		return unread(t, s.nonsense(err, said, cmd))
 	}
-	return t.complete(d)
+	d = t.complete(d)
+	if d.Err == notPermitted(t.name) {
+		d.Err = allow(d.Err, path, t)
+	}
+	return d
 }
+
+// allow adds the line that would permit it.
+func allow(why, path string, t *target) string {
+	if os.Geteuid() == 0 {
+		return why + ": root has not got it here, as in a container"
+	}
+	name := "USER"
+	if who, err := user.Current(); err == nil && userName.MatchString(who.Username) {
+		name = who.Username
+	}
+	return why + ", and this line below /etc/sudoers.d: " + Sudoers(name, path, Disk{Device: t.path, Type: t.kind})
+}
+
+var userName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
 // whole says whether an answer is complete, whatever became of the program afterwards.
 func whole(text []byte) bool {

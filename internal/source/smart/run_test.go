@@ -289,12 +289,15 @@ func TestOneEach(t *testing.T) {
 func TestMissing(t *testing.T) {
 	f := newFake(t)
 	f.disk("sda", "", "")
-	o := f.options()
-	o.Smartctl = ""
 	t.Setenv("PATH", t.TempDir())
-	usually := usual
-	defer func() { usual = usually }()
-	usual = nil
+	if path, err := find("", []string{t.TempDir()}); !errors.Is(err, ErrMissing) {
+		t.Errorf("%q, %v", path, err)
+	}
+	if path, err := find("", []string{t.TempDir(), f.folder}); err != nil || path != f.folder+"/smartctl" {
+		t.Errorf("%q, %v", path, err)
+	}
+	o := f.options()
+	o.Smartctl = "/nowhere/smartctl"
 	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
@@ -355,6 +358,20 @@ func TestEnded(t *testing.T) {
 	}
 }
 
+// Who may not ask is told the line that lets exactly this be asked, or what root lacks.
+func TestNotPermitted(t *testing.T) {
+	f := newFake(t)
+	f.disk("sda", string(load(t, "refused-permission-rawio")), "")
+	d := f.round(f.options())["sda"]
+	want := "root has not got it here"
+	if os.Geteuid() != 0 {
+		want = "NOPASSWD: " + f.options().Smartctl + ` --json --nocheck\=standby`
+	}
+	if !strings.Contains(d.Err, want) || !strings.Contains(d.Err, "CAP_SYS_RAWIO") {
+		t.Errorf("%q, want %q", d.Err, want)
+	}
+}
+
 func TestSudoers(t *testing.T) {
 	got := Sudoers("stallspan", "/usr/sbin/smartctl", Disk{Device: "/dev/sda", Type: "sat+megaraid,3"})
 	want := `stallspan ALL=(root) NOPASSWD: /usr/sbin/smartctl --json --nocheck\=standby --info --health --attributes ` +
@@ -366,7 +383,7 @@ func TestSudoers(t *testing.T) {
 
 // The real smartctl understands the arguments: it gets as far as to the device.
 func TestRealSmartctl(t *testing.T) {
-	path, err := (&Options{}).find()
+	path, err := find("", usual)
 	if err != nil {
 		t.Skipf("needs smartctl: %v", err)
 	}

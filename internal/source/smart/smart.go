@@ -85,7 +85,7 @@ func (s *Source) Round(ctx context.Context) ([]sample.Drive, error) {
 	if err != nil || len(list) == 0 {
 		return nil, err
 	}
-	path, err := s.options.find()
+	path, err := find(s.options.Smartctl, usual)
 	drives := make([]sample.Drive, len(list))
 	if err != nil {
 		for i := range list {

@@ -165,7 +165,7 @@ func notPermitted(device string) string {
 	if strings.HasPrefix(device, "nvme") {
 		capability = "the group disk and CAP_SYS_ADMIN"
 	}
-	return fmt.Sprintf("not permitted: it takes %s, or sudo for this command alone (smart.sudo: true; docs/health.md has the line)", capability)
+	return fmt.Sprintf("not permitted: it takes %s, or sudo for this command alone: health --sudo, and in a config smart: {sudo: true}", capability)
 }
 
 // volume says whether a model is what RAID controllers call the disks that they make up.

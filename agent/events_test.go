@@ -1,0 +1,92 @@
+package agent
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/fixture"
+)
+
+// What happens to a GPU is shown, and handed to a program that the config names; so is an event that is a test.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	library := fixture.NVML(t)
+	player := fixture.PlayGPU(t, "gpu 0 uuid=GPU-0\ngpu 1 uuid=GPU-1\n")
+	folder, socket := t.TempDir(), socketIn(t)
+	config := filepath.Join(folder, "config.yaml")
+	user := "user: nobody, "
+	if os.Geteuid() != 0 {
+		user = ""
+	}
+	if err := os.WriteFile(config, []byte("sampling: {nvml: "+library+"}\nactions:\n  - on: [stallspan.gpu.lost]\n    exec: {"+user+"command: [/bin/cat]}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := stallspan(t, "agent", "--config", config)
+	var said follow
+	v.Stderr = &said
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path)
+	v.start()
+	said.until(t, 1, "windows are announced at "+socket)
+
+	try := stallspan(t, "events", "test", "stallspan.gpu.lost")
+	try.Env = append(try.Env, "STALLSPAN_SOCKET="+socket)
+	var tried follow
+	try.Stdout = &tried
+	if code := try.run(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	tried.until(t, 1, "log record: none leaves: OTEL_EXPORTER_OTLP_ENDPOINT is not set")
+	tried.until(t, 1, "exec /bin/cat: ok, it succeeded: {\"id\":")
+
+	show := stallspan(t, "events", "--json")
+	show.Env = append(show.Env, "STALLSPAN_SOCKET="+socket)
+	var shown follow
+	show.Stdout = &shown
+	show.start()
+	shown.until(t, 1, `"test":true`)
+	player.Write("gpu 0 uuid=GPU-0\ngpu 1 uuid=GPU-1\nlost 1\n")
+	shown.until(t, 1, `"test":false`)
+	for line := range strings.Lines(shown.String()) {
+		var l shownEvent
+		if err := json.Unmarshal([]byte(line), &l); err != nil {
+			t.Fatal(err)
+		}
+		if !l.Test && (l.Name != "stallspan.gpu.lost" || l.Severity != "ERROR" || l.Attributes["hw.id"] != "GPU-1") {
+			t.Errorf("%s", line)
+		}
+	}
+	if status, err := api.NewClient(socket).Status(t.Context()); err != nil || strings.Contains(strings.Join(status.Problems, "\n"), "/bin/cat") {
+		t.Errorf("%v, %v", status.Problems, err)
+	}
+	stop(t, v)
+	if code := show.wait(); code != 1 { // its agent has ended
+		t.Errorf("exit code %d", code)
+	}
+}
+
+func TestEventsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		says string
+		code int
+	}{
+		{[]string{"events", "tset"}, `"tset" is no command of events`, 2},
+		{[]string{"events", "--last", "300"}, "choose 0 to 256", 2},
+		{[]string{"events", "test"}, "needs the name of an event", 2},
+		{[]string{"events", "test", "stallspan.gpu.los"}, "did you mean stallspan.gpu.lost?", 2},
+		{[]string{"events"}, "nobody answers at", 1},
+	} {
+		v := stallspan(t, c.args...)
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+filepath.Join(t.TempDir(), "s"))
+		var said follow
+		v.Stderr = &said
+		if code := v.run(); code != c.code || !strings.Contains(said.String(), c.says) {
+			t.Errorf("%v: exit code %d, %s", c.args, code, said.String())
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package monitor
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/drives"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/smart"
+)
+
+// Drives says how the machine's drives are asked for their health.
+type Drives struct {
+	Ask     drives.Options // its Root is Config.Root
+	History string         // the file in which their counts are remembered; "" keeps them in memory alone
+	Auto    bool           // nobody has asked for it: where there is no smartctl, that is no problem
+}
+
+// health asks the drives on a goroutine of its own: they take seconds to answer, and some never do.
+type health struct {
+	stream sample.Stream
+	book   *drives.Book // opened by that goroutine: its disk may hang
+	config Drives
+	boot   string
+}
+
+func (m *Monitor) newHealth() error {
+	if m.config.Drives == nil {
+		return nil
+	}
+	h := &health{config: *m.config.Drives, boot: drives.Boot(m.config.Root)}
+	h.config.Ask.Root = m.config.Root
+	source, err := smart.New(h.config.Ask)
+	if err != nil {
+		return err
+	}
+	h.stream = source
+	m.health = h
+	return nil
+}
+
+func (m *Monitor) runHealth(ctx context.Context) {
+	h := m.health
+	h.book = drives.Open(h.config.History, h.boot, func(err error) { m.problems.note("drives", err) })
+	h.stream.Run(ctx, m.takeDrives)
+}
+
+// takeDrives is the drives' sink: what they told is judged by their history.
+func (m *Monitor) takeDrives(source string, s *sample.Sample, err error) {
+	h := m.health
+	if errors.Is(err, smart.ErrMissing) && h.config.Auto {
+		return
+	}
+	m.problems.note(source, err)
+	if err != nil && len(s.Drives) == 0 {
+		return // they could not be listed: none has vanished for that
+	}
+	s.Drives = h.book.Round(s.Drives, time.Now())
+	m.mu.Lock()
+	m.append(source, s)
+	listeners := m.onDrives
+	m.mu.Unlock()
+	for _, tell := range listeners {
+		(*tell)(s.Drives)
+	}
+}
+
+// OnDrives has tell called with all drives after each round of questions, judged, the worst first, on the goroutine that
+// asks them, until forget is called. The list is never changed.
+func (m *Monitor) OnDrives(tell func([]sample.Drive)) (forget func()) {
+	return listen(m, &m.onDrives, tell)
+}
