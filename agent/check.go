@@ -20,7 +20,7 @@ func checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [--config FILE] [--json]",
 		Short: "Say what can be seen on this machine, what cannot, and what would change that",
-		Long: `Tries everything that stallspan needs: GPUs, disks, pressure, cgroups, processes, the agent's socket and the OTLP
+		Long: `Tries everything that stallspan needs: GPUs, disks and their health, pressure, cgroups, processes, the agent's socket and the OTLP
 backend. It says what was found, and for each thing that is lacking the one line that would change it. It takes at most
 three seconds, sends nothing and leaves nothing behind.`,
 		Example: `  stallspan check
@@ -55,6 +55,9 @@ three seconds, sends nothing and leaves nothing behind.`,
 func checkMachine(ctx context.Context, c *config) []check.Finding {
 	monitored, _ := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket()}
+	if monitored.Drives != nil {
+		o.Drives = &monitored.Drives.Ask
+	}
 	if os.Getenv(api.SocketVariable) == "" {
 		o.Socket = cmp.Or(c.Socket, o.Socket)
 	}

@@ -79,6 +79,9 @@ func readConfig(path string) (*config, error) {
 		return nil, fmt.Errorf("the config %s is larger than %d MiB: is it another file?", path, mostConfig>>20)
 	}
 	c, err := parseConfig(text)
+	if err == nil {
+		err = c.trusted(file)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -70,6 +71,17 @@ func readAction(n *yaml.Node) (a action.Config, err error) {
 	}.read(n)
 }
 
+// trusted refuses a file that everybody may write where it names programs to start or a library to load.
+func (c *config) trusted(file *os.File) error {
+	info, err := file.Stat()
+	starts := c.Smart.smartctl != "" || c.Sampling.NVML != "" ||
+		slices.ContainsFunc(c.Actions, func(a action.Config) bool { return a.Exec != nil })
+	if err == nil && starts && info.Mode().IsRegular() && info.Mode().Perm()&0o002 != 0 {
+		return errors.New("everybody may write it, and it names programs to start or a library to load: run chmod o-w on it")
+	}
+	return err
+}
+
 // listed reads a list of texts. What looks like a number or a truth is text, too.
 func listed(into *[]string) func(*yaml.Node) error {
 	return func(n *yaml.Node) error {
@@ -122,6 +134,9 @@ func secretFile(path string) ([]byte, error) {
 	if !filepath.IsAbs(path) {
 		return nil, errors.New("secret_file needs an absolute path")
 	}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // to open a pipe would be to wait
+		return nil, fmt.Errorf("the secret in %s is no file", path)
+	}
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("the secret cannot be read: %w", err)
@@ -130,9 +145,12 @@ func secretFile(path string) ([]byte, error) {
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o007 != 0 {
 		return nil, fmt.Errorf("the secret in %s is open to everybody, or no file: run chmod o= on it", path)
 	}
-	text, err := io.ReadAll(io.LimitReader(file, mostSecret))
+	text, err := io.ReadAll(io.LimitReader(file, mostSecret+1))
 	if err != nil {
 		return nil, fmt.Errorf("the secret cannot be read: %w", err)
+	}
+	if len(text) > mostSecret {
+		return nil, fmt.Errorf("the secret in %s is longer than %d KiB: is it another file?", path, mostSecret>>10)
 	}
 	return bytes.TrimRight(text, "\r\n"), nil
 }

@@ -51,7 +51,7 @@ actions:
 }
 
 func TestWrongActions(t *testing.T) {
-	open := secretAt(t, secretText, 0o644)
+	open, long := secretAt(t, secretText, 0o644), secretAt(t, strings.Repeat("x", mostSecret+1), 0o600)
 	for text, says := range map[string]string{
 		"actions: {exec: x}":                                                              "line 1: a mapping is not a list of actions",
 		"actions:\n  - exec: {command: /bin/true}":                                        `line 2: "/bin/true" is not a list, like [a, b]`,
@@ -64,10 +64,34 @@ func TestWrongActions(t *testing.T) {
 		"actions:\n  - webhook: {url: 'https://example.com', secret_env: NOT_SET_AT_ALL}": "is not set",
 		"actions:\n  - webhook: {url: 'https://example.com', secret_file: " + open + "}":  "open to everybody",
 		"actions:\n  - webhook: {url: 'https://example.com', secret_file: secret}":        "absolute path",
+		"actions:\n  - webhook: {url: 'https://example.com', secret_file: " + long + "}":  "longer than 4 KiB",
+		"actions:\n  - webhook: {url: 'https://example.com', secret_file: /dev/null}":     "is no file",
 		"actions:\n  - {}": "either exec or webhook",
 	} {
 		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), secretText) {
 			t.Errorf("%s: %v, want %s", text, err, says)
+		}
+	}
+}
+
+// A file that everybody may write starts no program; that it names a webhook is no harm.
+func TestConfigOfEverybody(t *testing.T) {
+	for text, ok := range map[string]bool{
+		"actions: [{exec: {command: [/bin/true]}}]":                                                            false,
+		"actions: [{webhook: {url: 'http://localhost', secret_file: " + secretAt(t, secretText, 0o600) + "}}]": true,
+		"smart: {smartctl: /usr/sbin/smartctl}":                                                                false,
+		"sampling: {nvml: /usr/lib/libnvidia-ml.so}":                                                           false,
+		"endpoint: 4319": true,
+	} {
+		path := secretAt(t, text, 0o666)
+		if _, err := readConfig(path); ok != (err == nil) || !ok && !strings.Contains(err.Error(), "chmod o-w") {
+			t.Errorf("%s: %v", text, err)
+		}
+		if err := os.Chmod(path, 0o664); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readConfig(path); err != nil {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }

@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"errors"
-
 	"go.yaml.in/yaml/v3"
 
 	"github.com/stallspan/stallspan/internal/drives"
@@ -41,12 +39,7 @@ func (c *smartConfig) readDisks(n *yaml.Node) error {
 	for _, item := range n.Content {
 		d, enabled := drives.Disk{}, true
 		read := keys{"device": plain(&d.Device), "type": plain(&d.Type), "enabled": truth(&enabled)}.read
-		if err := checked(read, func() error {
-			if d.Device == "" {
-				return errors.New("a disk has a device, like /dev/sda")
-			}
-			return d.Check()
-		})(item); err != nil {
+		if err := checked(read, func() error { return monitor.CheckDisk(d) })(item); err != nil {
 			return err
 		}
 		d.Off = !enabled
@@ -57,13 +50,8 @@ func (c *smartConfig) readDisks(n *yaml.Node) error {
 
 // monitor is what the monitor is told, nil for nothing. The history lies beside the baselines.
 func (c *smartConfig) monitor(baselines string) *monitor.Drives {
-	if c.off {
-		return nil
-	}
-	return &monitor.Drives{
-		Ask:     drives.Options{Smartctl: c.smartctl, Sudo: c.sudo, Disks: c.disks},
-		History: drives.DefaultPath(baselines), Auto: !c.given,
-	}
+	s := monitor.Smart{Given: c.given, Off: c.off, Smartctl: c.smartctl, Sudo: c.sudo, Disks: c.disks}
+	return s.Drives(monitor.Slow{Baseline: baselines})
 }
 
 func truth(into *bool) func(*yaml.Node) error {

@@ -24,6 +24,7 @@ type Config struct {
 
 	Sampling SamplingConfig          `mapstructure:"sampling"`
 	Slow     monitor.Slow            `mapstructure:"slow"`     // when a window took too long
+	Smart    SmartConfig             `mapstructure:"smart"`    // how drives are asked for their health
 	Metrics  map[string]MetricConfig `mapstructure:"metrics"`  // by name; one that is not there is enabled
 	Disks    FilterConfig            `mapstructure:"disks"`    // matched by name, as in /dev
 	GPUs     FilterConfig            `mapstructure:"gpus"`     // matched by hw.id, hw.name or index
@@ -56,6 +57,7 @@ func defaultConfig() component.Config {
 	c := &Config{
 		ControllerConfig: scraperhelper.NewDefaultControllerConfig(),
 		Sampling:         SamplingConfig{Interval: monitor.DefaultInterval},
+		Smart:            SmartConfig{Enabled: true},
 	}
 	c.CollectionInterval = 10 * time.Second
 	return c
@@ -73,6 +75,9 @@ func (c *Config) Validate() error {
 	if err := c.Slow.Check(); err != nil {
 		all = append(all, fmt.Errorf("slow: %w", err))
 	}
+	if err := c.Smart.monitor().Check(); err != nil {
+		all = append(all, fmt.Errorf("smart::%w", err))
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		if err := emit.CheckMetric(name); err != nil {
 			all = append(all, fmt.Errorf("metrics: %w", err))
@@ -88,7 +93,10 @@ func (c *Config) Validate() error {
 
 // sampling is what components that share a monitor agree on.
 func (c *Config) sampling() monitor.Config {
-	return monitor.Config{Interval: c.Sampling.Interval, Root: c.Sampling.RootPath, NVML: c.Sampling.NVML}
+	return monitor.Config{
+		Interval: c.Sampling.Interval, Root: c.Sampling.RootPath, NVML: c.Sampling.NVML,
+		Drives: c.Smart.monitor().Drives(monitor.Slow{}), // what they told before lies beside the baselines that all agree on
+	}
 }
 
 // disabled lists the metrics that are not to leave.

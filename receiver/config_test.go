@@ -36,6 +36,8 @@ func TestConfig(t *testing.T) {
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
 	all.Sampling = SamplingConfig{50 * time.Millisecond, "/hostfs", "/usr/lib/libnvidia-ml.so.1"}
 	all.Slow = monitor.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}
+	all.Smart = SmartConfig{Enabled: true, Smartctl: "/usr/sbin/smartctl", Sudo: true, given: true, Disks: []SmartDisk{
+		{Device: "/dev/sda", Type: "sat+megaraid,0", Enabled: true}, {Device: "/dev/sdb"}}}
 	all.Metrics = map[string]MetricConfig{"system.disk.io": {false}, "system.disk.merged": {true}, "system.cpu.time": {true}, "system.disk.operations": {true}}
 	all.Disks.Include = []filter.Config{{Strict: "sda"}, {Regex: "^nvme"}}
 	all.Disks.Exclude = []filter.Config{{Regex: `n1p\d+$`}}
@@ -103,6 +105,10 @@ func TestWrongConfig(t *testing.T) {
 		{"disks::exclude::1: error parsing regexp: missing closing ]", m{"disks": m{"exclude": []any{m{"strict": "sda"}, m{"regexp": "["}}}}},
 		{"gpus::include::0: must specify either strict or regex", m{"gpus": m{"include": []any{m{}}}}},
 		{"gpus::include::0: strict and regex cannot be used together", m{"gpus": m{"include": []any{m{"strict": "a", "regexp": "b"}}}}},
+		{"invalid keys: smartcl", m{"smart": m{"smartcl": "x"}}},
+		{"smart::disks::0: a disk has a device", m{"smart": m{"disks": []any{m{"type": "sat"}}}}},
+		{`smart::disks::1: "/dev/sda; reboot" is no path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
+		{`"-x" is no type of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
 		{`the endpoint "here" is no port`, m{"endpoint": "here"}},
 	} {
 		if _, err := read(confmap.NewFromStringMap(test.values)); err == nil || !strings.Contains(err.Error(), test.says) {

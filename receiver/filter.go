@@ -48,6 +48,7 @@ type devices struct{ disks, gpus choice }
 func (d devices) keep(s *sample.Snapshot) {
 	if !d.disks.all() {
 		s.Disks.Disks = slices.DeleteFunc(s.Disks.Disks, func(x sample.Disk) bool { return !d.disks.takes(x.Name) })
+		s.Drives.Drives = slices.DeleteFunc(s.Drives.Drives, func(x sample.Drive) bool { return !d.disks.takes(x.Device) })
 	}
 	if d.gpus.all() {
 		return

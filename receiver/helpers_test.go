@@ -21,6 +21,7 @@ func laboratory(t testing.TB) *Config {
 	c.CollectionInterval, c.InitialDelay = 20*time.Millisecond, 0
 	c.Sampling.Interval = 10 * time.Millisecond
 	c.Sampling.RootPath = fixture.Root(t, "check_server")
+	c.Smart = SmartConfig{} // this machine's drives are none of the fixture's
 	c.Socket = filepath.Join(t.TempDir(), "s.sock")
 	return c
 }

@@ -25,20 +25,30 @@ const (
 	HostNameKey = attribute.Key("host.name")
 	// The version of the accelerator's driver. (string)
 	HwDriverVersionKey = attribute.Key("hw.driver_version")
+	// The version of the drive's firmware. (string)
+	HwFirmwareVersionKey = attribute.Key("hw.firmware_version")
 	// Which of the accelerator's engines the value is about. (string, one of the values below)
 	HwGPUTaskKey = attribute.Key("hw.gpu.task")
-	// The accelerator's identifier, the same after a reboot and in every process. (string)
+	// The identifier of the accelerator or drive, the same after a reboot and in every process. (string)
 	HwIDKey = attribute.Key("hw.id")
 	// Which limit the value is; absent on a value that is no limit. (string, one of the values below)
 	HwLimitTypeKey = attribute.Key("hw.limit_type")
-	// The accelerator's model. (string)
+	// The model of the accelerator or drive. (string)
 	HwModelKey = attribute.Key("hw.model")
-	// What a person calls the accelerator. (string)
+	// What a person calls the accelerator or drive. (string)
 	HwNameKey = attribute.Key("hw.name")
 	// Of a slice of an accelerator (MIG), the identifier of the accelerator. (string)
 	HwParentKey = attribute.Key("hw.parent")
-	// Where the temperature is taken, in the chip or in its memory. (string)
+	// What the drive tells of, by one name for all protocols. (string)
+	HwPhysicalDiskSmartAttributeKey = attribute.Key("hw.physical_disk.smart_attribute")
+	// Which part of the drive's endurance the value is. (string, one of the values below)
+	HwPhysicalDiskStateKey = attribute.Key("hw.physical_disk.state")
+	// HDD of a drive that spins, SSD of one that certainly does not. (string)
+	HwPhysicalDiskTypeKey = attribute.Key("hw.physical_disk.type")
+	// Where the temperature is taken, in the accelerator's chip or in its memory; absent of drives. (string)
 	HwSensorLocationKey = attribute.Key("hw.sensor_location")
+	// The drive's serial number. (string)
+	HwSerialNumberKey = attribute.Key("hw.serial_number")
 	// The state that the series is about. (string, one of the values below)
 	HwStateKey = attribute.Key("hw.state")
 	// What kind of hardware it is. (string, one of the values below)
@@ -91,7 +101,7 @@ const (
 	EventValueKey = attribute.Key("stallspan.event.value")
 	// What happened, in one sentence with its numbers. (string)
 	FindingKey = attribute.Key("stallspan.finding")
-	// What was found of the accelerators beside the verdict, a sentence each. (string[])
+	// What was found of the accelerators and disks beside the verdict, a sentence each. (string[])
 	FindingsKey = attribute.Key("stallspan.findings")
 	// Share of the window in which the accelerators worked, as their mean. (double)
 	GPUBusyRatioKey = attribute.Key("stallspan.gpu.busy.ratio")
@@ -201,6 +211,16 @@ var (
 	ErrorTypeRetiredPage = ErrorTypeKey.String("retired_page")
 	// XID errors of codes that came when 64 others were counted apart.
 	ErrorTypeXidOther = ErrorTypeKey.String("xid_other")
+	// Of an NVMe drive, data that it could not read back as they were written.
+	ErrorTypeMedia = ErrorTypeKey.String("media")
+	// Checksum errors on the link of a drive, mostly its cable's.
+	ErrorTypeCRC = ErrorTypeKey.String("crc")
+	// Sectors of a drive that were replaced by spare ones; of SCSI drives, grown defects.
+	ErrorTypeReallocatedSector = ErrorTypeKey.String("reallocated_sector")
+	// Sectors of a drive that cannot be read and wait to be replaced.
+	ErrorTypePendingSector = ErrorTypeKey.String("pending_sector")
+	// Errors of a drive that it told the machine of, because it could not mend them.
+	ErrorTypeUncorrectable = ErrorTypeKey.String("uncorrectable")
 )
 
 // Values of hw.gpu.task.
@@ -217,21 +237,27 @@ var (
 var (
 	// The most that the accelerator and its slot can do.
 	HwLimitTypeMax = HwLimitTypeKey.String("max")
-	// Above it the accelerator slows itself down.
+	// Above it the accelerator slows itself down, and a drive says that it is too hot.
 	HwLimitTypeHighDegraded = HwLimitTypeKey.String("high.degraded")
 	// Above it the accelerator switches itself off.
 	HwLimitTypeHighCritical = HwLimitTypeKey.String("high.critical")
+)
+
+// Values of hw.physical_disk.state.
+var (
+	// What is left.
+	HwPhysicalDiskStateRemaining = HwPhysicalDiskStateKey.String("remaining")
 )
 
 // Values of hw.state.
 var (
 	// It can be read, and says nothing of a fault.
 	HwStateOK = HwStateKey.String("ok")
-	// Its driver has not answered for too long, or it has to be reset for a row or page of its memory to be replaced.
+	// Of an accelerator, its driver has not answered for too long, or it has to be reset for a row or page of its memory to be replaced. Of a drive, there is something to look at, like heat, wear, or bad sectors that do not become more.
 	HwStateDegraded = HwStateKey.String("degraded")
-	// It is lost to its driver, or no longer listed.
+	// An accelerator that is lost to its driver or no longer listed; a drive that says so itself, does not answer, or vanished.
 	HwStateFailed = HwStateKey.String("failed")
-	// A row of its memory could not be replaced, so the accelerator has to be.
+	// A row of an accelerator's memory could not be replaced, so the accelerator has to be; or what is on a drive is to be copied, because its counts of errors grow.
 	HwStatePredictedFailure = HwStateKey.String("predicted_failure")
 )
 
@@ -239,6 +265,8 @@ var (
 var (
 	// An accelerator.
 	HwTypeGPU = HwTypeKey.String("gpu")
+	// A drive.
+	HwTypePhysicalDisk = HwTypeKey.String("physical_disk")
 )
 
 // Values of network.io.direction.
@@ -361,22 +389,26 @@ var HwEnergy = Metric{
 	},
 }
 
-// HwErrors: Errors of the accelerator, by kind.
+// HwErrors: Errors of the accelerator or drive, by kind.
 var HwErrors = Metric{
 	Name:        "hw.errors",
 	Unit:        "{error}",
-	Description: "Errors of the accelerator, by kind.",
+	Description: "Errors of the accelerator or drive, by kind.",
 	Kind:        Counter,
 	Int:         true,
 	Attributes: []AttributeRef{
 		{Key: ErrorTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
 		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
 		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING},
 	},
 }
 
@@ -432,11 +464,11 @@ var HwGPUMemoryLimit = Metric{
 	},
 }
 
-// HwGPUMemoryUsage: Memory of the accelerator that is in use, by the driver itself too.
+// HwGPUMemoryUsage: Memory of the accelerator that is in use.
 var HwGPUMemoryUsage = Metric{
 	Name:        "hw.gpu.memory.usage",
 	Unit:        "By",
-	Description: "Memory of the accelerator that is in use, by the driver itself too.",
+	Description: "Memory of the accelerator that is in use.",
 	Kind:        UpDownCounter,
 	Int:         true,
 	Attributes: []AttributeRef{
@@ -484,11 +516,67 @@ var HwGPUUtilization = Metric{
 	},
 }
 
-// HwPower: Power that the accelerator draws, as its driver averages it.
+// HwPhysicalDiskEnduranceUtilization: Share of the drive's rated writes that is left.
+var HwPhysicalDiskEnduranceUtilization = Metric{
+	Name:        "hw.physical_disk.endurance_utilization",
+	Unit:        "1",
+	Description: "Share of the drive's rated writes that is left.",
+	Kind:        Gauge,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskStateKey, Type: attribute.STRING, Required: true},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// HwPhysicalDiskSize: Size of the drive.
+var HwPhysicalDiskSize = Metric{
+	Name:        "hw.physical_disk.size",
+	Unit:        "By",
+	Description: "Size of the drive.",
+	Kind:        UpDownCounter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// HwPhysicalDiskSmart: What the drive tells of its own health, as a raw value.
+var HwPhysicalDiskSmart = Metric{
+	Name:        "hw.physical_disk.smart",
+	Unit:        "1",
+	Description: "What the drive tells of its own health, as a raw value.",
+	Kind:        Gauge,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskSmartAttributeKey, Type: attribute.STRING, Required: true},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// HwPower: Power that the accelerator draws.
 var HwPower = Metric{
 	Name:        "hw.power",
 	Unit:        "W",
-	Description: "Power that the accelerator draws, as its driver averages it.",
+	Description: "Power that the accelerator draws.",
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
@@ -502,59 +590,71 @@ var HwPower = Metric{
 	},
 }
 
-// HwStatus: 1 for the state that the accelerator is in, 0 for the others.
+// HwStatus: 1 for the state that the accelerator or drive is in, 0 for the others.
 var HwStatus = Metric{
 	Name:        "hw.status",
 	Unit:        "1",
-	Description: "1 for the state that the accelerator is in, 0 for the others.",
+	Description: "1 for the state that the accelerator or drive is in, 0 for the others.",
 	Kind:        UpDownCounter,
 	Int:         true,
 	Attributes: []AttributeRef{
 		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
 		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
 		{Key: HwStateKey, Type: attribute.STRING, Required: true},
 		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING},
 	},
 }
 
-// HwTemperature: Temperature of the accelerator's chip, or of its memory.
+// HwTemperature: Temperature of the accelerator's chip or of its memory, or of a drive.
 var HwTemperature = Metric{
 	Name:        "hw.temperature",
 	Unit:        "Cel",
-	Description: "Temperature of the accelerator's chip, or of its memory.",
+	Description: "Temperature of the accelerator's chip or of its memory, or of a drive.",
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
 		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
 		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
 		{Key: HwSensorLocationKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING},
 	},
 }
 
-// HwTemperatureLimit: Temperature at which the accelerator slows down or switches off.
+// HwTemperatureLimit: Temperature at which the accelerator slows down or switches off, or that a drive calls too hot.
 var HwTemperatureLimit = Metric{
 	Name:        "hw.temperature.limit",
 	Unit:        "Cel",
-	Description: "Temperature at which the accelerator slows down or switches off.",
+	Description: "Temperature at which the accelerator slows down or switches off, or that a drive calls too hot.",
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
 		{Key: HwDriverVersionKey, Type: attribute.STRING},
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwLimitTypeKey, Type: attribute.STRING, Required: true},
 		{Key: HwModelKey, Type: attribute.STRING},
 		{Key: HwNameKey, Type: attribute.STRING},
 		{Key: HwParentKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
 		{Key: HwSensorLocationKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
 		{Key: HwVendorKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING},
 	},
 }
 
@@ -656,11 +756,11 @@ var DiskQueueDepth = Metric{
 	},
 }
 
-// DiskThroughputCeiling: The highest throughput that was seen so far, over about a second.
+// DiskThroughputCeiling: The highest throughput that was seen so far, over about a second, or that was measured.
 var DiskThroughputCeiling = Metric{
 	Name:        "stallspan.disk.throughput.ceiling",
 	Unit:        "By/s",
-	Description: "The highest throughput that was seen so far, over about a second.",
+	Description: "The highest throughput that was seen so far, over about a second, or that was measured.",
 	Kind:        Gauge,
 	Int:         false,
 	Attributes: []AttributeRef{
@@ -681,11 +781,11 @@ var DiskUtilization = Metric{
 	},
 }
 
-// GPUBusyTime: Time in which at least one kernel ran.
+// GPUBusyTime: Time in which at least one kernel ran, since Stallspan began to look.
 var GPUBusyTime = Metric{
 	Name:        "stallspan.gpu.busy.time",
 	Unit:        "s",
-	Description: "Time in which at least one kernel ran.",
+	Description: "Time in which at least one kernel ran, since Stallspan began to look.",
 	Kind:        Counter,
 	Int:         false,
 	Attributes: []AttributeRef{
@@ -1005,6 +1105,43 @@ var ModelLoadDuration = Metric{
 		{Key: ModelNameKey, Type: attribute.STRING},
 		{Key: SlowKey, Type: attribute.BOOL},
 		{Key: VerdictKey, Type: attribute.STRING},
+	},
+}
+
+// PhysicalDiskIO: Bytes that were read from the drive and written to it in its whole life, by its own count.
+var PhysicalDiskIO = Metric{
+	Name:        "stallspan.physical_disk.io",
+	Unit:        "By",
+	Description: "Bytes that were read from the drive and written to it in its whole life, by its own count.",
+	Kind:        Counter,
+	Int:         true,
+	Attributes: []AttributeRef{
+		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+	},
+}
+
+// PhysicalDiskPowerOnTime: Time for which the drive was switched on in its whole life. Most drives count whole hours.
+var PhysicalDiskPowerOnTime = Metric{
+	Name:        "stallspan.physical_disk.power_on.time",
+	Unit:        "s",
+	Description: "Time for which the drive was switched on in its whole life. Most drives count whole hours.",
+	Kind:        Counter,
+	Int:         false,
+	Attributes: []AttributeRef{
+		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
+		{Key: HwIDKey, Type: attribute.STRING, Required: true},
+		{Key: HwModelKey, Type: attribute.STRING},
+		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
+		{Key: HwSerialNumberKey, Type: attribute.STRING},
+		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
 	},
 }
 
@@ -1495,6 +1632,9 @@ var Metrics = []Metric{
 	HwGPUMemoryUsage,
 	HwGPUMemoryUtilization,
 	HwGPUUtilization,
+	HwPhysicalDiskEnduranceUtilization,
+	HwPhysicalDiskSize,
+	HwPhysicalDiskSmart,
 	HwPower,
 	HwStatus,
 	HwTemperature,
@@ -1530,6 +1670,8 @@ var Metrics = []Metric{
 	GPUSMUtilization,
 	GPUTensorUtilization,
 	ModelLoadDuration,
+	PhysicalDiskIO,
+	PhysicalDiskPowerOnTime,
 	PressureCPUStallTime,
 	PressureIOStallTime,
 	PressureMemoryStallTime,

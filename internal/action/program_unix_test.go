@@ -4,8 +4,10 @@ package action
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -134,6 +136,25 @@ func TestExecLeavesOpen(t *testing.T) {
 	o := try(t, &Exec{Command: []string{program}}, event(t, hot))
 	if !o.OK || time.Since(began) > 15*time.Second {
 		t.Errorf("%+v after %v", o, time.Since(began))
+	}
+}
+
+// What was left open for us is not passed on: it may be what only root could open.
+func TestExecInheritsNothing(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs close_range, which Linux has")
+	}
+	file, err := os.Create(filepath.Join(t.TempDir(), "open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), syscall.F_SETFD, 0); errno != 0 { // as it came from a shell
+		t.Fatal(errno)
+	}
+	program, _ := script(t, fmt.Sprintf(`[ -e /proc/self/fd/%d ] && echo open; exit 0`, file.Fd()))
+	if o := try(t, &Exec{Command: []string{program}}, event(t, hot)); o.Says != "it succeeded" {
+		t.Errorf("%+v", o)
 	}
 }
 

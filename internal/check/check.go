@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
 // State says how much of something there is.
@@ -28,6 +30,7 @@ type Area string
 const (
 	GPU       Area = "GPU"
 	Disks     Area = "disks"
+	Drives    Area = "health"
 	Pressure  Area = "pressure"
 	Cgroup    Area = "cgroup"
 	Processes Area = "processes"
@@ -50,11 +53,12 @@ type Finding struct {
 
 // Options say what is looked at.
 type Options struct {
-	Root    string   // the folder that stands for "/": "/hostfs" in a container, "" otherwise
-	NVML    string   // the path of libnvidia-ml.so.1, where the loader does not find it by itself
-	Socket  string   // where an agent would answer
-	Program string   // the path of this program, for the lines that name it; "" for the name alone
-	Export  []Target // where telemetry goes; empty for nowhere
+	Root    string         // the folder that stands for "/": "/hostfs" in a container, "" otherwise
+	NVML    string         // the path of libnvidia-ml.so.1, where the loader does not find it by itself
+	Drives  *smart.Options // how drives are asked for their health; nil leaves them alone. Root and Timeout are set here
+	Socket  string         // where an agent would answer
+	Program string         // the path of this program, for the lines that name it; "" for the name alone
+	Export  []Target       // where telemetry goes; empty for nowhere
 	// ExportError says why the environment's wish for telemetry cannot be followed.
 	ExportError error
 }
@@ -66,11 +70,11 @@ const (
 )
 
 // Machine looks at everything, in less than three seconds. It gives the findings in a fixed order. A driver that hangs
-// keeps a thread; whatever else was begun has ended when it returns.
+// keeps a thread, and a disk that hangs a smartctl; whatever else was begun has ended when it returns.
 func Machine(ctx context.Context, o Options) []Finding {
 	m := &machine{Options: o, root: filepath.Join("/", o.Root)}
 	looks := []func(context.Context) []Finding{
-		m.gpus, m.disks, m.pressure, m.cgroup, m.processes, m.cores, m.clock, m.container, m.agent, m.export,
+		m.gpus, m.disks, m.health, m.pressure, m.cgroup, m.processes, m.cores, m.clock, m.container, m.agent, m.export,
 	}
 	found := make([][]Finding, len(looks))
 	var all sync.WaitGroup

@@ -193,7 +193,7 @@ func (b *Book) vanished(asked []sample.Drive, at time.Time) []sample.Drive {
 	for _, id := range slices.Sorted(maps.Keys(b.known)) {
 		r := b.known[id]
 		lately := at.Sub(r.Seen) <= recent || r.Boot == b.boot && b.boot != ""
-		if here[r] || at.Before(r.Seen) || !lately {
+		if here[r] || at.Before(r.Seen) || !lately || maybe(r, asked) {
 			continue
 		}
 		d := r.Drive
@@ -204,6 +204,14 @@ func (b *Book) vanished(asked []sample.Drive, at time.Time) []sample.Drive {
 		gone = append(gone, d)
 	}
 	return gone
+}
+
+// maybe says whether a drive may be one of those that were asked and did not tell what they are: one has its name. Until
+// the machine is started anew, names are enough to know a drive by; after it one that only sleeps has not vanished.
+func maybe(r *Record, asked []sample.Drive) bool {
+	return slices.ContainsFunc(asked, func(d sample.Drive) bool {
+		return d.ID == "" && d.Model == "" && d.Serial == "" && d.Device == r.Drive.Device && d.Type == r.Drive.Type
+	})
 }
 
 // what is a drive's make, for a person who looks for it.

@@ -69,6 +69,26 @@ func TestAnotherName(t *testing.T) {
 	}
 }
 
+// After a start of the machine, one that does not tell what it is may be the one that had its name.
+func TestNameless(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drives.json")
+	book(t, path, "boot").Round([]sample.Drive{disk("sda", nil), disk("sdb", nil)}, noon)
+	b := book(t, path, "later")
+	asked := []sample.Drive{{Device: "sda", Status: sample.DriveUnread, Err: "not permitted"}}
+	all := b.Round(asked, noon.Add(time.Hour))
+	if len(all) != 2 || all[0].Device != "sdb" || all[0].Status != sample.DriveVanished || all[1].Status != sample.DriveUnread {
+		t.Errorf("%+v", all)
+	}
+	if all := b.Round(nil, noon.Add(2*time.Hour)); len(all) != 2 {
+		t.Errorf("gone for sure: %+v", all)
+	}
+	other := disk("sdz", nil)
+	other.Device, other.Status, other.Err = "sda", sample.DriveUnread, "not permitted"
+	if all := b.Round([]sample.Drive{other}, noon.Add(3*time.Hour)); len(all) != 3 {
+		t.Errorf("another drive has its name: %+v", all)
+	}
+}
+
 func TestAsleep(t *testing.T) {
 	b := book(t, "", "boot")
 	b.Round([]sample.Drive{disk("sda", counts{sample.DrivePowerOn: 3600}), disk("sdb", counts{sample.DrivePending: 3})}, noon)

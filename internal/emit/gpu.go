@@ -1,24 +1,30 @@
 package emit
 
 import (
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// gpus tells of every accelerator. Of one that cannot be read there is its state alone.
+// gpus tells of every accelerator. Of one that cannot be read there is its state, and the errors that say why.
 func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 	elapsed := b.at(now.GPUs.At, m.last.GPUs.At)
 	for i := range now.GPUs.GPUs {
 		g := &now.GPUs.GPUs[i]
 		of := m.sets.gpus.of(gpuName{g.ID, g.Name, g.Driver, g.Parent}, newGPUSets)
 		detail := find(now.GPUs.GPUDetails, func(x *sample.GPUDetail) bool { return x.GPU == g.ID })
-		b.states(stateOf(g, detail), of)
+		b.states(stateOf(g, detail), &of.states)
 		if g.Status != sample.GPUWorks {
+			if detail != nil {
+				m.errors(b, detail, of)
+				b.start = now.Boot
+			}
 			continue
 		}
 		last := find(m.last.GPUs.GPUs, func(x *sample.GPU) bool { return x.ID == g.ID })
 		counted := m.counted.of(g.ID, newGPUCounted)
-		b.gpuCounters(g, counted, now, of)
+		m.gpuCounters(b, g, counted, now, of)
 		if last != nil && last.Status == sample.GPUWorks && elapsed > 0 && g.Busy >= last.Busy && (g.Has|last.Has)&sample.LacksBusy == 0 {
 			b.float(&semconv.HwGPUUtilization, min(1, (g.Busy-last.Busy).Seconds()/elapsed), of.general)
 		}
@@ -32,7 +38,7 @@ func (m *Metrics) gpus(b *builder, now *sample.Snapshot) {
 	m.driver(b, now)
 }
 
-// The states of hw.status, in the order of gpuSets.states.
+// The states of hw.status, in the order of gpuSets.states and driveSets.states.
 const (
 	isOK = iota
 	isDegraded
@@ -60,20 +66,21 @@ func stateOf(g *sample.GPU, detail *sample.GPUDetail) int {
 }
 
 // states has a series for each, as hw.status is defined.
-func (b *builder) states(state int, of *gpuSets) {
-	for i := range of.states {
+func (b *builder) states(state int, of *[4]attribute.Set) {
+	for i := range of {
 		value := uint64(0)
 		if i == state {
 			value = 1
 		}
-		b.int(&semconv.HwStatus, value, of.states[i])
+		b.int(&semconv.HwStatus, value, of[i])
 	}
 }
 
-// gpuCounters begin again when the driver is loaded again, each for itself.
-func (b *builder) gpuCounters(g *sample.GPU, c *gpuCounted, now *sample.Snapshot, of *gpuSets) {
+// gpuCounters begin again when the driver is loaded again, each for itself. Busy time is summed up by the program, and so
+// since it began.
+func (m *Metrics) gpuCounters(b *builder, g *sample.GPU, c *gpuCounted, now *sample.Snapshot, of *gpuSets) {
 	if g.Has&sample.LacksBusy == 0 {
-		b.start = c.busy.start(g.Busy.Seconds(), c.read, now.Boot)
+		b.start = c.busy.start(g.Busy.Seconds(), c.read, m.program)
 		b.float(&semconv.GPUBusyTime, g.Busy.Seconds(), of.plain)
 	}
 	if g.Has&sample.HasEnergy != 0 {

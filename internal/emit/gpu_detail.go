@@ -27,14 +27,19 @@ func (m *Metrics) gpuDetail(b *builder, d *sample.GPUDetail, now *sample.Snapsho
 			b.float(to, v, of.details[q])
 		}
 	}
-	b.start = m.program
-	b.xids(d.XIDs, of)
+	m.errors(b, d, of)
 	c.asked = b.time
 	b.time, b.start = now.GPUs.At.Wall, now.Boot
 }
 
 // whole is a count that was kept as a float64, which is exact up to 2^53.
 func whole(v float64) uint64 { return uint64(min(max(0, v), math.MaxInt64)) }
+
+// errors are those that the program has counted since it began.
+func (m *Metrics) errors(b *builder, d *sample.GPUDetail, of *gpuSets) {
+	b.start = m.program
+	b.xids(d.XIDs, of)
+}
 
 // xids counts each code by itself, and together those that came after mostXIDs others.
 func (b *builder) xids(all []sample.XID, of *gpuSets) {

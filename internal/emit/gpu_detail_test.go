@@ -193,6 +193,41 @@ func TestXIDsAreBounded(t *testing.T) {
 	}
 }
 
+// The error that says why a GPU is lost is told while it is, with the time of the newest look.
+func TestErrorsOfALostGPU(t *testing.T) {
+	for _, status := range []sample.GPUStatus{sample.GPULost, sample.GPUHung} {
+		s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: status}},
+			sample.GPUDetail{GPU: "GPU-1", Values: everything(), XIDs: []sample.XID{{Code: 79, Count: 1}}})
+		s.GPUs.At.Mono = time.Minute
+		scope := emit.NewMetrics("").Collect(s)
+		if len(scope.Metrics) != 2 { // hw.status, and the errors
+			t.Fatalf("%s: %s", status, metricsText(scope))
+		}
+		points := scope.Metrics[1].Data.(metricdata.Sum[int64]).DataPoints
+		kind, _ := points[0].Attributes.Value(semconv.ErrorTypeKey)
+		if len(points) != 1 || kind.AsString() != "xid_79" || points[0].Value != 1 || !points[0].Time.Equal(s.GPUs.At.Wall) ||
+			!points[0].StartTime.Equal(booted.Add(59*time.Minute)) {
+			t.Errorf("%s: %+v", status, points)
+		}
+	}
+}
+
+// Busy time begins with the program, whenever the machine did, and does not begin again because the GPU was away.
+func TestBusyTimeBeginsWithTheProgram(t *testing.T) {
+	m := emit.NewMetrics("")
+	for i, status := range []sample.GPUStatus{sample.GPUWorks, sample.GPULost, sample.GPUWorks} {
+		s := cards(time.Hour+time.Duration(i)*10*time.Second, []sample.GPU{{ID: "GPU-1", Busy: time.Duration(i) * time.Second, Status: status}})
+		s.GPUs.At.Mono -= 59 * time.Minute
+		scope := m.Collect(s)
+		if status != sample.GPUWorks {
+			continue
+		}
+		if v, start := value(t, scope, "stallspan.gpu.busy.time", `hw.id="GPU-1"`); v != float64(i) || !start.Equal(booted.Add(59*time.Minute)) {
+			t.Errorf("%v since %v", v, start)
+		}
+	}
+}
+
 // What is counted since the program began says so, whenever the machine did, and is told of a hung GPU too.
 func TestDriverUse(t *testing.T) {
 	s := wholeGPU(time.Hour)

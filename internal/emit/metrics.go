@@ -30,7 +30,8 @@ type Metrics struct {
 	seen      map[string]*diskState     // by name
 	began     map[string]time.Time      // of a core that did not begin to count at boot
 	counted   cache[string, gpuCounted] // by GPU.ID
-	program   time.Time                 // when what is counted since the program began, or the recording, did
+	met       cache[driveKey, driveMet]
+	program   time.Time // when what is counted since the program began, or the recording, did
 	sets      sets
 	sizes     map[*semconv.Metric]int // how many points a metric had at the last collection
 	Durations Durations
@@ -62,6 +63,7 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	m.cores(b, &now)
 	m.processes(b, &now)
 	m.gpus(b, &now)
+	m.drives(b, &now)
 	b.time = newest(&now)
 	m.Durations.emit(b)
 	m.last = now
@@ -149,7 +151,7 @@ func (s *series[N]) metric(sizes map[*semconv.Metric]int) metricdata.Metrics {
 
 // newest is the time of the snapshot's latest reading.
 func newest(now *sample.Snapshot) (at time.Time) {
-	for _, s := range []*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs} {
+	for _, s := range []*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives} {
 		if s.At.Wall.After(at) {
 			at = s.At.Wall
 		}

@@ -44,6 +44,7 @@ func TestRegistry(t *testing.T) {
 	for i := range 2 {
 		o.metrics(whole.Collect(wholeGPU(time.Hour + time.Duration(i)*time.Second)))
 	}
+	o.metrics(emit.NewMetrics("test").Collect(round(time.Hour, eachProtocol()...)))
 	for _, r := range rare() {
 		o.span(r, emit.WindowSpan(r))
 	}

@@ -15,6 +15,7 @@ type sets struct {
 	disks     cache[string, diskSets] // by name
 	cores     cache[int, coreSets]    // by number
 	gpus      cache[gpuName, gpuSets]
+	drives    cache[driveName, driveSets]
 	processes cache[int, processSets] // by PID: a process that takes over a number takes over the sets
 	holders   cache[holder, attribute.Set]
 	calls     cache[string, attribute.Set] // by function of the driver

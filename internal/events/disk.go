@@ -13,7 +13,7 @@ import (
 const (
 	deepQueue   = 2.0 // operations under way, in the mean
 	nearCeiling = 0.8 // share of the highest throughput, or of the most operations, that was ever seen of it
-	longAwait   = 2.0 // times as long as an operation takes it at its best
+	longAwait   = 2.0 // times as long as an operation takes it at its best, as was seen or stallspan bench has measured
 )
 
 // saturationOver is the time over which the queue is taken, and best is that over which a disk shows what it can do.
@@ -118,9 +118,13 @@ func (d *disk) score(did *busy, c sample.Ceiling) float64 {
 	if d.most > 0 {
 		share = max(share, did.operations/d.most)
 	}
+	least := d.leastWait
+	if measured := c.ReadAwait.Seconds(); measured > 0 && (least == 0 || measured < least) {
+		least = measured
+	}
 	wait := 0.0
-	if d.leastWait > 0 {
-		wait = did.await / d.leastWait
+	if least > 0 {
+		wait = did.await / least
 	}
 	return min(did.queue/deepQueue, share/nearCeiling, wait/longAwait)
 }

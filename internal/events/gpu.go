@@ -63,7 +63,8 @@ func (w *Watch) gpus(s *sample.Sample) {
 		say(w, t, Event{Kind: GPULost, GPU: &w.known(t.Key).gpu, Says: t.Key + " is not listed any more"})
 	}
 	for id, c := range w.cards {
-		if !c.present && !w.lost.Raised(id) && !w.throttle.Raised(id) && !w.hot.Raised(sensor{id, false}) && !w.hot.Raised(sensor{id, true}) {
+		// Errors that were told are remembered, or a GPU that comes and goes would tell them again and again.
+		if !c.present && len(c.xids) == 0 && !w.lost.Raised(id) && !w.throttle.Raised(id) && !w.hot.Raised(sensor{id, false}) && !w.hot.Raised(sensor{id, true}) {
 			delete(w.cards, id)
 		}
 	}
@@ -131,8 +132,11 @@ func (w *Watch) temperatures(g *sample.GPU, d *sample.GPUDetail) {
 		}
 	}
 	w.temperature(g, false, chip, limit)
-	if memoryLimit > 0 {
+	switch {
+	case memoryLimit > 0:
 		w.temperature(g, true, memory, memoryLimit)
+	case w.hot.Has(sensor{g.ID, true}): // the limit is not known for now, as of a GPU that hangs
+		w.temperature(g, true, unknown, unknown)
 	}
 }
 
@@ -156,7 +160,11 @@ func (w *Watch) sayHot(g *sample.GPU, t told[sensor], now, limit float64) {
 	case resolved(t):
 		e.Says = fmt.Sprintf("%s%s has cooled down to %.0f C", where, g.ID, now)
 	default:
-		e.Says = fmt.Sprintf("%s%s is at %.0f C, and slows down at %.0f C: look at its fans, its air and what is beside it", where, g.ID, now, limit+hotMargin)
+		slows := fmt.Sprintf("and slows down at %.0f C", limit+hotMargin)
+		if limit+hotMargin == usualSlowdown { // which a chip may also tell: then nothing wrong is said
+			slows = fmt.Sprintf("and %.0f C is too hot for most", limit)
+		}
+		e.Says = fmt.Sprintf("%s%s is at %.0f C, %s: look at its fans, its air and what is beside it", where, g.ID, now, slows)
 	}
 	say(w, t, e)
 }

@@ -138,6 +138,23 @@ func TestMemoryHot(t *testing.T) {
 	}
 }
 
+// What is not known of a GPU that hangs is not over, and a limit that nobody told is not said to be its own.
+func TestHotAndHung(t *testing.T) {
+	m := newMachine(t)
+	m.s.GPUs.GPUs = []sample.GPU{{ID: "GPU-1", Has: sample.HasTemperature, Temperature: 86}}
+	m.s.GPUs.GPUDetails = []sample.GPUDetail{{GPU: "GPU-1"}}
+	v := &m.s.GPUs.GPUDetails[0].Values
+	v.Set(sample.GPUMemorySlowdownAt, 95)
+	v.Set(sample.GPUTemperatureMemory, 94)
+	told := m.look(60, nil)
+	m.want(told, "gpu_hot", "gpu_hot")
+	if strings.Contains(told[0].Says, "slows down") || !strings.Contains(told[1].Says, "slows down at 95 C") {
+		t.Errorf("%q, %q", told[0].Says, told[1].Says)
+	}
+	m.s.GPUs.GPUs[0].Status, *v = sample.GPUHung, sample.GPUValues{}
+	m.want(m.look(120, nil), "gpu_lost")
+}
+
 func TestGPUThrottled(t *testing.T) {
 	m := newMachine(t)
 	m.s.GPUs.GPUs = []sample.GPU{{ID: "GPU-1"}}
@@ -192,6 +209,20 @@ func TestXIDs(t *testing.T) {
 	}
 }
 
+// A GPU that comes and goes tells nothing anew.
+func TestXIDsOfOneThatFlaps(t *testing.T) {
+	m := newMachine(t)
+	gpus, details := []sample.GPU{{ID: "GPU-1"}}, []sample.GPUDetail{{GPU: "GPU-1", XIDs: []sample.XID{{Code: 31, Count: 1}}}}
+	there := false
+	m.want(m.look(600, func() {
+		if there = !there; there {
+			m.s.GPUs.GPUs, m.s.GPUs.GPUDetails = gpus, details
+		} else {
+			m.s.GPUs.GPUs, m.s.GPUs.GPUDetails = nil, nil
+		}
+	}), "gpu_error")
+}
+
 func TestDiskSaturated(t *testing.T) {
 	m := newMachine(t)
 	m.s.Disks.Disks = []sample.Disk{{Name: "vda", Leaf: true}}
@@ -238,6 +269,20 @@ func TestParallelDisk(t *testing.T) {
 		d.WeightedTime += 4 * time.Second
 		m.s.Ceilings = []sample.Ceiling{{Disk: "nvme0n1", Read: float64(n * 4096)}}
 	}))
+}
+
+// A disk that was busy since before anybody looked is as fast as it looks, until it was measured.
+func TestMeasuredDisk(t *testing.T) {
+	for measured, want := range map[time.Duration][]string{0: nil, 15 * time.Millisecond: nil, 5 * time.Millisecond: {"disk_saturated"}} {
+		m := newMachine(t)
+		m.s.Disks.Disks = []sample.Disk{{Name: "vda", Leaf: true}}
+		m.s.Ceilings = []sample.Ceiling{{Disk: "vda", Read: 400 * 4096, ReadAwait: measured}}
+		d := &m.s.Disks.Disks[0]
+		m.want(m.look(300, func() { // a queue of 8
+			d.Reads, d.ReadBytes = d.Reads+400, d.ReadBytes+400*4096
+			d.ReadTime, d.WeightedTime = d.ReadTime+8*time.Second, d.WeightedTime+8*time.Second
+		}), want...)
+	}
 }
 
 func TestDrives(t *testing.T) {

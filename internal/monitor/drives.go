@@ -23,6 +23,21 @@ type health struct {
 	book   *drives.Book // opened by that goroutine: its disk may hang
 	config Drives
 	boot   string
+	ended  chan struct{} // closed by that goroutine
+}
+
+// healthEnd is how long end waits: a round that is ended kills its smartctl, and gives up on one that hangs after 2 s.
+const healthEnd = 5 * time.Second
+
+// end waits for the goroutine, which has been told to end. The disk that the history lies on may hold it for ever.
+func (h *health) end() {
+	if h == nil {
+		return
+	}
+	select {
+	case <-h.ended:
+	case <-time.After(healthEnd):
+	}
 }
 
 func (m *Monitor) newHealth() error {

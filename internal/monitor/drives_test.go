@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,8 +9,10 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/drives"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // answers is a smartctl that prints a document of a drive that has so many reallocated sectors.
@@ -88,5 +91,98 @@ func TestDrivesWithoutSmartctl(t *testing.T) {
 			t.Errorf("auto %v: %v", auto, m.Problems())
 		}
 		m.Stop()
+	}
+}
+
+// stuck is a stream that does not end when it should, as one does whose history lies on a disk that hangs.
+type stuck struct{ free chan struct{} }
+
+func (s *stuck) Run(context.Context, sample.Sink) { <-s.free }
+func (s *stuck) CatchUp(context.Context)          {}
+
+// Sampling goes on beside it, and Stop does not wait for it for ever.
+func TestDrivesStuck(t *testing.T) {
+	s := &stuck{make(chan struct{})}
+	m, err := New(Config{Drives: &Drives{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.health.stream = s
+	m.Start()
+	began := time.Now()
+	for first := m.Collect().Cores.At.Mono; m.Collect().Cores.At.Mono < first+time.Second; time.Sleep(10 * time.Millisecond) {
+		if time.Since(began) > time.Minute {
+			t.Error("nothing is sampled")
+			break
+		}
+	}
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		m.Stop()
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(time.Minute):
+		t.Error("Stop waits for a disk that hangs")
+	}
+	close(s.free)
+	<-stopped
+	<-m.health.ended
+}
+
+// What is known of a disk under a load that waited for it is found again in the recording, in the same words.
+func TestReplayOfDrives(t *testing.T) {
+	p := newTape(t)
+	m, err := New(Config{Recorded: true, Boot: dawn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	var reports []*window.Report
+	m.OnEnd(func(r *window.Report) {
+		p.told(r)
+		reports = append(reports, r)
+	})
+	feed := func(e recording.Entry) {
+		t.Helper()
+		if err := p.w.Write(&e); err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Feed(&e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mark := func(mark recording.Mark) { feed(recording.Entry{Mark: &mark}) }
+	edge := func(number uint64, i int) *sample.Stamp {
+		at := round(i)[0].At
+		mark(recording.Mark{Op: recording.Edge, Edge: number, At: &at})
+		return &at
+	}
+	mark(recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true})
+	for i := range 62 {
+		if i == 15 { // within the first window: it is judged by what is known at its end
+			feed(recording.Entry{Source: "smart", Sample: &sample.Sample{At: round(i)[0].At, Drives: []sample.Drive{
+				{ID: "1", Device: "vda", Status: sample.DriveFailing, Finding: "vda has 312 reallocated sectors, 40 of them since Monday.", Remedy: "Replace it."},
+				{ID: "2", Device: "vdb", Status: sample.DriveFailed, Finding: "vdb is another.", Remedy: "Replace it."},
+			}}})
+		}
+		for _, s := range round(i) {
+			feed(recording.Entry{Source: "some", Sample: s})
+		}
+		mark(recording.Mark{Op: recording.Tick})
+		switch i {
+		case 10:
+			mark(recording.Mark{Op: recording.Begin, Edge: 1, At: edge(1, i), ID: "A", Window: &recording.Window{Kind: string(window.ModelLoad), Job: "train"}})
+		case 60:
+			mark(recording.Mark{Op: recording.End, Edge: 2, At: edge(2, i), ID: "A"})
+		}
+	}
+	p.replaysTheSame()
+	if len(reports) != 1 || reports[0].Verdict != window.StorageBound {
+		t.Fatalf("%+v", reports)
+	}
+	if got := text(t, reports[0]); !strings.Contains(got, `"findings":[{"kind":"disk_failing","text":"vda has 312 reallocated sectors, 40 of them since Monday.","remedy":"Replace it."}]`) {
+		t.Error(got)
 	}
 }

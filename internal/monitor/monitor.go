@@ -121,7 +121,11 @@ func (m *Monitor) Start() {
 		m.gpus.wait()
 	}
 	if m.health != nil {
-		m.done.Go(func() { m.runHealth(ctx) })
+		m.health.ended = make(chan struct{})
+		go func() { // owned by m.health: see end
+			defer close(m.health.ended)
+			m.runHealth(ctx)
+		}()
 	}
 }
 
@@ -131,6 +135,7 @@ func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
 		m.done.Wait()
+		m.health.end()
 	}
 	m.errands.stop()
 	m.book.Close()

@@ -3,6 +3,7 @@ package monitor
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 )
@@ -29,7 +30,8 @@ var shared struct {
 
 // Claim says that a component of this process is going to want a monitor with this config. It is called when the
 // component is made, before any is started, so that those which take any config find it whatever the order of starts.
-// Interval, Root and NVML count; what else Config has must be left out. name is what the component is called in errors.
+// Interval, Root, NVML and Drives count; what else Config has must be left out. Drives may be left out by any, and what was
+// asked for wins over what was not; their history lies beside the baselines of Limit. name is what the component is called in errors.
 // Each Claim needs its Stop.
 func Claim(name string, c Config) *Share {
 	s := &Share{name: name, config: &c}
@@ -71,6 +73,12 @@ func (s *Share) Start() (*Monitor, error) {
 	}
 	if config.Slow, err = s.limited(); err != nil {
 		return nil, err
+	}
+	if config.Drives, err = s.asked(); err != nil {
+		return nil, err
+	}
+	if config.Drives != nil {
+		config.Drives.History = config.Slow.drives()
 	}
 	if shared.monitor == nil {
 		m, err := New(config)
@@ -118,6 +126,31 @@ func (s *Share) limited() (slow Slow, err error) {
 		slow, name = l.slow, l.name
 	}
 	return slow, nil
+}
+
+// asked is how all claims want drives to be asked: as those say who say something. shared.mu is held.
+func (s *Share) asked() (*Drives, error) {
+	var one *Drives
+	name := ""
+	if m := shared.monitor; m != nil && m.config.Drives != nil {
+		one, name = m.config.Drives, "what samples already"
+	}
+	for _, c := range shared.claims {
+		other := c.config.Drives
+		switch {
+		case other == nil || one != nil && other.Auto:
+		case one == nil || one.Auto && shared.monitor == nil:
+			one, name = other, c.name
+		case !reflect.DeepEqual(one.Ask, other.Ask) || one.Auto:
+			return nil, fmt.Errorf("%w: %s and %s have different settings of smart: give both the same, or leave it out of one",
+				ErrDiffer, name, c.name)
+		}
+	}
+	if one == nil {
+		return nil, nil
+	}
+	copied := *one
+	return &copied, nil
 }
 
 func differ(name string, config sampling, other string, another sampling) error {

@@ -2,8 +2,11 @@ package monitor
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/drives"
 )
 
 func TestShare(t *testing.T) {
@@ -96,5 +99,35 @@ func TestShareLimits(t *testing.T) {
 	}
 	if len(shared.limits) != 0 || shared.monitor != nil {
 		t.Errorf("left over: %+v", &shared)
+	}
+}
+
+// Who says how drives are asked is heard before those who say nothing, and two must say the same.
+func TestShareOfDrives(t *testing.T) {
+	asks := func(sudo, auto bool) *Drives { return &Drives{Ask: drives.Options{Sudo: sudo}, Auto: auto} }
+	for i, test := range []struct {
+		claims []*Drives
+		want   *Drives
+		wrong  bool
+	}{
+		{[]*Drives{nil, nil}, nil, false},
+		{[]*Drives{nil, asks(false, true)}, asks(false, true), false},
+		{[]*Drives{asks(false, true), asks(true, false), nil, asks(false, true)}, asks(true, false), false},
+		{[]*Drives{asks(true, false), asks(true, false)}, asks(true, false), false},
+		{[]*Drives{asks(true, false), asks(false, false)}, nil, true},
+	} {
+		var all []*Share
+		for _, d := range test.claims {
+			all = append(all, Claim("it", Config{Drives: d}))
+		}
+		shared.mu.Lock()
+		got, err := all[0].asked()
+		shared.mu.Unlock()
+		if (err != nil) != test.wrong || test.wrong && !errors.Is(err, ErrDiffer) || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%d: %+v, %v", i, got, err)
+		}
+		for _, s := range all {
+			s.Stop()
+		}
 	}
 }

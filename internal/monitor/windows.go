@@ -227,6 +227,7 @@ func (m *Monitor) known(w *window.Window) window.Machine {
 	machine.Lost = m.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = m.history.Known(history.DiskReads) // also one that left meanwhile
 	machine.Ceilings, machine.Cores = m.ceilings.All(), len(m.latest.Cores.Cores)
+	machine.Drives = m.latest.Drives.Drives
 	if j := m.jobs[w.Job]; j != nil {
 		machine.Scope = j.ledgerScope()
 		machine.Mounts = slices.Clone(j.mounts)

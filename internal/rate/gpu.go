@@ -20,7 +20,7 @@ type GPU struct {
 	MemoryUsed     *uint64  `json:"memory_used_bytes,omitempty"`
 	MemoryTotal    *uint64  `json:"memory_total_bytes,omitempty"`
 	Temperature    *float64 `json:"temperature_celsius,omitempty"`
-	Power          *float64 `json:"power_watts,omitempty"` // the mean over the interval where the GPU counts its energy
+	Power          *float64 `json:"power_watts,omitempty"` // the mean of about the last second where the GPU counts its energy, else as its driver averages
 	LinkWidth      *int     `json:"pcie_link_width,omitempty"`
 	LinkGeneration *int     `json:"pcie_link_generation,omitempty"`
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"sync"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Rotation bounds what a recording takes of its disk: Keep files of about MaxSize bytes each.
@@ -49,6 +51,7 @@ type Parts struct {
 	header   Header
 	part     *Writer
 	followed []Mark // of the jobs that each part is told of at its beginning
+	drives   *Entry // what the drives told last, told there too: they are asked each ten minutes, and a part may be shorter
 	closed   bool
 }
 
@@ -98,6 +101,9 @@ func (p *Parts) Write(e *Entry) error {
 			err = p.part.Write(e)
 		}
 	}
+	if err == nil && e.Sample != nil && len(e.Sample.Drives) > 0 {
+		p.drives = &Entry{Source: e.Source, Sample: &sample.Sample{At: e.Sample.At, Drives: slices.Clone(e.Sample.Drives)}}
+	}
 	if err != nil || e.Mark == nil {
 		return err
 	}
@@ -135,6 +141,11 @@ func (p *Parts) begin() error {
 		return err
 	}
 	p.part = part
+	if p.drives != nil {
+		if err := p.part.Write(p.drives); err != nil {
+			return err
+		}
+	}
 	for i := range p.followed {
 		if err := p.part.Write(&Entry{Mark: &p.followed[i]}); err != nil {
 			return err

@@ -350,3 +350,38 @@ func TestPartsInOneFile(t *testing.T) {
 		t.Errorf("%d readings, %v", len(got), err)
 	}
 }
+
+// What the drives told last stands at the beginning of each part.
+func TestRotationKeepsDrives(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "r.gz")
+	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 2000, Keep: 3}, never(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, finding := range []string{"old", "new"} {
+		s := sample.Sample{At: sample.Now(), Drives: []sample.Drive{{ID: "1", Device: "sda", Finding: finding}}}
+		if err := p.Write(&Entry{Source: "smart", Sample: &s}); err != nil {
+			t.Fatal(err)
+		}
+		s.Drives[0].Finding = "written over"
+	}
+	writeRounds(t, p, 0, 500)
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{path, path + ".1", path + ".2"} {
+		file, err := os.Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := NewReader(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e Entry
+		if err := r.Next(&e); err != nil || e.Source != "smart" || len(e.Sample.Drives) != 1 || e.Sample.Drives[0].Finding != "new" {
+			t.Errorf("%s begins with %+v: %v", name, e, err)
+		}
+		_ = file.Close()
+	}
+}

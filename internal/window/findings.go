@@ -7,7 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// Finding is something that was seen of a window's GPUs beside what the verdict tells. It never changes the verdict.
+// Finding is something that was seen of a window's GPUs, or is known of its disks, beside what the verdict tells. It never
+// changes the verdict.
 type Finding struct {
 	Kind   FindingKind
 	Text   string // one sentence
@@ -22,6 +23,7 @@ const (
 	Throttled   FindingKind = "throttled"    // it held its clocks down for a cause that costs speed
 	Heating     FindingKind = "heating"      // temperature and power rose together, and throughput did not
 	MemoryGrows FindingKind = "memory_grows" // from epoch to epoch
+	DiskFailing FindingKind = "disk_failing" // it was slow or waited for storage, and a disk of it is not as it should be
 )
 
 // FindingThresholds say from where on each finding holds. docs/verdicts.md explains each; a test compares the two.

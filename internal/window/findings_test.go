@@ -285,14 +285,23 @@ func TestMemoryGrows(t *testing.T) {
 func TestMemoryGrowsSoonest(t *testing.T) {
 	var g Growth
 	var r *Report
-	for i := range 5 {
-		use := func(id string, total uint64) GPUUse {
-			return GPUUse{ID: id, Means: told(map[history.Detail]float64{history.MemoryUsed: float64(i+1) * (1 << 30)}), Limits: history.GPULimits{Memory: total}}
+	total := func(i int) uint64 { // of the slice, which is nearly full in the end
+		if i < 5 {
+			return 80 << 30
 		}
-		r = epochOf(use("GPU-1", 80<<30), use("GPU-2", 24<<30), GPUUse{ID: "GPU-3"})
+		if want := "Memory of GPU 2 grew by 1 GiB an epoch over 5 epochs and reaches its limit of 24 GiB in about 19 epochs."; r.Found(MemoryGrows).Text != want {
+			t.Errorf("%+v, want %s", r.Findings, want)
+		}
+		return 13 << 29
+	}
+	for i := range 6 {
+		use := func(id string, index int, total uint64) GPUUse {
+			return GPUUse{ID: id, Means: told(map[history.Detail]float64{history.MemoryUsed: float64(i+1) * (1 << 30)}), Limits: history.GPULimits{Index: index, Memory: total}}
+		}
+		r = epochOf(use("GPU-a", 1, 80<<30), use("GPU-b", 2, 24<<30), use("MIG-c", 2, total(i)), GPUUse{ID: "GPU-3"})
 		g.Learn(r)
 	}
-	if want := "Memory of GPU-2 grew by 1 GiB an epoch over 5 epochs and reaches its limit of 24 GiB in about 19 epochs."; r.Found(MemoryGrows).Text != want {
+	if want := "Memory of MIG-c grew by 1 GiB an epoch over 6 epochs and reaches its limit of 6.5 GiB in the next one."; r.Found(MemoryGrows).Text != want {
 		t.Errorf("%+v, want %s", r.Findings, want)
 	}
 }
@@ -317,6 +326,8 @@ func TestFindingsAreDocumented(t *testing.T) {
 		fmt.Sprintf("| `%s` | in %d epochs or more, each held at least %s more than the one before, the last one at least %.2f of their mean growth",
 			MemoryGrows, f.GrowthEpochs, size(uint64(f.Growth)), f.GrowthLast),
 		fmt.Sprintf("shorter than %.0f s", f.Least.Seconds()),
+		fmt.Sprintf("| `%s` | the window is slow, `%s` or `%s`, and a disk", DiskFailing, StorageBound, Mixed),
+		fmt.Sprintf("moved %g or more of all that disks moved", ownShare),
 	} {
 		if !strings.Contains(string(page), text) {
 			t.Errorf("docs/verdicts.md lacks: %s", text)

@@ -115,10 +115,14 @@ const mostLeft = 1000
 func (m *memory) words(r *Report, u *GPUUse, left float64) string {
 	of := "GPU memory"
 	if len(r.GPUIDs) > 1 {
-		of = "Memory of " + u.ID
+		of = "Memory of " + r.called(u)
 	}
 	text := fmt.Sprintf("%s grew by %s an epoch over %d epochs", of, size(uint64(m.mean())), m.epochs)
-	if u.Limits.Memory > 0 && left <= mostLeft {
+	switch {
+	case u.Limits.Memory == 0 || left > mostLeft:
+	case left < 1:
+		text += fmt.Sprintf(" and reaches its limit of %s in the next one", size(u.Limits.Memory))
+	default:
 		text += fmt.Sprintf(" and reaches its limit of %s in about %s", size(u.Limits.Memory), count(uint64(left), "epoch"))
 	}
 	return text + "."

@@ -30,7 +30,8 @@ type Report struct {
 	Remedy  string // one sentence
 
 	Uses     []GPUUse  // of the GPUs that tell more than how long they were busy
-	Findings []Finding // what was seen of them beside the verdict
+	Findings []Finding // what was seen of them, and is known of its disks, beside the verdict
+	ill      []Finding // of its disks, while it is not known whether that is worth telling
 
 	Slow       bool
 	SlowReason string  // of the registry's stallspan.slowness.reason
@@ -101,6 +102,7 @@ type Machine struct {
 	Silent   bool           // what the job reads cannot be told
 
 	Ceilings []sample.Ceiling // of the disks, as they are learned now
+	Drives   []sample.Drive   // judged, the worst first; nothing of them is kept but their sentences
 	Cores    int              // logical CPUs; 0 where that is not known
 	Others   func() []Other   // windows that may have read meanwhile; nil where there are none. Asked where the window read from a disk
 	Readers  []Reader         // processes that did
@@ -127,6 +129,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.judge(h, m)
 	r.uses(h, m)
 	r.further(h)
+	r.failing(m.Drives)
 	r.stalls(h, m.Scope.Job)
 	return r
 }

@@ -54,6 +54,7 @@ func (r *Report) Took(l Limits) {
 
 func (r *Report) late(reason, than string) {
 	r.Slow, r.SlowReason = true, reason
+	r.tellFailing()
 	rest, found := strings.CutPrefix(r.Finding, "The ")
 	if found {
 		rest = "the " + rest

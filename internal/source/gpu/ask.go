@@ -40,6 +40,13 @@ func newAsked(d device) *asked {
 	return a
 }
 
+// anew is the same device, of which nothing is known but that its errors are told as events.
+func (a *asked) anew() *asked {
+	fresh := newAsked(a.device)
+	fresh.lacks[askXIDs] = fresh.lacks[askXIDs] || a.met
+	return fresh
+}
+
 // reading is what one device said in one go.
 type reading struct {
 	clocks clocks // right after the points were given

@@ -17,6 +17,7 @@ type card struct {
 	facts  sample.GPU // what does not change
 	status sample.GPUStatus
 	waits  bool          // hung only because no thread is left to ask it
+	cut    bool          // into MIG slices
 	due    time.Duration // Stamp.Mono of its next reading
 
 	busy    integral

@@ -30,6 +30,26 @@ func (r *run) learnDevices(devices []device, count int, err error, now time.Dura
 	if missing {
 		r.relist.failed(now)
 	}
+	if err == nil {
+		r.learnCuts(devices)
+	}
+}
+
+// learnCuts asks a GPU anew for everything after it was cut into slices or made whole again, which changes what it tells.
+func (r *run) learnCuts(devices []device) {
+	for _, c := range r.cards {
+		cut := slices.ContainsFunc(devices, func(d device) bool { return d.parent() == c.facts.ID })
+		if c.works() && cut != c.cut {
+			c.cut, c.device = cut, c.device.anew()
+			c.facts.Has &^= sample.LacksBusy
+		}
+	}
+}
+
+// takeAway forgets a slice that is no more, while its GPU is. The next list finds out what there is now.
+func (r *run) takeAway(c *card) {
+	r.cards = slices.DeleteFunc(r.cards, func(other *card) bool { return other == c })
+	r.listed = -1
 }
 
 // isCutAnew says that a MIG slice is gone while its GPU is there: somebody took it away, and it is not lost.
@@ -132,6 +152,10 @@ func (r *run) learn(c *card, got *reading) {
 	now := sample.Now().Mono
 	if isEnded(got.failed) {
 		r.ended(got.failed)
+		return
+	}
+	if got.failed != nil && !isGone(got.failed) {
+		r.takeAway(c)
 		return
 	}
 	if got.failed != nil {

@@ -24,7 +24,7 @@ type widened struct {
 // add takes the newest value. grown is by how much it should have grown as something else tells, or 0 where nothing
 // does: a busy PCIe link fills 32 bits several times a second. A wide counter that goes back begins again.
 func (w *widened) add(raw float64, narrow bool, grown float64) float64 {
-	if w.wide = w.wide || raw >= wrap; w.wide {
+	if w.wide = !narrow && (w.wide || raw >= wrap); w.wide {
 		return raw
 	}
 	step := raw - w.last

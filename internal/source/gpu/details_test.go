@@ -450,3 +450,93 @@ func TestNoPermissionIsSaidOnce(t *testing.T) {
 		}
 	})
 }
+
+// second is a reading so many seconds after the first.
+func second(n int) *reading {
+	return &reading{clocks: clocks{at: sample.Stamp{Mono: time.Duration(n+1) * time.Second}}}
+}
+
+// One value of a PCIe counter that cannot be neither counts as a wrap nor makes a counter of 32 bits a wide one.
+func TestGarbageIsNoWrap(t *testing.T) {
+	for _, garbage := range []float64{1 << 63, 1e15} {
+		a := newAsked(&fakeGPU{uuid: "a"})
+		plan := fieldPlans[slices.IndexFunc(fieldPlans, func(p fieldPlan) bool { return p.quantity == sample.GPUPCIeReceived })]
+		took := 0
+		take := func(f field) float64 {
+			took++
+			a.takeField(plan, f, second(took))
+			value, _ := a.known.Get(sample.GPUPCIeReceived)
+			return value
+		}
+		take(field{value: 3e9, narrow: true})
+		for range 2 * mostRefused { // of which the last may be believed
+			take(field{value: garbage})
+		}
+		if got := take(field{value: 4e9, narrow: true}); got != 4e9 {
+			t.Errorf("after %v: %v, want 4e9", garbage, got)
+		}
+		if got := take(field{value: 1e9, narrow: true}); got != 1e9+wrap {
+			t.Errorf("after %v and a wrap: %v, want %v", garbage, got, 1e9+wrap)
+		}
+	}
+}
+
+// What a device told before and does not have any more, as when it was cut into slices, is not told for ever.
+func TestWhatADeviceLosesIsNotToldAgain(t *testing.T) {
+	d := &fakeDriver{}
+	g := d.gpu("a", 0.5)
+	g.tells = everything()
+	a := newAsked(g)
+	look := func(n int) {
+		r := second(n)
+		a.askGPM(r)
+		a.askFields(r)
+	}
+	look(0)
+	look(1)
+	lost := map[uint32]sample.GPUQuantity{82: sample.GPUTemperatureMemory, 5: sample.GPUTensorActive}
+	for id, q := range lost {
+		if _, told := a.known.Get(q); !told {
+			t.Fatalf("%v is not told at first", q)
+		}
+		delete(g.tells.fields, id)
+		delete(g.tells.gpm, id)
+	}
+	delete(g.tells.gpm, 60) // NVLink, which the fields tell
+	look(2)
+	for _, q := range lost {
+		if value, told := a.known.Get(q); told {
+			t.Errorf("%v is still %v", q, value)
+		}
+	}
+	for _, q := range []sample.GPUQuantity{sample.GPUSMActive, sample.GPUNVLinkReceived, sample.GPUPCIeReceived, sample.GPUThrottledThermal} {
+		if _, told := a.known.Get(q); !told {
+			t.Errorf("%v is gone too", q)
+		}
+	}
+}
+
+// A counter whose type has 64 bits may wrap at 32 all the same, several times between two readings.
+func TestAWideTypeMayWrap(t *testing.T) {
+	for _, width := range []float64{wrap, 1 << 60} {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		const rate = 25e9
+		truth := rate / 3
+		g.tells.fields[198] = func() field { return field{value: math.Mod(truth, width)} }
+		g.tells.gpm[21] = func(time.Duration) float64 { return 1.01 * rate / mebibyte }
+		a := newAsked(g)
+		var before float64
+		for n := range 60 {
+			r := second(n)
+			a.askGPM(r)
+			a.askFields(r)
+			now, _ := a.known.Get(sample.GPUPCIeReceived)
+			if grew := now - before; n > 20 && math.Abs(grew-rate) > 1 { // by then it has gone back once
+				t.Fatalf("%v: grew by %v in second %d, want %v", width, grew, n, rate)
+			}
+			before, truth = now, truth+rate
+		}
+	}
+}

@@ -83,10 +83,10 @@ func (b *batch) tells(q sample.GPUQuantity) bool {
 	return slices.ContainsFunc(b.plans, func(p fieldPlan) bool { return p.quantity == q })
 }
 
-// narrow says whether a quantity comes from a counter of 32 bits.
+// narrow says whether a quantity comes from a counter that may wrap at 32 bits: whatever its type is, until it was beyond.
 func (b *batch) narrow(q sample.GPUQuantity) bool {
 	i := slices.IndexFunc(b.plans, func(p fieldPlan) bool { return p.quantity == q })
-	return i >= 0 && b.fields[i].narrow
+	return i >= 0 && b.plans[i].wraps && (b.fields[i].narrow || !b.wraps[q].wide)
 }
 
 // askFields asks for all fields at once.
@@ -110,8 +110,12 @@ func (a *asked) askFields(r *reading) {
 	kept, told := 0, uint64(0)
 	for i, p := range b.plans {
 		f := b.fields[i]
-		if told&(1<<p.quantity) != 0 || isLacking(f.err) {
-			continue // a field that tells the same comes before it, or the device does not have it
+		if told&(1<<p.quantity) != 0 {
+			continue // a field that tells the same comes before it
+		}
+		if isLacking(f.err) { // the device does not have it, or no longer
+			a.drop(p.quantity)
+			continue
 		}
 		if f.err == nil {
 			told |= 1 << p.quantity
@@ -140,12 +144,16 @@ func (a *asked) takeField(p fieldPlan, f field, r *reading) {
 		return
 	}
 	value := f.value
+	var wide widened
 	if p.wraps && value >= 0 {
-		value = a.batch.wraps[p.quantity].add(value, f.narrow, a.expected(p.quantity, r))
+		wide = a.batch.wraps[p.quantity]
+		value = wide.add(value, f.narrow, a.expected(p.quantity, r))
 	}
 	value *= p.unit
 	if p.quantity != energyCounter {
-		a.keep(p.quantity, value, r)
+		if a.keep(p.quantity, value, r) && p.wraps {
+			a.batch.wraps[p.quantity] = wide // what cannot be says nothing of wraps
+		}
 	} else if r.possible("energy", value >= 0 && value <= mostEnergy) {
 		r.gauges.Energy, r.gauges.Has = value, r.gauges.Has|sample.HasEnergy
 	}

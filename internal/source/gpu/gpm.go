@@ -95,6 +95,9 @@ func (a *asked) takeMetrics(r *reading, since time.Duration) {
 	for i, p := range g.plans {
 		m := g.metrics[i]
 		counter, traffic := counterOf[p.quantity]
+		if isLacking(m.err) && !a.batch.tells(p.quantity) {
+			a.drop(p.quantity)
+		}
 		if isLacking(m.err) || traffic && a.batch.tells(counter) && !a.batch.narrow(counter) {
 			continue
 		}

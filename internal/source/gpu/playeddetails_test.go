@@ -185,7 +185,18 @@ func TestMIG(t *testing.T) {
 		row, _ := k.last()
 		return len(row.GPUs) == 2 && row.GPUs[1].ID == "MIG-c" && row.GPUs[1].Status == sample.GPUWorks
 	})
+	w.Write("gpu 0 uuid=GPU-a xids=13:1\n")
+	until(t, "it is whole again, and tells how busy it is", func() bool {
+		row, _ := k.last()
+		list := k.details("GPU-a")
+		return len(row.GPUs) == 1 && row.GPUs[0].Has&sample.LacksBusy == 0 && row.GPUs[0].Busy > 0 && len(list[len(list)-1].XIDs) == 1
+	})
 	stop()
+	for _, row := range k.rows {
+		if slices.ContainsFunc(row.GPUs, func(g sample.GPU) bool { return g.Status != sample.GPUWorks }) {
+			t.Fatalf("a slice that was taken away is told as lost: %+v", row.GPUs)
+		}
+	}
 	if k.errs != nil {
 		t.Error(k.errs)
 	}

@@ -8,7 +8,7 @@ const ownPrefix = "stallspan."
 // initialisms are the words that Go writes in one case, and iowait, whose two halves OpenTelemetry's own Go names
 // tell apart.
 var initialisms = map[string]string{
-	"cpu": "CPU", "dram": "DRAM", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
+	"cpu": "CPU", "crc": "CRC", "dram": "DRAM", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
 	"nvlink": "NVLink", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM",
 }
 

@@ -1,0 +1,154 @@
+package main
+
+func boards() []board {
+	return []board{gpuAgainstDisk(), slowWindows(), wholeGPU(), diskHealth()}
+}
+
+// most is the highest of what several senders tell of one device.
+func most(by, expr, legend string) query { return query{`max ` + by + ` (` + expr + `)`, legend} }
+
+const (
+	gpuName  = "{{<host.name>}} {{<hw.id>}}"
+	diskName = "{{<host.name>}} {{<system.device.name>}}"
+	diskWay  = diskName + " {{<disk.io.direction>}}"
+	interval = "[$__rate_interval]"
+)
+
+func gpuAgainstDisk() board {
+	const hostName = "{{<host.name>}}"
+	return board{
+		file: "gpu-disk.json", uid: "gpu-disk", title: "Stallspan: GPU against disk",
+		says:      "Whether a GPU idles while storage is waited for, on one time axis with the epochs and loads.",
+		variables: []variable{hostVariable, gpuVariable, diskVariable}, marks: windowMarks(),
+		rows: []row{
+			{"GPU", []panel{
+				graph("GPU busy", percent, most(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`, gpuName)).wide(),
+				graph("Lost to storage, estimated", percent, query{gpuLost + `{` + onGPUs + `}`, gpuName}).wide().
+					saying("Idle while something on the machine waited for storage. From rules.yaml; the spans' own ledger is exact."),
+			}},
+			{"Storage", []panel{
+				graph("Waiting for storage (pressure)", percent, most(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)).wide(),
+				graph("Throughput", perSecond, most(byWay, `rate(<system.disk.io>{`+onDisks+`}`+interval+`)`, diskWay),
+					most(byWay, `<stallspan.disk.throughput.ceiling>{`+onDisks+`}`, diskWay+" ceiling")),
+				graph("Operations", operation, most(byWay, `rate(<system.disk.operations>{`+onDisks+`}`+interval+`)`, diskWay)),
+				graph("Await", seconds, query{`max ` + byWay + ` (rate(<system.disk.operation_time>{` + onDisks + `}` + interval + `)) / (max ` + byWay +
+					` (rate(<system.disk.operations>{` + onDisks + `}` + interval + `)) > 0)`, diskWay}),
+				graph("Queue", plainUnit, most(byDisk, `rate(<system.disk.weighted_io_time>{`+onDisks+`}`+interval+`)`, diskName)),
+				graph("Time with something under way (%util)", percent, most(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`, diskName)).
+					saying("People look for it. All of the time does not mean saturated on a device that serves operations in parallel."),
+				{title: "Saturated", kind: stateTimeline, unit: plainUnit, width: 12, height: 8, says: "1 while a disk has as much to do as it can. From rules.yaml.",
+					queries: []query{{diskSaturated + `{` + onDisks + `}`, diskName}}},
+			}},
+			{"CPU", []panel{
+				graph("CPUs at work", percent, query{`1 - avg ` + byHost + ` (max by (<host.name>, <cpu.logical_number>) (rate(<system.cpu.time>{` + onHosts + `, <cpu.mode=idle>}` + interval + `)))`, hostName}),
+				graph("Waiting for a CPU (pressure)", percent, most(byHost, `rate(<stallspan.pressure.cpu.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)),
+			}},
+			{"Windows", []panel{
+				durations("Epochs", "<stallspan.training.epoch.duration_bucket>"),
+				durations("Model loads", "<stallspan.model.load.duration_bucket>"),
+			}},
+		},
+	}
+}
+
+// durations shows how long windows take, with the exemplars that lead to their spans.
+func durations(title, histogram string) panel {
+	p := graph(title+", nine of ten are shorter than", seconds, query{
+		`histogram_quantile(0.9, sum by (le, <host.name>, <stallspan.verdict>) (rate(` + histogram + `{` + onHosts + `}` + interval + `)))`,
+		"{{<host.name>}} {{<stallspan.verdict>}}",
+	}).saying("Each exemplar is a window and leads to its span, where Prometheus keeps exemplars and the data source knows Tempo.")
+	p.exemplars = true
+	return p
+}
+
+// found is a TraceQL table of windows. What is behind select() becomes columns.
+func found(title, condition string) panel {
+	return panel{
+		title: title, kind: table, width: 24, height: 9, trace: true,
+		queries: []query{{
+			`{ ` + condition + ` && <resource.host.name> =~ "${host:pipe}" } | select(<resource.host.name>, <span.stallspan.verdict>, ` +
+				`<span.stallspan.slowness.reason>, <span.stallspan.stall.storage.time>, <span.stallspan.speedup.bound>, <span.stallspan.disk.read.await>, ` +
+				`<span.stallspan.finding>, <span.stallspan.remedy>)`, "",
+		}},
+	}
+}
+
+func slowWindows() board {
+	return board{
+		file: "slow-windows.json", uid: "slow-windows", title: "Stallspan: slow loads and epochs",
+		says:      "Model loads and epochs that were slow, with what was found and what to try.",
+		variables: []variable{hostVariable}, marks: windowMarks(),
+		rows: []row{
+			{"In Tempo", []panel{
+				found("Slow loads", `<span.stallspan.slow> = true && <span.stallspan.window.kind> = "model_load"`),
+				found("Slow epochs", `<span.stallspan.slow> = true && <span.stallspan.window.kind> = "epoch"`),
+				found("Whatever storage held up", `<span.stallspan.verdict> = "storage_bound"`),
+			}},
+			{"Announced windows, in Prometheus", []panel{
+				durations("Epochs", "<stallspan.training.epoch.duration_bucket>"),
+				durations("Model loads", "<stallspan.model.load.duration_bucket>"),
+				ended("Epochs by verdict, in 10 min", "<stallspan.training.epoch.duration_count>"),
+				ended("Model loads by verdict, in 10 min", "<stallspan.model.load.duration_count>"),
+			}},
+		},
+	}
+}
+
+func ended(title, histogram string) panel {
+	p := graph(title, plainUnit, query{`sum by (<stallspan.verdict>, <stallspan.slow>) (` + grown(histogram+`{`+onHosts+`}`) + `)`, "{{<stallspan.verdict>}}, slow {{<stallspan.slow>}}"})
+	p.stacked = true
+	return p
+}
+
+func wholeGPU() board {
+	by := func(key string) string { return "by (<host.name>, <hw.id>, <" + key + ">)" }
+	of := func(metric string) string { return `<` + metric + `>{` + onGPUs + `}` }
+	growth := func(metric string) string { return `rate(` + of(metric) + interval + `)` }
+	one := func(title, unit, metric string) panel { return graph(title, unit, most(byGPU, of(metric), gpuName)) }
+	each := func(title, unit, metric, key string) panel {
+		return graph(title, unit, most(by(key), of(metric), gpuName+" {{<"+key+">}}"))
+	}
+	return board{
+		file: "gpu.json", uid: "gpu", title: "Stallspan: GPU",
+		says:      "Everything that a GPU tells.",
+		variables: []variable{hostVariable, gpuVariable}, marks: windowMarks(),
+		rows: []row{
+			{"Work", []panel{
+				graph("Busy", percent, most(byGPU, growth("stallspan.gpu.busy.time"), gpuName)).saying("At least one kernel ran, however little of the chip it used."),
+				each("Utilisation by engine", percent, "hw.gpu.utilization", "hw.gpu.task"),
+				one("Multiprocessors with work", percent, "stallspan.gpu.sm.utilization"),
+				one("Occupancy of multiprocessors", percent, "stallspan.gpu.sm.occupancy"),
+				one("Tensor cores at work", percent, "stallspan.gpu.tensor.utilization"),
+				one("Memory bandwidth used", percent, "stallspan.gpu.dram.utilization"),
+			}},
+			{"Memory", []panel{
+				graph("Memory in use", bytesUnit, most(byGPU, of("hw.gpu.memory.usage"), gpuName), most(byGPU, of("hw.gpu.memory.limit"), gpuName+" all")),
+				one("Time in which memory was read or written", percent, "stallspan.gpu.memory.controller.utilization"),
+				graph("Memory by process", bytesUnit, most("by (<host.name>, <hw.id>, <process.pid>)", of("stallspan.process.gpu.memory.usage"), gpuName+" {{<process.pid>}}")).wide(),
+			}},
+			{"Clocks, power and heat", []panel{
+				each("Clocks", hertz, "stallspan.gpu.clock.frequency", "stallspan.gpu.clock.domain"),
+				graph("Clocks held down, by reason", percent, most(by("stallspan.gpu.clock.throttle.reason"), growth("stallspan.gpu.clock.throttle.time"), gpuName+" {{<stallspan.gpu.clock.throttle.reason>}}")).
+					saying("Several reasons can hold at once."),
+				graph("Power", watt, most(byGPU, `<hw.power>{`+onGPUs+`, <hw.type=gpu>}`, gpuName), most(byGPU, of("stallspan.gpu.power.limit"), gpuName+" limit")),
+				graph("Power from energy", watt, most(byGPU, `rate(<hw.energy>{`+onGPUs+`, <hw.type=gpu>}`+interval+`)`, gpuName)).saying("Of the energy counter, which misses nothing."),
+				graph("Temperature", celsius, most(by("hw.sensor_location"), of("hw.temperature"), gpuName+" {{<hw.sensor_location>}}"),
+					query{`min by (<host.name>, <hw.id>, <hw.sensor_location>) (<hw.temperature.limit>{` + onGPUs + `, <hw.limit_type=high.degraded>})`, gpuName + " {{<hw.sensor_location>}} slows down"}),
+				one("Fan", percent, "hw.fan.speed_ratio"),
+			}},
+			{"PCIe and NVLink", []panel{
+				graph("PCIe", perSecond, most(by("network.io.direction"), growth("hw.gpu.io"), gpuName+" {{<network.io.direction>}}"),
+					most(by("network.io.direction"), of("stallspan.gpu.pcie.throughput"), gpuName+" {{<network.io.direction>}} sampled")),
+				graph("NVLink", perSecond, most(by("network.io.direction"), growth("stallspan.gpu.nvlink.io"), gpuName+" {{<network.io.direction>}}")),
+				each("PCIe lanes", plainUnit, "stallspan.gpu.pcie.link.width", "hw.limit_type"),
+				each("PCIe generation", plainUnit, "stallspan.gpu.pcie.link.generation", "hw.limit_type"),
+			}},
+			{"Errors", []panel{
+				graph("Errors so far", plainUnit, most(by("error.type"), `<hw.errors>{`+onGPUs+`, <hw.type=gpu>}`, gpuName+" {{<error.type>}}")).
+					saying("ECC, PCIe replays, remapped rows, XIDs. Do not add the kinds up."),
+				{title: "State", kind: stateTimeline, unit: plainUnit, width: 12, height: 8,
+					queries: []query{most(by("hw.state"), `<hw.status>{`+onGPUs+`, <hw.type=gpu>}`, gpuName+" {{<hw.state>}}")}},
+			}},
+		},
+	}
+}

@@ -1,0 +1,136 @@
+package main
+
+import "fmt"
+
+// Names of recording rules that others build on.
+const (
+	gpuBusy       = "stallspan:gpu_busy:ratio5m"
+	gpuIdle       = "stallspan:gpu_idle:ratio1m"
+	gpuLost1m     = "stallspan:gpu_lost_to_storage:ratio1m"
+	gpuLost       = "stallspan:gpu_lost_to_storage:ratio5m"
+	gpuThrottled  = "stallspan:gpu_throttled:ratio1m"
+	gpuMargin     = "stallspan:gpu_margin:celsius"
+	ioPressure    = "stallspan:host_io_pressure:ratio1m"
+	diskQueue     = "stallspan:disk_queue:depth1m"
+	diskRate      = "stallspan:disk_operations:rate1m"
+	diskAwaitAll  = "stallspan:disk_await:seconds1m"
+	diskAwait     = "stallspan:disk_await:seconds5m"
+	diskMost      = "stallspan:disk_operations_most:rate1d"
+	diskBest      = "stallspan:disk_await_best:seconds1d"
+	diskPart      = "stallspan:disk_saturation_part:ratio"
+	diskScore     = "stallspan:disk_saturation:ratio"
+	diskStuck     = "stallspan:disk_stuck"
+	diskSaturated = "stallspan:disk_saturated"
+	nodeSaturated = "stallspan:node_storage_saturated"
+	windowsSlow   = "stallspan:windows_slow:count10m"
+)
+
+// The limits of the events (internal/events), which a test compares.
+const (
+	hotMargin     = 3   // degrees Celsius below slowing down
+	usualSlowdown = 88  // degrees Celsius, of a chip that tells no limit
+	throttledMuch = 0.2 // share of the time
+	deepQueue     = 2   // operations under way
+	nearCeiling   = 0.8 // share of the highest throughput
+	longAwait     = 2   // times the shortest
+	enoughToTell  = 4   // operations a second, without which their mean says nothing
+)
+
+// What rules keep of a series' labels. Several senders of one machine tell of the same devices, so the highest counts.
+const (
+	byHost = "by (<host.name>)"
+	byGPU  = "by (<host.name>, <hw.id>)"
+	byDisk = "by (<host.name>, <system.device.name>)"
+	byWay  = "by (<host.name>, <system.device.name>, <disk.io.direction>)"
+)
+
+// ofGPU tells the temperatures of accelerators from those of drives, which have no place of their own.
+const ofGPU = `<hw.sensor_location!=>`
+
+// held is why the clocks are held down by a fault of cooling or power supply. The power cap is none.
+const held = `<stallspan.gpu.clock.throttle.reason=~thermal|hw_thermal|power_brake>`
+
+func recordings() []rule {
+	sensor := "by (<host.name>, <hw.id>, <hw.sensor_location>)"
+	rules := []rule{
+		record(gpuBusy, "Share of the last 5 min in which the GPU worked.",
+			`clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[5m])), 1)`),
+		record("stallspan:host_gpu_busy:ratio5m", "The same, as the mean of the machine's GPUs.", `avg `+byHost+` (`+gpuBusy+`)`),
+		record(gpuIdle, "Share of the last minute in which the GPU did not work.",
+			`1 - clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[1m])), 1)`),
+		record(ioPressure, "Share of the last minute in which some task of the machine waited for storage, network file systems too.",
+			`clamp_max(max `+byHost+` (rate(<stallspan.pressure.io.stall.time>{<stallspan.pressure.stall_type=some>}[1m])), 1)`),
+		record(gpuLost1m, "The smaller of the two above.", fmt.Sprintf(
+			`(%[1]s <= on (<host.name>) group_left () %[2]s) or (%[1]s * 0 + on (<host.name>) group_left () %[2]s)`, gpuIdle, ioPressure)),
+		record(gpuLost, "Share of the last 5 min that the GPU lost to storage, estimated: idle while something on the machine waited for "+
+			"storage. The ledger on the spans of windows is what says it exactly.",
+			`avg_over_time(`+gpuLost1m+`[5m])`),
+		record(gpuThrottled, "Share of the last minute in which heat or the power supply held the GPU's clocks down. The power cap does not count.",
+			`max `+byGPU+` (rate(<stallspan.gpu.clock.throttle.time>{`+held+`}[1m]))`),
+		record(gpuMargin, fmt.Sprintf("Degrees Celsius up to where the GPU, or its memory, slows down; where the chip does not tell, up to %d C.", usualSlowdown),
+			fmt.Sprintf(`min %[1]s (<hw.temperature.limit>{%[2]s, <hw.limit_type=high.degraded>}) - max %[1]s (<hw.temperature>{%[2]s}) `+
+				`or %[3]d - max %[1]s (<hw.temperature>{<hw.sensor_location=gpu>})`, sensor, ofGPU, usualSlowdown)),
+	}
+	return append(append(rules, diskRecordings()...), windowRecordings()...)
+}
+
+func diskRecordings() []rule {
+	part := func(of, says, expr string) rule {
+		r := record(diskPart, says, expr)
+		r.Labels = map[string]string{"of": of}
+		return r
+	}
+	busiest := func(metric string) string { return `max ` + byWay + ` (rate(` + metric + `[1m]))` }
+	rules := []rule{
+		record(diskQueue, "Operations under way, in the mean of the last minute.", `max `+byDisk+` (rate(<system.disk.weighted_io_time>[1m]))`),
+		record(diskRate, "Operations a second, reads and writes, over the last minute.", `sum `+byDisk+` (`+busiest("<system.disk.operations>")+`)`),
+		record(diskAwaitAll, "Seconds that an operation took, over the last minute.",
+			`sum `+byDisk+` (`+busiest("<system.disk.operation_time>")+`) / (`+diskRate+` > 0)`),
+		record(diskAwait, "Seconds that a read, or a write, took, over the last 5 min.", fmt.Sprintf(
+			`max %[1]s (rate(<system.disk.operation_time>[5m])) / (max %[1]s (rate(<system.disk.operations>[5m])) > 0)`, byWay)),
+		part("queue", fmt.Sprintf("The queue, %d being much.", deepQueue), fmt.Sprintf(`%s / %d`, diskQueue, deepQueue)),
+		part("throughput", fmt.Sprintf("Throughput, or operations, %v of the most that was seen being much.", nearCeiling), fmt.Sprintf(
+			`max %[1]s (label_replace(sum %[1]s (%[2]s / max %[3]s (<stallspan.disk.throughput.ceiling>)), "by", "bytes", "", "") `+
+				`or label_replace(%[4]s / %[5]s, "by", "operations", "", "")) / %[6]v`,
+			byDisk, busiest("<system.disk.io>"), byWay, diskRate, diskMost, nearCeiling)),
+		part("await", fmt.Sprintf("The time of an operation, %d times the shortest being much.", longAwait),
+			fmt.Sprintf(`%s / %s / %d`, diskAwaitAll, diskBest, longAwait)),
+		record(diskScore, "How near a disk is to all that it can do: 1 and more is saturated. The least of the three above; of disks that stand on no other.",
+			fmt.Sprintf(`min %[1]s (%[2]s) and count %[1]s (%[2]s) == 3 and max %[1]s (<stallspan.disk.throughput.ceiling>)`, byDisk, diskPart)),
+		record(diskStuck, "1 for a disk that completed nothing in the last minute while something was under way. No series otherwise.",
+			`(max `+byDisk+` (min_over_time(<system.disk.pending_operations>[1m])) > bool 0) == 1 and `+diskRate+` == 0`),
+		record(diskSaturated, "1 for a disk that has as much to do as it can, or is stuck; 0 for any other.",
+			fmt.Sprintf(`%s or %s >= bool 1 or %s * 0`, diskStuck, diskScore, diskRate)),
+		record(nodeSaturated, "1 for a machine one of whose disks was saturated within the last 2 min; 0 for any other. For gates and autoscalers: start nothing more that reads from it.",
+			`max `+byHost+` (max_over_time(`+diskSaturated+`[2m]))`),
+	}
+	return rules
+}
+
+// bests are what a disk did at its best. They look back over a day, so they are not taken as often.
+func bests() []rule {
+	return []rule{
+		record(diskMost, "The most operations a second of the last day.", `max_over_time(`+diskRate+`[1d])`),
+		record(diskBest, "The shortest that an operation took in the last day, over a minute with enough of them to tell.",
+			fmt.Sprintf(`min_over_time((%s and %s >= %d)[1d:1m])`, diskAwaitAll, diskRate, enoughToTell)),
+	}
+}
+
+func windowRecordings() []rule {
+	slow := func(kind, histogram string) rule {
+		r := record(windowsSlow, "Slow windows of the kind that ended in the last 10 min: of announced ones, which alone are counted.",
+			`sum `+byHost+` (`+grown(histogram+`{<stallspan.slow=true>}`)+`)`)
+		r.Labels = map[string]string{"kind": kind}
+		return r
+	}
+	return []rule{
+		slow("epoch", "<stallspan.training.epoch.duration_count>"),
+		slow("model_load", "<stallspan.model.load.duration_count>"),
+	}
+}
+
+// grown is by how much a counter grew within 10 min. One that was not there before has grown by all that it counts, which
+// increase() does not see: such series begin at 1.
+func grown(counter string) string {
+	return fmt.Sprintf(`increase(%[1]s[10m]) > 0 or (last_over_time(%[1]s[10m]) unless last_over_time(%[1]s[1d] offset 10m))`, counter)
+}

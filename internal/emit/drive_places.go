@@ -1,0 +1,45 @@
+package emit
+
+import (
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// drivePlace is where a quantity of a drive is told.
+type drivePlace struct {
+	smart string  // as hw.physical_disk.smart of this attribute; "" where it is not told there
+	times float64 // what makes a raw value of it: shares are per cent there
+	place         // as this too; without a metric where it is not
+}
+
+func driveErrors(kind attribute.KeyValue) place {
+	return in(&semconv.HwErrors, semconv.HwTypePhysicalDisk, kind)
+}
+
+// drivePlaces has those of every quantity. Of wear it is what is left. Nobody writes to it.
+var drivePlaces = [sample.DriveQuantities]drivePlace{
+	sample.DriveTemperature:      {place: in(&semconv.HwTemperature)},
+	sample.DriveTemperatureLimit: {place: in(&semconv.HwTemperatureLimit, semconv.HwLimitTypeHighDegraded)},
+	sample.DrivePowerOn:          {place: in(&semconv.PhysicalDiskPowerOnTime)},
+	sample.DrivePowerCycles:      {smart: "Power Cycle Count", times: 1},
+	sample.DriveWear: {
+		smart: "Percentage Used", times: 100,
+		place: in(&semconv.HwPhysicalDiskEnduranceUtilization, semconv.HwPhysicalDiskStateRemaining),
+	},
+	sample.DriveSpare:      {smart: "Available Spare", times: 100},
+	sample.DriveSpareLeast: {smart: "Available Spare Threshold", times: 100},
+	sample.DriveCritical:   {smart: "Critical Warning", times: 1},
+
+	sample.DriveReallocated:           {smart: "Reallocated Sectors Count", times: 1, place: driveErrors(semconv.ErrorTypeReallocatedSector)},
+	sample.DrivePending:               {smart: "Current Pending Sector Count", times: 1, place: driveErrors(semconv.ErrorTypePendingSector)},
+	sample.DriveOfflineUncorrectable:  {smart: "Offline Uncorrectable Sector Count", times: 1},
+	sample.DriveReportedUncorrectable: {smart: "Reported Uncorrectable Errors", times: 1, place: driveErrors(semconv.ErrorTypeUncorrectable)},
+	sample.DriveCommandTimeouts:       {smart: "Command Timeout", times: 1},
+	sample.DriveCRCErrors:             {smart: "UltraDMA CRC Error Count", times: 1, place: driveErrors(semconv.ErrorTypeCRC)},
+	sample.DriveMediaErrors:           {smart: "Media and Data Integrity Errors", times: 1, place: driveErrors(semconv.ErrorTypeMedia)},
+
+	sample.DriveRead:    {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionRead)},
+	sample.DriveWritten: {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionWrite)},
+}

@@ -1,0 +1,134 @@
+package receiver
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+)
+
+// What is said of drives, and what of it reaches the monitor.
+func TestSmartConfig(t *testing.T) {
+	for _, test := range []struct {
+		values            map[string]any
+		asked, auto, disk bool
+	}{
+		{map[string]any{}, true, true, false},
+		{map[string]any{"smart": nil}, true, true, false},
+		{map[string]any{"smart": map[string]any{"enabled": true}}, true, false, false},
+		{map[string]any{"smart": map[string]any{"enabled": false}}, false, false, false},
+		{map[string]any{"smart": map[string]any{"sudo": true, "disks": []any{map[string]any{"device": "/dev/sda"}}}}, true, false, true},
+	} {
+		c, err := read(confmap.NewFromStringMap(test.values))
+		if err != nil {
+			t.Errorf("%v: %v", test.values, err)
+			continue
+		}
+		d := c.sampling().Drives
+		if (d != nil) != test.asked || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk || test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
+			t.Errorf("%v: %+v", test.values, d)
+		}
+	}
+}
+
+// TestDrives runs a receiver with a smartctl that tells of a failing disk: its metrics and the record of what happened leave,
+// and a disk that the config leaves out has none.
+func TestDrives(t *testing.T) {
+	if _, err := os.Stat("/bin/sh"); err != nil {
+		t.Skipf("needs /bin/sh to play smartctl: %v", err)
+	}
+	smartctl := filepath.Join(t.TempDir(), "smartctl")
+	script := `#!/bin/sh
+for device; do :; done
+cat <<END
+{"smartctl": {"version": [7, 4], "exit_status": 0}, "device": {"name": "$device", "protocol": "ATA"},
+ "model_name": "Example $device", "serial_number": "1", "smart_status": {"passed": false}, "temperature": {"current": 31},
+ "ata_smart_attributes": {"table": [{"id": 5, "name": "Reallocated_Sector_Ct", "raw": {"value": 312}}]}}
+END
+`
+	if err := os.WriteFile(smartctl, []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := laboratory(t)
+	if err := confmap.NewFromStringMap(map[string]any{
+		"smart": map[string]any{"enabled": true, "smartctl": smartctl, "disks": []any{map[string]any{"device": "/dev/sdq"}, map[string]any{"device": "/dev/sdr"}}},
+		"disks": map[string]any{"exclude": []any{map[string]any{"strict": "sdr"}}},
+	}).Unmarshal(c); err != nil {
+		t.Fatal(err)
+	}
+	p := in(t, NewFactory(), settings(), c, "metrics", "logs")
+	p.start(t)
+	metrics, records := "", ""
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) && (metrics == "" || records == ""); time.Sleep(10 * time.Millisecond) {
+		for _, m := range p.AllMetrics() {
+			if got := text(m); strings.Contains(got, "hw.physical_disk.smart") {
+				metrics = got
+			}
+		}
+		p.MetricsSink.Reset()
+		for _, all := range p.AllLogs() {
+			for _, r := range all.ResourceLogs().All() {
+				for _, s := range r.ScopeLogs().All() {
+					for _, l := range s.LogRecords().All() {
+						if l.EventName() == "stallspan.disk.health" {
+							records += l.Body().AsString() + attributes(l.Attributes()) + "\n"
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, want := range []string{"hw.physical_disk.smart Gauge", "Reallocated Sectors Count", "= 312 1\n", "error.type=reallocated_sector", "hw.state=failed", "system.device.name=sdq"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %q: %s", want, metrics)
+		}
+	}
+	if strings.Contains(metrics, "sdr") {
+		t.Errorf("of a disk that is left out: %s", metrics)
+	}
+	if !strings.Contains(records, "sdq") || !strings.Contains(records, "says of itself that it is failing") {
+		t.Error(records)
+	}
+}
+
+// Without smartctl a receiver of which nobody asked for drives has nothing to say of them.
+func TestDrivesWithoutSmartctl(t *testing.T) {
+	for _, given := range []bool{true, false} {
+		c := laboratory(t)
+		c.Smart = SmartConfig{Enabled: true, Smartctl: "/nowhere/smartctl", given: given, Disks: []SmartDisk{{Device: "/dev/sdq", Enabled: true}}}
+		p := in(t, NewFactory(), settings(), c, "metrics")
+		p.start(t)
+		said := false
+		for end := time.Now().Add(10 * time.Second); given && !said && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			said = problems(p)
+		}
+		if !given {
+			time.Sleep(200 * time.Millisecond)
+			said = problems(p)
+		}
+		if said != given {
+			t.Errorf("asked for %v, told %v", given, said)
+		}
+		p.stop(t)
+	}
+}
+
+func problems(*pipelines) bool {
+	share := monitor.Join()
+	m, err := share.Start()
+	defer share.Stop()
+	if err != nil {
+		return false
+	}
+	for _, problem := range m.Problems() {
+		if strings.Contains(problem.Error(), "/nowhere/smartctl") {
+			return true
+		}
+	}
+	return false
+}
