@@ -6,9 +6,11 @@ import (
 	"sync"
 	"testing"
 
+	logservice "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	metricservice "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	traceservice "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	logpb "go.opentelemetry.io/proto/otlp/logs/v1"
 	metricpb "go.opentelemetry.io/proto/otlp/metrics/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
@@ -22,6 +24,7 @@ type backend struct {
 	mu      sync.Mutex
 	spans   []*tracepb.ResourceSpans
 	metrics []*metricpb.ResourceMetrics
+	logs    []*logpb.ResourceLogs
 }
 
 // traceReceiver is the other service of a backend: both call their one method Export.
@@ -44,6 +47,35 @@ func (r traceReceiver) Export(_ context.Context, q *traceservice.ExportTraceServ
 	return &traceservice.ExportTraceServiceResponse{}, nil
 }
 
+// logReceiver is the third.
+type logReceiver struct {
+	logservice.UnimplementedLogsServiceServer
+	*backend
+}
+
+func (r logReceiver) Export(_ context.Context, q *logservice.ExportLogsServiceRequest) (*logservice.ExportLogsServiceResponse, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.logs = append(r.logs, q.ResourceLogs...)
+	return &logservice.ExportLogsServiceResponse{}, nil
+}
+
+// records are the log records of one name that came so far.
+func (b *backend) records(name string) (found []*logpb.LogRecord) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range b.logs {
+		for _, s := range r.ScopeLogs {
+			for _, l := range s.LogRecords {
+				if l.EventName == name {
+					found = append(found, l)
+				}
+			}
+		}
+	}
+	return found
+}
+
 // serveBackend receives until the test ends.
 func serveBackend(t *testing.T) *backend {
 	t.Helper()
@@ -55,6 +87,7 @@ func serveBackend(t *testing.T) *backend {
 	server := grpc.NewServer()
 	metricservice.RegisterMetricsServiceServer(server, b)
 	traceservice.RegisterTraceServiceServer(server, traceReceiver{backend: b})
+	logservice.RegisterLogsServiceServer(server, logReceiver{backend: b})
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(listener) }()
 	t.Cleanup(func() {

@@ -35,7 +35,7 @@ func TestRunWithGPU(t *testing.T) {
 	}
 	for i, want := range []float64{1, 0} {
 		w := &d.Windows[i]
-		if w.GPU == nil || math.Abs(w.GPU.BusyRatio-want) > 0.1 {
+		if w.GPU == nil || math.Abs(w.GPU.BusyRatio-want) > 0.06 { // also of the first, which begins as the GPU is seen for the first time
 			t.Errorf("%s: %+v, want a busy ratio of %v", w.label(), w.GPU, want)
 		}
 	}

@@ -132,3 +132,33 @@ func problems(*pipelines) bool {
 	}
 	return false
 }
+
+// What the pages show of disks is understood, by the keys that the agent has.
+func TestSmartOfThePages(t *testing.T) {
+	for page, key := range map[string]string{"health.md": "smart", "collector.md": "receivers::stallspan::smart"} {
+		text, err := os.ReadFile(filepath.Join("..", "docs", page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		tried := 0
+		for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
+			block, _, _ = strings.Cut(block, "```")
+			retrieved, err := confmap.NewRetrievedFromYAML([]byte(block))
+			if err != nil {
+				t.Fatal(err)
+			}
+			conf, err := retrieved.AsConf()
+			if err != nil || !conf.IsSet(key) {
+				continue
+			}
+			c, err := read(confmap.NewFromStringMap(map[string]any{"smart": conf.Get(key)}))
+			if err != nil || !c.Smart.given || len(c.Smart.Disks) < 2 {
+				t.Errorf("%s: %+v, %v", page, c, err)
+			}
+			tried++
+		}
+		if tried == 0 {
+			t.Errorf("%s shows nothing of %s", page, key)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func windowAlerts() []rule {
 	return []rule{
 		alert("StallspanWindowSlow", severityWarning, rule{Expr: windowsSlow + ` > 0`, event: "stallspan.window.slow"},
 			"{{ $value | printf \"%.0f\" }} windows on "+onHost+" were slow",
-			"Windows of kind {{ $labels.kind }} that ended in the last 10 min. Their spans say why, in stallspan.finding, and what to do, in stallspan.remedy."),
+			"Windows ({{ $labels.kind }}) that ended in the last 10 min. Their spans say why, in stallspan.finding, and what to do, in stallspan.remedy."),
 		alert("StallspanIOStorm", severityWarning,
 			rule{Expr: `sum ` + byHost + ` (` + windowsSlow + `) >= 2 and max_over_time(` + nodeSaturated + `[10m]) == 1`, event: "stallspan.io.storm"},
 			"{{ $value | printf \"%.0f\" }} slow windows on "+onHost+", whose storage is saturated",

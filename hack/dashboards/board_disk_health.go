@@ -24,8 +24,8 @@ func diskHealth() board {
 			{"State", []panel{
 				{title: "Drives that are not well", kind: table, width: 24, height: 8, needs: []string{"hw.model"},
 					queries: []query{{`max by (<host.name>, <hw.name>, <hw.model>, <hw.id>, <hw.state>) (<hw.status>{` + drives + `, <hw.state!=ok>}) == 1`, ""}}},
-				{title: "State", kind: stateTimeline, unit: plainUnit, width: 24, height: 8,
-					queries: []query{most("by (<host.name>, <hw.id>, <hw.name>, <hw.state>)", `<hw.status>{`+drives+`}`, name+" {{<hw.state>}}")}},
+				{title: "Not well", kind: stateTimeline, unit: plainUnit, width: 24, height: 8,
+					queries: []query{most("by (<host.name>, <hw.id>, <hw.name>, <hw.state>)", `<hw.status>{`+drives+`, <hw.state!=ok>}`, name+" {{<hw.state>}}")}},
 			}},
 			{"Errors", []panel{
 				graph("Errors so far", plainUnit, most("by (<host.name>, <hw.id>, <hw.name>, <error.type>)", last(`<hw.errors>{`+drives+`}`), name+" {{<error.type>}}")).wide(),

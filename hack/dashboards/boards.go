@@ -21,6 +21,11 @@ func gpuAgainstDisk() board {
 		says:      "Whether a GPU idles while storage is waited for, on one time axis with the epochs and loads.",
 		variables: []variable{hostVariable, gpuVariable, diskVariable}, marks: windowMarks(),
 		rows: []row{
+			{"On one axis", []panel{
+				graph("Work and waiting", percent, most(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`, gpuName+" works"),
+					most(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName+" waits for storage"),
+					most(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`, diskName+" has something under way")).wide(),
+			}},
 			{"GPU", []panel{
 				graph("GPU busy", percent, most(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`, gpuName)).wide(),
 				graph("Lost to storage, estimated", percent, query{gpuLost + `{` + onGPUs + `}`, gpuName}).wide().
@@ -146,8 +151,8 @@ func wholeGPU() board {
 			{"Errors", []panel{
 				graph("Errors so far", plainUnit, most(by("error.type"), `<hw.errors>{`+onGPUs+`, <hw.type=gpu>}`, gpuName+" {{<error.type>}}")).
 					saying("ECC, PCIe replays, remapped rows, XIDs. Do not add the kinds up."),
-				{title: "State", kind: stateTimeline, unit: plainUnit, width: 12, height: 8,
-					queries: []query{most(by("hw.state"), `<hw.status>{`+onGPUs+`, <hw.type=gpu>}`, gpuName+" {{<hw.state>}}")}},
+				{title: "Not well", kind: stateTimeline, unit: plainUnit, width: 12, height: 8,
+					queries: []query{most(by("hw.state"), `<hw.status>{`+onGPUs+`, <hw.type=gpu>, <hw.state!=ok>}`, gpuName+" {{<hw.state>}}")}},
 			}},
 		},
 	}

@@ -41,6 +41,7 @@ type jsonPanel struct {
 	Targets     []jsonObject `json:"targets,omitempty"`
 	Transforms  []jsonObject `json:"transformations,omitempty"`
 	Collapsed   *bool        `json:"collapsed,omitempty"` // of a row
+	Panels      *[]jsonPanel `json:"panels,omitempty"`    // of a row: those that it hides, none
 }
 
 // writeBoard gives a dashboard as Grafana imports it.
@@ -89,7 +90,7 @@ func (r *registry) panels(rows []row) (all []jsonPanel, err error) {
 			}
 			if !begun {
 				id++
-				all = append(all, jsonPanel{ID: id, Type: "row", Title: one.title, Grid: place{1, 24, 0, y}, Collapsed: new(bool)})
+				all = append(all, jsonPanel{ID: id, Type: "row", Title: one.title, Grid: place{1, 24, 0, y}, Collapsed: new(bool), Panels: &[]jsonPanel{}})
 				y++
 				begun = true
 			}
@@ -115,8 +116,14 @@ func (r *registry) panel(p panel) (jsonPanel, error) {
 	if p.unit == percent {
 		defaults["min"], defaults["max"] = 0, 1
 	}
-	if p.kind == table {
+	switch p.kind {
+	case table:
 		delete(defaults, "unit") // each column has its own
+	case stateTimeline: // 1 is what somebody should look at
+		defaults["color"] = jsonObject{"mode": "thresholds"}
+		defaults["thresholds"] = jsonObject{"mode": "absolute", "steps": []jsonObject{
+			{"color": "transparent", "value": nil}, {"color": "orange", "value": 1},
+		}}
 	}
 	drawn := jsonPanel{
 		Type: p.kind, Title: p.title, Description: p.says, Datasource: new(prometheus), Options: p.options(),

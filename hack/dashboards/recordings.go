@@ -60,7 +60,7 @@ func recordings() []rule {
 			`1 - clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[1m])), 1)`),
 		record(ioPressure, "Share of the last minute in which some task of the machine waited for storage, network file systems too.",
 			`clamp_max(max `+byHost+` (rate(<stallspan.pressure.io.stall.time>{<stallspan.pressure.stall_type=some>}[1m])), 1)`),
-		record(gpuLost1m, "The smaller of the two above.", fmt.Sprintf(
+		record(gpuLost1m, "The smaller of these two, idleness and waiting.", fmt.Sprintf(
 			`(%[1]s <= on (<host.name>) group_left () %[2]s) or (%[1]s * 0 + on (<host.name>) group_left () %[2]s)`, gpuIdle, ioPressure)),
 		record(gpuLost, "Share of the last 5 min that the GPU lost to storage, estimated: idle while something on the machine waited for "+
 			"storage. The ledger on the spans of windows is what says it exactly.",

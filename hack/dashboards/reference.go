@@ -17,7 +17,10 @@ What [rules.yaml](rules.yaml) records and tells, and under which name each metri
 
 ## Recorded
 
-| Series | Labels | Value |
+All have the label host_name; of GPUs also hw_id, and hw_sensor_location where it is a temperature; of disks
+system_device_name, and disk_io_direction where reads and writes are apart.
+
+| Series | One more | Value |
 |---|---|---|
 `
 

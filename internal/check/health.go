@@ -28,7 +28,7 @@ func (m *machine) health(ctx context.Context) []Finding {
 		f.Fix = "smart: {enabled: true} # in the config"
 		return []Finding{f}
 	}
-	all, err, late := m.askDrives(ctx)
+	all, late, err := m.askDrives(ctx)
 	switch {
 	case late:
 		f.State = Limited
@@ -52,12 +52,12 @@ func (m *machine) health(ctx context.Context) []Finding {
 }
 
 // askDrives asks them all at once. late says that the answer did not come in time; what was begun ends later then.
-func (m *machine) askDrives(ctx context.Context) (all []sample.Drive, err error, late bool) {
+func (m *machine) askDrives(ctx context.Context) (all []sample.Drive, late bool, err error) {
 	o := *m.Drives
 	o.Root, o.Timeout = m.Root, mostDrive
 	source, err := smart.New(o)
 	if err != nil {
-		return nil, err, false
+		return nil, false, err
 	}
 	type answer struct {
 		all []sample.Drive
@@ -72,9 +72,9 @@ func (m *machine) askDrives(ctx context.Context) (all []sample.Drive, err error,
 	defer limit.Stop()
 	select {
 	case a := <-done:
-		return a.all, a.err, false
+		return a.all, false, a.err
 	case <-limit.C:
-		return nil, nil, true
+		return nil, true, nil
 	}
 }
 

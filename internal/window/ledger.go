@@ -37,8 +37,9 @@ const stillWriting = 0.1
 // Ledger keeps one running split for each scope. Because the splits are cumulative like any counter, a window's
 // ledger is a difference between two moments, however long the window is. It is not safe for concurrent use.
 type Ledger struct {
-	books []*book
-	told  sample.Sample // the totals that were told last
+	books  []*book
+	told   sample.Sample // the totals that were told last
+	newest time.Duration // when the newest row was told
 }
 
 // book is one scope's running split.
@@ -77,19 +78,26 @@ func (l *Ledger) Advance(h *history.History, edges []history.Point, tell func(*s
 		return 0
 	}
 	for ; done < len(edges) && edges[done].At <= to; done++ {
-		l.upTo(h, edges[done], tell)
-		h.Observe(edges[done].Edge, &l.told) // and no row: many edges would push older rows out
+		if l.upTo(h, edges[done], tell) {
+			l.tell(tell) // a column is known from its first row on
+		}
+		h.Observe(edges[done].Edge, &l.told) // and no row otherwise: many edges would push older rows out
 	}
 	l.upTo(h, history.Point{At: to}, tell)
 	if len(l.told.Ledgers) > 0 {
-		tell(&l.told)
+		l.tell(tell)
 	}
 	return done
 }
 
+func (l *Ledger) tell(tell func(*sample.Sample)) {
+	l.newest = l.told.At.Mono
+	tell(&l.told)
+}
+
 // upTo splits the time up to p in cells and tells of all but the last. There are many at a time where a GPU's driver is
-// asked once a second.
-func (l *Ledger) upTo(h *history.History, p history.Point, tell func(*sample.Sample)) {
+// asked once a second. It says whether a book began at p.
+func (l *Ledger) upTo(h *history.History, p history.Point, tell func(*sample.Sample)) (began bool) {
 	next := p.At
 	for _, b := range l.books {
 		if b.begun && p.At-b.at < time.Minute {
@@ -98,9 +106,11 @@ func (l *Ledger) upTo(h *history.History, p history.Point, tell func(*sample.Sam
 	}
 	for ; next < p.At-cellTime/2; next += cellTime {
 		l.step(h, history.Point{At: next})
-		tell(&l.told)
+		l.tell(tell)
 	}
+	began = slices.ContainsFunc(l.books, func(b *book) bool { return !b.begun })
 	l.step(h, p)
+	return began
 }
 
 // step splits the time up to p in one piece and sets what is to be told.
@@ -108,6 +118,9 @@ func (l *Ledger) step(h *history.History, p history.Point) {
 	l.told.Reset()
 	l.told.At.Mono = p.At
 	for _, b := range l.books {
+		if !b.begun && p.At <= l.newest {
+			continue // a GPU that has just come tells of a time of which there are rows without it: none could be added
+		}
 		b.advance(h, p)
 		l.told.Ledgers = append(l.told.Ledgers, b.total)
 	}

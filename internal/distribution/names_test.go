@@ -1,0 +1,60 @@
+package distribution
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// Every series on a real Collector's page, with each of its labels, is in docs/prometheus/reference.md: the rules and
+// dashboards are made of those names.
+func TestNamesInPrometheus(t *testing.T) {
+	text, err := os.ReadFile("../../docs/prometheus/reference.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]string{} // the labels that a series may have
+	for _, m := range regexp.MustCompile("(?m)^\\| `[a-z0-9_.]+` \\| `([a-z0-9_]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(text), -1) {
+		known[m[1]] = m[2]
+	}
+
+	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")
+	page := freePort(t)
+	c.set("PROMETHEUS", page)
+	c.set("JAEGER", freePort(t)) // not there
+	c.start()
+	shown := ""
+	c.until("the metrics are there", func() bool {
+		shown = get(t, "http://"+page+"/metrics")
+		return strings.Contains(shown, "\nstallspan_disk_utilization_ratio{") && strings.Contains(shown, "\nsystem_disk_io_bytes_total{")
+	})
+	c.stop()
+
+	everywhere := regexp.MustCompile(`^(host|service|otel_scope)_|^(job|instance|le)$`) // of the resource, the scope and Prometheus
+	series, label := regexp.MustCompile(`(?m)^([a-z0-9_]+)\{(.*)\} `), regexp.MustCompile(`([a-z0-9_]+)="(?:[^"\\]|\\.)*"`)
+	checked := 0
+	for _, s := range series.FindAllStringSubmatch(shown, -1) {
+		name, labels, there := s[1], "", false
+		if name == "target_info" {
+			continue
+		}
+		for _, end := range []string{"", "_bucket", "_count", "_sum"} {
+			if found, is := known[strings.TrimSuffix(name, end)]; is {
+				labels, there = found, true
+			}
+		}
+		if !there {
+			t.Errorf("%s is not in the reference", name)
+		}
+		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
+			if !everywhere.MatchString(l[1]) && !strings.Contains(labels, "`"+l[1]+"`") {
+				t.Errorf("%s has the label %s, which is not in the reference", name, l[1])
+			}
+		}
+		checked++
+	}
+	if checked < 20 {
+		t.Errorf("only %d series were found: %.2000s", checked, shown)
+	}
+}
