@@ -103,8 +103,10 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	err = d.serve(ctx, listeners)
 	d.session.Close()
 	d.session.EndAll(d.monitor.Now())
-	d.events.close(lasting)
+	var ended sync.WaitGroup // what is to be sent does not wait for an action that hangs
+	ended.Go(func() { d.events.close(lasting) })
 	d.telemetry.close(lasting)
+	ended.Wait()
 	return err
 }
 

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -213,19 +215,28 @@ func savedDisks(in io.Reader, files []string) ([]drives.Drive, error) {
 func saved(in io.Reader, file string) (text []byte, where string, err error) {
 	where = "the standard input"
 	if file != "-" {
-		where = file
+		where = strconv.Quote(file)
 		f, err := os.Open(file)
 		if err != nil {
-			return nil, where, err
+			return nil, where, unreadable(where, err)
 		}
 		defer func() { _ = f.Close() }()
 		in = f
 	}
 	text, err = io.ReadAll(io.LimitReader(in, mostSaved))
 	if err != nil {
-		err = fmt.Errorf("%s: %w", where, err)
+		err = unreadable(where, err)
 	}
 	return text, where, err
+}
+
+// unreadable names a file as where does: the name in the error itself is not quoted.
+func unreadable(where string, err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err
+	}
+	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
 // healthExit is the exit code that the disks' states lead to.

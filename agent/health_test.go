@@ -92,6 +92,10 @@ func TestHealthRefuses(t *testing.T) {
 	if err := os.WriteFile(nonsense, []byte("\x00\x01"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	odd := filepath.Join(t.TempDir(), "odd\x1b[2J.json")
+	if err := os.WriteFile(odd, []byte("nonsense"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code int
@@ -99,6 +103,9 @@ func TestHealthRefuses(t *testing.T) {
 	}{
 		{[]string{"--from", nonsense}, exitFailed, "not smartctl's JSON"},
 		{[]string{"--from", nonsense + ".none"}, exitFailed, "no such file"},
+		{[]string{"--from", nonsense + "\x1b[2J\n.none"}, exitFailed, `\x1b[2J\n.none" cannot be read: no such file`},
+		{[]string{"--from", odd}, exitFailed, `\x1b[2J.json": it is`},
+		{[]string{"--from", filepath.Dir(nonsense)}, exitFailed, "is a directory"},
 		{[]string{"--from", nonsense, "sda"}, exitUsage, "reads a file"},
 		{[]string{"--type", "sat"}, exitUsage, "name it"},
 		{[]string{"/etc/passwd"}, exitUsage, "no path of a disk"},
@@ -108,7 +115,8 @@ func TestHealthRefuses(t *testing.T) {
 		{[]string{"--forget", "sda"}, exitFailed, "nothing is known"},
 	} {
 		v := stallspan(t, append([]string{"health"}, c.args...)...)
-		if code := v.run(); code != c.code || !strings.Contains(v.errorLine(), c.want) || v.out.Len() > 0 {
+		if code := v.run(); code != c.code || !strings.Contains(v.errorLine(), c.want) || v.out.Len() > 0 ||
+			strings.Contains(v.err.String(), "\x1b") {
 			t.Errorf("%q: exit code %d, %s%s", c.args, code, v.out.String(), v.err.String())
 		}
 	}

@@ -116,5 +116,5 @@ func (c *Config) name() string {
 // wants says whether an action is for an event.
 func (c *Config) wants(n *notice.Notice) bool {
 	named := len(c.On) == 0 || slices.Contains(c.On, n.Name)
-	return named && (n.Resolved() || n.Severity >= c.Severity)
+	return named && max(n.Severity, n.Was) >= c.Severity
 }

@@ -87,7 +87,7 @@ func TestCheck(t *testing.T) {
 func TestWants(t *testing.T) {
 	warn, severe := event(t, hot), event(t, "stallspan.gpu.lost")
 	over := event(t, hot, attribute.Bool("stallspan.event.resolved", true))
-	over.Severity = emit.Info
+	over.Severity, over.Was = emit.Info, emit.Warn
 	for i, c := range []struct {
 		config Config
 		n      *notice.Notice
@@ -98,7 +98,8 @@ func TestWants(t *testing.T) {
 		{Config{On: []string{hot}}, severe, false},
 		{Config{Severity: emit.Error}, warn, false},
 		{Config{Severity: emit.Error}, severe, true},
-		{Config{On: []string{hot}, Severity: emit.Error}, over, true},
+		{Config{On: []string{hot}, Severity: emit.Error}, over, false}, // it was not told of the beginning
+		{Config{On: []string{hot}, Severity: emit.Warn}, over, true},
 	} {
 		if c.config.wants(c.n) != c.want {
 			t.Errorf("%d: %v", i, !c.want)

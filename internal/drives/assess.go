@@ -1,11 +1,13 @@
 package drives
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
 // facts are what a drive is judged by.
@@ -20,18 +22,20 @@ type rule struct {
 	name    string
 	status  sample.DriveStatus
 	applies func(*facts) string // what was found, without the drive's name; "" where it does not apply
-	remedy  string
+	remedy  string              // "" where nothing has to be done
 }
 
 const (
 	replaceNow  = "Copy what is on it now, and replace it."
 	replaceSoon = "Copy what is on it, and plan to replace it."
 	watchIt     = "Keep a copy of what is on it, and watch whether the count grows."
+	testAgain   = "Keep a copy of what is on it, and have it test all of itself (smartctl --test=long): if that fails too, replace it."
 	checkCable  = "Reseat or replace its cable, and try another port: the drive itself is rarely the cause."
 	coolIt      = "Give it more air: dust, fans, its place in the case; heat shortens its life, and it slows down to save itself."
 )
 
-// rules are in the order in which they count: the first that applies gives the state.
+// rules are in the order in which they count: the first that applies gives the state. Those that give DriveOK are said
+// all, so that nobody who sees smartctl's exit code is left to wonder.
 var rules = []rule{
 	{"self_assessment", sample.DriveFailed, selfAssessment, replaceNow},
 	{"nvme_critical", sample.DriveFailed, func(f *facts) string { return f.critical(criticalSpare | criticalReliability | criticalReadOnly) }, replaceNow},
@@ -47,16 +51,28 @@ var rules = []rule{
 	{"bad_sectors", sample.DriveDegraded, func(f *facts) string { return f.counted(badSectorsAlone, false) }, watchIt},
 	{"media_errors", sample.DriveDegraded, func(f *facts) string { return f.counted(mediaErrors, false) }, watchIt},
 	{"crc_errors_growing", sample.DriveDegraded, func(f *facts) string { return f.counted(crcErrors, true) }, checkCable},
+	{selfTest, sample.DriveDegraded, selfTestFailed, testAgain},
+	{commandFailed, sample.DriveOK, notAnswered, ""},
+	{"was_at_threshold", sample.DriveOK, wasAtThreshold, ""},
+	{"error_log", sample.DriveOK, errorLog, ""},
 }
 
-// assess gives the drive's state, with one sentence on why and one on what to do.
+// assess gives the drive's state, with a sentence on why, more where there is something beside it, and one on what to do.
 func (f *facts) assess() (status sample.DriveStatus, finding, remedy string) {
 	for i := range rules {
-		if text := rules[i].applies(f); text != "" {
-			return rules[i].status, name(f.drive) + " " + text + ".", rules[i].remedy
+		r := &rules[i]
+		if finding != "" && status != sample.DriveOK && !r.beside() {
+			continue
+		}
+		switch text := r.applies(f); {
+		case text == "":
+		case finding == "":
+			status, finding, remedy = r.status, name(f.drive)+" "+text+".", r.remedy
+		default:
+			finding += " It also " + text + "."
 		}
 	}
-	return sample.DriveOK, "", ""
+	return cmp.Or(status, sample.DriveOK), finding, remedy
 }
 
 // The bits of an NVMe drive's critical warning (NVM Express Base Specification, log page 02h, byte 0).
@@ -127,11 +143,15 @@ func spareLow(f *facts) string {
 	return fmt.Sprintf("has %.0f %% of its spare blocks left; its maker's threshold is %.0f %%", 100*left, 100*least)
 }
 
+// atThreshold is of the attributes, and of the exit code alone where they are not told.
 func atThreshold(f *facts) string {
-	if len(f.drive.AtThreshold) == 0 {
-		return ""
+	switch {
+	case len(f.drive.AtThreshold) > 0:
+		return "is at its maker's threshold for " + strings.Join(f.drive.AtThreshold, ", ")
+	case f.drive.Exit&smart.ExitAt != 0:
+		return "is at its maker's threshold for an attribute that warns of a failure"
 	}
-	return "is at its maker's threshold for " + strings.Join(f.drive.AtThreshold, ", ")
+	return ""
 }
 
 // Temperatures, in degrees Celsius, from which a drive that tells no limit of its own is too hot: most makers allow

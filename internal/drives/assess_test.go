@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
 // What is said of each drive of testdata/smart without a history stands there as health.json.
@@ -77,6 +78,18 @@ func TestRules(t *testing.T) {
 	}
 	warned := nvme(counts{sample.DriveCritical: 2, sample.DriveTemperature: 84})
 	warned.Assessment = sample.DriveFails // smartctl says FAILED for each bit
+	exit := func(d sample.Drive, code uint8) sample.Drive {
+		d.Exit = code
+		return d
+	}
+	zero := disk("sda", counts{sample.DriveReallocated: 0})
+	tested := exit(disk("sda", counts{sample.DriveReallocated: 0}), smart.ExitTests)
+	tested.SelfTest = "Completed: read failure"
+	hotOnce := exit(zero, smart.ExitWasAt|smart.ExitErrors)
+	hotOnce.WasAt = []string{"Airflow_Temperature_Cel"}
+	mute := exit(disk("sda", nil), smart.ExitCommand)
+	mute.Assessment = ""
+	both := exit(hot, smart.ExitTests|smart.ExitErrors|smart.ExitWasAt|smart.ExitCommand)
 	for _, c := range []struct {
 		drive   sample.Drive
 		before  counts // a day ago; nil for nothing known
@@ -111,6 +124,16 @@ func TestRules(t *testing.T) {
 		{nvme(counts{sample.DriveCritical: 16}), nil, sample.DriveDegraded, "backup"},
 		{nvme(counts{sample.DriveCritical: 32}), nil, sample.DriveDegraded, "persistent"},
 		{warned, nil, sample.DriveDegraded, "temperature is outside of what it may be (84 C)"},
+		{exit(zero, smart.ExitAt), nil, sample.DriveFailing, "threshold for an attribute that warns of a failure."},
+		{exit(zero, smart.ExitTests), nil, sample.DriveDegraded, "sda has a failed test in its log of self-tests."},
+		{tested, nil, sample.DriveDegraded, "sda failed its last self-test (Completed: read failure)."},
+		{exit(zero, smart.ExitErrors), nil, sample.DriveOK, "sda has logged commands that it refused"},
+		{exit(zero, smart.ExitWasAt), nil, sample.DriveOK, "sda was at its maker's threshold for an attribute at some time"},
+		{hotOnce, nil, sample.DriveOK, "for Airflow_Temperature_Cel at some time, and is not any more: that alone is no reason to worry. It also has logged"},
+		{exit(zero, smart.ExitCommand), nil, sample.DriveOK, ""}, // nothing is missing
+		{mute, nil, sample.DriveOK, "sda did not tell its self-assessment and its counts of errors, as a command to it failed"},
+		{both, nil, sample.DriveDegraded, "60 C. It also has a failed test in its log of self-tests. It also did not tell its counts of errors, as a command " +
+			"to it failed: of that nothing is known."}, // and no word of what is no reason to worry
 	} {
 		b := book(t, "", "boot")
 		if c.before != nil {
@@ -121,7 +144,7 @@ func TestRules(t *testing.T) {
 			b.Round([]sample.Drive{old}, noon.Add(-oneDay))
 		}
 		got := b.Round([]sample.Drive{c.drive}, noon)[0]
-		if got.Status != c.want || !strings.Contains(got.Finding, c.finding) || (got.Status == sample.DriveOK) != (got.Remedy == "") {
+		if got.Status != c.want || !strings.Contains(got.Finding, c.finding) || (c.finding == "") != (got.Finding == "") || (got.Status == sample.DriveOK) != (got.Remedy == "") {
 			t.Errorf("%v before, %v now: %s, %q, %q; want %s, %q", c.before, c.drive.Values, got.Status, got.Finding, got.Remedy, c.want, c.finding)
 		}
 	}

@@ -274,7 +274,11 @@ func asleep(d *sample.Drive, r *Record, at time.Time) {
 	d.Device, d.Type, d.Status = device, kind, sample.DriveAsleep
 	d.Finding = name(d) + " sleeps, and was not woken: what is known of it is of " + d.At.Local().Format(time.DateTime) + "."
 	f := facts{d, r, at}
-	if status, finding, remedy := f.assess(); status != sample.DriveOK {
-		d.Status, d.Finding, d.Remedy = status, finding+" It sleeps: this is of "+d.At.Local().Format(time.DateTime)+".", remedy
+	status, finding, remedy := f.assess()
+	if finding != "" {
+		d.Finding, d.Remedy = finding+" It sleeps: this is of "+d.At.Local().Format(time.DateTime)+".", remedy
+	}
+	if status != sample.DriveOK {
+		d.Status = status
 	}
 }

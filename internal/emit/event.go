@@ -64,14 +64,18 @@ func Happened(e events.Event) Event {
 		attrs.add(semconv.EventResolvedKey.Bool(true))
 		attrs.add(semconv.EventBeganKey.String(e.Began.UTC().Format(time.RFC3339Nano)))
 	}
-	return Event{Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Attributes: attrs, Body: utf8(e.Says)}
+	return Event{Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Was: wasOf(&e), Attributes: attrs, Body: utf8(e.Says)}
 }
 
 func severityOf(e *events.Event) Severity {
-	switch {
-	case e.Resolved:
+	if e.Resolved {
 		return Info
-	case e.Severe:
+	}
+	return wasOf(e)
+}
+
+func wasOf(e *events.Event) Severity {
+	if e.Severe {
 		return Error
 	}
 	return Warn

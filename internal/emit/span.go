@@ -26,6 +26,7 @@ type Event struct {
 	Name       string
 	Time       time.Time
 	Severity   Severity // of its log record, as is Body: an event on a span has neither
+	Was        Severity // of one that is over: as it began
 	Body       string
 	Attributes []attribute.KeyValue
 }

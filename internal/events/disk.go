@@ -29,6 +29,7 @@ type disk struct {
 	seen      bool
 	most      float64 // operations a second, over best
 	leastWait float64 // seconds an operation, over best; 0 for none seen yet
+	stuck     bool    // that was told of it last
 }
 
 // busy is what a disk did over a while.
@@ -169,13 +170,18 @@ func ceilingOf(all []sample.Ceiling, name string) sample.Ceiling {
 
 func (w *Watch) saySaturated(t told[string], did busy) {
 	e := Event{Kind: DiskSaturated, Disk: t.Key, Value: did.queue, Limit: deepQueue, Measure: !t.Gone}
+	if d := w.disks[t.Key]; d != nil {
+		if !resolved(t) {
+			d.stuck = did.stuck
+		}
+		e.Severe = d.stuck
+	}
 	switch {
 	case t.Gone:
 		e.Says = t.Key + " had as much to do as it can, and is not there any more"
 	case resolved(t):
 		e.Says = t.Key + " keeps up again"
 	case did.stuck:
-		e.Severe = true
 		e.Says = fmt.Sprintf("%s has completed nothing for a minute, with %.0f operations under way: look at the kernel's log", t.Key, did.queue)
 	default:
 		e.Says = fmt.Sprintf("%s had as much to do as it can for a minute: %.1f operations under way, %.0f a second, %.1f ms each; start nothing more that reads from it",

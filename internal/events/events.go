@@ -27,7 +27,7 @@ type Event struct {
 	Resolved bool
 	At       time.Time // when it began, or was over: before it was told, by as much as makes sure of it
 	Began    time.Time // of one that is over, when it had begun
-	Severe   bool      // somebody has to act, not only to look
+	Severe   bool      // somebody has to act, not only to look; of one that is over, had to
 	Says     string    // one sentence, from names that the devices gave: it may hold anything
 
 	GPU     *sample.GPU   // whose it is, nil where it is no GPU's

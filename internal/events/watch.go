@@ -62,7 +62,7 @@ func timed[K comparable](now sample.Stamp, t condition.Told[K], e Event) Event {
 	wall := func(at time.Duration) time.Time { return now.Wall.Add(at - now.Mono) }
 	e.At = wall(t.Edge)
 	if e.Resolved = t.Change == condition.Resolved; e.Resolved {
-		e.Began, e.Severe = wall(t.Began), false
+		e.Began = wall(t.Began)
 	}
 	return e
 }

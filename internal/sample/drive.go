@@ -19,6 +19,9 @@ type Drive struct {
 
 	Assessment  DriveAssessment `json:"assessment,omitempty"`   // the drive's own word
 	AtThreshold []string        `json:"at_threshold,omitempty"` // ATA attributes that are at their vendor's threshold now; never changed once given
+	WasAt       []string        `json:"was_at,omitempty"`       // ATA attributes that were at it in the past and are not now; likewise
+	SelfTest    string          `json:"self_test,omitempty"`    // how its last self-test failed, in smartctl's words; "" where it did not or is not told
+	Exit        uint8           `json:"exit,omitempty"`         // smartctl's exit code: bits (smartctl(8), EXIT STATUS)
 	Silent      bool            `json:"silent,omitempty"`       // it did not answer in time; Err says so too
 
 	Status  DriveStatus `json:"status,omitempty"`  // "" of a drive that was read and not judged yet

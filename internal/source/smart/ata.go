@@ -37,6 +37,9 @@ var lifetimeUnits = []struct {
 	{"_32mib", 32 << 20}, {"_gib", 1 << 30}, {"_gb", 1e9}, {"_mib", 1 << 20}, {"_lbas", 512},
 }
 
+// mostNamed bounds how many attributes are named as being at their threshold.
+const mostNamed = 8
+
 func (doc *document) ata(d *sample.Drive) {
 	v := &d.Values
 	for i := range doc.Statistics.Pages {
@@ -47,8 +50,11 @@ func (doc *document) ata(d *sample.Drive) {
 	for i := range doc.Attributes.Table {
 		a := &doc.Attributes.Table[i]
 		doc.attribute(d, a)
-		if a.WhenFailed == "now" && len(d.AtThreshold) < 8 {
+		switch {
+		case a.WhenFailed == "now" && len(d.AtThreshold) < mostNamed:
 			d.AtThreshold = append(d.AtThreshold, string(a.Name))
+		case a.WhenFailed == "past" && len(d.WasAt) < mostNamed:
+			d.WasAt = append(d.WasAt, string(a.Name))
 		}
 	}
 }

@@ -91,6 +91,19 @@ type document struct {
 
 	NVMe nvmeLog `json:"nvme_smart_health_information_log"`
 
+	ATATests struct {
+		Extended ataTests `json:"extended"`
+		Standard ataTests `json:"standard"`
+	} `json:"ata_smart_self_test_log"`
+	NVMeTests struct {
+		Table list[struct {
+			Result result `json:"self_test_result"`
+		}] `json:"table"`
+	} `json:"nvme_self_test_log"`
+	SCSITest0 scsiTest `json:"scsi_self_test_0"` // the newest; of twenty, three are enough to find one that was not aborted
+	SCSITest1 scsiTest `json:"scsi_self_test_1"`
+	SCSITest2 scsiTest `json:"scsi_self_test_2"`
+
 	GrownDefects   number `json:"scsi_grown_defect_list"`
 	PendingDefects struct {
 		Count number `json:"count"`

@@ -43,6 +43,7 @@ func (doc *document) drive() sample.Drive {
 		Firmware: first(doc.Firmware, doc.SCSIRevision, doc.Revision),
 		Protocol: doc.protocol(),
 		Rotates:  doc.Rotation.within(1, 1e6),
+		Exit:     doc.exit(),
 	}
 	if d.Model == "" {
 		d.Model = clean(first(doc.SCSIVendor, doc.Vendor)+" "+first(doc.SCSIProduct, doc.Product), mostWord)
@@ -73,9 +74,10 @@ func (doc *document) drive() sample.Drive {
 			d.Assessment = sample.DrivePassed
 		}
 	}
+	d.SelfTest = doc.failedTest(d.Protocol)
 	if why := doc.unread(&d); why != "" {
 		d.Status, d.Err = sample.DriveUnread, why
-		d.Values, d.Assessment, d.AtThreshold = sample.DriveValues{}, "", nil
+		d.Values, d.Assessment, d.AtThreshold, d.WasAt, d.SelfTest = sample.DriveValues{}, "", nil, nil, ""
 	}
 	return d
 }

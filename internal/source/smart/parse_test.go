@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -206,6 +207,34 @@ func TestExitWords(t *testing.T) {
 	}
 }
 
+// The last self-test that was not aborted counts. ATA's code is in the upper four bits; the lower tell what was left to do.
+func TestSelfTest(t *testing.T) {
+	ata := func(statuses string) string { return `"ata_smart_self_test_log":{"standard":{"table":[` + statuses + `]}}` }
+	for _, c := range []struct{ protocol, log, want string }{
+		{"ATA", ata(``), ""},
+		{"ATA", ata(`{"status":{"value":0,"string":"Completed without error"}},{"status":{"value":121,"string":"Completed: read failure"}}`), ""},
+		{"ATA", ata(`{"status":{"value":121,"string":"Completed: read failure"}},{"status":{"value":0}}`), "Completed: read failure"},
+		{"ATA", ata(`{"status":{"value":249}},{"status":{"value":25}},{"status":{"value":57,"string":"Fatal or unknown error"}}`), "Fatal or unknown error"},
+		{"ATA", ata(`{"status":{"value":96}}`), "code 6"},
+		{"ATA", ata(`{"status":{"value":"many"}},{"status":"failed"},7`), ""},
+		{"ATA", `"ata_smart_self_test_log":{"extended":{"table":[{"status":{"value":64}}]},"standard":{"table":[{"status":{"value":0}}]}}`, "code 4"},
+		{"NVMe", `"nvme_self_test_log":{"table":[null,{"self_test_result":{"value":1}},{"self_test_result":{"value":7,"string":"Completed: failed segments"}}]}`,
+			"Completed: failed segments"},
+		{"NVMe", `"nvme_self_test_log":{"table":[{"self_test_result":{"value":4}},{"self_test_result":{"value":9}}]}`, ""},
+		{"SCSI", `"scsi_self_test_0":{"result":{"value":15}},"scsi_self_test_1":{"result":{"value":4,"string":"Failed in segment"}}`, "Failed in segment"},
+		{"SCSI", `"scsi_self_test_0":{"result":{"value":0}},"scsi_self_test_1":{"result":{"value":4}}`, ""},
+		{"", ata(`{"status":{"value":121}}`), ""},
+	} {
+		var doc document
+		if err := decode([]byte("{"+c.log+"}"), &doc); err != nil {
+			t.Fatal(err)
+		}
+		if got := doc.failedTest(c.protocol); got != c.want {
+			t.Errorf("%s %s: %q, want %q", c.protocol, c.log, got, c.want)
+		}
+	}
+}
+
 // Whatever smartctl prints, Parse returns, what it gives is in its bounds, and it can be written and read again.
 func FuzzParse(f *testing.F) {
 	for _, archive := range fixtures(f) {
@@ -230,7 +259,7 @@ func check(t *testing.T, d *sample.Drive) {
 			t.Errorf("%v is %v", q, v)
 		}
 	}
-	for _, s := range append([]string{d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err}, d.AtThreshold...) {
+	for _, s := range slices.Concat([]string{d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err, d.SelfTest}, d.AtThreshold, d.WasAt) {
 		if len(s) > 1024 || strings.ContainsAny(s, "\n\r\x00\x1b") {
 			t.Errorf("not a short line: %q", s)
 		}

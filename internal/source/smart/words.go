@@ -8,16 +8,16 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// The bits of smartctl's exit code (smartctl(8), EXIT STATUS).
+// The bits of smartctl's exit code (smartctl(8), EXIT STATUS), as in sample.Drive's Exit.
 const (
-	exitUsage   = 1 << iota // the command line was not understood, or the device was not
-	exitOpen                // the device could not be opened, did not say what it is, or sleeps
-	exitCommand             // a command to the device failed, or an answer was damaged
-	exitFailing             // the self-assessment is FAILED
-	exitAt                  // attributes that warn of a failure are at their threshold
-	exitWasAt               // attributes have been at their threshold in the past
-	exitErrors              // the log of errors has entries
-	exitTests               // the log of self-tests has tests that failed
+	ExitUsage   = 1 << iota // the command line was not understood, or the device was not
+	ExitOpen                // the device could not be opened, did not say what it is, or sleeps
+	ExitCommand             // a command to the device failed, or an answer was damaged
+	ExitFailing             // the self-assessment is FAILED
+	ExitAt                  // attributes that warn of a failure are at their threshold
+	ExitWasAt               // attributes have been at their threshold in the past
+	ExitErrors              // ATA: the log of errors has entries; only where it was asked for
+	ExitTests               // ATA and SCSI: the log of self-tests has tests that failed; only where it was asked for
 )
 
 // exitWords say what each bit of smartctl's exit code means.
@@ -57,12 +57,12 @@ func (doc *document) asleep() bool {
 			return true
 		}
 	}
-	return doc.exit()&exitOpen != 0 && powerOff.Match(doc.PowerMode)
+	return doc.exit()&ExitOpen != 0 && powerOff.Match(doc.PowerMode)
 }
 
-func (doc *document) exit() int {
+func (doc *document) exit() uint8 {
 	if n := doc.Smartctl.Exit; n.within(0, 255) {
-		return int(n.value)
+		return uint8(n.value)
 	}
 	return 0
 }
@@ -96,7 +96,7 @@ func (doc *document) unread(d *sample.Drive) string {
 	case first != "":
 		return "smartctl says: " + first
 	}
-	if words := ExitWords(doc.exit()); len(words) > 0 {
+	if words := ExitWords(int(doc.exit())); len(words) > 0 {
 		return fmt.Sprintf("smartctl ended with exit code %d: %s", doc.exit(), strings.Join(words, "; "))
 	}
 	return "it tells nothing of its health: where a bridge or RAID controller is in between, " + nameType(d.Device, "sat", "")
