@@ -2,7 +2,7 @@ package history
 
 // EachDisk tells of each leaf disk that is there what it read, what it moved in all (bytes), and how its weighted time grew
 // (seconds) between two moments.
-func (h *History) EachDisk(from, to Point, tell func(read, moved, weighted float64)) {
+func (h *History) EachDisk(from, to Point, tell func(disk string, read, moved, weighted float64)) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	a := &h.axes[diskAxis]
@@ -20,6 +20,6 @@ func (h *History) EachDisk(from, to Point, tell func(read, moved, weighted float
 			return max(0, end.value-start.value)
 		}
 		read := grown(DiskReadBytes)
-		tell(read, read+grown(DiskWriteBytes), grown(DiskWeightedTime))
+		tell(key.id, read, read+grown(DiskWriteBytes), grown(DiskWeightedTime))
 	}
 }

@@ -51,6 +51,7 @@ type book struct {
 	lastIO time.Duration
 	spin   spin
 
+	disk    string // from which the job read last; "" for none of this machine
 	writing bool
 	total   sample.Ledger
 }
@@ -204,7 +205,9 @@ func (b *book) step(h *history.History, p history.Point) {
 	}
 	c := b.levels.until(now, dt, b.scope)
 	if fetched := now.fetched - b.levels.fetched; fetched > 0 {
-		c.queue = ownQueue(h, history.Point{At: b.at}, p, fetched)
+		c.queue, b.disk = ownQueue(h, history.Point{At: b.at}, p, fetched)
+	} else if c.shared && b.disk != "" {
+		c.ownDisk, c.knowsDisk = weighted(h, b.disk, history.Point{At: b.at}, p), true
 	}
 	if b.scope.Job != "" && !b.scope.Own {
 		if b.levels.ownIO(now) {

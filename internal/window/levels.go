@@ -96,17 +96,30 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 // ownQueue is for how long a job's reads of so many bytes were under way on the disk that it read from, summed over them:
 // its part of that disk's weighted time, by bytes. Which disk that is, is told by nothing: one that read about as much or
 // more in the same time, and of several the one with the least to do, so that a busy disk of others is not charged to it.
-func ownQueue(h *history.History, from, to history.Point, fetched float64) float64 {
+// disk is "" where there is none.
+func ownQueue(h *history.History, from, to history.Point, fetched float64) (queue float64, disk string) {
 	least := math.Inf(1)
-	h.EachDisk(from, to, func(read, moved, weighted float64) {
-		if read >= fetched/2 { // bytes are counted when reads are begun, and the disk's when they are complete
-			least = min(least, weighted*min(1, fetched/moved))
+	h.EachDisk(from, to, func(id string, read, moved, weighted float64) {
+		own := weighted * min(1, fetched/moved)
+		if read >= fetched/2 && own < least { // bytes are counted when reads are begun, and the disk's when they are complete
+			least, disk = own, id
 		}
 	})
-	if math.IsInf(least, 1) {
+	if disk == "" {
+		return 0, ""
+	}
+	return least, disk
+}
+
+// weighted is by how much a disk's weighted time grew.
+func weighted(h *history.History, disk string, from, to history.Point) float64 {
+	key := history.Key{Series: history.DiskWeightedTime, ID: disk}
+	before, known := h.Level(key, from)
+	after, still := h.Level(key, to)
+	if !known || !still {
 		return 0
 	}
-	return least
+	return max(0, after-before)
 }
 
 // checkpointBytes is from how many bytes in a cell on a job is taken to write a checkpoint, and not a log.

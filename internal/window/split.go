@@ -17,6 +17,7 @@ type cell struct {
 	leading  float64 // of jobCPU, by the thread that drives the accelerator
 	ready    float64 // that thread was ready and found no CPU free
 	queue    float64 // the job's own part of the weighted time of the disk that it read from
+	ownDisk  float64 // growth of the weighted time of the disk that the job read from last, where it read nothing
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
@@ -30,6 +31,7 @@ type cell struct {
 	hasPressure bool
 	shared      bool // the scope holds others too, whose work is in scopeCPU
 	ofJob       bool // and not of the whole machine: queue is told
+	knowsDisk   bool // ownDisk is known
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
 
@@ -209,7 +211,8 @@ func (c cell) thin(asleep float64) float64 {
 }
 
 // ownPressed is what of the pressure can be the job's. In a scope that it shares, that is no more than its threads slept; and
-// where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that.
+// where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that; nor, while
+// no read of the job ends, than that disk had to do at all.
 func (c cell) ownPressed(asleep float64) float64 {
 	pressed := c.pressed()
 	if !c.shared {
@@ -220,6 +223,9 @@ func (c cell) ownPressed(asleep float64) float64 {
 	}
 	if c.queue > 0 && c.queue < pressed && c.queued >= pressed {
 		return c.queue
+	}
+	if c.knowsDisk && c.ownDisk < pressed && c.queued >= pressed {
+		return c.ownDisk
 	}
 	return pressed
 }

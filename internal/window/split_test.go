@@ -282,6 +282,15 @@ func TestStrangersPressure(t *testing.T) {
 	if got := c.split(); got.storage > 0.02 {
 		t.Errorf("%+v, where a stranger's disk is what is waited for", got)
 	}
+	between := c // two of its reads, while its own disk has nothing to do, or as much as the other
+	between.queue, between.knowsDisk, between.ownDisk = 0, true, 0
+	if got := between.split(); got.storage > 0.02 {
+		t.Errorf("%+v, between two reads from a disk that keeps up", got)
+	}
+	between.ownDisk = 16
+	if got := between.split(); got.storage < 0.6 {
+		t.Errorf("%+v, where its own disk is the one that does not keep up", got)
+	}
 	c.queued = 0.1 // no disk explains it: the job is throttled above its own
 	if got := c.split(); got.storage < 0.6 {
 		t.Errorf("%+v, where the job is throttled", got)
