@@ -6,7 +6,7 @@ BENCHTIME ?= 0.5s
 FUZZTIME  ?= 20s
 PAIRS     ?= 60
 LENGTH    ?= 1m
-TIMEOUT   ?= 5m
+TIMEOUT   ?= 10m
 SEED      ?= 1
 
 # go-nvml binds deprecated functions too, and its header warns of each.
