@@ -129,7 +129,7 @@ func TestRules(t *testing.T) {
 		{tested, nil, sample.DriveDegraded, "sda failed its last self-test (Completed: read failure)."},
 		{exit(zero, smart.ExitErrors), nil, sample.DriveOK, "sda has logged commands that it refused"},
 		{exit(zero, smart.ExitWasAt), nil, sample.DriveOK, "sda was at its maker's threshold for an attribute at some time"},
-		{hotOnce, nil, sample.DriveOK, "for Airflow_Temperature_Cel at some time, and is not any more: that alone is no reason to worry. It also has logged"},
+		{hotOnce, nil, sample.DriveOK, "for Airflow_Temperature_Cel at some time, and is not any more. It also has logged"},
 		{exit(zero, smart.ExitCommand), nil, sample.DriveOK, ""}, // nothing is missing
 		{mute, nil, sample.DriveOK, "sda did not tell its self-assessment and its counts of errors, as a command to it failed"},
 		{both, nil, sample.DriveDegraded, "60 C. It also has a failed test in its log of self-tests. It also did not tell its counts of errors, as a command " +

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
 func TestVanished(t *testing.T) {
@@ -91,12 +92,14 @@ func TestNameless(t *testing.T) {
 
 func TestAsleep(t *testing.T) {
 	b := book(t, "", "boot")
-	b.Round([]sample.Drive{disk("sda", counts{sample.DrivePowerOn: 3600}), disk("sdb", counts{sample.DrivePending: 3})}, noon)
+	logged := disk("sdd", nil)
+	logged.Exit = smart.ExitErrors
+	b.Round([]sample.Drive{disk("sda", counts{sample.DrivePowerOn: 3600}), disk("sdb", counts{sample.DrivePending: 3}), logged}, noon)
 	asleep := func(name string) sample.Drive {
 		return sample.Drive{Device: name, Status: sample.DriveAsleep, At: noon.Add(time.Hour)}
 	}
-	all := b.Round([]sample.Drive{asleep("sda"), asleep("sdb"), asleep("sdc")}, noon.Add(time.Hour))
-	if len(all) != 3 {
+	all := b.Round([]sample.Drive{asleep("sda"), asleep("sdb"), asleep("sdc"), asleep("sdd")}, noon.Add(time.Hour))
+	if len(all) != 4 {
 		t.Fatalf("%+v", all)
 	}
 	d := one(t, all, "sda")
@@ -108,6 +111,9 @@ func TestAsleep(t *testing.T) {
 	}
 	if d := one(t, all, "sdc"); d.Status != sample.DriveAsleep || d.ID != "" {
 		t.Errorf("sdc: %+v", d)
+	}
+	if d := one(t, all, "sdd"); d.Status != sample.DriveAsleep || !strings.Contains(d.Finding, "no reason to worry. It sleeps") {
+		t.Errorf("sdd: %+v", d)
 	}
 }
 

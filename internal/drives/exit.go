@@ -13,8 +13,6 @@ const (
 	commandFailed = "command_failed"
 )
 
-const noWorry = ": that alone is no reason to worry"
-
 // beside says whether what a rule has found is said too where another rule gives the state.
 func (r *rule) beside() bool { return r.name == selfTest || r.name == commandFailed }
 
@@ -68,7 +66,7 @@ func wasAtThreshold(f *facts) string {
 	case of == "":
 		of = "an attribute"
 	}
-	return "was at its maker's threshold for " + of + " at some time, and is not any more" + noWorry
+	return "was at its maker's threshold for " + of + " at some time, and is not any more"
 }
 
 // errorLog is of what happened at any time in a drive's life, and is never emptied.
@@ -76,5 +74,5 @@ func errorLog(f *facts) string {
 	if f.drive.Exit&smart.ExitErrors == 0 {
 		return ""
 	}
-	return "has logged commands that it refused or could not carry out at some time in its life" + noWorry
+	return "has logged commands that it refused or could not carry out at some time in its life: that alone is no reason to worry"
 }

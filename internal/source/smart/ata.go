@@ -29,6 +29,10 @@ var lifeLeft = []string{
 	"wear_range_delta_left",
 }
 
+// sanDiskWear is SanDisk's and Western Digital's Media_Wearout_Indicator, which tells the wear in its raw value, in
+// different ways. Its normalised value is no life that is left (100 of one after 177 cycles), so it is left out.
+const sanDiskWear = 230
+
 // lifetimeUnits are the attributes that count what was read or written, and what one is, in bytes.
 var lifetimeUnits = []struct {
 	words string // how the name begins or ends
@@ -106,7 +110,7 @@ func (doc *document) attribute(d *sample.Drive, a *attribute) {
 		if n := a.low(8); n.within(1, 120) { // minimum and maximum stand above it
 			setFirst(v, sample.DriveTemperature, n)
 		}
-	case has(name, lifeLeft) && !d.Rotates:
+	case has(name, lifeLeft) && !d.Rotates && id != sanDiskWear:
 		if _, told := v.Get(sample.DriveWear); !told && a.Value.within(0, 100) {
 			v.Set(sample.DriveWear, (100-a.Value.value)/100)
 		}

@@ -209,7 +209,9 @@ func TestExitWords(t *testing.T) {
 
 // The last self-test that was not aborted counts. ATA's code is in the upper four bits; the lower tell what was left to do.
 func TestSelfTest(t *testing.T) {
-	ata := func(statuses string) string { return `"ata_smart_self_test_log":{"standard":{"table":[` + statuses + `]}}` }
+	ata := func(statuses string) string {
+		return `"ata_smart_self_test_log":{"standard":{"table":[` + statuses + `]}}`
+	}
 	for _, c := range []struct{ protocol, log, want string }{
 		{"ATA", ata(``), ""},
 		{"ATA", ata(`{"status":{"value":0,"string":"Completed without error"}},{"status":{"value":121,"string":"Completed: read failure"}}`), ""},
