@@ -2,14 +2,13 @@ package baseline
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/stallspan/stallspan/internal/statefile"
 )
 
 // create makes the file under another name and gives it its own when it is whole, so that a crash leaves no half of one,
@@ -19,7 +18,7 @@ func create(path string) error {
 	if err := os.MkdirAll(folder, folderMode); err != nil {
 		return err
 	}
-	sweep(folder)
+	statefile.Sweep(folder, unfinished)
 	temp, err := os.CreateTemp(folder, unfinished) // mode 0600
 	if err != nil {
 		return err
@@ -44,28 +43,3 @@ func create(path string) error {
 }
 
 const unfinished = ".baseline-*.new"
-
-// sweep removes what a crash within create has left.
-func sweep(folder string) {
-	left, _ := filepath.Glob(filepath.Join(folder, unfinished))
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
-			_ = os.Remove(path)
-		}
-	}
-}
-
-// aside gives a file another name, under which nobody looks at it. Its lock must be held.
-func aside(path, kind string) (name string, err error) {
-	stem := path + "." + kind + "-" + time.Now().UTC().Format("20060102T150405Z")
-	for i := 1; i < 1000; i++ {
-		name = stem
-		if i > 1 {
-			name += "-" + strconv.Itoa(i)
-		}
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return name, os.Rename(path, name)
-		}
-	}
-	return "", fmt.Errorf("%s and hundreds like it are there already", stem)
-}

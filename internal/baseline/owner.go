@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/stallspan/stallspan/internal/statefile"
 )
 
 // own is the goroutine that touches the file.
@@ -116,7 +118,7 @@ func (b *Book) keep(all records, written int) {
 
 // setAside gives a file that cannot be used another name. Its lock is held.
 func (b *Book) setAside(d *damage) bool {
-	name, err := aside(b.path, d.kind)
+	name, err := statefile.Aside(b.path, d.kind)
 	if err != nil {
 		b.tell(fmt.Errorf("%s cannot be used (%w) and cannot be set aside (%w): move it away", b.path, d.why, err))
 		return false

@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/statefile"
 )
 
 // Measured is what a disk could do when it was put to the test, which stallspan bench does.
@@ -142,16 +144,7 @@ func replace(path string, text []byte) error {
 	if len(text) > mostFile {
 		return fmt.Errorf("it would be longer than %d bytes", mostFile)
 	}
-	temp, err := os.CreateTemp(filepath.Dir(path), ".ceilings-*.new") // mode 0600
-	if err != nil {
-		return reason(err)
-	}
-	defer func() { _ = os.Remove(temp.Name()) }() // an error: it has its name by then
-	_, err = temp.Write(text)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
+	return reason(statefile.Replace(path, text))
 }
 
 // reason leaves out the path, which is said before.

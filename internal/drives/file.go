@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/statefile"
 )
 
 // The file is one line that says what it is, with a checksum of the rest, and then JSON. It is small and written every ten
@@ -26,7 +26,6 @@ const (
 	heading    = "stallspan drives"
 	mostFile   = 16 << 20 // bytes; a shelf of 24 drives takes about 150 KiB
 	folderMode = 0o700
-	unfinished = ".drives-*.new"
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -117,27 +116,7 @@ func write(path string, known map[string]*Record) (err error) {
 	if err := os.MkdirAll(folder, folderMode); err != nil {
 		return err
 	}
-	sweep(folder)
-	temp, err := os.CreateTemp(folder, unfinished) // mode 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.Write(text)
-	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), path)
-}
-
-// sweep removes what a crash within write has left.
-func sweep(folder string) {
-	left, _ := filepath.Glob(filepath.Join(folder, unfinished))
-	for _, path := range left {
-		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
-			_ = os.Remove(path)
-		}
-	}
+	return statefile.Replace(path, text)
 }
 
 // setAside gives a file that cannot be used another name, and says so. One that only could not be read stays.
@@ -146,26 +125,11 @@ func setAside(path string, why error) error {
 	if !errors.As(why, &bad) {
 		return fmt.Errorf("%s cannot be read, so nothing is known of earlier days: %w", path, why)
 	}
-	name, err := aside(path, bad.kind)
+	name, err := statefile.Aside(path, bad.kind)
 	if err != nil {
 		return fmt.Errorf("%s cannot be used (%w) and cannot be set aside (%w): move it away", path, why, err)
 	}
 	return fmt.Errorf("%s cannot be used: %w. It is kept as %s, and the history of drives starts over", path, why, name)
-}
-
-// aside gives a file another name, under which nobody looks at it.
-func aside(path, kind string) (name string, err error) {
-	stem := path + "." + kind + "-" + time.Now().UTC().Format("20060102T150405Z")
-	for i := 1; i < 1000; i++ {
-		name = stem
-		if i > 1 {
-			name += "-" + strconv.Itoa(i)
-		}
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return name, os.Rename(path, name)
-		}
-	}
-	return "", fmt.Errorf("%s and hundreds like it are there already", stem)
 }
 
 // Forget takes drives out of the history at path: those with that ID, serial number or device. It gives them.

@@ -134,25 +134,10 @@ func TestDrivesStuck(t *testing.T) {
 // What is known of a disk under a load that waited for it is found again in the recording, in the same words.
 func TestReplayOfDrives(t *testing.T) {
 	p := newTape(t)
-	m, err := New(Config{Recorded: true, Boot: dawn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, feed := p.fed()
 	defer m.Stop()
 	var reports []*window.Report
-	m.OnEnd(func(r *window.Report) {
-		p.told(r)
-		reports = append(reports, r)
-	})
-	feed := func(e recording.Entry) {
-		t.Helper()
-		if err := p.w.Write(&e); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Feed(&e); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.OnEnd(func(r *window.Report) { reports = append(reports, r) })
 	mark := func(mark recording.Mark) { feed(recording.Entry{Mark: &mark}) }
 	edge := func(number uint64, i int) *sample.Stamp {
 		at := round(i)[0].At

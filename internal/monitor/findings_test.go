@@ -14,25 +14,10 @@ import (
 // seconds in which it was busy, its tensor cores were not, its cap held it down, and its memory grew.
 func TestReplayOfFindings(t *testing.T) {
 	p := newTape(t)
-	m, err := New(Config{Recorded: true, Boot: dawn})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m, feed := p.fed()
 	defer m.Stop()
 	var reports []*window.Report
-	m.OnEnd(func(r *window.Report) {
-		p.told(r)
-		reports = append(reports, r)
-	})
-	feed := func(e recording.Entry) {
-		t.Helper()
-		if err := p.w.Write(&e); err != nil {
-			t.Fatal(err)
-		}
-		if err := m.Feed(&e); err != nil {
-			t.Fatal(err)
-		}
-	}
+	m.OnEnd(func(r *window.Report) { reports = append(reports, r) })
 	mark := func(mark recording.Mark) { feed(recording.Entry{Mark: &mark}) }
 	mark(recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true})
 	edge := uint64(0)

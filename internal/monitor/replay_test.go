@@ -212,6 +212,25 @@ func (p *tape) ofThisProcess() *Monitor {
 	return m
 }
 
+// fed is a monitor that replays what feed records.
+func (p *tape) fed() (m *Monitor, feed func(recording.Entry)) {
+	p.Helper()
+	m, err := New(Config{Recorded: true, Boot: dawn})
+	if err != nil {
+		p.Fatal(err)
+	}
+	m.OnEnd(p.told)
+	return m, func(e recording.Entry) {
+		p.Helper()
+		if err := p.w.Write(&e); err != nil {
+			p.Fatal(err)
+		}
+		if err := m.Feed(&e); err != nil {
+			p.Fatal(err)
+		}
+	}
+}
+
 func (p *tape) told(r *window.Report) { p.was[r.ID] = text(p.T, r) }
 
 // replaysTheSame holds the reports of a replay against those that were. The monitor that was recorded has stopped.

@@ -206,9 +206,15 @@ func TestLauncher(t *testing.T) {
 		tr.program(pid, "/usr/bin/python3")
 		tr.write(pid, "cmdline", arguments)
 	}
+	tr.leads(t, launcher, trainer, put)
+}
+
+// leads follows a job through three looks, before each of which put writes a later step, and says whether one leads then.
+func (tr tree) leads(t *testing.T, root, leader int, put func(step int)) {
+	t.Helper()
 	s := New(tr.root)
 	defer s.Close()
-	if err := s.Add("job", launcher, Options{}); err != nil {
+	if err := s.Add("job", root, Options{}); err != nil {
 		t.Fatal(err)
 	}
 	for step := range 3 {
@@ -217,8 +223,8 @@ func TestLauncher(t *testing.T) {
 		s.lookNow()
 		read(t, s)
 	}
-	if !s.jobs[0].threads.leads(trainer) {
-		t.Errorf("%+v leads, want the trainer", s.jobs[0].threads.leaders)
+	if !s.jobs[0].threads.leads(leader) {
+		t.Errorf("%+v leads, want %d", s.jobs[0].threads.leaders, leader)
 	}
 }
 
@@ -240,20 +246,7 @@ func TestIdleTrainer(t *testing.T) {
 			tr.program(pid, "/usr/bin/python3")
 			tr.write(pid, "cmdline", arguments)
 		}
-		s := New(tr.root)
-		if err := s.Add("job", trainer, Options{}); err != nil {
-			t.Fatal(err)
-		}
-		for step := range 3 {
-			put(2 + step)
-			s.jobs[0].threads.looked -= looksApart
-			s.lookNow()
-			read(t, s)
-		}
-		if !s.jobs[0].threads.leads(trainer) {
-			t.Errorf("%q: %+v leads, want the trainer", arguments, s.jobs[0].threads.leaders)
-		}
-		s.Close()
+		tr.leads(t, trainer, trainer, put)
 	}
 }
 
