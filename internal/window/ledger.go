@@ -99,6 +99,10 @@ func (l *Ledger) tell(tell func(*sample.Sample)) {
 // upTo splits the time up to p in cells and tells of all but the last. There are many at a time where a GPU's driver is
 // asked once a second. It says whether a book began at p.
 func (l *Ledger) upTo(h *history.History, p history.Point, tell func(*sample.Sample)) (began bool) {
+	if after := l.newest + 1; l.newest > 0 && after < p.At && l.fresh() {
+		l.step(h, history.Point{At: after}) // as early as rows can be added
+		l.tell(tell)
+	}
 	next := p.At
 	for _, b := range l.books {
 		if b.begun && p.At-b.at < time.Minute {
@@ -109,9 +113,14 @@ func (l *Ledger) upTo(h *history.History, p history.Point, tell func(*sample.Sam
 		l.step(h, history.Point{At: next})
 		l.tell(tell)
 	}
-	began = slices.ContainsFunc(l.books, func(b *book) bool { return !b.begun })
+	began = l.fresh()
 	l.step(h, p)
 	return began
+}
+
+// fresh says that a book has not begun.
+func (l *Ledger) fresh() bool {
+	return slices.ContainsFunc(l.books, func(b *book) bool { return !b.begun })
 }
 
 // step splits the time up to p in one piece and sets what is to be told.
