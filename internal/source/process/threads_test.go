@@ -206,11 +206,11 @@ func TestLauncher(t *testing.T) {
 		tr.program(pid, "/usr/bin/python3")
 		tr.write(pid, "cmdline", arguments)
 	}
-	tr.leads(t, launcher, trainer, put)
+	leads(t, tr, launcher, trainer, put)
 }
 
 // leads follows a job through three looks, before each of which put writes a later step, and says whether one leads then.
-func (tr tree) leads(t *testing.T, root, leader int, put func(step int)) {
+func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
 	t.Helper()
 	s := New(tr.root)
 	defer s.Close()
@@ -246,7 +246,7 @@ func TestIdleTrainer(t *testing.T) {
 			tr.program(pid, "/usr/bin/python3")
 			tr.write(pid, "cmdline", arguments)
 		}
-		tr.leads(t, trainer, trainer, put)
+		leads(t, tr, trainer, trainer, put)
 	}
 }
 
