@@ -99,6 +99,9 @@ func TestNetworkHasNoDevice(t *testing.T) {
 		return time.Since(begin)
 	}
 	cold, warm := buffered(), buffered()
+	for range 10 { // the machine may be busy
+		warm = min(warm, buffered())
+	}
 	t.Logf("1 MiB in %v from the network, in %v from the page cache", cold, warm)
 	if cold < 2*time.Millisecond || warm > cold {
 		t.Errorf("1 MiB in %v from the network, in %v from the page cache", cold, warm)
