@@ -58,38 +58,19 @@ func (m *Metrics) follow(d *sample.Disk) (again bool) {
 		state = &diskState{raw: *d}
 		m.seen[d.Name] = state
 	}
-	if again = restarted(d, &state.raw); again {
+	if again = d.RestartedSince(&state.raw); again {
 		*state = diskState{began: m.last.Disks.At.Wall}
 	}
 	before := times(&state.raw)
 	raw := *d
 	for i, spent := range times(d) {
 		if *spent < *before[i] {
-			state.wrapped[i] += wrap
+			state.wrapped[i] += sample.DiskTimeWrap
 		}
 		*spent += state.wrapped[i]
 	}
 	state.raw = raw
 	return again
-}
-
-// wrap is where the kernel's times begin again: it prints them as 32-bit milliseconds. The weighted time of a disk with
-// a queue of 32 gets there in a day and a half.
-const wrap = time.Duration(1<<32) * time.Millisecond
-
-// restarted says that the device's counters began again: it was pulled out and put back, or another took its name. A
-// time that falls from its last quarter into its first has only wrapped.
-func restarted(d, last *sample.Disk) bool {
-	if d.Reads < last.Reads || d.Writes < last.Writes || d.ReadBytes < last.ReadBytes || d.WriteBytes < last.WriteBytes {
-		return true
-	}
-	before := times(last)
-	for i, spent := range times(d) {
-		if *spent < *before[i] && (*before[i] < wrap/4*3 || *spent > wrap/4) {
-			return true
-		}
-	}
-	return false
 }
 
 func times(d *sample.Disk) [6]*time.Duration {

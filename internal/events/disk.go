@@ -76,7 +76,7 @@ func (w *Watch) saturation(s *sample.Sample, ceilings []sample.Ceiling) {
 // look gives how near the disk was to all that it can do over the last minute: 1 and more is saturated. It is NaN while
 // that is not known.
 func (d *disk) look(at time.Duration, now *sample.Disk, ceilings []sample.Ceiling) (score float64, did busy) {
-	if d.counts.n > 0 && restarted(&d.counts.newest().value, now) {
+	if d.counts.n > 0 && now.RestartedSince(&d.counts.newest().value) {
 		*d = disk{seen: true} // another device may have the name now
 	}
 	if d.counts.due(at, saturationOver) {
@@ -135,30 +135,15 @@ func (b *busy) of(from, to *sample.Disk, over time.Duration) *busy {
 	seconds := over.Seconds()
 	n := float64(to.Reads - from.Reads + to.Writes - from.Writes)
 	b.operations = n / seconds
-	b.queue = spent(from.WeightedTime, to.WeightedTime).Seconds() / seconds
+	b.queue = sample.DiskTime(from.WeightedTime, to.WeightedTime).Seconds() / seconds
 	b.read, b.write = float64(to.ReadBytes-from.ReadBytes)/seconds, float64(to.WriteBytes-from.WriteBytes)/seconds
 	if n > 0 {
-		b.await = (spent(from.ReadTime, to.ReadTime) + spent(from.WriteTime, to.WriteTime)).Seconds() / n
+		b.await = (sample.DiskTime(from.ReadTime, to.ReadTime) + sample.DiskTime(from.WriteTime, to.WriteTime)).Seconds() / n
 	}
 	if b.stuck = n == 0 && from.InFlight > 0 && to.InFlight > 0; b.stuck {
 		b.queue = float64(to.InFlight) // time is counted when an operation completes
 	}
 	return b
-}
-
-// wrap is where the kernel's times begin again: it prints them as 32-bit milliseconds.
-const wrap = time.Duration(1<<32) * time.Millisecond
-
-func spent(a, b time.Duration) time.Duration {
-	if b < a {
-		return b - a + wrap
-	}
-	return b - a
-}
-
-// restarted says that a disk's counters began again.
-func restarted(a, b *sample.Disk) bool {
-	return b.Reads < a.Reads || b.Writes < a.Writes || b.ReadBytes < a.ReadBytes || b.WriteBytes < a.WriteBytes
 }
 
 func ceilingOf(all []sample.Ceiling, name string) sample.Ceiling {

@@ -55,7 +55,7 @@ func (h *History) detail(s *sample.Sample) {
 	for i := range s.GPUDetails {
 		told := &s.GPUDetails[i]
 		g := slices.IndexFunc(s.GPUs, func(g sample.GPU) bool { return g.ID == told.GPU && g.Status == sample.GPUWorks })
-		if g < 0 || told.At < 0 || len(told.XIDs) > 0 && !anyOf(&told.Values) {
+		if g < 0 || told.At < 0 || len(told.XIDs) > 0 && told.Values.Empty() {
 			continue // an error is told of at once, between two readings of the rest
 		}
 		d := h.details[told.GPU]
@@ -66,13 +66,6 @@ func (h *History) detail(s *sample.Sample) {
 			d.advance(&s.GPUs[g], told)
 		}
 	}
-}
-
-func anyOf(v *sample.GPUValues) bool {
-	for range v.All() {
-		return true
-	}
-	return false
 }
 
 // openDetails makes room for a GPU; nil where there is none. One that has told nothing for longer than is kept makes room.

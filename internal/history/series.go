@@ -1,6 +1,10 @@
 package history
 
-import "github.com/stallspan/stallspan/internal/sample"
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
 
 // Series names one quantity of one kind of device. All are cumulative; times are kept in seconds, sizes in bytes.
 type Series uint8
@@ -162,8 +166,8 @@ const (
 	diskShare     = 0.5
 )
 
-// wrap is where the kernel's 32-bit millisecond counters begin again, in seconds.
-const wrap = float64(1<<32) / 1000
+// wrap is sample.DiskTimeWrap in seconds.
+const wrap = float64(sample.DiskTimeWrap) / float64(time.Second)
 
 // modulus is where column i of the kind wraps; 0 if it does not.
 func (k kind) modulus(i int) float64 {

@@ -50,7 +50,7 @@ func disks(before, after *sample.Sample) []Disk {
 		d := &after.Disks[i]
 		last := was[d.Name]
 		delete(was, d.Name) // the kernel has seen a name twice; nobody could tell which is which
-		if last != nil && d.Reads+d.Writes+d.Discards > 0 && !restarted(last, d) {
+		if last != nil && d.Reads+d.Writes+d.Discards > 0 && !d.RestartedSince(last) {
 			list = append(list, disk(last, d, interval))
 		}
 	}
@@ -61,8 +61,8 @@ func disks(before, after *sample.Sample) []Disk {
 func disk(a, b *sample.Disk, interval time.Duration) Disk {
 	perSecond := func(from, to uint64) float64 { return float64(to-from) / interval.Seconds() }
 	reads, writes, discards := b.Reads-a.Reads, b.Writes-a.Writes, b.Discards-a.Discards
-	readTime, writeTime := spent(a.ReadTime, b.ReadTime), spent(a.WriteTime, b.WriteTime)
-	discardTime := spent(a.DiscardTime, b.DiscardTime)
+	readTime, writeTime := sample.DiskTime(a.ReadTime, b.ReadTime), sample.DiskTime(a.WriteTime, b.WriteTime)
+	discardTime := sample.DiskTime(a.DiscardTime, b.DiscardTime)
 	d := Disk{
 		Name: b.Name, Leaf: b.Leaf,
 		ReadsPerSecond:        perSecond(a.Reads, b.Reads),
@@ -76,8 +76,8 @@ func disk(a, b *sample.Disk, interval time.Duration) Disk {
 		WriteAwait:            await(writeTime, writes),
 		WriteSize:             mean(float64(b.WriteBytes-a.WriteBytes), writes),
 		Await:                 await(readTime+writeTime+discardTime, reads+writes+discards),
-		QueueDepth:            spent(a.WeightedTime, b.WeightedTime).Seconds() / interval.Seconds(),
-		Utilization:           share(spent(a.BusyTime, b.BusyTime), interval),
+		QueueDepth:            sample.DiskTime(a.WeightedTime, b.WeightedTime).Seconds() / interval.Seconds(),
+		Utilization:           share(sample.DiskTime(a.BusyTime, b.BusyTime), interval),
 	}
 	if a.Has&b.Has&sample.HasDiscards != 0 {
 		d.DiscardsPerSecond = new(perSecond(a.Discards, b.Discards))
@@ -86,7 +86,7 @@ func disk(a, b *sample.Disk, interval time.Duration) Disk {
 	}
 	if a.Has&b.Has&sample.HasFlushes != 0 {
 		d.FlushesPerSecond = new(perSecond(a.Flushes, b.Flushes))
-		d.FlushAwait = await(spent(a.FlushTime, b.FlushTime), b.Flushes-a.Flushes)
+		d.FlushAwait = await(sample.DiskTime(a.FlushTime, b.FlushTime), b.Flushes-a.Flushes)
 	}
 	return d
 }
@@ -101,41 +101,4 @@ func mean(total float64, n uint64) *float64 {
 		return nil
 	}
 	return new(total / float64(n))
-}
-
-// wrap is where the kernel's times begin again: it prints them as 32-bit milliseconds. The weighted time of a disk with
-// a queue of 32 gets there in a day and a half.
-const wrap = time.Duration(1<<32) * time.Millisecond
-
-// spent is how much a time grew. Less than before means that it has wrapped once.
-func spent(a, b time.Duration) time.Duration {
-	if b < a {
-		return b - a + wrap
-	}
-	return b - a
-}
-
-// restarted says that a device's counters began again: it was pulled out and put back, or another took its name. A time
-// that falls from its last quarter into its first has only wrapped.
-func restarted(a, b *sample.Disk) bool {
-	counts := [...][2]uint64{
-		{a.Reads, b.Reads}, {a.ReadsMerged, b.ReadsMerged}, {a.ReadBytes, b.ReadBytes},
-		{a.Writes, b.Writes}, {a.WritesMerged, b.WritesMerged}, {a.WriteBytes, b.WriteBytes},
-		{a.Discards, b.Discards}, {a.DiscardBytes, b.DiscardBytes}, {a.Flushes, b.Flushes},
-	}
-	for _, c := range counts {
-		if c[1] < c[0] {
-			return true
-		}
-	}
-	times := [...][2]time.Duration{
-		{a.ReadTime, b.ReadTime}, {a.WriteTime, b.WriteTime}, {a.BusyTime, b.BusyTime},
-		{a.WeightedTime, b.WeightedTime}, {a.DiscardTime, b.DiscardTime}, {a.FlushTime, b.FlushTime},
-	}
-	for _, t := range times {
-		if t[1] < t[0] && (t[0] < wrap/4*3 || t[1] > wrap/4) {
-			return true
-		}
-	}
-	return false
 }

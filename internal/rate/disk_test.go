@@ -133,7 +133,7 @@ func done(d, w sample.Disk) sample.Disk {
 	d.Reads, d.ReadsMerged, d.ReadBytes = d.Reads+w.Reads, d.ReadsMerged+w.ReadsMerged, d.ReadBytes+w.ReadBytes
 	d.Writes, d.WritesMerged, d.WriteBytes = d.Writes+w.Writes, d.WritesMerged+w.WritesMerged, d.WriteBytes+w.WriteBytes
 	d.Discards, d.DiscardBytes, d.Flushes = d.Discards+w.Discards, d.DiscardBytes+w.DiscardBytes, d.Flushes+w.Flushes
-	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % wrap }
+	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % sample.DiskTimeWrap }
 	add(&d.ReadTime, w.ReadTime)
 	add(&d.WriteTime, w.WriteTime)
 	add(&d.BusyTime, w.BusyTime)

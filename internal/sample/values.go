@@ -32,6 +32,9 @@ func (v *Values[Q]) Drop(q Q) {
 // Get gives a value, and whether it is told.
 func (v *Values[Q]) Get(q Q) (value float64, told bool) { return v.values[q], v.has&(1<<q) != 0 }
 
+// Empty says that nothing is told.
+func (v *Values[Q]) Empty() bool { return v.has == 0 }
+
 // All goes through what is told.
 func (v *Values[Q]) All() iter.Seq2[Q, float64] {
 	return func(yield func(Q, float64) bool) {

@@ -91,8 +91,9 @@ func (l *Ledger) Advance(h *history.History, edges []history.Point, tell func(*s
 	return done
 }
 
+// tell tells of the totals. Rows that are no later than the newest one are not taken by the history.
 func (l *Ledger) tell(tell func(*sample.Sample)) {
-	l.newest = l.told.At.Mono
+	l.newest = max(l.newest, l.told.At.Mono)
 	tell(&l.told)
 }
 

@@ -69,10 +69,7 @@ func (doc *document) exit() uint8 {
 
 // unread says why a drive told nothing of its health, and what to do; "" where it told something.
 func (doc *document) unread(d *sample.Drive) string {
-	for range d.Values.All() {
-		return ""
-	}
-	if d.Assessment != "" || len(d.AtThreshold) > 0 {
+	if !d.Values.Empty() || d.Assessment != "" || len(d.AtThreshold) > 0 {
 		return ""
 	}
 	var said, first string

@@ -1,0 +1,213 @@
+package gpu
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+func TestPCIeCountersWrap(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		rate float64 // bytes a second
+		bits int
+		gpm  bool
+	}{{"slow", 9e8, 32, false}, {"fast", 27e9, 32, true}, {"wide", 27e9, 64, false}, {"32 bits in 64", 3e9, 33, false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &fakeDriver{}
+				g := d.gpu("a", 0.5)
+				g.tells = everything()
+				counted := func() float64 { return 4e9 + math.Floor(c.rate*time.Since(g.began).Seconds()) }
+				g.tells.fields[198] = func() field {
+					if c.bits == 64 {
+						return field{value: counted()}
+					}
+					return field{value: math.Mod(counted(), 1<<32), narrow: c.bits == 32}
+				}
+				g.tells.gpm = nil
+				if c.gpm { // which tells what protocols add, too
+					g.tells.gpm = map[uint32]func(time.Duration) float64{21: func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }}
+				}
+				p := play(t.Context(), d)
+				time.Sleep(30 * time.Second)
+				p.stop()
+				list := details(p.take(), "a")
+				skip := 2 // GPM tells nothing until the second
+				for i := skip + 1; i < len(list); i++ {
+					grew := value(t, list[i], sample.GPUPCIeReceived) - value(t, list[i-1], sample.GPUPCIeReceived)
+					if want := c.rate * (list[i].At - list[i-1].At).Seconds(); math.Abs(grew-want) > 2 {
+						t.Fatalf("grew by %v, want %v", grew, want)
+					}
+				}
+				if _, told := list[5].Values.Get(sample.GPUPCIeReceiveRate); told {
+					t.Error("a rate beside the counter")
+				}
+			})
+		})
+	}
+}
+
+func TestPCIeRatesInThePlaceOfCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		for _, id := range []uint32{197, 198, 138, 139, 202, 204} {
+			delete(g.tells.fields, id)
+		}
+		p := play(t.Context(), d)
+		time.Sleep(10 * time.Second)
+		p.stop()
+		list := details(p.take(), "a")
+		last, before := list[len(list)-1], list[len(list)-2]
+		if got := value(t, last, sample.GPUPCIeReceiveRate); got != 25*mebibyte {
+			t.Errorf("%v bytes a second", got)
+		}
+		grew := value(t, last, sample.GPUNVLinkSent) - value(t, before, sample.GPUNVLinkSent)
+		if want := 25 * mebibyte * (last.At - before.At).Seconds(); math.Abs(grew-want) > 1 {
+			t.Errorf("NVLink sent %v bytes, want %v", grew, want)
+		}
+		if _, told := last.Values.Get(sample.GPUPCIeReceived); told {
+			t.Error("a counter that nothing tells")
+		}
+	})
+}
+
+// What GPM tells is the mean since the reading before, and nothing for a time in which the driver did not answer.
+func TestGPMAfterAGap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		g.tells.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // percent, to tell it by
+		p := play(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		wait := make(chan struct{})
+		d.set(func() { g.wait = wait })
+		time.Sleep(30 * time.Second)
+		d.set(func() { g.wait = nil })
+		close(wait)
+		time.Sleep(5 * time.Second)
+		p.stop()
+		list := details(p.take(), "a")
+		var without int
+		for i, d := range list {
+			v, told := d.Values.Get(sample.GPUSMActive)
+			if !told {
+				without++
+				continue
+			}
+			if i == 0 {
+				continue
+			}
+			if since := (d.At - list[i-1].At).Seconds(); math.Abs(v*100-since) > 0.2 || since > 2 {
+				t.Errorf("the mean of %v s after %v s", v*100, since)
+			}
+		}
+		if without < 1 || without > 2 {
+			t.Errorf("%d of %d details are without GPM", without, len(list))
+		}
+	})
+}
+
+func TestThrottleTimeWithoutCounters(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		violations bool
+	}{{"violations", true}, {"reasons", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				d := &fakeDriver{}
+				g := d.gpu("a", 0.5)
+				g.tells = everything()
+				for _, id := range []uint32{74, 75, 76, 77, 79, 269, 270, 271} {
+					delete(g.tells.fields, id)
+				}
+				for q := range questions {
+					if plans[q].spare && !c.violations {
+						delete(g.tells.values, q)
+					}
+				}
+				if c.violations {
+					g.tells.values[askViolationPower] = func() (v sample.GPUValues) {
+						v.Set(sample.GPUThrottledPower, time.Since(g.began).Seconds())
+						return v
+					}
+				}
+				g.tells.reasons = func() uint64 { return 0x4 | 0x40 | 0x1 } // power cap, hardware thermal, idle
+				p := play(t.Context(), d)
+				time.Sleep(20 * time.Second)
+				p.stop()
+				list := details(p.take(), "a")
+				first, last := list[0], list[len(list)-1]
+				for q, share := range map[sample.GPUQuantity]float64{sample.GPUThrottledPower: 1, sample.GPUThrottledHWThermal: 1,
+					sample.GPUThrottledPowerBrake: 0, sample.GPUThrottledBoard: 0} {
+					grew := value(t, last, q) - value(t, first, q)
+					if want := share * (last.At - first.At).Seconds(); math.Abs(grew-want) > 0.01 {
+						t.Errorf("%v grew by %v, want %v", q, grew, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// second is a reading so many seconds after the first.
+func second(n int) *reading {
+	return &reading{clocks: clocks{at: sample.Stamp{Mono: time.Duration(n+1) * time.Second}}}
+}
+
+// One value of a PCIe counter that cannot be neither counts as a wrap nor makes a counter of 32 bits a wide one.
+func TestGarbageIsNoWrap(t *testing.T) {
+	for _, garbage := range []float64{1 << 63, 1e15} {
+		a := newAsked(&fakeGPU{uuid: "a"})
+		plan := fieldPlans[slices.IndexFunc(fieldPlans, func(p fieldPlan) bool { return p.quantity == sample.GPUPCIeReceived })]
+		took := 0
+		take := func(f field) float64 {
+			took++
+			a.takeField(plan, f, second(took))
+			value, _ := a.known.Get(sample.GPUPCIeReceived)
+			return value
+		}
+		take(field{value: 3e9, narrow: true})
+		for range 2 * mostRefused { // of which the last may be believed
+			take(field{value: garbage})
+		}
+		if got := take(field{value: 4e9, narrow: true}); got != 4e9 {
+			t.Errorf("after %v: %v, want 4e9", garbage, got)
+		}
+		if got := take(field{value: 1e9, narrow: true}); got != 1e9+wrap {
+			t.Errorf("after %v and a wrap: %v, want %v", garbage, got, 1e9+wrap)
+		}
+	}
+}
+
+// A counter whose type has 64 bits may wrap at 32 all the same, several times between two readings.
+func TestAWideTypeMayWrap(t *testing.T) {
+	for _, width := range []float64{wrap, 1 << 60} {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.5)
+		g.tells = everything()
+		const rate = 25e9
+		truth := rate / 3
+		g.tells.fields[198] = func() field { return field{value: math.Mod(truth, width)} }
+		g.tells.gpm[21] = func(time.Duration) float64 { return 1.01 * rate / mebibyte }
+		a := newAsked(g)
+		var before float64
+		for n := range 60 {
+			r := second(n)
+			a.askGPM(r)
+			a.askFields(r)
+			now, _ := a.known.Get(sample.GPUPCIeReceived)
+			if grew := now - before; n > 20 && math.Abs(grew-rate) > 1 { // by then it has gone back once
+				t.Fatalf("%v: grew by %v in second %d, want %v", width, grew, n, rate)
+			}
+			before, truth = now, truth+rate
+		}
+	}
+}
