@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -44,6 +45,7 @@ type invocation struct {
 	t        *testing.T
 	out, err bytes.Buffer
 	temp     string
+	groups   []string // the cgroups of other calls that were there before, perhaps of one with the same process id
 }
 
 func stallspan(t *testing.T, args ...string) *invocation {
@@ -55,7 +57,7 @@ func stallspan(t *testing.T, args ...string) *invocation {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	v := &invocation{Cmd: exec.CommandContext(ctx, os.Args[0], args...), t: t, temp: temp}
+	v := &invocation{Cmd: exec.CommandContext(ctx, os.Args[0], args...), t: t, temp: temp, groups: cgroupsOfRuns("*")}
 	for _, pair := range os.Environ() {
 		switch name, _, _ := strings.Cut(pair, "="); {
 		case strings.HasPrefix(name, "OTEL_"), strings.HasPrefix(name, "STALLSPAN_"):
@@ -115,15 +117,25 @@ func (v *invocation) wait() int {
 
 // cgroup is the folder of the cgroup that this call of stallspan has made and not removed; empty where there is none.
 func (v *invocation) cgroup() string {
+	for _, group := range cgroupsOfRuns(fmt.Sprintf("%d-*", v.Process.Pid)) {
+		if !slices.Contains(v.groups, group) {
+			return group
+		}
+	}
+	return ""
+}
+
+// cgroupsOfRuns finds the folders of cgroups that `stallspan run` has made below ours, by what follows their common name.
+func cgroupsOfRuns(pattern string) []string {
 	_, own, err := monitor.OwnCgroup()
 	if err != nil {
-		return ""
+		return nil
 	}
-	found, err := filepath.Glob(filepath.Join(own, fmt.Sprintf("stallspan-run-%d-*", v.Process.Pid)))
-	if err != nil || len(found) == 0 {
-		return ""
+	found, err := filepath.Glob(filepath.Join(own, "stallspan-run-"+pattern))
+	if err != nil {
+		return nil
 	}
-	return found[0]
+	return found
 }
 
 // errorLine is the one line that stallspan itself said.
