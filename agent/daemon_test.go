@@ -113,7 +113,9 @@ func TestAgent(t *testing.T) {
 	spans := map[string]*tracepb.Span{}
 	for _, r := range b.spans {
 		for _, s := range r.ScopeSpans[0].Spans {
-			spans[s.Name] = s
+			if !strings.HasPrefix(s.Name, "storage stall ") { // this process's other tests may read while the load runs
+				spans[s.Name] = s
+			}
 		}
 	}
 	if len(spans) != 3 || spans["epoch"] == nil || spans["load never"] == nil || spans["custom of nobody"] == nil {
