@@ -124,10 +124,11 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	case problem != nil && (problem.Missing || len(all) == 0):
 		return nil, failure{exitFailed, problem.Why}
 	}
-	all = o.book().Look(all, time.Now(), len(chosen) == 0)
-	if o.config == "" { // a disk behind a controller is known to the agent's config alone
-		all = slices.DeleteFunc(all, func(d drives.Drive) bool { return d.Status == drives.Vanished && d.Type != "" })
+	listed := options.Listing()
+	if listed.Err != nil {
+		say("%v", listed.Err)
 	}
+	all = o.book().Look(all, listed, time.Now())
 	if len(all) == 0 {
 		say("%v", drives.NoDisk())
 	}

@@ -149,8 +149,8 @@ func TestHealthAfterAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
-	d := drives.Drive{ID: "naa.1", Device: "sdx", Model: "Gone", Serial: "1", Type: "megaraid,9"}
-	book.Round([]drives.Drive{d}, time.Now().Add(-time.Hour))
+	d := drives.Drive{ID: "naa.1", Device: "sdq", Model: "Gone", Serial: "1", Type: "megaraid,0", Protocol: "ATA"}
+	book.Take([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--config", config)
 	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") || !strings.Contains(v.out.String(), "WD20EFRX") {
 		t.Errorf("with the config: exit code %d: %s%s", code, v.out.String(), v.err.String())
@@ -158,6 +158,25 @@ func TestHealthAfterAgent(t *testing.T) {
 	v = stallspan(t, "health", "--smartctl", smartctl, "--file", state)
 	if code := v.run(); code != 0 || strings.Contains(v.out.String(), "VANISHED") {
 		t.Errorf("without it: exit code %d: %s%s", code, v.out.String(), v.err.String())
+	}
+}
+
+// A disk whose type the agent's config names vanishes for a command without that config too.
+func TestHealthVanished(t *testing.T) {
+	if _, err := os.ReadDir("/sys/class/block"); err != nil {
+		t.Skipf("needs the kernel's list of disks: %v", err)
+	}
+	folder := t.TempDir()
+	smartctl, state := filepath.Join(folder, "smartctl"), filepath.Join(folder, "baseline.db")
+	if err := os.WriteFile(smartctl, []byte("#!/bin/sh\necho '{}'\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
+	d := drives.Drive{ID: "naa.5000c50000000001", Device: "sdzzzz", Model: "Gone", Serial: "1", Type: "sat"}
+	book.Take([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
+	v := stallspan(t, "health", "--smartctl", smartctl, "--file", state)
+	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "sdzzzz (Gone, serial 1) has vanished") {
+		t.Errorf("exit code %d: %s%s", code, v.out.String(), v.err.String())
 	}
 }
 

@@ -18,10 +18,9 @@ type (
 	Options = smart.Options
 	// Disk is what is said of a disk that is asked otherwise than by itself.
 	Disk = smart.Disk
+	// Listing is which disks are there, asked or not.
+	Listing = smart.Listing
 )
-
-// Vanished is the state of a drive that was there, and is listed no more.
-const Vanished = sample.DriveVanished
 
 // Problem is why drives could not be asked, or told nothing.
 type Problem struct {

@@ -31,6 +31,9 @@ const (
 	watchIt     = "Keep a copy of what is on it, and watch whether the count grows."
 	testAgain   = "Keep a copy of what is on it, and have it test all of itself (smartctl --test=long): if that fails too, replace it."
 	checkCable  = "Reseat or replace its cable, and try another port: the drive itself is rarely the cause."
+	worn        = "Keep a copy of what is on it, and plan to replace it: it is as old or as much used as its maker reckoned with."
+	askMaker    = "Keep a copy of what is on it, and look up what its maker says of that warning."
+	nameIt      = "Where a USB bridge or RAID controller is in between, name its type (stallspan health --type): docs/health.md has the types."
 	coolIt      = "Give it more air: dust, fans, its place in the case; heat shortens its life, and it slows down to save itself."
 )
 
@@ -46,12 +49,15 @@ var rules = []rule{
 	{"at_threshold", sample.DriveFailing, atThreshold, replaceSoon},
 	{"nvme_warning", sample.DriveDegraded, func(f *facts) string { return f.critical(criticalBackup | criticalPersistent) },
 		"Do not let its power fail while data are written, and plan to replace it."},
+	{"scsi_warning", sample.DriveDegraded, scsiWarning, askMaker},
 	{"too_hot", sample.DriveDegraded, tooHot, coolIt},
 	{"worn_out", sample.DriveDegraded, wornOut, "Plan to replace it: it may go on for long, but its maker no longer vouches for what is written to it."},
 	{"bad_sectors", sample.DriveDegraded, func(f *facts) string { return f.counted(badSectorsAlone, false) }, watchIt},
 	{"media_errors", sample.DriveDegraded, func(f *facts) string { return f.counted(mediaErrors, false) }, watchIt},
 	{"crc_errors_growing", sample.DriveDegraded, func(f *facts) string { return f.counted(crcErrors, true) }, checkCable},
+	{agedAt, sample.DriveDegraded, aged, worn},
 	{selfTest, sample.DriveDegraded, selfTestFailed, testAgain},
+	{untold, sample.DriveUnread, toldNothing, nameIt},
 	{commandFailed, sample.DriveOK, notAnswered, ""},
 	{"was_at_threshold", sample.DriveOK, wasAtThreshold, ""},
 	{"error_log", sample.DriveOK, errorLog, ""},
@@ -110,13 +116,22 @@ func (f *facts) critical(mask int) string {
 	return fmt.Sprintf("warns (critical warning 0x%02x): %s", int(bits), strings.Join(words, ", and "))
 }
 
-// selfAssessment is of the drive's own word. An NVMe drive's is its critical warning, which says more.
+// selfAssessment is of the drive's own word, and of the exit code alone where that is not told. An NVMe drive's is its
+// critical warning, whose bits say more where they are known; a SCSI drive's is FAILED where it only warns, too.
 func selfAssessment(f *facts) string {
-	if _, told := f.drive.Values.Get(sample.DriveCritical); f.drive.Assessment != sample.DriveFails || told {
+	failed := f.drive.Assessment == sample.DriveFails || f.drive.Exit&smart.ExitFailing != 0
+	warning, _ := f.drive.Values.Get(sample.DriveCritical)
+	bits := int(warning)
+	if !failed || bits&(1<<len(criticalWords)-1) != 0 || f.drive.ASC == ascWarning {
 		return ""
 	}
 	text := "says of itself that it is failing (self-assessment FAILED"
-	if len(f.drive.AtThreshold) > 0 {
+	switch {
+	case bits != 0:
+		text += fmt.Sprintf(": an unknown critical warning 0x%02x", bits)
+	case f.drive.Exception != "":
+		text += ": " + f.drive.Exception
+	case len(f.drive.AtThreshold) > 0:
 		text += ": " + strings.Join(f.drive.AtThreshold, ", ") + " at its maker's threshold"
 	}
 	text += ")"
@@ -163,11 +178,15 @@ const (
 
 func tooHot(f *facts) string {
 	t, told := f.drive.Values.Get(sample.DriveTemperature)
+	at := ""
+	if told {
+		at = fmt.Sprintf(" (%.0f C)", t)
+	}
 	if text := f.critical(criticalTemperature); text != "" {
-		if told {
-			text += fmt.Sprintf(" (%.0f C)", t)
-		}
-		return text
+		return text + at
+	}
+	if f.warnsOfHeat() {
+		return "warns that it is too hot: " + f.drive.Exception + at
 	}
 	limit, own := f.drive.Values.Get(sample.DriveTemperatureLimit)
 	whose := "its own limit"
@@ -178,10 +197,13 @@ func tooHot(f *facts) string {
 			limit = hotRotating
 		}
 	}
-	if !told || t < limit {
-		return ""
+	switch {
+	case told && t >= limit:
+		return fmt.Sprintf("is too hot: %.0f C, and %s is %.0f C", t, whose, limit)
+	case len(f.drive.HotAt) > 0:
+		return "is too hot: it is at its maker's threshold for " + strings.Join(f.drive.HotAt, ", ") + at
 	}
-	return fmt.Sprintf("is too hot: %.0f C, and %s is %.0f C", t, whose, limit)
+	return ""
 }
 
 func wornOut(f *facts) string {

@@ -87,6 +87,21 @@ func TestRules(t *testing.T) {
 	tested.SelfTest = "Completed: read failure"
 	hotOnce := exit(zero, smart.ExitWasAt|smart.ExitErrors)
 	hotOnce.WasAt = []string{"Airflow_Temperature_Cel"}
+	unknown := func(d sample.Drive) sample.Drive {
+		d.Assessment = ""
+		return d
+	}
+	fails := func(d sample.Drive) sample.Drive {
+		d.Assessment = sample.DriveFails
+		return d
+	}
+	sas := func(asc, ascq uint8) sample.Drive {
+		d := exit(fails(disk("sda", nil)), smart.ExitFailing)
+		d.Protocol, d.ASC, d.ASCQ, d.Exception = "SCSI", asc, ascq, "in words"
+		return d
+	}
+	warnedOld := exit(zero, smart.ExitWasAt)
+	warnedOld.HotAt, warnedOld.AgedAt = []string{"Airflow_Temperature_Cel"}, []string{"Load_Cycle_Count"}
 	mute := exit(disk("sda", nil), smart.ExitCommand)
 	mute.Assessment = ""
 	both := exit(hot, smart.ExitTests|smart.ExitErrors|smart.ExitWasAt|smart.ExitCommand)
@@ -131,7 +146,23 @@ func TestRules(t *testing.T) {
 		{exit(zero, smart.ExitWasAt), nil, sample.DriveOK, "sda was at its maker's threshold for an attribute at some time"},
 		{hotOnce, nil, sample.DriveOK, "for Airflow_Temperature_Cel at some time, and is not any more. It also has logged"},
 		{exit(zero, smart.ExitCommand), nil, sample.DriveOK, ""}, // nothing is missing
-		{mute, nil, sample.DriveOK, "sda did not tell its self-assessment and its counts of errors, as a command to it failed"},
+		{mute, nil, sample.DriveUnread, "sda did not tell its self-assessment and its counts of errors, as a command to it failed: of its health"},
+		{unknown(disk("sda", nil)), nil, sample.DriveUnread, "sda did not tell its self-assessment and its counts of errors: of its health nothing is known."},
+		{unknown(disk("sda", counts{sample.DriveCRCErrors: 0})), nil, sample.DriveOK, ""},
+		{unknown(hot), nil, sample.DriveDegraded, "60 C. It also did not tell its self-assessment and its counts of errors: of its health nothing is known."},
+		{exit(unknown(hot), smart.ExitCommand), nil, sample.DriveDegraded, "60 C. It also did not tell its self-assessment and its counts of errors, as"},
+		{exit(unknown(disk("sda", counts{sample.DriveReallocated: 0})), smart.ExitCommand), nil, sample.DriveOK, "did not tell its self-assessment, as"},
+		{exit(unknown(disk("sda", nil)), smart.ExitFailing), nil, sample.DriveFailed, "sda says of itself that it is failing (self-assessment FAILED)."},
+		{exit(unknown(disk("sda", nil)), smart.ExitAt), nil, sample.DriveFailing, "threshold for an attribute that warns of a failure."},
+		{fails(nvme(counts{sample.DriveCritical: 0x40})), nil, sample.DriveFailed, "FAILED: an unknown critical warning 0x40)."},
+		{fails(nvme(counts{sample.DriveCritical: 0})), nil, sample.DriveFailed, "(self-assessment FAILED)."},
+		{fails(nvme(counts{sample.DriveCritical: 0x42})), nil, sample.DriveDegraded, "critical warning 0x42): its temperature"},
+		{warnedOld, nil, sample.DriveDegraded, "sda is too hot: it is at its maker's threshold for Airflow_Temperature_Cel (30 C). It also is at its maker's " +
+			"threshold for Load_Cycle_Count, by which its maker tells use and age, not a failure to come."},
+		{sas(0x5d, 0x10), nil, sample.DriveFailed, "(self-assessment FAILED: in words)."},
+		{sas(0x0b, 0x01), nil, sample.DriveDegraded, "sda warns that it is too hot: in words (30 C)."},
+		{sas(0x0b, 0x0a), nil, sample.DriveDegraded, "too hot"},
+		{sas(0x0b, 0x06), nil, sample.DriveDegraded, "sda warns: in words."},
 		{both, nil, sample.DriveDegraded, "60 C. It also has a failed test in its log of self-tests. It also did not tell its counts of errors, as a command " +
 			"to it failed: of that nothing is known."}, // and no word of what is no reason to worry
 	} {
@@ -147,6 +178,17 @@ func TestRules(t *testing.T) {
 		if got.Status != c.want || !strings.Contains(got.Finding, c.finding) || (c.finding == "") != (got.Finding == "") || (got.Status == sample.DriveOK) != (got.Remedy == "") {
 			t.Errorf("%v before, %v now: %s, %q, %q; want %s, %q", c.before, c.drive.Values, got.Status, got.Finding, got.Remedy, c.want, c.finding)
 		}
+		if strings.Count(got.Finding, "did not tell") > 1 {
+			t.Errorf("said twice: %q", got.Finding)
+		}
+	}
+}
+
+// Of a drive that hangs it goes without saying that it tells nothing.
+func TestSilentSaysNoMore(t *testing.T) {
+	f := facts{&sample.Drive{Device: "sda", Silent: true}, &Record{Silent: 2}, noon}
+	if status, finding, _ := f.assess(); status != sample.DriveFailed || strings.Contains(finding, "also") {
+		t.Errorf("%s, %q", status, finding)
 	}
 }
 

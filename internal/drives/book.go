@@ -69,22 +69,38 @@ func Read(path, boot string) (*Book, error) {
 	return b, nil
 }
 
-// Round takes over a round of questions in which all drives were asked, writes the history, and gives the drives judged,
-// the worst first, with those that have vanished. The list that was given is not changed.
-func (b *Book) Round(asked []sample.Drive, at time.Time) []sample.Drive {
+// Take takes over a round of questions in which all drives were asked, writes the history, and gives the drives judged,
+// the worst first, with those that have vanished. The list that was given is not changed; listed is which are there.
+func (b *Book) Take(asked []sample.Drive, listed Listing, at time.Time) []sample.Drive {
 	if b == nil {
-		return judge(nil, asked, at)
+		return b.Look(asked, listed, at)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.path != "" {
 		b.refresh()
 	}
-	for i := range asked {
-		b.learn(&asked[i], at)
+	shared := b.shared(asked)
+	b.part(shared)
+	all := tellApart(asked, shared)
+	found := b.match(all, &listed)
+	for i := range all {
+		if d := &all[i]; !gone(d, &listed) {
+			found[i] = b.learn(found[i], d, at)
+			if found[i] != nil && shared[asked[i].ID] {
+				found[i].Shared = asked[i].ID
+			}
+		}
+	}
+	for _, r := range b.known {
+		r.Off = r.Off || !slices.Contains(found, r) && r.off(&listed)
 	}
 	b.forget(at)
-	all := b.look(asked, at, true)
+	lost := b.vanished(all, found, &listed, at)
+	for _, r := range lost {
+		r.Gone = true
+	}
+	all = judge(all, found, lost, &listed, at)
 	if b.path != "" && (len(b.known) > 0 || b.seen != nil) { // no file for nothing
 		err := write(b.path, b.known)
 		if b.problem(err); err == nil {
@@ -94,15 +110,20 @@ func (b *Book) Round(asked []sample.Drive, at time.Time) []sample.Drive {
 	return all
 }
 
-// Look judges drives that were asked, and learns nothing. complete says that all drives of the machine were: then those
-// that have vanished are added.
-func (b *Book) Look(asked []sample.Drive, at time.Time, complete bool) []sample.Drive {
+// Look judges drives that were asked, and learns nothing. Those that have vanished are added, as far as listed tells.
+func (b *Book) Look(asked []sample.Drive, listed Listing, at time.Time) []sample.Drive {
 	if b == nil {
-		return judge(nil, asked, at)
+		return judge(tellApart(asked, b.shared(asked)), make([]*Record, len(asked)), nil, &listed, at)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.look(asked, at, complete)
+	all := tellApart(asked, b.shared(asked))
+	found := b.match(all, &listed)
+	var lost []*Record
+	if listed.There != nil {
+		lost = b.vanished(all, found, &listed, at)
+	}
+	return judge(all, found, lost, &listed, at)
 }
 
 func (b *Book) problem(err error) {
@@ -115,44 +136,35 @@ func (b *Book) problem(err error) {
 	}
 }
 
-// learn takes over what was seen of one drive.
-func (b *Book) learn(d *sample.Drive, at time.Time) {
-	r := b.of(d)
+// learn takes over what was seen of one drive, and gives its record: a new one where it has none.
+func (b *Book) learn(r *Record, d *sample.Drive, at time.Time) *Record {
+	if r == nil {
+		r = b.known[d.ID] // of another way to it, in this round
+	}
 	if r == nil {
 		if d.ID == "" || d.Status != "" {
-			return // nothing is known of what it is
+			return nil // nothing is known of what it is
 		}
-		r = &Record{First: at.UTC().Truncate(time.Second)}
+		r = &Record{First: at.UTC().Truncate(time.Second), Drive: sample.Drive{ID: d.ID}}
 		b.known[d.ID] = r
 	}
 	if at = at.UTC().Truncate(time.Second); at.After(r.Seen) {
 		r.Seen = at
 	}
-	r.Boot = b.boot
+	r.Boot, r.Off, r.Gone = b.boot, false, false
+	r.Drive.Device = d.Device
 	switch {
 	case d.Status == "":
+		if certainty(d) >= certainty(&r.Drive) {
+			b.rename(r, d.ID)
+		}
 		r.learn(d, at)
 	case d.Silent:
 		r.Silent++
 	default:
 		r.Silent = 0
 	}
-}
-
-// of is the record of a drive: by what it is, or, of one that did not tell, by where it was in this boot.
-func (b *Book) of(d *sample.Drive) *Record {
-	if r := b.known[d.ID]; r != nil && d.ID != "" {
-		return r
-	}
-	if d.Status == "" || d.Status == sample.DriveVanished || b.boot == "" {
-		return nil
-	}
-	for _, r := range b.known {
-		if r.Boot == b.boot && r.Drive.Device == d.Device && r.Drive.Type == d.Type && (d.Serial == "" || d.Serial == r.Drive.Serial) {
-			return r
-		}
-	}
-	return nil
+	return r
 }
 
 // forget drops the drives that were seen longest ago.
@@ -172,71 +184,19 @@ func (b *Book) forget(at time.Time) {
 	}
 }
 
-func (b *Book) look(asked []sample.Drive, at time.Time, complete bool) []sample.Drive {
-	all := judge(b, asked, at)
-	if complete {
-		all = append(all, b.vanished(asked, at)...)
-		Sort(all)
-	}
-	return all
-}
-
-// vanished are the drives that were here in this boot, or within the last days, and are not among those that were asked.
-func (b *Book) vanished(asked []sample.Drive, at time.Time) []sample.Drive {
-	here := map[*Record]bool{}
-	for i := range asked {
-		if r := b.of(&asked[i]); r != nil {
-			here[r] = true
-		}
-	}
-	var gone []sample.Drive
-	for _, id := range slices.Sorted(maps.Keys(b.known)) {
-		r := b.known[id]
-		lately := at.Sub(r.Seen) <= recent || r.Boot == b.boot && b.boot != ""
-		if here[r] || at.Before(r.Seen) || !lately || maybe(r, asked) {
+// judge gives drives their state, by their records, and adds those that have vanished, in the place of the answer that they
+// are not there.
+func judge(asked []sample.Drive, found, lost []*Record, listed *Listing, at time.Time) []sample.Drive {
+	all := make([]sample.Drive, 0, len(asked)+len(lost))
+	for i, d := range asked {
+		if gone(&d, listed) && slices.ContainsFunc(lost, func(r *Record) bool { return placeOf(&r.Drive) == placeOf(&d) }) {
 			continue
 		}
-		d := r.Drive
-		d.Status = sample.DriveVanished
-		d.Finding = fmt.Sprintf("%s (%s) has vanished: it was there %s, and the machine lists it no more.",
-			name(&d), what(&d), lastSeen(r.Seen, at))
-		d.Remedy = "Look into the kernel's log for it (dmesg), reseat it and its cable. If it was taken out on purpose: stallspan health --forget '" + id + "'."
-		gone = append(gone, d)
+		judged(&d, found[i], at)
+		all = append(all, d)
 	}
-	return gone
-}
-
-// maybe says whether a drive may be one of those that were asked and did not tell what they are: one has its name. Until
-// the machine is started anew, names are enough to know a drive by; after it one that only sleeps has not vanished.
-func maybe(r *Record, asked []sample.Drive) bool {
-	return slices.ContainsFunc(asked, func(d sample.Drive) bool {
-		return d.ID == "" && d.Model == "" && d.Serial == "" && d.Device == r.Drive.Device && d.Type == r.Drive.Type
-	})
-}
-
-// what is a drive's make, for a person who looks for it.
-func what(d *sample.Drive) string {
-	return cmp.Or(d.Model, d.ID) + ", serial " + cmp.Or(d.Serial, "unknown")
-}
-
-func lastSeen(t, now time.Time) string {
-	if text := since(t, now); len(text) == len("15:04") {
-		return "at " + text
-	} else if text[0] >= 'A' {
-		return "on " + text
-	}
-	return "on " + t.Local().Format(time.DateOnly)
-}
-
-// judge gives copies of drives with their state.
-func judge(b *Book, asked []sample.Drive, at time.Time) []sample.Drive {
-	all := slices.Clone(asked)
-	for i := range all {
-		var r *Record
-		if b != nil {
-			r = b.of(&all[i])
-		}
-		judged(&all[i], r, at)
+	for _, r := range lost {
+		all = append(all, r.lost(at))
 	}
 	Sort(all)
 	return all
@@ -244,6 +204,9 @@ func judge(b *Book, asked []sample.Drive, at time.Time) []sample.Drive {
 
 func judged(d *sample.Drive, r *Record, at time.Time) {
 	f := facts{d, r, at}
+	if r != nil {
+		d.ID = r.Drive.ID
+	}
 	switch d.Status {
 	case "":
 		d.Status, d.Finding, d.Remedy = f.assess()
@@ -251,7 +214,7 @@ func judged(d *sample.Drive, r *Record, at time.Time) {
 		asleep(d, r, at)
 	case sample.DriveUnread:
 		if r != nil {
-			d.ID, d.Model, d.Serial = cmp.Or(d.ID, r.Drive.ID), cmp.Or(d.Model, r.Drive.Model), cmp.Or(d.Serial, r.Drive.Serial)
+			d.Model, d.Serial = cmp.Or(d.Model, r.Drive.Model), cmp.Or(d.Serial, r.Drive.Serial)
 			d.Protocol = cmp.Or(d.Protocol, r.Drive.Protocol)
 		}
 		d.Finding = name(d) + " could not be read: " + d.Err + "."

@@ -21,7 +21,7 @@ func TestVanished(t *testing.T) {
 		!strings.Contains(all[0].Finding, "at 12:00") || !Bad(all[0].Status) {
 		t.Errorf("%+v", all)
 	}
-	if all := b.Look(two[:1], noon.Add(time.Hour), false); len(all) != 1 {
+	if all := b.Look(two[:1], Listing{}, noon.Add(time.Hour)); len(all) != 1 {
 		t.Errorf("vanished, though not all were asked: %+v", all)
 	}
 	if all := b.Round(nil, noon.Add(20*time.Minute)); len(all) != 2 {
@@ -37,7 +37,7 @@ func TestVanished(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if all := b.Look(nil, noon.Add(c.after), true); len(all) != c.want {
+		if all := b.Look(nil, lists(nil), noon.Add(c.after)); len(all) != c.want {
 			t.Errorf("%v: %d vanished", c, len(all))
 		}
 	}
@@ -192,7 +192,7 @@ func TestBounds(t *testing.T) {
 	}
 	for i := range 2 * MostDrives {
 		d := disk("sda", nil)
-		d.ID = "id" + strings.Repeat("x", i)
+		d.ID, d.Serial = "id"+strings.Repeat("x", i), strings.Repeat("x", i)
 		b.Round([]sample.Drive{d}, noon.AddDate(5, 0, 0).Add(time.Duration(i)*time.Second))
 	}
 	if n := len(b.known); n != MostDrives {

@@ -37,6 +37,9 @@ type Record struct {
 	Seen   time.Time    `json:"seen"`             // when the machine listed it last
 	Boot   string       `json:"boot,omitempty"`   // in which boot that was
 	Silent int          `json:"silent,omitempty"` // rounds in a row in which it did not answer in time
+	Off    bool         `json:"off,omitempty"`    // the config has switched it off since it was asked last: it is not missed
+	Gone   bool         `json:"gone,omitempty"`   // it has vanished since
+	Shared string       `json:"shared,omitempty"` // the identifier that it has, but others too
 	Counts []Counts     `json:"counts"`           // the newest last
 }
 
@@ -68,7 +71,9 @@ func countsOf(d *sample.Drive, at time.Time) Counts {
 
 // learn takes over what a drive has answered.
 func (r *Record) learn(d *sample.Drive, at time.Time) {
+	id := r.Drive.ID
 	r.Drive = *d
+	r.Drive.ID = id
 	r.Drive.Status, r.Drive.Finding, r.Drive.Remedy, r.Drive.Err = "", "", "", ""
 	r.Silent = 0
 	now := countsOf(d, at)

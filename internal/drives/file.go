@@ -10,8 +10,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/statefile"
@@ -132,21 +134,39 @@ func setAside(path string, why error) error {
 	return fmt.Errorf("%s cannot be used: %w. It is kept as %s, and the history of drives starts over", path, why, name)
 }
 
-// Forget takes drives out of the history at path: those with that ID, serial number or device. It gives them.
+// Forget takes drives out of the history at path: those with that ID, serial number or device. It gives them. Of several
+// that had one device, that which has it now is no drive that was taken out: it stays.
 func Forget(path, which string) ([]sample.Drive, error) {
 	known, err := read(path)
 	if err != nil {
 		return nil, fmt.Errorf("the history of drives in %s cannot be used: %w", path, err)
 	}
-	var gone []sample.Drive
+	var named, at []*Record
+	var newest time.Time
 	for id, r := range known {
-		if id == which || r.Drive.Serial == which || r.Drive.Device == strings.TrimPrefix(which, "/dev/") {
-			gone = append(gone, r.Drive)
-			delete(known, id)
+		switch {
+		case id == which || r.Drive.Serial == which:
+			named = append(named, r)
+		case r.Drive.Device == strings.TrimPrefix(which, "/dev/"):
+			at = append(at, r)
+			if r.Seen.After(newest) {
+				newest = r.Seen
+			}
 		}
 	}
-	if len(gone) == 0 {
+	if several := len(at); len(named) == 0 {
+		named = slices.DeleteFunc(at, func(r *Record) bool { return several > 1 && r.Seen.Equal(newest) })
+		if several > 0 && len(named) == 0 {
+			return nil, fmt.Errorf("%d drives are at %s now: name the one to forget by its serial number", several, which)
+		}
+	}
+	if len(named) == 0 {
 		return nil, fmt.Errorf("nothing is known of a drive %q in %s", which, path)
 	}
-	return gone, write(path, known)
+	var forgotten []sample.Drive
+	for _, r := range named {
+		forgotten = append(forgotten, r.Drive)
+		delete(known, r.Drive.ID)
+	}
+	return forgotten, write(path, known)
 }

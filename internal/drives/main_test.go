@@ -43,6 +43,20 @@ func book(t *testing.T, path, boot string) *Book {
 	return Open(path, boot, func(err error) { t.Errorf("a problem: %v", err) })
 }
 
+// lists is of a machine that lists these, and of which no more is known.
+func lists(asked []sample.Drive) Listing {
+	l := Listing{All: true, There: map[string]string{}}
+	for i := range asked {
+		l.There[asked[i].Device] = ""
+	}
+	return l
+}
+
+// Round takes over a round of a machine that lists just what is asked.
+func (b *Book) Round(asked []sample.Drive, at time.Time) []sample.Drive {
+	return b.Take(asked, lists(asked), at)
+}
+
 // one gives the drive of that name.
 func one(t *testing.T, all []sample.Drive, device string) sample.Drive {
 	t.Helper()

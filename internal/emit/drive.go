@@ -92,11 +92,16 @@ func driveState(d *sample.Drive) (state int, known bool) {
 // of another round, ten minutes before: the drive sleeps.
 const mostRound = 5 * time.Minute
 
-// answered says whether a drive answered in the round that ended then.
+// answered says whether a drive answered in the round that ended then. One that is unread may have told something, as its
+// temperature, but nothing of its health.
 func answered(d *sample.Drive, round time.Time) bool {
 	switch d.Status {
-	case sample.DriveAsleep, sample.DriveVanished, sample.DriveUnread:
+	case sample.DriveAsleep, sample.DriveVanished:
 		return false
+	case sample.DriveUnread:
+		if d.Values.Empty() {
+			return false
+		}
 	}
 	return !d.At.IsZero() && round.Sub(d.At) < mostRound
 }

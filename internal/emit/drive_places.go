@@ -18,6 +18,11 @@ func driveErrors(kind attribute.KeyValue) place {
 	return in(&semconv.HwErrors, semconv.HwTypePhysicalDisk, kind)
 }
 
+// driveSensor is one of a drive's sensors. What the drive makes of them, its temperature, has no location.
+func driveSensor(name string) place {
+	return in(&semconv.HwTemperature, semconv.HwSensorLocationKey.String(name))
+}
+
 // drivePlaces has those of every quantity. Of wear it is what is left. Nobody writes to it.
 var drivePlaces = [sample.DriveQuantities]drivePlace{
 	sample.DriveTemperature:      {place: in(&semconv.HwTemperature)},
@@ -42,4 +47,13 @@ var drivePlaces = [sample.DriveQuantities]drivePlace{
 
 	sample.DriveRead:    {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionRead)},
 	sample.DriveWritten: {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionWrite)},
+
+	sample.DriveSensor1: {place: driveSensor("sensor_1")},
+	sample.DriveSensor2: {place: driveSensor("sensor_2")},
+	sample.DriveSensor3: {place: driveSensor("sensor_3")},
+	sample.DriveSensor4: {place: driveSensor("sensor_4")},
+	sample.DriveSensor5: {place: driveSensor("sensor_5")},
+	sample.DriveSensor6: {place: driveSensor("sensor_6")},
+	sample.DriveSensor7: {place: driveSensor("sensor_7")},
+	sample.DriveSensor8: {place: driveSensor("sensor_8")},
 }

@@ -46,6 +46,7 @@ func eachProtocol() []sample.Drive {
 			Values: answers(map[sample.DriveQuantity]float64{
 				sample.DriveTemperature: 41.5, sample.DrivePowerOn: 100 * 3600, sample.DriveWear: 0.29, sample.DriveSpare: 1,
 				sample.DriveSpareLeast: 0.1, sample.DriveCritical: 0, sample.DriveMediaErrors: 0, sample.DriveRead: 5e12, sample.DriveWritten: 7e12,
+				sample.DriveSensor1: 40, sample.DriveSensor8: 61,
 			}),
 		},
 		{
@@ -66,7 +67,8 @@ func TestMetricsOfDrives(t *testing.T) {
 		sample.Drive{ID: "naa.5", Device: "sde", Status: sample.DriveAsleep, At: then, Values: known, Size: 1},
 		sample.Drive{ID: "naa.6", Device: "sdf", Status: sample.DriveDegraded, At: then, Values: known, Size: 1}, // and asleep
 		sample.Drive{ID: "naa.7", Device: "sdg", Status: sample.DriveAsleep},                                     // never told anything
-		sample.Drive{ID: "naa.8", Device: "sdh", Status: sample.DriveUnread},
+		sample.Drive{ID: "naa.8", Device: "sdh", Status: sample.DriveUnread, Size: 1},
+		sample.Drive{ID: "naa.10", Device: "sdk", Status: sample.DriveUnread, Values: answers(map[sample.DriveQuantity]float64{sample.DriveTemperature: 33})},
 		sample.Drive{ID: "naa.9", Device: "sdi", Status: sample.DriveFailed}, // it does not answer
 		sample.Drive{Device: "sdj", Status: sample.DriveOK, Values: known},   // nobody knows what it is
 	)
@@ -107,7 +109,10 @@ func TestDriveCountersBeginAgain(t *testing.T) {
 	m := emit.NewMetrics("")
 	look := func(minutes int, status sample.DriveStatus, hours float64) (float64, time.Time) {
 		after := time.Hour + time.Duration(minutes)*time.Minute
-		d := sample.Drive{ID: "1", Device: "sda", Status: status, Values: answers(map[sample.DriveQuantity]float64{sample.DrivePowerOn: hours})}
+		d := sample.Drive{ID: "1", Device: "sda", Status: status}
+		if status != sample.DriveUnread {
+			d.Values.Set(sample.DrivePowerOn, hours)
+		}
 		scope := m.Collect(round(after, d))
 		if status == sample.DriveUnread {
 			return 0, time.Time{}

@@ -71,7 +71,7 @@ func (m *Monitor) takeDrives(source string, s *sample.Sample, err error) {
 	if err != nil && len(s.Drives) == 0 {
 		return // they could not be listed: none has vanished for that
 	}
-	s.Drives = h.book.Round(s.Drives, time.Now())
+	s.Drives = h.book.Take(s.Drives, h.config.Ask.Listing(), time.Now())
 	m.mu.Lock()
 	m.append(source, s)
 	listeners := m.onDrives

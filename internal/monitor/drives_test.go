@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/drives"
+	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
@@ -92,6 +94,53 @@ func TestDrivesWithoutSmartctl(t *testing.T) {
 		}
 		m.Stop()
 	}
+}
+
+// Who is not asked any more, because the config says so or the disks cannot be listed, has not vanished; who is not there has.
+func TestDrivesListed(t *testing.T) {
+	root := t.TempDir()
+	for _, name := range []string{"sda", "sdb", "sdc"} {
+		fixture.Write(t, root, "sys/class/block/"+name+"/device/type", []byte("0\n"))
+	}
+	m, err := New(Config{Drives: &Drives{Ask: drives.Options{Smartctl: "/nowhere/smartctl"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Stop()
+	m.health.config.Ask.Root = root
+	m.health.book = drives.Open("", "boot", func(err error) { t.Error(err) })
+	round := func(want string, err error, names ...string) {
+		t.Helper()
+		s := &sample.Sample{At: sample.Now()}
+		for _, name := range names {
+			d := sample.Drive{ID: "naa.5" + name, Device: name, Model: "Example", Serial: name, Assessment: sample.DrivePassed}
+			d.Values.Set(sample.DriveReallocated, 0)
+			s.Drives = append(s.Drives, d)
+		}
+		m.takeDrives("smart", s, err)
+		var got []string
+		for _, d := range m.Collect().Drives.Drives {
+			got = append(got, d.Device+" "+string(d.Status))
+		}
+		if text := strings.Join(got, ", "); text != want {
+			t.Errorf("%s, want %s", text, want)
+		}
+	}
+	round("sda ok, sdb ok, sdc ok", nil, "sda", "sdb", "sdc")
+	m.health.config.Ask.Disks = []drives.Disk{{Device: "/dev/sdb", Off: true}}
+	round("sda ok, sdc ok", nil, "sda", "sdc")
+	block := filepath.Join(root, "sys/class/block")
+	if err := os.Rename(block, block+"s"); err != nil {
+		t.Fatal(err)
+	}
+	round("sda ok", errors.New("the machine's disks cannot be listed"), "sda")
+	if err := os.Rename(block+"s", block); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.RemoveAll(filepath.Join(block, "sdc")); err != nil {
+		t.Fatal(err)
+	}
+	round("sdc vanished, sda ok", nil, "sda")
 }
 
 // stuck is a stream that does not end when it should, as one does whose history lies on a disk that hangs.

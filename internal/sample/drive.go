@@ -18,9 +18,14 @@ type Drive struct {
 	Values DriveValues `json:"values"`
 
 	Assessment  DriveAssessment `json:"assessment,omitempty"`   // the drive's own word
-	AtThreshold []string        `json:"at_threshold,omitempty"` // ATA attributes that are at their vendor's threshold now; never changed once given
+	AtThreshold []string        `json:"at_threshold,omitempty"` // ATA attributes that warn of a failure and are at their vendor's threshold now; never changed once given
+	HotAt       []string        `json:"hot_at,omitempty"`       // those of temperature that warn of none and are at it now; likewise
+	AgedAt      []string        `json:"aged_at,omitempty"`      // all others that warn of none (use and age) and are at it now; likewise
 	WasAt       []string        `json:"was_at,omitempty"`       // ATA attributes that were at it in the past and are not now; likewise
 	SelfTest    string          `json:"self_test,omitempty"`    // how its last self-test failed, in smartctl's words; "" where it did not or is not told
+	ASC         uint8           `json:"asc,omitempty"`          // SCSI: the additional sense code of what it reports of itself; 0 where it reports nothing
+	ASCQ        uint8           `json:"ascq,omitempty"`         // SCSI: its qualifier
+	Exception   string          `json:"exception,omitempty"`    // SCSI: both in smartctl's words
 	Exit        uint8           `json:"exit,omitempty"`         // smartctl's exit code: bits (smartctl(8), EXIT STATUS)
 	Silent      bool            `json:"silent,omitempty"`       // it did not answer in time; Err says so too
 
@@ -35,7 +40,7 @@ type DriveAssessment string
 
 const (
 	DrivePassed DriveAssessment = "passed"
-	DriveFails  DriveAssessment = "failed" // of an NVMe drive: a bit of its critical warning is set
+	DriveFails  DriveAssessment = "failed" // of an NVMe drive: a bit of its critical warning is set; of a SCSI drive: ASC is not 0
 )
 
 // DriveStatus is how a drive is, by its own word and by published evidence on its counters.
@@ -48,7 +53,7 @@ const (
 	DriveFailed   DriveStatus = "failed"            // its own assessment says so, or it does not answer any more
 	DriveVanished DriveStatus = "vanished"          // it was there, and the machine lists it no more
 	DriveAsleep   DriveStatus = "standby"           // it was not woken up; the rest is as of At
-	DriveUnread   DriveStatus = "unread"            // not permitted, unknown device, no smartctl: Err says
+	DriveUnread   DriveStatus = "unread"            // not permitted, unknown device, no smartctl: Err says; or it tells nothing of its health: Finding says
 )
 
 // DriveQuantity is something that a drive may tell.
@@ -76,6 +81,17 @@ const (
 	DriveRead    // bytes in its life
 	DriveWritten // bytes in its life
 
+	// Degrees Celsius at the sensors of an NVMe drive, beside the temperature that it makes of them. Where they are is the
+	// maker's secret.
+	DriveSensor1
+	DriveSensor2
+	DriveSensor3
+	DriveSensor4
+	DriveSensor5
+	DriveSensor6
+	DriveSensor7
+	DriveSensor8
+
 	DriveQuantities // how many there are
 )
 
@@ -84,6 +100,7 @@ var driveWords = [DriveQuantities]string{
 	"temperature", "temperature_limit", "power_on", "power_cycles", "wear", "spare", "spare_least", "critical",
 	"reallocated", "pending", "offline_uncorrectable", "reported_uncorrectable", "command_timeouts", "crc_errors", "media_errors",
 	"read", "written",
+	"sensor_1", "sensor_2", "sensor_3", "sensor_4", "sensor_5", "sensor_6", "sensor_7", "sensor_8",
 }
 
 func (q DriveQuantity) String() string {

@@ -168,8 +168,11 @@ func (s *Source) nonsense(err error, said *bounded, cmd *exec.Cmd) string {
 // complete adds what the machine knows of a drive.
 func (t *target) complete(d sample.Drive) sample.Drive {
 	d.Device, d.Type = t.name, t.kind
-	if t.wwid != "" {
+	switch {
+	case t.wwid != "":
 		d.ID = t.wwid
+	case !Unique(d.ID): // "naa.5000000000000000" too
+		d.ID = Named(d.Model, d.Serial)
 	}
 	return d
 }

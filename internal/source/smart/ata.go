@@ -1,6 +1,8 @@
 package smart
 
 import (
+	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -29,6 +31,13 @@ var lifeLeft = []string{
 	"wear_range_delta_left",
 }
 
+// lifePercent are further ones, which tell per cent in the raw value too, of what is left or of what is used up. On some
+// drives the normalised value of such an attribute stands still, so it counts only where both agree.
+var lifePercent = []string{
+	"perc_rated_life_used", "percent_lifetime_used", // normalised: 100 less what is used up
+	"lifetime_left", "lifetime_remaining%", "drivelife_remaining%", "pct_life_remaining",
+}
+
 // sanDiskWear is SanDisk's and Western Digital's Media_Wearout_Indicator, which tells the wear in its raw value, in
 // different ways. Its normalised value is no life that is left (100 of one after 177 cycles), so it is left out.
 const sanDiskWear = 230
@@ -51,15 +60,48 @@ func (doc *document) ata(d *sample.Drive) {
 			doc.statistic(v, &doc.Statistics.Pages[i].Table[j])
 		}
 	}
-	for i := range doc.Attributes.Table {
-		a := &doc.Attributes.Table[i]
+	for i := range doc.Attributes.is.Table.is {
+		a := &doc.Attributes.is.Table.is[i]
 		doc.attribute(d, a)
 		switch {
-		case a.WhenFailed == "now" && len(d.AtThreshold) < mostNamed:
-			d.AtThreshold = append(d.AtThreshold, string(a.Name))
-		case a.WhenFailed == "past" && len(d.WasAt) < mostNamed:
-			d.WasAt = append(d.WasAt, string(a.Name))
+		case a.WhenFailed == "now" && (!a.Flags.PreFailure.told || a.Flags.PreFailure.value):
+			a.addTo(&d.AtThreshold)
+		case a.WhenFailed == "now" && a.heat():
+			a.addTo(&d.HotAt)
+		case a.WhenFailed == "now":
+			a.addTo(&d.AgedAt)
+		case a.WhenFailed == "past":
+			a.addTo(&d.WasAt)
 		}
+	}
+}
+
+// addTo names an attribute in one of the lists of those that are or were at their threshold.
+func (a *attribute) addTo(names *[]string) {
+	if len(*names) < mostNamed {
+		*names = append(*names, cmp.Or(string(a.Name), fmt.Sprintf("attribute %.0f", a.ID.value)))
+	}
+}
+
+// heat says whether an attribute is a temperature, by its name or, without one, by the usual meaning of its number.
+func (a *attribute) heat() bool {
+	if a.Name == "" {
+		return a.ID.value == 190 || a.ID.value == 194
+	}
+	return has(strings.ToLower(string(a.Name)), []string{"temper", "_temp"})
+}
+
+// lifeLeft says whether the normalised value is the per cent of rated writes that are left. Where the threshold is 100
+// it falls to that, not to 0.
+func (a *attribute) lifeLeft(name string) bool {
+	switch v := a.Value; {
+	case name == "", int(a.ID.value) == sanDiskWear, a.Threshold.within(100, 255), !v.within(0, 100):
+		return false
+	case has(name, lifeLeft):
+		return true
+	default:
+		raw := a.Raw.Value
+		return has(name, lifePercent) && (!raw.within(0, 100) || raw.value == v.value || raw.value == 100-v.value)
 	}
 }
 
@@ -110,8 +152,8 @@ func (doc *document) attribute(d *sample.Drive, a *attribute) {
 		if n := a.low(8); n.within(1, 120) { // minimum and maximum stand above it
 			setFirst(v, sample.DriveTemperature, n)
 		}
-	case has(name, lifeLeft) && !d.Rotates && id != sanDiskWear:
-		if _, told := v.Get(sample.DriveWear); !told && a.Value.within(0, 100) {
+	case !d.Rotates && a.lifeLeft(name):
+		if _, told := v.Get(sample.DriveWear); !told {
 			v.Set(sample.DriveWear, (100-a.Value.value)/100)
 		}
 	case id == 241 || id == 246 || id == 242 || id == 225:
@@ -151,8 +193,8 @@ func (doc *document) lifetime(v *sample.DriveValues, a *attribute, name string) 
 // the unit, has the same value.
 func (doc *document) in32MiB() bool {
 	var lbas, units []float64
-	for i := range doc.Attributes.Table {
-		a := &doc.Attributes.Table[i]
+	for i := range doc.Attributes.is.Table.is {
+		a := &doc.Attributes.is.Table.is[i]
 		switch name := strings.ToLower(string(a.Name)); {
 		case !a.Raw.Value.within(1, 1<<48):
 		case name == "total_lbas_written":

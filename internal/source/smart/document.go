@@ -51,9 +51,7 @@ type document struct {
 		} `json:"eui64"`
 	}] `json:"nvme_namespaces"`
 
-	Status struct {
-		Passed truth `json:"passed"`
-	} `json:"smart_status"`
+	Status  vital[assessment, object] `json:"smart_status"`
 	Support struct {
 		Available truth `json:"available"`
 		Enabled   truth `json:"enabled"`
@@ -80,9 +78,7 @@ type document struct {
 		Least number `json:"threshold_percent"`
 	} `json:"spare_available"` // since 7.5
 
-	Attributes struct {
-		Table list[attribute] `json:"table"`
-	} `json:"ata_smart_attributes"`
+	Attributes vital[attributes, object] `json:"ata_smart_attributes"`
 	Statistics struct {
 		Pages list[struct {
 			Table list[statistic] `json:"table"`
@@ -121,13 +117,32 @@ type document struct {
 	} `json:"scsi_environmental_reports"`
 }
 
+// assessment is what a drive says of itself.
+type assessment struct {
+	Passed truth `json:"passed"`
+	SCSI   struct {
+		ASC  number `json:"asc"`       // additional sense code (SPC-5): 0x5d of a failure that is predicted, 0x0b of a warning
+		ASCQ number `json:"ascq"`      // its qualifier
+		Text word   `json:"ie_string"` // both in smartctl's words
+	} `json:"scsi"` // of SCSI drives that have not passed
+}
+
+// attributes are those of an ATA drive.
+type attributes struct {
+	Table vital[list[attribute], array] `json:"table"`
+}
+
 // attribute is a row of an ATA drive's attribute table.
 type attribute struct {
 	ID         number `json:"id"`
 	Name       word   `json:"name"`  // by smartctl's database of drives
 	Value      number `json:"value"` // normalised by the vendor: mostly 100 at first, then less
+	Threshold  number `json:"thresh"`
 	WhenFailed word   `json:"when_failed"`
-	Raw        struct {
+	Flags      struct {
+		PreFailure truth `json:"prefailure"` // false of those that tell of use and age
+	} `json:"flags"`
+	Raw struct {
 		Value number `json:"value"`  // 48 bits, in the vendor's own way
 		Text  word   `json:"string"` // read by smartctl's database of drives
 	} `json:"raw"`
@@ -154,6 +169,8 @@ type nvmeLog struct {
 	PowerCycles  number `json:"power_cycles"`
 	PowerOn      number `json:"power_on_hours"`
 	MediaErrors  number `json:"media_errors"`
+
+	Sensors [8]number `json:"temperature_sensors"` // degrees Celsius; null of one that is not there
 }
 
 // errorCounters is one of a SCSI drive's error counter log pages (SPC-5, 02h, 03h and 05h).

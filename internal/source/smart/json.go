@@ -49,13 +49,14 @@ func (n number) within(low, high float64) bool { return n.told && n.value >= low
 // count says whether a number is one of things: whole, and not below zero.
 func (n number) count() bool { return n.within(0, 1<<63) && n.value == math.Trunc(n.value) }
 
-// truth is a JSON bool. Whatever else stands there is not told.
-type truth struct{ value, told bool }
+// truth is a JSON bool. Whatever else stands there is not told; wrong says that something else but null does.
+type truth struct{ value, told, wrong bool }
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
 func (f *truth) UnmarshalJSON(text []byte) error {
 	word := string(text)
-	*f = truth{word == "true", word == "true" || word == "false"}
+	told := word == "true" || word == "false"
+	*f = truth{word == "true", told, !told && word != "null"}
 	return nil
 }
 
@@ -118,6 +119,34 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 			return nil
 		}
 		*l = append(*l, item)
+	}
+	return nil
+}
+
+// vital is an object or array (begins is its first character) that must not go missing unnoticed: a drive would be called
+// well for want of it. Where something else but null stands there, wrong says so, and nothing of it is read.
+type vital[T any, B begins] struct {
+	is    T
+	wrong bool
+}
+
+// begins is what the JSON of a vital part begins with.
+type begins interface{ first() byte }
+
+type (
+	object struct{}
+	array  struct{}
+)
+
+func (object) first() byte { return '{' }
+func (array) first() byte  { return '[' }
+
+// UnmarshalJSON implements json.Unmarshaler and never fails.
+func (p *vital[T, B]) UnmarshalJSON(text []byte) error {
+	*p = vital[T, B]{}
+	var b B
+	if p.wrong = text[0] != b.first() && string(text) != "null"; !p.wrong {
+		_ = json.Unmarshal(text, &p.is) // what is of another type in it is left out
 	}
 	return nil
 }

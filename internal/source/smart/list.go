@@ -52,23 +52,20 @@ type target struct {
 }
 
 // targets are the whole disks of this machine, and what the config adds: a disk that the config names is asked as often
-// and in the ways that it says, and no other.
+// and in the ways that it says, and no other. The error says that the machine's own could not be listed, or not all.
 func (o *Options) targets() ([]target, error) {
 	var found []target
-	folder := filepath.Join("/", o.Root, "sys/class/block")
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		err = fmt.Errorf("the machine's disks cannot be listed: %w", err)
-	}
-	if o.Only {
-		entries = nil
+	var own []string
+	var err error
+	if !o.Only {
+		own, err = o.own()
 	}
 	named := map[string]bool{}
 	for _, d := range o.Disks {
 		named[o.resolve(d.Device)] = true
 	}
-	for _, e := range entries {
-		if name := e.Name(); disks.MatchString(name) && !named[name] && o.asks(filepath.Join(folder, name)) {
+	for _, name := range own {
+		if !named[name] {
 			found = append(found, o.target(name, "/dev/"+name, ""))
 		}
 	}
@@ -83,10 +80,23 @@ func (o *Options) targets() ([]target, error) {
 		}
 		return strings.Compare(a.name, b.name)
 	})
-	if len(found) > 0 {
-		err = nil
-	}
 	return found, err
+}
+
+// own are the names of the disks that the machine lists and that may have SMART.
+func (o *Options) own() ([]string, error) {
+	var names []string
+	folder := filepath.Join("/", o.Root, "sys/class/block")
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		err = fmt.Errorf("the machine's disks cannot be listed: %w", err)
+	}
+	for _, e := range entries {
+		if name := e.Name(); disks.MatchString(name) && o.asks(filepath.Join(folder, name)) {
+			names = append(names, name)
+		}
+	}
+	return names, err
 }
 
 // resolve is the name of a device: that of the disk to which a link below /dev leads.
@@ -105,8 +115,8 @@ func (o *Options) asks(folder string) bool {
 	switch {
 	case text(folder, "hidden") == "1":
 		return false // a way to a disk that has a device of its own
-	case text(folder, "removable") == "1" && text(folder, "size") == "0":
-		return false // a card reader without a card
+	case empty(folder):
+		return false
 	case slices.Contains(hypervisors, text(folder, "device/vendor")):
 		return false
 	}
@@ -114,13 +124,17 @@ func (o *Options) asks(folder string) bool {
 	return kind == "" || kind == "0" // TYPE_DISK of SCSI; NVMe and IDE have none
 }
 
+// empty says whether a device is a card reader without a card, or a dock without a disk.
+func empty(folder string) bool {
+	return text(folder, "removable") == "1" && text(folder, "size") == "0"
+}
+
 func (o *Options) target(name, path, kind string) target {
 	folder := filepath.Join("/", o.Root, "sys/class/block", strings.ReplaceAll(name, "/", "!"))
 	t := target{name: name, path: path, kind: kind, suspended: text(folder, "device/power/runtime_status") == "suspended"}
-	if kind == "" || kind == "sat" || kind == "scsi" || kind == "nvme" {
+	if Direct(kind) {
 		for _, file := range []string{"wwid", "device/wwid"} {
-			id := strings.ToLower(text(folder, file))
-			if (strings.HasPrefix(id, "naa.") || strings.HasPrefix(id, "eui.") || strings.HasPrefix(id, "uuid.")) && t.wwid == "" {
+			if id := strings.ToLower(text(folder, file)); Unique(id) && t.wwid == "" {
 				t.wwid = clean(id, 64)
 			}
 		}

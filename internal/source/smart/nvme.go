@@ -1,6 +1,11 @@
 package smart
 
-import "github.com/stallspan/stallspan/internal/sample"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
 
 // unit is what an NVMe drive counts its data in: a thousand times 512 bytes.
 const unit = 512_000
@@ -12,6 +17,11 @@ func (doc *document) nvme(v *sample.DriveValues) {
 	}
 	if _, told := v.Get(sample.DriveTemperature); !told && plausible(log.Temperature) {
 		v.Set(sample.DriveTemperature, log.Temperature.value)
+	}
+	for i, t := range log.Sensors {
+		if plausible(t) {
+			v.Set(sample.DriveSensor1+sample.DriveQuantity(i), t.value)
+		}
 	}
 	setPercent(v, sample.DriveSpare, log.Spare)
 	setPercent(v, sample.DriveSpareLeast, log.SpareLeast)
@@ -26,7 +36,12 @@ func (doc *document) nvme(v *sample.DriveValues) {
 }
 
 // scsi reads the log pages of SCSI and SAS drives.
-func (doc *document) scsi(v *sample.DriveValues) {
+func (doc *document) scsi(d *sample.Drive) {
+	v := &d.Values
+	if e := &doc.Status.is.SCSI; e.ASC.within(1, 255) && e.ASCQ.within(0, 255) {
+		d.ASC, d.ASCQ = uint8(e.ASC.value), uint8(e.ASCQ.value)
+		d.Exception = cmp.Or(string(e.Text), fmt.Sprintf("additional sense code 0x%02x, qualifier 0x%02x", d.ASC, d.ASCQ))
+	}
 	setCount(v, sample.DriveReallocated, doc.GrownDefects)
 	setCount(v, sample.DrivePending, doc.PendingDefects.Count)
 	if _, told := v.Get(sample.DriveWear); !told {

@@ -24,6 +24,9 @@ func parse(text []byte, device string) (sample.Drive, error) {
 	if !doc.smartctls() {
 		return sample.Drive{}, errors.New("it is JSON, but not what smartctl --json prints of a drive")
 	}
+	if err := doc.distorted(); err != nil {
+		return sample.Drive{}, err
+	}
 	if device != "" {
 		doc.Device.Name = word("/dev/" + device)
 	}
@@ -33,6 +36,24 @@ func parse(text []byte, device string) (sample.Drive, error) {
 // smartctls says whether a document was printed by smartctl.
 func (doc *document) smartctls() bool {
 	return len(doc.Format) > 0 || len(doc.Smartctl.Version) > 0 || doc.Smartctl.Exit.told || doc.Device.Name != ""
+}
+
+// distorted says what must not be left out as if the drive had not told it.
+func (doc *document) distorted() error {
+	what := ""
+	switch s, a := &doc.Status, &doc.Attributes; {
+	case s.wrong:
+		what = "smart_status is not an object"
+	case s.is.Passed.wrong:
+		what = "smart_status.passed is neither true nor false"
+	case a.wrong:
+		what = "ata_smart_attributes is not an object"
+	case a.is.Table.wrong:
+		what = "ata_smart_attributes.table is not an array"
+	default:
+		return nil
+	}
+	return fmt.Errorf("%s, so the drive cannot be judged by it: give it as smartctl --json has printed it", what)
 }
 
 func (doc *document) drive() sample.Drive {
@@ -66,18 +87,18 @@ func (doc *document) drive() sample.Drive {
 	case "NVMe":
 		doc.nvme(&d.Values)
 	case "SCSI":
-		doc.scsi(&d.Values)
+		doc.scsi(&d)
 	}
-	if doc.Status.Passed.told {
+	if passed := doc.Status.is.Passed; passed.told {
 		d.Assessment = sample.DriveFails
-		if doc.Status.Passed.value {
+		if passed.value {
 			d.Assessment = sample.DrivePassed
 		}
 	}
 	d.SelfTest = doc.failedTest(d.Protocol)
 	if why := doc.unread(&d); why != "" {
 		d.Status, d.Err = sample.DriveUnread, why
-		d.Values, d.Assessment, d.AtThreshold, d.WasAt, d.SelfTest = sample.DriveValues{}, "", nil, nil, ""
+		d.Values, d.WasAt, d.SelfTest = sample.DriveValues{}, nil, "" // all else that it would tell is not there
 	}
 	return d
 }
@@ -95,7 +116,7 @@ func (doc *document) protocol() string {
 	switch p := string(doc.Device.Protocol); {
 	case p == "ATA", p == "NVMe", p == "SCSI":
 		return p
-	case len(doc.Attributes.Table) > 0:
+	case len(doc.Attributes.is.Table.is) > 0:
 		return "ATA"
 	case doc.NVMe != nvmeLog{}:
 		return "NVMe"

@@ -3,6 +3,8 @@ package smart
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -94,8 +96,8 @@ func TestAbsent(t *testing.T) {
 		if err := json.Unmarshal(part(archive, "smartctl.json").Data, &doc); err != nil {
 			t.Fatal(err)
 		}
-		for _, key := range []string{"device", "smartctl", "json_format_version"} {
-			doc["keep_"+key] = doc[key]
+		if smartctl, ok := doc["smartctl"].(map[string]any); ok {
+			delete(smartctl, "exit_status") // a bit of it says FAILED
 		}
 		bare, err := json.Marshal(map[string]any{
 			"smartctl": doc["smartctl"], "device": doc["device"], "json_format_version": doc["json_format_version"],
@@ -132,6 +134,11 @@ func TestRefused(t *testing.T) {
 		"huge":      {`{"smartctl":"` + strings.Repeat("x", mostText) + `"}`, "longer than 4 MiB"},
 		"two":       {`{"smartctl":{}} {"smartctl":{}}`, "not whole JSON"},
 		"backslash": {`{"smartctl": "\`, "not whole JSON"},
+
+		"status":     {`{"smartctl":{"exit_status":0},"smart_status":"FAILED","temperature":{"current":30}}`, "smart_status is not an object"},
+		"passed":     {`{"smartctl":{"exit_status":0},"smart_status":{"passed":"FAILED"}}`, "smart_status.passed is neither"},
+		"attributes": {`{"smartctl":{"exit_status":0},"smart_status":{"passed":true},"ata_smart_attributes":[]}`, "ata_smart_attributes is not an object"},
+		"table":      {`{"smartctl":{"exit_status":0},"ata_smart_attributes":{"table":{"5":"now"}},"temperature":{"current":30}}`, "table is not an array"},
 	} {
 		_, err := Parse([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -150,7 +157,7 @@ func TestHugeLists(t *testing.T) {
 	if err := decode([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(doc.Attributes.Table); n != mostItems {
+	if n := len(doc.Attributes.is.Table.is); n != mostItems {
 		t.Errorf("%d attributes were kept", n)
 	}
 }
@@ -189,6 +196,98 @@ func TestRaw(t *testing.T) {
 		a.Raw.Value, a.Raw.Text = number{1 << 47, true}, word(text)
 		if got := a.hours(); got.value != want {
 			t.Errorf("%q is %v hours", text, got)
+		}
+	}
+}
+
+// Of an attribute at its threshold counts whether it warns of a failure. One that does not say is taken to.
+func TestAtThreshold(t *testing.T) {
+	row := func(id int, name, flags string) string {
+		return fmt.Sprintf(`{"id":%d,"name":%q,"when_failed":"now","flags":%s,"raw":{"value":7}}`, id, name, flags)
+	}
+	early, late := `{"prefailure":true}`, `{"prefailure":false}`
+	rows := []string{
+		row(3, "Spin_Up_Time", early), row(10, "Spin_Retry_Count", `{}`), row(13, "Odd", `"odd"`), row(14, "", early),
+		row(190, "Airflow_Temperature_Cel", late), row(194, "", late), row(231, "Drive_Temp", late), row(190, "Temperature", early),
+		row(193, "Load_Cycle_Count", late), row(190, "Unknown_Attribute", late), row(4, "Start_Attempts", late),
+	}
+	d, err := Parse([]byte(`{"smartctl":{"exit_status":0},"device":{"protocol":"ATA"},"ata_smart_attributes":{"table":[` + strings.Join(rows, ",") + `]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ got, want []string }{
+		{d.AtThreshold, []string{"Spin_Up_Time", "Spin_Retry_Count", "Odd", "attribute 14", "Temperature"}},
+		{d.HotAt, []string{"Airflow_Temperature_Cel", "attribute 194", "Drive_Temp"}},
+		{d.AgedAt, []string{"Load_Cycle_Count", "Unknown_Attribute", "Start_Attempts"}},
+	} {
+		if !slices.Equal(c.got, c.want) {
+			t.Errorf("%q, want %q", c.got, c.want)
+		}
+	}
+}
+
+// Wear is taken from attributes that are known to tell it, and from none that contradicts itself.
+func TestWear(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		value, raw, limit int
+		want              float64 // -1: not told
+	}{
+		{"SSD_Life_Left", 60, 7, 10, 0.4},
+		{"Perc_Rated_Life_Used", 99, 1, 1, 0.01},
+		{"Perc_Rated_Life_Used", 88, 12, 0, 0.12},
+		{"Percent_Lifetime_Used", 10, 90, 1, 0.9},
+		{"Percent_Lifetime_Used", 100, 90, 1, -1},
+		{"Lifetime_Left", 60, 60, 0, 0.4},
+		{"Lifetime_Left", 60, 40, 0, 0.4},
+		{"Lifetime_Remaining%", 99, 99, 5, 0.01},
+		{"Lifetime_Remaining%", 100, 72, 5, -1}, // which of them is it?
+		{"DriveLife_Remaining%", 60, 4000, 0, 0.4},
+		{"PCT_Life_Remaining", 97, 97, 0, 0.03},
+		{"Wear_Leveling_Count", 97, 60, 0, 0.03},
+		{"Wear_Leveling_Count", 100, 1005057, 100, -1}, // it falls to 100
+		{"", 0, 0, 0, -1},
+		{"Unknown_Attribute", 0, 0, 0, -1},
+	} {
+		text := fmt.Sprintf(`{"smartctl":{"exit_status":0},"device":{"protocol":"ATA"},"ata_smart_attributes":{"table":[
+			{"id":1,"name":%q,"value":%d,"thresh":%d,"raw":{"value":%d}}]}}`, c.name, c.value, c.limit, c.raw)
+		d, err := Parse([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, told := d.Values.Get(sample.DriveWear); told != (c.want >= 0) || told && math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s %d, raw %d, threshold %d: %v, %v, want %v", c.name, c.value, c.raw, c.limit, got, told, c.want)
+		}
+	}
+}
+
+// Sensors keep their numbers where one before them is not there, and those of another world are left out.
+func TestSensors(t *testing.T) {
+	for list, want := range map[string]map[sample.DriveQuantity]float64{
+		`[40, null, 95]`:                  {sample.DriveSensor1: 40, sample.DriveSensor3: 95},
+		`[-273, "many", 41, {}, 70000]`:   {sample.DriveSensor3: 41},
+		`[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]`: {sample.DriveSensor1: 1, sample.DriveSensor2: 2, sample.DriveSensor3: 3, sample.DriveSensor4: 4, sample.DriveSensor5: 5, sample.DriveSensor6: 6, sample.DriveSensor7: 7, sample.DriveSensor8: 8},
+		`{"1": 40}`:                       {},
+		`95`:                              {},
+	} {
+		d, err := Parse([]byte(`{"smartctl":{"exit_status":0},"smart_status":{"passed":true},"device":{"protocol":"NVMe"},"nvme_smart_health_information_log":{"critical_warning":0,"temperature_sensors":` + list + `}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := maps.Collect(d.Values.All())
+		delete(got, sample.DriveCritical)
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", list, got, want)
+		}
+	}
+}
+
+// A drive of which only the exit code says that it is failing was read: it is no drive of which nothing is known.
+func TestFailedByExitCode(t *testing.T) {
+	for code, want := range map[int]sample.DriveStatus{8: "", 16: "", 4: sample.DriveUnread, 96: sample.DriveUnread} {
+		d, err := Parse(fmt.Appendf(nil, `{"smartctl":{"exit_status":%d},"device":{"name":"/dev/sda","protocol":"ATA"}}`, code))
+		if err != nil || d.Status != want || int(d.Exit) != code {
+			t.Errorf("exit code %d: %q, %q, %v", code, d.Status, d.Err, err)
 		}
 	}
 }
@@ -261,7 +360,7 @@ func check(t *testing.T, d *sample.Drive) {
 			t.Errorf("%v is %v", q, v)
 		}
 	}
-	for _, s := range slices.Concat([]string{d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err, d.SelfTest}, d.AtThreshold, d.WasAt) {
+	for _, s := range slices.Concat([]string{d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err, d.SelfTest, d.Exception}, d.AtThreshold, d.HotAt, d.AgedAt, d.WasAt) {
 		if len(s) > 1024 || strings.ContainsAny(s, "\n\r\x00\x1b") {
 			t.Errorf("not a short line: %q", s)
 		}

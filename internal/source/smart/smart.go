@@ -79,11 +79,11 @@ func (s *Source) CatchUp(context.Context) {}
 
 // Round asks all drives once and gives them in the order of their names. It takes Options.Timeout at most, and three
 // seconds more where drives hang. The error is ErrMissing where there is no smartctl, and otherwise of the drives that
-// could not be read; they are in the list too.
+// could not be read, which are in the list too, and of a list of disks that is not complete.
 func (s *Source) Round(ctx context.Context) ([]sample.Drive, error) {
-	list, err := s.options.targets()
-	if err != nil || len(list) == 0 {
-		return nil, err
+	list, listing := s.options.targets()
+	if len(list) == 0 {
+		return nil, listing
 	}
 	path, err := find(s.options.Smartctl, usual)
 	drives := make([]sample.Drive, len(list))
@@ -96,6 +96,7 @@ func (s *Source) Round(ctx context.Context) ([]sample.Drive, error) {
 	}
 	s.round(ctx, path, list, drives)
 	var problems sample.Problems
+	problems.Add(listing)
 	for i := range drives {
 		if d := &drives[i]; d.Status == sample.DriveUnread {
 			problems.Add(fmt.Errorf("%s: %s", d.Device, d.Err))

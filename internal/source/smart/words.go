@@ -69,7 +69,8 @@ func (doc *document) exit() uint8 {
 
 // unread says why a drive told nothing of its health, and what to do; "" where it told something.
 func (doc *document) unread(d *sample.Drive) string {
-	if !d.Values.Empty() || d.Assessment != "" || len(d.AtThreshold) > 0 {
+	if !d.Values.Empty() || d.Assessment != "" || len(d.AtThreshold)+len(d.HotAt)+len(d.AgedAt) > 0 || d.ASC != 0 ||
+		d.Exit&(ExitFailing|ExitAt) != 0 {
 		return ""
 	}
 	var said, first string
