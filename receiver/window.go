@@ -72,8 +72,13 @@ func (s *open) End(span emit.Span) {
 	}
 }
 
-// happened has a record made of what happens to the machine, unless the config leaves the device out.
+// happened has a record made of what happens to the machine, unless the config leaves the device out. Of a storm, the window
+// that was in it has told already, whatever its disk.
 func (w *watcher) happened(e events.Event) {
+	if e.Kind == events.IOStorm {
+		w.tell(emit.Happened(e), trace.SpanContext{})
+		return
+	}
 	if e.GPU != nil && !w.devices.gpus.all() && !w.devices.takesGPU(e.GPU) || e.Disk != "" && !w.devices.disks.all() && !w.devices.disks.takes(e.Disk) {
 		return
 	}

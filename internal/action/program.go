@@ -65,7 +65,7 @@ func (p *program) act(ctx context.Context, n *notice.Notice) (says string, again
 	p.apart(cmd)
 	began := time.Now()
 	if err = start(cmd); err == nil {
-		err = cmd.Wait()
+		err = wait(cmd)
 	}
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):

@@ -101,6 +101,23 @@ func TestExecTimeout(t *testing.T) {
 	if o.OK || !strings.HasPrefix(o.Says, "it was killed after 500ms") || time.Since(began) > 20*time.Second {
 		t.Errorf("%+v", o)
 	}
+	gone(t, folder)
+}
+
+// What a program leaves behind is killed when it has ended, whether it succeeded or not.
+func TestExecLeavesNobody(t *testing.T) {
+	for _, end := range []string{"exit 0", "exit 3"} {
+		program, folder := script(t, `sleep 60 >/dev/null 2>&1 </dev/null & echo $! > "$1/child"; `+end)
+		if o := try(t, &Exec{Command: []string{program, folder}}, event(t, hot)); o.OK != (end == "exit 0") {
+			t.Errorf("%s: %+v", end, o)
+		}
+		gone(t, folder)
+	}
+}
+
+// gone waits until the process whose number is in the file child is no more.
+func gone(t *testing.T, folder string) {
+	t.Helper()
 	text, err := os.ReadFile(filepath.Join(folder, "child"))
 	if err != nil {
 		t.Fatal(err)
@@ -131,7 +148,7 @@ func alive(t *testing.T, pid int) bool {
 
 // One that neither reads the event nor closes its output when it ends holds up nothing.
 func TestExecLeavesOpen(t *testing.T) {
-	program, _ := script(t, "sleep 20 & exit 0")
+	program, _ := script(t, "setsid sleep 20 & exit 0")
 	began := time.Now()
 	o := try(t, &Exec{Command: []string{program}}, event(t, hot))
 	if !o.OK || time.Since(began) > 15*time.Second {

@@ -22,6 +22,7 @@ var eventNames = map[events.Kind]string{
 	events.DiskVanished:  semconv.DiskHealthEvent.Name,
 	events.DiskSaturated: semconv.DiskSaturatedEvent.Name,
 	events.AgentDegraded: semconv.AgentDegradedEvent.Name,
+	events.IOStorm:       semconv.IOStormEvent.Name,
 }
 
 // Happened is the event of a condition that has begun or is over.
@@ -52,6 +53,9 @@ func Happened(e events.Event) Event {
 		attrs.state(&e)
 		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
 	case events.DiskSaturated:
+		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
+	case events.IOStorm:
+		attrs.add(semconv.IOStormWindowsKey.Int64(int64(e.Count)))
 		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
 	case events.AgentDegraded:
 		attrs.add(semconv.AgentPartKey.String(utf8(e.Part)))

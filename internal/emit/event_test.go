@@ -25,10 +25,11 @@ func over(kind events.Kind) events.Event {
 	switch kind {
 	case events.DiskFailing, events.DiskVanished:
 		e.Drive, e.Measure = &sample.Drive{ID: "wwn-1", Device: "sda", Model: "M"}, false
-	case events.GPULost, events.GPUHot, events.GPUThrottled:
-		e.GPU, e.Measure = &sample.GPU{ID: "GPU-1", Name: "one", Driver: "1"}, kind != events.GPULost
-	case events.AgentDegraded:
-		e.Measure = false
+	case events.GPULost, events.GPUHot, events.GPUThrottled, events.GPUError:
+		e.GPU, e.Measure = &sample.GPU{ID: "GPU-1", Name: "one", Driver: "1"}, kind == events.GPUHot || kind == events.GPUThrottled
+		e.Code, e.Count = 79, 3
+	case events.AgentDegraded, events.IOStorm:
+		e.Measure, e.Count = false, 2
 	}
 	return e
 }
@@ -54,6 +55,16 @@ func TestHappened(t *testing.T) {
 	e = emit.Happened(over(events.GPULost))
 	if e.Severity != emit.Info || !value(e, semconv.EventResolvedKey).AsBool() || value(e, semconv.HwStateKey).AsString() != "ok" ||
 		value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
+		t.Errorf("%+v", e)
+	}
+	e = emit.Happened(over(events.GPUError))
+	if e.Name != semconv.GPUErrorEvent.Name || e.Severity != emit.Info || value(e, semconv.ErrorTypeKey).AsString() != "xid_79" ||
+		value(e, semconv.EventCountKey).AsInt64() != 3 || !value(e, semconv.EventResolvedKey).AsBool() {
+		t.Errorf("%+v", e)
+	}
+	e = emit.Happened(over(events.IOStorm))
+	if e.Name != semconv.IOStormEvent.Name || e.Severity != emit.Info || e.Was != emit.Warn || value(e, semconv.SystemDeviceNameKey).AsString() != "sda" ||
+		value(e, semconv.IOStormWindowsKey).AsInt64() != 2 || value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
 		t.Errorf("%+v", e)
 	}
 	drive := events.Event{Kind: events.DiskFailing, Drive: &sample.Drive{Device: "sda", Status: sample.DriveFailing}, Disk: "sda", Severe: true}

@@ -14,11 +14,12 @@ const (
 	GPUHot        Kind = "gpu_hot"
 	GPUThrottled  Kind = "gpu_throttled"
 	GPULost       Kind = "gpu_lost"
-	GPUError      Kind = "gpu_error" // an XID; it is told of, and never over
+	GPUError      Kind = "gpu_error" // an XID, by its code
 	DiskFailing   Kind = "disk_failing"
 	DiskVanished  Kind = "disk_vanished"
 	DiskSaturated Kind = "disk_saturated"
 	AgentDegraded Kind = "agent_degraded"
+	IOStorm       Kind = "io_storm" // only that it is over: the report of the window that showed it says that it began
 )
 
 // Event is a condition that has begun, or is over.
@@ -37,7 +38,7 @@ type Event struct {
 	Memory  bool          // the temperature is that of the GPU's memory
 	Reason  string        // why the clocks are low, as sample.GPUQuantity calls it; why a part of the program fails
 	Code    int           // of an XID
-	Count   uint64        // how many there were of it since the event before
+	Count   uint64        // how many XIDs there were since the event before; the windows of a storm
 	Lost    bool          // the GPU's driver says that it is gone, rather than not answering
 	Value   float64       // what was measured, in the unit of Limit
 	Limit   float64       // at which it began; 0 where nothing was measured

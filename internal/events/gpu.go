@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/condition"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -21,17 +22,8 @@ type card struct {
 	clocks  stretch[[len(throttled)]float64]
 	xids    []xid
 	present bool
+	gone    bool // the event that holds says that the GPU is gone, rather than not answering
 }
-
-type xid struct {
-	code int
-	told uint64        // how many of them
-	at   time.Duration // when; meaningless unless ever
-	ever bool
-}
-
-// mostXIDs bounds the codes of one GPU. NVIDIA's table has fewer than two hundred.
-const mostXIDs = 256
 
 func (w *Watch) gpus(s *sample.Sample) {
 	at := w.now.Mono
@@ -44,7 +36,7 @@ func (w *Watch) gpus(s *sample.Sample) {
 		if c == nil {
 			continue
 		}
-		w.reach(g)
+		w.reach(c, g)
 		var detail *sample.GPUDetail
 		if k := slices.IndexFunc(s.GPUDetails, func(d sample.GPUDetail) bool { return d.GPU == g.ID }); k >= 0 {
 			detail = &s.GPUDetails[k]
@@ -59,11 +51,14 @@ func (w *Watch) gpus(s *sample.Sample) {
 	for _, t := range w.throttle.Rest(at) {
 		w.sayThrottled(&w.known(t.Key).gpu, t, 0, "")
 	}
+	for _, t := range w.wrong.Rest(at) {
+		w.sayError(t)
+	}
 	for _, t := range w.lost.Rest(at) {
 		say(w, t, Event{Kind: GPULost, GPU: &w.known(t.Key).gpu, Says: t.Key + " is not listed any more"})
 	}
 	for id, c := range w.cards {
-		// Errors that were told are remembered, or a GPU that comes and goes would tell them again and again.
+		// Errors that were seen are remembered, or a GPU that comes and goes would tell them again and again.
 		if !c.present && len(c.xids) == 0 && !w.lost.Raised(id) && !w.throttle.Raised(id) && !w.hot.Raised(sensor{id, false}) && !w.hot.Raised(sensor{id, true}) {
 			delete(w.cards, id)
 		}
@@ -92,17 +87,22 @@ func (w *Watch) known(id string) *card {
 	return &card{gpu: sample.GPU{ID: id}}
 }
 
-// reach sees whether the GPU can be read.
-func (w *Watch) reach(g *sample.GPU) {
+// reach sees whether the GPU can be read. That one which did not answer is gone is told, too: somebody has to act on it.
+func (w *Watch) reach(c *card, g *sample.GPU) {
 	value := 0.0
 	if g.Status != sample.GPUWorks {
 		value = 1
 	}
 	t, changed := w.lost.Look(g.ID, w.now.Mono, value)
+	lost := g.Status == sample.GPULost
 	if !changed {
-		return
+		if !lost || c.gone || !w.lost.Raised(g.ID) {
+			return
+		}
+		t = told[string]{Key: g.ID, Change: condition.Raised, Edge: w.now.Mono}
 	}
-	e := Event{Kind: GPULost, GPU: new(*g), Severe: true, Lost: g.Status == sample.GPULost}
+	c.gone = lost
+	e := Event{Kind: GPULost, GPU: new(*g), Severe: true, Lost: lost}
 	switch g.Status {
 	case sample.GPUWorks:
 		e.Says = g.ID + " can be read again"
@@ -233,42 +233,4 @@ func (w *Watch) sayThrottled(g *sample.GPU, t told[string], share float64, reaso
 		e.Says = fmt.Sprintf("the clocks of %s were held down for %.0f %% of the last 30 s, %s", g.ID, 100*share, because[reason])
 	}
 	say(w, t, e)
-}
-
-// errors tells of XIDs that are new, each code at most once a minute with how many there were.
-func (w *Watch) errors(c *card, d *sample.GPUDetail) {
-	for i := range d.XIDs {
-		now := &d.XIDs[i]
-		k := slices.IndexFunc(c.xids, func(x xid) bool { return x.code == now.Code })
-		if k < 0 {
-			if len(c.xids) >= mostXIDs {
-				continue
-			}
-			c.xids = append(c.xids, xid{code: now.Code})
-			k = len(c.xids) - 1
-		}
-		x := &c.xids[k]
-		if now.Count < x.told {
-			x.told = 0 // the program that counts has begun anew
-		}
-		if now.Count == x.told || x.ever && w.now.Mono-x.at < apartXID {
-			continue
-		}
-		count := now.Count - x.told
-		x.told, x.at, x.ever = now.Count, w.now.Mono, true
-		times := ""
-		if count > 1 {
-			times = fmt.Sprintf(" %d times", count)
-		}
-		e := Event{
-			Kind: GPUError, At: w.now.Wall, GPU: new(c.gpu), Code: now.Code, Count: count, Severe: !slices.Contains(ownFault[:], now.Code),
-			Says: fmt.Sprintf("%s has reported XID %d%s", c.gpu.ID, now.Code, times),
-		}
-		if e.Severe {
-			e.Says += ": look it up in NVIDIA's table of XID errors, and in the kernel's log"
-		} else {
-			e.Says += ", which a program on it brings about as a rule"
-		}
-		w.told = append(w.told, e)
-	}
 }

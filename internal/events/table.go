@@ -7,7 +7,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Table has the limits of each kind but for GPUError. docs/events.md has the same numbers. It is never changed.
+// Table has the limits of each kind but for IOStorm. docs/events.md has the same numbers. It is never changed.
 var Table = map[Kind]condition.Limits{
 	// Degrees Celsius above the temperature at which the chip slows down, or above usualSlowdown where it tells none.
 	GPUHot: {Raise: -hotMargin, Clear: -hotMargin - 5, After: 10 * time.Second, Until: 30 * time.Second, Apart: time.Minute},
@@ -15,6 +15,8 @@ var Table = map[Kind]condition.Limits{
 	GPUThrottled: {Raise: 0.2, Clear: 0.05, Until: 30 * time.Second, Apart: time.Minute},
 	// 1 while it cannot be read.
 	GPULost: {Raise: 1, Until: 10 * time.Second, Apart: time.Minute},
+	// 1 at a look that sees new ones of the code.
+	GPUError: {Raise: 1, Until: 10 * time.Minute, Apart: time.Minute},
 	// The rank of the drive's status. Drives are asked every ten minutes.
 	DiskFailing: {Raise: 1, Until: 30 * time.Minute, Apart: 30 * time.Minute},
 	// 1 while it is not there.
@@ -32,8 +34,8 @@ const (
 	hottest       = 150 // and above it, a reading is broken: a GPU that fails may tell anything
 )
 
-// apartXID is the time between two events of one code of one GPU.
-const apartXID = time.Minute
+// stormOver is the time after the last slow window of an I/O storm when it is over.
+const stormOver = time.Minute
 
 // throttled lists the reasons that hold the clocks down for a fault of cooling or power supply. The power cap does not
 // count: to be held at it is what a busy GPU does.

@@ -16,6 +16,7 @@ type Watch struct {
 	hot      *condition.Group[sensor]
 	throttle *condition.Group[string]
 	lost     *condition.Group[string]
+	wrong    *condition.Group[fault]
 	failing  *condition.Group[string]
 	vanished *condition.Group[string]
 	full     *condition.Group[string]
@@ -38,6 +39,7 @@ func (w *Watch) open() {
 		return
 	}
 	w.hot, w.throttle, w.lost = group[sensor](GPUHot), group[string](GPUThrottled), group[string](GPULost)
+	w.wrong = group[fault](GPUError)
 	w.failing, w.vanished, w.full = group[string](DiskFailing), group[string](DiskVanished), group[string](DiskSaturated)
 	w.cards, w.disks, w.drives = map[string]*card{}, map[string]*disk{}, map[string]sample.Drive{}
 }

@@ -75,6 +75,7 @@ func (m *Monitor) stormy(r *window.Report) {
 	}
 	if worst.Windows > 0 {
 		r.Storms = []window.Storm{worst}
+		m.storms.Tell(worst.Disk, worst.Windows, r.Wall(worst.Since))
 	}
 }
 

@@ -4,10 +4,15 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // eventsEvery is the time between two looks for what happens to the machine. A look at a few devices costs microseconds.
 const eventsEvery = time.Second
+
+// endsLate is how much later than by its own time a window's end may be known, as it waits for a GPU's driver: a storm is not
+// called over before it is known which windows were in it.
+const endsLate = time.Second
 
 // watch looks for what happens to the machine, for as long as somebody listens. Monitor.mu is held for it.
 type watch struct {
@@ -19,7 +24,7 @@ type watch struct {
 
 // OnEvent has tell called with what happens to the machine's devices and to its sources, each condition once when it
 // begins and once when it is over, until forget is called. What began before anybody listened is told first. It is called
-// on the goroutine that samples, so it must not wait for anything.
+// on the goroutine that samples, or that ends a window, so it must not wait for anything.
 func (m *Monitor) OnEvent(tell func(events.Event)) (forget func()) {
 	return listen(m, &m.watch.listeners, tell)
 }
@@ -34,7 +39,25 @@ func (m *Monitor) happened() (told []events.Event, listeners []*func(events.Even
 	w.due = now.Mono + eventsEvery
 	newest := m.latest
 	newest.Ceilings = m.ceilings.All()
-	return w.Look(now, &newest, w.failing(m.problems.counts())), w.listeners
+	told = w.Look(now, &newest, w.failing(m.problems.counts()))
+	return append(told, m.storms.Over(sample.Stamp{Mono: now.Mono - endsLate, Wall: now.Wall.Add(-endsLate)})...), w.listeners
+}
+
+// calmed gives the storms that are over at the end of a window, which may show the next one: that the last one is over is
+// told before. m.mu is held.
+func (m *Monitor) calmed(at sample.Stamp) (told []events.Event, listeners []*func(events.Event)) {
+	if len(m.watch.listeners) == 0 {
+		return nil, nil
+	}
+	return m.storms.Over(at), m.watch.listeners
+}
+
+func tellAll(told []events.Event, listeners []*func(events.Event)) {
+	for _, e := range told {
+		for _, tell := range listeners {
+			(*tell)(e)
+		}
+	}
 }
 
 // failing lists the sources that have failed since the look before.

@@ -179,11 +179,7 @@ func (m *Monitor) tick() {
 	}
 	happened, listeners := m.happened()
 	m.mu.Unlock()
-	for _, e := range happened {
-		for _, tell := range listeners {
-			(*tell)(e)
-		}
-	}
+	tellAll(happened, listeners)
 	for _, w := range overdue {
 		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
 	}

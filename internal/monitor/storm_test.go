@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -115,6 +116,7 @@ func TestStorm(t *testing.T) {
 	if r := s.end(a); len(r.Storms) != 0 || r.Others != 0 {
 		t.Errorf("one alone: %+v, %d others", r.Storms, r.Others)
 	}
+	s.pass(600) // over
 	a, b = s.begin("a", "sda"), s.begin("b", "sda")
 	s.pass(10)
 	if one, other := s.end(a), s.end(b); len(one.Storms) != 0 || len(other.Storms) != 1 {
@@ -137,6 +139,7 @@ func TestStormOnSeveralDisks(t *testing.T) {
 	if r := s.end(c); len(r.Storms) != 0 || r.Others != 2 {
 		t.Errorf("on one of them: %+v, %d others", r.Storms, r.Others)
 	}
+	s.pass(600) // over
 	a, b = s.begin("a", "sda", "sdb"), s.begin("d", "sda")
 	s.pass(10)
 	if one, other := s.end(b), s.end(a); len(one.Storms) != 0 || len(other.Storms) != 1 || other.Storms[0].Disk != "sda" || other.Storms[0].Windows != 2 {
@@ -181,5 +184,77 @@ func TestCeilings(t *testing.T) {
 	}
 	if got := s.Collect().Ceilings; len(got) != 2 || got[0].Read < 29<<20 || got[0].Write != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// That a storm is over is told once, a minute after its last window, and before another one of its disk; whether somebody
+// listens changes no report.
+func TestStormEnds(t *testing.T) {
+	for name, listens := range map[string]bool{"that nobody hears of": false, "whose end is told": true} {
+		t.Run(name, func(t *testing.T) {
+			s := newStormy(t, "a", "b")
+			var over []events.Event
+			look := func() {}
+			if listens {
+				s.OnEvent(func(e events.Event) {
+					if e.Kind == events.IOStorm {
+						over = append(over, e)
+					}
+				})
+				look = func() {
+					s.mu.Lock()
+					told, listeners := s.happened()
+					s.mu.Unlock()
+					tellAll(told, listeners)
+				}
+			}
+			pair := func(tenths int) []window.Storm {
+				a, b := s.begin("a", "sda"), s.begin("b", "sda")
+				s.pass(tenths)
+				s.end(a)
+				return s.end(b).Storms
+			}
+			first := pair(10)
+			if len(first) != 1 {
+				t.Fatalf("%+v", first)
+			}
+			for range 3 { // one pair more every half a minute
+				s.pass(300)
+				look()
+				if storms := pair(10); len(storms) != 0 {
+					t.Errorf("in the same storm: %+v", storms)
+				}
+			}
+			last := s.now
+			s.pass(595)
+			look()
+			if len(over) != 0 {
+				t.Errorf("too early: %+v", over)
+			}
+			next := pair(10) // it ends after the minute, before anybody looks
+			if len(next) != 1 {
+				t.Errorf("the next storm: %+v", next)
+			}
+			want := 0
+			if listens {
+				want = 1
+			}
+			if len(over) != want {
+				t.Fatalf("when the next one began: %+v", over)
+			}
+			for range 700 {
+				s.pass(1)
+				look()
+			}
+			if len(over) != 2*want {
+				t.Fatalf("%+v", over)
+			}
+			if listens {
+				ended := dawn.Add(time.Duration(last) * 100 * time.Millisecond)
+				if e := over[0]; !e.Resolved || e.Disk != "sda" || e.Count != 2 || !e.Began.Equal(dawn.Add(first[0].Since)) || !e.At.Equal(ended) {
+					t.Errorf("%+v", e)
+				}
+			}
+		})
 	}
 }
