@@ -45,7 +45,7 @@ const (
 	HwPhysicalDiskStateKey = attribute.Key("hw.physical_disk.state")
 	// HDD of a drive that spins, SSD of one that certainly does not. (string)
 	HwPhysicalDiskTypeKey = attribute.Key("hw.physical_disk.type")
-	// Where the temperature is taken, in the accelerator's chip or in its memory; absent of drives. (string)
+	// Where the temperature is taken, in the accelerator's chip or in its memory, or at which sensor of an NVMe drive; absent of what a drive tells of itself as a whole. (string)
 	HwSensorLocationKey = attribute.Key("hw.sensor_location")
 	// The drive's serial number. (string)
 	HwSerialNumberKey = attribute.Key("hw.serial_number")
@@ -157,6 +157,8 @@ const (
 	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
 	// What held the work up. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")
+	// True where something was seen for a part of the window alone, so that the figures are of what was seen of it. (boolean)
+	WindowInterruptedKey = attribute.Key("stallspan.window.interrupted")
 	// What the work was. (string, one of the values below)
 	WindowKindKey = attribute.Key("stallspan.window.kind")
 	// The name under which the window was announced. (string)
@@ -1356,6 +1358,7 @@ var EpochSpan = Span{
 		{Key: TrainingRunNameKey, Type: attribute.STRING},
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowInterruptedKey, Type: attribute.BOOL},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
 		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
@@ -1400,6 +1403,7 @@ var LoadSpan = Span{
 		{Key: TrainingRunNameKey, Type: attribute.STRING},
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowInterruptedKey, Type: attribute.BOOL},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
 		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
 		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
@@ -1441,6 +1445,7 @@ var RunSpan = Span{
 		{Key: TrainingRunNameKey, Type: attribute.STRING},
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowInterruptedKey, Type: attribute.BOOL},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
 		{Key: WindowNameKey, Type: attribute.STRING},
 		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
@@ -1491,6 +1496,7 @@ var WindowSpan = Span{
 		{Key: TrainingRunNameKey, Type: attribute.STRING},
 		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
 		{Key: VerdictKey, Type: attribute.STRING, Required: true},
+		{Key: WindowInterruptedKey, Type: attribute.BOOL},
 		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
 		{Key: WindowNameKey, Type: attribute.STRING},
 		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
@@ -1537,7 +1543,7 @@ var DiskSaturatedEvent = Event{
 	},
 }
 
-// GPUErrorEvent: The driver of a GPU has reported an XID error; each code is told at most once a minute, and is never over.
+// GPUErrorEvent: The driver of a GPU has reported an XID error; over when that code did not come for ten minutes.
 var GPUErrorEvent = Event{
 	Name: "stallspan.gpu.error",
 	Attributes: []AttributeRef{
@@ -1545,7 +1551,9 @@ var GPUErrorEvent = Event{
 		{Key: HwDriverVersionKey, Type: attribute.STRING},
 		{Key: HwIDKey, Type: attribute.STRING, Required: true},
 		{Key: HwNameKey, Type: attribute.STRING},
+		{Key: EventBeganKey, Type: attribute.STRING},
 		{Key: EventCountKey, Type: attribute.INT64, Required: true},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
 		{Key: EventTestKey, Type: attribute.BOOL},
 	},
 }
@@ -1596,10 +1604,12 @@ var GPUThrottledEvent = Event{
 	},
 }
 
-// IOStormEvent: Several slow windows read from one disk at once; told once, until no slow one that overlaps is left.
+// IOStormEvent: Several slow windows read from one disk at once; over when no more such windows ended for a minute.
 var IOStormEvent = Event{
 	Name: "stallspan.io.storm",
 	Attributes: []AttributeRef{
+		{Key: EventBeganKey, Type: attribute.STRING},
+		{Key: EventResolvedKey, Type: attribute.BOOL},
 		{Key: EventTestKey, Type: attribute.BOOL},
 		{Key: IOStormWindowsKey, Type: attribute.INT64, Required: true},
 		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},

@@ -180,6 +180,21 @@ func TestNewer(t *testing.T) {
 	if before, told := use(t, path, text); len(before) > 0 || len(told) != 1 || !strings.Contains(told[0], ".newer-7-") {
 		t.Errorf("%q", told)
 	}
+	another(t, path, nil, string(aboutBucket), "baselines2") // nor need a later one have what this one has
+	db, err := bbolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(aboutBucket).Put(versionKey, []byte("2")) })
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if text, err = os.ReadFile(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, told := use(t, path, text); len(told) != 1 || !strings.Contains(told[0], ".newer-2-") {
+		t.Errorf("%q", told)
+	}
 }
 
 // What another program owns is not moved out of its way, however it got to be named here.
@@ -195,10 +210,69 @@ func TestForeign(t *testing.T) {
 	if text, err := os.ReadFile(path); err != nil || string(text) != "import torch\n" || told == 0 || len(asides(t, path)) > 0 {
 		t.Errorf("%q, %v, told %d times", text, err, told)
 	}
+	// Nor is another program's bbolt file, whatever it keeps there, nor one that is too large or too empty to be told.
+	for name, lay := range foreign {
+		path := filepath.Join(t.TempDir(), "etcd-db")
+		lay(t, path)
+		was, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told []string
+		b := Open(path, func(err error) { told = append(told, err.Error()) })
+		b.Learn("epoch/x", time.Second, false, time.Now())
+		b.Close()
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Equal(text, was) || len(asides(t, path)) > 0 {
+			t.Errorf("%s: %v, %d bytes of %d, aside %q", name, err, len(text), len(was), asides(t, path))
+		}
+		if len(told) == 0 || !strings.HasSuffix(told[0], "it is no file of baselines, and stays as it is: name another") {
+			t.Errorf("%s: told %q", name, told)
+		}
+		if _, told := use(t, filepath.Join(t.TempDir(), "baseline.db"), was); len(told) != 1 || !strings.Contains(told[0], ".corrupt-") {
+			t.Errorf("%s as baseline.db: %q", name, told)
+		}
+	}
 	if b := Open(t.TempDir(), func(error) { told = -1 }); told != -1 {
 		t.Error("a folder was taken for a file")
 	} else {
 		b.Close()
+	}
+}
+
+// foreign makes files that other programs may have.
+var foreign = map[string]func(*testing.T, string){
+	"bbolt":                    func(t *testing.T, path string) { another(t, path, nil, "key", "members") },
+	"bbolt without a freelist": func(t *testing.T, path string) { another(t, path, &bbolt.Options{NoFreelistSync: true}, "key") },
+	"bbolt with our records":   func(t *testing.T, path string) { another(t, path, nil, string(recordBucket)) },
+	"zeros":                    func(t *testing.T, path string) { sparse(t, path, 1<<16) },
+	"large":                    func(t *testing.T, path string) { sparse(t, path, largestFile+1) },
+}
+
+// another makes a bbolt file with these buckets.
+func another(t *testing.T, path string, o *bbolt.Options, buckets ...string) {
+	t.Helper()
+	db, err := bbolt.Open(path, 0o600, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bbolt.Tx) (err error) {
+		for _, name := range buckets {
+			_, made := tx.CreateBucket([]byte(name))
+			err = errors.Join(err, made)
+		}
+		return err
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func sparse(t *testing.T, path string, size int64) {
+	t.Helper()
+	err := os.WriteFile(path, nil, 0o600)
+	if err = errors.Join(err, os.Truncate(path, size)); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -101,7 +101,10 @@ func (a access) once(f func(*bbolt.Tx) error) (err error) {
 		return f(tx)
 	})
 	var bad *damage
-	if errors.As(err, &bad) {
+	switch {
+	case errors.Is(err, errForeign):
+		err = a.judge(err)
+	case errors.As(err, &bad):
 		_ = a.found(bad)
 	}
 	return errors.Join(err, db.Close())
@@ -190,7 +193,8 @@ func (a access) found(d *damage) error {
 	return d
 }
 
-// known says whether what is in the file is of this version. A file without a version is a new one.
+// known says whether what is in the file is of this version. An empty one is new. What a later version keeps beside its
+// version is its own matter.
 func known(tx *bbolt.Tx) error {
 	about := tx.Bucket(aboutBucket)
 	first, _ := tx.Cursor().First()
@@ -199,8 +203,8 @@ func known(tx *bbolt.Tx) error {
 		return begin(tx)
 	case first == nil:
 		return nil
-	case about == nil || tx.Bucket(recordBucket) == nil:
-		return &damage{"corrupt", errors.New("a part of it is missing")}
+	case about == nil:
+		return errForeign
 	}
 	text := string(about.Get(versionKey))
 	v, err := strconv.Atoi(text)
@@ -209,6 +213,8 @@ func known(tx *bbolt.Tx) error {
 		return &damage{"corrupt", fmt.Errorf("its version is %.20q", text)}
 	case v > version:
 		return &damage{"newer-" + strconv.Itoa(v), fmt.Errorf("its version is %d, and this program knows %d", v, version)}
+	case tx.Bucket(recordBucket) == nil:
+		return &damage{"corrupt", errors.New("a part of it is missing")}
 	}
 	return nil
 }

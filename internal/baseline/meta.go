@@ -3,6 +3,7 @@ package baseline
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"hash/fnv"
 )
 
@@ -16,7 +17,7 @@ type meta struct {
 func newest(data []byte) (best meta, err error) {
 	err = errForeign
 	if len(bytes.TrimLeft(data[:min(len(data), headerSize+metaSize)], "\x00")) == 0 {
-		err = errors.New("it begins with nothing but zeros")
+		err = fmt.Errorf("%w: it begins with nothing but zeros", errForeign)
 	}
 	found := false
 	look := func(at int, id uint64) {

@@ -66,7 +66,7 @@ func verify(file io.ReaderAt, size int64) error {
 		return errEmpty
 	}
 	if size > largestFile {
-		return fmt.Errorf("it has %d bytes, more than can be in it", size)
+		return fmt.Errorf("%w: it has %d bytes", errForeign, size)
 	}
 	data := make([]byte, size)
 	switch n, err := file.ReadAt(data, 0); {
@@ -213,10 +213,11 @@ func within(page []byte, at, length int) ([]byte, error) {
 	return page[at : at+length], nil
 }
 
-// free checks the list of pages that may be written next: one that is in use must not be among them.
+// free checks the list of pages that may be written next: one that is in use must not be among them. Other programs may keep
+// no such list, and bbolt would write one as soon as it opens their file.
 func (p *pages) free() error {
 	if p.freelist == noFreelist {
-		return nil
+		return errForeign
 	}
 	page, flags, err := p.take(p.freelist)
 	if err != nil {

@@ -46,6 +46,9 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 	if r.Unfinished {
 		l.add(semconv.WindowUnfinishedKey.Bool(true))
 	}
+	if r.Interrupted {
+		l.add(semconv.WindowInterruptedKey.Bool(true))
+	}
 	if r.Kind == window.ModelLoad {
 		l.load(r)
 	}

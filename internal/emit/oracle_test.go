@@ -58,6 +58,7 @@ func TestRegistry(t *testing.T) {
 	for kind := range events.Table {
 		o.event(emit.Happened(over(kind)))
 	}
+	o.event(emit.Happened(over(events.IOStorm)))
 	for _, problem := range o.sorted() {
 		t.Error(problem)
 	}
@@ -136,7 +137,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 }
 
 // rare are reports of what the recorded machines do not have: a mount without a disk of the machine, windows whose ends
-// were not announced, a load that did not end, and an I/O storm.
+// were not announced, a load that did not end, a disk that left, and an I/O storm.
 func rare() (reports []*window.Report) {
 	at := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch, window.Checkpoint} {
@@ -149,7 +150,7 @@ func rare() (reports []*window.Report) {
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
 			Verdict: window.StorageBound, Finding: "finding", Remedy: "remedy", Speedup: 3,
 			Findings: []window.Finding{{Kind: window.Throttled, Text: "finding", Remedy: "remedy"}},
-			Slow:     true, SlowReason: window.SlowStorage, Uncertainty: 0.02,
+			Slow:     true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true,
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
 			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},
 			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},

@@ -40,9 +40,9 @@ func reports() map[string]*window.Report {
 	mounts := &window.Report{
 		Window: load, Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
 		Verdict: window.StorageBound, Finding: "It waited.", Remedy: "Do not wait.", Slow: true, SlowReason: window.SlowStorage,
-		Uncertainty: 0.05,
-		Mounts:      []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
-		Stalls:      []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second, Waited: 50 * time.Second}},
+		Uncertainty: 0.05, Interrupted: true,
+		Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
+		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second, Waited: 50 * time.Second}},
 	}
 	idle := between(window.Checkpoint, time.Hour, time.Hour+time.Second)
 	idle.Name = "step 100"

@@ -28,10 +28,11 @@ func (r *Report) ceilings(m Machine) {
 	}
 }
 
-// share is a mean throughput in the window as a share of a ceiling; 0 where nothing is known.
-func (r *Report) share(bytes uint64, ceiling float64) float64 {
+// share is a disk's mean throughput in the window as a share of a ceiling; 0 where nothing is known, as of a disk that was
+// seen for a part of the window alone.
+func (r *Report) share(disk string, bytes uint64, ceiling float64) float64 {
 	seconds := r.Duration().Seconds()
-	if ceiling <= 0 || seconds <= 0 {
+	if ceiling <= 0 || seconds <= 0 || slices.Contains(r.torn, disk) {
 		return 0
 	}
 	return min(1, float64(bytes)/seconds/ceiling)
@@ -41,7 +42,7 @@ func (r *Report) share(bytes uint64, ceiling float64) float64 {
 // it ever was. What it did in the window itself is no proof that it can do no more.
 func (r *Report) pace(d *DiskUse) (near, far bool) {
 	before := ceilingOf(r.Ceilings, d.Name).Read
-	near = r.share(d.ReadBytes, before) >= nearCeiling
-	now := r.share(d.ReadBytes, d.ReadCeiling)
+	near = r.share(d.Name, d.ReadBytes, before) >= nearCeiling
+	now := r.share(d.Name, d.ReadBytes, d.ReadCeiling)
 	return near, now > 0 && now <= farCeiling
 }

@@ -48,7 +48,7 @@ func (r *Report) ceilingJSON(d *DiskUse) *ceilingJSON {
 	}
 	before := ceilingOf(r.Ceilings, d.Name)
 	return &ceilingJSON{
-		Read: d.ReadCeiling, ReadRatio: r.share(d.ReadBytes, before.Read),
-		Write: d.WriteCeiling, WriteRatio: r.share(d.WriteBytes, before.Write),
+		Read: d.ReadCeiling, ReadRatio: r.share(d.Name, d.ReadBytes, before.Read),
+		Write: d.WriteCeiling, WriteRatio: r.share(d.Name, d.WriteBytes, before.Write),
 	}
 }

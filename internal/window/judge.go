@@ -37,7 +37,10 @@ func (r *Report) judge(h *history.History, m Machine) {
 		return
 	}
 	r.Verdict = s.verdict()
-	if r.Anybodys() && r.Verdict != StorageBound || r.Verdict == CPUBound && r.hidden(s) {
+	if r.unpressed = !m.Pressure && !r.waitless; r.unpressed {
+		r.Uncertainty = min(1, r.Uncertainty+s.other/2) // all of it may have been waiting for storage
+	}
+	if r.Anybodys() && r.Verdict != StorageBound || r.Verdict == CPUBound && (r.hidden(s) || r.unpressed && s.mayWait()) {
 		r.Verdict = Unknown
 	}
 	if gain := r.Gain.Seconds() / total.Seconds(); gain < 1 && (r.Verdict != Unknown || !r.Anybodys()) {
@@ -83,6 +86,12 @@ func (r *Report) unwatched(h *history.History, s shares) bool {
 // tells of that only where the data go through the page cache.
 func (r *Report) hidden(s shares) bool {
 	return len(r.Mounts) > 0 && len(r.Disks) == 0 && s.other >= Thresholds.Stall
+}
+
+// mayWait says that CPU work would not be what held the work up, had all of the idle time that is not explained been waiting
+// for storage.
+func (s shares) mayWait() bool {
+	return s.other >= Thresholds.Stall && s.cpu < Thresholds.Ratio*(s.storage+s.other)
 }
 
 // unseen says that the job's waiting for storage could not be told from others', so any of the idle time may be that.

@@ -1,6 +1,7 @@
 package window
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,7 @@ type situation struct {
 
 	disk      DiskUse // that it read from: under its path, or the one that moved most; zero without any
 	near, far bool    // that disk, from its ceiling
+	torn      bool    // a disk that it worked with was seen for a part of the window alone, so these and deep are not known
 	storage   bool    // storage is what to look at first
 	cpu       bool    // the CPU work is
 	deep      bool
@@ -49,9 +51,9 @@ var remedies = [...]advice{
 	},
 		gaining("Write in the background or to a faster disk: ")},
 	{"stagger the starts", func(x *situation) bool { return x.storage && x.r.Others > 0 }, (*situation).stagger},
-	{"raise workers or prefetch", func(x *situation) bool { return x.storage && !x.deep && !x.near && x.far }, (*situation).ask},
+	{"raise workers or prefetch", func(x *situation) bool { return x.storage && !x.torn && !x.deep && !x.near && x.far }, (*situation).ask},
 	{"keep it in memory", func(x *situation) bool { return x.storage && x.r.Kind == ModelLoad }, (*situation).keep},
-	{"raise workers or prefetch", func(x *situation) bool { return x.storage && x.disk.Name != "" && !x.deep && !x.near },
+	{"raise workers or prefetch", func(x *situation) bool { return x.storage && x.disk.Name != "" && !x.torn && !x.deep && !x.near },
 		gaining("Read ahead with more workers, or keep the data in memory: ")},
 	{"faster storage", func(x *situation) bool { return x.storage }, (*situation).faster},
 	{"more cores", func(x *situation) bool { return x.cpu && len(x.r.GPUIDs) == 0 },
@@ -95,6 +97,7 @@ func (r *Report) situation(s shares, m Machine) *situation {
 		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, func(d DiskUse) bool { return slices.Contains(r.From, d.Name) }))]
 		x.near, x.far = r.pace(&x.disk)
 		x.deep = x.disk.QueueDepth >= deepQueue
+		x.torn = len(r.tornDisks()) > 0
 	}
 	computing := r.Verdict == Mixed && s.cpu > s.storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == StorageBound || r.Verdict == Mixed && !computing
@@ -118,15 +121,16 @@ func (x *situation) full() bool {
 }
 
 func (x *situation) stagger() string {
+	disk := slices.MaxFunc(x.r.From, func(a, b string) int { return cmp.Compare(x.r.OthersOn(a), x.r.OthersOn(b)) })
 	others, read := "another window", "reads"
-	if x.r.Others > 1 {
-		others, read = fmt.Sprintf("%d other windows", x.r.Others), "read"
+	if n := x.r.OthersOn(disk); n > 1 {
+		others, read = fmt.Sprintf("%d other windows", n), "read"
 	}
 	how := "Stagger the starts"
 	if x.r.Kind != ModelLoad {
 		how = "Stagger the jobs, or keep the data in memory"
 	}
-	return fmt.Sprintf("%s: %s %s from %s at the same time; without any waiting, %s", how, others, read, x.r.From[0], x.gain)
+	return fmt.Sprintf("%s: %s %s from %s at the same time; without any waiting, %s", how, others, read, disk, x.gain)
 }
 
 func (x *situation) ask() string {

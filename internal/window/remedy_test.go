@@ -32,7 +32,9 @@ func situations() []func(*Report, *shares, *Machine) {
 			r.Kind, r.Load = ModelLoad, Load{Size: 1, Hit: 1, HasHit: true}
 		}),
 		bound(StorageBound, func(r *Report, _ *shares, _ *Machine) { r.Kind, r.Disks[0].WriteBytes = Checkpoint, 1<<40 }),
-		bound(StorageBound, func(r *Report, _ *shares, _ *Machine) { r.Kind, r.Others, r.From = ModelLoad, 2, []string{"sda"} }),
+		bound(StorageBound, func(r *Report, _ *shares, _ *Machine) {
+			r.Kind, r.Others, r.others, r.From = ModelLoad, 2, []int{2}, []string{"sda"}
+		}),
 		bound(StorageBound, func(r *Report, _ *shares, _ *Machine) { r.Kind, r.Disks[0].ReadCeiling = ModelLoad, 1<<30 }),
 		bound(StorageBound, func(r *Report, _ *shares, _ *Machine) {
 			r.Kind, r.Disks[0].ReadCeiling, r.Disks[0].QueueDepth = ModelLoad, 1<<30, deepQueue
@@ -86,6 +88,18 @@ func TestRemedies(t *testing.T) {
 	} {
 		if !strings.Contains(string(page), number) {
 			t.Errorf("docs/verdicts.md lacks %q", number)
+		}
+	}
+}
+
+// Of the disks that a window read from, the one is named that others read from, and how many did.
+func TestStaggerNamesTheSharedDisk(t *testing.T) {
+	for want, others := range map[string][]int{
+		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},
+	} {
+		r := &Report{From: []string{"sda", "sdb"}, others: others, Others: others[0] + others[1], Verdict: StorageBound}
+		if said := r.remedy(shares{storage: 1}, Machine{}); !strings.Contains(said, want) {
+			t.Errorf("%v: %s, want %q", others, said, want)
 		}
 	}
 }

@@ -54,10 +54,12 @@ type Report struct {
 
 	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
 
-	Uncertainty float64 // half the width of the widest part of the ledger, as a share of the window's GPU time
-	unread      string  // a GPU that could not be read for a part of the window, or ""
-	gap         bool    // for much of the window nothing was read
-	waitless    bool    // it cannot have waited for storage
+	Uncertainty float64  // half the width of the widest part of the ledger, as a share of the window's GPU time
+	unread      string   // a GPU that could not be read for a part of the window, or ""
+	gap         bool     // for much of the window nothing was read
+	waitless    bool     // it cannot have waited for storage
+	unpressed   bool     // the kernel tells no I/O pressure
+	torn        []string // disks whose counters began again, or that came or left, in the window
 
 	Interrupted bool // a counter began again, a device came or left, or nothing was read for a time: the numbers are what was seen
 }
@@ -211,8 +213,9 @@ func (r *Report) disks(h *history.History, m Machine) {
 	for _, name := range m.Leaves {
 		var all [history.DiskWeightedTime + 1]history.Delta
 		known := h.BetweenAll(history.DiskReads, name, r.from(), r.to(), all[:])
+		torn := false
 		get := func(s history.Series) float64 {
-			r.Interrupted = r.Interrupted || all[s].Reset
+			torn = torn || all[s].Reset
 			return all[s].Value
 		}
 		use := DiskUse{
@@ -226,6 +229,9 @@ func (r *Report) disks(h *history.History, m Machine) {
 			WriteTime:       seconds(get(history.DiskWriteTime)),
 		}
 		weighted, busy := get(history.DiskWeightedTime), get(history.DiskBusyTime)
+		if torn {
+			r.Interrupted, r.torn = true, append(r.torn, name)
+		}
 		if !known || use.ReadOperations+use.WriteOperations == 0 {
 			continue
 		}

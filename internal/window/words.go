@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -22,13 +23,13 @@ func (r *Report) who(s shares) string {
 
 // finding says in one sentence what was seen.
 func (r *Report) finding(s shares) string {
-	return strings.TrimSuffix(r.seen(s), ".") + r.warmth() + r.neighbour() + "."
+	return strings.TrimSuffix(r.seen(s), ".") + r.warmth() + r.neighbour() + r.lacking() + "."
 }
 
 func (r *Report) seen(s shares) string {
 	who := r.who(s)
 	if r.Anybodys() && r.Verdict != StorageBound {
-		return who + " of the time and somebody waited for storage " + percent(s.storage) + ": whose that was is not known."
+		return who + " of the time" + r.waited(" and somebody waited for storage ", s, ": whose that was is not known") + "."
 	}
 	switch r.Verdict {
 	case GPUBound:
@@ -40,7 +41,7 @@ func (r *Report) seen(s shares) string {
 		return who + " and waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
 	case CPUBound:
 		if len(r.GPUIDs) == 0 {
-			return who + " of the time and waited for storage " + percent(s.storage) + "."
+			return who + " of the time" + r.waited(" and waited for storage ", s, "") + "."
 		}
 		return who + " and waited for the CPU work of the input pipeline " + percent(s.cpu) + " of the time."
 	case Mixed:
@@ -57,8 +58,16 @@ func (r *Report) seen(s shares) string {
 			return who + " of the time and waited for CPU work " + percent(s.cpu) + "; " + percent(s.other) +
 				" was idle for a cause that was not seen, and " + r.elsewhere() + "."
 		}
-		if s.other >= Thresholds.Other {
+		if r.unpressed && s.cpu >= Thresholds.Stall && len(r.GPUIDs) > 0 {
+			return who + " of the time and waited " + r.waited("for storage ", s, " and ") + "for CPU work " + percent(s.cpu) +
+				"; " + percent(s.other) + " was idle for a cause that was not seen."
+		}
+		if s.other >= Thresholds.Other || r.unpressed && len(r.GPUIDs) == 0 {
 			return who + " of the time; " + percent(s.other) + " was idle for a cause that was not seen."
+		}
+		if r.unpressed {
+			return who + " of the time; no single stall that was seen is large (" + r.waited("storage ", s, ", ") + "CPU " +
+				percent(s.cpu) + "), and " + percent(s.other) + " was idle for a cause that was not seen."
 		}
 		return who + " of the time; no single stall is large (storage " + percent(s.storage) + ", CPU " + percent(s.cpu) + ")."
 	}
@@ -69,19 +78,27 @@ func (r *Report) where() string {
 	if len(r.Disks) > 0 {
 		d := &r.Disks[0]
 		if d.ReadBytes >= d.WriteBytes && d.ReadOperations > 0 {
-			return fmt.Sprintf(": %s read %s from %s, %s each, await %s, queue %.1f", count(d.ReadOperations, "operation"),
+			return fmt.Sprintf(": %s read %s from %s, %s each, await %s", count(d.ReadOperations, "operation"),
 				size(d.ReadBytes), d.Name, size(d.ReadBytes/d.ReadOperations),
-				Short(d.ReadTime.Seconds()/float64(d.ReadOperations)), d.QueueDepth)
+				Short(d.ReadTime.Seconds()/float64(d.ReadOperations))) + r.queue(d)
 		}
 		if d.WriteOperations > 0 {
-			return fmt.Sprintf(": %s wrote %s to %s, await %s, queue %.1f", count(d.WriteOperations, "operation"),
-				size(d.WriteBytes), d.Name, Short(d.WriteTime.Seconds()/float64(d.WriteOperations)), d.QueueDepth)
+			return fmt.Sprintf(": %s wrote %s to %s, await %s", count(d.WriteOperations, "operation"),
+				size(d.WriteBytes), d.Name, Short(d.WriteTime.Seconds()/float64(d.WriteOperations))) + r.queue(d)
 		}
 	}
 	if len(r.Mounts) > 0 {
 		return ": " + r.elsewhere()
 	}
 	return ""
+}
+
+// queue is the mean length of a disk's queue in words; "" where only a part of the window is known of it.
+func (r *Report) queue(d *DiskUse) string {
+	if slices.Contains(r.torn, d.Name) {
+		return ""
+	}
+	return fmt.Sprintf(", queue %.1f", d.QueueDepth)
 }
 
 // elsewhere names the file systems that no disk of this machine lies under.
