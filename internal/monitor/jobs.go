@@ -145,6 +145,7 @@ func (m *Monitor) remember(jobs []sample.Job) {
 			case k >= 0:
 				j.mounts[k] = found
 			case len(j.mounts) < mostMounts:
+				m.stale = m.stale || len(j.mounts) == 0
 				j.mounts = append(j.mounts, found)
 			}
 		}
@@ -213,7 +214,7 @@ func (m *Monitor) keep() {
 }
 
 func (j *job) ledgerScope() window.Scope {
-	return window.Scope{Job: j.id, Pressure: j.scope, Own: j.own}
+	return window.Scope{Job: j.id, Pressure: j.scope, Own: j.own, Remote: len(j.mounts) > 0}
 }
 
 func (m *Monitor) gpuIDs() []string {

@@ -240,7 +240,7 @@ func (p *tape) replaysTheSame() *Monitor {
 		p.Fatal(err)
 	}
 	is := map[string]string{}
-	again := replay(p.T, p.file.Bytes(), func(r *window.Report) { is[r.ID] = text(p.T, r) })
+	again := replay(p.T, p.file.Bytes(), history.Config{}, func(r *window.Report) { is[r.ID] = text(p.T, r) })
 	for id, want := range p.was {
 		if is[id] != want {
 			p.Errorf("was %s\n is %s", want, is[id])
@@ -259,10 +259,9 @@ func text(t *testing.T, r *window.Report) string {
 }
 
 // replay feeds a recording to a monitor, up to where it ends or is damaged, with a window from each reading to the next.
-func replay(t *testing.T, file []byte, ended func(*window.Report)) *Monitor {
+func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.Report)) *Monitor {
 	t.Helper()
-	small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // rings that soon go round
-	m, err := New(Config{Recorded: true, History: small})
+	m, err := New(Config{Recorded: true, History: rings})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +321,8 @@ func FuzzReplay(f *testing.F) {
 		zip := gzip.NewWriter(&file)
 		_, _ = zip.Write([]byte(`{"stallspan_recording":1}` + "\n" + lines))
 		_ = zip.Close()
-		replay(t, file.Bytes(), func(*window.Report) {})
+		small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // rings that soon go round
+		replay(t, file.Bytes(), small, func(*window.Report) {})
 	})
 }
 

@@ -188,11 +188,13 @@ func (m *Monitor) end(id string, at Moment, by []recording.Fetcher, unfinished b
 	m.journal.mark(recording.Mark{
 		Op: recording.End, Edge: at.number, At: &at.At, ID: id, Unfinished: unfinished, Readers: by, Limits: limitsNow(was),
 	})
+	over, watching := m.calmed(r.End)
 	m.stormy(r)
 	r.StartEdge, r.EndEdge = nil, nil // a report is kept for an hour, and needs them no more
 	m.track.Done(r)
 	listeners := m.onEnd
 	m.mu.Unlock()
+	tellAll(over, watching)
 	for _, tell := range listeners {
 		(*tell)(r)
 	}

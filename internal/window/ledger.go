@@ -15,10 +15,19 @@ type Scope struct {
 	Pressure string // the sample.Pressure scope in which the job waits
 	Own      bool   // that scope holds this job and nothing else
 	GPU      string // hw.id; "" where no GPU is in sight
+
+	// Remote says that the job has had files open that lie on no disk of this machine. It may turn true later.
+	Remote bool
 }
 
 // ID names the scope's columns in the history.
 func (s Scope) ID() string { return LedgerID(s.Job, s.GPU) }
+
+// same says that it is the same job's time, whatever has been learnt of the job since.
+func (s Scope) same(as Scope) bool {
+	s.Remote = as.Remote
+	return s == as
+}
 
 // LedgerID names the ledger of one job on one GPU.
 func LedgerID(job, gpu string) string { return job + "\x00" + gpu }
@@ -60,8 +69,9 @@ type book struct {
 func (l *Ledger) Keep(scopes []Scope) {
 	books := make([]*book, 0, len(scopes))
 	for _, s := range scopes {
-		i := slices.IndexFunc(l.books, func(b *book) bool { return b.scope == s })
+		i := slices.IndexFunc(l.books, func(b *book) bool { return b.scope.same(s) })
 		if i >= 0 {
+			l.books[i].scope = s
 			books = append(books, l.books[i])
 			continue
 		}
@@ -220,7 +230,7 @@ func (b *book) step(h *history.History, p history.Point) {
 		c.ownDisk, c.knowsDisk = weighted(h, b.disk, history.Point{At: b.at}, p), true
 	}
 	if b.scope.Job != "" && !b.scope.Own {
-		if b.levels.ownIO(now) {
+		if b.levels.ownIO(now, b.scope.Remote) {
 			b.lastIO = p.At
 		}
 		c.mine = b.lastIO > 0 && p.At-b.lastIO <= gateTime

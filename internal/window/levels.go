@@ -141,8 +141,13 @@ func (l levels) fetchedShare(now levels) float64 {
 	return min(1, fetched/max(fetched, asked)) // mapped files are fetched without being asked for
 }
 
-// ownIO says whether the job moved data itself between two moments: to or from storage, or, while every disk was
-// quiet, through read calls on something that is no disk of this machine (NFS, Ceph, FUSE).
-func (l levels) ownIO(now levels) bool {
-	return now.stored > l.stored || (now.asked > l.asked && now.disks == l.disks)
+// logBytes is up to how many bytes, written in a cell, a job is taken to write a log: nobody waits for that.
+const logBytes = 64 << 10
+
+// ownIO says whether the job moved data itself between two moments, and may have waited for that: from or to storage, or, of
+// one that has files open on something that is no disk of this machine (NFS, Ceph, FUSE), through read calls while every
+// disk was quiet. Such calls of another job are of pipes and of what the page cache held.
+func (l levels) ownIO(now levels, remote bool) bool {
+	fetched := now.fetched - l.fetched
+	return fetched > 0 || now.stored-l.stored-fetched > logBytes || remote && now.asked > l.asked && now.disks == l.disks
 }

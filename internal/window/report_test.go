@@ -205,18 +205,25 @@ func TestSharedPressureNeedsOwnIO(t *testing.T) {
 	}
 }
 
+// TestStorageWithoutADisk: read calls that move no disk of this machine are of a network file system where the job has files
+// open on one, and of pipes otherwise.
 func TestStorageWithoutADisk(t *testing.T) {
-	m := newMachine(t, true)
-	w := m.begin(Epoch)
-	for range 20 { // reads that no disk of this machine sees
-		m.now += tick
-		m.some += 90 * time.Millisecond
-		m.job.ReadChars += 40960
-		m.read(m.history)
-	}
-	r := m.report(w)
-	if r.Verdict != StorageBound || len(r.Disks) != 0 {
-		t.Fatalf("%s with %+v", r.Verdict, r.Disks)
+	for _, remote := range []bool{false, true} {
+		m := newMachine(t, true)
+		w := m.begin(Epoch)
+		scope := m.scope
+		scope.Remote = remote
+		m.ledger.Keep([]Scope{scope})
+		for range 20 {
+			m.now += tick
+			m.some += 90 * time.Millisecond
+			m.job.ReadChars += 40960
+			m.read(m.history)
+		}
+		r := m.report(w)
+		if want := map[bool]Verdict{true: StorageBound, false: Unknown}[remote]; r.Verdict != want || len(r.Disks) != 0 {
+			t.Errorf("remote %v: %s with %+v", remote, r.Verdict, r.Disks)
+		}
 	}
 }
 

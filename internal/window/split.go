@@ -224,7 +224,7 @@ func (c cell) ownPressed(asleep float64) float64 {
 	if c.queue > 0 && c.queue < pressed && c.queued >= pressed {
 		return c.queue
 	}
-	if c.knowsDisk && c.ownDisk < pressed && c.queued >= pressed {
+	if c.knowsDisk && c.ownDisk < pressed {
 		return c.ownDisk
 	}
 	return pressed

@@ -147,7 +147,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		if looks || j.begins() {
 			j.lookAtThreads(s, mostThreadsLookedAt/len(s.jobs), now.Mono)
 		}
-		if due {
+		if looks {
 			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)
 		}
 		j.emit(out)

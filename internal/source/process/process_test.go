@@ -32,6 +32,10 @@ func TestTree(t *testing.T) {
 		t.Errorf("processes %+v", got.Processes)
 	}
 	job := sample.Job{ID: "train", Scope: "/slice", HasIO: true, Processes: 3} // nothing yet since it was added
+	if len(got.Jobs[0].Mounts) != 3 {
+		t.Errorf("a new job's mounts %+v", got.Jobs[0].Mounts)
+	}
+	got.Jobs[0].Mounts = nil
 	if !reflect.DeepEqual(got.Jobs, []sample.Job{job}) {
 		t.Errorf("job %+v", got.Jobs)
 	}

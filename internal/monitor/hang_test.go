@@ -1,0 +1,49 @@
+//go:build linux && cgo
+
+package monitor
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/fixture"
+)
+
+// A Collector that reads its config anew stops its components and starts others. A driver that hangs does not keep it from
+// either.
+func TestShareBesideADriverThatHangs(t *testing.T) {
+	config := Config{NVML: fixture.NVML(t)}
+	w := fixture.PlayGPU(t, "gpu 0\nhang call=nvmlInit_v2\n")
+	t.Setenv("FAKENVML_FILE", w.Path)
+	promptly := func(what string, f func()) {
+		t.Helper()
+		done := make(chan struct{})
+		go func() { defer close(done); f() }()
+		select {
+		case <-done:
+		case <-time.After(10 * time.Second):
+			t.Fatalf("not within 10 s: %s", what)
+		}
+	}
+	for range 2 {
+		s := Claim("it", config)
+		promptly("Start", func() {
+			if _, err := s.Start(); err != nil {
+				t.Error(err)
+			}
+		})
+		promptly("Stop", s.Stop)
+	}
+	w.Write("gpu 0\n")
+	s := Claim("it", config)
+	m, err := s.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for end := time.Now().Add(10 * time.Second); len(m.gpuIDs()) != 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("once the driver answers the GPUs are %v", m.gpuIDs())
+		}
+	}
+	s.Stop()
+}
