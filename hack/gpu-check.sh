@@ -14,5 +14,5 @@ if ! command -v python3 >/dev/null; then
 	exit 2
 fi
 export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-# The parts end by themselves within 470 s; this is for the day on which they do not.
-exec timeout --kill-after=8 482 python3 "$here/gpucheck/main.py" "$@"
+# The parts end by themselves within 455 s; this is for the day on which they do not.
+exec timeout --kill-after=8 470 python3 "$here/gpucheck/main.py" "$@"

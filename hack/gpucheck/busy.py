@@ -1,22 +1,21 @@
 """GPU busy time of windows beside what CUDA's events say, for kernels of several duty cycles and periods."""
 
+import json
 import os
+import sys
 
-from setting import Skip, aim, median, read_json, windows
+from facts import attempt
+from setting import HERE, aim, median, read_json, windows
 
 AIM, FAKE_AIM = 2.0, 8.0  # points; the stand-in's windows are short, and on a machine that is busy it plays late
 
 
 def run(setting, part):
-    if not setting.fake and not setting.has_torch:
-        raise Skip("PyTorch does not see a GPU")
+    setting.need_torch()
     out = os.path.join(setting.folder, "duty.json")
     flags = ["--out", out, "--gpu", setting.gpu]
     if setting.fake:
         flags += ["--fake", setting.gpu_file, "--seconds", "2.5", "--duties", "25,75", "--periods", "100,500"]
-    else:
-        # Twenty windows; a second goes by between two.
-        flags += ["--seconds", f"{min(5.0, (setting.left() - 35) / 20 - 1.1):.2f}"]
     report = setting.watched("busy", setting.program("work_duty.py", *flags), setting.left())
     found = windows(report, "name")
     part["rows"] = rows = []
@@ -30,6 +29,8 @@ def run(setting, part):
             row["uncertainty_ratio"] = window.get("uncertainty_ratio")
         rows.append(row)
     part["problems"] = report.get("problems")
+    argv = [sys.executable, os.path.join(HERE, "nvml.py"), "period", setting.device()]
+    buffer = attempt(part, "driver_samples", lambda: json.loads(setting.run(argv, 20))) or {}
     told = [row for row in rows if "error_points" in row]
     aim(
         part,
@@ -53,3 +54,5 @@ def run(setting, part):
         part["error_largest_points"] <= most,
     )
     aim(part, "the same, median", f"{part['error_median_points']:.2f} points", "", None)
+    if "median_ms" in buffer:
+        aim(part, "time between two of the driver's own samples, median", f"{buffer['median_ms']:.1f} ms", "", None)

@@ -56,7 +56,7 @@ def query(setting, fields):
         argv = [
             "nvidia-smi",
             "-i",
-            setting.env["CUDA_VISIBLE_DEVICES"].split(",")[0],
+            setting.device(),
             "--query-gpu=" + ",".join(fields),
             "--format=csv,noheader,nounits",
         ]
@@ -109,28 +109,35 @@ def attempt(part, what, do):
     return part[what]
 
 
+def ask_torch(setting, part):
+    """Whether PyTorch sees the GPU. A cold machine reads gigabytes of libraries for that."""
+    torch = attempt(part, "torch", lambda: json.loads(setting.run([sys.executable, "-c", TORCH], 90)))
+    setting.has_torch = bool(torch and torch["sees_gpu"])
+    setting.no_torch = "PyTorch does not see a GPU"
+    if torch is None:
+        setting.no_torch = "PyTorch did not tell whether it sees a GPU: " + part["not_told"]["torch"]
+
+
 def run(setting, part):
     attempt(part, "library", lambda: find_library(setting))
-    nvml = (
-        attempt(
-            part, "nvml", lambda: json.loads(setting.run([sys.executable, os.path.join(HERE, "nvml.py"), "facts"], 30))
-        )
-        or {}
-    )
+    attempt(part, "session", setting.hold)
     smi = {}
     if setting.fake:
         part["nvidia_smi"] = None
     else:
         smi, _ = attempt(part, "nvidia_smi", lambda: query(setting, SMI)) or ({}, [])
-        torch = attempt(part, "torch", lambda: json.loads(setting.run([sys.executable, "-c", TORCH], 60))) or {}
-        setting.has_torch = bool(torch.get("sees_gpu"))
+        if smi.get("uuid", "").startswith("GPU-"):
+            setting.gpu = smi["uuid"]
+        ask_torch(setting, part)
+    argv = [sys.executable, os.path.join(HERE, "nvml.py"), "facts", setting.device()]
+    nvml = attempt(part, "nvml", lambda: json.loads(setting.run(argv, 30))) or {}
     check = (
         attempt(part, "check", lambda: json.loads(setting.run([setting.stallspan, "check", "--json"], 20, fail=False)))
         or {}
     )
     version = attempt(part, "version", lambda: setting.run([setting.stallspan, "--version"], 10).strip())
     disk = attempt(part, "disk", lambda: disk_of(setting.folder)) or {}
-    setting.gpu = smi.get("uuid") or nvml.get("uuid", "")
+    setting.gpu = setting.gpu or nvml.get("uuid") or ""
     kernel = os.uname()
     part["top"] = {
         "gpu": smi.get("name") or nvml.get("name"),

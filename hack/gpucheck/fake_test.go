@@ -25,6 +25,10 @@ type found struct {
 		Skipped   bool     `json:"skipped"`
 		Why       string   `json:"why"`
 		Traceback []string `json:"traceback"`
+		NotTimed  []string `json:"calls_not_timed"`
+		Samples   struct {
+			Median float64 `json:"median_ms"`
+		} `json:"driver_samples"`
 	} `json:"parts"`
 }
 
@@ -83,11 +87,29 @@ func TestWithTheStandIn(t *testing.T) {
 			t.Errorf("%s: %s", name, part.Why)
 		}
 	}
+	if unknown := f.Parts["cost"].NotTimed; len(unknown) > 0 {
+		t.Errorf("what single calls of %q take is not known", unknown)
+	}
+	if apart := f.Parts["busy"].Samples.Median; apart < 45 || apart > 55 { // work_duty.py plays 50
+		t.Errorf("the driver's samples are said to be %v ms apart", apart)
+	}
 	if part := f.Parts["training"]; !part.Skipped || part.Why == "" {
 		t.Errorf("training was not skipped with a reason: %+v", part)
 	}
 	left, err := filepath.Glob(filepath.Join(folder, "gpu-check-*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left behind: %q, %v", left, err)
+	}
+}
+
+// TestPython runs the tests that are written in Python.
+func TestPython(t *testing.T) {
+	if _, err := exec.LookPath("python3"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("needs python3 and Linux")
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if said, err := exec.CommandContext(ctx, "python3", "-B", "gpucheck_test.py").CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, said)
 	}
 }

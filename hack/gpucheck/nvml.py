@@ -1,18 +1,87 @@
-"""Asks the driver's library itself (NVML API Reference Guide): `facts`, or `times`, what single calls take.
+"""Asks the driver's library itself (NVML API Reference Guide): nvml.py WHAT [GPU [SECONDS]].
 
-A program of its own, because a driver that hangs would hang whoever asks it."""
+    facts   what the GPU is
+    times   what single calls take, over so many seconds
+    period  how far apart the driver's samples of utilisation are
+    hold    keeps a session with every GPU open until the standard input ends
+
+GPU is an index or a UUID. A program of its own, because a driver that hangs would hang whoever asks it."""
 
 import ctypes
 import json
+import statistics
 import sys
 import time
 
-ROUNDS, SECONDS = 300, 0.7  # of each call, at most
+ROUNDS, SECONDS = 300, 12.0  # of all calls one after another, at most
+PAUSE = 0.0005  # seconds between two calls, which others use the driver in
+GPM_APART = 0.12  # seconds between two samples of GPM: nvml.h wants 0.1 at least
+XID = 8  # nvmlEventTypeXidCriticalError
+ALL_LINKS = 0xFFFFFFFF
+
+# The fields and the GPM metrics that the agent asks for (internal/source/gpu/fields.go, gpm.go).
+FIELDS = (83, 198, 197, 139, 138, 204, 202, 82, 74, 269, 75, 270, 271, 76, 77, 79)
+LINKS = (139, 138, 204, 202)  # of these all links together
+METRICS = (2, 3, 5, 10, 21, 20, 60, 61)
+
+
+class FieldValue(ctypes.Structure):  # nvmlFieldValue_t
+    _fields_ = [
+        ("id", ctypes.c_uint),
+        ("scope", ctypes.c_uint),
+        ("at", ctypes.c_longlong),
+        ("took", ctypes.c_longlong),
+        ("type", ctypes.c_uint),
+        ("code", ctypes.c_int),
+        ("value", ctypes.c_ulonglong),
+    ]
+
+
+class GpmMetric(ctypes.Structure):  # nvmlGpmMetric_t
+    _fields_ = [
+        ("id", ctypes.c_uint),
+        ("code", ctypes.c_int),
+        ("value", ctypes.c_double),
+        ("names", ctypes.c_void_p * 3),
+    ]
+
+
+class GpmMetrics(ctypes.Structure):  # nvmlGpmMetricsGet_t, as long as the newest: the driver looks at count of them
+    _fields_ = [
+        ("version", ctypes.c_uint),
+        ("count", ctypes.c_uint),
+        ("first", ctypes.c_void_p),
+        ("second", ctypes.c_void_p),
+        ("metrics", GpmMetric * 477),
+    ]
+
+
+class Sample(ctypes.Structure):  # nvmlSample_t
+    _fields_ = [("at", ctypes.c_ulonglong), ("value", ctypes.c_ulonglong)]
 
 
 def text(call, *args):
     room = ctypes.create_string_buffer(96)
     return room.value.decode(errors="replace") if call(*args, room, ctypes.c_uint(96)) == 0 else None
+
+
+def find(nvml, wanted):
+    """The GPU of that index or UUID (its beginning is enough); the first for an empty one."""
+    count, device, codes = ctypes.c_uint(), ctypes.c_void_p(), []
+    codes.append(nvml.nvmlDeviceGetCount_v2(ctypes.byref(count)))
+    for i in range(count.value):
+        codes.append(nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(i), ctypes.byref(device)))
+        if codes[-1] == 0 and (wanted == str(i) or (text(nvml.nvmlDeviceGetUUID, device) or "").startswith(wanted)):
+            return device
+    sys.exit(f"of {count.value} GPUs none is '{wanted}' (NVML answers {codes})")
+
+
+def open_all(nvml):
+    """Sets up every GPU: to begin a session does not do that, to ask for a handle does. Gives how many there are."""
+    count, device = ctypes.c_uint(), ctypes.c_void_p()
+    nvml.nvmlDeviceGetCount_v2(ctypes.byref(count))
+    codes = [nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(i), ctypes.byref(device)) for i in range(count.value)]
+    return codes.count(0)
 
 
 def facts(nvml, device):
@@ -29,29 +98,92 @@ def facts(nvml, device):
     return found
 
 
-class FieldValue(ctypes.Structure):  # nvmlFieldValue_t
-    _fields_ = [
-        ("id", ctypes.c_uint),
-        ("scope", ctypes.c_uint),
-        ("at", ctypes.c_longlong),
-        ("took", ctypes.c_longlong),
-        ("type", ctypes.c_uint),
-        ("code", ctypes.c_int),
-        ("value", ctypes.c_ulonglong),
-    ]
+def period(nvml, device):
+    """Milliseconds between the samples of utilisation in the driver's buffer, once there are enough of them."""
+    samples, kind, count = (Sample * 4096)(), ctypes.c_int(), ctypes.c_uint()
+    since, end = ctypes.c_ulonglong(0), time.monotonic() + 4
+    while True:
+        count.value = 4096
+        code = nvml.nvmlDeviceGetSamples(device, 1, since, ctypes.byref(kind), ctypes.byref(count), samples)
+        if code == 0 and count.value > 10 or time.monotonic() > end:
+            break
+        time.sleep(0.2)
+    found = {"code": code, "samples": count.value if code == 0 else 0}
+    at = sorted(samples[i].at for i in range(found["samples"]))
+    apart = [(b - a) / 1e3 for a, b in zip(at, at[1:]) if b > a]
+    if apart:
+        found.update(shortest_ms=min(apart), median_ms=statistics.median(apart), longest_ms=max(apart))
+    return found
 
 
-def calls(device):
+class Gpm:
+    """Samples of the chip's counters, and the metrics of the newest two. None from a call: it is not time for it yet."""
+
+    def __init__(self, nvml, device):
+        self.nvml, self.device, self.samples = nvml, device, []
+        self.at, self.taken, self.fresh = time.monotonic(), 0, False
+        self.got = GpmMetrics(version=1, count=len(METRICS))
+        if hasattr(nvml, "nvmlGpmSampleAlloc") and hasattr(nvml, "nvmlGpmSampleFree"):
+            for _ in range(2):
+                sample = ctypes.c_void_p()
+                if nvml.nvmlGpmSampleAlloc(ctypes.byref(sample)) == 0:
+                    self.samples.append(sample)
+
+    def take(self, function):
+        if len(self.samples) < 2 or time.monotonic() - self.at < GPM_APART:
+            return None
+        code = function(self.device, self.samples[self.taken % 2])
+        self.at = time.monotonic()
+        if code == 0:
+            self.taken, self.fresh = self.taken + 1, True
+        return code
+
+    def ask(self, function):
+        if not self.fresh or self.taken < 2:
+            return None
+        self.fresh = False
+        self.got.first, self.got.second = self.samples[self.taken % 2], self.samples[(self.taken + 1) % 2]
+        for i, number in enumerate(METRICS):
+            self.got.metrics[i].id = number
+        return function(ctypes.byref(self.got))
+
+    def free(self):
+        for sample in self.samples:
+            self.nvml.nvmlGpmSampleFree(sample)
+
+
+class Events:
+    """A set that XID errors would be put in."""
+
+    def __init__(self, nvml, device):
+        self.nvml, self.set, self.room = nvml, ctypes.c_void_p(), ctypes.create_string_buffer(64)
+        self.code = 13  # function not found
+        if hasattr(nvml, "nvmlEventSetCreate") and hasattr(nvml, "nvmlDeviceRegisterEvents"):
+            self.code = nvml.nvmlEventSetCreate(ctypes.byref(self.set))
+            if self.code == 0:
+                self.code = nvml.nvmlDeviceRegisterEvents(device, ctypes.c_ulonglong(XID), self.set)
+
+    def wait(self, function):
+        """Looks whether an event is there, as the agent does, and does not wait for one."""
+        return self.code or function(self.set, self.room, ctypes.c_uint(0))
+
+    def free(self):
+        if self.set:
+            self.nvml.nvmlEventSetFree(self.set)
+
+
+def calls(device, gpm, events):
     """Calls with what they are to be given. Room for the answer is larger than any of them needs."""
-    room, since, kind, count = (
+    room, since, kind, count, pair = (
         ctypes.create_string_buffer(1 << 16),
         ctypes.c_ulonglong(0),
         ctypes.c_int(),
         ctypes.c_uint(0),
+        [ctypes.byref(ctypes.c_uint()) for _ in range(4)],
     )
-    memory = (ctypes.c_ulonglong * 8)()
+    memory, margin, other = (ctypes.c_ulonglong * 8)(), (ctypes.c_uint * 2)(8 | 1 << 24), ctypes.c_void_p()
     ctypes.cast(memory, ctypes.POINTER(ctypes.c_uint))[0] = 40 | 2 << 24  # nvmlMemory_v2: its size and version
-    fields = (FieldValue * 6)(*[FieldValue(id=n) for n in (83, 197, 198, 82, 74, 75)])
+    fields = (FieldValue * len(FIELDS))(*[FieldValue(id=n, scope=ALL_LINKS if n in LINKS else 0) for n in FIELDS])
 
     def fill(most):
         count.value = most
@@ -59,60 +191,102 @@ def calls(device):
 
     listed = {
         "nvmlDeviceGetSamples": lambda f: f(device, 1, since, ctypes.byref(kind), fill(1024), room),
-        "nvmlDeviceGetUtilizationRates": lambda f: f(device, room),
+        "nvmlDeviceGetFieldValues": lambda f: f(device, len(FIELDS), fields),
+        "nvmlGpmSampleGet": gpm.take,
+        "nvmlGpmMetricsGet": gpm.ask,
+        "nvmlEventSetWait_v2": events.wait,
+        "nvmlDeviceGetCount_v2": lambda f: f(fill(0)),
+        "nvmlDeviceGetHandleByIndex_v2": lambda f: f(ctypes.c_uint(0), ctypes.byref(other)),
+        "nvmlDeviceGetUUID": lambda f: f(device, room, ctypes.c_uint(96)),
+        "nvmlDeviceGetName": lambda f: f(device, room, ctypes.c_uint(96)),
+        "nvmlSystemGetDriverVersion": lambda f: f(room, ctypes.c_uint(96)),
+        "nvmlSystemGetNVMLVersion": lambda f: f(room, ctypes.c_uint(96)),
+        "nvmlDeviceGetMigMode": lambda f: f(device, *pair[:2]),
+        "nvmlDeviceGetMemoryInfo": lambda f: f(device, room),
         "nvmlDeviceGetMemoryInfo_v2": lambda f: f(device, memory),
-        "nvmlDeviceGetFieldValues": lambda f: f(device, 6, fields),
-        "nvmlDeviceGetTotalEnergyConsumption": lambda f: f(device, room),
-        "nvmlDeviceGetPowerUsage": lambda f: f(device, room),
-        "nvmlDeviceGetEnforcedPowerLimit": lambda f: f(device, room),
+        "nvmlDeviceGetMarginTemperature": lambda f: f(device, margin),
         "nvmlDeviceGetTemperature": lambda f: f(device, 0, room),
-        "nvmlDeviceGetCurrPcieLinkWidth": lambda f: f(device, room),
-        "nvmlDeviceGetCurrPcieLinkGeneration": lambda f: f(device, room),
-        "nvmlDeviceGetPcieReplayCounter": lambda f: f(device, room),
+        "nvmlDeviceGetTemperatureThreshold": lambda f: f(device, 1, room),  # of slowdown
         "nvmlDeviceGetComputeRunningProcesses_v3": lambda f: f(device, fill(256), room),
+        "nvmlDeviceGetGraphicsRunningProcesses_v3": lambda f: f(device, fill(256), room),
         "nvmlDeviceGetTotalEccErrors": lambda f: f(device, 0, 0, room),
         "nvmlDeviceGetEncoderUtilization": lambda f: f(device, room, ctypes.byref(kind)),
+        "nvmlDeviceGetDecoderUtilization": lambda f: f(device, room, ctypes.byref(kind)),
+        "nvmlDeviceGetRemappedRows": lambda f: f(device, *pair),
+        "nvmlDeviceGetRetiredPages": lambda f: f(device, 0, fill(256), room),
+        "nvmlDeviceGetViolationStatus": lambda f: f(device, 0, room),  # by the cap on power
     }
+    for name in (
+        "UtilizationRates",
+        "TotalEnergyConsumption",
+        "PowerUsage",
+        "EnforcedPowerLimit",
+        "FanSpeed",
+        "CurrPcieLinkWidth",
+        "CurrPcieLinkGeneration",
+        "MaxPcieLinkWidth",
+        "MaxPcieLinkGeneration",
+        "PcieReplayCounter",
+        "RetiredPagesPendingStatus",
+        "CurrentClocksEventReasons",
+    ):
+        listed["nvmlDeviceGet" + name] = lambda f: f(device, room)
     for number, name in enumerate(("graphics", "SM", "memory", "video")):
         listed[f"nvmlDeviceGetClockInfo {name}"] = lambda f, n=number: f(device, n, room)
     return listed
 
 
-def times(nvml, device):
+def times(nvml, device, seconds):
     """Of each call median, 99th percentile and longest in microseconds. What ctypes adds, 1 to 3 us, is in them."""
-    found = {}
-    for name, call in calls(device).items():
-        function = getattr(nvml, name.split()[0], None)
-        if function is None:
-            found[name] = {"missing": True}
-            continue
-        took, end, code = [], time.monotonic() + SECONDS, 0
-        while len(took) < ROUNDS and time.monotonic() < end:
+    gpm, events = Gpm(nvml, device), Events(nvml, device)
+    functions, took, codes = {}, {}, {}
+    listed = calls(device, gpm, events)
+    for name in listed:
+        functions[name], took[name] = getattr(nvml, name.split()[0], None), []
+    end = time.monotonic() + seconds
+    for _ in range(ROUNDS):
+        for name, call in listed.items():
+            if functions[name] is None:
+                continue
             before = time.perf_counter_ns()
-            code = call(function)
-            took.append((time.perf_counter_ns() - before) / 1e3)
-            time.sleep(0.001)  # apart, as ours are
-        took.sort()
-        found[name] = {
-            "code": code,
-            "calls": len(took),
-            "median_us": round(took[len(took) // 2], 1),
-            "p99_us": round(took[min(len(took) - 1, len(took) * 99 // 100)], 1),
-            "longest_us": round(took[-1], 1),
-        }
+            code = call(functions[name])
+            after = time.perf_counter_ns()
+            if code is not None:
+                codes[name] = code
+                took[name].append((after - before) / 1e3)
+                time.sleep(PAUSE)
+        if time.monotonic() > end:
+            break
+    gpm.free()
+    events.free()
+    found = {}
+    for name, list_us in took.items():
+        list_us.sort()
+        found[name] = {"missing": True} if functions[name] is None else {"code": codes.get(name), "calls": len(list_us)}
+        if list_us:
+            found[name].update(
+                median_us=round(list_us[len(list_us) // 2], 1),
+                p99_us=round(list_us[min(len(list_us) - 1, len(list_us) * 99 // 100)], 1),
+                longest_us=round(list_us[-1], 1),
+            )
     return found
 
 
 def main():
+    what, wanted, seconds = (sys.argv[1:] + ["", ""])[:3]
     nvml = ctypes.CDLL("libnvidia-ml.so.1")
     code = nvml.nvmlInit_v2()
     if code:
         sys.exit(f"nvmlInit_v2 answers {code}")
-    device = ctypes.c_void_p()
-    code = nvml.nvmlDeviceGetHandleByIndex_v2(ctypes.c_uint(0), ctypes.byref(device))
-    if code:
-        sys.exit(f"nvmlDeviceGetHandleByIndex_v2 answers {code}")
-    print(json.dumps(facts(nvml, device) if sys.argv[1] == "facts" else times(nvml, device)))
+    if what == "hold":
+        print(json.dumps({"gpus": open_all(nvml)}), flush=True)
+        sys.stdin.read()  # ends with the program that started this one, however that ends
+    elif what == "facts":
+        print(json.dumps(facts(nvml, find(nvml, wanted))))
+    elif what == "period":
+        print(json.dumps(period(nvml, find(nvml, wanted))))
+    else:
+        print(json.dumps(times(nvml, find(nvml, wanted), float(seconds or SECONDS))))
     nvml.nvmlShutdown()
 
 

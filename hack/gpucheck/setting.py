@@ -1,5 +1,6 @@
 """What all parts share: where things are, and the processes that were started, each with an end."""
 
+import glob
 import json
 import os
 import select
@@ -33,7 +34,8 @@ class Setting:
         self.gpu_file = os.path.join(short, "gpus")  # what the stand-in plays
         self.recording = os.path.join(self.out, "gpu-check.jsonl.gz")
         self.deadline, self.parts, self.has_torch, self.gpu, self.recorded = time.monotonic(), {}, False, "", None
-        self.started = []
+        self.no_torch = "the part facts was not run"  # why has_torch is false
+        self.started, self.holder = [], None
         self.env = {
             name: value
             for name, value in os.environ.items()
@@ -41,7 +43,8 @@ class Setting:
         }
         self.env["XDG_STATE_HOME"] = os.path.join(short, "state")  # the user's baselines stay as they are
         self.env.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-        self.env.setdefault("CUDA_VISIBLE_DEVICES", "0")
+        if not self.env.get("CUDA_VISIBLE_DEVICES"):  # an empty one would hide every GPU
+            self.env["CUDA_VISIBLE_DEVICES"] = "0"
         if args.nvml:
             self.add_library_folder(os.path.abspath(args.nvml))
         if self.fake:
@@ -58,6 +61,15 @@ class Setting:
             file.write(text + "\n")
         os.replace(self.gpu_file + ".new", self.gpu_file)
 
+    def device(self):
+        """The GPU's UUID, or what CUDA_VISIBLE_DEVICES calls it as long as that is not known."""
+        return self.gpu or self.env["CUDA_VISIBLE_DEVICES"].split(",")[0]
+
+    def need_torch(self):
+        """Skips a part that computes on the GPU where PyTorch cannot."""
+        if not self.fake and not self.has_torch:
+            raise Skip(self.no_torch)
+
     def left(self, most=1e9):
         """Seconds until the part must be done, less two to clean up, and most at most."""
         return max(1.0, min(most, self.deadline - time.monotonic() - 2))
@@ -71,12 +83,13 @@ class Setting:
 
     def run(self, argv, limit, env=None, fail=True):
         """Runs a process to its end and gives its standard output. One that fails, or takes longer, is an error."""
+        limit = self.left(limit)
         process = self.start(argv, env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         try:
-            out, err = process.communicate(timeout=self.left(limit))
+            out, err = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             self.end(process)
-            raise TimeUp(f"{name_of(argv)} did not end within {self.left(limit):.0f} s") from None
+            raise TimeUp(f"{name_of(argv)} did not end within {limit:.0f} s") from None
         if fail and process.returncode != 0:
             raise RuntimeError(f"{name_of(argv)}: exit code {process.returncode}: {tail(err or out)}")
         return out
@@ -93,7 +106,10 @@ class Setting:
             os.killpg(process.pid, signal.SIGKILL)  # those that it left, too
         except (ProcessLookupError, PermissionError):
             pass
-        process.wait()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            pass  # it hangs in the driver, and nothing can end it
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
@@ -104,6 +120,30 @@ class Setting:
         for process in list(self.started):
             self.end(process, 3)
 
+    def hold(self):
+        """Keeps a session with the driver open until let_go. Without one, and without persistence mode, the driver sets
+        the GPU up for every program anew, which takes seconds."""
+        process = self.start(
+            [sys.executable, os.path.join(HERE, "nvml.py"), "hold"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        answer = ask(process, "", self.left(60))
+        self.started.remove(process)  # it outlives the part
+        self.holder = process
+        return answer
+
+    def let_go(self):
+        if self.holder:
+            holder, self.holder = self.holder, None
+            self.end(holder, 3)
+
+    def forget_recording(self):
+        """Removes what was recorded before: --record would only rename it."""
+        for path in glob.glob(glob.escape(self.recording) + "*"):
+            os.remove(path)
+
     def program(self, name, *args):
         """The command line of one of the programs beside this file. It is killed when the part's time is over."""
         return [sys.executable, os.path.join(HERE, name), "--limit", str(int(self.left()) + 1), *map(str, args)]
@@ -112,12 +152,14 @@ class Setting:
         """Runs argv under stallspan run, and gives its report."""
         report = os.path.join(self.folder, name + ".json")
         flags = ["--record", self.recording] if record else []
+        if record:
+            self.forget_recording()
         self.run([self.stallspan, "run", "--baseline", "off", "--report", report, *flags, "--", *argv], limit)
         return read_json(report)
 
 
 def name_of(argv):
-    return " ".join(os.path.basename(word) for word in argv[:8])
+    return " ".join(os.path.basename(word)[:48] for word in argv[:8])
 
 
 def tail(text):

@@ -68,8 +68,7 @@ def brief(window):
 def run(setting, part):
     if setting.fake:
         raise Skip("it trains with PyTorch on a GPU; the stand-in computes nothing")
-    if not setting.has_torch:
-        raise Skip("PyTorch does not see a GPU")
+    setting.need_torch()
     if not files.on_disk(setting.folder):
         raise Skip("the data folder lies in memory: name one on a disk with --data")
     part["attempts"] = []

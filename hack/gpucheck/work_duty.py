@@ -7,6 +7,7 @@ import time
 import announce
 
 PIECE = 0.05  # seconds, the longest kernel
+REST = 0.3  # seconds without any, at either end of a window
 
 
 class Cuda:
@@ -58,18 +59,26 @@ class Fake:
 
 
 def combination(gpu, name, duty, period, seconds, ids):
-    """One window. The GPU rests before and after it, so that its edges need not be exact."""
-    time.sleep(0.3)
+    """One window. The GPU rests at its beginning and its end, for longer than the driver's samples are apart (1/6 s): one
+    that lies across an edge then holds no busy time that could be taken for the neighbour's."""
     busy, kernels = 0.0, 0
     with announce.window(kind="custom", name=name, **ids):
+        time.sleep(REST)
         began = time.monotonic()
         while (at := time.monotonic()) - began < seconds:
             busy += gpu.work(duty * period)
             kernels += 1
             time.sleep(max(0.0, at + period - time.monotonic()))
         took = time.monotonic() - began
-    time.sleep(0.3)
+        time.sleep(REST)
     return {"name": name, "duty": duty, "period_s": period, "busy_s": busy, "took_s": took, "bursts": kernels}
+
+
+def fitting(args, gone):
+    """Seconds of a window's work, so that all end within the limit, of which some are gone. Each rests besides, and takes
+    up to half a second to announce; the report is written within what is kept for it."""
+    each = (args.limit - gone - 15) / (len(args.duties) * len(args.periods))
+    return max(1.0, min(args.seconds, each - 2 * REST - 0.5))
 
 
 def numbers(text):
@@ -83,7 +92,10 @@ def main():
     made.add_argument("--periods", type=numbers, default=[20, 100, 500, 2000], help="in milliseconds")
     made.add_argument("--gpu", default="", help="its UUID")
     args = announce.parse(made)
+    began = time.monotonic()
     gpu = Fake(args.fake) if args.fake else Cuda()
+    # Shorter ones where it took long until PyTorch had begun: all of them in time.
+    args.seconds = fitting(args, time.monotonic() - began)
     ids = {"gpu_ids": [args.gpu]} if args.gpu else {}
     time.sleep(1)
     truth = []
