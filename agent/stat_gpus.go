@@ -24,7 +24,7 @@ func drawGPUs(to *bytes.Buffer, gpus []rate.GPU, width int) {
 	names := make([]string, len(gpus))
 	longest := 0
 	for i := range gpus {
-		names[i] = printable(fmt.Sprintf("%d %s", gpus[i].Index, gpus[i].Name))
+		names[i] = printable(fmt.Sprintf("%d %s%s", gpus[i].Index, gpus[i].Name, sliceOf(&gpus[i])))
 		longest = max(longest, columns(names[i]))
 	}
 	longest = min(longest, widestGPU)
@@ -51,6 +51,16 @@ func drawGPUs(to *bytes.Buffer, gpus []rate.GPU, width int) {
 		}
 		to.WriteByte('\n')
 	}
+}
+
+// sliceOf is how the MIG slices of one GPU are told from one another, which share its index and often a name: the end of
+// their UUIDs, as `nvidia-smi -L` lists them. It is "" for a whole GPU.
+func sliceOf(g *rate.GPU) string {
+	id, cut := strings.CutPrefix(g.ID, "MIG-")
+	if !cut {
+		return ""
+	}
+	return " " + id[max(0, len(id)-4):]
 }
 
 // tellsMore says that there is something for the columns that only some GPUs fill.

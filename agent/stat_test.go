@@ -108,6 +108,11 @@ func statTexts(t *testing.T) map[string]string {
 	draw("80.txt", both, table(80, true))
 	draw("120.txt", both, table(120, true))
 	draw("bare.txt", intervals(bare[:2]), table(100, true))
+	draw("slices.txt", []*rate.Rates{{At: readings[0].Disks.At, GPUs: []rate.GPU{
+		{ID: "GPU-6f2c", Name: "NVIDIA H100 80GB HBM3"},
+		{ID: "MIG-fa4e0000-0000-5000-8000-0000000109fd", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"},
+		{ID: "MIG-fa4e0000-0000-5000-8000-00000002c58d", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", Status: sample.GPUHung},
+		{ID: "MIG-1", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}}}}, table(80, true))
 	draw("nothing.txt", []*rate.Rates{{At: readings[0].Disks.At}}, func(to *bytes.Buffer, r *rate.Rates) error {
 		(&statTable{fine: true}).draw(to, r, 0, false)
 		return nil

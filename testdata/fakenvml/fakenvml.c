@@ -3,6 +3,7 @@
 // it must not; their types follow NVIDIA's documents, with handles as plain pointers. This file holds what the others
 // share; they are parts of it, and are compiled with it alone.
 #define _GNU_SOURCE
+#include <errno.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>

@@ -2,13 +2,21 @@
 
 union number { double d; int i; unsigned u; unsigned long long l; };
 
-// The layout of nvmlFieldValue_t. The types of a value are 1 for unsigned int and 3 for unsigned long long.
+// The layout of nvmlFieldValue_t. The types of a value are 1 for unsigned int, 3 for unsigned long long
+// and 5 for int.
 struct field { unsigned id, scope; long long at_us, latency_us; unsigned type, code; union number value; };
 
 static void tell_unsigned(struct field *f, const struct gpu *g, double value) {
 	f->type = 1;
 	f->code = isnan(value) ? NOT_SUPPORTED : SUCCESS;
 	if (!f->code) f->value.u = g->garbage ? GARBAGE : (unsigned)(int64_t)value;
+}
+
+// tell_limit is at which margin to the slowdown, as nvmlDeviceGetMarginTemperature tells it, a limit is reached.
+static void tell_limit(struct field *f, const struct gpu *g, enum quantity q) {
+	f->type = 5;
+	f->code = isnan(g->is[q]) || isnan(g->is[SLOWDOWN_AT]) ? NOT_SUPPORTED : SUCCESS;
+	if (!f->code) f->value.i = g->garbage ? (int)GARBAGE : (int)g->is[SLOWDOWN_AT] - (int)g->is[q];
 }
 
 static void tell_long(struct field *f, const struct gpu *g, enum quantity q, double value) {
@@ -74,6 +82,8 @@ static void tell_field(struct field *f, const struct gpu *g, int index) {
 	case 145: tell_unsigned(f, g, isnan(is[ROWS_REMAPPED]) ? is[ROWS_REMAPPED] : is[REPAIR_FAILED] > 0); return;
 	case 185: case 186: tell_unsigned(f, g, g->power * 1000); return; // the last second's mean, and now
 	case 190: case 192: tell_unsigned(f, g, is[POWER_LIMIT] * 1000); return;
+	case 193: tell_limit(f, g, SHUTDOWN_AT); return;
+	case 194: tell_limit(f, g, SLOWDOWN_AT); return;
 	case 197: tell_pcie(f, g, index, PCIE_SENT); return;
 	case 198: tell_pcie(f, g, index, PCIE_RECEIVED); return;
 	}

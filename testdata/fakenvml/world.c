@@ -116,15 +116,29 @@ static char *word(char **line) {
 	return from;
 }
 
+// parse_whole reads what is counted in ones, as bytes are: digits to the last of them, or a number such as 85e9.
+static int parse_whole(const char *text, uint64_t most, uint64_t *out) {
+	char *end;
+	errno = 0;
+	if (!text[strspn(text, "0123456789")]) {
+		*out = strtoull(text, &end, 10);
+	} else {
+		double number = strtod(text, &end);
+		if (!(number >= 0 && number < 0x1p64)) return 0;
+		*out = (uint64_t)number;
+	}
+	return end != text && !*end && !errno && *out <= most;
+}
+
 static int parse_processes(struct processes *into, char *list) {
 	into->count = 0;
 	for (char *rest, *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-		struct process p = {0, UINT64_MAX};
+		uint64_t pid, told = UINT64_MAX;
 		char *bytes = strchr(one, ':');
-		p.pid = (unsigned)strtoul(one, NULL, 10);
-		if (bytes) p.bytes = strtoull(bytes + 1, NULL, 10);
-		if (!p.pid || into->count == MOST_PROCESSES) return 0;
-		into->process[into->count++] = p;
+		if (bytes) *bytes++ = 0;
+		if (bytes && !parse_whole(bytes, UINT64_MAX, &told)) return 0;
+		if (!parse_whole(one, INT32_MAX, &pid) || !pid || into->count == MOST_PROCESSES) return 0;
+		into->process[into->count++] = (struct process){(unsigned)pid, told};
 	}
 	return 1;
 }
@@ -132,9 +146,12 @@ static int parse_processes(struct processes *into, char *list) {
 static int parse_xids(struct gpu *g, char *list) {
 	g->xids = 0;
 	for (char *rest, *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+		uint64_t code, times;
 		char *count = strchr(one, ':');
 		if (!count || g->xids == MOST_XIDS) return 0;
-		g->xid[g->xids++] = (struct xid){atoi(one), strtoull(count + 1, NULL, 10)};
+		*count++ = 0;
+		if (!parse_whole(one, INT32_MAX, &code) || !parse_whole(count, UINT64_MAX, &times)) return 0;
+		g->xid[g->xids++] = (struct xid){(int)code, times};
 	}
 	return 1;
 }
@@ -144,10 +161,9 @@ static int parse_quantity(struct gpu *g, const char *key, const char *value, dou
 		{"pcie_received_counter", PCIE_RECEIVED}, {"pcie_sent_counter", PCIE_SENT},
 		{"nvlink_received_counter", NVLINK_RECEIVED}, {"nvlink_sent_counter", NVLINK_SENT},
 	};
-	for (int i = 0; is_number && i < 4; i++) {
+	for (int i = 0; i < 4; i++) {
 		if (strcmp(key, counters[i].name)) continue;
-		g->counter[counters[i].of] = (struct counter){1, strtoull(value, NULL, 10)};
-		return 1;
+		return g->counter[counters[i].of].said = parse_whole(value, UINT64_MAX, &g->counter[counters[i].of].value);
 	}
 	for (int q = 0; q < QUANTITIES; q++) {
 		if (strcmp(key, quantities[q].name)) continue;
@@ -168,11 +184,11 @@ static int parse_key(struct gpu *g, const char *key, char *value) {
 	int is_number = end != value && !*end && number > -1e18 && number < 1e21; // strtod takes "nan" and "inf", too
 	if (parse_quantity(g, key, value, number, is_number)) return 1;
 	if (!is_number) return 0;
+	if (!strcmp(key, "busy_ns")) return parse_whole(value, INT64_MAX, (uint64_t *)&g->busy_ns);
+	if (!strcmp(key, "memory_used")) return parse_whole(value, UINT64_MAX, &g->memory_used);
+	if (!strcmp(key, "memory_total")) return parse_whole(value, UINT64_MAX, &g->memory_total);
+	if (!strcmp(key, "memory_reserved")) return parse_whole(value, UINT64_MAX, &g->memory_reserved);
 	if (!strcmp(key, "utilization")) g->utilization = number;
-	else if (!strcmp(key, "busy_ns")) g->busy_ns = strtoll(value, NULL, 10);
-	else if (!strcmp(key, "memory_used")) g->memory_used = strtoull(value, NULL, 10);
-	else if (!strcmp(key, "memory_total")) g->memory_total = strtoull(value, NULL, 10);
-	else if (!strcmp(key, "memory_reserved")) g->memory_reserved = strtoull(value, NULL, 10);
 	else if (!strcmp(key, "temperature")) g->temperature = (int)number;
 	else if (!strcmp(key, "power")) g->power = number;
 	else if (!strcmp(key, "energy")) g->energy = number;
@@ -188,16 +204,14 @@ static int parse_slice_key(struct slice *s, const char *key, char *value) {
 	if (!strcmp(key, "uuid")) return snprintf(s->uuid, sizeof s->uuid, "%s", value) > 0;
 	if (!strcmp(key, "name")) return snprintf(s->name, sizeof s->name, "%s", value) > 0;
 	if (!strcmp(key, "processes")) return parse_processes(&s->processes, value);
+	if (!strcmp(key, "memory_used")) return parse_whole(value, UINT64_MAX, &s->memory_used);
+	if (!strcmp(key, "memory_total")) return parse_whole(value, UINT64_MAX, &s->memory_total);
+	uint64_t instance = 0;
+	if (!strcmp(key, "gpu_instance")) return parse_whole(value, INT32_MAX, &instance) && (s->instance = (unsigned)instance, 1);
+	if (!strcmp(key, "compute_instance")) return parse_whole(value, INT32_MAX, &instance) && (s->compute_instance = (unsigned)instance, 1);
 	char *end;
-	double number = strtod(value, &end);
-	if (end == value || *end) return 0;
-	if (!strcmp(key, "utilization")) s->utilization = number;
-	else if (!strcmp(key, "memory_used")) s->memory_used = strtoull(value, NULL, 10);
-	else if (!strcmp(key, "memory_total")) s->memory_total = strtoull(value, NULL, 10);
-	else if (!strcmp(key, "gpu_instance")) s->instance = (unsigned)strtoul(value, NULL, 10);
-	else if (!strcmp(key, "compute_instance")) s->compute_instance = (unsigned)strtoul(value, NULL, 10);
-	else return 0;
-	return 1;
+	s->utilization = strtod(value, &end);
+	return !strcmp(key, "utilization") && end != value && !*end && s->utilization >= 0 && s->utilization <= 1e9;
 }
 
 // parse_trouble reads what follows "hang" and "error".

@@ -11,7 +11,7 @@ import (
 // block for ever, so they are called by a worker alone.
 type driver interface {
 	open() error // loads the library and begins a session
-	close()      // ends the session
+	close()      // ends the session, where there is one
 	versions() (driver, library string)
 	count() (int, error) // whole GPUs, those included that cannot be reached, and MIG slices
 	// devices gives those that can be reached, MIG slices too. The error is about those that cannot, and comes beside

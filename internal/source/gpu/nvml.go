@@ -32,6 +32,7 @@ type library struct {
 	mu       sync.Mutex // a call that was abandoned may return while others are made
 	found    [functions]found
 	sessions uint64
+	begun    bool // a session, which has not been ended
 	session  session
 }
 
@@ -42,13 +43,16 @@ type session struct {
 	watched []watched
 }
 
-// loaded is process-wide as NVML itself is: go-nvml keeps the functions that it found in variables of its package and
-// writes them whenever a library is loaded, so sources of one path share its library, and sessions begin and end one at
-// a time.
+// loaded is process-wide as NVML itself is: go-nvml keeps the functions that it found in variables of its package, so
+// sources of one path share its library. Its lock is never held during a call of the driver's.
 var loaded = struct {
 	sync.Mutex
 	byPath map[string]nvml.Interface
 }{byPath: map[string]nvml.Interface{}}
+
+// changing lets sessions begin and end one at a time, for go-nvml writes those variables whenever a library is loaded.
+// Such a call may hang for ever, so it is only locked where a thread that waits can be abandoned: by open and close.
+var changing sync.Mutex
 
 func newDriver(path string) (driver, error) {
 	if path == "" {
@@ -73,13 +77,14 @@ func (l *library) open() error {
 			return fmt.Errorf("%s has no %s: it is not NVIDIA's, install the driver again", l.path, functionNames[f][0])
 		}
 	}
-	loaded.Lock()
-	defer loaded.Unlock()
+	changing.Lock()
+	defer changing.Unlock()
 	err := l.call(fnInit, l.Init)
 	if err == nil {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.sessions++
+		l.begun = true
 		l.session = session{} // that of one which the driver ended is gone with it
 	}
 	return err
@@ -103,17 +108,20 @@ func (l *library) load() error {
 
 func (l *library) close() {
 	l.mu.Lock()
-	ending := l.session
-	l.session = session{}
+	begun, ending := l.begun, l.session
+	l.begun, l.session = false, session{}
 	l.mu.Unlock()
+	if !begun {
+		return
+	}
 	for _, s := range ending.samples {
 		_ = l.call(fnGPMFree, s.Free)
 	}
 	if ending.events != nil {
 		_ = l.call(fnEventFree, ending.events.Free)
 	}
-	loaded.Lock()
-	defer loaded.Unlock()
+	changing.Lock()
+	defer changing.Unlock()
 	_ = l.call(fnShutdown, l.Shutdown)
 }
 

@@ -38,7 +38,10 @@ func TestBusyFollowsAnEmulatedAcceleratorOnEveryClock(t *testing.T) {
 			w := newWorld(t, head+"gpu 0 busy_ns=0\n")
 			s, k, stop := runFake(t)
 			until(t, "a row", func() bool { _, ok := k.last(); return ok })
+			// It rests at both ends, for longer than a row and a sample: work that goes on at an edge would be told as spread
+			// over both of its sides.
 			begin := sample.Now().Mono
+			time.Sleep(300 * time.Millisecond)
 			var busy time.Duration
 			for step := range 90 { // 150 ms of work, 150 ms of waiting
 				before := sample.Now().Mono

@@ -289,11 +289,11 @@ func (r *run) do(ctx context.Context, limit time.Duration, job, late func()) out
 
 func (r *run) anyWorks() bool { return slices.ContainsFunc(r.cards, (*card).works) }
 
-// end ends what run began, save calls that do not return.
+// end ends what run began. Where a call does not return, the session ends when it does.
 func (r *run) end() {
 	r.workers.reap()
 	if r.open && len(r.workers.stuck) == 0 {
 		r.workers.do(context.Background(), callLimit, callLimit, func() time.Duration { return callLimit }, r.driver.close, func() {})
 	}
-	r.workers.end()
+	r.workers.end(r.driver.close)
 }

@@ -3,6 +3,7 @@ package gpu
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 )
 
@@ -24,6 +25,7 @@ type worker struct {
 	jobs chan func()
 	done chan struct{} // of one element, so that a worker never waits for whoever abandoned it
 	over chan struct{}
+	last func() // called on the worker's thread at its end, where it is not nil; set before jobs is closed
 }
 
 // stuck is a worker inside an abandoned call, and what to do once it has returned.
@@ -88,6 +90,9 @@ func (w *worker) run() {
 		job()
 		w.done <- struct{}{}
 	}
+	if w.last != nil {
+		w.last()
+	}
 }
 
 // reap takes back the workers whose calls have returned.
@@ -110,14 +115,22 @@ func (w *workers) reap() {
 	w.stuck = kept
 }
 
-// end ends the threads that are not inside a call. The others end when their call returns.
-func (w *workers) end() {
+// end ends the threads that are not inside a call. The others end when their call returns; after the last of them is
+// called, on its thread, where there are any.
+func (w *workers) end(after func()) {
 	w.reap()
 	if w.active != nil {
 		w.active.end()
 		w.active = nil
 	}
+	left := new(atomic.Int32)
+	left.Store(int32(len(w.stuck)))
 	for _, s := range w.stuck {
+		s.last = func() {
+			if left.Add(-1) == 0 {
+				after()
+			}
+		}
 		close(s.jobs)
 	}
 }

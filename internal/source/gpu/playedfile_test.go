@@ -1,0 +1,87 @@
+//go:build linux && cgo
+
+package gpu
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// A GPU that tells its limits only as margins to its slowdown, on either side of it.
+func TestTemperatureLimitsFromMargins(t *testing.T) {
+	newWorld(t, "gpu 0 uuid=GPU-a temperature=90 slowdown_at=87 shutdown_at=93\nerror call=nvmlDeviceGetTemperatureThreshold code=3\n")
+	_, k, stop := runFake(t)
+	until(t, "details", func() bool { return len(k.details("GPU-a")) > 0 })
+	stop()
+	told := k.details("GPU-a")[0]
+	for q, want := range map[sample.GPUQuantity]float64{sample.GPUSlowdownAt: 87, sample.GPUShutdownAt: 93} {
+		if got := value(t, told, q); got != want {
+			t.Errorf("%v is %v, want %v", q, got, want)
+		}
+	}
+	if limit, ok := told.Values.Get(sample.GPUMemorySlowdownAt); ok {
+		t.Errorf("the memory's limit is %v, which no margin tells", limit)
+	}
+}
+
+// The stand-in takes a number however it is written, and refuses what is none: it never plays another number.
+func TestNumbersOfTheFile(t *testing.T) {
+	gpu := "gpu 0 uuid=GPU-a memory_total=1.5e11 memory_used=%s processes=7:%s\nmig 0 uuid=MIG-a memory_total=2e10 memory_used=%s\n"
+	w, before := newWorld(t, "gpu 0\n"), [3]uint64{1, 2, 3}
+	for _, c := range []struct {
+		used, process, slice string
+		want                 [3]uint64
+	}{
+		{"85e9", "2.5E9", "1e10", [3]uint64{85e9, 2.5e9, 1e10}},
+		{"85000000001", "9007199254740993", "0x10", [3]uint64{85000000001, 1<<53 + 1, 16}},
+		{"-1", "5", "5", before},
+		{"5", "-1", "5", before},
+		{"5", "5", "-1", before},
+		{"5", "5G", "5", before},
+		{"18446744073709551616", "5", "5", before},
+		{"", "5", "5", before},
+	} {
+		w.Write(fmt.Sprintf(gpu, "1", "2", "3"))
+		if got := playedMemory(t); got != before {
+			t.Fatalf("%v, want %v", got, before)
+		}
+		w.Write(fmt.Sprintf(gpu, c.used, c.process, c.slice))
+		if got := playedMemory(t); got != c.want {
+			t.Errorf("%q, %q, %q: %v, want %v", c.used, c.process, c.slice, got, c.want)
+		}
+	}
+}
+
+// playedMemory is what the first GPU, its process and its slice use, in a session of their own.
+func playedMemory(t *testing.T) (used [3]uint64) {
+	t.Helper()
+	d, err := newDriver(fakeLibrary(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.open(); err != nil {
+		t.Fatal(err)
+	}
+	defer d.close()
+	list, err := d.devices()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := list[0].memory()
+	if err != nil {
+		t.Fatal(err)
+	}
+	used[0] = m.used
+	processes, _ := list[0].processes()
+	if i := slices.IndexFunc(processes, func(p sample.GPUProcess) bool { return p.PID == 7 }); i >= 0 {
+		used[1] = processes[i].Memory
+	}
+	if len(list) > 1 {
+		m, _ := list[1].memory()
+		used[2] = m.used
+	}
+	return used
+}
