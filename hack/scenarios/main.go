@@ -112,6 +112,16 @@ func (o *options) main(ctx context.Context) (code int, err error) {
 	return o.finish(results, err)
 }
 
+// wanted are the names of the cases that -case asks for. It was looked at already.
+func (o *options) wanted() (names []string) {
+	for _, c := range scenario.Cases() {
+		if matches, err := regexp.MatchString(o.cases, c.Name); err == nil && matches {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
 // lacking replays the recordings without one kind of evidence after another, and prints what is left.
 func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
 	if !o.replay {
@@ -134,7 +144,7 @@ func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
 func (o *options) finish(results []*scenario.Result, failed error) (int, error) {
 	scenario.Order(results)
 	score := scenario.Sum(results)
-	score.Seed, score.Shared, score.Failed = o.seed, o.shared, o.failed
+	score.Shared, score.Failed, score.Wanted = o.shared, o.failed, o.wanted()
 	if o.replay {
 		fmt.Println(scenario.LineHeader())
 		for _, r := range results {

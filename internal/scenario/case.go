@@ -39,7 +39,8 @@ type Stage struct {
 	From From
 	Idle bool // instead of all that: nothing is done
 
-	size int64 // bytes of each file
+	size  int64 // bytes of each file
+	saves bool  // what the storage is not asked for while the accelerator computes, it gives faster later
 }
 
 // Plan is the program's.
@@ -111,12 +112,13 @@ func (s *Stage) about() string {
 const (
 	fullLength  = 4 * time.Second
 	shortLength = 2200 * time.Millisecond
+	longLength  = 10 * time.Second // of phases in which a verdict can be too late (Targets.Verdict)
 )
 
-// draw is what a variant is made of: its seed's numbers. What there are only a few of takes turns from seed to seed, so
-// that a handful of variants has them all.
+// draw is what a variant is made of: its seed's numbers. What there are only a few of takes turns (turn.go).
 type draw struct {
 	*rand.Rand
+	name   string // of the case
 	seed   uint64
 	length time.Duration
 }
@@ -132,11 +134,8 @@ func (d *draw) lasting(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.Float64()*float64(high-low)).Round(10*time.Microsecond)
 }
 
-// turn takes the next of a few from seed to seed.
-func turn[T any](d *draw, choices ...T) T { return choices[d.seed%uint64(len(choices))] }
-
 // pick draws one of a few.
 func pick[T any](d *draw, choices ...T) T { return choices[d.IntN(len(choices))] }
 
 // spins says whether the accelerator spins.
-func (d *draw) spins() bool { return turn(d, false, true) }
+func (d *draw) spins() bool { return turn(d, accelerator, false, true) }

@@ -105,7 +105,7 @@ func TestPlansAreWhole(t *testing.T) {
 	all(t, func(t *testing.T, _ *Case, v Variant) {
 		for _, s := range v.Stages {
 			p := &s.Plan
-			if s.Length < 2*time.Second || s.Length > 6*time.Second {
+			if s.Length < 2*time.Second || s.Length > 14*time.Second {
 				t.Errorf("a window of %v", s.Length)
 			}
 			switch {
@@ -125,27 +125,14 @@ func TestPlansAreWhole(t *testing.T) {
 					t.Errorf("decode time %v for an aim of %v", p.Decode, s.Aim.CPU)
 				}
 			}
-			if s.From == Cached && (p.Reading == pipeline.Direct || p.Reading == pipeline.Uring) {
-				t.Errorf("%s passes the page cache by", p.Reading)
+			if s.From != Cold && (p.Reading == pipeline.Direct || p.Reading == pipeline.Uring) {
+				t.Errorf("%s from where there is only memory", p.Reading)
 			}
 			if s.cold() && v.Kind == storage.Memory {
 				t.Error("nothing is cold in memory")
 			}
 		}
 	})
-}
-
-// Five variants have each kind of reading, of accelerator and of making batches at least once.
-func TestVariantsTakeTurns(t *testing.T) {
-	styles, readings, spins := map[pipeline.Style]bool{}, map[pipeline.Reading]bool{}, map[bool]bool{}
-	c := Cases()[0]
-	for i := range 5 {
-		p := c.Variant(Seed(1, i), false).Stages[0].Plan
-		styles[p.Style], readings[p.Reading], spins[p.Spin] = true, true, true
-	}
-	if len(styles) != 3 || len(readings) != 4 || len(spins) != 2 {
-		t.Errorf("styles %v, readings %v, spins %v", styles, readings, spins)
-	}
 }
 
 func TestDrawsStayInRange(t *testing.T) {
@@ -160,8 +147,5 @@ func TestDrawsStayInRange(t *testing.T) {
 		if v := d.lasting(time.Millisecond, 2*time.Millisecond); v < time.Millisecond || v > 2*time.Millisecond {
 			t.Fatalf("1 to 2 ms: %v", v)
 		}
-	}
-	if turn(d, "a", "b", "c") != "b" {
-		t.Error("seed 7 takes the second of three")
 	}
 }

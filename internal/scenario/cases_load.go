@@ -12,11 +12,11 @@ import (
 func loadCases() []Case {
 	return []Case{
 		{Name: "load_cold_read", Label: window.StorageBound, Short: true, Make: func(d *draw) Variant {
-			return load(d, turn(d, pipeline.Buffered, pipeline.Direct, pipeline.Uring))
+			return load(d, turn(d, reading, pipeline.Buffered, pipeline.Direct, pipeline.Uring))
 		}},
 		{Name: "load_cold_mmap", Label: window.StorageBound, Make: func(d *draw) Variant { return load(d, pipeline.Mapped) }},
 		{Name: "load_warm", Label: window.CPUBound, Make: func(d *draw) Variant {
-			v := load(d, turn(d, pipeline.Buffered, pipeline.Mapped))
+			v := load(d, turn(d, reading, pipeline.Buffered, pipeline.Mapped))
 			v.Kind, v.Options, v.Model = storage.Local, storage.Options{}, int64(d.whole(768, 1024))<<20
 			s := &v.Stages[0]
 			s.From, s.Aim = Cached, Aim{}
@@ -24,7 +24,7 @@ func loadCases() []Case {
 			return v
 		}},
 		{Name: "io_storm", Label: window.StorageBound, Make: func(d *draw) Variant {
-			v := load(d, turn(d, pipeline.Buffered, pipeline.Direct))
+			v := load(d, turn(d, reading, pipeline.Buffered, pipeline.Direct))
 			v.Stages[0].Aim.CPU = d.between(0.14, 0.18)
 			for range d.whole(2, 3) {
 				v.Beside = append(v.Beside, Beside{Load: true})
@@ -35,8 +35,8 @@ func loadCases() []Case {
 }
 
 // load reads a model from a disk that takes turns, and decodes it as it comes.
-func load(d *draw, reading pipeline.Reading) Variant {
-	v := Variant{Kind: turn(d, storage.SATA, storage.Spinning, storage.Throttled)}
+func load(d *draw, by pipeline.Reading) Variant {
+	v := Variant{Kind: turn(d, device, storage.SATA, storage.Spinning, storage.Throttled)}
 	switch v.Kind {
 	case storage.SATA:
 		v.Options.BytesPerSecond, v.Model = int64(d.whole(48, 80))<<20, 384<<20
@@ -46,7 +46,7 @@ func load(d *draw, reading pipeline.Reading) Variant {
 		v.Options.BytesPerSecond, v.Model = int64(d.whole(48, 80))<<20, 384<<20
 	}
 	v.Stages = []Stage{{Length: d.length, Aim: Aim{CPU: d.between(0.2, 0.25)}, Plan: Plan{
-		Seed: d.Uint64(), Reading: reading, Record: pick(d, 256, 512, 1024) << 10, Workers: 1, Depth: 4,
+		Seed: d.Uint64(), Reading: by, Record: pick(d, 256, 512, 1024) << 10, Workers: 1, Depth: 4,
 	}}}
 	return v
 }

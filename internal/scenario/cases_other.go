@@ -12,7 +12,7 @@ import (
 func otherCases() []Case {
 	return []Case{
 		{Name: "sync_wait", Label: window.Unknown, Short: true, Make: func(d *draw) Variant {
-			v := decoding(d, turn(d, pipeline.PyTorch, pipeline.TFData, pipeline.Serial), 1)
+			v := decoding(d, turn(d, style, pipeline.PyTorch, pipeline.TFData, pipeline.Serial), 1)
 			s := &v.Stages[0]
 			s.Plan.Decode = 50 * time.Microsecond
 			s.Aim.Busy = d.between(0.1, 0.25)
@@ -24,10 +24,10 @@ func otherCases() []Case {
 			return Variant{Kind: storage.Memory, Stages: []Stage{{Length: d.length, Idle: true}}}
 		}},
 		{Name: "mixed", Label: window.Mixed, Make: func(d *draw) Variant {
-			v := epoch(d, turn(d, storage.Spinning, storage.SATA, storage.Network), storage.Options{})
+			v := epoch(d, turn(d, device, storage.Spinning, storage.SATA, storage.Network), storage.Options{})
 			s := &v.Stages[0]
-			s.Plan.Style, s.Plan.Workers = turn(d, pipeline.Serial, pipeline.PyTorch, pipeline.TFData), 1
-			s.Plan.Reading = turn(d, pipeline.Buffered, pipeline.Direct)
+			s.Plan.Style, s.Plan.Workers = turn(d, style, pipeline.Serial, pipeline.PyTorch, pipeline.TFData), 1
+			s.Plan.Reading = turn(d, reading, pipeline.Buffered, pipeline.Direct)
 			if s.Plan.Record = 16 << 10; v.Kind == storage.SATA {
 				s.Plan.Record, v.Size = 256<<10, 48<<20
 			}
@@ -44,7 +44,7 @@ func otherCases() []Case {
 func stranger(d *draw) Variant {
 	v := epoch(d, storage.Parallel, storage.Options{Delay: d.lasting(2*time.Millisecond, 4*time.Millisecond), Width: 64})
 	s := &v.Stages[0]
-	s.Plan.Style, s.Plan.Workers, s.Plan.Record = turn(d, pipeline.PyTorch, pipeline.TFData), d.whole(2, 4), 16<<10
+	s.Plan.Style, s.Plan.Workers, s.Plan.Record = turn(d, style, pipeline.PyTorch, pipeline.TFData), d.whole(2, 4), 16<<10
 	s.Plan.Decode = 50 * time.Microsecond
 	s.Aim = Aim{Busy: d.between(0.25, 0.33)}
 	s.Aim.Sync = 0.95 - s.Aim.Busy
@@ -55,13 +55,24 @@ func stranger(d *draw) Variant {
 
 // phases changes what it waits for in the middle.
 func phases(d *draw) Variant {
-	v := epoch(d, turn(d, storage.Spinning, storage.SATA), storage.Options{})
+	if d.length == fullLength && turn(d, length, false, true) {
+		d.length = longLength
+	}
+	v := epoch(d, turn(d, device, storage.Spinning, storage.SATA), storage.Options{})
 	v.Stages[0].Label, v.Stages[0].Plan.Record = window.StorageBound, 64<<10
-	v.Stages[0].Aim = Aim{Busy: d.between(0.25, 0.35), CPU: 0.02}
+	v.Stages[0].Aim = Aim{Busy: d.between(0.2, 0.3), CPU: 0.02}
+	v.Stages[0].Length += d.length / 4 // for less of this phase is for the disk than of the other for its own
+	if v.Kind == storage.SATA {
+		// enough to be read for as long as the phase lasts
+		v.Files, v.Size, v.Stages[0].Plan.Record = 6, 64<<20, 256<<10
+		if d.length == longLength {
+			v.Files = 10
+		}
+	}
 	first := computing(d)
 	first.Stages[0].Label, v.Whole = window.GPUBound, window.StorageBound
-	if turn(d, false, true) {
-		first = decoding(d, pipeline.PyTorch, 1)
+	if turn(d, order, false, true) {
+		first = decoding(d, turn(d, style, pipeline.PyTorch, pipeline.TFData), 1)
 		first.Stages[0].Label, v.Whole = window.CPUBound, window.Mixed
 		first.Stages[0].Aim = Aim{Busy: v.Stages[0].Aim.Busy}
 	}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -13,7 +14,8 @@ const diskstats = `   7       0 loop0 575 1 757760 41243 12 3 96 7 0 1234 41250 
 
 func TestParseCounters(t *testing.T) {
 	got, err := parseCounters(diskstats, "loop0")
-	if want := (Counters{Operations: 587, Bytes: (757760 + 96) * 512, Reads: 575, ReadMillis: 41243}); err != nil || got != want {
+	want := Counters{Read: Direction{575, 757760 * 512, 41243 * time.Millisecond}, Write: Direction{12, 96 * 512, 7 * time.Millisecond}}
+	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if _, err := parseCounters(diskstats, "loop"); err == nil {
@@ -21,28 +23,75 @@ func TestParseCounters(t *testing.T) {
 	}
 }
 
+// did is so many operations of a KiB and 10 ms each.
+func did(operations uint64) Direction {
+	return Direction{operations, operations << 10, time.Duration(operations) * 10 * time.Millisecond}
+}
+
+// use is what a report says of the same.
+func use(read, write Direction) *window.Report {
+	return &window.Report{Disks: []window.DiskUse{{Name: "vda", ReadOperations: 9}, {
+		Name: "loop0", ReadOperations: read.Operations, ReadBytes: read.Bytes, ReadTime: read.Time,
+		WriteOperations: write.Operations, WriteBytes: write.Bytes, WriteTime: write.Time,
+	}}}
+}
+
+// Each direction is held against its own counters.
 func TestCompare(t *testing.T) {
-	use := window.DiskUse{Name: "loop0", ReadOperations: 100, WriteOperations: 5, ReadBytes: 4096, ReadTime: time.Second}
-	r := &window.Report{Disks: []window.DiskUse{{Name: "vda", ReadOperations: 9}, use}}
-	exact := Counters{Operations: 105, Bytes: 4096, Reads: 100, ReadMillis: 1000}
-	for _, c := range []struct {
-		least, most       Counters
-		operations, bytes uint64
-		await             float64
+	slow := func(d Direction) Direction { return Direction{d.Operations, d.Bytes, d.Time * 5 / 4} }
+	none, exact := Direction{}, 0.0
+	off := 0.2
+	for what, c := range map[string]struct {
+		foundRead, foundWrite Direction
+		least, most           Counters
+		operations, bytes     uint64
+		read, write           *float64
 	}{
-		{exact, exact, 0, 0, 0},
-		{Counters{104, 0, 99, 990}, Counters{106, 8192, 101, 1011}, 0, 0, 0},
-		{Counters{107, 8192, 100, 1250}, Counters{109, 9000, 100, 1250}, 2, 4096, 0.2},
-		{Counters{100, 4000, 100, 500}, Counters{103, 4090, 100, 500}, 2, 6, 1},
+		"exact":           {did(100), did(5), Counters{Read: did(100), Write: did(5)}, Counters{Read: did(100), Write: did(5)}, 0, 0, &exact, &exact},
+		"between":         {did(100), did(5), Counters{Read: did(99), Write: did(5)}, Counters{Read: did(101), Write: did(6)}, 0, 0, &exact, &exact},
+		"too few":         {did(100), did(5), Counters{Read: did(102), Write: did(5)}, Counters{Read: did(103), Write: did(5)}, 2, 2048, &exact, &exact},
+		"too many":        {did(100), did(5), Counters{Read: did(98), Write: did(2)}, Counters{Read: did(99), Write: did(4)}, 2, 2048, &exact, &exact},
+		"writes as reads": {did(105), none, Counters{Read: did(100), Write: did(5)}, Counters{Read: did(100), Write: did(5)}, 10, 10240, &exact, new(1.0)},
+		"slow reads":      {did(100), did(5), Counters{Read: slow(did(100)), Write: did(5)}, Counters{Read: slow(did(100)), Write: did(5)}, 0, 0, &off, &exact},
+		"slow writes":     {none, did(80), Counters{Write: slow(did(80))}, Counters{Write: slow(did(80))}, 0, 0, nil, &off},
+		"fast writes":     {none, slow(did(80)), Counters{Write: did(80)}, Counters{Write: did(80)}, 0, 0, nil, new(0.25)},
 	} {
-		d := Device{Name: "loop0", Least: c.least, Most: c.most}
-		d.compare(r)
-		if d.OperationsError != c.operations || d.BytesError != c.bytes || !near(d.AwaitError, c.await) {
-			t.Errorf("between %+v and %+v: %+v", c.least, c.most, d)
+		d := Device{Name: "loop0", Least: c.least, Most: c.most, OperationsError: 9}
+		d.compare(use(c.foundRead, c.foundWrite))
+		same := func(got, want *float64) bool {
+			return got == nil && want == nil || got != nil && want != nil && near(*got, *want)
+		}
+		if d.OperationsError != c.operations || d.BytesError != c.bytes || !same(d.AwaitError, c.read) || !same(d.WriteAwaitError, c.write) {
+			t.Errorf("%s: %+v", what, d)
 		}
 	}
-	d := Device{Name: "loop0", Least: exact, Most: exact}
-	if d.compare(&window.Report{}); d.OperationsError != 105 {
+	d := Device{Name: "loop0", Least: Counters{Read: did(105)}, Most: Counters{Read: did(105)}}
+	if d.compare(&window.Report{}); d.OperationsError != 105 || d.idle() {
 		t.Errorf("a disk that the report lacks: %+v", d)
+	}
+	d = Device{Name: "loop0"}
+	if d.compare(use(none, none)); d.AwaitError != nil || d.WriteAwaitError != nil || !d.idle() {
+		t.Errorf("a disk that did nothing: %+v", d)
+	}
+}
+
+// Results of before reads and writes were told apart have sums of both, and no times of writes.
+func TestCompareSums(t *testing.T) {
+	var d Device
+	old := `{"name": "loop0", "operations": 1, "await_s": 3, "await_error": 0,
+		"least": {"operations": 105, "bytes": 107520, "reads": 100, "read_ms": 1250},
+		"most": {"operations": 106, "bytes": 107521, "reads": 100, "read_ms": 1250}}`
+	if err := json.Unmarshal([]byte(old), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.compare(use(did(100), did(5))); d.OperationsError+d.BytesError > 0 || *d.AwaitError != 0.2 || d.WriteAwaitError != nil {
+		t.Errorf("%+v", d)
+	}
+	if d.compare(use(did(100), did(9))); d.OperationsError != 3 || d.BytesError != 109<<10-107521 {
+		t.Errorf("four writes too many: %+v", d)
+	}
+	d.Least.Reads, d.Most.Reads = 0, 0
+	if d.compare(use(did(0), did(105))); d.AwaitError != nil {
+		t.Errorf("an await without reads: %+v", d)
 	}
 }

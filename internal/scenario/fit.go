@@ -41,7 +41,7 @@ func fit(ctx context.Context, p *pipeline.Program, s *Stage, files []string) err
 		}
 	}
 	plan.Steps = max(2, min(int(s.Length/step), records(s, files)/plan.Batch))
-	if s.Aim.CPU >= sideMatter || s.contends() {
+	if s.Aim.CPU >= sideMatter || s.contends() || s.savesUp() {
 		return correct(ctx, p, s)
 	}
 	return nil
@@ -51,6 +51,9 @@ func fit(ctx context.Context, p *pipeline.Program, s *Stage, files []string) err
 func (s *Stage) contends() bool {
 	return s.From != Cold && s.Aim.Busy < 1 && s.Aim.Sync == 0 && s.Plan.CheckpointEvery == 0 && s.Plan.Style != pipeline.Serial
 }
+
+// savesUp says that a step lasts less than reading its batch without a pause and computing it, one after the other.
+func (s *Stage) savesUp() bool { return s.saves && s.Plan.Style == pipeline.Serial && s.Aim.Busy < 1 }
 
 // sideMatter is below which share decoding only has to be small.
 const sideMatter = 0.1
@@ -69,7 +72,7 @@ func correct(ctx context.Context, p *pipeline.Program, s *Stage) error {
 			return err
 		}
 		was := plan.Decode
-		if s.Aim.CPU > 0 {
+		if s.Aim.CPU >= sideMatter {
 			plan.Decode = corrected(was, t.Decode, t.Read, s.Aim)
 		}
 		more := (plan.Decode - was) * time.Duration(plan.Batch) / time.Duration(plan.Workers)
@@ -140,10 +143,10 @@ func (s *Stage) step(batch time.Duration) time.Duration {
 	case p.CheckpointEvery > 0:
 		p.Compute = max(15*time.Millisecond, batch*5)
 		return p.Compute + batch
-	case p.Style == pipeline.Serial && a.Busy < 1:
+	case p.Style == pipeline.Serial && a.Busy < 1 && !s.savesUp():
 		p.Compute = share(batch, a.Busy/(1-a.Busy))
 		return p.Compute + batch
-	case p.Style == pipeline.Serial:
+	case p.Style == pipeline.Serial && a.Busy >= 1:
 		p.Compute = share(batch, 20*a.Busy)
 		return p.Compute + batch
 	}

@@ -20,10 +20,20 @@ func found(r *window.Report) Got {
 	}
 }
 
-// poll is what a running window's report said so long after its beginning.
+// poll is what a running window's report said so long after its beginning: of all of it, and of its last seconds.
 type poll struct {
 	after   time.Duration
 	verdict window.Verdict
+	lately  window.Verdict // "" where the window is too short for that
+}
+
+// look is a poll of a report.
+func look(r *window.Report) poll {
+	p := poll{after: r.Duration(), verdict: r.Verdict}
+	if r.Lately != nil {
+		p.lately = r.Lately.Verdict
+	}
+	return p
 }
 
 // settled is how many seconds after its beginning a window's verdict was the label and stayed so to the end; nil where it
@@ -35,6 +45,23 @@ func settled(polls []poll, r *window.Report, label window.Verdict) *float64 {
 	after := r.Duration()
 	for i := len(polls) - 1; i >= 0 && polls[i].verdict == label; i-- {
 		after = polls[i].after
+	}
+	seconds := after.Seconds()
+	return &seconds
+}
+
+// changed is how many seconds after the last phase of a window around several began the verdict about the window's last
+// seconds was that phase's label and stayed so. Where it never was, it is the phase's length: not before that. It is nil
+// for a phase that was over before the verdict could be late.
+func changed(polls []poll, whole, phase *window.Report, label window.Verdict) *float64 {
+	began := phase.Start.Mono - whole.Start.Mono
+	never := phase.Duration()
+	after := never
+	for i := len(polls) - 1; i >= 0 && polls[i].lately == label && polls[i].after >= began; i-- {
+		after = min(polls[i].after-began, never)
+	}
+	if after == never && never.Seconds() < Targets.Verdict {
+		return nil
 	}
 	seconds := after.Seconds()
 	return &seconds

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // Mark is what stands around the tables of a name in a page.
@@ -39,37 +41,73 @@ func (s *Score) Markdown() string {
 	return b.String()
 }
 
-// failures lists every wrong verdict, every ledger that is too far off, and what counts for nothing.
+// failures lists all that is wrong, a row a window, and what counts for nothing.
 func (s *Score) failures(line func(string, ...any)) {
 	none := true
-	table := func(what, of string) {
+	for _, r := range s.Cases {
+		faults := r.faults()
+		if len(faults) == 0 {
+			continue
+		}
 		if none {
 			line("| case | what | truth: busy, storage, CPU, other (%%) | found |\n|---|---|---|---|")
 		}
 		none = false
-		line("| %s | %s", what, of)
-	}
-	for _, r := range s.Cases {
-		what := ""
-		speedup, predicted := r.SpeedupError()
-		switch {
-		case r.Void != "":
-			what = "void: " + r.Void
-		case !r.Right():
-			what = fmt.Sprintf("%s, and not %s", r.Got.Verdict, r.Label)
-		case r.Long() && r.Ledger() > Targets.Ledger:
-			what = fmt.Sprintf("ledger off by %.1f points", 100*r.Ledger())
-		case predicted && r.Label == "storage_bound" && speedup > Targets.Speedup:
-			what = fmt.Sprintf("speed-up %.2f measured, %.2f predicted", r.Truth.Speedup, r.Got.Speedup)
-		default:
-			continue
-		}
-		table(fmt.Sprintf("%s-%d (%s)", r.Name, r.Seed, r.About),
-			fmt.Sprintf("%s | %s | %s |", what, percents(r.Truth.Parts), percents(r.Got.Parts)))
+		line("| %s-%d (%s) | %s | %s | %s |", r.Name, r.Seed, r.About, strings.Join(faults, "; "), percents(r.Truth.Parts), percents(r.Got.Parts))
 	}
 	if none {
 		line("nothing.")
 	}
+}
+
+// faults is all that a target holds against a window. Of a void one it is why it counts for nothing.
+func (r *Result) faults() (all []string) {
+	if r.Void != "" {
+		return []string{"void: " + r.Void}
+	}
+	say := func(format string, args ...any) { all = append(all, fmt.Sprintf(format, args...)) }
+	t := Targets
+	if !r.Right() {
+		say("%s, and not %s", r.Got.Verdict, r.Label)
+	}
+	if r.Long() && r.Ledger() > t.Ledger {
+		say("ledger off by %.1f points", 100*r.Ledger())
+	}
+	if r.Long() && r.BusyError() > t.Busy {
+		say("GPU busy off by %.1f points", 100*r.BusyError())
+	}
+	if r.Label == window.StorageBound && r.Truth.Speedup > 0 {
+		if off, ok := r.SpeedupError(); !ok {
+			say("speed-up %.2f measured, none predicted", r.Truth.Speedup)
+		} else if off > t.Speedup {
+			say("speed-up %.2f measured, %.2f predicted (%.0f %% off)", r.Truth.Speedup, r.Got.Speedup, 100*off)
+		}
+	}
+	if after := r.Got.VerdictAfter; after != nil && r.Right() && *after > t.Verdict {
+		say("right after %.1f s", *after)
+	}
+	if after := r.Got.ChangeAfter; after != nil && *after > t.Verdict {
+		say("right %.1f s after the change", *after)
+	}
+	if d := r.Got.Device; d != nil {
+		all = append(all, d.faults()...)
+	}
+	return all
+}
+
+func (d *Device) faults() (all []string) {
+	if d.OperationsError > 0 || d.BytesError > 0 {
+		all = append(all, fmt.Sprintf("%d operations and %d bytes that are not the device's own", d.OperationsError, d.BytesError))
+	}
+	for _, await := range [...]struct {
+		of  string
+		off *float64
+	}{{"reads", d.AwaitError}, {"writes", d.WriteAwaitError}} {
+		if await.off != nil && *await.off > Targets.Await {
+			all = append(all, fmt.Sprintf("await of %s off by %.1f %%", await.of, 100**await.off))
+		}
+	}
+	return all
 }
 
 // Rewrite puts text between the marks of a name in a page.

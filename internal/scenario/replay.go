@@ -31,7 +31,7 @@ func replay(folder string, wanted *regexp.Regexp, lacks Evidence) (results []*Re
 		return nil, fmt.Errorf("%s holds no recordings: run the scenarios first", folder)
 	}
 	for _, name := range names {
-		if !wanted.MatchString(filepath.Base(name)) {
+		if !wanted.MatchString(caseName(name)) {
 			continue
 		}
 		of, err := replayOne(name, lacks)
@@ -42,6 +42,12 @@ func replay(folder string, wanted *regexp.Regexp, lacks Evidence) (results []*Re
 	}
 	Supersede(results)
 	return results, nil
+}
+
+// caseName is the case whose recording a file holds: keptAt puts the seed after the last "-".
+func caseName(file string) string {
+	name := strings.TrimSuffix(filepath.Base(file), recordingEnd)
+	return name[:max(strings.LastIndexByte(name, '-'), 0)]
 }
 
 // Supersede makes all windows of a variant void of which one is void by its truth, where another variant was run in its
@@ -83,6 +89,8 @@ func replayOne(name string, lacks Evidence) (results []*Result, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var last *Result
+	var phase *window.Report
 	for _, r := range results {
 		report := p.reports[r.Window]
 		if report == nil {
@@ -95,6 +103,9 @@ func replayOne(name string, lacks Evidence) (results []*Result, err error) {
 		}
 		if !strings.HasSuffix(r.Name, wholeEnd) {
 			got.VerdictAfter = settled(p.polls[r.Window], report, r.Label)
+			last, phase = r, report
+		} else if last != nil { // the stages come first
+			got.ChangeAfter = changed(p.polls[r.Window], report, phase, last.Label)
 		}
 		r.Got = got
 		if !strings.HasSuffix(r.Name, wholeEnd) && r.Truth.Steps > 0 {
@@ -142,7 +153,7 @@ func play(name string, lacks Evidence) (*played, error) {
 		}
 		if e.Mark != nil && e.Mark.Op == recording.Tick && m.Open() > 0 {
 			for _, r := range m.Running() {
-				p.polls[r.ID] = append(p.polls[r.ID], poll{r.Duration(), r.Verdict})
+				p.polls[r.ID] = append(p.polls[r.ID], look(r))
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestReplay(t *testing.T) {
 		if r.Got.VerdictAfter == nil || *r.Got.VerdictAfter > r.Seconds {
 			t.Errorf("%s: a verdict after %v s", r.Name, r.Got.VerdictAfter)
 		}
-		if d := r.Got.Device; r.Label == window.StorageBound && (d == nil || d.Operations == 0 || d.OperationsError+d.BytesError > 0) {
+		if d := r.Got.Device; r.Label == window.StorageBound && (d == nil || d.Found.Read.Operations == 0 || d.OperationsError+d.BytesError > 0) {
 			t.Errorf("%s: its device %+v", r.Name, d)
 		}
 	}
@@ -58,6 +59,34 @@ func TestReplayWithoutRecordings(t *testing.T) {
 	}
 }
 
+// A row has all that is wrong with a window, and not the first of it alone.
+func TestFaults(t *testing.T) {
+	far, late := 0.03, 12.5
+	r := judged(window.StorageBound, window.StorageBound)
+	if faults := r.faults(); len(faults) > 0 {
+		t.Errorf("nothing is wrong: %q", faults)
+	}
+	r.Truth.Parts, r.Got.Parts = Parts{Busy: 1, Storage: 2.5, CPU: 0.5}, Parts{Busy: 1, Storage: 2.75, CPU: 0.25}
+	r.Truth.Speedup, r.Got.Speedup = 6.89, 5.14
+	r.Got.VerdictAfter, r.Got.ChangeAfter = &late, &late
+	r.Got.Device = &Device{OperationsError: 2, BytesError: 4096, AwaitError: &far, WriteAwaitError: &far}
+	want := []string{
+		"ledger off by 6.2 points", "speed-up 6.89 measured, 5.14 predicted (25 % off)", "right after 12.5 s", "right 12.5 s after the change",
+		"2 operations and 4096 bytes that are not the device's own", "await of reads off by 3.0 %", "await of writes off by 3.0 %",
+	}
+	if got := r.faults(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Got.Speedup = 0
+	if got := r.faults(); !slices.Contains(got, "speed-up 6.89 measured, none predicted") {
+		t.Errorf("%q", got)
+	}
+	r.Void = "too near"
+	if got := r.faults(); !slices.Equal(got, []string{"void: too near"}) {
+		t.Errorf("%q", got)
+	}
+}
+
 func TestRewrite(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "accuracy.md")
 	begin, end := Mark("own cgroup")
@@ -66,6 +95,7 @@ func TestRewrite(t *testing.T) {
 	}
 	wrong := judged(window.GPUBound, window.StorageBound)
 	wrong.About = "spins"
+	wrong.Truth.Parts, wrong.Got.Parts = Parts{Busy: 4}, Parts{Busy: 3, Storage: 1}
 	for range 2 { // the second time changes nothing
 		if err := Rewrite(page, "own cgroup", Sum([]*Result{wrong}).Markdown()); err != nil {
 			t.Fatal(err)
@@ -75,7 +105,7 @@ func TestRewrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Before.", "After.", "| gpu_bound | 1 | 0 | 0 | 0 | 0 | 0.000 |", "case-0 (spins) | storage_bound, and not gpu_bound"} {
+	for _, want := range []string{"Before.", "After.", "| gpu_bound | 1 | 0 | 0 | 0 | 0 | 0.000 |", "case-0 (spins) | storage_bound, and not gpu_bound; ledger off by 25.0 points; GPU busy off by 25.0 points |"} {
 		if strings.Count(string(text), want) != 1 {
 			t.Errorf("%q is not there once:\n%s", want, text)
 		}
@@ -85,5 +115,15 @@ func TestRewrite(t *testing.T) {
 	}
 	if err := Rewrite(page, "shared cgroup", ""); err == nil {
 		t.Error("there are no such marks")
+	}
+}
+
+// A replay takes the same -case as a run: it is about the case's name alone.
+func TestReplayChoosesByName(t *testing.T) {
+	for pattern, want := range map[string]int{"^gpu_bound$": 1, "^storage_spinning$": 1, "^gpu": 1, "-150": 0, "jsonl": 0, "100$": 0, "_": 2} {
+		results, err := Replay("testdata", regexp.MustCompile(pattern))
+		if err != nil || len(results) != want {
+			t.Errorf("%q: %d results, want %d, %v", pattern, len(results), want, err)
+		}
 	}
 }

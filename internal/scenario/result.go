@@ -72,6 +72,11 @@ type Got struct {
 	// where it never was.
 	VerdictAfter *float64 `json:"verdict_after_s,omitempty"`
 
+	// ChangeAfter is, of a window around several phases, how many seconds after the last one's beginning the running
+	// window's verdict about its last seconds was that phase's and stayed so; its length where it never was, and absent
+	// where that was too short to tell.
+	ChangeAfter *float64 `json:"change_after_s,omitempty"`
+
 	Device *Device `json:"device,omitempty"` // the storage's own disk; absent where it has none
 }
 

@@ -65,6 +65,8 @@ func (b *bench) results(ctx context.Context, windows []*watched) (results []*Res
 		if w.stage == nil {
 			result.Name += wholeEnd
 			result.Label, result.Truth = b.v.Whole, join(seconds, truths)
+			last := windows[len(b.v.Stages)-1]
+			result.Got.ChangeAfter = changed(w.polls, w.report, last.report, last.stage.Label)
 		} else {
 			if len(b.v.Stages) > 1 {
 				result.Name += fmt.Sprintf("/%d", i+1)

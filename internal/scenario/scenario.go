@@ -7,10 +7,10 @@
 package scenario
 
 import (
-	"hash/fnv"
 	"math/rand/v2"
 
 	"github.com/stallspan/stallspan/internal/scenario/pipeline"
+	"github.com/stallspan/stallspan/internal/scenario/storage"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -24,9 +24,7 @@ type Case struct {
 
 // Variant draws the variant of that seed: the same one for the same seed.
 func (c *Case) Variant(seed uint64, short bool) Variant {
-	name := fnv.New64a()
-	_, _ = name.Write([]byte(c.Name)) // never fails
-	d := &draw{Rand: rand.New(rand.NewPCG(seed, name.Sum64())), seed: seed, length: fullLength}
+	d := &draw{Rand: rand.New(rand.NewPCG(seed, hash(c.Name))), name: c.Name, seed: seed, length: fullLength}
 	if short {
 		d.length = shortLength
 	}
@@ -37,6 +35,7 @@ func (c *Case) Variant(seed uint64, short bool) Variant {
 			v.Stages[i].Label = c.Label
 		}
 		v.readAhead(&v.Stages[i])
+		v.Stages[i].saves = v.Kind == storage.Throttled && v.Stages[i].From == Cold
 	}
 	return v
 }
@@ -56,6 +55,9 @@ const MostVariants = 50
 
 // Seed is that of a case's i-th variant, and Retry that of the one which takes its place when it is void.
 func Seed(seed uint64, i int) uint64 { return seed*2*MostVariants + uint64(i) }
+
+// Made is the seed of which a variant is: the first of Seed's.
+func Made(variant uint64) uint64 { return variant / (2 * MostVariants) }
 
 // Retry is told of with Seed.
 func Retry(seed uint64) uint64 { return seed + MostVariants }

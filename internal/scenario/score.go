@@ -12,11 +12,12 @@ var Verdicts = [...]window.Verdict{window.StorageBound, window.CPUBound, window.
 
 // Score sums results up. Void ones are among Cases and count for nothing else. What there is no ground for is absent.
 type Score struct {
-	Seed   uint64    `json:"seed"`
+	Seed   *uint64   `json:"seed,omitempty"`   // that made all of the variants; absent where they are of several
 	Shared bool      `json:"shared,omitempty"` // the jobs had no cgroup of their own
 	Cases  []*Result `json:"cases"`
 	Void   int       `json:"void"`
 	Failed []string  `json:"failed,omitempty"` // tries that could not be run, and why; a replay does not know
+	Wanted []string  `json:"-"`                // cases of which there must be windows
 
 	Confusion map[window.Verdict]map[window.Verdict]int `json:"confusion"` // how many of a label got which verdict
 	Precision map[window.Verdict]float64                `json:"precision"`
@@ -31,13 +32,17 @@ type Score struct {
 
 	VerdictP50 *float64 `json:"verdict_after_p50_s,omitempty"` // of windows that were judged right
 	VerdictMax *float64 `json:"verdict_after_max_s,omitempty"`
+	ChangeP50  *float64 `json:"change_after_p50_s,omitempty"` // of windows around several phases
+	ChangeMax  *float64 `json:"change_after_max_s,omitempty"`
 
 	BusyMax     *float64 `json:"busy_error_max,omitempty"`  // of windows of at least 2 s, as a share of the window
 	TruthP95    *float64 `json:"truth_error_p95,omitempty"` // duration - rerun - storage, as a share of the window
 	Inexact     int      `json:"device_inexact"`            // windows whose operations or bytes are not the device's own
 	Devices     int      `json:"devices"`                   // windows that were held against a device's counters
-	AwaitMax    *float64 `json:"await_error_max,omitempty"` // relative
+	AwaitMax    *float64 `json:"await_error_max,omitempty"` // of reads, relative
 	Unpredicted int      `json:"speedup_missing"`           // storage-bound windows without a prediction
+
+	WriteAwaitMax *float64 `json:"write_await_error_max,omitempty"` // of writes
 }
 
 // Sum makes the score of results.
@@ -54,9 +59,24 @@ func Sum(results []*Result) *Score {
 		}
 		valid = append(valid, r)
 	}
+	s.Seed = madeBy(results)
 	s.classes(valid)
 	s.errors(valid)
 	return s
+}
+
+// madeBy is the seed of which all results' variants are; nil where there is no such one.
+func madeBy(results []*Result) *uint64 {
+	if len(results) == 0 {
+		return nil
+	}
+	seed := Made(results[0].Seed)
+	for _, r := range results {
+		if Made(r.Seed) != seed {
+			return nil
+		}
+	}
+	return &seed
 }
 
 func (s *Score) classes(valid []*Result) {
@@ -87,7 +107,7 @@ func (s *Score) classes(valid []*Result) {
 }
 
 func (s *Score) errors(valid []*Result) {
-	var ledger, busy, speedup, after, truth, await []float64
+	var ledger, busy, speedup, after, change, truth, await, writes []float64
 	for _, r := range valid {
 		if r.Long() {
 			ledger, busy = append(ledger, r.Ledger()), append(busy, r.BusyError())
@@ -105,9 +125,12 @@ func (s *Score) errors(valid []*Result) {
 		if r.Right() && r.Got.VerdictAfter != nil {
 			after = append(after, *r.Got.VerdictAfter)
 		}
-		if d := r.Got.Device; d != nil {
+		if r.Got.ChangeAfter != nil {
+			change = append(change, *r.Got.ChangeAfter)
+		}
+		if d := r.Got.Device; d != nil && !d.idle() {
 			s.Devices++
-			await = append(await, d.AwaitError)
+			await, writes = appendKnown(await, d.AwaitError), appendKnown(writes, d.WriteAwaitError)
 			if d.OperationsError > 0 || d.BytesError > 0 {
 				s.Inexact++
 			}
@@ -116,7 +139,16 @@ func (s *Score) errors(valid []*Result) {
 	s.LedgerP50, s.LedgerP95 = Percentile(ledger, 0.5), Percentile(ledger, 0.95)
 	s.SpeedupP50, s.SpeedupP90 = Percentile(speedup, 0.5), Percentile(speedup, 0.9)
 	s.VerdictP50, s.VerdictMax = Percentile(after, 0.5), Percentile(after, 1)
-	s.BusyMax, s.TruthP95, s.AwaitMax = Percentile(busy, 1), Percentile(truth, 0.95), Percentile(await, 1)
+	s.ChangeP50, s.ChangeMax = Percentile(change, 0.5), Percentile(change, 1)
+	s.BusyMax, s.TruthP95 = Percentile(busy, 1), Percentile(truth, 0.95)
+	s.AwaitMax, s.WriteAwaitMax = Percentile(await, 1), Percentile(writes, 1)
+}
+
+func appendKnown(values []float64, v *float64) []float64 {
+	if v == nil {
+		return values
+	}
+	return append(values, *v)
 }
 
 // Percentile is the smallest of the values that the share p of them does not exceed; nil where there are none.

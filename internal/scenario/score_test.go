@@ -89,28 +89,96 @@ func TestPercentile(t *testing.T) {
 }
 
 func TestMissed(t *testing.T) {
-	if missed := Sum(nil).Missed(); len(missed) != 11 {
+	if missed := Sum(nil).Missed(); len(missed) != 18 {
 		t.Errorf("of nothing, %d targets are missed: %s", len(missed), strings.Join(missed, "; "))
 	}
-	zero, exact := 0.5, 0.0
+	soon, exact := 0.5, 0.0
 	var good []*Result
 	for _, v := range Verdicts {
 		r := judged(v, v)
 		r.Truth.Parts, r.Got.Parts = Parts{1, 1, 1, 1}, Parts{1, 1, 1, 1}
-		r.Truth.Speedup, r.Got.Speedup, r.Got.VerdictAfter = 2, 2.1, &zero
-		r.Got.Device = &Device{AwaitError: exact}
+		r.Truth.Speedup, r.Got.Speedup, r.Got.VerdictAfter = 2, 2.1, &soon
+		r.Got.ChangeAfter = &soon
+		r.Got.Device = &Device{Found: Counters{Read: did(1)}, AwaitError: &exact, WriteAwaitError: &exact}
 		good = append(good, r)
 	}
 	if missed := Sum(good).Missed(); len(missed) > 0 {
 		t.Errorf("missed: %s", strings.Join(missed, "; "))
 	}
 	good[0].Got.Device.BytesError = 512
+	late, far := 11.0, 0.02
+	good[3].Got.ChangeAfter, good[4].Got.Device.WriteAwaitError = &late, &far
 	good[1].Got.Parts = Parts{1, 1, 0.7, 1.3}
 	good[2].Got.Verdict = window.StorageBound
 	missed := strings.Join(Sum(good).Missed(), "\n")
-	for _, want := range []string{"1 of 5 windows", "ledger error", "precision of storage_bound: 0.500", "recall of gpu_bound: 0.000", "busy GPU"} {
+	for _, want := range []string{"1 of 5 windows", "ledger error", "precision of storage_bound: 0.500", "recall of gpu_bound: 0.000", "busy GPU", "change within a window to its verdict, most: 11.000", "await error of writes, largest: 0.020"} {
 		if !strings.Contains(missed, want) {
 			t.Errorf("nothing is said of %q in\n%s", want, missed)
 		}
+	}
+}
+
+// A window that is always void, or a case that never ran, is told of: the rates know nothing of it.
+func TestMissedTellsWhatNeverCounts(t *testing.T) {
+	var results []*Result
+	for _, v := range Verdicts {
+		r := judged(v, v)
+		r.Name = "phases/whole"
+		results = append(results, r)
+	}
+	results[3].Void = "too near" // mixed
+	s := Sum(results)
+	s.Wanted = []string{"phases", "idle", "mixed"}
+	missed := "\n" + strings.Join(s.Missed(), "\n") + "\n"
+	for _, want := range []string{"phases/whole as mixed: none of 1 windows counts", "no window that is mixed counts", "no window at all of idle, mixed"} {
+		if !strings.Contains(missed, "\n"+want+"\n") {
+			t.Errorf("nothing is said of %q in%s", want, missed)
+		}
+	}
+	again := judged(window.Mixed, window.Mixed)
+	again.Name = "phases/whole"
+	s = Sum(append(results, again))
+	s.Wanted = []string{"phases"}
+	if missed := strings.Join(s.Missed(), "\n"); strings.Contains(missed, "counts") || strings.Contains(missed, "at all") {
+		t.Errorf("all of them have a window that counts:\n%s", missed)
+	}
+}
+
+// The seed is that of which the variants are, whatever is asked for at a replay.
+func TestSeedOfResults(t *testing.T) {
+	of := func(seeds ...uint64) *uint64 {
+		var results []*Result
+		for _, seed := range seeds {
+			r := judged(window.GPUBound, window.GPUBound)
+			r.Seed = seed
+			results = append(results, r)
+		}
+		return Sum(results).Seed
+	}
+	if got := of(Seed(5, 0), Seed(5, 4), Retry(Seed(5, 1))); got == nil || *got != 5 {
+		t.Errorf("of variants of seed 5: %v", got)
+	}
+	if got := of(Seed(5, 0), Seed(6, 0)); got != nil {
+		t.Errorf("of two seeds: %v", *got)
+	}
+	if got := of(); got != nil {
+		t.Errorf("of nothing: %v", *got)
+	}
+}
+
+// A window in which a disk did nothing in one direction proves nothing of that one.
+func TestAwaitOfWhatWasDone(t *testing.T) {
+	exact, far := 0.0, 0.02
+	writes, idle := judged(window.StorageBound, window.StorageBound), judged(window.StorageBound, window.StorageBound)
+	writes.Got.Device = &Device{Found: Counters{Write: did(9)}, Most: Counters{Write: did(9)}, WriteAwaitError: &far}
+	idle.Got.Device = &Device{}
+	s := Sum([]*Result{writes, idle})
+	if s.Devices != 1 || s.AwaitMax != nil || s.WriteAwaitMax == nil || *s.WriteAwaitMax != far {
+		t.Errorf("%d devices, await %v and %v", s.Devices, s.AwaitMax, s.WriteAwaitMax)
+	}
+	reads := judged(window.StorageBound, window.StorageBound)
+	reads.Got.Device = &Device{Found: Counters{Read: did(9)}, AwaitError: &exact}
+	if s := Sum([]*Result{writes, idle, reads}); s.Devices != 2 || s.AwaitMax == nil || *s.AwaitMax != 0 || *s.WriteAwaitMax != far {
+		t.Errorf("%d devices, await %v and %v", s.Devices, s.AwaitMax, s.WriteAwaitMax)
 	}
 }

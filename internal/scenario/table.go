@@ -100,8 +100,11 @@ func (s *Score) figures() []figure {
 		{"GPU busy error, largest", points(s.BusyMax), "2 points"},
 		{"time to a lasting right verdict, median", scaled(s.VerdictP50, 1, "s"), ""},
 		{"time to a lasting right verdict, longest", scaled(s.VerdictMax, 1, "s"), "10 s"},
+		{"the same from a change within a window, median", scaled(s.ChangeP50, 1, "s"), ""},
+		{"the same from a change within a window, longest", scaled(s.ChangeMax, 1, "s"), "10 s"},
 		{"windows whose operations or bytes differ from the device's", fmt.Sprintf("%d of %d", s.Inexact, s.Devices), "0"},
-		{"await error, largest", scaled(s.AwaitMax, 100, "%"), "1 %"},
+		{"await error of reads, largest", per(s.AwaitMax), "1 %"},
+		{"await error of writes, largest", per(s.WriteAwaitMax), "1 %"},
 		{"the truth's own error, 95 of 100 windows", points(s.TruthP95), ""},
 		{"windows that count / void", fmt.Sprintf("%d / %d", len(s.Cases)-s.Void, s.Void), ""},
 	}

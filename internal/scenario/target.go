@@ -2,6 +2,8 @@ package scenario
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -41,13 +43,53 @@ func (s *Score) Missed() (missed []string) {
 	over("ledger error, p95", s.LedgerP95, t.Ledger)
 	over("speed-up error, p90", s.SpeedupP90, t.Speedup)
 	over("GPU busy error, largest", s.BusyMax, t.Busy)
-	over("await error, largest", s.AwaitMax, t.Await)
+	over("await error of reads, largest", s.AwaitMax, t.Await)
+	over("await error of writes, largest", s.WriteAwaitMax, t.Await)
 	over("seconds to the verdict, most", s.VerdictMax, t.Verdict)
+	over("seconds from a change within a window to its verdict, most", s.ChangeMax, t.Verdict)
 	if s.Inexact > 0 {
 		say("%d of %d windows did not have the device's own operations and bytes", s.Inexact, s.Devices)
 	}
 	if s.Unpredicted > 0 {
 		say("%d storage-bound windows had no predicted speed-up", s.Unpredicted)
+	}
+	return append(missed, s.uncounted()...)
+}
+
+// uncounted says of which cases, windows of them and labels nothing counts: about those nothing is proved.
+func (s *Score) uncounted() (missed []string) {
+	type kind struct {
+		name  string
+		label window.Verdict
+	}
+	var kinds []kind // in the order of the results
+	all, counted := map[kind]int{}, map[kind]bool{}
+	cases, labels := map[string]bool{}, map[window.Verdict]bool{}
+	for _, r := range s.Cases {
+		k := kind{r.Name, r.Label}
+		if all[k] == 0 {
+			kinds = append(kinds, k)
+		}
+		all[k]++
+		name, _, _ := strings.Cut(r.Name, "/")
+		cases[name] = true
+		if r.Void == "" {
+			counted[k], labels[r.Label] = true, true
+		}
+	}
+	absent := slices.DeleteFunc(slices.Clone(s.Wanted), func(name string) bool { return cases[name] })
+	if len(absent) > 0 {
+		missed = append(missed, "no window at all of "+strings.Join(absent, ", "))
+	}
+	for _, k := range kinds {
+		if !counted[k] {
+			missed = append(missed, fmt.Sprintf("%s as %s: none of %d windows counts", k.name, k.label, all[k]))
+		}
+	}
+	for _, v := range Verdicts {
+		if !labels[v] {
+			missed = append(missed, fmt.Sprintf("no window that is %s counts", v))
+		}
 	}
 	return missed
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/scenario/pipeline"
+	"github.com/stallspan/stallspan/internal/scenario/storage"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -66,7 +67,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestSettled(t *testing.T) {
-	at := func(ms int, v window.Verdict) poll { return poll{time.Duration(ms) * time.Millisecond, v} }
+	at := func(ms int, v window.Verdict) poll { return poll{time.Duration(ms) * time.Millisecond, v, ""} }
 	polls := []poll{at(250, window.GPUBound), at(500, window.Unknown), at(750, window.GPUBound), at(1000, window.GPUBound)}
 	r := &window.Report{Verdict: window.GPUBound}
 	r.End.Mono = 1100 * time.Millisecond
@@ -80,6 +81,57 @@ func TestSettled(t *testing.T) {
 	}
 	if settled(polls, r, window.CPUBound) != nil {
 		t.Error("a verdict that was never right")
+	}
+}
+
+// A change of phase is seen in the window's last seconds, counted from where the phase began.
+func TestChanged(t *testing.T) {
+	at := func(seconds float64, lately window.Verdict) poll {
+		return poll{time.Duration(seconds * float64(time.Second)), window.Mixed, lately}
+	}
+	const old, now = window.GPUBound, window.StorageBound
+	whole, phase := &window.Report{}, &window.Report{}
+	whole.Start.Mono = time.Minute
+	phase.Start.Mono = whole.Start.Mono + 11*time.Second
+	for what, c := range map[string]struct {
+		length time.Duration
+		polls  []poll
+		want   float64 // 0 for none
+	}{
+		"after a while":          {11 * time.Second, []poll{at(10, old), at(12, old), at(13.5, now), at(21, now)}, 2.5},
+		"not to stay":            {11 * time.Second, []poll{at(12, now), at(14, old), at(20.5, now), at(21, now)}, 9.5},
+		"too late":               {11 * time.Second, []poll{at(12, old), at(21.5, now)}, 10.5},
+		"never":                  {11 * time.Second, []poll{at(12, now), at(20, old)}, 11},
+		"never looked at":        {11 * time.Second, nil, 11},
+		"as it was before":       {11 * time.Second, []poll{at(9, now), at(10.9, now), at(11.2, now), at(20, now)}, 0.2},
+		"soon":                   {4 * time.Second, []poll{at(11.5, ""), at(12.5, now), at(14, now)}, 1.5},
+		"over before it is late": {4 * time.Second, []poll{at(11.5, old), at(14.9, old)}, 0},
+	} {
+		phase.End.Mono = phase.Start.Mono + c.length
+		switch got := changed(c.polls, whole, phase, now); {
+		case c.want == 0 && got != nil:
+			t.Errorf("%s: %v s", what, *got)
+		case c.want > 0 && (got == nil || !near(*got, c.want)):
+			t.Errorf("%s: %v, want %v s", what, got, c.want)
+		}
+	}
+}
+
+// In each second variant of a full run, a verdict can come too late after a change, though a phase be shorter than meant.
+func TestPhasesAreLongEnough(t *testing.T) {
+	c := caseOf(t, "phase_change")
+	for i := range 2 * someSeeds {
+		first, second := c.Variant(Seed(uint64(i), 0), false), c.Variant(Seed(uint64(i), 1), false)
+		a, b := first.Stages[1].Length, second.Stages[1].Length
+		if least := 1.2 * Targets.Verdict; max(a, b).Seconds() < least || min(a, b).Seconds() >= least {
+			t.Errorf("phases of %v and %v", a, b)
+		}
+		for _, v := range []Variant{first, second} {
+			need := v.Stages[1].Length.Seconds() * (1 - v.Stages[1].Aim.Busy - v.Stages[1].Aim.CPU) * 64 * (1 << 20)
+			if v.Kind == storage.SATA && float64(int64(v.Files)*v.Size) < need {
+				t.Errorf("%d files for a phase of %v", v.Files, v.Stages[1].Length)
+			}
+		}
 	}
 }
 

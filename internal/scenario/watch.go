@@ -52,19 +52,22 @@ func (b *bench) watch(ctx context.Context, journal monitor.Journal) (windows []*
 		return nil, nil, ctx.Err()
 	case <-time.After(lead):
 	}
-	whole := &watched{}
+	whole, stop := &watched{}, func() {}
 	if b.v.Whole != "" {
 		if whole.report, err = b.begin(m, 0, m.Now()); err != nil {
 			return nil, nil, err
 		}
+		stop = polls(m, whole.report.ID, &whole.polls)
 	}
 	for i := range b.v.Stages {
 		w, err := b.stage(ctx, m, i)
 		if err != nil {
+			stop()
 			return nil, nil, fmt.Errorf("stage %d: %w", i+1, err)
 		}
 		windows = append(windows, w)
 	}
+	stop()
 	if b.v.Whole != "" {
 		if whole.report, err = m.End(whole.report.ID, m.Now()); err != nil {
 			return nil, nil, err
@@ -123,7 +126,7 @@ func polls(m *monitor.Monitor, id string, to *[]poll) (stop func()) {
 			}
 			running := m.Running()
 			if i := slices.IndexFunc(running, func(r *window.Report) bool { return r.ID == id }); i >= 0 {
-				*to = append(*to, poll{running[i].Duration(), running[i].Verdict})
+				*to = append(*to, look(running[i]))
 			}
 		}
 	})
