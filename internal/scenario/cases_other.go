@@ -11,15 +11,16 @@ import (
 // otherCases are bound by something that neither disk nor CPU shows, or by more than one thing.
 func otherCases() []Case {
 	return []Case{
-		{Name: "sync_wait", Label: window.Unknown, Short: true, Make: func(d *draw) Variant {
-			v := decoding(d, turn(d, style, pipeline.PyTorch, pipeline.TFData, pipeline.Serial), 1)
-			s := &v.Stages[0]
-			s.Plan.Decode = 50 * time.Microsecond
-			s.Aim.Busy = d.between(0.1, 0.25)
-			s.Aim.Sync = 0.95 - s.Aim.Busy
+		{Name: "sync_wait", Label: window.Unknown, Short: true, Make: waiting},
+		{Name: "stranger_disk", Label: window.Unknown, Make: stranger},
+		{Name: "stranger_network", Label: window.Unknown, Make: func(d *draw) Variant {
+			v := waiting(d)
+			v.Beside = []Beside{{
+				Kind: storage.Network, Options: storage.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)}, Size: 64 << 20,
+				Noise: pipeline.Noise{Seed: d.Uint64(), Reading: pipeline.Buffered, Record: 64 << 10, Workers: d.whole(2, 6)},
+			}}
 			return v
 		}},
-		{Name: "stranger_disk", Label: window.Unknown, Make: stranger},
 		{Name: "idle", Label: window.Unknown, Make: func(d *draw) Variant {
 			return Variant{Kind: storage.Memory, Stages: []Stage{{Length: d.length, Idle: true}}}
 		}},
@@ -37,6 +38,16 @@ func otherCases() []Case {
 		}},
 		{Name: "phase_change", Label: window.GPUBound, Short: true, Make: phases},
 	}
+}
+
+// waiting waits for other nodes, and reads what lies in memory.
+func waiting(d *draw) Variant {
+	v := decoding(d, turn(d, style, pipeline.PyTorch, pipeline.TFData, pipeline.Serial), 1)
+	s := &v.Stages[0]
+	s.Plan.Decode = 50 * time.Microsecond
+	s.Aim.Busy = d.between(0.1, 0.25)
+	s.Aim.Sync = 0.95 - s.Aim.Busy
+	return v
 }
 
 // stranger waits for other nodes while its workers read ahead from a disk that keeps up, and others have another disk

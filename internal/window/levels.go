@@ -81,6 +81,7 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 		c.inReads = now.inReads - l.inReads
 		c.leaders = (now.led - l.led) / dt
 		c.jobCPU = now.jobCPU - l.jobCPU
+		c.cached = l.cached(now) && !s.Remote
 		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)
 	}
 	c.starved = c.ready
@@ -143,6 +144,9 @@ func (l levels) fetchedShare(now levels) float64 {
 
 // logBytes is up to how many bytes, written in a cell, a job is taken to write a log: nobody waits for that.
 const logBytes = 64 << 10
+
+// cached says that of what the job read between two moments by calls, most lay in the page cache.
+func (l levels) cached(now levels) bool { return now.fetched-l.fetched < (now.asked-l.asked)/4 }
 
 // ownIO says whether the job moved data itself between two moments, and may have waited for that: from or to storage, or, of
 // one that has files open on something that is no disk of this machine (NFS, Ceph, FUSE), through read calls while every

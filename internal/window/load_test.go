@@ -136,6 +136,7 @@ func TestLoadFromMemory(t *testing.T) {
 		w.Seen = c.seen
 		for i := range 20 {
 			m.job.ReadBytes -= 24 * 4096 // of 25 that the step adds: it was others who read
+			m.job.ReadChars -= 24 * 4096
 			m.step(0, 91*time.Millisecond, 9*time.Millisecond)
 			if i == 10 {
 				m.job.ReadBytes += c.fetched

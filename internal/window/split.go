@@ -32,6 +32,7 @@ type cell struct {
 	shared      bool // the scope holds others too, whose work is in scopeCPU
 	ofJob       bool // and not of the whole machine: queue is told
 	knowsDisk   bool // ownDisk is known
+	cached      bool // most of what the job read lay in the page cache
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
 
@@ -212,7 +213,8 @@ func (c cell) thin(asleep float64) float64 {
 
 // ownPressed is what of the pressure can be the job's. In a scope that it shares, that is no more than its threads slept; and
 // where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that; nor, while
-// no read of the job ends, than that disk had to do at all.
+// no read of the job ends, than that disk had to do at all. Of one that reads from memory and only now and then from a disk,
+// that disk tells all.
 func (c cell) ownPressed(asleep float64) float64 {
 	pressed := c.pressed()
 	if !c.shared {
@@ -220,6 +222,9 @@ func (c cell) ownPressed(asleep float64) float64 {
 	}
 	if c.leaders > 0 {
 		pressed = min(pressed, asleep)
+	}
+	if c.cached && !c.writing {
+		return min(pressed, max(c.queue, c.ownDisk))
 	}
 	if c.queue > 0 && c.queue < pressed && c.queued >= pressed {
 		return c.queue

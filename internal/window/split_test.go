@@ -299,6 +299,10 @@ func TestStrangersPressure(t *testing.T) {
 	if got := c.split(); got.storage < 0.6 {
 		t.Errorf("%+v, where the job is throttled", got)
 	}
+	c.cached = true
+	if got := c.split(); got.storage > 0.11 {
+		t.Errorf("%+v, where most of what it read lay in memory", got)
+	}
 	alone := cell{dt: 1, some: 1, scopeCPU: 0.3, jobCPU: 0.3, leading: 0.3, leaders: 1, shared: true, hasGPU: true, hasPressure: true, mine: true}
 	if got := alone.split(); math.Abs(got.storage-0.7) > 1e-9 || math.Abs(got.cpu-0.3) > 1e-9 {
 		t.Errorf("%+v, want no more than the one thread slept", got)
