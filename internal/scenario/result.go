@@ -42,6 +42,7 @@ type Truth struct {
 
 	// As the plan was made.
 	Load     bool    `json:"load,omitempty"`
+	Pool     bool    `json:"pool,omitempty"`      // several workers make each batch together
 	Compute  float64 `json:"compute_s,omitempty"` // of a step
 	Decode   float64 `json:"decode_s,omitempty"`  // of a record
 	Steps    int     `json:"steps,omitempty"`
@@ -81,13 +82,33 @@ type Got struct {
 }
 
 // Ledger is a ledger's error: that of the part that is furthest off, as a share of the window.
+//
+// Where several workers make each batch together, log and rerun may differ on what was waited for: the log gives a step's
+// wait to those that were at its batch last, and they decode, while the others read on for the next ones. From memory that
+// time is gone, too. What is right then lies between the two, and the error is what lies outside.
 func (r *Result) Ledger() float64 {
+	open := 0.0
+	if r.Truth.Pool && r.Truth.Rerun != nil {
+		open = r.Truth.Unexplained
+	}
+	return r.off(open)
+}
+
+// LedgerByLog is the same error by the log alone.
+func (r *Result) LedgerByLog() float64 { return r.off(0) }
+
+// off is the ledger's error where open, in seconds, may be storage's as well as the CPU's.
+func (r *Result) off(open float64) float64 {
 	if r.Seconds <= 0 {
 		return 0
 	}
 	t, g := r.Truth.Parts, r.Got.Parts
-	return max(math.Abs(t.Busy-g.Busy), math.Abs(t.Storage-g.Storage), math.Abs(t.CPU-g.CPU), math.Abs(t.Other-g.Other)) / r.Seconds
+	return max(math.Abs(t.Busy-g.Busy), math.Abs(t.Other-g.Other),
+		outside(g.Storage, t.Storage, t.Storage+open), outside(g.CPU, t.CPU-open, t.CPU)) / r.Seconds
 }
+
+// outside is how far a value lies outside of what two bounds, in any order, enclose.
+func outside(v, a, b float64) float64 { return max(0, min(a, b)-v, v-max(a, b)) }
 
 // BusyError is how far the accelerator's busy time is off, as a share of the window.
 func (r *Result) BusyError() float64 {

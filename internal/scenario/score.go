@@ -27,7 +27,8 @@ type Score struct {
 
 	LedgerP50  *float64 `json:"ledger_error_p50,omitempty"` // of windows of at least 2 s, as a share of the window
 	LedgerP95  *float64 `json:"ledger_error_p95,omitempty"`
-	SpeedupP50 *float64 `json:"speedup_error_p50,omitempty"` // of storage-bound windows, relative
+	LogP95     *float64 `json:"ledger_error_by_log_p95,omitempty"` // the same by the log alone
+	SpeedupP50 *float64 `json:"speedup_error_p50,omitempty"`       // of storage-bound windows, relative
 	SpeedupP90 *float64 `json:"speedup_error_p90,omitempty"`
 
 	VerdictP50 *float64 `json:"verdict_after_p50_s,omitempty"` // of windows that were judged right
@@ -107,10 +108,10 @@ func (s *Score) classes(valid []*Result) {
 }
 
 func (s *Score) errors(valid []*Result) {
-	var ledger, busy, speedup, after, change, truth, await, writes []float64
+	var ledger, byLog, busy, speedup, after, change, truth, await, writes []float64
 	for _, r := range valid {
 		if r.Long() {
-			ledger, busy = append(ledger, r.Ledger()), append(busy, r.BusyError())
+			ledger, byLog, busy = append(ledger, r.Ledger()), append(byLog, r.LedgerByLog()), append(busy, r.BusyError())
 		}
 		if r.Truth.Rerun != nil && r.Seconds > 0 {
 			truth = append(truth, math.Abs(r.Truth.Unexplained)/r.Seconds)
@@ -137,6 +138,7 @@ func (s *Score) errors(valid []*Result) {
 		}
 	}
 	s.LedgerP50, s.LedgerP95 = Percentile(ledger, 0.5), Percentile(ledger, 0.95)
+	s.LogP95 = Percentile(byLog, 0.95)
 	s.SpeedupP50, s.SpeedupP90 = Percentile(speedup, 0.5), Percentile(speedup, 0.9)
 	s.VerdictP50, s.VerdictMax = Percentile(after, 0.5), Percentile(after, 1)
 	s.ChangeP50, s.ChangeMax = Percentile(change, 0.5), Percentile(change, 1)

@@ -182,3 +182,37 @@ func TestAwaitOfWhatWasDone(t *testing.T) {
 		t.Errorf("%d devices, await %v and %v", s.Devices, s.AwaitMax, s.WriteAwaitMax)
 	}
 }
+
+// TestLedgerOfAPool: between log and rerun anything is right, and what lies outside of both is an error; of a single worker the
+// log alone is right.
+func TestLedgerOfAPool(t *testing.T) {
+	truth := Truth{Parts: Parts{Busy: 3, Storage: 4, CPU: 2, Other: 1}, Unexplained: 1, Pool: true, Rerun: &Waits{}}
+	for _, c := range []struct {
+		name         string
+		storage, cpu float64
+		want         float64
+	}{
+		{"the log's", 4, 2, 0},
+		{"the rerun's", 5, 1, 0},
+		{"between", 4.5, 1.5, 0},
+		{"more than both", 5.5, 0.5, 0.05},
+		{"less than both", 3.5, 2.5, 0.05},
+	} {
+		r := Result{Truth: truth, Got: Got{Parts: Parts{Busy: 3, Storage: c.storage, CPU: c.cpu, Other: 1}}, Seconds: 10}
+		if got := r.Ledger(); math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s: off by %v", c.name, got)
+		}
+		byLog := math.Abs(c.storage-4) / 10
+		if got := r.LedgerByLog(); math.Abs(got-byLog) > 1e-9 {
+			t.Errorf("%s: off by %v by the log", c.name, got)
+		}
+		r.Truth.Pool = false
+		if got := r.Ledger(); math.Abs(got-byLog) > 1e-9 {
+			t.Errorf("%s, of one worker: off by %v", c.name, got)
+		}
+	}
+	fast := Result{Truth: truth, Got: Got{Parts: Parts{Busy: 3, Storage: 3.5, CPU: 2.5, Other: 1}}, Seconds: 10}
+	if fast.Truth.Unexplained = -1; fast.Ledger() > 1e-9 {
+		t.Errorf("off by %v where the rerun says that more was the CPU's", fast.Ledger())
+	}
+}

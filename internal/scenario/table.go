@@ -95,6 +95,7 @@ func (s *Score) figures() []figure {
 		{"storage_bound where the GPU was busy", fmt.Sprint(s.FalseStorage), "0"},
 		{"ledger error, median", points(s.LedgerP50), ""},
 		{"ledger error, 95 of 100 windows", points(s.LedgerP95), "5 points"},
+		{"the same by the log alone, 95 of 100 windows", points(s.LogP95), ""},
 		{"speed-up error, median", per(s.SpeedupP50), ""},
 		{"speed-up error, 90 of 100 storage-bound windows", per(s.SpeedupP90), "10 %"},
 		{"GPU busy error, largest", points(s.BusyMax), "2 points"},

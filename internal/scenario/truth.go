@@ -28,6 +28,7 @@ func truth(seconds float64, plan *Plan, ran, rerun *pipeline.Truth) Truth {
 	if t.Load = plan.Load != ""; t.Load {
 		t.Steps = 1
 	}
+	t.Pool = plan.Style == pipeline.TFData && plan.Workers > 1
 	t.derive(seconds)
 	return t
 }
@@ -77,6 +78,7 @@ func join(seconds float64, parts []Truth) Truth {
 	var rerun Waits
 	for i := range parts {
 		p := &parts[i]
+		t.Pool = t.Pool || p.Pool
 		t.Busy += p.Busy
 		t.Storage += p.Storage
 		t.CPU += p.CPU

@@ -211,17 +211,17 @@ func (c cell) thin(asleep float64) float64 {
 	return min(c.iowait, asleep)
 }
 
-// ownPressed is what of the pressure can be the job's. In a scope that it shares, that is no more than its threads slept; and
-// where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that; nor, while
+// ownPressed is what of the pressure can be the job's: where one thread does all in turn, as in a load, no more than that
+// slept, though others of its cgroup waited too. In a scope that it shares, it is no more than its threads slept; and where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that; nor, while
 // no read of the job ends, than that disk had to do at all. Of one that reads from memory and only now and then from a disk,
 // that disk tells all.
 func (c cell) ownPressed(asleep float64) float64 {
 	pressed := c.pressed()
+	if c.leaders > 0 && (c.shared || c.busy == 0 && !c.ahead()) {
+		pressed = min(pressed, asleep)
+	}
 	if !c.shared {
 		return pressed
-	}
-	if c.leaders > 0 {
-		pressed = min(pressed, asleep)
 	}
 	if c.cached && !c.writing {
 		return min(pressed, max(c.queue, c.ownDisk))

@@ -362,6 +362,18 @@ func TestReadsInNoCounter(t *testing.T) {
 	}
 }
 
+// TestOneThreadInTurn: a thread that works does not wait, whatever pressure says of others in its cgroup.
+func TestOneThreadInTurn(t *testing.T) {
+	c := cell{dt: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.4, leading: 0.4, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
+	if got := c.split(); math.Abs(got.storage-0.6) > 1e-9 || math.Abs(got.cpu-0.4) > 1e-9 {
+		t.Errorf("%+v, want no more than it slept", got)
+	}
+	c.busy = 0.1 // somebody reads, and nobody is known to read ahead
+	if got := c.split(); got.storage < 0.89 {
+		t.Errorf("%+v, want what pressure shows", got)
+	}
+}
+
 // TestThinPressure: a load whose thread wakes up on another CPU each time waited all the time that it slept; a training loop
 // may have slept for something else.
 func TestThinPressure(t *testing.T) {
