@@ -225,7 +225,9 @@ func (b *book) step(h *history.History, p history.Point) {
 	}
 	c := b.levels.until(now, dt, b.scope)
 	if fetched := now.fetched - b.levels.fetched; fetched > 0 {
-		c.queue, b.disk = ownQueue(h, history.Point{At: b.at}, p, fetched)
+		if c.queue, b.disk = ownQueue(h, history.Point{At: b.at}, p, fetched); c.shared && b.disk != "" {
+			c.onDisk = weighted(h, b.disk, history.Point{At: b.at}, p)
+		}
 	} else if c.shared && b.disk != "" {
 		c.ownDisk, c.knowsDisk = weighted(h, b.disk, history.Point{At: b.at}, p), true
 	}

@@ -17,6 +17,7 @@ type cell struct {
 	leading  float64 // of jobCPU, by the thread that drives the accelerator
 	ready    float64 // that thread was ready and found no CPU free
 	queue    float64 // the job's own part of the weighted time of the disk that it read from
+	onDisk   float64 // growth of all of that, whoever's reads it was
 	ownDisk  float64 // growth of the weighted time of the disk that the job read from last, where it read nothing
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
@@ -179,11 +180,14 @@ func (c cell) waited() float64 {
 		return clamp(min(c.inReads, asleep), 0, c.dt)
 	}
 	pressed := c.ownPressed(asleep)
-	queue := min(c.queue, asleep)
+	queue, thin := min(c.queue, asleep), min(c.thin(asleep), 2*pressed)
+	if c.shared && c.queue > 0 && c.queued >= c.pressed() && c.onDisk < c.pressed() {
+		thin = 0 // another disk is what cores idled for
+	}
 	if !c.hasPressure && !c.ofJob { // nobody's in particular
 		queue = c.queued
 	}
-	return clamp(max(pressed, queue, min(c.thin(asleep), 2*pressed), min(c.inReads, asleep)), 0, c.dt)
+	return clamp(max(pressed, queue, thin, min(c.inReads, asleep)), 0, c.dt)
 }
 
 // inTurn is for how long the leading thread may itself have waited for storage, because nobody reads ahead of it.

@@ -299,6 +299,15 @@ func TestStrangersPressure(t *testing.T) {
 	if got := c.split(); got.storage < 0.6 {
 		t.Errorf("%+v, where the job is throttled", got)
 	}
+	idling := c // while cores idle for another disk's I/O, and its own keeps up or does not
+	idling.reading, idling.queued, idling.iowait, idling.onDisk = 0, 16, 1, 0.2
+	if got := idling.split(); got.storage > 0.11 {
+		t.Errorf("%+v, where cores idle for a stranger's disk", got)
+	}
+	idling.onDisk = 16
+	if got := idling.split(); got.storage < 0.19 {
+		t.Errorf("%+v, where cores idle for its own disk", got)
+	}
 	c.cached = true
 	if got := c.split(); got.storage > 0.11 {
 		t.Errorf("%+v, where most of what it read lay in memory", got)
