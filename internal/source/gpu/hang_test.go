@@ -6,6 +6,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
 // promptly fails where f takes longer than the driver may hold anybody up.
@@ -27,6 +29,13 @@ func TestASessionThatHangs(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			library := fakeLibrary(t)
 			w := newWorld(t, "gpu 0\n")
+			d, err := newDriver(library)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lib := mustLoad(t, d)
+			for lib.Shutdown() == nvml.SUCCESS { // sessions that other tests left, whose driver refused to end them
+			}
 			if call == "nvmlInit_v2" {
 				w.Write("gpu 0\nhang call=" + call + "\n")
 			}
@@ -47,12 +56,8 @@ func TestASessionThatHangs(t *testing.T) {
 			_, k, stop = runFake(t)
 			until(t, "a row, once the driver answers", func() bool { _, ok := k.last(); return ok })
 			promptly(t, "the last ends", stop)
-			d, err := newDriver(library)
-			if err != nil {
-				t.Fatal(err)
-			}
 			until(t, "no session is left", func() bool {
-				_, err := mustLoad(t, d).count()
+				_, err := lib.count()
 				return errors.Is(err, codeUninitialized)
 			})
 		})
