@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -170,13 +171,17 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// freePort is one of the loopback that nobody listens on.
+// freePort is an address on loopback that nobody listens at, and that the kernel gives to no connection meanwhile: below
+// those of /proc/sys/net/ipv4/ip_local_port_range, as it usually is.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 100 {
+		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
+		if l, err := net.Listen("tcp", address); err == nil {
+			_ = l.Close()
+			return address
+		}
 	}
-	defer l.Close()
-	return fmt.Sprint(l.Addr())
+	t.Fatal("no port is free")
+	return ""
 }
