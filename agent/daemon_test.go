@@ -19,6 +19,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -154,12 +155,7 @@ func TestAgentOverTCP(t *testing.T) {
 	t.Parallel()
 	socket := socketIn(t)
 	config := filepath.Join(t.TempDir(), "c.yaml")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	_ = free.Close()
+	address := fixture.FreePort(t)
 	_, port, _ := net.SplitHostPort(address)
 	if err := os.WriteFile(config, []byte("socket: "+socket+"\nendpoint: "+port+"\n"), 0o600); err != nil {
 		t.Fatal(err)

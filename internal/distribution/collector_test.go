@@ -3,9 +3,6 @@ package distribution
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"math/rand/v2"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/stallspan/stallspan/internal/fixture"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,7 +63,7 @@ func prepare(t *testing.T, args ...string) *collector {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
 	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &record{}, ended: make(chan struct{})}
-	c.output, c.otlp, c.http = filepath.Join(temp, "out"), freePort(t), freePort(t)
+	c.output, c.otlp, c.http = filepath.Join(temp, "out"), fixture.FreePort(t), fixture.FreePort(t)
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "OTEL_") && !strings.HasPrefix(pair, "STALLSPAN_") {
 			c.Env = append(c.Env, pair)
@@ -74,7 +73,7 @@ func prepare(t *testing.T, args ...string) *collector {
 	c.set("STALLSPAN_SOCKET", c.socket())
 	c.set("OTLP_GRPC", c.otlp)
 	c.set("OTLP_HTTP", c.http)
-	c.set("OWN_METRICS_PORT", port(freePort(t)))
+	c.set("OWN_METRICS_PORT", port(fixture.FreePort(t)))
 	c.set("OUTPUT", c.output)
 	c.set("COLLECTION_INTERVAL", "1s")
 	c.Stdout, c.Stderr = c.log, c.log
@@ -169,19 +168,4 @@ func (r *record) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.String()
-}
-
-// freePort is an address on loopback that nobody listens at, and that the kernel gives to no connection meanwhile: below
-// those of /proc/sys/net/ipv4/ip_local_port_range, as it usually is.
-func freePort(t *testing.T) string {
-	t.Helper()
-	for range 100 {
-		address := fmt.Sprintf("127.0.0.1:%d", 20000+rand.IntN(12000))
-		if l, err := net.Listen("tcp", address); err == nil {
-			_ = l.Close()
-			return address
-		}
-	}
-	t.Fatal("no port is free")
-	return ""
 }

@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -64,9 +65,9 @@ func TestSpansWait(t *testing.T) {
 	node := func() *collector {
 		c := prepare(t, "--config", "../../examples/collector/node.yaml")
 		c.set("TEMPO", backend.otlp)
-		c.set("METRICS", "http://"+freePort(t)) // not there
-		c.set("LOKI", "http://"+freePort(t))    // not there
-		c.set("HEALTH", freePort(t))
+		c.set("METRICS", "http://"+fixture.FreePort(t)) // not there
+		c.set("LOKI", "http://"+fixture.FreePort(t))    // not there
+		c.set("HEALTH", fixture.FreePort(t))
 		c.set("STATE", state)
 		return c.start()
 	}

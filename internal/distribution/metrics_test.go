@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/emulate"
+	"github.com/stallspan/stallspan/internal/fixture"
 )
 
 // get asks for a page of the loopback: "" where nobody answers yet.
@@ -40,7 +41,7 @@ func get(t *testing.T, address string) string {
 // victoria is a VictoriaMetrics that nobody else sends to.
 func victoria(t *testing.T) (address string) {
 	t.Helper()
-	address = freePort(t)
+	address = fixture.FreePort(t)
 	said := &record{}
 	database := exec.CommandContext(t.Context(), built(t, "backends/victoria-metrics"), "-httpListenAddr="+address,
 		"-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-opentelemetry.usePrometheusNaming")
@@ -84,9 +85,9 @@ func TestMetricsInADatabase(t *testing.T) {
 	address := victoria(t)
 	c := prepare(t, "--config", "../../examples/collector/node.yaml")
 	c.set("METRICS", "http://"+address+"/opentelemetry/v1/metrics")
-	c.set("TEMPO", freePort(t)) // not there: spans wait
-	c.set("LOKI", "http://"+freePort(t))
-	c.set("HEALTH", freePort(t))
+	c.set("TEMPO", fixture.FreePort(t)) // not there: spans wait
+	c.set("LOKI", "http://"+fixture.FreePort(t))
+	c.set("HEALTH", fixture.FreePort(t))
 	c.set("STATE", c.output)
 	c.start()
 
@@ -116,9 +117,9 @@ func TestMetricsInADatabase(t *testing.T) {
 // The laptop's metrics, as a browser or a Prometheus finds them.
 func TestMetricsOnALaptop(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")
-	page := freePort(t)
+	page := fixture.FreePort(t)
 	c.set("PROMETHEUS", page)
-	c.set("JAEGER", freePort(t)) // not there
+	c.set("JAEGER", fixture.FreePort(t)) // not there
 	c.start()
 	c.until("the metrics are there", func() bool {
 		text := get(t, "http://"+page+"/metrics")
@@ -131,7 +132,7 @@ func TestMetricsOnALaptop(t *testing.T) {
 // The Collector tells of itself how many spans it annotated, and how many it could not, being of another host.
 func TestOwnMetrics(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml")
-	own := freePort(t)
+	own := fixture.FreePort(t)
 	c.set("OWN_METRICS_PORT", port(own))
 	c.start()
 	kind := attribute.String("stallspan.window.kind", "epoch")

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stallspan/stallspan/internal/fixture"
 )
 
 // Every series on a real Collector's page, with each of its labels, is in docs/prometheus/reference.md: the rules and
@@ -20,9 +22,9 @@ func TestNamesInPrometheus(t *testing.T) {
 	}
 
 	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")
-	page := freePort(t)
+	page := fixture.FreePort(t)
 	c.set("PROMETHEUS", page)
-	c.set("JAEGER", freePort(t)) // not there
+	c.set("JAEGER", fixture.FreePort(t)) // not there
 	c.start()
 	shown := ""
 	c.until("the metrics are there", func() bool {

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -85,12 +84,7 @@ func TestAnotherDiskLeaves(t *testing.T) {
 // blind is the report of a window on a kernel without PSI, of ticks of which so many milliseconds go to these.
 func blind(t *testing.T, whose Whose, gpu bool, busy, waited, cpu int) *Report {
 	t.Helper()
-	m := newMachine(t, gpu)
-	m.pressure = false
-	m.history, _ = history.New(history.Config{})
-	m.ledger = Ledger{}
-	m.ledger.Keep([]Scope{m.scope})
-	m.read(m.history)
+	m := newMachineWithoutPressure(t, gpu)
 	w := m.begin(Epoch)
 	for range 20 {
 		m.step(ms(busy), ms(waited), ms(cpu))

@@ -225,11 +225,9 @@ func (b *book) step(h *history.History, p history.Point) {
 	}
 	c := b.levels.until(now, dt, b.scope)
 	if fetched := now.fetched - b.levels.fetched; fetched > 0 {
-		if c.queue, b.disk = ownQueue(h, history.Point{At: b.at}, p, fetched); c.shared && b.disk != "" {
-			c.onDisk = weighted(h, b.disk, history.Point{At: b.at}, p)
-		}
+		c.queue, c.onDisk, b.disk = ownQueue(h, history.Point{At: b.at}, p, fetched)
 	} else if c.shared && b.disk != "" {
-		c.ownDisk, c.knowsDisk = weighted(h, b.disk, history.Point{At: b.at}, p), true
+		c.onDisk, c.between = weighted(h, b.disk, history.Point{At: b.at}, p), true
 	}
 	if b.scope.Job != "" && !b.scope.Own {
 		if b.levels.ownIO(now, b.scope.Remote) {

@@ -95,21 +95,21 @@ func (l levels) until(now levels, dt float64, s Scope) cell {
 }
 
 // ownQueue is for how long a job's reads of so many bytes were under way on the disk that it read from, summed over them:
-// its part of that disk's weighted time, by bytes. Which disk that is, is told by nothing: one that read about as much or
-// more in the same time, and of several the one with the least to do, so that a busy disk of others is not charged to it.
-// disk is "" where there is none.
-func ownQueue(h *history.History, from, to history.Point, fetched float64) (queue float64, disk string) {
+// its part of that disk's weighted time, by bytes; onDisk is all of it. Which disk that is, is told by nothing: one that read
+// about as much or more in the same time, and of several the one with the least to do, so that a busy disk of others is not
+// charged to it. disk is "" where there is none.
+func ownQueue(h *history.History, from, to history.Point, fetched float64) (queue, onDisk float64, disk string) {
 	least := math.Inf(1)
 	h.EachDisk(from, to, func(id string, read, moved, weighted float64) {
 		own := weighted * min(1, fetched/moved)
 		if read >= fetched/2 && own < least { // bytes are counted when reads are begun, and the disk's when they are complete
-			least, disk = own, id
+			least, onDisk, disk = own, weighted, id
 		}
 	})
 	if disk == "" {
-		return 0, ""
+		return 0, 0, ""
 	}
-	return least, disk
+	return least, onDisk, disk
 }
 
 // weighted is by how much a disk's weighted time grew.

@@ -33,11 +33,22 @@ type machine struct {
 
 func newMachine(t testing.TB, withGPU bool) *machine {
 	t.Helper()
+	return newMachineOf(t, withGPU, true)
+}
+
+// newMachineWithoutPressure has a kernel without PSI.
+func newMachineWithoutPressure(t testing.TB, withGPU bool) *machine {
+	t.Helper()
+	return newMachineOf(t, withGPU, false)
+}
+
+func newMachineOf(t testing.TB, withGPU, pressure bool) *machine {
+	t.Helper()
 	h, err := history.New(history.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{t: t, history: h, withGPU: withGPU, pressure: true, now: tick,
+	m := &machine{t: t, history: h, withGPU: withGPU, pressure: pressure, now: tick,
 		disk:  sample.Disk{Name: "sda", Leaf: true, Reads: 1},
 		scope: Scope{Job: "job"}, job: sample.Job{ID: "job", HasIO: true}}
 	if withGPU {
@@ -263,12 +274,7 @@ func TestUnusedGPUIsLeftOut(t *testing.T) {
 }
 
 func TestWithoutPressureTheQueueSpeaks(t *testing.T) {
-	m := newMachine(t, true)
-	m.pressure = false
-	m.history, _ = history.New(history.Config{})
-	m.ledger = Ledger{}
-	m.ledger.Keep([]Scope{m.scope})
-	m.read(m.history)
+	m := newMachineWithoutPressure(t, true)
 	w := m.begin(Epoch)
 	for range 20 {
 		m.step(0, 90*time.Millisecond, 0)

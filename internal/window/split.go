@@ -18,7 +18,6 @@ type cell struct {
 	ready    float64 // that thread was ready and found no CPU free
 	queue    float64 // the job's own part of the weighted time of the disk that it read from
 	onDisk   float64 // growth of all of that, whoever's reads it was
-	ownDisk  float64 // growth of the weighted time of the disk that the job read from last, where it read nothing
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
@@ -32,7 +31,7 @@ type cell struct {
 	hasPressure bool
 	shared      bool // the scope holds others too, whose work is in scopeCPU
 	ofJob       bool // and not of the whole machine: queue is told
-	knowsDisk   bool // ownDisk is known
+	between     bool // the job read nothing, and onDisk is of the disk that it read from last
 	cached      bool // most of what the job read lay in the page cache
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
@@ -179,9 +178,10 @@ func (c cell) waited() float64 {
 	if !c.mine {
 		return clamp(min(c.inReads, asleep), 0, c.dt)
 	}
-	pressed := c.ownPressed(asleep)
+	all := c.pressed()
+	pressed := c.ownPressed(all, asleep)
 	queue, thin := min(c.queue, asleep), min(c.thin(asleep), 2*pressed)
-	if c.shared && c.queue > 0 && c.queued >= c.pressed() && c.onDisk < c.pressed() {
+	if c.shared && c.queue > 0 && c.queued >= all && c.onDisk < all {
 		thin = 0 // another disk is what cores idled for
 	}
 	if !c.hasPressure && !c.ofJob { // nobody's in particular
@@ -216,25 +216,20 @@ func (c cell) thin(asleep float64) float64 {
 }
 
 // ownPressed is what of the pressure can be the job's: where one thread does all in turn, as in a load, no more than that
-// slept, though others of its cgroup waited too. In a scope that it shares, it is no more than its threads slept; and where a disk's queue explains the pressure, and the job read from a disk with less of one, no more than that; nor, while
-// no read of the job ends, than that disk had to do at all. Of one that reads from memory and only now and then from a disk,
-// that disk tells all.
-func (c cell) ownPressed(asleep float64) float64 {
-	pressed := c.pressed()
+// slept, though others of its cgroup waited too. In a scope that it shares, it is no more than its threads slept. While no
+// read of the job ends, it is no more than its disk had to do at all; of a job that reads from memory and only now and then
+// from a disk, and where a busier disk explains the pressure, no more than its own part of its disk's queue.
+func (c cell) ownPressed(pressed, asleep float64) float64 {
 	if c.leaders > 0 && (c.shared || c.busy == 0 && !c.ahead()) {
 		pressed = min(pressed, asleep)
 	}
-	if !c.shared {
+	switch {
+	case !c.shared:
 		return pressed
-	}
-	if c.cached && !c.writing {
-		return min(pressed, max(c.queue, c.ownDisk))
-	}
-	if c.queue > 0 && c.queue < pressed && c.queued >= pressed {
-		return c.queue
-	}
-	if c.knowsDisk && c.ownDisk < pressed {
-		return c.ownDisk
+	case c.between:
+		return min(pressed, c.onDisk)
+	case c.cached && !c.writing, c.queue > 0 && c.queued >= pressed:
+		return min(pressed, c.queue)
 	}
 	return pressed
 }

@@ -168,11 +168,8 @@ func (s *Source) nonsense(err error, said *bounded, cmd *exec.Cmd) string {
 // complete adds what the machine knows of a drive.
 func (t *target) complete(d sample.Drive) sample.Drive {
 	d.Device, d.Type = t.name, t.kind
-	switch {
-	case t.wwid != "":
+	if t.wwid != "" {
 		d.ID = t.wwid
-	case !Unique(d.ID): // "naa.5000000000000000" too
-		d.ID = Named(d.Model, d.Serial)
 	}
 	return d
 }

@@ -113,7 +113,7 @@ func Unique(id string) bool {
 	return false
 }
 
-// Named is the identifier of a disk that has no other: its model and serial number.
+// Named is the identifier of a disk that has no other: its model and serial number; "" where it tells neither.
 func Named(model, serial string) string {
 	return strings.ReplaceAll(strings.Trim(model+"_"+serial, "_"), " ", "_")
 }

@@ -133,7 +133,9 @@ func (doc *document) id(d *sample.Drive) string {
 		return fmt.Sprintf("naa.%x%06x%09x", uint64(w.NAA.value), uint64(w.OUI.value), uint64(w.ID.value))
 	}
 	if hex, ok := strings.CutPrefix(strings.ToLower(string(doc.LogicalUnit)), "0x"); ok && isHex.MatchString(hex) {
-		return "naa." + hex
+		if id := "naa." + hex; Unique(id) {
+			return id
+		}
 	}
 	if len(doc.Namespaces) == 1 { // with several, none is the drive's own
 		e := &doc.Namespaces[0].EUI64
@@ -141,10 +143,7 @@ func (doc *document) id(d *sample.Drive) string {
 			return fmt.Sprintf("eui.%06x%010x", uint64(e.OUI.value), uint64(e.ID.value))
 		}
 	}
-	if d.Model == "" && d.Serial == "" {
-		return ""
-	}
-	return strings.ReplaceAll(strings.Trim(d.Model+"_"+d.Serial, "_"), " ", "_")
+	return Named(d.Model, d.Serial)
 }
 
 var isHex = regexp.MustCompile(`^(?:[0-9a-f]{16}|[0-9a-f]{32})$`)
