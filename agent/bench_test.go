@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/bench"
 	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
 )

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/export"
+	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/check"
 )
 
 func checkCommand() *cobra.Command {

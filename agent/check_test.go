@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 )

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/stallspan/stallspan/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/check"
 )
 
 // printCheck writes a line or two a finding: how much is seen, of what, and what that means. A fix is never broken into

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/internal/compare"
+	"github.com/stallspan/stallspan/agent/internal/compare"
 )
 
 // compareOptions are the flags of compare.

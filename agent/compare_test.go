@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/compare"
+	"github.com/stallspan/stallspan/agent/internal/compare"
 )
 
 func reportPath(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/compare"
+	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
-	"github.com/stallspan/stallspan/internal/progress"
+	"github.com/stallspan/stallspan/agent/internal/progress"
 )
 
 // pipe is one way from the program to one of our own outputs.

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	document   = "../../docs/epochs.md"
-	tableBegin = "<!-- begin: table of formats, written by `go test ./internal/progress -update` -->\n"
+	document   = "../../../docs/epochs.md"
+	tableBegin = "<!-- begin: table of formats, written by `go test ./agent/internal/progress -update` -->\n"
 	tableEnd   = "<!-- end: table of formats -->\n"
 )
 
@@ -46,7 +46,7 @@ func TestDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if text != want {
-		t.Errorf("the table in %s is not that of the code: run go test ./internal/progress -update", document)
+		t.Errorf("the table in %s is not that of the code: run go test ./agent/internal/progress -update", document)
 	}
 }
 

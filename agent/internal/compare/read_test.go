@@ -20,7 +20,7 @@ func TestReadRealReports(t *testing.T) {
 		"demo-first": {3, false, true}, "demo-second": {3, false, true},
 		"train-disk": {2, true, false}, "train-memory": {2, true, false}, "window": {1, false, false},
 	} {
-		text, err := os.ReadFile(filepath.Join("..", "..", "testdata", "reports", name+".json"))
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "testdata", "reports", name+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestReadAccepts(t *testing.T) {
 
 // Whatever is read can be compared, and the result adds up and can be written.
 func FuzzRead(f *testing.F) {
-	found, err := filepath.Glob("../../testdata/reports/*.json")
+	found, err := filepath.Glob("../../../testdata/reports/*.json")
 	if err != nil || len(found) == 0 {
 		f.Fatalf("%v %v", found, err)
 	}
