@@ -71,7 +71,7 @@ func (all conditions) met(
 	if len(all) == 0 {
 		return false
 	}
-	at := ottlspan.NewTransformContextPtr(rs, ss, span)
+	at := ottlspan.NewTransformContext(rs, ss, span)
 	defer at.Close()
 	for _, c := range all {
 		ok, err := c.Eval(context.Background(), at)

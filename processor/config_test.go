@@ -53,7 +53,7 @@ func TestRefused(t *testing.T) {
 		"error_mode: propagate":                     "would lose spans",
 		"error_mode: loud":                          "unknown error mode loud",
 		"error_mode: ''":                            "unknown error mode",
-		`conditions: ['true', 'name == ']`:          `conditions[1]: "name == ": condition has invalid syntax: 1:9`,
+		`conditions: ['true', 'name == ']`:          `conditions[1]: "name == ": condition has invalid syntax at 1:9`,
 		`conditions: ['span.nam == "x"']`:           `conditions[0]: "span.nam == \"x\""`,
 		`conditions: ['Frobnicate(name)']`:          `conditions[0]: "Frobnicate(name)"`,
 		`conditions: ['IsMatch(name, "(")']`:        `conditions[0]`,

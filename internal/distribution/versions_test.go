@@ -10,7 +10,7 @@ import (
 
 // The one set of versions. The Collector's modules that are stable have a line of their own.
 const (
-	core, stable, contrib = "v0.159.0", "v1.65.0", "v0.159.0"
+	core, stable, contrib = "v0.161.0", "v1.67.0", "v0.161.0"
 
 	corePath    = "go.opentelemetry.io/collector"
 	contribPath = "github.com/open-telemetry/opentelemetry-collector-contrib/"
