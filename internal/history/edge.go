@@ -30,17 +30,26 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 		}
 		a := &h.axes[id]
 		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
-			g := a.groups[key]
-			if g == nil || g.gone {
-				return
-			}
-			for i := range g.columns {
-				c := &g.columns[i]
-				grown, _ := growth(c.raw, values[i], key.kind.modulus(i))
-				e.add(c, c.value+grown)
-			}
+			e.observe(a, key, values)
 		})
 	}
+	e.sort()
+}
+
+// observe adds a device's reading. A device without columns is left out.
+func (e *Edge) observe(a *axis, key groupKey, values [maxColumns]float64) {
+	g := a.groups[key]
+	if g == nil || g.gone {
+		return
+	}
+	for i := range g.columns {
+		c := &g.columns[i]
+		grown, _ := growth(c.raw, values[i], key.kind.modulus(i))
+		e.add(c, c.value+grown)
+	}
+}
+
+func (e *Edge) sort() {
 	slices.SortFunc(e.values, func(x, y edgeValue) int { return cmp.Compare(x.slot, y.slot) })
 }
 

@@ -100,12 +100,7 @@ func (h *History) Append(s *sample.Sample) error {
 		}
 		h.openAxis(a)
 		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
-			if g := h.group(a, key, s.At.Mono); g != nil {
-				g.seen = true
-				for i := range g.columns {
-					g.columns[i].advance(values[i], key.kind.modulus(i), s.At.Mono)
-				}
-			}
+			h.advance(a, key, values, s.At.Mono)
 		})
 		h.totals.advance(axisID(id), s)
 		if axisID(id) == diskAxis {
@@ -118,6 +113,18 @@ func (h *History) Append(s *sample.Sample) error {
 		return ErrFull
 	}
 	return nil
+}
+
+// advance adds a device's reading to its columns.
+func (h *History) advance(a *axis, key groupKey, values [maxColumns]float64, at time.Duration) {
+	g := h.group(a, key, at)
+	if g == nil {
+		return
+	}
+	g.seen = true
+	for i := range g.columns {
+		g.columns[i].advance(values[i], key.kind.modulus(i), at)
+	}
 }
 
 // openAxis gives an axis its first time rings.

@@ -252,15 +252,18 @@ func TestRoomForALargeMachine(t *testing.T) {
 		{At: at, Cores: []sample.Core{{Name: "cpu0"}}},
 		{At: at, Jobs: []sample.Job{{ID: "job"}}},
 		{At: at},
-		{At: at},
 	}
+	var ledgers []LedgerTotals
 	for i := range 8 {
 		s[0].Disks = append(s[0].Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
 		s[4].GPUs = append(s[4].GPUs, sample.GPU{ID: strconv.Itoa(i)})
-		s[5].Ledgers = append(s[5].Ledgers, sample.Ledger{ID: "\x00" + strconv.Itoa(i)}, sample.Ledger{ID: "job\x00" + strconv.Itoa(i), HasGain: true})
+		ledgers = append(ledgers, LedgerTotals{ID: "\x00" + strconv.Itoa(i)}, LedgerTotals{ID: "job\x00" + strconv.Itoa(i), HasGain: true})
 	}
 	for _, reading := range s {
 		add(t, h, reading)
+	}
+	if err := h.AppendLedgers(tick, ledgers); err != nil {
+		t.Fatal(err)
 	}
 	if h.Bytes() > DefaultMaxBytes || len(h.IDs(DiskReads)) != 8 || len(h.IDs(LedgerBusy)) != 16 {
 		t.Errorf("%d bytes, %d disks, %d ledgers", h.Bytes(), len(h.IDs(DiskReads)), len(h.IDs(LedgerBusy)))

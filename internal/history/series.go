@@ -193,9 +193,8 @@ func contains(a axisID, s *sample.Sample) bool {
 		return len(s.Jobs) > 0
 	case gpuAxis:
 		return len(s.GPUs) > 0
-	default:
-		return len(s.Ledgers) > 0
 	}
+	return false // the ledger axis: see AppendLedgers
 }
 
 // each gives the columns of every device on one axis of a reading. Of disks only leaves are kept, which no report
@@ -250,16 +249,6 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 			}
 			v[0] = s.GPUs[i].Busy.Seconds()
 			yield(groupKey{kindGPU, s.GPUs[i].ID}, v)
-		}
-	default:
-		for i := range s.Ledgers {
-			l := &s.Ledgers[i]
-			v[0], v[1], v[2] = l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds()
-			yield(groupKey{kindLedger, l.ID}, v)
-			if l.HasGain {
-				v[0] = l.Gain.Seconds()
-				yield(groupKey{kindGain, l.ID}, v)
-			}
 		}
 	}
 }

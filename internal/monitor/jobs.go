@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/mount"
@@ -188,33 +189,33 @@ func remote(m sample.Mount) bool {
 	return (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(m)
 }
 
-// keep gives the ledger one book for each job and for the whole machine, on each GPU; of a job that is attended only on
-// those that it holds, where that is known.
-func (m *Monitor) keep() {
+// setTargets sets one ledger target for the whole machine and for each job, on each GPU. A job that is attended has targets
+// only for the GPUs that it holds, if these are known.
+func (m *Monitor) setTargets() {
 	all := m.gpuIDs()
-	var scopes []window.Scope
-	add := func(s window.Scope, gpus []string) {
+	var targets []ledger.Target
+	add := func(t ledger.Target, gpus []string) {
 		if len(gpus) == 0 {
-			scopes = append(scopes, s)
+			targets = append(targets, t)
 		}
-		for _, s.GPU = range gpus {
-			scopes = append(scopes, s)
+		for _, t.GPU = range gpus {
+			targets = append(targets, t)
 		}
 	}
-	add(window.Scope{}, all)
+	add(ledger.Target{}, all)
 	for _, j := range m.jobs {
 		gpus := all
 		if j.attended && len(j.gpus) > 0 {
 			gpus = slices.DeleteFunc(slices.Clone(all), func(id string) bool { return !slices.Contains(j.gpus, id) })
 		}
-		add(j.ledgerScope(), gpus)
+		add(j.target(), gpus)
 	}
-	m.ledger.Keep(scopes)
+	m.ledger.SetTargets(targets)
 	m.stale = false
 }
 
-func (j *job) ledgerScope() window.Scope {
-	return window.Scope{Job: j.id, Pressure: j.scope, Own: j.own, Remote: len(j.mounts) > 0}
+func (j *job) target() ledger.Target {
+	return ledger.Target{Job: j.id, Pressure: j.scope, Own: j.own, Remote: len(j.mounts) > 0}
 }
 
 func (m *Monitor) gpuIDs() []string {

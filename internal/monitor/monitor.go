@@ -16,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/disk"
@@ -52,8 +53,7 @@ type Monitor struct {
 	newest  sample.Stamp // of all readings: the present moment of a recording
 	jobs    map[string]*job
 	stale   bool // jobs or GPUs came or went since the ledger was told
-	ledger  window.Ledger
-	tell    func(*sample.Sample) // told, made once: a tick allocates nothing
+	ledger  ledger.Estimator
 	waiting []Moment             // edges of which a GPU has told nothing yet, in the order of their time
 	track   window.Track
 	dueAt   time.Duration // when windows that nobody ended are looked for next
@@ -88,7 +88,7 @@ func New(config Config) (*Monitor, error) {
 	m := &Monitor{
 		config: config, groups: cgroup.NewView(config.Root), history: h, jobs: map[string]*job{}, stale: true,
 	}
-	m.tell = m.told
+	m.ledger = ledger.NewPressure(h)
 	m.journal = journal{to: config.Journal, problems: &m.problems}
 	if config.Recorded {
 		m.latest.Boot = config.Boot
@@ -198,19 +198,15 @@ func (m *Monitor) round() {
 // advance has the ledger split what is new. m.mu is held.
 func (m *Monitor) advance() {
 	if m.stale {
-		m.keep()
+		m.setTargets()
 	}
 	var points []history.Point
 	for _, at := range m.waiting {
 		points = append(points, at.point())
 	}
-	done := m.ledger.Advance(m.history, points, m.tell)
-	m.waiting = slices.Delete(m.waiting, 0, done)
-}
-
-// told takes the ledger's totals into the history. m.mu is held.
-func (m *Monitor) told(totals *sample.Sample) {
-	m.problems.note("history", m.history.Append(totals))
+	reached, err := m.ledger.Advance(points)
+	m.problems.note("history", err)
+	m.waiting = slices.Delete(m.waiting, 0, reached)
 }
 
 // Root is the folder that stands for the machine's "/", "" for that itself.

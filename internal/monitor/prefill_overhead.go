@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -22,6 +23,10 @@ func (m *Monitor) prefill() {
 				fmt.Fprintln(os.Stderr, "prefill:", err)
 				return
 			}
+		}
+		if err := m.history.AppendLedgers(at, pastLedgers(at)); err != nil {
+			fmt.Fprintln(os.Stderr, "prefill:", err)
+			return
 		}
 	}
 	fmt.Fprintf(os.Stderr, "prefill: the rings take %.1f MiB\n", float64(m.history.Bytes())/(1<<20))
@@ -59,9 +64,13 @@ func past(at time.Duration) []sample.Sample {
 		{At: stamp, Cores: []sample.Core{{Name: "cpu0", User: spent / 2, Idle: spent / 2}}},
 		{At: stamp, Jobs: []sample.Job{{ID: "past", CPUTime: spent / 2, ReadBytes: n << 12, ReadChars: n << 12}}},
 		{At: stamp, GPUs: []sample.GPU{{ID: "past", Busy: spent / 2}}},
-		{At: stamp, Ledgers: []sample.Ledger{
-			{ID: "\x00past", Busy: spent / 2, Storage: spent / 4, CPU: spent / 8},
-			{ID: "past\x00past", Busy: spent / 2, Storage: spent / 4, CPU: spent / 8},
-		}},
+	}
+}
+
+func pastLedgers(at time.Duration) []history.LedgerTotals {
+	spent := 24*time.Hour + at
+	return []history.LedgerTotals{
+		{ID: "\x00past", Busy: spent / 2, Storage: spent / 4, CPU: spent / 8},
+		{ID: "past\x00past", Busy: spent / 2, Storage: spent / 4, CPU: spent / 8},
 	}
 }

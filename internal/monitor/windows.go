@@ -72,9 +72,7 @@ func (m *Monitor) settle(at Moment) {
 
 // peek adds to a moment what the ledger's totals are at it, as far as that can be said now. m.mu is held.
 func (m *Monitor) peek(at Moment) {
-	var totals sample.Sample
-	m.ledger.Peek(m.history, at.At.Mono, at.edge, &totals)
-	m.history.Observe(at.edge, &totals)
+	m.ledger.Estimate(at.point())
 }
 
 // foreseen is an edge that is needed now. One that still waits for a GPU goes on waiting, for the window that may begin
@@ -231,7 +229,7 @@ func (m *Monitor) known(w *window.Window) window.Machine {
 	machine.Ceilings, machine.Cores = m.ceilings.All(), len(m.latest.Cores.Cores)
 	machine.Drives = m.latest.Drives.Drives
 	if j := m.jobs[w.Job]; j != nil {
-		machine.Scope = j.ledgerScope()
+		machine.Target = j.target()
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
 		machine.Whose = j.whose

@@ -51,8 +51,6 @@ type Sample struct {
 	// Edge asks the source for everything that it has: the reading is for the beginning or the end of a window. At an
 	// ordinary tick it may leave out what has not moved for a while.
 	Edge bool `json:"-"`
-
-	Ledgers []Ledger `json:"-"` // derived from the others, so never recorded
 }
 
 // Reset empties s and keeps its memory, so that a tick allocates nothing.
@@ -67,7 +65,6 @@ func (s *Sample) Reset() {
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
 	s.Drives = s.Drives[:0]
-	s.Ledgers = s.Ledgers[:0]
 }
 
 // Disk holds the 17 counters of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst). The kernel
@@ -247,15 +244,4 @@ type GPUProcess struct {
 	PID    int    `json:"pid"` // as it is numbered in the first PID namespace
 	Memory uint64 `json:"memory,omitempty"`
 	Has    bool   `json:"has_memory,omitempty"` // Memory is told: some drivers name the process alone
-}
-
-// Ledger is how the time of one job on one GPU has been split so far; what is left of the wall clock is idle for a
-// cause that was not seen. Without a GPU, Busy stays zero and CPU is the job's own time on the processor.
-type Ledger struct {
-	ID      string        // made by the window package of job and GPU
-	Busy    time.Duration // the accelerator worked
-	Storage time.Duration // idle while the job waited for storage
-	CPU     time.Duration // idle while the job's input pipeline was bound by the processor
-	Gain    time.Duration // what would not have passed, had storage been instant; as much as Storage unless HasGain
-	HasGain bool          // the threads of a job are known, which may have read ahead
 }

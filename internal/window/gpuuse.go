@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 )
 
 // GPUUse is how one GPU of a window was used, as far as it tells more than how long it was busy.
@@ -21,7 +22,7 @@ func (r *Report) uses(h *history.History, m Machine) {
 		if use.Means.Empty() {
 			continue
 		}
-		use.Busy = share(h, history.Key{Series: history.LedgerBusy, ID: LedgerID(m.Scope.Job, id)}, r.from(), r.to())
+		use.Busy = share(h, history.Key{Series: history.LedgerBusy, ID: ledger.ID(m.Target.Job, id)}, r.from(), r.to())
 		use.Limits = h.Limits(id)
 		r.Uses = append(r.Uses, use)
 	}

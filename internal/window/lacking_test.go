@@ -23,7 +23,7 @@ func interrupted(t *testing.T, what func(*machine)) *Report {
 		m.step(30*time.Millisecond, 65*time.Millisecond, 0)
 	}
 	w.End, w.EndEdge = m.edge()
-	return Make(m.history, &w, Machine{Leaves: []string{"sda"}, GPUs: []string{"gpu0"}, Scope: m.scope, Pressure: true,
+	return Make(m.history, &w, Machine{Leaves: []string{"sda"}, GPUs: []string{"gpu0"}, Target: m.target, Pressure: true,
 		Whose: Process, Ceilings: []sample.Ceiling{{Disk: "sda", Read: 4 << 20}}})
 }
 

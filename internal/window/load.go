@@ -94,7 +94,7 @@ func (r *Report) memoryWaitsForNothing(h *history.History, m Machine) {
 		return
 	}
 	fetched, known := r.fetched(h, m)
-	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Scope.Job}, r.from(), r.to())
+	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Target.Job}, r.from(), r.to())
 	if !known || fetched+stored.Value >= min(littleShare*float64(r.Seen.Size), littleBytes) {
 		return
 	}
@@ -104,10 +104,10 @@ func (r *Report) memoryWaitsForNothing(h *history.History, m Machine) {
 
 // fetched is how many bytes the window's job fetched from storage, where that is told.
 func (r *Report) fetched(h *history.History, m Machine) (float64, bool) {
-	if m.Scope.Job == "" || m.Silent {
+	if m.Target.Job == "" || m.Silent {
 		return 0, false
 	}
-	d, ok := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Scope.Job}, r.from(), r.to())
+	d, ok := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Target.Job}, r.from(), r.to())
 	return d.Value, ok && !d.Reset
 }
 

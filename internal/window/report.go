@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -96,7 +97,7 @@ type Machine struct {
 	GPUs     []string       // hw.id of every GPU that can be read
 	Lost     []string       // and of those that could be when the window began
 	Held     []string       // of those that the window's job has held memory of; empty where that is not known
-	Scope    Scope          // of the window's job, without a GPU
+	Target   ledger.Target  // of the window's job, without a GPU
 	Whose    Whose          // what that job is; "" for the whole machine
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
@@ -132,7 +133,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	r.uses(h, m)
 	r.further(h)
 	r.failing(m.Drives)
-	r.stalls(h, m.Scope.Job)
+	r.stalls(h, m.Target.Job)
 	return r
 }
 
@@ -172,10 +173,10 @@ func (r *Report) ledger(h *history.History, m Machine) {
 			r.unread = gpu
 		}
 		var parts [3]history.Delta
-		if !h.BetweenAll(history.LedgerBusy, LedgerID(m.Scope.Job, gpu), r.from(), r.to(), parts[:]) {
+		if !h.BetweenAll(history.LedgerBusy, ledger.ID(m.Target.Job, gpu), r.from(), r.to(), parts[:]) {
 			return
 		}
-		gain, known := h.Between(history.Key{Series: history.LedgerGain, ID: LedgerID(m.Scope.Job, gpu)}, r.from(), r.to())
+		gain, known := h.Between(history.Key{Series: history.LedgerGain, ID: ledger.ID(m.Target.Job, gpu)}, r.from(), r.to())
 		if !known { // older than it is kept for
 			gain = parts[1]
 		}
@@ -186,7 +187,7 @@ func (r *Report) ledger(h *history.History, m Machine) {
 			widest = max(widest, (parts[i].High-parts[i].Low)/2)
 		}
 	}
-	if m.Scope.Job != "" && !m.Scope.Own {
+	if m.Target.Job != "" && !m.Target.Own {
 		widest = max(widest, cpuTick.Seconds()) // at either end
 	}
 	if last, ok := h.Last(history.GPUBusyTime); ok && h.Lags(r.to()) {
@@ -258,13 +259,13 @@ func (r *Report) disks(h *history.History, m Machine) {
 }
 
 func (r *Report) pressure(h *history.History, m Machine) {
-	some, okSome := h.Between(history.Key{Series: history.IOSome, ID: m.Scope.Pressure}, r.from(), r.to())
-	full, okFull := h.Between(history.Key{Series: history.IOFull, ID: m.Scope.Pressure}, r.from(), r.to())
+	some, okSome := h.Between(history.Key{Series: history.IOSome, ID: m.Target.Pressure}, r.from(), r.to())
+	full, okFull := h.Between(history.Key{Series: history.IOFull, ID: m.Target.Pressure}, r.from(), r.to())
 	if okSome && okFull {
 		r.Pressure = &Pressure{seconds(some.Value), seconds(full.Value)}
 	}
-	if m.Scope.Own {
-		starved, _ := h.Between(history.Key{Series: history.CPUSome, ID: m.Scope.Pressure}, r.from(), r.to())
+	if m.Target.Own {
+		starved, _ := h.Between(history.Key{Series: history.CPUSome, ID: m.Target.Pressure}, r.from(), r.to())
 		r.Starved = seconds(starved.Value)
 	}
 }
@@ -284,8 +285,8 @@ func (r *Report) mounts(h *history.History, m Machine) {
 			r.Mounts = append(r.Mounts, mount)
 		}
 	}
-	fetched, known := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Scope.Job}, r.from(), r.to())
-	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Scope.Job}, r.from(), r.to())
+	fetched, known := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Target.Job}, r.from(), r.to())
+	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Target.Job}, r.from(), r.to())
 	if len(r.Mounts) == 0 || !known {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -16,8 +17,8 @@ const tick = 100 * time.Millisecond
 type machine struct {
 	t       testing.TB
 	history *history.History
-	ledger  Ledger
-	scope   Scope
+	ledger  *ledger.Pressure
+	target  ledger.Target
 	now     time.Duration
 
 	disk     sample.Disk
@@ -48,13 +49,13 @@ func newMachineOf(t testing.TB, withGPU, pressure bool) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{t: t, history: h, withGPU: withGPU, pressure: pressure, now: tick,
+	m := &machine{t: t, history: h, ledger: ledger.NewPressure(h), withGPU: withGPU, pressure: pressure, now: tick,
 		disk:  sample.Disk{Name: "sda", Leaf: true, Reads: 1},
-		scope: Scope{Job: "job"}, job: sample.Job{ID: "job", HasIO: true}}
+		target: ledger.Target{Job: "job"}, job: sample.Job{ID: "job", HasIO: true}}
 	if withGPU {
-		m.scope.GPU = "gpu0"
+		m.target.GPU = "gpu0"
 	}
-	m.ledger.Keep([]Scope{m.scope})
+	m.ledger.SetTargets([]ledger.Target{m.target})
 	m.read(h)
 	return m
 }
@@ -84,11 +85,9 @@ func (m *machine) read(h *history.History) {
 			m.t.Fatal(err)
 		}
 	}
-	m.ledger.Advance(h, nil, func(split *sample.Sample) {
-		if err := h.Append(split); err != nil {
-			m.t.Fatal(err)
-		}
-	})
+	if _, err := m.ledger.Advance(nil); err != nil {
+		m.t.Fatal(err)
+	}
 }
 
 // step lets a tick pass in which the GPU worked, the job waited for the disk and worked on the CPU for so long.
@@ -116,9 +115,7 @@ func (m *machine) edge() (sample.Stamp, *history.Edge) {
 	for _, s := range m.samples() {
 		m.history.Observe(e, &s)
 	}
-	var split sample.Sample
-	m.ledger.Peek(m.history, m.now, e, &split)
-	m.history.Observe(e, &split)
+	m.ledger.Estimate(history.Point{At: m.now, Edge: e})
 	return m.samples()[0].At, e
 }
 
@@ -127,7 +124,7 @@ func (m *machine) report(w Window) *Report { return m.reportAs(w, Process, false
 // reportAs says whose time it is, and whether what the job reads cannot be told.
 func (m *machine) reportAs(w Window, whose Whose, unseen bool) *Report {
 	w.End, w.EndEdge = m.edge()
-	info := Machine{Leaves: []string{"sda"}, Scope: m.scope, Pressure: m.pressure, Whose: whose, Unseen: unseen}
+	info := Machine{Leaves: []string{"sda"}, Target: m.target, Pressure: m.pressure, Whose: whose, Unseen: unseen}
 	if m.withGPU {
 		info.GPUs = []string{"gpu0"}
 	}
@@ -222,9 +219,9 @@ func TestStorageWithoutADisk(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		m := newMachine(t, true)
 		w := m.begin(Epoch)
-		scope := m.scope
-		scope.Remote = remote
-		m.ledger.Keep([]Scope{scope})
+		target := m.target
+		target.Remote = remote
+		m.ledger.SetTargets([]ledger.Target{target})
 		for range 20 {
 			m.now += tick
 			m.some += 90 * time.Millisecond
@@ -242,8 +239,8 @@ func TestStorageWithoutADisk(t *testing.T) {
 // which waiting and idleness that took turns are told apart.
 func TestGoneSourceDoesNotFreezeTheLedger(t *testing.T) {
 	m := newMachine(t, true)
-	m.scope = Scope{GPU: "gpu0"}
-	m.ledger.Keep([]Scope{m.scope})
+	m.target = ledger.Target{GPU: "gpu0"}
+	m.ledger.SetTargets([]ledger.Target{m.target})
 	m.step(0, 0, 0)
 	m.withoutJob = true
 	for range 30 {
@@ -267,7 +264,7 @@ func TestUnusedGPUIsLeftOut(t *testing.T) {
 		m.step(95*time.Millisecond, 0, 0)
 	}
 	w.End, w.EndEdge = m.edge()
-	r := Make(m.history, &w, Machine{Leaves: []string{"sda"}, GPUs: []string{"gpu0", "gpu1"}, Scope: m.scope, Pressure: true})
+	r := Make(m.history, &w, Machine{Leaves: []string{"sda"}, GPUs: []string{"gpu0", "gpu1"}, Target: m.target, Pressure: true})
 	if r.Verdict != GPUBound || len(r.GPUIDs) != 1 {
 		t.Errorf("%s on %v: %s", r.Verdict, r.GPUIDs, r.Finding)
 	}
@@ -364,7 +361,7 @@ func BenchmarkReport(b *testing.B) {
 		m.step(40*time.Millisecond, 50*time.Millisecond, 10*time.Millisecond)
 	}
 	w.End, w.EndEdge = m.edge()
-	info := Machine{GPUs: []string{"gpu0"}, Scope: m.scope, Pressure: true}
+	info := Machine{GPUs: []string{"gpu0"}, Target: m.target, Pressure: true}
 	for range 10 {
 		info.Leaves = append(info.Leaves, "sda")
 	}

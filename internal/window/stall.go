@@ -2,10 +2,12 @@ package window
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
 )
 
 // Stall is a stretch of a window in which it waited for storage much of the time.
@@ -31,7 +33,7 @@ func (r *Report) stalls(h *history.History, job string) {
 		gpu = r.GPUIDs[0]
 	}
 	var gap time.Duration // waited since the last stretch ended
-	for _, s := range h.Steps(history.Key{Series: history.LedgerStorage, ID: LedgerID(job, gpu)}, r.from(), r.to()) {
+	for _, s := range h.Steps(history.Key{Series: history.LedgerStorage, ID: ledger.ID(job, gpu)}, r.from(), r.to()) {
 		length := s.End - s.Start
 		waited := min(seconds(s.Grown), length)
 		if length <= 0 || waited.Seconds() < stallShare*length.Seconds() {
@@ -58,3 +60,6 @@ func (r *Report) stalls(h *history.History, job string) {
 		r.Stalls = r.Stalls[:min(len(r.Stalls), mostStalls)]
 	}
 }
+
+// seconds rounds to the nanosecond.
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

@@ -1,4 +1,4 @@
-package window
+package ledger
 
 import (
 	"math"
@@ -21,34 +21,34 @@ type levels struct {
 	hasSome, hasGPU, hasJob                              bool
 }
 
-func (b *book) read(h *history.History, p history.Point) levels {
+func (a *account) read(h *history.History, p history.Point) levels {
 	var l levels
 	get := func(s history.Series, id string) float64 {
 		v, _ := h.Level(history.Key{Series: s, ID: id}, p)
 		return v
 	}
-	l.some, l.hasSome = h.Level(history.Key{Series: history.IOSome, ID: b.scope.Pressure}, p)
-	l.cpuSome = get(history.CPUSome, b.scope.Pressure)
-	if b.scope.GPU != "" {
-		l.busy, l.hasGPU = h.Level(history.Key{Series: history.GPUBusyTime, ID: b.scope.GPU}, p)
+	l.some, l.hasSome = h.Level(history.Key{Series: history.IOSome, ID: a.target.Pressure}, p)
+	l.cpuSome = get(history.CPUSome, a.target.Pressure)
+	if a.target.GPU != "" {
+		l.busy, l.hasGPU = h.Level(history.Key{Series: history.GPUBusyTime, ID: a.target.GPU}, p)
 	}
 	l.hostCPU = get(history.HostCPUTime, "")
 	l.pegged = get(history.HostPegged, "")
 	l.iowait = get(history.HostIOWait, "")
 	l.queued = get(history.DisksQueued, "")
 	l.disks = get(history.DisksBytes, "")
-	if b.scope.Job != "" {
-		l.jobCPU, l.hasJob = h.Level(history.Key{Series: history.JobCPUTime, ID: b.scope.Job}, p)
-		l.system = get(history.JobSystemTime, b.scope.Job)
-		l.fetched = get(history.JobReadBytes, b.scope.Job)
-		l.stored = l.fetched + get(history.JobWriteBytes, b.scope.Job)
-		l.asked = get(history.JobReadChars, b.scope.Job)
-		l.led = get(history.JobLeaders, b.scope.Job)
-		l.leading = get(history.JobLeaderTime, b.scope.Job)
-		l.leaderReady = get(history.JobLeaderReady, b.scope.Job)
-		l.reading = get(history.JobReaderTime, b.scope.Job)
-		l.working = get(history.JobReaderWork, b.scope.Job)
-		l.inReads = get(history.JobInReads, b.scope.Job)
+	if a.target.Job != "" {
+		l.jobCPU, l.hasJob = h.Level(history.Key{Series: history.JobCPUTime, ID: a.target.Job}, p)
+		l.system = get(history.JobSystemTime, a.target.Job)
+		l.fetched = get(history.JobReadBytes, a.target.Job)
+		l.stored = l.fetched + get(history.JobWriteBytes, a.target.Job)
+		l.asked = get(history.JobReadChars, a.target.Job)
+		l.led = get(history.JobLeaders, a.target.Job)
+		l.leading = get(history.JobLeaderTime, a.target.Job)
+		l.leaderReady = get(history.JobLeaderReady, a.target.Job)
+		l.reading = get(history.JobReaderTime, a.target.Job)
+		l.working = get(history.JobReaderWork, a.target.Job)
+		l.inReads = get(history.JobInReads, a.target.Job)
 	}
 	return l
 }
@@ -58,7 +58,7 @@ func (b *book) read(h *history.History, p history.Point) levels {
 const copyCost = 0.2e-9
 
 // until is the cell between two moments that lie dt seconds apart.
-func (l levels) until(now levels, dt float64, s Scope) cell {
+func (l levels) until(now levels, dt float64, s Target) cell {
 	c := cell{
 		dt:          dt,
 		some:        now.some - l.some,

@@ -1,4 +1,4 @@
-package window
+package ledger
 
 import "math"
 

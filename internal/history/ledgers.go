@@ -1,0 +1,55 @@
+package history
+
+import "time"
+
+// LedgerTotals are the parts into which the time of one job on one GPU has been divided so far. The rest of the wall clock
+// is idle time without a known cause. Without a GPU, Busy stays zero and CPU is the job's own time on a CPU.
+type LedgerTotals struct {
+	ID      string        // made from job and GPU by the ledger package
+	Busy    time.Duration // the GPU was working
+	Storage time.Duration // idle while the job waited for storage
+	CPU     time.Duration // idle while the input pipeline used or waited for a CPU
+	Gain    time.Duration // time that instant storage would have saved; equals Storage unless HasGain
+	HasGain bool          // the job's threads are known, and some may read ahead
+}
+
+// AppendLedgers adds one row of ledger totals. It ignores a row that is not later than the last one. ErrFull means that a
+// ledger found no room; the others are kept.
+func (h *History) AppendLedgers(at time.Duration, totals []LedgerTotals) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	a := &h.axes[ledgerAxis]
+	if len(totals) == 0 || a.used && at <= a.last {
+		return nil
+	}
+	refused := h.refused
+	h.openAxis(a)
+	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { h.advance(a, key, values, at) })
+	h.commit(a, at)
+	if h.refused > refused {
+		return ErrFull
+	}
+	return nil
+}
+
+// ObserveLedgers adds ledger totals to an edge, as Observe adds a reading.
+func (h *History) ObserveLedgers(e *Edge, totals []LedgerTotals) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	a := &h.axes[ledgerAxis]
+	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { e.observe(a, key, values) })
+	e.sort()
+}
+
+// eachLedger yields the columns of each ledger.
+func eachLedger(totals []LedgerTotals, yield func(key groupKey, values [maxColumns]float64)) {
+	for i := range totals {
+		l := &totals[i]
+		v := [maxColumns]float64{l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds()}
+		yield(groupKey{kindLedger, l.ID}, v)
+		if l.HasGain {
+			v[0] = l.Gain.Seconds()
+			yield(groupKey{kindGain, l.ID}, v)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package ledger
+
+import (
+	"math"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+)
+
+// sharedIOTime is how long a job's last I/O explains pressure that the job shares with others. A single long read is
+// counted only when it returns.
+const sharedIOTime = time.Second
+
+// flushingShare is the share of pressure from which the last checkpoint is assumed to be still on its way to the disk.
+const flushingShare = 0.1
+
+// account keeps the running totals of one target.
+type account struct {
+	target Target
+	totals history.LedgerTotals
+	at     time.Duration // end of the last cell
+	opened bool          // levels and at are set
+	levels levels        // at the end of the last cell
+
+	spin    spin
+	lastIO  time.Duration // end of the last cell with I/O of the job itself
+	disk    string        // the disk that the job read from last; "" for none of this machine
+	writing bool          // the job's last I/O was a checkpoint, which is still being flushed
+}
+
+func newAccount(t Target) *account {
+	return &account{target: t, totals: history.LedgerTotals{ID: t.ID(), HasGain: t.Job != ""}}
+}
+
+// closeCell ends a cell at p. The first call opens the account there.
+func (a *account) closeCell(h *history.History, p history.Point) {
+	if !a.opened {
+		a.levels, a.at, a.opened = a.read(h, p), p.At, true
+		return
+	}
+	if p.At > a.at {
+		a.addCell(h, p)
+	}
+}
+
+// extrapolate returns the totals at p and leaves the account as it is. It uses cells up to complete, where every source but
+// the GPUs has readings. The rest is one piece, for there are no finer readings.
+func (a *account) extrapolate(h *history.History, p history.Point, complete time.Duration) history.LedgerTotals {
+	ahead := *a
+	for p.At-ahead.at > maxCell*3/2 && p.At-ahead.at < maxBacklog && ahead.at+maxCell <= complete {
+		ahead.addCell(h, history.Point{At: ahead.at + maxCell})
+	}
+	if p.At > ahead.at {
+		ahead.addCell(h, p)
+	}
+	return ahead.totals
+}
+
+// addCell divides the time from the end of the last cell to p, and adds the parts to the totals.
+func (a *account) addCell(h *history.History, p history.Point) {
+	now := a.read(h, p)
+	dt := (p.At - a.at).Seconds()
+	if dt <= 0 {
+		return
+	}
+	c := a.cell(h, now, p, dt)
+	a.spin.add(dt, c.leading, c.busy, c.inTurn())
+	if c.spins = a.spin.spins(); c.spins {
+		c.spun = a.spin.spun(c.runnable(), c.busy)
+	}
+	of := c.split()
+	a.totals.Busy += seconds(of.busy)
+	a.totals.Storage += seconds(of.storage)
+	a.totals.CPU += seconds(of.cpu)
+	a.totals.Gain += seconds(of.gain)
+	a.levels, a.at = now, p.At
+}
+
+// cell returns the evidence of the dt seconds up to p.
+func (a *account) cell(h *history.History, now levels, p history.Point, dt float64) cell {
+	c := a.levels.until(now, dt, a.target)
+	if fetched := now.fetched - a.levels.fetched; fetched > 0 {
+		c.queue, c.onDisk, a.disk = ownQueue(h, history.Point{At: a.at}, p, fetched)
+	} else if c.shared && a.disk != "" {
+		c.onDisk, c.between = weighted(h, a.disk, history.Point{At: a.at}, p), true
+	}
+	if a.target.Job != "" && !a.target.Own {
+		if a.levels.ownIO(now, a.target.Remote) {
+			a.lastIO = p.At
+		}
+		c.mine = a.lastIO > 0 && p.At-a.lastIO <= sharedIOTime
+	}
+	a.writing = a.levels.wrote(now) || a.writing && c.some > flushingShare*dt
+	c.writing = a.writing
+	return c.each()
+}
+
+// seconds rounds to the nanosecond.
+func seconds(s float64) time.Duration { return time.Duration(math.Round(s * float64(time.Second))) }

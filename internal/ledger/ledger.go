@@ -1,0 +1,43 @@
+// Package ledger divides the time of jobs on GPUs into busy, storage stall, CPU stall and other. It reads the history and
+// adds running totals to it.
+package ledger
+
+import "github.com/stallspan/stallspan/internal/history"
+
+// Estimator keeps a running total for each target. Totals are cumulative like counters, so the ledger of a window is a
+// difference between two moments, however long the window is. An Estimator is not safe for concurrent use.
+type Estimator interface {
+	// SetTargets replaces the targets. A target that stays keeps its totals.
+	SetTargets(targets []Target)
+
+	// Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
+	// edges are in the order of their time. Advance adds the totals at each edge that it reaches and returns the number of
+	// these edges. The error is history.ErrFull if a target found no room.
+	Advance(edges []history.Point) (reached int, err error)
+
+	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
+	Estimate(edge history.Point)
+}
+
+// Target is what one ledger accounts for: one job on one GPU.
+type Target struct {
+	Job      string // "" for the whole machine
+	Pressure string // the sample.Pressure scope that contains the job
+	Own      bool   // that scope contains this job and nothing else
+	GPU      string // hw.id; "" without a GPU
+
+	// Remote: the job has had files open that are on no disk of this machine. It may become true later.
+	Remote bool
+}
+
+// ID returns the key of the target's columns in the history.
+func (t Target) ID() string { return ID(t.Job, t.GPU) }
+
+// same reports whether both are the same job on the same GPU. Remote may differ.
+func (t Target) same(as Target) bool {
+	t.Remote = as.Remote
+	return t == as
+}
+
+// ID returns the key of the ledger of one job on one GPU.
+func ID(job, gpu string) string { return job + "\x00" + gpu }

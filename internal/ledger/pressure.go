@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+)
+
+// maxCell is the longest stretch that is divided in one piece. A cell has only sums, so a longer one would mistake waiting
+// and idleness that took turns for waiting and idleness that coincided.
+const maxCell = 100 * time.Millisecond
+
+// maxBacklog is the longest stretch that is divided in cells. A longer one had no readings in it.
+const maxBacklog = time.Minute
+
+// Pressure is the Estimator that uses pressure stall information, disk queues and the CPU time of threads.
+type Pressure struct {
+	history  *history.History
+	accounts []*account
+	totals   []history.LedgerTotals // of all accounts at the end of the last cell
+	at       time.Duration          // end of the last cell
+	appended time.Duration          // newest row in the history
+}
+
+// NewPressure returns a Pressure without targets.
+func NewPressure(h *history.History) *Pressure { return &Pressure{history: h} }
+
+// SetTargets replaces the targets. A target that stays keeps its totals.
+func (e *Pressure) SetTargets(targets []Target) {
+	accounts := make([]*account, 0, len(targets))
+	for _, t := range targets {
+		if i := slices.IndexFunc(e.accounts, func(a *account) bool { return a.target.same(t) }); i >= 0 {
+			e.accounts[i].target = t
+			accounts = append(accounts, e.accounts[i])
+			continue
+		}
+		accounts = append(accounts, newAccount(t))
+	}
+	e.accounts = accounts
+}
+
+// Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
+func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
+	to, ok := newestCommon(e.history, sources[:])
+	if !ok {
+		return 0, nil
+	}
+	for ; reached < len(edges) && edges[reached].At <= to; reached++ {
+		opened, failed := e.divide(edges[reached])
+		err = cmp.Or(failed, err)
+		if opened {
+			err = cmp.Or(e.append(), err) // a column exists from its first row on
+		}
+		// An edge gets no row otherwise: many edges would push older rows out.
+		e.history.ObserveLedgers(edges[reached].Edge, e.totals)
+	}
+	_, failed := e.divide(history.Point{At: to})
+	return reached, cmp.Or(e.append(), failed, err)
+}
+
+// append adds the totals to the history, which ignores rows that are not later than its newest one.
+func (e *Pressure) append() error {
+	if len(e.totals) == 0 {
+		return nil
+	}
+	e.appended = max(e.appended, e.at)
+	return e.history.AppendLedgers(e.at, e.totals)
+}
+
+// divide closes cells up to p and appends a row for each but the last. There are many at a time where a GPU's driver is
+// read once a second. opened reports whether an account began at p.
+func (e *Pressure) divide(p history.Point) (opened bool, err error) {
+	if first := e.appended + 1; e.appended > 0 && first < p.At && e.hasUnopened() {
+		e.close(history.Point{At: first}) // the earliest moment for which a row can be added
+		err = e.append()
+	}
+	next := p.At
+	for _, a := range e.accounts {
+		if a.opened && p.At-a.at < maxBacklog {
+			next = min(next, a.at+maxCell)
+		}
+	}
+	for ; next < p.At-maxCell/2; next += maxCell {
+		e.close(history.Point{At: next})
+		err = cmp.Or(e.append(), err)
+	}
+	opened = e.hasUnopened()
+	e.close(p)
+	return opened, err
+}
+
+func (e *Pressure) hasUnopened() bool {
+	return slices.ContainsFunc(e.accounts, func(a *account) bool { return !a.opened })
+}
+
+// close ends a cell of every account at p.
+func (e *Pressure) close(p history.Point) {
+	e.totals, e.at = e.totals[:0], p.At
+	for _, a := range e.accounts {
+		if !a.opened && p.At <= e.appended {
+			continue // a new GPU with readings older than the newest row: none could be added for it
+		}
+		a.closeCell(e.history, p)
+		e.totals = append(e.totals, a.totals)
+	}
+}
+
+// Estimate adds the present estimate of the totals at an edge to the edge. The accounts stay as they are.
+func (e *Pressure) Estimate(edge history.Point) {
+	complete, _ := newestCommon(e.history, sources[:len(sources)-1])
+	totals := make([]history.LedgerTotals, 0, len(e.accounts))
+	for _, a := range e.accounts {
+		if a.opened {
+			totals = append(totals, a.extrapolate(e.history, edge, complete))
+		}
+	}
+	e.history.ObserveLedgers(edge.Edge, totals)
+}
+
+// sources has one series of each source that is needed. The GPU is last.
+var sources = [...]history.Series{
+	history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes, history.GPUBusyTime,
+}
+
+// newestCommon returns the newest moment for which all series have a reading. It leaves out a series that is more than
+// history.Lag behind: no job may be left, for example. ok is false if there is no reading at all.
+func newestCommon(h *history.History, all []history.Series) (at time.Duration, ok bool) {
+	var newest time.Duration
+	for _, s := range all {
+		last, _ := h.Last(s)
+		newest = max(newest, last)
+	}
+	at = newest
+	for _, s := range all {
+		if last, known := h.Last(s); known && newest-last <= history.Lag {
+			at = min(at, last)
+		}
+	}
+	return at, newest > 0
+}
