@@ -13,6 +13,7 @@ SEED      ?= 1
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 
 LINT = go tool -modfile=internal/tools/go.mod golangci-lint
+LINT_SCENARIOS = go tool -modfile=../../internal/tools/go.mod golangci-lint
 OCB  = go tool -modfile=internal/tools/go.mod builder
 
 # Go turns cgo off by itself where it finds no C compiler, and the race detector needs cgo.
@@ -44,10 +45,12 @@ generate-check: ## Fail if generating changes or adds a file
 
 lint: ## Run the linters of .golangci.yml (about two minutes the first time: they are built)
 	$(LINT) run
+	cd test/scenarios && $(LINT_SCENARIOS) run --config ../../.golangci.yml
 
 test: ## Run all tests
 	$(if $(RACE),,@echo 'no C compiler: testing without the race detector' >&2)
 	go test $(RACE) -timeout $(TIMEOUT) ./...
+	go -C test/scenarios test $(RACE) -timeout $(TIMEOUT) ./...
 
 build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it for Linux and for macOS
 	go build -o build/stallspan .
@@ -70,7 +73,7 @@ fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a GPU that plays what a fil
 
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s), then what run costs a program (PAIRS=60)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) \
-		$$(grep -rl --include='*_test.go' '^func Benchmark' . | xargs -n 1 dirname | sort -u)
+		$$(grep -rl --include='*_test.go' --exclude-dir=scenarios '^func Benchmark' . | xargs -n 1 dirname | sort -u)
 	go build -o build/stallspan .
 	go run ./hack/overhead -stallspan build/stallspan -pairs $(PAIRS)
 
@@ -83,7 +86,9 @@ soak: collector ## Send spans and windows to a Collector for ten minutes, and se
 	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
 
 scenarios: ## Hold the diagnosis against labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/accuracy.md)
-	go run ./hack/scenarios -seed $(SEED) $(SCENARIOS)
+	mkdir -p build
+	go -C test/scenarios build -o ../../build/scenarios-run .
+	build/scenarios-run -seed $(SEED) $(SCENARIOS)
 
 gpu-check: build ## Hold it against an NVIDIA GPU with PyTorch, in under eight minutes (GPU_CHECK=--fake, docs/accuracy.md)
 	$(if $(findstring --fake,$(GPU_CHECK)),$(MAKE) fakenvml)

@@ -6,11 +6,11 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/stallspan/stallspan/internal/scenario/storage"
+	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
 func TestMain(m *testing.M) {
-	if storage.Serve() {
+	if slowdisk.Serve() {
 		return
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // or each server of storage takes a second to end

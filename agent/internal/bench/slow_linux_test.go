@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/scenario/storage"
+	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
 // slow is a folder on a device that is really slow, with a file in it.
-func slow(t *testing.T, kind storage.Kind, delay time.Duration) (*storage.Disk, string) {
+func slow(t *testing.T, kind slowdisk.Kind, delay time.Duration) (*slowdisk.Disk, string) {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("reads a slow device for seconds")
@@ -29,7 +29,7 @@ func slow(t *testing.T, kind storage.Kind, delay time.Duration) (*storage.Disk, 
 	if _, err := exec.LookPath("mkfs.ext4"); err != nil {
 		t.Skip("needs mkfs.ext4 of e2fsprogs: ", err)
 	}
-	d, err := storage.Open(t.Context(), kind, storage.Options{Size: 256 << 20, Delay: delay, ReadAhead: large})
+	d, err := slowdisk.Open(t.Context(), kind, slowdisk.Options{Size: 256 << 20, Delay: delay, ReadAhead: large})
 	if err != nil {
 		t.Skip("needs a slow device: ", err)
 	}
@@ -48,7 +48,7 @@ func slow(t *testing.T, kind storage.Kind, delay time.Duration) (*storage.Disk, 
 // A device that takes 10 ms for a read, one at a time, gives 100 a second at most at any depth, and a deeper queue only
 // makes each of them wait.
 func TestSlowDevice(t *testing.T) {
-	d, path := slow(t, storage.Spinning, 10*time.Millisecond)
+	d, path := slow(t, slowdisk.Spinning, 10*time.Millisecond)
 	r := measured(t, Options{Path: path, Step: 600 * time.Millisecond})
 	whole(t, r)
 	one, most := r.Random[0], r.Random[len(r.Random)-1]
@@ -62,7 +62,7 @@ func TestSlowDevice(t *testing.T) {
 
 // A device that does not answer ends the measuring, and not with whoever waits for it.
 func TestHanging(t *testing.T) {
-	d, path := slow(t, storage.Parallel, 6*time.Second)
+	d, path := slow(t, slowdisk.Parallel, 6*time.Second)
 	began := time.Now()
 	r, err := Run(t.Context(), Options{Path: path, Step: brief})
 	if err == nil || r == nil || !strings.Contains(err.Error(), "has not answered") || errors.Is(err, errHangs) {

@@ -1,0 +1,189 @@
+//go:build linux
+
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/test/scenarios/pipeline"
+	"github.com/stallspan/stallspan/test/slowdisk"
+)
+
+// bench is what one variant runs on. Its parts are undone by close, last first.
+type bench struct {
+	v      *Variant
+	shared bool    // programs get no cgroup of their own
+	rate   float64 // of decoding
+
+	disk    *slowdisk.Disk // on which the files lie
+	memory  *slowdisk.Disk // for their copies
+	files   []string
+	copies  []string
+	model   string // below either Dir, once it is written
+	program *pipeline.Program
+	group   *monitor.Cgroup // nil where the program has none of its own
+	beside  []*neighbour
+
+	undo []func() error
+}
+
+// neighbour is somebody else's program.
+type neighbour struct {
+	*Beside
+	disk    *slowdisk.Disk
+	program *pipeline.Program
+	running bool
+}
+
+func (b *bench) close() (err error) {
+	for i := len(b.undo) - 1; i >= 0; i-- {
+		err = errors.Join(err, b.undo[i]())
+	}
+	b.undo = nil
+	return err
+}
+
+const (
+	spare     = 96 << 20 // bytes a file system needs beside the files
+	modelName = "model"
+	smallName = "small"
+	smallSize = 32 << 20 // bytes; of one that is loaded to measure the storage
+)
+
+// open makes the storage, writes the files, and starts the programs.
+func (b *bench) open(ctx context.Context) (err error) {
+	bytes := int64(b.v.Files)*b.v.Size + b.v.Model + (1+corrections)*smallSize
+	size := bytes + spare
+	for i := range b.v.Beside {
+		if n := &b.v.Beside[i]; n.Load {
+			size += b.v.Model
+		} else if n.Kind == "" {
+			size += n.Size
+		}
+	}
+	for i := range b.v.Stages {
+		size += 2 * b.v.Stages[i].Plan.CheckpointBytes
+	}
+	if b.disk, err = b.storage(ctx, b.v.Kind, b.v.Options, size); err != nil {
+		return err
+	}
+	if b.memory, err = b.storage(ctx, slowdisk.Memory, slowdisk.Options{}, size); err != nil {
+		return err
+	}
+	if b.v.Files > 0 {
+		if b.files, err = pipeline.Layout(b.disk.Dir, b.v.Files, b.v.Size, b.v.Seed); err != nil {
+			return err
+		}
+		if b.copies, err = pipeline.Layout(b.memory.Dir, b.v.Files, b.v.Size, b.v.Seed); err != nil {
+			return err
+		}
+	}
+	if b.program, b.group, err = b.start(ctx); err != nil {
+		return err
+	}
+	for i := range b.v.Beside {
+		if err := b.settle(ctx, &b.v.Beside[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) storage(ctx context.Context, kind slowdisk.Kind, o slowdisk.Options, size int64) (*slowdisk.Disk, error) {
+	o.Size = size
+	d, err := slowdisk.Open(ctx, kind, o)
+	if err != nil {
+		return nil, err
+	}
+	b.undo = append(b.undo, d.Close)
+	return d, nil
+}
+
+const (
+	cgroupName = "stallspan-scenario-"
+	leaving    = 2 * time.Second // for which processes may still be on their way out
+)
+
+// start runs a program, in a cgroup of its own unless programs share ours.
+func (b *bench) start(ctx context.Context) (*pipeline.Program, *monitor.Cgroup, error) {
+	o := pipeline.StartOptions{Rate: b.rate}
+	var group *monitor.Cgroup
+	if !b.shared {
+		g, err := monitor.NewCgroup(cgroupName)
+		if err != nil {
+			return nil, nil, fmt.Errorf("no cgroup for the program: %w", err)
+		}
+		b.undo = append(b.undo, func() error { return g.Remove(leaving) })
+		group, o.Cgroup = g, g.Dir
+	}
+	p, err := pipeline.Start(ctx, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	b.undo = append(b.undo, p.Close)
+	return p, group, nil
+}
+
+// settle gets a neighbour ready.
+func (b *bench) settle(ctx context.Context, beside *Beside) (err error) {
+	n := &neighbour{Beside: beside, disk: b.disk}
+	if beside.Kind != "" {
+		if n.disk, err = b.storage(ctx, beside.Kind, beside.Options, beside.Size+spare); err != nil {
+			return err
+		}
+	}
+	if n.program, _, err = b.start(ctx); err != nil {
+		return err
+	}
+	if !n.Load {
+		n.Noise.Files = []string{filepath.Join(n.disk.Dir, fmt.Sprintf("noise-%d", len(b.beside)))}
+		if err := pipeline.Model(n.Noise.Files[0], n.Size, n.Noise.Seed); err != nil {
+			return err
+		}
+	}
+	b.beside = append(b.beside, n)
+	if n.disk != b.disk {
+		return n.disk.Slow()
+	}
+	return nil
+}
+
+// slow makes all files cold and the storage slow, unless nothing is to be read from it.
+func (b *bench) slow() error {
+	for i := range b.v.Stages {
+		if b.v.Stages[i].cold() {
+			return b.disk.Slow()
+		}
+	}
+	return nil
+}
+
+// disturb starts the neighbours that make noise, and calm ends that.
+func (b *bench) disturb() error {
+	for _, n := range b.beside {
+		if n.Load {
+			continue
+		}
+		if err := n.program.StartNoise(n.Noise); err != nil {
+			return err
+		}
+		n.running = true
+	}
+	return nil
+}
+
+func (b *bench) calm() (err error) {
+	for _, n := range b.beside {
+		if n.running && !n.Load {
+			n.running = false
+			_, stopped := n.program.StopNoise()
+			err = errors.Join(err, stopped)
+		}
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// told is a reading of everything that may be left out.
+func told() *recording.Entry {
+	return &recording.Entry{Sample: &sample.Sample{
+		Pressures: []sample.Pressure{{Resource: sample.IO, Some: 1}},
+		Disks:     []sample.Disk{{Name: "sda", Reads: 1}},
+		Cores:     []sample.Core{{Name: "cpu0", User: 1}},
+		GPUs:      []sample.GPU{{ID: "g", Busy: 1}},
+		Jobs: []sample.Job{
+			{ID: "a", CPUTime: 1, HasIO: true, ReadBytes: 1, ReadChars: 1, WriteBytes: 1, LeaderTime: 1, LeaderReady: 1, ReaderTime: 1, ReaderWork: 1},
+			{ID: "b", CPUTime: 1, HasIO: true, ReadBytes: 1, ReadChars: 1, WriteBytes: 1, LeaderTime: 1, LeaderReady: 1, ReaderTime: 1, ReaderWork: 1},
+		},
+	}}
+}
+
+// Each kind of evidence is really gone, and all the rest is there.
+func TestWithout(t *testing.T) {
+	for _, lacks := range AllEvidence {
+		left, want := told(), told()
+		lacks.without(left)
+		switch lacks {
+		case Pressure:
+			want.Sample.Pressures = nil
+		case Disks:
+			want.Sample.Disks = nil
+		}
+		for i := range want.Sample.Jobs {
+			j := &want.Sample.Jobs[i]
+			switch lacks {
+			case Reads:
+				*j = sample.Job{ID: j.ID, CPUTime: 1, LeaderTime: 1, LeaderReady: 1}
+			case Threads:
+				*j = sample.Job{ID: j.ID, CPUTime: 1, HasIO: true, ReadBytes: 1, ReadChars: 1, WriteBytes: 1}
+			}
+		}
+		if !reflect.DeepEqual(left, want) {
+			t.Errorf("without %s:\n%+v, want\n%+v", lacks, left.Sample, want.Sample)
+		}
+		lacks.without(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}}) // has no readings
+	}
+	whole := told()
+	Evidence("").without(whole)
+	if !reflect.DeepEqual(whole, told()) {
+		t.Errorf("%+v, and nothing was to be left out", whole.Sample)
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	void := judged(window.CPUBound, window.StorageBound)
+	void.Void = "too near"
+	s := Sum([]*Result{
+		judged(window.StorageBound, window.StorageBound), judged(window.Unknown, window.Unknown), judged(window.CPUBound, window.CPUBound),
+		judged(window.StorageBound, window.Unknown), judged(window.CPUBound, window.Unknown), judged(window.GPUBound, window.StorageBound), void,
+	})
+	if right, unknown, wrong := s.outcome(); right != 3 || unknown != 2 || wrong != 1 {
+		t.Errorf("%d right, %d unknown, %d wrong", right, unknown, wrong)
+	}
+	table := WithoutTable([]Lacking{{Pressure, s}, {Disks, Sum(nil)}})
+	for _, want := range []string{"| pressure | 3 | 2 | 1 | 1 |", "| disks | 0 | 0 | 0 | 0 | -, - points |"} {
+		if !strings.Contains(table, want) {
+			t.Errorf("%q is not in\n%s", want, table)
+		}
+	}
+}
+
+// The page has the marks between which the tables go.
+func TestMarksOfThePage(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/accuracy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := filepath.Join(t.TempDir(), "accuracy.md")
+	if err := os.WriteFile(page, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"own cgroup", "shared cgroup", "without"} {
+		if err := Rewrite(page, name, "new"); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Every recording is replayed for each kind of evidence.
+func TestReplayWithout(t *testing.T) {
+	whole, err := Replay("testdata", every)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := ReplayWithout("testdata", every)
+	if err != nil || len(all) != len(AllEvidence) {
+		t.Fatalf("%d kinds, %v", len(all), err)
+	}
+	for i, l := range all {
+		if l.Evidence != AllEvidence[i] || len(l.Score.Cases) != len(whole) {
+			t.Errorf("without %s: %d windows of %d", l.Evidence, len(l.Score.Cases), len(whole))
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package slowdisk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// attach shows a file as a block device, read and written past the page cache, and gives the device, open. It goes away
+// by itself when its last user has closed it, and who has it open at first is the caller.
+func attach(path string) (*os.File, error) {
+	backing, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = backing.Close() }()
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return nil, fmt.Errorf("no loop devices: %w; is the module loop loaded?", err)
+	}
+	defer func() { _ = control.Close() }()
+	for range 20 { // another process may be faster
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return nil, fmt.Errorf("no free loop device: %w", err)
+		}
+		device, err := os.OpenFile("/dev/loop"+strconv.Itoa(number), os.O_RDWR, 0)
+		if err != nil {
+			return nil, err
+		}
+		setting := unix.LoopConfig{Fd: uint32(backing.Fd())}
+		setting.Info.Flags = unix.LO_FLAGS_DIRECT_IO | unix.LO_FLAGS_AUTOCLEAR
+		if err = unix.IoctlLoopConfigure(int(device.Fd()), &setting); err == nil {
+			return device, nil
+		}
+		_ = device.Close()
+		if !errors.Is(err, unix.EBUSY) {
+			return nil, fmt.Errorf("%s cannot show %s: %w", device.Name(), path, err)
+		}
+	}
+	return nil, errors.New("no free loop device: other programs take them all")
+}
+
+// queueFolder is where the kernel keeps a block device's settings.
+func queueFolder(name string) string { return filepath.Join("/sys/block", name, "queue") }
+
+// tune has one request of the device's be one of the server's, sets what is read ahead, and sees to it that the loop
+// device really goes past the page cache.
+func tune(name string, readAhead int64) error {
+	direct, err := os.ReadFile(filepath.Join("/sys/block", name, "loop/dio"))
+	if err != nil || strings.TrimSpace(string(direct)) != "1" {
+		return fmt.Errorf("%s does no direct I/O, so its speed would be the page cache's (%w)", name, err)
+	}
+	if err := write(filepath.Join(queueFolder(name), "max_sectors_kb"), largest/kib); err != nil {
+		return err
+	}
+	return write(filepath.Join(queueFolder(name), "read_ahead_kb"), readAhead/kib) // last: the other one changes it
+}
+
+// write gives a file of the kernel's a number.
+func write(path string, value int64) error {
+	return os.WriteFile(path, strconv.AppendInt(nil, value, 10), 0o644)
+}
+
+// loopOn is the loop device that shows a file, or "".
+func loopOn(path string) string {
+	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, file := range files {
+		if text, err := os.ReadFile(file); err == nil && strings.TrimSuffix(string(text), "\n") == path {
+			return filepath.Base(filepath.Dir(filepath.Dir(file)))
+		}
+	}
+	return ""
+}
+
+// detach undoes attach and tune, and waits until the device has let its file go.
+func detach(name string, deadline time.Time) error {
+	backing := filepath.Join("/sys/block", name, "loop/backing_file")
+	before, err := os.ReadFile(backing)
+	if err != nil {
+		return nil // it is free
+	}
+	_ = write(filepath.Join(queueFolder(name), "max_sectors_kb"), 0) // the driver's own; older kernels know no such value
+	unlimit(name)
+	device, err := os.Open("/dev/" + name)
+	if err != nil {
+		return err
+	}
+	err = unix.IoctlSetInt(int(device.Fd()), unix.LOOP_CLR_FD, 0)
+	_ = device.Close()
+	if err != nil && !errors.Is(err, unix.ENXIO) {
+		return fmt.Errorf("%s cannot be detached: %w", name, err)
+	}
+	for {
+		now, err := os.ReadFile(backing)
+		if err != nil || string(now) != string(before) {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s is still in use: it is detached with the last file that is open there", name)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

@@ -1,0 +1,84 @@
+package slowdisk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/mount"
+)
+
+// The folders of a Disk below its base, of which each may be a mount. They are undone in this order, and the loop
+// device after the first.
+const (
+	diskFolder    = "disk"    // the file system that is read
+	serverFolder  = "server"  // what the server shows
+	backingFolder = "backing" // where the bytes are
+
+	deviceFile = "device" // of a loop device, in serverFolder and backingFolder
+)
+
+// patience is how long what is mounted may still be in use before it is taken away all the same: programs that look at
+// new devices leave within milliseconds.
+const patience = 2 * time.Second
+
+// undo removes everything of a Disk that there is, whoever made it: it goes by names alone. What is still in use after
+// wait is detached from the tree, and ends with its last user; that is told as an error.
+func undo(base string, wait time.Duration) error {
+	var problems []error
+	deadline := time.Now().Add(wait)
+	problems = append(problems, unmount(filepath.Join(base, diskFolder), deadline))
+	if name := loopOn(filepath.Join(base, serverFolder, deviceFile)); name != "" {
+		problems = append(problems, detach(name, deadline))
+	}
+	problems = append(problems, unmount(filepath.Join(base, serverFolder), deadline))
+	problems = append(problems, unmount(filepath.Join(base, backingFolder), deadline))
+	left, err := mountsBelow(base)
+	if err != nil || len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("%s is left as it is: mounted there are %v", base, left))
+	} else {
+		err = os.RemoveAll(base)
+	}
+	return errors.Join(append(problems, err)...)
+}
+
+// unmount takes a mount away; that there is none is fine.
+func unmount(point string, deadline time.Time) error {
+	for {
+		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)
+		switch {
+		case err == nil, errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+			return nil
+		case !errors.Is(err, unix.EBUSY):
+			return &os.PathError{Op: "unmount", Path: point, Err: err}
+		case time.Now().After(deadline):
+			if err := unix.Unmount(point, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+				return &os.PathError{Op: "unmount", Path: point, Err: err}
+			}
+			return fmt.Errorf("%s is still in use: it ends with the last file that is open there", point)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// mountsBelow lists the mount points below a folder.
+func mountsBelow(folder string) ([]string, error) {
+	file, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	mounts, err := mount.Parse(file)
+	var points []string
+	for _, m := range mounts {
+		if strings.HasPrefix(m.Point, folder+"/") {
+			points = append(points, m.Point)
+		}
+	}
+	return points, err
+}
