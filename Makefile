@@ -85,12 +85,12 @@ overhead: collector ## Measure what the agent takes with a full history (LENGTH=
 soak: collector ## Send spans and windows to a Collector for ten minutes, and see what it holds
 	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
 
-scenarios: ## Hold the diagnosis against labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/accuracy.md)
+scenarios: ## Hold the diagnosis against labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/internals/accuracy.md)
 	mkdir -p build
 	go -C test/scenarios build -o ../../build/scenarios-run .
 	build/scenarios-run -seed $(SEED) $(SCENARIOS)
 
-gpu-check: build ## Hold it against an NVIDIA GPU with PyTorch, in under eight minutes (GPU_CHECK=--fake, docs/accuracy.md)
+gpu-check: build ## Hold it against an NVIDIA GPU with PyTorch, in under eight minutes (GPU_CHECK=--fake, docs/internals/accuracy.md)
 	$(if $(findstring --fake,$(GPU_CHECK)),$(MAKE) fakenvml)
 	hack/gpu-check.sh $(GPU_CHECK)
 

@@ -3,7 +3,8 @@
 
 It writes a data set of 384 MiB where there is none yet, drops it from memory as if the machine had just started, and
 trains for two epochs on the same samples in the same order. The first epoch reads every sample from the disk; the
-second finds them in the page cache. The data set stays for the next time; remove its folder when you are done.
+second finds them in the page cache. With --ahead 64 the disk works on 64 samples at a time. The data set stays for the
+next time; remove its folder when you are done.
 """
 
 import argparse
@@ -33,9 +34,12 @@ def open_data_set(folder, shards, samples):
     return files
 
 
-def train(files, order, weight):
+def train(files, order, weight, ahead):
     """One epoch: read each sample, check it, and do a little arithmetic that stands for the model."""
-    for shard, index in order:
+    for n, (shard, index) in enumerate(order):
+        if ahead and n + ahead < len(order):
+            later, place = order[n + ahead]
+            os.posix_fadvise(files[later], place * SAMPLE, SAMPLE, os.POSIX_FADV_WILLNEED)
         sample = os.pread(files[shard], SAMPLE, index * SAMPLE)
         weight = (weight + zlib.crc32(sample)) % 1_000_003
     return weight
@@ -47,6 +51,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--samples", type=int, default=24576, help="in a shard, 4 KiB each (default: 24576)")
+    parser.add_argument("--ahead", type=int, default=0, help="samples to request from the disk in advance (default: 0)")
     args = parser.parse_args()
 
     files = open_data_set(args.data, args.shards, args.samples)
@@ -56,7 +61,7 @@ def main():
     for epoch in range(1, args.epochs + 1):
         print(f"Epoch {epoch}/{args.epochs}")
         began = time.monotonic()
-        weight = train(files, order, weight)
+        weight = train(files, order, weight, args.ahead)
         print(f"weight {weight}, {time.monotonic() - began:.1f} s")
 
 

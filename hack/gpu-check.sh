@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Holds Stallspan against a real NVIDIA GPU, in under eight minutes: its metrics against nvidia-smi, its busy time
-# against CUDA's events, its cost, and its verdicts on a training run and a model load (docs/accuracy.md, "On a GPU").
+# against CUDA's events, its cost, and its verdicts on a training run and a model load (docs/internals/accuracy.md, "On a GPU").
 # It needs python3 with PyTorch and build/stallspan, no network and no root, and installs nothing.
 #
 #	hack/gpu-check.sh                       # build/gpu-check/gpu-check.json, .md and .jsonl.gz

@@ -1,4 +1,4 @@
-"""What was found, as a page of markdown for docs/accuracy.md."""
+"""What was found, as a page of markdown for docs/internals/accuracy.md."""
 
 WORDS = {True: "yes", False: "**no**", None: "not judged"}
 

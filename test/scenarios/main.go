@@ -189,7 +189,7 @@ func (o *options) nothing(windows int) error {
 	if windows > 0 {
 		return fmt.Errorf("all of %d windows are void, so nothing is proved: run it again with nothing beside it, or another -seed", windows)
 	}
-	return fmt.Errorf("no case of this form matches -case %q: see docs/accuracy.md for their names", o.cases)
+	return fmt.Errorf("no case of this form matches -case %q: see docs/internals/accuracy.md for their names", o.cases)
 }
 
 // shortCode allows one wrong verdict of a short run: one window a case is no ground for rates. A verdict that was right at

@@ -78,7 +78,7 @@ func TestOutcome(t *testing.T) {
 
 // The page has the marks between which the tables go.
 func TestMarksOfThePage(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/accuracy.md")
+	text, err := os.ReadFile("../../../docs/internals/accuracy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
