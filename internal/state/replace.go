@@ -1,0 +1,92 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+const fileMode = 0o600
+
+// Replace writes a file as a whole. A crash at any moment leaves the old text or the new one. An existing file keeps
+// its owner and mode, a new one has mode 0600. The folder must exist.
+func Replace(path string, text []byte) error {
+	path = resolve(path)
+	folder := filepath.Dir(path)
+	unfinished := "." + filepath.Base(path) + "-*.new"
+	sweep(folder, unfinished)
+	temp, err := os.CreateTemp(folder, unfinished) // mode 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }() // fails after the rename
+	if info, err := os.Stat(path); err == nil {
+		setOwner(temp, info) // a file that root replaces stays readable to its user
+		_ = temp.Chmod(info.Mode().Perm())
+	}
+	_, err = temp.Write(text)
+	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	if f, err := os.Open(folder); err == nil {
+		_ = f.Sync() // some file systems do not support it
+		_ = f.Close()
+	}
+	return nil
+}
+
+// resolve follows symbolic links, so that the file is replaced and not the link to it.
+func resolve(path string) string {
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		return target
+	}
+	return path
+}
+
+// openLock opens a lock file. A new one belongs to the owner of its folder, so that root does not lock the user out.
+func openLock(path string) (*os.File, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+	if errors.Is(err, fs.ErrExist) {
+		return os.OpenFile(path, os.O_RDWR, fileMode)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err == nil {
+		setOwner(file, info)
+	}
+	return file, nil
+}
+
+// sweep removes temporary files that crashes left in a folder: files over an hour old that match the pattern.
+func sweep(folder, pattern string) {
+	left, _ := filepath.Glob(filepath.Join(folder, pattern))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && time.Since(info.ModTime()) > time.Hour {
+			_ = os.Remove(path)
+		}
+	}
+}
+
+// Quarantine renames a file that cannot be used. The new name consists of the old one, the kind of damage and the time.
+// Processes that share the file must hold its lock.
+func Quarantine(path, kind string) (name string, err error) {
+	stem := path + "." + kind + "-" + time.Now().UTC().Format("20060102T150405Z")
+	for i := 1; i < 1000; i++ {
+		name = stem
+		if i > 1 {
+			name += "-" + strconv.Itoa(i)
+		}
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return name, os.Rename(path, name)
+		}
+	}
+	return "", fmt.Errorf("%s and 998 more like it exist already", stem)
+}

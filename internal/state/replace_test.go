@@ -1,0 +1,68 @@
+package state
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestReplace(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "state.json")
+	old, recent := filepath.Join(folder, ".state.json-1.new"), filepath.Join(folder, ".state.json-2.new")
+	write(t, old, "")
+	write(t, recent, "")
+	if err := os.Chtimes(old, time.Time{}, time.Now().Add(-2*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"one", "two"} {
+		if err := Replace(path, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		wantText(t, path, text)
+	}
+	if left := wantFiles(t, filepath.Join(folder, ".*"), 1); left[0] != recent {
+		t.Errorf("got %q left, want %q", left, recent)
+	}
+	if err := Replace(filepath.Join(folder, "none", "state"), nil); err == nil {
+		t.Error("a missing folder: got no error")
+	}
+}
+
+func TestReplaceKeepsLinkAndMode(t *testing.T) {
+	folder := t.TempDir()
+	path, link := filepath.Join(folder, "state.json"), filepath.Join(folder, "link")
+	write(t, path, "one")
+	if err := errors.Join(os.Chmod(path, 0o640), os.Symlink(path, link), Replace(link, []byte("two"))); err != nil {
+		t.Fatal(err)
+	}
+	wantText(t, path, "two")
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
+		t.Errorf("got mode %v, %v; want 0640", info.Mode(), err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
+		t.Errorf("got %v, %v; want a link", info.Mode(), err)
+	}
+}
+
+func TestQuarantine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state")
+	names := map[string]bool{}
+	for range 3 {
+		write(t, path, "x")
+		name, err := Quarantine(path, "corrupt")
+		if err != nil || names[name] || !strings.HasPrefix(name, path+".corrupt-") {
+			t.Errorf("got %s, %v; want a new name", name, err)
+		}
+		names[name] = true
+		if _, err := os.Stat(path); err == nil {
+			t.Error("the old name still exists")
+		}
+	}
+	if _, err := Quarantine(path, "corrupt"); err == nil {
+		t.Error("a missing file: got no error")
+	}
+}
