@@ -102,7 +102,7 @@ func (d *demo) watch(ctx context.Context) error {
 	began := m.Now()
 	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
 	d.session = newSession(m, t, demoName, demoName, root.SpanContext())
-	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Origin: window.Announced, Owned: true}
+	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Source: window.Announced, Owned: true}
 	id, err := m.Begin(whole, began)
 	if err != nil {
 		return err
@@ -166,7 +166,7 @@ func (d *demo) epoch(ctx context.Context, number int) (*window.Report, error) {
 
 // window announces what work does, as a training loop would.
 func (d *demo) window(w window.Window, work func() error) (*window.Report, error) {
-	w.Origin, w.Owned = window.Announced, true
+	w.Source, w.Owned = window.Announced, true
 	id, _, err := d.session.BeginAt(w, d.monitor.Now(), trace.SpanContext{})
 	if err != nil {
 		return nil, err

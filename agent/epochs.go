@@ -91,7 +91,7 @@ func epochWindow(e *progress.Event) window.Window {
 }
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
-	w.Origin, w.Owned = window.Announced, true
+	w.Source, w.Owned = window.Announced, true
 	id, _, _ := f.session.BeginAt(w, at, trace.SpanContext{}) // fails only where thousands are open already
 	return id
 }
@@ -99,7 +99,7 @@ func (f *follower) begin(w window.Window, at monitor.Moment) string {
 func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
 	if f.epoch == "" && !e.Void {
 		w := epochWindow(e)
-		w.Loose = !f.ended
+		w.ApproximateBounds = !f.ended
 		f.epoch = f.begin(w, f.began)
 	}
 	if f.last {

@@ -23,7 +23,7 @@ import (
 const recordName = "recording"
 
 func wholeRecording() window.Window {
-	return window.Window{Kind: window.Custom, Name: recordName, Run: recordName, Origin: window.Announced, Owned: true}
+	return window.Window{Kind: window.Custom, Name: recordName, Run: recordName, Source: window.Announced, Owned: true}
 }
 
 func recordCommand() *cobra.Command {

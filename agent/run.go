@@ -173,7 +173,7 @@ func (r *run) watch(socket string) error {
 		r.unfollowed = r.monitor.Follow(runJob, r.pid, "", false)
 	}
 	r.id, _ = r.monitor.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
-		Job: runJob, Origin: window.Announced, Owned: true, PID: r.pid}, r.began)
+		Job: runJob, Source: window.Announced, Owned: true, PID: r.pid}, r.began)
 
 	var exit monitor.Moment
 	code, status := c.wait(func() {

@@ -103,7 +103,7 @@ func (t *table) report(r *window.Report) {
 	}
 	busy, cpu := part(r.Busy), part(r.CPU)
 	switch {
-	case !t.gpu && r.Anybodys():
+	case !t.gpu && r.Unattributed():
 		busy, cpu = "-", ""
 	case !t.gpu:
 		busy, cpu = cpu, ""

@@ -84,7 +84,7 @@ func tables() map[string]struct {
 		r := row(epoch(n), 600*time.Millisecond, nil, 0, 1, 2, window.Unknown)
 		if n == 2 || n == 3 {
 			r.End.Mono += 1400 * time.Millisecond
-			r.Took(window.Limits{Usual: &window.Usual{P95: 602 * time.Millisecond, Count: 5 + n}})
+			r.Took(window.Limits{Baseline: &window.Baseline{P95: 602 * time.Millisecond, Count: 5 + n}})
 		}
 		late = append(late, r)
 	}

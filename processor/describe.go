@@ -118,7 +118,7 @@ func describe(k window.Kind, span ptrace.Span, f facts) window.Window {
 	if k == "" {
 		k = named(span.Name())
 	}
-	w := window.Window{Kind: k, Origin: window.FromSpan, Run: f.text(semconv.TrainingRunNameKey), GPUs: f.gpus()}
+	w := window.Window{Kind: k, Source: window.FromSpan, Run: f.text(semconv.TrainingRunNameKey), GPUs: f.gpus()}
 	switch k {
 	case window.ModelLoad:
 		w.Path = f.text(semconv.FilePathKey)

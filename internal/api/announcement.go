@@ -101,7 +101,7 @@ func choices(words []string) string {
 // window is what the monitor is to watch. caller stands for a pid that was not given.
 func (a *Announcement) window(caller int) window.Window {
 	w := window.Window{
-		Kind: a.Kind, Name: a.Name, Model: a.Model, Run: a.Run, Path: a.Path, Origin: window.Announced,
+		Kind: a.Kind, Name: a.Name, Model: a.Model, Run: a.Run, Path: a.Path, Source: window.Announced,
 		PID: a.PID, GPUs: a.GPUIDs, Attributes: a.Attributes,
 	}
 	if a.Epoch != nil {

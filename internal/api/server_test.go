@@ -164,7 +164,7 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 	}
 	w := s.door.windows[0]
 	if w.Kind != window.Epoch || w.Name != "n" || w.Model != "m" || w.Epoch != 3 || !w.HasEpoch || w.Path != "/p" ||
-		len(w.GPUs) != 1 || w.GPUs[0] != "GPU-1" || w.Attributes["a"] != "b" || w.Origin != window.Announced || s.door.parents[0] != someTrace {
+		len(w.GPUs) != 1 || w.GPUs[0] != "GPU-1" || w.Attributes["a"] != "b" || w.Source != window.Announced || s.door.parents[0] != someTrace {
 		t.Errorf("the door was given %+v, parent %q", w, s.door.parents[0])
 	}
 	if callers := os.Getpid(); w.PID != callers {

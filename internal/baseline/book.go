@@ -65,16 +65,16 @@ func wait(c <-chan struct{}, longest time.Duration) bool {
 }
 
 // Usual is how long windows with that key usually take; false where too few are known.
-func (b *Book) Usual(key Key) (window.Usual, bool) {
+func (b *Book) Usual(key Key) (window.Baseline, bool) {
 	if b == nil || key == "" {
-		return window.Usual{}, false
+		return window.Baseline{}, false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r := b.known[key]; r != nil {
 		return r.Usual()
 	}
-	return window.Usual{}, false
+	return window.Baseline{}, false
 }
 
 // Learn adds a window that ended at a moment. slow says that it took longer than it should have.

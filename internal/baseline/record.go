@@ -35,8 +35,8 @@ func (r *Record) learn(took time.Duration, slow bool, at time.Time) {
 }
 
 // Usual is what the record says, exact over its observations; false where they are too few to judge by.
-func (r *Record) Usual() (window.Usual, bool) {
-	return window.Usual{Median: r.Median(), P95: r.P95(), Count: len(r.Took)}, len(r.Took) >= Enough
+func (r *Record) Usual() (window.Baseline, bool) {
+	return window.Baseline{Median: r.Median(), P95: r.P95(), Count: len(r.Took)}, len(r.Took) >= Enough
 }
 
 // Median is the middle one, or the mean of the two in the middle; 0 without any.

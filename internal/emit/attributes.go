@@ -41,8 +41,8 @@ func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 func Attributes(r *window.Report) []attribute.KeyValue {
 	l := make(list, 0, 32)
 	l.what(r)
-	l.add(semconv.WindowSourceKey.String(string(r.Origin)))
-	l.text(semconv.WindowScopeKey, string(r.Whose))
+	l.add(semconv.WindowSourceKey.String(string(r.Source)))
+	l.text(semconv.WindowScopeKey, string(r.Scope))
 	if r.Unfinished {
 		l.add(semconv.WindowUnfinishedKey.Bool(true))
 	}
@@ -108,8 +108,8 @@ func (l *list) answer(r *window.Report) {
 	l.texts(semconv.FindingsKey, further(r))
 	l.add(semconv.SlowKey.Bool(r.Slow))
 	l.text(semconv.SlownessReasonKey, r.SlowReason)
-	if r.Usual != nil {
-		l.add(semconv.BaselineP95Key.Float64(r.Usual.P95.Seconds()))
+	if r.Baseline != nil {
+		l.add(semconv.BaselineP95Key.Float64(r.Baseline.P95.Seconds()))
 	}
 	if r.Speedup > 0 {
 		l.add(semconv.SpeedupBoundKey.Float64(r.Speedup))
@@ -136,7 +136,7 @@ func (l *list) ledger(r *window.Report) {
 		l.add(semconv.GPUBusyTimeKey.Float64(r.Busy.Seconds()))
 		l.add(semconv.GPUBusyRatioKey.Float64(r.BusyRatio()))
 		l.add(semconv.StallCPUTimeKey.Float64(r.CPU.Seconds()))
-	} else if !r.Anybodys() {
+	} else if !r.Unattributed() {
 		l.add(semconv.ProcessOnCPUTimeKey.Float64(r.CPU.Seconds()))
 	}
 	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))

@@ -10,7 +10,7 @@ import (
 
 // TestAttributesOfTheOwner puts what a window's owner said of it on its span, and lets it bend none of ours.
 func TestAttributesOfTheOwner(t *testing.T) {
-	r := &window.Report{Window: window.Window{Kind: window.Custom, Origin: window.Announced, Attributes: map[string]string{
+	r := &window.Report{Window: window.Window{Kind: window.Custom, Source: window.Announced, Attributes: map[string]string{
 		"team": "vision", "dataset": "\xffimages", "error": "true", "stallspan.verdict": "gpu_bound", "": "nothing",
 	}}, Verdict: window.Unknown}
 	got := attribute.NewSet(Attributes(r)...)

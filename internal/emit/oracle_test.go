@@ -126,7 +126,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 		{Kind: window.Checkpoint, Name: "checkpoint"},
 		{Kind: window.Custom, Name: "custom"},
 	} {
-		w.Job, w.Run, w.Origin = "train", "train.py", window.Announced
+		w.Job, w.Run, w.Source = "train", "train.py", window.Announced
 		id, err := m.Begin(w, at)
 		if err != nil {
 			t.Fatal(err)
@@ -142,9 +142,9 @@ func rare() (reports []*window.Report) {
 	at := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	for _, kind := range []window.Kind{window.ModelLoad, window.Epoch, window.Checkpoint} {
 		r := &window.Report{
-			Whose: window.Host,
+			Scope: window.Host,
 			Window: window.Window{
-				Kind: kind, Origin: window.FromSpan, Unfinished: true, Start: at,
+				Kind: kind, Source: window.FromSpan, Unfinished: true, Start: at,
 				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},
 			},
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
@@ -156,7 +156,7 @@ func rare() (reports []*window.Report) {
 			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},
 		}
 		if kind != window.Checkpoint {
-			r.Usual = &window.Usual{Median: 11 * time.Second, P95: 12 * time.Second, Count: 23}
+			r.Baseline = &window.Baseline{Median: 11 * time.Second, P95: 12 * time.Second, Count: 23}
 		}
 		reports = append(reports, r)
 	}

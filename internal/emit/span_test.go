@@ -12,7 +12,7 @@ import (
 
 // between is a window of a made-up machine's day.
 func between(kind window.Kind, start, end time.Duration) window.Window {
-	return window.Window{Kind: kind, Origin: window.Announced, Start: at(start), End: at(end)}
+	return window.Window{Kind: kind, Source: window.Announced, Start: at(start), End: at(end)}
 }
 
 func reports() map[string]*window.Report {

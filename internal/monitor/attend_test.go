@@ -87,7 +87,7 @@ func TestAttend(t *testing.T) {
 	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Span(w); r.Whose != window.Process || !r.Split {
+	if r := m.Span(w); r.Scope != window.Process || !r.Split {
 		t.Errorf("%+v", r)
 	}
 }
@@ -193,8 +193,8 @@ func TestAttendRanks(t *testing.T) {
 	for i, job := range jobs {
 		w.Job = job
 		r := m.Span(w)
-		if !r.Split || r.Whose != window.Process || len(r.GPUIDs) != 1 || r.GPUIDs[0] != fmt.Sprintf("GPU-%d", i) {
-			t.Errorf("rank %d: split %v, of the %s, on %v: %s", i, r.Split, r.Whose, r.GPUIDs, r.Finding)
+		if !r.Split || r.Scope != window.Process || len(r.GPUIDs) != 1 || r.GPUIDs[0] != fmt.Sprintf("GPU-%d", i) {
+			t.Errorf("rank %d: split %v, of the %s, on %v: %s", i, r.Split, r.Scope, r.GPUIDs, r.Finding)
 		}
 	}
 }
@@ -215,8 +215,8 @@ func TestAttendWithoutRoom(t *testing.T) {
 	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Span(w); !r.Split || r.Whose != window.Host {
-		t.Errorf("split %v, of the %s: %s", r.Split, r.Whose, r.Finding)
+	if r := m.Span(w); !r.Split || r.Scope != window.Host {
+		t.Errorf("split %v, of the %s: %s", r.Split, r.Scope, r.Finding)
 	}
 }
 

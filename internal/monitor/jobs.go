@@ -20,7 +20,7 @@ type job struct {
 	id       string
 	scope    string // of pressure
 	own      bool
-	whose    window.Whose
+	whose    window.Scope
 	since    time.Duration  // the first reading of it
 	attended bool           // because of spans; there may be as many as GPUs, each using one
 	users    int            // Follows without a Leave

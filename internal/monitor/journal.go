@@ -47,7 +47,7 @@ func (j *journal) edge() uint64 {
 
 func recorded(w *window.Window) *recording.Window {
 	r := &recording.Window{
-		Kind: string(w.Kind), Name: w.Name, Model: w.Model, Run: w.Run, Path: w.Path, Source: string(w.Origin),
+		Kind: string(w.Kind), Name: w.Name, Model: w.Model, Run: w.Run, Path: w.Path, Source: string(w.Source),
 		Owned: w.Owned, Job: w.Job, PID: w.PID, GPUs: w.GPUs, Attributes: w.Attributes, Seen: seenNow(&w.Seen),
 	}
 	if w.HasEpoch {
@@ -58,7 +58,7 @@ func recorded(w *window.Window) *recording.Window {
 
 func replayed(id string, r *recording.Window) window.Window {
 	w := window.Window{
-		ID: id, Kind: window.Kind(r.Kind), Name: r.Name, Model: r.Model, Run: r.Run, Path: r.Path, Origin: window.Origin(r.Source),
+		ID: id, Kind: window.Kind(r.Kind), Name: r.Name, Model: r.Model, Run: r.Run, Path: r.Path, Source: window.Source(r.Source),
 		Owned: r.Owned, Job: r.Job, PID: r.PID, GPUs: r.GPUs, Attributes: r.Attributes, Seen: seenBefore(r.Seen),
 	}
 	if r.Epoch != nil {

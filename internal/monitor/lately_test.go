@@ -47,21 +47,21 @@ func TestLatelyOfALongWindow(t *testing.T) {
 	}
 	for i := range 1000 {
 		step(1+i, true)
-		if r := m.Report(id); i == 45 && r.Lately != nil {
-			t.Errorf("after %v: %+v", r.Duration(), r.Lately)
+		if r := m.Report(id); i == 45 && r.Recent != nil {
+			t.Errorf("after %v: %+v", r.Duration(), r.Recent)
 		}
 	}
-	if r := m.Report(id); r.Verdict != window.GPUBound || r.Lately == nil || r.Lately.Verdict != window.GPUBound {
-		t.Errorf("%s, lately %+v", r.Verdict, r.Lately)
+	if r := m.Report(id); r.Verdict != window.GPUBound || r.Recent == nil || r.Recent.Verdict != window.GPUBound {
+		t.Errorf("%s, lately %+v", r.Verdict, r.Recent)
 	}
 	for i := range 50 {
 		step(1001+i, false)
 	}
 	r := m.Running()[0]
-	if r.Verdict != window.GPUBound || r.Lately == nil || r.Lately.Verdict != window.StorageBound || r.Lately.Finding == r.Finding {
-		t.Errorf("%s, lately %+v", r.Verdict, r.Lately)
+	if r.Verdict != window.GPUBound || r.Recent == nil || r.Recent.Verdict != window.StorageBound || r.Recent.Finding == r.Finding {
+		t.Errorf("%s, lately %+v", r.Verdict, r.Recent)
 	}
-	if r, err := m.End(id, m.Now()); err != nil || r.Lately != nil {
-		t.Errorf("ended: %+v, %v", r.Lately, err)
+	if r, err := m.End(id, m.Now()); err != nil || r.Recent != nil {
+		t.Errorf("ended: %+v, %v", r.Recent, err)
 	}
 }

@@ -54,7 +54,7 @@ type Monitor struct {
 	jobs    map[string]*job
 	stale   bool // jobs or GPUs came or went since the ledger was told
 	ledger  ledger.Estimator
-	waiting []Moment             // edges of which a GPU has told nothing yet, in the order of their time
+	waiting []Moment // edges of which a GPU has told nothing yet, in the order of their time
 	track   window.Track
 	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []*func(*window.Report)

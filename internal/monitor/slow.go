@@ -85,11 +85,11 @@ func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *wind
 	limits := window.Limits{Set: m.config.Slow.limit(r.Kind), Factor: m.config.Slow.Factor}
 	key := m.keyOf(r, again, ended)
 	if usual, known := m.book.Usual(key); known {
-		limits.Usual = &usual
+		limits.Baseline = &usual
 	}
 	r.Took(limits)
 	if ended && baseline.Learns(r) {
-		slow := r.SlowReason == window.SlowThreshold || limits.Usual != nil && r.Duration() > limits.Usual.Limit(0)
+		slow := r.SlowReason == window.SlowThreshold || limits.Baseline != nil && r.Duration() > limits.Baseline.Limit(0)
 		m.book.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))
 	}
 	return &limits
@@ -97,12 +97,12 @@ func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *wind
 
 // limitsNow is what a recording is told of limits; nil where there are none.
 func limitsNow(l *window.Limits) *recording.Limits {
-	if l.Set == 0 && l.Usual == nil {
+	if l.Set == 0 && l.Baseline == nil {
 		return nil
 	}
 	told := &recording.Limits{Set: l.Set}
-	if l.Usual != nil {
-		told.Usual = (*recording.Usual)(l.Usual)
+	if l.Baseline != nil {
+		told.Usual = (*recording.Usual)(l.Baseline)
 		told.Factor = cmp.Or(l.Factor, window.SlowFactor) // which may be another one when it is replayed
 	}
 	return told
@@ -113,14 +113,14 @@ func limitsBefore(told *recording.Limits) *window.Limits {
 	if told == nil {
 		return &window.Limits{}
 	}
-	return &window.Limits{Set: told.Set, Factor: told.Factor, Usual: (*window.Usual)(told.Usual)}
+	return &window.Limits{Set: told.Set, Factor: told.Factor, Baseline: (*window.Baseline)(told.Usual)}
 }
 
 // keyOf is with what a window is compared: with nothing while it is not known whether a load comes from memory, and where
 // a part of its time is not its own.
 func (m *Monitor) keyOf(r *window.Report, again window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
-	if m.book == nil || r.Loose || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
+	if m.book == nil || r.ApproximateBounds || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""
 	}
 	seen, most := *r, ""

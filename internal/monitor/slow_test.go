@@ -27,7 +27,7 @@ func TestBaselines(t *testing.T) {
 	for i := range 6 {
 		id := began()
 		r, err := m.End(id, m.Now())
-		if err != nil || (r.Usual != nil) != (i >= 5) || i < 5 && r.Slow {
+		if err != nil || (r.Baseline != nil) != (i >= 5) || i < 5 && r.Slow {
 			t.Fatalf("%d: %+v, %v", i, r, err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestBaselines(t *testing.T) {
 	if r, err := m.End(id, m.Now()); err != nil || r.SlowReason != window.SlowBaseline || strings.Count(r.Finding, "It took") != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	w := window.Window{Kind: window.Epoch, Run: "train", Origin: window.FromSpan}
+	w := window.Window{Kind: window.Epoch, Run: "train", Source: window.FromSpan}
 	w.Start.Wall, w.End.Wall = at.At.Wall, sample.Now().Wall
 	if err := m.Place(&w); err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestLooseEpochs(t *testing.T) {
 	m := watching(t, Config{Journal: p.w, Slow: Slow{Baseline: db, Factor: 1000}})
 	m.OnEnd(p.told)
 	for _, loose := range []string{"begin", "end", ""} {
-		id, err := m.Begin(window.Window{Kind: window.Epoch, Run: "train", Loose: loose == "begin"}, m.Now())
+		id, err := m.Begin(window.Window{Kind: window.Epoch, Run: "train", ApproximateBounds: loose == "begin"}, m.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestLooseEpochs(t *testing.T) {
 		if loose == "end" {
 			m.Loosen(id)
 		}
-		if r, err := m.End(id, m.Now()); err != nil || r.Slow != (loose == "") || (r.Usual == nil) != (loose != "") {
+		if r, err := m.End(id, m.Now()); err != nil || r.Slow != (loose == "") || (r.Baseline == nil) != (loose != "") {
 			t.Errorf("%q: %+v, %v", loose, r, err)
 		}
 	}

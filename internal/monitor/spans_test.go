@@ -86,15 +86,15 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 			t.Errorf("%s: %d windows", path, len(ended))
 		}
 		for _, exact := range ended {
-			w := window.Window{Kind: exact.Kind, Job: exact.Job, GPUs: exact.GPUIDs, Origin: window.FromSpan}
+			w := window.Window{Kind: exact.Kind, Job: exact.Job, GPUs: exact.GPUIDs, Source: window.FromSpan}
 			w.Start.Wall, w.End.Wall = exact.Start.Wall.Add(short), exact.Start.Wall.Add(exact.Duration()-short)
 			if err := m.Place(&w); err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
 			r := m.Span(w)
-			if r.Whose != exact.Whose || r.Whose != window.Process {
-				t.Errorf("%s: of the %s, announced of the %s", path, r.Whose, exact.Whose)
+			if r.Scope != exact.Scope || r.Scope != window.Process {
+				t.Errorf("%s: of the %s, announced of the %s", path, r.Scope, exact.Scope)
 			}
 			doubt := r.Uncertainty*r.GPUTime().Seconds() + exact.Uncertainty*exact.GPUTime().Seconds() + 2*short.Seconds()
 			for _, part := range [][2]time.Duration{{r.Busy, exact.Busy}, {r.Storage, exact.Storage}, {r.CPU, exact.CPU}} {
@@ -187,7 +187,7 @@ func TestLately(t *testing.T) {
 	if m.lately.at.edge != moments[0].edge {
 		t.Error("another reading was taken")
 	}
-	if !r.Split || r.Whose != window.Host || r.Next != nil {
+	if !r.Split || r.Scope != window.Host || r.Next != nil {
 		t.Errorf("%+v", r)
 	}
 	if at := m.after(w.End.Mono + time.Hour); at.edge != nil {

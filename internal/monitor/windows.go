@@ -136,7 +136,7 @@ func (m *Monitor) Loosen(id string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if w := m.track.Find(id); w != nil {
-		w.Loose = true
+		w.ApproximateBounds = true
 	}
 }
 
@@ -232,7 +232,7 @@ func (m *Monitor) known(w *window.Window) window.Machine {
 		machine.Target = j.target()
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
-		machine.Whose = j.whose
+		machine.Scope = j.whose
 		machine.Silent = m.unseen(j.id)
 		machine.Unseen = !j.own && machine.Silent
 	}
@@ -300,7 +300,7 @@ func (m *Monitor) soFar(w *window.Window, now Moment) *window.Report {
 	m.compare(r, window.Seen{}, false)
 	if tail, long := copied.Tail(); long {
 		late := window.Make(m.history, &tail, m.around(&tail))
-		r.Lately = &window.Lately{Verdict: late.Verdict, Finding: late.Finding}
+		r.Recent = &window.Recent{Verdict: late.Verdict, Finding: late.Finding}
 	}
 	return r
 }

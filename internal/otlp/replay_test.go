@@ -63,7 +63,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment, p *parity) map[s
 		{Kind: window.Checkpoint, Name: "checkpoint", Attributes: map[string]string{"team": "blue"}},
 		{Kind: window.Custom, Name: "custom"},
 	} {
-		w.Run, w.Origin = "train.py", window.Announced
+		w.Run, w.Source = "train.py", window.Announced
 		span := p.exporter.Begin(emit.SpanName(&w), at.At.Wall, p.of(w.Kind))
 		id, err := m.Begin(w, at)
 		if err != nil {

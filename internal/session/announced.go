@@ -24,7 +24,7 @@ func (s *Session) Begin(w window.Window, traceparent string) (id, own string, er
 	if s.closed {
 		return "", "", errOver
 	}
-	w.Origin, w.Job = window.Announced, s.follow(w.PID)
+	w.Source, w.Job = window.Announced, s.follow(w.PID)
 	id, span, err := s.BeginAt(w, s.monitor.Now(), parent)
 	if err != nil {
 		return "", "", err

@@ -119,7 +119,7 @@ func TestAnnounced(t *testing.T) {
 	if err != nil || own[:36] != caller[:36] || own == caller {
 		t.Fatalf("%s, %v", own, err)
 	}
-	if r, err := s.End(id, false); err != nil || r.Origin != window.Announced {
+	if r, err := s.End(id, false); err != nil || r.Source != window.Announced {
 		t.Errorf("%+v, %v", r, err)
 	}
 	for range 10 {

@@ -13,8 +13,8 @@ type reportJSON struct {
 	Name             string        `json:"name,omitempty"`
 	Model            string        `json:"model,omitempty"`
 	Epoch            *int          `json:"epoch,omitempty"`
-	Source           Origin        `json:"source,omitempty"`
-	Scope            Whose         `json:"scope,omitempty"`
+	Source           Source        `json:"source,omitempty"`
+	Scope            Scope         `json:"scope,omitempty"`
 	Unfinished       bool          `json:"unfinished,omitempty"`
 	Start            time.Time     `json:"start"`
 	End              time.Time     `json:"end"`
@@ -28,8 +28,8 @@ type reportJSON struct {
 	Findings         []findingJSON `json:"findings,omitempty"`
 	Slow             bool          `json:"slow"`
 	SlownessReason   string        `json:"slowness_reason,omitempty"`
-	Lately           *latelyJSON   `json:"lately,omitempty"`
-	Baseline         *usualJSON    `json:"baseline,omitempty"`
+	Recent           *recentJSON   `json:"recent,omitempty"`
+	Baseline         *baselineJSON `json:"baseline,omitempty"`
 	SpeedupBound     *float64      `json:"speedup_bound,omitempty"`
 	Load             *loadJSON     `json:"load,omitempty"`
 	Disks            []diskJSON    `json:"disks,omitempty"`
@@ -41,13 +41,13 @@ type reportJSON struct {
 	Interrupted      bool          `json:"interrupted,omitempty"`
 }
 
-type latelyJSON struct {
+type recentJSON struct {
 	Duration float64 `json:"duration_s"`
 	Verdict  Verdict `json:"verdict"`
 	Finding  string  `json:"finding"`
 }
 
-type usualJSON struct {
+type baselineJSON struct {
 	Median float64 `json:"median_s"`
 	P95    float64 `json:"p95_s"`
 	Count  int     `json:"count"`
@@ -103,7 +103,7 @@ type stretchJSON struct {
 // MarshalJSON writes the report as docs/report.md describes it.
 func (r *Report) MarshalJSON() ([]byte, error) {
 	out := reportJSON{
-		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Origin, Scope: r.Whose, Unfinished: r.Unfinished,
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope, Unfinished: r.Unfinished,
 		Start: r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
 		Verdict: r.Verdict, Finding: r.Finding, Remedy: r.Remedy,
 		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted,
@@ -114,14 +114,14 @@ func (r *Report) MarshalJSON() ([]byte, error) {
 	if r.Split {
 		out.ledger(r)
 	}
-	if r.Usual != nil {
-		out.Baseline = &usualJSON{r.Usual.Median.Seconds(), r.Usual.P95.Seconds(), r.Usual.Count}
+	if r.Baseline != nil {
+		out.Baseline = &baselineJSON{r.Baseline.Median.Seconds(), r.Baseline.P95.Seconds(), r.Baseline.Count}
 	}
 	if r.Speedup > 0 {
 		out.SpeedupBound = &r.Speedup
 	}
-	if r.Lately != nil {
-		out.Lately = &latelyJSON{LatelyTime.Seconds(), r.Lately.Verdict, r.Lately.Finding}
+	if r.Recent != nil {
+		out.Recent = &recentJSON{RecentTime.Seconds(), r.Recent.Verdict, r.Recent.Finding}
 	}
 	if r.Uncertainty > 0.01 {
 		out.UncertaintyRatio = &r.Uncertainty
@@ -156,7 +156,7 @@ func (out *reportJSON) ledger(r *Report) {
 	out.Stall = &stallJSON{Storage: r.Storage.Seconds(), Other: r.Other.Seconds()}
 	cpu := r.CPU.Seconds()
 	if len(r.GPUIDs) == 0 {
-		if !r.Anybodys() {
+		if !r.Unattributed() {
 			out.Process = &processJSON{cpu}
 		}
 		return

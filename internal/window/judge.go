@@ -21,7 +21,7 @@ func (r *Report) judge(h *history.History, m Machine) {
 		cpu:     r.CPU.Seconds() / total.Seconds(),
 		other:   r.Other.Seconds() / total.Seconds(),
 	}
-	if r.Anybodys() { // whose CPU time that is, is not known
+	if r.Unattributed() { // whose CPU time that is, is not known
 		r.Other, r.CPU = r.Other+r.CPU, 0
 	}
 	if r.lost(s) || r.unwatched(h, s) {
@@ -40,10 +40,10 @@ func (r *Report) judge(h *history.History, m Machine) {
 	if r.unpressed = !m.Pressure && !r.waitless; r.unpressed {
 		r.Uncertainty = min(1, r.Uncertainty+s.other/2) // all of it may have been waiting for storage
 	}
-	if r.Anybodys() && r.Verdict != StorageBound || r.Verdict == CPUBound && (r.hidden(s) || r.unpressed && s.mayWait()) {
+	if r.Unattributed() && r.Verdict != StorageBound || r.Verdict == CPUBound && (r.hidden(s) || r.unpressed && s.mayWait()) {
 		r.Verdict = Unknown
 	}
-	if gain := r.Gain.Seconds() / total.Seconds(); gain < 1 && (r.Verdict != Unknown || !r.Anybodys()) {
+	if gain := r.Gain.Seconds() / total.Seconds(); gain < 1 && (r.Verdict != Unknown || !r.Unattributed()) {
 		r.Speedup = 1 / (1 - gain)
 	}
 	if s.storage > Thresholds.Slow {
@@ -101,9 +101,9 @@ func (r *Report) unseen(s shares, total time.Duration) {
 	r.Remedy = "Let what watches run as the program's user, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH."
 }
 
-// Anybodys says that there is neither a GPU nor a program whose CPU time is known: that of the whole machine is
+// Unattributed says that there is neither a GPU nor a program whose CPU time is known: that of the whole machine is
 // anybody's, and counted as other.
-func (r *Report) Anybodys() bool { return r.Whose == Host && len(r.GPUIDs) == 0 }
+func (r *Report) Unattributed() bool { return r.Scope == Host && len(r.GPUIDs) == 0 }
 
 // blind says why there is no ledger.
 func (r *Report) blind(m Machine) {

@@ -24,7 +24,7 @@ func interrupted(t *testing.T, what func(*machine)) *Report {
 	}
 	w.End, w.EndEdge = m.edge()
 	return Make(m.history, &w, Machine{Leaves: []string{"sda"}, GPUs: []string{"gpu0"}, Target: m.target, Pressure: true,
-		Whose: Process, Ceilings: []sample.Ceiling{{Disk: "sda", Read: 4 << 20}}})
+		Scope: Process, Ceilings: []sample.Ceiling{{Disk: "sda", Read: 4 << 20}}})
 }
 
 // Of a disk that leaves in the middle, or begins to count again, what was seen is a part: the finding says so, and nothing is
@@ -82,14 +82,14 @@ func TestAnotherDiskLeaves(t *testing.T) {
 }
 
 // blind is the report of a window on a kernel without PSI, of ticks of which so many milliseconds go to these.
-func blind(t *testing.T, whose Whose, gpu bool, busy, waited, cpu int) *Report {
+func blind(t *testing.T, scope Scope, gpu bool, busy, waited, cpu int) *Report {
 	t.Helper()
 	m := newMachineWithoutPressure(t, gpu)
 	w := m.begin(Epoch)
 	for range 20 {
 		m.step(ms(busy), ms(waited), ms(cpu))
 	}
-	return m.reportAs(w, whose, false)
+	return m.reportAs(w, scope, false)
 }
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
@@ -100,7 +100,7 @@ func TestKernelWithoutPressure(t *testing.T) {
 	const lacks = "; this kernel tells no I/O pressure, so waiting that shows in no disk's queue may be missing."
 	for _, c := range []struct {
 		name              string
-		whose             Whose
+		scope             Scope
 		gpu               bool
 		busy, waited, cpu int // of a tick of 100 ms
 		verdict           Verdict
@@ -116,14 +116,14 @@ func TestKernelWithoutPressure(t *testing.T) {
 		{"program or not", Process, false, 0, 0, 55, Unknown, "on the CPU 55 % of the time; 45 % was idle for a cause"},
 		{"machine", Host, false, 0, 0, 55, Unknown, "at work 55 % of the time;"},
 	} {
-		r := blind(t, c.whose, c.gpu, c.busy, c.waited, c.cpu)
+		r := blind(t, c.scope, c.gpu, c.busy, c.waited, c.cpu)
 		if r.Verdict != c.verdict || !strings.Contains(r.Finding, c.says) || strings.Contains(r.Finding, "storage 0 %") {
 			t.Errorf("%s: %s, want %s: %s", c.name, r.Verdict, c.verdict, r.Finding)
 		}
 		if strings.HasSuffix(r.Finding, lacks) != (c.verdict != GPUBound) {
 			t.Errorf("%s: %s", c.name, r.Finding)
 		}
-		if half := r.Other.Seconds() / r.GPUTime().Seconds() / 2; c.whose != Host && r.Uncertainty < half {
+		if half := r.Other.Seconds() / r.GPUTime().Seconds() / 2; c.scope != Host && r.Uncertainty < half {
 			t.Errorf("%s: uncertainty %.2f, want at least %.2f", c.name, r.Uncertainty, half)
 		}
 	}

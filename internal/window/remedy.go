@@ -40,7 +40,7 @@ type situation struct {
 // remedies in the order in which they are looked through: the first that fits is given.
 var remedies = [...]advice{
 	{"announce", func(x *situation) bool {
-		return x.r.Anybodys() && !x.storage && x.m.Pressure
+		return x.r.Unattributed() && !x.storage && x.m.Pressure
 	}, always("Announce the window, or name process.pid on its spans: from the second one on the program's own time is split.")},
 	{"nothing to gain", func(x *situation) bool { return x.r.Verdict == GPUBound },
 		always("Nothing to gain from storage or the input pipeline: a faster GPU or a cheaper model is what would help.")},

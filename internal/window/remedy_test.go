@@ -26,7 +26,7 @@ func situations() []func(*Report, *shares, *Machine) {
 		}
 	}
 	return []func(*Report, *shares, *Machine){
-		bound(Unknown, func(r *Report, _ *shares, _ *Machine) { r.Whose, r.GPUIDs = Host, nil }),
+		bound(Unknown, func(r *Report, _ *shares, _ *Machine) { r.Scope, r.GPUIDs = Host, nil }),
 		bound(GPUBound, nil),
 		bound(CPUBound, func(r *Report, _ *shares, _ *Machine) {
 			r.Kind, r.Load = ModelLoad, Load{Size: 1, Hit: 1, HasHit: true}
@@ -63,7 +63,7 @@ func TestRemedies(t *testing.T) {
 	}
 	_, rest, _ := strings.Cut(string(page), "## The remedies")
 	for i, set := range all {
-		r := &Report{Whose: Process, GPUIDs: []string{"gpu0"}, Speedup: 2.5, Disks: []DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}
+		r := &Report{Scope: Process, GPUIDs: []string{"gpu0"}, Speedup: 2.5, Disks: []DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}
 		r.Kind, r.End.Mono = Epoch, 10*time.Second
 		s, m := shares{}, Machine{Pressure: true}
 		set(r, &s, &m)

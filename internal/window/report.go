@@ -17,7 +17,7 @@ import (
 type Report struct {
 	Window
 
-	Whose   Whose    // whose time is split
+	Scope   Scope    // whose time is split
 	GPUIDs  []string // empty where no GPU is in sight
 	Busy    time.Duration
 	Storage time.Duration
@@ -35,9 +35,9 @@ type Report struct {
 	ill      []Finding // of its disks, while it is not known whether that is worth telling
 
 	Slow       bool
-	SlowReason string  // of the registry's stallspan.slowness.reason
-	Usual      *Usual  // how long windows like it take here; nil where that is not known, and in a recording
-	Speedup    float64 // what a perfect disk would give at most; 0 where it is not known
+	SlowReason string    // of the registry's stallspan.slowness.reason
+	Baseline   *Baseline // how long windows like it take here; nil where that is not known, and in a recording
+	Speedup    float64   // what a perfect disk would give at most; 0 where it is not known
 
 	Disks    []DiskUse     // leaf disks that did I/O in the window: those under its path first, then by how much they moved
 	From     []string      // those of them that it can have read from itself
@@ -51,7 +51,7 @@ type Report struct {
 	CPUUsed  float64 // share of all cores' time in which they worked, by anyone; 0 where that is not known
 	Storms   []Storm // that began as this window ended
 
-	Lately *Lately // of a window that goes on; nil of one that ended or is not longer than LatelyTime
+	Recent *Recent // of a window that goes on; nil of one that ended or is not longer than RecentTime
 
 	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
 
@@ -98,7 +98,7 @@ type Machine struct {
 	Lost     []string       // and of those that could be when the window began
 	Held     []string       // of those that the window's job has held memory of; empty where that is not known
 	Target   ledger.Target  // of the window's job, without a GPU
-	Whose    Whose          // what that job is; "" for the whole machine
+	Scope    Scope          // what that job is; "" for the whole machine
 	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
 	Pressure bool           // the kernel tells I/O pressure
 	Unseen   bool           // what the job reads and writes cannot be told, and by that alone could its waiting be told from others'
@@ -113,7 +113,7 @@ type Machine struct {
 
 // Make reports on w, from w.Start to w.End. It only reads h, and any number of reports may be made at once.
 func Make(h *history.History, w *Window, m Machine) *Report {
-	r := &Report{Window: *w, Whose: cmp.Or(m.Whose, Host), GPUIDs: w.GPUs}
+	r := &Report{Window: *w, Scope: cmp.Or(m.Scope, Host), GPUIDs: w.GPUs}
 	if len(r.GPUIDs) == 0 {
 		r.GPUIDs = r.inUse(h, slices.Concat(m.GPUs, m.Lost), m.Held)
 	}

@@ -50,7 +50,7 @@ func newMachineOf(t testing.TB, withGPU, pressure bool) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{t: t, history: h, ledger: ledger.NewPressure(h), withGPU: withGPU, pressure: pressure, now: tick,
-		disk:  sample.Disk{Name: "sda", Leaf: true, Reads: 1},
+		disk:   sample.Disk{Name: "sda", Leaf: true, Reads: 1},
 		target: ledger.Target{Job: "job"}, job: sample.Job{ID: "job", HasIO: true}}
 	if withGPU {
 		m.target.GPU = "gpu0"
@@ -122,9 +122,9 @@ func (m *machine) edge() (sample.Stamp, *history.Edge) {
 func (m *machine) report(w Window) *Report { return m.reportAs(w, Process, false) }
 
 // reportAs says whose time it is, and whether what the job reads cannot be told.
-func (m *machine) reportAs(w Window, whose Whose, unseen bool) *Report {
+func (m *machine) reportAs(w Window, scope Scope, unseen bool) *Report {
 	w.End, w.EndEdge = m.edge()
-	info := Machine{Leaves: []string{"sda"}, Target: m.target, Pressure: m.pressure, Whose: whose, Unseen: unseen}
+	info := Machine{Leaves: []string{"sda"}, Target: m.target, Pressure: m.pressure, Scope: scope, Unseen: unseen}
 	if m.withGPU {
 		info.GPUs = []string{"gpu0"}
 	}

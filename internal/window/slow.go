@@ -14,14 +14,14 @@ const (
 	SlowStorage   = "storage_stall" // it lost over half of its GPU time to storage
 )
 
-// Usual is how long windows like this one take here: exact over the last Count of them that were not slow.
-type Usual struct {
+// Baseline is how long windows like this one take here: exact over the last Count of them that were not slow.
+type Baseline struct {
 	Median, P95 time.Duration
 	Count       int
 }
 
 // Limit is how long a window may take before it is slow: factor times P95, 0 for SlowFactor.
-func (u Usual) Limit(factor float64) time.Duration {
+func (u Baseline) Limit(factor float64) time.Duration {
 	if factor == 0 {
 		factor = SlowFactor
 	}
@@ -33,22 +33,22 @@ const SlowFactor = 1.5
 
 // Limits say how long a window may take. The zero value knows no limit.
 type Limits struct {
-	Set    time.Duration // by a person; 0 where there is none
-	Usual  *Usual        // nil where too few are known
-	Factor float64       // 0 for SlowFactor
+	Set      time.Duration // by a person; 0 where there is none
+	Baseline *Baseline     // nil where too few are known
+	Factor   float64       // 0 for SlowFactor
 }
 
 // Took marks the window slow where it took longer than its limits, and says so in its finding. What it finds of a window
 // that is still open holds already.
 func (r *Report) Took(l Limits) {
-	r.Usual = l.Usual
+	r.Baseline = l.Baseline
 	took := r.Duration()
 	switch {
 	case l.Set > 0 && took > l.Set:
 		r.late(SlowThreshold, ", over the limit of "+Short(l.Set.Seconds())+" that was set")
-	case l.Usual != nil && took > l.Usual.Limit(l.Factor):
-		r.late(SlowBaseline, fmt.Sprintf(" where %s is usual (p95 of %s)", Short(l.Usual.P95.Seconds()),
-			count(uint64(l.Usual.Count), r.noun())))
+	case l.Baseline != nil && took > l.Baseline.Limit(l.Factor):
+		r.late(SlowBaseline, fmt.Sprintf(" where %s is usual (p95 of %s)", Short(l.Baseline.P95.Seconds()),
+			count(uint64(l.Baseline.Count), r.noun())))
 	}
 }
 

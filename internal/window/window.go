@@ -29,21 +29,21 @@ func (k Kind) Valid() bool {
 	return false
 }
 
-// Origin is how a window came to be known.
-type Origin string
+// Source is how a window came to be known.
+type Source string
 
 const (
-	Announced Origin = "announced" // through the API, or read off the program's output
-	FromSpan  Origin = "span"      // an OTLP span on its way through the processor
+	Announced Source = "announced" // through the API, or read off the program's output
+	FromSpan  Source = "span"      // an OTLP span on its way through the processor
 )
 
-// Whose says whose time a window splits, as far as that is known.
-type Whose string
+// Scope says whose time a window splits, as far as that is known.
+type Scope string
 
 const (
-	Host      Whose = "host"      // everything on this machine
-	Process   Whose = "process"   // a process and those that it started
-	Container Whose = "container" // a container's processes
+	Host      Scope = "host"      // everything on this machine
+	Process   Scope = "process"   // a process and those that it started
+	Container Scope = "container" // a container's processes
 )
 
 // Window is a stretch of time and what it was about. Start and End carry exact readings where it was announced.
@@ -55,12 +55,12 @@ type Window struct {
 	Run    string // the training run or wrapped program that it belongs to
 	Path   string // the file or folder that it reads, where that was told
 	Epoch  int    // as the program counts, where HasEpoch
-	Origin Origin
+	Source Source
 
-	HasEpoch   bool
-	Owned      bool // whoever began it lives as long as this program and will end it, however long that takes
-	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
-	Loose      bool // it began or ended with the program and not by a line of its own, and holds what is no part of it
+	HasEpoch          bool
+	Owned             bool // whoever began it lives as long as this program and will end it, however long that takes
+	Unfinished        bool // ended by something other than its own end: the program's exit, or a limit
+	ApproximateBounds bool // it began or ended with the program and not by a line of its own, and holds what is no part of it
 
 	Job        string   // the job whose time it is; "" for the whole machine
 	PID        int      // the job's first process

@@ -14,7 +14,7 @@ func (r *Report) who(s shares) string {
 	}
 	if len(r.GPUIDs) == 0 {
 		who = "The program was on the CPU " + percent(s.cpu)
-		if r.Anybodys() {
+		if r.Unattributed() {
 			who = "On the whole machine, the busiest core was at work " + percent(s.cpu)
 		}
 	}
@@ -28,14 +28,14 @@ func (r *Report) finding(s shares) string {
 
 func (r *Report) seen(s shares) string {
 	who := r.who(s)
-	if r.Anybodys() && r.Verdict != StorageBound {
+	if r.Unattributed() && r.Verdict != StorageBound {
 		return who + " of the time" + r.waited(" and somebody waited for storage ", s, ": whose that was is not known") + "."
 	}
 	switch r.Verdict {
 	case GPUBound:
 		return who + " of the time" + r.heavyIO() + "."
 	case StorageBound:
-		if r.Anybodys() {
+		if r.Unattributed() {
 			return who + " and somebody waited for storage " + percent(s.storage) + " of the time" + r.where() + "."
 		}
 		return who + " and waited for storage " + percent(s.storage) + " of the time" + r.where() + "."

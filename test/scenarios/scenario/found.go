@@ -24,14 +24,14 @@ func found(r *window.Report) Got {
 type poll struct {
 	after   time.Duration
 	verdict window.Verdict
-	lately  window.Verdict // "" where the window is too short for that
+	recent  window.Verdict // "" where the window is too short for that
 }
 
 // look is a poll of a report.
 func look(r *window.Report) poll {
 	p := poll{after: r.Duration(), verdict: r.Verdict}
-	if r.Lately != nil {
-		p.lately = r.Lately.Verdict
+	if r.Recent != nil {
+		p.recent = r.Recent.Verdict
 	}
 	return p
 }
@@ -57,7 +57,7 @@ func changed(polls []poll, whole, phase *window.Report, label window.Verdict) *f
 	began := phase.Start.Mono - whole.Start.Mono
 	never := phase.Duration()
 	after := never
-	for i := len(polls) - 1; i >= 0 && polls[i].lately == label && polls[i].after >= began; i-- {
+	for i := len(polls) - 1; i >= 0 && polls[i].recent == label && polls[i].after >= began; i-- {
 		after = min(polls[i].after-began, never)
 	}
 	if after == never && never.Seconds() < Targets.Verdict {

@@ -86,8 +86,8 @@ func TestSettled(t *testing.T) {
 
 // A change of phase is seen in the window's last seconds, counted from where the phase began.
 func TestChanged(t *testing.T) {
-	at := func(seconds float64, lately window.Verdict) poll {
-		return poll{time.Duration(seconds * float64(time.Second)), window.Mixed, lately}
+	at := func(seconds float64, recent window.Verdict) poll {
+		return poll{time.Duration(seconds * float64(time.Second)), window.Mixed, recent}
 	}
 	const old, now = window.GPUBound, window.StorageBound
 	whole, phase := &window.Report{}, &window.Report{}

@@ -83,7 +83,7 @@ const lead = 300 * time.Millisecond
 // begin opens the window of a stage, 0 for the one around all, with the name under which a replay finds it.
 func (b *bench) begin(m *monitor.Monitor, stage int, at monitor.Moment) (*window.Report, error) {
 	w := window.Window{
-		ID: windowID(b.v.Name, b.v.Seed, stage), Kind: window.Epoch, Origin: window.Announced, Owned: true, Job: jobName,
+		ID: windowID(b.v.Name, b.v.Seed, stage), Kind: window.Epoch, Source: window.Announced, Owned: true, Job: jobName,
 		PID: b.program.PID(), Epoch: stage, HasEpoch: true,
 	}
 	if stage > 0 && b.v.Stages[stage-1].load() {
