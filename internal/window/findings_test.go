@@ -318,16 +318,16 @@ func TestFindingsAreDocumented(t *testing.T) {
 		fmt.Sprintf("memory at %.2f of its bandwidth or more", f.DRAM),
 		fmt.Sprintf("SMs below %.2f", f.SM),
 		fmt.Sprintf("| `%s` | clocks held down for %.2f of the window or more", Throttled, f.Throttled),
-		fmt.Sprintf("by the power cap for %.2f, and the mean clock at most %.2f of the highest that was seen (%.2f where the clock is not told)",
+		fmt.Sprintf("by the power cap for %.2f, and the mean clock at most %.2f of the highest seen (%.2f if the clock is unknown)",
 			f.PowerCap, f.PowerClock, f.PowerBlind),
 		fmt.Sprintf("| `%s` | in %s or more, from its first quarter to its last, at least %.0f degrees warmer and %.2f more power, and at most %.2f more work",
 			Heating, Short(f.HeatingTime.Seconds()), f.HeatingDegree, f.HeatingPower, f.HeatingWork),
-		fmt.Sprintf("within %.0f degrees of where it slows down, or, where that is not told, at %.0f C", f.HeatingMargin, f.HeatingFrom),
+		fmt.Sprintf("within %.0f degrees of its slowdown limit, or at %.0f C if that limit is unknown", f.HeatingMargin, f.HeatingFrom),
 		fmt.Sprintf("| `%s` | in %d epochs or more, each held at least %s more than the one before, the last one at least %.2f of their mean growth",
 			MemoryGrows, f.GrowthEpochs, size(uint64(f.Growth)), f.GrowthLast),
 		fmt.Sprintf("shorter than %.0f s", f.Least.Seconds()),
 		fmt.Sprintf("| `%s` | the window is slow, `%s` or `%s`, and a disk", DiskFailing, StorageBound, Mixed),
-		fmt.Sprintf("moved %g or more of all that disks moved", ownShare),
+		fmt.Sprintf("moved %g or more of all bytes on disks", ownShare),
 	} {
 		if !strings.Contains(string(page), text) {
 			t.Errorf("docs/verdicts.md lacks: %s", text)
