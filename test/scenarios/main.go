@@ -1,13 +1,13 @@
 //go:build linux
 
-// Scenarios runs labelled work on really slow storage under a monitor, and prints how often the diagnosis was right and how
-// far its figures were off: internal/scenario says how. It needs root; without it, it says so and does nothing.
+// Scenarios runs labelled work on slow storage under a monitor. It prints how often the diagnosis was right and how large
+// its errors were; package scenario describes the method. It needs root and skips itself without it.
 //
-//	make scenarios                    all cases in five variants, in under half an hour
-//	go run ./hack/scenarios -short             a few cases once, in two minutes
-//	go run ./hack/scenarios -case load -seed 3 some cases, with other variants
-//	go run ./hack/scenarios -replay            the same recordings again, with the estimator as it is now
-//	go run ./hack/scenarios -replay -without   the same, as if the machine told less
+//	make scenarios                                   all cases in five variants, in under half an hour
+//	make scenarios SCENARIOS=-short                  a few cases once, in two minutes
+//	make scenarios SEED=3 SCENARIOS='-case load'     some cases, with other variants
+//	make scenarios SCENARIOS=-replay                 the same recordings with the present estimator
+//	make scenarios SCENARIOS='-replay -without'      the same, with one kind of evidence removed at a time
 package main
 
 import (
@@ -39,7 +39,7 @@ type options struct {
 	folder   string
 	markdown string
 
-	failed []string // tries that could not be run
+	failed []string // attempts that could not run
 }
 
 func main() {
@@ -68,7 +68,7 @@ func main() {
 	os.Exit(code)
 }
 
-// complete fills in where things go.
+// complete sets the default paths.
 func (o *options) complete() {
 	place := "build/scenarios"
 	if o.shared {
@@ -90,8 +90,8 @@ func (o *options) main(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 2, fmt.Errorf("-case: %w", err)
 	}
-	if o.variants < 1 || o.variants > scenario.MostVariants {
-		return 2, fmt.Errorf("-variants %d: choose 1 to %d", o.variants, scenario.MostVariants)
+	if o.variants < 1 || o.variants > scenario.MaxVariants {
+		return 2, fmt.Errorf("-variants %d: choose 1 to %d", o.variants, scenario.MaxVariants)
 	}
 	if o.without {
 		return o.lacking(wanted)
@@ -112,7 +112,7 @@ func (o *options) main(ctx context.Context) (code int, err error) {
 	return o.finish(results, err)
 }
 
-// wanted are the names of the cases that -case asks for. It was looked at already.
+// wanted returns the names of the cases that match -case, which is a valid expression.
 func (o *options) wanted() (names []string) {
 	for _, c := range scenario.Cases() {
 		if matches, err := regexp.MatchString(o.cases, c.Name); err == nil && matches {
@@ -122,7 +122,7 @@ func (o *options) wanted() (names []string) {
 	return names
 }
 
-// lacking replays the recordings without one kind of evidence after another, and prints what is left.
+// lacking replays the recordings with one kind of evidence removed at a time, and prints the verdicts.
 func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
 	if !o.replay {
 		return 2, errors.New("-without is for a replay: give -replay, too")
@@ -140,7 +140,7 @@ func (o *options) lacking(wanted *regexp.Regexp) (int, error) {
 	return 0, nil
 }
 
-// finish prints and writes the score. The exit code says whether it is good enough.
+// finish prints and writes the score. The exit code reports whether the targets were reached.
 func (o *options) finish(results []*scenario.Result, failed error) (int, error) {
 	scenario.Order(results)
 	score := scenario.Sum(results)
@@ -184,7 +184,7 @@ func (o *options) finish(results []*scenario.Result, failed error) (int, error) 
 	return 0, nil
 }
 
-// nothing says why nothing was judged: windows are all void, or there are none.
+// nothing returns why no window was judged: all are void, or none ran.
 func (o *options) nothing(windows int) error {
 	if windows > 0 {
 		return fmt.Errorf("all of %d windows are void, so nothing is proved: run it again with nothing beside it, or another -seed", windows)
@@ -192,8 +192,8 @@ func (o *options) nothing(windows int) error {
 	return fmt.Errorf("no case of this form matches -case %q: see docs/internals/accuracy.md for their names", o.cases)
 }
 
-// shortCode allows one wrong verdict of a short run: one window a case is no ground for rates. A verdict that was right at
-// the second try does no harm to the exit code; in the figures both tries count.
+// shortCode allows one wrong verdict in a short run, because one window a case is too few for rates. A verdict that was
+// right on the second attempt does not fail the run; the figures count both attempts.
 func (o *options) shortCode(score *scenario.Score) int {
 	right := map[string]bool{}
 	for _, r := range score.Cases {
@@ -201,7 +201,7 @@ func (o *options) shortCode(score *scenario.Score) int {
 			right[fmt.Sprint(r.Name, r.Seed)] = true
 		}
 	}
-	wrong := map[string]bool{} // windows of which no try was right
+	wrong := map[string]bool{} // windows without a right attempt
 	for _, r := range score.Cases {
 		if r.Void != "" || r.Right() || right[fmt.Sprint(r.Name, scenario.Retry(r.Seed))] {
 			continue

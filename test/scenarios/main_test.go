@@ -16,7 +16,7 @@ import (
 
 var errBroken = errors.New("no loop device")
 
-// tries plays a runner that gives one outcome after another.
+// tries is a runner that returns one prepared outcome after another.
 type tries struct {
 	t    *testing.T
 	all  []outcome
@@ -43,8 +43,8 @@ func (r *tries) run(_ context.Context, v scenario.Variant) ([]*scenario.Result, 
 
 var right, wrong, void = outcome{verdict: window.Unknown}, outcome{verdict: window.CPUBound}, outcome{void: "too near"}
 
-// A try that cannot be run is told of whatever the next one gives. It fails the full form, and the short one where the
-// next one fails, too.
+// An attempt that cannot run is reported, whatever the next one returns. It fails the full form. It fails the short
+// form if the next attempt fails as well.
 func TestTries(t *testing.T) {
 	broken := outcome{err: errBroken}
 	c := idle(t)
@@ -86,7 +86,7 @@ func TestTries(t *testing.T) {
 	}
 }
 
-// A run that has judged nothing is no success, and says why.
+// A run that judged no window fails, and its error gives the reason.
 func TestNothingIsNoSuccess(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		o := &options{short: short, cases: "nosuch", out: filepath.Join(t.TempDir(), "out.json")}

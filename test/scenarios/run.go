@@ -11,10 +11,10 @@ import (
 	"github.com/stallspan/stallspan/test/scenarios/scenario"
 )
 
-// run runs all variants and prints a line a window. A variant that cannot be run is an error, and the others go on.
+// run runs all variants and prints a line for each window. A variant that cannot run is an error; the others continue.
 func (o *options) run(ctx context.Context, wanted *regexp.Regexp) (results []*scenario.Result, err error) {
 	if wanted.String() == "" {
-		if err := scenario.ForgetAll(o.folder); err != nil { // an earlier run's would be replayed with this one's
+		if err := scenario.ForgetAll(o.folder); err != nil { // else a replay would mix both runs
 			return nil, err
 		}
 	}
@@ -50,12 +50,12 @@ func (o *options) count() int {
 	return o.variants
 }
 
-// attempt is what a Runner's Run does.
+// attempt is the type of Runner.Run.
 type attempt func(context.Context, scenario.Variant) ([]*scenario.Result, error)
 
-// once runs a variant, and another one instead where the first is void or cannot be run. In the short form one that was
-// judged wrong is followed by another, too, and both count. Everything stays among the results, and every try that could
-// not be run among the failed ones. The error is that of the last try.
+// once runs a variant. If it is void or cannot run, once runs another variant instead. In the short form a wrong
+// verdict also gets a second attempt. All results are kept and counted, and all failed attempts are recorded. The error
+// is that of the last attempt.
 func (o *options) once(ctx context.Context, run attempt, c *scenario.Case, seed uint64) ([]*scenario.Result, error) {
 	first, err := o.try(ctx, run, c, seed)
 	if ctx.Err() != nil || err == nil && !o.again(first) {

@@ -14,25 +14,25 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// bench is what one variant runs on. Its parts are undone by close, last first.
+// bench holds what one variant runs on. close releases its parts in reverse order.
 type bench struct {
 	v      *Variant
-	shared bool    // programs get no cgroup of their own
-	rate   float64 // of decoding
+	shared bool    // programs share the cgroup of this process
+	rate   float64 // of decoding, rounds a second
 
-	disk    *slowdisk.Disk // on which the files lie
-	memory  *slowdisk.Disk // for their copies
+	disk    *slowdisk.Disk // holds the files
+	memory  *slowdisk.Disk // holds their copies
 	files   []string
 	copies  []string
-	model   string // below either Dir, once it is written
+	model   string // relative to either Dir
 	program *pipeline.Program
-	group   *monitor.Cgroup // nil where the program has none of its own
+	group   *monitor.Cgroup // nil if the program has no cgroup of its own
 	beside  []*neighbour
 
 	undo []func() error
 }
 
-// neighbour is somebody else's program.
+// neighbour is another program on the machine.
 type neighbour struct {
 	*Beside
 	disk    *slowdisk.Disk
@@ -49,13 +49,13 @@ func (b *bench) close() (err error) {
 }
 
 const (
-	spare     = 96 << 20 // bytes a file system needs beside the files
+	spare     = 96 << 20 // bytes that a file system needs in addition to the files
 	modelName = "model"
 	smallName = "small"
-	smallSize = 32 << 20 // bytes; of one that is loaded to measure the storage
+	smallSize = 32 << 20 // bytes of the model that is loaded to measure the storage
 )
 
-// open makes the storage, writes the files, and starts the programs.
+// open creates the storage, writes the files and starts the programs.
 func (b *bench) open(ctx context.Context) (err error) {
 	bytes := int64(b.v.Files)*b.v.Size + b.v.Model + (1+corrections)*smallSize
 	size := bytes + spare
@@ -106,10 +106,10 @@ func (b *bench) storage(ctx context.Context, kind slowdisk.Kind, o slowdisk.Opti
 
 const (
 	cgroupName = "stallspan-scenario-"
-	leaving    = 2 * time.Second // for which processes may still be on their way out
+	leaving    = 2 * time.Second // time for processes to exit
 )
 
-// start runs a program, in a cgroup of its own unless programs share ours.
+// start starts a program, in a cgroup of its own unless programs share one.
 func (b *bench) start(ctx context.Context) (*pipeline.Program, *monitor.Cgroup, error) {
 	o := pipeline.StartOptions{Rate: b.rate}
 	var group *monitor.Cgroup
@@ -129,7 +129,7 @@ func (b *bench) start(ctx context.Context) (*pipeline.Program, *monitor.Cgroup, 
 	return p, group, nil
 }
 
-// settle gets a neighbour ready.
+// settle prepares a neighbour.
 func (b *bench) settle(ctx context.Context, beside *Beside) (err error) {
 	n := &neighbour{Beside: beside, disk: b.disk}
 	if beside.Kind != "" {
@@ -153,7 +153,7 @@ func (b *bench) settle(ctx context.Context, beside *Beside) (err error) {
 	return nil
 }
 
-// slow makes all files cold and the storage slow, unless nothing is to be read from it.
+// slow drops all files from the page cache and makes the storage slow, unless the stage reads nothing from it.
 func (b *bench) slow() error {
 	for i := range b.v.Stages {
 		if b.v.Stages[i].cold() {
@@ -163,7 +163,7 @@ func (b *bench) slow() error {
 	return nil
 }
 
-// disturb starts the neighbours that make noise, and calm ends that.
+// disturb starts the neighbours that make noise; calm stops them.
 func (b *bench) disturb() error {
 	for _, n := range b.beside {
 		if n.Load {

@@ -11,74 +11,74 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// Variant is one way in which a case can be: where the files lie, what is done with them, and what else goes on.
+// Variant is one instance of a case: where the files are, the work, and what else runs.
 type Variant struct {
 	Name string
 	Seed uint64
 
-	Kind    slowdisk.Kind // of the disk on which the files lie
+	Kind    slowdisk.Kind // of the disk with the files
 	Options slowdisk.Options
 	Files   int
-	Size    int64 // bytes a file
-	Model   int64 // bytes of the model file, at most; 0 for none
+	Size    int64 // bytes of each file
+	Model   int64 // maximum bytes of the model file; 0 for none
 
 	Stages []Stage
-	Whole  window.Verdict // of one more window around all stages; "" for none
+	Whole  window.Verdict // of an additional window around all stages; "" for none
 	Beside []Beside
 }
 
 // Stage is the work of one window.
 type Stage struct {
 	Label  window.Verdict
-	Length time.Duration // about
+	Length time.Duration // approximate
 
-	// Plan is what is done, but for what follows from measuring the storage: files, compute time, steps, and the decode
-	// time where the aim says a share for it. Without a batch it is the load of the model.
+	// Plan is the work, without the values that depend on the measured storage: files, compute time, steps, and the decode
+	// time if the aim gives a share for it. A plan without a batch loads the model.
 	Plan Plan
 	Aim  Aim
 	From From
-	Idle bool // instead of all that: nothing is done
+	Idle bool // do nothing
 
 	size  int64 // bytes of each file
-	saves bool  // what the storage is not asked for while the accelerator computes, it gives faster later
+	saves bool  // the storage serves faster later if it rests while the accelerator computes
 }
 
-// Plan is the program's.
+// Plan is the plan of the training program.
 type Plan = pipeline.Plan
 
-// From says where a stage's files are when it begins.
+// From is where a stage's files are when it begins.
 type From string
 
 const (
-	Cold   From = ""       // on the slow disk, and in no cache
+	Cold   From = ""       // on the slow disk, not cached
 	Cached From = "cached" // on the disk, and in the page cache
 	Copied From = "copied" // on tmpfs
 )
 
-// Aim is what a window's time is to be spent on, in shares. Storage takes what is left. Where batches are made ahead, a
-// Busy of 1 or more makes the accelerator the slowest part: it computes Busy times as long as a batch takes to be made.
+// Aim is how a window's time is to be divided, in shares. Storage gets the rest. With prefetching, a Busy of 1 or more
+// makes the accelerator the slowest part: it computes Busy times as long as a batch takes to be made.
 type Aim struct {
 	Busy float64
-	CPU  float64 // 0: Plan.Decode is set
+	CPU  float64 // 0 if Plan.Decode is set
 	Sync float64
 }
 
-// Beside is what somebody else does at the same time, in another cgroup.
+// Beside is the work of a neighbour in another cgroup, at the same time.
 type Beside struct {
-	Kind    slowdisk.Kind // of a disk of its own; "" for the case's
+	Kind    slowdisk.Kind // of a disk of its own; "" for the case's disk
 	Options slowdisk.Options
-	Size    int64          // bytes of the file that the noise is about
+	Size    int64          // bytes of the file that the noise reads
 	Noise   pipeline.Noise // without Files
-	Load    bool           // instead: what the case loads, from a file of its own
+	Load    bool           // instead of noise: the load of the case, from another file
 }
 
-// cold says that the stage waits for the slow disk, so that a rerun from memory tells something.
+// cold reports whether the stage waits for the slow disk, so that a rerun from memory adds information.
 func (s *Stage) cold() bool { return !s.Idle && (s.From == Cold || s.Plan.CheckpointEvery > 0) }
 
-// load says that the stage is a model load.
+// load reports whether the stage is a model load.
 func (s *Stage) load() bool { return !s.Idle && s.Plan.Batch == 0 }
 
-// About is the variant in words.
+// About describes the variant in words.
 func (v *Variant) About() string {
 	words := []string{string(v.Kind)}
 	for i := range v.Stages {
@@ -112,10 +112,10 @@ func (s *Stage) about() string {
 const (
 	fullLength  = 4 * time.Second
 	shortLength = 2200 * time.Millisecond
-	longLength  = 10 * time.Second // of phases in which a verdict can be too late (Targets.Verdict)
+	longLength  = 10 * time.Second // of phases in which a verdict can come too late (Targets.Verdict)
 )
 
-// draw is what a variant is made of: its seed's numbers. What there are only a few of takes turns (turn.go).
+// draw draws a variant's parameters from its seed. Parameters with few values take turns (turn.go).
 type draw struct {
 	*rand.Rand
 	name   string // of the case
@@ -123,10 +123,10 @@ type draw struct {
 	length time.Duration
 }
 
-// between draws from a range.
+// between draws a number from a range.
 func (d *draw) between(low, high float64) float64 { return low + d.Float64()*(high-low) }
 
-// whole draws a whole number, the ends included.
+// whole draws an integer, both ends included.
 func (d *draw) whole(low, high int) int { return low + d.IntN(high-low+1) }
 
 // lasting draws a duration.
@@ -134,8 +134,8 @@ func (d *draw) lasting(low, high time.Duration) time.Duration {
 	return low + time.Duration(d.Float64()*float64(high-low)).Round(10*time.Microsecond)
 }
 
-// pick draws one of a few.
+// pick draws one of several choices.
 func pick[T any](d *draw, choices ...T) T { return choices[d.IntN(len(choices))] }
 
-// spins says whether the accelerator spins.
+// spins reports whether the training thread spins while the accelerator computes.
 func (d *draw) spins() bool { return turn(d, accelerator, false, true) }

@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// all calls each with many variants of all cases.
+// all calls check with many variants of all cases.
 func all(t *testing.T, each func(t *testing.T, c *Case, v Variant)) {
 	for _, c := range Cases() {
 		t.Run(c.Name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestLabelsAreVerdicts(t *testing.T) {
 	}
 }
 
-// What a stage aims at is what its label says, by the margins.
+// The aim of a stage must agree with its label, with a margin.
 func TestAimsKeepTheMargin(t *testing.T) {
 	all(t, func(t *testing.T, _ *Case, v Variant) {
 		for _, s := range v.Stages {
@@ -83,7 +83,7 @@ func TestAimsKeepTheMargin(t *testing.T) {
 	})
 }
 
-// aimed is how a stage's time would be spent if its aim were met.
+// aimed is how a stage's time would be divided if its aim were met.
 func aimed(s *Stage) Parts {
 	a := s.Aim
 	switch {

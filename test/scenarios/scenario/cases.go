@@ -2,5 +2,5 @@ package scenario
 
 import "slices"
 
-// Cases are all cases, in the order in which they run.
+// Cases returns all cases in the order in which they run.
 func Cases() []Case { return slices.Concat(storageCases(), computeCases(), loadCases(), otherCases()) }

@@ -37,7 +37,7 @@ func computeCases() []Case {
 	}
 }
 
-// busyDisk has others keep another disk busy.
+// busyDisk adds a neighbour that keeps another disk busy.
 func busyDisk(d *draw, v Variant) Variant {
 	v.Beside = []Beside{{
 		Kind: slowdisk.Spinning, Options: slowdisk.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)}, Size: 64 << 20,
@@ -48,7 +48,7 @@ func busyDisk(d *draw, v Variant) Variant {
 	return v
 }
 
-// decoding reads from the page cache or tmpfs and works on what it has read.
+// decoding reads from the page cache or tmpfs and decodes what it reads.
 func decoding(d *draw, making pipeline.Style, workers int) Variant {
 	v := epoch(d, turn(d, device, slowdisk.Local, slowdisk.Memory), slowdisk.Options{})
 	s := &v.Stages[0]
@@ -60,7 +60,7 @@ func decoding(d *draw, making pipeline.Style, workers int) Variant {
 	return v
 }
 
-// computing reads from the page cache or tmpfs, and the accelerator is the slowest part.
+// computing reads from the page cache or tmpfs; the accelerator is the slowest part.
 func computing(d *draw) Variant {
 	v := decoding(d, turn(d, style, pipeline.PyTorch, pipeline.TFData), 2)
 	s := &v.Stages[0]

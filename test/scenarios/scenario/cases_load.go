@@ -34,7 +34,7 @@ func loadCases() []Case {
 	}
 }
 
-// load reads a model from a disk that takes turns, and decodes it as it comes.
+// load reads a model from a disk whose kind takes turns, and decodes it while it arrives.
 func load(d *draw, by pipeline.Reading) Variant {
 	v := Variant{Kind: turn(d, device, slowdisk.SATA, slowdisk.Spinning, slowdisk.Throttled)}
 	switch v.Kind {

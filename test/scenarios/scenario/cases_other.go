@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// otherCases are bound by something that neither disk nor CPU shows, or by more than one thing.
+// otherCases are bound by something that neither disk nor CPU evidence shows, or by more than one resource.
 func otherCases() []Case {
 	return []Case{
 		{Name: "sync_wait", Label: window.Unknown, Short: true, Make: waiting},
@@ -40,7 +40,7 @@ func otherCases() []Case {
 	}
 }
 
-// waiting waits for other nodes, and reads what lies in memory.
+// waiting waits for other nodes and reads from memory.
 func waiting(d *draw) Variant {
 	v := decoding(d, turn(d, style, pipeline.PyTorch, pipeline.TFData, pipeline.Serial), 1)
 	s := &v.Stages[0]
@@ -50,8 +50,8 @@ func waiting(d *draw) Variant {
 	return v
 }
 
-// stranger waits for other nodes while its workers read ahead from a disk that keeps up, and others have another disk
-// with a long queue.
+// stranger waits for other nodes while its workers read ahead from a disk that is fast enough. A neighbour keeps a long
+// queue on another disk.
 func stranger(d *draw) Variant {
 	v := epoch(d, slowdisk.Parallel, slowdisk.Options{Delay: d.lasting(2*time.Millisecond, 4*time.Millisecond), Width: 64})
 	s := &v.Stages[0]
@@ -64,7 +64,7 @@ func stranger(d *draw) Variant {
 	return v
 }
 
-// phases changes what it waits for in the middle.
+// phases changes the limiting resource in the middle.
 func phases(d *draw) Variant {
 	if d.length == fullLength && turn(d, length, false, true) {
 		d.length = longLength
@@ -72,9 +72,9 @@ func phases(d *draw) Variant {
 	v := epoch(d, turn(d, device, slowdisk.Spinning, slowdisk.SATA), slowdisk.Options{})
 	v.Stages[0].Label, v.Stages[0].Plan.Record = window.StorageBound, 64<<10
 	v.Stages[0].Aim = Aim{Busy: d.between(0.2, 0.3), CPU: 0.02}
-	v.Stages[0].Length += d.length / 4 // for less of this phase is for the disk than of the other for its own
+	v.Stages[0].Length += d.length / 4 // the storage share of this phase is smaller than the other share of the first one
 	if v.Kind == slowdisk.SATA {
-		// enough to be read for as long as the phase lasts
+		// enough data for the length of the phase
 		v.Files, v.Size, v.Stages[0].Plan.Record = 6, 64<<20, 256<<10
 		if d.length == longLength {
 			v.Files = 10

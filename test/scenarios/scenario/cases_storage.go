@@ -33,7 +33,7 @@ func storageCases() []Case {
 		{Name: "storage_throttled", Label: window.StorageBound, Short: true, Make: func(d *draw) Variant {
 			v := epoch(d, slowdisk.Throttled, slowdisk.Options{IOPS: d.whole(150, 300)})
 			v.Stages[0].Plan.Record = pick(d, 16, 32) << 10
-			v.Stages[0].Aim.Busy = d.between(0.3, 0.45) // the limit is uneven: a slice of time may let more through
+			v.Stages[0].Aim.Busy = d.between(0.3, 0.45) // the limit is uneven: a time slice may pass more
 			return v
 		}},
 		{Name: "storage_network", Label: window.StorageBound, Short: true, Make: func(d *draw) Variant {
@@ -73,7 +73,7 @@ func epoch(d *draw, kind slowdisk.Kind, o slowdisk.Options) Variant {
 	}
 }
 
-// checkpoint reads from memory, and waits for what it writes.
+// checkpoint reads from memory and waits for its own writes.
 func checkpoint(d *draw) Variant {
 	v := epoch(d, slowdisk.SATA, slowdisk.Options{BytesPerSecond: int64(d.whole(48, 80)) << 20})
 	s := &v.Stages[0]

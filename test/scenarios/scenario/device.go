@@ -10,30 +10,29 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Counters are a disk's own, from /proc/diskstats (Documentation/admin-guide/iostats.rst).
+// Counters are the counters of one disk in /proc/diskstats (Documentation/admin-guide/iostats.rst).
 type Counters struct {
 	Read  Direction `json:"read"`
 	Write Direction `json:"write"`
 	Sums
 }
 
-// Direction is what a disk did of reads or of writes.
+// Direction holds a disk's reads or writes.
 type Direction struct {
 	Operations uint64        `json:"operations"`
 	Bytes      uint64        `json:"bytes"`
-	Time       time.Duration `json:"time_ns"` // summed over operations; the counters have milliseconds
+	Time       time.Duration `json:"time_ns"` // summed over operations; the kernel counts milliseconds
 }
 
-// Sums are what results of before reads and writes were told apart have instead.
+// Sums replaces reads and writes in results of older versions, which did not separate them.
 type Sums struct {
-	Operations uint64 `json:"operations,omitempty"` // reads and writes
+	Operations uint64 `json:"operations,omitempty"` // reads plus writes
 	Bytes      uint64 `json:"bytes,omitempty"`
 	Reads      uint64 `json:"reads,omitempty"`
 	ReadMillis uint64 `json:"read_ms,omitempty"`
 }
 
-// counters reads those of one disk. Writing down what a caller of many disks needs is internal/source/disk's work: this is
-// a second pair of eyes, so it shares no code with it.
+// counters reads the counters of one disk. It checks internal/source/disk, so it shares no code with it.
 func counters(device string) (Counters, error) {
 	text, err := os.ReadFile("/proc/diskstats")
 	if err != nil {
@@ -66,7 +65,7 @@ func (d Direction) minus(e Direction) Direction {
 	return Direction{d.Operations - e.Operations, d.Bytes - e.Bytes, d.Time - e.Time}
 }
 
-// await is the mean time of an operation in seconds, 0 where there was none.
+// await returns the mean time of an operation in seconds, 0 without operations.
 func (d Direction) await() float64 {
 	if d.Operations == 0 {
 		return 0
@@ -74,22 +73,22 @@ func (d Direction) await() float64 {
 	return d.Time.Seconds() / float64(d.Operations)
 }
 
-// Device holds a disk in the report against its counters. Both were read at the edges of the window, but not at once: the
-// counters were read before and after the monitor's own reading, so they tell what was done at least and at most. An
-// error is what lies beyond these two, of reads and of writes each.
+// Device compares a disk in the report with the disk's counters. Both were read at the edges of the window, but not at
+// the same moment. The counters were read before and after the monitor's reading, so they give a lower and an upper
+// bound. The error is what lies outside of the bounds, for reads and for writes.
 type Device struct {
 	Name  string   `json:"name"`
 	Found Counters `json:"found"` // in the report
-	Least Counters `json:"least"` // done between the edges
+	Least Counters `json:"least"` // between the edges
 	Most  Counters `json:"most"`
 
-	OperationsError uint64   `json:"operations_error"` // of reads and of writes, added
+	OperationsError uint64   `json:"operations_error"` // reads plus writes
 	BytesError      uint64   `json:"bytes_error"`
-	AwaitError      *float64 `json:"await_error,omitempty"` // of reads, relative; absent where there were none
+	AwaitError      *float64 `json:"await_error,omitempty"` // of reads, relative; absent without reads
 	WriteAwaitError *float64 `json:"write_await_error,omitempty"`
 }
 
-// compare looks the disk up in a report. One that did nothing is in none.
+// compare finds the disk in a report. A report omits disks without I/O.
 func (d *Device) compare(r *window.Report) {
 	*d = Device{Name: d.Name, Least: d.Least, Most: d.Most}
 	found := &d.Found
@@ -107,14 +106,14 @@ func (d *Device) compare(r *window.Report) {
 	d.WriteAwaitError = d.direction(found.Write, d.Least.Write, d.Most.Write)
 }
 
-// direction adds the errors of one direction, and is that of its await: nil where there was no operation.
+// direction adds the errors of one direction and returns the error of its await, nil without operations.
 func (d *Device) direction(found, least, most Direction) *float64 {
 	d.OperationsError += beyond(found.Operations, least.Operations, most.Operations)
 	d.BytesError += beyond(found.Bytes, least.Bytes, most.Bytes)
 	return awaitError(found, least, most)
 }
 
-// compareSums is for older results: what is known of writes there is their number, added to that of reads.
+// compareSums is for older results, which hold the sums of reads and writes only.
 func (d *Device) compareSums() {
 	found, least, most := &d.Found, d.Least.Sums, d.Most.Sums
 	d.OperationsError = beyond(found.Read.Operations+found.Write.Operations, least.Operations, most.Operations)
@@ -126,7 +125,7 @@ func (s Sums) read() Direction {
 	return Direction{Operations: s.Reads, Time: time.Duration(s.ReadMillis) * time.Millisecond}
 }
 
-// awaitError is how far the mean time of an operation lies beyond the other two, relative to the larger one.
+// awaitError is the distance of an await from the interval of the other two, relative to the larger one.
 func awaitError(found, least, most Direction) *float64 {
 	if most.Operations == 0 {
 		return nil
@@ -140,7 +139,7 @@ func awaitError(found, least, most Direction) *float64 {
 	return &off
 }
 
-// idle says that neither was anything done nor was anything found: there is nothing to be right about.
+// idle reports whether there was no operation, neither in the counters nor in the report.
 func (d *Device) idle() bool { return d.Most == Counters{} && d.Found == Counters{} }
 
 func beyond(v, low, high uint64) uint64 {

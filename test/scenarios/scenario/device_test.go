@@ -23,12 +23,12 @@ func TestParseCounters(t *testing.T) {
 	}
 }
 
-// did is so many operations of a KiB and 10 ms each.
+// did returns the counters of n operations of 1 KiB and 10 ms each.
 func did(operations uint64) Direction {
 	return Direction{operations, operations << 10, time.Duration(operations) * 10 * time.Millisecond}
 }
 
-// use is what a report says of the same.
+// use returns what a report holds for the same.
 func use(read, write Direction) *window.Report {
 	return &window.Report{Disks: []window.DiskUse{{Name: "vda", ReadOperations: 9}, {
 		Name: "loop0", ReadOperations: read.Operations, ReadBytes: read.Bytes, ReadTime: read.Time,
@@ -36,7 +36,7 @@ func use(read, write Direction) *window.Report {
 	}}}
 }
 
-// Each direction is held against its own counters.
+// Each direction is compared with its own counters.
 func TestCompare(t *testing.T) {
 	slow := func(d Direction) Direction { return Direction{d.Operations, d.Bytes, d.Time * 5 / 4} }
 	none, exact := Direction{}, 0.0
@@ -75,7 +75,7 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Results of before reads and writes were told apart have sums of both, and no times of writes.
+// Results of older versions have sums of reads and writes, and no time of writes.
 func TestCompareSums(t *testing.T) {
 	var d Device
 	old := `{"name": "loop0", "operations": 1, "await_s": 3, "await_error": 0,

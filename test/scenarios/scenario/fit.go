@@ -13,15 +13,15 @@ import (
 	"github.com/stallspan/stallspan/test/scenarios/pipeline"
 )
 
-// A rehearsal lasts so long at least, for a device may be faster at first; until it is known how fast it is, each worker
+// A rehearsal has a minimum length, because a device may be faster at first. Until its speed is known, each worker
 // makes two batches.
 const (
 	rehearsal = 700 * time.Millisecond
 	firstTurn = 2
 )
 
-// fit completes a stage's plan: it has the program make some batches, and sets the compute time, the decode time and the
-// number of steps so that the aim is met.
+// fit completes a stage's plan. The program makes some batches, and fit sets the compute time, the decode time and the
+// number of steps to meet the aim.
 func fit(ctx context.Context, p *pipeline.Program, s *Stage, files []string) error {
 	plan := &s.Plan
 	plan.Files = files
@@ -47,18 +47,18 @@ func fit(ctx context.Context, p *pipeline.Program, s *Stage, files []string) err
 	return nil
 }
 
-// contends says that the accelerator's thread may take the CPU from those that make the batches.
+// contends reports whether the accelerator's thread may take the CPU from the workers.
 func (s *Stage) contends() bool {
 	return s.From != Cold && s.Aim.Busy < 1 && s.Aim.Sync == 0 && s.Plan.CheckpointEvery == 0 && s.Plan.Style != pipeline.Serial
 }
 
-// savesUp says that a step lasts less than reading its batch without a pause and computing it, one after the other.
+// savesUp reports whether a step is shorter than reading its batch and computing it one after the other.
 func (s *Stage) savesUp() bool { return s.saves && s.Plan.Style == pipeline.Serial && s.Aim.Busy < 1 }
 
-// sideMatter is below which share decoding only has to be small.
+// sideMatter is the share below which decoding only has to be small.
 const sideMatter = 0.1
 
-// correct runs a part of a plan whose parts get in each other's way, and sets the decode and the compute time anew.
+// correct runs a part of a plan whose parts disturb each other, and adjusts the decode and the compute time.
 func correct(ctx context.Context, p *pipeline.Program, s *Stage) error {
 	plan := &s.Plan
 	whole := plan.Steps
@@ -85,8 +85,8 @@ func correct(ctx context.Context, p *pipeline.Program, s *Stage) error {
 
 const corrections = 2
 
-// corrected is the decode time with which waiting for decoding and for reading would have been as the aim has it, were
-// they in proportion to it: half of the way there, in octaves, for each takes from the other.
+// corrected is the decode time at which the waits for decoding and for reading would meet the aim, if they were
+// proportional to it. It goes half of the way, in octaves, because each takes time from the other.
 func corrected(was, decoded, read time.Duration, a Aim) time.Duration {
 	want := a.CPU / (1 - min(a.Busy, 1) - a.CPU - a.Sync)
 	if decoded <= 0 || read <= 0 {
@@ -96,14 +96,14 @@ func corrected(was, decoded, read time.Duration, a Aim) time.Duration {
 	return time.Duration(float64(was) * math.Pow(min(max(by, 0.1), 10), 0.7))
 }
 
-// rehearse makes batches as fast as that goes.
+// rehearse makes batches at full speed.
 func rehearse(ctx context.Context, p *pipeline.Program, s *Stage) (pipeline.Truth, error) {
 	trial := s.Plan
 	trial.CheckpointEvery, trial.Compute, trial.Sync, trial.Spin = 0, 0, 0, false
 	most := records(s, trial.Files) / trial.Batch
 	trial.Steps = min(max(4, firstTurn*trial.Workers), most)
 	for {
-		trial.Seed++ // other records: these are in memory now
+		trial.Seed++ // other records, because these are cached now
 		t, err := try(ctx, p, trial)
 		if err != nil || t.Duration >= rehearsal/2 || trial.Steps == most {
 			return t, err
@@ -112,11 +112,11 @@ func rehearse(ctx context.Context, p *pipeline.Program, s *Stage) (pipeline.Trut
 	}
 }
 
-// records is how many there are.
+// records is the number of records.
 func records(s *Stage, files []string) int { return len(files) * int(s.size/int64(s.Plan.Record)) }
 
-// decode is the decode time of a record for the aim, where reading one takes a worker so long. As a side matter it keeps
-// out of the way of the other workers.
+// decode is the decode time of a record that meets the aim, if reading a record takes a worker the given time. Small
+// decode times do not disturb the other workers.
 func decode(s *Stage, batch, read time.Duration) time.Duration {
 	a, p := &s.Aim, &s.Plan
 	d := time.Duration(float64(read) * a.CPU / (1 - min(a.Busy, 1) - a.CPU - a.Sync))
@@ -127,11 +127,11 @@ func decode(s *Stage, batch, read time.Duration) time.Duration {
 	return d
 }
 
-// sync is how long a step with synchronisation lasts.
+// sync is the length of a step with synchronisation.
 const syncStep = 50 * time.Millisecond
 
-// step sets the plan's compute and synchronisation time, where a batch takes so long to be made, and is how long a step
-// then lasts.
+// step sets the plan's compute and synchronisation time for batches that take the given time to make, and returns the
+// length of a step.
 func (s *Stage) step(batch time.Duration) time.Duration {
 	a, p := &s.Aim, &s.Plan
 	share := func(of time.Duration, part float64) time.Duration { return time.Duration(float64(of) * part) }
@@ -154,7 +154,7 @@ func (s *Stage) step(batch time.Duration) time.Duration {
 	return max(batch, p.Compute)
 }
 
-// checkpoints finds after how many steps one is due, and is how long a step lasts then, all told.
+// checkpoints sets the number of steps between checkpoints, and returns the mean length of a step with them.
 func checkpoints(ctx context.Context, p *pipeline.Program, s *Stage, step time.Duration) (time.Duration, error) {
 	plan := &s.Plan
 	trial := *plan

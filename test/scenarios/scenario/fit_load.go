@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/test/scenarios/pipeline"
 )
 
-// fitLoad sets the decode time of a load, and finds how many bytes of a model are loaded in the stage's time, when so
-// many load at once: from smaller models, each of which is cold once. There is one more of them than corrections.
+// fitLoad sets the decode time of a load, and finds how many bytes the given number of concurrent loads read in the
+// stage's time. It measures with smaller models, each of them cold once. There is one model more than corrections.
 func fitLoad(ctx context.Context, p *pipeline.Program, s *Stage, small []string, most int64, loaders int) (int64, error) {
 	plan := s.Plan
 	measure := func() (pipeline.Truth, error) {
@@ -24,7 +24,7 @@ func fitLoad(ctx context.Context, p *pipeline.Program, s *Stage, small []string,
 	took := t.Duration * time.Duration(loaders)
 	records := max(1, t.Bytes/int64(plan.Record))
 	switch {
-	case s.Aim.CPU > 0 && loaders > 1: // the others read while this one decodes, so it takes no longer for that
+	case s.Aim.CPU > 0 && loaders > 1: // the others read while this one decodes, so decoding adds no time
 		s.Plan.Decode = time.Duration(float64(took)*s.Aim.CPU) / time.Duration(records)
 	case s.Aim.CPU > 0:
 		plan.Decode = time.Duration(float64(took)*s.Aim.CPU/(1-s.Aim.CPU)) / time.Duration(records)

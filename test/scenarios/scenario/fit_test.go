@@ -10,8 +10,8 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// A limit of the cgroup's lets those read faster afterwards who paused: one that reads and computes in turn does not wait
-// for both, and is measured again.
+// A cgroup limit lets a reader go faster after a pause. A program that reads and computes in turn does not wait for the
+// sum of both, so it is measured again.
 func TestStepOfWhatSavesUp(t *testing.T) {
 	const batch = 40 * time.Millisecond
 	for what, c := range map[string]struct {

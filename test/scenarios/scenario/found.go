@@ -7,12 +7,12 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// windowID is what a monitor calls the window of a stage, counted from 1; 0 is the one around all.
+// windowID names the window of a stage in the monitor, counted from 1; 0 is the window around all stages.
 func windowID(name string, seed uint64, stage int) string {
 	return fmt.Sprintf("%s-%d-%d", name, seed, stage)
 }
 
-// found is what a report says.
+// found holds a report.
 func found(r *window.Report) Got {
 	return Got{
 		Verdict: r.Verdict, Speedup: r.Speedup, Uncertainty: r.Uncertainty, Finding: r.Finding,
@@ -20,14 +20,14 @@ func found(r *window.Report) Got {
 	}
 }
 
-// poll is what a running window's report said so long after its beginning: of all of it, and of its last seconds.
+// poll is the report of a running window at some time after its start: for all of it, and for its last seconds.
 type poll struct {
 	after   time.Duration
 	verdict window.Verdict
-	recent  window.Verdict // "" where the window is too short for that
+	recent  window.Verdict // "" if the window is too short
 }
 
-// look is a poll of a report.
+// look returns a poll of a report.
 func look(r *window.Report) poll {
 	p := poll{after: r.Duration(), verdict: r.Verdict}
 	if r.Recent != nil {
@@ -36,8 +36,7 @@ func look(r *window.Report) poll {
 	return p
 }
 
-// settled is how many seconds after its beginning a window's verdict was the label and stayed so to the end; nil where it
-// never was.
+// settled returns how many seconds after the start a window's verdict became the label permanently; nil if it never did.
 func settled(polls []poll, r *window.Report, label window.Verdict) *float64 {
 	if r.Verdict != label {
 		return nil
@@ -50,9 +49,9 @@ func settled(polls []poll, r *window.Report, label window.Verdict) *float64 {
 	return &seconds
 }
 
-// changed is how many seconds after the last phase of a window around several began the verdict about the window's last
-// seconds was that phase's label and stayed so. Where it never was, it is the phase's length: not before that. It is nil
-// for a phase that was over before the verdict could be late.
+// changed returns how many seconds after the start of the last phase the verdict of the window's last seconds became
+// that phase's label permanently. If it never did, it returns the phase's length, which is a lower bound. It returns nil
+// for a phase that is too short for a late verdict.
 func changed(polls []poll, whole, phase *window.Report, label window.Verdict) *float64 {
 	began := phase.Start.Mono - whole.Start.Mono
 	never := phase.Duration()

@@ -21,7 +21,7 @@ func keepRecording(folder string, v *Variant) (*kept, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	for _, old := range leftovers(v.Seed) { // a replay would count an earlier run's with this one's
+	for _, old := range leftovers(v.Seed) { // else a replay would mix both runs
 		if err := forget(folder, v.Name, old); err != nil {
 			return nil, err
 		}
@@ -39,12 +39,12 @@ func keepRecording(folder string, v *Variant) (*kept, error) {
 
 func (k *kept) close() error { return errors.Join(k.Close(), k.file.Close()) }
 
-// saveResults writes a variant's results beside its recording.
+// saveResults writes a variant's results next to its recording.
 func saveResults(folder string, v *Variant, results []*Result) error {
 	return WriteJSON(keptAt(folder, v, resultsEnd), results)
 }
 
-// WriteJSON writes v to a file, for people to read, too.
+// WriteJSON writes v to a file, indented.
 func WriteJSON(name string, v any) error {
 	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {

@@ -15,20 +15,20 @@ const (
 	resultsEnd   = ".json"
 )
 
-// keptAt is where what is kept of a variant lies.
+// keptAt returns the path of a variant's files.
 func keptAt(folder string, v *Variant, end string) string {
 	return filepath.Join(folder, fmt.Sprintf("%s-%d%s", v.Name, v.Seed, end))
 }
 
-// leftovers are the seeds whose files an earlier run may have left: this one, and what was then run in its place.
+// leftovers returns the seeds whose files an earlier run may have left: this one, and the one that replaced it.
 func leftovers(seed uint64) []uint64 {
-	if seed%(2*MostVariants) >= MostVariants { // it is in another's place itself
+	if seed%(2*MaxVariants) >= MaxVariants { // it is a replacement itself
 		return []uint64{seed}
 	}
 	return []uint64{seed, Retry(seed)}
 }
 
-// forget removes what is kept of a variant.
+// forget removes a variant's files.
 func forget(folder, name string, seed uint64) error {
 	v := Variant{Name: name, Seed: seed}
 	for _, end := range [...]string{recordingEnd, resultsEnd} {
@@ -39,8 +39,7 @@ func forget(folder, name string, seed uint64) error {
 	return nil
 }
 
-// ForgetAll removes what earlier runs kept in a folder, of the cases that there are. Whatever else lies there stays, and
-// so does the folder.
+// ForgetAll removes what earlier runs left of the existing cases in a folder. Other files and the folder stay.
 func ForgetAll(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -59,7 +58,7 @@ func ForgetAll(folder string) error {
 	return nil
 }
 
-// isKept says that a file's name is one that keptAt gives to a variant of a case.
+// isKept reports whether keptAt gives this file name to a variant of a case.
 func isKept(file string) bool {
 	name, ok := strings.CutSuffix(file, recordingEnd)
 	if !ok {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What an earlier run kept goes, and nothing else does, whatever folder is named.
+// Files of an earlier run are removed; all others stay, whatever the folder.
 func TestForgetAll(t *testing.T) {
 	folder := t.TempDir()
 	kept := []string{"idle-100.jsonl.gz", "idle-100.json", "phase_change-0.json"}
@@ -45,7 +45,7 @@ func TestForgetAll(t *testing.T) {
 	}
 }
 
-// Every variant's files have names by which they are found again.
+// The files of each variant can be found by their names.
 func TestKeptNames(t *testing.T) {
 	all(t, func(t *testing.T, _ *Case, v Variant) {
 		for _, end := range [...]string{recordingEnd, resultsEnd} {

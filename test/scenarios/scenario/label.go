@@ -2,7 +2,7 @@ package scenario
 
 import "github.com/stallspan/stallspan/internal/window"
 
-// Parts is how a window's time was spent, in seconds. The four add up to the window.
+// Parts is how a window's time was spent, in seconds. The four parts add up to the window.
 type Parts struct {
 	Busy    float64 `json:"busy_s"`
 	Storage float64 `json:"storage_s"`
@@ -13,7 +13,7 @@ type Parts struct {
 // Total is the length of the window in seconds.
 func (p Parts) Total() float64 { return p.Busy + p.Storage + p.CPU + p.Other }
 
-// shares are the parts of a window of one second.
+// shares returns the parts of a window of one second.
 func (p Parts) shares() Parts {
 	total := p.Total()
 	if total <= 0 {
@@ -22,12 +22,12 @@ func (p Parts) shares() Parts {
 	return Parts{p.Busy / total, p.Storage / total, p.CPU / total, p.Other / total}
 }
 
-// Margin is how far the truth of a labelled window keeps from window.Thresholds, as a share of the window: each part may
-// be found to be larger or smaller by that much, as the targets allow, and the verdict is still the same.
+// Margin is the minimum distance of a labelled window's truth from window.Thresholds, as a share of the window. The
+// targets allow each part an error of that size, and the verdict must stay the same.
 const Margin = 0.05
 
-// Label is the verdict that a window's truth stands for; "" for one that is too near to a threshold, about which two
-// opinions would both be right.
+// Label returns the verdict that follows from a window's truth; "" if the truth is so near to a threshold that two
+// verdicts would be right.
 func (p Parts) Label() window.Verdict {
 	s, t := p.shares(), window.Thresholds
 	most, least := max(s.Storage, s.CPU), min(s.Storage, s.CPU)

@@ -29,7 +29,7 @@ func TestLabel(t *testing.T) {
 	}
 }
 
-// thresholds is the verdict as window draws it, from its own table.
+// thresholds is the verdict by the rules of package window.
 func thresholds(p Parts) window.Verdict {
 	s, t := p.shares(), window.Thresholds
 	most := max(s.Storage, s.CPU)
@@ -48,8 +48,8 @@ func thresholds(p Parts) window.Verdict {
 	return window.Unknown
 }
 
-// A ledger whose parts are each off by less than the margin must not change a labelled window's verdict, or the label would
-// ask for more than the ledger.
+// A ledger whose parts are each off by less than the margin must not change a labelled window's verdict. Otherwise the
+// label would be stricter than the ledger's target.
 func TestLabelsKeepTheirMargin(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	labels := map[window.Verdict]int{}
@@ -63,7 +63,7 @@ func TestLabelsKeepTheirMargin(t *testing.T) {
 		q, parts := p, []*float64{}
 		parts = append(parts, &q.Busy, &q.Storage, &q.CPU, &q.Other)
 		r.Shuffle(4, func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-		for i := 0; i < 4; i += 2 { // what one part has too little another one has too much
+		for i := 0; i < 4; i += 2 { // one part gains what another one loses
 			off := min(r.Float64()*Margin, *parts[i])
 			*parts[i] -= off
 			*parts[i+1] += off

@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// Lacks says what this machine lacks to run scenarios; nil for nothing.
+// Lacks returns what this machine lacks to run scenarios; nil for nothing.
 func Lacks(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the scenarios need root, to make slow devices and cgroups")

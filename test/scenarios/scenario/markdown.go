@@ -9,12 +9,12 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Mark is what stands around the tables of a name in a page.
+// Mark returns the comments that enclose the tables of a name in a page.
 func Mark(name string) (begin, end string) {
 	return fmt.Sprintf("<!-- %s: written by make scenarios -->", name), fmt.Sprintf("<!-- end of %s -->", name)
 }
 
-// Markdown is the score as tables.
+// Markdown formats the score as tables.
 func (s *Score) Markdown() string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
@@ -41,7 +41,7 @@ func (s *Score) Markdown() string {
 	return b.String()
 }
 
-// failures lists all that is wrong, a row a window, and what counts for nothing.
+// failures lists the faults of each window, and the void windows.
 func (s *Score) failures(line func(string, ...any)) {
 	none := true
 	for _, r := range s.Cases {
@@ -60,7 +60,7 @@ func (s *Score) failures(line func(string, ...any)) {
 	}
 }
 
-// faults is all that a target holds against a window. Of a void one it is why it counts for nothing.
+// faults returns all targets that a window misses, or why it is void.
 func (r *Result) faults() (all []string) {
 	if r.Void != "" {
 		return []string{"void: " + r.Void}

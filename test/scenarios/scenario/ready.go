@@ -11,7 +11,8 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// ready completes the plans of all stages, with the neighbours' noise as it will be, and leaves everything cold and calm.
+// ready completes the plans of all stages while the neighbours make their noise. It leaves all files cold and the
+// neighbours stopped.
 func (b *bench) ready(ctx context.Context) error {
 	small, err := b.smallModels()
 	if err != nil {
@@ -58,7 +59,7 @@ func (b *bench) smallModels() (paths []string, err error) {
 		return nil, nil
 	}
 	size := int64(smallSize)
-	if b.v.Kind == slowdisk.Spinning { // which takes long
+	if b.v.Kind == slowdisk.Spinning { // slow
 		size /= 4
 	}
 	for i := range 1 + corrections {
@@ -71,7 +72,7 @@ func (b *bench) smallModels() (paths []string, err error) {
 	return paths, nil
 }
 
-// of are the files that a stage reads.
+// of returns the files that a stage reads.
 func (b *bench) of(s *Stage) []string {
 	if s.From == Copied {
 		return b.copies
@@ -79,7 +80,7 @@ func (b *bench) of(s *Stage) []string {
 	return b.files
 }
 
-// loaders is how many neighbours load what the case loads.
+// loaders returns how many neighbours load a model.
 func (b *bench) loaders() (n int) {
 	for _, beside := range b.beside {
 		if beside.Load {
@@ -89,7 +90,7 @@ func (b *bench) loaders() (n int) {
 	return n
 }
 
-// writeModels writes the model for the case, its copy in memory, and one for each neighbour that loads, too.
+// writeModels writes the case's model, its copy in memory, and a model for each neighbour that loads.
 func (b *bench) writeModels(size int64) error {
 	if size == 0 {
 		return nil
@@ -115,7 +116,7 @@ func (b *bench) writeModels(size int64) error {
 	return nil
 }
 
-// neighbours is the model of that neighbour.
+// neighbours is the model of the given neighbour.
 func (b *bench) neighbours(i int) string {
 	return filepath.Join(b.disk.Dir, fmt.Sprintf("%s-%d", modelName, i))
 }

@@ -16,8 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Replay finds again what was found in all recordings of a folder, with the estimator as it is now, and gives their
-// results with it, those whose case's name matches. What was true stays.
+// Replay judges all recordings of a folder whose case matches again, with the present estimator. The truth stays.
 func Replay(folder string, wanted *regexp.Regexp) ([]*Result, error) {
 	return replay(folder, wanted, "")
 }
@@ -44,14 +43,14 @@ func replay(folder string, wanted *regexp.Regexp, lacks Evidence) (results []*Re
 	return results, nil
 }
 
-// caseName is the case whose recording a file holds: keptAt puts the seed after the last "-".
+// caseName returns the case of a recording: keptAt puts the seed after the last "-".
 func caseName(file string) string {
 	name := strings.TrimSuffix(filepath.Base(file), recordingEnd)
 	return name[:max(strings.LastIndexByte(name, '-'), 0)]
 }
 
-// Supersede makes all windows of a variant void of which one is void by its truth, where another variant was run in its
-// place. What was found never makes a window void: to drop the wrong ones that a second try got right would flatter.
+// Supersede voids all windows of a variant if the truth of one of them is void and another variant ran in its place. A
+// report never voids a window: dropping wrong verdicts that the second attempt got right would flatter the score.
 func Supersede(results []*Result) {
 	type variant struct {
 		name string
@@ -74,7 +73,7 @@ func Supersede(results []*Result) {
 	}
 }
 
-// replayOne replays one recording. One without results beside it is that of a run that failed, and is left out.
+// replayOne replays one recording. A recording without results belongs to a failed run and is skipped.
 func replayOne(name string, lacks Evidence) (results []*Result, err error) {
 	text, err := os.ReadFile(strings.TrimSuffix(name, recordingEnd) + resultsEnd)
 	if errors.Is(err, os.ErrNotExist) {
@@ -116,13 +115,13 @@ func replayOne(name string, lacks Evidence) (results []*Result, err error) {
 	return results, nil
 }
 
-// played is what a recording's windows said, while they ran and at their end.
+// played holds the reports of a recording's windows, while they ran and at their end.
 type played struct {
 	reports map[string]*window.Report
 	polls   map[string][]poll
 }
 
-// play feeds a monitor with a recording, and looks at its open windows after each round of readings.
+// play feeds a recording to a monitor, and polls its open windows after each round of readings.
 func play(name string, lacks Evidence) (*played, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -159,7 +158,7 @@ func play(name string, lacks Evidence) (*played, error) {
 	}
 }
 
-// Order puts results in the order of the cases, and by seed.
+// Order sorts results by case and seed.
 func Order(results []*Result) {
 	var names []string
 	for _, c := range Cases() {

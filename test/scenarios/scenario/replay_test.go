@@ -59,7 +59,7 @@ func TestReplayWithoutRecordings(t *testing.T) {
 	}
 }
 
-// A row has all that is wrong with a window, and not the first of it alone.
+// A row lists all faults of a window, not only the first one.
 func TestFaults(t *testing.T) {
 	far, late := 0.03, 12.5
 	r := judged(window.StorageBound, window.StorageBound)
@@ -96,7 +96,7 @@ func TestRewrite(t *testing.T) {
 	wrong := judged(window.GPUBound, window.StorageBound)
 	wrong.About = "spins"
 	wrong.Truth.Parts, wrong.Got.Parts = Parts{Busy: 4}, Parts{Busy: 3, Storage: 1}
-	for range 2 { // the second time changes nothing
+	for range 2 { // the second call changes nothing
 		if err := Rewrite(page, "own cgroup", Sum([]*Result{wrong}).Markdown()); err != nil {
 			t.Fatal(err)
 		}
@@ -118,7 +118,7 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// A replay takes the same -case as a run: it is about the case's name alone.
+// A replay matches -case against the case's name alone, like a run.
 func TestReplayChoosesByName(t *testing.T) {
 	for pattern, want := range map[string]int{"^gpu_bound$": 1, "^storage_spinning$": 1, "^gpu": 1, "-150": 0, "jsonl": 0, "100$": 0, "_": 2} {
 		results, err := Replay("testdata", regexp.MustCompile(pattern))

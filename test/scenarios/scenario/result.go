@@ -9,26 +9,26 @@ import (
 
 // Result is one window of one variant: what was true and what was found.
 type Result struct {
-	Name    string         `json:"name"` // of the case, and the stage where it has several: "phase_change/2"
+	Name    string         `json:"name"` // of the case, with the stage if it has several: "phase_change/2"
 	Seed    uint64         `json:"seed"`
-	Label   window.Verdict `json:"label"`  // what the case was made to be
+	Label   window.Verdict `json:"label"`  // the intended verdict
 	About   string         `json:"about"`  // the variant in words
 	Window  string         `json:"window"` // in the recording
 	Truth   Truth          `json:"truth"`
 	Got     Got            `json:"got"`
 	Seconds float64        `json:"seconds"` // of the window
 
-	Void     string   `json:"void,omitempty"` // why it counts for nothing
+	Void     string   `json:"void,omitempty"` // why it does not count
 	Problems []string `json:"problems,omitempty"`
 }
 
-// Truth is what the work itself knows of a window, and its rerun from memory.
+// Truth is what the work measured itself, and its rerun from memory.
 type Truth struct {
 	Verdict window.Verdict `json:"verdict"` // by Parts.Label; "" for none
 	Parts
 
-	Speedup     float64 `json:"speedup,omitempty"` // that the rerun gave; 0 where there was none
-	Unexplained float64 `json:"unexplained_s"`     // duration - rerun - storage: the truth's own error
+	Speedup     float64 `json:"speedup,omitempty"` // measured by the rerun; 0 without one
+	Unexplained float64 `json:"unexplained_s"`     // duration - rerun - storage: the error of the truth itself
 
 	Raw      Waits  `json:"raw"`
 	Rerun    *Waits `json:"rerun,omitempty"`          // the same work from memory
@@ -36,11 +36,11 @@ type Truth struct {
 
 	// Thread time of all workers.
 	ReadBlocked float64 `json:"read_blocked_s"` // asleep in reads
-	ReadReady   float64 `json:"read_ready_s"`   // ready there without a CPU
-	ReadCPU     float64 `json:"read_cpu_s"`     // on one
-	DecodeReady float64 `json:"decode_ready_s"` // ready without a CPU in decoding
+	ReadReady   float64 `json:"read_ready_s"`   // runnable in reads
+	ReadCPU     float64 `json:"read_cpu_s"`     // running in reads
+	DecodeReady float64 `json:"decode_ready_s"` // runnable in decoding
 
-	// As the plan was made.
+	// From the plan.
 	Load     bool    `json:"load,omitempty"`
 	Pool     bool    `json:"pool,omitempty"`      // several workers make each batch together
 	Compute  float64 `json:"compute_s,omitempty"` // of a step
@@ -49,7 +49,7 @@ type Truth struct {
 	Checksum uint32  `json:"checksum,omitempty"`
 }
 
-// Waits are the program's own figures, in seconds: what its training thread waited for.
+// Waits are the program's own figures in seconds: what its training thread waited for.
 type Waits struct {
 	Duration float64 `json:"duration_s"`
 	Busy     float64 `json:"busy_s"`
@@ -61,31 +61,32 @@ type Waits struct {
 	Other    float64 `json:"other_s"`
 }
 
-// Got is what the monitor found.
+// Got is what the monitor reported.
 type Got struct {
 	Verdict window.Verdict `json:"verdict"`
 	Parts
-	Speedup     float64 `json:"speedup,omitempty"` // predicted; 0 where it is not known
+	Speedup     float64 `json:"speedup,omitempty"` // predicted; 0 if unknown
 	Uncertainty float64 `json:"uncertainty_ratio,omitempty"`
 	Finding     string  `json:"finding,omitempty"`
 
-	// VerdictAfter is how many seconds after its beginning the running window's verdict was right and stayed so; absent
-	// where it never was.
+	// VerdictAfter is how many seconds after its start the running window's verdict became right permanently; absent if it
+	// never did.
 	VerdictAfter *float64 `json:"verdict_after_s,omitempty"`
 
-	// ChangeAfter is, of a window around several phases, how many seconds after the last one's beginning the running
-	// window's verdict about its last seconds was that phase's and stayed so; its length where it never was, and absent
-	// where that was too short to tell.
+	// ChangeAfter is for windows around several phases: how many seconds after the start of the last phase the verdict of
+	// the last seconds became that phase's permanently. It is the phase's length if it never did, and absent if the phase was
+	// too short to decide.
 	ChangeAfter *float64 `json:"change_after_s,omitempty"`
 
-	Device *Device `json:"device,omitempty"` // the storage's own disk; absent where it has none
+	Device *Device `json:"device,omitempty"` // the storage's own disk; absent without one
 }
 
-// Ledger is a ledger's error: that of the part that is furthest off, as a share of the window.
+// Ledger is a ledger's error: the error of its worst part as a share of the window.
 //
-// Where several workers make each batch together, log and rerun may differ on what was waited for: the log gives a step's
-// wait to those that were at its batch last, and they decode, while the others read on for the next ones. From memory that
-// time is gone, too. What is right then lies between the two, and the error is what lies outside.
+// If several workers make each batch together, log and rerun may differ on what was waited for. The log charges a
+// step's wait to the workers that finished its batch, and these decode while the others read for the next batches. From
+// memory that time disappears as well. The truth is then the range between log and rerun, and the error is what lies
+// outside.
 func (r *Result) Ledger() float64 {
 	open := 0.0
 	if r.Truth.Pool && r.Truth.Rerun != nil {
@@ -97,7 +98,7 @@ func (r *Result) Ledger() float64 {
 // LedgerByLog is the same error by the log alone.
 func (r *Result) LedgerByLog() float64 { return r.off(0) }
 
-// off is the ledger's error where open, in seconds, may be storage's as well as the CPU's.
+// off is the ledger's error if open seconds may belong to storage or to the CPU.
 func (r *Result) off(open float64) float64 {
 	if r.Seconds <= 0 {
 		return 0
@@ -107,10 +108,10 @@ func (r *Result) off(open float64) float64 {
 		outside(g.Storage, t.Storage, t.Storage+open), outside(g.CPU, t.CPU-open, t.CPU)) / r.Seconds
 }
 
-// outside is how far a value lies outside of what two bounds, in any order, enclose.
+// outside is the distance of a value from the interval between two bounds in any order.
 func outside(v, a, b float64) float64 { return max(0, min(a, b)-v, v-max(a, b)) }
 
-// BusyError is how far the accelerator's busy time is off, as a share of the window.
+// BusyError is the error of the accelerator's busy time as a share of the window.
 func (r *Result) BusyError() float64 {
 	if r.Seconds <= 0 {
 		return 0
@@ -118,8 +119,7 @@ func (r *Result) BusyError() float64 {
 	return math.Abs(r.Truth.Busy-r.Got.Busy) / r.Seconds
 }
 
-// SpeedupError is how far the predicted speed-up is off, relative to the measured one; false where there is nothing to
-// compare.
+// SpeedupError is the error of the predicted speed-up relative to the measured one; false without both.
 func (r *Result) SpeedupError() (float64, bool) {
 	if r.Truth.Speedup <= 0 || r.Got.Speedup <= 0 {
 		return 0, false
@@ -127,11 +127,11 @@ func (r *Result) SpeedupError() (float64, bool) {
 	return math.Abs(r.Got.Speedup/r.Truth.Speedup - 1), true
 }
 
-// Right says that the verdict is the label's.
+// Right reports whether the verdict is the label.
 func (r *Result) Right() bool { return r.Got.Verdict == r.Label }
 
-// Long says that the window is long enough for its ledger to be held to account.
-func (r *Result) Long() bool { return r.Seconds >= shortestLedger.Seconds() }
+// Long reports whether the window is long enough for its ledger to count.
+func (r *Result) Long() bool { return r.Seconds >= minLedger.Seconds() }
 
-// shortestLedger is from which length on a ledger counts.
-const shortestLedger = 2 * time.Second
+// minLedger is the minimum length of a window whose ledger counts.
+const minLedger = 2 * time.Second

@@ -14,15 +14,15 @@ import (
 // Runner runs variants, one at a time.
 type Runner struct {
 	Folder string  // of the recordings
-	Shared bool    // the jobs get no cgroup of their own, as a plain user's have none
-	Rate   float64 // of pipeline.Calibrate
+	Shared bool    // the jobs have no cgroup of their own, like those of a plain user
+	Rate   float64 // from Calibrate
 }
 
-// longest is how long a variant may take, all told.
+// longest is the time limit of a variant.
 const longest = 2 * time.Minute
 
-// Run runs a variant: once on its storage and watched, and, where that was slow, once more from memory. It keeps the
-// recording and gives a result for each window. An error says what could not be done; then there is no result.
+// Run runs a variant on its storage under a monitor. If that was slow, it runs the work again from memory. It keeps the
+// recording and returns a result for each window, or an error and no result.
 func (r *Runner) Run(ctx context.Context, v Variant) (results []*Result, err error) {
 	ctx, cancel := context.WithTimeout(ctx, longest)
 	defer cancel()
@@ -53,7 +53,7 @@ func (r *Runner) Run(ctx context.Context, v Variant) (results []*Result, err err
 	return results, saveResults(r.Folder, &v, results)
 }
 
-// results reruns what was cold and sets what was found beside what was true.
+// results reruns cold stages and compares the reports with the truth.
 func (b *bench) results(ctx context.Context, windows []*watched) (results []*Result, err error) {
 	var truths []Truth
 	for i, w := range windows {
@@ -84,7 +84,7 @@ func (b *bench) results(ctx context.Context, windows []*watched) (results []*Res
 	return results, nil
 }
 
-// truth is that of one stage, after a rerun where that tells something.
+// truth returns the truth of one stage, after a rerun if that adds information.
 func (b *bench) truth(ctx context.Context, w *watched) (t Truth, err error) {
 	seconds := w.report.Duration().Seconds()
 	switch {
@@ -103,5 +103,5 @@ func (b *bench) truth(ctx context.Context, w *watched) (t Truth, err error) {
 	return t, nil
 }
 
-// Calibrate is the Rate for a Runner.
+// Calibrate returns the Rate for a Runner.
 func Calibrate() (float64, error) { return pipeline.Calibrate() }

@@ -1,9 +1,9 @@
-// Package scenario proves the diagnosis: it runs real work on really slow storage, has it watched as any job is, and holds
-// the ledger and the verdict against what the work itself says it waited for.
+// Package scenario tests the diagnosis on labelled work: it runs real work on slow storage under a monitor, and
+// compares the ledger and the verdict with the log that the work itself keeps.
 //
-// A Case is a situation whose verdict is known, and makes as many variants of it as there are seeds. A Runner runs a
-// variant once on slow storage under a monitor, and once more from memory. Its Result is what was true and what was
-// found; a Score sums up many. Each run's recording is kept, so that Replay finds the same again, or something better.
+// A Case is a situation with a known verdict; a seed makes variants of it. A Runner runs a variant on slow storage
+// under a monitor, and again from memory. A Result holds the truth and the report; a Score sums up many results. Each
+// run's recording is kept, so that Replay can judge it again with another estimator.
 package scenario
 
 import (
@@ -14,15 +14,15 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// Case is a situation with a known answer.
+// Case is a situation with a known verdict.
 type Case struct {
 	Name  string
-	Label window.Verdict // of its first window; a stage may have another
-	Short bool           // it belongs to the short form
+	Label window.Verdict // of its first window; a stage may have its own
+	Short bool           // part of the short form
 	Make  func(*draw) Variant
 }
 
-// Variant draws the variant of that seed: the same one for the same seed.
+// Variant draws the variant of a seed; the same seed gives the same variant.
 func (c *Case) Variant(seed uint64, short bool) Variant {
 	d := &draw{Rand: rand.New(rand.NewPCG(seed, hash(c.Name))), name: c.Name, seed: seed, length: fullLength}
 	if short {
@@ -40,24 +40,24 @@ func (c *Case) Variant(seed uint64, short bool) Variant {
 	return v
 }
 
-// readAhead has the kernel read ahead no more than a record where records of mapped files are read: it would fetch each
-// one's neighbours too, and the storage would be faster from moment to moment.
+// readAhead limits the kernel's read-ahead to a record for records of mapped files. Otherwise the kernel would read the
+// neighbouring records too, and the storage would become faster over time.
 func (v *Variant) readAhead(s *Stage) {
 	if s.From == Cold && s.Plan.Batch > 0 && s.Plan.Reading == pipeline.Mapped {
-		v.Options.ReadAhead = int64(min(s.Plan.Record, mostReadAhead))
+		v.Options.ReadAhead = int64(min(s.Plan.Record, maxReadAhead))
 	}
 }
 
-const mostReadAhead = 128 << 10 // bytes: the kernel's default
+const maxReadAhead = 128 << 10 // bytes; the kernel's default
 
-// MostVariants is how many variants of a case one seed makes.
-const MostVariants = 50
+// MaxVariants is how many variants of a case one seed makes.
+const MaxVariants = 50
 
-// Seed is that of a case's i-th variant, and Retry that of the one which takes its place when it is void.
-func Seed(seed uint64, i int) uint64 { return seed*2*MostVariants + uint64(i) }
+// Seed returns the seed of a case's i-th variant.
+func Seed(seed uint64, i int) uint64 { return seed*2*MaxVariants + uint64(i) }
 
-// Made is the seed of which a variant is: the first of Seed's.
-func Made(variant uint64) uint64 { return variant / (2 * MostVariants) }
+// Made returns the seed that made a variant: the inverse of Seed.
+func Made(variant uint64) uint64 { return variant / (2 * MaxVariants) }
 
-// Retry is told of with Seed.
-func Retry(seed uint64) uint64 { return seed + MostVariants }
+// Retry returns the seed of the variant that replaces a void one.
+func Retry(seed uint64) uint64 { return seed + MaxVariants }

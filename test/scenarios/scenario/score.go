@@ -7,23 +7,23 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Verdicts are the classes, in the order in which they are shown.
+// Verdicts are the classes in the order in which they are shown.
 var Verdicts = [...]window.Verdict{window.StorageBound, window.CPUBound, window.GPUBound, window.Mixed, window.Unknown}
 
-// Score sums results up. Void ones are among Cases and count for nothing else. What there is no ground for is absent.
+// Score sums up results. Void results are in Cases and count nowhere else. Fields without data are absent.
 type Score struct {
-	Seed   *uint64   `json:"seed,omitempty"`   // that made all of the variants; absent where they are of several
+	Seed   *uint64   `json:"seed,omitempty"`   // that made all variants; absent if they are of several
 	Shared bool      `json:"shared,omitempty"` // the jobs had no cgroup of their own
 	Cases  []*Result `json:"cases"`
 	Void   int       `json:"void"`
-	Failed []string  `json:"failed,omitempty"` // tries that could not be run, and why; a replay does not know
-	Wanted []string  `json:"-"`                // cases of which there must be windows
+	Failed []string  `json:"failed,omitempty"` // attempts that could not run, with the reason; unknown in a replay
+	Wanted []string  `json:"-"`                // cases that must have windows
 
-	Confusion map[window.Verdict]map[window.Verdict]int `json:"confusion"` // how many of a label got which verdict
+	Confusion map[window.Verdict]map[window.Verdict]int `json:"confusion"` // count by label and verdict
 	Precision map[window.Verdict]float64                `json:"precision"`
 	Recall    map[window.Verdict]float64                `json:"recall"`
 
-	FalseStorage int `json:"false_storage_on_busy_gpu"` // storage_bound, where the label is gpu_bound
+	FalseStorage int `json:"false_storage_on_busy_gpu"` // storage_bound where the label is gpu_bound
 
 	LedgerP50  *float64 `json:"ledger_error_p50,omitempty"` // of windows of at least 2 s, as a share of the window
 	LedgerP95  *float64 `json:"ledger_error_p95,omitempty"`
@@ -38,15 +38,15 @@ type Score struct {
 
 	BusyMax     *float64 `json:"busy_error_max,omitempty"`  // of windows of at least 2 s, as a share of the window
 	TruthP95    *float64 `json:"truth_error_p95,omitempty"` // duration - rerun - storage, as a share of the window
-	Inexact     int      `json:"device_inexact"`            // windows whose operations or bytes are not the device's own
-	Devices     int      `json:"devices"`                   // windows that were held against a device's counters
+	Inexact     int      `json:"device_inexact"`            // windows whose operations or bytes differ from the device's counters
+	Devices     int      `json:"devices"`                   // windows compared with a device's counters
 	AwaitMax    *float64 `json:"await_error_max,omitempty"` // of reads, relative
 	Unpredicted int      `json:"speedup_missing"`           // storage-bound windows without a prediction
 
 	WriteAwaitMax *float64 `json:"write_await_error_max,omitempty"` // of writes
 }
 
-// Sum makes the score of results.
+// Sum returns the score of results.
 func Sum(results []*Result) *Score {
 	s := &Score{
 		Cases: results, Confusion: map[window.Verdict]map[window.Verdict]int{},
@@ -66,7 +66,7 @@ func Sum(results []*Result) *Score {
 	return s
 }
 
-// madeBy is the seed of which all results' variants are; nil where there is no such one.
+// madeBy returns the seed that made all results' variants; nil if they are of several.
 func madeBy(results []*Result) *uint64 {
 	if len(results) == 0 {
 		return nil
@@ -153,7 +153,7 @@ func appendKnown(values []float64, v *float64) []float64 {
 	return append(values, *v)
 }
 
-// Percentile is the smallest of the values that the share p of them does not exceed; nil where there are none.
+// Percentile returns the smallest value that is at least as large as the share p of all values; nil without values.
 func Percentile(values []float64, p float64) *float64 {
 	if len(values) == 0 {
 		return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// judged is a result of four seconds whose truth is all of the label's kind.
+// judged is a result of four seconds that are all of the label's kind.
 func judged(label, verdict window.Verdict) *Result {
 	return &Result{Name: "case", Label: label, Got: Got{Verdict: verdict}, Seconds: 4}
 }
@@ -118,7 +118,7 @@ func TestMissed(t *testing.T) {
 	}
 }
 
-// A window that is always void, or a case that never ran, is told of: the rates know nothing of it.
+// A window that is always void, or a case that never ran, is reported: the rates do not show it.
 func TestMissedTellsWhatNeverCounts(t *testing.T) {
 	var results []*Result
 	for _, v := range Verdicts {
@@ -144,7 +144,7 @@ func TestMissedTellsWhatNeverCounts(t *testing.T) {
 	}
 }
 
-// The seed is that of which the variants are, whatever is asked for at a replay.
+// The seed is that of the variants, whatever a replay requests.
 func TestSeedOfResults(t *testing.T) {
 	of := func(seeds ...uint64) *uint64 {
 		var results []*Result
@@ -166,7 +166,7 @@ func TestSeedOfResults(t *testing.T) {
 	}
 }
 
-// A window in which a disk did nothing in one direction proves nothing of that one.
+// A window without I/O in one direction proves nothing about that direction.
 func TestAwaitOfWhatWasDone(t *testing.T) {
 	exact, far := 0.0, 0.02
 	writes, idle := judged(window.StorageBound, window.StorageBound), judged(window.StorageBound, window.StorageBound)
@@ -183,8 +183,8 @@ func TestAwaitOfWhatWasDone(t *testing.T) {
 	}
 }
 
-// TestLedgerOfAPool: between log and rerun anything is right, and what lies outside of both is an error; of a single worker the
-// log alone is right.
+// For a pool, anything between log and rerun is right, and what lies outside of both is an error. For a single worker
+// the log alone is right.
 func TestLedgerOfAPool(t *testing.T) {
 	truth := Truth{Parts: Parts{Busy: 3, Storage: 4, CPU: 2, Other: 1}, Unexplained: 1, Pool: true, Rerun: &Waits{}}
 	for _, c := range []struct {

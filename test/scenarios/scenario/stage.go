@@ -48,7 +48,7 @@ func (b *bench) stage(ctx context.Context, m *monitor.Monitor, i int) (*watched,
 	return w, b.endStorm(ctx)
 }
 
-// work does what the stage is about.
+// work does the stage's work.
 func (b *bench) work(ctx context.Context, s *Stage) (pipeline.Truth, error) {
 	if s.Idle {
 		select {
@@ -69,7 +69,7 @@ func (b *bench) work(ctx context.Context, s *Stage) (pipeline.Truth, error) {
 	return b.program.Go(ctx)
 }
 
-// storm prepares the neighbours that load at the same time, and endStorm waits for them.
+// storm prepares the neighbours that load at the same time; endStorm waits for them.
 func (b *bench) storm(s *Stage) error {
 	for i, n := range b.beside {
 		if n.Load {

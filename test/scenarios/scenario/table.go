@@ -8,8 +8,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Line is a result in one line: name, label, verdict, the ledger's parts as they were and as they were found, speed-up
-// measured and predicted, seconds.
+// Line formats a result in one line: name, label, verdict, true and reported parts of the ledger, measured and
+// predicted speed-up, seconds.
 func (r *Result) Line() string {
 	mark := "ok"
 	switch {
@@ -32,18 +32,18 @@ func (r *Result) Line() string {
 	return line
 }
 
-// percents are the shares of busy, storage, cpu and other.
+// percents formats the shares of busy, storage, cpu and other.
 func percents(p Parts) string {
 	s := p.shares()
 	return fmt.Sprintf("%3.0f %3.0f %3.0f %3.0f", 100*s.Busy, 100*s.Storage, 100*s.CPU, 100*s.Other)
 }
 
-// LineHeader stands above lines.
+// LineHeader returns the header for lines.
 func LineHeader() string {
 	return "      case                             label         verdict       truth: busy storage cpu other | found, %  speed-up  length"
 }
 
-// Print writes the score for people.
+// Print writes the score as a table.
 func (s *Score) Print(out io.Writer) {
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format+"\n", args...) }
 	say("")

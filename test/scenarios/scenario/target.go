@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Targets is what a full run must reach.
+// Targets are what a full run must reach.
 var Targets = struct {
 	Class   float64 // precision and recall of storage_bound, cpu_bound and gpu_bound, at least
 	Ledger  float64 // the ledger's error for 95 of 100 windows, as a share of the window
@@ -18,7 +18,7 @@ var Targets = struct {
 	Verdict float64 // seconds until the verdict is right
 }{Class: 0.95, Ledger: 0.05, Speedup: 0.1, Busy: 0.02, Await: 0.01, Verdict: 10}
 
-// Missed says, a line each, which targets the score misses. What there is no ground for is missed, too.
+// Missed returns a line for each target that the score misses. A target without data is missed, too.
 func (s *Score) Missed() (missed []string) {
 	say := func(format string, args ...any) { missed = append(missed, fmt.Sprintf(format, args...)) }
 	t := Targets
@@ -56,7 +56,7 @@ func (s *Score) Missed() (missed []string) {
 	return append(missed, s.uncounted()...)
 }
 
-// uncounted says of which cases, windows of them and labels nothing counts: about those nothing is proved.
+// uncounted returns the cases and labels without a window that counts: nothing is proved about them.
 func (s *Score) uncounted() (missed []string) {
 	type kind struct {
 		name  string

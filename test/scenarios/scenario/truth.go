@@ -14,7 +14,7 @@ func waits(t *pipeline.Truth) Waits {
 	}
 }
 
-// truth is what a window of so many seconds was spent on. rerun is the same work from memory; nil where there was none.
+// truth returns how a window of the given length was spent. rerun is the same work from memory; nil without one.
 func truth(seconds float64, plan *Plan, ran, rerun *pipeline.Truth) Truth {
 	t := Truth{
 		Raw: waits(ran), ReadBlocked: ran.ReadBlocked.Seconds(), ReadReady: ran.ReadReady.Seconds(), ReadCPU: ran.ReadCPU.Seconds(),
@@ -33,8 +33,8 @@ func truth(seconds float64, plan *Plan, ran, rerun *pipeline.Truth) Truth {
 	return t
 }
 
-// derive splits a window from what the program says. The rerun from memory says what reading costs there: that part of
-// the waiting is the CPU's, and only the rest is for storage. Without a rerun nothing was for storage.
+// derive splits a window by the program's log. The rerun from memory shows what reading costs there: that part of the
+// wait belongs to the CPU, the rest to storage. Without a rerun nothing belongs to storage.
 func (t *Truth) derive(seconds float64) {
 	ran := t.Raw
 	again := ran
@@ -57,7 +57,8 @@ func (t *Truth) derive(seconds float64) {
 	t.finish(seconds)
 }
 
-// spread gives the time in which a load's first workers had ended already to what all of them did: the load went on.
+// spread charges the time after a load's first workers ended in proportion to the work of all of them, because the load
+// continued.
 func (w *Waits) spread() {
 	if did := w.Read + w.Decode; did > 0 && w.Other > 0 {
 		w.Read += w.Other * w.Read / did
@@ -66,13 +67,13 @@ func (w *Waits) spread() {
 	}
 }
 
-// finish gives the rest of the window to other, and finds the verdict.
+// finish assigns the rest of the window to other and finds the verdict.
 func (t *Truth) finish(seconds float64) {
 	t.Other = max(0, seconds-t.Busy-t.Storage-t.CPU)
 	t.Verdict = t.Label()
 }
 
-// join is the truth of a window around others.
+// join returns the truth of a window around others.
 func join(seconds float64, parts []Truth) Truth {
 	var t Truth
 	var rerun Waits
@@ -97,10 +98,10 @@ func join(seconds float64, parts []Truth) Truth {
 	return t
 }
 
-// wholeEnd ends the name of a window around others.
+// wholeEnd is the suffix of the name of a window around others.
 const wholeEnd = "/whole"
 
-// judge finds the verdict of the truth, and whether the label holds.
+// judge finds the verdict of the truth and reports whether the label holds.
 func (r *Result) judge() {
 	r.Truth.Verdict = r.Truth.Label()
 	r.Void = ""

@@ -29,7 +29,7 @@ func TestTruth(t *testing.T) {
 	}
 }
 
-// A load's workers that end early leave the others to it: what they do is what the load does.
+// When some workers of a load end early, the work of the others is the work of the load.
 func TestTruthOfALoad(t *testing.T) {
 	const s = time.Second
 	ran := &pipeline.Truth{Duration: 4 * s, Read: 2400 * time.Millisecond, Decode: 600 * time.Millisecond, Other: s}
@@ -84,7 +84,7 @@ func TestSettled(t *testing.T) {
 	}
 }
 
-// A change of phase is seen in the window's last seconds, counted from where the phase began.
+// A change of phase shows in the verdict of the last seconds, counted from the start of the phase.
 func TestChanged(t *testing.T) {
 	at := func(seconds float64, recent window.Verdict) poll {
 		return poll{time.Duration(seconds * float64(time.Second)), window.Mixed, recent}
@@ -117,7 +117,8 @@ func TestChanged(t *testing.T) {
 	}
 }
 
-// In each second variant of a full run, a verdict can come too late after a change, though a phase be shorter than meant.
+// In every second variant of a full run a verdict can be too late after a change, even if a phase is shorter than
+// planned.
 func TestPhasesAreLongEnough(t *testing.T) {
 	c := caseOf(t, "phase_change")
 	for i := range 2 * someSeeds {
@@ -147,7 +148,7 @@ func TestSupersede(t *testing.T) {
 	}
 }
 
-// A wrong verdict counts, also where a second try got it right.
+// A wrong verdict counts even if the second attempt was right.
 func TestSupersedeKeepsWhatIsWrong(t *testing.T) {
 	wrong, again := judged(window.GPUBound, window.StorageBound), judged(window.GPUBound, window.GPUBound)
 	wrong.Seed, again.Seed = Seed(1, 2), Retry(Seed(1, 2))

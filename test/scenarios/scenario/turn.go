@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 )
 
-// dimension is something of a variant that there are only a few of.
+// dimension is a parameter of a variant with few values.
 type dimension string
 
 const (
@@ -19,19 +19,20 @@ const (
 	length      dimension = "length"
 )
 
-// turn takes one of a few. From one variant of a seed to the next the choices take turns, so that a handful of variants
-// has them all: each n variants in a row, counted from the first, have each of n choices once. In which order follows from
-// the case, the dimension, the seed and the row, so that over some seeds each choice meets each one of another dimension.
-// What runs in a void variant's place has the same choices, or the combinations that come out void would not be missed.
+// turn returns one of a few choices. The choices rotate from one variant of a seed to the next, so that a few variants
+// cover all of them: each n consecutive variants, counted from the first, have each of n choices once. The order
+// depends on the case, the dimension, the seed and the row, so that over several seeds each choice meets each choice of
+// another dimension. A variant that replaces a void one has the same choices. Otherwise combinations that tend to be
+// void would be missing.
 func turn[T any](d *draw, of dimension, choices ...T) T {
 	n := uint64(len(choices))
-	i := d.seed % MostVariants
-	rows := Made(d.seed)*MostVariants + i/n // no two of a case's seeds share one
+	i := d.seed % MaxVariants
+	rows := Made(d.seed)*MaxVariants + i/n // no two seeds of a case share one
 	shuffled := rand.New(rand.NewPCG(rows, hash(fmt.Sprintf("%s %s %d", d.name, of, n)))).Perm(len(choices))
 	return choices[shuffled[i%n]]
 }
 
-// hash is a number for a name.
+// hash returns a number for a name.
 func hash(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(name)) // never fails

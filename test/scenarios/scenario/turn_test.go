@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/test/scenarios/pipeline"
 )
 
-// has is what a stage of a variant has of each dimension.
+// has returns the value of each dimension in a stage of a variant.
 func has(v *Variant, s *Stage) map[dimension]string {
 	of := map[dimension]string{device: string(v.Kind)}
 	if s.Idle {
@@ -31,7 +31,7 @@ func has(v *Variant, s *Stage) map[dimension]string {
 
 const someSeeds, someVariants = 20, 5
 
-// Whatever there is of one dimension of a case meets whatever there is of another, in some seed.
+// Each value of a dimension meets each value of another dimension in some seed.
 func TestEachMeetsEach(t *testing.T) {
 	for _, c := range Cases() {
 		single, pairs := map[string]map[string]bool{}, map[string]map[string]bool{}
@@ -67,7 +67,7 @@ func TestEachMeetsEach(t *testing.T) {
 	}
 }
 
-// And these are what there is.
+// These are the dimensions.
 func TestChoices(t *testing.T) {
 	for name, want := range map[string]map[dimension]int{
 		"storage_spinning": {device: 1, style: 3, reading: 4, accelerator: 2},
@@ -97,7 +97,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// Within one seed the choices of each dimension take turns, and what runs in a variant's place has the same.
+// Within a seed the choices of each dimension take turns, and a replacement has the same choices.
 func TestVariantsTakeTurns(t *testing.T) {
 	for _, c := range Cases() {
 		for seed := range uint64(someSeeds) {
@@ -117,7 +117,7 @@ func TestVariantsTakeTurns(t *testing.T) {
 	}
 }
 
-// turns is what a case's variants of a seed have, one after another.
+// turns returns the values of a case's variants of a seed in order.
 func turns(c *Case, seed uint64) map[dimension][]string {
 	values := map[dimension][]string{}
 	for i := range 24 {
@@ -148,7 +148,7 @@ func caseOf(t *testing.T, name string) *Case {
 	return nil
 }
 
-// Whatever reads from memory reads through it: neither O_DIRECT nor io_uring means anything there.
+// Work that reads from memory uses the page cache: O_DIRECT and io_uring mean nothing there.
 func TestMemoryIsReadThrough(t *testing.T) {
 	for _, c := range Cases() {
 		for i := range someSeeds * someVariants {

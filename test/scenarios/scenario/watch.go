@@ -15,10 +15,10 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// jobName is what the monitor calls the program.
+// jobName is the program's name in the monitor.
 const jobName = "scenario"
 
-// watched is one window as it ran.
+// watched is one window that ran.
 type watched struct {
 	stage  *Stage // nil for the window around all stages
 	report *window.Report
@@ -27,7 +27,7 @@ type watched struct {
 	device *Device
 }
 
-// watch runs all stages under a monitor that writes down what it reads.
+// watch runs all stages under a monitor that records its readings.
 func (b *bench) watch(ctx context.Context, journal monitor.Journal) (windows []*watched, problems []error, err error) {
 	m, err := monitor.New(monitor.Config{Accelerator: b.program.Accelerator(), Journal: journal})
 	if err != nil {
@@ -77,10 +77,10 @@ func (b *bench) watch(ctx context.Context, journal monitor.Journal) (windows []*
 	return windows, m.Problems(), b.calm()
 }
 
-// lead is how long the machine is watched before the first window.
+// lead is how long the monitor runs before the first window.
 const lead = 300 * time.Millisecond
 
-// begin opens the window of a stage, 0 for the one around all, with the name under which a replay finds it.
+// begin opens the window of a stage, 0 for the window around all, with the name by which a replay finds it.
 func (b *bench) begin(m *monitor.Monitor, stage int, at monitor.Moment) (*window.Report, error) {
 	w := window.Window{
 		ID: windowID(b.v.Name, b.v.Seed, stage), Kind: window.Epoch, Source: window.Announced, Owned: true, Job: jobName,
@@ -93,7 +93,7 @@ func (b *bench) begin(m *monitor.Monitor, stage int, at monitor.Moment) (*window
 	return &window.Report{Window: w}, err
 }
 
-// edge takes the monitor's reading between two of the disk's counters.
+// edge takes the monitor's reading between two readings of the disk's counters.
 func (b *bench) edge(m *monitor.Monitor) (at monitor.Moment, before, after Counters, err error) {
 	if !hasCounters(b.disk) {
 		return m.Now(), before, after, nil
@@ -108,10 +108,10 @@ func (b *bench) edge(m *monitor.Monitor) (at monitor.Moment, before, after Count
 
 func hasCounters(d *slowdisk.Disk) bool { return d.Device != "" && d.Kind != slowdisk.Local }
 
-// pollEvery is how often a running window is looked at.
+// pollEvery is the time between two polls of a running window.
 const pollEvery = 250 * time.Millisecond
 
-// polls looks at a running window until stop is called, which waits for the last look.
+// polls polls a running window until stop is called, which waits for the last poll.
 func polls(m *monitor.Monitor, id string, to *[]poll) (stop func()) {
 	var done sync.WaitGroup
 	end := make(chan struct{})

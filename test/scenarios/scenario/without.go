@@ -10,20 +10,20 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Evidence is a kind of readings that a machine may not have.
+// Evidence is a kind of readings that a machine may lack.
 type Evidence string
 
 const (
 	Pressure Evidence = "pressure" // a kernel without PSI
-	Reads    Evidence = "reads"    // what the job's processes read is not told: those of another user
-	Threads  Evidence = "threads"  // a kernel that tells nothing of single threads
-	Disks    Evidence = "disks"    // storage without a disk of this machine
+	Reads    Evidence = "reads"    // the reads of the job's processes are unknown, as for another user's
+	Threads  Evidence = "threads"  // a kernel without counters of single threads
+	Disks    Evidence = "disks"    // storage that is no local disk
 )
 
 // AllEvidence is what a replay can leave out.
 var AllEvidence = [...]Evidence{Pressure, Reads, Threads, Disks}
 
-// without makes an entry of a recording what it would be on a machine that lacks the evidence.
+// without removes the evidence from an entry of a recording.
 func (lacks Evidence) without(e *recording.Entry) {
 	if e.Sample == nil {
 		return
@@ -44,19 +44,19 @@ func (lacks Evidence) blind(j *sample.Job) {
 	if lacks == Reads {
 		j.HasIO, j.ReadBytes, j.ReadChars, j.WriteBytes = false, 0, 0, 0
 	}
-	j.ReaderTime, j.ReaderWork, j.InReads = 0, 0, 0 // readers are found by what they read
+	j.ReaderTime, j.ReaderWork, j.InReads = 0, 0, 0 // readers are found by their reads
 	if lacks == Threads {
 		j.LeaderTime, j.LeaderReady = 0, 0
 	}
 }
 
-// Lacking is a score for each kind of evidence that a replay left out.
+// Lacking is the score of a replay for each kind of evidence that it left out.
 type Lacking struct {
 	Evidence Evidence
 	Score    *Score
 }
 
-// ReplayWithout replays all recordings of a folder again for each kind of evidence, without it.
+// ReplayWithout replays all recordings of a folder once for each kind of evidence, without it.
 func ReplayWithout(folder string, wanted *regexp.Regexp) (all []Lacking, err error) {
 	for _, lacks := range AllEvidence {
 		results, err := replay(folder, wanted, lacks)
@@ -68,7 +68,7 @@ func ReplayWithout(folder string, wanted *regexp.Regexp) (all []Lacking, err err
 	return all, nil
 }
 
-// WithoutTable shows how many verdicts are right, unknown and wrong without each kind of evidence.
+// WithoutTable formats how many verdicts are right, unknown and wrong without each kind of evidence.
 func WithoutTable(all []Lacking) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, "| without | right | unknown instead | wrong | storage_bound where the GPU was busy | ledger error, median and 95 of 100 |")
@@ -81,7 +81,7 @@ func WithoutTable(all []Lacking) string {
 	return b.String()
 }
 
-// outcome counts the windows that count.
+// outcome counts the windows that are not void.
 func (s *Score) outcome() (right, unknown, wrong int) {
 	for _, r := range s.Cases {
 		switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// told is a reading of everything that may be left out.
-func told() *recording.Entry {
+// complete is a reading of everything that may be left out.
+func complete() *recording.Entry {
 	return &recording.Entry{Sample: &sample.Sample{
 		Pressures: []sample.Pressure{{Resource: sample.IO, Some: 1}},
 		Disks:     []sample.Disk{{Name: "sda", Reads: 1}},
@@ -26,10 +26,10 @@ func told() *recording.Entry {
 	}}
 }
 
-// Each kind of evidence is really gone, and all the rest is there.
+// The replay removes one kind of evidence and keeps all others.
 func TestWithout(t *testing.T) {
 	for _, lacks := range AllEvidence {
-		left, want := told(), told()
+		left, want := complete(), complete()
 		lacks.without(left)
 		switch lacks {
 		case Pressure:
@@ -51,9 +51,9 @@ func TestWithout(t *testing.T) {
 		}
 		lacks.without(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}}) // has no readings
 	}
-	whole := told()
+	whole := complete()
 	Evidence("").without(whole)
-	if !reflect.DeepEqual(whole, told()) {
+	if !reflect.DeepEqual(whole, complete()) {
 		t.Errorf("%+v, and nothing was to be left out", whole.Sample)
 	}
 }
@@ -76,7 +76,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// The page has the marks between which the tables go.
+// The page has the marks between which the tables are written.
 func TestMarksOfThePage(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/internals/accuracy.md")
 	if err != nil {
