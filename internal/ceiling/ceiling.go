@@ -37,7 +37,8 @@ type Learner struct {
 
 type disk struct {
 	best    sample.Ceiling
-	seen    int // the number of the reading that it was in last
+	seen    int           // the number of the reading that it was in last
+	reset   time.Duration // Disk.Reset of its readings
 	marks   [kept]mark
 	n, next int // marks that are there, and where the next one goes
 }
@@ -62,12 +63,12 @@ func (l *Learner) Learn(s *sample.Sample) {
 		}
 		known := l.disks[d.Name]
 		if known == nil {
-			if known = l.begin(d.Name); known == nil {
+			if known = l.begin(d); known == nil {
 				continue
 			}
 		}
-		if l.last-known.seen > away || known.fell(d) {
-			*known = disk{best: sample.Ceiling{Disk: known.best.Disk}}
+		if l.last-known.seen > away || known.reset != d.Reset.Mono {
+			*known = disk{best: sample.Ceiling{Disk: known.best.Disk}, reset: d.Reset.Mono}
 			delete(l.known, d.Name)
 			l.told = nil
 		}
@@ -79,7 +80,7 @@ func (l *Learner) Learn(s *sample.Sample) {
 }
 
 // begin makes room for a disk; it is nil where there is none.
-func (l *Learner) begin(name string) *disk {
+func (l *Learner) begin(of *sample.Disk) *disk {
 	if l.disks == nil {
 		l.disks = map[string]*disk{}
 	}
@@ -95,16 +96,12 @@ func (l *Learner) begin(name string) *disk {
 			return nil
 		}
 	}
-	d := &disk{best: sample.Ceiling{Disk: name}, seen: l.last}
-	l.disks[name] = d
+	d := &disk{best: sample.Ceiling{Disk: of.Name}, seen: l.last, reset: of.Reset.Mono}
+	l.disks[of.Name] = d
 	return d
 }
 
 func (d *disk) newest() *mark { return &d.marks[(d.next+kept-1)%kept] }
-
-func (d *disk) fell(now *sample.Disk) bool {
-	return d.n > 0 && (now.ReadBytes < d.newest().read || now.WriteBytes < d.newest().write)
-}
 
 // learn says whether now is the end of the busiest second so far.
 func (d *disk) learn(now mark) (more bool) {

@@ -14,13 +14,24 @@ func reading(at time.Duration, disks ...sample.Disk) *sample.Sample {
 	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: disks}
 }
 
+// learner normalizes readings, as the source does.
+type learner struct {
+	Learner
+	normalizer sample.DiskNormalizer
+}
+
+func (l *learner) Learn(s *sample.Sample) {
+	l.normalizer.Normalize(s)
+	l.Learner.Learn(s)
+}
+
 func leaf(name string, read, written uint64) sample.Disk {
 	return sample.Disk{Name: name, Leaf: true, ReadBytes: read, WriteBytes: written}
 }
 
 // A burst of exactly a second is seen as it was, wherever it lies between the readings.
 func TestABurst(t *testing.T) {
-	var l Learner
+	var l learner
 	const tick = 100 * time.Millisecond
 	var read, written uint64
 	for i := range 100 {
@@ -43,7 +54,7 @@ func TestABurst(t *testing.T) {
 func TestCeilingsAreSeen(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		var l Learner
+		var l learner
 		var at time.Duration
 		var total uint64
 		var fastest, before float64 // of the truth, over the stretches between any two readings of a second or two
@@ -78,7 +89,7 @@ func TestCeilingsAreSeen(t *testing.T) {
 }
 
 func TestNoGarbage(t *testing.T) {
-	var l Learner
+	var l learner
 	learned := func() float64 {
 		if all := l.All(); len(all) > 0 {
 			return all[0].Read
@@ -117,7 +128,7 @@ func TestNoGarbage(t *testing.T) {
 }
 
 func TestDisksAreBounded(t *testing.T) {
-	var l Learner
+	var l learner
 	for i := range 3 * mostDisks {
 		l.Learn(reading(time.Duration(i+1)*time.Second, leaf(string(rune(0x4e00+i)), uint64(i), 0)))
 	}
@@ -127,7 +138,7 @@ func TestDisksAreBounded(t *testing.T) {
 }
 
 func TestLearningCostsNoMemory(t *testing.T) {
-	var l Learner
+	var l learner
 	s := reading(0, leaf("sda", 0, 0), leaf("sdb", 0, 0))
 	learn := func() {
 		s.At.Mono += 100 * time.Millisecond
@@ -141,7 +152,7 @@ func TestLearningCostsNoMemory(t *testing.T) {
 }
 
 func BenchmarkLearn(b *testing.B) {
-	var l Learner
+	var l learner
 	s := reading(0)
 	for i := range 10 {
 		s.Disks = append(s.Disks, leaf(string(rune('a'+i)), 0, 0))

@@ -180,7 +180,7 @@ func TestHere(t *testing.T) {
 
 // What was measured is a floor under what is learned, until the disk is another one.
 func TestKnow(t *testing.T) {
-	var l Learner
+	var l learner
 	l.Know([]sample.Ceiling{{Disk: "sda", Read: 100 << 20, ReadAwait: time.Millisecond}, {Disk: "sdq", Read: 1}})
 	if got := l.All(); len(got) != 0 {
 		t.Errorf("of disks that nobody saw: %v", got)

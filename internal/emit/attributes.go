@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -164,13 +165,13 @@ func (l *list) disks(r *window.Report) {
 	l.texts(semconv.DiskNamesKey, names)
 	l.add(semconv.DiskReadBytesKey.Int64(int64(sum.ReadBytes)))
 	l.add(semconv.DiskReadOperationsKey.Int64(int64(sum.ReadOperations)))
-	if sum.ReadOperations > 0 {
-		l.add(semconv.DiskReadAwaitKey.Float64(sum.ReadTime.Seconds() / float64(sum.ReadOperations)))
+	if await, ok := sample.Await(sum.ReadTime, sum.ReadOperations); ok {
+		l.add(semconv.DiskReadAwaitKey.Float64(await))
 	}
 	l.add(semconv.DiskWriteBytesKey.Int64(int64(sum.WriteBytes)))
 	l.add(semconv.DiskWriteOperationsKey.Int64(int64(sum.WriteOperations)))
-	if sum.WriteOperations > 0 {
-		l.add(semconv.DiskWriteAwaitKey.Float64(sum.WriteTime.Seconds() / float64(sum.WriteOperations)))
+	if await, ok := sample.Await(sum.WriteTime, sum.WriteOperations); ok {
+		l.add(semconv.DiskWriteAwaitKey.Float64(await))
 	}
 	l.add(semconv.DiskQueueDepthKey.Float64(sum.QueueDepth))
 	l.add(semconv.DiskBusyRatioKey.Float64(sum.BusyRatio))

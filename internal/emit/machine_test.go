@@ -63,8 +63,17 @@ func snapshots() (first, second sample.Snapshot) {
 	second.Pressures.Pressures[0].Some = 34 * time.Second
 	second.Cores.Cores[0] = sample.Core{Name: "cpu0", User: 14 * time.Second, Idle: 3005 * time.Second, IOWait: 8990 * ms, IRQ: 10 * ms, SoftIRQ: 20 * ms}
 	second.Jobs.Processes[0].ReadBytes = 9 * mib
+	normalize(&first, &second)
 	second.GPUs.GPUs[0].Busy, second.GPUs.GPUs[1].Busy = 107*time.Second, time.Second // the second one's driver came back
 	return first, second
+}
+
+// normalize does what the source of disks does with its readings.
+func normalize(snapshots ...*sample.Snapshot) {
+	var normalizer sample.DiskNormalizer
+	for _, s := range snapshots {
+		normalizer.Normalize(&s.Disks)
+	}
 }
 
 // TestMetrics writes a first collection, which has no rates, and a second one: usb was pulled out and put back, so its
@@ -108,10 +117,13 @@ func value(t *testing.T, scope metricdata.ScopeMetrics, metric, attributes strin
 func TestTimesWrap(t *testing.T) {
 	const wrap = time.Duration(1<<32) * ms
 	m := emit.NewMetrics("")
+	var normalizer sample.DiskNormalizer
 	look := func(after, weighted time.Duration) (float64, time.Time) {
-		scope := m.Collect(sample.Snapshot{Boot: booted, Disks: sample.Sample{At: at(after), Disks: []sample.Disk{
+		disks := sample.Sample{At: at(after), Disks: []sample.Disk{
 			{Name: "vda", Reads: uint64(after / time.Second), WeightedTime: weighted},
-		}}})
+		}}
+		normalizer.Normalize(&disks)
+		scope := m.Collect(sample.Snapshot{Boot: booted, Disks: disks})
 		return value(t, scope, "system.disk.weighted_io_time", `system.device.name="vda"`)
 	}
 	for i, step := range []struct{ raw, want time.Duration }{
@@ -127,8 +139,11 @@ func TestTimesWrap(t *testing.T) {
 // A disk that was away comes back with counters of its own, and one whose reading failed goes on as if nothing was.
 func TestDiskComesBack(t *testing.T) {
 	m := emit.NewMetrics("")
+	var normalizer sample.DiskNormalizer
 	look := func(after time.Duration, disks ...sample.Disk) metricdata.ScopeMetrics {
-		return m.Collect(sample.Snapshot{Boot: booted, Disks: sample.Sample{At: at(after), Disks: disks}})
+		s := sample.Sample{At: at(after), Disks: disks}
+		normalizer.Normalize(&s)
+		return m.Collect(sample.Snapshot{Boot: booted, Disks: s})
 	}
 	other := sample.Disk{Name: "other", Reads: 1}
 	look(time.Hour, other, sample.Disk{Name: "usb", Reads: 100, BusyTime: time.Second}, sample.Disk{Name: "vda", Reads: 100})

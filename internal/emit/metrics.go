@@ -27,7 +27,6 @@ type Metrics struct {
 	scope     instrumentation.Scope
 	disabled  []string // names of metrics that are left out
 	last      sample.Snapshot
-	seen      map[string]*diskState     // by name
 	began     map[string]time.Time      // of a core that did not begin to count at boot
 	counted   cache[string, gpuCounted] // by GPU.ID
 	met       cache[driveKey, driveMet]
@@ -45,7 +44,6 @@ func NewMetrics(version string, disabled ...string) *Metrics {
 	return &Metrics{
 		scope:    Scope(version),
 		disabled: disabled,
-		seen:     map[string]*diskState{},
 		began:    map[string]time.Time{},
 		sizes:    map[*semconv.Metric]int{},
 	}

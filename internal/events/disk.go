@@ -76,7 +76,7 @@ func (w *Watch) saturation(s *sample.Sample, ceilings []sample.Ceiling) {
 // look gives how near the disk was to all that it can do over the last minute: 1 and more is saturated. It is NaN while
 // that is not known.
 func (d *disk) look(at time.Duration, now *sample.Disk, ceilings []sample.Ceiling) (score float64, did busy) {
-	if d.counts.n > 0 && now.RestartedSince(&d.counts.newest().value) {
+	if d.counts.n > 0 && !now.Continues(&d.counts.newest().value) {
 		*d = disk{seen: true} // another device may have the name now
 	}
 	if d.counts.due(at, saturationOver) {
@@ -132,14 +132,15 @@ func (d *disk) score(did *busy, c sample.Ceiling) float64 {
 
 // of fills b with what a disk did between two readings, and gives it.
 func (b *busy) of(from, to *sample.Disk, over time.Duration) *busy {
-	seconds := over.Seconds()
-	n := float64(to.Reads - from.Reads + to.Writes - from.Writes)
-	b.operations = n / seconds
-	b.queue = sample.DiskTime(from.WeightedTime, to.WeightedTime).Seconds() / seconds
-	b.read, b.write = float64(to.ReadBytes-from.ReadBytes)/seconds, float64(to.WriteBytes-from.WriteBytes)/seconds
-	if n > 0 {
-		b.await = (sample.DiskTime(from.ReadTime, to.ReadTime) + sample.DiskTime(from.WriteTime, to.WriteTime)).Seconds() / n
+	d, ok := to.Since(from, over)
+	if !ok {
+		return b
 	}
+	seconds, n := over.Seconds(), d.Reads+d.Writes
+	b.operations = float64(n) / seconds
+	b.queue = d.QueueDepth()
+	b.read, b.write = float64(d.ReadBytes)/seconds, float64(d.WriteBytes)/seconds
+	b.await, _ = sample.Await(d.ReadTime+d.WriteTime, n)
 	if b.stuck = n == 0 && from.InFlight > 0 && to.InFlight > 0; b.stuck {
 		b.queue = float64(to.InFlight) // time is counted when an operation completes
 	}

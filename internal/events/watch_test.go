@@ -17,6 +17,8 @@ type machine struct {
 	now   sample.Stamp
 	s     sample.Snapshot
 	parts []Part
+
+	normalizer sample.DiskNormalizer
 }
 
 func newMachine(t *testing.T) *machine {
@@ -32,6 +34,7 @@ func (m *machine) look(seconds int, change func()) (told []Event) {
 		if change != nil {
 			change()
 		}
+		m.normalizer.Normalize(&m.s.Disks)
 		told = append(told, m.w.Look(m.now, &m.s, m.parts)...)
 	}
 	return told

@@ -8,6 +8,7 @@ type group struct {
 	seen      bool // in the reading that is being appended
 	gone      bool // since goneSince the source has not told of it
 	goneSince time.Duration
+	reset     time.Duration // Stamp.Mono of Disk.Reset
 }
 
 // column is one quantity, made monotone: value grows by what the raw counter grew, through wraps and resets.
@@ -45,13 +46,13 @@ func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *
 	return g
 }
 
-// advance takes a raw reading. modulus is where the counter wraps, 0 for one that does not.
-func (c *column) advance(raw, modulus float64, at time.Duration) {
+// advance takes the next reading of the counter, in the unit of its Series.
+func (c *column) advance(raw float64, restarted bool, at time.Duration) {
 	if !c.begun {
 		c.begun, c.raw = true, raw
 		return
 	}
-	grown, reset := growth(c.raw, raw, modulus)
+	grown, reset := growth(c.raw, raw, restarted)
 	if reset {
 		c.mark(at)
 	}
@@ -59,19 +60,16 @@ func (c *column) advance(raw, modulus float64, at time.Duration) {
 	c.raw = raw
 }
 
-// growth is how far a counter went from one reading to the next. One that went backwards either wrapped, if it stood
-// in the last quarter below its modulus and now stands in the first, or it began again at zero: then what it counted
-// since is certain, what it counted before that is lost, and reset says so.
-func growth(from, to, modulus float64) (grown float64, reset bool) {
+// growth returns how far a counter grew between two readings, and whether it restarted at zero in between. Then only
+// what it counted since the restart is known.
+func growth(from, to float64, restarted bool) (grown float64, reset bool) {
 	switch {
-	case to >= from:
+	case to >= from && !restarted:
 		return to - from, false
-	case modulus > 0 && from < modulus && from >= modulus*3/4 && to <= modulus/4:
-		return to + (modulus - from), false
-	case to < 0 || to != to:
-		return 0, true
-	default:
+	case to > 0:
 		return to, true
+	default: // negative, or not a number
+		return 0, true
 	}
 }
 

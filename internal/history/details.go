@@ -134,7 +134,7 @@ func (s *detailState) advance(at, step time.Duration, value float64, told, count
 	known := s.begun && !first && step <= hold && at-s.told <= hold
 	switch {
 	case told && known && counter:
-		grown, _ := growth(s.raw, value, 0)
+		grown, _ := growth(s.raw, value, false)
 		s.value += min(grown, (at - s.told).Seconds()) // no second holds more than one
 	case told && known:
 		s.value += value * step.Seconds()

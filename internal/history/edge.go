@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"sort"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -29,22 +30,22 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 			continue
 		}
 		a := &h.axes[id]
-		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
-			e.observe(a, key, values)
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, reset time.Duration) {
+			e.observe(a, key, values, reset)
 		})
 	}
 	e.sort()
 }
 
 // observe adds a device's reading. A device without columns is left out.
-func (e *Edge) observe(a *axis, key groupKey, values [maxColumns]float64) {
+func (e *Edge) observe(a *axis, key groupKey, values [maxColumns]float64, reset time.Duration) {
 	g := a.groups[key]
 	if g == nil || g.gone {
 		return
 	}
 	for i := range g.columns {
 		c := &g.columns[i]
-		grown, _ := growth(c.raw, values[i], key.kind.modulus(i))
+		grown, _ := growth(c.raw, values[i], reset != g.reset)
 		e.add(c, c.value+grown)
 	}
 }

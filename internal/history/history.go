@@ -99,8 +99,8 @@ func (h *History) Append(s *sample.Sample) error {
 			continue
 		}
 		h.openAxis(a)
-		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64) {
-			h.advance(a, key, values, s.At.Mono)
+		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, reset time.Duration) {
+			h.advance(a, key, values, reset, s.At.Mono)
 		})
 		h.totals.advance(axisID(id), s)
 		if axisID(id) == diskAxis {
@@ -115,16 +115,17 @@ func (h *History) Append(s *sample.Sample) error {
 	return nil
 }
 
-// advance adds a device's reading to its columns.
-func (h *History) advance(a *axis, key groupKey, values [maxColumns]float64, at time.Duration) {
-	g := h.group(a, key, at)
+// advance adds a device's reading to its columns. reset is when its counters restarted last.
+func (h *History) advance(a *axis, key groupKey, values [maxColumns]float64, reset, at time.Duration) {
+	g := h.group(a, key, reset, at)
 	if g == nil {
 		return
 	}
 	g.seen = true
 	for i := range g.columns {
-		g.columns[i].advance(values[i], key.kind.modulus(i), at)
+		g.columns[i].advance(values[i], reset != g.reset, at)
 	}
+	g.reset = reset
 }
 
 // openAxis gives an axis its first time rings.
@@ -141,7 +142,7 @@ func (h *History) openAxis(a *axis) {
 
 // group finds the columns of one device, or makes them. With little room left a device is kept on the finest tier
 // alone; with none it is refused, unless a device that is gone can make room.
-func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
+func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if g, ok := a.groups[key]; ok {
 		return g
 	}
@@ -159,6 +160,7 @@ func (h *History) group(a *axis, key groupKey, at time.Duration) *group {
 		}
 	}
 	g := newGroup(a, key, tiers, h.nextSlot, at)
+	g.reset = reset
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
 	a.groups[key] = g

@@ -110,12 +110,15 @@ func FuzzReset(f *testing.F) {
 	f.Add(uint64(math.MaxUint64), uint64(0), uint64(1), uint64(2))
 	f.Fuzz(func(t *testing.T, a, b, c, d uint64) {
 		h := newHistory(t)
+		var normalizer sample.DiskNormalizer
 		backwards := false
 		var sum float64
 		values := []uint64{a, b, c, d}
 		for i, v := range values {
-			add(t, h, disk(time.Duration(i+1)*tick, "sda", v))
-			if i > 0 && float64(v) < float64(values[i-1]) {
+			s := disk(time.Duration(i+1)*tick, "sda", v)
+			normalizer.Normalize(s)
+			add(t, h, s)
+			if i > 0 && v < values[i-1] {
 				backwards = true
 				sum += float64(v)
 			} else if i > 0 {
@@ -131,21 +134,21 @@ func FuzzReset(f *testing.F) {
 
 func TestGrowth(t *testing.T) {
 	for _, c := range []struct {
-		name              string
-		from, to, modulus float64
-		grown             float64
-		reset             bool
+		name      string
+		from, to  float64
+		restarted bool
+		grown     float64
+		reset     bool
 	}{
-		{"forward", 5, 8, 0, 3, false},
-		{"wrap of a 32-bit millisecond counter", wrap - 1, 2, wrap, 3, false},
-		{"reset far from the wrap", 1000, 2, wrap, 2, true},
-		{"reset without a wrap", 1000, 2, 0, 2, true},
-		{"not a number", 1, math.NaN(), 0, 0, true},
-		{"negative", 1, -5, 0, 0, true},
+		{"forward", 5, 8, false, 3, false},
+		{"restart seen by the source", 5, 8, true, 8, true},
+		{"restart of another counter", 1000, 2, false, 2, true},
+		{"not a number", 1, math.NaN(), false, 0, true},
+		{"negative", 1, -5, false, 0, true},
 	} {
-		grown, reset := growth(c.from, c.to, c.modulus)
-		if math.Abs(grown-c.grown) > 1e-6 || reset != c.reset {
-			t.Errorf("%s: %v %v, want %v %v", c.name, grown, reset, c.grown, c.reset)
+		grown, reset := growth(c.from, c.to, c.restarted)
+		if grown != c.grown || reset != c.reset {
+			t.Errorf("%s: got %v, reset %v; want %v, reset %v", c.name, grown, reset, c.grown, c.reset)
 		}
 	}
 }

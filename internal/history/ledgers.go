@@ -24,7 +24,7 @@ func (h *History) AppendLedgers(at time.Duration, totals []LedgerTotals) error {
 	}
 	refused := h.refused
 	h.openAxis(a)
-	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { h.advance(a, key, values, at) })
+	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { h.advance(a, key, values, 0, at) })
 	h.commit(a, at)
 	if h.refused > refused {
 		return ErrFull
@@ -37,7 +37,7 @@ func (h *History) ObserveLedgers(e *Edge, totals []LedgerTotals) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	a := &h.axes[ledgerAxis]
-	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { e.observe(a, key, values) })
+	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { e.observe(a, key, values, 0) })
 	e.sort()
 }
 

@@ -166,21 +166,6 @@ const (
 	diskShare     = 0.5
 )
 
-// wrap is sample.DiskTimeWrap in seconds.
-const wrap = float64(sample.DiskTimeWrap) / float64(time.Second)
-
-// modulus is where column i of the kind wraps; 0 if it does not.
-func (k kind) modulus(i int) float64 {
-	if k != kindDisk {
-		return 0
-	}
-	switch DiskReads + Series(i) {
-	case DiskReadTime, DiskWriteTime, DiskBusyTime, DiskWeightedTime:
-		return wrap
-	}
-	return 0
-}
-
 func contains(a axisID, s *sample.Sample) bool {
 	switch a {
 	case diskAxis:
@@ -199,12 +184,12 @@ func contains(a axisID, s *sample.Sample) bool {
 
 // each gives the columns of every device on one axis of a reading. Of disks only leaves are kept, which no report
 // counts twice, and those only that ever did any I/O.
-func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64)) {
+func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64, reset time.Duration)) {
 	var v [maxColumns]float64
 	switch a {
 	case diskAxis:
 		v[0], v[1] = h.totals.disk(s)
-		yield(groupKey{kindDisks, ""}, v) // first, so that it has its room however many disks there are
+		yield(groupKey{kindDisks, ""}, v, 0) // first, so that it has its room however many disks there are
 		for i := range s.Disks {
 			d := &s.Disks[i]
 			if !d.Leaf || d.Reads+d.Writes+d.Discards == 0 {
@@ -215,7 +200,7 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 				float64(d.Writes), float64(d.WriteBytes), d.WriteTime.Seconds(),
 				d.BusyTime.Seconds(), d.WeightedTime.Seconds(),
 			}
-			yield(groupKey{kindDisk, d.Name}, v)
+			yield(groupKey{kindDisk, d.Name}, v, d.Reset.Mono)
 		}
 	case pressureAxis:
 		for i := range s.Pressures {
@@ -224,23 +209,23 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 				continue // no verdict asks for it
 			}
 			v[0], v[1] = p.Some.Seconds(), p.Full.Seconds()
-			yield(groupKey{pressureKind(p.Resource), p.Scope}, v)
+			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, 0)
 		}
 	case cpuAxis:
 		work, pegged, iowait := h.totals.cpu(s)
 		v[0], v[1] = work, pegged
-		yield(groupKey{kindHost, ""}, v)
+		yield(groupKey{kindHost, ""}, v, 0)
 		v[0] = iowait
-		yield(groupKey{kindHostNow, ""}, v)
+		yield(groupKey{kindHostNow, ""}, v, 0)
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
 			v[0], v[1], v[2] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes)
-			yield(groupKey{kindJob, j.ID}, v)
+			yield(groupKey{kindJob, j.ID}, v, 0)
 			v[0], v[1] = j.SystemTime.Seconds(), float64(j.ReadChars)
 			v[2], v[3], v[4] = j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds()
 			v[5], v[6], v[7] = j.ReaderTime.Seconds(), j.ReaderWork.Seconds(), j.InReads.Seconds()
-			yield(groupKey{kindJobNow, j.ID}, v)
+			yield(groupKey{kindJobNow, j.ID}, v, 0)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
@@ -248,7 +233,7 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 				continue // as if it had left
 			}
 			v[0] = s.GPUs[i].Busy.Seconds()
-			yield(groupKey{kindGPU, s.GPUs[i].ID}, v)
+			yield(groupKey{kindGPU, s.GPUs[i].ID}, v, 0)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type totals struct {
 type diskTotal struct {
 	bytes    uint64
 	weighted time.Duration
+	reset    time.Duration
 }
 
 type coreTotal struct{ busy, iowait time.Duration }
@@ -49,12 +50,10 @@ func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 	for i := range s.Disks {
 		d := &s.Disks[i]
 		last, ok := t.disks[d.Name]
-		if !ok || !d.Leaf {
+		if !ok || !d.Leaf || last.reset != d.Reset.Mono {
 			continue
 		}
-		if now := d.ReadBytes + d.WriteBytes; now > last.bytes {
-			sum += now - last.bytes
-		}
+		sum += d.ReadBytes + d.WriteBytes - last.bytes
 		longest = max(longest, d.WeightedTime-last.weighted)
 	}
 	return t.bytes + float64(sum), t.queued + longest.Seconds()
@@ -78,7 +77,7 @@ func (t *totals) advance(a axisID, s *sample.Sample) {
 		}
 		for i := range s.Disks {
 			d := &s.Disks[i]
-			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.WeightedTime}
+			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.WeightedTime, d.Reset.Mono}
 		}
 	}
 }

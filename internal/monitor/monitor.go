@@ -68,11 +68,12 @@ type Monitor struct {
 	ceilings ceiling.Learner
 	measured measured
 
-	errands errands
-	looks   atomic.Int32 // that are under way
-	scans   scans
-	journal journal
-	edges   edges // of a recording
+	errands    errands
+	looks      atomic.Int32 // that are under way
+	scans      scans
+	journal    journal
+	edges      edges                 // of a recording
+	normalizer sample.DiskNormalizer // of a recording's disks
 }
 
 // New prepares a monitor of this machine; Start begins to sample. A source that is missing or forbidden is told by

@@ -35,6 +35,9 @@ func (m *Monitor) Feed(e *recording.Entry) error {
 		return m.apply(e.Mark)
 	case e.Sample == nil:
 		return nil
+	}
+	m.normalizer.Normalize(e.Sample) // older versions recorded the kernel's own counters
+	switch {
 	case e.Edge != 0:
 		m.observe(m.edges.find(e.Edge).edge, e.Sample)
 	default:

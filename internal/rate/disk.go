@@ -50,50 +50,54 @@ func disks(before, after *sample.Sample) []Disk {
 		d := &after.Disks[i]
 		last := was[d.Name]
 		delete(was, d.Name) // the kernel has seen a name twice; nobody could tell which is which
-		if last != nil && d.Reads+d.Writes+d.Discards > 0 && !d.RestartedSince(last) {
-			list = append(list, disk(last, d, interval))
+		if last == nil || d.Unused() {
+			continue
+		}
+		if delta, ok := d.Since(last, interval); ok {
+			list = append(list, disk(&delta))
 		}
 	}
 	return list
 }
 
-// disk makes the rates of a device that counted on from a to b. interval is more than zero.
-func disk(a, b *sample.Disk, interval time.Duration) Disk {
-	perSecond := func(from, to uint64) float64 { return float64(to-from) / interval.Seconds() }
-	reads, writes, discards := b.Reads-a.Reads, b.Writes-a.Writes, b.Discards-a.Discards
-	readTime, writeTime := sample.DiskTime(a.ReadTime, b.ReadTime), sample.DiskTime(a.WriteTime, b.WriteTime)
-	discardTime := sample.DiskTime(a.DiscardTime, b.DiscardTime)
-	d := Disk{
-		Name: b.Name, Leaf: b.Leaf,
-		ReadsPerSecond:        perSecond(a.Reads, b.Reads),
-		ReadBytesPerSecond:    perSecond(a.ReadBytes, b.ReadBytes),
-		ReadsMergedPerSecond:  perSecond(a.ReadsMerged, b.ReadsMerged),
-		ReadAwait:             await(readTime, reads),
-		ReadSize:              mean(float64(b.ReadBytes-a.ReadBytes), reads),
-		WritesPerSecond:       perSecond(a.Writes, b.Writes),
-		WriteBytesPerSecond:   perSecond(a.WriteBytes, b.WriteBytes),
-		WritesMergedPerSecond: perSecond(a.WritesMerged, b.WritesMerged),
-		WriteAwait:            await(writeTime, writes),
-		WriteSize:             mean(float64(b.WriteBytes-a.WriteBytes), writes),
-		Await:                 await(readTime+writeTime+discardTime, reads+writes+discards),
-		QueueDepth:            sample.DiskTime(a.WeightedTime, b.WeightedTime).Seconds() / interval.Seconds(),
-		Utilization:           share(sample.DiskTime(a.BusyTime, b.BusyTime), interval),
+// disk returns the rates of one device.
+func disk(d *sample.DiskDelta) Disk {
+	perSecond := func(growth uint64) float64 { return float64(growth) / d.Interval.Seconds() }
+	rates := Disk{
+		Name: d.Name, Leaf: d.Leaf,
+		ReadsPerSecond:        perSecond(d.Reads),
+		ReadBytesPerSecond:    perSecond(d.ReadBytes),
+		ReadsMergedPerSecond:  perSecond(d.ReadsMerged),
+		ReadAwait:             await(d.ReadTime, d.Reads),
+		ReadSize:              mean(float64(d.ReadBytes), d.Reads),
+		WritesPerSecond:       perSecond(d.Writes),
+		WriteBytesPerSecond:   perSecond(d.WriteBytes),
+		WritesMergedPerSecond: perSecond(d.WritesMerged),
+		WriteAwait:            await(d.WriteTime, d.Writes),
+		WriteSize:             mean(float64(d.WriteBytes), d.Writes),
+		Await:                 await(d.ReadTime+d.WriteTime+d.DiscardTime, d.Reads+d.Writes+d.Discards),
+		QueueDepth:            d.QueueDepth(),
+		Utilization:           d.Utilization(),
 	}
-	if a.Has&b.Has&sample.HasDiscards != 0 {
-		d.DiscardsPerSecond = new(perSecond(a.Discards, b.Discards))
-		d.DiscardBytesPerSecond = new(perSecond(a.DiscardBytes, b.DiscardBytes))
-		d.DiscardAwait = await(discardTime, discards)
+	if d.Has&sample.HasDiscards != 0 {
+		rates.DiscardsPerSecond = new(perSecond(d.Discards))
+		rates.DiscardBytesPerSecond = new(perSecond(d.DiscardBytes))
+		rates.DiscardAwait = await(d.DiscardTime, d.Discards)
 	}
-	if a.Has&b.Has&sample.HasFlushes != 0 {
-		d.FlushesPerSecond = new(perSecond(a.Flushes, b.Flushes))
-		d.FlushAwait = await(sample.DiskTime(a.FlushTime, b.FlushTime), b.Flushes-a.Flushes)
+	if d.Has&sample.HasFlushes != 0 {
+		rates.FlushesPerSecond = new(perSecond(d.Flushes))
+		rates.FlushAwait = await(d.FlushTime, d.Flushes)
 	}
-	return d
+	return rates
 }
 
-// await is how many milliseconds an operation took; nil where there was none.
+// await returns the mean time of an operation in milliseconds, or nil where no operation completed.
 func await(total time.Duration, operations uint64) *float64 {
-	return mean(total.Seconds()*1000, operations)
+	seconds, ok := sample.Await(total, operations)
+	if !ok {
+		return nil
+	}
+	return new(seconds * 1000)
 }
 
 func mean(total float64, n uint64) *float64 {

@@ -17,6 +17,14 @@ func at(after time.Duration, disks ...sample.Disk) *sample.Snapshot {
 	return &sample.Snapshot{Disks: sample.Sample{At: sample.Stamp{Mono: time.Hour + after}, Disks: disks}}
 }
 
+// between normalizes both readings, as the source does.
+func between(before, after *sample.Snapshot) Rates {
+	var normalizer sample.DiskNormalizer
+	normalizer.Normalize(&before.Disks)
+	normalizer.Normalize(&after.Disks)
+	return Between(before, after)
+}
+
 // near compares to the precision of floating-point arithmetic.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
@@ -43,7 +51,7 @@ func TestDefinitions(t *testing.T) {
 	after.FlushTime += 30 * ms
 	after.BusyTime += 1500 * ms
 	after.WeightedTime += 8530 * ms
-	got := Between(at(0, before), at(2*time.Second, after))
+	got := between(at(0, before), at(2*time.Second, after))
 	if got.Interval != 2*time.Second || len(got.Disks) != 1 {
 		t.Fatalf("%+v", got)
 	}
@@ -83,7 +91,7 @@ func TestWhatHasNoRate(t *testing.T) {
 		return d
 	}
 	second := func(before, after []sample.Disk) []Disk {
-		return Between(at(0, before...), at(time.Second, after...)).Disks
+		return between(at(0, before...), at(time.Second, after...)).Disks
 	}
 	for name, got := range map[string][]Disk{
 		"never used":           second([]sample.Disk{{Name: "sda"}}, []sample.Disk{{Name: "sda"}}),
@@ -92,8 +100,8 @@ func TestWhatHasNoRate(t *testing.T) {
 		"replaced":             second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.Reads = 1 })}),
 		"replaced, by bytes":   second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadBytes = 0 })}),
 		"replaced, by time":    second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadTime = 0 })}),
-		"no time between":      Between(at(0, used), at(0, used)).Disks,
-		"the clock stood back": Between(at(time.Second, used), at(0, used)).Disks,
+		"no time between":      between(at(0, used), at(0, used)).Disks,
+		"the clock stood back": between(at(time.Second, used), at(0, used)).Disks,
 	} {
 		if len(got) != 0 {
 			t.Errorf("%s: %+v", name, got)
@@ -112,7 +120,7 @@ func TestUtilizationStopsAtOne(t *testing.T) { // the kernel samples by jiffies,
 	a := sample.Disk{Name: "sda", Reads: 1}
 	b := a
 	b.BusyTime = 1008 * ms
-	if got := Between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || got[0].Utilization != 1 {
+	if got := between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || got[0].Utilization != 1 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -133,7 +141,7 @@ func done(d, w sample.Disk) sample.Disk {
 	d.Reads, d.ReadsMerged, d.ReadBytes = d.Reads+w.Reads, d.ReadsMerged+w.ReadsMerged, d.ReadBytes+w.ReadBytes
 	d.Writes, d.WritesMerged, d.WriteBytes = d.Writes+w.Writes, d.WritesMerged+w.WritesMerged, d.WriteBytes+w.WriteBytes
 	d.Discards, d.DiscardBytes, d.Flushes = d.Discards+w.Discards, d.DiscardBytes+w.DiscardBytes, d.Flushes+w.Flushes
-	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % sample.DiskTimeWrap }
+	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % (ms << 32) }
 	add(&d.ReadTime, w.ReadTime)
 	add(&d.WriteTime, w.WriteTime)
 	add(&d.BusyTime, w.BusyTime)
@@ -172,7 +180,7 @@ func FuzzRates(f *testing.F) {
 		w := work(random)
 		rates := func(a sample.Disk) []float64 {
 			a.Name, a.Has, a.Discards = "sda", sample.HasDiscards|sample.HasFlushes, a.Discards+1
-			got := Between(at(0, a), at(time.Duration(interval), done(a, w)))
+			got := between(at(0, a), at(time.Duration(interval), done(a, w)))
 			if len(got.Disks) != 1 {
 				t.Fatalf("%d disks", len(got.Disks))
 			}
@@ -203,9 +211,9 @@ func TestIntervalsAddUp(t *testing.T) {
 		a := done(sample.Disk{Name: "sda", Reads: 1}, work(random))
 		b := done(a, work(random))
 		c := done(b, work(random))
-		first := Between(at(0, a), at(one, b)).Disks[0]
-		second := Between(at(one, b), at(one+two, c)).Disks[0]
-		both := Between(at(0, a), at(one+two, c)).Disks[0]
+		first := between(at(0, a), at(one, b)).Disks[0]
+		second := between(at(one, b), at(one+two, c)).Disks[0]
+		both := between(at(0, a), at(one+two, c)).Disks[0]
 		parts, whole := []func(d *Disk) float64{
 			func(d *Disk) float64 { return d.ReadsPerSecond },
 			func(d *Disk) float64 { return d.WriteBytesPerSecond },
@@ -232,7 +240,7 @@ func TestIntervalsAddUp(t *testing.T) {
 // Of two devices of one name nobody can tell which is which: the first stands for the name.
 func TestNameTwice(t *testing.T) {
 	a, b := sample.Disk{Name: "sda", Reads: 5}, sample.Disk{Name: "sda", Reads: 500}
-	if got := Between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
+	if got := between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
 		t.Errorf("%+v", got)
 	}
 }

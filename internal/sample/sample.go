@@ -67,46 +67,6 @@ func (s *Sample) Reset() {
 	s.Drives = s.Drives[:0]
 }
 
-// Disk holds the 17 counters of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst). The kernel
-// prints times in milliseconds and as 32-bit numbers, so the Duration fields wrap at 2^32 ms (49.7 days of
-// operation time); the other counters are 64 bits wide.
-type Disk struct {
-	Name string `json:"name"`           // as in /dev and /proc/diskstats
-	Leaf bool   `json:"leaf,omitempty"` // a whole device that stands on no other: sums over disks take these only
-
-	Reads       uint64        `json:"reads"`        // read operations completed (field 1)
-	ReadsMerged uint64        `json:"reads_merged"` // read requests merged into another (field 2)
-	ReadBytes   uint64        `json:"read_bytes"`   // sectors of 512 bytes x 512 (field 3)
-	ReadTime    time.Duration `json:"read_time"`    // summed over operations (field 4)
-
-	Writes       uint64        `json:"writes"`        // field 5
-	WritesMerged uint64        `json:"writes_merged"` // field 6
-	WriteBytes   uint64        `json:"write_bytes"`   // field 7
-	WriteTime    time.Duration `json:"write_time"`    // field 8
-
-	InFlight     uint64        `json:"in_flight"`     // operations under way at this moment, no counter (field 9)
-	BusyTime     time.Duration `json:"busy_time"`     // with at least one operation under way, sampled per jiffy (field 10)
-	WeightedTime time.Duration `json:"weighted_time"` // operations under way x time (field 11)
-
-	Discards       uint64        `json:"discards,omitempty"`        // field 12, Linux 4.18
-	DiscardsMerged uint64        `json:"discards_merged,omitempty"` // field 13
-	DiscardBytes   uint64        `json:"discard_bytes,omitempty"`   // field 14
-	DiscardTime    time.Duration `json:"discard_time,omitempty"`    // field 15
-
-	Flushes   uint64        `json:"flushes,omitempty"`    // field 16, Linux 5.5
-	FlushTime time.Duration `json:"flush_time,omitempty"` // field 17
-
-	Has Fields `json:"has,omitempty"`
-}
-
-// Fields says which of the later /proc/diskstats columns this kernel prints.
-type Fields uint8
-
-const (
-	HasDiscards Fields = 1 << iota // Linux 4.18 and later
-	HasFlushes                     // Linux 5.5 and later
-)
-
 // Resource is what a task can wait for, as PSI tells them apart (Documentation/accounting/psi.rst).
 type Resource string
 

@@ -3,6 +3,8 @@ package window
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // The JSON form of a report, as docs/report.md describes it. Times are seconds, sizes bytes, ratios 0 to 1; a pointer
@@ -167,10 +169,10 @@ func (out *reportJSON) ledger(r *Report) {
 
 // await is the mean time of an operation in seconds; nil where there was none.
 func await(total time.Duration, operations uint64) *float64 {
-	if operations == 0 {
+	mean, ok := sample.Await(total, operations)
+	if !ok {
 		return nil
 	}
-	mean := total.Seconds() / float64(operations)
 	return &mean
 }
 

@@ -237,8 +237,7 @@ func (r *Report) disks(h *history.History, m Machine) {
 			continue
 		}
 		if window > 0 {
-			use.QueueDepth = weighted / window
-			use.BusyRatio = min(1, busy/window)
+			use.QueueDepth, use.BusyRatio = sample.QueueDepth(weighted, window), sample.Utilization(busy, window)
 		}
 		r.Disks = append(r.Disks, use)
 	}

@@ -80,11 +80,11 @@ func (r *Report) where() string {
 		if d.ReadBytes >= d.WriteBytes && d.ReadOperations > 0 {
 			return fmt.Sprintf(": %s read %s from %s, %s each, await %s", count(d.ReadOperations, "operation"),
 				size(d.ReadBytes), d.Name, size(d.ReadBytes/d.ReadOperations),
-				Short(d.ReadTime.Seconds()/float64(d.ReadOperations))) + r.queue(d)
+				Short(*await(d.ReadTime, d.ReadOperations))) + r.queue(d)
 		}
 		if d.WriteOperations > 0 {
 			return fmt.Sprintf(": %s wrote %s to %s, await %s", count(d.WriteOperations, "operation"),
-				size(d.WriteBytes), d.Name, Short(d.WriteTime.Seconds()/float64(d.WriteOperations))) + r.queue(d)
+				size(d.WriteBytes), d.Name, Short(*await(d.WriteTime, d.WriteOperations))) + r.queue(d)
 		}
 	}
 	if len(r.Mounts) > 0 {

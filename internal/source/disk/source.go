@@ -29,7 +29,8 @@ type Source struct {
 	known   []string       // the last reading's devices, in its order
 	tree    tree           // what /sys says about known
 	looped  []loop         // the loop devices of known
-	noSysfs bool           // that /sys is missing has been told
+	counts  sample.DiskNormalizer
+	noSysfs bool // that /sys is missing has been told
 }
 
 var _ sample.Source = (*Source)(nil)
@@ -79,6 +80,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		s.follow(disks)
 	}
 	s.tree.mark(disks)
+	s.counts.Normalize(out)
 	if readErr == nil && bad.lines == 0 && treeErr == nil {
 		return nil
 	}
