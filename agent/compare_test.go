@@ -62,7 +62,7 @@ func TestComparisonKeysAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, section, _ := bytes.Cut(page, []byte("\n## stallspan compare"))
+	_, section, _ := bytes.Cut(page, []byte("\n## compare"))
 	section, _, _ = bytes.Cut(section, []byte("\n## "))
 	shown, err := os.ReadFile("testdata/compare/train-disk-train-memory.txt")
 	if err != nil {
