@@ -12,7 +12,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/stallspan/stallspan/internal/action"
+	"github.com/stallspan/stallspan/internal/alert/action"
 	"github.com/stallspan/stallspan/internal/emit"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/action"
+	"github.com/stallspan/stallspan/internal/alert/action"
 	"github.com/stallspan/stallspan/internal/emit"
 )
 

@@ -10,9 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/notice"
 )
 
 func eventsCommand() *cobra.Command {
@@ -32,15 +32,15 @@ until ^C. Where its socket is not the usual one, STALLSPAN_SOCKET says where.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.last < 0 || o.last > notice.Kept {
-				return fmt.Errorf("--last is %d: choose 0 to %d", o.last, notice.Kept)
+			if o.last < 0 || o.last > alert.BoardSize {
+				return fmt.Errorf("--last is %d: choose 0 to %d", o.last, alert.BoardSize)
 			}
 			return o.show(cmd)
 		},
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object a line (docs/events.md)")
-	flags.IntVar(&o.last, "last", o.last, fmt.Sprintf("show so many of the newest events first, at most %d", notice.Kept))
+	flags.IntVar(&o.last, "last", o.last, fmt.Sprintf("show so many of the newest events first, at most %d", alert.BoardSize))
 	flags.DurationVar(&o.since, "since", 0, "of those, show the ones that are not older, like 1h")
 	flags.BoolVar(&o.once, "once", false, "end behind them, and do not wait for more")
 	cmd.AddCommand(eventsTestCommand())
@@ -60,7 +60,7 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 	began := time.Now()
 	last := o.last
 	if o.since > 0 && !cmd.Flags().Changed("last") {
-		last = notice.Kept
+		last = alert.BoardSize
 	}
 	err := api.NewClient(api.DefaultSocket()).Events(cmd.Context(), last, !o.once, func(line []byte) error {
 		var l shownEvent
@@ -96,7 +96,7 @@ func printEvent(out io.Writer, line string) error {
 
 // shownEvent is a line of the stream.
 type shownEvent struct {
-	notice.Line
+	emit.EventJSON
 	Missed uint64 `json:"missed"` // events came too fast; nothing else is in such a line
 }
 

@@ -40,7 +40,7 @@ func TestEvents(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	tried.until(t, 1, "log record: none leaves: OTEL_EXPORTER_OTLP_ENDPOINT is not set")
-	tried.until(t, 1, "exec /bin/cat: ok, it succeeded: {\"id\":")
+	tried.until(t, 1, "exec /bin/cat: ok, exit status 0: {\"id\":")
 
 	show := stallspan(t, "events", "--json")
 	show.Env = append(show.Env, "STALLSPAN_SOCKET="+socket)

@@ -7,12 +7,11 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/stallspan/stallspan/internal/action"
+	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/alert/action"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/session"
 )
@@ -20,12 +19,12 @@ import (
 // happenings is the way of everything that happens: it leaves as a log record, is shown to those who look, and handed to
 // the actions. Nothing of it waits. A nil one, as of record, knows of nothing.
 type happenings struct {
-	telemetry *telemetry
-	board     notice.Board
-	actions   *action.Runner
-	parts     events.Parts // of the goroutine that looks after the program's own parts, as is dropped
-	dropped   uint64       // spans and log records, at the look before
-	forget    func()
+	telemetry   *telemetry
+	board       alert.Board
+	actions     *action.Runner
+	parts       alert.Parts // of the goroutine that looks after the program's own parts, as is dropped
+	dropped     uint64      // spans and log records, at the look before
+	unsubscribe func()
 }
 
 // watchEvents begins to pass on what m sees happen.
@@ -35,7 +34,7 @@ func watchEvents(m *monitor.Monitor, t *telemetry, actions []action.Config) (*ha
 		return nil, err
 	}
 	h := &happenings{telemetry: t, actions: runner}
-	h.forget = m.OnEvent(func(e events.Event) { h.post(emit.Happened(e), trace.SpanContext{}) })
+	h.unsubscribe = m.OnEvent(func(e alert.Event) { h.post(emit.Happened(e), trace.SpanContext{}) })
 	return h, nil
 }
 
@@ -44,24 +43,22 @@ const actionsTime = 5 * time.Second
 
 // close has the actions do what waits for them. What happens after it is told to nobody.
 func (h *happenings) close(ctx context.Context) {
-	h.forget()
+	h.unsubscribe()
 	ctx, cancel := context.WithTimeout(ctx, actionsTime)
 	defer cancel()
 	h.actions.Close(ctx)
 }
 
-func (h *happenings) post(e emit.Event, span trace.SpanContext) *notice.Notice {
-	n := h.show(e, span)
-	h.actions.Post(n)
-	return n
+func (h *happenings) post(e emit.Event, span trace.SpanContext) {
+	h.actions.Post(h.show(e, span))
 }
 
 // show is post without the actions.
-func (h *happenings) show(e emit.Event, span trace.SpanContext) *notice.Notice {
-	n := notice.New(e, span)
+func (h *happenings) show(e emit.Event, span trace.SpanContext) *emit.Event {
+	e = e.Identified(span)
 	h.telemetry.exporter.Log(e, span)
-	h.board.Post(n)
-	return n
+	h.board.Post(e.JSON())
+	return &e
 }
 
 // begin starts the span of a window, whose events are passed on when it ends.
@@ -81,7 +78,7 @@ func (s *tellingSpan) End(span emit.Span) {
 	}
 }
 
-// api is what the API shows of events.
+// api is what the API shows of alert.
 func (h *happenings) api() api.Events {
 	if h == nil {
 		return api.Events{}
@@ -101,7 +98,7 @@ func (h *happenings) try(ctx context.Context, name string) (api.Tried, error) {
 		tried.Logs = "none leaves: OTEL_EXPORTER_OTLP_ENDPOINT is not set, or OTEL_LOGS_EXPORTER is none"
 	}
 	for _, o := range h.actions.Try(ctx, n) {
-		tried.Actions = append(tried.Actions, api.TriedAction{Action: o.Action, OK: o.OK, Says: o.Says, Took: o.Took.Seconds()})
+		tried.Actions = append(tried.Actions, api.TriedAction{Action: o.Action, OK: o.OK, Says: o.Message, Took: o.Took.Seconds()})
 	}
 	return tried, nil
 }
@@ -111,15 +108,15 @@ func (h *happenings) look() {
 	if h == nil {
 		return
 	}
-	var failing []events.Part
+	var failing []alert.Part
 	if err := h.telemetry.exporter.Failing(); err != nil {
-		failing = append(failing, events.Part{Name: "export", Why: err.Error()})
+		failing = append(failing, alert.Part{Name: "export", Error: err.Error()})
 	}
 	if dropped := h.telemetry.exporter.Dropped(); dropped > h.dropped {
-		failing = append(failing, events.Part{Name: "export queue", Why: "it is full, and what is oldest in it is lost"})
+		failing = append(failing, alert.Part{Name: "export queue", Error: "it is full, and what is oldest in it is lost"})
 		h.dropped = dropped
 	}
-	for _, e := range h.parts.Look(sample.Now(), failing) {
+	for _, e := range h.parts.Evaluate(sample.Now(), failing) {
 		h.post(emit.Happened(e), trace.SpanContext{})
 	}
 }
@@ -131,7 +128,7 @@ func (h *happenings) trouble() (lines []string) {
 	}
 	for _, s := range h.actions.Stats() {
 		if s.Failed > 0 {
-			lines = append(lines, fmt.Sprintf("%s failed %d of %d times, the last time: %v", s.Action, s.Failed, s.Failed+s.Done, s.Last))
+			lines = append(lines, fmt.Sprintf("%s failed %d of %d times, the last time: %v", s.Action, s.Failed, s.Failed+s.Succeeded, s.LastError))
 		}
 		if s.Dropped > 0 {
 			lines = append(lines, fmt.Sprintf("%s was not told of %d events: they came too fast for it", s.Action, s.Dropped))

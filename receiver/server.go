@@ -9,9 +9,9 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/session"
 )
 
@@ -46,7 +46,7 @@ func listen(c *Config) (*server, error) {
 }
 
 // start answers until stop.
-func (s *server) start(m *monitor.Monitor, windows *session.Session, board *notice.Board, set receiver.Settings) {
+func (s *server) start(m *monitor.Monitor, windows *session.Session, board *alert.Board, set receiver.Settings) {
 	if s == nil {
 		return
 	}

@@ -11,9 +11,9 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.uber.org/zap"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
@@ -34,19 +34,19 @@ type watcher struct {
 	metrics  *emit.Metrics
 	resource []attribute.KeyValue
 
-	spans   *outbox[ended]  // nil without a pipeline of traces
-	records *outbox[record] // nil without a pipeline of logs
-	board   notice.Board    // of the API
+	spans   *outbox[ended]      // nil without a pipeline of traces
+	records *outbox[emit.Event] // nil without a pipeline of logs
+	board   alert.Board         // of the API
 
 	start, shutdown sync.Once
 	started         error
 
-	mu        sync.Mutex // held for what follows, which is there from Start until Shutdown
-	monitor   *monitor.Monitor
-	session   *session.Session
-	telemetry *metadata.TelemetryBuilder
-	server    *server // nil where no windows are announced
-	deaf      func()  // has the monitor tell of no more events
+	mu          sync.Mutex // held for what follows, which is there from Start until Shutdown
+	monitor     *monitor.Monitor
+	session     *session.Session
+	telemetry   *metadata.TelemetryBuilder
+	server      *server // nil where no windows are announced
+	unsubscribe func()  // from the monitor's events
 
 	writer   otlp.Writer
 	failures map[string]uint64 // by source, at the last scrape
@@ -109,7 +109,7 @@ func (w *watcher) open() (err error) {
 	w.spans.start()
 	w.records.start()
 	if w.announced() {
-		w.deaf = m.OnEvent(w.happened)
+		w.unsubscribe = m.OnEvent(w.happened)
 	}
 	w.server.start(m, w.session, &w.board, w.settings)
 	for source, failure := range m.Failures() {
@@ -138,8 +138,8 @@ func (w *watcher) close(ctx context.Context) {
 		w.session.Close()
 		w.session.EndAll(w.monitor.Now())
 	}
-	if w.deaf != nil {
-		w.deaf()
+	if w.unsubscribe != nil {
+		w.unsubscribe()
 	}
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
@@ -149,5 +149,5 @@ func (w *watcher) close(ctx context.Context) {
 		w.telemetry.Shutdown()
 	}
 	w.share.Stop()
-	w.monitor, w.session, w.telemetry, w.server, w.deaf = nil, nil, nil, nil, nil
+	w.monitor, w.session, w.telemetry, w.server, w.unsubscribe = nil, nil, nil, nil, nil
 }

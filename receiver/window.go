@@ -11,9 +11,8 @@ import (
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/events"
-	"github.com/stallspan/stallspan/internal/notice"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/session"
 )
@@ -22,12 +21,6 @@ import (
 type ended struct {
 	emit.Span
 	own, parent trace.SpanContext
-}
-
-// record is an event, with the span that it happened in.
-type record struct {
-	emit.Event
-	span trace.SpanContext // invalid where there is none, or nobody has it
 }
 
 // open is the span of a window that is open.
@@ -74,8 +67,8 @@ func (s *open) End(span emit.Span) {
 
 // happened has a record made of what happens to the machine, unless the config leaves the device out. Of a storm, the window
 // that was in it has told already, whatever its disk.
-func (w *watcher) happened(e events.Event) {
-	if e.Kind == events.IOStorm {
+func (w *watcher) happened(e alert.Event) {
+	if e.Kind == alert.IOStorm {
 		w.tell(emit.Happened(e), trace.SpanContext{})
 		return
 	}
@@ -87,8 +80,9 @@ func (w *watcher) happened(e events.Event) {
 
 // tell hands an event to the pipeline of logs, and shows it to those who look at the API.
 func (w *watcher) tell(e emit.Event, within trace.SpanContext) {
-	w.records.put(record{e, within}, sizeOf(e.Attributes))
-	w.board.Post(notice.New(e, within))
+	e = e.Identified(within)
+	w.records.put(e, sizeOf(e.Attributes))
+	w.board.Post(e.JSON())
 }
 
 // giveSpans has spans handed to a pipeline.
@@ -122,7 +116,7 @@ func (w *watcher) giveRecords(set receiver.Settings, next consumer.Logs) error {
 	if err != nil {
 		return err
 	}
-	w.records = newOutbox("log records", set.Logger, func(ctx context.Context, batch []record) error {
+	w.records = newOutbox("log records", set.Logger, func(ctx context.Context, batch []emit.Event) error {
 		logs := plog.NewLogs()
 		resource := logs.ResourceLogs().AppendEmpty()
 		otlp.Attributes(w.resource, resource.Resource().Attributes())
@@ -130,7 +124,7 @@ func (w *watcher) giveRecords(set receiver.Settings, next consumer.Logs) error {
 		otlp.Scope(emit.Scope(set.BuildInfo.Version), scope.Scope())
 		scope.SetSchemaUrl(emit.Scope("").SchemaURL)
 		for i := range batch {
-			otlp.Record(batch[i].Event, batch[i].span, scope.LogRecords())
+			otlp.Record(batch[i], batch[i].Span, scope.LogRecords())
 		}
 		n := logs.LogRecordCount()
 		ctx = report.StartLogsOp(ctx)

@@ -25,7 +25,7 @@ const (
 	windowsSlow   = "stallspan:windows_slow:count10m"
 )
 
-// The limits of the events (internal/events), which a test compares.
+// The limits of the events (internal/alert), which a test compares.
 const (
 	hotMargin     = 3   // degrees Celsius below slowing down
 	usualSlowdown = 88  // degrees Celsius, of a chip that tells no limit

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/events"
+	conditions "github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -99,21 +99,21 @@ func TestRunbook(t *testing.T) {
 
 // The rules begin where the events do.
 func TestLimitsAreThoseOfTheEvents(t *testing.T) {
-	if got := events.Table[events.GPUHot].Raise; got != -hotMargin {
+	if got := conditions.LimitsOf[conditions.GPUHot].Raise; got != -hotMargin {
 		t.Errorf("a GPU is hot at %v", got)
 	}
-	if got := events.Table[events.GPUThrottled].Raise; got != throttledMuch {
+	if got := conditions.LimitsOf[conditions.GPUThrottled].Raise; got != throttledMuch {
 		t.Errorf("a GPU is throttled at %v", got)
 	}
-	theirs := constants(t, filepath.Join(root, "internal/events"))
+	theirs := constants(t, filepath.Join(root, "internal/alert"))
 	for name, ours := range map[string]float64{
-		"usualSlowdown": usualSlowdown, "deepQueue": deepQueue, "nearCeiling": nearCeiling, "longAwait": longAwait,
+		"defaultSlowdown": usualSlowdown, "deepQueue": deepQueue, "nearCeiling": nearCeiling, "longAwait": longAwait,
 	} {
 		if got, there := theirs[name]; !there || got != ours {
-			t.Errorf("%s is %v here, and %v in internal/events", name, ours, got)
+			t.Errorf("%s is %v here, and %v in internal/alert", name, ours, got)
 		}
 	}
-	for _, code := range xids(t, filepath.Join(root, "internal/events/table.go")) {
+	for _, code := range xids(t, filepath.Join(root, "internal/alert/limits.go")) {
 		if !slices.Contains(strings.Split(programsFault, "|"), "xid_"+code) {
 			t.Errorf("XID %s is a program's fault there, and not here", code)
 		}
@@ -149,7 +149,7 @@ func constants(t *testing.T, folder string) map[string]float64 {
 	return all
 }
 
-// xids gives the codes in ownFault.
+// xids gives the codes in applicationXIDs.
 func xids(t *testing.T, path string) (all []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -158,7 +158,7 @@ func xids(t *testing.T, path string) (all []string) {
 	}
 	ast.Inspect(file, func(n ast.Node) bool {
 		s, ok := n.(*ast.ValueSpec)
-		if !ok || s.Names[0].Name != "ownFault" {
+		if !ok || s.Names[0].Name != "applicationXIDs" {
 			return true
 		}
 		for _, e := range s.Values[0].(*ast.CompositeLit).Elts {
@@ -171,7 +171,7 @@ func xids(t *testing.T, path string) (all []string) {
 		return false
 	})
 	if want := strings.Count(programsFault, "|") + 1; len(all) != want {
-		t.Errorf("ownFault is %v, and there are %d here", all, want)
+		t.Errorf("applicationXIDs is %v, and there are %d here", all, want)
 	}
 	return all
 }

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/notice"
+	"github.com/stallspan/stallspan/internal/alert"
 )
 
 // mostStreams bounds how many clients are shown events at once; each holds one of mostConnections.
@@ -17,7 +17,7 @@ const mostStreams = 16
 
 // Events is what a Server shows of events, and how one is tried.
 type Events struct {
-	Board *notice.Board
+	Board *alert.Board
 
 	// Try makes an event of that name that says of itself that it is a test, waits until the actions have done what they
 	// do, or ctx ends, and says what came of it. An error says that there is no such event. It is nil where none can be

@@ -12,16 +12,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/notice"
 )
 
-func named(i int) *notice.Notice { return &notice.Notice{Event: emit.Event{Name: fmt.Sprint(i)}} }
+func named(i int) []byte { return (&emit.Event{Name: fmt.Sprint(i)}).JSON() }
 
 // withBoard serves events.
-func withBoard(t *testing.T) (*service, *notice.Board) {
+func withBoard(t *testing.T) (*service, *alert.Board) {
 	t.Helper()
-	board := &notice.Board{}
+	board := &alert.Board{}
 	return serve(t, func(s *Server) {
 		s.With(Events{Board: board, Try: func(_ context.Context, name string) (Tried, error) {
 			if name != "known" {

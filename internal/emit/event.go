@@ -6,61 +6,61 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
 )
 
 // eventNames are the names of the events that devices and this program bring about. Nobody writes to it.
-var eventNames = map[events.Kind]string{
-	events.GPUHot:        semconv.GPUTemperatureHighEvent.Name,
-	events.GPUThrottled:  semconv.GPUThrottledEvent.Name,
-	events.GPULost:       semconv.GPULostEvent.Name,
-	events.GPUError:      semconv.GPUErrorEvent.Name,
-	events.DiskFailing:   semconv.DiskHealthEvent.Name,
-	events.DiskVanished:  semconv.DiskHealthEvent.Name,
-	events.DiskSaturated: semconv.DiskSaturatedEvent.Name,
-	events.AgentDegraded: semconv.AgentDegradedEvent.Name,
-	events.IOStorm:       semconv.IOStormEvent.Name,
+var eventNames = map[alert.Kind]string{
+	alert.GPUHot:        semconv.GPUTemperatureHighEvent.Name,
+	alert.GPUThrottled:  semconv.GPUThrottledEvent.Name,
+	alert.GPULost:       semconv.GPULostEvent.Name,
+	alert.GPUError:      semconv.GPUErrorEvent.Name,
+	alert.DiskFailing:   semconv.DiskHealthEvent.Name,
+	alert.DiskVanished:  semconv.DiskHealthEvent.Name,
+	alert.DiskSaturated: semconv.DiskSaturatedEvent.Name,
+	alert.AgentDegraded: semconv.AgentDegradedEvent.Name,
+	alert.IOStorm:       semconv.IOStormEvent.Name,
 }
 
 // Happened is the event of a condition that has begun or is over.
-func Happened(e events.Event) Event {
+func Happened(e alert.Event) Event {
 	attrs := make(list, 0, 8)
 	if e.GPU != nil {
 		attrs.gpu(e.GPU)
 	}
 	switch e.Kind {
-	case events.GPUHot:
+	case alert.GPUHot:
 		where := sensorChip
 		if e.Memory {
 			where = sensorMemory
 		}
 		attrs.add(where)
-	case events.GPUThrottled:
+	case alert.GPUThrottled:
 		if reason, known := throttleReasons[e.Reason]; known {
 			attrs.add(places[reason].with[0])
 		}
-	case events.GPULost:
+	case alert.GPULost:
 		attrs.state(&e)
-	case events.GPUError:
+	case alert.GPUError:
 		attrs.add(semconv.ErrorTypeKey.String("xid_" + strconv.Itoa(e.Code)))
 		attrs.add(semconv.EventCountKey.Int64(int64(e.Count)))
-	case events.DiskFailing, events.DiskVanished:
+	case alert.DiskFailing, alert.DiskVanished:
 		attrs.text(semconv.HwIDKey, cmp.Or(e.Drive.ID, e.Disk))
 		attrs.text(semconv.HwModelKey, e.Drive.Model)
 		attrs.state(&e)
 		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
-	case events.DiskSaturated:
+	case alert.DiskSaturated:
 		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
-	case events.IOStorm:
+	case alert.IOStorm:
 		attrs.add(semconv.IOStormWindowsKey.Int64(int64(e.Count)))
 		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
-	case events.AgentDegraded:
+	case alert.AgentDegraded:
 		attrs.add(semconv.AgentPartKey.String(utf8(e.Part)))
 	}
-	if e.Measure {
+	if e.HasValue {
 		attrs.add(semconv.EventValueKey.Float64(e.Value))
 		attrs.add(semconv.EventLimitKey.Float64(e.Limit))
 	}
@@ -68,17 +68,17 @@ func Happened(e events.Event) Event {
 		attrs.add(semconv.EventResolvedKey.Bool(true))
 		attrs.add(semconv.EventBeganKey.String(e.Began.UTC().Format(time.RFC3339Nano)))
 	}
-	return Event{Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Was: wasOf(&e), Attributes: attrs, Body: utf8(e.Says)}
+	return Event{Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Was: wasOf(&e), Attributes: attrs, Body: utf8(e.Message)}
 }
 
-func severityOf(e *events.Event) Severity {
+func severityOf(e *alert.Event) Severity {
 	if e.Resolved {
 		return Info
 	}
 	return wasOf(e)
 }
 
-func wasOf(e *events.Event) Severity {
+func wasOf(e *alert.Event) Severity {
 	if e.Severe {
 		return Error
 	}
@@ -101,13 +101,13 @@ func (l *list) gpu(g *sample.GPU) {
 }
 
 // state says how a device is now.
-func (l *list) state(e *events.Event) {
+func (l *list) state(e *alert.Event) {
 	switch {
 	case e.Resolved:
 		l.add(semconv.HwStateOK)
-	case e.Kind == events.GPULost && !e.Lost:
+	case e.Kind == alert.GPULost && !e.Lost:
 		l.add(semconv.HwStateDegraded)
-	case e.Kind == events.DiskFailing && e.Drive.Status == sample.DriveFailing:
+	case e.Kind == alert.DiskFailing && e.Drive.Status == sample.DriveFailing:
 		l.add(semconv.HwStatePredictedFailure)
 	default:
 		l.add(semconv.HwStateFailed)

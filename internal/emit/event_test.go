@@ -7,8 +7,8 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -17,19 +17,19 @@ import (
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // over is a condition that is over.
-func over(kind events.Kind) events.Event {
-	e := events.Event{
-		Kind: kind, Resolved: true, At: start.Add(time.Hour), Began: start, Says: "it is over", Value: 70, Limit: 85, Measure: true,
+func over(kind alert.Kind) alert.Event {
+	e := alert.Event{
+		Kind: kind, Resolved: true, At: start.Add(time.Hour), Began: start, Message: "it is over", Value: 70, Limit: 85, HasValue: true,
 		Reason: "throttled_thermal", Disk: "sda", Part: "export",
 	}
 	switch kind {
-	case events.DiskFailing, events.DiskVanished:
-		e.Drive, e.Measure = &sample.Drive{ID: "wwn-1", Device: "sda", Model: "M"}, false
-	case events.GPULost, events.GPUHot, events.GPUThrottled, events.GPUError:
-		e.GPU, e.Measure = &sample.GPU{ID: "GPU-1", Name: "one", Driver: "1"}, kind == events.GPUHot || kind == events.GPUThrottled
+	case alert.DiskFailing, alert.DiskVanished:
+		e.Drive, e.HasValue = &sample.Drive{ID: "wwn-1", Device: "sda", Model: "M"}, false
+	case alert.GPULost, alert.GPUHot, alert.GPUThrottled, alert.GPUError:
+		e.GPU, e.HasValue = &sample.GPU{ID: "GPU-1", Name: "one", Driver: "1"}, kind == alert.GPUHot || kind == alert.GPUThrottled
 		e.Code, e.Count = 79, 3
-	case events.AgentDegraded, events.IOStorm:
-		e.Measure, e.Count = false, 2
+	case alert.AgentDegraded, alert.IOStorm:
+		e.HasValue, e.Count = false, 2
 	}
 	return e
 }
@@ -43,7 +43,7 @@ func TestHappened(t *testing.T) {
 		}
 		return attribute.Value{}
 	}
-	hung := events.Event{Kind: events.GPULost, At: start, Severe: true, GPU: &sample.GPU{ID: "GPU-1"}, Says: "bytes \xff"}
+	hung := alert.Event{Kind: alert.GPULost, At: start, Severe: true, GPU: &sample.GPU{ID: "GPU-1"}, Message: "bytes \xff"}
 	e := emit.Happened(hung)
 	if e.Name != semconv.GPULostEvent.Name || e.Severity != emit.Error || value(e, semconv.HwStateKey).AsString() != "degraded" || strings.Contains(e.Body, "\xff") {
 		t.Errorf("%+v", e)
@@ -52,22 +52,22 @@ func TestHappened(t *testing.T) {
 	if e := emit.Happened(hung); value(e, semconv.HwStateKey).AsString() != "failed" {
 		t.Errorf("%+v", e)
 	}
-	e = emit.Happened(over(events.GPULost))
+	e = emit.Happened(over(alert.GPULost))
 	if e.Severity != emit.Info || !value(e, semconv.EventResolvedKey).AsBool() || value(e, semconv.HwStateKey).AsString() != "ok" ||
 		value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
 		t.Errorf("%+v", e)
 	}
-	e = emit.Happened(over(events.GPUError))
+	e = emit.Happened(over(alert.GPUError))
 	if e.Name != semconv.GPUErrorEvent.Name || e.Severity != emit.Info || value(e, semconv.ErrorTypeKey).AsString() != "xid_79" ||
 		value(e, semconv.EventCountKey).AsInt64() != 3 || !value(e, semconv.EventResolvedKey).AsBool() {
 		t.Errorf("%+v", e)
 	}
-	e = emit.Happened(over(events.IOStorm))
+	e = emit.Happened(over(alert.IOStorm))
 	if e.Name != semconv.IOStormEvent.Name || e.Severity != emit.Info || e.Was != emit.Warn || value(e, semconv.SystemDeviceNameKey).AsString() != "sda" ||
 		value(e, semconv.IOStormWindowsKey).AsInt64() != 2 || value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
 		t.Errorf("%+v", e)
 	}
-	drive := events.Event{Kind: events.DiskFailing, Drive: &sample.Drive{Device: "sda", Status: sample.DriveFailing}, Disk: "sda", Severe: true}
+	drive := alert.Event{Kind: alert.DiskFailing, Drive: &sample.Drive{Device: "sda", Status: sample.DriveFailing}, Disk: "sda", Severe: true}
 	if e := emit.Happened(drive); value(e, semconv.HwStateKey).AsString() != "predicted_failure" || value(e, semconv.HwIDKey).AsString() != "sda" {
 		t.Errorf("%+v", e)
 	}

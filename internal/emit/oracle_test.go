@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -55,10 +55,10 @@ func TestRegistry(t *testing.T) {
 		}
 		o.event(e)
 	}
-	for kind := range events.Table {
+	for kind := range alert.LimitsOf {
 		o.event(emit.Happened(over(kind)))
 	}
-	o.event(emit.Happened(over(events.IOStorm)))
+	o.event(emit.Happened(over(alert.IOStorm)))
 	for _, problem := range o.sorted() {
 		t.Error(problem)
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
@@ -29,6 +30,8 @@ type Event struct {
 	Was        Severity // of one that is over: as it began
 	Body       string
 	Attributes []attribute.KeyValue
+	ID         string            // unique; set by Identified
+	Span       trace.SpanContext // the span that it happened in, or invalid; set by Identified
 }
 
 // Severity says whether somebody should look at an event.

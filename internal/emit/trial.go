@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -69,16 +69,16 @@ func trial(name string, at time.Time) Event {
 }
 
 // trials has one of each kind.
-func trials(at time.Time) []events.Event {
+func trials(at time.Time) []alert.Event {
 	gpu, drive := &sample.GPU{ID: trialName, Name: trialName, Driver: trialName}, &sample.Drive{ID: trialName, Device: trialName, Model: trialName}
-	return []events.Event{
-		{Kind: events.GPUHot, At: at, GPU: gpu, Value: 90, Limit: 85, Measure: true, Says: "a GPU is at 90 C"},
-		{Kind: events.GPUThrottled, At: at, GPU: gpu, Value: 0.5, Limit: events.Table[events.GPUThrottled].Raise, Measure: true,
-			Reason: sample.GPUThrottledHWThermal.String(), Says: "the clocks of a GPU were held down"},
-		{Kind: events.GPULost, At: at, GPU: gpu, Lost: true, Severe: true, Says: "a GPU can no longer be read"},
-		{Kind: events.GPUError, At: at, GPU: gpu, Code: 79, Count: 1, Severe: true, Says: "a GPU has reported XID 79"},
-		{Kind: events.DiskFailing, At: at, Drive: drive, Disk: trialName, Severe: true, Says: "a drive is failing"},
-		{Kind: events.DiskSaturated, At: at, Disk: trialName, Value: 8, Limit: 2, Measure: true, Says: "a disk has as much to do as it can"},
-		{Kind: events.AgentDegraded, At: at, Part: trialName, Says: "a part of this program fails"},
+	return []alert.Event{
+		{Kind: alert.GPUHot, At: at, GPU: gpu, Value: 90, Limit: 85, HasValue: true, Message: "a GPU is at 90 C"},
+		{Kind: alert.GPUThrottled, At: at, GPU: gpu, Value: 0.5, Limit: alert.LimitsOf[alert.GPUThrottled].Raise, HasValue: true,
+			Reason: sample.GPUThrottledHWThermal.String(), Message: "the clocks of a GPU were held down"},
+		{Kind: alert.GPULost, At: at, GPU: gpu, Lost: true, Severe: true, Message: "a GPU can no longer be read"},
+		{Kind: alert.GPUError, At: at, GPU: gpu, Code: 79, Count: 1, Severe: true, Message: "a GPU has reported XID 79"},
+		{Kind: alert.DiskFailing, At: at, Drive: drive, Disk: trialName, Severe: true, Message: "a drive is failing"},
+		{Kind: alert.DiskSaturated, At: at, Disk: trialName, Value: 8, Limit: 2, HasValue: true, Message: "a disk has as much to do as it can"},
+		{Kind: alert.AgentDegraded, At: at, Part: trialName, Message: "a part of this program fails"},
 	}
 }

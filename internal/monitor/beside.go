@@ -66,7 +66,7 @@ func (m *Monitor) stormy(r *window.Report) {
 	since := m.stormySince(r)
 	var worst window.Storm
 	for i, disk := range r.From {
-		if since[i] >= r.End.Mono || !m.storms.Look(disk, since[i], r.End.Mono) {
+		if since[i] >= r.End.Mono || !m.storms.Observe(disk, since[i], r.End.Mono) {
 			continue
 		}
 		if n := r.OthersOn(disk) + 1; n > worst.Windows {
@@ -75,7 +75,7 @@ func (m *Monitor) stormy(r *window.Report) {
 	}
 	if worst.Windows > 0 {
 		r.Storms = []window.Storm{worst}
-		m.storms.Tell(worst.Disk, worst.Windows, r.Wall(worst.Since))
+		m.storms.Reported(worst.Disk, worst.Windows, r.Wall(worst.Since))
 	}
 }
 

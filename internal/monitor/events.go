@@ -3,7 +3,7 @@ package monitor
 import (
 	"time"
 
-	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -16,21 +16,21 @@ const endsLate = time.Second
 
 // watch looks for what happens to the machine, for as long as somebody listens. Monitor.mu is held for it.
 type watch struct {
-	events.Watch
+	alert.Watcher
 	due       time.Duration
 	failures  map[string]uint64 // by source, at the look before
-	listeners []*func(events.Event)
+	listeners []*func(alert.Event)
 }
 
 // OnEvent has tell called with what happens to the machine's devices and to its sources, each condition once when it
 // begins and once when it is over, until forget is called. What began before anybody listened is told first. It is called
 // on the goroutine that samples, or that ends a window, so it must not wait for anything.
-func (m *Monitor) OnEvent(tell func(events.Event)) (forget func()) {
+func (m *Monitor) OnEvent(tell func(alert.Event)) (forget func()) {
 	return listen(m, &m.watch.listeners, tell)
 }
 
 // happened gives what is to be told, and to whom, once a second. m.mu is held.
-func (m *Monitor) happened() (told []events.Event, listeners []*func(events.Event)) {
+func (m *Monitor) happened() (told []alert.Event, listeners []*func(alert.Event)) {
 	w := &m.watch
 	now := m.stamp()
 	if len(w.listeners) == 0 || now.Mono < w.due {
@@ -39,20 +39,20 @@ func (m *Monitor) happened() (told []events.Event, listeners []*func(events.Even
 	w.due = now.Mono + eventsEvery
 	newest := m.latest
 	newest.Ceilings = m.ceilings.All()
-	told = w.Look(now, &newest, w.failing(m.problems.counts()))
-	return append(told, m.storms.Over(sample.Stamp{Mono: now.Mono - endsLate, Wall: now.Wall.Add(-endsLate)})...), w.listeners
+	told = w.Evaluate(now, &newest, w.failing(m.problems.counts()))
+	return append(told, m.storms.Ended(sample.Stamp{Mono: now.Mono - endsLate, Wall: now.Wall.Add(-endsLate)})...), w.listeners
 }
 
 // calmed gives the storms that are over at the end of a window, which may show the next one: that the last one is over is
 // told before. m.mu is held.
-func (m *Monitor) calmed(at sample.Stamp) (told []events.Event, listeners []*func(events.Event)) {
+func (m *Monitor) calmed(at sample.Stamp) (told []alert.Event, listeners []*func(alert.Event)) {
 	if len(m.watch.listeners) == 0 {
 		return nil, nil
 	}
-	return m.storms.Over(at), m.watch.listeners
+	return m.storms.Ended(at), m.watch.listeners
 }
 
-func tellAll(told []events.Event, listeners []*func(events.Event)) {
+func tellAll(told []alert.Event, listeners []*func(alert.Event)) {
 	for _, e := range told {
 		for _, tell := range listeners {
 			(*tell)(e)
@@ -61,10 +61,10 @@ func tellAll(told []events.Event, listeners []*func(events.Event)) {
 }
 
 // failing lists the sources that have failed since the look before.
-func (w *watch) failing(now map[string]Failure) (parts []events.Part) {
+func (w *watch) failing(now map[string]Failure) (parts []alert.Part) {
 	for source, f := range now {
 		if before, known := w.failures[source]; known && f.Count > before {
-			parts = append(parts, events.Part{Name: "source " + source, Why: f.Last.Error()})
+			parts = append(parts, alert.Part{Name: "source " + source, Error: f.Last.Error()})
 		}
 		if w.failures == nil {
 			w.failures = map[string]uint64{}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -33,11 +33,11 @@ func TestOnEvent(t *testing.T) {
 	gpu.lost.Store(true)
 	m.Start()
 	defer m.Stop()
-	told := make(chan events.Event, 10)
-	forget := m.OnEvent(func(e events.Event) { told <- e })
+	told := make(chan alert.Event, 10)
+	forget := m.OnEvent(func(e alert.Event) { told <- e })
 	select {
 	case e := <-told:
-		if e.Kind != events.GPULost || e.GPU.ID != "GPU-1" || e.Resolved {
+		if e.Kind != alert.GPULost || e.GPU.ID != "GPU-1" || e.Resolved {
 			t.Errorf("%+v", e)
 		}
 	case <-time.After(30 * time.Second):
@@ -63,7 +63,7 @@ func TestFailingSources(t *testing.T) {
 		t.Errorf("%v", parts)
 	}
 	counts["gpu"] = Failure{Count: 4, Last: context.DeadlineExceeded}
-	if parts := w.failing(counts); len(parts) != 1 || parts[0] != (events.Part{Name: "source gpu", Why: "context deadline exceeded"}) {
+	if parts := w.failing(counts); len(parts) != 1 || parts[0] != (alert.Part{Name: "source gpu", Error: "context deadline exceeded"}) {
 		t.Errorf("%v", parts)
 	}
 }

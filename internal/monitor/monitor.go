@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/ceiling"
-	"github.com/stallspan/stallspan/internal/events"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -59,7 +59,7 @@ type Monitor struct {
 	dueAt   time.Duration // when windows that nobody ended are looked for next
 	onEnd   []*func(*window.Report)
 	watch   watch
-	storms  events.Storms
+	storms  alert.Storms
 	growth  window.Growth
 	kinds   kinds
 

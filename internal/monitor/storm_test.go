@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/events"
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -193,11 +193,11 @@ func TestStormEnds(t *testing.T) {
 	for name, listens := range map[string]bool{"that nobody hears of": false, "whose end is told": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newStormy(t, "a", "b")
-			var over []events.Event
+			var over []alert.Event
 			look := func() {}
 			if listens {
-				s.OnEvent(func(e events.Event) {
-					if e.Kind == events.IOStorm {
+				s.OnEvent(func(e alert.Event) {
+					if e.Kind == alert.IOStorm {
 						over = append(over, e)
 					}
 				})

@@ -1,0 +1,160 @@
+package action
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/emit"
+)
+
+// program runs an Exec.
+type program struct {
+	Exec
+	as    *identity // nil for the agent's own
+	limit *rateLimit
+}
+
+func newProgram(e *Exec) (*program, error) {
+	p := &program{Exec: *e, limit: newRateLimit(cmp.Or(e.PerMinute, defaultPerMinute))}
+	p.Timeout = cmp.Or(p.Timeout, defaultTimeout)
+	info, err := os.Stat(p.Command[0])
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("exec cannot start its program: %w", err)
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return nil, fmt.Errorf("exec cannot start its program: %s is not executable, run chmod +x on it", p.Command[0])
+	}
+	p.as, err = lookUpUser(p.User)
+	return p, err
+}
+
+// maxOutput bounds the output of a program that is kept, in bytes.
+const maxOutput = 1 << 10
+
+// waitDelay is how long a program's output may stay open in other processes after the program was killed or has ended.
+const waitDelay = time.Second
+
+// path is the PATH of programs. The agent's own may contain folders that only the agent may trust.
+const path = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// act runs the program once and waits for its end. No error is retried: the program may have had an effect.
+func (p *program) act(ctx context.Context, e *emit.Event) (message string, err error) {
+	if !p.limit.allow() {
+		return "", backoff.Permanent(errRateLimited)
+	}
+	limited, cancel := context.WithTimeout(ctx, p.Timeout)
+	defer cancel()
+	cmd := exec.CommandContext(limited, p.Command[0], p.Command[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = environment(e)
+	cmd.Stdin = bytes.NewReader(e.JSON())
+	var out output
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = waitDelay
+	p.isolate(cmd)
+	began := time.Now()
+	if err = start(cmd); err == nil {
+		err = wait(cmd)
+	}
+	switch {
+	case err == nil || errors.Is(err, exec.ErrWaitDelay):
+		return "exit status 0" + out.suffix(), nil
+	case ctx.Err() != nil:
+		err = errors.New("killed because the agent stops")
+	case errors.Is(limited.Err(), context.DeadlineExceeded) && time.Since(began) >= p.Timeout:
+		err = fmt.Errorf("killed after its timeout of %v%s", p.Timeout, out.suffix())
+	default:
+		err = fmt.Errorf("%w%s", err, out.suffix())
+	}
+	return "", backoff.Permanent(err)
+}
+
+// output holds the first bytes that are written to it.
+type output struct{ bytes.Buffer }
+
+func (o *output) Write(text []byte) (int, error) {
+	if room := maxOutput - o.Len(); room > 0 {
+		o.Buffer.Write(text[:min(room, len(text))])
+	}
+	return len(text), nil
+}
+
+// suffix returns the output as the rest of a line: "" or ": output".
+func (o *output) suffix() string {
+	text := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(o.String(), "?"), func(r rune) bool {
+		return unicode.IsSpace(r) || !unicode.IsPrint(r)
+	}), " ")
+	if text == "" {
+		return ""
+	}
+	return ": " + text
+}
+
+// Bounds of the environment.
+const (
+	maxVariableBytes = 1 << 10
+	maxNameBytes     = 100
+	maxAttributes    = 64
+)
+
+// environment returns a program's environment: PATH and the event. The agent's environment is not passed on, because it may
+// contain keys.
+func environment(e *emit.Event) []string {
+	j := e.ForJSON()
+	env := []string{path}
+	set := func(name, value string) { env = append(env, name+"="+clean(value)) }
+	set("STALLSPAN_EVENT_ID", j.ID)
+	set("STALLSPAN_EVENT_NAME", j.Name)
+	set("STALLSPAN_EVENT_SEVERITY", j.Severity)
+	set("STALLSPAN_EVENT_TIME", j.Time.Format(time.RFC3339Nano))
+	set("STALLSPAN_EVENT_RESOLVED", fmt.Sprint(j.Resolved))
+	set("STALLSPAN_EVENT_TEST", fmt.Sprint(j.Test))
+	set("STALLSPAN_EVENT_BODY", j.Body)
+	set("STALLSPAN_EVENT_TRACE_ID", j.TraceID)
+	set("STALLSPAN_EVENT_SPAN_ID", j.SpanID)
+	for _, kv := range e.Attributes[:min(len(e.Attributes), maxAttributes)] {
+		if name := variable(kv.Key); name != "" {
+			set("STALLSPAN_ATTRIBUTE_"+name, kv.Value.String())
+		}
+	}
+	return env
+}
+
+// variable returns the name of an attribute's variable: HW_ID for hw.id. It is "" if the name has other characters.
+func variable(key attribute.Key) string {
+	name := []byte(strings.ToUpper(string(key)))
+	if len(name) > maxNameBytes {
+		return ""
+	}
+	for i, c := range name {
+		switch {
+		case 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.' || c == '_' || c == '-':
+			name[i] = '_'
+		default:
+			return ""
+		}
+	}
+	return string(name)
+}
+
+// clean cuts a value and replaces control characters, which a variable cannot hold or a terminal would interpret.
+func clean(value string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(value[:min(len(value), maxVariableBytes)], "\uFFFD"))
+}

@@ -1,0 +1,62 @@
+package alert
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+)
+
+func line(i int) []byte { return fmt.Appendln(nil, i) }
+
+func TestBoard(t *testing.T) {
+	var b Board
+	if from := b.Last(10); from != 0 {
+		t.Errorf("empty: got first event %d, want 0", from)
+	}
+	lines, next, missed, changed := b.Read(0)
+	if lines != nil || next != 0 || missed != 0 || changed == nil {
+		t.Fatalf("empty: got %q, next %d, missed %d, changed %v, want a channel only", lines, next, missed, changed)
+	}
+	b.Post(line(0))
+	<-changed
+	for i := 1; i < 1000; i++ {
+		b.Post(line(i))
+	}
+	if from := b.Last(10); from != 990 {
+		t.Errorf("got first event %d, want 990", from)
+	}
+	lines, next, missed, changed = b.Read(0)
+	if len(lines) != 32 || missed != 1000-BoardSize || next != 1000-BoardSize+32 || changed != nil {
+		t.Errorf("got %d lines, next %d, missed %d, changed %v, want 32, 776, 744, nil", len(lines), next, missed, changed)
+	}
+	if got := string(lines[0]); got != "744\n" {
+		t.Errorf("got first line %q, want 744", got)
+	}
+}
+
+// Every reader gets each number once, or as missed, while others write.
+func TestBoardReaders(t *testing.T) {
+	const all = 10000
+	var b Board
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			var from, read, missed uint64
+			for read+missed < all {
+				lines, next, left, changed := b.Read(from)
+				from, missed, read = next, missed+left, read+uint64(len(lines))
+				if from != read+missed {
+					t.Errorf("got next %d after %d read and %d missed, want their sum", from, read, missed)
+					return
+				}
+				if changed != nil {
+					<-changed
+				}
+			}
+		})
+	}
+	for i := range all {
+		b.Post(line(i))
+	}
+	readers.Wait()
+}
