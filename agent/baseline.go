@@ -119,7 +119,7 @@ func baselineResetCommand(file *string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			gone, err := baseline.Reset(path, func(e baseline.Entry) bool { return all || e.Means(args[0]) })
+			gone, err := baseline.Reset(path, func(e baseline.Entry) bool { return all || e.Matches(args[0]) })
 			switch {
 			case err != nil:
 				return failure{exitFailed, err}
@@ -129,7 +129,7 @@ func baselineResetCommand(file *string) *cobra.Command {
 				say("nothing has been learned yet in %s", path)
 			}
 			for _, e := range gone {
-				line := fmt.Sprintf("forgot %s: %d that took %s, p95 %s", e.Key, len(e.Took),
+				line := fmt.Sprintf("forgot %s: %d that took %s, p95 %s", e.Key, len(e.Durations),
 					window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()))
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), printable(line)); err != nil {
 					return printed(err)
@@ -194,14 +194,14 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 		e := &all[i]
 		j := baselineJSON{
 			Key: string(e.Key), Kind: e.Key.Kind(), Name: e.Key.Name(), Device: e.Key.Device(),
-			Temperature: string(e.Key.Temperature()), Count: len(e.Took), Median: e.Median().Seconds(), P95: e.P95().Seconds(),
-			SlowInARow: e.Slow, Seen: e.Last, Took: make([]float64, 0, len(e.Took)),
+			Temperature: string(e.Key.Temperature()), Count: len(e.Durations), Median: e.Median().Seconds(), P95: e.P95().Seconds(),
+			SlowInARow: e.Slow, Seen: e.Last, Took: make([]float64, 0, len(e.Durations)),
 		}
 		if limit, known := slowAbove(e); known {
 			seconds := limit.Seconds()
 			j.SlowAbove = &seconds
 		}
-		for _, took := range e.Took {
+		for _, took := range e.Durations {
 			j.Took = append(j.Took, took.Seconds())
 		}
 		list = append(list, j)
@@ -217,6 +217,6 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 
 // slowAbove is from which duration on one is slow, with the usual factor.
 func slowAbove(e *baseline.Entry) (time.Duration, bool) {
-	usual, known := e.Usual()
+	usual, known := e.Baseline()
 	return usual.Limit(0), known
 }

@@ -43,7 +43,7 @@ func known(t *testing.T, db string) *baseline.Entry {
 	}
 	most := &all[0]
 	for i := range all {
-		if len(all[i].Took) > len(most.Took) {
+		if len(all[i].Durations) > len(most.Durations) {
 			most = &all[i]
 		}
 	}
@@ -72,8 +72,8 @@ func TestLoadThatTookLonger(t *testing.T) {
 		t.Fatalf("%+v", d.Windows)
 	}
 	e := known(t, db)
-	if len(e.Took) < baseline.Enough || e.Key.Name() != "llama" || e.Key.Temperature() != baseline.Warm {
-		t.Fatalf("%s: %d", e.Key, len(e.Took))
+	if len(e.Durations) < baseline.MinCount || e.Key.Name() != "llama" || e.Key.Temperature() != baseline.Warm {
+		t.Fatalf("%s: %d", e.Key, len(e.Durations))
 	}
 	d = compared(t, db, load(tooLong(e)))
 	for range 5 { // until it has the same key
@@ -83,10 +83,10 @@ func TestLoadThatTookLonger(t *testing.T) {
 		d = compared(t, db, load(tooLong(e)))
 	}
 	w := d.Windows[0]
-	if !w.Slow || w.SlownessReason != "baseline" || !strings.Contains(w.Finding, fmt.Sprintf("is usual (p95 of %d loads)", len(e.Took))) {
+	if !w.Slow || w.SlownessReason != "baseline" || !strings.Contains(w.Finding, fmt.Sprintf("is usual (p95 of %d loads)", len(e.Durations))) {
 		t.Errorf("slow %v by %s: %s", w.Slow, w.SlownessReason, w.Finding)
 	}
-	if again := known(t, db); again.Slow != e.Slow+1 || len(again.Took) != len(e.Took) {
+	if again := known(t, db); again.Slow != e.Slow+1 || len(again.Durations) != len(e.Durations) {
 		t.Errorf("a slow load was learned from: %+v", again)
 	}
 	if d := compared(t, db, load("sleep 0.01"), "--slow-load", "1ms"); d.Windows[0].SlownessReason != "threshold" ||
@@ -115,14 +115,14 @@ func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	d := compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.1; done")
 	e := known(t, db)
-	if len(e.Took) != 5 || len(d.Windows) != 6 || d.Windows[5].Baseline != nil {
+	if len(e.Durations) != 5 || len(d.Windows) != 6 || d.Windows[5].Baseline != nil {
 		t.Fatalf("%+v, %+v", e, d.Windows)
 	}
 	d = compared(t, db, "echo EPOCH 1; "+tooLong(e))
 	if w := d.Windows[0]; w.Slow || w.Baseline != nil || w.Unfinished {
 		t.Errorf("%+v", w)
 	}
-	if again := known(t, db); len(again.Took) != 5 || again.Slow != 0 {
+	if again := known(t, db); len(again.Durations) != 5 || again.Slow != 0 {
 		t.Errorf("%+v", again)
 	}
 	// Of the first epoch only the end is told; the second one lies between two lines, and is compared.
@@ -171,7 +171,7 @@ func TestDamagedBaselines(t *testing.T) {
 	if e := known(t, db); told != 1 || e.Key != "epoch/job" {
 		t.Errorf("told %d times in %q, and learned %s", told, d.Problems, e.Key)
 	}
-	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 || !strings.Contains(strings.Join(d.Problems, "\n"), "it is no file") {
+	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 || !strings.Contains(strings.Join(d.Problems, "\n"), "it is not a regular file") {
 		t.Errorf("%q", d.Problems)
 	}
 }
@@ -179,7 +179,7 @@ func TestDamagedBaselines(t *testing.T) {
 // What a name is cut to cannot be reset by, so the key is there whole.
 func TestBaselineListOfLongNames(t *testing.T) {
 	e := baseline.Entry{Key: "load/ssd/cold//tmp/a folder/models/llama.gguf (97152000 bytes)"}
-	e.Took, e.Slow, e.Last = []time.Duration{time.Second}, 1, time.Now()
+	e.Durations, e.Slow, e.Last = []time.Duration{time.Second}, 1, time.Now()
 	var out bytes.Buffer
 	if err := printBaselines(&out, []baseline.Entry{e}, time.Now()); err != nil || !strings.Contains(out.String(), "\n  "+string(e.Key)+"\n") {
 		t.Errorf("%v\n%s", err, out.String())
@@ -282,7 +282,7 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := call(1, "list", "--file", db); !strings.Contains(got, "the next run sets it aside") {
+	if got := call(1, "list", "--file", db); !strings.Contains(got, "the next run renames it") {
 		t.Error(got)
 	}
 	if text, err := os.ReadFile(db); err != nil || string(text) != "no database" {

@@ -38,7 +38,7 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 		}
 		name := e.Key.Kind() + " " + e.Key.Name()
 		row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"),
-			strconv.Itoa(len(e.Took)), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
+			strconv.Itoa(len(e.Durations)), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
 		if columns(name) > baselineWidth {
 			t.line("  " + string(e.Key)) // in one line, however long, to be copied
 		}
@@ -57,11 +57,11 @@ func showBaselines(out io.Writer, all []baseline.Entry) error {
 	for i := range all {
 		e := &all[i]
 		t.line(string(e.Key))
-		summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Took), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()))
+		summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()))
 		if limit, known := slowAbove(e); known {
 			summary += ", slow from " + window.Short(limit.Seconds())
 		} else {
-			summary += fmt.Sprintf(", too few to judge by: %d are needed", baseline.Enough)
+			summary += fmt.Sprintf(", too few to judge by: %d are needed", baseline.MinCount)
 		}
 		ones := "ones"
 		if e.Slow == 1 {
@@ -69,7 +69,7 @@ func showBaselines(out io.Writer, all []baseline.Entry) error {
 		}
 		t.text("  ", fmt.Sprintf("%s; %d slow %s since, last seen %s", summary, e.Slow, ones, e.Last.Local().Format(time.DateTime)))
 		took := ""
-		for _, d := range e.Took {
+		for _, d := range e.Durations {
 			took += window.Short(d.Seconds()) + ", "
 		}
 		t.text("  took: ", took[:max(0, len(took)-2)])

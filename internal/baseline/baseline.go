@@ -1,6 +1,6 @@
-// Package baseline remembers how long model loads and epochs usually take on this machine, in one small file that any
-// number of programs share, so that a window can be told from the usual ones. It is no place for anything that could
-// not be learned again: whatever is wrong with the file, it is set aside and learning starts over.
+// Package baseline learns how long model loads and epochs usually take on this machine, so that slow ones stand out.
+// The durations are in one small file that all processes share. A file that cannot be used is renamed, and learning
+// starts over.
 package baseline
 
 import (
@@ -13,42 +13,43 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Bounds.
+// Limits.
 const (
-	MostKeys = 4096 // in the file; the one that was seen longest ago goes
-	Kept     = 64   // observations of a key; median and p95 are of exactly these
-	Enough   = 5    // observations before anything is judged by them
+	MaxKeys  = 4096 // in the file; the key that was seen longest ago is dropped
+	MaxCount = 64   // durations of a key; median and p95 are exact over these
+	MinCount = 5    // durations of a key before windows are compared with it
 
-	longestKey = 512 // bytes
+	maxName     = 512                  // bytes of a name in a key
+	minRead     = 1 << 20              // bytes read from disks that count; other programs read a little, too
+	maxDuration = 100 * 24 * time.Hour // longer ones are clock steps
 )
 
-// Temperature says where the bytes of a load came from.
+// Temperature is the place from which a load read its bytes.
 type Temperature string
 
 const (
-	Cold    Temperature = "cold"    // most of them from the device
+	Cold    Temperature = "cold"    // more than half of them from the device
 	Warm    Temperature = "warm"    // at least half of them from the page cache
-	Unknown Temperature = "unknown" // that was not seen
+	Unknown Temperature = "unknown" // it was not observed
 )
 
-// Key is what loads or epochs must have in common to be compared. As text it has the form KIND/DEVICE/TEMPERATURE/NAME
-// for a load and epoch/RUN for an epoch.
+// Key names what loads or epochs must have in common to be compared. Its text is KIND/DEVICE/TEMPERATURE/NAME for a
+// load and epoch/RUN for an epoch.
 type Key string
 
-// KeyOf is the key of a window, "" for one of which there is none: of another kind, or without a name. most is the kind
-// of the disk that was read most, from which a load without a path is taken to come.
+// KeyOf returns the key of a window, or "" if the window has no name or is of another kind. busiest is the device
+// type of the disk that was read most, which stands for the source of a load without a path.
 //
-// Epochs go by the run's name alone. Their number is no part of it: an epoch would then be compared with the same epoch
-// of earlier runs only, and the hundredth of a first run with nothing, though the epochs of one run are alike and what a
-// person asks is whether this one stands out. Nor is their device: a data set may lie on several, and what little else a
-// disk did would make another key of the same work.
-func KeyOf(r *window.Report, most string) Key {
+// The key of an epoch is the name of its run alone. With the epoch's number in it, an epoch would be compared only with
+// the same epoch of earlier runs. The device is not part of it because a data set may lie on several, and a little
+// unrelated I/O would change the key.
+func KeyOf(r *window.Report, busiest string) Key {
 	switch r.Kind {
 	case window.Epoch:
 		if r.Run == "" {
 			return ""
 		}
-		return Key("epoch/" + bounded(r.Run))
+		return Key("epoch/" + shorten(r.Run))
 	case window.ModelLoad:
 		name := r.Model
 		if name == "" && r.Path != "" && r.Seen.Size > 0 {
@@ -57,23 +58,24 @@ func KeyOf(r *window.Report, most string) Key {
 		if name == "" {
 			return ""
 		}
-		device := strings.ReplaceAll(device(r, most), "/", "_")
-		return Key("load/" + device + "/" + string(temperature(r)) + "/" + bounded(name))
+		device := strings.ReplaceAll(device(r, busiest), "/", "_")
+		return Key("load/" + device + "/" + string(temperature(r)) + "/" + shorten(name))
 	}
 	return ""
 }
 
-// bounded keeps a name apart from others that begin alike, without its full length.
-func bounded(name string) string {
-	if len(name) <= longestKey {
+// shorten limits the length of a name. A hash keeps names apart that begin alike.
+func shorten(name string) string {
+	name = strings.ToValidUTF8(name, "\ufffd") // as in the file
+	if len(name) <= maxName {
 		return name
 	}
 	sum := sha256.Sum256([]byte(name))
-	return strings.ToValidUTF8(name[:longestKey-17], "") + "~" + hex.EncodeToString(sum[:8])
+	return strings.ToValidUTF8(name[:maxName-17], "") + "~" + hex.EncodeToString(sum[:8])
 }
 
-// parts takes a key apart. The device and temperature of an epoch are "".
-func (k Key) parts() (kind, device, temperature, name string) {
+// split returns the parts of a key. The device and temperature of an epoch are "".
+func (k Key) split() (kind, device, temperature, name string) {
 	kind, rest, _ := strings.Cut(string(k), "/")
 	if kind != "load" {
 		return kind, "", "", rest
@@ -83,78 +85,72 @@ func (k Key) parts() (kind, device, temperature, name string) {
 	return kind, device, temperature, name
 }
 
-// Kind is "load" or "epoch".
-func (k Key) Kind() string { kind, _, _, _ := k.parts(); return kind }
+// Kind returns "load" or "epoch".
+func (k Key) Kind() string { kind, _, _, _ := k.split(); return kind }
 
-// Name is the model, or the run of an epoch.
-func (k Key) Name() string { _, _, _, name := k.parts(); return name }
+// Name returns the model of a load, or the run of an epoch.
+func (k Key) Name() string { _, _, _, name := k.split(); return name }
 
-// Device is the kind of device that a load is from; "" of an epoch.
-func (k Key) Device() string { _, device, _, _ := k.parts(); return device }
+// Device returns the device type of a load, or "" for an epoch.
+func (k Key) Device() string { _, device, _, _ := k.split(); return device }
 
-// Temperature is that of a load; "" of an epoch.
-func (k Key) Temperature() Temperature { _, _, t, _ := k.parts(); return Temperature(t) }
+// Temperature returns the temperature of a load, or "" for an epoch.
+func (k Key) Temperature() Temperature { _, _, t, _ := k.split(); return Temperature(t) }
 
-// memory is the device of a path that no disk or server is behind.
+// memory is the device of a path without a disk or server, as on tmpfs.
 const memory = "memory"
 
-// untold is how much the disks may have read in a load that came from memory: others read a little, too.
-const untold = 1 << 20
-
-// device is the kind of device that a load is from.
-func device(r *window.Report, most string) string {
+// device returns the type of device that a load read from.
+func device(r *window.Report, busiest string) string {
 	switch {
 	case r.Seen.Device != "":
 		return r.Seen.Device
 	case len(r.Mounts) > 0:
 		return r.Mounts[0].Type
-	case read(r) >= untold && most != "":
-		return most
+	case bytesRead(r) >= minRead && busiest != "":
+		return busiest
 	}
 	return "unknown"
 }
 
-// temperature says whether a load came from the page cache: by what lay there before where that is known, otherwise by
-// what was read from storage while it lasted.
+// temperature prefers what was in the page cache before the load. Without that, it compares the bytes that disks read
+// during the load with the size of the files.
 func temperature(r *window.Report) Temperature {
-	away := r.Seen.Device != "" && len(r.Seen.Under) == 0 || r.Seen.Device == "" && len(r.Mounts) > 0
+	remote := r.Seen.Device != "" && len(r.Seen.Under) == 0 || r.Seen.Device == "" && len(r.Mounts) > 0
 	switch {
 	case r.Load.HasHit:
-		return warm(r.Load.Hit >= 0.5)
+		return warmIf(r.Load.Hit >= 0.5)
 	case r.Seen.Device == memory:
 		return Warm
-	case away:
-		return Unknown // what a server gave is in no disk's counters
+	case remote:
+		return Unknown // disk counters do not show what a server sent
 	case r.Seen.Size > 0:
-		return warm(2*read(r) < r.Seen.Size)
-	case read(r) < untold:
+		return warmIf(2*bytesRead(r) < r.Seen.Size)
+	case bytesRead(r) < minRead:
 		return Warm
 	}
 	return Unknown
 }
 
-func warm(is bool) Temperature {
-	if is {
+func warmIf(warm bool) Temperature {
+	if warm {
 		return Warm
 	}
 	return Cold
 }
 
-func read(r *window.Report) (bytes uint64) {
+func bytesRead(r *window.Report) (sum uint64) {
 	for i := range r.Disks {
-		bytes += r.Disks[i].ReadBytes
+		sum += r.Disks[i].ReadBytes
 	}
-	return bytes
+	return sum
 }
 
-// Learns says whether a window is one to learn from: it ended by itself, was watched, on GPUs that worked, and its key is
-// certain. One
-// that was slow by its duration is told to the book, too, and kept out of what is usual there. That a window waited for
-// storage for most of its time is no reason to leave it out: that may be the usual thing, as it is for a cold load.
-func Learns(r *window.Report) bool {
-	certain := !r.Interrupted || r.Kind == window.Epoch || r.Load.HasHit // the time is exact, the disks' bytes are not
-	return !r.Unfinished && !r.GPULost() && !r.Unwatched() && certain && r.Duration() > 0 && r.Duration() < longest
+// Learnable reports whether baselines learn from a window: it ended by itself, its samples are complete, its GPUs
+// worked, and its key is certain. Slow windows are learnable; Store.Learn counts them apart. A large storage stall
+// does not exclude a window, because it may be usual, as for cold loads.
+func Learnable(r *window.Report) bool {
+	// An interrupted window has exact durations but not the bytes that make the key of a load.
+	certain := !r.Interrupted || r.Kind == window.Epoch || r.Load.HasHit
+	return !r.Unfinished && !r.GPULost() && !r.Unwatched() && certain && r.Duration() > 0 && r.Duration() < maxDuration
 }
-
-// longest is a bound on what may be learned: a clock that jumped looks like this.
-const longest = 100 * 24 * time.Hour

@@ -1,231 +1,97 @@
 package baseline
 
 import (
+	"cmp"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
-	"runtime/debug"
-	"strconv"
+	"slices"
 	"time"
 
-	"go.etcd.io/bbolt"
+	"github.com/stallspan/stallspan/internal/state"
 )
 
-const (
-	version = 1 // of what is in the file
+const version = 1 // of the file
 
-	folderMode, fileMode = 0o700, 0o600
-)
-
-var (
-	aboutBucket  = []byte("stallspan")
-	versionKey   = []byte("version")
-	countKey     = []byte("records") // how many there are: a page may lose some of them and look whole
-	recordBucket = []byte("baselines")
-)
-
-// damage is a file that cannot be used and has to make room for another.
-type damage struct {
-	kind string // with which it is set aside: "corrupt", "newer-2"
-	why  error
+// observation is one window that ended.
+type observation struct {
+	key  Key
+	took time.Duration
+	slow bool
+	at   time.Time
 }
 
-func (d *damage) Error() string { return d.why.Error() }
-func (d *damage) Unwrap() error { return d.why }
+// records are all records of a file.
+type records map[Key]*Record
 
-// errMoved says that the file was set aside or replaced while its lock was waited for.
-var errMoved = errors.New("it was replaced again and again")
-
-// access is one opening of the file, which is locked for as long as that lasts.
-type access struct {
-	path   string
-	write  bool
-	until  time.Time     // when the lock is no longer waited for
-	broken func(*damage) // told of a file that cannot be used, while it is locked; may be nil
+// learn adds a window. A slow one alone creates no record, because there is nothing to compare it with.
+func (all records) learn(o observation) {
+	r := all[o.key]
+	if r == nil {
+		if o.slow {
+			return
+		}
+		r = &Record{}
+		all[o.key] = r
+	}
+	r.learn(o.took, o.slow, o.at)
 }
 
-// do opens the file, has f look at or change it in one transaction, and closes it. A file that is not there is made where
-// it is to be written, and fs.ErrNotExist otherwise. The error is a *damage for a file that cannot be used. Whatever the
-// file holds, and whatever becomes of it meanwhile, do returns.
-func (a access) do(f func(*bbolt.Tx) error) (err error) {
-	for range 8 {
-		switch err = a.once(f); {
-		case errors.Is(err, errMoved):
-		case errors.Is(err, fs.ErrNotExist) && a.write:
-			if err := create(a.path); err != nil {
-				return err
-			}
-		default:
+// trim drops the keys beyond MaxKeys that were seen longest ago.
+func (all records) trim() {
+	excess := len(all) - MaxKeys
+	if excess <= 0 {
+		return
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
+		return cmp.Or(all[a].Last.Compare(all[b].Last), cmp.Compare(a, b))
+	})
+	for _, key := range keys[:excess] {
+		delete(all, key)
+	}
+}
+
+func check(all records) error {
+	for key, r := range all {
+		if err := r.check(key); err != nil {
 			return err
 		}
-	}
-	return err
-}
-
-func (a access) once(f func(*bbolt.Tx) error) (err error) {
-	// bbolt reads the file through a mapping. Where a page of that cannot be had, because somebody cut the file or the
-	// disk failed, the program would be ended by a signal; this turns it into a panic. It holds for this goroutine, and
-	// bbolt starts none.
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-	var file *os.File
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = a.failed(cause, file)
-			if file != nil {
-				unlock(file)     // else the mapping would keep the lock
-				_ = file.Close() // and not the DB, which may wait for what panicked; its mapping stays
-			}
-		}
-	}()
-	db, err := bbolt.Open(a.path, fileMode, &bbolt.Options{
-		ReadOnly: !a.write,
-		Timeout:  time.Millisecond, // it is locked already
-		OpenFile: func(path string, _ int, _ os.FileMode) (_ *os.File, err error) {
-			file, err = a.open(path)
-			return file, err
-		},
-	})
-	if err != nil {
-		return err
-	}
-	run := db.View
-	if a.write {
-		run = db.Update
-	}
-	err = run(func(tx *bbolt.Tx) error {
-		if err := known(tx); err != nil {
-			return err
-		}
-		return f(tx)
-	})
-	var bad *damage
-	switch {
-	case errors.Is(err, errForeign):
-		err = a.judge(err)
-	case errors.As(err, &bad):
-		_ = a.found(bad)
-	}
-	return errors.Join(err, db.Close())
-}
-
-// open gives the file locked and checked.
-func (a access) open(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() { // to open a pipe would be to wait
-		return nil, errors.New("it is no file: name one, which need not exist yet")
-	}
-	how := os.O_RDONLY
-	if a.write {
-		how = os.O_RDWR
-	}
-	file, err := os.OpenFile(path, how, fileMode)
-	if err != nil {
-		return nil, err
-	}
-	if err := a.check(file); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-func (a access) check(file *os.File) error {
-	if err := lock(file, a.write, a.until); err != nil {
-		return err
-	}
-	own, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	there, err := os.Stat(a.path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(own, there):
-		return errMoved
-	case err != nil:
-		return err
-	}
-	return a.judge(verify(file, own.Size()))
-}
-
-// judge says what is to become of a file by what verify found.
-func (a access) judge(err error) error {
-	var later errFormat
-	var unread *errUnread
-	switch {
-	case err == nil, errors.As(err, &unread): // another time it may be read
-		return err
-	case errors.Is(err, errEmpty) && a.write:
-		return nil // bbolt makes it one
-	case errors.Is(err, errEmpty):
-		return fs.ErrNotExist
-	case errors.Is(err, errForeign) && filepath.Ext(a.path) != ".db":
-		return fmt.Errorf("%w, and stays as it is: name another", errForeign)
-	case errors.As(err, &later) && later > format:
-		return a.found(&damage{"newer-" + strconv.Itoa(int(later)), err})
-	}
-	return a.found(&damage{"corrupt", err})
-}
-
-// failed is what a panic within bbolt means: damage, unless a page of the mapping could not be had of a file in which nothing
-// is wrong, as when its disk failed for a moment.
-func (a access) failed(cause any, file *os.File) error {
-	failed := fmt.Errorf("reading it failed: %v", cause)
-	var page interface{ Addr() uintptr } // has a fault that SetPanicOnFault made a panic
-	if fault, ok := cause.(error); ok && file != nil && errors.As(fault, &page) {
-		if info, err := file.Stat(); err != nil {
-			return &errUnread{failed}
-		} else if verified := verify(file, info.Size()); verified == nil || errors.As(verified, new(*errUnread)) {
-			return &errUnread{failed}
-		}
-	}
-	return a.found(&damage{"corrupt", failed})
-}
-
-func (a access) found(d *damage) error {
-	if a.broken != nil {
-		a.broken(d)
-	}
-	return d
-}
-
-// known says whether what is in the file is of this version. An empty one is new. What a later version keeps beside its
-// version is its own matter.
-func known(tx *bbolt.Tx) error {
-	about := tx.Bucket(aboutBucket)
-	first, _ := tx.Cursor().First()
-	switch {
-	case first == nil && tx.Writable():
-		return begin(tx)
-	case first == nil:
-		return nil
-	case about == nil:
-		return errForeign
-	}
-	text := string(about.Get(versionKey))
-	v, err := strconv.Atoi(text)
-	switch {
-	case err != nil || v < 1:
-		return &damage{"corrupt", fmt.Errorf("its version is %.20q", text)}
-	case v > version:
-		return &damage{"newer-" + strconv.Itoa(v), fmt.Errorf("its version is %d, and this program knows %d", v, version)}
-	case tx.Bucket(recordBucket) == nil:
-		return &damage{"corrupt", errors.New("a part of it is missing")}
 	}
 	return nil
 }
 
-func begin(tx *bbolt.Tx) error {
-	about, err := tx.CreateBucketIfNotExists(aboutBucket)
-	if err != nil {
-		return err
+// newFile returns the state file at a path. A file of unknown content is quarantined only if its name shows that it is
+// one of stallspan.
+func newFile(path string, report func(error)) *state.File[records] {
+	return &state.File[records]{
+		Path: path, Name: "baselines", Version: version, Wait: maxWait, Report: report,
+		Owned: filepath.Base(path) == fileName || filepath.Ext(path) == filepath.Ext(databaseName),
+		Check: check, Old: refuseDatabase,
 	}
-	if _, err := tx.CreateBucketIfNotExists(recordBucket); err != nil {
-		return err
+}
+
+// refuseDatabase recognizes the bbolt database of earlier versions, which is not converted: it can be learned again.
+func refuseDatabase(text []byte) (records, error) {
+	const at, magic = 16, 0xED0CDAED // of the first meta page
+	if len(text) >= at+4 && binary.NativeEndian.Uint32(text[at:]) == magic {
+		return nil, &state.Damage{Kind: "old", Err: errors.New("it is the database of an earlier version")}
 	}
-	return errors.Join(about.Put(versionKey, []byte(strconv.Itoa(version))), about.Put(countKey, []byte("0")))
+	return nil, state.ErrForeign
+}
+
+// retireDatabase renames the database of earlier versions next to the file at path.
+func retireDatabase(path string, report func(error)) {
+	database := filepath.Join(filepath.Dir(path), databaseName)
+	if filepath.Base(path) != fileName {
+		return
+	}
+	if info, err := os.Lstat(database); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if name, err := state.Quarantine(database, "old"); err == nil { // else another process was first, or may not write
+		report(fmt.Errorf("%s is the database of an earlier version: it is now %s, and learning starts over", database, name))
+	}
 }

@@ -6,22 +6,27 @@ import (
 	"path/filepath"
 )
 
-// Off is what stands in place of a file's path where none is to be kept.
+// Off disables baselines if it is given instead of a path.
 const Off = "off"
 
-// DefaultPath is where the file lies unless another is named: $XDG_STATE_HOME/stallspan/baseline.db where that variable
-// is an absolute path; otherwise /var/lib/stallspan/baseline.db for root, whose home may be somebody else's (sudo), and
-// ~/.local/state/stallspan/baseline.db for everybody else.
+const (
+	fileName     = "baseline.json"
+	databaseName = "baseline.db" // of earlier versions, in the same folder
+)
+
+// DefaultPath returns the path of the file if no other is configured. The folder is $XDG_STATE_HOME/stallspan if that
+// variable is an absolute path, /var/lib/stallspan for root (because of sudo, where HOME may be of a user), and
+// ~/.local/state/stallspan for other users.
 func DefaultPath() (string, error) {
 	if state := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(state) {
-		return filepath.Join(state, "stallspan/baseline.db"), nil
+		return filepath.Join(state, "stallspan", fileName), nil
 	}
 	if os.Geteuid() == 0 {
-		return "/var/lib/stallspan/baseline.db", nil
+		return filepath.Join("/var/lib/stallspan", fileName), nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
 		return "", errors.New("there is no home folder for the baselines: set XDG_STATE_HOME")
 	}
-	return filepath.Join(home, ".local/state/stallspan/baseline.db"), nil
+	return filepath.Join(home, ".local/state/stallspan", fileName), nil
 }

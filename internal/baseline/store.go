@@ -1,194 +1,205 @@
 package baseline
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
-	"io/fs"
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
+	"sync"
 	"time"
 
-	"go.etcd.io/bbolt"
+	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
-// observation is one window that ended.
-type observation struct {
-	key  Key
-	took time.Duration
-	slow bool
-	at   time.Time
+const (
+	maxPending    = 1024                   // observations that are not written yet
+	writeInterval = 5 * time.Second        // between writes, and between checks for writes of other processes
+	openWait      = 500 * time.Millisecond // Open waits at most so long for the file
+	maxWait       = 5 * time.Second        // Save and Close wait at most so long for the file
+)
+
+// Store is the file as one process uses it. The records are in memory. Only one goroutine uses the file, so that no
+// caller waits for a disk. A Store is safe for concurrent use. A nil Store is empty and learns nothing.
+type Store struct {
+	path   string
+	report func(error)
+	file   *state.File[records] // used by the goroutine alone
+	unread string               // last error of a read; used by the goroutine alone
+
+	mu         sync.Mutex
+	known      records       // the file's, with pending
+	pending    []observation // not written yet
+	overflowed bool          // some were dropped, and that was reported
+
+	save    chan chan struct{} // a channel to close when all that was pending is written, or cannot be
+	stop    chan struct{}
+	done    chan struct{}
+	closing sync.Once
 }
 
-// records are all of a file's, by key.
-type records map[Key]*Record
-
-// learn adds a window. A slow one alone makes no record: nothing would be in it.
-func (all records) learn(o observation) {
-	r := all[o.key]
-	if r == nil {
-		if o.slow {
-			return
-		}
-		r = &Record{}
-		all[o.key] = r
-	}
-	r.learn(o.took, o.slow, o.at)
+// Open starts to use the file at path, which need not exist. It calls report with each problem on any goroutine, and
+// may repeat a problem; report must not call the Store. If the file is slow to answer, Open returns without its
+// records, and they come later. The caller must close the Store.
+func Open(path string, report func(error)) *Store {
+	s := newStore(path, report)
+	loaded := make(chan struct{})
+	go s.run(loaded)
+	waitFor(loaded, openWait)
+	return s
 }
 
-// excess lists the keys beyond MostKeys, those that were seen longest ago.
-func (all records) excess() []Key {
-	if len(all) <= MostKeys {
-		return nil
+func newStore(path string, report func(error)) *Store {
+	return &Store{
+		path: path, report: report, file: newFile(path, report), known: records{},
+		save: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
 	}
-	keys := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
-		return cmp.Or(all[a].Last.Compare(all[b].Last), cmp.Compare(a, b))
-	})
-	return keys[:len(keys)-MostKeys]
 }
 
-// readAll reads every record. One that is not what was written makes the whole file damaged.
-func readAll(tx *bbolt.Tx) (records, error) {
-	all := records{}
-	bucket := tx.Bucket(recordBucket)
-	if bucket == nil || tx.Bucket(aboutBucket) == nil {
-		return all, nil
-	}
-	err := bucket.ForEach(func(key, value []byte) error {
-		r, err := decode(key, value)
-		if err != nil {
-			return &damage{"corrupt", fmt.Errorf("%w: %.80q", err, key)}
-		}
-		all[Key(key)] = r
-		return nil
-	})
-	if said := string(tx.Bucket(aboutBucket).Get(countKey)); err == nil && said != strconv.Itoa(len(all)) {
-		err = &damage{"corrupt", fmt.Errorf("of %.20q records there are %d", said, len(all))}
-	}
-	return all, err
-}
-
-// apply writes what was observed into the file, on top of what other programs have written, and gives all that it holds
-// then.
-func apply(tx *bbolt.Tx, batch []observation) (records, error) {
-	all, err := readAll(tx)
-	if err != nil {
-		return nil, err
-	}
-	bucket, err := tx.CreateBucketIfNotExists(recordBucket)
-	if err != nil {
-		return nil, err
-	}
-	changed := map[Key]bool{}
-	for _, o := range batch {
-		all.learn(o)
-		changed[o.key] = true
-	}
-	for _, key := range all.excess() {
-		delete(all, key)
-		delete(changed, key)
-		if err := bucket.Delete([]byte(key)); err != nil {
-			return nil, err
-		}
-	}
-	for _, key := range slices.Sorted(maps.Keys(changed)) {
-		if all[key] == nil {
-			continue
-		}
-		if err := bucket.Put([]byte(key), all[key].encode(key)); err != nil {
-			return nil, err
-		}
-	}
-	return all, tx.Bucket(aboutBucket).Put(countKey, []byte(strconv.Itoa(len(all))))
-}
-
-// Entry is a record with its key.
-type Entry struct {
-	Key Key
-	Record
-}
-
-// patience is for how long a command waits for other programs to give the lock back.
-const patience = 5 * time.Second
-
-// List reads all records of a file, in the order of their keys; none of a file that is not there. A file that cannot be
-// used is left as it is, and the error says why.
-func List(path string) ([]Entry, error) {
-	var all records
-	err := access{path: path, until: time.Now().Add(patience)}.do(func(tx *bbolt.Tx) (err error) {
-		all, err = readAll(tx)
-		return err
-	})
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the baselines in %s cannot be read: %w%s", path, err, advice(err))
-	}
-	return all.entries(), nil
-}
-
-// advice is what to do about a file that cannot be used.
-func advice(err error) string {
-	var bad *damage
-	switch {
-	case !errors.As(err, &bad):
-		return ""
-	case bad.kind == "corrupt":
-		return ": the next run sets it aside, and learning starts over"
-	}
-	return ": update stallspan, or name another file with --file"
-}
-
-func (all records) entries() []Entry {
-	list := make([]Entry, 0, len(all))
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, Entry{key, *all[key]})
-	}
-	return list
-}
-
-// Reset forgets the records of a file that match says, and gives them.
-func Reset(path string, match func(Entry) bool) (gone []Entry, err error) {
-	if listed, err := List(path); err != nil || !slices.ContainsFunc(listed, match) {
-		return nil, err // nothing is made or written for nothing
-	}
-	err = access{path: path, write: true, until: time.Now().Add(patience)}.do(func(tx *bbolt.Tx) error {
-		gone = nil
-		all, err := readAll(tx)
-		if err != nil {
-			return err
-		}
-		for _, e := range all.entries() {
-			if !match(e) {
-				continue
-			}
-			if err := tx.Bucket(recordBucket).Delete([]byte(e.Key)); err != nil {
-				return err
-			}
-			gone = append(gone, e)
-		}
-		return tx.Bucket(aboutBucket).Put(countKey, []byte(strconv.Itoa(len(all)-len(gone))))
-	})
-	if err != nil {
-		return nil, fmt.Errorf("the baselines in %s cannot be changed: %w", path, err)
-	}
-	return gone, nil
-}
-
-// Find is the entries that a person means by a text: that key, or all of that name.
-func Find(all []Entry, text string) []Entry {
-	return slices.DeleteFunc(slices.Clone(all), func(e Entry) bool { return !e.Means(text) })
-}
-
-// Means says whether a text is the entry's key or its name: the model, the run, or the path of a file.
-func (e Entry) Means(text string) bool {
-	name := e.Key.Name()
-	if string(e.Key) == text || name == text {
+// waitFor waits until c is closed, and reports whether that was within the limit. A file system may hang.
+func waitFor(c <-chan struct{}, limit time.Duration) bool {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-c:
 		return true
+	case <-timer.C:
+		return false
 	}
-	at := strings.LastIndex(name, " (")
-	return at > 0 && strings.HasSuffix(name, " bytes)") && name[:at] == text
+}
+
+// Baseline returns how long windows with a key usually take, and whether enough are known.
+func (s *Store) Baseline(key Key) (window.Baseline, bool) {
+	if s == nil || key == "" {
+		return window.Baseline{}, false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.known[key]; r != nil {
+		return r.Baseline()
+	}
+	return window.Baseline{}, false
+}
+
+// Learn adds a window that ended at a time. A slow one is counted but does not change what is usual.
+func (s *Store) Learn(key Key, took time.Duration, slow bool, at time.Time) {
+	if s == nil || key == "" || took <= 0 {
+		return
+	}
+	o := observation{key, took, slow, at}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.pending) >= maxPending {
+		if !s.overflowed {
+			s.overflowed = true
+			s.report(fmt.Errorf("%s cannot be written as fast as windows end: baselines miss some of them", s.path))
+		}
+		return
+	}
+	s.pending = append(s.pending, o)
+	s.known.learn(o)
+}
+
+// Save waits until all windows are in the file, or a report says why they are not. It waits at most 5 s.
+func (s *Store) Save() {
+	if s == nil {
+		return
+	}
+	saved := make(chan struct{})
+	timer := time.NewTimer(maxWait)
+	defer timer.Stop()
+	select {
+	case s.save <- saved:
+	case <-s.done:
+		return
+	case <-timer.C:
+		return
+	}
+	select {
+	case <-saved:
+	case <-timer.C:
+	}
+}
+
+// Close writes what is pending and stops the goroutine. If the file system hangs, Close returns after 6 s and leaves
+// the goroutine behind.
+func (s *Store) Close() {
+	if s == nil {
+		return
+	}
+	s.closing.Do(func() { close(s.stop) })
+	if !waitFor(s.done, maxWait+time.Second) {
+		s.report(fmt.Errorf("%s does not answer: the last windows may be missing in the baselines", s.path))
+	}
+}
+
+// run is the goroutine that uses the file.
+func (s *Store) run(loaded chan<- struct{}) {
+	defer close(s.done)
+	retireDatabase(s.path, s.report)
+	s.read()
+	close(loaded)
+	ticker := time.NewTicker(writeInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			s.write()
+			return
+		case saved := <-s.save:
+			s.write()
+			close(saved)
+		case <-ticker.C:
+			if s.write(); s.file.Changed() {
+				s.read()
+			}
+		}
+	}
+}
+
+func (s *Store) read() {
+	all, err := s.file.Load()
+	if err != nil {
+		s.unread = err.Error()
+		s.report(fmt.Errorf("%s cannot be read, so windows are not compared with its baselines: %w", s.path, err))
+		return
+	}
+	s.replace(all, 0)
+}
+
+// write adds what is pending to the file.
+func (s *Store) write() {
+	s.mu.Lock()
+	batch := s.pending[:len(s.pending):len(s.pending)]
+	s.mu.Unlock()
+	if len(batch) == 0 {
+		return
+	}
+	all, err := s.file.Update(func(all *records) error {
+		if *all == nil {
+			*all = records{}
+		}
+		for _, o := range batch {
+			all.learn(o)
+		}
+		all.trim()
+		return nil
+	})
+	switch {
+	case err == nil:
+		s.replace(all, len(batch))
+	case err.Error() != s.unread: // else it was reported by read
+		s.report(fmt.Errorf("%s cannot be written, so baselines miss the last windows: %w", s.path, err))
+	}
+}
+
+// replace takes over the records of the file, which include the first written ones of pending.
+func (s *Store) replace(all records, written int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if all == nil {
+		all = records{}
+	}
+	s.pending = append([]observation(nil), s.pending[written:]...)
+	for _, o := range s.pending {
+		all.learn(o)
+	}
+	s.known, s.unread = all, ""
 }

@@ -64,7 +64,7 @@ func TestSuspended(t *testing.T) {
 	if r.Duration() != 4*time.Second || !near(r.Busy) || !near(r.Storage) || r.Verdict != window.StorageBound {
 		t.Errorf("%v: busy %v, storage %v: %s", r.Duration(), r.Busy, r.Storage, r.Finding)
 	}
-	if r.Interrupted || r.Unwatched() || r.Uncertainty != 0 || strings.Contains(r.Finding, "suspend") || !baseline.Learns(r) {
+	if r.Interrupted || r.Unwatched() || r.Uncertainty != 0 || strings.Contains(r.Finding, "suspend") || !baseline.Learnable(r) {
 		t.Errorf("it counts as interrupted (%v) or not watched (%v): %s", r.Interrupted, r.Unwatched(), r.Finding)
 	}
 }
@@ -75,8 +75,8 @@ func TestUnwatched(t *testing.T) {
 	if r.Verdict != window.Unknown || !r.Interrupted || !r.Unwatched() || r.Slow || !strings.Contains(r.Finding, "3.5 s of it nothing was read") {
 		t.Errorf("%s, %v: %s", r.Verdict, r.Unwatched(), r.Finding)
 	}
-	if strings.Contains(r.Finding, "suspend") || baseline.Learns(r) {
-		t.Errorf("learned from: %v, %s", baseline.Learns(r), r.Finding)
+	if strings.Contains(r.Finding, "suspend") || baseline.Learnable(r) {
+		t.Errorf("learned from: %v, %s", baseline.Learnable(r), r.Finding)
 	}
 	if key := baseline.KeyOf(r, ""); key != "epoch/train.py" {
 		t.Errorf("without the gap nothing would be learned either: %q", key)

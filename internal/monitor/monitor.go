@@ -38,7 +38,7 @@ type Monitor struct {
 
 	gpus   *gpus          // nil where none are looked for
 	health *health        // nil where drives are not asked
-	book   *baseline.Book // nil where windows are not compared with earlier ones
+	book   *baseline.Store // nil where windows are not compared with earlier ones
 
 	stop context.CancelFunc
 	done sync.WaitGroup

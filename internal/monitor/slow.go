@@ -84,11 +84,11 @@ func (m *Monitor) lookAgain(id string) (seen window.Seen) {
 func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *window.Limits {
 	limits := window.Limits{Set: m.config.Slow.limit(r.Kind), Factor: m.config.Slow.Factor}
 	key := m.keyOf(r, again, ended)
-	if usual, known := m.book.Usual(key); known {
+	if usual, known := m.book.Baseline(key); known {
 		limits.Baseline = &usual
 	}
 	r.Took(limits)
-	if ended && baseline.Learns(r) {
+	if ended && baseline.Learnable(r) {
 		slow := r.SlowReason == window.SlowThreshold || limits.Baseline != nil && r.Duration() > limits.Baseline.Limit(0)
 		m.book.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))
 	}

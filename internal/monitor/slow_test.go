@@ -55,7 +55,7 @@ func TestBaselines(t *testing.T) {
 	}
 	m.SaveBaselines()
 	all, err := baseline.List(db)
-	if err != nil || len(all) != 1 || len(all[0].Took)+all[0].Slow > 8 || len(all[0].Took) > 6 || all[0].Slow < 2 {
+	if err != nil || len(all) != 1 || len(all[0].Durations)+all[0].Slow > 8 || len(all[0].Durations) > 6 || all[0].Slow < 2 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -105,7 +105,7 @@ func TestLooseEpochs(t *testing.T) {
 	p := newTape(t)
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	b := baseline.Open(db, func(err error) { t.Error(err) })
-	for range baseline.Enough {
+	for range baseline.MinCount {
 		b.Learn("epoch/train", time.Microsecond, false, time.Now())
 	}
 	b.Close()
@@ -126,7 +126,7 @@ func TestLooseEpochs(t *testing.T) {
 	}
 	m.Loosen("none")
 	m.SaveBaselines()
-	if all, err := baseline.List(db); err != nil || len(all[0].Took) != baseline.Enough || all[0].Slow != 1 {
+	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount || all[0].Slow != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	m.Stop()
@@ -137,7 +137,7 @@ func TestLooseEpochs(t *testing.T) {
 func TestLearnedByTheUsualFactor(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	b := baseline.Open(db, func(err error) { t.Error(err) })
-	for range baseline.Enough {
+	for range baseline.MinCount {
 		b.Learn("epoch/train", time.Second, false, time.Now())
 	}
 	b.Close()
@@ -154,7 +154,7 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 		}
 	}
 	m.SaveBaselines()
-	if all, err := baseline.List(db); err != nil || len(all[0].Took) != baseline.Enough+1 || all[0].Slow != 1 {
+	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount+1 || all[0].Slow != 1 {
 		t.Errorf("%+v, %v", all, err)
 	}
 }

@@ -65,8 +65,12 @@ var ErrForeign = errors.New("it is not a state file of stallspan and stays as it
 // Load returns the value of the file, or the zero value if the file does not exist. It quarantines a file that cannot
 // be used if Report is set.
 func (f *File[T]) Load() (T, error) {
-	f.seen, _ = os.Stat(f.Path)
+	info, _ := os.Stat(f.Path)
+	f.seen = nil // if it cannot be read, it counts as changed
 	value, err := f.read()
+	if err == nil {
+		f.seen = info
+	}
 	if f.Report == nil || !errors.As(err, new(*Damage)) {
 		return value, err
 	}

@@ -11,7 +11,6 @@ require (
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // indirect
 	github.com/hanwen/go-fuse/v2 v2.12.1 // indirect
-	go.etcd.io/bbolt v1.4.3 // indirect
 )
 
 replace github.com/stallspan/stallspan => ../..
