@@ -27,7 +27,7 @@ system_device_name, and disk_io_direction where reads and writes are apart.
 const alertsHead = `
 ## Alerts
 
-The events are those of [events.md](../events.md#what-is-told). Where none stands, the agent tells no event of it.
+The events are those of [events.md](../events.md#the-events). Where none stands, the agent tells no event of it.
 
 | Alert | Severity | Holds for | Event | Meaning |
 |---|---|---|---|---|

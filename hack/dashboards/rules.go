@@ -43,7 +43,7 @@ const (
 
 // runbook is the section that says what begins and ends the events, and what to do.
 const (
-	runbook    = "docs/events.md#what-is-told"
+	runbook    = "docs/events.md#the-events"
 	repository = "https://github.com/stallspan/stallspan/blob/main/"
 )
 

@@ -9,7 +9,7 @@ import (
 
 const (
 	document   = "../../../docs/epochs.md"
-	tableBegin = "<!-- begin: table of formats, written by `go test ./agent/internal/progress -update` -->\n"
+	tableBegin = "<!-- begin: table of formats, generated -->\n"
 	tableEnd   = "<!-- end: table of formats -->\n"
 )
 
