@@ -13,12 +13,12 @@ import (
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
-// coldTries is how often a file is told to leave the page cache: pages on their way to a list of the kernel's stay at
-// first.
+// coldTries is the number of attempts to drop a file from the page cache: pages that move between the kernel's lists
+// stay at first.
 const coldTries = 20
 
-// cold writes everything below a folder back, and makes the files leave the page cache. It fails where a page stays, as
-// one does that somebody has mapped. What a file system knows of its files (names, extents) stays in memory.
+// cold writes back everything below a folder and drops the files from the page cache. It fails if a page stays, for
+// example because a process has mapped it. The file system's metadata (names, extents) stays in memory.
 func cold(folder string) error {
 	top, err := os.Open(folder)
 	if err != nil {
@@ -42,7 +42,7 @@ func cold(folder string) error {
 func forget(path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // a program that ends has just removed it
+		return nil // removed by a program that just ended
 	}
 	if err != nil {
 		return err

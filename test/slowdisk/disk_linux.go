@@ -2,7 +2,7 @@ package slowdisk
 
 import "errors"
 
-// pace tells the server whether to be slow.
+// pace switches the server's delays on or off.
 func (d *Disk) pace(slow bool) error {
 	o := order{Slow: slow}
 	if d.Kind != Throttled {
@@ -11,14 +11,14 @@ func (d *Disk) pace(slow bool) error {
 	return d.guard.do(o)
 }
 
-// Slow writes back what was written, makes all files leave the page cache, and then turns the delays and limits on. It
-// fails where a file stays in the cache, as one does that a program has mapped; what the file system knows of its files
-// stays in memory. Called once more, it makes the files cold again. Memory stays what it is.
+// Slow writes back dirty pages, drops all files from the page cache, and then switches the delays and limits on. It
+// fails if a file stays in the cache, for example because a process has mapped it; metadata stays in memory. A second
+// call makes the files cold again. It has no effect on Memory.
 func (d *Disk) Slow() error {
 	if d.Kind == Memory {
 		return nil
 	}
-	if err := d.Fast(); err != nil { // the writing back need not wait
+	if err := d.Fast(); err != nil { // writing back at full speed
 		return err
 	}
 	if err := cold(d.Dir); err != nil {
@@ -33,7 +33,7 @@ func (d *Disk) Slow() error {
 	return d.pace(true)
 }
 
-// Fast turns the delays and limits off, for requests that come from now on.
+// Fast switches the delays and limits off for new requests.
 func (d *Disk) Fast() error {
 	if d.Kind == Throttled {
 		return d.limit.set(0, 0)
@@ -41,8 +41,8 @@ func (d *Disk) Fast() error {
 	return d.pace(false)
 }
 
-// Close unmounts, detaches and removes everything, and waits for the server's end. An error says what was still in use:
-// that is out of sight then, and ends with its last user.
+// Close unmounts, detaches and removes everything, and waits for the server to end. An error names what was still in
+// use: it is detached and ends with its last user.
 func (d *Disk) Close() error {
 	if d.guard == nil {
 		return undo(d.base, patience)

@@ -39,7 +39,7 @@ func TestSlowMakesFilesCold(t *testing.T) {
 			if held(t, path) == 0 {
 				t.Skip("the page cache does not hold what was just read")
 			}
-			for range 2 { // slow already, the second time
+			for range 2 { // the second time it is slow already
 				if err := d.Slow(); err != nil {
 					t.Fatal(err)
 				}
@@ -80,8 +80,8 @@ func TestSlowTellsWhatStaysInMemory(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	for _, kind := range []Kind{Memory, Network} {
 		t.Run(string(kind), func(t *testing.T) {
-			d := opened(t, kind, Options{Size: leastSize})
-			if err := os.WriteFile(d.Dir+"/x", make([]byte, leastSize+mib), 0o600); err == nil {
+			d := opened(t, kind, Options{Size: minSize})
+			if err := os.WriteFile(d.Dir+"/x", make([]byte, minSize+mib), 0o600); err == nil {
 				t.Error("more fits than its size")
 			}
 			if err := d.Slow(); err != nil {
@@ -124,7 +124,7 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 
 func TestKilledServerCanBeClosed(t *testing.T) {
 	need(t, Spinning)
-	d, err := Open(t.Context(), Spinning, Options{Size: leastSize})
+	d, err := Open(t.Context(), Spinning, Options{Size: minSize})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,11 +8,11 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// largest is the most bytes that the kernel asks a FUSE server for at once (256 pages).
+// largest is the maximum size of a FUSE request, in bytes (256 pages).
 const largest = 1 * mib
 
-// node is a file or folder of the server's: what lies in the folder that it shows, but reads, writes and flushes take
-// as long as the pacer says. Looking up, opening and listing take no time.
+// node is a file or folder of the server. It passes requests to the backing folder; reads, writes and flushes take as
+// long as the pacer requires. Lookup, open and list take no time.
 type node struct {
 	*fs.LoopbackNode
 	pacer *pacer
@@ -25,7 +25,7 @@ var (
 	_ fs.NodeCreater     = (*node)(nil)
 )
 
-// WrapChild makes every file and folder below a node one, too.
+// WrapChild makes every file and folder below a node a node.
 func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbedder {
 	if plain, ok := child.(*fs.LoopbackNode); ok {
 		return &node{plain, n.pacer, n.flags}
@@ -35,7 +35,7 @@ func (n *node) WrapChild(_ context.Context, child fs.InodeEmbedder) fs.InodeEmbe
 
 // Open opens a file.
 func (n *node) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
-	handle, _, errno := n.LoopbackNode.Open(ctx, flags&^syscall.O_DIRECT) // which the folder below may not know
+	handle, _, errno := n.LoopbackNode.Open(ctx, flags&^syscall.O_DIRECT) // the backing file system may not support it
 	return n.wrap(handle), n.flags, errno
 }
 
@@ -64,7 +64,7 @@ var (
 	_ fs.FileFsyncer = (*file)(nil)
 )
 
-// Read is one request. The bytes are there before the waiting begins, so that little is left to do after it.
+// Read is one request. It gets the bytes before it waits, so that little work is left afterwards.
 func (f *file) Read(ctx context.Context, into []byte, offset int64) (fuse.ReadResult, syscall.Errno) {
 	end := f.pacer.done(monotonic(), len(into))
 	found, errno := f.LoopbackFile.Read(ctx, into, offset)
@@ -84,14 +84,14 @@ func (f *file) Write(ctx context.Context, data []byte, offset int64) (uint32, sy
 	return written, errno
 }
 
-// Fsync is one request that moves nothing: what is below is lost with the process in any case.
+// Fsync is one request without data. It flushes nothing, because the backing file is lost with the process anyway.
 func (f *file) Fsync(context.Context, uint32) syscall.Errno {
 	sleep(f.pacer.done(monotonic(), 0))
 	return fs.OK
 }
 
-// show mounts the folder backing at the folder point. The device's file is never cached above the server; a network's
-// files are, and stay in the cache when they are closed, until they change.
+// show mounts the folder backing at the folder point. The file of a device is never cached above the server. The files
+// of a network are cached, also after they are closed, until they change.
 func show(o order, p *pacer) (*fuse.Server, error) {
 	root, err := fs.NewLoopbackRoot(o.Backing)
 	if err != nil {
@@ -108,11 +108,11 @@ func show(o order, p *pacer) (*fuse.Server, error) {
 		AllowOther:           true,
 		Options:              []string{"default_permissions"},
 		DirectMountStrict:    true,
-		MaxBackground:        1024, // what is under way is for the pacer to say
+		MaxBackground:        1024, // the pacer limits requests in flight
 		MaxWrite:             largest,
-		DisableSplice:        true, // for what is this large there is no pipe
+		DisableSplice:        true, // pipes cannot be that large
 		ExtraCapabilities:    fuse.CAP_ASYNC_DIO,
-		DisabledCapabilities: fuse.CAP_PASSTHROUGH, // reads would not reach us
+		DisabledCapabilities: fuse.CAP_PASSTHROUGH, // reads would bypass the server
 	}}
 	return fs.Mount(o.Point, top, options)
 }

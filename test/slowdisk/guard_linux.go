@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// answerTime is how long the server may take to answer an order.
+// answerTime is the time limit of the server for an order.
 const answerTime = 20 * time.Second
 
-// guard is a Disk's server, as its parent sees it.
+// guard is the parent's end of a Disk's server.
 type guard struct {
 	command *exec.Cmd
 	orders  *os.File
@@ -36,7 +36,7 @@ func startGuard(base string) (*guard, error) {
 	command.Args[0] = os.Args[0]
 	command.Env = append(os.Environ(), guardVariable+"="+base)
 	command.Stdin, command.Stdout, command.Stderr = inRead, outWrite, os.Stderr
-	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // the terminal's signals are not for it
+	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // keep the terminal's signals away from it
 	err = command.Start()
 	_, _ = inRead.Close(), outWrite.Close()
 	if err != nil {
@@ -63,7 +63,7 @@ func (g *guard) do(o order) error {
 	return nil
 }
 
-// stop ends the server, which undoes what is left, and waits for it.
+// stop ends the server, which removes all that is left, and waits for it.
 func (g *guard) stop() error {
 	_, _ = g.orders.Close(), g.answers.Close()
 	kill := time.AfterFunc(2*orphaned, func() { _ = g.command.Process.Kill() })

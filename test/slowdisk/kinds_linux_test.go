@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
 
-// The lower bounds of these tests are certain: no request is answered early. The upper ones are wide, for a machine
-// that is busy with something else; what is really measured is logged.
+// The lower bounds of these tests are strict, because no request is answered early. The upper bounds are wide, for a
+// busy machine. The measured values are logged.
 
 func TestSpinningServesOneAtATime(t *testing.T) {
 	const delay = 10 * time.Millisecond
@@ -41,7 +41,7 @@ func TestSATAHasOneThroughput(t *testing.T) {
 		took, median := direct(t, path, run.piece, bytes/run.piece, run.readers)
 		want := time.Duration(float64(bytes) / (64 * mib) * float64(time.Second))
 		t.Logf("%d readers of %d KiB: %.1f MiB/s, median %v", run.readers, run.piece/kib, bytes/mib/took.Seconds(), median)
-		if took < want-credit || took > 4*want && run.piece > 4*kib { // small ones may cost the CPU more than the device
+		if took < want-credit || took > 4*want && run.piece > 4*kib { // small requests may be limited by the CPU
 			t.Errorf("%d readers of %d KiB: took %v, want %v", run.readers, run.piece/kib, took, want)
 		}
 	}
@@ -74,10 +74,10 @@ func TestThrottledIsNotSeenAtTheDevice(t *testing.T) {
 	after := counted(t, d.Device)
 	waited := time.Duration(after.readTime-before.readTime) * time.Millisecond
 	t.Logf("4 readers take %v for 240 reads; the device counts %v of waiting", took, waited)
-	if took < 400*time.Millisecond || took > 5*time.Second { // the kernel lets some through at first
+	if took < 400*time.Millisecond || took > 5*time.Second { // the kernel allows a burst at first
 		t.Errorf("240 reads took %v, want 0.6 s", took)
 	}
-	reads := after.reads - before.reads + after.readMerges - before.readMerges // those that are let go at once may become one
+	reads := after.reads - before.reads + after.readMerges - before.readMerges // requests that pass together may be merged
 	if waited > took || reads != 240 || after.readSectors-before.readSectors != 240*8 {
 		t.Errorf("4 readers waited %v each, of which the device saw %v in all; from %+v to %+v", took, waited, before, after)
 	}
@@ -135,7 +135,7 @@ func TestWritesAreSlowToo(t *testing.T) {
 	}
 }
 
-// TestUnder has the disk source find what a Disk says of itself.
+// TestUnder checks that the disk source finds the disk that a Disk reports.
 func TestUnder(t *testing.T) {
 	for _, kind := range []Kind{Spinning, SATA, Parallel, Throttled, Network, Memory, Local} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// limit is what the cgroup v1 controller blkio lets the processes of one group do to one device
-// (Documentation/admin-guide/cgroup-v1/blkio-controller.rst): that of this process and of its children. The kernel
-// holds requests back before the device counts them.
+// limit is a limit of the cgroup v1 controller blkio on one device for the group of this process
+// (Documentation/admin-guide/cgroup-v1/blkio-controller.rst). The kernel delays requests before the device counts them.
 type limit struct {
 	group  string // the group's folder
 	device string // "7:3"
@@ -30,7 +29,7 @@ func newLimit(device string) (limit, error) {
 	return limit{group, fmt.Sprintf("%d:%d", unix.Major(st.Rdev), unix.Minor(st.Rdev))}, nil
 }
 
-// ownGroup is the folder of this process's group of the controller blkio.
+// ownGroup returns the folder of this process's group of the controller blkio.
 func ownGroup() (string, error) {
 	mounts, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -55,7 +54,7 @@ func ownGroup() (string, error) {
 	return "", fmt.Errorf("throttled storage needs the blkio controller of cgroup v1, which is not mounted here")
 }
 
-// set limits reads and writes each; 0 is no limit.
+// set limits reads and writes separately; 0 is no limit.
 func (l limit) set(iops int, bytesPerSecond int64) error {
 	for _, direction := range []string{"read", "write"} {
 		for unit, value := range map[string]int64{"iops": int64(iops), "bps": bytesPerSecond} {
@@ -68,7 +67,7 @@ func (l limit) set(iops int, bytesPerSecond int64) error {
 	return nil
 }
 
-// unlimit takes every limit from a device, as far as there are any.
+// unlimit removes all limits of a device.
 func unlimit(device string) {
 	if l, err := newLimit(device); err == nil {
 		_ = l.set(0, 0)

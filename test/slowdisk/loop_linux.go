@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attach shows a file as a block device, read and written past the page cache, and gives the device, open. It goes away
-// by itself when its last user has closed it, and who has it open at first is the caller.
+// attach creates a block device on a file, with direct I/O, and returns the open device. The kernel removes it when its
+// last user has closed it; the caller is the first user.
 func attach(path string) (*os.File, error) {
 	backing, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
@@ -25,7 +25,7 @@ func attach(path string) (*os.File, error) {
 		return nil, fmt.Errorf("no loop devices: %w; is the module loop loaded?", err)
 	}
 	defer func() { _ = control.Close() }()
-	for range 20 { // another process may be faster
+	for range 20 { // another process may take it first
 		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
 		if err != nil {
 			return nil, fmt.Errorf("no free loop device: %w", err)
@@ -47,11 +47,11 @@ func attach(path string) (*os.File, error) {
 	return nil, errors.New("no free loop device: other programs take them all")
 }
 
-// queueFolder is where the kernel keeps a block device's settings.
+// queueFolder returns the folder of a block device's settings.
 func queueFolder(name string) string { return filepath.Join("/sys/block", name, "queue") }
 
-// tune has one request of the device's be one of the server's, sets what is read ahead, and sees to it that the loop
-// device really goes past the page cache.
+// tune makes one request of the device one request of the server, sets the read-ahead, and checks that the loop device
+// uses direct I/O.
 func tune(name string, readAhead int64) error {
 	direct, err := os.ReadFile(filepath.Join("/sys/block", name, "loop/dio"))
 	if err != nil || strings.TrimSpace(string(direct)) != "1" {
@@ -60,15 +60,15 @@ func tune(name string, readAhead int64) error {
 	if err := write(filepath.Join(queueFolder(name), "max_sectors_kb"), largest/kib); err != nil {
 		return err
 	}
-	return write(filepath.Join(queueFolder(name), "read_ahead_kb"), readAhead/kib) // last: the other one changes it
+	return write(filepath.Join(queueFolder(name), "read_ahead_kb"), readAhead/kib) // last, because the other one changes it
 }
 
-// write gives a file of the kernel's a number.
+// write writes a number to a file of the kernel.
 func write(path string, value int64) error {
 	return os.WriteFile(path, strconv.AppendInt(nil, value, 10), 0o644)
 }
 
-// loopOn is the loop device that shows a file, or "".
+// loopOn returns the loop device of a file, or "".
 func loopOn(path string) string {
 	files, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	for _, file := range files {
@@ -79,14 +79,14 @@ func loopOn(path string) string {
 	return ""
 }
 
-// detach undoes attach and tune, and waits until the device has let its file go.
+// detach undoes attach and tune, and waits until the device has released its file.
 func detach(name string, deadline time.Time) error {
 	backing := filepath.Join("/sys/block", name, "loop/backing_file")
 	before, err := os.ReadFile(backing)
 	if err != nil {
 		return nil // it is free
 	}
-	_ = write(filepath.Join(queueFolder(name), "max_sectors_kb"), 0) // the driver's own; older kernels know no such value
+	_ = write(filepath.Join(queueFolder(name), "max_sectors_kb"), 0) // the driver's default; older kernels do not know this value
 	unlimit(name)
 	device, err := os.Open("/dev/" + name)
 	if err != nil {

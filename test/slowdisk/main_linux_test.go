@@ -13,7 +13,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// parentVariable makes this test program open a disk of that kind, tell its folder and wait to be killed.
+// parentVariable makes this test program open a disk of that kind, print its folder and wait to be killed.
 const parentVariable = "STALLSPAN_STORAGE_TEST_PARENT"
 
 func TestMain(m *testing.M) {
@@ -21,14 +21,14 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if kind := os.Getenv(parentVariable); kind != "" {
-		d, err := Open(context.Background(), Kind(kind), Options{Size: leastSize})
+		d, err := Open(context.Background(), Kind(kind), Options{Size: minSize})
 		if err == nil {
 			err = d.Slow()
 		}
 		fmt.Println(d.base, err)
 		time.Sleep(time.Hour)
 	}
-	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // or each server takes a second to end
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")) // else each server takes a second to end
 	goleak.VerifyTestMain(m)
 }
 
@@ -60,7 +60,7 @@ func need(t testing.TB, kind Kind) {
 	}
 }
 
-// opened is a disk, closed at the test's end, after which nothing of it may be left.
+// opened returns a disk that is closed at the end of the test, and checks that nothing of it is left.
 func opened(t testing.TB, kind Kind, o Options) *Disk {
 	t.Helper()
 	need(t, kind)
@@ -82,7 +82,7 @@ func opened(t testing.TB, kind Kind, o Options) *Disk {
 	return d
 }
 
-// remains says what there is of a disk: mounts, loop devices, processes, folders; "" where there is nothing.
+// remains lists what is left of a disk: mounts, loop devices, processes, folders; "" for nothing.
 func remains(base string) string {
 	var left []string
 	mounts, err := mountsBelow(base)

@@ -36,7 +36,7 @@ func open(ctx context.Context, kind Kind, o Options) (*Disk, error) {
 	return d, nil
 }
 
-// room is the folder that a Disk is made in: memory, if that has room, but for Local.
+// room returns the parent folder for a Disk: memory if it has room, except for Local.
 func room(kind Kind, size int64) (string, error) {
 	if kind != Local {
 		var st unix.Statfs_t
@@ -61,7 +61,7 @@ func (d *Disk) build(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := os.Chmod(d.base, 0o755); err != nil { // others may look at what is mounted
+	if err := os.Chmod(d.base, 0o755); err != nil { // other users may look at the mount
 		return err
 	}
 	var err error
@@ -87,7 +87,7 @@ func (d *Disk) build(ctx context.Context) error {
 
 func (d *Disk) at(folder string) string { return filepath.Join(d.base, folder) }
 
-// leafUnder is the one disk under a folder, or "".
+// leafUnder returns the only disk under a folder, or "".
 func leafUnder(folder string) string {
 	source, err := disk.New("/")
 	if err != nil {
@@ -108,7 +108,7 @@ func (d *Disk) memory(point string) error {
 	return nil
 }
 
-// show has the server show the backing folder.
+// show makes the server show the backing folder.
 func (d *Disk) show(uncached bool) error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("slow storage needs FUSE: %w; is the module fuse loaded?", err)
@@ -117,7 +117,7 @@ func (d *Disk) show(uncached bool) error {
 }
 
 func (d *Disk) network() error {
-	if err := d.memory(d.at(backingFolder)); err != nil { // bounds what is kept
+	if err := d.memory(d.at(backingFolder)); err != nil { // limits the size
 		return err
 	}
 	if err := d.show(false); err != nil {
@@ -130,7 +130,7 @@ func (d *Disk) network() error {
 	return write(fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", unix.Major(st.Dev), unix.Minor(st.Dev)), d.Options.ReadAhead/kib)
 }
 
-// block makes a file system in a file, has the server show the file, a loop device show that, and mounts it.
+// block makes a file system in a file, shows the file through the server, attaches a loop device and mounts it.
 func (d *Disk) block(ctx context.Context) error {
 	file := filepath.Join(d.at(backingFolder), deviceFile)
 	if err := format(ctx, file, d.Options.Size); err != nil {
@@ -143,7 +143,7 @@ func (d *Disk) block(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = device.Close() }() // by then the mount has it open
+	defer func() { _ = device.Close() }() // the mount has opened it
 	d.Device = filepath.Base(device.Name())
 	if err := tune(d.Device, d.Options.ReadAhead); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (d *Disk) block(ctx context.Context) error {
 	return os.Remove(filepath.Join(d.Dir, "lost+found"))
 }
 
-// format makes an ext4 in a new file, all of it at once, so that the kernel writes nothing in the background later.
+// format makes an ext4 in a new file, fully initialised, so that the kernel writes nothing in the background later.
 func format(ctx context.Context, file string, size int64) error {
 	program := ""
 	for _, name := range []string{"mkfs.ext4", "/usr/sbin/mkfs.ext4", "/sbin/mkfs.ext4"} {

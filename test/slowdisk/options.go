@@ -12,10 +12,10 @@ const (
 	gib = 1 << 30
 )
 
-// leastSize is what an ext4 with a journal needs.
-const leastSize = 32 * mib
+// minSize is the minimum size of an ext4 with a journal.
+const minSize = 32 * mib
 
-// defaults are the kinds' own Options. What is zero here cannot be asked for either, but for Size and ReadAhead.
+// defaults are the Options of each kind. Fields that are zero here cannot be set, except for Size and ReadAhead.
 var defaults = map[Kind]Options{
 	Spinning:  {Delay: 10 * time.Millisecond, Width: 1},
 	SATA:      {BytesPerSecond: 64 * mib},
@@ -26,7 +26,7 @@ var defaults = map[Kind]Options{
 	Local:     {},
 }
 
-// of fills the defaults of a kind in, and refuses what makes no sense with it.
+// of sets the defaults of a kind and refuses options that the kind does not have.
 func (o Options) of(kind Kind) (Options, error) {
 	usual, known := defaults[kind]
 	if !known {
@@ -47,8 +47,8 @@ func (o Options) of(kind Kind) (Options, error) {
 	if o.Size == 0 {
 		o.Size = gib
 	}
-	if o.Size < leastSize {
-		return o, fmt.Errorf("storage of %d bytes is too small for a file system: at least %d", o.Size, leastSize)
+	if o.Size < minSize {
+		return o, fmt.Errorf("storage of %d bytes is too small for a file system: at least %d", o.Size, minSize)
 	}
 	if o.ReadAhead == 0 {
 		o.ReadAhead = 128 * kib

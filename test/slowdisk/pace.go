@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// credit is how far the link may be behind its schedule and catch up: what a request spends on its way between program
-// and server is then no loss of throughput for one that reads without a pause.
+// credit is how far the link may fall behind its schedule and catch up, so that the way between program and server
+// costs a continuous reader no throughput.
 const credit = 2 * time.Millisecond
 
-// model is how a device serves requests: Width at once, Delay each, the rest queues in the order of arrival; then all
+// model describes how a device serves requests: Width in parallel, Delay each, the rest queued in order of arrival. All
 // of them share a link of BytesPerSecond. Zero is no limit.
 type model struct {
 	Delay          time.Duration
@@ -17,17 +17,17 @@ type model struct {
 	BytesPerSecond int64
 }
 
-// pacer says when a device that is a model would be done with a request. It is safe for concurrent use. Times are of
-// any one clock.
+// pacer computes when a device that follows a model would complete a request. It is safe for concurrent use. All times
+// are of one clock.
 type pacer struct {
 	mu    sync.Mutex
 	model model
 	slow  bool
-	free  []time.Duration // when each of Width is free
-	link  time.Duration   // when the link is
+	free  []time.Duration // when each of Width becomes free
+	link  time.Duration   // when the link becomes free
 }
 
-// set turns the model on or off. What was queued is forgotten.
+// set switches the model on or off and clears the queue.
 func (p *pacer) set(m model, slow bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,7 +35,7 @@ func (p *pacer) set(m model, slow bool) {
 	p.free, p.link = make([]time.Duration, m.Width), 0
 }
 
-// done takes a request in that came now, and gives the time at which it is to be answered: never before now.
+// done returns when to answer a request that arrived now: never before now.
 func (p *pacer) done(now time.Duration, bytes int) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

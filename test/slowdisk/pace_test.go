@@ -51,8 +51,7 @@ func TestPacer(t *testing.T) {
 	}
 }
 
-// TestPacerKeepsItsPromises: no request is done before its delay, and no more than the limits allow in any stretch of
-// time.
+// TestPacerKeepsItsPromises checks that no request completes before its delay, and that no interval exceeds the limits.
 func TestPacerKeepsItsPromises(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// filled is a file of size bytes on d, of random bytes, written back.
+// filled returns a file of size random bytes on d, written back.
 func filled(t testing.TB, d *Disk, size int) string {
 	t.Helper()
 	data := make([]byte, size)
@@ -38,7 +38,7 @@ func filled(t testing.TB, d *Disk, size int) string {
 	return path
 }
 
-// aligned is memory that O_DIRECT can read to.
+// aligned returns memory that is suitable for O_DIRECT.
 func aligned(size int) []byte {
 	const page = 4096
 	all := make([]byte, size+page)
@@ -46,8 +46,8 @@ func aligned(size int) []byte {
 	return all[skip : skip+size]
 }
 
-// direct reads count pieces of a file past the page cache, by so many readers at once, and gives how long all of it
-// took and the median piece.
+// direct reads count pieces of a file with O_DIRECT in parallel readers, and returns the total time and the median time
+// of a piece.
 func direct(t testing.TB, path string, piece, count, readers int) (all, median time.Duration) {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_DIRECT|unix.O_CLOEXEC, 0)
@@ -102,7 +102,7 @@ func counted(t testing.TB, device string) counters {
 	return counters{n[0], n[1], n[2], n[3], n[4], n[5], n[6], n[7]}
 }
 
-// slow is a disk with a file on it that is cold and slow.
+// slow returns a slow disk with a cold file on it.
 func slow(t testing.TB, kind Kind, o Options, size int) (*Disk, string) {
 	t.Helper()
 	d := opened(t, kind, o)

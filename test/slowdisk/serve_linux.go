@@ -17,13 +17,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a process is told by its environment that Open has started: the folder that it guards, or is to undo.
+// The role of a process that Open has started, in its environment: the folder that it serves, or removes.
 const (
 	guardVariable = "STALLSPAN_STORAGE_GUARD"
 	undoVariable  = "STALLSPAN_STORAGE_UNDO"
 )
 
-// order is one line that Open and a Disk write to their server; it is answered with one answer.
+// order is one line from Open or a Disk to the server, which sends one answer.
 type order struct {
 	Mount    bool   `json:",omitempty"` // show Backing at Point
 	Backing  string `json:",omitempty"`
@@ -34,14 +34,14 @@ type order struct {
 	Slow  bool
 }
 
-// answer is empty where an order was carried out.
+// answer is empty on success.
 type answer struct{ Error string }
 
-// threads is more than there can be requests under way (a loop device sends 128 at once): then none that is to be
-// answered, or to be taken, waits for Go to notice that another one's thread is asleep.
+// threads exceeds the number of requests in flight (a loop device sends 128), so that no request or answer waits for Go
+// to notice that a thread is blocked.
 const threads = 192
 
-// orphaned is how long a server whose parent is gone waits for the last user of its files; their reads fail after that.
+// orphaned is how long a server without a parent waits for the last user of its files. Reads fail after that.
 const orphaned = 10 * time.Second
 
 func serve() bool {
@@ -62,20 +62,21 @@ func serve() bool {
 	return true
 }
 
-// server is the process that guards one Disk, and answers the reads of those that need it.
+// server is the process that serves the files of one Disk.
 type server struct {
 	base  string
 	pacer *pacer
 	fuse  *fuse.Server
 }
 
-// prepare sees to it that the server outlives its parent, and answers in time whatever the machine is busy with.
+// prepare lets the server outlive its parent, and gives it the priority to answer in time on a busy machine.
 func (s *server) prepare() {
 	signal.Ignore(unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGPIPE) // the end of the input ends it
 	runtime.GOMAXPROCS(threads)
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(256 * mib)
-	// Real time, for every thread, and so for the threads that these start. Where that is not allowed, it goes without.
+	// Real-time priority for every thread, which new threads inherit. Without the right the server runs at normal
+	// priority.
 	entries, _ := os.ReadDir("/proc/self/task")
 	for _, entry := range entries {
 		if thread, err := strconv.Atoi(entry.Name()); err == nil {
@@ -84,7 +85,7 @@ func (s *server) prepare() {
 	}
 }
 
-// obey carries out orders until there are no more: the parent is done, or gone.
+// obey executes orders until the input ends: the parent has finished or died.
 func (s *server) obey(orders io.Reader, answers io.Writer) {
 	in, out := json.NewDecoder(orders), json.NewEncoder(answers)
 	for {
@@ -115,7 +116,7 @@ func (s *server) carryOut(o order) error {
 	return err
 }
 
-// leave undoes what is left, in a process of its own, since this one must go on to answer meanwhile.
+// leave removes all that is left in another process, because this one must continue to answer.
 func (s *server) leave() {
 	s.pacer.set(model{}, false)
 	gone := make(chan struct{})
@@ -133,6 +134,6 @@ func (s *server) leave() {
 	}()
 	select {
 	case <-gone:
-	case <-time.After(orphaned): // with this process its connection to the kernel ends, and every wait for it
+	case <-time.After(orphaned): // the end of this process closes its connection to the kernel and ends every wait for it
 	}
 }

@@ -13,22 +13,22 @@ import (
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
-// The folders of a Disk below its base, of which each may be a mount. They are undone in this order, and the loop
-// device after the first.
+// The folders of a Disk below its base. Each may be a mount. They are removed in this order, and the loop device after
+// the first.
 const (
-	diskFolder    = "disk"    // the file system that is read
-	serverFolder  = "server"  // what the server shows
-	backingFolder = "backing" // where the bytes are
+	diskFolder    = "disk"    // the file system for the caller
+	serverFolder  = "server"  // the server's mount
+	backingFolder = "backing" // the backing files
 
 	deviceFile = "device" // of a loop device, in serverFolder and backingFolder
 )
 
-// patience is how long what is mounted may still be in use before it is taken away all the same: programs that look at
-// new devices leave within milliseconds.
+// patience is how long a mount may still be in use before it is detached anyway: programs that inspect new devices
+// finish within milliseconds.
 const patience = 2 * time.Second
 
-// undo removes everything of a Disk that there is, whoever made it: it goes by names alone. What is still in use after
-// wait is detached from the tree, and ends with its last user; that is told as an error.
+// undo removes everything of a Disk by name, whichever process made it. After wait, mounts in use are detached and end
+// with their last user; the error lists them.
 func undo(base string, wait time.Duration) error {
 	var problems []error
 	deadline := time.Now().Add(wait)
@@ -47,7 +47,7 @@ func undo(base string, wait time.Duration) error {
 	return errors.Join(append(problems, err)...)
 }
 
-// unmount takes a mount away; that there is none is fine.
+// unmount removes a mount; a missing mount is no error.
 func unmount(point string, deadline time.Time) error {
 	for {
 		err := unix.Unmount(point, unix.UMOUNT_NOFOLLOW)

@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// accelerator reads a program's accelerator from another process. It is safe for concurrent use.
+// accelerator reads the state of a program's accelerator from another process. It is safe for concurrent use.
 type accelerator struct {
 	offset time.Duration // CLOCK_MONOTONIC less Stamp.Mono
 
@@ -18,7 +18,7 @@ type accelerator struct {
 	page  *page // nil once the program is closed
 	unmap func() error
 	died  time.Duration // CLOCK_MONOTONIC; 0 while the program lives
-	busy  time.Duration // last told: two processes know their common clock to some 10 ns, and busy never goes back
+	busy  time.Duration // last value returned: the processes' clocks agree to about 10 ns, and busy must not decrease
 }
 
 func newAccelerator(file *os.File) (*accelerator, error) {
@@ -30,8 +30,8 @@ func newAccelerator(file *os.File) (*accelerator, error) {
 	return &accelerator{offset: offset, page: p, unmap: unmap}, nil
 }
 
-// Read gives the time for which the accelerator has been busy, exact at s.At even in the middle of a computing. It
-// stays at its last value once the program has ended.
+// Read returns the accelerator's busy time, exact at s.At even during a computation. The value stays after the program
+// has ended.
 func (a *accelerator) Read(s *sample.Sample) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -61,7 +61,7 @@ func (a *accelerator) look(s *sample.Sample) error {
 	return err
 }
 
-// end says that the program has ended: whatever it computed ended with it.
+// end records that the program has ended, and its computation with it.
 func (a *accelerator) end() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -70,7 +70,7 @@ func (a *accelerator) end() {
 	}
 }
 
-// close takes a last look and gives the memory back.
+// close reads the state a last time and unmaps the memory.
 func (a *accelerator) close() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -21,7 +21,7 @@ func look(t testing.TB, s sample.Source) (at, busy time.Duration) {
 	return now.At.Mono, now.GPUs[0].Busy
 }
 
-// precision is how well two processes know their common clock.
+// precision is how well the clocks of two processes agree.
 const precision = time.Microsecond
 
 func TestAcceleratorIsExactFromAnotherProcess(t *testing.T) {

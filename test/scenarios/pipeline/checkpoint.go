@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// checkpoint is where the training thread writes its state: two files in turn, as trainers keep the one before.
+// checkpoint writes the training thread's state to two files in turn, as trainers keep the previous one.
 type checkpoint struct {
 	paths  [2]string
 	turn   int
@@ -29,7 +29,7 @@ func newCheckpoint(dir string, bytes int64, seed uint64) (*checkpoint, error) {
 	return c, nil
 }
 
-// write writes and flushes one.
+// write writes and flushes a checkpoint.
 func (c *checkpoint) write() error {
 	file, err := os.Create(c.paths[c.turn])
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// mix is the decoder's work: rounds of arithmetic of which each needs the one before, over the record's bytes again
-// and again.
+// mix is the decoder's work: rounds of arithmetic, each dependent on the previous one, over the record's bytes in a
+// loop.
 func mix(record []byte, rounds int) uint64 {
 	x := uint64(len(record))
 	for at := 0; rounds > 0; rounds-- {
@@ -25,12 +25,12 @@ func mix(record []byte, rounds int) uint64 {
 	return x
 }
 
-// calibration is how much CPU time Calibrate takes.
+// calibration is the CPU time of Calibrate.
 const calibration = 200 * time.Millisecond
 
-// Calibrate finds this machine's rate: rounds of the decoder's work in a second of CPU time. It takes 0.2 s, and counts
-// the time on the CPU alone, so that others who want it matter little: what they do to caches and to the other half of
-// a core, they do to the decoder as well.
+// Calibrate measures this machine's rate: rounds of the decoder's work per second of CPU time. It takes 0.2 s. It
+// counts CPU time only, so that other load matters little: load slows the caches and the other hardware thread of a
+// core for the decoder as well.
 func Calibrate() (rate float64, err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -51,5 +51,5 @@ func Calibrate() (rate float64, err error) {
 	return rates[len(rates)/2], nil
 }
 
-// roundsOf is how many rounds take d.
+// roundsOf returns how many rounds take d.
 func roundsOf(d time.Duration, rate float64) int { return int(d.Seconds() * rate) }

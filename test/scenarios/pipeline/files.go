@@ -13,7 +13,7 @@ import (
 )
 
 // Layout writes n files of size bytes each into dir, "shard-0000" and so on, and returns their paths. Their content is
-// pseudo-random and belongs to seed. They are on the disk when it returns, and in the page cache as well.
+// pseudo-random and depends on seed. On return they are on the disk and in the page cache.
 func Layout(dir string, n int, size int64, seed uint64) ([]string, error) {
 	var paths []string
 	for i := range n {
@@ -55,8 +55,8 @@ func fillBlock(b []byte, seed uint64) {
 	}
 }
 
-// Forget makes the files leave the page cache, as far as the kernel takes the advice. What was written to them must be
-// on the disk, as Layout and Model leave it.
+// Forget drops the files from the page cache if the kernel takes the advice. Their data must be on the disk, as after
+// Layout and Model.
 func Forget(paths ...string) error {
 	for _, path := range paths {
 		file, err := os.Open(path)

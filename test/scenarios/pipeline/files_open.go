@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// block is what O_DIRECT aligns to: offsets, lengths and memory.
+// block is the alignment of O_DIRECT, in bytes: of offsets, lengths and memory.
 const block = 4096
 
-// openFiles is the files of a plan, opened as its reading wants them. Several threads may read from them.
+// openFiles holds the files of a plan, opened for its kind of reading. Several threads may read from them.
 type openFiles struct {
 	paths  []string
 	fds    []int
@@ -71,10 +71,10 @@ func (f *openFiles) close() error {
 	return errors.Join(errs...)
 }
 
-// retry calls what a signal may interrupt until none does.
+// retry repeats a call until no signal interrupts it.
 func retry(call func() (int, error)) (n int, err error) {
 	for {
-		if n, err = call(); err != unix.EINTR { //nolint:errorlint // a bare number of the kernel's
+		if n, err = call(); err != unix.EINTR { //nolint:errorlint // an errno of the kernel
 			return n, err
 		}
 	}

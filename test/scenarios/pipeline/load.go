@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// loading reads a model file from begin to end, in one range a worker. A single worker is the training thread itself.
+// loading reads a model file from start to end, one range per worker. A single worker is the training thread itself.
 type loading struct {
 	plan    *Plan
 	clock   clock
@@ -18,7 +18,7 @@ type loading struct {
 	size    int64
 	ranges  []*span
 	threads sync.WaitGroup
-	gate    chan struct{} // closed when they may begin
+	gate    chan struct{} // closed when the workers may begin
 	opened  bool
 }
 
@@ -89,7 +89,7 @@ func (l *loading) startThreads(rate float64) (err error) {
 	return err
 }
 
-// thread is one worker's life. Its thread ends with it.
+// thread is the main function of a worker. Its thread ends with it.
 func (l *loading) thread(s *span, rate float64, ready chan<- error) {
 	runtime.LockOSThread()
 	w, err := l.newWorker(rate)
@@ -97,7 +97,7 @@ func (l *loading) thread(s *span, rate float64, ready chan<- error) {
 	ready <- err
 	<-l.gate
 	if err == nil && l.opened {
-		w.meter.enter(idle, -1) // what went by since it was prepared is nobody's
+		w.meter.enter(idle, -1) // the time since it was prepared does not count
 		s.err = w.run(s)
 	}
 }

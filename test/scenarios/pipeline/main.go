@@ -13,28 +13,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What this process is, in its environment.
+// The role of this process, in its environment.
 const (
 	roleVariable = "STALLSPAN_PIPELINE"
 	roleProgram  = "program"
 	roleWorker   = "worker"
 )
 
-// The program's files beside the standard ones. Every process of it keeps lifeFd open until it ends.
+// The program's files after the standard ones. Each of its processes keeps lifeFd open until it ends.
 const (
 	pageFd = 3
 	lifeFd = 4
 )
 
-// A program's main goroutine stays on the process's first thread: a trainer's training thread leads its process.
+// The main goroutine stays on the first thread of the process, because a trainer's training thread leads its process.
 func init() {
 	if os.Getenv(roleVariable) != "" {
 		runtime.LockOSThread()
 	}
 }
 
-// Main is the program's own: it runs and returns true where this process was started by Start or is one of its
-// workers. Every executable that calls Start calls Main before anything else, and ends when it returns true.
+// Main runs the program and returns true in a process that Start started, and in its workers. An executable that calls
+// Start must call Main first, and end when it returns true.
 func Main() (ran bool) {
 	switch os.Getenv(roleVariable) {
 	case roleProgram:
@@ -48,7 +48,7 @@ func Main() (ran bool) {
 	return true
 }
 
-// dieWithBench ends the program, and so its workers, when nobody is left to speak to.
+// dieWithBench ends the program, and so its workers, when the bench has ended.
 func dieWithBench() {
 	fds := []unix.PollFd{{Fd: 0}}
 	if _, err := retry(func() (int, error) { return unix.Poll(fds, -1) }); err == nil {
@@ -56,16 +56,16 @@ func dieWithBench() {
 	}
 }
 
-// server is the program's side of the conversation.
+// server answers the bench's requests.
 type server struct {
 	clock clock
 	page  *page
 	rate  float64
 	job   job    // prepared
-	noise *noise // under way
+	noise *noise // running
 }
 
-// serve answers requests until it is told to quit.
+// serve answers requests until a quit request.
 func serve() {
 	s := &server{clock: newClock()}
 	out := rawFile(1)
@@ -103,7 +103,7 @@ func answer(out rawFile, r reply, err error) {
 	}
 	line, err := json.Marshal(r)
 	if err == nil {
-		_, _ = out.Write(append(line, '\n')) // when nobody reads it, dieWithBench ends us
+		_, _ = out.Write(append(line, '\n')) // if the bench has ended, dieWithBench ends this process
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *server) handle(q *request) (r reply, err error) {
 	return r, errors.New("unknown request")
 }
 
-// rest does what follows an answer, outside of what it measured: what has run is put away.
+// rest cleans up after an answer, outside of the measured time.
 func (s *server) rest(q *request, failed error) error {
 	if q.Stop && s.noise != nil {
 		s.noise = nil
@@ -141,7 +141,7 @@ func (s *server) rest(q *request, failed error) error {
 	return nil
 }
 
-// drop puts away what is prepared or runs.
+// drop closes what is prepared or running.
 func (s *server) drop() error {
 	var errs []error
 	if s.job != nil {
@@ -156,8 +156,8 @@ func (s *server) drop() error {
 	return errors.Join(errs...)
 }
 
-// prepare makes a job. Each thread of it gets its own of Go's processors, so that the kernel alone decides who runs,
-// and garbage is collected now: the collector is off while the job runs.
+// prepare creates a job. Each of its threads gets a Go processor of its own, so that only the kernel schedules them.
+// Garbage is collected now, because the collector is off while the job runs.
 func (s *server) prepare(plan *Plan, rate float64) (err error) {
 	if err := s.drop(); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *server) prepare(plan *Plan, rate float64) (err error) {
 	return err
 }
 
-// keep makes no job of a nil pointer.
+// keep avoids a job interface that holds a nil pointer.
 func keep[J job](j J, err error) (job, error) {
 	if err != nil {
 		return nil, err

@@ -34,7 +34,7 @@ func start(t testing.TB) *Program {
 	return p
 }
 
-// shards are three files of 2 MiB and a bit.
+// shards returns three files of slightly more than 2 MiB.
 func shards(t testing.TB) []string {
 	t.Helper()
 	paths, err := Layout(t.TempDir(), 3, 2<<20+777, 1)
@@ -44,7 +44,7 @@ func shards(t testing.TB) []string {
 	return paths
 }
 
-// run is one plan from begin to end.
+// run runs one plan from start to end.
 func run(t testing.TB, p *Program, plan Plan) Truth {
 	t.Helper()
 	if err := p.Prepare(plan); err != nil {
@@ -58,7 +58,7 @@ func run(t testing.TB, p *Program, plan Plan) Truth {
 	return truth
 }
 
-// consistent holds for every plan on every machine, however loaded.
+// consistent checks what must hold for every plan on every machine, however loaded.
 func consistent(t testing.TB, plan Plan, truth Truth) {
 	t.Helper()
 	parts := truth.Busy + truth.Read + truth.Decode + truth.Write + truth.Sync + truth.Ready + truth.Other
@@ -79,7 +79,7 @@ func consistent(t testing.TB, plan Plan, truth Truth) {
 	}
 }
 
-// skipUnlessOffered skips where the file system or the kernel has no such reading.
+// skipUnlessOffered skips if the file system or the kernel lacks this kind of reading.
 func skipUnlessOffered(t *testing.T, p *Program, plan Plan) {
 	t.Helper()
 	if plan.Reading == Buffered || plan.Reading == Mapped {
@@ -90,7 +90,7 @@ func skipUnlessOffered(t *testing.T, p *Program, plan Plan) {
 	}
 }
 
-// expected is the plan's checksum, by plain reading.
+// expected returns the plan's checksum, computed with plain reads.
 func expected(t testing.TB, plan Plan) (sum uint32) {
 	t.Helper()
 	o, err := newOrder(&plan)

@@ -4,14 +4,14 @@ package pipeline
 
 import "time"
 
-// delivery is a batch that a step gets.
+// delivery is a batch for a step.
 type delivery struct {
 	made time.Duration // CLOCK_MONOTONIC
 	sum  uint32
-	by   []*timeline // the workers that were making it, or might have: what they were at until it was there
+	by   []*timeline // the workers that made it, or may have made it, with their phases until then
 }
 
-// totals is what workers have done.
+// totals sums up the work of workers.
 type totals struct {
 	accounts [phases]account
 	records  int
@@ -32,9 +32,9 @@ func (t *totals) add(accounts *[phases]account, records int, bytes int64) {
 type maker interface {
 	// start lets the workers begin.
 	start() error
-	// take waits for the next batch and gives its room free.
+	// take waits for the next batch and frees its place in the queue.
 	take(batch int) (delivery, error)
-	// totals is good after the last batch.
+	// totals is valid after the last batch.
 	totals() totals
 	// close stops the workers and waits for them.
 	close() error

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// What worker processes write to the training process: a length, a kind and what belongs to it, all little-endian.
+// The messages of worker processes to the training process: a length, a kind and a payload, little-endian.
 const (
 	kindReady = 'r'
 	kindBatch = 'b'
@@ -19,7 +19,7 @@ const (
 
 const mostMessage = 64 << 20 // bytes
 
-// batchMessage is a batch that is made, and what its maker has been at since its last one.
+// batchMessage is a finished batch, with its worker's phases since the previous one.
 type batchMessage struct {
 	batch  int
 	sum    uint32
@@ -47,7 +47,7 @@ func appendBatch(to []byte, m *batchMessage) []byte {
 
 var errShort = errors.New("a worker's message is cut short")
 
-// parseBatch appends the events to those that m has.
+// parseBatch appends the events to those of m.
 func parseBatch(data []byte, m *batchMessage) error {
 	if len(data) < 8*(4+3*int(phases)) || len(data)%8 != 0 {
 		return errShort
@@ -72,7 +72,7 @@ func parseBatch(data []byte, m *batchMessage) error {
 	return nil
 }
 
-// writeMessage writes it in one piece, as far as the pipe has room.
+// writeMessage writes a message in one piece if the pipe has room.
 func writeMessage(w io.Writer, buffer []byte, kind byte, fill func([]byte) []byte) ([]byte, error) {
 	buffer = fill(append(buffer[:0], 0, 0, 0, 0, kind))
 	binary.LittleEndian.PutUint32(buffer, uint32(len(buffer)-4))
@@ -80,7 +80,7 @@ func writeMessage(w io.Writer, buffer []byte, kind byte, fill func([]byte) []byt
 	return buffer, err
 }
 
-// readMessage reads one into buffer's memory and returns it all.
+// readMessage reads a message into buffer's memory and returns it.
 func readMessage(r io.Reader, buffer []byte) (kind byte, data, all []byte, err error) {
 	buffer = append(buffer[:0], 0, 0, 0, 0)
 	if _, err := io.ReadFull(r, buffer); err != nil {

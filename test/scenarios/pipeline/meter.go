@@ -10,28 +10,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// phase is what a worker is at.
+// phase is the activity of a worker.
 type phase uint8
 
 const (
-	idle phase = iota // it waits for room, or hands a batch over
+	idle phase = iota // waits for room, or hands a batch over
 	reading
 	decoding
 	phases
 )
 
-// event says that a worker entered a phase.
+// event is the start of a worker's phase.
 type event struct {
 	at    time.Duration // CLOCK_MONOTONIC
-	batch int           // whose record it is at
+	batch int           // the batch of its record
 	phase phase
 }
 
-// account is a thread's time in one phase: on is on a CPU, ready is without one though nothing else was missing, and
-// what is left of all it slept.
+// account is a thread's time in one phase: on is running, ready is runnable without a CPU, and the rest of all is
+// sleep.
 type account struct{ all, on, ready time.Duration }
 
-// meter keeps a worker's log and accounts. One thread owns it; drain alone may be called by another.
+// meter keeps a worker's log and accounts. One thread owns it; another one may call drain.
 type meter struct {
 	clock clock
 	stat  int // /proc/thread-self/schedstat
@@ -39,16 +39,16 @@ type meter struct {
 	accounts [phases]account
 	phase    phase
 	since    time.Duration
-	on       time.Duration // the thread's clocks at since, as far as they are accounted for
+	on       time.Duration // the thread's clocks at since, for the time that is accounted for
 	ready    time.Duration
 
-	silent bool // no log: nobody drains it
+	silent bool // no log, because no caller drains it
 
 	mu     sync.Mutex
 	events []event // since the last drain
 }
 
-// newMeter is called by the thread that owns it, which stays locked to its goroutine.
+// newMeter must run on the thread that owns the meter and is locked to its goroutine.
 func newMeter(c clock) (*meter, error) {
 	fd, err := unix.Open("/proc/thread-self/schedstat", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -61,14 +61,14 @@ func newMeter(c clock) (*meter, error) {
 
 func (m *meter) close() { _ = unix.Close(m.stat) }
 
-// enter begins a phase. It takes 0.6 us, and 1.5 us after the thread was off its CPU.
+// enter begins a phase. It takes 0.6 us, or 1.5 us if the thread has been off its CPU.
 func (m *meter) enter(p phase, batch int) {
 	at := m.log(p, batch)
 	all, on, ready := at-m.since, threadCPU()-m.on, time.Duration(0)
 	if all-on > time.Microsecond {
 		ready = m.delay() - m.ready
 	}
-	// Its clocks were read after at: what is too much belongs to the next phase.
+	// The clocks were read after at, so the excess belongs to the next phase.
 	on = min(on, all)
 	ready = min(ready, all-on)
 	a := &m.accounts[m.phase]
@@ -78,7 +78,7 @@ func (m *meter) enter(p phase, batch int) {
 	m.phase, m.since, m.on, m.ready = p, at, m.on+on, m.ready+ready
 }
 
-// log holds its lock until the event stands: who drains after a moment gets everything before it.
+// log holds the lock until the event is stored, so that a drain returns all events before it.
 func (m *meter) log(p phase, batch int) (at time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -89,7 +89,7 @@ func (m *meter) log(p phase, batch int) (at time.Duration) {
 	return at
 }
 
-// delay is how long the thread has waited for a CPU: the second number of schedstat, in ns
+// delay returns how long the thread has waited for a CPU: the second field of schedstat, in ns
 // (Documentation/scheduler/sched-stats.rst).
 func (m *meter) delay() time.Duration {
 	var line [64]byte
@@ -108,7 +108,7 @@ func (m *meter) delay() time.Duration {
 	return numbers[1]
 }
 
-// drain moves the events to the end of to.
+// drain appends the events to to and removes them.
 func (m *meter) drain(to []event) []event {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// noise is one that is under way.
+// noise is a running neighbour.
 type noise struct {
 	Noise
 	fds     []int
@@ -38,9 +38,9 @@ func newNoise(q *Noise) (*noise, error) {
 	if n.Every == 0 {
 		n.Every = 16
 	}
-	if n.Record < 0 || n.Record%block != 0 || len(n.Files) == 0 || n.Workers > mostWorkers {
+	if n.Record < 0 || n.Record%block != 0 || len(n.Files) == 0 || n.Workers > maxWorkers {
 		return nil, fmt.Errorf("noise of %d threads with records of %d bytes on %d files: it needs whole blocks of %d, a file, at most %d threads",
-			n.Workers, n.Record, len(n.Files), block, mostWorkers)
+			n.Workers, n.Record, len(n.Files), block, maxWorkers)
 	}
 	for _, path := range n.Files {
 		if err := n.open(path); err != nil {

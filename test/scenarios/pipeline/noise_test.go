@@ -19,7 +19,7 @@ func TestNoise(t *testing.T) {
 	} {
 		if err := p.StartNoise(n); err != nil {
 			if n.Reading == Direct && strings.Contains(err.Error(), "invalid argument") {
-				continue // no such thing on this file system
+				continue // not offered by this file system
 			}
 			t.Fatal(err)
 		}

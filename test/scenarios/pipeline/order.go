@@ -8,21 +8,21 @@ import (
 	"os"
 )
 
-// place is where a record is.
+// place is the position of a record.
 type place struct {
 	file   int
 	offset int64
 }
 
-// order is which records an epoch takes, in which order: the same in every process for the same plan on files of the
-// same sizes. Records lie side by side from each file's beginning; what is left at a file's end is not read.
+// order is the sequence of records of an epoch. It is the same in every process for the same plan on files of the same
+// sizes. Records are contiguous from the start of each file; the remainder at its end is not read.
 type order struct {
 	record int64
-	begin  []int64 // of each file, in records before it; one more for the end
+	begin  []int64 // of each file, in records of the files before it; one more for the end
 	taken  []uint32
 }
 
-// newOrder fails where the files hold fewer records than the plan wants.
+// newOrder fails if the files hold fewer records than the plan needs.
 func newOrder(plan *Plan) (*order, error) {
 	o := &order{record: int64(plan.Record), begin: make([]int64, 1, len(plan.Files)+1)}
 	for _, path := range plan.Files {
@@ -45,7 +45,7 @@ func newOrder(plan *Plan) (*order, error) {
 		all[i] = uint32(i)
 	}
 	r := rand.New(rand.NewPCG(plan.Seed, 0))
-	for i := range want { // as far as a shuffle is needed
+	for i := range want { // a partial shuffle is enough
 		j := i + r.Int64N(have-i)
 		all[i], all[j] = all[j], all[i]
 	}
@@ -66,5 +66,5 @@ func (o *order) at(i int) place {
 	return place{file: low, offset: (record - o.begin[low]) * o.record}
 }
 
-// locate is where record i is, and its bytes.
+// locate returns the place of record i, and its size in bytes.
 func (o *order) locate(i int) (place, int) { return o.at(i), int(o.record) }

@@ -13,17 +13,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// page is the accelerator's state in memory that the program and the bench share. The program writes it and the bench
-// reads it: version is odd while a writer is at it, and a reader that saw it odd, or changing, looks again.
+// page is the accelerator's state in memory that the program writes and the bench reads. It is a sequence lock: version
+// is odd during a write, and a reader that sees it odd or changed tries again.
 type page struct {
 	version atomic.Uint64
-	since   atomic.Int64 // CLOCK_MONOTONIC, ns, at which the computing began; 0 for idle
-	busy    atomic.Int64 // ns, of computings that are over
+	since   atomic.Int64 // CLOCK_MONOTONIC at the start of the computation, ns; 0 for idle
+	busy    atomic.Int64 // ns of completed computations
 }
 
 const pageSize = 4096
 
-// newPageFile makes the memory, as a file without a name.
+// newPageFile creates the memory as an anonymous file.
 func newPageFile() (*os.File, error) {
 	fd, err := unix.MemfdCreate("accelerator", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -37,7 +37,7 @@ func newPageFile() (*os.File, error) {
 	return file, nil
 }
 
-// mapPage maps it; unmap ends p's life.
+// mapPage maps the page; p is valid until unmap.
 func mapPage(file *os.File) (p *page, unmap func() error, err error) {
 	memory, err := unix.Mmap(int(file.Fd()), 0, pageSize, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
@@ -46,7 +46,7 @@ func mapPage(file *os.File) (p *page, unmap func() error, err error) {
 	return (*page)(unsafe.Pointer(&memory[0])), func() error { return unix.Munmap(memory) }, nil
 }
 
-// begin reads the clock after it has made readers wait, so that none can fall between the clock and the state.
+// begin reads the clock after it has blocked readers, so that no reading falls between the clock and the state.
 func (p *page) begin(c clock) (at time.Duration) {
 	p.version.Add(1)
 	at = c.now()
@@ -55,7 +55,7 @@ func (p *page) begin(c clock) (at time.Duration) {
 	return at
 }
 
-// end returns the moment and how long the computing took.
+// end returns how long the computation took.
 func (p *page) end(c clock) (took time.Duration) {
 	p.version.Add(1)
 	took = c.now() - time.Duration(p.since.Load())
@@ -65,11 +65,11 @@ func (p *page) end(c clock) (took time.Duration) {
 	return took
 }
 
-// patience is how often a reader looks again. A writer holds it up for some 100 ns, or for as long as the writer's
-// thread has no CPU in the middle of that.
+// patience is the number of a reader's attempts. A writer blocks it for about 100 ns, or longer if the writer's thread
+// loses its CPU in between.
 const patience = 1500
 
-// read calls now while no writer is at work and says for how long the accelerator had been computing at that moment.
+// read calls now outside of writes, and returns the accelerator's busy time at that moment.
 func (p *page) read(now func() time.Duration) (busy time.Duration, err error) {
 	for try := range patience {
 		version := p.version.Load()

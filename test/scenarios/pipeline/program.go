@@ -17,14 +17,14 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Program is a training program that runs. Accelerator, PID and Close may be called by any goroutine at any time; the
-// others are for one goroutine, and each ends with an error when the program ends.
+// Program is a running training program. Any goroutine may call Accelerator, PID and Close at any time. The other
+// methods are for one goroutine, and return an error when the program ends.
 type Program struct {
 	command     *exec.Cmd
 	requests    io.WriteCloser
-	replies     chan reply // one for each request
+	replies     chan reply // one per request
 	ended       chan struct{}
-	end         error // why it ended; good once ended is closed
+	end         error // why it ended; valid once ended is closed
 	life        *os.File
 	accelerator *accelerator
 	rate        float64
@@ -33,7 +33,7 @@ type Program struct {
 	closed  error
 }
 
-// listen passes the program's replies on until it ends. Close waits for it.
+// listen forwards the program's replies until it ends. Close waits for listen.
 func (p *Program) listen(out io.Reader) {
 	defer close(p.ended)
 	lines := bufio.NewReader(out)
@@ -48,7 +48,7 @@ func (p *Program) listen(out io.Reader) {
 		}
 		select {
 		case p.replies <- r:
-		default: // nobody asked
+		default: // no request is waiting
 		}
 	}
 	err := p.command.Wait()
@@ -59,7 +59,7 @@ func (p *Program) listen(out io.Reader) {
 	}
 }
 
-// answer waits for the next reply. When ctx ends first, the program is killed: what it does cannot be taken back.
+// answer waits for the next reply. If ctx ends first it kills the program, because its work cannot be cancelled.
 func (p *Program) answer(ctx context.Context) (reply, error) {
 	select {
 	case r := <-p.replies:
@@ -70,7 +70,7 @@ func (p *Program) answer(ctx context.Context) (reply, error) {
 		return reply{}, ctx.Err()
 	case <-p.ended:
 	}
-	select { // its last words
+	select { // its last reply
 	case r := <-p.replies:
 		return r, r.err()
 	default:
@@ -109,10 +109,10 @@ func (p *Program) Prepare(plan Plan) error {
 	return err
 }
 
-// Begin lets what was prepared run.
+// Begin starts what was prepared.
 func (p *Program) Begin() error { return p.send(request{Go: true}) }
 
-// End waits until it has run. When ctx ends first, the program is killed.
+// End waits until the work is done. It kills the program if ctx ends first.
 func (p *Program) End(ctx context.Context) (Truth, error) {
 	r, err := p.answer(ctx)
 	if err != nil || r.Truth == nil {
@@ -121,7 +121,7 @@ func (p *Program) End(ctx context.Context) (Truth, error) {
 	return *r.Truth, nil
 }
 
-// Go is Begin and End.
+// Go calls Begin and End.
 func (p *Program) Go(ctx context.Context) (Truth, error) {
 	if err := p.Begin(); err != nil {
 		return Truth{}, err
@@ -129,13 +129,13 @@ func (p *Program) Go(ctx context.Context) (Truth, error) {
 	return p.End(ctx)
 }
 
-// StartNoise begins to disturb others. It returns when all its threads exist.
+// StartNoise starts a neighbour's work. It returns when all its threads exist.
 func (p *Program) StartNoise(n Noise) error {
 	_, err := p.ask(context.Background(), request{Noise: &n})
 	return err
 }
 
-// StopNoise ends it, once the operations that are under way are over.
+// StopNoise stops it after the operations in flight.
 func (p *Program) StopNoise() (NoiseTruth, error) {
 	r, err := p.ask(context.Background(), request{Stop: true})
 	if err != nil || r.Noise == nil {
@@ -144,20 +144,20 @@ func (p *Program) StopNoise() (NoiseTruth, error) {
 	return *r.Noise, nil
 }
 
-// PID is the program's process, whose leader is the training thread.
+// PID returns the process id; the training thread leads that process.
 func (p *Program) PID() int { return p.command.Process.Pid }
 
-// Accelerator reads the program's accelerator, "emulated-0". Once the program is closed it stays as it was.
+// Accelerator returns a source for the program's accelerator, "emulated-0". Its value stays after Close.
 func (p *Program) Accelerator() sample.Source { return p.accelerator }
 
-// lastWords is how long a program that is told to quit may take, and farewell how long killed processes may: one that
-// waits for a disk ends when the disk answers.
+// lastWords is the time limit of a quit request. farewell is the time limit of killed processes: one that waits for a
+// disk ends when the disk answers.
 const (
 	lastWords = 2 * time.Second
 	farewell  = 30 * time.Second
 )
 
-// Close ends the program and its workers, and waits for them. A plan that still runs has lastWords, and is then killed.
+// Close ends the program and its workers, and waits for them. It kills a plan that still runs after lastWords.
 func (p *Program) Close() error {
 	p.closing.Do(func() { p.closed = p.stop() })
 	return p.closed
@@ -175,7 +175,7 @@ func (p *Program) stop() error {
 	return errors.Join(err, p.accelerator.close(), p.life.Close())
 }
 
-// gone waits until no process of the program is left: each holds the other end of life.
+// gone waits until no process of the program is left: each holds the other end of life open.
 func (p *Program) gone() error {
 	_ = p.life.SetReadDeadline(time.Now().Add(farewell))
 	if _, err := p.life.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

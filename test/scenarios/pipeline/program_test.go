@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// children are the processes of which p's training thread is the parent.
+// children returns the child processes of p's training thread.
 func children(t *testing.T, p *Program) (pids []int) {
 	t.Helper()
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", p.PID(), p.PID()))
@@ -103,7 +103,7 @@ func TestAKilledProgramIsAnError(t *testing.T) {
 			t.Errorf("%s: a closed program prepares", style)
 		}
 		for _, pid := range workers {
-			for tries := 0; alive(pid) && tries < 1000; tries++ { // until its new parent has noticed
+			for tries := 0; alive(pid) && tries < 1000; tries++ { // until its new parent has reaped it
 				time.Sleep(10 * time.Millisecond)
 			}
 			if alive(pid) {
@@ -153,7 +153,7 @@ func TestAKilledWorkerIsAnError(t *testing.T) {
 	if _, err := p.End(t.Context()); err == nil || !strings.Contains(err.Error(), "worker 0") {
 		t.Errorf("%v", err)
 	}
-	run(t, p, Plan{Files: shards(t), Record: 4096, Batch: 1, Steps: 1}) // it goes on
+	run(t, p, Plan{Files: shards(t), Record: 4096, Batch: 1, Steps: 1}) // it continues
 }
 
 func TestAFileThatFailsIsNamed(t *testing.T) {
@@ -203,7 +203,7 @@ func TestAnExecutableWithoutMain(t *testing.T) {
 	}
 }
 
-// The program is a child of a process that dies: nothing of it stays.
+// The program's parent dies: no process of the program may stay.
 func TestAProgramWhoseBenchDies(t *testing.T) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -225,7 +225,7 @@ func TestAProgramWhoseBenchDies(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = in.Close(), bench.Close()
-	_ = command.Wait() // or the test runs into its limit
+	_ = command.Wait() // else the test runs into its time limit
 }
 
 func TestCgroup(t *testing.T) {

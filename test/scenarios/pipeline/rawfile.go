@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// rawFile reads and writes in the calling thread, which sleeps in the kernel: Go's files would have it wait for
-// another thread that polls.
+// rawFile reads and writes in the calling thread, which blocks in the kernel. Go's files would wait for another thread
+// that polls.
 type rawFile int
 
 func (f rawFile) Read(p []byte) (int, error) {
@@ -33,7 +33,7 @@ func (f rawFile) Write(p []byte) (done int, err error) {
 
 func (f rawFile) Close() error { return unix.Close(int(f)) }
 
-// ready says whether a Read would find something now, be it the end.
+// ready reports whether Read would return at once, with data or at the end.
 func (f rawFile) ready() bool {
 	fds := []unix.PollFd{{Fd: int32(f), Events: unix.POLLIN}}
 	n, err := retry(func() (int, error) { return unix.Poll(fds, 0) })

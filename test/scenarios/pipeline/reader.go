@@ -11,18 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A reader reads records in the order in which they were begun. It belongs to one thread.
+// A reader reads records in the order in which they were begun. One thread owns it.
 type reader interface {
-	// begin asks for a record of size bytes. Most depth of them may be under way.
+	// begin starts reading a record of size bytes. At most depth reads may be in flight.
 	begin(at place, size int) error
-	// next waits for the oldest record that was begun. Its bytes are good for as many calls of next as newReader was
-	// told to keep.
+	// next waits for the oldest record that was begun. Its bytes stay valid for keep further calls of next.
 	next() ([]byte, error)
 	depth() int
 	close() error
 }
 
-// newReader makes one for records of at most size bytes, of which keep stay good together.
+// newReader returns a reader for records of at most size bytes, of which keep stay valid together.
 func newReader(f *openFiles, r Reading, size, keep, depth int) (reader, error) {
 	switch r {
 	case Buffered, Direct:
@@ -32,7 +31,7 @@ func newReader(f *openFiles, r Reading, size, keep, depth int) (reader, error) {
 		}
 		return &plain{files: f, memory: memory, direct: r == Direct}, nil
 	case Mapped:
-		debug.SetPanicOnFault(true) // of this goroutine: a mapped page that cannot be read is an error, no crash
+		debug.SetPanicOnFault(true) // of this goroutine: a fault in a mapped page is an error instead of a crash
 		return &mapped{files: f}, nil
 	case Uring:
 		return newRing(f, size, keep, max(depth, 1))
@@ -48,7 +47,7 @@ type slots struct {
 }
 
 func newSlots(size, n int) (*slots, error) {
-	size = (size+block-1)/block*block + block // a record may begin within a block and end within another
+	size = (size+block-1)/block*block + block // a record may begin and end inside a block
 	all, err := unix.Mmap(-1, 0, size*n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE|unix.MAP_POPULATE)
 	if err != nil {
 		return nil, fmt.Errorf("no memory for %d records of %d bytes: %w", n, size, err)
@@ -64,14 +63,14 @@ func (s *slots) take() []byte {
 
 func (s *slots) close() error { return unix.Munmap(s.all) }
 
-// aligned is the whole blocks around size bytes at offset, and where in them these begin.
+// aligned returns the whole blocks around size bytes at offset, and the position of these bytes in the blocks.
 func aligned(offset int64, size int) (from int64, length, skip int) {
 	from = offset / block * block
 	skip = int(offset - from)
 	return from, (skip + size + block - 1) / block * block, skip
 }
 
-// plain reads with pread(2), one record at a time, in next.
+// plain calls pread(2) in next, for one record at a time.
 type plain struct {
 	files  *openFiles
 	memory *slots
@@ -106,7 +105,7 @@ func (p *plain) next() ([]byte, error) {
 	return slot[skip : skip+p.size], nil
 }
 
-// failed names the file. No error means that it has become shorter.
+// failed adds the file's name to an error. A nil error means that the file has become shorter.
 func failed(path string, err error) error {
 	if err == nil {
 		err = io.ErrUnexpectedEOF
@@ -114,7 +113,7 @@ func failed(path string, err error) error {
 	return &os.PathError{Op: "read", Path: path, Err: err}
 }
 
-// mapped touches each page of a record, one record at a time, in next.
+// mapped touches each page of a record in next, one record at a time.
 type mapped struct {
 	files *openFiles
 	at    place
@@ -130,7 +129,7 @@ func (m *mapped) begin(at place, size int) error {
 	return nil
 }
 
-// fault is what a page that cannot be read makes Go panic with.
+// fault is the panic value of Go for an unreadable page.
 type fault interface {
 	error
 	Addr() uintptr

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ringReader keeps several reads under way and gives the records in the order in which they were begun.
+// ringReader keeps several reads in flight and returns the records in the order in which they were begun.
 type ringReader struct {
 	files   *openFiles
 	ring    *ring
 	memory  *slots
-	flights []flight // a circle: first is the oldest, n of them are begun
+	flights []flight // a ring: first is the oldest of n that were begun
 	first   int
 	n       int
 	most    int
 }
 
-// flight is one record on its way.
+// flight is one record in flight.
 type flight struct {
 	slot    []byte
 	at      place
@@ -63,7 +63,7 @@ func (r *ringReader) send(i int) {
 
 func (r *ringReader) next() ([]byte, error) {
 	f := &r.flights[r.first]
-	if r.ring.waiting > 0 { // even when the oldest has landed: the others are to be under way meanwhile
+	if r.ring.waiting > 0 { // even if the oldest is complete, to keep the others in flight
 		if err := r.ring.enter(0); err != nil {
 			return nil, err
 		}
@@ -78,7 +78,7 @@ func (r *ringReader) next() ([]byte, error) {
 	return f.slot[f.skip : f.skip+f.size], f.problem
 }
 
-// take notes everything that is complete.
+// take collects all completions.
 func (r *ringReader) take() {
 	for {
 		c, ok := r.ring.completed()
@@ -102,7 +102,7 @@ func (r *ringReader) take() {
 	}
 }
 
-// close waits for what is under way: the kernel writes into memory that is about to go.
+// close waits for reads in flight, because the kernel writes into memory that is about to be freed.
 func (r *ringReader) close() error {
 	for range r.n {
 		_, _ = r.next()

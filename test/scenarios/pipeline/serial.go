@@ -28,7 +28,7 @@ func newSerial(c clock, plan *Plan, o *order, rate float64) (*serial, error) {
 }
 
 func (s *serial) start() error {
-	s.worker.meter.enter(idle, -1) // what went by since it was prepared is nobody's
+	s.worker.meter.enter(idle, -1) // the time since it was prepared does not count
 	return nil
 }
 

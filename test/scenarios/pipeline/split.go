@@ -4,15 +4,15 @@ package pipeline
 
 import "time"
 
-// timeline is a worker's log as far as it is known and still wanted.
+// timeline is the part of a worker's log that is still needed.
 type timeline struct {
-	now    event   // what it was at
-	events []event // later ones, in order
+	now    event   // the current event
+	events []event // later events in order
 }
 
-// split gives the time from begin to end, for which a step waited, to what the workers were at. Moments at which some
-// of them were at the batch belong to these in equal parts; the others before it was made belong to all workers in
-// equal parts. What is left went by while a worker had nothing to do. The timelines move on to end.
+// split charges a step's wait from begin to end to the phases of the workers. Time in which some workers were at the
+// batch belongs to these in equal parts. Other time before the batch was made belongs to all workers in equal parts.
+// The rest is time in which workers were idle. The timelines advance to end.
 func split(lines []*timeline, batch int, begin, end, made time.Duration) (read, decode time.Duration) {
 	for _, l := range lines {
 		l.advance(begin)
@@ -50,7 +50,7 @@ func (l *timeline) advance(at time.Duration) {
 	l.events = append(l.events[:0], l.events[n:]...)
 }
 
-// shares is how many of how many workers read and decode: of those at the batch, or of all.
+// shares returns how many of how many workers read and decode: of those at the batch, or of all.
 func shares(lines []*timeline, batch int) (read, decode, of int) {
 	var all, own [phases]int
 	for _, l := range lines {

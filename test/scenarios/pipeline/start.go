@@ -12,16 +12,16 @@ import (
 	"syscall"
 )
 
-// StartOptions says where and how a program runs. The zero value is fit for use.
+// StartOptions are the environment of a program. The zero value is valid.
 type StartOptions struct {
-	Cgroup *os.File  // a cgroup v2 folder, opened: the program and all its workers begin in it; nil is our own
-	Env    []string  // beside our own environment: "NAME=value"
-	Rate   float64   // from Calibrate, so that several programs do the same work; 0 and the program calibrates itself
-	Stderr io.Writer // nil is our own
+	Cgroup *os.File  // an open cgroup v2 directory for the program and its workers; nil for that of this process
+	Env    []string  // in addition to the environment of this process: "NAME=value"
+	Rate   float64   // from Calibrate, so that several programs do the same work; 0 calibrates again
+	Stderr io.Writer // nil for that of this process
 }
 
-// Start runs a program: this executable again, which calls Main before anything else. It returns when the program
-// answers. ctx is for the start alone.
+// Start starts this executable again as a program, which calls Main first. It returns when the program answers. ctx
+// limits the start only.
 func Start(ctx context.Context, o StartOptions) (*Program, error) {
 	if os.Getenv(roleVariable) != "" {
 		return nil, errors.New("a training program cannot start another: this executable must call pipeline.Main first, and end when it returns true")
@@ -57,7 +57,7 @@ func Start(ctx context.Context, o StartOptions) (*Program, error) {
 	if err := p.start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a training program: %w", err), life.Close(), p.accelerator.close())
 	}
-	_ = alive.Close() // ours would outlive the program
+	_ = alive.Close() // this copy would outlive the program
 	if _, err := p.answer(ctx); err != nil {
 		return nil, errors.Join(err, p.Close())
 	}

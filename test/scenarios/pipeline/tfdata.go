@@ -21,18 +21,18 @@ type tfdata struct {
 	workers []*worker
 	lines   []*timeline
 	threads sync.WaitGroup
-	wake    int // eventfd: the training thread waits in the kernel, not in Go's scheduler
+	wake    int // eventfd: the training thread waits in the kernel instead of Go's scheduler
 
 	mu      sync.Mutex
 	room    *sync.Cond // claimable has grown, or err is set
 	claimed int        // records
 	allowed int        // records
-	batches []assembly // a circle of those that may be in the making
-	wanted  int        // the batch for which the training thread sleeps; -1 for none
+	batches []assembly // a ring of batches that may be in progress
+	wanted  int        // the batch that the training thread waits for; -1 for none
 	err     error
 }
 
-// assembly is a batch in the making.
+// assembly is a batch in progress.
 type assembly struct {
 	records int
 	sum     uint32
@@ -60,10 +60,10 @@ func newTFData(c clock, plan *Plan, o *order, rate float64) (_ *tfdata, err erro
 	return t, nil
 }
 
-// thread is one worker's life. Its thread ends with it.
+// thread is the main function of a worker. Its thread ends with it.
 func (t *tfdata) thread(i int, o *order, rate float64, ready chan<- error) {
 	runtime.LockOSThread()
-	own := *t.plan // no worker takes more ahead than its share of what all may
+	own := *t.plan // a worker takes no more than its share of the records allowed ahead
 	share := (own.Prefetch*own.Batch + own.Workers - 1) / own.Workers
 	own.Depth = min(own.Depth, share)
 	w, err := newWorker(t.clock, t.files, &own, rate, o.locate)
@@ -85,7 +85,7 @@ func (t *tfdata) start() error {
 	return nil
 }
 
-// allow lets the workers begin so many batches more.
+// allow lets the workers begin more batches.
 func (t *tfdata) allow(batches int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -103,7 +103,7 @@ func (t *tfdata) fail(err error) {
 	t.rouse()
 }
 
-// rouse wakes the training thread. It fails for a counter that is full alone.
+// rouse wakes the training thread. It fails only if the counter is full.
 func (t *tfdata) rouse() { _, _ = unix.Write(t.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 func (t *tfdata) claim(to []task, n int, wait bool) ([]task, error) {
@@ -155,7 +155,7 @@ func (t *tfdata) take(batch int) (delivery, error) {
 	}
 }
 
-// look takes the batch out if it is there.
+// look removes the batch if it is complete.
 func (t *tfdata) look(batch int) (*assembly, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +173,7 @@ func (t *tfdata) look(batch int) (*assembly, error) {
 }
 
 func (t *tfdata) totals() (sum totals) {
-	t.threads.Wait() // nothing is left for them to do
+	t.threads.Wait() // no work is left
 	for _, w := range t.workers {
 		sum.add(&w.meter.accounts, w.count, w.bytes)
 	}

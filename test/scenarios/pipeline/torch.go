@@ -14,21 +14,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// assignment is the line that a worker process begins with. Each byte after it lets the worker make one batch more.
+// assignment is the first line for a worker process. Each byte after it allows one more batch.
 type assignment struct {
 	Plan   *Plan
 	Rate   float64
 	Worker int // makes the batches Worker, Worker+Plan.Workers and so on
 }
 
-// torch makes batches in worker processes, each of which makes whole ones in turn. A batch's bytes stay in its worker:
-// what is handed over is its checksum and the log.
+// torch makes batches in worker processes, which make whole batches in turn. A batch's bytes stay in its worker; the
+// worker sends its checksum and log.
 type torch struct {
 	plan    *Plan
 	workers []*workerProcess
 }
 
-// workerProcess is the training process's end of one.
+// workerProcess is the training process's end of a worker.
 type workerProcess struct {
 	number  int
 	command *exec.Cmd
@@ -38,10 +38,10 @@ type workerProcess struct {
 	buffer  []byte
 	message batchMessage
 	line    timeline
-	ahead   int // batches that it may still begin
+	ahead   int // batches that it may begin
 }
 
-// pipeRoom is the most that a pipe without privileges may hold, in bytes: Prefetch batches' logs wait in it.
+// pipeRoom is the maximum pipe size without privileges, in bytes. The logs of Prefetch batches wait in the pipe.
 const pipeRoom = 1 << 20
 
 func newTorch(plan *Plan, rate float64) (*torch, error) {
@@ -61,14 +61,14 @@ func newTorch(plan *Plan, rate float64) (*torch, error) {
 		}
 	}
 	for _, w := range t.workers {
-		if _, _, err := w.read(); err != nil { // its first message is that it is ready
+		if _, _, err := w.read(); err != nil { // its first message: it is ready
 			return nil, errors.Join(err, t.close())
 		}
 	}
 	return t, nil
 }
 
-// startWorker is called by the training thread: the kernel kills the worker when that thread ends.
+// startWorker runs on the training thread: the kernel kills the worker when that thread ends.
 func startWorker(number int) (*workerProcess, error) {
 	executable, err := os.Executable()
 	if err != nil {
@@ -85,7 +85,7 @@ func startWorker(number int) (*workerProcess, error) {
 	_, _ = unix.FcntlInt(uintptr(fromWorker[0]), unix.F_SETPIPE_SZ, pipeRoom)
 	stdin, stdout := os.NewFile(uintptr(toWorker[0]), "credits"), os.NewFile(uintptr(fromWorker[1]), "results")
 	command := exec.Command(executable)
-	command.Args = os.Args // as one that is forked has them
+	command.Args = os.Args // as in a forked process
 	command.Env = append(os.Environ(), roleVariable+"="+roleWorker)
 	command.Stdin, command.Stdout, command.Stderr = stdin, stdout, os.Stderr
 	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -100,12 +100,12 @@ func startWorker(number int) (*workerProcess, error) {
 	return w, nil
 }
 
-// lost explains why a worker does not answer.
+// lost returns why a worker does not answer.
 func (w *workerProcess) lost(err error) error {
 	return fmt.Errorf("worker %d has ended without a word, killed perhaps: %w", w.number, err)
 }
 
-// read gets the next message, or the worker's error.
+// read returns the next message, or the worker's error.
 func (w *workerProcess) read() (kind byte, data []byte, err error) {
 	kind, data, w.buffer, err = readMessage(w.in, w.buffer)
 	if err != nil {
@@ -127,7 +127,7 @@ func (t *torch) start() error {
 	return nil
 }
 
-// allow lets the worker begin so many batches more, if there are any.
+// allow lets the worker begin more batches, if any are left.
 func (w *workerProcess) allow(batches int) error {
 	batches = min(batches, w.ahead)
 	w.ahead -= batches
@@ -177,7 +177,7 @@ func (t *torch) close() error {
 		}
 	}
 	for _, w := range t.workers {
-		_ = w.command.Wait() // says that it was killed
+		_ = w.command.Wait() // an error: it was killed
 		errs = append(errs, w.credits.Close(), w.results.Close())
 	}
 	t.workers = nil

@@ -19,20 +19,20 @@ type torchWorker struct {
 	worker  *worker
 
 	batch   int // claimed last
-	left    int // records of it that nobody has claimed
-	made    int // records of the batch that is being finished
+	left    int // unclaimed records of it
+	made    int // records of the batch in progress
 	sum     uint32
 	events  []event
 	message []byte
 }
 
-// work is a worker process's life. Its errors go to the training process, which reports them.
+// work is the main function of a worker process. It sends errors to the training process, which reports them.
 func work(input, output rawFile) {
 	t := &torchWorker{input: input, credits: bufio.NewReader(input), output: output}
 	if err := t.work(); err != nil {
 		_, _ = writeMessage(output, nil, kindError, func(to []byte) []byte { return append(to, err.Error()...) })
 	}
-	_, _ = io.Copy(io.Discard, t.credits) // until the training process wants it to end
+	_, _ = io.Copy(io.Discard, t.credits) // until the training process ends it
 }
 
 func (t *torchWorker) work() error {
@@ -62,7 +62,7 @@ func (t *torchWorker) work() error {
 	return errors.Join(err, t.worker.close(), files.close())
 }
 
-// claim takes batches in turn, each against a byte of the training process's.
+// claim takes batches in turn, one for each byte from the training process.
 func (t *torchWorker) claim(to []task, n int, wait bool) ([]task, error) {
 	for ; n > 0; n-- {
 		if t.left == 0 {
@@ -85,7 +85,7 @@ func (t *torchWorker) claim(to []task, n int, wait bool) ([]task, error) {
 	return to, nil
 }
 
-// finish hands a batch over with its last record. Records are finished in the order in which they were claimed.
+// finish hands a batch over with its last record. Records are finished in the order of their claims.
 func (t *torchWorker) finish(batch, records int, sum uint32) error {
 	t.sum += sum
 	if t.made += records; t.made < t.Plan.Batch {

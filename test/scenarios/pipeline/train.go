@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// job is what was prepared.
+// job is prepared work.
 type job interface {
 	run() (Truth, error)
 	close() error
@@ -109,7 +109,7 @@ func (t *training) step(i int, truth *Truth) error {
 	return nil
 }
 
-// compute keeps the accelerator busy for the plan's time, or for as long as this thread then really took.
+// compute keeps the accelerator busy for the plan's time, or longer if this thread wakes up late.
 func (t *training) compute() time.Duration {
 	if t.plan.Compute == 0 {
 		return 0
@@ -124,7 +124,7 @@ func (t *training) compute() time.Duration {
 	return t.page.end(t.clock)
 }
 
-// account tells the workers' totals.
+// account adds the workers' totals.
 func (t *Truth) account(sum totals) {
 	t.Records, t.Bytes = sum.records, sum.bytes
 	r, d := sum.accounts[reading], sum.accounts[decoding]

@@ -34,7 +34,7 @@ func TestSplit(t *testing.T) {
 	}
 }
 
-// However the logs are, no more is given away than there was, and steps that follow each other lose none of it.
+// For any logs, split charges no more than the time that passed, and consecutive steps lose none of it.
 func TestSplitProperties(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
@@ -56,7 +56,7 @@ func TestSplitProperties(t *testing.T) {
 		}
 		firstRead, firstDecode := split(two, 1, 0, middle, end)
 		nextRead, nextDecode := split(two, 1, middle, end, end)
-		if d := read + decode - firstRead - firstDecode - nextRead - nextDecode; d < -10 || d > 10 { // roundings
+		if d := read + decode - firstRead - firstDecode - nextRead - nextDecode; d < -10 || d > 10 { // rounding errors
 			t.Fatalf("%v and %v in one piece, %v, %v, %v and %v in two", read, decode, firstRead, firstDecode, nextRead, nextDecode)
 		}
 	}
@@ -175,7 +175,7 @@ func TestKernelRingThatCannotBe(t *testing.T) {
 	}
 }
 
-// BenchmarkEnter is what a phase change costs.
+// BenchmarkEnter measures the cost of a phase change.
 func BenchmarkEnter(b *testing.B) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -53,7 +53,7 @@ const (
 	uringOffEntries     = 0x10000000
 )
 
-// ring is one io_uring: what is submitted and what is complete pass through memory that is shared with the kernel.
+// ring is one io_uring. Submissions and completions pass through memory that is shared with the kernel.
 type ring struct {
 	fd                            int
 	submissions, completions, sqe []byte // mapped
@@ -90,7 +90,7 @@ func word(memory []byte, offset uint32) *atomic.Uint32 {
 	return (*atomic.Uint32)(unsafe.Pointer(&memory[offset]))
 }
 
-// read puts a read into the ring; enter submits it. The ring must have room.
+// read adds a read to the ring; enter submits it. The ring must have room.
 func (r *ring) read(fd int, into []byte, offset int64, user uint64) {
 	p := &r.params
 	tail := word(r.submissions, p.sq.tail)
@@ -104,7 +104,7 @@ func (r *ring) read(fd int, into []byte, offset int64, user uint64) {
 	r.waiting++
 }
 
-// enter submits what was put in and waits until at least so many reads are complete.
+// enter submits the reads and waits for at least the given number of completions.
 func (r *ring) enter(complete int) error {
 	for {
 		flags := uintptr(0)
@@ -125,7 +125,7 @@ func (r *ring) enter(complete int) error {
 	}
 }
 
-// completed takes one completion, if there is any.
+// completed removes one completion, if any.
 func (r *ring) completed() (c uringCompletion, ok bool) {
 	p := &r.params
 	head, tail := word(r.completions, p.cq.head), word(r.completions, p.cq.tail)

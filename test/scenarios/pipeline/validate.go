@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// mostWorkers and mostDepth bound what a plan may ask for.
+// maxWorkers and maxDepth bound a plan.
 const (
-	mostWorkers = 256
-	mostDepth   = 4096
+	maxWorkers = 256
+	maxDepth   = 4096
 	mostRecord  = 1 << 30
 )
 
-// fill gives what was left out its default.
+// fill sets the defaults of missing values.
 func (p *Plan) fill() {
 	if p.Reading == "" {
 		p.Reading = Buffered
@@ -26,7 +26,7 @@ func (p *Plan) fill() {
 	p.Workers, p.Prefetch, p.Depth = max(p.Workers, 1), max(p.Prefetch, 1), max(p.Depth, 1)
 }
 
-// check says what no program can do. It is for a plan that is filled.
+// check returns why a filled plan cannot run.
 func (p *Plan) check() error {
 	switch {
 	case !slices.Contains([]Reading{Buffered, Mapped, Direct, Uring}, p.Reading):
@@ -35,8 +35,8 @@ func (p *Plan) check() error {
 		return fmt.Errorf("unknown style %q: it is one of %q, %q and %q", p.Style, Serial, PyTorch, TFData)
 	case p.Record < 8 || p.Record > mostRecord:
 		return fmt.Errorf("records of %d bytes: they have from 8 bytes to 1 GiB", p.Record)
-	case p.Workers > mostWorkers || p.Depth > mostDepth:
-		return fmt.Errorf("%d workers with %d reads under way each: most are %d and %d", p.Workers, p.Depth, mostWorkers, mostDepth)
+	case p.Workers > maxWorkers || p.Depth > maxDepth:
+		return fmt.Errorf("%d workers with %d reads under way each: most are %d and %d", p.Workers, p.Depth, maxWorkers, maxDepth)
 	case p.Decode < 0 || p.Compute < 0 || p.Sync < 0:
 		return fmt.Errorf("negative times: decode %v, compute %v, sync %v", p.Decode, p.Compute, p.Sync)
 	case p.Load != "":

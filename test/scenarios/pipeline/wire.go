@@ -4,9 +4,9 @@ package pipeline
 
 // A request is one line of JSON from the bench to the program; each is answered with one reply.
 type request struct {
-	Plan  *Plan   `json:"plan,omitempty"`  // prepare, and begin at Go
-	Noise *Noise  `json:"noise,omitempty"` // begin at once, and end at Stop
-	Rate  float64 `json:"rate,omitempty"`  // comes with a Plan
+	Plan  *Plan   `json:"plan,omitempty"`  // prepare; Go begins it
+	Noise *Noise  `json:"noise,omitempty"` // begin at once; Stop ends it
+	Rate  float64 `json:"rate,omitempty"`  // with a Plan
 	Go    bool    `json:"go,omitempty"`
 	Stop  bool    `json:"stop,omitempty"`
 	Quit  bool    `json:"quit,omitempty"`

@@ -7,27 +7,27 @@ import (
 	"hash/crc32"
 )
 
-// task is one record to be made.
+// task is one record to make.
 type task struct{ index, batch int }
 
-// supply says what a worker is to make.
+// supply gives a worker its tasks.
 type supply interface {
-	// claim appends up to n tasks, in order. Without any it waits when told to; none then means none any more.
+	// claim appends up to n tasks in order. If none is available and wait is set, it waits; no task then means the end.
 	claim(to []task, n int, wait bool) ([]task, error)
-	// finish gets made records of one batch: how many, and their part of the checksum.
+	// finish takes finished records of one batch: their number, and their part of the checksum.
 	finish(batch, records int, sum uint32) error
 }
 
-// worker makes records: it reads them and decodes them. It belongs to one thread.
+// worker makes records: it reads and decodes them. One thread owns it.
 type worker struct {
 	meter  *meter
 	reader reader
-	locate func(index int) (place, int) // where a record is, and its bytes
+	locate func(index int) (place, int) // the place of a record, and its bytes
 	rounds int                          // of the decoder
-	chunk  int                          // records that are read before they are decoded
+	chunk  int                          // records that are read together before they are decoded
 
 	tasks   []task // claimed, in order
-	begun   int    // of them, under way in reader
+	begun   int    // of them, in flight in reader
 	read    []task
 	records [][]byte
 	sink    uint64
@@ -42,7 +42,7 @@ const smallRead = 64 << 10
 
 func chunkOf(record int) int { return max(1, min(64, smallRead/max(record, 1))) }
 
-// newWorker is called by the thread that runs it.
+// newWorker must run on the thread that owns the worker.
 func newWorker(c clock, f *openFiles, plan *Plan, rate float64, locate func(int) (place, int)) (*worker, error) {
 	m, err := newMeter(c)
 	if err != nil {
@@ -61,7 +61,7 @@ func (w *worker) close() error {
 	return w.reader.close()
 }
 
-// run makes what there is.
+// run makes all records of a supply.
 func (w *worker) run(s supply) error {
 	for {
 		if err := w.fetch(s); err != nil || len(w.read) == 0 {
@@ -74,7 +74,7 @@ func (w *worker) run(s supply) error {
 	}
 }
 
-// fetch reads a chunk of records of one batch. No records and no error: there are none any more.
+// fetch reads a chunk of records of one batch. No records and a nil error mean the end.
 func (w *worker) fetch(s supply) error {
 	w.read, w.records = w.read[:0], w.records[:0]
 	if err := w.claim(s); err != nil || len(w.tasks) == 0 {
@@ -101,7 +101,7 @@ func (w *worker) fetch(s supply) error {
 	return nil
 }
 
-// claim takes as many tasks as can be under way while a chunk is read. It waits, idle, for the first alone.
+// claim takes as many tasks as may be in flight while a chunk is read. It waits for the first one only.
 func (w *worker) claim(s supply) (err error) {
 	want := w.chunk + w.reader.depth() - 1
 	if w.tasks, err = s.claim(w.tasks, want-len(w.tasks), false); err != nil || len(w.tasks) > 0 {
@@ -112,7 +112,7 @@ func (w *worker) claim(s supply) (err error) {
 	return err
 }
 
-// decode makes records out of their bytes. The checksum does not depend on the order in which they are made.
+// decode turns bytes into records. The checksum does not depend on their order.
 func (w *worker) decode(s supply) error {
 	w.meter.enter(decoding, w.read[0].batch)
 	sum := uint32(0)
@@ -125,5 +125,5 @@ func (w *worker) decode(s supply) error {
 	return s.finish(w.read[0].batch, len(w.read), sum)
 }
 
-// errStopped ends a worker whose work nobody wants any more.
+// errStopped ends a worker whose work is no longer needed.
 var errStopped = errors.New("stopped")
