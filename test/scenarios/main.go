@@ -1,7 +1,7 @@
 //go:build linux
 
-// Scenarios runs labelled work on slow storage under a monitor. It prints how often the diagnosis was right and how large
-// its errors were; package scenario describes the method. It needs root and skips itself without it.
+// Scenarios runs labelled work on slow storage under a monitor. It prints how often the diagnosis was right and how
+// large its errors were; package scenario describes the method. It needs root and skips itself without it.
 //
 //	make scenarios                                   all cases in five variants, in under half an hour
 //	make scenarios SCENARIOS=-short                  a few cases once, in two minutes
@@ -52,9 +52,19 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "another `number` makes other variants")
 	flag.IntVar(&o.variants, "variants", 5, "of each case, at most 50")
 	flag.BoolVar(&o.replay, "replay", false, "run nothing: replay the recordings of the last run")
-	flag.BoolVar(&o.without, "without", false, "with -replay: leave out one kind of evidence after another, as if the machine had none")
+	flag.BoolVar(
+		&o.without,
+		"without",
+		false,
+		"with -replay: leave out one kind of evidence after another, as if the machine had none",
+	)
 	flag.BoolVar(&o.shared, "shared", false, "the jobs get no cgroup of their own, as a plain user's have none")
-	flag.StringVar(&o.out, "out", "", "`file` for the results (default build/scenarios.json, with -short or -shared in its name)")
+	flag.StringVar(
+		&o.out,
+		"out",
+		"",
+		"`file` for the results (default build/scenarios.json, with -short or -shared in its name)",
+	)
 	flag.StringVar(&o.folder, "recordings", "", "`folder` of the recordings (default the same without .json)")
 	flag.StringVar(&o.markdown, "markdown", "", "also write the tables into this `page`, between its marks")
 	flag.Parse()
@@ -187,7 +197,10 @@ func (o *options) finish(results []*scenario.Result, failed error) (int, error) 
 // nothing returns why no window was judged: all are void, or none ran.
 func (o *options) nothing(windows int) error {
 	if windows > 0 {
-		return fmt.Errorf("all of %d windows are void, so nothing is proved: run it again with nothing beside it, or another -seed", windows)
+		return fmt.Errorf(
+			"all of %d windows are void, so nothing is proved: run it again on an idle machine, or with another -seed",
+			windows,
+		)
 	}
 	return fmt.Errorf("no case of this form matches -case %q: see docs/internals/accuracy.md for their names", o.cases)
 }

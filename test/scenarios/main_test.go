@@ -38,7 +38,9 @@ func (r *tries) run(_ context.Context, v scenario.Variant) ([]*scenario.Result, 
 	if next.err != nil {
 		return nil, next.err
 	}
-	return []*scenario.Result{{Name: v.Name, Seed: v.Seed, Label: window.Unknown, Got: scenario.Got{Verdict: next.verdict}, Void: next.void}}, nil
+	return []*scenario.Result{
+		{Name: v.Name, Seed: v.Seed, Label: window.Unknown, Got: scenario.Got{Verdict: next.verdict}, Void: next.void},
+	}, nil
 }
 
 var right, wrong, void = outcome{verdict: window.Unknown}, outcome{verdict: window.CPUBound}, outcome{void: "too near"}
@@ -71,8 +73,17 @@ func TestTries(t *testing.T) {
 			o := &options{short: short, cases: "idle", seed: 1, out: filepath.Join(t.TempDir(), "out.json")}
 			r := &tries{t: t, all: test.all}
 			results, err := o.once(t.Context(), r.run, c, 100)
-			if len(r.seen) != len(test.all) || len(results) != test.results || len(o.failed) != test.failed || (err != nil) != test.fails {
-				t.Errorf("%s, short %v: %d tries, %d results, %d failed, %v", name, short, len(r.seen), len(results), len(o.failed), err)
+			if len(r.seen) != len(test.all) || len(results) != test.results || len(o.failed) != test.failed ||
+				(err != nil) != test.fails {
+				t.Errorf(
+					"%s, short %v: %d tries, %d results, %d failed, %v",
+					name,
+					short,
+					len(r.seen),
+					len(results),
+					len(o.failed),
+					err,
+				)
 			}
 			want := test.code
 			if short {
@@ -90,7 +101,8 @@ func TestTries(t *testing.T) {
 func TestNothingIsNoSuccess(t *testing.T) {
 	for _, short := range []bool{false, true} {
 		o := &options{short: short, cases: "nosuch", out: filepath.Join(t.TempDir(), "out.json")}
-		if code, err := o.finish(nil, nil); code != 1 || err == nil || !strings.Contains(err.Error(), `matches -case "nosuch"`) {
+		if code, err := o.finish(nil, nil); code != 1 || err == nil ||
+			!strings.Contains(err.Error(), `matches -case "nosuch"`) {
 			t.Errorf("no case, short %v: %d, %v", short, code, err)
 		}
 	}

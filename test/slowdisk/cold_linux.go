@@ -58,5 +58,9 @@ func forget(path string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("%d bytes of %s stay in the page cache, so reading it would not be slow: has a program mapped it?", found, path)
+	return fmt.Errorf(
+		"%d bytes of %s stay in the page cache, so reading it would not be slow: has a program mapped it?",
+		found,
+		path,
+	)
 }

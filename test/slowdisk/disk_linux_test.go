@@ -54,7 +54,7 @@ func TestSlowMakesFilesCold(t *testing.T) {
 	}
 }
 
-func TestSlowTellsWhatStaysInMemory(t *testing.T) {
+func TestSlowReportsFilesThatStayCached(t *testing.T) {
 	d := opened(t, Spinning, Options{})
 	path := filled(t, d, mib)
 	file, err := os.Open(path)
@@ -99,14 +99,14 @@ func TestKilledParentLeavesNothing(t *testing.T) {
 			parent := exec.Command("/proc/self/exe")
 			parent.Env = append(os.Environ(), parentVariable+"="+string(kind))
 			parent.Stderr = os.Stderr
-			told, err := parent.StdoutPipe()
+			output, err := parent.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if err := parent.Start(); err != nil {
 				t.Fatal(err)
 			}
-			line, err := bufio.NewReader(told).ReadString('\n')
+			line, err := bufio.NewReader(output).ReadString('\n')
 			_ = parent.Process.Kill()
 			_ = parent.Wait()
 			base, problem, _ := strings.Cut(strings.TrimSpace(line), " ")
@@ -132,7 +132,7 @@ func TestKilledServerCanBeClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := d.Close(); err == nil {
-		t.Error("nobody says that the server was killed")
+		t.Error("Close after the server was killed: got no error")
 	} else {
 		t.Log(err)
 	}

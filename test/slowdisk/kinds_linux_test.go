@@ -55,12 +55,20 @@ func TestParallelServesManyAtOnce(t *testing.T) {
 	many, among := direct(t, path, 4*kib, 320, 32)
 	more, queued := direct(t, path, 4*kib, 1280, 128)
 	after := counted(t, d.Device)
-	t.Logf("a reader: %v, median %v; 32 readers: %v, median %v; 128 readers: %v, median %v", one, alone, many, among, more, queued)
+	t.Logf(
+		"a reader: %v, median %v; 32 readers: %v, median %v; 128 readers: %v, median %v",
+		one,
+		alone,
+		many,
+		among,
+		more,
+		queued,
+	)
 	if one < 10*delay || many > 16*one {
 		t.Errorf("a reader takes %v for 10 reads, 32 take %v for 320", one, many)
 	}
 	if more < 20*delay {
-		t.Errorf("128 readers take %v for 1280 reads, of which 64 are served at once", more)
+		t.Errorf("1280 reads by 128 readers, 64 of them served in parallel, took %v", more)
 	}
 	if after.reads-before.reads != 1610 || after.readSectors-before.readSectors != 1610*8 {
 		t.Errorf("1610 reads of 4 KiB counted as from %+v to %+v", before, after)
@@ -79,7 +87,7 @@ func TestThrottledIsNotSeenAtTheDevice(t *testing.T) {
 	}
 	reads := after.reads - before.reads + after.readMerges - before.readMerges // requests that pass together may be merged
 	if waited > took || reads != 240 || after.readSectors-before.readSectors != 240*8 {
-		t.Errorf("4 readers waited %v each, of which the device saw %v in all; from %+v to %+v", took, waited, before, after)
+		t.Errorf("4 readers waited %v each; the device counted %v in total; from %+v to %+v", took, waited, before, after)
 	}
 }
 

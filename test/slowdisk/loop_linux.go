@@ -60,7 +60,10 @@ func tune(name string, readAhead int64) error {
 	if err := write(filepath.Join(queueFolder(name), "max_sectors_kb"), largest/kib); err != nil {
 		return err
 	}
-	return write(filepath.Join(queueFolder(name), "read_ahead_kb"), readAhead/kib) // last, because the other one changes it
+	return write(
+		filepath.Join(queueFolder(name), "read_ahead_kb"),
+		readAhead/kib,
+	) // last, because the other one changes it
 }
 
 // write writes a number to a file of the kernel.
@@ -86,7 +89,10 @@ func detach(name string, deadline time.Time) error {
 	if err != nil {
 		return nil // it is free
 	}
-	_ = write(filepath.Join(queueFolder(name), "max_sectors_kb"), 0) // the driver's default; older kernels do not know this value
+	_ = write(
+		filepath.Join(queueFolder(name), "max_sectors_kb"),
+		0,
+	) // the driver's default; older kernels do not know this value
 	unlimit(name)
 	device, err := os.Open("/dev/" + name)
 	if err != nil {

@@ -41,7 +41,8 @@ func room(kind Kind, size int64) (string, error) {
 	if kind != Local {
 		var st unix.Statfs_t
 		err := unix.Statfs("/dev/shm", &st)
-		if page := uint64(os.Getpagesize()); err == nil && uint32(st.Type) == unix.TMPFS_MAGIC && st.Bavail > uint64(size)/page {
+		if page := uint64(os.Getpagesize()); err == nil && uint32(st.Type) == unix.TMPFS_MAGIC &&
+			st.Bavail > uint64(size)/page {
 			return "/dev/shm", nil
 		}
 		return os.TempDir(), nil
@@ -101,7 +102,13 @@ func leafUnder(folder string) string {
 }
 
 func (d *Disk) memory(point string) error {
-	err := unix.Mount("tmpfs", point, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("size=%d,mode=755", d.Options.Size))
+	err := unix.Mount(
+		"tmpfs",
+		point,
+		"tmpfs",
+		unix.MS_NOSUID|unix.MS_NODEV,
+		fmt.Sprintf("size=%d,mode=755", d.Options.Size),
+	)
 	if err != nil {
 		return &os.PathError{Op: "mount a tmpfs", Path: point, Err: err}
 	}
@@ -127,7 +134,10 @@ func (d *Disk) network() error {
 	if err := unix.Stat(d.Dir, &st); err != nil {
 		return &os.PathError{Op: "stat", Path: d.Dir, Err: err}
 	}
-	return write(fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", unix.Major(st.Dev), unix.Minor(st.Dev)), d.Options.ReadAhead/kib)
+	return write(
+		fmt.Sprintf("/sys/class/bdi/%d:%d/read_ahead_kb", unix.Major(st.Dev), unix.Minor(st.Dev)),
+		d.Options.ReadAhead/kib,
+	)
 }
 
 // block makes a file system in a file, shows the file through the server, attaches a loop device and mounts it.

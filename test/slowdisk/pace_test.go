@@ -55,7 +55,11 @@ func TestPacer(t *testing.T) {
 func TestPacerKeepsItsPromises(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
-		m := model{Delay: time.Duration(random.IntN(10)) * ms, Width: random.IntN(5), BytesPerSecond: int64(random.IntN(3)) * mib}
+		m := model{
+			Delay:          time.Duration(random.IntN(10)) * ms,
+			Width:          random.IntN(5),
+			BytesPerSecond: int64(random.IntN(3)) * mib,
+		}
 		var p pacer
 		p.set(m, true)
 		var now, begin, last time.Duration

@@ -6,10 +6,10 @@
 //	Network                    the folder of the FUSE server itself, without a block device
 //	Memory, Local              a tmpfs; a folder on the local disk
 //
-// The loop device is a leaf: no device below it has counters. A cgroup limit on a loop device that stands on another one
-// needs no server. But it passes requests in slices of 100 ms, and shows at a device that is no leaf: with 100 reads a
-// second, fio --direct=1 --rw=randread --bs=4k --ioengine=libaio finds a median of 0.03 ms and a 99th percentile of
-// 100 ms. So the kinds that model a device use the server, and only Throttled uses the limit.
+// The loop device is a leaf: no device below it has counters. A cgroup limit on a loop device that stands on another
+// one needs no server. But it passes requests in slices of 100 ms, and shows at a device that is no leaf: with 100
+// reads a second, fio --direct=1 --rw=randread --bs=4k --ioengine=libaio finds a median of 0.03 ms and a 99th
+// percentile of 100 ms. So the kinds that model a device use the server, and only Throttled uses the limit.
 //
 // Medians on two cores, by
 //
@@ -24,7 +24,8 @@
 //
 // A request is a request of the device, at most 1 MiB; read-ahead decides how many there are. Two cores are exhausted
 // at about 15,000 requests a second, where Parallel becomes slower than its delay. Direct reads of Network wait in the
-// server's protocol, which the kernel does not count as pressure. Buffered ones wait in the page cache, which it counts.
+// server's protocol, which the kernel does not count as pressure. Buffered ones wait in the page cache, which it
+// counts.
 //
 // The server is a process of its own, at real-time priority and without garbage collection below 256 MiB. It shares no
 // CPU time with the measured program, and no process can wait for itself. It ends with its parent, however that ends,
@@ -56,12 +57,14 @@ const (
 
 // Options set how slow a device is. Zero values select the defaults of its Kind, or no limit.
 type Options struct {
-	Size           int64         // capacity in bytes; default 1 GiB
-	Delay          time.Duration // of one request, also of a write or flush: default 10 ms, 1 ms (Parallel), 2 ms (Network)
-	Width          int           // requests in parallel: default 1 (Spinning), 64 (Parallel, Network)
-	BytesPerSecond int64         // of all requests together: default 64 MiB (SATA); for Throttled, of reads and of writes each
-	IOPS           int           // for Throttled, of reads and of writes each: default 400
-	ReadAhead      int64         // bytes of the kernel's read-ahead; default 128 KiB, as in the kernel
+	Size int64 // capacity in bytes; default 1 GiB
+	// of one request, also of a write or flush: default 10 ms, 1 ms (Parallel), 2 ms (Network)
+	Delay time.Duration
+	Width int // requests in parallel: default 1 (Spinning), 64 (Parallel, Network)
+	// of all requests together: default 64 MiB (SATA); for Throttled, of reads and of writes each
+	BytesPerSecond int64
+	IOPS           int   // for Throttled, of reads and of writes each: default 400
+	ReadAhead      int64 // bytes of the kernel's read-ahead; default 128 KiB, as in the kernel
 }
 
 // Disk is mounted storage. Its methods are for one goroutine at a time.

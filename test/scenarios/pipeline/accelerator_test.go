@@ -27,7 +27,15 @@ const precision = time.Microsecond
 func TestAcceleratorIsExactFromAnotherProcess(t *testing.T) {
 	p, paths := start(t), shards(t)
 	for _, spin := range []bool{false, true} {
-		plan := Plan{Files: paths, Record: 4096, Batch: 1, Steps: 20, Compute: 5 * time.Millisecond, Spin: spin, Sync: time.Millisecond}
+		plan := Plan{
+			Files:   paths,
+			Record:  4096,
+			Batch:   1,
+			Steps:   20,
+			Compute: 5 * time.Millisecond,
+			Spin:    spin,
+			Sync:    time.Millisecond,
+		}
 		if err := p.Prepare(plan); err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +99,7 @@ func TestAcceleratorOfAProgramThatDied(t *testing.T) {
 	}
 }
 
-func TestPageThatNobodyFinishes(t *testing.T) {
+func TestUnfinishedPage(t *testing.T) {
 	var p page
 	p.version.Store(1)
 	if _, err := p.read(func() time.Duration { return 0 }); err == nil {

@@ -65,13 +65,15 @@ func consistent(t testing.TB, plan Plan, truth Truth) {
 	if parts != truth.Duration || truth.Other < 0 || truth.Read < 0 || truth.Decode < 0 {
 		t.Errorf("the parts are %v: %+v", parts, truth)
 	}
-	if threads := truth.ReadBlocked + truth.ReadReady + truth.ReadCPU; threads != truth.ReadTime || truth.DecodeReady > truth.DecodeTime {
+	if threads := truth.ReadBlocked + truth.ReadReady + truth.ReadCPU; threads != truth.ReadTime ||
+		truth.DecodeReady > truth.DecodeTime {
 		t.Errorf("a thread's time in reads is %v: %+v", threads, truth)
 	}
 	if plan.Load != "" {
 		return
 	}
-	if truth.Steps != plan.Steps || truth.Records != plan.Steps*plan.Batch || truth.Bytes != int64(truth.Records)*int64(plan.Record) {
+	if truth.Steps != plan.Steps || truth.Records != plan.Steps*plan.Batch ||
+		truth.Bytes != int64(truth.Records)*int64(plan.Record) {
 		t.Errorf("not the plan's work: %+v", truth)
 	}
 	if truth.Busy < time.Duration(plan.Steps)*plan.Compute || truth.Sync < time.Duration(plan.Steps)*plan.Sync {

@@ -17,7 +17,7 @@ const (
 	kindError = 'e'
 )
 
-const mostMessage = 64 << 20 // bytes
+const maxMessage = 64 << 20 // bytes
 
 // batchMessage is a finished batch, with its worker's phases since the previous one.
 type batchMessage struct {
@@ -87,7 +87,7 @@ func readMessage(r io.Reader, buffer []byte) (kind byte, data, all []byte, err e
 		return 0, nil, buffer, err
 	}
 	n := binary.LittleEndian.Uint32(buffer)
-	if n == 0 || n > mostMessage {
+	if n == 0 || n > maxMessage {
 		return 0, nil, buffer, fmt.Errorf("a worker's message has %d bytes", n)
 	}
 	if cap(buffer) < int(n) {

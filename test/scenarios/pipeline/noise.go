@@ -39,8 +39,14 @@ func newNoise(q *Noise) (*noise, error) {
 		n.Every = 16
 	}
 	if n.Record < 0 || n.Record%block != 0 || len(n.Files) == 0 || n.Workers > maxWorkers {
-		return nil, fmt.Errorf("noise of %d threads with records of %d bytes on %d files: it needs whole blocks of %d, a file, at most %d threads",
-			n.Workers, n.Record, len(n.Files), block, maxWorkers)
+		return nil, fmt.Errorf(
+			"noise of %d threads with records of %d bytes on %d files: it needs whole blocks of %d, a file, at most %d threads",
+			n.Workers,
+			n.Record,
+			len(n.Files),
+			block,
+			maxWorkers,
+		)
 	}
 	for _, path := range n.Files {
 		if err := n.open(path); err != nil {
@@ -125,7 +131,14 @@ func (n *noise) stop() (NoiseTruth, error) {
 	n.stopped.Store(true)
 	n.threads.Wait()
 	count := n.count.Load()
-	return NoiseTruth{Operations: count, Bytes: count * int64(n.Record), Duration: time.Since(n.begin)}, errors.Join(n.err, n.close())
+	return NoiseTruth{
+			Operations: count,
+			Bytes:      count * int64(n.Record),
+			Duration:   time.Since(n.begin),
+		}, errors.Join(
+			n.err,
+			n.close(),
+		)
 }
 
 func (n *noise) close() error {

@@ -25,7 +25,8 @@ func TestNoise(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 		truth, err := p.StopNoise()
-		if err != nil || truth.Duration < 20*time.Millisecond || truth.Bytes != truth.Operations*int64(max(n.Record, 4096)) && n.Record > 0 {
+		if err != nil || truth.Duration < 20*time.Millisecond ||
+			truth.Bytes != truth.Operations*int64(max(n.Record, 4096)) && n.Record > 0 {
 			t.Errorf("%+v: %+v, %v", n, truth, err)
 		}
 	}
@@ -34,7 +35,8 @@ func TestNoise(t *testing.T) {
 			t.Errorf("a writer changed the size of %s: %v, %v", path, info, err)
 		}
 	}
-	for _, n := range []Noise{{}, {Files: paths, Record: 5}, {Files: []string{"/nowhere"}}, {Files: paths, Record: 1 << 24}} {
+	invalid := []Noise{{}, {Files: paths, Record: 5}, {Files: []string{"/nowhere"}}, {Files: paths, Record: 1 << 24}}
+	for _, n := range invalid {
 		if err := p.StartNoise(n); err == nil {
 			t.Errorf("%+v makes noise", n)
 		}

@@ -19,9 +19,10 @@ const (
 type Style string
 
 const (
-	Serial  Style = "serial"  // the training thread itself reads and decodes: no prefetch
-	PyTorch Style = "pytorch" // worker processes make whole batches in turn, Prefetch batches ahead each; delivered in order
-	TFData  Style = "tfdata"  // worker threads take records from one list; a buffer of Prefetch batches
+	Serial Style = "serial" // the training thread itself reads and decodes: no prefetch
+	// worker processes make whole batches in turn, Prefetch batches ahead each; delivered in order
+	PyTorch Style = "pytorch"
+	TFData  Style = "tfdata" // worker threads take records from one list; a buffer of Prefetch batches
 )
 
 // Plan is the work of one window: an epoch, or the load of a model.

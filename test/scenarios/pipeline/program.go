@@ -179,7 +179,12 @@ func (p *Program) stop() error {
 func (p *Program) gone() error {
 	_ = p.life.SetReadDeadline(time.Now().Add(farewell))
 	if _, err := p.life.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("processes of training program %d still wait for their disk %v after they were killed: %w", p.PID(), farewell, err)
+		return fmt.Errorf(
+			"processes of training program %d still wait for their disk %v after they were killed: %w",
+			p.PID(),
+			farewell,
+			err,
+		)
 	}
 	<-p.ended
 	return nil

@@ -37,7 +37,16 @@ func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
 
 // endless is a plan that no test waits for.
 func endless(paths []string, style Style) Plan {
-	return Plan{Files: paths, Record: 4096, Batch: 4, Steps: 100, Style: style, Workers: 3, Prefetch: 2, Decode: 20 * time.Second}
+	return Plan{
+		Files:    paths,
+		Record:   4096,
+		Batch:    4,
+		Steps:    100,
+		Style:    style,
+		Workers:  3,
+		Prefetch: 2,
+		Decode:   20 * time.Second,
+	}
 }
 
 func TestWorkersAreProcessesOrThreads(t *testing.T) {
@@ -162,7 +171,17 @@ func TestAFileThatFailsIsNamed(t *testing.T) {
 		for _, style := range []Style{Serial, PyTorch, TFData} {
 			t.Run(fmt.Sprintf("%s/%s", reading, style), func(t *testing.T) {
 				paths := shards(t)
-				plan := Plan{Files: paths, Record: 4096, Reading: reading, Depth: 4, Batch: 100, Steps: 10, Style: style, Workers: 3, Prefetch: 2}
+				plan := Plan{
+					Files:    paths,
+					Record:   4096,
+					Reading:  reading,
+					Depth:    4,
+					Batch:    100,
+					Steps:    10,
+					Style:    style,
+					Workers:  3,
+					Prefetch: 2,
+				}
 				skipUnlessOffered(t, p, plan)
 				if err := p.Prepare(plan); err != nil {
 					t.Fatal(err)
@@ -251,7 +270,8 @@ func TestCgroup(t *testing.T) {
 	if err := p.Prepare(endless(shards(t), PyTorch)); err != nil {
 		t.Error(err)
 	}
-	if procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err != nil || len(strings.Fields(string(procs))) != 4 {
+	if procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs")); err != nil ||
+		len(strings.Fields(string(procs))) != 4 {
 		t.Errorf("%q, %v: a program and three workers are wanted", procs, err)
 	}
 	if err := p.Close(); err != nil {

@@ -21,7 +21,7 @@ type reader interface {
 	close() error
 }
 
-// newReader returns a reader for records of at most size bytes, of which keep stay valid together.
+// newReader returns a reader for records of at most size bytes; keep of them stay valid together.
 func newReader(f *openFiles, r Reading, size, keep, depth int) (reader, error) {
 	switch r {
 	case Buffered, Direct:

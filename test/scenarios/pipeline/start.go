@@ -24,7 +24,9 @@ type StartOptions struct {
 // limits the start only.
 func Start(ctx context.Context, o StartOptions) (*Program, error) {
 	if os.Getenv(roleVariable) != "" {
-		return nil, errors.New("a training program cannot start another: this executable must call pipeline.Main first, and end when it returns true")
+		return nil, errors.New(
+			"a training program cannot start another: call pipeline.Main first in this executable, and end when it returns true",
+		)
 	}
 	executable, err := os.Executable()
 	if err != nil {
@@ -42,7 +44,12 @@ func Start(ctx context.Context, o StartOptions) (*Program, error) {
 	defer alive.Close()
 	p := &Program{command: exec.Command(executable), life: life, rate: o.Rate}
 	p.command.Args = []string{executable, "training"}
-	p.command.Env = append(append(os.Environ(), o.Env...), roleVariable+"="+roleProgram, "GOGC=off", "GODEBUG=asyncpreemptoff=1")
+	p.command.Env = append(
+		append(os.Environ(), o.Env...),
+		roleVariable+"="+roleProgram,
+		"GOGC=off",
+		"GODEBUG=asyncpreemptoff=1",
+	)
 	p.command.ExtraFiles = []*os.File{file, alive} // pageFd and lifeFd
 	p.command.Stderr = o.Stderr
 	if o.Stderr == nil {

@@ -51,7 +51,16 @@ func TestAnotherSeedTakesOtherRecords(t *testing.T) {
 func TestWaitsBelongToTheirPhase(t *testing.T) {
 	paths, p := shards(t), start(t)
 	for _, style := range []Style{Serial, PyTorch, TFData} {
-		plan := Plan{Files: paths, Record: 64 << 10, Batch: 4, Steps: 10, Style: style, Workers: 2, Decode: 2 * time.Millisecond, Compute: time.Millisecond}
+		plan := Plan{
+			Files:   paths,
+			Record:  64 << 10,
+			Batch:   4,
+			Steps:   10,
+			Style:   style,
+			Workers: 2,
+			Decode:  2 * time.Millisecond,
+			Compute: time.Millisecond,
+		}
 		truth := run(t, p, plan)
 		if truth.Decode <= truth.Read || truth.DecodeTime < truth.Decode/2 {
 			t.Errorf("%s: mostly decoding: %+v", style, truth)
@@ -66,7 +75,15 @@ func TestWaitsBelongToTheirPhase(t *testing.T) {
 
 func TestCheckpoints(t *testing.T) {
 	dir := t.TempDir()
-	plan := Plan{Files: shards(t), Record: 4096, Batch: 1, Steps: 7, CheckpointEvery: 3, CheckpointBytes: 3<<20 + 5, CheckpointDir: dir}
+	plan := Plan{
+		Files:           shards(t),
+		Record:          4096,
+		Batch:           1,
+		Steps:           7,
+		CheckpointEvery: 3,
+		CheckpointBytes: 3<<20 + 5,
+		CheckpointDir:   dir,
+	}
 	if truth := run(t, start(t), plan); truth.Write <= 0 {
 		t.Errorf("no time went into checkpoints: %+v", truth)
 	}

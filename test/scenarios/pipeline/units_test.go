@@ -57,7 +57,15 @@ func TestSplitProperties(t *testing.T) {
 		firstRead, firstDecode := split(two, 1, 0, middle, end)
 		nextRead, nextDecode := split(two, 1, middle, end, end)
 		if d := read + decode - firstRead - firstDecode - nextRead - nextDecode; d < -10 || d > 10 { // rounding errors
-			t.Fatalf("%v and %v in one piece, %v, %v, %v and %v in two", read, decode, firstRead, firstDecode, nextRead, nextDecode)
+			t.Fatalf(
+				"%v and %v in one piece, %v, %v, %v and %v in two",
+				read,
+				decode,
+				firstRead,
+				firstDecode,
+				nextRead,
+				nextDecode,
+			)
 		}
 	}
 }

@@ -66,7 +66,10 @@ func newKernelRing(depth int) (*ring, error) {
 	r := &ring{}
 	fd, _, errno := unix.Syscall(unix.SYS_IO_URING_SETUP, uintptr(depth), uintptr(unsafe.Pointer(&r.params)), 0)
 	if errno != 0 {
-		return nil, fmt.Errorf("this kernel gives no io_uring (%w): see /proc/sys/kernel/io_uring_disabled, and what a container forbids", errno)
+		return nil, fmt.Errorf(
+			"this kernel gives no io_uring (%w): see /proc/sys/kernel/io_uring_disabled, and what a container forbids",
+			errno,
+		)
 	}
 	r.fd = int(fd)
 	var err error
@@ -111,7 +114,15 @@ func (r *ring) enter(complete int) error {
 		if complete > 0 {
 			flags = uringGetEvents
 		}
-		n, _, errno := unix.Syscall6(unix.SYS_IO_URING_ENTER, uintptr(r.fd), uintptr(r.waiting), uintptr(complete), flags, 0, 0)
+		n, _, errno := unix.Syscall6(
+			unix.SYS_IO_URING_ENTER,
+			uintptr(r.fd),
+			uintptr(r.waiting),
+			uintptr(complete),
+			flags,
+			0,
+			0,
+		)
 		switch {
 		case errno == unix.EINTR:
 			continue

@@ -20,21 +20,21 @@ type bench struct {
 	shared bool    // programs share the cgroup of this process
 	rate   float64 // of decoding, rounds a second
 
-	disk    *slowdisk.Disk // holds the files
-	memory  *slowdisk.Disk // holds their copies
-	files   []string
-	copies  []string
-	model   string // relative to either Dir
-	program *pipeline.Program
-	group   *monitor.Cgroup // nil if the program has no cgroup of its own
-	beside  []*neighbour
+	disk       *slowdisk.Disk // holds the files
+	memory     *slowdisk.Disk // holds their copies
+	files      []string
+	copies     []string
+	model      string // relative to either Dir
+	program    *pipeline.Program
+	group      *monitor.Cgroup // nil if the program has no cgroup of its own
+	neighbours []*neighbour
 
 	undo []func() error
 }
 
 // neighbour is another program on the machine.
 type neighbour struct {
-	*Beside
+	*Neighbour
 	disk    *slowdisk.Disk
 	program *pipeline.Program
 	running bool
@@ -59,8 +59,8 @@ const (
 func (b *bench) open(ctx context.Context) (err error) {
 	bytes := int64(b.v.Files)*b.v.Size + b.v.Model + (1+corrections)*smallSize
 	size := bytes + spare
-	for i := range b.v.Beside {
-		if n := &b.v.Beside[i]; n.Load {
+	for i := range b.v.Neighbours {
+		if n := &b.v.Neighbours[i]; n.Load {
 			size += b.v.Model
 		} else if n.Kind == "" {
 			size += n.Size
@@ -86,15 +86,20 @@ func (b *bench) open(ctx context.Context) (err error) {
 	if b.program, b.group, err = b.start(ctx); err != nil {
 		return err
 	}
-	for i := range b.v.Beside {
-		if err := b.settle(ctx, &b.v.Beside[i]); err != nil {
+	for i := range b.v.Neighbours {
+		if err := b.prepare(ctx, &b.v.Neighbours[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *bench) storage(ctx context.Context, kind slowdisk.Kind, o slowdisk.Options, size int64) (*slowdisk.Disk, error) {
+func (b *bench) storage(
+	ctx context.Context,
+	kind slowdisk.Kind,
+	o slowdisk.Options,
+	size int64,
+) (*slowdisk.Disk, error) {
 	o.Size = size
 	d, err := slowdisk.Open(ctx, kind, o)
 	if err != nil {
@@ -129,11 +134,11 @@ func (b *bench) start(ctx context.Context) (*pipeline.Program, *monitor.Cgroup, 
 	return p, group, nil
 }
 
-// settle prepares a neighbour.
-func (b *bench) settle(ctx context.Context, beside *Beside) (err error) {
-	n := &neighbour{Beside: beside, disk: b.disk}
-	if beside.Kind != "" {
-		if n.disk, err = b.storage(ctx, beside.Kind, beside.Options, beside.Size+spare); err != nil {
+// prepare prepares a neighbour.
+func (b *bench) prepare(ctx context.Context, of *Neighbour) (err error) {
+	n := &neighbour{Neighbour: of, disk: b.disk}
+	if of.Kind != "" {
+		if n.disk, err = b.storage(ctx, of.Kind, of.Options, of.Size+spare); err != nil {
 			return err
 		}
 	}
@@ -141,12 +146,12 @@ func (b *bench) settle(ctx context.Context, beside *Beside) (err error) {
 		return err
 	}
 	if !n.Load {
-		n.Noise.Files = []string{filepath.Join(n.disk.Dir, fmt.Sprintf("noise-%d", len(b.beside)))}
+		n.Noise.Files = []string{filepath.Join(n.disk.Dir, fmt.Sprintf("noise-%d", len(b.neighbours)))}
 		if err := pipeline.Model(n.Noise.Files[0], n.Size, n.Noise.Seed); err != nil {
 			return err
 		}
 	}
-	b.beside = append(b.beside, n)
+	b.neighbours = append(b.neighbours, n)
 	if n.disk != b.disk {
 		return n.disk.Slow()
 	}
@@ -165,7 +170,7 @@ func (b *bench) slow() error {
 
 // disturb starts the neighbours that make noise; calm stops them.
 func (b *bench) disturb() error {
-	for _, n := range b.beside {
+	for _, n := range b.neighbours {
 		if n.Load {
 			continue
 		}
@@ -178,7 +183,7 @@ func (b *bench) disturb() error {
 }
 
 func (b *bench) calm() (err error) {
-	for _, n := range b.beside {
+	for _, n := range b.neighbours {
 		if n.running && !n.Load {
 			n.running = false
 			_, stopped := n.program.StopNoise()

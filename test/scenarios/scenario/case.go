@@ -22,9 +22,9 @@ type Variant struct {
 	Size    int64 // bytes of each file
 	Model   int64 // maximum bytes of the model file; 0 for none
 
-	Stages []Stage
-	Whole  window.Verdict // of an additional window around all stages; "" for none
-	Beside []Beside
+	Stages     []Stage
+	Whole      window.Verdict // of an additional window around all stages; "" for none
+	Neighbours []Neighbour
 }
 
 // Stage is the work of one window.
@@ -63,8 +63,8 @@ type Aim struct {
 	Sync float64
 }
 
-// Beside is the work of a neighbour in another cgroup, at the same time.
-type Beside struct {
+// Neighbour is the work of a neighbour in another cgroup, at the same time.
+type Neighbour struct {
 	Kind    slowdisk.Kind // of a disk of its own; "" for the case's disk
 	Options slowdisk.Options
 	Size    int64          // bytes of the file that the noise reads
@@ -84,11 +84,11 @@ func (v *Variant) About() string {
 	for i := range v.Stages {
 		words = append(words, v.Stages[i].about())
 	}
-	for _, b := range v.Beside {
+	for _, b := range v.Neighbours {
 		if b.Load {
-			words = append(words, "beside another load")
+			words = append(words, "next to another load")
 		} else {
-			words = append(words, fmt.Sprintf("beside %s x%d", b.Noise.Reading, b.Noise.Workers))
+			words = append(words, fmt.Sprintf("next to %s x%d", b.Noise.Reading, b.Noise.Workers))
 		}
 	}
 	return strings.Join(words, ", ")
@@ -106,7 +106,9 @@ func (s *Stage) about() string {
 	if p.Spin {
 		kind = "spins"
 	}
-	return strings.TrimSpace(fmt.Sprintf("%s %s %d KiB w%d b%d %s %s", p.Style, p.Reading, p.Record>>10, p.Workers, p.Batch, kind, s.From))
+	return strings.TrimSpace(
+		fmt.Sprintf("%s %s %d KiB w%d b%d %s %s", p.Style, p.Reading, p.Record>>10, p.Workers, p.Batch, kind, s.From),
+	)
 }
 
 const (

@@ -20,9 +20,23 @@ func computeCases() []Case {
 		}},
 		{Name: "gpu_bound", Label: window.GPUBound, Short: true, Make: computing},
 		{Name: "gpu_parallel", Label: window.GPUBound, Make: func(d *draw) Variant {
-			v := epoch(d, slowdisk.Parallel, slowdisk.Options{Delay: d.lasting(3*time.Millisecond, 5*time.Millisecond), Width: 64})
+			v := epoch(
+				d,
+				slowdisk.Parallel,
+				slowdisk.Options{Delay: d.lasting(3*time.Millisecond, 5*time.Millisecond), Width: 64},
+			)
 			s := &v.Stages[0]
-			s.Plan.Style, s.Plan.Reading = turn(d, style, pipeline.PyTorch, pipeline.TFData), turn(d, reading, pipeline.Direct, pipeline.Uring)
+			s.Plan.Style, s.Plan.Reading = turn(
+				d,
+				style,
+				pipeline.PyTorch,
+				pipeline.TFData,
+			), turn(
+				d,
+				reading,
+				pipeline.Direct,
+				pipeline.Uring,
+			)
 			s.Plan.Record, s.Plan.Workers, s.Plan.Batch, s.Plan.Depth = 16<<10, 8, d.whole(3, 5), 4
 			s.Aim = Aim{Busy: d.between(2, 2.5)}
 			s.Plan.Decode = 100 * time.Microsecond
@@ -39,10 +53,12 @@ func computeCases() []Case {
 
 // busyDisk adds a neighbour that keeps another disk busy.
 func busyDisk(d *draw, v Variant) Variant {
-	v.Beside = []Beside{{
-		Kind: slowdisk.Spinning, Options: slowdisk.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)}, Size: 64 << 20,
+	v.Neighbours = []Neighbour{{
+		Kind: slowdisk.Spinning, Options: slowdisk.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)},
+		Size: 64 << 20,
 		Noise: pipeline.Noise{
-			Seed: d.Uint64(), Reading: turn(d, noise, pipeline.Direct, pipeline.Buffered), Record: 64 << 10, Workers: d.whole(2, 6),
+			Seed: d.Uint64(), Reading: turn(d, noise, pipeline.Direct, pipeline.Buffered), Record: 64 << 10,
+			Workers: d.whole(2, 6),
 		},
 	}}
 	return v

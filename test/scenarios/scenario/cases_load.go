@@ -27,7 +27,7 @@ func loadCases() []Case {
 			v := load(d, turn(d, reading, pipeline.Buffered, pipeline.Direct))
 			v.Stages[0].Aim.CPU = d.between(0.14, 0.18)
 			for range d.whole(2, 3) {
-				v.Beside = append(v.Beside, Beside{Load: true})
+				v.Neighbours = append(v.Neighbours, Neighbour{Load: true})
 			}
 			return v
 		}},

@@ -12,11 +12,12 @@ import (
 func otherCases() []Case {
 	return []Case{
 		{Name: "sync_wait", Label: window.Unknown, Short: true, Make: waiting},
-		{Name: "stranger_disk", Label: window.Unknown, Make: stranger},
+		{Name: "stranger_disk", Label: window.Unknown, Make: idleNextToBusyDisk},
 		{Name: "stranger_network", Label: window.Unknown, Make: func(d *draw) Variant {
 			v := waiting(d)
-			v.Beside = []Beside{{
-				Kind: slowdisk.Network, Options: slowdisk.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)}, Size: 64 << 20,
+			v.Neighbours = []Neighbour{{
+				Kind: slowdisk.Network, Options: slowdisk.Options{Delay: d.lasting(5*time.Millisecond, 10*time.Millisecond)},
+				Size:  64 << 20,
 				Noise: pipeline.Noise{Seed: d.Uint64(), Reading: pipeline.Buffered, Record: 64 << 10, Workers: d.whole(2, 6)},
 			}}
 			return v
@@ -50,9 +51,9 @@ func waiting(d *draw) Variant {
 	return v
 }
 
-// stranger waits for other nodes while its workers read ahead from a disk that is fast enough. A neighbour keeps a long
-// queue on another disk.
-func stranger(d *draw) Variant {
+// idleNextToBusyDisk waits for other nodes while its workers read ahead from a disk that is fast enough. A neighbour
+// keeps a long queue on another disk.
+func idleNextToBusyDisk(d *draw) Variant {
 	v := epoch(d, slowdisk.Parallel, slowdisk.Options{Delay: d.lasting(2*time.Millisecond, 4*time.Millisecond), Width: 64})
 	s := &v.Stages[0]
 	s.Plan.Style, s.Plan.Workers, s.Plan.Record = turn(d, style, pipeline.PyTorch, pipeline.TFData), d.whole(2, 4), 16<<10
@@ -60,7 +61,7 @@ func stranger(d *draw) Variant {
 	s.Aim = Aim{Busy: d.between(0.25, 0.33)}
 	s.Aim.Sync = 0.95 - s.Aim.Busy
 	v = busyDisk(d, v)
-	v.Beside[0].Noise.Workers = d.whole(12, 24)
+	v.Neighbours[0].Noise.Workers = d.whole(12, 24)
 	return v
 }
 

@@ -23,9 +23,28 @@ func storageCases() []Case {
 			return v
 		}},
 		{Name: "storage_parallel_saturated", Label: window.StorageBound, Make: func(d *draw) Variant {
-			v := epoch(d, slowdisk.Parallel, slowdisk.Options{Delay: d.lasting(4*time.Millisecond, 8*time.Millisecond), Width: d.whole(4, 8)})
+			v := epoch(
+				d,
+				slowdisk.Parallel,
+				slowdisk.Options{Delay: d.lasting(4*time.Millisecond, 8*time.Millisecond), Width: d.whole(4, 8)},
+			)
 			p := &v.Stages[0].Plan
-			p.Style, p.Record, p.Workers, p.Batch = turn(d, style, pipeline.PyTorch, pipeline.TFData), pick(d, 16, 32)<<10, d.whole(12, 16), d.whole(16, 32)
+			p.Style, p.Record, p.Workers, p.Batch = turn(
+				d,
+				style,
+				pipeline.PyTorch,
+				pipeline.TFData,
+			), pick(
+				d,
+				16,
+				32,
+			)<<10, d.whole(
+				12,
+				16,
+			), d.whole(
+				16,
+				32,
+			)
 			p.Depth = 4
 			v.Files, v.Size = 8, 40<<20
 			return v
@@ -45,7 +64,12 @@ func storageCases() []Case {
 		{Name: "noisy_neighbour", Label: window.StorageBound, Make: func(d *draw) Variant {
 			v := epoch(d, slowdisk.Spinning, slowdisk.Options{Delay: d.lasting(3*time.Millisecond, 5*time.Millisecond)})
 			v.Stages[0].Plan.Record = 16 << 10
-			v.Beside = []Beside{{Size: 32 << 20, Noise: pipeline.Noise{Seed: d.Uint64(), Reading: pipeline.Direct, Record: 32 << 10, Workers: d.whole(1, 2)}}}
+			v.Neighbours = []Neighbour{
+				{
+					Size:  32 << 20,
+					Noise: pipeline.Noise{Seed: d.Uint64(), Reading: pipeline.Direct, Record: 32 << 10, Workers: d.whole(1, 2)},
+				},
+			}
 			return v
 		}},
 		{Name: "checkpoint_write", Label: window.StorageBound, Short: true, Make: checkpoint},

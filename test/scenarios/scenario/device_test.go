@@ -14,7 +14,10 @@ const diskstats = `   7       0 loop0 575 1 757760 41243 12 3 96 7 0 1234 41250 
 
 func TestParseCounters(t *testing.T) {
 	got, err := parseCounters(diskstats, "loop0")
-	want := Counters{Read: Direction{575, 757760 * 512, 41243 * time.Millisecond}, Write: Direction{12, 96 * 512, 7 * time.Millisecond}}
+	want := Counters{
+		Read:  Direction{575, 757760 * 512, 41243 * time.Millisecond},
+		Write: Direction{12, 96 * 512, 7 * time.Millisecond},
+	}
 	if err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -61,7 +64,8 @@ func TestCompare(t *testing.T) {
 		same := func(got, want *float64) bool {
 			return got == nil && want == nil || got != nil && want != nil && near(*got, *want)
 		}
-		if d.OperationsError != c.operations || d.BytesError != c.bytes || !same(d.AwaitError, c.read) || !same(d.WriteAwaitError, c.write) {
+		if d.OperationsError != c.operations || d.BytesError != c.bytes || !same(d.AwaitError, c.read) ||
+			!same(d.WriteAwaitError, c.write) {
 			t.Errorf("%s: %+v", what, d)
 		}
 	}
@@ -84,7 +88,8 @@ func TestCompareSums(t *testing.T) {
 	if err := json.Unmarshal([]byte(old), &d); err != nil {
 		t.Fatal(err)
 	}
-	if d.compare(use(did(100), did(5))); d.OperationsError+d.BytesError > 0 || *d.AwaitError != 0.2 || d.WriteAwaitError != nil {
+	if d.compare(use(did(100), did(5))); d.OperationsError+d.BytesError > 0 || *d.AwaitError != 0.2 ||
+		d.WriteAwaitError != nil {
 		t.Errorf("%+v", d)
 	}
 	if d.compare(use(did(100), did(9))); d.OperationsError != 3 || d.BytesError != 109<<10-107521 {

@@ -49,7 +49,8 @@ func fit(ctx context.Context, p *pipeline.Program, s *Stage, files []string) err
 
 // contends reports whether the accelerator's thread may take the CPU from the workers.
 func (s *Stage) contends() bool {
-	return s.From != Cold && s.Aim.Busy < 1 && s.Aim.Sync == 0 && s.Plan.CheckpointEvery == 0 && s.Plan.Style != pipeline.Serial
+	return s.From != Cold && s.Aim.Busy < 1 && s.Aim.Sync == 0 && s.Plan.CheckpointEvery == 0 &&
+		s.Plan.Style != pipeline.Serial
 }
 
 // savesUp reports whether a step is shorter than reading its batch and computing it one after the other.

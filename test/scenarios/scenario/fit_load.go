@@ -11,7 +11,14 @@ import (
 
 // fitLoad sets the decode time of a load, and finds how many bytes the given number of concurrent loads read in the
 // stage's time. It measures with smaller models, each of them cold once. There is one model more than corrections.
-func fitLoad(ctx context.Context, p *pipeline.Program, s *Stage, small []string, most int64, loaders int) (int64, error) {
+func fitLoad(
+	ctx context.Context,
+	p *pipeline.Program,
+	s *Stage,
+	small []string,
+	most int64,
+	loaders int,
+) (int64, error) {
 	plan := s.Plan
 	measure := func() (pipeline.Truth, error) {
 		plan.Load, small = small[0], small[1:]

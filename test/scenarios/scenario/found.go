@@ -36,7 +36,8 @@ func look(r *window.Report) poll {
 	return p
 }
 
-// settled returns how many seconds after the start a window's verdict became the label permanently; nil if it never did.
+// settled returns how many seconds after the start a window's verdict became the label permanently; nil if it never
+// did.
 func settled(polls []poll, r *window.Report, label window.Verdict) *float64 {
 	if r.Verdict != label {
 		return nil
@@ -50,8 +51,8 @@ func settled(polls []poll, r *window.Report, label window.Verdict) *float64 {
 }
 
 // changed returns how many seconds after the start of the last phase the verdict of the window's last seconds became
-// that phase's label permanently. If it never did, it returns the phase's length, which is a lower bound. It returns nil
-// for a phase that is too short for a late verdict.
+// that phase's label permanently. If it never did, it returns the phase's length, which is a lower bound. It returns
+// nil for a phase that is too short for a late verdict.
 func changed(polls []poll, whole, phase *window.Report, label window.Verdict) *float64 {
 	began := phase.Start.Mono - whole.Start.Mono
 	never := phase.Duration()

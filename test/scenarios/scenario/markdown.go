@@ -53,7 +53,15 @@ func (s *Score) failures(line func(string, ...any)) {
 			line("| case | what | truth: busy, storage, CPU, other (%%) | found |\n|---|---|---|---|")
 		}
 		none = false
-		line("| %s-%d (%s) | %s | %s | %s |", r.Name, r.Seed, r.About, strings.Join(faults, "; "), percents(r.Truth.Parts), percents(r.Got.Parts))
+		line(
+			"| %s-%d (%s) | %s | %s | %s |",
+			r.Name,
+			r.Seed,
+			r.About,
+			strings.Join(faults, "; "),
+			percents(r.Truth.Parts),
+			percents(r.Got.Parts),
+		)
 	}
 	if none {
 		line("nothing.")
@@ -97,7 +105,10 @@ func (r *Result) faults() (all []string) {
 
 func (d *Device) faults() (all []string) {
 	if d.OperationsError > 0 || d.BytesError > 0 {
-		all = append(all, fmt.Sprintf("%d operations and %d bytes that are not the device's own", d.OperationsError, d.BytesError))
+		all = append(
+			all,
+			fmt.Sprintf("%d operations and %d bytes that are not the device's own", d.OperationsError, d.BytesError),
+		)
 	}
 	for _, await := range [...]struct {
 		of  string

@@ -82,8 +82,8 @@ func (b *bench) of(s *Stage) []string {
 
 // loaders returns how many neighbours load a model.
 func (b *bench) loaders() (n int) {
-	for _, beside := range b.beside {
-		if beside.Load {
+	for _, other := range b.neighbours {
+		if other.Load {
 			n++
 		}
 	}
@@ -101,9 +101,9 @@ func (b *bench) writeModels(size int64) error {
 			return err
 		}
 	}
-	for i, n := range b.beside {
+	for i, n := range b.neighbours {
 		if n.Load {
-			if err := pipeline.Model(b.neighbours(i), size, b.v.Seed); err != nil {
+			if err := pipeline.Model(b.neighbourModel(i), size, b.v.Seed); err != nil {
 				return err
 			}
 		}
@@ -116,8 +116,8 @@ func (b *bench) writeModels(size int64) error {
 	return nil
 }
 
-// neighbours is the model of the given neighbour.
-func (b *bench) neighbours(i int) string {
+// neighbourModel is the model of the given neighbour.
+func (b *bench) neighbourModel(i int) string {
 	return filepath.Join(b.disk.Dir, fmt.Sprintf("%s-%d", modelName, i))
 }
 

@@ -33,7 +33,8 @@ func TestReplay(t *testing.T) {
 		if r.Got.VerdictAfter == nil || *r.Got.VerdictAfter > r.Seconds {
 			t.Errorf("%s: a verdict after %v s", r.Name, r.Got.VerdictAfter)
 		}
-		if d := r.Got.Device; r.Label == window.StorageBound && (d == nil || d.Found.Read.Operations == 0 || d.OperationsError+d.BytesError > 0) {
+		if d := r.Got.Device; r.Label == window.StorageBound &&
+			(d == nil || d.Found.Read.Operations == 0 || d.OperationsError+d.BytesError > 0) {
 			t.Errorf("%s: its device %+v", r.Name, d)
 		}
 	}
@@ -105,7 +106,10 @@ func TestRewrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"Before.", "After.", "| gpu_bound | 1 | 0 | 0 | 0 | 0 | 0.000 |", "case-0 (spins) | storage_bound, and not gpu_bound; ledger off by 25.0 points; GPU busy off by 25.0 points |"} {
+	for _, want := range []string{
+		"Before.", "After.", "| gpu_bound | 1 | 0 | 0 | 0 | 0 | 0.000 |",
+		"case-0 (spins) | storage_bound, and not gpu_bound; ledger off by 25.0 points; GPU busy off by 25.0 points |",
+	} {
 		if strings.Count(string(text), want) != 1 {
 			t.Errorf("%q is not there once:\n%s", want, text)
 		}
@@ -120,7 +124,9 @@ func TestRewrite(t *testing.T) {
 
 // A replay matches -case against the case's name alone, like a run.
 func TestReplayChoosesByName(t *testing.T) {
-	for pattern, want := range map[string]int{"^gpu_bound$": 1, "^storage_spinning$": 1, "^gpu": 1, "-150": 0, "jsonl": 0, "100$": 0, "_": 2} {
+	for pattern, want := range map[string]int{
+		"^gpu_bound$": 1, "^storage_spinning$": 1, "^gpu": 1, "-150": 0, "jsonl": 0, "100$": 0, "_": 2,
+	} {
 		results, err := Replay("testdata", regexp.MustCompile(pattern))
 		if err != nil || len(results) != want {
 			t.Errorf("%q: %d results, want %d, %v", pattern, len(results), want, err)

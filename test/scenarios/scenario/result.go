@@ -74,8 +74,8 @@ type Got struct {
 	VerdictAfter *float64 `json:"verdict_after_s,omitempty"`
 
 	// ChangeAfter is for windows around several phases: how many seconds after the start of the last phase the verdict of
-	// the last seconds became that phase's permanently. It is the phase's length if it never did, and absent if the phase was
-	// too short to decide.
+	// the last seconds became that phase's permanently. It is the phase's length if it never did, and absent if the phase
+	// was too short to decide.
 	ChangeAfter *float64 `json:"change_after_s,omitempty"`
 
 	Device *Device `json:"device,omitempty"` // the storage's own disk; absent without one

@@ -36,9 +36,10 @@ type Score struct {
 	ChangeP50  *float64 `json:"change_after_p50_s,omitempty"` // of windows around several phases
 	ChangeMax  *float64 `json:"change_after_max_s,omitempty"`
 
-	BusyMax     *float64 `json:"busy_error_max,omitempty"`  // of windows of at least 2 s, as a share of the window
-	TruthP95    *float64 `json:"truth_error_p95,omitempty"` // duration - rerun - storage, as a share of the window
-	Inexact     int      `json:"device_inexact"`            // windows whose operations or bytes differ from the device's counters
+	BusyMax  *float64 `json:"busy_error_max,omitempty"`  // of windows of at least 2 s, as a share of the window
+	TruthP95 *float64 `json:"truth_error_p95,omitempty"` // duration - rerun - storage, as a share of the window
+	// windows whose operations or bytes differ from the device's counters
+	Inexact     int      `json:"device_inexact"`
 	Devices     int      `json:"devices"`                   // windows compared with a device's counters
 	AwaitMax    *float64 `json:"await_error_max,omitempty"` // of reads, relative
 	Unpredicted int      `json:"speedup_missing"`           // storage-bound windows without a prediction

@@ -32,16 +32,16 @@ func TestClasses(t *testing.T) {
 		t.Errorf("%d false, %d void, confusion %v", s.FalseStorage, s.Void, s.Confusion)
 	}
 	if _, ok := s.Precision[window.Mixed]; ok {
-		t.Error("a precision of a verdict that nobody got")
+		t.Error("Precision of a verdict without windows: got a value, want none")
 	}
 	if _, ok := s.Precision[window.GPUBound]; ok {
-		t.Error("a precision of gpu_bound, which nobody got")
+		t.Error("Precision of gpu_bound without windows: got a value, want none")
 	}
 	if r, ok := s.Recall[window.GPUBound]; !ok || r != 0 {
 		t.Errorf("recall of gpu_bound %v, %v", r, ok)
 	}
 	if _, ok := s.Recall[window.Unknown]; ok {
-		t.Error("a recall of a label that nobody has")
+		t.Error("Recall of a label without windows: got a value, want none")
 	}
 }
 
@@ -111,15 +111,18 @@ func TestMissed(t *testing.T) {
 	good[1].Got.Parts = Parts{1, 1, 0.7, 1.3}
 	good[2].Got.Verdict = window.StorageBound
 	missed := strings.Join(Sum(good).Missed(), "\n")
-	for _, want := range []string{"1 of 5 windows", "ledger error", "precision of storage_bound: 0.500", "recall of gpu_bound: 0.000", "busy GPU", "change within a window to its verdict, most: 11.000", "await error of writes, largest: 0.020"} {
+	for _, want := range []string{
+		"1 of 5 windows", "ledger error", "precision of storage_bound: 0.500", "recall of gpu_bound: 0.000", "busy GPU",
+		"change within a window to its verdict, most: 11.000", "await error of writes, largest: 0.020",
+	} {
 		if !strings.Contains(missed, want) {
-			t.Errorf("nothing is said of %q in\n%s", want, missed)
+			t.Errorf("missed: got\n%s\nwant a line about %q", missed, want)
 		}
 	}
 }
 
 // A window that is always void, or a case that never ran, is reported: the rates do not show it.
-func TestMissedTellsWhatNeverCounts(t *testing.T) {
+func TestMissedReportsCasesWithoutWindows(t *testing.T) {
 	var results []*Result
 	for _, v := range Verdicts {
 		r := judged(v, v)
@@ -130,9 +133,12 @@ func TestMissedTellsWhatNeverCounts(t *testing.T) {
 	s := Sum(results)
 	s.Wanted = []string{"phases", "idle", "mixed"}
 	missed := "\n" + strings.Join(s.Missed(), "\n") + "\n"
-	for _, want := range []string{"phases/whole as mixed: none of 1 windows counts", "no window that is mixed counts", "no window at all of idle, mixed"} {
+	for _, want := range []string{
+		"phases/whole as mixed: none of 1 windows counts", "no window that is mixed counts",
+		"no window at all of idle, mixed",
+	} {
 		if !strings.Contains(missed, "\n"+want+"\n") {
-			t.Errorf("nothing is said of %q in%s", want, missed)
+			t.Errorf("missed: got %s, want a line about %q", missed, want)
 		}
 	}
 	again := judged(window.Mixed, window.Mixed)
@@ -178,7 +184,8 @@ func TestAwaitOfWhatWasDone(t *testing.T) {
 	}
 	reads := judged(window.StorageBound, window.StorageBound)
 	reads.Got.Device = &Device{Found: Counters{Read: did(9)}, AwaitError: &exact}
-	if s := Sum([]*Result{writes, idle, reads}); s.Devices != 2 || s.AwaitMax == nil || *s.AwaitMax != 0 || *s.WriteAwaitMax != far {
+	if s := Sum([]*Result{writes, idle, reads}); s.Devices != 2 || s.AwaitMax == nil || *s.AwaitMax != 0 ||
+		*s.WriteAwaitMax != far {
 		t.Errorf("%d devices, await %v and %v", s.Devices, s.AwaitMax, s.WriteAwaitMax)
 	}
 }
@@ -213,6 +220,6 @@ func TestLedgerOfAPool(t *testing.T) {
 	}
 	fast := Result{Truth: truth, Got: Got{Parts: Parts{Busy: 3, Storage: 3.5, CPU: 2.5, Other: 1}}, Seconds: 10}
 	if fast.Truth.Unexplained = -1; fast.Ledger() > 1e-9 {
-		t.Errorf("off by %v where the rerun says that more was the CPU's", fast.Ledger())
+		t.Errorf("ledger error: got %v, want 0 where the rerun charges more to the CPU", fast.Ledger())
 	}
 }

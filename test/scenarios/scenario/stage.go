@@ -58,7 +58,7 @@ func (b *bench) work(ctx context.Context, s *Stage) (pipeline.Truth, error) {
 			return pipeline.Truth{}, nil
 		}
 	}
-	for _, n := range b.beside {
+	for _, n := range b.neighbours {
 		if n.Load {
 			n.running = true
 			if err := n.program.Begin(); err != nil {
@@ -71,10 +71,10 @@ func (b *bench) work(ctx context.Context, s *Stage) (pipeline.Truth, error) {
 
 // storm prepares the neighbours that load at the same time; endStorm waits for them.
 func (b *bench) storm(s *Stage) error {
-	for i, n := range b.beside {
+	for i, n := range b.neighbours {
 		if n.Load {
 			plan := s.Plan
-			plan.Load = b.neighbours(i)
+			plan.Load = b.neighbourModel(i)
 			if err := n.program.Prepare(plan); err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ func (b *bench) storm(s *Stage) error {
 }
 
 func (b *bench) endStorm(ctx context.Context) error {
-	for _, n := range b.beside {
+	for _, n := range b.neighbours {
 		if n.Load && n.running {
 			n.running = false
 			if _, err := n.program.End(ctx); err != nil {

@@ -40,7 +40,8 @@ func percents(p Parts) string {
 
 // LineHeader returns the header for lines.
 func LineHeader() string {
-	return "      case                             label         verdict       truth: busy storage cpu other | found, %  speed-up  length"
+	return "      case                             label         verdict       " +
+		"truth: busy storage cpu other | found, %  speed-up  length"
 }
 
 // Print writes the score as a table.

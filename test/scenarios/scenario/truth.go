@@ -17,7 +17,9 @@ func waits(t *pipeline.Truth) Waits {
 // truth returns how a window of the given length was spent. rerun is the same work from memory; nil without one.
 func truth(seconds float64, plan *Plan, ran, rerun *pipeline.Truth) Truth {
 	t := Truth{
-		Raw: waits(ran), ReadBlocked: ran.ReadBlocked.Seconds(), ReadReady: ran.ReadReady.Seconds(), ReadCPU: ran.ReadCPU.Seconds(),
+		Raw: waits(
+			ran,
+		), ReadBlocked: ran.ReadBlocked.Seconds(), ReadReady: ran.ReadReady.Seconds(), ReadCPU: ran.ReadCPU.Seconds(),
 		DecodeReady: ran.DecodeReady.Seconds(), Compute: plan.Compute.Seconds(), Decode: plan.Decode.Seconds(),
 		Steps: ran.Steps, Checksum: ran.Checksum,
 	}

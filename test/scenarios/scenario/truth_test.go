@@ -14,11 +14,21 @@ func near(a, b float64) bool { return math.Abs(a-b) < 1e-9 }
 
 func TestTruth(t *testing.T) {
 	const s = time.Second
-	ran := &pipeline.Truth{Duration: 4 * s, Busy: s, Read: 2 * s, Decode: s / 2, Write: s / 4, Sync: s / 8, Other: s / 8, Steps: 9}
+	ran := &pipeline.Truth{
+		Duration: 4 * s,
+		Busy:     s,
+		Read:     2 * s,
+		Decode:   s / 2,
+		Write:    s / 4,
+		Sync:     s / 8,
+		Other:    s / 8,
+		Steps:    9,
+	}
 	again := &pipeline.Truth{Duration: 2 * s, Busy: s, Read: s / 4, Decode: s / 2, Write: s / 8}
 	got := truth(4.1, &Plan{}, ran, again)
 	want := Parts{Busy: 1, Storage: 1.75 + 0.125, CPU: 0.5 + 0.25, Other: 4.1 - 1 - 1.875 - 0.75}
-	if !near(got.Busy, want.Busy) || !near(got.Storage, want.Storage) || !near(got.CPU, want.CPU) || !near(got.Other, want.Other) {
+	if !near(got.Busy, want.Busy) || !near(got.Storage, want.Storage) || !near(got.CPU, want.CPU) ||
+		!near(got.Other, want.Other) {
 		t.Errorf("%+v, want %+v", got.Parts, want)
 	}
 	if got.Speedup != 2 || !near(got.Unexplained, 0.125) || got.Verdict != "" {
@@ -43,7 +53,8 @@ func TestJoin(t *testing.T) {
 	computing := Truth{Parts: Parts{Busy: 4}, Raw: Waits{Duration: 4}}
 	reading := Truth{Parts: Parts{Busy: 1, Storage: 3}, Raw: Waits{Duration: 4}, Rerun: &Waits{Duration: 1}}
 	got := join(8.1, []Truth{computing, reading})
-	if !near(got.Speedup, 8.0/5) || !near(got.Other, 0.1) || got.Verdict != window.StorageBound || !near(got.Unexplained, 0) {
+	if !near(got.Speedup, 8.0/5) || !near(got.Other, 0.1) || got.Verdict != window.StorageBound ||
+		!near(got.Unexplained, 0) {
 		t.Errorf("%+v", got)
 	}
 	if alone := join(4, []Truth{computing}); alone.Speedup != 0 || alone.Rerun != nil {
@@ -137,7 +148,16 @@ func TestPhasesAreLongEnough(t *testing.T) {
 }
 
 func TestSupersede(t *testing.T) {
-	window1, window2, again := judged(window.GPUBound, window.GPUBound), judged(window.GPUBound, window.GPUBound), judged(window.GPUBound, window.GPUBound)
+	window1, window2, again := judged(
+		window.GPUBound,
+		window.GPUBound,
+	), judged(
+		window.GPUBound,
+		window.GPUBound,
+	), judged(
+		window.GPUBound,
+		window.GPUBound,
+	)
 	window1.Name, window2.Name, again.Name = "phases/1", "phases/2", "phases/1"
 	window1.Seed, window2.Seed, again.Seed = Seed(1, 2), Seed(1, 2), Retry(Seed(1, 2))
 	window1.Void = "its truth keeps no margin"

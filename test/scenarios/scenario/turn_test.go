@@ -21,7 +21,7 @@ func has(v *Variant, s *Stage) map[dimension]string {
 	if v.Whole != "" {
 		of[order], of[length] = string(v.Whole), fmt.Sprint(s.Length > 10*time.Second)
 	}
-	for _, b := range v.Beside {
+	for _, b := range v.Neighbours {
 		if b.Kind != "" {
 			of[noise] = string(b.Noise.Reading)
 		}

@@ -71,12 +71,25 @@ func ReplayWithout(folder string, wanted *regexp.Regexp) (all []Lacking, err err
 // WithoutTable formats how many verdicts are right, unknown and wrong without each kind of evidence.
 func WithoutTable(all []Lacking) string {
 	var b strings.Builder
-	fmt.Fprintln(&b, "| without | right | unknown instead | wrong | storage_bound where the GPU was busy | ledger error, median and 95 of 100 |")
+	fmt.Fprintln(
+		&b,
+		"| without | right | unknown instead | wrong | storage_bound where the GPU was busy | "+
+			"ledger error, median and 95 of 100 |",
+	)
 	fmt.Fprintln(&b, "|---|---|---|---|---|---|")
 	for _, l := range all {
 		right, unknown, wrong := l.Score.outcome()
-		fmt.Fprintf(&b, "| %s | %d | %d | %d | %d | %s, %s points |\n", l.Evidence, right, unknown, wrong, l.Score.FalseStorage,
-			points(l.Score.LedgerP50), points(l.Score.LedgerP95))
+		fmt.Fprintf(
+			&b,
+			"| %s | %d | %d | %d | %d | %s, %s points |\n",
+			l.Evidence,
+			right,
+			unknown,
+			wrong,
+			l.Score.FalseStorage,
+			points(l.Score.LedgerP50),
+			points(l.Score.LedgerP95),
+		)
 	}
 	return b.String()
 }

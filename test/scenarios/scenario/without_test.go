@@ -20,8 +20,30 @@ func complete() *recording.Entry {
 		Cores:     []sample.Core{{Name: "cpu0", User: 1}},
 		GPUs:      []sample.GPU{{ID: "g", Busy: 1}},
 		Jobs: []sample.Job{
-			{ID: "a", CPUTime: 1, HasIO: true, ReadBytes: 1, ReadChars: 1, WriteBytes: 1, LeaderTime: 1, LeaderReady: 1, ReaderTime: 1, ReaderWork: 1},
-			{ID: "b", CPUTime: 1, HasIO: true, ReadBytes: 1, ReadChars: 1, WriteBytes: 1, LeaderTime: 1, LeaderReady: 1, ReaderTime: 1, ReaderWork: 1},
+			{
+				ID:          "a",
+				CPUTime:     1,
+				HasIO:       true,
+				ReadBytes:   1,
+				ReadChars:   1,
+				WriteBytes:  1,
+				LeaderTime:  1,
+				LeaderReady: 1,
+				ReaderTime:  1,
+				ReaderWork:  1,
+			},
+			{
+				ID:          "b",
+				CPUTime:     1,
+				HasIO:       true,
+				ReadBytes:   1,
+				ReadChars:   1,
+				WriteBytes:  1,
+				LeaderTime:  1,
+				LeaderReady: 1,
+				ReaderTime:  1,
+				ReaderWork:  1,
+			},
 		},
 	}}
 }
@@ -62,8 +84,14 @@ func TestOutcome(t *testing.T) {
 	void := judged(window.CPUBound, window.StorageBound)
 	void.Void = "too near"
 	s := Sum([]*Result{
-		judged(window.StorageBound, window.StorageBound), judged(window.Unknown, window.Unknown), judged(window.CPUBound, window.CPUBound),
-		judged(window.StorageBound, window.Unknown), judged(window.CPUBound, window.Unknown), judged(window.GPUBound, window.StorageBound), void,
+		judged(
+			window.StorageBound,
+			window.StorageBound,
+		), judged(window.Unknown, window.Unknown), judged(window.CPUBound, window.CPUBound),
+		judged(
+			window.StorageBound,
+			window.Unknown,
+		), judged(window.CPUBound, window.Unknown), judged(window.GPUBound, window.StorageBound), void,
 	})
 	if right, unknown, wrong := s.outcome(); right != 3 || unknown != 2 || wrong != 1 {
 		t.Errorf("%d right, %d unknown, %d wrong", right, unknown, wrong)
