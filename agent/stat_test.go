@@ -28,19 +28,19 @@ func statMachine() [3]sample.Snapshot {
 		at := sample.Stamp{Mono: ms(1000), Wall: began.Add(ms(1000))}
 		both := sample.HasDiscards | sample.HasFlushes
 		readings[i].Disks = sample.Sample{At: at, Disks: []sample.Disk{
-			{Name: "loop0", Reads: 12, Has: both}, // idle
-			{Name: "loop1", Has: both},            // never used
-			{Name: "nvme0n1", Leaf: true, Has: both, Reads: 1000 + 61_000*n, ReadsMerged: 14 * n, ReadBytes: 61_000 * 4096 * n,
-				ReadTime: ms(12_200), BusyTime: ms(1000), WeightedTime: ms(12_300)},
-			{Name: "nvme0n1p1", Has: both, Reads: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTime: ms(12_200),
-				BusyTime: ms(1000), WeightedTime: ms(12_300)},
-			{Name: "sda", Leaf: true, Has: both, Writes: 1 + 180*n, WritesMerged: 30 * n, WriteBytes: 180 * 524_288 * n, WriteTime: ms(180 * 41),
-				Discards: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTime: ms(4), Flushes: 6 * n, FlushTime: ms(51),
-				BusyTime: ms(973), WeightedTime: ms(7_437)},
-			{Name: "mmcblk0boot0old", Leaf: true, Reads: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTime: ms(2)}, // an old kernel
+			{Name: "loop0", ReadIOs: 12, Has: both}, // idle
+			{Name: "loop1", Has: both},              // never used
+			{Name: "nvme0n1", Leaf: true, Has: both, ReadIOs: 1000 + 61_000*n, ReadMerges: 14 * n, ReadBytes: 61_000 * 4096 * n,
+				ReadTicks: ms(12_200), IOTicks: ms(1000), TimeInQueue: ms(12_300)},
+			{Name: "nvme0n1p1", Has: both, ReadIOs: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTicks: ms(12_200),
+				IOTicks: ms(1000), TimeInQueue: ms(12_300)},
+			{Name: "sda", Leaf: true, Has: both, WriteIOs: 1 + 180*n, WriteMerges: 30 * n, WriteBytes: 180 * 524_288 * n, WriteTicks: ms(180 * 41),
+				DiscardIOs: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTicks: ms(4), FlushIOs: 6 * n, FlushTicks: ms(51),
+				IOTicks: ms(973), TimeInQueue: ms(7_437)},
+			{Name: "mmcblk0boot0old", Leaf: true, ReadIOs: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTicks: ms(2)}, // an old kernel
 		}}
 		if i == 2 {
-			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, Reads: 1 << 40}) // plugged in
+			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, ReadIOs: 1 << 40}) // plugged in
 		}
 		readings[i].Pressures = sample.Sample{At: at, Pressures: []sample.Pressure{{Resource: sample.IO, Some: ms(912), Full: ms(47)}}}
 		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: ms(20)}, {Name: "cpu17", System: ms(990)}}}

@@ -132,11 +132,11 @@ func loadBetween(from, to *sample.Disk, period time.Duration) (l load) {
 	if !ok {
 		return load{}
 	}
-	n := d.Reads + d.Writes
+	n := d.ReadIOs + d.WriteIOs
 	l.operations = float64(n) / period.Seconds()
 	l.queue = d.QueueDepth()
 	l.read, l.write = float64(d.ReadBytes)/period.Seconds(), float64(d.WriteBytes)/period.Seconds()
-	l.await, _ = sample.Await(d.ReadTime+d.WriteTime, n)
+	l.await, _ = sample.Await(d.ReadTicks+d.WriteTicks, n)
 	if l.stuck = n == 0 && from.InFlight > 0 && to.InFlight > 0; l.stuck {
 		l.queue = float64(to.InFlight) // the kernel adds an operation's time when it completes
 	}

@@ -219,10 +219,10 @@ func TestDiskSaturated(t *testing.T) {
 	// reads returns an update with n reads of a size and an await, and so a mean queue depth of n * await.
 	reads := func(n, bytes uint64, await time.Duration) func() {
 		return func() {
-			d.Reads += n
+			d.ReadIOs += n
 			d.ReadBytes += n * bytes
-			d.ReadTime += time.Duration(n) * await
-			d.WeightedTime += time.Duration(n) * await
+			d.ReadTicks += time.Duration(n) * await
+			d.TimeInQueue += time.Duration(n) * await
 			d.InFlight = 8
 		}
 	}
@@ -252,9 +252,9 @@ func TestParallelDisk(t *testing.T) {
 	d := &m.s.Disks.Disks[0]
 	m.expect(m.run(300, func() {
 		n := uint64(20000) // queue depth 4 at a constant rate
-		d.Reads, d.ReadBytes = d.Reads+n, d.ReadBytes+n*4096
-		d.ReadTime += 4 * time.Second
-		d.WeightedTime += 4 * time.Second
+		d.ReadIOs, d.ReadBytes = d.ReadIOs+n, d.ReadBytes+n*4096
+		d.ReadTicks += 4 * time.Second
+		d.TimeInQueue += 4 * time.Second
 		m.s.Ceilings = []sample.Ceiling{{Disk: "nvme0n1", Read: float64(n * 4096)}}
 	}))
 }
@@ -269,8 +269,8 @@ func TestMeasuredDisk(t *testing.T) {
 		m.s.Ceilings = []sample.Ceiling{{Disk: "vda", Read: 400 * 4096, ReadAwait: measured}}
 		d := &m.s.Disks.Disks[0]
 		m.expect(m.run(300, func() { // queue depth 8
-			d.Reads, d.ReadBytes = d.Reads+400, d.ReadBytes+400*4096
-			d.ReadTime, d.WeightedTime = d.ReadTime+8*time.Second, d.WeightedTime+8*time.Second
+			d.ReadIOs, d.ReadBytes = d.ReadIOs+400, d.ReadBytes+400*4096
+			d.ReadTicks, d.TimeInQueue = d.ReadTicks+8*time.Second, d.TimeInQueue+8*time.Second
 		}), want...)
 	}
 }

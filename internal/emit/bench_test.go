@@ -31,7 +31,7 @@ func server() sample.Snapshot {
 	snapshot := sample.Snapshot{Boot: booted}
 	for i := range 10 {
 		snapshot.Disks.Disks = append(snapshot.Disks.Disks, sample.Disk{
-			Name: "nvme" + strconv.Itoa(i) + "n1", Reads: 1, Writes: 1, Has: sample.HasDiscards | sample.HasFlushes,
+			Name: "nvme" + strconv.Itoa(i) + "n1", ReadIOs: 1, WriteIOs: 1, Has: sample.HasDiscards | sample.HasFlushes,
 		})
 	}
 	for _, resource := range []sample.Resource{sample.CPU, sample.Memory, sample.IO} {
@@ -56,7 +56,7 @@ func benchmarkCollect(b *testing.B, snapshot sample.Snapshot) {
 			s.At = at(after)
 		}
 		for i := range snapshot.Disks.Disks {
-			snapshot.Disks.Disks[i].Reads++
+			snapshot.Disks.Disks[i].ReadIOs++
 		}
 		for i := range snapshot.GPUs.GPUDetails {
 			snapshot.GPUs.GPUDetails[i].At = after

@@ -34,23 +34,23 @@ func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 func (b *builder) disk(d *sample.Disk, of *diskSets) {
 	b.int(&semconv.SystemDiskIO, d.ReadBytes, of.read)
 	b.int(&semconv.SystemDiskIO, d.WriteBytes, of.write)
-	b.int(&semconv.SystemDiskOperations, d.Reads, of.read)
-	b.int(&semconv.SystemDiskOperations, d.Writes, of.write)
-	b.int(&semconv.SystemDiskMerged, d.ReadsMerged, of.read)
-	b.int(&semconv.SystemDiskMerged, d.WritesMerged, of.write)
-	b.float(&semconv.SystemDiskOperationTime, d.ReadTime.Seconds(), of.read)
-	b.float(&semconv.SystemDiskOperationTime, d.WriteTime.Seconds(), of.write)
-	b.float(&semconv.SystemDiskIOTime, d.BusyTime.Seconds(), of.plain)
+	b.int(&semconv.SystemDiskOperations, d.ReadIOs, of.read)
+	b.int(&semconv.SystemDiskOperations, d.WriteIOs, of.write)
+	b.int(&semconv.SystemDiskMerged, d.ReadMerges, of.read)
+	b.int(&semconv.SystemDiskMerged, d.WriteMerges, of.write)
+	b.float(&semconv.SystemDiskOperationTime, d.ReadTicks.Seconds(), of.read)
+	b.float(&semconv.SystemDiskOperationTime, d.WriteTicks.Seconds(), of.write)
+	b.float(&semconv.SystemDiskIOTime, d.IOTicks.Seconds(), of.plain)
 	b.int(&semconv.SystemDiskPendingOperations, d.InFlight, of.plain)
-	b.float(&semconv.SystemDiskWeightedIOTime, d.WeightedTime.Seconds(), of.plain)
+	b.float(&semconv.SystemDiskWeightedIOTime, d.TimeInQueue.Seconds(), of.plain)
 	if d.Has&sample.HasDiscards != 0 {
-		b.int(&semconv.DiskDiscardOperations, d.Discards, of.plain)
+		b.int(&semconv.DiskDiscardOperations, d.DiscardIOs, of.plain)
 		b.int(&semconv.DiskDiscardIO, d.DiscardBytes, of.plain)
-		b.float(&semconv.DiskDiscardTime, d.DiscardTime.Seconds(), of.plain)
+		b.float(&semconv.DiskDiscardTime, d.DiscardTicks.Seconds(), of.plain)
 	}
 	if d.Has&sample.HasFlushes != 0 {
-		b.int(&semconv.DiskFlushOperations, d.Flushes, of.plain)
-		b.float(&semconv.DiskFlushTime, d.FlushTime.Seconds(), of.plain)
+		b.int(&semconv.DiskFlushOperations, d.FlushIOs, of.plain)
+		b.float(&semconv.DiskFlushTime, d.FlushTicks.Seconds(), of.plain)
 	}
 }
 

@@ -25,7 +25,7 @@ func TestLeftOutOfTheSnapshot(t *testing.T) {
 	for _, s := range []*sample.Sample{&third.Disks, &third.Pressures, &third.Cores, &third.Jobs, &third.GPUs} {
 		s.At = at(time.Hour + 20*time.Second)
 	}
-	third.Disks.Disks = []sample.Disk{{Name: "vda", Reads: 1}}
+	third.Disks.Disks = []sample.Disk{{Name: "vda", ReadIOs: 1}}
 	third.GPUs.GPUs[1].Status = sample.GPULost
 	fourth := second.Clone() // they are back
 	for _, s := range []*sample.Sample{&fourth.Disks, &fourth.Pressures, &fourth.Cores, &fourth.Jobs, &fourth.GPUs} {

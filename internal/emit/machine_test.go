@@ -27,10 +27,10 @@ func snapshots() (first, second sample.Snapshot) {
 	first = sample.Snapshot{
 		Boot: booted,
 		Disks: sample.Sample{At: at(hour), Disks: []sample.Disk{
-			{Name: "vda", Leaf: true, Reads: 1000, ReadsMerged: 10, ReadBytes: 4 * mib, ReadTime: 500 * ms,
-				Writes: 100, WritesMerged: 5, WriteBytes: mib, WriteTime: 200 * ms, InFlight: 3, BusyTime: 400 * ms,
-				WeightedTime: 700 * ms, Discards: 7, DiscardBytes: mib, DiscardTime: 5 * ms, Flushes: 8, FlushTime: 30 * ms, Has: every},
-			{Name: "usb", Leaf: true, Reads: 5000, ReadBytes: 20 * mib, ReadTime: 9 * time.Second, BusyTime: 9 * time.Second, WeightedTime: 9 * time.Second},
+			{Name: "vda", Leaf: true, ReadIOs: 1000, ReadMerges: 10, ReadBytes: 4 * mib, ReadTicks: 500 * ms,
+				WriteIOs: 100, WriteMerges: 5, WriteBytes: mib, WriteTicks: 200 * ms, InFlight: 3, IOTicks: 400 * ms,
+				TimeInQueue: 700 * ms, DiscardIOs: 7, DiscardBytes: mib, DiscardTicks: 5 * ms, FlushIOs: 8, FlushTicks: 30 * ms, Has: every},
+			{Name: "usb", Leaf: true, ReadIOs: 5000, ReadBytes: 20 * mib, ReadTicks: 9 * time.Second, IOTicks: 9 * time.Second, TimeInQueue: 9 * time.Second},
 			{Name: "loop0", Has: every}, // never used
 		}},
 		Pressures: sample.Sample{At: at(hour), Pressures: []sample.Pressure{
@@ -57,9 +57,9 @@ func snapshots() (first, second sample.Snapshot) {
 		s.At = at(later)
 	}
 	vda, usb := &second.Disks.Disks[0], &second.Disks.Disks[1]
-	vda.Reads, vda.ReadBytes, vda.ReadTime = 3000, 12*mib, 4500*ms
-	vda.BusyTime, vda.WeightedTime, vda.InFlight = 2900*ms, 5700*ms, 1
-	*usb = sample.Disk{Name: "usb", Leaf: true, Reads: 10, ReadBytes: 40960, ReadTime: 20 * ms, BusyTime: 20 * ms, WeightedTime: 20 * ms}
+	vda.ReadIOs, vda.ReadBytes, vda.ReadTicks = 3000, 12*mib, 4500*ms
+	vda.IOTicks, vda.TimeInQueue, vda.InFlight = 2900*ms, 5700*ms, 1
+	*usb = sample.Disk{Name: "usb", Leaf: true, ReadIOs: 10, ReadBytes: 40960, ReadTicks: 20 * ms, IOTicks: 20 * ms, TimeInQueue: 20 * ms}
 	second.Pressures.Pressures[0].Some = 34 * time.Second
 	second.Cores.Cores[0] = sample.Core{Name: "cpu0", User: 14 * time.Second, Idle: 3005 * time.Second, IOWait: 8990 * ms, IRQ: 10 * ms, SoftIRQ: 20 * ms}
 	second.Jobs.Processes[0].ReadBytes = 9 * mib
@@ -120,7 +120,7 @@ func TestTimesWrap(t *testing.T) {
 	var normalizer sample.DiskNormalizer
 	look := func(after, weighted time.Duration) (float64, time.Time) {
 		disks := sample.Sample{At: at(after), Disks: []sample.Disk{
-			{Name: "vda", Reads: uint64(after / time.Second), WeightedTime: weighted},
+			{Name: "vda", ReadIOs: uint64(after / time.Second), TimeInQueue: weighted},
 		}}
 		normalizer.Normalize(&disks)
 		scope := m.Collect(sample.Snapshot{Boot: booted, Disks: disks})
@@ -145,10 +145,10 @@ func TestDiskComesBack(t *testing.T) {
 		normalizer.Normalize(&s)
 		return m.Collect(sample.Snapshot{Boot: booted, Disks: s})
 	}
-	other := sample.Disk{Name: "other", Reads: 1}
-	look(time.Hour, other, sample.Disk{Name: "usb", Reads: 100, BusyTime: time.Second}, sample.Disk{Name: "vda", Reads: 100})
+	other := sample.Disk{Name: "other", ReadIOs: 1}
+	look(time.Hour, other, sample.Disk{Name: "usb", ReadIOs: 100, IOTicks: time.Second}, sample.Disk{Name: "vda", ReadIOs: 100})
 	look(time.Hour+time.Second, other)
-	scope := look(time.Hour+2*time.Second, other, sample.Disk{Name: "usb", Reads: 5}, sample.Disk{Name: "vda", Reads: 200})
+	scope := look(time.Hour+2*time.Second, other, sample.Disk{Name: "usb", ReadIOs: 5}, sample.Disk{Name: "vda", ReadIOs: 200})
 	for name, want := range map[string]time.Duration{"usb": time.Hour + time.Second, "vda": 0} {
 		if _, start := value(t, scope, "system.disk.io_time", `system.device.name="`+name+`"`); !start.Equal(booted.Add(want)) {
 			t.Errorf("%s counts since %v, want %v after boot", name, start, want)

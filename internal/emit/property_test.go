@@ -41,7 +41,7 @@ func randomSnapshot(random *rand.Rand, now sample.Stamp) sample.Snapshot {
 	any64 := func() uint64 { return random.Uint64() >> random.IntN(64) }
 	spent := func() time.Duration { return time.Duration(any64() >> 1) }
 	s := sample.Snapshot{Boot: booted}
-	s.Disks = sample.Sample{At: now, Disks: []sample.Disk{{Name: "vda", Reads: any64(), Writes: any64(), ReadBytes: any64(), ReadTime: spent(), BusyTime: spent(), WeightedTime: spent()}}}
+	s.Disks = sample.Sample{At: now, Disks: []sample.Disk{{Name: "vda", ReadIOs: any64(), WriteIOs: any64(), ReadBytes: any64(), ReadTicks: spent(), IOTicks: spent(), TimeInQueue: spent()}}}
 	s.Pressures = sample.Sample{At: now, Pressures: []sample.Pressure{{Resource: sample.IO, Some: spent(), Full: spent()}}}
 	s.Cores = sample.Sample{At: now, Cores: []sample.Core{{Name: "cpu0", User: spent(), Idle: spent(), IOWait: spent()}}}
 	s.Jobs = sample.Sample{At: now, Processes: []sample.Process{{PID: 1, ReadBytes: any64(), HasIO: true, Started: spent()}}}

@@ -105,7 +105,7 @@ func TestNext(t *testing.T) {
 	if want := (Delta{1000, 1250, 2000, false}); !ok || got != want {
 		t.Fatalf("%+v, want %+v", got, want)
 	}
-	if first, ok := h.First(DiskReads); !ok || first != tick {
+	if first, ok := h.First(DiskReadIOs); !ok || first != tick {
 		t.Errorf("the first row is of %v", first)
 	}
 }

@@ -20,6 +20,6 @@ func (h *History) EachDisk(from, to Point, tell func(disk string, read, moved, w
 			return max(0, end.value-start.value)
 		}
 		read := grown(DiskReadBytes)
-		tell(key.id, read, read+grown(DiskWriteBytes), grown(DiskWeightedTime))
+		tell(key.id, read, read+grown(DiskWriteBytes), grown(DiskTimeInQueue))
 	}
 }

@@ -41,7 +41,7 @@ func TestUnread(t *testing.T) {
 			t.Errorf("%s: %v unread, want %v", c.name, got, c.want)
 		}
 	}
-	if got := h.Unread(DiskReads, 0, last); got != 0 {
+	if got := h.Unread(DiskReadIOs, 0, last); got != 0 {
 		t.Errorf("%v unread of what there is none of", got)
 	}
 }

@@ -182,7 +182,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 func (h *History) noteBranches(disks []sample.Disk) {
 	clear(h.branches)
 	for i := range disks {
-		if d := &disks[i]; !d.Leaf && d.Reads+d.Writes+d.Discards > 0 {
+		if d := &disks[i]; !d.Leaf && d.ReadIOs+d.WriteIOs+d.DiscardIOs > 0 {
 			if h.branches == nil {
 				h.branches = map[string]bool{}
 			}

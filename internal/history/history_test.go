@@ -14,7 +14,7 @@ import (
 const tick = 100 * time.Millisecond
 
 func disk(at time.Duration, name string, bytes uint64) *sample.Sample {
-	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{{Name: name, Leaf: true, Reads: 1, ReadBytes: bytes}}}
+	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{{Name: name, Leaf: true, ReadIOs: 1, ReadBytes: bytes}}}
 }
 
 func newHistory(t testing.TB, tiers ...Tier) *History {
@@ -179,7 +179,7 @@ func TestDeviceThatComesAndGoes(t *testing.T) {
 	both := disk(tick, "sda", 10)
 	add(t, h, both)
 	two := disk(2*tick, "sda", 20)
-	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", Leaf: true, Reads: 1, ReadBytes: 5})
+	two.Disks = append(two.Disks, sample.Disk{Name: "sdb", Leaf: true, ReadIOs: 1, ReadBytes: 5})
 	add(t, h, two)
 	two.At.Mono, two.Disks[1].ReadBytes = 3*tick, 50
 	add(t, h, two)
@@ -190,7 +190,7 @@ func TestDeviceThatComesAndGoes(t *testing.T) {
 		t.Fatalf("a disk pulled out mid-window: %+v %v", got, ok)
 	}
 	add(t, h, disk(4*tick, "sda", 30))
-	if ids := h.IDs(DiskReads); len(ids) != 1 {
+	if ids := h.IDs(DiskReadIOs); len(ids) != 1 {
 		t.Fatalf("still there: %v", ids)
 	}
 	if got, ok := h.Between(read("sdb"), at(tick), at(4*tick)); !ok || got.Value != 50 || !got.Reset {
@@ -226,7 +226,7 @@ func TestMemoryIsBounded(t *testing.T) {
 	h := newHistory(t)
 	s := &sample.Sample{At: sample.Stamp{Mono: tick}}
 	for i := range 500 {
-		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
+		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, ReadIOs: 1})
 	}
 	if err := h.Append(s); !errors.Is(err, ErrFull) {
 		t.Fatalf("500 disks were taken: %v", err)
@@ -240,8 +240,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	// Devices that are gone make room.
 	add(t, h, disk(2*tick, "sd0", 1))
 	add(t, h, disk(3*tick, "new", 1))
-	if len(h.IDs(DiskReads)) != 1 || h.Bytes() > DefaultMaxBytes {
-		t.Fatalf("%v, %d bytes", h.IDs(DiskReads), h.Bytes())
+	if len(h.IDs(DiskReadIOs)) != 1 || h.Bytes() > DefaultMaxBytes {
+		t.Fatalf("%v, %d bytes", h.IDs(DiskReadIOs), h.Bytes())
 	}
 }
 
@@ -258,7 +258,7 @@ func TestRoomForALargeMachine(t *testing.T) {
 	}
 	var ledgers []LedgerTotals
 	for i := range 8 {
-		s[0].Disks = append(s[0].Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
+		s[0].Disks = append(s[0].Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, ReadIOs: 1})
 		s[4].GPUs = append(s[4].GPUs, sample.GPU{ID: strconv.Itoa(i)})
 		ledgers = append(ledgers, LedgerTotals{ID: "\x00" + strconv.Itoa(i)}, LedgerTotals{ID: "job\x00" + strconv.Itoa(i), HasGain: true})
 	}
@@ -268,8 +268,8 @@ func TestRoomForALargeMachine(t *testing.T) {
 	if err := h.AppendLedgers(tick, ledgers); err != nil {
 		t.Fatal(err)
 	}
-	if h.Bytes() > DefaultMaxBytes || len(h.IDs(DiskReads)) != 8 || len(h.IDs(LedgerBusy)) != 16 {
-		t.Errorf("%d bytes, %d disks, %d ledgers", h.Bytes(), len(h.IDs(DiskReads)), len(h.IDs(LedgerBusy)))
+	if h.Bytes() > DefaultMaxBytes || len(h.IDs(DiskReadIOs)) != 8 || len(h.IDs(LedgerBusy)) != 16 {
+		t.Errorf("%d bytes, %d disks, %d ledgers", h.Bytes(), len(h.IDs(DiskReadIOs)), len(h.IDs(LedgerBusy)))
 	}
 }
 
@@ -301,7 +301,7 @@ func TestBusiestCore(t *testing.T) {
 func fill(t testing.TB, h *History, rows int) *sample.Sample {
 	s := &sample.Sample{}
 	for i := range 10 {
-		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, Reads: 1})
+		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, ReadIOs: 1})
 	}
 	for i := range rows {
 		s.At.Mono = time.Duration(i+1) * tick

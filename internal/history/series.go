@@ -10,14 +10,14 @@ import (
 type Series uint8
 
 const (
-	DiskReads Series = iota
+	DiskReadIOs Series = iota
 	DiskReadBytes
-	DiskReadTime // s, summed over operations
-	DiskWrites
+	DiskReadTicks // s, summed over operations
+	DiskWriteIOs
 	DiskWriteBytes
-	DiskWriteTime
-	DiskBusyTime     // s
-	DiskWeightedTime // operations under way x s
+	DiskWriteTicks
+	DiskIOTicks     // s
+	DiskTimeInQueue // operations under way x s
 
 	DisksBytes  // read and written on all leaf disks
 	DisksQueued // s, the growth of the most loaded leaf disk's weighted time
@@ -104,7 +104,7 @@ var layout = [...]struct {
 	first Series
 	count int
 }{
-	kindDisk:        {diskAxis, DiskReads, 8},
+	kindDisk:        {diskAxis, DiskReadIOs, 8},
 	kindDisks:       {diskAxis, DisksBytes, 2},
 	kindIO:          {pressureAxis, IOSome, 2},
 	kindCPUPressure: {pressureAxis, CPUSome, 1},
@@ -192,13 +192,13 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 		yield(groupKey{kindDisks, ""}, v, 0) // first, so that it has its room however many disks there are
 		for i := range s.Disks {
 			d := &s.Disks[i]
-			if !d.Leaf || d.Reads+d.Writes+d.Discards == 0 {
+			if !d.Leaf || d.ReadIOs+d.WriteIOs+d.DiscardIOs == 0 {
 				continue
 			}
 			v = [maxColumns]float64{
-				float64(d.Reads), float64(d.ReadBytes), d.ReadTime.Seconds(),
-				float64(d.Writes), float64(d.WriteBytes), d.WriteTime.Seconds(),
-				d.BusyTime.Seconds(), d.WeightedTime.Seconds(),
+				float64(d.ReadIOs), float64(d.ReadBytes), d.ReadTicks.Seconds(),
+				float64(d.WriteIOs), float64(d.WriteBytes), d.WriteTicks.Seconds(),
+				d.IOTicks.Seconds(), d.TimeInQueue.Seconds(),
 			}
 			yield(groupKey{kindDisk, d.Name}, v, d.Reset.Mono)
 		}

@@ -54,7 +54,7 @@ func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 			continue
 		}
 		sum += d.ReadBytes + d.WriteBytes - last.bytes
-		longest = max(longest, d.WeightedTime-last.weighted)
+		longest = max(longest, d.TimeInQueue-last.weighted)
 	}
 	return t.bytes + float64(sum), t.queued + longest.Seconds()
 }
@@ -77,7 +77,7 @@ func (t *totals) advance(a axisID, s *sample.Sample) {
 		}
 		for i := range s.Disks {
 			d := &s.Disks[i]
-			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.WeightedTime, d.Reset.Mono}
+			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.TimeInQueue, d.Reset.Mono}
 		}
 	}
 }

@@ -114,7 +114,7 @@ func ownQueue(h *history.History, from, to history.Point, fetched float64) (queu
 
 // weighted is by how much a disk's weighted time grew.
 func weighted(h *history.History, disk string, from, to history.Point) float64 {
-	key := history.Key{Series: history.DiskWeightedTime, ID: disk}
+	key := history.Key{Series: history.DiskTimeInQueue, ID: disk}
 	before, known := h.Level(key, from)
 	after, still := h.Level(key, to)
 	if !known || !still {

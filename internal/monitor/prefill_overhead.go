@@ -51,8 +51,8 @@ func past(at time.Duration) []sample.Sample {
 	disks := make([]sample.Disk, prefilledDisks)
 	for i := range disks {
 		disks[i] = sample.Disk{
-			Name: fmt.Sprintf("past%d", i), Leaf: true, Reads: n + 1, ReadBytes: n << 12, ReadTime: spent / 2,
-			Writes: n, WriteBytes: n << 12, WriteTime: spent / 4, BusyTime: spent / 2, WeightedTime: spent,
+			Name: fmt.Sprintf("past%d", i), Leaf: true, ReadIOs: n + 1, ReadBytes: n << 12, ReadTicks: spent / 2,
+			WriteIOs: n, WriteBytes: n << 12, WriteTicks: spent / 4, IOTicks: spent / 2, TimeInQueue: spent,
 		}
 	}
 	return []sample.Sample{

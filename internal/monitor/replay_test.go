@@ -29,7 +29,7 @@ func round(i int) []*sample.Sample {
 		{At: at(0), Pressures: []sample.Pressure{{Scope: "/job", Resource: sample.IO, Some: spent / 2, Full: spent / 2}}},
 		{At: at(1), GPUs: []sample.GPU{{ID: "GPU-1", Busy: spent / 2}}},
 		{At: at(2), Jobs: []sample.Job{{ID: "train", Scope: "/job", OwnScope: true, HasIO: true, ReadBytes: n << 20, ReadChars: n << 20, Processes: 1}}},
-		{At: at(3), Disks: []sample.Disk{{Name: "vda", Leaf: true, Reads: n, ReadBytes: n << 20, ReadTime: spent / 2, WeightedTime: spent / 2}}},
+		{At: at(3), Disks: []sample.Disk{{Name: "vda", Leaf: true, ReadIOs: n, ReadBytes: n << 20, ReadTicks: spent / 2, TimeInQueue: spent / 2}}},
 	}
 }
 
@@ -75,7 +75,7 @@ func TestReplay(t *testing.T) {
 	if len(r.Disks) != 1 || r.Disks[0].ReadOperations != 20 || r.Uncertainty != 0 {
 		t.Errorf("disks %+v, uncertainty %v", r.Disks, r.Uncertainty)
 	}
-	if latest := m.Collect(); !latest.Boot.Equal(dawn.Add(-time.Hour)) || latest.Disks.Disks[0].Reads != 30 {
+	if latest := m.Collect(); !latest.Boot.Equal(dawn.Add(-time.Hour)) || latest.Disks.Disks[0].ReadIOs != 30 {
 		t.Errorf("latest: %+v", latest)
 	}
 	if m.Follow("x", 1, "", false) == nil {

@@ -48,7 +48,7 @@ func (s *stormyMachine) pass(n int) {
 		spent := time.Duration(s.now) * 100 * time.Millisecond
 		bytes := uint64(s.now) << 20
 		at := sample.Stamp{Mono: spent, Wall: dawn.Add(spent)}
-		disk := sample.Disk{Name: "sda", Leaf: true, Reads: uint64(s.now), ReadBytes: bytes * 3, ReadTime: spent, WeightedTime: spent}
+		disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: uint64(s.now), ReadBytes: bytes * 3, ReadTicks: spent, TimeInQueue: spent}
 		other := disk
 		other.Name = "sdb"
 		job, wait := &sample.Sample{At: at}, &sample.Sample{At: at}

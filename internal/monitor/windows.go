@@ -225,7 +225,7 @@ func (m *Monitor) around(w *window.Window) window.Machine {
 func (m *Monitor) known(w *window.Window) window.Machine {
 	machine := window.Machine{GPUs: m.gpuIDs(), Pressure: m.sees(history.IOSome)}
 	machine.Lost = m.history.Left(history.GPUBusyTime, w.Start.Mono)
-	machine.Leaves = m.history.Known(history.DiskReads) // also one that left meanwhile
+	machine.Leaves = m.history.Known(history.DiskReadIOs) // also one that left meanwhile
 	machine.Ceilings, machine.Cores = m.ceilings.All(), len(m.latest.Cores.Cores)
 	machine.Drives = m.latest.Drives.Drives
 	if j := m.jobs[w.Job]; j != nil {

@@ -25,7 +25,7 @@ func machine() sample.Snapshot {
 	} {
 		d := sample.Disk{Name: name, Has: sample.HasDiscards | sample.HasFlushes}
 		if i < 10 {
-			d.Reads, d.Writes, d.BusyTime = 1000, 1000, time.Second
+			d.ReadIOs, d.WriteIOs, d.IOTicks = 1000, 1000, time.Second
 		}
 		s.Disks.Disks = append(s.Disks.Disks, d)
 	}
@@ -58,9 +58,9 @@ func age(s *sample.Snapshot, d time.Duration) {
 	}
 	for i := range 10 {
 		disk := &s.Disks.Disks[i]
-		disk.Reads, disk.ReadBytes, disk.ReadTime = disk.Reads+100, disk.ReadBytes+1<<20, disk.ReadTime+d/20
-		disk.Writes, disk.WriteBytes, disk.WriteTime = disk.Writes+10, disk.WriteBytes+1<<16, disk.WriteTime+d/50
-		disk.BusyTime, disk.WeightedTime = disk.BusyTime+d/10, disk.WeightedTime+d/5
+		disk.ReadIOs, disk.ReadBytes, disk.ReadTicks = disk.ReadIOs+100, disk.ReadBytes+1<<20, disk.ReadTicks+d/20
+		disk.WriteIOs, disk.WriteBytes, disk.WriteTicks = disk.WriteIOs+10, disk.WriteBytes+1<<16, disk.WriteTicks+d/50
+		disk.IOTicks, disk.TimeInQueue = disk.IOTicks+d/10, disk.TimeInQueue+d/5
 	}
 	for i := range s.Cores.Cores {
 		s.Cores.Cores[i].User += d / 4

@@ -65,28 +65,28 @@ func disk(d *sample.DiskDelta) Disk {
 	perSecond := func(growth uint64) float64 { return float64(growth) / d.Interval.Seconds() }
 	rates := Disk{
 		Name: d.Name, Leaf: d.Leaf,
-		ReadsPerSecond:        perSecond(d.Reads),
+		ReadsPerSecond:        perSecond(d.ReadIOs),
 		ReadBytesPerSecond:    perSecond(d.ReadBytes),
-		ReadsMergedPerSecond:  perSecond(d.ReadsMerged),
-		ReadAwait:             await(d.ReadTime, d.Reads),
-		ReadSize:              mean(float64(d.ReadBytes), d.Reads),
-		WritesPerSecond:       perSecond(d.Writes),
+		ReadsMergedPerSecond:  perSecond(d.ReadMerges),
+		ReadAwait:             await(d.ReadTicks, d.ReadIOs),
+		ReadSize:              mean(float64(d.ReadBytes), d.ReadIOs),
+		WritesPerSecond:       perSecond(d.WriteIOs),
 		WriteBytesPerSecond:   perSecond(d.WriteBytes),
-		WritesMergedPerSecond: perSecond(d.WritesMerged),
-		WriteAwait:            await(d.WriteTime, d.Writes),
-		WriteSize:             mean(float64(d.WriteBytes), d.Writes),
-		Await:                 await(d.ReadTime+d.WriteTime+d.DiscardTime, d.Reads+d.Writes+d.Discards),
+		WritesMergedPerSecond: perSecond(d.WriteMerges),
+		WriteAwait:            await(d.WriteTicks, d.WriteIOs),
+		WriteSize:             mean(float64(d.WriteBytes), d.WriteIOs),
+		Await:                 await(d.ReadTicks+d.WriteTicks+d.DiscardTicks, d.ReadIOs+d.WriteIOs+d.DiscardIOs),
 		QueueDepth:            d.QueueDepth(),
 		Utilization:           d.Utilization(),
 	}
 	if d.Has&sample.HasDiscards != 0 {
-		rates.DiscardsPerSecond = new(perSecond(d.Discards))
+		rates.DiscardsPerSecond = new(perSecond(d.DiscardIOs))
 		rates.DiscardBytesPerSecond = new(perSecond(d.DiscardBytes))
-		rates.DiscardAwait = await(d.DiscardTime, d.Discards)
+		rates.DiscardAwait = await(d.DiscardTicks, d.DiscardIOs)
 	}
 	if d.Has&sample.HasFlushes != 0 {
-		rates.FlushesPerSecond = new(perSecond(d.Flushes))
-		rates.FlushAwait = await(d.FlushTime, d.Flushes)
+		rates.FlushesPerSecond = new(perSecond(d.FlushIOs))
+		rates.FlushAwait = await(d.FlushTicks, d.FlushIOs)
 	}
 	return rates
 }

@@ -34,23 +34,23 @@ func is(p *float64, v float64) bool { return p != nil && near(*p, v) }
 // TestDefinitions holds the formulas to numbers worked out by hand from iostat(1).
 func TestDefinitions(t *testing.T) {
 	before := sample.Disk{Name: "sda", Leaf: true, Has: sample.HasDiscards | sample.HasFlushes,
-		Reads: 1000, Writes: 7, ReadTime: 5 * time.Second, BusyTime: time.Second, WeightedTime: 9 * time.Second}
+		ReadIOs: 1000, WriteIOs: 7, ReadTicks: 5 * time.Second, IOTicks: time.Second, TimeInQueue: 9 * time.Second}
 	after := before
-	after.Reads += 400
-	after.ReadsMerged += 20
+	after.ReadIOs += 400
+	after.ReadMerges += 20
 	after.ReadBytes += 400 * 4096
-	after.ReadTime += 8000 * ms // 20 ms each
-	after.Writes += 100
-	after.WritesMerged += 300
+	after.ReadTicks += 8000 * ms // 20 ms each
+	after.WriteIOs += 100
+	after.WriteMerges += 300
 	after.WriteBytes += 100 * 65536
-	after.WriteTime += 500 * ms // 5 ms each
-	after.Discards += 4
+	after.WriteTicks += 500 * ms // 5 ms each
+	after.DiscardIOs += 4
 	after.DiscardBytes += 4 << 20
-	after.DiscardTime += 8 * ms
-	after.Flushes += 10
-	after.FlushTime += 30 * ms
-	after.BusyTime += 1500 * ms
-	after.WeightedTime += 8530 * ms
+	after.DiscardTicks += 8 * ms
+	after.FlushIOs += 10
+	after.FlushTicks += 30 * ms
+	after.IOTicks += 1500 * ms
+	after.TimeInQueue += 8530 * ms
 	got := between(at(0, before), at(2*time.Second, after))
 	if got.Interval != 2*time.Second || len(got.Disks) != 1 {
 		t.Fatalf("%+v", got)
@@ -84,7 +84,7 @@ func TestDefinitions(t *testing.T) {
 }
 
 func TestWhatHasNoRate(t *testing.T) {
-	used := sample.Disk{Name: "sda", Reads: 5, ReadTime: time.Second, ReadBytes: 4096}
+	used := sample.Disk{Name: "sda", ReadIOs: 5, ReadTicks: time.Second, ReadBytes: 4096}
 	fell := func(change func(d *sample.Disk)) sample.Disk {
 		d := used
 		change(&d)
@@ -97,9 +97,9 @@ func TestWhatHasNoRate(t *testing.T) {
 		"never used":           second([]sample.Disk{{Name: "sda"}}, []sample.Disk{{Name: "sda"}}),
 		"not there before":     second(nil, []sample.Disk{used}),
 		"gone":                 second([]sample.Disk{used}, nil),
-		"replaced":             second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.Reads = 1 })}),
+		"replaced":             second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadIOs = 1 })}),
 		"replaced, by bytes":   second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadBytes = 0 })}),
-		"replaced, by time":    second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadTime = 0 })}),
+		"replaced, by time":    second([]sample.Disk{used}, []sample.Disk{fell(func(d *sample.Disk) { d.ReadTicks = 0 })}),
 		"no time between":      between(at(0, used), at(0, used)).Disks,
 		"the clock stood back": between(at(time.Second, used), at(0, used)).Disks,
 	} {
@@ -117,9 +117,9 @@ func TestWhatHasNoRate(t *testing.T) {
 }
 
 func TestUtilizationStopsAtOne(t *testing.T) { // the kernel samples by jiffies, and can run past the clock
-	a := sample.Disk{Name: "sda", Reads: 1}
+	a := sample.Disk{Name: "sda", ReadIOs: 1}
 	b := a
-	b.BusyTime = 1008 * ms
+	b.IOTicks = 1008 * ms
 	if got := between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || got[0].Utilization != 1 {
 		t.Errorf("%+v", got)
 	}
@@ -130,24 +130,24 @@ func work(random *rand.Rand) sample.Disk {
 	n := func() uint64 { return random.Uint64N(1 << random.IntN(20)) }
 	d := func() time.Duration { return time.Duration(n()) * ms }
 	return sample.Disk{
-		Reads: n(), ReadsMerged: n(), ReadBytes: n() * 512, ReadTime: d(),
-		Writes: n(), WritesMerged: n(), WriteBytes: n() * 512, WriteTime: d(),
-		BusyTime: d(), WeightedTime: d(), Discards: n(), DiscardBytes: n() * 512, DiscardTime: d(), Flushes: n(), FlushTime: d(),
+		ReadIOs: n(), ReadMerges: n(), ReadBytes: n() * 512, ReadTicks: d(),
+		WriteIOs: n(), WriteMerges: n(), WriteBytes: n() * 512, WriteTicks: d(),
+		IOTicks: d(), TimeInQueue: d(), DiscardIOs: n(), DiscardBytes: n() * 512, DiscardTicks: d(), FlushIOs: n(), FlushTicks: d(),
 	}
 }
 
 // done is a disk after some more work; its times wrap as the kernel's do.
 func done(d, w sample.Disk) sample.Disk {
-	d.Reads, d.ReadsMerged, d.ReadBytes = d.Reads+w.Reads, d.ReadsMerged+w.ReadsMerged, d.ReadBytes+w.ReadBytes
-	d.Writes, d.WritesMerged, d.WriteBytes = d.Writes+w.Writes, d.WritesMerged+w.WritesMerged, d.WriteBytes+w.WriteBytes
-	d.Discards, d.DiscardBytes, d.Flushes = d.Discards+w.Discards, d.DiscardBytes+w.DiscardBytes, d.Flushes+w.Flushes
+	d.ReadIOs, d.ReadMerges, d.ReadBytes = d.ReadIOs+w.ReadIOs, d.ReadMerges+w.ReadMerges, d.ReadBytes+w.ReadBytes
+	d.WriteIOs, d.WriteMerges, d.WriteBytes = d.WriteIOs+w.WriteIOs, d.WriteMerges+w.WriteMerges, d.WriteBytes+w.WriteBytes
+	d.DiscardIOs, d.DiscardBytes, d.FlushIOs = d.DiscardIOs+w.DiscardIOs, d.DiscardBytes+w.DiscardBytes, d.FlushIOs+w.FlushIOs
 	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % (ms << 32) }
-	add(&d.ReadTime, w.ReadTime)
-	add(&d.WriteTime, w.WriteTime)
-	add(&d.BusyTime, w.BusyTime)
-	add(&d.WeightedTime, w.WeightedTime)
-	add(&d.DiscardTime, w.DiscardTime)
-	add(&d.FlushTime, w.FlushTime)
+	add(&d.ReadTicks, w.ReadTicks)
+	add(&d.WriteTicks, w.WriteTicks)
+	add(&d.IOTicks, w.IOTicks)
+	add(&d.TimeInQueue, w.TimeInQueue)
+	add(&d.DiscardTicks, w.DiscardTicks)
+	add(&d.FlushTicks, w.FlushTicks)
 	return d
 }
 
@@ -179,7 +179,7 @@ func FuzzRates(f *testing.F) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		w := work(random)
 		rates := func(a sample.Disk) []float64 {
-			a.Name, a.Has, a.Discards = "sda", sample.HasDiscards|sample.HasFlushes, a.Discards+1
+			a.Name, a.Has, a.DiscardIOs = "sda", sample.HasDiscards|sample.HasFlushes, a.DiscardIOs+1
 			got := between(at(0, a), at(time.Duration(interval), done(a, w)))
 			if len(got.Disks) != 1 {
 				t.Fatalf("%d disks", len(got.Disks))
@@ -189,7 +189,7 @@ func FuzzRates(f *testing.F) {
 		fresh := rates(sample.Disk{})
 		past := work(random)
 		began = max(began, math.MaxUint32/4*3+4) // a time that fell from earlier than this is another device's
-		for _, d := range []*time.Duration{&past.ReadTime, &past.WriteTime, &past.BusyTime, &past.WeightedTime, &past.DiscardTime, &past.FlushTime} {
+		for _, d := range []*time.Duration{&past.ReadTicks, &past.WriteTicks, &past.IOTicks, &past.TimeInQueue, &past.DiscardTicks, &past.FlushTicks} {
 			*d = time.Duration(began) * ms
 		}
 		if late := rates(past); !slices.Equal(fresh, late) {
@@ -208,7 +208,7 @@ func TestIntervalsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
 		one, two := time.Duration(1+random.Int64N(int64(time.Minute))), time.Duration(1+random.Int64N(int64(time.Minute)))
-		a := done(sample.Disk{Name: "sda", Reads: 1}, work(random))
+		a := done(sample.Disk{Name: "sda", ReadIOs: 1}, work(random))
 		b := done(a, work(random))
 		c := done(b, work(random))
 		first := between(at(0, a), at(one, b)).Disks[0]
@@ -239,7 +239,7 @@ func TestIntervalsAddUp(t *testing.T) {
 
 // Of two devices of one name nobody can tell which is which: the first stands for the name.
 func TestNameTwice(t *testing.T) {
-	a, b := sample.Disk{Name: "sda", Reads: 5}, sample.Disk{Name: "sda", Reads: 500}
+	a, b := sample.Disk{Name: "sda", ReadIOs: 5}, sample.Disk{Name: "sda", ReadIOs: 500}
 	if got := between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
 		t.Errorf("%+v", got)
 	}

@@ -382,7 +382,7 @@ func BenchmarkWrite(b *testing.B) {
 	for b.Loop() {
 		s.At = at(s.At.Mono + 100*time.Millisecond)
 		for d := range s.Disks {
-			s.Disks[d].Reads += 17
+			s.Disks[d].ReadIOs += 17
 		}
 		if err := w.Write(&Entry{Source: "disk", Sample: s}); err != nil {
 			b.Fatal(err)

@@ -2,33 +2,34 @@ package sample
 
 import "time"
 
-// Disk holds the 17 values of one line of /proc/diskstats (Documentation/admin-guide/iostats.rst). The kernel prints
-// times in milliseconds as 32-bit numbers; a DiskNormalizer removes their wraps.
+// Disk holds the 17 values of one line of /proc/diskstats, named as in Documentation/block/stat.rst and numbered as in
+// Documentation/admin-guide/iostats.rst. The kernel prints times as 32-bit numbers of milliseconds; a DiskNormalizer
+// removes their wraps.
 type Disk struct {
 	Name string `json:"name"`           // as in /dev and /proc/diskstats
 	Leaf bool   `json:"leaf,omitempty"` // not a partition and not stacked on other devices: sums over disks add these only
 
-	Reads       uint64        `json:"reads"`        // read operations completed (field 1)
-	ReadsMerged uint64        `json:"reads_merged"` // read requests merged into another (field 2)
-	ReadBytes   uint64        `json:"read_bytes"`   // sectors of 512 bytes x 512 (field 3)
-	ReadTime    time.Duration `json:"read_time"`    // summed over operations (field 4)
+	ReadIOs    uint64        `json:"reads"`        // reads completed (field 1)
+	ReadMerges uint64        `json:"reads_merged"` // read requests merged into another (field 2)
+	ReadBytes  uint64        `json:"read_bytes"`   // the kernel counts sectors of 512 bytes (field 3)
+	ReadTicks  time.Duration `json:"read_time"`    // summed over reads, time in the queue included (field 4)
 
-	Writes       uint64        `json:"writes"`        // field 5
-	WritesMerged uint64        `json:"writes_merged"` // field 6
-	WriteBytes   uint64        `json:"write_bytes"`   // field 7
-	WriteTime    time.Duration `json:"write_time"`    // field 8
+	WriteIOs    uint64        `json:"writes"`        // writes completed (field 5)
+	WriteMerges uint64        `json:"writes_merged"` // write requests merged into another (field 6)
+	WriteBytes  uint64        `json:"write_bytes"`   // field 7
+	WriteTicks  time.Duration `json:"write_time"`    // summed over writes (field 8)
 
-	InFlight     uint64        `json:"in_flight"`     // operations in flight at this moment, not a counter (field 9)
-	BusyTime     time.Duration `json:"busy_time"`     // with an operation in flight, sampled once per jiffy (field 10)
-	WeightedTime time.Duration `json:"weighted_time"` // operations in flight x time (field 11)
+	InFlight    uint64        `json:"in_flight"`     // operations in flight at this moment, not a counter (field 9)
+	IOTicks     time.Duration `json:"busy_time"`     // with an operation in flight, sampled once per jiffy (field 10)
+	TimeInQueue time.Duration `json:"weighted_time"` // operations in flight x time (field 11)
 
-	Discards       uint64        `json:"discards,omitempty"`        // field 12, Linux 4.18
-	DiscardsMerged uint64        `json:"discards_merged,omitempty"` // field 13
-	DiscardBytes   uint64        `json:"discard_bytes,omitempty"`   // field 14
-	DiscardTime    time.Duration `json:"discard_time,omitempty"`    // field 15
+	DiscardIOs    uint64        `json:"discards,omitempty"`        // discards completed (field 12, Linux 4.18)
+	DiscardMerges uint64        `json:"discards_merged,omitempty"` // discard requests merged into another (field 13)
+	DiscardBytes  uint64        `json:"discard_bytes,omitempty"`   // field 14
+	DiscardTicks  time.Duration `json:"discard_time,omitempty"`    // summed over discards (field 15)
 
-	Flushes   uint64        `json:"flushes,omitempty"`    // field 16, Linux 5.5
-	FlushTime time.Duration `json:"flush_time,omitempty"` // field 17
+	FlushIOs   uint64        `json:"flushes,omitempty"`    // flush requests completed (field 16, Linux 5.5)
+	FlushTicks time.Duration `json:"flush_time,omitempty"` // summed over flush requests (field 17)
 
 	Has Fields `json:"has,omitempty"`
 
@@ -46,7 +47,7 @@ const (
 )
 
 // Unused reports whether the device has completed no operation so far.
-func (d *Disk) Unused() bool { return d.Reads+d.Writes+d.Discards == 0 }
+func (d *Disk) Unused() bool { return d.ReadIOs+d.WriteIOs+d.DiscardIOs == 0 }
 
 // Continues reports whether d and an earlier reading come from the same run of the counters, so that their difference
 // is what the disk did in between.
@@ -81,27 +82,27 @@ func (d *Disk) Since(earlier *Disk, interval time.Duration) (delta DiskDelta, ok
 // counters returns all fields that only grow.
 func (d *Disk) counters() (counts [10]*uint64, times [6]*time.Duration) {
 	return [...]*uint64{
-			&d.Reads, &d.ReadsMerged, &d.ReadBytes, &d.Writes, &d.WritesMerged, &d.WriteBytes,
-			&d.Discards, &d.DiscardsMerged, &d.DiscardBytes, &d.Flushes,
+			&d.ReadIOs, &d.ReadMerges, &d.ReadBytes, &d.WriteIOs, &d.WriteMerges, &d.WriteBytes,
+			&d.DiscardIOs, &d.DiscardMerges, &d.DiscardBytes, &d.FlushIOs,
 		}, [...]*time.Duration{
-			&d.ReadTime, &d.WriteTime, &d.BusyTime, &d.WeightedTime, &d.DiscardTime, &d.FlushTime,
+			&d.ReadTicks, &d.WriteTicks, &d.IOTicks, &d.TimeInQueue, &d.DiscardTicks, &d.FlushTicks,
 		}
 }
 
 // ReadAwait returns the mean time of a read in seconds, as r_await of iostat.
-func (d *DiskDelta) ReadAwait() (seconds float64, ok bool) { return Await(d.ReadTime, d.Reads) }
+func (d *DiskDelta) ReadAwait() (seconds float64, ok bool) { return Await(d.ReadTicks, d.ReadIOs) }
 
 // WriteAwait returns the mean time of a write in seconds, as w_await of iostat.
-func (d *DiskDelta) WriteAwait() (seconds float64, ok bool) { return Await(d.WriteTime, d.Writes) }
+func (d *DiskDelta) WriteAwait() (seconds float64, ok bool) { return Await(d.WriteTicks, d.WriteIOs) }
 
 // QueueDepth returns the mean number of operations in flight, as aqu-sz of iostat.
 func (d *DiskDelta) QueueDepth() float64 {
-	return QueueDepth(d.WeightedTime.Seconds(), d.Interval.Seconds())
+	return QueueDepth(d.TimeInQueue.Seconds(), d.Interval.Seconds())
 }
 
 // Utilization returns the share of the interval with an operation in flight, as %util of iostat.
 func (d *DiskDelta) Utilization() float64 {
-	return Utilization(d.BusyTime.Seconds(), d.Interval.Seconds())
+	return Utilization(d.IOTicks.Seconds(), d.Interval.Seconds())
 }
 
 // Await returns the mean time of an operation in seconds, from submission to completion. It reports false where no
@@ -113,9 +114,9 @@ func Await(total time.Duration, operations uint64) (seconds float64, ok bool) {
 	return total.Seconds() / float64(operations), true
 }
 
-// QueueDepth returns the mean number of operations in flight, from the growth of the weighted time in seconds.
-func QueueDepth(weighted, interval float64) float64 { return weighted / interval }
+// QueueDepth returns the mean number of operations in flight, from the growth of TimeInQueue in seconds.
+func QueueDepth(timeInQueue, interval float64) float64 { return timeInQueue / interval }
 
-// Utilization returns the share of an interval with an operation in flight, from the growth of the busy time in
+// Utilization returns the share of an interval with an operation in flight, from the growth of IOTicks in
 // seconds. The kernel samples this time once per jiffy, so that it can exceed the interval a little.
-func Utilization(busy, interval float64) float64 { return min(1, busy/interval) }
+func Utilization(ioTicks, interval float64) float64 { return min(1, ioTicks/interval) }

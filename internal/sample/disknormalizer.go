@@ -2,8 +2,8 @@ package sample
 
 import "time"
 
-// diskTimeWrap is where the kernel's times wrap: it prints them as 32-bit numbers of milliseconds. The weighted time
-// of a disk with a queue of 32 wraps every 37 hours.
+// diskTimeWrap is where the kernel's times wrap: it prints them as 32-bit numbers of milliseconds. TimeInQueue of
+// a disk with 32 operations in flight wraps every 37 hours.
 const diskTimeWrap = time.Duration(1<<32) * time.Millisecond
 
 // maxAbsentDisks bounds the devices that are remembered after they disappeared.

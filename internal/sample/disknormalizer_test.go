@@ -23,22 +23,22 @@ func normalized(n *DiskNormalizer, disks ...Disk) []Disk {
 func TestNormalizeRemovesWraps(t *testing.T) {
 	var raw []Disk
 	for i, weighted := range []time.Duration{wrapped - time.Second, time.Second, wrapped - time.Second, 0} {
-		raw = append(raw, Disk{Reads: uint64(i), WeightedTime: weighted})
+		raw = append(raw, Disk{ReadIOs: uint64(i), TimeInQueue: weighted})
 	}
 	want := []time.Duration{wrapped - time.Second, wrapped + time.Second, 2*wrapped - time.Second, 2 * wrapped}
 	for i, d := range normalized(new(DiskNormalizer), raw...) {
-		if d.WeightedTime != want[i] || d.Reset.Mono != 0 {
-			t.Errorf("reading %d: got %v, reset at %v; want %v without a reset", i, d.WeightedTime, d.Reset.Mono, want[i])
+		if d.TimeInQueue != want[i] || d.Reset.Mono != 0 {
+			t.Errorf("reading %d: got %v, reset at %v; want %v without a reset", i, d.TimeInQueue, d.Reset.Mono, want[i])
 		}
 	}
 }
 
 func TestNormalizeMarksRestarts(t *testing.T) {
-	used := Disk{Reads: 5, ReadBytes: 4096, ReadTime: time.Second}
+	used := Disk{ReadIOs: 5, ReadBytes: 4096, ReadTicks: time.Second}
 	for name, change := range map[string]func(d *Disk){
-		"fewer reads": func(d *Disk) { d.Reads = 1 },
+		"fewer reads": func(d *Disk) { d.ReadIOs = 1 },
 		"fewer bytes": func(d *Disk) { d.ReadBytes = 0 },
-		"less time":   func(d *Disk) { d.ReadTime = 0 },
+		"less time":   func(d *Disk) { d.ReadTicks = 0 },
 	} {
 		after := used
 		change(&after)
@@ -62,12 +62,12 @@ func TestNormalizeMissingAndDuplicateDisks(t *testing.T) {
 		n.Normalize(&s)
 		return s.Disks
 	}
-	a, b := Disk{Name: "a", Reads: 10, WriteTime: wrapped - 1}, Disk{Name: "b"}
+	a, b := Disk{Name: "a", ReadIOs: 10, WriteTicks: wrapped - 1}, Disk{Name: "b"}
 	read(1, a, b)
 	read(2, b)
-	a.Reads, a.WriteTime = 11, 0
-	if got := read(3, a, b)[0]; got.Reset.Mono != 0 || got.WriteTime != wrapped {
-		t.Errorf("after a missing reading: got %v, reset at %v; want %v without a reset", got.WriteTime, got.Reset.Mono, wrapped)
+	a.ReadIOs, a.WriteTicks = 11, 0
+	if got := read(3, a, b)[0]; got.Reset.Mono != 0 || got.WriteTicks != wrapped {
+		t.Errorf("after a missing reading: got %v, reset at %v; want %v without a reset", got.WriteTicks, got.Reset.Mono, wrapped)
 	}
 	first := slices.Clone(read(4, a, a))
 	second := read(5, a, a)
@@ -75,9 +75,9 @@ func TestNormalizeMissingAndDuplicateDisks(t *testing.T) {
 		t.Errorf("two disks with one name: got resets at %v, then %v", first, second)
 	}
 	older := a
-	older.WriteTime = 5 * time.Millisecond
-	if got := read(2, older)[0]; got.WriteTime != wrapped+older.WriteTime || got.Reset.Mono != 0 {
-		t.Errorf("an older reading: got %v, want %v", got.WriteTime, wrapped+older.WriteTime)
+	older.WriteTicks = 5 * time.Millisecond
+	if got := read(2, older)[0]; got.WriteTicks != wrapped+older.WriteTicks || got.Reset.Mono != 0 {
+		t.Errorf("an older reading: got %v, want %v", got.WriteTicks, wrapped+older.WriteTicks)
 	}
 }
 
@@ -115,14 +115,14 @@ func FuzzNormalize(f *testing.F) {
 			if random.IntN(10) == 0 {
 				d = Disk{}
 			}
-			d.Reads += random.Uint64N(10)
-			d.WeightedTime = (d.WeightedTime + time.Duration(random.Int64N(int64(wrapped/4)))) % wrapped
+			d.ReadIOs += random.Uint64N(10)
+			d.TimeInQueue = (d.TimeInQueue + time.Duration(random.Int64N(int64(wrapped/4)))) % wrapped
 			raw = append(raw, d)
 		}
 		once := normalized(new(DiskNormalizer), raw...)
 		for i := range once[1:] {
 			before, now := &once[i], &once[i+1]
-			if delta, ok := now.Since(before, time.Second); ok && (now.Reads < before.Reads || delta.WeightedTime < 0) {
+			if delta, ok := now.Since(before, time.Second); ok && (now.ReadIOs < before.ReadIOs || delta.TimeInQueue < 0) {
 				t.Errorf("reading %d: got a counter that fell without a reset: %+v after %+v", i+1, now, before)
 			}
 		}

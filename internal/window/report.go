@@ -212,8 +212,8 @@ func (r *Report) ledger(h *history.History, m Machine) {
 func (r *Report) disks(h *history.History, m Machine) {
 	window := r.Duration().Seconds()
 	for _, name := range m.Leaves {
-		var all [history.DiskWeightedTime + 1]history.Delta
-		known := h.BetweenAll(history.DiskReads, name, r.from(), r.to(), all[:])
+		var all [history.DiskTimeInQueue + 1]history.Delta
+		known := h.BetweenAll(history.DiskReadIOs, name, r.from(), r.to(), all[:])
 		torn := false
 		get := func(s history.Series) float64 {
 			torn = torn || all[s].Reset
@@ -223,13 +223,13 @@ func (r *Report) disks(h *history.History, m Machine) {
 			Name:            name,
 			Under:           slices.Contains(r.Seen.Under, name),
 			ReadBytes:       uint64(get(history.DiskReadBytes)),
-			ReadOperations:  uint64(get(history.DiskReads)),
-			ReadTime:        seconds(get(history.DiskReadTime)),
+			ReadOperations:  uint64(get(history.DiskReadIOs)),
+			ReadTime:        seconds(get(history.DiskReadTicks)),
 			WriteBytes:      uint64(get(history.DiskWriteBytes)),
-			WriteOperations: uint64(get(history.DiskWrites)),
-			WriteTime:       seconds(get(history.DiskWriteTime)),
+			WriteOperations: uint64(get(history.DiskWriteIOs)),
+			WriteTime:       seconds(get(history.DiskWriteTicks)),
 		}
-		weighted, busy := get(history.DiskWeightedTime), get(history.DiskBusyTime)
+		weighted, busy := get(history.DiskTimeInQueue), get(history.DiskIOTicks)
 		if torn {
 			r.Interrupted, r.torn = true, append(r.torn, name)
 		}

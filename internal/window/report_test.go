@@ -50,7 +50,7 @@ func newMachineOf(t testing.TB, withGPU, pressure bool) *machine {
 		t.Fatal(err)
 	}
 	m := &machine{t: t, history: h, ledger: ledger.NewPressure(h), withGPU: withGPU, pressure: pressure, now: tick,
-		disk:   sample.Disk{Name: "sda", Leaf: true, Reads: 1},
+		disk:   sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1},
 		target: ledger.Target{Job: "job"}, job: sample.Job{ID: "job", HasIO: true}}
 	if withGPU {
 		m.target.GPU = "gpu0"
@@ -99,11 +99,11 @@ func (m *machine) step(busy, waited, cpu time.Duration) {
 	m.core.Name, m.core.User, m.core.Idle = "cpu0", m.core.User+cpu, m.core.Idle+tick-cpu
 	m.job.CPUTime += cpu
 	if waited > 0 {
-		m.disk.Reads += 25
+		m.disk.ReadIOs += 25
 		m.disk.ReadBytes += 25 * 4096
-		m.disk.ReadTime += waited
-		m.disk.BusyTime += waited
-		m.disk.WeightedTime += waited
+		m.disk.ReadTicks += waited
+		m.disk.IOTicks += waited
+		m.disk.TimeInQueue += waited
 		m.job.ReadBytes += 25 * 4096
 		m.job.ReadChars += 25 * 4096
 	}
@@ -204,7 +204,7 @@ func TestSharedPressureNeedsOwnIO(t *testing.T) {
 	for range 20 { // somebody else waits for the disk; the job does not read
 		m.now += tick
 		m.some += 90 * time.Millisecond
-		m.disk.Reads += 10
+		m.disk.ReadIOs += 10
 		m.disk.ReadBytes += 40960
 		m.read(m.history)
 	}
@@ -318,7 +318,7 @@ func TestLedgerAddsUp(t *testing.T) {
 			d := func() time.Duration { return time.Duration(rng.Int64N(int64(2 * tick))) }
 			m.step(d(), d(), d())
 			if rng.IntN(20) == 0 { // the disk is unplugged and comes back from zero, the GPU's counter resets
-				m.disk = sample.Disk{Name: "sda", Leaf: true, Reads: 1}
+				m.disk = sample.Disk{Name: "sda", Leaf: true, ReadIOs: 1}
 				m.gpu = 0
 			}
 		}

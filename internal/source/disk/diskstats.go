@@ -115,11 +115,11 @@ func parseLine(line []byte, expected string, disk *sample.Disk) bool {
 	} else {
 		disk.Name = string(name)
 	}
-	disk.Reads, disk.ReadsMerged, disk.ReadBytes, disk.ReadTime = v[0], v[1], v[2]*sector, milliseconds(v[3])
-	disk.Writes, disk.WritesMerged, disk.WriteBytes, disk.WriteTime = v[4], v[5], v[6]*sector, milliseconds(v[7])
-	disk.InFlight, disk.BusyTime, disk.WeightedTime = v[8], milliseconds(v[9]), milliseconds(v[10])
-	disk.Discards, disk.DiscardsMerged, disk.DiscardBytes, disk.DiscardTime = v[11], v[12], v[13]*sector, milliseconds(v[14])
-	disk.Flushes, disk.FlushTime = v[15], milliseconds(v[16])
+	disk.ReadIOs, disk.ReadMerges, disk.ReadBytes, disk.ReadTicks = v[0], v[1], v[2]*sector, milliseconds(v[3])
+	disk.WriteIOs, disk.WriteMerges, disk.WriteBytes, disk.WriteTicks = v[4], v[5], v[6]*sector, milliseconds(v[7])
+	disk.InFlight, disk.IOTicks, disk.TimeInQueue = v[8], milliseconds(v[9]), milliseconds(v[10])
+	disk.DiscardIOs, disk.DiscardMerges, disk.DiscardBytes, disk.DiscardTicks = v[11], v[12], v[13]*sector, milliseconds(v[14])
+	disk.FlushIOs, disk.FlushTicks = v[15], milliseconds(v[16])
 	return true
 }
 

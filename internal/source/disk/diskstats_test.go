@@ -20,16 +20,16 @@ import (
 
 func TestParseColumns(t *testing.T) {
 	full := sample.Disk{
-		Name: "sda", Reads: 1, ReadsMerged: 2, ReadBytes: 3 * 512, ReadTime: 4 * time.Millisecond,
-		Writes: 5, WritesMerged: 6, WriteBytes: 7 * 512, WriteTime: 8 * time.Millisecond,
-		InFlight: 9, BusyTime: 10 * time.Millisecond, WeightedTime: 11 * time.Millisecond,
+		Name: "sda", ReadIOs: 1, ReadMerges: 2, ReadBytes: 3 * 512, ReadTicks: 4 * time.Millisecond,
+		WriteIOs: 5, WriteMerges: 6, WriteBytes: 7 * 512, WriteTicks: 8 * time.Millisecond,
+		InFlight: 9, IOTicks: 10 * time.Millisecond, TimeInQueue: 11 * time.Millisecond,
 	}
 	discards := full
 	discards.Has = sample.HasDiscards
-	discards.Discards, discards.DiscardsMerged, discards.DiscardBytes, discards.DiscardTime = 12, 13, 14*512, 15*time.Millisecond
+	discards.DiscardIOs, discards.DiscardMerges, discards.DiscardBytes, discards.DiscardTicks = 12, 13, 14*512, 15*time.Millisecond
 	flushes := discards
 	flushes.Has |= sample.HasFlushes
-	flushes.Flushes, flushes.FlushTime = 16, 17*time.Millisecond
+	flushes.FlushIOs, flushes.FlushTicks = 16, 17*time.Millisecond
 	for columns := range 25 {
 		line := "   8       0 sda"
 		for i := range columns {
@@ -95,18 +95,18 @@ func oracle(t testing.TB, folder string) []sample.Disk {
 	var disks []sample.Disk
 	for _, s := range stats {
 		d := sample.Disk{
-			Name: s.DeviceName, Reads: s.ReadIOs, ReadsMerged: s.ReadMerges, ReadBytes: s.ReadSectors * 512,
-			ReadTime: milliseconds(s.ReadTicks), Writes: s.WriteIOs, WritesMerged: s.WriteMerges,
-			WriteBytes: s.WriteSectors * 512, WriteTime: milliseconds(s.WriteTicks), InFlight: s.IOsInProgress,
-			BusyTime: milliseconds(s.IOsTotalTicks), WeightedTime: milliseconds(s.WeightedIOTicks),
+			Name: s.DeviceName, ReadIOs: s.ReadIOs, ReadMerges: s.ReadMerges, ReadBytes: s.ReadSectors * 512,
+			ReadTicks: milliseconds(s.ReadTicks), WriteIOs: s.WriteIOs, WriteMerges: s.WriteMerges,
+			WriteBytes: s.WriteSectors * 512, WriteTicks: milliseconds(s.WriteTicks), InFlight: s.IOsInProgress,
+			IOTicks: milliseconds(s.IOsTotalTicks), TimeInQueue: milliseconds(s.WeightedIOTicks),
 		}
 		if s.IoStatsCount >= 18 {
 			d.Has |= sample.HasDiscards
-			d.Discards, d.DiscardsMerged, d.DiscardBytes, d.DiscardTime = s.DiscardIOs, s.DiscardMerges, s.DiscardSectors*512, milliseconds(s.DiscardTicks)
+			d.DiscardIOs, d.DiscardMerges, d.DiscardBytes, d.DiscardTicks = s.DiscardIOs, s.DiscardMerges, s.DiscardSectors*512, milliseconds(s.DiscardTicks)
 		}
 		if s.IoStatsCount >= 20 {
 			d.Has |= sample.HasFlushes
-			d.Flushes, d.FlushTime = s.FlushRequestsCompleted, milliseconds(s.TimeSpentFlushing)
+			d.FlushIOs, d.FlushTicks = s.FlushRequestsCompleted, milliseconds(s.TimeSpentFlushing)
 		}
 		disks = append(disks, d)
 	}
@@ -160,7 +160,7 @@ func FuzzParse(f *testing.F) {
 		names := make([]string, len(got))
 		for i, d := range got {
 			names[i] = d.Name
-			if d.Name == "" || d.ReadTime < 0 || d.WriteTime < 0 || d.BusyTime < 0 || d.WeightedTime < 0 || d.DiscardTime < 0 || d.FlushTime < 0 {
+			if d.Name == "" || d.ReadTicks < 0 || d.WriteTicks < 0 || d.IOTicks < 0 || d.TimeInQueue < 0 || d.DiscardTicks < 0 || d.FlushTicks < 0 {
 				t.Errorf("a device that cannot be: %+v", d)
 			}
 		}

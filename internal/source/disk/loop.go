@@ -26,7 +26,7 @@ func (s *Source) loops(disks []sample.Disk) []loop {
 			continue
 		}
 		backing := s.sys.node(s.known[i]).backing
-		found = append(found, loop{place: i, backing: backing, count: disks[i].Reads + disks[i].Writes})
+		found = append(found, loop{place: i, backing: backing, count: disks[i].ReadIOs + disks[i].WriteIOs})
 		s.tree.leaf[i] = s.served(backing)
 	}
 	return found
@@ -36,7 +36,7 @@ func (s *Source) loops(disks []sample.Disk) []loop {
 func (s *Source) follow(disks []sample.Disk) {
 	for i := range s.looped {
 		l := &s.looped[i]
-		count := disks[l.place].Reads + disks[l.place].Writes
+		count := disks[l.place].ReadIOs + disks[l.place].WriteIOs
 		moved := count != l.count
 		if moved && !l.moving {
 			if backing := s.sys.node(s.known[l.place]).backing; backing != l.backing {

@@ -128,9 +128,9 @@ func TestOldKernel(t *testing.T) {
 		i := slices.IndexFunc(now, func(other sample.Disk) bool { return other.Name == d.Name })
 		want := sample.Disk{
 			Name: d.Name, Leaf: d.Leaf,
-			Reads: now[i].Reads, ReadsMerged: now[i].ReadsMerged, ReadBytes: now[i].ReadBytes, ReadTime: now[i].ReadTime,
-			Writes: now[i].Writes, WritesMerged: now[i].WritesMerged, WriteBytes: now[i].WriteBytes, WriteTime: now[i].WriteTime,
-			InFlight: now[i].InFlight, BusyTime: now[i].BusyTime, WeightedTime: now[i].WeightedTime,
+			ReadIOs: now[i].ReadIOs, ReadMerges: now[i].ReadMerges, ReadBytes: now[i].ReadBytes, ReadTicks: now[i].ReadTicks,
+			WriteIOs: now[i].WriteIOs, WriteMerges: now[i].WriteMerges, WriteBytes: now[i].WriteBytes, WriteTicks: now[i].WriteTicks,
+			InFlight: now[i].InFlight, IOTicks: now[i].IOTicks, TimeInQueue: now[i].TimeInQueue,
 		}
 		if d != want {
 			t.Errorf("got  %+v\nwant %+v", d, want)
@@ -156,7 +156,7 @@ func TestGarbageLinesCostThemselvesOnly(t *testing.T) {
 	s := source(t, root)
 	var out sample.Sample
 	err := s.Read(&out)
-	if len(out.Disks) != 1 || out.Disks[0].WeightedTime != 11*time.Millisecond || !out.Disks[0].Leaf {
+	if len(out.Disks) != 1 || out.Disks[0].TimeInQueue != 11*time.Millisecond || !out.Disks[0].Leaf {
 		t.Errorf("got %+v", out.Disks)
 	}
 	if err == nil || !strings.Contains(err.Error(), "2 line(s)") || !strings.Contains(err.Error(), `line 1: "total nonsense x`) || len(err.Error()) > 250 {
@@ -354,8 +354,8 @@ func TestThisMachineCountsUpwards(t *testing.T) {
 			continue // plugged in meanwhile
 		}
 		a := first[i]
-		if b.Reads < a.Reads || b.ReadBytes < a.ReadBytes || b.Writes < a.Writes || b.WriteBytes < a.WriteBytes ||
-			b.Discards < a.Discards || b.Flushes < a.Flushes {
+		if b.ReadIOs < a.ReadIOs || b.ReadBytes < a.ReadBytes || b.WriteIOs < a.WriteIOs || b.WriteBytes < a.WriteBytes ||
+			b.DiscardIOs < a.DiscardIOs || b.FlushIOs < a.FlushIOs {
 			t.Errorf("counters went backwards:\n%+v\n%+v", a, b)
 		}
 	}

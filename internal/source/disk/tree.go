@@ -79,4 +79,4 @@ func (t *tree) mark(disks []sample.Disk) {
 }
 
 // idle tells whether a device has counted no read and no write so far.
-func idle(d *sample.Disk) bool { return d.Reads == 0 && d.Writes == 0 }
+func idle(d *sample.Disk) bool { return d.ReadIOs == 0 && d.WriteIOs == 0 }
