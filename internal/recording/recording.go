@@ -1,5 +1,5 @@
 // Package recording writes readings, and the windows that began and ended between them, to a file and gives them back,
-// so that what happened on one machine can be looked at on another. docs/recordings.md describes the file: gzip, and in
+// so that what happened on one machine can be looked at on another. docs/internals/recording-format.md describes the file: gzip, and in
 // it one line of JSON an entry.
 package recording
 
