@@ -1,6 +1,6 @@
 // Package recording writes readings, and the windows that began and ended between them, to a file and gives them back,
-// so that what happened on one machine can be looked at on another. docs/internals/recording-format.md describes the file: gzip, and in
-// it one line of JSON an entry.
+// so that what happened on one machine can be looked at on another. docs/internals/recording-format.md describes the
+// file: gzip, and in it one line of JSON an entry.
 package recording
 
 import (
