@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
 // statOptions are the flags of stat.
@@ -45,7 +45,7 @@ them: do not add it up.`,
 			if err != nil {
 				return err
 			}
-			s := &stat{out: cmd.OutOrStdout(), interval: interval, count: count}
+			s := &statRun{out: cmd.OutOrStdout(), interval: interval, count: count}
 			switch {
 			case o.csv:
 				s.print = new(statCSV).print
@@ -102,17 +102,17 @@ func statInterval(text string) (time.Duration, error) {
 	return interval, nil
 }
 
-// stat shows one machine until its count is reached, ctx ends, or nobody reads any more.
-type stat struct {
+// statRun shows one machine until its count is reached, ctx ends, or nobody reads any more.
+type statRun struct {
 	out      io.Writer
 	interval time.Duration
 	count    int // 0 for no end
-	print    func(to *bytes.Buffer, r *rate.Rates) error
+	print    func(to *bytes.Buffer, r *stat.Rates) error
 
 	said int // problems that have been told
 }
 
-func (s *stat) run(ctx context.Context) error {
+func (s *statRun) run(ctx context.Context) error {
 	m, err := monitor.New(monitor.Config{})
 	if err != nil {
 		return failure{exitFailed, err}
@@ -128,7 +128,7 @@ func (s *stat) run(ctx context.Context) error {
 		readAll(m)
 		after := m.Collect()
 		s.problems(m)
-		r := rate.Between(&before, &after)
+		r := stat.Between(&before, &after)
 		var text bytes.Buffer
 		if err := s.print(&text, &r); err != nil {
 			return failure{exitFailed, err}
@@ -151,7 +151,7 @@ func readAll(m *monitor.Monitor) {
 }
 
 // problems tells what cannot be seen, each problem once.
-func (s *stat) problems(m *monitor.Monitor) {
+func (s *statRun) problems(m *monitor.Monitor) {
 	list := m.Problems()
 	for _, p := range list[s.said:] {
 		say("not seen: %v", p)

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
 // statColumns are the header of stat --csv. What comes after "kind" are the keys of stat --json; they only ever grow at
@@ -27,7 +27,7 @@ var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "statu
 // is empty.
 type statCSV struct{ begun bool }
 
-func (c *statCSV) print(to *bytes.Buffer, r *rate.Rates) error {
+func (c *statCSV) print(to *bytes.Buffer, r *stat.Rates) error {
 	w := csv.NewWriter(to)
 	if !c.begun {
 		c.begun = true
@@ -55,7 +55,7 @@ func (c *statCSV) print(to *bytes.Buffer, r *rate.Rates) error {
 	return w.Error()
 }
 
-func eachThing(r *rate.Rates, do func(kind string, thing any) error) error {
+func eachThing(r *stat.Rates, do func(kind string, thing any) error) error {
 	if r.Pressure != nil {
 		if err := do("pressure", r.Pressure); err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
 // statColumn is a column of the disk table, by iostat's name and in its order.
@@ -14,30 +14,30 @@ type statColumn struct {
 	name  string
 	width int
 	rank  int // where the terminal is too narrow, the columns of the highest rank are left out first
-	value func(d *rate.Disk) *float64
+	value func(d *stat.Disk) *float64
 }
 
 const kibi = 1024 // bytes: iostat's kB
 
 var statDisk = [...]statColumn{
-	{"r/s", 9, 0, func(d *rate.Disk) *float64 { return &d.ReadsPerSecond }},
-	{"rkB/s", 10, 0, func(d *rate.Disk) *float64 { return new(d.ReadBytesPerSecond / kibi) }},
-	{"rrqm/s", 9, 3, func(d *rate.Disk) *float64 { return &d.ReadsMergedPerSecond }},
-	{"r_await", 8, 0, func(d *rate.Disk) *float64 { return d.ReadAwait }},
-	{"rareq-sz", 9, 1, func(d *rate.Disk) *float64 { return inKiB(d.ReadSize) }},
-	{"w/s", 9, 0, func(d *rate.Disk) *float64 { return &d.WritesPerSecond }},
-	{"wkB/s", 10, 0, func(d *rate.Disk) *float64 { return new(d.WriteBytesPerSecond / kibi) }},
-	{"wrqm/s", 9, 3, func(d *rate.Disk) *float64 { return &d.WritesMergedPerSecond }},
-	{"w_await", 8, 0, func(d *rate.Disk) *float64 { return d.WriteAwait }},
-	{"wareq-sz", 9, 1, func(d *rate.Disk) *float64 { return inKiB(d.WriteSize) }},
-	{"d/s", 9, 4, func(d *rate.Disk) *float64 { return d.DiscardsPerSecond }},
-	{"dkB/s", 10, 4, func(d *rate.Disk) *float64 { return inKiB(d.DiscardBytesPerSecond) }},
-	{"d_await", 8, 4, func(d *rate.Disk) *float64 { return d.DiscardAwait }},
-	{"f/s", 9, 4, func(d *rate.Disk) *float64 { return d.FlushesPerSecond }},
-	{"f_await", 8, 4, func(d *rate.Disk) *float64 { return d.FlushAwait }},
-	{"await", 8, 2, func(d *rate.Disk) *float64 { return d.Await }},
-	{"aqu-sz", 8, 0, func(d *rate.Disk) *float64 { return &d.QueueDepth }},
-	{"%util", 7, 0, func(d *rate.Disk) *float64 { return new(100 * d.Utilization) }},
+	{"r/s", 9, 0, func(d *stat.Disk) *float64 { return &d.ReadsPerSecond }},
+	{"rkB/s", 10, 0, func(d *stat.Disk) *float64 { return new(d.ReadBytesPerSecond / kibi) }},
+	{"rrqm/s", 9, 3, func(d *stat.Disk) *float64 { return &d.ReadsMergedPerSecond }},
+	{"r_await", 8, 0, func(d *stat.Disk) *float64 { return d.ReadAwait }},
+	{"rareq-sz", 9, 1, func(d *stat.Disk) *float64 { return inKiB(d.ReadSize) }},
+	{"w/s", 9, 0, func(d *stat.Disk) *float64 { return &d.WritesPerSecond }},
+	{"wkB/s", 10, 0, func(d *stat.Disk) *float64 { return new(d.WriteBytesPerSecond / kibi) }},
+	{"wrqm/s", 9, 3, func(d *stat.Disk) *float64 { return &d.WritesMergedPerSecond }},
+	{"w_await", 8, 0, func(d *stat.Disk) *float64 { return d.WriteAwait }},
+	{"wareq-sz", 9, 1, func(d *stat.Disk) *float64 { return inKiB(d.WriteSize) }},
+	{"d/s", 9, 4, func(d *stat.Disk) *float64 { return d.DiscardsPerSecond }},
+	{"dkB/s", 10, 4, func(d *stat.Disk) *float64 { return inKiB(d.DiscardBytesPerSecond) }},
+	{"d_await", 8, 4, func(d *stat.Disk) *float64 { return d.DiscardAwait }},
+	{"f/s", 9, 4, func(d *stat.Disk) *float64 { return d.FlushesPerSecond }},
+	{"f_await", 8, 4, func(d *stat.Disk) *float64 { return d.FlushAwait }},
+	{"await", 8, 2, func(d *stat.Disk) *float64 { return d.Await }},
+	{"aqu-sz", 8, 0, func(d *stat.Disk) *float64 { return &d.QueueDepth }},
+	{"%util", 7, 0, func(d *stat.Disk) *float64 { return new(100 * d.Utilization) }},
 }
 
 const (
@@ -54,7 +54,7 @@ func inKiB(v *float64) *float64 {
 	return new(*v / kibi)
 }
 
-func drawDisks(to *bytes.Buffer, disks []rate.Disk, width int) {
+func drawDisks(to *bytes.Buffer, disks []stat.Disk, width int) {
 	longest := narrowDisk
 	for i := range disks {
 		longest = max(longest, columns(diskName(&disks[i])))
@@ -78,7 +78,7 @@ func drawDisks(to *bytes.Buffer, disks []rate.Disk, width int) {
 	}
 }
 
-func diskName(d *rate.Disk) string {
+func diskName(d *stat.Disk) string {
 	if d.Leaf {
 		return printable(d.Name)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
 // widestGPU is how many columns a GPU's index and name have at most: with them the table is 80 wide.
@@ -20,7 +20,7 @@ const (
 
 // drawGPUs writes a row a GPU. What only some tell has columns where there is room for them, and lines of its own
 // elsewhere; width is as for draw.
-func drawGPUs(to *bytes.Buffer, gpus []rate.GPU, width int) {
+func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 	names := make([]string, len(gpus))
 	longest := 0
 	for i := range gpus {
@@ -29,7 +29,7 @@ func drawGPUs(to *bytes.Buffer, gpus []rate.GPU, width int) {
 	}
 	longest = min(longest, widestGPU)
 	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", fit("GPU", longest), "%util", "used MiB", "total MiB", "temp C", "power W", "PCIe")
-	more := slices.ContainsFunc(gpus, func(g rate.GPU) bool { return tellsMore(&g) })
+	more := slices.ContainsFunc(gpus, func(g stat.GPU) bool { return tellsMore(&g) })
 	room := width == 0 || longest+plainColumns+detailColumns <= width
 	if more && room {
 		to.Truncate(to.Len() - 1)
@@ -55,7 +55,7 @@ func drawGPUs(to *bytes.Buffer, gpus []rate.GPU, width int) {
 
 // sliceOf is how the MIG slices of one GPU are told from one another, which share its index and often a name: the end of
 // their UUIDs, as `nvidia-smi -L` lists them. It is "" for a whole GPU.
-func sliceOf(g *rate.GPU) string {
+func sliceOf(g *stat.GPU) string {
 	id, cut := strings.CutPrefix(g.ID, "MIG-")
 	if !cut {
 		return ""
@@ -64,12 +64,12 @@ func sliceOf(g *rate.GPU) string {
 }
 
 // tellsMore says that there is something for the columns that only some GPUs fill.
-func tellsMore(g *rate.GPU) bool {
+func tellsMore(g *stat.GPU) bool {
 	return g.Use.SMActive != nil || g.Use.TensorActive != nil || g.Use.DRAMActive != nil || g.Use.ThrottledBy != ""
 }
 
 // detailLine is what those columns say, in words.
-func detailLine(g *rate.GPU) string {
+func detailLine(g *stat.GPU) string {
 	var words []string
 	for _, part := range []struct {
 		name  string
@@ -86,7 +86,7 @@ func detailLine(g *rate.GPU) string {
 }
 
 // throttled is the cause that held the clocks down longest, with its share of the interval.
-func throttled(g *rate.GPU) string {
+func throttled(g *stat.GPU) string {
 	if g.Use.Throttled == nil || g.Use.ThrottledBy == "" {
 		return "-"
 	}
@@ -108,7 +108,7 @@ func whole(v *float64, width int) string {
 	return fmt.Sprintf("%*.0f", width, *v)
 }
 
-func drawGPU(to *bytes.Buffer, g *rate.GPU, name string) {
+func drawGPU(to *bytes.Buffer, g *stat.GPU, name string) {
 	link := "-"
 	if g.LinkWidth != nil && g.LinkGeneration != nil {
 		link = fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth)

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
 // statTime is how a moment is written: RFC 3339 in UTC with milliseconds, so that lines sort by it.
@@ -14,26 +14,26 @@ const statTime = "2006-01-02T15:04:05.000Z07:00"
 type statLine struct {
 	Time     string         `json:"time"`
 	Interval float64        `json:"interval_s"`
-	Pressure *rate.Pressure `json:"pressure,omitempty"`
-	Core     *rate.Core     `json:"busiest_core,omitempty"`
+	Pressure *stat.Pressure `json:"pressure,omitempty"`
+	Core     *stat.Core     `json:"busiest_core,omitempty"`
 	GPUs     []statGPU      `json:"gpus"`
-	Disks    []rate.Disk    `json:"disks"`
+	Disks    []stat.Disk    `json:"disks"`
 }
 
 // statGPU is a GPU with what was used of it.
 type statGPU struct {
-	*rate.GPU
-	*rate.GPUUse
+	*stat.GPU
+	*stat.GPUUse
 }
 
-func printStatJSON(to *bytes.Buffer, r *rate.Rates) error {
+func printStatJSON(to *bytes.Buffer, r *stat.Rates) error {
 	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: r.Interval.Seconds(), Pressure: r.Pressure, Core: r.BusiestCore,
 		GPUs: make([]statGPU, len(r.GPUs)), Disks: r.Disks}
 	for i := range r.GPUs {
 		line.GPUs[i] = statGPU{&r.GPUs[i], &r.GPUs[i].Use}
 	}
 	if line.Disks == nil {
-		line.Disks = []rate.Disk{} // an array, also of nothing
+		line.Disks = []stat.Disk{} // an array, also of nothing
 	}
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
 // plainTerminal is how many columns a terminal has that does not say so.
@@ -25,7 +25,7 @@ type statTable struct {
 }
 
 // print fits a block to the terminal, whose width may have changed. What is no terminal has room for everything.
-func (t *statTable) print(to *bytes.Buffer, r *rate.Rates) error {
+func (t *statTable) print(to *bytes.Buffer, r *stat.Rates) error {
 	fd := int(t.terminal.Fd())
 	if !term.IsTerminal(fd) {
 		t.draw(to, r, 0, false)
@@ -44,7 +44,7 @@ func (t *statTable) print(to *bytes.Buffer, r *rate.Rates) error {
 
 // draw writes a block that is at most width columns wide where that can be; 0 has room for everything. Remarks are for a
 // person who watches.
-func (t *statTable) draw(to *bytes.Buffer, r *rate.Rates, width int, remarks bool) {
+func (t *statTable) draw(to *bytes.Buffer, r *stat.Rates, width int, remarks bool) {
 	if t.begun {
 		to.WriteByte('\n')
 	} else if remarks && len(r.GPUs) == 0 {
@@ -58,14 +58,14 @@ func (t *statTable) draw(to *bytes.Buffer, r *rate.Rates, width int, remarks boo
 	if len(r.Disks) > 0 {
 		drawDisks(to, r.Disks, width)
 	}
-	if remarks && !t.marked && slices.ContainsFunc(r.Disks, func(d rate.Disk) bool { return !d.Leaf }) {
+	if remarks && !t.marked && slices.ContainsFunc(r.Disks, func(d stat.Disk) bool { return !d.Leaf }) {
 		t.marked = true
 		to.WriteString("* a part of other devices or made of them: what it does counts there too\n")
 	}
 }
 
 // machine writes the time, the I/O pressure and the busiest core.
-func (t *statTable) machine(to *bytes.Buffer, r *rate.Rates) {
+func (t *statTable) machine(to *bytes.Buffer, r *stat.Rates) {
 	layout := "2006-01-02 15:04:05"
 	if t.fine {
 		layout += ".000"

@@ -14,7 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/rate"
+	"github.com/stallspan/stallspan/agent/internal/stat"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -72,9 +72,9 @@ func statDetails(seconds float64) (v sample.GPUValues) {
 }
 
 // intervals are the rates between a machine's readings.
-func intervals(readings []sample.Snapshot) (list []*rate.Rates) {
+func intervals(readings []sample.Snapshot) (list []*stat.Rates) {
 	for i := range readings[1:] {
-		list = append(list, new(rate.Between(&readings[i], &readings[i+1])))
+		list = append(list, new(stat.Between(&readings[i], &readings[i+1])))
 	}
 	return list
 }
@@ -88,7 +88,7 @@ func statTexts(t *testing.T) map[string]string {
 		bare[i].GPUs, bare[i].Pressures, bare[i].Cores = sample.Sample{}, sample.Sample{}, sample.Sample{}
 	}
 	texts := map[string]string{}
-	draw := func(name string, list []*rate.Rates, write func(to *bytes.Buffer, r *rate.Rates) error) {
+	draw := func(name string, list []*stat.Rates, write func(to *bytes.Buffer, r *stat.Rates) error) {
 		var to bytes.Buffer
 		for _, r := range list {
 			if err := write(&to, r); err != nil {
@@ -97,9 +97,9 @@ func statTexts(t *testing.T) map[string]string {
 		}
 		texts[name] = to.String()
 	}
-	table := func(width int, remarks bool) func(*bytes.Buffer, *rate.Rates) error {
+	table := func(width int, remarks bool) func(*bytes.Buffer, *stat.Rates) error {
 		s := &statTable{}
-		return func(to *bytes.Buffer, r *rate.Rates) error {
+		return func(to *bytes.Buffer, r *stat.Rates) error {
 			s.draw(to, r, width, remarks)
 			return nil
 		}
@@ -108,17 +108,17 @@ func statTexts(t *testing.T) map[string]string {
 	draw("80.txt", both, table(80, true))
 	draw("120.txt", both, table(120, true))
 	draw("bare.txt", intervals(bare[:2]), table(100, true))
-	draw("slices.txt", []*rate.Rates{{At: readings[0].Disks.At, GPUs: []rate.GPU{
+	draw("slices.txt", []*stat.Rates{{At: readings[0].Disks.At, GPUs: []stat.GPU{
 		{ID: "GPU-6f2c", Name: "NVIDIA H100 80GB HBM3"},
 		{ID: "MIG-fa4e0000-0000-5000-8000-0000000109fd", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"},
 		{ID: "MIG-fa4e0000-0000-5000-8000-00000002c58d", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb", Status: sample.GPUHung},
 		{ID: "MIG-1", Name: "NVIDIA H100 80GB HBM3 MIG 1g.10gb"}}}}, table(80, true))
-	draw("nothing.txt", []*rate.Rates{{At: readings[0].Disks.At}}, func(to *bytes.Buffer, r *rate.Rates) error {
+	draw("nothing.txt", []*stat.Rates{{At: readings[0].Disks.At}}, func(to *bytes.Buffer, r *stat.Rates) error {
 		(&statTable{fine: true}).draw(to, r, 0, false)
 		return nil
 	})
 	draw("stat.csv", both, new(statCSV).print)
-	draw("stat.jsonl", append(both, &rate.Rates{At: readings[0].Disks.At}), printStatJSON)
+	draw("stat.jsonl", append(both, &stat.Rates{At: readings[0].Disks.At}), printStatJSON)
 	return texts
 }
 
@@ -143,7 +143,7 @@ func TestStatForms(t *testing.T) {
 // Every key of the JSON is a column of the CSV, and no column is there for nothing.
 func TestStatColumns(t *testing.T) {
 	keys := map[string]bool{"time": true, "interval_s": true, "kind": true}
-	for _, thing := range []any{rate.Pressure{}, rate.Core{}, rate.GPU{}, rate.GPUUse{}, rate.Disk{}} {
+	for _, thing := range []any{stat.Pressure{}, stat.Core{}, stat.GPU{}, stat.GPUUse{}, stat.Disk{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(thing)) {
 			if key, _, _ := strings.Cut(field.Tag.Get("json"), ","); key != "-" {
 				keys[key] = true
@@ -195,12 +195,12 @@ func TestStatCSVIsTheJSON(t *testing.T) {
 // No row is wider than the terminal, whatever names and numbers there are, and each ends under its header's end.
 func TestStatFits(t *testing.T) {
 	huge := 1e15
-	r := &rate.Rates{Pressure: &rate.Pressure{Some: 1, Full: 1}, BusiestCore: &rate.Core{Name: "cpu127", Utilization: 1}}
+	r := &stat.Rates{Pressure: &stat.Pressure{Some: 1, Full: 1}, BusiestCore: &stat.Core{Name: "cpu127", Utilization: 1}}
 	for _, name := range []string{"a", "mapper-of-a-very-long-name", "\x1b[31mred\r\n", "模型/通义千问"} {
-		r.Disks = append(r.Disks, rate.Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11, QueueDepth: 12345.678, Utilization: 1,
+		r.Disks = append(r.Disks, stat.Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11, QueueDepth: 12345.678, Utilization: 1,
 			ReadAwait: new(123456.7)})
-		r.GPUs = append(r.GPUs, rate.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56), MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
-			Use: rate.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), DRAMActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}})
+		r.GPUs = append(r.GPUs, stat.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56), MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
+			Use: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), DRAMActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}})
 	}
 	for _, width := range []int{80, 81, 96, 97, 120, 132, 160, 200} {
 		var to bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 const (
@@ -80,7 +80,7 @@ func parseStatus(text []byte) (status, bool) {
 
 // number is a process ID, 0 when it is none.
 func number(digits []byte) int {
-	if n, ok := decimal.Parse(digits); ok && n <= mostPID {
+	if n, ok := kernfile.ParseUint(digits); ok && n <= mostPID {
 		return int(n)
 	}
 	return 0

@@ -36,8 +36,8 @@ type Monitor struct {
 	history  *history.History
 	problems problems
 
-	gpus   *gpus          // nil where none are looked for
-	health *health        // nil where drives are not asked
+	gpus   *gpus           // nil where none are looked for
+	health *health         // nil where drives are not asked
 	book   *baseline.Store // nil where windows are not compared with earlier ones
 
 	stop context.CancelFunc

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/procfile"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 const (
@@ -24,7 +24,7 @@ const (
 // own timer frequency: the times are exact to 10 ms.
 type Source struct {
 	path   string
-	file   *procfile.File
+	file   *kernfile.File
 	buf    []byte
 	parser parser
 }
@@ -71,7 +71,7 @@ func (s *Source) Close() {
 // adds belongs to the same moment.
 func (s *Source) lines() ([]byte, error) {
 	if s.file == nil {
-		file, err := procfile.Open(s.path)
+		file, err := kernfile.Open(s.path)
 		if err != nil {
 			return nil, err
 		}

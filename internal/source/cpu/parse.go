@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // tick is the unit of /proc/stat.
@@ -67,7 +67,7 @@ func (p *parser) parse(cores []sample.Core, lines []byte) ([]sample.Core, error)
 // every kernel. The last two are left alone, because the kernel has added them to user and nice already.
 func (p *parser) core(line []byte) (core sample.Core, ok bool) {
 	digits, rest, _ := bytes.Cut(line[min(len(line), len(prefix)):], []byte{' '})
-	number, ok := decimal.Parse(digits)
+	number, ok := kernfile.ParseUint(digits)
 	if !ok || number >= mostCores {
 		return core, false
 	}
@@ -81,7 +81,7 @@ func (p *parser) core(line []byte) (core sample.Core, ok bool) {
 		if len(field) == 0 {
 			continue
 		}
-		ticks, ok := decimal.Parse(field)
+		ticks, ok := kernfile.ParseUint(field)
 		if !ok || ticks > math.MaxInt64/uint64(tick) {
 			return core, false
 		}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/procfile"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // maxText bounds what one reading may take: about 40,000 devices.
@@ -24,7 +24,7 @@ type Source struct {
 	root string
 	sys  sysfs
 
-	file    *procfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
+	file    *kernfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
 	text    []byte         // len is the space to read into
 	known   []string       // the last reading's devices, in its order
 	tree    tree           // what /sys says about known
@@ -160,7 +160,7 @@ func (s *Source) readOpen() ([]byte, error) {
 func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n')+1] }
 
 func (s *Source) open() error {
-	file, err := procfile.Open(filepath.Join(s.root, "proc/diskstats"))
+	file, err := kernfile.Open(filepath.Join(s.root, "proc/diskstats"))
 	if err != nil {
 		return fmt.Errorf("no disk counters: %w; is /proc of the machine mounted there?", err)
 	}

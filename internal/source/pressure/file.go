@@ -6,13 +6,13 @@ import (
 	"io/fs"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/source/procfile"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // file is one pressure file, kept open between readings.
 type file struct {
 	path string
-	kept *procfile.File
+	kept *kernfile.File
 }
 
 // read gives the totals of now. A file that was open and fails is opened once more: it may have been replaced.
@@ -27,7 +27,7 @@ func (f *file) read(buf []byte) (some, full time.Duration, err error) {
 
 func (f *file) readOnce(buf []byte) (some, full time.Duration, err error) {
 	if f.kept == nil {
-		if f.kept, err = procfile.Open(f.path); err != nil {
+		if f.kept, err = kernfile.Open(f.path); err != nil {
 			f.kept = nil
 			if errors.Is(err, fs.ErrPermission) {
 				return 0, 0, fmt.Errorf("run as a user that may read it: %w", err)

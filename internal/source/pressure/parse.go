@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 var (
@@ -43,7 +43,7 @@ func total(line []byte) (time.Duration, bool) {
 		return 0, false
 	}
 	digits, _, _ := bytes.Cut(line[at+len(totalField):], []byte{' '})
-	micros, ok := decimal.Parse(digits)
+	micros, ok := kernfile.ParseUint(digits)
 	if !ok || micros > math.MaxInt64/uint64(time.Microsecond) {
 		return 0, false
 	}

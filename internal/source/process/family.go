@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 const (
@@ -173,7 +173,7 @@ func (j *job) lookInCgroup(s *Source, dir string, left *int) {
 // whichever /proc we read.
 func (j *job) joinAll(s *Source, list []byte) {
 	for word := range bytes.FieldsSeq(list) {
-		if pid, ok := decimal.Parse(word); ok && pid < 1<<31 {
+		if pid, ok := kernfile.ParseUint(word); ok && pid < 1<<31 {
 			j.hidden = j.hidden || pid == 0
 			j.join(s, int(pid))
 		}

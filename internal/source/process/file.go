@@ -7,7 +7,7 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/stallspan/stallspan/internal/source/procfile"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // mostOpen bounds the files that are kept open, so that a large job leaves descriptors to the rest of the program.
@@ -17,14 +17,14 @@ const mostOpen = 1024
 // file is a small file of /proc or of a cgroup that is read again and again.
 type file struct {
 	path string
-	kept *procfile.File
+	kept *kernfile.File
 }
 
 // read gives the text of now, valid until the next read of any file. A file of a process that was open stays with
 // that process: should the process ID be given to another one, it fails.
 func (s *Source) read(f *file) ([]byte, error) {
 	if f.kept == nil {
-		opened, err := procfile.Open(f.path)
+		opened, err := kernfile.Open(f.path)
 		if err != nil {
 			return nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Where data come from no disk of this machine, waiting for them shows in no counter if the page cache is passed by: who
@@ -73,7 +73,7 @@ func parseSyscall(text []byte) (fd uint64, sleeps, reads bool) {
 	if bytes.HasPrefix(number, []byte("running")) || len(number) == 0 {
 		return 0, false, false
 	}
-	call, ok := decimal.Parse(number)
+	call, ok := kernfile.ParseUint(number)
 	if !ok || !isRead(call) {
 		return 0, true, false
 	}

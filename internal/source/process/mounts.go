@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
@@ -97,7 +97,7 @@ func parseFDInfo(text []byte) (mountID int, ok bool) {
 				return 0, false
 			}
 		case "mnt_id":
-			id, fits := decimal.Parse(value)
+			id, fits := kernfile.ParseUint(value)
 			return int(id), fits && id < 1<<31
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every machine that Linux and Go run on.
@@ -87,7 +87,7 @@ func parseStat(text []byte) (stat, bool) {
 			continue
 		}
 		var ok bool
-		if *into, ok = decimal.Parse(word); !ok {
+		if *into, ok = kernfile.ParseUint(word); !ok {
 			return s, false
 		}
 	}
@@ -124,8 +124,8 @@ func parseUsage(text []byte) (usage, bool) {
 func parseUptime(text []byte) (ticks uint64, ok bool) {
 	seconds, rest, _ := bytes.Cut(text, []byte{'.'})
 	hundredths, _, _ := bytes.Cut(rest, []byte{' '})
-	whole, ok1 := decimal.Parse(seconds)
-	part, ok2 := decimal.Parse(hundredths)
+	whole, ok1 := kernfile.ParseUint(seconds)
+	part, ok2 := kernfile.ParseUint(hundredths)
 	if !ok1 || !ok2 || part > 99 || whole > math.MaxInt64/100 {
 		return 0, false
 	}
@@ -138,7 +138,7 @@ func value(text []byte, name string) (uint64, bool) {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
 		if len(line) > len(name) && string(line[:len(name)]) == name {
-			return decimal.Parse(line[len(name):])
+			return kernfile.ParseUint(line[len(name):])
 		}
 	}
 	return 0, false

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 const (
@@ -258,7 +258,7 @@ func (c *counter) grown(now uint64, dt time.Duration) time.Duration {
 func parseSchedstat(text []byte) (ran, ready uint64, ok bool) {
 	first, rest, _ := bytes.Cut(text, []byte{' '})
 	second, _, _ := bytes.Cut(rest, []byte{' '})
-	ran, ok1 := decimal.Parse(first)
-	ready, ok2 := decimal.Parse(second)
+	ran, ok1 := kernfile.ParseUint(first)
+	ready, ok2 := kernfile.ParseUint(second)
 	return ran, ready, ok1 && ok2
 }

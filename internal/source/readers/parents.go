@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // longestLine is how many generations are looked through: enough for any shell's script, and an end where numbers that
@@ -66,7 +66,7 @@ func origin(stat []byte) (parent int, began uint64) {
 	if len(fields) < 20 {
 		return 0, 0
 	}
-	number, _ := decimal.Parse(fields[1])
-	began, _ = decimal.Parse(fields[19])
+	number, _ := kernfile.ParseUint(fields[1])
+	began, _ = kernfile.ParseUint(fields[19])
 	return int(min(number, math.MaxInt32)), began
 }

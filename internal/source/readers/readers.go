@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/source/decimal"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // Most is how many processes are looked at; of a machine with more nothing is told.
@@ -62,7 +62,7 @@ func Scan(root string) Totals {
 func readBytes(text []byte) (uint64, bool) {
 	for line := range bytes.Lines(text) {
 		if value, ok := bytes.CutPrefix(line, []byte("read_bytes: ")); ok {
-			return decimal.Parse(bytes.TrimRight(value, "\n"))
+			return kernfile.ParseUint(bytes.TrimRight(value, "\n"))
 		}
 	}
 	return 0, false

@@ -16,7 +16,7 @@ import (
 func complete() *recording.Entry {
 	return &recording.Entry{Sample: &sample.Sample{
 		Pressures: []sample.Pressure{{Resource: sample.IO, Some: 1}},
-		Disks:     []sample.Disk{{Name: "sda", Reads: 1}},
+		Disks:     []sample.Disk{{Name: "sda", ReadIOs: 1}},
 		Cores:     []sample.Core{{Name: "cpu0", User: 1}},
 		GPUs:      []sample.GPU{{ID: "g", Busy: 1}},
 		Jobs: []sample.Job{

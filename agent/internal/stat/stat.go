@@ -2,7 +2,7 @@
 //
 // Nothing here is since boot: what was not there at both readings, or has begun to count again between them, has no
 // rate and is absent. A share is a ratio from 0 to 1.
-package rate
+package stat
 
 import (
 	"time"
