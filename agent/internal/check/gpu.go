@@ -34,18 +34,18 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 	return list
 }
 
-func driver(found gpu.Found) map[string]any {
+func driver(found gpu.ProbeResult) map[string]any {
 	return map[string]any{"driver": found.Driver, "nvml": found.NVML}
 }
 
-func device(d gpu.Device, found gpu.Found) Finding {
+func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	f := Finding{Area: GPU, What: d.ID, State: Seen, Details: driver(found)}
 	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
-	f.Details["tells"], f.Details["lacks"] = nonNil(d.Answers), nonNil(d.Lacks)
+	f.Details["tells"], f.Details["lacks"] = nonNil(d.Supported), nonNil(d.Unsupported)
 	f.Details["busy"] = tellsBusy(d)
 	f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched.", d.Index, d.Name, found.Driver)
-	if len(d.Lacks) > 0 {
-		f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched, but does not tell: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Lacks, ", "))
+	if len(d.Unsupported) > 0 {
+		f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched, but does not tell: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Unsupported, ", "))
 	}
 	switch {
 	case d.Err != nil:
@@ -64,7 +64,7 @@ func device(d gpu.Device, found gpu.Found) Finding {
 
 // tellsBusy says whether it is known how busy a GPU is.
 func tellsBusy(d gpu.Device) bool {
-	for _, answer := range d.Answers {
+	for _, answer := range d.Supported {
 		if strings.HasPrefix(answer, "utilization") {
 			return true
 		}

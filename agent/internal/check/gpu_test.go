@@ -57,10 +57,10 @@ func TestNoGPU(t *testing.T) {
 }
 
 func TestDevice(t *testing.T) {
-	whole := gpu.Device{ID: "GPU-1", Name: "NVIDIA H200", Answers: []string{"utilization samples", "energy"}}
-	partly := gpu.Device{ID: "GPU-2", Name: "NVIDIA T400", Index: 1, Answers: []string{"utilization"}, Lacks: []string{"energy", "power"}}
-	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Answers: []string{"memory"}, Lacks: []string{"utilization samples", "utilization"}}
-	failing := gpu.Device{ID: "GPU-4", Answers: []string{"utilization"}, Err: errors.New("the GPU is lost")}
+	whole := gpu.Device{ID: "GPU-1", Name: "NVIDIA H200", Supported: []string{"utilization samples", "energy"}}
+	partly := gpu.Device{ID: "GPU-2", Name: "NVIDIA T400", Index: 1, Supported: []string{"utilization"}, Unsupported: []string{"energy", "power"}}
+	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Supported: []string{"memory"}, Unsupported: []string{"utilization samples", "utilization"}}
+	failing := gpu.Device{ID: "GPU-4", Supported: []string{"utilization"}, Err: errors.New("the GPU is lost")}
 	for _, c := range []struct {
 		device gpu.Device
 		state  State
@@ -72,7 +72,7 @@ func TestDevice(t *testing.T) {
 		{slice, Limited, "Its time cannot be split. NVIDIA counts no utilization of MIG slices.", false},
 		{failing, Limited, "the GPU is lost.", true},
 	} {
-		f := device(c.device, gpu.Found{Driver: "570.1"})
+		f := device(c.device, gpu.ProbeResult{Driver: "570.1"})
 		if f.State != c.state || !strings.Contains(f.Says, c.says) || splitsGPU([]Finding{f}) != c.splits {
 			t.Errorf("%+v", f)
 		}

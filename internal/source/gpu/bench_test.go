@@ -28,18 +28,18 @@ func BenchmarkRound(b *testing.B) {
 			}
 			r := newRun(d, 0, func(string, *sample.Sample, error) {})
 			r.interval, r.rows.interval = 1e8, 1e8
-			r.cycle(b.Context(), true)
-			if len(r.cards) != gpus {
-				b.Fatalf("%d GPUs", len(r.cards))
+			r.poll(b.Context(), true)
+			if len(r.devices) != gpus {
+				b.Fatalf("%d GPUs", len(r.devices))
 			}
 			b.ReportAllocs()
 			var took []time.Duration
 			for b.Loop() {
-				for _, c := range r.cards {
+				for _, c := range r.devices {
 					c.gaugeAt -= time.Second
 				}
 				began := time.Now()
-				r.cycle(b.Context(), true)
+				r.poll(b.Context(), true)
 				took = append(took, time.Since(began))
 			}
 			slices.Sort(took)

@@ -17,8 +17,8 @@ const (
 )
 
 const (
-	mostAhead = 50 * time.Millisecond // a timestamp this far in the future may be the clocks' jitter; more is garbage
-	mostAge   = 10 * time.Minute      // the driver's buffer is shorter
+	maxAhead = 50 * time.Millisecond // a timestamp this far in the future may be the clocks' jitter; more is garbage
+	maxAge   = 10 * time.Minute      // the driver's buffer is shorter
 )
 
 // now is the present on one clock.
@@ -39,7 +39,7 @@ func (c clocks) place(d domain, raw uint64) (at time.Duration, ok bool) {
 		return 0, false
 	}
 	age := c.now(d) - time.Duration(raw)*time.Microsecond
-	if age < -mostAhead || age > mostAge {
+	if age < -maxAhead || age > maxAge {
 		return 0, false
 	}
 	return c.at.Mono - max(age, 0), true
@@ -47,11 +47,11 @@ func (c clocks) place(d domain, raw uint64) (at time.Duration, ok bool) {
 
 // domainOf finds the clock on which the newest believable point is youngest. The clocks since boot differ by the time
 // that the machine was suspended, which is longer than a sample is old; where it was not, they are the same.
-func (c clocks) domainOf(points []point) domain {
+func (c clocks) domainOf(points []utilSample) domain {
 	for i := len(points) - 1; i >= 0; i-- {
 		best, youngest := unknownClock, time.Duration(0)
 		for d := unixClock; d <= bootClock; d++ {
-			if at, ok := c.place(d, points[i].raw); ok && (best == unknownClock || at > youngest) {
+			if at, ok := c.place(d, points[i].timestamp); ok && (best == unknownClock || at > youngest) {
 				best, youngest = d, at
 			}
 		}

@@ -19,7 +19,7 @@ func TestAShortSuspension(t *testing.T) {
 	c.boot = c.monotonic + 5*time.Minute
 	for d := monotonicClock; d <= bootClock; d++ {
 		raw := uint64((c.now(d) - time.Second) / time.Microsecond)
-		if got := c.domainOf([]point{{raw, 1}}); got != d {
+		if got := c.domainOf([]utilSample{{raw, 1}}); got != d {
 			t.Errorf("clock %d: found %d", d, got)
 		}
 	}
@@ -29,7 +29,7 @@ func TestDomains(t *testing.T) {
 	for d := unixClock; d <= bootClock; d++ {
 		for _, age := range []time.Duration{-time.Millisecond, 0, 100 * time.Millisecond, 20 * time.Second} {
 			raw := uint64((suspended.now(d) - age) / time.Microsecond)
-			for _, points := range [][]point{{{raw, 1}}, {{0, 1}, {raw, 1}}, {{raw, 1}, {math.MaxUint64, 1}, {1, 1}}} {
+			for _, points := range [][]utilSample{{{raw, 1}}, {{0, 1}, {raw, 1}}, {{raw, 1}, {math.MaxUint64, 1}, {1, 1}}} {
 				if got := suspended.domainOf(points); got != d {
 					t.Errorf("clock %d, %v old: found %d", d, age, got)
 				}
@@ -50,7 +50,7 @@ func TestTimesThatCannotBe(t *testing.T) {
 			}
 		}
 	}
-	if got := suspended.domainOf([]point{{0, 1}, {5, 1}, {math.MaxUint64, 1}}); got != unknownClock {
+	if got := suspended.domainOf([]utilSample{{0, 1}, {5, 1}, {math.MaxUint64, 1}}); got != unknownClock {
 		t.Errorf("found %d", got)
 	}
 }

@@ -14,17 +14,17 @@ func TestWidened(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		truth := float64(random.Uint32())
 		first := truth
-		var w widened
-		begin := w.add(math.Mod(truth, wrap), true, 0)
+		var w unwrapper
+		begin := w.add(math.Mod(truth, wrap32), true, 0)
 		for range 100 {
 			step := float64(random.Uint32())
 			hint := 0.0
 			if random.IntN(2) == 0 { // known well enough to count whole wraps
-				step += wrap * float64(random.IntN(20))
-				hint = step + (random.Float64()-0.5)*0.9*wrap
+				step += wrap32 * float64(random.IntN(20))
+				hint = step + (random.Float64()-0.5)*0.9*wrap32
 			}
 			truth += step
-			if got := w.add(math.Mod(truth, wrap), true, hint) - begin; got != truth-first {
+			if got := w.add(math.Mod(truth, wrap32), true, hint) - begin; got != truth-first {
 				t.Fatalf("seed %d: grew by %v, want %v", seed, got, truth-first)
 			}
 		}
@@ -32,7 +32,7 @@ func TestWidened(t *testing.T) {
 }
 
 func TestAWideCounterThatGoesBackBeginsAgain(t *testing.T) {
-	var w widened
+	var w unwrapper
 	for _, c := range [][2]float64{{5e9, 5e9}, {6e9, 6e9}, {100, 100}, {4e9, 4e9}, {50, 50}} {
 		if got := w.add(c[0], false, 0); got != c[1] {
 			t.Errorf("%v became %v, want %v", c[0], got, c[1])
@@ -48,7 +48,7 @@ func TestGrowth(t *testing.T) {
 		want      bool
 	}{{1e6, 1, true}, {1e6 + 10, 2, true}, {8e8, 3, false}, {1e6 + 12, 4, true}, {3, 5, true}, {8e8, 6, false}, {8e8, 7, false},
 		{8e8, 8, false}, {8e8, 9, true}} {
-		if got := c.grew(step.value, at(step.at), 10); got != step.want {
+		if got := c.accept(step.value, at(step.at), 10); got != step.want {
 			t.Errorf("step %d: %v", i, got)
 		}
 	}

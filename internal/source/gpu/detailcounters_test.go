@@ -21,17 +21,17 @@ func TestPCIeCountersWrap(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &fakeDriver{}
 				g := d.gpu("a", 0.5)
-				g.tells = everything()
+				g.details = everything()
 				counted := func() float64 { return 4e9 + math.Floor(c.rate*time.Since(g.began).Seconds()) }
-				g.tells.fields[198] = func() field {
+				g.details.fields[198] = func() field {
 					if c.bits == 64 {
 						return field{value: counted()}
 					}
 					return field{value: math.Mod(counted(), 1<<32), narrow: c.bits == 32}
 				}
-				g.tells.gpm = nil
+				g.details.gpm = nil
 				if c.gpm { // which tells what protocols add, too
-					g.tells.gpm = map[uint32]func(time.Duration) float64{21: func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }}
+					g.details.gpm = map[uint32]func(time.Duration) float64{21: func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }}
 				}
 				p := play(t.Context(), d)
 				time.Sleep(30 * time.Second)
@@ -56,9 +56,9 @@ func TestPCIeRatesInThePlaceOfCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.tells = everything()
+		g.details = everything()
 		for _, id := range []uint32{197, 198, 138, 139, 202, 204} {
-			delete(g.tells.fields, id)
+			delete(g.details.fields, id)
 		}
 		p := play(t.Context(), d)
 		time.Sleep(10 * time.Second)
@@ -83,8 +83,8 @@ func TestGPMAfterAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.tells = everything()
-		g.tells.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // percent, to tell it by
+		g.details = everything()
+		g.details.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // percent, to tell it by
 		p := play(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		wait := make(chan struct{})
@@ -124,22 +124,22 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &fakeDriver{}
 				g := d.gpu("a", 0.5)
-				g.tells = everything()
+				g.details = everything()
 				for _, id := range []uint32{74, 75, 76, 77, 79, 269, 270, 271} {
-					delete(g.tells.fields, id)
+					delete(g.details.fields, id)
 				}
-				for q := range questions {
-					if plans[q].spare && !c.violations {
-						delete(g.tells.values, q)
+				for q := range numQueries {
+					if querySpecs[q].fallback && !c.violations {
+						delete(g.details.values, q)
 					}
 				}
 				if c.violations {
-					g.tells.values[askViolationPower] = func() (v sample.GPUValues) {
+					g.details.values[queryViolationPower] = func() (v sample.GPUValues) {
 						v.Set(sample.GPUThrottledPower, time.Since(g.began).Seconds())
 						return v
 					}
 				}
-				g.tells.reasons = func() uint64 { return 0x4 | 0x40 | 0x1 } // power cap, hardware thermal, idle
+				g.details.reasons = func() uint64 { return 0x4 | 0x40 | 0x1 } // power cap, hardware thermal, idle
 				p := play(t.Context(), d)
 				time.Sleep(20 * time.Second)
 				p.stop()
@@ -165,45 +165,45 @@ func second(n int) *reading {
 // One value of a PCIe counter that cannot be neither counts as a wrap nor makes a counter of 32 bits a wide one.
 func TestGarbageIsNoWrap(t *testing.T) {
 	for _, garbage := range []float64{1 << 63, 1e15} {
-		a := newAsked(&fakeGPU{uuid: "a"})
-		plan := fieldPlans[slices.IndexFunc(fieldPlans, func(p fieldPlan) bool { return p.quantity == sample.GPUPCIeReceived })]
+		a := newDeviceReader(&fakeGPU{uuid: "a"})
+		querySpec := fieldSpecs[slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.quantity == sample.GPUPCIeReceived })]
 		took := 0
 		take := func(f field) float64 {
 			took++
-			a.takeField(plan, f, second(took))
-			value, _ := a.known.Get(sample.GPUPCIeReceived)
+			a.applyField(querySpec, f, second(took))
+			value, _ := a.values.Get(sample.GPUPCIeReceived)
 			return value
 		}
 		take(field{value: 3e9, narrow: true})
-		for range 2 * mostRefused { // of which the last may be believed
+		for range 2 * maxRejected { // of which the last may be believed
 			take(field{value: garbage})
 		}
 		if got := take(field{value: 4e9, narrow: true}); got != 4e9 {
 			t.Errorf("after %v: %v, want 4e9", garbage, got)
 		}
-		if got := take(field{value: 1e9, narrow: true}); got != 1e9+wrap {
-			t.Errorf("after %v and a wrap: %v, want %v", garbage, got, 1e9+wrap)
+		if got := take(field{value: 1e9, narrow: true}); got != 1e9+wrap32 {
+			t.Errorf("after %v and a wrap: %v, want %v", garbage, got, 1e9+wrap32)
 		}
 	}
 }
 
 // A counter whose type has 64 bits may wrap at 32 all the same, several times between two readings.
 func TestAWideTypeMayWrap(t *testing.T) {
-	for _, width := range []float64{wrap, 1 << 60} {
+	for _, width := range []float64{wrap32, 1 << 60} {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.tells = everything()
+		g.details = everything()
 		const rate = 25e9
 		truth := rate / 3
-		g.tells.fields[198] = func() field { return field{value: math.Mod(truth, width)} }
-		g.tells.gpm[21] = func(time.Duration) float64 { return 1.01 * rate / mebibyte }
-		a := newAsked(g)
+		g.details.fields[198] = func() field { return field{value: math.Mod(truth, width)} }
+		g.details.gpm[21] = func(time.Duration) float64 { return 1.01 * rate / mebibyte }
+		a := newDeviceReader(g)
 		var before float64
 		for n := range 60 {
 			r := second(n)
-			a.askGPM(r)
-			a.askFields(r)
-			now, _ := a.known.Get(sample.GPUPCIeReceived)
+			a.readGPM(r)
+			a.readFields(r)
+			now, _ := a.values.Get(sample.GPUPCIeReceived)
 			if grew := now - before; n > 20 && math.Abs(grew-rate) > 1 { // by then it has gone back once
 				t.Fatalf("%v: grew by %v in second %d, want %v", width, grew, n, rate)
 			}

@@ -8,59 +8,59 @@ import (
 )
 
 // details asks for what a GPU tells beside utilisation and gauges, each thing at its own cadence.
-func (a *asked) details(r *reading) {
-	for q := range questions {
-		spared := plans[q].spare && a.batch.tells(plans[q].tells[0])
-		if !a.lacks[q] && a.due(q) && !spared {
-			a.askDetail(q, r)
+func (d *deviceReader) readDetails(r *reading) {
+	for q := range numQueries {
+		spared := querySpecs[q].fallback && d.batch.provides(querySpecs[q].quantities[0])
+		if !d.unsupported[q] && d.isDue(q) && !spared {
+			d.readDetail(q, r)
 		}
 	}
-	a.askReasons(r)
-	a.turn++
-	r.detail = a.known
+	d.readReasons(r)
+	d.rotation++
+	r.detail = d.values
 }
 
 // due says whether it is a question's turn. The first time, everything is asked for.
-func (a *asked) due(q question) bool {
-	switch plans[q].each {
-	case eachSecond:
+func (d *deviceReader) isDue(q query) bool {
+	switch querySpecs[q].each {
+	case everySecond:
 		return true
-	case inTurn:
-		return !a.met || (a.turn+int(q))%turns == 0
+	case rotating:
+		return !d.initialized || (d.rotation+int(q))%rotations == 0
 	case once:
-		return !a.met
+		return !d.initialized
 	default:
 		return false
 	}
 }
 
 // askDetail asks one question and keeps what is possible of its answer.
-func (a *asked) askDetail(q question, r *reading) {
-	a.told = sample.GPUValues{}
-	a.ask(q, r, func() error { return a.tell(q, &a.told) })
-	for _, quantity := range plans[q].tells {
-		if value, ok := a.told.Get(quantity); ok {
-			a.keep(quantity, value, r)
-		} else if a.met {
-			a.drop(quantity)
+func (d *deviceReader) readDetail(q query, r *reading) {
+	d.result = sample.GPUValues{}
+	d.do(q, r, func() error { return d.query(q, &d.result) })
+	for _, quantity := range querySpecs[q].quantities {
+		if value, ok := d.result.Get(quantity); ok {
+			d.set(quantity, value, r)
+		} else if d.initialized {
+			d.drop(quantity)
 		}
 	}
 }
 
 // keep takes a value over that can be. It gives false for one that cannot.
-func (a *asked) keep(q sample.GPUQuantity, value float64, r *reading) bool {
+func (d *deviceReader) set(q sample.GPUQuantity, value float64, r *reading) bool {
 	s := ranges[q]
-	if !r.possible(q.String(), s.holds(value) && a.counters[q].grew(value, r.clocks.at.Mono, s.growth)) {
-		a.drop(q)
+	if !r.valid(q.String(), s.contains(value) && d.counters[q].accept(value, r.clocks.at.Mono, s.maxGrowth)) {
+		d.drop(q)
 		return false
 	}
-	a.known.Set(q, value)
+	d.values.Set(q, value)
 	return true
 }
 
-func (a *asked) drop(q sample.GPUQuantity) {
+func (d *deviceReader) drop(q sample.GPUQuantity) {
 	if q < sample.GPUQuantities {
-		a.known.Drop(q)
+		d.values.Drop(q)
 	}
 }
 
@@ -68,65 +68,65 @@ func (a *asked) drop(q sample.GPUQuantity) {
 type reason struct {
 	bit      uint64
 	quantity sample.GPUQuantity
-	counted  question // tells the same
+	counted  query // tells the same
 }
 
 var reasons = []reason{
-	{0x4, sample.GPUThrottledPower, askViolationPower},
-	{0x20, sample.GPUThrottledThermal, askViolationThermal},
-	{0x40, sample.GPUThrottledHWThermal, questions},
-	{0x80, sample.GPUThrottledPowerBrake, questions},
-	{0x10, sample.GPUThrottledSyncBoost, askViolationSyncBoost},
-	{0x200, sample.GPUThrottledBoard, askViolationBoard},
-	{0x400, sample.GPUThrottledReliability, askViolationReliability},
+	{0x4, sample.GPUThrottledPower, queryViolationPower},
+	{0x20, sample.GPUThrottledThermal, queryViolationThermal},
+	{0x40, sample.GPUThrottledHWThermal, numQueries},
+	{0x80, sample.GPUThrottledPowerBrake, numQueries},
+	{0x10, sample.GPUThrottledSyncBoost, queryViolationSyncBoost},
+	{0x200, sample.GPUThrottledBoard, queryViolationBoard},
+	{0x400, sample.GPUThrottledReliability, queryViolationReliability},
 }
 
 // longestStep is how much time one look at the reasons may stand for.
-const longestStep = 2 * time.Second
+const maxStep = 2 * time.Second
 
 // askReasons adds up the time in which the driver names a reason, for those that it does not count itself. Each look
 // stands for the time since the one before.
-func (a *asked) askReasons(r *reading) {
+func (d *deviceReader) readReasons(r *reading) {
 	missing := false
 	for _, s := range reasons {
-		missing = missing || a.uncounted(s)
+		missing = missing || d.needsSampling(s)
 	}
 	if !missing {
 		return
 	}
 	var bits uint64
 	told := false
-	a.ask(askReasons, r, func() (err error) {
-		bits, err = a.reasons()
+	d.do(queryReasons, r, func() (err error) {
+		bits, err = d.clockEventReasons()
 		told = err == nil
 		return err
 	})
 	now := r.clocks.at.Mono
-	step := now - a.reasonsAt
-	if a.reasonsAt == 0 || step > longestStep {
+	step := now - d.reasonsAt
+	if d.reasonsAt == 0 || step > maxStep {
 		step = 0
 	}
-	a.reasonsAt = now
-	if told && !r.possible("throttle reasons", bits < 1<<32) {
+	d.reasonsAt = now
+	if told && !r.valid("throttle reasons", bits < 1<<32) {
 		told = false
 	}
 	for _, s := range reasons {
-		if !a.uncounted(s) || !told {
+		if !d.needsSampling(s) || !told {
 			continue
 		}
-		before, _ := a.known.Get(s.quantity)
+		before, _ := d.values.Get(s.quantity)
 		if bits&s.bit != 0 {
 			before += step.Seconds()
 		}
-		a.known.Set(s.quantity, before)
+		d.values.Set(s.quantity, before)
 	}
 }
 
-func (a *asked) uncounted(s reason) bool {
-	return !a.batch.tells(s.quantity) && (s.counted == questions || a.lacks[s.counted])
+func (d *deviceReader) needsSampling(s reason) bool {
+	return !d.batch.provides(s.quantity) && (s.counted == numQueries || d.unsupported[s.counted])
 }
 
 // isLacking says that asking again is of no use.
-func isLacking(err error) bool {
+func isUnsupported(err error) bool {
 	return errors.Is(err, codeNotSupported) || errors.Is(err, codeFunctionNotFound) || errors.Is(err, codeInvalidArgument)
 }

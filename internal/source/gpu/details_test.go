@@ -14,20 +14,20 @@ import (
 
 // everything is a GPU that answers all that it can be asked for, with throttle time from the driver's own counters.
 func everything() *fakeDetails {
-	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[question]func() sample.GPUValues{},
+	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[query]func() sample.GPUValues{},
 		gpm: map[uint32]func(time.Duration) float64{}}
-	for _, p := range fieldPlans {
+	for _, p := range fieldSpecs {
 		t.fields[p.id] = constant(50)
 	}
-	for _, p := range metricPlans {
+	for _, p := range metricSpecs {
 		t.gpm[p.id] = func(time.Duration) float64 { return 25 }
 	}
-	for q := range questions {
-		if plans[q].tells == nil {
+	for q := range numQueries {
+		if querySpecs[q].quantities == nil {
 			continue
 		}
 		var v sample.GPUValues
-		for _, quantity := range plans[q].tells {
+		for _, quantity := range querySpecs[q].quantities {
 			v.Set(quantity, 1)
 		}
 		t.values[q] = func() sample.GPUValues { return v }
@@ -59,13 +59,13 @@ func value(t *testing.T, d sample.GPUDetail, q sample.GPUQuantity) float64 {
 func TestEachQuestionHasItsCadence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
-		d.gpu("a", 0.5).tells = everything()
+		d.gpu("a", 0.5).details = everything()
 		p := play(t.Context(), d)
 		time.Sleep(time.Second / 2)
 		first := d.counted()
-		for q := range questions {
-			want := plans[q].each != special && !plans[q].spare || q == askFields || q == askGPM || q == askXIDs
-			if want != (first[q.String()] > 0) && q != askViolationPower {
+		for q := range numQueries {
+			want := querySpecs[q].each != custom && !querySpecs[q].fallback || q == queryFields || q == queryGPM || q == queryXIDs
+			if want != (first[q.String()] > 0) && q != queryViolationPower {
 				t.Errorf("at first, %s was called %d times", q, first[q.String()])
 			}
 		}
@@ -107,19 +107,19 @@ func TestEachQuestionHasItsCadence(t *testing.T) {
 
 // No reading but the first asks for more than one or two of the things that change rarely.
 func TestRareQuestionsTakeTurns(t *testing.T) {
-	a := newAsked(&fakeGPU{uuid: "a"})
-	a.met = true
-	seen := map[question]int{}
-	for a.turn = range turns {
+	a := newDeviceReader(&fakeGPU{uuid: "a"})
+	a.initialized = true
+	seen := map[query]int{}
+	for a.rotation = range rotations {
 		n := 0
-		for q := range questions {
-			if plans[q].each == inTurn && a.due(q) {
+		for q := range numQueries {
+			if querySpecs[q].each == rotating && a.isDue(q) {
 				seen[q]++
 				n++
 			}
 		}
 		if n > 1 {
-			t.Errorf("%d in turn %d", n, a.turn)
+			t.Errorf("%d in turn %d", n, a.rotation)
 		}
 	}
 	for q, n := range seen {
@@ -154,10 +154,10 @@ func TestGarbageInDetails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.tells = everything()
+		g.details = everything()
 		bad := false
-		good := g.tells.fields[74]
-		g.tells.fields[74] = func() field { // grows by a tenth of a second each second
+		good := g.details.fields[74]
+		g.details.fields[74] = func() field { // grows by a tenth of a second each second
 			if bad {
 				return field{value: 808334905e9}
 			}
@@ -165,13 +165,13 @@ func TestGarbageInDetails(t *testing.T) {
 			f.value = 1e8 * time.Since(g.began).Seconds()
 			return f
 		}
-		g.tells.gpm[5] = func(time.Duration) float64 {
+		g.details.gpm[5] = func(time.Duration) float64 {
 			if bad {
 				return math.NaN()
 			}
 			return 100.5
 		}
-		g.tells.values[askClockSM] = func() (v sample.GPUValues) {
+		g.details.values[queryClockSM] = func() (v sample.GPUValues) {
 			v.Set(sample.GPUClockSM, 1e9)
 			if bad {
 				v.Set(sample.GPUClockSM, 808334905e6)
@@ -202,18 +202,18 @@ func TestGarbageInDetails(t *testing.T) {
 		if missing < 1 || missing > 3 {
 			t.Errorf("%d readings were left out, want 2", missing)
 		}
-		var use *sample.DriverUse
+		var driverStats *sample.DriverUse
 		words := ""
 		for _, row := range rows {
 			if row.DriverUse != nil {
-				use = row.DriverUse
+				driverStats = row.DriverUse
 			}
 			if row.err != nil {
 				words += row.err.Error()
 			}
 		}
-		if use == nil || use.Dropped != uint64(3*missing) || !strings.Contains(words, "of clock_sm") {
-			t.Errorf("%+v, %s", use, words)
+		if driverStats == nil || driverStats.Dropped != uint64(3*missing) || !strings.Contains(words, "of clock_sm") {
+			t.Errorf("%+v, %s", driverStats, words)
 		}
 	})
 }
@@ -223,34 +223,40 @@ func TestXIDsAreCounted(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 0.5)
 		b := d.gpu("b", 0.5)
-		a.tells, b.tells = everything(), everything()
+		a.details, b.details = everything(), everything()
 		p := play(t.Context(), d)
 		time.Sleep(5 * time.Second)
-		d.set(func() { d.xids = []event{{"a", 31}, {"b", 13}, {"a", 13}, {"a", 31}, {"none", 13}, {"a", 808334905}} })
+		d.set(func() {
+			d.xids = []xidEvent{{"a", 31}, {"b", 13}, {"a", 13}, {"a", 31}, {"none", 13}, {"a", 808334905}}
+		})
 		time.Sleep(3 * time.Second)
 		list := details(p.take(), "a")
-		one := list[len(list)-1].XIDs
-		if !slices.Equal(one, []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}}) {
-			t.Errorf("%+v", one)
+		single := list[len(list)-1].XIDs
+		if !slices.Equal(single, []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}}) {
+			t.Errorf("%+v", single)
 		}
-		d.set(func() { d.xids = []event{{"a", 79}}; a.err, d.eventErr = codeLost, codeLost; d.listed = d.listed[1:] })
+		d.set(func() {
+			d.xids = []xidEvent{{"a", 79}}
+			a.err, d.eventErr = codeLost, codeLost
+			d.listed = d.listed[1:]
+		})
 		time.Sleep(5 * time.Second)
 		rows := p.take()
 		list = details(rows, "a")
 		last := list[len(list)-1]
 		want := []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}, {Code: 79, Count: 1}}
-		if !slices.Equal(last.XIDs, want) || p.lastOf(rows).GPUs[0].Status != sample.GPULost || len(one) != 2 {
+		if !slices.Equal(last.XIDs, want) || p.lastOf(rows).GPUs[0].Status != sample.GPULost || len(single) != 2 {
 			t.Errorf("%+v of %+v", last, p.lastOf(rows).GPUs)
 		}
 		if _, told := last.Values.Get(sample.GPUClockSM); told {
 			t.Error("a lost GPU tells its clock")
 		}
-		d.set(func() { a.err, d.eventErr = nil, nil; d.listed = append(d.listed, a); a.tells.watched = false })
+		d.set(func() { a.err, d.eventErr = nil, nil; d.listed = append(d.listed, a); a.details.watched = false })
 		time.Sleep(70 * time.Second)
 		p.stop()
 		list = details(p.take(), "a")
-		if last := list[len(list)-1]; !slices.Equal(last.XIDs, want) || !a.tells.watched {
-			t.Errorf("%+v after it returned, watched: %v", last.XIDs, a.tells.watched)
+		if last := list[len(list)-1]; !slices.Equal(last.XIDs, want) || !a.details.watched {
+			t.Errorf("%+v after it returned, watched: %v", last.XIDs, a.details.watched)
 		}
 	})
 }
@@ -260,10 +266,10 @@ func (p *playing) lastOf(rows []told) told { return rows[len(rows)-1] }
 func TestASliceIsAskedForWhatItHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
-		d.gpu("GPU-a", 0.5).tells = everything()
+		d.gpu("GPU-a", 0.5).details = everything()
 		s := d.gpu("MIG-a", 0.5)
-		s.bare, s.whole, s.tells = true, "GPU-a", everything()
-		s.tells.errs = map[question]error{askFields: codeLost, askFan: codeLost, askXIDs: codeLost}
+		s.bare, s.parentGPU, s.details = true, "GPU-a", everything()
+		s.details.errs = map[query]error{queryFields: codeLost, queryFan: codeLost, queryXIDs: codeLost}
 		p := play(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		last := p.last()
@@ -287,8 +293,8 @@ func TestNoPermissionIsSaidOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.tells = everything()
-		g.tells.errs = map[question]error{askGPM: codeNoPermission}
+		g.details = everything()
+		g.details.errs = map[query]error{queryGPM: codeNoPermission}
 		p := play(t.Context(), d)
 		time.Sleep(5 * time.Minute)
 		p.stop()
@@ -308,32 +314,32 @@ func TestNoPermissionIsSaidOnce(t *testing.T) {
 func TestWhatADeviceLosesIsNotToldAgain(t *testing.T) {
 	d := &fakeDriver{}
 	g := d.gpu("a", 0.5)
-	g.tells = everything()
-	a := newAsked(g)
+	g.details = everything()
+	a := newDeviceReader(g)
 	look := func(n int) {
 		r := second(n)
-		a.askGPM(r)
-		a.askFields(r)
+		a.readGPM(r)
+		a.readFields(r)
 	}
 	look(0)
 	look(1)
 	lost := map[uint32]sample.GPUQuantity{82: sample.GPUTemperatureMemory, 5: sample.GPUTensorActive}
 	for id, q := range lost {
-		if _, told := a.known.Get(q); !told {
+		if _, told := a.values.Get(q); !told {
 			t.Fatalf("%v is not told at first", q)
 		}
-		delete(g.tells.fields, id)
-		delete(g.tells.gpm, id)
+		delete(g.details.fields, id)
+		delete(g.details.gpm, id)
 	}
-	delete(g.tells.gpm, 60) // NVLink, which the fields tell
+	delete(g.details.gpm, 60) // NVLink, which the fields tell
 	look(2)
 	for _, q := range lost {
-		if value, told := a.known.Get(q); told {
+		if value, told := a.values.Get(q); told {
 			t.Errorf("%v is still %v", q, value)
 		}
 	}
 	for _, q := range []sample.GPUQuantity{sample.GPUSMActive, sample.GPUNVLinkReceived, sample.GPUPCIeReceived, sample.GPUThrottledThermal} {
-		if _, told := a.known.Get(q); !told {
+		if _, told := a.values.Get(q); !told {
 			t.Errorf("%v is gone too", q)
 		}
 	}

@@ -17,20 +17,20 @@ type driver interface {
 	// devices gives those that can be reached, MIG slices too. The error is about those that cannot, and comes beside
 	// the others.
 	devices() ([]device, error)
-	events() ([]event, error) // new ones of the GPUs that are watched; it does not wait for any
+	events() ([]xidEvent, error) // new ones of the GPUs that are watched; it does not wait for any
 	clocks() clocks
-	use() use // may be called at any time, by anybody
+	stats() driverStats // may be called at any time, by anybody
 }
 
 // use is what the driver's functions were used for since the driver value was made. Fields are parts of the calls of
 // nvmlDeviceGetFieldValues, with the latency that the driver tells of each.
-type use struct {
+type driverStats struct {
 	calls, fields []sample.DriverCall
 	sessions      uint64
 }
 
 // event is an XID error.
-type event struct {
+type xidEvent struct {
 	gpu string
 	xid int
 }
@@ -43,22 +43,22 @@ type device interface {
 	index() int     // of the whole GPU
 	parent() string // of a MIG slice, the UUID of the whole GPU
 
-	samples(since uint64) ([]point, error)       // the driver's buffer of utilisation, after a timestamp of its own
-	rate() (busy, controller float64, err error) // of GPU and memory controller over the driver's last period, percent
+	samples(since uint64) ([]utilSample, error)              // the driver's buffer of utilisation, after a timestamp of its own
+	utilizationRates() (busy, controller float64, err error) // of GPU and memory controller over the driver's last period, percent
 	memory() (memory, error)
 	temperature() (float64, error) // degrees Celsius
 	power() (float64, error)       // watts
 	energy() (float64, error)      // joules
-	link() (width, generation int, err error)
-	linkMax() (width, generation int, err error)
+	pcieLink() (width, generation int, err error)
+	maxPCIeLink() (width, generation int, err error)
 	processes() ([]sample.GPUProcess, error) // without the GPU's id
 
-	tell(q question, into *sample.GPUValues) error // what plans says that the question tells
-	fields(list []field) error                     // fills in the answers; the error is about all of them
-	gpmSample() error                              // reads the performance counters, and keeps the reading before
-	gpmMetrics(list []metric) error                // fills in what they say of the time between the two newest readings
-	reasons() (uint64, error)                      // why clocks are lowered, as bits
-	watch() error                                  // has the driver tell the device's XID errors as events
+	query(q query, into *sample.GPUValues) error // what plans says that the question tells
+	fields(list []field) error                   // fills in the answers; the error is about all of them
+	gpmSample() error                            // reads the performance counters, and keeps the reading before
+	gpmMetrics(list []metric) error              // fills in what they say of the time between the two newest readings
+	clockEventReasons() (uint64, error)          // why clocks are lowered, as bits
+	registerEvents() error                       // has the driver tell the device's XID errors as events
 }
 
 // memory is in bytes.
@@ -68,9 +68,9 @@ type memory struct {
 }
 
 // point is one entry of the driver's buffer.
-type point struct {
-	raw   uint64  // microseconds on a clock that the driver chooses
-	value float64 // percent, or garbage
+type utilSample struct {
+	timestamp uint64  // microseconds on a clock that the driver chooses
+	value     float64 // percent, or garbage
 }
 
 // code is an nvmlReturn_t (nvml.h).

@@ -19,7 +19,7 @@ type fakeDriver struct {
 	listed   []*fakeGPU
 	stepped  time.Time     // when the wall clock was set
 	step     time.Duration // by how much
-	xids     []event       // that were not fetched yet
+	xids     []xidEvent    // that were not fetched yet
 	eventErr error
 	counts   map[string]int // of calls, by name
 }
@@ -39,8 +39,8 @@ func (d *fakeDriver) set(change func()) {
 	change()
 }
 
-func (d *fakeDriver) asked() (n int) { d.set(func() { n = d.calls }); return n }
-func (d *fakeDriver) begun() (n int) { d.set(func() { n = d.opens }); return n }
+func (d *fakeDriver) utilizationCalls() (n int) { d.set(func() { n = d.calls }); return n }
+func (d *fakeDriver) begun() (n int)            { d.set(func() { n = d.opens }); return n }
 
 func (d *fakeDriver) close()                     { d.set(func() { d.closes++ }) }
 func (d *fakeDriver) versions() (string, string) { return "1", "2" }
@@ -77,23 +77,23 @@ func (d *fakeDriver) wall(at time.Time) time.Time {
 
 // fakeGPU is as busy as share says, in periods since it was made.
 type fakeGPU struct {
-	d      *fakeDriver
-	uuid   string
-	share  float64
-	period time.Duration
-	began  time.Time
-	silent bool          // no new samples
-	bare   bool          // neither samples nor rate
-	wait   chan struct{} // calls wait for its end
-	err    error
-	whole  string // of a slice
-	tells  *fakeDetails
+	d         *fakeDriver
+	uuid      string
+	share     float64
+	period    time.Duration
+	began     time.Time
+	silent    bool          // no new samples
+	bare      bool          // neither samples nor rate
+	wait      chan struct{} // calls wait for its end
+	err       error
+	parentGPU string // of a slice
+	details   *fakeDetails
 }
 
 func (g *fakeGPU) id() string     { return g.uuid }
 func (g *fakeGPU) name() string   { return "fake" }
 func (g *fakeGPU) index() int     { return 0 }
-func (g *fakeGPU) parent() string { return g.whole }
+func (g *fakeGPU) parent() string { return g.parentGPU }
 
 // pass is what every call does first.
 func (g *fakeGPU) pass() error {
@@ -108,7 +108,7 @@ func (g *fakeGPU) pass() error {
 	return g.err
 }
 
-func (g *fakeGPU) samples(since uint64) (list []point, err error) {
+func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
 	g.d.set(func() { g.d.calls++ })
 	if err := g.pass(); err != nil {
 		return nil, err
@@ -125,25 +125,25 @@ func (g *fakeGPU) samples(since uint64) (list []point, err error) {
 	for i := max(n-119, 0); i <= n; i++ {
 		at := uint64(g.d.wall(g.began.Add(time.Duration(i) * g.period)).UnixMicro())
 		if at > since {
-			list = append(list, point{at, g.share * 100})
+			list = append(list, utilSample{at, g.share * 100})
 		}
 	}
 	return list, nil
 }
 
-func (g *fakeGPU) rate() (busy, controller float64, err error) {
+func (g *fakeGPU) utilizationRates() (busy, controller float64, err error) {
 	if g.bare {
 		return 0, 0, codeNotSupported
 	}
 	return g.share * 100, 12, g.pass()
 }
 
-func (g *fakeGPU) memory() (memory, error)       { return memory{1, 2, 1, true}, g.pass() }
-func (g *fakeGPU) temperature() (float64, error) { return 40, g.pass() }
-func (g *fakeGPU) power() (float64, error)       { return 0, codeNotSupported }
-func (g *fakeGPU) energy() (float64, error)      { return 100 * time.Since(g.began).Seconds(), g.pass() }
-func (g *fakeGPU) link() (int, int, error)       { return 16, 4, g.pass() }
-func (g *fakeGPU) linkMax() (int, int, error)    { return 16, 5, g.pass() }
+func (g *fakeGPU) memory() (memory, error)        { return memory{1, 2, 1, true}, g.pass() }
+func (g *fakeGPU) temperature() (float64, error)  { return 40, g.pass() }
+func (g *fakeGPU) power() (float64, error)        { return 0, codeNotSupported }
+func (g *fakeGPU) energy() (float64, error)       { return 100 * time.Since(g.began).Seconds(), g.pass() }
+func (g *fakeGPU) pcieLink() (int, int, error)    { return 16, 4, g.pass() }
+func (g *fakeGPU) maxPCIeLink() (int, int, error) { return 16, 5, g.pass() }
 func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
 	return []sample.GPUProcess{{PID: 7}}, g.pass()
 }

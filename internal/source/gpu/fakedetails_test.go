@@ -10,17 +10,17 @@ import (
 // fakeDetails is what a fake GPU tells beside utilisation and gauges. What is nil or missing it does not have.
 type fakeDetails struct {
 	fields  map[uint32]func() field // all but id and scope
-	values  map[question]func() sample.GPUValues
+	values  map[query]func() sample.GPUValues
 	gpm     map[uint32]func(since time.Duration) float64
 	reasons func() uint64
-	errs    map[question]error
+	errs    map[query]error
 	watched bool
 
 	samples []time.Time
 }
 
 // count notes a call and gives the error that it is to give.
-func (g *fakeGPU) count(q question) error {
+func (g *fakeGPU) count(q query) error {
 	g.d.set(func() {
 		if g.d.counts == nil {
 			g.d.counts = map[string]int{}
@@ -32,10 +32,10 @@ func (g *fakeGPU) count(q question) error {
 	}
 	g.d.mu.Lock()
 	defer g.d.mu.Unlock()
-	if g.tells == nil {
+	if g.details == nil {
 		return codeNotSupported
 	}
-	return g.tells.errs[q]
+	return g.details.errs[q]
 }
 
 func (d *fakeDriver) counted() (counts map[string]int) {
@@ -43,11 +43,11 @@ func (d *fakeDriver) counted() (counts map[string]int) {
 	return counts
 }
 
-func (g *fakeGPU) tell(q question, into *sample.GPUValues) error {
+func (g *fakeGPU) query(q query, into *sample.GPUValues) error {
 	if err := g.count(q); err != nil {
 		return err
 	}
-	value := g.tells.values[q]
+	value := g.details.values[q]
 	if value == nil {
 		return codeNotSupported
 	}
@@ -56,11 +56,11 @@ func (g *fakeGPU) tell(q question, into *sample.GPUValues) error {
 }
 
 func (g *fakeGPU) fields(list []field) error {
-	if err := g.count(askFields); err != nil {
+	if err := g.count(queryFields); err != nil {
 		return err
 	}
 	for i, f := range list {
-		if answer := g.tells.fields[f.id]; answer != nil {
+		if answer := g.details.fields[f.id]; answer != nil {
 			list[i] = answer()
 			list[i].id, list[i].scope = f.id, f.scope
 		} else {
@@ -71,21 +71,21 @@ func (g *fakeGPU) fields(list []field) error {
 }
 
 func (g *fakeGPU) gpmSample() error {
-	if err := g.count(askGPM); err != nil {
+	if err := g.count(queryGPM); err != nil {
 		return err
 	}
-	if g.tells.gpm == nil {
+	if g.details.gpm == nil {
 		return codeNotSupported
 	}
-	g.tells.samples = append(g.tells.samples, time.Now())
+	g.details.samples = append(g.details.samples, time.Now())
 	return nil
 }
 
 func (g *fakeGPU) gpmMetrics(list []metric) error {
-	n := len(g.tells.samples)
-	since := g.tells.samples[n-1].Sub(g.tells.samples[n-2])
+	n := len(g.details.samples)
+	since := g.details.samples[n-1].Sub(g.details.samples[n-2])
 	for i, m := range list {
-		if answer := g.tells.gpm[m.id]; answer != nil {
+		if answer := g.details.gpm[m.id]; answer != nil {
 			list[i].value, list[i].err = answer(since), nil
 		} else {
 			list[i].err = codeNotSupported
@@ -94,31 +94,31 @@ func (g *fakeGPU) gpmMetrics(list []metric) error {
 	return nil
 }
 
-func (g *fakeGPU) reasons() (uint64, error) {
-	if err := g.count(askReasons); err != nil {
+func (g *fakeGPU) clockEventReasons() (uint64, error) {
+	if err := g.count(queryReasons); err != nil {
 		return 0, err
 	}
-	if g.tells.reasons == nil {
+	if g.details.reasons == nil {
 		return 0, codeNotSupported
 	}
-	return g.tells.reasons(), nil
+	return g.details.reasons(), nil
 }
 
-func (g *fakeGPU) watch() error {
-	if err := g.count(askXIDs); err != nil {
+func (g *fakeGPU) registerEvents() error {
+	if err := g.count(queryXIDs); err != nil {
 		return err
 	}
-	g.tells.watched = true
+	g.details.watched = true
 	return nil
 }
 
-func (d *fakeDriver) events() (list []event, err error) {
+func (d *fakeDriver) events() (list []xidEvent, err error) {
 	d.set(func() { list, d.xids, err = d.xids, nil, d.eventErr })
 	return list, err
 }
 
-func (d *fakeDriver) use() use {
-	return use{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: uint64(d.begun())}}, sessions: uint64(d.begun())}
+func (d *fakeDriver) stats() driverStats {
+	return driverStats{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: uint64(d.begun())}}, sessions: uint64(d.begun())}
 }
 
 // constant is a field that always tells the same.

@@ -27,7 +27,7 @@ const (
 )
 
 // fieldPlan says what a field tells.
-type fieldPlan struct {
+type fieldSpec struct {
 	name     string // in nvml.h
 	id       uint32
 	scope    uint32
@@ -37,7 +37,7 @@ type fieldPlan struct {
 }
 
 // fieldPlans are asked for in one call. Of several that tell the same, the first that is answered is kept.
-var fieldPlans = []fieldPlan{
+var fieldSpecs = []fieldSpec{
 	{"NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, 0, energyCounter, 1e-3, false},
 	{"NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, 0, sample.GPUPCIeReceived, 1, true},
 	{"NVML_FI_DEV_PCIE_COUNT_TX_BYTES", 197, 0, sample.GPUPCIeSent, 1, true},
@@ -58,116 +58,116 @@ var fieldPlans = []fieldPlan{
 
 // fieldName is that of a field that is asked for.
 func fieldName(id uint32) string {
-	i := slices.IndexFunc(fieldPlans, func(p fieldPlan) bool { return p.id == id })
-	return fieldPlans[i].name
+	i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.id == id })
+	return fieldSpecs[i].name
 }
 
 // batch is the fields that a device is still asked for.
 type batch struct {
 	fields []field
-	plans  []fieldPlan // one for each
-	wraps  [sample.GPUQuantities]widened
+	specs  []fieldSpec // one for each
+	wraps  [sample.GPUQuantities]unwrapper
 	at     time.Duration // of the newest answer
 }
 
 func newBatch() batch {
-	b := batch{plans: slices.Clone(fieldPlans), fields: make([]field, len(fieldPlans))}
-	for i, p := range b.plans {
+	b := batch{specs: slices.Clone(fieldSpecs), fields: make([]field, len(fieldSpecs))}
+	for i, p := range b.specs {
 		b.fields[i].id, b.fields[i].scope = p.id, p.scope
 	}
 	return b
 }
 
 // tells says whether a field is asked for that tells a quantity.
-func (b *batch) tells(q sample.GPUQuantity) bool {
-	return slices.ContainsFunc(b.plans, func(p fieldPlan) bool { return p.quantity == q })
+func (b *batch) provides(q sample.GPUQuantity) bool {
+	return slices.ContainsFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q })
 }
 
 // narrow says whether a quantity comes from a counter that may wrap at 32 bits: whatever its type is, until it was beyond.
 func (b *batch) narrow(q sample.GPUQuantity) bool {
-	i := slices.IndexFunc(b.plans, func(p fieldPlan) bool { return p.quantity == q })
-	return i >= 0 && b.plans[i].wraps && (b.fields[i].narrow || !b.wraps[q].wide)
+	i := slices.IndexFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q })
+	return i >= 0 && b.specs[i].wraps && (b.fields[i].narrow || !b.wraps[q].wide)
 }
 
 // askFields asks for all fields at once.
-func (a *asked) askFields(r *reading) {
-	b, answered := &a.batch, false
-	a.ask(askFields, r, func() error {
-		err := a.fields(b.fields)
-		answered = err == nil
+func (d *deviceReader) readFields(r *reading) {
+	b, succeeded := &d.batch, false
+	d.do(queryFields, r, func() error {
+		err := d.fields(b.fields)
+		succeeded = err == nil
 		return err
 	})
 	switch {
-	case a.lacks[askFields]:
-		b.fields, b.plans = nil, nil
+	case d.unsupported[queryFields]:
+		b.fields, b.specs = nil, nil
 		return
-	case !answered:
-		for _, p := range b.plans {
-			a.drop(p.quantity)
+	case !succeeded:
+		for _, p := range b.specs {
+			d.drop(p.quantity)
 		}
 		return
 	}
 	kept, told := 0, uint64(0)
-	for i, p := range b.plans {
+	for i, p := range b.specs {
 		f := b.fields[i]
 		if told&(1<<p.quantity) != 0 {
 			continue // a field that tells the same comes before it
 		}
-		if isLacking(f.err) { // the device does not have it, or no longer
-			a.drop(p.quantity)
+		if isUnsupported(f.err) { // the device does not have it, or no longer
+			d.drop(p.quantity)
 			continue
 		}
 		if f.err == nil {
 			told |= 1 << p.quantity
 		}
-		b.fields[kept], b.plans[kept] = f, p
+		b.fields[kept], b.specs[kept] = f, p
 		kept++
-		a.takeField(p, f, r)
+		d.applyField(p, f, r)
 	}
-	b.fields, b.plans = b.fields[:kept], b.plans[:kept]
+	b.fields, b.specs = b.fields[:kept], b.specs[:kept]
 	b.at = r.clocks.at.Mono
-	a.lacks[askFields] = kept == 0
+	d.unsupported[queryFields] = kept == 0
 }
 
-func (a *asked) takeField(p fieldPlan, f field, r *reading) {
+func (d *deviceReader) applyField(p fieldSpec, f field, r *reading) {
 	switch {
 	case r.failed != nil:
 		return
-	case isGone(f.err), isEnded(f.err):
+	case isLost(f.err), isSessionEnded(f.err):
 		r.failed = f.err
 		return
 	case f.err != nil:
-		a.drop(p.quantity)
+		d.drop(p.quantity)
 		if !errors.Is(f.err, codeNotFound) {
-			r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", a.id(), p.name, f.err))
+			r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", d.id(), p.name, f.err))
 		}
 		return
 	}
 	value := f.value
-	var wide widened
+	var wide unwrapper
 	if p.wraps && value >= 0 {
-		wide = a.batch.wraps[p.quantity]
-		value = wide.add(value, f.narrow, a.expected(p.quantity, r))
+		wide = d.batch.wraps[p.quantity]
+		value = wide.add(value, f.narrow, d.gpmGrowth(p.quantity, r))
 	}
 	value *= p.unit
 	if p.quantity != energyCounter {
-		if a.keep(p.quantity, value, r) && p.wraps {
-			a.batch.wraps[p.quantity] = wide // what cannot be says nothing of wraps
+		if d.set(p.quantity, value, r) && p.wraps {
+			d.batch.wraps[p.quantity] = wide // what cannot be says nothing of wraps
 		}
-	} else if r.possible("energy", value >= 0 && value <= mostEnergy) {
+	} else if r.valid("energy", value >= 0 && value <= maxEnergy) {
 		r.gauges.Energy, r.gauges.Has = value, r.gauges.Has|sample.HasEnergy
 	}
 }
 
 // expected is by how many bytes a PCIe counter should have grown, as GPM says.
-func (a *asked) expected(q sample.GPUQuantity, r *reading) float64 {
+func (d *deviceReader) gpmGrowth(q sample.GPUQuantity, r *reading) float64 {
 	rate := sample.GPUPCIeReceiveRate
 	if q == sample.GPUPCIeSent {
 		rate = sample.GPUPCIeSendRate
 	}
-	value, told := a.gpm.traffic.Get(rate)
-	if !told || a.batch.at == 0 {
+	value, told := d.gpm.traffic.Get(rate)
+	if !told || d.batch.at == 0 {
 		return 0
 	}
-	return value * (r.clocks.at.Mono - a.batch.at).Seconds()
+	return value * (r.clocks.at.Mono - d.batch.at).Seconds()
 }

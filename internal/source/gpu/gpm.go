@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	gpmSoonest = 100 * time.Millisecond // between two samples (nvml.h)
-	gpmLatest  = 10 * time.Second       // a mean over more, as after a hang, says little of any moment
+	minGPMInterval = 100 * time.Millisecond // between two samples (nvml.h)
+	maxGPMInterval = 10 * time.Second       // a mean over more, as after a hang, says little of any moment
 )
 
 // metric is one value of nvmlGpmMetricsGet: what is asked for, then what was answered.
@@ -20,7 +20,7 @@ type metric struct {
 }
 
 // metricPlan says what a metric tells.
-type metricPlan struct {
+type metricSpec struct {
 	name     string // in nvml.h
 	id       uint32
 	quantity sample.GPUQuantity
@@ -29,7 +29,7 @@ type metricPlan struct {
 
 const mebibyte = 1 << 20
 
-var metricPlans = []metricPlan{
+var metricSpecs = []metricSpec{
 	{"NVML_GPM_METRIC_SM_UTIL", 2, sample.GPUSMActive, 0.01},
 	{"NVML_GPM_METRIC_SM_OCCUPANCY", 3, sample.GPUSMOccupancy, 0.01},
 	{"NVML_GPM_METRIC_ANY_TENSOR_UTIL", 5, sample.GPUTensorActive, 0.01},
@@ -49,26 +49,26 @@ var counterOf = map[sample.GPUQuantity]sample.GPUQuantity{
 }
 
 // profile is what is asked of a device's performance counters.
-type profile struct {
+type gpmState struct {
 	metrics []metric
-	plans   []metricPlan                   // one for each
+	specs   []metricSpec                   // one for each
 	at      time.Duration                  // of the newest sample; 0 for none
 	traffic sample.GPUValues               // bytes a second on PCIe, for counters that wrap
 	sums    map[sample.GPUQuantity]float64 // bytes over NVLink so far
 }
 
 // askGPM takes a sample and asks for the means since the one before.
-func (a *asked) askGPM(r *reading) {
-	g, now := &a.gpm, r.clocks.at.Mono
+func (d *deviceReader) readGPM(r *reading) {
+	g, now := &d.gpm, r.clocks.at.Mono
 	since := now - g.at
-	if g.at != 0 && since < gpmSoonest {
+	if g.at != 0 && since < minGPMInterval {
 		return
 	}
 	sampled, told := false, false
-	a.ask(askGPM, r, func() error {
-		err := a.gpmSample()
-		if sampled = err == nil; sampled && g.at != 0 && since <= gpmLatest {
-			err = a.gpmMetrics(g.metrics)
+	d.do(queryGPM, r, func() error {
+		err := d.gpmSample()
+		if sampled = err == nil; sampled && g.at != 0 && since <= maxGPMInterval {
+			err = d.gpmMetrics(g.metrics)
 			told = err == nil
 		}
 		return err
@@ -78,60 +78,60 @@ func (a *asked) askGPM(r *reading) {
 		g.at = now
 	}
 	if told {
-		a.takeMetrics(r, since)
+		d.applyMetrics(r, since)
 		return
 	}
-	for _, p := range g.plans {
+	for _, p := range g.specs {
 		if counterOf[p.quantity] != p.quantity { // a counter stands still meanwhile
-			a.drop(p.quantity)
+			d.drop(p.quantity)
 		}
 	}
 }
 
 // takeMetrics keeps what was told, and forgets what the device does not have or what the fields tell better.
-func (a *asked) takeMetrics(r *reading, since time.Duration) {
-	g := &a.gpm
+func (d *deviceReader) applyMetrics(r *reading, since time.Duration) {
+	g := &d.gpm
 	kept := 0
-	for i, p := range g.plans {
+	for i, p := range g.specs {
 		m := g.metrics[i]
 		counter, traffic := counterOf[p.quantity]
-		if isLacking(m.err) && !a.batch.tells(p.quantity) {
-			a.drop(p.quantity)
+		if isUnsupported(m.err) && !d.batch.provides(p.quantity) {
+			d.drop(p.quantity)
 		}
-		if isLacking(m.err) || traffic && a.batch.tells(counter) && !a.batch.narrow(counter) {
+		if isUnsupported(m.err) || traffic && d.batch.provides(counter) && !d.batch.narrow(counter) {
 			continue
 		}
-		g.metrics[kept], g.plans[kept] = m, p
+		g.metrics[kept], g.specs[kept] = m, p
 		kept++
 		value := m.value * p.unit
 		switch {
 		case m.err != nil:
-			a.drop(p.quantity)
+			d.drop(p.quantity)
 		case !traffic:
-			if a.keep(p.quantity, value, r) && value > 1 {
-				a.known.Set(p.quantity, 1)
+			if d.set(p.quantity, value, r) && value > 1 {
+				d.values.Set(p.quantity, 1)
 			}
-		case !r.possible(p.quantity.String(), value >= 0 && value <= mostTraffic):
-			a.drop(p.quantity)
+		case !r.valid(p.quantity.String(), value >= 0 && value <= maxTraffic):
+			d.drop(p.quantity)
 		case counter == p.quantity:
 			g.sums[counter] += value * since.Seconds()
-			a.keep(counter, g.sums[counter], r)
-		case a.batch.tells(counter):
+			d.set(counter, g.sums[counter], r)
+		case d.batch.provides(counter):
 			g.traffic.Set(p.quantity, value)
 		default:
-			a.known.Set(p.quantity, value)
+			d.values.Set(p.quantity, value)
 		}
 	}
-	g.metrics, g.plans = g.metrics[:kept], g.plans[:kept]
+	g.metrics, g.specs = g.metrics[:kept], g.specs[:kept]
 	if kept == 0 {
-		a.lacks[askGPM] = true
+		d.unsupported[queryGPM] = true
 	}
 }
 
-func newProfile() profile {
-	p := profile{plans: slices.Clone(metricPlans), sums: map[sample.GPUQuantity]float64{}}
-	for _, plan := range p.plans {
-		p.metrics = append(p.metrics, metric{id: plan.id})
+func newGPMState() gpmState {
+	p := gpmState{specs: slices.Clone(metricSpecs), sums: map[sample.GPUQuantity]float64{}}
+	for _, s := range p.specs {
+		p.metrics = append(p.metrics, metric{id: s.id})
 	}
 	return p
 }

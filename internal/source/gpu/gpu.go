@@ -47,7 +47,7 @@ type Source struct {
 	mu    sync.Mutex
 	ready bool          // a round may have something to tell
 	round chan struct{} // closed when the round that begins next has ended; nil when nobody waits for it
-	asked chan struct{} // of one element: somebody waits for the next round
+	wake  chan struct{} // of one element: somebody waits for the next round
 }
 
 var _ sample.Stream = (*Source)(nil)
@@ -65,7 +65,7 @@ func newSource(d driver, interval time.Duration) *Source {
 	if interval <= 0 {
 		interval = 100 * time.Millisecond
 	}
-	return &Source{driver: d, interval: interval, asked: make(chan struct{}, 1)}
+	return &Source{driver: d, interval: interval, wake: make(chan struct{}, 1)}
 }
 
 // Run implements sample.Stream. The error beside a row says what could not be read, and what to do about it; the same
@@ -75,8 +75,8 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	r := newRun(s.driver, s.interval, sink)
 	for ctx.Err() == nil {
 		waiting := s.begin()
-		r.cycle(ctx, waiting != nil)
-		s.setReady(r.anyWorks())
+		r.poll(ctx, waiting != nil)
+		s.setReady(r.anyReadable())
 		if waiting != nil {
 			close(waiting)
 		}
@@ -93,12 +93,12 @@ func (s *Source) pause(ctx context.Context, r *run) {
 	select {
 	case <-ctx.Done():
 	case <-due.C:
-	case <-s.asked:
-		soonest := time.NewTimer(r.began + soonest - sample.Now().Mono)
-		defer soonest.Stop()
+	case <-s.wake:
+		minRoundInterval := time.NewTimer(r.began + minRoundInterval - sample.Now().Mono)
+		defer minRoundInterval.Stop()
 		select {
 		case <-ctx.Done():
-		case <-soonest.C:
+		case <-minRoundInterval.C:
 		}
 	}
 }
@@ -117,7 +117,7 @@ func (s *Source) CatchUp(ctx context.Context) {
 	round := s.round
 	s.mu.Unlock()
 	select {
-	case s.asked <- struct{}{}:
+	case s.wake <- struct{}{}:
 	default:
 	}
 	select {

@@ -8,9 +8,9 @@ import (
 const (
 	// longestPeriod is how much time one value of the driver may stand for. Drivers give a value each 1/60 s to 1 s;
 	// more time between two means that some were lost, or that the driver slept.
-	longestPeriod = 2 * time.Second
+	maxPeriod = 2 * time.Second
 	// usualPeriod stands in until two values have told the driver's own.
-	usualPeriod = time.Second / 6
+	defaultPeriod = time.Second / 6
 )
 
 // integral is busy time as a function of time: each value is the mean utilisation since the value before, so the
@@ -35,11 +35,11 @@ func (i *integral) add(at time.Duration, share float64) bool {
 	switch {
 	case covers <= 0:
 		return false
-	case covers <= longestPeriod:
+	case covers <= maxPeriod:
 		i.period = covers
 	default:
 		if covers = i.period; covers == 0 {
-			covers = usualPeriod
+			covers = defaultPeriod
 		}
 		i.knots = append(i.knots, knot{at - covers, last.busy})
 	}

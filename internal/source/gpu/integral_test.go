@@ -23,15 +23,15 @@ func FuzzIntegral(f *testing.F) {
 		for range int(count) + 2 {
 			step := time.Duration(random.Int64N(int64(time.Second))) + 1
 			if random.IntN(256) < int(gaps)/4 {
-				step += longestPeriod
+				step += maxPeriod
 			}
 			at += step
 			values = append(values, value{at, random.Float64()})
 		}
-		var whole, parts, forgetful integral
+		var total, parts, forgetful integral
 		for i, v := range values {
-			whole.add(v.at, v.share)
-			if i > 0 && v.at-values[i-1].at <= longestPeriod {
+			total.add(v.at, v.share)
+			if i > 0 && v.at-values[i-1].at <= maxPeriod {
 				truth += time.Duration(v.share * float64(v.at-values[i-1].at))
 			}
 		}
@@ -49,7 +49,7 @@ func FuzzIntegral(f *testing.F) {
 		before, grid := time.Duration(0), first-time.Second
 		for moment := grid; moment < last+time.Second; {
 			step := time.Duration(random.Int64N(int64(time.Second))) + 1
-			busy := whole.at(moment)
+			busy := total.at(moment)
 			if busy < before || busy-before > moment-grid+1 {
 				t.Fatalf("busy from %v to %v in %v", before, busy, moment-grid)
 			}
@@ -59,8 +59,8 @@ func FuzzIntegral(f *testing.F) {
 			before, grid = busy, moment
 			moment += step
 		}
-		if end := last + 1; forgetful.at(end) != whole.at(end) || whole.at(end) < truth || len(forgetful.knots) > 2*len(values) {
-			t.Fatalf("%v, %v; want at least %v", forgetful.at(end), whole.at(end), truth)
+		if end := last + 1; forgetful.at(end) != total.at(end) || total.at(end) < truth || len(forgetful.knots) > 2*len(values) {
+			t.Fatalf("%v, %v; want at least %v", forgetful.at(end), total.at(end), truth)
 		}
 	})
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-const usualLibrary = "libnvidia-ml.so.1"
+const defaultLibrary = "libnvidia-ml.so.1"
 
 // essential are the functions without which nothing is asked.
-var essential = []function{fnInit, fnShutdown, fnCount, fnHandle, fnUUID}
+var requiredFunctions = []function{fnInit, fnShutdown, fnCount, fnHandle, fnUUID}
 
 // library is libnvidia-ml.so.1 through go-nvml. Calling a function that the installed one lacks ends the process, so
 // every name is looked up first.
@@ -30,7 +30,7 @@ type library struct {
 	calls, latencies meter
 
 	mu       sync.Mutex // a call that was abandoned may return while others are made
-	found    [functions]found
+	found    [numFunctions]found
 	sessions uint64
 	begun    bool // a session, which has not been ended
 	session  session
@@ -52,11 +52,11 @@ var loaded = struct {
 
 // changing lets sessions begin and end one at a time, for go-nvml writes those variables whenever a library is loaded.
 // Such a call may hang for ever, so it is only locked where a thread that waits can be abandoned: by open and close.
-var changing sync.Mutex
+var sessionLock sync.Mutex
 
 func newDriver(path string) (driver, error) {
 	if path == "" {
-		path = usualLibrary
+		path = defaultLibrary
 	}
 	loaded.Lock()
 	defer loaded.Unlock()
@@ -72,13 +72,13 @@ func (l *library) open() error {
 	if err := l.load(); err != nil {
 		return err
 	}
-	for _, f := range essential {
+	for _, f := range requiredFunctions {
 		if !l.has(f) {
 			return fmt.Errorf("%s has no %s: it is not NVIDIA's, install the driver again", l.path, functionNames[f][0])
 		}
 	}
-	changing.Lock()
-	defer changing.Unlock()
+	sessionLock.Lock()
+	defer sessionLock.Unlock()
 	err := l.call(fnInit, l.Init)
 	if err == nil {
 		l.mu.Lock()
@@ -120,16 +120,16 @@ func (l *library) close() {
 	if ending.events != nil {
 		_ = l.call(fnEventFree, ending.events.Free)
 	}
-	changing.Lock()
-	defer changing.Unlock()
+	sessionLock.Lock()
+	defer sessionLock.Unlock()
 	_ = l.call(fnShutdown, l.Shutdown)
 }
 
-func (l *library) use() use {
+func (l *library) stats() driverStats {
 	l.mu.Lock()
 	sessions := l.sessions
 	l.mu.Unlock()
-	return use{calls: l.calls.sums(), fields: l.latencies.sums(), sessions: sessions}
+	return driverStats{calls: l.calls.sums(), fields: l.latencies.sums(), sessions: sessions}
 }
 
 func (l *library) versions() (driver, version string) {
@@ -158,7 +158,7 @@ func clock(id int32) time.Duration {
 }
 
 // failure is nil for success.
-func failure(ret nvml.Return) error {
+func errorOf(ret nvml.Return) error {
 	if ret == nvml.SUCCESS {
 		return nil
 	}

@@ -12,43 +12,43 @@ import (
 )
 
 // answers are the calls behind the questions that have no code of their own.
-var answers = [questions]func(h *handle, v *sample.GPUValues) error{
-	askEncoder: one(fnEncoder, sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
+var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
+	queryEncoder: single(fnEncoder, sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
 		percent, _, ret := d.GetEncoderUtilization()
 		return percent, ret
 	}),
-	askDecoder: one(fnDecoder, sample.GPUDecoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
+	queryDecoder: single(fnDecoder, sample.GPUDecoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
 		percent, _, ret := d.GetDecoderUtilization()
 		return percent, ret
 	}),
-	askClockSM:       clockOf(sample.GPUClockSM, nvml.CLOCK_SM),
-	askClockMemory:   clockOf(sample.GPUClockMemory, nvml.CLOCK_MEM),
-	askClockGraphics: clockOf(sample.GPUClockGraphics, nvml.CLOCK_GRAPHICS),
-	askClockVideo:    clockOf(sample.GPUClockVideo, nvml.CLOCK_VIDEO),
+	queryClockSM:       clockOf(sample.GPUClockSM, nvml.CLOCK_SM),
+	queryClockMemory:   clockOf(sample.GPUClockMemory, nvml.CLOCK_MEM),
+	queryClockGraphics: clockOf(sample.GPUClockGraphics, nvml.CLOCK_GRAPHICS),
+	queryClockVideo:    clockOf(sample.GPUClockVideo, nvml.CLOCK_VIDEO),
 
-	askViolationPower:       violationOf(sample.GPUThrottledPower, nvml.PERF_POLICY_POWER),
-	askViolationThermal:     violationOf(sample.GPUThrottledThermal, nvml.PERF_POLICY_THERMAL),
-	askViolationSyncBoost:   violationOf(sample.GPUThrottledSyncBoost, nvml.PERF_POLICY_SYNC_BOOST),
-	askViolationBoard:       violationOf(sample.GPUThrottledBoard, nvml.PERF_POLICY_BOARD_LIMIT),
-	askViolationReliability: violationOf(sample.GPUThrottledReliability, nvml.PERF_POLICY_RELIABILITY),
+	queryViolationPower:       violationOf(sample.GPUThrottledPower, nvml.PERF_POLICY_POWER),
+	queryViolationThermal:     violationOf(sample.GPUThrottledThermal, nvml.PERF_POLICY_THERMAL),
+	queryViolationSyncBoost:   violationOf(sample.GPUThrottledSyncBoost, nvml.PERF_POLICY_SYNC_BOOST),
+	queryViolationBoard:       violationOf(sample.GPUThrottledBoard, nvml.PERF_POLICY_BOARD_LIMIT),
+	queryViolationReliability: violationOf(sample.GPUThrottledReliability, nvml.PERF_POLICY_RELIABILITY),
 
-	askPowerLimit:  one(fnPowerLimit, sample.GPUPowerLimit, 1e-3, nvml.Device.GetEnforcedPowerLimit),
-	askFan:         one(fnFan, sample.GPUFan, 0.01, nvml.Device.GetFanSpeed),
-	askCorrected:   errorsOf(sample.GPUErrorsCorrected, nvml.MEMORY_ERROR_TYPE_CORRECTED),
-	askUncorrected: errorsOf(sample.GPUErrorsUncorrected, nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
-	askReplays:     one(fnReplays, sample.GPUPCIeReplays, 1, nvml.Device.GetPcieReplayCounter),
-	askRows:        (*handle).rows,
-	askPages:       (*handle).pages,
+	queryPowerLimit:   single(fnPowerLimit, sample.GPUPowerLimit, 1e-3, nvml.Device.GetEnforcedPowerLimit),
+	queryFan:          single(fnFan, sample.GPUFan, 0.01, nvml.Device.GetFanSpeed),
+	queryCorrected:    errorsOf(sample.GPUErrorsCorrected, nvml.MEMORY_ERROR_TYPE_CORRECTED),
+	queryUncorrected:  errorsOf(sample.GPUErrorsUncorrected, nvml.MEMORY_ERROR_TYPE_UNCORRECTED),
+	queryReplays:      single(fnReplays, sample.GPUPCIeReplays, 1, nvml.Device.GetPcieReplayCounter),
+	queryRemappedRows: (*handle).rows,
+	queryRetiredPages: (*handle).pages,
 
-	askSlowdown:       thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN, nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
-	askShutdown:       thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
-	askMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX, 0),
+	querySlowdown:       thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN, nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
+	queryShutdown:       thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
+	queryMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX, 0),
 }
 
 type integer interface{ ~int | ~uint32 | ~uint64 }
 
 // one asks for one number.
-func one[T integer](f function, q sample.GPUQuantity, unit float64,
+func single[T integer](f function, q sample.GPUQuantity, unit float64,
 	ask func(nvml.Device) (T, nvml.Return)) func(*handle, *sample.GPUValues) error {
 	return func(h *handle, v *sample.GPUValues) error {
 		value, err := get(h.library, f, func() (T, nvml.Return) { return ask(h.device) })
@@ -60,27 +60,27 @@ func one[T integer](f function, q sample.GPUQuantity, unit float64,
 }
 
 func clockOf(q sample.GPUQuantity, domain nvml.ClockType) func(*handle, *sample.GPUValues) error {
-	return one(fnClock, q, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(domain) })
+	return single(fnClock, q, 1e6, func(d nvml.Device) (uint32, nvml.Return) { return d.GetClockInfo(domain) })
 }
 
 func violationOf(q sample.GPUQuantity, policy nvml.PerfPolicyType) func(*handle, *sample.GPUValues) error {
-	return one(fnViolation, q, 1e-9, func(d nvml.Device) (uint64, nvml.Return) {
+	return single(fnViolation, q, 1e-9, func(d nvml.Device) (uint64, nvml.Return) {
 		times, ret := d.GetViolationStatus(policy)
 		return times.ViolationTime, ret
 	})
 }
 
 func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sample.GPUValues) error {
-	return one(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) { return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) })
+	return single(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) { return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) })
 }
 
 // thresholdOf asks for a limit. nvml.h announces that GPUs since Ada will tell it only by its distance: the field is the
 // margin at which it is reached.
 func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds, field uint32) func(*handle, *sample.GPUValues) error {
-	ask := one(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
+	ask := single(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
 	return func(h *handle, v *sample.GPUValues) error {
 		err := ask(h, v)
-		if !isLacking(err) || field == 0 {
+		if !isUnsupported(err) || field == 0 {
 			return err
 		}
 		limit, err := h.fromMargin(field)
@@ -102,27 +102,27 @@ func (h *handle) fromMargin(id uint32) (float64, error) {
 		return 0, err
 	}
 	values := []nvml.FieldValue{{FieldId: id}}
-	if err := h.call(fnFields, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
 		return 0, err
 	}
 	at := number(nvml.ValueType(values[0].ValueType), values[0].Value)
-	return now + float64(margin.MarginTemperature) - at, failure(nvml.Return(values[0].NvmlReturn))
+	return now + float64(margin.MarginTemperature) - at, errorOf(nvml.Return(values[0].NvmlReturn))
 }
 
-func (h *handle) tell(q question, into *sample.GPUValues) error { return answers[q](h, into) }
+func (h *handle) query(q query, into *sample.GPUValues) error { return queryCalls[q](h, into) }
 
 // rows are those of the memory that were replaced, on GPUs since Ampere.
 func (h *handle) rows(v *sample.GPUValues) error {
 	var corrected, uncorrected int
 	var pending, failed bool
-	err := h.call(fnRows, func() (ret nvml.Return) {
+	err := h.call(fnRemappedRows, func() (ret nvml.Return) {
 		corrected, uncorrected, pending, failed, ret = h.device.GetRemappedRows()
 		return ret
 	})
 	if err == nil {
 		v.Set(sample.GPURowsRemapped, float64(corrected)+float64(uncorrected))
-		v.Set(sample.GPURepairPending, flag(pending))
-		v.Set(sample.GPURepairFailed, flag(failed))
+		v.Set(sample.GPURepairPending, boolValue(pending))
+		v.Set(sample.GPURepairFailed, boolValue(failed))
 	}
 	return err
 }
@@ -132,34 +132,34 @@ func (h *handle) pages(v *sample.GPUValues) error {
 	count := 0
 	for _, cause := range []nvml.PageRetirementCause{nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
 		nvml.PAGE_RETIREMENT_CAUSE_DOUBLE_BIT_ECC_ERROR} {
-		list, err := get(h.library, fnPages, func() ([]uint64, nvml.Return) { return h.device.GetRetiredPages(cause) })
+		list, err := get(h.library, fnRetiredPages, func() ([]uint64, nvml.Return) { return h.device.GetRetiredPages(cause) })
 		if err != nil {
 			return err
 		}
 		count += len(list)
 	}
 	v.Set(sample.GPUPagesRetired, float64(count))
-	pending, err := get(h.library, fnPagesPending, h.device.GetRetiredPagesPendingStatus)
+	pending, err := get(h.library, fnRetiredPagesPending, h.device.GetRetiredPagesPendingStatus)
 	if err == nil {
-		v.Set(sample.GPURepairPending, flag(pending == nvml.FEATURE_ENABLED))
+		v.Set(sample.GPURepairPending, boolValue(pending == nvml.FEATURE_ENABLED))
 	}
-	if isLacking(err) {
+	if isUnsupported(err) {
 		return nil
 	}
 	return err
 }
 
-func flag(set bool) float64 {
+func boolValue(set bool) float64 {
 	if set {
 		return 1
 	}
 	return 0
 }
 
-func (h *handle) reasons() (uint64, error) {
-	bits, err := get(h.library, fnReasons, h.device.GetCurrentClocksEventReasons)
+func (h *handle) clockEventReasons() (uint64, error) {
+	bits, err := get(h.library, fnClockEventReasons, h.device.GetCurrentClocksEventReasons)
 	if errors.Is(err, codeFunctionNotFound) {
-		bits, err = get(h.library, fnReasonsBefore, h.device.GetCurrentClocksThrottleReasons)
+		bits, err = get(h.library, fnClockThrottleReasons, h.device.GetCurrentClocksThrottleReasons)
 	}
 	return bits, err
 }
@@ -173,13 +173,13 @@ func (h *handle) fields(list []field) error {
 	for i, f := range list {
 		values[i] = nvml.FieldValue{FieldId: f.id, ScopeId: f.scope}
 	}
-	if err := h.call(fnFields, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
+	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
 		return err
 	}
 	for i, v := range values {
 		f := &list[i]
 		kind := nvml.ValueType(v.ValueType)
-		f.err = failure(nvml.Return(v.NvmlReturn))
+		f.err = errorOf(nvml.Return(v.NvmlReturn))
 		if f.err != nil {
 			continue
 		}

@@ -13,22 +13,22 @@ import (
 )
 
 // mostProcesses bounds what is told of one GPU.
-const mostProcesses = 1024
+const maxProcesses = 1024
 
 // handle is one GPU or MIG slice. Its methods call the functions of nvml.h that have their names.
 type handle struct {
 	*library
-	device   nvml.Device
-	uuid     string
-	product  string
-	position int
-	whole    *handle // of a slice: its GPU; nil for a whole GPU
+	device    nvml.Device
+	uuid      string
+	product   string
+	position  int
+	parentGPU *handle // of a slice: its GPU; nil for a whole GPU
 
 	values []nvml.FieldValue // of the newest call of fields
 	gpm    gpmPair
 }
 
-func (l *library) device(d nvml.Device, index int, whole *handle) (*handle, error) {
+func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, error) {
 	uuid, err := get(l, fnUUID, d.GetUUID)
 	if err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func (l *library) device(d nvml.Device, index int, whole *handle) (*handle, erro
 	if uuid == "" {
 		return nil, errors.New("it has no UUID, without which it cannot be told from others")
 	}
-	h := &handle{library: l, device: d, uuid: uuid, position: index, whole: whole}
+	h := &handle{library: l, device: d, uuid: uuid, position: index, parentGPU: parentGPU}
 	h.product, _ = get(l, fnName, d.GetName)
 	return h, nil
 }
@@ -46,13 +46,13 @@ func (h *handle) name() string { return h.product }
 func (h *handle) index() int   { return h.position }
 
 func (h *handle) parent() string {
-	if h.whole == nil {
+	if h.parentGPU == nil {
 		return ""
 	}
-	return h.whole.uuid
+	return h.parentGPU.uuid
 }
 
-func (h *handle) samples(since uint64) ([]point, error) {
+func (h *handle) samples(since uint64) ([]utilSample, error) {
 	kind, samples, err := h.buffer(since)
 	if errors.Is(err, codeInsufficientSize) { // a value was added between counting and fetching
 		kind, samples, err = h.buffer(since)
@@ -60,9 +60,9 @@ func (h *handle) samples(since uint64) ([]point, error) {
 	if err != nil {
 		return nil, err
 	}
-	points := make([]point, len(samples))
+	points := make([]utilSample, len(samples))
 	for i, s := range samples {
-		points[i] = point{s.TimeStamp, number(kind, s.SampleValue)}
+		points[i] = utilSample{s.TimeStamp, number(kind, s.SampleValue)}
 	}
 	return points, nil
 }
@@ -97,15 +97,15 @@ func number(kind nvml.ValueType, value [8]byte) float64 {
 	}
 }
 
-func (h *handle) rate() (busy, controller float64, err error) {
-	rates, err := get(h.library, fnRates, h.device.GetUtilizationRates)
+func (h *handle) utilizationRates() (busy, controller float64, err error) {
+	rates, err := get(h.library, fnUtilizationRates, h.device.GetUtilizationRates)
 	return float64(rates.Gpu), float64(rates.Memory), err
 }
 
 // memory prefers the second version, which leaves what the driver reserves out of what is used.
 func (h *handle) memory() (memory, error) {
-	second, err := get(h.library, fnMemory2, h.device.GetMemoryInfo_v2)
-	if err == nil || isGone(err) || isEnded(err) {
+	second, err := get(h.library, fnMemoryV2, h.device.GetMemoryInfo_v2)
+	if err == nil || isLost(err) || isSessionEnded(err) {
 		return memory{second.Used, second.Total, second.Reserved, true}, err
 	}
 	first, err := get(h.library, fnMemory, h.device.GetMemoryInfo)
@@ -129,36 +129,36 @@ func (h *handle) energy() (float64, error) {
 	return float64(millijoules) / 1000, err
 }
 
-func (h *handle) link() (width, generation int, err error) {
-	if width, err = get(h.library, fnWidth, h.device.GetCurrPcieLinkWidth); err != nil {
+func (h *handle) pcieLink() (width, generation int, err error) {
+	if width, err = get(h.library, fnLinkWidth, h.device.GetCurrPcieLinkWidth); err != nil {
 		return 0, 0, err
 	}
-	generation, err = get(h.library, fnGeneration, h.device.GetCurrPcieLinkGeneration)
+	generation, err = get(h.library, fnLinkGeneration, h.device.GetCurrPcieLinkGeneration)
 	return width, generation, err
 }
 
-func (h *handle) linkMax() (width, generation int, err error) {
-	if width, err = get(h.library, fnWidthMax, h.device.GetMaxPcieLinkWidth); err != nil {
+func (h *handle) maxPCIeLink() (width, generation int, err error) {
+	if width, err = get(h.library, fnMaxLinkWidth, h.device.GetMaxPcieLinkWidth); err != nil {
 		return 0, 0, err
 	}
-	generation, err = get(h.library, fnGenerationMax, h.device.GetMaxPcieLinkGeneration)
+	generation, err = get(h.library, fnMaxLinkGeneration, h.device.GetMaxPcieLinkGeneration)
 	return width, generation, err
 }
 
 // processes are those that compute and those that draw. One that does both is told once.
 func (h *handle) processes() ([]sample.GPUProcess, error) {
-	computing, err := get(h.library, fnComputing, h.device.GetComputeRunningProcesses)
+	compute, err := get(h.library, fnComputeProcesses, h.device.GetComputeRunningProcesses)
 	if err != nil {
 		return nil, err
 	}
-	drawing, err := get(h.library, fnDrawing, h.device.GetGraphicsRunningProcesses)
+	graphics, err := get(h.library, fnGraphicsProcesses, h.device.GetGraphicsRunningProcesses)
 	if errors.Is(err, codeNotSupported) || errors.Is(err, codeFunctionNotFound) {
 		err = nil
 	}
 	var list []sample.GPUProcess
 	seen := map[uint32]bool{}
-	for _, p := range append(computing, drawing...) {
-		if seen[p.Pid] || len(list) == mostProcesses {
+	for _, p := range append(compute, graphics...) {
+		if seen[p.Pid] || len(list) == maxProcesses {
 			continue
 		}
 		seen[p.Pid] = true

@@ -10,7 +10,7 @@ import (
 )
 
 // mostEvents bounds one look. Those that are left are found by the next.
-const mostEvents = 64
+const maxEvents = 64
 
 // watched is a GPU whose XID errors the driver tells.
 type watched struct {
@@ -19,7 +19,7 @@ type watched struct {
 }
 
 // watch registers the GPU again when it was away, which it may have been for a reset.
-func (h *handle) watch() error {
+func (h *handle) registerEvents() error {
 	if !h.has(fnEventTypes, fnEventRegister, fnEventCreate, fnEventWait, fnEventFree) {
 		return codeFunctionNotFound
 	}
@@ -66,14 +66,14 @@ func (l *library) eventSet() (nvml.EventSet, error) {
 	return set, nil
 }
 
-func (l *library) events() (list []event, err error) {
+func (l *library) events() (list []xidEvent, err error) {
 	l.mu.Lock()
 	set := l.session.events
 	l.mu.Unlock()
 	if set == nil {
 		return nil, nil
 	}
-	for len(list) < mostEvents {
+	for len(list) < maxEvents {
 		data, err := get(l, fnEventWait, func() (nvml.EventData, nvml.Return) { return set.Wait(0) })
 		if errors.Is(err, codeTimeout) {
 			return list, nil
@@ -82,7 +82,7 @@ func (l *library) events() (list []event, err error) {
 			return list, err
 		}
 		if data.EventType == nvml.EventTypeXidCriticalError {
-			list = append(list, event{gpu: l.uuidOf(data.Device), xid: int(min(data.EventData, mostXID+1))})
+			list = append(list, xidEvent{gpu: l.uuidOf(data.Device), xid: int(min(data.EventData, maxXID+1))})
 		}
 	}
 	return list, nil

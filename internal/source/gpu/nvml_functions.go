@@ -24,40 +24,40 @@ const (
 	fnMigCount
 	fnMigHandle
 	fnSamples
-	fnRates
-	fnMemory2
+	fnUtilizationRates
+	fnMemoryV2
 	fnMemory
 	fnTemperature
 	fnPower
 	fnEnergy
-	fnWidth
-	fnGeneration
-	fnWidthMax
-	fnGenerationMax
-	fnComputing
-	fnDrawing
-	fnFields
+	fnLinkWidth
+	fnLinkGeneration
+	fnMaxLinkWidth
+	fnMaxLinkGeneration
+	fnComputeProcesses
+	fnGraphicsProcesses
+	fnFieldValues
 	fnEncoder
 	fnDecoder
 	fnClock
 	fnViolation
-	fnReasons
-	fnReasonsBefore
+	fnClockEventReasons
+	fnClockThrottleReasons
 	fnPowerLimit
 	fnFan
 	fnECC
 	fnReplays
-	fnRows
-	fnPages
-	fnPagesPending
+	fnRemappedRows
+	fnRetiredPages
+	fnRetiredPagesPending
 	fnThreshold
 	fnMargin
 	fnGPMSupport
 	fnGPMAlloc
 	fnGPMFree
 	fnGPMSample
-	fnGPMSlice
-	fnInstance
+	fnGPMMIGSample
+	fnGPUInstance
 	fnGPMMetrics
 	fnEventTypes
 	fnEventRegister
@@ -65,65 +65,65 @@ const (
 	fnEventWait
 	fnEventFree
 
-	functions // how many there are
+	numFunctions // how many there are
 )
 
 // functionNames are their names, each in the versions that go-nvml knows, the newest first: which is the one that it calls.
-var functionNames = [functions][]string{
-	fnInit:           {"nvmlInit_v2", "nvmlInit"},
-	fnShutdown:       {"nvmlShutdown"},
-	fnCount:          {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
-	fnHandle:         {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
-	fnUUID:           {"nvmlDeviceGetUUID"},
-	fnName:           {"nvmlDeviceGetName"},
-	fnDriverVersion:  {"nvmlSystemGetDriverVersion"},
-	fnLibraryVersion: {"nvmlSystemGetNVMLVersion"},
-	fnMigMode:        {"nvmlDeviceGetMigMode"},
-	fnMigCount:       {"nvmlDeviceGetMaxMigDeviceCount"},
-	fnMigHandle:      {"nvmlDeviceGetMigDeviceHandleByIndex"},
-	fnSamples:        {"nvmlDeviceGetSamples"},
-	fnRates:          {"nvmlDeviceGetUtilizationRates"},
-	fnMemory2:        {"nvmlDeviceGetMemoryInfo_v2"},
-	fnMemory:         {"nvmlDeviceGetMemoryInfo"},
-	fnTemperature:    {"nvmlDeviceGetTemperature"},
-	fnPower:          {"nvmlDeviceGetPowerUsage"},
-	fnEnergy:         {"nvmlDeviceGetTotalEnergyConsumption"},
-	fnWidth:          {"nvmlDeviceGetCurrPcieLinkWidth"},
-	fnGeneration:     {"nvmlDeviceGetCurrPcieLinkGeneration"},
-	fnWidthMax:       {"nvmlDeviceGetMaxPcieLinkWidth"},
-	fnGenerationMax:  {"nvmlDeviceGetMaxPcieLinkGeneration"},
-	fnComputing: {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
+var functionNames = [numFunctions][]string{
+	fnInit:              {"nvmlInit_v2", "nvmlInit"},
+	fnShutdown:          {"nvmlShutdown"},
+	fnCount:             {"nvmlDeviceGetCount_v2", "nvmlDeviceGetCount"},
+	fnHandle:            {"nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetHandleByIndex"},
+	fnUUID:              {"nvmlDeviceGetUUID"},
+	fnName:              {"nvmlDeviceGetName"},
+	fnDriverVersion:     {"nvmlSystemGetDriverVersion"},
+	fnLibraryVersion:    {"nvmlSystemGetNVMLVersion"},
+	fnMigMode:           {"nvmlDeviceGetMigMode"},
+	fnMigCount:          {"nvmlDeviceGetMaxMigDeviceCount"},
+	fnMigHandle:         {"nvmlDeviceGetMigDeviceHandleByIndex"},
+	fnSamples:           {"nvmlDeviceGetSamples"},
+	fnUtilizationRates:  {"nvmlDeviceGetUtilizationRates"},
+	fnMemoryV2:          {"nvmlDeviceGetMemoryInfo_v2"},
+	fnMemory:            {"nvmlDeviceGetMemoryInfo"},
+	fnTemperature:       {"nvmlDeviceGetTemperature"},
+	fnPower:             {"nvmlDeviceGetPowerUsage"},
+	fnEnergy:            {"nvmlDeviceGetTotalEnergyConsumption"},
+	fnLinkWidth:         {"nvmlDeviceGetCurrPcieLinkWidth"},
+	fnLinkGeneration:    {"nvmlDeviceGetCurrPcieLinkGeneration"},
+	fnMaxLinkWidth:      {"nvmlDeviceGetMaxPcieLinkWidth"},
+	fnMaxLinkGeneration: {"nvmlDeviceGetMaxPcieLinkGeneration"},
+	fnComputeProcesses: {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
 		"nvmlDeviceGetComputeRunningProcesses"},
-	fnDrawing: {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2",
+	fnGraphicsProcesses: {"nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2",
 		"nvmlDeviceGetGraphicsRunningProcesses"},
-	fnFields:        {"nvmlDeviceGetFieldValues"},
-	fnEncoder:       {"nvmlDeviceGetEncoderUtilization"},
-	fnDecoder:       {"nvmlDeviceGetDecoderUtilization"},
-	fnClock:         {"nvmlDeviceGetClockInfo"},
-	fnViolation:     {"nvmlDeviceGetViolationStatus"},
-	fnReasons:       {"nvmlDeviceGetCurrentClocksEventReasons"},
-	fnReasonsBefore: {"nvmlDeviceGetCurrentClocksThrottleReasons"},
-	fnPowerLimit:    {"nvmlDeviceGetEnforcedPowerLimit"},
-	fnFan:           {"nvmlDeviceGetFanSpeed"},
-	fnECC:           {"nvmlDeviceGetTotalEccErrors"},
-	fnReplays:       {"nvmlDeviceGetPcieReplayCounter"},
-	fnRows:          {"nvmlDeviceGetRemappedRows"},
-	fnPages:         {"nvmlDeviceGetRetiredPages"},
-	fnPagesPending:  {"nvmlDeviceGetRetiredPagesPendingStatus"},
-	fnThreshold:     {"nvmlDeviceGetTemperatureThreshold"},
-	fnMargin:        {"nvmlDeviceGetMarginTemperature"},
-	fnGPMSupport:    {"nvmlGpmQueryDeviceSupport"},
-	fnGPMAlloc:      {"nvmlGpmSampleAlloc"},
-	fnGPMFree:       {"nvmlGpmSampleFree"},
-	fnGPMSample:     {"nvmlGpmSampleGet"},
-	fnGPMSlice:      {"nvmlGpmMigSampleGet"},
-	fnInstance:      {"nvmlDeviceGetGpuInstanceId"},
-	fnGPMMetrics:    {"nvmlGpmMetricsGet"},
-	fnEventTypes:    {"nvmlDeviceGetSupportedEventTypes"},
-	fnEventRegister: {"nvmlDeviceRegisterEvents"},
-	fnEventCreate:   {"nvmlEventSetCreate"},
-	fnEventWait:     {"nvmlEventSetWait_v2", "nvmlEventSetWait"},
-	fnEventFree:     {"nvmlEventSetFree"},
+	fnFieldValues:          {"nvmlDeviceGetFieldValues"},
+	fnEncoder:              {"nvmlDeviceGetEncoderUtilization"},
+	fnDecoder:              {"nvmlDeviceGetDecoderUtilization"},
+	fnClock:                {"nvmlDeviceGetClockInfo"},
+	fnViolation:            {"nvmlDeviceGetViolationStatus"},
+	fnClockEventReasons:    {"nvmlDeviceGetCurrentClocksEventReasons"},
+	fnClockThrottleReasons: {"nvmlDeviceGetCurrentClocksThrottleReasons"},
+	fnPowerLimit:           {"nvmlDeviceGetEnforcedPowerLimit"},
+	fnFan:                  {"nvmlDeviceGetFanSpeed"},
+	fnECC:                  {"nvmlDeviceGetTotalEccErrors"},
+	fnReplays:              {"nvmlDeviceGetPcieReplayCounter"},
+	fnRemappedRows:         {"nvmlDeviceGetRemappedRows"},
+	fnRetiredPages:         {"nvmlDeviceGetRetiredPages"},
+	fnRetiredPagesPending:  {"nvmlDeviceGetRetiredPagesPendingStatus"},
+	fnThreshold:            {"nvmlDeviceGetTemperatureThreshold"},
+	fnMargin:               {"nvmlDeviceGetMarginTemperature"},
+	fnGPMSupport:           {"nvmlGpmQueryDeviceSupport"},
+	fnGPMAlloc:             {"nvmlGpmSampleAlloc"},
+	fnGPMFree:              {"nvmlGpmSampleFree"},
+	fnGPMSample:            {"nvmlGpmSampleGet"},
+	fnGPMMIGSample:         {"nvmlGpmMigSampleGet"},
+	fnGPUInstance:          {"nvmlDeviceGetGpuInstanceId"},
+	fnGPMMetrics:           {"nvmlGpmMetricsGet"},
+	fnEventTypes:           {"nvmlDeviceGetSupportedEventTypes"},
+	fnEventRegister:        {"nvmlDeviceRegisterEvents"},
+	fnEventCreate:          {"nvmlEventSetCreate"},
+	fnEventWait:            {"nvmlEventSetWait_v2", "nvmlEventSetWait"},
+	fnEventFree:            {"nvmlEventSetFree"},
 }
 
 // found is what looking a function up gave.
@@ -168,7 +168,7 @@ func (l *library) call(f function, do func() nvml.Return) error {
 	began := time.Now()
 	ret := do()
 	l.calls.add(name, time.Since(began))
-	return failure(ret)
+	return errorOf(ret)
 }
 
 // get asks for one value.

@@ -7,7 +7,7 @@ import (
 )
 
 // mostSamples bounds what a session allocates: a GPU that is lost and found again takes two more.
-const mostSamples = 4 * mostCards
+const maxGPMSamples = 4 * maxDevices
 
 // gpmPair is the newest two readings of a device's performance counters.
 type gpmPair struct {
@@ -26,8 +26,8 @@ func (h *handle) gpmSample() error {
 	}
 	older, f := g.samples[1-g.newest], fnGPMSample
 	take := func() nvml.Return { return older.Get(h.device) }
-	if h.whole != nil {
-		f, take = fnGPMSlice, func() nvml.Return { return older.MigGet(h.whole.device, g.instance) }
+	if h.parentGPU != nil {
+		f, take = fnGPMMIGSample, func() nvml.Return { return older.MigGet(h.parentGPU.device, g.instance) }
 	}
 	err := h.call(f, take)
 	if err == nil {
@@ -42,15 +42,15 @@ func (h *handle) beginGPM() error {
 	if !h.has(fnGPMSupport, fnGPMAlloc, fnGPMFree, fnGPMSample, fnGPMMetrics) {
 		return codeFunctionNotFound
 	}
-	asked := h.device
-	if h.whole != nil {
-		asked = h.whole.device
+	gpu := h.device
+	if h.parentGPU != nil {
+		gpu = h.parentGPU.device
 		var err error
-		if h.gpm.instance, err = get(h.library, fnInstance, h.device.GetGpuInstanceId); err != nil {
+		if h.gpm.instance, err = get(h.library, fnGPUInstance, h.device.GetGpuInstanceId); err != nil {
 			return err
 		}
 	}
-	support, err := get(h.library, fnGPMSupport, asked.GpmQueryDeviceSupport)
+	support, err := get(h.library, fnGPMSupport, gpu.GpmQueryDeviceSupport)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (h *handle) beginGPM() error {
 
 func (l *library) newSample() (nvml.GpmSample, error) {
 	l.mu.Lock()
-	full := len(l.session.samples) >= mostSamples
+	full := len(l.session.samples) >= maxGPMSamples
 	l.mu.Unlock()
 	if full {
 		return nil, codeNotSupported
@@ -98,7 +98,7 @@ func (h *handle) gpmMetrics(list []metric) error {
 		return err
 	}
 	for i := range list {
-		list[i].value, list[i].err = m.Metrics[i].Value, failure(nvml.Return(m.Metrics[i].NvmlReturn))
+		list[i].value, list[i].err = m.Metrics[i].Value, errorOf(nvml.Return(m.Metrics[i].NvmlReturn))
 	}
 	return nil
 }

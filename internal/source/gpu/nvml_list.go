@@ -11,14 +11,14 @@ import (
 )
 
 func (l *library) count() (int, error) {
-	whole, err := get(l, fnCount, l.DeviceGetCount)
+	gpus, err := get(l, fnCount, l.DeviceGetCount)
 	if err != nil {
 		return 0, err
 	}
-	count := whole
-	for i := range min(whole, mostCards) {
+	count := gpus
+	for i := range min(gpus, maxDevices) {
 		if device, err := l.at(i); err == nil {
-			count += len(l.slices(device))
+			count += len(l.migDevices(device))
 		}
 	}
 	return count, nil
@@ -35,22 +35,22 @@ func (l *library) devices() ([]device, error) {
 	}
 	var list []device
 	var problems sample.Problems
-	for i := range min(count, mostCards) {
+	for i := range min(count, maxDevices) {
 		d, err := l.at(i)
-		var whole *handle
+		var parentGPU *handle
 		if err == nil {
-			whole, err = l.device(d, i, nil)
+			parentGPU, err = l.device(d, i, nil)
 		}
-		if isEnded(err) {
+		if isSessionEnded(err) {
 			return nil, err
 		}
 		if err != nil {
 			problems.Add(fmt.Errorf("GPU %d: %w", i, err))
 			continue
 		}
-		list = append(list, whole)
-		for _, d := range l.slices(whole.device) {
-			slice, err := l.device(d, i, whole)
+		list = append(list, parentGPU)
+		for _, d := range l.migDevices(parentGPU.device) {
+			slice, err := l.device(d, i, parentGPU)
 			if err != nil {
 				problems.Add(fmt.Errorf("a MIG slice of GPU %d: %w", i, err))
 				continue
@@ -62,24 +62,24 @@ func (l *library) devices() ([]device, error) {
 }
 
 // slices are the MIG devices that a GPU is cut into.
-func (l *library) slices(whole nvml.Device) []nvml.Device {
+func (l *library) migDevices(parentGPU nvml.Device) []nvml.Device {
 	if !l.has(fnMigMode, fnMigCount, fnMigHandle) {
 		return nil
 	}
 	mode, err := get(l, fnMigMode, func() (int, nvml.Return) {
-		mode, _, ret := whole.GetMigMode()
+		mode, _, ret := parentGPU.GetMigMode()
 		return mode, ret
 	})
 	if err != nil || mode != nvml.DEVICE_MIG_ENABLE {
 		return nil
 	}
-	most, err := get(l, fnMigCount, whole.GetMaxMigDeviceCount)
+	limit, err := get(l, fnMigCount, parentGPU.GetMaxMigDeviceCount)
 	if err != nil {
 		return nil
 	}
 	var list []nvml.Device
-	for i := range min(most, mostCards) {
-		slice, err := get(l, fnMigHandle, func() (nvml.Device, nvml.Return) { return whole.GetMigDeviceHandleByIndex(i) })
+	for i := range min(limit, maxDevices) {
+		slice, err := get(l, fnMigHandle, func() (nvml.Device, nvml.Return) { return parentGPU.GetMigDeviceHandleByIndex(i) })
 		if err == nil {
 			list = append(list, slice)
 		}

@@ -17,7 +17,7 @@ import (
 func grid(t *testing.T, rows []told) {
 	t.Helper()
 	for i, row := range rows {
-		if behind := row.came - row.At.Mono; behind < 0 || behind > mostBehind+110*time.Millisecond {
+		if behind := row.came - row.At.Mono; behind < 0 || behind > maxLag+110*time.Millisecond {
 			t.Errorf("row %d is %v behind", i, behind)
 		}
 		if i == 0 {
@@ -51,20 +51,20 @@ func TestOneRoundASecond(t *testing.T) {
 		p := play(t.Context(), d)
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		p.stop()
-		if d.asked() > 3*13 || d.begun() != 1 || d.closes != 1 {
-			t.Errorf("%d calls, %d sessions begun, %d ended", d.asked(), d.begun(), d.closes)
+		if d.utilizationCalls() > 3*13 || d.begun() != 1 || d.closes != 1 {
+			t.Errorf("%d calls, %d sessions begun, %d ended", d.utilizationCalls(), d.begun(), d.closes)
 		}
 		rows := p.take()
 		grid(t, rows)
 		first, last, processes := rows[0], rows[len(rows)-1], 0
-		span := last.At.Mono - first.At.Mono
+		valueRange := last.At.Mono - first.At.Mono
 		for i, share := range []float64{0.3, 0.9, 0.5} {
 			grew := last.GPUs[i].Busy - first.GPUs[i].Busy
-			if want := time.Duration(share * float64(span)); !near(grew, want) {
+			if want := time.Duration(share * float64(valueRange)); !near(grew, want) {
 				t.Errorf("GPU %d: busy for %v, want %v", i, grew, want)
 			}
-			if joules := last.GPUs[i].Energy - first.GPUs[i].Energy; math.Abs(joules-100*span.Seconds()) > 60 {
-				t.Errorf("GPU %d: %v J in %v", i, joules, span)
+			if joules := last.GPUs[i].Energy - first.GPUs[i].Energy; math.Abs(joules-100*valueRange.Seconds()) > 60 {
+				t.Errorf("GPU %d: %v J in %v", i, joules, valueRange)
 			}
 		}
 		for _, row := range rows {
@@ -75,8 +75,8 @@ func TestOneRoundASecond(t *testing.T) {
 				t.Error(row.err)
 			}
 		}
-		if processes != 2 || span < 9*time.Second {
-			t.Errorf("processes were read %d times in %v", processes, span)
+		if processes != 2 || valueRange < 9*time.Second {
+			t.Errorf("processes were read %d times in %v", processes, valueRange)
 		}
 	})
 }
@@ -88,14 +88,14 @@ func TestCatchingUpIsShared(t *testing.T) {
 		p := play(t.Context(), d)
 		p.CatchUp(t.Context())
 		time.Sleep(5 * time.Second)
-		calls := d.asked()
+		calls := d.utilizationCalls()
 		var all sync.WaitGroup
 		for range 50 {
 			all.Go(func() {
 				for range 20 {
 					begin := sample.Now().Mono
 					p.CatchUp(t.Context())
-					if took := sample.Now().Mono - begin; took > 2*soonest {
+					if took := sample.Now().Mono - begin; took > 2*minRoundInterval {
 						t.Errorf("took %v", took)
 					}
 					if behind := begin - p.last().At.Mono; behind > time.Second/6+100*time.Millisecond {
@@ -105,8 +105,8 @@ func TestCatchingUpIsShared(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if d.asked()-calls > 21 {
-			t.Errorf("%d calls for 20 moments", d.asked()-calls)
+		if d.utilizationCalls()-calls > 21 {
+			t.Errorf("%d calls for 20 moments", d.utilizationCalls()-calls)
 		}
 		p.stop()
 		rows := p.take()
@@ -191,9 +191,9 @@ func TestASilentGPUHoldsNobodyBack(t *testing.T) {
 		rows := p.take()
 		grid(t, rows)
 		first, last := rows[10], rows[len(rows)-1]
-		span := last.At.Mono - first.At.Mono
+		valueRange := last.At.Mono - first.At.Mono
 		for i, share := range []float64{0.2, 0.4} {
-			if got := float64(last.GPUs[i].Busy-first.GPUs[i].Busy) / float64(span); math.Abs(got-share) > 0.01 {
+			if got := float64(last.GPUs[i].Busy-first.GPUs[i].Busy) / float64(valueRange); math.Abs(got-share) > 0.01 {
 				t.Errorf("GPU %d: busy %v of the time", i, got)
 			}
 		}
@@ -216,8 +216,8 @@ func TestTheWallClockIsSet(t *testing.T) {
 			if lost := (last.At.Mono-first.At.Mono)/2 - (last.GPUs[0].Busy - first.GPUs[0].Busy); lost < -time.Second/6 || lost > 3*time.Second/2 {
 				t.Errorf("a step of %v: %v too little", step, lost)
 			}
-			if d.asked() > 60 {
-				t.Errorf("a step of %v: asked %d times in 25 s, so the buffer is not used any more", step, d.asked())
+			if d.utilizationCalls() > 60 {
+				t.Errorf("a step of %v: asked %d times in 25 s, so the buffer is not used any more", step, d.utilizationCalls())
 			}
 		})
 	}
@@ -246,8 +246,8 @@ func TestASlowCallIsMadeUpFor(t *testing.T) {
 				t.Fatal("it hung, in less than a second")
 			}
 		}
-		if span := last.At.Mono - first.At.Mono; !near(last.GPUs[0].Busy-first.GPUs[0].Busy, span/2) {
-			t.Errorf("busy for %v of %v", last.GPUs[0].Busy-first.GPUs[0].Busy, span)
+		if valueRange := last.At.Mono - first.At.Mono; !near(last.GPUs[0].Busy-first.GPUs[0].Busy, valueRange/2) {
+			t.Errorf("busy for %v of %v", last.GPUs[0].Busy-first.GPUs[0].Busy, valueRange)
 		}
 	})
 }
@@ -259,8 +259,8 @@ func TestUtilizationThatIsNotTold(t *testing.T) {
 		p := play(t.Context(), d)
 		time.Sleep(10500 * time.Millisecond)
 		p.stop()
-		if g := p.last().GPUs[0]; g.Has&sample.LacksBusy == 0 || g.Busy != 0 || g.MemoryTotal != 2 || d.asked() != 1 {
-			t.Errorf("%+v, asked %d times", g, d.asked())
+		if g := p.last().GPUs[0]; g.Has&sample.LacksBusy == 0 || g.Busy != 0 || g.MemoryTotal != 2 || d.utilizationCalls() != 1 {
+			t.Errorf("%+v, asked %d times", g, d.utilizationCalls())
 		}
 	})
 }

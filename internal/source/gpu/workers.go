@@ -9,9 +9,9 @@ import (
 
 const (
 	// mostThreads is the thread that works and the one that was abandoned in a call which hangs.
-	mostThreads = 2
+	maxThreads = 2
 	// lastWait is how long a call that is under way when everything ends may go on.
-	lastWait = 100 * time.Millisecond
+	endTimeout = 100 * time.Millisecond
 )
 
 // workers make the driver's calls, each on a thread of its own, one call at a time. A call that takes too long is
@@ -31,56 +31,56 @@ type worker struct {
 // stuck is a worker inside an abandoned call, and what to do once it has returned.
 type stuck struct {
 	*worker
-	late func()
+	onReturn func()
 }
 
 // outcome is how a job ended.
 type outcome int
 
 const (
-	finished  outcome = iota
-	abandoned         // it took longer than its limit; its results must not be touched until late is called
-	refused           // no thread was left to run it
+	completed outcome = iota
+	timedOut          // it took longer than its limit; its results must not be touched until late is called
+	noThread          // no thread was left to run it
 )
 
 // do runs job on the worker's thread and waits for it. Each time that pulse says so, on the caller's goroutine, it calls
 // beat, which gives the time to the next. When the job takes longer than limit, or ctx has ended for lastWait, it is
 // abandoned: reap calls late after it has returned.
-func (w *workers) do(ctx context.Context, limit, pulse time.Duration, beat func() time.Duration, job, late func()) outcome {
+func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func() time.Duration, job, onReturn func()) outcome {
 	if !w.available() {
-		return refused
+		return noThread
 	}
 	if w.active == nil {
 		w.active = &worker{jobs: make(chan func()), done: make(chan struct{}, 1), over: make(chan struct{})}
 		go w.active.run()
 	}
 	w.active.jobs <- job
-	limited := time.NewTimer(limit)
-	defer limited.Stop()
-	beats := time.NewTimer(pulse)
-	defer beats.Stop()
+	timeout := time.NewTimer(limit)
+	defer timeout.Stop()
+	ticker := time.NewTimer(tick)
+	defer ticker.Stop()
 	ending := ctx.Done()
 	for {
 		select {
 		case <-w.active.done:
-			return finished
-		case <-beats.C:
-			beats.Reset(beat())
+			return completed
+		case <-ticker.C:
+			ticker.Reset(onTick())
 			continue
 		case <-ending:
 			ending = nil
-			limited.Reset(min(limit, lastWait))
+			timeout.Reset(min(limit, endTimeout))
 			continue
-		case <-limited.C:
+		case <-timeout.C:
 		}
-		w.stuck = append(w.stuck, &stuck{w.active, late})
+		w.stuck = append(w.stuck, &stuck{w.active, onReturn})
 		w.active = nil
-		return abandoned
+		return timedOut
 	}
 }
 
 // available says whether there is a thread for another job.
-func (w *workers) available() bool { return w.active != nil || len(w.stuck) < mostThreads }
+func (w *workers) available() bool { return w.active != nil || len(w.stuck) < maxThreads }
 
 // run makes the calls. The thread is never given back to other goroutines: it ends with this one.
 func (w *worker) run() {
@@ -101,7 +101,7 @@ func (w *workers) reap() {
 	for _, s := range w.stuck {
 		select {
 		case <-s.done:
-			s.late()
+			s.onReturn()
 			if w.active == nil {
 				w.active = s.worker
 			} else {

@@ -217,7 +217,7 @@ func TestNothingToRead(t *testing.T) {
 		{"init_error 77\n", "", "NVML error 77"},
 		{"error gpu=0 call=nvmlDeviceGetUUID code=15\n", "", "GPU 0: the GPU is lost"},
 		{"", "/nonexistent/libnvidia-ml.so.1", "no NVIDIA driver"},
-		{"", "real_test.go", "cannot be loaded"},
+		{"", "fakenvml_run_test.go", "cannot be loaded"},
 	} {
 		newWorld(t, c.world)
 		library := c.library
@@ -250,10 +250,10 @@ func TestProbe(t *testing.T) {
 	if err != nil || found.Err != nil || found.Driver != "570.1" || found.NVML == "" || len(found.Devices) != 2 {
 		t.Fatalf("%+v, %v", found, err)
 	}
-	if a := found.Devices[0]; a.Err != nil || !slices.Equal(a.Lacks, []string{"retired pages"}) || len(a.Answers) != len(topics)-1 {
+	if a := found.Devices[0]; a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) || len(a.Supported) != len(features)-1 {
 		t.Errorf("%+v", a)
 	}
-	if b := found.Devices[1]; b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 || !slices.Equal(b.Lacks, []string{"utilization samples", "retired pages"}) {
+	if b := found.Devices[1]; b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 || !slices.Equal(b.Unsupported, []string{"utilization samples", "retired pages"}) {
 		t.Errorf("%+v", b)
 	}
 	if _, err := Probe(t.Context(), Options{Library: "/nonexistent.so"}); !errors.Is(err, ErrNoDriver) {
@@ -281,7 +281,7 @@ func TestADriverThatLacksFunctions(t *testing.T) {
 		defer cancel()
 		s.Run(ctx, k.sink)
 		k.check(t)
-		fmt.Println("lacks", found.Devices[0].Lacks, "rows", len(k.rows) > 5, k.errs)
+		fmt.Println("lacks", found.Devices[0].Unsupported, "rows", len(k.rows) > 5, k.errs)
 		return
 	}
 	var absent []string

@@ -35,13 +35,13 @@ func mocked(machine *server.Server, names ...string) *library {
 func TestMachines(t *testing.T) {
 	for name, machine := range map[string]*server.Server{"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(),
 		"B200": dgxb200.New()} {
-		found, err := ask(mocked(machine))
+		found, err := probeDevices(mocked(machine))
 		if err != nil || found.Err != nil || len(found.Devices) != 8 || found.Driver == "" || found.NVML == "" {
 			t.Fatalf("%s: %+v, %v", name, found, err)
 		}
 		for i, d := range found.Devices {
 			if d.Index != i || !strings.Contains(d.Name, name) || !strings.HasPrefix(d.ID, "GPU-") || d.Err != nil ||
-				!slices.Equal(d.Answers, []string{"memory"}) || len(d.Lacks) != len(topics)-1 {
+				!slices.Equal(d.Supported, []string{"memory"}) || len(d.Unsupported) != len(features)-1 {
 				t.Errorf("%s: %+v", name, d)
 			}
 		}
@@ -83,9 +83,9 @@ func TestFieldsOfAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := newAsked(devices[0])
+	a := newDeviceReader(devices[0])
 	for range 3 {
-		r := a.read(l, wants{gauges: true})
+		r := a.read(l, request{gauges: true})
 		hot, _ := r.detail.Get(sample.GPUTemperatureMemory)
 		throttled, _ := r.detail.Get(sample.GPUThrottledPower)
 		if hot != 63 || throttled != float64(1<<32)/1e9 || len(a.batch.fields) != 3 || len(r.problems) != 1 ||
@@ -93,8 +93,8 @@ func TestFieldsOfAMachine(t *testing.T) {
 			t.Errorf("%v, %v, %d fields, %v", hot, throttled, len(a.batch.fields), r.problems)
 		}
 	}
-	if calls != 3 || queries != 1 || l.use().fields[0].Count != 3 || l.use().fields[0].Longest != 7000 {
-		t.Errorf("%d calls, %d questions for GPM, %+v", calls, queries, l.use().fields)
+	if calls != 3 || queries != 1 || l.stats().fields[0].Count != 3 || l.stats().fields[0].Longest != 7000 {
+		t.Errorf("%d calls, %d questions for GPM, %+v", calls, queries, l.stats().fields)
 	}
 }
 
@@ -144,13 +144,13 @@ func TestEventsOfAMachine(t *testing.T) {
 	}
 	devices, _ := l.devices()
 	for i, d := range devices {
-		if err := d.watch(); errors.Is(err, codeNotSupported) != (i == 7) {
+		if err := d.registerEvents(); errors.Is(err, codeNotSupported) != (i == 7) {
 			t.Error(err)
 		}
 	}
 	machine.Devices[3].(*server.Device).GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	list, err := l.events()
-	if want := []event{{devices[3].id(), 79}, {devices[0].id(), mostXID + 1}}; err != nil || !slices.Equal(list, want) {
+	if want := []xidEvent{{devices[3].id(), 79}, {devices[0].id(), maxXID + 1}}; err != nil || !slices.Equal(list, want) {
 		t.Errorf("%v, %v; want %v", list, err, want)
 	}
 	l.close()
@@ -184,7 +184,7 @@ func TestTemperatureLimitsFromTheMargin(t *testing.T) {
 		t.Fatal(err)
 	}
 	devices, _ := l.devices()
-	r := newAsked(devices[0]).read(l, wants{gauges: true})
+	r := newDeviceReader(devices[0]).read(l, request{gauges: true})
 	slowdown, _ := r.detail.Get(sample.GPUSlowdownAt)
 	shutdown, _ := r.detail.Get(sample.GPUShutdownAt)
 	if _, told := r.detail.Get(sample.GPUMemorySlowdownAt); told || slowdown != 89 || shutdown != 92 {
@@ -212,7 +212,7 @@ func TestNumbers(t *testing.T) {
 		"NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT":                     nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT,
 		"NVML_FI_DEV_PERF_POLICY_RELIABILITY":                     nvml.FI_DEV_PERF_POLICY_RELIABILITY,
 	} {
-		if i := slices.IndexFunc(fieldPlans, func(p fieldPlan) bool { return p.name == name }); i < 0 || fieldPlans[i].id != id {
+		if i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.name == name }); i < 0 || fieldSpecs[i].id != id {
 			t.Errorf("%s is %d", name, id)
 		}
 	}
@@ -222,7 +222,7 @@ func TestNumbers(t *testing.T) {
 		"NVML_GPM_METRIC_PCIE_TX_PER_SEC":         nvml.GPM_METRIC_PCIE_TX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC} {
-		if i := slices.IndexFunc(metricPlans, func(p metricPlan) bool { return p.name == name }); i < 0 || metricPlans[i].id != uint32(id) {
+		if i := slices.IndexFunc(metricSpecs, func(p metricSpec) bool { return p.name == name }); i < 0 || metricSpecs[i].id != uint32(id) {
 			t.Errorf("%s is %d", name, id)
 		}
 	}
@@ -237,18 +237,18 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("bit %#x is not %v", bit, want)
 		}
 	}
-	for q := range questions {
-		if plans[q].call == "" || (plans[q].each != special) != (answers[q] != nil) || (plans[q].each != special) != (plans[q].tells != nil) {
-			t.Errorf("question %d: %+v", q, plans[q])
+	for q := range numQueries {
+		if querySpecs[q].call == "" || (querySpecs[q].each != custom) != (queryCalls[q] != nil) || (querySpecs[q].each != custom) != (querySpecs[q].quantities != nil) {
+			t.Errorf("question %d: %+v", q, querySpecs[q])
 		}
 	}
-	for f := range functions {
+	for f := range numFunctions {
 		if len(functionNames[f]) == 0 {
 			t.Errorf("function %d has no name", f)
 		}
 	}
 	for q := range sample.GPUQuantities {
-		if ranges[q].most == 0 {
+		if ranges[q].max == 0 {
 			t.Errorf("%v has no range", q)
 		}
 	}

@@ -26,7 +26,7 @@ func (k *kept) details(id string) (list []sample.GPUDetail) {
 	return list
 }
 
-func (k *kept) use() (newest *sample.DriverUse) {
+func (k *kept) lastStats() (newest *sample.DriverUse) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, row := range k.rows {
@@ -86,16 +86,16 @@ func TestEveryDetailIsRead(t *testing.T) {
 			t.Errorf("%v grew by %v a second, want %v", q, grew/seconds, want)
 		}
 	}
-	use := k.use()
-	i := slices.IndexFunc(use.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetFieldValues" })
-	if i < 0 || use.Calls[i].Count < 4 || use.Calls[i].Count > 9 || use.Calls[i].Time <= 0 || use.Sessions != 1 || use.Dropped != 0 {
-		t.Errorf("%+v", use)
+	driverStats := k.lastStats()
+	i := slices.IndexFunc(driverStats.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetFieldValues" })
+	if i < 0 || driverStats.Calls[i].Count < 4 || driverStats.Calls[i].Count > 9 || driverStats.Calls[i].Time <= 0 || driverStats.Sessions != 1 || driverStats.Dropped != 0 {
+		t.Errorf("%+v", driverStats)
 	}
-	if i := slices.IndexFunc(use.Fields, func(c sample.DriverCall) bool { return c.Name == "NVML_FI_DEV_PCIE_COUNT_RX_BYTES" }); i < 0 ||
-		use.Fields[i].Time <= 0 {
-		t.Errorf("%+v", use.Fields)
+	if i := slices.IndexFunc(driverStats.Fields, func(c sample.DriverCall) bool { return c.Name == "NVML_FI_DEV_PCIE_COUNT_RX_BYTES" }); i < 0 ||
+		driverStats.Fields[i].Time <= 0 {
+		t.Errorf("%+v", driverStats.Fields)
 	}
-	if slices.ContainsFunc(use.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetPcieThroughput" }) {
+	if slices.ContainsFunc(driverStats.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetPcieThroughput" }) {
 		t.Error("a call that takes 20 ms")
 	}
 }
@@ -149,7 +149,7 @@ func TestDetailsThatCannotBe(t *testing.T) {
 		}
 		return count <= 14 // what is asked for every ten seconds, or once, is what it was
 	})
-	dropped := k.use().Dropped
+	dropped := k.lastStats().Dropped
 	w.Write("gpu 0 uuid=GPU-a pages_retired=none\n")
 	until(t, "all is well again", func() bool {
 		list := k.details("GPU-a")
@@ -242,8 +242,8 @@ func TestADriverThatIsRestarted(t *testing.T) {
 		return len(x) == 1 && x[0].Count >= 1
 	})
 	stop()
-	if use := k.use(); use.Sessions != 2 {
-		t.Errorf("%+v", use)
+	if driverStats := k.lastStats(); driverStats.Sessions != 2 {
+		t.Errorf("%+v", driverStats)
 	}
 	k.check(t)
 }

@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	tellAgain = time.Minute // between two tellings of the same trouble
-	mostNotes = 64          // troubles that are remembered
+	reportInterval = time.Minute // between two tellings of the same trouble
+	maxNotes       = 64          // troubles that are remembered
 )
 
 // notes keeps trouble from being told with every row.
@@ -19,10 +19,10 @@ type notes struct {
 
 // add lets the next row tell err, unless the same was told less than a minute ago. key says what is the same.
 func (n *notes) add(key string, err error, now time.Duration) bool {
-	if at, ok := n.told[key]; ok && now-at < tellAgain {
+	if at, ok := n.told[key]; ok && now-at < reportInterval {
 		return false
 	}
-	if n.told == nil || len(n.told) >= mostNotes {
+	if n.told == nil || len(n.told) >= maxNotes {
 		n.told = map[string]time.Duration{}
 	}
 	n.told[key] = now

@@ -17,58 +17,58 @@ type rows struct {
 
 	processes     []sample.GPUProcess
 	processesRead bool
-	dropped       map[string]int // garbage that was not told yet
+	garbage       map[string]int // garbage that was not told yet
 	details       []sample.GPUDetail
-	use           *sample.DriverUse
+	driverUse     *sample.DriverUse
 
 	sample sample.Sample
 }
 
 // hand gives the rows up to a moment to the sink.
-func (r *run) hand(now sample.Stamp, upTo time.Duration) {
-	if len(r.cards) == 0 {
+func (r *run) emitRows(now sample.Stamp, upTo time.Duration) {
+	if len(r.devices) == 0 {
 		return
 	}
 	step := r.interval
-	if behind := upTo - r.rows.at.Mono; behind > mostRows {
-		step = (behind - mostRows).Truncate(r.interval) + r.interval
+	if behind := upTo - r.rows.at.Mono; behind > maxCatchUp {
+		step = (behind - maxCatchUp).Truncate(r.interval) + r.interval
 	}
 	for ; r.rows.at.Mono+step <= upTo; step = r.interval {
-		r.handOne(now, step)
+		r.emitRow(now, step)
 	}
 }
 
 // handRest gives one more row, of a moment between two of the grid: a window ends there, and what is not told of its end is
 // taken to go on as it did last.
-func (r *run) handRest(now sample.Stamp, upTo time.Duration) {
-	if step := upTo - r.rows.at.Mono; len(r.cards) > 0 && step >= leastRest && step < r.interval {
-		r.handOne(now, step)
+func (r *run) emitPartialRow(now sample.Stamp, upTo time.Duration) {
+	if step := upTo - r.rows.at.Mono; len(r.devices) > 0 && step >= minPartialRow && step < r.interval {
+		r.emitRow(now, step)
 	}
 }
 
 // leastRest is the shortest time of which handRest tells.
-const leastRest = 5 * time.Millisecond
+const minPartialRow = 5 * time.Millisecond
 
-func (r *run) handOne(now sample.Stamp, step time.Duration) {
+func (r *run) emitRow(now sample.Stamp, step time.Duration) {
 	at := r.rows.next(now, step)
 	s := &r.rows.sample
 	s.Reset()
 	s.At = at
-	for _, c := range r.cards {
+	for _, c := range r.devices {
 		s.GPUs = append(s.GPUs, c.row(at.Mono, step))
 	}
 	if r.rows.processesRead {
 		s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.rows.processes...), true
 		r.rows.processesRead = false
 	}
-	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.rows.details...), r.rows.use
-	r.rows.details, r.rows.use = r.rows.details[:0], nil
-	r.tellDropped(at.Mono)
+	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.rows.details...), r.rows.driverUse
+	r.rows.details, r.rows.driverUse = r.rows.details[:0], nil
+	r.reportGarbage(at.Mono)
 	r.sink(sourceName, s, r.notes.take())
 }
 
 // detail lets the next row tell what a GPU told, in the place of what it told before.
-func (w *rows) detail(d sample.GPUDetail) {
+func (w *rows) addDetail(d sample.GPUDetail) {
 	if i := slices.IndexFunc(w.details, func(old sample.GPUDetail) bool { return old.GPU == d.GPU }); i >= 0 {
 		w.details[i] = d
 		return
@@ -89,17 +89,17 @@ func (w *rows) next(now sample.Stamp, step time.Duration) sample.Stamp {
 }
 
 // tellDropped tells, once a minute, which values were no possible ones.
-func (r *run) tellDropped(now time.Duration) {
-	if len(r.rows.dropped) == 0 {
+func (r *run) reportGarbage(now time.Duration) {
+	if len(r.rows.garbage) == 0 {
 		return
 	}
 	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(r.rows.dropped)) {
-		parts = append(parts, fmt.Sprintf("%d of %s", r.rows.dropped[what], what))
+	for _, what := range slices.Sorted(maps.Keys(r.rows.garbage)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", r.rows.garbage[what], what))
 	}
 	err := fmt.Errorf("the NVIDIA driver gave values that cannot be, which were left out: %s; look for Xid in the kernel's log",
 		strings.Join(parts, ", "))
 	if r.notes.add("garbage", err, now) {
-		r.rows.dropped = nil
+		r.rows.garbage = nil
 	}
 }
