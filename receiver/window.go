@@ -30,13 +30,9 @@ type open struct {
 	leaves      bool
 }
 
-// begin starts a window's span: sampled where its parent is, and where it has none. When no spans leave, nobody will
-// ever see this one, so it must not come between the spans of others: its context is then the parent's own.
+// begin starts a window's span. It is sampled if its parent is, or if it has none.
 func (w *watcher) begin(_ string, _ time.Time, parent trace.SpanContext) session.Span {
-	s := &open{watcher: w, own: parent, parent: parent}
-	if w.spans != nil || !parent.IsValid() {
-		s.own = session.Child(parent)
-	}
+	s := &open{watcher: w, own: session.Context(parent, w.spans != nil), parent: parent}
 	s.leaves = w.spans != nil && s.own.IsSampled()
 	return s
 }

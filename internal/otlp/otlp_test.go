@@ -114,7 +114,7 @@ func TestChildren(t *testing.T) {
 	parent.SetSpanID(pcommon.SpanID{2})
 	parent.SetFlags(0x303) // sampled, random, its own parent is remote
 	parent.TraceState().FromRaw("vendor=1")
-	s := everySpan()
+	s := nestedSpan()
 	otlp.Children(s.Children, parent, to)
 	if to.Len() != 4 {
 		t.Fatalf("%d spans", to.Len())
@@ -140,12 +140,12 @@ func TestRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		span := spanContext(true)
 		all := plog.NewLogRecordSlice()
-		otlp.Record(emit.Event{Name: "lost", Time: booted, Severity: emit.Warn, Attributes: everyAttribute()}, span, all)
+		otlp.Record(emit.Event{Name: "lost", Time: booted, Severity: emit.Warn, Attributes: someAttributes()}, span, all)
 		otlp.Record(emit.Event{Name: "\xff"}, trace.SpanContext{}, all)
 		now := pcommon.NewTimestampFromTime(time.Now())
 		r := all.At(0)
 		if r.EventName() != "lost" || r.Timestamp() != pcommon.NewTimestampFromTime(booted) || r.ObservedTimestamp() != now ||
-			r.SeverityNumber() != plog.SeverityNumberWarn || r.SeverityText() != "WARN" || r.Attributes().Len() != len(everyAttribute()) ||
+			r.SeverityNumber() != plog.SeverityNumberWarn || r.SeverityText() != "WARN" || r.Attributes().Len() != len(someAttributes()) ||
 			r.Body().Type() != pcommon.ValueTypeEmpty {
 			t.Errorf("%q at %v, observed at %v, %s", r.EventName(), r.Timestamp(), r.ObservedTimestamp(), r.SeverityText())
 		}

@@ -116,7 +116,7 @@ func BenchmarkMetrics(b *testing.B) {
 
 // BenchmarkChildren is what a span that waited twice costs a processor.
 func BenchmarkChildren(b *testing.B) {
-	s := everySpan()
+	s := nestedSpan()
 	s.Children[1].Children = nil
 	parent := ptrace.NewSpanSlice().AppendEmpty()
 	b.ReportAllocs()

@@ -49,6 +49,15 @@ func Child(parent trace.SpanContext) trace.SpanContext {
 	return parent.WithSpanID(newSpanID()).WithRemote(false)
 }
 
+// Context returns the context of a new span below parent. A span that is not exported must not come between the spans of
+// others, so it gets the context of its parent; without a parent it gets a new one, sampled.
+func Context(parent trace.SpanContext, exported bool) trace.SpanContext {
+	if !exported && parent.IsValid() {
+		return parent
+	}
+	return Child(parent)
+}
+
 func newSpanID() (id trace.SpanID) {
 	for !id.IsValid() {
 		_, _ = rand.Read(id[:])

@@ -8,9 +8,12 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// Variables that cannot be followed are errors of one line that name the variable and never a secret.
+// A wrong variable is refused by New or reported, in one line that holds no secret. No variable stops the program later.
 func TestWrongEnvironment(t *testing.T) {
 	folder := t.TempDir()
 	_, good := selfSigned(t)
@@ -18,109 +21,178 @@ func TestWrongEnvironment(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	const endpoint, protocol = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_PROTOCOL"
+	type env map[string]string
 	for _, test := range []struct {
-		set  map[string]string
-		want string
+		set     env
+		refused string // part of the error of New
+		report  string // part of a reported line
 	}{
-		{map[string]string{endpoint: "127.0.0.1:4317"}, endpoint + ` is "127.0.0.1:4317": write it like http://localhost:4317`},
-		{map[string]string{endpoint: "localhost:4318", "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"},
-			endpoint + ` is "localhost:4318": write it like http://localhost:4318`},
-		{map[string]string{endpoint: "http://"}, endpoint + ` is "http://": write it like`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a b"}, `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is "http://a b"`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json"},
-			`OTEL_EXPORTER_OTLP_PROTOCOL is "http/json": grpc and http/protobuf are possible`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "arrow"},
-			`OTEL_EXPORTER_OTLP_METRICS_PROTOCOL is "arrow"`},
-		{map[string]string{"OTEL_TRACES_EXPORTER": "console"}, `OTEL_TRACES_EXPORTER is "console": otlp and none are possible`},
-		{map[string]string{"OTEL_METRICS_EXPORTER": "prometheus"}, `OTEL_METRICS_EXPORTER is "prometheus"`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20SECRET,SECRET"}, "OTEL_EXPORTER_OTLP_HEADERS: header 2 is"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a b=SECRET"}, "OTEL_EXPORTER_OTLP_METRICS_HEADERS: header 1 is"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_HEADERS": "a=%zzSECRET"}, "OTEL_EXPORTER_OTLP_HEADERS: header 1 is"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, `OTEL_EXPORTER_OTLP_TIMEOUT is "10s": give whole milliseconds`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "-1"}, `OTEL_EXPORTER_OTLP_TRACES_TIMEOUT is "-1"`},
-		{map[string]string{"OTEL_METRIC_EXPORT_INTERVAL": "0"}, `OTEL_METRIC_EXPORT_INTERVAL is "0"`},
-		{map[string]string{"OTEL_METRIC_EXPORT_TIMEOUT": "99999999999999999999"}, `OTEL_METRIC_EXPORT_TIMEOUT is`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_COMPRESSION": "zstd"}, `OTEL_EXPORTER_OTLP_COMPRESSION is "zstd": gzip and none are possible`},
-		{map[string]string{"OTEL_TRACES_SAMPLER": "xray"}, `OTEL_TRACES_SAMPLER is "xray": always_on`},
-		{map[string]string{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "NaN"}, `OTEL_TRACES_SAMPLER_ARG is "NaN"`},
-		{map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a=b,c"}, `OTEL_RESOURCE_ATTRIBUTES: "c" is not of the form key=value`},
-		{map[string]string{"OTEL_RESOURCE_ATTRIBUTES": "a=%"}, `OTEL_RESOURCE_ATTRIBUTES: "a=%" is not`},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"}, "OTEL_EXPORTER_OTLP_CERTIFICATE: open "},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": empty}, "holds no certificate in PEM format"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": "/dev/zero"}, "larger than 4 MiB"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": good},
-			"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE is set: set OTEL_EXPORTER_OTLP_CLIENT_KEY too"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY": good},
-			"OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY is set: set OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE too"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": good, "OTEL_EXPORTER_OTLP_CLIENT_KEY": empty}, "do not go together"},
-		{map[string]string{"OTEL_EXPORTER_OTLP_CERTIFICATE": good}, endpoint + " begins with http:, which uses no TLS"},
+		{set: env{protocol: "http/json"}, refused: protocol + ` is "http/json": set it to grpc or http/protobuf`},
+		{set: env{protocol: "grpc", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "arrow"},
+			refused: `OTEL_EXPORTER_OTLP_METRICS_PROTOCOL is "arrow"`},
+		{set: env{"OTEL_TRACES_EXPORTER": "xray"}, refused: `OTEL_TRACES_EXPORTER is "xray": unknown exporter`},
+		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"},
+			refused: "OTEL_EXPORTER_OTLP_CERTIFICATE: open "},
+		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": empty},
+			refused: "holds no certificate in PEM format"},
+		{set: env{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": good, "OTEL_EXPORTER_OTLP_CLIENT_KEY": empty,
+			protocol: protocolHTTP}, refused: "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and its key"},
+		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": good}, refused: "cannot use TLS"},
+
+		{set: env{endpoint: "127.0.0.1:4317"}, report: "first path segment in URL cannot contain colon"},
+		{set: env{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20SECRET,SECRET"}, report: "parse headers: missing '='"},
+		{set: env{"OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a b=SECRET"}, report: "parse headers: invalid header key"},
+		{set: env{"OTEL_EXPORTER_OTLP_LOGS_HEADERS": "a b=SECRET"},
+			report: "OTEL_EXPORTER_OTLP_LOGS_HEADERS is not of the form name=value"},
+		{set: env{"OTEL_EXPORTER_OTLP_HEADERS": "a=%zzSECRET"}, report: "escape header value: invalid URL escape"},
+		{set: env{"OTEL_EXPORTER_OTLP_TIMEOUT": "10s"}, report: `parse duration: strconv.Atoi: parsing "10s"`},
+		{set: env{"OTEL_METRIC_EXPORT_INTERVAL": "0"}, report: "non-positive duration"},
+		{set: env{"OTEL_METRIC_EXPORT_TIMEOUT": "99999999999999999999"}, report: "value out of range"},
+		{set: env{"OTEL_TRACES_SAMPLER": "xray"}, report: "unsupported sampler: xray"},
+		{set: env{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "x"}, report: "parsing sampler argument"},
+		{set: env{"OTEL_RESOURCE_ATTRIBUTES": "a=b,c"}, report: "OTEL_RESOURCE_ATTRIBUTES: partial resource"},
+		{set: env{"OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"}, report: "read tls ca cert file: open "},
 	} {
-		t.Run(test.want, func(t *testing.T) {
+		t.Run(test.refused+test.report, func(t *testing.T) {
 			set := map[string]string{endpoint: "http://127.0.0.1:1"}
 			for k, v := range test.set {
 				set[k] = v
 			}
 			environment(t, set)
-			_, err := New(t.Context(), Options{Collect: func() metricdata.ScopeMetrics { return metricdata.ScopeMetrics{} }})
-			if err == nil {
-				t.Fatal("no error")
+			var lines []string
+			e, err := New(t.Context(), Options{
+				Logs:    true,
+				Collect: func() metricdata.ScopeMetrics { return metricdata.ScopeMetrics{} },
+				Report:  func(line string) { lines = append(lines, line) },
+			})
+			switch {
+			case err == nil:
+				e.Close(canceled(t))
+			default:
+				lines = append(lines, err.Error())
 			}
-			if text := err.Error(); !strings.Contains(text, test.want) || strings.Contains(text, "SECRET") || strings.Contains(text, "\n") {
-				t.Errorf("%q, want %q", text, test.want)
+			if refused := test.refused != ""; refused != (err != nil) {
+				t.Errorf("New: got error %v, want refused: %v", err, refused)
+			}
+			all := strings.Join(lines, "\n")
+			if !strings.Contains(all, test.refused+test.report) || strings.Contains(all, "SECRET") {
+				t.Errorf("lines: got\n%s\nwant %q and no secret", all, test.refused+test.report)
 			}
 		})
 	}
 }
 
-func TestRouteOf(t *testing.T) {
+func TestReportsEachLineOnce(t *testing.T) {
+	environment(t, map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "soon", "OTEL_TRACES_SAMPLER": "xray",
+	})
+	seen := map[string]int{}
+	e, err := New(t.Context(), Options{Logs: true, Report: func(line string) { seen[line]++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Close(canceled(t))
+	for line, n := range seen {
+		if n != 1 || strings.Contains(line, "\n") {
+			t.Errorf("line %q: got %d times, want once and without a line break", line, n)
+		}
+	}
+	if len(seen) < 2 {
+		t.Errorf("got %d lines, want one for the timeout and one for the sampler", len(seen))
+	}
+}
+
+func TestSelectedExporters(t *testing.T) {
+	const endpoint = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	type env map[string]string
 	for _, test := range []struct {
 		name            string
-		set             map[string]string
-		traces, metrics string // the protocols, "" when the signal does not leave
-		timeout         time.Duration
+		set             env
+		traces, metrics string // as exporter returns them
 	}{
-		{"an endpoint for both", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:4317"}, "grpc", "grpc", 10 * time.Second},
-		{"without a scheme", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "localhost:4317"}, "grpc", "grpc", 10 * time.Second},
-		{"gRPC's own scheme", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "unix:///run/otlp.sock"}, "grpc", "grpc", 10 * time.Second},
-		{"an empty one is none", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": " "}, "", "", 0},
-		{"traces alone", map[string]string{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a:1"}, "grpc", "", 10 * time.Second},
-		{"metrics alone", map[string]string{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a:1"}, "", "grpc", 0},
-		{"switched off", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_SDK_DISABLED": "TRUE"}, "", "", 0},
-		{"one of two", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_METRICS_EXPORTER": "None",
-			"OTEL_TRACES_EXPORTER": "otlp"}, "grpc", "", 10 * time.Second},
-		{"a protocol each", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "https://a", "OTEL_EXPORTER_OTLP_PROTOCOL": "HTTP/protobuf",
-			"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc", "OTEL_EXPORTER_OTLP_TIMEOUT": "500"}, "http/protobuf", "grpc", time.Second / 2},
-		{"a timeout of its own", map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_EXPORTER_OTLP_TIMEOUT": "5",
-			"OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "7"}, "grpc", "grpc", 7 * time.Millisecond},
+		{"nothing", nil, "", ""},
+		{"an endpoint for all", env{endpoint: "http://a:4317"}, otlp, otlp},
+		{"an empty one is unset", env{endpoint: " "}, "", ""},
+		{"traces alone", env{"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://a:1"}, otlp, ""},
+		{"metrics alone", env{"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "http://a:1"}, "", otlp},
+		{"disabled", env{endpoint: "http://a:1", "OTEL_SDK_DISABLED": "TRUE"}, "", ""},
+		{"none", env{endpoint: "http://a:1", "OTEL_METRICS_EXPORTER": "None", "OTEL_TRACES_EXPORTER": "otlp"}, otlp, ""},
+		{"otlp without an endpoint", env{"OTEL_TRACES_EXPORTER": "otlp"}, "", ""},
+		{"others need no endpoint", env{"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "prometheus"},
+			"console", "prometheus"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			environment(t, test.set)
-			for s, want := range map[signal]string{traces: test.traces, metrics: test.metrics} {
-				r, err := routeOf(s)
-				switch {
-				case err != nil:
-					t.Error(err)
-				case (r != nil) != (want != ""):
-					t.Errorf("%s leave: %v", s, r != nil)
-				case r != nil && r.protocol != want:
-					t.Errorf("%s leave over %s", s, r.protocol)
-				case s == traces && r != nil && r.timeout != test.timeout:
-					t.Errorf("timeout %v", r.timeout)
-				}
+			if got := [2]string{traces.exporter(), metrics.exporter()}; got != [2]string{test.traces, test.metrics} {
+				t.Errorf("exporters of traces and metrics: got %q, want %q and %q", got, test.traces, test.metrics)
 			}
 		})
 	}
 }
 
-func FuzzCheckHeaders(f *testing.F) {
-	for _, seed := range []string{"a=b", "a=b,c=d%20e", "=", ",", "a", "A_1!=%", "\x00=b", "ä=1"} {
-		f.Add(seed)
-	}
-	f.Fuzz(func(t *testing.T, text string) {
-		err := checkHeaders("V", text)
-		if pairs := strings.Count(text, ",") + 1; err == nil && strings.Count(text, "=") < pairs {
-			t.Errorf("%q passes as %d headers", text, pairs)
-		}
+func TestSettings(t *testing.T) {
+	environment(t, map[string]string{
+		"OTEL_EXPORTER_OTLP_PROTOCOL": "HTTP/protobuf", "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc",
+		"OTEL_EXPORTER_OTLP_TIMEOUT": "500", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT": "7",
 	})
+	for s, want := range map[signal]string{traces: protocolHTTP, metrics: protocolGRPC, logs: protocolHTTP} {
+		if got, err := s.protocol(); err != nil || got != want {
+			t.Errorf("protocol of %s: got %q, %v, want %q", s, got, err, want)
+		}
+	}
+	for s, want := range map[signal]time.Duration{traces: 7 * time.Millisecond, logs: 500 * time.Millisecond} {
+		client, err := s.httpClient()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if client.Timeout != want {
+			t.Errorf("timeout of %s: got %v, want %v", s, client.Timeout, want)
+		}
+	}
+}
+
+// console writes to standard output, without an endpoint. A process that wraps a program ignores it.
+func TestConsole(t *testing.T) {
+	for _, otlpOnly := range []bool{false, true} {
+		environment(t, map[string]string{
+			"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "console", "OTEL_LOGS_EXPORTER": "console",
+		})
+		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stdout := os.Stdout
+		os.Stdout = out
+		e, err := New(t.Context(), Options{
+			Logs: true, OTLPOnly: otlpOnly,
+			Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) },
+		})
+		os.Stdout = stdout
+		if err != nil {
+			t.Fatal(err)
+		}
+		e.Begin("epoch", time.Now(), trace.SpanContext{}).End(emit.Span{Name: "epoch 41", End: time.Now()})
+		e.Log(emit.Event{Name: "some.event"}, trace.SpanContext{})
+		stats := e.Close(within(t, patience))
+		text, err := os.ReadFile(out.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = out.Close()
+		if otlpOnly {
+			if len(text) > 0 || e.Exports() {
+				t.Errorf("OTLP only: got %q, want nothing", text)
+			}
+			continue
+		}
+		for _, want := range []string{"epoch 41", "some.event", "system.disk.io"} {
+			if !strings.Contains(string(text), want) {
+				t.Errorf("standard output: got %s, want %q", text, want)
+			}
+		}
+		if stats != (Stats{SpansExported: 1, LogsExported: 1}) {
+			t.Errorf("stats: got %+v, want one span and one log record", stats)
+		}
+	}
 }

@@ -1,163 +1,220 @@
-// Package export is everything that leaves the agent through OpenTelemetry: metrics through the SDK's PeriodicReader,
-// spans and log records through its providers and queues of our own, all over OTLP, all of it set up by the standard OTEL_* variables.
+// Package export sends the agent's spans, metrics and log records through the OpenTelemetry SDK.
 //
-// A signal leaves when an endpoint is set for it: OTEL_EXPORTER_OTLP_ENDPOINT for all, or the signal's own variable
-// for that one alone. Without one there is no connection, no goroutine and no word about it, whatever else the
-// environment says: the variables may be meant for the wrapped program. With one, a variable that cannot be followed
-// is an error, because the SDK would complain on standard error in the middle of that program's output and go on with
-// a default.
+// The standard OTEL_* variables configure it. A signal is exported over OTLP if an endpoint is set for it, or through
+// another exporter that OTEL_*_EXPORTER names. Otherwise the signal needs no connection and no goroutine.
 //
-// The package sets none of OpenTelemetry's process-wide handlers. Nothing here reaches them: the environment is
-// checked before the SDK reads it, and what goes wrong later is kept for Stats.
+// The OTLP exporters are the SDK's, with their retries off: spans and log records wait in our queues (package queue), so
+// that a backend may be away for hours. The SDK reads and checks the environment. What it reports goes to Options.Report;
+// failed exports are kept for Stats.
 package export
 
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"net/http"
 	"sync"
 
+	"go.opentelemetry.io/contrib/exporters/autoexport"
 	"go.opentelemetry.io/otel/log"
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// Options are what the environment does not say.
+// Options is the configuration that the environment does not hold.
 type Options struct {
 	Version string // of the program, for the scope of all signals
-	Root    string // the folder that stands for the host's "/": "/hostfs" in a container, "" otherwise
+	Root    string // the folder that is the host's "/": "/hostfs" in a container, usually ""
 
-	// Collect gives the metrics of this moment. It is called by one goroutine at a time, once an interval and once
-	// when the Exporter is closed. Without it no metrics leave.
+	// Collect returns the metrics of this moment. One goroutine at a time calls it, once an interval and once during
+	// Close. Without it no metrics are exported.
 	Collect func() metricdata.ScopeMetrics
 
-	// Logs has events leave as log records, too. Without it none do, whatever the environment says.
+	// Logs exports events as log records.
 	Logs bool
+
+	// OTLPOnly ignores OTEL_*_EXPORTER=console and the like. It is for a process that shares its environment and
+	// standard output with a wrapped program, for which they are meant.
+	OTLPOnly bool
+
+	// Report gets one line for each error that the SDK reports, such as a variable that it cannot parse.
+	Report func(line string)
 }
 
-// Exporter sends spans and metrics. It is safe for concurrent use.
+// Exporter exports spans, metrics and log records. It is safe for concurrent use.
 type Exporter struct {
-	provider *sdktrace.TracerProvider // nil when no spans leave, as are the two below
-	tracer   trace.Tracer
-	queue    *queue
+	collect func() metricdata.ScopeMetrics
 
-	meters *sdkmetric.MeterProvider // nil when no metrics leave, as is the one below
-	meter  *meter
+	tracers *sdktrace.TracerProvider // nil if no spans are exported, as are the next two
+	tracer  trace.Tracer
+	spans   *spanProcessor
 
-	loggers *sdklog.LoggerProvider // nil when no log records leave, as are the two below
+	meters     *sdkmetric.MeterProvider // nil if no metrics are exported
+	lastExport outcome
+
+	loggers *sdklog.LoggerProvider // nil if no log records are exported, as are the next two
 	logger  log.Logger
-	records *records
+	records *logProcessor
 
-	hangUps []func() // drop the idle connections of HTTP
+	closeIdle []func() // close the idle connections of HTTP clients
 
 	close sync.Once
 	final Stats
 }
 
-// New reads the environment and begins to export what it asks for. It makes no connection by itself, so a backend
-// that is down is no error here. An error is one line that names the variable.
+// New begins to export what the environment selects. It makes no connection itself, so a backend that is down is no
+// error. An error is one line that names the variable.
 func New(ctx context.Context, o Options) (*Exporter, error) {
-	spans, err := routeOf(traces)
-	if err != nil {
-		return nil, err
+	e := &Exporter{collect: o.Collect}
+	selected := map[signal]string{traces: traces.exporter()}
+	if o.Collect != nil {
+		selected[metrics] = metrics.exporter()
 	}
-	points, err := routeOf(metrics)
-	if err != nil {
-		return nil, err
-	}
-	if o.Collect == nil {
-		points = nil
-	}
-	var events *route
 	if o.Logs {
-		if events, err = routeOf(logs); err != nil {
-			return nil, err
+		selected[logs] = logs.exporter()
+	}
+	for s, name := range selected {
+		if !o.OTLPOnly || name == "" || name == otlp {
+			continue
+		}
+		selected[s] = ""
+		if endpoint, _ := s.setting("ENDPOINT"); endpoint != "" && o.Report != nil {
+			o.Report(fmt.Sprintf("no %s are exported: %s is %.40q, and only otlp is possible here",
+				s.lower(), s.exporterVariable(), name))
 		}
 	}
-	e := &Exporter{}
-	if spans == nil && points == nil && events == nil {
+	if selected[traces] == "" && selected[metrics] == "" && selected[logs] == "" {
 		return e, nil
 	}
-	if err := e.open(ctx, o, spans, points, events); err != nil {
-		gone, cancel := context.WithCancel(ctx)
+	reportErrors(o.Report)
+	if err := e.open(ctx, o, selected); err != nil {
+		canceled, cancel := context.WithCancel(ctx)
 		cancel()
-		e.Close(gone)
+		e.Close(canceled)
 		return nil, err
 	}
 	return e, nil
 }
 
-func (e *Exporter) open(ctx context.Context, o Options, spans, points, events *route) error {
-	res, err := describe(ctx, o.Root)
+func (e *Exporter) open(ctx context.Context, o Options, selected map[signal]string) error {
+	res, err := newResource(ctx, o.Root)
 	if err != nil {
-		return err
+		return fmt.Errorf("cannot describe this program to OpenTelemetry: %w", err)
 	}
-	if spans != nil {
-		if err := checkSampler(); err != nil {
-			return err
+	for _, s := range []struct {
+		signal signal
+		open   func(ctx context.Context, name string, o Options, res *resource.Resource) error
+	}{{traces, e.openSpans}, {metrics, e.openMetrics}, {logs, e.openLogs}} {
+		name := selected[s.signal]
+		if name == "" {
+			continue
 		}
-		exporter, hangUp, err := spans.spanExporter(ctx)
-		if err != nil {
-			return err
+		err := s.open(ctx, name, o, res)
+		switch {
+		case err != nil && name != otlp:
+			return fmt.Errorf("%s is %.40q: %w", s.signal.exporterVariable(), name, err)
+		case err != nil:
+			return fmt.Errorf("cannot export %s over OTLP: %w", s.signal.lower(), err)
 		}
-		e.hangUps = append(e.hangUps, hangUp)
-		e.queue = newQueue(exporter, maxQueueBytes)
-		e.provider = sdktrace.NewTracerProvider(
-			sdktrace.WithSpanProcessor(e.queue), sdktrace.WithResource(ofProcess(res)))
-		scope := emit.Scope(o.Version)
-		e.tracer = e.provider.Tracer(scope.Name,
-			trace.WithInstrumentationVersion(scope.Version), trace.WithSchemaURL(scope.SchemaURL))
-	}
-	if points != nil {
-		interval, err := readerOptions()
-		if err != nil {
-			return err
-		}
-		exporter, hangUp, err := points.metricExporter(ctx)
-		if err != nil {
-			return err
-		}
-		e.hangUps = append(e.hangUps, hangUp)
-		e.meter = &meter{Exporter: exporter}
-		reader := sdkmetric.NewPeriodicReader(e.meter, append(interval, sdkmetric.WithProducer(producer(o.Collect)))...)
-		e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
-	}
-	if events != nil {
-		return e.openLogs(ctx, o, events, res)
 	}
 	return nil
 }
 
-// Flush exports now what is there now, and returns when it has left, or when ctx ends with ctx's error. Spans and records that
-// the backend refuses count as gone; Close's Stats know them.
-func (e *Exporter) Flush(ctx context.Context) error {
-	var failed, unlogged error
-	var all sync.WaitGroup
-	if e.records != nil {
-		all.Go(func() { unlogged = e.records.ForceFlush(ctx) })
-	}
-	if e.meters != nil {
-		all.Go(func() {
-			if failed = e.meters.ForceFlush(ctx); failed == nil {
-				failed = e.meter.err()
-			}
-		})
-	}
+func (e *Exporter) openSpans(ctx context.Context, name string, o Options, res *resource.Resource) error {
+	var exporter sdktrace.SpanExporter
 	var err error
-	if e.queue != nil {
-		err = e.queue.ForceFlush(ctx)
+	if name == otlp {
+		exporter, err = openOTLP(ctx, e, traces, newGRPCSpanExporter, newHTTPSpanExporter)
+	} else {
+		exporter, err = autoexport.NewSpanExporter(ctx)
 	}
-	all.Wait()
-	return cmp.Or(err, unlogged, failed)
+	if err != nil {
+		return err
+	}
+	processor := newSpanProcessor(exporter)
+	e.spans = &processor
+	e.tracers = sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(processor), sdktrace.WithResource(withProcess(res)))
+	scope := emit.Scope(o.Version)
+	e.tracer = e.tracers.Tracer(scope.Name,
+		trace.WithInstrumentationVersion(scope.Version), trace.WithSchemaURL(scope.SchemaURL))
+	return nil
 }
 
-// Close exports what is queued and the metrics once more, until all has left or ctx ends, and stops everything. It
-// returns as soon as ctx ends; spans of windows that are still open are lost, so end those before. Later calls give
-// the same Stats.
+func (e *Exporter) openMetrics(ctx context.Context, name string, _ Options, res *resource.Resource) error {
+	reader, err := e.newReader(ctx, name)
+	if err != nil {
+		return err
+	}
+	e.meters = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader), sdkmetric.WithResource(res))
+	return nil
+}
+
+func (e *Exporter) openLogs(ctx context.Context, name string, o Options, res *resource.Resource) error {
+	var exporter sdklog.Exporter
+	var err error
+	if name == otlp {
+		exporter, err = openOTLP(ctx, e, logs, newGRPCLogExporter, newHTTPLogExporter)
+	} else {
+		exporter, err = autoexport.NewLogExporter(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	e.records = &logProcessor{newBatcher(exporter.Export, exporter.Shutdown, maxRecordBytes)}
+	e.loggers = sdklog.NewLoggerProvider(sdklog.WithProcessor(e.records), sdklog.WithResource(res))
+	scope := emit.Scope(o.Version)
+	e.logger = e.loggers.Logger(scope.Name,
+		log.WithInstrumentationVersion(scope.Version), log.WithSchemaURL(scope.SchemaURL))
+	return nil
+}
+
+// openOTLP returns the OTLP exporter of a signal, over gRPC or HTTP.
+func openOTLP[T any](
+	ctx context.Context, e *Exporter, s signal,
+	overGRPC func(context.Context) (T, error), overHTTP func(context.Context, *http.Client) (T, error),
+) (T, error) {
+	var none T
+	protocol, err := s.protocol()
+	if err != nil {
+		return none, err
+	}
+	if protocol == protocolGRPC {
+		return overGRPC(ctx)
+	}
+	client, err := s.httpClient()
+	if err != nil {
+		return none, err
+	}
+	e.closeIdle = append(e.closeIdle, client.CloseIdleConnections)
+	return overHTTP(ctx, client)
+}
+
+// Flush exports what is there now and returns when it has left, or with ctx's error. Spans and log records that the
+// backend refuses count as gone; the Stats of Close hold them.
+func (e *Exporter) Flush(ctx context.Context) error {
+	var metricErr, logErr, spanErr error
+	var all sync.WaitGroup
+	if e.records != nil {
+		all.Go(func() { logErr = e.records.ForceFlush(ctx) })
+	}
+	if e.meters != nil {
+		all.Go(func() { metricErr = cmp.Or(e.meters.ForceFlush(ctx), e.lastExport.get()) })
+	}
+	if e.spans != nil {
+		spanErr = e.spans.ForceFlush(ctx)
+	}
+	all.Wait()
+	return cmp.Or(spanErr, logErr, metricErr)
+}
+
+// Close exports what is queued, and the metrics a last time, until all has left or ctx ends, and stops everything. Spans
+// that are still open are lost, so end them before. Later calls return the same Stats.
 func (e *Exporter) Close(ctx context.Context) Stats {
 	e.close.Do(func() {
 		e.stop(ctx)
@@ -169,26 +226,26 @@ func (e *Exporter) Close(ctx context.Context) Stats {
 func (e *Exporter) stop(ctx context.Context) {
 	var all sync.WaitGroup
 	if e.records != nil {
-		all.Go(func() { _ = e.records.Shutdown(ctx) }) // the same in Stats
+		all.Go(func() { _ = e.records.Shutdown(ctx) }) // Stats hold the error
 	}
 	if e.meters != nil {
 		all.Go(func() {
-			if err := e.meters.Shutdown(ctx); err != nil && e.meter.err() == nil {
-				e.meter.note(err) // the reader gave up before it came to export
+			if err := e.meters.Shutdown(ctx); err != nil && e.lastExport.get() == nil {
+				e.lastExport.set(err) // the reader gave up before the export
 			}
 		})
 	}
-	if e.queue != nil {
-		_ = e.queue.Shutdown(ctx) // the same in Stats
+	if e.spans != nil {
+		_ = e.spans.Shutdown(ctx) // Stats hold the error
 	}
 	all.Wait()
-	if e.provider != nil {
-		_ = e.provider.Shutdown(context.WithoutCancel(ctx)) // the queue has stopped: nothing is left that could fail
+	if e.tracers != nil {
+		_ = e.tracers.Shutdown(context.WithoutCancel(ctx)) // the processor has stopped: nothing is left that could fail
 	}
 	if e.loggers != nil {
 		_ = e.loggers.Shutdown(context.WithoutCancel(ctx))
 	}
-	for _, hangUp := range e.hangUps {
-		hangUp()
+	for _, closeIdle := range e.closeIdle {
+		closeIdle()
 	}
 }

@@ -2,7 +2,6 @@ package export
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/exporters/otlp/otlplog/otlploggrpc"
@@ -16,57 +15,53 @@ import (
 	"google.golang.org/grpc/backoff"
 )
 
-// reconnection keeps gRPC's own pauses between two attempts to connect short. By default they grow to two minutes, in
-// which every export fails at once, so that a backend that is back would be missed by a Close of a few seconds.
-var reconnection = grpc.WithConnectParams(grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second},
+// reconnect bounds gRPC's pauses between two attempts to connect. By default they grow to two minutes, in which every
+// export fails at once: a Close of a few seconds would not find a backend that has returned.
+var reconnect = grpc.WithConnectParams(grpc.ConnectParams{
+	Backoff: backoff.Config{
+		BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second,
+	},
 	MinConnectTimeout: 20 * time.Second,
 })
 
-// patient lets an export wait for a connection, within its timeout, rather than fail in a pause between two attempts:
-// nobody repeats the export of metrics at the end.
-var patient = grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
+// waitForReady makes an export wait for a connection, within its timeout, instead of failing during such a pause. It is
+// for metrics, whose last export is not repeated.
+var waitForReady = grpc.WithDefaultCallOptions(grpc.WaitForReady(true))
 
-func grpcSpans(ctx context.Context) (sdktrace.SpanExporter, error) {
+func newGRPCSpanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 	exporter, err := otlptracegrpc.New(ctx,
 		otlptracegrpc.WithRetry(otlptracegrpc.RetryConfig{Enabled: false}),
-		otlptracegrpc.WithDialOption(reconnection))
+		otlptracegrpc.WithDialOption(reconnect))
 	if err != nil {
-		return nil, fmt.Errorf("spans cannot leave over gRPC: %w", err)
+		return nil, err
 	}
 	return grpcSpanExporter{exporter}, nil
 }
 
-// grpcSpanExporter sorts the answers.
 type grpcSpanExporter struct{ *otlptrace.Exporter }
 
 func (e grpcSpanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	return grpcAnswer(e.Exporter.ExportSpans(ctx, spans))
+	return classifyGRPC(e.Exporter.ExportSpans(ctx, spans))
 }
 
-func grpcMetrics(ctx context.Context) (sdkmetric.Exporter, error) {
-	exporter, err := otlpmetricgrpc.New(ctx,
+func newGRPCMetricExporter(ctx context.Context) (sdkmetric.Exporter, error) {
+	return otlpmetricgrpc.New(ctx,
 		otlpmetricgrpc.WithRetry(otlpmetricgrpc.RetryConfig{Enabled: false}),
-		otlpmetricgrpc.WithDialOption(reconnection, patient))
-	if err != nil {
-		return nil, fmt.Errorf("metrics cannot leave over gRPC: %w", err)
-	}
-	return exporter, nil
+		otlpmetricgrpc.WithDialOption(reconnect, waitForReady))
 }
 
-func grpcLogs(ctx context.Context) (sdklog.Exporter, error) {
+func newGRPCLogExporter(ctx context.Context) (sdklog.Exporter, error) {
 	exporter, err := otlploggrpc.New(ctx,
 		otlploggrpc.WithRetry(otlploggrpc.RetryConfig{Enabled: false}),
-		otlploggrpc.WithDialOption(reconnection))
+		otlploggrpc.WithDialOption(reconnect))
 	if err != nil {
-		return nil, fmt.Errorf("log records cannot leave over gRPC: %w", err)
+		return nil, err
 	}
 	return grpcLogExporter{exporter}, nil
 }
 
-// grpcLogExporter sorts the answers.
 type grpcLogExporter struct{ *otlploggrpc.Exporter }
 
 func (e grpcLogExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	return grpcAnswer(e.Exporter.Export(ctx, records))
+	return classifyGRPC(e.Exporter.Export(ctx, records))
 }

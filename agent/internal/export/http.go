@@ -2,10 +2,14 @@ package export
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,117 +20,148 @@ import (
 	sdklog "go.opentelemetry.io/otel/sdk/log"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+
+	"github.com/stallspan/stallspan/internal/queue"
 )
 
-// client is an HTTP client of our own: the exporters' is shared by the whole process and keeps its connections open
-// after they are shut down.
-func (r *route) client() (*http.Client, func()) {
-	transport := &http.Transport{
+// defaultTimeout is the default of OTEL_EXPORTER_OTLP_TIMEOUT.
+const defaultTimeout = 10 * time.Second
+
+// httpClient returns a client whose errors say whether a retry can help: the SDK's errors hide the status and
+// Retry-After. With a client of ours, the SDK leaves TLS and the timeout to us.
+func (s signal) httpClient() (*http.Client, error) {
+	config, err := s.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	timeout := defaultTimeout
+	if value, _ := s.setting("TIMEOUT"); value != "" {
+		if ms, err := strconv.ParseUint(value, 10, 31); err == nil { // the SDK reports a wrong value
+			timeout = time.Duration(ms) * time.Millisecond
+		}
+	}
+	return &http.Client{Timeout: timeout, Transport: statusTransport{&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
-		TLSClientConfig:     r.tls,
+		TLSClientConfig:     config,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        2,
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second,
-	}
-	return &http.Client{Transport: sorter{transport}, Timeout: r.timeout}, transport.CloseIdleConnections
+	}}}, nil
 }
 
-// sorter turns every answer but success into an error of ours, while its status is still at hand.
-type sorter struct{ next http.RoundTripper }
+// tlsConfig returns the TLS configuration of the environment, or nil.
+func (s signal) tlsConfig() (*tls.Config, error) {
+	var config tls.Config
+	ca, variable := s.setting("CERTIFICATE")
+	if ca != "" {
+		text, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", variable, err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("%s: %s holds no certificate in PEM format", variable, ca)
+		}
+	}
+	certificate, variable := s.setting("CLIENT_CERTIFICATE")
+	key, _ := s.setting("CLIENT_KEY")
+	if certificate != "" && key != "" {
+		pair, err := tls.LoadX509KeyPair(certificate, key)
+		if err != nil {
+			return nil, fmt.Errorf("%s and its key: %w", variable, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if config.RootCAs == nil && config.Certificates == nil {
+		return nil, nil
+	}
+	return &config, nil
+}
 
-// maxExplanation bounds what is kept of a body that explains an error, in bytes.
-const maxExplanation = 512
+// statusTransport makes an error of every response that is not a success.
+type statusTransport struct{ *http.Transport }
+
+// maxBody bounds what is kept of the body of an error, in bytes.
+const maxBody = 512
 
 // RoundTrip implements http.RoundTripper.
-func (s sorter) RoundTrip(request *http.Request) (*http.Response, error) {
-	response, err := s.next.RoundTrip(request)
+func (t statusTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := t.Transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case response.StatusCode < 300:
-		if taken, ok := request.Context().Value(takenKey{}).(*bool); ok {
-			*taken = true
+		if accepted, ok := request.Context().Value(acceptedKey{}).(*bool); ok {
+			*accepted = true
 		}
 		return response, nil
 	case response.StatusCode < 400:
-		return response, nil // the client follows it
+		return response, nil // the client follows the redirect
 	}
-	body, _ := io.ReadAll(io.LimitReader(response.Body, maxExplanation)) // without it the status has to do
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the status is enough
 	_ = response.Body.Close()
-	return nil, httpAnswer(response, explanation(body))
+	return nil, classifyHTTP(response, readable(body))
 }
 
-// explanation is a body as one line of text; that of a protobuf answer is its status message among a few other bytes.
-func explanation(body []byte) string {
-	readable := strings.Map(func(r rune) rune {
+// readable returns a body as one line of text. A protobuf body is a status message among a few other bytes.
+func readable(body []byte) string {
+	text := strings.Map(func(r rune) rune {
 		if r < ' ' || r == '\u007f' || r == '\ufffd' {
 			return ' '
 		}
 		return r
 	}, strings.ToValidUTF8(string(body), " "))
-	return strings.Join(strings.Fields(readable), " ")
+	return strings.Join(strings.Fields(text), " ")
 }
 
-func (r *route) httpSpans(ctx context.Context) (sdktrace.SpanExporter, func(), error) {
-	client, hangUp := r.client()
-	exporter, err := otlptracehttp.New(ctx,
-		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}),
-		otlptracehttp.WithHTTPClient(client))
-	if err != nil {
-		return nil, nil, fmt.Errorf("spans cannot leave over HTTP: %w", err)
+// acceptedKey is the context key of a *bool that is set when the backend answers with success.
+type acceptedKey struct{}
+
+// exportOnce calls export. An accepted batch is never sent again: an error after a success becomes a refusal.
+func exportOnce(ctx context.Context, export func(context.Context) error) error {
+	var accepted bool
+	err := export(context.WithValue(ctx, acceptedKey{}, &accepted))
+	var refusal *queue.Refusal
+	if err == nil || !accepted || errors.As(err, &refusal) {
+		return err
 	}
-	return httpSpanExporter{exporter}, hangUp, nil
+	n, _ := rejected(err) // any other error is a response that cannot be parsed
+	return &queue.Refusal{Items: n, Err: err}
 }
 
-// takenKey leads to the bool of one export that says whether a backend answered it with success.
-type takenKey struct{}
+func newHTTPSpanExporter(ctx context.Context, client *http.Client) (sdktrace.SpanExporter, error) {
+	exporter, err := otlptracehttp.New(ctx,
+		otlptracehttp.WithRetry(otlptracehttp.RetryConfig{Enabled: false}), otlptracehttp.WithHTTPClient(client))
+	if err != nil {
+		return nil, err
+	}
+	return httpSpanExporter{exporter}, nil
+}
 
-// httpSpanExporter never has a batch sent again that was answered with success.
 type httpSpanExporter struct{ *otlptrace.Exporter }
 
 func (e httpSpanExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
-	return once(ctx, func(ctx context.Context) error { return e.Exporter.ExportSpans(ctx, spans) })
+	return exportOnce(ctx, func(ctx context.Context) error { return e.Exporter.ExportSpans(ctx, spans) })
 }
 
-// once calls export, and gives a refusal for an error behind an answer of success.
-func once(ctx context.Context, export func(context.Context) error) error {
-	var taken bool
-	err := export(context.WithValue(ctx, takenKey{}, &taken))
-	var known *refusal
-	if err == nil || !taken || errors.As(err, &known) {
-		return err
-	}
-	refused, _ := partial(err) // anything else is an answer that cannot be read
-	return &refusal{refused, err}
+func newHTTPMetricExporter(ctx context.Context, client *http.Client) (sdkmetric.Exporter, error) {
+	return otlpmetrichttp.New(ctx,
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}), otlpmetrichttp.WithHTTPClient(client))
 }
 
-func (r *route) httpMetrics(ctx context.Context) (sdkmetric.Exporter, func(), error) {
-	client, hangUp := r.client()
-	exporter, err := otlpmetrichttp.New(ctx,
-		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{Enabled: false}),
-		otlpmetrichttp.WithHTTPClient(client))
-	if err != nil {
-		return nil, nil, fmt.Errorf("metrics cannot leave over HTTP: %w", err)
-	}
-	return exporter, hangUp, nil
-}
-
-func (r *route) httpLogs(ctx context.Context) (sdklog.Exporter, func(), error) {
-	client, hangUp := r.client()
+func newHTTPLogExporter(ctx context.Context, client *http.Client) (sdklog.Exporter, error) {
 	exporter, err := otlploghttp.New(ctx,
-		otlploghttp.WithRetry(otlploghttp.RetryConfig{Enabled: false}),
-		otlploghttp.WithHTTPClient(client))
+		otlploghttp.WithRetry(otlploghttp.RetryConfig{Enabled: false}), otlploghttp.WithHTTPClient(client))
 	if err != nil {
-		return nil, nil, fmt.Errorf("log records cannot leave over HTTP: %w", err)
+		return nil, err
 	}
-	return httpLogExporter{exporter}, hangUp, nil
+	return httpLogExporter{exporter}, nil
 }
 
-// httpLogExporter never has a batch sent again that was answered with success.
 type httpLogExporter struct{ *otlploghttp.Exporter }
 
 func (e httpLogExporter) Export(ctx context.Context, records []sdklog.Record) error {
-	return once(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, records) })
+	return exportOnce(ctx, func(ctx context.Context) error { return e.Exporter.Export(ctx, records) })
 }

@@ -170,15 +170,15 @@ func TestLogBurst(t *testing.T) {
 		event, _ := emit.Trial("stallspan.gpu.temperature.high", time.Now())
 		event.Body = fmt.Sprint(i)
 		e.Log(event, session.Root())
-		if e.records.bytes > maxRecordBytes { // only this goroutine adds
-			t.Fatalf("%d bytes wait", e.records.bytes)
+		if e.records.queue.Bytes() > maxRecordBytes { // only this goroutine adds
+			t.Fatalf("%d bytes wait", e.records.queue.Bytes())
 		}
 	}
-	c := e.records.counts()
-	if c.dropped == 0 || c.dropped+c.unsent != burst || e.LogsDropped() != c.dropped {
+	c := e.records.queue.Counts()
+	if c.Dropped == 0 || c.Dropped+c.Waiting != burst || e.LogsDropped() != c.Dropped {
 		t.Errorf("%+v", c)
 	}
-	t.Logf("%d records wait, in %d bytes", c.unsent, e.records.bytes)
+	t.Logf("%d records wait, in %d bytes", c.Waiting, e.records.queue.Bytes())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if stats := e.Close(ctx); stats.LogsDropped+stats.LogsUnsent != burst || !strings.Contains(stats.Lost(), "10000 of 10000 log records") {

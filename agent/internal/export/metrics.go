@@ -5,30 +5,34 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/contrib/exporters/autoexport"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// metricInterval is the time between two collections, unless OTEL_METRIC_EXPORT_INTERVAL says otherwise.
+// metricInterval is our default of OTEL_METRIC_EXPORT_INTERVAL.
 const metricInterval = 10 * time.Second
 
-// readerOptions sets the interval, and leaves it to the SDK where the environment has one.
-func readerOptions() ([]sdkmetric.PeriodicReaderOption, error) {
-	const timeout, interval = "OTEL_METRIC_EXPORT_TIMEOUT", "OTEL_METRIC_EXPORT_INTERVAL"
-	for _, variable := range []string{timeout, interval} {
-		if value := lookup(variable); value != "" {
-			if _, err := milliseconds(variable, value, 1); err != nil {
-				return nil, err
-			}
-		}
+// newReader returns the metric reader that the environment selects.
+func (e *Exporter) newReader(ctx context.Context, name string) (sdkmetric.Reader, error) {
+	if name != otlp {
+		autoexport.WithFallbackMetricProducer(func(context.Context) (sdkmetric.Producer, error) {
+			return producer(e.collect), nil
+		})
+		return autoexport.NewMetricReader(ctx)
 	}
-	if lookup(interval) != "" {
-		return nil, nil
+	exporter, err := openOTLP(ctx, e, metrics, newGRPCMetricExporter, newHTTPMetricExporter)
+	if err != nil {
+		return nil, err
 	}
-	return []sdkmetric.PeriodicReaderOption{sdkmetric.WithInterval(metricInterval)}, nil
+	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(producer(e.collect))}
+	if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
+		options = append(options, sdkmetric.WithInterval(metricInterval))
+	}
+	return sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport}, options...), nil
 }
 
-// producer hands readings to the SDK as they are, with their own times.
+// producer passes the metrics of this moment to the SDK unchanged, with their own times.
 type producer func() metricdata.ScopeMetrics
 
 // Produce implements sdkmetric.Producer.
@@ -40,34 +44,36 @@ func (p producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	return []metricdata.ScopeMetrics{scope}, nil
 }
 
-// meter keeps the outcome of the last export, which is the one that counts: counters are cumulative, so it held what
-// those before it held. It tells no error to the reader, who would print it.
-type meter struct {
+// metricExporter keeps the outcome of each export for Stats. It hides errors from the reader, which would report each.
+type metricExporter struct {
 	sdkmetric.Exporter
-
-	mu   sync.Mutex
-	last error
+	last *outcome
 }
 
-// Export implements sdkmetric.Exporter. It blocks for no longer than the exporter's timeout.
-func (m *meter) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
-	if len(data.ScopeMetrics) == 0 {
-		return nil
+// Export implements sdkmetric.Exporter. It blocks no longer than the exporter's timeout.
+func (m metricExporter) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
+	if len(data.ScopeMetrics) > 0 {
+		m.last.set(m.Exporter.Export(ctx, data))
 	}
-	err := m.Exporter.Export(ctx, data)
-	m.note(err)
 	return nil
 }
 
-func (m *meter) note(err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.last = err
+// outcome is the error of the newest export of metrics. Only this one counts: counters are cumulative, so an export
+// holds everything that earlier exports held.
+type outcome struct {
+	mu  sync.Mutex
+	err error
 }
 
-// err is the error of the last export, nil when it arrived.
-func (m *meter) err() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last
+func (o *outcome) set(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.err = err
+}
+
+// get returns nil after a success.
+func (o *outcome) get() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }

@@ -2,46 +2,31 @@ package export
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"net/url"
-	"strings"
 
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// describe makes the resource of both signals: who sends, and from which machine. What the environment says wins.
-func describe(ctx context.Context, root string) (*resource.Resource, error) {
-	if err := checkResource(); err != nil {
-		return nil, err
-	}
+// newResource describes this program and its machine. Attributes of the environment win.
+func newResource(ctx context.Context, root string) (*resource.Resource, error) {
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithAttributes(emit.Resource(root)...), resource.WithFromEnv())
-	if err != nil {
-		return nil, fmt.Errorf("the resource cannot be described: %w", err)
+	switch {
+	case errors.Is(err, resource.ErrPartialResource):
+		otel.Handle(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err))
+	case err != nil:
+		return nil, err
 	}
 	return res, nil
 }
 
-// ofProcess adds to the resource what spans alone say: the process that made them.
-func ofProcess(res *resource.Resource) *resource.Resource {
+// withProcess adds the attributes of this process, which only spans have.
+func withProcess(res *resource.Resource) *resource.Resource {
 	all := append([]attribute.KeyValue{emit.OwnProcess()}, res.Attributes()...)
 	return resource.NewWithAttributes(res.SchemaURL(), all...)
-}
-
-func checkResource() error {
-	const variable = "OTEL_RESOURCE_ATTRIBUTES"
-	value := lookup(variable)
-	if value == "" {
-		return nil
-	}
-	for pair := range strings.SplitSeq(value, ",") {
-		_, text, found := strings.Cut(pair, "=")
-		if _, err := url.PathUnescape(text); err != nil || !found {
-			return fmt.Errorf("%s: %.60q is not of the form key=value, with %%2C for a comma", variable, pair)
-		}
-	}
-	return nil
 }

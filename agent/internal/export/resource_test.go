@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-func TestDescribe(t *testing.T) {
+func TestResource(t *testing.T) {
 	environment(t, nil)
 	root := t.TempDir()
 	write := func(path, text string) {
@@ -24,7 +24,7 @@ func TestDescribe(t *testing.T) {
 	}
 	check := func(want map[attribute.Key]string) {
 		t.Helper()
-		res, err := describe(t.Context(), root)
+		res, err := newResource(t.Context(), root)
 		if err != nil {
 			t.Fatal(err)
 		}

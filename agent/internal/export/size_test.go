@@ -44,15 +44,9 @@ func slowEpoch() emit.Span {
 // The numbers in the queue's comment: how long a backend may be away, and that the estimate is no less than the
 // memory that is really taken.
 func TestQueueHolds(t *testing.T) {
-	m := memory{fail: errors.New("connection refused")}
-	q := newQueue(&m, maxQueueBytes)
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q))
-	e := &Exporter{provider: provider, tracer: provider.Tracer("test"), queue: q}
-	defer func() {
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		e.Close(ctx)
-	}()
+	e := withExporter(failing{errors.New("connection refused")})
+	q := e.spans.queue
+	defer func() { e.Close(canceled(t)) }()
 	end := func() {
 		s := slowEpoch()
 		for i, kv := range s.Attributes { // each report has texts of its own
@@ -63,27 +57,40 @@ func TestQueueHolds(t *testing.T) {
 		e.Begin(s.Name, s.Start, trace.SpanContext{}).End(s)
 	}
 	end()
-	one := q.bytes
-	windows := maxQueueBytes / one
+	one := q.Bytes()
+	windows := maxSpanBytes / one
 	before := heap()
 	for range windows - 1 {
 		end()
 	}
 	taken := heap() - before
-	if s := q.stats(); s.SpansDropped != 0 || s.SpansUnsent != 4*uint64(windows) {
-		t.Fatalf("%+v", s)
+	if c := q.Counts(); c.Dropped != 0 || c.Waiting != 4*uint64(windows) {
+		t.Fatalf("counts: got %+v, want %d waiting and none dropped", c, 4*windows)
 	}
 	t.Logf("one window: %d bytes by the estimate; %d windows, %.1f hours at one a minute; %.1f MiB of memory for %.1f MiB",
-		one, windows, float64(windows)/60, float64(taken)/(1<<20), float64(q.bytes)/(1<<20))
+		one, windows, float64(windows)/60, float64(taken)/(1<<20), float64(q.Bytes())/(1<<20))
 	if windows < 2800 {
-		t.Errorf("%d windows fit in: the comment promises 2,800", windows)
+		t.Errorf("windows in a full queue: got %d, want at least the 2,800 of the comment", windows)
 	}
-	if taken > maxQueueBytes*11/10 {
-		t.Errorf("%d bytes of memory for %d", taken, maxQueueBytes)
+	if taken > maxSpanBytes*11/10 {
+		t.Errorf("memory of a full queue: got %d bytes, want at most a tenth more than %d", taken, maxSpanBytes)
 	}
 }
 
-// heap is what is in use, in bytes.
+// failing is a span exporter that returns its error.
+type failing struct{ error }
+
+func (f failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return f.error }
+func (f failing) Shutdown(context.Context) error                            { return nil }
+
+// withExporter exports spans through exporter.
+func withExporter(exporter sdktrace.SpanExporter) *Exporter {
+	p := newSpanProcessor(exporter)
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(p))
+	return &Exporter{tracers: provider, tracer: provider.Tracer("test"), spans: &p}
+}
+
+// heap returns the memory in use, in bytes.
 func heap() int {
 	runtime.GC()
 	runtime.GC()
@@ -93,9 +100,7 @@ func heap() int {
 }
 
 func BenchmarkQueue(b *testing.B) {
-	q := newQueue(&memory{}, maxQueueBytes)
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(q))
-	e := &Exporter{provider: provider, tracer: provider.Tracer("test"), queue: q}
+	e := withExporter(failing{nil})
 	s := slowEpoch()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,40 +11,33 @@ import (
 	"github.com/stallspan/stallspan/internal/session"
 )
 
-// Open is a span that has begun. It is safe for concurrent use, and what is called after End or Drop does nothing.
-// So does everything on a nil *Open, which stands for a span that nobody began.
+// Open is a started span. It is safe for concurrent use. After End or Drop, its methods change nothing. A nil *Open is a
+// span that was never started.
 type Open struct {
-	tracer  trace.Tracer // nil when no spans leave, as is span
+	tracer  trace.Tracer // nil if no spans are exported, as is span
 	span    trace.Span
 	context trace.SpanContext
 	over    atomic.Bool
 }
 
-// Begin starts a span of kind internal, as a child of parent where that is valid and as the root of a new trace
-// otherwise.
-//
-// When no spans leave, nobody will ever see this one, so it must not come between the spans of others: its context
-// is then the parent's own, or a new one, sampled, where there is none.
+// Begin starts a span of kind internal, as a child of a valid parent or as the root of a new trace.
 func (e *Exporter) Begin(name string, start time.Time, parent trace.SpanContext) *Open {
 	if e.tracer == nil {
-		if !parent.IsValid() {
-			parent = session.Root()
-		}
-		return &Open{context: parent}
+		return &Open{context: session.Context(parent, false)}
 	}
 	return begin(e.tracer, name, start, parent)
 }
 
 func begin(tracer trace.Tracer, name string, start time.Time, parent trace.SpanContext) *Open {
 	ctx := trace.ContextWithSpanContext(context.Background(), parent)
-	_, span := tracer.Start(ctx, validText(name), trace.WithTimestamp(start), trace.WithSpanKind(trace.SpanKindInternal))
+	_, span := tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(trace.SpanKindInternal))
 	return &Open{tracer: tracer, span: span, context: span.SpanContext()}
 }
 
-// Traceparent is the span's context as a W3C traceparent, for a child to continue the trace; "" for a nil *Open.
+// Traceparent returns the span's context as a W3C traceparent for child processes; "" for a nil *Open.
 func (o *Open) Traceparent() string { return session.Traceparent(o.SpanContext()) }
 
-// SpanContext is the place in the trace: the parent of other spans.
+// SpanContext returns the span's place in the trace, for child spans.
 func (o *Open) SpanContext() trace.SpanContext {
 	if o == nil {
 		return trace.SpanContext{}
@@ -52,8 +45,8 @@ func (o *Open) SpanContext() trace.SpanContext {
 	return o.context
 }
 
-// Exemplar is the context of a span that will be exported, invalid for any other: a metric should not point to a
-// span that no backend has.
+// Exemplar returns the context of a span that will be exported, and an invalid one otherwise: an exemplar must not point
+// to a span that no backend has.
 func (o *Open) Exemplar() trace.SpanContext {
 	if o == nil || o.span == nil || !o.context.IsSampled() {
 		return trace.SpanContext{}
@@ -61,30 +54,29 @@ func (o *Open) Exemplar() trace.SpanContext {
 	return o.context
 }
 
-// Drop forgets the span: what it stood for never happened.
+// Drop discards the span.
 func (o *Open) Drop() {
 	if o != nil {
 		o.over.Store(true)
 	}
 }
 
-// End gives the span everything that s knows, with its children and at the times that s has, and exports it. Only
-// the start stays what Begin was told, as other spans may have seen it.
+// End exports the span with the content of s, and its children. Only the start time stays that of Begin, because child
+// processes may have seen it.
 func (o *Open) End(s emit.Span) {
 	if o == nil || o.over.Swap(true) || o.span == nil {
 		return
 	}
-	for _, child := range s.Children { // first: should the queue be full, they go before their parent
+	for _, child := range s.Children { // first: a full queue drops them before their parent
 		begin(o.tracer, child.Name, child.Start, o.context).End(child)
 	}
 	if !o.span.IsRecording() {
 		return
 	}
-	o.span.SetName(validText(s.Name))
-	o.span.SetAttributes(validAttributes(s.Attributes)...)
+	o.span.SetName(s.Name)
+	o.span.SetAttributes(s.Attributes...)
 	for _, e := range s.Events {
-		o.span.AddEvent(validText(e.Name),
-			trace.WithTimestamp(e.Time), trace.WithAttributes(validAttributes(e.Attributes)...))
+		o.span.AddEvent(e.Name, trace.WithTimestamp(e.Time), trace.WithAttributes(e.Attributes...))
 	}
 	o.span.End(trace.WithTimestamp(s.End))
 }

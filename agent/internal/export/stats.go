@@ -5,78 +5,86 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/queue"
 )
 
 // Stats is what became of everything that an Exporter was given.
 type Stats struct {
-	SpansExported uint64 // taken by the backend
-	SpansDropped  uint64 // pushed out by newer ones while the backend took none
-	SpansRefused  uint64 // sent, and unwanted there
-	SpansUnsent   uint64 // still queued when Close's ctx ended; those of an export that was cut off may have arrived
+	SpansExported uint64 // accepted by the backend
+	SpansDropped  uint64 // replaced by newer ones in a full queue
+	SpansRefused  uint64 // rejected by the backend
+	SpansUnsent   uint64 // still queued when Close's ctx ended; those of an interrupted export may have arrived
 
-	LogsExported uint64 // the same of log records
+	LogsExported uint64 // the same for log records
 	LogsDropped  uint64
 	LogsRefused  uint64
 	LogsUnsent   uint64
 
-	SpanError   error // the last one met with spans, even when all of them arrived in the end
-	LogError    error // the same with log records
-	MetricError error // of the last export of metrics, nil when it arrived: that one counts, counters are cumulative
+	SpanError   error // the last error of spans, even if all of them arrived in the end
+	LogError    error // the same for log records
+	MetricError error // of the last export of metrics; nil if it arrived
 }
 
 func (e *Exporter) stats() Stats {
-	var s Stats
-	if e.queue != nil {
-		s = e.queue.stats()
+	spans, records := e.counts()
+	return Stats{
+		SpansExported: spans.Sent, SpansDropped: spans.Dropped, SpansRefused: spans.Refused, SpansUnsent: spans.Waiting,
+		LogsExported: records.Sent, LogsDropped: records.Dropped, LogsRefused: records.Refused, LogsUnsent: records.Waiting,
+		SpanError: spans.LastError, LogError: records.LastError, MetricError: e.lastExport.get(),
 	}
-	if e.records != nil {
-		c := e.records.counts()
-		s.LogsExported, s.LogsDropped, s.LogsRefused, s.LogsUnsent, s.LogError = c.exported, c.dropped, c.refused, c.unsent, c.err
-	}
-	if e.meter != nil {
-		s.MetricError = e.meter.err()
-	}
-	return s
 }
 
-// Exports says whether anything leaves at all.
-func (e *Exporter) Exports() bool { return e.queue != nil || e.meter != nil || e.records != nil }
-
-// Failing is why the backend takes nothing at present, in one line: the error of the last export of metrics, spans or log
-// records.
-// It is nil while all is well.
-func (e *Exporter) Failing() error {
-	if e.meter != nil {
-		if err := e.meter.err(); err != nil {
-			return errors.New(oneLine(err))
-		}
-	}
-	if e.queue != nil {
-		if err := e.queue.failing(); err != nil {
-			return errors.New(oneLine(err))
-		}
+func (e *Exporter) counts() (spans, records queue.Counts) {
+	if e.spans != nil {
+		spans = e.spans.queue.Counts()
 	}
 	if e.records != nil {
-		var refused *refusal // as by a backend that takes no log records at all
-		if err := e.records.failing(); err != nil && !errors.As(err, &refused) {
-			return errors.New(oneLine(err))
-		}
+		records = e.records.queue.Counts()
+	}
+	return spans, records
+}
+
+// Exports reports whether any signal is exported.
+func (e *Exporter) Exports() bool { return e.spans != nil || e.meters != nil || e.records != nil }
+
+// Failing returns the error of the newest export of metrics, spans or log records, in one line; nil while all is well.
+func (e *Exporter) Failing() error {
+	spans, records := e.counts()
+	var refusal *queue.Refusal
+	if errors.As(records.Failing, &refusal) { // as by a backend without log records
+		records.Failing = nil
+	}
+	if err := cmp.Or(e.lastExport.get(), spans.Failing, records.Failing); err != nil {
+		return errors.New(oneLine(err))
 	}
 	return nil
 }
 
-// Lost says in one line what did not arrive, why, and what to do; "" when everything did.
+// Dropped returns how many spans and log records newer ones replaced in full queues.
+func (e *Exporter) Dropped() uint64 {
+	spans, records := e.counts()
+	return spans.Dropped + records.Dropped
+}
+
+// LogsDropped returns how many log records newer ones replaced in a full queue, or the backend refused.
+func (e *Exporter) LogsDropped() uint64 {
+	_, records := e.counts()
+	return records.Dropped + records.Refused
+}
+
+// Lost returns one line with what did not arrive, why, and what to do; "" if everything arrived.
 func (s Stats) Lost() string {
 	spans := losses{s.SpansExported, s.SpansUnsent, s.SpansDropped, s.SpansRefused}
 	records := losses{s.LogsExported, s.LogsUnsent, s.LogsDropped, s.LogsRefused}
 	var lost []string
 	var err error
 	if spans.total() > 0 {
-		lost = append(lost, spans.words("spans"))
+		lost = append(lost, spans.text("spans"))
 		err = s.SpanError
 	}
 	if records.total() > 0 {
-		lost = append(lost, records.words("log records"))
+		lost = append(lost, records.text("log records"))
 		err = cmp.Or(err, s.LogError)
 	}
 	if s.MetricError != nil {
@@ -104,43 +112,39 @@ type losses struct{ exported, unsent, dropped, refused uint64 }
 
 func (l losses) total() uint64 { return l.unsent + l.dropped + l.refused }
 
-func (l losses) words(what string) string {
+func (l losses) text(what string) string {
 	return fmt.Sprintf("%d of %d %s (%s)", l.total(), l.total()+l.exported, what, l.causes())
 }
 
-// causes says how many were lost in which way; without numbers where there is one way only.
+// causes lists the causes with their numbers; a single cause has none.
 func (l losses) causes() string {
-	type cause struct {
-		n     uint64
-		words string
-	}
-	var met []cause
-	for _, c := range []cause{{l.unsent, "unsent at the end"}, {l.dropped, "pushed out of a full queue"}, {l.refused, "refused"}} {
+	var causes []string
+	only := ""
+	for _, c := range []struct {
+		n    uint64
+		text string
+	}{{l.unsent, "unsent at the end"}, {l.dropped, "dropped from a full queue"}, {l.refused, "refused"}} {
 		if c.n > 0 {
-			met = append(met, c)
+			causes, only = append(causes, fmt.Sprintf("%d %s", c.n, c.text)), c.text
 		}
 	}
-	if len(met) == 1 {
-		return met[0].words
+	if len(causes) == 1 {
+		return only
 	}
-	words := make([]string, len(met))
-	for i, c := range met {
-		words[i] = fmt.Sprintf("%d %s", c.n, c.words)
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(causes, ", ")
 }
 
-// longestError bounds an error's text in bytes: a backend may answer with a page of HTML.
-const longestError = 300
+// maxErrorBytes bounds the text of an error: a backend may answer with a page of HTML.
+const maxErrorBytes = 300
 
 func oneLine(err error) string {
 	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
-	const around = "desc = " // gRPC nests its own words around the cause
-	if i := strings.LastIndex(text, around); i >= 0 && strings.Contains(text, "rpc error: ") {
-		text = strings.Trim(text[i+len(around):], `"`)
+	const prefix = "desc = " // gRPC puts the cause behind it
+	if i := strings.LastIndex(text, prefix); i >= 0 && strings.Contains(text, "rpc error: ") {
+		text = strings.Trim(text[i+len(prefix):], `"`)
 	}
-	if len(text) > longestError {
-		text = strings.ToValidUTF8(text[:longestError], "") + "..."
+	if len(text) > maxErrorBytes {
+		text = strings.ToValidUTF8(text[:maxErrorBytes], "") + "..."
 	}
 	return text
 }

@@ -12,71 +12,54 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/stallspan/stallspan/internal/queue"
 )
 
-// refusal is an answer that asking again does not change: the batch has arrived and some or all of it is unwanted.
-// Any other error of an export may be gone the next time.
-type refusal struct {
-	spans int // refused; all of the batch when negative
-	err   error
-}
-
-func (r *refusal) Error() string { return r.err.Error() }
-func (r *refusal) Unwrap() error { return r.err }
-
-// throttle is an answer that says when to ask again.
-type throttle struct {
-	after time.Duration
-	err   error
-}
-
-func (t *throttle) Error() string { return t.err.Error() }
-func (t *throttle) Unwrap() error { return t.err }
-
-// partialSuccess is how the exporters put the answer "taken, but for N": their type for it is internal to them.
+// partialSuccess matches the error that the SDK's exporters make of a partial success. Its type is internal to them.
 var partialSuccess = regexp.MustCompile(`OTLP partial success: (?s:.*)\((-?\d+) [a-z ]+ rejected\)`)
 
-// partial finds how many spans of a batch that was taken were refused.
-func partial(err error) (refused int, found bool) {
+// rejected returns how many items of an accepted batch were rejected.
+func rejected(err error) (n int, found bool) {
 	match := partialSuccess.FindStringSubmatch(err.Error())
 	if match == nil {
 		return 0, false
 	}
-	refused, _ = strconv.Atoi(match[1]) // a number out of range becomes the largest there is
-	return max(0, refused), true
+	n, _ = strconv.Atoi(match[1]) // a number out of range becomes the largest int
+	return max(0, n), true
 }
 
-// grpcAnswer tells refusals from failures that may pass, by the table in OTLP's specification ("Failures" of
-// OTLP/gRPC).
-func grpcAnswer(err error) error {
+// classifyGRPC makes a *queue.Refusal of an error that a retry does not change, and a *queue.Throttle of one with a
+// delay, by the table in the specification of OTLP/gRPC ("Failures").
+func classifyGRPC(err error) error {
 	if err == nil {
 		return nil
 	}
-	if refused, found := partial(err); found {
-		return &refusal{refused, err}
+	if n, found := rejected(err); found {
+		return &queue.Refusal{Items: n, Err: err}
 	}
-	answer, found := status.FromError(err)
+	s, found := status.FromError(err)
 	if !found || errors.Is(err, context.Canceled) {
 		return err
 	}
-	wait, told := retryDelay(answer)
-	switch answer.Code() {
+	delay, hasDelay := retryDelay(s)
+	switch s.Code() {
 	case codes.Canceled, codes.DeadlineExceeded, codes.Aborted, codes.OutOfRange, codes.Unavailable, codes.DataLoss:
 	case codes.ResourceExhausted:
-		if !told { // a batch that is too large says so with this code
-			return &refusal{-1, err}
+		if !hasDelay { // also the code for a batch that is too large
+			return &queue.Refusal{Items: -1, Err: err}
 		}
 	default:
-		return &refusal{-1, err}
+		return &queue.Refusal{Items: -1, Err: err}
 	}
-	if told {
-		return &throttle{wait, err}
+	if hasDelay {
+		return &queue.Throttle{After: delay, Err: err}
 	}
 	return err
 }
 
-func retryDelay(answer *status.Status) (time.Duration, bool) {
-	for _, detail := range answer.Details() {
+func retryDelay(s *status.Status) (time.Duration, bool) {
+	for _, detail := range s.Details() {
 		if info, ok := detail.(*errdetails.RetryInfo); ok {
 			return info.GetRetryDelay().AsDuration(), true
 		}
@@ -84,8 +67,8 @@ func retryDelay(answer *status.Status) (time.Duration, bool) {
 	return 0, false
 }
 
-// httpAnswer does the same for OTLP/HTTP. A body is a word of explanation, or empty.
-func httpAnswer(response *http.Response, body string) error {
+// classifyHTTP does the same for an OTLP/HTTP response that is not a success. body may be empty.
+func classifyHTTP(response *http.Response, body string) error {
 	err := fmt.Errorf("%s", response.Status)
 	if body != "" {
 		err = fmt.Errorf("%s: %s", response.Status, body)
@@ -93,15 +76,15 @@ func httpAnswer(response *http.Response, body string) error {
 	switch response.StatusCode {
 	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 	default:
-		return &refusal{-1, err}
+		return &queue.Refusal{Items: -1, Err: err}
 	}
 	if after, ok := retryAfter(response.Header.Get("Retry-After"), time.Now()); ok {
-		return &throttle{after, err}
+		return &queue.Throttle{After: after, Err: err}
 	}
 	return err
 }
 
-// retryAfter reads a header that holds seconds or a date.
+// retryAfter parses a Retry-After header: seconds or a date.
 func retryAfter(header string, now time.Time) (time.Duration, bool) {
 	if seconds, err := strconv.ParseUint(header, 10, 32); err == nil {
 		return time.Duration(seconds) * time.Second, true

@@ -14,9 +14,11 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/stallspan/stallspan/internal/queue"
 )
 
-func TestGRPCAnswer(t *testing.T) {
+func TestClassifyGRPC(t *testing.T) {
 	with := func(code codes.Code, wait time.Duration) error {
 		s, err := status.New(code, "why").WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(wait)})
 		if err != nil {
@@ -47,27 +49,27 @@ func TestGRPCAnswer(t *testing.T) {
 		if err != nil {
 			err = fmt.Errorf("traces export: %w", err)
 		}
-		checkAnswer(t, fmt.Sprint(test.err), grpcAnswer(err), test.refused, test.after)
+		checkClass(t, fmt.Sprint(test.err), classifyGRPC(err), test.refused, test.after)
 	}
 }
 
-func checkAnswer(t *testing.T, name string, err error, wantRefused bool, wantAfter time.Duration) {
+func checkClass(t *testing.T, name string, err error, wantRefused bool, wantAfter time.Duration) {
 	t.Helper()
-	var no *refusal
-	if errors.As(err, &no) != wantRefused {
-		t.Errorf("%s: refused is %v", name, !wantRefused)
+	var refusal *queue.Refusal
+	if got := errors.As(err, &refusal); got != wantRefused {
+		t.Errorf("%s: got refused %v, want %v", name, got, wantRefused)
 	}
-	var wait throttle
-	var asked *throttle
-	if errors.As(err, &asked) {
-		wait = *asked
+	var after time.Duration
+	var throttle *queue.Throttle
+	if errors.As(err, &throttle) {
+		after = throttle.After
 	}
-	if wait.after != wantAfter {
-		t.Errorf("%s: after %v, want %v", name, wait.after, wantAfter)
+	if after != wantAfter {
+		t.Errorf("%s: got a throttle of %v, want %v", name, after, wantAfter)
 	}
 }
 
-func TestHTTPAnswer(t *testing.T) {
+func TestClassifyHTTP(t *testing.T) {
 	for _, test := range []struct {
 		status  int
 		after   string
@@ -80,11 +82,11 @@ func TestHTTPAnswer(t *testing.T) {
 	} {
 		response := &http.Response{StatusCode: test.status, Status: fmt.Sprint(test.status), Header: http.Header{}}
 		response.Header.Set("Retry-After", test.after)
-		checkAnswer(t, fmt.Sprint(test.status, test.after), httpAnswer(response, ""), test.refused, test.want)
+		checkClass(t, fmt.Sprint(test.status, test.after), classifyHTTP(response, ""), test.refused, test.want)
 	}
 	now := time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
 	if after, ok := retryAfter("Tue, 03 Nov 2026 10:00:20 GMT", now); !ok || after != 20*time.Second {
-		t.Errorf("after %v", after)
+		t.Errorf("retryAfter of a date: got %v, %v, want 20 s", after, ok)
 	}
 }
 
@@ -94,24 +96,24 @@ func FuzzRetryAfter(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, header string) {
 		if after, ok := retryAfter(header, time.Unix(0, 0)); after < 0 || !ok && after != 0 {
-			t.Errorf("%q is %v", header, after)
+			t.Errorf("retryAfter(%q): got %v, %v, want no negative duration, and 0 without a value", header, after, ok)
 		}
 	})
 }
 
-func FuzzExplanation(f *testing.F) {
+func FuzzReadable(f *testing.F) {
 	f.Add([]byte("\n\x05hello\xff\r\n"), "OTLP partial success: x (3 spans rejected)")
 	f.Add([]byte("<html>\n<b>no</b>"), "OTLP partial success: (1 spans rejected) (-9 spans rejected)")
 	f.Add([]byte{0, 0x7f, 0xc3}, "OTLP partial success: a\nb (99999999999999999999 spans rejected)")
 	f.Fuzz(func(t *testing.T, body []byte, text string) {
-		if got := explanation(body); !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00") || len(got) > 3*len(body) {
-			t.Errorf("%q", got)
+		if got := readable(body); !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00") || len(got) > 3*len(body) {
+			t.Errorf("readable(%q): got %q, want one short line of UTF-8", body, got)
 		}
-		if n, found := partial(errors.New(text)); n < 0 || !found && n != 0 {
-			t.Errorf("%q: %d refused", text, n)
+		if n, found := rejected(errors.New(text)); n < 0 || !found && n != 0 {
+			t.Errorf("rejected(%q): got %d, %v, want no negative number, and 0 without a match", text, n, found)
 		}
-		if line := oneLine(errors.New(text)); !utf8.ValidString(line) || strings.Contains(line, "\n") || len(line) > longestError+3 {
-			t.Errorf("%q", line)
+		if line := oneLine(errors.New(text)); !utf8.ValidString(line) || strings.Contains(line, "\n") || len(line) > maxErrorBytes+3 {
+			t.Errorf("oneLine(%q): got %q, want one short line of UTF-8", text, line)
 		}
 	})
 }
@@ -125,14 +127,14 @@ func TestLost(t *testing.T) {
 		{Stats{}, ""},
 		{Stats{SpansExported: 5, SpanError: down}, ""},
 		{Stats{SpansExported: 5, SpansDropped: 1, SpansRefused: 2, SpansUnsent: 3, SpanError: down},
-			"lost on the way to the OTLP backend: 6 of 11 spans (3 unsent at the end, 1 pushed out of a full queue, 2 refused): down now"},
+			"lost on the way to the OTLP backend: 6 of 11 spans (3 unsent at the end, 1 dropped from a full queue, 2 refused): down now"},
 		{Stats{SpansUnsent: 3}, "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"},
 		{Stats{SpansExported: 3, SpanError: down, MetricError: bad}, "lost on the way to the OTLP backend: the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: bad"},
 		{Stats{SpansUnsent: 3, SpanError: down, MetricError: bad},
 			"lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end) and the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: down now"},
 	} {
 		if got := test.stats.Lost(); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
+			t.Errorf("Lost: got %q, want %q", got, test.want)
 		}
 	}
 }

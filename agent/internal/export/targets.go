@@ -1,79 +1,70 @@
 package export
 
 import (
+	"cmp"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
 )
 
-// Target is where one signal goes, for who wants to look whether something listens there.
+// Target is the OTLP backend of one signal.
 type Target struct {
 	Signal   string // "traces", "metrics", "logs"
-	Variable string // that says so
-	Network  string // "tcp" or "unix"; "" where gRPC alone knows how to find the backend
-	Address  string // as net.Dial takes it; "" without a network
-	Proxy    string // host and port of the proxy that is asked instead; "" for none
+	Variable string // the environment variable that names the backend
+	Network  string // "tcp" or "unix"; "" if only gRPC can find the backend
+	Address  string // for net.Dial; "" without a network
+	Proxy    string // host and port of the proxy that is used; "" for none
 }
 
-// Targets are those of the signals that leave. Like New it checks the whole environment, and it opens nothing. What it
-// gives holds no secret.
+// Targets returns the backends that the environment selects. It opens nothing, and the result holds no secret.
 func Targets() ([]Target, error) {
 	var targets []Target
 	for _, s := range []signal{traces, metrics, logs} {
-		r, err := routeOf(s)
+		if s.exporter() != otlp {
+			continue
+		}
+		protocol, err := s.protocol()
 		if err != nil {
 			return nil, err
 		}
-		if r == nil {
-			continue
+		t := Target{Signal: s.lower()}
+		var endpoint string
+		endpoint, t.Variable = s.setting("ENDPOINT")
+		u, err := url.Parse(endpoint)
+		isURL := err == nil && (u.Scheme == "http" || u.Scheme == "https")
+		if err != nil || isURL && u.Hostname() == "" || !isURL && protocol == protocolHTTP {
+			port := map[string]string{protocolGRPC: "4317", protocolHTTP: "4318"}[protocol]
+			return nil, fmt.Errorf("%s is %.80q: write it like http://localhost:%s", t.Variable, endpoint, port)
 		}
-		t := Target{Signal: strings.ToLower(string(s))}
-		var value string
-		value, t.Variable = s.setting("ENDPOINT")
-		t.Network, t.Address = dialed(r.protocol, value)
+		t.Network, t.Address = dialed(protocol, u, endpoint)
 		if t.Network == "tcp" {
-			t.Proxy = proxyOf(r.protocol, value, t.Address)
+			t.Proxy = proxyOf(protocol, u, t.Address)
 		}
 		targets = append(targets, t)
-	}
-	if len(targets) > 0 {
-		if err := checkSampler(); err != nil {
-			return nil, err
-		}
-		if _, err := readerOptions(); err != nil {
-			return nil, err
-		}
 	}
 	return targets, nil
 }
 
-// dialed is what the exporter of this protocol connects to.
-func dialed(protocol, value string) (network, address string) {
-	u, err := url.Parse(value)
-	if err != nil {
-		return "", "" // which checkEndpoint has refused
-	}
-	switch strings.ToLower(u.Scheme) {
+// dialed returns what the exporter connects to.
+func dialed(protocol string, u *url.URL, endpoint string) (network, address string) {
+	switch u.Scheme {
 	case "http", "https":
-		port := u.Port()
-		switch {
-		case port != "":
-		case protocol == protocolGRPC || strings.EqualFold(u.Scheme, "https"):
-			port = "443"
-		default:
+		port := "443" // also the default of gRPC without TLS
+		if protocol == protocolHTTP && u.Scheme == "http" {
 			port = "80"
 		}
-		return "tcp", net.JoinHostPort(u.Hostname(), port)
+		return "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), port))
 	case "unix":
 		return "unix", u.Path + u.Opaque // unix:///path, unix:path
 	case "dns", "passthrough": // dns://server/host:port, dns:host:port
 		return withPort(strings.TrimPrefix(u.Path, "/") + u.Opaque)
 	}
-	return withPort(value)
+	return withPort(endpoint)
 }
 
-// withPort completes what gRPC takes as a host and perhaps a port.
+// withPort completes a gRPC target of a host and perhaps a port.
 func withPort(target string) (network, address string) {
 	host, port, err := net.SplitHostPort(target)
 	if err != nil {
@@ -85,25 +76,15 @@ func withPort(target string) (network, address string) {
 	return "tcp", net.JoinHostPort(host, port)
 }
 
-// proxyOf is the proxy that the environment has for an address. gRPC asks for it as if every connection were TLS.
-func proxyOf(protocol, value, address string) string {
-	u := &url.URL{Scheme: "https", Host: address}
-	if protocol == protocolHTTP {
-		var err error
-		if u, err = url.Parse(value); err != nil {
-			return ""
-		}
+// proxyOf returns the proxy that the environment names for an address. gRPC looks it up as if every connection used TLS.
+func proxyOf(protocol string, u *url.URL, address string) string {
+	if protocol == protocolGRPC {
+		u = &url.URL{Scheme: "https", Host: address}
 	}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
 	if err != nil || proxy == nil {
 		return ""
 	}
-	port := proxy.Port()
-	if port == "" {
-		port = map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
-	}
-	if port == "" {
-		port = "80"
-	}
-	return net.JoinHostPort(proxy.Hostname(), port)
+	port := map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
+	return net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), port, "80"))
 }

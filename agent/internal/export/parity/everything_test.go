@@ -1,4 +1,4 @@
-package otlp_test
+package parity_test
 
 import (
 	"math"

@@ -1,0 +1,73 @@
+package export
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// signal is a kind of telemetry, spelled as in the names of environment variables.
+type signal string
+
+const (
+	traces  signal = "TRACES"
+	metrics signal = "METRICS"
+	logs    signal = "LOGS"
+)
+
+// The protocols of OTEL_EXPORTER_OTLP_PROTOCOL.
+const (
+	protocolGRPC = "grpc" // our default
+	protocolHTTP = "http/protobuf"
+)
+
+// otlp is the value of OTEL_*_EXPORTER for which this package makes the exporter itself.
+const otlp = "otlp"
+
+// lookup returns the value of a variable. An empty variable counts as unset, as OpenTelemetry specifies.
+func lookup(variable string) string { return strings.TrimSpace(os.Getenv(variable)) }
+
+// setting returns the OTLP setting of this signal and the variable that it comes from. The signal's own variable wins.
+func (s signal) setting(name string) (value, variable string) {
+	general, own := "OTEL_EXPORTER_OTLP_"+name, "OTEL_EXPORTER_OTLP_"+string(s)+"_"+name
+	if value = lookup(own); value != "" {
+		return value, own
+	}
+	return lookup(general), general
+}
+
+// exporter returns the name of the exporter that the environment selects for the signal, "" for none. OTLP needs an
+// endpoint: without one, the variables are probably meant for another program.
+func (s signal) exporter() string {
+	if strings.EqualFold(lookup("OTEL_SDK_DISABLED"), "true") {
+		return ""
+	}
+	switch name := cmp.Or(strings.ToLower(lookup(s.exporterVariable())), otlp); name {
+	case "none":
+		return ""
+	case otlp:
+		if endpoint, _ := s.setting("ENDPOINT"); endpoint == "" {
+			return ""
+		}
+		return otlp
+	default:
+		return name
+	}
+}
+
+// lower returns the signal as a word of a sentence.
+func (s signal) lower() string { return strings.ToLower(string(s)) }
+
+func (s signal) exporterVariable() string { return "OTEL_" + string(s) + "_EXPORTER" }
+
+// protocol returns the OTLP protocol of the signal.
+func (s signal) protocol() (string, error) {
+	value, variable := s.setting("PROTOCOL")
+	switch protocol := cmp.Or(strings.ToLower(value), protocolGRPC); protocol {
+	case protocolGRPC, protocolHTTP:
+		return protocol, nil
+	default:
+		return "", fmt.Errorf("%s is %.40q: set it to %s or %s", variable, value, protocolGRPC, protocolHTTP)
+	}
+}
