@@ -16,14 +16,14 @@ type row struct {
 	panels []panel
 }
 
-// Kinds of panels, as Grafana calls them.
+// Kinds of panels, with Grafana's names.
 const (
 	timeseries    = "timeseries"
 	table         = "table"
 	stateTimeline = "state-timeline"
 )
 
-// Units, as Grafana calls them.
+// Units, with Grafana's names.
 const (
 	percent   = "percentunit" // of 0 to 1, and the axis shows all of it
 	seconds   = "s"
@@ -42,17 +42,17 @@ type panel struct {
 	queries                 []query
 	trace                   bool // queries are TraceQL, to Tempo
 	stacked                 bool
-	exemplars               bool // ask for the spans behind a histogram
+	exemplars               bool // query the exemplars of a histogram
 	needs                   []string
 }
 
 type query struct{ expr, legend string }
 
-// mark is an annotation: a line at each moment at which a query has an answer other than 0. Tempo's data source gives none
+// mark is an annotation: a line at each moment at which a query is not 0. Tempo's data source supports none
 // (its plugin says so), so they come from Prometheus.
 type mark struct{ name, expr, title, color string }
 
-// variable is one that the reader chooses from: the values of a label on a metric.
+// variable is a dashboard variable: the values of a label on a metric.
 type variable struct{ name, title, metric, key, matchers string }
 
 func (r *registry) annotations(marks []mark) (all []jsonObject, err error) {
@@ -76,7 +76,9 @@ func (r *registry) annotations(marks []mark) (all []jsonObject, err error) {
 
 func (r *registry) variables(chosen []variable) (all []jsonObject, err error) {
 	for _, name := range []string{prometheus.Type, tempo.Type} {
-		all = append(all, jsonObject{"type": "datasource", "name": name, "label": map[string]string{"prometheus": "Prometheus", "tempo": "Tempo"}[name], "query": name, "refresh": 1, "hide": 0})
+		all = append(all, jsonObject{"type": "datasource", "name": name,
+			"label": map[string]string{"prometheus": "Prometheus",
+				"tempo": "Tempo"}[name], "query": name, "refresh": 1, "hide": 0})
 	}
 	for _, v := range chosen {
 		text, err := r.expand("label_values(<" + v.metric + ">{" + v.matchers + "}, <" + v.key + ">)")
@@ -86,7 +88,8 @@ func (r *registry) variables(chosen []variable) (all []jsonObject, err error) {
 		all = append(all, jsonObject{
 			"type": "query", "name": v.name, "label": v.title, "datasource": prometheus, "refresh": 2, "sort": 1, "hide": 0,
 			"definition": text, "query": jsonObject{"qryType": 1, "query": text, "refId": "variable"},
-			"multi": true, "includeAll": true, "allValue": ".*", "current": jsonObject{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}},
+			"multi": true, "includeAll": true, "allValue": ".*", "current": jsonObject{"selected": true, "text": []string{"All"},
+				"value": []string{"$__all"}},
 		})
 	}
 	return all, nil
@@ -114,9 +117,9 @@ func (p panel) saying(text string) panel { p.says = text; return p }
 
 func (p panel) wide() panel { p.width = 24; return p }
 
-func (p panel) onceThereIs(needs ...string) panel { p.needs = needs; return p }
+func (p panel) ifRegistered(needs ...string) panel { p.needs = needs; return p }
 
-// windowMarks are epochs and loads, at their ends.
+// windowMarks mark the ends of epochs and loads.
 func windowMarks() []mark {
 	ended := func(histogram, name, slow string) string {
 		counted := histogram + `{` + onHosts + `, <stallspan.slow` + slow + `true>}`
@@ -125,8 +128,10 @@ func windowMarks() []mark {
 	const epochs, loads = "<stallspan.training.epoch.duration_count>", "<stallspan.model.load.duration_count>"
 	const run, model = "<stallspan.training.run.name>", "<stallspan.model.name>"
 	return []mark{
-		{"Slow epochs", ended(epochs, run, "="), "slow epoch {{" + run + "}}: {{<stallspan.verdict>}}, {{<host.name>}}", "red"},
-		{"Slow loads", ended(loads, model, "="), "slow load {{" + model + "}}: {{<stallspan.verdict>}}, {{<host.name>}}", "orange"},
+		{"Slow epochs", ended(epochs, run, "="), "slow epoch {{" + run +
+			"}}: {{<stallspan.verdict>}}, {{<host.name>}}", "red"},
+		{"Slow loads", ended(loads, model, "="), "slow load {{" + model +
+			"}}: {{<stallspan.verdict>}}, {{<host.name>}}", "orange"},
 		{"Epochs", ended(epochs, run, "!="), "epoch {{" + run + "}}: {{<stallspan.verdict>}}, {{<host.name>}}", "blue"},
 		{"Loads", ended(loads, model, "!="), "load {{" + model + "}}: {{<stallspan.verdict>}}, {{<host.name>}}", "purple"},
 	}

@@ -4,8 +4,8 @@ func boards() []board {
 	return []board{gpuAgainstDisk(), slowWindows(), wholeGPU(), diskHealth()}
 }
 
-// most is the highest of what several senders tell of one device.
-func most(by, expr, legend string) query { return query{`max ` + by + ` (` + expr + `)`, legend} }
+// highest is the maximum of what several senders report for one device.
+func highest(by, expr, legend string) query { return query{`max ` + by + ` (` + expr + `)`, legend} }
 
 const (
 	gpuName  = "{{<host.name>}} {{<hw.id>}}"
@@ -18,35 +18,46 @@ func gpuAgainstDisk() board {
 	const hostName = "{{<host.name>}}"
 	return board{
 		file: "gpu-disk.json", uid: "gpu-disk", title: "Stallspan: GPU against disk",
-		says:      "Whether a GPU idles while storage is waited for, on one time axis with the epochs and loads.",
+		says:      "Idle GPUs and waiting for storage on one time axis with epochs and loads.",
 		variables: []variable{hostVariable, gpuVariable, diskVariable}, marks: windowMarks(),
 		rows: []row{
 			{"On one axis", []panel{
-				graph("Work and waiting", percent, most(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`, gpuName+" works"),
-					most(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName+" waits for storage"),
-					most(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`, diskName+" has something under way")).wide(),
+				graph("Work and waiting", percent, highest(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`,
+					gpuName+" works"),
+					highest(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName+" waits for storage"),
+					highest(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`,
+						diskName+" has something under way")).wide(),
 			}},
 			{"GPU", []panel{
-				graph("GPU busy", percent, most(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`, gpuName)).wide(),
+				graph("GPU busy", percent, highest(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`,
+					gpuName)).wide(),
 				graph("Lost to storage, estimated", percent, query{gpuLost + `{` + onGPUs + `}`, gpuName}).wide().
-					saying("Idle while something on the machine waited for storage. From rules.yaml; the spans' own ledger is exact."),
+					saying("Idle while a process on the machine waited for storage. From rules.yaml; the ledger on spans is exact."),
 			}},
 			{"Storage", []panel{
-				graph("Waiting for storage (pressure)", percent, most(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)).wide(),
-				graph("Throughput", perSecond, most(byWay, `rate(<system.disk.io>{`+onDisks+`}`+interval+`)`, diskWay),
-					most(byWay, `<stallspan.disk.throughput.ceiling>{`+onDisks+`}`, diskWay+" ceiling")),
-				graph("Operations", operation, most(byWay, `rate(<system.disk.operations>{`+onDisks+`}`+interval+`)`, diskWay)),
-				graph("Await", seconds, query{`max ` + byWay + ` (rate(<system.disk.operation_time>{` + onDisks + `}` + interval + `)) / (max ` + byWay +
+				graph("Waiting for storage (pressure)", percent,
+					highest(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)).wide(),
+				graph("Throughput", perSecond, highest(byWay, `rate(<system.disk.io>{`+onDisks+`}`+interval+`)`, diskWay),
+					highest(byWay, `<stallspan.disk.throughput.ceiling>{`+onDisks+`}`, diskWay+" ceiling")),
+				graph("Operations", operation, highest(byWay, `rate(<system.disk.operations>{`+onDisks+`}`+interval+`)`, diskWay)),
+				graph("Await", seconds, query{`max ` + byWay + ` (rate(<system.disk.operation_time>{` + onDisks + `}` + interval +
+					`)) / (max ` + byWay +
 					` (rate(<system.disk.operations>{` + onDisks + `}` + interval + `)) > 0)`, diskWay}),
-				graph("Queue", plainUnit, most(byDisk, `rate(<system.disk.weighted_io_time>{`+onDisks+`}`+interval+`)`, diskName)),
-				graph("Time with something under way (%util)", percent, most(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`, diskName)).
-					saying("People look for it. All of the time does not mean saturated on a device that serves operations in parallel."),
-				{title: "Saturated", kind: stateTimeline, unit: plainUnit, width: 12, height: 8, says: "1 while a disk has as much to do as it can. From rules.yaml.",
+				graph("Queue", plainUnit, highest(byDisk, `rate(<system.disk.weighted_io_time>{`+onDisks+`}`+interval+`)`,
+					diskName)),
+				graph("Time with something under way (%util)", percent,
+					highest(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`, diskName)).
+					saying("100 % does not mean saturated for a device that serves operations in parallel."),
+				{title: "Saturated", kind: stateTimeline, unit: plainUnit, width: 12, height: 8,
+					says:    "1 while a disk is saturated. From rules.yaml.",
 					queries: []query{{diskSaturated + `{` + onDisks + `}`, diskName}}},
 			}},
 			{"CPU", []panel{
-				graph("CPUs at work", percent, query{`1 - avg ` + byHost + ` (max by (<host.name>, <cpu.logical_number>) (rate(<system.cpu.time>{` + onHosts + `, <cpu.mode=idle>}` + interval + `)))`, hostName}),
-				graph("Waiting for a CPU (pressure)", percent, most(byHost, `rate(<stallspan.pressure.cpu.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)),
+				graph("CPUs at work", percent, query{`1 - avg ` + byHost +
+					` (max by (<host.name>, <cpu.logical_number>) (rate(<system.cpu.time>{` + onHosts + `, <cpu.mode=idle>}` +
+					interval + `)))`, hostName}),
+				graph("Waiting for a CPU (pressure)", percent,
+					highest(byHost, `rate(<stallspan.pressure.cpu.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName)),
 			}},
 			{"Windows", []panel{
 				durations("Epochs", "<stallspan.training.epoch.duration_bucket>"),
@@ -56,17 +67,19 @@ func gpuAgainstDisk() board {
 	}
 }
 
-// durations shows how long windows take, with the exemplars that lead to their spans.
+// durations shows the durations of windows, with exemplars that lead to their spans.
 func durations(title, histogram string) panel {
 	p := graph(title+", nine of ten are shorter than", seconds, query{
-		`histogram_quantile(0.9, sum by (le, <host.name>, <stallspan.verdict>) (rate(` + histogram + `{` + onHosts + `}` + interval + `)))`,
+		`histogram_quantile(0.9, sum by (le, <host.name>, <stallspan.verdict>) (rate(` + histogram + `{` + onHosts + `}` +
+			interval + `)))`,
 		"{{<host.name>}} {{<stallspan.verdict>}}",
-	}).saying("Each exemplar is a window and leads to its span, where Prometheus keeps exemplars and the data source knows Tempo.")
+	}).saying("Each exemplar leads to the span of a window, if Prometheus stores exemplars and the data source links to " +
+		"Tempo.")
 	p.exemplars = true
 	return p
 }
 
-// found is a TraceQL table of windows. What is behind select() becomes columns.
+// found is a TraceQL table of windows. The fields of select() become columns.
 func found(title, condition string) panel {
 	return panel{
 		title: title, kind: table, width: 24, height: 9, trace: true,
@@ -81,7 +94,7 @@ func found(title, condition string) panel {
 func slowWindows() board {
 	return board{
 		file: "slow-windows.json", uid: "slow-windows", title: "Stallspan: slow loads and epochs",
-		says:      "Model loads and epochs that were slow, with what was found and what to try.",
+		says:      "Slow model loads and epochs with their findings and remedies.",
 		variables: []variable{hostVariable}, marks: windowMarks(),
 		rows: []row{
 			{"In Tempo", []panel{
@@ -100,7 +113,8 @@ func slowWindows() board {
 }
 
 func ended(title, histogram string) panel {
-	p := graph(title, plainUnit, query{`sum by (<stallspan.verdict>, <stallspan.slow>) (` + grown(histogram+`{`+onHosts+`}`) + `)`, "{{<stallspan.verdict>}}, slow {{<stallspan.slow>}}"})
+	p := graph(title, plainUnit, query{`sum by (<stallspan.verdict>, <stallspan.slow>) (` +
+		grown(histogram+`{`+onHosts+`}`) + `)`, "{{<stallspan.verdict>}}, slow {{<stallspan.slow>}}"})
 	p.stacked = true
 	return p
 }
@@ -109,17 +123,18 @@ func wholeGPU() board {
 	by := func(key string) string { return "by (<host.name>, <hw.id>, <" + key + ">)" }
 	of := func(metric string) string { return `<` + metric + `>{` + onGPUs + `}` }
 	growth := func(metric string) string { return `rate(` + of(metric) + interval + `)` }
-	one := func(title, unit, metric string) panel { return graph(title, unit, most(byGPU, of(metric), gpuName)) }
+	one := func(title, unit, metric string) panel { return graph(title, unit, highest(byGPU, of(metric), gpuName)) }
 	each := func(title, unit, metric, key string) panel {
-		return graph(title, unit, most(by(key), of(metric), gpuName+" {{<"+key+">}}"))
+		return graph(title, unit, highest(by(key), of(metric), gpuName+" {{<"+key+">}}"))
 	}
 	return board{
 		file: "gpu.json", uid: "gpu", title: "Stallspan: GPU",
-		says:      "Everything that a GPU tells.",
+		says:      "All metrics of a GPU.",
 		variables: []variable{hostVariable, gpuVariable}, marks: windowMarks(),
 		rows: []row{
 			{"Work", []panel{
-				graph("Busy", percent, most(byGPU, growth("stallspan.gpu.busy.time"), gpuName)).saying("At least one kernel ran, however little of the chip it used."),
+				graph("Busy", percent, highest(byGPU, growth("stallspan.gpu.busy.time"),
+					gpuName)).saying("At least one kernel ran, even if it used little of the chip."),
 				each("Utilisation by engine", percent, "hw.gpu.utilization", "hw.gpu.task"),
 				one("Multiprocessors with work", percent, "stallspan.gpu.sm.utilization"),
 				one("Occupancy of multiprocessors", percent, "stallspan.gpu.sm.occupancy"),
@@ -127,32 +142,45 @@ func wholeGPU() board {
 				one("Memory bandwidth used", percent, "stallspan.gpu.dram.utilization"),
 			}},
 			{"Memory", []panel{
-				graph("Memory in use", bytesUnit, most(byGPU, of("hw.gpu.memory.usage"), gpuName), most(byGPU, of("hw.gpu.memory.limit"), gpuName+" all")),
+				graph("Memory in use", bytesUnit, highest(byGPU, of("hw.gpu.memory.usage"), gpuName),
+					highest(byGPU, of("hw.gpu.memory.limit"), gpuName+" all")),
 				one("Time in which memory was read or written", percent, "stallspan.gpu.memory.controller.utilization"),
-				graph("Memory by process", bytesUnit, most("by (<host.name>, <hw.id>, <process.pid>)", of("stallspan.process.gpu.memory.usage"), gpuName+" {{<process.pid>}}")).wide(),
+				graph("Memory by process", bytesUnit, highest("by (<host.name>, <hw.id>, <process.pid>)",
+					of("stallspan.process.gpu.memory.usage"), gpuName+" {{<process.pid>}}")).wide(),
 			}},
 			{"Clocks, power and heat", []panel{
 				each("Clocks", hertz, "stallspan.gpu.clock.frequency", "stallspan.gpu.clock.domain"),
-				graph("Clocks held down, by reason", percent, most(by("stallspan.gpu.clock.throttle.reason"), growth("stallspan.gpu.clock.throttle.time"), gpuName+" {{<stallspan.gpu.clock.throttle.reason>}}")).
-					saying("Several reasons can hold at once."),
-				graph("Power", watt, most(byGPU, `<hw.power>{`+onGPUs+`, <hw.type=gpu>}`, gpuName), most(byGPU, of("stallspan.gpu.power.limit"), gpuName+" limit")),
-				graph("Power from energy", watt, most(byGPU, `rate(<hw.energy>{`+onGPUs+`, <hw.type=gpu>}`+interval+`)`, gpuName)).saying("Of the energy counter, which misses nothing."),
-				graph("Temperature", celsius, most(by("hw.sensor_location"), of("hw.temperature"), gpuName+" {{<hw.sensor_location>}}"),
-					query{`min by (<host.name>, <hw.id>, <hw.sensor_location>) (<hw.temperature.limit>{` + onGPUs + `, <hw.limit_type=high.degraded>})`, gpuName + " {{<hw.sensor_location>}} slows down"}),
+				graph("Clocks held down, by reason", percent,
+					highest(by("stallspan.gpu.clock.throttle.reason"), growth("stallspan.gpu.clock.throttle.time"),
+						gpuName+" {{<stallspan.gpu.clock.throttle.reason>}}")).
+					saying("Several reasons can apply at the same time."),
+				graph("Power", watt, highest(byGPU, `<hw.power>{`+onGPUs+`, <hw.type=gpu>}`, gpuName),
+					highest(byGPU, of("stallspan.gpu.power.limit"), gpuName+" limit")),
+				graph("Power from energy", watt, highest(byGPU, `rate(<hw.energy>{`+onGPUs+`, <hw.type=gpu>}`+interval+`)`,
+					gpuName)).saying("From the energy counter, which misses no peak."),
+				graph("Temperature", celsius, highest(by("hw.sensor_location"), of("hw.temperature"),
+					gpuName+" {{<hw.sensor_location>}}"),
+					query{`min by (<host.name>, <hw.id>, <hw.sensor_location>) (<hw.temperature.limit>{` + onGPUs +
+						`, <hw.limit_type=high.degraded>})`, gpuName + " {{<hw.sensor_location>}} slows down"}),
 				one("Fan", percent, "hw.fan.speed_ratio"),
 			}},
 			{"PCIe and NVLink", []panel{
-				graph("PCIe", perSecond, most(by("network.io.direction"), growth("hw.gpu.io"), gpuName+" {{<network.io.direction>}}"),
-					most(by("network.io.direction"), of("stallspan.gpu.pcie.throughput"), gpuName+" {{<network.io.direction>}} sampled")),
-				graph("NVLink", perSecond, most(by("network.io.direction"), growth("stallspan.gpu.nvlink.io"), gpuName+" {{<network.io.direction>}}")),
+				graph("PCIe", perSecond, highest(by("network.io.direction"), growth("hw.gpu.io"),
+					gpuName+" {{<network.io.direction>}}"),
+					highest(by("network.io.direction"), of("stallspan.gpu.pcie.throughput"),
+						gpuName+" {{<network.io.direction>}} sampled")),
+				graph("NVLink", perSecond, highest(by("network.io.direction"), growth("stallspan.gpu.nvlink.io"),
+					gpuName+" {{<network.io.direction>}}")),
 				each("PCIe lanes", plainUnit, "stallspan.gpu.pcie.link.width", "hw.limit_type"),
 				each("PCIe generation", plainUnit, "stallspan.gpu.pcie.link.generation", "hw.limit_type"),
 			}},
 			{"Errors", []panel{
-				graph("Errors so far", plainUnit, most(by("error.type"), `<hw.errors>{`+onGPUs+`, <hw.type=gpu>}`, gpuName+" {{<error.type>}}")).
-					saying("ECC, PCIe replays, remapped rows, XIDs. Do not add the kinds up."),
+				graph("Errors so far", plainUnit, highest(by("error.type"), `<hw.errors>{`+onGPUs+`, <hw.type=gpu>}`,
+					gpuName+" {{<error.type>}}")).
+					saying("ECC, PCIe replays, remapped rows, XIDs. Kinds overlap: do not add them."),
 				{title: "Not well", kind: stateTimeline, unit: plainUnit, width: 12, height: 8,
-					queries: []query{most(by("hw.state"), `<hw.status>{`+onGPUs+`, <hw.type=gpu>, <hw.state!=ok>}`, gpuName+" {{<hw.state>}}")}},
+					queries: []query{highest(by("hw.state"), `<hw.status>{`+onGPUs+`, <hw.type=gpu>, <hw.state!=ok>}`,
+						gpuName+" {{<hw.state>}}")}},
 			}},
 		},
 	}

@@ -11,7 +11,7 @@ import (
 // builtIn are the panels that come with Grafana.
 var builtIn = []string{"row", timeseries, table, stateTimeline}
 
-// used is a variable of Grafana's in a text, but not those of the time range and of legends.
+// used matches Grafana's variables in a text, except those of the time range and of legends.
 var used = regexp.MustCompile(`\$\{?([a-z_]+)`)
 
 type drawnBoard struct {
@@ -82,7 +82,7 @@ func checkPanel(t *testing.T, path string, p jsonPanel) {
 	}
 }
 
-// checkGrid sees that panels have numbers of their own, lie within 24 columns, and none on another.
+// checkGrid checks that panels have different ids, are within 24 columns, and do not overlap.
 func checkGrid(t *testing.T, path string, panels []jsonPanel) {
 	t.Helper()
 	ids := map[int]bool{}

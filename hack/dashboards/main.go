@@ -1,5 +1,5 @@
-// Dashboards writes docs/prometheus/rules.yaml, docs/prometheus/reference.md and docs/grafana/*.json from semconv/registry and
-// from what is described here, so that no name in them can drift.
+// Dashboards writes docs/prometheus/rules.yaml, docs/prometheus/reference.md and docs/grafana/*.json from
+// semconv/registry and the descriptions in this folder, so that no name in them can drift.
 //
 //	go run ./hack/dashboards -root .
 package main
@@ -40,7 +40,7 @@ func generate(root string) error {
 	return nil
 }
 
-// outputs gives the text of every generated file, by its path in the repository.
+// outputs returns the text of every generated file by its path in the repository.
 func outputs(r *registry) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	var err error

@@ -12,7 +12,7 @@ import (
 
 const root = "../.."
 
-// registered is the registry as it is, without the files that are left out.
+// registered returns the registry without the omitted files.
 func registered(t *testing.T, without ...string) *registry {
 	t.Helper()
 	folder, kept := os.DirFS(filepath.Join(root, "semconv/registry")), fstest.MapFS{}
@@ -46,7 +46,7 @@ func written(t *testing.T, r *registry) map[string][]byte {
 	return files
 }
 
-// What is committed must be what the registry gives, letter for letter, and no more.
+// The committed files must equal the generated ones, and existing must be no others.
 func TestOutputsAreUpToDate(t *testing.T) {
 	files := written(t, registered(t))
 	for path, want := range files {
@@ -58,18 +58,18 @@ func TestOutputsAreUpToDate(t *testing.T) {
 			t.Errorf("%s is not what the registry says: run go generate ./hack/dashboards", path)
 		}
 	}
-	there, err := filepath.Glob(filepath.Join(root, "docs/grafana/*.json"))
+	existing, err := filepath.Glob(filepath.Join(root, "docs/grafana/*.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range there {
+	for _, path := range existing {
 		if files["docs/grafana/"+filepath.Base(path)] == nil {
 			t.Errorf("%s is not generated any more: remove it", path)
 		}
 	}
 }
 
-// What is not registered, or not yet, is left out, and the rest stays.
+// Names that are not registered are left out; the rest stays.
 func TestWithoutDrives(t *testing.T) {
 	r := registered(t)
 	values := r.attributes["hw.type"].values
@@ -77,10 +77,11 @@ func TestWithoutDrives(t *testing.T) {
 	defer func() { r.attributes["hw.type"].values = values }()
 	files := written(t, r)
 	if files["docs/grafana/disk-health.json"] != nil {
-		t.Error("a dashboard of drives that nobody tells of")
+		t.Error("boards without registered drives: got a dashboard of drives, want none")
 	}
 	rules := string(files["docs/prometheus/rules.yaml"])
-	for name, want := range map[string]bool{"StallspanDiskFailing": false, "StallspanDiskFailed": false, "StallspanDiskSaturated": true} {
+	for name, want := range map[string]bool{"StallspanDiskFailing": false, "StallspanDiskFailed": false,
+		"StallspanDiskSaturated": true} {
 		if got := strings.Contains(rules, name); got != want {
 			t.Errorf("%s: %v", name, got)
 		}
@@ -100,7 +101,8 @@ func TestGenerate(t *testing.T) {
 	if err := generate(folder); err == nil {
 		t.Error("an empty folder passed for the repository")
 	}
-	if err := os.CopyFS(filepath.Join(folder, "semconv/registry"), os.DirFS(filepath.Join(root, "semconv/registry"))); err != nil {
+	if err := os.CopyFS(filepath.Join(folder, "semconv/registry"),
+		os.DirFS(filepath.Join(root, "semconv/registry"))); err != nil {
 		t.Fatal(err)
 	}
 	if err := generate(folder); err == nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/otlptranslator"
 )
 
-// What Prometheus' OTLP endpoint makes of names by default (UnderscoreEscapingWithSuffixes), and the Collector's
+// The default translation of names (UnderscoreEscapingWithSuffixes) of Prometheus' OTLP endpoint and of the Collector's
 // prometheus exporter, which calls the same library.
 var (
 	metricNamer = otlptranslator.NewMetricNamer("", otlptranslator.UnderscoreEscapingWithSuffixes)
@@ -23,12 +23,12 @@ var types = map[string]otlptranslator.MetricType{
 	"histogram":     otlptranslator.MetricTypeHistogram,
 }
 
-// series is the name under which Prometheus keeps a metric. A histogram's series have _bucket, _count or _sum behind it.
+// series returns Prometheus' name of a metric. A histogram's series add _bucket, _count or _sum.
 func series(m *metric) (string, error) {
 	return metricNamer.Build(otlptranslator.Metric{Name: m.Name, Unit: m.Unit, Type: types[m.Instrument]})
 }
 
-// label is the name that an attribute has on a series.
+// label returns the label of an attribute.
 func label(key string) (string, error) { return labelNamer.Build(key) }
 
 // placeholder is a name of the registry in a text: <hw.temperature> for a series or a label, <hw.state=failed> and
@@ -36,10 +36,10 @@ func label(key string) (string, error) { return labelNamer.Build(key) }
 // comparison has a blank behind its <.
 var placeholder = regexp.MustCompile(`<([a-z][a-z0-9_.]*)(?:(=~|!~|!=|=)([^<>]*))?>`)
 
-// histogramParts are what the series of a histogram end in.
+// histogramParts are the suffixes of a histogram's series.
 var histogramParts = []string{"_bucket", "_count", "_sum"}
 
-// expand puts the names of Prometheus, and of TraceQL, in the place of the registry's.
+// expand replaces placeholders by the names of Prometheus and of TraceQL.
 func (r *registry) expand(text string) (string, error) {
 	var failed error
 	text = placeholder.ReplaceAllStringFunc(text, func(found string) string {
@@ -81,13 +81,13 @@ func (r *registry) resolve(name, operator, value string) (string, error) {
 			return base + part, err
 		}
 	}
-	if r.attributes[name] != nil { // behind the metrics: spans have attributes of the same names
+	if r.attributes[name] != nil { // after the metrics, because spans have attributes of the same names
 		return label(name)
 	}
 	return "", fmt.Errorf("neither a metric nor an attribute of the registry")
 }
 
-// matcher refuses a value that the registry does not know, where it lists an attribute's values. XIDs are known by their
+// matcher refuses a value that is not registered for an attribute with listed values. XIDs are recognised by their
 // codes, which no list has.
 func (r *registry) matcher(key, operator, value string) (string, error) {
 	if err := r.knows(key, value); err != nil {
@@ -114,7 +114,7 @@ func (r *registry) knows(key, value string) error {
 	return nil
 }
 
-// has says whether everything in a list is registered: metrics, attributes, and values as hw.type=physical_disk.
+// has reports whether everything in a list is registered: metrics, attributes, and values as hw.type=physical_disk.
 func (r *registry) has(needs []string) bool {
 	for _, need := range needs {
 		key, value, isValue := strings.Cut(need, "=")

@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// The registry as it is read here is the one that the program emits.
+// The registry that is read here is the one that the program emits.
 func TestRegistryIsTheProgramsOwn(t *testing.T) {
 	r := registered(t)
 	if len(r.metrics) != len(semconv.Metrics) {
@@ -42,8 +42,8 @@ func TestRegistryIsTheProgramsOwn(t *testing.T) {
 	}
 }
 
-// One of each unit and kind. The library that makes them is the one of the Collector's exporter and of Prometheus; the names
-// here were read off a real one.
+// One of each unit and kind. The library that makes them is the one of the Collector's exporter and of Prometheus; the
+// names here were read off a real one.
 func TestSeries(t *testing.T) {
 	r := registered(t)
 	for name, want := range map[string]string{
@@ -75,7 +75,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// Whatever else of the documentation names series, names them alike.
+// Other pages that name series use the same names.
 func TestSeriesInTheDocumentation(t *testing.T) {
 	r := registered(t)
 	known := r.known(t)
@@ -93,7 +93,7 @@ func TestSeriesInTheDocumentation(t *testing.T) {
 	}
 }
 
-// known gives each series that Prometheus may have, with the labels that it may have.
+// known returns each series that Prometheus may have, with its possible labels.
 func (r *registry) known(t *testing.T) map[string]map[string]bool {
 	t.Helper()
 	all := map[string]map[string]bool{}

@@ -23,10 +23,10 @@ var (
 	grouped  = regexp.MustCompile(`\b(?:by|on|group_left) \(([^)]*)\)`)
 )
 
-// checker knows every name that a query may have.
+// checker holds every name that a query may have.
 type checker struct {
 	series map[string]map[string]bool // with its labels, of the registry's and the recorded
-	added  map[string]bool            // labels that rules give
+	added  map[string]bool            // labels that rules add
 }
 
 func newChecker(t *testing.T, groups []group) *checker {
@@ -38,7 +38,7 @@ func newChecker(t *testing.T, groups []group) *checker {
 			}
 		}
 	}
-	for _, g := range groups { // the labels that are left, of those that its series have
+	for _, g := range groups { // the remaining labels of its series
 		for _, one := range g.Rules {
 			if one.Record == "" {
 				continue
@@ -54,7 +54,7 @@ func newChecker(t *testing.T, groups []group) *checker {
 	return c
 }
 
-// left gives the labels that the series of a query may have: those that it groups by, or those of the series in it.
+// left returns the labels that the series of a query may have: those that it groups by, or those of its series.
 func (c *checker) left(expr string) (all []string) {
 	bare := quoted.ReplaceAllString(expr, `""`)
 	for _, list := range grouped.FindAllStringSubmatch(bare, -1) {
@@ -70,10 +70,10 @@ func (c *checker) left(expr string) (all []string) {
 	return all
 }
 
-// wrong gives what is not registered in a PromQL query, "" for nothing.
+// wrong returns the unregistered name in a PromQL query, "" for none.
 func (c *checker) wrong(expr string) string {
 	bare := ranges.ReplaceAllString(quoted.ReplaceAllString(expr, `""`), "")
-	there := map[string]bool{}
+	present := map[string]bool{}
 	var named []string
 	for _, name := range word.FindAllString(selector.ReplaceAllString(grouped.ReplaceAllString(bare, ""), "$1"), -1) {
 		if words.MatchString(name) {
@@ -84,11 +84,11 @@ func (c *checker) wrong(expr string) string {
 			named = append(named, name)
 		}
 		for key := range labels {
-			there[key] = there[key] || labels[key]
+			present[key] = present[key] || labels[key]
 		}
 	}
 	for _, name := range named { // label_values(series, label)
-		if !strings.HasPrefix(expr, "label_values(") || !there[name] {
+		if !strings.HasPrefix(expr, "label_values(") || !present[name] {
 			return name
 		}
 	}
@@ -101,7 +101,7 @@ func (c *checker) wrong(expr string) string {
 	}
 	for _, list := range grouped.FindAllStringSubmatch(bare, -1) {
 		for _, key := range word.FindAllString(list[1], -1) {
-			if !there[key] && !c.added[key] {
+			if !present[key] && !c.added[key] {
 				return "by (" + key + ")"
 			}
 		}
@@ -155,7 +155,7 @@ func TestEveryNameInTheRulesIsRegistered(t *testing.T) {
 			}
 			for _, found := range inText.FindAllStringSubmatch(one.Notes.Summary+one.Notes.Description, -1) {
 				if !slices.Contains(left, found[1]) {
-					t.Errorf("%s tells of the label %s, which it does not have", one.Alert, found[1])
+					t.Errorf("%s uses the label %s, which its series do not have", one.Alert, found[1])
 				}
 			}
 		}

@@ -15,7 +15,7 @@ const (
 	diskRate      = "stallspan:disk_operations:rate1m"
 	diskAwaitAll  = "stallspan:disk_await:seconds1m"
 	diskAwait     = "stallspan:disk_await:seconds5m"
-	diskMost      = "stallspan:disk_operations_most:rate1d"
+	diskMax       = "stallspan:disk_operations_most:rate1d"
 	diskBest      = "stallspan:disk_await_best:seconds1d"
 	diskPart      = "stallspan:disk_saturation_part:ratio"
 	diskScore     = "stallspan:disk_saturation:ratio"
@@ -27,16 +27,16 @@ const (
 
 // The limits of the events (internal/alert), which a test compares.
 const (
-	hotMargin     = 3   // degrees Celsius below slowing down
-	usualSlowdown = 88  // degrees Celsius, of a chip that tells no limit
-	throttledMuch = 0.2 // share of the time
-	deepQueue     = 2   // operations under way
-	nearCeiling   = 0.8 // share of the highest throughput
-	longAwait     = 2   // times the shortest
-	enoughToTell  = 4   // operations a second, without which their mean says nothing
+	hotMargin        = 3   // degrees Celsius below slowing down
+	usualSlowdown    = 88  // degrees Celsius, for a chip that reports no limit
+	throttledMuch    = 0.2 // share of the time
+	deepQueue        = 2   // operations in flight
+	nearCeiling      = 0.8 // share of the highest throughput
+	longAwait        = 2   // times the shortest
+	enoughOperations = 4   // operations a second; with fewer their mean is not reliable
 )
 
-// What rules keep of a series' labels. Several senders of one machine tell of the same devices, so the highest counts.
+// The labels that rules keep. Several senders of one machine may report the same devices; rules take the maximum.
 const (
 	byHost = "by (<host.name>)"
 	byGPU  = "by (<host.name>, <hw.id>)"
@@ -44,10 +44,10 @@ const (
 	byWay  = "by (<host.name>, <system.device.name>, <disk.io.direction>)"
 )
 
-// ofGPU tells the temperatures of accelerators from those of drives, which have no place of their own.
+// ofGPU selects the temperatures of GPUs: those of drives have no location.
 const ofGPU = `<hw.sensor_location!=>`
 
-// held is why the clocks are held down by a fault of cooling or power supply. The power cap is none.
+// held selects throttling by a fault of cooling or power supply, without the power cap.
 const held = `<stallspan.gpu.clock.throttle.reason=~thermal|hw_thermal|power_brake>`
 
 func recordings() []rule {
@@ -55,19 +55,24 @@ func recordings() []rule {
 	rules := []rule{
 		record(gpuBusy, "Share of the last 5 min in which the GPU worked.",
 			`clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[5m])), 1)`),
-		record("stallspan:host_gpu_busy:ratio5m", "The same, as the mean of the machine's GPUs.", `avg `+byHost+` (`+gpuBusy+`)`),
+		record("stallspan:host_gpu_busy:ratio5m", "The same, as the mean of the machine's GPUs.",
+			`avg `+byHost+` (`+gpuBusy+`)`),
 		record(gpuIdle, "Share of the last minute in which the GPU did not work.",
 			`1 - clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[1m])), 1)`),
-		record(ioPressure, "Share of the last minute in which some task of the machine waited for storage, network file systems too.",
+		record(ioPressure, "Share of the last minute in which a task of the machine waited for storage, network file "+
+			"systems included.",
 			`clamp_max(max `+byHost+` (rate(<stallspan.pressure.io.stall.time>{<stallspan.pressure.stall_type=some>}[1m])), 1)`),
-		record(gpuLost1m, "The smaller of these two, idleness and waiting.", fmt.Sprintf(
+		record(gpuLost1m, "The smaller of the two: idle time and waiting.", fmt.Sprintf(
 			`(%[1]s <= on (<host.name>) group_left () %[2]s) or (%[1]s * 0 + on (<host.name>) group_left () %[2]s)`, gpuIdle, ioPressure)),
-		record(gpuLost, "Share of the last 5 min that the GPU lost to storage, estimated: idle while something on the machine waited for "+
-			"storage. The ledger on the spans of windows is what says it exactly.",
+		record(gpuLost, "Share of the last 5 min that the GPU lost to storage, estimated: idle while something on the "+
+			"machine waited for "+
+			"storage. The ledger on the spans of windows is exact.",
 			`avg_over_time(`+gpuLost1m+`[5m])`),
-		record(gpuThrottled, "Share of the last minute in which heat or the power supply held the GPU's clocks down. The power cap does not count.",
+		record(gpuThrottled,
+			"Share of the last minute in which heat or the power supply reduced the GPU's clocks. The power cap does not count.",
 			`max `+byGPU+` (rate(<stallspan.gpu.clock.throttle.time>{`+held+`}[1m]))`),
-		record(gpuMargin, fmt.Sprintf("Degrees Celsius up to where the GPU, or its memory, slows down; where the chip does not tell, up to %d C.", usualSlowdown),
+		record(gpuMargin, fmt.Sprintf("Degrees Celsius below the slowdown limit of the GPU or its memory, or below %d C if "+
+			"it reports no limit.", usualSlowdown),
 			fmt.Sprintf(`min %[1]s (<hw.temperature.limit>{%[2]s, <hw.limit_type=high.degraded>}) - max %[1]s (<hw.temperature>{%[2]s}) `+
 				`or %[3]d - max %[1]s (<hw.temperature>{<hw.sensor_location=gpu>})`, sensor, ofGPU, usualSlowdown)),
 	}
@@ -82,43 +87,52 @@ func diskRecordings() []rule {
 	}
 	busiest := func(metric string) string { return `max ` + byWay + ` (rate(` + metric + `[1m]))` }
 	rules := []rule{
-		record(diskQueue, "Operations under way, in the mean of the last minute.", `max `+byDisk+` (rate(<system.disk.weighted_io_time>[1m]))`),
-		record(diskRate, "Operations a second, reads and writes, over the last minute.", `sum `+byDisk+` (`+busiest("<system.disk.operations>")+`)`),
-		record(diskAwaitAll, "Seconds that an operation took, over the last minute.",
+		record(diskQueue, "Operations in flight, mean of the last minute.",
+			`max `+byDisk+` (rate(<system.disk.weighted_io_time>[1m]))`),
+		record(diskRate, "Operations a second, reads and writes, in the last minute.",
+			`sum `+byDisk+` (`+busiest("<system.disk.operations>")+`)`),
+		record(diskAwaitAll, "Mean seconds per operation in the last minute.",
 			`sum `+byDisk+` (`+busiest("<system.disk.operation_time>")+`) / (`+diskRate+` > 0)`),
-		record(diskAwait, "Seconds that a read, or a write, took, over the last 5 min.", fmt.Sprintf(
+		record(diskAwait, "Mean seconds per read or write in the last 5 min.", fmt.Sprintf(
 			`max %[1]s (rate(<system.disk.operation_time>[5m])) / (max %[1]s (rate(<system.disk.operations>[5m])) > 0)`, byWay)),
-		part("queue", fmt.Sprintf("The queue, %d being much.", deepQueue), fmt.Sprintf(`%s / %d`, diskQueue, deepQueue)),
-		part("throughput", fmt.Sprintf("Throughput, or operations, %v of the most that was seen being much.", nearCeiling), fmt.Sprintf(
-			`max %[1]s (label_replace(sum %[1]s (%[2]s / max %[3]s (<stallspan.disk.throughput.ceiling>)), "by", "bytes", "", "") `+
-				`or label_replace(%[4]s / %[5]s, "by", "operations", "", "")) / %[6]v`,
-			byDisk, busiest("<system.disk.io>"), byWay, diskRate, diskMost, nearCeiling)),
-		part("await", fmt.Sprintf("The time of an operation, %d times the shortest being much.", longAwait),
+		part("queue", fmt.Sprintf("The queue depth divided by %d.", deepQueue), fmt.Sprintf(`%s / %d`, diskQueue, deepQueue)),
+		part("throughput", fmt.Sprintf("Throughput or operations, divided by %v of the highest value seen.", nearCeiling),
+			fmt.Sprintf(
+				`max %[1]s (label_replace(sum %[1]s (%[2]s / max %[3]s (<stallspan.disk.throughput.ceiling>)), "by", "bytes", "", "") `+
+					`or label_replace(%[4]s / %[5]s, "by", "operations", "", "")) / %[6]v`,
+				byDisk, busiest("<system.disk.io>"), byWay, diskRate, diskMax, nearCeiling)),
+		part("await", fmt.Sprintf("The time of an operation, divided by %d times the shortest.", longAwait),
 			fmt.Sprintf(`%s / %s / %d`, diskAwaitAll, diskBest, longAwait)),
-		record(diskScore, "How near a disk is to all that it can do: 1 and more is saturated. The least of the three above; of disks that stand on no other.",
-			fmt.Sprintf(`min %[1]s (%[2]s) and count %[1]s (%[2]s) == 3 and max %[1]s (<stallspan.disk.throughput.ceiling>)`, byDisk, diskPart)),
-		record(diskStuck, "1 for a disk that completed nothing in the last minute while something was under way. No series otherwise.",
+		record(diskScore, "How saturated a disk is: 1 or more is saturated. The minimum of the three parts above, for "+
+			"disks without a lower device.",
+			fmt.Sprintf(`min %[1]s (%[2]s) and count %[1]s (%[2]s) == 3 and max %[1]s (<stallspan.disk.throughput.ceiling>)`,
+				byDisk, diskPart)),
+		record(diskStuck, "1 for a disk that completed no operation in the last minute with operations in flight. No "+
+			"series otherwise.",
 			`(max `+byDisk+` (min_over_time(<system.disk.pending_operations>[1m])) > bool 0) == 1 and `+diskRate+` == 0`),
-		record(diskSaturated, "1 for a disk that has as much to do as it can, or is stuck; 0 for any other.",
+		record(diskSaturated, "1 for a disk that is saturated or stuck, else 0.",
 			fmt.Sprintf(`%s or %s >= bool 1 or %s * 0`, diskStuck, diskScore, diskRate)),
-		record(nodeSaturated, "1 for a machine one of whose disks was saturated within the last 2 min; 0 for any other. For gates and autoscalers: start nothing more that reads from it.",
+		record(nodeSaturated,
+			"1 for a machine with a disk that was saturated within the last 2 min, else 0. For gates and autoscalers: start "+
+				"no further readers there.",
 			`max `+byHost+` (max_over_time(`+diskSaturated+`[2m]))`),
 	}
 	return rules
 }
 
-// bests are what a disk did at its best. They look back over a day, so they are not taken as often.
+// bests are the best values of a disk. They look back over a day, so they are evaluated less often.
 func bests() []rule {
 	return []rule{
-		record(diskMost, "The most operations a second of the last day.", `max_over_time(`+diskRate+`[1d])`),
-		record(diskBest, "The shortest that an operation took in the last day, over a minute with enough of them to tell.",
-			fmt.Sprintf(`min_over_time((%s and %s >= %d)[1d:1m])`, diskAwaitAll, diskRate, enoughToTell)),
+		record(diskMax, "The highest rate of operations of the last day.", `max_over_time(`+diskRate+`[1d])`),
+		record(diskBest, "The shortest mean time of an operation in a minute of the last day with enough operations.",
+			fmt.Sprintf(`min_over_time((%s and %s >= %d)[1d:1m])`, diskAwaitAll, diskRate, enoughOperations)),
 	}
 }
 
 func windowRecordings() []rule {
 	slow := func(kind, histogram string) rule {
-		r := record(windowsSlow, "Slow windows of the kind that ended in the last 10 min: of announced ones, which alone are counted.",
+		r := record(windowsSlow,
+			"Slow announced windows of the kind that ended in the last 10 min. Other windows are not counted.",
 			`sum `+byHost+` (`+grown(histogram+`{<stallspan.slow=true>}`)+`)`)
 		r.Labels = map[string]string{"kind": kind}
 		return r
@@ -129,7 +143,7 @@ func windowRecordings() []rule {
 	}
 }
 
-// grown is by how much a counter grew within 10 min. One that was not there before has grown by all that it counts, which
+// grown is the growth of a counter within 10 min. The growth of a new counter is its whole value, which
 // increase() does not see: such series begin at 1.
 func grown(counter string) string {
 	return fmt.Sprintf(`increase(%[1]s[10m]) > 0 or (last_over_time(%[1]s[10m]) unless last_over_time(%[1]s[1d] offset 10m))`, counter)

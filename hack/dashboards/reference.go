@@ -12,22 +12,22 @@ const referenceHead = `<!-- Generated from semconv/registry by "go generate ./ha
 
 # Rules and names
 
-What [rules.yaml](rules.yaml) records and tells, and under which name each metric arrives in Prometheus. How to use it:
-[README.md](README.md).
+The recording rules and alerts of [rules.yaml](rules.yaml), and the name of each metric in Prometheus. How to use
+them: [README.md](README.md).
 
 ## Recorded
 
-All have the label host_name; of GPUs also hw_id, and hw_sensor_location where it is a temperature; of disks
-system_device_name, and disk_io_direction where reads and writes are apart.
+All have the label host_name. Series of GPUs also have hw_id, and temperatures hw_sensor_location. Series of disks have
+system_device_name, and disk_io_direction if reads and writes are separate.
 
-| Series | One more | Value |
+| Series | Further label | Value |
 |---|---|---|
 `
 
 const alertsHead = `
 ## Alerts
 
-The events are those of [events.md](../events.md#the-events). Where none stands, the agent tells no event of it.
+The events are those of [events.md](../events.md#the-events). An alert without one has no event.
 
 | Alert | Severity | Holds for | Event | Meaning |
 |---|---|---|---|---|
@@ -36,8 +36,8 @@ The events are those of [events.md](../events.md#the-events). Where none stands,
 const namesHead = `
 ## Names
 
-As the Collector's prometheus exporter and Prometheus' own OTLP endpoint translate them by default. A histogram has the three
-series _bucket, _count and _sum. To the labels come those of the resource.
+The Collector's prometheus exporter and Prometheus' OTLP endpoint translate names like this by default. A histogram has
+the three series _bucket, _count and _sum. The labels of the resource come in addition.
 
 | Metric | Series | Labels |
 |---|---|---|
@@ -61,7 +61,8 @@ func writeReference(r *registry) ([]byte, error) {
 				holds = "at once"
 			}
 			meaning, _, _ := strings.Cut(one.Notes.Description, " Runbook: ")
-			fmt.Fprintf(alerts, "| `%s` | %s | %s | %s | %s |\n", one.Alert, one.Labels["severity"], holds, code(one.event), plain(meaning))
+			fmt.Fprintf(alerts, "| `%s` | %s | %s | %s | %s |\n", one.Alert, one.Labels["severity"], holds, code(one.event),
+				plain(meaning))
 		}
 	}
 	out.Write(alerts.Bytes())
@@ -85,7 +86,7 @@ func writeReference(r *registry) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// labelsOf gives the labels that a recording rule adds to those of its machine.
+// labelsOf returns the labels that a recording rule adds.
 func labelsOf(one rule) (all []string) {
 	for _, k := range slices.Sorted(maps.Keys(one.Labels)) {
 		all = append(all, code(k+`="`+one.Labels[k]+`"`))
@@ -100,7 +101,7 @@ func code(text string) string {
 	return "`" + text + "`"
 }
 
-// plain leaves Prometheus' templates out of a text.
+// plain removes Prometheus' templates from a text.
 func plain(text string) string {
 	return strings.NewReplacer("{{ $labels.", "", " }}", "").Replace(text)
 }

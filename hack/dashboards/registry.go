@@ -9,12 +9,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// registry is as much of semconv/registry as names need. It is read from the YAML and not from the package semconv, which
-// the same `go generate` may be about to write again.
+// registry is the part of semconv/registry that names need. It is read from the YAML and not from the package semconv,
+// which the same `go generate` may be about to write again.
 type registry struct {
 	metrics    map[string]*metric
 	attributes map[string]*attribute
-	resource   map[string]bool // attributes of entities: of the whole resource, beside those of metrics
+	resource   map[string]bool // attributes of entities: of the whole resource, in addition to those of metrics
 	spans      map[string]bool // attributes that some span may carry
 }
 
@@ -45,7 +45,7 @@ type withRefs struct {
 	Attributes []ref  `yaml:"attributes"`
 }
 
-// file is one file of the registry. semconv/internal/gen is what checks it.
+// file is one file of the registry. semconv/internal/gen checks it.
 type file struct {
 	Attributes []*attribute `yaml:"attributes"`
 	Groups     []withRefs   `yaml:"attribute_groups"`
@@ -120,7 +120,7 @@ func (f *file) index() (*registry, error) {
 	return r, nil
 }
 
-// flatten gives the keys that refs stand for. A group holds no groups: semconv/internal/gen refuses that.
+// flatten resolves refs to keys. A group holds no groups: semconv/internal/gen refuses that.
 func flatten(refs []ref, groups map[string][]ref) (keys []string) {
 	for _, u := range refs {
 		if u.Group == "" {

@@ -18,8 +18,8 @@ type rule struct {
 	Labels map[string]string `yaml:"labels,omitempty"`
 	Notes  *notes            `yaml:"annotations,omitempty"`
 
-	says  string   // of a recording rule, what its value is
-	event string   // of an alert, the name of the event that tells the same; "" for none
+	says  string   // of a recording rule: what its value is
+	event string   // of an alert: the event for the same condition; "" for none
 	needs []string // left out until all of these are registered (registry.has)
 }
 
@@ -41,13 +41,13 @@ const (
 	severityCritical = "critical"
 )
 
-// runbook is the section that says what begins and ends the events, and what to do.
+// runbook is the section about what begins and ends the events, and what to do.
 const (
 	runbook    = "docs/events.md#the-events"
 	repository = "https://github.com/stallspan/stallspan/blob/main/"
 )
 
-// alert completes an alert: what every one has is the same.
+// alert adds the fields that all alerts have.
 func alert(name, severity string, r rule, summary, description string) rule {
 	r.Alert = name
 	r.Expr = strings.TrimSpace(r.Expr)
@@ -68,7 +68,7 @@ func record(name, says, expr string) rule {
 	return rule{Record: name, says: says, Expr: strings.TrimSpace(expr)}
 }
 
-// groups gives all rules that can be had from what is registered, with the names that Prometheus has.
+// groups returns all rules whose metrics are registered, with Prometheus' names.
 func (r *registry) groups() ([]group, error) {
 	var all []group
 	for _, g := range []group{
@@ -111,8 +111,8 @@ func (r *registry) expandRule(one *rule) error {
 
 const rulesHead = `# Generated from semconv/registry by "go generate ./hack/dashboards"; do not edit.
 #
-# Recording and alert rules for Prometheus 2.42 or later: docs/prometheus/README.md. What each one says, and the names that
-# they are made of: docs/prometheus/reference.md.
+# Recording and alert rules for Prometheus 2.42 or later: docs/prometheus/README.md. Their meaning and their metrics:
+# docs/prometheus/reference.md.
 
 `
 

@@ -17,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// promtool gives a program of Debian's package prometheus.
+// promtool returns the path of promtool, from Debian's package prometheus.
 func promtool(t *testing.T, arguments ...string) {
 	t.Helper()
 	program, err := exec.LookPath("promtool")
@@ -33,7 +33,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 	promtool(t, "check", "rules", filepath.Join(root, "docs/prometheus/rules.yaml"))
 }
 
-// What fires when, and what does not, is in testdata.
+// testdata holds what fires and what does not.
 func TestAlerts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) < 5 {
@@ -58,7 +58,7 @@ func TestEveryAlertHasATestAndEveryEventAnAlert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	told, names := map[string]bool{}, map[string]bool{}
+	covered, names := map[string]bool{}, map[string]bool{}
 	for _, g := range groups {
 		for _, one := range g.Rules {
 			if one.Alert == "" {
@@ -67,27 +67,28 @@ func TestEveryAlertHasATestAndEveryEventAnAlert(t *testing.T) {
 			if names[one.Alert] {
 				t.Errorf("two alerts are called %s", one.Alert)
 			}
-			names[one.Alert], told[one.event] = true, true
+			names[one.Alert], covered[one.event] = true, true
 			if !strings.Contains(tests, `alertname="`+one.Alert+`"`) {
 				t.Errorf("no test in testdata sees %s fire", one.Alert)
 			}
 		}
 	}
 	for _, e := range semconv.Events {
-		if !told[e.Name] {
-			t.Errorf("no alert tells what the event %s does", e.Name)
+		if !covered[e.Name] {
+			t.Errorf("event %s: got no alert, want one", e.Name)
 		}
 	}
 }
 
-// The section that alerts send people to is there.
+// The section that alerts link to exists.
 func TestRunbook(t *testing.T) {
 	path, anchor, _ := strings.Cut(runbook, "#")
 	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if heading := "\n## " + strings.ReplaceAll(anchor, "-", " ") + "\n"; !strings.Contains(strings.ToLower(string(text)), heading) {
+	if heading := "\n## " + strings.ReplaceAll(anchor, "-", " ") +
+		"\n"; !strings.Contains(strings.ToLower(string(text)), heading) {
 		t.Errorf("%s has no section %q", path, anchor)
 	}
 	for _, e := range semconv.Events {
@@ -97,7 +98,7 @@ func TestRunbook(t *testing.T) {
 	}
 }
 
-// The rules begin where the events do.
+// Rules and events have the same limits.
 func TestLimitsAreThoseOfTheEvents(t *testing.T) {
 	if got := conditions.LimitsOf[conditions.GPUHot].Raise; got != -hotMargin {
 		t.Errorf("a GPU is hot at %v", got)
@@ -109,18 +110,18 @@ func TestLimitsAreThoseOfTheEvents(t *testing.T) {
 	for name, ours := range map[string]float64{
 		"defaultSlowdown": usualSlowdown, "deepQueue": deepQueue, "nearCeiling": nearCeiling, "longAwait": longAwait,
 	} {
-		if got, there := theirs[name]; !there || got != ours {
+		if got, ok := theirs[name]; !ok || got != ours {
 			t.Errorf("%s is %v here, and %v in internal/alert", name, ours, got)
 		}
 	}
 	for _, code := range xids(t, filepath.Join(root, "internal/alert/limits.go")) {
 		if !slices.Contains(strings.Split(programsFault, "|"), "xid_"+code) {
-			t.Errorf("XID %s is a program's fault there, and not here", code)
+			t.Errorf("XID %s is a program's fault ok, and not here", code)
 		}
 	}
 }
 
-// constants gives the numbers that a package calls by a name.
+// constants returns the named numbers of a package.
 func constants(t *testing.T, folder string) map[string]float64 {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
@@ -149,7 +150,7 @@ func constants(t *testing.T, folder string) map[string]float64 {
 	return all
 }
 
-// xids gives the codes in applicationXIDs.
+// xids returns the codes in applicationXIDs.
 func xids(t *testing.T, path string) (all []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
@@ -171,7 +172,7 @@ func xids(t *testing.T, path string) (all []string) {
 		return false
 	})
 	if want := strings.Count(programsFault, "|") + 1; len(all) != want {
-		t.Errorf("applicationXIDs is %v, and there are %d here", all, want)
+		t.Errorf("applicationXIDs is %v, and ok are %d here", all, want)
 	}
 	return all
 }

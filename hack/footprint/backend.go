@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// backend is an OTLP server that counts what it is sent and keeps nothing.
+// backend is an OTLP server that counts what it receives and keeps nothing.
 type backend struct {
 	metricservice.UnimplementedMetricsServiceServer
 	address string
@@ -42,12 +42,14 @@ func serveBackend() (*backend, error) {
 	return b, nil
 }
 
-func (b *backend) Export(context.Context, *metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
+func (b *backend) Export(context.Context,
+	*metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
 	b.metrics.Add(1)
 	return &metricservice.ExportMetricsServiceResponse{}, nil
 }
 
-func (t traces) Export(_ context.Context, r *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+func (t traces) Export(_ context.Context,
+	r *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
 	for _, resource := range r.ResourceSpans {
 		for _, scope := range resource.ScopeSpans {
 			t.spans.Add(int64(len(scope.Spans)))

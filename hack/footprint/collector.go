@@ -12,8 +12,9 @@ import (
 	"time"
 )
 
-// What three Collectors of the same build do: nothing, sample with our receiver, and read disks with the usual one as
-// often. Each has an OTLP receiver, because a Collector needs one that waits, and an exporter that drops everything.
+// The configurations of three Collectors of the same build: one does nothing, one samples with our receiver, one
+// scrapes disks with host_metrics at the same interval. Each has an OTLP receiver, because a Collector needs a
+// receiver, and an exporter that drops everything.
 const (
 	base = `
 receivers:
@@ -30,24 +31,26 @@ service:
 	host = `  host_metrics: {collection_interval: 100ms, scrapers: {disk: {}}}`
 )
 
-// rival is one of the Collectors that are measured by turns.
+// rival is one of the Collectors that are measured in turn.
 type rival struct {
 	name    string
 	command *exec.Cmd
 	process process
-	shares  []float64 // of one core, by round
+	shares  []float64 // of one core, per round
 }
 
-// collectors measures by turns what our receiver and the usual disk scraper take, each beside a Collector that does
-// nothing. While one is measured the others are stopped.
+// collectors measures in turn what our receiver and host_metrics' disk scraper cost, each compared with an idle
+// Collector. While one is measured the others are stopped.
 func collectors(binary string, rounds int, length time.Duration) (err error) {
 	dir, err := os.MkdirTemp("", "footprint")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	rivals := []*rival{{name: "idle Collector"}, {name: "receiver stallspan at 100 ms"}, {name: "host_metrics, disk at 100 ms"}}
-	for i, config := range []string{fmt.Sprintf(base, "", "otlp"), fmt.Sprintf(base, ours, "otlp, stallspan"), fmt.Sprintf(base, host, "otlp, host_metrics")} {
+	rivals := []*rival{{name: "idle Collector"}, {name: "receiver stallspan at 100 ms"},
+		{name: "host_metrics, disk at 100 ms"}}
+	for i, config := range []string{fmt.Sprintf(base, "", "otlp"), fmt.Sprintf(base, ours, "otlp, stallspan"),
+		fmt.Sprintf(base, host, "otlp, host_metrics")} {
 		if err := rivals[i].start(binary, filepath.Join(dir, fmt.Sprint(i, ".yaml")), config); err != nil {
 			return err
 		}
@@ -83,7 +86,7 @@ func (r *rival) end() error {
 	return r.command.Wait()
 }
 
-// turn lets r alone run, and measures it after a second.
+// turn lets only r run, and measures it after a second.
 func (r *rival) turn(rivals []*rival, length time.Duration) error {
 	for _, other := range rivals {
 		signal := syscall.SIGSTOP
@@ -110,7 +113,8 @@ func (r *rival) turn(rivals []*rival, length time.Duration) error {
 }
 
 func show(rivals []*rival) error {
-	fmt.Printf("%-58s %12s %12s %14s\n", fmt.Sprintf("medians of %d turns", len(rivals[0].shares)), "of one core", "net of idle", "resident")
+	fmt.Printf("%-58s %12s %12s %14s\n", fmt.Sprintf("medians of %d turns", len(rivals[0].shares)), "of one core",
+		"net of idle", "resident")
 	net := func(r *rival, i int) float64 { return r.shares[i] - rivals[0].shares[i] }
 	for _, r := range rivals {
 		resident, err := r.process.resident()
@@ -121,13 +125,15 @@ func show(rivals []*rival) error {
 		for i := range over {
 			over[i] = net(r, i)
 		}
-		fmt.Printf("%-58s %10.2f %% %10.2f %% %11.1f MB\n", r.name, 100*median(r.shares), 100*median(over), float64(resident)/1e6)
+		fmt.Printf("%-58s %10.2f %% %10.2f %% %11.1f MB\n", r.name, 100*median(r.shares), 100*median(over),
+			float64(resident)/1e6)
 	}
 	ratios := make([]float64, len(rivals[0].shares))
 	for i := range ratios {
 		ratios[i] = net(rivals[1], i) / net(rivals[2], i)
 	}
-	fmt.Printf("ours takes %.2f of the disk scraper's, median of pairs (%.2f to %.2f)\n", median(ratios), slices.Min(ratios), slices.Max(ratios))
+	fmt.Printf("ours takes %.2f of the disk scraper's, median of pairs (%.2f to %.2f)\n", median(ratios),
+		slices.Min(ratios), slices.Max(ratios))
 	return nil
 }
 

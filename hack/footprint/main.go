@@ -1,8 +1,8 @@
-// Footprint measures what `stallspan agent` takes of the machine that it watches: processor time and resident memory,
-// with every ring of its history full, a job of ten processes followed, and metrics leaving every ten seconds to an OTLP
-// server on loopback; then with a thousand windows open at once, and while ten thousand a minute come and go. With
-// -collector it measures what the receiver takes in a Collector, beside what the usual disk scraper does, and with -soak
-// whether a Collector with receiver and processor grows under load.
+// Footprint measures the CPU time and the resident memory of `stallspan agent`, with every ring of its history full, a
+// job of ten processes followed, and an export of metrics to an OTLP server on loopback every ten seconds. It repeats
+// the measurement with a thousand open windows, and with ten thousand windows a minute. With -collector it measures the
+// receiver in a Collector next to host_metrics' disk scraper, and with -soak whether a Collector with receiver and
+// processor grows under load.
 //
 //	go build -tags overhead -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
@@ -35,9 +35,10 @@ func main() {
 
 func measure() (err error) {
 	binary := flag.String("stallspan", "build/stallspan-overhead", "the program to measure, built with -tags overhead")
-	collector := flag.String("collector", "", "measure the receiver in this Collector instead, beside the usual disk scraper")
+	collector := flag.String("collector", "",
+		"measure the receiver in this Collector instead, next to host_metrics' disk scraper")
 	rounds := flag.Int("rounds", 7, "turns that each Collector gets")
-	soaking := flag.Bool("soak", false, "with -collector: send it spans and windows for -length, and tell what it holds")
+	soaking := flag.Bool("soak", false, "with -collector: send it spans and windows for -length, and print its memory")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
 	flag.Parse()
 	if *soaking {
@@ -87,7 +88,7 @@ func measure() (err error) {
 	if _, err := client.Begin(ctx, api.Announcement{Kind: window.Custom, Name: "job", PID: job.Process.Pid}); err != nil {
 		return err
 	}
-	time.Sleep(5 * time.Second) // let the start be over
+	time.Sleep(5 * time.Second) // skip the start
 
 	fmt.Printf("%-58s %12s %14s\n", "", "of one core", "resident")
 	if err := p.row("watching a job of ten processes, "+length.String(), *length, func() error {
@@ -125,7 +126,8 @@ func reach(socket string) (*api.Client, error) {
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if _, err := os.Stat(socket); err == nil {
 			client := api.NewClient(socket)
-			if begun, err := client.Begin(context.Background(), api.Announcement{Kind: window.Custom, Name: "first"}); err == nil {
+			if begun, err := client.Begin(context.Background(),
+				api.Announcement{Kind: window.Custom, Name: "first"}); err == nil {
 				_, err = client.End(context.Background(), begun.ID)
 				return client, err
 			}
@@ -136,7 +138,8 @@ func reach(socket string) (*api.Client, error) {
 
 func begin(ctx context.Context, client *api.Client, pid, n int) (ids []string, err error) {
 	for i := range n {
-		begun, err := client.Begin(ctx, api.Announcement{Kind: window.ModelLoad, PID: pid, Model: fmt.Sprintf("model-%d", i%7), Path: "/models/" + strings.Repeat("x", i%50)})
+		begun, err := client.Begin(ctx, api.Announcement{Kind: window.ModelLoad, PID: pid,
+			Model: fmt.Sprintf("model-%d", i%7), Path: "/models/" + strings.Repeat("x", i%50)})
 		if err != nil {
 			return nil, err
 		}
@@ -154,7 +157,7 @@ func end(ctx context.Context, client *api.Client, ids []string) error {
 	return nil
 }
 
-// churn begins and ends 10,000 windows a minute at an even pace, of which so many are open at any moment.
+// churn begins and ends 10,000 windows a minute at an even rate, with the given number open at any moment.
 func churn(ctx context.Context, client *api.Client, pid, atOnce int, length time.Duration) error {
 	const pace = time.Minute / 10_000
 	ticker := time.NewTicker(pace)

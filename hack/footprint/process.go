@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// process is one that is measured, by its number.
+// process is the id of a measured process.
 type process int
 
-// row does something, and prints what the process used meanwhile and what it holds afterwards. length is how long that
-// takes; 0 where it takes as long as it takes.
+// row does something, and prints what the process used during that time and its memory afterwards. length is how long
+// to measure; 0 for as long as do takes.
 func (p process) row(what string, length time.Duration, do func() error) error {
 	before, err := p.onCPU()
 	if err != nil {
@@ -39,8 +39,8 @@ func (p process) row(what string, length time.Duration, do func() error) error {
 	return nil
 }
 
-// onCPU is the processor time of all its threads: /proc/PID/schedstat of each, in nanoseconds (Documentation/
-// scheduler/sched-stats.rst). Threads of a Go program stay.
+// onCPU returns the CPU time of all threads: /proc/PID/task/TID/schedstat in nanoseconds
+// (Documentation/scheduler/sched-stats.rst). Threads of a Go program stay.
 func (p process) onCPU() (time.Duration, error) {
 	folder := fmt.Sprintf("/proc/%d/task", p)
 	threads, err := os.ReadDir(folder)
@@ -63,7 +63,7 @@ func (p process) onCPU() (time.Duration, error) {
 	return sum, nil
 }
 
-// resident is its memory, in bytes: VmRSS of /proc/PID/status.
+// resident returns the process's memory in bytes: VmRSS of /proc/PID/status.
 func (p process) resident() (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p))
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 )
 
-// soaked is a Collector with our receiver and processor. Its ports must be free.
+// soaked is the configuration of a Collector with our receiver and processor. Its ports must be free.
 const soaked = `
 receivers:
   otlp: {protocols: {grpc: {endpoint: "127.0.0.1:14317"}}}
@@ -43,15 +43,15 @@ service:
 `
 
 const (
-	settled    = 2 * time.Minute // after which nothing should grow
+	settled    = 2 * time.Minute // the time after which memory should not grow
 	lookEvery  = 20 * time.Second
 	batchSize  = 512
 	batchEvery = 100 * time.Millisecond
-	matchEvery = 8 // of a batch, one span in so many is about a window
+	matchEvery = 8 // one span in so many of a batch is a window
 )
 
-// soak sends 5,000 spans a second to a Collector, announces 10,000 windows a minute to it of which 1,000 are open at any
-// moment, and tells of its memory and goroutines.
+// soak sends 5,000 spans a second to a Collector and announces 10,000 windows a minute, with 1,000 open at any moment.
+// It prints the Collector's memory and goroutines.
 func soak(binary string, length time.Duration) (err error) {
 	dir, err := os.MkdirTemp("", "footprint")
 	if err != nil {
@@ -80,7 +80,7 @@ func soak(binary string, length time.Duration) (err error) {
 	return errors.Join(append(failed, err)...)
 }
 
-// sendSpans sends batches over OTLP, of which some spans are to be annotated.
+// sendSpans sends batches over OTLP; the processor annotates some of their spans.
 func sendSpans(ctx context.Context) error {
 	conn, err := grpc.NewClient("127.0.0.1:14317", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -111,21 +111,24 @@ func batch() *traceservice.ExportTraceServiceRequest {
 		_, _ = rand.Read(s.TraceId)
 		_, _ = rand.Read(s.SpanId)
 		if i%matchEvery == 0 {
-			s.Attributes = []*commonpb.KeyValue{text("stallspan.window.kind", "epoch"), text("stallspan.training.run.name", "soak")}
+			s.Attributes = []*commonpb.KeyValue{text("stallspan.window.kind", "epoch"),
+				text("stallspan.training.run.name", "soak")}
 		}
 		spans[i] = s
 	}
 	return &traceservice.ExportTraceServiceRequest{ResourceSpans: []*tracepb.ResourceSpans{{
-		Resource:   &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", "soak"), text("process.pid", strconv.Itoa(os.Getpid()))}},
+		Resource: &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", "soak"),
+			text("process.pid", strconv.Itoa(os.Getpid()))}},
 		ScopeSpans: []*tracepb.ScopeSpans{{Spans: spans}},
 	}}}
 }
 
 func text(key, value string) *commonpb.KeyValue {
-	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
+	return &commonpb.KeyValue{Key: key,
+		Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: value}}}
 }
 
-// watch prints what the process holds, and at the end what that grew by since it settled.
+// watch prints the process's memory, and at the end its growth since the start-up time.
 func watch(ctx context.Context, p process) error {
 	began := time.Now()
 	var first, last holding
@@ -154,13 +157,14 @@ func watch(ctx context.Context, p process) error {
 		if took <= settled {
 			first = last
 		}
-		fmt.Printf("%8v %11.1f MB %11.1f MB %12d %10.2f %%\n", took, float64(last.resident)/1e6, float64(last.heap)/1e6, last.goroutines, 100*(after-before).Seconds()/time.Since(since).Seconds())
+		fmt.Printf("%8v %11.1f MB %11.1f MB %12d %10.2f %%\n", took, float64(last.resident)/1e6, float64(last.heap)/1e6,
+			last.goroutines, 100*(after-before).Seconds()/time.Since(since).Seconds())
 	}
 }
 
 type holding struct {
 	resident   int64 // bytes
-	heap       int64 // bytes of objects that are in use, after a collection
+	heap       int64 // bytes of objects in use after a collection
 	goroutines int
 }
 
@@ -168,16 +172,16 @@ func (p process) holds() (h holding, err error) {
 	if h.resident, err = p.resident(); err != nil {
 		return h, err
 	}
-	if h.goroutines, err = told("goroutine?debug=1", "goroutine profile: total %d"); err != nil {
+	if h.goroutines, err = pprofNumber("goroutine?debug=1", "goroutine profile: total %d"); err != nil {
 		return h, err
 	}
-	heap, err := told("heap?debug=1&gc=1", "# HeapAlloc = %d")
+	heap, err := pprofNumber("heap?debug=1&gc=1", "# HeapAlloc = %d")
 	h.heap = int64(heap)
 	return h, err
 }
 
-// told is a number on one of the pages of net/http/pprof.
-func told(page, line string) (n int, err error) {
+// pprofNumber returns a number on one of the pages of net/http/pprof.
+func pprofNumber(page, line string) (n int, err error) {
 	answer, err := http.Get("http://127.0.0.1:11777/debug/pprof/" + page)
 	if err != nil {
 		return 0, err

@@ -61,7 +61,7 @@ func TestWithTheStandIn(t *testing.T) {
 	check := exec.CommandContext(ctx, filepath.Join("..", "gpu-check.sh"), "--fake", "--nvml", filepath.Dir(library),
 		"--stallspan", program, "--out", out, "--data", folder)
 	check.Cancel = func() error { return check.Process.Signal(os.Interrupt) }
-	said, err := check.CombinedOutput() // its exit code says whether all aims were reached
+	said, err := check.CombinedOutput() // the exit code reports whether all aims were reached
 	t.Logf("%v\n%s", err, said)
 	text, err := os.ReadFile(filepath.Join(out, "gpu-check.json"))
 	if err != nil {
@@ -75,14 +75,14 @@ func TestWithTheStandIn(t *testing.T) {
 		t.Errorf("fake %v, GPU %q", f.Fake, f.GPU)
 	}
 	for _, name := range []string{"facts", "metrics", "busy", "load", "recording", "cost"} {
-		part, there := f.Parts[name]
+		part, ok := f.Parts[name]
 		if name == "load" || name == "recording" {
 			if slices.Contains(f.NotRun, name) { // the folder for temporary files lies in memory
 				continue
 			}
 		}
-		if !there || part.OK == nil || len(part.Traceback) > 0 {
-			t.Errorf("%s was not run to its end: %s %q", name, part.Why, part.Traceback)
+		if !ok || part.OK == nil || len(part.Traceback) > 0 {
+			t.Errorf("%s did not finish: %s %q", name, part.Why, part.Traceback)
 		} else if !*part.OK && (name == "facts" || name == "recording") {
 			t.Errorf("%s: %s", name, part.Why)
 		}

@@ -1,6 +1,5 @@
-// Overhead measures what `stallspan run` costs a program that does nothing but compute. It runs pairs, one with and one
-// without, in alternating order, and prints the median slowdown with its 95 % confidence interval, and how much CPU time
-// stallspan itself used.
+// Overhead measures what `stallspan run` costs a program that only computes. It runs pairs, one with and one without,
+// in alternating order. It prints the median slowdown with its 95 % confidence interval, and the CPU time of stallspan.
 //
 //	go run ./hack/overhead -stallspan build/stallspan
 package main
@@ -33,7 +32,7 @@ func main() {
 	}
 }
 
-// work is the program that is slowed down: it computes a fixed amount and prints how long that took.
+// work is the measured program: it computes a fixed amount and prints how long that took.
 func work(rounds string) {
 	n, _ := strconv.Atoi(rounds)
 	began := time.Now()
@@ -70,7 +69,7 @@ func measure() error {
 		var with, without result
 		for k := range 2 {
 			var err error
-			if (i+k)%2 == 0 { // ABBA: a drift of the machine's speed hits both alike
+			if (i+k)%2 == 0 { // ABBA: a drift of the machine's speed affects both alike
 				with, err = run(rounds, *binary, "run", "--", self)
 			} else {
 				without, err = run(rounds, self)
@@ -90,8 +89,8 @@ func measure() error {
 }
 
 type result struct {
-	took time.Duration // what the program says of itself
-	cpu  time.Duration // of everything that was started
+	took time.Duration // what the program measured
+	cpu  time.Duration // of all processes
 }
 
 func run(rounds int, argv ...string) (result, error) {
@@ -111,7 +110,7 @@ func run(rounds int, argv ...string) (result, error) {
 	}
 	usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	if !ok {
-		return result{}, errors.New("this system does not tell the CPU time of a process")
+		return result{}, errors.New("this system does not report the CPU time of a process")
 	}
 	return result{time.Duration(nanoseconds), time.Duration(usage.Utime.Nano() + usage.Stime.Nano())}, nil
 }
@@ -124,7 +123,7 @@ func median(v []float64) float64 {
 	return (s[len(s)/2-1] + s[len(s)/2]) / 2
 }
 
-// interval is the 95 % confidence interval of the median, by resampling the pairs.
+// interval returns the 95 % confidence interval of the median, by resampling the pairs.
 func interval(v []float64) (low, high float64) {
 	rng := rand.New(rand.NewPCG(1, 2)) // the same data give the same interval
 	medians := make([]float64, 4000)

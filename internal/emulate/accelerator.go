@@ -1,9 +1,9 @@
-// Package emulate is an accelerator that exists only on paper and a training loop over files that are real: what
-// the loop waits for is a disk's true latency, what it computes is time that the accelerator is told to be busy, as
-// the MLPerf Storage benchmark does it. So the split of an epoch's time is known beforehand, on any machine.
+// Package emulate is a training loop over real files with an emulated accelerator. The loop waits for a real disk; its
+// computations are intervals in which the accelerator counts as busy, as in the MLPerf Storage benchmark. So the split
+// of an epoch's time is known in advance on any machine.
 //
-// The loop reads one record at a time, on the caller's goroutine, and prefetches nothing: while it reads, the
-// accelerator idles.
+// The loop reads one record at a time on the caller's goroutine and prefetches nothing. While it reads, the accelerator
+// is idle.
 package emulate
 
 import (
@@ -13,28 +13,27 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Accelerator is busy exactly while somebody is inside Compute. It is a sample.Source, and safe for concurrent use.
+// Accelerator is busy while any goroutine is inside Compute. It is a sample.Source and safe for concurrent use.
 type Accelerator struct {
 	id   string
 	spin bool
 
 	mu      sync.Mutex
-	running int           // calls of Compute under way
+	running int           // calls of Compute in progress
 	since   time.Duration // Stamp.Mono at which running left zero
-	busy    time.Duration // stretches that are over
+	busy    time.Duration // completed intervals
 }
 
-// NewAccelerator makes one whose caller sleeps while it computes, as a program does that waits for an event. id is
-// what it is called in the readings: "emulated-0".
+// NewAccelerator returns an accelerator that lets its caller sleep while it computes, like a program that waits for an
+// event. id is its identifier in the readings, such as "emulated-0".
 func NewAccelerator(id string) *Accelerator { return &Accelerator{id: id} }
 
-// NewSpinningAccelerator makes one whose caller keeps a core busy while it computes, as CUDA does by default when a
-// program synchronises with its device.
+// NewSpinningAccelerator returns an accelerator that keeps its caller's core busy while it computes, as CUDA does by
+// default when a program synchronises with its device.
 func NewSpinningAccelerator(id string) *Accelerator { return &Accelerator{id: id, spin: true} }
 
-// Compute keeps the accelerator busy for d and returns how long that really took, which is never less (zero or less
-// means nothing to do) and on a loaded machine more. Calls that overlap count once, as kernels do that run side by
-// side.
+// Compute keeps the accelerator busy for d and returns how long that took: at least d, and more on a loaded machine. It
+// does nothing for d of zero or less. Concurrent calls count once, like kernels that run concurrently.
 func (a *Accelerator) Compute(d time.Duration) time.Duration {
 	if d <= 0 {
 		return 0
@@ -73,8 +72,7 @@ func (a *Accelerator) end() time.Duration {
 	return now
 }
 
-// Read gives the time for which the accelerator has been busy, exact at s.At even in the middle of a Compute. It
-// never fails.
+// Read returns the busy time, exact at s.At even during a Compute. It never fails.
 func (a *Accelerator) Read(s *sample.Sample) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var _ sample.Source = (*Accelerator)(nil)
 
-// reading is one Read of an accelerator.
+// reading returns one reading of an accelerator.
 func reading(t testing.TB, a *Accelerator) (at, busy time.Duration) {
 	t.Helper()
 	var s sample.Sample
@@ -60,7 +60,8 @@ func TestAcceleratorCountsOverlappingComputesOnce(t *testing.T) {
 }
 
 func TestAcceleratorCountsWhatReallyElapsed(t *testing.T) {
-	for name, a := range map[string]*Accelerator{"sleeping": NewAccelerator("a"), "spinning": NewSpinningAccelerator("a")} {
+	for name, a := range map[string]*Accelerator{"sleeping": NewAccelerator("a"),
+		"spinning": NewSpinningAccelerator("a")} {
 		t.Run(name, func(t *testing.T) {
 			start, none := reading(t, a)
 			if none != 0 {

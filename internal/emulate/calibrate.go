@@ -9,17 +9,18 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// CalibrateOptions says what epochs are wanted. The zero value is fit for use.
+// CalibrateOptions describe the epochs to plan. The zero value is valid.
 type CalibrateOptions struct {
-	EpochTime time.Duration // how long a cold epoch lasts, as far as there are records; default 8 s, most an hour
-	Seed      uint64        // which records the epochs read, in which order
+	EpochTime time.Duration // length of a cold epoch if there are enough records; default 8 s, maximum one hour
+	Seed      uint64        // selects the records and their order
 }
 
-// Calibrate measures how long reading a record takes on this disk and from the page cache, and plans epochs that
+// Calibrate measures how long it takes to read a record from this disk and from the page cache. It plans epochs that
 // wait for the disk for about 60 % of their time when they are cold. It measures on a shard that no epoch reads, and
-// leaves the caching of the other files as it is. It takes one to four seconds, up to six on a disk of 100 ms a read.
+// does not change which other files are cached. It takes one to four seconds, or up to six on a disk with 100 ms per
+// read.
 //
-// It fails where the page cache makes no difference.
+// It fails if the page cache makes no difference.
 func Calibrate(ctx context.Context, f *Files, a *Accelerator, o CalibrateOptions) (Plan, error) {
 	if o.EpochTime <= 0 {
 		o.EpochTime = defaultEpoch
@@ -36,7 +37,8 @@ func Calibrate(ctx context.Context, f *Files, a *Accelerator, o CalibrateOptions
 		return Plan{}, err
 	}
 	if cold < warm+warm/2 {
-		return Plan{}, fmt.Errorf("a record below %s takes %v to read cold and %v from the page cache: another cache lies under this %s, or the disk is as fast as memory; pass --dir with a path on another disk",
+		return Plan{}, fmt.Errorf("a record below %s takes %v to read cold and %v from the page cache: another cache lies "+
+			"under this %s, or the disk is as fast as memory; pass --dir with a path on another disk",
 			f.dir, cold, warm, f.system.Name)
 	}
 	plan := newPlan(cold, warm, f.Records(), o.EpochTime)
@@ -44,8 +46,8 @@ func Calibrate(ctx context.Context, f *Files, a *Accelerator, o CalibrateOptions
 	return plan, nil
 }
 
-// extent says when a measurement has seen enough: records and reading both reached, or most, once it has fewest
-// records.
+// extent is when a measurement ends: when records and reading are both reached, or when most is reached with at least
+// fewest records.
 type extent struct {
 	records int
 	reading time.Duration
@@ -58,9 +60,9 @@ var (
 	rhythmic = extent{records: 300, reading: 500 * time.Millisecond, most: 1500 * time.Millisecond, fewest: 32}
 )
 
-// measure is the typical mean time of a record in the rhythm of an epoch, cold and then from the page cache. The
-// first measurement, without a pause, tells which rhythm that is about; the second takes it up, because a disk that
-// rests between batches answers otherwise than one that is never left alone.
+// measure returns the typical mean time of a record in the rhythm of an epoch, cold and then cached. The first
+// measurement has no pauses and determines that rhythm. The second one uses it, because a disk that rests between
+// batches responds differently from a disk under constant load.
 func (f *Files) measure(ctx context.Context, a *Accelerator, seed uint64) (cold, warm time.Duration, err error) {
 	r, err := f.openRecords(0, calibrationShards)
 	if err != nil {
@@ -80,7 +82,7 @@ func (f *Files) measure(ctx context.Context, a *Accelerator, seed uint64) (cold,
 	if err != nil {
 		return 0, 0, err
 	}
-	cold = settle(alone, typicalMean(times), draft.Compute/time.Duration(draft.RecordsPerStep))
+	cold = coldTime(alone, typicalMean(times), draft.Compute/time.Duration(draft.RecordsPerStep))
 
 	order = order[:min(len(times), 32*draft.RecordsPerStep)]
 	times, err = rehearse(ctx, r, a, order, draft, rhythmic)
@@ -90,9 +92,10 @@ func (f *Files) measure(ctx context.Context, a *Accelerator, seed uint64) (cold,
 	return cold, typicalMean(times), nil
 }
 
-// rehearse reads the records of order as an epoch with this plan would, until it has seen enough, and gives the time
-// of each.
-func rehearse(ctx context.Context, r *records, a *Accelerator, order []int, plan Plan, enough extent) ([]time.Duration, error) {
+// rehearse reads the records of order as an epoch with this plan would until it has enough, and returns the time of
+// each.
+func rehearse(ctx context.Context, r *records, a *Accelerator, order []int, plan Plan, enough extent) ([]time.Duration,
+	error) {
 	var times []time.Duration
 	var reading time.Duration
 	for i, position := range order {

@@ -10,10 +10,10 @@ import (
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
-// stillWarm is the share of the files that may stay in the page cache and they still count as cold.
+// stillWarm is the maximum share of cached bytes at which files still count as cold.
 const stillWarm = 0.05
 
-// StillCachedError says that files did not leave the page cache when they were told to.
+// StillCachedError reports files that stayed in the page cache although they should have been dropped.
 type StillCachedError struct {
 	System string // the file system's name
 	Cached int64  // bytes
@@ -21,12 +21,14 @@ type StillCachedError struct {
 }
 
 func (e *StillCachedError) Error() string {
-	return fmt.Sprintf("%s of %s stay in the page cache of this %s, so reading them is not cold: pass --dir with a path on another file system",
+	return fmt.Sprintf("%s of %s stay in the page cache of this %s, so reading them is not cold: pass --dir with a path "+
+		"on another file system",
 		size(e.Cached), size(e.Of), e.System)
 }
 
-// Cold makes all files leave the page cache. The error is a *StillCachedError where more than 5 % of their bytes
-// stay. A cache below the kernel's own (ZFS's, a host's, a server's) is not seen; Calibrate notices it by the time.
+// Cold drops all files from the page cache. The error is a *StillCachedError if more than 5 % of their bytes stay.
+// Caches below the kernel's (ZFS, the hypervisor's host, a server) are invisible here; Calibrate detects them by the
+// time of a read.
 func (f *Files) Cold() error {
 	for _, path := range f.paths() {
 		if err := with(path, forget); err != nil {
@@ -47,7 +49,7 @@ func (f *Files) checkCold(paths ...string) error {
 	return nil
 }
 
-// Cached is how many bytes of the files are in the page cache now, to the page, and how many there are.
+// Cached returns how many bytes of the files are in the page cache, in whole pages, and how many bytes there are.
 func (f *Files) Cached() (found, of int64, err error) { return f.cachedOf(f.paths()...) }
 
 func (f *Files) cachedOf(paths ...string) (found, of int64, err error) {
@@ -65,7 +67,7 @@ func (f *Files) cachedOf(paths ...string) (found, of int64, err error) {
 	return found, of, nil
 }
 
-// Warm reads all files, so that the page cache holds as much of them as it has room for; Cached says how much.
+// Warm reads all files into the page cache, which keeps what it has room for; Cached returns how much.
 func (f *Files) Warm(ctx context.Context) error {
 	buffer := make([]byte, mib)
 	for _, path := range f.paths() {

@@ -11,7 +11,7 @@ import (
 
 func TestColdSaysWhatStays(t *testing.T) {
 	f := prepare(t)
-	err := with(f.Model(), func(file *os.File) error { // pages that somebody has mapped do not go
+	err := with(f.Model(), func(file *os.File) error { // mapped pages stay cached
 		pages, err := unix.Mmap(int(file.Fd()), 0, int(f.ModelBytes()), unix.PROT_READ, unix.MAP_SHARED|unix.MAP_POPULATE)
 		if err != nil {
 			t.Skip("needs a file system with mmap: ", err)
@@ -28,7 +28,8 @@ func TestColdSaysWhatStays(t *testing.T) {
 }
 
 func TestExamine(t *testing.T) {
-	if system, err := examine("/proc"); err != nil || system.InMemory || system.Free != -1 || system.Name != "type 0x9fa0" {
+	if system, err := examine("/proc"); err != nil || system.InMemory || system.Free != -1 ||
+		system.Name != "type 0x9fa0" {
 		t.Errorf("/proc: %+v, %v", system, err)
 	}
 	if _, err := examine("/missing/path"); !errors.Is(err, os.ErrNotExist) {

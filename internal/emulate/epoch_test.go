@@ -24,7 +24,7 @@ func TestEpochDoesWhatThePlanSays(t *testing.T) {
 	if _, busy := reading(t, a); busy != cold.Computed {
 		t.Errorf("the accelerator was busy for %v and the epoch computed for %v", busy, cold.Computed)
 	}
-	// Nothing but the records has come into the page cache.
+	// Only the records have entered the page cache.
 	if found, _, err := f.Cached(); err != nil || found > 150*f.stride()+f.Bytes()/100 {
 		t.Errorf("%d bytes cached after reading %d, %v", found, cold.Bytes, err)
 	}
@@ -86,7 +86,8 @@ func TestEpochStopsWithinABatch(t *testing.T) {
 	f, a := prepare(t), NewAccelerator("emulated-0")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if done, err := Epoch(ctx, f, a, Plan{Steps: 1, RecordsPerStep: 1}); !errors.Is(err, context.Canceled) || done.Records != 0 {
+	if done, err := Epoch(ctx, f, a, Plan{Steps: 1, RecordsPerStep: 1}); !errors.Is(err, context.Canceled) ||
+		done.Records != 0 {
 		t.Errorf("cancelled before it began: %+v, %v", done, err)
 	}
 
@@ -105,7 +106,7 @@ func TestEpochStopsWithinABatch(t *testing.T) {
 		t.Errorf("%+v, %v", done, err)
 	}
 	if done.Records-done.Steps > plan.RecordsPerStep || done.Total < done.Computed {
-		t.Errorf("what was done is not told: %+v", done)
+		t.Errorf("Trained: got %+v, want what was done before the end", done)
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 
 const parts = 8
 
-// typicalMean is the median of the means of eight consecutive parts. An epoch's length follows the mean: a median
-// alone would leave out the slow reads that every epoch meets. But the plain mean of so few reads would follow a
-// single hiccup; here it spoils one part of eight.
+// typicalMean returns the median of the means of eight consecutive parts. An epoch's length follows the mean: a median
+// alone would omit the slow reads that occur in every epoch. But one hiccup would dominate a plain mean of so few
+// reads; here it affects one part of eight.
 func typicalMean(times []time.Duration) time.Duration {
 	if len(times) == 0 {
 		return 0
@@ -29,17 +29,17 @@ func typicalMean(times []time.Duration) time.Duration {
 	return low + (high-low)/2
 }
 
-// settle is the time of a cold record that an epoch will see once its compute time is fitted to just that, from two
-// measurements: alone without any compute, and paused with compute after each record on average. A disk has either a
-// latency, and then the pause changes nothing; or it is limited to so many reads a second (a cloud volume, a cgroup),
-// and then each pause earns reads that come at once, as far as a second off the reading for each second of pause. In
-// between the two, and a little beyond, the time is taken as linear in the pause.
-func settle(alone, paused, compute time.Duration) time.Duration {
+// coldTime estimates the time of a cold record in an epoch with a compute time that fits it, from two measurements:
+// alone without compute, and paused with the given mean compute after each record. If the disk has a latency, the pause
+// changes nothing. If it is limited to a rate of reads (a cloud volume, a cgroup), each pause earns reads that return
+// at once: up to one second less reading per second of pause. In between, and slightly beyond, the time is taken as
+// linear in the pause.
+func coldTime(alone, paused, compute time.Duration) time.Duration {
 	earned := 0.0 // per second of pause
 	if compute > 0 {
 		earned = min(max(float64(alone-paused)/float64(compute), 0), 1)
 	}
-	const ratio = readPerTenths / 10.0 // an epoch's reading : its compute
+	const ratio = readPerTenths / 10.0 // ratio of an epoch's reading to its compute
 	fitted := (float64(paused) + earned*float64(compute)) / (ratio + earned)
 	return time.Duration(ratio * fitted)
 }

@@ -12,7 +12,7 @@ func TestTypicalMean(t *testing.T) {
 	steady := slices.Repeat([]time.Duration{ms}, 320)
 	hiccup := slices.Clone(steady)
 	hiccup[17] = 5 * time.Second
-	tail := slices.Clone(steady) // one read in ten takes ten times as long, as where a disk has a cache of its own
+	tail := slices.Clone(steady) // one read in ten takes ten times as long, as on a disk with a cache
 	for i := 0; i < len(tail); i += 10 {
 		tail[i] = 10 * ms
 	}
@@ -54,32 +54,32 @@ func FuzzTypicalMean(f *testing.F) {
 	})
 }
 
-func TestSettle(t *testing.T) {
+func TestColdTime(t *testing.T) {
 	for name, c := range map[string]struct{ alone, paused, compute, want time.Duration }{
 		"a latency":                   {15 * ms, 15 * ms, 10 * ms, 15 * ms},
 		"a slower start after a rest": {50 * us, 60 * us, 33 * us, 60 * us},
 		"so many reads a second":      {15 * ms, 5 * ms, 10 * ms, 6666667},
 		"the same, another rhythm":    {15 * ms, 10 * ms, 5 * ms, 6666667},
-		"a rate beside a latency":     {15 * ms, 10 * ms, 10 * ms, 9230769},
+		"a rate and a latency":        {15 * ms, 10 * ms, 10 * ms, 9230769},
 		"more earned than paused":     {15 * ms, 1 * ms, 10 * ms, 4888889},
 		"no pause":                    {15 * ms, 14 * ms, 0, 14 * ms},
 	} {
-		if got := settle(c.alone, c.paused, c.compute); (got - c.want).Abs() > us {
+		if got := coldTime(c.alone, c.paused, c.compute); (got - c.want).Abs() > us {
 			t.Errorf("%s: %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-func FuzzSettle(f *testing.F) {
+func FuzzColdTime(f *testing.F) {
 	f.Add(int64(15*ms), int64(5*ms), int64(10*ms))
 	f.Add(int64(0), int64(0), int64(0))
 	f.Fuzz(func(t *testing.T, alone, paused, compute int64) {
 		const hour = int64(time.Hour)
 		alone, paused, compute = abs(alone)%hour, abs(paused)%hour, abs(compute)%hour
-		got := settle(time.Duration(alone), time.Duration(paused), time.Duration(compute))
+		got := coldTime(time.Duration(alone), time.Duration(paused), time.Duration(compute))
 		low, high := float64(paused)*0.44-1, float64(max(alone, paused))*1.0001+1
 		if float64(got) < low || float64(got) > high+0.6*float64(compute) {
-			t.Fatalf("settle(%d, %d, %d) = %d", alone, paused, compute, got)
+			t.Fatalf("coldTime(%d, %d, %d) = %d", alone, paused, compute, got)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// realDir is a fresh folder on a real disk.
+// realDir returns a new folder on a real disk.
 func realDir(t testing.TB) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func realDir(t testing.TB) string {
 	return dir
 }
 
-// prepare makes the smallest files there are.
+// prepare writes the smallest possible files.
 func prepare(t testing.TB) *Files {
 	t.Helper()
 	f, err := Prepare(t.Context(), realDir(t), Options{Bytes: roundBytes, Budget: time.Minute})
@@ -163,7 +163,8 @@ func TestPrepareRefusesMemory(t *testing.T) {
 		t.Skip("needs a tmpfs at ", dir)
 	}
 	_, err := Prepare(t.Context(), dir, Options{})
-	if err == nil || !strings.Contains(err.Error(), "/dev/shm lies in memory (tmpfs)") || !strings.Contains(err.Error(), "--dir") {
+	if err == nil || !strings.Contains(err.Error(), "/dev/shm lies in memory (tmpfs)") ||
+		!strings.Contains(err.Error(), "--dir") {
 		t.Error(err)
 	}
 	t.Setenv("TMPDIR", dir)
@@ -193,7 +194,7 @@ func TestPrepareLeavesNothingWhenCancelled(t *testing.T) {
 		}
 		failed <- err
 	}()
-	for len(failed) == 0 { // until it has begun to write
+	for len(failed) == 0 { // until writing has begun
 		if files, err := filepath.Glob(filepath.Join(dir, "*", "model.bin")); err != nil || len(files) > 0 {
 			break
 		}

@@ -1,10 +1,10 @@
 package emulate
 
-// FileSystem is what a folder lies on, as far as it matters to somebody who wants to wait for a disk.
+// FileSystem describes the file system of a folder, for a program that wants to wait for a disk.
 type FileSystem struct {
-	Name     string // "ext4", "nfs", or the kernel's magic number where that is all there is
-	InMemory bool   // nothing in it is ever read from a disk
-	Remote   bool   // a server, the host or a FUSE program holds the data: the reads show on no disk of this machine
-	Free     int64  // bytes an unprivileged user may still write; -1 where the file system does not say
-	Block    int64  // bytes that a read fetches at least
+	Name     string // "ext4", "nfs", or the kernel's magic number if it has no name here
+	InMemory bool   // no read ever reaches a disk
+	Remote   bool   // a server, the host or a FUSE program holds the data: reads appear on no local disk
+	Free     int64  // bytes free for an unprivileged user; -1 if unknown
+	Block    int64  // minimum bytes that a read fetches
 }

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// errOverBudget ends the writing of a round in its middle.
+// errOverBudget stops the writing of a round.
 var errOverBudget = errors.New("over budget")
 
-// fill writes the files at paths, the model first, in at most rounds rounds. Each round ends with every byte on the
-// disk and out of the page cache, so that its time is the disk's own and tells whether one more would fit in the
-// budget. It returns how many rounds the files hold, at least one.
+// fill writes the files at paths, the model first, in at most rounds rounds. At the end of a round all bytes are on the
+// disk and out of the page cache. So its time is the disk's own, and shows whether another round fits the budget. fill
+// returns the number of rounds, at least one.
 func fill(ctx context.Context, paths []string, rounds int64, budget time.Duration) (done int64, err error) {
 	files := make([]*os.File, 0, len(paths))
 	defer func() {
@@ -31,7 +31,7 @@ func fill(ctx context.Context, paths []string, rounds int64, budget time.Duratio
 		files = append(files, file)
 	}
 
-	var seed [32]byte // another one each time: a storage that stores equal blocks once must not know these
+	var seed [32]byte // a new one each time, for storage with deduplication
 	for i := range seed {
 		seed[i] = byte(rand.Uint32())
 	}
@@ -62,7 +62,7 @@ func fill(ctx context.Context, paths []string, rounds int64, budget time.Duratio
 	return done, nil
 }
 
-// addRound appends one round to each file. goOn is asked before each MiB and each sync, neither of which can be
+// addRound appends one round to each file. It calls goOn before each MiB and each sync, because these cannot be
 // interrupted.
 func addRound(files []*os.File, noise *rand.ChaCha8, goOn func() error) error {
 	buffer := make([]byte, mib)
@@ -88,7 +88,7 @@ func addRound(files []*os.File, noise *rand.ChaCha8, goOn func() error) error {
 	return nil
 }
 
-// shorten takes back what a round that was not completed had written.
+// shorten removes an incomplete round.
 func shorten(files []*os.File, rounds int64) error {
 	for i, file := range files {
 		if err := file.Truncate(rounds * roundPart(i)); err != nil {
@@ -98,7 +98,7 @@ func shorten(files []*os.File, rounds int64) error {
 	return nil
 }
 
-// roundPart is how much one round adds to the file at paths[i].
+// roundPart returns how many bytes one round adds to the file at paths[i].
 func roundPart(i int) int64 {
 	if i == 0 {
 		return roundModel
@@ -106,7 +106,7 @@ func roundPart(i int) int64 {
 	return roundShard
 }
 
-// explain says what to do about an error of fill in dir.
+// explain adds to an error of fill in dir what to do about it.
 func explain(err error, dir string, budget time.Duration) error {
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):

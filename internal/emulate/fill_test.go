@@ -50,7 +50,7 @@ func TestARoundOverBudgetIsTakenBack(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a fresh ext4 of 64 MiB.
+// smallDisk mounts a new ext4 of 64 MiB.
 func smallDisk(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -89,7 +89,7 @@ func TestOutOfSpace(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "free, and files of 32 MiB are only written where twice as much is") {
 		t.Error("with less than twice as much free: ", err)
 	}
-	// Somebody else may take the room while the files are written.
+	// Another process may use up the space while the files are written.
 	f := &Files{dir: dir}
 	_, err = fill(t.Context(), f.paths(), 3, time.Minute)
 	if !errors.Is(err, syscall.ENOSPC) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 )
 
-// kinds is statfs(2)'s f_type in words.
+// kinds maps f_type of statfs(2).
 var kinds = map[uint32]FileSystem{
 	unix.TMPFS_MAGIC:     {Name: "tmpfs", InMemory: true},
 	unix.RAMFS_MAGIC:     {Name: "ramfs", InMemory: true},
@@ -50,21 +50,21 @@ func examine(path string) (FileSystem, error) {
 		fs.Name = fmt.Sprintf("type %#x", uint32(st.Type))
 	}
 	fs.Free = -1
-	block, unit := uint64(st.Bsize), uint64(st.Frsize) // of types that differ between architectures
+	block, unit := uint64(st.Bsize), uint64(st.Frsize) // their types differ between architectures
 	if unit == 0 {
 		unit = block
 	}
-	if unit > 0 && st.Blocks > 0 { // some FUSE programs leave all of it zero
+	if unit > 0 && st.Blocks > 0 { // some FUSE programs leave all fields zero
 		fs.Free = int64(min(st.Bavail, math.MaxInt64/unit) * unit)
 	}
 	fs.Block = int64(os.Getpagesize())
-	if !fs.Remote { // there, f_bsize is the size of a transfer
+	if !fs.Remote { // for remote file systems f_bsize is the transfer size
 		fs.Block = max(fs.Block, int64(block))
 	}
 	return fs, nil
 }
 
-// forget writes back what is dirty of a file and drops its pages from the page cache, as pagecache.Forget does.
+// forget writes back a file's dirty pages and drops it from the page cache.
 func forget(file *os.File) error {
 	if err := file.Sync(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func forget(file *os.File) error {
 	return pagecache.Forget(file)
 }
 
-// readNothingAhead has every read through file fetch the pages that it asks for and no others.
+// readNothingAhead makes reads through file fetch only the requested pages.
 func readNothingAhead(file *os.File) error {
 	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM); err != nil {
 		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// errLinux stands for posix_fadvise and mincore, without which no file is known to be cold.
-var errLinux = errors.New("an emulated training loop needs Linux: only there can a file be made to leave the page cache")
+// errLinux replaces posix_fadvise and mincore, which are needed to know that a file is cold.
+var errLinux = errors.New("an emulated training loop needs Linux: only it can drop a file from the page cache")
 
 func examine(string) (FileSystem, error) { return FileSystem{}, errLinux }
 func forget(*os.File) error              { return errLinux }

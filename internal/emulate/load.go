@@ -12,12 +12,12 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// castagnoli is the checksum that processors compute themselves: about a tenth of a microsecond a KiB.
+// castagnoli is the checksum with a CPU instruction: about 0.1 us per KiB.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// LoadOptions says how Load reads. The zero value is fit for use.
+// LoadOptions are options of Load. The zero value is valid.
 type LoadOptions struct {
-	Chunk int // bytes a read call, up to 64 MiB; default 1 MiB
+	Chunk int // bytes per read call, up to 64 MiB; default 1 MiB
 }
 
 // Loaded is what a Load did.
@@ -28,16 +28,16 @@ type Loaded struct {
 	Checksum uint32 // CRC-32C of the model
 }
 
-// Load reads the whole model file from its beginning through the page cache, as a program does that loads weights,
-// and computes its checksum. The accelerator idles meanwhile. When ctx ends it stops within one read and returns what it has
-// done with ctx's error.
+// Load reads the whole model file sequentially through the page cache, like a program that loads weights, and computes
+// its checksum. The accelerator is idle. When ctx ends it stops within one read, and returns its progress with ctx's
+// error.
 func Load(ctx context.Context, f *Files, o LoadOptions) (Loaded, error) {
 	if o.Chunk <= 0 {
 		o.Chunk = mib
 	}
 	buffer := make([]byte, min(o.Chunk, 64*mib))
 	var done Loaded
-	runtime.LockOSThread() // a training loop is a thread of its own; the runtime would pass it around
+	runtime.LockOSThread() // like a real training loop; the Go runtime would move it between threads
 	defer runtime.UnlockOSThread()
 	begin := sample.Now().Mono
 	err := with(f.Model(), func(file *os.File) error {

@@ -3,28 +3,30 @@ package emulate
 import "time"
 
 const (
-	leastCompute  = 10 * time.Millisecond // a step: below it, a sleep's own error would count
-	readPerTenths = 8                     // reading a cold batch takes 8 tenths of the compute: 44 % of a cold epoch, and little enough that even a fast disk's epoch keeps the accelerator busy from the page cache
+	minCompute = 10 * time.Millisecond // per step: the error of a sleep would count below it
+	// reading a cold batch takes 0.8 of the compute time: 44 % of a cold epoch, and little enough that the epoch keeps the
+	// accelerator busy from the page cache even on a fast disk
+	readPerTenths = 8
 	defaultEpoch  = 8 * time.Second
 	longestEpoch  = time.Hour
-	shortestRead  = time.Microsecond // below a read call's own cost, so no disk's
+	shortestRead  = time.Microsecond // less than the cost of a read call, so not from a disk
 	longestRead   = time.Minute
 )
 
-// Plan is an epoch: Steps times a batch of RecordsPerStep records and then Compute on the accelerator.
+// Plan is an epoch: Steps times a batch of RecordsPerStep records followed by Compute on the accelerator.
 type Plan struct {
-	Seed           uint64 // decides which records, in which order
+	Seed           uint64 // selects the records and their order
 	Steps          int
 	RecordsPerStep int
-	Compute        time.Duration // a step
+	Compute        time.Duration // per step
 
-	// What it was made from: the mean time to read one record and add up its checksum, in the rhythm of this epoch.
-	Cold time.Duration // not in the page cache
-	Warm time.Duration // in it
+	// The measurements: the mean time to read one record and update the checksum in the rhythm of this epoch.
+	Cold time.Duration // not cached
+	Warm time.Duration // cached
 }
 
-// newPlan fits an epoch of about the given length to a disk that takes cold for a record and a page cache that takes
-// warm. At most records records are read, so the epoch is shorter on a disk for which they are too few.
+// newPlan plans an epoch of about the given length for a disk that takes cold per record and a page cache that takes
+// warm. The epoch is shorter on a disk for which records are too few.
 func newPlan(cold, warm time.Duration, records int, epoch time.Duration) Plan {
 	cold = min(max(cold, shortestRead), longestRead)
 	warm = min(max(warm, 0), cold)
@@ -39,20 +41,20 @@ func newPlan(cold, warm time.Duration, records int, epoch time.Duration) Plan {
 	return p
 }
 
-// batch is the least number of records that take long enough to read for a step with leastCompute.
+// batch returns the minimum number of records that take long enough to read for a step with minCompute.
 func batch(cold time.Duration) int {
-	reading := leastCompute * readPerTenths / 10
+	reading := minCompute * readPerTenths / 10
 	return int((reading + cold - 1) / cold)
 }
 
-// ColdTime is how long the epoch should take when no record is in the page cache, and WarmTime when all are.
+// ColdTime returns the expected length of the epoch with no record cached.
 func (p Plan) ColdTime() time.Duration { return p.time(p.Cold) }
 
-// WarmTime is how long the epoch should take when all records are in the page cache.
+// WarmTime returns the expected length of the epoch with all records cached.
 func (p Plan) WarmTime() time.Duration { return p.time(p.Warm) }
 
-// StallShare is the part of the cold epoch, from 0 to 1, that should be waiting for storage: what reading takes beyond
-// the page cache's own time.
+// StallShare returns the expected share of storage stall in the cold epoch, from 0 to 1: the time of reading minus the
+// page cache's own time.
 func (p Plan) StallShare() float64 {
 	if p.ColdTime() <= 0 {
 		return 0

@@ -20,7 +20,7 @@ func TestNewPlan(t *testing.T) {
 		steps      int
 		stall      float64
 	}{
-		{10 * us, 1 * us, 800, 10 * ms, 107, 0.4}, // as fast as disks get: all records, 1.4 s
+		{10 * us, 1 * us, 800, 10 * ms, 107, 0.4}, // the fastest disks: all records, 1.4 s
 		{20 * us, 2 * us, 400, 10 * ms, 215, 0.4},
 		{50 * us, 2 * us, 160, 10 * ms, 444, 0.427},
 		{100 * us, 2 * us, 80, 10 * ms, 444, 0.436},
@@ -28,14 +28,16 @@ func TestNewPlan(t *testing.T) {
 		{1 * ms, 2 * us, 8, 10 * ms, 444, 0.444},
 		{5 * ms, 2 * us, 2, 12500 * us, 356, 0.444},
 		{8 * ms, 2 * us, 1, 10 * ms, 444, 0.444},
-		{15 * ms, 5 * us, 1, 18750 * us, 237, 0.444}, // a disk that turns
+		{15 * ms, 5 * us, 1, 18750 * us, 237, 0.444}, // a spinning disk
 		{16 * ms, 5 * us, 1, 20 * ms, 222, 0.444},
 		{30 * ms, 5 * us, 1, 37500 * us, 119, 0.444},
 		{10 * time.Second, 5 * us, 1, 12500 * ms, 1, 0.444},
 	} {
 		p := newPlan(c.cold, c.warm, records, 8*time.Second)
-		if p.RecordsPerStep != c.perStep || p.Steps != c.steps || math.Abs(float64(p.Compute-c.compute)) > float64(us) || math.Abs(p.StallShare()-c.stall) > 0.002 {
-			t.Errorf("%v: %+v, stall share %.3f; want %d records, %v, %d steps, %.3f", c.cold, p, p.StallShare(), c.perStep, c.compute, c.steps, c.stall)
+		if p.RecordsPerStep != c.perStep || p.Steps != c.steps || math.Abs(float64(p.Compute-c.compute)) > float64(us) ||
+			math.Abs(p.StallShare()-c.stall) > 0.002 {
+			t.Errorf("%v: %+v, stall share %.3f; want %d records, %v, %d steps, %.3f", c.cold, p, p.StallShare(), c.perStep,
+				c.compute, c.steps, c.stall)
 		}
 		if read := float64(p.RecordsPerStep) * c.cold.Seconds(); math.Abs(read/p.Compute.Seconds()-0.8) > 0.001 {
 			t.Errorf("%v: reading takes %.3f of the compute", c.cold, read/p.Compute.Seconds())
@@ -47,7 +49,7 @@ func TestNewPlanFitsTheEpochTime(t *testing.T) {
 	for cold := 60 * us; cold <= 30*ms; cold += cold / 7 {
 		for _, epoch := range []time.Duration{2 * time.Second, 8 * time.Second} {
 			p := newPlan(cold, 2*us, 86016, epoch)
-			if off := p.ColdTime() - epoch; off.Abs() > 40*ms || p.Compute < leastCompute {
+			if off := p.ColdTime() - epoch; off.Abs() > 40*ms || p.Compute < minCompute {
 				t.Errorf("%v for %v: %+v takes %v", cold, epoch, p, p.ColdTime())
 			}
 			if speedup := p.ColdTime().Seconds() / p.WarmTime().Seconds(); speedup < 1.7 || speedup > 1.81 {
@@ -78,7 +80,7 @@ func FuzzNewPlan(f *testing.F) {
 		if records > 0 && (p.RecordsPerStep == 0 || p.Steps == 0 || p.Steps > records/p.RecordsPerStep) {
 			t.Fatalf("%+v of %d records", p, records)
 		}
-		if p.RecordsPerStep < records && p.Compute < leastCompute-time.Microsecond {
+		if p.RecordsPerStep < records && p.Compute < minCompute-time.Microsecond {
 			t.Fatalf("%+v has too short steps", p)
 		}
 		if share := p.StallShare(); share < 0 || share > 0.61 || p.ColdTime() < p.WarmTime() {

@@ -13,15 +13,15 @@ import (
 const (
 	recordBytes = 4096
 
-	// The first shard is the calibration's own, so that measuring warms nothing that an epoch will read.
+	// The first shard is reserved for the calibration, so that it caches nothing that an epoch reads.
 	calibrationShards = 1
 	epochShards       = shards - calibrationShards
 
-	largestStride = 128 << 10 // ZFS's usual block; beyond that, records would become too few
+	largestStride = 128 << 10 // ZFS's default block; with larger blocks there would be too few records
 )
 
-// records reads single records of some shards. Two records never share a page or a block of the file system, or the
-// second would come from the page cache because of the first.
+// records reads single records of some shards. Two records never share a page or a block of the file system. Otherwise
+// reading one would cache the other.
 type records struct {
 	open     []*os.File
 	stride   int64 // bytes from one record to the next
@@ -30,14 +30,14 @@ type records struct {
 	checksum uint32 // over all records read, in their order
 }
 
-// stride is the distance of two records, and perShard how many of them a shard holds.
+// stride returns the distance between two records, perShard their number in a shard.
 func (f *Files) stride() int64 { return min(max(recordBytes, f.system.Block), largestStride) }
 func (f *Files) perShard() int { return int(f.shardBytes() / f.stride()) }
 
-// Records is how many records an epoch may read without reading one twice.
+// Records returns how many records an epoch may read without reading one twice.
 func (f *Files) Records() int { return epochShards * f.perShard() }
 
-// openRecords opens n shards from the first on, anew: read-ahead is a property of the open file.
+// openRecords opens n shards, starting at first. It opens them again because read-ahead is a property of the open file.
 func (f *Files) openRecords(first, n int) (*records, error) {
 	r := &records{stride: f.stride(), perShard: f.perShard()}
 	for i := first; i < first+n; i++ {
@@ -53,8 +53,8 @@ func (f *Files) openRecords(first, n int) (*records, error) {
 	return r, nil
 }
 
-// read reads the record at a position below len(open) x perShard and adds it to the checksum. It returns the time
-// inside the read call.
+// read reads the record at a position below len(open) x perShard and updates the checksum. It returns the time inside
+// the read call.
 func (r *records) read(position int) (time.Duration, error) {
 	before := sample.Now().Mono
 	_, err := r.open[position/r.perShard].ReadAt(r.buffer[:], int64(position%r.perShard)*r.stride)
@@ -74,7 +74,7 @@ func (r *records) close() error {
 	return err
 }
 
-// shuffled is every position of n shards once, in an order that only the seed decides.
+// shuffled returns every position of n shards once, in an order that depends on the seed only.
 func (r *records) shuffled(seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, 0)).Perm(len(r.open) * r.perShard)
 }
