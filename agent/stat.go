@@ -13,8 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/agent/internal/stat"
+	"github.com/stallspan/stallspan/internal/monitor"
 )
 
 // statOptions are the flags of stat.

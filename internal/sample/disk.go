@@ -108,10 +108,15 @@ func (d *DiskDelta) Utilization() float64 {
 // Await returns the mean time of an operation in seconds, from submission to completion. It reports false where no
 // operation completed.
 func Await(total time.Duration, operations uint64) (seconds float64, ok bool) {
+	return PerOperation(total.Seconds(), operations)
+}
+
+// PerOperation returns the mean of a sum over operations. It reports false where no operation completed.
+func PerOperation(sum float64, operations uint64) (mean float64, ok bool) {
 	if operations == 0 {
 		return 0, false
 	}
-	return total.Seconds() / float64(operations), true
+	return sum / float64(operations), true
 }
 
 // QueueDepth returns the mean number of operations in flight, from the growth of TimeInQueue in seconds.

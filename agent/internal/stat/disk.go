@@ -93,16 +93,13 @@ func disk(d *sample.DiskDelta) Disk {
 
 // await returns the mean time of an operation in milliseconds, or nil where no operation completed.
 func await(total time.Duration, operations uint64) *float64 {
-	seconds, ok := sample.Await(total, operations)
+	return mean(total.Seconds()*1000, operations)
+}
+
+func mean(sum float64, operations uint64) *float64 {
+	mean, ok := sample.PerOperation(sum, operations)
 	if !ok {
 		return nil
 	}
-	return new(seconds * 1000)
-}
-
-func mean(total float64, n uint64) *float64 {
-	if n == 0 {
-		return nil
-	}
-	return new(total / float64(n))
+	return &mean
 }
