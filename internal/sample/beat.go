@@ -7,12 +7,15 @@ import (
 
 // beat paces the sampling.
 type beat interface {
-	// wait returns true at the next beat, and false once its context has ended. Beats that nobody waited for are one.
+	// wait reports true at the next beat, and false after the end of its context. Missed beats count as one.
 	wait() bool
 	stop()
 }
 
-// ticking is a beat by Go's own timers.
+// newBeat starts a beat with the best timer of the platform.
+var newBeat = newTicking
+
+// ticking is a beat with a timer of the Go runtime.
 type ticking struct {
 	*time.Ticker
 	ctx context.Context
@@ -27,7 +30,7 @@ func (t ticking) wait() bool {
 	case <-t.ctx.Done():
 	case <-t.C:
 	}
-	return t.ctx.Err() == nil // both may have been ready, and the tick chosen
+	return t.ctx.Err() == nil // if both were ready, select may have chosen the tick
 }
 
 func (t ticking) stop() { t.Stop() }

@@ -3,47 +3,37 @@ package sample
 import (
 	"context"
 	"os"
-	"syscall"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
-// kernelBeat is a timer of the kernel (timerfd_create(2)) that Go's poller waits for. Go rounds its own timers down to
-// a millisecond when it goes to sleep and wakes twice for each; a program that does little else pays more for that than
-// for its readings.
+func init() { newBeat = newKernelBeat }
+
+// kernelBeat waits for a kernel timer (timerfd_create(2)) in the runtime's poller. The runtime rounds its own timers down
+// to a millisecond before it sleeps and so wakes twice for each. In a mostly idle program that costs more than the
+// readings.
 type kernelBeat struct {
 	file     *os.File
 	ctx      context.Context
 	interval time.Duration
-	wake     func() bool // takes back that the end of ctx ends the waiting
+	wake     func() bool // stops the context from ending the wait
 
-	spare beat // Go's, after the kernel's has failed
+	spare beat // with the runtime's timer, after the kernel's has failed
 	beats [8]byte
 }
 
-// The clock and the flags of timerfd_create(2).
-const (
-	clockMonotonic = 1
-	nonblock       = syscall.O_NONBLOCK
-	closeOnExec    = syscall.O_CLOEXEC
-)
-
-// newBeat begins to beat. Where the kernel has no such timer left, Go's do.
-func newBeat(ctx context.Context, interval time.Duration) beat {
-	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, nonblock|closeOnExec, 0)
-	if errno != 0 {
+// newKernelBeat falls back to the runtime's timer where the kernel gives none.
+func newKernelBeat(ctx context.Context, interval time.Duration) beat {
+	fd, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	if err != nil {
 		return newTicking(ctx, interval)
 	}
-	every := syscall.NsecToTimespec(interval.Nanoseconds())
-	setting := struct{ interval, first syscall.Timespec }{every, every}
-	_, _, errno = syscall.Syscall6(syscall.SYS_TIMERFD_SETTIME, fd, 0, uintptr(unsafe.Pointer(&setting)), 0, 0, 0)
-	file := os.NewFile(fd, "timer")
-	if errno != 0 || file == nil || file.SetReadDeadline(time.Time{}) != nil { // the last: it cannot be polled
-		if file != nil {
-			_ = file.Close()
-		} else {
-			_ = syscall.Close(int(fd))
-		}
+	file := os.NewFile(uintptr(fd), "timer")
+	period := unix.NsecToTimespec(interval.Nanoseconds())
+	err = unix.TimerfdSettime(fd, 0, &unix.ItimerSpec{Interval: period, Value: period}, nil)
+	if err != nil || file.SetReadDeadline(time.Time{}) != nil { // the latter: the poller does not support it
+		_ = file.Close()
 		return newTicking(ctx, interval)
 	}
 	b := &kernelBeat{file: file, ctx: ctx, interval: interval}
@@ -55,7 +45,7 @@ func (b *kernelBeat) wait() bool {
 	if b.spare != nil {
 		return b.spare.wait()
 	}
-	_, err := b.file.Read(b.beats[:]) // how many there were since the last time
+	_, err := b.file.Read(b.beats[:]) // the number of beats since the last read
 	if err != nil && b.ctx.Err() == nil {
 		b.spare = newTicking(b.ctx, b.interval)
 	}

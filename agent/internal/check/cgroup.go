@@ -124,3 +124,10 @@ func (m *machine) cgroupFix(folder string, err error) string {
 }
 
 func (m *machine) hasSystemd() bool { return exists(m.path("run/systemd/system")) }
+
+// isCgroup2 reports whether a folder lies in a cgroup v2 file system.
+func isCgroup2(folder string) bool {
+	const superMagic = 0x63677270 // CGROUP2_SUPER_MAGIC of linux/magic.h
+	var st syscall.Statfs_t
+	return syscall.Statfs(folder, &st) == nil && uint32(st.Type) == superMagic
+}

@@ -1,6 +1,7 @@
 package action
 
 import (
+	"errors"
 	"math"
 	"os/exec"
 	"runtime"
@@ -21,4 +22,17 @@ func start(cmd *exec.Cmd) error {
 		started <- cmd.Start()
 	}()
 	return <-started
+}
+
+// wait waits for a program and kills what is left of its process group. The group is killed before cmd.Wait reaps the
+// program: until then its process group ID cannot be reused.
+func wait(cmd *exec.Cmd) error {
+	for {
+		err := unix.Waitid(unix.P_PID, cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	_ = cmd.Cancel() // fails if the group is empty
+	return cmd.Wait()
 }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package process
-
-func isRead(uint64) bool { return false }

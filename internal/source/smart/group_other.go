@@ -1,9 +1,0 @@
-//go:build !unix
-
-package smart
-
-import "os/exec"
-
-func ownGroup(*exec.Cmd) {}
-
-func killGroup(*exec.Cmd) {}
