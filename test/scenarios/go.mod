@@ -10,6 +10,7 @@ require (
 
 require (
 	github.com/NVIDIA/go-nvml v0.13.4-0 // indirect
+	github.com/cenkalti/backoff/v5 v5.0.3 // indirect
 	github.com/hanwen/go-fuse/v2 v2.12.1 // indirect
 )
 
