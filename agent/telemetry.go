@@ -34,17 +34,19 @@ const (
 	sayAfter  = time.Second
 )
 
-// openTelemetry begins to export what m sees. The first metrics leave at once and not after an interval: a run that is
-// shorter than one would otherwise leave a single point of each series, and no rate. The disabled metrics do not leave.
+// openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics leave at once: a run
+// that is shorter than an interval would otherwise leave one point of each series, and no rate. Other exporters than OTLP
+// are for the wrapped program, which has the same environment.
 func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) (*telemetry, error) {
-	return openTelemetryWith(ctx, m, export.Options{}, disabled...)
+	return openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, disabled...)
 }
 
-// openTelemetryWith is openTelemetry; of the options, Version and Collect are its own.
+// openTelemetryWith is openTelemetry with options. It sets Version, Collect and Report itself.
 func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options, disabled ...string) (*telemetry, error) {
 	t := &telemetry{metrics: emit.NewMetrics(version(), disabled...)}
 	var err error
 	o.Version = version()
+	o.Report = func(line string) { say("warning: %s", line) }
 	o.Collect = func() metricdata.ScopeMetrics { return t.metrics.Collect(m.Collect()) }
 	t.exporter, err = export.New(ctx, o)
 	if err != nil {

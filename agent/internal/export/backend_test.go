@@ -27,8 +27,15 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv(quietChild) != "" {
-		beQuiet()
+	switch os.Getenv(childVariable) {
+	case "quiet":
+		runQuiet()
+		os.Exit(0)
+	case "console":
+		runConsole(false)
+		os.Exit(0)
+	case "console otlpOnly":
+		runConsole(true)
 		os.Exit(0)
 	}
 	goleak.VerifyTestMain(m)

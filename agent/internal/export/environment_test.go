@@ -1,7 +1,10 @@
 package export
 
 import (
+	"context"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,7 +44,7 @@ func TestWrongEnvironment(t *testing.T) {
 		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": good}, refused: "cannot use TLS"},
 
 		{set: env{endpoint: "127.0.0.1:4317"}, report: "first path segment in URL cannot contain colon"},
-		{set: env{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20SECRET,SECRET"}, report: "parse headers: missing '='"},
+		{set: env{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20SECRET,SECRET"}, report: "parse headers: missing '="},
 		{set: env{"OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a b=SECRET"}, report: "parse headers: invalid header key"},
 		{set: env{"OTEL_EXPORTER_OTLP_LOGS_HEADERS": "a b=SECRET"},
 			report: "OTEL_EXPORTER_OTLP_LOGS_HEADERS is not of the form name=value"},
@@ -51,7 +54,7 @@ func TestWrongEnvironment(t *testing.T) {
 		{set: env{"OTEL_METRIC_EXPORT_TIMEOUT": "99999999999999999999"}, report: "value out of range"},
 		{set: env{"OTEL_TRACES_SAMPLER": "xray"}, report: "unsupported sampler: xray"},
 		{set: env{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "x"}, report: "parsing sampler argument"},
-		{set: env{"OTEL_RESOURCE_ATTRIBUTES": "a=b,c"}, report: "OTEL_RESOURCE_ATTRIBUTES: partial resource"},
+		{set: env{"OTEL_RESOURCE_ATTRIBUTES": "a=b,c"}, report: "partial resource: missing value: [c]"},
 		{set: env{"OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"}, report: "read tls ca cert file: open "},
 	} {
 		t.Run(test.refused+test.report, func(t *testing.T) {
@@ -154,45 +157,39 @@ func TestSettings(t *testing.T) {
 
 // console writes to standard output, without an endpoint. A process that wraps a program ignores it.
 func TestConsole(t *testing.T) {
-	for _, otlpOnly := range []bool{false, true} {
-		environment(t, map[string]string{
-			"OTEL_TRACES_EXPORTER": "console", "OTEL_METRICS_EXPORTER": "console", "OTEL_LOGS_EXPORTER": "console",
-		})
-		out, err := os.Create(filepath.Join(t.TempDir(), "out"))
-		if err != nil {
-			t.Fatal(err)
+	for child, want := range map[string][]string{
+		"console":          {"epoch 41", "some.event", "system.disk.io"},
+		"console otlpOnly": nil,
+	} {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = []string{
+			childVariable + "=" + child, "GOCOVERDIR=" + t.TempDir(), "OTEL_TRACES_EXPORTER=console",
+			"OTEL_METRICS_EXPORTER=console", "OTEL_LOGS_EXPORTER=console",
 		}
-		stdout := os.Stdout
-		os.Stdout = out
-		e, err := New(t.Context(), Options{
-			Logs: true, OTLPOnly: otlpOnly,
-			Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) },
-		})
-		os.Stdout = stdout
-		if err != nil {
-			t.Fatal(err)
+		out, err := cmd.CombinedOutput()
+		if err != nil || want == nil && len(out) > 0 {
+			t.Errorf("%s: got error %v and output %s, want neither", child, err, out)
 		}
-		e.Begin("epoch", time.Now(), trace.SpanContext{}).End(emit.Span{Name: "epoch 41", End: time.Now()})
-		e.Log(emit.Event{Name: "some.event"}, trace.SpanContext{})
-		stats := e.Close(within(t, patience))
-		text, err := os.ReadFile(out.Name())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_ = out.Close()
-		if otlpOnly {
-			if len(text) > 0 || e.Exports() {
-				t.Errorf("OTLP only: got %q, want nothing", text)
-			}
-			continue
-		}
-		for _, want := range []string{"epoch 41", "some.event", "system.disk.io"} {
-			if !strings.Contains(string(text), want) {
-				t.Errorf("standard output: got %s, want %q", text, want)
+		for _, text := range want {
+			if !strings.Contains(string(out), text) {
+				t.Errorf("%s: got output %s, want %q", child, out, text)
 			}
 		}
-		if stats != (Stats{SpansExported: 1, LogsExported: 1}) {
-			t.Errorf("stats: got %+v, want one span and one log record", stats)
-		}
+	}
+}
+
+// runConsole is the child of TestConsole.
+func runConsole(otlpOnly bool) {
+	e, err := New(context.Background(), Options{
+		Logs: true, OTLPOnly: otlpOnly,
+		Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) },
+	})
+	if err != nil {
+		panic(err)
+	}
+	e.Begin("epoch", time.Now(), trace.SpanContext{}).End(emit.Span{Name: "epoch 41", End: time.Now()})
+	e.Log(emit.Event{Name: "some.event"}, trace.SpanContext{})
+	if s := e.Close(context.Background()); !otlpOnly && s != (Stats{SpansExported: 1, LogsExported: 1}) {
+		panic(fmt.Sprintf("stats: got %+v, want one span and one log record", s))
 	}
 }

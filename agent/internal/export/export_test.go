@@ -233,7 +233,7 @@ func TestNoEndpoint(t *testing.T) {
 		"none": {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1", "OTEL_TRACES_EXPORTER": "none",
 			"OTEL_METRICS_EXPORTER": "none"},
 		"meant for the program": {"OTEL_TRACES_SAMPLER": "xray", "OTEL_TRACES_EXPORTER": "console",
-			"OTEL_METRICS_EXPORTER": "prometheus",
+			"OTEL_METRICS_EXPORTER":       "prometheus",
 			"OTEL_EXPORTER_OTLP_PROTOCOL": "http/json", "OTEL_RESOURCE_ATTRIBUTES": "?",
 			"OTEL_EXPORTER_OTLP_CERTIFICATE": "/nowhere"},
 	} {

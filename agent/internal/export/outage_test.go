@@ -282,26 +282,27 @@ func selfSigned(t *testing.T) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
 }
 
-// quietChild makes a copy of the test's own program be the exporter of an outage.
-const quietChild = "STALLSPAN_TEST_QUIET"
+// childVariable makes a copy of this test run one of the child programs of TestMain.
+const childVariable = "STALLSPAN_TEST_CHILD"
 
-// Nothing may be printed between the lines of a training program: neither the SDK nor gRPC may speak.
+// Neither the SDK nor gRPC may print anything between the lines of a training program.
 func TestQuiet(t *testing.T) {
 	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = []string{
-			quietChild + "=1", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + freeAddress(t), "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol,
+			childVariable + "=quiet", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + freeAddress(t), "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol,
 			"OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_EXPORTER_OTLP_TIMEOUT=200",
 			"GOCOVERDIR=" + t.TempDir(), // or a test with -cover speaks of it
 		}
 		out, err := cmd.CombinedOutput()
 		if err != nil || len(out) > 0 {
-			t.Errorf("%s: %v: %s", protocol, err, out)
+			t.Errorf("%s: got error %v and output %s, want neither", protocol, err, out)
 		}
 	}
 }
 
-func beQuiet() {
+// runQuiet is the child of TestQuiet: an exporter in an outage.
+func runQuiet() {
 	e, err := New(context.Background(), Options{Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) }})
 	if err != nil {
 		panic(err)

@@ -44,8 +44,8 @@ func (r *reporter) Handle(err error) {
 
 // withoutSecrets removes the value of a variable with headers, which usually hold a key.
 func withoutSecrets(err error) error {
-	if name, _, found := strings.Cut(err.Error(), "_HEADERS value "); found {
-		return fmt.Errorf("%s_HEADERS is not of the form name=value,name=value", name)
+	if text, _, found := strings.Cut(err.Error(), "_HEADERS value "); found {
+		return fmt.Errorf("%s_HEADERS is not of the form name=value,name=value", strings.TrimPrefix(text, "invalid "))
 	}
 	return err
 }

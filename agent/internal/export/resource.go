@@ -3,9 +3,7 @@ package export
 import (
 	"context"
 	"errors"
-	"fmt"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/resource"
 
@@ -16,10 +14,7 @@ import (
 func newResource(ctx context.Context, root string) (*resource.Resource, error) {
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithAttributes(emit.Resource(root)...), resource.WithFromEnv())
-	switch {
-	case errors.Is(err, resource.ErrPartialResource):
-		otel.Handle(fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err))
-	case err != nil:
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // the SDK reports a partial one by itself
 		return nil, err
 	}
 	return res, nil

@@ -81,7 +81,7 @@ func TestQueueHolds(t *testing.T) {
 type failing struct{ error }
 
 func (f failing) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return f.error }
-func (f failing) Shutdown(context.Context) error                            { return nil }
+func (f failing) Shutdown(context.Context) error                             { return nil }
 
 // withExporter exports spans through exporter.
 func withExporter(exporter sdktrace.SpanExporter) *Exporter {
