@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,46 +16,37 @@ func baselineCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "baseline",
-		Short: "What loads and epochs usually take here, by which later ones count as slow",
-		Long: `Shows and resets what was learned of how long model loads and the epochs of runs take on this machine. From the fifth
-one on, a later one that takes over 1.5 times as long as 95 of 100 do is slow. Those that are slow are not learned from.`,
+		Short: "Show and reset how long loads and epochs usually take here",
+		Long: `Shows and resets the usual durations of model loads and epochs on this machine. From the fifth one
+on, a load or epoch is slow if it takes over 1.5 times the 95th percentile of the earlier ones. The
+baselines do not learn from slow ones.`,
 		Example: `  stallspan baseline list
   stallspan baseline reset train.py`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is no command of baseline: see stallspan baseline --help", args[0])
-			}
-			return cmd.Help()
-		},
 	}
-	cmd.PersistentFlags().StringVar(&file, "file", "", "the `file` of baselines (default: the one that stallspan run uses)")
-	cmd.AddCommand(baselineListCommand(&file), baselineShowCommand(&file), baselineResetCommand(&file))
+	cmd.PersistentFlags().StringVar(&file, "file", "", "the `file` of baselines (default: the one of stallspan run)")
+	groupOf(cmd, baselineListCommand(&file), baselineShowCommand(&file), baselineResetCommand(&file))
 	return cmd
 }
 
-// chosen is the file that a command is about.
-func chosen(file string) (string, error) {
-	asked := &file
+// baselinesAt is the path of the file that a flag sets.
+func baselinesAt(file string) (string, error) {
+	set := &file
 	if file == "" {
-		asked = nil
+		set = nil
 	}
-	path, err := baselineFile(asked, "--file")
-	switch {
-	case err != nil:
-		return "", failure{exitFailed, err}
-	case path == "":
-		return "", errors.New("--file off names no file: leave it out for the usual one")
+	path, err := baselineFile(set, "--file")
+	if err == nil && path == "" {
+		err = usagef("--file off is not a file: leave it out for the default one")
 	}
-	return path, nil
+	return path, err
 }
 
 func baselineListCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "list [--json]",
-		Short: "List all that is known, a row for each model and device and for each run",
-		Args:  cobra.NoArgs,
+		Short: "List the baselines, one row for each model and device and for each run",
+		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			path, all, err := learned(*file)
 			if err != nil {
@@ -66,7 +56,7 @@ func baselineListCommand(file *string) *cobra.Command {
 				return printed(printBaselinesJSON(cmd.OutOrStdout(), path, all))
 			}
 			if len(all) == 0 {
-				say("nothing has been learned yet in %s", path)
+				say("no baselines yet in %s", path)
 			}
 			return printed(printBaselines(cmd.OutOrStdout(), all, time.Now()))
 		},
@@ -79,8 +69,8 @@ func baselineShowCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "show KEY|NAME",
-		Short: "Show what is known of one: all of its last 64 durations",
-		Args:  oneBaseline("show"),
+		Short: "Show one baseline with its last 64 durations",
+		Args:  needs(1, 1, "baseline show needs one key, model or run: stallspan baseline list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, all, err := learned(*file)
 			if err != nil {
@@ -88,7 +78,7 @@ func baselineShowCommand(file *string) *cobra.Command {
 			}
 			found := baseline.Find(all, args[0])
 			if len(found) == 0 {
-				return failure{exitFailed, notKnown(args[0], path)}
+				return unknownBaseline(args[0], path)
 			}
 			if asJSON {
 				return printed(printBaselinesJSON(cmd.OutOrStdout(), path, found))
@@ -104,32 +94,32 @@ func baselineResetCommand(file *string) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "reset KEY|NAME | --all",
-		Short: "Forget what is known of one or of all, as after new hardware, and say what that was",
+		Short: "Forget one baseline or all, for example after new hardware, and print it",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) == 0 {
 				return nil
 			}
 			if all {
-				return errors.New("baseline reset takes a name or --all, and was given both")
+				return errors.New("baseline reset takes a name or --all, not both")
 			}
-			return oneBaseline("reset")(cmd, args)
+			return needs(1, 1, "baseline reset needs one key, model or run: stallspan baseline list shows them")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			path, err := chosen(*file)
+			path, err := baselinesAt(*file)
 			if err != nil {
 				return err
 			}
 			gone, err := baseline.Reset(path, func(e baseline.Entry) bool { return all || e.Matches(args[0]) })
 			switch {
 			case err != nil:
-				return failure{exitFailed, err}
+				return err
 			case len(gone) == 0 && !all:
-				return failure{exitFailed, notKnown(args[0], path)}
+				return unknownBaseline(args[0], path)
 			case len(gone) == 0:
-				say("nothing has been learned yet in %s", path)
+				say("no baselines yet in %s", path)
 			}
 			for _, e := range gone {
-				line := fmt.Sprintf("forgot %s: %d that took %s, p95 %s", e.Key, len(e.Durations),
+				line := fmt.Sprintf("forgot %s: %d durations, median %s, p95 %s", e.Key, len(e.Durations),
 					window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()))
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), printable(line)); err != nil {
 					return printed(err)
@@ -138,41 +128,23 @@ func baselineResetCommand(file *string) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "forget everything")
+	cmd.Flags().BoolVar(&all, "all", false, "forget all baselines")
 	return cmd
 }
 
-func oneBaseline(command string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 || args[0] == "" {
-			return fmt.Errorf("baseline %s needs one key, model or run: stallspan baseline list shows them", command)
-		}
-		return nil
-	}
-}
-
-func notKnown(text, path string) error {
-	return fmt.Errorf("nothing is known of %q in %s: stallspan baseline list shows what is", text, path)
+func unknownBaseline(text, path string) error {
+	return fmt.Errorf("no baseline %q in %s: stallspan baseline list shows them", text, path)
 }
 
 func learned(file string) (path string, all []baseline.Entry, err error) {
-	if path, err = chosen(file); err != nil {
+	if path, err = baselinesAt(file); err != nil {
 		return "", nil, err
 	}
-	if all, err = baseline.List(path); err != nil {
-		return "", nil, failure{exitFailed, err}
-	}
-	return path, all, nil
+	all, err = baseline.List(path)
+	return path, all, err
 }
 
-func printed(err error) error {
-	if err != nil {
-		return failure{exitFailed, err}
-	}
-	return nil
-}
-
-// baselineJSON is one of them in JSON. Times are seconds; what too few windows tell is absent.
+// baselineJSON is one baseline in JSON. Times are seconds. Values that need more windows are absent.
 type baselineJSON struct {
 	Key         string    `json:"key"`
 	Kind        string    `json:"kind"` // load or epoch
@@ -206,16 +178,13 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 		}
 		list = append(list, j)
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(struct {
+	return writeJSON(out, struct {
 		File      string         `json:"file"`
 		Baselines []baselineJSON `json:"baselines"`
 	}{path, list})
 }
 
-// slowAbove is from which duration on one is slow, with the usual factor.
+// slowAbove is the duration above which a window is slow, with the default factor.
 func slowAbove(e *baseline.Entry) (time.Duration, bool) {
 	usual, known := e.Baseline()
 	return usual.Limit(0), known

@@ -185,7 +185,7 @@ func TestBaselineListOfLongNames(t *testing.T) {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := showBaselines(&out, []baseline.Entry{e}); err != nil || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow one since") {
+	if err := showBaselines(&out, []baseline.Entry{e}); err != nil || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow since") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
@@ -245,8 +245,8 @@ func TestBaselineCommands(t *testing.T) {
 	want := `load or epochs of        device     cache    n  median     p95 slow at seen
 epoch train.py           -          -        1   100 s   100 s       - 4d ago
 load llama               nvme       cold     6  12.5 s  15.0 s  22.5 s now
-  The last 20 were all slow. If that is how it is now: stallspan baseline reset
-  'load/nvme/cold/llama'
+  The last 20 were all slow. To accept that as the new normal: stallspan
+  baseline reset 'load/nvme/cold/llama'
 load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 `
 	if got := call(0, "list", "--file", db); got != want {
@@ -266,17 +266,17 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 		call(2, strings.Fields(wrong)...)
 	}
 	for _, unknown := range []string{"show", "reset"} {
-		if got := call(1, unknown, "nobody", "--file", db); !strings.Contains(got, `nothing is known of "nobody"`) {
+		if got := call(1, unknown, "nobody", "--file", db); !strings.Contains(got, `no baseline "nobody"`) {
 			t.Error(got)
 		}
 	}
-	if got := call(0, "reset", "load/nvme/cold/llama", "--file", db); got != "forgot load/nvme/cold/llama: 6 that took 12.5 s, p95 15.0 s\n" {
+	if got := call(0, "reset", "load/nvme/cold/llama", "--file", db); got != "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n" {
 		t.Error(got)
 	}
 	if got := call(0, "reset", "--all", "--file", db); strings.Count(got, "forgot ") != 2 {
 		t.Error(got)
 	}
-	if got := call(0, "list", "--file", db); got != "stallspan: nothing has been learned yet in "+db+"\n" {
+	if got := call(0, "list", "--file", db); got != "stallspan: no baselines yet in "+db+"\n" {
 		t.Error(got)
 	}
 	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {

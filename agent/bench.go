@@ -2,14 +2,12 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/ceiling"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // benchOptions are the flags of bench.
@@ -31,35 +30,38 @@ func benchCommand() *cobra.Command {
 	var o benchOptions
 	cmd := &cobra.Command{
 		Use:   "bench --device DEVICE | --path PATH",
-		Short: "Measure what a disk can do, by reading alone, and keep that for later",
-		Long: `Shows what hdparm -Tt shows, and reads of 4 KiB at random offsets with 1 to 32 of them at once. It takes under 30 s and
-writes nothing to the disk. What a disk could do is kept, and how near a model load or epoch comes to it is then judged by
-that, and no longer by the most that was seen so far. It refuses to disturb a window that is being watched.`,
+		Short: "Measure how fast a disk can read, and keep the result",
+		Long: `Measures what hdparm -Tt measures, and reads of 4 KiB at random offsets at queue depths from 1 to 32.
+It takes under 30 s, and writes nothing to the disk. Later windows are compared with the result and
+no longer with the highest throughput seen so far. It refuses to run while a window is open.`,
 		Example: `  sudo stallspan bench --device nvme0n1
   stallspan bench --path /data
   stallspan bench --path . --make-file --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case o.Device == "" && o.Path == "":
-				return errors.New("bench needs --device DEVICE, as lsblk lists them, or --path with a file or folder on it")
+				return usagef("bench needs --device DEVICE, as lsblk lists them, or --path with a file or folder on it")
 			case o.Device != "" && o.Path != "":
-				return errors.New("--device and --path: give one of them")
+				return usagef("--device and --path: give one of them")
 			case o.MakeFile && o.Path == "":
-				return errors.New("--make-file needs --path with the folder to make it in")
+				return usagef("--make-file needs --path with the folder for the file")
+			}
+			if err := o.Check(); err != nil {
+				return usage(err)
 			}
 			return o.run(cmd.Context(), cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&o.Device, "device", "", "the block `device` to read: sda, /dev/sda, /dev/disk/by-id/...")
-	flags.StringVar(&o.Path, "path", "", "the `file` to read, or a folder, of which the largest file is read")
+	flags.StringVar(&o.Path, "path", "", "the `file` to read, or a folder whose largest file is read")
 	flags.BoolVar(&o.MakeFile, "make-file", false, "write a file of 1 GiB into the folder --path, read it and remove it")
 	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object")
-	flags.BoolVar(&o.force, "force", false, "measure although a window is being watched")
-	flags.DurationVar(&o.Step, "step", 0, "how long each of the eight `steps` reads (default 2.5s)")
-	flags.Uint64Var(&o.Seed, "seed", 0, "the `number` that the random offsets follow from (default: any)")
-	flags.Func("baseline", "the `file` of baselines beside which the result is kept; \"off\" to keep none",
+	flags.BoolVar(&o.force, "force", false, "measure although a window is open")
+	durationFlag(flags, &o.Step, "step", "the `duration` of each of the eight steps (default 2.5s)")
+	flags.Uint64Var(&o.Seed, "seed", 0, "the `number` that seeds the random offsets (default: any)")
+	flags.Func("baseline", "keep the result next to this `file` of baselines, or \"off\" to keep none",
 		func(path string) error { o.baseline = &path; return nil })
 	return cmd
 }
@@ -67,38 +69,39 @@ that, and no longer by the most that was seen so far. It refuses to disturb a wi
 func (o *benchOptions) run(ctx context.Context, out io.Writer) error {
 	baselines, err := baselineFile(o.baseline, "--baseline")
 	if err != nil {
-		return failure{exitFailed, err}
+		return err
+	}
+	if err := o.Exists(); err != nil { // before the question whether a window is open
+		return err
 	}
 	if !o.force {
-		if err := undisturbed(ctx); err != nil {
-			return failure{exitFailed, err}
+		if err := noOpenWindow(ctx); err != nil {
+			return err
 		}
 	}
 	result, failed := bench.Run(ctx, o.Options)
 	if result == nil {
 		if ctx.Err() != nil {
-			return failure{exitSignalBase + 2, errors.New("interrupted before anything was measured")}
+			return exitError{exitInterrupted, errors.New("interrupted before anything was measured")}
 		}
-		return failure{exitFailed, failed}
+		return failed
 	}
 	report := benchReport{Result: result}
 	keepErr := report.keep(baselines)
-	write := printBench
 	if o.asJSON {
-		write = printBenchJSON
-	}
-	if err := write(out, &report); err != nil {
-		return failure{exitFailed, fmt.Errorf("the numbers cannot be written: %w", err)}
+		err = writeJSON(out, report)
+	} else {
+		err = printBench(out, &report)
 	}
 	switch {
+	case err != nil:
+		return printed(err)
 	case failed != nil:
-		return failure{exitFailed, failed}
+		return failed
 	case result.Interrupted:
-		return failure{exitSignalBase + 2, errors.New("interrupted: what is missing was not measured")}
-	case keepErr != nil:
-		return failure{exitFailed, keepErr}
+		return exitError{exitInterrupted, errors.New("interrupted: the remaining steps were not measured")}
 	}
-	return nil
+	return keepErr
 }
 
 // benchReport is what bench --json prints.
@@ -106,10 +109,10 @@ type benchReport struct {
 	*bench.Result
 	Ceiling  float64 `json:"ceiling_bytes_per_second,omitempty"` // the highest of the direct reads
 	Identity string  `json:"identity,omitempty"`                 // of the disk
-	KeptIn   string  `json:"kept_in,omitempty"`                  // the file from which later windows know the ceiling
+	KeptIn   string  `json:"kept_in,omitempty"`                  // the file that later windows read the ceiling from
 }
 
-// keep puts what the disk could do where later windows find it. What is not surely the disk's own is not kept.
+// keep stores the result for later windows, if it certainly is the disk's own.
 func (r *benchReport) keep(baselines string) error {
 	r.Ceiling = r.Result.Ceiling()
 	if r.Device != "" {
@@ -128,55 +131,83 @@ func (r *benchReport) keep(baselines string) error {
 	return err
 }
 
-func printBenchJSON(out io.Writer, r *benchReport) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(r)
-}
+// statusTimeout bounds the wait for each server that may have an open window.
+const statusTimeout = 2 * time.Second
 
-// askTime bounds how long is waited for each server that may watch a window.
-const askTime = 2 * time.Second
-
-// undisturbed is an error where a window is being watched, or may be: by whatever serves the API, and by each stallspan
-// run that has the same folder for temporary files.
-func undisturbed(ctx context.Context) error {
+// noOpenWindow returns an error if a window is open, or may be: in the agent or Collector that serves the API, and in
+// each stallspan run with the same folder for temporary files.
+func noOpenWindow(ctx context.Context) error {
 	runs, _ := filepath.Glob(filepath.Join(os.TempDir(), "stallspan-*", "api.sock"))
 	for _, path := range append([]string{api.DefaultSocket()}, runs...) {
 		open, err := openWindows(ctx, path)
 		if err != nil {
-			return fmt.Errorf("whether a window is being watched cannot be asked at %s (%w): --force measures anyway", path, err)
+			return fmt.Errorf("cannot find out whether a window is open at %s (%w): --force measures anyway", path, err)
 		}
 		if open > 0 {
-			return fmt.Errorf("a window is being watched (%s), and measuring would slow its work down: wait for its end, or give --force", path)
+			return fmt.Errorf("a window is open (%s), and measuring would slow its work down: "+
+				"wait for its end, or give --force", path)
 		}
 	}
 	return nil
 }
 
-// openWindows asks a server how many windows are open. Where none answers there are none.
+// openWindows requests the number of open windows from a server: 0 if none answers.
 func openWindows(ctx context.Context, path string) (int, error) {
-	asked, cancel := context.WithTimeout(ctx, askTime)
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
-	status, err := api.NewClient(path).Status(asked)
+	status, err := api.NewClient(path).Status(ctx)
 	switch {
 	case err == nil:
 		return status.WindowsOpen, nil
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return 0, nil
 	case errors.Is(err, fs.ErrPermission):
-		return 0, errors.New("only its owner and group may ask")
+		return 0, errors.New("permission denied")
 	case errors.Is(err, context.DeadlineExceeded):
-		return 0, errors.New("it does not answer")
+		return 0, errors.New("no answer")
 	}
 	return 0, err
 }
 
-// grouped writes a whole number with commas.
-func grouped(v float64) string {
-	text := fmt.Sprintf("%.0f", v)
-	for at := len(text) - 3; at > 0; at -= 3 {
-		text = text[:at] + "," + text[at:]
-	}
-	return strings.TrimSpace(text)
+// printBench writes the result as a table.
+func printBench(out io.Writer, r *benchReport) error {
+	return writeTable(out, func(t *table) {
+		what := r.Path + ": " + sizeText(int64(r.Size))
+		if r.Device != "" {
+			what += ", disk " + r.Device
+		}
+		t.text("", what)
+		way := "O_DIRECT"
+		if !r.Direct {
+			way = "buffered"
+		}
+		if r.Cached > 0 {
+			t.line(fmt.Sprintf(" Timing cached reads:         %14s   from memory, no disk", speedText(r.Cached)))
+		}
+		if r.Sequential > 0 {
+			t.line(fmt.Sprintf(" Timing %s disk reads:  %14s   1 MiB each, 4 at once", way, speedText(r.Sequential)))
+		}
+		if len(r.Random) > 0 {
+			t.line("")
+			t.line(" Random reads of 4 KiB")
+			t.line(fmt.Sprintf(" %8s %12s %14s %12s %12s", "at once", "IOPS", "throughput", "await p50", "await p99"))
+		}
+		for _, at := range r.Random {
+			t.line(fmt.Sprintf(" %8d %12s %14s %12s %12s", at.Depth, grouped(at.IOPS), speedText(at.Rate),
+				window.Short(at.AwaitP50), window.Short(at.AwaitP99)))
+		}
+		t.line("")
+		for _, note := range r.Notes {
+			t.text("Note: ", note)
+		}
+		switch {
+		case r.KeptIn != "":
+			t.text("", fmt.Sprintf("Kept in %s: %s can read %s, and a single read takes %s.",
+				r.KeptIn, r.Device, speedText(r.Ceiling), window.Short(r.Await())))
+		case !r.OfDisk && len(r.Random) > 0:
+			t.text("", "Not kept: these numbers may not be those of a single disk.")
+		default:
+			t.text("", "Not kept.")
+		}
+	})
 }

@@ -116,9 +116,9 @@ func TestBenchBesideARun(t *testing.T) {
 		}
 	}
 	time.Sleep(200 * time.Millisecond) // its window begins then
-	v := stallspan(t, "bench", "--path", "/nosuchfile")
+	v := stallspan(t, "bench", "--path", os.Args[0])
 	v.Env = append(v.Env, "TMPDIR="+run.temp, "STALLSPAN_SOCKET="+socketIn(t))
-	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "is being watched") {
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "a window is open") {
 		t.Errorf("%d, %s", code, v.err.String())
 	}
 }
@@ -191,7 +191,7 @@ func TestBenchOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, filepath.Join("testdata", "bench", "table.txt"), table.Bytes())
-	if err := printBenchJSON(&text, measuredReport()); err != nil {
+	if err := writeJSON(&text, measuredReport()); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, filepath.Join("testdata", "bench", "report.json"), text.Bytes())

@@ -3,14 +3,14 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
 )
 
@@ -19,39 +19,37 @@ func checkCommand() *cobra.Command {
 	var config string
 	cmd := &cobra.Command{
 		Use:   "check [--config FILE] [--json]",
-		Short: "Say what can be seen on this machine, what cannot, and what would change that",
-		Long: `Tries everything that stallspan needs: GPUs, disks and their health, pressure, cgroups, processes, the agent's socket and the OTLP
-backend. It says what was found, and for each thing that is lacking the one line that would change it. It takes at most
-three seconds, sends nothing and leaves nothing behind.`,
+		Short: "Show what stallspan can read on this machine, and how to fix the rest",
+		Long: `Tries everything that stallspan uses: GPUs, disks and their health, pressure, cgroups, processes,
+the agent's socket and the OTLP backend. Prints the result of each, and one line that would fix it.
+It takes at most three seconds, sends nothing and leaves nothing behind.`,
 		Example: `  stallspan check
   sudo stallspan check --config /etc/stallspan.yaml
   stallspan check --json | jq '.findings[] | select(.fix)'`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(config)
 			if err != nil {
-				return failure{exitUsage, err}
+				return usage(err)
 			}
 			found := checkMachine(cmd.Context(), c)
-			write := printCheck
 			if asJSON {
-				write = printCheckJSON
+				err = writeJSON(cmd.OutOrStdout(), checkReport{check.Summary(found), check.Essential(found), found})
+			} else {
+				err = printCheck(cmd.OutOrStdout(), found)
 			}
-			if err := write(cmd.OutOrStdout(), found); err != nil {
-				return failure{exitFailed, err}
+			if err == nil && !check.Essential(found) {
+				return exitError{code: exitFailed}
 			}
-			if !check.Essential(found) {
-				return exit(exitFailed)
-			}
-			return nil
+			return printed(err)
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "look as an agent with this config `file` would (docs/agent.md)")
+	cmd.Flags().StringVar(&config, "config", "", "check for an agent with this config `file` (docs/agent.md)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
 	return cmd
 }
 
-// checkMachine looks with the eyes of an agent that has this config.
+// checkMachine checks the machine for an agent with this config.
 func checkMachine(ctx context.Context, c *config) []check.Finding {
 	monitored, _ := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket()}
@@ -72,16 +70,24 @@ func checkMachine(ctx context.Context, c *config) []check.Finding {
 	return check.Machine(ctx, o)
 }
 
-// checkReport is what check --json prints.
+// checkReport is the output of check --json.
 type checkReport struct {
 	Summary   string          `json:"summary"`
-	Essential bool            `json:"essential"` // there is enough to tell what a program waits for
+	Essential bool            `json:"essential"` // enough can be read to find what a program waits for
 	Findings  []check.Finding `json:"findings"`
 }
 
-func printCheckJSON(out io.Writer, found []check.Finding) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(checkReport{check.Summary(found), check.Essential(found), found})
+// printCheck writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line, however
+// long it is, so that it can be copied.
+func printCheck(out io.Writer, found []check.Finding) error {
+	return writeTable(out, func(t *table) {
+		for _, f := range found {
+			t.text(fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Says)
+			if f.Fix != "" {
+				t.line("        fix: " + f.Fix)
+			}
+		}
+		t.line("")
+		t.text("", check.Summary(found))
+	})
 }

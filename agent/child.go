@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -18,23 +18,20 @@ type child struct {
 	cmd       *exec.Cmd
 	streams   *streams
 	ownCgroup bool // it runs in the cgroup that was made for it
-	signals   chan os.Signal
-	done      chan struct{} // closed when signals are no longer passed on
+	signals   *relay
 }
 
 // startChild starts the program with our own standard input and process group, in group where that works.
 func startChild(argv, environment []string, group *monitor.Cgroup, line func([]byte)) (*child, error) {
 	streams, err := openStreams(os.Stdout, os.Stderr)
 	if err != nil {
-		return nil, failure{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}
+		return nil, exitError{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}
 	}
 	if !streams.stdout.isTerminal && os.Getenv("PYTHONUNBUFFERED") == "" {
-		// Into a pipe Python holds its lines back until thousands of bytes are full, and the epochs' times with them.
+		// Python buffers thousands of bytes of output to a pipe, which would delay the lines that mark epochs.
 		environment = append(environment, "PYTHONUNBUFFERED=1")
 	}
-	c := &child{streams: streams, signals: make(chan os.Signal, 16), done: make(chan struct{})}
-	// Notify first: a signal between the start and the notification must not end us and leave the program behind.
-	signal.Notify(c.signals, append(passed(), unix.SIGWINCH)...)
+	c := &child{streams: streams, signals: newRelay(unix.SIGWINCH)}
 	if group != nil {
 		err = c.start(argv, environment, inCgroup(group))
 		c.ownCgroup = err == nil
@@ -43,12 +40,18 @@ func startChild(argv, environment []string, group *monitor.Cgroup, line func([]b
 		err = c.start(argv, environment, nil) // the kernel or a container's rules may refuse the cgroup
 	}
 	if err != nil {
-		signal.Stop(c.signals)
+		c.signals.stop()
 		streams.closeAll()
 		return nil, cannotStart(argv[0], err)
 	}
 	streams.start(line)
-	go c.passSignals()
+	c.signals.start(func(s os.Signal) {
+		if s == unix.SIGWINCH {
+			c.resize()
+		} else {
+			passSignal(c.cmd.Process, s)
+		}
+	})
 	return c, nil
 }
 
@@ -61,71 +64,30 @@ func (c *child) start(argv, environment []string, attr *syscall.SysProcAttr) err
 }
 
 func cannotStart(name string, err error) error {
+	info, statErr := os.Stat(name)
 	_, missing := exec.LookPath(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && missing == nil:
-		return failure{exitCannotRun, fmt.Errorf("%s: the interpreter that its first line names was not found: correct that line", name)}
+		return exitError{exitCannotRun, fmt.Errorf("%s: the interpreter in its first line was not found: correct that line", name)}
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
-		return failure{exitNotFound, fmt.Errorf("%s: not found: check its name and PATH", name)}
+		return exitError{exitNotFound, fmt.Errorf("%s: not found: check its name and PATH", name)}
+	case errors.Is(err, os.ErrPermission) && statErr == nil && info.IsDir():
+		return exitError{exitCannotRun, fmt.Errorf("%s: is a directory: give a program", name)}
 	case errors.Is(err, os.ErrPermission):
-		return failure{exitCannotRun, fmt.Errorf("%s: not allowed to run it: check that it is executable", name)}
+		return exitError{exitCannotRun, fmt.Errorf("%s: permission denied: check that it is executable", name)}
 	default:
-		return failure{exitCannotRun, fmt.Errorf("%s: cannot be started: %w", name, err)}
+		return exitError{exitCannotRun, fmt.Errorf("%s: cannot be started: %w", name, err)}
 	}
 }
 
-// passed are the signals that a program we run is to get, too.
-func passed() []os.Signal {
-	return append(heeded(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
-}
-
-// passSignal hands a signal on. What the terminal sends (^C) has already gone to the whole foreground group, the program
-// included; passing it on again would be a second ^C.
-func passSignal(to *os.Process, s os.Signal) {
-	fromTerminal := s == unix.SIGINT || s == unix.SIGQUIT || s == unix.SIGHUP
-	if !fromTerminal || !inForeground() {
-		_ = to.Signal(s) // os.ErrProcessDone: it is gone already
-	}
-}
-
-// shellCode is the exit code that a shell would give.
-func shellCode(state *os.ProcessState) int {
-	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
-		return exitSignalBase + int(status.Signal())
-	}
-	return state.ExitCode()
-}
-
-// passSignals hands on what we are sent.
-func (c *child) passSignals() {
-	defer close(c.done)
-	for s := range c.signals {
-		if s == unix.SIGWINCH {
-			c.resized()
-		} else {
-			passSignal(c.cmd.Process, s)
-		}
-	}
-}
-
-// resized is told that a terminal has another size. The program may have been told before its own terminal had that
-// size, so the group is told once more; what comes back to us changes nothing and ends there.
-func (c *child) resized() {
+// resize passes the size of our terminal on. The program may have got the signal before its own terminal had the new
+// size, so the group gets it again. The copy that comes back to us finds nothing to change, which ends the loop.
+func (c *child) resize() {
 	if changed := c.streams.resize(); changed && inForeground() {
 		_ = unix.Kill(0, unix.SIGWINCH)
 	} else if !inForeground() {
 		_ = c.cmd.Process.Signal(unix.SIGWINCH)
 	}
-}
-
-// inForeground says whether we belong to the foreground process group of a terminal.
-func inForeground() bool {
-	for _, fd := range []int{0, 1, 2} {
-		if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
-			return true
-		}
-	}
-	return false
 }
 
 // wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, before
@@ -134,10 +96,28 @@ func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 	_ = c.cmd.Wait() // its error only repeats the state
 	exited()
 	if held := c.streams.finish(); held {
-		say("a process that the program left running still has its output open: what it prints from now on is lost")
+		say("a process that the program left running still has its output open: its further output is lost")
 	}
-	signal.Stop(c.signals)
-	close(c.signals)
-	<-c.done
+	c.signals.stop()
 	return shellCode(c.cmd.ProcessState), c.cmd.ProcessState
+}
+
+// newCgroup makes a cgroup for one run. It returns nil where that is not permitted: the run then shares the pressure of
+// the cgroup that it is in.
+func newCgroup() *monitor.Cgroup {
+	group, err := monitor.NewCgroup(fmt.Sprintf("stallspan-run-%d-", os.Getpid()))
+	if err != nil {
+		return nil
+	}
+	return group
+}
+
+// exitGrace is how long to wait for the program's processes to exit.
+const exitGrace = 500 * time.Millisecond
+
+// removeCgroup removes the cgroup, if there is one. A process that was left running in it keeps it.
+func removeCgroup(group *monitor.Cgroup) {
+	if group != nil {
+		_ = group.Remove(exitGrace)
+	}
 }

@@ -161,17 +161,17 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{fast, slow, "--fail-on", "slower"}, exitSlow, "slower by more than 10 %: epoch 1, epoch 2"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "100 %"}, exitSlow, "slower by more than 100 %: epoch 1"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "5000%", "--json"}, 0, ""},
-		{[]string{one, cut, "--fail-on", "slower"}, exitFailed, "no window is whole in both reports"},
+		{[]string{one, cut, "--fail-on", "slower"}, exitFailed, "no window is complete in both reports"},
 		{[]string{one, cut}, 0, ""},
 		{[]string{fast}, exitUsage, "compare needs two reports: stallspan compare A.json B.json"},
 		{[]string{fast, slow, slow}, exitUsage, "compare needs two reports"},
-		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on slow: the only choice is slower"},
-		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage, "--threshold 0.1: give a percentage such as 10%"},
+		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage, "--threshold \"0.1\": give a percentage such as 10%"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, exitUsage, "give a percentage"},
-		{[]string{fast, slow, "--threshold", "5%"}, exitUsage, "--threshold is for --fail-on slower"},
+		{[]string{fast, slow, "--threshold", "5%"}, exitUsage, "--threshold needs --fail-on slower"},
 		{[]string{fast, folder}, exitFailed, "is a directory"},
-		{[]string{folder + "/none", fast}, exitFailed, "/none cannot be read, name a report that run --report has written: no such file or directory"},
-		{[]string{file("text", "window duration"), fast}, exitFailed, "text is not a report as run --report writes it: it is not JSON, as its byte 1 shows"},
+		{[]string{folder + "/none", fast}, exitFailed, "/none cannot be read, give a report of run --report: no such file or directory"},
+		{[]string{file("text", "window duration"), fast}, exitFailed, "text is not a report of run --report: it is not JSON, as its byte 1 shows"},
 	} {
 		v := stallspan(t, append([]string{"compare"}, test.args...)...)
 		if code := v.run(); code != test.code {

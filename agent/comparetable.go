@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/window"
@@ -15,10 +14,13 @@ import (
 // changeWidth holds "about the same", the longest change.
 const changeWidth = 14
 
-// printComparison writes a row a window, and below those that changed where their time went and why. Windows that follow
-// one another with the same change are explained once.
-func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison) {
-	t := &comparisonTable{table{out: out}}
+// printComparison writes one row for each window, and below a changed one its parts and the reason. Among windows in a
+// row with the same change only the first is explained.
+func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison) error {
+	return writeTable(out, func(t *table) { (&comparisonTable{*t}).all(nameA, nameB, c) })
+}
+
+func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison) {
 	t.line("")
 	t.text("A: ", nameA)
 	t.text("B: ", nameB)
@@ -26,12 +28,12 @@ func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison) 
 	if len(c.Windows) > 0 {
 		t.row("window", "A", "B", "change", "verdict")
 	}
-	var said *compare.Pair
-	for _, p := range foremost(c.Windows) {
-		t.pair(p, said == nil || !alike(said, p))
-		said = p
+	var previous *compare.Pair
+	for _, p := range mostChanged(c.Windows) {
+		t.pair(p, previous == nil || !alike(previous, p))
+		previous = p
 	}
-	if left := len(c.Windows) - mostRows; left > 0 {
+	if left := len(c.Windows) - maxRows; left > 0 {
 		t.line(fmt.Sprintf("... %d more, which changed less: see --json ...", left))
 	}
 	t.alone("A", c.OnlyA)
@@ -45,9 +47,9 @@ func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison) 
 	}
 }
 
-// foremost are the windows that there is room for: those that changed most, in their order.
-func foremost(windows []*compare.Pair) []*compare.Pair {
-	if len(windows) <= mostRows {
+// mostChanged selects the windows to show: those that changed most, in their order.
+func mostChanged(windows []*compare.Pair) []*compare.Pair {
+	if len(windows) <= maxRows {
 		return windows
 	}
 	rank := make([]int, len(windows))
@@ -57,16 +59,16 @@ func foremost(windows []*compare.Pair) []*compare.Pair {
 	slices.SortStableFunc(rank, func(i, j int) int {
 		return cmp.Compare(weight(windows[j]), weight(windows[i]))
 	})
-	rank = rank[:mostRows]
+	rank = rank[:maxRows]
 	slices.Sort(rank)
-	var most []*compare.Pair
+	var selected []*compare.Pair
 	for _, i := range rank {
-		most = append(most, windows[i])
+		selected = append(selected, windows[i])
 	}
-	return most
+	return selected
 }
 
-// weight is by how much a window changed, in seconds; one that is about the same has none.
+// weight is by how much a window changed, in seconds.
 func weight(p *compare.Pair) float64 {
 	if p.Change == compare.Same {
 		return 0
@@ -74,7 +76,7 @@ func weight(p *compare.Pair) float64 {
 	return math.Abs(p.Difference)
 }
 
-// alike says whether two windows changed in the same way, for the same reason.
+// alike reports whether two windows changed in the same way, for the same reason.
 func alike(p, q *compare.Pair) bool {
 	return p.Kind == q.Kind && p.Change == q.Change && p.ExplainedBy == q.ExplainedBy && p.Ledger == q.Ledger &&
 		p.A.Verdict == q.A.Verdict && p.B.Verdict == q.B.Verdict && len(p.Notes) == len(q.Notes)
@@ -104,29 +106,24 @@ func (t *comparisonTable) pair(p *compare.Pair, explain bool) {
 	}
 }
 
-// parts leaves out those that are nothing in both.
+// parts leaves out those that are zero in both.
 func (t *comparisonTable) parts(parts []compare.Part) {
-	const nothing = 0.5e-6 // seconds
+	const zero = 0.5e-6 // seconds: rounds to 0
 	for _, p := range parts {
-		if p.A >= nothing || p.B >= nothing {
+		if p.A >= zero || p.B >= zero {
 			t.row("  "+compare.PartName(p.Part), window.Short(p.A), window.Short(p.B), compare.More(p.Difference), "")
 		}
 	}
 }
 
-// alone names windows that only one report has.
+// alone names the windows that only one report has.
 func (t *comparisonTable) alone(report string, list []compare.Name) {
 	if len(list) == 0 {
 		return
 	}
-	const most = 8
 	var names []string
-	for _, n := range list[:min(most, len(list))] {
+	for _, n := range list {
 		names = append(names, n.Label)
 	}
-	more := ""
-	if n := len(list) - most; n > 0 {
-		more = fmt.Sprintf(" and %d more", n)
-	}
-	t.text("only in "+report+": ", strings.Join(names, ", ")+more)
+	t.text("only in "+report+": ", firstOf(names, 8))
 }

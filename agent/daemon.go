@@ -23,22 +23,20 @@ func agentCommand() *cobra.Command {
 	var path string
 	cmd := &cobra.Command{
 		Use:   "agent [--config FILE]",
-		Short: "Watch this machine until stopped: metrics, and spans for the windows that programs announce",
-		Long: `Watches this machine's GPUs, disks, pressure and CPU until it is stopped, sends metrics every ten seconds to the OTLP
-backend that OTEL_EXPORTER_OTLP_ENDPOINT names, and serves the API with which programs announce model loads, epochs and
-other windows; each becomes a span that says what its time went to. Without a backend it serves the API alone.`,
+		Short: "Watch this machine until stopped: metrics, and a span for each announced window",
+		Long: `Watches this machine's GPUs, disks, pressure and CPU until it is stopped. Every ten seconds it sends
+metrics to the OTLP backend in OTEL_EXPORTER_OTLP_ENDPOINT. Programs announce model loads, epochs and
+other windows with its API; each becomes a span that shows where its time went. Without a backend it
+serves the API only.`,
 		Example: `  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317 stallspan agent
   stallspan agent --config /etc/stallspan.yaml`,
-		Args: cobra.NoArgs,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(path)
 			if err != nil {
-				return failure{exitUsage, err}
+				return usage(err)
 			}
-			if err := (&daemon{config: c}).run(cmd.Context()); err != nil {
-				return failure{exitFailed, err}
-			}
-			return nil
+			return (&daemon{config: c}).run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "read the settings from this `file` (docs/agent.md)")
@@ -52,21 +50,21 @@ type daemon struct {
 	monitor   *monitor.Monitor
 	telemetry *telemetry
 	session   *session.Session
-	events    *happenings
+	events    *eventDispatcher
 }
 
-// garbage is by how much the heap may grow before it is collected, in per cent of what is in use. Nearly all of that are
-// the history's rings, which hold no pointers and cost a collection nothing: memory is worth more here than time.
-const garbage = 20
+// gcPercent is GOGC: the growth of the heap until the next collection. Nearly all of the heap is the history's rings.
+// They hold no pointers, so a collection is cheap, and memory is worth more here than time.
+const gcPercent = 20
 
-// run watches until ctx ends. The socket comes first: a second agent has nothing to do here.
+// run watches until ctx ends. The socket comes first: a second agent has nothing to do.
 func (d *daemon) run(ctx context.Context) (err error) {
-	debug.SetGCPercent(garbage)
-	runtime.GOMAXPROCS(1) // never more than one core; and no second thread is woken to look for work that there is not
+	debug.SetGCPercent(gcPercent)
+	runtime.GOMAXPROCS(1) // never more than one core, and no second thread that spins for work
 	listeners, err := d.listen()
 	defer func() {
 		for _, l := range listeners {
-			_ = l.Close() // once more, where nobody served it
+			_ = l.Close() // again, where serve did not close it
 		}
 	}()
 	if err != nil {
@@ -84,8 +82,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		return err
 	}
 
-	// What is left is sent after ctx has ended.
-	lasting := context.WithoutCancel(ctx)
+	lasting := context.WithoutCancel(ctx) // for the flush after ctx has ended
 	d.telemetry, err = openTelemetryWith(lasting, d.monitor, export.Options{Logs: true}, d.config.disabled()...)
 	if err != nil {
 		return err
@@ -98,12 +95,12 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.session = session.New(d.monitor, session.Options{Spans: d.events.begin, Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	if problem != nil {
-		say("not seen: whether windows took longer than usual: %v", problem)
+		warn(noBaselines(problem))
 	}
 	err = d.serve(ctx, listeners)
 	d.session.Close()
 	d.session.EndAll(d.monitor.Now())
-	var ended sync.WaitGroup // what is to be sent does not wait for an action that hangs
+	var ended sync.WaitGroup // the flush does not wait for an action that hangs
 	ended.Go(func() { d.events.close(lasting) })
 	d.telemetry.close(lasting)
 	ended.Wait()
@@ -130,20 +127,20 @@ func (d *daemon) listen() ([]net.Listener, error) {
 	return append(listeners, port), nil
 }
 
-// greet says in a few lines what is watched, where windows are announced and what leaves.
+// greet prints what is watched, where windows are announced, and what cannot be read.
 func (d *daemon) greet(listeners []net.Listener) {
 	say("agent %s watches %v", version(), d.monitor.Sight())
 	for _, problem := range d.monitor.Problems() {
-		say("not seen: %v", problem)
+		warn(problem)
 	}
 	for _, l := range listeners {
 		say("windows are announced at %s", l.Addr())
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-			say("%s is open to other machines, and asks nobody who they are", l.Addr())
+			say("warning: %s is open to other machines, and has no authentication", l.Addr())
 		}
 	}
 	if !d.telemetry.exporter.Exports() {
-		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317, or where your backend is")
+		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT to your backend, such as http://localhost:4317")
 	}
 }
 
@@ -159,24 +156,23 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 			failed[i] = api.NewServer(d.monitor, d.session, version()).With(d.events.api()).Serve(ctx, l)
 		})
 	}
-	all.Go(func() { d.tellTrouble(ctx) })
+	all.Go(func() { d.reportTrouble(ctx) })
 	all.Wait()
 	return cmp.Or(failed...)
 }
 
-// lookEvery is how often the agent looks whether something new has to be told.
-const lookEvery = 5 * time.Second
+const (
+	troubleInterval = 5 * time.Second  // between two checks for new trouble
+	repeatInterval  = 10 * time.Minute // between two reports of failing actions
+)
 
-// troubleEvery is the time between two words about actions that fail.
-const troubleEvery = 10 * time.Minute
-
-// tellTrouble says when the backend stops taking what is sent, when it takes it again, and what can no longer be read.
-func (d *daemon) tellTrouble(ctx context.Context) {
-	ticker := time.NewTicker(lookEvery)
+// reportTrouble prints new problems, failing actions, and the begin and end of a failing export.
+func (d *daemon) reportTrouble(ctx context.Context) {
+	ticker := time.NewTicker(troubleInterval)
 	defer ticker.Stop()
-	told, down := len(d.monitor.Problems()), false
-	var trouble []string
-	var sayTrouble time.Time
+	printed, down := len(d.monitor.Problems()), false
+	var trouble []string // the lines printed last
+	var troubleAt time.Time
 	for {
 		select {
 		case <-ctx.Done():
@@ -184,22 +180,24 @@ func (d *daemon) tellTrouble(ctx context.Context) {
 		case <-ticker.C:
 		}
 		problems := d.monitor.Problems()
-		for _, problem := range problems[told:] {
-			say("not seen: %v", problem)
+		for _, problem := range problems[printed:] {
+			warn(problem)
 		}
-		told = len(problems)
+		printed = len(problems)
 		d.events.look()
-		if lines := d.events.trouble(); len(lines) > 0 && (sayTrouble.IsZero() || time.Since(sayTrouble) > troubleEvery) && !slices.Equal(lines, trouble) {
+		lines := d.events.trouble()
+		due := troubleAt.IsZero() || time.Since(troubleAt) > repeatInterval
+		if len(lines) > 0 && due && !slices.Equal(lines, trouble) {
 			for _, line := range lines {
-				say("%s", line)
+				say("warning: %s", line)
 			}
-			sayTrouble, trouble = time.Now(), lines
+			troubleAt, trouble = time.Now(), lines
 		}
 		if failing := d.telemetry.exporter.Failing(); failing != nil && !down {
-			say("the OTLP backend takes nothing, windows and counters are kept for it: %v", failing)
+			say("warning: export failing, windows and counters are kept for the backend: %v", failing)
 			down = true
 		} else if failing == nil && down {
-			say("the OTLP backend takes everything again")
+			say("export works again")
 			down = false
 		}
 	}

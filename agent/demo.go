@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,25 +27,22 @@ func demoCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Show a cold model load, a storage-bound epoch and the same epoch from memory, with an emulated GPU",
-		Long: `Writes up to 512 MiB of files to a real disk and trains on them with an emulated accelerator: a cold model load, an epoch
-whose samples are read from the disk one at a time, and the same epoch from the page cache. Prints what each one's
-time went to, and the speed-up that the first epoch predicts beside the one that the second one shows. Takes under a
-minute, needs neither a GPU nor root, and removes its files.`,
-		Args: cobra.NoArgs,
+		Short: "Find the storage stall of a training run on this machine's disk, with an emulated GPU",
+		Long: `Writes up to 512 MiB of files to a real disk, and trains on them with an emulated GPU: a cold model
+load, an epoch that reads its samples from the disk one at a time, and the same epoch from the page
+cache. Prints where the time of each went. The first epoch predicts a speed-up; the second one
+measures it. Takes under a minute, needs neither a GPU nor root, and removes its files.`,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON}
 			err := d.run(cmd.Context(), dir)
 			if errors.Is(err, context.Canceled) {
-				return failure{exitSignalBase + 2, errors.New("the demo was interrupted; its files are removed")}
+				return exitError{exitInterrupted, errors.New("the demo was interrupted; its files are removed")}
 			}
-			if err != nil {
-				return failure{exitFailed, err}
-			}
-			return nil
+			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "`folder` on the disk to try (default: one for temporary files, or this one)")
+	cmd.Flags().StringVar(&dir, "dir", "", "`folder` on the disk to read (default: the one for temporary files, or this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
 	return cmd
 }
@@ -118,7 +114,7 @@ func (d *demo) watch(ctx context.Context) error {
 	return err
 }
 
-// train does the work, and gives the reports of the cold and of the warm epoch.
+// train does the work, and returns the reports of the cold and the warm epoch.
 func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error) {
 	d.say("Loading a model of %d MiB that is not in memory.", d.files.ModelBytes()>>20)
 	if err := d.cold(); err != nil {
@@ -131,7 +127,7 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	d.say("Training an epoch of %d steps whose samples come from the disk.", d.plan.Steps)
+	d.say("Training an epoch of %d steps from the disk.", d.plan.Steps)
 	if err := d.cold(); err != nil {
 		return nil, nil, err
 	}
@@ -146,7 +142,7 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 	return cold, warm, err
 }
 
-// cold empties the files from memory. A file system that keeps some of them is told of, and the demo goes on.
+// cold drops the files from the page cache. If a file system keeps some of them, it prints a warning and goes on.
 func (d *demo) cold() error {
 	err := d.files.Cold()
 	var still *emulate.StillCachedError
@@ -164,7 +160,7 @@ func (d *demo) epoch(ctx context.Context, number int) (*window.Report, error) {
 	})
 }
 
-// window announces what work does, as a training loop would.
+// window runs work in a window of its own, as a training loop would.
 func (d *demo) window(w window.Window, work func() error) (*window.Report, error) {
 	w.Source, w.Owned = window.Announced, true
 	id, _, err := d.session.BeginAt(w, d.monitor.Now(), trace.SpanContext{})
@@ -179,31 +175,29 @@ func (d *demo) window(w window.Window, work func() error) (*window.Report, error
 func (d *demo) show(cold, warm *window.Report) error {
 	measured := cold.Duration().Seconds() / warm.Duration().Seconds()
 	if d.asJSON {
-		encoder := json.NewEncoder(d.out)
-		encoder.SetIndent("", "  ")
 		doc := document{Windows: d.session.Timeline(), Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
 		if cold.Speedup > 0 {
 			doc.PredictedSpeedup = &cold.Speedup
 		}
-		return encoder.Encode(doc)
+		return writeJSON(d.out, doc)
 	}
 	printTable(d.out, d.session.Timeline(), d.monitor.Problems())
 	t := &table{out: d.out}
 	t.line("")
 	if cold.Speedup > 0 {
-		t.text("", fmt.Sprintf("Predicted: epoch 1 says that a perfect disk would make it %.2fx faster.", cold.Speedup))
+		t.text("", fmt.Sprintf("Predicted: epoch 1 would be %.2fx faster on a perfect disk.", cold.Speedup))
 	}
-	t.text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, was %.2fx faster (%s against %s).",
-		measured, window.Short(warm.Duration().Seconds()), window.Short(cold.Duration().Seconds())))
+	t.text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, took %s instead of %s: %.2fx faster.",
+		window.Short(warm.Duration().Seconds()), window.Short(cold.Duration().Seconds()), measured))
 	if cold.Pressure == nil {
-		t.text("", "This kernel tells no I/O pressure (boot with psi=1): the stall was estimated from the disk's queue.")
+		t.text("", "This kernel reports no I/O pressure (boot with psi=1): the stall is estimated from the disk's queue.")
 	}
 	t.line("")
 	t.line("Now your own program:  stallspan run -- python3 train.py")
 	return nil
 }
 
-// say tells what is being done. With --json standard output stays JSON alone; this goes to standard error.
+// say reports the progress on standard error, as standard output is for the report.
 func (d *demo) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(os.Stderr, format+"\n", args...)
 }

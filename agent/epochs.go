@@ -11,19 +11,19 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// follower turns what the program prints into windows. Its streams are read by several goroutines; one lock holds for
-// reading a line and for acting on it, so that windows open and close in the order of the lines.
+// follower turns the program's output into windows. Several goroutines read the streams. One lock covers reading a line
+// and acting on it, so that windows begin and end in the order of the lines.
 type follower struct {
 	session *session.Session
 
 	mu     sync.Mutex
 	reader *progress.Reader
-	epoch  string            // id of the open one
+	epoch  string            // id of the open epoch
 	began  monitor.Moment    // where an epoch that ends without a start began
-	ended  bool              // that is where another one ended, and not the program's start
-	loads  map[string]string // ids of the open ones, by model
-	last   bool              // all lines have been read: what is open ends with the program
-	cut    bool              // the program has failed: what is open ends unfinished
+	ended  bool              // began is the end of another epoch, not the program's start
+	loads  map[string]string // ids of the open loads, by model
+	last   bool              // all lines have been read: open windows end with the program
+	cut    bool              // the program has failed: open windows end unfinished
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
@@ -31,15 +31,14 @@ func newFollower(s *session.Session, reader *progress.Reader, at monitor.Moment)
 	return &follower{session: s, reader: reader, began: at, loads: map[string]string{}}
 }
 
-// line looks at one line of the program's output. It takes a reading only when the line begins or ends something.
+// line processes one line of the program's output. It reads the devices only if the line begins or ends a window.
 func (f *follower) line(text []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.act(f.reader.Line(text))
 }
 
-// exited takes the reading of the program's exit. The rest of its output may be read later, but nothing in it happened
-// later.
+// exited reads the devices at the program's exit. Output that is read later was printed before.
 func (f *follower) exited() monitor.Moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -48,7 +47,7 @@ func (f *follower) exited() monitor.Moment {
 	return now
 }
 
-// close ends what is open when all output has been read; failed says that the program did not succeed.
+// close ends the open windows when all output has been read. failed is set if the program did not succeed.
 func (f *follower) close(failed bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,7 +64,7 @@ func (f *follower) act(events []progress.Event) {
 		}
 		if at == nil {
 			now := f.session.Now()
-			at = &now // one reading for an end and the beginning that follows it
+			at = &now // one reading for an end and the begin that follows it
 		}
 		switch e.Kind {
 		case progress.EpochStart:
@@ -92,7 +91,7 @@ func epochWindow(e *progress.Event) window.Window {
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
 	w.Source, w.Owned = window.Announced, true
-	id, _, _ := f.session.BeginAt(w, at, trace.SpanContext{}) // fails only where thousands are open already
+	id, _, _ := f.session.BeginAt(w, at, trace.SpanContext{}) // fails only if thousands are open
 	return id
 }
 
@@ -115,6 +114,6 @@ func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
 	case e.Void:
 		f.session.Drop(id)
 	default:
-		_, _ = f.session.EndAt(id, at, f.cut) // ErrUnknown: it outlived the longest a window may last, and was closed
+		_, _ = f.session.EndAt(id, at, f.cut) // ErrUnknown: it exceeded the maximum length of a window, and was closed
 	}
 }

@@ -19,31 +19,25 @@ func eventsCommand() *cobra.Command {
 	o := eventsOptions{last: 10}
 	cmd := &cobra.Command{
 		Use:   "events [flags]",
-		Short: "Show what happens to the machine: heat, lost GPUs, failing and saturated disks, slow windows",
-		Long: `Shows the newest events of the agent, or of the Collector's receiver in a pipeline of logs, and then those to come
-until ^C. Where its socket is not the usual one, STALLSPAN_SOCKET says where.`,
+		Short: "Show events: hot or lost GPUs, failing or saturated disks, slow windows",
+		Long: `Shows the newest events of the agent, or of a Collector with the receiver in a pipeline of logs, and
+then new ones until ^C. STALLSPAN_SOCKET sets another socket than the default one.`,
 		Example: `  stallspan events
   stallspan events --json --last 256 --once
   stallspan events test stallspan.gpu.temperature.high`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is no command of events: see stallspan events --help", args[0])
-			}
-			return nil
-		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.last < 0 || o.last > alert.BoardSize {
-				return fmt.Errorf("--last is %d: choose 0 to %d", o.last, alert.BoardSize)
+				return usagef("--last %d: choose 0 to %d", o.last, alert.BoardSize)
 			}
 			return o.show(cmd)
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object a line (docs/events.md)")
-	flags.IntVar(&o.last, "last", o.last, fmt.Sprintf("show so many of the newest events first, at most %d", alert.BoardSize))
-	flags.DurationVar(&o.since, "since", 0, "of those, show the ones that are not older, like 1h")
-	flags.BoolVar(&o.once, "once", false, "end behind them, and do not wait for more")
-	cmd.AddCommand(eventsTestCommand())
+	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object for each event (docs/events.md)")
+	flags.IntVar(&o.last, "last", o.last, fmt.Sprintf("begin with this `number` of the newest events, at most %d", alert.BoardSize))
+	durationFlag(flags, &o.since, "since", "begin with the events of this `duration`, such as 1h")
+	flags.BoolVar(&o.once, "once", false, "exit after these, and do not wait for more")
+	groupOf(cmd, eventsTestCommand())
 	return cmd
 }
 
@@ -53,7 +47,7 @@ type eventsOptions struct {
 	since        time.Duration // 0 for no limit
 }
 
-// errUnread ends the showing: nobody reads it any more.
+// errUnread ends the output when its reader has closed it.
 var errUnread = errors.New("the events cannot be printed")
 
 func (o *eventsOptions) show(cmd *cobra.Command) error {
@@ -79,14 +73,14 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 	case cmd.Context().Err() != nil, errors.Is(err, errUnread):
 		return nil
 	case err != nil:
-		return failure{exitFailed, unanswered(err)}
+		return unanswered(err)
 	case !o.once:
-		return failure{exitFailed, errors.New("the agent has ended, or showed the events for too long to somebody who did not read them")}
+		return errors.New("the agent has stopped, or closed the connection because its output was not read")
 	}
 	return nil
 }
 
-// printEvent writes a line; the error says that the reader has left.
+// printEvent writes a line. The error is errUnread.
 func printEvent(out io.Writer, line string) error {
 	if _, err := fmt.Fprintln(out, line); err != nil {
 		return fmt.Errorf("%w: %w", errUnread, err)
@@ -97,12 +91,12 @@ func printEvent(out io.Writer, line string) error {
 // shownEvent is a line of the stream.
 type shownEvent struct {
 	emit.EventJSON
-	Missed uint64 `json:"missed"` // events came too fast; nothing else is in such a line
+	Missed uint64 `json:"missed"` // events that came too fast; such a line has nothing else
 }
 
 func (e *shownEvent) words() string {
 	if e.Missed > 0 {
-		return fmt.Sprintf("(%d events came too fast to be shown)", e.Missed)
+		return fmt.Sprintf("(%d events came too fast and are left out)", e.Missed)
 	}
 	state := e.Severity
 	if e.Resolved {
@@ -115,31 +109,27 @@ func eventsTestCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "test NAME",
-		Short: "Have the agent make an event that is a test, and say what its actions did",
-		Long: `Has the agent make an event of that name, which says of itself that it is a test and that nothing has happened. It
-leaves as a log record, is shown, and handed to the actions that the agent's config has for it. The names:
+		Short: "Make the agent emit a test event, and show what its actions did",
+		Long: `Makes the agent emit an event of this name that is marked as a test. It is exported as a log record,
+shown, and handed to the actions in the agent's config. The names:
 
   ` + strings.Join(emit.EventNames(), "\n  "),
 		Example: "  stallspan events test stallspan.gpu.lost",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("events test needs the name of an event: see stallspan events test --help")
-			}
-			return emit.CheckEvent(args[0])
-		},
+		Args: cobra.MatchAll(needs(1, 1, "events test needs the name of an event: see stallspan events test --help"),
+			func(_ *cobra.Command, args []string) error { return emit.CheckEvent(args[0]) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			tried, err := api.NewClient(api.DefaultSocket()).Try(cmd.Context(), args[0])
 			if err != nil {
-				return failure{exitFailed, unanswered(err)}
+				return unanswered(err)
 			}
 			return showTried(cmd.OutOrStdout(), &tried, asJSON)
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print what came of it as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the result as JSON")
 	return cmd
 }
 
-// showTried prints what came of a test; the exit code says whether every action did what it should.
+// showTried prints the result of a test. The exit code is 1 if an action failed.
 func showTried(out io.Writer, t *api.Tried, asJSON bool) error {
 	failed := false
 	lines := []string{"log record: " + t.Logs}
@@ -151,12 +141,12 @@ func showTried(out io.Writer, t *api.Tried, asJSON bool) error {
 		lines = append(lines, fmt.Sprintf("%s: %s, %s (%.1f s)", a.Action, state, a.Says, a.Took))
 	}
 	if len(t.Actions) == 0 {
-		lines = append(lines, "actions: the config has none for this event")
+		lines = append(lines, "actions: none in the config for this event")
 	}
 	if asJSON {
 		text, err := json.Marshal(t)
 		if err != nil {
-			return failure{exitFailed, err}
+			return err
 		}
 		lines = []string{string(text)}
 	}
@@ -165,11 +155,11 @@ func showTried(out io.Writer, t *api.Tried, asJSON bool) error {
 			line = printable(line)
 		}
 		if err := printEvent(out, line); err != nil {
-			return failure{exitFailed, err}
+			return err
 		}
 	}
 	if failed {
-		return exit(exitFailed)
+		return exitError{code: exitFailed}
 	}
 	return nil
 }

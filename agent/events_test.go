@@ -39,7 +39,7 @@ func TestEvents(t *testing.T) {
 	if code := try.run(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	tried.until(t, 1, "log record: none leaves: OTEL_EXPORTER_OTLP_ENDPOINT is not set")
+	tried.until(t, 1, "log record: not exported: OTEL_EXPORTER_OTLP_ENDPOINT is not set")
 	tried.until(t, 1, "exec /bin/cat: ok, exit status 0: {\"id\":")
 
 	show := stallspan(t, "events", "--json")
@@ -75,11 +75,11 @@ func TestEventsRefused(t *testing.T) {
 		says string
 		code int
 	}{
-		{[]string{"events", "tset"}, `"tset" is no command of events`, 2},
+		{[]string{"events", "tset"}, `unknown command "tset" (did you mean "test"?)`, 2},
 		{[]string{"events", "--last", "300"}, "choose 0 to 256", 2},
 		{[]string{"events", "test"}, "needs the name of an event", 2},
 		{[]string{"events", "test", "stallspan.gpu.los"}, "did you mean stallspan.gpu.lost?", 2},
-		{[]string{"events"}, "nobody answers at", 1},
+		{[]string{"events"}, "no agent answers at", 1},
 	} {
 		v := stallspan(t, c.args...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+filepath.Join(t.TempDir(), "s"))

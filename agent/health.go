@@ -3,7 +3,6 @@ package agent
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -19,20 +18,17 @@ import (
 	"github.com/stallspan/stallspan/internal/drives"
 )
 
-const (
-	exitFailing = 3         // of health: a disk is failing, has failed or vanished
-	mostSaved   = 4<<20 + 1 // of a saved answer of smartctl's, and one byte to see that there is more
-)
+const maxSaved = 4<<20 + 1 // bytes of a saved answer of smartctl, and one more to detect a longer one
 
 // healthOptions are the flags of health.
 type healthOptions struct {
 	json     bool
 	from     []string // files with smartctl's JSON, "-" for standard input
-	config   string   // the agent's, for what it says of disks
-	file     string   // the baselines, beside which the history lies
+	config   string   // the agent's, for its settings of disks
+	file     string   // the baselines; the history is in the same folder
 	smartctl string
 	sudo     bool
-	kind     string // of the one device that is named
+	kind     string // of the only device
 	forget   string
 }
 
@@ -40,60 +36,61 @@ func healthCommand() *cobra.Command {
 	var o healthOptions
 	cmd := &cobra.Command{
 		Use:   "health [--json] [--from FILE] [DEVICE...]",
-		Short: "Say how the disks are: worst first, with what was found and what to do",
-		Long: `Asks the machine's disks for their health by way of smartctl (smartmontools 7.0 or later), wakes none that sleeps, and
-says of each how it is, worst first. How fast its errors grow it knows from the history that an agent keeps. With --from it
-reads what smartctl --json has printed elsewhere.`,
+		Short: "Show the disks' health: worst first, with the finding and what to do",
+		Long: `Reads the health of this machine's disks with smartctl (smartmontools 7.0 or later), and wakes none
+that sleeps. Shows them worst first. The growth of errors comes from the history that an agent
+keeps. With --from it reads the saved output of smartctl --json.`,
 		Example: `  sudo stallspan health
   stallspan health --json nvme0n1
   smartctl --json -a /dev/sda > sda.json; stallspan health --from sda.json`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args); err != nil {
-				return err
+				return usage(err)
 			}
 			if o.forget != "" {
-				return o.forgets(cmd.OutOrStdout())
+				return o.forgetDisk(cmd.OutOrStdout())
 			}
 			all, err := o.disks(cmd.Context(), cmd.InOrStdin(), args)
 			if err != nil {
 				return err
 			}
-			write := printHealth
 			if o.json {
-				write = printHealthJSON
+				err = writeJSON(cmd.OutOrStdout(), healthReportOf(all))
+			} else {
+				err = printHealth(cmd.OutOrStdout(), all)
 			}
-			if err := write(cmd.OutOrStdout(), all); err != nil {
-				return failure{exitFailed, err}
+			if err != nil {
+				return printed(err)
 			}
 			return healthExit(all)
 		},
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
-	f.StringArrayVar(&o.from, "from", nil, "read a saved `file` of smartctl --json instead of asking; - is the standard input")
-	f.StringVar(&o.config, "config", "", "ask as an agent with this config `file` does (docs/agent.md)")
-	f.StringVar(&o.file, "file", "", "the `file` of baselines beside which the disks' history lies (default: the one that stallspan run uses)")
+	f.StringArrayVar(&o.from, "from", nil, "read saved output of smartctl --json from this `file`, or from - (standard input)")
+	f.StringVar(&o.config, "config", "", "use the settings of an agent's config `file` (docs/agent.md)")
+	f.StringVar(&o.file, "file", "", "the `file` of baselines; the disks' history is in its folder\n(default: the one of stallspan run)")
 	f.StringVar(&o.smartctl, "smartctl", "", "the `path` of smartctl")
-	f.BoolVar(&o.sudo, "sudo", false, "have sudo run smartctl")
-	f.StringVar(&o.kind, "type", "", "the `type` of the one DEVICE that is named, as smartctl's --device: sat, megaraid,0")
-	f.StringVar(&o.forget, "forget", "", "forget a disk that was taken out on purpose: its `ID`, serial number or device")
+	f.BoolVar(&o.sudo, "sudo", false, "run smartctl with sudo")
+	f.StringVar(&o.kind, "type", "", "the `type` of the only DEVICE, as in smartctl --device: sat, megaraid,0")
+	f.StringVar(&o.forget, "forget", "", "forget a disk that was removed on purpose: its `ID`, serial number or device")
 	return cmd
 }
 
 func (o *healthOptions) check(args []string) error {
 	switch {
 	case len(o.from) > 0 && (len(args) > 0 || o.sudo || o.smartctl != "" || o.kind != "" || o.config != ""):
-		return errors.New("health --from reads a file and asks no disk: give no DEVICE, --type, --smartctl, --sudo or --config beside it")
+		return errors.New("health --from reads a file and no disk: leave out DEVICE, --type, --smartctl, --sudo and --config")
 	case o.forget != "" && (len(args) > 0 || len(o.from) > 0):
-		return errors.New("health --forget takes the disk as its own value, and nothing beside it")
+		return errors.New("health --forget takes the disk as its value: leave out DEVICE and --from")
 	case o.kind != "" && len(args) != 1:
-		return errors.New("health --type is of one disk: name it")
+		return errors.New("health --type applies to one disk: give one DEVICE")
 	}
 	return nil
 }
 
-// disks are those that were asked for, judged, the worst first.
+// disks returns the chosen disks with their verdicts, the worst first.
 func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) ([]drives.Drive, error) {
 	if len(o.from) > 0 {
 		return savedDisks(in, o.from)
@@ -109,7 +106,7 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	for _, arg := range args {
 		disk, err := drives.Chosen(arg, o.kind)
 		if err != nil {
-			return nil, err
+			return nil, usage(err)
 		}
 		options.Disks = append(options.Disks, disk)
 		chosen = append(chosen, disk.Device)
@@ -118,11 +115,11 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	all, problem, err := drives.Ask(ctx, options)
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, usage(err)
 	case ctx.Err() != nil:
-		return nil, failure{exitFailed, errors.New("interrupted")}
+		return nil, errors.New("interrupted")
 	case problem != nil && (problem.Missing || len(all) == 0):
-		return nil, failure{exitFailed, problem.Why}
+		return nil, problem.Why
 	}
 	listed := options.Listing()
 	if listed.Err != nil {
@@ -135,11 +132,11 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	return all, nil
 }
 
-// options are those of the flags, on top of those of a config.
+// options combines the flags with the config.
 func (o *healthOptions) options() (drives.Options, error) {
 	c, err := readConfig(o.config)
 	if err != nil {
-		return drives.Options{}, failure{exitUsage, err}
+		return drives.Options{}, usage(err)
 	}
 	options := drives.Options{
 		Root: c.Sampling.RootPath, Smartctl: cmp.Or(o.smartctl, c.Smart.smartctl), Sudo: o.sudo || c.Smart.sudo, Disks: c.Smart.disks,
@@ -150,7 +147,7 @@ func (o *healthOptions) options() (drives.Options, error) {
 	return options, nil
 }
 
-// book is the history, to be looked at.
+// book opens the history for reading.
 func (o *healthOptions) book() *drives.Book {
 	path, err := o.history()
 	var book *drives.Book
@@ -163,26 +160,27 @@ func (o *healthOptions) book() *drives.Book {
 	return book
 }
 
-// history is the file's path, "" for none.
+// history is the path of the disks' history, "" for none.
 func (o *healthOptions) history() (string, error) {
-	asked := &o.file
+	set := &o.file
 	if o.file == "" {
-		asked = nil
+		set = nil
 	}
-	path, err := baselineFile(asked, "--file")
+	path, err := baselineFile(set, "--file")
 	return drives.DefaultPath(path), err
 }
 
-func (o *healthOptions) forgets(out io.Writer) error {
+// forgetDisk removes a disk from the history.
+func (o *healthOptions) forgetDisk(out io.Writer) error {
 	if _, err := o.options(); err != nil {
 		return err
 	}
 	path, err := o.history()
 	if err != nil {
-		return failure{exitFailed, err}
+		return err
 	}
 	if path == "" {
-		return errors.New("--file off names no file: leave it out for the usual one")
+		return usagef("--file off is not a file: leave it out for the default one")
 	}
 	gone, err := drives.Forget(path, o.forget)
 	for i := range gone {
@@ -192,20 +190,20 @@ func (o *healthOptions) forgets(out io.Writer) error {
 			return printed(err)
 		}
 	}
-	return printed(err)
+	return err
 }
 
-// savedDisks are those of saved answers of smartctl.
+// savedDisks reads saved answers of smartctl.
 func savedDisks(in io.Reader, files []string) ([]drives.Drive, error) {
 	var all []drives.Drive
 	for _, file := range files {
 		text, where, err := saved(in, file)
 		if err != nil {
-			return nil, failure{exitFailed, err}
+			return nil, err
 		}
 		d, err := drives.FromJSON(text, where)
 		if err != nil {
-			return nil, failure{exitFailed, err}
+			return nil, err
 		}
 		all = append(all, d)
 	}
@@ -224,14 +222,14 @@ func saved(in io.Reader, file string) (text []byte, where string, err error) {
 		defer func() { _ = f.Close() }()
 		in = f
 	}
-	text, err = io.ReadAll(io.LimitReader(in, mostSaved))
+	text, err = io.ReadAll(io.LimitReader(in, maxSaved))
 	if err != nil {
 		err = unreadable(where, err)
 	}
 	return text, where, err
 }
 
-// unreadable names a file as where does: the name in the error itself is not quoted.
+// unreadable names the file as where does: the name in err is not quoted.
 func unreadable(where string, err error) error {
 	var path *fs.PathError
 	if errors.As(err, &path) {
@@ -240,29 +238,26 @@ func unreadable(where string, err error) error {
 	return fmt.Errorf("%s cannot be read: %w", where, err)
 }
 
-// healthExit is the exit code that the disks' states lead to.
+// healthExit is the exit code for the disks' states.
 func healthExit(all []drives.Drive) error {
 	if slices.ContainsFunc(all, func(d drives.Drive) bool { return drives.Bad(d.Status) }) {
-		return exit(exitFailing)
+		return exitError{code: exitFailing}
 	}
 	if len(all) > 0 && !slices.ContainsFunc(all, func(d drives.Drive) bool { return !drives.Unread(d.Status) }) {
-		return exit(exitFailed)
+		return exitError{code: exitFailed}
 	}
 	return nil
 }
 
-// healthReport is what health --json prints.
+// healthReport is the output of health --json.
 type healthReport struct {
 	Disks []drives.Report `json:"disks"` // the worst first
 }
 
-func printHealthJSON(out io.Writer, all []drives.Drive) error {
+func healthReportOf(all []drives.Drive) healthReport {
 	report := healthReport{Disks: make([]drives.Report, 0, len(all))}
 	for i := range all {
 		report.Disks = append(report.Disks, drives.ReportOf(&all[i]))
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(report)
+	return report
 }

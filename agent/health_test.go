@@ -107,7 +107,7 @@ func TestHealthRefuses(t *testing.T) {
 		{[]string{"--from", odd}, exitFailed, `\x1b[2J.json": it is`},
 		{[]string{"--from", filepath.Dir(nonsense)}, exitFailed, "is a directory"},
 		{[]string{"--from", nonsense, "sda"}, exitUsage, "reads a file"},
-		{[]string{"--type", "sat"}, exitUsage, "name it"},
+		{[]string{"--type", "sat"}, exitUsage, "give one DEVICE"},
 		{[]string{"/etc/passwd"}, exitUsage, "no path of a disk"},
 		{[]string{"../etc/passwd"}, exitUsage, "no path of a disk"},
 		{[]string{"--type", "sat;reboot", "sda"}, exitUsage, "no type of a disk"},

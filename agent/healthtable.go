@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
 	"io"
@@ -14,48 +13,35 @@ const (
 	driveWidth = 9
 )
 
-// printHealth writes a row a disk, and below it what was found and what to do. A bad count is one that grows or should be
-// nothing: sectors, errors.
+// printHealth writes one row for each disk, and below it the finding and the remedy.
 func printHealth(out io.Writer, all []drives.Drive) error {
 	if len(all) == 0 {
 		return nil
 	}
-	var text bytes.Buffer
-	t := &table{out: &text}
-	row := func(disk, model, size, state, temperature, on, used string) {
-		t.line(fmt.Sprintf("%s %s %8s %-9s %5s %6s %5s", fit(disk, driveWidth), fit(model, modelWidth), size, state, temperature, on, used))
-	}
-	row("disk", "model", "size", "state", "temp", "on", "used")
-	for i := range all {
-		r := drives.ReportOf(&all[i])
-		row(cmp.Or(r.Device, "-"), cmp.Or(r.Model, "-"), size(r.Size), stateWords[string(r.Status)], celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
-		if r.Finding != "" {
-			t.text("  ", r.Finding)
+	return writeTable(out, func(t *table) {
+		row := func(disk, model, size, state, temperature, on, used string) {
+			t.line(fmt.Sprintf("%s %s %8s %-9s %5s %6s %5s",
+				fit(disk, driveWidth), fit(model, modelWidth), size, state, temperature, on, used))
 		}
-		if r.Remedy != "" {
-			t.text("  Try: ", r.Remedy)
+		row("disk", "model", "size", "state", "temp", "on", "used")
+		for i := range all {
+			r := drives.ReportOf(&all[i])
+			row(cmp.Or(r.Device, "-"), cmp.Or(r.Model, "-"), capacityText(r.Size), stateWords[string(r.Status)],
+				celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
+			if r.Finding != "" {
+				t.text("  ", r.Finding)
+			}
+			if r.Remedy != "" {
+				t.text("  Try: ", r.Remedy)
+			}
 		}
-	}
-	_, err := out.Write(text.Bytes())
-	return err
+	})
 }
 
-// stateWords are the states as a column shows them.
+// stateWords are the states in the table.
 var stateWords = map[string]string{
 	"ok": "ok", "degraded": "degraded", "predicted_failure": "FAILING", "failed": "FAILED", "vanished": "VANISHED",
 	"standby": "asleep", "unread": "unread",
-}
-
-// size is a disk's as its maker counts: in powers of a thousand.
-func size(bytes *uint64) string {
-	if bytes == nil {
-		return "-"
-	}
-	value, unit := float64(*bytes)/1e9, "GB"
-	if value >= 1000 {
-		value, unit = value/1000, "TB"
-	}
-	return fmt.Sprintf("%.3g %s", value, unit)
 }
 
 func celsius(t *float64) string {
@@ -65,7 +51,7 @@ func celsius(t *float64) string {
 	return fmt.Sprintf("%.0f C", *t)
 }
 
-// age is for how long a disk was on, in years or days.
+// age is how long a disk was powered on, in years or days.
 func age(hours *uint64) string {
 	switch {
 	case hours == nil:

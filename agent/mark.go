@@ -22,21 +22,14 @@ import (
 func markCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mark",
-		Short: "Say from a script when a model load, an epoch or anything else begins and ends",
-		Long: `Tells whoever watches this machine (the stallspan run around this script, a stallspan agent, or an OpenTelemetry
-Collector with the receiver stallspan) when something begins and ends, so that it can say where the time between went.
-Where its socket is not the usual one, STALLSPAN_SOCKET says where.`,
+		Short: "Mark from a script where a model load, an epoch or anything else begins and ends",
+		Long: `Announces a window to the program that watches this machine: the stallspan run around this script,
+a stallspan agent, or an OpenTelemetry Collector with the receiver stallspan. It reports where the
+window's time went. STALLSPAN_SOCKET sets another socket than the default one.`,
 		Example: `  stallspan mark run --kind model_load --model resnet50 -- ./load-model
   id=$(stallspan mark begin --kind epoch --epoch 3); ./train-an-epoch; stallspan mark end "$id"`,
-		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return fmt.Errorf("%q is no command of mark: see stallspan mark --help", args[0])
-			}
-			return cmd.Help()
-		},
 	}
-	cmd.AddCommand(markBeginCommand(), markEndCommand(), markRunCommand())
+	groupOf(cmd, markBeginCommand(), markEndCommand(), markRunCommand())
 	return cmd
 }
 
@@ -49,14 +42,14 @@ func markBeginCommand() *cobra.Command {
   stallspan mark end "$id"`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return fmt.Errorf("mark begin takes flags alone, and was given %q: a program is run by stallspan mark run", args[0])
+				return fmt.Errorf("unexpected argument %q: mark begin takes flags only, mark run runs a program", args[0])
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			a, err := o.announcement(cmd)
 			if err != nil {
-				return err
+				return usage(err)
 			}
 			if a.PID == 0 {
 				a.PID = os.Getppid() // this process ends at once; 0 in a container's own namespace: the API takes ours
@@ -64,7 +57,7 @@ func markBeginCommand() *cobra.Command {
 			return markBegin(cmd, a)
 		},
 	}
-	o.add(cmd, "the process whose work it is, with those below it (default: the shell that calls this)")
+	o.add(cmd, "the `process` that does the work, with its children (default: the calling shell)")
 	return cmd
 }
 
@@ -72,11 +65,11 @@ func markBegin(cmd *cobra.Command, a api.Announcement) error {
 	client := api.NewClient(api.DefaultSocket())
 	begun, err := client.Begin(cmd.Context(), a)
 	if err != nil {
-		return failure{exitFailed, unanswered(err)}
+		return unanswered(err)
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), begun.ID); err != nil {
-		_, _ = client.End(cmd.Context(), begun.ID) // nobody knows its id, so nobody could end it
-		return failure{exitFailed, fmt.Errorf("the window's id cannot be printed: %w", err)}
+		_, _ = client.End(cmd.Context(), begun.ID) // the id is lost, so no later call could end it
+		return fmt.Errorf("the window's id cannot be printed: %w", err)
 	}
 	return nil
 }
@@ -85,31 +78,26 @@ func markEndCommand() *cobra.Command {
 	var asJSON, failed bool
 	cmd := &cobra.Command{
 		Use:     "end ID",
-		Short:   "End a window, and print what was found",
+		Short:   "End a window, and print its verdict",
 		Example: `  stallspan mark end "$id"`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 || args[0] == "" {
-				return errors.New("mark end needs the id that stallspan mark begin has printed")
-			}
-			return nil
-		},
+		Args:    needs(1, 1, "mark end needs the id that stallspan mark begin has printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := endWindow(cmd.Context(), api.NewClient(api.DefaultSocket()), args[0], failed)
 			if err != nil {
-				return failure{exitFailed, unanswered(err)}
+				return unanswered(err)
 			}
 			line := strings.TrimRight(string(report), "\n")
 			if !asJSON {
-				line = told(report, true)
+				line = summaryOf(report, true)
 			}
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
-				return failure{exitFailed, fmt.Errorf("the window has ended, and its report cannot be printed: %w", err)}
+				return fmt.Errorf("the window has ended, but its report cannot be printed: %w", err)
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the window's report as JSON")
-	cmd.Flags().BoolVar(&failed, "failed", false, "what the window was about has failed: it counts as cut, and is not learned from")
+	cmd.Flags().BoolVar(&failed, "failed", false, "the work has failed: the window counts as cut, and no baseline learns from it")
 	return cmd
 }
 
@@ -120,22 +108,14 @@ func endWindow(ctx context.Context, client *api.Client, id string, failed bool) 
 	return client.End(ctx, id)
 }
 
-// told says a window's report in one line, with what was found where that is wanted, or where nothing else says why the
-// window is slow.
-func told(report []byte, finding bool) string {
+// summaryOf is a window's report in one line. The finding is part of it if finding is set, or if nothing else gives the
+// reason for a slow window.
+func summaryOf(report []byte, finding bool) string {
 	var w compare.Window
 	if err := json.Unmarshal(report, &w); err != nil || w.Duration == nil {
-		return "the window has ended, and its report cannot be read"
+		return "the window has ended, but its report cannot be read"
 	}
-	verdict := string(w.Verdict)
-	if w.Slow {
-		verdict += " SLOW"
-	}
-	label := w.Label()
-	if w.Unfinished {
-		label += " (cut)"
-	}
-	line := fmt.Sprintf("%s: %s, %s", label, window.Short(*w.Duration), verdict)
+	line := fmt.Sprintf("%s: %s, %s", labelOf(w.Label(), w.Unfinished), window.Short(*w.Duration), verdictOf(w.Verdict, w.Slow))
 	finding = finding || w.SlowReason == window.SlowThreshold || w.SlowReason == window.SlowBaseline
 	if finding && w.Finding != "" {
 		line += ". " + w.Finding
@@ -143,7 +123,7 @@ func told(report []byte, finding bool) string {
 	return printable(line)
 }
 
-// unanswered says what to do where the API did not do what was asked. A refusal has its own words.
+// unanswered adds what to do when the API cannot be reached. A refusal by the API explains itself.
 func unanswered(err error) error {
 	path := api.DefaultSocket()
 	var refused *api.Error
@@ -151,17 +131,18 @@ func unanswered(err error) error {
 	case errors.As(err, &refused):
 		return err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nobody answers at %s: start stallspan agent or a Collector with the receiver stallspan, or set %s to where one answers",
-			path, api.SocketVariable)
+		return fmt.Errorf("no agent answers at %s: start stallspan agent or a Collector with the receiver stallspan, "+
+			"or set %s to its socket", path, api.SocketVariable)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%s lets only its owner and group in: become one of them, or set %s to another path", path, api.SocketVariable)
+		return fmt.Errorf("%s is open to its owner and group only: become one of them, or set %s to another path",
+			path, api.SocketVariable)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("what listens at %s did not answer in time: see whether it hangs", path)
+		return fmt.Errorf("the agent at %s did not answer in time: check whether it hangs", path)
 	}
 	return err
 }
 
-// markOptions are the flags that say what a window is about.
+// markOptions are the flags that describe a window.
 type markOptions struct {
 	kind, name, model, run, path, traceparent string
 
@@ -172,28 +153,29 @@ type markOptions struct {
 
 func (o *markOptions) add(cmd *cobra.Command, pid string) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.kind, "kind", "", "what it is: `model_load`, epoch, checkpoint or custom")
+	flags.StringVar(&o.kind, "kind", "", "the `kind`: model_load, epoch, checkpoint or custom")
 	flags.IntVar(&o.epoch, "epoch", 0, "the epoch's `number`, as the program counts")
-	flags.StringVar(&o.name, "name", "", "what a person calls it: a `text`")
+	flags.StringVar(&o.name, "name", "", "a `name` for people")
 	flags.StringVar(&o.model, "model", "", "the `model` that is loaded")
-	flags.StringVar(&o.run, "run", "", "the training `run` that an epoch is of: later epochs of it are compared with earlier ones")
+	flags.StringVar(&o.run, "run", "", "the training `run` of an epoch: its epochs share a baseline")
 	flags.StringVar(&o.path, "path", "", "the `file` or folder that is read or written")
 	flags.IntVar(&o.pid, "pid", 0, pid)
-	flags.StringArrayVar(&o.gpus, "gpu", nil, "the `id` of a GPU that it concerns; once for each (default: all)")
-	flags.StringVar(&o.traceparent, "traceparent", "", "the `span` it belongs to, as W3C Trace Context writes it (default: TRACEPARENT)")
-	flags.StringArrayVar(&o.attributes, "attribute", nil, "`key=value` to put on its span; once for each")
+	flags.StringArrayVar(&o.gpus, "gpu", nil, "the `id` of a GPU that is used; repeat for each (default: all)")
+	flags.StringVar(&o.traceparent, "traceparent", "", "the parent `span`, in W3C Trace Context (default: TRACEPARENT)")
+	flags.StringArrayVar(&o.attributes, "attribute", nil, "`key=value` to set on the span; repeat for each")
 }
 
-// announcement is what the flags say. Its errors are those of a wrong command line.
+// announcement is the window that the flags describe. Its errors concern the command line.
 func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error) {
-	a := api.Announcement{Kind: window.Kind(o.kind), Name: o.name, Model: o.model, Run: o.run, PID: o.pid, GPUIDs: o.gpus, Traceparent: o.traceparent}
+	a := api.Announcement{Kind: window.Kind(o.kind), Name: o.name, Model: o.model, Run: o.run, PID: o.pid, GPUIDs: o.gpus,
+		Traceparent: o.traceparent}
 	switch {
 	case o.kind == "":
 		return a, errors.New("--kind is missing: give model_load, epoch, checkpoint or custom")
 	case !a.Kind.Valid():
-		return a, fmt.Errorf("--kind %s is none: give model_load, epoch, checkpoint or custom", o.kind)
+		return a, fmt.Errorf("--kind %q is unknown: give model_load, epoch, checkpoint or custom", o.kind)
 	case cmd.Flags().Changed("pid") && o.pid <= 0:
-		return a, fmt.Errorf("--pid %d is no process: give its number, or leave it out", o.pid)
+		return a, fmt.Errorf("--pid %d is not a process: give its number, or leave it out", o.pid)
 	}
 	if cmd.Flags().Changed("epoch") {
 		a.Epoch = &o.epoch
@@ -213,7 +195,7 @@ func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error)
 	for _, pair := range o.attributes {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
-			return a, fmt.Errorf("--attribute %s: give it as key=value", pair)
+			return a, fmt.Errorf("--attribute %q is not a pair: give key=value", pair)
 		}
 		if a.Attributes == nil {
 			a.Attributes = map[string]string{}

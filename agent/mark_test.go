@@ -163,7 +163,7 @@ func TestMarkEnd(t *testing.T) {
 	}
 }
 
-// An id that could not be printed is one that nobody could end.
+// An id that could not be printed is one that noAgent could end.
 func TestMarkBeginIntoAFullDisk(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
@@ -218,10 +218,10 @@ func TestMarkInARun(t *testing.T) {
 func TestMarkWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none")
-	nobody := "nobody answers at " + path + ": start stallspan agent or a Collector with the receiver stallspan, or set STALLSPAN_SOCKET to where one answers"
+	noAgent := "no agent answers at " + path + ": start stallspan agent or a Collector with the receiver stallspan, or set STALLSPAN_SOCKET to its socket"
 	for args, want := range map[string]string{
-		"mark begin --kind epoch": nobody,
-		"mark end abc":            nobody,
+		"mark begin --kind epoch": noAgent,
+		"mark end abc":            noAgent,
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		v.Env = append(v.Env, api.SocketVariable+"="+path)
@@ -235,17 +235,17 @@ func TestMarkUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
 		"mark begin":                            "--kind is missing: give model_load, epoch, checkpoint or custom",
-		"mark begin --kind epcoh":               "--kind epcoh is none",
-		"mark begin --kind epoch --pid 0":       "--pid 0 is no process",
+		"mark begin --kind epcoh":               `--kind "epcoh" is unknown`,
+		"mark begin --kind epoch --pid 0":       "--pid 0 is not a process",
 		"mark begin --kind epoch --epoch x":     "see stallspan mark begin --help",
-		"mark begin --kind epoch --attribute k": "--attribute k: give it as key=value",
-		"mark begin --kind epoch sleep":         "a program is run by stallspan mark run",
+		"mark begin --kind epoch --attribute k": `--attribute "k" is not a pair: give key=value`,
+		"mark begin --kind epoch sleep":         "mark run runs a program",
 		"mark end":                              "mark end needs the id",
 		"mark end a b":                          "mark end needs the id",
 		"mark run --kind epoch":                 "mark run needs a program",
 		"mark run -- true":                      "--kind is missing",
-		"mark run --kind epcoh -- true":         "--kind epcoh is none",
-		"mark stop":                             `"stop" is no command of mark: see stallspan mark --help`,
+		"mark run --kind epcoh -- true":         `--kind "epcoh" is unknown`,
+		"mark stop":                             `unknown command "stop": see stallspan mark --help`,
 	} {
 		v := stallspan(t, strings.Fields(args)...)
 		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {

@@ -14,26 +14,26 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/progress"
 )
 
-// pipe is one way from the program to one of our own outputs.
+// pipe copies one of the program's outputs to one of our own.
 type pipe struct {
 	read, write *os.File
 	to          *os.File
 	isTerminal  bool
-	exited      atomic.Pointer[time.Time] // when the program did: what is left to read must come soon
-	held        bool                      // somebody else still had it open in the end; known when copy has returned
+	exited      atomic.Pointer[time.Time] // when the program exited: reads are limited from then on
+	held        bool                      // another process had it open at the end; set when copy returns
 }
 
-// After the program's exit its output ends when nobody has it open any more. A process that was left behind may keep it
+// After the program's exit its output ends when the last process closes it. A process that was left running may keep it
 // open for days.
 const (
-	quiet    = time.Second           // for how long nothing may come
-	patience = 10 * time.Second      // from then on, only what is there already is passed on
-	moment   = 10 * time.Millisecond // in which what is there already has been read
-	mostTail = 1 << 20               // bytes of it: the largest pipe that a program can have by itself (pipe(7))
+	maxSilence = time.Second           // how long to wait for more
+	maxWait    = 10 * time.Second      // after this time, only buffered output is passed on
+	drainTime  = 10 * time.Millisecond // enough to read buffered output
+	maxTail    = 1 << 20               // bytes of it: the largest pipe that an unprivileged program can set (pipe(7))
 )
 
-// openPipe prepares the way to one of our outputs. Where it is a terminal and no other can be had (a container without
-// /dev/pts), the program gets a plain pipe.
+// openPipe opens a pipe to one of our outputs. If that is a terminal the program gets a terminal, or a plain pipe where
+// none can be made (a container without /dev/pts).
 func openPipe(to *os.File) (*pipe, error) {
 	p := &pipe{to: to}
 	if term.IsTerminal(int(to.Fd())) && p.openTerminal() == nil {
@@ -52,7 +52,7 @@ func (p *pipe) openTerminal() error {
 		return err
 	}
 	defer func() { _ = master.Close() }()
-	// The library has made it blocking, and reads of such a file know no deadline.
+	// The library has made it blocking, and reads of a blocking file take no deadline.
 	fd, err := unix.FcntlInt(master.Fd(), unix.F_DUPFD_CLOEXEC, 0)
 	if err == nil {
 		err = unix.SetNonblock(fd, true)
@@ -68,20 +68,20 @@ func (p *pipe) openTerminal() error {
 	return nil
 }
 
-// resize gives the program's terminal the size of ours, and says whether it had another.
+// resize gives the program's terminal the size of ours, and reports whether it changed.
 func (p *pipe) resize() (changed bool) {
 	if !p.isTerminal {
 		return false
 	}
 	size, err := unix.IoctlGetWinsize(int(p.to.Fd()), unix.TIOCGWINSZ)
 	if err != nil {
-		return false // a terminal without a size is still one
+		return false // a terminal may have no size
 	}
 	conn, err := p.read.SyscallConn()
 	if err != nil {
 		return false
 	}
-	_ = conn.Control(func(fd uintptr) { // fails when copy has closed it: there is nothing to resize any more
+	_ = conn.Control(func(fd uintptr) { // fails after copy has closed it
 		before, err := unix.IoctlGetWinsize(int(fd), unix.TIOCGWINSZ)
 		if err == nil && *before != *size {
 			changed = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, size) == nil
@@ -90,15 +90,15 @@ func (p *pipe) resize() (changed bool) {
 	return changed
 }
 
-// copy passes everything on before it looks at it. When our own output is gone (a closed pipe, a full disk) it stops
-// reading, and the program gets the error that it would have got from it: a broken pipe.
+// copy passes output on before it reads the lines in it. If our own output fails (a closed pipe, a full disk) it stops
+// reading, and the program gets the error that it would have got without us: a broken pipe.
 func (p *pipe) copy(line func([]byte)) {
 	lines := progress.NewLines(line)
 	defer lines.Close()
 	defer func() { _ = p.read.Close() }()
 	buf := make([]byte, 32<<10)
 	for tail := 0; ; {
-		late := p.hurry()
+		late := p.limitRead()
 		n, err := p.read.Read(buf)
 		if n > 0 {
 			if pass(p.to, buf[:n]) != nil {
@@ -109,28 +109,28 @@ func (p *pipe) copy(line func([]byte)) {
 		if late {
 			tail += n
 		}
-		if p.held = errors.Is(err, os.ErrDeadlineExceeded) || tail >= mostTail; p.held || err != nil {
-			return // io.EOF; EIO where a terminal's last user left
+		if p.held = errors.Is(err, os.ErrDeadlineExceeded) || tail >= maxTail; p.held || err != nil {
+			return // io.EOF; EIO when the last process has closed a terminal
 		}
 	}
 }
 
-// hurry bounds the next read once the program has exited. late says that this was long ago.
-func (p *pipe) hurry() (late bool) {
+// limitRead sets a deadline for the next read after the program's exit. late is set from maxWait after it.
+func (p *pipe) limitRead() (late bool) {
 	exited := p.exited.Load()
 	if exited == nil {
 		return false
 	}
-	wait := quiet
-	if late = time.Since(*exited) > patience; late {
-		wait = moment
+	wait := maxSilence
+	if late = time.Since(*exited) > maxWait; late {
+		wait = drainTime
 	}
 	_ = p.read.SetReadDeadline(time.Now().Add(wait))
 	return late
 }
 
-// pass writes all of b. Whoever shares our output (the program, where it is the terminal that is its input too) may have
-// set it not to block: then a full one is waited for here.
+// pass writes all of b. A program that shares our terminal may have made it non-blocking. Then pass waits while it is
+// full.
 func pass(to *os.File, b []byte) error {
 	for {
 		n, err := to.Write(b)

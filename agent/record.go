@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -19,8 +18,10 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// recordName is what the window over all of a recording is called.
-const recordName = "recording"
+const (
+	recordName  = "recording" // of the window over a whole recording
+	minPartSize = 1 << 20     // bytes of a recording's file: some minutes of a small machine
+)
 
 func wholeRecording() window.Window {
 	return window.Window{Kind: window.Custom, Name: recordName, Run: recordName, Source: window.Announced, Owned: true}
@@ -30,30 +31,31 @@ func recordCommand() *cobra.Command {
 	var r record
 	cmd := &cobra.Command{
 		Use:   "record [flags] FILE",
-		Short: "Record what this machine's devices do until stopped, to be replayed elsewhere",
-		Long: `Watches this machine until it is stopped with ^C, records every reading and every window that programs announce, and
-prints a table at the end. FILE is always the newest part of the recording; one that is full becomes FILE.1, that one
-FILE.2 and so on. A recording that FILE holds already becomes FILE.1 too.`,
+		Short: "Record this machine's readings until stopped, to replay them elsewhere",
+		Long: `Records every reading of this machine, and every window that programs announce, until ^C. At the
+end it prints a table. FILE is always the newest part of the recording. When it is full it becomes
+FILE.1, which becomes FILE.2, and so on. An earlier recording in FILE also becomes FILE.1.`,
 		Example: `  stallspan record machine.gz
   stallspan record --for 10m --report report.json machine.gz`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return errors.New("record needs one file: stallspan record machine.gz")
-			}
-			return nil
-		},
-		RunE: func(cmd *cobra.Command, args []string) error {
+		Args: needs(1, 1, "record needs one file: stallspan record machine.gz"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if cmd.Flags().Changed("for") && r.length <= 0 {
-				return fmt.Errorf("--for %v: a recording lasts for some time, like 10m", r.length)
+				return usagef("--for %v: give a positive duration such as 10m", r.length)
+			}
+			if r.rotation.MaxSize, err = parseSize("--max-size", r.size, minPartSize); err != nil {
+				return err
+			}
+			if keep := r.rotation.Keep; keep != 0 && (keep < recording.LeastKeep || keep > recording.MostKeep) {
+				return usagef("--keep %d: choose %d to %d", keep, recording.LeastKeep, recording.MostKeep)
 			}
 			r.out, r.path = cmd.OutOrStdout(), args[0]
 			return r.run(cmd.Context())
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&r.size, "max-size", "256MiB", "`size` at which a file is complete and the next one begins")
-	flags.IntVar(&r.rotation.Keep, "keep", recording.DefaultKeep, "`number` of files that are kept")
-	flags.DurationVar(&r.length, "for", 0, "end after this `duration` (default: when stopped)")
+	flags.StringVar(&r.size, "max-size", "256MiB", "`size` at which a file is full and the next one begins")
+	flags.IntVar(&r.rotation.Keep, "keep", recording.DefaultKeep, "`number` of files to keep")
+	durationFlag(flags, &r.length, "for", "stop after this `duration` (default: until ^C)")
 	flags.StringVar(&r.reportPath, "report", "", "write the report as JSON to this `file`")
 	return cmd
 }
@@ -65,45 +67,42 @@ type record struct {
 	reportPath string
 	size       string
 	length     time.Duration
-	out        io.Writer // takes the table
+	out        io.Writer // for the table
 
 	report *reportFile
 	root   *export.Open // the recording's own span
-	id     string       // of the window that is the whole recording
+	id     string       // of the window over the whole recording
 	began  time.Time
 }
 
 func (r *record) run(ctx context.Context) (err error) {
-	if r.rotation.MaxSize, err = parseSize("--max-size", r.size, leastPart); err != nil {
-		return err
-	}
 	if r.report, err = openReport(r.reportPath); err != nil {
-		return failure{exitFailed, err}
+		return err
 	}
 	defer r.report.discard()
 	if err = r.open(); err != nil {
-		return failure{exitFailed, err}
+		return err
 	}
 	defer func() { _ = r.close() }()
 
-	lasting := context.WithoutCancel(ctx) // what is left is sent after ctx has ended
-	// A terminal that is gone ends a recording as ^C does.
-	ctx, stop := signal.NotifyContext(ctx, append(heeded(syscall.SIGHUP), syscall.SIGTERM)...)
+	lasting := context.WithoutCancel(ctx) // for the flush after ctx has ended
+	// A terminal that is closed ends a recording as ^C does.
+	ctx, stop := signal.NotifyContext(ctx, append(notIgnored(syscall.SIGHUP), syscall.SIGTERM)...)
 	defer stop()
-	r.monitor, err = monitor.New(monitor.Config{Journal: ending{r.file, stop}})
+	r.monitor, err = monitor.New(monitor.Config{Journal: endOnError{r.file, stop}})
 	if err != nil {
-		return failure{exitFailed, err}
+		return err
 	}
 	r.monitor.Start()
 	defer r.monitor.Stop()
 	if err := r.begin(lasting); err != nil {
-		return failure{exitFailed, err}
+		return err
 	}
 	failed := r.serve(ctx)
 	return r.finish(lasting, failed)
 }
 
-// begin begins the window that is the whole recording.
+// begin begins the window over the whole recording.
 func (r *record) begin(ctx context.Context) (err error) {
 	r.telemetry, err = openTelemetry(ctx, r.monitor)
 	if err != nil {
@@ -117,14 +116,14 @@ func (r *record) begin(ctx context.Context) (err error) {
 	return err
 }
 
-// finish ends what is open, and shows what was seen.
+// finish ends the open windows, and shows the result.
 func (r *record) finish(ctx context.Context, failed error) error {
 	r.session.Close()
 	end := r.monitor.Now()
 	r.session.EndAll(end)
 	whole, err := r.monitor.End(r.id, end)
 	if err != nil {
-		return failure{exitFailed, err} // nobody else ends it
+		return err // not possible: only finish ends it
 	}
 	closed := r.close()
 	saved := r.show(whole)
@@ -134,17 +133,16 @@ func (r *record) finish(ctx context.Context, failed error) error {
 	return sayAll(failed, closed, saved)
 }
 
-// serve lets programs announce windows until the recording is to end. Without the socket there is the recording's own
-// window still.
+// serve accepts announced windows until the recording ends. If the socket cannot be opened, it records without them.
 func (r *record) serve(ctx context.Context) error {
 	var listeners []net.Listener
 	socket, err := api.Listen(api.DefaultSocket())
 	if err == nil {
 		defer func() { _ = socket.Close() }()
 		listeners = append(listeners, socket)
-		say("recording to %s, with the windows that are announced at %s; ^C ends it", r.path, socket.Addr())
+		say("recording to %s, with windows announced at %s; stop with ^C", r.path, socket.Addr())
 	} else {
-		say("recording to %s, without windows that programs announce (%v); ^C ends it", r.path, err)
+		say("recording to %s, without announced windows (%v); stop with ^C", r.path, err)
 	}
 	if r.length > 0 {
 		timed, stop := context.WithTimeout(ctx, r.length)
@@ -161,7 +159,7 @@ func (r *record) show(whole *window.Report) error {
 		windows = append(windows, whole)
 	}
 	if n := r.session.Left(); n > 0 {
-		problems = append(problems, fmt.Errorf("%d windows after the first %d: the recording has them", n, mostReports))
+		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", n, maxReports))
 	}
 	printTable(r.out, windows, problems)
 	return r.report.save(document{Run: whole, Windows: windows, Problems: texts(problems)})

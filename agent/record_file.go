@@ -10,12 +10,12 @@ import (
 
 // recorder is the recording of a command that may make one.
 type recorder struct {
-	path     string // empty where nothing is recorded
+	path     string // empty without a recording
 	rotation recording.Rotation
-	file     *recording.Parts // nil until open, and where nothing is recorded
+	file     *recording.Parts // nil before open, and without a recording
 }
 
-// open begins the recording before anything is watched, so that a wrong path costs nothing else.
+// open creates the recording before anything else begins, so that a wrong path is found at once.
 func (r *recorder) open() (err error) {
 	if r.path == "" {
 		return nil
@@ -25,7 +25,7 @@ func (r *recorder) open() (err error) {
 	return err
 }
 
-// journal is what the monitor tells.
+// journal is the monitor's output to the recording.
 func (r *recorder) journal() monitor.Journal {
 	if r.file == nil {
 		return nil
@@ -33,7 +33,7 @@ func (r *recorder) journal() monitor.Journal {
 	return r.file
 }
 
-// close completes the recording; the error says why it is not whole. It may be called again.
+// close completes the recording. The error is why it is incomplete. Later calls have no effect.
 func (r *recorder) close() error {
 	if r.file == nil {
 		return nil
@@ -41,7 +41,7 @@ func (r *recorder) close() error {
 	return r.file.Close()
 }
 
-// summary says where the recording is and how large it is.
+// summary is the recording's path and size.
 func (r *recorder) summary() string {
 	bytes, parts := r.file.Size()
 	if parts > 1 {
@@ -50,27 +50,16 @@ func (r *recorder) summary() string {
 	return fmt.Sprintf("recorded %s to %s", sizeText(bytes), r.path)
 }
 
-// ending is the journal of a command that has nothing to do once it cannot be written.
-type ending struct {
+// endOnError ends the command when the journal cannot be written.
+type endOnError struct {
 	monitor.Journal
 	end context.CancelFunc
 }
 
-func (j ending) Write(e *recording.Entry) error {
+func (j endOnError) Write(e *recording.Entry) error {
 	err := j.Journal.Write(e)
 	if err != nil {
 		j.end()
 	}
 	return err
-}
-
-// sayAll says what went wrong, and gives the exit code for it.
-func sayAll(errs ...error) (failed error) {
-	for _, err := range errs {
-		if err != nil {
-			say("%v", err)
-			failed = exit(exitFailed)
-		}
-	}
-	return failed
 }

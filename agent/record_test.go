@@ -132,7 +132,7 @@ func startRecord(t *testing.T, args ...string) (*invocation, *follow, string) {
 	v.Stderr = &said
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 	v.start()
-	said.until(t, 1, "^C ends it")
+	said.until(t, 1, "stop with ^C")
 	return v, &said, socket
 }
 
@@ -237,7 +237,7 @@ func TestRecordIsKilled(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, old.out.String())
 	}
 	both := stallspan(t, "replay", file, file+".1")
-	if code := both.run(); code != exitFailed || !strings.Contains(both.errorLine(), "are of different recordings") {
+	if code := both.run(); code != exitFailed || !strings.Contains(both.errorLine(), "belong to different recordings") {
 		t.Errorf("both: exit code %d", code)
 	}
 }
@@ -255,10 +255,10 @@ func TestRecordRefuses(t *testing.T) {
 		args []string
 	}{
 		{exitUsage, "record needs one file", []string{"record"}},
-		{exitUsage, "--max-size \"1M\" is no size", []string{"record", "--max-size", "1M", folder + "/x"}},
+		{exitUsage, "--max-size \"1M\" is not a size", []string{"record", "--max-size", "1M", folder + "/x"}},
 		{exitUsage, "--max-size \"1MB\" is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
 		{exitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
-		{exitFailed, "1 files cannot be kept", []string{"record", "--keep", "1", folder + "/x"}},
+		{exitUsage, "--keep 1: choose 2", []string{"record", "--keep", "1", folder + "/x"}},
 		{exitFailed, "is there already and is no recording", []string{"record", foreign}},
 		{exitFailed, "is no ordinary file", []string{"record", folder}},
 		{exitFailed, "name a file in a folder that exists and is yours: no such file or directory", []string{"record", folder + "/no/x"}},

@@ -121,14 +121,14 @@ func TestReplayParts(t *testing.T) {
 	}
 
 	newest, d, _ := replayed(t, 0, path, path+".1")
-	if len(newest) == 0 || len(newest) >= len(was) || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 windows that began before") {
+	if len(newest) == 0 || len(newest) >= len(was) || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 windows began before") {
 		t.Errorf("of the newest parts: %d windows, %v", len(newest), d.Problems)
 	}
 	if !strings.Contains(string(d.Run), `"name": "recording"`) {
 		t.Errorf("the run is %s", d.Run)
 	}
 	files = slices.DeleteFunc(files, func(name string) bool { return name == path+".1" || name == path+".2" })
-	if _, d, _ := replayed(t, 0, files...); !strings.Contains(strings.Join(d.Problems, "\n"), " of the recording, which were not given") {
+	if _, d, _ := replayed(t, 0, files...); !strings.Contains(strings.Join(d.Problems, "\n"), " of the recording are missing") {
 		t.Errorf("with two parts missing: %v", d.Problems)
 	}
 
@@ -204,7 +204,7 @@ func TestReplayRefuses(t *testing.T) {
 		{exitFailed, folder + ": the recording cannot be read", []string{folder}},
 		{exitFailed, "use the version that recorded it, or a newer one", []string{pack("newer", `{"stallspan_recording":2}`+"\n")}},
 		{exitFailed, "first line is damaged", []string{pack("odd", `{"stallspan_recording":1,"interval":7}`+"\n")}},
-		{exitFailed, "are of different recordings", []string{pack("a", header), pack("b", header)}},
+		{exitFailed, "belong to different recordings", []string{pack("a", header), pack("b", header)}},
 		{exitFailed, "damaged: the recording is damaged at line 3", []string{pack("damaged", header+reading+"{}\n"+reading)}},
 		{exitFailed, "--report " + folder + "/no/r.json cannot be written", []string{"--report", folder + "/no/r.json", pack("good", header)}},
 	} {

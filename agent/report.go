@@ -1,8 +1,8 @@
 package agent
 
 import (
+	"bytes"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -16,17 +16,17 @@ import (
 type document struct {
 	Run      *window.Report   `json:"run,omitempty"`
 	Windows  []*window.Report `json:"windows"`
-	Problems []string         `json:"problems,omitempty"` // what could not be seen, in words
+	Problems []string         `json:"problems,omitempty"` // what could not be read
 
 	PredictedSpeedup *float64 `json:"predicted_speedup,omitempty"` // demo only
 	MeasuredSpeedup  *float64 `json:"measured_speedup,omitempty"`
 }
 
-// reportFile is where a report will be written. It is opened before the program starts, so that a wrong path costs a
-// second and not a night, and takes its name when it is complete.
+// reportFile is where a report will be written. It is opened before the program starts, so that a wrong path is found
+// at once and not after a night of training. It gets its name when it is complete.
 type reportFile struct {
-	path string   // empty where there is nothing to rename: a pipe, a device, our own output
-	file *os.File // a temporary file beside path; nil where no report was asked for, or when it was saved
+	path string   // empty if there is nothing to rename: a pipe, a device, our own output
+	file *os.File // a temporary file in the folder of path; nil without --report, and after save
 }
 
 func openReport(path string) (*reportFile, error) {
@@ -34,13 +34,13 @@ func openReport(path string) (*reportFile, error) {
 		return &reportFile{}, nil
 	}
 	if info, err := os.Stat(path); err == nil {
-		for _, own := range []*os.File{os.Stdout, os.Stderr} { // /dev/stdout, be it a pipe or a file that also takes output
+		for _, own := range []*os.File{os.Stdout, os.Stderr} { // /dev/stdout, whether it is a pipe or a file
 			if ours, err := own.Stat(); err == nil && os.SameFile(info, ours) {
 				return &reportFile{file: own}, nil
 			}
 		}
 		if !info.Mode().IsRegular() {
-			file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe that nobody reads is refused
+			file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe without a reader is refused
 			if err != nil {
 				return nil, fmt.Errorf("--report %s cannot be written: %w", path, reason(err))
 			}
@@ -48,17 +48,17 @@ func openReport(path string) (*reportFile, error) {
 		}
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // a link stays one
+		path = target // keep a symbolic link
 	}
 	draft := filepath.Join(filepath.Dir(path), ".stallspan-report-"+rand.Text())
 	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("--report %s cannot be written, name a file in a folder that exists and is yours: %w", path, reason(err))
+		return nil, fmt.Errorf("--report %s cannot be written, give a file in a folder that you may write to: %w", path, reason(err))
 	}
 	return &reportFile{path: path, file: file}, nil
 }
 
-// reason is err without the name of a file that nobody has asked for.
+// reason is err without the file's name: it may be that of a temporary file.
 func reason(err error) error {
 	var wrapped *os.PathError
 	if errors.As(err, &wrapped) {
@@ -67,22 +67,23 @@ func reason(err error) error {
 	return err
 }
 
-// save writes the report. When its disk is full it goes to the folder for temporary files, and the error says where.
+// save writes the report. If its disk is full, the report goes to the folder for temporary files, and the error names it.
 func (f *reportFile) save(d document) error {
 	if f.file == nil {
 		return nil
 	}
-	text, err := json.MarshalIndent(d, "", "  ")
-	if err != nil {
+	var buffer bytes.Buffer
+	if err := writeJSON(&buffer, d); err != nil {
 		return fmt.Errorf("the report cannot be written as JSON: %w", err)
 	}
-	text = append(text, '\n')
+	text := buffer.Bytes()
 	if err := f.write(text); err != nil {
 		spare, failed := writeSpare(text)
 		if failed != nil {
-			return fmt.Errorf("the report could not be written (%w), nor to the folder for temporary files: %w", reason(err), reason(failed))
+			return fmt.Errorf("the report could not be written (%w), nor to the folder for temporary files: %w",
+				reason(err), reason(failed))
 		}
-		return fmt.Errorf("the report could not be written to its place and is in %s: %w", spare, reason(err))
+		return fmt.Errorf("the report could not be written to its file and is in %s: %w", spare, reason(err))
 	}
 	return nil
 }
@@ -116,7 +117,7 @@ func (f *reportFile) write(text []byte) error {
 	return nil
 }
 
-// discard removes what was not saved.
+// discard removes a report that was not saved.
 func (f *reportFile) discard() {
 	if f.file == nil || f.path == "" {
 		return

@@ -20,7 +20,7 @@ func TestReportOnAFullDisk(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	spare := regexp.MustCompile(`(?m)^stallspan: the report could not be written to its place and is in (\S+): no space left on device$`)
+	spare := regexp.MustCompile(`(?m)^stallspan: the report could not be written to its file and is in (\S+): no space left on device$`)
 	for _, command := range []string{"exit 0", "exit 7"} {
 		for _, path := range []string{"/dev/full", filepath.Join(disk, "report.json")} {
 			if disk == "" && path != "/dev/full" {

@@ -16,9 +16,9 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, says := range map[string]string{
-		folder + "/none/report.json":           "name a file in a folder that exists and is yours: no such file or directory",
+		folder + "/none/report.json":           "give a file in a folder that you may write to: no such file or directory",
 		folder:                                 "is a directory",
-		pipe:                                   "no such device or address", // nobody reads it
+		pipe:                                   "no such device or address", // it has no reader
 		folder + "/" + strings.Repeat("x/", 3): "no such file or directory",
 	} {
 		marker := filepath.Join(folder, "started")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,16 +39,17 @@ func runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:   "run [flags] -- COMMAND [ARGUMENT...]",
-		Short: "Run a program and say for each epoch and model load what its time went to",
-		Long: `Runs a program with its input, output, signals and exit code passed through untouched, watches this machine's
-devices meanwhile, reads epochs and model loads off the program's output, and prints a table on standard error at the
-end. With OTEL_EXPORTER_OTLP_ENDPOINT set, metrics and spans leave over OTLP.`,
+		Short: "Run a program, and show where the time of each epoch and model load went",
+		Long: `Runs a program with its input, output, signals and exit code untouched. Meanwhile it reads this
+machine's devices, and recognizes epochs and model loads in the program's output. At the end it
+prints a table on standard error. With OTEL_EXPORTER_OTLP_ENDPOINT set, it exports metrics and
+spans over OTLP.`,
 		Example: `  stallspan run -- python3 train.py
   stallspan run --report report.json --fail-on slow -- python3 train.py
   stallspan run --load-begin 'Loading (?P<model>\S+)' --load-end 'ready' -- ./serve`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return errors.New("run needs a program: stallspan run -- python3 train.py")
+				return usage(errors.New("run needs a program: stallspan run -- python3 train.py"))
 			}
 			return o.run(context.WithoutCancel(cmd.Context()), args)
 		},
@@ -55,41 +57,43 @@ end. With OTEL_EXPORTER_OTLP_ENDPOINT set, metrics and spans leave over OTLP.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.StringVar(&o.report, "report", "", "write the report as JSON to this `file`")
-	flags.StringVar(&o.recorder.path, "record", "", "also record everything to this `file`, for stallspan replay")
-	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program's or script's)")
-	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "", "`regexp` of a line that begins an epoch; its group \"epoch\", or the first one, is the number")
-	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "", "`regexp` of a line that begins a model load; its group \"model\" is the name")
+	flags.StringVar(&o.recorder.path, "record", "", "also record all readings to this `file`, for stallspan replay")
+	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program or script)")
+	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "",
+		"`regexp` of a line that begins an epoch;\nits group \"epoch\", or the first one, is the number")
+	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "",
+		"`regexp` of a line that begins a model load;\nits group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
-	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 when the program succeeds but a window was `slow`")
+	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if the program succeeds but a window was `slow`")
 	o.slow.add(cmd)
 	return cmd
 }
 
 func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if o.failOn != "" && o.failOn != "slow" {
-		return fmt.Errorf("--fail-on %s: the only choice is slow", o.failOn)
+		return usagef("--fail-on %q is unknown: the only choice is slow", o.failOn)
 	}
-	limits, unkept, err := o.slow.monitor()
+	limits, noBaselines, err := o.slow.monitor()
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	reader, err := progress.NewReader(o.patterns)
 	if err != nil {
-		return err
+		return usage(err)
 	}
 	report, err := openReport(o.report)
 	if err != nil {
-		return failure{exitRun, err}
+		return exitError{exitRun, err}
 	}
 	defer report.discard()
 	if err := o.recorder.open(); err != nil {
-		return failure{exitRun, err}
+		return exitError{exitRun, err}
 	}
 	defer func() { _ = o.recorder.close() }()
 	if o.name == "" {
 		o.name = nameOf(argv)
 	}
-	r := &run{options: o, argv: argv, reader: reader, report: report, limits: limits, unkept: unkept}
+	r := &run{options: o, argv: argv, reader: reader, report: report, limits: limits, noBaselines: noBaselines}
 	return r.do(ctx)
 }
 
@@ -113,15 +117,15 @@ type run struct {
 	exited    bool // by itself, not by a signal
 	pid       int
 
-	unkept     error // why windows are not compared with earlier ones
-	unfollowed error // why the program's own reads and CPU time are not seen
-	recorded   error // why the recording is not whole
+	noBaselines error // why windows are not compared with earlier ones
+	unfollowed  error // why the program's own reads and CPU time are not known
+	recorded    error // why the recording is incomplete
 }
 
 func (r *run) do(ctx context.Context) error {
 	m, err := monitor.New(monitor.Config{Journal: r.options.recorder.journal(), Slow: r.limits})
 	if err != nil {
-		return failure{exitRun, err}
+		return exitError{exitRun, err}
 	}
 	r.monitor = m
 	m.Start()
@@ -129,7 +133,7 @@ func (r *run) do(ctx context.Context) error {
 
 	r.telemetry, err = openTelemetry(ctx, m)
 	if err != nil {
-		return failure{exitRun, err}
+		return exitError{exitRun, err}
 	}
 	r.root = r.telemetry.exporter.Begin(rootName(r.options.name), time.Now(), parentFromEnvironment())
 	r.session = newSession(m, r.telemetry, r.options.name, runJob, r.root.SpanContext())
@@ -143,10 +147,10 @@ func (r *run) do(ctx context.Context) error {
 		r.telemetry.close(ctx)
 		return err
 	}
-	m.SaveBaselines() // before its problems are told
+	m.SaveBaselines() // before its problems are printed
 	printTable(os.Stderr, r.timeline(), r.problems())
 	if server.err != nil {
-		say("the program could announce no windows: %v", server.err)
+		say("warning: the program could not announce windows: %v", server.err)
 	}
 	return r.finish(ctx)
 }
@@ -183,12 +187,12 @@ func (r *run) watch(socket string) error {
 	r.code, r.exited = code, status.Exited()
 	r.follower.close(code != 0)
 	r.session.EndAll(exit)
-	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it could not begin, as thousands were open
+	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
 	r.monitor.Leave(runJob)
 	return nil
 }
 
-// timeline is what the table and the report show: the windows, or the whole run where none was seen.
+// timeline returns the windows for the table and the report: the whole run if there are no others.
 func (r *run) timeline() []*window.Report {
 	windows := r.session.Timeline()
 	if len(windows) == 0 && r.whole != nil {
@@ -197,22 +201,22 @@ func (r *run) timeline() []*window.Report {
 	return windows
 }
 
-// problems is what could not be seen.
+// problems lists what could not be read.
 func (r *run) problems() []error {
 	list := r.monitor.Problems()
-	if r.unkept != nil {
-		list = append(list, fmt.Errorf("whether windows took longer than usual: %w", r.unkept))
+	if r.noBaselines != nil {
+		list = append(list, noBaselines(r.noBaselines))
 	}
 	if r.unfollowed != nil {
-		list = append(list, fmt.Errorf("the program's own reads and CPU time: %w", r.unfollowed))
+		list = append(list, fmt.Errorf("the program's own reads and CPU time are unknown: %w", r.unfollowed))
 	}
 	if n := r.session.Left(); n > 0 {
-		list = append(list, fmt.Errorf("%d windows after the first %d: only the telemetry has them", n, mostReports))
+		list = append(list, fmt.Errorf("%d windows after the first %d are only in the telemetry", n, maxReports))
 	}
 	return list
 }
 
-// finish writes the report, sends what is left, and gives the exit code.
+// finish writes the report, flushes the telemetry, and returns the exit code.
 func (r *run) finish(ctx context.Context) error {
 	saved := r.report.save(document{Run: r.whole, Windows: r.timeline(), Problems: texts(r.problems())})
 	failed := sayAll(r.recorded, saved)
@@ -221,21 +225,20 @@ func (r *run) finish(ctx context.Context) error {
 	return r.outcome(failed)
 }
 
-// outcome is the exit code. The program's own comes first, then whether there are a report and a recording, then what is
-// in them.
+// outcome is the exit code. The program's own comes first, then a report or recording that failed, then slow windows.
 func (r *run) outcome(failed error) error {
 	switch {
 	case r.code != 0:
-		return exit(r.code)
+		return exitError{code: r.code}
 	case failed != nil:
-		return exit(exitRun)
+		return exitError{code: exitRun}
 	case r.options.failOn == "slow" && r.slow():
-		return exit(exitSlow)
+		return exitError{code: exitSlow}
 	}
 	return nil
 }
 
-// span is the run's own.
+// span is the span of the whole run.
 func (r *run) span() emit.Span {
 	s := rootSpan(r.options.name, r.began.At.Wall, r.whole)
 	s.Attributes = append(s.Attributes, semconv.ProcessPIDKey.Int(r.pid))
@@ -246,15 +249,10 @@ func (r *run) span() emit.Span {
 }
 
 func (r *run) slow() bool {
-	for _, w := range r.timeline() {
-		if w.Slow {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.timeline(), func(w *window.Report) bool { return w.Slow })
 }
 
-// parentFromEnvironment is the trace that the whole run belongs to, where who called us said so.
+// parentFromEnvironment is the parent of the run's span, if the caller set one.
 func parentFromEnvironment() trace.SpanContext {
 	parent, err := session.ParseTraceparent(os.Getenv("TRACEPARENT"))
 	if err != nil {
@@ -263,7 +261,7 @@ func parentFromEnvironment() trace.SpanContext {
 	return parent
 }
 
-// nameOf calls a run by its script, or by its program where it is no script.
+// nameOf names a run after its script, or after its program.
 func nameOf(argv []string) string {
 	for _, arg := range argv[1:] {
 		if strings.HasSuffix(arg, ".py") || strings.HasSuffix(arg, ".sh") {

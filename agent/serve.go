@@ -11,9 +11,9 @@ import (
 
 // apiServer serves the windows of one run on a socket of its own.
 type apiServer struct {
-	path string // empty where it could not be served
+	path string // empty if it could not be served
 	err  error
-	stop func() // waits until the last request is answered
+	stop func() // returns after the last request was answered
 }
 
 func serveAPI(m *monitor.Monitor, windows api.Windows) apiServer {

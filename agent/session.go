@@ -7,12 +7,12 @@ import (
 	"github.com/stallspan/stallspan/internal/session"
 )
 
-// mostReports bounds what a run keeps for its table and its report; the telemetry has them all.
-const mostReports = 10_000
+// maxReports bounds the windows in the table and the report of a run. The telemetry has them all.
+const maxReports = 10_000
 
-// newSession is that of one run, whose windows are all of the same job, with their spans below parent.
+// newSession holds the windows of one run. They all belong to the same job, and their spans are children of parent.
 func newSession(m *monitor.Monitor, t *telemetry, run, job string, parent trace.SpanContext) *session.Session {
 	return session.New(m, session.Options{
-		Spans: t.begin, Durations: &t.metrics.Durations, Run: run, Job: job, Parent: parent, Keep: mostReports,
+		Spans: t.begin, Durations: &t.metrics.Durations, Run: run, Job: job, Parent: parent, Keep: maxReports,
 	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
-// slowOptions say when a window is slow, as flags of run and keys of the agent's config.
+// slowOptions define when a window is slow, as flags of run and keys of the agent's config.
 type slowOptions struct {
 	baseline    *string // nil for the default file; "" or "off" for none
 	flag        string  // that names the file; "" where a config does
@@ -25,11 +25,11 @@ type slowOptions struct {
 func (o *slowOptions) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	o.flag = "--baseline"
-	flags.Func("baseline", "compare loads and epochs with earlier ones in this `file`; \"off\" for no such file (default: see docs/commands.md)",
+	flags.Func("baseline", "compare loads and epochs with earlier ones in this `file`, or \"off\"\n(default: see docs/commands.md)",
 		func(path string) error { o.baseline = &path; return nil })
-	flags.Func("slow-factor", "`times` the usual p95 that a load or epoch may take (default 1.5)", o.setFactor)
-	flags.DurationVar(&o.load, "slow-load", 0, "a model load is slow that takes longer than this `duration`")
-	flags.DurationVar(&o.epoch, "slow-epoch", 0, "an epoch is slow that takes longer than this `duration`")
+	flags.Func("slow-factor", "a load or epoch is slow above so many `times` the usual p95 (default 1.5)", o.setFactor)
+	durationFlag(flags, &o.load, "slow-load", "a model load is slow above this `duration`")
+	durationFlag(flags, &o.epoch, "slow-epoch", "an epoch is slow above this `duration`")
 }
 
 func (o *slowOptions) setFactor(text string) (err error) {
@@ -39,8 +39,8 @@ func (o *slowOptions) setFactor(text string) (err error) {
 	return nil
 }
 
-// monitor is what the monitor is told. The problem is why there is no file where one was not turned off; the error says
-// what was asked for wrongly.
+// monitor returns the monitor's settings. The problem is why there is no file although it was not turned off; the error
+// is a wrong setting.
 func (o *slowOptions) monitor() (s monitor.Slow, problem, err error) {
 	s = monitor.Slow{Factor: o.factor, Load: o.load, Epoch: o.epoch}
 	if s.Baseline, problem = baselineFile(o.baseline, cmp.Or(o.flag, "slow.baseline")); problem != nil && o.baseline != nil {
@@ -49,7 +49,7 @@ func (o *slowOptions) monitor() (s monitor.Slow, problem, err error) {
 	return s, problem, s.Check()
 }
 
-// check says what a config asks for wrongly. A service has no folder that a relative path could be meant in.
+// check returns the first wrong setting of a config. A service has no working folder, so paths are absolute.
 func (o *slowOptions) check() error {
 	if o.baseline != nil && *o.baseline != "" && *o.baseline != baseline.Off {
 		if err := (monitor.Slow{Baseline: *o.baseline}).Check(); err != nil {
@@ -60,21 +60,26 @@ func (o *slowOptions) check() error {
 	return err
 }
 
-// baselineFile is the absolute path of the file that was asked for, "" for none. option is how another one can be named.
-func baselineFile(asked *string, option string) (string, error) {
+// noBaselines is the warning for a default file that cannot be used.
+func noBaselines(err error) error {
+	return fmt.Errorf("windows are not compared with earlier ones: %w", err)
+}
+
+// baselineFile is the absolute path of the baselines, "" for none. A nil path is the default one; option sets another.
+func baselineFile(file *string, option string) (string, error) {
 	switch {
-	case asked == nil:
+	case file == nil:
 		path, err := baseline.DefaultPath()
 		if err != nil {
 			err = fmt.Errorf("%w, or name a file with %s", err, option)
 		}
 		return path, err
-	case *asked == "" || *asked == baseline.Off:
+	case *file == "" || *file == baseline.Off:
 		return "", nil
 	}
-	path, err := filepath.Abs(*asked)
+	path, err := filepath.Abs(*file)
 	if err != nil {
-		return "", fmt.Errorf("%s: give the absolute path: %w", *asked, err)
+		return "", fmt.Errorf("%s: give the absolute path: %w", *file, err)
 	}
 	return path, nil
 }

@@ -21,29 +21,29 @@ import (
 type statOptions struct{ csv, json, wide bool }
 
 const (
-	shortestStat = 100 * time.Millisecond // as often as this machine is sampled at all
-	longestStat  = 24 * time.Hour         // the kernel's times of a disk with a deep queue wrap in about a day
+	minInterval = 100 * time.Millisecond // the sampling interval
+	maxInterval = 24 * time.Hour         // the kernel's times of a disk with a deep queue wrap in about a day
 )
 
 func statCommand() *cobra.Command {
 	var o statOptions
 	cmd := &cobra.Command{
 		Use:   "stat [flags] [INTERVAL [COUNT]]",
-		Short: "Show GPUs and disks side by side, live",
-		Long: `Shows what iostat -x shows of every disk and what nvidia-smi shows of every GPU, over the same intervals, with the
-machine's I/O pressure and its busiest core. INTERVAL is in seconds (default 1), or a duration such as 500ms; COUNT is how
-many intervals are shown (default: until ^C). No number is since boot. A device marked * is a part of others or made of
-them: do not add it up.`,
+		Short: "Show GPUs and disks next to each other, live",
+		Long: `Shows the columns of iostat -x for every disk and those of nvidia-smi for every GPU, over the same
+intervals, with the machine's I/O pressure and its busiest core. INTERVAL is in seconds (default 1),
+or a duration such as 500ms. COUNT is the number of intervals (default: until ^C). No number is since
+boot. A device marked * is a part of others or made of them: do not add it up.`,
 		Example: `  stallspan stat
   stallspan stat 5 12
   stallspan stat --csv 0.5 > load.csv`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.csv && o.json {
-				return errors.New("--csv and --json: choose one of them")
+				return usagef("--csv and --json: choose one of them")
 			}
 			interval, count, err := statArguments(args)
 			if err != nil {
-				return err
+				return usage(err)
 			}
 			s := &statRun{out: cmd.OutOrStdout(), interval: interval, count: count}
 			switch {
@@ -58,16 +58,16 @@ them: do not add it up.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.csv, "csv", false, "print a line a device and interval, after one header")
-	flags.BoolVar(&o.json, "json", false, "print a JSON object a line for each interval")
-	flags.BoolVar(&o.wide, "wide", false, "show all columns, however narrow the terminal is")
+	flags.BoolVar(&o.csv, "csv", false, "print one line for each device and interval, after a header")
+	flags.BoolVar(&o.json, "json", false, "print one JSON object for each interval")
+	flags.BoolVar(&o.wide, "wide", false, "show all columns, also on a narrow terminal")
 	return cmd
 }
 
-// statArguments reads INTERVAL and COUNT; a count of 0 is no end.
+// statArguments parses INTERVAL and COUNT. A count of 0 means without end.
 func statArguments(args []string) (interval time.Duration, count int, err error) {
 	if len(args) > 2 {
-		return 0, 0, fmt.Errorf("%q is one argument too many: stallspan stat [INTERVAL [COUNT]]", args[2])
+		return 0, 0, fmt.Errorf("unexpected argument %q: stallspan stat [INTERVAL [COUNT]]", args[2])
 	}
 	interval = time.Second
 	if len(args) > 0 {
@@ -77,45 +77,37 @@ func statArguments(args []string) (interval time.Duration, count int, err error)
 	}
 	if len(args) > 1 {
 		if count, err = strconv.Atoi(args[1]); err != nil || count < 1 {
-			return 0, 0, fmt.Errorf("COUNT is %q: give a whole number of intervals, from 1 on", args[1])
+			return 0, 0, fmt.Errorf("COUNT %q: give a whole number, 1 or more", args[1])
 		}
 	}
 	return interval, count, nil
 }
 
 func statInterval(text string) (time.Duration, error) {
-	interval, err := time.ParseDuration(text)
-	if seconds, notNumber := strconv.ParseFloat(text, 64); notNumber == nil {
-		// What no Duration holds is out of bounds on its own side; NaN is below every bound.
-		if interval, err = -1, nil; seconds > longestStat.Seconds() {
-			interval = longestStat + 1
-		} else if seconds >= 0 {
-			interval = time.Duration(seconds * float64(time.Second))
-		}
-	}
+	interval, err := parseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("INTERVAL is %q: give seconds, or a duration such as 500ms", text)
+		return 0, fmt.Errorf("INTERVAL %q: %w", text, err)
 	}
-	if interval < shortestStat || interval > longestStat {
-		return 0, fmt.Errorf("INTERVAL is %q: choose one from %v to %v", text, shortestStat, longestStat)
+	if interval < minInterval || interval > maxInterval {
+		return 0, fmt.Errorf("INTERVAL %q: choose %v to %v", text, minInterval, maxInterval)
 	}
 	return interval, nil
 }
 
-// statRun shows one machine until its count is reached, ctx ends, or nobody reads any more.
+// statRun shows one machine until its count is reached, ctx ends, or the reader closes the output.
 type statRun struct {
 	out      io.Writer
 	interval time.Duration
-	count    int // 0 for no end
+	count    int // 0 for without end
 	print    func(to *bytes.Buffer, r *stat.Rates) error
 
-	said int // problems that have been told
+	warned int // problems that were printed
 }
 
 func (s *statRun) run(ctx context.Context) error {
 	m, err := monitor.New(monitor.Config{})
 	if err != nil {
-		return failure{exitFailed, err}
+		return err
 	}
 	m.Start()
 	defer m.Stop()
@@ -131,36 +123,36 @@ func (s *statRun) run(ctx context.Context) error {
 		r := stat.Between(&before, &after)
 		var text bytes.Buffer
 		if err := s.print(&text, &r); err != nil {
-			return failure{exitFailed, err}
+			return err
 		}
-		// One write an interval: whoever reads along gets it whole.
+		// One write for each interval: a reader gets it whole.
 		if _, err := s.out.Write(text.Bytes()); errors.Is(err, syscall.EPIPE) {
-			return nil // as after "| head": nobody wants more
+			return nil // as after "| head"
 		} else if err != nil {
-			return failure{exitFailed, fmt.Errorf("the numbers cannot be written: %w", err)}
+			return printed(err)
 		}
 		before = after
 	}
 	return nil
 }
 
-// readAll takes a reading of everything, with what the GPUs' drivers have not told yet.
+// readAll reads all sources, and waits for late readings of the GPUs.
 func readAll(m *monitor.Monitor) {
 	m.CatchUp()
 	m.Tick()
 }
 
-// problems tells what cannot be seen, each problem once.
+// problems prints each problem once.
 func (s *statRun) problems(m *monitor.Monitor) {
 	list := m.Problems()
-	for _, p := range list[s.said:] {
-		say("not seen: %v", p)
+	for _, p := range list[s.warned:] {
+		warn(p)
 	}
-	s.said = len(list)
+	s.warned = len(list)
 }
 
-// pace keeps an even beat: the boundaries are fixed by its beginning, so no delay adds up. One that has passed already,
-// as after the machine slept, is left out and not made up for.
+// pace keeps an even beat. The boundaries are fixed by its start, so that delays do not add up. A boundary that has
+// passed, as after the machine slept, is skipped.
 type pace struct {
 	interval time.Duration
 	next     time.Time
@@ -170,7 +162,7 @@ func newPace(interval time.Duration) *pace {
 	return &pace{interval: interval, next: time.Now().Add(interval)}
 }
 
-// wait returns at the next boundary, or says no when ctx ended before.
+// wait returns true at the next boundary, or false when ctx ends before.
 func (p *pace) wait(ctx context.Context) bool {
 	timer := time.NewTimer(time.Until(p.next))
 	defer timer.Stop()

@@ -108,13 +108,13 @@ func TestStatCounts(t *testing.T) {
 func TestStatUsage(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
-		"give seconds":                 {"soon"},
-		"choose one from":              {"0"},
-		"from 1 on":                    {"1", "0"},
-		`"3" is one argument too many`: {"1", "2", "3"},
-		"choose one of them":           {"--csv", "--json"},
-		"unknown flag: --xml":          {"--xml"},
-		"unknown shorthand flag: '1'":  {"-1"},
+		"give seconds":                {"soon"},
+		"choose 100ms":                {"0"},
+		"1 or more":                   {"1", "0"},
+		`unexpected argument "3"`:     {"1", "2", "3"},
+		"choose one of them":          {"--csv", "--json"},
+		"unknown flag: --xml":         {"--xml"},
+		"unknown shorthand flag: '1'": {"-1"},
 	} {
 		v := stallspan(t, append([]string{"stat"}, args...)...)
 		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), says) || v.out.Len() > 0 {
@@ -154,7 +154,7 @@ func TestStatCannotWrite(t *testing.T) {
 	defer func() { _ = full.Close() }()
 	v := stallspan(t, "stat", "--csv", "0.1")
 	v.Stdout = full
-	if code := v.run(); code != exitFailed || !strings.Contains(v.err.String(), "the numbers cannot be written: ") {
+	if code := v.run(); code != exitFailed || !strings.Contains(v.err.String(), "the output cannot be written: ") {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }

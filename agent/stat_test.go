@@ -237,7 +237,7 @@ func TestStatArguments(t *testing.T) {
 			t.Errorf("%q: %v, %d, %v", test.args, interval, count, err)
 		}
 	}
-	const bounds = "choose one from 100ms to 24h0m0s"
+	const bounds = "choose 100ms to 24h0m0s"
 	for text, says := range map[string]string{
 		"0":        bounds,
 		"0.09":     bounds,
@@ -245,7 +245,7 @@ func TestStatArguments(t *testing.T) {
 		"86401":    bounds,
 		"1e300":    bounds,
 		"inf":      bounds,
-		"nan":      bounds,
+		"nan":      "give seconds",
 		"25h":      bounds,
 		"":         "give seconds",
 		"fast":     "give seconds",

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// streams carry the program's output to where it belongs, byte for byte, and show its lines to a follower on the way.
+// streams copy the program's output to our own, byte for byte, and pass its lines to a follower.
 //
-// Where our own output is a terminal, the program gets one too (a pty in raw mode, so that nothing is translated
-// twice), and progress bars still draw. It inherits our standard input, session and process group: job control,
+// If our own output is a terminal, the program gets one too, so that progress bars still draw. It is a pty in raw mode,
+// so that nothing is translated twice. The program inherits our standard input, session and process group: job control,
 // ^C and ^Z work as without us.
 type streams struct {
-	all     []*pipe // one where both outputs are the same terminal, so that their order is kept
+	all     []*pipe // a single one if both outputs are the same terminal, which keeps their order
 	stdout  *pipe
 	stderr  *pipe
 	copying sync.WaitGroup
@@ -43,7 +43,7 @@ func sameFile(a, b *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(infoA, infoB)
 }
 
-// resize gives the program's terminals the size of ours, and says whether one had another.
+// resize gives the program's terminals the size of ours, and reports whether one changed.
 func (s *streams) resize() (changed bool) {
 	for _, p := range s.all {
 		changed = p.resize() || changed
@@ -51,7 +51,7 @@ func (s *streams) resize() (changed bool) {
 	return changed
 }
 
-// start begins to copy. It is called when the program has its own copies of the write ends.
+// start begins to copy. The program has its own copies of the write ends by then.
 func (s *streams) start(line func([]byte)) {
 	for _, p := range s.all {
 		_ = p.write.Close()
@@ -59,13 +59,13 @@ func (s *streams) start(line func([]byte)) {
 	}
 }
 
-// finish is called when the program has exited, and waits until its output has been passed on. A process that it left
-// behind and that keeps the output open is waited for while it prints, but not for long; held says that there is one.
+// finish waits, after the program's exit, until its output has been passed on. held reports a process that was left
+// running with the output open. Its output is passed on for a limited time.
 func (s *streams) finish() (held bool) {
 	now := time.Now()
 	for _, p := range s.all {
 		p.exited.Store(&now)
-		p.hurry()
+		p.limitRead()
 	}
 	s.copying.Wait()
 	for _, p := range s.all {

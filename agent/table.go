@@ -10,16 +10,54 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// A terminal has 80 columns, whoever else has more. "storage_bound SLOW", the longest verdict, ends in the last one.
+// Tables fit a terminal of 80 columns. The longest verdict, "storage_bound SLOW", ends in the last one.
 const (
 	tableWidth = 80
 	labelWidth = 15
 	diskWidth  = 7
-	mostRows   = 40 // a run of a thousand epochs shows its first and last ones
+	maxRows    = 40 // a longer table shows its first and last rows
 )
 
-// printTable writes a row a window, and below it what was found and what to try. Windows that follow one another with
-// the same verdict are explained once; why one is slow is said each time that the verdict alone does not tell.
+// table writes lines for a person.
+type table struct {
+	out io.Writer
+	gpu bool // rows show the GPUs' time; otherwise the program's own
+}
+
+// line writes one line, however long it is.
+func (t *table) line(s string) {
+	_, _ = fmt.Fprintln(t.out, strings.TrimRight(printable(s), " ")) // a table on standard error that fails has no other way out
+}
+
+// text writes a sentence in lines of the table's width. They are indented like the first one.
+func (t *table) text(start, sentence string) {
+	line := start
+	indent := strings.Repeat(" ", len(start))
+	begun := false // the line holds a word
+	for _, word := range strings.Fields(sentence) {
+		word = printable(word)
+		if begun && columns(line)+1+columns(word) > tableWidth {
+			t.line(line)
+			line, begun = indent, false
+		}
+		if begun {
+			line += " "
+		}
+		for columns(line)+columns(word) > tableWidth { // a path that is longer than a line
+			head := prefix(word, tableWidth-columns(line))
+			t.line(line + head)
+			line, word = indent, word[len(head):]
+		}
+		line += word
+		begun = true
+	}
+	if begun {
+		t.line(line)
+	}
+}
+
+// printTable writes one row for each window, and below it the finding and the remedy. Among windows in a row with the
+// same verdict only the first is explained. The reason for a slow one is added where the verdict does not give it.
 func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	w := &table{out: out}
 	w.line("")
@@ -30,49 +68,40 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	case len(reports) > 0:
 		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
 	}
-	var said *window.Report
+	var previous *window.Report
 	for i, r := range reports {
-		if len(reports) > mostRows && i == mostRows/2 {
-			w.line(fmt.Sprintf("... %d more, see --report ...", len(reports)-mostRows))
+		if len(reports) > maxRows && i == maxRows/2 {
+			w.line(fmt.Sprintf("... %d more, see --report ...", len(reports)-maxRows))
 		}
-		if len(reports) > mostRows && i >= mostRows/2 && i < len(reports)-mostRows/2 {
+		if len(reports) > maxRows && i >= maxRows/2 && i < len(reports)-maxRows/2 {
 			continue
 		}
 		w.report(r)
-		if alike := said != nil && said.Kind == r.Kind && said.Verdict == r.Verdict; !alike {
+		if alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict; !alike {
 			w.text("  ", r.Finding)
 			w.text("  Try: ", r.Remedy)
-		} else if r.LastedTooLong() || r.Slow && said.SlowReason != r.SlowReason {
+		} else if r.LastedTooLong() || r.Slow && previous.SlowReason != r.SlowReason {
 			w.text("  ", r.Finding)
 		}
-		w.further(r, said)
-		said = r
+		w.further(r, previous)
+		previous = r
 	}
 	if len(reports) == 0 {
-		w.line("No window was seen.")
+		w.line("No windows.")
 	}
 	for _, p := range problems {
-		w.text("not seen: ", p.Error())
+		w.text("Warning: ", p.Error())
 	}
 }
 
-// further says what was found beside the verdict, unless it was of the window before, too.
-func (t *table) further(r, said *window.Report) {
+// further writes the findings beyond the verdict that the previous window did not have.
+func (t *table) further(r, previous *window.Report) {
 	for _, f := range r.Findings {
-		if said == nil || said.Found(f.Kind) == nil {
+		if previous == nil || previous.Found(f.Kind) == nil {
 			t.text("  Also: ", f.Text)
 			t.text("  Try: ", f.Remedy)
 		}
 	}
-}
-
-type table struct {
-	out io.Writer
-	gpu bool // its rows are of GPUs; otherwise they are of the program's own time
-}
-
-func (t *table) line(s string) {
-	_, _ = fmt.Fprintln(t.out, strings.TrimRight(printable(s), " ")) // standard error: if it is gone, there is nobody to tell
 }
 
 func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
@@ -81,20 +110,6 @@ func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict st
 }
 
 func (t *table) report(r *window.Report) {
-	disk := ""
-	switch {
-	case len(r.Disks) == 1:
-		disk = r.Disks[0].Name
-	case len(r.Disks) > 1:
-		more := fmt.Sprintf("+%d", len(r.Disks)-1)
-		disk = strings.TrimRight(fit(r.Disks[0].Name, diskWidth-len(more)), " ") + more
-	case len(r.Mounts) > 0:
-		disk = r.Mounts[0].Type
-	}
-	verdict := string(r.Verdict)
-	if r.Slow {
-		verdict += " SLOW"
-	}
 	part := func(d time.Duration) string {
 		if !r.Split || r.GPUTime() <= 0 {
 			return "-"
@@ -110,35 +125,35 @@ func (t *table) report(r *window.Report) {
 	case len(r.GPUIDs) == 0:
 		busy = "-"
 	}
-	label := r.Label()
-	if r.Unfinished {
-		label += " (cut)"
-	}
-	t.row(label, window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu, part(r.Other), disk, verdict)
+	t.row(labelOf(r.Label(), r.Unfinished), window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu, part(r.Other),
+		diskOf(r), verdictOf(r.Verdict, r.Slow))
 }
 
-// text writes a sentence in lines of the table's width, the later ones indented like the first.
-func (t *table) text(start, sentence string) {
-	line := start
-	indent := strings.Repeat(" ", len(start))
-	begun := false // the line holds a word
-	for _, word := range strings.Fields(sentence) {
-		if begun && columns(line)+1+columns(word) > tableWidth {
-			t.line(line)
-			line, begun = indent, false
-		}
-		if begun {
-			line += " "
-		}
-		for columns(line)+columns(word) > tableWidth { // a path that fits into no line
-			head := prefix(word, tableWidth-columns(line))
-			t.line(line + head)
-			line, word = indent, word[len(head):]
-		}
-		line += word
-		begun = true
+// diskOf names the storage that a window used: its disk, the first of several with the number of others, or the type of
+// its network mount.
+func diskOf(r *window.Report) string {
+	switch {
+	case len(r.Disks) == 1:
+		return r.Disks[0].Name
+	case len(r.Disks) > 1:
+		more := fmt.Sprintf("+%d", len(r.Disks)-1)
+		return strings.TrimRight(fit(r.Disks[0].Name, diskWidth-len(more)), " ") + more
+	case len(r.Mounts) > 0:
+		return r.Mounts[0].Type
 	}
-	if begun {
-		t.line(line)
+	return ""
+}
+
+func labelOf(label string, unfinished bool) string {
+	if unfinished {
+		label += " (cut)"
 	}
+	return label
+}
+
+func verdictOf(v window.Verdict, slow bool) string {
+	if slow {
+		return string(v) + " SLOW"
+	}
+	return string(v)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// telemetry is what leaves a command through OpenTelemetry, where the environment asks for it.
+// telemetry exports a command's metrics and spans over OTLP, if the environment sets a backend.
 type telemetry struct {
 	metrics  *emit.Metrics
 	exporter *export.Exporter
@@ -27,11 +27,9 @@ type telemetry struct {
 	stopFirst context.CancelFunc
 }
 
-// flushTime is for how long a command waits, at its end, for a backend to take what is left; sayAfter is after how much
-// of it the command says what it waits for.
 const (
-	flushTime = 10 * time.Second
-	sayAfter  = time.Second
+	flushTime = 10 * time.Second // how long a command waits for the backend at its end
+	sayAfter  = time.Second      // into this wait it prints what it waits for
 )
 
 // openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics leave at once: a run
@@ -53,7 +51,7 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 		return nil, err
 	}
 	ctx, t.stopFirst = context.WithTimeout(ctx, flushTime)
-	t.first.Go(func() { _ = t.exporter.Flush(ctx) }) // a failure shows again at the end, or was none
+	t.first.Go(func() { _ = t.exporter.Flush(ctx) }) // a lasting failure shows again at the end
 	return t, nil
 }
 
@@ -62,16 +60,16 @@ func (t *telemetry) begin(name string, start time.Time, parent trace.SpanContext
 	return t.exporter.Begin(name, start, parent)
 }
 
-// close sends what is left and says what was lost. A signal ends the waiting, not the counting.
+// close flushes the queue and reports what was lost. A signal ends the wait, not the count.
 func (t *telemetry) close(ctx context.Context) {
-	ctx, stop := signal.NotifyContext(ctx, append(heeded(os.Interrupt), syscall.SIGTERM)...)
+	ctx, stop := signal.NotifyContext(ctx, append(notIgnored(os.Interrupt), syscall.SIGTERM)...)
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
 	t.stopFirst()
 	t.first.Wait()
 	waiting := time.AfterFunc(sayAfter, func() {
-		say("sending what is left to the OTLP backend, for at most %v (^C to stop)", flushTime)
+		say("flushing to the OTLP backend, for at most %v (^C to stop)", flushTime)
 	})
 	defer waiting.Stop()
 	if lost := t.exporter.Close(ctx).Lost(); lost != "" {
@@ -79,13 +77,13 @@ func (t *telemetry) close(ctx context.Context) {
 	}
 }
 
-// rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil for a run
-// whose own window could not begin.
+// rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil if the run's
+// own window could not begin.
 func rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
 	s := emit.Span{Start: began, End: time.Now()}
 	if whole != nil {
 		s = emit.WindowSpan(whole)
-		s.Children = nil // the windows within have their own
+		s.Children = nil // the windows within the run have their own
 	}
 	s.Name = rootName(name)
 	return s

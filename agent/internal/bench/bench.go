@@ -9,7 +9,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -28,10 +32,10 @@ var depths = [...]int{1, 2, 4, 8, 16, 32}
 
 // Durations of a step.
 const (
-	usualStep    = 2500 * time.Millisecond
-	longestStep  = 10 * time.Second
-	shortestStep = 50 * time.Millisecond
-	patience     = 5 * time.Second // for reads that are under way when a step ends
+	defaultStep = 2500 * time.Millisecond
+	maxStep     = 10 * time.Second
+	minStep     = 50 * time.Millisecond
+	patience    = 5 * time.Second // for reads that are under way when a step ends
 )
 
 // Options say what is measured, and how.
@@ -44,21 +48,55 @@ type Options struct {
 	Step     time.Duration // for how long each of the eight steps reads; 0 for 2.5 s
 }
 
-func (o *Options) complete() error {
+// Check returns an error if the options contradict each other, or are out of bounds.
+func (o *Options) Check() error {
 	switch {
 	case o.Device != "" && o.Path != "":
 		return errors.New("both a device and a path were given: give one of them")
 	case o.MakeFile && o.Path == "":
 		return errors.New("a file is made in a folder: give its path, too")
-	case o.Step == 0:
-		o.Step = usualStep
-	case o.Step < shortestStep || o.Step > longestStep:
-		return fmt.Errorf("a step of %v cannot be measured: choose one from %v to %v", o.Step, shortestStep, longestStep)
+	case o.Step != 0 && (o.Step < minStep || o.Step > maxStep):
+		return fmt.Errorf("a step of %v cannot be measured: choose %v to %v", o.Step, minStep, maxStep)
+	}
+	return nil
+}
+
+// Exists returns an error if there is no such device or path.
+func (o *Options) Exists() error {
+	if o.Device != "" {
+		_, err := blockDevice(o.Device)
+		return err
+	}
+	_, err := os.Stat(o.Path)
+	return err
+}
+
+func (o *Options) complete() error {
+	if o.Step == 0 {
+		o.Step = defaultStep
 	}
 	for o.Seed == 0 {
 		o.Seed = rand.Uint64()
 	}
-	return nil
+	return o.Check()
+}
+
+// blockDevice is the path of a block device, given by its path or its name.
+func blockDevice(device string) (path string, err error) {
+	path = device
+	if !strings.Contains(device, "/") {
+		path = filepath.Join("/dev", device)
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", fmt.Errorf("there is no device %s: lsblk lists the devices", path)
+	case err != nil:
+		return "", err
+	case info.Mode()&os.ModeDevice == 0 || info.Mode()&os.ModeCharDevice != 0:
+		return "", fmt.Errorf("%s is not a block device: give --path for a file or folder", path)
+	}
+	return path, nil
 }
 
 // Result is what was measured. What was not is absent, or 0.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -36,18 +35,9 @@ func (t *target) past() bool { return t.direct != t.cached }
 
 // openDevice opens a block device by its path or its name.
 func openDevice(device string) (*target, error) {
-	path := device
-	if !strings.Contains(device, "/") {
-		path = filepath.Join("/dev", device)
-	}
-	info, err := os.Stat(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("there is no device %s: lsblk lists those that there are", path)
-	case err != nil:
+	path, err := blockDevice(device)
+	if err != nil {
 		return nil, err
-	case info.Mode()&os.ModeDevice == 0 || info.Mode()&os.ModeCharDevice != 0:
-		return nil, fmt.Errorf("%s is no block device: give --path for a file or folder", path)
 	}
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
 		path = resolved

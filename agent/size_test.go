@@ -11,17 +11,17 @@ func TestParseSize(t *testing.T) {
 		"256MiB": 256 << 20, "1GiB": 1 << 30, "1 gib": 1 << 30, "500MB": 500e6, "2TB": 2e12, "1048576": 1 << 20,
 		"1048576B": 1 << 20, " 1024 KiB ": 1 << 20, "8388607TiB": 8388607 << 40,
 	} {
-		if got, err := parseSize("--max-size", text, leastPart); err != nil || got != want {
+		if got, err := parseSize("--max-size", text, minPartSize); err != nil || got != want {
 			t.Errorf("%q: %d %v", text, got, err)
 		}
 	}
 	for text, says := range map[string]string{
-		"": "is no size", "MiB": "is no size", "12M": "is no size", "-1MiB": "is no size", "1.5GiB": "is no size",
-		"0x10MiB": "is no size", "1e9": "is no size", "MiB12": "is no size", "1 2MiB": "is no size", "+1GiB": "is no size",
-		"0": "too small: the least is 1 MiB", "1048575": "too small", "1000KB": "too small",
-		"8388608TiB": "more than any disk holds", "9223372036854775808": "is no size",
+		"": "is not a size", "MiB": "is not a size", "12M": "is not a size", "-1MiB": "is not a size", "1.5GiB": "is not a size",
+		"0x10MiB": "is not a size", "1e9": "is not a size", "MiB12": "is not a size", "1 2MiB": "is not a size", "+1GiB": "is not a size",
+		"0": "too small: the minimum is 1 MiB", "1048575": "too small", "1000KB": "too small",
+		"8388608TiB": "larger than any disk", "9223372036854775808": "is not a size",
 	} {
-		if _, err := parseSize("--max-size", text, leastPart); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "--max-size ") {
+		if _, err := parseSize("--max-size", text, minPartSize); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "--max-size ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -41,8 +41,8 @@ func FuzzParseSize(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		size, err := parseSize("--max-size", text, leastPart)
-		if err == nil && size < leastPart {
+		size, err := parseSize("--max-size", text, minPartSize)
+		if err == nil && size < minPartSize {
 			t.Errorf("%q: %d", text, size)
 		}
 		if err != nil && strings.Contains(err.Error(), "\n") {
@@ -51,7 +51,7 @@ func FuzzParseSize(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if again, err := parseSize("", strconv.FormatInt(size, 10), leastPart); err != nil || again != size {
+		if again, err := parseSize("", strconv.FormatInt(size, 10), minPartSize); err != nil || again != size {
 			t.Errorf("%q is %d, and that is %d: %v", text, size, again, err)
 		}
 	})

@@ -1,0 +1,100 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// groupOf makes cmd a command that only has others below it. By itself it prints its help.
+func groupOf(cmd *cobra.Command, commands ...*cobra.Command) {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = fmt.Sprintf(" (did you mean %q?)", near[0])
+		}
+		return fmt.Errorf("unknown command %q%s: see %s --help", args[0], hint, cmd.CommandPath())
+	}
+	if cmd.RunE == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	cmd.AddCommand(commands...)
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("unexpected argument %q: see %s --help", args[0], cmd.CommandPath())
+	}
+	return nil
+}
+
+// needs requires so many arguments, none of them empty. The error is wanted.
+func needs(min, max int, wanted string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < min || len(args) > max || len(args) > 0 && args[0] == "" {
+			return errors.New(wanted)
+		}
+		return nil
+	}
+}
+
+// flagError names the flag and the kind of value that it takes, in place of the error of Go's parser.
+func flagError(cmd *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	if errors.As(err, &invalid) {
+		err = fmt.Errorf("--%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), valueError(invalid))
+	}
+	return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+}
+
+func valueError(invalid *pflag.InvalidValueError) error {
+	switch invalid.GetFlag().Value.Type() {
+	case "bool":
+		return errors.New("give true or false")
+	case "int":
+		return errors.New("give a whole number")
+	case "uint64":
+		return errors.New("give a whole number, 0 or more")
+	}
+	return invalid.Unwrap()
+}
+
+// durationFlag adds a flag that takes seconds, or a duration with its unit.
+func durationFlag(flags *pflag.FlagSet, into *time.Duration, name, usage string) {
+	flags.Func(name, usage, func(text string) (err error) {
+		*into, err = parseDuration(text)
+		return err
+	})
+}
+
+var errDuration = errors.New("give seconds, or a duration such as 500ms or 1h")
+
+// parseDuration reads seconds, or a duration with its unit. Seconds beyond the bounds of a Duration become the bound.
+func parseDuration(text string) (time.Duration, error) {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
+		switch nanoseconds := seconds * float64(time.Second); {
+		case math.IsNaN(seconds):
+			return 0, errDuration
+		case nanoseconds >= math.MaxInt64:
+			return math.MaxInt64, nil
+		case nanoseconds <= math.MinInt64:
+			return math.MinInt64, nil
+		default:
+			return time.Duration(nanoseconds), nil
+		}
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, errDuration
+	}
+	return d, nil
+}
