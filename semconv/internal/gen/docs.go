@@ -3,24 +3,22 @@ package main
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 )
 
 // blankLines are more of them than Markdown needs: what templates leave behind between their parts.
 var blankLines = regexp.MustCompile(`\n{3,}`)
 
-// writeMetricsPage gives the text of docs/metrics.md.
-func writeMetricsPage(r *registry) ([]byte, error) { return page(r, "metrics.md.tmpl") }
-
-// writeSpansPage gives the text of docs/spans.md.
-func writeSpansPage(r *registry) ([]byte, error) { return page(r, "spans.md.tmpl") }
-
-func page(r *registry, name string) ([]byte, error) {
-	text, err := r.render(name)
-	if err != nil {
-		return nil, err
+// page returns a function that renders the page of a template.
+func page(name string) func(*registry) ([]byte, error) {
+	return func(r *registry) ([]byte, error) {
+		text, err := r.render(name)
+		if err != nil {
+			return nil, err
+		}
+		return append(bytes.TrimSpace(blankLines.ReplaceAll(text, []byte("\n\n"))), '\n'), nil
 	}
-	return append(bytes.TrimSpace(blankLines.ReplaceAll(text, []byte("\n\n"))), '\n'), nil
 }
 
 // cell makes text fit for a cell of a Markdown table.
@@ -54,15 +52,68 @@ func typeName(a *attribute) string {
 	return a.Type.Name
 }
 
-// presence says when an attribute is there.
-func presence(l level) string {
-	switch l.Name {
-	case "required":
-		return "always"
-	case "conditionally_required":
-		return "when " + cell(l.When)
-	case "recommended":
-		return "where known"
+// keys lists attributes: in bold those that are always present, with their condition those that have one.
+func keys(refs []ref) string {
+	var all []string
+	for _, use := range refs {
+		key := "`" + use.Ref + "`"
+		switch use.Level.Name {
+		case "required":
+			key = "**" + key + "**"
+		case "conditionally_required":
+			key += " (when " + cell(use.Level.When) + ")"
+		}
+		all = append(all, key)
 	}
-	return "on request"
+	return strings.Join(all, ", ")
+}
+
+// Upstream returns the origin of most names that are not Stallspan's own.
+func (r *registry) Upstream() string {
+	counts := map[string]int{}
+	most := ""
+	for _, m := range r.Metrics() {
+		if m.Annotations.Stallspan.Origin != "" {
+			name := origin(m.Annotations)
+			if counts[name]++; counts[name] > counts[most] {
+				most = name
+			}
+		}
+	}
+	return most
+}
+
+// otherSource names the origin of a definition if it is neither Stallspan nor the usual one.
+func (r *registry) otherSource(a annotations) string {
+	if a.Stallspan.Origin == "" || origin(a) == r.Upstream() {
+		return ""
+	}
+	return " (" + origin(a) + ".)"
+}
+
+// shared returns the optional attributes that at least half of the metrics have, and at least three of them.
+func (r *registry) shared(metrics []metric) []string {
+	counts := map[string]int{}
+	for _, m := range metrics {
+		for _, use := range r.flatten(m.Attributes) {
+			if use.Level.Name == "recommended" {
+				counts[use.Ref]++
+			}
+		}
+	}
+	var keys []string
+	for key, n := range counts {
+		if n >= 3 && 2*n >= len(metrics) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// without leaves out the attributes that the text above a table lists.
+func (r *registry) without(shared []string, refs []ref) []ref {
+	return slices.DeleteFunc(r.flatten(refs), func(use ref) bool {
+		return use.Level.Name == "recommended" && slices.Contains(shared, use.Ref)
+	})
 }

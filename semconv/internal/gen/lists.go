@@ -56,18 +56,12 @@ func (r *registry) flatten(refs []ref) []ref {
 	return flat
 }
 
-// MetricAttributes are the attributes in use on metrics, by key.
-func (r *registry) MetricAttributes() []*attribute {
+// UsedAttributes lists the attributes of metrics, spans and events, by key.
+func (r *registry) UsedAttributes() []*attribute {
 	var refs []ref
 	for _, m := range r.Metrics() {
 		refs = append(refs, m.Attributes...)
 	}
-	return r.used(refs)
-}
-
-// SpanAttributes are the attributes in use on spans and events, by key.
-func (r *registry) SpanAttributes() []*attribute {
-	var refs []ref
 	for _, s := range r.Spans() {
 		refs = append(refs, s.Attributes...)
 	}

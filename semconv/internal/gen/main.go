@@ -1,5 +1,5 @@
-// Command gen reads and validates registry/*.yaml and writes from it generated.go, docs/metrics.md and
-// docs/spans.md. It runs in the semconv folder, by go generate.
+// Command gen validates registry/*.yaml and writes generated.go, docs/metrics.md, docs/spans.md and docs/attributes.md
+// from it. It runs in the semconv folder, by go generate.
 package main
 
 import (
@@ -16,8 +16,9 @@ type output struct {
 
 var outputs = []output{
 	{"generated.go", writeGo},
-	{"../docs/metrics.md", writeMetricsPage},
-	{"../docs/spans.md", writeSpansPage},
+	{"../docs/metrics.md", page("metrics.md.tmpl")},
+	{"../docs/spans.md", page("spans.md.tmpl")},
+	{"../docs/attributes.md", page("attributes.md.tmpl")},
 }
 
 func main() {

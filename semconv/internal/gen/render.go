@@ -13,20 +13,23 @@ var templates embed.FS
 // render fills one of the templates with the registry.
 func (r *registry) render(name string) ([]byte, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{
-		"goName":     goName,
-		"goKind":     func(m metric) string { return goKinds[m.Instrument] },
-		"goRefs":     r.goRefs,
-		"anchor":     anchor,
-		"cell":       cell,
-		"groupTitle": groupTitle,
-		"meaning":    meaning,
-		"origin":     origin,
-		"typeName":   typeName,
-		"presence":   presence,
-		"attribute":  func(use ref) *attribute { return r.attributes[use.Ref] },
-		"flatten":    r.flatten,
-		"own":        own,
-		"all":        func(e entity) []ref { return slices.Concat(e.Identity, e.Description) },
+		"goName":      goName,
+		"goKind":      func(m metric) string { return goKinds[m.Instrument] },
+		"goRefs":      r.goRefs,
+		"anchor":      anchor,
+		"cell":        cell,
+		"groupTitle":  groupTitle,
+		"meaning":     meaning,
+		"origin":      origin,
+		"typeName":    typeName,
+		"attribute":   func(use ref) *attribute { return r.attributes[use.Ref] },
+		"flatten":     r.flatten,
+		"own":         own,
+		"keys":        keys,
+		"shared":      r.shared,
+		"without":     r.without,
+		"otherSource": r.otherSource,
+		"all":         func(e entity) []ref { return slices.Concat(e.Identity, e.Description) },
 	}).ParseFS(templates, "templates/*.tmpl")
 	if err != nil {
 		return nil, err
