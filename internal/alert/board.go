@@ -5,8 +5,8 @@ import "sync"
 // BoardSize is how many events a Board holds.
 const BoardSize = 256
 
-// Board holds the newest events as lines of JSON. Each reader reads at its own pace; a slow reader misses events and gets
-// their number. Post never waits. The zero value is ready. It is safe for concurrent use.
+// Board holds the newest events as lines of JSON. Each reader reads at its own pace; a slow reader misses events and
+// gets their number. Post never waits. The zero value is ready. It is safe for concurrent use.
 type Board struct {
 	mu      sync.Mutex
 	lines   [BoardSize][]byte // event n is at n % BoardSize
@@ -33,8 +33,8 @@ func (b *Board) Last(n uint64) uint64 {
 	return b.next - min(n, b.next, BoardSize)
 }
 
-// Read returns at most 32 events from number from on, the number to continue from, and how many events in between are no
-// longer held. If there are no events yet, changed is closed when there are.
+// Read returns at most 32 events from number from on, the number to continue from, and how many events in between are
+// no longer held. If there are no events yet, changed is closed when there are.
 func (b *Board) Read(from uint64) (lines [][]byte, next, missed uint64, changed <-chan struct{}) {
 	const maxLines = 32
 	b.mu.Lock()

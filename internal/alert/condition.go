@@ -28,8 +28,8 @@ const (
 // suspended for an hour was not hot for that hour.
 const maxGap = 10 * time.Second
 
-// condition is the state of one condition of one device. The zero value is a condition that has not begun. It is not safe
-// for concurrent use.
+// condition is the state of one condition of one device. The zero value is a condition that has not begun. It is not
+// safe for concurrent use.
 type condition struct {
 	active    bool
 	pending   bool          // the value has crossed the threshold for the next change
@@ -41,8 +41,8 @@ type condition struct {
 	edge      time.Duration // when the value crossed the threshold before the last change
 }
 
-// evaluate takes a value measured at a time of the monotonic clock. NaN means that the value is unknown: nothing changes,
-// and hold times start again. Values out of order are ignored.
+// evaluate takes a value measured at a time of the monotonic clock. NaN means that the value is unknown: nothing
+// changes, and hold times start again. Values out of order are ignored.
 func (c *condition) evaluate(l *Limits, at time.Duration, value float64) change {
 	if c.evaluated && at <= c.last {
 		return unchanged

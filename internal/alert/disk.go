@@ -8,8 +8,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// A disk is saturated when all three hold. One alone is weak evidence: a device that serves operations in parallel has a
-// deep queue without delay, a disk that never did more may have a higher ceiling, and larger operations take longer.
+// A disk is saturated when all three hold. One alone is weak evidence: a device that serves operations in parallel has
+// a deep queue without delay, a disk that never did more may have a higher ceiling, and larger operations take longer.
 const (
 	deepQueue   = 2.0 // operations in flight, mean
 	nearCeiling = 0.8 // share of the highest throughput or of the most operations a second that the disk has shown
@@ -164,7 +164,8 @@ func (w *Watcher) emitSaturated(t transition[string], l load) {
 	case t.resolved:
 		e.Message = t.key + " is no longer saturated"
 	case l.stuck:
-		e.Message = fmt.Sprintf("%s completed no operation for a minute, with %.0f in flight: read the kernel log", t.key, l.queue)
+		e.Message = fmt.Sprintf("%s completed no operation for a minute, with %.0f in flight: read the kernel log",
+			t.key, l.queue)
 	default:
 		e.Message = fmt.Sprintf("%s was saturated for a minute: %.1f operations in flight, %.0f a second, %.1f ms each; "+
 			"start no other program that reads from it", t.key, l.queue, l.operations, 1000*l.await)

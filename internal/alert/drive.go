@@ -6,8 +6,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// evaluateDrives detects failing and vanished drives. Drives are read every ten minutes; between two readings the list stays
-// the same.
+// evaluateDrives detects failing and vanished drives. Drives are read every ten minutes; between two readings the list
+// stays the same.
 func (w *Watcher) evaluateDrives(drives []sample.Drive) {
 	at := w.now.Mono
 	for i := range drives {

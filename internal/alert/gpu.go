@@ -85,8 +85,8 @@ func (w *Watcher) lookUp(id string) *gpu {
 	return &gpu{GPU: sample.GPU{ID: id}}
 }
 
-// evaluateLost detects a GPU that cannot be read. If a GPU that did not answer turns out to be lost, that is a second event,
-// because an operator must act on it.
+// evaluateLost detects a GPU that cannot be read. If a GPU that did not answer turns out to be lost, that is a second
+// event, because an operator must act on it.
 func (w *Watcher) evaluateLost(g *gpu) {
 	value := 0.0
 	if g.Status != sample.GPUWorks {

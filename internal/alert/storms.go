@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Storms detects I/O storms: several slow windows that read from one disk at the same time. The zero value is ready. It is
-// not safe for concurrent use.
+// Storms detects I/O storms: several slow windows that read from one disk at the same time. The zero value is ready. It
+// is not safe for concurrent use.
 type Storms struct {
 	disks map[string]*storm
 }
@@ -24,8 +24,8 @@ type storm struct {
 
 // Observe takes a slow window that ended at until and read from a disk while another slow window did, first at from. It
 // reports whether a storm began. A storm goes on while less than stormTimeout lies between the ends of such windows. A
-// window that ends after the timeout, but overlaps the storm, neither extends the storm nor begins another. The result does
-// not depend on calls of Ended, so a replay finds the same storms.
+// window that ends after the timeout, but overlaps the storm, neither extends the storm nor begins another. The result
+// does not depend on calls of Ended, so a replay finds the same storms.
 func (s *Storms) Observe(disk string, from, until time.Duration) (began bool) {
 	last := s.disks[disk]
 	switch {
@@ -58,7 +58,8 @@ func (s *Storms) makeRoom(now time.Duration) bool {
 	return len(s.disks) < maxDevices
 }
 
-// Reported records that the beginning of a disk's storm was reported, with its number of windows. Ended will return its end.
+// Reported records that the beginning of a disk's storm was reported, with its number of windows. Ended will return its
+// end.
 func (s *Storms) Reported(disk string, windows int, began time.Time) {
 	if one := s.disks[disk]; one != nil {
 		one.windows, one.began = windows, began
@@ -74,7 +75,8 @@ func (s *Storms) Ended(now sample.Stamp) (events []Event) {
 		events = append(events, Event{
 			Kind: IOStorm, Resolved: true, At: now.Wall.Add(one.until - now.Mono), Began: one.began,
 			Disk: disk, Count: uint64(one.windows),
-			Message: fmt.Sprintf("no slow windows have read from %s at the same time for %.0f min", disk, stormTimeout.Minutes()),
+			Message: fmt.Sprintf("no slow windows have read from %s at the same time for %.0f min",
+				disk, stormTimeout.Minutes()),
 		})
 		one.windows = 0
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Watcher detects the conditions of one machine. The zero value is ready. It is not safe for concurrent use. Its memory is
-// bounded by the number of devices, at most maxDevices of each kind.
+// Watcher detects the conditions of one machine. The zero value is ready. It is not safe for concurrent use. Its memory
+// is bounded by the number of devices, at most maxDevices of each kind.
 type Watcher struct {
 	now    sample.Stamp
 	events []Event
@@ -40,8 +40,8 @@ func (w *Watcher) init() {
 	w.gpus, w.disks, w.drives = map[string]*gpu{}, map[string]*disk{}, map[string]sample.Drive{}
 }
 
-// Evaluate returns what began and what ended, from the newest readings and the state of this program's parts. Call it about
-// once a second; it takes some microseconds for a few devices. It keeps no reference to s.
+// Evaluate returns what began and what ended, from the newest readings and the state of this program's parts. Call it
+// about once a second; it takes some microseconds for a few devices. It keeps no reference to s.
 func (w *Watcher) Evaluate(now sample.Stamp, s *sample.Snapshot, parts []Part) []Event {
 	w.init()
 	w.now, w.events = now, nil

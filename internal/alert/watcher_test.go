@@ -335,7 +335,8 @@ func TestBounds(t *testing.T) {
 		w.Evaluate(now, &s, nil)
 	}
 	if len(w.gpus) > maxDevices || len(w.disks) > maxDevices || len(w.drives) > maxDevices {
-		t.Errorf("got %d GPUs, %d disks, %d drives, want at most %d each", len(w.gpus), len(w.disks), len(w.drives), maxDevices)
+		t.Errorf("got %d GPUs, %d disks, %d drives, want at most %d each",
+			len(w.gpus), len(w.disks), len(w.drives), maxDevices)
 	}
 }
 

@@ -76,7 +76,8 @@ func (w *Watcher) emitXID(t transition[xidKey]) {
 	}
 	if t.resolved {
 		x.total += x.fresh
-		e.Message = fmt.Sprintf("%s has not reported XID %d for %.0f min", g.ID, x.code, LimitsOf[GPUError].ClearAfter.Minutes())
+		e.Message = fmt.Sprintf("%s has not reported XID %d for %.0f min",
+			g.ID, x.code, LimitsOf[GPUError].ClearAfter.Minutes())
 		if x.total > 1 {
 			e.Message += fmt.Sprintf(", after %d of them", x.total)
 		}

@@ -25,7 +25,7 @@ type Config struct {
 // Exec runs a program, without a shell. The arguments do not depend on the event.
 type Exec struct {
 	Command   []string      // the program's absolute path and its arguments
-	User      string        // if the agent is root: the user to run as, "" for nobody; "root" must be explicit
+	User      string        // if the agent is root: the user to run as, "" for `nobody`; "root" must be explicit
 	Timeout   time.Duration // the program and all its children are killed after it; 0 for 10 s
 	PerMinute int           // maximum number of runs; 0 for 10
 }

@@ -46,7 +46,8 @@ func lookUpUser(name string) (*identity, error) {
 	return &identity{uint32(uid), uint32(gid)}, nil
 }
 
-// isolate sets the program's user, without the agent's groups, and a process group of its own, which is killed as a whole.
+// isolate sets the program's user, without the agent's groups, and a process group of its own, which is killed as a
+// whole.
 func (p *program) isolate(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if p.as != nil {

@@ -10,8 +10,9 @@ import (
 )
 
 // start starts a program without the ambient capabilities that the agent's unit may grant (capabilities(7)) and without
-// inherited file descriptors. Capabilities belong to threads, so the thread that drops them ends with the goroutine. Files
-// opened by Go are close-on-exec already; close_range(2), since Linux 5.11, covers those that the agent inherited.
+// inherited file descriptors. Capabilities belong to threads, so the thread that drops them ends with the goroutine.
+// Files opened by Go are close-on-exec already; close_range(2), since Linux 5.11, covers those that the agent
+// inherited.
 func start(cmd *exec.Cmd) error {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	started := make(chan error, 1)

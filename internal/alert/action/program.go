@@ -108,8 +108,8 @@ const (
 	maxAttributes    = 64
 )
 
-// environment returns a program's environment: PATH and the event. The agent's environment is not passed on, because it may
-// contain keys.
+// environment returns a program's environment: PATH and the event. The agent's environment is not passed on, because it
+// may contain keys.
 func environment(e *emit.Event) []string {
 	j := e.ForJSON()
 	env := []string{path}

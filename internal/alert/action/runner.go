@@ -105,8 +105,8 @@ func (r *Runner) Post(e *emit.Event) {
 	}
 }
 
-// Try queues an event and returns the outcome of each action. An action that has not ended when ctx is done is reported as
-// such. There are no retries.
+// Try queues an event and returns the outcome of each action. An action that has not ended when ctx is done is reported
+// as such. There are no retries.
 func (r *Runner) Try(ctx context.Context, e *emit.Event) []Outcome {
 	outcomes := []Outcome{}
 	var pending []<-chan Outcome
@@ -140,8 +140,8 @@ func (r *Runner) Stats() (all []Stats) {
 	return all
 }
 
-// Close runs each queued event once, until ctx is done, and waits for everything that was started. Post must not be called
-// any more.
+// Close runs each queued event once, until ctx is done, and waits for everything that was started. Post must not be
+// called any more.
 func (r *Runner) Close(ctx context.Context) {
 	r.close()
 	stop := context.AfterFunc(ctx, r.cancel)

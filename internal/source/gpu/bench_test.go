@@ -21,13 +21,13 @@ func BenchmarkRound(b *testing.B) {
 			for i := range gpus {
 				fmt.Fprintf(&text, "gpu %d\n", i)
 			}
-			newWorld(b, text.String())
+			playText(b, text.String())
 			d, err := newDriver(fakeLibrary(b))
 			if err != nil {
 				b.Fatal(err)
 			}
 			r := newRun(d, 0, func(string, *sample.Sample, error) {})
-			r.interval, r.rows.interval = 1e8, 1e8
+			r.interval, r.grid.interval = 1e8, 1e8
 			r.poll(b.Context(), true)
 			if len(r.devices) != gpus {
 				b.Fatalf("%d GPUs", len(r.devices))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// domain is the clock of a driver's timestamps. nvml.h calls them microseconds of CPU time and means Unix time on some
-// drivers and the time since boot on others.
+// domain is the clock of a driver's timestamps. nvml.h says microseconds of CPU time, which is Unix time with some
+// drivers and time since boot with others.
 type domain int
 
 const (
@@ -17,11 +17,11 @@ const (
 )
 
 const (
-	maxAhead = 50 * time.Millisecond // a timestamp this far in the future may be the clocks' jitter; more is garbage
-	maxAge   = 10 * time.Minute      // the driver's buffer is shorter
+	maxAhead = 50 * time.Millisecond // clock jitter; a timestamp further in the future is garbage
+	maxAge   = 10 * time.Minute      // longer than the driver's buffer
 )
 
-// now is the present on one clock.
+// now returns the current time of one clock.
 func (c clocks) now(d domain) time.Duration {
 	switch d {
 	case unixClock:
@@ -33,7 +33,7 @@ func (c clocks) now(d domain) time.Duration {
 	}
 }
 
-// place puts a driver's timestamp on Stamp.Mono. Not ok: it cannot be of the last minutes on that clock.
+// place converts a driver's timestamp to Stamp.Mono. It returns false if the timestamp cannot be from the last minutes.
 func (c clocks) place(d domain, raw uint64) (at time.Duration, ok bool) {
 	if d == unknownClock || raw == 0 || raw > math.MaxInt64/uint64(time.Microsecond) {
 		return 0, false
@@ -45,8 +45,8 @@ func (c clocks) place(d domain, raw uint64) (at time.Duration, ok bool) {
 	return c.at.Mono - max(age, 0), true
 }
 
-// domainOf finds the clock on which the newest believable point is youngest. The clocks since boot differ by the time
-// that the machine was suspended, which is longer than a sample is old; where it was not, they are the same.
+// domainOf returns the clock on which the newest valid sample is youngest. The two clocks since boot differ by the time
+// of suspension, which is longer than a sample is old. Without suspension they are equal.
 func (c clocks) domainOf(points []utilSample) domain {
 	for i := len(points) - 1; i >= 0; i-- {
 		best, youngest := unknownClock, time.Duration(0)

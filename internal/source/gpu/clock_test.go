@@ -14,7 +14,7 @@ var suspended = clocks{
 	monotonic: time.Hour, boot: 2 * time.Hour,
 }
 
-func TestAShortSuspension(t *testing.T) {
+func TestClocksAfterShortSuspension(t *testing.T) {
 	c := suspended
 	c.boot = c.monotonic + 5*time.Minute
 	for d := monotonicClock; d <= bootClock; d++ {
@@ -25,7 +25,7 @@ func TestAShortSuspension(t *testing.T) {
 	}
 }
 
-func TestDomains(t *testing.T) {
+func TestDomainOf(t *testing.T) {
 	for d := unixClock; d <= bootClock; d++ {
 		for _, age := range []time.Duration{-time.Millisecond, 0, 100 * time.Millisecond, 20 * time.Second} {
 			raw := uint64((suspended.now(d) - age) / time.Microsecond)
@@ -41,7 +41,7 @@ func TestDomains(t *testing.T) {
 	}
 }
 
-func TestTimesThatCannotBe(t *testing.T) {
+func TestPlaceRejectsGarbage(t *testing.T) {
 	for d := unknownClock; d <= bootClock; d++ {
 		now := uint64(suspended.now(d) / time.Microsecond)
 		for _, raw := range []uint64{0, 1, math.MaxUint64, math.MaxInt64, now + 1e6, now - 3600e6/2} {

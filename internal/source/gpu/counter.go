@@ -6,23 +6,23 @@ import (
 )
 
 const (
-	wrap32 = 1 << 32 // where the driver's narrow counters begin again
+	wrap32 = 1 << 32 // 32-bit counters wrap here
 
-	// mostRefused is after how many values in a row that grew too much the counter is taken to have been set anew.
+	// maxRejected is the number of rejected values in a row after which the counter is assumed to have been reset.
 	maxRejected = 3
 )
 
-// widened undoes the wraps of a counter of 32 bits. nvml.h says of the PCIe counters that they can wrap, and not where: the
-// type of the value tells it, or that a value goes back which never was beyond 32 bits. It lives as long as a session with
-// the driver, in which a counter is not set anew.
+// unwrapper unwraps a 32-bit counter. According to nvml.h the PCIe counters can wrap, but not where. A counter has 32
+// bits if its type does, or if it decreases and never exceeded 32 bits. An unwrapper is valid for one session with the
+// driver, in which counters are not reset.
 type unwrapper struct {
 	last, wraps float64
 	known       bool
-	wide        bool // it was beyond 32 bits
+	wide        bool // it has exceeded 32 bits
 }
 
-// add takes the newest value. grown is by how much it should have grown as something else tells, or 0 where nothing
-// does: a busy PCIe link fills 32 bits several times a second. A wide counter that goes back begins again.
+// add returns the unwrapped value. grown is the expected growth from another source, or 0 if unknown: a busy PCIe link
+// wraps 32 bits several times a second. A wide counter that decreases was reset.
 func (w *unwrapper) add(raw float64, narrow bool, grown float64) float64 {
 	if w.wide = !narrow && (w.wide || raw >= wrap32); w.wide {
 		return raw
@@ -39,14 +39,14 @@ func (w *unwrapper) add(raw float64, narrow bool, grown float64) float64 {
 	return raw + w.wraps*wrap32
 }
 
-// counter refuses values to which a counter cannot have grown.
+// counter rejects values that a counter cannot have reached.
 type counter struct {
 	value    float64
-	at       time.Duration // 0 for never
+	at       time.Duration // 0 for no value yet
 	rejected int
 }
 
-// grew says whether the counter can be at a value, when it grows by at most so much a second. It may always go back.
+// accept reports whether the counter can have the value, given its maximum rate a second. It may always decrease.
 func (c *counter) accept(value float64, at time.Duration, maxRate float64) bool {
 	if c.at != 0 && maxRate > 0 && value-c.value > maxRate*((at-c.at).Seconds()+1) && c.rejected < maxRejected {
 		c.rejected++

@@ -9,7 +9,7 @@ import (
 )
 
 // A counter of 32 bits that grows by less than it holds is undone exactly, however its growth is split.
-func TestWidened(t *testing.T) {
+func TestUnwrapper(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		truth := float64(random.Uint32())
@@ -31,7 +31,7 @@ func TestWidened(t *testing.T) {
 	}
 }
 
-func TestAWideCounterThatGoesBackBeginsAgain(t *testing.T) {
+func TestUnwrapperOfWideCounter(t *testing.T) {
 	var w unwrapper
 	for _, c := range [][2]float64{{5e9, 5e9}, {6e9, 6e9}, {100, 100}, {4e9, 4e9}, {50, 50}} {
 		if got := w.add(c[0], false, 0); got != c[1] {
@@ -40,7 +40,7 @@ func TestAWideCounterThatGoesBackBeginsAgain(t *testing.T) {
 	}
 }
 
-func TestGrowth(t *testing.T) {
+func TestCounterAccept(t *testing.T) {
 	var c counter
 	at := func(seconds float64) time.Duration { return time.Duration(seconds * float64(time.Second)) }
 	for i, step := range []struct {

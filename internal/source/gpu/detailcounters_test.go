@@ -21,7 +21,7 @@ func TestPCIeCountersWrap(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &fakeDriver{}
 				g := d.gpu("a", 0.5)
-				g.details = everything()
+				g.details = allDetails()
 				counted := func() float64 { return 4e9 + math.Floor(c.rate*time.Since(g.began).Seconds()) }
 				g.details.fields[198] = func() field {
 					if c.bits == 64 {
@@ -33,7 +33,7 @@ func TestPCIeCountersWrap(t *testing.T) {
 				if c.gpm { // which tells what protocols add, too
 					g.details.gpm = map[uint32]func(time.Duration) float64{21: func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }}
 				}
-				p := play(t.Context(), d)
+				p := startRun(t.Context(), d)
 				time.Sleep(30 * time.Second)
 				p.stop()
 				list := details(p.take(), "a")
@@ -44,7 +44,7 @@ func TestPCIeCountersWrap(t *testing.T) {
 						t.Fatalf("grew by %v, want %v", grew, want)
 					}
 				}
-				if _, told := list[5].Values.Get(sample.GPUPCIeReceiveRate); told {
+				if _, ok := list[5].Values.Get(sample.GPUPCIeReceiveRate); ok {
 					t.Error("a rate beside the counter")
 				}
 			})
@@ -52,15 +52,15 @@ func TestPCIeCountersWrap(t *testing.T) {
 	}
 }
 
-func TestPCIeRatesInThePlaceOfCounters(t *testing.T) {
+func TestPCIeRatesWithoutCounters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.details = everything()
+		g.details = allDetails()
 		for _, id := range []uint32{197, 198, 138, 139, 202, 204} {
 			delete(g.details.fields, id)
 		}
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(10 * time.Second)
 		p.stop()
 		list := details(p.take(), "a")
@@ -72,20 +72,20 @@ func TestPCIeRatesInThePlaceOfCounters(t *testing.T) {
 		if want := 25 * mebibyte * (last.At - before.At).Seconds(); math.Abs(grew-want) > 1 {
 			t.Errorf("NVLink sent %v bytes, want %v", grew, want)
 		}
-		if _, told := last.Values.Get(sample.GPUPCIeReceived); told {
+		if _, ok := last.Values.Get(sample.GPUPCIeReceived); ok {
 			t.Error("a counter that nothing tells")
 		}
 	})
 }
 
 // What GPM tells is the mean since the reading before, and nothing for a time in which the driver did not answer.
-func TestGPMAfterAGap(t *testing.T) {
+func TestGPMAfterGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.details = everything()
+		g.details = allDetails()
 		g.details.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // percent, to tell it by
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		wait := make(chan struct{})
 		d.set(func() { g.wait = wait })
@@ -97,8 +97,8 @@ func TestGPMAfterAGap(t *testing.T) {
 		list := details(p.take(), "a")
 		var without int
 		for i, d := range list {
-			v, told := d.Values.Get(sample.GPUSMActive)
-			if !told {
+			v, ok := d.Values.Get(sample.GPUSMActive)
+			if !ok {
 				without++
 				continue
 			}
@@ -124,7 +124,7 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := &fakeDriver{}
 				g := d.gpu("a", 0.5)
-				g.details = everything()
+				g.details = allDetails()
 				for _, id := range []uint32{74, 75, 76, 77, 79, 269, 270, 271} {
 					delete(g.details.fields, id)
 				}
@@ -140,7 +140,7 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 					}
 				}
 				g.details.reasons = func() uint64 { return 0x4 | 0x40 | 0x1 } // power cap, hardware thermal, idle
-				p := play(t.Context(), d)
+				p := startRun(t.Context(), d)
 				time.Sleep(20 * time.Second)
 				p.stop()
 				list := details(p.take(), "a")
@@ -163,14 +163,14 @@ func second(n int) *reading {
 }
 
 // One value of a PCIe counter that cannot be neither counts as a wrap nor makes a counter of 32 bits a wide one.
-func TestGarbageIsNoWrap(t *testing.T) {
+func TestGarbageIsNotUnwrapped(t *testing.T) {
 	for _, garbage := range []float64{1 << 63, 1e15} {
 		a := newDeviceReader(&fakeGPU{uuid: "a"})
-		querySpec := fieldSpecs[slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.quantity == sample.GPUPCIeReceived })]
+		spec := fieldSpecs[slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.quantity == sample.GPUPCIeReceived })]
 		took := 0
 		take := func(f field) float64 {
 			took++
-			a.applyField(querySpec, f, second(took))
+			a.applyField(spec, f, second(took))
 			value, _ := a.values.Get(sample.GPUPCIeReceived)
 			return value
 		}
@@ -188,11 +188,11 @@ func TestGarbageIsNoWrap(t *testing.T) {
 }
 
 // A counter whose type has 64 bits may wrap at 32 all the same, several times between two readings.
-func TestAWideTypeMayWrap(t *testing.T) {
+func TestWideTypeMayWrapAt32Bits(t *testing.T) {
 	for _, width := range []float64{wrap32, 1 << 60} {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.details = everything()
+		g.details = allDetails()
 		const rate = 25e9
 		truth := rate / 3
 		g.details.fields[198] = func() field { return field{value: math.Mod(truth, width)} }

@@ -7,7 +7,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// details asks for what a GPU tells beside utilisation and gauges, each thing at its own cadence.
+// readDetails makes the queries of details that are due.
 func (d *deviceReader) readDetails(r *reading) {
 	for q := range numQueries {
 		spared := querySpecs[q].fallback && d.batch.provides(querySpecs[q].quantities[0])
@@ -20,7 +20,7 @@ func (d *deviceReader) readDetails(r *reading) {
 	r.detail = d.values
 }
 
-// due says whether it is a question's turn. The first time, everything is asked for.
+// isDue reports whether a query is due. In the first reading all are.
 func (d *deviceReader) isDue(q query) bool {
 	switch querySpecs[q].each {
 	case everySecond:
@@ -34,7 +34,7 @@ func (d *deviceReader) isDue(q query) bool {
 	}
 }
 
-// askDetail asks one question and keeps what is possible of its answer.
+// readDetail makes one query and keeps the valid values of its result.
 func (d *deviceReader) readDetail(q query, r *reading) {
 	d.result = sample.GPUValues{}
 	d.do(q, r, func() error { return d.query(q, &d.result) })
@@ -47,7 +47,7 @@ func (d *deviceReader) readDetail(q query, r *reading) {
 	}
 }
 
-// keep takes a value over that can be. It gives false for one that cannot.
+// set keeps a valid value. It drops the quantity and returns false if the value is garbage.
 func (d *deviceReader) set(q sample.GPUQuantity, value float64, r *reading) bool {
 	s := ranges[q]
 	if !r.valid(q.String(), s.contains(value) && d.counters[q].accept(value, r.clocks.at.Mono, s.maxGrowth)) {
@@ -64,11 +64,11 @@ func (d *deviceReader) drop(q sample.GPUQuantity) {
 	}
 }
 
-// reason is a bit of nvmlDeviceGetCurrentClocksEventReasons, and what counts its time where the driver does not.
+// reason is a bit of nvmlDeviceGetCurrentClocksEventReasons, and the query that counts its time, if there is one.
 type reason struct {
 	bit      uint64
 	quantity sample.GPUQuantity
-	counted  query // tells the same
+	counted  query // numQueries for none
 }
 
 var reasons = []reason{
@@ -81,11 +81,11 @@ var reasons = []reason{
 	{0x400, sample.GPUThrottledReliability, queryViolationReliability},
 }
 
-// longestStep is how much time one look at the reasons may stand for.
+// maxStep bounds the time that one reading of the reasons covers.
 const maxStep = 2 * time.Second
 
-// askReasons adds up the time in which the driver names a reason, for those that it does not count itself. Each look
-// stands for the time since the one before.
+// readReasons adds up the time of each reason that the driver does not count itself. Each reading covers the time since
+// the one before.
 func (d *deviceReader) readReasons(r *reading) {
 	missing := false
 	for _, s := range reasons {
@@ -95,10 +95,10 @@ func (d *deviceReader) readReasons(r *reading) {
 		return
 	}
 	var bits uint64
-	told := false
+	sampled := false
 	d.do(queryReasons, r, func() (err error) {
 		bits, err = d.clockEventReasons()
-		told = err == nil
+		sampled = err == nil
 		return err
 	})
 	now := r.clocks.at.Mono
@@ -107,11 +107,11 @@ func (d *deviceReader) readReasons(r *reading) {
 		step = 0
 	}
 	d.reasonsAt = now
-	if told && !r.valid("throttle reasons", bits < 1<<32) {
-		told = false
+	if sampled && !r.valid("throttle reasons", bits < 1<<32) {
+		sampled = false
 	}
 	for _, s := range reasons {
-		if !d.needsSampling(s) || !told {
+		if !d.needsSampling(s) || !sampled {
 			continue
 		}
 		before, _ := d.values.Get(s.quantity)
@@ -126,7 +126,7 @@ func (d *deviceReader) needsSampling(s reason) bool {
 	return !d.batch.provides(s.quantity) && (s.counted == numQueries || d.unsupported[s.counted])
 }
 
-// isLacking says that asking again is of no use.
+// isUnsupported reports whether an error means that the query need not be repeated.
 func isUnsupported(err error) bool {
 	return errors.Is(err, codeNotSupported) || errors.Is(err, codeFunctionNotFound) || errors.Is(err, codeInvalidArgument)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // everything is a GPU that answers all that it can be asked for, with throttle time from the driver's own counters.
-func everything() *fakeDetails {
+func allDetails() *fakeDetails {
 	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[query]func() sample.GPUValues{},
 		gpm: map[uint32]func(time.Duration) float64{}}
 	for _, p := range fieldSpecs {
@@ -36,7 +36,7 @@ func everything() *fakeDetails {
 }
 
 // details are those of one GPU.
-func details(rows []told, gpu string) (list []sample.GPUDetail) {
+func details(rows []emittedRow, gpu string) (list []sample.GPUDetail) {
 	for _, row := range rows {
 		for _, d := range row.GPUDetails {
 			if d.GPU == gpu {
@@ -49,18 +49,18 @@ func details(rows []told, gpu string) (list []sample.GPUDetail) {
 
 func value(t *testing.T, d sample.GPUDetail, q sample.GPUQuantity) float64 {
 	t.Helper()
-	value, told := d.Values.Get(q)
-	if !told {
+	value, ok := d.Values.Get(q)
+	if !ok {
 		t.Errorf("%v is not told", q)
 	}
 	return value
 }
 
-func TestEachQuestionHasItsCadence(t *testing.T) {
+func TestCadences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
-		d.gpu("a", 0.5).details = everything()
-		p := play(t.Context(), d)
+		d.gpu("a", 0.5).details = allDetails()
+		p := startRun(t.Context(), d)
 		time.Sleep(time.Second / 2)
 		first := d.counted()
 		for q := range numQueries {
@@ -85,7 +85,7 @@ func TestEachQuestionHasItsCadence(t *testing.T) {
 			most = max(most, got)
 		}
 		rows := p.take()
-		grid(t, rows)
+		checkRows(t, rows)
 		list := details(rows, "a")
 		if len(list) < 55 || len(list) > 63 {
 			t.Fatalf("%d details in 60 s", len(list))
@@ -106,7 +106,7 @@ func TestEachQuestionHasItsCadence(t *testing.T) {
 }
 
 // No reading but the first asks for more than one or two of the things that change rarely.
-func TestRareQuestionsTakeTurns(t *testing.T) {
+func TestRotatingQueries(t *testing.T) {
 	a := newDeviceReader(&fakeGPU{uuid: "a"})
 	a.initialized = true
 	seen := map[query]int{}
@@ -129,11 +129,11 @@ func TestRareQuestionsTakeTurns(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsAskedOnce(t *testing.T) {
+func TestUnsupportedQueriesAreNotRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		d.gpu("a", 0.5)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(30 * time.Second)
 		p.stop()
 		for call, n := range d.counts {
@@ -154,7 +154,7 @@ func TestGarbageInDetails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.details = everything()
+		g.details = allDetails()
 		bad := false
 		good := g.details.fields[74]
 		g.details.fields[74] = func() field { // grows by a tenth of a second each second
@@ -178,7 +178,7 @@ func TestGarbageInDetails(t *testing.T) {
 			}
 			return v
 		}
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5*time.Second + 350*time.Millisecond) // not at a reading's moment
 		d.set(func() { bad = true })
 		time.Sleep(2 * time.Second)
@@ -189,51 +189,51 @@ func TestGarbageInDetails(t *testing.T) {
 		list := details(rows, "a")
 		missing := 0
 		for _, d := range list[2:] {
-			tensor, told := d.Values.Get(sample.GPUTensorActive)
+			tensor, ok := d.Values.Get(sample.GPUTensorActive)
 			_, clock := d.Values.Get(sample.GPUClockSM)
 			throttled, counts := d.Values.Get(sample.GPUThrottledPower)
-			if told != clock || told != counts || tensor > 1 || throttled > 100 {
+			if ok != clock || ok != counts || tensor > 1 || throttled > 100 {
 				t.Errorf("%+v", d)
 			}
-			if !told {
+			if !ok {
 				missing++
 			}
 		}
 		if missing < 1 || missing > 3 {
 			t.Errorf("%d readings were left out, want 2", missing)
 		}
-		var driverStats *sample.DriverUse
-		words := ""
+		var stats *sample.DriverUse
+		errorText := ""
 		for _, row := range rows {
 			if row.DriverUse != nil {
-				driverStats = row.DriverUse
+				stats = row.DriverUse
 			}
 			if row.err != nil {
-				words += row.err.Error()
+				errorText += row.err.Error()
 			}
 		}
-		if driverStats == nil || driverStats.Dropped != uint64(3*missing) || !strings.Contains(words, "of clock_sm") {
-			t.Errorf("%+v, %s", driverStats, words)
+		if stats == nil || stats.Dropped != uint64(3*missing) || !strings.Contains(errorText, "of clock_sm") {
+			t.Errorf("%+v, %s", stats, errorText)
 		}
 	})
 }
 
-func TestXIDsAreCounted(t *testing.T) {
+func TestXIDCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 0.5)
 		b := d.gpu("b", 0.5)
-		a.details, b.details = everything(), everything()
-		p := play(t.Context(), d)
+		a.details, b.details = allDetails(), allDetails()
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		d.set(func() {
 			d.xids = []xidEvent{{"a", 31}, {"b", 13}, {"a", 13}, {"a", 31}, {"none", 13}, {"a", 808334905}}
 		})
 		time.Sleep(3 * time.Second)
 		list := details(p.take(), "a")
-		single := list[len(list)-1].XIDs
-		if !slices.Equal(single, []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}}) {
-			t.Errorf("%+v", single)
+		early := list[len(list)-1].XIDs
+		if !slices.Equal(early, []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}}) {
+			t.Errorf("%+v", early)
 		}
 		d.set(func() {
 			d.xids = []xidEvent{{"a", 79}}
@@ -245,10 +245,10 @@ func TestXIDsAreCounted(t *testing.T) {
 		list = details(rows, "a")
 		last := list[len(list)-1]
 		want := []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}, {Code: 79, Count: 1}}
-		if !slices.Equal(last.XIDs, want) || p.lastOf(rows).GPUs[0].Status != sample.GPULost || len(single) != 2 {
+		if !slices.Equal(last.XIDs, want) || p.lastOf(rows).GPUs[0].Status != sample.GPULost || len(early) != 2 {
 			t.Errorf("%+v of %+v", last, p.lastOf(rows).GPUs)
 		}
-		if _, told := last.Values.Get(sample.GPUClockSM); told {
+		if _, ok := last.Values.Get(sample.GPUClockSM); ok {
 			t.Error("a lost GPU tells its clock")
 		}
 		d.set(func() { a.err, d.eventErr = nil, nil; d.listed = append(d.listed, a); a.details.watched = false })
@@ -261,16 +261,16 @@ func TestXIDsAreCounted(t *testing.T) {
 	})
 }
 
-func (p *playing) lastOf(rows []told) told { return rows[len(rows)-1] }
+func (p *fakeRun) lastOf(rows []emittedRow) emittedRow { return rows[len(rows)-1] }
 
-func TestASliceIsAskedForWhatItHas(t *testing.T) {
+func TestMIGQueries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
-		d.gpu("GPU-a", 0.5).details = everything()
+		d.gpu("GPU-a", 0.5).details = allDetails()
 		s := d.gpu("MIG-a", 0.5)
-		s.bare, s.parentGPU, s.details = true, "GPU-a", everything()
+		s.bare, s.parentGPU, s.details = true, "GPU-a", allDetails()
 		s.details.errs = map[query]error{queryFields: codeLost, queryFan: codeLost, queryXIDs: codeLost}
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		last := p.last()
 		if g := last.GPUs[1]; g.Parent != "GPU-a" || g.Status != "" || g.MemoryTotal != 2 || g.Has&sample.HasTemperature != 0 {
@@ -289,13 +289,13 @@ func TestASliceIsAskedForWhatItHas(t *testing.T) {
 	})
 }
 
-func TestNoPermissionIsSaidOnce(t *testing.T) {
+func TestNoPermissionIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
-		g.details = everything()
+		g.details = allDetails()
 		g.details.errs = map[query]error{queryGPM: codeNoPermission}
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Minute)
 		p.stop()
 		said := 0
@@ -311,10 +311,10 @@ func TestNoPermissionIsSaidOnce(t *testing.T) {
 }
 
 // What a device told before and does not have any more, as when it was cut into slices, is not told for ever.
-func TestWhatADeviceLosesIsNotToldAgain(t *testing.T) {
+func TestQuantitiesThatBecomeUnsupported(t *testing.T) {
 	d := &fakeDriver{}
 	g := d.gpu("a", 0.5)
-	g.details = everything()
+	g.details = allDetails()
 	a := newDeviceReader(g)
 	look := func(n int) {
 		r := second(n)
@@ -325,7 +325,7 @@ func TestWhatADeviceLosesIsNotToldAgain(t *testing.T) {
 	look(1)
 	lost := map[uint32]sample.GPUQuantity{82: sample.GPUTemperatureMemory, 5: sample.GPUTensorActive}
 	for id, q := range lost {
-		if _, told := a.values.Get(q); !told {
+		if _, ok := a.values.Get(q); !ok {
 			t.Fatalf("%v is not told at first", q)
 		}
 		delete(g.details.fields, id)
@@ -334,12 +334,12 @@ func TestWhatADeviceLosesIsNotToldAgain(t *testing.T) {
 	delete(g.details.gpm, 60) // NVLink, which the fields tell
 	look(2)
 	for _, q := range lost {
-		if value, told := a.values.Get(q); told {
+		if value, ok := a.values.Get(q); ok {
 			t.Errorf("%v is still %v", q, value)
 		}
 	}
 	for _, q := range []sample.GPUQuantity{sample.GPUSMActive, sample.GPUNVLinkReceived, sample.GPUPCIeReceived, sample.GPUThrottledThermal} {
-		if _, told := a.values.Get(q); !told {
+		if _, ok := a.values.Get(q); !ok {
 			t.Errorf("%v is gone too", q)
 		}
 	}

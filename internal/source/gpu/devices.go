@@ -9,21 +9,21 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// learnDevices takes over which GPUs there are.
+// updateDevices updates the states from the driver's list of devices.
 func (r *run) updateDevices(devices []device, count int, err error, now time.Duration) {
 	r.listed = count
 	if err != nil {
-		r.notes.add("list", fmt.Errorf("listing the GPUs: %w", err), now)
+		r.reports.add("list", fmt.Errorf("listing the GPUs: %w", err), now)
 	}
 	for _, d := range devices {
 		r.addDevice(d, now)
 	}
 	missing := false
-	r.devices = slices.DeleteFunc(r.devices, func(c *deviceState) bool { return isRepartitioned(c, devices) })
-	for _, c := range r.devices {
-		listed := slices.ContainsFunc(devices, func(d device) bool { return d.id() == c.info.ID })
-		if !listed && c.readable() {
-			r.markLost(c, codeLost)
+	r.devices = slices.DeleteFunc(r.devices, func(g *deviceState) bool { return isRepartitioned(g, devices) })
+	for _, g := range r.devices {
+		listed := slices.ContainsFunc(devices, func(d device) bool { return d.id() == g.info.ID })
+		if !listed && g.readable() {
+			r.markLost(g, codeLost)
 		}
 		missing = missing || !listed
 	}
@@ -35,41 +35,41 @@ func (r *run) updateDevices(devices []device, count int, err error, now time.Dur
 	}
 }
 
-// learnCuts asks a GPU anew for everything after it was cut into slices or made whole again, which changes what it tells.
+// updateMIG resets the reader of a GPU after its MIG mode changed, because the supported queries differ.
 func (r *run) updateMIG(devices []device) {
-	for _, c := range r.devices {
-		partitioned := slices.ContainsFunc(devices, func(d device) bool { return d.parent() == c.info.ID })
-		if c.readable() && partitioned != c.partitioned {
-			c.partitioned, c.device = partitioned, c.device.reset()
-			c.info.Has &^= sample.LacksBusy
+	for _, g := range r.devices {
+		partitioned := slices.ContainsFunc(devices, func(d device) bool { return d.parent() == g.info.ID })
+		if g.readable() && partitioned != g.partitioned {
+			g.partitioned, g.device = partitioned, g.device.reset()
+			g.info.Has &^= sample.LacksBusy
 		}
 	}
 }
 
-// takeAway forgets a slice that is no more, while its GPU is. The next list finds out what there is now.
-func (r *run) removeMIG(c *deviceState) {
-	r.devices = slices.DeleteFunc(r.devices, func(other *deviceState) bool { return other == c })
+// removeMIG drops the state of a MIG device that was destroyed. The next round lists the devices again.
+func (r *run) removeMIG(g *deviceState) {
+	r.devices = slices.DeleteFunc(r.devices, func(other *deviceState) bool { return other == g })
 	r.listed = -1
 }
 
-// isCutAnew says that a MIG slice is gone while its GPU is there: somebody took it away, and it is not lost.
-func isRepartitioned(c *deviceState, devices []device) bool {
-	if c.info.Parent == "" {
+// isRepartitioned reports whether a MIG device is gone while its GPU is listed: it was destroyed, not lost.
+func isRepartitioned(g *deviceState, devices []device) bool {
+	if g.info.Parent == "" {
 		return false
 	}
 	parentGPU := false
 	for _, d := range devices {
-		if d.id() == c.info.ID {
+		if d.id() == g.info.ID {
 			return false
 		}
-		parentGPU = parentGPU || d.id() == c.info.Parent
+		parentGPU = parentGPU || d.id() == g.info.Parent
 	}
 	return parentGPU
 }
 
-// learnDevice takes over a GPU that is new, or has returned.
+// addDevice adds the state of a new device, or updates that of a device that has returned.
 func (r *run) addDevice(d device, now time.Duration) {
-	i := slices.IndexFunc(r.devices, func(c *deviceState) bool { return c.info.ID == d.id() })
+	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.info.ID == d.id() })
 	if i < 0 {
 		if len(r.devices) >= maxDevices && !r.evictLost() {
 			return
@@ -79,94 +79,95 @@ func (r *run) addDevice(d device, now time.Duration) {
 	} else if r.devices[i].device != nil {
 		return
 	}
-	c := r.devices[i]
-	c.device, c.status, c.due = newDeviceReader(d), sample.GPUWorks, now
-	c.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent()}
-	c.unanchor()
-	c.domain, c.since, c.pollsRate = unknownClock, 0, false
+	g := r.devices[i]
+	g.device, g.status, g.due = newDeviceReader(d), sample.GPUWorks, now
+	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent()}
+	g.unanchor()
+	g.domain, g.since, g.pollsRate = unknownClock, 0, false
 }
 
-// forget makes room by dropping a GPU that is lost: MIG slices get a new id each time they are made.
+// evictLost makes room by dropping a lost device: MIG devices get a new UUID each time they are created.
 func (r *run) evictLost() bool {
-	i := slices.IndexFunc(r.devices, func(c *deviceState) bool { return c.status == sample.GPULost })
+	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.status == sample.GPULost })
 	if i >= 0 {
 		r.devices = slices.Delete(r.devices, i, i+1)
 	}
 	return i >= 0
 }
 
-// readAll reads the GPUs that are due.
+// readDevices reads the devices that are due.
 func (r *run) readDevices(ctx context.Context, all, processes bool) {
 	if processes {
 		r.processes = r.began + processInterval
-		r.rows.processes, r.rows.processesRead = r.rows.processes[:0], false
+		r.grid.processes, r.grid.processesRead = r.grid.processes[:0], false
 	}
-	for _, c := range slices.Clone(r.devices) {
-		if c.readable() && (all || processes || c.due <= r.began) && ctx.Err() == nil && r.open {
-			r.read(ctx, c, processes)
+	for _, g := range slices.Clone(r.devices) {
+		if g.readable() && (all || processes || g.due <= r.began) && ctx.Err() == nil && r.open {
+			r.read(ctx, g, processes)
 		}
 	}
-	r.rows.processesRead = r.rows.processesRead || processes
+	r.grid.processesRead = r.grid.processesRead || processes
 	r.readXIDs(ctx)
 	r.addDriverUse()
 }
 
-// read asks one GPU.
-func (r *run) read(ctx context.Context, c *deviceState, processes bool) {
-	w := request{since: c.since, processes: processes, wantRate: true, gauges: c.gaugeAt == 0 || r.began-c.gaugeAt >= gaugeInterval,
-		reset: c.gaugeAt == 0, power: c.gauges.Has&sample.HasEnergy == 0}
-	if c.newest != 0 {
-		silent := r.began - c.newest
-		w.wantRate = c.pollsRate || silent > readLag
+// read reads one device.
+func (r *run) read(ctx context.Context, g *deviceState, processes bool) {
+	w := request{since: g.since, processes: processes, wantRate: true,
+		gauges: g.gaugeAt == 0 || r.began-g.gaugeAt >= gaugeInterval,
+		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
+	if g.newest != 0 {
+		silent := r.began - g.newest
+		w.wantRate = g.pollsRate || silent > readLag
 		if silent > maxPeriod {
-			w.since = 0 // its clock may have been set back
+			w.since = 0 // the driver's clock may have been set back
 		}
 	}
-	device := c.device
+	device := g.device
 	var got *reading
 	switch r.do(ctx, callTimeout, func() { got = device.read(r.driver, w) }, func() {
-		if c.status == sample.GPUHung {
-			c.status, c.due = sample.GPUWorks, r.began
+		if g.status == sample.GPUHung {
+			g.status, g.due = sample.GPUWorks, r.began
 		}
 	}) {
 	case completed:
-		r.apply(c, got)
+		r.apply(g, got)
 	case timedOut:
 		if ctx.Err() != nil {
-			return // nothing was found out
+			return // the timeout was cut short
 		}
-		c.markHung()
-		r.emitXIDs(c)
+		g.markHung()
+		r.emitXIDs(g)
 		call := query(device.current.Load())
-		r.notes.add("hung "+c.info.ID, fmt.Errorf("GPU %s hangs: the driver has not answered %s for %v; it is asked again once "+
-			"that call has returned", c.info.ID, call, callTimeout), r.began)
+		r.reports.add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
+			"the GPU is read again once that call has returned", g.info.ID, call, callTimeout), r.began)
 	case noThread:
-		c.markHung()
-		r.emitXIDs(c)
-		c.noThread = true
+		g.markHung()
+		r.emitXIDs(g)
+		g.noThread = true
 	}
 }
 
-// learn takes over a reading and plans the next.
-func (r *run) apply(c *deviceState, got *reading) {
+// apply updates a device from a reading and sets the time of its next reading.
+func (r *run) apply(g *deviceState, got *reading) {
 	now := sample.Now().Mono
 	if isSessionEnded(got.failed) {
 		r.endSession(got.failed)
 		return
 	}
 	if got.failed != nil && !isLost(got.failed) {
-		r.removeMIG(c)
+		r.removeMIG(g)
 		return
 	}
 	if got.failed != nil {
-		r.markLost(c, got.failed)
+		r.markLost(g, got.failed)
 		r.relist.failed(now)
 		return
 	}
-	if !slices.ContainsFunc(r.devices, func(c *deviceState) bool { return c.status == sample.GPULost }) {
+	if !slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.status == sample.GPULost }) {
 		r.relist.succeeded()
 	}
-	garbage := c.apply(got, r.rows.at.Mono)
+	garbage := g.apply(got, r.grid.at.Mono)
 	if garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)
 	}
@@ -174,27 +175,27 @@ func (r *run) apply(c *deviceState, got *reading) {
 		r.countGarbage(what, n)
 	}
 	if got.hasDetails {
-		r.rows.addDetail(sample.GPUDetail{GPU: c.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: c.xids})
+		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: got.clocks.at.Mono, Values: got.detail, XIDs: g.xids})
 	}
 	for _, err := range got.problems {
-		r.notes.add(err.Error(), err, now)
+		r.reports.add(err.Error(), err, now)
 	}
 	for _, p := range got.processes {
-		p.GPU = c.info.ID
-		r.rows.processes = append(r.rows.processes, p)
+		p.GPU = g.info.ID
+		r.grid.processes = append(r.grid.processes, p)
 	}
-	c.due = r.began + readInterval
+	g.due = r.began + readInterval
 	switch {
-	case c.pollsRate:
-		c.due = r.began + 2*r.interval
-	case c.newest > now-readLag:
-		c.due = max(min(c.due, c.newest+readLag), r.began+minReadInterval)
+	case g.pollsRate:
+		g.due = r.began + 2*r.interval
+	case g.newest > now-readLag:
+		g.due = max(min(g.due, g.newest+readLag), r.began+minReadInterval)
 	}
 }
 
-// drop counts values that cannot be.
+// countGarbage counts values outside their physical range.
 func (r *run) countGarbage(what string, n int) {
-	r.rows.garbage = add(r.rows.garbage, what, n)
+	r.grid.garbage = add(r.grid.garbage, what, n)
 	r.dropped += uint64(n)
 }
 
@@ -206,22 +207,22 @@ func add(counts map[string]int, what string, n int) map[string]int {
 	return counts
 }
 
-func (r *run) markLost(c *deviceState, err error) {
-	c.markLost()
-	r.emitXIDs(c)
-	if c.info.Parent != "" {
-		return // it may have been taken away; its GPU is told when that is lost
+func (r *run) markLost(g *deviceState, err error) {
+	g.markLost()
+	r.emitXIDs(g)
+	if g.info.Parent != "" {
+		return // it may have been destroyed; the loss of its GPU is reported
 	}
-	r.notes.add("lost "+c.info.ID, fmt.Errorf("GPU %s (%s): %w", c.info.ID, c.info.Name, err), r.began)
+	r.reports.add("lost "+g.info.ID, fmt.Errorf("GPU %s (%s): %w", g.info.ID, g.info.Name, err), r.began)
 }
 
-// reached is the newest moment that the utilisation of every working GPU reaches, those left out that have told nothing
-// for so long that nobody waits for them.
+// completeUntil returns the time up to which the utilization of every working GPU is known. GPUs without samples for
+// readLag are left out, so that they do not hold back the others.
 func (r *run) completeUntil(now time.Duration) time.Duration {
 	completeUntil := now
-	for _, c := range r.devices {
-		if c.readable() && c.newest > now-readLag {
-			completeUntil = min(completeUntil, c.newest)
+	for _, g := range r.devices {
+		if g.readable() && g.newest > now-readLag {
+			completeUntil = min(completeUntil, g.newest)
 		}
 	}
 	return max(completeUntil, now-maxLag)

@@ -7,58 +7,57 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// driver is what is asked of NVML as a whole. Its errors are a code, or wrap ErrNoDriver or a code. All but clocks may
-// block for ever, so they are called by a worker alone.
+// driver is NVML as a whole. Its errors are a code, or wrap ErrNoDriver or a code. All methods except clocks and stats
+// may block forever, so only workers call them.
 type driver interface {
-	open() error // loads the library and begins a session
-	close()      // ends the session, where there is one
+	open() error // loads the library and opens a session
+	close()      // ends the session, if there is one
 	versions() (driver, library string)
-	count() (int, error) // whole GPUs, those included that cannot be reached, and MIG slices
-	// devices gives those that can be reached, MIG slices too. The error is about those that cannot, and comes beside
-	// the others.
+	count() (int, error) // GPUs, including those that cannot be accessed, and MIG devices
+	// devices returns the GPUs that can be accessed and their MIG devices. The error is about the others.
 	devices() ([]device, error)
-	events() ([]xidEvent, error) // new ones of the GPUs that are watched; it does not wait for any
+	events() ([]xidEvent, error) // new XID errors of the registered GPUs, without waiting
 	clocks() clocks
-	stats() driverStats // may be called at any time, by anybody
+	stats() driverStats // may be called from any goroutine
 }
 
-// use is what the driver's functions were used for since the driver value was made. Fields are parts of the calls of
-// nvmlDeviceGetFieldValues, with the latency that the driver tells of each.
+// driverStats are the calls since the driver value was created. Fields are the values of nvmlDeviceGetFieldValues, with
+// the latency that the driver reports for each.
 type driverStats struct {
 	calls, fields []sample.DriverCall
 	sessions      uint64
 }
 
-// event is an XID error.
+// xidEvent is an XID error.
 type xidEvent struct {
 	gpu string
 	xid int
 }
 
-// device is one GPU or MIG slice. What it or the installed library does not have answers codeNotSupported or
+// device is one GPU or MIG device. Calls that it or the installed library does not support return codeNotSupported or
 // codeFunctionNotFound.
 type device interface {
 	id() string     // its UUID
 	name() string   // its product name
-	index() int     // of the whole GPU
-	parent() string // of a MIG slice, the UUID of the whole GPU
+	index() int     // index of the GPU
+	parent() string // of a MIG device, the UUID of its GPU
 
-	samples(since uint64) ([]utilSample, error)              // the driver's buffer of utilisation, after a timestamp of its own
-	utilizationRates() (busy, controller float64, err error) // of GPU and memory controller over the driver's last period, percent
+	samples(since uint64) ([]utilSample, error)              // utilization samples after a timestamp of the driver
+	utilizationRates() (busy, controller float64, err error) // of GPU and memory controller in percent, newest period
 	memory() (memory, error)
 	temperature() (float64, error) // degrees Celsius
 	power() (float64, error)       // watts
 	energy() (float64, error)      // joules
 	pcieLink() (width, generation int, err error)
 	maxPCIeLink() (width, generation int, err error)
-	processes() ([]sample.GPUProcess, error) // without the GPU's id
+	processes() ([]sample.GPUProcess, error) // without the GPU's ID
 
-	query(q query, into *sample.GPUValues) error // what plans says that the question tells
-	fields(list []field) error                   // fills in the answers; the error is about all of them
-	gpmSample() error                            // reads the performance counters, and keeps the reading before
-	gpmMetrics(list []metric) error              // fills in what they say of the time between the two newest readings
-	clockEventReasons() (uint64, error)          // why clocks are lowered, as bits
-	registerEvents() error                       // has the driver tell the device's XID errors as events
+	query(q query, into *sample.GPUValues) error // sets the quantities of a query in querySpecs
+	fields(list []field) error                   // sets the field values; the error is about all of them
+	gpmSample() error                            // takes a GPM sample, and keeps the one before
+	gpmMetrics(list []metric) error              // sets the metrics between the two newest samples
+	clockEventReasons() (uint64, error)          // bit mask of why clocks are reduced
+	registerEvents() error                       // registers the device for XID events
 }
 
 // memory is in bytes.
@@ -67,9 +66,9 @@ type memory struct {
 	hasReserved           bool
 }
 
-// point is one entry of the driver's buffer.
+// utilSample is a sample of the driver's utilization buffer.
 type utilSample struct {
-	timestamp uint64  // microseconds on a clock that the driver chooses
+	timestamp uint64  // microseconds on the driver's clock
 	value     float64 // percent, or garbage
 }
 
@@ -91,31 +90,31 @@ const (
 	codeMismatch         code = 18
 )
 
-// words say what happened and what to do about it.
-var words = map[code]string{
+// messages say what happened and what to do about it.
+var messages = map[code]string{
 	codeUninitialized:    "the session with the NVIDIA driver has ended: it was unloaded or restarted",
 	codeInvalidArgument:  "not known to the installed NVIDIA driver",
 	codeNotSupported:     "not supported by this GPU",
 	codeNoPermission:     "no permission: let this user open /dev/nvidia* and /dev/nvidiactl",
-	codeNotFound:         "nothing there to tell",
+	codeNotFound:         "no data",
 	codeDriverNotLoaded:  "the NVIDIA driver is not loaded: `modprobe nvidia`, or give the container access to the GPU",
 	codeFunctionNotFound: "not in the installed NVIDIA driver",
-	codeLost:             "the GPU is lost: look for NVRM and Xid in the kernel's log, then reset it or restart the machine",
+	codeLost:             "the GPU is lost: look for NVRM and Xid in the kernel log, then reset it or restart the machine",
 	codeResetRequired:    "the GPU needs a reset: `nvidia-smi --gpu-reset`",
 	codeMismatch: "the NVIDIA driver's library and kernel module have different versions: restart this program, and the " +
 		"machine if that does not help",
 }
 
 func (c code) Error() string {
-	if text, ok := words[c]; ok {
+	if text, ok := messages[c]; ok {
 		return text
 	}
-	return fmt.Sprintf("NVML error %d: `nvidia-smi` may say more", uint32(c))
+	return fmt.Sprintf("NVML error %d: `nvidia-smi` may show more", uint32(c))
 }
 
-// clocks is one moment on every clock that a driver may put on its samples.
+// clocks is one moment on each clock that a driver may use for timestamps.
 type clocks struct {
 	at        sample.Stamp
 	monotonic time.Duration // CLOCK_MONOTONIC
-	boot      time.Duration // CLOCK_BOOTTIME, which goes on while the machine is suspended
+	boot      time.Duration // CLOCK_BOOTTIME, which includes the time of suspension
 }

@@ -40,7 +40,7 @@ func (d *fakeDriver) set(change func()) {
 }
 
 func (d *fakeDriver) utilizationCalls() (n int) { d.set(func() { n = d.calls }); return n }
-func (d *fakeDriver) begun() (n int)            { d.set(func() { n = d.opens }); return n }
+func (d *fakeDriver) sessionsBegun() (n int)    { d.set(func() { n = d.opens }); return n }
 
 func (d *fakeDriver) close()                     { d.set(func() { d.closes++ }) }
 func (d *fakeDriver) versions() (string, string) { return "1", "2" }
@@ -96,7 +96,7 @@ func (g *fakeGPU) index() int     { return 0 }
 func (g *fakeGPU) parent() string { return g.parentGPU }
 
 // pass is what every call does first.
-func (g *fakeGPU) pass() error {
+func (g *fakeGPU) enter() error {
 	g.d.mu.Lock()
 	wait := g.wait
 	g.d.mu.Unlock()
@@ -110,7 +110,7 @@ func (g *fakeGPU) pass() error {
 
 func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
 	g.d.set(func() { g.d.calls++ })
-	if err := g.pass(); err != nil {
+	if err := g.enter(); err != nil {
 		return nil, err
 	}
 	g.d.mu.Lock()
@@ -135,17 +135,17 @@ func (g *fakeGPU) utilizationRates() (busy, controller float64, err error) {
 	if g.bare {
 		return 0, 0, codeNotSupported
 	}
-	return g.share * 100, 12, g.pass()
+	return g.share * 100, 12, g.enter()
 }
 
-func (g *fakeGPU) memory() (memory, error)        { return memory{1, 2, 1, true}, g.pass() }
-func (g *fakeGPU) temperature() (float64, error)  { return 40, g.pass() }
+func (g *fakeGPU) memory() (memory, error)        { return memory{1, 2, 1, true}, g.enter() }
+func (g *fakeGPU) temperature() (float64, error)  { return 40, g.enter() }
 func (g *fakeGPU) power() (float64, error)        { return 0, codeNotSupported }
-func (g *fakeGPU) energy() (float64, error)       { return 100 * time.Since(g.began).Seconds(), g.pass() }
-func (g *fakeGPU) pcieLink() (int, int, error)    { return 16, 4, g.pass() }
-func (g *fakeGPU) maxPCIeLink() (int, int, error) { return 16, 5, g.pass() }
+func (g *fakeGPU) energy() (float64, error)       { return 100 * time.Since(g.began).Seconds(), g.enter() }
+func (g *fakeGPU) pcieLink() (int, int, error)    { return 16, 4, g.enter() }
+func (g *fakeGPU) maxPCIeLink() (int, int, error) { return 16, 5, g.enter() }
 func (g *fakeGPU) processes() ([]sample.GPUProcess, error) {
-	return []sample.GPUProcess{{PID: 7}}, g.pass()
+	return []sample.GPUProcess{{PID: 7}}, g.enter()
 }
 func (d *fakeDriver) gpu(uuid string, share float64) *fakeGPU {
 	g := &fakeGPU{d: d, uuid: uuid, share: share, period: time.Second / 6, began: time.Now()}
@@ -154,22 +154,22 @@ func (d *fakeDriver) gpu(uuid string, share float64) *fakeGPU {
 }
 
 // told is a row, with when it came.
-type told struct {
+type emittedRow struct {
 	sample.Sample
 	err  error
 	came time.Duration
 }
 
 // playing runs a source over a fake driver.
-type playing struct {
+type fakeRun struct {
 	*Source
 	mu   sync.Mutex
-	rows []told
+	rows []emittedRow
 	stop func()
 }
 
-func play(ctx context.Context, d *fakeDriver) *playing {
-	p := &playing{Source: newSource(d, 0)}
+func startRun(ctx context.Context, d *fakeDriver) *fakeRun {
+	p := &fakeRun{Source: newSource(d, 0)}
 	ctx, cancel := context.WithCancel(ctx)
 	var ran sync.WaitGroup
 	ran.Go(func() {
@@ -179,7 +179,7 @@ func play(ctx context.Context, d *fakeDriver) *playing {
 			row := *s
 			row.GPUs = append([]sample.GPU(nil), s.GPUs...)
 			row.GPUDetails = append([]sample.GPUDetail(nil), s.GPUDetails...)
-			p.rows = append(p.rows, told{row, err, sample.Now().Mono})
+			p.rows = append(p.rows, emittedRow{row, err, sample.Now().Mono})
 		})
 	})
 	p.stop = func() { cancel(); ran.Wait() }
@@ -187,19 +187,19 @@ func play(ctx context.Context, d *fakeDriver) *playing {
 }
 
 // last is the newest row, row the nth, and take all of them since the last take.
-func (p *playing) last() told {
+func (p *fakeRun) last() emittedRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows[len(p.rows)-1]
 }
 
-func (p *playing) row(n int) told {
+func (p *fakeRun) row(n int) emittedRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.rows[n]
 }
 
-func (p *playing) take() []told {
+func (p *fakeRun) take() []emittedRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	rows := p.rows

@@ -27,7 +27,7 @@ func (g *fakeGPU) count(q query) error {
 		}
 		g.d.counts[q.String()]++
 	})
-	if err := g.pass(); err != nil {
+	if err := g.enter(); err != nil {
 		return err
 	}
 	g.d.mu.Lock()
@@ -118,7 +118,7 @@ func (d *fakeDriver) events() (list []xidEvent, err error) {
 }
 
 func (d *fakeDriver) stats() driverStats {
-	return driverStats{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: uint64(d.begun())}}, sessions: uint64(d.begun())}
+	return driverStats{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: uint64(d.sessionsBegun())}}, sessions: uint64(d.sessionsBegun())}
 }
 
 // constant is a field that always tells the same.

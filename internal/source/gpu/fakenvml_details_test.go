@@ -13,7 +13,7 @@ import (
 )
 
 // details are those of one GPU so far.
-func (k *kept) details(id string) (list []sample.GPUDetail) {
+func (k *recorder) details(id string) (list []sample.GPUDetail) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, row := range k.rows {
@@ -26,7 +26,7 @@ func (k *kept) details(id string) (list []sample.GPUDetail) {
 	return list
 }
 
-func (k *kept) lastStats() (newest *sample.DriverUse) {
+func (k *recorder) lastStats() (newest *sample.DriverUse) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, row := range k.rows {
@@ -37,7 +37,7 @@ func (k *kept) lastStats() (newest *sample.DriverUse) {
 	return newest
 }
 
-const different = `gpu 0 uuid=GPU-a utilization=80 encoder=11 decoder=12 controller=13 sm=71 occupancy=41 tensor=31 dram=21
+const distinctValues = `gpu 0 uuid=GPU-a utilization=80 encoder=11 decoder=12 controller=13 sm=71 occupancy=41 tensor=31 dram=21
 gpu 0 uuid=GPU-a memory_reserved=4096 pcie_received=3e9 pcie_sent=5e8 nvlink_received=2e9 nvlink_sent=3e8
 gpu 0 uuid=GPU-a clock_sm=1001 clock_memory=1002 clock_graphics=1003 clock_video=1004 power_limit=650 power=333
 gpu 0 uuid=GPU-a temperature_memory=62 slowdown_at=81 shutdown_at=82 memory_slowdown_at=83 fan=45
@@ -47,8 +47,8 @@ gpu 0 uuid=GPU-a rows_remapped=5 pages_retired=3 repair_pending=1 repair_failed=
 `
 
 // Every value comes through the library as what it was put in as.
-func TestEveryDetailIsRead(t *testing.T) {
-	newWorld(t, different)
+func TestAllDetails(t *testing.T) {
+	playText(t, distinctValues)
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 5 })
 	stop()
@@ -86,23 +86,23 @@ func TestEveryDetailIsRead(t *testing.T) {
 			t.Errorf("%v grew by %v a second, want %v", q, grew/seconds, want)
 		}
 	}
-	driverStats := k.lastStats()
-	i := slices.IndexFunc(driverStats.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetFieldValues" })
-	if i < 0 || driverStats.Calls[i].Count < 4 || driverStats.Calls[i].Count > 9 || driverStats.Calls[i].Time <= 0 || driverStats.Sessions != 1 || driverStats.Dropped != 0 {
-		t.Errorf("%+v", driverStats)
+	stats := k.lastStats()
+	i := slices.IndexFunc(stats.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetFieldValues" })
+	if i < 0 || stats.Calls[i].Count < 4 || stats.Calls[i].Count > 9 || stats.Calls[i].Time <= 0 || stats.Sessions != 1 || stats.Dropped != 0 {
+		t.Errorf("%+v", stats)
 	}
-	if i := slices.IndexFunc(driverStats.Fields, func(c sample.DriverCall) bool { return c.Name == "NVML_FI_DEV_PCIE_COUNT_RX_BYTES" }); i < 0 ||
-		driverStats.Fields[i].Time <= 0 {
-		t.Errorf("%+v", driverStats.Fields)
+	if i := slices.IndexFunc(stats.Fields, func(c sample.DriverCall) bool { return c.Name == "NVML_FI_DEV_PCIE_COUNT_RX_BYTES" }); i < 0 ||
+		stats.Fields[i].Time <= 0 {
+		t.Errorf("%+v", stats.Fields)
 	}
-	if slices.ContainsFunc(driverStats.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetPcieThroughput" }) {
+	if slices.ContainsFunc(stats.Calls, func(c sample.DriverCall) bool { return c.Name == "nvmlDeviceGetPcieThroughput" }) {
 		t.Error("a call that takes 20 ms")
 	}
 }
 
 // A PCIe link that fills the 32 bits of its counter several times between two readings.
-func TestAFastPCIeLink(t *testing.T) {
-	newWorld(t, "gpu 0 uuid=GPU-a pcie_received=26e9\n")
+func TestFastPCIeLink(t *testing.T) {
+	playText(t, "gpu 0 uuid=GPU-a pcie_received=26e9\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 6 })
 	stop()
@@ -114,8 +114,8 @@ func TestAFastPCIeLink(t *testing.T) {
 	}
 }
 
-func TestXIDsThroughTheLibrary(t *testing.T) {
-	w := newWorld(t, "gpu 0 uuid=GPU-a xids=13:5\ngpu 1 uuid=GPU-b\n")
+func TestXIDEvents(t *testing.T) {
+	w := playText(t, "gpu 0 uuid=GPU-a xids=13:5\ngpu 1 uuid=GPU-b\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 2 })
 	w.Write("gpu 0 uuid=GPU-a xids=13:7,31:1\ngpu 1 uuid=GPU-b xids=79:1\nlost 1\n")
@@ -135,8 +135,8 @@ func TestXIDsThroughTheLibrary(t *testing.T) {
 	k.check(t)
 }
 
-func TestDetailsThatCannotBe(t *testing.T) {
-	w := newWorld(t, "gpu 0 uuid=GPU-a pages_retired=none\n")
+func TestGarbageDetails(t *testing.T) {
+	w := playText(t, "gpu 0 uuid=GPU-a pages_retired=none\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 3 })
 	w.Write("gpu 0 uuid=GPU-a pages_retired=none\ngarbage 0\n")
@@ -153,8 +153,8 @@ func TestDetailsThatCannotBe(t *testing.T) {
 	w.Write("gpu 0 uuid=GPU-a pages_retired=none\n")
 	until(t, "all is well again", func() bool {
 		list := k.details("GPU-a")
-		_, told := list[len(list)-1].Values.Get(sample.GPUTensorActive)
-		return told
+		_, ok := list[len(list)-1].Values.Get(sample.GPUTensorActive)
+		return ok
 	})
 	stop()
 	if dropped < 15 {
@@ -163,7 +163,7 @@ func TestDetailsThatCannotBe(t *testing.T) {
 }
 
 func TestMIG(t *testing.T) {
-	w := newWorld(t, "gpu 0 uuid=GPU-a\nmig 0 uuid=MIG-a utilization=60 processes=7:99\nmig 0 uuid=MIG-b utilization=20\n")
+	w := playText(t, "gpu 0 uuid=GPU-a\nmig 0 uuid=MIG-a utilization=60 processes=7:99\nmig 0 uuid=MIG-b utilization=20\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("MIG-b")) >= 3 })
 	row, _ := k.last()
@@ -202,19 +202,19 @@ func TestMIG(t *testing.T) {
 	}
 }
 
-func TestADetailThatHangs(t *testing.T) {
-	w := newWorld(t, "gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b\nhang gpu=1 call=nvmlGpmSampleGet\n")
+func TestHangingDetail(t *testing.T) {
+	w := playText(t, "gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b\nhang gpu=1 call=nvmlGpmSampleGet\n")
 	_, k, stop := runFake(t)
 	until(t, "one hangs", func() bool {
 		row, ok := k.last()
 		return ok && row.GPUs[1].Status == sample.GPUHung && len(k.details("GPU-a")) >= 3
 	})
-	if !strings.Contains(k.words(), "has not answered nvmlGpmSampleGet for 1s") {
-		t.Error(k.words())
+	if !strings.Contains(k.errorText(), "has not answered nvmlGpmSampleGet for 1s") {
+		t.Error(k.errorText())
 	}
 	w.Write("gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b\nhang call=nvmlEventSetWait_v2 seconds=3\n")
 	until(t, "it comes back", func() bool { row, _ := k.last(); return row.GPUs[1].Status == sample.GPUWorks })
-	until(t, "the events hang", func() bool { return strings.Contains(k.words(), "nvmlEventSetWait") })
+	until(t, "the events hang", func() bool { return strings.Contains(k.errorText(), "nvmlEventSetWait") })
 	before := len(k.details("GPU-b"))
 	until(t, "both work on", func() bool { return len(k.details("GPU-b")) >= before+3 })
 	w.Write("gpu 0 uuid=GPU-a\ngpu 1 uuid=GPU-b xids=13:1\n")
@@ -226,8 +226,8 @@ func TestADetailThatHangs(t *testing.T) {
 	k.check(t)
 }
 
-func TestADriverThatIsRestarted(t *testing.T) {
-	w := newWorld(t, "gpu 0 uuid=GPU-a xids=13:1\n")
+func TestDriverRestart(t *testing.T) {
+	w := playText(t, "gpu 0 uuid=GPU-a xids=13:1\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) >= 2 })
 	w.Write("gpu 0 uuid=GPU-a xids=13:2\ninit_error 9\n")
@@ -242,8 +242,8 @@ func TestADriverThatIsRestarted(t *testing.T) {
 		return len(x) == 1 && x[0].Count >= 1
 	})
 	stop()
-	if driverStats := k.lastStats(); driverStats.Sessions != 2 {
-		t.Errorf("%+v", driverStats)
+	if stats := k.lastStats(); stats.Sessions != 2 {
+		t.Errorf("%+v", stats)
 	}
 	k.check(t)
 }

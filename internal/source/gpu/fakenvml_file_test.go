@@ -12,25 +12,25 @@ import (
 
 // A GPU that tells its limits only as margins to its slowdown, on either side of it.
 func TestTemperatureLimitsFromMargins(t *testing.T) {
-	newWorld(t, "gpu 0 uuid=GPU-a temperature=90 slowdown_at=87 shutdown_at=93\nerror call=nvmlDeviceGetTemperatureThreshold code=3\n")
+	playText(t, "gpu 0 uuid=GPU-a temperature=90 slowdown_at=87 shutdown_at=93\nerror call=nvmlDeviceGetTemperatureThreshold code=3\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) > 0 })
 	stop()
-	told := k.details("GPU-a")[0]
+	details := k.details("GPU-a")[0]
 	for q, want := range map[sample.GPUQuantity]float64{sample.GPUSlowdownAt: 87, sample.GPUShutdownAt: 93} {
-		if got := value(t, told, q); got != want {
+		if got := value(t, details, q); got != want {
 			t.Errorf("%v is %v, want %v", q, got, want)
 		}
 	}
-	if limit, ok := told.Values.Get(sample.GPUMemorySlowdownAt); ok {
+	if limit, ok := details.Values.Get(sample.GPUMemorySlowdownAt); ok {
 		t.Errorf("the memory's limit is %v, which no margin tells", limit)
 	}
 }
 
 // The stand-in takes a number however it is written, and refuses what is none: it never plays another number.
-func TestNumbersOfTheFile(t *testing.T) {
+func TestPlayFileNumbers(t *testing.T) {
 	gpu := "gpu 0 uuid=GPU-a memory_total=1.5e11 memory_used=%s processes=7:%s\nmig 0 uuid=MIG-a memory_total=2e10 memory_used=%s\n"
-	w, before := newWorld(t, "gpu 0\n"), [3]uint64{1, 2, 3}
+	w, before := playText(t, "gpu 0\n"), [3]uint64{1, 2, 3}
 	for _, c := range []struct {
 		used, process, slice string
 		want                 [3]uint64

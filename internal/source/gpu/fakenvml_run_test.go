@@ -20,36 +20,36 @@ import (
 // fakeLibrary is the stand-in for the driver's library, built once. NVML is one to a process, so is this.
 func fakeLibrary(t testing.TB) string {
 	t.Helper()
-	if standIn == "" {
+	if fakeLibraryPath == "" {
 		folder, err := os.MkdirTemp("", "fakenvml")
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer func() {
-			if standIn == "" { // it could not be built
+			if fakeLibraryPath == "" { // it could not be built
 				_ = os.RemoveAll(folder)
 			}
 		}()
-		standIn = fixture.BuildNVML(t, folder)
+		fakeLibraryPath = fixture.BuildNVML(t, folder)
 	}
-	return standIn
+	return fakeLibraryPath
 }
 
 // newWorld has the stand-in play what text says, in this process.
-func newWorld(t testing.TB, text string) *fixture.Player {
+func playText(t testing.TB, text string) *fixture.Player {
 	w := fixture.PlayGPU(t, text)
 	t.Setenv("FAKENVML_FILE", w.Path)
 	return w
 }
 
 // kept is what a sink was given.
-type kept struct {
+type recorder struct {
 	mu   sync.Mutex
 	rows []sample.Sample
 	errs []error
 }
 
-func (k *kept) sink(_ string, s *sample.Sample, err error) {
+func (k *recorder) sink(_ string, s *sample.Sample, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(s.GPUs) > 0 {
@@ -63,7 +63,7 @@ func (k *kept) sink(_ string, s *sample.Sample, err error) {
 	}
 }
 
-func (k *kept) last() (sample.Sample, bool) {
+func (k *recorder) last() (sample.Sample, bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.rows) == 0 {
@@ -72,20 +72,20 @@ func (k *kept) last() (sample.Sample, bool) {
 	return k.rows[len(k.rows)-1], true
 }
 
-func (k *kept) words() string {
+func (k *recorder) errorText() string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return fmt.Sprint(k.errs)
 }
 
 // runFake reads the stand-in until the test ends.
-func runFake(t testing.TB) (*Source, *kept, func()) {
+func runFake(t testing.TB) (*Source, *recorder, func()) {
 	t.Helper()
 	s, err := New(Options{Library: fakeLibrary(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := &kept{}
+	k := &recorder{}
 	ctx, cancel := context.WithCancel(t.Context())
 	var ran sync.WaitGroup
 	ran.Go(func() { s.Run(ctx, k.sink) })
@@ -105,7 +105,7 @@ func until(t testing.TB, what string, ok func() bool) {
 }
 
 // check holds rows to what every stream promises.
-func (k *kept) check(t testing.TB) {
+func (k *recorder) check(t testing.TB) {
 	t.Helper()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -124,7 +124,7 @@ func (k *kept) check(t testing.TB) {
 	}
 }
 
-func TestWithoutAFileThereIsOneGPU(t *testing.T) {
+func TestDefaultGPU(t *testing.T) {
 	t.Setenv("FAKENVML_FILE", "")
 	s, k, stop := runFake(t)
 	until(t, "a busy row", func() bool {

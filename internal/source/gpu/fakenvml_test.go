@@ -20,7 +20,7 @@ import (
 )
 
 // busyAt interpolates the first GPU's Busy.
-func (k *kept) busyAt(t *testing.T, moment time.Duration) time.Duration {
+func (k *recorder) busyAt(t *testing.T, moment time.Duration) time.Duration {
 	t.Helper()
 	i := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.At.Mono >= moment })
 	if i < 1 {
@@ -31,11 +31,11 @@ func (k *kept) busyAt(t *testing.T, moment time.Duration) time.Duration {
 	return a.GPUs[0].Busy + time.Duration(share*float64(b.GPUs[0].Busy-a.GPUs[0].Busy))
 }
 
-func TestBusyFollowsAnEmulatedAcceleratorOnEveryClock(t *testing.T) {
+func TestBusyTimeOnEachClock(t *testing.T) {
 	for _, clock := range []string{"unix", "monotonic", "boot"} {
 		t.Run(clock, func(t *testing.T) {
 			head := "clock " + clock + "\nperiod_us 50000\n"
-			w := newWorld(t, head+"gpu 0 busy_ns=0\n")
+			w := playText(t, head+"gpu 0 busy_ns=0\n")
 			s, k, stop := runFake(t)
 			until(t, "a row", func() bool { _, ok := k.last(); return ok })
 			// It rests at both ends, for longer than a row and a sample: work that goes on at an edge would be told as spread
@@ -71,8 +71,8 @@ func TestBusyFollowsAnEmulatedAcceleratorOnEveryClock(t *testing.T) {
 	}
 }
 
-func TestAGPUIsLostAndReturns(t *testing.T) {
-	w := newWorld(t, "gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
+func TestLostGPUReturns(t *testing.T) {
+	w := playText(t, "gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
 	_, k, stop := runFake(t)
 	status := func(i int, want sample.GPUStatus) func() bool {
 		return func() bool {
@@ -95,15 +95,15 @@ func TestAGPUIsLostAndReturns(t *testing.T) {
 	stop()
 	k.check(t)
 	for _, want := range []string{"GPU-b (NVIDIA Fake 100): the GPU is lost", "unloaded or restarted"} {
-		if !strings.Contains(k.words(), want) {
-			t.Errorf("%q is not told: %s", want, k.words())
+		if !strings.Contains(k.errorText(), want) {
+			t.Errorf("%q is not told: %s", want, k.errorText())
 		}
 	}
 }
 
-func TestAHangTouchesOneGPUAlone(t *testing.T) {
+func TestHangAffectsOneGPU(t *testing.T) {
 	gpus := "gpu 0 utilization=60\ngpu 1 utilization=60 uuid=GPU-b\n"
-	w := newWorld(t, gpus)
+	w := playText(t, gpus)
 	_, k, stop := runFake(t)
 	until(t, "rows", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 0 })
 	w.Write(gpus + "hang gpu=1 call=nvmlDeviceGetMemoryInfo_v2\n")
@@ -120,8 +120,8 @@ func TestAHangTouchesOneGPUAlone(t *testing.T) {
 	})
 	stop()
 	k.check(t)
-	if !strings.Contains(k.words(), "has not answered nvmlDeviceGetMemoryInfo for 1s") {
-		t.Error(k.words())
+	if !strings.Contains(k.errorText(), "has not answered nvmlDeviceGetMemoryInfo for 1s") {
+		t.Error(k.errorText())
 	}
 	for i := 1; i < len(k.rows); i++ {
 		if gap := k.rows[i].At.Mono - k.rows[i-1].At.Mono; gap != 100*time.Millisecond {
@@ -130,10 +130,10 @@ func TestAHangTouchesOneGPUAlone(t *testing.T) {
 	}
 }
 
-func TestRunEndsWhileACallHangs(t *testing.T) {
-	w := newWorld(t, "gpu 0\nhang gpu=0 call=nvmlDeviceGetSamples\n")
+func TestRunEndsDuringHang(t *testing.T) {
+	w := playText(t, "gpu 0\nhang gpu=0 call=nvmlDeviceGetSamples\n")
 	s, k, stop := runFake(t)
-	until(t, "the first call", func() bool { return len(k.words()) > 2 })
+	until(t, "the first call", func() bool { return len(k.errorText()) > 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	s.CatchUp(ctx)
@@ -146,11 +146,11 @@ func TestRunEndsWhileACallHangs(t *testing.T) {
 	until(t, "the rows say so", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Status == sample.GPUHung })
 }
 
-func TestGarbageIsLeftOutAndTold(t *testing.T) {
-	w := newWorld(t, "gpu 0 utilization=30\ngarbage 0\n")
+func TestGarbageIsDroppedAndReported(t *testing.T) {
+	w := playText(t, "gpu 0 utilization=30\ngarbage 0\n")
 	_, k, stop := runFake(t)
 	until(t, "rows", func() bool {
-		return strings.Contains(k.words(), "808334905") || strings.Contains(k.words(), "cannot be")
+		return strings.Contains(k.errorText(), "808334905") || strings.Contains(k.errorText(), "cannot be")
 	})
 	row, _ := k.last()
 	g := row.GPUs[0]
@@ -165,15 +165,15 @@ func TestGarbageIsLeftOutAndTold(t *testing.T) {
 	stop()
 	k.check(t)
 	for _, want := range []string{"of utilization", "of temperature", "of memory", "of power", "of energy", "of PCIe link"} {
-		if !strings.Contains(k.words(), want) {
-			t.Errorf("%q is not told: %s", want, k.words())
+		if !strings.Contains(k.errorText(), want) {
+			t.Errorf("%q is not told: %s", want, k.errorText())
 		}
 	}
 }
 
 // A GPU that answers with errors alone is not told to be idle.
-func TestBlind(t *testing.T) {
-	w := newWorld(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=999\nerror gpu=0 call=nvmlDeviceGetUtilizationRates code=999\n")
+func TestUtilizationErrors(t *testing.T) {
+	w := playText(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=999\nerror gpu=0 call=nvmlDeviceGetUtilizationRates code=999\n")
 	_, k, stop := runFake(t)
 	until(t, "blind", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Has&sample.LacksBusy != 0 })
 	w.Write("gpu 0 utilization=40\n")
@@ -186,7 +186,7 @@ func TestBlind(t *testing.T) {
 }
 
 func TestWithoutUtilizationSamples(t *testing.T) {
-	newWorld(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=3\n")
+	playText(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=3\n")
 	_, k, stop := runFake(t)
 	until(t, "busy", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 500*time.Millisecond })
 	stop()
@@ -198,7 +198,7 @@ func TestWithoutUtilizationSamples(t *testing.T) {
 }
 
 func TestProcesses(t *testing.T) {
-	newWorld(t, "gpu 0 processes=17:1024,18\ngpu 1 uuid=GPU-b processes=17:5\n")
+	playText(t, "gpu 0 processes=17:1024,18\ngpu 1 uuid=GPU-b processes=17:5\n")
 	_, k, stop := runFake(t)
 	until(t, "rows", func() bool { _, ok := k.last(); return ok })
 	stop()
@@ -209,7 +209,7 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-func TestNothingToRead(t *testing.T) {
+func TestNoGPU(t *testing.T) {
 	for _, c := range []struct{ world, library, want string }{
 		{"devices 0\n", "", "has no GPU"},
 		{"init_error 18\n", "", "different versions: restart"},
@@ -219,7 +219,7 @@ func TestNothingToRead(t *testing.T) {
 		{"", "/nonexistent/libnvidia-ml.so.1", "no NVIDIA driver"},
 		{"", "fakenvml_run_test.go", "cannot be loaded"},
 	} {
-		newWorld(t, c.world)
+		playText(t, c.world)
 		library := c.library
 		if library == "" {
 			library = fakeLibrary(t)
@@ -230,12 +230,12 @@ func TestNothingToRead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		k := &kept{}
+		k := &recorder{}
 		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
 		s.Run(ctx, k.sink)
 		s.CatchUp(context.Background())
 		cancel()
-		if len(k.rows) != 0 || len(k.errs) != 1 || !strings.Contains(k.words(), c.want) {
+		if len(k.rows) != 0 || len(k.errs) != 1 || !strings.Contains(k.errorText(), c.want) {
 			t.Errorf("%q: %d rows, %v; want %q once", c.world, len(k.rows), k.errs, c.want)
 		}
 		if absent := strings.HasPrefix(c.library, "/"); len(k.errs) == 1 && errors.Is(k.errs[0], ErrNoDriver) != absent {
@@ -245,7 +245,7 @@ func TestNothingToRead(t *testing.T) {
 }
 
 func TestProbe(t *testing.T) {
-	newWorld(t, "driver 570.1\ngpu 0\ngpu 1 uuid=GPU-b name=\"NVIDIA B\"\nerror gpu=1 call=nvmlDeviceGetSamples code=3\n")
+	playText(t, "driver 570.1\ngpu 0\ngpu 1 uuid=GPU-b name=\"NVIDIA B\"\nerror gpu=1 call=nvmlDeviceGetSamples code=3\n")
 	found, err := Probe(t.Context(), Options{Library: fakeLibrary(t)})
 	if err != nil || found.Err != nil || found.Driver != "570.1" || found.NVML == "" || len(found.Devices) != 2 {
 		t.Fatalf("%+v, %v", found, err)
@@ -259,7 +259,7 @@ func TestProbe(t *testing.T) {
 	if _, err := Probe(t.Context(), Options{Library: "/nonexistent.so"}); !errors.Is(err, ErrNoDriver) {
 		t.Error(err)
 	}
-	w := newWorld(t, "gpu 0\nhang call=nvmlDeviceGetName\n")
+	w := playText(t, "gpu 0\nhang call=nvmlDeviceGetName\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := Probe(ctx, Options{Library: fakeLibrary(t)}); !errors.Is(err, context.DeadlineExceeded) {
@@ -268,15 +268,15 @@ func TestProbe(t *testing.T) {
 	w.Write("gpu 0\n")
 }
 
-// TestADriverThatLacksFunctions needs a process of its own: a second library's functions would not be bound.
-func TestADriverThatLacksFunctions(t *testing.T) {
+// TestMissingFunctions needs a process of its own: a second library's functions would not be bound.
+func TestMissingFunctions(t *testing.T) {
 	if library := os.Getenv("FAKENVML_TEST_LIBRARY"); library != "" {
 		found, err := Probe(t.Context(), Options{Library: library})
 		if err != nil {
 			t.Fatal(err)
 		}
 		s, _ := New(Options{Library: library})
-		k := &kept{}
+		k := &recorder{}
 		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
 		defer cancel()
 		s.Run(ctx, k.sink)
@@ -292,7 +292,7 @@ func TestADriverThatLacksFunctions(t *testing.T) {
 		absent = append(absent, "-D"+name+"=absent_"+name)
 	}
 	library := fixture.BuildNVML(t, t.TempDir(), absent...)
-	again := exec.Command(os.Args[0], "-test.run=^TestADriverThatLacksFunctions$", "-test.v")
+	again := exec.Command(os.Args[0], "-test.run=^TestMissingFunctions$", "-test.v")
 	again.Env = append(os.Environ(), "FAKENVML_TEST_LIBRARY="+library, "FAKENVML_FILE=")
 	out, err := again.CombinedOutput()
 	if want := "lacks [utilization samples energy PCIe link processes GPM PCIe counters NVLink counters memory temperature " +

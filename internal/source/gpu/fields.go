@@ -9,10 +9,10 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// field is one value of nvmlDeviceGetFieldValues: what is asked for, then what was answered.
+// field is one value of nvmlDeviceGetFieldValues: the request, then the result.
 type field struct {
 	id    uint32
-	scope uint32 // which link
+	scope uint32 // NVLink index
 
 	value  float64
 	narrow bool // 32 bits wide
@@ -22,11 +22,11 @@ type field struct {
 const (
 	allLinks = 1<<32 - 1 // the sum of them (nvml.h)
 
-	// energyCounter stands for sample.GPU.Energy, which is no detail.
+	// energyCounter stands for sample.GPU.Energy, which is not a detail.
 	energyCounter = sample.GPUQuantities
 )
 
-// fieldPlan says what a field tells.
+// fieldSpec describes a field value.
 type fieldSpec struct {
 	name     string // in nvml.h
 	id       uint32
@@ -36,7 +36,7 @@ type fieldSpec struct {
 	wraps    bool
 }
 
-// fieldPlans are asked for in one call. Of several that tell the same, the first that is answered is kept.
+// fieldSpecs are read in one call. If several provide one quantity, the first that is supported is used.
 var fieldSpecs = []fieldSpec{
 	{"NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION", 83, 0, energyCounter, 1e-3, false},
 	{"NVML_FI_DEV_PCIE_COUNT_RX_BYTES", 198, 0, sample.GPUPCIeReceived, 1, true},
@@ -56,18 +56,18 @@ var fieldSpecs = []fieldSpec{
 	{"NVML_FI_DEV_PERF_POLICY_RELIABILITY", 79, 0, sample.GPUThrottledReliability, 1e-9, false},
 }
 
-// fieldName is that of a field that is asked for.
+// fieldName returns the name of a field value in fieldSpecs.
 func fieldName(id uint32) string {
 	i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.id == id })
 	return fieldSpecs[i].name
 }
 
-// batch is the fields that a device is still asked for.
+// batch is the field values that a device is known or assumed to support.
 type batch struct {
 	fields []field
-	specs  []fieldSpec // one for each
+	specs  []fieldSpec // one for each of fields
 	wraps  [sample.GPUQuantities]unwrapper
-	at     time.Duration // of the newest answer
+	at     time.Duration // of the newest reading
 }
 
 func newBatch() batch {
@@ -78,18 +78,19 @@ func newBatch() batch {
 	return b
 }
 
-// tells says whether a field is asked for that tells a quantity.
+// provides reports whether a field value of the batch provides a quantity.
 func (b *batch) provides(q sample.GPUQuantity) bool {
 	return slices.ContainsFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q })
 }
 
-// narrow says whether a quantity comes from a counter that may wrap at 32 bits: whatever its type is, until it was beyond.
+// narrow reports whether a quantity's counter may wrap at 32 bits. A counter with a 64-bit type may, until it exceeds
+// them.
 func (b *batch) narrow(q sample.GPUQuantity) bool {
 	i := slices.IndexFunc(b.specs, func(p fieldSpec) bool { return p.quantity == q })
 	return i >= 0 && b.specs[i].wraps && (b.fields[i].narrow || !b.wraps[q].wide)
 }
 
-// askFields asks for all fields at once.
+// readFields reads all field values in one call.
 func (d *deviceReader) readFields(r *reading) {
 	b, succeeded := &d.batch, false
 	d.do(queryFields, r, func() error {
@@ -107,18 +108,18 @@ func (d *deviceReader) readFields(r *reading) {
 		}
 		return
 	}
-	kept, told := 0, uint64(0)
+	kept, provided := 0, uint64(0)
 	for i, p := range b.specs {
 		f := b.fields[i]
-		if told&(1<<p.quantity) != 0 {
-			continue // a field that tells the same comes before it
+		if provided&(1<<p.quantity) != 0 {
+			continue // a field before it provides the same
 		}
-		if isUnsupported(f.err) { // the device does not have it, or no longer
+		if isUnsupported(f.err) {
 			d.drop(p.quantity)
 			continue
 		}
 		if f.err == nil {
-			told |= 1 << p.quantity
+			provided |= 1 << p.quantity
 		}
 		b.fields[kept], b.specs[kept] = f, p
 		kept++
@@ -152,21 +153,21 @@ func (d *deviceReader) applyField(p fieldSpec, f field, r *reading) {
 	value *= p.unit
 	if p.quantity != energyCounter {
 		if d.set(p.quantity, value, r) && p.wraps {
-			d.batch.wraps[p.quantity] = wide // what cannot be says nothing of wraps
+			d.batch.wraps[p.quantity] = wide // garbage is not a wrap
 		}
 	} else if r.valid("energy", value >= 0 && value <= maxEnergy) {
 		r.gauges.Energy, r.gauges.Has = value, r.gauges.Has|sample.HasEnergy
 	}
 }
 
-// expected is by how many bytes a PCIe counter should have grown, as GPM says.
+// gpmGrowth returns the growth of a PCIe counter in bytes according to GPM, or 0 if unknown.
 func (d *deviceReader) gpmGrowth(q sample.GPUQuantity, r *reading) float64 {
 	rate := sample.GPUPCIeReceiveRate
 	if q == sample.GPUPCIeSent {
 		rate = sample.GPUPCIeSendRate
 	}
-	value, told := d.gpm.traffic.Get(rate)
-	if !told || d.batch.at == 0 {
+	value, provided := d.gpm.traffic.Get(rate)
+	if !provided || d.batch.at == 0 {
 		return 0
 	}
 	return value * (r.clocks.at.Mono - d.batch.at).Seconds()

@@ -2,7 +2,7 @@ package gpu
 
 import "github.com/stallspan/stallspan/internal/sample"
 
-// gauges asks for what each row holds beside utilisation.
+// readGauges reads the gauges of a row.
 func (d *deviceReader) readGauges(w request, r *reading) {
 	g := &r.gauges
 	d.do(queryMemory, r, func() error {
@@ -50,7 +50,7 @@ func (d *deviceReader) readGauges(w request, r *reading) {
 	})
 }
 
-// limits asks for what does not change, and for errors to be told as events.
+// readLimits reads constants, and registers for XID events.
 func (d *deviceReader) readLimits(r *reading) {
 	d.do(queryMaxLink, r, func() error {
 		width, generation, err := d.maxPCIeLink()

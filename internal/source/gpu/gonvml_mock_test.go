@@ -32,7 +32,7 @@ func mocked(machine *server.Server, names ...string) *library {
 	}}
 }
 
-func TestMachines(t *testing.T) {
+func TestProbeMockedMachines(t *testing.T) {
 	for name, machine := range map[string]*server.Server{"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(),
 		"B200": dgxb200.New()} {
 		found, err := probeDevices(mocked(machine))
@@ -49,7 +49,7 @@ func TestMachines(t *testing.T) {
 }
 
 // Each field has a result of its own, and a GPU without GPM is found out by one call.
-func TestFieldsOfAMachine(t *testing.T) {
+func TestFieldValues(t *testing.T) {
 	machine := dgxh200.New()
 	l := mocked(machine, "nvmlDeviceGetFieldValues", "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
 		"nvmlGpmSampleGet", "nvmlGpmMetricsGet")
@@ -99,7 +99,7 @@ func TestFieldsOfAMachine(t *testing.T) {
 }
 
 // An event is told of the GPU whose handle it carries, which need not answer any more.
-func TestEventsOfAMachine(t *testing.T) {
+func TestXIDEventHandles(t *testing.T) {
 	machine := dgxh100.New()
 	l := mocked(machine, "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate", "nvmlEventSetWait",
 		"nvmlEventSetFree")
@@ -160,7 +160,7 @@ func TestEventsOfAMachine(t *testing.T) {
 }
 
 // Where the driver tells limits only by their distance, they are put together from that.
-func TestTemperatureLimitsFromTheMargin(t *testing.T) {
+func TestMockedTemperatureMargins(t *testing.T) {
 	machine := dgxh200.New()
 	l := mocked(machine, "nvmlDeviceGetTemperature", "nvmlDeviceGetMarginTemperature", "nvmlDeviceGetFieldValues",
 		"nvmlDeviceGetTemperatureThreshold")
@@ -187,13 +187,13 @@ func TestTemperatureLimitsFromTheMargin(t *testing.T) {
 	r := newDeviceReader(devices[0]).read(l, request{gauges: true})
 	slowdown, _ := r.detail.Get(sample.GPUSlowdownAt)
 	shutdown, _ := r.detail.Get(sample.GPUShutdownAt)
-	if _, told := r.detail.Get(sample.GPUMemorySlowdownAt); told || slowdown != 89 || shutdown != 92 {
-		t.Errorf("%v, %v, of the memory: %v", slowdown, shutdown, told)
+	if _, ok := r.detail.Get(sample.GPUMemorySlowdownAt); ok || slowdown != 89 || shutdown != 92 {
+		t.Errorf("%v, %v, of the memory: %v", slowdown, shutdown, ok)
 	}
 }
 
 // The numbers are written out where NVML is not built in.
-func TestNumbers(t *testing.T) {
+func TestNVMLConstants(t *testing.T) {
 	for name, id := range map[string]uint32{
 		"NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION":                    nvml.FI_DEV_TOTAL_ENERGY_CONSUMPTION,
 		"NVML_FI_DEV_PCIE_COUNT_RX_BYTES":                         nvml.FI_DEV_PCIE_COUNT_RX_BYTES,

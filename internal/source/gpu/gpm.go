@@ -9,17 +9,17 @@ import (
 
 const (
 	minGPMInterval = 100 * time.Millisecond // between two samples (nvml.h)
-	maxGPMInterval = 10 * time.Second       // a mean over more, as after a hang, says little of any moment
+	maxGPMInterval = 10 * time.Second       // a mean over more, such as after a hang, is useless
 )
 
-// metric is one value of nvmlGpmMetricsGet: what is asked for, then what was answered.
+// metric is one value of nvmlGpmMetricsGet: the request, then the result.
 type metric struct {
 	id    uint32
 	value float64
 	err   error
 }
 
-// metricPlan says what a metric tells.
+// metricSpec describes a metric.
 type metricSpec struct {
 	name     string // in nvml.h
 	id       uint32
@@ -40,7 +40,7 @@ var metricSpecs = []metricSpec{
 	{"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC", 61, sample.GPUNVLinkSent, mebibyte},
 }
 
-// counterOf is the counter of which a rate is told where that is missing, or needs help.
+// counterOf has the counter of each rate of traffic. The rate stands in for the counter or helps to unwrap it.
 var counterOf = map[sample.GPUQuantity]sample.GPUQuantity{
 	sample.GPUPCIeReceiveRate: sample.GPUPCIeReceived,
 	sample.GPUPCIeSendRate:    sample.GPUPCIeSent,
@@ -48,28 +48,28 @@ var counterOf = map[sample.GPUQuantity]sample.GPUQuantity{
 	sample.GPUNVLinkSent:      sample.GPUNVLinkSent,
 }
 
-// profile is what is asked of a device's performance counters.
+// gpmState is the GPM state of a device.
 type gpmState struct {
 	metrics []metric
-	specs   []metricSpec                   // one for each
+	specs   []metricSpec                   // one for each of metrics
 	at      time.Duration                  // of the newest sample; 0 for none
-	traffic sample.GPUValues               // bytes a second on PCIe, for counters that wrap
-	sums    map[sample.GPUQuantity]float64 // bytes over NVLink so far
+	traffic sample.GPUValues               // PCIe bytes a second, to unwrap counters
+	sums    map[sample.GPUQuantity]float64 // NVLink bytes
 }
 
-// askGPM takes a sample and asks for the means since the one before.
+// readGPM takes a GPM sample and reads the means since the one before.
 func (d *deviceReader) readGPM(r *reading) {
 	g, now := &d.gpm, r.clocks.at.Mono
 	since := now - g.at
 	if g.at != 0 && since < minGPMInterval {
 		return
 	}
-	sampled, told := false, false
+	sampled, read := false, false
 	d.do(queryGPM, r, func() error {
 		err := d.gpmSample()
 		if sampled = err == nil; sampled && g.at != 0 && since <= maxGPMInterval {
 			err = d.gpmMetrics(g.metrics)
-			told = err == nil
+			read = err == nil
 		}
 		return err
 	})
@@ -77,18 +77,19 @@ func (d *deviceReader) readGPM(r *reading) {
 	if sampled {
 		g.at = now
 	}
-	if told {
+	if read {
 		d.applyMetrics(r, since)
 		return
 	}
 	for _, p := range g.specs {
-		if counterOf[p.quantity] != p.quantity { // a counter stands still meanwhile
+		if counterOf[p.quantity] != p.quantity { // a counter keeps its value
 			d.drop(p.quantity)
 		}
 	}
 }
 
-// takeMetrics keeps what was told, and forgets what the device does not have or what the fields tell better.
+// applyMetrics keeps the valid metrics. It drops those that the device does not support or that field values provide
+// better.
 func (d *deviceReader) applyMetrics(r *reading, since time.Duration) {
 	g := &d.gpm
 	kept := 0

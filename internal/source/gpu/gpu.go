@@ -1,16 +1,16 @@
-// Package gpu reads NVIDIA GPUs through NVML, the library that comes with their driver.
+// Package gpu reads NVIDIA GPUs through NVML, the library of the NVIDIA driver.
 //
-// It is a stream with a time axis of its own. The driver keeps samples of utilisation for some seconds, so it is asked
-// once a second and loses no burst; what it says becomes rows on a grid, each for a moment that the samples of every
-// working GPU reach. Rows are never more than mostBehind late: a GPU whose driver says nothing for that long goes on
-// without growth, and what it says later is made up for (see mostDebt).
+// The driver buffers utilization samples for some seconds, so each GPU is read once a second without losing a burst.
+// The samples are resampled to a grid of rows. A row is complete when the samples of every working GPU reach its time.
+// It is at most maxLag late: the busy time of a GPU without samples for so long stands still, and catches up later (see
+// maxBacklog).
 //
-// Once a second it is also asked for details, each at its own cadence (plans), all fields in one call, and for XID errors.
-// What a GPU does not have is not asked for again. Every call is timed (meter). No call blocks for longer than the driver
-// takes to answer, and none measures for a while of its own.
+// Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (querySpecs),
+// and all field values are read in one call. Queries that a GPU does not support are not repeated. Every call is timed.
+// No call is used that measures for a while before it returns.
 //
-// A call into the driver can hang for ever when a GPU falls off the bus. Every call is therefore made on a thread that
-// can be abandoned, and the GPU is told as hung until the call has returned.
+// A call into the driver can hang forever if a GPU falls off the bus. Calls are therefore made on threads that can be
+// abandoned, and the GPU's status is hung until the call has returned.
 package gpu
 
 import (
@@ -22,37 +22,37 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Options says which library is read and how fine the rows are.
+// Options are the library to load and the resolution.
 type Options struct {
-	Library  string        // libnvidia-ml.so.1 where the loader does not find it; "" for the loader's choice
-	Interval time.Duration // between two rows; 0 means 100 ms
+	Library  string        // path of libnvidia-ml.so.1; "" for the dynamic loader's choice
+	Interval time.Duration // between two rows; 0 for 100 ms
 }
 
 var (
-	// ErrNotBuilt says that this binary was built without cgo, which NVML needs.
+	// ErrNotBuilt means that this binary was built without cgo, which NVML needs.
 	ErrNotBuilt = errors.New("built without NVML: install a build with cgo to read NVIDIA GPUs")
-	// ErrNoDriver says that this machine has no NVIDIA driver: its library is not there.
-	ErrNoDriver = errors.New("no NVIDIA driver: its library libnvidia-ml.so.1 is not there")
+	// ErrNoDriver means that the driver's library was not found.
+	ErrNoDriver = errors.New("no NVIDIA driver: its library libnvidia-ml.so.1 was not found")
 )
 
-// sourceName is the name that a sink is given.
+// sourceName is the source's name in the sink.
 const sourceName = "gpu"
 
-// Source is a sample.Stream of all NVIDIA GPUs of this machine, and of their MIG slices. On a machine without a driver,
-// or without a GPU, it says so once, gives no rows and looks again now and then.
+// Source is a sample.Stream of all NVIDIA GPUs of this machine and their MIG devices. Without a driver or a GPU it
+// reports that once, emits no rows and retries with increasing pauses.
 type Source struct {
 	driver   driver
 	interval time.Duration
 
 	mu    sync.Mutex
-	ready bool          // a round may have something to tell
-	round chan struct{} // closed when the round that begins next has ended; nil when nobody waits for it
-	wake  chan struct{} // of one element: somebody waits for the next round
+	ready bool          // a round may emit rows
+	round chan struct{} // closed at the end of the next round; nil if no caller waits for it
+	wake  chan struct{} // buffer of one: a caller waits for the next round
 }
 
 var _ sample.Stream = (*Source)(nil)
 
-// New prepares a source and touches no driver. It fails with ErrNotBuilt alone.
+// New prepares a source without calling the driver. Its only error is ErrNotBuilt.
 func New(o Options) (*Source, error) {
 	d, err := newDriver(o.Library)
 	if err != nil {
@@ -68,13 +68,13 @@ func newSource(d driver, interval time.Duration) *Source {
 	return &Source{driver: d, interval: interval, wake: make(chan struct{}, 1)}
 }
 
-// Run implements sample.Stream. The error beside a row says what could not be read, and what to do about it; the same
-// is told once a minute at most. A reading without GPUs only carries an error.
+// Run implements sample.Stream. The error next to a row is what could not be read and what to do about it; the same
+// error is emitted once a minute at most. A sample without GPUs only carries an error.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	s.setReady(true)
 	r := newRun(s.driver, s.interval, sink)
 	for ctx.Err() == nil {
-		waiting := s.begin()
+		waiting := s.takeWaiters()
 		r.poll(ctx, waiting != nil)
 		s.setReady(r.anyReadable())
 		if waiting != nil {
@@ -86,7 +86,7 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	r.end()
 }
 
-// pause waits until the next round is due or asked for.
+// pause waits until the next round is due or requested.
 func (s *Source) pause(ctx context.Context, r *run) {
 	due := time.NewTimer(r.next - sample.Now().Mono)
 	defer due.Stop()
@@ -94,17 +94,17 @@ func (s *Source) pause(ctx context.Context, r *run) {
 	case <-ctx.Done():
 	case <-due.C:
 	case <-s.wake:
-		minRoundInterval := time.NewTimer(r.began + minRoundInterval - sample.Now().Mono)
-		defer minRoundInterval.Stop()
+		earliest := time.NewTimer(r.began + minRoundInterval - sample.Now().Mono)
+		defer earliest.Stop()
 		select {
 		case <-ctx.Done():
-		case <-minRoundInterval.C:
+		case <-earliest.C:
 		}
 	}
 }
 
-// CatchUp implements sample.Stream. It waits for a round that begins after the call, at most 50 ms later while the
-// driver answers; and for nothing while no GPU can be read.
+// CatchUp implements sample.Stream. It waits for a round that begins after the call, which takes at most 50 ms while
+// the driver responds. It returns at once if no GPU can be read.
 func (s *Source) CatchUp(ctx context.Context) {
 	s.mu.Lock()
 	if !s.ready {
@@ -126,8 +126,8 @@ func (s *Source) CatchUp(ctx context.Context) {
 	}
 }
 
-// begin gives what is to be closed after this round, or nil.
-func (s *Source) begin() chan struct{} {
+// takeWaiters returns the channel to close after this round, or nil.
+func (s *Source) takeWaiters() chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	round := s.round
@@ -135,7 +135,7 @@ func (s *Source) begin() chan struct{} {
 	return round
 }
 
-// setReady sends those home who wait for a round that would tell nothing.
+// setReady sets whether rounds emit rows. If not, it releases the callers that wait for one.
 func (s *Source) setReady(ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

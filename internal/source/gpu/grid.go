@@ -10,65 +10,64 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// rows is the grid on which readings are handed over.
-type rows struct {
-	at       sample.Stamp // the newest row, or the moment before the first
+// grid is the time axis of the rows, and what the next row contains apart from the GPUs.
+type grid struct {
+	at       sample.Stamp // time of the newest row, or the start
 	interval time.Duration
 
 	processes     []sample.GPUProcess
 	processesRead bool
-	garbage       map[string]int // garbage that was not told yet
+	garbage       map[string]int // garbage values that were not reported yet
 	details       []sample.GPUDetail
 	driverUse     *sample.DriverUse
 
 	sample sample.Sample
 }
 
-// hand gives the rows up to a moment to the sink.
-func (r *run) emitRows(now sample.Stamp, upTo time.Duration) {
+// emitRows emits the rows up to a time.
+func (r *run) emitRows(now sample.Stamp, until time.Duration) {
 	if len(r.devices) == 0 {
 		return
 	}
 	step := r.interval
-	if behind := upTo - r.rows.at.Mono; behind > maxCatchUp {
+	if behind := until - r.grid.at.Mono; behind > maxCatchUp {
 		step = (behind - maxCatchUp).Truncate(r.interval) + r.interval
 	}
-	for ; r.rows.at.Mono+step <= upTo; step = r.interval {
+	for ; r.grid.at.Mono+step <= until; step = r.interval {
 		r.emitRow(now, step)
 	}
 }
 
-// handRest gives one more row, of a moment between two of the grid: a window ends there, and what is not told of its end is
-// taken to go on as it did last.
-func (r *run) emitPartialRow(now sample.Stamp, upTo time.Duration) {
-	if step := upTo - r.rows.at.Mono; len(r.devices) > 0 && step >= minPartialRow && step < r.interval {
+// emitPartialRow emits one more row at the end of a window, between two rows of the grid.
+func (r *run) emitPartialRow(now sample.Stamp, until time.Duration) {
+	if step := until - r.grid.at.Mono; len(r.devices) > 0 && step >= minPartialRow && step < r.interval {
 		r.emitRow(now, step)
 	}
 }
 
-// leastRest is the shortest time of which handRest tells.
+// minPartialRow is the shortest interval of a partial row.
 const minPartialRow = 5 * time.Millisecond
 
 func (r *run) emitRow(now sample.Stamp, step time.Duration) {
-	at := r.rows.next(now, step)
-	s := &r.rows.sample
+	at := r.grid.next(now, step)
+	s := &r.grid.sample
 	s.Reset()
 	s.At = at
-	for _, c := range r.devices {
-		s.GPUs = append(s.GPUs, c.row(at.Mono, step))
+	for _, g := range r.devices {
+		s.GPUs = append(s.GPUs, g.row(at.Mono, step))
 	}
-	if r.rows.processesRead {
-		s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.rows.processes...), true
-		r.rows.processesRead = false
+	if r.grid.processesRead {
+		s.GPUProcesses, s.GPUProcessesRead = append(s.GPUProcesses, r.grid.processes...), true
+		r.grid.processesRead = false
 	}
-	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.rows.details...), r.rows.driverUse
-	r.rows.details, r.rows.driverUse = r.rows.details[:0], nil
+	s.GPUDetails, s.DriverUse = append(s.GPUDetails, r.grid.details...), r.grid.driverUse
+	r.grid.details, r.grid.driverUse = r.grid.details[:0], nil
 	r.reportGarbage(at.Mono)
-	r.sink(sourceName, s, r.notes.take())
+	r.sink(sourceName, s, r.reports.take())
 }
 
-// detail lets the next row tell what a GPU told, in the place of what it told before.
-func (w *rows) addDetail(d sample.GPUDetail) {
+// addDetail adds details to the next row, in place of older details of the same GPU.
+func (w *grid) addDetail(d sample.GPUDetail) {
 	if i := slices.IndexFunc(w.details, func(old sample.GPUDetail) bool { return old.GPU == d.GPU }); i >= 0 {
 		w.details[i] = d
 		return
@@ -76,30 +75,30 @@ func (w *rows) addDetail(d sample.GPUDetail) {
 	w.details = append(w.details, d)
 }
 
-// next is the stamp of the next row. Its wall time is what the present one is, less the age of the row: it follows a
-// clock that was set, and else rises as the rows do.
-func (w *rows) next(now sample.Stamp, step time.Duration) sample.Stamp {
+// next returns the stamp of the next row. Its wall time is the current one less the row's age. It follows a clock that
+// was set, and otherwise increases with each row.
+func (w *grid) next(now sample.Stamp, step time.Duration) sample.Stamp {
 	mono := w.at.Mono + step
 	wall := now.Wall.Add(mono - now.Mono)
 	if back := w.at.Wall.Sub(wall); back >= 0 && back < time.Second {
-		wall = w.at.Wall.Add(time.Microsecond) // the clock is slewed; only one that was set back goes back
+		wall = w.at.Wall.Add(time.Microsecond) // the clock is slewed back, which must not reorder rows
 	}
 	w.at = sample.Stamp{Mono: mono, Wall: wall}
 	return w.at
 }
 
-// tellDropped tells, once a minute, which values were no possible ones.
+// reportGarbage reports the garbage values, once a minute.
 func (r *run) reportGarbage(now time.Duration) {
-	if len(r.rows.garbage) == 0 {
+	if len(r.grid.garbage) == 0 {
 		return
 	}
 	var parts []string
-	for _, what := range slices.Sorted(maps.Keys(r.rows.garbage)) {
-		parts = append(parts, fmt.Sprintf("%d of %s", r.rows.garbage[what], what))
+	for _, what := range slices.Sorted(maps.Keys(r.grid.garbage)) {
+		parts = append(parts, fmt.Sprintf("%d of %s", r.grid.garbage[what], what))
 	}
-	err := fmt.Errorf("the NVIDIA driver gave values that cannot be, which were left out: %s; look for Xid in the kernel's log",
-		strings.Join(parts, ", "))
-	if r.notes.add("garbage", err, now) {
-		r.rows.garbage = nil
+	err := fmt.Errorf("the NVIDIA driver returned impossible values, which were dropped: %s; "+
+		"look for Xid in the kernel log", strings.Join(parts, ", "))
+	if r.reports.add("garbage", err, now) {
+		r.grid.garbage = nil
 	}
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // promptly fails where f takes longer than the driver may hold anybody up.
-func promptly(t *testing.T, what string, f func()) {
+func within5s(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
 	go func() { defer close(done); f() }()
@@ -24,11 +24,11 @@ func promptly(t *testing.T, what string, f func()) {
 
 // A session may hang where it begins and where it ends. Neither holds up those who want one after it, and when the driver
 // answers again all sessions are ended that began meanwhile.
-func TestASessionThatHangs(t *testing.T) {
+func TestHangingSession(t *testing.T) {
 	for _, call := range []string{"nvmlInit_v2", "nvmlShutdown"} {
 		t.Run(call, func(t *testing.T) {
 			library := fakeLibrary(t)
-			w := newWorld(t, "gpu 0\n")
+			w := playText(t, "gpu 0\n")
 			d, err := newDriver(library)
 			if err != nil {
 				t.Fatal(err)
@@ -45,17 +45,17 @@ func TestASessionThatHangs(t *testing.T) {
 				w.Write("gpu 0\nhang call=" + call + "\n")
 			}
 			time.Sleep(200 * time.Millisecond) // the call is made, or the file is seen
-			promptly(t, "the first ends", stop)
+			within5s(t, "the first ends", stop)
 			for range 2 {
 				var stop func()
-				promptly(t, "another begins", func() { _, _, stop = runFake(t) })
+				within5s(t, "another begins", func() { _, _, stop = runFake(t) })
 				time.Sleep(200 * time.Millisecond)
-				promptly(t, "it ends", stop)
+				within5s(t, "it ends", stop)
 			}
 			w.Write("gpu 0\n")
 			_, k, stop = runFake(t)
 			until(t, "a row, once the driver answers", func() bool { _, ok := k.last(); return ok })
-			promptly(t, "the last ends", stop)
+			within5s(t, "the last ends", stop)
 			until(t, "no session is left", func() bool {
 				_, err := lib.count()
 				return errors.Is(err, codeUninitialized)

@@ -6,25 +6,24 @@ import (
 )
 
 const (
-	// longestPeriod is how much time one value of the driver may stand for. Drivers give a value each 1/60 s to 1 s;
-	// more time between two means that some were lost, or that the driver slept.
+	// maxPeriod bounds the time that one sample covers. Drivers sample every 1/60 s to 1 s. A longer gap means that
+	// samples were lost, or that the driver was suspended.
 	maxPeriod = 2 * time.Second
-	// usualPeriod stands in until two values have told the driver's own.
+	// defaultPeriod is used until two samples show the driver's period.
 	defaultPeriod = time.Second / 6
 )
 
-// integral is busy time as a function of time: each value is the mean utilisation since the value before, so the
-// function consists of straight pieces. It does not depend on how the values were split over fetches.
+// integral is busy time as a function of time. Each sample is the mean utilization since the sample before, so the
+// function is piecewise linear. It does not depend on how the samples were split over readings.
 type integral struct {
-	knots  []knot // rising in both
+	knots  []knot // increasing in both
 	period time.Duration
 }
 
 type knot struct{ at, busy time.Duration }
 
-// add takes the share of time, 0 to 1, that was busy up to a moment. It gives false, and does nothing, where that
-// moment is not later than the last. What lies more than longestPeriod behind it is unknown and counts as not busy, up
-// to one period before the value.
+// add takes the busy share, 0 to 1, of the time up to a sample. It returns false and does nothing if the sample is not
+// newer than the last. After a gap of more than maxPeriod, the sample covers one period, and the rest counts as idle.
 func (i *integral) add(at time.Duration, share float64) bool {
 	last, known := i.newest()
 	if !known {
@@ -47,7 +46,7 @@ func (i *integral) add(at time.Duration, share float64) bool {
 	return true
 }
 
-// newest is the last moment that is known.
+// newest returns the last known time.
 func (i *integral) newest() (knot, bool) {
 	if len(i.knots) == 0 {
 		return knot{}, false
@@ -55,8 +54,8 @@ func (i *integral) newest() (knot, bool) {
 	return i.knots[len(i.knots)-1], true
 }
 
-// at is the busy time summed up to a moment, to the nanosecond. Before the first and after the last value it stands
-// still.
+// at returns the busy time up to a moment, to the nanosecond. It is constant before the first sample and after the
+// last.
 func (i *integral) at(moment time.Duration) time.Duration {
 	next := sort.Search(len(i.knots), func(n int) bool { return i.knots[n].at > moment })
 	switch {
@@ -71,8 +70,8 @@ func (i *integral) at(moment time.Duration) time.Duration {
 	return a.busy + time.Duration(float64(b.busy-a.busy)*(float64(moment-a.at)/float64(b.at-a.at)))
 }
 
-// forget drops what is not needed to answer for a moment or anything later.
-func (i *integral) forget(moment time.Duration) {
+// trim drops the knots that are not needed for a moment and later.
+func (i *integral) trim(moment time.Duration) {
 	keep := sort.Search(len(i.knots), func(n int) bool { return i.knots[n].at > moment }) - 1
 	if keep > 0 {
 		i.knots = append(i.knots[:0], i.knots[keep:]...)

@@ -42,7 +42,7 @@ func FuzzIntegral(f *testing.F) {
 				parts.add(v.at, v.share)
 				forgetful.add(v.at, v.share)
 			}
-			forgetful.forget(values[from].at - time.Duration(random.Int64N(int64(time.Second))))
+			forgetful.trim(values[from].at - time.Duration(random.Int64N(int64(time.Second))))
 			from = to
 		}
 		first, last := values[0].at, values[len(values)-1].at
@@ -65,7 +65,7 @@ func FuzzIntegral(f *testing.F) {
 	})
 }
 
-func TestGapsAreUnknown(t *testing.T) {
+func TestIntegralGaps(t *testing.T) {
 	var i integral
 	i.add(0, 1)
 	i.add(time.Second/2, 1)

@@ -9,12 +9,12 @@ import (
 )
 
 // standIn is the stand-in for the driver's library, where one was built, in a folder of its own.
-var standIn string
+var fakeLibraryPath string
 
 func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		if standIn != "" {
-			_ = os.RemoveAll(filepath.Dir(standIn))
+		if fakeLibraryPath != "" {
+			_ = os.RemoveAll(filepath.Dir(fakeLibraryPath))
 		}
 		os.Exit(code)
 	}))

@@ -9,7 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// meter adds up what calls took, by name. Threads may share it.
+// meter adds up the durations of calls by name. It is safe for concurrent use.
 type meter struct {
 	mu    sync.Mutex
 	calls []sample.DriverCall // by name
@@ -41,7 +41,7 @@ func (m *meter) insert(name string) int {
 	return i
 }
 
-// sums is a copy of what was added up so far.
+// sums returns a copy of the sums.
 func (m *meter) sums() []sample.DriverCall {
 	m.mu.Lock()
 	defer m.mu.Unlock()

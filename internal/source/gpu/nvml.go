@@ -17,41 +17,41 @@ import (
 
 const defaultLibrary = "libnvidia-ml.so.1"
 
-// essential are the functions without which nothing is asked.
+// requiredFunctions are the functions without which the library is not used.
 var requiredFunctions = []function{fnInit, fnShutdown, fnCount, fnHandle, fnUUID}
 
-// library is libnvidia-ml.so.1 through go-nvml. Calling a function that the installed one lacks ends the process, so
-// every name is looked up first.
+// library is libnvidia-ml.so.1 through go-nvml. To call a function that the installed library lacks would end the
+// process, so every symbol is looked up first.
 type library struct {
 	nvml.Interface
 	path   string
-	lookup func(name string) error // nil until the library could be loaded
+	lookup func(name string) error // nil until the library is loaded
 
 	calls, latencies meter
 
-	mu       sync.Mutex // a call that was abandoned may return while others are made
+	mu       sync.Mutex // an abandoned call may return while others are made
 	found    [numFunctions]found
 	sessions uint64
-	begun    bool // a session, which has not been ended
+	begun    bool // a session is open
 	session  session
 }
 
-// session is what has to be given back before the session with the driver ends.
+// session is what is freed before the session with the driver ends.
 type session struct {
 	samples []nvml.GpmSample
-	events  nvml.EventSet // nil until a GPU is watched
+	events  nvml.EventSet // nil until a GPU is registered
 	watched []watched
 }
 
-// loaded is process-wide as NVML itself is: go-nvml keeps the functions that it found in variables of its package, so
-// sources of one path share its library. Its lock is never held during a call of the driver's.
+// loaded is process-wide, as NVML is: go-nvml keeps the functions that it found in package variables, so sources with
+// the same path share a library. Its lock is not held during calls of the driver.
 var loaded = struct {
 	sync.Mutex
 	byPath map[string]nvml.Interface
 }{byPath: map[string]nvml.Interface{}}
 
-// changing lets sessions begin and end one at a time, for go-nvml writes those variables whenever a library is loaded.
-// Such a call may hang for ever, so it is only locked where a thread that waits can be abandoned: by open and close.
+// sessionLock lets one session at a time begin or end, because go-nvml writes its package variables when it loads a
+// library. Such a call may hang forever. So only open and close take the lock, whose threads can be abandoned.
 var sessionLock sync.Mutex
 
 func newDriver(path string) (driver, error) {
@@ -74,7 +74,7 @@ func (l *library) open() error {
 	}
 	for _, f := range requiredFunctions {
 		if !l.has(f) {
-			return fmt.Errorf("%s has no %s: it is not NVIDIA's, install the driver again", l.path, functionNames[f][0])
+			return fmt.Errorf("%s has no %s: it is not NVIDIA's, reinstall the driver", l.path, functionNames[f][0])
 		}
 	}
 	sessionLock.Lock()
@@ -85,7 +85,7 @@ func (l *library) open() error {
 		defer l.mu.Unlock()
 		l.sessions++
 		l.begun = true
-		l.session = session{} // that of one which the driver ended is gone with it
+		l.session = session{} // if the driver ended the last session, its resources are gone
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (l *library) load() error {
 	case strings.Contains(err.Error(), "No such file"):
 		return fmt.Errorf("%w (%s)", ErrNoDriver, l.path)
 	default:
-		return fmt.Errorf("the NVIDIA driver's library cannot be loaded, install the driver again: %w", err)
+		return fmt.Errorf("the NVIDIA driver's library cannot be loaded, reinstall the driver: %w", err)
 	}
 }
 
@@ -138,7 +138,7 @@ func (l *library) versions() (driver, version string) {
 	return driver, version
 }
 
-// clocks reads them right after one another, again where this thread was interrupted in between.
+// clocks reads all clocks at once, and again if this thread was interrupted in between.
 func (l *library) clocks() clocks {
 	var c clocks
 	for range 3 {
@@ -153,11 +153,11 @@ func (l *library) clocks() clocks {
 
 func clock(id int32) time.Duration {
 	var t unix.Timespec
-	_ = unix.ClockGettime(id, &t) // fails for unknown clocks alone
+	_ = unix.ClockGettime(id, &t) // fails for unknown clocks only
 	return time.Duration(t.Nano())
 }
 
-// failure is nil for success.
+// errorOf returns nil for success.
 func errorOf(ret nvml.Return) error {
 	if ret == nvml.SUCCESS {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// answers are the calls behind the questions that have no code of their own.
+// queryCalls are the calls of the queries without code of their own.
 var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
 	queryEncoder: single(fnEncoder, sample.GPUEncoder, 0.01, func(d nvml.Device) (uint32, nvml.Return) {
 		percent, _, ret := d.GetEncoderUtilization()
@@ -40,14 +40,16 @@ var queryCalls = [numQueries]func(h *handle, v *sample.GPUValues) error{
 	queryRemappedRows: (*handle).rows,
 	queryRetiredPages: (*handle).pages,
 
-	querySlowdown:       thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN, nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
-	queryShutdown:       thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
+	querySlowdown: thresholdOf(sample.GPUSlowdownAt, nvml.TEMPERATURE_THRESHOLD_SLOWDOWN,
+		nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
+	queryShutdown: thresholdOf(sample.GPUShutdownAt, nvml.TEMPERATURE_THRESHOLD_SHUTDOWN,
+		nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
 	queryMemorySlowdown: thresholdOf(sample.GPUMemorySlowdownAt, nvml.TEMPERATURE_THRESHOLD_MEM_MAX, 0),
 }
 
 type integer interface{ ~int | ~uint32 | ~uint64 }
 
-// one asks for one number.
+// single makes a call with one number as its result.
 func single[T integer](f function, q sample.GPUQuantity, unit float64,
 	ask func(nvml.Device) (T, nvml.Return)) func(*handle, *sample.GPUValues) error {
 	return func(h *handle, v *sample.GPUValues) error {
@@ -71,12 +73,15 @@ func violationOf(q sample.GPUQuantity, policy nvml.PerfPolicyType) func(*handle,
 }
 
 func errorsOf(q sample.GPUQuantity, kind nvml.MemoryErrorType) func(*handle, *sample.GPUValues) error {
-	return single(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) { return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC) })
+	return single(fnECC, q, 1, func(d nvml.Device) (uint64, nvml.Return) {
+		return d.GetTotalEccErrors(kind, nvml.VOLATILE_ECC)
+	})
 }
 
-// thresholdOf asks for a limit. nvml.h announces that GPUs since Ada will tell it only by its distance: the field is the
-// margin at which it is reached.
-func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds, field uint32) func(*handle, *sample.GPUValues) error {
+// thresholdOf reads a temperature limit. nvml.h announces that GPUs since Ada will report limits only relative to the
+// current margin: the field value is the margin at which the limit is reached.
+func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds,
+	field uint32) func(*handle, *sample.GPUValues) error {
 	ask := single(fnThreshold, q, 1, func(d nvml.Device) (uint32, nvml.Return) { return d.GetTemperatureThreshold(kind) })
 	return func(h *handle, v *sample.GPUValues) error {
 		err := ask(h, v)
@@ -91,7 +96,7 @@ func thresholdOf(q sample.GPUQuantity, kind nvml.TemperatureThresholds, field ui
 	}
 }
 
-// fromMargin is to a degree, for the temperature may change meanwhile.
+// fromMargin is accurate to a degree, because the temperature may change between the calls.
 func (h *handle) fromMargin(id uint32) (float64, error) {
 	margin, err := get(h.library, fnMargin, h.device.GetMarginTemperature)
 	if err != nil {
@@ -105,13 +110,13 @@ func (h *handle) fromMargin(id uint32) (float64, error) {
 	if err := h.call(fnFieldValues, func() nvml.Return { return h.device.GetFieldValues(values) }); err != nil {
 		return 0, err
 	}
-	at := number(nvml.ValueType(values[0].ValueType), values[0].Value)
+	at := decodeValue(nvml.ValueType(values[0].ValueType), values[0].Value)
 	return now + float64(margin.MarginTemperature) - at, errorOf(nvml.Return(values[0].NvmlReturn))
 }
 
 func (h *handle) query(q query, into *sample.GPUValues) error { return queryCalls[q](h, into) }
 
-// rows are those of the memory that were replaced, on GPUs since Ampere.
+// rows reads the remapped rows of the memory, on GPUs since Ampere.
 func (h *handle) rows(v *sample.GPUValues) error {
 	var corrected, uncorrected int
 	var pending, failed bool
@@ -127,7 +132,7 @@ func (h *handle) rows(v *sample.GPUValues) error {
 	return err
 }
 
-// pages are those of the memory that are no longer used, on GPUs before Ampere.
+// pages reads the retired pages of the memory, on GPUs before Ampere.
 func (h *handle) pages(v *sample.GPUValues) error {
 	count := 0
 	for _, cause := range []nvml.PageRetirementCause{nvml.PAGE_RETIREMENT_CAUSE_MULTIPLE_SINGLE_BIT_ECC_ERRORS,
@@ -164,7 +169,7 @@ func (h *handle) clockEventReasons() (uint64, error) {
 	return bits, err
 }
 
-// fields keeps what the driver says that each value took it.
+// fields also records the latency of each value that the driver reports.
 func (h *handle) fields(list []field) error {
 	if len(h.values) < len(list) {
 		h.values = make([]nvml.FieldValue, len(list))
@@ -183,7 +188,7 @@ func (h *handle) fields(list []field) error {
 		if f.err != nil {
 			continue
 		}
-		f.value, f.narrow = number(kind, v.Value), kind == nvml.VALUE_TYPE_UNSIGNED_INT
+		f.value, f.narrow = decodeValue(kind, v.Value), kind == nvml.VALUE_TYPE_UNSIGNED_INT
 		h.latencies.add(fieldName(f.id), time.Duration(v.LatencyUsec)*time.Microsecond)
 	}
 	return nil

@@ -12,19 +12,19 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// mostProcesses bounds what is told of one GPU.
+// maxProcesses bounds the processes of one GPU.
 const maxProcesses = 1024
 
-// handle is one GPU or MIG slice. Its methods call the functions of nvml.h that have their names.
+// handle is one GPU or MIG device. Its methods call the functions of nvml.h with the same names.
 type handle struct {
 	*library
 	device    nvml.Device
 	uuid      string
 	product   string
 	position  int
-	parentGPU *handle // of a slice: its GPU; nil for a whole GPU
+	parentGPU *handle // of a MIG device; nil for a GPU
 
-	values []nvml.FieldValue // of the newest call of fields
+	values []nvml.FieldValue // buffer of fields
 	gpm    gpmPair
 }
 
@@ -34,7 +34,7 @@ func (l *library) device(d nvml.Device, index int, parentGPU *handle) (*handle, 
 		return nil, err
 	}
 	if uuid == "" {
-		return nil, errors.New("it has no UUID, without which it cannot be told from others")
+		return nil, errors.New("it has no UUID to identify it by")
 	}
 	h := &handle{library: l, device: d, uuid: uuid, position: index, parentGPU: parentGPU}
 	h.product, _ = get(l, fnName, d.GetName)
@@ -54,7 +54,7 @@ func (h *handle) parent() string {
 
 func (h *handle) samples(since uint64) ([]utilSample, error) {
 	kind, samples, err := h.buffer(since)
-	if errors.Is(err, codeInsufficientSize) { // a value was added between counting and fetching
+	if errors.Is(err, codeInsufficientSize) { // a sample was added between the two calls of nvmlDeviceGetSamples
 		kind, samples, err = h.buffer(since)
 	}
 	if err != nil {
@@ -62,7 +62,7 @@ func (h *handle) samples(since uint64) ([]utilSample, error) {
 	}
 	points := make([]utilSample, len(samples))
 	for i, s := range samples {
-		points[i] = utilSample{s.TimeStamp, number(kind, s.SampleValue)}
+		points[i] = utilSample{s.TimeStamp, decodeValue(kind, s.SampleValue)}
 	}
 	return points, nil
 }
@@ -75,8 +75,8 @@ func (h *handle) buffer(since uint64) (kind nvml.ValueType, samples []nvml.Sampl
 	return kind, samples, err
 }
 
-// number reads an nvmlValue_t, a union in the machine's byte order.
-func number(kind nvml.ValueType, value [8]byte) float64 {
+// decodeValue reads an nvmlValue_t, a union in the machine's byte order.
+func decodeValue(kind nvml.ValueType, value [8]byte) float64 {
 	bits := binary.NativeEndian.Uint64(value[:])
 	half := binary.NativeEndian.Uint32(value[:4])
 	switch kind {
@@ -102,7 +102,7 @@ func (h *handle) utilizationRates() (busy, controller float64, err error) {
 	return float64(rates.Gpu), float64(rates.Memory), err
 }
 
-// memory prefers the second version, which leaves what the driver reserves out of what is used.
+// memory prefers version 2, which does not count memory that the driver reserves as used.
 func (h *handle) memory() (memory, error) {
 	second, err := get(h.library, fnMemoryV2, h.device.GetMemoryInfo_v2)
 	if err == nil || isLost(err) || isSessionEnded(err) {
@@ -145,7 +145,7 @@ func (h *handle) maxPCIeLink() (width, generation int, err error) {
 	return width, generation, err
 }
 
-// processes are those that compute and those that draw. One that does both is told once.
+// processes returns compute and graphics processes. A process that is both is listed once.
 func (h *handle) processes() ([]sample.GPUProcess, error) {
 	compute, err := get(h.library, fnComputeProcesses, h.device.GetComputeRunningProcesses)
 	if err != nil {
@@ -162,11 +162,11 @@ func (h *handle) processes() ([]sample.GPUProcess, error) {
 			continue
 		}
 		seen[p.Pid] = true
-		told := sample.GPUProcess{PID: int(p.Pid)}
+		process := sample.GPUProcess{PID: int(p.Pid)}
 		if p.UsedGpuMemory != math.MaxUint64 { // NVML_VALUE_NOT_AVAILABLE
-			told.Memory, told.Has = p.UsedGpuMemory, true
+			process.Memory, process.Has = p.UsedGpuMemory, true
 		}
-		list = append(list, told)
+		list = append(list, process)
 	}
 	return list, err
 }

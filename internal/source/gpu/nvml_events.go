@@ -9,16 +9,16 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// mostEvents bounds one look. Those that are left are found by the next.
+// maxEvents bounds the events of one reading. The next reading returns the rest.
 const maxEvents = 64
 
-// watched is a GPU whose XID errors the driver tells.
+// watched is a GPU that is registered for XID events.
 type watched struct {
 	device nvml.Device
 	uuid   string
 }
 
-// watch registers the GPU again when it was away, which it may have been for a reset.
+// registerEvents also registers a GPU again that has returned, possibly after a reset.
 func (h *handle) registerEvents() error {
 	if !h.has(fnEventTypes, fnEventRegister, fnEventCreate, fnEventWait, fnEventFree) {
 		return codeFunctionNotFound
@@ -48,7 +48,7 @@ func (h *handle) registerEvents() error {
 	return nil
 }
 
-// eventSet is the session's, made when it is needed first.
+// eventSet returns the session's event set, and creates it first if needed.
 func (l *library) eventSet() (nvml.EventSet, error) {
 	l.mu.Lock()
 	set := l.session.events
@@ -88,7 +88,7 @@ func (l *library) events() (list []xidEvent, err error) {
 	return list, nil
 }
 
-// uuidOf is that of a GPU which may not answer any more.
+// uuidOf returns the UUID of a GPU that may be lost.
 func (l *library) uuidOf(d nvml.Device) string {
 	l.mu.Lock()
 	i := slices.IndexFunc(l.session.watched, func(w watched) bool { return w.device == d })

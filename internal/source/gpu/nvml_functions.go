@@ -8,7 +8,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// function is one of the library's.
+// function is a function of the library.
 type function int
 
 const (
@@ -65,10 +65,10 @@ const (
 	fnEventWait
 	fnEventFree
 
-	numFunctions // how many there are
+	numFunctions
 )
 
-// functionNames are their names, each in the versions that go-nvml knows, the newest first: which is the one that it calls.
+// functionNames has each function's symbols. go-nvml calls the newest version, which comes first, that the library has.
 var functionNames = [numFunctions][]string{
 	fnInit:              {"nvmlInit_v2", "nvmlInit"},
 	fnShutdown:          {"nvmlShutdown"},
@@ -126,13 +126,13 @@ var functionNames = [numFunctions][]string{
 	fnEventFree:            {"nvmlEventSetFree"},
 }
 
-// found is what looking a function up gave.
+// found is the result of looking up a function.
 type found struct {
 	known bool
-	name  string // "" where the library lacks it
+	name  string // "" if the library lacks it
 }
 
-// find gives the name that the library has of a function, or "".
+// find returns the symbol of a function in the library, or "".
 func (l *library) find(f function) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -148,7 +148,7 @@ func (l *library) find(f function) string {
 	return l.found[f].name
 }
 
-// has says whether the library has all of these.
+// has reports whether the library has all of these functions.
 func (l *library) has(list ...function) bool {
 	for _, f := range list {
 		if l.find(f) == "" {
@@ -158,8 +158,8 @@ func (l *library) has(list ...function) bool {
 	return true
 }
 
-// call is the one place in which the driver is called: it calls nothing that the library lacks, for that would end the
-// process, and notes how long it took.
+// call makes every call of the driver. It does not call a function that the library lacks, because that would end the
+// process, and it measures how long the call takes.
 func (l *library) call(f function, do func() nvml.Return) error {
 	name := l.find(f)
 	if name == "" {
@@ -171,7 +171,7 @@ func (l *library) call(f function, do func() nvml.Return) error {
 	return errorOf(ret)
 }
 
-// get asks for one value.
+// get makes a call that returns one value.
 func get[T any](l *library, f function, do func() (T, nvml.Return)) (value T, err error) {
 	err = l.call(f, func() (ret nvml.Return) {
 		value, ret = do()

@@ -6,14 +6,14 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// mostSamples bounds what a session allocates: a GPU that is lost and found again takes two more.
+// maxGPMSamples bounds the samples of a session: a GPU that is lost and returns allocates two more.
 const maxGPMSamples = 4 * maxDevices
 
-// gpmPair is the newest two readings of a device's performance counters.
+// gpmPair is the two newest GPM samples of a device.
 type gpmPair struct {
-	samples  [2]nvml.GpmSample // nil until the first
+	samples  [2]nvml.GpmSample // nil before the first
 	newest   int
-	instance int // of a slice
+	instance int // GPU instance ID of a MIG device
 	metrics  *nvml.GpmMetricsGetType
 }
 
@@ -36,8 +36,8 @@ func (h *handle) gpmSample() error {
 	return err
 }
 
-// beginGPM asks whether the device has such counters, and makes room for two readings of them. It does not matter whether
-// they are streamed, which somebody else may have asked for: a sample is read in either state.
+// beginGPM checks that the device supports GPM, and allocates two samples. The streaming state, which other programs
+// may have set, does not matter: a sample can be taken in either state.
 func (h *handle) beginGPM() error {
 	if !h.has(fnGPMSupport, fnGPMAlloc, fnGPMFree, fnGPMSample, fnGPMMetrics) {
 		return codeFunctionNotFound

@@ -50,18 +50,18 @@ func (l *library) devices() ([]device, error) {
 		}
 		list = append(list, parentGPU)
 		for _, d := range l.migDevices(parentGPU.device) {
-			slice, err := l.device(d, i, parentGPU)
+			mig, err := l.device(d, i, parentGPU)
 			if err != nil {
-				problems.Add(fmt.Errorf("a MIG slice of GPU %d: %w", i, err))
+				problems.Add(fmt.Errorf("a MIG device of GPU %d: %w", i, err))
 				continue
 			}
-			list = append(list, slice)
+			list = append(list, mig)
 		}
 	}
 	return list, problems.Err()
 }
 
-// slices are the MIG devices that a GPU is cut into.
+// migDevices returns the MIG devices of a GPU.
 func (l *library) migDevices(parentGPU nvml.Device) []nvml.Device {
 	if !l.has(fnMigMode, fnMigCount, fnMigHandle) {
 		return nil
@@ -79,9 +79,9 @@ func (l *library) migDevices(parentGPU nvml.Device) []nvml.Device {
 	}
 	var list []nvml.Device
 	for i := range min(limit, maxDevices) {
-		slice, err := get(l, fnMigHandle, func() (nvml.Device, nvml.Return) { return parentGPU.GetMigDeviceHandleByIndex(i) })
+		mig, err := get(l, fnMigHandle, func() (nvml.Device, nvml.Return) { return parentGPU.GetMigDeviceHandleByIndex(i) })
 		if err == nil {
-			list = append(list, slice)
+			list = append(list, mig)
 		}
 	}
 	return list

@@ -9,29 +9,29 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Found is what the driver tells of this machine.
+// ProbeResult is what the driver reports about this machine.
 type ProbeResult struct {
 	Driver  string // its version
 	NVML    string // its library's version
 	Devices []Device
-	Err     error // why some GPU is not among them, in one line, or nil
+	Err     error // why a GPU is missing from Devices, in one line, or nil
 }
 
-// Device is a GPU or MIG slice, and what it can be asked for.
+// Device is a GPU or MIG device with the features that it supports.
 type Device struct {
 	ID          string // "GPU-<uuid>", "MIG-<uuid>"
 	Name        string
-	Index       int // as nvidia-smi counts the whole GPUs
+	Index       int // GPU index of nvidia-smi
 	Supported   []string
 	Unsupported []string
-	Err         error // what it did not answer although it can, in one line, or nil
+	Err         error // which supported queries failed, in one line, or nil
 }
 
-// topic is what people call something that a GPU is asked for.
+// feature is a group of queries with a name for users.
 type feature struct {
-	word       string
-	numQueries []query              // any of which tells it
-	fields     []sample.GPUQuantity // any of which tells it, where it comes from a field
+	name    string
+	queries []query              // any of them provides the feature
+	fields  []sample.GPUQuantity // or a field value of any of them
 }
 
 var features = []feature{
@@ -62,15 +62,15 @@ var features = []feature{
 	{"XID events", []query{queryXIDs}, nil},
 }
 
-// answers says whether the device answers any of a topic's questions, as far as it was asked.
-func (a *deviceReader) queryCalls(t feature) bool {
-	return slices.ContainsFunc(t.numQueries, func(q query) bool { return !a.unsupported[q] }) ||
-		slices.ContainsFunc(t.fields, a.batch.provides)
+// supports reports whether the device supports a feature, after a reading.
+func (d *deviceReader) supports(f feature) bool {
+	return slices.ContainsFunc(f.queries, func(q query) bool { return !d.unsupported[q] }) ||
+		slices.ContainsFunc(f.fields, d.batch.provides)
 }
 
-// Probe begins a session with the driver, asks each GPU for everything once, and ends the session. The error is
-// ErrNotBuilt, ErrNoDriver, ctx's own where the driver does not answer in time (its thread then stays behind), or says
-// why the driver refused. Without a GPU it is nil and there are no devices.
+// Probe opens a session with the driver, makes each query of each GPU once, and ends the session. Its error is
+// ErrNotBuilt, ErrNoDriver, the error of ctx if the driver does not respond in time (its thread is then abandoned), or
+// the driver's own.
 func Probe(ctx context.Context, o Options) (ProbeResult, error) {
 	d, err := newDriver(o.Library)
 	if err != nil {
@@ -79,50 +79,49 @@ func Probe(ctx context.Context, o Options) (ProbeResult, error) {
 	return probe(ctx, d)
 }
 
-func probe(ctx context.Context, d driver) (ProbeResult, error) {
-	type answer struct {
-		found ProbeResult
-		err   error
+func probe(ctx context.Context, d driver) (result ProbeResult, err error) {
+	type outcome struct {
+		result ProbeResult
+		err    error
 	}
-	done := make(chan answer, 1)
+	done := make(chan outcome, 1)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine
-		found, err := probeDevices(d)
-		done <- answer{found, err}
+		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
+		result, err := probeDevices(d)
+		done <- outcome{result, err}
 	}()
 	select {
-	case a := <-done:
-		return a.found, a.err
+	case o := <-done:
+		return o.result, o.err
 	case <-ctx.Done():
-		return ProbeResult{}, fmt.Errorf("the NVIDIA driver did not answer in time: %w; look for Xid in the kernel's log", ctx.Err())
+		return result, fmt.Errorf("the NVIDIA driver did not respond in time: %w; look for Xid in the kernel log", ctx.Err())
 	}
 }
 
-func probeDevices(d driver) (ProbeResult, error) {
+func probeDevices(d driver) (result ProbeResult, err error) {
 	if err := d.open(); err != nil {
-		return ProbeResult{}, err
+		return result, err
 	}
 	defer d.close()
-	var found ProbeResult
-	found.Driver, found.NVML = d.versions()
+	result.Driver, result.NVML = d.versions()
 	devices, err := d.devices()
-	found.Err = err
+	result.Err = err
 	for _, device := range devices {
-		found.Devices = append(found.Devices, meet(d, device))
+		result.Devices = append(result.Devices, probeDevice(d, device))
 	}
-	return found, nil
+	return result, nil
 }
 
-// meet asks a device for everything.
-func meet(d driver, device device) Device {
-	a := newDeviceReader(device)
-	r := a.read(d, request{wantRate: true, gauges: true, power: true, processes: true})
-	initialized := Device{ID: device.id(), Name: device.name(), Index: device.index()}
-	for _, t := range features {
-		if a.queryCalls(t) {
-			initialized.Supported = append(initialized.Supported, t.word)
+// probeDevice makes all queries of a device.
+func probeDevice(d driver, device device) Device {
+	reader := newDeviceReader(device)
+	r := reader.read(d, request{wantRate: true, gauges: true, power: true, processes: true})
+	result := Device{ID: device.id(), Name: device.name(), Index: device.index()}
+	for _, f := range features {
+		if reader.supports(f) {
+			result.Supported = append(result.Supported, f.name)
 		} else {
-			initialized.Unsupported = append(initialized.Unsupported, t.word)
+			result.Unsupported = append(result.Unsupported, f.name)
 		}
 	}
 	var problems sample.Problems
@@ -130,6 +129,6 @@ func meet(d driver, device device) Device {
 	for _, err := range r.problems {
 		problems.Add(err)
 	}
-	initialized.Err = problems.Err()
-	return initialized
+	result.Err = problems.Err()
+	return result
 }

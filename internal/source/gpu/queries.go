@@ -2,7 +2,7 @@ package gpu
 
 import "github.com/stallspan/stallspan/internal/sample"
 
-// question is something that a GPU may be asked for: one call of the driver, or two that belong together.
+// query is one call of the driver for a GPU, or two that belong together.
 type query int32
 
 const (
@@ -44,33 +44,33 @@ const (
 	queryShutdown
 	queryMemorySlowdown
 
-	numQueries // how many there are
+	numQueries
 )
 
-// cadence says how often a detail is asked for.
+// cadence is how often a query is made.
 type cadence uint8
 
 const (
-	custom      cadence = iota // it has code of its own
-	everySecond                // with every reading that is asked for details
-	rotating                   // with every tenth, one question after the other, so that no reading pays for all
-	once                       // it does not change
+	custom      cadence = iota // by code of its own
+	everySecond                // in every reading of details
+	rotating                   // in every tenth, one query at a time, so that the cost is spread
+	once                       // a constant
 )
 
-// turns is how many readings it takes until each question inTurn was asked again.
+// rotations is the number of readings after which every rotating query has been made.
 const rotations = 10
 
-// plan says what a question is.
+// querySpec describes a query.
 type querySpec struct {
-	call       string // the function under which people find it in NVIDIA's documents
+	call       string // the function's name in NVIDIA's documentation
 	each       cadence
-	onMIG      bool                 // MIG slices answer it too
-	fallback   bool                 // asked for only where no field tells the same
-	quantities []sample.GPUQuantity // what the answer may hold, of those that have no code of their own
+	onMIG      bool                 // supported by MIG devices
+	fallback   bool                 // made only if no field value provides the same
+	quantities []sample.GPUQuantity // results of a query without code of its own
 }
 
-// plans has the calls in the order in which they are made. nvmlDeviceGetPcieThroughput is not among them: it measures for
-// 20 ms each time, and holds the driver's lock meanwhile.
+// querySpecs has the queries in the order in which they are made. nvmlDeviceGetPcieThroughput is not used: each call
+// measures for 20 ms, and holds the driver's lock meanwhile.
 var querySpecs = [numQueries]querySpec{
 	querySamples:     {call: "nvmlDeviceGetSamples", onMIG: true},
 	queryRates:       {call: "nvmlDeviceGetUtilizationRates", onMIG: true},
@@ -98,12 +98,13 @@ var querySpecs = [numQueries]querySpec{
 	queryViolationBoard:       violation(sample.GPUThrottledBoard),
 	queryViolationReliability: violation(sample.GPUThrottledReliability),
 
-	queryPowerLimit:   detail("nvmlDeviceGetEnforcedPowerLimit", rotating, sample.GPUPowerLimit),
-	queryFan:          detail("nvmlDeviceGetFanSpeed", rotating, sample.GPUFan),
-	queryCorrected:    detail("nvmlDeviceGetTotalEccErrors", rotating, sample.GPUErrorsCorrected),
-	queryUncorrected:  detail("nvmlDeviceGetTotalEccErrors", rotating, sample.GPUErrorsUncorrected),
-	queryReplays:      detail("nvmlDeviceGetPcieReplayCounter", rotating, sample.GPUPCIeReplays),
-	queryRemappedRows: detail("nvmlDeviceGetRemappedRows", rotating, sample.GPURowsRemapped, sample.GPURepairPending, sample.GPURepairFailed),
+	queryPowerLimit:  detail("nvmlDeviceGetEnforcedPowerLimit", rotating, sample.GPUPowerLimit),
+	queryFan:         detail("nvmlDeviceGetFanSpeed", rotating, sample.GPUFan),
+	queryCorrected:   detail("nvmlDeviceGetTotalEccErrors", rotating, sample.GPUErrorsCorrected),
+	queryUncorrected: detail("nvmlDeviceGetTotalEccErrors", rotating, sample.GPUErrorsUncorrected),
+	queryReplays:     detail("nvmlDeviceGetPcieReplayCounter", rotating, sample.GPUPCIeReplays),
+	queryRemappedRows: detail("nvmlDeviceGetRemappedRows", rotating,
+		sample.GPURowsRemapped, sample.GPURepairPending, sample.GPURepairFailed),
 	queryRetiredPages: detail("nvmlDeviceGetRetiredPages", rotating, sample.GPUPagesRetired, sample.GPURepairPending),
 
 	querySlowdown:       detail("nvmlDeviceGetTemperatureThreshold", once, sample.GPUSlowdownAt),
@@ -116,7 +117,9 @@ func detail(call string, each cadence, quantities ...sample.GPUQuantity) querySp
 }
 
 func violation(q sample.GPUQuantity) querySpec {
-	return querySpec{call: "nvmlDeviceGetViolationStatus", each: everySecond, fallback: true, quantities: []sample.GPUQuantity{q}}
+	s := detail("nvmlDeviceGetViolationStatus", everySecond, q)
+	s.fallback = true
+	return s
 }
 
 func (q query) String() string { return querySpecs[q].call }

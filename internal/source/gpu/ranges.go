@@ -7,26 +7,26 @@ import (
 )
 
 const (
-	maxPower        = 10_000                // watts; no GPU takes as much
-	maxSeconds      = 30 * 365 * 24 * 3600  // seconds; thirty years
+	maxPower        = 10_000                // watts, above any GPU
+	maxSeconds      = 30 * 365 * 24 * 3600  // thirty years
 	maxEnergy       = maxPower * maxSeconds // joules
 	maxBytes        = 1 << 60               // of a counter
 	maxTraffic      = 8e12                  // bytes a second
 	maxClock        = 20e9                  // hertz
 	maxErrors       = 1 << 48
-	maxErrorRate    = 1e6     // errors a second; a bad chip corrects thousands
-	maxReplaced     = 1 << 20 // rows or pages, of which a GPU can replace some hundreds
+	maxErrorRate    = 1e6     // errors a second; a failing chip corrects thousands
+	maxReplaced     = 1 << 20 // rows or pages; a GPU can replace some hundreds
 	maxMemory       = 1 << 50 // bytes
 	minTemperature  = -50     // degrees Celsius
 	maxTemperature  = 200     // degrees Celsius
-	maxThrottleRate = 1.5     // seconds of throttling in a second: the driver counts on a clock of its own
-	maxRatio        = 1.02    // GPM divides two counters that are not read at once
+	maxThrottleRate = 1.5     // seconds of throttling in a second: the driver has its own clock
+	maxRatio        = 1.02    // GPM divides two counters that are not read at the same time
 )
 
-// span is the physical range of a quantity, and of a counter's growth in a second where that is limited.
+// valueRange is the physical range of a quantity. maxGrowth is the maximum rate of a counter a second, 0 for no limit.
 type valueRange struct{ min, max, maxGrowth float64 }
 
-// ranges are those of what a GPU tells of itself.
+// ranges are the ranges of all quantities.
 var ranges = [sample.GPUQuantities]valueRange{
 	sample.GPUEncoder:              {0, 1, 0},
 	sample.GPUDecoder:              {0, 1, 0},
@@ -68,7 +68,7 @@ var ranges = [sample.GPUQuantities]valueRange{
 	sample.GPUMemoryReserved:       {0, maxMemory, 0},
 }
 
-// holds says whether a value can be. What is not a number cannot.
+// contains reports whether a value is in range. NaN is not.
 func (s valueRange) contains(value float64) bool { return value >= s.min && value <= s.max }
 
 func validLink(width, generation int) bool {

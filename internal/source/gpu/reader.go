@@ -9,22 +9,22 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// asked is a device with what it was found not to answer, which it is not asked for again. It belongs to the thread that
-// calls the device; now may be read by others.
+// deviceReader reads one device, and remembers which queries it does not support. It belongs to the thread that calls
+// the device, except current.
 type deviceReader struct {
 	device
 	unsupported [numQueries]bool
 	succeeded   [numQueries]bool // at least once
-	initialized bool             // it was asked for everything once
-	current     atomic.Int32     // the question that the driver works on
+	initialized bool             // all queries were made once
+	current     atomic.Int32     // the query in progress
 
-	values    sample.GPUValues // what was told last
-	result    sample.GPUValues // the answer to one question
+	values    sample.GPUValues // the newest of each
+	result    sample.GPUValues // of one query
 	counters  [sample.GPUQuantities]counter
 	batch     batch
 	gpm       gpmState
-	reasonsAt time.Duration // of the newest look; 0 for none
-	rotation  int           // of the questions that take turns
+	reasonsAt time.Duration // the newest reading of clock event reasons; 0 for none
+	rotation  int           // position in the rotation of queries
 	last      reading
 }
 
@@ -40,43 +40,43 @@ func newDeviceReader(device device) *deviceReader {
 	return d
 }
 
-// anew is the same device, of which nothing is known but that its errors are told as events.
+// reset returns a new reader of the same device, which keeps its registration for XID events.
 func (d *deviceReader) reset() *deviceReader {
 	fresh := newDeviceReader(d.device)
 	fresh.unsupported[queryXIDs] = fresh.unsupported[queryXIDs] || d.initialized
 	return fresh
 }
 
-// reading is what one device said in one go.
+// reading is the result of reading one device.
 type reading struct {
-	clocks clocks // right after the points were given
+	clocks clocks // right after the samples were read
 
 	points            []utilSample // new in the driver's buffer
-	rate              float64      // where the buffer gave nothing
+	rate              float64      // current utilization in percent, if the buffer was empty
 	hasRate           bool
-	utilizationFailed bool             // neither could be had, although the driver has them
-	unsupported       [numQueries]bool // never answered
+	utilizationFailed bool             // neither could be read, although supported
+	unsupported       [numQueries]bool // never successful
 	controller        float64          // percent; with hasRate
-	hasDetails        bool             // for gauges and details
-	gauges            sample.GPU       // with Has for those that were told
+	hasDetails        bool             // gauges and details were read
+	gauges            sample.GPU       // with Has for those that were read
 	detail            sample.GPUValues
 	processes         []sample.GPUProcess
-	failed            error          // the device or the whole driver is gone
-	problems          []error        // what could not be told although it can be, and what was no possible value
-	garbage           map[string]int // values outside their physical range, by what they were of
+	failed            error          // the device or the session is lost
+	problems          []error        // failures of supported queries
+	garbage           map[string]int // values outside their physical range, by name
 }
 
-// wants says what to ask beside utilisation.
+// request says what to read apart from utilization samples.
 type request struct {
-	since     uint64 // newest timestamp of the driver that is known
-	wantRate  bool   // the buffer gave nothing for long
-	reset     bool   // nobody learned of the time before
+	since     uint64 // newest known timestamp of the driver
+	wantRate  bool   // the buffer was empty for long
+	reset     bool   // discard the readings before: there was a gap
 	gauges    bool   // and details
-	power     bool   // the energy of two moments is not known
+	power     bool   // read power, because energy is known at fewer than two times
 	processes bool
 }
 
-// read asks a device. It stops as soon as that is found to be gone. What it gives holds until the next reading.
+// read reads a device. It stops if the device is found to be lost. The result is valid until the next call.
 func (d *deviceReader) read(driver driver, w request) *reading {
 	r := &d.last
 	*r = reading{gauges: sample.GPU{ID: d.id()}}
@@ -86,7 +86,7 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 	}
 	if w.gauges {
 		r.hasDetails = true
-		d.readGPM(r) // before the fields, whose counters it helps to understand
+		d.readGPM(r) // before the fields: its rates help to unwrap their counters
 		d.readFields(r)
 		d.readGauges(w, r)
 		if !d.initialized {
@@ -105,20 +105,20 @@ func (d *deviceReader) read(driver driver, w request) *reading {
 	return r
 }
 
-// utilization asks for the driver's buffer, and for its last value alone where that gives nothing. That value comes with
-// the memory controller's, for which there is no buffer on every GPU.
+// readUtilization reads the driver's sample buffer, and the current rate if the buffer is empty. The rate comes with
+// the memory controller's, which has no buffer on every GPU.
 func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
-	told, idles := false, false
+	ok, idles := false, false
 	d.do(querySamples, r, func() (err error) {
 		r.points, err = d.samples(w.since)
-		told = err == nil
+		ok = err == nil
 		if idles = errors.Is(err, codeNotFound); idles {
 			return nil
 		}
 		return err
 	})
 	r.clocks = driver.clocks()
-	enough := told && !w.wantRate || len(r.points) > 0
+	enough := ok && !w.wantRate || len(r.points) > 0
 	if enough && !w.gauges {
 		return
 	}
@@ -138,11 +138,11 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 		return
 	}
 	r.hasRate = rated
-	r.utilizationFailed = !told && !idles && !rated
+	r.utilizationFailed = !ok && !idles && !rated
 	r.clocks = driver.clocks()
 }
 
-// possible counts what cannot be.
+// valid counts a value as garbage unless ok is set, which it returns.
 func (r *reading) valid(what string, ok bool) bool {
 	if !ok {
 		if r.garbage == nil {
@@ -153,7 +153,7 @@ func (r *reading) valid(what string, ok bool) bool {
 	return ok
 }
 
-// ask puts one question, unless the device is known not to answer it, or was found to be gone.
+// do makes one query, unless the device does not support it or was found to be lost.
 func (d *deviceReader) do(q query, r *reading, put func() error) {
 	if r.failed != nil || d.unsupported[q] {
 		return
@@ -167,7 +167,7 @@ func (d *deviceReader) do(q query, r *reading, put func() error) {
 		r.failed = err
 	case errors.Is(err, codeNotSupported), errors.Is(err, codeFunctionNotFound), q >= queryXIDs && isUnsupported(err):
 		d.unsupported[q] = true
-	case q >= queryXIDs && errors.Is(err, codeNoPermission): // some GPUs tell details to root alone; that is said once
+	case q >= queryXIDs && errors.Is(err, codeNoPermission): // on some GPUs only root can read details; reported once
 		d.unsupported[q] = true
 		r.problems = append(r.problems, fmt.Errorf("GPU %s: %s: %w", d.id(), q, err))
 	case isLost(err), isSessionEnded(err):
@@ -177,18 +177,18 @@ func (d *deviceReader) do(q query, r *reading, put func() error) {
 	}
 }
 
-// isTakenAway says that a slice is no more: what it answered before it does not know now. Which error that gives is
-// written nowhere.
+// isRemovedMIG reports whether an error means that a MIG device was destroyed: a query that succeeded before is unknown
+// now. NVML does not document which error that is.
 func (d *deviceReader) isRemovedMIG(q query, err error) bool {
 	return d.succeeded[q] && d.parent() != "" && (errors.Is(err, codeNotFound) || errors.Is(err, codeInvalidArgument))
 }
 
-// isGone says that one GPU is.
+// isLost reports whether an error means that one GPU is lost.
 func isLost(err error) bool {
 	return errors.Is(err, codeLost) || errors.Is(err, codeResetRequired)
 }
 
-// isEnded says that the session with the driver has.
+// isSessionEnded reports whether an error means that the session with the driver has ended.
 func isSessionEnded(err error) bool {
 	return errors.Is(err, codeUninitialized) || errors.Is(err, codeDriverNotLoaded)
 }

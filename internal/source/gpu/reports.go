@@ -7,32 +7,32 @@ import (
 )
 
 const (
-	reportInterval = time.Minute // between two tellings of the same trouble
-	maxNotes       = 64          // troubles that are remembered
+	reportInterval = time.Minute // between two reports of the same error
+	maxReported    = 64          // errors that are remembered
 )
 
-// notes keeps trouble from being told with every row.
-type notes struct {
-	told    map[string]time.Duration
-	pending sample.Problems
+// reports limits how often the same error is emitted.
+type reports struct {
+	lastReported map[string]time.Duration
+	pending      sample.Problems
 }
 
-// add lets the next row tell err, unless the same was told less than a minute ago. key says what is the same.
-func (n *notes) add(key string, err error, now time.Duration) bool {
-	if at, ok := n.told[key]; ok && now-at < reportInterval {
+// add emits err with the next row, unless an error with the same key was emitted less than a minute ago.
+func (r *reports) add(key string, err error, now time.Duration) bool {
+	if at, ok := r.lastReported[key]; ok && now-at < reportInterval {
 		return false
 	}
-	if n.told == nil || len(n.told) >= maxNotes {
-		n.told = map[string]time.Duration{}
+	if r.lastReported == nil || len(r.lastReported) >= maxReported {
+		r.lastReported = map[string]time.Duration{}
 	}
-	n.told[key] = now
-	n.pending.Add(err)
+	r.lastReported[key] = now
+	r.pending.Add(err)
 	return true
 }
 
-// take gives what is to be told now, once.
-func (n *notes) take() error {
-	err := n.pending.Err()
-	n.pending.Reset()
+// take returns the errors to emit now, once.
+func (r *reports) take() error {
+	err := r.pending.Err()
+	r.pending.Reset()
 	return err
 }

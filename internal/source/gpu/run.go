@@ -13,21 +13,21 @@ import (
 )
 
 const (
-	readInterval     = time.Second            // between two readings of a GPU: the driver's buffer holds several
-	minRoundInterval = 50 * time.Millisecond  // between two rounds, however many are asked for
-	minReadInterval  = 100 * time.Millisecond // between two readings of a GPU that nobody asked for
+	readInterval     = time.Second            // between two readings of a GPU; the driver's buffer holds several seconds
+	minRoundInterval = 50 * time.Millisecond  // between two rounds, for any number of requests
+	minReadInterval  = 100 * time.Millisecond // between two readings of a GPU without a request
 	maxLag           = 1300 * time.Millisecond
-	readLag          = 1200 * time.Millisecond // a GPU is read before its utilisation is older than this
-	maxCatchUp       = 30 * time.Second        // of rows handed over at once, after this process stood still
-	gaugeInterval    = 950 * time.Millisecond  // memory, temperature, details, events
-	processInterval  = 10 * time.Second        // a list of processes takes the driver milliseconds
-	maxDevices       = 256                     // GPUs and MIG slices that are remembered, lost ones included
+	readLag          = 1200 * time.Millisecond // a GPU is read before its newest sample is older than this
+	maxCatchUp       = 30 * time.Second        // of rows in one round, after this process was suspended
+	gaugeInterval    = 950 * time.Millisecond  // of memory, temperature, details and XID errors
+	processInterval  = 10 * time.Second        // listing processes takes milliseconds
+	maxDevices       = 256                     // GPUs and MIG devices with state, including lost ones
 
-	callTimeout = time.Second      // one reading of one GPU takes microseconds to milliseconds
-	openTimeout = 30 * time.Second // a driver that nobody uses initialises its GPUs first, for seconds
+	callTimeout = time.Second      // reading one GPU takes microseconds to milliseconds
+	openTimeout = 30 * time.Second // an unused driver takes seconds to initialize its GPUs
 )
 
-// run is one Source.Run. Only its goroutine touches it; workers touch nothing but the devices.
+// run is one call of Source.Run. Only its goroutine accesses it; workers access the devices only.
 type run struct {
 	driver   driver
 	workers  workers
@@ -35,30 +35,30 @@ type run struct {
 	sink     sample.Sink
 
 	open        bool
-	opening     bool // the driver has not answered yet
+	opening     bool // the driver has not responded yet
 	retry       attempts
 	relist      attempts
 	listing     bool
-	unavailable string // why the driver could not be opened; it is told when it changes
+	unavailable string // why there is no session; reported when it changes
 	version     string
-	listed      int // what the driver's count was
+	listed      int // the driver's device count
 	devices     []*deviceState
-	began       time.Duration // the newest round
-	next        time.Duration // the next one
-	processes   time.Duration // when they are read next
-	events      time.Duration // when they were read
-	noEvents    bool          // the call has not returned, or the driver has none
-	used        time.Duration // when the driver's use was told
-	dropped     uint64        // values that cannot be, so far
+	began       time.Duration // start of the newest round
+	next        time.Duration // start of the next round
+	processes   time.Duration // next reading of processes
+	xidsRead    time.Duration // last reading of XID errors
+	noXIDs      bool          // the call has not returned, or is not supported
+	statsSent   time.Duration // last time that the driver's call statistics were emitted
+	dropped     uint64        // garbage values so far
 
-	rows  rows
-	notes notes
+	grid    grid
+	reports reports
 }
 
 func newRun(d driver, interval time.Duration, sink sample.Sink) *run {
 	now := sample.Now()
 	return &run{
-		driver: d, interval: interval, sink: sink, rows: rows{at: now, interval: interval},
+		driver: d, interval: interval, sink: sink, grid: grid{at: now, interval: interval},
 		retry:  newAttempts(10*time.Second, 5*time.Minute, now.Mono),
 		relist: newAttempts(time.Second, time.Minute, now.Mono), processes: now.Mono,
 	}
@@ -78,7 +78,7 @@ func (a *attempts) failed(now time.Duration) { a.next = now + a.pauses.NextBackO
 
 func (a *attempts) succeeded() { a.pauses.Reset() }
 
-// cycle asks what is due, and everything when all is asked for, and hands over the rows that this completes.
+// poll reads what is due, or everything if all is set, and emits the rows that this completes.
 func (r *run) poll(ctx context.Context, all bool) {
 	r.workers.reap()
 	r.resume()
@@ -94,53 +94,53 @@ func (r *run) poll(ctx context.Context, all bool) {
 		r.readDevices(ctx, all, processes)
 	}
 	now := sample.Now()
-	upTo := r.completeUntil(now.Mono)
-	r.emitRows(now, upTo)
+	until := r.completeUntil(now.Mono)
+	r.emitRows(now, until)
 	if all {
-		r.emitPartialRow(now, upTo)
+		r.emitPartialRow(now, until)
 	}
 	r.schedule(now.Mono)
 }
 
-// resume lets the GPUs be asked again for which there was no thread.
+// resume retries the GPUs that were not read because no thread was left.
 func (r *run) resume() {
 	if !r.workers.available() {
 		return
 	}
-	for _, c := range r.devices {
-		if c.noThread {
-			c.noThread = false
-			if c.status == sample.GPUHung {
-				c.status, c.due = sample.GPUWorks, r.began
+	for _, g := range r.devices {
+		if g.noThread {
+			g.noThread = false
+			if g.status == sample.GPUHung {
+				g.status, g.due = sample.GPUWorks, r.began
 			}
 		}
 	}
 }
 
-// plan sets the time of the next round.
+// schedule sets the time of the next round.
 func (r *run) schedule(now time.Duration) {
 	r.next = now + readInterval
 	if !r.open && !r.opening && len(r.devices) == 0 {
 		r.next = max(r.retry.next, now+minReadInterval)
 	}
-	for _, c := range r.devices {
-		if c.readable() {
-			r.next = min(r.next, c.due)
+	for _, g := range r.devices {
+		if g.readable() {
+			r.next = min(r.next, g.due)
 		}
 	}
 	r.next = max(r.next, r.began+minRoundInterval)
 }
 
-// tryOpen begins a session with the driver and lists its GPUs.
+// openSession opens a session with the driver and lists its GPUs.
 func (r *run) openSession(ctx context.Context) {
 	var err error
 	var devices []device
 	var version string
 	var count int
 	r.opening = true
-	sessionOpened := func() {
+	opened := func() {
 		r.opening = false
-		r.sessionOpened(devices, version, count, err)
+		r.opened(devices, version, count, err)
 	}
 	switch r.do(ctx, openTimeout, func() {
 		if err = r.driver.open(); err != nil {
@@ -153,20 +153,20 @@ func (r *run) openSession(ctx context.Context) {
 		if err != nil && len(devices) == 0 || count == 0 {
 			r.driver.close()
 		}
-	}, sessionOpened) {
+	}, opened) {
 	case completed:
-		sessionOpened()
+		opened()
 	case timedOut:
-		r.reportUnavailable(fmt.Errorf("the NVIDIA driver has not answered for %v: GPUs are read as soon as it does", openTimeout))
+		r.reportUnavailable(fmt.Errorf("the NVIDIA driver has not responded for %v: GPUs are read once it does", openTimeout))
 	case noThread:
 		r.opening = false
 		r.retry.failed(r.began)
 	}
 }
 
-var errNoGPU = errors.New("the NVIDIA driver has no GPU: `nvidia-smi -L` lists none either, or this container is given none")
+var errNoGPU = errors.New("the NVIDIA driver has no GPU: check `nvidia-smi -L`, and the container's access to a GPU")
 
-func (r *run) sessionOpened(devices []device, version string, count int, err error) {
+func (r *run) opened(devices []device, version string, count int, err error) {
 	now := sample.Now().Mono
 	if len(devices) == 0 {
 		if err == nil {
@@ -177,31 +177,31 @@ func (r *run) sessionOpened(devices []device, version string, count int, err err
 		return
 	}
 	if r.unavailable != "" && len(r.devices) == 0 {
-		r.rows.at = sample.Now() // nothing is known of the time before
+		r.grid.at = sample.Now() // there is no data of the time before
 	}
 	r.retry.succeeded()
-	r.open, r.version, r.unavailable, r.noEvents = true, version, "", false
+	r.open, r.version, r.unavailable, r.noXIDs = true, version, "", false
 	r.updateDevices(devices, count, err, now)
 }
 
-// tell says why there are no GPUs, once for each reason.
+// reportUnavailable reports why there are no GPUs, once for each reason.
 func (r *run) reportUnavailable(err error) {
 	if err.Error() == r.unavailable {
 		return
 	}
 	r.unavailable = err.Error()
 	if len(r.devices) > 0 {
-		r.notes.add(r.unavailable, err, sample.Now().Mono)
+		r.reports.add(r.unavailable, err, sample.Now().Mono)
 		return
 	}
 	at := sample.Now()
-	r.rows.at = at
+	r.grid.at = at
 	r.sink(sourceName, &sample.Sample{At: at}, err)
 }
 
-// needsList says whether the GPUs may have changed.
+// mayHaveChanged reports whether the list of devices may have changed.
 func (r *run) mayHaveChanged(ctx context.Context, check bool) bool {
-	if slices.ContainsFunc(r.devices, func(c *deviceState) bool { return c.device == nil }) {
+	if slices.ContainsFunc(r.devices, func(g *deviceState) bool { return g.device == nil }) {
 		return r.began >= r.relist.next
 	}
 	if !check {
@@ -219,7 +219,7 @@ func (r *run) mayHaveChanged(ctx context.Context, check bool) bool {
 	return err == nil && count != r.listed
 }
 
-// list looks for GPUs that came, went and returned.
+// listDevices updates the list of devices.
 func (r *run) listDevices(ctx context.Context) {
 	var devices []device
 	var count int
@@ -241,7 +241,7 @@ func (r *run) listDevices(ctx context.Context) {
 	}
 	limit, again := callTimeout, !r.anyReadable() && len(r.workers.stuck) == 0
 	if again {
-		limit = openTimeout // a GPU that was reset shows up in a new session alone, which others would not survive
+		limit = openTimeout // a GPU that was reset appears in a new session only; the other GPUs are lost, too
 	}
 	switch r.do(ctx, limit, func() {
 		if again {
@@ -262,17 +262,17 @@ func (r *run) listDevices(ctx context.Context) {
 	}
 }
 
-// ended forgets a session that the driver has ended.
+// endSession ends the session after the driver has ended it.
 func (r *run) endSession(err error) {
 	if !r.open {
 		return
 	}
 	r.open = false
-	for _, c := range r.devices {
-		c.markLost()
-		r.emitXIDs(c)
+	for _, g := range r.devices {
+		g.markLost()
+		r.emitXIDs(g)
 	}
-	r.rows.processes, r.rows.processesRead = nil, true // none is known any more
+	r.grid.processes, r.grid.processesRead = nil, true // no process is known any more
 	r.reportUnavailable(err)
 	if len(r.workers.stuck) == 0 {
 		r.do(context.Background(), callTimeout, r.driver.close, func() {})
@@ -280,7 +280,7 @@ func (r *run) endSession(err error) {
 	r.retry.failed(r.began)
 }
 
-// do makes calls on a worker, and lets the rows of the others go on while they last.
+// do makes calls on a worker. Meanwhile it emits the rows of the other GPUs.
 func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func()) outcome {
 	return r.workers.do(ctx, limit, minReadInterval, func() time.Duration {
 		now := sample.Now()
@@ -291,11 +291,13 @@ func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func())
 
 func (r *run) anyReadable() bool { return slices.ContainsFunc(r.devices, (*deviceState).readable) }
 
-// end ends what run began. Where a call does not return, the session ends when it does.
+// end ends the run. If a call hangs, the session ends when the call returns.
 func (r *run) end() {
 	r.workers.reap()
 	if r.open && len(r.workers.stuck) == 0 {
-		r.workers.do(context.Background(), callTimeout, callTimeout, func() time.Duration { return callTimeout }, r.driver.close, func() {})
+		none := func() {}
+		tick := func() time.Duration { return callTimeout }
+		r.workers.do(context.Background(), callTimeout, callTimeout, tick, r.driver.close, none)
 	}
 	r.workers.end(r.driver.close)
 }

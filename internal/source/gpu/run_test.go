@@ -13,8 +13,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// grid fails unless rows come each 100 ms, none too late, with Busy rising no faster than time.
-func grid(t *testing.T, rows []told) {
+// checkRows fails unless rows come each 100 ms, none too late, with Busy rising no faster than time.
+func checkRows(t *testing.T, rows []emittedRow) {
 	t.Helper()
 	for i, row := range rows {
 		if behind := row.came - row.At.Mono; behind < 0 || behind > maxLag+110*time.Millisecond {
@@ -41,30 +41,30 @@ func near(got, want time.Duration) bool {
 	return math.Abs(float64(got-want)) < float64(time.Millisecond)
 }
 
-func TestOneRoundASecond(t *testing.T) {
+func TestReadInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		d.gpu("a", 0.3)
 		d.gpu("b", 0.9).period = time.Second / 60
 		d.gpu("c", 0.5).period = time.Second
 		time.Sleep(30 * time.Second)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		p.stop()
-		if d.utilizationCalls() > 3*13 || d.begun() != 1 || d.closes != 1 {
-			t.Errorf("%d calls, %d sessions begun, %d ended", d.utilizationCalls(), d.begun(), d.closes)
+		if d.utilizationCalls() > 3*13 || d.sessionsBegun() != 1 || d.closes != 1 {
+			t.Errorf("%d calls, %d sessions begun, %d ended", d.utilizationCalls(), d.sessionsBegun(), d.closes)
 		}
 		rows := p.take()
-		grid(t, rows)
+		checkRows(t, rows)
 		first, last, processes := rows[0], rows[len(rows)-1], 0
-		valueRange := last.At.Mono - first.At.Mono
+		elapsed := last.At.Mono - first.At.Mono
 		for i, share := range []float64{0.3, 0.9, 0.5} {
 			grew := last.GPUs[i].Busy - first.GPUs[i].Busy
-			if want := time.Duration(share * float64(valueRange)); !near(grew, want) {
+			if want := time.Duration(share * float64(elapsed)); !near(grew, want) {
 				t.Errorf("GPU %d: busy for %v, want %v", i, grew, want)
 			}
-			if joules := last.GPUs[i].Energy - first.GPUs[i].Energy; math.Abs(joules-100*valueRange.Seconds()) > 60 {
-				t.Errorf("GPU %d: %v J in %v", i, joules, valueRange)
+			if joules := last.GPUs[i].Energy - first.GPUs[i].Energy; math.Abs(joules-100*elapsed.Seconds()) > 60 {
+				t.Errorf("GPU %d: %v J in %v", i, joules, elapsed)
 			}
 		}
 		for _, row := range rows {
@@ -75,17 +75,17 @@ func TestOneRoundASecond(t *testing.T) {
 				t.Error(row.err)
 			}
 		}
-		if processes != 2 || valueRange < 9*time.Second {
-			t.Errorf("processes were read %d times in %v", processes, valueRange)
+		if processes != 2 || elapsed < 9*time.Second {
+			t.Errorf("processes were read %d times in %v", processes, elapsed)
 		}
 	})
 }
 
-func TestCatchingUpIsShared(t *testing.T) {
+func TestCatchUpIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		d.gpu("a", 1)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		p.CatchUp(t.Context())
 		time.Sleep(5 * time.Second)
 		calls := d.utilizationCalls()
@@ -119,13 +119,13 @@ func TestCatchingUpIsShared(t *testing.T) {
 	})
 }
 
-func TestAHangLeavesTheOthers(t *testing.T) {
+func TestHangsAndThreads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 0.5)
 		b := d.gpu("b", 0.5)
 		d.gpu("c", 0.5)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		first, second := make(chan struct{}), make(chan struct{})
 		d.set(func() { a.wait = first })
@@ -163,25 +163,25 @@ func TestAHangLeavesTheOthers(t *testing.T) {
 		}
 		p.stop()
 		rows := p.take()
-		grid(t, rows)
-		words := ""
+		checkRows(t, rows)
+		errorText := ""
 		for _, row := range rows {
 			if row.err != nil {
-				words += row.err.Error()
+				errorText += row.err.Error()
 			}
 		}
-		if strings.Count(words, "GPU a hangs") != 1 || strings.Count(words, "GPU b hangs") != 1 {
-			t.Error(words)
+		if strings.Count(errorText, "GPU a hangs") != 1 || strings.Count(errorText, "GPU b hangs") != 1 {
+			t.Error(errorText)
 		}
 	})
 }
 
-func TestASilentGPUHoldsNobodyBack(t *testing.T) {
+func TestSilentGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 0.2)
 		d.gpu("b", 0.4)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		d.set(func() { a.silent = true })
 		time.Sleep(10 * time.Second) // its rate is held instead
@@ -189,29 +189,29 @@ func TestASilentGPUHoldsNobodyBack(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		p.stop()
 		rows := p.take()
-		grid(t, rows)
+		checkRows(t, rows)
 		first, last := rows[10], rows[len(rows)-1]
-		valueRange := last.At.Mono - first.At.Mono
+		elapsed := last.At.Mono - first.At.Mono
 		for i, share := range []float64{0.2, 0.4} {
-			if got := float64(last.GPUs[i].Busy-first.GPUs[i].Busy) / float64(valueRange); math.Abs(got-share) > 0.01 {
+			if got := float64(last.GPUs[i].Busy-first.GPUs[i].Busy) / float64(elapsed); math.Abs(got-share) > 0.01 {
 				t.Errorf("GPU %d: busy %v of the time", i, got)
 			}
 		}
 	})
 }
 
-func TestTheWallClockIsSet(t *testing.T) {
+func TestWallClockStep(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour, -5 * time.Second, 5 * time.Second, -200 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &fakeDriver{}
 			d.gpu("a", 0.5)
-			p := play(t.Context(), d)
+			p := startRun(t.Context(), d)
 			time.Sleep(5050 * time.Millisecond)
 			d.set(func() { d.stepped, d.step = time.Now(), step })
 			time.Sleep(20 * time.Second)
 			p.stop()
 			rows := p.take()
-			grid(t, rows)
+			checkRows(t, rows)
 			first, last := rows[5], rows[len(rows)-1]
 			if lost := (last.At.Mono-first.At.Mono)/2 - (last.GPUs[0].Busy - first.GPUs[0].Busy); lost < -time.Second/6 || lost > 3*time.Second/2 {
 				t.Errorf("a step of %v: %v too little", step, lost)
@@ -223,11 +223,11 @@ func TestTheWallClockIsSet(t *testing.T) {
 	}
 }
 
-func TestASlowCallIsMadeUpFor(t *testing.T) {
+func TestSlowCallsCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 0.5)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		for range 10 {
 			time.Sleep(2 * time.Second)
 			wait := make(chan struct{})
@@ -239,24 +239,24 @@ func TestASlowCallIsMadeUpFor(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		p.stop()
 		rows := p.take()
-		grid(t, rows)
+		checkRows(t, rows)
 		first, last := rows[5], rows[len(rows)-1]
 		for _, row := range rows {
 			if row.GPUs[0].Status != "" {
 				t.Fatal("it hung, in less than a second")
 			}
 		}
-		if valueRange := last.At.Mono - first.At.Mono; !near(last.GPUs[0].Busy-first.GPUs[0].Busy, valueRange/2) {
-			t.Errorf("busy for %v of %v", last.GPUs[0].Busy-first.GPUs[0].Busy, valueRange)
+		if elapsed := last.At.Mono - first.At.Mono; !near(last.GPUs[0].Busy-first.GPUs[0].Busy, elapsed/2) {
+			t.Errorf("busy for %v of %v", last.GPUs[0].Busy-first.GPUs[0].Busy, elapsed)
 		}
 	})
 }
 
-func TestUtilizationThatIsNotTold(t *testing.T) {
+func TestUnsupportedUtilization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		d.gpu("MIG-a", 0.2).bare = true
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(10500 * time.Millisecond)
 		p.stop()
 		if g := p.last().GPUs[0]; g.Has&sample.LacksBusy == 0 || g.Busy != 0 || g.MemoryTotal != 2 || d.utilizationCalls() != 1 {
@@ -265,12 +265,12 @@ func TestUtilizationThatIsNotTold(t *testing.T) {
 	})
 }
 
-func TestLostAndFoundAgain(t *testing.T) {
+func TestLostDeviceReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 1)
 		d.gpu("b", 1)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		d.set(func() { d.listed = d.listed[1:]; a.err = codeLost })
 		time.Sleep(3 * time.Second)
@@ -283,24 +283,24 @@ func TestLostAndFoundAgain(t *testing.T) {
 		time.Sleep(70 * time.Second)
 		p.stop()
 		rows := p.take()
-		grid(t, rows)
+		checkRows(t, rows)
 		last := rows[len(rows)-1]
-		if last.GPUs[0].Status != "" || last.GPUs[0].Busy <= lost.GPUs[0].Busy || last.GPUs[1].Status != "" || d.begun() != 1 {
-			t.Errorf("%+v, %d sessions", last, d.begun())
+		if last.GPUs[0].Status != "" || last.GPUs[0].Busy <= lost.GPUs[0].Busy || last.GPUs[1].Status != "" || d.sessionsBegun() != 1 {
+			t.Errorf("%+v, %d sessions", last, d.sessionsBegun())
 		}
 	})
 }
 
-func TestADriverThatIsUnloaded(t *testing.T) {
+func TestDriverUnload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		a := d.gpu("a", 1)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		d.set(func() { d.openErr = codeUninitialized; a.err = codeUninitialized })
 		time.Sleep(100 * time.Second)
-		if p.last().GPUs[0].Status != sample.GPULost || d.begun() > 7 {
-			t.Errorf("%+v after %d sessions", p.last(), d.begun())
+		if p.last().GPUs[0].Status != sample.GPULost || d.sessionsBegun() > 7 {
+			t.Errorf("%+v after %d sessions", p.last(), d.sessionsBegun())
 		}
 		d.set(func() { d.openErr = nil; a.err = nil })
 		time.Sleep(5 * time.Minute)
@@ -308,18 +308,18 @@ func TestADriverThatIsUnloaded(t *testing.T) {
 		if p.last().GPUs[0].Status != "" {
 			t.Errorf("%+v", p.last())
 		}
-		grid(t, p.take())
+		checkRows(t, p.take())
 	})
 }
 
-func TestADriverThatComesLater(t *testing.T) {
+func TestDriverLoadedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{openErr: ErrNoDriver}
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		time.Sleep(time.Hour)
 		p.CatchUp(context.Background())
-		if rows := p.take(); len(rows) != 1 || !errors.Is(rows[0].err, ErrNoDriver) || len(rows[0].GPUs) != 0 || d.begun() > 18 {
-			t.Errorf("%v, %d attempts in an hour", rows, d.begun())
+		if rows := p.take(); len(rows) != 1 || !errors.Is(rows[0].err, ErrNoDriver) || len(rows[0].GPUs) != 0 || d.sessionsBegun() > 18 {
+			t.Errorf("%v, %d attempts in an hour", rows, d.sessionsBegun())
 		}
 		d.set(func() { d.openErr = nil; d.hangs = 3 * time.Second })
 		d.gpu("a", 1)
@@ -329,15 +329,15 @@ func TestADriverThatComesLater(t *testing.T) {
 		if len(rows) < 100 {
 			t.Fatalf("%d rows", len(rows))
 		}
-		grid(t, rows)
+		checkRows(t, rows)
 	})
 }
 
-func TestABeginningThatHangs(t *testing.T) {
+func TestHangingOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{hangs: 2 * time.Minute}
 		d.gpu("a", 1)
-		p := play(t.Context(), d)
+		p := startRun(t.Context(), d)
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		p.CatchUp(ctx)
@@ -346,8 +346,8 @@ func TestABeginningThatHangs(t *testing.T) {
 			t.Errorf("%v", rows)
 		}
 		time.Sleep(2 * time.Minute)
-		if d.begun() != 1 || len(p.last().GPUs) != 1 {
-			t.Errorf("%d attempts, %+v", d.begun(), p.last())
+		if d.sessionsBegun() != 1 || len(p.last().GPUs) != 1 {
+			t.Errorf("%d attempts, %+v", d.sessionsBegun(), p.last())
 		}
 		p.stop()
 	})

@@ -8,45 +8,46 @@ import (
 )
 
 const (
-	// mostThreads is the thread that works and the one that was abandoned in a call which hangs.
+	// maxThreads is one thread that works and one that was abandoned in a call that hangs.
 	maxThreads = 2
-	// lastWait is how long a call that is under way when everything ends may go on.
+	// endTimeout is how long a call may go on after the context is done.
 	endTimeout = 100 * time.Millisecond
 )
 
-// workers make the driver's calls, each on a thread of its own, one call at a time. A call that takes too long is
-// abandoned, for a thread inside the driver cannot be ended. Only one goroutine uses workers.
+// workers make the driver's calls, one call at a time, each on a dedicated thread. A call that takes too long is
+// abandoned, because a thread inside the driver cannot be stopped. Only one goroutine uses workers.
 type workers struct {
-	active *worker  // idle between two calls of do; nil when there is none
-	stuck  []*stuck // inside calls that were abandoned
+	active *worker  // idle between two calls of do; or nil
+	stuck  []*stuck // in abandoned calls
 }
 
 type worker struct {
 	jobs chan func()
-	done chan struct{} // of one element, so that a worker never waits for whoever abandoned it
+	done chan struct{} // buffered, so that an abandoned worker does not block
 	over chan struct{}
-	last func() // called on the worker's thread at its end, where it is not nil; set before jobs is closed
+	last func() // if not nil, called on the worker's thread at its end; set before jobs is closed
 }
 
-// stuck is a worker inside an abandoned call, and what to do once it has returned.
+// stuck is a worker in an abandoned call, and what to do once the call returns.
 type stuck struct {
 	*worker
 	onReturn func()
 }
 
-// outcome is how a job ended.
+// outcome is the result of a job.
 type outcome int
 
 const (
 	completed outcome = iota
-	timedOut          // it took longer than its limit; its results must not be touched until late is called
+	timedOut          // its results must not be accessed until onReturn is called
 	noThread          // no thread was left to run it
 )
 
-// do runs job on the worker's thread and waits for it. Each time that pulse says so, on the caller's goroutine, it calls
-// beat, which gives the time to the next. When the job takes longer than limit, or ctx has ended for lastWait, it is
-// abandoned: reap calls late after it has returned.
-func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func() time.Duration, job, onReturn func()) outcome {
+// do runs job on the worker's thread and waits for it. After each tick it calls onTick on the caller's goroutine, which
+// returns the time to the next. If job takes longer than limit, or ctx has been done for endTimeout, job is abandoned:
+// reap calls onReturn after it has returned.
+func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func() time.Duration,
+	job, onReturn func()) outcome {
 	if !w.available() {
 		return noThread
 	}
@@ -79,10 +80,10 @@ func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func
 	}
 }
 
-// available says whether there is a thread for another job.
+// available reports whether there is a thread for another job.
 func (w *workers) available() bool { return w.active != nil || len(w.stuck) < maxThreads }
 
-// run makes the calls. The thread is never given back to other goroutines: it ends with this one.
+// run runs the jobs. Its thread is never used by another goroutine: it ends with this one.
 func (w *worker) run() {
 	defer close(w.over)
 	runtime.LockOSThread()
@@ -95,7 +96,7 @@ func (w *worker) run() {
 	}
 }
 
-// reap takes back the workers whose calls have returned.
+// reap takes back the workers whose abandoned calls have returned.
 func (w *workers) reap() {
 	kept := w.stuck[:0]
 	for _, s := range w.stuck {
@@ -115,8 +116,8 @@ func (w *workers) reap() {
 	w.stuck = kept
 }
 
-// end ends the threads that are not inside a call. The others end when their call returns; after the last of them is
-// called, on its thread, where there are any.
+// end ends the threads that are not in a call. The others end when their call returns. If there are any, the last of
+// them calls after on its thread.
 func (w *workers) end(after func()) {
 	w.reap()
 	if w.active != nil {
@@ -135,7 +136,7 @@ func (w *workers) end(after func()) {
 	}
 }
 
-// end ends a worker between two jobs and waits for it.
+// end ends an idle worker and waits for its thread.
 func (w *worker) end() {
 	close(w.jobs)
 	<-w.over

@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	maxXID  = 1000 // NVIDIA's table of XID errors ends below
-	maxXIDs = 64   // kinds of them that are counted of one GPU
+	maxXID  = 1000 // above NVIDIA's table of XID errors
+	maxXIDs = 64   // different codes of one GPU
 )
 
-// readEvents looks for XID errors, of lost GPUs too: why a GPU fell off the bus may be told after that is found out.
+// readXIDs reads new XID errors, also of lost GPUs: the XID may arrive after the loss was detected.
 func (r *run) readXIDs(ctx context.Context) {
-	if r.noEvents || !r.open || ctx.Err() != nil || r.events != 0 && r.began-r.events < gaugeInterval {
+	if r.noXIDs || !r.open || ctx.Err() != nil || r.xidsRead != 0 && r.began-r.xidsRead < gaugeInterval {
 		return
 	}
-	r.events = r.began
+	r.xidsRead = r.began
 	var list []xidEvent
 	var err error
 	switch r.do(ctx, callTimeout, func() { list, err = r.driver.events() }, func() {
-		r.noEvents = false
+		r.noXIDs = false
 		r.applyXIDs(list, err)
 	}) {
 	case completed:
 		r.applyXIDs(list, err)
 	case timedOut:
-		r.noEvents = true
+		r.noXIDs = true
 		if ctx.Err() == nil {
-			r.notes.add("hung events", fmt.Errorf("the NVIDIA driver has not answered nvmlEventSetWait for %v: XID errors are "+
-				"counted again once that call has returned", callTimeout), r.began)
+			r.reports.add("hung events", fmt.Errorf("the NVIDIA driver has not responded to nvmlEventSetWait for %v: "+
+				"XID errors are counted again once that call has returned", callTimeout), r.began)
 		}
 	case noThread:
 	}
@@ -46,14 +46,14 @@ func (r *run) applyXIDs(list []xidEvent, err error) {
 	case isSessionEnded(err):
 		r.endSession(err)
 	case isUnsupported(err):
-		r.noEvents = true
-	case !isLost(err): // of which a reading tells more
-		r.notes.add("events", fmt.Errorf("reading XID errors: %w", err), r.began)
+		r.noXIDs = true
+	case !isLost(err): // the next reading handles a lost GPU
+		r.reports.add("events", fmt.Errorf("reading XID errors: %w", err), r.began)
 	}
 }
 
 func (r *run) addXID(e xidEvent) {
-	i := slices.IndexFunc(r.devices, func(c *deviceState) bool { return c.info.ID == e.gpu })
+	i := slices.IndexFunc(r.devices, func(g *deviceState) bool { return g.info.ID == e.gpu })
 	if e.xid < 0 || e.xid > maxXID || i >= 0 && !r.devices[i].countXID(e.xid) {
 		r.countGarbage("XID", 1)
 		return
@@ -63,33 +63,33 @@ func (r *run) addXID(e xidEvent) {
 	}
 }
 
-// tellXIDs lets the next row tell the errors of a GPU that does not work. One that works tells them with its details.
-func (r *run) emitXIDs(c *deviceState) {
-	if !c.readable() && len(c.xids) > 0 {
-		r.rows.addDetail(sample.GPUDetail{GPU: c.info.ID, At: r.began, XIDs: c.xids})
+// emitXIDs adds the XID errors of a GPU that cannot be read to the next row. Else they are part of its details.
+func (r *run) emitXIDs(g *deviceState) {
+	if !g.readable() && len(g.xids) > 0 {
+		r.grid.addDetail(sample.GPUDetail{GPU: g.info.ID, At: r.began, XIDs: g.xids})
 	}
 }
 
-// count counts an XID error. It gives false where there are too many kinds of them to be true.
-func (c *deviceState) countXID(code int) bool {
-	i, known := slices.BinarySearchFunc(c.xids, code, func(x sample.XID, code int) int { return x.Code - code })
-	if !known && len(c.xids) == maxXIDs {
+// countXID counts an XID error. It returns false if there are too many different codes to be real.
+func (g *deviceState) countXID(code int) bool {
+	i, known := slices.BinarySearchFunc(g.xids, code, func(x sample.XID, code int) int { return x.Code - code })
+	if !known && len(g.xids) == maxXIDs {
 		return false
 	}
-	c.xids = slices.Clone(c.xids)
+	g.xids = slices.Clone(g.xids)
 	if !known {
-		c.xids = slices.Insert(c.xids, i, sample.XID{Code: code})
+		g.xids = slices.Insert(g.xids, i, sample.XID{Code: code})
 	}
-	c.xids[i].Count++
+	g.xids[i].Count++
 	return true
 }
 
-// learnUse tells what asking costs, once a second.
+// addDriverUse adds the statistics of the driver's calls to the next row, once a second.
 func (r *run) addDriverUse() {
-	if r.used != 0 && r.began-r.used < gaugeInterval {
+	if r.statsSent != 0 && r.began-r.statsSent < gaugeInterval {
 		return
 	}
-	r.used = r.began
+	r.statsSent = r.began
 	u := r.driver.stats()
-	r.rows.driverUse = &sample.DriverUse{Calls: u.calls, Fields: u.fields, Dropped: r.dropped, Sessions: u.sessions}
+	r.grid.driverUse = &sample.DriverUse{Calls: u.calls, Fields: u.fields, Dropped: r.dropped, Sessions: u.sessions}
 }
