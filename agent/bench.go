@@ -121,7 +121,7 @@ func (r *benchReport) keep(baselines string) error {
 	if !r.OfDisk || r.Identity == "" || r.Ceiling <= 0 || r.Await() <= 0 || baselines == "" {
 		return nil
 	}
-	path := ceiling.Beside(baselines)
+	path := ceiling.PathNextTo(baselines)
 	err := ceiling.Store(path, ceiling.Measured{
 		Disk: r.Device, Identity: r.Identity, Read: r.Ceiling, Await: r.Await(), At: time.Now().UTC().Truncate(time.Second),
 	})

@@ -1,6 +1,5 @@
-// Package ceiling learns what each disk can do, from what it was seen to do: the highest throughput over about a second.
-// What nobody has asked of a disk it cannot have shown, so a ceiling is what was seen so far and no more. What stallspan
-// bench has measured of a disk counts as seen: the package keeps it in a file, by the identity of the disk.
+// Package ceiling keeps the ceiling of each disk: the highest throughput that it reached over about a second, or that
+// stallspan bench measured. A ceiling is a lower bound: a disk may be faster than any load so far.
 package ceiling
 
 import (
@@ -11,152 +10,151 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Over what stretch of time throughput is measured.
+// Throughput is measured between two readings that are about a second apart.
 const (
-	second  = 950 * time.Millisecond // at least: readings come a little early or late
-	longest = 2100 * time.Millisecond
-	apart   = 95 * time.Millisecond // between two readings that are kept
-	kept    = 24                    // readings of a disk, so that they cover longest
-	away    = 10                    // readings without a disk, after which another one may have its name
+	minInterval = 950 * time.Millisecond // readings may be a little early or late
+	maxInterval = 2100 * time.Millisecond
+	minSpacing  = 95 * time.Millisecond // between two stored readings
+	maxStored   = 24                    // readings of a disk, enough for maxInterval
+	maxAbsences = 10                    // readings without a disk, after which its name may belong to another one
 )
 
-// mostDisks bounds what is learned of. No machine has more.
-const mostDisks = 1024
+// maxDisks bounds the disks of a Learner.
+const maxDisks = 1024
 
-// fastest is faster than any device, in bytes a second: a counter that grows like that is broken.
-const fastest = 1 << 40
+// maxThroughput is above that of any device, in bytes/s. A counter that grows faster is broken.
+const maxThroughput = 1 << 40
 
-// Learner learns from readings of disks. The zero value is ready. It is not safe for concurrent use.
+// Learner learns ceilings from disk readings. The zero value is ready. It is not safe for concurrent use.
 type Learner struct {
-	disks map[string]*disk
-	known map[string]sample.Ceiling // what was measured, by the names of the disks
-	told  []sample.Ceiling          // what All gave; nil when that is out of date
-	at    time.Duration             // of the newest reading
-	last  int                       // how many readings there were
+	disks    map[string]*disk
+	measured map[string]sample.Ceiling // by disk name
+	all      []sample.Ceiling          // cached result of All; nil if it is out of date
+	at       time.Duration             // Stamp.Mono of the newest reading
+	readings int                       // readings so far
 }
 
 type disk struct {
 	best    sample.Ceiling
-	seen    int           // the number of the reading that it was in last
-	reset   time.Duration // Disk.Reset of its readings
-	marks   [kept]mark
-	n, next int // marks that are there, and where the next one goes
+	newest  int           // number of the last reading that contained the disk
+	reset   time.Duration // Stamp.Mono of Disk.Reset
+	stored  [maxStored]reading
+	n, next int // stored readings, and the place of the next one
 }
 
-type mark struct {
+type reading struct {
 	at          time.Duration
-	read, write uint64
+	read, write uint64 // bytes
 }
 
-// Learn takes a reading of all disks, of which it looks at those that stand on no other. A reading that is no newer than
-// the one before is passed over. A disk whose counters fell, or that was away, may be another device: it begins anew.
+// Learn takes a reading of all disks and uses the leaves. It ignores a reading that is not newer than the last one. A
+// disk that was absent, or has restarted counters, may be another device: what was learned of it is dropped.
 func (l *Learner) Learn(s *sample.Sample) {
 	if len(s.Disks) == 0 || s.At.Mono <= l.at {
 		return
 	}
 	l.at = s.At.Mono
-	l.last++
+	l.readings++
 	for i := range s.Disks {
-		d := &s.Disks[i]
-		if !d.Leaf {
+		now := &s.Disks[i]
+		if !now.Leaf {
 			continue
 		}
-		known := l.disks[d.Name]
-		if known == nil {
-			if known = l.begin(d); known == nil {
+		d := l.disks[now.Name]
+		if d == nil {
+			if d = l.add(now); d == nil {
 				continue
 			}
 		}
-		if l.last-known.seen > away || known.reset != d.Reset.Mono {
-			*known = disk{best: sample.Ceiling{Disk: known.best.Disk}, reset: d.Reset.Mono}
-			delete(l.known, d.Name)
-			l.told = nil
+		if l.readings-d.newest > maxAbsences || d.reset != now.Reset.Mono {
+			*d = disk{best: sample.Ceiling{Disk: now.Name}, reset: now.Reset.Mono}
+			delete(l.measured, now.Name)
+			l.all = nil
 		}
-		known.seen = l.last
-		if known.learn(mark{l.at, d.ReadBytes, d.WriteBytes}) {
-			l.told = nil
+		d.newest = l.readings
+		if d.learn(reading{l.at, now.ReadBytes, now.WriteBytes}) {
+			l.all = nil
 		}
 	}
 }
 
-// begin makes room for a disk; it is nil where there is none.
-func (l *Learner) begin(of *sample.Disk) *disk {
+// add returns a new disk, or nil if there is no room.
+func (l *Learner) add(of *sample.Disk) *disk {
 	if l.disks == nil {
 		l.disks = map[string]*disk{}
 	}
-	if len(l.disks) >= mostDisks {
-		for other, d := range l.disks {
-			if l.last-d.seen > away {
-				delete(l.disks, other)
-				delete(l.known, other)
-				l.told = nil
+	if len(l.disks) >= maxDisks {
+		for name, d := range l.disks {
+			if l.readings-d.newest > maxAbsences {
+				delete(l.disks, name)
+				delete(l.measured, name)
+				l.all = nil
 			}
 		}
-		if len(l.disks) >= mostDisks {
+		if len(l.disks) >= maxDisks {
 			return nil
 		}
 	}
-	d := &disk{best: sample.Ceiling{Disk: of.Name}, seen: l.last, reset: of.Reset.Mono}
+	d := &disk{best: sample.Ceiling{Disk: of.Name}, newest: l.readings, reset: of.Reset.Mono}
 	l.disks[of.Name] = d
 	return d
 }
 
-func (d *disk) newest() *mark { return &d.marks[(d.next+kept-1)%kept] }
-
-// learn says whether now is the end of the busiest second so far.
-func (d *disk) learn(now mark) (more bool) {
-	if d.n > 0 && now.at-d.newest().at < apart {
+// learn adds a reading. It reports whether the ceiling rose.
+func (d *disk) learn(now reading) (rose bool) {
+	if d.n > 0 && now.at-d.before(1).at < minSpacing {
 		return false
 	}
-	for i := 1; i <= d.n; i++ { // from the newest back to the first that is a second old
-		before := d.marks[(d.next+kept-i)%kept]
-		length := now.at - before.at
-		if length < second {
+	for i := 1; i <= d.n; i++ { // from the newest to the first that is old enough
+		before := d.before(i)
+		interval := now.at - before.at
+		if interval < minInterval {
 			continue
 		}
-		if length <= longest {
-			more = d.reach(now, before, length.Seconds())
+		if interval <= maxInterval {
+			rose = raise(&d.best.Read, now.read-before.read, interval)
+			rose = raise(&d.best.Write, now.write-before.write, interval) || rose
 		}
 		break
 	}
-	d.marks[d.next] = now
-	d.next, d.n = (d.next+1)%kept, min(d.n+1, kept)
-	return more
+	d.stored[d.next] = now
+	d.next, d.n = (d.next+1)%maxStored, min(d.n+1, maxStored)
+	return rose
 }
 
-func (d *disk) reach(now, before mark, seconds float64) (more bool) {
-	for _, way := range [...]struct {
-		best  *float64
-		moved uint64
-	}{{&d.best.Read, now.read - before.read}, {&d.best.Write, now.write - before.write}} {
-		if speed := float64(way.moved) / seconds; speed > *way.best && speed < fastest {
-			*way.best, more = speed, true
-		}
+// before returns the stored reading that is i places before the next one.
+func (d *disk) before(i int) *reading { return &d.stored[(d.next+maxStored-i)%maxStored] }
+
+func raise(best *float64, moved uint64, interval time.Duration) bool {
+	throughput := float64(moved) / interval.Seconds()
+	if throughput <= *best || throughput >= maxThroughput {
+		return false
 	}
-	return more
+	*best = throughput
+	return true
 }
 
-// Know takes over what was measured of the disks that are there, in place of all that was taken over before. It counts as
-// seen: a ceiling is never under it. A disk that is replaced under its name loses it with what was learned.
+// Know replaces the measurements of the disks that exist. A ceiling is at least as high as the measurement. A disk that
+// is replaced under its name loses its measurement.
 func (l *Learner) Know(measured []sample.Ceiling) {
-	l.known = make(map[string]sample.Ceiling, len(measured))
-	for _, c := range measured[:min(len(measured), mostDisks)] {
-		l.known[c.Disk] = c
+	l.measured = make(map[string]sample.Ceiling, len(measured))
+	for _, c := range measured[:min(len(measured), maxDisks)] {
+		l.measured[c.Disk] = c
 	}
-	l.told = nil
+	l.all = nil
 }
 
-// All is what was learned so far, by the names of the disks. It must not be changed, and does not change.
+// All returns the ceilings, sorted by disk. The slice is never changed, by the Learner or by callers.
 func (l *Learner) All() []sample.Ceiling {
-	if l.told == nil {
+	if l.all == nil {
 		for name, d := range l.disks {
-			c, known := d.best, l.known[name]
-			c.Read, c.Write, c.ReadAwait = max(c.Read, known.Read), max(c.Write, known.Write), known.ReadAwait
+			c, m := d.best, l.measured[name]
+			c.Read, c.Write, c.ReadAwait = max(c.Read, m.Read), max(c.Write, m.Write), m.ReadAwait
 			if c.Read > 0 || c.Write > 0 {
-				l.told = append(l.told, c)
+				l.all = append(l.all, c)
 			}
 		}
-		slices.SortFunc(l.told, func(a, b sample.Ceiling) int { return strings.Compare(a.Disk, b.Disk) })
+		slices.SortFunc(l.all, func(a, b sample.Ceiling) int { return strings.Compare(a.Disk, b.Disk) })
 	}
-	return l.told
+	return l.all
 }

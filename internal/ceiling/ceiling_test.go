@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-func reading(at time.Duration, disks ...sample.Disk) *sample.Sample {
+func disksAt(at time.Duration, disks ...sample.Disk) *sample.Sample {
 	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: disks}
 }
 
@@ -29,8 +29,8 @@ func leaf(name string, read, written uint64) sample.Disk {
 	return sample.Disk{Name: name, Leaf: true, ReadBytes: read, WriteBytes: written}
 }
 
-// A burst of exactly a second is seen as it was, wherever it lies between the readings.
-func TestABurst(t *testing.T) {
+// A burst of one second has its exact throughput, wherever it lies between the readings.
+func TestBurst(t *testing.T) {
 	var l learner
 	const tick = 100 * time.Millisecond
 	var read, written uint64
@@ -41,23 +41,24 @@ func TestABurst(t *testing.T) {
 		if i >= 60 && i < 62 {
 			written += 50 << 20
 		}
-		l.Learn(reading(time.Hour+time.Duration(i)*tick, leaf("sda", read, written), sample.Disk{Name: "dm-0", ReadBytes: read}))
+		at := time.Hour + time.Duration(i)*tick
+		l.Learn(disksAt(at, leaf("sda", read, written), sample.Disk{Name: "dm-0", ReadBytes: read}))
 	}
 	all := l.All()
 	if len(all) != 1 || all[0].Disk != "sda" || math.Abs(all[0].Read-100<<20) > 1 || math.Abs(all[0].Write-100<<20) > 1 {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v, want sda with 100 MiB/s each way", all)
 	}
 }
 
-// Whatever the readings are: a ceiling is at most what the fastest second of the truth was, at least a third of it, and
-// never falls while the disk is the same.
-func TestCeilingsAreSeen(t *testing.T) {
+// With any readings, a ceiling is at most the true throughput of the fastest second, at least a third of it, and never
+// falls while the disk is the same.
+func TestCeilingBounds(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		var l learner
 		var at time.Duration
 		var total uint64
-		var fastest, before float64 // of the truth, over the stretches between any two readings of a second or two
+		var fastest, before float64 // true throughput, over all intervals of one or two seconds
 		type point struct {
 			at    time.Duration
 			total uint64
@@ -67,9 +68,9 @@ func TestCeilingsAreSeen(t *testing.T) {
 			at += time.Duration(rng.Int64N(int64(200*time.Millisecond))) + time.Millisecond
 			total += uint64(rng.Int64N(1 << 24))
 			points = append(points, point{at, total})
-			l.Learn(reading(at, leaf("sda", total, 0)))
+			l.Learn(disksAt(at, leaf("sda", total, 0)))
 			for _, p := range points {
-				if length := at - p.at; length >= second && length <= longest {
+				if length := at - p.at; length >= minInterval && length <= maxInterval {
 					fastest = max(fastest, float64(total-p.total)/length.Seconds())
 				}
 			}
@@ -78,17 +79,17 @@ func TestCeilingsAreSeen(t *testing.T) {
 				now = all[0].Read
 			}
 			if now < before || now > fastest*(1+1e-9) {
-				t.Fatalf("seed %d: %v after %v, the truth is %v", seed, now, before, fastest)
+				t.Fatalf("seed %d: got %v after %v, want at most the true %v", seed, now, before, fastest)
 			}
 			before = now
 		}
 		if before < fastest/3 {
-			t.Errorf("seed %d: %v, the truth is %v", seed, before, fastest)
+			t.Errorf("seed %d: got %v, want at least a third of the true %v", seed, before, fastest)
 		}
 	}
 }
 
-func TestNoGarbage(t *testing.T) {
+func TestImplausibleReadings(t *testing.T) {
 	var l learner
 	learned := func() float64 {
 		if all := l.All(); len(all) > 0 {
@@ -96,50 +97,50 @@ func TestNoGarbage(t *testing.T) {
 		}
 		return 0
 	}
-	l.Learn(reading(10*time.Second, leaf("sda", 1<<40, 0)))
-	l.Learn(reading(9*time.Second, leaf("sda", 1<<41, 0)))      // older
-	l.Learn(reading(10*time.Second, leaf("sda", 1<<41, 0)))     // of the same moment
-	l.Learn(reading(10900*time.Millisecond, leaf("sda", 0, 0))) // it begins to count anew
+	l.Learn(disksAt(10*time.Second, leaf("sda", 1<<40, 0)))
+	l.Learn(disksAt(9*time.Second, leaf("sda", 1<<41, 0)))      // older
+	l.Learn(disksAt(10*time.Second, leaf("sda", 1<<41, 0)))     // of the same moment
+	l.Learn(disksAt(10900*time.Millisecond, leaf("sda", 0, 0))) // the counters restart
 	if got := learned(); got != 0 {
-		t.Errorf("learned %v", got)
+		t.Errorf("got %v, want 0 after a restart", got)
 	}
-	l.Learn(reading(12*time.Second, leaf("sda", 1100<<20, 0)))
+	l.Learn(disksAt(12*time.Second, leaf("sda", 1100<<20, 0)))
 	if got := learned(); math.Abs(got-1000<<20) > 1 {
-		t.Errorf("learned %v", got)
+		t.Errorf("got %v, want 1000 MiB/s", got)
 	}
-	l.Learn(reading(20*time.Second, leaf("sda", 1<<50, 0))) // nobody looked for eight seconds
-	l.Learn(reading(21*time.Second, leaf("sda", 1<<60, 0))) // a broken counter
+	l.Learn(disksAt(20*time.Second, leaf("sda", 1<<50, 0))) // no reading for eight seconds
+	l.Learn(disksAt(21*time.Second, leaf("sda", 1<<60, 0))) // a broken counter
 	if got := learned(); math.Abs(got-1000<<20) > 1 {
-		t.Errorf("learned %v", got)
+		t.Errorf("got %v, want 1000 MiB/s", got)
 	}
 	kept := l.All()
 	was := slices.Clone(kept)
-	l.Learn(reading(22*time.Second, leaf("sda", 1<<60+2<<30, 0)))
+	l.Learn(disksAt(22*time.Second, leaf("sda", 1<<60+2<<30, 0)))
 	if got := learned(); math.Abs(got-2<<30) > 1 || !slices.Equal(kept, was) {
-		t.Errorf("learned %v; what was told before is now %v", got, kept)
+		t.Errorf("got %v and an earlier result of %v; want 2 GiB/s and %v", got, kept, was)
 	}
-	for i := range 20 { // it is pulled out, and another one has its name
-		l.Learn(reading(23*time.Second+time.Duration(i)*100*time.Millisecond, leaf("sdb", 0, 0)))
+	for i := range 20 { // it is replaced by another disk with its name
+		l.Learn(disksAt(23*time.Second+time.Duration(i)*100*time.Millisecond, leaf("sdb", 0, 0)))
 	}
-	l.Learn(reading(26*time.Second, leaf("sda", 1<<62, 0)))
+	l.Learn(disksAt(26*time.Second, leaf("sda", 1<<62, 0)))
 	if got := learned(); got != 0 {
-		t.Errorf("of the one before: %v", got)
+		t.Errorf("got %v of the earlier disk, want 0", got)
 	}
 }
 
 func TestDisksAreBounded(t *testing.T) {
 	var l learner
-	for i := range 3 * mostDisks {
-		l.Learn(reading(time.Duration(i+1)*time.Second, leaf(string(rune(0x4e00+i)), uint64(i), 0)))
+	for i := range 3 * maxDisks {
+		l.Learn(disksAt(time.Duration(i+1)*time.Second, leaf(string(rune(0x4e00+i)), uint64(i), 0)))
 	}
-	if len(l.disks) > mostDisks {
-		t.Errorf("%d disks", len(l.disks))
+	if len(l.disks) > maxDisks {
+		t.Errorf("got %d disks, want at most %d", len(l.disks), maxDisks)
 	}
 }
 
-func TestLearningCostsNoMemory(t *testing.T) {
+func TestLearnAllocatesNothing(t *testing.T) {
 	var l learner
-	s := reading(0, leaf("sda", 0, 0), leaf("sdb", 0, 0))
+	s := disksAt(0, leaf("sda", 0, 0), leaf("sdb", 0, 0))
 	learn := func() {
 		s.At.Mono += 100 * time.Millisecond
 		s.Disks[0].ReadBytes += 1 << 20
@@ -147,13 +148,13 @@ func TestLearningCostsNoMemory(t *testing.T) {
 	}
 	learn()
 	if n := testing.AllocsPerRun(1000, learn); n != 0 {
-		t.Errorf("%v allocations a reading", n)
+		t.Errorf("got %v allocations per reading, want 0", n)
 	}
 }
 
 func BenchmarkLearn(b *testing.B) {
 	var l learner
-	s := reading(0)
+	s := disksAt(0)
 	for i := range 10 {
 		s.Disks = append(s.Disks, leaf(string(rune('a'+i)), 0, 0))
 	}

@@ -10,14 +10,15 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// mostIdentity bounds an identity and each of its parts, in bytes.
-const mostIdentity = 512
+// maxIdentity bounds an identity and each of its parts, in bytes.
+const maxIdentity = 512
 
-// identifying are the files below /sys/class/block/NAME that tell one disk from another. serial is a virtio disk's, wwid an
-// NVMe namespace's, device/serial an NVMe drive's, device/wwid a SCSI disk's; a loop device is what its file is.
+// identifying are the files below /sys/class/block/NAME that distinguish disks: serial exists for virtio disks, wwid
+// for NVMe namespaces, device/serial for NVMe drives, device/wwid for SCSI disks. A loop device is identified by its
+// file.
 var identifying = [...]struct {
 	file, key string
-	alone     bool // no two disks have the same
+	unique    bool // no two disks have the same value
 }{
 	{"size", "size", false}, // in sectors of 512 bytes
 	{"device/model", "model", false},
@@ -28,32 +29,32 @@ var identifying = [...]struct {
 	{"loop/backing_file", "file", true},
 }
 
-// Identify says which disk it is that has a name now, below the folder root that stands for "/": its size, model, serial
-// number and WWID as far as the kernel tells them, and its name where it tells no number. "" where there is no such disk,
-// or nothing in it.
+// Identify returns which disk has a name now: its size, model, serial number and WWID where the kernel has them, and
+// its name where none of them is unique. It returns "" where the disk does not exist or has no medium. root is the
+// folder of the host's "/".
 func Identify(root, disk string) string {
 	folder := filepath.Join("/", root, "sys/class/block", strings.ReplaceAll(disk, "/", "!"))
 	var parts []string
-	alone := false
+	unique := false
 	for _, f := range identifying {
-		text := word(filepath.Join(folder, f.file))
+		text := line(filepath.Join(folder, f.file))
 		if f.file == "size" && (text == "" || text == "0") {
 			return ""
 		}
 		if part := f.key + "=" + text; text != "" && !slices.Contains(parts, part) {
 			parts = append(parts, part)
-			alone = alone || f.alone
+			unique = unique || f.unique
 		}
 	}
-	if !alone {
+	if !unique {
 		parts = append(parts, "name="+disk)
 	}
 	identity := strings.Join(parts, " ")
-	return identity[:min(len(identity), mostIdentity)]
+	return identity[:min(len(identity), maxIdentity)]
 }
 
-// word is a file's text in one line, without what cannot be printed; "" where it cannot be read.
-func word(path string) string {
+// line returns a file's printable text in one line, or "" where it cannot be read.
+func line(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return ""
@@ -65,23 +66,23 @@ func word(path string) string {
 		return r
 	}
 	line := strings.Join(strings.Fields(strings.Map(clean, strings.ReplaceAll(string(text), "\n", " "))), " ")
-	return line[:min(len(line), mostIdentity)]
+	return line[:min(len(line), maxIdentity)]
 }
 
-// Here is what was measured of the disks that are there now, by the names that they have now. A disk that was swapped
-// for another one inherits nothing.
-func Here(root string, all []Measured) []sample.Ceiling {
+// Present returns the measurements of the disks that exist now, under their present names. A replaced disk inherits
+// nothing.
+func Present(root string, all []Measured) []sample.Ceiling {
 	if len(all) == 0 {
 		return nil
 	}
 	folders, _ := os.ReadDir(filepath.Join("/", root, "sys/class/block"))
 	var found []sample.Ceiling
-	for _, folder := range folders[:min(len(folders), 4*mostDisks)] {
+	for _, folder := range folders[:min(len(folders), 4*maxDisks)] {
 		name := strings.ReplaceAll(folder.Name(), "!", "/")
 		identity := Identify(root, name)
 		if i := slices.IndexFunc(all, func(m Measured) bool { return m.Identity == identity }); i >= 0 {
 			found = append(found, sample.Ceiling{Disk: name, Read: all[i].Read, ReadAwait: duration(all[i].Await)})
 		}
 	}
-	return found[:min(len(found), mostDisks)]
+	return found[:min(len(found), maxDisks)]
 }

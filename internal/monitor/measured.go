@@ -42,7 +42,7 @@ func (m *Monitor) lookForMeasured(done chan<- struct{}) {
 		if done != nil {
 			defer close(done)
 		}
-		m.readMeasured(ceiling.Beside(m.config.Slow.Baseline))
+		m.readMeasured(ceiling.PathNextTo(m.config.Slow.Baseline))
 	})
 }
 
@@ -87,7 +87,7 @@ func (m *Monitor) readMeasured(path string) {
 			x.all = all
 		}
 	}
-	found := ceiling.Here(m.config.Root, x.all) // each time: a disk may be another one by now
+	found := ceiling.Present(m.config.Root, x.all) // each time: a disk may be another one by now
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(found) > 0 || x.told {

@@ -25,7 +25,7 @@ func TestMeasured(t *testing.T) {
 	}
 	resize("1000\n")
 	baselines := filepath.Join(t.TempDir(), "baseline.db")
-	file := ceiling.Beside(baselines)
+	file := ceiling.PathNextTo(baselines)
 	one := ceiling.Measured{Disk: "nvme0n1", Identity: ceiling.Identify(root, "nvme0n1"), Read: 3e9, Await: 8e-5, At: time.Now()}
 	if err := ceiling.Store(file, one); err != nil {
 		t.Fatal(err)
