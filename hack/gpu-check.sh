@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Holds Stallspan against a real NVIDIA GPU, in under eight minutes: its metrics against nvidia-smi, its busy time
-# against CUDA's events, its cost, and its verdicts on a training run and a model load (docs/internals/accuracy.md, "On a GPU").
-# It needs python3 with PyTorch and build/stallspan, no network and no root, and installs nothing.
+# Checks Stallspan on a real NVIDIA GPU in under eight minutes: its metrics against nvidia-smi, its busy time against
+# CUDA events, its cost, and its verdicts on a training run and a model load (docs/internals/accuracy.md, "On a GPU").
+# It needs python3 with PyTorch and build/stallspan. It needs no network and no root, and installs nothing.
 #
 #	hack/gpu-check.sh                       # build/gpu-check/gpu-check.json, .md and .jsonl.gz
 #	hack/gpu-check.sh --parts facts,busy    # some parts alone
@@ -14,5 +14,5 @@ if ! command -v python3 >/dev/null; then
 	exit 2
 fi
 export PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
-# The parts end by themselves within 455 s; this is for the day on which they do not.
+# The parts end within 455 s; this limit is for a part that hangs.
 exec timeout --kill-after=8 470 python3 "$here/gpucheck/main.py" "$@"

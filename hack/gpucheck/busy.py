@@ -1,4 +1,4 @@
-"""GPU busy time of windows beside what CUDA's events say, for kernels of several duty cycles and periods."""
+"""GPU busy time of windows compared with CUDA events, for kernels of several duty cycles and periods."""
 
 import json
 import os
@@ -31,24 +31,24 @@ def run(setting, part):
     part["problems"] = report.get("problems")
     argv = [sys.executable, os.path.join(HERE, "nvml.py"), "period", setting.device()]
     buffer = attempt(part, "driver_samples", lambda: json.loads(setting.run(argv, 20))) or {}
-    told = [row for row in rows if "error_points" in row]
+    reported = [row for row in rows if "error_points" in row]
     aim(
         part,
-        "windows whose GPU busy time was told",
-        f"{len(told)} of {len(rows)}",
+        "windows whose GPU busy time was reported",
+        f"{len(reported)} of {len(rows)}",
         "all",
-        bool(told) and len(told) == len(rows),
+        bool(reported) and len(reported) == len(rows),
     )
-    if not told:
+    if not reported:
         return
-    worst = max(told, key=lambda row: abs(row["error_points"]))
-    part["error_median_points"] = median([abs(row["error_points"]) for row in told])
+    worst = max(reported, key=lambda row: abs(row["error_points"]))
+    part["error_median_points"] = median([abs(row["error_points"]) for row in reported])
     part["error_largest_points"] = abs(worst["error_points"])
-    part["error_mean_points"] = sum(row["error_points"] for row in told) / len(told)
+    part["error_mean_points"] = sum(row["error_points"] for row in reported) / len(reported)
     truth, most = ("what the stand-in played", FAKE_AIM) if setting.fake else ("CUDA's events", AIM)
     aim(
         part,
-        f"busy time beside {truth}, largest error (of {worst['name']})",
+        f"busy time compared with {truth}, largest error (of {worst['name']})",
         f"{part['error_largest_points']:.2f} points",
         f"{most:g} points",
         part["error_largest_points"] <= most,

@@ -54,7 +54,7 @@ def inside_driver(setting, part, process):
         points = backend.points()
     ask(process, "", setting.left(30))
     part["calls"], part["driver_share_percent"] = driver_use(points)
-    told = bool(part["calls"])
+    reported = bool(part["calls"])
     # To begin and end a session takes longer, and is done once.
     longest = max(
         ((entry.get("longest_s", 0), name) for name, entry in part["calls"].items() if not SESSION.search(name)),
@@ -63,11 +63,11 @@ def inside_driver(setting, part, process):
     aim(
         part,
         "share of wall time inside the driver's library",
-        f"{part['driver_share_percent']:.4f} %" if told else "not told",
+        f"{part['driver_share_percent']:.4f} %" if reported else "not reported",
         f"{SHARE:g} %",
-        None if setting.fake else told and part["driver_share_percent"] <= SHARE,
+        None if setting.fake else reported and part["driver_share_percent"] <= SHARE,
     )
-    if told:
+    if reported:
         aim(
             part,
             f"longest call ({longest[1]}), but to begin and end a session",
@@ -99,7 +99,7 @@ def single_calls(setting, part, process):
     part["calls_not_timed"] = sorted(regular - {name.split()[0] for name in good})
     aim(
         part,
-        "functions that the agent calls again and again, and of which median and 99th percentile are known",
+        "functions that the agent calls repeatedly, with known median and 99th percentile",
         f"{len(regular) - len(part['calls_not_timed'])} of {len(regular)}"
         + ("; not: " + ", ".join(part["calls_not_timed"]) if part["calls_not_timed"] else ""),
         "all",

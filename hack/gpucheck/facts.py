@@ -38,7 +38,7 @@ TORCH = (
 
 
 def find_library(setting):
-    """Finds libnvidia-ml.so.1 as the loader would, else where it often lies, and tells the processes that follow."""
+    """Finds libnvidia-ml.so.1 like the loader, else in the usual folders, and passes the path to later processes."""
     script = "import ctypes; ctypes.CDLL('libnvidia-ml.so.1')"
     if subprocess.run([sys.executable, "-c", script], env=setting.env, timeout=20, capture_output=True).returncode == 0:
         return "by the loader"
@@ -105,7 +105,7 @@ def attempt(part, what, do):
     try:
         part[what] = do()
     except Exception as error:
-        part[what], part.setdefault("not_told", {})[what] = None, f"{type(error).__name__}: {error}"
+        part[what], part.setdefault("not_reported", {})[what] = None, f"{type(error).__name__}: {error}"
     return part[what]
 
 
@@ -115,7 +115,7 @@ def ask_torch(setting, part):
     setting.has_torch = bool(torch and torch["sees_gpu"])
     setting.no_torch = "PyTorch does not see a GPU"
     if torch is None:
-        setting.no_torch = "PyTorch did not tell whether it sees a GPU: " + part["not_told"]["torch"]
+        setting.no_torch = "PyTorch did not report whether it sees a GPU: " + part["not_reported"]["torch"]
 
 
 def run(setting, part):

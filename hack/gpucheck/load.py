@@ -65,7 +65,7 @@ def run(setting, part):
         aim(
             part,
             f"share of the file that came from memory, {name}",
-            "not told" if ratio is None else f"{ratio:.2f}",
+            "not reported" if ratio is None else f"{ratio:.2f}",
             "0.1 at most" if name == "cold" else "0.9 at least",
             ratio is not None and ok(ratio),
         )

@@ -15,7 +15,7 @@ CLOCK, DOMAIN = "stallspan.gpu.clock.frequency", "stallspan.gpu.clock.domain"
 LINK, LIMIT, ERROR = "stallspan.gpu.pcie.link.", "hw.limit_type", "error.type"
 
 # nvidia-smi's field, ours, attributes that it must have (None: must not), what one of nvidia-smi's is of ours,
-# tolerance in nvidia-smi's unit and as a share, what the stand-in is told and how much of ours one of that is.
+# tolerance in nvidia-smi's unit and as a share, what the stand-in is reported and how much of ours one of that is.
 FIELDS = [
     ("memory.total", "hw.gpu.memory.limit", {}, MIB, 1, 0, "memory_total", 1),
     ("memory.used", "hw.gpu.memory.usage", {}, MIB, 64, 0.01, "memory_used", 1),
@@ -51,14 +51,14 @@ ALWAYS = {
     "stallspan.gpu.driver.call.time",
     "stallspan.gpu.driver.call.longest",
     "stallspan.gpu.driver.sessions",
-}  # what any GPU of these years tells
+}  # metrics of any recent GPU
 HOPPER = {
     "stallspan.gpu.sm.utilization",
     "stallspan.gpu.sm.occupancy",
     "stallspan.gpu.tensor.utilization",
     "stallspan.gpu.dram.utilization",
     "hw.gpu.io",
-}  # what Hopper's data-centre chips tell, and later ones, besides
+}  # additional metrics of Hopper's and later data-centre chips
 PLAYED = {
     "utilization": 40,
     "memory_used": 21474836480,
@@ -108,7 +108,7 @@ def nearest(points, name, attributes, gpu, at):
 
 
 def number(smi, field):
-    """What nvidia-smi says of a field; None where it says that there is none."""
+    """nvidia-smi's value of a field; None if it has no value."""
     try:
         return float(smi[field])
     except (KeyError, ValueError):
@@ -124,7 +124,7 @@ def hold(points, gpu, rounds):
             theirs = smi[key] * played / scale if smi.get("played") else number(smi, field)
             point = nearest(points, name, attributes, gpu, at)
             if theirs is None or point is None:
-                worst.update(told=point is not None, wanted=theirs is not None)
+                worst.update(reported=point is not None, wanted=theirs is not None)
                 continue
             ours = point["value"] / scale
             off, most = abs(ours - theirs), absolute + share * abs(theirs)
@@ -135,18 +135,18 @@ def hold(points, gpu, rounds):
                     tolerance=round(most, 3),
                     of_tolerance=round(off / max(most, 1e-9), 3),
                     apart_s=round(abs(point["time"] - at), 2),
-                    told=True,
+                    reported=True,
                     wanted=True,
                 )
         worst["ok"] = (
-            None if not worst.get("wanted") else bool(worst.get("told")) and worst.get("of_tolerance", 9) <= 1.001
+            None if not worst.get("wanted") else bool(worst.get("reported")) and worst.get("of_tolerance", 9) <= 1.001
         )
         rows.append(worst)
     return rows
 
 
 def called(point):
-    """A name for a series, with what tells it from others of this GPU."""
+    """A name for a series, with the attributes that distinguish it from others of this GPU."""
     same = ("hw.id", "hw.name", "hw.model", "hw.vendor", "hw.driver_version", "hw.type")
     return " ".join([point["name"], *(f"{k}={v}" for k, v in sorted(point["attributes"].items()) if k not in same)])
 
@@ -203,8 +203,8 @@ def run(setting, part):
         if backend.error:
             part["error"] = backend.error
     names = registered(setting.root)
-    told = {point["name"] for point in points}
-    part["registered"], part["told"], part["absent"] = len(names), sorted(told & set(names)), sorted(set(names) - told)
+    reported = {point["name"] for point in points}
+    part["registered"], part["reported"], part["absent"] = len(names), sorted(reported & set(names)), sorted(set(names) - reported)
     part["values"] = {called(point): point["value"] for point in points if point["name"] in names}  # the last of each
     part["fields"] = hold(points, setting.gpu, compared[-6:])
     aim(
@@ -212,9 +212,9 @@ def run(setting, part):
         "points of GPU metrics that came",
         sum(p["name"] in names for p in points),
         "some",
-        bool(told & set(names)),
+        bool(reported & set(names)),
     )
-    judge_presence(setting, part, names, told)
+    judge_presence(setting, part, names, reported)
     judged = [row for row in part["fields"] if row["ok"] is not None]
     off = [
         f"{row['metric']} {row.get('ours', 'absent')} for {row['field']} {row.get('theirs', '')}".strip()
@@ -233,16 +233,16 @@ def run(setting, part):
     )
 
 
-def judge_presence(setting, part, names, told):
-    """Says which metrics ought to be there and are not, as far as it is known what this chip supports."""
+def judge_presence(setting, part, names, reported):
+    """Lists missing metrics that this chip is known to support."""
     capability = (setting.parts["facts"].get("nvidia_smi") or [{}])[0].get("compute_cap", "")
     hopper = (
         not setting.fake and capability.replace(".", "").isdigit() and float(capability) >= 9 and float(capability) < 12
     )
     ought = ALWAYS | (HOPPER if hopper or setting.fake else set())
     ought |= {row["metric"] for row in part["fields"] if row.get("wanted")}
-    missing = sorted((ought & set(names)) - told)
-    part["cannot_tell_whether_supported"] = sorted(set(names) - told - ought)
+    missing = sorted((ought & set(names)) - reported)
+    part["support_unknown"] = sorted(set(names) - reported - ought)
     aim(
         part,
         "registered metrics that this GPU supports and that are there",

@@ -5,7 +5,7 @@
     period  how far apart the driver's samples of utilisation are
     hold    keeps a session with every GPU open until the standard input ends
 
-GPU is an index or a UUID. A program of its own, because a driver that hangs would hang whoever asks it."""
+GPU is an index or a UUID. A separate program, because a hanging driver hangs its caller."""
 
 import ctypes
 import json

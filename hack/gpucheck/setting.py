@@ -122,7 +122,7 @@ class Setting:
 
     def hold(self):
         """Keeps a session with the driver open until let_go. Without one, and without persistence mode, the driver sets
-        the GPU up for every program anew, which takes seconds."""
+        the GPU up again for every program, which takes seconds."""
         process = self.start(
             [sys.executable, os.path.join(HERE, "nvml.py"), "hold"],
             stdin=subprocess.PIPE,
@@ -145,7 +145,7 @@ class Setting:
             os.remove(path)
 
     def program(self, name, *args):
-        """The command line of one of the programs beside this file. It is killed when the part's time is over."""
+        """The command line of a program in this folder. It is killed when the part's time is over."""
         return [sys.executable, os.path.join(HERE, name), "--limit", str(int(self.left()) + 1), *map(str, args)]
 
     def watched(self, name, argv, limit, record=False):
@@ -187,7 +187,7 @@ def ask(process, line, limit):
 
 
 def aim(part, what, measured, wanted, ok):
-    """Notes a figure that has an aim. ok None: it is told, and not judged."""
+    """Records a figure that has an aim. ok None: it is reported, and not judged."""
     part["aims"].append({"what": what, "measured": measured, "aim": wanted, "ok": ok})
 
 

@@ -1,4 +1,4 @@
-"""A training from disk, cold and then cached: its verdicts, and the predicted speed-up beside the measured one."""
+"""A training from disk, cold and then cached: its verdicts, and the predicted and the measured speed-up."""
 
 import os
 import shutil
@@ -80,8 +80,8 @@ def run(setting, part):
         if found["cold"].get("verdict") == "storage_bound":
             break
     last = part["attempts"][-1]
-    told = last["calibrated"]
-    if told["warm_s"] > 0.8 * told["cold_s"]:
+    reported = last["calibrated"]
+    if reported["warm_s"] > 0.8 * reported["cold_s"]:
         part["why_not"] = "the disk is about as fast as the page cache here: nothing makes the cold epoch wait for it"
     cold, cached = last["cold"], last["cached"]
     aim(part, "verdict of the cold epoch", cold.get("verdict"), "storage_bound", cold.get("verdict") == "storage_bound")
@@ -93,7 +93,7 @@ def run(setting, part):
         cached.get("verdict") not in (None, "storage_bound"),
     )
     error = last.get("error")
-    said = "not told"
+    said = "not reported"
     if error is not None:
         said = f"{last['predicted_speedup']:.2f} for {last['measured_speedup']:.2f} ({100 * error:+.1f} %)"
     aim(

@@ -1,5 +1,5 @@
 """Keeps the GPU busy for a share of each period, and says for how long it really was: CUDA's events around each kernel.
-With --fake it tells the stand-in instead, whose busy time is then the truth."""
+With --fake it sets the stand-in's busy time instead, which is then the truth."""
 
 import os
 import time
@@ -75,7 +75,7 @@ def combination(gpu, name, duty, period, seconds, ids):
 
 
 def fitting(args, gone):
-    """Seconds of a window's work, so that all end within the limit, of which some are gone. Each rests besides, and takes
+    """Seconds of a window's work, so that all end within the remaining limit. Each also rests, and takes
     up to half a second to announce; the report is written within what is kept for it."""
     each = (args.limit - gone - 15) / (len(args.duties) * len(args.periods))
     return max(1.0, min(args.seconds, each - 2 * REST - 0.5))
@@ -101,11 +101,11 @@ def main():
     truth = []
     for period in args.periods:
         for duty in args.duties:
-            # Whole periods, as far as the seconds reach: the shares are then what their names say.
+            # Whole periods, as many as fit: the shares then equal their names.
             seconds = max(1, int(args.seconds * 1000 / period)) * period / 1000 - period / 2000
             truth.append(combination(gpu, f"{duty:g} % of {period:g} ms", duty / 100, period / 1000, seconds, ids))
             announce.say(args.out, truth)
-    time.sleep(1.5)  # the driver tells of the last second late
+    time.sleep(1.5)  # the driver reports the last second late
 
 
 if __name__ == "__main__":

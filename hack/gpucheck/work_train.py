@@ -134,16 +134,16 @@ def main():
     made.add_argument("--gpu", default="")
     args = announce.parse(made)
     network = Network()
-    told = calibrate(args.data, network)
+    reported = calibrate(args.data, network)
     # The GPU is to take longer than the loader does from memory, and less than from the disk.
-    target = max(args.share * told["cold_s"], 1.3 * told["warm_s"], told["step_s"])
-    depth = max(0, round((target - told["step_s"]) / told["product_s"]))
-    per_batch = max(told["cold_s"], target)
+    target = max(args.share * reported["cold_s"], 1.3 * reported["warm_s"], reported["step_s"])
+    depth = max(0, round((target - reported["step_s"]) / reported["product_s"]))
+    per_batch = max(reported["cold_s"], target)
     want = int(min(args.seconds / per_batch * BATCH * RECORD, files.room(args.data), 12 << 30))
-    told.update(target_s=target, depth=depth, size=0, wanted=want)
+    reported.update(target_s=target, depth=depth, size=0, wanted=want)
     end = time.monotonic() + 25
     for n in range(1, 9):
-        told["size"] += files.write(os.path.join(args.data, f"shard-{n}"), want // 8, max(0.1, end - time.monotonic()))
+        reported["size"] += files.write(os.path.join(args.data, f"shard-{n}"), want // 8, max(0.1, end - time.monotonic()))
     paths = shards(args.data)
     epoch = batches_of(paths, range(1, len(paths)))
     random.Random(2).shuffle(epoch)
@@ -152,11 +152,11 @@ def main():
     order, loader = make_loader(paths)
     loop(loader, order, batches_of(paths, [0])[:4], lambda batch: network.step(batch, depth))  # starts the workers
     ids = {"gpu_ids": [args.gpu]} if args.gpu else {}
-    told["batches"], told["epochs_s"] = len(epoch), []
+    reported["batches"], reported["epochs_s"] = len(epoch), []
     for number in (1, 2):
         with announce.window(kind="epoch", epoch=number, **ids):
-            told["epochs_s"].append(loop(loader, order, epoch, lambda batch: network.step(batch, depth)))
-        announce.say(args.out, told)
+            reported["epochs_s"].append(loop(loader, order, epoch, lambda batch: network.step(batch, depth)))
+        announce.say(args.out, reported)
     time.sleep(1.5)
 
 
