@@ -30,11 +30,7 @@ baselines do not learn from slow ones.`,
 
 // baselinesAt is the path of the file that a flag sets.
 func baselinesAt(file string) (string, error) {
-	set := &file
-	if file == "" {
-		set = nil
-	}
-	path, err := baselineFile(set, "--file")
+	path, err := baselineFile(file, "--file")
 	if err == nil && path == "" {
 		err = usagef("--file off is not a file: leave it out for the default one")
 	}

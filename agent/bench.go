@@ -23,7 +23,7 @@ import (
 type benchOptions struct {
 	bench.Options
 	asJSON, force bool
-	baseline      *string // nil for the default file
+	baseline      string // "" for the default file
 }
 
 func benchCommand() *cobra.Command {
@@ -61,8 +61,7 @@ no longer with the highest throughput seen so far. It refuses to run while a win
 	flags.BoolVar(&o.force, "force", false, "measure although a window is open")
 	durationFlag(flags, &o.Step, "step", "the `duration` of each of the eight steps (default 2.5s)")
 	flags.Uint64Var(&o.Seed, "seed", 0, "the `number` that seeds the random offsets (default: any)")
-	flags.Func("baseline", "keep the result next to this `file` of baselines, or \"off\" to keep none",
-		func(path string) error { o.baseline = &path; return nil })
+	baselineFlag(flags, &o.baseline, "keep the result next to this `file` of baselines, or \"off\" to keep none")
 	return cmd
 }
 

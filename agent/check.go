@@ -50,8 +50,8 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 }
 
 // checkMachine checks the machine for an agent with this config.
-func checkMachine(ctx context.Context, c *config) []check.Finding {
-	monitored, _ := c.monitor()
+func checkMachine(ctx context.Context, c *agentConfig) []check.Finding {
+	monitored := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket()}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask

@@ -4,11 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/config"
 )
 
 func TestConfig(t *testing.T) {
@@ -24,6 +28,13 @@ slow:
   factor: 2
   load: 30s
   epoch: 10m
+smart:
+  enabled: true
+  sudo: true
+  disks:
+    - device: /dev/sda
+      type: sat
+    - {device: /dev/sdb, enabled: false}
 metrics:
   system.disk.io: {enabled: false}
   system.disk.merged: {enabled: true}
@@ -32,82 +43,114 @@ metrics:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := samplingConfig{50 * time.Millisecond, "/hostfs", "/usr/lib/libnvidia-ml.so.1"}
-	if c.Socket != "/run/x.sock" || c.Endpoint != "4319" || c.Sampling != want || !reflect.DeepEqual(c.disabled(), []string{"system.disk.io"}) {
-		t.Errorf("%+v", c)
+	on, off := true, false
+	want := &agentConfig{
+		Socket: "/run/x.sock", Endpoint: "4319",
+		Sampling: config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"},
+		Slow:     config.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute},
+		Smart: &config.Smart{Enabled: &on, Sudo: true, Disks: []config.Disk{
+			{Device: "/dev/sda", Type: "sat"}, {Device: "/dev/sdb", Enabled: &off}}},
+		Metrics: config.Metrics{"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on}, "system.cpu.time": {}},
 	}
-	if m, err := c.monitor(); err != nil || m.Slow != (monitor.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}) {
-		t.Errorf("%+v, %v", m.Slow, err)
+	if diff := cmp.Diff(want, c, cmp.AllowUnexported(agentConfig{})); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
 	}
-	for _, off := range []string{"slow: {baseline: off}", `slow: {baseline: ""}`} {
-		if c, err := parseConfig([]byte(off)); err != nil {
-			t.Error(err)
-		} else if m, err := c.monitor(); err != nil || m.Slow.Baseline != "" {
-			t.Errorf("%s: %+v, %v", off, m.Slow, err)
+	if got := c.Metrics.Disabled(); !slices.Equal(got, []string{"system.disk.io"}) {
+		t.Errorf("got disabled %q, want system.disk.io", got)
+	}
+	if m := c.monitor(); m.Slow != want.Slow || m.Interval != want.Sampling.Interval || m.Drives == nil || m.Drives.Auto {
+		t.Errorf("got %+v, want the settings of the file", m)
+	}
+	for _, text := range []string{"slow: {baseline: off}", `slow: {baseline: ""}`} {
+		if c, err := parseConfig([]byte(text)); err != nil || c.Slow.HasBaseline() {
+			t.Errorf("%s: got %+v, %v; want no baseline", text, c, err)
 		}
 	}
-	for _, empty := range []string{"", "# nothing\n", "sampling:\n", "---\n"} {
-		if c, err := parseConfig([]byte(empty)); err != nil || !reflect.DeepEqual(c, &config{}) {
-			t.Errorf("%q: %+v, %v", empty, c, err)
+}
+
+func TestConfigDefaults(t *testing.T) {
+	path, err := baseline.DefaultPath()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"", "# nothing\n", "sampling:\n", "smart:\n", "---\n", "slow: {baseline: }"} {
+		c, err := parseConfig([]byte(text))
+		if err != nil || !reflect.DeepEqual(c, defaultAgentConfig()) {
+			t.Errorf("%q: got %+v, %v; want the defaults", text, c, err)
+			continue
+		}
+		m := c.monitor()
+		if m.Interval != 100*time.Millisecond || m.Slow != (config.Slow{Baseline: path}) || m.Drives == nil || !m.Drives.Auto {
+			t.Errorf("%q: got %+v, want 100 ms, %s and drives if smartctl exists", text, m, path)
 		}
 	}
 }
 
 func TestWrongConfig(t *testing.T) {
-	for text, says := range map[string]string{
-		"sockett: x":                 `line 1: there is no key "sockett": did you mean socket?`,
+	for text, want := range map[string]string{
+		"sockett: x":                 `line 1: there is no key "sockett" here: did you mean socket?`,
 		"sampling: {interval: soon}": `line 1: "soon" is not a duration, like 100ms`,
-		"sampling:\n  intervall: 1s": "line 2: there is no key \"intervall\": did you mean interval?",
-		"sampling: 5":                "not a mapping",
-		"slow: {factor: 0.5}":        "line 1: the factor of slow windows is 0.5: choose one from 1 to 1000",
+		"sampling: {interval: 0s}":   "sampling: interval: the sampling interval is 0s: choose one from 10ms to 1s",
+		"sampling: {root_path: x}":   `sampling: root_path: "x" does not begin with /`,
+		"sampling:\n  intervall: 1s": "line 2: there is no key \"intervall\" here: did you mean interval?",
+		"sampling: 5":                `line 1: "5" is not a mapping`,
+		"slow: {factor: 0.5}":        "slow: factor: the factor of slow windows is 0.5: choose one from 1 to 1000",
 		"slow: {factor: .nan}":       "choose one from 1 to 1000",
 		"slow: {factor: fast}":       `"fast" is not a number, like 1.5`,
-		"slow: {load: -1s}":          "negative",
+		"slow: {load: -1s}":          "slow: load: -1s is negative",
 		"slow: {load: 100ns}":        "a unit is missing",
-		"slow: {baseline: x.db}":     `the file of baselines is "x.db": give its absolute path`,
+		"slow: {baseline: x.db}":     `slow: baseline: the file of baselines is "x.db": give its absolute path`,
+		"smart: {disks: [{}]}":       "smart: disks[0]: a disk needs a device",
+		"smart: {disks: sda}":        `line 1: "sda" is not a list of disks`,
 		"- a":                        "a list is not a mapping",
-		"zzz: 1":                     "the choices are actions, endpoint, metrics, sampling, slow, smart, socket",
+		"zzz: 1":                     "docs/agent.md lists the keys",
 		"socket: [a]":                "a list is not text",
 		"socket: {a: b}":             "a mapping is not text",
-		"metrics: {system.disk.oi: {enabled: false}}":   "did you mean system.disk.io?",
-		"metrics: {zzz: {enabled: false}}":              "docs/metrics.md",
+		"metrics: {system.disk.oi: {enabled: false}}":   `metrics: there is no metric "system.disk.oi": docs/metrics.md`,
 		"metrics: {system.disk.io: {enabled: maybe}}":   `"maybe" is not true or false`,
 		"metrics: {system.disk.io: {disabled: true}}":   "did you mean enabled?",
 		"metrics: {system.disk.io: false}":              "not a mapping",
-		"socket: a\nsocket: b":                          "twice",
-		"socket: a\n---\nsocket: b":                     "more than one document",
-		"a: [":                                          "no YAML",
-		"a: &a [*a]":                                    `no key "a"`,
-		"socket: \x00":                                  "no YAML",
-		"metrics: {system.disk.io: &x {enabled: *y}}":   "no YAML",
+		"metrics: {system.disk.io: {enabled: [no]}}":    "a list is not true or false",
+		"socket: a\nsocket: b":                          `"socket" already defined at line 1`,
+		"socket: a\n---\nsocket: b":                     "more than one YAML document",
+		"socket: a\n--- [":                              "more than one YAML document",
+		"a: [":                                          "not valid YAML",
+		"a: &a [*a]":                                    "",
+		"socket: \x00":                                  "not valid YAML",
+		"metrics: {system.disk.io: &x {enabled: *y}}":   "not valid YAML",
+		"endpoint: here":                                `"here" is no port`,
 		"metrics: &m {system.disk.io: {enabled: [no]}}": "a list is not true or false",
 	} {
 		_, err := parseConfig([]byte(text))
-		if err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v, want %q", text, err, says)
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: got %v, want one line with %q", text, err, want)
 		}
 	}
 }
 
 func TestConfigFile(t *testing.T) {
 	huge := filepath.Join(t.TempDir(), "huge")
-	if err := os.WriteFile(huge, make([]byte, mostConfig+1), 0o600); err != nil {
+	if err := os.WriteFile(huge, make([]byte, maxConfig+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for path, says := range map[string]string{"/nowhere/c.yaml": "no such file", huge: "another file", t.TempDir(): "directory"} {
-		if _, err := readConfig(path); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", path, err)
+	for path, want := range map[string]string{
+		"/nowhere/c.yaml": "no such file", huge: "is it the right file?", t.TempDir(): "directory",
+	} {
+		if _, err := readConfig(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", path, err, want)
 		}
 	}
 }
 
 func FuzzConfig(f *testing.F) {
-	for _, text := range []string{"socket: a", "sampling: {interval: 1s}", "metrics: {a: {enabled: no}}", "a: &a [*a]", "{<<: {socket: x}}"} {
+	for _, text := range []string{
+		"socket: a", "sampling: {interval: 1s}", "metrics: {a: {enabled: no}}", "a: &a [*a]", "{<<: {socket: x}}",
+	} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if _, err := parseConfig(text); err != nil && strings.Contains(err.Error(), "\n") {
-			t.Errorf("more than a line: %q", err)
+			t.Errorf("got %q, want one line", err)
 		}
 	})
 }

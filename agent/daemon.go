@@ -45,7 +45,7 @@ serves the API only.`,
 
 // daemon is the agent from its start to its end.
 type daemon struct {
-	config *config
+	config *agentConfig
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
@@ -70,8 +70,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	settings, problem := d.config.monitor()
-	d.monitor, err = monitor.New(settings)
+	d.monitor, err = monitor.New(d.config.monitor())
 	if err != nil {
 		return err
 	}
@@ -83,7 +82,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 
 	lasting := context.WithoutCancel(ctx) // for the flush after ctx has ended
-	d.telemetry, err = openTelemetryWith(lasting, d.monitor, export.Options{Logs: true}, d.config.disabled()...)
+	d.telemetry, err = openTelemetryWith(lasting, d.monitor, export.Options{Logs: true}, d.config.Metrics.Disabled()...)
 	if err != nil {
 		return err
 	}
@@ -94,7 +93,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	d.session = session.New(d.monitor, session.Options{Spans: d.events.begin, Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
-	if problem != nil {
+	if problem := d.config.noBaseline; problem != nil {
 		warn(noBaselines(problem))
 	}
 	err = d.serve(ctx, listeners)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/drives"
 )
 
@@ -138,11 +138,12 @@ func (o *healthOptions) options() (drives.Options, error) {
 	if err != nil {
 		return drives.Options{}, usage(err)
 	}
-	options := drives.Options{
-		Root: c.Sampling.RootPath, Smartctl: cmp.Or(o.smartctl, c.Smart.smartctl), Sudo: o.sudo || c.Smart.sudo, Disks: c.Smart.disks,
-	}
-	if o.file == "" && c.Slow.baseline != nil {
-		o.file = cmp.Or(*c.Slow.baseline, baseline.Off)
+	options := c.Smart.Options()
+	options.Root = c.Sampling.RootPath
+	options.Smartctl = cmp.Or(o.smartctl, options.Smartctl)
+	options.Sudo = options.Sudo || o.sudo
+	if o.file == "" && c.noBaseline == nil {
+		o.file = cmp.Or(c.Slow.Baseline, config.Off)
 	}
 	return options, nil
 }
@@ -162,11 +163,7 @@ func (o *healthOptions) book() *drives.Book {
 
 // history is the path of the disks' history, "" for none.
 func (o *healthOptions) history() (string, error) {
-	set := &o.file
-	if o.file == "" {
-		set = nil
-	}
-	path, err := baselineFile(set, "--file")
+	path, err := baselineFile(o.file, "--file")
 	return drives.DefaultPath(path), err
 }
 

@@ -10,8 +10,12 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/drives"
 	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/monitor"
 )
 
 // savedHealth writes what smartctl printed in a fixture into a file.
@@ -190,27 +194,28 @@ func TestHealthConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := c.Smart.monitor("/var/lib/stallspan/baseline.db")
-	if d == nil || d.Auto || !d.Ask.Sudo || len(d.Ask.Disks) != 2 || d.Ask.Disks[0].Type != "sat+megaraid,3" || !d.Ask.Disks[1].Off ||
-		d.History != "/var/lib/stallspan/drives.json" {
-		t.Errorf("%+v", d)
+	slow := config.Slow{Baseline: "/var/lib/stallspan/baseline.json"}
+	want := &monitor.Drives{History: "/var/lib/stallspan/drives.json", Ask: drives.Options{Sudo: true, Disks: []drives.Disk{
+		{Device: "/dev/sda", Type: "sat+megaraid,3"}, {Device: "/dev/sdb", Off: true}}}}
+	if diff := cmp.Diff(want, monitor.NewDrives(c.Smart, slow)); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
 	}
-	if d := (&smartConfig{}).monitor(""); d == nil || !d.Auto || d.History != "" {
-		t.Errorf("without a section: %+v", d)
+	if diff := cmp.Diff(&monitor.Drives{Auto: true}, monitor.NewDrives(nil, config.Slow{})); diff != "" {
+		t.Errorf("without a section: want -, got +\n%s", diff)
 	}
-	if c, err := parseConfig([]byte("smart: {enabled: false}")); err != nil || c.Smart.monitor("") != nil {
-		t.Errorf("%v", err)
+	if c, err := parseConfig([]byte("smart: {enabled: false}")); err != nil || monitor.NewDrives(c.Smart, slow) != nil {
+		t.Errorf("disabled: got %+v, %v; want nil", c, err)
 	}
 	for text, want := range map[string]string{
 		"smart: {enabled: maybe}":                            "true or false",
 		"smart: {disks: /dev/sda}":                           "a list of disks",
-		"smart: {disks: [{type: sat}]}":                      "a disk has a device",
+		"smart: {disks: [{type: sat}]}":                      "a disk needs a device",
 		"smart: {disks: [{device: \"/dev/sda; reboot\"}]}":   "no path of a disk",
 		"smart: {disks: [{device: /dev/sda, type: \"-x\"}]}": "no type of a disk",
 		"smart: {smartcl: /usr/sbin/smartctl}":               "did you mean smartctl",
 	} {
 		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 )
@@ -20,7 +21,7 @@ func (r *recorder) open() (err error) {
 	if r.path == "" {
 		return nil
 	}
-	h := recording.ThisMachine(monitor.Boot(""), monitor.DefaultInterval, version())
+	h := recording.ThisMachine(monitor.Boot(""), config.DefaultInterval, version())
 	r.file, err = recording.Create(r.path, h, r.rotation, func(err error) { say("%v", err) })
 	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/progress"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/session"
@@ -27,7 +28,7 @@ type runOptions struct {
 	report   string
 	name     string
 	failOn   string
-	slow     slowOptions
+	slow     slowFlags
 	patterns progress.Options
 	recorder recorder
 }
@@ -73,7 +74,7 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if o.failOn != "" && o.failOn != "slow" {
 		return usagef("--fail-on %q is unknown: the only choice is slow", o.failOn)
 	}
-	limits, noBaselines, err := o.slow.monitor()
+	limits, noBaselines, err := o.slow.resolve()
 	if err != nil {
 		return usage(err)
 	}
@@ -103,7 +104,7 @@ type run struct {
 	argv    []string
 	reader  *progress.Reader
 	report  *reportFile
-	limits  monitor.Slow
+	limits  config.Slow
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry

@@ -50,7 +50,7 @@ func TestRefused(t *testing.T) {
 		"sampling: {intervall: 1s}":                 "invalid keys: intervall",
 		"sampling: {interval: 1ms}":                 "sampling: interval: the sampling interval is 1ms",
 		"sampling: {root_path: hostfs}":             "root_path: \"hostfs\" does not begin with /",
-		"error_mode: propagate":                     "would lose spans",
+		"error_mode: propagate":                     "would drop spans",
 		"error_mode: loud":                          "unknown error mode loud",
 		"error_mode: ''":                            "unknown error mode",
 		`conditions: ['true', 'name == ']`:          `conditions[1]: "name == ": condition has invalid syntax at 1:9`,
@@ -62,7 +62,7 @@ func TestRefused(t *testing.T) {
 		"conditions: {a: b}":                        "conditions",
 	} {
 		if _, err := read(t, text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v; it should tell of %s", text, err, want)
+			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
 }

@@ -36,7 +36,7 @@ func newSpans(c *Config, set processor.Settings) (*spans, error) {
 	}
 	s := &spans{config: c, share: monitor.Join(), telemetry: telemetry, id: attribute.String("processor", set.ID.String())}
 	if own := c.Sampling; own != nil {
-		s.share = monitor.Claim("processor "+set.ID.String(), monitor.Config{Interval: own.Interval, Root: own.RootPath, NVML: own.NVML})
+		s.share = monitor.Claim("processor "+set.ID.String(), monitor.NewConfig(*own))
 	}
 	s.share.Limit("processor "+set.ID.String(), c.Slow)
 	s.annotator = annotator{

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata/metricdatatest"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/processor/internal/metadata"
 	"github.com/stallspan/stallspan/processor/internal/metadatatest"
 )
@@ -23,7 +24,7 @@ func TestProcessor(t *testing.T) {
 	set := processortest.NewNopSettings(metadata.Type)
 	set.TelemetrySettings = telemetry.NewTelemetrySettings()
 	c := createDefaultConfig().(*Config)
-	c.Sampling = &SamplingConfig{Interval: 20 * time.Millisecond}
+	c.Sampling = &config.Sampling{Interval: 20 * time.Millisecond}
 	var next consumertest.TracesSink
 	p, err := NewFactory().CreateTraces(context.Background(), set, c, &next)
 	if err != nil {
@@ -82,7 +83,7 @@ func TestProcessor(t *testing.T) {
 
 // Two with different settings are refused; one without takes the other's.
 func TestShared(t *testing.T) {
-	create := func(c *SamplingConfig) *spans {
+	create := func(c *config.Sampling) *spans {
 		config := createDefaultConfig().(*Config)
 		config.Sampling = c
 		s, err := newSpans(config, processortest.NewNopSettings(metadata.Type))
@@ -92,7 +93,7 @@ func TestShared(t *testing.T) {
 		t.Cleanup(func() { _ = s.shutdown(context.Background()) })
 		return s
 	}
-	joins, one := create(nil), create(&SamplingConfig{Interval: 50 * time.Millisecond})
+	joins, one := create(nil), create(&config.Sampling{Interval: 50 * time.Millisecond})
 	for _, s := range []*spans{joins, one} {
 		if err := s.start(context.Background(), nil); err != nil {
 			t.Skipf("nothing of this machine can be read: %v", err)
@@ -101,7 +102,7 @@ func TestShared(t *testing.T) {
 	if joins.annotator.monitor != one.annotator.monitor || one.annotator.monitor.Interval() != 50*time.Millisecond {
 		t.Error("they do not share a monitor")
 	}
-	other := create(&SamplingConfig{Interval: 60 * time.Millisecond})
+	other := create(&config.Sampling{Interval: 60 * time.Millisecond})
 	if err := other.start(context.Background(), nil); err == nil {
 		t.Error("two different settings were taken")
 	}

@@ -7,11 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 	"go.opentelemetry.io/collector/filter"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/config"
+
 )
 
 // read is what the Collector does with a receiver's YAML.
@@ -34,11 +37,13 @@ func TestConfig(t *testing.T) {
 	}
 	all, _ := defaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
-	all.Sampling = SamplingConfig{50 * time.Millisecond, "/hostfs", "/usr/lib/libnvidia-ml.so.1"}
-	all.Slow = monitor.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}
-	all.Smart = SmartConfig{Enabled: true, Smartctl: "/usr/sbin/smartctl", Sudo: true, given: true, Disks: []SmartDisk{
-		{Device: "/dev/sda", Type: "sat+megaraid,0", Enabled: true}, {Device: "/dev/sdb"}}}
-	all.Metrics = map[string]MetricConfig{"system.disk.io": {false}, "system.disk.merged": {true}, "system.cpu.time": {true}, "system.disk.operations": {true}}
+	all.Sampling = config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"}
+	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}
+	on, off := true, false
+	all.Smart = &config.Smart{Smartctl: "/usr/sbin/smartctl", Sudo: true, Disks: []config.Disk{
+		{Device: "/dev/sda", Type: "sat+megaraid,0"}, {Device: "/dev/sdb", Enabled: &off}}}
+	all.Metrics = config.Metrics{
+		"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on}, "system.cpu.time": {}, "system.disk.operations": {}}
 	all.Disks.Include = []filter.Config{{Strict: "sda"}, {Regex: "^nvme"}}
 	all.Disks.Exclude = []filter.Config{{Regex: `n1p\d+$`}}
 	all.GPUs.Exclude = []filter.Config{{Strict: "0"}}
@@ -49,11 +54,14 @@ func TestConfig(t *testing.T) {
 			t.Fatal(err)
 		}
 		got, err := read(values)
-		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s: %v\n got %+v\nwant %+v", id, err, got, want)
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+		}
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(*want, want.ControllerConfig, filter.Config{})); diff != "" {
+			t.Errorf("%s: want -, got +\n%s", id, diff)
 		}
 	}
-	if got := all.disabled(); !reflect.DeepEqual(got, []string{"system.disk.io"}) {
+	if got := all.Metrics.Disabled(); !reflect.DeepEqual(got, []string{"system.disk.io"}) {
 		t.Error(got)
 	}
 }
@@ -81,7 +89,7 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := read(values); err != nil || len(c.disabled()) != 1 || len(c.Disks.Exclude) != 2 {
+	if c, err := read(values); err != nil || len(c.Metrics.Disabled()) != 1 || len(c.Disks.Exclude) != 2 {
 		t.Errorf("%+v, %v", c, err)
 	}
 }
@@ -95,19 +103,19 @@ func TestWrongConfig(t *testing.T) {
 		{"invalid keys: colection_interval", m{"colection_interval": "10s"}},
 		{"invalid keys: intervall", m{"sampling": m{"intervall": "10s"}}},
 		{`"collection_interval": requires positive value`, m{"collection_interval": "0s"}},
-		{"sampling::interval: the sampling interval is 2s: choose one from 10ms to 1s", m{"sampling": m{"interval": "2s"}}},
-		{"sampling::interval: the sampling interval is 0s", m{"sampling": m{"interval": "0s"}}},
-		{`sampling::root_path: "hostfs" does not begin with /`, m{"sampling": m{"root_path": "hostfs"}}},
+		{"sampling: interval: the sampling interval is 2s: choose one from 10ms to 1s", m{"sampling": m{"interval": "2s"}}},
+		{"sampling: interval: the sampling interval is 0s", m{"sampling": m{"interval": "0s"}}},
+		{`sampling: root_path: "hostfs" does not begin with /`, m{"sampling": m{"root_path": "hostfs"}}},
 		{"invalid duration", m{"sampling": m{"interval": "soon"}}},
-		{`metrics: there is no metric "system.disk.oi": did you mean system.disk.io?`, m{"metrics": m{"system.disk.oi": m{"enabled": false}}}},
+		{`metrics: there is no metric "system.disk.oi"`, m{"metrics": m{"system.disk.oi": m{"enabled": false}}}},
 		{"invalid keys: disabled", m{"metrics": m{"system.disk.io": m{"disabled": true}}}},
 		{"metrics", m{"metrics": m{"system.disk.io": "off"}}},
 		{"disks::exclude::1: error parsing regexp: missing closing ]", m{"disks": m{"exclude": []any{m{"strict": "sda"}, m{"regexp": "["}}}}},
 		{"gpus::include::0: must specify either strict or regex", m{"gpus": m{"include": []any{m{}}}}},
 		{"gpus::include::0: strict and regex cannot be used together", m{"gpus": m{"include": []any{m{"strict": "a", "regexp": "b"}}}}},
 		{"invalid keys: smartcl", m{"smart": m{"smartcl": "x"}}},
-		{"smart::disks::0: a disk has a device", m{"smart": m{"disks": []any{m{"type": "sat"}}}}},
-		{`smart::disks::1: "/dev/sda; reboot" is no path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
+		{"smart: disks[0]: a disk needs a device", m{"smart": m{"disks": []any{m{"type": "sat"}}}}},
+		{`smart: disks[1]: "/dev/sda; reboot" is no path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
 		{`"-x" is no type of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
 		{`the endpoint "here" is no port`, m{"endpoint": "here"}},
 	} {

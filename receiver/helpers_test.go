@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
@@ -21,7 +22,7 @@ func laboratory(t testing.TB) *Config {
 	c.CollectionInterval, c.InitialDelay = 20*time.Millisecond, 0
 	c.Sampling.Interval = 10 * time.Millisecond
 	c.Sampling.RootPath = fixture.Root(t, "check_server")
-	c.Smart = SmartConfig{} // this machine's drives are none of the fixture's
+	c.Smart = &config.Smart{Enabled: new(bool)} // the drives of this machine are not part of the fixture
 	c.Socket = filepath.Join(t.TempDir(), "s.sock")
 	return c
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 )
@@ -112,7 +113,7 @@ func TestNoSocket(t *testing.T) {
 
 func TestChoice(t *testing.T) {
 	c := laboratory(t)
-	c.Metrics = map[string]MetricConfig{"system.disk.io": {}, "system.cpu.time": {}, "system.disk.merged": {Enabled: true}}
+	c.Metrics = config.Metrics{"system.disk.io": {Enabled: new(bool)}, "system.cpu.time": {Enabled: new(bool)}, "system.disk.merged": {}}
 	c.Disks.Exclude = []filter.Config{{Regex: "p[0-9]+$"}}
 	got := text(first(t, c))
 	for word, there := range map[string]bool{

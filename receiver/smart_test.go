@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/collector/confmap"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
@@ -29,7 +30,7 @@ func TestSmartConfig(t *testing.T) {
 			t.Errorf("%v: %v", test.values, err)
 			continue
 		}
-		d := c.sampling().Drives
+		d := c.monitor().Drives
 		if (d != nil) != test.asked || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk || test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
 			t.Errorf("%v: %+v", test.values, d)
 		}
@@ -100,7 +101,10 @@ END
 func TestDrivesWithoutSmartctl(t *testing.T) {
 	for _, given := range []bool{true, false} {
 		c := laboratory(t)
-		c.Smart = SmartConfig{Enabled: true, Smartctl: "/nowhere/smartctl", given: given, Disks: []SmartDisk{{Device: "/dev/sdq", Enabled: true}}}
+		c.Smart = nil
+		if given {
+			c.Smart = &config.Smart{Smartctl: "/nowhere/smartctl", Disks: []config.Disk{{Device: "/dev/sdq"}}}
+		}
 		p := in(t, NewFactory(), settings(), c, "metrics")
 		p.start(t)
 		said := false
@@ -126,7 +130,7 @@ func problems(*pipelines) bool {
 		return false
 	}
 	for _, problem := range m.Problems() {
-		if strings.Contains(problem.Error(), "/nowhere/smartctl") {
+		if strings.Contains(problem.Error(), "smartctl") {
 			return true
 		}
 	}
@@ -152,7 +156,7 @@ func TestSmartOfThePages(t *testing.T) {
 				continue
 			}
 			c, err := read(confmap.NewFromStringMap(map[string]any{"smart": conf.Get(key)}))
-			if err != nil || !c.Smart.given || len(c.Smart.Disks) < 2 {
+			if err != nil || c.Smart == nil || len(c.Smart.Disks) < 2 {
 				t.Errorf("%s: %+v, %v", page, c, err)
 			}
 			tried++

@@ -57,9 +57,9 @@ func newWatcher(set receiver.Settings, c *Config) *watcher {
 	w := &watcher{
 		config:   c,
 		settings: set,
-		share:    monitor.Claim("receiver "+set.ID.String(), c.sampling()),
+		share:    monitor.Claim("receiver "+set.ID.String(), c.monitor()),
 		devices:  devices{c.Disks.choice(), c.GPUs.choice()},
-		metrics:  emit.NewMetrics(set.BuildInfo.Version, c.disabled()...),
+		metrics:  emit.NewMetrics(set.BuildInfo.Version, c.Metrics.Disabled()...),
 		resource: emit.Resource(c.Sampling.RootPath),
 		failures: map[string]uint64{},
 		told:     map[string]string{},

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -86,9 +85,6 @@ func (a *Announcement) check() error {
 func (a *Announcement) badKind() error {
 	if a.Kind == "" {
 		return refuse(http.StatusBadRequest, "kind is missing: give %s", choices(kinds))
-	}
-	if near := nearest.Word(string(a.Kind), kinds); near != "" {
-		return refuse(http.StatusBadRequest, "%s is no kind of window: did you mean %q?", excerpt(string(a.Kind)), near)
 	}
 	return refuse(http.StatusBadRequest, "%s is no kind of window: give %s", excerpt(string(a.Kind)), choices(kinds))
 }

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-
-	"github.com/stallspan/stallspan/internal/nearest"
 )
 
 // field is one key of an Announcement.
@@ -105,9 +103,6 @@ func (a *Announcement) set(key string, value []byte) error {
 			return err
 		}
 		return refuse(http.StatusBadRequest, "%s must be %s, not %s", f.key, f.expects, describe(value))
-	}
-	if near := nearest.Word(key, keys); near != "" {
-		return refuse(http.StatusBadRequest, "unknown key %s: did you mean %q?", excerpt(key), near)
 	}
 	return refuse(http.StatusBadRequest, "unknown key %s: use %s", excerpt(key), choices(keys))
 }

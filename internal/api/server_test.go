@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -204,7 +205,7 @@ func TestStatus(t *testing.T) {
 	}
 	code, _, body := s.do(t, "GET", "/v1/status", "")
 	got := parseAs[Status](t, body)
-	if code != http.StatusOK || got.Version != "v1.2.3" || got.Interval != monitor.DefaultInterval.Seconds() || got.Uptime <= 0 || got.WindowsOpen != 1 || got.Problems == nil {
+	if code != http.StatusOK || got.Version != "v1.2.3" || got.Interval != config.DefaultInterval.Seconds() || got.Uptime <= 0 || got.WindowsOpen != 1 || got.Problems == nil {
 		t.Errorf("%d %s", code, body)
 	}
 	if s.door.windows[0].PID != 1 {

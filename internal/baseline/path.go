@@ -6,9 +6,6 @@ import (
 	"path/filepath"
 )
 
-// Off disables baselines if it is given instead of a path.
-const Off = "off"
-
 const (
 	fileName     = "baseline.json"
 	databaseName = "baseline.db" // of earlier versions, in the same folder

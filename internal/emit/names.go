@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// CheckMetric says that there is no metric of that name, and which one may have been meant.
+// CheckMetric returns an error if there is no metric of that name.
 func CheckMetric(name string) error {
 	var names []string
 	for _, m := range semconv.Metrics {
@@ -16,9 +15,6 @@ func CheckMetric(name string) error {
 	}
 	if slices.Contains(names, name) {
 		return nil
-	}
-	if near := nearest.Word(name, names); near != "" {
-		return fmt.Errorf("there is no metric %.60q: did you mean %s?", name, near)
 	}
 	return fmt.Errorf("there is no metric %.60q: docs/metrics.md lists them", name)
 }

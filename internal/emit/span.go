@@ -3,6 +3,8 @@
 package emit
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -52,6 +54,17 @@ func (s Severity) String() string {
 		return "WARN"
 	}
 	return "INFO"
+}
+
+// UnmarshalText sets the severity of a config file.
+func (s *Severity) UnmarshalText(text []byte) error {
+	for _, known := range []Severity{Info, Warn, Error} {
+		if strings.EqualFold(string(text), known.String()) {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("%.40q is not a severity: choose info, warn or error", text)
 }
 
 // SpanName is how a window's span is called. It is known when the window begins.

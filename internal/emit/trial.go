@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
-	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
@@ -27,9 +26,6 @@ func CheckEvent(name string) error {
 	names := EventNames()
 	if slices.Contains(names, name) {
 		return nil
-	}
-	if near := nearest.Word(name, names); near != "" {
-		return fmt.Errorf("there is no event %.60q: did you mean %s?", name, near)
 	}
 	return fmt.Errorf("there is no event %.60q: the names are %s", name, strings.Join(names, ", "))
 }

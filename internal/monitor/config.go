@@ -2,16 +2,16 @@ package monitor
 
 import (
 	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Config is what a user may set, with every default of the sampling in one place.
+// Config has the settings of a monitor.
 type Config struct {
 	Interval time.Duration // between two readings of every source
 	Root     string        // the folder that stands for "/": "/hostfs" in a container
@@ -27,7 +27,7 @@ type Config struct {
 	Drives *Drives
 
 	// Slow says when a window took too long. Windows are not compared with earlier ones where it names no file.
-	Slow Slow
+	Slow config.Slow
 
 	// Journal is told of everything that reports follow from, in the order in which it took effect. It must not call
 	// the monitor. After an error it is told of nothing any more; the error is one of Problems.
@@ -44,27 +44,25 @@ type Journal interface {
 	Write(e *recording.Entry) error
 }
 
-// Defaults.
-const (
-	DefaultInterval  = 100 * time.Millisecond
-	shortestInterval = 10 * time.Millisecond
-	longestInterval  = time.Second // a GPU's readings come up to a second late, and more is not waited for
-)
-
 func (c *Config) complete() error {
 	if c.Interval == 0 {
-		c.Interval = DefaultInterval
+		c.Interval = config.DefaultInterval
 	}
-	if err := CheckInterval(c.Interval); err != nil {
+	if err := (config.Sampling{Interval: c.Interval}).Validate(); err != nil {
 		return err
 	}
-	if err := c.Slow.Check(); err != nil {
+	if err := c.Slow.Validate(); err != nil {
 		return err
 	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")
 	}
 	return nil
+}
+
+// NewConfig returns the settings of a monitor that samples as the user configured.
+func NewConfig(s config.Sampling) Config {
+	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML}
 }
 
 // sampling is what of a Config two components that share a monitor must agree on.
@@ -84,12 +82,4 @@ func (s sampling) String() string {
 		text += ", nvml " + s.nvml
 	}
 	return text
-}
-
-// CheckInterval says why readings cannot be taken so far apart, or nil.
-func CheckInterval(d time.Duration) error {
-	if d < shortestInterval || d > longestInterval {
-		return fmt.Errorf("the sampling interval is %v: choose one from %v to %v", d, shortestInterval, longestInterval)
-	}
-	return nil
 }

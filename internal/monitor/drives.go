@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/drives"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
@@ -15,6 +16,23 @@ type Drives struct {
 	Ask     drives.Options // its Root is Config.Root
 	History string         // the file in which their counts are remembered; "" keeps them in memory alone
 	Auto    bool           // nobody has asked for it: where there is no smartctl, that is no problem
+}
+
+// NewDrives returns how drives are read as the user configured, or nil for not at all. Their history is in a file next to
+// the baselines.
+func NewDrives(s *config.Smart, slow config.Slow) *Drives {
+	if !s.On() {
+		return nil
+	}
+	return &Drives{Ask: s.Options(), History: drivesFile(slow), Auto: s == nil}
+}
+
+// drivesFile returns the file of the drives' history, or "" for none.
+func drivesFile(slow config.Slow) string {
+	if !slow.HasBaseline() {
+		return ""
+	}
+	return drives.DefaultPath(slow.Baseline)
 }
 
 // health asks the drives on a goroutine of its own: they take seconds to answer, and some never do.

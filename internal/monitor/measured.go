@@ -34,7 +34,7 @@ const (
 // lookForMeasured reads the file where it has changed, and finds out which of its disks are there. It does not wait for
 // that; done, where it is not nil, is closed after it.
 func (m *Monitor) lookForMeasured(done chan<- struct{}) {
-	if !m.config.Slow.kept() || m.config.Recorded || !m.measured.busy.CompareAndSwap(false, true) {
+	if !m.config.Slow.HasBaseline() || m.config.Recorded || !m.measured.busy.CompareAndSwap(false, true) {
 		return
 	}
 	m.errands.run(func() {
@@ -49,7 +49,7 @@ func (m *Monitor) lookForMeasured(done chan<- struct{}) {
 // firstMeasured does so before the first reading, so that the first window knows of it.
 func (m *Monitor) firstMeasured() {
 	m.measured.next = time.Now().Add(measuredEvery)
-	if !m.config.Slow.kept() || m.config.Recorded {
+	if !m.config.Slow.HasBaseline() || m.config.Recorded {
 		return
 	}
 	done := make(chan struct{})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/ceiling"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -31,7 +32,7 @@ func TestMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newTape(t)
-	m, err := New(Config{Root: root, Journal: p.w, Slow: Slow{Baseline: baselines}, Interval: time.Second})
+	m, err := New(Config{Root: root, Journal: p.w, Slow: config.Slow{Baseline: baselines}, Interval: time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

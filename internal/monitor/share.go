@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+
+	"github.com/stallspan/stallspan/internal/config"
 )
 
 // Share is one component's part in the monitor that the components of a Collector have in common: a machine is sampled
@@ -14,7 +16,7 @@ import (
 type Share struct {
 	name    string
 	config  *Config // nil for one that takes any
-	slow    Slow
+	slow    config.Slow
 	started bool
 }
 
@@ -46,8 +48,8 @@ func Join() *Share { return &Share{} }
 
 // Limit says when windows are slow, for all components of the process: those that say so must say the same. It is called
 // before any Start, and changes nothing where slow is the zero value.
-func (s *Share) Limit(name string, slow Slow) {
-	if slow == (Slow{}) {
+func (s *Share) Limit(name string, slow config.Slow) {
+	if slow == (config.Slow{}) {
 		return
 	}
 	s.name, s.slow = name, slow
@@ -64,24 +66,24 @@ var ErrDiffer = errors.New("this machine is sampled once for all components of a
 func (s *Share) Start() (*Monitor, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	config, err := s.agreed()
+	settings, err := s.agreed()
 	if err != nil {
 		return nil, err
 	}
-	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.sampling() != config.sampling() {
-		return nil, differ("what samples already", m.config.sampling(), s.name, config.sampling())
+	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.sampling() != settings.sampling() {
+		return nil, differ("what samples already", m.config.sampling(), s.name, settings.sampling())
 	}
-	if config.Slow, err = s.limited(); err != nil {
+	if settings.Slow, err = s.limited(); err != nil {
 		return nil, err
 	}
-	if config.Drives, err = s.asked(); err != nil {
+	if settings.Drives, err = s.asked(); err != nil {
 		return nil, err
 	}
-	if config.Drives != nil {
-		config.Drives.History = config.Slow.drives()
+	if settings.Drives != nil {
+		settings.Drives.History = drivesFile(settings.Slow)
 	}
 	if shared.monitor == nil {
-		m, err := New(config)
+		m, err := New(settings)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +114,7 @@ func (s *Share) agreed() (Config, error) {
 }
 
 // limited is the Slow that all who say one have in common. shared.mu is held.
-func (s *Share) limited() (slow Slow, err error) {
+func (s *Share) limited() (slow config.Slow, err error) {
 	name := ""
 	limits := shared.limits
 	if m := shared.monitor; m != nil && len(limits) > 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/drives"
 )
 
@@ -40,7 +41,7 @@ func TestShare(t *testing.T) {
 	}
 
 	alone := Join()
-	if m := start(alone); m == first || m.Interval() != DefaultInterval {
+	if m := start(alone); m == first || m.Interval() != config.DefaultInterval {
 		t.Errorf("anew, it is sampled each %v", m.Interval())
 	}
 	alone.Stop()
@@ -78,9 +79,9 @@ func TestShareDiffers(t *testing.T) {
 
 // When windows are slow is one component's word for all of them, or the same word of several.
 func TestShareLimits(t *testing.T) {
-	slow := Slow{Load: time.Second}
+	slow := config.Slow{Load: time.Second}
 	one, joined, same, other := Claim("one", Config{}), Join(), Join(), Join()
-	one.Limit("one", Slow{})
+	one.Limit("one", config.Slow{})
 	joined.Limit("joined", slow)
 	same.Limit("same", slow)
 	m, err := one.Start()
@@ -90,7 +91,7 @@ func TestShareLimits(t *testing.T) {
 	if again, err := same.Start(); err != nil || again != m {
 		t.Errorf("%v", err)
 	}
-	other.Limit("other", Slow{Load: time.Minute})
+	other.Limit("other", config.Slow{Load: time.Minute})
 	if _, err := other.Start(); !errors.Is(err, ErrDiffer) {
 		t.Errorf("%v", err)
 	}

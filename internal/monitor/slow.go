@@ -2,45 +2,16 @@ package monitor
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Slow says when a window is slow, besides by what it waited for storage.
-type Slow struct {
-	Baseline string        `mapstructure:"baseline"` // the file of what windows usually take; "" or "off" for none
-	Factor   float64       `mapstructure:"factor"`   // how many times the usual p95 is too long; 0 for 1.5
-	Load     time.Duration `mapstructure:"load"`     // a model load that takes longer is slow; 0 for no such limit
-	Epoch    time.Duration `mapstructure:"epoch"`    // the same of an epoch
-}
-
-// least is the shortest limit that is believed: a number without a unit is read as nanoseconds.
-const least = time.Millisecond
-
-// Check says what cannot be used.
-func (s Slow) Check() error {
-	switch {
-	case s.Factor != 0 && !(s.Factor >= 1 && s.Factor <= 1000):
-		return fmt.Errorf("the factor of slow windows is %v: choose one from 1 to 1000", s.Factor)
-	case s.Load < 0 || s.Epoch < 0:
-		return errors.New("a limit of slow windows is negative: give a duration, like 30s")
-	case s.Load > 0 && s.Load < least || s.Epoch > 0 && s.Epoch < least:
-		return fmt.Errorf("a limit of slow windows is under %v: a unit is missing, give a duration like 30s", least)
-	case s.kept() && !filepath.IsAbs(s.Baseline):
-		return fmt.Errorf("the file of baselines is %q: give its absolute path", s.Baseline)
-	}
-	return nil
-}
-
-func (s Slow) kept() bool { return s.Baseline != "" && s.Baseline != baseline.Off }
-
-func (s Slow) limit(k window.Kind) time.Duration {
+// limitOf returns the configured limit of windows of a kind, or 0 for none.
+func limitOf(s config.Slow, k window.Kind) time.Duration {
 	switch k {
 	case window.ModelLoad:
 		return s.Load
@@ -57,7 +28,7 @@ func (m *Monitor) SaveBaselines() { m.book.Save() }
 // openBaselines begins to compare windows with earlier ones. A recording has its own
 // limits: its reports are to be those that it had.
 func (m *Monitor) openBaselines() {
-	if m.config.Slow.kept() && !m.config.Recorded {
+	if m.config.Slow.HasBaseline() && !m.config.Recorded {
 		m.book = baseline.Open(m.config.Slow.Baseline, func(err error) { m.problems.note("baselines", err) })
 	}
 }
@@ -82,7 +53,7 @@ func (m *Monitor) lookAgain(id string) (seen window.Seen) {
 // compare judges a window by how long it took, tells by which limits, and learns from one that has ended. What is learned
 // is shared, so the factor that one program was given does not decide on it. again is what lookAgain saw. m.mu is held.
 func (m *Monitor) compare(r *window.Report, again window.Seen, ended bool) *window.Limits {
-	limits := window.Limits{Set: m.config.Slow.limit(r.Kind), Factor: m.config.Slow.Factor}
+	limits := window.Limits{Set: limitOf(m.config.Slow, r.Kind), Factor: m.config.Slow.Factor}
 	key := m.keyOf(r, again, ended)
 	if usual, known := m.book.Baseline(key); known {
 		limits.Baseline = &usual

@@ -16,25 +16,27 @@ import (
 
 // Config is one action. Exactly one of Exec and Webhook is set.
 type Config struct {
-	On       []string      // event names; empty for all
-	Severity emit.Severity // minimum severity; for a resolved event, the severity of its beginning counts
-	Exec     *Exec
-	Webhook  *Webhook
+	On       []string      `yaml:"on"`       // event names; empty for all
+	Severity emit.Severity `yaml:"severity"` // minimum severity; for a resolved event, the severity of its beginning counts
+	Exec     *Exec         `yaml:"exec"`
+	Webhook  *Webhook      `yaml:"webhook"`
 }
 
 // Exec runs a program, without a shell. The arguments do not depend on the event.
 type Exec struct {
-	Command   []string      // the program's absolute path and its arguments
-	User      string        // if the agent is root: the user to run as, "" for `nobody`; "root" must be explicit
-	Timeout   time.Duration // the program and all its children are killed after it; 0 for 10 s
-	PerMinute int           // maximum number of runs; 0 for 10
+	Command   []string      `yaml:"command"`    // the program's absolute path and its arguments
+	User      string        `yaml:"user"`       // if the agent is root: the user to run as, "" for `nobody`; "root" must be explicit
+	Timeout   time.Duration `yaml:"timeout"`    // the program and all its children are killed after it; 0 for 10 s
+	PerMinute int           `yaml:"per_minute"` // maximum number of runs; 0 for 10
 }
 
 // Webhook posts the event to a URL.
 type Webhook struct {
-	URL     string        // https, or http on loopback
-	Secret  []byte        // signs each request
-	Timeout time.Duration // of one attempt; 0 for 10 s
+	URL        string        `yaml:"url"`         // https, or http on loopback
+	SecretFile string        `yaml:"secret_file"` // file that holds the secret
+	SecretEnv  string        `yaml:"secret_env"`  // environment variable that holds the secret
+	Secret     []byte        `yaml:"-"`           // signs each request
+	Timeout    time.Duration `yaml:"timeout"`     // of one attempt; 0 for 10 s
 }
 
 // Defaults and bounds.

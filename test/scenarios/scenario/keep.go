@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 )
@@ -30,7 +31,7 @@ func keepRecording(folder string, v *Variant) (*kept, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := recording.NewWriter(file, recording.ThisMachine(monitor.Boot(""), monitor.DefaultInterval, ""))
+	w, err := recording.NewWriter(file, recording.ThisMachine(monitor.Boot(""), config.DefaultInterval, ""))
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}

@@ -3,10 +3,11 @@ package agent
 import (
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/stallspan/stallspan/internal/alert/action"
 	"github.com/stallspan/stallspan/internal/emit"
@@ -28,54 +29,60 @@ func secretAt(t *testing.T, text string, mode os.FileMode) string {
 
 func TestActionsConfig(t *testing.T) {
 	t.Setenv("HOOK", secretText)
+	file := secretAt(t, secretText+"\n", 0o640)
 	c, err := parseConfig([]byte(`
 actions:
   - on: [stallspan.gpu.lost, stallspan.disk.health]
     exec: {command: [/bin/true, "$(x)", 5], user: root, timeout: 5s, per_minute: 3}
   - severity: error
-    webhook: {url: "https://example.com/x", secret_file: ` + secretAt(t, secretText+"\n", 0o640) + `, timeout: 2s}
+    webhook: {url: "https://example.com/x", secret_file: ` + file + `, timeout: 2s}
   - webhook: {url: "http://localhost:1/x", secret_env: HOOK}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
+	program := &action.Exec{Command: []string{"/bin/true", "$(x)", "5"}, User: "root", Timeout: 5 * time.Second, PerMinute: 3}
+	remote := &action.Webhook{
+		URL: "https://example.com/x", SecretFile: file, Secret: []byte(secretText), Timeout: 2 * time.Second}
+	local := &action.Webhook{URL: "http://localhost:1/x", SecretEnv: "HOOK", Secret: []byte(secretText)}
 	want := []action.Config{
-		{On: []string{"stallspan.gpu.lost", "stallspan.disk.health"},
-			Exec: &action.Exec{Command: []string{"/bin/true", "$(x)", "5"}, User: "root", Timeout: 5 * time.Second, PerMinute: 3}},
-		{Severity: emit.Error, Webhook: &action.Webhook{URL: "https://example.com/x", Secret: []byte(secretText), Timeout: 2 * time.Second}},
-		{Webhook: &action.Webhook{URL: "http://localhost:1/x", Secret: []byte(secretText)}},
+		{On: []string{"stallspan.gpu.lost", "stallspan.disk.health"}, Exec: program},
+		{Severity: emit.Error, Webhook: remote},
+		{Webhook: local},
 	}
-	if !reflect.DeepEqual(c.Actions, want) {
-		t.Errorf("%+v", c.Actions)
+	if diff := cmp.Diff(want, c.Actions); diff != "" {
+		t.Errorf("want -, got +\n%s", diff)
 	}
 }
 
 func TestWrongActions(t *testing.T) {
-	open, long := secretAt(t, secretText, 0o644), secretAt(t, strings.Repeat("x", mostSecret+1), 0o600)
-	for text, says := range map[string]string{
+	open, long := secretAt(t, secretText, 0o644), secretAt(t, strings.Repeat("x", maxSecret+1), 0o600)
+	for text, want := range map[string]string{
 		"actions: {exec: x}":                                                              "line 1: a mapping is not a list of actions",
 		"actions:\n  - exec: {command: /bin/true}":                                        `line 2: "/bin/true" is not a list, like [a, b]`,
-		"actions:\n  - exec: {command: [bin/true]}":                                       "line 2: exec needs a command",
+		"actions:\n  - exec: {command: [bin/true]}":                                       "actions[0]: exec needs a command",
 		"actions:\n  - exec: {comand: [/bin/true]}":                                       "did you mean command?",
-		"actions:\n  - on: [stallspan.gpu.lst]\n    exec: {command: [/bin/true]}":         "did you mean stallspan.gpu.lost?",
+		"actions:\n  - on: [stallspan.gpu.lst]\n    exec: {command: [/bin/true]}":         `there is no event "stallspan.gpu.lst"`,
 		"actions:\n  - severity: loud\n    exec: {command: [/bin/true]}":                  "info, warn or error",
-		"actions:\n  - webhook: {url: 'http://example.com', secret_env: PATH}":            "begin with https",
+		"actions:\n  - webhook: {url: 'http://example.com', secret_env: PATH}":            "start with https",
 		"actions:\n  - webhook: {url: 'https://example.com'}":                             "the secret of the webhook has 0 bytes",
 		"actions:\n  - webhook: {url: 'https://example.com', secret_env: NOT_SET_AT_ALL}": "is not set",
-		"actions:\n  - webhook: {url: 'https://example.com', secret_file: " + open + "}":  "open to everybody",
+		"actions:\n  - webhook: {url: 'https://example.com', secret_file: " + open + "}":  "open to all users",
 		"actions:\n  - webhook: {url: 'https://example.com', secret_file: secret}":        "absolute path",
-		"actions:\n  - webhook: {url: 'https://example.com', secret_file: " + long + "}":  "longer than 4 KiB",
-		"actions:\n  - webhook: {url: 'https://example.com', secret_file: /dev/null}":     "is no file",
+		"actions:\n  - webhook: {url: 'https://example.com', secret_file: " + long + "}":  "larger than 4 KiB",
+		"actions:\n  - webhook: {url: 'https://example.com', secret_file: /dev/null}":     "is not a regular file",
 		"actions:\n  - {}": "either exec or webhook",
+		"actions:\n  - webhook: {url: 'https://example.com', secret_env: A, secret_file: B}": "given twice",
 	} {
-		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), says) || strings.Contains(err.Error(), secretText) {
-			t.Errorf("%s: %v, want %s", text, err, says)
+		_, err := parseConfig([]byte(text))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secretText) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
 }
 
-// A file that everybody may write starts no program; that it names a webhook is no harm.
-func TestConfigOfEverybody(t *testing.T) {
+// A file that all users may write must not start programs. A webhook in it is harmless.
+func TestConfigWritableByAll(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"actions: [{exec: {command: [/bin/true]}}]":                                                            false,
 		"actions: [{webhook: {url: 'http://localhost', secret_file: " + secretAt(t, secretText, 0o600) + "}}]": true,
@@ -85,18 +92,18 @@ func TestConfigOfEverybody(t *testing.T) {
 	} {
 		path := secretAt(t, text, 0o666)
 		if _, err := readConfig(path); ok != (err == nil) || !ok && !strings.Contains(err.Error(), "chmod o-w") {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s, writable by all: got %v, want accepted %v", text, err, ok)
 		}
 		if err := os.Chmod(path, 0o664); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := readConfig(path); err != nil {
-			t.Errorf("%s: %v", text, err)
+			t.Errorf("%s, writable by the group: got %v, want no error", text, err)
 		}
 	}
 }
 
-// The document's example is understood, but for its secret and its program, which are not here.
+// The examples of the documentation are valid. The secret comes from the test.
 func TestActionsDocument(t *testing.T) {
 	text, err := os.ReadFile("../docs/events.md")
 	if err != nil {
@@ -106,10 +113,10 @@ func TestActionsDocument(t *testing.T) {
 	example, _, _ = strings.Cut(example, "```")
 	example = strings.ReplaceAll(example, "/etc/stallspan/webhook.secret", secretAt(t, secretText, 0o600))
 	if c, err := parseConfig([]byte(example)); err != nil || len(c.Actions) != 2 {
-		t.Errorf("%v in\n%s", err, example)
+		t.Errorf("got %+v, %v; want two actions from\n%s", c, err, example)
 	}
 	if c, err := readConfig("../examples/agent/events.yaml"); err != nil || len(c.Actions) != 1 {
-		t.Errorf("the example: %+v, %v", c, err)
+		t.Errorf("the example: got %+v, %v; want one action", c, err)
 	}
 	for _, name := range emit.EventNames() {
 		if !strings.Contains(string(text), "| `"+name+"` |") {

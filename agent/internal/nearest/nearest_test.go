@@ -6,13 +6,13 @@ import (
 )
 
 func TestWord(t *testing.T) {
-	right := []string{"model", "name", "gpu_ids", "epoch"}
+	known := []string{"model", "name", "gpu_ids", "epoch"}
 	for wrong, want := range map[string]string{
 		"mdoel": "model", "mdl": "model", "NAME": "name", "gpu_id": "gpu_ids", "gpuids": "gpu_ids", "epochs": "epoch",
 		"": "", "zzz": "", "é": "", strings.Repeat("model", 100): "",
 	} {
-		if got := Word(wrong, right); got != want {
-			t.Errorf("%q: %q, want %q", wrong, got, want)
+		if got := Word(wrong, known); got != want {
+			t.Errorf("%q: got %q, want %q", wrong, got, want)
 		}
 	}
 }

@@ -1,25 +1,26 @@
-// Package nearest guesses which word a misspelled one was meant to be.
+// Package nearest suggests the correct spelling of a word.
 package nearest
 
 import "strings"
 
-// Word is the one of the right words that a wrong one was most likely meant to be, "" when none is like it.
-func Word(wrong string, right []string) string {
+// Word returns the known word that is most similar to a misspelled one, or "" if none is similar.
+func Word(wrong string, known []string) string {
 	if len(wrong) > 64 {
 		return ""
 	}
 	wrong = strings.ToLower(wrong)
-	best, least := "", 0
-	for _, word := range right {
+	best, fewest := "", 0
+	for _, word := range known {
 		d := distance(wrong, word)
-		if d <= (max(len(wrong), len(word))+1)/2 && (best == "" || d < least) {
-			best, least = word, d
+		if d <= (max(len(wrong), len(word))+1)/2 && (best == "" || d < fewest) {
+			best, fewest = word, d
 		}
 	}
 	return best
 }
 
-// distance counts the bytes to insert, remove, replace or swap with a neighbour that lie between two words.
+// distance returns the number of edits between two words: bytes inserted, removed, replaced, or swapped with the next
+// one.
 func distance(a, b string) int {
 	before, above := make([]int, len(b)+1), make([]int, len(b)+1)
 	row := make([]int, len(b)+1)

@@ -1,0 +1,145 @@
+// Package config holds the settings that the agent, the receiver and the processor share, with their defaults and
+// limits. Keys are the same in all three.
+package config
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/source/smart"
+)
+
+// Off disables a file if it is given instead of a path.
+const Off = "off"
+
+// Defaults and limits.
+const (
+	DefaultInterval = 100 * time.Millisecond
+	minInterval     = 10 * time.Millisecond
+	maxInterval     = time.Second // GPU samples arrive up to 1 s late, and nothing waits longer for them
+
+	minFactor, maxFactor = 1, 1000
+
+	minLimit = time.Millisecond // a shorter one is a number without a unit
+)
+
+// Sampling says how the machine is read. All components of a Collector that set it must agree.
+type Sampling struct {
+	Interval time.Duration `yaml:"interval" mapstructure:"interval"`   // between two samples of a source
+	RootPath string        `yaml:"root_path" mapstructure:"root_path"` // the host's "/", "/hostfs" in a container; "" for "/"
+	NVML     string        `yaml:"nvml" mapstructure:"nvml"`           // path of libnvidia-ml.so.1, "" to search for it
+}
+
+// DefaultSampling returns the settings of a component that sets none.
+func DefaultSampling() Sampling { return Sampling{Interval: DefaultInterval} }
+
+// Validate returns an error if the machine cannot be read in this way.
+func (s Sampling) Validate() error {
+	if s.Interval < minInterval || s.Interval > maxInterval {
+		return fmt.Errorf("interval: the sampling interval is %v: choose one from %v to %v", s.Interval, minInterval, maxInterval)
+	}
+	if s.RootPath != "" && !filepath.IsAbs(s.RootPath) {
+		return fmt.Errorf("root_path: %q does not begin with /", s.RootPath)
+	}
+	return nil
+}
+
+// Slow says when a window is slow, apart from storage stall. All components of a Collector that set it must agree.
+type Slow struct {
+	Baseline string        `yaml:"baseline" mapstructure:"baseline"` // file of baselines; "" or "off" for none
+	Factor   float64       `yaml:"factor" mapstructure:"factor"`     // multiple of the baseline's p95; 0 for 1.5
+	Load     time.Duration `yaml:"load" mapstructure:"load"`         // limit of a model load; 0 for none
+	Epoch    time.Duration `yaml:"epoch" mapstructure:"epoch"`       // limit of an epoch; 0 for none
+}
+
+// Validate returns an error if a limit is out of range or the file of baselines has no absolute path.
+func (s Slow) Validate() error {
+	if s.Factor != 0 && !(s.Factor >= minFactor && s.Factor <= maxFactor) { // NaN, too
+		return fmt.Errorf("factor: the factor of slow windows is %v: choose one from %d to %d", s.Factor, minFactor, maxFactor)
+	}
+	if s.HasBaseline() && !filepath.IsAbs(s.Baseline) {
+		return fmt.Errorf("baseline: the file of baselines is %q: give its absolute path", s.Baseline)
+	}
+	for _, limit := range []struct {
+		key   string
+		value time.Duration
+	}{{"load", s.Load}, {"epoch", s.Epoch}} {
+		switch {
+		case limit.value < 0:
+			return fmt.Errorf("%s: %v is negative: give a duration, like 30s", limit.key, limit.value)
+		case limit.value > 0 && limit.value < minLimit:
+			return fmt.Errorf("%s: %v is under %v, so a unit is missing: give a duration, like 30s", limit.key, limit.value, minLimit)
+		}
+	}
+	return nil
+}
+
+// HasBaseline reports whether windows are compared with a file of baselines.
+func (s Slow) HasBaseline() bool { return s.Baseline != "" && s.Baseline != Off }
+
+// Smart says how smartctl reads the health of drives. If the section is absent, drives are read if smartctl exists.
+type Smart struct {
+	Enabled  *bool  `yaml:"enabled" mapstructure:"enabled"`   // nil for true
+	Smartctl string `yaml:"smartctl" mapstructure:"smartctl"` // path; "" to search for it
+	Sudo     bool   `yaml:"sudo" mapstructure:"sudo"`         // run smartctl with sudo
+	Disks    []Disk `yaml:"disks" mapstructure:"disks"`       // disks with settings of their own
+}
+
+// Disk has the settings of one disk.
+type Disk struct {
+	Device  string `yaml:"device" mapstructure:"device"`   // as in /dev/sda
+	Type    string `yaml:"type" mapstructure:"type"`       // smartctl's --device; "" to let smartctl decide
+	Enabled *bool  `yaml:"enabled" mapstructure:"enabled"` // nil for true
+}
+
+// Validate returns an error if the device or type of a disk cannot be used.
+func (s *Smart) Validate() error {
+	for i, d := range s.Options().Disks {
+		err := d.Check()
+		if d.Device == "" {
+			err = errors.New("a disk needs a device, like /dev/sda")
+		}
+		if err != nil {
+			return fmt.Errorf("disks[%d]: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// On reports whether drives are read.
+func (s *Smart) On() bool { return s == nil || enabled(s.Enabled) }
+
+// Options returns the options of the source of drive health.
+func (s *Smart) Options() smart.Options {
+	if s == nil {
+		return smart.Options{}
+	}
+	o := smart.Options{Smartctl: s.Smartctl, Sudo: s.Sudo}
+	for _, d := range s.Disks {
+		o.Disks = append(o.Disks, smart.Disk{Device: d.Device, Type: d.Type, Off: !enabled(d.Enabled)})
+	}
+	return o
+}
+
+// Metric enables or disables one metric.
+type Metric struct {
+	Enabled *bool `yaml:"enabled" mapstructure:"enabled"` // nil for true
+}
+
+// Metrics has the settings of metrics by name. A metric that is absent is enabled.
+type Metrics map[string]Metric
+
+// Disabled returns the names of the disabled metrics.
+func (all Metrics) Disabled() []string {
+	var names []string
+	for name, m := range all {
+		if !enabled(m.Enabled) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func enabled(setting *bool) bool { return setting == nil || *setting }

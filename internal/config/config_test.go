@@ -1,0 +1,56 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestValidate(t *testing.T) {
+	type settings interface{ Validate() error }
+	disk := func(d Disk) *Smart { return &Smart{Disks: []Disk{d}} }
+	for _, test := range []struct {
+		settings settings
+		want     string // "" for valid
+	}{
+		{DefaultSampling(), ""},
+		{Sampling{Interval: 10 * time.Millisecond, RootPath: "/hostfs"}, ""},
+		{Sampling{}, "interval: the sampling interval is 0s: choose one from 10ms to 1s"},
+		{Sampling{Interval: time.Second + 1}, "interval"},
+		{Sampling{Interval: time.Second, RootPath: "hostfs"}, `root_path: "hostfs" does not begin with /`},
+		{Slow{}, ""},
+		{Slow{Baseline: "/x/y.db", Factor: 1, Load: time.Second}, ""},
+		{Slow{Baseline: Off}, ""},
+		{Slow{Baseline: "y.db"}, "baseline: the file of baselines is \"y.db\": give its absolute path"},
+		{Slow{Factor: 0.9}, "factor: the factor of slow windows is 0.9: choose one from 1 to 1000"},
+		{Slow{Factor: math.NaN()}, "factor"},
+		{Slow{Epoch: -1}, "epoch: -1ns is negative"},
+		{Slow{Load: 100}, "load: 100ns is under 1ms, so a unit is missing"},
+		{(*Smart)(nil), ""},
+		{disk(Disk{Device: "/dev/sda", Type: "sat"}), ""},
+		{disk(Disk{Type: "sat"}), "disks[0]: a disk needs a device"},
+		{disk(Disk{Device: "/dev/sda; reboot"}), "disks[0]"},
+	} {
+		err := test.settings.Validate()
+		if test.want == "" && err != nil || test.want != "" && (err == nil || !strings.HasPrefix(err.Error(), test.want)) {
+			t.Errorf("%+v: got %v, want %q", test.settings, err, test.want)
+		}
+	}
+}
+
+func TestEnabled(t *testing.T) {
+	on, off := true, false
+	for _, test := range []struct {
+		smart *Smart
+		want  bool
+	}{{nil, true}, {&Smart{}, true}, {&Smart{Enabled: &on}, true}, {&Smart{Enabled: &off}, false}} {
+		if got := test.smart.On(); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.smart, got, test.want)
+		}
+	}
+	all := Metrics{"a": {}, "b": {Enabled: &on}, "c": {Enabled: &off}}
+	if got := all.Disabled(); len(got) != 1 || got[0] != "c" {
+		t.Errorf("got disabled %q, want c", got)
+	}
+}
