@@ -1,8 +1,8 @@
 // Package semconv holds every name that Stallspan emits: metrics, attributes with their values, spans and events.
 //
 // The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling, and nowhere else;
-// generated.go and the pages docs/metrics.md, docs/spans.md and docs/attributes.md are written from them. A name that OpenTelemetry
-// already has for the same thing is taken over letter for letter, every other name begins with "stallspan.", and
+// generated.go and the pages docs/metrics.md, docs/spans.md and docs/attributes.md are written from them. A name that
+// OpenTelemetry already has for the same thing is taken over letter for letter, every other name begins with "stallspan.", and
 // Go identifiers leave that prefix out. Attribute keys end in Key, spans in Span and events in Event; metrics and
 // attribute values carry no suffix.
 package semconv

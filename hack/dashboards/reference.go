@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,9 +39,6 @@ const namesHead = `
 
 The Collector's prometheus exporter and Prometheus' OTLP endpoint translate names like this by default. A histogram has
 the three series _bucket, _count and _sum. The labels of the resource come in addition.
-
-| Metric | Series | Labels |
-|---|---|---|
 `
 
 func writeReference(r *registry) ([]byte, error) {
@@ -67,6 +65,7 @@ func writeReference(r *registry) ([]byte, error) {
 	}
 	out.Write(alerts.Bytes())
 	out.WriteString(namesHead)
+	byLabels := map[string]string{} // the series that have the same labels
 	for _, name := range slices.Sorted(maps.Keys(r.metrics)) {
 		m := r.metrics[name]
 		s, err := series(m)
@@ -81,7 +80,11 @@ func writeReference(r *registry) ([]byte, error) {
 			}
 			labels = append(labels, code(l))
 		}
-		fmt.Fprintf(out, "| `%s` | `%s` | %s |\n", name, s, strings.Join(labels, ", "))
+		all := strings.Join(labels, ", ")
+		byLabels[all] += fmt.Sprintf("- `%s`: `%s`\n", s, name)
+	}
+	for _, labels := range slices.Sorted(maps.Keys(byLabels)) {
+		fmt.Fprintf(out, "\nLabels: %s\n\n%s", cmp.Or(labels, "none"), byLabels[labels])
 	}
 	return out.Bytes(), nil
 }

@@ -17,8 +17,15 @@ func TestNamesInPrometheus(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := map[string]string{} // the labels that a series may have
-	for _, m := range regexp.MustCompile("(?m)^\\| `[a-z0-9_.]+` \\| `([a-z0-9_]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(text), -1) {
-		known[m[1]] = m[2]
+	labels := ""
+	item := regexp.MustCompile("^- `([a-z0-9_]+)`: `[a-z0-9_.]+`$")
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		if list, found := strings.CutPrefix(line, "Labels: "); found {
+			labels = list
+		} else if m := item.FindStringSubmatch(line); m != nil {
+			known[m[1]] = labels
+		}
 	}
 
 	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")

@@ -92,28 +92,25 @@ func (r *registry) otherSource(a annotations) string {
 }
 
 // shared returns the optional attributes that at least half of the metrics have, and at least three of them.
-func (r *registry) shared(metrics []metric) []string {
+func (r *registry) shared(metrics []metric) []ref {
 	counts := map[string]int{}
+	var found []ref
 	for _, m := range metrics {
 		for _, use := range r.flatten(m.Attributes) {
-			if use.Level.Name == "recommended" {
-				counts[use.Ref]++
+			if use.Level.Name == "required" {
+				continue
+			}
+			if counts[use.Ref]++; counts[use.Ref] == max(3, (len(metrics)+1)/2) {
+				found = append(found, use)
 			}
 		}
 	}
-	var keys []string
-	for key, n := range counts {
-		if n >= 3 && 2*n >= len(metrics) {
-			keys = append(keys, key)
-		}
-	}
-	slices.Sort(keys)
-	return keys
+	return r.flatten(found)
 }
 
 // without leaves out the attributes that the text above a table lists.
-func (r *registry) without(shared []string, refs []ref) []ref {
+func (r *registry) without(shared, refs []ref) []ref {
 	return slices.DeleteFunc(r.flatten(refs), func(use ref) bool {
-		return use.Level.Name == "recommended" && slices.Contains(shared, use.Ref)
+		return slices.ContainsFunc(shared, func(s ref) bool { return s.Ref == use.Ref && use.Level.Name != "required" })
 	})
 }
