@@ -9,12 +9,11 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-func started(b *testing.B) *watcher {
+func started(b *testing.B) *stallspanReceiver {
 	c := laboratory(b)
-	w := newWatcher(settings(), c)
-	w.forget = func() {}
+	w := newReceiver(settings(), c)
 	p := &pipelines{}
-	if err := w.giveSpans(settings(), &p.TracesSink); err != nil {
+	if err := w.addTraces(settings(), &p.TracesSink); err != nil {
 		b.Fatal(err)
 	}
 	if err := w.Start(b.Context(), nil); err != nil {

@@ -31,7 +31,7 @@ type Config struct {
 	Endpoint string          `mapstructure:"endpoint"` // TCP port of the API; "" for none
 }
 
-func defaultConfig() component.Config {
+func createDefaultConfig() component.Config {
 	c := &Config{ControllerConfig: scraperhelper.NewDefaultControllerConfig(), Sampling: config.DefaultSampling()}
 	c.CollectionInterval = 10 * time.Second
 	return c
@@ -53,9 +53,9 @@ func (c *Config) Validate() error {
 	return errors.Join(all...)
 }
 
-// monitor returns the settings on which components that share a monitor must agree. The history of drives is next to the
+// monitorConfig returns the settings on which components that share a monitor must agree. The history of drives is next to the
 // baselines, which Share.Limit sets.
-func (c *Config) monitor() monitor.Config {
+func (c *Config) monitorConfig() monitor.Config {
 	m := monitor.NewConfig(c.Sampling)
 	m.Drives = monitor.NewDrives(c.Smart, config.Slow{})
 	return m

@@ -14,12 +14,11 @@ import (
 	"go.opentelemetry.io/collector/filter"
 
 	"github.com/stallspan/stallspan/internal/config"
-
 )
 
 // read is what the Collector does with a receiver's YAML.
 func read(values *confmap.Conf) (*Config, error) {
-	c, _ := defaultConfig().(*Config)
+	c, _ := createDefaultConfig().(*Config)
 	if err := values.Unmarshal(c); err != nil {
 		return nil, err
 	}
@@ -31,11 +30,11 @@ func TestConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defaults, _ := defaultConfig().(*Config)
+	defaults, _ := createDefaultConfig().(*Config)
 	if defaults.CollectionInterval != 10*time.Second || defaults.Sampling.Interval != 100*time.Millisecond {
 		t.Errorf("%+v", defaults)
 	}
-	all, _ := defaultConfig().(*Config)
+	all, _ := createDefaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
 	all.Sampling = config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"}
 	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}

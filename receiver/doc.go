@@ -1,7 +1,7 @@
-// Package receiver is the door into a Collector: a receiver that gives the metrics of one machine, and spans and log
-// records for the windows that programs on it announce.
+// Package receiver is a Collector receiver for the metrics of one machine. For windows that programs on it announce, it
+// makes spans and log records.
 //
-// It sets nothing that is the whole process's, as it lives in somebody's Collector.
+// It changes no global state, because it runs in a Collector with other components.
 package receiver
 
 //go:generate go tool -modfile=../internal/tools/go.mod mdatagen metadata.yaml

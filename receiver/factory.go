@@ -14,74 +14,74 @@ import (
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
-// NewFactory makes the factory of the receiver "stallspan".
+// NewFactory returns the factory of the receiver "stallspan".
 func NewFactory() receiver.Factory {
-	all := &watchers{byConfig: map[*Config]*watcher{}}
-	return receiver.NewFactory(metadata.Type, defaultConfig,
-		receiver.WithMetrics(all.metrics, metadata.MetricsStability),
-		receiver.WithTraces(all.traces, metadata.TracesStability),
-		receiver.WithLogs(all.logs, metadata.LogsStability))
+	f := &factory{receivers: map[*Config]*stallspanReceiver{}}
+	return receiver.NewFactory(metadata.Type, createDefaultConfig,
+		receiver.WithMetrics(f.createMetrics, metadata.MetricsStability),
+		receiver.WithTraces(f.createTraces, metadata.TracesStability),
+		receiver.WithLogs(f.createLogs, metadata.LogsStability))
 }
 
-// watchers are the receivers that a factory has made and that have not been shut down. The Collector asks for one a
-// signal, with the same config: the three are one.
-type watchers struct {
-	mu       sync.Mutex
-	byConfig map[*Config]*watcher
+// factory holds the receivers that are not shut down. The Collector creates one for each signal, with the same config:
+// they are one receiver.
+type factory struct {
+	mu        sync.Mutex
+	receivers map[*Config]*stallspanReceiver
 }
 
-// of is the one of a config.
-func (all *watchers) of(set receiver.Settings, config component.Config) (*watcher, error) {
+// get returns the receiver of a config, a new one if there is none.
+func (f *factory) get(set receiver.Settings, config component.Config) (*stallspanReceiver, error) {
 	c, ok := config.(*Config)
 	if !ok {
-		return nil, fmt.Errorf("a config of type %T is not this receiver's", config)
+		return nil, fmt.Errorf("the config is a %T, want a %T", config, c)
 	}
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	if w := all.byConfig[c]; w != nil {
-		return w, nil
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if r := f.receivers[c]; r != nil {
+		return r, nil
 	}
-	w := newWatcher(set, c)
-	w.forget = func() {
-		all.mu.Lock()
-		defer all.mu.Unlock()
-		delete(all.byConfig, c)
+	r := newReceiver(set, c)
+	r.remove = func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.receivers, c)
 	}
-	all.byConfig[c] = w
-	return w, nil
+	f.receivers[c] = r
+	return r, nil
 }
 
-func (all *watchers) metrics(
+func (f *factory) createMetrics(
 	_ context.Context, set receiver.Settings, config component.Config, next consumer.Metrics,
 ) (receiver.Metrics, error) {
-	w, err := all.of(set, config)
+	r, err := f.get(set, config)
 	if err != nil {
 		return nil, err
 	}
-	s, err := scraper.NewMetrics(w.scrape, scraper.WithStart(w.Start), scraper.WithShutdown(w.Shutdown))
+	s, err := scraper.NewMetrics(r.scrape, scraper.WithStart(r.Start), scraper.WithShutdown(r.Shutdown))
 	if err != nil {
 		return nil, err
 	}
-	return scraperhelper.NewMetricsController(&w.config.ControllerConfig, set, next,
+	return scraperhelper.NewMetricsController(&r.config.ControllerConfig, set, next,
 		scraperhelper.AddMetricsScraper(metadata.Type, s))
 }
 
-func (all *watchers) traces(
+func (f *factory) createTraces(
 	_ context.Context, set receiver.Settings, config component.Config, next consumer.Traces,
 ) (receiver.Traces, error) {
-	w, err := all.of(set, config)
+	r, err := f.get(set, config)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.giveSpans(set, next)
+	return r, r.addTraces(set, next)
 }
 
-func (all *watchers) logs(
+func (f *factory) createLogs(
 	_ context.Context, set receiver.Settings, config component.Config, next consumer.Logs,
 ) (receiver.Logs, error) {
-	w, err := all.of(set, config)
+	r, err := f.get(set, config)
 	if err != nil {
 		return nil, err
 	}
-	return w, w.giveRecords(set, next)
+	return r, r.addLogs(set, next)
 }

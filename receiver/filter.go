@@ -9,56 +9,50 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// FilterConfig chooses devices for the metrics. Without Include there are all of them; what Exclude matches is left out
-// in any case. Windows are judged by what the whole machine did.
+// FilterConfig selects devices for metrics and events. Without Include, all devices are included. Windows are judged by
+// all devices.
 type FilterConfig struct {
 	Include []filter.Config `mapstructure:"include"`
 	Exclude []filter.Config `mapstructure:"exclude"`
 }
 
-// choice is a FilterConfig made ready.
-type choice struct {
-	include, exclude filter.Filter // nil for one that was not given
+// nameFilter is a compiled FilterConfig. The zero value includes everything.
+type nameFilter struct {
+	include, exclude filter.Filter // nil if not configured
 }
 
-func (c FilterConfig) choice() (made choice) {
+func (c FilterConfig) compile() (f nameFilter) {
 	if len(c.Include) > 0 {
-		made.include = filter.CreateFilter(c.Include)
+		f.include = filter.CreateFilter(c.Include)
 	}
 	if len(c.Exclude) > 0 {
-		made.exclude = filter.CreateFilter(c.Exclude)
+		f.exclude = filter.CreateFilter(c.Exclude)
 	}
-	return made
+	return f
 }
 
-func (c choice) all() bool { return c.include == nil && c.exclude == nil }
-
-// takes says whether a device is to be told of that goes by these names.
-func (c choice) takes(names ...string) bool {
+// includes reports whether a device with these names is included.
+func (f nameFilter) includes(names ...string) bool {
 	matches := func(f filter.Filter) bool {
 		return slices.ContainsFunc(names, func(name string) bool { return f.Matches(name) })
 	}
-	return (c.include == nil || matches(c.include)) && (c.exclude == nil || !matches(c.exclude))
+	return (f.include == nil || matches(f.include)) && (f.exclude == nil || !matches(f.exclude))
 }
 
-// devices are the chosen ones.
-type devices struct{ disks, gpus choice }
+// deviceFilter selects the devices of a snapshot.
+type deviceFilter struct{ disks, gpus nameFilter }
 
-// keep takes the others out of a snapshot, which must be nobody else's.
-func (d devices) keep(s *sample.Snapshot) {
-	if !d.disks.all() {
-		s.Disks.Disks = slices.DeleteFunc(s.Disks.Disks, func(x sample.Disk) bool { return !d.disks.takes(x.Name) })
-		s.Drives.Drives = slices.DeleteFunc(s.Drives.Drives, func(x sample.Drive) bool { return !d.disks.takes(x.Device) })
+// apply removes the excluded devices from a snapshot. Metrics of processes follow their GPU.
+func (f deviceFilter) apply(s *sample.Snapshot) {
+	if f.disks != (nameFilter{}) {
+		s.Disks.Disks = slices.DeleteFunc(s.Disks.Disks, func(d sample.Disk) bool { return !f.disks.includes(d.Name) })
+		s.Drives.Drives = slices.DeleteFunc(s.Drives.Drives, func(d sample.Drive) bool { return !f.disks.includes(d.Device) })
 	}
-	if d.gpus.all() {
-		return
+	if f.gpus != (nameFilter{}) {
+		s.GPUs.GPUs = slices.DeleteFunc(s.GPUs.GPUs, func(g sample.GPU) bool { return !f.includesGPU(&g) })
 	}
-	// Of processes on a GPU that is not there, no metric tells.
-	s.GPUs.GPUs = slices.DeleteFunc(s.GPUs.GPUs, func(g sample.GPU) bool {
-		return !d.takesGPU(&g)
-	})
 }
 
-func (d devices) takesGPU(g *sample.GPU) bool {
-	return d.gpus.takes(g.ID, g.Name, strconv.Itoa(g.Index))
+func (f deviceFilter) includesGPU(g *sample.GPU) bool {
+	return f.gpus.includes(g.ID, g.Name, strconv.Itoa(g.Index))
 }

@@ -18,7 +18,7 @@ import (
 
 // laboratory is a config for the machine of a fixture, with a socket of the test's own.
 func laboratory(t testing.TB) *Config {
-	c, _ := defaultConfig().(*Config)
+	c, _ := createDefaultConfig().(*Config)
 	c.CollectionInterval, c.InitialDelay = 20*time.Millisecond, 0
 	c.Sampling.Interval = 10 * time.Millisecond
 	c.Sampling.RootPath = fixture.Root(t, "check_server")

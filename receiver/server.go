@@ -15,14 +15,14 @@ import (
 	"github.com/stallspan/stallspan/internal/session"
 )
 
-// server is the API on which programs announce windows. A nil one does nothing.
+// server serves the API on which programs announce windows. A nil *server does nothing.
 type server struct {
 	listeners []net.Listener
 	cancel    context.CancelFunc
-	open      sync.WaitGroup
+	serving   sync.WaitGroup
 }
 
-// listen opens the socket, and the port where the config names one.
+// listen opens the socket, and the port if there is one in the config.
 func listen(c *Config) (*server, error) {
 	path := c.Socket
 	if path == "" {
@@ -30,7 +30,7 @@ func listen(c *Config) (*server, error) {
 	}
 	socket, err := api.Listen(path)
 	if err != nil {
-		return nil, fmt.Errorf("the API cannot be served: %w", err)
+		return nil, fmt.Errorf("cannot serve the API: %w", err)
 	}
 	s := &server{listeners: []net.Listener{socket}, cancel: func() {}}
 	if c.Endpoint == "" {
@@ -45,7 +45,7 @@ func listen(c *Config) (*server, error) {
 	return s, nil
 }
 
-// start answers until stop.
+// start serves until stop.
 func (s *server) start(m *monitor.Monitor, windows *session.Session, board *alert.Board, set receiver.Settings) {
 	if s == nil {
 		return
@@ -53,26 +53,27 @@ func (s *server) start(m *monitor.Monitor, windows *session.Session, board *aler
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
 	for _, l := range s.listeners {
-		set.Logger.Info("windows are announced here", zap.Stringer("address", l.Addr()))
+		set.Logger.Info("listening for announced windows", zap.Stringer("address", l.Addr()))
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-			set.Logger.Warn("this port is open to other machines, and asks nobody who they are", zap.Stringer("address", l.Addr()))
+			set.Logger.Warn("this port is open to other machines and has no authentication", zap.Stringer("address", l.Addr()))
 		}
-		s.open.Go(func() {
-			if err := api.NewServer(m, windows, set.BuildInfo.Version).With(api.Events{Board: board}).Serve(ctx, l); err != nil {
-				set.Logger.Error("no more windows can be announced", zap.Error(err))
+		s.serving.Go(func() {
+			server := api.NewServer(m, windows, set.BuildInfo.Version).With(api.Events{Board: board})
+			if err := server.Serve(ctx, l); err != nil {
+				set.Logger.Error("the API has ended: windows can no longer be announced", zap.Error(err))
 			}
 		})
 	}
 }
 
-// stop waits until the last request is answered.
+// stop waits for the requests in progress.
 func (s *server) stop() {
 	if s == nil {
 		return
 	}
 	s.cancel()
-	s.open.Wait()
+	s.serving.Wait()
 	for _, l := range s.listeners {
-		_ = l.Close() // once more, where nobody served it
+		_ = l.Close() // those that were never served
 	}
 }

@@ -21,10 +21,9 @@ import (
 func TestPort(t *testing.T) {
 	c := laboratory(t)
 	c.Endpoint = "localhost:0"
-	w := newWatcher(settings(), c)
-	w.forget = func() {}
+	w := newReceiver(settings(), c)
 	p := &pipelines{}
-	if err := w.giveSpans(settings(), &p.TracesSink); err != nil {
+	if err := w.addTraces(settings(), &p.TracesSink); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Start(t.Context(), nil); err != nil {
@@ -80,7 +79,7 @@ func TestPipelineThatHangs(t *testing.T) {
 	if err := r.Shutdown(ctx); err != nil {
 		t.Error(err)
 	}
-	if w, ok := r.(*watcher); !ok || w.spans.lost() != 300 {
+	if w, ok := r.(*stallspanReceiver); !ok || w.spans.lost() != 300 {
 		t.Error("lost windows are not counted")
 	}
 }

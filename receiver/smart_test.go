@@ -30,7 +30,7 @@ func TestSmartConfig(t *testing.T) {
 			t.Errorf("%v: %v", test.values, err)
 			continue
 		}
-		d := c.monitor().Drives
+		d := c.monitorConfig().Drives
 		if (d != nil) != test.asked || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk || test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
 			t.Errorf("%v: %+v", test.values, d)
 		}

@@ -12,32 +12,33 @@ import (
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
-// observe gives the Collector's own telemetry what this receiver tells of itself. Everything is counted elsewhere and
-// looked at when it is asked for. Two receivers may share a monitor, so each says which it is.
-func (w *watcher) observe(m *monitor.Monitor, windows *session.Session) (*metadata.TelemetryBuilder, error) {
-	b, err := metadata.NewTelemetryBuilder(w.settings.TelemetrySettings)
+// observe registers this receiver's metrics with the Collector's own telemetry. The values are read when they are
+// collected. Two receivers may share a monitor, so an attribute names the receiver.
+func (r *stallspanReceiver) observe(m *monitor.Monitor, windows *session.Session) (*metadata.TelemetryBuilder, error) {
+	b, err := metadata.NewTelemetryBuilder(r.settings.TelemetrySettings)
 	if err != nil {
 		return nil, err
 	}
-	own := attribute.String("receiver", w.settings.ID.String())
-	mine := metric.WithAttributeSet(attribute.NewSet(own))
+	own := attribute.String("receiver", r.settings.ID.String())
+	attributes := metric.WithAttributeSet(attribute.NewSet(own))
 	err = errors.Join(
 		b.RegisterReceiverStallspanReadingsLateCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(m.Late()), mine)
+			o.Observe(int64(m.Late()), attributes)
 			return nil
 		}),
 		b.RegisterReceiverStallspanReadingsFailedCallback(func(_ context.Context, o metric.Int64Observer) error {
 			for source, failure := range m.Failures() {
-				o.Observe(int64(failure.Count), metric.WithAttributeSet(attribute.NewSet(own, attribute.String("source", source))))
+				o.Observe(int64(failure.Count),
+					metric.WithAttributeSet(attribute.NewSet(own, attribute.String("source", source))))
 			}
 			return nil
 		}),
 		b.RegisterReceiverStallspanWindowsOpenCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(windows.Open()), mine)
+			o.Observe(int64(windows.Open()), attributes)
 			return nil
 		}),
 		b.RegisterReceiverStallspanWindowsLostCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(w.spans.lost()+w.records.lost(), mine)
+			o.Observe(r.spans.lost()+r.records.lost(), attributes)
 			return nil
 		}),
 	)

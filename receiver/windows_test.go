@@ -161,13 +161,12 @@ func TestSlowWindow(t *testing.T) {
 	}
 	for kinds, spanID := range map[string]string{"traces logs": "", "logs": caller[36:52]} {
 		p := &pipelines{}
-		w := newWatcher(settings(), laboratory(t))
-		w.forget = func() {}
-		if err := w.giveRecords(settings(), &p.LogsSink); err != nil {
+		w := newReceiver(settings(), laboratory(t))
+		if err := w.addLogs(settings(), &p.LogsSink); err != nil {
 			t.Fatal(err)
 		}
 		if kinds != "logs" {
-			if err := w.giveSpans(settings(), &p.TracesSink); err != nil {
+			if err := w.addTraces(settings(), &p.TracesSink); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -144,7 +144,7 @@ func TestChoice(t *testing.T) {
 		if test.exclude != "" {
 			f.Exclude = []filter.Config{{Regex: test.exclude}}
 		}
-		if got := f.choice().takes(test.names...); got != test.takes {
+		if got := f.compile().includes(test.names...); got != test.takes {
 			t.Errorf("%+v: %v", test, got)
 		}
 	}
@@ -153,8 +153,7 @@ func TestChoice(t *testing.T) {
 // What can still be read is there when a source fails, with what it told last.
 func TestPartialFailure(t *testing.T) {
 	c := laboratory(t)
-	w := newWatcher(settings(), c)
-	w.forget = func() {}
+	w := newReceiver(settings(), c)
 	if err := w.Start(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +173,7 @@ func TestPartialFailure(t *testing.T) {
 			t.Errorf("no %s", name)
 		}
 	}
-	if err := w.failed(map[string]monitor.Failure{"history": {Count: 5, Last: errors.New("full")}}); err != nil {
+	if err := w.newFailures(map[string]monitor.Failure{"history": {Count: 5, Last: errors.New("full")}}); err != nil {
 		t.Errorf("the history's want of room is no failed scrape: %v", err)
 	}
 }
@@ -188,8 +187,7 @@ func TestLacking(t *testing.T) {
 	core, logs := observer.New(zap.WarnLevel)
 	set := settings()
 	set.Logger = zap.New(core)
-	w := newWatcher(set, c)
-	w.forget = func() {}
+	w := newReceiver(set, c)
 	if err := w.Start(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +207,7 @@ func TestLacking(t *testing.T) {
 	}
 
 	fails := func(count uint64, why string) error {
-		return w.failed(map[string]monitor.Failure{"disk": {Count: count, Last: errors.New(why)}})
+		return w.newFailures(map[string]monitor.Failure{"disk": {Count: count, Last: errors.New(why)}})
 	}
 	if fails(10, "a reason") == nil || fails(20, "a reason") != nil || fails(30, "another reason") == nil {
 		t.Error("each reason is told once")

@@ -1,0 +1,56 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"go.opentelemetry.io/collector/pdata/pmetric"
+	"go.opentelemetry.io/collector/scraper/scrapererror"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/otlp"
+)
+
+// scrape returns the metrics of the newest readings. It takes no reading itself. The error is a PartialScrapeError if a
+// source began to fail since the last scrape; the metrics of the other sources, and the last ones of this source, are
+// returned all the same. After the shutdown of another pipeline there are no metrics.
+func (r *stallspanReceiver) scrape(context.Context) (pmetric.Metrics, error) {
+	out := pmetric.NewMetrics()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.monitor == nil {
+		return out, nil
+	}
+	snapshot := r.monitor.Collect()
+	r.devices.apply(&snapshot)
+	resource := out.ResourceMetrics().AppendEmpty()
+	otlp.Attributes(r.resource, resource.Resource().Attributes())
+	r.writer.Metrics(r.metrics.Collect(snapshot), resource)
+	return out, r.newFailures(r.monitor.Failures())
+}
+
+// newFailures returns an error for the sources that failed since the last call, for another reason than before. So a
+// source that this machine lacks is reported once. The history is no source: it only stores readings.
+func (r *stallspanReceiver) newFailures(failures map[string]monitor.Failure) error {
+	var all []error
+	for _, source := range slices.Sorted(maps.Keys(failures)) {
+		failure := failures[source]
+		n := failure.Count - r.failures[source]
+		r.failures[source] = failure.Count
+		switch {
+		case source == "history":
+		case n == 0:
+			delete(r.reported, source)
+		case failure.Last.Error() != r.reported[source]:
+			r.reported[source] = failure.Last.Error()
+			all = append(all, fmt.Errorf("%s, %d readings: %w", source, n, failure.Last))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return scrapererror.NewPartialScrapeError(errors.Join(all...), len(all))
+}
