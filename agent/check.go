@@ -82,7 +82,7 @@ type checkReport struct {
 func printCheck(out io.Writer, found []check.Finding) error {
 	return writeTable(out, func(t *table) {
 		for _, f := range found {
-			t.text(fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Says)
+			t.text(fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Message)
 			if f.Fix != "" {
 				t.line("        fix: " + f.Fix)
 			}

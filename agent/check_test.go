@@ -115,10 +115,10 @@ func TestCheckFindsAgentAndBackend(t *testing.T) {
 	v := stallspan(t, "check", "--json")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address)
 	_, report := runCheck(t, v)
-	if f := report.of(t, check.API); !strings.Contains(f.Says, "answers on "+socket) {
+	if f := report.of(t, check.API); !strings.Contains(f.Message, "answers on "+socket) {
 		t.Errorf("%+v", f)
 	}
-	if f := report.of(t, check.Export); f.State != check.Seen || !strings.Contains(f.Says, b.address) {
+	if f := report.of(t, check.Export); f.State != check.Seen || !strings.Contains(f.Message, b.address) {
 		t.Errorf("%+v", f)
 	}
 	stop(t, running)
@@ -150,7 +150,7 @@ func TestCheckOfGPUs(t *testing.T) {
 		"init_error 9":            {check.Missing, "is not loaded.", " ", false},
 		"init_error 18":           {check.Missing, "different versions.", "sudo reboot", false},
 		"init_error 999":          {check.Missing, "NVML error 999.", "nvidia-smi", false},
-		"gpu 0 name=A\nerror call=nvmlDeviceGetPowerUsage code=3": {check.Seen, "does not tell: power", "", true},
+		"gpu 0 name=A\nerror call=nvmlDeviceGetPowerUsage code=3": {check.Seen, "does not report: power", "", true},
 		"hang call=nvmlInit_v2 seconds=60":                        {check.Missing, "did not answer within", "nvidia-smi -pm 1", false},
 	} {
 		t.Run(plays, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestCheckOfGPUs(t *testing.T) {
 			v := stallspan(t, "check", "--json").withGPU(library, fixture.PlayGPU(t, plays))
 			_, report := runCheck(t, v)
 			f := report.of(t, check.GPU)
-			if f.State != want.state || !strings.Contains(f.Says, want.says) || !strings.Contains(f.Fix, want.fix) {
-				t.Errorf("%+v", f)
+			if f.State != want.state || !strings.Contains(f.Message, want.says) || !strings.Contains(f.Fix, want.fix) {
+				t.Errorf("got %+v, want %v, %q with the fix %q", f, want.state, want.says, want.fix)
 			}
 			if strings.Contains(report.Summary, "GPU time here") != want.splits {
 				t.Error(report.Summary)
@@ -170,12 +170,12 @@ func TestCheckOfGPUs(t *testing.T) {
 
 func TestCheckTable(t *testing.T) {
 	found := []check.Finding{
-		{Area: check.GPU, What: "driver", State: check.Missing, Says: "There is no NVIDIA driver here."},
-		{Area: check.Disks, What: "disk counters", State: check.Seen, Says: "7 disks can be watched: nvme0n1, nvme1n1, nvme2n1, nvme3n1, nvme4n1, nvme5n1 and 1 other.",
+		{Area: check.GPU, What: "driver", State: check.Missing, Message: "There is no NVIDIA driver here."},
+		{Area: check.Disks, What: "disk counters", State: check.Seen, Message: "7 disks can be read: nvme0n1, nvme1n1, nvme2n1, nvme3n1, nvme4n1, nvme5n1 and 1 other.",
 			Details: map[string]any{"disks": []string{"nvme0n1"}}},
-		{Area: check.Cgroup, What: "own cgroup", State: check.Limited, Says: "A name that a terminal would obey: \x1b[31m.",
+		{Area: check.Cgroup, What: "own cgroup", State: check.Limited, Message: "A name that a terminal would obey: \x1b[31m.",
 			Fix: "as root: a line that is there to be copied, and therefore stays in one piece, however long it is"},
-		{Area: check.Export, What: "OTLP", State: check.Off, Says: "Nothing leaves this machine.", Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
+		{Area: check.Export, What: "OTLP", State: check.Off, Message: "No telemetry is exported.", Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
 	}
 	var out bytes.Buffer
 	if err := printCheck(&out, found); err != nil {

@@ -11,10 +11,10 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
-// errNoCgroupfs says that a folder is not what it looks like: nothing is made there.
-var errNoCgroupfs = errors.New("it is no cgroup v2 file system")
+// errNoCgroupfs is for a folder that only looks like a cgroup: nothing is made there.
+var errNoCgroupfs = errors.New("it is not a cgroup v2 file system")
 
-// cgroup finds out whether a program that run starts can have a cgroup of its own, by making one and removing it.
+// cgroup checks whether a program under run can have its own cgroup, by making one and removing it.
 func (m *machine) cgroup(context.Context) []Finding {
 	f := Finding{Area: Cgroup, What: "own cgroup", Details: map[string]any{}}
 	if exists(m.path("sys/fs/cgroup/unified")) {
@@ -22,7 +22,7 @@ func (m *machine) cgroup(context.Context) []Finding {
 	}
 	parent, err := cgroup.ScopeOf(m.Root, m.pid())
 	if err != nil {
-		return []Finding{m.noCgroup(f, "this process is in no cgroup v2")}
+		return []Finding{m.noCgroup(f, "this process is not in a cgroup v2")}
 	}
 	f.Details["path"] = parent
 	folder, err := cgroup.Dir(m.Root, parent)
@@ -36,13 +36,13 @@ func (m *machine) cgroup(context.Context) []Finding {
 		return []Finding{f}
 	}
 	f.State = Seen
-	f.Says = "A program under stallspan run gets a cgroup of its own, so its pressure and CPU time are not mixed with its neighbours'."
+	f.Message = "A program under stallspan run gets its own cgroup, so its pressure and CPU time are not mixed with those of other programs."
 	return []Finding{f}
 }
 
 func (m *machine) noCgroup(f Finding, why string) Finding {
 	f.State = Limited
-	f.Says = fmt.Sprintf("A program under stallspan run gets no cgroup of its own (%s), so its neighbours' waiting may be counted as its own.", why)
+	f.Message = fmt.Sprintf("A program under stallspan run gets no cgroup of its own (%s): its pressure may include that of other programs.", why)
 	switch {
 	case m.procFix() != "":
 		f.Fix = m.procFix()
@@ -56,7 +56,7 @@ func (m *machine) noCgroup(f Finding, why string) Finding {
 	return f
 }
 
-// refusal says why tryCgroup failed.
+// refusal is why tryCgroup failed.
 func refusal(err error) string {
 	var t trouble
 	if errors.As(err, &t) {
@@ -65,7 +65,7 @@ func refusal(err error) string {
 	return "none can be made: " + reason(err)
 }
 
-// trouble is why a cgroup that could be made is of no use.
+// trouble is why a cgroup that could be made is not usable.
 type trouble struct {
 	what string
 	err  error
@@ -74,12 +74,12 @@ type trouble struct {
 func (t trouble) Error() string { return t.what }
 func (t trouble) Unwrap() error { return t.err }
 
-// tryCgroup makes a cgroup as run does, looks whether it would do, and removes it.
+// tryCgroup makes a cgroup as run does, checks that it is usable, and removes it.
 func tryCgroup(folder string) (err error) {
 	if !isCgroup2(folder) {
 		return errNoCgroupfs
 	}
-	// Moving a process asks for the right to write here, at what both places are below. Nothing is written.
+	// Moving a process needs write permission in the common parent, which is here. Nothing is written.
 	here, openErr := os.OpenFile(filepath.Join(folder, "cgroup.procs"), os.O_WRONLY, 0)
 	if openErr == nil {
 		_ = here.Close()
@@ -94,7 +94,7 @@ func tryCgroup(folder string) (err error) {
 		}
 	}()
 	if openErr != nil {
-		return trouble{"no process may be put there (" + reason(openErr) + ")", openErr}
+		return trouble{"no process may be moved there (" + reason(openErr) + ")", openErr}
 	}
 	for _, name := range []string{"io.pressure", "cpu.stat"} {
 		if _, err := readStart(filepath.Join(own, name)); err != nil {
@@ -104,7 +104,7 @@ func tryCgroup(folder string) (err error) {
 	return nil
 }
 
-// cgroupFix is what would give this user a cgroup in which others may be made.
+// cgroupFix gives this user a cgroup in which others may be made.
 func (m *machine) cgroupFix(folder string, err error) string {
 	inContainer := len(m.containerSigns()) > 0
 	var t trouble
@@ -118,7 +118,8 @@ func (m *machine) cgroupFix(folder string, err error) string {
 	case m.hasSystemd() && exists(fmt.Sprintf("/run/user/%d/systemd", os.Geteuid())):
 		return "systemd-run --user --scope -p Delegate=yes stallspan run -- COMMAND"
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Sprintf("as root: d=%s/u%d; mkdir $d; chown -R %d $d; echo %d >$d/cgroup.procs", folder, os.Geteuid(), os.Geteuid(), os.Getppid())
+		return fmt.Sprintf("as root, with the shell's process id for PID: d=%s/u%d; mkdir $d; chown -R %d $d; echo PID >$d/cgroup.procs",
+			folder, os.Geteuid(), os.Geteuid())
 	}
 	return ""
 }

@@ -1,6 +1,6 @@
-// Package check looks at what can be measured on this machine, what cannot, and what would change that. It tries the
-// real thing: each source is read once, a cgroup is made and removed, a connection is opened and closed. Nothing that
-// it does stays, and nothing is sent.
+// Package check finds out what can be measured on this machine, and how to fix the rest. It tries the real thing: it
+// reads each source once, makes and removes a cgroup, opens and closes a connection. It leaves nothing behind and sends
+// nothing.
 package check
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
-// State says how much of something there is.
+// State is how much of something can be read.
 type State string
 
 const (
-	Seen    State = "seen"    // all that is asked for
-	Limited State = "limited" // less than there could be
-	Missing State = "missing" // nothing, and something is lacking without it
-	Off     State = "off"     // nobody has asked for it
+	Seen    State = "seen"    // everything
+	Limited State = "limited" // a part
+	Missing State = "missing" // nothing, and the results lack it
+	Off     State = "off"     // not configured
 )
 
-// Area is what a finding is about.
+// Area is the subject of a finding.
 type Area string
 
 const (
@@ -41,51 +41,51 @@ const (
 	Export    Area = "export"
 )
 
-// Finding is one thing that was looked at.
+// Finding is the result of one check.
 type Finding struct {
 	Area    Area           `json:"area"`
 	What    string         `json:"what"` // which part of the area
 	State   State          `json:"state"`
-	Says    string         `json:"says"`              // one sentence on what was found and what follows
-	Fix     string         `json:"fix,omitempty"`     // the one line that would change it; "" where nothing needs to or can
-	Details map[string]any `json:"details,omitempty"` // the same as numbers and names
+	Message string         `json:"says"`              // one sentence: the result and its consequence
+	Fix     string         `json:"fix,omitempty"`     // one line that would change it; "" if it is not needed or not possible
+	Details map[string]any `json:"details,omitempty"` // the same in numbers and names
 }
 
-// Options say what is looked at.
+// Options select what is checked.
 type Options struct {
 	Root    string         // the folder that stands for "/": "/hostfs" in a container, "" otherwise
-	NVML    string         // the path of libnvidia-ml.so.1, where the loader does not find it by itself
-	Drives  *smart.Options // how drives are asked for their health; nil leaves them alone. Root and Timeout are set here
-	Socket  string         // where an agent would answer
-	Program string         // the path of this program, for the lines that name it; "" for the name alone
+	NVML    string         // the path of libnvidia-ml.so.1, if the loader does not find it
+	Drives  *smart.Options // how to read the drives' health; nil to skip it. Root and Timeout are set here
+	Socket  string         // of the agent
+	Program string         // the path of this program, for fixes that name it; "" for the name only
 	Export  []Target       // where telemetry goes; empty for nowhere
-	// ExportError says why the environment's wish for telemetry cannot be followed.
+	// ExportError is why the OTEL_* variables cannot be used.
 	ExportError error
 }
 
-// The bounds that keep Machine under three seconds. They run side by side.
+// The bounds that keep Machine under three seconds. They run in parallel.
 const (
-	mostGPU  = 2500 * time.Millisecond // a driver that nobody keeps loaded takes a second and more a GPU to begin
-	mostCall = time.Second             // a connection, and an answer over it
+	maxGPU  = 2500 * time.Millisecond // a driver that is not kept loaded takes a second or more to initialize each GPU
+	maxCall = time.Second             // a connection, and an answer over it
 )
 
-// Machine looks at everything, in less than three seconds. It gives the findings in a fixed order. A driver that hangs
-// keeps a thread, and a disk that hangs a smartctl; whatever else was begun has ended when it returns.
+// Machine checks everything in less than three seconds. It returns the findings in a fixed order. A driver that hangs
+// keeps a thread, and a disk that hangs keeps a smartctl. Everything else has ended when it returns.
 func Machine(ctx context.Context, o Options) []Finding {
 	m := &machine{Options: o, root: filepath.Join("/", o.Root)}
-	looks := []func(context.Context) []Finding{
+	checks := []func(context.Context) []Finding{
 		m.gpus, m.disks, m.health, m.pressure, m.cgroup, m.processes, m.cores, m.clock, m.container, m.agent, m.export,
 	}
-	found := make([][]Finding, len(looks))
+	found := make([][]Finding, len(checks))
 	var all sync.WaitGroup
-	for i, look := range looks {
-		all.Go(func() { found[i] = look(ctx) })
+	for i, check := range checks {
+		all.Go(func() { found[i] = check(ctx) })
 	}
 	all.Wait()
 	return slices.Concat(found...)
 }
 
-// machine is what is looked at. It is not changed after it was made, so that the looks may run side by side.
+// machine is what is checked. It does not change, so that the checks may run in parallel.
 type machine struct {
 	Options
 	root string // absolute
@@ -93,10 +93,10 @@ type machine struct {
 
 func (m *machine) path(name string) string { return filepath.Join(m.root, name) }
 
-// isHost says that the machine is not looked at through a folder.
+// isHost reports whether Root is the machine's own "/".
 func (m *machine) isHost() bool { return m.root == "/" }
 
-// procFix is what brings /proc back; "" where it is there.
+// procFix mounts /proc; "" if it is mounted.
 func (m *machine) procFix() string {
 	switch {
 	case exists(m.path("proc/self")):
@@ -109,9 +109,9 @@ func (m *machine) procFix() string {
 
 // list names the first few of many.
 func list(names []string) string {
-	const most = 6
-	if len(names) > most {
-		return strings.Join(names[:most], ", ") + " and " + number(len(names)-most, "other", "others")
+	const max = 6
+	if len(names) > max {
+		return strings.Join(names[:max], ", ") + " and " + number(len(names)-max, "other", "others")
 	}
 	if len(names) > 1 {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]

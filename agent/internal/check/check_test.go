@@ -36,7 +36,7 @@ func (m *machine) steady(t *testing.T) []Finding {
 func text(root string, found []Finding) []byte {
 	var b bytes.Buffer
 	for _, f := range found {
-		fmt.Fprintf(&b, "%s %s (%s): %s\n", f.State, f.Area, f.What, f.Says)
+		fmt.Fprintf(&b, "%s %s (%s): %s\n", f.State, f.Area, f.What, f.Message)
 		if f.Fix != "" {
 			fmt.Fprintf(&b, "\tfix: %s\n", f.Fix)
 		}
@@ -101,7 +101,7 @@ func TestMachine(t *testing.T) {
 			default:
 				t.Errorf("%s: %+v", name, f)
 			}
-			if f.What == "" || f.Says == "" || !strings.HasSuffix(f.Says, ".") || strings.ContainsAny(f.Says+f.Fix, "\n\t") {
+			if f.What == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") || strings.ContainsAny(f.Message+f.Fix, "\n\t") {
 				t.Errorf("%s: %+v", name, f)
 			}
 			if f.State == Seen && f.Fix != "" {

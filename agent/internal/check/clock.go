@@ -16,11 +16,11 @@ const (
 	trials    = 20
 	trialTick = 40 * time.Millisecond  // all of them in 0.8 s
 	tick      = 100 * time.Millisecond // between two readings of the real thing
-	mostLate  = tick / 2
+	maxLate   = tick / 2
 )
 
-// clock reads this machine at a steady pace, and tells how late the readings come and what they take. Where there is
-// nothing to read it says nothing.
+// clock reads this machine at a steady pace, and reports how late the readings are and how long they take. Without
+// anything to read it reports nothing.
 func (m *machine) clock(ctx context.Context) []Finding {
 	late, cost := m.pace(ctx)
 	if len(late) == 0 {
@@ -31,11 +31,11 @@ func (m *machine) clock(ctx context.Context) []Finding {
 	worst, usual := late[len(late)-1], cost[len(cost)/2]
 	f := Finding{Area: Clock, What: "readings", State: Seen, Details: map[string]any{
 		"readings": len(late), "late_max_s": worst.Seconds(), "late_median_s": late[len(late)/2].Seconds(), "reading_median_s": usual.Seconds()}}
-	f.Says = fmt.Sprintf("A reading of this machine takes %s, so ten a second take %s of one core; they came at most %s late.",
+	f.Message = fmt.Sprintf("A reading of this machine takes %s, so ten a second use %s of one core; they were at most %s late.",
 		short(usual), percent(float64(usual)/float64(tick)), short(worst))
-	if worst >= mostLate {
+	if worst >= maxLate {
 		f.State = Limited
-		f.Says = fmt.Sprintf("Readings came up to %s late: this machine, or this container's share of it, is short of CPU, and short windows lose precision.", short(worst))
+		f.Message = fmt.Sprintf("Readings were up to %s late: this machine or container is short of CPU, so short windows are less precise.", short(worst))
 		f.Fix = "nice -n -5 stallspan agent"
 		if len(m.containerSigns()) > 0 {
 			f.Fix = "raise the container's CPU limit"
@@ -44,8 +44,7 @@ func (m *machine) clock(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// pace reads the sources as the sampling loop does. late is how much after its time each reading began, cost is how
-// long it took.
+// pace reads the sources as the sampling loop does. late is the delay of each reading, cost is its duration.
 func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 	waits, cores := pressure.New(m.Root), cpu.New(m.Root)
 	defer waits.Close()
@@ -59,12 +58,12 @@ func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 	read := func() (anything bool) {
 		for _, source := range sources {
 			s.Reset()
-			_ = source.Read(&s) // what it lacks is told elsewhere
+			_ = source.Read(&s) // other checks report what it lacks
 			anything = anything || len(s.Pressures)+len(s.Cores)+len(s.Disks) > 0
 		}
 		return anything
 	}
-	if !read() { // it opens the files
+	if !read() { // the first one opens the files
 		return nil, nil
 	}
 	began := sample.Now().Mono
@@ -81,14 +80,14 @@ func (m *machine) pace(ctx context.Context) (late, cost []time.Duration) {
 		late = append(late, now-due)
 		read()
 		cost = append(cost, sample.Now().Mono-now)
-		if now-began > trials*trialTick+mostCall {
-			break // a machine that is this late has told enough
+		if now-began > trials*trialTick+maxCall {
+			break // the machine is late enough for a result
 		}
 	}
 	return late, cost
 }
 
-// short is a duration with two or three digits.
+// short formats a duration with two or three digits.
 func short(d time.Duration) string {
 	switch {
 	case d >= time.Second:

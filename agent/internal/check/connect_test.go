@@ -12,7 +12,7 @@ import (
 
 func expect(t *testing.T, found []Finding, state State, says, fix string) {
 	t.Helper()
-	if len(found) != 1 || found[0].State != state || !strings.Contains(found[0].Says, says) || !strings.Contains(found[0].Fix, fix) {
+	if len(found) != 1 || found[0].State != state || !strings.Contains(found[0].Message, says) || !strings.Contains(found[0].Fix, fix) {
 		t.Errorf("not %s, %q, %q: %+v", state, says, fix, found)
 	}
 }
@@ -48,7 +48,7 @@ func TestExport(t *testing.T) {
 	defer func() { _ = unix.Close() }()
 
 	look := func(m machine) []Finding { return m.export(t.Context()) }
-	expect(t, look(machine{}), Off, "Nothing leaves this machine", "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317")
+	expect(t, look(machine{}), Off, "No telemetry is exported", "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317")
 	expect(t, look(machine{Options: Options{ExportError: errors.New("OTEL_X is wrong")}}), Missing, "OTEL_X is wrong", "unset")
 	to := func(targets ...Target) machine { return machine{Options: Options{Export: targets}} }
 	both := to(Target{"traces", "V", "tcp", open, ""}, Target{"metrics", "V", "tcp", open, ""})
@@ -56,7 +56,7 @@ func TestExport(t *testing.T) {
 	expect(t, look(to(Target{"metrics", "V", "tcp", nobody, ""})), Missing, "nothing listens there", "set V to where it is")
 	expect(t, look(to(Target{"metrics", "V", "tcp", "198.51.100.1:4317", open})), Seen, "through the proxy "+open, "")
 	expect(t, look(to(Target{"traces", "V", "unix", path, ""})), Seen, path, "")
-	expect(t, look(to(Target{"traces", "V", "", "", ""})), Seen, "go where V says, which was not tried", "")
+	expect(t, look(to(Target{"traces", "V", "", "", ""})), Seen, "go to the target in V, which was not tried", "")
 	if apart := look(to(Target{"traces", "V", "tcp", open, ""}, Target{"metrics", "W", "tcp", nobody, ""})); len(apart) != 2 ||
 		apart[0].State != Seen || apart[1].State != Missing {
 		t.Errorf("%+v", apart)
@@ -69,13 +69,13 @@ func TestAgent(t *testing.T) {
 		return m.agent(t.Context())
 	}
 	path := socketPath(t)
-	expect(t, look(path), Off, "No agent and no Collector answers", "stallspan agent")
-	expect(t, look(filepath.Join(filepath.Dir(path), "a/folder/that/is/not/there/s.sock")), Off, "No agent and no Collector answers", "stallspan agent")
+	expect(t, look(path), Off, "No agent or Collector runs at", "stallspan agent")
+	expect(t, look(filepath.Join(filepath.Dir(path), "a/folder/that/is/not/there/s.sock")), Off, "No agent or Collector runs at", "stallspan agent")
 
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect(t, look(path), Missing, "is no socket", "STALLSPAN_SOCKET")
+	expect(t, look(path), Missing, "is not a socket", "STALLSPAN_SOCKET")
 	_ = os.Remove(path)
 
 	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
@@ -95,7 +95,7 @@ func TestAgent(t *testing.T) {
 		l.SetUnlinkOnClose(false)
 	}
 	_ = silent.Close()
-	expect(t, look(path), Off, "has ended and left its socket", "stallspan agent")
+	expect(t, look(path), Off, "has exited and left its socket", "stallspan agent")
 	_ = os.Remove(path)
 
 	for answer, want := range map[string]struct {
@@ -103,7 +103,7 @@ func TestAgent(t *testing.T) {
 		says  string
 	}{
 		`{"version": "v1.2.3", "windows_open": 1, "problems": []}`:                     {Seen, "Stallspan v1.2.3 answers on " + path + ", with 1 window open."},
-		`{"version": "v1.2.3", "windows_open": 0, "problems": ["disk: gone", "more"]}`: {Limited, "It says: disk: gone."},
+		`{"version": "v1.2.3", "windows_open": 0, "problems": ["disk: gone", "more"]}`: {Limited, "Its first warning: disk: gone."},
 		`<html>`: {Missing, "is not stallspan"},
 		`{}`:     {Missing, "is not stallspan"},
 	} {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// initialPIDs is how /proc names the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
+// initialPIDs is the name in /proc of the machine's first PID namespace (PROC_PID_INIT_INO in the kernel).
 const initialPIDs = "pid:[4026531836]"
 
-// container says what a container hides; nothing outside of one.
+// container reports what a container hides, and nothing outside of one.
 func (m *machine) container(context.Context) []Finding {
 	signs := m.containerSigns()
 	if len(signs) == 0 {
@@ -18,11 +18,11 @@ func (m *machine) container(context.Context) []Finding {
 	}
 	f := Finding{Area: Container, What: "container", State: Seen, Details: map[string]any{"signs": signs}}
 	if namespace, err := os.Readlink(m.path("proc/self/ns/pid")); err == nil && namespace == initialPIDs {
-		f.Says = fmt.Sprintf("This looks like a container (%s), and all processes of the machine show.", signs[0])
+		f.Message = fmt.Sprintf("This looks like a container (%s), but all processes of the machine are visible.", signs[0])
 		return []Finding{f}
 	}
 	f.State = Limited
-	f.Says = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes are the container's own.", signs[0])
+	f.Message = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes those of the container.", signs[0])
 	f.Fix = "docker run --pid=host ..."
 	if strings.HasPrefix(signs[0], "KUBERNETES") {
 		f.Fix = "hostPID: true, in the pod's spec"

@@ -9,7 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cpu"
 )
 
-// cores reads what each core has done.
+// cores reads the CPU time of each core.
 func (m *machine) cores(context.Context) []Finding {
 	source := cpu.New(m.Root)
 	defer source.Close()
@@ -19,12 +19,12 @@ func (m *machine) cores(context.Context) []Finding {
 	switch {
 	case len(s.Cores) == 0:
 		f.State = Missing
-		f.Says = fmt.Sprintf("%s cannot be read (%s): how busy the cores are is not known.", m.path("proc/stat"), reason(err))
+		f.Message = fmt.Sprintf("%s cannot be read (%s): the cores' utilization is unknown.", m.path("proc/stat"), reason(err))
 		f.Fix = m.procFix()
 	case m.isHost() && runtime.NumCPU() < len(s.Cores):
-		f.Says = fmt.Sprintf("%s can be watched; this process may use %d of them.", number(len(s.Cores), "core", "cores"), runtime.NumCPU())
+		f.Message = fmt.Sprintf("%s can be read; this process may use %d of them.", number(len(s.Cores), "core", "cores"), runtime.NumCPU())
 	default:
-		f.Says = number(len(s.Cores), "core", "cores") + " can be watched."
+		f.Message = number(len(s.Cores), "core", "cores") + " can be read."
 	}
 	return []Finding{f}
 }

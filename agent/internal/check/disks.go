@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
 
-// disks reads /proc/diskstats and what /sys says about each device.
+// disks reads /proc/diskstats, and each device's tree from /sys.
 func (m *machine) disks(context.Context) []Finding {
 	source, err := disk.New(m.Root)
 	if err != nil {
@@ -26,7 +26,7 @@ func (m *machine) disks(context.Context) []Finding {
 	found := []Finding{counters(s.Disks)}
 	if err != nil && sysfs {
 		found[0].State = Limited
-		found[0].Says += " Not all of it was understood: " + err.Error() + "."
+		found[0].Message += " A part could not be parsed: " + err.Error() + "."
 	}
 	if !sysfs {
 		found = append(found, m.noSysfs())
@@ -50,13 +50,13 @@ func counters(devices []sample.Disk) Finding {
 		Details: map[string]any{"disks": nonNil(disks), "other_devices": nonNil(others)}}
 	switch {
 	case len(disks) > 0:
-		f.Says = fmt.Sprintf("%s can be watched: %s.", number(len(disks), "disk", "disks"), list(disks))
+		f.Message = fmt.Sprintf("%s can be read: %s.", number(len(disks), "disk", "disks"), list(disks))
 	case len(devices) == 0:
 		f.State = Limited
-		f.Says = "The kernel lists no block device: what is stored over a network is seen in pressure alone."
+		f.Message = "The kernel lists no block device: network storage shows in pressure only."
 	default:
 		f.State = Limited
-		f.Says = fmt.Sprintf("No disk is in sight among %s: %s.", number(len(others), "device", "devices"), list(others))
+		f.Message = fmt.Sprintf("No physical disk is visible among %s: %s.", number(len(others), "device", "devices"), list(others))
 	}
 	return f
 }
@@ -70,8 +70,8 @@ func nonNil(names []string) []string {
 
 func (m *machine) noDisks(err error) Finding {
 	f := Finding{Area: Disks, What: "disk counters", State: Missing,
-		Says: fmt.Sprintf("%s cannot be read (%s): no disk can be blamed or cleared.", m.path("proc/diskstats"), reason(err))}
-	f.Fix = m.procFix() // where /proc is there, this kernel has no such file (gVisor), and nothing would give it one
+		Message: fmt.Sprintf("%s cannot be read (%s): no disk can be named as the cause of a stall.", m.path("proc/diskstats"), reason(err))}
+	f.Fix = m.procFix() // with /proc mounted, the kernel lacks the file (gVisor), and there is no fix
 	if errors.Is(err, fs.ErrPermission) {
 		f.Fix = "run stallspan as a user that may read " + m.path("proc/diskstats")
 	}
@@ -80,7 +80,7 @@ func (m *machine) noDisks(err error) Finding {
 
 func (m *machine) noSysfs() Finding {
 	f := Finding{Area: Disks, What: "disk tree", State: Limited,
-		Says: fmt.Sprintf("%s cannot be read: disks are told from partitions by their names, and which disk a file lies on is not known.",
+		Message: fmt.Sprintf("%s cannot be read: partitions are recognized by name only, and the disk of a file is unknown.",
 			m.path("sys/class/block"))}
 	switch {
 	case !m.isHost():
@@ -93,17 +93,17 @@ func (m *machine) noSysfs() Finding {
 	return f
 }
 
-// columns says which later statistics this kernel does not print.
+// columns reports which newer columns this kernel does not have.
 func (m *machine) columns(devices []sample.Disk) (f Finding, old bool) {
 	has := sample.HasDiscards | sample.HasFlushes
 	for i := range devices {
 		has &= devices[i].Has
 	}
-	lacks := "flushes (5.5 does)"
+	lacks := "flushes (since 5.5)"
 	if has&sample.HasDiscards == 0 {
-		lacks = "discards (4.18 does) and flushes (5.5 does)"
+		lacks = "discards (since 4.18) and flushes (since 5.5)"
 	}
 	return Finding{Area: Disks, What: "disk columns", State: Limited,
-		Says: fmt.Sprintf("Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks),
-		Fix:  "boot Linux 5.5 or later"}, len(devices) > 0 && has&sample.HasFlushes == 0
+		Message: fmt.Sprintf("Linux%s does not count %s; reads and writes are not affected.", m.release(), lacks),
+		Fix:     "boot Linux 5.5 or later"}, len(devices) > 0 && has&sample.HasFlushes == 0
 }

@@ -7,18 +7,17 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"syscall"
 )
 
-// Target is where one kind of telemetry goes.
+// Target is the destination of one signal.
 type Target struct {
 	Signal   string // "traces", "metrics"
-	Variable string // that says so
-	Network  string // "tcp" or "unix"; "" where the backend is not found by a plain address
+	Variable string // the environment variable that sets it
+	Network  string // "tcp" or "unix"; "" if the backend has no plain address
 	Address  string // as net.Dial takes it; "" without a network
-	Proxy    string // the address of the proxy that is asked instead; "" for none
+	Proxy    string // the address of the proxy; "" for none
 }
 
 // export tries to connect to each backend. Nothing is sent over the connections.
@@ -27,18 +26,18 @@ func (m *machine) export(ctx context.Context) []Finding {
 	switch {
 	case m.ExportError != nil:
 		f.State = Missing
-		f.Says = "Stallspan refuses to send anything: " + m.ExportError.Error() + "."
+		f.Message = "No telemetry is exported: " + m.ExportError.Error() + "."
 		f.Fix = "correct that variable, or unset it"
 		return []Finding{f}
 	case len(m.Export) == 0:
 		f.State = Off
-		f.Says = "Nothing leaves this machine: reports are printed, and no OTLP backend is set for metrics and spans."
+		f.Message = "No telemetry is exported: no OTLP backend is set for metrics and spans."
 		f.Fix = "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"
 		return []Finding{f}
 	}
-	ctx, cancel := context.WithTimeout(ctx, mostCall)
+	ctx, cancel := context.WithTimeout(ctx, maxCall)
 	defer cancel()
-	routes := together(m.Export)
+	routes := routesOf(m.Export)
 	found := make([]Finding, len(routes))
 	var all sync.WaitGroup
 	for i, targets := range routes {
@@ -48,8 +47,8 @@ func (m *machine) export(ctx context.Context) []Finding {
 	return found
 }
 
-// together groups the targets that take the same way.
-func together(targets []Target) [][]Target {
+// routesOf groups the targets with the same address and proxy.
+func routesOf(targets []Target) [][]Target {
 	var routes [][]Target
 	for _, t := range targets {
 		i := slices.IndexFunc(routes, func(r []Target) bool {
@@ -64,7 +63,7 @@ func together(targets []Target) [][]Target {
 	return routes
 }
 
-// try connects, for all signals of one route.
+// try connects once for all signals of a route.
 func try(ctx context.Context, targets []Target) Finding {
 	t := targets[0]
 	var signals []string
@@ -73,9 +72,9 @@ func try(ctx context.Context, targets []Target) Finding {
 	}
 	f := Finding{Area: Export, What: "OTLP", State: Seen,
 		Details: map[string]any{"signals": signals, "address": t.Address, "proxy": t.Proxy, "variable": t.Variable}}
-	what := sentence(list(signals))
+	what := upper(list(signals))
 	if t.Network == "" {
-		f.Says = fmt.Sprintf("%s go where %s says, which was not tried: it is no plain address.", what, t.Variable)
+		f.Message = fmt.Sprintf("%s go to the target in %s, which was not tried: it is not a plain address.", what, t.Variable)
 		return f
 	}
 	network, address, via := t.Network, t.Address, ""
@@ -86,25 +85,25 @@ func try(ctx context.Context, targets []Target) Finding {
 	conn, err := dialer.DialContext(ctx, network, address)
 	if err == nil {
 		_ = conn.Close()
-		f.Says = fmt.Sprintf("%s go to %s%s, where something listens; nothing was sent to it now.", what, t.Address, via)
+		f.Message = fmt.Sprintf("%s go to %s%s, which accepts connections; nothing was sent.", what, t.Address, via)
 		return f
 	}
 	f.State = Missing
-	f.Says = fmt.Sprintf("%s go to %s%s, and %s: what is not taken in time is lost.", what, t.Address, via, deaf(err))
+	f.Message = fmt.Sprintf("%s go to %s%s, but %s: they will be dropped.", what, t.Address, via, connectError(err))
 	f.Fix = fmt.Sprintf("start the backend there, or set %s to where it is", t.Variable)
 	return f
 }
 
-// deaf says why there was no connection.
-func deaf(err error) string {
+// connectError explains why there is no connection.
+func connectError(err error) string {
 	var name *net.DNSError
 	switch {
 	case errors.As(err, &name) && name.IsNotFound:
-		return "that name is not known"
+		return "the name does not resolve"
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there"
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("nothing answers within %v", mostCall)
+		return fmt.Sprintf("nothing answers within %v", maxCall)
 	}
 	var op *net.OpError
 	if errors.As(err, &op) {
@@ -112,5 +111,3 @@ func deaf(err error) string {
 	}
 	return "there is no connection (" + reason(err) + ")"
 }
-
-func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] }

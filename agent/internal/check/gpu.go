@@ -11,9 +11,9 @@ import (
 	"github.com/stallspan/stallspan/internal/source/gpu"
 )
 
-// gpus asks the NVIDIA driver for its GPUs, and each of these for everything once.
+// gpus lists the GPUs of the NVIDIA driver, and reads everything of each once.
 func (m *machine) gpus(ctx context.Context) []Finding {
-	ctx, cancel := context.WithTimeout(ctx, mostGPU)
+	ctx, cancel := context.WithTimeout(ctx, maxGPU)
 	defer cancel()
 	found, err := gpu.Probe(ctx, gpu.Options{Library: m.NVML})
 	if err != nil {
@@ -21,7 +21,7 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 	}
 	if len(found.Devices) == 0 && found.Err == nil {
 		return []Finding{{Area: GPU, What: "driver", State: Missing, Details: driver(found), Fix: m.giveGPU(),
-			Says: fmt.Sprintf("The NVIDIA driver %s is here and lists no GPU that this process may use.", found.Driver)}}
+			Message: fmt.Sprintf("The NVIDIA driver %s lists no GPU that this process may use.", found.Driver)}}
 	}
 	var list []Finding
 	for _, d := range found.Devices {
@@ -29,7 +29,7 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 	}
 	if found.Err != nil {
 		list = append(list, Finding{Area: GPU, What: "driver", State: Limited, Details: driver(found),
-			Says: "Not every GPU can be read: " + found.Err.Error() + ".", Fix: "nvidia-smi, and look for NVRM and Xid in the kernel's log"})
+			Message: "Not every GPU can be read: " + found.Err.Error() + ".", Fix: "run nvidia-smi, and search the kernel's log for NVRM and Xid"})
 	}
 	return list
 }
@@ -42,28 +42,28 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	f := Finding{Area: GPU, What: d.ID, State: Seen, Details: driver(found)}
 	f.Details["id"], f.Details["name"], f.Details["index"] = d.ID, d.Name, d.Index
 	f.Details["tells"], f.Details["lacks"] = nonNil(d.Supported), nonNil(d.Unsupported)
-	f.Details["busy"] = tellsBusy(d)
-	f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched.", d.Index, d.Name, found.Driver)
+	f.Details["busy"] = reportsBusy(d)
+	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read.", d.Index, d.Name, found.Driver)
 	if len(d.Unsupported) > 0 {
-		f.Says = fmt.Sprintf("GPU %d, %s (driver %s), can be watched, but does not tell: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Unsupported, ", "))
+		f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read, but does not report: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Unsupported, ", "))
 	}
 	switch {
 	case d.Err != nil:
 		f.State = Limited
-		f.Says += " It failed to answer: " + d.Err.Error() + "."
-		f.Fix = "nvidia-smi, and look for NVRM and Xid in the kernel's log"
-	case !tellsBusy(d):
+		f.Message += " A query failed: " + d.Err.Error() + "."
+		f.Fix = "run nvidia-smi, and search the kernel's log for NVRM and Xid"
+	case !reportsBusy(d):
 		f.State = Limited
-		f.Says += " Its time cannot be split."
+		f.Message += " Its time cannot be split."
 		if strings.HasPrefix(d.ID, "MIG-") {
-			f.Says += " NVIDIA counts no utilization of MIG slices."
+			f.Message += " NVIDIA reports no utilization of MIG devices."
 		}
 	}
 	return f
 }
 
-// tellsBusy says whether it is known how busy a GPU is.
-func tellsBusy(d gpu.Device) bool {
+// reportsBusy reports whether a GPU's utilization can be read.
+func reportsBusy(d gpu.Device) bool {
 	for _, answer := range d.Supported {
 		if strings.HasPrefix(answer, "utilization") {
 			return true
@@ -72,29 +72,29 @@ func tellsBusy(d gpu.Device) bool {
 	return false
 }
 
-// own is what follows where there is no GPU to lack.
+// own is the consequence on a machine without a GPU.
 const own = "A program's own time is split instead of a GPU's."
 
-// noGPU says why there is none, and how there could be one.
+// noGPU is why no GPU can be read, with the fix.
 func (m *machine) noGPU(err error) Finding {
 	f := Finding{Area: GPU, What: "driver", State: Missing}
 	card, loaded := m.card(), exists(m.path("proc/driver/nvidia/version"))
 	f.Details = map[string]any{"card": card, "kernel_module": loaded}
 	switch {
 	case errors.Is(err, gpu.ErrNotBuilt) && (loaded || card == nvidia):
-		f.Says, f.Fix = "An NVIDIA GPU is here, and this program was built without NVML (without cgo).", "CGO_ENABLED=1 go install ."
+		f.Message, f.Fix = "There is an NVIDIA GPU, but this program was built without NVML (without cgo).", "CGO_ENABLED=1 go install ."
 	case errors.Is(err, gpu.ErrNotBuilt):
-		f.Says = "No NVIDIA GPU is in sight (and this program could read none: it was built without cgo). " + own
+		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + own
 	case errors.Is(err, gpu.ErrNoDriver) && loaded:
-		f.Says, f.Fix = "The NVIDIA driver is loaded, and its library libnvidia-ml.so.1 is not here.", m.giveLibrary()
+		f.Message, f.Fix = "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.", m.giveLibrary()
 	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
-		f.Says, f.Fix = "An NVIDIA GPU is in this machine, and its driver is not installed.", m.installDriver()
+		f.Message, f.Fix = "There is an NVIDIA GPU, but its driver is not installed.", m.installDriver()
 	case errors.Is(err, gpu.ErrNoDriver) && card != "":
-		f.Says = fmt.Sprintf("The GPU in this machine is %s: those of NVIDIA alone can be read. %s", card, own)
+		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card, own)
 	case errors.Is(err, gpu.ErrNoDriver):
-		f.Says = "There is no NVIDIA driver here. " + own
+		f.Message = "There is no NVIDIA driver. " + own
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Says = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or loads anew for each program.", mostGPU)
+		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.", maxGPU)
 		f.Fix = "sudo nvidia-smi -pm 1"
 	default:
 		m.refused(&f, err)
@@ -102,17 +102,17 @@ func (m *machine) noGPU(err error) Finding {
 	return f
 }
 
-// refused is about a driver that is there and says no.
+// refused is the finding for a driver that returns an error.
 func (m *machine) refused(f *Finding, err error) {
 	what, todo, _ := strings.Cut(err.Error(), ": ") // "what happened: what to do"
-	f.Says, f.Fix = "No GPU can be read: "+what+".", todo
+	f.Message, f.Fix = "No GPU can be read: "+what+".", todo
 	switch {
 	case strings.Contains(what, "NVML error"):
-		f.Fix = "nvidia-smi, which may say more"
+		f.Fix = "run nvidia-smi, which may explain more"
 	case strings.Contains(what, "versions"):
 		f.Fix = "sudo reboot"
 	case strings.Contains(what, "cannot be loaded"):
-		f.Says, f.Fix = "No GPU can be read: "+err.Error()+".", "install the NVIDIA driver again"
+		f.Message, f.Fix = "No GPU can be read: "+err.Error()+".", "install the NVIDIA driver again"
 	case strings.Contains(what, "permission"), strings.Contains(what, "not loaded"):
 		if fix := m.giveGPU(); fix != "" {
 			f.Fix = fix
@@ -120,7 +120,7 @@ func (m *machine) refused(f *Finding, err error) {
 	}
 }
 
-// giveGPU is what gives a container its GPUs; "" outside of one.
+// giveGPU gives a container its GPUs; "" outside of one.
 func (m *machine) giveGPU() string {
 	switch visible := os.Getenv("NVIDIA_VISIBLE_DEVICES"); {
 	case len(m.containerSigns()) == 0:
@@ -152,10 +152,10 @@ func (m *machine) installDriver() string {
 
 const nvidia = "NVIDIA's"
 
-// makers of GPUs, by the number of their PCI devices.
+// makers of GPUs, by PCI vendor id.
 var makers = map[string]string{"0x10de": nvidia, "0x1002": "AMD's"}
 
-// card is whose GPU the PCI bus has, "" for none that computes.
+// card is the maker of the GPU on the PCI bus, "" for none that computes.
 func (m *machine) card() string {
 	folders, _ := filepath.Glob(m.path("sys/bus/pci/devices/*"))
 	best := ""
@@ -169,7 +169,7 @@ func (m *machine) card() string {
 	return best
 }
 
-// isDisplay says whether a PCI class is a display controller's (0x03) or an accelerator's (0x12).
+// isDisplay reports whether a PCI class is a display controller (0x03) or an accelerator (0x12).
 func isDisplay(class string) bool {
 	return strings.HasPrefix(class, "0x03") || strings.HasPrefix(class, "0x12")
 }

@@ -35,13 +35,13 @@ func TestNoGPU(t *testing.T) {
 	}{
 		{none, missing, "no NVIDIA driver", ""},
 		{other, missing, "no NVIDIA driver", ""},
-		{none, gpu.ErrNotBuilt, "without cgo", ""},
-		{card, gpu.ErrNotBuilt, "without cgo", "CGO_ENABLED=1 go install ."},
-		{loaded, gpu.ErrNotBuilt, "without cgo", "CGO_ENABLED=1 go install ."},
+		{none, gpu.ErrNotBuilt, "without NVML", ""},
+		{card, gpu.ErrNotBuilt, "without NVML", "CGO_ENABLED=1 go install ."},
+		{loaded, gpu.ErrNotBuilt, "without NVML", "CGO_ENABLED=1 go install ."},
 		{card, missing, "its driver is not installed", "https://www.nvidia.com/drivers"},
 		{container, missing, "its driver is not installed", "--gpus all"},
-		{loaded, missing, "its library libnvidia-ml.so.1 is not here", "libnvidia-ml1"},
-		{loadedInside, missing, "its library libnvidia-ml.so.1 is not here", "--gpus all"},
+		{loaded, missing, "its library libnvidia-ml.so.1 is missing", "libnvidia-ml1"},
+		{loadedInside, missing, "its library libnvidia-ml.so.1 is missing", "--gpus all"},
 		{amd, missing, "AMD's", ""},
 		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), "hangs", "nvidia-smi -pm 1"},
 		{none, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "modprobe nvidia"},
@@ -50,8 +50,8 @@ func TestNoGPU(t *testing.T) {
 	} {
 		m := &machine{Options: Options{Root: c.root}, root: c.root}
 		f := m.noGPU(c.err)
-		if !strings.Contains(f.Says, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") || f.State != Missing {
-			t.Errorf("%v: %+v", c.err, f)
+		if !strings.Contains(f.Message, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") || f.State != Missing {
+			t.Errorf("%v: got %+v, want %v, %q with the fix %q", c.err, f, Missing, c.says, c.fix)
 		}
 	}
 }
@@ -67,14 +67,14 @@ func TestDevice(t *testing.T) {
 		says   string
 		splits bool
 	}{
-		{whole, Seen, "GPU 0, NVIDIA H200 (driver 570.1), can be watched.", true},
-		{partly, Seen, "does not tell: energy, power.", true},
-		{slice, Limited, "Its time cannot be split. NVIDIA counts no utilization of MIG slices.", false},
+		{whole, Seen, "GPU 0, NVIDIA H200 (driver 570.1), can be read.", true},
+		{partly, Seen, "does not report: energy, power.", true},
+		{slice, Limited, "Its time cannot be split. NVIDIA reports no utilization of MIG devices.", false},
 		{failing, Limited, "the GPU is lost.", true},
 	} {
 		f := device(c.device, gpu.ProbeResult{Driver: "570.1"})
-		if f.State != c.state || !strings.Contains(f.Says, c.says) || splitsGPU([]Finding{f}) != c.splits {
-			t.Errorf("%+v", f)
+		if f.State != c.state || !strings.Contains(f.Message, c.says) || splitsGPU([]Finding{f}) != c.splits {
+			t.Errorf("%s: got %+v, want %v, %q and split %v", c.device.ID, f, c.state, c.says, c.splits)
 		}
 	}
 }

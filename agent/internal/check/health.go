@@ -13,48 +13,47 @@ import (
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
-// mostDrive is for how long one drive is waited for, mostDrives for how long all are. Most tell of their health in a tenth of
-// a second, some in two.
+// Most drives answer in a tenth of a second, some in two.
 const (
-	mostDrive  = 2 * time.Second
-	mostDrives = 2800 * time.Millisecond
+	maxDrive  = 2 * time.Second         // wait for one drive
+	maxDrives = 2800 * time.Millisecond // wait for all drives
 )
 
-// health asks the drives once, and wakes none that sleeps.
+// health reads the drives' health once, and wakes none that sleeps.
 func (m *machine) health(ctx context.Context) []Finding {
 	f := Finding{Area: Drives, What: "disk health"}
 	if m.Drives == nil {
-		f.State, f.Says = Off, "The config has no disk asked for its health."
+		f.State, f.Message = Off, "The config turns disk health off."
 		f.Fix = "smart: {enabled: true} # in the config"
 		return []Finding{f}
 	}
-	all, late, err := m.askDrives(ctx)
+	all, late, err := m.readDrives(ctx)
 	switch {
 	case late:
 		f.State = Limited
-		f.Says = fmt.Sprintf("The disks did not tell of their health within %v: one of them hangs, or is very slow.", mostDrives)
-		f.Fix = "stallspan health # it waits for half a minute"
+		f.Message = fmt.Sprintf("The disks did not report their health within %v: one of them hangs, or is very slow.", maxDrives)
+		f.Fix = "stallspan health # waits for half a minute"
 	case errors.Is(err, smart.ErrMissing):
 		f.State = Missing
-		f.Says = "smartctl is not there, so nothing is known of the health of " + disksOf(all) + "; all else goes on."
+		f.Message = "smartctl is not installed, so the health of " + disksOf(all) + " is unknown; everything else works."
 		f.Fix = install()
 		if m.Drives.Smartctl != "" {
-			f.Says, f.Fix = "No disk can be asked for its health: "+err.Error()+".", "name another one with smart.smartctl"
+			f.Message, f.Fix = "The disks' health cannot be read: "+err.Error()+".", "set smart.smartctl to the right path"
 		}
 	case len(all) == 0 && err != nil:
-		f.State, f.Says = Missing, "No disk can be asked for its health: "+err.Error()+"."
+		f.State, f.Message = Missing, "The disks' health cannot be read: "+err.Error()+"."
 	case len(all) == 0:
-		f.State, f.Says = Off, upper(smart.ErrNoDisk.Error())+"."
+		f.State, f.Message = Off, upper(smart.ErrNoDisk.Error())+"."
 	default:
-		f.answers(all)
+		f.drives(all)
 	}
 	return []Finding{f}
 }
 
-// askDrives asks them all at once. late says that the answer did not come in time; what was begun ends later then.
-func (m *machine) askDrives(ctx context.Context) (all []sample.Drive, late bool, err error) {
+// readDrives reads all drives in parallel. late is set if they took too long; the reads then end later.
+func (m *machine) readDrives(ctx context.Context) (all []sample.Drive, late bool, err error) {
 	o := *m.Drives
-	o.Root, o.Timeout = m.Root, mostDrive
+	o.Root, o.Timeout = m.Root, maxDrive
 	source, err := smart.New(o)
 	if err != nil {
 		return nil, false, err
@@ -64,11 +63,11 @@ func (m *machine) askDrives(ctx context.Context) (all []sample.Drive, late bool,
 		err error
 	}
 	done := make(chan answer, 1)
-	go func() { // ends when its smartctl do, which are killed in time; one that hangs in the kernel is given up after 2 s more
+	go func() { // ends when its smartctl processes do, which are killed in time, or 2 s after that
 		all, err := source.Round(ctx)
 		done <- answer{all, err}
 	}()
-	limit := time.NewTimer(mostDrives)
+	limit := time.NewTimer(maxDrives)
 	defer limit.Stop()
 	select {
 	case a := <-done:
@@ -78,8 +77,8 @@ func (m *machine) askDrives(ctx context.Context) (all []sample.Drive, late bool,
 	}
 }
 
-// answers says how many drives told of their health, and of the first that did not why.
-func (f *Finding) answers(all []sample.Drive) {
+// drives counts the drives that report their health, with the error of the first that does not.
+func (f *Finding) drives(all []sample.Drive) {
 	var read, asleep, unread []string
 	why := ""
 	for i := range all {
@@ -97,22 +96,22 @@ func (f *Finding) answers(all []sample.Drive) {
 	}
 	f.Details = map[string]any{"read": nonNil(read), "asleep": nonNil(asleep), "unread": nonNil(unread)}
 	f.State = Seen
-	f.Says = fmt.Sprintf("The health of %d of %s can be read", len(read), number(len(all), "disk", "disks"))
+	f.Message = fmt.Sprintf("The health of %d of %s can be read", len(read), number(len(all), "disk", "disks"))
 	if len(read) > 0 {
-		f.Says += ": " + list(read)
+		f.Message += ": " + list(read)
 	}
 	if len(asleep) > 0 {
-		f.Says += "; " + list(asleep) + " sleeps, and was not woken"
+		f.Message += "; " + list(asleep) + " sleeps and was not woken"
 	}
 	if len(unread) > 0 {
 		f.State = Limited
 		if len(read)+len(asleep) == 0 {
 			f.State = Missing
 		}
-		f.Says += "; not that of " + why
-		f.Fix = "stallspan health # says of each disk what it takes"
+		f.Message += "; not of " + why
+		f.Fix = "stallspan health # shows a remedy for each disk"
 	}
-	f.Says += "."
+	f.Message += "."
 }
 
 func disksOf(all []sample.Drive) string {
@@ -123,7 +122,7 @@ func disksOf(all []sample.Drive) string {
 	return list(slices.Compact(names))
 }
 
-// install is the line that brings smartctl.
+// install is the command that installs smartctl.
 func install() string {
 	for _, line := range []string{
 		"apt-get install smartmontools", "dnf install smartmontools", "zypper install smartmontools", "pacman -S smartmontools",

@@ -6,23 +6,23 @@ import (
 	"strings"
 )
 
-// hidden says what the mount of /proc keeps from this user.
+// hidden reports what the mount of /proc hides from this user.
 func (m *machine) hidden() (Finding, bool) {
 	text, err := os.ReadFile(m.path("proc/self/mountinfo"))
 	if err != nil {
 		return Finding{}, false
 	}
 	value := hidepid(string(text))
-	// Whoever may trace a process sees it all the same; the first process is nearly always another's.
+	// A process that may be traced is visible anyway. The first process nearly always belongs to another user.
 	if value == "" || exists(m.path("proc/1/stat")) && value != "1" && value != "noaccess" || os.Geteuid() == 0 {
 		return Finding{}, false
 	}
 	return Finding{Area: Processes, What: "hidepid", State: Limited, Details: map[string]any{"hidepid": value},
-		Says: fmt.Sprintf("/proc is mounted with hidepid=%s: processes of other users cannot be followed, their windows are without CPU time and bytes.", value),
-		Fix:  "sudo mount -o remount,hidepid=0 /proc"}, true
+		Message: fmt.Sprintf("/proc is mounted with hidepid=%s: processes of other users cannot be followed, and their windows lack CPU time and bytes.", value),
+		Fix:     "sudo mount -o remount,hidepid=0 /proc"}, true
 }
 
-// hidepid is that option of the mount at /proc, "" where nothing is hidden.
+// hidepid is that option of the mount at /proc, "" if nothing is hidden.
 func hidepid(mountinfo string) string {
 	value := ""
 	for line := range strings.Lines(mountinfo) {

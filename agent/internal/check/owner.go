@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// othersOwn says whether a file belongs to another user.
+// othersOwn reports whether a file belongs to another user.
 func othersOwn(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -18,20 +18,20 @@ func othersOwn(path string) bool {
 	return ok && int(st.Uid) != os.Geteuid()
 }
 
-// mayWrite says whether files can be made in a folder.
+// mayWrite reports whether files can be created in a folder.
 func mayWrite(folder string) bool { return syscall.Access(folder, 2|1) == nil }
 
-// mayConnect says who may, by the owner and the mode of a socket.
+// mayConnect names who may connect, from the owner and the mode of a socket.
 func mayConnect(info fs.FileInfo) string {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
-		return "its owner alone may"
+		return "only its owner may"
 	}
-	who := "user " + userName(st.Uid)
+	who := "only user " + userName(st.Uid)
 	if info.Mode().Perm()&0o020 != 0 {
 		who += " and group " + groupName(st.Gid)
 	}
-	return who + " alone may"
+	return who + " may"
 }
 
 func userName(id uint32) string {

@@ -22,24 +22,24 @@ func (m *machine) pressure(context.Context) []Finding {
 	defer source.Close()
 	var s sample.Sample
 	err := source.Read(&s)
-	var told, not []string
+	var counted, missing []string
 	for _, resource := range []sample.Resource{sample.IO, sample.Memory, sample.CPU} {
 		if has(s.Pressures, resource) {
-			told = append(told, string(resource))
+			counted = append(counted, string(resource))
 		} else {
-			not = append(not, string(resource))
+			missing = append(missing, string(resource))
 		}
 	}
-	f := Finding{Area: Pressure, What: "pressure", State: Seen, Details: map[string]any{"resources": nonNil(told)},
-		Says: "The kernel counts for how long programs wait for storage, memory and the CPU (PSI)."}
+	f := Finding{Area: Pressure, What: "pressure", State: Seen, Details: map[string]any{"resources": nonNil(counted)},
+		Message: "The kernel counts how long programs wait for storage, memory and the CPU (PSI)."}
 	switch {
-	case len(not) == 0:
-	case len(told) > 0:
+	case len(missing) == 0:
+	case len(counted) > 0:
 		f.State = Limited
-		f.Says = fmt.Sprintf("Waiting for %s is told by the kernel (PSI), for %s it is not: %v.", list(told), list(not), err)
+		f.Message = fmt.Sprintf("The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing), err)
 	default:
 		f.State = Missing
-		f.Says = "The kernel does not tell how long programs wait (PSI): storage is judged by the busiest disk's queue, which is less sure."
+		f.Message = "The kernel does not count how long programs wait (PSI): storage stall is estimated from the busiest disk's queue, which is less certain."
 		f.Fix = m.pressureFix()
 	}
 	return []Finding{f}
@@ -54,7 +54,7 @@ func has(pressures []sample.Pressure, resource sample.Resource) bool {
 	return false
 }
 
-// pressureFix finds out why there is none.
+// pressureFix finds out why there is no pressure.
 func (m *machine) pressureFix() string {
 	_, err := readStart(m.path("proc/pressure/io"))
 	release := m.release()
@@ -86,8 +86,7 @@ func (m *machine) release() string {
 	return " " + strings.TrimSpace(text)
 }
 
-// configured is a setting with which the kernel was built: "y", "m" or "" where it was left out, and "?" where nothing
-// tells.
+// configured is a setting of the kernel's build: "y", "m", "" if it was left out, "?" if it is unknown.
 func (m *machine) configured(setting string) string {
 	for _, name := range []string{"proc/config.gz", "boot/config-" + strings.TrimSpace(m.release())} {
 		file, err := os.Open(m.path(name))
@@ -114,7 +113,7 @@ func (m *machine) configured(setting string) string {
 	return "?"
 }
 
-// readStart gives up to a page of a small file.
+// readStart reads up to a page of a small file.
 func readStart(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
-// pid is this process as the machine's /proc numbers it, which may be another one's than ours.
+// pid is this process in the machine's /proc, which may belong to another PID namespace than ours.
 func (m *machine) pid() int {
 	if name, err := os.Readlink(m.path("proc/self")); err == nil {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -23,36 +23,36 @@ func (m *machine) pid() int {
 	return os.Getpid()
 }
 
-// processes follows this process as it would follow a job, and tries to read what those of other users read.
+// processes follows this process as a job, and tries to read the I/O counters of other users' processes.
 func (m *machine) processes(context.Context) []Finding {
 	own, err := m.followSelf()
 	f := Finding{Area: Processes, What: "processes", State: Seen, Details: map[string]any{"own_io": own.HasIO}}
 	if err != nil && own.ID == "" {
 		f.State = Missing
-		f.Says = fmt.Sprintf("No process can be followed (%s): a job's CPU time and bytes are not known.", reason(err))
+		f.Message = fmt.Sprintf("No process can be followed (%s): a job's CPU time and bytes are unknown.", reason(err))
 		f.Fix = m.procFix()
 		return []Finding{f}
 	}
-	told, kept := m.others()
+	readable, denied := m.others()
 	hidden, isHidden := m.hidden()
-	f.Details["others_told"], f.Details["others_kept"] = told, kept
+	f.Details["others_told"], f.Details["others_kept"] = readable, denied
 	switch {
 	case !own.HasIO:
 		f.State = Limited
-		f.Says = fmt.Sprintf("CPU time is told for each process, and what it reads and writes is not: %v.", err)
+		f.Message = fmt.Sprintf("CPU time of each process can be read, but not its bytes: %v.", err)
 		if m.configured("CONFIG_TASK_IO_ACCOUNTING") == "" {
 			f.Fix = "boot a kernel that was built with CONFIG_TASK_IO_ACCOUNTING=y"
 		}
-	case kept > told:
+	case denied > readable:
 		f.State = Limited
-		f.Says = "CPU time is told for each process; what it reads and writes for your own alone, which is enough for run."
+		f.Message = "CPU time of each process can be read, but bytes only of your own, which is enough for run."
 		f.Fix = "sudo setcap cap_sys_ptrace,cap_dac_read_search+ep " + m.program()
 	case isHidden:
-		f.Says = "CPU time, and what is read and written, is told for each process that this user sees."
-	case told == 0:
-		f.Says = "CPU time, and what is read and written, is told for each process; there are none of other users here."
+		f.Message = "CPU time and bytes of each process that this user sees can be read."
+	case readable == 0:
+		f.Message = "CPU time and bytes of each process can be read; other users have none here."
 	default:
-		f.Says = "CPU time, and what is read and written, is told for each process, other users' too."
+		f.Message = "CPU time and bytes of each process can be read, also of other users."
 	}
 	found := []Finding{f}
 	if isHidden {
@@ -60,13 +60,13 @@ func (m *machine) processes(context.Context) []Finding {
 	}
 	if id := strconv.Itoa(m.pid()); !exists(m.path("proc/" + id + "/task/" + id + "/children")) {
 		found = append(found, Finding{Area: Processes, What: "children", State: Limited,
-			Says: "The kernel does not list a process's children: a job's new processes are found by asking every process for its parent, which takes longer.",
-			Fix:  "boot a kernel that was built with CONFIG_PROC_CHILDREN=y"})
+			Message: "The kernel does not list a process's children: a job's new processes are found by reading every process, which takes longer.",
+			Fix:     "boot a kernel that was built with CONFIG_PROC_CHILDREN=y"})
 	}
 	return found
 }
 
-// followSelf gives the reading of a job that is this process. Its ID is empty where it cannot be followed.
+// followSelf reads a job that is this process. Its ID is empty if it cannot be followed.
 func (m *machine) followSelf() (sample.Job, error) {
 	source := process.New(m.Root)
 	defer source.Close()
@@ -81,20 +81,20 @@ func (m *machine) followSelf() (sample.Job, error) {
 	return s.Jobs[0], err
 }
 
-// mostOthers bounds how many processes of other users are tried.
-const mostOthers = 64
+// maxOthers bounds the processes of other users that are tried.
+const maxOthers = 64
 
-// others counts the processes of other users whose bytes are told, and those that keep them.
-func (m *machine) others() (told, kept int) {
+// others counts the processes of other users whose bytes can be read, and those where that is denied.
+func (m *machine) others() (readable, denied int) {
 	dir, err := os.Open(m.path("proc"))
 	if err != nil {
 		return 0, 0
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(1 << 16) // what was listed before an error is enough
+	names, _ := dir.Readdirnames(1 << 16) // on an error, the names before it are enough
 	slices.Sort(names)
 	for _, name := range names {
-		if told+kept >= mostOthers {
+		if readable+denied >= maxOthers {
 			break
 		}
 		folder := m.path(filepath.Join("proc", name))
@@ -104,12 +104,12 @@ func (m *machine) others() (told, kept int) {
 		text, err := readStart(filepath.Join(folder, "io"))
 		switch {
 		case err == nil && strings.Contains(text, "read_bytes"):
-			told++
+			readable++
 		case os.IsPermission(err):
-			kept++
+			denied++
 		}
 	}
-	return told, kept
+	return readable, denied
 }
 
 func (m *machine) program() string {

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// number is a count with its noun.
+// number formats a count with its noun.
 func number(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -16,12 +16,12 @@ func number(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// reason is an error without the path and the operation: the sentence around it names them.
+// reason is an error without the path and the operation, which the sentence names.
 func reason(err error) string {
 	var no syscall.Errno
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "it is not there"
+		return "it does not exist"
 	case errors.Is(err, fs.ErrPermission):
 		return "permission denied"
 	case errors.As(err, &no):
