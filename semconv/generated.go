@@ -375,994 +375,629 @@ var (
 
 // HwEnergy: Energy that the accelerator has used since its driver was loaded.
 var HwEnergy = Metric{
-	Name:        "hw.energy",
-	Unit:        "J",
+	Name: "hw.energy", Unit: "J", Kind: Counter,
 	Description: "Energy that the accelerator has used since its driver was loaded.",
-	Kind:        Counter,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
+		{HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwErrors: Errors of the accelerator or drive, by kind.
 var HwErrors = Metric{
-	Name:        "hw.errors",
-	Unit:        "{error}",
+	Name: "hw.errors", Unit: "{error}", Kind: Counter, Int: true,
 	Description: "Errors of the accelerator or drive, by kind.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: ErrorTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING},
+		{ErrorTypeKey, attribute.STRING, true}, {HwDriverVersionKey, attribute.STRING, false},
+		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
+		{HwSerialNumberKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
+		{HwVendorKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, false},
 	},
 }
 
 // HwFanSpeedRatio: Speed of the accelerator's fan as a share of its full speed, as the driver wants it.
 var HwFanSpeedRatio = Metric{
-	Name:        "hw.fan.speed_ratio",
-	Unit:        "1",
+	Name: "hw.fan.speed_ratio", Unit: "1", Kind: Gauge,
 	Description: "Speed of the accelerator's fan as a share of its full speed, as the driver wants it.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwGPUIO: Bytes that the accelerator received and sent over PCIe.
 var HwGPUIO = Metric{
-	Name:        "hw.gpu.io",
-	Unit:        "By",
+	Name: "hw.gpu.io", Unit: "By", Kind: Counter, Int: true,
 	Description: "Bytes that the accelerator received and sent over PCIe.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: NetworkIODirectionKey, Type: attribute.STRING, Required: true},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
+		{NetworkIODirectionKey, attribute.STRING, true},
 	},
 }
 
 // HwGPUMemoryLimit: Memory of the accelerator.
 var HwGPUMemoryLimit = Metric{
-	Name:        "hw.gpu.memory.limit",
-	Unit:        "By",
+	Name: "hw.gpu.memory.limit", Unit: "By", Kind: UpDownCounter, Int: true,
 	Description: "Memory of the accelerator.",
-	Kind:        UpDownCounter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwGPUMemoryUsage: Memory of the accelerator that is in use.
 var HwGPUMemoryUsage = Metric{
-	Name:        "hw.gpu.memory.usage",
-	Unit:        "By",
+	Name: "hw.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
 	Description: "Memory of the accelerator that is in use.",
-	Kind:        UpDownCounter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwGPUMemoryUtilization: Share of the accelerator's memory that is in use.
 var HwGPUMemoryUtilization = Metric{
-	Name:        "hw.gpu.memory.utilization",
-	Unit:        "1",
+	Name: "hw.gpu.memory.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the accelerator's memory that is in use.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwGPUUtilization: Share of the time in which the accelerator did work of the task.
 var HwGPUUtilization = Metric{
-	Name:        "hw.gpu.utilization",
-	Unit:        "1",
+	Name: "hw.gpu.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the time in which the accelerator did work of the task.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwGPUTaskKey, Type: attribute.STRING, Required: true},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwGPUTaskKey, attribute.STRING, true},
+		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwPhysicalDiskEnduranceUtilization: Share of the drive's rated writes that is left.
 var HwPhysicalDiskEnduranceUtilization = Metric{
-	Name:        "hw.physical_disk.endurance_utilization",
-	Unit:        "1",
+	Name: "hw.physical_disk.endurance_utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the drive's rated writes that is left.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskStateKey, Type: attribute.STRING, Required: true},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwPhysicalDiskStateKey, attribute.STRING, true}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
+		{HwSerialNumberKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // HwPhysicalDiskSize: Size of the drive.
 var HwPhysicalDiskSize = Metric{
-	Name:        "hw.physical_disk.size",
-	Unit:        "By",
+	Name: "hw.physical_disk.size", Unit: "By", Kind: UpDownCounter, Int: true,
 	Description: "Size of the drive.",
-	Kind:        UpDownCounter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
+		{SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // HwPhysicalDiskSmart: What the drive tells of its own health, as a raw value.
 var HwPhysicalDiskSmart = Metric{
-	Name:        "hw.physical_disk.smart",
-	Unit:        "1",
+	Name: "hw.physical_disk.smart", Unit: "1", Kind: Gauge, Int: true,
 	Description: "What the drive tells of its own health, as a raw value.",
-	Kind:        Gauge,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskSmartAttributeKey, Type: attribute.STRING, Required: true},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwPhysicalDiskSmartAttributeKey, attribute.STRING, true}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
+		{HwSerialNumberKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // HwPower: Power that the accelerator draws.
 var HwPower = Metric{
-	Name:        "hw.power",
-	Unit:        "W",
+	Name: "hw.power", Unit: "W", Kind: Gauge,
 	Description: "Power that the accelerator draws.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
+		{HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // HwStatus: 1 for the state that the accelerator or drive is in, 0 for the others.
 var HwStatus = Metric{
-	Name:        "hw.status",
-	Unit:        "1",
+	Name: "hw.status", Unit: "1", Kind: UpDownCounter, Int: true,
 	Description: "1 for the state that the accelerator or drive is in, 0 for the others.",
-	Kind:        UpDownCounter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: HwStateKey, Type: attribute.STRING, Required: true},
-		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
+		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
+		{HwSerialNumberKey, attribute.STRING, false}, {HwStateKey, attribute.STRING, true},
+		{HwTypeKey, attribute.STRING, true}, {HwVendorKey, attribute.STRING, false},
+		{SystemDeviceNameKey, attribute.STRING, false},
 	},
 }
 
 // HwTemperature: Temperature of the accelerator's chip or of its memory, or of a drive.
 var HwTemperature = Metric{
-	Name:        "hw.temperature",
-	Unit:        "Cel",
+	Name: "hw.temperature", Unit: "Cel", Kind: Gauge,
 	Description: "Temperature of the accelerator's chip or of its memory, or of a drive.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSensorLocationKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
+		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwPhysicalDiskTypeKey, attribute.STRING, false},
+		{HwSensorLocationKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
+		{HwVendorKey, attribute.STRING, false}, {SystemDeviceNameKey, attribute.STRING, false},
 	},
 }
 
 // HwTemperatureLimit: Temperature at which the accelerator slows down or switches off, or that a drive calls too hot.
 var HwTemperatureLimit = Metric{
-	Name:        "hw.temperature.limit",
-	Unit:        "Cel",
+	Name: "hw.temperature.limit", Unit: "Cel", Kind: Gauge,
 	Description: "Temperature at which the accelerator slows down or switches off, or that a drive calls too hot.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwLimitTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSensorLocationKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
+		{HwIDKey, attribute.STRING, true}, {HwLimitTypeKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false},
+		{HwNameKey, attribute.STRING, false}, {HwParentKey, attribute.STRING, false},
+		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSensorLocationKey, attribute.STRING, false},
+		{HwSerialNumberKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
+		{SystemDeviceNameKey, attribute.STRING, false},
 	},
 }
 
 // ProcessDiskIO: Bytes that storage fetched or took for the process.
 var ProcessDiskIO = Metric{
-	Name:        "process.disk.io",
-	Unit:        "By",
+	Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true,
 	Description: "Bytes that storage fetched or took for the process.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: ProcessPIDKey, Type: attribute.INT64},
+		{DiskIODirectionKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, false},
 	},
 }
 
 // DiskAwait: Mean time from submission to completion of the operations that completed since the previous collection.
 var DiskAwait = Metric{
-	Name:        "stallspan.disk.await",
-	Unit:        "s",
+	Name: "stallspan.disk.await", Unit: "s", Kind: Gauge,
 	Description: "Mean time from submission to completion of the operations that completed since the previous collection.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // DiskDiscardIO: Bytes that were discarded (trimmed).
 var DiskDiscardIO = Metric{
-	Name:        "stallspan.disk.discard.io",
-	Unit:        "By",
+	Name: "stallspan.disk.discard.io", Unit: "By", Kind: Counter, Int: true,
 	Description: "Bytes that were discarded (trimmed).",
-	Kind:        Counter,
-	Int:         true,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // DiskDiscardOperations: Discards (trims) that completed.
 var DiskDiscardOperations = Metric{
-	Name:        "stallspan.disk.discard.operations",
-	Unit:        "{operation}",
+	Name: "stallspan.disk.discard.operations", Unit: "{operation}", Kind: Counter, Int: true,
 	Description: "Discards (trims) that completed.",
-	Kind:        Counter,
-	Int:         true,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // DiskDiscardTime: Time spent in discards, summed over operations.
 var DiskDiscardTime = Metric{
-	Name:        "stallspan.disk.discard.time",
-	Unit:        "s",
+	Name: "stallspan.disk.discard.time", Unit: "s", Kind: Counter,
 	Description: "Time spent in discards, summed over operations.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // DiskFlushOperations: Cache flushes that completed.
 var DiskFlushOperations = Metric{
-	Name:        "stallspan.disk.flush.operations",
-	Unit:        "{operation}",
+	Name: "stallspan.disk.flush.operations", Unit: "{operation}", Kind: Counter, Int: true,
 	Description: "Cache flushes that completed.",
-	Kind:        Counter,
-	Int:         true,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // DiskFlushTime: Time spent in cache flushes, summed over operations.
 var DiskFlushTime = Metric{
-	Name:        "stallspan.disk.flush.time",
-	Unit:        "s",
+	Name: "stallspan.disk.flush.time", Unit: "s", Kind: Counter,
 	Description: "Time spent in cache flushes, summed over operations.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // DiskQueueDepth: Mean number of operations under way since the previous collection.
 var DiskQueueDepth = Metric{
-	Name:        "stallspan.disk.queue.depth",
-	Unit:        "1",
+	Name: "stallspan.disk.queue.depth", Unit: "1", Kind: Gauge,
 	Description: "Mean number of operations under way since the previous collection.",
-	Kind:        Gauge,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // DiskThroughputCeiling: The highest throughput that was seen so far, over about a second, or that was measured.
 var DiskThroughputCeiling = Metric{
-	Name:        "stallspan.disk.throughput.ceiling",
-	Unit:        "By/s",
+	Name: "stallspan.disk.throughput.ceiling", Unit: "By/s", Kind: Gauge,
 	Description: "The highest throughput that was seen so far, over about a second, or that was measured.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // DiskUtilization: Share of the time since the previous collection with at least one operation under way.
 var DiskUtilization = Metric{
-	Name:        "stallspan.disk.utilization",
-	Unit:        "1",
+	Name: "stallspan.disk.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the time since the previous collection with at least one operation under way.",
-	Kind:        Gauge,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // GPUBusyTime: Time in which at least one kernel ran, since Stallspan began to look.
 var GPUBusyTime = Metric{
-	Name:        "stallspan.gpu.busy.time",
-	Unit:        "s",
+	Name: "stallspan.gpu.busy.time", Unit: "s", Kind: Counter,
 	Description: "Time in which at least one kernel ran, since Stallspan began to look.",
-	Kind:        Counter,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUClockFrequency: Frequency of the accelerator's clock at the reading.
 var GPUClockFrequency = Metric{
-	Name:        "stallspan.gpu.clock.frequency",
-	Unit:        "Hz",
+	Name: "stallspan.gpu.clock.frequency", Unit: "Hz", Kind: Gauge,
 	Description: "Frequency of the accelerator's clock at the reading.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: GPUClockDomainKey, Type: attribute.STRING, Required: true},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
+		{GPUClockDomainKey, attribute.STRING, true},
 	},
 }
 
 // GPUClockThrottleTime: Time in which the clocks were held below what the work wanted.
 var GPUClockThrottleTime = Metric{
-	Name:        "stallspan.gpu.clock.throttle.time",
-	Unit:        "s",
+	Name: "stallspan.gpu.clock.throttle.time", Unit: "s", Kind: Counter,
 	Description: "Time in which the clocks were held below what the work wanted.",
-	Kind:        Counter,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: GPUClockThrottleReasonKey, Type: attribute.STRING, Required: true},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
+		{GPUClockThrottleReasonKey, attribute.STRING, true},
 	},
 }
 
 // GPUDRAMUtilization: Share of the bandwidth of the accelerator's memory that was used.
 var GPUDRAMUtilization = Metric{
-	Name:        "stallspan.gpu.dram.utilization",
-	Unit:        "1",
+	Name: "stallspan.gpu.dram.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the bandwidth of the accelerator's memory that was used.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUDriverCallLongest: The longest time that a call of the function has taken so far.
 var GPUDriverCallLongest = Metric{
-	Name:        "stallspan.gpu.driver.call.longest",
-	Unit:        "s",
+	Name: "stallspan.gpu.driver.call.longest", Unit: "s", Kind: Gauge,
 	Description: "The longest time that a call of the function has taken so far.",
-	Kind:        Gauge,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: GPUDriverFunctionKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
 }
 
 // GPUDriverCallTime: Time that Stallspan has spent in calls of the function.
 var GPUDriverCallTime = Metric{
-	Name:        "stallspan.gpu.driver.call.time",
-	Unit:        "s",
+	Name: "stallspan.gpu.driver.call.time", Unit: "s", Kind: Counter,
 	Description: "Time that Stallspan has spent in calls of the function.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: GPUDriverFunctionKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
 }
 
 // GPUDriverCalls: Calls of the function that Stallspan made and that returned.
 var GPUDriverCalls = Metric{
-	Name:        "stallspan.gpu.driver.calls",
-	Unit:        "{call}",
+	Name: "stallspan.gpu.driver.calls", Unit: "{call}", Kind: Counter, Int: true,
 	Description: "Calls of the function that Stallspan made and that returned.",
-	Kind:        Counter,
-	Int:         true,
-	Attributes: []AttributeRef{
-		{Key: GPUDriverFunctionKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
 }
 
 // GPUDriverFieldTime: Time that the driver says it took for the values of a field.
 var GPUDriverFieldTime = Metric{
-	Name:        "stallspan.gpu.driver.field.time",
-	Unit:        "s",
+	Name: "stallspan.gpu.driver.field.time", Unit: "s", Kind: Counter,
 	Description: "Time that the driver says it took for the values of a field.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: GPUDriverFieldKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{GPUDriverFieldKey, attribute.STRING, true}},
 }
 
 // GPUDriverSessions: Times that Stallspan began to use the driver.
 var GPUDriverSessions = Metric{
-	Name:        "stallspan.gpu.driver.sessions",
-	Unit:        "{session}",
+	Name: "stallspan.gpu.driver.sessions", Unit: "{session}", Kind: Counter, Int: true,
 	Description: "Times that Stallspan began to use the driver.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes:  []AttributeRef{},
 }
 
 // GPUDriverValuesDropped: Values from the driver that no such hardware can have, which were left out.
 var GPUDriverValuesDropped = Metric{
-	Name:        "stallspan.gpu.driver.values.dropped",
-	Unit:        "{value}",
+	Name: "stallspan.gpu.driver.values.dropped", Unit: "{value}", Kind: Counter, Int: true,
 	Description: "Values from the driver that no such hardware can have, which were left out.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes:  []AttributeRef{},
 }
 
 // GPUMemoryControllerUtilization: Share of the time in which the accelerator's memory was read or written.
 var GPUMemoryControllerUtilization = Metric{
-	Name:        "stallspan.gpu.memory.controller.utilization",
-	Unit:        "1",
+	Name: "stallspan.gpu.memory.controller.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the time in which the accelerator's memory was read or written.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUMemoryReserved: Memory of the accelerator that its driver keeps for itself.
 var GPUMemoryReserved = Metric{
-	Name:        "stallspan.gpu.memory.reserved",
-	Unit:        "By",
+	Name: "stallspan.gpu.memory.reserved", Unit: "By", Kind: UpDownCounter, Int: true,
 	Description: "Memory of the accelerator that its driver keeps for itself.",
-	Kind:        UpDownCounter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUNVLinkIO: Bytes that the accelerator received and sent over all of its NVLinks.
 var GPUNVLinkIO = Metric{
-	Name:        "stallspan.gpu.nvlink.io",
-	Unit:        "By",
+	Name: "stallspan.gpu.nvlink.io", Unit: "By", Kind: Counter, Int: true,
 	Description: "Bytes that the accelerator received and sent over all of its NVLinks.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: NetworkIODirectionKey, Type: attribute.STRING, Required: true},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
+		{NetworkIODirectionKey, attribute.STRING, true},
 	},
 }
 
 // GPUPCIeLinkGeneration: PCIe generation of the accelerator's link; it falls while the accelerator idles.
 var GPUPCIeLinkGeneration = Metric{
-	Name:        "stallspan.gpu.pcie.link.generation",
-	Unit:        "1",
+	Name: "stallspan.gpu.pcie.link.generation", Unit: "1", Kind: Gauge, Int: true,
 	Description: "PCIe generation of the accelerator's link; it falls while the accelerator idles.",
-	Kind:        Gauge,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwLimitTypeKey, Type: attribute.STRING},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwLimitTypeKey, attribute.STRING, false}, {HwModelKey, attribute.STRING, false},
+		{HwNameKey, attribute.STRING, false}, {HwParentKey, attribute.STRING, false},
+		{HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUPCIeLinkWidth: PCIe lanes of the accelerator's link.
 var GPUPCIeLinkWidth = Metric{
-	Name:        "stallspan.gpu.pcie.link.width",
-	Unit:        "{lane}",
+	Name: "stallspan.gpu.pcie.link.width", Unit: "{lane}", Kind: Gauge, Int: true,
 	Description: "PCIe lanes of the accelerator's link.",
-	Kind:        Gauge,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwLimitTypeKey, Type: attribute.STRING},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwLimitTypeKey, attribute.STRING, false}, {HwModelKey, attribute.STRING, false},
+		{HwNameKey, attribute.STRING, false}, {HwParentKey, attribute.STRING, false},
+		{HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUPCIeThroughput: Bytes a second that the accelerator received and sent over PCIe, where it does not count them.
 var GPUPCIeThroughput = Metric{
-	Name:        "stallspan.gpu.pcie.throughput",
-	Unit:        "By/s",
+	Name: "stallspan.gpu.pcie.throughput", Unit: "By/s", Kind: Gauge,
 	Description: "Bytes a second that the accelerator received and sent over PCIe, where it does not count them.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
-		{Key: NetworkIODirectionKey, Type: attribute.STRING, Required: true},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
+		{NetworkIODirectionKey, attribute.STRING, true},
 	},
 }
 
 // GPUPowerLimit: The power that the accelerator may draw, as its driver enforces it now.
 var GPUPowerLimit = Metric{
-	Name:        "stallspan.gpu.power.limit",
-	Unit:        "W",
+	Name: "stallspan.gpu.power.limit", Unit: "W", Kind: Gauge,
 	Description: "The power that the accelerator may draw, as its driver enforces it now.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwTypeKey, attribute.STRING, true},
+		{HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUSMOccupancy: Warps that were resident on the accelerator's multiprocessors, as a share of what fits.
 var GPUSMOccupancy = Metric{
-	Name:        "stallspan.gpu.sm.occupancy",
-	Unit:        "1",
+	Name: "stallspan.gpu.sm.occupancy", Unit: "1", Kind: Gauge,
 	Description: "Warps that were resident on the accelerator's multiprocessors, as a share of what fits.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUSMUtilization: Share of the time in which the accelerator's multiprocessors had work, averaged over all of them.
 var GPUSMUtilization = Metric{
-	Name:        "stallspan.gpu.sm.utilization",
-	Unit:        "1",
+	Name: "stallspan.gpu.sm.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the time in which the accelerator's multiprocessors had work, averaged over all of them.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // GPUTensorUtilization: Share of the time in which the accelerator's tensor cores worked.
 var GPUTensorUtilization = Metric{
-	Name:        "stallspan.gpu.tensor.utilization",
-	Unit:        "1",
+	Name: "stallspan.gpu.tensor.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the time in which the accelerator's tensor cores worked.",
-	Kind:        Gauge,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwParentKey, Type: attribute.STRING},
-		{Key: HwVendorKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
 }
 
 // ModelLoadDuration: Duration of model loads.
 var ModelLoadDuration = Metric{
-	Name:        "stallspan.model.load.duration",
-	Unit:        "s",
+	Name: "stallspan.model.load.duration", Unit: "s", Kind: Histogram,
 	Description: "Duration of model loads.",
-	Kind:        Histogram,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: ModelNameKey, Type: attribute.STRING},
-		{Key: SlowKey, Type: attribute.BOOL},
-		{Key: VerdictKey, Type: attribute.STRING},
+		{ModelNameKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, false}, {VerdictKey, attribute.STRING, false},
 	},
 }
 
 // PhysicalDiskIO: Bytes that were read from the drive and written to it in its whole life, by its own count.
 var PhysicalDiskIO = Metric{
-	Name:        "stallspan.physical_disk.io",
-	Unit:        "By",
+	Name: "stallspan.physical_disk.io", Unit: "By", Kind: Counter, Int: true,
 	Description: "Bytes that were read from the drive and written to it in its whole life, by its own count.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {HwFirmwareVersionKey, attribute.STRING, false},
+		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
+		{SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // PhysicalDiskPowerOnTime: Time for which the drive was switched on in its whole life. Most drives count whole hours.
 var PhysicalDiskPowerOnTime = Metric{
-	Name:        "stallspan.physical_disk.power_on.time",
-	Unit:        "s",
+	Name: "stallspan.physical_disk.power_on.time", Unit: "s", Kind: Counter,
 	Description: "Time for which the drive was switched on in its whole life. Most drives count whole hours.",
-	Kind:        Counter,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: HwFirmwareVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwPhysicalDiskTypeKey, Type: attribute.STRING},
-		{Key: HwSerialNumberKey, Type: attribute.STRING},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
+		{HwPhysicalDiskTypeKey, attribute.STRING, false}, {HwSerialNumberKey, attribute.STRING, false},
+		{SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // PressureCPUStallTime: Time in which runnable tasks waited for a CPU.
 var PressureCPUStallTime = Metric{
-	Name:        "stallspan.pressure.cpu.stall.time",
-	Unit:        "s",
+	Name: "stallspan.pressure.cpu.stall.time", Unit: "s", Kind: Counter,
 	Description: "Time in which runnable tasks waited for a CPU.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
 }
 
 // PressureIOStallTime: Time in which tasks waited for block devices and network file systems.
 var PressureIOStallTime = Metric{
-	Name:        "stallspan.pressure.io.stall.time",
-	Unit:        "s",
+	Name: "stallspan.pressure.io.stall.time", Unit: "s", Kind: Counter,
 	Description: "Time in which tasks waited for block devices and network file systems.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
 }
 
 // PressureMemoryStallTime: Time in which tasks waited for memory, by reclaim, swap-in or page-cache thrashing.
 var PressureMemoryStallTime = Metric{
-	Name:        "stallspan.pressure.memory.stall.time",
-	Unit:        "s",
+	Name: "stallspan.pressure.memory.stall.time", Unit: "s", Kind: Counter,
 	Description: "Time in which tasks waited for memory, by reclaim, swap-in or page-cache thrashing.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: PressureStallTypeKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
 }
 
 // ProcessGPUMemoryUsage: Memory of an accelerator that a process holds.
 var ProcessGPUMemoryUsage = Metric{
-	Name:        "stallspan.process.gpu.memory.usage",
-	Unit:        "By",
+	Name: "stallspan.process.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
 	Description: "Memory of an accelerator that a process holds.",
-	Kind:        UpDownCounter,
-	Int:         true,
-	Attributes: []AttributeRef{
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: ProcessPIDKey, Type: attribute.INT64, Required: true},
-	},
+	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, true}},
 }
 
 // TrainingEpochDuration: Duration of training epochs.
 var TrainingEpochDuration = Metric{
-	Name:        "stallspan.training.epoch.duration",
-	Unit:        "s",
+	Name: "stallspan.training.epoch.duration", Unit: "s", Kind: Histogram,
 	Description: "Duration of training epochs.",
-	Kind:        Histogram,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: SlowKey, Type: attribute.BOOL},
-		{Key: TrainingRunNameKey, Type: attribute.STRING},
-		{Key: VerdictKey, Type: attribute.STRING},
+		{SlowKey, attribute.BOOL, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, false},
 	},
 }
 
 // SystemCPUTime: Time that the logical CPU spent in each mode.
 var SystemCPUTime = Metric{
-	Name:        "system.cpu.time",
-	Unit:        "s",
+	Name: "system.cpu.time", Unit: "s", Kind: Counter,
 	Description: "Time that the logical CPU spent in each mode.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: CPULogicalNumberKey, Type: attribute.INT64, Required: true},
-		{Key: CPUModeKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
 }
 
 // SystemCPUUtilization: Share of the time since the previous collection that the logical CPU spent in each mode.
 var SystemCPUUtilization = Metric{
-	Name:        "system.cpu.utilization",
-	Unit:        "1",
+	Name: "system.cpu.utilization", Unit: "1", Kind: Gauge,
 	Description: "Share of the time since the previous collection that the logical CPU spent in each mode.",
-	Kind:        Gauge,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: CPULogicalNumberKey, Type: attribute.INT64, Required: true},
-		{Key: CPUModeKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
 }
 
 // SystemDiskIO: Bytes that were transferred.
 var SystemDiskIO = Metric{
-	Name:        "system.disk.io",
-	Unit:        "By",
+	Name: "system.disk.io", Unit: "By", Kind: Counter, Int: true,
 	Description: "Bytes that were transferred.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // SystemDiskIOTime: Time with at least one operation under way.
 var SystemDiskIOTime = Metric{
-	Name:        "system.disk.io_time",
-	Unit:        "s",
+	Name: "system.disk.io_time", Unit: "s", Kind: Counter,
 	Description: "Time with at least one operation under way.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // SystemDiskMerged: Requests that were merged into a neighbouring one before they reached the device.
 var SystemDiskMerged = Metric{
-	Name:        "system.disk.merged",
-	Unit:        "{operation}",
+	Name: "system.disk.merged", Unit: "{operation}", Kind: Counter, Int: true,
 	Description: "Requests that were merged into a neighbouring one before they reached the device.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // SystemDiskOperationTime: Time from submission to completion, summed over operations.
 var SystemDiskOperationTime = Metric{
-	Name:        "system.disk.operation_time",
-	Unit:        "s",
+	Name: "system.disk.operation_time", Unit: "s", Kind: Counter,
 	Description: "Time from submission to completion, summed over operations.",
-	Kind:        Counter,
-	Int:         false,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // SystemDiskOperations: Operations that completed.
 var SystemDiskOperations = Metric{
-	Name:        "system.disk.operations",
-	Unit:        "{operation}",
+	Name: "system.disk.operations", Unit: "{operation}", Kind: Counter, Int: true,
 	Description: "Operations that completed.",
-	Kind:        Counter,
-	Int:         true,
 	Attributes: []AttributeRef{
-		{Key: DiskIODirectionKey, Type: attribute.STRING, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
 // SystemDiskPendingOperations: Operations under way at the moment of the reading.
 var SystemDiskPendingOperations = Metric{
-	Name:        "system.disk.pending_operations",
-	Unit:        "{operation}",
+	Name: "system.disk.pending_operations", Unit: "{operation}", Kind: UpDownCounter, Int: true,
 	Description: "Operations under way at the moment of the reading.",
-	Kind:        UpDownCounter,
-	Int:         true,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // SystemDiskWeightedIOTime: Number of operations under way, integrated over time.
 var SystemDiskWeightedIOTime = Metric{
-	Name:        "system.disk.weighted_io_time",
-	Unit:        "s",
+	Name: "system.disk.weighted_io_time", Unit: "s", Kind: Counter,
 	Description: "Number of operations under way, integrated over time.",
-	Kind:        Counter,
-	Int:         false,
-	Attributes: []AttributeRef{
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
-	},
+	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
 // EpochSpan: One epoch of a training run. Named "epoch {stallspan.training.run.name}".
 var EpochSpan = Span{
 	Type: "stallspan.epoch",
 	Attributes: []AttributeRef{
-		{Key: BaselineP95Key, Type: attribute.FLOAT64},
-		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
-		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
-		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskReadBytesKey, Type: attribute.INT64},
-		{Key: DiskReadOperationsKey, Type: attribute.INT64},
-		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskWriteBytesKey, Type: attribute.INT64},
-		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
-		{Key: FindingKey, Type: attribute.STRING},
-		{Key: FindingsKey, Type: attribute.STRINGSLICE},
-		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
-		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
-		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
-		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
-		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
-		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: RemedyKey, Type: attribute.STRING},
-		{Key: SlowKey, Type: attribute.BOOL, Required: true},
-		{Key: SlownessReasonKey, Type: attribute.STRING},
-		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
-		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
-		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
-		{Key: TrainingEpochIndexKey, Type: attribute.INT64},
-		{Key: TrainingRunNameKey, Type: attribute.STRING},
-		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
-		{Key: VerdictKey, Type: attribute.STRING, Required: true},
-		{Key: WindowInterruptedKey, Type: attribute.BOOL},
-		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
-		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
-		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
-		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+		{BaselineP95Key, attribute.FLOAT64, false}, {DiskBusyRatioKey, attribute.FLOAT64, false},
+		{DiskNamesKey, attribute.STRINGSLICE, false}, {DiskQueueDepthKey, attribute.FLOAT64, false},
+		{DiskReadAwaitKey, attribute.FLOAT64, false}, {DiskReadBytesKey, attribute.INT64, false},
+		{DiskReadOperationsKey, attribute.INT64, false}, {DiskWriteAwaitKey, attribute.FLOAT64, false},
+		{DiskWriteBytesKey, attribute.INT64, false}, {DiskWriteOperationsKey, attribute.INT64, false},
+		{FindingKey, attribute.STRING, false}, {FindingsKey, attribute.STRINGSLICE, false},
+		{GPUBusyRatioKey, attribute.FLOAT64, false}, {GPUBusyTimeKey, attribute.FLOAT64, false},
+		{GPUIDsKey, attribute.STRINGSLICE, false}, {MountPointsKey, attribute.STRINGSLICE, false},
+		{PressureIOFullTimeKey, attribute.FLOAT64, false}, {PressureIOSomeTimeKey, attribute.FLOAT64, false},
+		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
+		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
+		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1370,44 +1005,25 @@ var EpochSpan = Span{
 var LoadSpan = Span{
 	Type: "stallspan.load",
 	Attributes: []AttributeRef{
-		{Key: FilePathKey, Type: attribute.STRING},
-		{Key: BaselineP95Key, Type: attribute.FLOAT64},
-		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
-		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
-		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskReadBytesKey, Type: attribute.INT64},
-		{Key: DiskReadOperationsKey, Type: attribute.INT64},
-		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskWriteBytesKey, Type: attribute.INT64},
-		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
-		{Key: FindingKey, Type: attribute.STRING},
-		{Key: FindingsKey, Type: attribute.STRINGSLICE},
-		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
-		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
-		{Key: ModelNameKey, Type: attribute.STRING},
-		{Key: ModelSizeKey, Type: attribute.INT64},
-		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
-		{Key: PageCacheHitRatioKey, Type: attribute.FLOAT64},
-		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
-		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
-		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: RemedyKey, Type: attribute.STRING},
-		{Key: SlowKey, Type: attribute.BOOL, Required: true},
-		{Key: SlownessReasonKey, Type: attribute.STRING},
-		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
-		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
-		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
-		{Key: TrainingRunNameKey, Type: attribute.STRING},
-		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
-		{Key: VerdictKey, Type: attribute.STRING, Required: true},
-		{Key: WindowInterruptedKey, Type: attribute.BOOL},
-		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
-		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
-		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
-		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+		{FilePathKey, attribute.STRING, false}, {BaselineP95Key, attribute.FLOAT64, false},
+		{DiskBusyRatioKey, attribute.FLOAT64, false}, {DiskNamesKey, attribute.STRINGSLICE, false},
+		{DiskQueueDepthKey, attribute.FLOAT64, false}, {DiskReadAwaitKey, attribute.FLOAT64, false},
+		{DiskReadBytesKey, attribute.INT64, false}, {DiskReadOperationsKey, attribute.INT64, false},
+		{DiskWriteAwaitKey, attribute.FLOAT64, false}, {DiskWriteBytesKey, attribute.INT64, false},
+		{DiskWriteOperationsKey, attribute.INT64, false}, {FindingKey, attribute.STRING, false},
+		{FindingsKey, attribute.STRINGSLICE, false}, {GPUBusyRatioKey, attribute.FLOAT64, false},
+		{GPUBusyTimeKey, attribute.FLOAT64, false}, {GPUIDsKey, attribute.STRINGSLICE, false},
+		{ModelNameKey, attribute.STRING, false}, {ModelSizeKey, attribute.INT64, false},
+		{MountPointsKey, attribute.STRINGSLICE, false}, {PageCacheHitRatioKey, attribute.FLOAT64, false},
+		{PressureIOFullTimeKey, attribute.FLOAT64, false}, {PressureIOSomeTimeKey, attribute.FLOAT64, false},
+		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
+		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
+		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{VerdictKey, attribute.STRING, true}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1415,42 +1031,24 @@ var LoadSpan = Span{
 var RunSpan = Span{
 	Type: "stallspan.run",
 	Attributes: []AttributeRef{
-		{Key: ProcessExitCodeKey, Type: attribute.INT64},
-		{Key: ProcessPIDKey, Type: attribute.INT64},
-		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
-		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
-		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskReadBytesKey, Type: attribute.INT64},
-		{Key: DiskReadOperationsKey, Type: attribute.INT64},
-		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskWriteBytesKey, Type: attribute.INT64},
-		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
-		{Key: FindingKey, Type: attribute.STRING},
-		{Key: FindingsKey, Type: attribute.STRINGSLICE},
-		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
-		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
-		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
-		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
-		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
-		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: RemedyKey, Type: attribute.STRING},
-		{Key: SlowKey, Type: attribute.BOOL, Required: true},
-		{Key: SlownessReasonKey, Type: attribute.STRING},
-		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
-		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
-		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
-		{Key: TrainingRunNameKey, Type: attribute.STRING},
-		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
-		{Key: VerdictKey, Type: attribute.STRING, Required: true},
-		{Key: WindowInterruptedKey, Type: attribute.BOOL},
-		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
-		{Key: WindowNameKey, Type: attribute.STRING},
-		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
-		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
-		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+		{ProcessExitCodeKey, attribute.INT64, false}, {ProcessPIDKey, attribute.INT64, false},
+		{DiskBusyRatioKey, attribute.FLOAT64, false}, {DiskNamesKey, attribute.STRINGSLICE, false},
+		{DiskQueueDepthKey, attribute.FLOAT64, false}, {DiskReadAwaitKey, attribute.FLOAT64, false},
+		{DiskReadBytesKey, attribute.INT64, false}, {DiskReadOperationsKey, attribute.INT64, false},
+		{DiskWriteAwaitKey, attribute.FLOAT64, false}, {DiskWriteBytesKey, attribute.INT64, false},
+		{DiskWriteOperationsKey, attribute.INT64, false}, {FindingKey, attribute.STRING, false},
+		{FindingsKey, attribute.STRINGSLICE, false}, {GPUBusyRatioKey, attribute.FLOAT64, false},
+		{GPUBusyTimeKey, attribute.FLOAT64, false}, {GPUIDsKey, attribute.STRINGSLICE, false},
+		{MountPointsKey, attribute.STRINGSLICE, false}, {PressureIOFullTimeKey, attribute.FLOAT64, false},
+		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
+		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
+		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1458,9 +1056,8 @@ var RunSpan = Span{
 var StorageStallSpan = Span{
 	Type: "stallspan.storage_stall",
 	Attributes: []AttributeRef{
-		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
-		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING},
+		{MountPointsKey, attribute.STRINGSLICE, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{SystemDeviceNameKey, attribute.STRING, false},
 	},
 }
 
@@ -1468,40 +1065,23 @@ var StorageStallSpan = Span{
 var WindowSpan = Span{
 	Type: "stallspan.window",
 	Attributes: []AttributeRef{
-		{Key: DiskBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: DiskNamesKey, Type: attribute.STRINGSLICE},
-		{Key: DiskQueueDepthKey, Type: attribute.FLOAT64},
-		{Key: DiskReadAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskReadBytesKey, Type: attribute.INT64},
-		{Key: DiskReadOperationsKey, Type: attribute.INT64},
-		{Key: DiskWriteAwaitKey, Type: attribute.FLOAT64},
-		{Key: DiskWriteBytesKey, Type: attribute.INT64},
-		{Key: DiskWriteOperationsKey, Type: attribute.INT64},
-		{Key: FindingKey, Type: attribute.STRING},
-		{Key: FindingsKey, Type: attribute.STRINGSLICE},
-		{Key: GPUBusyRatioKey, Type: attribute.FLOAT64},
-		{Key: GPUBusyTimeKey, Type: attribute.FLOAT64},
-		{Key: GPUIDsKey, Type: attribute.STRINGSLICE},
-		{Key: MountPointsKey, Type: attribute.STRINGSLICE},
-		{Key: PressureIOFullTimeKey, Type: attribute.FLOAT64},
-		{Key: PressureIOSomeTimeKey, Type: attribute.FLOAT64},
-		{Key: ProcessOnCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: RemedyKey, Type: attribute.STRING},
-		{Key: SlowKey, Type: attribute.BOOL, Required: true},
-		{Key: SlownessReasonKey, Type: attribute.STRING},
-		{Key: SpeedupBoundKey, Type: attribute.FLOAT64},
-		{Key: StallCPUTimeKey, Type: attribute.FLOAT64},
-		{Key: StallOtherTimeKey, Type: attribute.FLOAT64},
-		{Key: StallStorageTimeKey, Type: attribute.FLOAT64},
-		{Key: TrainingRunNameKey, Type: attribute.STRING},
-		{Key: UncertaintyRatioKey, Type: attribute.FLOAT64},
-		{Key: VerdictKey, Type: attribute.STRING, Required: true},
-		{Key: WindowInterruptedKey, Type: attribute.BOOL},
-		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
-		{Key: WindowNameKey, Type: attribute.STRING},
-		{Key: WindowScopeKey, Type: attribute.STRING, Required: true},
-		{Key: WindowSourceKey, Type: attribute.STRING, Required: true},
-		{Key: WindowUnfinishedKey, Type: attribute.BOOL},
+		{DiskBusyRatioKey, attribute.FLOAT64, false}, {DiskNamesKey, attribute.STRINGSLICE, false},
+		{DiskQueueDepthKey, attribute.FLOAT64, false}, {DiskReadAwaitKey, attribute.FLOAT64, false},
+		{DiskReadBytesKey, attribute.INT64, false}, {DiskReadOperationsKey, attribute.INT64, false},
+		{DiskWriteAwaitKey, attribute.FLOAT64, false}, {DiskWriteBytesKey, attribute.INT64, false},
+		{DiskWriteOperationsKey, attribute.INT64, false}, {FindingKey, attribute.STRING, false},
+		{FindingsKey, attribute.STRINGSLICE, false}, {GPUBusyRatioKey, attribute.FLOAT64, false},
+		{GPUBusyTimeKey, attribute.FLOAT64, false}, {GPUIDsKey, attribute.STRINGSLICE, false},
+		{MountPointsKey, attribute.STRINGSLICE, false}, {PressureIOFullTimeKey, attribute.FLOAT64, false},
+		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
+		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
+		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1509,10 +1089,8 @@ var WindowSpan = Span{
 var AgentDegradedEvent = Event{
 	Name: "stallspan.agent.degraded",
 	Attributes: []AttributeRef{
-		{Key: AgentPartKey, Type: attribute.STRING, Required: true},
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
+		{AgentPartKey, attribute.STRING, true}, {EventBeganKey, attribute.STRING, false},
+		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
 	},
 }
 
@@ -1520,13 +1098,9 @@ var AgentDegradedEvent = Event{
 var DiskHealthEvent = Event{
 	Name: "stallspan.disk.health",
 	Attributes: []AttributeRef{
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwModelKey, Type: attribute.STRING},
-		{Key: HwStateKey, Type: attribute.STRING, Required: true},
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwStateKey, attribute.STRING, true},
+		{EventBeganKey, attribute.STRING, false}, {EventResolvedKey, attribute.BOOL, false},
+		{EventTestKey, attribute.BOOL, false}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
@@ -1534,12 +1108,9 @@ var DiskHealthEvent = Event{
 var DiskSaturatedEvent = Event{
 	Name: "stallspan.disk.saturated",
 	Attributes: []AttributeRef{
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventLimitKey, Type: attribute.FLOAT64},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
-		{Key: EventValueKey, Type: attribute.FLOAT64},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{EventBeganKey, attribute.STRING, false}, {EventLimitKey, attribute.FLOAT64, false},
+		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
+		{EventValueKey, attribute.FLOAT64, false}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
@@ -1547,14 +1118,10 @@ var DiskSaturatedEvent = Event{
 var GPUErrorEvent = Event{
 	Name: "stallspan.gpu.error",
 	Attributes: []AttributeRef{
-		{Key: ErrorTypeKey, Type: attribute.STRING, Required: true},
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventCountKey, Type: attribute.INT64, Required: true},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
+		{ErrorTypeKey, attribute.STRING, true}, {HwDriverVersionKey, attribute.STRING, false},
+		{HwIDKey, attribute.STRING, true}, {HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
+		{EventCountKey, attribute.INT64, true}, {EventResolvedKey, attribute.BOOL, false},
+		{EventTestKey, attribute.BOOL, false},
 	},
 }
 
@@ -1562,13 +1129,10 @@ var GPUErrorEvent = Event{
 var GPULostEvent = Event{
 	Name: "stallspan.gpu.lost",
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwStateKey, Type: attribute.STRING, Required: true},
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwNameKey, attribute.STRING, false}, {HwStateKey, attribute.STRING, true},
+		{EventBeganKey, attribute.STRING, false}, {EventResolvedKey, attribute.BOOL, false},
+		{EventTestKey, attribute.BOOL, false},
 	},
 }
 
@@ -1576,15 +1140,11 @@ var GPULostEvent = Event{
 var GPUTemperatureHighEvent = Event{
 	Name: "stallspan.gpu.temperature.high",
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: HwSensorLocationKey, Type: attribute.STRING, Required: true},
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventLimitKey, Type: attribute.FLOAT64},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
-		{Key: EventValueKey, Type: attribute.FLOAT64},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwNameKey, attribute.STRING, false}, {HwSensorLocationKey, attribute.STRING, true},
+		{EventBeganKey, attribute.STRING, false}, {EventLimitKey, attribute.FLOAT64, false},
+		{EventResolvedKey, attribute.BOOL, false}, {EventTestKey, attribute.BOOL, false},
+		{EventValueKey, attribute.FLOAT64, false},
 	},
 }
 
@@ -1592,15 +1152,11 @@ var GPUTemperatureHighEvent = Event{
 var GPUThrottledEvent = Event{
 	Name: "stallspan.gpu.throttled",
 	Attributes: []AttributeRef{
-		{Key: HwDriverVersionKey, Type: attribute.STRING},
-		{Key: HwIDKey, Type: attribute.STRING, Required: true},
-		{Key: HwNameKey, Type: attribute.STRING},
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventLimitKey, Type: attribute.FLOAT64},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
-		{Key: EventValueKey, Type: attribute.FLOAT64},
-		{Key: GPUClockThrottleReasonKey, Type: attribute.STRING},
+		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
+		{HwNameKey, attribute.STRING, false}, {EventBeganKey, attribute.STRING, false},
+		{EventLimitKey, attribute.FLOAT64, false}, {EventResolvedKey, attribute.BOOL, false},
+		{EventTestKey, attribute.BOOL, false}, {EventValueKey, attribute.FLOAT64, false},
+		{GPUClockThrottleReasonKey, attribute.STRING, false},
 	},
 }
 
@@ -1608,11 +1164,9 @@ var GPUThrottledEvent = Event{
 var IOStormEvent = Event{
 	Name: "stallspan.io.storm",
 	Attributes: []AttributeRef{
-		{Key: EventBeganKey, Type: attribute.STRING},
-		{Key: EventResolvedKey, Type: attribute.BOOL},
-		{Key: EventTestKey, Type: attribute.BOOL},
-		{Key: IOStormWindowsKey, Type: attribute.INT64, Required: true},
-		{Key: SystemDeviceNameKey, Type: attribute.STRING, Required: true},
+		{EventBeganKey, attribute.STRING, false}, {EventResolvedKey, attribute.BOOL, false},
+		{EventTestKey, attribute.BOOL, false}, {IOStormWindowsKey, attribute.INT64, true},
+		{SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
@@ -1620,15 +1174,11 @@ var IOStormEvent = Event{
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
-		{Key: EventTestKey, Type: attribute.BOOL},
-		{Key: FindingKey, Type: attribute.STRING},
-		{Key: ModelNameKey, Type: attribute.STRING},
-		{Key: SlownessReasonKey, Type: attribute.STRING, Required: true},
-		{Key: TrainingEpochIndexKey, Type: attribute.INT64},
-		{Key: TrainingRunNameKey, Type: attribute.STRING},
-		{Key: VerdictKey, Type: attribute.STRING},
-		{Key: WindowKindKey, Type: attribute.STRING, Required: true},
-		{Key: WindowNameKey, Type: attribute.STRING},
+		{EventTestKey, attribute.BOOL, false}, {FindingKey, attribute.STRING, false},
+		{ModelNameKey, attribute.STRING, false}, {SlownessReasonKey, attribute.STRING, true},
+		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowNameKey, attribute.STRING, false},
 	},
 }
 

@@ -1,9 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"go/format"
+	"strings"
 )
 
 // goTypes maps a type of the registry to the name of its attribute.Type.
@@ -25,17 +25,27 @@ func writeGo(r *registry) ([]byte, error) {
 	return format.Source(text)
 }
 
-// goRefs is the Go literal of a list of references.
+// goRefs is the Go literal of a list of references, as many on a line as fit.
 func (r *registry) goRefs(refs []ref) string {
-	var out bytes.Buffer
-	out.WriteString("[]AttributeRef{\n")
+	var lines []string
+	line := ""
 	for _, use := range r.flatten(refs) {
-		fmt.Fprintf(&out, "{Key: %sKey, Type: attribute.%s", goName(use.Ref), goTypes[r.attributes[use.Ref].Type.Name])
-		if use.Level.Name == "required" {
-			out.WriteString(", Required: true")
+		typ := goTypes[r.attributes[use.Ref].Type.Name]
+		one := fmt.Sprintf("{%sKey, attribute.%s, %t}", goName(use.Ref), typ, use.Level.Name == "required")
+		if line != "" && len(line)+len(one) > lineWidth {
+			lines = append(lines, line)
+			line = ""
 		}
-		out.WriteString("},\n")
+		if line != "" {
+			line += ", "
+		}
+		line += one
 	}
-	out.WriteString("}")
-	return out.String()
+	if len(lines) == 0 && len(line) <= lineWidth-len("Attributes: []AttributeRef{}") {
+		return "[]AttributeRef{" + line + "}"
+	}
+	return "[]AttributeRef{\n" + strings.Join(append(lines, line), ",\n") + ",\n}"
 }
+
+// lineWidth is the width of a line of references, in characters.
+const lineWidth = 112
