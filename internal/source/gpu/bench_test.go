@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// BenchmarkRound is one round of all GPUs against the stand-in, gauges and details included, without lists of processes,
-// and with GPM each 100 ms only. What a real driver takes comes on top.
+// BenchmarkRound measures one round of all GPUs with the fake library, with gauges and details, without processes, and
+// with GPM every 100 ms only. A real driver's time comes on top.
 func BenchmarkRound(b *testing.B) {
 	for _, gpus := range []int{1, 8} {
 		b.Run(fmt.Sprintf("gpus=%d", gpus), func(b *testing.B) {
@@ -30,7 +30,7 @@ func BenchmarkRound(b *testing.B) {
 			r.interval, r.grid.interval = 1e8, 1e8
 			r.poll(b.Context(), true)
 			if len(r.devices) != gpus {
-				b.Fatalf("%d GPUs", len(r.devices))
+				b.Fatalf("got %d GPUs, want %d", len(r.devices), gpus)
 			}
 			b.ReportAllocs()
 			var took []time.Duration

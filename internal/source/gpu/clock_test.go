@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// suspended is a machine that was up for two hours and asleep for one of them.
+// suspended is a machine that was up for two hours and suspended for one of them.
 var suspended = clocks{
 	at:        sample.Stamp{Mono: time.Minute, Wall: time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC)},
 	monotonic: time.Hour, boot: 2 * time.Hour,
@@ -20,7 +20,7 @@ func TestClocksAfterShortSuspension(t *testing.T) {
 	for d := monotonicClock; d <= bootClock; d++ {
 		raw := uint64((c.now(d) - time.Second) / time.Microsecond)
 		if got := c.domainOf([]utilSample{{raw, 1}}); got != d {
-			t.Errorf("clock %d: found %d", d, got)
+			t.Errorf("got clock %d, want %d", got, d)
 		}
 	}
 }
@@ -31,11 +31,11 @@ func TestDomainOf(t *testing.T) {
 			raw := uint64((suspended.now(d) - age) / time.Microsecond)
 			for _, points := range [][]utilSample{{{raw, 1}}, {{0, 1}, {raw, 1}}, {{raw, 1}, {math.MaxUint64, 1}, {1, 1}}} {
 				if got := suspended.domainOf(points); got != d {
-					t.Errorf("clock %d, %v old: found %d", d, age, got)
+					t.Errorf("clock %d, age %v: got clock %d", d, age, got)
 				}
 			}
 			if at, ok := suspended.place(d, raw); !ok || at != suspended.at.Mono-max(age, 0) {
-				t.Errorf("clock %d, %v old: at %v", d, age, at)
+				t.Errorf("clock %d, age %v: got %v, %v, want %v", d, age, at, ok, suspended.at.Mono-max(age, 0))
 			}
 		}
 	}
@@ -46,11 +46,11 @@ func TestPlaceRejectsGarbage(t *testing.T) {
 		now := uint64(suspended.now(d) / time.Microsecond)
 		for _, raw := range []uint64{0, 1, math.MaxUint64, math.MaxInt64, now + 1e6, now - 3600e6/2} {
 			if at, ok := suspended.place(d, raw); ok {
-				t.Errorf("clock %d: %d is at %v", d, raw, at)
+				t.Errorf("clock %d: got %v for timestamp %d, want none", d, at, raw)
 			}
 		}
 	}
 	if got := suspended.domainOf([]utilSample{{0, 1}, {5, 1}, {math.MaxUint64, 1}}); got != unknownClock {
-		t.Errorf("found %d", got)
+		t.Errorf("got clock %d, want none", got)
 	}
 }

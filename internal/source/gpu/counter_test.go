@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A counter of 32 bits that grows by less than it holds is undone exactly, however its growth is split.
+// A 32-bit counter is unwrapped exactly if it grows by less than 32 bits between readings, or with a hint.
 func TestUnwrapper(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -19,13 +19,13 @@ func TestUnwrapper(t *testing.T) {
 		for range 100 {
 			step := float64(random.Uint32())
 			hint := 0.0
-			if random.IntN(2) == 0 { // known well enough to count whole wraps
+			if random.IntN(2) == 0 { // accurate enough to count whole wraps
 				step += wrap32 * float64(random.IntN(20))
 				hint = step + (random.Float64()-0.5)*0.9*wrap32
 			}
 			truth += step
 			if got := w.add(math.Mod(truth, wrap32), true, hint) - begin; got != truth-first {
-				t.Fatalf("seed %d: grew by %v, want %v", seed, got, truth-first)
+				t.Fatalf("seed %d: got growth %v, want %v", seed, got, truth-first)
 			}
 		}
 	}
@@ -35,7 +35,7 @@ func TestUnwrapperOfWideCounter(t *testing.T) {
 	var w unwrapper
 	for _, c := range [][2]float64{{5e9, 5e9}, {6e9, 6e9}, {100, 100}, {4e9, 4e9}, {50, 50}} {
 		if got := w.add(c[0], false, 0); got != c[1] {
-			t.Errorf("%v became %v, want %v", c[0], got, c[1])
+			t.Errorf("got %v for %v, want %v", got, c[0], c[1])
 		}
 	}
 }
@@ -46,10 +46,11 @@ func TestCounterAccept(t *testing.T) {
 	for i, step := range []struct {
 		value, at float64
 		want      bool
-	}{{1e6, 1, true}, {1e6 + 10, 2, true}, {8e8, 3, false}, {1e6 + 12, 4, true}, {3, 5, true}, {8e8, 6, false}, {8e8, 7, false},
+	}{{1e6, 1, true}, {1e6 + 10, 2, true}, {8e8, 3, false}, {1e6 + 12, 4, true}, {3, 5, true}, {8e8, 6, false},
+		{8e8, 7, false},
 		{8e8, 8, false}, {8e8, 9, true}} {
 		if got := c.accept(step.value, at(step.at), 10); got != step.want {
-			t.Errorf("step %d: %v", i, got)
+			t.Errorf("step %d: got %v, want %v", i, got, step.want)
 		}
 	}
 }
@@ -67,8 +68,9 @@ func TestMeter(t *testing.T) {
 	all.Wait()
 	got := m.sums()
 	m.add("a", time.Hour)
-	if len(got) != 3 || got[0].Name != "a" || got[1].Name != "b" || got[2].Name != "c" || got[0].Count != 4*333 || got[1].Count != 4*334 ||
+	if len(got) != 3 || got[0].Name != "a" || got[1].Name != "b" || got[2].Name != "c" ||
+		got[0].Count != 4*333 || got[1].Count != 4*334 ||
 		got[1].Longest != 999 || got[0].Time+got[1].Time+got[2].Time != 4*499500 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want sums of a, b and c with 1333, 1334 and 1333 calls", got)
 	}
 }

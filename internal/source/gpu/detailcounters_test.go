@@ -30,22 +30,23 @@ func TestPCIeCountersWrap(t *testing.T) {
 					return field{value: math.Mod(counted(), 1<<32), narrow: c.bits == 32}
 				}
 				g.details.gpm = nil
-				if c.gpm { // which tells what protocols add, too
-					g.details.gpm = map[uint32]func(time.Duration) float64{21: func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }}
+				if c.gpm { // GPM's rate includes protocol overhead
+					rate := func(time.Duration) float64 { return 1.04 * c.rate / mebibyte }
+					g.details.gpm = map[uint32]func(time.Duration) float64{21: rate}
 				}
 				p := startRun(t.Context(), d)
 				time.Sleep(30 * time.Second)
 				p.stop()
 				list := details(p.take(), "a")
-				skip := 2 // GPM tells nothing until the second
+				skip := 2 // GPM has no rate before the second reading
 				for i := skip + 1; i < len(list); i++ {
 					grew := value(t, list[i], sample.GPUPCIeReceived) - value(t, list[i-1], sample.GPUPCIeReceived)
 					if want := c.rate * (list[i].At - list[i-1].At).Seconds(); math.Abs(grew-want) > 2 {
-						t.Fatalf("grew by %v, want %v", grew, want)
+						t.Fatalf("got growth %v, want %v", grew, want)
 					}
 				}
 				if _, ok := list[5].Values.Get(sample.GPUPCIeReceiveRate); ok {
-					t.Error("a rate beside the counter")
+					t.Error("got a rate and a counter, want the counter only")
 				}
 			})
 		})
@@ -66,25 +67,25 @@ func TestPCIeRatesWithoutCounters(t *testing.T) {
 		list := details(p.take(), "a")
 		last, before := list[len(list)-1], list[len(list)-2]
 		if got := value(t, last, sample.GPUPCIeReceiveRate); got != 25*mebibyte {
-			t.Errorf("%v bytes a second", got)
+			t.Errorf("got %v bytes a second, want %v", got, 25*mebibyte)
 		}
 		grew := value(t, last, sample.GPUNVLinkSent) - value(t, before, sample.GPUNVLinkSent)
 		if want := 25 * mebibyte * (last.At - before.At).Seconds(); math.Abs(grew-want) > 1 {
-			t.Errorf("NVLink sent %v bytes, want %v", grew, want)
+			t.Errorf("got %v bytes sent over NVLink, want %v", grew, want)
 		}
 		if _, ok := last.Values.Get(sample.GPUPCIeReceived); ok {
-			t.Error("a counter that nothing tells")
+			t.Error("got a counter, want a rate only")
 		}
 	})
 }
 
-// What GPM tells is the mean since the reading before, and nothing for a time in which the driver did not answer.
+// GPM metrics are means since the reading before, and missing after a gap.
 func TestGPMAfterGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}
 		g := d.gpu("a", 0.5)
 		g.details = allDetails()
-		g.details.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // percent, to tell it by
+		g.details.gpm[2] = func(since time.Duration) float64 { return since.Seconds() } // as percent
 		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		wait := make(chan struct{})
@@ -106,11 +107,11 @@ func TestGPMAfterGap(t *testing.T) {
 				continue
 			}
 			if since := (d.At - list[i-1].At).Seconds(); math.Abs(v*100-since) > 0.2 || since > 2 {
-				t.Errorf("the mean of %v s after %v s", v*100, since)
+				t.Errorf("got a mean over %v s, want it over the %v s since the reading before", v*100, since)
 			}
 		}
 		if without < 1 || without > 2 {
-			t.Errorf("%d of %d details are without GPM", without, len(list))
+			t.Errorf("got %d of %d details without GPM, want 1 or 2", without, len(list))
 		}
 	})
 }
@@ -149,7 +150,7 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 					sample.GPUThrottledPowerBrake: 0, sample.GPUThrottledBoard: 0} {
 					grew := value(t, last, q) - value(t, first, q)
 					if want := share * (last.At - first.At).Seconds(); math.Abs(grew-want) > 0.01 {
-						t.Errorf("%v grew by %v, want %v", q, grew, want)
+						t.Errorf("%v: got growth %v, want %v", q, grew, want)
 					}
 				}
 			})
@@ -157,16 +158,17 @@ func TestThrottleTimeWithoutCounters(t *testing.T) {
 	}
 }
 
-// second is a reading so many seconds after the first.
+// second returns a reading n seconds after the first.
 func second(n int) *reading {
 	return &reading{clocks: clocks{at: sample.Stamp{Mono: time.Duration(n+1) * time.Second}}}
 }
 
-// One value of a PCIe counter that cannot be neither counts as a wrap nor makes a counter of 32 bits a wide one.
+// One garbage value of a PCIe counter neither counts as a wrap nor makes a 32-bit counter a wide one.
 func TestGarbageIsNotUnwrapped(t *testing.T) {
 	for _, garbage := range []float64{1 << 63, 1e15} {
 		a := newDeviceReader(&fakeGPU{uuid: "a"})
-		spec := fieldSpecs[slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.quantity == sample.GPUPCIeReceived })]
+		received := func(p fieldSpec) bool { return p.quantity == sample.GPUPCIeReceived }
+		spec := fieldSpecs[slices.IndexFunc(fieldSpecs, received)]
 		took := 0
 		take := func(f field) float64 {
 			took++
@@ -175,19 +177,19 @@ func TestGarbageIsNotUnwrapped(t *testing.T) {
 			return value
 		}
 		take(field{value: 3e9, narrow: true})
-		for range 2 * maxRejected { // of which the last may be believed
+		for range 2 * maxRejected { // the last may be accepted
 			take(field{value: garbage})
 		}
 		if got := take(field{value: 4e9, narrow: true}); got != 4e9 {
-			t.Errorf("after %v: %v, want 4e9", garbage, got)
+			t.Errorf("after %v: got %v, want 4e9", garbage, got)
 		}
 		if got := take(field{value: 1e9, narrow: true}); got != 1e9+wrap32 {
-			t.Errorf("after %v and a wrap: %v, want %v", garbage, got, 1e9+wrap32)
+			t.Errorf("after %v and a wrap: got %v, want %v", garbage, got, 1e9+wrap32)
 		}
 	}
 }
 
-// A counter whose type has 64 bits may wrap at 32 all the same, several times between two readings.
+// A counter with a 64-bit type may wrap at 32 bits, several times between two readings.
 func TestWideTypeMayWrapAt32Bits(t *testing.T) {
 	for _, width := range []float64{wrap32, 1 << 60} {
 		d := &fakeDriver{}
@@ -204,8 +206,8 @@ func TestWideTypeMayWrapAt32Bits(t *testing.T) {
 			a.readGPM(r)
 			a.readFields(r)
 			now, _ := a.values.Get(sample.GPUPCIeReceived)
-			if grew := now - before; n > 20 && math.Abs(grew-rate) > 1 { // by then it has gone back once
-				t.Fatalf("%v: grew by %v in second %d, want %v", width, grew, n, rate)
+			if grew := now - before; n > 20 && math.Abs(grew-rate) > 1 { // it has decreased once by then
+				t.Fatalf("width %v: got growth %v in second %d, want %v", width, grew, n, rate)
 			}
 			before, truth = now, truth+rate
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// everything is a GPU that answers all that it can be asked for, with throttle time from the driver's own counters.
+// allDetails returns the details of a GPU that supports every query, with the driver's own counters of throttle time.
 func allDetails() *fakeDetails {
 	t := &fakeDetails{fields: map[uint32]func() field{}, values: map[query]func() sample.GPUValues{},
 		gpm: map[uint32]func(time.Duration) float64{}}
@@ -35,7 +35,7 @@ func allDetails() *fakeDetails {
 	return t
 }
 
-// details are those of one GPU.
+// details returns the details of one GPU.
 func details(rows []emittedRow, gpu string) (list []sample.GPUDetail) {
 	for _, row := range rows {
 		for _, d := range row.GPUDetails {
@@ -51,7 +51,7 @@ func value(t *testing.T, d sample.GPUDetail, q sample.GPUQuantity) float64 {
 	t.Helper()
 	value, ok := d.Values.Get(q)
 	if !ok {
-		t.Errorf("%v is not told", q)
+		t.Errorf("%v: got no value, want one", q)
 	}
 	return value
 }
@@ -64,9 +64,10 @@ func TestCadences(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		first := d.counted()
 		for q := range numQueries {
-			want := querySpecs[q].each != custom && !querySpecs[q].fallback || q == queryFields || q == queryGPM || q == queryXIDs
+			detail := querySpecs[q].each != custom && !querySpecs[q].fallback
+			want := detail || q == queryFields || q == queryGPM || q == queryXIDs
 			if want != (first[q.String()] > 0) && q != queryViolationPower {
-				t.Errorf("at first, %s was called %d times", q, first[q.String()])
+				t.Errorf("first reading: got %d calls of %s, want called: %v", first[q.String()], q, want)
 			}
 		}
 		time.Sleep(60 * time.Second)
@@ -74,13 +75,15 @@ func TestCadences(t *testing.T) {
 		most := 0
 		for call, want := range map[string][2]int{
 			"nvmlDeviceGetFieldValues": {55, 62}, "nvmlGpmSampleGet": {55, 62}, "nvmlDeviceGetClockInfo": {4 * 55, 4 * 62},
-			"nvmlDeviceGetEncoderUtilization": {55, 62}, "nvmlDeviceGetFanSpeed": {5, 7}, "nvmlDeviceGetTotalEccErrors": {10, 14},
+			"nvmlDeviceGetEncoderUtilization": {55, 62}, "nvmlDeviceGetFanSpeed": {5, 7},
+			"nvmlDeviceGetTotalEccErrors":     {10, 14},
 			"nvmlDeviceGetEnforcedPowerLimit": {5, 7}, "nvmlDeviceGetRemappedRows": {5, 7}, "nvmlDeviceGetRetiredPages": {5, 7},
-			"nvmlDeviceGetTemperatureThreshold": {0, 0}, "nvmlDeviceRegisterEvents": {0, 0}, "nvmlDeviceGetViolationStatus": {0, 0},
+			"nvmlDeviceGetTemperatureThreshold": {0, 0}, "nvmlDeviceRegisterEvents": {0, 0},
+			"nvmlDeviceGetViolationStatus":           {0, 0},
 			"nvmlDeviceGetCurrentClocksEventReasons": {0, 0}} {
 			got := d.counts[call]
 			if got < want[0] || got > want[1] {
-				t.Errorf("%s was called %d times in 60 s, want %v", call, got, want)
+				t.Errorf("%s: got %d calls in 60 s, want %v", call, got, want)
 			}
 			most = max(most, got)
 		}
@@ -88,24 +91,24 @@ func TestCadences(t *testing.T) {
 		checkRows(t, rows)
 		list := details(rows, "a")
 		if len(list) < 55 || len(list) > 63 {
-			t.Fatalf("%d details in 60 s", len(list))
+			t.Fatalf("got %d details in 60 s, want 55 to 63", len(list))
 		}
 		for i, d := range list {
 			if i > 0 && d.At-list[i-1].At < 900*time.Millisecond {
-				t.Errorf("%v after the one before", d.At-list[i-1].At)
+				t.Errorf("got details after %v, want at least 900ms", d.At-list[i-1].At)
 			}
 		}
 		n := 0
 		for range list[2].Values.All() {
 			n++
 		}
-		if want := int(sample.GPUQuantities) - 2; n != want { // all but the PCIe rates, in whose place are counters
-			t.Errorf("%d quantities, want %d", n, want)
+		if want := int(sample.GPUQuantities) - 2; n != want { // all except the PCIe rates, whose counters are known
+			t.Errorf("got %d quantities, want %d", n, want)
 		}
 	})
 }
 
-// No reading but the first asks for more than one or two of the things that change rarely.
+// Each reading after the first makes at most one of the rotating queries.
 func TestRotatingQueries(t *testing.T) {
 	a := newDeviceReader(&fakeGPU{uuid: "a"})
 	a.initialized = true
@@ -119,12 +122,12 @@ func TestRotatingQueries(t *testing.T) {
 			}
 		}
 		if n > 1 {
-			t.Errorf("%d in turn %d", n, a.rotation)
+			t.Errorf("reading %d: got %d rotating queries, want at most 1", a.rotation, n)
 		}
 	}
 	for q, n := range seen {
 		if n != 1 || len(seen) != 7 {
-			t.Errorf("%v: %d times, of %d", q, n, len(seen))
+			t.Errorf("%v: got %d calls, want 1 for each of 7 queries, there are %d", q, n, len(seen))
 		}
 	}
 }
@@ -139,12 +142,12 @@ func TestUnsupportedQueriesAreNotRepeated(t *testing.T) {
 		for call, n := range d.counts {
 			if n > strings.Count("nvmlDeviceGetClockInfo nvmlDeviceGetViolationStatus nvmlDeviceGetTemperatureThreshold "+
 				"nvmlDeviceGetTotalEccErrors", call)*4+1 {
-				t.Errorf("%s was called %d times", call, n)
+				t.Errorf("%s: got %d calls, want one for each query", call, n)
 			}
 		}
 		for _, row := range p.take() {
 			if row.err != nil {
-				t.Error(row.err)
+				t.Errorf("got error %v, want none", row.err)
 			}
 		}
 	})
@@ -157,7 +160,7 @@ func TestGarbageInDetails(t *testing.T) {
 		g.details = allDetails()
 		bad := false
 		good := g.details.fields[74]
-		g.details.fields[74] = func() field { // grows by a tenth of a second each second
+		g.details.fields[74] = func() field { // grows by 0.1 s a second
 			if bad {
 				return field{value: 808334905e9}
 			}
@@ -179,7 +182,7 @@ func TestGarbageInDetails(t *testing.T) {
 			return v
 		}
 		p := startRun(t.Context(), d)
-		time.Sleep(5*time.Second + 350*time.Millisecond) // not at a reading's moment
+		time.Sleep(5*time.Second + 350*time.Millisecond) // between two readings
 		d.set(func() { bad = true })
 		time.Sleep(2 * time.Second)
 		d.set(func() { bad = false })
@@ -193,14 +196,14 @@ func TestGarbageInDetails(t *testing.T) {
 			_, clock := d.Values.Get(sample.GPUClockSM)
 			throttled, counts := d.Values.Get(sample.GPUThrottledPower)
 			if ok != clock || ok != counts || tensor > 1 || throttled > 100 {
-				t.Errorf("%+v", d)
+				t.Errorf("got %+v, want all of tensor, clock and throttle time in range, or none", d)
 			}
 			if !ok {
 				missing++
 			}
 		}
 		if missing < 1 || missing > 3 {
-			t.Errorf("%d readings were left out, want 2", missing)
+			t.Errorf("got %d readings without values, want 1 to 3", missing)
 		}
 		var stats *sample.DriverUse
 		errorText := ""
@@ -213,7 +216,7 @@ func TestGarbageInDetails(t *testing.T) {
 			}
 		}
 		if stats == nil || stats.Dropped != uint64(3*missing) || !strings.Contains(errorText, "of clock_sm") {
-			t.Errorf("%+v, %s", stats, errorText)
+			t.Errorf("got %+v and errors %q, want %d dropped values and clock_sm", stats, errorText, 3*missing)
 		}
 	})
 }
@@ -233,7 +236,7 @@ func TestXIDCounts(t *testing.T) {
 		list := details(p.take(), "a")
 		early := list[len(list)-1].XIDs
 		if !slices.Equal(early, []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}}) {
-			t.Errorf("%+v", early)
+			t.Errorf("got %+v, want 13 once and 31 twice", early)
 		}
 		d.set(func() {
 			d.xids = []xidEvent{{"a", 79}}
@@ -246,17 +249,17 @@ func TestXIDCounts(t *testing.T) {
 		last := list[len(list)-1]
 		want := []sample.XID{{Code: 13, Count: 1}, {Code: 31, Count: 2}, {Code: 79, Count: 1}}
 		if !slices.Equal(last.XIDs, want) || p.lastOf(rows).GPUs[0].Status != sample.GPULost || len(early) != 2 {
-			t.Errorf("%+v of %+v", last, p.lastOf(rows).GPUs)
+			t.Errorf("got %+v of %+v, want %+v of a lost GPU", last, p.lastOf(rows).GPUs, want)
 		}
 		if _, ok := last.Values.Get(sample.GPUClockSM); ok {
-			t.Error("a lost GPU tells its clock")
+			t.Error("got a clock of a lost GPU, want none")
 		}
 		d.set(func() { a.err, d.eventErr = nil, nil; d.listed = append(d.listed, a); a.details.watched = false })
 		time.Sleep(70 * time.Second)
 		p.stop()
 		list = details(p.take(), "a")
 		if last := list[len(list)-1]; !slices.Equal(last.XIDs, want) || !a.details.watched {
-			t.Errorf("%+v after it returned, watched: %v", last.XIDs, a.details.watched)
+			t.Errorf("returned: got %+v, registered %v, want %+v, true", last.XIDs, a.details.watched, want)
 		}
 	})
 }
@@ -273,18 +276,19 @@ func TestMIGQueries(t *testing.T) {
 		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		last := p.last()
-		if g := last.GPUs[1]; g.Parent != "GPU-a" || g.Status != "" || g.MemoryTotal != 2 || g.Has&sample.HasTemperature != 0 {
-			t.Errorf("%+v", g)
+		g := last.GPUs[1]
+		if g.Parent != "GPU-a" || g.Status != "" || g.MemoryTotal != 2 || g.Has&sample.HasTemperature != 0 {
+			t.Errorf("got %+v, want a working MIG device of GPU-a with memory and no temperature", g)
 		}
 		list := details(p.take(), "MIG-a")
 		if got := value(t, list[len(list)-1], sample.GPUSMActive); got != 0.25 {
-			t.Errorf("SMs active %v of the time", got)
+			t.Errorf("got SM activity %v, want 0.25", got)
 		}
 		d.set(func() { s.err = codeLost; d.listed = d.listed[:1] })
 		time.Sleep(5 * time.Second)
 		p.stop()
 		if last := p.lastOf(p.take()); len(last.GPUs) != 1 {
-			t.Errorf("a slice that was taken away: %+v", last.GPUs)
+			t.Errorf("got %+v, want no row of a destroyed MIG device", last.GPUs)
 		}
 	})
 }
@@ -305,12 +309,12 @@ func TestNoPermissionIsReportedOnce(t *testing.T) {
 			}
 		}
 		if said != 1 || d.counts["nvmlGpmSampleGet"] != 1 {
-			t.Errorf("said %d times, asked %d times", said, d.counts["nvmlGpmSampleGet"])
+			t.Errorf("got %d reports of %d calls, want one each", said, d.counts["nvmlGpmSampleGet"])
 		}
 	})
 }
 
-// What a device told before and does not have any more, as when it was cut into slices, is not told for ever.
+// Quantities that a device no longer supports, such as after MIG was enabled, are dropped.
 func TestQuantitiesThatBecomeUnsupported(t *testing.T) {
 	d := &fakeDriver{}
 	g := d.gpu("a", 0.5)
@@ -326,21 +330,23 @@ func TestQuantitiesThatBecomeUnsupported(t *testing.T) {
 	lost := map[uint32]sample.GPUQuantity{82: sample.GPUTemperatureMemory, 5: sample.GPUTensorActive}
 	for id, q := range lost {
 		if _, ok := a.values.Get(q); !ok {
-			t.Fatalf("%v is not told at first", q)
+			t.Fatalf("%v: got no value at first, want one", q)
 		}
 		delete(g.details.fields, id)
 		delete(g.details.gpm, id)
 	}
-	delete(g.details.gpm, 60) // NVLink, which the fields tell
+	delete(g.details.gpm, 60) // NVLink, which field values provide
 	look(2)
 	for _, q := range lost {
 		if value, ok := a.values.Get(q); ok {
-			t.Errorf("%v is still %v", q, value)
+			t.Errorf("%v: got %v, want no value", q, value)
 		}
 	}
-	for _, q := range []sample.GPUQuantity{sample.GPUSMActive, sample.GPUNVLinkReceived, sample.GPUPCIeReceived, sample.GPUThrottledThermal} {
+	for _, q := range []sample.GPUQuantity{
+		sample.GPUSMActive, sample.GPUNVLinkReceived, sample.GPUPCIeReceived, sample.GPUThrottledThermal,
+	} {
 		if _, ok := a.values.Get(q); !ok {
-			t.Errorf("%v is gone too", q)
+			t.Errorf("%v: got no value, want one", q)
 		}
 	}
 }

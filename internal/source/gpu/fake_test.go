@@ -8,18 +8,18 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// fakeDriver is a driver on synctest's clock. Its GPUs put their samples on the Unix clock.
+// fakeDriver is a driver on synctest's clock. The timestamps of its GPUs are Unix time.
 type fakeDriver struct {
 	mu       sync.Mutex
 	openErr  error
-	hangs    time.Duration // of open
+	hangs    time.Duration // duration of open
 	opens    int
 	closes   int
-	calls    int // of samples and rate
+	calls    int // of samples and utilizationRates
 	listed   []*fakeGPU
 	stepped  time.Time     // when the wall clock was set
-	step     time.Duration // by how much
-	xids     []xidEvent    // that were not fetched yet
+	step     time.Duration // by which it was set
+	xids     []xidEvent    // pending events
 	eventErr error
 	counts   map[string]int // of calls, by name
 }
@@ -67,7 +67,7 @@ func (d *fakeDriver) clocks() clocks {
 	return c
 }
 
-// wall is what the wall clock showed.
+// wall returns the wall clock's reading.
 func (d *fakeDriver) wall(at time.Time) time.Time {
 	if !d.stepped.IsZero() && at.After(d.stepped) {
 		return at.Add(d.step)
@@ -75,18 +75,18 @@ func (d *fakeDriver) wall(at time.Time) time.Time {
 	return at
 }
 
-// fakeGPU is as busy as share says, in periods since it was made.
+// fakeGPU is busy for a constant share of the time, sampled in periods since it was made.
 type fakeGPU struct {
 	d         *fakeDriver
 	uuid      string
 	share     float64
 	period    time.Duration
 	began     time.Time
-	silent    bool          // no new samples
-	bare      bool          // neither samples nor rate
-	wait      chan struct{} // calls wait for its end
+	silent    bool          // there are no new samples
+	bare      bool          // neither samples nor rate are supported
+	wait      chan struct{} // calls block until it is closed
 	err       error
-	parentGPU string // of a slice
+	parentGPU string // of a MIG device
 	details   *fakeDetails
 }
 
@@ -95,7 +95,7 @@ func (g *fakeGPU) name() string   { return "fake" }
 func (g *fakeGPU) index() int     { return 0 }
 func (g *fakeGPU) parent() string { return g.parentGPU }
 
-// pass is what every call does first.
+// enter is called first in every call.
 func (g *fakeGPU) enter() error {
 	g.d.mu.Lock()
 	wait := g.wait
@@ -153,14 +153,14 @@ func (d *fakeDriver) gpu(uuid string, share float64) *fakeGPU {
 	return g
 }
 
-// told is a row, with when it came.
+// emittedRow is a row with the time of its emission.
 type emittedRow struct {
 	sample.Sample
 	err  error
 	came time.Duration
 }
 
-// playing runs a source over a fake driver.
+// fakeRun runs a source with a fake driver.
 type fakeRun struct {
 	*Source
 	mu   sync.Mutex
@@ -186,7 +186,7 @@ func startRun(ctx context.Context, d *fakeDriver) *fakeRun {
 	return p
 }
 
-// last is the newest row, row the nth, and take all of them since the last take.
+// last returns the newest row, row the nth, and take all rows since the last take.
 func (p *fakeRun) last() emittedRow {
 	p.mu.Lock()
 	defer p.mu.Unlock()

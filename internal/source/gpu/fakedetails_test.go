@@ -7,9 +7,9 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// fakeDetails is what a fake GPU tells beside utilisation and gauges. What is nil or missing it does not have.
+// fakeDetails are a fake GPU's details. What is nil or missing is not supported.
 type fakeDetails struct {
-	fields  map[uint32]func() field // all but id and scope
+	fields  map[uint32]func() field // without id and scope
 	values  map[query]func() sample.GPUValues
 	gpm     map[uint32]func(since time.Duration) float64
 	reasons func() uint64
@@ -19,7 +19,7 @@ type fakeDetails struct {
 	samples []time.Time
 }
 
-// count notes a call and gives the error that it is to give.
+// count counts a call and returns its error.
 func (g *fakeGPU) count(q query) error {
 	g.d.set(func() {
 		if g.d.counts == nil {
@@ -118,8 +118,9 @@ func (d *fakeDriver) events() (list []xidEvent, err error) {
 }
 
 func (d *fakeDriver) stats() driverStats {
-	return driverStats{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: uint64(d.sessionsBegun())}}, sessions: uint64(d.sessionsBegun())}
+	n := uint64(d.sessionsBegun())
+	return driverStats{calls: []sample.DriverCall{{Name: "nvmlInit_v2", Count: n}}, sessions: n}
 }
 
-// constant is a field that always tells the same.
+// constant returns a field with a constant value.
 func constant(value float64) func() field { return func() field { return field{value: value} } }

@@ -10,26 +10,28 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// A GPU that tells its limits only as margins to its slowdown, on either side of it.
+// A GPU reports its limits as margins to the slowdown temperature only, above and below it.
 func TestTemperatureLimitsFromMargins(t *testing.T) {
-	playText(t, "gpu 0 uuid=GPU-a temperature=90 slowdown_at=87 shutdown_at=93\nerror call=nvmlDeviceGetTemperatureThreshold code=3\n")
+	playText(t, "gpu 0 uuid=GPU-a temperature=90 slowdown_at=87 shutdown_at=93\n"+
+		"error call=nvmlDeviceGetTemperatureThreshold code=3\n")
 	_, k, stop := runFake(t)
 	until(t, "details", func() bool { return len(k.details("GPU-a")) > 0 })
 	stop()
 	details := k.details("GPU-a")[0]
 	for q, want := range map[sample.GPUQuantity]float64{sample.GPUSlowdownAt: 87, sample.GPUShutdownAt: 93} {
 		if got := value(t, details, q); got != want {
-			t.Errorf("%v is %v, want %v", q, got, want)
+			t.Errorf("%v: got %v, want %v", q, got, want)
 		}
 	}
 	if limit, ok := details.Values.Get(sample.GPUMemorySlowdownAt); ok {
-		t.Errorf("the memory's limit is %v, which no margin tells", limit)
+		t.Errorf("got memory limit %v, want none", limit)
 	}
 }
 
-// The stand-in takes a number however it is written, and refuses what is none: it never plays another number.
+// The fake library accepts numbers in any notation and rejects other text: it never plays another number.
 func TestPlayFileNumbers(t *testing.T) {
-	gpu := "gpu 0 uuid=GPU-a memory_total=1.5e11 memory_used=%s processes=7:%s\nmig 0 uuid=MIG-a memory_total=2e10 memory_used=%s\n"
+	gpu := "gpu 0 uuid=GPU-a memory_total=1.5e11 memory_used=%s processes=7:%s\n" +
+		"mig 0 uuid=MIG-a memory_total=2e10 memory_used=%s\n"
 	w, before := playText(t, "gpu 0\n"), [3]uint64{1, 2, 3}
 	for _, c := range []struct {
 		used, process, slice string
@@ -46,16 +48,16 @@ func TestPlayFileNumbers(t *testing.T) {
 	} {
 		w.Write(fmt.Sprintf(gpu, "1", "2", "3"))
 		if got := playedMemory(t); got != before {
-			t.Fatalf("%v, want %v", got, before)
+			t.Fatalf("got %v, want %v", got, before)
 		}
 		w.Write(fmt.Sprintf(gpu, c.used, c.process, c.slice))
 		if got := playedMemory(t); got != c.want {
-			t.Errorf("%q, %q, %q: %v, want %v", c.used, c.process, c.slice, got, c.want)
+			t.Errorf("%q, %q, %q: got %v, want %v", c.used, c.process, c.slice, got, c.want)
 		}
 	}
 }
 
-// playedMemory is what the first GPU, its process and its slice use, in a session of their own.
+// playedMemory returns the memory used by the first GPU, its process and its MIG device, in a session of its own.
 func playedMemory(t *testing.T) (used [3]uint64) {
 	t.Helper()
 	d, err := newDriver(fakeLibrary(t))

@@ -17,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// fakeLibrary is the stand-in for the driver's library, built once. NVML is one to a process, so is this.
+// fakeLibrary builds the fake library once. A process can load one NVML library only.
 func fakeLibrary(t testing.TB) string {
 	t.Helper()
 	if fakeLibraryPath == "" {
@@ -26,7 +26,7 @@ func fakeLibrary(t testing.TB) string {
 			t.Fatal(err)
 		}
 		defer func() {
-			if fakeLibraryPath == "" { // it could not be built
+			if fakeLibraryPath == "" { // the build failed
 				_ = os.RemoveAll(folder)
 			}
 		}()
@@ -35,14 +35,14 @@ func fakeLibrary(t testing.TB) string {
 	return fakeLibraryPath
 }
 
-// newWorld has the stand-in play what text says, in this process.
+// playText makes the fake library in this process play a text.
 func playText(t testing.TB, text string) *fixture.Player {
 	w := fixture.PlayGPU(t, text)
 	t.Setenv("FAKENVML_FILE", w.Path)
 	return w
 }
 
-// kept is what a sink was given.
+// recorder is a sink that keeps rows and errors.
 type recorder struct {
 	mu   sync.Mutex
 	rows []sample.Sample
@@ -78,7 +78,7 @@ func (k *recorder) errorText() string {
 	return fmt.Sprint(k.errs)
 }
 
-// runFake reads the stand-in until the test ends.
+// runFake runs a source on the fake library until the test ends.
 func runFake(t testing.TB) (*Source, *recorder, func()) {
 	t.Helper()
 	s, err := New(Options{Library: fakeLibrary(t)})
@@ -94,17 +94,17 @@ func runFake(t testing.TB) (*Source, *recorder, func()) {
 	return s, k, stop
 }
 
-// until waits for something that happens within seconds.
+// until waits up to 20 s for a condition.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Since(begin) > 20*time.Second {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("got no success within 20 s, want %s", what)
 		}
 	}
 }
 
-// check holds rows to what every stream promises.
+// check checks what holds for every stream: time increases, and Busy grows no faster than time.
 func (k *recorder) check(t testing.TB) {
 	t.Helper()
 	k.mu.Lock()
@@ -113,12 +113,12 @@ func (k *recorder) check(t testing.TB) {
 		a, b := k.rows[i-1], k.rows[i]
 		step := b.At.Mono - a.At.Mono
 		if step <= 0 || !b.At.Wall.After(a.At.Wall) {
-			t.Fatalf("row %d: %v after %v", i, b.At, a.At)
+			t.Fatalf("row %d: got time %v after %v", i, b.At, a.At)
 		}
 		for _, g := range b.GPUs {
 			j := slices.IndexFunc(a.GPUs, func(before sample.GPU) bool { return before.ID == g.ID })
 			if j >= 0 && (g.Busy < a.GPUs[j].Busy || g.Busy-a.GPUs[j].Busy > step) {
-				t.Fatalf("row %d: %s was busy for %v in %v", i, g.ID, g.Busy-a.GPUs[j].Busy, step)
+				t.Fatalf("row %d: got %s busy for %v in %v", i, g.ID, g.Busy-a.GPUs[j].Busy, step)
 			}
 		}
 	}
@@ -134,22 +134,26 @@ func TestDefaultGPU(t *testing.T) {
 	s.CatchUp(t.Context())
 	row, _ := k.last()
 	if behind := sample.Now().Mono - row.At.Mono; behind > 2*time.Second {
-		t.Errorf("%v behind after catching up", behind)
+		t.Errorf("got a lag of %v after CatchUp, want at most 2s", behind)
 	}
 	stop()
 	k.check(t)
 	g := row.GPUs[0]
-	want := sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink | sample.HasLinkMax
-	if len(row.GPUs) != 1 || g.Name != "NVIDIA Fake 100" || !strings.HasPrefix(g.ID, "GPU-") || g.Driver != "999.00" || g.Has != want ||
-		g.MemoryTotal != 80<<30 || g.LinkWidthMax != 16 || g.LinkGenerationMax != 5 || math.Abs(g.Power-250) > 25 || g.Energy <= 0 {
-		t.Errorf("%+v", g)
+	const want = sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink |
+		sample.HasLinkMax
+	if len(row.GPUs) != 1 || g.Name != "NVIDIA Fake 100" || !strings.HasPrefix(g.ID, "GPU-") || g.Driver != "999.00" {
+		t.Errorf("got %+v, want one NVIDIA Fake 100 of driver 999.00", row.GPUs)
+	}
+	if g.Has != want || g.MemoryTotal != 80<<30 || g.LinkWidthMax != 16 || g.LinkGenerationMax != 5 ||
+		math.Abs(g.Power-250) > 25 || g.Energy <= 0 {
+		t.Errorf("got %+v, want all gauges, 80 GiB, a PCIe link 5.0 x16, about 250 W and energy", g)
 	}
 	if k.errs != nil {
-		t.Error(k.errs)
+		t.Errorf("got errors %v, want none", k.errs)
 	}
 	first := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.GPUs[0].Busy > 0 })
 	grew := float64(row.GPUs[0].Busy-k.rows[first].GPUs[0].Busy) / float64(row.At.Mono-k.rows[first].At.Mono)
-	if math.Abs(grew-0.5) > 0.1 { // a sample more or less, in a second of six
-		t.Errorf("busy %v of the time, want 0.5", grew)
+	if math.Abs(grew-0.5) > 0.1 { // one of six samples a second more or less
+		t.Errorf("got busy %v of the time, want 0.5", grew)
 	}
 }

@@ -24,7 +24,7 @@ func (k *recorder) busyAt(t *testing.T, moment time.Duration) time.Duration {
 	t.Helper()
 	i := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.At.Mono >= moment })
 	if i < 1 {
-		t.Fatalf("no row at %v", moment)
+		t.Fatalf("got no row at %v, want one", moment)
 	}
 	a, b := k.rows[i-1], k.rows[i]
 	share := float64(moment-a.At.Mono) / float64(b.At.Mono-a.At.Mono)
@@ -38,12 +38,11 @@ func TestBusyTimeOnEachClock(t *testing.T) {
 			w := playText(t, head+"gpu 0 busy_ns=0\n")
 			s, k, stop := runFake(t)
 			until(t, "a row", func() bool { _, ok := k.last(); return ok })
-			// It rests at both ends, for longer than a row and a sample: work that goes on at an edge would be told as spread
-			// over both of its sides.
+			// It is idle at both ends for longer than a row and a sample: work at an edge would be spread over both sides.
 			begin := sample.Now().Mono
 			time.Sleep(300 * time.Millisecond)
 			var busy time.Duration
-			for step := range 90 { // 150 ms of work, 150 ms of waiting
+			for step := range 90 { // 150 ms busy, 150 ms idle
 				before := sample.Now().Mono
 				time.Sleep(10 * time.Millisecond)
 				if step%30 < 15 {
@@ -61,11 +60,11 @@ func TestBusyTimeOnEachClock(t *testing.T) {
 			stop()
 			k.check(t)
 			got := k.busyAt(t, end) - k.busyAt(t, begin)
-			if math.Abs(float64(got-busy)) > float64(20*time.Millisecond) { // 50 ms periods of whole percents
-				t.Errorf("busy for %v, want %v", got, busy)
+			if math.Abs(float64(got-busy)) > float64(20*time.Millisecond) { // 50 ms periods in whole percent
+				t.Errorf("got busy %v, want %v", got, busy)
 			}
 			if k.errs != nil {
-				t.Error(k.errs)
+				t.Errorf("got errors %v, want none", k.errs)
 			}
 		})
 	}
@@ -80,23 +79,26 @@ func TestLostGPUReturns(t *testing.T) {
 			return ok && len(row.GPUs) == 2 && row.GPUs[i].Status == want && row.GPUs[i].Busy > 0
 		}
 	}
-	until(t, "both work", func() bool { return status(0, sample.GPUWorks)() && status(1, sample.GPUWorks)() })
+	until(t, "both GPUs work", func() bool { return status(0, sample.GPUWorks)() && status(1, sample.GPUWorks)() })
 	w.Write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\nlost 1\n")
-	until(t, "one is lost", status(1, sample.GPULost))
+	until(t, "GPU 1 is lost", status(1, sample.GPULost))
 	lost, _ := k.last()
 	if lost.GPUs[0].Status != sample.GPUWorks || lost.GPUs[1].Has&sample.HasMemory != 0 {
-		t.Errorf("%+v", lost.GPUs)
+		t.Errorf("got %+v, want GPU 1 lost and without gauges", lost.GPUs)
 	}
 	w.Write("gpu 0 utilization=100\ngpu 1 utilization=100 uuid=GPU-b\n")
-	until(t, "it returns", status(1, sample.GPUWorks))
-	until(t, "it works on", func() bool { row, _ := k.last(); return row.GPUs[1].Busy > lost.GPUs[1].Busy+500*time.Millisecond })
+	until(t, "GPU 1 works", status(1, sample.GPUWorks))
+	until(t, "GPU 1 is busy", func() bool {
+		row, _ := k.last()
+		return row.GPUs[1].Busy > lost.GPUs[1].Busy+500*time.Millisecond
+	})
 	w.Write("gpu 0 utilization=100\ngpu 1 uuid=GPU-b\ninit_error 9\n")
-	until(t, "the driver is gone", func() bool { return status(0, sample.GPULost)() && status(1, sample.GPULost)() })
+	until(t, "both GPUs are lost", func() bool { return status(0, sample.GPULost)() && status(1, sample.GPULost)() })
 	stop()
 	k.check(t)
 	for _, want := range []string{"GPU-b (NVIDIA Fake 100): the GPU is lost", "unloaded or restarted"} {
 		if !strings.Contains(k.errorText(), want) {
-			t.Errorf("%q is not told: %s", want, k.errorText())
+			t.Errorf("got errors %s, want %q in them", k.errorText(), want)
 		}
 	}
 }
@@ -107,25 +109,25 @@ func TestHangAffectsOneGPU(t *testing.T) {
 	_, k, stop := runFake(t)
 	until(t, "rows", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 0 })
 	w.Write(gpus + "hang gpu=1 call=nvmlDeviceGetMemoryInfo_v2\n")
-	until(t, "one hangs", func() bool { row, _ := k.last(); return row.GPUs[1].Status == sample.GPUHung })
+	until(t, "GPU 1 hangs", func() bool { row, _ := k.last(); return row.GPUs[1].Status == sample.GPUHung })
 	hung, _ := k.last()
-	until(t, "the other works on", func() bool {
+	until(t, "GPU 0 is busy during the hang", func() bool {
 		row, _ := k.last()
 		return row.GPUs[0].Status == sample.GPUWorks && row.GPUs[0].Busy > hung.GPUs[0].Busy+time.Second
 	})
 	w.Write(gpus)
-	until(t, "it comes back", func() bool {
+	until(t, "GPU 1 works", func() bool {
 		row, _ := k.last()
 		return row.GPUs[1].Status == sample.GPUWorks && row.GPUs[1].Busy > hung.GPUs[1].Busy+100*time.Millisecond
 	})
 	stop()
 	k.check(t)
-	if !strings.Contains(k.errorText(), "has not answered nvmlDeviceGetMemoryInfo for 1s") {
-		t.Error(k.errorText())
+	if !strings.Contains(k.errorText(), "has not responded to nvmlDeviceGetMemoryInfo for 1s") {
+		t.Errorf("got errors %s, want the hang in nvmlDeviceGetMemoryInfo", k.errorText())
 	}
 	for i := 1; i < len(k.rows); i++ {
 		if gap := k.rows[i].At.Mono - k.rows[i-1].At.Mono; gap != 100*time.Millisecond {
-			t.Errorf("%v between two rows", gap)
+			t.Errorf("row %d: got %v after the row before, want 100ms", i, gap)
 		}
 	}
 }
@@ -140,42 +142,46 @@ func TestRunEndsDuringHang(t *testing.T) {
 	begin := time.Now()
 	stop()
 	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("ending took %v", took)
+		t.Errorf("stopping took %v, want at most 5s", took)
 	}
-	w.Write("gpu 0\n") // lets the thread go
-	until(t, "the rows say so", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Status == sample.GPUHung })
+	w.Write("gpu 0\n") // releases the thread
+	until(t, "a row with the hang", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Status == sample.GPUHung })
 }
 
 func TestGarbageIsDroppedAndReported(t *testing.T) {
 	w := playText(t, "gpu 0 utilization=30\ngarbage 0\n")
 	_, k, stop := runFake(t)
-	until(t, "rows", func() bool {
-		return strings.Contains(k.errorText(), "808334905") || strings.Contains(k.errorText(), "cannot be")
+	until(t, "garbage is reported", func() bool {
+		return strings.Contains(k.errorText(), "808334905") || strings.Contains(k.errorText(), "impossible values")
 	})
 	row, _ := k.last()
 	g := row.GPUs[0]
 	if g.Busy != 0 || g.Has&^sample.HasLinkMax != sample.LacksBusy || g.Temperature != 0 || g.MemoryUsed != 0 {
-		t.Errorf("%+v", g)
+		t.Errorf("got %+v, want no gauges and no utilization", g)
 	}
 	w.Write("gpu 0 utilization=30\n")
-	until(t, "all is well again", func() bool {
+	until(t, "valid values again", func() bool {
 		row, _ := k.last()
-		return row.GPUs[0].Has&(sample.HasTemperature|sample.LacksBusy) == sample.HasTemperature && row.GPUs[0].Busy > 100*time.Millisecond
+		return row.GPUs[0].Has&(sample.HasTemperature|sample.LacksBusy) == sample.HasTemperature &&
+			row.GPUs[0].Busy > 100*time.Millisecond
 	})
 	stop()
 	k.check(t)
-	for _, want := range []string{"of utilization", "of temperature", "of memory", "of power", "of energy", "of PCIe link"} {
+	for _, want := range []string{
+		"of utilization", "of temperature", "of memory", "of power", "of energy", "of PCIe link",
+	} {
 		if !strings.Contains(k.errorText(), want) {
-			t.Errorf("%q is not told: %s", want, k.errorText())
+			t.Errorf("got errors %s, want %q in them", k.errorText(), want)
 		}
 	}
 }
 
-// A GPU that answers with errors alone is not told to be idle.
+// A GPU whose utilization queries fail is not reported as idle.
 func TestUtilizationErrors(t *testing.T) {
-	w := playText(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=999\nerror gpu=0 call=nvmlDeviceGetUtilizationRates code=999\n")
+	w := playText(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=999\n"+
+		"error gpu=0 call=nvmlDeviceGetUtilizationRates code=999\n")
 	_, k, stop := runFake(t)
-	until(t, "blind", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Has&sample.LacksBusy != 0 })
+	until(t, "no utilization", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Has&sample.LacksBusy != 0 })
 	w.Write("gpu 0 utilization=40\n")
 	until(t, "busy", func() bool {
 		row, _ := k.last()
@@ -193,7 +199,7 @@ func TestWithoutUtilizationSamples(t *testing.T) {
 	k.check(t)
 	last := k.rows[len(k.rows)-1]
 	if share := float64(last.GPUs[0].Busy) / float64(last.At.Mono-k.rows[0].At.Mono); math.Abs(share-0.4) > 0.1 {
-		t.Errorf("busy %v of the time", share)
+		t.Errorf("got busy %v of the time, want 0.4", share)
 	}
 }
 
@@ -203,9 +209,14 @@ func TestProcesses(t *testing.T) {
 	until(t, "rows", func() bool { _, ok := k.last(); return ok })
 	stop()
 	first := k.rows[0].GPUs[0].ID
-	want := []sample.GPUProcess{{GPU: first, PID: 17, Memory: 1024, Has: true}, {GPU: first, PID: 18}, {GPU: "GPU-b", PID: 17, Memory: 5, Has: true}}
-	if !k.rows[0].GPUProcessesRead || !slices.Equal(k.rows[0].GPUProcesses, want) || len(k.rows) > 1 && k.rows[1].GPUProcessesRead {
-		t.Errorf("%+v", k.rows[0])
+	want := []sample.GPUProcess{
+		{GPU: first, PID: 17, Memory: 1024, Has: true}, {GPU: first, PID: 18}, {GPU: "GPU-b", PID: 17, Memory: 5, Has: true},
+	}
+	if got := k.rows[0].GPUProcesses; !k.rows[0].GPUProcessesRead || !slices.Equal(got, want) {
+		t.Errorf("got processes %+v, want %+v", got, want)
+	}
+	if len(k.rows) > 1 && k.rows[1].GPUProcessesRead {
+		t.Error("got processes in the second row, want them in the first only")
 	}
 }
 
@@ -236,10 +247,10 @@ func TestNoGPU(t *testing.T) {
 		s.CatchUp(context.Background())
 		cancel()
 		if len(k.rows) != 0 || len(k.errs) != 1 || !strings.Contains(k.errorText(), c.want) {
-			t.Errorf("%q: %d rows, %v; want %q once", c.world, len(k.rows), k.errs, c.want)
+			t.Errorf("%q: got %d rows and errors %v, want %q once", c.world, len(k.rows), k.errs, c.want)
 		}
 		if absent := strings.HasPrefix(c.library, "/"); len(k.errs) == 1 && errors.Is(k.errs[0], ErrNoDriver) != absent {
-			t.Errorf("%v", k.errs)
+			t.Errorf("%s: got error %v, want ErrNoDriver: %v", c.library, k.errs, absent)
 		}
 	}
 }
@@ -248,27 +259,29 @@ func TestProbe(t *testing.T) {
 	playText(t, "driver 570.1\ngpu 0\ngpu 1 uuid=GPU-b name=\"NVIDIA B\"\nerror gpu=1 call=nvmlDeviceGetSamples code=3\n")
 	found, err := Probe(t.Context(), Options{Library: fakeLibrary(t)})
 	if err != nil || found.Err != nil || found.Driver != "570.1" || found.NVML == "" || len(found.Devices) != 2 {
-		t.Fatalf("%+v, %v", found, err)
+		t.Fatalf("got %+v, %v, want two devices of driver 570.1", found, err)
 	}
-	if a := found.Devices[0]; a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) || len(a.Supported) != len(features)-1 {
-		t.Errorf("%+v", a)
+	a, b := found.Devices[0], found.Devices[1]
+	if a.Err != nil || !slices.Equal(a.Unsupported, []string{"retired pages"}) || len(a.Supported) != len(features)-1 {
+		t.Errorf("got %+v, want all features except retired pages", a)
 	}
-	if b := found.Devices[1]; b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 || !slices.Equal(b.Unsupported, []string{"utilization samples", "retired pages"}) {
-		t.Errorf("%+v", b)
+	if b.ID != "GPU-b" || b.Name != "NVIDIA B" || b.Index != 1 ||
+		!slices.Equal(b.Unsupported, []string{"utilization samples", "retired pages"}) {
+		t.Errorf("got %+v, want GPU-b without utilization samples and retired pages", b)
 	}
 	if _, err := Probe(t.Context(), Options{Library: "/nonexistent.so"}); !errors.Is(err, ErrNoDriver) {
-		t.Error(err)
+		t.Errorf("got error %v, want ErrNoDriver", err)
 	}
 	w := playText(t, "gpu 0\nhang call=nvmlDeviceGetName\n")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	if _, err := Probe(ctx, Options{Library: fakeLibrary(t)}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Error(err)
+		t.Errorf("got error %v, want a timeout", err)
 	}
 	w.Write("gpu 0\n")
 }
 
-// TestMissingFunctions needs a process of its own: a second library's functions would not be bound.
+// TestMissingFunctions runs in its own process, because go-nvml would not bind the functions of a second library.
 func TestMissingFunctions(t *testing.T) {
 	if library := os.Getenv("FAKENVML_TEST_LIBRARY"); library != "" {
 		found, err := Probe(t.Context(), Options{Library: library})
@@ -285,18 +298,22 @@ func TestMissingFunctions(t *testing.T) {
 		return
 	}
 	var absent []string
-	for _, name := range []string{"nvmlDeviceGetSamples", "nvmlDeviceGetMemoryInfo_v2", "nvmlDeviceGetTotalEnergyConsumption",
-		"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetFieldValues", "nvmlGpmSampleGet",
+	for _, name := range []string{"nvmlDeviceGetSamples", "nvmlDeviceGetMemoryInfo_v2",
+		"nvmlDeviceGetTotalEnergyConsumption",
+		"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetCurrPcieLinkGeneration", "nvmlSystemGetNVMLVersion",
+		"nvmlDeviceGetFieldValues", "nvmlGpmSampleGet",
 		"nvmlDeviceGetViolationStatus", "nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons",
-		"nvmlDeviceGetFanSpeed", "nvmlDeviceGetRemappedRows", "nvmlEventSetWait_v2", "nvmlEventSetWait", "nvmlDeviceGetMigMode"} {
+		"nvmlDeviceGetFanSpeed", "nvmlDeviceGetRemappedRows", "nvmlEventSetWait_v2", "nvmlEventSetWait",
+		"nvmlDeviceGetMigMode"} {
 		absent = append(absent, "-D"+name+"=absent_"+name)
 	}
 	library := fixture.BuildNVML(t, t.TempDir(), absent...)
 	again := exec.Command(os.Args[0], "-test.run=^TestMissingFunctions$", "-test.v")
 	again.Env = append(os.Environ(), "FAKENVML_TEST_LIBRARY="+library, "FAKENVML_FILE=")
 	out, err := again.CombinedOutput()
-	if want := "lacks [utilization samples energy PCIe link processes GPM PCIe counters NVLink counters memory temperature " +
-		"throttle time fan row remapping retired pages XID events] rows true []"; err != nil || !strings.Contains(string(out), want) {
-		t.Errorf("%v, want %q:\n%s", err, want, out)
+	const want = "lacks [utilization samples energy PCIe link processes GPM PCIe counters NVLink counters " +
+		"memory temperature throttle time fan row remapping retired pages XID events] rows true []"
+	if err != nil || !strings.Contains(string(out), want) {
+		t.Errorf("got error %v and output\n%s\nwant %q", err, out, want)
 	}
 }

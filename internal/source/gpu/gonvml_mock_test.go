@@ -19,11 +19,12 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// mocked is a library over one of go-nvml's machines, which has the functions of these names alone.
+// mocked returns a library on one of go-nvml's mock machines, which has the functions with these names only.
 func mocked(machine *server.Server, names ...string) *library {
 	names = append(names,
 		"nvmlInit_v2", "nvmlShutdown", "nvmlDeviceGetCount_v2", "nvmlDeviceGetHandleByIndex_v2", "nvmlDeviceGetUUID",
-		"nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion", "nvmlDeviceGetMigMode")
+		"nvmlDeviceGetName", "nvmlDeviceGetMemoryInfo", "nvmlSystemGetDriverVersion", "nvmlSystemGetNVMLVersion",
+		"nvmlDeviceGetMigMode")
 	return &library{Interface: &machine.Interface, lookup: func(name string) error {
 		if slices.Contains(names, name) {
 			return nil
@@ -33,25 +34,27 @@ func mocked(machine *server.Server, names ...string) *library {
 }
 
 func TestProbeMockedMachines(t *testing.T) {
-	for name, machine := range map[string]*server.Server{"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(),
-		"B200": dgxb200.New()} {
+	for name, machine := range map[string]*server.Server{
+		"A100": dgxa100.New(), "H100": dgxh100.New(), "H200": dgxh200.New(), "B200": dgxb200.New(),
+	} {
 		found, err := probeDevices(mocked(machine))
 		if err != nil || found.Err != nil || len(found.Devices) != 8 || found.Driver == "" || found.NVML == "" {
-			t.Fatalf("%s: %+v, %v", name, found, err)
+			t.Fatalf("%s: got %+v, %v, want 8 devices", name, found, err)
 		}
 		for i, d := range found.Devices {
 			if d.Index != i || !strings.Contains(d.Name, name) || !strings.HasPrefix(d.ID, "GPU-") || d.Err != nil ||
 				!slices.Equal(d.Supported, []string{"memory"}) || len(d.Unsupported) != len(features)-1 {
-				t.Errorf("%s: %+v", name, d)
+				t.Errorf("%s: got %+v, want device %d with memory only", name, d, i)
 			}
 		}
 	}
 }
 
-// Each field has a result of its own, and a GPU without GPM is found out by one call.
+// Each field value has a result of its own, and one call finds out that a GPU does not support GPM.
 func TestFieldValues(t *testing.T) {
 	machine := dgxh200.New()
-	l := mocked(machine, "nvmlDeviceGetFieldValues", "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc", "nvmlGpmSampleFree",
+	l := mocked(machine, "nvmlDeviceGetFieldValues", "nvmlGpmQueryDeviceSupport", "nvmlGpmSampleAlloc",
+		"nvmlGpmSampleFree",
 		"nvmlGpmSampleGet", "nvmlGpmMetricsGet")
 	calls, queries := 0, 0
 	for _, d := range machine.Devices {
@@ -74,7 +77,10 @@ func TestFieldValues(t *testing.T) {
 			}
 			return nvml.SUCCESS
 		}
-		m.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) { queries++; return nvml.GpmSupport{}, nvml.SUCCESS }
+		m.GpmQueryDeviceSupportFunc = func() (nvml.GpmSupport, nvml.Return) {
+			queries++
+			return nvml.GpmSupport{}, nvml.SUCCESS
+		}
 	}
 	if err := l.open(); err != nil {
 		t.Fatal(err)
@@ -90,18 +96,20 @@ func TestFieldValues(t *testing.T) {
 		throttled, _ := r.detail.Get(sample.GPUThrottledPower)
 		if hot != 63 || throttled != float64(1<<32)/1e9 || len(a.batch.fields) != 3 || len(r.problems) != 1 ||
 			!strings.Contains(r.problems[0].Error(), "NVML_FI_DEV_PCIE_COUNT_RX_BYTES") {
-			t.Errorf("%v, %v, %d fields, %v", hot, throttled, len(a.batch.fields), r.problems)
+			t.Errorf("got temperature %v, throttle time %v, %d fields, problems %v, want 63, 4.29, 3, one of RX_BYTES",
+				hot, throttled, len(a.batch.fields), r.problems)
 		}
 	}
 	if calls != 3 || queries != 1 || l.stats().fields[0].Count != 3 || l.stats().fields[0].Longest != 7000 {
-		t.Errorf("%d calls, %d questions for GPM, %+v", calls, queries, l.stats().fields)
+		t.Errorf("got %d calls, %d GPM queries, fields %+v, want 3, 1, 3 calls of 7 us", calls, queries, l.stats().fields)
 	}
 }
 
-// An event is told of the GPU whose handle it carries, which need not answer any more.
+// An event belongs to the GPU with its handle, which may be lost.
 func TestXIDEventHandles(t *testing.T) {
 	machine := dgxh100.New()
-	l := mocked(machine, "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate", "nvmlEventSetWait",
+	l := mocked(machine, "nvmlDeviceGetSupportedEventTypes", "nvmlDeviceRegisterEvents", "nvmlEventSetCreate",
+		"nvmlEventSetWait",
 		"nvmlEventSetFree")
 	pending := []nvml.EventData{
 		{Device: machine.Devices[3], EventType: nvml.EventTypeXidCriticalError, EventData: 79},
@@ -131,7 +139,7 @@ func TestXIDEventHandles(t *testing.T) {
 		}
 		m.RegisterEventsFunc = func(types uint64, _ nvml.EventSet) nvml.Return {
 			if types != nvml.EventTypeXidCriticalError {
-				t.Errorf("registered for %d", types)
+				t.Errorf("got registration for event types %d, want XIDs only", types)
 			}
 			return nvml.SUCCESS
 		}
@@ -140,32 +148,34 @@ func TestXIDEventHandles(t *testing.T) {
 		t.Fatal(err)
 	}
 	if list, err := l.events(); list != nil || err != nil {
-		t.Errorf("%v, %v before anything is watched", list, err)
+		t.Errorf("before any registration: got %v, %v, want no events", list, err)
 	}
 	devices, _ := l.devices()
 	for i, d := range devices {
 		if err := d.registerEvents(); errors.Is(err, codeNotSupported) != (i == 7) {
-			t.Error(err)
+			t.Errorf("GPU %d: got error %v, want not supported: %v", i, err, i == 7)
 		}
 	}
 	machine.Devices[3].(*server.Device).GetUUIDFunc = func() (string, nvml.Return) { return "", nvml.ERROR_GPU_IS_LOST }
 	list, err := l.events()
 	if want := []xidEvent{{devices[3].id(), 79}, {devices[0].id(), maxXID + 1}}; err != nil || !slices.Equal(list, want) {
-		t.Errorf("%v, %v; want %v", list, err, want)
+		t.Errorf("got %v, %v, want %v", list, err, want)
 	}
 	l.close()
 	if freed != 1 {
-		t.Errorf("freed %d times", freed)
+		t.Errorf("got the event set freed %d times, want once", freed)
 	}
 }
 
-// Where the driver tells limits only by their distance, they are put together from that.
+// If the driver reports limits as margins only, they are computed from the current temperature.
 func TestMockedTemperatureMargins(t *testing.T) {
 	machine := dgxh200.New()
 	l := mocked(machine, "nvmlDeviceGetTemperature", "nvmlDeviceGetMarginTemperature", "nvmlDeviceGetFieldValues",
 		"nvmlDeviceGetTemperatureThreshold")
 	m := machine.Devices[0].(*server.Device)
-	m.GetTemperatureThresholdFunc = func(nvml.TemperatureThresholds) (uint32, nvml.Return) { return 0, nvml.ERROR_NOT_SUPPORTED }
+	m.GetTemperatureThresholdFunc = func(nvml.TemperatureThresholds) (uint32, nvml.Return) {
+		return 0, nvml.ERROR_NOT_SUPPORTED
+	}
 	m.GetTemperatureFunc = func(nvml.TemperatureSensors) (uint32, nvml.Return) { return 40, nvml.SUCCESS }
 	m.GetMarginTemperatureFunc = func() (nvml.MarginTemperature, nvml.Return) {
 		return nvml.MarginTemperature{MarginTemperature: 47}, nvml.SUCCESS
@@ -174,7 +184,8 @@ func TestMockedTemperatureMargins(t *testing.T) {
 		for i := range values {
 			v := &values[i]
 			v.ValueType, v.NvmlReturn = uint32(nvml.VALUE_TYPE_SIGNED_INT), uint32(nvml.ERROR_NOT_SUPPORTED)
-			if below, ok := map[uint32]int8{nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT: -2, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT: -5}[v.FieldId]; ok {
+			margins := map[uint32]int8{nvml.FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT: -2, nvml.FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT: -5}
+			if below, ok := margins[v.FieldId]; ok {
 				v.NvmlReturn, v.Value = 0, [8]byte{byte(below), 0xff, 0xff, 0xff}
 			}
 		}
@@ -188,11 +199,11 @@ func TestMockedTemperatureMargins(t *testing.T) {
 	slowdown, _ := r.detail.Get(sample.GPUSlowdownAt)
 	shutdown, _ := r.detail.Get(sample.GPUShutdownAt)
 	if _, ok := r.detail.Get(sample.GPUMemorySlowdownAt); ok || slowdown != 89 || shutdown != 92 {
-		t.Errorf("%v, %v, of the memory: %v", slowdown, shutdown, ok)
+		t.Errorf("got limits %v and %v, of the memory: %v, want 89, 92, none", slowdown, shutdown, ok)
 	}
 }
 
-// The numbers are written out where NVML is not built in.
+// The constants are literals where NVML is not built in.
 func TestNVMLConstants(t *testing.T) {
 	for name, id := range map[string]uint32{
 		"NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION":                    nvml.FI_DEV_TOTAL_ENERGY_CONSUMPTION,
@@ -212,18 +223,22 @@ func TestNVMLConstants(t *testing.T) {
 		"NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT":                     nvml.FI_DEV_PERF_POLICY_BOARD_LIMIT,
 		"NVML_FI_DEV_PERF_POLICY_RELIABILITY":                     nvml.FI_DEV_PERF_POLICY_RELIABILITY,
 	} {
-		if i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.name == name }); i < 0 || fieldSpecs[i].id != id {
-			t.Errorf("%s is %d", name, id)
+		i := slices.IndexFunc(fieldSpecs, func(p fieldSpec) bool { return p.name == name })
+		if i < 0 || fieldSpecs[i].id != id {
+			t.Errorf("%s: got no spec with ID %d, want one", name, id)
 		}
 	}
 	for name, id := range map[string]nvml.GpmMetricId{"NVML_GPM_METRIC_SM_UTIL": nvml.GPM_METRIC_SM_UTIL,
-		"NVML_GPM_METRIC_SM_OCCUPANCY": nvml.GPM_METRIC_SM_OCCUPANCY, "NVML_GPM_METRIC_ANY_TENSOR_UTIL": nvml.GPM_METRIC_ANY_TENSOR_UTIL,
-		"NVML_GPM_METRIC_DRAM_BW_UTIL": nvml.GPM_METRIC_DRAM_BW_UTIL, "NVML_GPM_METRIC_PCIE_RX_PER_SEC": nvml.GPM_METRIC_PCIE_RX_PER_SEC,
+		"NVML_GPM_METRIC_SM_OCCUPANCY":            nvml.GPM_METRIC_SM_OCCUPANCY,
+		"NVML_GPM_METRIC_ANY_TENSOR_UTIL":         nvml.GPM_METRIC_ANY_TENSOR_UTIL,
+		"NVML_GPM_METRIC_DRAM_BW_UTIL":            nvml.GPM_METRIC_DRAM_BW_UTIL,
+		"NVML_GPM_METRIC_PCIE_RX_PER_SEC":         nvml.GPM_METRIC_PCIE_RX_PER_SEC,
 		"NVML_GPM_METRIC_PCIE_TX_PER_SEC":         nvml.GPM_METRIC_PCIE_TX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC,
 		"NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC": nvml.GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC} {
-		if i := slices.IndexFunc(metricSpecs, func(p metricSpec) bool { return p.name == name }); i < 0 || metricSpecs[i].id != uint32(id) {
-			t.Errorf("%s is %d", name, id)
+		i := slices.IndexFunc(metricSpecs, func(p metricSpec) bool { return p.name == name })
+		if i < 0 || metricSpecs[i].id != uint32(id) {
+			t.Errorf("%s: got no spec with ID %d, want one", name, id)
 		}
 	}
 	for bit, want := range map[uint64]sample.GPUQuantity{nvml.ClocksEventReasonSwPowerCap: sample.GPUThrottledPower,
@@ -234,22 +249,24 @@ func TestNVMLConstants(t *testing.T) {
 		nvml.ClocksEventReasonBoardLimit:              sample.GPUThrottledBoard,
 		nvml.ClocksEventReasonReliability:             sample.GPUThrottledReliability} {
 		if i := slices.IndexFunc(reasons, func(r reason) bool { return r.bit == bit }); i < 0 || reasons[i].quantity != want {
-			t.Errorf("bit %#x is not %v", bit, want)
+			t.Errorf("got no reason with bit %#x and quantity %v, want one", bit, want)
 		}
 	}
 	for q := range numQueries {
-		if querySpecs[q].call == "" || (querySpecs[q].each != custom) != (queryCalls[q] != nil) || (querySpecs[q].each != custom) != (querySpecs[q].quantities != nil) {
-			t.Errorf("question %d: %+v", q, querySpecs[q])
+		spec := querySpecs[q]
+		detail := spec.each != custom
+		if spec.call == "" || detail != (queryCalls[q] != nil) || detail != (spec.quantities != nil) {
+			t.Errorf("query %d: got %+v, want a call, and quantities and code exactly if it is a detail", q, spec)
 		}
 	}
 	for f := range numFunctions {
 		if len(functionNames[f]) == 0 {
-			t.Errorf("function %d has no name", f)
+			t.Errorf("function %d: got no symbol, want one", f)
 		}
 	}
 	for q := range sample.GPUQuantities {
 		if ranges[q].max == 0 {
-			t.Errorf("%v has no range", q)
+			t.Errorf("%v: got no range, want one", q)
 		}
 	}
 }

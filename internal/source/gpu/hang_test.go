@@ -10,7 +10,7 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// promptly fails where f takes longer than the driver may hold anybody up.
+// within5s fails if f takes longer than 5 s.
 func within5s(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -18,12 +18,12 @@ func within5s(t *testing.T, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(5 * time.Second):
-		t.Fatalf("not within 5 s: %s", what)
+		t.Fatalf("got no return within 5 s, want %s", what)
 	}
 }
 
-// A session may hang where it begins and where it ends. Neither holds up those who want one after it, and when the driver
-// answers again all sessions are ended that began meanwhile.
+// A session may hang at its begin and at its end. Neither blocks later sessions. When the driver responds again, all
+// sessions that began meanwhile end.
 func TestHangingSession(t *testing.T) {
 	for _, call := range []string{"nvmlInit_v2", "nvmlShutdown"} {
 		t.Run(call, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestHangingSession(t *testing.T) {
 				t.Fatal(err)
 			}
 			lib := mustLoad(t, d)
-			for lib.Shutdown() == nvml.SUCCESS { // sessions that other tests left, whose driver refused to end them
+			for lib.Shutdown() == nvml.SUCCESS { // ends sessions that other tests left because the driver refused
 			}
 			if call == "nvmlInit_v2" {
 				w.Write("gpu 0\nhang call=" + call + "\n")
@@ -44,19 +44,19 @@ func TestHangingSession(t *testing.T) {
 				until(t, "a row", func() bool { _, ok := k.last(); return ok })
 				w.Write("gpu 0\nhang call=" + call + "\n")
 			}
-			time.Sleep(200 * time.Millisecond) // the call is made, or the file is seen
-			within5s(t, "the first ends", stop)
+			time.Sleep(200 * time.Millisecond) // until the call is made, or the file is read
+			within5s(t, "the end of the first run", stop)
 			for range 2 {
 				var stop func()
-				within5s(t, "another begins", func() { _, _, stop = runFake(t) })
+				within5s(t, "the start of another run", func() { _, _, stop = runFake(t) })
 				time.Sleep(200 * time.Millisecond)
-				within5s(t, "it ends", stop)
+				within5s(t, "its end", stop)
 			}
 			w.Write("gpu 0\n")
 			_, k, stop = runFake(t)
-			until(t, "a row, once the driver answers", func() bool { _, ok := k.last(); return ok })
-			within5s(t, "the last ends", stop)
-			until(t, "no session is left", func() bool {
+			until(t, "a row once the driver responds", func() bool { _, ok := k.last(); return ok })
+			within5s(t, "the end of the last run", stop)
+			until(t, "the end of all sessions", func() bool {
 				_, err := lib.count()
 				return errors.Is(err, codeUninitialized)
 			})
@@ -64,7 +64,7 @@ func TestHangingSession(t *testing.T) {
 	}
 }
 
-// mustLoad loads the library without a session.
+// mustLoad loads the library without opening a session.
 func mustLoad(t *testing.T, d driver) *library {
 	t.Helper()
 	l := d.(*library)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// FuzzIntegral holds the integral to what it promises, for any values and any way of fetching them.
+// FuzzIntegral checks the integral's properties for any samples, split over readings in any way.
 func FuzzIntegral(f *testing.F) {
 	f.Add(uint64(1), uint8(60), uint8(5))
 	f.Add(uint64(2), uint8(200), uint8(0))
@@ -19,7 +19,7 @@ func FuzzIntegral(f *testing.F) {
 		}
 		var values []value
 		at := time.Duration(random.Int64N(int64(time.Hour)))
-		var truth time.Duration // the sum over the values alone
+		var truth time.Duration // the sum over the samples
 		for range int(count) + 2 {
 			step := time.Duration(random.Int64N(int64(time.Second))) + 1
 			if random.IntN(256) < int(gaps)/4 {
@@ -35,7 +35,7 @@ func FuzzIntegral(f *testing.F) {
 				truth += time.Duration(v.share * float64(v.at-values[i-1].at))
 			}
 		}
-		// The same in pieces that overlap, as fetches do that ask for too much.
+		// The same in overlapping pieces, as of readings that request too much.
 		for from := 0; from < len(values); {
 			to := min(from+1+random.IntN(9), len(values))
 			for _, v := range values[max(0, from-random.IntN(5)):to] {
@@ -51,16 +51,18 @@ func FuzzIntegral(f *testing.F) {
 			step := time.Duration(random.Int64N(int64(time.Second))) + 1
 			busy := total.at(moment)
 			if busy < before || busy-before > moment-grid+1 {
-				t.Fatalf("busy from %v to %v in %v", before, busy, moment-grid)
+				t.Fatalf("got busy from %v to %v within %v", before, busy, moment-grid)
 			}
 			if again := parts.at(moment); again != busy {
-				t.Fatalf("fetched in parts: %v at %v, want %v", again, moment, busy)
+				t.Fatalf("in parts: got %v at %v, want %v", again, moment, busy)
 			}
 			before, grid = busy, moment
 			moment += step
 		}
-		if end := last + 1; forgetful.at(end) != total.at(end) || total.at(end) < truth || len(forgetful.knots) > 2*len(values) {
-			t.Fatalf("%v, %v; want at least %v", forgetful.at(end), total.at(end), truth)
+		end := last + 1
+		if forgetful.at(end) != total.at(end) || total.at(end) < truth || len(forgetful.knots) > 2*len(values) {
+			t.Fatalf("got %v after trimming and %v in all, want both equal and at least %v",
+				forgetful.at(end), total.at(end), truth)
 		}
 	})
 }
@@ -75,10 +77,10 @@ func TestIntegralGaps(t *testing.T) {
 		9750 * time.Millisecond: 750 * time.Millisecond, 10 * time.Second: time.Second, time.Hour: time.Second,
 	} {
 		if got := i.at(moment); got != want {
-			t.Errorf("at %v: %v, want %v", moment, got, want)
+			t.Errorf("at %v: got %v, want %v", moment, got, want)
 		}
 	}
 	if i.add(10*time.Second, 1) || i.add(9*time.Second, 1) {
-		t.Error("time went back")
+		t.Error("got a sample accepted that is not newer than the last, want it ignored")
 	}
 }

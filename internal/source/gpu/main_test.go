@@ -8,7 +8,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// standIn is the stand-in for the driver's library, where one was built, in a folder of its own.
+// fakeLibraryPath is the path of the fake library, once it is built, in a folder of its own.
 var fakeLibraryPath string
 
 func TestMain(m *testing.M) {

@@ -13,25 +13,25 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// checkRows fails unless rows come each 100 ms, none too late, with Busy rising no faster than time.
+// checkRows checks that rows come every 100 ms, at most maxLag late, with Busy growing no faster than time.
 func checkRows(t *testing.T, rows []emittedRow) {
 	t.Helper()
 	for i, row := range rows {
 		if behind := row.came - row.At.Mono; behind < 0 || behind > maxLag+110*time.Millisecond {
-			t.Errorf("row %d is %v behind", i, behind)
+			t.Errorf("row %d: got a lag of %v, want at most %v", i, behind, maxLag+110*time.Millisecond)
 		}
 		if i == 0 {
 			continue
 		}
 		if step := row.At.Mono - rows[i-1].At.Mono; step != 100*time.Millisecond {
-			t.Errorf("row %d: %v after the one before", i, step)
+			t.Errorf("row %d: got %v after the row before, want 100ms", i, step)
 		}
 		if len(row.GPUs) != len(rows[i-1].GPUs) {
 			continue
 		}
 		for j, g := range row.GPUs {
 			if grew := g.Busy - rows[i-1].GPUs[j].Busy; grew < 0 || grew > 100*time.Millisecond {
-				t.Errorf("row %d: %s grew by %v", i, g.ID, grew)
+				t.Errorf("row %d: got %s busy for %v more, want 0 to 100ms", i, g.ID, grew)
 			}
 		}
 	}
@@ -52,7 +52,8 @@ func TestReadInterval(t *testing.T) {
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		p.stop()
 		if d.utilizationCalls() > 3*13 || d.sessionsBegun() != 1 || d.closes != 1 {
-			t.Errorf("%d calls, %d sessions begun, %d ended", d.utilizationCalls(), d.sessionsBegun(), d.closes)
+			t.Errorf("got %d calls, %d sessions begun, %d ended, want at most 39, 1, 1",
+				d.utilizationCalls(), d.sessionsBegun(), d.closes)
 		}
 		rows := p.take()
 		checkRows(t, rows)
@@ -61,10 +62,10 @@ func TestReadInterval(t *testing.T) {
 		for i, share := range []float64{0.3, 0.9, 0.5} {
 			grew := last.GPUs[i].Busy - first.GPUs[i].Busy
 			if want := time.Duration(share * float64(elapsed)); !near(grew, want) {
-				t.Errorf("GPU %d: busy for %v, want %v", i, grew, want)
+				t.Errorf("GPU %d: got busy %v, want %v", i, grew, want)
 			}
 			if joules := last.GPUs[i].Energy - first.GPUs[i].Energy; math.Abs(joules-100*elapsed.Seconds()) > 60 {
-				t.Errorf("GPU %d: %v J in %v", i, joules, elapsed)
+				t.Errorf("GPU %d: got %v J in %v, want 100 W", i, joules, elapsed)
 			}
 		}
 		for _, row := range rows {
@@ -72,11 +73,11 @@ func TestReadInterval(t *testing.T) {
 				processes++
 			}
 			if row.err != nil {
-				t.Error(row.err)
+				t.Errorf("got error %v, want none", row.err)
 			}
 		}
 		if processes != 2 || elapsed < 9*time.Second {
-			t.Errorf("processes were read %d times in %v", processes, elapsed)
+			t.Errorf("got processes %d times in %v, want twice in at least 9s", processes, elapsed)
 		}
 	})
 }
@@ -96,26 +97,26 @@ func TestCatchUpIsShared(t *testing.T) {
 					begin := sample.Now().Mono
 					p.CatchUp(t.Context())
 					if took := sample.Now().Mono - begin; took > 2*minRoundInterval {
-						t.Errorf("took %v", took)
+						t.Errorf("CatchUp took %v, want at most %v", took, 2*minRoundInterval)
 					}
 					if behind := begin - p.last().At.Mono; behind > time.Second/6+100*time.Millisecond {
-						t.Errorf("%v behind", behind)
+						t.Errorf("got a lag of %v after CatchUp", behind)
 					}
 				}
 			})
 		}
 		all.Wait()
 		if d.utilizationCalls()-calls > 21 {
-			t.Errorf("%d calls for 20 moments", d.utilizationCalls()-calls)
+			t.Errorf("got %d calls for 20 rounds, want at most 21", d.utilizationCalls()-calls)
 		}
 		p.stop()
 		rows := p.take()
-		for i := 1; i < len(rows); i++ { // the grid, and one more row for each that was asked for
+		for i := 1; i < len(rows); i++ { // the grid, and a partial row for each CatchUp
 			if gap := rows[i].At.Mono - rows[i-1].At.Mono; gap <= 0 || gap > 100*time.Millisecond {
-				t.Errorf("row %d: %v after the one before", i, gap)
+				t.Errorf("row %d: got %v after the row before, want at most 100ms", i, gap)
 			}
 		}
-		p.CatchUp(context.Background()) // nobody runs
+		p.CatchUp(context.Background()) // returns without a run
 	})
 }
 
@@ -130,35 +131,36 @@ func TestHangsAndThreads(t *testing.T) {
 		first, second := make(chan struct{}), make(chan struct{})
 		d.set(func() { a.wait = first })
 		time.Sleep(5 * time.Second)
-		if last := p.last(); last.GPUs[0].Status != sample.GPUHung || last.GPUs[1].Status != "" || last.GPUs[2].Status != "" ||
+		last := p.last()
+		if last.GPUs[0].Status != sample.GPUHung || last.GPUs[1].Status != "" || last.GPUs[2].Status != "" ||
 			!near(last.GPUs[2].Busy-p.row(20).GPUs[2].Busy, (last.At.Mono-p.row(20).At.Mono)/2) {
-			t.Errorf("one hangs: %+v", last)
+			t.Errorf("GPU a hangs: got %+v, want a hung, and c half busy", last)
 		}
 		d.set(func() { b.wait = second })
 		time.Sleep(5 * time.Second)
 		for _, g := range p.last().GPUs {
 			if g.Status != sample.GPUHung {
-				t.Errorf("no thread is left, and %s is %q", g.ID, g.Status)
+				t.Errorf("no thread left: got status %q of %s, want hung", g.Status, g.ID)
 			}
 		}
 		began := sample.Now().Mono
 		p.CatchUp(t.Context())
 		if took := sample.Now().Mono - began; took > 2*time.Second {
-			t.Errorf("catching up took %v with nothing to ask", took)
+			t.Errorf("CatchUp took %v without a GPU to read, want at most 2s", took)
 		}
 		d.set(func() { a.wait = nil })
 		close(first)
 		time.Sleep(5 * time.Second)
-		last := p.last()
+		last = p.last()
 		if last.GPUs[0].Status != "" || last.GPUs[1].Status != sample.GPUHung || last.GPUs[2].Status != "" {
-			t.Errorf("one came back: %+v", last)
+			t.Errorf("GPU a returned: got %+v, want only b hung", last)
 		}
 		d.set(func() { b.wait = nil })
 		close(second)
 		time.Sleep(5 * time.Second)
 		for _, g := range p.last().GPUs {
 			if g.Status != "" {
-				t.Errorf("%s is %q", g.ID, g.Status)
+				t.Errorf("got status %q of %s, want none", g.Status, g.ID)
 			}
 		}
 		p.stop()
@@ -171,7 +173,7 @@ func TestHangsAndThreads(t *testing.T) {
 			}
 		}
 		if strings.Count(errorText, "GPU a hangs") != 1 || strings.Count(errorText, "GPU b hangs") != 1 {
-			t.Error(errorText)
+			t.Errorf("got errors %q, want one hang each of a and b", errorText)
 		}
 	})
 }
@@ -184,7 +186,7 @@ func TestSilentGPU(t *testing.T) {
 		p := startRun(t.Context(), d)
 		time.Sleep(5 * time.Second)
 		d.set(func() { a.silent = true })
-		time.Sleep(10 * time.Second) // its rate is held instead
+		time.Sleep(10 * time.Second) // its current rate is used
 		d.set(func() { a.silent = false })
 		time.Sleep(5 * time.Second)
 		p.stop()
@@ -194,14 +196,14 @@ func TestSilentGPU(t *testing.T) {
 		elapsed := last.At.Mono - first.At.Mono
 		for i, share := range []float64{0.2, 0.4} {
 			if got := float64(last.GPUs[i].Busy-first.GPUs[i].Busy) / float64(elapsed); math.Abs(got-share) > 0.01 {
-				t.Errorf("GPU %d: busy %v of the time", i, got)
+				t.Errorf("GPU %d: got busy %v of the time, want %v", i, got, share)
 			}
 		}
 	})
 }
 
 func TestWallClockStep(t *testing.T) {
-	for _, step := range []time.Duration{-time.Hour, time.Hour, -5 * time.Second, 5 * time.Second, -200 * time.Millisecond} {
+	for _, step := range []time.Duration{-time.Hour, time.Hour, -5 * time.Second, 5 * time.Second, -time.Second / 5} {
 		synctest.Test(t, func(t *testing.T) {
 			d := &fakeDriver{}
 			d.gpu("a", 0.5)
@@ -213,11 +215,12 @@ func TestWallClockStep(t *testing.T) {
 			rows := p.take()
 			checkRows(t, rows)
 			first, last := rows[5], rows[len(rows)-1]
-			if lost := (last.At.Mono-first.At.Mono)/2 - (last.GPUs[0].Busy - first.GPUs[0].Busy); lost < -time.Second/6 || lost > 3*time.Second/2 {
-				t.Errorf("a step of %v: %v too little", step, lost)
+			lost := (last.At.Mono-first.At.Mono)/2 - (last.GPUs[0].Busy - first.GPUs[0].Busy)
+			if lost < -time.Second/6 || lost > 3*time.Second/2 {
+				t.Errorf("step of %v: got %v less busy time than there was, want at most 1.5s", step, lost)
 			}
 			if d.utilizationCalls() > 60 {
-				t.Errorf("a step of %v: asked %d times in 25 s, so the buffer is not used any more", step, d.utilizationCalls())
+				t.Errorf("step of %v: got %d calls in 25 s, want at most 60 as with the buffer", step, d.utilizationCalls())
 			}
 		})
 	}
@@ -243,11 +246,11 @@ func TestSlowCallsCatchUp(t *testing.T) {
 		first, last := rows[5], rows[len(rows)-1]
 		for _, row := range rows {
 			if row.GPUs[0].Status != "" {
-				t.Fatal("it hung, in less than a second")
+				t.Fatal("got a hung GPU in less than a second, want it working")
 			}
 		}
 		if elapsed := last.At.Mono - first.At.Mono; !near(last.GPUs[0].Busy-first.GPUs[0].Busy, elapsed/2) {
-			t.Errorf("busy for %v of %v", last.GPUs[0].Busy-first.GPUs[0].Busy, elapsed)
+			t.Errorf("got busy %v of %v, want half of it", last.GPUs[0].Busy-first.GPUs[0].Busy, elapsed)
 		}
 	})
 }
@@ -259,8 +262,9 @@ func TestUnsupportedUtilization(t *testing.T) {
 		p := startRun(t.Context(), d)
 		time.Sleep(10500 * time.Millisecond)
 		p.stop()
-		if g := p.last().GPUs[0]; g.Has&sample.LacksBusy == 0 || g.Busy != 0 || g.MemoryTotal != 2 || d.utilizationCalls() != 1 {
-			t.Errorf("%+v, asked %d times", g, d.utilizationCalls())
+		g := p.last().GPUs[0]
+		if g.Has&sample.LacksBusy == 0 || g.Busy != 0 || g.MemoryTotal != 2 || d.utilizationCalls() != 1 {
+			t.Errorf("got %+v after %d calls, want no utilization after one", g, d.utilizationCalls())
 		}
 	})
 }
@@ -276,7 +280,7 @@ func TestLostDeviceReturns(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		lost := p.last()
 		if lost.GPUs[0].Status != sample.GPULost || lost.GPUs[1].Status != "" {
-			t.Errorf("%+v", lost)
+			t.Errorf("got %+v, want GPU a lost", lost)
 		}
 		time.Sleep(time.Minute)
 		d.set(func() { d.listed = append(d.listed, a); a.err = nil })
@@ -285,8 +289,9 @@ func TestLostDeviceReturns(t *testing.T) {
 		rows := p.take()
 		checkRows(t, rows)
 		last := rows[len(rows)-1]
-		if last.GPUs[0].Status != "" || last.GPUs[0].Busy <= lost.GPUs[0].Busy || last.GPUs[1].Status != "" || d.sessionsBegun() != 1 {
-			t.Errorf("%+v, %d sessions", last, d.sessionsBegun())
+		if last.GPUs[0].Status != "" || last.GPUs[0].Busy <= lost.GPUs[0].Busy || last.GPUs[1].Status != "" ||
+			d.sessionsBegun() != 1 {
+			t.Errorf("got %+v in %d sessions, want both GPUs working in one", last, d.sessionsBegun())
 		}
 	})
 }
@@ -300,13 +305,13 @@ func TestDriverUnload(t *testing.T) {
 		d.set(func() { d.openErr = codeUninitialized; a.err = codeUninitialized })
 		time.Sleep(100 * time.Second)
 		if p.last().GPUs[0].Status != sample.GPULost || d.sessionsBegun() > 7 {
-			t.Errorf("%+v after %d sessions", p.last(), d.sessionsBegun())
+			t.Errorf("got %+v after %d sessions, want a lost GPU after at most 7", p.last(), d.sessionsBegun())
 		}
 		d.set(func() { d.openErr = nil; a.err = nil })
 		time.Sleep(5 * time.Minute)
 		p.stop()
 		if p.last().GPUs[0].Status != "" {
-			t.Errorf("%+v", p.last())
+			t.Errorf("got %+v, want a working GPU", p.last())
 		}
 		checkRows(t, p.take())
 	})
@@ -318,16 +323,17 @@ func TestDriverLoadedLater(t *testing.T) {
 		p := startRun(t.Context(), d)
 		time.Sleep(time.Hour)
 		p.CatchUp(context.Background())
-		if rows := p.take(); len(rows) != 1 || !errors.Is(rows[0].err, ErrNoDriver) || len(rows[0].GPUs) != 0 || d.sessionsBegun() > 18 {
-			t.Errorf("%v, %d attempts in an hour", rows, d.sessionsBegun())
+		rows := p.take()
+		if len(rows) != 1 || !errors.Is(rows[0].err, ErrNoDriver) || len(rows[0].GPUs) != 0 || d.sessionsBegun() > 18 {
+			t.Errorf("got %v and %d attempts in an hour, want ErrNoDriver once and at most 18", rows, d.sessionsBegun())
 		}
 		d.set(func() { d.openErr = nil; d.hangs = 3 * time.Second })
 		d.gpu("a", 1)
 		time.Sleep(6 * time.Minute)
 		p.stop()
-		rows := p.take()
+		rows = p.take()
 		if len(rows) < 100 {
-			t.Fatalf("%d rows", len(rows))
+			t.Fatalf("got %d rows, want at least 100", len(rows))
 		}
 		checkRows(t, rows)
 	})
@@ -342,12 +348,12 @@ func TestHangingOpen(t *testing.T) {
 		defer cancel()
 		p.CatchUp(ctx)
 		time.Sleep(time.Minute)
-		if rows := p.take(); len(rows) != 1 || !strings.Contains(rows[0].err.Error(), "not answered for 30s") {
-			t.Errorf("%v", rows)
+		if rows := p.take(); len(rows) != 1 || !strings.Contains(rows[0].err.Error(), "not responded for 30s") {
+			t.Errorf("got %v, want the report that the driver has not responded", rows)
 		}
 		time.Sleep(2 * time.Minute)
 		if d.sessionsBegun() != 1 || len(p.last().GPUs) != 1 {
-			t.Errorf("%d attempts, %+v", d.sessionsBegun(), p.last())
+			t.Errorf("got %d attempts, %+v, want one, and a GPU", d.sessionsBegun(), p.last())
 		}
 		p.stop()
 	})
