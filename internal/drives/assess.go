@@ -151,7 +151,7 @@ func silentAgain(f *facts) string {
 
 func spareLow(f *facts) string {
 	left, told := f.drive.Values.Get(sample.DriveSpare)
-	least, known := f.drive.Values.Get(sample.DriveSpareLeast)
+	least, known := f.drive.Values.Get(sample.DriveSpareMin)
 	if !told || !known || left >= least {
 		return ""
 	}

@@ -34,7 +34,7 @@ var drivePlaces = [sample.DriveQuantities]drivePlace{
 		place: in(&semconv.HwPhysicalDiskEnduranceUtilization, semconv.HwPhysicalDiskStateRemaining),
 	},
 	sample.DriveSpare:      {smart: "Available Spare", times: 100},
-	sample.DriveSpareLeast: {smart: "Available Spare Threshold", times: 100},
+	sample.DriveSpareMin: {smart: "Available Spare Threshold", times: 100},
 	sample.DriveCritical:   {smart: "Critical Warning", times: 1},
 
 	sample.DriveReallocated:           {smart: "Reallocated Sectors Count", times: 1, place: driveErrors(semconv.ErrorTypeReallocatedSector)},

@@ -45,7 +45,7 @@ func eachProtocol() []sample.Drive {
 			Protocol: "NVMe", Size: 2 << 40, Status: sample.DriveOK,
 			Values: answers(map[sample.DriveQuantity]float64{
 				sample.DriveTemperature: 41.5, sample.DrivePowerOn: 100 * 3600, sample.DriveWear: 0.29, sample.DriveSpare: 1,
-				sample.DriveSpareLeast: 0.1, sample.DriveCritical: 0, sample.DriveMediaErrors: 0, sample.DriveRead: 5e12, sample.DriveWritten: 7e12,
+				sample.DriveSpareMin: 0.1, sample.DriveCritical: 0, sample.DriveMediaErrors: 0, sample.DriveRead: 5e12, sample.DriveWritten: 7e12,
 				sample.DriveSensor1: 40, sample.DriveSensor8: 61,
 			}),
 		},

@@ -96,7 +96,7 @@ func (m *Monitor) adopt(j *job) {
 // abandon ends it. m.mu is held.
 func (m *Monitor) abandon(id string) {
 	delete(m.jobs, id)
-	m.latest.Leave(id)
+	m.latest.Unfollow(id)
 	m.stale = true
 	m.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
 }

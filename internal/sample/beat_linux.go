@@ -10,8 +10,8 @@ import (
 
 func init() { newBeat = newKernelBeat }
 
-// kernelBeat waits for a kernel timer (timerfd_create(2)) in the runtime's poller. The runtime rounds its own timers down
-// to a millisecond before it sleeps and so wakes twice for each. In a mostly idle program that costs more than the
+// kernelBeat waits for a kernel timer (timerfd_create(2)) in the runtime's poller. The runtime rounds its own timers
+// down to a millisecond before it sleeps and so wakes twice for each. In a mostly idle program that costs more than the
 // readings.
 type kernelBeat struct {
 	file     *os.File

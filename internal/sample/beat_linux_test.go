@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// A timer that fails has a successor: the sampling never stops by itself.
-func TestBeatThatFails(t *testing.T) {
+// After a failure of the timer another one takes over.
+func TestFailingBeat(t *testing.T) {
 	b := newBeat(t.Context(), time.Millisecond)
 	defer b.stop()
 	kernel, ok := b.(*kernelBeat)
 	if !ok {
-		t.Skip("this kernel gives no timer")
+		t.Skip("this kernel has no timerfd")
 	}
 	_ = kernel.file.Close()
 	for range 3 {
 		if !b.wait() {
-			t.Fatal("it ended by itself")
+			t.Fatal("got the end of the beat, want further beats")
 		}
 	}
 }

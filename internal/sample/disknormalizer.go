@@ -43,7 +43,7 @@ func (n *DiskNormalizer) Normalize(s *Sample) {
 		case !ordered:
 			state.correct(d)
 		case state.at == s.At.Mono:
-			// A second device with the same name. The two cannot be told apart, so that none of its differences counts.
+			// A second device with the same name. The two are indistinguishable, so its differences do not count.
 			d.Reset = s.At
 		default:
 			state.advance(d, s.At.Mono, n.last)

@@ -67,7 +67,8 @@ func TestNormalizeMissingAndDuplicateDisks(t *testing.T) {
 	read(2, b)
 	a.ReadIOs, a.WriteTicks = 11, 0
 	if got := read(3, a, b)[0]; got.Reset.Mono != 0 || got.WriteTicks != wrapped {
-		t.Errorf("after a missing reading: got %v, reset at %v; want %v without a reset", got.WriteTicks, got.Reset.Mono, wrapped)
+		t.Errorf("after a missing reading: got %v, reset at %v; want %v without a reset",
+			got.WriteTicks, got.Reset.Mono, wrapped)
 	}
 	first := slices.Clone(read(4, a, a))
 	second := read(5, a, a)

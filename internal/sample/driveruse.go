@@ -2,19 +2,20 @@ package sample
 
 import "time"
 
-// DriverUse is what asking the GPUs' driver has cost since the program began: all counters. It comes with GPUs, from the
-// same rows as GPUDetails.
+// DriverUse counts the calls to the GPU driver since the program started. It comes with GPUs, in the same rows as
+// GPUDetails.
 type DriverUse struct {
-	Calls    []DriverCall `json:"calls"`            // by name; those that were made
-	Fields   []DriverCall `json:"fields,omitempty"` // by name; the latencyUsec of each value of nvmlDeviceGetFieldValues: parts of that call
-	Dropped  uint64       `json:"dropped"`          // values outside their physical range, which were left out
-	Sessions uint64       `json:"sessions"`         // that were begun with the driver: more than one means that it went away
+	Calls []DriverCall `json:"calls"` // by name, without unused functions
+	// Fields holds the latencyUsec of each value of nvmlDeviceGetFieldValues, by name. They are parts of that call.
+	Fields   []DriverCall `json:"fields,omitempty"`
+	Dropped  uint64       `json:"dropped"`  // values outside their physical range
+	Sessions uint64       `json:"sessions"` // with the driver: more than one means that the driver was unloaded
 }
 
 // DriverCall is the use of one function of the driver.
 type DriverCall struct {
 	Name    string        `json:"name"`    // "nvmlDeviceGetSamples"
 	Count   uint64        `json:"count"`   // calls that returned
-	Time    time.Duration `json:"time"`    // inside them
-	Longest time.Duration `json:"longest"` // of one of them; no counter
+	Time    time.Duration `json:"time"`    // sum over calls
+	Longest time.Duration `json:"longest"` // of one call; not a counter
 }

@@ -11,7 +11,7 @@ func TestGPUValues(t *testing.T) {
 	var v GPUValues
 	for q := range GPUQuantities {
 		if name := q.String(); name == "" || seen[name] {
-			t.Errorf("quantity %d has the name %q", q, name)
+			t.Errorf("quantity %d: got name %q, want a unique one", q, name)
 		}
 		seen[q.String()] = true
 		if q%2 == 0 {
@@ -24,17 +24,17 @@ func TestGPUValues(t *testing.T) {
 	}
 	var again GPUValues
 	if err := json.Unmarshal(text, &again); err != nil || again != v {
-		t.Errorf("%s: %+v, %v", text, again, err)
+		t.Errorf("%s: got %+v, %v; want %+v", text, again, err, v)
 	}
 	if err := json.Unmarshal([]byte(`{"fan": 0.5, "of the future": 1}`), &again); err != nil {
 		t.Error(err)
 	}
-	if fan, told := again.Get(GPUFan); fan != 0.5 || !told {
-		t.Error(fan, told)
+	if fan, ok := again.Get(GPUFan); fan != 0.5 || !ok {
+		t.Errorf("fan: got %v, %v; want 0.5", fan, ok)
 	}
 	again.Drop(GPUFan)
 	if again != (GPUValues{}) {
-		t.Errorf("%+v", again)
+		t.Errorf("after Drop: got %+v, want no value", again)
 	}
 }
 
@@ -62,23 +62,23 @@ func TestSnapshotOfDetails(t *testing.T) {
 		{of([]GPU{{ID: "a"}}, "a"), []string{"a"}},
 	} {
 		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%d: %v, want %v", i, c.got, c.want)
+			t.Errorf("reading %d: got details of %v, want %v", i, c.got, c.want)
 		}
 	}
 }
 
-// Why a GPU was lost is kept while it is.
-func TestSnapshotOfALostGPUsErrors(t *testing.T) {
+// The errors of a lost GPU are kept.
+func TestSnapshotKeepsErrorsOfLostGPU(t *testing.T) {
 	var n Snapshot
 	d := GPUDetail{GPU: "a", XIDs: []XID{{Code: 79, Count: 1}}}
 	d.Values.Set(GPUFan, 0.5)
 	n.Learn(&Sample{GPUs: []GPU{{ID: "a"}}, GPUDetails: []GPUDetail{d}})
 	n.Learn(&Sample{GPUs: []GPU{{ID: "a", Status: GPULost}}})
 	if list := n.GPUs.GPUDetails; len(list) != 1 || len(list[0].XIDs) != 1 || list[0].Values != (GPUValues{}) {
-		t.Errorf("%+v", list)
+		t.Errorf("lost GPU: got %+v, want its error and no value", list)
 	}
 	n.Learn(&Sample{GPUs: []GPU{{ID: "b"}}})
 	if len(n.GPUs.GPUDetails) != 0 {
-		t.Errorf("%+v", n.GPUs.GPUDetails)
+		t.Errorf("GPU no longer listed: got %+v, want no details", n.GPUs.GPUDetails)
 	}
 }

@@ -7,28 +7,28 @@ import (
 	"strings"
 )
 
-// mostProblems bounds how many are told in one error.
-const mostProblems = 4
+// maxProblems bounds the causes that one error names.
+const maxProblems = 4
 
-// Problems gathers what went wrong in one reading into an error of one line. It costs nothing while all is well.
+// Problems joins the errors of one reading into an error of one line. Without errors it allocates nothing.
 type Problems struct {
 	list []error
 	more int
 }
 
-// Add keeps err, unless it is nil or the same words are there already.
+// Add adds err, unless it is nil or has the text of an earlier one.
 func (p *Problems) Add(err error) {
 	switch {
 	case err == nil:
 	case slices.ContainsFunc(p.list, func(known error) bool { return known.Error() == err.Error() }):
-	case len(p.list) < mostProblems:
+	case len(p.list) < maxProblems:
 		p.list = append(p.list, err)
 	default:
 		p.more++
 	}
 }
 
-// AddAll keeps what another has gathered.
+// AddAll adds the errors of other.
 func (p *Problems) AddAll(other *Problems) {
 	for _, err := range other.list {
 		p.Add(err)
@@ -36,26 +36,26 @@ func (p *Problems) AddAll(other *Problems) {
 	p.more += other.more
 }
 
-// Reset forgets everything and keeps the memory.
+// Reset removes all errors and keeps the memory.
 func (p *Problems) Reset() { p.list, p.more = p.list[:0], 0 }
 
-// Err is nil when nothing went wrong. It answers errors.Is for each of its causes.
+// Err returns nil without errors. Otherwise errors.Is finds each cause.
 func (p *Problems) Err() error {
 	if len(p.list) == 0 {
 		return nil
 	}
-	words := make([]string, len(p.list))
+	texts := make([]string, len(p.list))
 	for i, err := range p.list {
-		words[i] = err.Error()
+		texts[i] = err.Error()
 	}
-	line := strings.Join(words, "; ")
+	line := strings.Join(texts, "; ")
 	if p.more > 0 {
 		line = fmt.Sprintf("%s; and %d more like these", line, p.more)
 	}
 	return joined{line, errors.Join(p.list...)}
 }
 
-// joined has one line of words and still answers errors.Is for each of its causes.
+// joined has a text of one line and unwraps to all causes.
 type joined struct {
 	line   string
 	causes error

@@ -1,31 +1,30 @@
-// Package sample holds what a reading of this machine looks like, and the loop that takes readings.
+// Package sample defines the readings of a machine and the loop that takes them.
 //
-// A Source fills a Sample; nothing here knows where the numbers come from or where they go. All counters are
-// cumulative since the device or process began, all times are time.Duration and all sizes are bytes, whatever
-// unit the kernel uses for them.
+// A Source fills a Sample. Counters are cumulative since the device or process started. Times are time.Duration and
+// sizes are bytes, whatever the unit of the kernel.
 package sample
 
 import "time"
 
-// Stamp says when something was read, on two clocks: Mono never steps, Wall is what the rest of the world writes
-// on its spans. Comparing two stamps of one process uses Mono alone.
+// Stamp is the time of a reading on two clocks. Mono never steps; use it to compare stamps of one process. Wall is for
+// spans and metrics.
 type Stamp struct {
-	Mono time.Duration `json:"mono"` // since an origin that is fixed for the process, or for the recording
-	Wall time.Time     `json:"wall"` // without a monotonic part
+	Mono time.Duration `json:"mono"` // since an origin that is fixed for a process and its recordings
+	Wall time.Time     `json:"wall"` // without a monotonic reading
 }
 
-// origin carries a monotonic reading, so every Stamp's Mono is a difference of monotonic clocks (Linux:
-// CLOCK_MONOTONIC, which NTP slews but never steps and which stands still while the machine is suspended).
+// origin has a monotonic reading, so that Stamp.Mono is a difference on CLOCK_MONOTONIC. NTP slews that clock but never
+// steps it, and it stops while the machine is suspended.
 var origin = time.Now()
 
-// Now is the present moment on both clocks, taken from one call so that they belong together.
+// Now returns the present time on both clocks, from one call.
 func Now() Stamp {
 	now := time.Now()
 	return Stamp{Mono: now.Sub(origin), Wall: now.Round(0)}
 }
 
-// Sample is one reading by one Source. Only the slices that the source is about are filled; what the machine does
-// not offer is absent rather than zero. A Sample is reused from tick to tick: who wants to keep it copies it.
+// Sample is one reading by one Source. A source fills its own slices only. What the machine does not offer is absent,
+// not zero. A Sample is reused from tick to tick: copy what you keep.
 type Sample struct {
 	At        Stamp      `json:"at"`
 	Disks     []Disk     `json:"disks,omitempty"`
@@ -35,21 +34,21 @@ type Sample struct {
 	Processes []Process  `json:"processes,omitempty"`
 	GPUs      []GPU      `json:"gpus,omitempty"`
 
-	// GPUProcesses comes with GPUs, and only from a reading that asked for it: GPUProcessesRead says that it did.
+	// GPUProcesses comes with GPUs, in readings that requested it: then GPUProcessesRead is true.
 	GPUProcesses     []GPUProcess `json:"gpu_processes,omitempty"`
 	GPUProcessesRead bool         `json:"gpu_processes_read,omitempty"`
 
-	// GPUDetails comes with GPUs, of each GPU in the first row after it was asked, about once a second.
+	// GPUDetails comes with GPUs, about once a second, in the first row after the driver returned it.
 	GPUDetails []GPUDetail `json:"gpu_details,omitempty"`
 
-	// DriverUse is nil where nothing new is told; never changed once given.
+	// DriverUse is nil where it has not changed. It is immutable.
 	DriverUse *DriverUse `json:"driver_use,omitempty"`
 
-	// Drives is all drives of the machine, from a round of questions that has ended.
+	// Drives holds all drives of the machine, after a complete round of smartctl.
 	Drives []Drive `json:"drives,omitempty"`
 
-	// Edge asks the source for everything that it has: the reading is for the beginning or the end of a window. At an
-	// ordinary tick it may leave out what has not moved for a while.
+	// Edge requests everything that the source has, because a window starts or ends. At an ordinary tick a source may
+	// leave out what has not changed for a while.
 	Edge bool `json:"-"`
 }
 
@@ -67,7 +66,7 @@ func (s *Sample) Reset() {
 	s.Drives = s.Drives[:0]
 }
 
-// Resource is what a task can wait for, as PSI tells them apart (Documentation/accounting/psi.rst).
+// Resource is what a task can wait for, as PSI divides it (Documentation/accounting/psi.rst).
 type Resource string
 
 const (
@@ -79,54 +78,59 @@ const (
 // HostScope is the Pressure scope of the whole machine.
 const HostScope = ""
 
-// Pressure is one resource's stall totals. PSI keeps them in microseconds and brings them up to date when they
-// are read, so they are exact over any interval; but they are no wall time: the kernel averages over CPUs, each
-// weighted by the time it was not idle.
+// Pressure holds the stall totals of one resource. The kernel counts microseconds and updates them on each read, so
+// they are exact over any interval. They are not wall-clock time: the kernel averages over CPUs, weighted by the time
+// each was not idle.
 type Pressure struct {
 	Scope    string        `json:"scope,omitempty"` // HostScope, or a cgroup v2 path as in /proc/PID/cgroup
 	Resource Resource      `json:"resource"`
 	Some     time.Duration `json:"some"` // at least one task waited
-	Full     time.Duration `json:"full"` // every non-idle task waited; part of Some
+	Full     time.Duration `json:"full"` // all non-idle tasks waited; part of Some
 }
 
-// Core is one line "cpuN" of /proc/stat. The kernel counts in ticks of 10 ms (USER_HZ = 100).
+// Core holds the times of one line "cpuN" of /proc/stat (proc_stat(5)). The kernel counts ticks of 10 ms (USER_HZ =
+// 100).
 type Core struct {
 	Name    string        `json:"name"` // "cpu0"
 	User    time.Duration `json:"user"` // guest time included
 	Nice    time.Duration `json:"nice"`
 	System  time.Duration `json:"system"`
 	Idle    time.Duration `json:"idle"`
-	IOWait  time.Duration `json:"iowait"` // idle while a task of this core waited for a disk; may go backwards
+	IOWait  time.Duration `json:"iowait"` // idle while a task of this core waited for I/O; may decrease
 	IRQ     time.Duration `json:"irq"`
 	SoftIRQ time.Duration `json:"softirq"`
 	Steal   time.Duration `json:"steal"`
 }
 
-// Busy is the time that the core did work.
+// Busy returns the time that the core worked.
 func (c *Core) Busy() time.Duration { return c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ }
 
-// Job is a tree of processes that belong together: a wrapped run, or a process that announced a window. Its
-// counters only grow: what a process had done stays counted after it is gone.
+// Job is a tree of processes: a wrapped run, or a process that announced a window. Its counters never decrease: they
+// include processes that have ended.
 type Job struct {
 	ID         string        `json:"id"`
-	Scope      string        `json:"scope,omitempty"`     // the Pressure scope in which the job waits: a cgroup, or HostScope
-	OwnScope   bool          `json:"own_scope,omitempty"` // Scope holds this job and nothing else
-	CPUTime    time.Duration `json:"cpu_time"`            // all threads of all its processes, user and system
-	SystemTime time.Duration `json:"system_time"`         // of it, in the kernel
-	ReadBytes  uint64        `json:"read_bytes"`          // fetched from storage for it (/proc/PID/io read_bytes)
-	ReadChars  uint64        `json:"read_chars"`          // asked for by read calls, page cache and pipes included (rchar)
-	WriteBytes uint64        `json:"write_bytes"`         // sent to storage (write_bytes)
-	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io could be read; without it the byte counters are meaningless
-	Processes  int           `json:"processes"`           // alive now
+	Scope      string        `json:"scope,omitempty"`     // Pressure scope in which the job waits: a cgroup, or HostScope
+	OwnScope   bool          `json:"own_scope,omitempty"` // Scope holds only this job
+	CPUTime    time.Duration `json:"cpu_time"`            // user and system time of all threads of all processes
+	SystemTime time.Duration `json:"system_time"`         // part of CPUTime, in the kernel
+	ReadBytes  uint64        `json:"read_bytes"`          // read from storage (/proc/PID/io read_bytes)
+	ReadChars  uint64        `json:"read_chars"`          // returned by read calls, page cache and pipes included (rchar)
+	WriteBytes uint64        `json:"write_bytes"`         // written to storage (write_bytes)
+	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io was readable; otherwise the bytes mean nothing
+	Processes  int           `json:"processes"`           // running now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
 
-	// Of single threads (/proc/PID/task/TID/schedstat, Documentation/scheduler/sched-stats.rst):
-	Leaders     time.Duration `json:"leaders,omitempty"`      // thread-seconds: for which threads that drive an accelerator were known, the first ones of their processes
-	LeaderTime  time.Duration `json:"leader_time,omitempty"`  // of it, on a CPU
-	LeaderReady time.Duration `json:"leader_ready,omitempty"` // of it, ready and waiting for a CPU
-	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // thread-seconds: the threads, but for those, that have fetched data within the last seconds
-	ReaderWork  time.Duration `json:"reader_work,omitempty"`  // of it, on a CPU or ready and waiting for one
-	InReads     time.Duration `json:"in_reads,omitempty"`     // thread-seconds of both: asleep in a read of a file, by samples; only where data come from no disk of this machine
+	// Leaders are the threads that drive a GPU: the first thread of each process that uses one. Readers are the other
+	// threads that read data within the last seconds. Times are thread-seconds, from /proc/PID/task/TID/schedstat
+	// (Documentation/scheduler/sched-stats.rst).
+	Leaders     time.Duration `json:"leaders,omitempty"`      // time for which leaders were known
+	LeaderTime  time.Duration `json:"leader_time,omitempty"`  // part of Leaders, on a CPU
+	LeaderReady time.Duration `json:"leader_ready,omitempty"` // part of Leaders, ready and waiting for a CPU
+	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // time for which readers were known
+	ReaderWork  time.Duration `json:"reader_work,omitempty"`  // part of ReaderTime, on a CPU or waiting for one
+	// InReads is the time of leaders and readers asleep in a read of a file, by sampling. It is measured only where the
+	// data come from no disk of this machine.
+	InReads time.Duration `json:"in_reads,omitempty"`
 }
 
 // Process is one member of a Job.
@@ -137,55 +141,56 @@ type Process struct {
 	ReadBytes  uint64        `json:"read_bytes"`
 	WriteBytes uint64        `json:"write_bytes"`
 	HasIO      bool          `json:"has_io,omitempty"`
-	Started    time.Duration `json:"started,omitempty"` // since boot, to the tick of 10 ms; 0 where it is not known
+	Started    time.Duration `json:"started,omitempty"` // since boot, in ticks of 10 ms; 0 where it is not known
 }
 
-// Mount is a mounted file system, from one line of /proc/PID/mountinfo.
+// Mount is a mounted file system, from one line of /proc/PID/mountinfo (proc_pid_mountinfo(5)).
 type Mount struct {
 	ID       int           `json:"id"`
 	Point    string        `json:"point"`
 	Type     string        `json:"type"`           // "ext4", "nfs4", "fuse.sshfs"
 	Source   string        `json:"source"`         // "/dev/vda", "server:/export"
-	Root     string        `json:"root,omitempty"` // which directory of the file system is mounted
-	Major    uint32        `json:"major"`          // 0 where no block device lies under it
+	Root     string        `json:"root,omitempty"` // directory of the file system that is mounted
+	Major    uint32        `json:"major"`          // 0 without a block device
 	Minor    uint32        `json:"minor"`
-	LastSeen time.Duration `json:"last_seen,omitempty"` // Stamp.Mono at which a file was last seen open on it
+	LastSeen time.Duration `json:"last_seen,omitempty"` // Stamp.Mono when a file was last seen open on it
 }
 
-// GPU is one accelerator, or one MIG slice of it.
+// GPU is one GPU, or one MIG device of it.
 type GPU struct {
 	ID     string        `json:"id"`               // hw.id: "GPU-<uuid>", "MIG-<uuid>", "emulated-0"
-	Name   string        `json:"name"`             // hw.name: what a person calls it, "NVIDIA H200"
-	Index  int           `json:"index,omitempty"`  // as nvidia-smi counts the devices of this machine
-	Driver string        `json:"driver,omitempty"` // the version of its driver
-	Parent string        `json:"parent,omitempty"` // hw.parent: of a MIG slice, the ID of its GPU
-	Status GPUStatus     `json:"status,omitempty"` // whether it can be read; what follows is of no meaning unless it can
-	Busy   time.Duration `json:"busy"`             // time in which at least one kernel ran, summed since an arbitrary moment
+	Name   string        `json:"name"`             // hw.name: product name, "NVIDIA H200"
+	Index  int           `json:"index,omitempty"`  // as in nvidia-smi
+	Driver string        `json:"driver,omitempty"` // driver version
+	Parent string        `json:"parent,omitempty"` // hw.parent: of a MIG device, the ID of its GPU
+	Status GPUStatus     `json:"status,omitempty"` // unless GPUWorks, the fields below have no meaning
+	Busy   time.Duration `json:"busy"`             // time with at least one kernel running; a counter from any start
 
 	MemoryUsed  uint64  `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal uint64  `json:"memory_total,omitempty"` // bytes
-	Temperature float64 `json:"temperature,omitempty"`  // degrees Celsius, of the chip
-	Power       float64 `json:"power,omitempty"`        // watts: the mean of about the last second where the GPU counts its energy, else as its driver averages
-	Energy      float64 `json:"energy,omitempty"`       // joules, a counter since the driver was loaded
+	Temperature float64 `json:"temperature,omitempty"`  // of the chip, degrees Celsius
+	// Power is in watts: the mean of about the last second where the GPU counts its energy, else the driver's average.
+	Power  float64 `json:"power,omitempty"`
+	Energy float64 `json:"energy,omitempty"` // joules, a counter since the driver was loaded
 
 	LinkWidth         int `json:"link_width,omitempty"`      // PCIe lanes in use now
 	LinkGeneration    int `json:"link_generation,omitempty"` // PCIe generation in use now; it falls while the GPU idles
-	LinkWidthMax      int `json:"link_width_max,omitempty"`  // what GPU and slot could do
+	LinkWidthMax      int `json:"link_width_max,omitempty"`  // what GPU and slot support
 	LinkGenerationMax int `json:"link_generation_max,omitempty"`
 
 	Has GPUFields `json:"has,omitempty"`
 }
 
-// GPUStatus says whether a GPU can be read.
+// GPUStatus is whether a GPU can be read.
 type GPUStatus string
 
 const (
-	GPUWorks GPUStatus = ""     // the rest of the reading holds
+	GPUWorks GPUStatus = ""
 	GPUHung  GPUStatus = "hung" // the driver has not answered for too long
-	GPULost  GPUStatus = "lost" // the driver answers that it is gone, or no longer lists it
+	GPULost  GPUStatus = "lost" // the driver reports that it is gone, or no longer lists it
 )
 
-// GPUFields says which of the later fields this GPU and its driver tell. What they do not tell is zero.
+// GPUFields says which of the later fields this GPU and its driver support. Others are zero.
 type GPUFields uint16
 
 const (
@@ -195,13 +200,13 @@ const (
 	HasEnergy
 	HasLink    // LinkWidth, LinkGeneration
 	HasLinkMax // LinkWidthMax, LinkGenerationMax
-	LacksBusy  // Busy is not told at present, as of a GPU that is cut into MIG slices: it stands still and means nothing
+	LacksBusy  // Busy is not available at present, as for a GPU that is divided into MIG devices
 )
 
 // GPUProcess is a process that holds memory of a GPU.
 type GPUProcess struct {
 	GPU    string `json:"gpu"` // GPU.ID
-	PID    int    `json:"pid"` // as it is numbered in the first PID namespace
+	PID    int    `json:"pid"` // in the initial PID namespace
 	Memory uint64 `json:"memory,omitempty"`
-	Has    bool   `json:"has_memory,omitempty"` // Memory is told: some drivers name the process alone
+	Has    bool   `json:"has_memory,omitempty"` // Memory is known: some drivers report the process alone
 }

@@ -9,29 +9,28 @@ import (
 
 // Source reads one kind of device.
 type Source interface {
-	// Read takes one reading into s, which is empty but for s.Edge, and sets s.At to the moment that the numbers belong to.
-	// On an error s keeps whatever could be read: a partial reading is still a reading. Read is never called
-	// twice at once for one source, so it may keep buffers and open files.
+	// Read takes one reading into s, which is empty except for s.Edge, and sets s.At to the time of the numbers. On an
+	// error s keeps what could be read. Calls of one source never overlap, so that it may keep buffers and open files.
 	Read(s *Sample) error
 }
 
-// Named is a source with the name under which its failures are told.
+// Named is a source with its name in errors and recordings.
 type Named struct {
 	Name   string
 	Source Source
 }
 
-// Sink takes a reading over. It must copy what it keeps. err is why the reading is incomplete, or nil.
+// Sink receives a reading and must copy what it keeps. err is why the reading is incomplete, or nil.
 type Sink func(source string, s *Sample, err error)
 
-// Sampler takes a reading of every source at each tick, one source after another on one goroutine, and can take an
-// extra one in between. It is safe for concurrent use.
+// Sampler reads every source at each tick, one after another on one goroutine. Read takes an extra reading in between.
+// It is safe for concurrent use.
 type Sampler struct {
 	interval time.Duration
 	beat     func(context.Context, time.Duration) beat
 	late     atomic.Uint64
 
-	mu      sync.Mutex // held while sources are read: a reading is cheap, and two at once would only queue in the kernel
+	mu      sync.Mutex // held while sources are read: concurrent readings would only queue in the kernel
 	sources []slot
 }
 
@@ -40,7 +39,7 @@ type slot struct {
 	sample Sample
 }
 
-// NewSampler prepares a sampler; Run starts it. interval is the time between two ticks.
+// NewSampler returns a sampler for Run. interval is the time between two ticks.
 func NewSampler(interval time.Duration, sources []Named) *Sampler {
 	s := &Sampler{interval: interval, beat: newBeat, sources: make([]slot, len(sources))}
 	for i, source := range sources {
@@ -49,8 +48,8 @@ func NewSampler(interval time.Duration, sources []Named) *Sampler {
 	return s
 }
 
-// Run reads at once and then at every tick until ctx ends. A tick that comes more than a whole interval late is
-// counted, never made up for: catching up would only load a machine that is already too busy.
+// Run reads at once and then at every tick until ctx ends. A tick that is late by more than an interval is counted in
+// Late and not repeated: that would add load to a busy machine.
 func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	beat := s.beat(ctx, s.interval)
 	defer beat.stop()
@@ -69,9 +68,8 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	}
 }
 
-// Read takes one reading of every source now, with everything that each has, and hands each to sink, on the caller's
-// goroutine. It gives the moment at which the reading began, which is later than the call where another one was under
-// way.
+// Read takes a complete reading of every source now and passes each to sink, on the caller's goroutine. It returns the
+// time when the reading began, which is later than the call if it had to wait for another reading.
 func (s *Sampler) Read(sink Sink) Stamp { return s.read(sink, true) }
 
 func (s *Sampler) read(sink Sink, edge bool) Stamp {
@@ -88,5 +86,5 @@ func (s *Sampler) read(sink Sink, edge bool) Stamp {
 	return began
 }
 
-// Late is how many ticks came more than one interval after their time.
+// Late returns the number of ticks that were late by more than one interval.
 func (s *Sampler) Late() uint64 { return s.late.Load() }

@@ -15,7 +15,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// counting is a source that counts its readings, and takes its time for each.
+// counting is a source that counts its readings. Each takes some time.
 type counting struct {
 	takes time.Duration
 	err   error
@@ -30,11 +30,11 @@ func (c *counting) Read(s *Sample) error {
 	return c.err
 }
 
-// runFor lets a sampler run for a while on synctest's clock.
+// runFor runs a sampler on the clock of synctest.
 func runFor(d time.Duration, s *Sampler, sink Sink, tick func()) {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
-	s.beat = newTicking // the kernel's clock is not synctest's
+	s.beat = newTicking // kernel timers do not follow synctest
 	s.Run(ctx, sink, tick)
 }
 
@@ -45,20 +45,20 @@ func TestSamplerReadsEverySourceAtEachTick(t *testing.T) {
 		ticks, kept := 0, 0
 		runFor(time.Second-time.Millisecond, s, func(source string, got *Sample, err error) {
 			if (source == "b") != (err != nil) {
-				t.Errorf("source %s, error %v", source, err)
+				t.Errorf("source %s: got error %v, want one of b only", source, err)
 			}
-			kept += len(got.Cores) // what could be read is there, error or not
+			kept += len(got.Cores) // also with an error
 		}, func() { ticks++ })
 		if a.reads != 10 || b.reads != 10 || ticks != 10 || kept != 20 {
-			t.Errorf("%d and %d readings, %d ticks, %d samples kept; want 10, 10, 10 and 20", a.reads, b.reads, ticks, kept)
+			t.Errorf("got %d and %d readings, %d ticks, %d samples; want 10, 10, 10 and 20", a.reads, b.reads, ticks, kept)
 		}
 		if s.Late() != 0 {
-			t.Errorf("%d late", s.Late())
+			t.Errorf("got %d late ticks, want 0", s.Late())
 		}
 	})
 }
 
-// The kernel's timer keeps the pace, does not make up for lost beats, and ends with the context.
+// The kernel's timer keeps the pace, does not repeat missed beats, and ends with the context.
 func TestBeat(t *testing.T) {
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBeat(ctx, 10*time.Millisecond)
@@ -66,42 +66,42 @@ func TestBeat(t *testing.T) {
 	began := time.Now()
 	for range 20 {
 		if !b.wait() {
-			t.Fatal("it ended by itself")
+			t.Fatal("got the end of the beat, want further beats")
 		}
 	}
 	if took := time.Since(began); took < 195*time.Millisecond {
-		t.Errorf("20 beats of 10 ms took %v", took)
+		t.Errorf("20 beats of 10 ms: got %v, want at least 195 ms", took)
 	}
-	time.Sleep(55 * time.Millisecond) // beats that nobody waits for
+	time.Sleep(55 * time.Millisecond) // missed beats
 	late := time.Now()
 	b.wait()
 	b.wait()
 	if took := time.Since(late); took > 5*time.Second {
-		t.Errorf("two beats after a pause took %v", took)
+		t.Errorf("two beats after a pause: got %v, want less than 5 s", took)
 	}
 	time.AfterFunc(20*time.Millisecond, stop)
 	for end := time.Now().Add(10 * time.Second); b.wait(); {
 		if time.Now().After(end) {
-			t.Fatal("it goes on after its context has ended")
+			t.Fatal("got beats after the end of the context, want none")
 		}
 	}
 	if b.wait() {
-		t.Error("it beats on")
+		t.Error("got a beat after the end of the context, want none")
 	}
 }
 
-func TestSlowSourceIsCountedLateAndNotMadeUpFor(t *testing.T) {
+func TestSlowSourceIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &counting{takes: 350 * time.Millisecond}
 		s := NewSampler(100*time.Millisecond, []Named{{"slow", slow}})
 		runFor(3500*time.Millisecond, s, func(string, *Sample, error) {}, func() {})
 		if slow.reads > 11 || s.Late() == 0 {
-			t.Errorf("%d readings in 3.5 s, %d late", slow.reads, s.Late())
+			t.Errorf("got %d readings in 3.5 s, %d late; want at most 11, some late", slow.reads, s.Late())
 		}
 	})
 }
 
-func TestExtraReadingsAreSafeBesideTheTicks(t *testing.T) {
+func TestConcurrentReadings(t *testing.T) {
 	s := NewSampler(time.Millisecond, []Named{{"a", &counting{}}})
 	ctx, stop := context.WithCancel(context.Background())
 	var ran sync.WaitGroup
@@ -111,7 +111,7 @@ func TestExtraReadingsAreSafeBesideTheTicks(t *testing.T) {
 			for range 100 {
 				s.Read(func(_ string, got *Sample, _ error) {
 					if len(got.Cores) != 1 {
-						t.Errorf("%d cores: two readings shared a sample", len(got.Cores))
+						t.Errorf("got %d cores, want 1: two readings shared a sample", len(got.Cores))
 					}
 				})
 			}
@@ -128,12 +128,15 @@ func TestSnapshotKeepsTheNewestOfEachKind(t *testing.T) {
 	n.Learn(&Sample{At: Stamp{Mono: 2}, GPUs: []GPU{{ID: "gpu0"}}})
 	kept := n.Clone()
 	n.Learn(&Sample{At: Stamp{Mono: 3}, Disks: []Disk{{Name: "sdb"}}})
-	if kept.Disks.Disks[0].Name != "sda" || kept.Disks.At.Mono != 1 || n.Disks.Disks[0].Name != "sdb" || n.GPUs.At.Mono != 2 {
-		t.Errorf("kept %+v, now %+v", kept.Disks, n.Disks)
+	if kept.Disks.Disks[0].Name != "sda" || kept.Disks.At.Mono != 1 {
+		t.Errorf("clone: got %+v, want sda at 1", kept.Disks)
+	}
+	if n.Disks.Disks[0].Name != "sdb" || n.GPUs.At.Mono != 2 {
+		t.Errorf("got disks %+v and GPUs at %v, want sdb and 2", n.Disks, n.GPUs.At.Mono)
 	}
 }
 
-func TestSnapshotRemembersProcessesThatEnded(t *testing.T) {
+func TestSnapshotKeepsEndedProcesses(t *testing.T) {
 	var n Snapshot
 	read := func(pids ...int) {
 		s := Sample{Jobs: []Job{{ID: "job"}}}
@@ -147,21 +150,21 @@ func TestSnapshotRemembersProcessesThatEnded(t *testing.T) {
 	read(3)
 	read(3, 4)
 	if now := n.Clone(); len(now.Ended) != 2 || now.Ended[0].PID != 1 || now.Ended[1].ReadBytes != 2 {
-		t.Errorf("ended: %+v", now.Ended)
+		t.Errorf("got ended processes %+v, want 1 and 2", now.Ended)
 	}
 	n.Forget()
-	for pid := range 3 * mostEnded {
+	for pid := range 3 * maxEnded {
 		read(10 + pid)
 	}
-	if len(n.Ended) != mostEnded || n.Ended[mostEnded-1].PID != 10+3*mostEnded-2 {
-		t.Errorf("%d kept, want the newest %d", len(n.Ended), mostEnded)
+	if len(n.Ended) != maxEnded || n.Ended[maxEnded-1].PID != 10+3*maxEnded-2 {
+		t.Errorf("got %d ended processes, want the newest %d", len(n.Ended), maxEnded)
 	}
 }
 
-func TestProblemsAreOneLine(t *testing.T) {
+func TestProblems(t *testing.T) {
 	var p Problems
 	if p.Err() != nil {
-		t.Fatal("an error of nothing")
+		t.Fatalf("without problems: got error %v, want nil", p.Err())
 	}
 	p.Add(fs.ErrNotExist)
 	p.Add(nil)
@@ -173,13 +176,13 @@ func TestProblemsAreOneLine(t *testing.T) {
 	}
 	err := p.Err()
 	if want := "file does not exist; the same; b; c; and 2 more like these"; err.Error() != want {
-		t.Errorf("%q, want %q", err, want)
+		t.Errorf("got %q, want %q", err, want)
 	}
 	if !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%q lost its cause, or has two lines", err)
+		t.Errorf("got %q, want one line that is fs.ErrNotExist", err)
 	}
 	p.Reset()
 	if p.Err() != nil {
-		t.Error("not forgotten")
+		t.Errorf("after Reset: got error %v, want nil", p.Err())
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 // Snapshot is the newest reading of every source, with the time of each.
 type Snapshot struct {
-	Boot time.Time // when the machine's counters began; zero where it is not known
+	Boot time.Time // boot time of the machine; zero where it is not known
 
 	Disks     Sample
 	Pressures Sample
@@ -16,22 +16,22 @@ type Snapshot struct {
 	GPUs      Sample
 	Drives    Sample
 
-	Ended []Process // members of a job that are gone since Forget; the newest mostEnded
+	Ended []Process // members of a job that ended since Forget; the newest maxEnded
 
-	Ceilings []Ceiling // what was learned of the disks that stand on no other; never changed
+	Ceilings []Ceiling // of leaf disks; immutable
 }
 
-// Ceiling is the highest throughput of a disk that was seen over about a second, in bytes a second. 0: none was seen.
+// Ceiling is the highest throughput that a disk reached over about a second, in bytes/s; 0 if it is not known.
 type Ceiling struct {
 	Disk        string
 	Read, Write float64
-	ReadAwait   time.Duration // median of a read of 4 KiB with no other beside it, where stallspan bench measured it; else 0
+	ReadAwait   time.Duration // median of a read of 4 KiB at queue depth 1, from stallspan bench; else 0
 }
 
-// mostEnded bounds Snapshot.Ended: a job may start a process a sample.
-const mostEnded = 1024
+// maxEnded bounds Snapshot.Ended: a job may start a process between any two readings.
+const maxEnded = 1024
 
-// Learn takes over what s has. It reuses the memory of the reading before.
+// Learn copies what s has, into the memory of the previous reading.
 func (n *Snapshot) Learn(s *Sample) {
 	if len(s.Disks) > 0 {
 		n.Disks.At, n.Disks.Disks = s.At, append(n.Disks.Disks[:0], s.Disks...)
@@ -63,8 +63,7 @@ func (n *Snapshot) Learn(s *Sample) {
 	}
 }
 
-// detail keeps the newest detail of each GPU that is listed. Of one that cannot be read, it keeps the errors that were
-// counted.
+// detail keeps the newest detail of each listed GPU, and only the error counts of a GPU that cannot be read.
 func (n *Snapshot) detail(s *Sample) {
 	if len(s.GPUDetails) == 0 && len(n.GPUs.GPUDetails) == 0 {
 		return
@@ -83,35 +82,35 @@ func (n *Snapshot) detail(s *Sample) {
 	n.GPUs.GPUDetails = append(n.GPUs.GPUDetails, s.GPUDetails...)
 }
 
-// Leave takes a job out that is followed no more; what its processes did last is told once more. Learn does not see a job
-// go that was the only one.
-func (n *Snapshot) Leave(job string) {
+// Unfollow removes a job that is no longer followed, and moves its processes to Ended. Learn cannot do this for the last
+// job.
+func (n *Snapshot) Unfollow(job string) {
 	others := slices.DeleteFunc(slices.Clone(n.Jobs.Processes), func(p Process) bool { return p.Job == job })
 	n.end(others)
 	n.Jobs.Processes = others
 	n.Jobs.Jobs = slices.DeleteFunc(n.Jobs.Jobs, func(j Job) bool { return j.ID == job })
 }
 
-// end keeps the last reading of the processes that are not among the new ones.
+// end moves processes to Ended that are not among the new ones.
 func (n *Snapshot) end(now []Process) {
 	if slices.EqualFunc(n.Jobs.Processes, now, func(p, q Process) bool { return p.identity() == q.identity() }) {
-		return // as at nearly every tick
+		return // at nearly every tick
 	}
-	there := make(map[identity]bool, len(now))
+	running := make(map[identity]bool, len(now))
 	for i := range now {
-		there[now[i].identity()] = true
+		running[now[i].identity()] = true
 	}
 	for i := range n.Jobs.Processes {
-		if p := &n.Jobs.Processes[i]; !there[p.identity()] {
+		if p := &n.Jobs.Processes[i]; !running[p.identity()] {
 			n.Ended = append(n.Ended, *p)
 		}
 	}
-	if over := len(n.Ended) - mostEnded; over > 0 {
+	if over := len(n.Ended) - maxEnded; over > 0 {
 		n.Ended = slices.Delete(n.Ended, 0, over)
 	}
 }
 
-// identity tells a process from all others of this machine's uptime.
+// identity is unique among all processes since boot.
 type identity struct {
 	pid     int
 	started time.Duration
@@ -119,10 +118,10 @@ type identity struct {
 
 func (p *Process) identity() identity { return identity{p.PID, p.Started} }
 
-// Forget drops what has been told of processes that are gone.
+// Forget clears Ended.
 func (n *Snapshot) Forget() { n.Ended = n.Ended[:0] }
 
-// Clone is a copy that later readings do not change.
+// Clone returns a copy that later readings do not change.
 func (n *Snapshot) Clone() Snapshot {
 	c := *n
 	c.Disks.Disks = slices.Clone(n.Disks.Disks)

@@ -2,15 +2,12 @@ package sample
 
 import "context"
 
-// Stream is a source with a time axis of its own: a driver that keeps a buffer is asked now and then, and what it gives
-// are readings of the recent past.
+// Stream is a source with its own time axis, such as a driver with a buffer of recent samples.
 type Stream interface {
-	// Run hands readings to sink on the caller's goroutine, each later than the one before, until ctx ends. What it
-	// started has ended when it returns, save a call that the driver never answers. The name that it gives the sink is
-	// that of the source. Call it once.
+	// Run passes readings to sink in order of time, on the caller's goroutine, until ctx ends. When it returns, all its
+	// goroutines have ended, except one in a call that the driver never answers. Call it once.
 	Run(ctx context.Context, sink Sink)
-	// CatchUp returns when everything that the device tells up to now has gone to the sink, or when ctx ends. Without a
-	// Run under way, or without a device, it returns at once. It is safe for concurrent use, and many calls at once
-	// cost the device one.
+	// CatchUp returns after all that the device has measured until now went to the sink, or when ctx ends. Without Run or
+	// without a device it returns at once. It is safe for concurrent use; concurrent calls share one query of the device.
 	CatchUp(ctx context.Context)
 }

@@ -5,37 +5,37 @@ import (
 	"iter"
 )
 
-// Values holds a value for each of at most 64 quantities that is told. Its zero value holds none.
+// Values holds the known values of at most 64 quantities. The zero value holds none.
 type Values[Q quantity] struct {
 	has    uint64 // a bit for each quantity
 	values [64]float64
 }
 
-// quantity is a list of quantities, from 0 on. Its String is the name in recordings, and "" beyond the last.
+// quantity is an enumeration from 0. String returns the name in recordings, and "" beyond the last.
 type quantity interface {
 	~uint8
 	String() string
 }
 
-// Set takes a value over.
+// Set stores a value.
 func (v *Values[Q]) Set(q Q, value float64) {
 	v.has |= 1 << q
 	v.values[q] = value
 }
 
-// Drop forgets a value.
+// Drop removes a value.
 func (v *Values[Q]) Drop(q Q) {
 	v.has &^= 1 << q
 	v.values[q] = 0
 }
 
-// Get gives a value, and whether it is told.
-func (v *Values[Q]) Get(q Q) (value float64, told bool) { return v.values[q], v.has&(1<<q) != 0 }
+// Get returns a value, and whether it is known.
+func (v *Values[Q]) Get(q Q) (value float64, known bool) { return v.values[q], v.has&(1<<q) != 0 }
 
-// Empty says that nothing is told.
+// Empty reports whether no value is known.
 func (v *Values[Q]) Empty() bool { return v.has == 0 }
 
-// All goes through what is told.
+// All iterates over the known values.
 func (v *Values[Q]) All() iter.Seq2[Q, float64] {
 	return func(yield func(Q, float64) bool) {
 		for q := range Q(len(v.values)) {
@@ -46,7 +46,7 @@ func (v *Values[Q]) All() iter.Seq2[Q, float64] {
 	}
 }
 
-// MarshalJSON writes an object of what is told, by name.
+// MarshalJSON writes an object with the known values by name.
 func (v Values[Q]) MarshalJSON() ([]byte, error) {
 	byName := make(map[string]float64, len(v.values))
 	for q, value := range v.All() {
@@ -55,7 +55,7 @@ func (v Values[Q]) MarshalJSON() ([]byte, error) {
 	return json.Marshal(byName)
 }
 
-// UnmarshalJSON reads such an object. A name that it does not know, from a newer program, is passed over.
+// UnmarshalJSON reads such an object and ignores unknown names, which come from newer versions.
 func (v *Values[Q]) UnmarshalJSON(text []byte) error {
 	var byName map[string]float64
 	if err := json.Unmarshal(text, &byName); err != nil {
@@ -63,7 +63,7 @@ func (v *Values[Q]) UnmarshalJSON(text []byte) error {
 	}
 	*v = Values[Q]{}
 	for q := range Q(len(v.values)) {
-		if value, told := byName[q.String()]; told {
+		if value, ok := byName[q.String()]; ok {
 			v.Set(q, value)
 		}
 	}

@@ -24,7 +24,7 @@ func (doc *document) nvme(v *sample.DriveValues) {
 		}
 	}
 	setPercent(v, sample.DriveSpare, log.Spare)
-	setPercent(v, sample.DriveSpareLeast, log.SpareLeast)
+	setPercent(v, sample.DriveSpareMin, log.SpareLeast)
 	setPercent(v, sample.DriveWear, log.Used)
 	setFirst(v, sample.DrivePowerCycles, log.PowerCycles)
 	if _, told := v.Get(sample.DrivePowerOn); !told && log.PowerOn.within(0, mostHours) {

@@ -169,7 +169,7 @@ func (doc *document) common(d *sample.Drive) {
 	setCount(v, sample.DrivePowerCycles, doc.PowerCycles)
 	setPercent(v, sample.DriveWear, doc.Endurance.Used)
 	setPercent(v, sample.DriveSpare, doc.Spare.Left)
-	setPercent(v, sample.DriveSpareLeast, doc.Spare.Least)
+	setPercent(v, sample.DriveSpareMin, doc.Spare.Least)
 }
 
 // mostHours is three hundred years: more is a raw value that holds something else beside the hours.
