@@ -66,7 +66,7 @@ collector: ## Build build/otelcol-stallspan, a Collector with our receiver and p
 
 end-to-end: collector ## Test the built Collector with a real disk and a real VictoriaMetrics
 	BACKENDS=build/backends hack/backends.sh --build victoria-metrics
-	STALLSPAN_END_TO_END=1 go test -count 1 -timeout $(TIMEOUT) ./internal/distribution
+	STALLSPAN_END_TO_END=1 go test -count 1 -timeout $(TIMEOUT) ./test/collector
 
 fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a stand-in for the NVIDIA driver's library (testdata/fakenvml)
 	mkdir -p build/fakenvml

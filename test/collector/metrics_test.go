@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"encoding/json"
@@ -18,7 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-// get asks for a page of the loopback: "" where nobody answers yet.
+// get returns a page of a server on the loopback, "" if it does not answer yet.
 func get(t *testing.T, address string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
@@ -38,14 +38,14 @@ func get(t *testing.T, address string) string {
 	return string(text)
 }
 
-// victoria is a VictoriaMetrics that nobody else sends to.
+// victoria starts a VictoriaMetrics for this test.
 func victoria(t *testing.T) (address string) {
 	t.Helper()
 	address = fixture.FreePort(t)
-	said := &record{}
+	log := &logBuffer{}
 	database := exec.CommandContext(t.Context(), built(t, "backends/victoria-metrics"), "-httpListenAddr="+address,
 		"-storageDataPath="+t.TempDir(), "-search.latencyOffset=0s", "-opentelemetry.usePrometheusNaming")
-	database.Stdout, database.Stderr = said, said
+	database.Stdout, database.Stderr = log, log
 	if err := database.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -53,17 +53,17 @@ func victoria(t *testing.T) (address string) {
 		_ = database.Process.Kill()
 		_ = database.Wait() // it was killed
 		if t.Failed() {
-			t.Logf("VictoriaMetrics said:\n%.4000s", said)
+			t.Logf("log of VictoriaMetrics:\n%.4000s", log)
 		}
 	})
 	return address
 }
 
-// ask is the value of a PromQL query that has one answer, once it has one.
-func (c *collector) ask(address, query string) (value float64) {
+// query returns the value of a PromQL query with one result. It waits for the result.
+func (c *collector) query(address, promQL string) (value float64) {
 	c.t.Helper()
-	c.until("the database answers "+query, func() bool {
-		text := get(c.t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(query))
+	c.until("the database answers "+promQL, func() bool {
+		text := get(c.t, "http://"+address+"/api/v1/query?query="+url.QueryEscape(promQL))
 		var answer struct {
 			Data struct{ Result []struct{ Value [2]any } }
 		}
@@ -71,7 +71,7 @@ func (c *collector) ask(address, query string) (value float64) {
 			return false
 		}
 		if len(answer.Data.Result) > 1 {
-			c.t.Fatalf("%s has %d answers: %s", query, len(answer.Data.Result), text)
+			c.t.Fatalf("results of %s: got %d, want 1: %s", promQL, len(answer.Data.Result), text)
 		}
 		var err error
 		value, err = strconv.ParseFloat(fmt.Sprint(answer.Data.Result[0].Value[1]), 64)
@@ -80,7 +80,7 @@ func (c *collector) ask(address, query string) (value float64) {
 	return value
 }
 
-// The queries of docs/collector.md, put to a real database.
+// The queries of docs/collector.md work in a real database.
 func TestMetricsInADatabase(t *testing.T) {
 	address := victoria(t)
 	c := prepare(t, "--config", "../../examples/collector/node.yaml")
@@ -92,29 +92,29 @@ func TestMetricsInADatabase(t *testing.T) {
 	c.start()
 
 	const read = `sum(system_disk_io_bytes_total{disk_io_direction="read"})`
-	before := c.ask(address, read)
+	before := c.query(address, read)
 	files := coldFiles(t, 128*mib)
 	if _, err := emulate.Load(t.Context(), files, emulate.LoadOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c.until("the database knows of the read", func() bool {
-		return c.ask(address, read)-before >= 0.99*float64(files.ModelBytes())
+	c.until("the database has the read bytes", func() bool {
+		return c.query(address, read)-before >= 0.99*float64(files.ModelBytes())
 	})
 
-	share := c.ask(address, `max by (host_name) (rate(stallspan_pressure_io_stall_time_seconds_total{stallspan_pressure_stall_type="some"}[1m]))`)
+	share := c.query(address, `max by (host_name) (rate(stallspan_pressure_io_stall_time_seconds_total{stallspan_pressure_stall_type="some"}[1m]))`)
 	if share < 0 || share > 1.1 {
-		t.Errorf("tasks waited for I/O during %v of the time", share)
+		t.Errorf("share of time with tasks waiting for I/O: got %v, want 0 to 1.1", share)
 	}
-	if busy := c.ask(address, `max by (host_name) (rate(system_disk_io_time_seconds_total[1m]))`); busy < 0 || busy > 1.1 {
-		t.Errorf("a disk was busy for %v of the time", busy)
+	if busy := c.query(address, `max by (host_name) (rate(system_disk_io_time_seconds_total[1m]))`); busy < 0 || busy > 1.1 {
+		t.Errorf("share of time with a busy disk: got %v, want 0 to 1.1", busy)
 	}
-	if n := c.ask(address, `count(count by (host_name, host_id) ({__name__=~"(stallspan|system_disk)_.*"}))`); n != 1 {
-		t.Errorf("one machine shows as %v", n)
+	if n := c.query(address, `count(count by (host_name, host_id) ({__name__=~"(stallspan|system_disk)_.*"}))`); n != 1 {
+		t.Errorf("machines in the database: got %v, want 1", n)
 	}
 	c.stop()
 }
 
-// The laptop's metrics, as a browser or a Prometheus finds them.
+// laptop.yaml serves the metrics to a browser or a Prometheus.
 func TestMetricsOnALaptop(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/laptop.yaml")
 	page := fixture.FreePort(t)
@@ -129,7 +129,7 @@ func TestMetricsOnALaptop(t *testing.T) {
 	c.stop()
 }
 
-// The Collector tells of itself how many spans it annotated, and how many it could not, being of another host.
+// The Collector's own telemetry counts the annotated spans, and those of other hosts.
 func TestOwnMetrics(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml")
 	own := fixture.FreePort(t)

@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// tracer is that of a program which the OpenTelemetry SDK instruments, and which sends each span to address as it ends.
+// tracer returns a tracer that sends each span to address when it ends. who are resource attributes.
 func tracer(t *testing.T, address string, who ...attribute.KeyValue) trace.Tracer {
 	t.Helper()
 	exporter, err := otlptracegrpc.New(context.Background(),
@@ -26,7 +26,7 @@ func tracer(t *testing.T, address string, who ...attribute.KeyValue) trace.Trace
 	return provider.Tracer("a-library")
 }
 
-// here is what a program of this machine says of itself.
+// here returns the resource attributes of a program on this machine.
 func here(t *testing.T) []attribute.KeyValue {
 	t.Helper()
 	name, err := os.Hostname()

@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"os"
@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-// Every series on a real Collector's page, with each of its labels, is in docs/prometheus/reference.md: the rules and
-// dashboards are made of those names.
+// Every series of a real Collector, with each label, is in docs/prometheus/reference.md, from which the rules and
+// dashboards take their names.
 func TestNamesInPrometheus(t *testing.T) {
 	text, err := os.ReadFile("../../docs/prometheus/reference.md")
 	if err != nil {
@@ -44,26 +44,26 @@ func TestNamesInPrometheus(t *testing.T) {
 	series, label := regexp.MustCompile(`(?m)^([a-z0-9_]+)\{(.*)\} `), regexp.MustCompile(`([a-z0-9_]+)="(?:[^"\\]|\\.)*"`)
 	checked := 0
 	for _, s := range series.FindAllStringSubmatch(shown, -1) {
-		name, labels, there := s[1], "", false
+		name, labels, found := s[1], "", false
 		if name == "target_info" {
 			continue
 		}
 		for _, end := range []string{"", "_bucket", "_count", "_sum"} {
-			if found, is := known[strings.TrimSuffix(name, end)]; is {
-				labels, there = found, true
+			if list, ok := known[strings.TrimSuffix(name, end)]; ok {
+				labels, found = list, true
 			}
 		}
-		if !there {
-			t.Errorf("%s is not in the reference", name)
+		if !found {
+			t.Errorf("series: got %s, want one of the reference", name)
 		}
 		for _, l := range label.FindAllStringSubmatch(s[2], -1) {
 			if !everywhere.MatchString(l[1]) && !strings.Contains(labels, "`"+l[1]+"`") {
-				t.Errorf("%s has the label %s, which is not in the reference", name, l[1])
+				t.Errorf("label of %s: got %s, want one of the reference", name, l[1])
 			}
 		}
 		checked++
 	}
 	if checked < 20 {
-		t.Errorf("only %d series were found: %.2000s", checked, shown)
+		t.Errorf("series: got %d, want at least 20: %.2000s", checked, shown)
 	}
 }

@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"os"
@@ -23,8 +23,8 @@ var exceptions = map[string]string{
 	contribPath + "processor/k8sattributesprocessor": "v0.160.0",
 }
 
-// ocb refuses components of another minor version than its own, and go.mod decides what our own code is compiled with:
-// so the three files that name versions must name the same.
+// ocb refuses components of another minor version than its own, and go.mod selects the modules of our own code. So the
+// three files must name the same versions.
 func TestVersionsAreOneSet(t *testing.T) {
 	named := map[string]map[string]string{ // by file, then by module
 		"builder-config.yaml":   builderModules(t),
@@ -35,7 +35,7 @@ func TestVersionsAreOneSet(t *testing.T) {
 	for file, modules := range named {
 		found := 0
 		for module, version := range modules {
-			if !ofTheCollector(module) {
+			if !isCollector(module) {
 				continue
 			}
 			found++
@@ -47,27 +47,27 @@ func TestVersionsAreOneSet(t *testing.T) {
 				t.Errorf("%s: %s is at %s, want %s or %s, or in contrib %s",
 					file, module, version, core, stable, contrib)
 			}
-			if other, there := first[module]; there && other != version {
-				t.Errorf("%s: %s is %s here and %s in another file", file, module, version, other)
+			if other, ok := first[module]; ok && other != version {
+				t.Errorf("%s: %s is at %s, want %s as in another file", file, module, version, other)
 			}
 			first[module] = version
 		}
 		if found < 3 {
-			t.Errorf("%s: only %d modules of the Collector were found: is this test still reading it right?", file, found)
+			t.Errorf("%s: got %d modules of the Collector, want at least 3", file, found)
 		}
 	}
 	for _, tool := range []string{"builder", "mdatagen"} {
 		if v := named["internal/tools/go.mod"][corePath+"/cmd/"+tool]; v != core {
-			t.Errorf("%s: the tool %s is %q, not %s", tools, tool, v, core)
+			t.Errorf("%s: version of %s: got %q, want %s", tools, tool, v, core)
 		}
 	}
 }
 
-func ofTheCollector(module string) bool {
+func isCollector(module string) bool {
 	return module == corePath || strings.HasPrefix(module, corePath+"/") || strings.HasPrefix(module, contribPath)
 }
 
-// builderModules are the gomod entries of builder-config.yaml.
+// builderModules returns the gomod entries of builder-config.yaml.
 func builderModules(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../builder-config.yaml")
@@ -90,7 +90,7 @@ func builderModules(t *testing.T) map[string]string {
 		for _, e := range entries {
 			module, version, ok := strings.Cut(e.GoMod, " ")
 			if !ok {
-				t.Errorf("builder-config.yaml: %q names no version", e.GoMod)
+				t.Errorf("builder-config.yaml: got %q, want a module and a version", e.GoMod)
 			}
 			modules[module] = version
 		}
@@ -98,7 +98,7 @@ func builderModules(t *testing.T) map[string]string {
 	return modules
 }
 
-// requirements are the modules that a go.mod requires.
+// requirements returns the modules that a go.mod requires.
 func requirements(t *testing.T, path string) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile(path)

@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifest is what this test looks at of a DaemonSet.
+// manifest has the fields of a DaemonSet that the test reads.
 type manifest struct {
 	Kind string
 	Spec struct {
@@ -31,7 +31,7 @@ type manifest struct {
 	}
 }
 
-// What the example for Kubernetes mounts of the host is below the root_path of its config, and cannot be written to.
+// The Kubernetes example mounts the host below the root_path of its config, read-only.
 func TestKubernetesMounts(t *testing.T) {
 	file, err := os.Open("../../examples/collector/kubernetes/daemonset.yaml")
 	if err != nil {
@@ -49,24 +49,24 @@ func TestKubernetesMounts(t *testing.T) {
 		}
 		kinds[m.Kind]++
 		pod := m.Spec.Template.Spec
-		ofTheHost := map[string]string{}
+		hostPaths := map[string]string{}
 		for _, v := range pod.Volumes {
 			if v.HostPath != nil {
-				ofTheHost[v.Name] = v.HostPath.Path
+				hostPaths[v.Name] = v.HostPath.Path
 			}
 		}
 		for _, c := range pod.Containers {
 			for _, mount := range c.VolumeMounts {
-				path, host := ofTheHost[mount.Name]
+				path, host := hostPaths[mount.Name]
 				if host && mount.Name != "socket" && (!mount.ReadOnly || mount.MountPath != "/hostfs"+path) {
-					t.Errorf("the host's %s is at %s, read-only: %v", path, mount.MountPath, mount.ReadOnly)
+					t.Errorf("mount of %s: got %s, read-only %v, want /hostfs%s, read-only", path, mount.MountPath, mount.ReadOnly, path)
 				}
 			}
 		}
 	}
 	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "DaemonSet"} {
 		if kinds[kind] != 1 {
-			t.Errorf("%d of kind %s", kinds[kind], kind)
+			t.Errorf("objects of kind %s: got %d, want 1", kind, kinds[kind])
 		}
 	}
 }

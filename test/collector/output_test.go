@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"bytes"
@@ -55,18 +55,18 @@ func (a attributes) number(key string) float64 {
 	return 0
 }
 
-// seconds is how long the span took.
+// seconds returns the duration of the span.
 func (s *span) seconds(t *testing.T) float64 {
 	t.Helper()
 	start, err1 := strconv.ParseInt(s.StartTimeUnixNano, 10, 64)
 	end, err2 := strconv.ParseInt(s.EndTimeUnixNano, 10, 64)
 	if err1 != nil || err2 != nil {
-		t.Fatal(err1, err2)
+		t.Fatalf("times of span %s: %v, %v", s.Name, err1, err2)
 	}
 	return time.Duration(end - start).Seconds()
 }
 
-// spans are those in the file so far.
+// spans returns the spans in the output file.
 func (c *collector) spans() (all []*span) {
 	c.t.Helper()
 	c.lines("spans.json", func(line []byte) error {
@@ -96,7 +96,7 @@ func (c *collector) spans() (all []*span) {
 // find waits for a span of that name.
 func (c *collector) find(name string) (found *span) {
 	c.t.Helper()
-	c.until("there is a span called "+name, func() bool {
+	c.until("the output has a span "+name, func() bool {
 		for _, s := range c.spans() {
 			if s.Name == name {
 				found = s
@@ -107,7 +107,7 @@ func (c *collector) find(name string) (found *span) {
 	return found
 }
 
-// children are the spans that s is the parent of.
+// children returns the children of s.
 func (c *collector) children(s *span) (all []*span) {
 	c.t.Helper()
 	for _, child := range c.spans() {
@@ -127,7 +127,7 @@ func (c *collector) lines(name string, yield func([]byte) error) {
 	}
 	for line := range bytes.Lines(text) {
 		if !bytes.HasSuffix(line, []byte("\n")) {
-			return // is being written
+			return // not yet complete
 		}
 		if err := yield(line); err != nil {
 			c.t.Fatalf("%s: %v: %.200s", name, err, line)

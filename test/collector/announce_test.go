@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// A window that is announced to the receiver becomes a span, with the report's own numbers.
+// An announced window becomes a span with the numbers of its report.
 func TestAnnouncedWindow(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
 	files, client := coldFiles(t, 128*mib), api.NewClient(c.socket())
@@ -39,22 +39,22 @@ func TestAnnouncedWindow(t *testing.T) {
 	}
 	s := c.find("load bert")
 	if got := s.seconds(t); got < report.Duration-1e-3 || got > report.Duration+1e-3 {
-		t.Errorf("the span took %v s, the report says %v s", got, report.Duration)
+		t.Errorf("duration of the span: got %v s, want the %v s of the report", got, report.Duration)
 	}
 	if s.Attributes["stallspan.verdict"] != report.Verdict || s.Attributes["stallspan.window.source"] != "announced" {
-		t.Errorf("the report says %s: %v", report.Verdict, s.Attributes)
+		t.Errorf("attributes of the span: got %v, want the verdict %s and the source announced", s.Attributes, report.Verdict)
 	}
 	if read := s.Attributes.number("stallspan.disk.read.bytes"); read < 0.95*float64(files.ModelBytes()) {
-		t.Errorf("%v bytes were read, of a file of %d", read, files.ModelBytes())
+		t.Errorf("bytes read: got %v, want at least 95 %% of %d", read, files.ModelBytes())
 	}
 	if want := "00-" + s.TraceID + "-" + s.SpanID + "-"; !strings.HasPrefix(begun.Traceparent, want) {
-		t.Errorf("the program was told %s, the span is %s", begun.Traceparent, want)
+		t.Errorf("traceparent: got %s, want %s of the span", begun.Traceparent, want)
 	}
 	c.stop()
 }
 
-// A Collector that is stopped loses no window.
-func TestStoppedInAWindow(t *testing.T) {
+// A Collector that stops ends the open windows.
+func TestStopWithOpenWindow(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
 	if _, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "never ended"}); err != nil {
 		t.Fatal(err)
@@ -65,9 +65,9 @@ func TestStoppedInAWindow(t *testing.T) {
 			continue
 		}
 		if s.Attributes["stallspan.window.unfinished"] != true {
-			t.Errorf("%v", s.Attributes)
+			t.Errorf("attributes: got %v, want stallspan.window.unfinished", s.Attributes)
 		}
 		return
 	}
-	t.Error("the span of the open window was lost")
+	t.Error("spans: got none of the open window, want one")
 }

@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"strings"
@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// A Collector reads its config anew at SIGHUP: all components stop and start again, in one process.
+// At SIGHUP a Collector reads its config again: all components stop and start in one process.
 func TestReload(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
 	open, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "before"})
@@ -24,19 +24,19 @@ func TestReload(t *testing.T) {
 	}
 	c.until("it is ready again", func() bool { return strings.Count(c.log.String(), "Everything is ready") == 2 })
 	if _, err := api.NewClient(c.socket()).End(t.Context(), open.ID); err == nil {
-		t.Error("a window went on through a restart of its server")
+		t.Error("end of a window from before the restart: got no error, want one")
 	}
 	if _, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "after"}); err != nil {
 		t.Error(err)
 	}
 	began(tracer(t, c.otlp, here(t)...), "a span", attribute.String("stallspan.window.kind", "custom")).End()
 	if s := c.find("a span"); s.Attributes["stallspan.verdict"] == nil {
-		t.Errorf("not annotated: %v", s.Attributes)
+		t.Errorf("attributes: got %v, want a verdict", s.Attributes)
 	}
 	c.stop()
 }
 
-// Each of the two components does its work without the other.
+// Each of the two components works without the other.
 func TestEitherAlone(t *testing.T) {
 	for name, config := range map[string]string{
 		"the processor": "service: {pipelines: {traces: {receivers: [otlp]}, metrics: {receivers: [otlp]}, logs: {receivers: [otlp]}}}",
@@ -47,18 +47,18 @@ func TestEitherAlone(t *testing.T) {
 			began(tracer(t, c.otlp, here(t)...), "a span", attribute.String("stallspan.window.kind", "custom")).End()
 			_, annotated := c.find("a span").Attributes["stallspan.verdict"]
 			if annotated != (name == "the processor") {
-				t.Errorf("annotated: %v", annotated)
+				t.Errorf("annotated: got %v, want %v", annotated, name == "the processor")
 			}
 			begun, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Epoch, PID: 1})
 			if (err == nil) != (name == "the receiver") {
-				t.Errorf("a window was announced: %v, %v", begun, err)
+				t.Errorf("announced window: got %v, %v, want success only with the receiver", begun, err)
 			}
 			c.stop()
 		})
 	}
 }
 
-// Spans for which there is no backend wait on disk, and outlive the Collector.
+// Spans wait on disk for a backend that is down, also across a restart.
 func TestSpansWait(t *testing.T) {
 	backend := prepare(t, "--config", "../../examples/collector/file.yaml")
 	state := t.TempDir()
@@ -72,13 +72,13 @@ func TestSpansWait(t *testing.T) {
 		return c.start()
 	}
 	first := node()
-	began(tracer(t, first.otlp, here(t)...), "that waits", attribute.String("stallspan.window.kind", "custom")).End()
+	began(tracer(t, first.otlp, here(t)...), "waiting span", attribute.String("stallspan.window.kind", "custom")).End()
 	first.stop()
 
 	backend.start()
 	second := node()
-	if s := backend.find("that waits"); s.Attributes["stallspan.verdict"] == nil || s.resource["os.type"] != "linux" {
-		t.Errorf("it came as %v of %v", s.Attributes, s.resource)
+	if s := backend.find("waiting span"); s.Attributes["stallspan.verdict"] == nil || s.resource["os.type"] != "linux" {
+		t.Errorf("got attributes %v and resource %v, want a verdict and os.type=linux", s.Attributes, s.resource)
 	}
 	second.stop()
 	backend.stop()

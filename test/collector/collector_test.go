@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"bytes"
@@ -19,15 +19,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// slowest is when a test gives up: far more than any needs on a busy machine.
-const slowest = time.Minute
+// timeout is far more than a test needs on a busy machine.
+const timeout = time.Minute
 
 // collector is a process of build/otelcol-stallspan.
 type collector struct {
 	*exec.Cmd
 	t      *testing.T
-	log    *record
-	temp   string // its socket's folder, short: a socket's path has 107 bytes
+	log    *logBuffer
+	temp   string // folder of the socket, whose path has at most 107 bytes
 	output string // where file.yaml writes
 	otlp   string // host:port over gRPC
 	http   string // host:port over HTTP
@@ -35,34 +35,34 @@ type collector struct {
 	exit   error // when ended is closed
 }
 
-// built is the path of a program below build, of which `make end-to-end` says that it is there.
+// built returns the path of a program below build. It skips the test unless `make end-to-end` has built the program.
 func built(t *testing.T, name string) string {
 	t.Helper()
 	if os.Getenv("STALLSPAN_END_TO_END") == "" {
-		t.Skipf("build/%s is not known to be there and new: make end-to-end builds it and runs this", name)
+		t.Skipf("make end-to-end builds build/%s and runs this test", name)
 	}
 	path, err := filepath.Abs(filepath.Join("../../build", name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(path); err != nil {
-		t.Fatalf("make end-to-end should have built it: %v", err)
+		t.Fatalf("run make end-to-end, which builds it: %v", err)
 	}
 	return path
 }
 
-// prepare readies the distribution to be called with args, in an environment in which nothing of a user's changes it.
+// prepare returns a Collector with args and a clean environment.
 func prepare(t *testing.T, args ...string) *collector {
 	t.Helper()
 	program := built(t, "otelcol-stallspan")
-	ctx, cancel := context.WithTimeout(context.Background(), slowest)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	t.Cleanup(cancel)
 	temp, err := os.MkdirTemp("", "st")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &record{}, ended: make(chan struct{})}
+	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &logBuffer{}, ended: make(chan struct{})}
 	c.output, c.otlp, c.http = filepath.Join(temp, "out"), fixture.FreePort(t), fixture.FreePort(t)
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "OTEL_") && !strings.HasPrefix(pair, "STALLSPAN_") {
@@ -80,14 +80,14 @@ func prepare(t *testing.T, args ...string) *collector {
 	return c
 }
 
-// port is what follows the host in an address.
+// port returns the port of an address.
 func port(address string) string { return address[strings.LastIndex(address, ":")+1:] }
 
 func (c *collector) set(name, value string) { c.Env = append(c.Env, name+"="+value) }
 
 func (c *collector) socket() string { return filepath.Join(c.temp, "s") }
 
-// start begins, and returns when the Collector says that it is ready.
+// start starts the Collector and waits until it is ready.
 func (c *collector) start() *collector {
 	c.t.Helper()
 	c.begin()
@@ -102,7 +102,7 @@ func (c *collector) start() *collector {
 	return c
 }
 
-// begin starts the process, and has it gone when the test ends.
+// begin starts the process, and kills it when the test ends.
 func (c *collector) begin() {
 	c.t.Helper()
 	if err := c.Start(); err != nil {
@@ -116,55 +116,55 @@ func (c *collector) begin() {
 		_ = c.Process.Kill()
 		<-c.ended
 		if c.t.Failed() {
-			c.t.Logf("the Collector said:\n%s", c.log)
+			c.t.Logf("log of the Collector:\n%s", c.log)
 		}
 	})
 }
 
-// stop ends the Collector as a service manager would, which must succeed.
+// stop ends the Collector with SIGTERM and checks its exit code.
 func (c *collector) stop() {
 	c.t.Helper()
 	_ = c.Process.Signal(syscall.SIGTERM)
-	<-c.ended // prepare's context kills it at last
+	<-c.ended // the context of prepare bounds this
 	if c.exit != nil {
-		c.t.Errorf("stopped with TERM: %v", c.exit)
+		c.t.Errorf("exit after SIGTERM: got %v, want no error", c.exit)
 	}
 }
 
-// refused runs a Collector that must end by itself with an error, and gives what it said.
+// refused runs a Collector that must end with an error by itself, and returns its log.
 func (c *collector) refused() string {
 	c.t.Helper()
 	c.begin()
 	<-c.ended
 	if c.ProcessState.ExitCode() != 1 {
-		c.t.Errorf("exit code %d, not 1:\n%s", c.ProcessState.ExitCode(), c.log)
+		c.t.Errorf("exit code: got %d, want 1; log:\n%s", c.ProcessState.ExitCode(), c.log)
 	}
 	return c.log.String()
 }
 
-// until waits for something to become true.
+// until waits until done returns true.
 func (c *collector) until(what string, done func() bool) {
 	c.t.Helper()
-	for end := time.Now().Add(slowest / 2); !done(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(timeout / 2); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			c.t.Fatalf("waited in vain until %s", what)
+			c.t.Fatalf("not within %v: %s", timeout/2, what)
 		}
 	}
 }
 
-// record is a log that may be read while it is written.
-type record struct {
+// logBuffer is a log that may be read while it is written.
+type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (r *record) Write(p []byte) (int, error) {
+func (r *logBuffer) Write(p []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.Write(p)
 }
 
-func (r *record) String() string {
+func (r *logBuffer) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.text.String()

@@ -1,4 +1,4 @@
-package distribution
+package collector
 
 import (
 	"net"
@@ -10,25 +10,25 @@ import (
 
 func TestRefused(t *testing.T) {
 	for name, test := range map[string]struct {
-		config string   // beside file.yaml
-		says   []string // each of them
+		config string   // in addition to file.yaml
+		words  []string // in the error
 	}{
 		"two receivers with different settings": {
 			config: "receivers: {stallspan/other: {socket: '${env:OUTPUT}/other', sampling: {interval: 200ms}}}\n" +
 				"service: {pipelines: {metrics/other: {receivers: [stallspan/other], exporters: [file/metrics]}}}",
-			says: []string{"100ms", "200ms"},
+			words: []string{"100ms", "200ms"},
 		},
 		"a condition that does not parse": {
 			config: "processors: {stallspan: {conditions: ['span.name == \"a\"', 'span.name == ']}}",
-			says:   []string{"conditions[1]", "1:1"},
+			words:   []string{"conditions[1]", "1:1"},
 		},
 		"a metric that does not exist": {
 			config: "receivers: {stallspan: {metrics: {system.disk.oi: {enabled: false}}}}",
-			says:   []string{"system.disk.oi", "system.disk.io"},
+			words:   []string{"there is no metric", "system.disk.oi"},
 		},
 		"an interval that is too short": {
 			config: "receivers: {stallspan: {sampling: {interval: 1ms}}}",
-			says:   []string{"1ms", "10ms"},
+			words:   []string{"1ms", "10ms"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,7 +36,7 @@ func TestRefused(t *testing.T) {
 			if err := os.Mkdir(c.output, 0o700); err != nil {
 				t.Fatal(err)
 			}
-			told(t, c.refused(), test.says...)
+			checkError(t, c.refused(), test.words...)
 		})
 	}
 }
@@ -48,14 +48,14 @@ func TestSocketTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	told(t, c.refused(), "another stallspan answers on "+c.socket())
+	checkError(t, c.refused(), "another stallspan answers on "+c.socket())
 }
 
-// told checks that one line says all of it, and that no panic was in the way.
-func told(t *testing.T, log string, words ...string) {
+// checkError checks that one line of the log has all words, and that there was no panic.
+func checkError(t *testing.T, log string, words ...string) {
 	t.Helper()
 	if strings.Contains(log, "goroutine ") {
-		t.Errorf("it panicked:\n%s", log)
+		t.Errorf("log: got a panic, want none:\n%s", log)
 	}
 	for line := range strings.Lines(log) {
 		all := true
@@ -67,20 +67,20 @@ func told(t *testing.T, log string, words ...string) {
 			return
 		}
 	}
-	t.Errorf("no line says all of %q:\n%s", words, log)
+	t.Errorf("log: got no line with all of %q:\n%s", words, log)
 }
 
-// Every example can be loaded, with the environment that it asks for.
+// Every example is valid, with the environment variables that it uses.
 func TestExamplesAreValid(t *testing.T) {
 	examples, err := filepath.Glob("../../examples/collector/*.yaml")
 	if err != nil || len(examples) < 4 {
-		t.Fatal(examples, err)
+		t.Fatalf("examples: got %v, %v, want at least 4", examples, err)
 	}
 	for _, path := range examples {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			c := prepare(t, "validate", "--config", path)
 			if err := c.Run(); err != nil || strings.Contains(strings.ToLower(c.log.String()), "deprecated") {
-				t.Errorf("%v: %s", err, c.log)
+				t.Errorf("validate: got %v, want no error and no deprecation: %s", err, c.log)
 			}
 		})
 	}
