@@ -76,7 +76,8 @@ func TestAnnouncedWindows(t *testing.T) {
 }
 
 func TestTraceparentIsMadeUp(t *testing.T) {
-	v := stallspan(t, "run", "--", "sh", "-c", "echo $TRACEPARENT; test -S $STALLSPAN_SOCKET && stat -c %a $(dirname $STALLSPAN_SOCKET)")
+	v := stallspan(t, "run", "--", "sh", "-c",
+		"echo $TRACEPARENT; test -S $STALLSPAN_SOCKET && stat -c %a $(dirname $STALLSPAN_SOCKET)")
 	v.Env = append(v.Env, "TRACEPARENT=nonsense")
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())

@@ -33,14 +33,16 @@ type traceReceiver struct {
 	*backend
 }
 
-func (b *backend) Export(_ context.Context, r *metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
+func (b *backend) Export(_ context.Context,
+	r *metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.metrics = append(b.metrics, r.ResourceMetrics...)
 	return &metricservice.ExportMetricsServiceResponse{}, nil
 }
 
-func (r traceReceiver) Export(_ context.Context, q *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+func (r traceReceiver) Export(_ context.Context,
+	q *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.spans = append(r.spans, q.ResourceSpans...)
@@ -53,7 +55,8 @@ type logReceiver struct {
 	*backend
 }
 
-func (r logReceiver) Export(_ context.Context, q *logservice.ExportLogsServiceRequest) (*logservice.ExportLogsServiceResponse, error) {
+func (r logReceiver) Export(_ context.Context,
+	q *logservice.ExportLogsServiceRequest) (*logservice.ExportLogsServiceResponse, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.logs = append(r.logs, q.ResourceLogs...)

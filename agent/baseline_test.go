@@ -17,7 +17,8 @@ import (
 func compared(t *testing.T, db, script string, args ...string) *reportDocument {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")
-	args = append([]string{"run", "--name", "job", "--baseline", db, "--report", report, "--epoch-pattern", `EPOCH (\d+)`}, args...)
+	args = append([]string{"run", "--name", "job", "--baseline", db, "--report", report, "--epoch-pattern", `EPOCH (\d+)`},
+		args...)
 	v := stallspan(t, append(args, "--", "sh", "-c", script)...)
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s%s", code, v.out.String(), v.err.String())
@@ -33,8 +34,8 @@ func compared(t *testing.T, db, script string, args ...string) *reportDocument {
 	return &d
 }
 
-// known is the entry of a file of baselines of which most is known. A machine that is busy may not tell in time what lies
-// at a path: such a load is another entry.
+// known is the entry of a file of baselines of which most is known. A machine that is busy may not tell in time what
+// lies at a path: such a load is another entry.
 func known(t *testing.T, db string) *baseline.Entry {
 	t.Helper()
 	all, err := baseline.List(db)
@@ -65,7 +66,8 @@ func TestLoadThatTookLonger(t *testing.T) {
 		t.Fatal(err)
 	}
 	load := func(sleep string) string {
-		return fmt.Sprintf("%s=stallspan %s mark run --kind model_load --model llama --path %s -- %s\n", actAs, os.Args[0], model, sleep)
+		return fmt.Sprintf("%s=stallspan %s mark run --kind model_load --model llama --path %s -- %s\n", actAs, os.Args[0],
+			model, sleep)
 	}
 	d := compared(t, db, strings.Repeat(load("sleep 0.1"), 8))
 	if len(d.Windows) != 8 || d.Windows[4].Baseline != nil {
@@ -83,7 +85,8 @@ func TestLoadThatTookLonger(t *testing.T) {
 		d = compared(t, db, load(tooLong(e)))
 	}
 	w := d.Windows[0]
-	if !w.Slow || w.SlownessReason != "baseline" || !strings.Contains(w.Finding, fmt.Sprintf("is usual (p95 of %d loads)", len(e.Durations))) {
+	if !w.Slow || w.SlownessReason != "baseline" || !strings.Contains(w.Finding,
+		fmt.Sprintf("is usual (p95 of %d loads)", len(e.Durations))) {
 		t.Errorf("slow %v by %s: %s", w.Slow, w.SlownessReason, w.Finding)
 	}
 	if again := known(t, db); again.Slow != e.Slow+1 || len(again.Durations) != len(e.Durations) {
@@ -104,7 +107,8 @@ func TestEpochThatTookLonger(t *testing.T) {
 	if w := d.Windows[0]; e.Key != "epoch/job" || w.SlownessReason != "baseline" {
 		t.Errorf("%s, and slow by %q: %s", e.Key, w.SlownessReason, w.Finding)
 	}
-	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2"); d.Windows[0].Slow || d.Windows[0].Baseline != nil {
+	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2"); d.Windows[0].Slow ||
+		d.Windows[0].Baseline != nil {
 		t.Errorf("compared without a file: %+v", d.Windows[0])
 	}
 }
@@ -171,7 +175,8 @@ func TestDamagedBaselines(t *testing.T) {
 	if e := known(t, db); told != 1 || e.Key != "epoch/job" {
 		t.Errorf("told %d times in %q, and learned %s", told, d.Problems, e.Key)
 	}
-	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 || !strings.Contains(strings.Join(d.Problems, "\n"), "it is not a regular file") {
+	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 ||
+		!strings.Contains(strings.Join(d.Problems, "\n"), "it is not a regular file") {
 		t.Errorf("%q", d.Problems)
 	}
 }
@@ -181,11 +186,13 @@ func TestBaselineListOfLongNames(t *testing.T) {
 	e := baseline.Entry{Key: "load/ssd/cold//tmp/a folder/models/llama.gguf (97152000 bytes)"}
 	e.Durations, e.Slow, e.Last = []time.Duration{time.Second}, 1, time.Now()
 	var out bytes.Buffer
-	if err := printBaselines(&out, []baseline.Entry{e}, time.Now()); err != nil || !strings.Contains(out.String(), "\n  "+string(e.Key)+"\n") {
+	if err := printBaselines(&out, []baseline.Entry{e}, time.Now()); err != nil ||
+		!strings.Contains(out.String(), "\n  "+string(e.Key)+"\n") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 	out.Reset()
-	if err := showBaselines(&out, []baseline.Entry{e}); err != nil || !strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow since") {
+	if err := showBaselines(&out, []baseline.Entry{e}); err != nil ||
+		!strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow since") {
 		t.Errorf("%v\n%s", err, out.String())
 	}
 }
@@ -200,7 +207,8 @@ func TestBaselineWithoutAHome(t *testing.T) {
 		v := stallspan(t, strings.Fields(args)...)
 		v.Env = append(v.Env, "HOME=", "XDG_STATE_HOME=")
 		code := v.run()
-		if text := v.err.String(); code == exitUsage || !strings.Contains(text, "set XDG_STATE_HOME, or name a file with "+want) {
+		if text := v.err.String(); code == exitUsage || !strings.Contains(text,
+			"set XDG_STATE_HOME, or name a file with "+want) {
 			t.Errorf("%s: exit code %d: %s", args, code, text)
 		}
 	}
@@ -215,7 +223,8 @@ func TestSlowFlags(t *testing.T) {
 		"--slow-load 10ns":  "a unit is missing",
 	} {
 		v := stallspan(t, append(append([]string{"run"}, strings.Fields(args)...), "--", "true")...)
-		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) || strings.Contains(v.err.String(), "strconv") {
+		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) ||
+			strings.Contains(v.err.String(), "strconv") {
 			t.Errorf("%s: exit code %d: %s", args, code, v.err.String())
 		}
 	}
@@ -253,7 +262,8 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
 	var listed struct{ Baselines []baselineJSON }
-	if err := json.Unmarshal([]byte(call(0, "list", "--json", "--file", db)), &listed); err != nil || len(listed.Baselines) != 3 ||
+	if err := json.Unmarshal([]byte(call(0, "list", "--json", "--file", db)), &listed); err != nil ||
+		len(listed.Baselines) != 3 ||
 		listed.Baselines[0].SlowAbove != nil || listed.Baselines[1].P95 != 15 || *listed.Baselines[1].SlowAbove != 22.5 ||
 		listed.Baselines[1].SlowInARow != 20 || len(listed.Baselines[1].Took) != 6 {
 		t.Errorf("%+v, %v", listed, err)
@@ -270,7 +280,8 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 			t.Error(got)
 		}
 	}
-	if got := call(0, "reset", "load/nvme/cold/llama", "--file", db); got != "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n" {
+	if got := call(0, "reset", "load/nvme/cold/llama", "--file",
+		db); got != "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n" {
 		t.Error(got)
 	}
 	if got := call(0, "reset", "--all", "--file", db); strings.Count(got, "forgot ") != 2 {

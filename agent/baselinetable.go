@@ -41,7 +41,8 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 				t.line("  " + string(e.Key)) // on one line, however long, to be copied
 			}
 			if e.Slow >= minSlowInARow {
-				t.text("  ", fmt.Sprintf("The last %d were all slow. To accept that as the new normal: stallspan baseline reset '%s'", e.Slow, e.Key))
+				t.text("  ", fmt.Sprintf("The last %d were all slow. To accept that as the new normal: stallspan baseline reset "+
+					"'%s'", e.Slow, e.Key))
 			}
 		}
 	})
@@ -53,7 +54,8 @@ func showBaselines(out io.Writer, all []baseline.Entry) error {
 		for i := range all {
 			e := &all[i]
 			t.line(string(e.Key))
-			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()))
+			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), window.Short(e.Median().Seconds()),
+				window.Short(e.P95().Seconds()))
 			if limit, known := slowAbove(e); known {
 				summary += ", slow from " + window.Short(limit.Seconds())
 			} else {

@@ -54,7 +54,8 @@ func TestBench(t *testing.T) {
 	if err := decoder.Decode(&r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Path != path || r.Seed != 5 || len(r.Random) != 6 || r.Sequential <= 0 || r.Cached <= 0 || r.Ceiling < r.Sequential {
+	if r.Path != path || r.Seed != 5 || len(r.Random) != 6 || r.Sequential <= 0 || r.Cached <= 0 ||
+		r.Ceiling < r.Sequential {
 		t.Errorf("%+v", r)
 	}
 	if r.KeptIn == "" {
@@ -62,7 +63,8 @@ func TestBench(t *testing.T) {
 		return
 	}
 	all, err := ceiling.Load(filepath.Join(v.temp, "stallspan", "ceilings.json"))
-	if err != nil || len(all) != 1 || all[0].Disk != r.Device || all[0].Identity != r.Identity || all[0].Read != r.Ceiling || all[0].Await != r.Await() {
+	if err != nil || len(all) != 1 || all[0].Disk != r.Device || all[0].Identity != r.Identity ||
+		all[0].Read != r.Ceiling || all[0].Await != r.Await() {
 		t.Errorf("%+v, %v", all, err)
 	}
 }
@@ -126,11 +128,13 @@ func TestBenchBesideARun(t *testing.T) {
 func TestBenchWrongly(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"needs --device DEVICE": {}, "give one of them": {"--device", "a", "--path", "b"}, "--make-file needs": {"--device", "a", "--make-file"},
+		"needs --device DEVICE": {}, "give one of them": {"--device", "a", "--path", "b"}, "--make-file needs": {"--device",
+			"a", "--make-file"},
 		"accepts no": {"sda"},
 	} {
 		v := stallspan(t, append([]string{"bench"}, args...)...)
-		if code := v.run(); code != exitUsage || v.errorLine() == "" || want != "accepts no" && !strings.Contains(v.errorLine(), want) {
+		if code := v.run(); code != exitUsage || v.errorLine() == "" || want != "accepts no" &&
+			!strings.Contains(v.errorLine(), want) {
 			t.Errorf("%v: %d, %s", args, code, v.err.String())
 		}
 	}
@@ -172,9 +176,11 @@ func measuredReport() *benchReport {
 	}
 	for i, depth := range []int{1, 2, 4, 8, 16, 32} {
 		iops := float64(int(12000) << i)
-		r.Random = append(r.Random, bench.Random{Depth: depth, IOPS: iops, Rate: iops * 4096, AwaitP50: 8.25e-5 * float64(i+1), AwaitP99: 3e-3 * float64(i+1), Reads: 30000})
+		r.Random = append(r.Random, bench.Random{Depth: depth, IOPS: iops, Rate: iops * 4096,
+			AwaitP50: 8.25e-5 * float64(i+1), AwaitP99: 3e-3 * float64(i+1), Reads: 30000})
 	}
-	return &benchReport{Result: r, Ceiling: r.Ceiling(), Identity: "size=2147483648 serial=S1", KeptIn: "/var/lib/stallspan/ceilings.json"}
+	return &benchReport{Result: r, Ceiling: r.Ceiling(), Identity: "size=2147483648 serial=S1",
+		KeptIn: "/var/lib/stallspan/ceilings.json"}
 }
 
 func TestBenchOutput(t *testing.T) {

@@ -77,8 +77,8 @@ type checkReport struct {
 	Findings  []check.Finding `json:"findings"`
 }
 
-// printCheck writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line, however
-// long it is, so that it can be copied.
+// printCheck writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line,
+// however long it is, so that it can be copied.
 func printCheck(out io.Writer, found []check.Finding) error {
 	return writeTable(out, func(t *table) {
 		for _, f := range found {

@@ -55,10 +55,12 @@ func TestCheck(t *testing.T) {
 	if code != 0 {
 		t.Errorf("exit code %d: %+v", code, report)
 	}
-	if f := report.of(t, check.API); f.State != check.Off || f.Fix != "stallspan agent # or a Collector with the receiver stallspan" {
+	if f := report.of(t, check.API); f.State != check.Off ||
+		f.Fix != "stallspan agent # or a Collector with the receiver stallspan" {
 		t.Errorf("%+v", f)
 	}
-	if f := report.of(t, check.Export); f.State != check.Off || !strings.HasPrefix(f.Fix, "export OTEL_EXPORTER_OTLP_ENDPOINT=") {
+	if f := report.of(t, check.Export); f.State != check.Off ||
+		!strings.HasPrefix(f.Fix, "export OTEL_EXPORTER_OTLP_ENDPOINT=") {
 		t.Errorf("%+v", f)
 	}
 	if f := report.of(t, check.Clock); f.Details["reading_median_s"] == nil {
@@ -151,7 +153,8 @@ func TestCheckOfGPUs(t *testing.T) {
 		"init_error 18":           {check.Missing, "different versions.", "sudo reboot", false},
 		"init_error 999":          {check.Missing, "NVML error 999.", "nvidia-smi", false},
 		"gpu 0 name=A\nerror call=nvmlDeviceGetPowerUsage code=3": {check.Seen, "does not report: power", "", true},
-		"hang call=nvmlInit_v2 seconds=60":                        {check.Missing, "did not answer within", "nvidia-smi -pm 1", false},
+		"hang call=nvmlInit_v2 seconds=60": {check.Missing, "did not answer within",
+			"nvidia-smi -pm 1", false},
 	} {
 		t.Run(plays, func(t *testing.T) {
 			t.Parallel()
@@ -171,11 +174,14 @@ func TestCheckOfGPUs(t *testing.T) {
 func TestCheckTable(t *testing.T) {
 	found := []check.Finding{
 		{Area: check.GPU, What: "driver", State: check.Missing, Message: "There is no NVIDIA driver here."},
-		{Area: check.Disks, What: "disk counters", State: check.Seen, Message: "7 disks can be read: nvme0n1, nvme1n1, nvme2n1, nvme3n1, nvme4n1, nvme5n1 and 1 other.",
+		{Area: check.Disks, What: "disk counters", State: check.Seen,
+			Message: "7 disks can be read: nvme0n1, nvme1n1, nvme2n1, nvme3n1, nvme4n1, nvme5n1 and 1 other.",
 			Details: map[string]any{"disks": []string{"nvme0n1"}}},
-		{Area: check.Cgroup, What: "own cgroup", State: check.Limited, Message: "A name that a terminal would obey: \x1b[31m.",
-			Fix: "as root: a line that is there to be copied, and therefore stays in one piece, however long it is"},
-		{Area: check.Export, What: "OTLP", State: check.Off, Message: "No telemetry is exported.", Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
+		{Area: check.Cgroup, What: "own cgroup", State: check.Limited,
+			Message: "A name that a terminal would obey: \x1b[31m.",
+			Fix:     "as root: a line that is there to be copied, and therefore stays in one piece, however long it is"},
+		{Area: check.Export, What: "OTLP", State: check.Off, Message: "No telemetry is exported.",
+			Fix: "export OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317"},
 	}
 	var out bytes.Buffer
 	if err := printCheck(&out, found); err != nil {

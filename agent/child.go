@@ -68,7 +68,8 @@ func cannotStart(name string, err error) error {
 	_, missing := exec.LookPath(name)
 	switch {
 	case errors.Is(err, os.ErrNotExist) && missing == nil:
-		return exitError{exitCannotRun, fmt.Errorf("%s: the interpreter in its first line was not found: correct that line", name)}
+		return exitError{exitCannotRun, fmt.Errorf("%s: the interpreter in its first line was not found: correct that line",
+			name)}
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, os.ErrNotExist):
 		return exitError{exitNotFound, fmt.Errorf("%s: not found: check its name and PATH", name)}
 	case errors.Is(err, os.ErrPermission) && statErr == nil && info.IsDir():

@@ -41,7 +41,8 @@ func TestCompareRealReports(t *testing.T) {
 	} {
 		name := test[0] + "-" + test[1]
 		var text, document bytes.Buffer
-		for out, o := range map[*bytes.Buffer]compareOptions{&text: {threshold: "10%"}, &document: {threshold: "10%", asJSON: true}} {
+		for out, o := range map[*bytes.Buffer]compareOptions{&text: {threshold: "10%"},
+			&document: {threshold: "10%", asJSON: true}} {
 			if err := o.run(out, reportPath(test[0]), reportPath(test[1])); err != nil {
 				t.Fatal(err)
 			}
@@ -68,7 +69,8 @@ func TestComparisonKeysAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown = bytes.ReplaceAll(bytes.TrimSpace(shown), []byte("../testdata/reports/train-"), nil); !bytes.Contains(section, shown) {
+	if shown = bytes.ReplaceAll(bytes.TrimSpace(shown), []byte("../testdata/reports/train-"),
+		nil); !bytes.Contains(section, shown) {
 		t.Errorf("the example is not as it prints:\n%s", shown)
 	}
 	found, err := filepath.Glob(filepath.Join("testdata", "compare", "*.json"))
@@ -130,7 +132,8 @@ func TestCompareManyWindows(t *testing.T) {
 		t.Errorf("%d of 10 that got slower: %s", got, out.String())
 	}
 	words := strings.Join(strings.Fields(out.String()), " ")
-	if !strings.Contains(words, "... 960 more") || !strings.Contains(words, "and 992 more") || strings.Contains(words, "\x1b") {
+	if !strings.Contains(words, "... 960 more") || !strings.Contains(words, "and 992 more") ||
+		strings.Contains(words, "\x1b") {
 		t.Error(out.String())
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
@@ -150,7 +153,8 @@ func TestCompareExitCodes(t *testing.T) {
 		return path
 	}
 	fast, slow := reportPath("train-memory"), reportPath("train-disk")
-	one, cut := file("one", `{"kind":"epoch","duration_s":1}`), file("cut", `{"kind":"epoch","duration_s":1,"unfinished":true}`)
+	one, cut := file("one", `{"kind":"epoch","duration_s":1}`), file("cut",
+		`{"kind":"epoch","duration_s":1,"unfinished":true}`)
 	for _, test := range []struct {
 		args []string
 		code int
@@ -166,12 +170,15 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{fast}, exitUsage, "compare needs two reports: stallspan compare A.json B.json"},
 		{[]string{fast, slow, slow}, exitUsage, "compare needs two reports"},
 		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
-		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage, "--threshold \"0.1\": give a percentage such as 10%"},
+		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage,
+			"--threshold \"0.1\": give a percentage such as 10%"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, exitUsage, "give a percentage"},
 		{[]string{fast, slow, "--threshold", "5%"}, exitUsage, "--threshold needs --fail-on slower"},
 		{[]string{fast, folder}, exitFailed, "is a directory"},
-		{[]string{folder + "/none", fast}, exitFailed, "/none cannot be read, give a report of run --report: no such file or directory"},
-		{[]string{file("text", "window duration"), fast}, exitFailed, "text is not a report of run --report: it is not JSON, as its byte 1 shows"},
+		{[]string{folder + "/none", fast}, exitFailed,
+			"/none cannot be read, give a report of run --report: no such file or directory"},
+		{[]string{file("text", "window duration"), fast}, exitFailed,
+			"text is not a report of run --report: it is not JSON, as its byte 1 shows"},
 	} {
 		v := stallspan(t, append([]string{"compare"}, test.args...)...)
 		if code := v.run(); code != test.code {

@@ -83,10 +83,12 @@ func TestAgent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Begin(t.Context(), api.Announcement{Kind: window.ModelLoad, Model: "never", Path: "/no/longer/there"}); err != nil {
+	if _, err := client.Begin(t.Context(), api.Announcement{Kind: window.ModelLoad, Model: "never",
+		Path: "/no/longer/there"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "of nobody", PID: 1<<22 - 1}); err != nil {
+	if _, err := client.Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "of nobody",
+		PID: 1<<22 - 1}); err != nil {
 		t.Errorf("a process that is gone: %v", err)
 	}
 	time.Sleep(500 * time.Millisecond)
@@ -140,7 +142,8 @@ func TestSecondAgent(t *testing.T) {
 	}
 	second := stallspan(t, "agent")
 	second.Env = append(second.Env, "STALLSPAN_SOCKET="+socket)
-	if code := second.run(); code != exitFailed || !strings.Contains(second.errorLine(), "another stallspan answers on "+socket) {
+	if code := second.run(); code != exitFailed || !strings.Contains(second.errorLine(),
+		"another stallspan answers on "+socket) {
 		t.Errorf("exit code %d: %s", code, second.err.String())
 	}
 	if err := first.Process.Kill(); err != nil {
@@ -166,7 +169,8 @@ func TestAgentOverTCP(t *testing.T) {
 	v.start()
 	said.until(t, 1, "windows are announced at "+address)
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: slowest}
-	for host, want := range map[string]int{"": http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]": http.StatusOK, "example.com": http.StatusForbidden} {
+	for host, want := range map[string]int{"": http.StatusOK, "localhost:" + port: http.StatusOK, "[::1]": http.StatusOK,
+		"example.com": http.StatusForbidden} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/v1/status", nil)
 		if err != nil {
 			t.Fatal(err)

@@ -42,7 +42,8 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&dir, "dir", "", "`folder` on the disk to read (default: the one for temporary files, or this one)")
+	cmd.Flags().StringVar(&dir, "dir", "",
+		"`folder` on the disk to read (default: the one for temporary files, or this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
 	return cmd
 }
@@ -98,7 +99,8 @@ func (d *demo) watch(ctx context.Context) error {
 	began := m.Now()
 	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
 	d.session = newSession(m, t, demoName, demoName, root.SpanContext())
-	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Source: window.Announced, Owned: true}
+	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Source: window.Announced,
+		Owned: true}
 	id, err := m.Begin(whole, began)
 	if err != nil {
 		return err

@@ -100,8 +100,8 @@ func (b *backend) until(t *testing.T, metric string) {
 	t.Fatalf("no %s came", metric)
 }
 
-// TestDriveFailsAndVanishes follows a drive over three runs of an agent: it is well, its media errors grow, it is gone. Each
-// is shown by stallspan events and leaves as a log record, and the other drive is never told of.
+// TestDriveFailsAndVanishes follows a drive over three runs of an agent: it is well, its media errors grow, it is gone.
+// Each is shown by stallspan events and leaves as a log record, and the other drive is never told of.
 func TestDriveFailsAndVanishes(t *testing.T) {
 	t.Parallel()
 	a, b := newAiling(t), serveBackend(t)
@@ -118,7 +118,8 @@ func TestDriveFailsAndVanishes(t *testing.T) {
 	if len(failing) != 1 || len(gone) != 1 || len(records) != 2 {
 		t.Fatalf("shown %+v, then %+v; %d records", failing, gone, len(records))
 	}
-	for i, want := range []struct{ says, state string }{{"nvme0n1 has 12 media errors, all since ", "predicted_failure"}, {"the machine lists it no more", "failed"}} {
+	for i, want := range []struct{ says, state string }{{"nvme0n1 has 12 media errors, all since ", "predicted_failure"},
+		{"the machine lists it no more", "failed"}} {
 		e := []shownEvent{failing[0], gone[0]}[i]
 		r := records[i]
 		got := attributes(r.Attributes)
@@ -126,8 +127,10 @@ func TestDriveFailsAndVanishes(t *testing.T) {
 			e.Attributes["hw.id"] != "Example_nvme0n1_S-nvme0n1" || e.Attributes["system.device.name"] != "nvme0n1" {
 			t.Errorf("shown: %+v", e)
 		}
-		if r.SeverityNumber != logpb.SeverityNumber_SEVERITY_NUMBER_ERROR || !strings.Contains(r.Body.GetStringValue(), want.says) ||
-			got["hw.state"] != want.state || got["hw.id"] != "Example_nvme0n1_S-nvme0n1" || got["hw.model"] != "Example nvme0n1" {
+		if r.SeverityNumber != logpb.SeverityNumber_SEVERITY_NUMBER_ERROR ||
+			!strings.Contains(r.Body.GetStringValue(), want.says) ||
+			got["hw.state"] != want.state || got["hw.id"] != "Example_nvme0n1_S-nvme0n1" ||
+			got["hw.model"] != "Example nvme0n1" {
 			t.Errorf("record: %s %+v", r.Body.GetStringValue(), got)
 		}
 	}

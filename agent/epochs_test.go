@@ -154,7 +154,8 @@ time.sleep(0.5)
 func TestEpochThatAFailureCut(t *testing.T) {
 	t.Parallel()
 	path := t.TempDir() + "/report.json"
-	v := stallspan(t, "run", "--report", path, "--", "sh", "-c", "echo Epoch 1/9; sleep 0.1; echo Epoch 2/9; sleep 0.1; exit 1")
+	v := stallspan(t, "run", "--report", path, "--", "sh", "-c",
+		"echo Epoch 1/9; sleep 0.1; echo Epoch 2/9; sleep 0.1; exit 1")
 	if code := v.run(); code != 1 {
 		t.Errorf("exit code %d", code)
 	}

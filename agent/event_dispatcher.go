@@ -98,7 +98,8 @@ func (h *eventDispatcher) try(ctx context.Context, name string) (api.Tried, erro
 		tried.Logs = "not exported: OTEL_EXPORTER_OTLP_ENDPOINT is not set, or OTEL_LOGS_EXPORTER is none"
 	}
 	for _, o := range h.actions.Try(ctx, n) {
-		tried.Actions = append(tried.Actions, api.TriedAction{Action: o.Action, OK: o.OK, Says: o.Message, Took: o.Took.Seconds()})
+		tried.Actions = append(tried.Actions, api.TriedAction{Action: o.Action, OK: o.OK, Says: o.Message,
+			Took: o.Took.Seconds()})
 	}
 	return tried, nil
 }
@@ -128,7 +129,8 @@ func (h *eventDispatcher) trouble() (lines []string) {
 	}
 	for _, s := range h.actions.Stats() {
 		if s.Failed > 0 {
-			lines = append(lines, fmt.Sprintf("%s failed %d of %d times, the last time: %v", s.Action, s.Failed, s.Failed+s.Succeeded, s.LastError))
+			lines = append(lines, fmt.Sprintf("%s failed %d of %d times, the last time: %v", s.Action, s.Failed,
+				s.Failed+s.Succeeded, s.LastError))
 		}
 		if s.Dropped > 0 {
 			lines = append(lines, fmt.Sprintf("%s dropped %d events: they came too fast", s.Action, s.Dropped))

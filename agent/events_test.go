@@ -22,7 +22,8 @@ func TestEvents(t *testing.T) {
 	if os.Geteuid() != 0 {
 		user = ""
 	}
-	if err := os.WriteFile(config, []byte("sampling: {nvml: "+library+"}\nactions:\n  - on: [stallspan.gpu.lost]\n    exec: {"+user+"command: [/bin/cat]}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config,
+		[]byte("sampling: {nvml: "+library+"}\nactions:\n  - on: [stallspan.gpu.lost]\n    exec: {"+user+"command: [/bin/cat]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	v := stallspan(t, "agent", "--config", config)
@@ -59,7 +60,8 @@ func TestEvents(t *testing.T) {
 			t.Errorf("%s", line)
 		}
 	}
-	if status, err := api.NewClient(socket).Status(t.Context()); err != nil || strings.Contains(strings.Join(status.Problems, "\n"), "/bin/cat") {
+	if status, err := api.NewClient(socket).Status(t.Context()); err != nil ||
+		strings.Contains(strings.Join(status.Problems, "\n"), "/bin/cat") {
 		t.Errorf("%v, %v", status.Problems, err)
 	}
 	stop(t, v)

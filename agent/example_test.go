@@ -9,7 +9,8 @@ import (
 // waits for it, the same epoch from the page cache does not. What CPU contention blurs is left to quiet machines.
 func TestExample(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
-	v := stallspan(t, "run", "--report", file, "--", python(t), "../examples/train.py", "--data", t.TempDir(), "--samples", "8192")
+	v := stallspan(t, "run", "--report", file, "--", python(t), "../examples/train.py", "--data", t.TempDir(), "--samples",
+		"8192")
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
@@ -18,7 +19,8 @@ func TestExample(t *testing.T) {
 		t.Fatalf("%+v", d)
 	}
 	cold, cached := d.Windows[0], d.Windows[1]
-	if cold.Epoch == nil || *cold.Epoch != 1 || cached.Epoch == nil || *cached.Epoch != 2 || cold.Stall == nil || cached.Stall == nil {
+	if cold.Epoch == nil || *cold.Epoch != 1 || cached.Epoch == nil || *cached.Epoch != 2 || cold.Stall == nil ||
+		cached.Stall == nil {
 		t.Fatalf("%+v", d)
 	}
 	if len(cold.Disks) == 0 || cold.Disks[0].ReadBytes < 128<<20 {

@@ -46,8 +46,8 @@ func usage(err error) error {
 	return exitError{exitUsage, err}
 }
 
-// exitCode returns the exit code that err leads to, and the error to print. Cobra's own errors concern the command line;
-// started reports whether the command has begun its work.
+// exitCode returns the exit code that err leads to, and the error to print. Cobra's own errors concern the command
+// line; started reports whether the command has begun its work.
 func exitCode(err error, started bool) (code int, message error) {
 	var e exitError
 	switch {

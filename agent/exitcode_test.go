@@ -50,12 +50,14 @@ func TestExitCodeOfRunItself(t *testing.T) {
 		{[]string{"run", "--", file("plain", "#!/bin/sh\n", 0o644)}, exitCannotRun, "check that it is executable"},
 		{[]string{"run", "--", folder}, exitCannotRun, "is a directory: give a program"},
 		{[]string{"run", "--", file("garbage", "\x00\x01", 0o755)}, exitCannotRun, "exec format error"},
-		{[]string{"run", "--", file("script", "#!/no/such/shell\n", 0o755)}, exitCannotRun, "the interpreter in its first line was not found"},
+		{[]string{"run", "--", file("script", "#!/no/such/shell\n", 0o755)}, exitCannotRun,
+			"the interpreter in its first line was not found"},
 		{[]string{"run"}, exitUsage, "run needs a program: stallspan run -- python3 train.py"},
 		{[]string{"run", "--"}, exitUsage, "run needs a program"},
 		{[]string{"run", "--reprot", "x", "--", "true"}, exitUsage, "unknown flag: --reprot: see stallspan run --help"},
 		{[]string{"run", "--report"}, exitUsage, "flag needs an argument: --report: see stallspan run --help"},
-		{[]string{"run", "--fail-on", "fast", "--", "true"}, exitUsage, "--fail-on \"fast\" is unknown: the only choice is slow"},
+		{[]string{"run", "--fail-on", "fast", "--", "true"}, exitUsage,
+			"--fail-on \"fast\" is unknown: the only choice is slow"},
 		{[]string{"run", "--epoch-pattern", "(", "--", "true"}, exitUsage, "--epoch-pattern"},
 		{[]string{"run", "--load-begin", "begin", "--", "true"}, exitUsage, "--load-end"},
 		{[]string{"demo", "x"}, exitUsage, ""},
@@ -130,7 +132,8 @@ func TestFailOnSlow(t *testing.T) {
 	if err := os.WriteFile(data, randomBytes(32<<20), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := stallspan(t, "run", "--fail-on", "slow", "--report", report, "--", "dd", "if="+data, "of=/dev/null", "bs=4k", "count=5000", "iflag=direct")
+	v := stallspan(t, "run", "--fail-on", "slow", "--report", report, "--", "dd", "if="+data, "of=/dev/null", "bs=4k",
+		"count=5000", "iflag=direct")
 	code := v.run()
 	if code == 1 {
 		t.Skipf("needs a disk that can be read around the page cache: %s", v.err.String())

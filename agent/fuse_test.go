@@ -88,7 +88,8 @@ with open(sys.argv[1], "rb", buffering=0) as data:
 		t.Fatalf("%+v", d)
 	}
 	w := d.Windows[0]
-	if w.Verdict != "storage_bound" || len(w.Disks) != 0 || len(w.Mounts) != 1 || w.Mounts[0].Point != dir || w.Mounts[0].Type != "fuse.slow" {
+	if w.Verdict != "storage_bound" || len(w.Disks) != 0 || len(w.Mounts) != 1 || w.Mounts[0].Point != dir ||
+		w.Mounts[0].Type != "fuse.slow" {
 		t.Errorf("%+v", w)
 	}
 }

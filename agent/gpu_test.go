@@ -35,7 +35,8 @@ func TestRunWithGPU(t *testing.T) {
 	}
 	for i, want := range []float64{1, 0} {
 		w := &d.Windows[i]
-		if w.GPU == nil || math.Abs(w.GPU.BusyRatio-want) > 0.06 { // also of the first, which begins as the GPU is seen for the first time
+		// also of the first, which begins as the GPU is seen for the first time
+		if w.GPU == nil || math.Abs(w.GPU.BusyRatio-want) > 0.06 {
 			t.Errorf("%s: %+v, want a busy ratio of %v", w.label(), w.GPU, want)
 		}
 	}
@@ -65,10 +66,11 @@ func TestStatWithBadGPUs(t *testing.T) {
 		status string // of the first GPU at the end
 		gpus   int
 	}{
-		"works":          {"gpu 0 utilization=40", "", 1},
-		"no device":      {"devices 0", "", 0},
-		"no session":     {"init_error 999", "", 0},
-		"hangs":          {"gpu 0 utilization=40\ngpu 1 utilization=10\nhang gpu=0 call=nvmlDeviceGetSamples seconds=4", "hung", 2},
+		"works":      {"gpu 0 utilization=40", "", 1},
+		"no device":  {"devices 0", "", 0},
+		"no session": {"init_error 999", "", 0},
+		"hangs": {"gpu 0 utilization=40\ngpu 1 utilization=10\nhang gpu=0 call=nvmlDeviceGetSamples seconds=4",
+			"hung", 2},
 		"hangs at first": {"hang call=nvmlInit_v2 seconds=60", "", 0},
 		"garbage":        {"gpu 0 utilization=40\ngarbage 0", "", 1},
 		"lost":           {"gpu 0 utilization=40\nlost 0", "", -1},
@@ -105,7 +107,8 @@ func TestStatWithBadGPUs(t *testing.T) {
 				t.Errorf("status %q, want %q: %s", g.Status, test.status, lines[5])
 			}
 			for _, g := range last.GPUs {
-				if g.Utilization != nil && (*g.Utilization < 0 || *g.Utilization > 1) || g.Temperature != nil && *g.Temperature > 200 {
+				if g.Utilization != nil && (*g.Utilization < 0 || *g.Utilization > 1) || g.Temperature != nil &&
+					*g.Temperature > 200 {
 					t.Errorf("garbage is shown: %s", lines[5])
 				}
 			}

@@ -39,7 +39,8 @@ func TestHealthFrom(t *testing.T) {
 		t.Errorf("exit code %d, %s", code, v.err.String())
 	}
 	out := v.out.String()
-	if strings.Index(out, "FAILED") > strings.Index(out, "WD20EFRX") || !strings.Contains(out, "1975 reallocated") || !strings.Contains(out, "Try: Copy") {
+	if strings.Index(out, "FAILED") > strings.Index(out, "WD20EFRX") || !strings.Contains(out, "1975 reallocated") ||
+		!strings.Contains(out, "Try: Copy") {
 		t.Errorf("the table:\n%s", out)
 	}
 	for _, line := range strings.Split(out, "\n") {
@@ -50,7 +51,8 @@ func TestHealthFrom(t *testing.T) {
 	if v := stallspan(t, "health", "--from", wdc); v.run() != 0 {
 		t.Errorf("a healthy disk: %s%s", v.out.String(), v.err.String())
 	}
-	if v := stallspan(t, "health", "--from", savedHealth(t, "refused-usb-bridge")); v.run() != exitFailed || !strings.Contains(v.out.String(), "smart: {disks:") {
+	if v := stallspan(t, "health", "--from", savedHealth(t, "refused-usb-bridge")); v.run() != exitFailed ||
+		!strings.Contains(v.out.String(), "smart: {disks:") {
 		t.Errorf("no disk was read: %s%s", v.out.String(), v.err.String())
 	}
 }
@@ -148,7 +150,8 @@ func TestHealthAfterAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	config, state := filepath.Join(folder, "agent.yaml"), filepath.Join(folder, "baseline.db")
-	text := "slow: {baseline: " + state + "}\nsmart: {smartctl: " + smartctl + ", disks: [{device: /dev/sdq, type: \"megaraid,0\"}]}\n"
+	text := "slow: {baseline: " + state + "}\nsmart: {smartctl: " + smartctl +
+		", disks: [{device: /dev/sdq, type: \"megaraid,0\"}]}\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +159,8 @@ func TestHealthAfterAgent(t *testing.T) {
 	d := drives.Drive{ID: "naa.1", Device: "sdq", Model: "Gone", Serial: "1", Type: "megaraid,0", Protocol: "ATA"}
 	book.Take([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--config", config)
-	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") || !strings.Contains(v.out.String(), "WD20EFRX") {
+	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") ||
+		!strings.Contains(v.out.String(), "WD20EFRX") {
 		t.Errorf("with the config: exit code %d: %s%s", code, v.out.String(), v.err.String())
 	}
 	v = stallspan(t, "health", "--smartctl", smartctl, "--file", state)
@@ -195,8 +199,9 @@ func TestHealthConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	slow := config.Slow{Baseline: "/var/lib/stallspan/baseline.json"}
-	want := &monitor.Drives{History: "/var/lib/stallspan/drives.json", Ask: drives.Options{Sudo: true, Disks: []drives.Disk{
-		{Device: "/dev/sda", Type: "sat+megaraid,3"}, {Device: "/dev/sdb", Off: true}}}}
+	want := &monitor.Drives{History: "/var/lib/stallspan/drives.json",
+		Ask: drives.Options{Sudo: true, Disks: []drives.Disk{
+			{Device: "/dev/sda", Type: "sat+megaraid,3"}, {Device: "/dev/sdb", Off: true}}}}
 	if diff := cmp.Diff(want, monitor.NewDrives(c.Smart, slow)); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)
 	}

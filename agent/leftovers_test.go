@@ -153,7 +153,8 @@ func TestWithoutRights(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	v := stallspan(t, "run", "--report", "/dev/stdout", "--", "sh", "-c", "echo Epoch 1/1 >&2; cat /proc/self/cgroup >&2; sleep 0.3; x=0; while [ $x -lt 500000 ]; do x=$((x+1)); done")
+	v := stallspan(t, "run", "--report", "/dev/stdout", "--", "sh", "-c",
+		"echo Epoch 1/1 >&2; cat /proc/self/cgroup >&2; sleep 0.3; x=0; while [ $x -lt 500000 ]; do x=$((x+1)); done")
 	v.Path, v.Dir = copied, "/"
 	v.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
 	if err := os.Chmod(v.temp, 0o777); err != nil {

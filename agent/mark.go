@@ -97,7 +97,8 @@ func markEndCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the window's report as JSON")
-	cmd.Flags().BoolVar(&failed, "failed", false, "the work has failed: the window counts as cut, and no baseline learns from it")
+	cmd.Flags().BoolVar(&failed, "failed", false,
+		"the work has failed: the window counts as cut, and no baseline learns from it")
 	return cmd
 }
 
@@ -115,7 +116,8 @@ func summaryOf(report []byte, finding bool) string {
 	if err := json.Unmarshal(report, &w); err != nil || w.Duration == nil {
 		return "the window has ended, but its report cannot be read"
 	}
-	line := fmt.Sprintf("%s: %s, %s", labelOf(w.Label(), w.Unfinished), window.Short(*w.Duration), verdictOf(w.Verdict, w.Slow))
+	line := fmt.Sprintf("%s: %s, %s", labelOf(w.Label(), w.Unfinished), window.Short(*w.Duration),
+		verdictOf(w.Verdict, w.Slow))
 	finding = finding || w.SlowReason == window.SlowThreshold || w.SlowReason == window.SlowBaseline
 	if finding && w.Finding != "" {
 		line += ". " + w.Finding

@@ -20,7 +20,8 @@ import (
 func script(t *testing.T, text string) *invocation {
 	t.Helper()
 	v := stallspan(t)
-	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `stallspan="env ` + actAs + `=stallspan ` + os.Args[0] + `"` + "\n" + text}
+	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `stallspan="env ` + actAs + `=stallspan ` + os.Args[0] + `"` + "\n" +
+		text}
 	return v
 }
 
@@ -119,8 +120,10 @@ func TestMarkBeginSaysWhatItWasGiven(t *testing.T) {
 		t.Errorf("printed %q", id)
 	}
 	a := l.only(t)
-	if a.Kind != "epoch" || a.Epoch == nil || *a.Epoch != 0 || a.Name != "n" || a.Model != "m" || a.Run != "r" || a.Path != "/usr/share" ||
-		strings.Join(a.GPUIDs, " ") != "A B" || len(a.Attributes) != 2 || a.Attributes["k"] != "v=w" || a.Traceparent != itsSpan {
+	if a.Kind != "epoch" || a.Epoch == nil || *a.Epoch != 0 || a.Name != "n" || a.Model != "m" || a.Run != "r" ||
+		a.Path != "/usr/share" ||
+		strings.Join(a.GPUIDs, " ") != "A B" || len(a.Attributes) != 2 || a.Attributes["k"] != "v=w" ||
+		a.Traceparent != itsSpan {
 		t.Errorf("announced %+v", a)
 	}
 	if strconv.Itoa(a.PID) != shell {
@@ -154,7 +157,8 @@ func TestMarkEnd(t *testing.T) {
 		if code := v.run(); code != 0 || v.out.String() != want || v.err.Len() > 0 {
 			t.Errorf("%s: exit code %d: %q %q", args, code, v.out.String(), v.err.String())
 		}
-		if failed, body := strings.Contains(args, "--failed"), l.lastBody(); (body == `{"failed":true}`) != failed || !failed && body != "" {
+		if failed, body := strings.Contains(args, "--failed"), l.lastBody(); (body == `{"failed":true}`) != failed ||
+			!failed && body != "" {
 			t.Errorf("%s: said %q", args, body)
 		}
 	}
@@ -198,7 +202,8 @@ func TestMarkInARun(t *testing.T) {
 	if !strings.HasPrefix(line, "epoch 3: ") || codes != "twice 1\nnever 1\ntraceparent 1\nrun 5\nnone 127\n" {
 		t.Errorf("printed %s", v.out.String())
 	}
-	for _, want := range []string{"has ended already", "stallspan: no open window has that id", `traceparent "x" is not one`,
+	for _, want := range []string{"has ended already", "stallspan: no open window has that id",
+		`traceparent "x" is not one`,
 		"stallspan: load m (cut): ", "stallspan: /no/such/program: not found"} {
 		if !strings.Contains(v.err.String(), want) {
 			t.Errorf("%q is not in %s", want, v.err.String())
@@ -218,7 +223,8 @@ func TestMarkInARun(t *testing.T) {
 func TestMarkWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "none")
-	noAgent := "no agent answers at " + path + ": start stallspan agent or a Collector with the receiver stallspan, or set STALLSPAN_SOCKET to its socket"
+	noAgent := "no agent answers at " + path +
+		": start stallspan agent or a Collector with the receiver stallspan, or set STALLSPAN_SOCKET to its socket"
 	for args, want := range map[string]string{
 		"mark begin --kind epoch": noAgent,
 		"mark end abc":            noAgent,

@@ -108,7 +108,8 @@ func TestMarkRunWithoutAnAgent(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = hung.Close() })
 	for path, want := range map[string]string{
-		filepath.Join(dir, "none"): "no agent answers at " + filepath.Join(dir, "none") + ": start stallspan agent or a Collector",
+		filepath.Join(dir, "none"): "no agent answers at " + filepath.Join(dir, "none") +
+			": start stallspan agent or a Collector",
 		filepath.Join(dir, "hung"): "did not answer in time",
 	} {
 		v := stallspan(t, "mark", "run", "--kind", "custom", "--", "sh", "-c", "cat; exit 9")
@@ -117,7 +118,8 @@ func TestMarkRunWithoutAnAgent(t *testing.T) {
 		if code := v.run(); code != 9 || v.out.String() != "work\n" {
 			t.Errorf("%s: exit code %d: %q", path, code, v.out.String())
 		}
-		if line := v.errorLine(); !strings.Contains(line, "the program runs without a window: ") || !strings.Contains(line, want) {
+		if line := v.errorLine(); !strings.Contains(line, "the program runs without a window: ") ||
+			!strings.Contains(line, want) {
 			t.Errorf("%s: %s", path, line)
 		}
 	}

@@ -17,7 +17,8 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
 	const says = "stallspan: the recording cannot be written, look at the disk it goes to: no space left on device\n"
 	v, said, _ := startRecord(t, disk+"/f.gz")
-	if code := v.wait(); code != exitFailed || strings.Count(said.String(), says) != 1 || !strings.Contains(v.out.String(), "recording ") {
+	if code := v.wait(); code != exitFailed || strings.Count(said.String(), says) != 1 ||
+		!strings.Contains(v.out.String(), "recording ") {
 		t.Errorf("exit code %d: %s%s", code, said, v.out.String())
 	}
 	replayed := stallspan(t, "replay", disk+"/f.gz")
@@ -31,8 +32,10 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	if err := os.Remove(disk + "/f.gz"); err != nil {
 		t.Fatal(err)
 	}
-	wrapped := stallspan(t, "run", "--record", disk+"/f.gz", "--", "sh", "-c", "for i in $(seq 300); do echo Epoch $i/300; sleep 0.01; done; echo the end")
-	if code := wrapped.run(); code != exitRun || !strings.HasSuffix(wrapped.out.String(), "the end\n") || strings.Count(wrapped.err.String(), says) != 1 {
+	wrapped := stallspan(t, "run", "--record", disk+"/f.gz", "--", "sh", "-c",
+		"for i in $(seq 300); do echo Epoch $i/300; sleep 0.01; done; echo the end")
+	if code := wrapped.run(); code != exitRun || !strings.HasSuffix(wrapped.out.String(), "the end\n") ||
+		strings.Count(wrapped.err.String(), says) != 1 {
 		t.Errorf("exit code %d: %s%s", code, wrapped.out.String(), wrapped.err.String())
 	}
 }

@@ -76,7 +76,8 @@ func TestRecordedRun(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	file, report := folder+"/f.gz", folder+"/a.json"
-	v := stallspan(t, "run", "--record", file, "--report", report, "--load-begin", "loading (.*)", "--load-end", "is loaded",
+	v := stallspan(t, "run", "--record", file, "--report", report, "--load-begin", "loading (.*)", "--load-end",
+		"is loaded",
 		"--", "sh", "-c", worker, folder+"/data")
 	if code := v.run(); code != 4 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
@@ -155,7 +156,8 @@ func TestRecord(t *testing.T) {
 	if d := readReport(t, report); len(d.Windows) != 3 || d.Run.Name != recordName || d.Run.Unfinished {
 		t.Errorf("%+v", d)
 	}
-	if text := said.String(); !strings.Contains(text, "stallspan: recorded ") || !strings.Contains(text, " to "+file+": ") {
+	if text := said.String(); !strings.Contains(text, "stallspan: recorded ") ||
+		!strings.Contains(text, " to "+file+": ") {
 		t.Errorf("said %s", text)
 	}
 	replayed := checkReplayed(t, report, file)
@@ -216,7 +218,8 @@ func TestRecordIsKilled(t *testing.T) {
 		t.Errorf("the table: %s", replayed.out.String())
 	}
 	d := readReport(t, again)
-	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished || !d.Run.Unfinished || d.Run.Name != recordName {
+	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished || !d.Run.Unfinished ||
+		d.Run.Name != recordName {
 		t.Fatalf("%+v", d)
 	}
 	if got := d.Windows[1].Duration; got < lasted.Seconds()-2 || got > lasted.Seconds()+1 {
@@ -261,8 +264,10 @@ func TestRecordRefuses(t *testing.T) {
 		{exitUsage, "--keep 1: choose 2", []string{"record", "--keep", "1", folder + "/x"}},
 		{exitFailed, "is there already and is no recording", []string{"record", foreign}},
 		{exitFailed, "is no ordinary file", []string{"record", folder}},
-		{exitFailed, "name a file in a folder that exists and is yours: no such file or directory", []string{"record", folder + "/no/x"}},
-		{exitRun, "is there already and is no recording", []string{"run", "--record", foreign, "--", "touch", folder + "/started"}},
+		{exitFailed, "name a file in a folder that exists and is yours: no such file or directory",
+			[]string{"record", folder + "/no/x"}},
+		{exitRun, "is there already and is no recording", []string{"run", "--record", foreign, "--", "touch",
+			folder + "/started"}},
 	} {
 		v := stallspan(t, test.args...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+folder+"/s")

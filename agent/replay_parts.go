@@ -33,7 +33,8 @@ func openParts(paths []string) (parts []*part, err error) {
 	for i := 1; i < len(parts); i++ {
 		before, after := parts[i-1].reader.Header(), parts[i].reader.Header()
 		if before.ID != after.ID || before.ID == "" {
-			return parts, fmt.Errorf("%s and %s belong to different recordings: replay one after the other", parts[i-1].path, parts[i].path)
+			return parts, fmt.Errorf("%s and %s belong to different recordings: replay one after the other", parts[i-1].path,
+				parts[i].path)
 		}
 		if before.Part == after.Part {
 			return parts, fmt.Errorf("%s and %s are the same part of a recording: leave one out", parts[i-1].path, parts[i].path)

@@ -16,8 +16,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// recordParts records this machine in many small parts, with a window over all of them and many short ones. It gives the
-// windows as they were reported, and the newest file.
+// recordParts records this machine in many small parts, with a window over all of them and many short ones. It gives
+// the windows as they were reported, and the newest file.
 func recordParts(t *testing.T) (path string, was map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "f.gz")
@@ -121,14 +121,16 @@ func TestReplayParts(t *testing.T) {
 	}
 
 	newest, d, _ := replayed(t, 0, path, path+".1")
-	if len(newest) == 0 || len(newest) >= len(was) || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "2 windows began before") {
+	if len(newest) == 0 || len(newest) >= len(was) || len(d.Problems) != 1 ||
+		!strings.Contains(d.Problems[0], "2 windows began before") {
 		t.Errorf("of the newest parts: %d windows, %v", len(newest), d.Problems)
 	}
 	if !strings.Contains(string(d.Run), `"name": "recording"`) {
 		t.Errorf("the run is %s", d.Run)
 	}
 	files = slices.DeleteFunc(files, func(name string) bool { return name == path+".1" || name == path+".2" })
-	if _, d, _ := replayed(t, 0, files...); !strings.Contains(strings.Join(d.Problems, "\n"), " of the recording are missing") {
+	if _, d, _ := replayed(t, 0, files...); !strings.Contains(strings.Join(d.Problems, "\n"),
+		" of the recording are missing") {
 		t.Errorf("with two parts missing: %v", d.Problems)
 	}
 
@@ -141,7 +143,8 @@ func TestReplayParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	twice := stallspan(t, "replay", path, path+".1", copied)
-	if code := twice.run(); code != exitFailed || !strings.Contains(twice.errorLine(), "are the same part of a recording: leave one out") {
+	if code := twice.run(); code != exitFailed || !strings.Contains(twice.errorLine(),
+		"are the same part of a recording: leave one out") {
 		t.Errorf("one part twice: exit code %d", code)
 	}
 
@@ -150,7 +153,8 @@ func TestReplayParts(t *testing.T) {
 		t.Fatal(err)
 	}
 	most, _, said := replayed(t, exitFailed, path, path+".1")
-	if len(most) == 0 || !strings.HasPrefix(said, "stallspan: "+path+".1: the recording is cut off") || strings.Count(said, "\n") != 1 {
+	if len(most) == 0 || !strings.HasPrefix(said, "stallspan: "+path+".1: the recording is cut off") ||
+		strings.Count(said, "\n") != 1 {
 		t.Errorf("with a part cut off: %d windows, %s", len(most), said)
 	}
 }
@@ -202,11 +206,13 @@ func TestReplayRefuses(t *testing.T) {
 		{exitFailed, "packed: this is no recording of Stallspan", []string{pack("packed", "a diary\n")}},
 		{exitFailed, "standard input: this is no recording", []string{"-"}},
 		{exitFailed, folder + ": the recording cannot be read", []string{folder}},
-		{exitFailed, "use the version that recorded it, or a newer one", []string{pack("newer", `{"stallspan_recording":2}`+"\n")}},
+		{exitFailed, "use the version that recorded it, or a newer one",
+			[]string{pack("newer", `{"stallspan_recording":2}`+"\n")}},
 		{exitFailed, "first line is damaged", []string{pack("odd", `{"stallspan_recording":1,"interval":7}`+"\n")}},
 		{exitFailed, "belong to different recordings", []string{pack("a", header), pack("b", header)}},
 		{exitFailed, "damaged: the recording is damaged at line 3", []string{pack("damaged", header+reading+"{}\n"+reading)}},
-		{exitFailed, "--report " + folder + "/no/r.json cannot be written", []string{"--report", folder + "/no/r.json", pack("good", header)}},
+		{exitFailed, "--report " + folder + "/no/r.json cannot be written",
+			[]string{"--report", folder + "/no/r.json", pack("good", header)}},
 	} {
 		v := stallspan(t, append([]string{"replay"}, test.args...)...)
 		if code := v.run(); code != test.code || !strings.Contains(v.errorLine(), test.says) {

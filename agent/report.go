@@ -53,7 +53,8 @@ func openReport(path string) (*reportFile, error) {
 	draft := filepath.Join(filepath.Dir(path), ".stallspan-report-"+rand.Text())
 	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("--report %s cannot be written, give a file in a folder that you may write to: %w", path, reason(err))
+		return nil, fmt.Errorf("--report %s cannot be written, give a file in a folder that you may write to: %w", path,
+			reason(err))
 	}
 	return &reportFile{path: path, file: file}, nil
 }
@@ -67,7 +68,8 @@ func reason(err error) error {
 	return err
 }
 
-// save writes the report. If its disk is full, the report goes to the folder for temporary files, and the error names it.
+// save writes the report. If its disk is full, the report goes to the folder for temporary files, and the error names
+// it.
 func (f *reportFile) save(d document) error {
 	if f.file == nil {
 		return nil

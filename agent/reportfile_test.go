@@ -24,7 +24,8 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 		marker := filepath.Join(folder, "started")
 		v := stallspan(t, "run", "--report", path, "--", "touch", marker)
 		code := v.run()
-		if line := v.errorLine(); code != exitRun || !strings.Contains(line, "--report "+path) || !strings.Contains(line, says) {
+		if line := v.errorLine(); code != exitRun || !strings.Contains(line, "--report "+path) ||
+			!strings.Contains(line, says) {
 			t.Errorf("exit code %d: %s", code, line)
 		}
 		if _, err := os.Stat(marker); err == nil {
@@ -37,7 +38,8 @@ func TestReportHasNoPlaceAtAll(t *testing.T) {
 	v := stallspan(t, "run", "--report", "/dev/full", "--", "true")
 	v.Env = append(v.Env, "TMPDIR="+v.temp+"/none")
 	code := v.run()
-	const want = "stallspan: the report could not be written (no space left on device), nor to the folder for temporary files: no such file or directory\n"
+	const want = "stallspan: the report could not be written (no space left on device), nor to the folder for " +
+		"temporary files: no such file or directory\n"
 	if code != exitRun || !strings.HasSuffix(v.err.String(), want) {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
@@ -122,7 +124,8 @@ func TestReportTakesItsNameWhenComplete(t *testing.T) {
 func TestReportHonoursTheUmask(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
 	v := stallspan(t)
-	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `umask 027; exec "$0" "$@"`, os.Args[0], "run", "--report", path, "--", "true"}
+	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `umask 027; exec "$0" "$@"`, os.Args[0], "run", "--report", path,
+		"--", "true"}
 	if code := v.run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}

@@ -21,7 +21,8 @@ type screen struct {
 func onScreen(t *testing.T, v *invocation) *screen {
 	t.Helper()
 	v.Stdin, v.Stdout, v.Stderr = nil, nil, nil
-	master, err := pty.StartWithAttrs(v.Cmd, &pty.Winsize{Rows: 40, Cols: 100}, &syscall.SysProcAttr{Setsid: true, Setctty: true})
+	master, err := pty.StartWithAttrs(v.Cmd, &pty.Winsize{Rows: 40, Cols: 100},
+		&syscall.SysProcAttr{Setsid: true, Setctty: true})
 	if err != nil {
 		t.Skipf("needs a terminal: %v", err)
 	}

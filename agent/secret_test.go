@@ -41,7 +41,8 @@ actions:
 	if err != nil {
 		t.Fatal(err)
 	}
-	program := &action.Exec{Command: []string{"/bin/true", "$(x)", "5"}, User: "root", Timeout: 5 * time.Second, PerMinute: 3}
+	program := &action.Exec{Command: []string{"/bin/true", "$(x)", "5"}, User: "root", Timeout: 5 * time.Second,
+		PerMinute: 3}
 	remote := &action.Webhook{
 		URL: "https://example.com/x", SecretFile: file, Secret: []byte(secretText), Timeout: 2 * time.Second}
 	local := &action.Webhook{URL: "http://localhost:1/x", SecretEnv: "HOOK", Secret: []byte(secretText)}
@@ -58,7 +59,8 @@ actions:
 func TestWrongActions(t *testing.T) {
 	open, long := secretAt(t, secretText, 0o644), secretAt(t, strings.Repeat("x", maxSecret+1), 0o600)
 	for text, want := range map[string]string{
-		"actions: {exec: x}":                                                              "line 1: a mapping is not a list of actions",
+		"actions: {exec: x}": "line 1: a mapping is not a " +
+			"list of actions",
 		"actions:\n  - exec: {command: /bin/true}":                                        `line 2: "/bin/true" is not a list, like [a, b]`,
 		"actions:\n  - exec: {command: [bin/true]}":                                       "actions[0]: exec needs a command",
 		"actions:\n  - exec: {comand: [/bin/true]}":                                       "did you mean command?",

@@ -21,14 +21,16 @@ func TestParseSize(t *testing.T) {
 		"0": "too small: the minimum is 1 MiB", "1048575": "too small", "1000KB": "too small",
 		"8388608TiB": "larger than any disk", "9223372036854775808": "is not a size",
 	} {
-		if _, err := parseSize("--max-size", text, minPartSize); err == nil || !strings.Contains(err.Error(), says) || !strings.HasPrefix(err.Error(), "--max-size ") {
+		if _, err := parseSize("--max-size", text, minPartSize); err == nil || !strings.Contains(err.Error(), says) ||
+			!strings.HasPrefix(err.Error(), "--max-size ") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
 }
 
 func TestSizeText(t *testing.T) {
-	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1 << 20: "1 MiB", 1536: "1.5 KiB", 256 << 20: "256 MiB", 5 << 40: "5120 GiB"} {
+	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1 << 20: "1 MiB", 1536: "1.5 KiB",
+		256 << 20: "256 MiB", 5 << 40: "5120 GiB"} {
 		if got := sizeText(bytes); got != want {
 			t.Errorf("%d: %s", bytes, got)
 		}

@@ -28,7 +28,8 @@ func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 		longest = max(longest, columns(names[i]))
 	}
 	longest = min(longest, widestGPU)
-	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", fit("GPU", longest), "%util", "used MiB", "total MiB", "temp C", "power W", "PCIe")
+	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", fit("GPU", longest), "%util", "used MiB", "total MiB", "temp C", "power W",
+		"PCIe")
 	more := slices.ContainsFunc(gpus, func(g stat.GPU) bool { return tellsMore(&g) })
 	room := width == 0 || longest+plainColumns+detailColumns <= width
 	if more && room {
@@ -44,7 +45,8 @@ func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 		drawGPU(to, g, fit(names[i], longest))
 		switch {
 		case more && room:
-			to.WriteString(whole(percentOf(g.Use.SMActive), 6) + whole(percentOf(g.Use.TensorActive), 9) + whole(percentOf(g.Use.DRAMActive), 7) +
+			to.WriteString(whole(percentOf(g.Use.SMActive), 6) + whole(percentOf(g.Use.TensorActive), 9) +
+				whole(percentOf(g.Use.DRAMActive), 7) +
 				fmt.Sprintf("%18s", throttled(g)))
 		case tellsMore(g):
 			to.WriteString("\n" + detailLine(g))
@@ -53,8 +55,8 @@ func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 	}
 }
 
-// sliceOf is how the MIG slices of one GPU are told from one another, which share its index and often a name: the end of
-// their UUIDs, as `nvidia-smi -L` lists them. It is "" for a whole GPU.
+// sliceOf is how the MIG slices of one GPU are told from one another, which share its index and often a name: the end
+// of their UUIDs, as `nvidia-smi -L` lists them. It is "" for a whole GPU.
 func sliceOf(g *stat.GPU) string {
 	id, cut := strings.CutPrefix(g.ID, "MIG-")
 	if !cut {
@@ -113,7 +115,8 @@ func drawGPU(to *bytes.Buffer, g *stat.GPU, name string) {
 	if g.LinkWidth != nil && g.LinkGeneration != nil {
 		link = fmt.Sprintf("gen%d x%d", *g.LinkGeneration, *g.LinkWidth)
 	}
-	to.WriteString(name + number(percentOf(g.Utilization), 8) + whole(inMiB(g.MemoryUsed), 10) + whole(inMiB(g.MemoryTotal), 11) +
+	to.WriteString(name + number(percentOf(g.Utilization), 8) + whole(inMiB(g.MemoryUsed), 10) +
+		whole(inMiB(g.MemoryTotal), 11) +
 		whole(g.Temperature, 7) + number(g.Power, 9) + fmt.Sprintf("%9s", link))
 }
 

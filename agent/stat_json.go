@@ -27,7 +27,8 @@ type statGPU struct {
 }
 
 func printStatJSON(to *bytes.Buffer, r *stat.Rates) error {
-	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: r.Interval.Seconds(), Pressure: r.Pressure, Core: r.BusiestCore,
+	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: r.Interval.Seconds(), Pressure: r.Pressure,
+		Core: r.BusiestCore,
 		GPUs: make([]statGPU, len(r.GPUs)), Disks: r.Disks}
 	for i := range r.GPUs {
 		line.GPUs[i] = statGPU{&r.GPUs[i], &r.GPUs[i].Use}

@@ -18,7 +18,8 @@ func TestStatBesideNvidiaSMI(t *testing.T) {
 	}
 	v := stallspan(t, "stat", "--json", "1", "3")
 	v.start()
-	fields := []string{"uuid", "name", "memory.used", "memory.total", "temperature.gpu", "power.draw", "pcie.link.width.current", "pcie.link.gen.current"}
+	fields := []string{"uuid", "name", "memory.used", "memory.total", "temperature.gpu", "power.draw",
+		"pcie.link.width.current", "pcie.link.gen.current"}
 	text, err := exec.Command(smi, "--query-gpu="+strings.Join(fields, ","), "--format=csv,noheader,nounits").Output()
 	if err != nil {
 		t.Skipf("nvidia-smi does not answer: %v", err)

@@ -76,17 +76,20 @@ func compareWithIostat(t *testing.T, iostat, fio, random, stream string) (wrong 
 	for _, device := range []string{random, stream} {
 		// After a long rest the kernel counts the rest as busy time when I/O begins on two CPUs at once: iostat prints
 		// 1200 % then, stat 100 %. One read alone ends the rest.
-		if out, err := exec.CommandContext(t.Context(), "dd", "if="+device, "of=/dev/null", "bs=4k", "count=1", "iflag=direct").CombinedOutput(); err != nil {
+		if out, err := exec.CommandContext(t.Context(), "dd", "if="+device, "of=/dev/null", "bs=4k", "count=1",
+			"iflag=direct").CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	began := time.Now()
 	long := startIostat(t, iostat, "-x", "-y", "-o", "JSON", random, stream, fmt.Sprint(parityInterval), "1")
-	short := startIostat(t, iostat, "-x", "-s", "-y", "-o", "JSON", random, stream, fmt.Sprint(parityInterval), "1") // has await
+	// has await
+	short := startIostat(t, iostat, "-x", "-s", "-y", "-o", "JSON", random, stream, fmt.Sprint(parityInterval), "1")
 	ours := stallspan(t, "stat", "--json", fmt.Sprint(parityInterval), "1")
 	ours.start()
 	time.Sleep(time.Second)
-	work := exec.CommandContext(t.Context(), fio, "--ioengine=psync", "--thread", "--direct=1", "--time_based", "--runtime=2", "--size=64M",
+	work := exec.CommandContext(t.Context(), fio, "--ioengine=psync", "--thread", "--direct=1", "--time_based",
+		"--runtime=2", "--size=64M",
 		"--name=random", "--filename="+random, "--rw=randrw", "--bs=4k", "--numjobs=8",
 		"--name=stream", "--filename="+stream, "--rw=rw", "--bs=256k", "--numjobs=2", "--fsync=16",
 		"--name=merged", "--filename="+stream, "--rw=read", "--bs=4k", "--ioengine=libaio", "--iodepth=16", "--iodepth_batch=16",
@@ -152,7 +155,8 @@ func iostatDisks(t *testing.T, text string) map[string]map[string]float64 {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Sysstat.Hosts) != 1 || len(doc.Sysstat.Hosts[0].Statistics) != 1 {
+	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Sysstat.Hosts) != 1 ||
+		len(doc.Sysstat.Hosts[0].Statistics) != 1 {
 		t.Fatalf("%v: %s", err, text)
 	}
 	disks := map[string]map[string]float64{}
@@ -198,7 +202,8 @@ func differences(t *testing.T, name string, line *statDocument, seen map[string]
 			theirTotal, slack = their*parityInterval, rounding*parityInterval
 		}
 		off := math.Abs(total - theirTotal)
-		t.Logf("%s %-9s stat %12.3f  iostat %12.3f  off by %.3f %%", name, key, total, theirTotal, 100*off/max(theirTotal, 1e-9))
+		t.Logf("%s %-9s stat %12.3f  iostat %12.3f  off by %.3f %%", name, key, total, theirTotal,
+			100*off/max(theirTotal, 1e-9))
 		if off > limit*theirTotal+slack {
 			wrong = append(wrong, fmt.Sprintf("%s %s: stat %.3f, iostat %.3f", name, key, total, theirTotal))
 		}

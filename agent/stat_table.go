@@ -42,8 +42,8 @@ func (t *statTable) print(to *bytes.Buffer, r *stat.Rates) error {
 	return nil
 }
 
-// draw writes a block that is at most width columns wide where that can be; 0 has room for everything. Remarks are for a
-// person who watches.
+// draw writes a block that is at most width columns wide where that can be; 0 has room for everything. Remarks are for
+// a person who watches.
 func (t *statTable) draw(to *bytes.Buffer, r *stat.Rates, width int, remarks bool) {
 	if t.begun {
 		to.WriteByte('\n')

@@ -34,21 +34,26 @@ func statMachine() [3]sample.Snapshot {
 				ReadTicks: ms(12_200), IOTicks: ms(1000), TimeInQueue: ms(12_300)},
 			{Name: "nvme0n1p1", Has: both, ReadIOs: 1000 + 61_000*n, ReadBytes: 61_000 * 4096 * n, ReadTicks: ms(12_200),
 				IOTicks: ms(1000), TimeInQueue: ms(12_300)},
-			{Name: "sda", Leaf: true, Has: both, WriteIOs: 1 + 180*n, WriteMerges: 30 * n, WriteBytes: 180 * 524_288 * n, WriteTicks: ms(180 * 41),
+			{Name: "sda", Leaf: true, Has: both, WriteIOs: 1 + 180*n, WriteMerges: 30 * n, WriteBytes: 180 * 524_288 * n,
+				WriteTicks: ms(180 * 41),
 				DiscardIOs: 3 * n, DiscardBytes: 3 * 2 << 20 * n, DiscardTicks: ms(4), FlushIOs: 6 * n, FlushTicks: ms(51),
 				IOTicks: ms(973), TimeInQueue: ms(7_437)},
 			{Name: "mmcblk0boot0old", Leaf: true, ReadIOs: 5 + 3*n, ReadBytes: 3 * 512 * n, ReadTicks: ms(2)}, // an old kernel
 		}}
 		if i == 2 {
-			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, ReadIOs: 1 << 40}) // plugged in
+			// plugged in
+			readings[i].Disks.Disks = append(readings[i].Disks.Disks, sample.Disk{Name: "sdb", Leaf: true, ReadIOs: 1 << 40})
 		}
-		readings[i].Pressures = sample.Sample{At: at, Pressures: []sample.Pressure{{Resource: sample.IO, Some: ms(912), Full: ms(47)}}}
-		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: ms(20)}, {Name: "cpu17", System: ms(990)}}}
+		readings[i].Pressures = sample.Sample{At: at,
+			Pressures: []sample.Pressure{{Resource: sample.IO, Some: ms(912), Full: ms(47)}}}
+		readings[i].Cores = sample.Sample{At: at, Cores: []sample.Core{{Name: "cpu0", User: ms(20)},
+			{Name: "cpu17", System: ms(990)}}}
 		all := sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink
 		readings[i].GPUs = sample.Sample{At: at, GPUs: []sample.GPU{
 			{ID: "GPU-6f2c", Name: "NVIDIA H200", Busy: ms(431), MemoryUsed: 98_304 << 20, MemoryTotal: 143_771 << 20,
 				Temperature: 61, Power: 500, Energy: 412.25 * float64(i), LinkWidth: 16, LinkGeneration: 5, Has: all},
-			{ID: "GPU-9b1e", Name: "NVIDIA H100 80GB HBM3 of a long name", Index: 3, Busy: ms(950), Temperature: 88, Power: 700, Has: sample.HasTemperature | sample.HasPower},
+			{ID: "GPU-9b1e", Name: "NVIDIA H100 80GB HBM3 of a long name", Index: 3, Busy: ms(950), Temperature: 88, Power: 700,
+				Has: sample.HasTemperature | sample.HasPower},
 			{ID: "GPU-77aa", Name: "Tesla of a driver that tells little", Index: 1, Busy: ms(1000)},
 			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
 		}}
@@ -197,10 +202,13 @@ func TestStatFits(t *testing.T) {
 	huge := 1e15
 	r := &stat.Rates{Pressure: &stat.Pressure{Some: 1, Full: 1}, BusiestCore: &stat.Core{Name: "cpu127", Utilization: 1}}
 	for _, name := range []string{"a", "mapper-of-a-very-long-name", "\x1b[31mred\r\n", "模型/通义千问"} {
-		r.Disks = append(r.Disks, stat.Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11, QueueDepth: 12345.678, Utilization: 1,
+		r.Disks = append(r.Disks, stat.Disk{Name: name, ReadsPerSecond: 99999.996, ReadBytesPerSecond: 1e11,
+			QueueDepth: 12345.678, Utilization: 1,
 			ReadAwait: new(123456.7)})
-		r.GPUs = append(r.GPUs, stat.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56), MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
-			Use: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), DRAMActive: new(1.0), Throttled: new(1.0), ThrottledBy: "power_brake"}})
+		r.GPUs = append(r.GPUs, stat.GPU{Name: name, Utilization: new(1.0), Power: new(1234.56),
+			MemoryUsed: new(uint64(1 << 40)), MemoryTotal: new(uint64(1 << 40)),
+			Use: stat.GPUUse{SMActive: new(1.0), TensorActive: new(1.0), DRAMActive: new(1.0), Throttled: new(1.0),
+				ThrottledBy: "power_brake"}})
 	}
 	for _, width := range []int{80, 81, 96, 97, 120, 132, 160, 200} {
 		var to bytes.Buffer
@@ -277,7 +285,8 @@ func TestPace(t *testing.T) {
 			time.Sleep(takes)
 		}
 		// The fourth round took until 7.5 s: the boundary at 5 s is met late, and those at 6 and 7 s not at all.
-		want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 7500 * time.Millisecond, 8 * time.Second}
+		want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 7500 * time.Millisecond,
+			8 * time.Second}
 		if !slices.Equal(met, want) {
 			t.Errorf("met at %v, want %v", met, want)
 		}

@@ -26,7 +26,8 @@ type table struct {
 
 // line writes one line, however long it is.
 func (t *table) line(s string) {
-	_, _ = fmt.Fprintln(t.out, strings.TrimRight(printable(s), " ")) // a table on standard error that fails has no other way out
+	// a table on standard error that fails has no other way out
+	_, _ = fmt.Fprintln(t.out, strings.TrimRight(printable(s), " "))
 }
 
 // text writes a sentence in lines of the table's width. They are indented like the first one.
@@ -125,7 +126,8 @@ func (t *table) report(r *window.Report) {
 	case len(r.GPUIDs) == 0:
 		busy = "-"
 	}
-	t.row(labelOf(r.Label(), r.Unfinished), window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu, part(r.Other),
+	t.row(labelOf(r.Label(), r.Unfinished), window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu,
+		part(r.Other),
 		diskOf(r), verdictOf(r.Verdict, r.Slow))
 }
 

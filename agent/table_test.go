@@ -17,12 +17,14 @@ import (
 var update = flag.Bool("update", false, "write testdata/table/*.txt again")
 
 // row is a report of a window whose GPU time went so, in percent; the rest is "other".
-func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu int, verdict window.Verdict) *window.Report {
+func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu int,
+	verdict window.Verdict) *window.Report {
 	w.Start = sample.Stamp{Mono: time.Hour}
 	w.End = sample.Stamp{Mono: time.Hour + took}
 	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict,
-		Finding: "The GPU was busy 21 % and waited for storage 75 % of the time: 15616 operations read 61 MiB from sda, 4 KiB each, await 214 us, queue 0.9.",
-		Remedy:  "Read ahead with more workers, or keep the data in memory: at most 4.0x faster."}
+		Finding: "The GPU was busy 21 % and waited for storage 75 % of the time: 15616 operations read 61 MiB from sda, 4 " +
+			"KiB each, await 214 us, queue 0.9.",
+		Remedy: "Read ahead with more workers, or keep the data in memory: at most 4.0x faster."}
 	total := r.GPUTime()
 	r.Busy, r.Storage, r.CPU = total*time.Duration(busy)/100, total*time.Duration(storage)/100, total*time.Duration(cpu)/100
 	r.Other = total - r.Busy - r.Storage - r.CPU
@@ -59,7 +61,8 @@ func tables() map[string]struct {
 	alone.Slow, alone.Disks = true, disks("sda")
 	cut := row(epoch(12345), 3*time.Second, nil, 0, 1, 95, window.CPUBound)
 	cut.Unfinished = true
-	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown, Finding: "The window is older than what is kept.", Remedy: "Announce windows at their start."}
+	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown, Finding: "The window is older than what is kept.",
+		Remedy: "Announce windows at their start."}
 
 	var hundred []*window.Report
 	for n := range 100 {
@@ -68,12 +71,15 @@ func tables() map[string]struct {
 		hundred = append(hundred, r)
 	}
 
-	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0, window.StorageBound)
+	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0,
+		window.StorageBound)
 	path.Slow, path.Disks = true, disks("mmcblk0boot0")
-	path.Finding = "/" + strings.Repeat("very/long/path/", 12) + "model.gguf was read, and more was read than fits into one line."
+	path.Finding = "/" + strings.Repeat("very/long/path/", 12) +
+		"model.gguf was read, and more was read than fits into one line."
 	wide := row(load("模型/通义千问-7B-聊天"), time.Second, nil, 0, 10, 80, window.CPUBound)
 	wide.Finding = strings.Repeat("数据", 60)
-	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0, 0, window.Unknown)
+	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0,
+		0, window.Unknown)
 	many := row(epoch(3), time.Second, nil, 0, 0, 0, window.Unknown)
 	many.Disks = disks(strings.Split(strings.Repeat("nvme0n1 ", 200), " ")...)
 
@@ -93,7 +99,8 @@ func tables() map[string]struct {
 	for n := range 3 {
 		r := row(epoch(n), time.Minute, one, 95, 1, 1, window.GPUBound)
 		r.Findings = []window.Finding{{Kind: window.TensorIdle,
-			Text:   "The GPU was busy 95 % of the time, but its tensor cores only 11 %, and its SMs 30 %: the kernels are too small to fill it.",
+			Text: "The GPU was busy 95 % of the time, but its tensor cores only 11 %, and its SMs 30 %: the kernels are " +
+				"too small to fill it.",
 			Remedy: "Give it more work at a time: larger batches, fused kernels or CUDA graphs."}}
 		if n == 1 {
 			r.Findings = append(r.Findings, window.Finding{Kind: window.Throttled,
@@ -111,7 +118,8 @@ func tables() map[string]struct {
 		"process": {reports: []*window.Report{alone, cut}},
 		"unknown": {reports: []*window.Report{blind}, problems: []error{
 			errors.New("pressure: this kernel tells no I/O pressure, boot with psi=1"),
-			errors.New("disk: open /host/a/folder/that/has/a/very/long/name/because/containers/have/such/proc/diskstats: permission denied"),
+			errors.New("disk: open /host/a/folder/that/has/a/very/long/name/because/containers/have/such/proc/diskstats: " +
+				"permission denied"),
 		}},
 		"hundred": {reports: hundred},
 		"late":    {reports: late},
@@ -150,9 +158,11 @@ func TestTable(t *testing.T) {
 }
 
 func TestEveryVerdictFits(t *testing.T) {
-	for _, verdict := range []window.Verdict{window.GPUBound, window.StorageBound, window.CPUBound, window.Mixed, window.Unknown} {
+	for _, verdict := range []window.Verdict{window.GPUBound, window.StorageBound, window.CPUBound, window.Mixed,
+		window.Unknown} {
 		for _, gpus := range [][]string{nil, {"GPU-1"}} {
-			for _, took := range []time.Duration{0, 999_900 * time.Nanosecond, 99_900 * time.Microsecond, 999_700 * time.Microsecond, 99_999 * time.Millisecond, window.Longest} {
+			for _, took := range []time.Duration{0, 999_900 * time.Nanosecond, 99_900 * time.Microsecond,
+				999_700 * time.Microsecond, 99_999 * time.Millisecond, window.Longest} {
 				r := row(load("a/model/with/a/name"), took, gpus, 0, 100, 0, verdict)
 				r.Slow, r.Unfinished, r.Disks = true, true, disks("nvme0c0n1", "sda")
 				var out bytes.Buffer

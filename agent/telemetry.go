@@ -33,14 +33,15 @@ const (
 )
 
 // openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics leave at once: a run
-// that is shorter than an interval would otherwise leave one point of each series, and no rate. Other exporters than OTLP
-// are for the wrapped program, which has the same environment.
+// that is shorter than an interval would otherwise leave one point of each series, and no rate. Other exporters than
+// OTLP are for the wrapped program, which has the same environment.
 func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) (*telemetry, error) {
 	return openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, disabled...)
 }
 
 // openTelemetryWith is openTelemetry with options. It sets Version, Collect and Report itself.
-func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options, disabled ...string) (*telemetry, error) {
+func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options, disabled ...string) (*telemetry,
+	error) {
 	t := &telemetry{metrics: emit.NewMetrics(version(), disabled...)}
 	var err error
 	o.Version = version()
@@ -77,8 +78,8 @@ func (t *telemetry) close(ctx context.Context) {
 	}
 }
 
-// rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil if the run's
-// own window could not begin.
+// rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil if the
+// run's own window could not begin.
 func rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
 	s := emit.Span{Start: began, End: time.Now()}
 	if whole != nil {

@@ -16,7 +16,8 @@ import (
 func TestSpansOfARun(t *testing.T) {
 	t.Parallel()
 	b := serveBackend(t)
-	v := stallspan(t, "run", "--name", "mnist", "--", "sh", "-c", "echo Epoch 1/2; sleep 0.1; echo Epoch 2/2; sleep 0.1; echo $TRACEPARENT; exit 3")
+	v := stallspan(t, "run", "--name", "mnist", "--", "sh", "-c",
+		"echo Epoch 1/2; sleep 0.1; echo Epoch 2/2; sleep 0.1; echo $TRACEPARENT; exit 3")
 	v.Env = append(v.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address, "OTEL_SERVICE_NAME=trainer",
 		"TRACEPARENT=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	if code := v.run(); code != 3 {
@@ -48,7 +49,8 @@ func TestSpansOfARun(t *testing.T) {
 	if own := fmt.Sprintf("00-%x-%x-01", run.TraceId, run.SpanId); !strings.Contains(v.out.String(), own+"\n") {
 		t.Errorf("the program's parent is not the run %s: %s", own, v.out.String())
 	}
-	if a := attributes(run.Attributes); a["process.exit.code"] != int64(3) || a["stallspan.training.run.name"] != "mnist" || a["process.pid"] == nil {
+	if a := attributes(run.Attributes); a["process.exit.code"] != int64(3) ||
+		a["stallspan.training.run.name"] != "mnist" || a["process.pid"] == nil {
 		t.Errorf("the run: %v", a)
 	}
 	var last uint64
@@ -61,8 +63,10 @@ func TestSpansOfARun(t *testing.T) {
 			t.Errorf("%s is not within the run: %v", name, s)
 		}
 		const slack = uint64(apart)
-		if s.StartTimeUnixNano+slack < run.StartTimeUnixNano || s.EndTimeUnixNano > run.EndTimeUnixNano+slack || s.StartTimeUnixNano+slack < last {
-			t.Errorf("%s at %d to %d, the run at %d to %d", name, s.StartTimeUnixNano, s.EndTimeUnixNano, run.StartTimeUnixNano, run.EndTimeUnixNano)
+		if s.StartTimeUnixNano+slack < run.StartTimeUnixNano || s.EndTimeUnixNano > run.EndTimeUnixNano+slack ||
+			s.StartTimeUnixNano+slack < last {
+			t.Errorf("%s at %d to %d, the run at %d to %d", name, s.StartTimeUnixNano, s.EndTimeUnixNano, run.StartTimeUnixNano,
+				run.EndTimeUnixNano)
 		}
 		last = s.EndTimeUnixNano
 		checkEpoch(t, s, i+1)
@@ -81,7 +85,8 @@ func checkEpoch(t *testing.T, s *tracepb.Span, number int) {
 			t.Errorf("epoch %d: %s is %v", number, key, a[key])
 		}
 	}
-	for _, key := range []string{"stallspan.verdict", "stallspan.finding", "stallspan.remedy", "stallspan.slow", "stallspan.stall.storage.time"} {
+	for _, key := range []string{"stallspan.verdict", "stallspan.finding", "stallspan.remedy", "stallspan.slow",
+		"stallspan.stall.storage.time"} {
 		if a[key] == nil {
 			t.Errorf("epoch %d: no %s: %v", number, key, a)
 		}
@@ -94,7 +99,8 @@ func checkEpoch(t *testing.T, s *tracepb.Span, number int) {
 	if took := float64(s.EndTimeUnixNano-s.StartTimeUnixNano) / 1e9; math.IsNaN(took) || took < 0.05 {
 		t.Errorf("epoch %d took %v s", number, took)
 	}
-	if s.Kind != tracepb.Span_SPAN_KIND_INTERNAL || (s.Status != nil && s.Status.Code != tracepb.Status_STATUS_CODE_UNSET) {
+	if s.Kind != tracepb.Span_SPAN_KIND_INTERNAL || (s.Status != nil &&
+		s.Status.Code != tracepb.Status_STATUS_CODE_UNSET) {
 		t.Errorf("epoch %d: kind %v, status %v", number, s.Kind, s.Status)
 	}
 }
@@ -158,14 +164,16 @@ func TestBackendIsDown(t *testing.T) {
 	}
 	<-done
 	_, said, _ := strings.Cut(out.String(), "\nstallspan: ")
-	if line, rest, _ := strings.Cut(said, "\n"); !strings.Contains(line, "2 of 2 spans") || !strings.Contains(line, "OTLP") || rest != "" {
+	if line, rest, _ := strings.Cut(said, "\n"); !strings.Contains(line, "2 of 2 spans") ||
+		!strings.Contains(line, "OTLP") || rest != "" {
 		t.Errorf("it says: %s", out.String())
 	}
 }
 
 func TestNoBackendIsNoMatter(t *testing.T) {
 	v := stallspan(t, "run", "--", "echo", "Epoch 1/1")
-	if code := v.run(); code != 0 || strings.Contains(v.err.String(), "stallspan:") || strings.Contains(v.err.String(), "OTLP") {
+	if code := v.run(); code != 0 || strings.Contains(v.err.String(), "stallspan:") ||
+		strings.Contains(v.err.String(), "OTLP") {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }

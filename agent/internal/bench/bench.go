@@ -1,8 +1,8 @@
-// Package bench measures what a disk can do, by reading alone: what hdparm -T and -t show, and reads of 4 KiB at the depths
-// of queue that programs have. It works on a block device or on a file, and takes under 30 s.
+// Package bench measures what a disk can do, by reading alone: what hdparm -T and -t show, and reads of 4 KiB at the
+// depths of queue that programs have. It works on a block device or on a file, and takes under 30 s.
 //
-// Each step reads for a fixed time with so many threads at once, each of which waits for one read (pread). A rate is the
-// mean of the middle slices of the step, so that one hiccup does not decide; times are of all reads.
+// Each step reads for a fixed time with so many threads at once, each of which waits for one read (pread). A rate is
+// the mean of the middle slices of the step, so that one hiccup does not decide; times are of all reads.
 package bench
 
 import (
@@ -101,10 +101,11 @@ func blockDevice(device string) (path string, err error) {
 
 // Result is what was measured. What was not is absent, or 0.
 type Result struct {
-	Device string `json:"device,omitempty"` // the disk that was read, as /proc/diskstats calls it; absent where it is not one disk
-	Path   string `json:"path"`             // of the block device or file that was read
-	Size   uint64 `json:"size_bytes"`       // of that
-	Direct bool   `json:"direct"`           // reads went past the page cache (O_DIRECT)
+	// the disk that was read, as /proc/diskstats calls it; absent where it is not one disk
+	Device string `json:"device,omitempty"`
+	Path   string `json:"path"`       // of the block device or file that was read
+	Size   uint64 `json:"size_bytes"` // of that
+	Direct bool   `json:"direct"`     // reads went past the page cache (O_DIRECT)
 
 	Cached     float64  `json:"cached_bytes_per_second,omitempty"`     // of blocks that are in memory
 	Sequential float64  `json:"sequential_bytes_per_second,omitempty"` // 1 MiB each, four at once
@@ -154,11 +155,12 @@ func (r *Result) note(format string, args ...any) {
 }
 
 // Run measures. It reads only, unless Options.MakeFile asks for a file. When ctx ends, or the device fails or hangs, it
-// gives what was measured until then, with an error for the latter two; reads that hang are left behind, for nothing can
-// end them. The result is nil where nothing could be measured at all.
+// gives what was measured until then, with an error for the latter two; reads that hang are left behind, for nothing
+// can end them. The result is nil where nothing could be measured at all.
 //
-// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not hold back threads that come back from a read:
-// with 2, 32 of them did 41,519 and 37,902 reads a second of a disk of which fio's 32 threads did 58,883 and 55,082.
+// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not hold back threads that come back from a
+// read: with 2, 32 of them did 41,519 and 37,902 reads a second of a disk of which fio's 32 threads did 58,883 and
+// 55,082.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.complete(); err != nil {
 		return nil, err

@@ -56,7 +56,8 @@ func whole(t *testing.T, r *Result) {
 		t.Fatalf("%+v", r)
 	}
 	for i, at := range r.Random {
-		if at.Depth != depths[i] || at.IOPS <= 0 || at.Rate != at.IOPS*small || at.AwaitP50 <= 0 || at.AwaitP99 < at.AwaitP50 || at.Reads == 0 {
+		if at.Depth != depths[i] || at.IOPS <= 0 || at.Rate != at.IOPS*small || at.AwaitP50 <= 0 ||
+			at.AwaitP99 < at.AwaitP50 || at.Reads == 0 {
 			t.Errorf("%+v", at)
 		}
 	}
@@ -88,7 +89,8 @@ func TestFile(t *testing.T) {
 // A file system in memory is measured, and is no disk.
 func TestMemory(t *testing.T) {
 	var system unix.Statfs_t
-	if err := unix.Statfs("/dev/shm", &system); err != nil || system.Type != unix.TMPFS_MAGIC || system.Bavail*uint64(system.Bsize) < 2*least {
+	if err := unix.Statfs("/dev/shm", &system); err != nil || system.Type != unix.TMPFS_MAGIC ||
+		system.Bavail*uint64(system.Bsize) < 2*least {
 		t.Skip("needs a tmpfs with room at /dev/shm")
 	}
 	r := measured(t, Options{Path: written(t, "/dev/shm", least)})
@@ -208,7 +210,8 @@ func TestInterrupted(t *testing.T) {
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r, err := Run(done, Options{Path: path}); r != nil && (!r.Interrupted || len(r.Random) > 0) || r == nil && err == nil {
+	if r, err := Run(done, Options{Path: path}); r != nil && (!r.Interrupted || len(r.Random) > 0) || r == nil &&
+		err == nil {
 		t.Errorf("%+v, %v", r, err)
 	}
 }

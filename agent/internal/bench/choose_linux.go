@@ -51,7 +51,8 @@ func choose(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	if best == "" {
-		return "", fmt.Errorf("below %s there is no file of %d MiB or more that can be read: name one elsewhere on that disk, or have one made with --make-file",
+		return "", fmt.Errorf("below %s there is no file of %d MiB or more that can be read: name one elsewhere on that "+
+			"disk, or have one made with --make-file",
 			folder, leastIn>>20)
 	}
 	return best, nil

@@ -64,7 +64,8 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// A loop device without direct I/O reads from the page cache of its file, so its numbers are not those of the disk below.
+// A loop device without direct I/O reads from the page cache of its file, so its numbers are not those of the disk
+// below.
 func TestCacheAboveTheDisk(t *testing.T) {
 	path := written(t, t.TempDir(), least) // which is in the page cache
 	r := measured(t, Options{Device: attached(t, path, false)})

@@ -34,7 +34,8 @@ func (m *measurement) disk() {
 		m.disks.names, m.result.Device = under.Disks, under.Disks[0]
 	case len(under.Disks) > 1:
 		m.disks.names = under.Disks
-		m.result.note("It lies on %d disks (%s): the numbers are those of all of them.", len(under.Disks), strings.Join(under.Disks, ", "))
+		m.result.note("It lies on %d disks (%s): the numbers are those of all of them.", len(under.Disks),
+			strings.Join(under.Disks, ", "))
 	case err != nil:
 		m.result.note("Which disk it lies on cannot be told: %v.", err)
 	case !m.target.memory:
@@ -68,7 +69,8 @@ func (m *measurement) owns(before, read uint64) bool {
 	}
 	if !m.above {
 		m.above = true
-		m.result.note("%s itself has read %.0f %% of what was read here: the rest came from a cache above it, or was compressed.",
+		m.result.note("%s itself has read %.0f %% of what was read here: the rest came from a cache above it, or was "+
+			"compressed.",
 			m.result.Device, 100*float64(seen)/float64(read))
 	}
 	return false

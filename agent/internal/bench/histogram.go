@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A histogram has 64 buckets for each power of two of nanoseconds, so a value is known to 1/64 of itself, up to 2^42 ns,
-// which is over an hour.
+// A histogram has 64 buckets for each power of two of nanoseconds, so a value is known to 1/64 of itself, up to 2^42
+// ns, which is over an hour.
 const (
 	fine    = 6
 	coarse  = 42
@@ -51,7 +51,8 @@ func (h *histogram) merge(other *histogram) {
 	h.n += other.n
 }
 
-// quantile is the time that this share of all reads took at most (nearest rank), in seconds, as the middle of its bucket;
+// quantile is the time that this share of all reads took at most (nearest rank), in seconds, as the middle of its
+// bucket;
 // 0 where there is none.
 func (h *histogram) quantile(share float64) float64 {
 	rank := uint64(share * float64(h.n))

@@ -18,8 +18,8 @@ const (
 	makeTime = 10 * time.Second
 )
 
-// makeFile writes a file of random bytes into a folder, and gives it open and without a name: it goes away when it is closed,
-// however that comes about.
+// makeFile writes a file of random bytes into a folder, and gives it open and without a name: it goes away when it is
+// closed, however that comes about.
 func makeFile(ctx context.Context, folder string, seed uint64) (*os.File, error) {
 	if err := room(folder); err != nil {
 		return nil, err

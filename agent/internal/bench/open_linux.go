@@ -62,7 +62,8 @@ func openFile(path, name string) (*target, error) {
 func (t *target) checked() error {
 	err := t.look()
 	if err == nil && t.size < least {
-		err = fmt.Errorf("%s has %d bytes, and %d MiB are the least that tell anything: give a larger one", t.name, t.size, least>>20)
+		err = fmt.Errorf("%s has %d bytes, and %d MiB are the least that tell anything: give a larger one", t.name, t.size,
+			least>>20)
 	}
 	if err != nil {
 		t.close()
@@ -96,7 +97,8 @@ func (t *target) forbidden() error {
 	if os.Geteuid() == 0 {
 		return fmt.Errorf("%s may not be read here even by root, as in a container: give --path for a file on it", t.name)
 	}
-	return fmt.Errorf("%s may be read by root or its group alone: run it with sudo, or give --path for a file of yours on it", t.name)
+	return fmt.Errorf("%s may be read by root or its group alone: run it with sudo, or give --path for a file of yours "+
+		"on it", t.name)
 }
 
 // probe finds out whether direct reads of 4 KiB from page-aligned memory are possible: open(2) does not always tell.

@@ -42,8 +42,8 @@ func (t *tally) merge(other *tally) {
 // steady is from how many reads in the mean part on the parts tell more than the whole.
 const steady = 10
 
-// rate is how many reads a second there were: the mean of the parts without the two fastest and the two slowest, or, where
-// reads were few or the step did not last to its end, all of them over the time until the last one.
+// rate is how many reads a second there were: the mean of the parts without the two fastest and the two slowest, or,
+// where reads were few or the step did not last to its end, all of them over the time until the last one.
 func (t *tally) rate(step time.Duration) float64 {
 	var within uint64
 	for _, n := range t.parts {

@@ -26,7 +26,8 @@ func run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &measurement{target: t, options: o, result: Result{Path: t.path, Size: uint64(t.size), Direct: t.past(), Seed: o.Seed, Random: []Random{}}}
+	m := &measurement{target: t, options: o, result: Result{Path: t.path, Size: uint64(t.size), Direct: t.past(),
+		Seed: o.Seed, Random: []Random{}}}
 	m.disk()
 	err = m.all(ctx)
 	if m.result.Duration = time.Since(began).Seconds(); !errors.Is(err, errHangs) {
@@ -37,7 +38,8 @@ func run(ctx context.Context, o Options) (*Result, error) {
 	case ctx.Err() != nil:
 		r.Interrupted, err = true, nil
 	case errors.Is(err, errHangs):
-		err = fmt.Errorf("%s has not answered for %v, so the rest is not measured: see the kernel's log (dmesg)", t.name, patience)
+		err = fmt.Errorf("%s has not answered for %v, so the rest is not measured: see the kernel's log (dmesg)", t.name,
+			patience)
 	case err != nil:
 		err = fmt.Errorf("%s: %w; the rest is not measured", t.name, err)
 	}
@@ -115,7 +117,8 @@ type measurement struct {
 // all takes the steps one after another.
 func (m *measurement) all(ctx context.Context) error {
 	if !m.target.past() {
-		m.result.note("The file system has no reads past the page cache (O_DIRECT), so its pages were dropped before each step (fadvise): what stayed in memory made it faster.")
+		m.result.note("The file system has no reads past the page cache (O_DIRECT), so its pages were dropped before each " +
+			"step (fadvise): what stayed in memory made it faster.")
 	}
 	if m.target.memory {
 		m.result.note("The file is in memory: no disk was read.")
@@ -142,12 +145,14 @@ func (m *measurement) all(ctx context.Context) error {
 // cached reads blocks that have just been read, so they come from memory: hdparm -T.
 func (m *measurement) cached(ctx context.Context) error {
 	size := min(m.target.size/large*large, warmed)
-	warm := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2, offsets: once(size)}
+	warm := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
+		offsets: once(size)}
 	t, err := warm.run(ctx)
 	if err != nil || t.bytes == 0 || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
-	again := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2, offsets: around(int64(t.bytes))}
+	again := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
+		offsets: around(int64(t.bytes))}
 	if t, err = again.run(ctx); err != nil || ctx.Err() != nil {
 		return errors.Join(err, ctx.Err())
 	}
@@ -190,8 +195,8 @@ func (m *measurement) random(ctx context.Context, depth int) (own bool, err erro
 	return m.owns(before, t.bytes), nil
 }
 
-// forget drops what the page cache has of a file that cannot be read past it. An error changes nothing: it was told that
-// this may not work.
+// forget drops what the page cache has of a file that cannot be read past it. An error changes nothing: it was told
+// that this may not work.
 func (m *measurement) forget(then int) {
 	fd := int(m.target.cached.Fd())
 	_ = unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED)

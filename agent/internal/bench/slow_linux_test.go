@@ -52,7 +52,8 @@ func TestSlowDevice(t *testing.T) {
 	r := measured(t, Options{Path: path, Step: 600 * time.Millisecond})
 	whole(t, r)
 	one, most := r.Random[0], r.Random[len(r.Random)-1]
-	if one.IOPS > 110 || one.AwaitP50 < 0.009 || most.IOPS > 110 || most.IOPS < one.IOPS/3 || most.AwaitP50 < 8*one.AwaitP50 {
+	if one.IOPS > 110 || one.AwaitP50 < 0.009 || most.IOPS > 110 || most.IOPS < one.IOPS/3 ||
+		most.AwaitP50 < 8*one.AwaitP50 {
 		t.Errorf("alone %+v, 32 at once %+v", one, most)
 	}
 	if !r.OfDisk || r.Device != d.Device {
@@ -72,7 +73,8 @@ func TestHanging(t *testing.T) {
 		t.Error(err)
 	}
 	for range 100 { // until the reads that were left behind have come back
-		if stacks := make([]byte, 1<<20); !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), "internal/bench.(*step)") {
+		if stacks := make([]byte, 1<<20); !strings.Contains(string(stacks[:runtime.Stack(stacks, true)]),
+			"internal/bench.(*step)") {
 			return
 		}
 		time.Sleep(200 * time.Millisecond)

@@ -23,11 +23,13 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		f.State, f.Message = Missing, fmt.Sprintf("%s cannot be accessed (%s).", m.Socket, reason(err))
 		f.Fix = elsewhere
 		if errors.Is(err, fs.ErrPermission) {
-			f.Fix = fmt.Sprintf("sudo install -d -m 2750 -g %d %s, and start the agent or the Collector again", os.Getegid(), filepath.Dir(m.Socket))
+			f.Fix = fmt.Sprintf("sudo install -d -m 2750 -g %d %s, and start the agent or the Collector again", os.Getegid(),
+				filepath.Dir(m.Socket))
 		}
 		return []Finding{f}
 	case info.Mode().Type() != fs.ModeSocket:
-		f.State, f.Message = Missing, fmt.Sprintf("%s is not a socket: an agent or a Collector refuses to start there.", m.Socket)
+		f.State, f.Message = Missing, fmt.Sprintf("%s is not a socket: an agent or a Collector refuses to start there.",
+			m.Socket)
 		f.Fix = elsewhere
 		return []Finding{f}
 	}
@@ -40,7 +42,8 @@ func (m *machine) agent(ctx context.Context) []Finding {
 	}
 	f.State = Seen
 	f.Details["version"], f.Details["uptime_s"], f.Details["windows_open"] = status.Version, status.Uptime, status.WindowsOpen
-	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket, number(status.WindowsOpen, "window", "windows"))
+	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
+		number(status.WindowsOpen, "window", "windows"))
 	if len(status.Problems) > 0 {
 		f.State = Limited
 		f.Details["problems"] = status.Problems
@@ -57,7 +60,8 @@ const elsewhere = "export " + api.SocketVariable + "=$HOME/.stallspan.sock"
 // noAgent is the finding for a path without a socket. An agent is optional.
 func (m *machine) noAgent(f Finding) Finding {
 	f.State, f.Fix = Off, start
-	f.Message = fmt.Sprintf("No agent or Collector runs at %s: programs can announce windows only inside stallspan run.", m.Socket)
+	f.Message = fmt.Sprintf("No agent or Collector runs at %s: programs can announce windows only inside stallspan run.",
+		m.Socket)
 	folder := filepath.Dir(m.Socket)
 	for !exists(folder) && folder != filepath.Dir(folder) {
 		folder = filepath.Dir(folder) // an agent makes missing folders
@@ -70,7 +74,8 @@ func (m *machine) noAgent(f Finding) Finding {
 		f.Message = fmt.Sprintf("No agent can create its socket %s: anyone may replace files in %s.", m.Socket, folder)
 	case !mayWrite(folder):
 		f.State, f.Fix = Limited, elsewhere
-		f.Message = fmt.Sprintf("No agent runs, and this user cannot start one at %s: no permission to write to %s.", m.Socket, folder)
+		f.Message = fmt.Sprintf("No agent runs, and this user cannot start one at %s: no permission to write to %s.",
+			m.Socket, folder)
 	}
 	return f
 }
@@ -80,7 +85,8 @@ func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) Finding {
 	f.State = Missing
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		f.Message = fmt.Sprintf("The program that served %s has exited and left its socket: the next one reuses it.", m.Socket)
+		f.Message = fmt.Sprintf("The program that served %s has exited and left its socket: the next one reuses it.",
+			m.Socket)
 		f.State, f.Fix = Off, start
 	case errors.Is(err, fs.ErrPermission):
 		f.Message = fmt.Sprintf("This user may not connect to the socket %s: %s.", m.Socket, mayConnect(info))

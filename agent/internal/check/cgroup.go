@@ -36,13 +36,15 @@ func (m *machine) cgroup(context.Context) []Finding {
 		return []Finding{f}
 	}
 	f.State = Seen
-	f.Message = "A program under stallspan run gets its own cgroup, so its pressure and CPU time are not mixed with those of other programs."
+	f.Message = "A program under stallspan run gets its own cgroup, so its pressure and CPU time are not mixed with " +
+		"those of other programs."
 	return []Finding{f}
 }
 
 func (m *machine) noCgroup(f Finding, why string) Finding {
 	f.State = Limited
-	f.Message = fmt.Sprintf("A program under stallspan run gets no cgroup of its own (%s): its pressure may include that of other programs.", why)
+	f.Message = fmt.Sprintf("A program under stallspan run gets no cgroup of its own (%s): its pressure may include "+
+		"that of other programs.", why)
 	switch {
 	case m.procFix() != "":
 		f.Fix = m.procFix()
@@ -118,7 +120,8 @@ func (m *machine) cgroupFix(folder string, err error) string {
 	case m.hasSystemd() && exists(fmt.Sprintf("/run/user/%d/systemd", os.Geteuid())):
 		return "systemd-run --user --scope -p Delegate=yes stallspan run -- COMMAND"
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Sprintf("as root, with the shell's process id for PID: d=%s/u%d; mkdir $d; chown -R %d $d; echo PID >$d/cgroup.procs",
+		return fmt.Sprintf("as root, with the shell's process id for PID: d=%s/u%d; mkdir $d; chown -R %d $d; echo PID "+
+			">$d/cgroup.procs",
 			folder, os.Geteuid(), os.Geteuid())
 	}
 	return ""

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 func (m *machine) steady(t *testing.T) []Finding {
 	var found []Finding
 	ctx := t.Context()
-	for _, look := range [][]Finding{m.disks(ctx), m.pressure(ctx), m.cgroup(ctx), m.processes(ctx), m.cores(ctx), m.container(ctx)} {
+	for _, look := range [][]Finding{m.disks(ctx), m.pressure(ctx), m.cgroup(ctx), m.processes(ctx), m.cores(ctx),
+		m.container(ctx)} {
 		found = append(found, look...)
 	}
 	return found
@@ -91,7 +92,8 @@ func TestFixtures(t *testing.T) {
 // Everything at once, on the real machine and on roots that are not one: each finding is complete, and nothing stays.
 func TestMachine(t *testing.T) {
 	before := ownCgroups(t)
-	for name, root := range map[string]string{"this machine": "", "empty": t.TempDir(), "server": fixture.Root(t, "check_server")} {
+	for name, root := range map[string]string{"this machine": "", "empty": t.TempDir(),
+		"server": fixture.Root(t, "check_server")} {
 		found := Machine(t.Context(), Options{Root: root, Socket: filepath.Join(t.TempDir(), "s.sock")})
 		areas := map[Area]bool{}
 		for _, f := range found {
@@ -101,7 +103,8 @@ func TestMachine(t *testing.T) {
 			default:
 				t.Errorf("%s: %+v", name, f)
 			}
-			if f.What == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") || strings.ContainsAny(f.Message+f.Fix, "\n\t") {
+			if f.What == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") ||
+				strings.ContainsAny(f.Message+f.Fix, "\n\t") {
 				t.Errorf("%s: %+v", name, f)
 			}
 			if f.State == Seen && f.Fix != "" {

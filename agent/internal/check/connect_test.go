@@ -12,7 +12,8 @@ import (
 
 func expect(t *testing.T, found []Finding, state State, says, fix string) {
 	t.Helper()
-	if len(found) != 1 || found[0].State != state || !strings.Contains(found[0].Message, says) || !strings.Contains(found[0].Fix, fix) {
+	if len(found) != 1 || found[0].State != state || !strings.Contains(found[0].Message, says) ||
+		!strings.Contains(found[0].Fix, fix) {
 		t.Errorf("not %s, %q, %q: %+v", state, says, fix, found)
 	}
 }
@@ -49,15 +50,18 @@ func TestExport(t *testing.T) {
 
 	look := func(m machine) []Finding { return m.export(t.Context()) }
 	expect(t, look(machine{}), Off, "No telemetry is exported", "OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317")
-	expect(t, look(machine{Options: Options{ExportError: errors.New("OTEL_X is wrong")}}), Missing, "OTEL_X is wrong", "unset")
+	expect(t, look(machine{Options: Options{ExportError: errors.New("OTEL_X is wrong")}}), Missing, "OTEL_X is wrong",
+		"unset")
 	to := func(targets ...Target) machine { return machine{Options: Options{Export: targets}} }
 	both := to(Target{"traces", "V", "tcp", open, ""}, Target{"metrics", "V", "tcp", open, ""})
 	expect(t, look(both), Seen, "Traces and metrics go to "+open, "")
-	expect(t, look(to(Target{"metrics", "V", "tcp", nobody, ""})), Missing, "nothing listens there", "set V to where it is")
+	expect(t, look(to(Target{"metrics", "V", "tcp", nobody, ""})), Missing, "nothing listens there",
+		"set V to where it is")
 	expect(t, look(to(Target{"metrics", "V", "tcp", "198.51.100.1:4317", open})), Seen, "through the proxy "+open, "")
 	expect(t, look(to(Target{"traces", "V", "unix", path, ""})), Seen, path, "")
 	expect(t, look(to(Target{"traces", "V", "", "", ""})), Seen, "go to the target in V, which was not tried", "")
-	if apart := look(to(Target{"traces", "V", "tcp", open, ""}, Target{"metrics", "W", "tcp", nobody, ""})); len(apart) != 2 ||
+	if apart := look(to(Target{"traces", "V", "tcp", open, ""},
+		Target{"metrics", "W", "tcp", nobody, ""})); len(apart) != 2 ||
 		apart[0].State != Seen || apart[1].State != Missing {
 		t.Errorf("%+v", apart)
 	}
@@ -70,7 +74,8 @@ func TestAgent(t *testing.T) {
 	}
 	path := socketPath(t)
 	expect(t, look(path), Off, "No agent or Collector runs at", "stallspan agent")
-	expect(t, look(filepath.Join(filepath.Dir(path), "a/folder/that/is/not/there/s.sock")), Off, "No agent or Collector runs at", "stallspan agent")
+	expect(t, look(filepath.Join(filepath.Dir(path), "a/folder/that/is/not/there/s.sock")), Off,
+		"No agent or Collector runs at", "stallspan agent")
 
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -102,8 +107,10 @@ func TestAgent(t *testing.T) {
 		state State
 		says  string
 	}{
-		`{"version": "v1.2.3", "windows_open": 1, "problems": []}`:                     {Seen, "Stallspan v1.2.3 answers on " + path + ", with 1 window open."},
-		`{"version": "v1.2.3", "windows_open": 0, "problems": ["disk: gone", "more"]}`: {Limited, "Its first warning: disk: gone."},
+		`{"version": "v1.2.3", "windows_open": 1, "problems": []}`: {Seen,
+			"Stallspan v1.2.3 answers on " + path + ", with 1 window open."},
+		`{"version": "v1.2.3", "windows_open": 0, "problems": ["disk: gone", "more"]}`: {Limited,
+			"Its first warning: disk: gone."},
 		`<html>`: {Missing, "is not stallspan"},
 		`{}`:     {Missing, "is not stallspan"},
 	} {

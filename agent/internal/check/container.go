@@ -22,7 +22,8 @@ func (m *machine) container(context.Context) []Finding {
 		return []Finding{f}
 	}
 	f.State = Limited
-	f.Message = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes those of the container.", signs[0])
+	f.Message = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes "+
+		"those of the container.", signs[0])
 	f.Fix = "docker run --pid=host ..."
 	if strings.HasPrefix(signs[0], "KUBERNETES") {
 		f.Fix = "hostPID: true, in the pod's spec"

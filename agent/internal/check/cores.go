@@ -15,14 +15,17 @@ func (m *machine) cores(context.Context) []Finding {
 	defer source.Close()
 	var s sample.Sample
 	err := source.Read(&s)
-	f := Finding{Area: CPU, What: "cores", State: Seen, Details: map[string]any{"cores": len(s.Cores), "usable": runtime.NumCPU()}}
+	f := Finding{Area: CPU, What: "cores", State: Seen, Details: map[string]any{"cores": len(s.Cores),
+		"usable": runtime.NumCPU()}}
 	switch {
 	case len(s.Cores) == 0:
 		f.State = Missing
-		f.Message = fmt.Sprintf("%s cannot be read (%s): the cores' utilization is unknown.", m.path("proc/stat"), reason(err))
+		f.Message = fmt.Sprintf("%s cannot be read (%s): the cores' utilization is unknown.", m.path("proc/stat"),
+			reason(err))
 		f.Fix = m.procFix()
 	case m.isHost() && runtime.NumCPU() < len(s.Cores):
-		f.Message = fmt.Sprintf("%s can be read; this process may use %d of them.", number(len(s.Cores), "core", "cores"), runtime.NumCPU())
+		f.Message = fmt.Sprintf("%s can be read; this process may use %d of them.", number(len(s.Cores), "core", "cores"),
+			runtime.NumCPU())
 	default:
 		f.Message = number(len(s.Cores), "core", "cores") + " can be read."
 	}

@@ -56,7 +56,8 @@ func counters(devices []sample.Disk) Finding {
 		f.Message = "The kernel lists no block device: network storage shows in pressure only."
 	default:
 		f.State = Limited
-		f.Message = fmt.Sprintf("No physical disk is visible among %s: %s.", number(len(others), "device", "devices"), list(others))
+		f.Message = fmt.Sprintf("No physical disk is visible among %s: %s.", number(len(others), "device", "devices"),
+			list(others))
 	}
 	return f
 }
@@ -70,7 +71,8 @@ func nonNil(names []string) []string {
 
 func (m *machine) noDisks(err error) Finding {
 	f := Finding{Area: Disks, What: "disk counters", State: Missing,
-		Message: fmt.Sprintf("%s cannot be read (%s): no disk can be named as the cause of a stall.", m.path("proc/diskstats"), reason(err))}
+		Message: fmt.Sprintf("%s cannot be read (%s): no disk can be named as the cause of a stall.",
+			m.path("proc/diskstats"), reason(err))}
 	f.Fix = m.procFix() // with /proc mounted, the kernel lacks the file (gVisor), and there is no fix
 	if errors.Is(err, fs.ErrPermission) {
 		f.Fix = "run stallspan as a user that may read " + m.path("proc/diskstats")

@@ -74,7 +74,8 @@ func try(ctx context.Context, targets []Target) Finding {
 		Details: map[string]any{"signals": signals, "address": t.Address, "proxy": t.Proxy, "variable": t.Variable}}
 	what := upper(list(signals))
 	if t.Network == "" {
-		f.Message = fmt.Sprintf("%s go to the target in %s, which was not tried: it is not a plain address.", what, t.Variable)
+		f.Message = fmt.Sprintf("%s go to the target in %s, which was not tried: it is not a plain address.", what,
+			t.Variable)
 		return f
 	}
 	network, address, via := t.Network, t.Address, ""

@@ -29,7 +29,8 @@ func (m *machine) gpus(ctx context.Context) []Finding {
 	}
 	if found.Err != nil {
 		list = append(list, Finding{Area: GPU, What: "driver", State: Limited, Details: driver(found),
-			Message: "Not every GPU can be read: " + found.Err.Error() + ".", Fix: "run nvidia-smi, and search the kernel's log for NVRM and Xid"})
+			Message: "Not every GPU can be read: " + found.Err.Error() +
+				".", Fix: "run nvidia-smi, and search the kernel's log for NVRM and Xid"})
 	}
 	return list
 }
@@ -45,7 +46,8 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 	f.Details["busy"] = reportsBusy(d)
 	f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read.", d.Index, d.Name, found.Driver)
 	if len(d.Unsupported) > 0 {
-		f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read, but does not report: %s.", d.Index, d.Name, found.Driver, strings.Join(d.Unsupported, ", "))
+		f.Message = fmt.Sprintf("GPU %d, %s (driver %s), can be read, but does not report: %s.", d.Index, d.Name,
+			found.Driver, strings.Join(d.Unsupported, ", "))
 	}
 	switch {
 	case d.Err != nil:
@@ -94,7 +96,8 @@ func (m *machine) noGPU(err error) Finding {
 	case errors.Is(err, gpu.ErrNoDriver):
 		f.Message = "There is no NVIDIA driver. " + own
 	case errors.Is(err, context.DeadlineExceeded):
-		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.", maxGPU)
+		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.",
+			maxGPU)
 		f.Fix = "sudo nvidia-smi -pm 1"
 	default:
 		m.refused(&f, err)

@@ -43,14 +43,17 @@ func TestNoGPU(t *testing.T) {
 		{loaded, missing, "its library libnvidia-ml.so.1 is missing", "libnvidia-ml1"},
 		{loadedInside, missing, "its library libnvidia-ml.so.1 is missing", "--gpus all"},
 		{amd, missing, "AMD's", ""},
-		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), "hangs", "nvidia-smi -pm 1"},
+		{none, fmt.Errorf("the NVIDIA driver did not answer in time: %w", context.DeadlineExceeded), "hangs",
+			"nvidia-smi -pm 1"},
 		{none, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "modprobe nvidia"},
 		{container, errors.New("the NVIDIA driver is not loaded: `modprobe nvidia`"), "not loaded.", "--gpus all"},
-		{none, errors.New("the NVIDIA driver's library cannot be loaded, install the driver again: bad ELF"), "bad ELF", "install"},
+		{none, errors.New("the NVIDIA driver's library cannot be loaded, install the driver again: bad ELF"), "bad ELF",
+			"install"},
 	} {
 		m := &machine{Options: Options{Root: c.root}, root: c.root}
 		f := m.noGPU(c.err)
-		if !strings.Contains(f.Message, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") || f.State != Missing {
+		if !strings.Contains(f.Message, c.says) || !strings.Contains(f.Fix, c.fix) || (f.Fix == "") != (c.fix == "") ||
+			f.State != Missing {
 			t.Errorf("%v: got %+v, want %v, %q with the fix %q", c.err, f, Missing, c.says, c.fix)
 		}
 	}
@@ -58,8 +61,10 @@ func TestNoGPU(t *testing.T) {
 
 func TestDevice(t *testing.T) {
 	whole := gpu.Device{ID: "GPU-1", Name: "NVIDIA H200", Supported: []string{"utilization samples", "energy"}}
-	partly := gpu.Device{ID: "GPU-2", Name: "NVIDIA T400", Index: 1, Supported: []string{"utilization"}, Unsupported: []string{"energy", "power"}}
-	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Supported: []string{"memory"}, Unsupported: []string{"utilization samples", "utilization"}}
+	partly := gpu.Device{ID: "GPU-2", Name: "NVIDIA T400", Index: 1, Supported: []string{"utilization"},
+		Unsupported: []string{"energy", "power"}}
+	slice := gpu.Device{ID: "MIG-3", Name: "NVIDIA H100 MIG 1g.10gb", Supported: []string{"memory"},
+		Unsupported: []string{"utilization samples", "utilization"}}
 	failing := gpu.Device{ID: "GPU-4", Supported: []string{"utilization"}, Err: errors.New("the GPU is lost")}
 	for _, c := range []struct {
 		device gpu.Device

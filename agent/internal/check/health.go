@@ -31,7 +31,8 @@ func (m *machine) health(ctx context.Context) []Finding {
 	switch {
 	case late:
 		f.State = Limited
-		f.Message = fmt.Sprintf("The disks did not report their health within %v: one of them hangs, or is very slow.", maxDrives)
+		f.Message = fmt.Sprintf("The disks did not report their health within %v: one of them hangs, or is very slow.",
+			maxDrives)
 		f.Fix = "stallspan health # waits for half a minute"
 	case errors.Is(err, smart.ErrMissing):
 		f.State = Missing

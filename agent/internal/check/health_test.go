@@ -37,7 +37,8 @@ func TestHealth(t *testing.T) {
 		}
 		return all
 	}
-	each := fmt.Sprintf("case $device in *sdq) echo '%s';; *sdr) echo '%s';; *) echo '%s';; esac\n", answer, denied, asleep)
+	each := fmt.Sprintf("case $device in *sdq) echo '%s';; *sdr) echo '%s';; *) echo '%s';; esac\n", answer, denied,
+		asleep)
 	for _, test := range []struct {
 		name  string
 		o     *smart.Options
@@ -46,18 +47,23 @@ func TestHealth(t *testing.T) {
 		fix   string
 	}{
 		{"off", nil, Off, "turns disk health off", "smart: {enabled: true}"},
-		{"missing", &smart.Options{Smartctl: "/nowhere/smartctl", Disks: disks("sdq")}, Missing, "/nowhere/smartctl", "smart.smartctl"},
+		{"missing", &smart.Options{Smartctl: "/nowhere/smartctl", Disks: disks("sdq")}, Missing, "/nowhere/smartctl",
+			"smart.smartctl"},
 		{"none", &smart.Options{Smartctl: doctor(t, each)}, Off, "This machine has no disk", ""},
-		{"read", &smart.Options{Smartctl: doctor(t, each), Disks: disks("sdq")}, Seen, "The health of 1 of 1 disk can be read: sdq.", ""},
-		{"some", &smart.Options{Smartctl: doctor(t, each), Disks: disks("sdq", "sdr", "sds")}, Limited, "The health of 1 of 3 disks can be read: sdq; sds sleeps and was not woken; not of sdr: not permitted", "stallspan health"},
-		{"refused", &smart.Options{Smartctl: doctor(t, each), Disks: disks("sdr")}, Missing, "The health of 0 of 1 disk can be read; not of sdr: not permitted", "stallspan health"},
+		{"read", &smart.Options{Smartctl: doctor(t, each), Disks: disks("sdq")}, Seen,
+			"The health of 1 of 1 disk can be read: sdq.", ""},
+		{"some", &smart.Options{Smartctl: doctor(t, each), Disks: disks("sdq", "sdr", "sds")}, Limited,
+			"The health of 1 of 3 disks can be read: sdq; sds sleeps and was not woken; not of sdr: not permitted", "stallspan health"},
+		{"refused", &smart.Options{Smartctl: doctor(t, each), Disks: disks("sdr")}, Missing,
+			"The health of 0 of 1 disk can be read; not of sdr: not permitted", "stallspan health"},
 	} {
 		root := t.TempDir()
 		if err := os.MkdirAll(filepath.Join(root, "sys/class/block"), 0o755); err != nil {
 			t.Fatal(err)
 		}
 		found := (&machine{Options: Options{Root: root, Drives: test.o}, root: root}).health(t.Context())
-		if f := found[0]; len(found) != 1 || f.State != test.state || !strings.Contains(f.Message, test.says) || !strings.Contains(f.Fix, test.fix) || (f.Fix == "") != (test.fix == "") {
+		if f := found[0]; len(found) != 1 || f.State != test.state || !strings.Contains(f.Message, test.says) ||
+			!strings.Contains(f.Fix, test.fix) || (f.Fix == "") != (test.fix == "") {
 			t.Errorf("%s: got %+v, want %v, %q with the fix %q", test.name, found, test.state, test.says, test.fix)
 		}
 	}

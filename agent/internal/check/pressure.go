@@ -36,10 +36,12 @@ func (m *machine) pressure(context.Context) []Finding {
 	case len(missing) == 0:
 	case len(counted) > 0:
 		f.State = Limited
-		f.Message = fmt.Sprintf("The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing), err)
+		f.Message = fmt.Sprintf("The kernel counts waiting (PSI) for %s, but not for %s: %v.", list(counted), list(missing),
+			err)
 	default:
 		f.State = Missing
-		f.Message = "The kernel does not count how long programs wait (PSI): storage stall is estimated from the busiest disk's queue, which is less certain."
+		f.Message = "The kernel does not count how long programs wait (PSI): storage stall is estimated from the busiest " +
+			"disk's queue, which is less certain."
 		f.Fix = m.pressureFix()
 	}
 	return []Finding{f}

@@ -60,8 +60,9 @@ func (m *machine) processes(context.Context) []Finding {
 	}
 	if id := strconv.Itoa(m.pid()); !exists(m.path("proc/" + id + "/task/" + id + "/children")) {
 		found = append(found, Finding{Area: Processes, What: "children", State: Limited,
-			Message: "The kernel does not list a process's children: a job's new processes are found by reading every process, which takes longer.",
-			Fix:     "boot a kernel that was built with CONFIG_PROC_CHILDREN=y"})
+			Message: "The kernel does not list a process's children: a job's new processes are found by reading every " +
+				"process, which takes longer.",
+			Fix: "boot a kernel that was built with CONFIG_PROC_CHILDREN=y"})
 	}
 	return found
 }

@@ -5,7 +5,8 @@ import "strings"
 // Essential reports whether the causes of a stall can be found: from the disks' counters, and from pressure or the
 // processes' bytes.
 func Essential(found []Finding) bool {
-	return some(found, Disks, "disk counters") && (some(found, Pressure, "pressure") || some(found, Processes, "processes"))
+	return some(found, Disks, "disk counters") && (some(found, Pressure, "pressure") ||
+		some(found, Processes, "processes"))
 }
 
 // Summary is one sentence on what Stallspan can find here, and one on what its verdicts lack.

@@ -67,7 +67,8 @@ func (w *Window) checkLedger() error {
 		sum += part.seconds
 	}
 	if math.Abs(sum-*w.Duration) > apart+1e-6**w.Duration {
-		return fmt.Errorf("the parts of its time add up to %g s and not to its duration of %g s: was it changed?", sum, *w.Duration)
+		return fmt.Errorf("the parts of its time add up to %g s and not to its duration of %g s: was it changed?", sum,
+			*w.Duration)
 	}
 	return nil
 }

@@ -40,21 +40,22 @@ type Name struct {
 
 // Pair is one window in both reports.
 type Pair struct {
-	Kind        window.Kind `json:"kind,omitempty"` // of A; absent for the whole
-	Label       string      `json:"label"`          // of A
-	LabelB      string      `json:"label_b,omitempty"`
-	A           Side        `json:"a"`
-	B           Side        `json:"b"`
-	Change      Change      `json:"change"`
-	Difference  float64     `json:"difference_s"`           // B less A
-	Speedup     *float64    `json:"speedup,omitempty"`      // A's duration over B's; absent where B's is less than a nanosecond
-	Ledger      string      `json:"ledger,omitempty"`       // GPULedger or ProcessLedger
-	Parts       []Part      `json:"parts,omitempty"`        // absent where the two ledgers do not compare
-	ExplainedBy string      `json:"explained_by,omitempty"` // the part that changed most, the way the duration did
-	Disks       []DiskPair  `json:"disks,omitempty"`        // where storage is among the reasons
-	Finding     string      `json:"finding"`                // one sentence
-	Why         string      `json:"why,omitempty"`          // the reason in it
-	Notes       []string    `json:"notes,omitempty"`        // sentences
+	Kind       window.Kind `json:"kind,omitempty"` // of A; absent for the whole
+	Label      string      `json:"label"`          // of A
+	LabelB     string      `json:"label_b,omitempty"`
+	A          Side        `json:"a"`
+	B          Side        `json:"b"`
+	Change     Change      `json:"change"`
+	Difference float64     `json:"difference_s"` // B less A
+	// A's duration over B's; absent where B's is less than a nanosecond
+	Speedup     *float64   `json:"speedup,omitempty"`
+	Ledger      string     `json:"ledger,omitempty"`       // GPULedger or ProcessLedger
+	Parts       []Part     `json:"parts,omitempty"`        // absent where the two ledgers do not compare
+	ExplainedBy string     `json:"explained_by,omitempty"` // the part that changed most, the way the duration did
+	Disks       []DiskPair `json:"disks,omitempty"`        // where storage is among the reasons
+	Finding     string     `json:"finding"`                // one sentence
+	Why         string     `json:"why,omitempty"`          // the reason in it
+	Notes       []string   `json:"notes,omitempty"`        // sentences
 }
 
 // Side is one report's window of a pair.
@@ -105,7 +106,8 @@ func pair(a, b *Window) *Pair {
 }
 
 func side(w *Window) Side {
-	s := Side{ID: w.ID, Duration: *w.Duration, Verdict: w.Verdict, Slow: w.Slow, Unfinished: w.Unfinished, SpeedupBound: w.SpeedupBound}
+	s := Side{ID: w.ID, Duration: *w.Duration, Verdict: w.Verdict, Slow: w.Slow, Unfinished: w.Unfinished,
+		SpeedupBound: w.SpeedupBound}
 	if w.GPU != nil {
 		s.GPUs = len(w.GPU.IDs)
 	}

@@ -72,7 +72,8 @@ func adds(t *testing.T, p *Pair) {
 	if !near(a, p.A.Duration, scale) || !near(b, p.B.Duration, scale) || !near(difference, p.Difference, scale) {
 		t.Errorf("the parts add up to %g s, %g s and %g s: %+v", a, b, difference, p)
 	}
-	if n := float64(p.A.GPUs); p.Ledger == GPULedger && p.A.GPUs == p.B.GPUs && !near(difference*n, p.Difference*n, n*scale) {
+	if n := float64(p.A.GPUs); p.Ledger == GPULedger && p.A.GPUs == p.B.GPUs &&
+		!near(difference*n, p.Difference*n, n*scale) {
 		t.Errorf("not the difference of the GPUs' time: %+v", p)
 	}
 }
@@ -151,7 +152,8 @@ func TestFindings(t *testing.T) {
 		"a faster disk": {
 			bound(disk(base, "sda", 350<<20, 0.0124), 2), disk(report(t, spent(1, 4*s, s/10, 0, 0)), "sda", 0, 0),
 			"epoch 1: 8.0 s -> 4.1 s, 1.95x faster: storage stall 3.9 s less.",
-			"sda read 350 MiB (await 12.4 ms) in A and nothing in B. A predicted at most 2.00x faster with a perfect disk; B is 1.95x faster, as predicted.",
+			"sda read 350 MiB (await 12.4 ms) in A and nothing in B. A predicted at most 2.00x faster with a perfect disk; B " +
+				"is 1.95x faster, as predicted.",
 		},
 		"half of what was possible": {
 			bound(base, 2), report(t, spent(1, 4*s, 2*s, 0, 0)),
@@ -190,11 +192,15 @@ func TestFindings(t *testing.T) {
 			base, report(t, spent(0, 0, 4*s, s, 0)), "epoch 1: 8.0 s -> 5.0 s, 1.60x faster.",
 			"A tells of a GPU's time and B, where no GPU was seen, of the program's own: their parts do not compare.",
 		},
-		"cut short":  {base, cut(base), "epoch 1: 8.0 s -> 8.0 s, cut short.", "It was cut short in B: how long it took says nothing."},
-		"an instant": {base, report(t, spent(1, 0, 0, 0, 0)), "epoch 1: 8.0 s -> 0 us, 1000x+ faster: GPU work 4.0 s less, storage stall 4.0 s less.", ""},
+		"cut short": {base, cut(base), "epoch 1: 8.0 s -> 8.0 s, cut short.",
+			"It was cut short in B: how long it took says nothing."},
+		"an instant": {base, report(t, spent(1, 0, 0, 0, 0)),
+			"epoch 1: 8.0 s -> 0 us, 1000x+ faster: GPU work 4.0 s less, storage stall 4.0 s less.", ""},
 		"no ledger": {
-			base, report(t, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 2, HasEpoch: true, End: sample.Stamp{Mono: s}}}),
-			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B it is called epoch 2. Where the time went is not known in B.",
+			base, report(t, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 2, HasEpoch: true,
+				End: sample.Stamp{Mono: s}}}),
+			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B it is called epoch 2. Where the time went is " +
+				"not known in B.",
 		},
 	} {
 		p := Compare(&Document{Windows: list[Window]{test.a}}, &Document{Windows: list[Window]{test.b}}).Windows[0]
@@ -218,9 +224,11 @@ func named(kind window.Kind, name string, epoch int) Window {
 }
 
 func TestMatching(t *testing.T) {
-	a := &Document{Windows: list[Window]{named(window.Epoch, "", 1), named(window.Epoch, "", 1), named(window.Epoch, "", 2),
+	a := &Document{Windows: list[Window]{named(window.Epoch, "", 1), named(window.Epoch, "", 1),
+		named(window.Epoch, "", 2),
 		named(window.Custom, "epoch 2", 0), named(window.Epoch, "val", 2)}}
-	b := &Document{Windows: list[Window]{named(window.Epoch, "", 2), named(window.Epoch, "", 1), named(window.Epoch, "", 1),
+	b := &Document{Windows: list[Window]{named(window.Epoch, "", 2), named(window.Epoch, "", 1),
+		named(window.Epoch, "", 1),
 		named(window.Epoch, "", 1), named(window.Epoch, "", 2)}}
 	for i := range a.Windows {
 		a.Windows[i].ID = string(rune('a' + i))
@@ -239,7 +247,8 @@ func TestMatching(t *testing.T) {
 	if len(c.OnlyA) != 2 || len(c.OnlyB) != 2 || c.OnlyA[0].Label != "epoch 2" || c.OnlyB[0].Label != "epoch 1" {
 		t.Errorf("only in A %v, only in B %v", c.OnlyA, c.OnlyB)
 	}
-	if c := Compare(a, &Document{Windows: list[Window]{named(window.Checkpoint, "", 0)}}); c.Judged() || len(c.Windows) != 0 ||
+	if c := Compare(a, &Document{Windows: list[Window]{named(window.Checkpoint, "", 0)}}); c.Judged() ||
+		len(c.Windows) != 0 ||
 		!strings.HasPrefix(c.Finding, "No window of A is also in B") {
 		t.Errorf("%+v", c)
 	}
@@ -260,7 +269,8 @@ func TestSlowerBy(t *testing.T) {
 			t.Errorf("%+v: %v", test, got)
 		}
 		b.Unfinished = true
-		if c := Compare(&Document{Windows: list[Window]{a}}, &Document{Windows: list[Window]{b}}); len(c.SlowerBy(0)) > 0 || c.Judged() {
+		if c := Compare(&Document{Windows: list[Window]{a}}, &Document{Windows: list[Window]{b}}); len(c.SlowerBy(0)) > 0 ||
+			c.Judged() {
 			t.Errorf("%+v, cut short, is judged", test)
 		}
 	}

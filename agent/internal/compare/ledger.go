@@ -55,8 +55,8 @@ type Part struct {
 	Difference float64 `json:"difference_s"` // B less A
 }
 
-// parts sets the two ledgers side by side; the differences add up to that of the durations. It gives none where a ledger
-// is missing, or where one is of GPUs and the other of the program's own time.
+// parts sets the two ledgers side by side; the differences add up to that of the durations. It gives none where a
+// ledger is missing, or where one is of GPUs and the other of the program's own time.
 func parts(a, b *ledger) []Part {
 	if a == nil || b == nil || a.kind != b.kind {
 		return nil
@@ -72,8 +72,8 @@ func parts(a, b *ledger) []Part {
 // telling is the share of a difference from which on a part is named.
 const telling = 0.2
 
-// reasons are the parts that make up most of a difference in time, the largest first, and those that go against it by as
-// much. Where the durations are about the same, they are the parts that took each other's place.
+// reasons are the parts that make up most of a difference in time, the largest first, and those that go against it by
+// as much. Where the durations are about the same, they are the parts that took each other's place.
 func reasons(all []Part, difference, scale float64, same bool) []Part {
 	least := telling * math.Abs(difference)
 	if same {

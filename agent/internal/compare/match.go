@@ -21,8 +21,8 @@ func (w *Window) identity() identity {
 
 type matched struct{ a, b *Window }
 
-// match finds for each window of a the one of b that is called the same, repeats in the order in which they stand. Where
-// both hold one window alone, whoever asks means these two, whatever they are called.
+// match finds for each window of a the one of b that is called the same, repeats in the order in which they stand.
+// Where both hold one window alone, whoever asks means these two, whatever they are called.
 func match(a, b []Window) (both []matched, onlyA, onlyB []*Window) {
 	if len(a) == 1 && len(b) == 1 {
 		return []matched{{&a[0], &b[0]}}, nil, nil

@@ -124,7 +124,8 @@ func (p *Pair) noteLedgers(a, b *ledger, add func(string, ...any)) {
 		if b.kind == GPULedger {
 			with, without = "B", "A"
 		}
-		add("%s tells of a GPU's time and %s, where no GPU was seen, of the program's own: their parts do not compare.", with, without)
+		add("%s tells of a GPU's time and %s, where no GPU was seen, of the program's own: their parts do not compare.", with,
+			without)
 	}
 }
 

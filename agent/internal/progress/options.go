@@ -67,12 +67,14 @@ func compile(option, expr string) (*regexp.Regexp, error) {
 	var fault *syntax.Error
 	switch {
 	case errors.As(err, &fault):
-		return nil, fmt.Errorf("%s %q: %s at character %d: write an RE2 expression, with a \\ before characters that are meant literally",
+		return nil, fmt.Errorf("%s %q: %s at character %d: write an RE2 expression, with a \\ before characters that are "+
+			"meant literally",
 			option, expr, fault.Code, position(expr, fault))
 	case err != nil:
 		return nil, fmt.Errorf("%s %q: %w: write an RE2 expression", option, expr, err)
 	case re.MatchString(""):
-		return nil, fmt.Errorf("%s %q matches an empty line, and so every line: add the words that the line holds", option, expr)
+		return nil, fmt.Errorf("%s %q matches an empty line, and so every line: add the words that the line holds", option,
+			expr)
 	}
 	return re, nil
 }
@@ -90,8 +92,8 @@ func position(expr string, fault *syntax.Error) int {
 	return utf8.RuneCountInString(expr[:at]) + 1
 }
 
-// unmatched is the offset of the first round bracket without a partner: a ")" that nothing opens, else the outermost "("
-// that nothing closes.
+// unmatched is the offset of the first round bracket without a partner: a ")" that nothing opens, else the outermost
+// "(" that nothing closes.
 func unmatched(expr string) int {
 	var open []int
 	class := false

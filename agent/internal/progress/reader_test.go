@@ -72,12 +72,14 @@ func TestRuns(t *testing.T) {
 			want:  "+1 -1 +2 -2",
 		},
 		"the finished bar again, then a second fit": {
-			lines: "Epoch 0: 100%|██| 4/4 [\nEpoch 1:   0%|  | 0/4 [\nEpoch 0: 100%|██| 4/4 [\nEpoch 1:  25%|  | 1/4 [\nEpoch 0:   0%|  | 0/4 [",
-			want:  "+0 -0 +1 .1 -1 +0 -0",
+			lines: "Epoch 0: 100%|██| 4/4 [\nEpoch 1:   0%|  | 0/4 [\nEpoch 0: 100%|██| 4/4 [\nEpoch 1:  25%|  | 1/4 " +
+				"[\nEpoch 0:   0%|  | 0/4 [",
+			want: "+0 -0 +1 .1 -1 +0 -0",
 		},
 		"training ends at a whole epoch": {
-			lines: "{'loss': 1, 'epoch': 0.5}\n{'loss': 1, 'epoch': 1.0}\n{'train_runtime': 3, 'epoch': 1.0}\n{'eval_loss': 1, 'epoch': 1.0}",
-			want:  "+0 -0 +1 -1(void)",
+			lines: "{'loss': 1, 'epoch': 0.5}\n{'loss': 1, 'epoch': 1.0}\n{'train_runtime': 3, 'epoch': 1.0}\n{'eval_loss': " +
+				"1, 'epoch': 1.0}",
+			want: "+0 -0 +1 -1(void)",
 		},
 		"killed at a whole epoch": {
 			lines: "{'loss': 1, 'epoch': 0.5}\n{'loss': 1, 'epoch': 1.0}",
@@ -88,8 +90,9 @@ func TestRuns(t *testing.T) {
 			want:  "+0 .0 -0",
 		},
 		"evaluation at the same amount": {
-			lines: "{'loss': 1, 'epoch': 0.9}\n{'loss': 1, 'epoch': 1.0}\n{'eval_loss': 1, 'epoch': 1.0}\n{'loss': 1, 'epoch': 1.5}",
-			want:  "+0 -0 +1 .1 .1 -1",
+			lines: "{'loss': 1, 'epoch': 0.9}\n{'loss': 1, 'epoch': 1.0}\n{'eval_loss': 1, 'epoch': 1.0}\n{'loss': 1, " +
+				"'epoch': 1.5}",
+			want: "+0 -0 +1 .1 .1 -1",
 		},
 		"a second training": {
 			lines: "{'loss': 1, 'epoch': 0.9}\n{'train_runtime': 3, 'epoch': 1.0}\n{'loss': 1, 'epoch': 0.5}",
