@@ -58,9 +58,6 @@ func (a *Announcement) check() error {
 		return bad("path %s is relative: give the absolute one, which begins with /", excerpt(a.Path))
 	case a.PID < 0 || a.PID > largestPID:
 		return bad("pid %d is no process: give a number from 1 to %d, or leave it out for the caller's own", a.PID, largestPID)
-	case a.Traceparent != "" && !isTraceparent(a.Traceparent):
-		return bad("traceparent %s is not one: give 00-TRACE-SPAN-FLAGS as W3C Trace Context has it (32, 16 and 2 digits of 0-9 a-f), or leave it out",
-			excerpt(a.Traceparent))
 	case len(a.GPUIDs) > mostGPUs:
 		return bad("gpu_ids lists %d GPUs: at most %d are taken; leave it out for all of them", len(a.GPUIDs), mostGPUs)
 	case len(a.Attributes) > mostAttributes:
@@ -91,6 +88,9 @@ func (a *Announcement) badKind() error {
 
 func choices(words []string) string {
 	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 

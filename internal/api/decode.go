@@ -4,152 +4,88 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
+	"strings"
 )
 
-// field is one key of an Announcement.
-type field struct {
-	key     string
-	expects string // what its value must be
-	set     func(a *Announcement, value []byte) error
+// keys are those of an Announcement.
+var keys = []string{
+	"attributes", "epoch", "gpu_ids", "kind", "model", "name", "path", "pid", "run", "traceparent",
 }
 
-var fields = []field{
-	{"attributes", `an object with text values, like {"site":"a"}`, func(a *Announcement, v []byte) error { return a.setAttributes(v) }},
-	{"epoch", "an integer, like 3", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Epoch) }},
-	{"gpu_ids", `an array of GPU ids, like ["GPU-5d3c…"]`, func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.GPUIDs) }},
-	{"kind", "text: " + choices(kinds), func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Kind) }},
-	{"model", "text", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Model) }},
-	{"name", "text", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Name) }},
-	{"path", "text: an absolute path", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Path) }},
-	{"pid", "an integer: a process id", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.PID) }},
-	{"run", "text", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Run) }},
-	{"traceparent", "text, as W3C Trace Context has it", func(a *Announcement, v []byte) error { return json.Unmarshal(v, &a.Traceparent) }},
-}
-
-// decode reads the one JSON object that body must be. Unlike encoding/json it refuses keys that it does not know, keys
-// that come twice or in capitals, and says of a wrong value what it should be. null counts as absent.
+// decode reads the body of POST /v1/windows.
 func decode(body []byte) (*Announcement, error) {
-	a := &Announcement{}
-	if err := object(body, a.set); err != nil {
+	var request struct {
+		Announcement
+
+		Attributes map[string]*string `json:"attributes"` // null counts as absent
+	}
+	if err := unmarshal(body, &request, `{"kind":"epoch","epoch":3}`, keys...); err != nil {
 		return nil, err
+	}
+	a := &request.Announcement
+	for key, value := range request.Attributes {
+		if value != nil {
+			if a.Attributes == nil {
+				a.Attributes = map[string]string{}
+			}
+			a.Attributes[key] = *value
+		}
 	}
 	return a, a.check()
 }
 
-// decodeEnd reads the body of a window's end, which may be absent.
-func decodeEnd(body []byte) (failed bool, err error) {
-	if len(bytes.TrimSpace(body)) == 0 {
-		return false, nil
+// unmarshal reads the one JSON object that a body must be. It refuses other keys than those of into.
+func unmarshal(body []byte, into any, example string, keys ...string) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return explain(err, example, keys)
 	}
-	err = object(body, func(key string, value []byte) error {
-		if key != "failed" {
-			return errors.New("unknown")
-		}
-		return json.Unmarshal(value, &failed)
-	})
-	if err != nil {
-		return false, refuse(http.StatusBadRequest, `nothing but {"failed": true} is said when a window ends: send that, {}, or no body`)
-	}
-	return failed, nil
-}
-
-// object goes through the keys of one JSON object.
-func object(body []byte, set func(key string, value []byte) error) error {
-	dec := json.NewDecoder(bytes.NewReader(body))
-	if first, err := dec.Token(); err != nil || first != json.Delim('{') {
-		return notObject(body, err)
-	}
-	seen := map[string]bool{}
-	for dec.More() {
-		name, err := dec.Token()
-		key, ok := name.(string)
-		if err != nil || !ok {
-			return notObject(body, err)
-		}
-		var value json.RawMessage
-		if err := dec.Decode(&value); err != nil {
-			return notObject(body, err)
-		}
-		if seen[key] {
-			return refuse(http.StatusBadRequest, "the key %s comes twice: give it once", excerpt(key))
-		}
-		seen[key] = true
-		if err := set(key, value); err != nil {
-			return err
-		}
-	}
-	if _, err := dec.Token(); err != nil {
-		return notObject(body, err)
-	}
-	end := dec.InputOffset()
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return refuse(http.StatusBadRequest, "something follows the JSON object after byte %d: send one object and nothing else", end)
+	end := decoder.InputOffset()
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return refuse(http.StatusBadRequest, "text follows the JSON object after byte %d: send one object alone", end)
 	}
 	return nil
 }
 
-func (a *Announcement) set(key string, value []byte) error {
-	keys := make([]string, len(fields))
-	for i, f := range fields {
-		keys[i] = f.key
-		if f.key != key {
-			continue
-		}
-		err := f.set(a, value)
-		var told *Error
-		if err == nil || errors.As(err, &told) {
-			return err
-		}
-		return refuse(http.StatusBadRequest, "%s must be %s, not %s", f.key, f.expects, describe(value))
-	}
-	return refuse(http.StatusBadRequest, "unknown key %s: use %s", excerpt(key), choices(keys))
+// expected describes the values of keys that are not text.
+var expected = map[string]string{
+	"attributes": `an object with text values, like {"site":"a"}`,
+	"epoch":      "an integer, like 3",
+	"failed":     "true or false",
+	"gpu_ids":    `an array of GPU ids, like ["GPU-5d3c…"]`,
+	"kind":       "text: " + choices(kinds),
+	"pid":        "an integer: a process id",
 }
 
-// setAttributes names the attribute whose value is no text.
-func (a *Announcement) setAttributes(value []byte) error {
-	var all map[string]json.RawMessage
-	if err := json.Unmarshal(value, &all); err != nil {
-		return err
-	}
-	a.Attributes = make(map[string]string, len(all))
-	for key, raw := range all {
-		var text *string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return refuse(http.StatusBadRequest, "the attribute %s must be text, in quotes, not %s", excerpt(key), describe(raw))
-		}
-		if text != nil {
-			a.Attributes[key] = *text
-		}
-	}
-	return nil
-}
-
-// notObject explains a body that is not one JSON object.
-func notObject(body []byte, err error) error {
-	const wanted = `send a JSON object like {"kind":"epoch","epoch":3}`
+// explain returns what is wrong with a body, and what to send instead.
+func explain(err error, example string, keys []string) error {
 	var syntax *json.SyntaxError
+	var wrong *json.UnmarshalTypeError
 	switch {
-	case len(bytes.TrimSpace(body)) == 0:
-		return refuse(http.StatusBadRequest, "the body is empty: %s", wanted)
-	case err == nil:
-		return refuse(http.StatusBadRequest, "the body is no JSON object: %s", wanted)
+	case errors.Is(err, io.EOF):
+		return refuse(http.StatusBadRequest, "the body is empty: send a JSON object like %s", example)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		return refuse(http.StatusBadRequest, "the body ends before the JSON object does: send a JSON object like %s", example)
 	case errors.As(err, &syntax):
-		return refuse(http.StatusBadRequest, "the body is not JSON at byte %d (%v): %s", syntax.Offset, err, wanted)
+		return refuse(http.StatusBadRequest, "the body is not JSON at byte %d (%v): send a JSON object like %s", syntax.Offset, err, example)
+	case errors.As(err, &wrong) && wrong.Field == "":
+		return refuse(http.StatusBadRequest, "the body is not a JSON object: send a JSON object like %s", example)
+	case errors.As(err, &wrong):
+		key, _, _ := strings.Cut(strings.TrimPrefix(wrong.Field, "Announcement."), ".")
+		want := expected[key]
+		if want == "" {
+			want = "text"
+		}
+		return refuse(http.StatusBadRequest, "%s must be %s, not %.60s", key, want, wrong.Value)
 	}
-	return refuse(http.StatusBadRequest, "the body breaks off in the middle: %s", wanted)
-}
-
-// describe names a valid JSON value in few words.
-func describe(value []byte) string {
-	switch {
-	case bytes.HasPrefix(value, []byte("{")):
-		return "an object"
-	case bytes.HasPrefix(value, []byte("[")):
-		return "an array"
-	case bytes.HasPrefix(value, []byte(`"`)):
-		return "the text " + excerpt(string(bytes.Trim(value, `"`)))
+	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		key, _ := strconv.Unquote(quoted)
+		return refuse(http.StatusBadRequest, "unknown key %s: use %s", excerpt(key), choices(keys))
 	}
-	return string(value[:min(len(value), 60)]) // a number, true, false or null
+	return refuse(http.StatusBadRequest, "the body cannot be read: %s", excerpt(fmt.Sprint(err)))
 }

@@ -141,14 +141,10 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var name string
-	err = object(body, func(key string, value []byte) error {
-		if key != "name" || json.Unmarshal(value, &name) != nil {
-			return refuse(http.StatusBadRequest, `name the event and nothing else: {"name":"stallspan.gpu.lost"}`)
-		}
-		return nil
-	})
-	if err != nil {
+	var request struct {
+		Name string `json:"name"`
+	}
+	if err := unmarshal(body, &request, `{"name":"stallspan.gpu.lost"}`, "name"); err != nil {
 		return err
 	}
 	if s.events.Try == nil {
@@ -163,7 +159,7 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), tryFor)
 	defer cancel()
-	tried, err := s.events.Try(ctx, name)
+	tried, err := s.events.Try(ctx, request.Name)
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}

@@ -175,7 +175,7 @@ func TestTry(t *testing.T) {
 	if _, err := s.Try(t.Context(), "unknown"); err == nil || err.Error() != "there is no such event" {
 		t.Error(err)
 	}
-	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil || !strings.Contains(err.Error(), "name the event") {
+	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil || !strings.Contains(err.Error(), `unknown key "nam": use name`) {
 		t.Error(err)
 	}
 }

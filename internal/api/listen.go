@@ -15,7 +15,12 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/state"
 )
+
+// lockWait is how long Listen waits for other servers in the same folder. They need milliseconds.
+const lockWait = 2 * time.Second
 
 // SocketVariable names the environment variable that says where the socket is.
 const SocketVariable = "STALLSPAN_SOCKET"
@@ -55,11 +60,14 @@ func Listen(path string) (net.Listener, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
 	}
-	unlock, err := lockFolder(dir)
+	folder, err := os.Open(dir) // locked, so that two servers do not replace an old socket at once
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("cannot open the socket's folder, %s: %w", elsewhere, err)
 	}
-	defer unlock()
+	defer func() { _ = folder.Close() }()
+	if err := state.Lock(folder, lockWait); err != nil {
+		return nil, fmt.Errorf("%s: %w: %s", dir, err, elsewhere)
+	}
 	if err := checkVacant(path); err != nil {
 		return nil, err
 	}

@@ -129,12 +129,16 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	failed, err := decodeEnd(body)
-	if err != nil {
-		return err
+	var request struct {
+		Failed bool `json:"failed"`
+	}
+	if len(bytes.TrimSpace(body)) > 0 {
+		if err := unmarshal(body, &request, `{"failed":true}, or no body`, "failed"); err != nil {
+			return err
+		}
 	}
 	id := r.PathValue("id")
-	report, err := s.windows.End(id, failed)
+	report, err := s.windows.End(id, request.Failed)
 	if errors.Is(err, window.ErrUnknown) && s.monitor.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s gives its report", excerpt(id), id)
 	}

@@ -44,10 +44,9 @@ func TestRefusedRequests(t *testing.T) {
 		{"POST", "/v1/windows", good, []string{"Content-Type", ";;"}, 415, `the body is said to be ";;"`},
 		{"POST", "/v1/windows", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, "a page of another site"},
 		{"POST", "/v1/windows", good, []string{"Origin", "https://example.com"}, 403, "a page of another site"},
-		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `nothing but {"failed": true} is said when a window ends`},
-		{"POST", "/v1/windows/1/end", `{"failed":1}`, nil, 400, "is said when a window ends"},
-		{"POST", "/v1/windows/1/end", `{"failed":true,"failed":true}`, nil, 400, "is said when a window ends"},
-		{"POST", "/v1/windows/1/end", `[]`, nil, 400, "is said when a window ends"},
+		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `unknown key "kind": use failed`},
+		{"POST", "/v1/windows/1/end", `{"failed":1}`, nil, 400, "failed must be true or false"},
+		{"POST", "/v1/windows/1/end", `[]`, nil, 400, `send a JSON object like {"failed":true}, or no body`},
 		{"POST", "/v1/windows/1/end", `{"failed":false}`, nil, 404, "no open window has that id"},
 	} {
 		status, header, body := s.do(t, c.method, c.path, c.body, c.header...)
