@@ -47,6 +47,11 @@ func checkGo(all rules, path string, text []byte) []Finding {
 			if n.Kind == token.STRING {
 				add(n.Pos(), all.inText(n.Value))
 			}
+		case *ast.CallExpr:
+			if strings.HasSuffix(path, "_test.go") && bareFailure(n) {
+				line := files.Position(n.Pos()).Line
+				found = append(found, Finding{path, line, "bare failure", "say what was got and what was wanted"})
+			}
 		}
 		for _, name := range declared(n) {
 			add(name.Pos(), all.inIdentifier(name.Name))

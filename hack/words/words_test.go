@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -39,6 +40,28 @@ var toldRefused = "as far as"
 		"1: told: write reported", "1: as far as: write where", "6: most*: write max", "8: told: write reported",
 		"8: as far as: write where",
 	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("findings (-want +got):\n%s", diff)
+	}
+}
+
+func TestBareFailures(t *testing.T) {
+	const text = `package x
+
+func TestX(t *testing.T) {
+	t.Fatal(err)
+	t.Error(got, want)
+	t.Errorf("%v, %+v", got, want)
+	t.Errorf("%v: got %v", name, got)
+	t.Error("no error")
+	t.Error(child)
+}
+`
+	var got []string
+	for _, f := range checkGo(testRules(t), "x_test.go", []byte(text)) {
+		got = append(got, fmt.Sprint(f.Line, f.Rule))
+	}
+	want := []string{"5bare failure", "6bare failure", "9bare failure"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}
