@@ -29,7 +29,7 @@ func TestDashboards(t *testing.T) {
 		}
 		var b drawnBoard
 		if err := json.Unmarshal(text, &b); err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("dashboard %s: %v", path, err)
 		}
 		if uids[b.UID] != "" || b.UID == "" || len(b.UID) > 40 || b.Title == "" {
 			t.Errorf("%s: uid %q and title %q have to be its own", path, b.UID, b.Title)

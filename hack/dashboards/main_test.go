@@ -83,7 +83,7 @@ func TestWithoutDrives(t *testing.T) {
 	for name, want := range map[string]bool{"StallspanDiskFailing": false, "StallspanDiskFailed": false,
 		"StallspanDiskSaturated": true} {
 		if got := strings.Contains(rules, name); got != want {
-			t.Errorf("%s: %v", name, got)
+			t.Errorf("rules contain %s: got %v, want %v", name, got, want)
 		}
 	}
 }

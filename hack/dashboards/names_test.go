@@ -19,7 +19,7 @@ func TestRegistryIsTheProgramsOwn(t *testing.T) {
 	for _, m := range semconv.Metrics {
 		got := r.metrics[m.Name]
 		if got == nil || got.Unit != m.Unit || got.Instrument != m.Kind.String() || len(got.keys) != len(m.Attributes) {
-			t.Errorf("%s: %+v", m.Name, got)
+			t.Errorf("metric %s: got %+v, want %+v", m.Name, got, m)
 			continue
 		}
 		for i, a := range m.Attributes {

@@ -179,7 +179,7 @@ func TestEveryNameInTheDashboardsIsRegistered(t *testing.T) {
 		}
 		var board any
 		if err := json.Unmarshal(text, &board); err != nil {
-			t.Fatalf("%s: %v", path, err)
+			t.Fatalf("dashboard %s: %v", path, err)
 		}
 		each(board, func(o map[string]any) {
 			if expr, ok := o["expr"].(string); ok {

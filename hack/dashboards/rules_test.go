@@ -37,7 +37,7 @@ func TestPromtoolTakesTheRules(t *testing.T) {
 func TestAlerts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(paths) < 5 {
-		t.Fatal(paths, err)
+		t.Fatalf("rule tests: got %v, %v; want at least 5 files", paths, err)
 	}
 	for _, path := range paths {
 		t.Run(filepath.Base(path), func(t *testing.T) { promtool(t, "test", "rules", path) })

@@ -53,7 +53,7 @@ func TestWithTheStandIn(t *testing.T) {
 	build.Dir = filepath.Join("..", "..")
 	build.Env = append(os.Environ(), "CGO_ENABLED=1")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("build: %v: %s", err, out)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
@@ -84,7 +84,7 @@ func TestWithTheStandIn(t *testing.T) {
 		if !ok || part.OK == nil || len(part.Traceback) > 0 {
 			t.Errorf("%s did not finish: %s %q", name, part.Why, part.Traceback)
 		} else if !*part.OK && (name == "facts" || name == "recording") {
-			t.Errorf("%s: %s", name, part.Why)
+			t.Errorf("part %s failed: %s", name, part.Why)
 		}
 	}
 	if unknown := f.Parts["cost"].NotTimed; len(unknown) > 0 {
@@ -110,6 +110,6 @@ func TestPython(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if said, err := exec.CommandContext(ctx, "python3", "-B", "gpucheck_test.py").CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, said)
+		t.Errorf("gpucheck_test.py: %v\n%s", err, said)
 	}
 }

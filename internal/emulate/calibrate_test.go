@@ -17,7 +17,7 @@ func TestCalibrateOnARealDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if plan.Seed != 7 || plan.Cold <= plan.Warm || plan.Warm <= 0 || plan.Steps < 1 || plan.Compute < minCompute-us {
-		t.Errorf("%+v", plan)
+		t.Errorf("plan: got %+v, want seed 7, 0 < warm < cold, a step, a compute time of at least %v", plan, minCompute-us)
 	}
 	if plan.Steps*plan.RecordsPerStep > f.Records() || plan.ColdTime() > time.Minute {
 		t.Errorf("%+v takes %v", plan, plan.ColdTime())
@@ -27,7 +27,7 @@ func TestCalibrateOnARealDisk(t *testing.T) {
 	}
 	done, err := Epoch(t.Context(), f, a, plan)
 	if err != nil || done.Steps != plan.Steps || done.Records != plan.Steps*plan.RecordsPerStep {
-		t.Errorf("%+v, %v", done, err)
+		t.Errorf("Epoch: got %+v, %v; want %d steps of %d records", done, err, plan.Steps, plan.RecordsPerStep)
 	}
 	t.Logf("%+v: planned %v with a stall share of %.2f, took %v, reading share %.2f",
 		plan, plan.ColdTime(), plan.StallShare(), done.Total, done.Waited.Seconds()/done.Total.Seconds())
@@ -48,6 +48,6 @@ func TestCalibrateStopsWhenCancelled(t *testing.T) {
 		cancel()
 	}()
 	if plan, err := Calibrate(ctx, f, a, CalibrateOptions{}); !errors.Is(err, context.Canceled) || plan != (Plan{}) {
-		t.Errorf("%+v, %v", plan, err)
+		t.Errorf("Calibrate of a cancelled context: got %+v, %v; want no plan and the context's error", plan, err)
 	}
 }

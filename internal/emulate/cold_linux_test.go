@@ -20,10 +20,10 @@ func TestColdSaysWhatStays(t *testing.T) {
 	})
 	var still *StillCachedError
 	if !errors.As(err, &still) || still.Cached < f.ModelBytes()*9/10 || still.Of != f.Bytes() {
-		t.Fatalf("%+v, %v", still, err)
+		t.Fatalf("Cold: got %+v, %v; want the cached bytes of the model", still, err)
 	}
 	if !strings.Contains(still.Error(), "8 MiB of 32 MiB stay in the page cache of this "+f.FileSystem().Name) {
-		t.Error(still)
+		t.Errorf("error: got %q, want the bytes that stay and the file system", still)
 	}
 }
 
@@ -37,6 +37,6 @@ func TestExamine(t *testing.T) {
 	}
 	system, err := examine(realDir(t))
 	if err != nil || system.Free <= 0 || system.Block < int64(os.Getpagesize()) || system.Name == "" {
-		t.Errorf("%+v, %v", system, err)
+		t.Errorf("examine: got %+v, %v; want a name, free bytes and a block of at least a page", system, err)
 	}
 }

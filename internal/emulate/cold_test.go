@@ -67,7 +67,7 @@ func TestClosedFilesAreAnError(t *testing.T) {
 		"Cold": f.Cold(), "Warm": f.Warm(t.Context()), "Cached": cachedErr, "Load": loadErr, "Epoch": epochErr, "Calibrate": planErr,
 	} {
 		if !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s of closed files: got error %v, want %v", name, err, os.ErrNotExist)
 		}
 	}
 }

@@ -16,7 +16,7 @@ func TestEpochDoesWhatThePlanSays(t *testing.T) {
 	}
 	cold, err := Epoch(t.Context(), f, a, plan)
 	if err != nil || cold.Steps != 5 || cold.Records != 150 || cold.Bytes != 150*recordBytes {
-		t.Errorf("%+v, %v", cold, err)
+		t.Errorf("Epoch: got %+v, %v; want 5 steps of 30 records", cold, err)
 	}
 	if cold.Waited <= 0 || cold.Computed < 10*time.Millisecond || cold.Waited+cold.Computed > cold.Total {
 		t.Errorf("the parts do not fit the whole: %+v", cold)
@@ -74,7 +74,7 @@ func TestEpochRefusesAPlanOfOtherFiles(t *testing.T) {
 		{Steps: 1, RecordsPerStep: -1},
 	} {
 		if done, err := Epoch(t.Context(), f, NewAccelerator("a"), plan); err == nil || done.Steps != 0 {
-			t.Errorf("%+v: %+v, %v", plan, done, err)
+			t.Errorf("Epoch with plan %+v: got %+v, %v; want an error and no step", plan, done, err)
 		}
 	}
 	if done, err := Epoch(t.Context(), f, NewAccelerator("a"), Plan{}); err != nil || done.Records != 0 {
@@ -103,7 +103,7 @@ func TestEpochStopsWithinABatch(t *testing.T) {
 	}()
 	done, err := Epoch(ctx, f, a, plan)
 	if !errors.Is(err, context.Canceled) || done.Records < 1 || done.Records >= plan.Steps || done.Checksum == 0 {
-		t.Errorf("%+v, %v", done, err)
+		t.Errorf("cancelled Epoch: got %+v, %v; want some records and the context's error", done, err)
 	}
 	if done.Records-done.Steps > plan.RecordsPerStep || done.Total < done.Computed {
 		t.Errorf("Trained: got %+v, want what was done before the end", done)

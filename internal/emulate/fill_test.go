@@ -77,7 +77,7 @@ func smallDisk(t *testing.T) string {
 	}
 	t.Cleanup(func() {
 		if out, err := exec.Command("umount", point).CombinedOutput(); err != nil {
-			t.Errorf("%v: %s", err, out)
+			t.Errorf("umount: %v: %s", err, out)
 		}
 	})
 	return point
@@ -96,7 +96,7 @@ func TestOutOfSpace(t *testing.T) {
 		t.Fatal("on a full disk: ", err)
 	}
 	if text := explain(err, dir, 0).Error(); !strings.Contains(text, "no room left in "+dir) {
-		t.Error(text)
+		t.Errorf("explain: got %q, want that there is no room left in %s", text, dir)
 	}
 	if _, err := fill(t.Context(), f.paths(), 1, time.Minute); !errors.Is(err, os.ErrExist) {
 		t.Error("over files that are there: ", err)

@@ -31,6 +31,6 @@ func TestLoadStopsWhenCancelled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if done, err := Load(ctx, f, LoadOptions{}); !errors.Is(err, context.Canceled) || done.Bytes != 0 {
-		t.Errorf("%+v, %v", done, err)
+		t.Errorf("cancelled Load: got %+v, %v; want no bytes and the context's error", done, err)
 	}
 }

@@ -62,7 +62,7 @@ func TestNewPlanFitsTheEpochTime(t *testing.T) {
 func TestPlanOfNothing(t *testing.T) {
 	p := newPlan(ms, us, 0, time.Second)
 	if p.Steps != 0 || p.RecordsPerStep != 0 || p.ColdTime() != 0 || p.StallShare() != 0 {
-		t.Errorf("%+v", p)
+		t.Errorf("plan without records: got %+v, want no steps and no time", p)
 	}
 }
 
@@ -75,7 +75,7 @@ func FuzzNewPlan(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cold, warm int64, records int, epoch int64) {
 		p := newPlan(time.Duration(cold), time.Duration(warm), records, time.Duration(epoch))
 		if p.RecordsPerStep < 0 || p.Steps < 0 || p.Compute < 0 || p.Warm < 0 || p.Cold < p.Warm {
-			t.Fatalf("%+v", p)
+			t.Fatalf("plan: got %+v, want nothing negative and a warm time below the cold one", p)
 		}
 		if records > 0 && (p.RecordsPerStep == 0 || p.Steps == 0 || p.Steps > records/p.RecordsPerStep) {
 			t.Fatalf("%+v of %d records", p, records)

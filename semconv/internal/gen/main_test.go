@@ -18,7 +18,7 @@ func TestOutputsAreUpToDate(t *testing.T) {
 	for _, out := range outputs {
 		want, err := out.write(r)
 		if err != nil {
-			t.Fatalf("%s: %v", out.path, err)
+			t.Fatalf("write %s: %v", out.path, err)
 		}
 		got, err := os.ReadFile(filepath.Join(semconvFolder, out.path))
 		if err != nil {

@@ -108,7 +108,8 @@ func TestValidateAcceptsGoodRegistry(t *testing.T) {
 }
 
 func TestValidateRefuses(t *testing.T) {
-	const second = "\n  - key: stallspan.zeta\n    type: int\n    brief: Zeta.\n    stability: development\n    examples: [1]\n"
+	const second = "\n  - key: stallspan.zeta\n    type: int\n    brief: Zeta.\n    stability: development\n    " +
+		"examples: [1]\n"
 	tests := []struct {
 		name, old, new string // what of goodFile becomes what
 		want           string // part of the error
@@ -236,7 +237,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		for _, out := range outputs {
 			if _, err := out.write(r); err != nil {
-				t.Errorf("%s: %v", out.path, err)
+				t.Errorf("write %s: %v", out.path, err)
 			}
 		}
 	})

@@ -16,7 +16,7 @@ func look(t testing.TB, s sample.Source) (at, busy time.Duration) {
 		t.Fatal(err)
 	}
 	if len(now.GPUs) != 1 || now.GPUs[0].ID != "emulated-0" {
-		t.Fatalf("%+v", now.GPUs)
+		t.Fatalf("GPUs: got %+v, want emulated-0 alone", now.GPUs)
 	}
 	return now.At.Mono, now.GPUs[0].Busy
 }

@@ -54,7 +54,7 @@ func TestLoadOfAnEmptyFile(t *testing.T) {
 	p := start(t)
 	for _, reading := range []Reading{Buffered, Mapped} {
 		if truth := run(t, p, Plan{Load: path, Reading: reading, Workers: 2}); truth.Bytes != 0 || truth.Records != 0 {
-			t.Errorf("%+v", truth)
+			t.Errorf("load of an empty file: got %+v, want no bytes and no records", truth)
 		}
 	}
 }

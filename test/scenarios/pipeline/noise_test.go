@@ -27,7 +27,7 @@ func TestNoise(t *testing.T) {
 		truth, err := p.StopNoise()
 		if err != nil || truth.Duration < 20*time.Millisecond ||
 			truth.Bytes != truth.Operations*int64(max(n.Record, 4096)) && n.Record > 0 {
-			t.Errorf("%+v: %+v, %v", n, truth, err)
+			t.Errorf("noise %+v: got %+v, %v; want at least 20 ms, and bytes that match the operations", n, truth, err)
 		}
 	}
 	for _, path := range paths {

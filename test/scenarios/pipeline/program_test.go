@@ -66,7 +66,7 @@ func TestTheTrainingThreadLeadsItsProcess(t *testing.T) {
 	run(t, p, Plan{Files: shards(t), Record: 4096, Batch: 1, Steps: 1, Compute: 200 * time.Millisecond, Spin: true})
 	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID()))
 	if err != nil || len(all) == 0 {
-		t.Fatal(all, err)
+		t.Fatalf("threads of the program: got %v, %v; want at least one", all, err)
 	}
 	var leader, sum float64
 	for _, path := range all {
@@ -103,10 +103,10 @@ func TestAKilledProgramIsAnError(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := p.End(t.Context()); err == nil || !strings.Contains(err.Error(), "killed") {
-			t.Errorf("%s: %v", style, err)
+			t.Errorf("style %s: got error %v, want one that says killed", style, err)
 		}
 		if err := p.Close(); err != nil {
-			t.Errorf("%s: %v", style, err)
+			t.Errorf("style %s: Close: %v", style, err)
 		}
 		if err := p.Prepare(endless(paths, style)); err == nil {
 			t.Errorf("%s: a closed program prepares", style)
@@ -130,7 +130,7 @@ func TestAnEndedContextEndsTheProgram(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := p.Go(ctx); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("%v", err)
+		t.Errorf("Go: got error %v, want %v", err, context.DeadlineExceeded)
 	}
 }
 
@@ -160,7 +160,7 @@ func TestAKilledWorkerIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := p.End(t.Context()); err == nil || !strings.Contains(err.Error(), "worker 0") {
-		t.Errorf("%v", err)
+		t.Errorf("End: got error %v, want one that names worker 0", err)
 	}
 	run(t, p, Plan{Files: shards(t), Record: 4096, Batch: 1, Steps: 1}) // it continues
 }
@@ -190,7 +190,7 @@ func TestAFileThatFailsIsNamed(t *testing.T) {
 					t.Fatal(err)
 				}
 				if _, err := p.Go(t.Context()); err == nil || !strings.Contains(err.Error(), paths[1]) {
-					t.Errorf("%v", err)
+					t.Errorf("Go: got error %v, want one that names %s", err, paths[1])
 				}
 				plan.Steps = 11 // two files hold 1024 records
 				if err := p.Prepare(plan); err == nil || !strings.Contains(err.Error(), "write more") {
@@ -218,7 +218,7 @@ func TestGoWithoutAPlan(t *testing.T) {
 func TestAnExecutableWithoutMain(t *testing.T) {
 	t.Setenv(roleVariable, roleProgram)
 	if _, err := Start(t.Context(), StartOptions{}); err == nil || !strings.Contains(err.Error(), "pipeline.Main") {
-		t.Errorf("%v", err)
+		t.Errorf("Start: got error %v, want one that names pipeline.Main", err)
 	}
 }
 

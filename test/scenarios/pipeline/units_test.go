@@ -81,7 +81,7 @@ func TestOrderTakesNoRecordTwice(t *testing.T) {
 	for i := range plan.Steps * plan.Batch {
 		at := o.at(i)
 		if seen[at] || at.offset < 0 || at.offset+10_000 > 2<<20+777 || at.offset%10_000 != 0 {
-			t.Fatalf("%+v", at)
+			t.Fatalf("record %d: got %+v, want a new place inside the files", i, at)
 		}
 		seen[at] = true
 		files[at.file]++
@@ -146,7 +146,7 @@ func FuzzReadMessage(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		kind, payload, _, err := readMessage(bytes.NewReader(data), nil)
 		if err == nil && (kind != data[4] || !bytes.Equal(payload, data[5:5+len(payload)])) {
-			t.Errorf("%c, %q", kind, payload)
+			t.Errorf("readMessage: got kind %c, payload %q; want those of the data", kind, payload)
 		}
 	})
 }
@@ -154,7 +154,7 @@ func FuzzReadMessage(f *testing.F) {
 func TestMoreWorkTakesLonger(t *testing.T) {
 	rate, err := Calibrate()
 	if err != nil || rate <= 0 {
-		t.Fatal(rate, err)
+		t.Fatalf("Calibrate: got %v, %v; want a positive rate", rate, err)
 	}
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -179,7 +179,7 @@ func TestClocksAgree(t *testing.T) {
 
 func TestKernelRingThatCannotBe(t *testing.T) {
 	if _, err := newKernelRing(0); err == nil || !strings.Contains(err.Error(), "io_uring") {
-		t.Errorf("%v", err)
+		t.Errorf("newKernelRing(0): got error %v, want one that names io_uring", err)
 	}
 }
 

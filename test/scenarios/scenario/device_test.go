@@ -19,7 +19,7 @@ func TestParseCounters(t *testing.T) {
 		Write: Direction{12, 96 * 512, 7 * time.Millisecond},
 	}
 	if err != nil || got != want {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("parseCounters: got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := parseCounters(diskstats, "loop"); err == nil {
 		t.Error("there is no loop")
@@ -66,7 +66,7 @@ func TestCompare(t *testing.T) {
 		}
 		if d.OperationsError != c.operations || d.BytesError != c.bytes || !same(d.AwaitError, c.read) ||
 			!same(d.WriteAwaitError, c.write) {
-			t.Errorf("%s: %+v", what, d)
+			t.Errorf("%s: got %+v, want errors %d, %d, %v, %v", what, d, c.operations, c.bytes, c.read, c.write)
 		}
 	}
 	d := Device{Name: "loop0", Least: Counters{Read: did(105)}, Most: Counters{Read: did(105)}}
@@ -90,7 +90,7 @@ func TestCompareSums(t *testing.T) {
 	}
 	if d.compare(use(did(100), did(5))); d.OperationsError+d.BytesError > 0 || *d.AwaitError != 0.2 ||
 		d.WriteAwaitError != nil {
-		t.Errorf("%+v", d)
+		t.Errorf("compare: got %+v, want no error but that of await, 0.2", d)
 	}
 	if d.compare(use(did(100), did(9))); d.OperationsError != 3 || d.BytesError != 109<<10-107521 {
 		t.Errorf("four writes too many: %+v", d)

@@ -80,11 +80,11 @@ func TestFaults(t *testing.T) {
 	}
 	r.Got.Speedup = 0
 	if got := r.faults(); !slices.Contains(got, "speed-up 6.89 measured, none predicted") {
-		t.Errorf("%q", got)
+		t.Errorf("faults: got %q, want that no speed-up was predicted", got)
 	}
 	r.Void = "too near"
 	if got := r.faults(); !slices.Equal(got, []string{"void: too near"}) {
-		t.Errorf("%q", got)
+		t.Errorf("faults of a void window: got %q, want the reason alone", got)
 	}
 }
 

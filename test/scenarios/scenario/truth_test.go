@@ -55,17 +55,17 @@ func TestJoin(t *testing.T) {
 	got := join(8.1, []Truth{computing, reading})
 	if !near(got.Speedup, 8.0/5) || !near(got.Other, 0.1) || got.Verdict != window.StorageBound ||
 		!near(got.Unexplained, 0) {
-		t.Errorf("%+v", got)
+		t.Errorf("join: got %+v, want speed-up 1.6, other 0.1, storage_bound, nothing unexplained", got)
 	}
 	if alone := join(4, []Truth{computing}); alone.Speedup != 0 || alone.Rerun != nil {
-		t.Errorf("%+v", alone)
+		t.Errorf("join without a rerun: got %+v, want no speed-up", alone)
 	}
 }
 
 func TestJudge(t *testing.T) {
 	r := Result{Label: window.GPUBound, Void: "of an earlier look", Truth: Truth{Parts: Parts{Busy: 1}}}
 	if r.judge(); r.Void != "" || r.Truth.Verdict != window.GPUBound {
-		t.Errorf("%+v", r)
+		t.Errorf("judge: got %+v, want gpu_bound and not void", r)
 	}
 	r.Truth.Parts = Parts{Busy: 9, Other: 1}
 	if r.judge(); r.Void == "" {
