@@ -14,14 +14,14 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/internal/fixture"
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
 // runCheck calls check and gives its findings; no cgroup of its is left.
 func runCheck(t *testing.T, v *invocation) (code int, report checkReport) {
 	t.Helper()
 	code = v.run()
-	if _, own, err := monitor.OwnCgroup(); err == nil {
+	if _, own, err := follow.OwnCgroup(); err == nil {
 		left, err := filepath.Glob(filepath.Join(own, fmt.Sprintf("stallspan-check-%d-*", v.Process.Pid)))
 		if err != nil || len(left) > 0 {
 			t.Errorf("left behind: %v %v", left, err)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
 // child is the wrapped program.
@@ -22,7 +22,7 @@ type child struct {
 }
 
 // startChild starts the program with our own standard input and process group, in group where that works.
-func startChild(argv, environment []string, group *monitor.Cgroup, line func([]byte)) (*child, error) {
+func startChild(argv, environment []string, group *follow.Cgroup, line func([]byte)) (*child, error) {
 	streams, err := openStreams(os.Stdout, os.Stderr)
 	if err != nil {
 		return nil, exitError{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}
@@ -105,8 +105,8 @@ func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 
 // newCgroup makes a cgroup for one run. It returns nil where that is not permitted: the run then shares the pressure of
 // the cgroup that it is in.
-func newCgroup() *monitor.Cgroup {
-	group, err := monitor.NewCgroup(fmt.Sprintf("stallspan-run-%d-", os.Getpid()))
+func newCgroup() *follow.Cgroup {
+	group, err := follow.NewCgroup(fmt.Sprintf("stallspan-run-%d-", os.Getpid()))
 	if err != nil {
 		return nil
 	}
@@ -117,7 +117,7 @@ func newCgroup() *monitor.Cgroup {
 const exitGrace = 500 * time.Millisecond
 
 // removeCgroup removes the cgroup, if there is one. A process that was left running in it keeps it.
-func removeCgroup(group *monitor.Cgroup) {
+func removeCgroup(group *follow.Cgroup) {
 	if group != nil {
 		_ = group.Remove(exitGrace)
 	}

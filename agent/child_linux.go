@@ -3,10 +3,10 @@ package agent
 import (
 	"syscall"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
 // inCgroup has a program start in a cgroup.
-func inCgroup(group *monitor.Cgroup) *syscall.SysProcAttr {
+func inCgroup(group *follow.Cgroup) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(group.Dir.Fd())}
 }

@@ -5,8 +5,8 @@ package agent
 import (
 	"syscall"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
 // inCgroup changes nothing: only Linux has cgroups, and none is made elsewhere.
-func inCgroup(*monitor.Cgroup) *syscall.SysProcAttr { return nil }
+func inCgroup(*follow.Cgroup) *syscall.SysProcAttr { return nil }

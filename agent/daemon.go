@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 func agentCommand() *cobra.Command {
@@ -49,7 +49,7 @@ type daemon struct {
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
-	session   *session.Session
+	client    *windows.Client
 	events    *eventDispatcher
 }
 
@@ -77,7 +77,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.monitor.Start()
 	defer d.monitor.Stop()
 
-	if err := d.monitor.Blind("sampling.root_path"); err != nil {
+	if err := d.monitor.CheckSources("sampling.root_path"); err != nil {
 		return err
 	}
 
@@ -91,14 +91,14 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		d.telemetry.close(lasting)
 		return err
 	}
-	d.session = session.New(d.monitor, session.Options{Spans: d.events.begin, Durations: &d.telemetry.metrics.Durations})
+	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin, Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	if problem := d.config.noBaseline; problem != nil {
 		warn(noBaselines(problem))
 	}
 	err = d.serve(ctx, listeners)
-	d.session.Close()
-	d.session.EndAll(d.monitor.Now())
+	d.client.Close()
+	d.client.EndAll(d.monitor.Now())
 	var ended sync.WaitGroup // the flush does not wait for an action that hangs
 	ended.Go(func() { d.events.close(lasting) })
 	d.telemetry.close(lasting)
@@ -128,7 +128,7 @@ func (d *daemon) listen() ([]net.Listener, error) {
 
 // greet prints what is watched, where windows are announced, and what cannot be read.
 func (d *daemon) greet(listeners []net.Listener) {
-	say("agent %s watches %v", version(), d.monitor.Sight())
+	say("agent %s watches %v", version(), d.monitor.Inventory())
 	for _, problem := range d.monitor.Problems() {
 		warn(problem)
 	}
@@ -152,7 +152,7 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
-			failed[i] = api.NewServer(d.monitor, d.session, version()).With(d.events.api()).Serve(ctx, l)
+			failed[i] = api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Serve(ctx, l)
 		})
 	}
 	all.Go(func() { d.reportTrouble(ctx) })

@@ -24,10 +24,10 @@ import (
 )
 
 // startAgent runs an agent on a socket of its own until it answers there.
-func startAgent(t *testing.T, socket string, args ...string) (*invocation, *follow) {
+func startAgent(t *testing.T, socket string, args ...string) (*invocation, *liveOutput) {
 	t.Helper()
 	v := stallspan(t, append([]string{"agent"}, args...)...)
-	var said follow
+	var said liveOutput
 	v.Stderr = &said
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 	v.start()
@@ -62,7 +62,7 @@ func TestAgent(t *testing.T) {
 	socket := socketIn(t)
 	v := stallspan(t, "agent")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address)
-	var said follow
+	var said liveOutput
 	v.Stderr = &said
 	v.start()
 	said.until(t, 1, "windows are announced at "+socket)
@@ -164,7 +164,7 @@ func TestAgentOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := stallspan(t, "agent", "--config", config)
-	var said follow
+	var said liveOutput
 	v.Stderr = &said
 	v.start()
 	said.until(t, 1, "windows are announced at "+address)

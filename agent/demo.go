@@ -12,8 +12,8 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emulate"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 const (
@@ -57,7 +57,8 @@ type demo struct {
 	accelerator *emulate.Accelerator
 	plan        emulate.Plan
 	monitor     *monitor.Monitor
-	session     *session.Session
+	client      *windows.Client
+	timeline    timeline
 }
 
 func (d *demo) run(ctx context.Context, dir string) (err error) {
@@ -92,22 +93,22 @@ func (d *demo) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := m.Follow(demoName, os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow(demoName, os.Getpid(), "", false); err != nil {
 		return err
 	}
-	defer m.Leave(demoName)
+	defer m.Jobs.Unfollow(demoName)
 	began := m.Now()
 	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
-	d.session = newSession(m, t, demoName, demoName, root.SpanContext())
+	d.client = newClient(m, t, &d.timeline, demoName, demoName, root.SpanContext())
 	whole := window.Window{Kind: window.Custom, Name: demoName, Run: demoName, Job: demoName, Source: window.Announced,
 		Owned: true}
-	id, err := m.Begin(whole, began)
+	id, err := m.Windows.Begin(whole, began)
 	if err != nil {
 		return err
 	}
 
 	cold, warm, err := d.train(ctx)
-	report, _ := m.End(id, m.Now())
+	report, _ := m.Windows.End(id, m.Now())
 	root.End(rootSpan(demoName, began.At.Wall, report))
 	if err == nil {
 		err = d.show(cold, warm)
@@ -165,25 +166,26 @@ func (d *demo) epoch(ctx context.Context, number int) (*window.Report, error) {
 // window runs work in a window of its own, as a training loop would.
 func (d *demo) window(w window.Window, work func() error) (*window.Report, error) {
 	w.Source, w.Owned = window.Announced, true
-	id, _, err := d.session.BeginAt(w, d.monitor.Now(), trace.SpanContext{})
+	id, _, err := d.client.BeginAt(w, d.monitor.Now(), trace.SpanContext{})
 	if err != nil {
 		return nil, err
 	}
 	failed := work()
-	r, err := d.session.EndAt(id, d.monitor.Now(), failed != nil)
+	r, err := d.client.EndAt(id, d.monitor.Now(), failed != nil)
 	return r, errors.Join(failed, err)
 }
 
 func (d *demo) show(cold, warm *window.Report) error {
+	windows, _ := d.timeline.sorted()
 	measured := cold.Duration().Seconds() / warm.Duration().Seconds()
 	if d.asJSON {
-		doc := document{Windows: d.session.Timeline(), Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
+		doc := document{Windows: windows, Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
 		if cold.Speedup > 0 {
 			doc.PredictedSpeedup = &cold.Speedup
 		}
 		return writeJSON(d.out, doc)
 	}
-	printTable(d.out, d.session.Timeline(), d.monitor.Problems())
+	printTable(d.out, windows, d.monitor.Problems())
 	t := &table{out: d.out}
 	t.line("")
 	if cold.Speedup > 0 {

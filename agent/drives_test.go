@@ -52,7 +52,7 @@ func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []shownE
 	t.Helper()
 	socket := socketIn(t)
 	v := stallspan(t, "agent", "--config", a.config)
-	var said follow
+	var said liveOutput
 	v.Stderr = &said
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "PATH="+a.folder+":"+os.Getenv("PATH"),
 		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address, "OTEL_METRIC_EXPORT_INTERVAL=100")
@@ -60,7 +60,7 @@ func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []shownE
 	said.until(t, 1, "windows are announced at "+socket)
 	show := stallspan(t, "events", "--json")
 	show.Env = append(show.Env, "STALLSPAN_SOCKET="+socket)
-	var out follow
+	var out liveOutput
 	show.Stdout = &out
 	show.start()
 	if until != "" {

@@ -7,14 +7,15 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // follower turns the program's output into windows. Several goroutines read the streams. One lock covers reading a line
 // and acting on it, so that windows begin and end in the order of the lines.
 type follower struct {
-	session *session.Session
+	monitor *monitor.Monitor
+	client  *windows.Client
 
 	mu     sync.Mutex
 	reader *progress.Reader
@@ -27,8 +28,8 @@ type follower struct {
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
-func newFollower(s *session.Session, reader *progress.Reader, at monitor.Moment) *follower {
-	return &follower{session: s, reader: reader, began: at, loads: map[string]string{}}
+func newFollower(m *monitor.Monitor, c *windows.Client, reader *progress.Reader, at monitor.Moment) *follower {
+	return &follower{monitor: m, client: c, reader: reader, began: at, loads: map[string]string{}}
 }
 
 // line processes one line of the program's output. It reads the devices only if the line begins or ends a window.
@@ -42,7 +43,7 @@ func (f *follower) line(text []byte) {
 func (f *follower) exited() monitor.Moment {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	now := f.session.Now()
+	now := f.monitor.Now()
 	f.over = &now
 	return now
 }
@@ -63,7 +64,7 @@ func (f *follower) act(events []progress.Event) {
 			continue
 		}
 		if at == nil {
-			now := f.session.Now()
+			now := f.monitor.Now()
 			at = &now // one reading for an end and the begin that follows it
 		}
 		switch e.Kind {
@@ -74,7 +75,7 @@ func (f *follower) act(events []progress.Event) {
 			f.began, f.ended = *at, true
 		case progress.LoadBegin:
 			w := window.Window{Kind: window.ModelLoad, Model: e.Model}
-			if f.session.There(e.Model) {
+			if f.monitor.Probe.PathExists(e.Model) {
 				w.Path = e.Model
 			}
 			f.loads[e.Model] = f.begin(w, *at)
@@ -91,7 +92,7 @@ func epochWindow(e *progress.Event) window.Window {
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
 	w.Source, w.Owned = window.Announced, true
-	id, _, _ := f.session.BeginAt(w, at, trace.SpanContext{}) // fails only if thousands are open
+	id, _, _ := f.client.BeginAt(w, at, trace.SpanContext{}) // fails only if thousands are open
 	return id
 }
 
@@ -102,7 +103,7 @@ func (f *follower) endEpoch(e *progress.Event, at monitor.Moment) {
 		f.epoch = f.begin(w, f.began)
 	}
 	if f.last {
-		f.session.Loosen(f.epoch)
+		f.monitor.Windows.ApproximateBounds(f.epoch)
 	}
 	f.end(f.epoch, e, at)
 	f.epoch = ""
@@ -112,8 +113,8 @@ func (f *follower) end(id string, e *progress.Event, at monitor.Moment) {
 	switch {
 	case id == "":
 	case e.Void:
-		f.session.Drop(id)
+		f.monitor.Windows.Drop(id)
 	default:
-		_, _ = f.session.EndAt(id, at, f.cut) // ErrUnknown: it exceeded the maximum length of a window, and was closed
+		_, _ = f.client.EndAt(id, at, f.cut) // ErrUnknown: it exceeded the maximum length of a window, and was closed
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // eventDispatcher passes every event on: to the exporter as a log record, to the API, and to the actions. It never
@@ -62,12 +62,12 @@ func (h *eventDispatcher) show(e emit.Event, span trace.SpanContext) *emit.Event
 }
 
 // begin starts the span of a window. When it ends, its events are passed on.
-func (h *eventDispatcher) begin(name string, start time.Time, parent trace.SpanContext) session.Span {
+func (h *eventDispatcher) begin(name string, start time.Time, parent trace.SpanContext) windows.Span {
 	return &eventSpan{h.telemetry.begin(name, start, parent), h}
 }
 
 type eventSpan struct {
-	session.Span
+	windows.Span
 	to *eventDispatcher
 }
 

@@ -27,7 +27,7 @@ func TestEvents(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := stallspan(t, "agent", "--config", config)
-	var said follow
+	var said liveOutput
 	v.Stderr = &said
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path)
 	v.start()
@@ -35,7 +35,7 @@ func TestEvents(t *testing.T) {
 
 	try := stallspan(t, "events", "test", "stallspan.gpu.lost")
 	try.Env = append(try.Env, "STALLSPAN_SOCKET="+socket)
-	var tried follow
+	var tried liveOutput
 	try.Stdout = &tried
 	if code := try.run(); code != 0 {
 		t.Errorf("exit code %d", code)
@@ -45,7 +45,7 @@ func TestEvents(t *testing.T) {
 
 	show := stallspan(t, "events", "--json")
 	show.Env = append(show.Env, "STALLSPAN_SOCKET="+socket)
-	var shown follow
+	var shown liveOutput
 	show.Stdout = &shown
 	show.start()
 	shown.until(t, 1, `"test":true`)
@@ -85,7 +85,7 @@ func TestEventsRefused(t *testing.T) {
 	} {
 		v := stallspan(t, c.args...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+filepath.Join(t.TempDir(), "s"))
-		var said follow
+		var said liveOutput
 		v.Stderr = &said
 		if code := v.run(); code != c.code || !strings.Contains(said.String(), c.says) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, said.String())

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -112,7 +111,7 @@ func TestOutcome(t *testing.T) {
 		{0, full, "slow", true, exitRun},
 		{7, full, "", false, 7},
 	} {
-		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code, session: &session.Session{},
+		r := &run{options: &runOptions{failOn: test.failOn}, code: test.code,
 			whole: &window.Report{Slow: test.slow}}
 		if code, _ := exitCode(r.outcome(test.saved), true); code != test.want {
 			t.Errorf("%+v: got exit code %d", test, code)

@@ -17,7 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
 // actAs makes a copy of the test's own program be another: stallspan itself, or a program that announces windows.
@@ -127,7 +127,7 @@ func (v *invocation) cgroup() string {
 
 // cgroupsOfRuns finds the folders of cgroups that `stallspan run` has made below ours, by what follows their common name.
 func cgroupsOfRuns(pattern string) []string {
-	_, own, err := monitor.OwnCgroup()
+	_, own, err := follow.OwnCgroup()
 	if err != nil {
 		return nil
 	}
@@ -164,26 +164,26 @@ var findPython = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// follow reads what a program prints while it runs.
-type follow struct {
+// liveOutput collects what a program prints while it runs.
+type liveOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-func (f *follow) Write(p []byte) (int, error) {
+func (f *liveOutput) Write(p []byte) (int, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.text.Write(p)
 }
 
-func (f *follow) String() string {
+func (f *liveOutput) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.text.String()
 }
 
 // until returns when the program has printed want, n times.
-func (f *follow) until(t *testing.T, n int, want string) {
+func (f *liveOutput) until(t *testing.T, n int, want string) {
 	t.Helper()
 	for end := time.Now().Add(slowest / 2); strings.Count(f.String(), want) < n; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -190,7 +190,7 @@ func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error)
 		a.Path = path
 	}
 	if inherited := os.Getenv("TRACEPARENT"); a.Traceparent == "" {
-		if _, err := session.ParseTraceparent(inherited); err == nil {
+		if _, err := emit.ParseTraceparent(inherited); err == nil {
 			a.Traceparent = inherited
 		}
 	}

@@ -128,7 +128,7 @@ func TestMarkRunWithoutAnAgent(t *testing.T) {
 func TestMarkRunPassesSignalsOn(t *testing.T) {
 	t.Parallel()
 	v, l := marked(t, python(t), "-c", counter)
-	out := &follow{}
+	out := &liveOutput{}
 	v.Stdout = out
 	in, err := v.StdinPipe()
 	if err != nil {

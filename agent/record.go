@@ -69,10 +69,11 @@ type record struct {
 	length     time.Duration
 	out        io.Writer // for the table
 
-	report *reportFile
-	root   *export.Open // the recording's own span
-	id     string       // of the window over the whole recording
-	began  time.Time
+	report  *reportFile
+	windows timeline
+	root    *export.Open // the recording's own span
+	id      string       // of the window over the whole recording
+	began   time.Time
 }
 
 func (r *record) run(ctx context.Context) (err error) {
@@ -111,17 +112,17 @@ func (r *record) begin(ctx context.Context) (err error) {
 	at := r.monitor.Now()
 	r.began = at.At.Wall
 	r.root = r.telemetry.exporter.Begin(rootName(recordName), r.began, parentFromEnvironment())
-	r.session = newSession(r.monitor, r.telemetry, "", "", r.root.SpanContext())
-	r.id, err = r.monitor.Begin(wholeRecording(), at)
+	r.client = newClient(r.monitor, r.telemetry, &r.windows, "", "", r.root.SpanContext())
+	r.id, err = r.monitor.Windows.Begin(wholeRecording(), at)
 	return err
 }
 
 // finish ends the open windows, and shows the result.
 func (r *record) finish(ctx context.Context, failed error) error {
-	r.session.Close()
+	r.client.Close()
 	end := r.monitor.Now()
-	r.session.EndAll(end)
-	whole, err := r.monitor.End(r.id, end)
+	r.client.EndAll(end)
+	whole, err := r.monitor.Windows.End(r.id, end)
 	if err != nil {
 		return err // not possible: only finish ends it
 	}
@@ -154,12 +155,13 @@ func (r *record) serve(ctx context.Context) error {
 
 // show prints the table, and writes the report.
 func (r *record) show(whole *window.Report) error {
-	windows, problems := r.session.Timeline(), r.monitor.Problems()
+	windows, dropped := r.windows.sorted()
+	problems := r.monitor.Problems()
 	if len(windows) == 0 {
 		windows = append(windows, whole)
 	}
-	if n := r.session.Left(); n > 0 {
-		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", n, maxReports))
+	if dropped > 0 {
+		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", dropped, maxReports))
 	}
 	printTable(r.out, windows, problems)
 	return r.report.save(document{Run: whole, Windows: windows, Problems: texts(problems)})

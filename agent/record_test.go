@@ -125,11 +125,11 @@ func TestRecordedRunWithAGPU(t *testing.T) {
 }
 
 // startRecord records on a socket of its own until the windows can be announced there.
-func startRecord(t *testing.T, args ...string) (*invocation, *follow, string) {
+func startRecord(t *testing.T, args ...string) (*invocation, *liveOutput, string) {
 	t.Helper()
 	socket := socketIn(t)
 	v := stallspan(t, append([]string{"record"}, args...)...)
-	var said follow
+	var said liveOutput
 	v.Stderr = &said
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
 	v.start()

@@ -10,9 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/recording"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 func replayCommand() *cobra.Command {
@@ -43,8 +44,7 @@ type replay struct {
 	out        io.Writer
 
 	monitor *monitor.Monitor
-	reports []*window.Report
-	skipped int             // reports that were not kept
+	windows timeline
 	whole   *window.Report  // of the window over a whole run; nil without one
 	began   *monitor.Moment // when all sources had been read for the first time
 	early   int             // windows that ended but began before the recording
@@ -64,12 +64,11 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	first := parts[0].reader.Header()
-	p.monitor, err = monitor.New(monitor.Config{Recorded: true, Boot: first.Boot, Interval: first.Interval})
+	p.monitor, err = monitor.New(monitor.Config{Recorded: true, Boot: first.Boot, Interval: first.Interval, Reports: p.ended})
 	if err != nil {
 		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].path, err)
 	}
 	defer p.monitor.Stop()
-	p.monitor.OnEnd(p.ended)
 	failed := p.feedAll(ctx, parts)
 	if ctx.Err() != nil {
 		return exitError{exitInterrupted, errors.New("the replay was interrupted")}
@@ -128,7 +127,7 @@ func (p *replay) note(m *recording.Mark, err error) {
 	case m.Op == recording.Tick && p.began == nil:
 		now := p.monitor.Now()
 		p.began = &now
-	case errors.Is(err, window.ErrUnknown):
+	case errors.Is(err, windows.ErrUnknown):
 		p.early++
 	case err != nil && len(p.refused) < maxRefused:
 		p.refused = append(p.refused, err)
@@ -137,13 +136,10 @@ func (p *replay) note(m *recording.Mark, err error) {
 
 // ended collects the report of each window that ends.
 func (p *replay) ended(r *window.Report) {
-	switch {
-	case p.whole == nil && r.Owned && r.Kind == window.Custom && r.Run != "" && r.Name == r.Run:
+	if p.whole == nil && r.Owned && r.Kind == window.Custom && r.Run != "" && r.Name == r.Run {
 		p.whole = r
-	case len(p.reports) < maxReports:
-		p.reports = append(p.reports, r)
-	default:
-		p.skipped++
+	} else {
+		p.windows.add(r)
 	}
 }
 
@@ -151,18 +147,17 @@ func (p *replay) ended(r *window.Report) {
 // without a window over all of it gets one.
 func (p *replay) endAll() {
 	last := p.monitor.Now()
-	for _, r := range p.monitor.Running() {
-		_, _ = p.monitor.Cut(r.ID, last) // ErrUnknown is not possible: only endAll ends it
+	for _, r := range p.monitor.Windows.Running() {
+		_, _ = p.monitor.Windows.Cut(r.ID, last) // ErrUnknown is not possible: only endAll ends it
 	}
 	if p.whole == nil && p.began != nil {
-		id, _ := p.monitor.Begin(wholeRecording(), *p.began) // not refused: all others have ended
-		_, _ = p.monitor.End(id, last)
+		id, _ := p.monitor.Windows.Begin(wholeRecording(), *p.began) // not refused: all others have ended
+		_, _ = p.monitor.Windows.End(id, last)
 	}
-	session.Sort(p.reports)
 }
 
 func (p *replay) document() document {
-	windows := append([]*window.Report{}, p.reports...) // an empty array in JSON, not null
+	windows, _ := p.windows.sorted()
 	if len(windows) == 0 && p.whole != nil {
 		windows = append(windows, p.whole)
 	}
@@ -173,10 +168,10 @@ func (p *replay) problems() []error {
 	list := append(p.monitor.Problems(), p.gaps...)
 	list = append(list, p.refused...)
 	if p.early > 0 {
-		list = append(list, fmt.Errorf("%s began before the replayed part", monitor.Count(p.early, "window")))
+		list = append(list, fmt.Errorf("%s began before the replayed part", sampling.Count(p.early, "window")))
 	}
-	if p.skipped > 0 {
-		list = append(list, fmt.Errorf("%d windows after the first %d are left out", p.skipped, maxReports))
+	if _, dropped := p.windows.sorted(); dropped > 0 {
+		list = append(list, fmt.Errorf("%d windows after the first %d are left out", dropped, maxReports))
 	}
 	return list
 }

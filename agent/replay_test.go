@@ -25,24 +25,23 @@ func recordParts(t *testing.T) (path string, was map[string]string) {
 	if err := r.open(); err != nil {
 		t.Fatal(err)
 	}
-	m, err := monitor.New(monitor.Config{Journal: r.journal()})
-	if err != nil {
-		t.Fatal(err)
-	}
 	was = map[string]string{}
-	m.OnEnd(func(r *window.Report) {
+	m, err := monitor.New(monitor.Config{Journal: r.journal(), Reports: func(r *window.Report) {
 		text, err := r.MarshalJSON()
 		if err != nil {
 			t.Error(err)
 		}
 		was[r.ID] = string(text)
-	})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	m.Tick()
-	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow("job", os.Getpid(), "", false); err != nil {
 		t.Fatal(err)
 	}
 	begin := func(name string) string {
-		id, err := m.Begin(window.Window{Kind: window.Custom, Name: name, Job: "job"}, m.Now())
+		id, err := m.Windows.Begin(window.Window{Kind: window.Custom, Name: name, Job: "job"}, m.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,20 +55,20 @@ func recordParts(t *testing.T) (path string, was map[string]string) {
 			continue
 		}
 		at := m.Now()
-		if _, err := m.End(short, at); err != nil {
+		if _, err := m.Windows.End(short, at); err != nil {
 			t.Fatal(err)
 		}
-		if short, err = m.Begin(window.Window{Kind: window.Custom, Name: "short", Job: "job"}, at); err != nil {
+		if short, err = m.Windows.Begin(window.Window{Kind: window.Custom, Name: "short", Job: "job"}, at); err != nil {
 			t.Fatal(err)
 		}
 	}
 	at := m.Now()
 	for _, id := range []string{short, long} {
-		if _, err := m.End(id, at); err != nil {
+		if _, err := m.Windows.End(id, at); err != nil {
 			t.Fatal(err)
 		}
 	}
-	m.Leave("job")
+	m.Jobs.Unfollow("job")
 	m.Stop()
 	if err := r.close(); err != nil {
 		t.Fatal(err)

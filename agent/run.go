@@ -18,8 +18,8 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -108,7 +108,8 @@ type run struct {
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
-	session   *session.Session
+	client    *windows.Client
+	windows   timeline
 	follower  *follower
 	root      *export.Open // the run's own span
 	began     monitor.Moment
@@ -137,9 +138,9 @@ func (r *run) do(ctx context.Context) error {
 		return exitError{exitRun, err}
 	}
 	r.root = r.telemetry.exporter.Begin(rootName(r.options.name), time.Now(), parentFromEnvironment())
-	r.session = newSession(m, r.telemetry, r.options.name, runJob, r.root.SpanContext())
+	r.client = newClient(m, r.telemetry, &r.windows, r.options.name, runJob, r.root.SpanContext())
 
-	server := serveAPI(r.monitor, r.session)
+	server := serveAPI(r.monitor, r.client)
 	err = r.watch(server.path)
 	server.stop()
 	r.recorded = r.options.recorder.close()
@@ -160,9 +161,9 @@ func (r *run) do(ctx context.Context) error {
 func (r *run) watch(socket string) error {
 	group := newCgroup()
 	defer removeCgroup(group)
-	followed := group != nil && r.monitor.Follow(runJob, 0, group.Path, true) == nil
+	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
 	r.began = r.monitor.Now()
-	r.follower = newFollower(r.session, r.reader, r.began)
+	r.follower = newFollower(r.monitor, r.client, r.reader, r.began)
 
 	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
 	if socket != "" {
@@ -174,28 +175,28 @@ func (r *run) watch(socket string) error {
 	}
 	r.pid = c.cmd.Process.Pid
 	if !followed || !c.ownCgroup {
-		r.monitor.Leave(runJob)
-		r.unfollowed = r.monitor.Follow(runJob, r.pid, "", false)
+		r.monitor.Jobs.Unfollow(runJob)
+		r.unfollowed = r.monitor.Jobs.Follow(runJob, r.pid, "", false)
 	}
-	r.id, _ = r.monitor.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
+	r.id, _ = r.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
 		Job: runJob, Source: window.Announced, Owned: true, PID: r.pid}, r.began)
 
 	var exit monitor.Moment
 	code, status := c.wait(func() {
-		r.session.Close() // before the reading: no window may begin after it
+		r.client.Close() // before the reading: no window may begin after it
 		exit = r.follower.exited()
 	})
 	r.code, r.exited = code, status.Exited()
 	r.follower.close(code != 0)
-	r.session.EndAll(exit)
-	r.whole, _ = r.monitor.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
-	r.monitor.Leave(runJob)
+	r.client.EndAll(exit)
+	r.whole, _ = r.monitor.Windows.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
+	r.monitor.Jobs.Unfollow(runJob)
 	return nil
 }
 
 // timeline returns the windows for the table and the report: the whole run if there are no others.
 func (r *run) timeline() []*window.Report {
-	windows := r.session.Timeline()
+	windows, _ := r.windows.sorted()
 	if len(windows) == 0 && r.whole != nil {
 		return []*window.Report{r.whole}
 	}
@@ -211,8 +212,8 @@ func (r *run) problems() []error {
 	if r.unfollowed != nil {
 		list = append(list, fmt.Errorf("the program's own reads and CPU time are unknown: %w", r.unfollowed))
 	}
-	if n := r.session.Left(); n > 0 {
-		list = append(list, fmt.Errorf("%d windows after the first %d are only in the telemetry", n, maxReports))
+	if _, dropped := r.windows.sorted(); dropped > 0 {
+		list = append(list, fmt.Errorf("%d windows after the first %d are only in the telemetry", dropped, maxReports))
 	}
 	return list
 }
@@ -255,7 +256,7 @@ func (r *run) slow() bool {
 
 // parentFromEnvironment is the parent of the run's span, if the caller set one.
 func parentFromEnvironment() trace.SpanContext {
-	parent, err := session.ParseTraceparent(os.Getenv("TRACEPARENT"))
+	parent, err := emit.ParseTraceparent(os.Getenv("TRACEPARENT"))
 	if err != nil {
 		return trace.SpanContext{}
 	}

@@ -12,7 +12,7 @@ import (
 
 // screen is a terminal with stallspan in its foreground, as a user sees it.
 type screen struct {
-	follow
+	liveOutput
 	keys  *os.File // what is written here was typed
 	drawn chan struct{}
 }

@@ -31,10 +31,10 @@ sys.exit(5)
 `
 
 // counting runs the counter, and gives what it prints and its input.
-func counting(t *testing.T) (v *invocation, out *follow, in io.WriteCloser) {
+func counting(t *testing.T) (v *invocation, out *liveOutput, in io.WriteCloser) {
 	t.Helper()
 	v = stallspan(t, "run", "--", python(t), "-c", counter)
-	out = &follow{}
+	out = &liveOutput{}
 	v.Stdout = out
 	in, err := v.StdinPipe()
 	if err != nil {
@@ -88,7 +88,7 @@ func TestSignalEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT} {
 		v := stallspan(t, "run", "--report", "/dev/stderr", "--", "sh", "-c", "echo Epoch 1/2; exec sleep 60")
-		out := &follow{}
+		out := &liveOutput{}
 		v.Stdout = out
 		v.start()
 		out.until(t, 1, "Epoch")
@@ -114,7 +114,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	v.Path = "/bin/sh"
 	v.Args = []string{"sh", "-c", `trap "" HUP INT; exec "$0" "$@"`, os.Args[0],
 		"run", "--", "sh", "-c", "grep SigIgn /proc/self/status; echo ready; read line"}
-	out := &follow{}
+	out := &liveOutput{}
 	v.Stdout = out
 	in, err := v.StdinPipe()
 	if err != nil {

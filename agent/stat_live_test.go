@@ -163,7 +163,7 @@ func TestStatIsInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
 		v := stallspan(t, "stat", "0.1")
-		out := &follow{}
+		out := &liveOutput{}
 		v.Stdout = out
 		v.start()
 		out.until(t, 2, "busiest core")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 var update = flag.Bool("update", false, "write testdata/table/*.txt again")
@@ -162,7 +163,7 @@ func TestEveryVerdictFits(t *testing.T) {
 		window.Unknown} {
 		for _, gpus := range [][]string{nil, {"GPU-1"}} {
 			for _, took := range []time.Duration{0, 999_900 * time.Nanosecond, 99_900 * time.Microsecond,
-				999_700 * time.Microsecond, 99_999 * time.Millisecond, window.Longest} {
+				999_700 * time.Microsecond, 99_999 * time.Millisecond, windows.MaxLength} {
 				r := row(load("a/model/with/a/name"), took, gpus, 0, 100, 0, verdict)
 				r.Slow, r.Unfinished, r.Disks = true, true, disks("nvme0c0n1", "sda")
 				var out bytes.Buffer

@@ -14,8 +14,8 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // telemetry exports a command's metrics and spans over OTLP, if the environment sets a backend.
@@ -57,7 +57,7 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 }
 
 // begin starts the span of a window.
-func (t *telemetry) begin(name string, start time.Time, parent trace.SpanContext) session.Span {
+func (t *telemetry) begin(name string, start time.Time, parent trace.SpanContext) windows.Span {
 	return t.exporter.Begin(name, start, parent)
 }
 

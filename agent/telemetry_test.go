@@ -148,7 +148,7 @@ func TestBackendIsDown(t *testing.T) {
 	_ = listener.Close()
 	v := stallspan(t, "run", "--", "sh", "-c", "echo Epoch 1/1; exit 4")
 	v.Env = append(v.Env, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+address)
-	out := &follow{}
+	out := &liveOutput{}
 	v.Stderr = out
 	v.start()
 	out.until(t, 1, "verdict")

@@ -108,14 +108,14 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	}
 	w := describe(k, span, f)
 	w.Start, w.End = sample.Stamp{Wall: span.StartTimestamp().AsTime()}, sample.Stamp{Wall: span.EndTimestamp().AsTime()}
-	if err := p.monitor.Place(&w); err != nil {
+	if err := p.monitor.Spans.Place(&w); err != nil {
 		p.tally.skip(reason(err))
 		return nil
 	}
 	if place.PID > 0 {
-		w.Job = p.monitor.Attend(place.PID, place.Cgroup, place.Own)
+		w.Job = p.monitor.Jobs.AutoFollow(place.PID, place.Cgroup, place.Own)
 	}
-	return p.monitor.Span(w)
+	return p.monitor.Spans.Report(w)
 }
 
 // who is what the span and its resource say of where the span was made.

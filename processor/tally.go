@@ -9,7 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/processor/internal/metadata"
 )
 
@@ -41,15 +41,15 @@ const failed = "failed"
 // reason is how metadata.yaml calls what a span was not reported on for.
 func reason(err error) string {
 	switch {
-	case errors.Is(err, monitor.ErrOld):
+	case errors.Is(err, windows.ErrOld):
 		return "old"
-	case errors.Is(err, monitor.ErrFuture):
+	case errors.Is(err, windows.ErrFuture):
 		return "future"
-	case errors.Is(err, monitor.ErrBackward):
+	case errors.Is(err, windows.ErrBackward):
 		return "backward"
-	case errors.Is(err, monitor.ErrEmpty):
+	case errors.Is(err, windows.ErrEmpty):
 		return "empty"
-	case errors.Is(err, monitor.ErrClock):
+	case errors.Is(err, windows.ErrClock):
 		return "clock"
 	}
 	return failed

@@ -37,11 +37,11 @@ func BenchmarkScrape(b *testing.B) {
 func BenchmarkWindow(b *testing.B) {
 	w := started(b)
 	for b.Loop() {
-		id, _, err := w.session.BeginAt(window.Window{Kind: window.Epoch}, w.session.Now(), trace.SpanContext{})
+		id, _, err := w.client.BeginAt(window.Window{Kind: window.Epoch}, w.monitor.Now(), trace.SpanContext{})
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := w.session.End(id, false); err != nil {
+		if _, err := w.client.End(id, false); err != nil {
 			b.Fatal(err)
 		}
 	}

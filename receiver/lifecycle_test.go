@@ -104,7 +104,7 @@ func TestNothingToWatch(t *testing.T) {
 	c.Sampling.RootPath = t.TempDir()
 	p := in(t, NewFactory(), settings(), c, "traces")
 	err := p.parts[0].Start(t.Context(), componenttest.NewNopHost())
-	if err == nil || !strings.Contains(err.Error(), "look at sampling::root_path") {
+	if err == nil || !strings.Contains(err.Error(), "check sampling::root_path") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(c.Socket); !errors.Is(err, os.ErrNotExist) {

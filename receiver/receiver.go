@@ -15,7 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
@@ -42,7 +42,7 @@ type stallspanReceiver struct {
 
 	mu          sync.Mutex       // guards the fields below
 	monitor     *monitor.Monitor // this and the next four are set from Start to Shutdown
-	session     *session.Session
+	client      *windows.Client
 	telemetry   *metadata.TelemetryBuilder
 	server      *server // nil if windows cannot be announced
 	unsubscribe func()  // from the monitor's events
@@ -103,8 +103,8 @@ func (r *stallspanReceiver) open() (err error) {
 		return err
 	}
 	r.monitor = m
-	r.session = session.New(m, session.Options{Spans: r.begin, Durations: &r.metrics.Durations})
-	if r.telemetry, err = r.observe(m, r.session); err != nil {
+	r.client = m.Windows.NewClient(windows.Options{Spans: r.begin, Durations: &r.metrics.Durations})
+	if r.telemetry, err = r.observe(m, r.client); err != nil {
 		return err
 	}
 	r.spans.start()
@@ -112,11 +112,11 @@ func (r *stallspanReceiver) open() (err error) {
 	if r.hasWindows() {
 		r.unsubscribe = m.OnEvent(r.onEvent)
 	}
-	r.server.start(m, r.session, &r.board, r.settings)
+	r.server.start(m, r.client, &r.board, r.settings)
 	for source, failure := range m.Failures() {
 		r.reported[source] = failure.Last.Error()
 	}
-	r.settings.Logger.Info("watching "+m.Sight().String(), zap.Duration("interval", m.Interval()))
+	r.settings.Logger.Info("watching "+m.Inventory().String(), zap.Duration("interval", m.Interval()))
 	for _, problem := range m.Problems() {
 		r.settings.Logger.Warn("a source cannot be read", zap.Error(problem))
 	}
@@ -135,9 +135,9 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.server.stop()
-	if r.session != nil {
-		r.session.Close()
-		r.session.EndAll(r.monitor.Now())
+	if r.client != nil {
+		r.client.Close()
+		r.client.EndAll(r.monitor.Now())
 	}
 	if r.unsubscribe != nil {
 		r.unsubscribe()
@@ -152,5 +152,5 @@ func (r *stallspanReceiver) close(ctx context.Context) {
 		r.telemetry.Shutdown()
 	}
 	r.share.Stop()
-	r.monitor, r.session, r.telemetry, r.server, r.unsubscribe = nil, nil, nil, nil, nil
+	r.monitor, r.client, r.telemetry, r.server, r.unsubscribe = nil, nil, nil, nil, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // server serves the API on which programs announce windows. A nil *server does nothing.
@@ -46,7 +46,7 @@ func listen(c *Config) (*server, error) {
 }
 
 // start serves until stop.
-func (s *server) start(m *monitor.Monitor, windows *session.Session, board *alert.Board, set receiver.Settings) {
+func (s *server) start(m *monitor.Monitor, client *windows.Client, board *alert.Board, set receiver.Settings) {
 	if s == nil {
 		return
 	}
@@ -58,7 +58,7 @@ func (s *server) start(m *monitor.Monitor, windows *session.Session, board *aler
 			set.Logger.Warn("this port is open to other machines and has no authentication", zap.Stringer("address", l.Addr()))
 		}
 		s.serving.Go(func() {
-			server := api.NewServer(m, windows, set.BuildInfo.Version).With(api.Events{Board: board})
+			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board})
 			if err := server.Serve(ctx, l); err != nil {
 				set.Logger.Error("the API has ended: windows can no longer be announced", zap.Error(err))
 			}

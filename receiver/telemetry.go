@@ -8,13 +8,13 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
 
 // observe registers this receiver's metrics with the Collector's own telemetry. The values are read when they are
 // collected. Two receivers may share a monitor, so an attribute names the receiver.
-func (r *stallspanReceiver) observe(m *monitor.Monitor, windows *session.Session) (*metadata.TelemetryBuilder, error) {
+func (r *stallspanReceiver) observe(m *monitor.Monitor, client *windows.Client) (*metadata.TelemetryBuilder, error) {
 	b, err := metadata.NewTelemetryBuilder(r.settings.TelemetrySettings)
 	if err != nil {
 		return nil, err
@@ -34,7 +34,7 @@ func (r *stallspanReceiver) observe(m *monitor.Monitor, windows *session.Session
 			return nil
 		}),
 		b.RegisterReceiverStallspanWindowsOpenCallback(func(_ context.Context, o metric.Int64Observer) error {
-			o.Observe(int64(windows.Open()), attributes)
+			o.Observe(int64(client.Open()), attributes)
 			return nil
 		}),
 		b.RegisterReceiverStallspanWindowsLostCallback(func(_ context.Context, o metric.Int64Observer) error {

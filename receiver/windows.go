@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/queue"
-	"github.com/stallspan/stallspan/internal/session"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // endedSpan is the span of an ended window, with its place in a trace.
@@ -29,8 +29,8 @@ type openSpan struct {
 }
 
 // begin starts a window's span. It is sampled if its parent is, or if it has none.
-func (r *stallspanReceiver) begin(_ string, _ time.Time, parent trace.SpanContext) session.Span {
-	s := &openSpan{receiver: r, context: session.Context(parent, r.spans != nil), parent: parent}
+func (r *stallspanReceiver) begin(_ string, _ time.Time, parent trace.SpanContext) windows.Span {
+	s := &openSpan{receiver: r, context: emit.SpanContext(parent, r.spans != nil), parent: parent}
 	s.exported = r.spans != nil && s.context.IsSampled()
 	return s
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -74,7 +73,7 @@ func TestAnnouncedWindow(t *testing.T) {
 	p := in(t, NewFactory(), settings(), c, "metrics", "traces", "logs")
 	p.start(t)
 	begun := begin(t, c, api.Announcement{Kind: window.ModelLoad, Model: "llama", Traceparent: caller})
-	own, err := session.ParseTraceparent(begun.Traceparent)
+	own, err := emit.ParseTraceparent(begun.Traceparent)
 	if err != nil || own.TraceID().String() != caller[3:35] || !own.IsSampled() {
 		t.Errorf("%v, %v", begun, err)
 	}
@@ -124,7 +123,7 @@ func TestNoSpan(t *testing.T) {
 	p := in(t, NewFactory(), settings(), c, "traces")
 	p.start(t)
 	begun := begin(t, c, api.Announcement{Kind: window.Epoch, Traceparent: unsampled})
-	if own, err := session.ParseTraceparent(begun.Traceparent); err != nil || own.IsSampled() || own.TraceID().String() != unsampled[3:35] {
+	if own, err := emit.ParseTraceparent(begun.Traceparent); err != nil || own.IsSampled() || own.TraceID().String() != unsampled[3:35] {
 		t.Errorf("%v, %v", begun, err)
 	}
 	end(t, c, begun.ID)
@@ -155,7 +154,7 @@ func slow() emit.Span {
 }
 
 func TestSlowWindow(t *testing.T) {
-	parent, err := session.ParseTraceparent(caller)
+	parent, err := emit.ParseTraceparent(caller)
 	if err != nil {
 		t.Fatal(err)
 	}

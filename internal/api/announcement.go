@@ -6,6 +6,9 @@ import (
 	"strings"
 	"unicode"
 
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -21,6 +24,8 @@ type Announcement struct {
 	GPUIDs      []string          `json:"gpu_ids,omitempty"`     // hw.id; all GPUs where it is empty
 	Traceparent string            `json:"traceparent,omitempty"` // of the span that the window's becomes a child of
 	Attributes  map[string]string `json:"attributes,omitempty"`
+
+	parent trace.SpanContext // parsed from Traceparent
 }
 
 // Begun is the answer to POST /v1/windows.
@@ -62,6 +67,12 @@ func (a *Announcement) check() error {
 		return bad("gpu_ids lists %d GPUs: at most %d are taken; leave it out for all of them", len(a.GPUIDs), mostGPUs)
 	case len(a.Attributes) > mostAttributes:
 		return bad("attributes has %d entries: at most %d are taken", len(a.Attributes), mostAttributes)
+	}
+	if a.Traceparent != "" {
+		var err error
+		if a.parent, err = emit.ParseTraceparent(a.Traceparent); err != nil {
+			return bad("traceparent: %v", err)
+		}
 	}
 	for _, id := range a.GPUIDs {
 		if id == "" || len(id) > mostText || strings.ContainsFunc(id, unicode.IsControl) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // raw sends bytes on a connection and reads the answer.
@@ -128,7 +129,7 @@ func fill(t testing.TB, s *service, n int) {
 	t.Helper()
 	now := s.monitor.Now()
 	for range n {
-		if _, err := s.monitor.Begin(window.Window{Kind: window.Custom, Name: strings.Repeat("n", 1000)}, now); err != nil {
+		if _, err := s.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: strings.Repeat("n", 1000)}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -160,9 +161,9 @@ func TestThousandWindows(t *testing.T) {
 		t.Errorf("%d windows run", len(got.Running))
 	}
 
-	fill(t, s, window.MostOpen-clients*each)
+	fill(t, s, windows.MaxOpen-clients*each)
 	status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`)
-	if status != http.StatusServiceUnavailable || !strings.Contains(parseAs[Error](t, body).Text, "4096 windows are open already: end some") {
+	if status != http.StatusServiceUnavailable || !strings.Contains(parseAs[Error](t, body).Text, "4096 windows are open: end some") {
 		t.Errorf("one too many: %d %s", status, body)
 	}
 	for range clients {
@@ -176,7 +177,7 @@ func TestThousandWindows(t *testing.T) {
 	}
 	wg.Wait()
 	_, _, body = s.do(t, "GET", "/v1/windows", "")
-	if got := parseAs[list](t, body); len(got.Running) != window.MostOpen-clients*each || len(got.Ended) != clients*each {
+	if got := parseAs[list](t, body); len(got.Running) != windows.MaxOpen-clients*each || len(got.Ended) != clients*each {
 		t.Errorf("%d windows run, %d have ended", len(got.Running), len(got.Ended))
 	}
 }

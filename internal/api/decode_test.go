@@ -98,7 +98,7 @@ func TestBadBodies(t *testing.T) {
 			t.Errorf("%.80q: Content-Type %q", bad.body, kind)
 		}
 	}
-	if len(s.door.windows) > 0 || len(s.monitor.Running()) > 0 {
+	if len(s.door.windows) > 0 || len(s.monitor.Windows.Running()) > 0 {
 		t.Errorf("%d windows were opened", len(s.door.windows))
 	}
 }

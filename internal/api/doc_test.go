@@ -93,7 +93,7 @@ func TestPythonExample(t *testing.T) {
 			t.Errorf("it printed %q", out)
 		}
 	}
-	ended := s.monitor.Ended()
+	ended := s.monitor.Windows.Ended()
 	if len(ended) != 1 || !ended[0].HasEpoch || ended[0].Epoch != 3 || ended[0].PID == os.Getpid() || ended[0].PID == 0 {
 		t.Errorf("the server saw %+v", ended)
 	}

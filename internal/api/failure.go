@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // Error is a request that was refused: the HTTP status, and one line that says what happened and what to do.
@@ -28,9 +28,9 @@ func asError(err error, usual int) *Error {
 	switch {
 	case errors.As(err, &e):
 		return e
-	case errors.Is(err, window.ErrTooMany):
+	case errors.Is(err, windows.ErrTooMany):
 		return &Error{http.StatusServiceUnavailable, err.Error()}
-	case errors.Is(err, window.ErrUnknown):
+	case errors.Is(err, windows.ErrUnknown):
 		return &Error{http.StatusNotFound, err.Error()}
 	}
 	return &Error{usual, err.Error()}

@@ -28,8 +28,8 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) error {
 		return err
 	}
 	defer leave()
-	running := s.monitor.Running()
-	ended := s.monitor.Ended()
+	running := s.monitor.Windows.Running()
+	ended := s.monitor.Windows.Ended()
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // an error stays with out, and ends the writing below
@@ -58,7 +58,7 @@ func writeReports(out *bufio.Writer, reports []*window.Report) {
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	report := s.monitor.Report(id)
+	report := s.monitor.Windows.Report(id)
 	if report == nil {
 		return refuse(http.StatusNotFound, "no window has the id %s: it was never begun here, or ended over an hour ago", excerpt(id))
 	}

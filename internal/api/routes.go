@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // routes maps the paths of docs/api.md. Each has an entry without a method, so that a wrong method is answered in JSON.
@@ -97,7 +97,7 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, own, err := s.windows.Begin(a.window(callerPID(r.Context())), a.Traceparent)
+	id, own, err := s.windows.Begin(a.window(callerPID(r.Context())), a.parent)
 	if err != nil {
 		return asError(err, http.StatusBadRequest)
 	}
@@ -139,7 +139,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	}
 	id := r.PathValue("id")
 	report, err := s.windows.End(id, request.Failed)
-	if errors.Is(err, window.ErrUnknown) && s.monitor.Report(id) != nil {
+	if errors.Is(err, windows.ErrUnknown) && s.monitor.Windows.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s gives its report", excerpt(id), id)
 	}
 	if err != nil {
@@ -165,7 +165,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		Uptime:       time.Since(s.started).Seconds(),
 		Interval:     s.monitor.Interval().Seconds(),
 		LateReadings: s.monitor.Late(),
-		WindowsOpen:  s.monitor.Open(),
+		WindowsOpen:  s.monitor.Windows.Open(),
 		Problems:     []string{},
 	}
 	for _, problem := range s.monitor.Problems() {

@@ -9,7 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 func TestRefusedRequests(t *testing.T) {
@@ -58,7 +61,7 @@ func TestRefusedRequests(t *testing.T) {
 			t.Errorf("%s %.60s: %d with Allow %q", c.method, c.path, status, header.Get("Allow"))
 		}
 	}
-	if open := s.monitor.Running(); len(open) > 0 {
+	if open := s.monitor.Windows.Running(); len(open) > 0 {
 		t.Errorf("%d windows were opened", len(open))
 	}
 }
@@ -98,8 +101,10 @@ func TestAcceptedContentTypes(t *testing.T) {
 // refusing is a door that opens nothing.
 type refusing struct{ err error }
 
-func (r refusing) Begin(window.Window, string) (id, own string, err error) { return "", "", r.err }
-func (r refusing) End(string, bool) (*window.Report, error)                { return nil, r.err }
+func (r refusing) Begin(window.Window, trace.SpanContext) (id, own string, err error) {
+	return "", "", r.err
+}
+func (r refusing) End(string, bool) (*window.Report, error) { return nil, r.err }
 
 // TestDoorErrors says with which status each error of a door is answered, when a window begins and when it ends.
 func TestDoorErrors(t *testing.T) {
@@ -107,8 +112,8 @@ func TestDoorErrors(t *testing.T) {
 		err        error
 		begin, end int
 	}{
-		{window.ErrTooMany, 503, 503},
-		{window.ErrUnknown, 404, 404},
+		{windows.ErrTooMany, 503, 503},
+		{windows.ErrUnknown, 404, 404},
 		{refuse(429, "slow down"), 429, 429},
 		{errors.New("process 7 is gone"), 400, 500},
 	} {

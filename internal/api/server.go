@@ -12,18 +12,20 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 // Windows is the door behind a Server. It is called by many goroutines at once.
 type Windows interface {
-	// Begin opens a window. traceparent is the caller's place in a trace (W3C Trace Context), "" where it told none;
-	// own is the window's span in the same form, "" where there is none. An *Error is answered with its status,
-	// window.ErrTooMany with 503, every other error with 400.
-	Begin(w window.Window, traceparent string) (id, own string, err error)
-	// End closes a window and reports on it; failed says that its work did not succeed, so that the window is unfinished.
-	// window.ErrUnknown is answered with 404.
+	// Begin opens a window. parent is the caller's span, and invalid without one. traceparent is the context of the
+	// window's span, "" if it has none. An *Error is returned with its status, windows.ErrTooMany with 503, every other
+	// error with 400.
+	Begin(w window.Window, parent trace.SpanContext) (id, traceparent string, err error)
+	// End closes a window and returns its report; failed means that its work did not succeed, so that the window is
+	// unfinished. windows.ErrUnknown is returned with 404.
 	End(id string, failed bool) (*window.Report, error)
 }
 

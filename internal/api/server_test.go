@@ -15,7 +15,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -30,23 +33,23 @@ type door struct {
 
 	mu      sync.Mutex
 	windows []window.Window
-	parents []string
+	parents []trace.SpanContext
 }
 
-func (d *door) Begin(w window.Window, traceparent string) (id, own string, err error) {
+func (d *door) Begin(w window.Window, parent trace.SpanContext) (id, own string, err error) {
 	d.mu.Lock()
 	d.windows = append(d.windows, w)
-	d.parents = append(d.parents, traceparent)
+	d.parents = append(d.parents, parent)
 	d.mu.Unlock()
-	id, err = d.monitor.Begin(w, d.monitor.Now())
+	id, err = d.monitor.Windows.Begin(w, d.monitor.Now())
 	return id, someTrace, err
 }
 
 func (d *door) End(id string, failed bool) (*window.Report, error) {
 	if failed {
-		return d.monitor.Cut(id, d.monitor.Now())
+		return d.monitor.Windows.Cut(id, d.monitor.Now())
 	}
-	return d.monitor.End(id, d.monitor.Now())
+	return d.monitor.Windows.End(id, d.monitor.Now())
 }
 
 // service is a server on a real socket that watches this machine.
@@ -165,8 +168,8 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 	}
 	w := s.door.windows[0]
 	if w.Kind != window.Epoch || w.Name != "n" || w.Model != "m" || w.Epoch != 3 || !w.HasEpoch || w.Path != "/p" ||
-		len(w.GPUs) != 1 || w.GPUs[0] != "GPU-1" || w.Attributes["a"] != "b" || w.Source != window.Announced || s.door.parents[0] != someTrace {
-		t.Errorf("the door was given %+v, parent %q", w, s.door.parents[0])
+		len(w.GPUs) != 1 || w.GPUs[0] != "GPU-1" || w.Attributes["a"] != "b" || w.Source != window.Announced || emit.Traceparent(s.door.parents[0]) != someTrace {
+		t.Errorf("the door was given %+v, parent %v", w, s.door.parents[0])
 	}
 	if callers := os.Getpid(); w.PID != callers {
 		t.Errorf("pid %d, want the caller's, %d", w.PID, callers)

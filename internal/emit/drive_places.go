@@ -33,9 +33,9 @@ var drivePlaces = [sample.DriveQuantities]drivePlace{
 		smart: "Percentage Used", times: 100,
 		place: in(&semconv.HwPhysicalDiskEnduranceUtilization, semconv.HwPhysicalDiskStateRemaining),
 	},
-	sample.DriveSpare:      {smart: "Available Spare", times: 100},
+	sample.DriveSpare:    {smart: "Available Spare", times: 100},
 	sample.DriveSpareMin: {smart: "Available Spare Threshold", times: 100},
-	sample.DriveCritical:   {smart: "Critical Warning", times: 1},
+	sample.DriveCritical: {smart: "Critical Warning", times: 1},
 
 	sample.DriveReallocated:           {smart: "Reallocated Sectors Count", times: 1, place: driveErrors(semconv.ErrorTypeReallocatedSector)},
 	sample.DrivePending:               {smart: "Current Pending Sector Count", times: 1, place: driveErrors(semconv.ErrorTypePendingSector)},

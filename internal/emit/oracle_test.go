@@ -92,9 +92,9 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 		due = newest + time.Second
 		now := m.Now()
 		for _, id := range open {
-			end := m.End
+			end := m.Windows.End
 			if windows%8 >= 4 {
-				end = m.Cut
+				end = m.Windows.Cut
 			}
 			r, err := end(id, now)
 			if err != nil {
@@ -127,7 +127,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 		{Kind: window.Custom, Name: "custom"},
 	} {
 		w.Job, w.Run, w.Source = "train", "train.py", window.Announced
-		id, err := m.Begin(w, at)
+		id, err := m.Windows.Begin(w, at)
 		if err != nil {
 			t.Fatal(err)
 		}

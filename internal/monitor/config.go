@@ -7,41 +7,47 @@ import (
 
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Config has the settings of a monitor.
+// Config configures a Monitor.
 type Config struct {
 	Interval time.Duration // between two readings of every source
 	Root     string        // the folder that stands for "/": "/hostfs" in a container
 	History  history.Config
 
-	// Accelerator is read beside the machine's own sources: an emulated one. The machine's GPUs are then left alone.
+	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
 
-	// NVML is the path of libnvidia-ml.so.1, where the loader does not find it by itself.
+	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
 
-	// Drives has the machine's drives asked for their health; nil leaves them alone.
+	// Drives configures the health checks of drives; nil for none.
 	Drives *Drives
 
-	// Slow says when a window took too long. Windows are not compared with earlier ones where it names no file.
+	// Slow configures when a window took too long.
 	Slow config.Slow
 
-	// Journal is told of everything that reports follow from, in the order in which it took effect. It must not call
-	// the monitor. After an error it is told of nothing any more; the error is one of Problems.
+	// Journal receives everything that reports follow from, in the order in which it took effect. It must not call the
+	// monitor. After an error, which becomes one of the Problems, it receives nothing more.
 	Journal Journal
 
-	// Recorded makes a monitor of a recording: it reads nothing of this machine, its readings come through Feed, and
-	// its clock is theirs.
+	// Reports receives the report of each window that ends, on the goroutine that ends it; nil for none.
+	Reports func(*window.Report)
+
+	// Recorded makes a monitor of a recording: it reads nothing of this machine, and its readings arrive through Feed.
 	Recorded bool
-	Boot     time.Time // of the recorded machine; zero where that is not known
+	Boot     time.Time // of the recorded machine; zero if unknown
 }
 
-// Journal is what a *recording.Writer does.
-type Journal interface {
-	Write(e *recording.Entry) error
+// Journal records entries. It is implemented by *recording.Writer.
+type Journal = sampling.Journal
+
+// NewConfig returns the settings of a monitor that samples as the user configured.
+func NewConfig(s config.Sampling) Config {
+	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML}
 }
 
 func (c *Config) complete() error {
@@ -60,23 +66,18 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// NewConfig returns the settings of a monitor that samples as the user configured.
-func NewConfig(s config.Sampling) Config {
-	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML}
-}
-
-// sampling is what of a Config two components that share a monitor must agree on.
-type sampling struct {
+// settings are the part of a Config that components with a common monitor must agree on.
+type settings struct {
 	interval   time.Duration
 	root, nvml string
 }
 
-func (c Config) sampling() sampling {
-	_ = c.complete() // a wrong interval is New's to refuse
-	return sampling{c.Interval, filepath.Clean("/" + c.Root), c.NVML}
+func (c Config) settings() settings {
+	_ = c.complete() // New refuses an invalid interval
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML}
 }
 
-func (s sampling) String() string {
+func (s settings) String() string {
 	text := "interval " + s.interval.String() + ", root_path " + s.root
 	if s.nvml != "" {
 		text += ", nvml " + s.nvml

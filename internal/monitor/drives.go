@@ -11,11 +11,11 @@ import (
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
-// Drives says how the machine's drives are asked for their health.
+// Drives configures the health checks of the machine's drives.
 type Drives struct {
 	Ask     drives.Options // its Root is Config.Root
-	History string         // the file in which their counts are remembered; "" keeps them in memory alone
-	Auto    bool           // nobody has asked for it: where there is no smartctl, that is no problem
+	History string         // the file of the drives' error counts; "" keeps them in memory
+	Auto    bool           // not configured by the user: a missing smartctl is no problem
 }
 
 // NewDrives returns how drives are read as the user configured, or nil for not at all. Their history is in a file next to
@@ -35,72 +35,67 @@ func drivesFile(slow config.Slow) string {
 	return drives.DefaultPath(slow.Baseline)
 }
 
-// health asks the drives on a goroutine of its own: they take seconds to answer, and some never do.
-type health struct {
-	stream sample.Stream
-	book   *drives.Book // opened by that goroutine: its disk may hang
-	config Drives
-	boot   string
-	ended  chan struct{} // closed by that goroutine
+// driveHealth reads the drives on a goroutine of its own: they take seconds to respond, and some hang.
+type driveHealth struct {
+	config    Drives
+	stream    sample.Stream
+	boot      string
+	book      *drives.Book // opened by the goroutine: its disk may hang
+	receivers receivers[[]sample.Drive]
+	ended     chan struct{} // closed when the goroutine ends
 }
 
-// healthEnd is how long end waits: a round that is ended kills its smartctl, and gives up on one that hangs after 2 s.
-const healthEnd = 5 * time.Second
+// drivesStopTime is how long wait waits: a round that is cancelled kills its smartctl, and gives up on one that hangs
+// after 2 s.
+const drivesStopTime = 5 * time.Second
 
-// end waits for the goroutine, which has been told to end. The disk that the history lies on may hold it for ever.
-func (h *health) end() {
-	if h == nil {
+// newDriveHealth returns nil if drives are not checked.
+func newDriveHealth(c Config) (*driveHealth, error) {
+	if c.Drives == nil {
+		return nil, nil
+	}
+	d := &driveHealth{config: *c.Drives, boot: drives.Boot(c.Root), ended: make(chan struct{})}
+	d.config.Ask.Root = c.Root
+	source, err := smart.New(d.config.Ask)
+	if err != nil {
+		return nil, err
+	}
+	d.stream = source
+	return d, nil
+}
+
+func (d *driveHealth) start(ctx context.Context, m *Monitor) {
+	if d == nil {
+		return
+	}
+	go func() { // owned by d: see wait
+		defer close(d.ended)
+		d.book = drives.Open(d.config.History, d.boot, func(err error) { m.problems.Note("drives", err) })
+		d.stream.Run(ctx, func(source string, s *sample.Sample, err error) { d.take(m, source, s, err) })
+	}()
+}
+
+// wait waits for the goroutine after its context has ended. The disk of the history file may hold it forever.
+func (d *driveHealth) wait() {
+	if d == nil {
 		return
 	}
 	select {
-	case <-h.ended:
-	case <-time.After(healthEnd):
+	case <-d.ended:
+	case <-time.After(drivesStopTime):
 	}
 }
 
-func (m *Monitor) newHealth() error {
-	if m.config.Drives == nil {
-		return nil
-	}
-	h := &health{config: *m.config.Drives, boot: drives.Boot(m.config.Root)}
-	h.config.Ask.Root = m.config.Root
-	source, err := smart.New(h.config.Ask)
-	if err != nil {
-		return err
-	}
-	h.stream = source
-	m.health = h
-	return nil
-}
-
-func (m *Monitor) runHealth(ctx context.Context) {
-	h := m.health
-	h.book = drives.Open(h.config.History, h.boot, func(err error) { m.problems.note("drives", err) })
-	h.stream.Run(ctx, m.takeDrives)
-}
-
-// takeDrives is the drives' sink: what they told is judged by their history.
-func (m *Monitor) takeDrives(source string, s *sample.Sample, err error) {
-	h := m.health
-	if errors.Is(err, smart.ErrMissing) && h.config.Auto {
+// take judges a reading by the history of the drives, and passes it on.
+func (d *driveHealth) take(m *Monitor, source string, s *sample.Sample, err error) {
+	if errors.Is(err, smart.ErrMissing) && d.config.Auto {
 		return
 	}
-	m.problems.note(source, err)
 	if err != nil && len(s.Drives) == 0 {
-		return // they could not be listed: none has vanished for that
+		m.problems.Note(source, err)
+		return // they could not be listed, so none has vanished
 	}
-	s.Drives = h.book.Take(s.Drives, h.config.Ask.Listing(), time.Now())
-	m.mu.Lock()
-	m.append(source, s)
-	listeners := m.onDrives
-	m.mu.Unlock()
-	for _, tell := range listeners {
-		(*tell)(s.Drives)
-	}
-}
-
-// OnDrives has tell called with all drives after each round of questions, judged, the worst first, on the goroutine that
-// asks them, until forget is called. The list is never changed.
-func (m *Monitor) OnDrives(tell func([]sample.Drive)) (forget func()) {
-	return listen(m, &m.onDrives, tell)
+	s.Drives = d.book.Take(s.Drives, d.config.Ask.Listing(), time.Now())
+	m.readings.Append(source, s, err)
+	d.receivers.emit(s.Drives)
 }

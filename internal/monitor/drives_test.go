@@ -77,12 +77,12 @@ func TestDrivesWithoutSmartctl(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		source, err := smart.New(m.health.config.Ask)
+		source, err := smart.New(m.drives.config.Ask)
 		if err != nil {
 			t.Fatal(err)
 		}
 		all, err := source.Round(t.Context())
-		m.takeDrives("smart", &sample.Sample{At: sample.Now(), Drives: all}, err)
+		m.drives.take(m, "smart", &sample.Sample{At: sample.Now(), Drives: all}, err)
 		n := 0
 		for _, p := range m.Problems() {
 			if strings.HasPrefix(p.Error(), "smart: ") {
@@ -107,8 +107,8 @@ func TestDrivesListed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Stop()
-	m.health.config.Ask.Root = root
-	m.health.book = drives.Open("", "boot", func(err error) { t.Error(err) })
+	m.drives.config.Ask.Root = root
+	m.drives.book = drives.Open("", "boot", func(err error) { t.Error(err) })
 	round := func(want string, err error, names ...string) {
 		t.Helper()
 		s := &sample.Sample{At: sample.Now()}
@@ -117,7 +117,7 @@ func TestDrivesListed(t *testing.T) {
 			d.Values.Set(sample.DriveReallocated, 0)
 			s.Drives = append(s.Drives, d)
 		}
-		m.takeDrives("smart", s, err)
+		m.drives.take(m, "smart", s, err)
 		var got []string
 		for _, d := range m.Collect().Drives.Drives {
 			got = append(got, d.Device+" "+string(d.Status))
@@ -127,7 +127,7 @@ func TestDrivesListed(t *testing.T) {
 		}
 	}
 	round("sda ok, sdb ok, sdc ok", nil, "sda", "sdb", "sdc")
-	m.health.config.Ask.Disks = []drives.Disk{{Device: "/dev/sdb", Off: true}}
+	m.drives.config.Ask.Disks = []drives.Disk{{Device: "/dev/sdb", Off: true}}
 	round("sda ok, sdc ok", nil, "sda", "sdc")
 	block := filepath.Join(root, "sys/class/block")
 	if err := os.Rename(block, block+"s"); err != nil {
@@ -156,7 +156,7 @@ func TestDrivesStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.health.stream = s
+	m.drives.stream = s
 	m.Start()
 	began := time.Now()
 	for first := m.Collect().Cores.At.Mono; m.Collect().Cores.At.Mono < first+time.Second; time.Sleep(10 * time.Millisecond) {
@@ -177,16 +177,15 @@ func TestDrivesStuck(t *testing.T) {
 	}
 	close(s.free)
 	<-stopped
-	<-m.health.ended
+	<-m.drives.ended
 }
 
 // What is known of a disk under a load that waited for it is found again in the recording, in the same words.
 func TestReplayOfDrives(t *testing.T) {
 	p := newTape(t)
-	m, feed := p.fed()
-	defer m.Stop()
 	var reports []*window.Report
-	m.OnEnd(func(r *window.Report) { reports = append(reports, r) })
+	m, feed := p.fed(func(r *window.Report) { reports = append(reports, r) })
+	defer m.Stop()
 	mark := func(mark recording.Mark) { feed(recording.Entry{Mark: &mark}) }
 	edge := func(number uint64, i int) *sample.Stamp {
 		at := round(i)[0].At
@@ -207,7 +206,7 @@ func TestReplayOfDrives(t *testing.T) {
 		mark(recording.Mark{Op: recording.Tick})
 		switch i {
 		case 10:
-			mark(recording.Mark{Op: recording.Begin, Edge: 1, At: edge(1, i), ID: "A", Window: &recording.Window{Kind: string(window.ModelLoad), Job: "train"}})
+			mark(recording.Mark{Op: recording.Begin, Edge: 1, At: edge(1, i), ID: "A", Window: &recording.Window{Kind: window.ModelLoad, Job: "train"}})
 		case 60:
 			mark(recording.Mark{Op: recording.End, Edge: 2, At: edge(2, i), ID: "A"})
 		}

@@ -14,10 +14,9 @@ import (
 // seconds in which it was busy, its tensor cores were not, its cap held it down, and its memory grew.
 func TestReplayOfFindings(t *testing.T) {
 	p := newTape(t)
-	m, feed := p.fed()
-	defer m.Stop()
 	var reports []*window.Report
-	m.OnEnd(func(r *window.Report) { reports = append(reports, r) })
+	m, feed := p.fed(func(r *window.Report) { reports = append(reports, r) })
+	defer m.Stop()
 	mark := func(mark recording.Mark) { feed(recording.Entry{Mark: &mark}) }
 	mark(recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true})
 	edge := uint64(0)
@@ -38,7 +37,7 @@ func TestReplayOfFindings(t *testing.T) {
 		}
 		if edge < 6 {
 			mark(recording.Mark{Op: recording.Begin, Edge: edge, At: &at, ID: string(rune('A' + edge)), Window: &recording.Window{
-				Kind: string(window.Epoch), Run: "train", Job: "train"}})
+				Kind: window.Epoch, Run: "train", Job: "train"}})
 		}
 	}
 	p.replaysTheSame()

@@ -40,12 +40,12 @@ func epochOf(t *testing.T, come func(i int) bool, change func(i int, at *sample.
 		}
 		mark(recording.Mark{Op: recording.Tick})
 		if i == 10 {
-			if id, err = m.Begin(window.Window{Kind: window.Epoch, Run: "train.py", Job: "train"}, m.Now()); err != nil {
+			if id, err = m.Windows.Begin(window.Window{Kind: window.Epoch, Run: "train.py", Job: "train"}, m.Now()); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	r, err := m.End(id, m.Now())
+	r, err := m.Windows.End(id, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

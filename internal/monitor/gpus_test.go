@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/gpu"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -69,7 +69,7 @@ func withDriver(t *testing.T, d *driver) *Monitor {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.gpus = &gpus{stream: d, first: make(chan struct{})}
+	m.sources.SetGPUs(d)
 	m.Start()
 	t.Cleanup(m.Stop)
 	return m
@@ -96,18 +96,18 @@ func TestLateGPU(t *testing.T) {
 		var sum, whole, doubts time.Duration
 		at := m.Now()
 		began := at
-		outer, err := m.Begin(window.Window{Kind: window.Custom}, at)
+		outer, err := m.Windows.Begin(window.Window{Kind: window.Custom}, at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 6 {
-			id, err := m.Begin(window.Window{Kind: window.Epoch}, at)
+			id, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, at)
 			if err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(70 * time.Millisecond)
 			at = m.Now()
-			r, err := m.End(id, at)
+			r, err := m.Windows.End(id, at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -120,7 +120,7 @@ func TestLateGPU(t *testing.T) {
 				near(t, "an epoch's", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond+doubt(r))
 			}
 		}
-		r, err := m.End(outer, at)
+		r, err := m.Windows.End(outer, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,15 +150,15 @@ func TestHungGPU(t *testing.T) {
 	m := withDriver(t, d)
 	until := func(what string, gpus int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); len(m.gpuIDs()) != gpus; time.Sleep(5 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); len(m.readings.History().IDs(history.GPUBusyTime)) != gpus; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
-				t.Fatalf("%s: the GPUs are %v", what, m.gpuIDs())
+				t.Fatalf("%s: the GPUs are %v", what, m.readings.History().IDs(history.GPUBusyTime))
 			}
 		}
 	}
 	until("at first", 1)
 	time.Sleep(50 * time.Millisecond)
-	cut, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	cut, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestHungGPU(t *testing.T) {
 		t.Errorf("collected %+v", now.GPUs.GPUs)
 	}
 	time.Sleep(100 * time.Millisecond)
-	r, err := m.End(cut, m.Now())
+	r, err := m.Windows.End(cut, m.Now())
 	if err != nil || len(r.GPUIDs) != 1 || r.Busy == 0 || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
 		t.Errorf("in the middle of a window: %v, %+v", err, r)
 	}
@@ -180,12 +180,12 @@ func TestHungGPU(t *testing.T) {
 		t.Errorf("in the middle of a window: %s, %s", r.Verdict, r.Finding)
 	}
 	m.Tick()
-	id, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond)
-	if r, err := m.End(id, m.Now()); err != nil || len(r.GPUIDs) != 0 || !r.Split {
+	if r, err := m.Windows.End(id, m.Now()); err != nil || len(r.GPUIDs) != 0 || !r.Split {
 		t.Errorf("without a GPU: %v, %+v", err, r)
 	}
 	set := func(status sample.GPUStatus) {
@@ -197,7 +197,7 @@ func TestHungGPU(t *testing.T) {
 	set(sample.GPUWorks)
 	until("again", 1)
 
-	over, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	over, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestHungGPU(t *testing.T) {
 	until("hung again", 0)
 	set(sample.GPUWorks)
 	until("and back", 1)
-	if r, err := m.End(over, m.Now()); err != nil || r.Verdict != window.Unknown || !strings.Contains(r.Finding, "could not be read for a part") {
+	if r, err := m.Windows.End(over, m.Now()); err != nil || r.Verdict != window.Unknown || !strings.Contains(r.Finding, "could not be read for a part") {
 		t.Errorf("away for a part of the window: %v, %s", err, r.Finding)
 	}
 }
@@ -215,15 +215,15 @@ func TestHungGPU(t *testing.T) {
 func TestHeldGPUs(t *testing.T) {
 	d := &driver{busy: half, held: []sample.GPUProcess{{GPU: "GPU-1", PID: os.Getpid()}, {GPU: "GPU-2", PID: 1}}}
 	m := withDriver(t, d)
-	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow("job", os.Getpid(), "", false); err != nil {
 		t.Fatal(err)
 	}
-	defer m.Leave("job")
+	defer m.Jobs.Unfollow("job")
 	m.CatchUp()
 	at := m.Now()
 	var ids []string
 	for _, job := range []string{"job", ""} {
-		id, err := m.Begin(window.Window{Kind: window.Epoch, Job: job}, at)
+		id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Job: job}, at)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -232,20 +232,8 @@ func TestHeldGPUs(t *testing.T) {
 	time.Sleep(250 * time.Millisecond)
 	end := m.Now()
 	for i, want := range [][]string{{"GPU-1"}, {"GPU-1", "GPU-2"}} {
-		if r, err := m.End(ids[i], end); err != nil || !slices.Equal(r.GPUIDs, want) {
+		if r, err := m.Windows.End(ids[i], end); err != nil || !slices.Equal(r.GPUIDs, want) {
 			t.Errorf("%v: %v, want %v", err, r.GPUIDs, want)
 		}
-	}
-}
-
-// That there is no NVIDIA driver is no problem on a machine that has none.
-func TestWithoutDriver(t *testing.T) {
-	m, err := New(Config{Root: t.TempDir()})
-	if err == nil {
-		defer m.Stop()
-	}
-	bare := &Monitor{config: Config{Root: t.TempDir()}}
-	if !bare.withoutGPU(gpu.ErrNoDriver) || !bare.withoutGPU(gpu.ErrNotBuilt) || bare.withoutGPU(context.Canceled) {
-		t.Error("a missing driver is a problem, or another error is none")
 	}
 }

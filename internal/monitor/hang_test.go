@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/internal/history"
 )
 
 // A Collector that reads its config anew stops its components and starts others. A driver that hangs does not keep it from
@@ -40,9 +41,9 @@ func TestShareBesideADriverThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); len(m.gpuIDs()) != 1; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(10 * time.Second); len(m.readings.History().IDs(history.GPUBusyTime)) != 1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("once the driver answers the GPUs are %v", m.gpuIDs())
+			t.Fatalf("once the driver answers the GPUs are %v", m.readings.History().IDs(history.GPUBusyTime))
 		}
 	}
 	s.Stop()

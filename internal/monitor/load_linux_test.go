@@ -1,22 +1,17 @@
 package monitor
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -47,48 +42,6 @@ func coldFile(t *testing.T, size int) string {
 	return path
 }
 
-func TestThere(t *testing.T) {
-	m := watching(t, Config{})
-	folder := t.TempDir()
-	for name, want := range map[string]bool{folder: true, os.Args[0]: filepath.IsAbs(os.Args[0]), folder + "/none": false, ".": false, "": false} {
-		if got := m.There(name); got != want {
-			t.Errorf("%q: %v", name, got)
-		}
-	}
-	for end := time.Now().Add(5 * time.Second); m.looks.Load() != 0; time.Sleep(time.Millisecond) { // it ends after its answer
-		if time.Now().After(end) {
-			t.Fatalf("%d looks are still under way", m.looks.Load())
-		}
-	}
-}
-
-// A file in memory is seen as one, and a recording tells of it.
-func TestFileInMemory(t *testing.T) {
-	folder, err := os.MkdirTemp("/dev/shm", "stallspan")
-	if err != nil {
-		t.Skipf("no file system in memory: %v", err)
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	path := filepath.Join(folder, "model")
-	if err := os.WriteFile(path, make([]byte, mib), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	m := watching(t, Config{})
-	seen := m.lookAt(path, 0, true)
-	if m.disks == nil || window.InMemory != disk.Memory {
-		t.Fatalf("%q is not %q, or no disks are looked at", window.InMemory, disk.Memory)
-	}
-	if under, err := m.disks.Under(path); err != nil || under.Mount.Type != "tmpfs" {
-		t.Skipf("/dev/shm is no tmpfs: %+v, %v", under, err)
-	}
-	if seen.Device != window.InMemory || len(seen.Under) > 0 {
-		t.Errorf("%+v", seen)
-	}
-	if again := seenBefore(seenNow(&seen)); !reflect.DeepEqual(again, seen) {
-		t.Errorf("%+v, and of a recording %+v", seen, again)
-	}
-}
-
 // A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed. A machine that
 // is short of memory takes pages back at any moment, and a busy one is late to look at who reads, so each has a few tries.
 func TestLoads(t *testing.T) {
@@ -96,7 +49,7 @@ func TestLoads(t *testing.T) {
 	path := coldFile(t, size)
 	p := newTape(t)
 	m := p.ofThisProcess()
-	under, err := m.disks.Under(path)
+	under, err := m.sources.Disks.Under(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,22 +90,19 @@ func TestLoads(t *testing.T) {
 			t.Errorf("%s: %q", c.name, problems)
 		}
 	}
-	m.Leave("job")
+	m.Jobs.Unfollow("job")
 	m.Stop()
-	if len(m.scans.open) != 0 || m.looks.Load() != 0 {
-		t.Errorf("%d loads are still looked at, and %d paths", len(m.scans.open), m.looks.Load())
-	}
 	p.replaysTheSame()
 }
 
 // loaded is the report of a load in which this process reads a file.
 func loaded(t *testing.T, m *Monitor, path string) *window.Report {
 	t.Helper()
-	id, err := m.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}, m.Now())
+	id, err := m.Windows.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	<-m.scans.open[id].done // what a load reads before all processes were looked at is not told
+	time.Sleep(100 * time.Millisecond) // for the scan of all processes: what they read before it is unknown
 	if _, err := os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +110,7 @@ func loaded(t *testing.T, m *Monitor, path string) *window.Report {
 		time.Sleep(100 * time.Millisecond)
 		m.Tick()
 	}
-	r, err := m.End(id, m.Now())
+	r, err := m.Windows.End(id, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,70 +123,4 @@ func forget(path string) error {
 		return err
 	}
 	return errors.Join(pagecache.Forget(file), file.Close())
-}
-
-// A path is seen as the process that the window names does.
-func TestPathOfAContainer(t *testing.T) {
-	unshare, err := exec.LookPath("unshare")
-	if err != nil || os.Geteuid() != 0 {
-		t.Skip("needs root and unshare, to make mounts that this program does not have")
-	}
-	path := coldFile(t, mib)
-	cmd := exec.Command(unshare, "--mount", "--propagation", "private", "sh", "-c",
-		"mount -t tmpfs none /mnt && printf 12345 > /mnt/model && ln -s /mnt/model /mnt/link && echo ready && exec sleep 600")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	}()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
-		t.Skipf("mounts cannot be made here: %q, %v", line, err)
-	}
-	m, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
-	if seen := m.lookAt("/mnt/link", cmd.Process.Pid, true); seen.Size != 5 || seen.Cached != 5 || !seen.HasCached || len(seen.Under) > 0 {
-		t.Errorf("on the container's tmpfs: %+v", seen)
-	}
-	if seen := m.lookAt("/mnt/link", os.Getpid(), true); seen.Size != 0 {
-		t.Errorf("as we see it: %+v", seen)
-	}
-	inside, outside := m.lookAt(path, cmd.Process.Pid, true), m.lookAt(path, 0, true)
-	if inside.Size != mib || !slices.Equal(inside.Under, outside.Under) {
-		t.Errorf("on a disk: %+v, from here %+v", inside, outside)
-	}
-}
-
-// Paths that take for ever do not hold up those who begin windows, nor pile up.
-func TestLooksAreBounded(t *testing.T) {
-	m, err := New(Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
-	m.looks.Store(mostLooks)
-	if seen := m.look(&window.Window{Kind: window.ModelLoad, Path: "/"}); seen.Size != 0 || m.looks.Load() != mostLooks {
-		t.Errorf("%+v, %d looks", seen, m.looks.Load())
-	}
-	m.looks.Store(0)
-	for range 10 * mostScans {
-		m.watchReaders(&window.Window{ID: NewID(), Kind: window.ModelLoad})
-		m.scans.last = nil // as after a second
-	}
-	if n := len(m.scans.open); n > mostScans {
-		t.Errorf("%d looks at all processes", n)
-	}
-	m.errands.stop()
-	if m.look(&window.Window{Kind: window.ModelLoad, Path: "/etc/passwd"}); m.looks.Load() != 0 {
-		t.Errorf("%d looks after the end", m.looks.Load())
-	}
 }

@@ -32,11 +32,10 @@ func TestMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newTape(t)
-	m, err := New(Config{Root: root, Journal: p.w, Slow: config.Slow{Baseline: baselines}, Interval: time.Second})
+	m, err := New(Config{Root: root, Journal: p.w, Slow: config.Slow{Baseline: baselines}, Interval: time.Second, Reports: p.told})
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.OnEnd(p.told)
 	m.Start()
 	defer m.Stop()
 	// The first look may come too late where the machine is slow.
@@ -44,11 +43,11 @@ func TestMeasured(t *testing.T) {
 	if got := ceilings(m, want); !slices.Equal(got, want) {
 		t.Fatalf("%+v", got)
 	}
-	id, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
+	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.End(id, m.Now())
+	r, err := m.Windows.End(id, m.Now())
 	if err != nil || !slices.Equal(r.Ceilings, want) {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -56,20 +55,20 @@ func TestMeasured(t *testing.T) {
 	if err := ceiling.Store(file, one); err != nil {
 		t.Fatal(err)
 	}
-	m.lookForMeasured(nil)
+	m.measured.Read()
 	want[0].Read = 4e9
 	if got := ceilings(m, want); !slices.Equal(got, want) {
 		t.Errorf("measured anew: %+v", got)
 	}
 	resize("2000\n") // another disk
-	m.lookForMeasured(nil)
+	m.measured.Read()
 	if got := ceilings(m, nil); len(got) != 0 {
 		t.Errorf("another disk: %+v", got)
 	}
 	if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	m.lookForMeasured(nil)
+	m.measured.Read()
 	told := func(err error) bool { return strings.Contains(err.Error(), file) }
 	for end := time.Now().Add(time.Minute); !slices.ContainsFunc(m.Problems(), told); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {

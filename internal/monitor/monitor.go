@@ -1,110 +1,95 @@
-// Package monitor owns the sources, the sampling, the history and the windows of one machine, and ties them together:
-// readings go into the history, the ledger follows them, and windows are cut out of both. The doors (agent, receiver)
-// talk to a Monitor and hold no logic of their own.
+// Package monitor watches one machine: it wires the sampling of its sources, the following of jobs, the probes at the ends
+// of windows, and the registry of windows.
 package monitor
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/ceiling"
-	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
+	"github.com/stallspan/stallspan/internal/monitor/probe"
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/disk"
-	"github.com/stallspan/stallspan/internal/source/pressure"
-	"github.com/stallspan/stallspan/internal/source/process"
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // Monitor watches one machine. It is safe for concurrent use.
 type Monitor struct {
-	config   Config
-	disks    *disk.Source
-	pressure *pressure.Source
-	process  *process.Source
-	groups   *cgroup.View
-	sampler  *sample.Sampler
-	history  *history.History
-	problems problems
+	Windows *windows.Registry
+	Spans   *windows.Spans // reports of spans that other programs have ended
+	Jobs    *follow.Jobs
+	Probe   *probe.Probe
 
-	gpus   *gpus           // nil where none are looked for
-	health *health         // nil where drives are not asked
-	book   *baseline.Store // nil where windows are not compared with earlier ones
+	config   Config
+	sources  *sampling.Sources // nil for a recording
+	readings *sampling.Readings
+	problems sampling.Problems
+	judge    *windows.Judge
+	measured *probe.Measured // nil for none
+	drives   *driveHealth    // nil for none
+	alerts   alerts
+	due      atomic.Int64 // monotonic time in nanoseconds at which tick cleans up next
 
 	stop context.CancelFunc
 	done sync.WaitGroup
-
-	following sync.Mutex // held while a job comes or goes; taken before all other locks but attended's and lately's
-	attended  attended
-	lately    lately
-
-	// mu is taken after the sampler's own lock, never before it.
-	mu      sync.Mutex
-	latest  sample.Snapshot
-	newest  sample.Stamp // of all readings: the present moment of a recording
-	jobs    map[string]*job
-	stale   bool // jobs or GPUs came or went since the ledger was told
-	ledger  ledger.Estimator
-	waiting []Moment // edges of which a GPU has told nothing yet, in the order of their time
-	track   window.Track
-	dueAt   time.Duration // when windows that nobody ended are looked for next
-	onEnd   []*func(*window.Report)
-	watch   watch
-	storms  alert.Storms
-	growth  window.Growth
-	kinds   kinds
-
-	onDrives []*func([]sample.Drive)
-
-	ceilings ceiling.Learner
-	measured measured
-
-	errands    errands
-	looks      atomic.Int32 // that are under way
-	scans      scans
-	journal    journal
-	edges      edges                 // of a recording
-	normalizer sample.DiskNormalizer // of a recording's disks
 }
 
-// New prepares a monitor of this machine; Start begins to sample. A source that is missing or forbidden is told by
-// Problems, and the others go on; New fails only when nothing can be watched at all or the config is wrong.
-func New(config Config) (*Monitor, error) {
-	if err := config.complete(); err != nil {
+// Failure is how often a source could not be read in full, and the newest error.
+type Failure = sampling.Failure
+
+// Moment is a reading of every source for the edge of a window.
+type Moment = sampling.Moment
+
+// New prepares a monitor of this machine; Start starts it. A source that is missing or forbidden becomes one of the
+// Problems, and the others are read. New fails only if the config is invalid.
+func New(c Config) (*Monitor, error) {
+	if err := c.complete(); err != nil {
 		return nil, err
 	}
-	h, err := history.New(config.History)
+	m := &Monitor{config: c}
+	boot := c.Boot
+	var disks *disk.Source
+	if !c.Recorded {
+		boot = Boot(c.Root)
+		drives, err := newDriveHealth(c)
+		if err != nil {
+			return nil, err
+		}
+		m.drives = drives
+		m.sources = sampling.NewSources(sampling.SourceConfig{
+			Interval: c.Interval, Root: c.Root, NVML: c.NVML, Accelerator: c.Accelerator,
+		}, &m.problems)
+		disks = m.sources.Disks
+	}
+	var err error
+	m.readings, err = sampling.New(sampling.Config{
+		Interval: c.Interval, History: c.History, Boot: boot, Journal: c.Journal, Sources: m.sources,
+	}, &m.problems)
 	if err != nil {
 		return nil, err
 	}
-	m := &Monitor{
-		config: config, groups: cgroup.NewView(config.Root), history: h, jobs: map[string]*job{}, stale: true,
+	m.Probe = probe.New(c.Root, disks)
+	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
+	slow := c.Slow
+	if c.Recorded { // a recording has its own limits
+		slow = config.Slow{}
 	}
-	m.ledger = ledger.NewPressure(h)
-	m.journal = journal{to: config.Journal, problems: &m.problems}
-	if config.Recorded {
-		m.latest.Boot = config.Boot
-		m.sampler = sample.NewSampler(config.Interval, nil)
-		return m, nil
+	m.judge = windows.NewJudge(slow, m.readings.DiskKind, m.problems.Note)
+	if slow.HasBaseline() {
+		m.measured = m.Probe.NewMeasured(ceiling.PathNextTo(slow.Baseline), m.problems.Note, m.readings.SetMeasured)
 	}
-	m.latest.Boot = Boot(config.Root)
-	if err := m.newHealth(); err != nil {
-		return nil, err
-	}
-	sources := m.machine()
-	if len(sources) == 0 {
-		return nil, fmt.Errorf("nothing can be watched here: %w", errors.Join(m.problems.all()...))
-	}
-	m.sampler = sample.NewSampler(config.Interval, sources)
+	m.Windows = windows.New(windows.Config{
+		Readings: m.readings, Jobs: m.Jobs, Probe: m.Probe, Judge: m.judge, Recorded: c.Recorded,
+		Alerts: &m.alerts, Reports: c.Reports,
+	})
+	m.Spans = windows.NewSpans(m.readings, m.judge)
 	return m, nil
 }
 
@@ -112,116 +97,120 @@ func New(config Config) (*Monitor, error) {
 func (m *Monitor) Start() {
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	m.openBaselines()
-	m.firstMeasured()
-	m.prefill()
+	m.measured.Start()
 	m.Tick()
-	m.done.Go(func() { m.sampler.Run(ctx, m.take, m.tick) })
-	if m.gpus != nil {
-		m.done.Go(func() { m.gpus.stream.Run(ctx, m.takeGPUs) })
-		m.gpus.wait()
-	}
-	if m.health != nil {
-		m.health.ended = make(chan struct{})
-		go func() { // owned by m.health: see end
-			defer close(m.health.ended)
-			m.runHealth(ctx)
-		}()
-	}
+	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, m.tick) })
+	m.sources.WaitForGPUs()
+	m.drives.start(ctx, m)
 }
 
-// Stop ends the sampling, waits for it, and closes what the sources keep open. Windows that are still open stay so:
-// end them before. It may be called on a monitor that never started.
+// Stop stops the sampling, waits for it, and closes the sources. Windows that are open stay open: end them before. Stop
+// may be called on a monitor that never started.
 func (m *Monitor) Stop() {
 	if m.stop != nil {
 		m.stop()
 		m.done.Wait()
-		m.health.end()
+		m.drives.wait()
 	}
-	m.errands.stop()
-	m.book.Close()
-	m.close()
+	m.Probe.Stop()
+	m.judge.Close()
+	if m.sources != nil {
+		m.sources.Close()
+	}
 }
 
-// Tick takes one reading of everything into the history now.
+// Tick reads every source once into the history.
 func (m *Monitor) Tick() {
-	m.sampler.Read(m.take)
+	m.sources.Read(m.readings.Append)
 	m.tick()
 }
 
-// take is the sampler's sink.
-func (m *Monitor) take(source string, s *sample.Sample, err error) {
-	m.problems.note(source, err)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.append(source, s)
-}
+// cleanEvery is how often windows and jobs are checked for those that are over: there may be thousands.
+const cleanEvery = 10 * time.Second
 
-// append takes a reading into the history. m.mu is held.
-func (m *Monitor) append(source string, s *sample.Sample) {
-	m.journal.reading(source, 0, s)
-	m.learn(s)
-	m.ceilings.Learn(s)
-	m.problems.note("history", m.history.Append(s))
-}
-
-// overdueEvery is how often windows are looked for that nobody ended, and jobs that are over: there may be thousands.
-const overdueEvery = 10 * time.Second
-
-// tick follows a round of readings: the ledger splits what is new, and what nobody ended is ended.
+// tick follows a round of readings.
 func (m *Monitor) tick() {
-	m.mu.Lock()
-	m.round()
-	now := m.stamp().Mono
-	due := now >= m.dueAt
-	var overdue []*window.Window
-	if due {
-		overdue, m.dueAt = m.track.Overdue(now), now+overdueEvery
-	}
-	happened, listeners := m.happened()
-	m.mu.Unlock()
-	tellAll(happened, listeners)
-	for _, w := range overdue {
-		_, _ = m.Cut(w.ID, m.Now()) // ErrUnknown: its owner ended it meanwhile
-	}
-	if due {
-		m.leaveDead()
-		m.againMeasured()
+	m.readings.EndRound()
+	now := m.readings.Present()
+	m.alerts.check(now, m)
+	if due := m.due.Load(); int64(now.Mono) >= due && m.due.CompareAndSwap(due, int64(now.Mono+cleanEvery)) {
+		m.Windows.EndOverdue()
+		m.Jobs.RemoveDead()
+		m.measured.Refresh()
 	}
 }
 
-// round has the ledger follow a round of readings. m.mu is held.
-func (m *Monitor) round() {
-	m.journal.mark(m.tickMark())
-	m.advance()
+// Feed applies one entry of a recording. The newest reading so far is then the present moment of the monitor. Now and
+// Windows work in between, best after a tick, when all readings lie close together. Recorded windows begin and end with
+// the reports that they had. The error is windows.ErrUnknown for the end of a window whose start is missing. The next
+// entry may be fed after any error. Feed is for a monitor with Config.Recorded, and not safe for concurrent use.
+func (m *Monitor) Feed(e *recording.Entry) error {
+	if e.Mark != nil {
+		switch e.Mark.Op {
+		case recording.Begin, recording.End, recording.Drop:
+			return m.Windows.Replay(e.Mark)
+		}
+	}
+	m.readings.Apply(e)
+	return nil
 }
 
-// advance has the ledger split what is new. m.mu is held.
-func (m *Monitor) advance() {
-	if m.stale {
-		m.setTargets()
-	}
-	var points []history.Point
-	for _, at := range m.waiting {
-		points = append(points, at.point())
-	}
-	reached, err := m.ledger.Advance(points)
-	m.problems.note("history", err)
-	m.waiting = slices.Delete(m.waiting, 0, reached)
-}
+// Now takes a reading for the windows that begin or end with it.
+func (m *Monitor) Now() Moment { return m.readings.Now() }
 
-// Root is the folder that stands for the machine's "/", "" for that itself.
+// CatchUp requests the newest samples of the GPUs, and returns when they are in the history: after 50 ms at most.
+func (m *Monitor) CatchUp() { m.sources.CatchUp() }
+
+// Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous call.
+func (m *Monitor) Collect() sample.Snapshot { return m.readings.Collect() }
+
+// Inventory counts the devices of the newest readings.
+func (m *Monitor) Inventory() sampling.Inventory { return m.readings.Inventory() }
+
+// CheckSources returns an error if no device at all could be read. setting names the config key of the folder that
+// stands for "/".
+func (m *Monitor) CheckSources(setting string) error { return m.readings.CheckSources(setting) }
+
+// Root returns the folder that stands for the machine's "/"; "" for "/" itself.
 func (m *Monitor) Root() string { return m.config.Root }
 
-// Interval is the time between two readings.
+// Interval returns the time between two readings.
 func (m *Monitor) Interval() time.Duration { return m.config.Interval }
 
-// Late is how many readings came more than one interval after their time.
-func (m *Monitor) Late() uint64 { return m.sampler.Late() }
+// Late returns how many ticks came more than one interval late.
+func (m *Monitor) Late() uint64 {
+	if m.sources == nil {
+		return 0
+	}
+	return m.sources.Late()
+}
 
-// Problems tells, in words, what could not be read so far: each problem once.
-func (m *Monitor) Problems() []error { return m.problems.all() }
+// Problems returns what could not be read so far: each problem once.
+func (m *Monitor) Problems() []error { return m.problems.All() }
 
-// Failures tells for each source that ever failed how often it did, and why the last time. The names are those of the
-// sources: pressure, process, cpu, gpu, disk; history for a device that it had no room for.
-func (m *Monitor) Failures() map[string]Failure { return m.problems.counts() }
+// Failures returns the failures by source: pressure, process, cpu, gpu, disk; and history, for a device that it had no
+// room for.
+func (m *Monitor) Failures() map[string]Failure { return m.problems.Failures() }
+
+// SaveBaselines waits until the file of baselines holds all windows so far: for five seconds at most. A write error is
+// one of the Problems then.
+func (m *Monitor) SaveBaselines() { m.judge.Save() }
+
+// Boot returns the start of the machine below root, to the second; the zero time if it is unknown.
+func Boot(root string) time.Time { return sampling.Boot(root) }
+
+// OnEvent calls emit when a condition of the machine's devices or sources begins, and again when it is over, until
+// unsubscribe is called. What began before is reported first. emit runs on the goroutine that samples, or that ends a
+// window, so it must not block.
+func (m *Monitor) OnEvent(emit func(alert.Event)) (unsubscribe func()) {
+	return m.alerts.receivers.add(emit)
+}
+
+// OnDrives calls emit with all drives after each round of smartctl, the worst first, until unsubscribe is called. emit
+// must not change the list.
+func (m *Monitor) OnDrives(emit func([]sample.Drive)) (unsubscribe func()) {
+	if m.drives == nil {
+		return func() {}
+	}
+	return m.drives.receivers.add(emit)
+}

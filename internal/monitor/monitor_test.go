@@ -23,20 +23,20 @@ func TestRealMachine(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Follow("job", cmd.Process.Pid, "", false); err != nil {
+	if err := m.Jobs.Follow("job", cmd.Process.Pid, "", false); err != nil {
 		t.Fatal(err)
 	}
-	id, err := m.Begin(window.Window{Kind: window.Epoch, Epoch: 3, HasEpoch: true, Job: "job"}, m.Now())
+	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Epoch: 3, HasEpoch: true, Job: "job"}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if running := m.Running(); len(running) != 1 || running[0].ID != id {
+	if running := m.Windows.Running(); len(running) != 1 || running[0].ID != id {
 		t.Fatalf("running: %+v", running)
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	r, err := m.End(id, m.Now())
+	r, err := m.Windows.End(id, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,11 +51,11 @@ func TestRealMachine(t *testing.T) {
 	if r.CPU < r.Duration()/50 { // on a crowded machine it gets little
 		t.Errorf("a busy loop was on the CPU %v of %v", r.CPU, r.Duration())
 	}
-	if _, err := m.End(id, m.Now()); err == nil {
+	if _, err := m.Windows.End(id, m.Now()); err == nil {
 		t.Error("a window ended twice")
 	}
-	m.Leave("job")
-	if ended := m.Ended(); len(ended) != 1 {
+	m.Jobs.Unfollow("job")
+	if ended := m.Windows.Ended(); len(ended) != 1 {
 		t.Errorf("%d reports kept", len(ended))
 	}
 	for _, p := range m.Problems() {

@@ -53,15 +53,15 @@ func TestReplay(t *testing.T) {
 		t.Fatal(err)
 	}
 	feed(0, 11)
-	id, err := m.Begin(window.Window{Kind: window.Epoch, Job: "train"}, m.Now())
+	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Job: "train"}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	feed(11, 31)
-	if running := m.Running(); len(running) != 1 || running[0].Duration() != 2*time.Second {
+	if running := m.Windows.Running(); len(running) != 1 || running[0].Duration() != 2*time.Second {
 		t.Errorf("running: %+v", running)
 	}
-	r, err := m.End(id, m.Now())
+	r, err := m.Windows.End(id, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,15 +78,15 @@ func TestReplay(t *testing.T) {
 	if latest := m.Collect(); !latest.Boot.Equal(dawn.Add(-time.Hour)) || latest.Disks.Disks[0].ReadIOs != 30 {
 		t.Errorf("latest: %+v", latest)
 	}
-	if m.Follow("x", 1, "", false) == nil {
+	if m.Jobs.Follow("x", 1, "", false) == nil {
 		t.Error("a process of this machine is followed in a recording")
 	}
-	m.Leave("train") // its windows still have their ledger
-	if ended := m.Ended(); len(ended) != 1 {
+	m.Jobs.Unfollow("train") // its windows still have their ledger
+	if ended := m.Windows.Ended(); len(ended) != 1 {
 		t.Errorf("%d reports", len(ended))
 	}
 	feed(40_000, 40_001) // 66 minutes later by the recording's clock
-	if ended := m.Ended(); len(ended) != 0 {
+	if ended := m.Windows.Ended(); len(ended) != 0 {
 		t.Errorf("%d reports after an hour", len(ended))
 	}
 	for _, problem := range m.Problems() {
@@ -98,31 +98,6 @@ func feedSample(t *testing.T, m *Monitor, s *sample.Sample) {
 	t.Helper()
 	if err := m.Feed(&recording.Entry{Source: "some", Sample: s}); err != nil {
 		t.Fatal(err)
-	}
-}
-
-// A recording may be of any number of jobs.
-func TestRecordedJobs(t *testing.T) {
-	m, err := New(Config{Recorded: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
-	mark := func(op recording.Op, id string) {
-		if err := m.Feed(&recording.Entry{Mark: &recording.Mark{Op: op, ID: id}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for i := range 2 * mostRecordedJobs {
-		mark(recording.Follow, string(rune('A'+i)))
-	}
-	if len(m.jobs) != mostRecordedJobs {
-		t.Errorf("%d jobs", len(m.jobs))
-	}
-	mark(recording.Leave, "A")
-	mark(recording.Leave, "unheard of")
-	if m.jobs["A"] != nil || len(m.jobs) != mostRecordedJobs-1 {
-		t.Errorf("%d jobs, and one that left: %v", len(m.jobs), m.jobs["A"])
 	}
 }
 
@@ -142,37 +117,37 @@ func (nothing) Read(*sample.Sample) error { return nil }
 func TestRecord(t *testing.T) {
 	p := newTape(t)
 	m := p.ofThisProcess()
-	first, err := m.Begin(window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "job", Attributes: map[string]string{"a": "b"}}, m.Now())
+	first, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "job", Attributes: map[string]string{"a": "b"}}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Tick()
-	second, err := m.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: "/p", Job: "job"}, m.Now())
+	second, err := m.Windows.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: "/p", Job: "job"}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 50 { // something to account for
 		m.Tick()
-		m.Running()
+		m.Windows.Running()
 	}
 	at := m.Now()
-	if _, err := m.End(first, at); err != nil {
+	if _, err := m.Windows.End(first, at); err != nil {
 		t.Fatal(err)
 	}
-	m.Drop(second)
-	third, err := m.Begin(window.Window{Kind: window.Custom, Name: "third"}, at)
+	m.Windows.Drop(second)
+	third, err := m.Windows.Begin(window.Window{Kind: window.Custom, Name: "third"}, at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m.Tick()
-	m.Leave("job")
-	if _, err := m.Cut(third, m.Now()); err != nil {
+	m.Jobs.Unfollow("job")
+	if _, err := m.Windows.Cut(third, m.Now()); err != nil {
 		t.Fatal(err)
 	}
 	m.Stop()
 	again := p.replaysTheSame()
-	if len(p.was) != 2 || len(again.jobs) != 0 {
-		t.Errorf("%d windows, then the jobs %v", len(p.was), again.jobs)
+	if len(p.was) != 2 || len(again.Collect().Jobs.Jobs) != 0 {
+		t.Errorf("%d windows, then the jobs %v", len(p.was), again.Collect().Jobs.Jobs)
 	}
 	for _, problem := range m.Problems() {
 		t.Log(problem)
@@ -200,26 +175,27 @@ func newTape(t *testing.T) *tape {
 // ofThisProcess is a monitor that is recorded, ticks when it is told to, and follows this process as "job".
 func (p *tape) ofThisProcess() *Monitor {
 	p.Helper()
-	m, err := New(Config{Journal: p.w})
+	m, err := New(Config{Journal: p.w, Reports: p.told})
 	if err != nil {
 		p.Fatal(err)
 	}
 	m.Tick()
-	if err := m.Follow("job", os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow("job", os.Getpid(), "", false); err != nil {
 		p.Fatal(err)
 	}
-	m.OnEnd(p.told)
 	return m
 }
 
 // fed is a monitor that replays what feed records.
-func (p *tape) fed() (m *Monitor, feed func(recording.Entry)) {
+func (p *tape) fed(also func(*window.Report)) (m *Monitor, feed func(recording.Entry)) {
 	p.Helper()
-	m, err := New(Config{Recorded: true, Boot: dawn})
+	m, err := New(Config{Recorded: true, Boot: dawn, Reports: func(r *window.Report) {
+		p.told(r)
+		also(r)
+	}})
 	if err != nil {
 		p.Fatal(err)
 	}
-	m.OnEnd(p.told)
 	return m, func(e recording.Entry) {
 		p.Helper()
 		if err := p.w.Write(&e); err != nil {
@@ -261,22 +237,24 @@ func text(t *testing.T, r *window.Report) string {
 // replay feeds a recording to a monitor, up to where it ends or is damaged, with a window from each reading to the next.
 func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.Report)) *Monitor {
 	t.Helper()
-	m, err := New(Config{Recorded: true, History: rings})
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := Config{Recorded: true, History: rings, Reports: ended}
 	r, err := recording.NewReader(bytes.NewReader(file))
+	if err == nil {
+		config.Boot = r.Header().Boot
+	}
+	m, failed := New(config)
+	if failed != nil {
+		t.Fatal(failed)
+	}
 	if err != nil {
 		return m
 	}
-	m.latest.Boot = r.Header().Boot
-	m.OnEnd(ended)
 	var e recording.Entry
 	var open string
 	for r.Next(&e) == nil {
 		_ = m.Feed(&e) // whatever the entry says, the next one is taken
 		now := m.Now()
-		if report, err := m.End(open, now); err == nil {
+		if report, err := m.Windows.End(open, now); err == nil {
 			if report.Split && report.Busy+report.Storage+report.CPU+report.Other != report.GPUTime() {
 				t.Errorf("the ledger does not add up: %+v", report)
 			}
@@ -284,7 +262,7 @@ func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.
 				t.Error(err)
 			}
 		}
-		if open, err = m.Begin(window.Window{Kind: window.Epoch, Job: "j"}, now); err != nil {
+		if open, err = m.Windows.Begin(window.Window{Kind: window.Epoch, Job: "j"}, now); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -324,28 +302,4 @@ func FuzzReplay(f *testing.F) {
 		small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // rings that soon go round
 		replay(t, file.Bytes(), small, func(*window.Report) {})
 	})
-}
-
-func TestOnEnd(t *testing.T) {
-	m, err := New(Config{Recorded: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
-	var told [2]int
-	m.OnEnd(func(*window.Report) { told[0]++ })
-	forget := m.OnEnd(func(*window.Report) { told[1]++ })
-	for range 2 {
-		id, err := m.Begin(window.Window{Kind: window.Epoch}, m.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := m.End(id, m.Now()); err != nil {
-			t.Fatal(err)
-		}
-		forget()
-	}
-	if told != [2]int{2, 1} {
-		t.Errorf("told %v", told)
-	}
 }

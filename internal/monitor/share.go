@@ -10,31 +10,29 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 )
 
-// Share is one component's part in the monitor that the components of a Collector have in common: a machine is sampled
-// once, however many of them look at it. The zero value is of no use; Claim and Join make one. It is safe for
-// concurrent use.
+// Share is one component's share of the monitor that all components of a Collector use, so that a machine is sampled once.
+// Claim and Join return one. It is safe for concurrent use.
 type Share struct {
 	name    string
-	config  *Config // nil for one that takes any
+	config  *Config // nil: any will do
 	slow    config.Slow
 	started bool
 }
 
-// shared is what a process's components have in common. Their factories know nothing of each other, so it can only be
-// the process's own.
+// shared is the common monitor of the components of a process. It is global because their factories have nothing else in
+// common.
 var shared struct {
 	mu      sync.Mutex
-	claims  []*Share // made and not stopped, with a config
-	limits  []*Share // the same of those that say when a window is slow
+	claims  []*Share // not stopped, with a config
+	limits  []*Share // not stopped, with a Slow
 	users   int      // started and not stopped
 	monitor *Monitor // nil without users
 }
 
-// Claim says that a component of this process is going to want a monitor with this config. It is called when the
-// component is made, before any is started, so that those which take any config find it whatever the order of starts.
-// Interval, Root, NVML and Drives count; what else Config has must be left out. Drives may be left out by any, and what was
-// asked for wins over what was not; their history lies beside the baselines of Limit. name is what the component is called in errors.
-// Each Claim needs its Stop.
+// Claim registers a component that needs a monitor with this config. Call it when the component is created, before any is
+// started, so that components without a config find this one in any order of starts. Only Interval, Root, NVML and Drives
+// may be set. Explicit Drives win over automatic ones; their history lies next to the baselines of Limit. name stands for
+// the component in errors. Each Claim needs a Stop.
 func Claim(name string, c Config) *Share {
 	s := &Share{name: name, config: &c}
 	shared.mu.Lock()
@@ -43,11 +41,11 @@ func Claim(name string, c Config) *Share {
 	return s
 }
 
-// Join is for a component that takes the monitor of another one, and one with the defaults where no other wants any.
+// Join registers a component that uses the monitor of the others, or one with the defaults if there are none.
 func Join() *Share { return &Share{} }
 
-// Limit says when windows are slow, for all components of the process: those that say so must say the same. It is called
-// before any Start, and changes nothing where slow is the zero value.
+// Limit sets when windows are slow, for all components of the process. All components that set it must set the same
+// value; the zero value sets nothing. Call it before any Start.
 func (s *Share) Limit(name string, slow config.Slow) {
 	if slow == (config.Slow{}) {
 		return
@@ -58,37 +56,37 @@ func (s *Share) Limit(name string, slow config.Slow) {
 	shared.limits = append(shared.limits, s)
 }
 
-// ErrDiffer says that two components want to sample the same machine differently.
-var ErrDiffer = errors.New("this machine is sampled once for all components of a Collector, and the settings differ")
+// ErrDiffer means that two components have different settings for the common monitor.
+var ErrDiffer = errors.New("all components of a Collector share one monitor, and the settings differ")
 
-// Start gives the common monitor, which begins to sample for its first user. The error is ErrDiffer when claims
-// differ, or says why nothing can be watched. Call it once.
+// Start returns the common monitor, and starts it for its first user. The error is ErrDiffer if claims differ, or the
+// reason why no device can be read. Call it once.
 func (s *Share) Start() (*Monitor, error) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
-	settings, err := s.agreed()
+	wanted, err := s.agreed()
 	if err != nil {
 		return nil, err
 	}
-	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.sampling() != settings.sampling() {
-		return nil, differ("what samples already", m.config.sampling(), s.name, settings.sampling())
+	if m := shared.monitor; m != nil && len(shared.claims) > 0 && m.config.settings() != wanted.settings() {
+		return nil, differ(running, m.config.settings(), s.name, wanted.settings())
 	}
-	if settings.Slow, err = s.limited(); err != nil {
+	if wanted.Slow, err = s.limit(); err != nil {
 		return nil, err
 	}
-	if settings.Drives, err = s.asked(); err != nil {
+	if wanted.Drives, err = s.drives(); err != nil {
 		return nil, err
 	}
-	if settings.Drives != nil {
-		settings.Drives.History = drivesFile(settings.Slow)
+	if wanted.Drives != nil {
+		wanted.Drives.History = drivesFile(wanted.Slow)
 	}
 	if shared.monitor == nil {
-		m, err := New(settings)
+		m, err := New(wanted)
 		if err != nil {
 			return nil, err
 		}
 		m.Start()
-		if err := m.Blind("sampling::root_path"); err != nil {
+		if err := m.CheckSources("sampling::root_path"); err != nil {
 			m.Stop()
 			return nil, err
 		}
@@ -99,26 +97,29 @@ func (s *Share) Start() (*Monitor, error) {
 	return shared.monitor, nil
 }
 
-// agreed is the config that all claims have in common. shared.mu is held.
+// running stands for the monitor that has started, in errors.
+const running = "the running monitor"
+
+// agreed returns the common config of all claims.
 func (s *Share) agreed() (Config, error) {
 	if len(shared.claims) == 0 {
 		return Config{}, nil
 	}
 	first := shared.claims[0]
 	for _, other := range shared.claims[1:] {
-		if one, another := first.config.sampling(), other.config.sampling(); one != another {
+		if one, another := first.config.settings(), other.config.settings(); one != another {
 			return Config{}, differ(first.name, one, other.name, another)
 		}
 	}
 	return *first.config, nil
 }
 
-// limited is the Slow that all who say one have in common. shared.mu is held.
-func (s *Share) limited() (slow config.Slow, err error) {
+// limit returns the common Slow of all components that set one.
+func (s *Share) limit() (slow config.Slow, err error) {
 	name := ""
 	limits := shared.limits
 	if m := shared.monitor; m != nil && len(limits) > 0 {
-		slow, name = m.config.Slow, "what samples already"
+		slow, name = m.config.Slow, running
 	}
 	for _, l := range limits {
 		if name != "" && l.slow != slow {
@@ -130,12 +131,12 @@ func (s *Share) limited() (slow config.Slow, err error) {
 	return slow, nil
 }
 
-// asked is how all claims want drives to be asked: as those say who say something. shared.mu is held.
-func (s *Share) asked() (*Drives, error) {
+// drives returns the common health checks of all claims.
+func (s *Share) drives() (*Drives, error) {
 	var one *Drives
 	name := ""
 	if m := shared.monitor; m != nil && m.config.Drives != nil {
-		one, name = m.config.Drives, "what samples already"
+		one, name = m.config.Drives, running
 	}
 	for _, c := range shared.claims {
 		other := c.config.Drives
@@ -155,13 +156,13 @@ func (s *Share) asked() (*Drives, error) {
 	return &copied, nil
 }
 
-func differ(name string, config sampling, other string, another sampling) error {
+func differ(name string, one settings, other string, another settings) error {
 	return fmt.Errorf("%w: %s has %v, %s has %v: give both the same sampling (a processor without any takes the receiver's)",
-		ErrDiffer, name, config, other, another)
+		ErrDiffer, name, one, other, another)
 }
 
-// Stop ends the component's part; the last one ends the sampling and waits for it. It may be called on one that never
-// started, and again.
+// Stop ends the component's share; the last one stops the monitor and waits for it. It may be called without Start, and
+// again.
 func (s *Share) Stop() {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()

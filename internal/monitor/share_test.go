@@ -122,7 +122,7 @@ func TestShareOfDrives(t *testing.T) {
 			all = append(all, Claim("it", Config{Drives: d}))
 		}
 		shared.mu.Lock()
-		got, err := all[0].asked()
+		got, err := all[0].drives()
 		shared.mu.Unlock()
 		if (err != nil) != test.wrong || test.wrong && !errors.Is(err, ErrDiffer) || !reflect.DeepEqual(got, test.want) {
 			t.Errorf("%d: %+v, %v", i, got, err)

@@ -18,7 +18,7 @@ func TestBaselines(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	m := watching(t, Config{Slow: config.Slow{Baseline: db, Load: time.Hour}})
 	began := func() string {
-		id, err := m.Begin(window.Window{Kind: window.Epoch, Run: "train"}, m.Now())
+		id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Run: "train"}, m.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -27,31 +27,31 @@ func TestBaselines(t *testing.T) {
 	at := m.Now()
 	for i := range 6 {
 		id := began()
-		r, err := m.End(id, m.Now())
+		r, err := m.Windows.End(id, m.Now())
 		if err != nil || (r.Baseline != nil) != (i >= 5) || i < 5 && r.Slow {
 			t.Fatalf("%d: %+v, %v", i, r, err)
 		}
 	}
 	id := began()
-	if _, err := m.Cut(began(), m.Now()); err != nil {
+	if _, err := m.Windows.Cut(began(), m.Now()); err != nil {
 		t.Fatal(err)
 	}
 	var r *window.Report
-	for end := time.Now().Add(time.Minute); r == nil || !r.Slow && time.Now().Before(end); r = m.Report(id) {
+	for end := time.Now().Add(time.Minute); r == nil || !r.Slow && time.Now().Before(end); r = m.Windows.Report(id) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if r.SlowReason != window.SlowBaseline || !strings.HasPrefix(r.Finding, "It took ") {
 		t.Errorf("while it is open it is slow by %q: %s", r.SlowReason, r.Finding)
 	}
-	if r, err := m.End(id, m.Now()); err != nil || r.SlowReason != window.SlowBaseline || strings.Count(r.Finding, "It took") != 1 {
+	if r, err := m.Windows.End(id, m.Now()); err != nil || r.SlowReason != window.SlowBaseline || strings.Count(r.Finding, "It took") != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	w := window.Window{Kind: window.Epoch, Run: "train", Source: window.FromSpan}
 	w.Start.Wall, w.End.Wall = at.At.Wall, sample.Now().Wall
-	if err := m.Place(&w); err != nil {
+	if err := m.Spans.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	if r := m.Span(w); r.SlowReason != window.SlowBaseline {
+	if r := m.Spans.Report(w); r.SlowReason != window.SlowBaseline {
 		t.Errorf("a span is slow by %q: %s", r.SlowReason, r.Finding)
 	}
 	m.SaveBaselines()
@@ -64,21 +64,21 @@ func TestBaselines(t *testing.T) {
 // By what windows were judged is known where they ended alone, so a recording says it, and a replay says the same.
 func TestReplayOfSlowWindows(t *testing.T) {
 	p := newTape(t)
-	m := watching(t, Config{Journal: p.w, Slow: config.Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Millisecond}})
 	reasons := map[string]int{}
-	m.OnEnd(func(r *window.Report) {
+	slow := config.Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Millisecond}
+	m := watching(t, Config{Journal: p.w, Slow: slow, Reports: func(r *window.Report) {
 		p.told(r)
 		reasons[r.SlowReason]++
-	})
+	}})
 	begin := func(kind window.Kind) string {
-		id, err := m.Begin(window.Window{Kind: kind, Run: "train"}, m.Now())
+		id, err := m.Windows.Begin(window.Window{Kind: kind, Run: "train"}, m.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		return id
 	}
 	end := func(id string) {
-		if _, err := m.End(id, m.Now()); err != nil {
+		if _, err := m.Windows.End(id, m.Now()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -86,7 +86,7 @@ func TestReplayOfSlowWindows(t *testing.T) {
 		end(begin(window.Epoch))
 	}
 	long := begin(window.Epoch)
-	for until := time.Now().Add(time.Minute); !m.Report(long).Slow && time.Now().Before(until); {
+	for until := time.Now().Add(time.Minute); !m.Windows.Report(long).Slow && time.Now().Before(until); {
 		time.Sleep(10 * time.Millisecond)
 	}
 	end(long)
@@ -110,22 +110,21 @@ func TestLooseEpochs(t *testing.T) {
 		b.Learn("epoch/train", time.Microsecond, false, time.Now())
 	}
 	b.Close()
-	m := watching(t, Config{Journal: p.w, Slow: config.Slow{Baseline: db, Factor: 1000}})
-	m.OnEnd(p.told)
+	m := watching(t, Config{Journal: p.w, Slow: config.Slow{Baseline: db, Factor: 1000}, Reports: p.told})
 	for _, loose := range []string{"begin", "end", ""} {
-		id, err := m.Begin(window.Window{Kind: window.Epoch, Run: "train", ApproximateBounds: loose == "begin"}, m.Now())
+		id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Run: "train", ApproximateBounds: loose == "begin"}, m.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Millisecond) // over a thousand times what is usual
 		if loose == "end" {
-			m.Loosen(id)
+			m.Windows.ApproximateBounds(id)
 		}
-		if r, err := m.End(id, m.Now()); err != nil || r.Slow != (loose == "") || (r.Baseline == nil) != (loose != "") {
+		if r, err := m.Windows.End(id, m.Now()); err != nil || r.Slow != (loose == "") || (r.Baseline == nil) != (loose != "") {
 			t.Errorf("%q: %+v, %v", loose, r, err)
 		}
 	}
-	m.Loosen("none")
+	m.Windows.ApproximateBounds("none")
 	m.SaveBaselines()
 	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount || all[0].Slow != 1 {
 		t.Errorf("%+v, %v", all, err)
@@ -134,41 +133,16 @@ func TestLooseEpochs(t *testing.T) {
 	p.replaysTheSame()
 }
 
-// What all share does not go by the factor of one.
-func TestLearnedByTheUsualFactor(t *testing.T) {
-	db := filepath.Join(t.TempDir(), "baseline.db")
-	b := baseline.Open(db, func(err error) { t.Error(err) })
-	for range baseline.MinCount {
-		b.Learn("epoch/train", time.Second, false, time.Now())
-	}
-	b.Close()
-	m := watching(t, Config{Slow: config.Slow{Baseline: db, Factor: 10}})
-	for _, took := range []time.Duration{1400 * time.Millisecond, 9 * time.Second} {
-		w := window.Window{Kind: window.Epoch, Run: "train"}
-		w.Start, w.End = sample.Stamp{Mono: time.Hour, Wall: dawn}, sample.Stamp{Mono: time.Hour + took, Wall: dawn.Add(took)}
-		r := &window.Report{Window: w}
-		m.mu.Lock()
-		m.compare(r, window.Seen{}, true)
-		m.mu.Unlock()
-		if r.Slow {
-			t.Errorf("%v is slow: %s", took, r.Finding)
-		}
-	}
-	m.SaveBaselines()
-	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount+1 || all[0].Slow != 1 {
-		t.Errorf("%+v, %v", all, err)
-	}
-}
-
 // A recording from before that has none, and is judged by nothing.
 func TestReplayWithoutLimits(t *testing.T) {
-	m, err := New(Config{Recorded: true, Slow: config.Slow{Epoch: time.Millisecond}})
+	var r *window.Report
+	m, err := New(Config{
+		Recorded: true, Slow: config.Slow{Epoch: time.Millisecond}, Reports: func(ended *window.Report) { r = ended },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer m.Stop()
-	var r *window.Report
-	m.OnEnd(func(ended *window.Report) { r = ended })
 	at := sample.Stamp{Mono: time.Second, Wall: dawn}
 	until := sample.Stamp{Mono: 2 * time.Second, Wall: dawn.Add(time.Second)}
 	for _, mark := range []recording.Mark{

@@ -63,10 +63,10 @@ func BenchmarkSpan(b *testing.B) {
 				w.Start.Wall = dawn.Add(10*time.Second + 30*time.Millisecond)
 				w.End.Wall = w.Start.Wall.Add(length)
 				for b.Loop() {
-					if err := m.Place(&w); err != nil {
+					if err := m.Spans.Place(&w); err != nil {
 						b.Fatal(err)
 					}
-					m.Span(w)
+					m.Spans.Report(w)
 				}
 			})
 		}

@@ -6,12 +6,12 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // replayFile feeds a recording; tick is called after each round of readings.
@@ -64,35 +64,35 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 		var open []string
 		n := 0
 		m := replayFile(t, path, func(m *Monitor) {
-			if m.jobs["train"] == nil {
+			if len(m.Collect().Jobs.Jobs) == 0 {
 				return
 			}
 			n++
 			if now := m.Now(); n%7 == 0 {
-				id, err := m.Begin(window.Window{Kind: window.Epoch, Job: "train"}, now)
+				id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Job: "train"}, now)
 				if err != nil {
 					t.Fatal(err)
 				}
 				open = append(open, id)
 			} else if n%7 == 6 && len(open) > 2 {
-				if _, err := m.End(open[0], now); err != nil {
+				if _, err := m.Windows.End(open[0], now); err != nil {
 					t.Fatal(err)
 				}
 				open = open[1:]
 			}
 		})
-		ended := m.Ended()
+		ended := m.Windows.Ended()
 		if len(ended) < 3 {
 			t.Errorf("%s: %d windows", path, len(ended))
 		}
 		for _, exact := range ended {
 			w := window.Window{Kind: exact.Kind, Job: exact.Job, GPUs: exact.GPUIDs, Source: window.FromSpan}
 			w.Start.Wall, w.End.Wall = exact.Start.Wall.Add(short), exact.Start.Wall.Add(exact.Duration()-short)
-			if err := m.Place(&w); err != nil {
+			if err := m.Spans.Place(&w); err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			r := m.Span(w)
+			r := m.Spans.Report(w)
 			if r.Scope != exact.Scope || r.Scope != window.Process {
 				t.Errorf("%s: of the %s, announced of the %s", path, r.Scope, exact.Scope)
 			}
@@ -117,13 +117,13 @@ func TestWrongSpans(t *testing.T) {
 	span := func(from, to time.Time) error {
 		var w window.Window
 		w.Kind, w.Start.Wall, w.End.Wall = window.Epoch, from, to
-		err := m.Place(&w)
+		err := m.Spans.Place(&w)
 		if err == nil {
-			m.Span(w)
+			m.Spans.Report(w)
 		}
 		return err
 	}
-	if err := span(dawn, dawn.Add(1)); !errors.Is(err, ErrOld) {
+	if err := span(dawn, dawn.Add(1)); !errors.Is(err, windows.ErrOld) {
 		t.Errorf("without a reading: %v", err)
 	}
 	for i := range 100 {
@@ -140,57 +140,18 @@ func TestWrongSpans(t *testing.T) {
 		want     error
 	}{
 		{now.Add(-time.Second), now, nil},
-		{now, now.Add(-time.Second), ErrBackward},
-		{now, now, ErrEmpty},
-		{time.Time{}, time.Time{}, ErrEmpty},
-		{time.Unix(0, 0), now, ErrOld},
-		{now.Add(-7 * 24 * time.Hour), now, ErrOld},
-		{dawn.Add(-1), now, ErrOld},
-		{now.Add(-time.Second), now.Add(time.Second), ErrFuture},
-		{now.Add(time.Hour), now.Add(2 * time.Hour), ErrFuture},
-		{time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64), ErrOld},
+		{now, now.Add(-time.Second), windows.ErrBackward},
+		{now, now, windows.ErrEmpty},
+		{time.Time{}, time.Time{}, windows.ErrEmpty},
+		{time.Unix(0, 0), now, windows.ErrOld},
+		{now.Add(-7 * 24 * time.Hour), now, windows.ErrOld},
+		{dawn.Add(-1), now, windows.ErrOld},
+		{now.Add(-time.Second), now.Add(time.Second), windows.ErrFuture},
+		{now.Add(time.Hour), now.Add(2 * time.Hour), windows.ErrFuture},
+		{time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64), windows.ErrOld},
 	} {
 		if err := span(test.from, test.to); !errors.Is(err, test.want) {
 			t.Errorf("%v to %v: %v, want %v", test.from, test.to, err, test.want)
 		}
-	}
-}
-
-// A span that ended a moment ago is reported on at once; many that arrive at the same time cost one reading.
-func TestLately(t *testing.T) {
-	m, err := New(Config{Interval: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.Start()
-	defer m.Stop()
-	time.Sleep(5 * time.Millisecond)
-	end := time.Now()
-	var w window.Window
-	w.Kind, w.End.Wall = window.Epoch, end
-	w.Start.Wall = end.Add(-4 * time.Millisecond)
-	if err := m.Place(&w); err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	moments := make([]Moment, 64)
-	for i := range moments {
-		all.Go(func() { moments[i] = m.after(w.End.Mono) })
-	}
-	all.Wait()
-	for _, at := range moments {
-		if at.edge == nil || at.edge != moments[0].edge || at.At.Wall.Before(end) {
-			t.Fatalf("not the same reading for all, or one from before the end: %+v, %+v", at, moments[0])
-		}
-	}
-	r := m.Span(w)
-	if m.lately.at.edge != moments[0].edge {
-		t.Error("another reading was taken")
-	}
-	if !r.Split || r.Scope != window.Host || r.Next != nil {
-		t.Errorf("%+v", r)
-	}
-	if at := m.after(w.End.Mono + time.Hour); at.edge != nil {
-		t.Error("a reading is taken for a moment that has not come")
 	}
 }

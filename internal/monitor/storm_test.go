@@ -19,6 +19,9 @@ type stormyMachine struct {
 	now  int
 }
 
+// maxConcurrent is the bound of the windows registry.
+const maxConcurrent = 32
+
 func newStormy(t testing.TB, jobs ...string) *stormyMachine {
 	m, err := New(Config{Recorded: true})
 	if err != nil {
@@ -66,7 +69,7 @@ func (s *stormyMachine) pass(n int) {
 func (s *stormyMachine) begin(job string, disks ...string) string {
 	s.t.Helper()
 	w := window.Window{Kind: window.ModelLoad, Model: job, Job: job, Seen: window.Seen{Under: disks}}
-	id, err := s.Begin(w, s.Now())
+	id, err := s.Windows.Begin(w, s.Now())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -75,7 +78,7 @@ func (s *stormyMachine) begin(job string, disks ...string) string {
 
 func (s *stormyMachine) end(id string) *window.Report {
 	s.t.Helper()
-	r, err := s.End(id, s.Now())
+	r, err := s.Windows.End(id, s.Now())
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -151,19 +154,19 @@ func TestStormOnSeveralDisks(t *testing.T) {
 func TestStormsAreBounded(t *testing.T) {
 	s := newStormy(t, "a")
 	var open []string
-	for range 3 * mostBeside {
+	for range 3 * maxConcurrent {
 		open = append(open, s.begin("a", "sda"))
 	}
 	s.pass(10)
-	for _, r := range s.Running() {
+	for _, r := range s.Windows.Running() {
 		if r.Others != 0 {
 			t.Fatalf("%d others", r.Others)
 		}
 	}
-	if r := s.end(open[0]); r.Others != mostBeside {
+	if r := s.end(open[0]); r.Others != maxConcurrent {
 		t.Errorf("%d others", r.Others)
 	}
-	if r := s.end(open[1]); r.Others != mostBeside+1 || len(r.Storms) != 1 {
+	if r := s.end(open[1]); r.Others != maxConcurrent+1 || len(r.Storms) != 1 {
 		t.Errorf("%d others, %v", r.Others, r.Storms)
 	}
 }
@@ -202,10 +205,7 @@ func TestStormEnds(t *testing.T) {
 					}
 				})
 				look = func() {
-					s.mu.Lock()
-					told, listeners := s.happened()
-					s.mu.Unlock()
-					tellAll(told, listeners)
+					s.alerts.check(s.readings.Present(), s.Monitor)
 				}
 			}
 			pair := func(tenths int) []window.Storm {

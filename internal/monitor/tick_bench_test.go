@@ -14,7 +14,7 @@ func BenchmarkTick(b *testing.B) {
 	}
 	m.Tick()
 	defer m.Stop()
-	if err := m.Follow("bench", os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow("bench", os.Getpid(), "", false); err != nil {
 		b.Fatal(err)
 	}
 	time.Sleep(2100 * time.Millisecond) // a new job is looked at more often

@@ -106,14 +106,14 @@ func record(t *testing.T, path string, config monitor.Config, work func(context.
 		t.Fatal(err)
 	}
 	m.Start()
-	if err := m.Follow("train", os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow("train", os.Getpid(), "", false); err != nil {
 		t.Fatal(err)
 	}
 	if err := work(t.Context()); err != nil {
 		t.Error(err)
 	}
 	m.Tick()
-	m.Leave("train")
+	m.Jobs.Unfollow("train")
 	m.Stop()
 	if err := w.Close(); err != nil {
 		t.Error(err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 var morning = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
@@ -76,8 +77,8 @@ func TestMarks(t *testing.T) {
 	began.Op, began.At = Begin, &stamp
 	written := []Entry{{Source: "a", Edge: 7, Sample: everything()}, {Mark: &began}, {Mark: &Mark{Op: Tick}},
 		{Mark: &Mark{Op: End, ID: "x", At: &stamp, Edge: 8, Unfinished: true,
-			Readers: []Fetcher{{PID: 7, Name: "cp", Group: "backup", Bytes: 9, Own: true}, {PID: 8, Bytes: 1}},
-			Limits:  &Limits{Set: 1, Factor: 1.5, Usual: &Usual{Median: 2, P95: 3, Count: 4}}}}}
+			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 9, Own: true}, {PID: 8, Bytes: 1}},
+			Limits:  &window.Limits{Set: 1, Factor: 1.5, Baseline: &window.Baseline{Median: 2, P95: 3, Count: 4}}}}}
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{ID: "i", Part: 3})
 	if err != nil {

@@ -23,9 +23,10 @@ type Snapshot struct {
 
 // Ceiling is the highest throughput that a disk reached over about a second, in bytes/s; 0 if it is not known.
 type Ceiling struct {
-	Disk        string
-	Read, Write float64
-	ReadAwait   time.Duration // median of a read of 4 KiB at queue depth 1, from stallspan bench; else 0
+	Disk      string        `json:"disk"`
+	Read      float64       `json:"read"`
+	Write     float64       `json:"write,omitempty"`
+	ReadAwait time.Duration `json:"read_await"` // median of a read of 4 KiB at queue depth 1, from stallspan bench; else 0
 }
 
 // maxEnded bounds Snapshot.Ended: a job may start a process between any two readings.

@@ -31,11 +31,11 @@ type Load struct {
 
 // Reader is a process that read from storage during a window. One that ended before the window is not known.
 type Reader struct {
-	PID   int
-	Name  string // what it calls itself
-	Group string // short name of its cgroup: of a container the first digits of its ID; "" for none
-	Bytes uint64 // fetched from storage
-	Own   bool   // it is the window's job's
+	PID   int    `json:"pid"`
+	Name  string `json:"name,omitempty"`   // what it calls itself
+	Group string `json:"cgroup,omitempty"` // short name of its cgroup: of a container the first digits of its ID
+	Bytes uint64 `json:"read_bytes"`       // fetched from storage
+	Own   bool   `json:"own,omitempty"`    // it belongs to the window's job
 }
 
 // load says what came from memory.

@@ -16,8 +16,9 @@ const (
 
 // Baseline is how long windows like this one take here: exact over the last Count of them that were not slow.
 type Baseline struct {
-	Median, P95 time.Duration
-	Count       int
+	Median time.Duration `json:"median"`
+	P95    time.Duration `json:"p95"`
+	Count  int           `json:"count"` // of windows
 }
 
 // Limit is how long a window may take before it is slow: factor times P95, 0 for SlowFactor.
@@ -33,9 +34,9 @@ const SlowFactor = 1.5
 
 // Limits say how long a window may take. The zero value knows no limit.
 type Limits struct {
-	Set      time.Duration // by a person; 0 where there is none
-	Baseline *Baseline     // nil where too few are known
-	Factor   float64       // 0 for SlowFactor
+	Set      time.Duration `json:"set,omitempty"`    // by a person; 0 for none
+	Factor   float64       `json:"factor,omitempty"` // how many times the usual P95 a window may take; 0 for SlowFactor
+	Baseline *Baseline     `json:"usual,omitempty"`  // nil if too few windows are known
 }
 
 // Took marks the window slow where it took longer than its limits, and says so in its finding. What it finds of a window

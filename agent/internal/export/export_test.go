@@ -15,7 +15,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/host"
-	"github.com/stallspan/stallspan/internal/session"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -94,7 +93,7 @@ func TestArrives(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parent, err := session.ParseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
+			parent, err := emit.ParseTraceparent("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -248,14 +247,14 @@ func TestNoEndpoint(t *testing.T) {
 				t.Fatal(err)
 			}
 			root := e.Begin("run", time.Now(), trace.SpanContext{})
-			if again, err := session.ParseTraceparent(root.Traceparent()); err != nil || !again.IsSampled() {
+			if again, err := emit.ParseTraceparent(root.Traceparent()); err != nil || !again.IsSampled() {
 				t.Errorf("%q: %v", root.Traceparent(), err)
 			}
 			if root.Exemplar().IsValid() {
 				t.Error("an exemplar of a span that nobody gets")
 			}
 			const outer = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
-			parent, err := session.ParseTraceparent(outer)
+			parent, err := emit.ParseTraceparent(outer)
 			if err != nil {
 				t.Fatal(err)
 			}

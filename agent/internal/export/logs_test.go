@@ -19,7 +19,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/session"
 )
 
 // logBackend is an OTLP server on the loopback that keeps log records.
@@ -93,7 +92,7 @@ func TestLogsArrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	span := session.Root()
+	span := emit.RootContext()
 	e.Log(event, span)
 	stats := e.Close(within(t, patience))
 	if stats != (Stats{LogsExported: 1}) || stats.Lost() != "" {
@@ -132,7 +131,7 @@ func TestLogsOverHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	event, _ := emit.Trial("stallspan.gpu.lost", time.Now())
-	e.Log(event, session.Root())
+	e.Log(event, emit.RootContext())
 	if stats := e.Close(within(t, patience)); stats.LogsExported != 1 || stats.Lost() != "" || requests.Load() != 2 {
 		t.Errorf("%+v after %d requests", stats, requests.Load())
 	}
@@ -144,7 +143,7 @@ func TestLogsRefused(t *testing.T) {
 	b.serve(t, false)
 	e := openLogs(t, b.address)
 	event, _ := emit.Trial("stallspan.gpu.lost", time.Now())
-	e.Log(event, session.Root())
+	e.Log(event, emit.RootContext())
 	if err := e.Flush(within(t, patience)); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +168,7 @@ func TestLogBurst(t *testing.T) {
 	for i := range burst {
 		event, _ := emit.Trial("stallspan.gpu.temperature.high", time.Now())
 		event.Body = fmt.Sprint(i)
-		e.Log(event, session.Root())
+		e.Log(event, emit.RootContext())
 		if e.records.queue.Bytes() > maxRecordBytes { // only this goroutine adds
 			t.Fatalf("%d bytes wait", e.records.queue.Bytes())
 		}
@@ -195,7 +194,7 @@ func TestLogsOff(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.Log(emit.Event{Name: "x"}, session.Root())
+		e.Log(emit.Event{Name: "x"}, emit.RootContext())
 		if e.Exports() || e.LogsDropped() != 0 {
 			t.Error("something leaves")
 		}

@@ -8,7 +8,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/session"
 )
 
 // Open is a started span. It is safe for concurrent use. After End or Drop, its methods change nothing. A nil *Open is a
@@ -23,7 +22,7 @@ type Open struct {
 // Begin starts a span of kind internal, as a child of a valid parent or as the root of a new trace.
 func (e *Exporter) Begin(name string, start time.Time, parent trace.SpanContext) *Open {
 	if e.tracer == nil {
-		return &Open{context: session.Context(parent, false)}
+		return &Open{context: emit.SpanContext(parent, false)}
 	}
 	return begin(e.tracer, name, start, parent)
 }
@@ -35,7 +34,7 @@ func begin(tracer trace.Tracer, name string, start time.Time, parent trace.SpanC
 }
 
 // Traceparent returns the span's context as a W3C traceparent for child processes; "" for a nil *Open.
-func (o *Open) Traceparent() string { return session.Traceparent(o.SpanContext()) }
+func (o *Open) Traceparent() string { return emit.Traceparent(o.SpanContext()) }
 
 // SpanContext returns the span's place in the trace, for child spans.
 func (o *Open) SpanContext() trace.SpanContext {

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/test/scenarios/pipeline"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
@@ -26,7 +26,7 @@ type bench struct {
 	copies     []string
 	model      string // relative to either Dir
 	program    *pipeline.Program
-	group      *monitor.Cgroup // nil if the program has no cgroup of its own
+	group      *follow.Cgroup // nil if the program has no cgroup of its own
 	neighbours []*neighbour
 
 	undo []func() error
@@ -115,11 +115,11 @@ const (
 )
 
 // start starts a program, in a cgroup of its own unless programs share one.
-func (b *bench) start(ctx context.Context) (*pipeline.Program, *monitor.Cgroup, error) {
+func (b *bench) start(ctx context.Context) (*pipeline.Program, *follow.Cgroup, error) {
 	o := pipeline.StartOptions{Rate: b.rate}
-	var group *monitor.Cgroup
+	var group *follow.Cgroup
 	if !b.shared {
-		g, err := monitor.NewCgroup(cgroupName)
+		g, err := follow.NewCgroup(cgroupName)
 		if err != nil {
 			return nil, nil, fmt.Errorf("no cgroup for the program: %w", err)
 		}

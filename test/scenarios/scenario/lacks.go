@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
@@ -17,7 +17,7 @@ func Lacks(ctx context.Context) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the scenarios need root, to make slow devices and cgroups")
 	}
-	group, err := monitor.NewCgroup(cgroupName)
+	group, err := follow.NewCgroup(cgroupName)
 	if err != nil {
 		return fmt.Errorf("no cgroup v2 can be made: %w", err)
 	}

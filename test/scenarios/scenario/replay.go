@@ -132,13 +132,15 @@ func play(name string, lacks Evidence) (*played, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := monitor.New(monitor.Config{Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval})
+	p := &played{reports: map[string]*window.Report{}, polls: map[string][]poll{}}
+	m, err := monitor.New(monitor.Config{
+		Recorded: true, Boot: reader.Header().Boot, Interval: reader.Header().Interval,
+		Reports: func(r *window.Report) { p.reports[r.ID] = r },
+	})
 	if err != nil {
 		return nil, err
 	}
 	defer m.Stop()
-	p := &played{reports: map[string]*window.Report{}, polls: map[string][]poll{}}
-	defer m.OnEnd(func(r *window.Report) { p.reports[r.ID] = r })()
 	var e recording.Entry
 	for {
 		if err := reader.Next(&e); errors.Is(err, io.EOF) {
@@ -150,8 +152,8 @@ func play(name string, lacks Evidence) (*played, error) {
 		if err := m.Feed(&e); err != nil {
 			return nil, err
 		}
-		if e.Mark != nil && e.Mark.Op == recording.Tick && m.Open() > 0 {
-			for _, r := range m.Running() {
+		if e.Mark != nil && e.Mark.Op == recording.Tick && m.Windows.Open() > 0 {
+			for _, r := range m.Windows.Running() {
 				p.polls[r.ID] = append(p.polls[r.ID], look(r))
 			}
 		}

@@ -35,10 +35,10 @@ func (b *bench) stage(ctx context.Context, m *monitor.Monitor, i int) (*watched,
 	end, first, last, failed := b.edge(m)
 	stop()
 	if err != nil || failed != nil {
-		m.Drop(id)
+		m.Windows.Drop(id)
 		return nil, firstOf(err, failed)
 	}
-	if w.report, err = m.End(id, end); err != nil {
+	if w.report, err = m.Windows.End(id, end); err != nil {
 		return nil, err
 	}
 	if s.cold() && hasCounters(b.disk) {

@@ -36,14 +36,14 @@ func (b *bench) watch(ctx context.Context, journal monitor.Journal) (windows []*
 	m.Start()
 	defer m.Stop()
 	if b.group != nil {
-		err = m.Follow(jobName, 0, b.group.Path, true)
+		err = m.Jobs.Follow(jobName, 0, b.group.Path, true)
 	} else {
-		err = m.Follow(jobName, b.program.PID(), "", false)
+		err = m.Jobs.Follow(jobName, b.program.PID(), "", false)
 	}
 	if err != nil {
 		return nil, nil, err
 	}
-	defer m.Leave(jobName)
+	defer m.Jobs.Unfollow(jobName)
 	if err := b.disturb(); err != nil {
 		return nil, nil, err
 	}
@@ -69,7 +69,7 @@ func (b *bench) watch(ctx context.Context, journal monitor.Journal) (windows []*
 	}
 	stop()
 	if b.v.Whole != "" {
-		if whole.report, err = m.End(whole.report.ID, m.Now()); err != nil {
+		if whole.report, err = m.Windows.End(whole.report.ID, m.Now()); err != nil {
 			return nil, nil, err
 		}
 		windows = append(windows, whole)
@@ -89,7 +89,7 @@ func (b *bench) begin(m *monitor.Monitor, stage int, at monitor.Moment) (*window
 	if stage > 0 && b.v.Stages[stage-1].load() {
 		w.Kind, w.Model = window.ModelLoad, b.v.Name
 	}
-	_, err := m.Begin(w, at)
+	_, err := m.Windows.Begin(w, at)
 	return &window.Report{Window: w}, err
 }
 
@@ -124,7 +124,7 @@ func polls(m *monitor.Monitor, id string, to *[]poll) (stop func()) {
 				return
 			case <-ticker.C:
 			}
-			running := m.Running()
+			running := m.Windows.Running()
 			if i := slices.IndexFunc(running, func(r *window.Report) bool { return r.ID == id }); i >= 0 {
 				*to = append(*to, look(running[i]))
 			}

@@ -16,7 +16,6 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/otlp"
-	"github.com/stallspan/stallspan/internal/session"
 )
 
 // logServer passes on what it is sent.
@@ -71,7 +70,7 @@ func TestLogParity(t *testing.T) {
 	for i, e := range events {
 		span := trace.SpanContext{}
 		if i%2 == 0 {
-			span = session.Root()
+			span = emit.RootContext()
 		}
 		exporter.Log(e, span)
 		if err := exporter.Flush(ctx); err != nil {

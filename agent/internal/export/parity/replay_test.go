@@ -31,7 +31,7 @@ func replay(t *testing.T, path string, p *parity) {
 		due = newest + time.Second
 		now := m.Now()
 		for id, span := range open {
-			r, err := m.End(id, now)
+			r, err := m.Windows.End(id, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -65,7 +65,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment, p *parity) map[s
 	} {
 		w.Run, w.Source = "train.py", window.Announced
 		span := p.exporter.Begin(emit.SpanName(&w), at.At.Wall, p.of(w.Kind))
-		id, err := m.Begin(w, at)
+		id, err := m.Windows.Begin(w, at)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,223 @@
+package follow_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// watching is a monitor of this machine that samples often.
+func watching(t *testing.T, config monitor.Config) *monitor.Monitor {
+	t.Helper()
+	config.Interval = 20 * time.Millisecond
+	m, err := monitor.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Start()
+	t.Cleanup(m.Stop)
+	return m
+}
+
+// sleeper is a process that does nothing until the test ends, or it is told to end.
+func sleeper(t *testing.T) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	end = func() {
+		if !ended {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		ended = true
+	}
+	t.Cleanup(end)
+	return cmd.Process.Pid, end
+}
+
+// autoFollow is AutoFollow without the minimum time between two new jobs.
+func autoFollow(m *monitor.Monitor, pid int) string {
+	m.Jobs.AllowNext()
+	return m.Jobs.AutoFollow(pid, "", false)
+}
+
+func TestAutoFollow(t *testing.T) {
+	m := watching(t, monitor.Config{})
+	if m.Jobs.AutoFollow(0, "", false) != "" || m.Jobs.AutoFollow(-1, "", false) != "" || m.Jobs.AutoFollow(math.MaxInt32, "", false) != "" {
+		t.Error("a process that is not there is followed")
+	}
+	pid, _ := sleeper(t)
+	job := m.Jobs.AutoFollow(pid, "", false)
+	if job == "" {
+		t.Fatal("not followed", m.Problems())
+	}
+	if again := m.Jobs.AutoFollow(pid, "", false); again != job {
+		t.Errorf("then %q", again)
+	}
+	if other := m.Jobs.AutoFollow(os.Getpid(), "", false); other != "" {
+		t.Errorf("another one at once: %q", other)
+	}
+	w := window.Window{Kind: window.Epoch, Job: job}
+	w.Start.Wall = sample.Now().Wall
+	time.Sleep(50 * time.Millisecond)
+	w.End.Wall = sample.Now().Wall
+	if err := m.Spans.Place(&w); err != nil {
+		t.Fatal(err)
+	}
+	if r := m.Spans.Report(w); r.Scope != window.Process || !r.Split {
+		t.Errorf("%+v", r)
+	}
+}
+
+// There is room for so many jobs; one that nobody asks for gives way, and one that is asked for does not.
+func TestAutoFollowMany(t *testing.T) {
+	m := watching(t, monitor.Config{})
+	var pids []int
+	for range follow.MaxAuto + 1 {
+		pid, _ := sleeper(t)
+		pids = append(pids, pid)
+	}
+	last := pids[follow.MaxAuto]
+	for _, pid := range pids[:follow.MaxAuto] {
+		if autoFollow(m, pid) == "" {
+			t.Fatal("not followed", m.Problems())
+		}
+	}
+	if job := autoFollow(m, last); job != "" {
+		t.Errorf("one too many: %q", job)
+	}
+	for _, pid := range pids[:2] {
+		m.Jobs.Age(pid, follow.AutoIdle+time.Minute)
+	}
+	if autoFollow(m, pids[0]) == "" { // epochs may take longer than that
+		t.Error("left, though there was room")
+	}
+	if job := autoFollow(m, last); job == "" || m.Jobs.AutoCount() != follow.MaxAuto || m.Jobs.AutoJob(pids[1]) != "" {
+		t.Errorf("got the job %q, %d jobs, want one in place of the first", job, m.Jobs.AutoCount())
+	}
+}
+
+// A job whose process has ended is kept for the spans that are on their way, and then left. Its number may be another
+// process's by then.
+func TestAutoFollowDead(t *testing.T) {
+	m := watching(t, monitor.Config{})
+	pid, end := sleeper(t)
+	job := autoFollow(m, pid)
+	end()
+	time.Sleep(100 * time.Millisecond)
+	m.Jobs.Age(pid, 2*follow.VerifyEvery)
+	if got := autoFollow(m, pid); got != job || job == "" {
+		t.Errorf("of its last spans: %q, want %q", got, job)
+	}
+	m.Jobs.RemoveDead()
+	if m.Jobs.AutoCount() != 1 {
+		t.Error("left at once")
+	}
+	m.Jobs.Age(pid, 2*follow.AutoDead)
+	m.Jobs.RemoveDead()
+	if m.Jobs.AutoCount() != 0 {
+		t.Error("not left")
+	}
+	if now := m.Collect(); len(now.Jobs.Jobs) != 0 {
+		t.Errorf("still told of: %+v", now.Jobs.Jobs)
+	}
+
+	other, _ := sleeper(t)
+	job = autoFollow(m, other)
+	m.Jobs.SetAutoJob(other, "process of yesterday")
+	if got := autoFollow(m, other); got != job || m.Jobs.AutoJob(other) != job {
+		t.Errorf("of another process by that number: %q, want %q", got, job)
+	}
+}
+
+// accelerators are so many, all busy for half of the time, each held by one process.
+type accelerators []int
+
+func (a accelerators) Read(out *sample.Sample) error {
+	out.At = sample.Now()
+	out.GPUProcessesRead = true
+	for i, pid := range a {
+		id := fmt.Sprintf("GPU-%d", i)
+		out.GPUs = append(out.GPUs, sample.GPU{ID: id, Busy: out.At.Mono / 2})
+		out.GPUProcesses = append(out.GPUProcesses, sample.GPUProcess{GPU: id, PID: pid})
+	}
+	return nil
+}
+
+// Eight processes, each on a GPU of its own, all have a ledger of that one.
+func TestAutoFollowRanks(t *testing.T) {
+	var pids accelerators
+	for range follow.MaxAuto {
+		pid, _ := sleeper(t)
+		pids = append(pids, pid)
+	}
+	m := watching(t, monitor.Config{Accelerator: pids})
+	var jobs []string
+	for _, pid := range pids {
+		jobs = append(jobs, autoFollow(m, pid))
+	}
+	time.Sleep(100 * time.Millisecond) // the driver tells who holds what; what a ledger had no room for finds it
+	w := window.Window{Kind: window.Epoch}
+	w.Start.Wall = sample.Now().Wall
+	time.Sleep(100 * time.Millisecond)
+	w.End.Wall = sample.Now().Wall
+	if err := m.Spans.Place(&w); err != nil {
+		t.Fatal(err)
+	}
+	for i, job := range jobs {
+		w.Job = job
+		r := m.Spans.Report(w)
+		if !r.Split || r.Scope != window.Process || len(r.GPUIDs) != 1 || r.GPUIDs[0] != fmt.Sprintf("GPU-%d", i) {
+			t.Errorf("rank %d: split %v, of the %s, on %v: %s", i, r.Split, r.Scope, r.GPUIDs, r.Finding)
+		}
+	}
+}
+
+// A cgroup that ended is told of once, and not at every reading for as long as its job is remembered.
+func TestAutoFollowedCgroupEnds(t *testing.T) {
+	point, err := cgroup.Mountpoint("")
+	if err != nil {
+		t.Skipf("needs cgroup v2: %v", err)
+	}
+	scope := fmt.Sprintf("/stallspan-attend-test-%d", os.Getpid())
+	dir := filepath.Join(point, scope)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Skipf("needs root, to make a cgroup: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(dir) })
+	m := watching(t, monitor.Config{})
+	pid, end := sleeper(t)
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0o644); err != nil {
+		t.Skipf("needs root, to move a process: %v", err)
+	}
+	if m.Jobs.AutoFollow(pid, scope, true) == "" {
+		t.Fatal("not followed", m.Problems())
+	}
+	end()
+	for i := 0; os.Remove(dir) != nil && i < 100; i++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	before := m.Failures()["pressure"].Count
+	time.Sleep(200 * time.Millisecond)
+	if n := m.Failures()["pressure"]; n.Count-before > 1 || n.Last != nil && !strings.Contains(n.Last.Error(), "gone") {
+		t.Errorf("%d failures: %v", n.Count-before, n.Last)
+	}
+}

@@ -1,0 +1,117 @@
+// Package follow decides which processes of a machine are jobs: on request, and for processes that send spans.
+package follow
+
+import (
+	"errors"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Jobs are the followed jobs. It is safe for concurrent use.
+type Jobs struct {
+	root     string
+	sources  *sampling.Sources // nil for a recording
+	readings *sampling.Readings
+	problems *sampling.Problems
+	groups   *cgroup.View
+	auto     auto
+
+	mu   sync.Mutex // held while a job is added or removed, with its first reading
+	jobs map[string]*job
+}
+
+type job struct {
+	scope string // of pressure
+	users int    // calls of Follow without Unfollow
+}
+
+// New returns Jobs without any job. sources is nil for a recording, which has jobs of its own.
+func New(root string, sources *sampling.Sources, r *sampling.Readings, problems *sampling.Problems) *Jobs {
+	return &Jobs{
+		root: root, sources: sources, readings: r, problems: problems, groups: cgroup.NewView(root), jobs: map[string]*job{},
+		auto: auto{now: func() time.Duration { return r.Present().Mono }},
+	}
+}
+
+var errRecording = errors.New("a recording is being replayed: no process can be followed")
+
+// Follow makes the process tree below pid a job with a ledger of its own. group is its cgroup v2; if it is "", Follow
+// finds it. own means that this cgroup contains the job and nothing else. The first reading of the job is in the history
+// when Follow returns. Each Follow needs an Unfollow.
+func (j *Jobs) Follow(id string, pid int, group string, own bool) error {
+	return j.follow(sampling.Job{ID: id, Pressure: group, Own: own, Scope: window.Process}, pid)
+}
+
+func (j *Jobs) follow(wanted sampling.Job, pid int) error {
+	if j.sources == nil {
+		return errRecording
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[wanted.ID]; known != nil {
+		known.users++
+		return nil
+	}
+	if wanted.Pressure == "" {
+		if found, err := j.groups.ScopeOf(pid); err == nil {
+			wanted.Pressure = found
+		}
+	}
+	if j.groups.WholeMachine(wanted.Pressure) {
+		wanted.Pressure = sample.HostScope
+	}
+	if wanted.Pressure != sample.HostScope {
+		if err := j.sources.Pressure.Add(wanted.Pressure); err != nil {
+			j.problems.Note("pressure", err)
+			wanted.Pressure, wanted.Own = sample.HostScope, false
+		}
+	}
+	options := process.Options{Cgroup: wanted.Pressure, OwnScope: wanted.Own}
+	if err := j.sources.Process.Add(wanted.ID, pid, options); err != nil {
+		j.removePressure(wanted.Pressure)
+		return err
+	}
+	j.jobs[wanted.ID] = &job{scope: wanted.Pressure, users: 1}
+	j.readings.Follow(wanted)
+	return nil
+}
+
+// Unfollow ends what Follow began. Later reports have no readings of the job.
+func (j *Jobs) Unfollow(id string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	known := j.jobs[id]
+	if known == nil {
+		return
+	}
+	if known.users--; known.users > 0 {
+		return
+	}
+	delete(j.jobs, id)
+	j.readings.Unfollow(id)
+	j.sources.Process.Remove(id)
+	j.removePressure(known.scope)
+}
+
+func (j *Jobs) removePressure(scope string) {
+	if scope != sample.HostScope {
+		j.sources.Pressure.Remove(scope)
+	}
+}
+
+// JobOf returns the id of the job that consists of a process and its children: the process number with its start time,
+// which is unique while the machine is up. It returns "" if there is no such process.
+func (j *Jobs) JobOf(pid int) string {
+	started, ok := process.Started(j.root, pid)
+	if !ok {
+		return ""
+	}
+	return "process " + strconv.Itoa(pid) + " of " + strconv.FormatUint(started, 10)
+}

@@ -1,0 +1,96 @@
+package monitor
+
+import (
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
+)
+
+// watching is a monitor of this machine that samples often.
+func watching(t *testing.T, config Config) *Monitor {
+	t.Helper()
+	config.Interval = 20 * time.Millisecond
+	m, err := New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Start()
+	t.Cleanup(m.Stop)
+	return m
+}
+
+// sleeper is a process that does nothing until the test ends, or it is told to end.
+func sleeper(t *testing.T) (pid int, end func()) {
+	t.Helper()
+	cmd := exec.Command("sleep", "600")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	end = func() {
+		if !ended {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		ended = true
+	}
+	t.Cleanup(end)
+	return cmd.Process.Pid, end
+}
+
+// Where the history has no room for a job's ledger, what the whole machine's says is said.
+func TestAttendWithoutRoom(t *testing.T) {
+	one := []history.Tier{{Rows: 6000}}
+	free := watching(t, Config{History: history.Config{Tiers: one}})
+	m := watching(t, Config{History: history.Config{Tiers: one, MaxBytes: free.readings.History().Bytes() + 100_000}})
+	pid, _ := sleeper(t)
+	w := window.Window{Kind: window.Epoch, Job: m.Jobs.AutoFollow(pid, "", false)}
+	if len(m.readings.History().Known(history.LedgerBusy)) != 1 {
+		t.Skip("the job's ledger found room")
+	}
+	w.Start.Wall = sample.Now().Wall
+	time.Sleep(50 * time.Millisecond)
+	w.End.Wall = sample.Now().Wall
+	if err := m.Spans.Place(&w); err != nil {
+		t.Fatal(err)
+	}
+	if r := m.Spans.Report(w); !r.Split || r.Scope != window.Host {
+		t.Errorf("split %v, of the %s: %s", r.Split, r.Scope, r.Finding)
+	}
+}
+
+// A window that nobody ended is closed by the sampler, also while a job begins.
+func TestForgottenWindowOfAJob(t *testing.T) {
+	var m *Monitor
+	m = watching(t, Config{Reports: func(r *window.Report) { m.Jobs.Unfollow(r.Job) }}) // as a client does
+	pid, _ := sleeper(t)
+	const job = "job"
+	if err := m.Jobs.Follow(job, pid, "", false); err != nil {
+		t.Fatal(err)
+	}
+	now := m.Now()
+	now.At.Mono -= windows.MaxLength + time.Hour
+	if _, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Job: job}, now); err != nil {
+		t.Fatal(err)
+	}
+	m.due.Store(0)
+	done := make(chan string, 1)
+	go func() { done <- m.Jobs.AutoFollow(os.Getpid(), "", false) }()
+	select {
+	case <-done:
+	case <-time.After(20 * time.Second):
+		t.Fatal("Attend hangs")
+	}
+	for i := 0; m.Windows.Open() > 0; i++ {
+		if i > 1000 {
+			t.Fatal("the window stays open")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,67 @@
+package probe
+
+import (
+	"sync"
+	"time"
+)
+
+// background runs short tasks on goroutines of their own. The zero value is ready.
+type background struct {
+	mu      sync.Mutex
+	stopped bool
+	tasks   sync.WaitGroup
+}
+
+// run starts a task. It returns false after stop.
+func (b *background) run(task func()) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.stopped {
+		return false
+	}
+	b.tasks.Go(task)
+	return true
+}
+
+// stopTime is how long stop waits. A file system that does not respond may hold a task forever.
+const stopTime = time.Second
+
+// stop waits for the tasks that are running.
+func (b *background) stop() {
+	b.mu.Lock()
+	b.stopped = true
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		b.tasks.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(stopTime):
+	}
+}
+
+// await returns what task returns, or the zero value if that takes longer than timeout, if the task cannot start, or if
+// too many are running.
+func await[T any](p *Probe, timeout time.Duration, task func() T) (result T) {
+	if p.running.Add(1) > maxRunning {
+		p.running.Add(-1)
+		return result
+	}
+	done := make(chan T, 1)
+	if !p.tasks.run(func() {
+		defer p.running.Add(-1)
+		done <- task()
+	}) {
+		p.running.Add(-1)
+		return result
+	}
+	late := time.NewTimer(timeout)
+	defer late.Stop()
+	select {
+	case result = <-done:
+	case <-late.C:
+	}
+	return result
+}

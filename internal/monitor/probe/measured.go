@@ -1,0 +1,101 @@
+package probe
+
+import (
+	"os"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/ceiling"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const (
+	measuredEvery = time.Minute            // between two reads of the file
+	measuredWait  = 100 * time.Millisecond // how long the first read is waited for: a file system may hang
+)
+
+// Measured reads the ceilings that stallspan bench measured, from a file next to that of the baselines.
+type Measured struct {
+	probe *Probe
+	path  string
+	note  func(source string, err error)
+	apply func([]sample.Ceiling)
+
+	mu   sync.Mutex
+	busy bool
+	next time.Time
+
+	// Used by the running read alone.
+	info os.FileInfo // nil: the file did not exist
+	all  []ceiling.Measured
+}
+
+// NewMeasured reads the file at path. apply receives the ceilings of the disks that are present, after each read.
+func (p *Probe) NewMeasured(path string, note func(string, error), apply func([]sample.Ceiling)) *Measured {
+	return &Measured{probe: p, path: path, note: note, apply: apply}
+}
+
+// Start reads the file before the first samples, so that the first window has the ceilings. A nil Measured does nothing.
+func (m *Measured) Start() {
+	if m == nil {
+		return
+	}
+	m.next = time.Now().Add(measuredEvery)
+	done := make(chan struct{})
+	m.read(done)
+	select {
+	case <-done:
+	case <-time.After(measuredWait):
+	}
+}
+
+// Refresh reads the file again if a minute has passed. It does not wait. A nil Measured does nothing.
+func (m *Measured) Refresh() {
+	if m == nil {
+		return
+	}
+	now := time.Now()
+	m.mu.Lock()
+	due := !now.Before(m.next)
+	if due {
+		m.next = now.Add(measuredEvery)
+	}
+	m.mu.Unlock()
+	if due {
+		m.Read()
+	}
+}
+
+// Read reads the file now. It does not wait.
+func (m *Measured) Read() { m.read(make(chan struct{})) }
+
+// read reads the file in the background, unless it is being read, and closes done after that.
+func (m *Measured) read(done chan<- struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.busy {
+		return
+	}
+	m.busy = m.probe.tasks.run(func() {
+		defer close(done)
+		m.load()
+		m.mu.Lock()
+		m.busy = false
+		m.mu.Unlock()
+	})
+}
+
+// load reads the file if it has changed. It matches the disks each time: a name may belong to another disk by now.
+func (m *Measured) load() {
+	info, _ := os.Stat(m.path)
+	same := info != nil && m.info != nil && os.SameFile(info, m.info) && info.ModTime().Equal(m.info.ModTime())
+	if !same {
+		m.info, m.all = info, nil
+		if info != nil {
+			all, err := ceiling.Load(m.path)
+			m.note("ceilings", err)
+			m.all = all
+		}
+	}
+	m.apply(ceiling.Present(m.probe.root, m.all))
+}

@@ -1,0 +1,92 @@
+package probe
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/mount"
+	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Path returns what is at a window's path: the size, the disks below it and, for a model load, what the page cache
+// holds of it. It returns nothing if the file system takes longer than 10 ms.
+func (p *Probe) Path(w *window.Window) window.Seen {
+	if w.Path == "" {
+		return window.Seen{}
+	}
+	path, pid, cached := w.Path, w.PID, w.Kind == window.ModelLoad
+	return await(p, pathTime, func() window.Seen { return p.inspect(path, pid, cached) })
+}
+
+// inspect resolves a path in the mount namespace of a process.
+func (p *Probe) inspect(path string, pid int, cached bool) (seen window.Seen) {
+	root, apart := p.rootOf(pid)
+	if cached {
+		if held, err := pagecache.Look(root, path); err == nil {
+			seen.Size, seen.Cached, seen.HasCached = held.Size, held.Cached, held.Known
+		}
+	}
+	if p.disks == nil {
+		return seen
+	}
+	var under disk.Placement
+	if apart {
+		if at, ok := mountOf(root, path, filepath.Join(root, "../mountinfo")); ok {
+			under, _ = p.disks.UnderMount(at.Mount)
+		}
+	} else if filepath.IsAbs(path) {
+		under, _ = p.disks.Under(path)
+	}
+	seen.Under = under.Disks[:min(len(under.Disks), maxUnder)]
+	if under.Mount.Type != "" {
+		seen.Device = p.disks.Kind(under)
+	}
+	return seen
+}
+
+// rootOf returns the folder that is "/" for a process. apart means that its mounts are not those of the machine.
+func (p *Probe) rootOf(pid int) (root string, apart bool) {
+	proc := filepath.Join("/", p.root, "proc")
+	own := "self"
+	if filepath.Join("/", p.root) != "/" {
+		own = "1"
+	}
+	if pid <= 0 {
+		return p.root, false
+	}
+	process := filepath.Join(proc, strconv.Itoa(pid))
+	ours, err1 := os.Readlink(filepath.Join(proc, own, "ns/mnt"))
+	its, err2 := os.Readlink(filepath.Join(process, "ns/mnt"))
+	if err1 != nil || err2 != nil || ours == its {
+		return p.root, false
+	}
+	return filepath.Join(process, "root"), true
+}
+
+// mountOf returns the mount of a path below root, by a process's list of mounts. It follows symbolic links of the last
+// component only.
+func mountOf(root, path, mountinfo string) (mount.Entry, bool) {
+	file, err := os.Open(mountinfo)
+	if err != nil {
+		return mount.Entry{}, false
+	}
+	defer func() { _ = file.Close() }()
+	entries, _ := mount.Entries(file)
+	for range maxLinks {
+		target, err := os.Readlink(filepath.Join(root, path))
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	return mount.Covering(entries, filepath.Clean(path))
+}
+
+// maxLinks bounds the symbolic links of one path, as the kernel does.
+const maxLinks = 40

@@ -1,0 +1,160 @@
+package probe
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/pagecache"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const mib = 1 << 20
+
+// ofThisMachine returns a Probe of this machine and its disks.
+func ofThisMachine(t *testing.T) *Probe {
+	t.Helper()
+	disks, err := disk.New("")
+	if err != nil {
+		t.Skipf("needs /proc/diskstats: %v", err)
+	}
+	p := New("", disks)
+	t.Cleanup(func() {
+		p.Stop()
+		_ = disks.Close()
+	})
+	return p
+}
+
+// coldFile is a file on a disk of which nothing is in memory. The test is skipped where the kernel does not tell that.
+func coldFile(t *testing.T, size int) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Write(make([]byte, size)); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.Sync(); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
+		t.Fatal(err)
+	}
+	if held, err := pagecache.Look("", path); err != nil || !held.Known || held.Cached > 0 {
+		t.Skipf("%+v, %v: the folder for temporary files is in memory, or this kernel does not tell of its page cache", held, err)
+	}
+	return path
+}
+
+func TestPathExists(t *testing.T) {
+	p := ofThisMachine(t)
+	folder := t.TempDir()
+	for name, want := range map[string]bool{folder: true, os.Args[0]: filepath.IsAbs(os.Args[0]), folder + "/none": false, ".": false, "": false} {
+		if got := p.PathExists(name); got != want {
+			t.Errorf("%q: got %v, want %v", name, got, want)
+		}
+	}
+	for end := time.Now().Add(5 * time.Second); p.running.Load() != 0; time.Sleep(time.Millisecond) { // a task ends after its answer
+		if time.Now().After(end) {
+			t.Fatalf("%d tasks are still running", p.running.Load())
+		}
+	}
+}
+
+// A file in memory is seen as one, and a recording tells of it.
+func TestFileInMemory(t *testing.T) {
+	folder, err := os.MkdirTemp("/dev/shm", "stallspan")
+	if err != nil {
+		t.Skipf("no file system in memory: %v", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	path := filepath.Join(folder, "model")
+	if err := os.WriteFile(path, make([]byte, mib), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := ofThisMachine(t)
+	seen := p.inspect(path, 0, true)
+	if p.disks == nil || window.InMemory != disk.Memory {
+		t.Fatalf("%q is not %q, or no disks are looked at", window.InMemory, disk.Memory)
+	}
+	if under, err := p.disks.Under(path); err != nil || under.Mount.Type != "tmpfs" {
+		t.Skipf("/dev/shm is no tmpfs: %+v, %v", under, err)
+	}
+	if seen.Device != window.InMemory || len(seen.Under) > 0 {
+		t.Errorf("%+v", seen)
+	}
+}
+
+// A path is seen as the process that the window names does.
+func TestPathOfAContainer(t *testing.T) {
+	unshare, err := exec.LookPath("unshare")
+	if err != nil || os.Geteuid() != 0 {
+		t.Skip("needs root and unshare, to make mounts that this program does not have")
+	}
+	path := coldFile(t, mib)
+	cmd := exec.Command(unshare, "--mount", "--propagation", "private", "sh", "-c",
+		"mount -t tmpfs none /mnt && printf 12345 > /mnt/model && ln -s /mnt/model /mnt/link && echo ready && exec sleep 600")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	}()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		t.Skipf("mounts cannot be made here: %q, %v", line, err)
+	}
+	p := ofThisMachine(t)
+	if seen := p.inspect("/mnt/link", cmd.Process.Pid, true); seen.Size != 5 || seen.Cached != 5 || !seen.HasCached || len(seen.Under) > 0 {
+		t.Errorf("on the container's tmpfs: %+v", seen)
+	}
+	if seen := p.inspect("/mnt/link", os.Getpid(), true); seen.Size != 0 {
+		t.Errorf("as we see it: %+v", seen)
+	}
+	inside, outside := p.inspect(path, cmd.Process.Pid, true), p.inspect(path, 0, true)
+	if inside.Size != mib || !slices.Equal(inside.Under, outside.Under) {
+		t.Errorf("on a disk: %+v, from here %+v", inside, outside)
+	}
+}
+
+// Paths that take for ever do not hold up those who begin windows, nor pile up.
+func TestLooksAreBounded(t *testing.T) {
+	p := ofThisMachine(t)
+	p.running.Store(maxRunning)
+	if seen := p.Path(&window.Window{Kind: window.ModelLoad, Path: "/"}); seen.Size != 0 || p.running.Load() != maxRunning {
+		t.Errorf("%+v, %d looks", seen, p.running.Load())
+	}
+	p.running.Store(0)
+	for i := range 10 * maxScans {
+		p.WatchReaders(&window.Window{ID: strconv.Itoa(i), Kind: window.ModelLoad})
+		p.scans.last = nil // as after a second
+	}
+	if n := len(p.scans.open); n > maxScans {
+		t.Errorf("%d looks at all processes", n)
+	}
+	p.tasks.stop()
+	if p.Path(&window.Window{Kind: window.ModelLoad, Path: "/etc/passwd"}); p.running.Load() != 0 {
+		t.Errorf("%d looks after the end", p.running.Load())
+	}
+}

@@ -1,0 +1,45 @@
+// Package probe reads what windows need to know besides the samples, when they begin and end: what is at a window's path,
+// which processes read most, and what bench measured of the disks. A probe may hang with its file system, so each runs
+// in the background, and the callers wait for a short time only.
+package probe
+
+import (
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/source/disk"
+)
+
+const (
+	pathTime   = 10 * time.Millisecond  // how long the start of a window waits for what is at its path
+	existsTime = 100 * time.Millisecond // how long PathExists waits: a busy disk may take a while
+	maxRunning = 4                      // at the same time: a file system that does not respond holds one forever
+	maxUnder   = 64                     // disks below one path
+)
+
+// Probe is safe for concurrent use.
+type Probe struct {
+	root  string
+	disks *disk.Source // nil if disks cannot be read
+
+	tasks   background
+	running atomic.Int32 // tasks of await
+	scans   scans
+}
+
+// New returns a Probe of the machine below root.
+func New(root string, disks *disk.Source) *Probe { return &Probe{root: root, disks: disks} }
+
+// Stop waits for the probes that are running: for a second at most.
+func (p *Probe) Stop() { p.tasks.stop() }
+
+// PathExists reports whether name is the absolute path of a file or folder of this machine. It returns false if the file
+// system takes longer than 100 ms.
+func (p *Probe) PathExists(name string) bool {
+	return filepath.IsAbs(name) && await(p, existsTime, func() bool {
+		_, err := os.Stat(filepath.Join("/", p.root, name))
+		return err == nil
+	})
+}

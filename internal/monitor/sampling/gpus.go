@@ -1,0 +1,84 @@
+package sampling
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/gpu"
+)
+
+const (
+	firstGPUs = 2 * time.Second       // how long WaitForGPUs waits for the driver's list of GPUs
+	freshGPUs = 50 * time.Millisecond // how long the end of a window waits for the driver's newest samples
+)
+
+// gpus is the source with a time axis of its own: its readings come up to a second late.
+type gpus struct {
+	stream sample.Stream
+	config SourceConfig
+	once   sync.Once
+	first  chan struct{} // closed after the first reading
+}
+
+// SetGPUs replaces the source of the GPUs. Call it before Run.
+func (s *Sources) SetGPUs(stream sample.Stream) {
+	s.gpus = &gpus{stream: stream, first: make(chan struct{})}
+}
+
+// newGPUs returns nil where no GPU can be read.
+func newGPUs(c *SourceConfig, problems *Problems) *gpus {
+	source, err := gpu.New(gpu.Options{Library: c.NVML, Interval: c.Interval})
+	if err != nil {
+		if !withoutGPU(c, err) {
+			problems.Note("gpu", err)
+		}
+		return nil
+	}
+	return &gpus{stream: source, config: *c, first: make(chan struct{})}
+}
+
+// sink passes readings on, without the error of a machine that has no NVIDIA driver.
+func (g *gpus) sink(next sample.Sink) sample.Sink {
+	return func(source string, s *sample.Sample, err error) {
+		if withoutGPU(&g.config, err) {
+			err = nil
+		}
+		next(source, s, err)
+		g.once.Do(func() { close(g.first) })
+	}
+}
+
+// withoutGPU reports whether err only means that this machine has no NVIDIA driver.
+func withoutGPU(c *SourceConfig, err error) bool {
+	if !errors.Is(err, gpu.ErrNoDriver) && !errors.Is(err, gpu.ErrNotBuilt) || c.NVML != "" {
+		return false
+	}
+	_, missing := os.Stat(filepath.Join("/", c.Root, "proc/driver/nvidia"))
+	return missing != nil
+}
+
+// WaitForGPUs returns when the driver has listed its GPUs, or none: after 2 s at most.
+func (s *Sources) WaitForGPUs() {
+	if s.gpus == nil {
+		return
+	}
+	select {
+	case <-s.gpus.first:
+	case <-time.After(firstGPUs):
+	}
+}
+
+// CatchUp requests the newest samples of the GPUs, and returns when the sink has them: after 50 ms at most.
+func (s *Sources) CatchUp() {
+	if s.gpus == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), freshGPUs)
+	defer cancel()
+	s.gpus.stream.CatchUp(ctx)
+}

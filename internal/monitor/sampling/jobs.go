@@ -1,0 +1,181 @@
+package sampling
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/mount"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Job is a tree of processes with a ledger of its own.
+type Job struct {
+	ID       string
+	Pressure string       // the pressure scope in which it waits
+	Own      bool         // that scope holds this job and nothing else
+	Scope    window.Scope // of the reports of its windows
+
+	// OnlyHeldGPUs limits its ledgers to the GPUs that its processes hold memory of, once these are known. There may be
+	// as many such jobs as GPUs.
+	OnlyHeldGPUs bool
+}
+
+// job is a Job with what was learned of it.
+type job struct {
+	Job
+	since  time.Duration  // its first reading
+	mounts []sample.Mount // on no disk of this machine, with their newest use
+	gpus   []string       // on which one of its processes has held memory
+}
+
+// jobs are the followed jobs.
+type jobs struct {
+	byID    map[string]*job
+	changed bool // jobs or GPUs changed since the ledger got its targets
+}
+
+// Bounds of what is remembered of a job.
+const (
+	maxMounts = 64
+	maxHeld   = 64
+)
+
+// Follow adds a job, and returns when its first reading is in the history.
+func (r *Readings) Follow(j Job) {
+	r.mu.Lock()
+	r.now.follow(&job{Job: j, since: math.MaxInt64})
+	r.mu.Unlock()
+	r.config.Sources.Read(r.Append)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.endRound()
+	if added := r.now.jobs.byID[j.ID]; added != nil {
+		added.since = r.now.newest.Mono
+	}
+}
+
+// Unfollow removes a job. Later reports have no readings of it.
+func (r *Readings) Unfollow(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.unfollow(id)
+}
+
+// HasProcess reports whether a followed job has a live process.
+func (r *Readings) HasProcess(id string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	j := r.now.newestOf(id)
+	return j != nil && j.Processes > 0
+}
+
+func (s *state) follow(j *job) {
+	if s.jobs.byID == nil {
+		s.jobs.byID = map[string]*job{}
+	}
+	s.jobs.byID[j.ID] = j
+	s.jobs.changed = true
+	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own})
+}
+
+func (s *state) unfollow(id string) {
+	delete(s.jobs.byID, id)
+	s.latest.Unfollow(id)
+	s.jobs.changed = true
+	s.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
+}
+
+// newestOf returns the newest reading of a job, or nil.
+func (s *state) newestOf(id string) *sample.Job {
+	i := slices.IndexFunc(s.latest.Jobs.Jobs, func(j sample.Job) bool { return j.ID == id })
+	if i < 0 {
+		return nil
+	}
+	return &s.latest.Jobs.Jobs[i]
+}
+
+// learnMounts remembers the mounts, on no disk of this machine, on which jobs have had files open.
+func (all *jobs) learnMounts(readings []sample.Job) {
+	for i := range readings {
+		j := all.byID[readings[i].ID]
+		if j == nil {
+			continue
+		}
+		for _, found := range readings[i].Mounts {
+			if !remote(found) {
+				continue
+			}
+			k := slices.IndexFunc(j.mounts, func(x sample.Mount) bool { return x.Point == found.Point })
+			switch {
+			case k >= 0:
+				j.mounts[k] = found
+			case len(j.mounts) < maxMounts:
+				all.changed = all.changed || len(j.mounts) == 0
+				j.mounts = append(j.mounts, found)
+			}
+		}
+	}
+}
+
+func remote(m sample.Mount) bool {
+	kind := mount.Kind(m.Type)
+	return (kind == mount.Network || kind == mount.Fuse) && !mount.HasBlockDevice(m)
+}
+
+// learnGPUs remembers the GPUs on which the processes of jobs hold memory. In a container the driver may number
+// processes otherwise: then none match, and the GPUs of a job stay unknown.
+func (all *jobs) learnGPUs(held []sample.GPUProcess, processes []sample.Process) {
+	for i := range processes {
+		j := all.byID[processes[i].Job]
+		if j == nil {
+			continue
+		}
+		for _, h := range held {
+			if h.PID == processes[i].PID && len(j.gpus) < maxHeld && !slices.Contains(j.gpus, h.GPU) {
+				j.gpus = append(j.gpus, h.GPU)
+				all.changed = all.changed || j.OnlyHeldGPUs
+			}
+		}
+	}
+}
+
+// holders returns the processes of each job that hold GPU memory.
+func (all *jobs) holders(held []sample.GPUProcess, processes []sample.Process) map[string][]int {
+	holders := map[string][]int{}
+	for i := range processes {
+		p := &processes[i]
+		if all.byID[p.Job] != nil && slices.ContainsFunc(held, func(h sample.GPUProcess) bool { return h.PID == p.PID }) {
+			holders[p.Job] = append(holders[p.Job], p.PID)
+		}
+	}
+	return holders
+}
+
+// targets lists one target for each job, and one for the whole machine, on each GPU.
+func (all *jobs) targets(gpus []string) (targets []ledger.Target) {
+	add := func(t ledger.Target, gpus []string) {
+		if len(gpus) == 0 {
+			targets = append(targets, t)
+		}
+		for _, t.GPU = range gpus {
+			targets = append(targets, t)
+		}
+	}
+	add(ledger.Target{}, gpus)
+	for _, j := range all.byID {
+		own := gpus
+		if j.OnlyHeldGPUs && len(j.gpus) > 0 {
+			own = slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(j.gpus, id) })
+		}
+		add(j.target(), own)
+	}
+	return targets
+}
+
+func (j *job) target() ledger.Target {
+	return ledger.Target{Job: j.ID, Pressure: j.Pressure, Own: j.Own, Remote: len(j.mounts) > 0}
+}

@@ -1,0 +1,200 @@
+// Package sampling reads the sources of a machine, and holds what follows from the readings: the history, the ledgers of
+// the followed jobs, the newest values, and the journal of a recording.
+package sampling
+
+import (
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// Config configures Readings.
+type Config struct {
+	Interval time.Duration // between two readings
+	History  history.Config
+	Boot     time.Time // start of the machine; zero if unknown
+	Journal  Journal   // nil for none
+
+	// Sources are nil for a recording: its readings arrive through Apply.
+	Sources *Sources
+}
+
+// Journal records entries. It is implemented by *recording.Writer.
+type Journal interface {
+	Write(e *recording.Entry) error
+}
+
+// Readings holds the readings of one machine, and what follows from them. It is safe for concurrent use.
+//
+// Its content depends on the order of the journal's entries alone: a replay of the journal gives the same reports.
+// Every change therefore takes effect, and is written to the journal, under one lock.
+type Readings struct {
+	config   Config
+	problems *Problems
+	history  *history.History
+	kinds    diskKinds
+
+	mu  sync.Mutex // taken after the lock of the sampler
+	now state
+}
+
+// state is what Readings guards.
+type state struct {
+	history  *history.History
+	problems *Problems
+	kinds    *diskKinds
+	process  *process.Source // nil for a recording
+	journal  journal
+	accounts accounts
+	jobs     jobs
+	ceilings ceilings
+	latest   sample.Snapshot
+	newest   sample.Stamp          // of all readings: the present moment of a recording
+	edges    edges                 // of a recording
+	disks    sample.DiskNormalizer // of a recording
+}
+
+// prefill fills a new history, with the build tag overhead alone.
+var prefill func(*history.History) error
+
+// New prepares Readings without any reading.
+func New(c Config, problems *Problems) (*Readings, error) {
+	h, err := history.New(c.History)
+	if err != nil {
+		return nil, err
+	}
+	if prefill != nil && c.Sources != nil {
+		problems.Note("prefill", prefill(h))
+	}
+	r := &Readings{config: c, problems: problems, history: h}
+	r.now = state{
+		history: h, problems: problems, kinds: &r.kinds,
+		journal:  journal{to: c.Journal, problems: problems},
+		accounts: accounts{history: h, problems: problems, ledger: ledger.NewPressure(h)},
+		jobs:     jobs{changed: true},
+	}
+	if c.Sources != nil {
+		r.now.process = c.Sources.Process
+	}
+	r.now.latest.Boot = c.Boot
+	return r, nil
+}
+
+// recorded reports whether the readings come from a recording.
+func (r *Readings) recorded() bool { return r.config.Sources == nil }
+
+// History returns the history. Only Readings appends to it.
+func (r *Readings) History() *history.History { return r.history }
+
+// Append adds a reading to the history. err is the reason why the reading is incomplete, or nil.
+func (r *Readings) Append(source string, s *sample.Sample, err error) {
+	r.problems.Note(source, err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.append(source, s)
+}
+
+// EndRound completes a round of readings: the ledgers account for the time that all sources have reached.
+func (r *Readings) EndRound() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.endRound()
+}
+
+// Tick reads every source once and completes the round.
+func (r *Readings) Tick() {
+	r.config.Sources.Read(r.Append)
+	r.EndRound()
+}
+
+// Present returns the present moment: of a recording, the time of its newest reading.
+func (r *Readings) Present() sample.Stamp {
+	if !r.recorded() {
+		return sample.Now()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.now.newest
+}
+
+// View calls f with the newest readings. f must not keep or change them, and must not call Readings.
+func (r *Readings) View(f func(*sample.Snapshot)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	latest := r.now.latest
+	latest.Ceilings = r.now.ceilings.All()
+	f(&latest)
+}
+
+// Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous call.
+func (r *Readings) Collect() sample.Snapshot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	latest := r.now.latest.Clone()
+	latest.Ceilings = r.now.ceilings.All()
+	r.now.latest.Forget()
+	return latest
+}
+
+// DiskKind returns the kind of a disk, as source/disk does.
+func (r *Readings) DiskKind(name string) string {
+	if r.recorded() || r.config.Sources.Disks == nil {
+		return ""
+	}
+	return r.kinds.of(name, r.config.Sources.Disks.KindOf)
+}
+
+func (s *state) append(source string, reading *sample.Sample) {
+	s.journal.reading(source, 0, reading)
+	s.learn(reading)
+	s.ceilings.Learn(reading)
+	s.problems.Note("history", s.history.Append(reading))
+}
+
+// observe adds a reading to an edge. The history does not keep it.
+func (s *state) observe(edge *history.Edge, reading *sample.Sample) {
+	s.learn(reading)
+	s.history.Observe(edge, reading)
+}
+
+// learn keeps a reading as the newest of its kind.
+func (s *state) learn(reading *sample.Sample) {
+	if len(reading.GPUs) > 0 && gpusChanged(s.latest.GPUs.GPUs, reading.GPUs) {
+		s.jobs.changed = true
+	}
+	if reading.At.Mono > s.newest.Mono {
+		s.newest = reading.At
+	}
+	s.latest.Learn(reading)
+	s.jobs.learnMounts(reading.Jobs)
+	if len(reading.Disks) > 0 {
+		s.kinds.retain(reading.Disks)
+	}
+	if reading.GPUProcessesRead {
+		s.jobs.learnGPUs(reading.GPUProcesses, s.latest.Jobs.Processes)
+	}
+	if reading.GPUProcessesRead && s.process != nil {
+		for job, pids := range s.jobs.holders(reading.GPUProcesses, s.latest.Jobs.Processes) {
+			s.process.Lead(job, pids)
+		}
+	}
+}
+
+func (s *state) endRound() {
+	s.journal.mark(recording.Mark{Op: recording.Tick, Ceilings: s.ceilings.apply()})
+	s.advance()
+}
+
+// advance accounts for the time that all sources have reached.
+func (s *state) advance() {
+	if s.jobs.changed {
+		s.accounts.ledger.SetTargets(s.jobs.targets(s.gpuIDs()))
+		s.jobs.changed = false
+	}
+	s.accounts.advance()
+}

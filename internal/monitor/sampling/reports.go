@@ -1,0 +1,140 @@
+package sampling
+
+import (
+	"slices"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Concurrent returns the windows that overlap with w: those that ended, with the disks that they read from, and those
+// that are open. It must not call Readings.
+type Concurrent func(w *window.Window) (ended []window.Other, open []*window.Window)
+
+// BeginWindow sets the start of a window to a moment, and writes it to the journal.
+func (r *Readings) BeginWindow(w *window.Window, at Moment) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.Start, w.StartEdge, w.Ceilings = at.At, at.edge, r.now.ceilings.All()
+	if r.now.journal.to != nil {
+		r.now.journal.mark(recording.Mark{
+			Op: recording.Begin, Edge: at.number, At: &at.At, ID: w.ID, Window: recording.NewWindow(w),
+		})
+	}
+}
+
+// DropWindow writes to the journal that a window is discarded.
+func (r *Readings) DropWindow(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.journal.mark(recording.Mark{Op: recording.Drop, ID: id})
+}
+
+// Ending is how a window ends.
+type Ending struct {
+	At         Moment
+	Unfinished bool
+	Readers    []window.Reader // the processes that fetched most
+	Concurrent Concurrent      // nil skips the other windows
+
+	// Judge completes the report, and returns the limits of its length for the journal. It must not call Readings.
+	Judge func(*window.Report) *window.Limits
+}
+
+// EndWindow returns the final report of a window, and writes its end to the journal.
+func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &r.now
+	s.markOwn(e.Readers, w.Job)
+	w.Unfinished = w.Unfinished || e.Unfinished
+	if len(s.accounts.waiting) > 0 {
+		s.advance()
+		w.StartEdge = s.accounts.extrapolated(w.StartEdge)
+		e.At.edge = s.accounts.extrapolated(e.At.edge)
+	}
+	report := s.report(w, e.At, e.Readers, e.Concurrent)
+	limits := e.Judge(report)
+	s.journal.mark(recording.Mark{
+		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Unfinished: e.Unfinished,
+		Readers: e.Readers, Limits: limits,
+	})
+	return report
+}
+
+// Report returns the report of a window up to a moment.
+func (r *Readings) Report(w window.Window, at Moment, concurrent Concurrent) *window.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	report := r.now.report(&w, at, nil, concurrent)
+	if tail, long := w.Tail(); long {
+		late := window.Make(r.history, &tail, r.now.machine(&tail, concurrent))
+		report.Recent = &window.Recent{Verdict: late.Verdict, Finding: late.Finding}
+	}
+	return report
+}
+
+// Measure returns the report of a window that has its start and end. It leaves the window's job out unless the job was
+// followed for all of that time. It does not consider other windows.
+func (r *Readings) Measure(w *window.Window) *window.Report {
+	r.mu.Lock()
+	if j := r.now.jobs.byID[w.Job]; j == nil || w.Start.Mono < j.since {
+		w.Job = ""
+	}
+	machine := r.now.machine(w, nil)
+	r.mu.Unlock()
+	return window.Make(r.history, w, machine)
+}
+
+func (s *state) report(w *window.Window, at Moment, readers []window.Reader, concurrent Concurrent) *window.Report {
+	w.End, w.EndEdge = at.At, at.edge
+	machine := s.machine(w, concurrent)
+	machine.Readers = readers
+	return window.Make(s.history, w, machine)
+}
+
+// machine returns what a report needs besides the history.
+func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
+	machine := window.Machine{GPUs: s.gpuIDs()}
+	_, machine.Pressure = s.history.Last(history.IOSome)
+	machine.Lost = s.history.Left(history.GPUBusyTime, w.Start.Mono)
+	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since
+	machine.Ceilings, machine.Cores = s.ceilings.All(), len(s.latest.Cores.Cores)
+	machine.Drives = s.latest.Drives.Drives
+	if j := s.jobs.byID[w.Job]; j != nil {
+		machine.Target = j.target()
+		machine.Mounts = slices.Clone(j.mounts)
+		machine.Held = slices.Clone(j.gpus)
+		machine.Scope = j.Scope
+		reading := s.newestOf(j.ID)
+		machine.Silent = reading != nil && !reading.HasIO
+		machine.Unseen = !j.Own && machine.Silent
+	}
+	if concurrent != nil {
+		machine.Others = func() []window.Other { return s.others(w, concurrent) }
+	}
+	return machine
+}
+
+// others lists the windows that overlap with w, with the disks that each reads from.
+func (s *state) others(w *window.Window, concurrent Concurrent) []window.Other {
+	others, open := concurrent(w)
+	for _, o := range open {
+		other := *o
+		other.End, other.EndEdge = w.End, w.EndEdge
+		from := window.ReadFrom(s.history, &other, s.machine(&other, nil))
+		others = append(others, window.Other{Window: &other, Until: w.End.Mono, From: from})
+	}
+	return others
+}
+
+// markOwn marks the processes that belong to a window's job.
+func (s *state) markOwn(list []window.Reader, job string) {
+	for i := range list {
+		list[i].Own = list[i].Own || job != "" && slices.ContainsFunc(s.latest.Jobs.Processes, func(p sample.Process) bool {
+			return p.PID == list[i].PID && p.Job == job
+		})
+	}
+}

@@ -1,0 +1,87 @@
+package sampling
+
+import (
+	"context"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/cpu"
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/pressure"
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// Sources are the sources of this machine. Disks is nil if /proc/diskstats cannot be read.
+type Sources struct {
+	Disks    *disk.Source
+	Pressure *pressure.Source
+	Process  *process.Source
+
+	sampler *sample.Sampler
+	gpus    *gpus // nil without an NVIDIA driver
+}
+
+// SourceConfig selects what is read, and how often.
+type SourceConfig struct {
+	Interval time.Duration // between two readings
+	Root     string        // the folder that stands for "/"
+	NVML     string        // the path of libnvidia-ml.so.1; "" leaves it to the loader
+
+	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
+	Accelerator sample.Source
+}
+
+// NewSources opens the sources. A source that is missing or forbidden becomes one of the problems.
+func NewSources(c SourceConfig, problems *Problems) *Sources {
+	s := &Sources{Pressure: pressure.New(c.Root), Process: process.New(c.Root)}
+	// The ledger compares pressure with the accelerator, so these two readings should lie closest together.
+	named := []sample.Named{{Name: "pressure", Source: s.Pressure}}
+	if c.Accelerator != nil {
+		named = append(named, sample.Named{Name: "accelerator", Source: c.Accelerator})
+	}
+	named = append(named,
+		sample.Named{Name: "process", Source: s.Process},
+		sample.Named{Name: "cpu", Source: cpu.New(c.Root)})
+	if c.Accelerator == nil {
+		s.gpus = newGPUs(&c, problems)
+	}
+	disks, err := disk.New(c.Root)
+	if err != nil {
+		problems.Note("disk", err)
+	} else {
+		s.Disks = disks
+		named = append(named, sample.Named{Name: "disk", Source: disks})
+	}
+	s.sampler = sample.NewSampler(c.Interval, named)
+	return s
+}
+
+// Run reads all sources at every tick until ctx ends. GPUs have a goroutine and a time axis of their own.
+func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
+	if s.gpus == nil {
+		s.sampler.Run(ctx, sink, tick)
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.gpus.stream.Run(ctx, s.gpus.sink(sink))
+	}()
+	s.sampler.Run(ctx, sink, tick)
+	<-done
+}
+
+// Read reads every source now, but not the driver of a GPU. It returns the moment at which the reading began.
+func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(sink) }
+
+// Late returns how many ticks came more than one interval late.
+func (s *Sources) Late() uint64 { return s.sampler.Late() }
+
+// Close closes the files of the sources. Call it after Run has returned.
+func (s *Sources) Close() {
+	if s.Disks != nil {
+		_ = s.Disks.Close()
+	}
+	s.Pressure.Close()
+	s.Process.Close()
+}

@@ -1,0 +1,67 @@
+package recording
+
+import "github.com/stallspan/stallspan/internal/window"
+
+// Window is what a program announced when a window began.
+type Window struct {
+	Kind       window.Kind       `json:"kind"`
+	Name       string            `json:"name,omitempty"`
+	Model      string            `json:"model,omitempty"`
+	Run        string            `json:"run,omitempty"`
+	Path       string            `json:"path,omitempty"`
+	Epoch      *int              `json:"epoch,omitempty"`
+	Source     window.Source     `json:"source,omitempty"`
+	Owned      bool              `json:"owned,omitempty"`
+	Job        string            `json:"job,omitempty"`
+	PID        int               `json:"pid,omitempty"`
+	GPUs       []string          `json:"gpu_ids,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Seen       *seen             `json:"seen,omitempty"`
+}
+
+// seen is what was at the window's path when it began.
+type seen struct {
+	Size   uint64   `json:"size,omitempty"`   // bytes of the file, or of the files of the folder
+	Cached *uint64  `json:"cached,omitempty"` // bytes of them in the page cache; absent if unknown
+	Disks  []string `json:"disks,omitempty"`  // that hold it
+	Device string   `json:"device,omitempty"` // kind of these disks, or of what replaces them
+}
+
+// maxDisks bounds the disks below one path.
+const maxDisks = 64
+
+// NewWindow returns w as a recording has it.
+func NewWindow(w *window.Window) *Window {
+	r := &Window{
+		Kind: w.Kind, Name: w.Name, Model: w.Model, Run: w.Run, Path: w.Path, Source: w.Source, Owned: w.Owned,
+		Job: w.Job, PID: w.PID, GPUs: w.GPUs, Attributes: w.Attributes,
+	}
+	if w.HasEpoch {
+		r.Epoch = &w.Epoch
+	}
+	if at := &w.Seen; at.Size != 0 || len(at.Under) > 0 || at.Device != "" {
+		r.Seen = &seen{Size: at.Size, Disks: at.Under, Device: at.Device}
+		if at.HasCached {
+			r.Seen.Cached = &at.Cached
+		}
+	}
+	return r
+}
+
+// Window returns the window with an id.
+func (r *Window) Window(id string) window.Window {
+	w := window.Window{
+		ID: id, Kind: r.Kind, Name: r.Name, Model: r.Model, Run: r.Run, Path: r.Path, Source: r.Source, Owned: r.Owned,
+		Job: r.Job, PID: r.PID, GPUs: r.GPUs, Attributes: r.Attributes,
+	}
+	if r.Epoch != nil {
+		w.Epoch, w.HasEpoch = *r.Epoch, true
+	}
+	if at := r.Seen; at != nil {
+		w.Seen = window.Seen{Size: at.Size, Under: at.Disks[:min(len(at.Disks), maxDisks)], Device: at.Device}
+		if at.Cached != nil {
+			w.Seen.Cached, w.Seen.HasCached = *at.Cached, true
+		}
+	}
+	return w
+}

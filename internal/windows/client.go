@@ -1,0 +1,163 @@
+package windows
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// StartSpan starts a span, as a child of parent if that is valid, else as the root of a new trace. It is called
+// concurrently.
+type StartSpan func(name string, start time.Time, parent trace.SpanContext) Span
+
+// Span is the span of an open window. Its methods are called concurrently, and either End or Drop once.
+type Span interface {
+	// End completes the span and its children, and exports them. It must not block: the goroutine may be the one that
+	// takes samples.
+	End(emit.Span)
+	// Drop discards the span.
+	Drop()
+	// SpanContext returns the context of the span, for its children.
+	SpanContext() trace.SpanContext
+	// Exemplar returns the context of a span that will be exported; for any other it returns an invalid one, because a
+	// metric must not refer to a span that no backend has.
+	Exemplar() trace.SpanContext
+}
+
+// Options configure a Client.
+type Options struct {
+	Spans     StartSpan
+	Durations *emit.Durations
+	Run       string               // the run of all windows; "" keeps that of each window
+	Job       string               // the job of all windows; "" for that of the process of each window
+	Parent    trace.SpanContext    // of windows without another parent
+	Reports   func(*window.Report) // receives the report of each window that ends; nil for none
+}
+
+// Client begins and ends windows for one output: it gives each a span. It is safe for concurrent use.
+type Client struct {
+	registry *Registry
+	options  Options
+
+	gate   sync.RWMutex // held while a window of the API begins
+	closed bool
+}
+
+// NewClient returns a client of the registry.
+func (g *Registry) NewClient(o Options) *Client { return &Client{registry: g, options: o} }
+
+var errClosed = errors.New("the monitor is stopping: no window can begin")
+
+// Begin opens a window now, for the API: see api.Windows.
+func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, traceparent string, err error) {
+	c.gate.RLock()
+	defer c.gate.RUnlock()
+	if c.closed {
+		return "", "", errClosed
+	}
+	w.Source, w.Job = window.Announced, c.follow(w.PID)
+	id, span, err := c.BeginAt(w, c.registry.config.Readings.Now(), parent)
+	if err != nil {
+		return "", "", err
+	}
+	return id, emit.Traceparent(span.SpanContext()), nil
+}
+
+// End closes a window now, for the API: see api.Windows.
+func (c *Client) End(id string, failed bool) (*window.Report, error) {
+	return c.EndAt(id, c.registry.config.Readings.Now(), failed)
+}
+
+// Close refuses windows that begin through the API from now on. Windows that are open may end.
+func (c *Client) Close() {
+	c.gate.Lock()
+	defer c.gate.Unlock()
+	c.closed = true
+}
+
+// follow follows the process of a window, and returns its job. It returns "" if the process has ended, or if too many are
+// followed: the window is then about the whole machine.
+func (c *Client) follow(pid int) (job string) {
+	if c.options.Job != "" || pid == 0 {
+		return ""
+	}
+	jobs := c.registry.config.Jobs
+	job = jobs.JobOf(pid)
+	if job == "" || jobs.Follow(job, pid, "", false) != nil {
+		return ""
+	}
+	return job
+}
+
+// BeginAt opens a window at a moment. An invalid parent stands for that of the options.
+func (c *Client) BeginAt(w window.Window, at sampling.Moment, parent trace.SpanContext) (string, Span, error) {
+	if !parent.IsValid() {
+		parent = c.options.Parent
+	}
+	o := &openWindow{Window: w, client: c, job: w.Job}
+	if c.options.Run != "" {
+		o.Run = c.options.Run
+	}
+	if c.options.Job != "" {
+		o.Job = c.options.Job
+	}
+	o.ID = NewID()
+	o.span = c.options.Spans(emit.SpanName(&o.Window), at.At.Wall, parent)
+	if err := c.registry.begin(o, at); err != nil {
+		o.drop()
+		return "", nil, err
+	}
+	return o.ID, o.span, nil
+}
+
+// EndAt closes a window at a moment. The report is marked as unfinished if the window did not end by itself. The error
+// is ErrUnknown if the window is not open.
+func (c *Client) EndAt(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
+	if unfinished {
+		return c.registry.Cut(id, at)
+	}
+	return c.registry.End(id, at)
+}
+
+// EndAll closes the open windows of this client as unfinished.
+func (c *Client) EndAll(at sampling.Moment) {
+	for _, id := range c.registry.openOf(c) {
+		_, _ = c.registry.Cut(id, at) // ErrUnknown: it ended meanwhile
+	}
+}
+
+// Open returns the number of open windows of this client.
+func (c *Client) Open() int { return len(c.registry.openOf(c)) }
+
+// end passes a report on: to the metrics, the span and the receiver of reports.
+func (o *openWindow) end(r *window.Report) {
+	c := o.client
+	if c == nil {
+		return
+	}
+	c.options.Durations.Add(r, o.span.Exemplar())
+	if c.options.Reports != nil {
+		c.options.Reports(r)
+	}
+	o.span.End(emit.WindowSpan(r))
+	o.unfollow()
+}
+
+func (o *openWindow) drop() {
+	if o.client != nil {
+		o.span.Drop()
+		o.unfollow()
+	}
+}
+
+func (o *openWindow) unfollow() {
+	if o.job != "" {
+		o.client.registry.config.Jobs.Unfollow(o.job)
+	}
+}

@@ -1,0 +1,84 @@
+package windows
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const (
+	maxConcurrent     = 32 // open windows that are compared with one that ends
+	maxOpenConcurrent = 8  // open windows up to which each of them is compared with the others
+)
+
+// concurrent returns the windows that overlap with w and may have read from the same disks: a samplint.Concurrent.
+func (t *table) concurrent(w *window.Window) (ended []window.Other, open []*window.Window) {
+	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
+		if len(r.From) > 0 && w.Beside(&r.Window, r.End.Mono) {
+			ended = append(ended, window.Other{Window: &r.Window, Until: r.End.Mono, From: r.From})
+		}
+	}
+	return ended, t.openConcurrent(w)
+}
+
+// openConcurrent returns the open windows that overlap with w, the newest first, and maxConcurrent at most.
+func (t *table) openConcurrent(w *window.Window) []*window.Window {
+	var open []*window.Window
+	for _, o := range t.open {
+		other := &o.Window
+		if len(open) == maxConcurrent && newestFirst(other, open[maxConcurrent-1]) > 0 || !w.Beside(other, w.End.Mono) {
+			continue
+		}
+		i, _ := slices.BinarySearchFunc(open, other, newestFirst)
+		if len(open) == maxConcurrent {
+			open = open[:maxConcurrent-1]
+		}
+		open = slices.Insert(open, i, other)
+	}
+	return open
+}
+
+// newestFirst orders windows by their start. The order is total, so that a replay finds the same windows.
+func newestFirst(a, b *window.Window) int {
+	return cmp.Or(cmp.Compare(b.Start.Mono, a.Start.Mono), cmp.Compare(a.ID, b.ID))
+}
+
+// findStorm adds an I/O storm to the report of a slow window, if one has begun and is not reported yet. If it began on
+// several disks at the same time, as on those of a RAID, it is reported for the disk with the most windows.
+func (t *table) findStorm(r *window.Report) {
+	if !r.Slow || r.Others == 0 {
+		return
+	}
+	since := t.stormSince(r)
+	var worst window.Storm
+	for i, disk := range r.From {
+		if since[i] >= r.End.Mono || !t.storms.Observe(disk, since[i], r.End.Mono) {
+			continue
+		}
+		if n := r.OthersOn(disk) + 1; n > worst.Windows {
+			worst = window.Storm{Disk: disk, Windows: n, Since: since[i]}
+		}
+	}
+	if worst.Windows > 0 {
+		r.Storms = []window.Storm{worst}
+		t.storms.Reported(worst.Disk, worst.Windows, r.Wall(worst.Since))
+	}
+}
+
+// stormSince returns, for each disk of r, since when another slow window read from it; r.End if none did.
+func (t *table) stormSince(r *window.Report) []time.Duration {
+	since := slices.Repeat([]time.Duration{r.End.Mono}, len(r.From))
+	for o := range t.endedSince(r.Start.Mono, r.End.Mono) {
+		if !o.Slow || len(o.From) == 0 || !r.Beside(&o.Window, o.End.Mono) {
+			continue
+		}
+		for i, disk := range r.From {
+			if slices.Contains(o.From, disk) {
+				since[i] = min(since[i], max(r.Start.Mono, o.Start.Mono))
+			}
+		}
+	}
+	return since
+}

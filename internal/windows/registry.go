@@ -1,0 +1,306 @@
+// Package windows is the registry of the windows of a machine: those that are open, and the reports of those that ended
+// recently. It owns the span of each open window.
+package windows
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/monitor/follow"
+	"github.com/stallspan/stallspan/internal/monitor/probe"
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Bounds of a Registry.
+const (
+	MaxOpen   = 4096               // windows open at the same time
+	MaxEnded  = 4096               // reports kept
+	Keep      = time.Hour          // how long a report is kept
+	MaxLength = 7 * 24 * time.Hour // of a window, unless it is Owned: after that, its program has forgotten it
+)
+
+var (
+	// ErrTooMany means that no more windows can be open at the same time.
+	ErrTooMany = fmt.Errorf("%d windows are open: end some, or look for a program that begins windows and never ends them", MaxOpen)
+	// ErrUnknown means that no open window has that id.
+	ErrUnknown = errors.New("no open window has that id: it has ended, or it did not begin here")
+)
+
+// Config connects a Registry with the parts of a monitor.
+type Config struct {
+	Readings *sampling.Readings
+	Jobs     *follow.Jobs
+	Probe    *probe.Probe
+	Judge    *Judge
+	Recorded bool // windows are replayed from a recording
+	Alerts   Alerts
+
+	// Reports receives the report of each window that ends, on the goroutine that ends it; nil for none.
+	Reports func(*window.Report)
+}
+
+// Alerts receives I/O storms that are over.
+type Alerts interface {
+	Active() bool // reports whether there is a receiver
+	Emit(all []alert.Event)
+}
+
+// Registry is safe for concurrent use.
+type Registry struct {
+	config Config
+
+	mu  sync.Mutex // taken before the locks of Config's parts
+	all table
+}
+
+// table is what a Registry guards.
+type table struct {
+	open   map[string]*openWindow
+	ended  []*window.Report // oldest first
+	storms alert.Storms
+	growth window.Growth
+}
+
+// openWindow is an open window with what ends with it.
+type openWindow struct {
+	window.Window
+	client *Client // nil for a window without a span
+	span   Span
+	job    string // followed for this window; "" for none
+}
+
+// New returns a Registry without any window.
+func New(c Config) *Registry {
+	return &Registry{config: c, all: table{open: map[string]*openWindow{}}}
+}
+
+// Begin opens a window without a span at a moment and returns its id: w.ID, or a new one if that is "".
+func (g *Registry) Begin(w window.Window, at sampling.Moment) (string, error) {
+	o := &openWindow{Window: w}
+	err := g.begin(o, at)
+	return o.ID, err
+}
+
+func (g *Registry) begin(o *openWindow, at sampling.Moment) error {
+	if !o.Kind.Valid() {
+		return fmt.Errorf("%q is not a kind of window: use model_load, epoch, checkpoint or custom", o.Kind)
+	}
+	o.ID = cmp.Or(o.ID, NewID())
+	if !g.config.Recorded {
+		o.Seen = g.config.Probe.Path(&o.Window)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.all.add(o); err != nil {
+		return err
+	}
+	g.config.Readings.BeginWindow(&o.Window, at)
+	if !g.config.Recorded {
+		g.config.Probe.WatchReaders(&o.Window)
+	}
+	return nil
+}
+
+func (t *table) add(o *openWindow) error {
+	if len(t.open) >= MaxOpen {
+		return ErrTooMany
+	}
+	if t.open[o.ID] != nil {
+		return fmt.Errorf("a window with the id %q is already open: choose another id", o.ID)
+	}
+	t.open[o.ID] = o
+	return nil
+}
+
+// End closes a window at a moment and returns its report. The error is ErrUnknown if the window is not open.
+func (g *Registry) End(id string, at sampling.Moment) (*window.Report, error) {
+	return g.end(id, sampling.Ending{At: at, Readers: g.config.Probe.Readers(id, at.At.Mono)}, nil)
+}
+
+// Cut closes a window that did not end by itself. Its report is marked as unfinished.
+func (g *Registry) Cut(id string, at sampling.Moment) (*window.Report, error) {
+	return g.end(id, sampling.Ending{At: at, Readers: g.config.Probe.Readers(id, at.At.Mono), Unfinished: true}, nil)
+}
+
+// end closes a window. replayed are the recorded limits of its length; nil for a window that ends now.
+func (g *Registry) end(id string, e sampling.Ending, replayed *window.Limits) (*window.Report, error) {
+	g.config.Readings.CatchUp(e.At)
+	var retried window.Seen
+	if !e.Unfinished {
+		retried = g.retryPath(id)
+	}
+	r, o, over, err := g.close(id, e, func(r *window.Report) *window.Limits {
+		if replayed != nil {
+			r.Took(*replayed)
+			return replayed
+		}
+		return g.config.Judge.final(r, retried)
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.config.Alerts.Emit(over)
+	o.end(r)
+	if g.config.Reports != nil {
+		g.config.Reports(r)
+	}
+	return r, nil
+}
+
+// close moves a window from the open ones to the ended ones. over are the storms that ended before it.
+func (g *Registry) close(id string, e sampling.Ending, judge func(*window.Report) *window.Limits) (
+	r *window.Report, o *openWindow, over []alert.Event, err error,
+) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o = g.all.open[id]
+	if o == nil {
+		return nil, nil, nil, ErrUnknown
+	}
+	delete(g.all.open, id)
+	e.Concurrent = g.all.concurrent
+	e.Judge = func(r *window.Report) *window.Limits {
+		g.all.growth.Learn(r)
+		return judge(r)
+	}
+	r = g.config.Readings.EndWindow(&o.Window, e)
+	if g.config.Alerts.Active() { // the end of a storm is reported before the start of the next
+		over = g.all.storms.Ended(r.End)
+	}
+	g.all.findStorm(r)
+	r.StartEdge, r.EndEdge = nil, nil // not needed any more: the report stays for an hour
+	g.all.retain(r)
+	return r, o, over, nil
+}
+
+// retryPath probes the path of a load that ends, if the probe at its start took too long. What the page cache held at
+// the start is lost. The path has just been read from, so the probe does not hang.
+func (g *Registry) retryPath(id string) (seen window.Seen) {
+	w, ok := g.find(id)
+	if !g.config.Judge.enabled() || !ok || w.Kind != window.ModelLoad || w.Path == "" || w.Seen.Device != "" {
+		return seen
+	}
+	seen = g.config.Probe.Path(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID})
+	seen.Cached, seen.HasCached = 0, false
+	return seen
+}
+
+func (g *Registry) find(id string) (w window.Window, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	o := g.all.open[id]
+	if o == nil {
+		return w, false
+	}
+	return o.Window, true
+}
+
+// ApproximateBounds marks an open window as one that contains more than its subject: see window.Window.
+func (g *Registry) ApproximateBounds(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.all.open[id]; o != nil {
+		o.ApproximateBounds = true
+	}
+}
+
+// Drop discards an open window without a report.
+func (g *Registry) Drop(id string) {
+	g.config.Probe.ForgetReaders(id)
+	g.mu.Lock()
+	o := g.all.open[id]
+	if o != nil {
+		delete(g.all.open, id)
+		g.config.Readings.DropWindow(id)
+	}
+	g.mu.Unlock()
+	if o != nil {
+		o.drop()
+	}
+}
+
+// EndOverdue closes the windows that have been open for longer than MaxLength.
+func (g *Registry) EndOverdue() {
+	now := g.config.Readings.Present().Mono
+	var overdue []string
+	g.mu.Lock()
+	for id, o := range g.all.open {
+		if !o.Owned && now-o.Start.Mono > MaxLength {
+			overdue = append(overdue, id)
+		}
+	}
+	g.mu.Unlock()
+	for _, id := range overdue {
+		_, _ = g.Cut(id, g.config.Readings.Now()) // ErrUnknown: its owner ended it meanwhile
+	}
+}
+
+// Open returns the number of open windows.
+func (g *Registry) Open() int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.all.open)
+}
+
+// Replay applies a recorded mark of a window. The error is ErrUnknown for the end of a window whose start is missing.
+func (g *Registry) Replay(mark *recording.Mark) error {
+	at, w := g.config.Readings.Recorded(mark)
+	switch mark.Op {
+	case recording.Begin:
+		if !w.Kind.Valid() {
+			return fmt.Errorf("the recorded window %s has the kind %q, which does not exist", mark.ID, w.Kind)
+		}
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		o := &openWindow{Window: w}
+		if err := g.all.add(o); err != nil {
+			return err
+		}
+		g.config.Readings.BeginWindow(&o.Window, at)
+	case recording.End:
+		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
+		e := sampling.Ending{At: at, Unfinished: mark.Unfinished}
+		e.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), probe.MaxReaders)])
+		_, err := g.end(mark.ID, e, limits)
+		return err
+	case recording.Drop:
+		g.Drop(mark.ID) // unknown if it began before the recording
+	}
+	return nil
+}
+
+// EndStorms returns the storms that are over at a moment.
+func (g *Registry) EndStorms(at sample.Stamp) []alert.Event {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all.storms.Ended(at)
+}
+
+// openOf returns the ids of the open windows of a client.
+func (g *Registry) openOf(c *Client) (ids []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for id, o := range g.all.open {
+		if o.client == c {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// NewID returns 64 random bits, like a span's id.
+func NewID() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails: crypto/rand ends the program if the kernel gives no randomness
+	return hex.EncodeToString(b[:])
+}

@@ -1,0 +1,105 @@
+package windows
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// limitOf returns the limit of windows of a kind; 0 for none.
+func limitOf(s config.Slow, k window.Kind) time.Duration {
+	switch k {
+	case window.ModelLoad:
+		return s.Load
+	case window.Epoch:
+		return s.Epoch
+	}
+	return 0
+}
+
+// Judge compares the length of windows with limits and with earlier windows. It is safe for concurrent use.
+type Judge struct {
+	slow     config.Slow
+	store    *baseline.Store          // nil without baselines
+	diskKind func(name string) string // kind of a disk
+}
+
+// NewJudge opens the file of baselines. note receives its errors.
+func NewJudge(s config.Slow, diskKind func(string) string, note func(source string, err error)) *Judge {
+	j := &Judge{slow: s, diskKind: diskKind}
+	if s.HasBaseline() {
+		j.store = baseline.Open(s.Baseline, func(err error) { note("baselines", err) })
+	}
+	return j
+}
+
+// Save waits until the file of baselines holds all windows so far: for five seconds at most.
+func (j *Judge) Save() { j.store.Save() }
+
+// Close closes the file of baselines.
+func (j *Judge) Close() { j.store.Close() }
+
+func (j *Judge) enabled() bool { return j.store != nil }
+
+// running judges a window that is open.
+func (j *Judge) running(r *window.Report) { r.Took(j.limits(r, j.key(r, window.Seen{}, false))) }
+
+// final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
+// baseline is shared by programs with different factors, so what it learns depends on the default factor alone. retried
+// is what a second probe of the window's path found.
+func (j *Judge) final(r *window.Report, retried window.Seen) *window.Limits {
+	key := j.key(r, retried, true)
+	limits := j.limits(r, key)
+	r.Took(limits)
+	if baseline.Learnable(r) {
+		slow := r.SlowReason == window.SlowThreshold || limits.Baseline != nil && r.Duration() > limits.Baseline.Limit(0)
+		j.store.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))
+	}
+	if limits.Set == 0 && limits.Baseline == nil {
+		return nil
+	}
+	recorded := &window.Limits{Set: limits.Set, Baseline: limits.Baseline}
+	if limits.Baseline != nil {
+		recorded.Factor = cmp.Or(limits.Factor, window.SlowFactor) // the default may differ when it is replayed
+	}
+	return recorded
+}
+
+func (j *Judge) limits(r *window.Report, key baseline.Key) window.Limits {
+	limits := window.Limits{Set: limitOf(j.slow, r.Kind), Factor: j.slow.Factor}
+	if usual, known := j.store.Baseline(key); known {
+		limits.Baseline = &usual
+	}
+	return limits
+}
+
+// key returns the baseline that a window is compared with. It is "" for a window with approximate bounds, and while it is
+// unknown whether a load comes from memory.
+func (j *Judge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
+	whole := ended && !r.Unfinished
+	if j.store == nil || r.ApproximateBounds || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
+		return ""
+	}
+	judged, kind := *r, ""
+	if judged.Seen.Device == "" && retried.Device != "" {
+		judged.Seen = retried
+	}
+	if r.Kind == window.ModelLoad && len(r.Disks) > 0 {
+		kind = j.diskKind(mostRead(r))
+	}
+	return baseline.KeyOf(&judged, kind)
+}
+
+// mostRead returns the disk with the most bytes read.
+func mostRead(r *window.Report) string {
+	first := 0
+	for i := range r.Disks {
+		if r.Disks[i].ReadBytes > r.Disks[first].ReadBytes {
+			first = i
+		}
+	}
+	return r.Disks[first].Name
+}

@@ -1,0 +1,38 @@
+package windows
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// What is learned does not depend on the factor of one program, because the baseline is shared.
+func TestLearnedByTheUsualFactor(t *testing.T) {
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	b := baseline.Open(db, func(err error) { t.Error(err) })
+	for range baseline.MinCount {
+		b.Learn("epoch/train", time.Second, false, time.Now())
+	}
+	b.Close()
+	j := NewJudge(config.Slow{Baseline: db, Factor: 10}, nil, func(source string, err error) { t.Errorf("%s: %v", source, err) })
+	defer j.Close()
+	start := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
+	for _, took := range []time.Duration{1400 * time.Millisecond, 9 * time.Second} {
+		w := window.Window{Kind: window.Epoch, Run: "train"}
+		w.Start, w.End = sample.Stamp{Mono: time.Hour, Wall: start}, sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
+		r := &window.Report{Window: w}
+		j.final(r, window.Seen{})
+		if r.Slow {
+			t.Errorf("%v: got slow (%s), want not slow", took, r.Finding)
+		}
+	}
+	j.Save()
+	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount+1 || all[0].Slow != 1 {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
