@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// axis is one source's time line: the same rows for all of its columns.
+// axis is the time axis of one source. All columns of the source have the same rows.
 type axis struct {
 	used   bool
 	last   time.Duration
@@ -13,8 +13,8 @@ type axis struct {
 	groups map[groupKey]*group
 }
 
-// tier is a ring of row times. Rows are numbered from the axis's first; next is the number of the coming row and
-// head the place in the ring that it will take.
+// tier is a ring of row times. Rows are numbered from the first row of the axis. next is the number of the next row,
+// and head is its place in the ring.
 type tier struct {
 	period time.Duration
 	times  []time.Duration
@@ -22,7 +22,7 @@ type tier struct {
 	head   int
 }
 
-// index is row n's place in the ring, found without a division: a look-up asks for it a dozen times.
+// index returns the place of row n in the ring. It avoids a division, because a lookup calls it a dozen times.
 func (t *tier) index(n int) int {
 	i := t.head - (t.next - n)
 	if i < 0 {
@@ -39,16 +39,16 @@ func (t *tier) covers(m time.Duration) bool {
 	return t.next > 0 && t.oldest() <= m && m <= t.newest()
 }
 
-// takes says whether a row at m goes into the tier: the first one in each period.
+// takes reports whether the tier stores a row at m: the first one of each period.
 func (t *tier) takes(m time.Duration) bool {
 	return t.period == 0 || t.next == 0 || m/t.period > t.newest()/t.period
 }
 
-// after is the number of the first row at or after m; the tier covers m.
+// after returns the number of the first row at or after m. The tier covers m.
 func (t *tier) after(m time.Duration) int {
 	first := t.first()
 	rows := t.next - first
-	// Rows come at an even pace nearly always: look where the row should be, and search only when it is not there.
+	// Rows are almost always evenly spaced: guess the place, and search only if the guess is wrong.
 	span := t.newest() - t.oldest()
 	if span > 0 {
 		guess := first + int(float64(m-t.oldest())/float64(span)*float64(rows-1))
@@ -61,7 +61,7 @@ func (t *tier) after(m time.Duration) int {
 	return first + sort.Search(rows, func(i int) bool { return t.at(first+i) >= m })
 }
 
-// append writes the present state of every column as a row at m into the tiers that take it.
+// append writes the present value of every column as a row at m into the tiers that take it.
 func (a *axis) append(m time.Duration) {
 	a.last = m
 	for i := range a.tiers {
@@ -84,5 +84,5 @@ func (a *axis) append(m time.Duration) {
 	}
 }
 
-// next is the number of the coming row.
+// next returns the number of the next row.
 func (a *axis) next() int { return a.tiers[0].next }

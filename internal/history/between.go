@@ -2,35 +2,34 @@ package history
 
 import "time"
 
-// Delta is how much a quantity grew over an interval, in the unit of its Series.
+// Delta is the growth of a quantity over an interval, in the unit of its Series.
 type Delta struct {
-	Low   float64 // certainly inside
-	Value float64 // best estimate: the two edges interpolated between the readings around them
-	High  float64 // possibly inside
-	Reset bool    // the counter began again, or its device came or went: what it counted unseen is in neither bound
+	Low   float64 // lower bound
+	Value float64 // best estimate: interpolates between the readings around both ends
+	High  float64 // upper bound
+	Reset bool    // the counter restarted, or its device came or went: growth that no reading saw is in neither bound
 }
 
-// Point is one end of an interval: a moment on the monotonic clock and, for a window that was announced, the reading
-// taken at that very moment. For a window that was not, Next may be a later reading: it stands for the rows that are
-// yet to come.
+// Point is one end of an interval: a time on the monotonic clock and, for announced windows, the reading taken at that
+// time. For other windows, Next may be a later reading, which stands in for rows that do not exist yet.
 type Point struct {
 	At   time.Duration
 	Edge *Edge
 	Next *Next
 }
 
-// Next is a reading that was taken at a moment and is in no row.
+// Next is a reading that is in no row.
 type Next struct {
 	At   time.Duration
 	Edge *Edge
 }
 
-// level is a column's height at one moment, with the readings on both sides of it.
+// level is the value of a column at one time, with bounds from the readings before and after.
 type level struct{ low, value, high float64 }
 
-// Between says how much a quantity grew from one point to another: with an Edge at both ends exactly, else within
-// the bounds that the readings around the ends give. It is false where the quantity was never seen, where the
-// interval reaches outside of what is kept, or where it ends before it starts.
+// Between returns how much a quantity grew between two points. The result is exact with an Edge at both ends, and else
+// bounded by the readings around the ends. It reports false for an unknown quantity, an interval that is not completely
+// stored, or one that ends before it starts.
 //
 // With readings a <= start <= b and c <= end <= d: Low = C(c)-C(b), High = C(d)-C(a), Value interpolates.
 // Value(x,y) + Value(y,z) = Value(x,z), up to the rounding of float64.
@@ -44,8 +43,8 @@ func (h *History) Between(key Key, start, end Point) (Delta, bool) {
 	return a.between(key.Series, c, start, end)
 }
 
-// BetweenAll is Between for as many quantities of one device as all has room for, beginning with first. It is false where
-// it would be for any of them, and costs much less than to ask one by one.
+// BetweenAll is Between for the first len(all) quantities of one device, from first on. It reports false if Between
+// would for any of them. It is much cheaper than single calls.
 func (h *History) BetweenAll(first Series, id string, start, end Point, all []Delta) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -73,13 +72,14 @@ func (a *axis) between(s Series, c *column, start, end Point) (Delta, bool) {
 	if !ok {
 		return Delta{}, false
 	}
-	came := !c.whole && start.At < c.since && c.since <= end.At && !start.Edge.has(c)
-	left := end.Edge != nil && !end.Edge.has(c) && s != GPUBusyTime // which may only be late; its marks tell
+	appeared := !c.whole && start.At < c.since && c.since <= end.At && !start.Edge.has(c)
+	// A GPU that is missing in the edge may only be late; its resets show whether it is gone.
+	gone := end.Edge != nil && !end.Edge.has(c) && s != GPUBusyTime
 	return Delta{
 		Low:   max(0, to.low-from.high),
 		Value: max(0, to.value-from.value),
 		High:  max(0, to.high-from.low),
-		Reset: came || left || c.marks.within(start.At, end.At),
+		Reset: appeared || gone || c.resets.within(start.At, end.At),
 	}, true
 }
 
@@ -93,8 +93,8 @@ func (h *History) column(key Key) (*axis, *column) {
 	return a, &g.columns[key.Series.index()]
 }
 
-// level finds a column's height at p, on the finest tier that still holds that moment. Before a device was first
-// seen its column stands at zero.
+// level returns the value of a column at p, from the finest tier that covers it. Before the first reading of a device
+// the value is zero.
 func (a *axis) level(s Series, c *column, p Point) (level, bool) {
 	if v, ok := p.Edge.value(c); ok {
 		return level{v, v, v}, true
@@ -126,12 +126,12 @@ func (n *Next) value(c *column) (float64, bool) {
 	return n.Edge.value(c)
 }
 
-// Lag is for how long a source with an axis of its own is waited for: a GPU's readings come up to a second late. One
-// that lags more has nothing to tell any more.
+// Lag is how long to wait for a source with its own axis. Readings of a GPU are up to a second late. Beyond Lag the
+// source counts as silent.
 const Lag = 2 * time.Second
 
-// beyond is a column's height after its axis's last row: of a GPU what it will be if the GPU goes on as in its last
-// step, of a device that was gone when an edge was taken what it was.
+// beyond returns the value of a column after the last row. A GPU is extrapolated with its last slope. A device that was
+// gone when the edge was taken keeps its value.
 func (a *axis) beyond(s Series, c *column, p Point) (level, bool) {
 	gap := p.At - a.last
 	if s == GPUBusyTime && gap <= Lag {
@@ -140,7 +140,7 @@ func (a *axis) beyond(s Series, c *column, p Point) (level, bool) {
 	return level{c.value, c.value, c.value}, p.Edge != nil || p.Next != nil
 }
 
-// slope is how busy a GPU was in the last step of the finest tier, 0 to 1.
+// slope returns the busy share of a GPU in the last step of the finest tier.
 func (c *column) slope(t *tier) float64 {
 	n := t.next - 1
 	if n <= t.first() {
@@ -168,22 +168,21 @@ func (r *rows) at(t *tier, n int) float64 {
 	if len(r.values) == len(t.times) {
 		return r.values[t.index(n)]
 	}
-	return r.values[t.index(max(n, t.next-len(r.values)))%len(r.values)] // what is older is as if it had not grown before
+	return r.values[t.index(max(n, t.next-len(r.values)))%len(r.values)] // older values are constant
 }
 
-// Step is a stretch between two neighbouring readings and what a quantity grew in it.
+// Step is the interval between two neighbouring readings and the growth in it.
 type Step struct {
 	Start, End time.Duration
 	Grown      float64
 }
 
-// mostSteps bounds what Steps gives. As columns are cumulative, leaving out rows makes the steps longer and nothing
-// else.
-const mostSteps = 1024
+// maxSteps bounds the result of Steps. Columns are cumulative, so that leaving out rows only makes steps longer.
+const maxSteps = 1024
 
-// Steps gives the stretches that make up an interval, on the finest tier that covers all of it, with exact ends
-// where the points carry an Edge. A long interval has longer ones, about a thousandth of it. It is for finding where
-// in an interval something happened; what happened in all is Between's to say.
+// Steps divides an interval into the steps of the finest tier that covers it, with exact ends where the points have an
+// Edge. Steps of a long interval are about a thousandth of it. Use Steps to find when something happened, and Between
+// for the total.
 func (h *History) Steps(key Key, start, end Point) []Step {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -204,7 +203,7 @@ func (h *History) Steps(key Key, start, end Point) []Step {
 		if t.covers(end.At) {
 			last = t.after(end.At)
 		}
-		stride := (last-first)/mostSteps + 1
+		stride := (last-first)/maxSteps + 1
 		steps = make([]Step, 0, (last-first)/stride+2)
 		for n := first; n < last; n += stride {
 			if m, v := t.at(n), r.at(t, n); m > at && m < end.At && v >= value {
@@ -216,7 +215,7 @@ func (h *History) Steps(key Key, start, end Point) []Step {
 	return append(steps, Step{at, end.At, max(0, to.value-value)})
 }
 
-// finest is the finest tier that reaches back to m.
+// finest returns the finest tier that covers m.
 func (a *axis) finest(c *column, m time.Duration) (*rows, *tier) {
 	for i := range c.tiers {
 		if a.tiers[i].covers(m) {

@@ -5,32 +5,32 @@ import "time"
 // group holds the columns of one device.
 type group struct {
 	columns   []column
-	seen      bool // in the reading that is being appended
-	gone      bool // since goneSince the source has not told of it
+	seen      bool // in the reading that is appended now
+	gone      bool // missing in the readings since goneSince
 	goneSince time.Duration
 	reset     time.Duration // Stamp.Mono of Disk.Reset
 }
 
-// column is one quantity, made monotone: value grows by what the raw counter grew, through wraps and resets.
+// column is one quantity. Its value grows by the growth of the raw counter, across restarts.
 type column struct {
-	slot  uint32 // unique in its History, for Edge
-	since time.Duration
-	begun bool
-	whole bool    // it is known from the device's own beginning, so nothing is missing before since
-	raw   float64 // the counter's last reading
-	value float64 // what is kept: starts at zero with the first reading
-	tiers []rows
-	marks marks
+	slot   uint32 // unique in its History, for Edge
+	since  time.Duration
+	begun  bool
+	whole  bool    // the device has counted from zero since then, so that nothing is missing before
+	raw    float64 // the counter's last reading
+	value  float64 // starts at zero with the first reading
+	tiers  []rows
+	resets resets
 }
 
-// rows are a column's values on one tier; those before from belong to a time when the column did not exist. There may be
-// fewer than the tier has times: a part of them, so that both rings come round together.
+// rows are the values of a column on one tier. Those before from are older than the column. There may be fewer values
+// than times; their number divides that of the times, so that both rings wrap together.
 type rows struct {
 	values []float64
 	from   int
 }
 
-// put writes the value of the row that takes place i in the tier's ring.
+// put writes the value for place i in the ring of the tier.
 func (r *rows) put(i int, value float64) { r.values[i%len(r.values)] = value }
 
 func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *group {
@@ -54,7 +54,7 @@ func (c *column) advance(raw float64, restarted bool, at time.Duration) {
 	}
 	grown, reset := growth(c.raw, raw, restarted)
 	if reset {
-		c.mark(at)
+		c.resets.add(at)
 	}
 	c.value += grown
 	c.raw = raw
@@ -73,31 +73,29 @@ func growth(from, to float64, restarted bool) (grown float64, reset bool) {
 	}
 }
 
-func (c *column) mark(at time.Duration) { c.marks.add(at) }
-
-// marks remembers when a column was interrupted: the newest few, and the time up to which older ones were dropped.
-type marks struct {
+// resets are the newest restarts and gaps of a column. Older ones were dropped up to before.
+type resets struct {
 	at     [8]time.Duration
 	n      int
 	before time.Duration
 }
 
-func (m *marks) add(at time.Duration) {
-	if m.n == len(m.at) {
-		m.before = m.at[0]
-		copy(m.at[:], m.at[1:])
-		m.n--
+func (r *resets) add(at time.Duration) {
+	if r.n == len(r.at) {
+		r.before = r.at[0]
+		copy(r.at[:], r.at[1:])
+		r.n--
 	}
-	m.at[m.n] = at
-	m.n++
+	r.at[r.n] = at
+	r.n++
 }
 
-// within says whether an interruption lies in (start, end]. Where it is too long ago to tell, it says yes.
-func (m *marks) within(start, end time.Duration) bool {
-	if m.before > 0 && start < m.before {
+// within reports whether a reset lies in (start, end]. It reports true where resets of that time were dropped.
+func (r *resets) within(start, end time.Duration) bool {
+	if r.before > 0 && start < r.before {
 		return true
 	}
-	for _, at := range m.at[:m.n] {
+	for _, at := range r.at[:r.n] {
 		if start < at && at <= end {
 			return true
 		}

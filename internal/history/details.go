@@ -7,8 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// details are what one GPU tells once a second, on a time axis of its own: each GPU is asked at its own moment. They have
-// the same reach as the other columns at a tenth of the rows.
+// details are the quantities that one GPU reports once a second. They have a time axis for each GPU, because each is
+// queried at its own time. They reach as far back as other columns with a tenth of the rows.
 type details struct {
 	at     time.Duration // of the newest reading
 	tiers  []tier
@@ -17,32 +17,31 @@ type details struct {
 	limits GPULimits
 }
 
-// detailState is where one quantity stands.
+// detailState is the state of one quantity.
 type detailState struct {
-	raw   float64       // as it was told last
-	told  time.Duration // when that was; meaningless before it was told
-	since time.Duration // when it began to be told without a gap
+	raw   float64       // newest value
+	at    time.Duration // time of raw; has no meaning before begun
+	since time.Duration // start of the time without a gap
 	begun bool
-	value float64 // what is kept: the integral over seconds, of a counter what it grew
+	value float64 // integral over seconds, or the growth of a counter
 }
 
-// hold is for how long a quantity is taken to go on as it was told last, in the mean of what comes next.
+// hold is how long a quantity is assumed to keep its last value.
 const hold = 5 * time.Second
 
-// detailEvery is how many times rarer details are than other readings.
 const (
-	detailEvery = 10
-	leastDetail = 32 // rows of a tier
+	detailEvery   = 10 // details are so many times rarer than other readings
+	minDetailRows = 32 // rows of a tier
 )
 
-// detailShare is the most of the memory that details may take on all tiers; the others' are kept on the finest alone.
+// detailShare is the share of the memory for details on all tiers. Further GPUs use the finest tier only.
 const detailShare = 0.1
 
 func detailTier(t Tier) Tier {
-	return Tier{Period: t.Period * detailEvery, Rows: max(t.Rows/detailEvery, leastDetail)}
+	return Tier{Period: t.Period * detailEvery, Rows: max(t.Rows/detailEvery, minDetailRows)}
 }
 
-// detailSize is the memory of one GPU's details on the first tiers.
+// detailSize returns the memory of one GPU's details on the first tiers.
 func (h *History) detailSize(tiers int) (size int) {
 	for _, t := range h.config.Tiers[:tiers] {
 		size += 8 * detailTier(t).Rows * (1 + int(Details))
@@ -50,36 +49,36 @@ func (h *History) detailSize(tiers int) (size int) {
 	return size
 }
 
-// detail takes the details of a reading over. h.mu is held.
+// detail adds the details of a reading. The caller holds h.mu.
 func (h *History) detail(s *sample.Sample) {
 	for i := range s.GPUDetails {
-		told := &s.GPUDetails[i]
-		g := slices.IndexFunc(s.GPUs, func(g sample.GPU) bool { return g.ID == told.GPU && g.Status == sample.GPUWorks })
-		if g < 0 || told.At < 0 || len(told.XIDs) > 0 && told.Values.Empty() {
-			continue // an error is told of at once, between two readings of the rest
+		reading := &s.GPUDetails[i]
+		g := slices.IndexFunc(s.GPUs, func(g sample.GPU) bool { return g.ID == reading.GPU && g.Status == sample.GPUWorks })
+		if g < 0 || reading.At < 0 || len(reading.XIDs) > 0 && reading.Values.Empty() {
+			continue // errors are reported at once, between two readings of the rest
 		}
-		d := h.details[told.GPU]
+		d := h.details[reading.GPU]
 		if d == nil {
-			d = h.openDetails(told)
+			d = h.openDetails(reading)
 		}
-		if d != nil && (told.At > d.at || d.tiers[0].next == 0) {
-			d.advance(&s.GPUs[g], told)
+		if d != nil && (reading.At > d.at || d.tiers[0].next == 0) {
+			d.advance(&s.GPUs[g], reading)
 		}
 	}
 }
 
-// openDetails makes room for a GPU; nil where there is none. One that has told nothing for longer than is kept makes room.
-func (h *History) openDetails(told *sample.GPUDetail) *details {
+// openDetails allocates the details of a GPU, or returns nil without room. It drops GPUs whose last row is too old.
+func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	for id, old := range h.details {
-		if told.At-old.at > h.horizon(len(old.tiers)) {
+		if reading.At-old.at > h.horizon(len(old.tiers)) {
 			h.bytes -= h.detailSize(len(old.tiers))
 			h.detailBytes -= h.detailSize(len(old.tiers))
 			delete(h.details, id)
 		}
 	}
 	tiers := len(h.config.Tiers)
-	if size, most := h.detailSize(tiers), float64(h.config.MaxBytes); float64(h.detailBytes+size) > detailShare*most ||
-		float64(h.bytes+size) > fullShare*most {
+	if size, limit := h.detailSize(tiers), float64(h.config.MaxBytes); float64(h.detailBytes+size) > detailShare*limit ||
+		float64(h.bytes+size) > fullShare*limit {
 		tiers = 1
 	}
 	size := h.detailSize(tiers)
@@ -99,26 +98,26 @@ func (h *History) openDetails(told *sample.GPUDetail) *details {
 	if h.details == nil {
 		h.details = map[string]*details{}
 	}
-	h.details[told.GPU] = d
+	h.details[reading.GPU] = d
 	return d
 }
 
-// advance takes a reading, later than the one before.
-func (d *details) advance(g *sample.GPU, told *sample.GPUDetail) {
-	step := told.At - d.at
+// advance adds a reading, which is later than the previous one.
+func (d *details) advance(g *sample.GPU, reading *sample.GPUDetail) {
+	step := reading.At - d.at
 	first := d.tiers[0].next == 0
 	for q := range Details {
-		value, ok := q.of(g, &told.Values)
-		d.states[q].advance(told.At, step, value, ok, q >= ThrottledPower, first)
+		value, ok := q.of(g, &reading.Values)
+		d.states[q].advance(reading.At, step, value, ok, q >= ThrottledPower, first)
 	}
-	d.limits.note(g, &told.Values)
-	d.at = told.At
+	d.limits.note(g, &reading.Values)
+	d.at = reading.At
 	for i := range d.tiers {
 		t := &d.tiers[i]
-		if !t.takes(told.At) {
+		if !t.takes(reading.At) {
 			continue
 		}
-		t.times[t.head] = told.At
+		t.times[t.head] = reading.At
 		for q := range Details {
 			d.rows[q][i].put(t.head, d.states[q].value)
 		}
@@ -129,27 +128,27 @@ func (d *details) advance(g *sample.GPU, told *sample.GPUDetail) {
 	}
 }
 
-// advance takes what was told of one quantity at a moment, step after the reading before.
-func (s *detailState) advance(at, step time.Duration, value float64, told, counter, first bool) {
-	known := s.begun && !first && step <= hold && at-s.told <= hold
+// advance adds the value of one quantity, step after the previous reading. ok is false without a value.
+func (s *detailState) advance(at, step time.Duration, value float64, ok, counter, first bool) {
+	known := s.begun && !first && step <= hold && at-s.at <= hold
 	switch {
-	case told && known && counter:
+	case ok && known && counter:
 		grown, _ := growth(s.raw, value, false)
-		s.value += min(grown, (at - s.told).Seconds()) // no second holds more than one
-	case told && known:
+		s.value += min(grown, (at - s.at).Seconds()) // at most one second per second
+	case ok && known:
 		s.value += value * step.Seconds()
-	case told && !counter && !first && step <= hold:
+	case ok && !counter && !first && step <= hold:
 		s.value += value * step.Seconds()
 		s.since = at - step
-	case told:
+	case ok:
 		s.since = at
 	case known && !counter:
 		s.value += s.raw * step.Seconds()
 	case !known:
-		s.since = at // a mean has nothing to say of what lies before
+		s.since = at // a mean leaves out the time before
 	}
-	if told {
-		s.raw, s.told, s.begun = value, at, true
+	if ok {
+		s.raw, s.at, s.begun = value, at, true
 	}
 }
 
@@ -158,13 +157,13 @@ func (l *GPULimits) note(g *sample.GPU, v *sample.GPUValues) {
 	if g.Has&sample.HasMemory != 0 {
 		l.Memory = g.MemoryTotal
 	}
-	if limit, told := v.Get(sample.GPUPowerLimit); told && limit > 0 && limit < mostValue {
+	if limit, ok := v.Get(sample.GPUPowerLimit); ok && limit > 0 && limit < maxValue {
 		l.Power = limit
 	}
-	if limit, told := v.Get(sample.GPUSlowdownAt); told && limit > 0 && limit < mostValue {
+	if limit, ok := v.Get(sample.GPUSlowdownAt); ok && limit > 0 && limit < maxValue {
 		l.SlowdownAt = limit
 	}
-	if clock, told := SMClock.of(g, v); told {
+	if clock, ok := SMClock.of(g, v); ok {
 		l.Clock = max(l.Clock, clock)
 	}
 }
@@ -185,7 +184,7 @@ func (d *details) means(start, end time.Duration, m *Means) {
 	}
 }
 
-// level is a quantity's height at a moment, on the finest tier that still holds it.
+// level returns the value of a quantity at a time, from the finest tier that covers it.
 func (d *details) level(q Detail, m time.Duration) (float64, bool) {
 	for i := range d.tiers {
 		if t := &d.tiers[i]; t.covers(m) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// detailed is a reading of one GPU that was asked at a moment.
+// detailed returns a reading of one GPU with details.
 func detailed(at time.Duration, values map[sample.GPUQuantity]float64) *sample.Sample {
 	d := sample.GPUDetail{GPU: "gpu0", At: at}
 	for q, v := range values {
@@ -23,7 +23,7 @@ func detailed(at time.Duration, values map[sample.GPUQuantity]float64) *sample.S
 	}
 }
 
-// FuzzMeans holds means and shares against the truth that the readings tell.
+// FuzzMeans compares means and shares with the exact integrals of the readings.
 func FuzzMeans(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed, uint16(100), uint16(60000), uint16(2000))
@@ -41,7 +41,9 @@ func FuzzMeans(f *testing.F) {
 			value, share := rng.Float64(), rng.Float64()
 			counter += share * step.Seconds()
 			when, ratio, slowed = append(when, now), append(ratio, value), append(slowed, share)
-			add(t, h, detailed(now, map[sample.GPUQuantity]float64{sample.GPUTensorActive: value, sample.GPUThrottledPower: counter}))
+			add(t, h, detailed(now, map[sample.GPUQuantity]float64{
+				sample.GPUTensorActive: value, sample.GPUThrottledPower: counter,
+			}))
 		}
 		span := float64(when[len(when)-1] - when[0])
 		start := when[0] + time.Duration(span*float64(min(x, y))/math.MaxUint16)
@@ -57,67 +59,69 @@ func FuzzMeans(f *testing.F) {
 			}
 		}
 		m := h.Means("gpu0", start, end)
-		for d, want := range map[Detail]float64{TensorActive: sum, ThrottledPower: lost, MemoryUsed: 5 << 30 * (end - start).Seconds()} {
+		for d, want := range map[Detail]float64{
+			TensorActive: sum, ThrottledPower: lost, MemoryUsed: 5 << 30 * (end - start).Seconds(),
+		} {
 			want /= (end - start).Seconds()
-			// Beyond ten minutes the ends lie between rows that are ten seconds apart.
+			// Before the last ten minutes, rows are ten seconds apart.
 			slack := 1e-9*want + 1e-6
 			if last := when[len(when)-1]; last-start > 9*time.Minute {
 				slack += 2 * 12 / (end - start).Seconds()
 			}
-			if got, told := m.Get(d); !told || math.Abs(got-want) > slack {
-				t.Errorf("%d in [%v, %v]: %v %v, want %v", d, start, end, got, told, want)
+			if got, ok := m.Get(d); !ok || math.Abs(got-want) > slack {
+				t.Errorf("%d in [%v, %v]: got %v, %v; want %v", d, start, end, got, ok, want)
 			}
 		}
-		if _, told := m.Get(SMActive); told {
-			t.Error("what was never told has a mean")
+		if _, ok := m.Get(SMActive); ok {
+			t.Error("an unknown quantity: got a mean, want none")
 		}
 	})
 }
 
-// TestMeansOfWhatIsNotToldAlways: a window has a mean of what is known of half of it.
-func TestMeansOfWhatIsNotToldAlways(t *testing.T) {
+// A quantity that is known for half of the time has a mean.
+func TestMeansWithGaps(t *testing.T) {
 	h := newHistory(t)
 	tensor := map[sample.GPUQuantity]float64{sample.GPUTensorActive: 0.5, sample.GPUThrottledThermal: 7}
 	for i := 1; i <= 100; i++ {
 		values := tensor
-		if i == 20 || i > 40 && i <= 60 { // once garbage, once for 20 s nothing
+		if i == 20 || i > 40 && i <= 60 { // once a missing value, once a gap of 20 s
 			values = nil
 		}
 		add(t, h, detailed(time.Duration(i)*time.Second, values))
-		xid := detailed(time.Duration(i)*time.Second+tick, nil) // told at once, and of nothing else
+		xid := detailed(time.Duration(i)*time.Second+tick, nil) // reported at once, without other values
 		xid.GPUDetails[0].XIDs = []sample.XID{{Code: 31, Count: 1}}
 		add(t, h, xid)
 	}
 	for _, c := range []struct {
 		start, end int
-		told       bool
+		ok         bool
 	}{
-		{1, 40, true}, // now that it was told anew, what lies before the gap is not known any more
+		{1, 40, true}, // after the gap, the time before it is not known
 		{10, 70, false},
 		{60, 100, true},
 		{40, 90, true},
-		{98, 101, true},  // what is told late is left out
-		{99, 102, false}, // but not for most of the window
+		{98, 101, true},  // the late end is left out
+		{99, 102, false}, // unless it is most of the window
 		{200, 300, false},
 	} {
-		want := c.told && c.start >= 40
+		want := c.ok && c.start >= 40
 		m := h.Means("gpu0", time.Duration(c.start)*time.Second, time.Duration(c.end)*time.Second)
-		mean, told := m.Get(TensorActive)
+		mean, ok := m.Get(TensorActive)
 		share, _ := m.Get(ThrottledThermal)
-		if told != want || told && math.Abs(mean-0.5) > 1e-9 || share != 0 {
-			t.Errorf("%+v: %v, %v, throttled %v", c, mean, told, share)
+		if ok != want || ok && math.Abs(mean-0.5) > 1e-9 || share != 0 {
+			t.Errorf("%+v: got %v, %v, throttled %v; want 0.5, %v, throttled 0", c, mean, ok, share, want)
 		}
 	}
 	if m := h.Means("gpu1", 0, time.Minute); !m.Empty() {
-		t.Errorf("%+v", m)
+		t.Errorf("unknown GPU: got %+v, want no means", m)
 	}
 	for d, mean := range new(Means).All() {
-		t.Error(d, mean)
+		t.Errorf("no means: got %v = %v", d, mean)
 	}
 }
 
-// TestDetailsOfBadDays: a counter that begins again, garbage, and readings that are out of order.
-func TestDetailsOfBadDays(t *testing.T) {
+// Counters may restart, values may be implausible, and readings may be out of order.
+func TestImplausibleDetails(t *testing.T) {
 	h := newHistory(t)
 	for i, c := range []struct {
 		at       int
@@ -130,27 +134,30 @@ func TestDetailsOfBadDays(t *testing.T) {
 		{4, 1e17, math.Inf(1), 600, 0}, {5, -1, math.NaN(), math.Inf(1), math.NaN()},
 	} {
 		s := detailed(time.Duration(c.at)*time.Second, map[sample.GPUQuantity]float64{
-			sample.GPUThrottledPower: c.slowed, sample.GPUClockSM: c.clock, sample.GPUPowerLimit: c.limit, sample.GPUSlowdownAt: c.shutdown})
+			sample.GPUThrottledPower: c.slowed, sample.GPUClockSM: c.clock,
+			sample.GPUPowerLimit: c.limit, sample.GPUSlowdownAt: c.shutdown,
+		})
 		s.At.Mono = time.Duration(i+1) * time.Second
 		add(t, h, s)
 	}
 	m := h.Means("gpu0", time.Second, 5*time.Second)
-	if share, told := m.Get(ThrottledPower); !told || math.Abs(share-(0.5+0.25+1)/4) > 1e-9 {
-		t.Errorf("throttled %v, %v", share, told)
+	if share, ok := m.Get(ThrottledPower); !ok || math.Abs(share-(0.5+0.25+1)/4) > 1e-9 {
+		t.Errorf("throttled: got %v, %v; want %v", share, ok, (0.5+0.25+1)/4)
 	}
-	if clock, told := m.Get(SMClock); !told || math.Abs(clock-(1.9e9+3*1.5e9)/4) > 1 {
-		t.Errorf("clock %v, %v", clock, told)
+	if clock, ok := m.Get(SMClock); !ok || math.Abs(clock-(1.9e9+3*1.5e9)/4) > 1 {
+		t.Errorf("clock: got %v, %v; want %v", clock, ok, (1.9e9+3*1.5e9)/4)
 	}
-	if got, want := h.Limits("gpu0"), (GPULimits{Memory: 80 << 30, Power: 600, SlowdownAt: 90, Clock: 1.9e9}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
+	want := GPULimits{Memory: 80 << 30, Power: 600, SlowdownAt: 90, Clock: 1.9e9}
+	if got := h.Limits("gpu0"); got != want {
+		t.Errorf("limits: got %+v, want %+v", got, want)
 	}
-	if h.Limits("gpu1") != (GPULimits{}) {
-		t.Error("limits of a GPU that is not there")
+	if got := h.Limits("gpu1"); got != (GPULimits{}) {
+		t.Errorf("limits of an unknown GPU: got %+v, want none", got)
 	}
 }
 
-// TestRoomForDetails: those of eight GPUs cost about a tenth of what their columns would at every reading, GPUs that are gone
-// make room, and there is never more than fits.
+// Details take about a tenth of the memory of columns with every reading. GPUs that are gone make room, and the memory
+// stays bounded.
 func TestRoomForDetails(t *testing.T) {
 	h := newHistory(t)
 	empty := h.Bytes()
@@ -165,17 +172,18 @@ func TestRoomForDetails(t *testing.T) {
 	}
 	add(t, h, machine(time.Second, 0, 8))
 	busy := 8 * h.size(kindGPU, 3)
-	t.Logf("one GPU on all tiers: %d bytes, on the finest: %d; eight: %d of %d", h.detailSize(3), h.detailSize(1), h.detailBytes, DefaultMaxBytes)
+	t.Logf("one GPU on all tiers: %d bytes, on the finest: %d; eight: %d of %d",
+		h.detailSize(3), h.detailSize(1), h.detailBytes, DefaultMaxBytes)
 	if h.detailBytes != h.Bytes()-empty-busy || h.detailBytes > DefaultMaxBytes/6 || len(h.details) != 8 {
-		t.Errorf("%d bytes for details, %d in all", h.detailBytes, h.Bytes()-empty-busy)
+		t.Errorf("got %d bytes for details of %d GPUs, want %d for 8", h.detailBytes, len(h.details), h.Bytes()-empty-busy)
 	}
 	_ = h.Append(machine(2*time.Second, 0, 300)) // too many
 	if h.Bytes() > DefaultMaxBytes || len(h.details) < 8 {
-		t.Errorf("%d bytes for %d GPUs", h.Bytes(), len(h.details))
+		t.Errorf("got %d bytes for %d GPUs, want at most %d for 8 or more", h.Bytes(), len(h.details), DefaultMaxBytes)
 	}
 	_ = h.Append(machine(100*time.Hour, 300, 301))
 	if h.details["300"] == nil || len(h.details) != 1 || h.detailBytes > h.detailSize(3) {
-		t.Errorf("%d GPUs, %d bytes", len(h.details), h.detailBytes)
+		t.Errorf("got %d GPUs, %d bytes; want GPU 300 alone", len(h.details), h.detailBytes)
 	}
 }
 
@@ -188,7 +196,7 @@ func TestDetailsAllocateNothing(t *testing.T) {
 		s.GPUDetails[0].At += time.Second
 		_ = h.Append(s)
 	}); n != 0 {
-		t.Errorf("%v allocations a reading", n)
+		t.Errorf("got %v allocations per reading, want 0", n)
 	}
 }
 
@@ -204,7 +212,7 @@ func BenchmarkMeans(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if m := h.Means("gpu0", 100*time.Second, 7000*time.Second); m.Empty() {
-			b.Fatal("nothing")
+			b.Fatal("got no means, want some")
 		}
 	}
 }

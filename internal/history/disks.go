@@ -1,8 +1,8 @@
 package history
 
-// EachDisk tells of each leaf disk that is there what it read, what it moved in all (bytes), and how its weighted time grew
-// (seconds) between two moments.
-func (h *History) EachDisk(from, to Point, tell func(disk string, read, moved, weighted float64)) {
+// EachDisk yields, for each present leaf disk, the bytes that it read, the bytes that it read and wrote, and the growth
+// of its time in queue (seconds) between two points.
+func (h *History) EachDisk(from, to Point, yield func(disk string, read, moved, inQueue float64)) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	a := &h.axes[diskAxis]
@@ -20,6 +20,6 @@ func (h *History) EachDisk(from, to Point, tell func(disk string, read, moved, w
 			return max(0, end.value-start.value)
 		}
 		read := grown(DiskReadBytes)
-		tell(key.id, read, read+grown(DiskWriteBytes), grown(DiskTimeInQueue))
+		yield(key.id, read, read+grown(DiskWriteBytes), grown(DiskTimeInQueue))
 	}
 }

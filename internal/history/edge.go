@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Edge is a reading that was taken at the moment a window began or ended. It lives in the window and not in the
-// rings, so that a thousand windows a minute push nothing out. It costs 16 bytes a column.
+// Edge is a reading that was taken when a window started or ended. It is stored with the window, not in the rings, so
+// that a thousand windows a minute displace no rows. It takes 16 bytes for each column.
 type Edge struct {
 	values []edgeValue // by slot
 }
@@ -20,8 +20,8 @@ type edgeValue struct {
 	value float64
 }
 
-// Observe adds one source's reading to an edge. A device that no row tells of yet is left out; Between then takes its
-// first row. An Edge that is complete is never changed again and may be shared.
+// Observe adds the reading of one source to an edge. A device without a row is left out; Between then uses its first
+// row. A complete Edge is immutable and may be shared.
 func (h *History) Observe(e *Edge, s *sample.Sample) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -54,7 +54,7 @@ func (e *Edge) sort() {
 	slices.SortFunc(e.values, func(x, y edgeValue) int { return cmp.Compare(x.slot, y.slot) })
 }
 
-// Clone is a copy, to which more can be added.
+// Clone returns a copy to which readings can be added.
 func (e *Edge) Clone() *Edge { return &Edge{slices.Clone(e.values)} }
 
 func (e *Edge) add(c *column, value float64) {
@@ -77,7 +77,7 @@ func (e *Edge) has(c *column) bool {
 	return ok
 }
 
-// Lags says whether a GPU that can be read has told nothing yet of the moment of an edge.
+// Lags reports whether a working GPU has no reading yet for the time of an edge.
 func (h *History) Lags(p Point) bool {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -93,8 +93,8 @@ func (h *History) Lags(p Point) bool {
 	return false
 }
 
-// Level is a quantity's cumulative height at a point, in the unit of its Series; only differences mean anything. It is
-// false for a device that was gone by then.
+// Level returns the cumulative value of a quantity at a point, in the unit of its Series. Only differences have a
+// meaning. It reports false for a device that was gone by then.
 func (h *History) Level(key Key, p Point) (float64, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

@@ -3,18 +3,18 @@ package history
 import "time"
 
 const (
-	gapLeast = 3 * time.Second // sampling is never rarer than once a second
-	gapRows  = 3               // rows of a tier that are not there in a row
+	minGap  = 3 * time.Second // the sampling interval is at most a second
+	gapRows = 3               // consecutive missing rows of a tier
 )
 
-// Unread is how much of an interval lies in gaps in which nothing was read of s: what reads was stopped, or the machine did
-// not let it run. A suspension is none, for the monotonic clock stands still meanwhile. Such a gap is at least three seconds
-// long, and in a part of the history that was thinned at least three of its rows.
+// Unread returns how much of an interval lies in gaps without a reading of s, because the program was stopped or not
+// scheduled. A suspension is not a gap, because the monotonic clock stops. A gap is at least three seconds and three
+// rows of the tier long.
 func (h *History) Unread(s Series, start, end time.Duration) (unread time.Duration) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	a := &h.axes[s.kind().axis()]
-	if a.used && end-a.last >= gapLeast {
+	if a.used && end-a.last >= minGap {
 		unread = end - max(start, a.last)
 	}
 	for i := range a.tiers {
@@ -22,13 +22,13 @@ func (h *History) Unread(s Series, start, end time.Duration) (unread time.Durati
 		if !t.covers(start) {
 			continue
 		}
-		least := max(gapLeast, gapRows*t.period)
+		shortest := max(minGap, gapRows*t.period)
 		for n := max(t.after(start), t.first()+1); n < t.next; n++ {
 			from := max(start, t.at(n-1))
 			if from >= end {
 				break
 			}
-			if t.at(n)-t.at(n-1) >= least {
+			if t.at(n)-t.at(n-1) >= shortest {
 				unread += min(end, t.at(n)) - from
 			}
 		}

@@ -1,9 +1,9 @@
-// Package history keeps what the sources read, exactly and with a bound on memory, and answers one question: how
-// much did a quantity grow between two moments?
+// Package history stores readings in bounded memory and answers one question: how much did a quantity grow between two
+// times?
 //
-// Every source has a time axis of its own, and every quantity on it is a cumulative column: a kernel counter, or the
-// time integral of something. Nothing is ever averaged. Old rows are thinned, not merged, so a difference over a
-// long interval is as exact as one over a short one; only its edges lie on a wider grid, and Between says how wide.
+// Every source has its own time axis, and every quantity on it is a cumulative column: a kernel counter, or a time
+// integral. Values are never averaged. Old rows are thinned, not merged, so that a difference over a long interval is
+// as exact as over a short one. Only its ends lie on a wider grid, and the bounds of Between show how wide.
 package history
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Tier is one grid of rows: at most one row a Period, the newest Rows of them.
+// Tier is a grid of rows: at most one row per Period, and the newest Rows of them.
 type Tier struct {
 	Period time.Duration
 	Rows   int
 }
 
-// DefaultTiers keep ten readings a second for ten minutes, one a second for two hours, and one each ten seconds for
-// a day.
+// DefaultTiers returns tiers for ten readings a second over ten minutes, one a second over two hours, and one every ten
+// seconds over a day.
 func DefaultTiers() []Tier {
 	return []Tier{
 		{Period: 0, Rows: 6_000},
@@ -32,16 +32,16 @@ func DefaultTiers() []Tier {
 	}
 }
 
-// DefaultMaxBytes bounds the rows of a History: with the default tiers room for 72 columns.
+// DefaultMaxBytes bounds the rows of a History. With the default tiers there is room for 72 columns.
 const DefaultMaxBytes = 12 << 20
 
 // Config bounds a History.
 type Config struct {
-	Tiers    []Tier // finest first; the first takes every reading
-	MaxBytes int    // of rows, when every ring is full
+	Tiers    []Tier // finest first; the first stores every reading
+	MaxBytes int    // of rows, with full rings
 }
 
-// ErrFull says that a device is not kept because MaxBytes is used up.
+// ErrFull is the error for a device that does not fit into MaxBytes.
 var ErrFull = errors.New("the history has no room for another device: reports go without it")
 
 // History holds the columns. It is safe for concurrent use.
@@ -51,17 +51,17 @@ type History struct {
 	mu          sync.RWMutex
 	axes        [axisCount]axis
 	totals      totals
-	branches    map[string]bool // disks that did I/O and were no leaves at the last reading
+	branches    map[string]bool // disks with I/O that were not leaves at the last reading
 	clock       clock
 	bytes       int                 // of all rows
-	diskBytes   int                 // of it, for disks
+	diskBytes   int                 // part of bytes, for disks
 	details     map[string]*details // by GPU
-	detailBytes int                 // of all rows, for details
+	detailBytes int                 // part of bytes, for details
 	nextSlot    uint32
 	refused     int
 }
 
-// New makes an empty history. It allocates nothing for a device before the device is seen.
+// New returns an empty history. It allocates memory for a device at its first reading.
 func New(config Config) (*History, error) {
 	if len(config.Tiers) == 0 {
 		config.Tiers = DefaultTiers()
@@ -76,7 +76,7 @@ func New(config Config) (*History, error) {
 	}
 	h := &History{config: config}
 	for _, t := range config.Tiers {
-		h.bytes += int(axisCount) * 8 * t.Rows // of row times, whether an axis is used or not
+		h.bytes += int(axisCount) * 8 * t.Rows // row times of all axes, used or not
 	}
 	for i := range h.axes {
 		h.axes[i].groups = map[groupKey]*group{}
@@ -84,12 +84,12 @@ func New(config Config) (*History, error) {
 	return h, nil
 }
 
-// Append adds one reading. A reading that is not later than the last one of its axis is ignored: the rows of an axis
-// are strictly ordered. ErrFull means that a device in it was left out; the others are kept.
+// Append adds one reading. It ignores a reading that is not later than the last one of its axis: the rows of an axis
+// are strictly ordered. ErrFull means that a device was left out and the others were stored.
 func (h *History) Append(s *sample.Sample) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(s.GPUs) == 0 { // whose stamps are the driver's
+	if len(s.GPUs) == 0 { // their stamps come from the driver
 		h.clock.note(s.At)
 	}
 	refused := h.refused
@@ -128,7 +128,7 @@ func (h *History) advance(a *axis, key groupKey, values [maxColumns]float64, res
 	g.reset = reset
 }
 
-// openAxis gives an axis its first time rings.
+// openAxis allocates the rings of row times.
 func (h *History) openAxis(a *axis) {
 	if a.used {
 		return
@@ -140,8 +140,8 @@ func (h *History) openAxis(a *axis) {
 	}
 }
 
-// group finds the columns of one device, or makes them. With little room left a device is kept on the finest tier
-// alone; with none it is refused, unless a device that is gone can make room.
+// group returns the columns of one device and creates them if needed. With little room left it uses the finest tier
+// only. Without room it evicts a device that is gone, or returns nil.
 func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if g, ok := a.groups[key]; ok {
 		return g
@@ -170,7 +170,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		}
 	}
 	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 && !h.branches[key.id] {
-		// The device is new since the last reading, or had not done any I/O by then: it has counted from zero.
+		// The device is new since the last reading, or had no I/O by then: it has counted from zero.
 		for i := range g.columns {
 			g.columns[i].begun, g.columns[i].whole = true, true
 		}
@@ -178,7 +178,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	return g
 }
 
-// noteBranches remembers which disks are no leaves now: one that becomes a leaf has counted long before.
+// noteBranches stores which disks are not leaves now. If one becomes a leaf, it has not counted from zero.
 func (h *History) noteBranches(disks []sample.Disk) {
 	clear(h.branches)
 	for i := range disks {
@@ -192,26 +192,26 @@ func (h *History) noteBranches(disks []sample.Disk) {
 }
 
 func (h *History) room(k kind, tiers int) bool {
-	size, most := h.size(k, tiers), float64(h.config.MaxBytes)
+	size, limit := h.size(k, tiers), float64(h.config.MaxBytes)
 	full := tiers > 1
 	share := 1.0
 	if full {
 		share = fullShare
 	}
-	if float64(h.bytes+size) > share*most {
+	if float64(h.bytes+size) > share*limit {
 		return false
 	}
 	switch {
 	case k != kindDisk:
 		return true
 	case full:
-		return float64(h.diskBytes+size) <= diskFullShare*most
+		return float64(h.diskBytes+size) <= diskFullShare*limit
 	default:
-		return float64(h.diskBytes+size) <= diskShare*most
+		return float64(h.diskBytes+size) <= diskShare*limit
 	}
 }
 
-// charge books the memory of a device's columns; sign is 1 when they are made and -1 when they are dropped.
+// charge accounts for the memory of new columns (sign 1) or dropped columns (sign -1).
 func (h *History) charge(k kind, tiers, sign int) {
 	h.bytes += sign * h.size(k, tiers)
 	if k == kindDisk {
@@ -227,7 +227,7 @@ func (h *History) size(k kind, tiers int) int {
 	return 8 * rows * k.columns()
 }
 
-// evict forgets the device that has been gone longest.
+// evict drops the device that has been gone longest.
 func (h *History) evict() bool {
 	var from *axis
 	var oldest groupKey
@@ -251,8 +251,8 @@ func (h *History) forget(a *axis, key groupKey) {
 	delete(a.groups, key)
 }
 
-// commit writes the row that the columns stand at. A device that the reading lacked keeps its last value, so that
-// the columns stay aligned; it is marked as gone, and forgotten once no row can still tell of it.
+// commit writes the values of all columns as a row. A device that is missing in the reading keeps its value, so that
+// columns stay aligned. It counts as gone, and is dropped when its last row is older than the horizon.
 func (h *History) commit(a *axis, at time.Duration) {
 	for key, g := range a.groups {
 		switch {
@@ -261,7 +261,7 @@ func (h *History) commit(a *axis, at time.Duration) {
 		case !g.gone:
 			g.gone, g.goneSince = true, at
 			for i := range g.columns {
-				g.columns[i].mark(at)
+				g.columns[i].resets.add(at)
 			}
 		case at-g.goneSince > h.horizon(len(g.columns[0].tiers)):
 			h.forget(a, key)
@@ -270,49 +270,49 @@ func (h *History) commit(a *axis, at time.Duration) {
 	a.append(at)
 }
 
-// horizon is how far back the first tiers reach.
+// horizon returns how far back the first tiers reach.
 func (h *History) horizon(tiers int) time.Duration {
 	last := h.config.Tiers[tiers-1]
 	return max(last.Period, 100*time.Millisecond) * time.Duration(last.Rows)
 }
 
-// Bytes is the memory that the rows take once every ring is full.
+// Bytes returns the memory of all rows with full rings.
 func (h *History) Bytes() int {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	return h.bytes
 }
 
-// IDs lists the devices of which s is known and which are there now, in no order.
+// IDs returns the present devices that have s, in no order.
 func (h *History) IDs(s Series) []string {
 	return h.ids(s, func(g *group) bool { return !g.gone })
 }
 
-// Known lists the devices of which s is known, those that are gone too, in no order.
+// Known returns all devices that have s, including those that are gone, in no order.
 func (h *History) Known(s Series) []string {
 	return h.ids(s, func(*group) bool { return true })
 }
 
-// Left lists the devices of which s is known and which left at a moment or later, and have not returned, in order.
+// Left returns the devices with s that went at or after a time and have not returned, sorted.
 func (h *History) Left(s Series, since time.Duration) []string {
 	ids := h.ids(s, func(g *group) bool { return g.gone && g.goneSince >= since })
 	slices.Sort(ids)
 	return ids
 }
 
-func (h *History) ids(s Series, which func(*group) bool) []string {
+func (h *History) ids(s Series, match func(*group) bool) []string {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	var ids []string
 	for key, g := range h.axes[s.kind().axis()].groups {
-		if key.kind == s.kind() && which(g) {
+		if key.kind == s.kind() && match(g) {
 			ids = append(ids, key.id)
 		}
 	}
 	return ids
 }
 
-// Last is the time of the newest row on the axis of s.
+// Last returns the time of the newest row on the axis of s.
 func (h *History) Last(s Series) (time.Duration, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

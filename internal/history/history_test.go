@@ -14,7 +14,8 @@ import (
 const tick = 100 * time.Millisecond
 
 func disk(at time.Duration, name string, bytes uint64) *sample.Sample {
-	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{{Name: name, Leaf: true, ReadIOs: 1, ReadBytes: bytes}}}
+	d := sample.Disk{Name: name, Leaf: true, ReadIOs: 1, ReadBytes: bytes}
+	return &sample.Sample{At: sample.Stamp{Mono: at}, Disks: []sample.Disk{d}}
 }
 
 func newHistory(t testing.TB, tiers ...Tier) *History {
@@ -41,7 +42,7 @@ func read(name string) Key { return Key{DiskReadBytes, name} }
 
 func at(m time.Duration) Point { return Point{At: m} }
 
-// truth is a counter whose every increment is known, so that a test can say what an interval really held.
+// truth is a counter with known increments, and so with an exact growth over any interval.
 type truth struct {
 	when   []time.Duration
 	amount []uint64
@@ -82,12 +83,12 @@ func FuzzBetween(f *testing.F) {
 		a, b, c := min(p[0], p[1], p[2]), p[0]+p[1]+p[2]-min(p[0], p[1], p[2])-max(p[0], p[1], p[2]), max(p[0], p[1], p[2])
 		ab, ok := h.Between(read("sda"), at(a), at(b))
 		if !ok {
-			return // older than what is kept
+			return // older than the last tier
 		}
 		bc, okBC := h.Between(read("sda"), at(b), at(c))
 		ac, okAC := h.Between(read("sda"), at(a), at(c))
 		if !okBC || !okAC {
-			t.Fatalf("[%v,%v] is known and [%v,%v] is not", a, b, b, c)
+			t.Fatalf("[%v,%v]: got no result, want one as for [%v,%v]", b, c, a, b)
 		}
 		for _, d := range []struct {
 			Delta
@@ -95,16 +96,16 @@ func FuzzBetween(f *testing.F) {
 		}{{ab, a, b}, {bc, b, c}, {ac, a, c}} {
 			want := float64(tr.count(d.to) - tr.count(d.from))
 			if d.Low > want || d.High < want || d.Value < d.Low-1e-6 || d.Value > d.High+1e-6 || d.Reset {
-				t.Fatalf("[%v,%v]: %+v does not hold the truth %v", d.from, d.to, d.Delta, want)
+				t.Fatalf("[%v,%v]: got %+v, want bounds around %v", d.from, d.to, d.Delta, want)
 			}
 		}
 		if sum := ab.Value + bc.Value; math.Abs(sum-ac.Value) > 1e-9*math.Max(1, ac.Value) {
-			t.Fatalf("%v + %v is not %v", ab.Value, bc.Value, ac.Value)
+			t.Fatalf("got %v + %v, want the sum %v", ab.Value, bc.Value, ac.Value)
 		}
 	})
 }
 
-// FuzzReset lets the raw counter go anywhere: the growth is never negative and never more than was seen.
+// FuzzReset uses arbitrary counters: the growth is never negative and never more than the readings show.
 func FuzzReset(f *testing.F) {
 	f.Add(uint64(10), uint64(5), uint64(20), uint64(0))
 	f.Add(uint64(math.MaxUint64), uint64(0), uint64(1), uint64(2))
@@ -127,7 +128,7 @@ func FuzzReset(f *testing.F) {
 		}
 		got, ok := h.Between(read("sda"), at(tick), at(4*tick))
 		if !ok || got.Value < 0 || got.Reset != backwards || math.Abs(got.Value-sum) > 1e-9*sum {
-			t.Fatalf("%v gave %+v, want %v and reset %v", values, got, sum, backwards)
+			t.Fatalf("%v: got %+v, want %v and reset %v", values, got, sum, backwards)
 		}
 	})
 }
@@ -162,7 +163,7 @@ func TestEdgesAreExact(t *testing.T) {
 	h.Observe(&to, disk(2*tick+1, "sda", 1101))
 	got, ok := h.Between(read("sda"), Point{At: tick + 30*time.Millisecond, Edge: &from}, Point{At: 2*tick + 1, Edge: &to})
 	if want := (Delta{971, 971, 971, false}); !ok || got != want {
-		t.Fatalf("%+v, want %+v", got, want)
+		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	steps := h.Steps(read("sda"), Point{At: tick + 30*time.Millisecond, Edge: &from}, Point{At: 2*tick + 1, Edge: &to})
 	var sum float64
@@ -170,7 +171,7 @@ func TestEdgesAreExact(t *testing.T) {
 		sum += s.Grown
 	}
 	if len(steps) != 2 || sum != 971 {
-		t.Fatalf("steps %+v do not add up", steps)
+		t.Fatalf("got steps %+v, want two with a sum of 971", steps)
 	}
 }
 
@@ -187,14 +188,14 @@ func TestDeviceThatComesAndGoes(t *testing.T) {
 	h.Observe(&end, disk(4*tick, "sda", 30)) // sdb was pulled out
 	got, ok := h.Between(read("sdb"), at(tick), Point{At: 4 * tick, Edge: &end})
 	if !ok || got.Value != 50 || !got.Reset {
-		t.Fatalf("a disk pulled out mid-window: %+v %v", got, ok)
+		t.Fatalf("disk removed in the window: got %+v, %v; want 50 and a reset", got, ok)
 	}
 	add(t, h, disk(4*tick, "sda", 30))
 	if ids := h.IDs(DiskReadIOs); len(ids) != 1 {
-		t.Fatalf("still there: %v", ids)
+		t.Fatalf("got disks %v, want sda alone", ids)
 	}
 	if got, ok := h.Between(read("sdb"), at(tick), at(4*tick)); !ok || got.Value != 50 || !got.Reset {
-		t.Fatalf("after it was seen to be gone: %+v %v", got, ok)
+		t.Fatalf("after its removal: got %+v, %v; want 50 and a reset", got, ok)
 	}
 }
 
@@ -214,11 +215,11 @@ func TestThinningKeepsOldDifferencesExact(t *testing.T) {
 		got, ok := h.Between(read("sda"), at(c.start), at(c.end))
 		want := 70 * (c.end - c.start).Seconds()
 		if !ok || got.Low > want || got.High < want || got.High-got.Low > c.width || math.Abs(got.Value-want) > 1e-6 {
-			t.Errorf("[%v,%v]: %+v %v, want %v within %v", c.start, c.end, got, ok, want, c.width)
+			t.Errorf("[%v,%v]: got %+v, %v; want %v within %v", c.start, c.end, got, ok, want, c.width)
 		}
 	}
 	if _, ok := h.Between(read("sda"), at(0), at(time.Second)); ok {
-		t.Error("an interval before the first reading was answered")
+		t.Error("before the first reading: got a result, want none")
 	}
 }
 
@@ -229,24 +230,24 @@ func TestMemoryIsBounded(t *testing.T) {
 		s.Disks = append(s.Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, ReadIOs: 1})
 	}
 	if err := h.Append(s); !errors.Is(err, ErrFull) {
-		t.Fatalf("500 disks were taken: %v", err)
+		t.Fatalf("500 disks: got error %v, want ErrFull", err)
 	}
 	if h.Bytes() > DefaultMaxBytes {
-		t.Fatalf("%d bytes, over the bound of %d", h.Bytes(), DefaultMaxBytes)
+		t.Fatalf("got %d bytes, want at most %d", h.Bytes(), DefaultMaxBytes)
 	}
 	if _, ok := h.Between(read("sd0"), at(tick), at(tick)); !ok {
-		t.Fatal("the first disk was lost")
+		t.Fatal("first disk: got no result, want one")
 	}
 	// Devices that are gone make room.
 	add(t, h, disk(2*tick, "sd0", 1))
 	add(t, h, disk(3*tick, "new", 1))
 	if len(h.IDs(DiskReadIOs)) != 1 || h.Bytes() > DefaultMaxBytes {
-		t.Fatalf("%v, %d bytes", h.IDs(DiskReadIOs), h.Bytes())
+		t.Fatalf("got disks %v, %d bytes; want one, at most %d bytes", h.IDs(DiskReadIOs), h.Bytes(), DefaultMaxBytes)
 	}
 }
 
-// TestRoomForALargeMachine: eight disks, eight GPUs and their ledgers for the machine and for a job fit together.
-func TestRoomForALargeMachine(t *testing.T) {
+// Eight disks, eight GPUs and their ledgers for the machine and for a job fit together.
+func TestLargeMachine(t *testing.T) {
 	h := newHistory(t)
 	at := sample.Stamp{Mono: tick}
 	s := []*sample.Sample{
@@ -260,7 +261,8 @@ func TestRoomForALargeMachine(t *testing.T) {
 	for i := range 8 {
 		s[0].Disks = append(s[0].Disks, sample.Disk{Name: "sd" + strconv.Itoa(i), Leaf: true, ReadIOs: 1})
 		s[4].GPUs = append(s[4].GPUs, sample.GPU{ID: strconv.Itoa(i)})
-		ledgers = append(ledgers, LedgerTotals{ID: "\x00" + strconv.Itoa(i)}, LedgerTotals{ID: "job\x00" + strconv.Itoa(i), HasGain: true})
+		id := "\x00" + strconv.Itoa(i)
+		ledgers = append(ledgers, LedgerTotals{ID: id}, LedgerTotals{ID: "job" + id, HasGain: true})
 	}
 	for _, reading := range s {
 		add(t, h, reading)
@@ -280,21 +282,22 @@ func TestRowsAreOrdered(t *testing.T) {
 	add(t, h, disk(2*tick, "sda", 50))
 	add(t, h, disk(3*tick, "sda", 6))
 	if got, _ := h.Between(read("sda"), at(2*tick), at(3*tick)); got.Value != 1 || got.Reset {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want 1 without a reset", got)
 	}
 }
 
 func TestBusiestCore(t *testing.T) {
 	h := newHistory(t)
 	cores := func(m, a, b time.Duration) *sample.Sample {
-		return &sample.Sample{At: sample.Stamp{Mono: m}, Cores: []sample.Core{{Name: "cpu0", User: a}, {Name: "cpu1", System: b}}}
+		cores := []sample.Core{{Name: "cpu0", User: a}, {Name: "cpu1", System: b}}
+		return &sample.Sample{At: sample.Stamp{Mono: m}, Cores: cores}
 	}
 	add(t, h, cores(time.Second, 0, 0))
 	add(t, h, cores(2*time.Second, time.Second, 0))
 	add(t, h, cores(3*time.Second, time.Second, time.Second))
 	pegged, ok := h.Between(Key{HostPegged, ""}, at(time.Second), at(3*time.Second))
 	if !ok || pegged.Value != 2 {
-		t.Fatalf("one core was always busy, got %+v", pegged)
+		t.Fatalf("got %+v, want 2 s", pegged)
 	}
 }
 
@@ -320,7 +323,7 @@ func TestAppendAllocatesNothing(t *testing.T) {
 		s.At.Mono += tick
 		_ = h.Append(s)
 	}); n != 0 {
-		t.Fatalf("%v allocations a tick", n)
+		t.Fatalf("got %v allocations per tick, want 0", n)
 	}
 }
 
@@ -348,14 +351,14 @@ func BenchmarkBetween36000Rows(b *testing.B) {
 	for b.Loop() {
 		x, y := points[i%1024], points[(i+1)%1024]
 		if _, ok := h.Between(key, at(min(x, y)), at(max(x, y))); !ok {
-			b.Fatal("not covered")
+			b.Fatal("got no result, want one")
 		}
 		i++
 	}
 }
 
-// TestBecomesALeaf: a device that stood on another one and does no more has not begun to count just now.
-func TestBecomesALeaf(t *testing.T) {
+// A device that becomes a leaf has counted before.
+func TestNewLeaf(t *testing.T) {
 	h := newHistory(t)
 	reads := func(i int, leaf bool, n uint64) {
 		s := disk(time.Duration(i)*tick, "loop0", n)
@@ -368,30 +371,32 @@ func TestBecomesALeaf(t *testing.T) {
 	reads(4, true, 1005)
 	d, ok := h.Between(read("loop0"), at(tick), at(4*tick))
 	if ok && (d.Value > 5 || !d.Reset) {
-		t.Errorf("%+v, want what it did since it is known, and that something is missing", d)
+		t.Errorf("got %+v, want at most 5 and a reset", d)
 	}
 	if d, ok := h.Between(read("loop0"), at(3*tick), at(4*tick)); !ok || d.Value != 3 || d.Reset {
-		t.Errorf("%+v, want 3", d)
+		t.Errorf("got %+v, want 3", d)
 	}
 }
 
-// TestBriefColumns: what is kept for a minute is exact for that minute, and as if it had stood still before.
+// Columns for a minute are exact for that minute, and constant before.
 func TestBriefColumns(t *testing.T) {
 	h := newHistory(t)
 	const last = 7000
 	for i := 1; i <= last; i++ {
-		add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Duration(i) * tick}, Jobs: []sample.Job{{ID: "job", CPUTime: time.Duration(i) * tick, LeaderTime: time.Duration(i) * tick}}})
+		m := time.Duration(i) * tick
+		job := sample.Job{ID: "job", CPUTime: m, LeaderTime: m}
+		add(t, h, &sample.Sample{At: sample.Stamp{Mono: m}, Jobs: []sample.Job{job}})
 	}
 	for back := range 600 {
 		p := at((last - time.Duration(back)) * tick)
 		all, _ := h.Level(Key{JobCPUTime, "job"}, p)
 		brief, ok := h.Level(Key{JobLeaderTime, "job"}, p)
 		if !ok || brief != all {
-			t.Fatalf("%d readings back: %v, want %v", back, brief, all)
+			t.Fatalf("%d readings back: got %v, want %v", back, brief, all)
 		}
 	}
 	first, _ := h.Level(Key{JobLeaderTime, "job"}, at((last-599)*tick))
 	if before, ok := h.Level(Key{JobLeaderTime, "job"}, at((last-3000)*tick)); !ok || before != first {
-		t.Errorf("five minutes ago: %v, want %v", before, first)
+		t.Errorf("five minutes ago: got %v, want %v", before, first)
 	}
 }

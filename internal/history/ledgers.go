@@ -2,8 +2,8 @@ package history
 
 import "time"
 
-// LedgerTotals are the parts into which the time of one job on one GPU has been divided so far. The rest of the wall clock
-// is idle time without a known cause. Without a GPU, Busy stays zero and CPU is the job's own time on a CPU.
+// LedgerTotals are the parts into which the time of one job on one GPU has been divided so far. The rest of the wall
+// clock is idle time without a known cause. Without a GPU, Busy stays zero and CPU is the job's own time on a CPU.
 type LedgerTotals struct {
 	ID      string        // made from job and GPU by the ledger package
 	Busy    time.Duration // the GPU was working
@@ -13,8 +13,8 @@ type LedgerTotals struct {
 	HasGain bool          // the job's threads are known, and some may read ahead
 }
 
-// AppendLedgers adds one row of ledger totals. It ignores a row that is not later than the last one. ErrFull means that a
-// ledger found no room; the others are kept.
+// AppendLedgers adds one row of ledger totals. It ignores a row that is not later than the last one. ErrFull means that
+// a ledger found no room; the others are kept.
 func (h *History) AppendLedgers(at time.Duration, totals []LedgerTotals) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Detail is what is kept of a GPU's details (sample.GPUDetail): means of ratios, hertz, degrees Celsius, watts and bytes,
-// and of what is throttled the share of the time.
+// Detail is a quantity of a GPU that has a mean: a ratio, hertz, degrees Celsius, watts or bytes. The mean of a
+// throttle counter is a share of the time.
 type Detail uint8
 
 const (
@@ -20,17 +20,17 @@ const (
 	Temperature
 	Power
 	MemoryUsed
-	ThrottledPower // this and what follows are counters of seconds
+	ThrottledPower // this and the following are counters of seconds
 	ThrottledThermal
 	ThrottledHWThermal
 	ThrottledPowerBrake
 	ThrottledSyncBoost
 	ThrottledBoard
 	ThrottledReliability
-	Details // how many there are
+	Details // number of details
 )
 
-// quantities are where the details come from; those that are not among them are told by every row of a GPU.
+// quantities are the sources of details. Details that are missing here are in every row of a GPU.
 var quantities = [Details]sample.GPUQuantity{
 	SMActive: sample.GPUSMActive, SMOccupancy: sample.GPUSMOccupancy, TensorActive: sample.GPUTensorActive,
 	DRAMActive: sample.GPUDRAMActive, SMClock: sample.GPUClockSM,
@@ -40,66 +40,65 @@ var quantities = [Details]sample.GPUQuantity{
 	ThrottledReliability: sample.GPUThrottledReliability,
 }
 
-// of reads d of one GPU. What is no sensible number, as a damaged recording may hold, is not told.
-func (d Detail) of(g *sample.GPU, v *sample.GPUValues) (value float64, told bool) {
+// of returns d of one GPU. It rejects implausible numbers, which a damaged recording may contain.
+func (d Detail) of(g *sample.GPU, v *sample.GPUValues) (value float64, ok bool) {
 	switch d {
 	case Temperature:
-		value, told = g.Temperature, g.Has&sample.HasTemperature != 0
+		value, ok = g.Temperature, g.Has&sample.HasTemperature != 0
 	case Power:
-		value, told = g.Power, g.Has&sample.HasPower != 0
+		value, ok = g.Power, g.Has&sample.HasPower != 0
 	case MemoryUsed:
-		value, told = float64(g.MemoryUsed), g.Has&sample.HasMemory != 0
+		value, ok = float64(g.MemoryUsed), g.Has&sample.HasMemory != 0
 	default:
-		value, told = v.Get(quantities[d])
+		value, ok = v.Get(quantities[d])
 	}
-	return value, told && value >= 0 && value < mostValue
+	return value, ok && value >= 0 && value < maxValue
 }
 
-// mostValue is more than any detail is.
-const mostValue = 1e18
+// maxValue is above any plausible detail.
+const maxValue = 1e18
 
-// Means holds a mean for each detail that is told. Its zero value holds none.
+// Means holds the known means. The zero value holds none.
 type Means struct {
 	has    uint32
 	values [Details]float64
 }
 
-// Set takes a mean over.
+// Set stores a mean.
 func (m *Means) Set(d Detail, value float64) {
 	m.has |= 1 << d
 	m.values[d] = value
 }
 
-// Get gives a mean, and whether it is told.
-func (m *Means) Get(d Detail) (mean float64, told bool) { return m.values[d], m.has&(1<<d) != 0 }
+// Get returns a mean, and whether it is known.
+func (m *Means) Get(d Detail) (mean float64, ok bool) { return m.values[d], m.has&(1<<d) != 0 }
 
-// All goes through what is told.
+// All iterates over the known means.
 func (m *Means) All() iter.Seq2[Detail, float64] {
 	return func(yield func(Detail, float64) bool) {
 		for d := range Details {
-			if mean, told := m.Get(d); told && !yield(d, mean) {
+			if mean, ok := m.Get(d); ok && !yield(d, mean) {
 				return
 			}
 		}
 	}
 }
 
-// Empty says that nothing is told.
+// Empty reports whether no mean is known.
 func (m *Means) Empty() bool { return m.has == 0 }
 
-// GPULimits are what a GPU's means are held against: as it told last, and 0 where it did not.
+// GPULimits are the newest limits of a GPU; 0 where one is not known.
 type GPULimits struct {
-	Index      int     // as nvidia-smi counts the machine's devices
+	Index      int     // as in nvidia-smi
 	Memory     uint64  // bytes
 	Power      float64 // watts
 	SlowdownAt float64 // degrees Celsius
-	Clock      float64 // hertz, of the SMs: the highest that was seen so far
+	Clock      float64 // hertz, highest SM clock so far
 }
 
-// Means are those of a GPU's details between two moments. A reading of details belongs to the time since the one before
-// it, about a second. Details come late: what they have not told yet of the end is left out, and so is what lies before a
-// quantity was first told, or told again after a gap of over five seconds. A quantity of which less than half of the time
-// is known has no mean.
+// Means returns the means of a GPU's details between two times. A reading covers the time since the previous one, about
+// a second. The mean leaves out the end, if its readings are late, and all before the first reading or before a gap of
+// more than five seconds. A quantity that is known for less than half of the time has no mean.
 func (h *History) Means(gpu string, start, end time.Duration) (m Means) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -109,7 +108,7 @@ func (h *History) Means(gpu string, start, end time.Duration) (m Means) {
 	return m
 }
 
-// Limits are those of a GPU; zero of one whose details are not known.
+// Limits returns the limits of a GPU, or zero if its details are not known.
 func (h *History) Limits(gpu string) GPULimits {
 	h.mu.RLock()
 	defer h.mu.RUnlock()

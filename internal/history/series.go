@@ -6,13 +6,13 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Series names one quantity of one kind of device. All are cumulative; times are kept in seconds, sizes in bytes.
+// Series is one quantity of one kind of device. All are cumulative, times in seconds, sizes in bytes.
 type Series uint8
 
 const (
 	DiskReadIOs Series = iota
 	DiskReadBytes
-	DiskReadTicks // s, summed over operations
+	DiskReadTicks // s, sum over reads
 	DiskWriteIOs
 	DiskWriteBytes
 	DiskWriteTicks
@@ -20,24 +20,25 @@ const (
 	DiskTimeInQueue // operations under way x s
 
 	DisksBytes  // read and written on all leaf disks
-	DisksQueued // s, the growth of the most loaded leaf disk's weighted time
+	DisksQueued // operations in flight x s, of the leaf disk with the longest queue
 
 	IOSome // s, by scope
 	IOFull
 	CPUSome
 
 	HostCPUTime // core-seconds of work on all cores
-	HostPegged  // s, the integral of the busiest core's utilisation
+	HostPegged  // s, the integral of the busiest core's utilization
 
-	HostIOWait // core-seconds of idling while a task of that core waited for I/O; for the ledger alone, kept for a minute
+	HostIOWait // core-seconds, idle while a task of the core waited for I/O; for the ledger, stored for a minute
 
 	JobCPUTime // core-seconds
 	JobReadBytes
 	JobWriteBytes
 
-	JobSystemTime // of JobCPUTime, in the kernel; these are for the ledger alone and kept for a minute
+	// The following are for the ledger and stored for a minute.
+	JobSystemTime // part of JobCPUTime, in the kernel
 	JobReadChars
-	JobLeaders // thread-seconds, see sample.Job
+	JobLeaders // thread-seconds, as in sample.Job
 	JobLeaderTime
 	JobLeaderReady
 	JobReaderTime // thread-seconds
@@ -50,17 +51,17 @@ const (
 	LedgerStorage
 	LedgerCPU
 
-	LedgerGain // s, by ledger of a job: what would not have passed had storage been instant
+	LedgerGain // s, by ledger of a job: time that instant storage would have saved
 	seriesCount
 )
 
-// Key names one column: a quantity, and the device, scope, job or ledger that it belongs to.
+// Key is one column: a quantity, and the device, scope, job or ledger that it belongs to.
 type Key struct {
 	Series Series
 	ID     string
 }
 
-// kind is what comes and goes together: one device's columns.
+// kind is a group of columns that one device has in common.
 type kind uint8
 
 const (
@@ -95,10 +96,10 @@ type groupKey struct {
 	id   string
 }
 
-// maxColumns is the largest number of columns that a kind has.
+// maxColumns is the largest number of columns of a kind.
 const maxColumns = 8
 
-// layout says where the columns of each kind live.
+// layout is the axis, the first column and the number of columns of each kind.
 var layout = [...]struct {
 	axis  axisID
 	first Series
@@ -132,34 +133,34 @@ func (s Series) index() int { return int(s - layout[s.kind()].first) }
 func (k kind) axis() axisID { return layout[k].axis }
 func (k kind) columns() int { return layout[k].count }
 
-// fineOnly devices are many, short-lived or of the moment: they are kept on the finest tier alone.
+// fineOnly reports whether the kind is stored on the finest tier only: its devices are many or short-lived.
 func (k kind) fineOnly() bool {
 	return k == kindJob || k == kindCPUPressure || k == kindGain || k.brief()
 }
 
-// brief columns are for the ledger alone, which asks for them within seconds.
+// brief reports whether only the ledger reads the kind, within seconds.
 func (k kind) brief() bool { return k == kindJobNow || k == kindHostNow }
 
-// counted devices count from zero when somebody begins to follow them: nothing of them is missing before.
+// counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
 func (k kind) counted() bool {
 	return k == kindJob || k == kindJobNow || k == kindLedger || k == kindGain
 }
 
-// rows is how many of a tier's rows the kind's columns keep.
+// rows returns how many values a column has on a tier of so many rows.
 func (k kind) rows(tier int) int {
-	if k.brief() && tier%briefly == 0 && tier/briefly >= leastBrief {
+	if k.brief() && tier%briefly == 0 && tier/briefly >= minBrief {
 		return tier / briefly
 	}
 	return tier
 }
 
 const (
-	briefly    = 10  // times fewer rows: a minute of readings each 100 ms
-	leastBrief = 600 // rows: six seconds of readings each 10 ms
+	briefly  = 10  // divisor of the number of rows: leaves a minute of readings every 100 ms
+	minBrief = 600 // rows: six seconds of readings every 10 ms
 )
 
-// Shares of the memory. What is kept on all tiers may fill it to fullShare, so that those who come later still find
-// room on the finest one; disks may take less, for what the ledgers need must have room however many disks there are.
+// Shares of the memory. Columns on all tiers may use fullShare, so that later devices find room on the finest tier.
+// Disks may use less, so that any number of them leaves room for the ledgers.
 const (
 	fullShare     = 0.75
 	diskFullShare = 0.35
@@ -182,14 +183,16 @@ func contains(a axisID, s *sample.Sample) bool {
 	return false // the ledger axis: see AppendLedgers
 }
 
-// each gives the columns of every device on one axis of a reading. Of disks only leaves are kept, which no report
-// counts twice, and those only that ever did any I/O.
-func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64, reset time.Duration)) {
+// each yields the columns of every device on one axis of a reading. reset is when the counters of the device restarted.
+// Only leaf disks with any I/O are stored, because no report may count an operation twice.
+func (h *History) each(
+	a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64, reset time.Duration),
+) {
 	var v [maxColumns]float64
 	switch a {
 	case diskAxis:
 		v[0], v[1] = h.totals.disk(s)
-		yield(groupKey{kindDisks, ""}, v, 0) // first, so that it has its room however many disks there are
+		yield(groupKey{kindDisks, ""}, v, 0) // first, so that any number of disks leaves room for it
 		for i := range s.Disks {
 			d := &s.Disks[i]
 			if !d.Leaf || d.ReadIOs+d.WriteIOs+d.DiscardIOs == 0 {
@@ -206,7 +209,7 @@ func (h *History) each(a axisID, s *sample.Sample, yield func(key groupKey, valu
 		for i := range s.Pressures {
 			p := &s.Pressures[i]
 			if p.Resource == sample.Memory {
-				continue // no verdict asks for it
+				continue // no verdict needs it
 			}
 			v[0], v[1] = p.Some.Seconds(), p.Full.Seconds()
 			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, 0)

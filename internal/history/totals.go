@@ -6,8 +6,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// totals turn many devices' counters into a few columns for the machine, so that 128 cores do not cost 128 columns.
-// Each device's growth is added up, so one that comes or goes bends no total.
+// totals sum the growth of many devices into a few columns for the machine, so that 128 cores do not take 128 columns.
+// A device that comes or goes does not change a total.
 type totals struct {
 	cores map[string]coreTotal
 	disks map[string]diskTotal
@@ -27,8 +27,8 @@ type diskTotal struct {
 
 type coreTotal struct{ busy, iowait time.Duration }
 
-// cpu gives the work of all cores, the integral of the busiest core's utilisation, and the time in which cores idled while
-// a task of theirs waited for I/O, as they would stand after s. The last one goes backwards at times; that is left out.
+// cpu returns the totals after s: the work of all cores, the integral of the busiest core's utilization, and the idle
+// time of cores with a task that waited for I/O. Decreases of the latter are ignored.
 func (t *totals) cpu(s *sample.Sample) (work, pegged, iowait float64) {
 	var sum, busiest, waited time.Duration
 	for i := range s.Cores {
@@ -43,7 +43,7 @@ func (t *totals) cpu(s *sample.Sample) (work, pegged, iowait float64) {
 	return t.work + sum.Seconds(), t.pegged + busiest.Seconds(), t.iowait + waited.Seconds()
 }
 
-// disk gives the bytes of all leaf disks and the growth of the most loaded one's weighted time, likewise.
+// disk returns the totals after s: the bytes of all leaf disks, and the integral of the longest queue.
 func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 	var sum uint64
 	var longest time.Duration
@@ -59,7 +59,7 @@ func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 	return t.bytes + float64(sum), t.queued + longest.Seconds()
 }
 
-// advance makes s the reading that the next one is compared with. Names of devices that left are dropped.
+// advance makes s the previous reading and drops the names of absent devices.
 func (t *totals) advance(a axisID, s *sample.Sample) {
 	switch a {
 	case cpuAxis:
