@@ -9,167 +9,167 @@ const SchemaURL = "https://stallspan.github.io/schemas/0.1.0"
 
 // Attribute keys.
 const (
-	// Number of the logical CPU, as the kernel counts them from 0. (int)
+	// Number of the logical CPU, from 0. (int)
 	CPULogicalNumberKey = attribute.Key("cpu.logical_number")
-	// What the CPU did in that time. (string, one of the values below)
+	// Mode of the CPU. (string, one of the values below)
 	CPUModeKey = attribute.Key("cpu.mode")
-	// Which way the data went. (string, one of the values below)
+	// Direction. (string, one of the values below)
 	DiskIODirectionKey = attribute.Key("disk.io.direction")
-	// Which kind of error is counted. (string, one of the values below)
+	// Kind of error. XID errors are xid_79 and similar, with NVIDIA's code. (string, one of the values below)
 	ErrorTypeKey = attribute.Key("error.type")
-	// The file that the load read, or the folder that holds its parts. (string)
+	// The file or folder that the load read. (string)
 	FilePathKey = attribute.Key("file.path")
-	// The machine's own identifier, the same after a reboot. (string)
+	// Identifier of the machine, the same after a reboot. (string)
 	HostIDKey = attribute.Key("host.id")
-	// The machine's host name. (string)
+	// Host name of the machine. (string)
 	HostNameKey = attribute.Key("host.name")
-	// The version of the accelerator's driver. (string)
+	// Version of the GPU's driver. (string)
 	HwDriverVersionKey = attribute.Key("hw.driver_version")
-	// The version of the drive's firmware. (string)
+	// Version of the drive's firmware. (string)
 	HwFirmwareVersionKey = attribute.Key("hw.firmware_version")
-	// Which of the accelerator's engines the value is about. (string, one of the values below)
+	// Engine of the GPU. (string, one of the values below)
 	HwGPUTaskKey = attribute.Key("hw.gpu.task")
-	// The identifier of the accelerator or drive, the same after a reboot and in every process. (string)
+	// Identifier of the GPU or drive, the same after a reboot. For a drive, WWN or EUI, else model and serial number. (string)
 	HwIDKey = attribute.Key("hw.id")
-	// Which limit the value is; absent on a value that is no limit. (string, one of the values below)
+	// Kind of limit; absent on values that are no limit. (string, one of the values below)
 	HwLimitTypeKey = attribute.Key("hw.limit_type")
-	// The model of the accelerator or drive. (string)
+	// Model of the GPU or drive. (string)
 	HwModelKey = attribute.Key("hw.model")
-	// What a person calls the accelerator or drive. (string)
+	// Name of the GPU or drive for people. (string)
 	HwNameKey = attribute.Key("hw.name")
-	// Of a slice of an accelerator (MIG), the identifier of the accelerator. (string)
+	// For a MIG slice, the identifier of its GPU. (string)
 	HwParentKey = attribute.Key("hw.parent")
-	// What the drive tells of, by one name for all protocols. (string)
+	// Name of the health attribute, the same for all protocols. (string)
 	HwPhysicalDiskSmartAttributeKey = attribute.Key("hw.physical_disk.smart_attribute")
-	// Which part of the drive's endurance the value is. (string, one of the values below)
+	// Which part of the endurance. (string, one of the values below)
 	HwPhysicalDiskStateKey = attribute.Key("hw.physical_disk.state")
-	// HDD of a drive that spins, SSD of one that certainly does not. (string)
+	// HDD for a rotating drive, SSD for one that certainly does not rotate. (string)
 	HwPhysicalDiskTypeKey = attribute.Key("hw.physical_disk.type")
-	// Where the temperature is taken, in the accelerator's chip or in its memory, or at which sensor of an NVMe drive; absent of what a drive tells of itself as a whole. (string)
+	// Where the temperature is measured: GPU chip, GPU memory, or a sensor of an NVMe drive. Absent for a drive as a whole. (string)
 	HwSensorLocationKey = attribute.Key("hw.sensor_location")
-	// The drive's serial number. (string)
+	// Serial number of the drive. (string)
 	HwSerialNumberKey = attribute.Key("hw.serial_number")
-	// The state that the series is about. (string, one of the values below)
+	// The state of this series. (string, one of the values below)
 	HwStateKey = attribute.Key("hw.state")
-	// What kind of hardware it is. (string, one of the values below)
+	// Kind of hardware. (string, one of the values below)
 	HwTypeKey = attribute.Key("hw.type")
-	// Who made the accelerator. (string)
+	// Maker of the GPU. (string)
 	HwVendorKey = attribute.Key("hw.vendor")
-	// Which way the data went, as the accelerator sees it. (string, one of the values below)
+	// Direction, as seen by the GPU. (string, one of the values below)
 	NetworkIODirectionKey = attribute.Key("network.io.direction")
-	// The exit code of the wrapped program. (int)
+	// Exit code of the wrapped program. (int)
 	ProcessExitCodeKey = attribute.Key("process.exit.code")
-	// The process identifier in the process namespace of this host. (int)
+	// Process number in the host's namespace. (int)
 	ProcessPIDKey = attribute.Key("process.pid")
-	// Tells this instance of the service from every other one; Prometheus makes it the label "instance". (string)
+	// Identifies one sender. (string)
 	ServiceInstanceIDKey = attribute.Key("service.instance.id")
-	// The service's name, which OTEL_SERVICE_NAME can set; Prometheus makes it the label "job". (string)
+	// The service; OTEL_SERVICE_NAME can set it. (string)
 	ServiceNameKey = attribute.Key("service.name")
-	// The part of this program that fails while the rest goes on. (string)
+	// The part of Stallspan that fails: a source of readings, or the export to the OTLP backend. (string)
 	AgentPartKey = attribute.Key("stallspan.agent.part")
-	// Seconds that 95 of 100 windows like this one do not exceed here, of those that were not slow. (double)
+	// Baseline: the 95th percentile of the last 64 windows like this one, in seconds. (double)
 	BaselineP95Key = attribute.Key("stallspan.baseline.p95")
-	// Share of the window with at least one operation under way, on the disk where it was highest. (double)
+	// Share of the window with an operation in flight, on the disk with the highest share. (double)
 	DiskBusyRatioKey = attribute.Key("stallspan.disk.busy.ratio")
-	// The disks that the work stands on, as in system.device.name; none of them stands on another. (string[])
+	// The disks under the work, as in system.device.name. None of them is on another one. (string[])
 	DiskNamesKey = attribute.Key("stallspan.disk.names")
-	// Mean number of operations under way during the window, summed over the disks. (double)
+	// Mean number of operations in flight, summed over the disks. (double)
 	DiskQueueDepthKey = attribute.Key("stallspan.disk.queue.depth")
-	// Mean seconds from submission to completion of a read, over all the disks. (double)
+	// Mean time of a read, over all the disks, in seconds. (double)
 	DiskReadAwaitKey = attribute.Key("stallspan.disk.read.await")
-	// Bytes read during the window, summed over the disks. (int)
+	// Bytes read by any program, summed over the disks. (int)
 	DiskReadBytesKey = attribute.Key("stallspan.disk.read.bytes")
-	// Reads that completed during the window, summed over the disks. (int)
+	// Completed reads, summed over the disks. (int)
 	DiskReadOperationsKey = attribute.Key("stallspan.disk.read.operations")
-	// Mean seconds from submission to completion of a write, over all the disks. (double)
+	// Mean time of a write, over all the disks, in seconds. (double)
 	DiskWriteAwaitKey = attribute.Key("stallspan.disk.write.await")
-	// Bytes written during the window, summed over the disks. (int)
+	// Bytes written by any program, summed over the disks. (int)
 	DiskWriteBytesKey = attribute.Key("stallspan.disk.write.bytes")
-	// Writes that completed during the window, summed over the disks. (int)
+	// Completed writes, summed over the disks. (int)
 	DiskWriteOperationsKey = attribute.Key("stallspan.disk.write.operations")
-	// When what is over had begun, as RFC 3339 writes it, in UTC. (string)
+	// When the condition began, RFC 3339 in UTC. The record's time is the end. (string)
 	EventBeganKey = attribute.Key("stallspan.event.began")
-	// How often it happened since the event before it. (int)
+	// How often it happened since the event before. (int)
 	EventCountKey = attribute.Key("stallspan.event.count")
-	// The value from which on the condition holds, in the unit of stallspan.event.value. (double)
+	// The limit of stallspan.event.value, in the same unit. (double)
 	EventLimitKey = attribute.Key("stallspan.event.limit")
-	// True on the record that says that the condition is over; absent on all others. (boolean)
+	// True on the record of an end, absent on others. (boolean)
 	EventResolvedKey = attribute.Key("stallspan.event.resolved")
-	// True on an event that somebody asked for to see where it goes; nothing has happened. (boolean)
+	// True on a test event. (boolean)
 	EventTestKey = attribute.Key("stallspan.event.test")
-	// What was measured when the event was told. (double)
+	// The measured value: degrees Celsius, the share of the last 30 s with reduced clocks, or the mean queue depth of the last minute. (double)
 	EventValueKey = attribute.Key("stallspan.event.value")
-	// What happened, in one sentence with its numbers. (string)
+	// The verdict with its evidence, in one sentence. (string)
 	FindingKey = attribute.Key("stallspan.finding")
-	// What was found of the accelerators and disks beside the verdict, a sentence each. (string[])
+	// Further findings on GPUs and disks, one sentence each. (string[])
 	FindingsKey = attribute.Key("stallspan.findings")
-	// Share of the window in which the accelerators worked, as their mean. (double)
+	// Share of the window in which the GPUs worked, as their mean. (double)
 	GPUBusyRatioKey = attribute.Key("stallspan.gpu.busy.ratio")
-	// Seconds in which the accelerators worked, summed over them. (double)
+	// Seconds in which the GPUs worked, summed over them. (double)
 	GPUBusyTimeKey = attribute.Key("stallspan.gpu.busy.time")
-	// Which clock of the accelerator it is. (string, one of the values below)
+	// Which clock of the GPU. (string, one of the values below)
 	GPUClockDomainKey = attribute.Key("stallspan.gpu.clock.domain")
-	// What held the clocks down. (string, one of the values below)
+	// What reduced the clocks. (string, one of the values below)
 	GPUClockThrottleReasonKey = attribute.Key("stallspan.gpu.clock.throttle.reason")
-	// The field that was asked for, as the driver's library calls it. (string)
+	// The NVML field. (string)
 	GPUDriverFieldKey = attribute.Key("stallspan.gpu.driver.field")
-	// The function of the driver's library that was called. (string)
+	// The NVML function. (string)
 	GPUDriverFunctionKey = attribute.Key("stallspan.gpu.driver.function")
-	// The accelerators that the window is about, as in hw.id. (string[])
+	// The GPUs of the window, as in hw.id. (string[])
 	GPUIDsKey = attribute.Key("stallspan.gpu.ids")
 	// How many windows read from the disk at once, slow or not. (int)
 	IOStormWindowsKey = attribute.Key("stallspan.io.storm.windows")
-	// The model that was loaded, as the program or the caller named it. (string)
+	// The model that was loaded. (string)
 	ModelNameKey = attribute.Key("stallspan.model.name")
-	// Bytes of the file that the load read, or of all files of the folder. (int)
+	// Bytes of the file or folder that the load read. (int)
 	ModelSizeKey = attribute.Key("stallspan.model.size")
-	// Mounts without a block device on which the window's process had files open. (string[])
+	// Network and FUSE mounts on which the process had files open. No disk counter covers them. (string[])
 	MountPointsKey = attribute.Key("stallspan.mount.points")
 	// Share of the load's file or folder that came from memory. (double)
 	PageCacheHitRatioKey = attribute.Key("stallspan.page_cache.hit.ratio")
-	// Seconds in which every task that was not idle waited for I/O, by the job's own cgroup where it has one. (double)
+	// I/O pressure (PSI, full): seconds in which all non-idle tasks waited, in the job's cgroup or else on the host. A part of some. (double)
 	PressureIOFullTimeKey = attribute.Key("stallspan.pressure.io.full.time")
-	// Seconds in which at least one task waited for I/O, by the job's own cgroup where it has one. (double)
+	// I/O pressure (PSI, some): seconds in which at least one task waited, in the job's cgroup or else on the host. Weighted by CPUs, so no wall-clock time. (double)
 	PressureIOSomeTimeKey = attribute.Key("stallspan.pressure.io.some.time")
-	// How many of the tasks waited; full is part of some, so never add the two. (string, one of the values below)
+	// How many tasks waited. full is part of some: do not add them. (string, one of the values below)
 	PressureStallTypeKey = attribute.Key("stallspan.pressure.stall_type")
-	// Seconds of the window in which the process ran on a CPU, where there is no accelerator to keep a ledger of. (double)
+	// Seconds in which the process ran on a CPU. With storage stall and other it adds up to the window. (double)
 	ProcessOnCPUTimeKey = attribute.Key("stallspan.process.on_cpu.time")
 	// What to try first, in one sentence. (string)
 	RemedyKey = attribute.Key("stallspan.remedy")
-	// Whether the window took longer than it should have. (boolean)
+	// Whether the window exceeded a limit, its baseline, or half of its time in storage stall. (boolean)
 	SlowKey = attribute.Key("stallspan.slow")
-	// By which rule the window counts as slow; the first of threshold, baseline and storage_stall that holds. (string, one of the values below)
+	// The first rule by which the window is slow. (string, one of the values below)
 	SlownessReasonKey = attribute.Key("stallspan.slowness.reason")
-	// How many times faster the window could have been with a perfect disk. (double)
+	// How many times faster the window would be with a perfect disk; an estimate. (double)
 	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
-	// Seconds of idleness while the input pipeline computed, summed over the accelerators. (double)
+	// CPU stall: seconds of idle GPU time while the input pipeline used or waited for a CPU, summed over the GPUs. (double)
 	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
-	// Seconds of idleness whose cause was not seen, summed over the accelerators. (double)
+	// Other: seconds of idle GPU time without evidence, summed over the GPUs. (double)
 	StallOtherTimeKey = attribute.Key("stallspan.stall.other.time")
-	// Seconds of idleness while the work waited for storage, summed over the accelerators. (double)
+	// Storage stall: seconds of idle GPU time while the job waited for storage, summed over the GPUs. (double)
 	StallStorageTimeKey = attribute.Key("stallspan.stall.storage.time")
-	// The epoch's number as the program printed it, which begins at 0 or at 1. (int)
+	// Number of the epoch, as the program counts. (int)
 	TrainingEpochIndexKey = attribute.Key("stallspan.training.epoch.index")
-	// The run's name, given by the caller or taken from the command. (string)
+	// Name of the run, given by the caller or taken from the command. (string)
 	TrainingRunNameKey = attribute.Key("stallspan.training.run.name")
-	// Half the width of the interval that surely holds the ledger's figures, as a share of the window; only above 0.01. (double)
+	// Half the width of the ledger's least certain part, as a share of the window. (double)
 	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
-	// What held the work up. (string, one of the values below)
+	// The label drawn from the ledger. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")
-	// True where something was seen for a part of the window alone, so that the figures are of what was seen of it. (boolean)
+	// True if the figures cover only a part of the window. (boolean)
 	WindowInterruptedKey = attribute.Key("stallspan.window.interrupted")
-	// What the work was. (string, one of the values below)
+	// The kind of work. (string, one of the values below)
 	WindowKindKey = attribute.Key("stallspan.window.kind")
-	// The name under which the window was announced. (string)
+	// Label under which the window was announced. (string)
 	WindowNameKey = attribute.Key("stallspan.window.name")
-	// Whose time the window's figures split. (string, one of the values below)
+	// The processes that the ledger accounts for. Disk figures are the machine's in any case. (string, one of the values below)
 	WindowScopeKey = attribute.Key("stallspan.window.scope")
-	// How the window's two ends became known. (string, one of the values below)
+	// How the window became known. (string, one of the values below)
 	WindowSourceKey = attribute.Key("stallspan.window.source")
-	// True where something other than the window's own end ended it. (boolean)
+	// True if the window was cut: the program was killed, failed, or exited first. (boolean)
 	WindowUnfinishedKey = attribute.Key("stallspan.window.unfinished")
-	// The block device's name as in /dev and /proc/diskstats. (string)
+	// Name of the block device as in /dev. (string)
 	SystemDeviceNameKey = attribute.Key("system.device.name")
 )
 
@@ -201,33 +201,33 @@ var (
 
 // Values of error.type.
 var (
-	// Errors of memory that ECC mended.
+	// Memory errors that ECC corrected.
 	ErrorTypeCorrected = ErrorTypeKey.String("corrected")
-	// Errors of memory that ECC could not mend.
+	// Memory errors that ECC could not correct.
 	ErrorTypeUncorrected = ErrorTypeKey.String("uncorrected")
-	// Packets that were sent over PCIe again.
+	// Packets repeated over PCIe.
 	ErrorTypePCIeReplay = ErrorTypeKey.String("pcie_replay")
-	// Rows of memory that were replaced by spare ones, for errors in them.
+	// Memory rows replaced by spare ones.
 	ErrorTypeRowRemap = ErrorTypeKey.String("row_remap")
-	// Pages of memory that are no longer used, for errors in them.
+	// Memory pages taken out of use.
 	ErrorTypeRetiredPage = ErrorTypeKey.String("retired_page")
-	// XID errors of codes that came when 64 others were counted apart.
+	// XID errors beyond the first 64 codes.
 	ErrorTypeXidOther = ErrorTypeKey.String("xid_other")
-	// Of an NVMe drive, data that it could not read back as they were written.
+	// NVMe data that could not be read back as written.
 	ErrorTypeMedia = ErrorTypeKey.String("media")
-	// Checksum errors on the link of a drive, mostly its cable's.
+	// Checksum errors on the link of a drive, mostly caused by its cable.
 	ErrorTypeCRC = ErrorTypeKey.String("crc")
-	// Sectors of a drive that were replaced by spare ones; of SCSI drives, grown defects.
+	// Drive sectors replaced by spare ones; SCSI: grown defects.
 	ErrorTypeReallocatedSector = ErrorTypeKey.String("reallocated_sector")
-	// Sectors of a drive that cannot be read and wait to be replaced.
+	// Drive sectors that cannot be read and wait to be replaced.
 	ErrorTypePendingSector = ErrorTypeKey.String("pending_sector")
-	// Errors of a drive that it told the machine of, because it could not mend them.
+	// Drive errors reported as uncorrectable.
 	ErrorTypeUncorrectable = ErrorTypeKey.String("uncorrectable")
 )
 
 // Values of hw.gpu.task.
 var (
-	// Kernels of any kind, as opposed to video encoding or decoding.
+	// Kernels of any kind.
 	HwGPUTaskGeneral = HwGPUTaskKey.String("general")
 	// Video encoding.
 	HwGPUTaskEncoder = HwGPUTaskKey.String("encoder")
@@ -237,11 +237,11 @@ var (
 
 // Values of hw.limit_type.
 var (
-	// The most that the accelerator and its slot can do.
+	// The maximum of the GPU and its slot.
 	HwLimitTypeMax = HwLimitTypeKey.String("max")
-	// Above it the accelerator slows itself down, and a drive says that it is too hot.
+	// Above it a GPU slows down, and a drive reports heat.
 	HwLimitTypeHighDegraded = HwLimitTypeKey.String("high.degraded")
-	// Above it the accelerator switches itself off.
+	// Above it a GPU switches off.
 	HwLimitTypeHighCritical = HwLimitTypeKey.String("high.critical")
 )
 
@@ -253,19 +253,19 @@ var (
 
 // Values of hw.state.
 var (
-	// It can be read, and says nothing of a fault.
+	// It can be read and reports no fault.
 	HwStateOK = HwStateKey.String("ok")
-	// Of an accelerator, its driver has not answered for too long, or it has to be reset for a row or page of its memory to be replaced. Of a drive, there is something to look at, like heat, wear, or bad sectors that do not become more.
+	// GPU: its driver does not answer, or it needs a reset. Drive: heat, wear, or bad sectors that do not grow.
 	HwStateDegraded = HwStateKey.String("degraded")
-	// An accelerator that is lost to its driver or no longer listed; a drive that says so itself, does not answer, or vanished.
+	// GPU: lost or no longer listed. Drive: reports a failure, does not answer, or vanished.
 	HwStateFailed = HwStateKey.String("failed")
-	// A row of an accelerator's memory could not be replaced, so the accelerator has to be; or what is on a drive is to be copied, because its counts of errors grow.
+	// GPU: a memory row could not be replaced. Drive: error counts grow; copy its data.
 	HwStatePredictedFailure = HwStateKey.String("predicted_failure")
 )
 
 // Values of hw.type.
 var (
-	// An accelerator.
+	// A GPU.
 	HwTypeGPU = HwTypeKey.String("gpu")
 	// A drive.
 	HwTypePhysicalDisk = HwTypeKey.String("physical_disk")
@@ -273,9 +273,9 @@ var (
 
 // Values of network.io.direction.
 var (
-	// To the accelerator.
+	// To the GPU.
 	NetworkIODirectionReceive = NetworkIODirectionKey.String("receive")
-	// From the accelerator.
+	// From the GPU.
 	NetworkIODirectionTransmit = NetworkIODirectionKey.String("transmit")
 )
 
@@ -293,19 +293,19 @@ var (
 
 // Values of stallspan.gpu.clock.throttle.reason.
 var (
-	// The power that it may draw.
+	// The power cap.
 	GPUClockThrottleReasonPower = GPUClockThrottleReasonKey.String("power")
-	// The driver, which keeps chip or memory below their highest working temperature.
+	// The driver's thermal limit.
 	GPUClockThrottleReasonThermal = GPUClockThrottleReasonKey.String("thermal")
-	// The chip's own protection from heat.
+	// The chip's thermal protection.
 	GPUClockThrottleReasonHwThermal = GPUClockThrottleReasonKey.String("hw_thermal")
 	// A signal of the machine's power supply.
 	GPUClockThrottleReasonPowerBrake = GPUClockThrottleReasonKey.String("power_brake")
-	// Another accelerator of its group, with which it keeps in step.
+	// Another GPU of its group.
 	GPUClockThrottleReasonSyncBoost = GPUClockThrottleReasonKey.String("sync_boost")
 	// A limit of the board.
 	GPUClockThrottleReasonBoard = GPUClockThrottleReasonKey.String("board")
-	// The voltage that is safe for the chip.
+	// The voltage limit.
 	GPUClockThrottleReasonReliability = GPUClockThrottleReasonKey.String("reliability")
 )
 
@@ -319,25 +319,25 @@ var (
 
 // Values of stallspan.slowness.reason.
 var (
-	// It took longer than windows of its kind usually do here.
+	// It took longer than its baseline.
 	SlownessReasonBaseline = SlownessReasonKey.String("baseline")
-	// It took longer than the limit that was set.
+	// It took longer than the configured limit.
 	SlownessReasonThreshold = SlownessReasonKey.String("threshold")
-	// It waited for storage for too large a part of its time.
+	// It waited for storage for more than half of its time.
 	SlownessReasonStorageStall = SlownessReasonKey.String("storage_stall")
 )
 
 // Values of stallspan.verdict.
 var (
-	// The accelerator was busy nearly all the time.
+	// The GPU was busy nearly all the time.
 	VerdictGPUBound = VerdictKey.String("gpu_bound")
-	// Storage held the work up.
+	// The job waited for storage.
 	VerdictStorageBound = VerdictKey.String("storage_bound")
-	// The input pipeline's computing held the work up.
+	// The input pipeline was the limit.
 	VerdictCPUBound = VerdictKey.String("cpu_bound")
-	// Storage and computing both held the work up.
+	// Storage and CPU were both limits.
 	VerdictMixed = VerdictKey.String("mixed")
-	// The cause was not seen, or the evidence is missing.
+	// No evidence explains it, or evidence is missing.
 	VerdictUnknown = VerdictKey.String("unknown")
 )
 
@@ -355,9 +355,9 @@ var (
 
 // Values of stallspan.window.scope.
 var (
-	// Everything on the machine, because no process was told, found or followed.
+	// All processes, because no process was named, found or followed.
 	WindowScopeHost = WindowScopeKey.String("host")
-	// A process and those that it started.
+	// A process and its children.
 	WindowScopeProcess = WindowScopeKey.String("process")
 	// The processes of a container.
 	WindowScopeContainer = WindowScopeKey.String("container")
@@ -365,18 +365,18 @@ var (
 
 // Values of stallspan.window.source.
 var (
-	// The program, its output or a caller told of both ends as they happened.
+	// The program, its output or a caller reported both ends as they happened.
 	WindowSourceAnnounced = WindowSourceKey.String("announced")
 	// A span that arrived afterwards.
 	WindowSourceSpan = WindowSourceKey.String("span")
-	// Seen from outside, by the opening of model files. Reserved, nothing sends it yet.
+	// Reserved for detection from outside; not in use yet.
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
-// HwEnergy: Energy that the accelerator has used since its driver was loaded.
+// HwEnergy: Energy used since the driver was loaded.
 var HwEnergy = Metric{
 	Name: "hw.energy", Unit: "J", Kind: Counter,
-	Description: "Energy that the accelerator has used since its driver was loaded.",
+	Description: "Energy used since the driver was loaded.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -385,10 +385,10 @@ var HwEnergy = Metric{
 	},
 }
 
-// HwErrors: Errors of the accelerator or drive, by kind.
+// HwErrors: Errors of the GPU or drive, by kind.
 var HwErrors = Metric{
 	Name: "hw.errors", Unit: "{error}", Kind: Counter, Int: true,
-	Description: "Errors of the accelerator or drive, by kind.",
+	Description: "Errors of the GPU or drive, by kind.",
 	Attributes: []AttributeRef{
 		{ErrorTypeKey, attribute.STRING, true}, {HwDriverVersionKey, attribute.STRING, false},
 		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
@@ -399,10 +399,10 @@ var HwErrors = Metric{
 	},
 }
 
-// HwFanSpeedRatio: Speed of the accelerator's fan as a share of its full speed, as the driver wants it.
+// HwFanSpeedRatio: Fan speed as a share of full speed, as the driver sets it.
 var HwFanSpeedRatio = Metric{
 	Name: "hw.fan.speed_ratio", Unit: "1", Kind: Gauge,
-	Description: "Speed of the accelerator's fan as a share of its full speed, as the driver wants it.",
+	Description: "Fan speed as a share of full speed, as the driver sets it.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -410,10 +410,10 @@ var HwFanSpeedRatio = Metric{
 	},
 }
 
-// HwGPUIO: Bytes that the accelerator received and sent over PCIe.
+// HwGPUIO: Bytes received and sent over PCIe.
 var HwGPUIO = Metric{
 	Name: "hw.gpu.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that the accelerator received and sent over PCIe.",
+	Description: "Bytes received and sent over PCIe.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -422,10 +422,10 @@ var HwGPUIO = Metric{
 	},
 }
 
-// HwGPUMemoryLimit: Memory of the accelerator.
+// HwGPUMemoryLimit: Memory of the GPU.
 var HwGPUMemoryLimit = Metric{
 	Name: "hw.gpu.memory.limit", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory of the accelerator.",
+	Description: "Memory of the GPU.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -433,10 +433,10 @@ var HwGPUMemoryLimit = Metric{
 	},
 }
 
-// HwGPUMemoryUsage: Memory of the accelerator that is in use.
+// HwGPUMemoryUsage: Memory in use, without stallspan.gpu.memory.reserved. Drivers before 510 include that.
 var HwGPUMemoryUsage = Metric{
 	Name: "hw.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory of the accelerator that is in use.",
+	Description: "Memory in use, without stallspan.gpu.memory.reserved. Drivers before 510 include that.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -444,10 +444,10 @@ var HwGPUMemoryUsage = Metric{
 	},
 }
 
-// HwGPUMemoryUtilization: Share of the accelerator's memory that is in use.
+// HwGPUMemoryUtilization: Share of the memory in use.
 var HwGPUMemoryUtilization = Metric{
 	Name: "hw.gpu.memory.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the accelerator's memory that is in use.",
+	Description: "Share of the memory in use.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -455,10 +455,10 @@ var HwGPUMemoryUtilization = Metric{
 	},
 }
 
-// HwGPUUtilization: Share of the time in which the accelerator did work of the task.
+// HwGPUUtilization: Share of time in which the GPU worked on the task.
 var HwGPUUtilization = Metric{
 	Name: "hw.gpu.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the time in which the accelerator did work of the task.",
+	Description: "Share of time in which the GPU worked on the task.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwGPUTaskKey, attribute.STRING, true},
 		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -466,10 +466,10 @@ var HwGPUUtilization = Metric{
 	},
 }
 
-// HwPhysicalDiskEnduranceUtilization: Share of the drive's rated writes that is left.
+// HwPhysicalDiskEnduranceUtilization: Share of the rated writes that is left, at least 0.
 var HwPhysicalDiskEnduranceUtilization = Metric{
 	Name: "hw.physical_disk.endurance_utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the drive's rated writes that is left.",
+	Description: "Share of the rated writes that is left, at least 0.",
 	Attributes: []AttributeRef{
 		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -490,10 +490,10 @@ var HwPhysicalDiskSize = Metric{
 	},
 }
 
-// HwPhysicalDiskSmart: What the drive tells of its own health, as a raw value.
+// HwPhysicalDiskSmart: Raw value of a health attribute. Counts cover the drive's life; shares are per cent. The time is that of the reading.
 var HwPhysicalDiskSmart = Metric{
 	Name: "hw.physical_disk.smart", Unit: "1", Kind: Gauge, Int: true,
-	Description: "What the drive tells of its own health, as a raw value.",
+	Description: "Raw value of a health attribute. Counts cover the drive's life; shares are per cent. The time is that of the reading.",
 	Attributes: []AttributeRef{
 		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -502,10 +502,10 @@ var HwPhysicalDiskSmart = Metric{
 	},
 }
 
-// HwPower: Power that the accelerator draws.
+// HwPower: Power draw: the mean of about the last second if the GPU counts energy, else the driver's average.
 var HwPower = Metric{
 	Name: "hw.power", Unit: "W", Kind: Gauge,
-	Description: "Power that the accelerator draws.",
+	Description: "Power draw: the mean of about the last second if the GPU counts energy, else the driver's average.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -514,10 +514,10 @@ var HwPower = Metric{
 	},
 }
 
-// HwStatus: 1 for the state that the accelerator or drive is in, 0 for the others.
+// HwStatus: 1 for the state of the GPU or drive, 0 for the others.
 var HwStatus = Metric{
 	Name: "hw.status", Unit: "1", Kind: UpDownCounter, Int: true,
-	Description: "1 for the state that the accelerator or drive is in, 0 for the others.",
+	Description: "1 for the state of the GPU or drive, 0 for the others.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
 		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -528,10 +528,10 @@ var HwStatus = Metric{
 	},
 }
 
-// HwTemperature: Temperature of the accelerator's chip or of its memory, or of a drive.
+// HwTemperature: Temperature of the GPU's chip or memory, or of a drive.
 var HwTemperature = Metric{
 	Name: "hw.temperature", Unit: "Cel", Kind: Gauge,
-	Description: "Temperature of the accelerator's chip or of its memory, or of a drive.",
+	Description: "Temperature of the GPU's chip or memory, or of a drive.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
 		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -541,10 +541,10 @@ var HwTemperature = Metric{
 	},
 }
 
-// HwTemperatureLimit: Temperature at which the accelerator slows down or switches off, or that a drive calls too hot.
+// HwTemperatureLimit: Temperature at which the GPU slows down or switches off, or above which a drive reports heat.
 var HwTemperatureLimit = Metric{
 	Name: "hw.temperature.limit", Unit: "Cel", Kind: Gauge,
-	Description: "Temperature at which the accelerator slows down or switches off, or that a drive calls too hot.",
+	Description: "Temperature at which the GPU slows down or switches off, or above which a drive reports heat.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwFirmwareVersionKey, attribute.STRING, false},
 		{HwIDKey, attribute.STRING, true}, {HwLimitTypeKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false},
@@ -555,86 +555,86 @@ var HwTemperatureLimit = Metric{
 	},
 }
 
-// ProcessDiskIO: Bytes that storage fetched or took for the process.
+// ProcessDiskIO: Bytes that the process read from or wrote to storage. Without reads from the page cache; writes count when the page becomes dirty.
 var ProcessDiskIO = Metric{
 	Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that storage fetched or took for the process.",
+	Description: "Bytes that the process read from or wrote to storage. Without reads from the page cache; writes count when the page becomes dirty.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, false},
 	},
 }
 
-// DiskAwait: Mean time from submission to completion of the operations that completed since the previous collection.
+// DiskAwait: Mean time of the operations that completed since the previous collection. Absent without one.
 var DiskAwait = Metric{
 	Name: "stallspan.disk.await", Unit: "s", Kind: Gauge,
-	Description: "Mean time from submission to completion of the operations that completed since the previous collection.",
+	Description: "Mean time of the operations that completed since the previous collection. Absent without one.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
-// DiskDiscardIO: Bytes that were discarded (trimmed).
+// DiskDiscardIO: Bytes discarded (trimmed). Linux 4.18 and later.
 var DiskDiscardIO = Metric{
 	Name: "stallspan.disk.discard.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that were discarded (trimmed).",
+	Description: "Bytes discarded (trimmed). Linux 4.18 and later.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// DiskDiscardOperations: Discards (trims) that completed.
+// DiskDiscardOperations: Completed discards. Linux 4.18 and later.
 var DiskDiscardOperations = Metric{
 	Name: "stallspan.disk.discard.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Discards (trims) that completed.",
+	Description: "Completed discards. Linux 4.18 and later.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// DiskDiscardTime: Time spent in discards, summed over operations.
+// DiskDiscardTime: Time of discards, summed over operations. Linux 4.18 and later.
 var DiskDiscardTime = Metric{
 	Name: "stallspan.disk.discard.time", Unit: "s", Kind: Counter,
-	Description: "Time spent in discards, summed over operations.",
+	Description: "Time of discards, summed over operations. Linux 4.18 and later.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// DiskFlushOperations: Cache flushes that completed.
+// DiskFlushOperations: Completed cache flushes, of whole devices. Linux 5.5 and later.
 var DiskFlushOperations = Metric{
 	Name: "stallspan.disk.flush.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Cache flushes that completed.",
+	Description: "Completed cache flushes, of whole devices. Linux 5.5 and later.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// DiskFlushTime: Time spent in cache flushes, summed over operations.
+// DiskFlushTime: Time of cache flushes, summed over operations. Linux 5.5 and later.
 var DiskFlushTime = Metric{
 	Name: "stallspan.disk.flush.time", Unit: "s", Kind: Counter,
-	Description: "Time spent in cache flushes, summed over operations.",
+	Description: "Time of cache flushes, summed over operations. Linux 5.5 and later.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// DiskQueueDepth: Mean number of operations under way since the previous collection.
+// DiskQueueDepth: Mean number of operations in flight since the previous collection.
 var DiskQueueDepth = Metric{
 	Name: "stallspan.disk.queue.depth", Unit: "1", Kind: Gauge,
-	Description: "Mean number of operations under way since the previous collection.",
+	Description: "Mean number of operations in flight since the previous collection.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// DiskThroughputCeiling: The highest throughput that was seen so far, over about a second, or that was measured.
+// DiskThroughputCeiling: Highest throughput seen over about a second, or measured by stallspan bench.
 var DiskThroughputCeiling = Metric{
 	Name: "stallspan.disk.throughput.ceiling", Unit: "By/s", Kind: Gauge,
-	Description: "The highest throughput that was seen so far, over about a second, or that was measured.",
+	Description: "Highest throughput seen over about a second, or measured by stallspan bench.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
-// DiskUtilization: Share of the time since the previous collection with at least one operation under way.
+// DiskUtilization: Share of time with an operation in flight since the previous collection, as %util of iostat.
 var DiskUtilization = Metric{
 	Name: "stallspan.disk.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the time since the previous collection with at least one operation under way.",
+	Description: "Share of time with an operation in flight since the previous collection, as %util of iostat.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// GPUBusyTime: Time in which at least one kernel ran, since Stallspan began to look.
+// GPUBusyTime: Time in which at least one kernel ran, since Stallspan started. An integral, so no burst is missed.
 var GPUBusyTime = Metric{
 	Name: "stallspan.gpu.busy.time", Unit: "s", Kind: Counter,
-	Description: "Time in which at least one kernel ran, since Stallspan began to look.",
+	Description: "Time in which at least one kernel ran, since Stallspan started. An integral, so no burst is missed.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -642,10 +642,10 @@ var GPUBusyTime = Metric{
 	},
 }
 
-// GPUClockFrequency: Frequency of the accelerator's clock at the reading.
+// GPUClockFrequency: Frequency of the clock at the reading.
 var GPUClockFrequency = Metric{
 	Name: "stallspan.gpu.clock.frequency", Unit: "Hz", Kind: Gauge,
-	Description: "Frequency of the accelerator's clock at the reading.",
+	Description: "Frequency of the clock at the reading.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -654,10 +654,10 @@ var GPUClockFrequency = Metric{
 	},
 }
 
-// GPUClockThrottleTime: Time in which the clocks were held below what the work wanted.
+// GPUClockThrottleTime: Time with reduced clocks, by reason.
 var GPUClockThrottleTime = Metric{
 	Name: "stallspan.gpu.clock.throttle.time", Unit: "s", Kind: Counter,
-	Description: "Time in which the clocks were held below what the work wanted.",
+	Description: "Time with reduced clocks, by reason.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -666,10 +666,10 @@ var GPUClockThrottleTime = Metric{
 	},
 }
 
-// GPUDRAMUtilization: Share of the bandwidth of the accelerator's memory that was used.
+// GPUDRAMUtilization: Share of the memory bandwidth in use, over about the last second. Hopper and later.
 var GPUDRAMUtilization = Metric{
 	Name: "stallspan.gpu.dram.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the bandwidth of the accelerator's memory that was used.",
+	Description: "Share of the memory bandwidth in use, over about the last second. Hopper and later.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -677,52 +677,52 @@ var GPUDRAMUtilization = Metric{
 	},
 }
 
-// GPUDriverCallLongest: The longest time that a call of the function has taken so far.
+// GPUDriverCallLongest: The longest call of the function so far.
 var GPUDriverCallLongest = Metric{
 	Name: "stallspan.gpu.driver.call.longest", Unit: "s", Kind: Gauge,
-	Description: "The longest time that a call of the function has taken so far.",
+	Description: "The longest call of the function so far.",
 	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
 }
 
-// GPUDriverCallTime: Time that Stallspan has spent in calls of the function.
+// GPUDriverCallTime: Time spent in calls of the function. Its rate is a share of wall time.
 var GPUDriverCallTime = Metric{
 	Name: "stallspan.gpu.driver.call.time", Unit: "s", Kind: Counter,
-	Description: "Time that Stallspan has spent in calls of the function.",
+	Description: "Time spent in calls of the function. Its rate is a share of wall time.",
 	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
 }
 
-// GPUDriverCalls: Calls of the function that Stallspan made and that returned.
+// GPUDriverCalls: Completed calls of the function.
 var GPUDriverCalls = Metric{
 	Name: "stallspan.gpu.driver.calls", Unit: "{call}", Kind: Counter, Int: true,
-	Description: "Calls of the function that Stallspan made and that returned.",
+	Description: "Completed calls of the function.",
 	Attributes:  []AttributeRef{{GPUDriverFunctionKey, attribute.STRING, true}},
 }
 
-// GPUDriverFieldTime: Time that the driver says it took for the values of a field.
+// GPUDriverFieldTime: Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.
 var GPUDriverFieldTime = Metric{
 	Name: "stallspan.gpu.driver.field.time", Unit: "s", Kind: Counter,
-	Description: "Time that the driver says it took for the values of a field.",
+	Description: "Time for a field, as the driver reports it. A part of nvmlDeviceGetFieldValues.",
 	Attributes:  []AttributeRef{{GPUDriverFieldKey, attribute.STRING, true}},
 }
 
-// GPUDriverSessions: Times that Stallspan began to use the driver.
+// GPUDriverSessions: Sessions with the driver. More than one means that the driver went away or was replaced.
 var GPUDriverSessions = Metric{
 	Name: "stallspan.gpu.driver.sessions", Unit: "{session}", Kind: Counter, Int: true,
-	Description: "Times that Stallspan began to use the driver.",
+	Description: "Sessions with the driver. More than one means that the driver went away or was replaced.",
 	Attributes:  []AttributeRef{},
 }
 
-// GPUDriverValuesDropped: Values from the driver that no such hardware can have, which were left out.
+// GPUDriverValuesDropped: Values outside their physical range, which were dropped.
 var GPUDriverValuesDropped = Metric{
 	Name: "stallspan.gpu.driver.values.dropped", Unit: "{value}", Kind: Counter, Int: true,
-	Description: "Values from the driver that no such hardware can have, which were left out.",
+	Description: "Values outside their physical range, which were dropped.",
 	Attributes:  []AttributeRef{},
 }
 
-// GPUMemoryControllerUtilization: Share of the time in which the accelerator's memory was read or written.
+// GPUMemoryControllerUtilization: Share of time in which memory was read or written, over the driver's period of at most a second. No measure of bandwidth.
 var GPUMemoryControllerUtilization = Metric{
 	Name: "stallspan.gpu.memory.controller.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the time in which the accelerator's memory was read or written.",
+	Description: "Share of time in which memory was read or written, over the driver's period of at most a second. No measure of bandwidth.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -730,10 +730,10 @@ var GPUMemoryControllerUtilization = Metric{
 	},
 }
 
-// GPUMemoryReserved: Memory of the accelerator that its driver keeps for itself.
+// GPUMemoryReserved: Memory that the driver reserves for itself.
 var GPUMemoryReserved = Metric{
 	Name: "stallspan.gpu.memory.reserved", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory of the accelerator that its driver keeps for itself.",
+	Description: "Memory that the driver reserves for itself.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -741,10 +741,10 @@ var GPUMemoryReserved = Metric{
 	},
 }
 
-// GPUNVLinkIO: Bytes that the accelerator received and sent over all of its NVLinks.
+// GPUNVLinkIO: Payload bytes received and sent over all NVLinks.
 var GPUNVLinkIO = Metric{
 	Name: "stallspan.gpu.nvlink.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that the accelerator received and sent over all of its NVLinks.",
+	Description: "Payload bytes received and sent over all NVLinks.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -753,10 +753,10 @@ var GPUNVLinkIO = Metric{
 	},
 }
 
-// GPUPCIeLinkGeneration: PCIe generation of the accelerator's link; it falls while the accelerator idles.
+// GPUPCIeLinkGeneration: PCIe generation of the link; it falls on an idle GPU.
 var GPUPCIeLinkGeneration = Metric{
 	Name: "stallspan.gpu.pcie.link.generation", Unit: "1", Kind: Gauge, Int: true,
-	Description: "PCIe generation of the accelerator's link; it falls while the accelerator idles.",
+	Description: "PCIe generation of the link; it falls on an idle GPU.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwLimitTypeKey, attribute.STRING, false}, {HwModelKey, attribute.STRING, false},
@@ -765,10 +765,10 @@ var GPUPCIeLinkGeneration = Metric{
 	},
 }
 
-// GPUPCIeLinkWidth: PCIe lanes of the accelerator's link.
+// GPUPCIeLinkWidth: PCIe lanes of the link.
 var GPUPCIeLinkWidth = Metric{
 	Name: "stallspan.gpu.pcie.link.width", Unit: "{lane}", Kind: Gauge, Int: true,
-	Description: "PCIe lanes of the accelerator's link.",
+	Description: "PCIe lanes of the link.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwLimitTypeKey, attribute.STRING, false}, {HwModelKey, attribute.STRING, false},
@@ -777,10 +777,10 @@ var GPUPCIeLinkWidth = Metric{
 	},
 }
 
-// GPUPCIeThroughput: Bytes a second that the accelerator received and sent over PCIe, where it does not count them.
+// GPUPCIeThroughput: Bytes a second over PCIe, if the GPU does not count them. Over a short period before the reading.
 var GPUPCIeThroughput = Metric{
 	Name: "stallspan.gpu.pcie.throughput", Unit: "By/s", Kind: Gauge,
-	Description: "Bytes a second that the accelerator received and sent over PCIe, where it does not count them.",
+	Description: "Bytes a second over PCIe, if the GPU does not count them. Over a short period before the reading.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -789,10 +789,10 @@ var GPUPCIeThroughput = Metric{
 	},
 }
 
-// GPUPowerLimit: The power that the accelerator may draw, as its driver enforces it now.
+// GPUPowerLimit: The power cap in force.
 var GPUPowerLimit = Metric{
 	Name: "stallspan.gpu.power.limit", Unit: "W", Kind: Gauge,
-	Description: "The power that the accelerator may draw, as its driver enforces it now.",
+	Description: "The power cap in force.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -801,10 +801,10 @@ var GPUPowerLimit = Metric{
 	},
 }
 
-// GPUSMOccupancy: Warps that were resident on the accelerator's multiprocessors, as a share of what fits.
+// GPUSMOccupancy: Resident warps as a share of the maximum, over about the last second. Hopper and later.
 var GPUSMOccupancy = Metric{
 	Name: "stallspan.gpu.sm.occupancy", Unit: "1", Kind: Gauge,
-	Description: "Warps that were resident on the accelerator's multiprocessors, as a share of what fits.",
+	Description: "Resident warps as a share of the maximum, over about the last second. Hopper and later.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -812,10 +812,10 @@ var GPUSMOccupancy = Metric{
 	},
 }
 
-// GPUSMUtilization: Share of the time in which the accelerator's multiprocessors had work, averaged over all of them.
+// GPUSMUtilization: Share of time in which SMs had work, averaged over them and about the last second. Hopper and later.
 var GPUSMUtilization = Metric{
 	Name: "stallspan.gpu.sm.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the time in which the accelerator's multiprocessors had work, averaged over all of them.",
+	Description: "Share of time in which SMs had work, averaged over them and about the last second. Hopper and later.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -823,10 +823,10 @@ var GPUSMUtilization = Metric{
 	},
 }
 
-// GPUTensorUtilization: Share of the time in which the accelerator's tensor cores worked.
+// GPUTensorUtilization: Share of time in which tensor cores worked, over about the last second. Hopper and later.
 var GPUTensorUtilization = Metric{
 	Name: "stallspan.gpu.tensor.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the time in which the accelerator's tensor cores worked.",
+	Description: "Share of time in which tensor cores worked, over about the last second. Hopper and later.",
 	Attributes: []AttributeRef{
 		{HwDriverVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -843,10 +843,10 @@ var ModelLoadDuration = Metric{
 	},
 }
 
-// PhysicalDiskIO: Bytes that were read from the drive and written to it in its whole life, by its own count.
+// PhysicalDiskIO: Bytes read and written in the drive's life, by its own count.
 var PhysicalDiskIO = Metric{
 	Name: "stallspan.physical_disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that were read from the drive and written to it in its whole life, by its own count.",
+	Description: "Bytes read and written in the drive's life, by its own count.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {HwFirmwareVersionKey, attribute.STRING, false},
 		{HwIDKey, attribute.STRING, true}, {HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -855,10 +855,10 @@ var PhysicalDiskIO = Metric{
 	},
 }
 
-// PhysicalDiskPowerOnTime: Time for which the drive was switched on in its whole life. Most drives count whole hours.
+// PhysicalDiskPowerOnTime: Time switched on in the drive's life. Most drives count whole hours.
 var PhysicalDiskPowerOnTime = Metric{
 	Name: "stallspan.physical_disk.power_on.time", Unit: "s", Kind: Counter,
-	Description: "Time for which the drive was switched on in its whole life. Most drives count whole hours.",
+	Description: "Time switched on in the drive's life. Most drives count whole hours.",
 	Attributes: []AttributeRef{
 		{HwFirmwareVersionKey, attribute.STRING, false}, {HwIDKey, attribute.STRING, true},
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
@@ -867,31 +867,31 @@ var PhysicalDiskPowerOnTime = Metric{
 	},
 }
 
-// PressureCPUStallTime: Time in which runnable tasks waited for a CPU.
+// PressureCPUStallTime: Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.
 var PressureCPUStallTime = Metric{
 	Name: "stallspan.pressure.cpu.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which runnable tasks waited for a CPU.",
+	Description: "Time in which runnable tasks waited for a CPU (PSI). Weighted by CPUs, so no wall-clock time. The host has no full.",
 	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
 }
 
-// PressureIOStallTime: Time in which tasks waited for block devices and network file systems.
+// PressureIOStallTime: Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.
 var PressureIOStallTime = Metric{
 	Name: "stallspan.pressure.io.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which tasks waited for block devices and network file systems.",
+	Description: "Time in which tasks waited for block devices and network file systems (PSI). Weighted by CPUs, so no wall-clock time.",
 	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
 }
 
-// PressureMemoryStallTime: Time in which tasks waited for memory, by reclaim, swap-in or page-cache thrashing.
+// PressureMemoryStallTime: Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.
 var PressureMemoryStallTime = Metric{
 	Name: "stallspan.pressure.memory.stall.time", Unit: "s", Kind: Counter,
-	Description: "Time in which tasks waited for memory, by reclaim, swap-in or page-cache thrashing.",
+	Description: "Time in which tasks waited for memory: reclaim, swap-in, page cache thrashing (PSI). Weighted by CPUs, so no wall-clock time.",
 	Attributes:  []AttributeRef{{PressureStallTypeKey, attribute.STRING, true}},
 }
 
-// ProcessGPUMemoryUsage: Memory of an accelerator that a process holds.
+// ProcessGPUMemoryUsage: GPU memory of a process.
 var ProcessGPUMemoryUsage = Metric{
 	Name: "stallspan.process.gpu.memory.usage", Unit: "By", Kind: UpDownCounter, Int: true,
-	Description: "Memory of an accelerator that a process holds.",
+	Description: "GPU memory of a process.",
 	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, true}},
 }
 
@@ -905,74 +905,74 @@ var TrainingEpochDuration = Metric{
 	},
 }
 
-// SystemCPUTime: Time that the logical CPU spent in each mode.
+// SystemCPUTime: Time of the logical CPU in each mode.
 var SystemCPUTime = Metric{
 	Name: "system.cpu.time", Unit: "s", Kind: Counter,
-	Description: "Time that the logical CPU spent in each mode.",
+	Description: "Time of the logical CPU in each mode.",
 	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
 }
 
-// SystemCPUUtilization: Share of the time since the previous collection that the logical CPU spent in each mode.
+// SystemCPUUtilization: Share of time of the logical CPU in each mode since the previous collection.
 var SystemCPUUtilization = Metric{
 	Name: "system.cpu.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of the time since the previous collection that the logical CPU spent in each mode.",
+	Description: "Share of time of the logical CPU in each mode since the previous collection.",
 	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
 }
 
-// SystemDiskIO: Bytes that were transferred.
+// SystemDiskIO: Bytes transferred.
 var SystemDiskIO = Metric{
 	Name: "system.disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that were transferred.",
+	Description: "Bytes transferred.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
-// SystemDiskIOTime: Time with at least one operation under way.
+// SystemDiskIOTime: Time with at least one operation in flight.
 var SystemDiskIOTime = Metric{
 	Name: "system.disk.io_time", Unit: "s", Kind: Counter,
-	Description: "Time with at least one operation under way.",
+	Description: "Time with at least one operation in flight.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// SystemDiskMerged: Requests that were merged into a neighbouring one before they reached the device.
+// SystemDiskMerged: Requests merged into another before they reached the device.
 var SystemDiskMerged = Metric{
 	Name: "system.disk.merged", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Requests that were merged into a neighbouring one before they reached the device.",
+	Description: "Requests merged into another before they reached the device.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
-// SystemDiskOperationTime: Time from submission to completion, summed over operations.
+// SystemDiskOperationTime: Time of operations, summed. Grows faster than the clock if they run in parallel.
 var SystemDiskOperationTime = Metric{
 	Name: "system.disk.operation_time", Unit: "s", Kind: Counter,
-	Description: "Time from submission to completion, summed over operations.",
+	Description: "Time of operations, summed. Grows faster than the clock if they run in parallel.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
-// SystemDiskOperations: Operations that completed.
+// SystemDiskOperations: Completed operations.
 var SystemDiskOperations = Metric{
 	Name: "system.disk.operations", Unit: "{operation}", Kind: Counter, Int: true,
-	Description: "Operations that completed.",
+	Description: "Completed operations.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
 	},
 }
 
-// SystemDiskPendingOperations: Operations under way at the moment of the reading.
+// SystemDiskPendingOperations: Operations in flight at the reading.
 var SystemDiskPendingOperations = Metric{
 	Name: "system.disk.pending_operations", Unit: "{operation}", Kind: UpDownCounter, Int: true,
-	Description: "Operations under way at the moment of the reading.",
+	Description: "Operations in flight at the reading.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
-// SystemDiskWeightedIOTime: Number of operations under way, integrated over time.
+// SystemDiskWeightedIOTime: Operations in flight, integrated over time. Its rate is the queue depth.
 var SystemDiskWeightedIOTime = Metric{
 	Name: "system.disk.weighted_io_time", Unit: "s", Kind: Counter,
-	Description: "Number of operations under way, integrated over time.",
+	Description: "Operations in flight, integrated over time. Its rate is the queue depth.",
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
@@ -1027,7 +1027,7 @@ var LoadSpan = Span{
 	},
 }
 
-// RunSpan: The wrapped program from its start to its exit, parent of the windows within. Named "run {stallspan.training.run.name}".
+// RunSpan: The wrapped program from its start to its exit, and the parent of its windows. Named "run {stallspan.training.run.name}".
 var RunSpan = Span{
 	Type: "stallspan.run",
 	Attributes: []AttributeRef{
@@ -1052,7 +1052,7 @@ var RunSpan = Span{
 	},
 }
 
-// StorageStallSpan: A stretch of a window in which the work waited for storage, child of the window's span. Named "storage stall {system.device.name}".
+// StorageStallSpan: A stretch of a window with storage stall of at least a quarter of each 100 ms; a child of the window's span. Named "storage stall {system.device.name}".
 var StorageStallSpan = Span{
 	Type: "stallspan.storage_stall",
 	Attributes: []AttributeRef{
@@ -1061,7 +1061,7 @@ var StorageStallSpan = Span{
 	},
 }
 
-// WindowSpan: A checkpoint, or a window that a program named itself. Named "{stallspan.window.kind} {stallspan.window.name}".
+// WindowSpan: A checkpoint or a custom window. Named "{stallspan.window.kind} {stallspan.window.name}".
 var WindowSpan = Span{
 	Type: "stallspan.window",
 	Attributes: []AttributeRef{
@@ -1085,7 +1085,7 @@ var WindowSpan = Span{
 	},
 }
 
-// AgentDegradedEvent: A part of this program has failed for a minute, so that less is seen or sent than should be.
+// AgentDegradedEvent: A part of Stallspan has failed for a minute.
 var AgentDegradedEvent = Event{
 	Name: "stallspan.agent.degraded",
 	Attributes: []AttributeRef{
@@ -1094,7 +1094,7 @@ var AgentDegradedEvent = Event{
 	},
 }
 
-// DiskHealthEvent: A drive is failing, by its own word or by its counters, or has vanished.
+// DiskHealthEvent: A drive is failing, by its own assessment or its counters, or has vanished.
 var DiskHealthEvent = Event{
 	Name: "stallspan.disk.health",
 	Attributes: []AttributeRef{
@@ -1104,7 +1104,7 @@ var DiskHealthEvent = Event{
 	},
 }
 
-// DiskSaturatedEvent: A disk has had as much to do as it can for a minute.
+// DiskSaturatedEvent: A disk has been saturated or stuck for a minute.
 var DiskSaturatedEvent = Event{
 	Name: "stallspan.disk.saturated",
 	Attributes: []AttributeRef{
@@ -1114,7 +1114,7 @@ var DiskSaturatedEvent = Event{
 	},
 }
 
-// GPUErrorEvent: The driver of a GPU has reported an XID error; over when that code did not come for ten minutes.
+// GPUErrorEvent: The driver reported an XID error. It ends when that code did not occur for ten minutes; repetitions are counted.
 var GPUErrorEvent = Event{
 	Name: "stallspan.gpu.error",
 	Attributes: []AttributeRef{
@@ -1125,7 +1125,7 @@ var GPUErrorEvent = Event{
 	},
 }
 
-// GPULostEvent: A GPU can no longer be read.
+// GPULostEvent: A GPU cannot be read.
 var GPULostEvent = Event{
 	Name: "stallspan.gpu.lost",
 	Attributes: []AttributeRef{
@@ -1136,7 +1136,7 @@ var GPULostEvent = Event{
 	},
 }
 
-// GPUTemperatureHighEvent: A GPU or its memory is nearly as hot as where it slows down.
+// GPUTemperatureHighEvent: A GPU or its memory is close to its slowdown limit.
 var GPUTemperatureHighEvent = Event{
 	Name: "stallspan.gpu.temperature.high",
 	Attributes: []AttributeRef{
@@ -1148,7 +1148,7 @@ var GPUTemperatureHighEvent = Event{
 	},
 }
 
-// GPUThrottledEvent: The clocks of a GPU were held down by heat or by the power supply for a good part of the last 30 s.
+// GPUThrottledEvent: Heat or the power supply reduced the clocks of a GPU. The power cap alone does not count.
 var GPUThrottledEvent = Event{
 	Name: "stallspan.gpu.throttled",
 	Attributes: []AttributeRef{
@@ -1160,7 +1160,7 @@ var GPUThrottledEvent = Event{
 	},
 }
 
-// IOStormEvent: Several slow windows read from one disk at once; over when no more such windows ended for a minute.
+// IOStormEvent: Several slow windows read from one disk at once. It ends when no more of them ended for a minute.
 var IOStormEvent = Event{
 	Name: "stallspan.io.storm",
 	Attributes: []AttributeRef{
@@ -1170,7 +1170,7 @@ var IOStormEvent = Event{
 	},
 }
 
-// WindowSlowEvent: The window turned slow; the event's time is when it first waited for storage, or its beginning where it did not.
+// WindowSlowEvent: The window is slow. The time is that of its first storage stall, or else its beginning.
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{

@@ -1,10 +1,9 @@
 // Package semconv holds every name that Stallspan emits: metrics, attributes with their values, spans and events.
 //
-// The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling, and nowhere else;
-// generated.go and the pages docs/metrics.md, docs/spans.md and docs/attributes.md are written from them. A name that
-// OpenTelemetry already has for the same thing is taken over letter for letter, every other name begins with "stallspan.", and
-// Go identifiers leave that prefix out. Attribute keys end in Key, spans in Span and events in Event; metrics and
-// attribute values carry no suffix.
+// The names live in registry/*.yaml, in the format of OpenTelemetry's registry tooling. generated.go and the pages
+// docs/metrics.md, docs/spans.md and docs/attributes.md are generated from them. Names that OpenTelemetry defines are
+// used unchanged; all others begin with "stallspan.", which Go identifiers omit. Attribute keys end in Key, spans in
+// Span and events in Event.
 package semconv
 
 import "go.opentelemetry.io/otel/attribute"
@@ -36,7 +35,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Metric describes one metric: what a stream of that name must look like, whoever emits it.
+// Metric describes one metric: what every stream of that name must look like.
 type Metric struct {
 	Name        string
 	Unit        string // a UCUM code: "s", "By", "1"; "{operation}" counts things
