@@ -88,7 +88,7 @@ func (h *eventDispatcher) api() api.Events {
 
 // try emits a test event, and returns where it went.
 func (h *eventDispatcher) try(ctx context.Context, name string) (api.Tried, error) {
-	e, err := emit.Trial(name, time.Now())
+	e, err := emit.NewTestEvent(name, time.Now())
 	if err != nil {
 		return api.Tried{}, err
 	}

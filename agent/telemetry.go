@@ -90,4 +90,4 @@ func rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
 	return s
 }
 
-func rootName(run string) string { return "run " + run }
+func rootName(run string) string { return emit.UTF8("run " + run) }

@@ -13,14 +13,14 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// list collects attributes, leaving out what is not known.
+// list collects attributes. Its methods leave out unknown values.
 type list []attribute.KeyValue
 
 func (l *list) add(kv attribute.KeyValue) { *l = append(*l, kv) }
 
 func (l *list) text(key attribute.Key, v string) {
 	if v != "" {
-		l.add(key.String(utf8(v)))
+		l.add(key.String(UTF8(v)))
 	}
 }
 
@@ -28,20 +28,20 @@ func (l *list) texts(key attribute.Key, v []string) {
 	if len(v) > 0 {
 		valid := make([]string, len(v))
 		for i := range v {
-			valid[i] = utf8(v[i])
+			valid[i] = UTF8(v[i])
 		}
 		l.add(key.StringSlice(valid))
 	}
 }
 
-// utf8 replaces what is no UTF-8: names come from command lines and file systems, and OTLP refuses a whole batch for one
-// wrong byte.
-func utf8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// UTF8 replaces invalid UTF-8. Names come from command lines and file systems, and protobuf refuses a whole batch for one
+// invalid byte. All text is repaired here, where it becomes a span, a metric or a log record.
+func UTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
-// Attributes says everything that a report knows, under the names of the registry.
+// Attributes returns a report as attributes of the registry.
 func Attributes(r *window.Report) []attribute.KeyValue {
 	l := make(list, 0, 32)
-	l.what(r)
+	l.identity(r)
 	l.add(semconv.WindowSourceKey.String(string(r.Source)))
 	l.text(semconv.WindowScopeKey, string(r.Scope))
 	if r.Unfinished {
@@ -54,20 +54,20 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 		l.load(r)
 	}
 	l.texts(semconv.GPUIDsKey, r.GPUIDs)
-	l.answer(r)
+	l.verdict(r)
 	l.ledger(r)
 	l.disks(r)
-	l.texts(semconv.MountPointsKey, points(r))
+	l.texts(semconv.MountPointsKey, mountPoints(r))
 	if r.Pressure != nil {
 		l.add(semconv.PressureIOSomeTimeKey.Float64(r.Pressure.Some.Seconds()))
 		l.add(semconv.PressureIOFullTimeKey.Float64(r.Pressure.Full.Seconds()))
 	}
-	l.others(r)
+	l.custom(r)
 	return l
 }
 
-// what says which window it was.
-func (l *list) what(r *window.Report) {
+// identity adds the kind and the names of the window.
+func (l *list) identity(r *window.Report) {
 	l.add(semconv.WindowKindKey.String(string(r.Kind)))
 	if r.Kind == window.Custom || r.Kind == window.Checkpoint {
 		l.text(semconv.WindowNameKey, r.Name)
@@ -81,17 +81,17 @@ func (l *list) what(r *window.Report) {
 	}
 }
 
-// others are the attributes that the window's owner gave it. What it calls like ours, or "error", which some backends
-// take for a failed span, is left out.
-func (l *list) others(r *window.Report) {
+// custom adds the attributes that the program gave its window. It leaves out names of ours, and "error", which some
+// backends treat as a failed span.
+func (l *list) custom(r *window.Report) {
 	for _, key := range slices.Sorted(maps.Keys(r.Attributes)) {
 		if key != "error" && key != "" && !strings.HasPrefix(key, "stallspan.") {
-			l.add(attribute.String(utf8(key), utf8(r.Attributes[key])))
+			l.add(attribute.String(UTF8(key), UTF8(r.Attributes[key])))
 		}
 	}
 }
 
-// load says what a model load read, and how much of it came from memory.
+// load adds what a model load read, and the share that came from the page cache.
 func (l *list) load(r *window.Report) {
 	l.text(semconv.FilePathKey, r.Path)
 	if r.Load.Size > 0 {
@@ -102,11 +102,11 @@ func (l *list) load(r *window.Report) {
 	}
 }
 
-func (l *list) answer(r *window.Report) {
+func (l *list) verdict(r *window.Report) {
 	l.add(semconv.VerdictKey.String(string(r.Verdict)))
 	l.text(semconv.FindingKey, r.Finding)
 	l.text(semconv.RemedyKey, r.Remedy)
-	l.texts(semconv.FindingsKey, further(r))
+	l.texts(semconv.FindingsKey, findings(r))
 	l.add(semconv.SlowKey.Bool(r.Slow))
 	l.text(semconv.SlownessReasonKey, r.SlowReason)
 	if r.Baseline != nil {
@@ -120,8 +120,8 @@ func (l *list) answer(r *window.Report) {
 	}
 }
 
-// further is what was found beside the verdict.
-func further(r *window.Report) []string {
+// findings returns the findings besides the verdict's own.
+func findings(r *window.Report) []string {
 	var sentences []string
 	for _, f := range r.Findings {
 		sentences = append(sentences, f.Text)

@@ -5,7 +5,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// disks emits every device that did any I/O since boot.
+// disks emits every disk with any I/O since boot.
 func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 	b.at(now.Disks.At, m.last.Disks.At)
 	interval := now.Disks.At.Mono - m.last.Disks.At.Mono
@@ -14,64 +14,64 @@ func (m *Metrics) disks(b *builder, now *sample.Snapshot) {
 		if d.Unused() {
 			continue
 		}
-		of := m.sets.disks.of(d.Name, newDiskSets)
+		sets := m.sets.disks.get(d.Name, newDiskSets)
 		if restart := d.Reset.Wall; !restart.IsZero() {
 			b.start = restart
 		}
-		b.disk(d, of)
+		b.disk(d, sets)
 		b.start = now.Boot
 		if last := find(m.last.Disks.Disks, func(x *sample.Disk) bool { return x.Name == d.Name }); last != nil {
 			if delta, ok := d.Since(last, interval); ok {
-				b.diskRates(&delta, of)
+				b.diskRates(&delta, sets)
 			}
 		}
 		if c := find(now.Ceilings, func(x *sample.Ceiling) bool { return x.Disk == d.Name }); c != nil {
-			b.ceiling(c, of)
+			b.ceiling(c, sets)
 		}
 	}
 }
 
-func (b *builder) disk(d *sample.Disk, of *diskSets) {
-	b.int(&semconv.SystemDiskIO, d.ReadBytes, of.read)
-	b.int(&semconv.SystemDiskIO, d.WriteBytes, of.write)
-	b.int(&semconv.SystemDiskOperations, d.ReadIOs, of.read)
-	b.int(&semconv.SystemDiskOperations, d.WriteIOs, of.write)
-	b.int(&semconv.SystemDiskMerged, d.ReadMerges, of.read)
-	b.int(&semconv.SystemDiskMerged, d.WriteMerges, of.write)
-	b.float(&semconv.SystemDiskOperationTime, d.ReadTicks.Seconds(), of.read)
-	b.float(&semconv.SystemDiskOperationTime, d.WriteTicks.Seconds(), of.write)
-	b.float(&semconv.SystemDiskIOTime, d.IOTicks.Seconds(), of.plain)
-	b.int(&semconv.SystemDiskPendingOperations, d.InFlight, of.plain)
-	b.float(&semconv.SystemDiskWeightedIOTime, d.TimeInQueue.Seconds(), of.plain)
+func (b *builder) disk(d *sample.Disk, sets *diskSets) {
+	b.int(&semconv.SystemDiskIO, d.ReadBytes, sets.read)
+	b.int(&semconv.SystemDiskIO, d.WriteBytes, sets.write)
+	b.int(&semconv.SystemDiskOperations, d.ReadIOs, sets.read)
+	b.int(&semconv.SystemDiskOperations, d.WriteIOs, sets.write)
+	b.int(&semconv.SystemDiskMerged, d.ReadMerges, sets.read)
+	b.int(&semconv.SystemDiskMerged, d.WriteMerges, sets.write)
+	b.float(&semconv.SystemDiskOperationTime, d.ReadTicks.Seconds(), sets.read)
+	b.float(&semconv.SystemDiskOperationTime, d.WriteTicks.Seconds(), sets.write)
+	b.float(&semconv.SystemDiskIOTime, d.IOTicks.Seconds(), sets.plain)
+	b.int(&semconv.SystemDiskPendingOperations, d.InFlight, sets.plain)
+	b.float(&semconv.SystemDiskWeightedIOTime, d.TimeInQueue.Seconds(), sets.plain)
 	if d.Has&sample.HasDiscards != 0 {
-		b.int(&semconv.DiskDiscardOperations, d.DiscardIOs, of.plain)
-		b.int(&semconv.DiskDiscardIO, d.DiscardBytes, of.plain)
-		b.float(&semconv.DiskDiscardTime, d.DiscardTicks.Seconds(), of.plain)
+		b.int(&semconv.DiskDiscardOperations, d.DiscardIOs, sets.plain)
+		b.int(&semconv.DiskDiscardIO, d.DiscardBytes, sets.plain)
+		b.float(&semconv.DiskDiscardTime, d.DiscardTicks.Seconds(), sets.plain)
 	}
 	if d.Has&sample.HasFlushes != 0 {
-		b.int(&semconv.DiskFlushOperations, d.FlushIOs, of.plain)
-		b.float(&semconv.DiskFlushTime, d.FlushTicks.Seconds(), of.plain)
+		b.int(&semconv.DiskFlushOperations, d.FlushIOs, sets.plain)
+		b.float(&semconv.DiskFlushTime, d.FlushTicks.Seconds(), sets.plain)
 	}
 }
 
-// diskRates emits what iostat shows, over the collection interval.
-func (b *builder) diskRates(d *sample.DiskDelta, of *diskSets) {
-	b.float(&semconv.DiskUtilization, d.Utilization(), of.plain)
-	b.float(&semconv.DiskQueueDepth, d.QueueDepth(), of.plain)
+// diskRates emits the values of iostat over the collection interval.
+func (b *builder) diskRates(d *sample.DiskDelta, sets *diskSets) {
+	b.float(&semconv.DiskUtilization, d.Utilization(), sets.plain)
+	b.float(&semconv.DiskQueueDepth, d.QueueDepth(), sets.plain)
 	if await, ok := d.ReadAwait(); ok {
-		b.float(&semconv.DiskAwait, await, of.read)
+		b.float(&semconv.DiskAwait, await, sets.read)
 	}
 	if await, ok := d.WriteAwait(); ok {
-		b.float(&semconv.DiskAwait, await, of.write)
+		b.float(&semconv.DiskAwait, await, sets.write)
 	}
 }
 
-// ceiling tells what was learned of a disk, where anything was.
-func (b *builder) ceiling(c *sample.Ceiling, of *diskSets) {
+// ceiling emits the known ceilings of a disk.
+func (b *builder) ceiling(c *sample.Ceiling, sets *diskSets) {
 	if c.Read > 0 {
-		b.float(&semconv.DiskThroughputCeiling, c.Read, of.read)
+		b.float(&semconv.DiskThroughputCeiling, c.Read, sets.read)
 	}
 	if c.Write > 0 {
-		b.float(&semconv.DiskThroughputCeiling, c.Write, of.write)
+		b.float(&semconv.DiskThroughputCeiling, c.Write, sets.write)
 	}
 }

@@ -9,27 +9,27 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// driveMet is what is remembered of a drive from one collection to the next: what its counters were, and what it said of
-// itself before it fell silent, so that its series keep their names.
-type driveMet struct {
-	asked          time.Time
+// driveState is the state of a drive that is kept between collections: its counters, and its firmware and kind, so that
+// a drive that no longer answers keeps its series.
+type driveState struct {
+	readAt         time.Time
 	counts         [sample.DriveQuantities]counted
 	firmware, kind string
 }
 
-// driveKey is one drive at one place: of a drive with two ways to it, each has its own.
+// driveKey is a drive with a path to it. A drive with two paths has two keys.
 type driveKey struct{ id, device string }
 
-func newDriveMet(driveKey) driveMet { return driveMet{} }
+func newDriveState(driveKey) driveState { return driveState{} }
 
-// drives tells of every drive that is known by an identifier.
+// drives emits every drive with an identifier.
 //
-// Values carry the time at which the drive was asked; a drive that sleeps, vanished or could not be read has none. Their
-// counters are of the drive's whole life, of whose beginning nobody tells the time: they start at boot, like all others
-// here. That is never after the reading, it does not move from one reading to the next, and a restarted program gives the
-// same. What a counter was at boot is then part of its first value, and of no difference between two.
+// Values have the time at which the drive was read. A drive that sleeps, vanished or could not be read has none. The
+// counters cover the drive's whole life, but the time of its beginning is unknown, so they start at boot like all others.
+// This start is before every reading, is the same for every reading, and survives a restart of the program. The value at
+// boot is part of the first value, and cancels out in differences.
 //
-// States are those of now: a drive vanishes at a moment at which it cannot be asked.
+// States are current: a drive vanishes at a time when it cannot be read.
 func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
 	all := now.Drives.Drives
 	for i := range all {
@@ -37,28 +37,28 @@ func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
 		if d.ID == "" || seenBefore(all[:i], d) {
 			continue
 		}
-		met := m.met.of(driveKey{d.ID, d.Device}, newDriveMet)
-		met.firmware, met.kind = cmp.Or(d.Firmware, met.firmware), cmp.Or(driveKind(d), met.kind)
-		of := m.sets.drives.of(driveName{d.ID, d.Device, d.Model, d.Serial, met.firmware, met.kind}, newDriveSets)
-		if state, known := driveState(d); known {
+		state := m.drive.get(driveKey{d.ID, d.Device}, newDriveState)
+		state.firmware, state.kind = cmp.Or(d.Firmware, state.firmware), cmp.Or(driveKind(d), state.kind)
+		sets := m.sets.drives.get(driveName{d.ID, d.Device, d.Model, d.Serial, state.firmware, state.kind}, newDriveSets)
+		if status, known := driveStatus(d); known {
 			b.time, b.start = newest(now), now.Boot
-			b.states(state, &of.states)
+			b.status(status, &sets.states)
 		}
 		if answered(d, now.Drives.At.Wall) {
 			b.time = d.At
-			b.drive(d, met, now.Boot, of)
+			b.drive(d, state, now.Boot, sets)
 		}
 	}
 	b.start = now.Boot
 }
 
-// seenBefore says whether a list has the same drive at the same place: behind a RAID controller, two that do not tell
-// what they are.
+// seenBefore reports whether the list has the same drive with the same path. Behind a RAID controller, two drives may
+// have no identity of their own.
 func seenBefore(list []sample.Drive, d *sample.Drive) bool {
 	return find(list, func(x *sample.Drive) bool { return x.ID == d.ID && x.Device == d.Device }) != nil
 }
 
-// driveKind is hw.physical_disk.type. What neither says that it spins nor that it wears out may be either.
+// driveKind returns hw.physical_disk.type. A drive that reports neither rotation nor wear may be of either type.
 func driveKind(d *sample.Drive) string {
 	_, wears := d.Values.Get(sample.DriveWear)
 	switch {
@@ -70,30 +70,30 @@ func driveKind(d *sample.Drive) string {
 	return ""
 }
 
-// driveState is the drive's state, where one is known. A drive that sleeps was well when it was asked last; one that was
-// not keeps that state while it sleeps.
-func driveState(d *sample.Drive) (state int, known bool) {
+// driveStatus returns the state of hw.status, if it is known. A sleeping drive was healthy at its last reading: one that
+// was not keeps its status while it sleeps.
+func driveStatus(d *sample.Drive) (state int, known bool) {
 	switch d.Status {
 	case sample.DriveOK:
-		return isOK, true
+		return stateOK, true
 	case sample.DriveDegraded:
-		return isDegraded, true
+		return stateDegraded, true
 	case sample.DriveFailing:
-		return willFail, true
+		return statePredictedFailure, true
 	case sample.DriveFailed, sample.DriveVanished:
-		return isFailed, true
+		return stateFailed, true
 	case sample.DriveAsleep:
-		return isOK, d.Values != sample.DriveValues{} // else it was never asked
+		return stateOK, d.Values != sample.DriveValues{} // a drive without values was never read
 	}
 	return 0, false
 }
 
-// mostRound bounds how long before the end of a round of questions a drive of it has answered. An earlier answer is
-// of another round, ten minutes before: the drive sleeps.
-const mostRound = 5 * time.Minute
+// maxRound bounds the duration of a round of readings. An older reading is from the round before, ten minutes earlier:
+// the drive sleeps.
+const maxRound = 5 * time.Minute
 
-// answered says whether a drive answered in the round that ended then. One that is unread may have told something, as its
-// temperature, but nothing of its health.
+// answered reports whether a drive answered in the round that ended at this time. A drive with the status "unread" may
+// have reported something, such as its temperature, but nothing about its health.
 func answered(d *sample.Drive, round time.Time) bool {
 	switch d.Status {
 	case sample.DriveAsleep, sample.DriveVanished:
@@ -103,13 +103,13 @@ func answered(d *sample.Drive, round time.Time) bool {
 			return false
 		}
 	}
-	return !d.At.IsZero() && round.Sub(d.At) < mostRound
+	return !d.At.IsZero() && round.Sub(d.At) < maxRound
 }
 
-func (b *builder) drive(d *sample.Drive, met *driveMet, boot time.Time, of *driveSets) {
+func (b *builder) drive(d *sample.Drive, state *driveState, boot time.Time, sets *driveSets) {
 	if d.Size > 0 {
 		b.start = boot
-		b.int(&semconv.HwPhysicalDiskSize, d.Size, of.plain)
+		b.int(&semconv.HwPhysicalDiskSize, d.Size, sets.plain)
 	}
 	for q, v := range d.Values.All() {
 		to := &drivePlaces[q]
@@ -117,23 +117,23 @@ func (b *builder) drive(d *sample.Drive, met *driveMet, boot time.Time, of *driv
 			continue
 		}
 		if to.smart != "" {
-			b.int(&semconv.HwPhysicalDiskSmart, whole(math.Round(v*to.times)), of.smart[q])
+			b.int(&semconv.HwPhysicalDiskSmart, toCount(math.Round(v*to.times)), sets.smart[q])
 		}
 		if to.metric == nil {
 			continue
 		}
 		b.start = boot
 		if to.metric.Kind == semconv.Counter {
-			b.start = met.counts[q].start(v, met.asked, boot)
+			b.start = state.counts[q].start(v, state.readAt, boot)
 		}
 		switch {
 		case q == sample.DriveWear:
-			b.float(to.metric, max(0, 1-v), of.places[q])
+			b.float(to.metric, max(0, 1-v), sets.places[q])
 		case to.metric.Int:
-			b.int(to.metric, whole(v), of.places[q])
+			b.int(to.metric, toCount(v), sets.places[q])
 		default:
-			b.float(to.metric, v, of.places[q])
+			b.float(to.metric, v, sets.places[q])
 		}
 	}
-	met.asked = b.time
+	state.readAt = b.time
 }

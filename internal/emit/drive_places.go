@@ -7,23 +7,23 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// drivePlace is where a quantity of a drive is told.
+// drivePlace is the metric, or the two metrics, of a quantity of a drive.
 type drivePlace struct {
-	smart string  // as hw.physical_disk.smart of this attribute; "" where it is not told there
-	times float64 // what makes a raw value of it: shares are per cent there
-	place         // as this too; without a metric where it is not
+	smart string  // attribute of hw.physical_disk.smart; "" for none
+	times float64 // factor to the raw value: shares are percentages there
+	place         // the other metric; empty for none
 }
 
 func driveErrors(kind attribute.KeyValue) place {
 	return in(&semconv.HwErrors, semconv.HwTypePhysicalDisk, kind)
 }
 
-// driveSensor is one of a drive's sensors. What the drive makes of them, its temperature, has no location.
+// driveSensor is one sensor of a drive. The drive's own temperature, which it derives from its sensors, has no location.
 func driveSensor(name string) place {
 	return in(&semconv.HwTemperature, semconv.HwSensorLocationKey.String(name))
 }
 
-// drivePlaces has those of every quantity. Of wear it is what is left. Nobody writes to it.
+// drivePlaces has the place of each quantity. Wear is emitted as the remaining endurance. It is read-only.
 var drivePlaces = [sample.DriveQuantities]drivePlace{
 	sample.DriveTemperature:      {place: in(&semconv.HwTemperature)},
 	sample.DriveTemperatureLimit: {place: in(&semconv.HwTemperatureLimit, semconv.HwLimitTypeHighDegraded)},

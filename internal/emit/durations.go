@@ -12,17 +12,17 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// mostSets bounds the attribute sets of one histogram; windows past it share one set that says so.
-const mostSets = 256
+// maxSets bounds the attribute sets of a histogram. Further windows share the overflow set.
+const maxSets = 256
 
-// Bucket bounds in seconds: a load takes from a blink to minutes, an epoch from seconds to a day.
+// Bucket bounds in seconds: a load takes up to minutes, an epoch from seconds to a day.
 var (
 	loadBounds  = []float64{0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600}
 	epochBounds = []float64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
 )
 
-// Durations are the two histograms of how long loads and epochs took. The zero value is ready; it is safe for
-// concurrent use.
+// Durations holds the histograms of the durations of loads and epochs. The zero value is ready. It is safe for concurrent
+// use.
 type Durations struct {
 	mu     sync.Mutex
 	loads  histogram
@@ -31,13 +31,12 @@ type Durations struct {
 
 type histogram struct {
 	began time.Time
-	ended time.Time // the newest window
+	ended time.Time // of the newest window
 	sets  map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]
 	order []*metricdata.HistogramDataPoint[float64] // of sets, the oldest first
 }
 
-// Add counts a window that ended; span is its exemplar and may be invalid. Other kinds than loads and epochs have no
-// histogram.
+// Add counts an ended window. span is its exemplar and may be invalid. Only loads and epochs have a histogram.
 func (d *Durations) Add(r *window.Report, span trace.SpanContext) {
 	attrs := list{semconv.VerdictKey.String(string(r.Verdict)), semconv.SlowKey.Bool(r.Slow)}
 	d.mu.Lock()
@@ -58,7 +57,7 @@ func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.Ke
 		h.sets = map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]{}
 	}
 	set := attribute.NewSet(attrs...)
-	if h.sets[set.Equivalent()] == nil && len(h.sets) >= mostSets {
+	if h.sets[set.Equivalent()] == nil && len(h.sets) >= maxSets {
 		set = attribute.NewSet(attribute.Bool("otel.metric.overflow", true))
 	}
 	p := h.sets[set.Equivalent()]
@@ -85,16 +84,18 @@ func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.Ke
 	if p.Count == 1 {
 		p.Min, p.Max = metricdata.NewExtrema(v), metricdata.NewExtrema(v)
 	}
-	least, _ := p.Min.Value()
-	most, _ := p.Max.Value()
-	p.Min, p.Max = metricdata.NewExtrema(min(least, v)), metricdata.NewExtrema(max(most, v))
+	shortest, _ := p.Min.Value()
+	longest, _ := p.Max.Value()
+	p.Min, p.Max = metricdata.NewExtrema(min(shortest, v)), metricdata.NewExtrema(max(longest, v))
 	if span.IsValid() {
 		p.Exemplars = exemplar(p.Exemplars, span, r.Wall(r.End.Mono), v)
 	}
 }
 
-// exemplar keeps the newest span, and the one that took longest.
-func exemplar(kept []metricdata.Exemplar[float64], span trace.SpanContext, at time.Time, v float64) []metricdata.Exemplar[float64] {
+// exemplar adds a span to the exemplars, which are the longest and the newest one.
+func exemplar(
+	kept []metricdata.Exemplar[float64], span trace.SpanContext, at time.Time, v float64,
+) []metricdata.Exemplar[float64] {
 	traceID, spanID := span.TraceID(), span.SpanID()
 	e := metricdata.Exemplar[float64]{Time: at, Value: v, TraceID: traceID[:], SpanID: spanID[:]}
 	if len(kept) == 0 || v >= kept[0].Value {
@@ -116,12 +117,12 @@ func (b *builder) histogram(m semconv.Metric, h *histogram) {
 	}
 	data := metricdata.Histogram[float64]{Temporality: metricdata.CumulativeTemporality}
 	at := b.time
-	if h.ended.After(at) { // after the snapshot was taken
+	if h.ended.After(at) { // the window ended after the snapshot was taken
 		at = h.ended
 	}
 	for _, p := range h.order {
 		point := *p
-		point.StartTime, point.Time = earlier(h.began, at), at
+		point.StartTime, point.Time = startBefore(h.began, at), at
 		point.BucketCounts = append([]uint64(nil), p.BucketCounts...)
 		data.DataPoints = append(data.DataPoints, point)
 	}

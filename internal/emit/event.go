@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// eventNames are the names of the events that devices and this program bring about. Nobody writes to it.
+// eventNames has the event names of the conditions. It is read-only.
 var eventNames = map[alert.Kind]string{
 	alert.GPUHot:        semconv.GPUTemperatureHighEvent.Name,
 	alert.GPUThrottled:  semconv.GPUThrottledEvent.Name,
@@ -25,7 +25,7 @@ var eventNames = map[alert.Kind]string{
 	alert.IOStorm:       semconv.IOStormEvent.Name,
 }
 
-// Happened is the event of a condition that has begun or is over.
+// Happened returns the event of a condition that has begun or ended.
 func Happened(e alert.Event) Event {
 	attrs := make(list, 0, 8)
 	if e.GPU != nil {
@@ -51,14 +51,14 @@ func Happened(e alert.Event) Event {
 		attrs.text(semconv.HwIDKey, cmp.Or(e.Drive.ID, e.Disk))
 		attrs.text(semconv.HwModelKey, e.Drive.Model)
 		attrs.state(&e)
-		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
+		attrs.add(semconv.SystemDeviceNameKey.String(UTF8(e.Disk)))
 	case alert.DiskSaturated:
-		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
+		attrs.add(semconv.SystemDeviceNameKey.String(UTF8(e.Disk)))
 	case alert.IOStorm:
 		attrs.add(semconv.IOStormWindowsKey.Int64(int64(e.Count)))
-		attrs.add(semconv.SystemDeviceNameKey.String(utf8(e.Disk)))
+		attrs.add(semconv.SystemDeviceNameKey.String(UTF8(e.Disk)))
 	case alert.AgentDegraded:
-		attrs.add(semconv.AgentPartKey.String(utf8(e.Part)))
+		attrs.add(semconv.AgentPartKey.String(UTF8(e.Part)))
 	}
 	if e.HasValue {
 		attrs.add(semconv.EventValueKey.Float64(e.Value))
@@ -68,7 +68,10 @@ func Happened(e alert.Event) Event {
 		attrs.add(semconv.EventResolvedKey.Bool(true))
 		attrs.add(semconv.EventBeganKey.String(e.Began.UTC().Format(time.RFC3339Nano)))
 	}
-	return Event{Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Was: wasOf(&e), Attributes: attrs, Body: utf8(e.Message)}
+	return Event{
+		Name: eventNames[e.Kind], Time: e.At, Severity: severityOf(&e), Was: wasOf(&e),
+		Attributes: attrs, Body: UTF8(e.Message),
+	}
 }
 
 func severityOf(e *alert.Event) Severity {
@@ -85,7 +88,7 @@ func wasOf(e *alert.Event) Severity {
 	return Warn
 }
 
-// throttleReasons finds a reason by its name in readings. Nobody writes to it.
+// throttleReasons maps the names of reasons in readings to quantities. It is read-only.
 var throttleReasons = func() map[string]sample.GPUQuantity {
 	all := map[string]sample.GPUQuantity{}
 	for q := sample.GPUThrottledPower; q <= sample.GPUThrottledReliability; q++ {
@@ -100,7 +103,7 @@ func (l *list) gpu(g *sample.GPU) {
 	l.text(semconv.HwDriverVersionKey, g.Driver)
 }
 
-// state says how a device is now.
+// state adds the current state of a device.
 func (l *list) state(e *alert.Event) {
 	switch {
 	case e.Resolved:
@@ -114,14 +117,15 @@ func (l *list) state(e *alert.Event) {
 	}
 }
 
-// storm is the event of an I/O storm that a window's end has shown.
+// storm returns the event of an I/O storm that was found at the end of a window.
 func storm(r *window.Report, s *window.Storm) Event {
 	return Event{
 		Name: semconv.IOStormEvent.Name, Time: r.Wall(s.Since), Severity: Warn,
 		Attributes: list{
 			semconv.IOStormWindowsKey.Int(s.Windows),
-			semconv.SystemDeviceNameKey.String(utf8(s.Disk)),
+			semconv.SystemDeviceNameKey.String(UTF8(s.Disk)),
 		},
-		Body: utf8(fmt.Sprintf("%d windows read from %s at once, and two of them at least were slow: stagger the starts", s.Windows, s.Disk)),
+		Body: UTF8(fmt.Sprintf(
+			"%d windows read from %s at once, and two of them at least were slow: stagger the starts", s.Windows, s.Disk)),
 	}
 }

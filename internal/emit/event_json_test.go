@@ -12,7 +12,7 @@ import (
 )
 
 func TestEventJSON(t *testing.T) {
-	e, err := Trial("stallspan.gpu.temperature.high", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	e, err := NewTestEvent("stallspan.gpu.temperature.high", time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,23 +6,23 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// gpuCounted is what an accelerator's counters were when it was last told of. Unlike the last snapshot it outlives a time
-// in which the accelerator could not be read.
+// gpuCounted holds a GPU's counters of the last collection. Unlike the last snapshot, it survives a time in which the GPU
+// could not be read.
 type gpuCounted struct {
-	read, asked  time.Time // when: its row, and its details
+	read, detail time.Time // when its values, and its details, were read
 	busy, energy counted
 	details      [sample.GPUQuantities]counted
 }
 
 func newGPUCounted(string) gpuCounted { return gpuCounted{} }
 
-// counted is one counter, each of which begins again by itself.
+// counted is one counter, which may restart.
 type counted struct {
 	last  float64
-	began time.Time // zero while it was not seen to begin again
+	began time.Time // of the last restart; zero before the first one
 }
 
-// start is when the counter began: at boot, or, once it was seen to begin again, at the reading before that.
+// start returns the start time of the counter: boot, or after a restart the last reading before it.
 func (c *counted) start(v float64, before, boot time.Time) time.Time {
 	if v < c.last {
 		c.began = before

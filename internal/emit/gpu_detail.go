@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// gpuDetail tells what an accelerator told last, at the time at which it did.
-func (m *Metrics) gpuDetail(b *builder, d *sample.GPUDetail, now *sample.Snapshot, of *gpuSets, c *gpuCounted) {
+// gpuDetail emits the last details of a GPU, with the time of their reading.
+func (m *Metrics) gpuDetail(b *builder, d *sample.GPUDetail, now *sample.Snapshot, sets *gpuSets, c *gpuCounted) {
 	b.time = now.GPUs.At.Wall.Add(d.At - now.GPUs.At.Mono)
 	for q, v := range d.Values.All() {
 		to := places[q].metric
@@ -19,44 +19,44 @@ func (m *Metrics) gpuDetail(b *builder, d *sample.GPUDetail, now *sample.Snapsho
 		}
 		b.start = now.Boot
 		if to.Kind == semconv.Counter {
-			b.start = c.details[q].start(v, c.asked, now.Boot)
+			b.start = c.details[q].start(v, c.detail, now.Boot)
 		}
 		if to.Int {
-			b.int(to, whole(v), of.details[q])
+			b.int(to, toCount(v), sets.details[q])
 		} else {
-			b.float(to, v, of.details[q])
+			b.float(to, v, sets.details[q])
 		}
 	}
-	m.errors(b, d, of)
-	c.asked = b.time
+	m.errors(b, d, sets)
+	c.detail = b.time
 	b.time, b.start = now.GPUs.At.Wall, now.Boot
 }
 
-// whole is a count that was kept as a float64, which is exact up to 2^53.
-func whole(v float64) uint64 { return uint64(min(max(0, v), math.MaxInt64)) }
+// toCount converts a count that was stored as a float64, which is exact up to 2^53.
+func toCount(v float64) uint64 { return uint64(min(max(0, v), math.MaxInt64)) }
 
-// errors are those that the program has counted since it began.
-func (m *Metrics) errors(b *builder, d *sample.GPUDetail, of *gpuSets) {
+// errors emits the errors that this program has counted since its start.
+func (m *Metrics) errors(b *builder, d *sample.GPUDetail, sets *gpuSets) {
 	b.start = m.program
-	b.xids(d.XIDs, of)
+	b.xids(d.XIDs, sets)
 }
 
-// xids counts each code by itself, and together those that came after mostXIDs others.
-func (b *builder) xids(all []sample.XID, of *gpuSets) {
+// xids emits a series for each of the first maxXIDs codes, and one for all others.
+func (b *builder) xids(all []sample.XID, sets *gpuSets) {
 	others, more := uint64(0), false
 	for _, x := range all {
-		if set, own := of.xid(x.Code); own {
+		if set, own := sets.xid(x.Code); own {
 			b.int(&semconv.HwErrors, x.Count, set)
 		} else {
 			others, more = others+x.Count, true
 		}
 	}
 	if more {
-		b.int(&semconv.HwErrors, others, of.otherXID)
+		b.int(&semconv.HwErrors, others, sets.otherXID)
 	}
 }
 
-// driver tells what asking the accelerators' driver has cost.
+// driver emits the cost of the calls to the GPUs' driver.
 func (m *Metrics) driver(b *builder, now *sample.Snapshot) {
 	use := now.GPUs.DriverUse
 	if use == nil {
@@ -65,14 +65,14 @@ func (m *Metrics) driver(b *builder, now *sample.Snapshot) {
 	b.start = m.program
 	for i := range use.Calls {
 		call := &use.Calls[i]
-		of := *m.sets.calls.of(call.Name, newCallSet)
-		b.float(&semconv.GPUDriverCallTime, call.Time.Seconds(), of)
-		b.int(&semconv.GPUDriverCalls, call.Count, of)
-		b.float(&semconv.GPUDriverCallLongest, call.Longest.Seconds(), of)
+		set := *m.sets.calls.get(call.Name, newCallSet)
+		b.float(&semconv.GPUDriverCallTime, call.Time.Seconds(), set)
+		b.int(&semconv.GPUDriverCalls, call.Count, set)
+		b.float(&semconv.GPUDriverCallLongest, call.Longest.Seconds(), set)
 	}
 	for i := range use.Fields {
 		field := &use.Fields[i]
-		b.float(&semconv.GPUDriverFieldTime, field.Time.Seconds(), *m.sets.fields.of(field.Name, newFieldSet))
+		b.float(&semconv.GPUDriverFieldTime, field.Time.Seconds(), *m.sets.fields.get(field.Name, newFieldSet))
 	}
 	b.int(&semconv.GPUDriverValuesDropped, use.Dropped, *attribute.EmptySet())
 	b.int(&semconv.GPUDriverSessions, use.Sessions, *attribute.EmptySet())

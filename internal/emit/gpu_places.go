@@ -7,13 +7,13 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// Where in an accelerator a temperature is taken.
+// The sensors of a GPU.
 var (
 	sensorChip   = semconv.HwSensorLocationKey.String("gpu")
 	sensorMemory = semconv.HwSensorLocationKey.String("memory")
 )
 
-// place is the metric that a quantity is told under, and the attributes that it has there beside the accelerator's own.
+// place is the metric of a quantity, with the attributes that it has in addition to the device's own.
 type place struct {
 	metric *semconv.Metric
 	with   []attribute.KeyValue
@@ -21,7 +21,7 @@ type place struct {
 
 func in(metric *semconv.Metric, with ...attribute.KeyValue) place { return place{metric, with} }
 
-// places has those of every quantity but for the repairs, which hw.status tells of. Nobody writes to it.
+// places has the place of each quantity except for the repairs, which are part of hw.status. It is read-only.
 var places = [sample.GPUQuantities]place{
 	sample.GPUEncoder:    in(&semconv.HwGPUUtilization, semconv.HwGPUTaskEncoder),
 	sample.GPUDecoder:    in(&semconv.HwGPUUtilization, semconv.HwGPUTaskDecoder),

@@ -16,30 +16,30 @@ import (
 // ScopeName names everything that Stallspan emits.
 const ScopeName = "github.com/stallspan/stallspan"
 
-// Scope is the instrumentation scope of metrics and spans alike.
+// Scope returns the instrumentation scope of all signals.
 func Scope(version string) instrumentation.Scope {
 	return instrumentation.Scope{Name: ScopeName, Version: version, SchemaURL: semconv.SchemaURL}
 }
 
-// Metrics turns snapshots into metrics. It remembers the last snapshot, because utilisation, await and queue depth
-// are differences over the collection interval. It is not safe for concurrent use.
+// Metrics converts snapshots to metrics. It keeps the last snapshot, because utilization, await and queue depth are
+// differences over the collection interval. It is not safe for concurrent use.
 type Metrics struct {
 	scope     instrumentation.Scope
-	disabled  []string // names of metrics that are left out
+	disabled  []string // names of metrics
 	last      sample.Snapshot
-	began     map[string]time.Time      // of a core that did not begin to count at boot
+	began     map[string]time.Time      // of a core whose counters restarted
 	counted   cache[string, gpuCounted] // by GPU.ID
-	met       cache[driveKey, driveMet]
-	program   time.Time // when what is counted since the program began, or the recording, did
+	drive     cache[driveKey, driveState]
+	program   time.Time // start of the program or the recording, and of what it counts
 	sets      sets
-	sizes     map[*semconv.Metric]int // how many points a metric had at the last collection
+	sizes     map[*semconv.Metric]int // points of each metric at the last collection
 	Durations Durations
 }
 
-// mostBegan bounds Metrics.began.
-const mostBegan = 16384
+// maxBegan bounds Metrics.began.
+const maxBegan = 16384
 
-// NewMetrics prepares the metrics of one program version, without those of the disabled names.
+// NewMetrics returns the metrics of a program version, without the disabled ones.
 func NewMetrics(version string, disabled ...string) *Metrics {
 	return &Metrics{
 		scope:    Scope(version),
@@ -49,8 +49,8 @@ func NewMetrics(version string, disabled ...string) *Metrics {
 	}
 }
 
-// Collect gives the metrics of a snapshot. What the machine does not offer is absent. Differences are absent at the
-// first collection. Collect keeps the snapshot and changes it: pass one that is nobody else's.
+// Collect returns the metrics of a snapshot. Readings that the machine lacks are absent. Differences are absent at the
+// first collection. Collect keeps and changes the snapshot: the caller must not use it afterwards.
 func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	b := &builder{start: now.Boot, sizes: m.sizes}
 	if m.program.IsZero() && !now.GPUs.At.Wall.IsZero() {
@@ -65,15 +65,17 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	b.time = newest(&now)
 	m.Durations.emit(b)
 	m.last = now
-	metrics := slices.DeleteFunc(b.metrics(), func(x metricdata.Metrics) bool { return slices.Contains(m.disabled, x.Name) })
+	metrics := slices.DeleteFunc(b.metrics(), func(x metricdata.Metrics) bool {
+		return slices.Contains(m.disabled, x.Name)
+	})
 	return metricdata.ScopeMetrics{Scope: m.scope, Metrics: metrics}
 }
 
 // builder collects points by metric, in the order in which the metrics first appear.
 type builder struct {
 	start  time.Time               // of counters
-	time   time.Time               // of the points that follow
-	sizes  map[*semconv.Metric]int // what to make room for
+	time   time.Time               // of the next points
+	sizes  map[*semconv.Metric]int // capacities
 	order  []aggregation
 	ints   map[*semconv.Metric]*series[int64]
 	floats map[*semconv.Metric]*series[float64]
@@ -97,7 +99,9 @@ func (b *builder) float(m *semconv.Metric, v float64, attrs attribute.Set) {
 	b.floats = point(b, b.floats, m, v, attrs)
 }
 
-func point[N int64 | float64](b *builder, all map[*semconv.Metric]*series[N], m *semconv.Metric, v N, attrs attribute.Set) map[*semconv.Metric]*series[N] {
+func point[N int64 | float64](
+	b *builder, all map[*semconv.Metric]*series[N], m *semconv.Metric, v N, attrs attribute.Set,
+) map[*semconv.Metric]*series[N] {
 	s := all[m]
 	if s == nil {
 		if all == nil {
@@ -109,14 +113,14 @@ func point[N int64 | float64](b *builder, all map[*semconv.Metric]*series[N], m 
 	}
 	p := metricdata.DataPoint[N]{Attributes: attrs, Time: b.time, Value: v}
 	if m.Kind != semconv.Gauge {
-		p.StartTime = earlier(b.start, b.time)
+		p.StartTime = startBefore(b.start, b.time)
 	}
 	s.points = append(s.points, p)
 	return all
 }
 
-// earlier is start, or unknown where that is not before the point itself: the clock was set in between.
-func earlier(start, at time.Time) time.Time {
+// startBefore returns start, or an unknown time if it is not before the point: the clock was set in between.
+func startBefore(start, at time.Time) time.Time {
 	if start.Before(at) {
 		return start
 	}
@@ -147,7 +151,7 @@ func (s *series[N]) metric(sizes map[*semconv.Metric]int) metricdata.Metrics {
 	return m
 }
 
-// newest is the time of the snapshot's latest reading.
+// newest returns the time of the newest reading.
 func newest(now *sample.Snapshot) (at time.Time) {
 	for _, s := range []*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives} {
 		if s.At.Wall.After(at) {

@@ -5,7 +5,7 @@ import "testing"
 func TestCheckMetric(t *testing.T) {
 	for name, want := range map[string]string{
 		"system.disk.io":  "",
-		"system.disk.ios": `there is no metric "system.disk.ios": did you mean system.disk.io?`,
+		"system.disk.ios": `there is no metric "system.disk.ios": docs/metrics.md lists them`,
 		"z":               `there is no metric "z": docs/metrics.md lists them`,
 		"":                `there is no metric "": docs/metrics.md lists them`,
 	} {
@@ -14,7 +14,7 @@ func TestCheckMetric(t *testing.T) {
 			got = err.Error()
 		}
 		if got != want {
-			t.Errorf("%q: %q, want %q", name, got, want)
+			t.Errorf("CheckMetric(%q): got %q, want %q", name, got, want)
 		}
 	}
 }

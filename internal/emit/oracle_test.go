@@ -49,7 +49,7 @@ func TestRegistry(t *testing.T) {
 		o.span(r, emit.WindowSpan(r))
 	}
 	for _, name := range emit.EventNames() {
-		e, err := emit.Trial(name, start)
+		e, err := emit.NewTestEvent(name, start)
 		if err != nil {
 			t.Error(err)
 		}

@@ -11,11 +11,11 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// serviceName is who emits, where nobody says otherwise.
+// serviceName is the default of service.name.
 const serviceName = "stallspan"
 
-// Resource describes who emits and on which machine, for all signals of a door. Each call is another instance of the
-// service. root is the folder that stands for the machine's "/". What is not known is left out.
+// Resource returns the resource attributes of this program and its machine, for all signals of an output. Each call
+// makes a new service instance. root is the folder that is the host's "/".
 func Resource(root string) []attribute.KeyValue {
 	l := list{
 		semconv.ServiceNameKey.String(serviceName),
@@ -26,13 +26,13 @@ func Resource(root string) []attribute.KeyValue {
 	return l
 }
 
-// OwnProcess is what spans alone add to the resource: the process that made them.
+// OwnProcess returns the resource attribute of this process, which only spans have.
 func OwnProcess() attribute.KeyValue { return semconv.ProcessPIDKey.Int(os.Getpid()) }
 
-// randomUUID is a UUID of version 4 (RFC 9562).
+// randomUUID returns a UUID of version 4 (RFC 9562).
 func randomUUID() string {
 	var b [16]byte
-	_, _ = rand.Read(b[:]) // never fails, says its package
+	_, _ = rand.Read(b[:]) // never fails
 	b[6] = b[6]&0x0f | 0x40
 	b[8] = b[8]&0x3f | 0x80
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])

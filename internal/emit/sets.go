@@ -6,33 +6,32 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// mostKept bounds the attribute sets of one kind that are kept from one collection to the next. More are made anew.
-const mostKept = 1024
+// maxKept bounds the attribute sets of one kind that are kept between collections.
+const maxKept = 1024
 
-// sets are the attribute sets of everything that was told of, each made once: to sort and hash them anew for every point
-// was most of what a collection cost.
+// sets caches the attribute sets. To sort and hash them for every point would be most of the cost of a collection.
 type sets struct {
 	disks     cache[string, diskSets] // by name
 	cores     cache[int, coreSets]    // by number
 	gpus      cache[gpuName, gpuSets]
 	drives    cache[driveName, driveSets]
-	processes cache[int, processSets] // by PID: a process that takes over a number takes over the sets
+	processes cache[int, processSets] // by PID
 	holders   cache[holder, attribute.Set]
 	calls     cache[string, attribute.Set] // by function of the driver
-	fields    cache[string, attribute.Set] // by field of the driver's
+	fields    cache[string, attribute.Set] // by field of the driver
 }
 
-// cache keeps what is made of a key. The zero value is ready. It forgets everything once it holds mostKept.
+// cache keeps one value for each key. The zero value is ready. When it is full, it is emptied.
 type cache[K comparable, V any] struct{ kept map[K]*V }
 
-func (c *cache[K, V]) of(key K, fresh func(K) V) *V {
+func (c *cache[K, V]) get(key K, create func(K) V) *V {
 	if v := c.kept[key]; v != nil {
 		return v
 	}
-	if c.kept == nil || len(c.kept) >= mostKept {
+	if c.kept == nil || len(c.kept) >= maxKept {
 		c.kept = map[K]*V{}
 	}
-	v := fresh(key)
+	v := create(key)
 	c.kept[key] = &v
 	return &v
 }
@@ -40,7 +39,7 @@ func (c *cache[K, V]) of(key K, fresh func(K) V) *V {
 type diskSets struct{ plain, read, write attribute.Set }
 
 func newDiskSets(disk string) diskSets {
-	name := semconv.SystemDeviceNameKey.String(utf8(disk))
+	name := semconv.SystemDeviceNameKey.String(UTF8(disk))
 	return diskSets{
 		plain: attribute.NewSet(name),
 		read:  attribute.NewSet(name, semconv.DiskIODirectionRead),
@@ -48,7 +47,7 @@ func newDiskSets(disk string) diskSets {
 	}
 }
 
-// coreSets has one set a mode, in the order of modes.
+// coreSets has a set for each mode, in the order of modes.
 type coreSets [7]attribute.Set
 
 func newCoreSets(number int) (s coreSets) {
@@ -71,12 +70,12 @@ func newProcessSets(number int) processSets {
 	}
 }
 
-// holder is a process that holds memory of a GPU.
+// holder is a process with memory on a GPU.
 type holder struct {
 	gpu string
 	pid int
 }
 
 func newHolderSet(h holder) attribute.Set {
-	return attribute.NewSet(semconv.HwIDKey.String(utf8(h.gpu)), semconv.ProcessPIDKey.Int(h.pid))
+	return attribute.NewSet(semconv.HwIDKey.String(UTF8(h.gpu)), semconv.ProcessPIDKey.Int(h.pid))
 }

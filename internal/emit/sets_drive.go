@@ -7,18 +7,18 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// driveName is what names a drive, the same on all of its points.
+// driveName has the attributes of all points of a drive.
 type driveName struct{ id, device, model, serial, firmware, kind string }
 
 type driveSets struct {
 	plain  attribute.Set
 	states [4]attribute.Set
-	smart  [sample.DriveQuantities]attribute.Set // of those that are told as hw.physical_disk.smart
-	places [sample.DriveQuantities]attribute.Set // of those that have another place
+	smart  [sample.DriveQuantities]attribute.Set // for hw.physical_disk.smart
+	places [sample.DriveQuantities]attribute.Set // for the other metrics
 }
 
 func newDriveSets(n driveName) (s driveSets) {
-	attrs := list{semconv.HwIDKey.String(utf8(n.id)), semconv.SystemDeviceNameKey.String(utf8(n.device))}
+	attrs := list{semconv.HwIDKey.String(UTF8(n.id)), semconv.SystemDeviceNameKey.String(UTF8(n.device))}
 	attrs.text(semconv.HwNameKey, n.device)
 	attrs.text(semconv.HwModelKey, n.model)
 	attrs.text(semconv.HwSerialNumberKey, n.serial)
@@ -26,10 +26,10 @@ func newDriveSets(n driveName) (s driveSets) {
 	attrs.text(semconv.HwPhysicalDiskTypeKey, n.kind)
 	s.plain = attrs.with()
 	s.states = [4]attribute.Set{
-		isOK:       attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStateOK),
-		isDegraded: attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStateDegraded),
-		isFailed:   attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStateFailed),
-		willFail:   attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStatePredictedFailure),
+		stateOK:               attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStateOK),
+		stateDegraded:         attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStateDegraded),
+		stateFailed:           attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStateFailed),
+		statePredictedFailure: attrs.with(semconv.HwTypePhysicalDisk, semconv.HwStatePredictedFailure),
 	}
 	for q := range drivePlaces {
 		to := &drivePlaces[q]

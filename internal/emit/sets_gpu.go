@@ -9,32 +9,32 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// mostXIDs bounds the codes of XID errors that have a series of their own, of one accelerator. NVIDIA's table has fewer
-// than 200, and a GPU meets a handful in its life.
-const mostXIDs = 64
+// maxXIDs bounds the XID codes of a GPU that have a series of their own. NVIDIA's table has fewer than 200, and a GPU meets
+// a handful in its life.
+const maxXIDs = 64
 
-// gpuName is what names an accelerator, the same on all of its points.
+// gpuName has the attributes of all points of a GPU.
 type gpuName struct{ id, name, driver, parent string }
 
 type gpuSets struct {
 	plain    attribute.Set
-	general  attribute.Set // the task of hw.gpu.utilization
+	general  attribute.Set // with the task of hw.gpu.utilization
 	hardware attribute.Set // with hw.type
-	sensor   attribute.Set // of the chip's temperature
-	most     attribute.Set // what it could do, not what it does
+	sensor   attribute.Set // for the temperature of the chip
+	limit    attribute.Set // for the highest possible value
 	states   [4]attribute.Set
-	details  [sample.GPUQuantities]attribute.Set // of those that have a place
-	names    list                                // what names it
-	xids     map[int]attribute.Set               // by code: the first mostXIDs that came
+	details  [sample.GPUQuantities]attribute.Set // of the quantities with a place
+	names    list                                // attributes of all points
+	xids     map[int]attribute.Set               // by code: the first maxXIDs to occur
 	otherXID attribute.Set
 }
 
 func newGPUSets(n gpuName) gpuSets {
-	attrs := list{semconv.HwIDKey.String(utf8(n.id))}
+	attrs := list{semconv.HwIDKey.String(UTF8(n.id))}
 	attrs.text(semconv.HwNameKey, n.name)
 	attrs.text(semconv.HwModelKey, n.name)
 	attrs.text(semconv.HwParentKey, n.parent)
-	if n.driver != "" { // NVML's: there is no other
+	if n.driver != "" { // only NVML reports one
 		attrs.text(semconv.HwDriverVersionKey, n.driver)
 		attrs.text(semconv.HwVendorKey, "NVIDIA")
 	}
@@ -42,12 +42,12 @@ func newGPUSets(n gpuName) gpuSets {
 		general:  attrs.with(semconv.HwGPUTaskGeneral),
 		hardware: attrs.with(semconv.HwTypeGPU),
 		sensor:   attrs.with(sensorChip),
-		most:     attrs.with(semconv.HwLimitTypeMax),
+		limit:    attrs.with(semconv.HwLimitTypeMax),
 		states: [4]attribute.Set{
-			isOK:       attrs.with(semconv.HwTypeGPU, semconv.HwStateOK),
-			isDegraded: attrs.with(semconv.HwTypeGPU, semconv.HwStateDegraded),
-			isFailed:   attrs.with(semconv.HwTypeGPU, semconv.HwStateFailed),
-			willFail:   attrs.with(semconv.HwTypeGPU, semconv.HwStatePredictedFailure),
+			stateOK:               attrs.with(semconv.HwTypeGPU, semconv.HwStateOK),
+			stateDegraded:         attrs.with(semconv.HwTypeGPU, semconv.HwStateDegraded),
+			stateFailed:           attrs.with(semconv.HwTypeGPU, semconv.HwStateFailed),
+			statePredictedFailure: attrs.with(semconv.HwTypeGPU, semconv.HwStatePredictedFailure),
 		},
 		plain:    attrs.with(),
 		otherXID: attrs.with(semconv.HwTypeGPU, semconv.ErrorTypeXidOther),
@@ -61,17 +61,17 @@ func newGPUSets(n gpuName) gpuSets {
 	return s
 }
 
-// with is the set of these attributes and of more.
+// with returns the set of these attributes and of more.
 func (l list) with(more ...attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(l[:len(l):len(l)], more...)...)
 }
 
-// xid is the set of one code's errors, and whether the code has one of its own: once it has, it keeps it.
+// xid returns the set of a code, and whether it is the code's own.
 func (s *gpuSets) xid(code int) (set attribute.Set, own bool) {
 	if set, own = s.xids[code]; own {
 		return set, true
 	}
-	if len(s.xids) >= mostXIDs {
+	if len(s.xids) >= maxXIDs {
 		return s.otherXID, false
 	}
 	if s.xids == nil {
@@ -83,9 +83,9 @@ func (s *gpuSets) xid(code int) (set attribute.Set, own bool) {
 }
 
 func newCallSet(function string) attribute.Set {
-	return attribute.NewSet(semconv.GPUDriverFunctionKey.String(utf8(function)))
+	return attribute.NewSet(semconv.GPUDriverFunctionKey.String(UTF8(function)))
 }
 
 func newFieldSet(field string) attribute.Set {
-	return attribute.NewSet(semconv.GPUDriverFieldKey.String(utf8(field)))
+	return attribute.NewSet(semconv.GPUDriverFieldKey.String(UTF8(field)))
 }

@@ -1,5 +1,5 @@
-// Package emit turns what was measured into telemetry, once for every door: readings into metricdata, reports into
-// spans of plain attributes. It knows neither the SDK's pipelines nor the Collector's pdata.
+// Package emit converts measurements to telemetry, once for all outputs: readings to metricdata, reports to spans of
+// plain attributes, conditions to events. It uses neither the SDK's pipelines nor the Collector's pdata.
 package emit
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// Span is a finished span without its place in a trace. Its kind is internal and its status stays unset: slow is not
-// an error.
+// Span is an ended span without its place in a trace. Its kind is internal and its status is unset: a slow window is no
+// error.
 type Span struct {
 	Name       string
 	Start, End time.Time
@@ -24,28 +24,28 @@ type Span struct {
 	Children   []Span
 }
 
-// Event is something that happened at one moment of a span.
+// Event is an event of a span, or a log record.
 type Event struct {
 	Name       string
 	Time       time.Time
-	Severity   Severity // of its log record, as is Body: an event on a span has neither
-	Was        Severity // of one that is over: as it began
+	Severity   Severity // of the log record, as is Body: an event of a span has neither
+	Was        Severity // severity at the beginning, for an event that has ended
 	Body       string
 	Attributes []attribute.KeyValue
 	ID         string            // unique; set by Identified
-	Span       trace.SpanContext // the span that it happened in, or invalid; set by Identified
+	Span       trace.SpanContext // the span of the event, or invalid; set by Identified
 }
 
-// Severity says whether somebody should look at an event.
+// Severity is the importance of an event.
 type Severity int
 
 const (
 	Info  Severity = iota
-	Warn           // somebody should look
-	Error          // somebody has to act
+	Warn           // worth a look
+	Error          // needs action
 )
 
-// String is how log records put it.
+// String returns the severity text of log records.
 func (s Severity) String() string {
 	switch s {
 	case Error:
@@ -67,8 +67,10 @@ func (s *Severity) UnmarshalText(text []byte) error {
 	return fmt.Errorf("%.40q is not a severity: choose info, warn or error", text)
 }
 
-// SpanName is how a window's span is called. It is known when the window begins.
-func SpanName(w *window.Window) string {
+// SpanName returns the name of a window's span. It is known when the window begins.
+func SpanName(w *window.Window) string { return UTF8(spanName(w)) }
+
+func spanName(w *window.Window) string {
 	switch {
 	case w.Kind == window.ModelLoad && w.Model != "":
 		return "load " + w.Model
@@ -85,7 +87,7 @@ func SpanName(w *window.Window) string {
 	}
 }
 
-// WindowSpan is the span of a window that ended, with a child for each stretch in which it waited for storage.
+// WindowSpan returns the span of an ended window, with a child for each stall interval.
 func WindowSpan(r *window.Report) Span {
 	s := Span{
 		Name:       SpanName(&r.Window),
@@ -103,57 +105,57 @@ func WindowSpan(r *window.Report) Span {
 	return s
 }
 
-// slow is the event of a slow window, at the moment when it began to wait.
+// slow returns the event of a slow window, at the time when it began to wait.
 func slow(r *window.Report) Event {
 	at := r.Start.Wall
 	if r.StallBegan > 0 {
 		at = r.Wall(r.StallBegan)
 	}
 	var attrs list
-	attrs.what(r)
+	attrs.identity(r)
 	attrs.text(semconv.SlownessReasonKey, r.SlowReason)
 	attrs.text(semconv.VerdictKey, string(r.Verdict))
 	attrs.text(semconv.FindingKey, r.Finding)
 	body := SpanName(&r.Window)
-	if !r.LastedTooLong() { // else the finding begins with how long it took
+	if !r.LastedTooLong() { // otherwise the finding begins with the duration
 		body += ", " + window.Short(r.Duration().Seconds())
 	}
 	return Event{
 		Name:       semconv.WindowSlowEvent.Name,
 		Time:       at,
 		Severity:   Warn,
-		Body:       utf8(body + ": " + r.Finding),
+		Body:       UTF8(body + ": " + r.Finding),
 		Attributes: attrs,
 	}
 }
 
-// stallSpans are the children, named for the disk or mount that was used most.
+// stallSpans returns the children, named after the disk or mount with the most use.
 func stallSpans(r *window.Report) []Span {
 	if len(r.Stalls) == 0 {
 		return nil
 	}
 	name := "storage stall"
-	var where []attribute.KeyValue
+	var where list
 	switch {
 	case len(r.Disks) > 0:
 		name += " " + r.Disks[0].Name
-		where = append(where, semconv.SystemDeviceNameKey.String(r.Disks[0].Name))
+		where.text(semconv.SystemDeviceNameKey, r.Disks[0].Name)
 	case len(r.Mounts) > 0:
 		name += " " + r.Mounts[0].Point
-		where = append(where, semconv.MountPointsKey.StringSlice(points(r)))
+		where.texts(semconv.MountPointsKey, mountPoints(r))
 	}
 	spans := make([]Span, 0, len(r.Stalls))
 	for _, stall := range r.Stalls {
 		attrs := make([]attribute.KeyValue, 0, 1+len(where))
 		attrs = append(attrs, semconv.StallStorageTimeKey.Float64(stall.Waited.Seconds()))
 		spans = append(spans, Span{
-			Name: name, Start: r.Wall(stall.Start), End: r.Wall(stall.End), Attributes: append(attrs, where...),
+			Name: UTF8(name), Start: r.Wall(stall.Start), End: r.Wall(stall.End), Attributes: append(attrs, where...),
 		})
 	}
 	return spans
 }
 
-func points(r *window.Report) []string {
+func mountPoints(r *window.Report) []string {
 	var list []string
 	for _, m := range r.Mounts {
 		list = append(list, m.Point)

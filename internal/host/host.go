@@ -1,5 +1,5 @@
-// Package host says which machine this is, as the resource of everything that leaves does. root is the folder that
-// stands for the machine's "/": "/hostfs" in a container, "" otherwise.
+// Package host identifies the machine for resource attributes. root is the folder that is the host's "/": "/hostfs" in a
+// container, usually "".
 package host
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ID is the identity that systemd, or else D-Bus, gave to this installation; "" where there is none.
+// ID returns the machine id of systemd, or else of D-Bus; "" without one.
 func ID(root string) string {
 	for _, path := range []string{"etc/machine-id", "var/lib/dbus/machine-id"} {
 		if id := firstLine(root, path); id != "" {
@@ -19,7 +19,7 @@ func ID(root string) string {
 	return ""
 }
 
-// Name is the host's, not the container's, where the host's files are at hand.
+// Name returns the host's name, not the container's, if root has the host's files.
 func Name(root string) string {
 	if root != "" && root != "/" {
 		if name := firstLine(root, "etc/hostname"); name != "" {
@@ -33,7 +33,7 @@ func Name(root string) string {
 	return strings.ToValidUTF8(name, "")
 }
 
-// firstLine is the trimmed beginning of a small file, "" where it cannot be read.
+// firstLine returns the first line of a small file, trimmed; "" if it cannot be read.
 func firstLine(root, path string) string {
 	file, err := os.Open(filepath.Join("/", root, path))
 	if err != nil {

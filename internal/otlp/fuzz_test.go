@@ -27,6 +27,7 @@ func FuzzAttributes(f *testing.F) {
 	f.Add("", "", int64(math.MinInt64), math.Inf(1), false, []byte(nil))
 	f.Add("\xe4", "a\xffb\xfe", int64(math.MaxInt64), math.NaN(), true, []byte{0xff})
 	f.Fuzz(func(t *testing.T, key, text string, n int64, x float64, b bool, raw []byte) {
+		key, text = emit.UTF8(key), emit.UTF8(text) // as all text of emit is
 		name := func(s string) attribute.Key { return attribute.Key(key + s) }
 		attrs := []attribute.KeyValue{
 			name("").String(text), name("n").Int64(n), name("x").Float64(x), name("b").Bool(b),

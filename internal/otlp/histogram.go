@@ -23,11 +23,11 @@ func histogram[N int64 | float64](w *Writer, h metricdata.Histogram[N], to pmetr
 		point.SetSum(float64(from.Sum))
 		point.ExplicitBounds().FromRaw(from.Bounds)
 		point.BucketCounts().FromRaw(from.BucketCounts)
-		if least, known := from.Min.Value(); known {
-			point.SetMin(float64(least))
+		if v, ok := from.Min.Value(); ok {
+			point.SetMin(float64(v))
 		}
-		if most, known := from.Max.Value(); known {
-			point.SetMax(float64(most))
+		if v, ok := from.Max.Value(); ok {
+			point.SetMax(float64(v))
 		}
 		exemplars(from.Exemplars, point.Exemplars())
 	}
@@ -54,11 +54,11 @@ func exponential[N int64 | float64](w *Writer, h metricdata.ExponentialHistogram
 		point.SetZeroThreshold(from.ZeroThreshold)
 		buckets(from.PositiveBucket, point.Positive())
 		buckets(from.NegativeBucket, point.Negative())
-		if least, known := from.Min.Value(); known {
-			point.SetMin(float64(least))
+		if v, ok := from.Min.Value(); ok {
+			point.SetMin(float64(v))
 		}
-		if most, known := from.Max.Value(); known {
-			point.SetMax(float64(most))
+		if v, ok := from.Max.Value(); ok {
+			point.SetMax(float64(v))
 		}
 		exemplars(from.Exemplars, point.Exemplars())
 	}

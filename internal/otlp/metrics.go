@@ -5,15 +5,14 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Metrics appends a scope's metrics, with the scope and its schema URL; nothing where it has no metrics. A metric of a
-// temporality or of an aggregation that OTLP does not have is left out. Who writes again and again is better off with a
-// Writer.
+// Metrics appends the metrics of a scope, with the scope and its schema URL; nothing for a scope without metrics. It leaves
+// out metrics of a temporality or an aggregation that OTLP lacks. A Writer is faster for repeated calls.
 func Metrics(m metricdata.ScopeMetrics, to pmetric.ResourceMetrics) { new(Writer).Metrics(m, to) }
 
 func (w *Writer) metric(m *metricdata.Metrics, to pmetric.Metric) {
-	to.SetName(text(m.Name))
-	to.SetDescription(text(m.Description))
-	to.SetUnit(text(m.Unit))
+	to.SetName(m.Name)
+	to.SetDescription(m.Description)
+	to.SetUnit(m.Unit)
 	switch data := m.Data.(type) {
 	case metricdata.Gauge[int64]:
 		numbers(w, data.DataPoints, to.SetEmptyGauge().DataPoints())
@@ -81,7 +80,7 @@ func exemplars[N int64 | float64](all []metricdata.Exemplar[N], to pmetric.Exemp
 		from, exemplar := &all[i], to.AppendEmpty()
 		Attributes(from.FilteredAttributes, exemplar.FilteredAttributes())
 		exemplar.SetTimestamp(moment(from.Time))
-		// An id of another length is none.
+		// Ids of another length are invalid.
 		if len(from.TraceID) == 16 {
 			exemplar.SetTraceID([16]byte(from.TraceID))
 		}

@@ -1,22 +1,20 @@
-// Package otlp writes what emit makes into the Collector's pdata. It is the only place where one becomes the other, and
-// it knows no metric, attribute or event by name.
+// Package otlp converts the telemetry of package emit to the Collector's pdata. It uses no metric, attribute or event by
+// name.
 //
-// What it writes is what the SDK's exporters write of the same, but for text that is no UTF-8, which they refuse: such
-// bytes become U+FFFD here. Its functions may be called by several goroutines at once, for different destinations.
+// The result equals what the SDK's exporters send, to the byte. Text must be valid UTF-8, as that of emit is. The functions
+// are safe for concurrent use with different destinations.
 package otlp
 
 import (
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 )
 
-// Attributes sets each attribute on to. One that is there already under the same key is replaced. One without a key is
-// left out: OTLP has none such.
+// Attributes sets each attribute on to. It replaces values of the same key, and leaves out attributes without a key, which
+// OTLP does not have.
 func Attributes(attrs []attribute.KeyValue, to pcommon.Map) {
 	to.EnsureCapacity(to.Len() + len(attrs))
 	for i := range attrs {
@@ -24,15 +22,15 @@ func Attributes(attrs []attribute.KeyValue, to pcommon.Map) {
 	}
 }
 
-// put is Attributes for one. What most attributes are needs no pcommon.Value of its own.
+// put sets one attribute. The most frequent types need no pcommon.Value of their own.
 func put(key attribute.Key, v attribute.Value, to pcommon.Map) {
 	if key == "" {
 		return
 	}
-	name := text(string(key))
+	name := string(key)
 	switch v.Type() {
 	case attribute.STRING:
-		to.PutStr(name, text(v.AsString()))
+		to.PutStr(name, v.AsString())
 	case attribute.INT64:
 		to.PutInt(name, v.AsInt64())
 	case attribute.FLOAT64:
@@ -44,14 +42,14 @@ func put(key attribute.Key, v attribute.Value, to pcommon.Map) {
 	}
 }
 
-// Scope describes who emitted. The scope's schema URL has its place beside the scope, not in it.
+// Scope writes the instrumentation scope. The schema URL is not part of it: it belongs to the scope's container.
 func Scope(s instrumentation.Scope, to pcommon.InstrumentationScope) {
-	to.SetName(text(s.Name))
-	to.SetVersion(text(s.Version))
+	to.SetName(s.Name)
+	to.SetVersion(s.Version)
 	set(s.Attributes, to.Attributes())
 }
 
-// set is Attributes of a set.
+// set writes the attributes of a set.
 func set(s attribute.Set, to pcommon.Map) {
 	to.EnsureCapacity(s.Len())
 	for all := s.Iter(); all.Next(); {
@@ -60,13 +58,5 @@ func set(s attribute.Set, to pcommon.Map) {
 	}
 }
 
-// text replaces what is no UTF-8: protobuf refuses a whole batch for one wrong byte.
-func text(s string) string {
-	if utf8.ValidString(s) {
-		return s
-	}
-	return strings.ToValidUTF8(s, "\uFFFD")
-}
-
-// moment is t in nanoseconds since 1970: 0, which stands for unknown, where t is before that, as the zero time is.
+// moment converts a time. A time before 1970, such as the zero time, becomes 0, which means unknown.
 func moment(t time.Time) pcommon.Timestamp { return pcommon.Timestamp(max(0, t.UnixNano())) }

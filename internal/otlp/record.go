@@ -10,18 +10,17 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// Record appends an event as a log record with an event name; span is the one that it happened in, or invalid. The
-// record is observed now.
+// Record appends an event as a log record with an event name, observed now. span is the span of the event, or invalid.
 func Record(e emit.Event, span trace.SpanContext, to plog.LogRecordSlice) {
 	record := to.AppendEmpty()
-	record.SetEventName(text(e.Name))
+	record.SetEventName(e.Name)
 	record.SetTimestamp(moment(e.Time))
 	record.SetObservedTimestamp(moment(time.Now()))
 	number, name := severity(e.Severity)
 	record.SetSeverityNumber(number)
 	record.SetSeverityText(name)
 	if e.Body != "" {
-		record.Body().SetStr(text(e.Body))
+		record.Body().SetStr(e.Body)
 	}
 	Attributes(e.Attributes, record.Attributes())
 	if span.IsValid() {

@@ -14,13 +14,12 @@ import (
 // The bits of a span's flags beyond those of W3C (opentelemetry/proto/trace/v1/trace.proto, SpanFlags).
 const (
 	traceFlags     = 0xff  // the flags of W3C's traceparent
-	parentKnown    = 0x100 // it is known whether the parent is remote
-	parentIsRemote = 0x200 // the parent is of another process
+	parentKnown    = 0x100 // the next bit is set or unset on purpose
+	parentIsRemote = 0x200 // the parent is in another process
 )
 
-// Span appends a span that has the context own, and below it its children, each with a new span id. parent may be
-// invalid: the span is then a root. Trace id, trace state and trace flags are own's, for the children too. All are of
-// kind internal and have no status.
+// Span appends a span with the context own, and its children, each with a new span id. An invalid parent makes the span a
+// root. Trace id, trace state and trace flags of all spans are those of own. The kind is internal, the status is unset.
 func Span(s emit.Span, own, parent trace.SpanContext, to ptrace.SpanSlice) {
 	span := to.AppendEmpty()
 	p := place{
@@ -39,8 +38,8 @@ func Span(s emit.Span, own, parent trace.SpanContext, to ptrace.SpanSlice) {
 	p.children(s.Children, pcommon.SpanID(own.SpanID()), to)
 }
 
-// Children appends spans, each with a new span id, below a span that the Collector has already: in its trace, with its
-// trace state and trace flags. They belong to the process that the parent is of, so the parent is not marked as remote.
+// Children appends spans, each with a new span id, as children of a span of the Collector: in its trace, with its trace
+// state and trace flags. They belong to the process of the parent, so the parent is not marked as remote.
 func Children(spans []emit.Span, parent ptrace.Span, to ptrace.SpanSlice) {
 	p := place{
 		trace: parent.TraceID(),
@@ -50,19 +49,19 @@ func Children(spans []emit.Span, parent ptrace.Span, to ptrace.SpanSlice) {
 	p.children(spans, parent.SpanID(), to)
 }
 
-// place is what spans of one trace and one process have in common.
+// place holds what the spans of one trace and one process share.
 type place struct {
 	trace pcommon.TraceID
 	state string
 	flags uint32
 }
 
-// put writes everything but the span's own id and its parent's.
+// put writes everything except the ids of the span and its parent.
 func (p *place) put(s *emit.Span, to ptrace.Span) {
 	to.SetTraceID(p.trace)
 	to.TraceState().FromRaw(p.state)
 	to.SetFlags(p.flags)
-	to.SetName(text(s.Name))
+	to.SetName(s.Name)
 	to.SetKind(ptrace.SpanKindInternal)
 	to.SetStartTimestamp(moment(s.Start))
 	to.SetEndTimestamp(moment(s.End))
@@ -70,8 +69,8 @@ func (p *place) put(s *emit.Span, to ptrace.Span) {
 	Events(s.Events, to.Events())
 }
 
-// children writes spans and those below them. It lets the slice grow as append does: to make just the room that is
-// needed would copy a batch once for each of its spans that gets children.
+// children appends spans and their children. The slice grows as with append: to reserve the exact size would copy the
+// batch once for each of its spans that gets children.
 func (p *place) children(spans []emit.Span, parent pcommon.SpanID, to ptrace.SpanSlice) {
 	for i := range spans {
 		own, span := newSpanID(), to.AppendEmpty()
@@ -82,7 +81,7 @@ func (p *place) children(spans []emit.Span, parent pcommon.SpanID, to ptrace.Spa
 	}
 }
 
-// newSpanID is never the empty id.
+// newSpanID returns a random id that is not empty.
 func newSpanID() (id pcommon.SpanID) {
 	for id.IsEmpty() {
 		binary.NativeEndian.PutUint64(id[:], rand.Uint64())
@@ -90,12 +89,12 @@ func newSpanID() (id pcommon.SpanID) {
 	return id
 }
 
-// Events appends events to a span. Their severity is left out: OTLP has none there.
+// Events appends events to a span, without their severity, which OTLP lacks there.
 func Events(events []emit.Event, to ptrace.SpanEventSlice) {
 	to.EnsureCapacity(to.Len() + len(events))
 	for i := range events {
 		event := to.AppendEmpty()
-		event.SetName(text(events[i].Name))
+		event.SetName(events[i].Name)
 		event.SetTimestamp(moment(events[i].Time))
 		Attributes(events[i].Attributes, event.Attributes())
 	}

@@ -5,11 +5,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 )
 
-// value writes a value of any type; to is empty. A type that a later version of attribute may have is left empty.
+// value writes a value of any type to an empty one. An unknown type stays empty.
 func value(v attribute.Value, to pcommon.Value) {
 	switch v.Type() {
 	case attribute.STRING:
-		to.SetStr(text(v.AsString()))
+		to.SetStr(v.AsString())
 	case attribute.INT64:
 		to.SetInt(v.AsInt64())
 	case attribute.FLOAT64:
@@ -19,7 +19,7 @@ func value(v attribute.Value, to pcommon.Value) {
 	case attribute.BYTESLICE:
 		to.SetEmptyBytes().FromRaw(v.AsByteSlice())
 	case attribute.STRINGSLICE:
-		each(v.AsStringSlice(), to, func(s string, to pcommon.Value) { to.SetStr(text(s)) })
+		each(v.AsStringSlice(), to, func(s string, to pcommon.Value) { to.SetStr(s) })
 	case attribute.INT64SLICE:
 		each(v.AsInt64Slice(), to, func(n int64, to pcommon.Value) { to.SetInt(n) })
 	case attribute.FLOAT64SLICE:

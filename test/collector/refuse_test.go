@@ -20,15 +20,15 @@ func TestRefused(t *testing.T) {
 		},
 		"a condition that does not parse": {
 			config: "processors: {stallspan: {conditions: ['span.name == \"a\"', 'span.name == ']}}",
-			words:   []string{"conditions[1]", "1:1"},
+			words:  []string{"conditions[1]", "1:1"},
 		},
 		"a metric that does not exist": {
 			config: "receivers: {stallspan: {metrics: {system.disk.oi: {enabled: false}}}}",
-			words:   []string{"there is no metric", "system.disk.oi"},
+			words:  []string{"there is no metric", "system.disk.oi"},
 		},
 		"an interval that is too short": {
 			config: "receivers: {stallspan: {sampling: {interval: 1ms}}}",
-			words:   []string{"1ms", "10ms"},
+			words:  []string{"1ms", "10ms"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

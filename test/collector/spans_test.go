@@ -105,8 +105,8 @@ func TestSpansThatPassUntouched(t *testing.T) {
 	kind := attribute.String("stallspan.window.kind", "epoch")
 	ours, theirs := tracer(t, c.otlp, here(t)...), tracer(t, c.otlp, attribute.String("host.name", "another-machine"))
 	for name, start := range map[string]func() trace.Span{
-		"other host": func() trace.Span { return began(theirs, "other host", kind) },
-		"no condition":  func() trace.Span { return began(ours, "no condition") },
+		"other host":   func() trace.Span { return began(theirs, "other host", kind) },
+		"no condition": func() trace.Span { return began(ours, "no condition") },
 		"already judged": func() trace.Span {
 			return began(ours, "already judged", kind, attribute.String("stallspan.verdict", "gpu_bound"))
 		},

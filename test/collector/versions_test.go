@@ -14,7 +14,7 @@ const (
 
 	corePath    = "go.opentelemetry.io/collector"
 	contribPath = "github.com/open-telemetry/opentelemetry-collector-contrib/"
-	tools       = "../tools/go.mod"
+	tools       = "../../internal/tools/go.mod"
 )
 
 // exceptions are modules of contrib at another version.

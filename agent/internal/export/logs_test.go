@@ -88,7 +88,7 @@ func TestLogsArrive(t *testing.T) {
 		t.Error("nothing leaves")
 	}
 	at := time.Date(2026, 11, 3, 10, 0, 0, 0, time.UTC)
-	event, err := emit.Trial("stallspan.gpu.lost", at)
+	event, err := emit.NewTestEvent("stallspan.gpu.lost", at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func TestLogsOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	event, _ := emit.Trial("stallspan.gpu.lost", time.Now())
+	event, _ := emit.NewTestEvent("stallspan.gpu.lost", time.Now())
 	e.Log(event, emit.RootContext())
 	if stats := e.Close(within(t, patience)); stats.LogsExported != 1 || stats.Lost() != "" || requests.Load() != 2 {
 		t.Errorf("%+v after %d requests", stats, requests.Load())
@@ -142,7 +142,7 @@ func TestLogsRefused(t *testing.T) {
 	var b logBackend
 	b.serve(t, false)
 	e := openLogs(t, b.address)
-	event, _ := emit.Trial("stallspan.gpu.lost", time.Now())
+	event, _ := emit.NewTestEvent("stallspan.gpu.lost", time.Now())
 	e.Log(event, emit.RootContext())
 	if err := e.Flush(within(t, patience)); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestLogBurst(t *testing.T) {
 	e := openLogs(t, listener.Addr().String())
 	const burst = 10000
 	for i := range burst {
-		event, _ := emit.Trial("stallspan.gpu.temperature.high", time.Now())
+		event, _ := emit.NewTestEvent("stallspan.gpu.temperature.high", time.Now())
 		event.Body = fmt.Sprint(i)
 		e.Log(event, emit.RootContext())
 		if e.records.queue.Bytes() > maxRecordBytes { // only this goroutine adds

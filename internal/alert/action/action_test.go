@@ -20,7 +20,7 @@ const hot = "stallspan.gpu.temperature.high"
 // event returns a test event with more attributes.
 func event(t testing.TB, name string, attrs ...attribute.KeyValue) *emit.Event {
 	t.Helper()
-	e, err := emit.Trial(name, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
+	e, err := emit.NewTestEvent(name, time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
 	}

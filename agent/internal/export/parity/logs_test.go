@@ -61,7 +61,7 @@ func TestLogParity(t *testing.T) {
 	}()
 	events := []emit.Event{{Name: "over", Severity: emit.Info, Time: time.Unix(1, 2), Attributes: everyAttribute()}, {Name: "bare", Time: time.Unix(3, 4)}}
 	for _, name := range emit.EventNames() {
-		e, err := emit.Trial(name, time.Unix(1700000000, 5))
+		e, err := emit.NewTestEvent(name, time.Unix(1700000000, 5))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,44 @@
+package emit
+
+import (
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Invalid text of programs and file systems becomes valid in spans, with children and events.
+func TestWindowSpanIsUTF8(t *testing.T) {
+	const invalid = "Latin-1 \xe4"
+	r := &window.Report{
+		Window: window.Window{
+			Kind: window.ModelLoad, Model: invalid, Run: invalid, Name: invalid, Path: invalid,
+			Attributes: map[string]string{invalid: invalid},
+		},
+		GPUIDs: []string{invalid}, Finding: invalid, Remedy: invalid, Slow: true, SlowReason: invalid,
+		Disks:  []window.DiskUse{{Name: invalid}},
+		Storms: []window.Storm{{Disk: invalid}},
+		Stalls: []window.Stall{{End: time.Second}},
+	}
+	checkUTF8(t, WindowSpan(r))
+}
+
+func checkUTF8(t *testing.T, s Span) {
+	t.Helper()
+	attributes := s.Attributes
+	for _, e := range s.Events {
+		attributes = append(attributes, e.Attributes...)
+		attributes = append(attributes, attribute.String("name and body", e.Name+e.Body))
+	}
+	for _, kv := range append(attributes, attribute.String("name", s.Name)) {
+		if text := string(kv.Key) + kv.Value.String(); !utf8.ValidString(text) {
+			t.Errorf("span %q: got the text %q, want valid UTF-8", s.Name, text)
+		}
+	}
+	for _, child := range s.Children {
+		checkUTF8(t, child)
+	}
+}
