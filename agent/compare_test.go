@@ -178,7 +178,7 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{folder + "/none", fast}, exitFailed,
 			"/none cannot be read, give a report of run --report: no such file or directory"},
 		{[]string{file("text", "window duration"), fast}, exitFailed,
-			"text is not a report of run --report: it is not JSON, as its byte 1 shows"},
+			"text is not a report of run --report: it is not JSON: see byte 1"},
 	} {
 		v := stallspan(t, append([]string{"compare"}, test.args...)...)
 		if code := v.run(); code != test.code {

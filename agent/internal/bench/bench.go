@@ -1,8 +1,10 @@
-// Package bench measures what a disk can do, by reading alone: what hdparm -T and -t show, and reads of 4 KiB at the
-// depths of queue that programs have. It works on a block device or on a file, and takes under 30 s.
+// Package bench measures how fast a disk can read: what hdparm -T and -t measure, and reads of 4 KiB at the queue
+// depths
+// of real programs. It reads a block device or a file, and takes under 30 s.
 //
-// Each step reads for a fixed time with so many threads at once, each of which waits for one read (pread). A rate is
-// the mean of the middle slices of the step, so that one hiccup does not decide; times are of all reads.
+// Each step reads for a fixed time with several threads, each of which waits for one read (pread). A rate is the mean
+// of
+// the middle slices of the step, so that an outlier has no effect. Quantiles are of all reads.
 package bench
 
 import (
@@ -19,15 +21,15 @@ import (
 
 // Sizes and counts of the reads.
 const (
-	large   = 1 << 20 // bytes of a sequential read
-	small   = 4 << 10 // bytes of a random read
-	ahead   = 4       // sequential reads at once
-	warmed  = 64 << 20
-	least   = 64 << 20  // bytes of a device or file that is worth measuring
-	leastIn = 256 << 20 // bytes of a file that is chosen from a folder
+	large   = 1 << 20   // bytes of a sequential read
+	small   = 4 << 10   // bytes of a random read
+	ahead   = 4         // sequential reads in flight
+	cached  = 64 << 20  // bytes that are read again from memory
+	minSize = 64 << 20  // bytes of a device or file
+	minFile = 256 << 20 // bytes of a file that is chosen from a folder
 )
 
-// Depths are how many random reads are under way at once, in the order in which they are measured.
+// depths are the numbers of random reads in flight, in the order of measuring.
 var depths = [...]int{1, 2, 4, 8, 16, 32}
 
 // Durations of a step.
@@ -35,17 +37,17 @@ const (
 	defaultStep = 2500 * time.Millisecond
 	maxStep     = 10 * time.Second
 	minStep     = 50 * time.Millisecond
-	patience    = 5 * time.Second // for reads that are under way when a step ends
+	readTimeout = 5 * time.Second // for reads in flight when a step ends
 )
 
-// Options say what is measured, and how.
+// Options select the target and how to measure it.
 type Options struct {
 	Device string // a block device: its path, or its name in /dev
-	Path   string // in place of that a file, or a folder with a file of 256 MiB or more
+	Path   string // or a file, or a folder with a file of 256 MiB or more
 
 	MakeFile bool          // write a file of random bytes into the folder Path, measure it and remove it
-	Seed     uint64        // of the random offsets; 0 for any
-	Step     time.Duration // for how long each of the eight steps reads; 0 for 2.5 s
+	Seed     uint64        // of the random offsets; 0 for a random one
+	Step     time.Duration // duration of each of the eight steps; 0 for 2.5 s
 }
 
 // Check returns an error if the options contradict each other, or are out of bounds.
@@ -99,48 +101,48 @@ func blockDevice(device string) (path string, err error) {
 	return path, nil
 }
 
-// Result is what was measured. What was not is absent, or 0.
+// Result is the measurement. Values that were not measured are absent, or 0.
 type Result struct {
-	// the disk that was read, as /proc/diskstats calls it; absent where it is not one disk
+	// the disk that was read, as /proc/diskstats calls it; absent if it is not a single disk
 	Device string `json:"device,omitempty"`
-	Path   string `json:"path"`       // of the block device or file that was read
+	Path   string `json:"path"`       // of the block device or file
 	Size   uint64 `json:"size_bytes"` // of that
-	Direct bool   `json:"direct"`     // reads went past the page cache (O_DIRECT)
+	Direct bool   `json:"direct"`     // reads bypassed the page cache (O_DIRECT)
 
-	Cached     float64  `json:"cached_bytes_per_second,omitempty"`     // of blocks that are in memory
-	Sequential float64  `json:"sequential_bytes_per_second,omitempty"` // 1 MiB each, four at once
+	Cached     float64  `json:"cached_bytes_per_second,omitempty"`     // from memory
+	Sequential float64  `json:"sequential_bytes_per_second,omitempty"` // 1 MiB each, four in flight
 	Random     []Random `json:"random"`                                // by depth
 
-	// OfDisk says that the disk's own counters saw the reads, sequential ones and random ones: the numbers are the disk's,
-	// and not those of a cache above it.
+	// OfDisk reports that the disk's own counters include the sequential and the random reads: the numbers are the
+	// disk's, and not those of a cache above it.
 	OfDisk bool `json:"of_disk"`
 
 	Seed        uint64   `json:"seed"`
 	Duration    float64  `json:"duration_seconds"`
-	Interrupted bool     `json:"interrupted,omitempty"` // it was ended before all was measured
-	Notes       []string `json:"notes,omitempty"`       // what is to be known of these numbers, in sentences
+	Interrupted bool     `json:"interrupted,omitempty"` // it ended before all steps were measured
+	Notes       []string `json:"notes,omitempty"`       // remarks on the numbers, in sentences
 }
 
-// Random is what reads of 4 KiB at random offsets did.
+// Random is the result of reads of 4 KiB at random offsets.
 type Random struct {
-	Depth    int     `json:"depth"` // reads under way at once
+	Depth    int     `json:"depth"` // reads in flight
 	IOPS     float64 `json:"iops"`
 	Rate     float64 `json:"bytes_per_second"`
-	AwaitP50 float64 `json:"await_p50_seconds"` // as the reading thread sees it; to 1.6 %
+	AwaitP50 float64 `json:"await_p50_seconds"` // as measured by the reading thread; to 1.6 %
 	AwaitP99 float64 `json:"await_p99_seconds"`
-	Reads    uint64  `json:"reads"` // that were measured
+	Reads    uint64  `json:"reads"` // number of reads
 }
 
-// Ceiling is the highest throughput that was measured past the page cache, in bytes a second.
+// Ceiling is the highest throughput without the page cache, in bytes per second.
 func (r *Result) Ceiling() float64 {
-	most := r.Sequential
+	highest := r.Sequential
 	for _, at := range r.Random {
-		most = max(most, at.Rate)
+		highest = max(highest, at.Rate)
 	}
-	return most
+	return highest
 }
 
-// Await is the median time of a random read with no other beside it, in seconds; 0 where that was not measured.
+// Await is the median time of a single random read in flight, in seconds; 0 if that was not measured.
 func (r *Result) Await() float64 {
 	for _, at := range r.Random {
 		if at.Depth == 1 {
@@ -154,13 +156,13 @@ func (r *Result) note(format string, args ...any) {
 	r.Notes = append(r.Notes, fmt.Sprintf(format, args...))
 }
 
-// Run measures. It reads only, unless Options.MakeFile asks for a file. When ctx ends, or the device fails or hangs, it
-// gives what was measured until then, with an error for the latter two; reads that hang are left behind, for nothing
-// can end them. The result is nil where nothing could be measured at all.
+// Run measures. It only reads, except with Options.MakeFile. If ctx ends, or the device fails or hangs, it returns the
+// results so far, with an error for the latter two. Reads that hang are left behind, as nothing can end them. The
+// result
+// is nil if nothing could be measured.
 //
-// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not hold back threads that come back from a
-// read: with 2, 32 of them did 41,519 and 37,902 reads a second of a disk of which fio's 32 threads did 58,883 and
-// 55,082.
+// While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not delay threads that return from a read.
+// With GOMAXPROCS at 2, 32 threads did 41,519 and 37,902 reads per second where fio's 32 threads did 58,883 and 55,082.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if err := o.complete(); err != nil {
 		return nil, err

@@ -67,14 +67,14 @@ func whole(t *testing.T, r *Result) {
 }
 
 func TestFile(t *testing.T) {
-	path := written(t, t.TempDir(), least)
+	path := written(t, t.TempDir(), minSize)
 	before, err := os.Stat(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := measured(t, Options{Path: path, Seed: 7})
 	whole(t, r)
-	if r.Size != least || r.Path != path || r.Seed != 7 {
+	if r.Size != minSize || r.Path != path || r.Seed != 7 {
 		t.Errorf("%+v", r)
 	}
 	if r.OfDisk && (r.Device == "" || !r.Direct) {
@@ -90,10 +90,10 @@ func TestFile(t *testing.T) {
 func TestMemory(t *testing.T) {
 	var system unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &system); err != nil || system.Type != unix.TMPFS_MAGIC ||
-		system.Bavail*uint64(system.Bsize) < 2*least {
+		system.Bavail*uint64(system.Bsize) < 2*minSize {
 		t.Skip("needs a tmpfs with room at /dev/shm")
 	}
-	r := measured(t, Options{Path: written(t, "/dev/shm", least)})
+	r := measured(t, Options{Path: written(t, "/dev/shm", minSize)})
 	whole(t, r)
 	if r.OfDisk || r.Device != "" || !strings.Contains(strings.Join(r.Notes, " "), "in memory") {
 		t.Errorf("%+v", r)
@@ -111,7 +111,7 @@ func TestWithoutDirectReads(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	path := written(t, folder, least)
+	path := written(t, folder, minSize)
 	if file, err := os.OpenFile(path, os.O_RDONLY|unix.O_DIRECT, 0); err == nil {
 		_ = file.Close()
 		t.Skip("this kernel's ramfs has direct reads")
@@ -143,7 +143,7 @@ func TestFolder(t *testing.T) {
 	if err := os.MkdirAll(below, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	path := written(t, below, leastIn)
+	path := written(t, below, minFile)
 	if got, err := choose(t.Context(), folder); err != nil || got != path {
 		t.Errorf("%s, %v", got, err)
 	}
@@ -160,7 +160,7 @@ func TestMakeFile(t *testing.T) {
 	}
 	r := measured(t, Options{Path: folder, MakeFile: true})
 	whole(t, r)
-	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 || r.Size < leastIn {
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 || r.Size < minFile {
 		t.Errorf("left: %v, %v; %d bytes", left, err, r.Size)
 	}
 }
@@ -179,14 +179,14 @@ func TestRefusals(t *testing.T) {
 	}
 	for want, o := range map[string]Options{
 		"no device /dev/nosuchdisk": {Device: "nosuchdisk"},
-		"no block device":           {Device: "/dev/null"},
+		"not a block device":        {Device: "/dev/null"},
 		"no such file":              {Path: "/nosuchfile"},
 		"neither a file":            {Path: "/dev/null"},
-		"64 MiB are the least":      {Path: small},
+		"minimum is 64 MiB":         {Path: small},
 		"has holes":                 {Path: holes},
 		"give one of them":          {Path: small, Device: "sda"},
 		"in a folder":               {Device: "sda", MakeFile: true},
-		"is no folder":              {Path: small, MakeFile: true},
+		"is not a folder":           {Path: small, MakeFile: true},
 		"a step of 1h0m0s":          {Path: small, Step: time.Hour},
 	} {
 		r, err := Run(t.Context(), o)
@@ -198,7 +198,7 @@ func TestRefusals(t *testing.T) {
 
 // Whoever ends it early gets what was measured until then.
 func TestInterrupted(t *testing.T) {
-	path := written(t, t.TempDir(), least)
+	path := written(t, t.TempDir(), minSize)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	r, err := Run(ctx, Options{Path: path, Step: time.Second})
@@ -218,7 +218,7 @@ func TestInterrupted(t *testing.T) {
 
 // Random reads are of whole blocks within the file, and the same for the same seed.
 func TestOffsets(t *testing.T) {
-	for _, size := range []int64{least, least + 1, least + small - 1} {
+	for _, size := range []int64{minSize, minSize + 1, minSize + small - 1} {
 		a, b := anywhere(size, 3)(5), anywhere(size, 3)(5)
 		other, same := anywhere(size, 3)(6), 0
 		for range 1000 {

@@ -10,25 +10,25 @@ import (
 	"syscall"
 )
 
-// mostEntries bounds how much of a folder is looked at.
-const mostEntries = 200_000
+// maxEntries bounds the entries of a folder that are visited.
+const maxEntries = 200_000
 
 var errEnough = errors.New("enough")
 
-// choose is the largest file below a folder, on the same file system and without holes, of those that may be read.
+// choose is the largest readable file below a folder that is on the same file system and has no holes.
 func choose(ctx context.Context, folder string) (string, error) {
 	info, err := os.Stat(folder)
 	if err != nil {
 		return "", err
 	}
 	top, _ := info.Sys().(*syscall.Stat_t)
-	best, most, entries := "", int64(leastIn)-1, 0
+	best, size, entries := "", int64(minFile)-1, 0
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
-		if entries++; entries > mostEntries || ctx.Err() != nil {
+		if entries++; entries > maxEntries || ctx.Err() != nil {
 			return errEnough
 		}
 		if err != nil {
-			return nil // it may not be looked at
+			return nil // permission denied
 		}
 		if !entry.IsDir() && !entry.Type().IsRegular() {
 			return nil
@@ -42,8 +42,8 @@ func choose(ctx context.Context, folder string) (string, error) {
 		case !known || top == nil:
 		case st.Dev != top.Dev && entry.IsDir():
 			return fs.SkipDir
-		case info.Mode().IsRegular() && info.Size() > most && st.Blocks*512 >= info.Size()/2 && readable(path):
-			best, most = path, info.Size()
+		case info.Mode().IsRegular() && info.Size() > size && st.Blocks*512 >= info.Size()/2 && readable(path):
+			best, size = path, info.Size()
 		}
 		return nil
 	})
@@ -51,9 +51,8 @@ func choose(ctx context.Context, folder string) (string, error) {
 		return "", err
 	}
 	if best == "" {
-		return "", fmt.Errorf("below %s there is no file of %d MiB or more that can be read: name one elsewhere on that "+
-			"disk, or have one made with --make-file",
-			folder, leastIn>>20)
+		return "", fmt.Errorf("there is no readable file of %d MiB or more below %s: give one elsewhere on that disk, or "+
+			"--make-file", minFile>>20, folder)
 	}
 	return best, nil
 }

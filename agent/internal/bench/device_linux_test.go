@@ -56,10 +56,10 @@ func attached(t *testing.T, path string, direct bool) string {
 }
 
 func TestDevice(t *testing.T) {
-	device := attached(t, written(t, t.TempDir(), least), true)
+	device := attached(t, written(t, t.TempDir(), minSize), true)
 	r := measured(t, Options{Device: filepath.Base(device)})
 	whole(t, r)
-	if r.Path != device || r.Size != least || !r.Direct {
+	if r.Path != device || r.Size != minSize || !r.Direct {
 		t.Errorf("%+v", r)
 	}
 }
@@ -67,7 +67,7 @@ func TestDevice(t *testing.T) {
 // A loop device without direct I/O reads from the page cache of its file, so its numbers are not those of the disk
 // below.
 func TestCacheAboveTheDisk(t *testing.T) {
-	path := written(t, t.TempDir(), least) // which is in the page cache
+	path := written(t, t.TempDir(), minSize) // which is in the page cache
 	r := measured(t, Options{Device: attached(t, path, false)})
 	whole(t, r)
 	if r.Device == "" {
@@ -80,7 +80,7 @@ func TestCacheAboveTheDisk(t *testing.T) {
 
 // A device that fails in its middle: what was measured is kept, and the error says where.
 func TestShrinking(t *testing.T) {
-	path := written(t, t.TempDir(), least)
+	path := written(t, t.TempDir(), minSize)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -10,16 +10,16 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
 
-// disks are those that the target lies on.
+// disks are the disks of the target.
 type disks struct {
 	names []string
 }
 
-// disk finds out which disk is measured, and tells why it is not one.
+// disk finds the disk that is measured, or notes why it is not a single one.
 func (m *measurement) disk() {
 	source, err := disk.New("")
 	if err != nil {
-		m.result.note("Which disk it is cannot be told: %v.", err)
+		m.result.note("The disk is unknown: %v.", err)
 		return
 	}
 	defer func() { _ = source.Close() }()
@@ -34,16 +34,16 @@ func (m *measurement) disk() {
 		m.disks.names, m.result.Device = under.Disks, under.Disks[0]
 	case len(under.Disks) > 1:
 		m.disks.names = under.Disks
-		m.result.note("It lies on %d disks (%s): the numbers are those of all of them.", len(under.Disks),
+		m.result.note("It is on %d disks (%s): the numbers are those of all of them.", len(under.Disks),
 			strings.Join(under.Disks, ", "))
 	case err != nil:
-		m.result.note("Which disk it lies on cannot be told: %v.", err)
+		m.result.note("The disk of the file is unknown: %v.", err)
 	case !m.target.memory:
-		m.result.note("It lies on no disk of this machine.")
+		m.result.note("It is not on a disk of this machine.")
 	}
 }
 
-// counters are the bytes that the disks have read since boot, all together.
+// counters are the bytes that all disks together have read since boot.
 func (d *disks) counters() (bytes uint64) {
 	for _, name := range d.names {
 		text, err := os.ReadFile(filepath.Join("/sys/class/block", strings.ReplaceAll(name, "/", "!"), "stat"))
@@ -51,27 +51,27 @@ func (d *disks) counters() (bytes uint64) {
 			continue
 		}
 		if fields := strings.Fields(string(text)); len(fields) > 2 {
-			sectors, _ := strconv.ParseUint(fields[2], 10, 64) // of 512 bytes, whatever the disk's own are
+			sectors, _ := strconv.ParseUint(fields[2], 10, 64) // of 512 bytes, whatever the disk's own sector size is
 			bytes += sectors * 512
 		}
 	}
 	return bytes
 }
 
-// owns says whether the one disk itself has read what was read from the target since then, and notes where it has not.
+// owns reports whether the single disk itself has read the bytes that were read from the target since then. If not, it
+// adds a note.
 func (m *measurement) owns(before, read uint64) bool {
 	if len(m.disks.names) != 1 || read == 0 {
 		return false
 	}
-	seen := m.disks.counters() - before
-	if float64(seen) >= 0.9*float64(read) {
+	fromDisk := m.disks.counters() - before
+	if float64(fromDisk) >= 0.9*float64(read) {
 		return true
 	}
 	if !m.above {
 		m.above = true
-		m.result.note("%s itself has read %.0f %% of what was read here: the rest came from a cache above it, or was "+
-			"compressed.",
-			m.result.Device, 100*float64(seen)/float64(read))
+		m.result.note("%s itself has read %.0f %% of the bytes: the rest came from a cache above it, or was compressed.",
+			m.result.Device, 100*float64(fromDisk)/float64(read))
 	}
 	return false
 }

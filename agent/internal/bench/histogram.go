@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A histogram has 64 buckets for each power of two of nanoseconds, so a value is known to 1/64 of itself, up to 2^42
-// ns, which is over an hour.
+// A histogram has 64 buckets for each power of two of nanoseconds: values are exact to 1/64, up to 2^42 ns (over an
+// hour).
 const (
 	fine    = 6
 	coarse  = 42
@@ -19,7 +19,7 @@ type histogram struct {
 	n      uint64
 }
 
-// bucket is where a time is counted.
+// bucket is the bucket of a time.
 func bucket(d time.Duration) int {
 	v := uint64(max(d, 0))
 	if v < 1<<fine {
@@ -29,7 +29,7 @@ func bucket(d time.Duration) int {
 	return min((shift+1)<<fine+int(v>>shift)-1<<fine, buckets-1)
 }
 
-// bounds are the least time of a bucket, and the least of the next one.
+// bounds are the minimum of a bucket and of the next one.
 func bounds(bucket int) (from, to time.Duration) {
 	if bucket < 1<<fine {
 		return time.Duration(bucket), time.Duration(bucket + 1)
@@ -51,9 +51,8 @@ func (h *histogram) merge(other *histogram) {
 	h.n += other.n
 }
 
-// quantile is the time that this share of all reads took at most (nearest rank), in seconds, as the middle of its
-// bucket;
-// 0 where there is none.
+// quantile is the time that this share of the reads did not exceed (nearest rank), in seconds, as the middle of its
+// bucket; 0 without reads.
 func (h *histogram) quantile(share float64) float64 {
 	rank := uint64(share * float64(h.n))
 	if float64(rank) < share*float64(h.n) || rank == 0 {

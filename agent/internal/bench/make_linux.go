@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that is made has so many bytes, unless the time is over when it is large enough.
+// A file that is made has this size, or less after makeTime.
 const (
-	mostMade = 1 << 30
+	madeSize = 1 << 30
 	makeTime = 10 * time.Second
 )
 
-// makeFile writes a file of random bytes into a folder, and gives it open and without a name: it goes away when it is
-// closed, however that comes about.
+// makeFile writes a file of random bytes into a folder, and returns it open and without a name, so that it disappears
+// when it is closed.
 func makeFile(ctx context.Context, folder string, seed uint64) (*os.File, error) {
 	if err := room(folder); err != nil {
 		return nil, err
@@ -35,15 +35,15 @@ func makeFile(ctx context.Context, folder string, seed uint64) (*os.File, error)
 	return file, nil
 }
 
-// room says no where the file would take more than half of what is free.
+// room returns an error if the file would take more than half of the free space.
 func room(folder string) error {
 	var system unix.Statfs_t
 	if err := unix.Statfs(folder, &system); err != nil {
-		return &os.PathError{Op: "look at", Path: folder, Err: err}
+		return &os.PathError{Op: "statfs", Path: folder, Err: err}
 	}
-	if free := system.Bavail * uint64(system.Bsize); free < 2*mostMade {
-		return fmt.Errorf("%s has %d MiB free, and a file is made only where there are %d: name a file that is there already",
-			filepath.Clean(folder), free>>20, 2*mostMade>>20)
+	if free := system.Bavail * uint64(system.Bsize); free < 2*madeSize {
+		return fmt.Errorf("%s has %d MiB free, but making a file needs %d: give an existing file",
+			filepath.Clean(folder), free>>20, 2*madeSize>>20)
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ func fill(ctx context.Context, file *os.File, seed uint64) error {
 	random := rand.NewChaCha8(key)
 	text := make([]byte, 8*large)
 	until := time.Now().Add(makeTime)
-	for size := 0; size < mostMade && (size < leastIn || time.Now().Before(until)); size += len(text) {
+	for size := 0; size < madeSize && (size < minFile || time.Now().Before(until)); size += len(text) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}

@@ -14,11 +14,11 @@ import (
 // target is an open block device or file.
 type target struct {
 	path     string
-	name     string // what a person calls it
+	name     string // for people
 	size     int64
 	cached   *os.File // through the page cache
-	direct   *os.File // past it; the same as cached where there is no such way
-	memory   bool     // the file lies on a file system in memory
+	direct   *os.File // without it; the same as cached if that is not possible
+	memory   bool     // the file is on a file system in memory
 	major    uint32   // of the device itself, or of the one that the file's file system is on
 	minor    uint32
 	isDevice bool
@@ -31,7 +31,8 @@ func (t *target) close() {
 	}
 }
 
-func (t *target) past() bool { return t.direct != t.cached }
+// bypasses reports whether reads bypass the page cache.
+func (t *target) bypasses() bool { return t.direct != t.cached }
 
 // openDevice opens a block device by its path or its name.
 func openDevice(device string) (*target, error) {
@@ -49,7 +50,7 @@ func openDevice(device string) (*target, error) {
 	return t, t.checked()
 }
 
-// openFile opens a regular file. It may have another name, as one that is open already has in /proc/self/fd.
+// openFile opens a regular file. path may differ from its name, as in /proc/self/fd.
 func openFile(path, name string) (*target, error) {
 	t := &target{path: name, name: name}
 	if err := t.open(path); err != nil {
@@ -58,12 +59,12 @@ func openFile(path, name string) (*target, error) {
 	return t, t.checked()
 }
 
-// checked closes what cannot be measured.
+// checked closes a target that cannot be measured.
 func (t *target) checked() error {
-	err := t.look()
-	if err == nil && t.size < least {
-		err = fmt.Errorf("%s has %d bytes, and %d MiB are the least that tell anything: give a larger one", t.name, t.size,
-			least>>20)
+	err := t.inspect()
+	if err == nil && t.size < minSize {
+		err = fmt.Errorf("%s has %d bytes, but the minimum is %d MiB: give a larger one", t.name, t.size,
+			minSize>>20)
 	}
 	if err != nil {
 		t.close()
@@ -92,16 +93,16 @@ func (t *target) open(path string) (err error) {
 	return fmt.Errorf("%s cannot be read: %w", t.name, err)
 }
 
-// forbidden says what to do about a device that may not be read.
+// forbidden is the error for a device without read permission.
 func (t *target) forbidden() error {
 	if os.Geteuid() == 0 {
-		return fmt.Errorf("%s may not be read here even by root, as in a container: give --path for a file on it", t.name)
+		return fmt.Errorf("%s may not be read even by root, as in a container: give --path for a file on it", t.name)
 	}
-	return fmt.Errorf("%s may be read by root or its group alone: run it with sudo, or give --path for a file of yours "+
-		"on it", t.name)
+	return fmt.Errorf("%s may be read only by root or its group: use sudo, or give --path for a file of yours on it",
+		t.name)
 }
 
-// probe finds out whether direct reads of 4 KiB from page-aligned memory are possible: open(2) does not always tell.
+// probe checks that direct reads of 4 KiB into page-aligned memory work, as open(2) does not always fail without them.
 func (t *target) probe() error {
 	if !t.isDevice {
 		var st unix.Statx_t
@@ -121,8 +122,8 @@ func (t *target) probe() error {
 	return err
 }
 
-// look finds out how large it is, and on which device.
-func (t *target) look() error {
+// inspect reads its size and its device.
+func (t *target) inspect() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(int(t.cached.Fd()), &st); err != nil {
 		return err
@@ -139,7 +140,7 @@ func (t *target) look() error {
 			t.memory = system.Type == unix.TMPFS_MAGIC || uint32(system.Type) == unix.RAMFS_MAGIC
 		}
 		if allocated := st.Blocks * 512; allocated < st.Size/2 && !t.memory {
-			return fmt.Errorf("%s has holes, which no disk is asked for: give a file that was written as a whole", t.name)
+			return fmt.Errorf("%s has holes, which are not read from a disk: give a file without holes", t.name)
 		}
 		return nil
 	}
@@ -150,10 +151,10 @@ func (t *target) deviceSize() error {
 	var size uint64
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, t.cached.Fd(), unix.BLKGETSIZE64, uintptr(unsafe.Pointer(&size)))
 	if errno != 0 {
-		return fmt.Errorf("%s does not tell its size: %w", t.name, errno)
+		return fmt.Errorf("the size of %s cannot be read: %w", t.name, errno)
 	}
 	if size == 0 {
-		return fmt.Errorf("there is nothing in %s", t.name)
+		return fmt.Errorf("%s is empty", t.name)
 	}
 	t.size = int64(size)
 	return nil

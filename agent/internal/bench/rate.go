@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// parts are the equal stretches of time that a step is cut into.
+// parts is the number of equal slices of a step.
 const parts = 10
 
-// tally is what one reader did in a step.
+// tally counts the reads of one reader in a step.
 type tally struct {
 	times histogram
 	parts [parts]uint64 // reads that ended in each part of the step
 	bytes uint64
-	last  time.Duration // when the last one ended, since the step began
+	last  time.Duration // end of the last read, since the step began
 	err   error
 }
 
-// took counts a read that ended at a moment since the step began.
+// took counts a read that ended at this time since the step began.
 func (t *tally) took(at, length, step time.Duration, bytes int) {
 	t.times.add(length)
 	if part := int(at * parts / step); part < parts {
@@ -39,11 +39,11 @@ func (t *tally) merge(other *tally) {
 	}
 }
 
-// steady is from how many reads in the mean part on the parts tell more than the whole.
+// steady is the mean number of reads in a part from which the parts are used.
 const steady = 10
 
-// rate is how many reads a second there were: the mean of the parts without the two fastest and the two slowest, or,
-// where reads were few or the step did not last to its end, all of them over the time until the last one.
+// rate is reads per second: the mean of the parts without the two fastest and the two slowest. With few reads, or after
+// a step that was cut short, it is all reads over the time until the last one.
 func (t *tally) rate(step time.Duration) float64 {
 	var within uint64
 	for _, n := range t.parts {

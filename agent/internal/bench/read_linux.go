@@ -12,24 +12,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// step is one kind of reading, for a time.
+// step reads in one way for some time.
 type step struct {
 	file    *os.File
 	readers int
 	length  int // bytes of a read
 	lasts   time.Duration
-	offsets func(reader int) func() int64 // where each reader reads next; negative: it is done
-	late    func()                        // what is left to do when reads that were left behind have come back
+	offsets func(reader int) func() int64 // the next offset of each reader; negative at the end
+	late    func()                        // called when reads that were left behind have returned
 }
 
-// errHangs says that reads have not come back.
-var errHangs = errors.New("reads do not come back")
+var errHangs = errors.New("reads do not return")
 
-// run reads until the step is over or ctx ends, and then waits for the reads under way, within limits. After errHangs
-// some are still under way.
+// run reads until the step is over or ctx ends, and then waits for the reads in flight, within limits. After errHangs
+// some are still in flight.
 func (s *step) run(ctx context.Context) (*tally, error) {
 	memory, err := unix.Mmap(-1, 0, s.readers*s.length, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil { // it begins at a page, and so does each part of it, as O_DIRECT wants it
+	if err != nil { // the buffers begin at a page, as O_DIRECT requires
 		return nil, fmt.Errorf("no memory to read into: %w", err)
 	}
 	var stop atomic.Bool
@@ -40,7 +39,7 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 		go func() { done <- s.reader(i, buffer, began, &stop) }()
 	}
 	all := &tally{}
-	timeout := time.NewTimer(s.lasts + patience)
+	timeout := time.NewTimer(s.lasts + readTimeout)
 	defer timeout.Stop()
 	ended := ctx.Done()
 	for left := s.readers; left > 0; {
@@ -51,10 +50,10 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 		case <-ended:
 			stop.Store(true)
 			ended = nil
-			timeout.Reset(patience / 2)
+			timeout.Reset(readTimeout / 2)
 		case <-timeout.C:
 			stop.Store(true)
-			go func() { // the kernel may write into the memory yet, and nobody can wait for that
+			go func() { // the kernel may still write to the memory
 				for range left {
 					<-done
 				}
@@ -99,7 +98,7 @@ func pread(file *os.File, buffer []byte, offset int64) (int, error) {
 		case err != nil:
 			return 0, err
 		case n < len(buffer):
-			return n, io.ErrUnexpectedEOF // it has shrunk
+			return n, io.ErrUnexpectedEOF // the file has shrunk
 		default:
 			return n, nil
 		}

@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openTime bounds how long is waited for a device or file to be opened, or to be let go.
-const openTime = 30 * time.Second
+// openTimeout bounds the wait until a device or file is open.
+const openTimeout = 30 * time.Second
 
 func run(ctx context.Context, o Options) (*Result, error) {
 	began := time.Now()
@@ -26,27 +26,27 @@ func run(ctx context.Context, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &measurement{target: t, options: o, result: Result{Path: t.path, Size: uint64(t.size), Direct: t.past(),
+	m := &measurement{target: t, options: o, result: Result{Path: t.path, Size: uint64(t.size), Direct: t.bypasses(),
 		Seed: o.Seed, Random: []Random{}}}
 	m.disk()
 	err = m.all(ctx)
 	if m.result.Duration = time.Since(began).Seconds(); !errors.Is(err, errHangs) {
-		t.close() // else the last read does so
+		t.close() // otherwise the last read does
 	}
 	r := &m.result
 	switch {
 	case ctx.Err() != nil:
 		r.Interrupted, err = true, nil
 	case errors.Is(err, errHangs):
-		err = fmt.Errorf("%s has not answered for %v, so the rest is not measured: see the kernel's log (dmesg)", t.name,
-			patience)
+		err = fmt.Errorf("%s has not answered for %v, so the rest was not measured: see the kernel's log (dmesg)", t.name,
+			readTimeout)
 	case err != nil:
-		err = fmt.Errorf("%s: %w; the rest is not measured", t.name, err)
+		err = fmt.Errorf("%s: %w; the rest was not measured", t.name, err)
 	}
 	return r, err
 }
 
-// opened opens what is to be measured. A file system may hang then, which nothing can end.
+// opened opens the target. A file system that hangs blocks it, which nothing can end.
 func opened(ctx context.Context, o Options) (*target, error) {
 	type answer struct {
 		target *target
@@ -57,7 +57,7 @@ func opened(ctx context.Context, o Options) (*target, error) {
 		t, err := o.open(ctx)
 		done <- answer{t, err}
 	}()
-	late := time.NewTimer(openTime)
+	late := time.NewTimer(openTimeout)
 	defer late.Stop()
 	select {
 	case a := <-done:
@@ -68,11 +68,11 @@ func opened(ctx context.Context, o Options) (*target, error) {
 			if a.err == nil {
 				a.target.close()
 			}
-		case <-time.After(patience / 2):
+		case <-time.After(readTimeout / 2):
 		}
 		return nil, context.Cause(ctx)
 	case <-late.C:
-		return nil, fmt.Errorf("%s%s cannot be opened: it has not answered for %v", o.Device, o.Path, openTime)
+		return nil, fmt.Errorf("%s%s cannot be opened: no answer for %v", o.Device, o.Path, openTimeout)
 	}
 }
 
@@ -85,7 +85,7 @@ func (o *Options) open(ctx context.Context) (*target, error) {
 	case err != nil:
 		return nil, err
 	case o.MakeFile && !info.IsDir():
-		return nil, fmt.Errorf("%s is no folder, and a file is made in one: leave --make-file out", o.Path)
+		return nil, fmt.Errorf("%s is not a folder: leave --make-file out", o.Path)
 	case o.MakeFile:
 		file, err := makeFile(ctx, o.Path, o.Seed)
 		if err != nil {
@@ -102,7 +102,7 @@ func (o *Options) open(ctx context.Context) (*target, error) {
 	case info.Mode().IsRegular():
 		return openFile(o.Path, o.Path)
 	}
-	return nil, fmt.Errorf("%s is neither a file nor a folder: a block device is given with --device", o.Path)
+	return nil, fmt.Errorf("%s is neither a file nor a folder: give a block device with --device", o.Path)
 }
 
 // measurement is one run.
@@ -114,11 +114,11 @@ type measurement struct {
 	result  Result
 }
 
-// all takes the steps one after another.
+// all runs the steps one after another.
 func (m *measurement) all(ctx context.Context) error {
-	if !m.target.past() {
-		m.result.note("The file system has no reads past the page cache (O_DIRECT), so its pages were dropped before each " +
-			"step (fadvise): what stayed in memory made it faster.")
+	if !m.target.bypasses() {
+		m.result.note("The file system has no direct reads (O_DIRECT), so its pages were dropped before each step " +
+			"(fadvise): pages that stayed in memory made it faster.")
 	}
 	if m.target.memory {
 		m.result.note("The file is in memory: no disk was read.")
@@ -136,15 +136,15 @@ func (m *measurement) all(ctx context.Context) error {
 			return err
 		}
 		if depth == 1 && proven {
-			m.result.OfDisk = own && m.target.past()
+			m.result.OfDisk = own && m.target.bypasses()
 		}
 	}
 	return nil
 }
 
-// cached reads blocks that have just been read, so they come from memory: hdparm -T.
+// cached reads blocks again that are in memory, as hdparm -T.
 func (m *measurement) cached(ctx context.Context) error {
-	size := min(m.target.size/large*large, warmed)
+	size := min(m.target.size/large*large, cached)
 	warm := step{late: m.target.close, file: m.target.cached, readers: 1, length: large, lasts: m.options.Step / 2,
 		offsets: once(size)}
 	t, err := warm.run(ctx)
@@ -160,11 +160,11 @@ func (m *measurement) cached(ctx context.Context) error {
 	return nil
 }
 
-// sequential says whether the disk itself served the reads.
+// sequential reports whether the disk itself served the reads.
 func (m *measurement) sequential(ctx context.Context) (own bool, err error) {
 	s := step{late: m.target.close, file: m.target.direct, readers: ahead, length: large, lasts: m.options.Step}
 	size := m.target.size / large * large
-	if s.offsets = around(size); !m.target.past() {
+	if s.offsets = around(size); !m.target.bypasses() {
 		s.offsets = once(size)
 		m.forget(unix.FADV_SEQUENTIAL)
 	}
@@ -180,7 +180,7 @@ func (m *measurement) sequential(ctx context.Context) (own bool, err error) {
 func (m *measurement) random(ctx context.Context, depth int) (own bool, err error) {
 	s := step{late: m.target.close, file: m.target.direct, readers: depth, length: small, lasts: m.options.Step}
 	s.offsets = anywhere(m.target.size, m.options.Seed+uint64(depth)<<32)
-	if !m.target.past() {
+	if !m.target.bypasses() {
 		m.forget(unix.FADV_RANDOM)
 	}
 	before := m.disks.counters()
@@ -195,15 +195,14 @@ func (m *measurement) random(ctx context.Context, depth int) (own bool, err erro
 	return m.owns(before, t.bytes), nil
 }
 
-// forget drops what the page cache has of a file that cannot be read past it. An error changes nothing: it was told
-// that this may not work.
+// forget drops a file from the page cache. Errors are ignored: a note has announced that this may not work.
 func (m *measurement) forget(then int) {
 	fd := int(m.target.cached.Fd())
 	_ = unix.Fadvise(fd, 0, 0, unix.FADV_DONTNEED)
 	_ = unix.Fadvise(fd, 0, 0, then)
 }
 
-// once reads from the beginning to size, by all readers together.
+// once reads to size, by all readers together.
 func once(size int64) func(int) func() int64 {
 	var next atomic.Int64
 	return func(int) func() int64 {
@@ -216,7 +215,7 @@ func once(size int64) func(int) func() int64 {
 	}
 }
 
-// around does so again and again.
+// around repeats that.
 func around(size int64) func(int) func() int64 {
 	var next atomic.Int64
 	return func(int) func() int64 {

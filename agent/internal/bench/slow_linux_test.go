@@ -38,7 +38,7 @@ func slow(t *testing.T, kind slowdisk.Kind, delay time.Duration) (*slowdisk.Disk
 			t.Error(err)
 		}
 	})
-	path := written(t, d.Dir, least)
+	path := written(t, d.Dir, minSize)
 	if err := d.Slow(); err != nil {
 		t.Fatal(err)
 	}

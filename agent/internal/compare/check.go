@@ -6,17 +6,17 @@ import (
 	"math"
 )
 
-// longest is the longest time that is believed, in seconds: over thirty years.
-const longest = 1e9
+// maxTime is the longest plausible time, in seconds: over thirty years.
+const maxTime = 1e9
 
-// apart is by how much a ledger may miss its window, in seconds a GPU: reports are exact to the nanosecond, and tools
-// that write them again may round.
-const apart = 1e-3
+// tolerance is the maximum difference of a ledger's sum and its window, in seconds per GPU. Reports are exact to the
+// nanosecond, but tools that rewrite them may round.
+const tolerance = 1e-3
 
-// check refuses a report whose numbers cannot be. What remains adds up.
+// check returns an error if the numbers are impossible or do not add up.
 func (d *Document) check() error {
 	if len(d.Windows) == 0 {
-		return errors.New("it holds no window")
+		return errors.New("it has no windows")
 	}
 	if d.Run != nil {
 		if err := d.Run.check(); err != nil {
@@ -38,16 +38,16 @@ func (w *Window) check() error {
 	case w.Duration == nil:
 		return errors.New("duration_s is missing")
 	case !isTime(*w.Duration):
-		return fmt.Errorf("duration_s is %g, which is no duration", *w.Duration)
+		return fmt.Errorf("duration_s is %g, which is not a duration", *w.Duration)
 	case w.SpeedupBound != nil && *w.SpeedupBound < 1:
-		return fmt.Errorf("speedup_bound is %g, and cannot be less than 1", *w.SpeedupBound)
+		return fmt.Errorf("speedup_bound is %g, but must be at least 1", *w.SpeedupBound)
 	case w.GPU != nil && len(w.GPU.IDs) == 0:
 		return errors.New("gpu.ids is empty")
 	}
 	for i := range w.Disks {
 		for _, await := range []*float64{w.Disks[i].ReadAwait, w.Disks[i].WriteAwait} {
 			if await != nil && !isTime(*await) {
-				return fmt.Errorf("disk %d: an await is %g, which is no duration", i+1, *await)
+				return fmt.Errorf("disk %d: an await is %g, which is not a duration", i+1, *await)
 			}
 		}
 	}
@@ -62,16 +62,16 @@ func (w *Window) checkLedger() error {
 	sum := 0.0
 	for _, part := range ledger.parts {
 		if !isTime(part.seconds) {
-			return fmt.Errorf("%g s of %s is no duration", part.seconds, part.name)
+			return fmt.Errorf("%g s of %s is not a duration", part.seconds, part.name)
 		}
 		sum += part.seconds
 	}
-	if math.Abs(sum-*w.Duration) > apart+1e-6**w.Duration {
-		return fmt.Errorf("the parts of its time add up to %g s and not to its duration of %g s: was it changed?", sum,
+	if math.Abs(sum-*w.Duration) > tolerance+1e-6**w.Duration {
+		return fmt.Errorf("the parts of its time add up to %g s, not to its duration of %g s: was it edited?", sum,
 			*w.Duration)
 	}
 	return nil
 }
 
-// isTime is false for what is not a number, too.
-func isTime(seconds float64) bool { return seconds >= 0 && seconds <= longest }
+// isTime is false for NaN, too.
+func isTime(seconds float64) bool { return seconds >= 0 && seconds <= maxTime }

@@ -1,19 +1,19 @@
-// Package compare sets two reports side by side, window by window: what got slower, and which part of its time explains
-// it. It only calculates; reading files and printing tables is for others.
+// Package compare compares two reports window by window: what got slower, and which part of its time explains it. It
+// only calculates; its callers read files and print tables.
 package compare
 
 import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Two durations are about the same when the longer is less than 1 + Noise times the shorter, or less than Grain seconds
-// longer: that is what running the same program twice gives.
+// Two durations are about the same if the longer is less than 1 + Noise times the shorter, or less than Grain seconds
+// longer. Two runs of the same program differ by that much.
 const (
 	Noise = 0.05
 	Grain = 0.01
 )
 
-// Change is how B's duration stands to A's.
+// Change classifies B's duration compared with A's.
 type Change string
 
 const (
@@ -23,7 +23,7 @@ const (
 	Unknown Change = "unknown" // one of them was cut short
 )
 
-// Comparison is two reports side by side, as docs/commands.md describes its JSON.
+// Comparison is the result. docs/commands.md describes its JSON.
 type Comparison struct {
 	Windows []*Pair `json:"windows"` // in the order of A
 	OnlyA   []Name  `json:"only_in_a,omitempty"`
@@ -32,7 +32,7 @@ type Comparison struct {
 	Finding string  `json:"finding"`
 }
 
-// Name is what a window is called.
+// Name identifies a window that only one report has.
 type Name struct {
 	Kind  window.Kind `json:"kind"`
 	Label string      `json:"label"`
@@ -51,8 +51,8 @@ type Pair struct {
 	Speedup     *float64   `json:"speedup,omitempty"`
 	Ledger      string     `json:"ledger,omitempty"`       // GPULedger or ProcessLedger
 	Parts       []Part     `json:"parts,omitempty"`        // absent where the two ledgers do not compare
-	ExplainedBy string     `json:"explained_by,omitempty"` // the part that changed most, the way the duration did
-	Disks       []DiskPair `json:"disks,omitempty"`        // where storage is among the reasons
+	ExplainedBy string     `json:"explained_by,omitempty"` // the part that changed most, in the direction of the duration
+	Disks       []DiskPair `json:"disks,omitempty"`        // if storage is among the reasons
 	Finding     string     `json:"finding"`                // one sentence
 	Why         string     `json:"why,omitempty"`          // the reason in it
 	Notes       []string   `json:"notes,omitempty"`        // sentences
@@ -69,7 +69,7 @@ type Side struct {
 	SpeedupBound *float64       `json:"speedup_bound,omitempty"`
 }
 
-// Compare sets b beside a. Both are as Read gives them.
+// Compare compares two reports as Read returns them.
 func Compare(a, b *Document) *Comparison {
 	matches, onlyA, onlyB := match(a.Windows, b.Windows)
 	c := &Comparison{Windows: []*Pair{}, OnlyA: names(onlyA), OnlyB: names(onlyB)}
@@ -91,7 +91,7 @@ func (c *Comparison) SlowerBy(share float64) (slower []*Pair) {
 	return slower
 }
 
-// Judged says whether any window could be compared.
+// Judged reports whether any window could be compared.
 func (c *Comparison) Judged() bool { return c.Whole != nil }
 
 func pair(a, b *Window) *Pair {
@@ -114,7 +114,7 @@ func side(w *Window) Side {
 	return s
 }
 
-// judge fills in what follows from the two durations and ledgers.
+// judge fills in the results of the two durations and ledgers.
 func (p *Pair) judge(a, b *ledger) {
 	p.Difference = p.B.Duration - p.A.Duration
 	p.Change = change(p.A.Duration, p.B.Duration)
@@ -142,7 +142,7 @@ func change(a, b float64) Change {
 	}
 }
 
-// explain finds what the difference comes from.
+// explain finds the reasons for the difference.
 func (p *Pair) explain() {
 	because := p.reasons()
 	p.Why = why(p.Ledger, because)

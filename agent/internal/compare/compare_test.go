@@ -172,7 +172,7 @@ func TestFindings(t *testing.T) {
 		},
 		"one eats the other": {
 			base, report(t, spent(1, 4*s, s, 3*s, 0)),
-			"epoch 1: 8.0 s -> 8.0 s, about the same, but spent otherwise: storage stall 3.0 s less, CPU stall 3.0 s more.", "",
+			"epoch 1: 8.0 s -> 8.0 s, about the same, but spent differently: storage stall 3.0 s less, CPU stall 3.0 s more.", "",
 		},
 		"noise": {base, report(t, spent(1, 4*s, 4*s+s/10, 0, 0)), "epoch 1: 8.0 s -> 8.1 s, about the same.", ""},
 		"not known": {
@@ -181,7 +181,7 @@ func TestFindings(t *testing.T) {
 		},
 		"idle": {
 			base, report(t, spent(1, 4*s, 4*s, 0, 8*s)),
-			"epoch 1: 8.0 s -> 16.0 s, 2.00x slower: GPU idle for a cause that was not seen 8.0 s more.", "",
+			"epoch 1: 8.0 s -> 16.0 s, 2.00x slower: unexplained GPU idle time 8.0 s more.", "",
 		},
 		"more GPUs": {
 			base, report(t, spent(4, 4*s, 4*s, 0, 0)),
@@ -190,17 +190,16 @@ func TestFindings(t *testing.T) {
 		},
 		"no GPU in B": {
 			base, report(t, spent(0, 0, 4*s, s, 0)), "epoch 1: 8.0 s -> 5.0 s, 1.60x faster.",
-			"A tells of a GPU's time and B, where no GPU was seen, of the program's own: their parts do not compare.",
+			"A has the ledger of a GPU, and B, without a GPU, that of the program: their parts cannot be compared.",
 		},
 		"cut short": {base, cut(base), "epoch 1: 8.0 s -> 8.0 s, cut short.",
-			"It was cut short in B: how long it took says nothing."},
+			"It was cut short in B, so its duration cannot be compared."},
 		"an instant": {base, report(t, spent(1, 0, 0, 0, 0)),
 			"epoch 1: 8.0 s -> 0 us, 1000x+ faster: GPU work 4.0 s less, storage stall 4.0 s less.", ""},
 		"no ledger": {
 			base, report(t, &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 2, HasEpoch: true,
 				End: sample.Stamp{Mono: s}}}),
-			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B it is called epoch 2. Where the time went is " +
-				"not known in B.",
+			"epoch 1 in A, epoch 2 in B: 8.0 s -> 1.0 s, 8.00x faster.", "In B its name is epoch 2. There is no ledger in B.",
 		},
 	} {
 		p := Compare(&Document{Windows: list[Window]{test.a}}, &Document{Windows: list[Window]{test.b}}).Windows[0]

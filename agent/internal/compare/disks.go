@@ -8,14 +8,14 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// DiskPair is what one disk did in both windows, for anyone; A or B is absent where it did nothing.
+// DiskPair is the work of one disk in both windows, for all programs. A or B is absent if it did nothing.
 type DiskPair struct {
 	Name string   `json:"name"`
 	A    *DiskUse `json:"a,omitempty"`
 	B    *DiskUse `json:"b,omitempty"`
 }
 
-// DiskUse is the work of one disk. The awaits are nil where there was no operation.
+// DiskUse is the work of one disk. The awaits are nil without operations.
 type DiskUse struct {
 	ReadBytes  uint64   `json:"read_bytes"`
 	ReadAwait  *float64 `json:"read_await_s,omitempty"`
@@ -23,10 +23,10 @@ type DiskUse struct {
 	WriteAwait *float64 `json:"write_await_s,omitempty"`
 }
 
-// mostDisks are named in words; the JSON has them all.
-const mostDisks = 3
+// maxDisks are named in sentences. The JSON has all.
+const maxDisks = 3
 
-// disks sets the disks side by side where waiting for storage is among the reasons, those that moved most in front.
+// disks compares the disks if storage is among the reasons, sorted by the bytes moved.
 func (p *Pair) disks(a, b []Disk) {
 	because := p.reasons()
 	if !slices.ContainsFunc(because, func(part Part) bool { return part.Part == Storage }) {
@@ -51,12 +51,12 @@ func (p *Pair) disks(a, b []Disk) {
 		both.B = used
 	}
 	slices.SortStableFunc(p.Disks, func(x, y DiskPair) int { return cmp.Compare(y.moved(), x.moved()) })
-	for i := range p.Disks[:min(mostDisks, len(p.Disks))] {
+	for i := range p.Disks[:min(maxDisks, len(p.Disks))] {
 		p.Notes = append(p.Notes, p.Disks[i].sentence())
 	}
 }
 
-// moved is the bytes of both windows, as a float as a sum of four can be too large for a uint64.
+// moved is the bytes of both windows. It is a float because a sum of four may exceed a uint64.
 func (d *DiskPair) moved() float64 {
 	return d.A.read() + d.A.written() + d.B.read() + d.B.written()
 }
@@ -75,7 +75,7 @@ func (u *DiskUse) written() float64 {
 	return float64(u.WriteBytes)
 }
 
-// sentence tells of reading or of writing, whichever moved more.
+// sentence describes reads or writes, whichever moved more bytes.
 func (d *DiskPair) sentence() string {
 	verb, text := "read", (*DiskUse).reading
 	if d.A.written()+d.B.written() > d.A.read()+d.B.read() {

@@ -21,7 +21,7 @@ const (
 	ProcessLedger = "process" // of the program's own
 )
 
-// ledger is where a window's time went, as the mean of one GPU where there are any: the parts add up to its duration.
+// ledger is where a window's time went, as the mean of its GPUs if it has any. The parts add up to its duration.
 type ledger struct {
 	kind  string
 	parts []share
@@ -32,7 +32,7 @@ type share struct {
 	seconds float64
 }
 
-// ledger is nil where the report has none.
+// ledger is nil if the report has no ledger.
 func (w *Window) ledger() *ledger {
 	switch {
 	case w.Stall == nil:
@@ -47,7 +47,7 @@ func (w *Window) ledger() *ledger {
 	return nil
 }
 
-// Part is one part of a ledger in both reports. Seconds, the mean of one GPU.
+// Part is one part of a ledger in both reports, in seconds, as the mean of the GPUs.
 type Part struct {
 	Part       string  `json:"part"`
 	A          float64 `json:"a_s"`
@@ -55,8 +55,8 @@ type Part struct {
 	Difference float64 `json:"difference_s"` // B less A
 }
 
-// parts sets the two ledgers side by side; the differences add up to that of the durations. It gives none where a
-// ledger is missing, or where one is of GPUs and the other of the program's own time.
+// parts compares two ledgers. The differences add up to that of the durations. It returns nil if a ledger is missing,
+// or if one is of GPUs and the other of the program's own time.
 func parts(a, b *ledger) []Part {
 	if a == nil || b == nil || a.kind != b.kind {
 		return nil
@@ -69,18 +69,18 @@ func parts(a, b *ledger) []Part {
 	return out
 }
 
-// telling is the share of a difference from which on a part is named.
-const telling = 0.2
+// minShare is the minimum share of a difference at which a part is named.
+const minShare = 0.2
 
-// reasons are the parts that make up most of a difference in time, the largest first, and those that go against it by
-// as much. Where the durations are about the same, they are the parts that took each other's place.
+// reasons are the parts that make up most of a difference, the largest first, and then those that offset it by as much.
+// If the durations are about the same, they are the parts that replaced each other.
 func reasons(all []Part, difference, scale float64, same bool) []Part {
-	least := telling * math.Abs(difference)
+	min := minShare * math.Abs(difference)
 	if same {
-		least = Noise * scale
+		min = Noise * scale
 	}
 	named := slices.DeleteFunc(slices.Clone(all), func(p Part) bool {
-		return math.Abs(p.Difference) < max(least, Grain)
+		return math.Abs(p.Difference) < max(min, Grain)
 	})
 	slices.SortStableFunc(named, func(a, b Part) int {
 		along := func(p Part) float64 {

@@ -2,7 +2,7 @@ package compare
 
 import "github.com/stallspan/stallspan/internal/window"
 
-// identity is what tells windows apart; those that share it are repeats.
+// identity distinguishes windows. Windows with the same identity are repeats.
 type identity struct {
 	kind     window.Kind
 	name     string
@@ -21,8 +21,8 @@ func (w *Window) identity() identity {
 
 type matched struct{ a, b *Window }
 
-// match finds for each window of a the one of b that is called the same, repeats in the order in which they stand.
-// Where both hold one window alone, whoever asks means these two, whatever they are called.
+// match finds the window of b for each window of a by identity, and repeats by their order. If both have a single
+// window, these two match, whatever their names.
 func match(a, b []Window) (both []matched, onlyA, onlyB []*Window) {
 	if len(a) == 1 && len(b) == 1 {
 		return []matched{{&a[0], &b[0]}}, nil, nil
@@ -59,7 +59,7 @@ func names(windows []*Window) (list []Name) {
 	return list
 }
 
-// whole compares the runs where both reports tell of one, and otherwise the windows of both together.
+// whole compares the runs if both reports have one, and otherwise the sums of all windows.
 func (c *Comparison) whole(a, b *Window) *Pair {
 	judged := 0
 	for _, p := range c.Windows {
@@ -79,9 +79,9 @@ func (c *Comparison) whole(a, b *Window) *Pair {
 	return sum(c.Windows, judged)
 }
 
-// sum adds up the pairs that were not cut short, and their ledgers where all are of one kind.
+// sum adds up the pairs that were not cut short, and their ledgers if all are of one kind.
 func sum(pairs []*Pair, judged int) *Pair {
-	total := &Pair{Label: together(judged)}
+	total := &Pair{Label: totalLabel(judged)}
 	var a, b *ledger
 	alike := true
 	for _, p := range pairs {

@@ -11,13 +11,13 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// MostBytes bounds a report that is read. A run keeps ten thousand windows; with what eight disks did in each they take
-// about 20 MiB.
-const MostBytes = 64 << 20
+// MaxBytes bounds the size of a report. Ten thousand windows, the maximum of a run, with eight disks each take about
+// 20 MiB.
+const MaxBytes = 64 << 20
 
-// Document is a report as docs/report.md describes it, as far as it is compared. Keys that are not here are ignored.
+// Document is the part of a report (docs/report.md) that is compared. Other keys are ignored.
 type Document struct {
-	Run     *Window      // the whole run; nil where the report has none
+	Run     *Window      // the whole run; nil if the report has none
 	Windows list[Window] // at least one
 }
 
@@ -51,7 +51,7 @@ type Window struct {
 	Disks list[Disk] `json:"disks"`
 }
 
-// Disk is what one disk did in a window, for anyone. The awaits are nil where there was no operation.
+// Disk is the work of one disk in a window, for all programs. The awaits are nil without operations.
 type Disk struct {
 	Name       string   `json:"name"`
 	ReadBytes  uint64   `json:"read_bytes"`
@@ -60,7 +60,7 @@ type Disk struct {
 	WriteAwait *float64 `json:"write_await_s"`
 }
 
-// Label is what a person would call the window.
+// Label is the window's name for people.
 func (w *Window) Label() string {
 	named := window.Window{Kind: w.Kind, Name: w.Name, Model: w.Model, HasEpoch: w.Epoch != nil}
 	if w.Epoch != nil {
@@ -69,15 +69,15 @@ func (w *Window) Label() string {
 	return named.Label()
 }
 
-// Read reads a report: one that `run --report`, `demo --json` or `replay --report` wrote, or that of a single window, as
-// the API gives it. The errors say what is wrong with it, without its name.
+// Read reads a report of `run --report`, `demo --json` or `replay --report`, or the report of a single window from the
+// API. The errors do not contain the file's name.
 func Read(r io.Reader) (*Document, error) {
-	text, err := io.ReadAll(io.LimitReader(r, MostBytes+1))
+	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(text) > MostBytes {
-		return nil, fmt.Errorf("it is larger than %d MiB, which no report is", MostBytes>>20)
+	if len(text) > MaxBytes {
+		return nil, fmt.Errorf("it is larger than %d MiB, the maximum size of a report", MaxBytes>>20)
 	}
 	var in struct {
 		Run     *Window       `json:"run"`
@@ -102,10 +102,10 @@ func Read(r io.Reader) (*Document, error) {
 	return d, d.check()
 }
 
-// list is an array of bounded length: three bytes of JSON can become hundreds in memory.
+// list is an array of bounded length, as three bytes of JSON can become hundreds in memory.
 type list[T any] []T
 
-const mostEntries = 100_000
+const maxEntries = 100_000
 
 // UnmarshalJSON reads an array.
 func (l *list[T]) UnmarshalJSON(text []byte) error {
@@ -113,8 +113,8 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &entries); err != nil {
 		return explain(err, len(text))
 	}
-	if len(entries) > mostEntries {
-		return fmt.Errorf("it lists %d %ss: at most %d are read", len(entries), noun[T](), mostEntries)
+	if len(entries) > maxEntries {
+		return fmt.Errorf("it has %d %ss: the maximum is %d", len(entries), noun[T](), maxEntries)
 	}
 	*l = make([]T, len(entries))
 	for i, entry := range entries {
@@ -125,7 +125,7 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// noun is what a list is of.
+// noun names the elements of a list.
 func noun[T any]() string {
 	switch any(*new(T)).(type) {
 	case Window:
@@ -136,7 +136,7 @@ func noun[T any]() string {
 	return "GPU id"
 }
 
-// explain says it in words that do not speak of Go's types.
+// explain replaces the names of Go's types in an error of encoding/json.
 func explain(err error, size int) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
@@ -146,17 +146,17 @@ func explain(err error, size int) error {
 	case errors.As(err, &syntax) && int(syntax.Offset) >= size:
 		return errors.New("it is cut off, or not JSON")
 	case errors.As(err, &syntax):
-		return fmt.Errorf("it is not JSON, as its byte %d shows", syntax.Offset)
+		return fmt.Errorf("it is not JSON: see byte %d", syntax.Offset)
 	case errors.As(err, &wrong) && wrong.Field == "":
-		return fmt.Errorf("there is %s where %s belongs", article(wrong.Value), kindOf(wrong.Type))
+		return fmt.Errorf("there is %s instead of %s", article(wrong.Value), kindOf(wrong.Type))
 	case errors.As(err, &wrong):
 		field := strings.TrimPrefix(wrong.Field, "Window.") // of a single one
-		return fmt.Errorf("%s is %s where %s belongs", field, article(wrong.Value), kindOf(wrong.Type))
+		return fmt.Errorf("%s is %s instead of %s", field, article(wrong.Value), kindOf(wrong.Type))
 	}
 	return err
 }
 
-// article makes words of what encoding/json calls a value: "string", or "number -1".
+// article translates encoding/json's name of a value: "string", or "number -1".
 func article(value string) string {
 	switch kind, number, _ := strings.Cut(value, " "); {
 	case number != "":

@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// PartName is what a person would call a part of a ledger.
+// PartName is the name of a part for people.
 func PartName(part string) string {
 	switch part {
 	case Busy:
@@ -23,7 +23,7 @@ func PartName(part string) string {
 	return part
 }
 
-// More says a difference in seconds: "3.2 s less". It is empty where that would round to nothing.
+// More formats a difference in seconds: "3.2 s less". It is empty if that rounds to zero.
 func More(difference float64) string {
 	switch {
 	case math.Abs(difference) < 0.5e-6:
@@ -46,16 +46,16 @@ func why(ledger string, because []Part) string {
 		case p.Part == OnCPU:
 			name = "time on the CPU"
 		case p.Part == Other && ledger == GPULedger:
-			name = "GPU idle for a cause that was not seen"
+			name = "unexplained GPU idle time"
 		case p.Part == Other:
-			name = "waiting for a cause that was not seen"
+			name = "unexplained waiting"
 		}
 		list = append(list, name+" "+More(p.Difference))
 	}
 	return strings.Join(list, ", ")
 }
 
-// Verdict says by how much B's duration differs: "1.72x faster".
+// Verdict is the difference of the durations: "1.72x faster".
 func (p *Pair) Verdict() string {
 	switch p.Change {
 	case Same:
@@ -67,7 +67,7 @@ func (p *Pair) Verdict() string {
 	return times(longer, shorter) + " " + string(p.Change)
 }
 
-// times is how many times one duration goes into another, in at most seven characters.
+// times formats the ratio of two durations in at most seven characters.
 func times(longer, shorter float64) string {
 	switch {
 	case longer >= 1000*shorter:
@@ -89,19 +89,19 @@ func (p *Pair) sentence() string {
 	case p.Why == "":
 		return s + "."
 	case p.Change == Same:
-		return s + ", but spent otherwise: " + p.Why + "."
+		return s + ", but spent differently: " + p.Why + "."
 	}
 	return s + ": " + p.Why + "."
 }
 
-// note adds what a reader should know beside the numbers.
+// note adds remarks on the numbers.
 func (p *Pair) note(a, b *Window) {
 	add := func(format string, args ...any) { p.Notes = append(p.Notes, fmt.Sprintf(format, args...)) }
 	if p.LabelB != "" {
-		add("In B it is called %s.", p.LabelB)
+		add("In B its name is %s.", p.LabelB)
 	}
 	if cut := sides(a.Unfinished, b.Unfinished); cut != "" {
-		add("It was cut short in %s: how long it took says nothing.", cut)
+		add("It was cut short in %s, so its duration cannot be compared.", cut)
 		return
 	}
 	p.noteBound(add)
@@ -110,26 +110,26 @@ func (p *Pair) note(a, b *Window) {
 		add("A ran on %s, B on %s: the parts are the mean of one.", gpus(p.A.GPUs), gpus(p.B.GPUs))
 	}
 	if broken := sides(a.Interrupted, b.Interrupted); broken != "" && p.Parts != nil {
-		add("In %s a counter began again or a device left: the parts are what was seen.", broken)
+		add("In %s a counter was reset or a device was removed, so the parts are incomplete.", broken)
 	}
 }
 
-// noteLedgers says why no parts are compared.
+// noteLedgers adds why the parts are not compared.
 func (p *Pair) noteLedgers(a, b *ledger, add func(string, ...any)) {
 	switch missing := sides(a == nil, b == nil); {
 	case missing != "":
-		add("Where the time went is not known in %s.", missing)
+		add("There is no ledger in %s.", missing)
 	case a.kind != b.kind:
 		with, without := "A", "B"
 		if b.kind == GPULedger {
 			with, without = "B", "A"
 		}
-		add("%s tells of a GPU's time and %s, where no GPU was seen, of the program's own: their parts do not compare.", with,
+		add("%s has the ledger of a GPU, and %s, without a GPU, that of the program: their parts cannot be compared.", with,
 			without)
 	}
 }
 
-// noteBound holds what the slower report predicted against what the other one shows.
+// noteBound compares the speed-up bound of the slower report with the measured speed-up.
 func (p *Pair) noteBound(add func(string, ...any)) {
 	slower, other, name, otherName := &p.A, &p.B, "A", "B"
 	if p.Change == Slower {
@@ -150,7 +150,7 @@ func (p *Pair) noteBound(add func(string, ...any)) {
 		times(slower.Duration, other.Duration), end)
 }
 
-// sides names the reports for which something holds.
+// sides names the reports for which a condition holds.
 func sides(a, b bool) string {
 	switch {
 	case a && b:
@@ -170,14 +170,14 @@ func gpus(n int) string {
 	return fmt.Sprintf("%d GPUs", n)
 }
 
-func together(n int) string {
+func totalLabel(n int) string {
 	if n == 1 {
 		return "This window"
 	}
 	return fmt.Sprintf("The %d windows together", n)
 }
 
-// finding is the last word: how many windows changed, and the whole.
+// finding counts the windows that changed, and adds the finding of the whole.
 func (c *Comparison) finding() string {
 	count := map[Change]int{}
 	for _, p := range c.Windows {
@@ -188,7 +188,7 @@ func (c *Comparison) finding() string {
 		return "No window of A is also in B: nothing can be compared."
 	case c.Whole == nil:
 		return "Every window was cut short in A or in B: nothing can be compared."
-	case len(c.Windows) == 1 && c.Whole.Label == together(1):
+	case len(c.Windows) == 1 && c.Whole.Label == totalLabel(1):
 		return c.Windows[0].Finding
 	}
 	var list []string

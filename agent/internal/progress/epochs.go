@@ -2,11 +2,11 @@ package progress
 
 import "math"
 
-// latePart is how far an epoch's bar must have come for a line of the epoch before to count as a late redraw of that
-// bar. A bar that stands lower is a new run that begins again at a smaller number.
+// latePart is the minimum fraction at which a line about the previous epoch counts as a late redraw of its bar. A lower
+// fraction belongs to a new run that begins again at a smaller number.
 const latePart = 0.5
 
-// epochs follows the run from epoch to epoch. Its state is of fixed size.
+// epochs follows a run from epoch to epoch. Its state has a fixed size.
 type epochs struct {
 	emit func(Event)
 
@@ -14,10 +14,10 @@ type epochs struct {
 	number   int
 	total    int
 	fraction float64
-	empty    bool // opened at an amount that is just reached, and nothing has shown since that training goes on
+	empty    bool // opened at an amount that was just reached, without a sign since then that training goes on
 
 	ended bool
-	last  int // the epoch that ended last
+	last  int // the latest epoch that ended
 
 	finished   bool
 	finishedAt float64 // the amount reached when training was over
@@ -41,7 +41,7 @@ func (e *epochs) end(void bool) {
 	e.open, e.ended, e.last = false, true, e.number
 }
 
-// begun is told that an epoch has begun.
+// begun handles the begin of an epoch.
 func (e *epochs) begun(number, total int) {
 	if e.open && e.number == number {
 		e.progress(total, 0)
@@ -50,13 +50,13 @@ func (e *epochs) begun(number, total int) {
 	e.start(number, total, 0)
 }
 
-// running is told that an epoch is under way.
+// running handles progress within an epoch.
 func (e *epochs) running(number, total int, fraction float64) {
 	switch {
 	case e.open && e.number == number:
 		e.progress(total, fraction)
 	case e.open && e.ended && e.last == number && fraction >= latePart:
-		// the bar of the finished epoch, drawn once more
+		// the bar of the finished epoch, drawn again
 	default:
 		e.start(number, total, fraction)
 	}
@@ -70,7 +70,7 @@ func (e *epochs) progress(total int, fraction float64) {
 	e.emit(Event{Kind: EpochProgress, Epoch: e.number, Fraction: e.fraction, Total: e.total})
 }
 
-// over is told that an epoch is over, by a program that says nothing at its start.
+// over handles the end of an epoch in a program that prints nothing at its begin.
 func (e *epochs) over(number, total int) {
 	if e.ended && e.last == number {
 		return // a second line about the same epoch
@@ -79,7 +79,7 @@ func (e *epochs) over(number, total int) {
 	e.ended, e.last = true, number
 }
 
-// reached is told how many epochs are done, with their fraction.
+// reached handles the number of epochs done, with a fraction.
 func (e *epochs) reached(done float64, total int) {
 	if e.finished && done == e.finishedAt {
 		return // the evaluation after the training
@@ -102,7 +102,7 @@ func (e *epochs) reached(done float64, total int) {
 	}
 }
 
-// finish is told that training is over, at the amount given.
+// finish handles the end of training, at the given amount.
 func (e *epochs) finish(done float64) {
 	e.end(e.empty && done <= float64(e.number))
 	e.finished, e.finishedAt = true, done

@@ -7,7 +7,7 @@ const (
 	bell       = 0x07 // ends a string sequence, as ESC \ does
 )
 
-// escape is where in a terminal's escape sequence (ECMA-48, section 5.3 and 5.4) the output stopped.
+// escape is the position within an escape sequence of a terminal (ECMA-48, sections 5.3 and 5.4).
 type escape uint8
 
 const (
@@ -19,7 +19,7 @@ const (
 	stringEscaping        // after an ESC in a command string
 )
 
-// strip keeps what p holds besides escape sequences.
+// strip keeps p without its escape sequences.
 func (l *Lines) strip(p []byte) {
 	for len(p) > 0 {
 		switch l.escape {
@@ -51,8 +51,8 @@ func (l *Lines) strip(p []byte) {
 	}
 }
 
-// step goes on by one byte and says whether the byte belongs to the sequence. One that cannot belong ends the sequence
-// and is read again as text: broken sequences cost no more than themselves.
+// step advances by one byte, and reports whether the byte belongs to the sequence. A byte that does not belong ends the
+// sequence and is read again as text, so that a broken sequence loses no other text.
 func (l *Lines) step(c byte) bool {
 	state := l.escape
 	l.escape = outside
@@ -84,8 +84,8 @@ func (l *Lines) step(c byte) bool {
 	return c >= 0x30 && c < 0x7f
 }
 
-// movesCursor tells the final bytes that send the cursor to another line or column, as some progress bars do in the
-// place of "\r": what follows does not continue the text before it. Moving right (C) only leaves a gap.
+// movesCursor reports whether a final byte moves the cursor to another line or column, as some progress bars do instead
+// of "\r". The text after it does not continue the text before it. Moving right (C) only leaves a gap.
 func movesCursor(final byte) bool {
 	switch final {
 	case 'A', 'B', 'D', 'E', 'F', 'G', 'H', 'f':

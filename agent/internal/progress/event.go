@@ -1,6 +1,6 @@
 package progress
 
-// Kind says what a line of output tells.
+// Kind is the kind of an event.
 type Kind uint8
 
 const (
@@ -28,22 +28,21 @@ func (k Kind) String() string {
 	return "Kind(0)"
 }
 
-// Event is one thing that a line tells. The Reader has no clock: an event happened when its line came.
+// Event is the begin, progress or end of an epoch or a model load. The Reader has no clock: an event happens when its
+// line is read.
 //
-// Epochs never overlap: between two EpochStarts there is always an EpochEnd. An EpochEnd may come without a start,
-// from programs that print a line only when an epoch is over: that epoch began at the EpochEnd before it, or, where
-// there is none, with the program.
+// Epochs never overlap: between two EpochStarts there is always an EpochEnd. An EpochEnd without a start comes from
+// programs that print a line only at an epoch's end. That epoch began at the previous EpochEnd, or with the program.
 type Event struct {
 	Kind Kind
 
-	Epoch    int     // as the program prints it, whether it counts from 0 or from 1
-	Fraction float64 // part of the epoch that is done, 0 to 1, as far as the line says; on a start, what was done already
-	Total    int     // number of epochs, as printed; 0 when the line does not say
+	Epoch    int     // as printed: programs count from 0 or from 1
+	Fraction float64 // of the epoch that is done, 0 to 1; 0 if the line does not have it
+	Total    int     // number of epochs, as printed; 0 if the line does not have it
 
-	Model string // name or path as printed, at most 256 bytes of UTF-8; empty when the program does not say
+	Model string // name or path as printed, at most 256 bytes of UTF-8; empty if the line does not have it
 
-	// Void says of an EpochEnd that nothing printed shows that the epoch took place: training ended, or the program
-	// did, at the very amount at which it would have begun. Of a LoadEnd it says that the end was never printed. Such
-	// a window is better dropped.
+	// Void marks a window to drop. For an EpochEnd, training or the program ended at the amount at which the epoch
+	// would have begun, so no output shows that it took place. For a LoadEnd, the end was never printed.
 	Void bool
 }

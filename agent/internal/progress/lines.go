@@ -5,14 +5,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxLine is how much of a line is looked at, in bytes and without escape sequences. What follows is dropped
-// up to the line's end.
+// MaxLine is the maximum length of a line in bytes, without escape sequences. The rest of a longer line is dropped.
 const MaxLine = 8 << 10
 
-// Lines cuts a program's output into lines, whatever the size of the pieces in which it comes. A line ends at "\n",
-// at "\r" (progress bars redraw with it) and where the terminal's cursor is sent elsewhere. Escape sequences are
-// taken out; bytes that are not UTF-8 become U+FFFD; empty lines are skipped. It holds at most about 32 KiB,
-// however long a line is, and allocates nothing per line once its buffers have grown.
+// Lines cuts a program's output into lines. A line ends at "\n", at "\r" (progress bars redraw with it) and where the
+// terminal's cursor moves elsewhere. Escape sequences are removed, bytes that are not UTF-8 become U+FFFD, and empty
+// lines are skipped. It holds at most about 32 KiB, and allocates nothing per line once its buffers have grown.
 //
 // Lines is for one stream and one goroutine at a time.
 type Lines struct {
@@ -22,12 +20,12 @@ type Lines struct {
 	escape escape
 }
 
-// NewLines hands every line to each, without its ending. The bytes are valid during the call only.
+// NewLines passes every line to each, without its ending. The bytes are valid only during the call.
 func NewLines(each func(line []byte)) *Lines {
 	return &Lines{each: each}
 }
 
-// Write looks at the next piece of output. It takes all of it and never fails.
+// Write processes the next piece of output. It never fails.
 func (l *Lines) Write(p []byte) (int, error) {
 	for rest, ended := p, true; ended; {
 		var row []byte
@@ -41,12 +39,12 @@ func (l *Lines) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close hands over the last line if the output stopped in the middle of it. Lines may be written to again.
+// Close passes on the last line if it has no ending. Lines may be written to again.
 func (l *Lines) Close() {
 	l.text(nil, true)
 }
 
-// cut is bytes.Cut for one byte, which the compiler can place into the loops above.
+// cut is bytes.Cut for one byte, which the compiler can inline into the loops above.
 func cut(p []byte, at byte) (before, after []byte, found bool) {
 	if i := bytes.IndexByte(p, at); i >= 0 {
 		return p[:i], p[i+1:], true
@@ -54,8 +52,8 @@ func cut(p []byte, at byte) (before, after []byte, found bool) {
 	return p, nil, false
 }
 
-// text takes a piece in which no line ends, except perhaps at its end. Nearly every line comes whole and plain: it is
-// handed on without a copy.
+// text takes a piece that holds no line ending, except perhaps at its end. Nearly every line is complete and without
+// escape sequences: it is passed on without a copy.
 func (l *Lines) text(p []byte, ends bool) {
 	if l.escape == outside && bytes.IndexByte(p, escapeByte) < 0 {
 		if ends && len(l.line) == 0 {

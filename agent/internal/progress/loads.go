@@ -1,19 +1,19 @@
 package progress
 
-// maxLoads bounds the loads that are open at a time. A begin beyond it is not taken.
+// maxLoads bounds the loads that are open at a time. Further begins are ignored.
 const maxLoads = 64
 
-// loads follows models that are being loaded. All open ones belong to one framework: what another prints meanwhile is
-// part of the same load (vLLM's checkpoint bars, the llama.cpp inside Ollama).
+// loads follows model loads. All open loads belong to one framework: lines of another one are part of the same load
+// (vLLM's checkpoint bars, the llama.cpp inside Ollama).
 type loads struct {
 	emit      func(Event)
 	framework string
-	open      []string // names in the order of their begin; at most one has none
+	open      []string // names in the order of their begin; at most one is empty
 }
 
 func (l *loads) begin(framework, model string) {
 	if len(l.open) > 0 && (l.framework != framework || model == "" || l.find(model) >= 0) {
-		return // a part of an open load, or another worker that loads the same
+		return // a part of an open load, or another worker with the same model
 	}
 	if len(l.open) == maxLoads {
 		return
@@ -23,7 +23,7 @@ func (l *loads) begin(framework, model string) {
 	l.emit(Event{Kind: LoadBegin, Model: model})
 }
 
-// end ends the load of that name, or one that began without a name; without a name, the latest.
+// end ends the load of this name, or else one that began without a name. Without a name it ends the latest.
 func (l *loads) end(framework, model string) {
 	if len(l.open) == 0 || l.framework != framework {
 		return

@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// matcher is a compiled pattern. The indexes are those of its named groups, -1 where it has none.
+// matcher is a compiled pattern. The indexes are those of its named groups, -1 for a missing group.
 type matcher struct {
 	pattern
 	find    []byte // the literal
@@ -19,7 +19,7 @@ type matcher struct {
 	step    int
 	steps   int
 	model   int
-	counted bool // matches are counted: the pattern has no group for the epoch's number
+	counted bool // the pattern has no group for the epoch's number, so matches are counted
 }
 
 func newMatcher(p pattern, re *regexp.Regexp) *matcher {
@@ -30,7 +30,7 @@ func newMatcher(p pattern, re *regexp.Regexp) *matcher {
 	}
 }
 
-// match is FindSubmatchIndex behind the pattern's literal. The text is the part of the line that loc counts from.
+// match is FindSubmatchIndex after a search for the pattern's literal. text is the part of the line that loc refers to.
 func (m *matcher) match(line []byte, words []int) (text []byte, loc []int) {
 	if m.literal != epochWord {
 		if !bytes.Contains(line, m.find) {
@@ -46,13 +46,13 @@ func (m *matcher) match(line []byte, words []int) (text []byte, loc []int) {
 	return nil, nil
 }
 
-// formats are patterns of which a line can match one.
+// formats are patterns. A line matches at most one of them.
 type formats struct {
 	matchers []*matcher
 	gates    [][]byte // nil: no prefilter
 }
 
-// builtin compiles the table once for all readers, when the first asks: about a millisecond.
+// builtin compiles the table once for all readers, at the first use: about a millisecond.
 var builtin = sync.OnceValue(func() [2]formats {
 	compile := func(patterns []pattern, gates []string) (f formats) {
 		for _, p := range patterns {
@@ -72,7 +72,7 @@ var builtin = sync.OnceValue(func() [2]formats {
 
 var leads = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(lead) })
 
-// of gives the patterns of one framework alone, with their own literals as the prefilter.
+// of selects the patterns of one framework, with their own literals as the prefilter.
 func (f *formats) of(framework string) formats {
 	var own formats
 	for _, m := range f.matchers {
@@ -89,8 +89,7 @@ func (f *formats) of(framework string) formats {
 	return own
 }
 
-// match finds the first pattern that the line matches. loc counts from the start of text, as
-// regexp.FindSubmatchIndex gives it.
+// match finds the first pattern that matches the line. loc is as in regexp.FindSubmatchIndex, for text.
 func (f *formats) match(line []byte) (m *matcher, text []byte, loc []int) {
 	if !f.pass(line) {
 		return nil, nil, nil
@@ -115,13 +114,13 @@ func (f *formats) pass(line []byte) bool {
 }
 
 const (
-	maxWords     = 4   // of a line are looked at
+	maxWords     = 4   // per line
 	maxLead      = 256 // bytes before the word
 	maxSeparator = 4   // bytes between the word and its number
 )
 
-// numberedWords appends the offsets of the words "epoch" that a number follows. Without such a word, none of the costly
-// expressions has to be tried.
+// numberedWords appends the offsets of the words "epoch" before a number. Without such a word, no costly expression is
+// tried.
 func numberedWords(places []int, line []byte) []int {
 	for at := 0; len(places) < maxWords; {
 		i := bytes.Index(line[at:], []byte("poch"))
@@ -144,7 +143,7 @@ func numberedWords(places []int, line []byte) []int {
 	return places
 }
 
-// group is the text of a group, nil when the pattern does not have it or the match left it out.
+// group is the text of a group, nil if the pattern or the match does not have it.
 func group(line []byte, loc []int, i int) []byte {
 	if i < 0 || loc[2*i] < 0 {
 		return nil
@@ -152,7 +151,7 @@ func group(line []byte, loc []int, i int) []byte {
 	return line[loc[2*i]:loc[2*i+1]]
 }
 
-// integer reads a count as programs print it. Anything out of range is no count at all.
+// integer parses a count. A number out of range is not a count.
 func integer(text []byte) (n int, ok bool) {
 	if len(text) == 0 || len(text) > 10 {
 		return 0, false
@@ -161,7 +160,7 @@ func integer(text []byte) (n int, ok bool) {
 	return n, err == nil && n >= 0 && n <= math.MaxInt32
 }
 
-// amount reads a number of epochs with a fraction.
+// amount parses a number of epochs with a fraction.
 func amount(text []byte) (v float64, ok bool) {
 	if len(text) == 0 || len(text) > 32 {
 		return 0, false
@@ -170,7 +169,7 @@ func amount(text []byte) (v float64, ok bool) {
 	return v, err == nil && v >= 0 && v <= math.MaxInt32
 }
 
-// part is step/steps within 0 and 1; 0 when the line does not say.
+// part is step/steps, from 0 to 1; 0 if the line does not have it.
 func (m *matcher) part(line []byte, loc []int) float64 {
 	step, ok := integer(group(line, loc, m.step))
 	steps, known := integer(group(line, loc, m.steps))
@@ -182,7 +181,7 @@ func (m *matcher) part(line []byte, loc []int) float64 {
 
 const maxModel = 256
 
-// name is the model's name, fit to be an attribute of a span.
+// name is the model's name, valid as an attribute of a span.
 func (m *matcher) name(line []byte, loc []int) string {
 	text := group(line, loc, m.model)
 	return strings.ToValidUTF8(string(text[:min(len(text), maxModel)]), "")

@@ -12,12 +12,12 @@ import (
 // Options are the user's own patterns, in the syntax of Go's regexp package (RE2). Each replaces the built-in patterns
 // of its kind; an empty one keeps them.
 type Options struct {
-	// EpochPattern (--epoch-pattern) matches lines that belong to an epoch; the first with a new number starts it.
-	// The number is the group named "epoch", else the first group; without a group every match starts an epoch, and
-	// they are counted from 0. A number with a decimal point is an amount that is done: 1.0 ends epoch 0.
+	// EpochPattern (--epoch-pattern) matches lines of an epoch; the first with a new number starts it. The number is
+	// the group named "epoch", or the first group. Without a group every match starts an epoch, counted from 0. A
+	// number with a decimal point is the amount done: 1.0 ends epoch 0.
 	EpochPattern string
-	// LoadBegin and LoadEnd (--load-begin, --load-end) match the lines around a model load and come together. A group
-	// named "model" is the model's name.
+	// LoadBegin and LoadEnd (--load-begin, --load-end) match the lines around a model load. Both are required. The
+	// group named "model" is the model's name.
 	LoadBegin, LoadEnd string
 }
 
@@ -48,7 +48,7 @@ func (o *Options) loads() (formats, error) {
 	}}, nil
 }
 
-// firstGroup is the first group that has no name of its own meaning, -1 when there is none.
+// firstGroup is the first group whose name has no meaning here, -1 if there is no such group.
 func firstGroup(re *regexp.Regexp) int {
 	for i, name := range re.SubexpNames() {
 		if i > 0 && name != "total" && name != "step" && name != "steps" && name != "model" {
@@ -58,7 +58,7 @@ func firstGroup(re *regexp.Regexp) int {
 	return -1
 }
 
-// compile gives an error of one line that says what is wrong, and where, counted in characters from 1.
+// compile returns an error of one line with the fault and its position, counted in characters from 1.
 func compile(option, expr string) (*regexp.Regexp, error) {
 	if expr == "" {
 		return nil, fmt.Errorf("%s is missing: give --load-begin and --load-end together", option)
@@ -67,20 +67,20 @@ func compile(option, expr string) (*regexp.Regexp, error) {
 	var fault *syntax.Error
 	switch {
 	case errors.As(err, &fault):
-		return nil, fmt.Errorf("%s %q: %s at character %d: write an RE2 expression, with a \\ before characters that are "+
-			"meant literally",
+		return nil, fmt.Errorf("%s %q: %s at character %d: write an RE2 expression, with a \\ before literal "+
+			"characters",
 			option, expr, fault.Code, position(expr, fault))
 	case err != nil:
 		return nil, fmt.Errorf("%s %q: %w: write an RE2 expression", option, expr, err)
 	case re.MatchString(""):
-		return nil, fmt.Errorf("%s %q matches an empty line, and so every line: add the words that the line holds", option,
+		return nil, fmt.Errorf("%s %q matches every line: add words of the line", option,
 			expr)
 	}
 	return re, nil
 }
 
-// position is where the fault lies. The parser hands back the faulty part of the expression, except for brackets, where
-// it hands back all of it.
+// position is the offset of the fault. The parser returns the faulty part of the expression, but all of it for
+// brackets.
 func position(expr string, fault *syntax.Error) int {
 	at := max(strings.Index(expr, fault.Expr), 0)
 	switch fault.Code {
@@ -92,8 +92,7 @@ func position(expr string, fault *syntax.Error) int {
 	return utf8.RuneCountInString(expr[:at]) + 1
 }
 
-// unmatched is the offset of the first round bracket without a partner: a ")" that nothing opens, else the outermost
-// "(" that nothing closes.
+// unmatched is the offset of the first round bracket without a partner: an extra ")", else the outermost unclosed "(".
 func unmatched(expr string) int {
 	var open []int
 	class := false

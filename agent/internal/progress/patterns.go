@@ -1,6 +1,6 @@
 package progress
 
-// mark says what a line means that a pattern matches.
+// mark is the meaning of a line that matches a pattern.
 type mark uint8
 
 const (
@@ -9,45 +9,45 @@ const (
 	ends                       // printed when the epoch is over
 	reaches                    // "epoch" is the amount done: at 1.0 epoch 0 is over and epoch 1 begins
 	finishes                   // the whole training is over
-	announces                  // a table's heading: tells the framework and no more
+	announces                  // a table's heading: identifies the framework only
 	beginsLoad                 // printed before the model is read
 	endsLoad                   // printed once the model is loaded, or could not be
 )
 
-// pattern is one format of line. Its expression may name the groups epoch, total (number of epochs), step and steps
-// (the epoch's progress), and model.
+// pattern is one format of line. Its expression may have the groups epoch, total (number of epochs), step and steps
+// (progress within the epoch), and model.
 type pattern struct {
 	framework string
 	marks     mark
-	literal   string // a line without it is not tried; epochWord has a meaning of its own
+	literal   string // the expression is tried only on lines with it; epochWord is special
 	expr      string
 	example   string
 }
 
-// epochWord as a pattern's literal says that the expression begins with the word "Epoch" and its number. It is tried
-// where that word stands and nowhere else, and what stands before it must be a lead.
+// epochWord as a pattern's literal means that the expression begins with the word "Epoch" and its number. It is tried
+// only at that word, and only after a lead.
 const epochWord = "epoch N"
 
-// lead is what may stand before the word: what loggers put before a message (a level with a logger's name, a
-// container's name, glog's header, timestamps, ranks in brackets), and a word that says that the epoch runs. No other
-// words, so that "Best epoch 3" is no epoch.
+// lead matches the text before the word: a logger's prefix (a level with a logger's name, a container's name, glog's
+// header, timestamps, ranks in brackets), and a word such as "starting". Other words do not match, so that "Best epoch
+// 3" is not an epoch.
 const lead = `^(?:.*\b(?:INFO|DEBUG)\b[^A-Za-z]*(?:[\w.]+(?::[\w.]+)*\s*[-:|\]]\s*)?|\S+\s*\|\s+|[IWD]\d{4} .*?\]\s+|\d{4}-\d\d-\d\dT[\d:.,]+Z?\s)?` +
 	`(?:\[[^\]]*\]|[^A-Za-z])*(?i:(?:start|starting|begin|beginning|running|train|training)\s+){0,2}$`
 
 const (
 	// number is "Epoch 3", "Epoch: 3/10", "epoch [3/10]", "epoch=3", "Epoch 3 of 10".
 	number = `(?:Epoch|EPOCH|epoch)\s*(?:[:=#]\s*)?` + count
-	// heading is number where nothing else is on the line: "epoch: 100" is a setting more often than a heading.
+	// heading is number on a line of its own. "epoch: 100" is a setting more often than a heading.
 	heading = `(?:(?:Epoch|EPOCH)\s*(?:[:=#]\s*)?|epoch(?:\s+#?|=))` + count
 	count   = `[\[(]?\s*(?P<epoch>\d+)\b\s*(?:(?:/|of)\s*(?P<total>\d+)\b\s*)?[\])]?`
 	shown   = `\s*(?P<step>\d+)\s*(?:/|of)\s*(?P<steps>\d+)\b`
 	stepped = `[^A-Za-z0-9%]*(?i:(?:global_?)?(?:step|iter|iteration|batch|it)s?)`
-	// metric is what a line says of an epoch that is over.
+	// metric is a result that is printed after an epoch.
 	metric = `(?i:(?:train|training|val|valid|validation|test|avg|average|mean|total|epoch|final|running)[ _-]*){0,3}` +
 		`(?i:loss|acc|accuracy|error|mse|mae|rmse|f1|auc|perplexity|ppl|reward|lr|time|took|completed?|finished|done|summary|results)(?:\b|_)`
 )
 
-// epochPatterns in the order in which they are tried. The first that matches decides the run's framework.
+// epochPatterns are tried in this order. The first match decides the run's framework.
 var epochPatterns = []pattern{
 	{"Keras", starts, "Epoch ", `^Epoch (?P<epoch>\d+)/(?P<total>\d+)\s*$`, "Epoch 1/10"},
 	{"Lightning", progresses, "%|", `^\s*(?:[\[(][^\])]*[\])]:?\s*)?(?:Train(?:ing)?\s+)?` + number +
@@ -90,7 +90,7 @@ var epochPatterns = []pattern{
 	{"epoch heading", starts, epochWord, `epoch: (?P<epoch>\d+)\s*(?:/|of)\s*(?P<total>\d+)\s*$`, "epoch: 3/10"},
 }
 
-// loadPatterns in pairs. A framework's end ends only what that framework began.
+// loadPatterns come in pairs. A framework's end ends only loads that the same framework began.
 var loadPatterns = []pattern{
 	{"vLLM", beginsLoad, "Starting to load model ", `Starting to load model (?P<model>\S+?)(?:\.\.\.)?\s*$`,
 		"INFO 02-07 19:23:56 gpu_model_runner.py:867] Starting to load model ibm-granite/granite-3.0-3b-a800m-instruct..."},
@@ -147,8 +147,8 @@ var loadPatterns = []pattern{
 		"Loading safetensors checkpoint shards: 100% Completed | 2/2 [00:02<00:00,  1.33s/it]"},
 }
 
-// Every line that can match holds one of these, except Ultralytics' rows, which are tried after their heading only. A
-// line without any of them, which is nearly every line, costs a few short searches.
+// Every line that can match holds one of these, except Ultralytics' rows, which are tried only after their heading.
+// Nearly every line holds none of them, and costs only a few short searches.
 var (
 	epochGates = []string{"poch", "POCH", "Train: "}
 	loadGates  = []string{"oad", "llama", "WORKER_"}

@@ -1,23 +1,25 @@
-// Package progress reads the output of a training or inference program and says where epochs and model loads begin
-// and end. Lines cuts the output into lines, Reader finds the lines that tell something. Neither changes the output:
-// somebody else passes it on.
+// Package progress finds the begins and ends of epochs and model loads in the output of a training or inference
+// program.
+// Lines cuts the output into lines, and Reader recognizes them. Passing the output on is the caller's task.
 //
-// To add a format, add one row to the table in patterns.go: the framework, what a line of it marks, a literal text that
-// every such line holds, the expression and a real line as its example. If the literal holds none of the table's gates,
-// add a gate too. Then put a whole transcript, byte for byte, into testdata/output and run the tests with -update:
-// they write the events beside the transcript and the row into docs/epochs.md. Loads come in pairs of rows; take up
-// only lines that were seen in somebody's real log.
+// To add a format, add one row to the table in patterns.go: the framework, the meaning of the line, a literal text that
+// every such line holds, the expression, and a real line as its example. If the literal holds none of the table's
+// gates,
+// add a gate too. Then put a complete transcript into testdata/output and run the tests with -update: they write the
+// events next to the transcript, and the row into docs/epochs.md. Loads come in pairs of rows. Use only lines from real
+// logs.
 package progress
 
-// Reader finds epochs and loads in lines. The first built-in epoch pattern that matches decides the framework, and
-// from then on only that framework's patterns are tried. Its memory is bounded whatever it reads.
+// Reader finds epochs and loads in lines. The first built-in epoch pattern that matches decides the framework; then
+// only
+// that framework's patterns are tried. Its memory is bounded.
 //
-// A Reader is for one goroutine at a time. A program's two outputs need two Lines and one Reader, and a lock held over
-// Line and over what is done with its events, so that these stay in order.
+// A Reader is for one goroutine at a time. A program's two outputs need two Lines and one Reader. One lock must cover
+// Line and the handling of its events, so that they stay in order.
 type Reader struct {
 	epochFormats formats
 	loadFormats  formats
-	settled      bool // the epoch patterns are down to one framework's, or the user's
+	settled      bool // the epoch patterns are those of one framework, or the user's
 	count        int  // epochs seen by a user's pattern that has no number
 
 	epochs epochs
@@ -25,8 +27,8 @@ type Reader struct {
 	events []Event
 }
 
-// NewReader fails when a pattern of the user is no regular expression; the error names the option, the place and the
-// fault.
+// NewReader returns an error if a pattern of the user is not a regular expression. It names the option, the position
+// and the fault.
 func NewReader(options Options) (*Reader, error) {
 	r := &Reader{epochFormats: builtin()[0], loadFormats: builtin()[1]}
 	emit := func(e Event) { r.events = append(r.events, e) }
@@ -48,8 +50,8 @@ func NewReader(options Options) (*Reader, error) {
 	return r, nil
 }
 
-// Line says what the line tells, nearly always nothing. The line is as Lines hands it over; of a longer one only the
-// first MaxLine bytes are read. The events are valid until the next call.
+// Line returns the events of a line, nearly always none. The line comes from Lines; only its first MaxLine bytes are
+// read. The events are valid until the next call.
 func (r *Reader) Line(line []byte) []Event {
 	line = line[:min(len(line), MaxLine)]
 	r.events = r.events[:0]
@@ -66,7 +68,7 @@ func (r *Reader) Line(line []byte) []Event {
 	return r.events
 }
 
-// Close says what ends with the program: the open epoch, and loads whose end was never printed, as void.
+// Close returns the events of the program's end: the end of the open epoch, and void ends of the open loads.
 func (r *Reader) Close() []Event {
 	r.events = r.events[:0]
 	r.epochs.end(r.epochs.empty)
@@ -74,7 +76,7 @@ func (r *Reader) Close() []Event {
 	return r.events
 }
 
-// epoch takes a matching line in. It reports false when the number in it is none.
+// epoch handles a line that matches. It returns false if the line's number is not valid.
 func (r *Reader) epoch(m *matcher, line []byte, loc []int) bool {
 	text := group(line, loc, m.epoch)
 	total, _ := integer(group(line, loc, m.total))
@@ -84,7 +86,7 @@ func (r *Reader) epoch(m *matcher, line []byte, loc []int) bool {
 	case m.marks == finishes:
 		done, ok := amount(text)
 		if !ok {
-			done = -1 // the line does not say: no later line repeats it
+			done = -1 // the line has no amount, and no later line repeats it
 		}
 		r.epochs.finish(done)
 		return true

@@ -214,7 +214,7 @@ func TestOptionErrors(t *testing.T) {
 		{Options{EpochPattern: `Epoch **`}, `invalid nested repetition operator at character 7`},
 		{Options{EpochPattern: `Epoch\`}, `trailing backslash at end of expression at character 6`},
 		{Options{EpochPattern: `Epoch (?=\d)`}, `invalid or unsupported Perl syntax at character 7`},
-		{Options{EpochPattern: `\d*`}, `--epoch-pattern "\\d*" matches an empty line`},
+		{Options{EpochPattern: `\d*`}, `--epoch-pattern "\\d*" matches every line`},
 		{Options{LoadBegin: `x(`, LoadEnd: `y`}, `--load-begin "x(": missing closing ) at character 2`},
 		{Options{LoadBegin: `x`, LoadEnd: `y(`}, `--load-end "y(": missing closing ) at character 2`},
 		{Options{LoadBegin: `x`}, `--load-end is missing`},
