@@ -101,7 +101,7 @@ func process(b *testing.B, m *monitor.Monitor, batch ptrace.Traces) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	s := spans{telemetry: telemetry, annotator: *fresh(b, m)}
+	s := stallspanProcessor{telemetry: telemetry, annotator: *fresh(b, m)}
 	s.annotator.locator = locate.New("", "", false)
 	var took []time.Duration
 	var sum time.Duration

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultConditions are those of a config that has none: the loads that programs tell of by themselves, and epochs by
-// their usual names. README.md says where each name is from.
+// DefaultConditions returns the conditions of a config without any: the model loads that known programs trace, and epochs
+// by their usual names. README.md has the source of each name.
 func DefaultConditions() []string {
 	return []string{
 		`span.name == "Load model" or span.name == "Load weights" or HasPrefix(span.name, "Loading (")`,
@@ -28,8 +28,8 @@ type (
 	conditions []*condition
 )
 
-// parse reads conditions. Paths may begin with their context's name, as in "span.name", or leave "span." out. The error
-// tells of each condition that cannot be read, with the position in it.
+// parse parses conditions. The context of a path, as in "span.name", may be left out. The error has each condition that
+// does not parse, with the position in it.
 func parse(texts []string) (conditions, error) {
 	parsers, err := parsers()
 	if err != nil {
@@ -47,7 +47,7 @@ func parse(texts []string) (conditions, error) {
 	return all, errors.Join(errs...)
 }
 
-// parsers is the one parser of conditions on spans. Only as one of a collection does it take paths without a context.
+// parsers returns the parser of conditions on spans, in a collection: only there it accepts paths without a context.
 func parsers() (*ottl.ParserCollection[conditions], error) {
 	functions := ottlfuncs.StandardConverters[*ottlspan.TransformContext]()
 	root := ottlfuncs.NewIsRootSpanFactory()
@@ -64,7 +64,7 @@ func parsers() (*ottl.ParserCollection[conditions], error) {
 		ottl.WithConditionConverter(same)))
 }
 
-// met says whether a span meets one of the conditions. One that fails is not met, and failed is told of it.
+// met reports whether a span meets one of the conditions. A condition with an error is not met, and is passed to failed.
 func (all conditions) met(
 	rs ptrace.ResourceSpans, ss ptrace.ScopeSpans, span ptrace.Span, failed func(*condition, error),
 ) bool {

@@ -12,9 +12,10 @@ import (
 	"github.com/stallspan/stallspan/processor/internal/metadata"
 )
 
-// NewFactory makes the factory of the processor "stallspan".
+// NewFactory returns the factory of the processor "stallspan".
 func NewFactory() processor.Factory {
-	return processor.NewFactory(metadata.Type, createDefaultConfig, processor.WithTraces(createTraces, metadata.TracesStability))
+	return processor.NewFactory(metadata.Type, createDefaultConfig,
+		processor.WithTraces(createTraces, metadata.TracesStability))
 }
 
 func createTraces(
@@ -22,14 +23,14 @@ func createTraces(
 ) (processor.Traces, error) {
 	c, ok := config.(*Config)
 	if !ok {
-		return nil, fmt.Errorf("%T is no config of this processor", config)
+		return nil, fmt.Errorf("the config is a %T, want a %T", config, c)
 	}
-	s, err := newSpans(c, set)
+	p, err := newProcessor(c, set)
 	if err != nil {
 		return nil, err
 	}
-	return processorhelper.NewTraces(ctx, set, config, next, s.process,
-		processorhelper.WithStart(s.start),
-		processorhelper.WithShutdown(s.shutdown),
+	return processorhelper.NewTraces(ctx, set, config, next, p.process,
+		processorhelper.WithStart(p.start),
+		processorhelper.WithShutdown(p.shutdown),
 		processorhelper.WithCapabilities(consumer.Capabilities{MutatesData: true}))
 }

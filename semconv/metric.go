@@ -10,17 +10,17 @@ import "go.opentelemetry.io/otel/attribute"
 
 //go:generate go run ./internal/gen
 
-// Kind is what a metric's points mean, in the terms of OTLP.
+// Kind is the kind of a metric, as in OTLP.
 type Kind uint8
 
 const (
 	Counter       Kind = iota // a cumulative, monotonic sum
-	UpDownCounter             // a cumulative sum that also falls
-	Gauge                     // the present value, which has no sensible sum
+	UpDownCounter             // a cumulative sum that can fall
+	Gauge                     // a current value that must not be added up
 	Histogram                 // a distribution of values
 )
 
-// String is the instrument's name in the registry.
+// String returns the name of the instrument in the registry.
 func (k Kind) String() string {
 	switch k {
 	case Counter:
@@ -35,19 +35,19 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// Metric describes one metric: what every stream of that name must look like.
+// Metric describes a metric.
 type Metric struct {
 	Name        string
 	Unit        string // a UCUM code: "s", "By", "1"; "{operation}" counts things
 	Description string
 	Kind        Kind
 	Int         bool           // points are int64, else float64
-	Attributes  []AttributeRef // every key that a point may carry
+	Attributes  []AttributeRef // all keys of its points
 }
 
-// AttributeRef is an attribute in its place on a metric, span or event.
+// AttributeRef is an attribute of a metric, span or event.
 type AttributeRef struct {
 	Key      attribute.Key
 	Type     attribute.Type // of its value
-	Required bool           // always there; any other is left out where it is not known
+	Required bool           // always present; others are absent if unknown
 }

@@ -1,13 +1,13 @@
 package semconv
 
-// Span describes one shape of span. All of them are of kind internal.
+// Span describes a type of span. All spans are of kind internal.
 type Span struct {
-	Type       string         // what the registry calls the shape; a span does not carry it
-	Attributes []AttributeRef // every key that such a span may carry
+	Type       string         // name in the registry; no attribute of the span
+	Attributes []AttributeRef // all keys of such spans
 }
 
-// Event describes one named occurrence on a span.
+// Event describes a type of event.
 type Event struct {
 	Name       string
-	Attributes []AttributeRef // every key that such an event may carry
+	Attributes []AttributeRef // all keys of such events
 }

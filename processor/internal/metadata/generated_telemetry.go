@@ -64,13 +64,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ProcessorStallspanAttributesIgnored, err = builder.meter.Int64Counter(
 		"otelcol_processor_stallspan_attributes_ignored",
-		metric.WithDescription("Attributes of spans that were ignored, because they have a type or a value that they cannot have. [Alpha]"),
+		metric.WithDescription("Attributes of spans that were ignored because of their type or value. [Alpha]"),
 		metric.WithUnit("{attribute}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorStallspanConditionsFailed, err = builder.meter.Int64Counter(
 		"otelcol_processor_stallspan_conditions_failed",
-		metric.WithDescription("Conditions that gave an error on a span and were taken as not met. [Alpha]"),
+		metric.WithDescription("Conditions that returned an error on a span. They count as not met. [Alpha]"),
 		metric.WithUnit("{condition}"),
 	)
 	errs = errors.Join(errs, err)
@@ -82,13 +82,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ProcessorStallspanSpansForeign, err = builder.meter.Int64Counter(
 		"otelcol_processor_stallspan_spans_foreign",
-		metric.WithDescription("Spans of other hosts that would have been annotated and passed by. [Alpha]"),
+		metric.WithDescription("Spans of other hosts that met a condition and were not annotated. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ProcessorStallspanSpansSkipped, err = builder.meter.Int64Counter(
 		"otelcol_processor_stallspan_spans_skipped",
-		metric.WithDescription("Spans of this host that would have been annotated and passed by. [Alpha]"),
+		metric.WithDescription("Spans of this host that met a condition and were not annotated. [Alpha]"),
 		metric.WithUnit("{span}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) processor.Settings {
 func AssertEqualProcessorStallspanAttributesIgnored(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_stallspan_attributes_ignored",
-		Description: "Attributes of spans that were ignored, because they have a type or a value that they cannot have. [Alpha]",
+		Description: "Attributes of spans that were ignored because of their type or value. [Alpha]",
 		Unit:        "{attribute}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualProcessorStallspanAttributesIgnored(t *testing.T, tt *componentt
 func AssertEqualProcessorStallspanConditionsFailed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_stallspan_conditions_failed",
-		Description: "Conditions that gave an error on a span and were taken as not met. [Alpha]",
+		Description: "Conditions that returned an error on a span. They count as not met. [Alpha]",
 		Unit:        "{condition}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualProcessorStallspanSpansAnnotated(t *testing.T, tt *componenttest
 func AssertEqualProcessorStallspanSpansForeign(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_stallspan_spans_foreign",
-		Description: "Spans of other hosts that would have been annotated and passed by. [Alpha]",
+		Description: "Spans of other hosts that met a condition and were not annotated. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -88,7 +88,7 @@ func AssertEqualProcessorStallspanSpansForeign(t *testing.T, tt *componenttest.T
 func AssertEqualProcessorStallspanSpansSkipped(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_processor_stallspan_spans_skipped",
-		Description: "Spans of this host that would have been annotated and passed by. [Alpha]",
+		Description: "Spans of this host that met a condition and were not annotated. [Alpha]",
 		Unit:        "{span}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

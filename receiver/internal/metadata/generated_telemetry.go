@@ -135,25 +135,25 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	var err, errs error
 	builder.ReceiverStallspanReadingsFailed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_stallspan_readings_failed",
-		metric.WithDescription("Readings of a source that failed, in whole or in part. [Alpha]"),
+		metric.WithDescription("Readings of a source that failed, completely or in part. [Alpha]"),
 		metric.WithUnit("{reading}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanReadingsLate, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_stallspan_readings_late",
-		metric.WithDescription("Readings that came more than one sampling interval after their time. [Alpha]"),
+		metric.WithDescription("Readings that were more than one sampling interval late. [Alpha]"),
 		metric.WithUnit("{reading}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanWindowsLost, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_stallspan_windows_lost",
-		metric.WithDescription("Spans and log records of windows that were lost, because the pipeline did not take them. [Alpha]"),
+		metric.WithDescription("Spans and log records of windows that were lost because the pipeline refused them or was too slow. [Alpha]"),
 		metric.WithUnit("{item}"),
 	)
 	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanWindowsOpen, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_receiver_stallspan_windows_open",
-		metric.WithDescription("Windows that have begun and not ended. [Alpha]"),
+		metric.WithDescription("Open windows. [Alpha]"),
 		metric.WithUnit("{window}"),
 	)
 	errs = errors.Join(errs, err)

@@ -24,7 +24,7 @@ func NewSettings(tt *componenttest.Telemetry) receiver.Settings {
 func AssertEqualReceiverStallspanReadingsFailed(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_stallspan_readings_failed",
-		Description: "Readings of a source that failed, in whole or in part. [Alpha]",
+		Description: "Readings of a source that failed, completely or in part. [Alpha]",
 		Unit:        "{reading}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -40,7 +40,7 @@ func AssertEqualReceiverStallspanReadingsFailed(t *testing.T, tt *componenttest.
 func AssertEqualReceiverStallspanReadingsLate(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_stallspan_readings_late",
-		Description: "Readings that came more than one sampling interval after their time. [Alpha]",
+		Description: "Readings that were more than one sampling interval late. [Alpha]",
 		Unit:        "{reading}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -56,7 +56,7 @@ func AssertEqualReceiverStallspanReadingsLate(t *testing.T, tt *componenttest.Te
 func AssertEqualReceiverStallspanWindowsLost(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_stallspan_windows_lost",
-		Description: "Spans and log records of windows that were lost, because the pipeline did not take them. [Alpha]",
+		Description: "Spans and log records of windows that were lost because the pipeline refused them or was too slow. [Alpha]",
 		Unit:        "{item}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,
@@ -72,7 +72,7 @@ func AssertEqualReceiverStallspanWindowsLost(t *testing.T, tt *componenttest.Tel
 func AssertEqualReceiverStallspanWindowsOpen(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_stallspan_windows_open",
-		Description: "Windows that have begun and not ended. [Alpha]",
+		Description: "Open windows. [Alpha]",
 		Unit:        "{window}",
 		Data: metricdata.Sum[int64]{
 			Temporality: metricdata.CumulativeTemporality,

@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/processor/internal/metadata"
 )
 
-// tally counts what became of the spans of one batch, so that the counters, which are shared, are touched once.
+// tally counts what became of the spans of a batch. The shared counters are then updated once.
 type tally struct {
 	annotated, foreign, conditions int64
 
@@ -35,10 +35,10 @@ func (t *tally) ignore(key attribute.Key) {
 	t.ignored[key]++
 }
 
-// failed is the reason of a span that was skipped because of a fault of ours.
+// failed is the reason of a span that was skipped because of an error of ours.
 const failed = "failed"
 
-// reason is how metadata.yaml calls what a span was not reported on for.
+// reason returns the reason of metadata.yaml for a span without a report.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, windows.ErrOld):
@@ -55,8 +55,8 @@ func reason(err error) string {
 	return failed
 }
 
-// tell adds the tally to the Collector's own metrics. id is the processor's.
-func (t *tally) tell(ctx context.Context, to *metadata.TelemetryBuilder, id attribute.KeyValue) {
+// record adds the tally to the Collector's own metrics. id is that of the processor.
+func (t *tally) record(ctx context.Context, to *metadata.TelemetryBuilder, id attribute.KeyValue) {
 	add := func(to metric.Int64Counter, n int64, attrs ...attribute.KeyValue) {
 		if n > 0 {
 			to.Add(ctx, n, metric.WithAttributes(append(attrs, id)...))
@@ -73,11 +73,11 @@ func (t *tally) tell(ctx context.Context, to *metadata.TelemetryBuilder, id attr
 	}
 }
 
-// seldom is for messages that would otherwise be one a span. The zero value is ready, for concurrent use.
-type seldom struct{ last atomic.Int64 }
+// rateLimit allows one message a minute. The zero value is ready. It is safe for concurrent use.
+type rateLimit struct{ last atomic.Int64 }
 
-// due says whether a minute has passed since it last said so.
-func (s *seldom) due() bool {
+// due reports whether a minute has passed since it last returned true.
+func (s *rateLimit) due() bool {
 	now, last := time.Now().UnixNano(), s.last.Load()
 	return (last == 0 || now-last >= int64(time.Minute)) && s.last.CompareAndSwap(last, now)
 }

@@ -83,10 +83,10 @@ func TestProcessor(t *testing.T) {
 
 // Two with different settings are refused; one without takes the other's.
 func TestShared(t *testing.T) {
-	create := func(c *config.Sampling) *spans {
+	create := func(c *config.Sampling) *stallspanProcessor {
 		config := createDefaultConfig().(*Config)
 		config.Sampling = c
-		s, err := newSpans(config, processortest.NewNopSettings(metadata.Type))
+		s, err := newProcessor(config, processortest.NewNopSettings(metadata.Type))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -94,7 +94,7 @@ func TestShared(t *testing.T) {
 		return s
 	}
 	joins, one := create(nil), create(&config.Sampling{Interval: 50 * time.Millisecond})
-	for _, s := range []*spans{joins, one} {
+	for _, s := range []*stallspanProcessor{joins, one} {
 		if err := s.start(context.Background(), nil); err != nil {
 			t.Skipf("nothing of this machine can be read: %v", err)
 		}

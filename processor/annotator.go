@@ -20,8 +20,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// annotator writes onto spans what a monitor knows about their time. It may be used by several goroutines at once, for
-// different spans.
+// annotator annotates spans with the reports of a monitor. It is safe for concurrent use with different spans.
 type annotator struct {
 	monitor     *monitor.Monitor
 	locator     *locate.Locator
@@ -29,19 +28,19 @@ type annotator struct {
 	slowIsError bool
 	scope       instrumentation.Scope
 	log         *zap.Logger
-	silent      bool // about conditions that fail
+	silent      bool // logs no failing conditions
 
-	panics, failures seldom
+	panics, failures rateLimit
 }
 
-// annotate goes through a batch. Whatever happens, no span is lost.
+// annotate annotates a batch. It never drops a span.
 func (a *annotator) annotate(batch ptrace.Traces) (t tally) {
 	for _, rs := range batch.ResourceSpans().All() {
 		p := &pass{annotator: a, tally: &t, resource: rs}
-		for i := range rs.ScopeSpans().Len() { // those that were there; our own scope may come behind them
+		for i := range rs.ScopeSpans().Len() { // without the scope that we may append
 			ss := rs.ScopeSpans().At(i)
 			if ss.Scope().Name() == emit.ScopeName {
-				continue // Stallspan's own spans: they are annotated, or are what other spans were annotated with
+				continue // our own spans: they have a verdict, or are children
 			}
 			for _, span := range ss.Spans().All() {
 				p.span(ss, span)
@@ -51,27 +50,27 @@ func (a *annotator) annotate(batch ptrace.Traces) (t tally) {
 	return t
 }
 
-// pass is one resource's way through the processor.
+// pass annotates the spans of one resource.
 type pass struct {
 	*annotator
 	tally    *tally
 	resource ptrace.ResourceSpans
-	host     *locate.Who // what the resource says of its host; nil until it is needed
-	own      *ptrace.ScopeSpans
+	host     *locate.Who        // the resource's host; nil until it is needed
+	own      *ptrace.ScopeSpans // for the children of all spans; nil until it is needed
 }
 
-// span annotates one span, or leaves it as it is.
+// span annotates a span, or leaves it unchanged.
 func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.tally.skip(failed)
 			if p.panics.due() {
-				p.log.Error("a span is passed on without an annotation, or with a part of it: please report this",
+				p.log.Error("a panic: the span is passed on without a full annotation; please report this",
 					zap.String("span", span.Name()), zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))
 			}
 		}
 	}()
-	k := kind(span, p.tally.ignore)
+	k := kindOf(span, p.tally.ignore)
 	if k == "" && !p.conditions.met(p.resource, ss, span, p.failed) {
 		return
 	}
@@ -86,28 +85,29 @@ func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
 	p.tally.annotated++
 }
 
-// failed takes note of a condition that gave an error.
+// failed counts and logs a condition that returned an error.
 func (p *pass) failed(c *condition, err error) {
 	p.tally.conditions++
 	if !p.silent && p.failures.due() {
-		p.log.Warn("a condition failed on a span and counts as not met there", zap.Stringer("condition", c), zap.Error(err))
+		p.log.Warn("a condition failed on a span and is not met", zap.Stringer("condition", c), zap.Error(err))
 	}
 }
 
-// report is what the history says of the span's time: nil where it says nothing.
+// report returns the report of the span's time, or nil.
 func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	f := facts{span.Attributes(), p.resource.Resource().Attributes(), p.tally.ignore}
-	place, local := p.locator.Find(p.who(f))
+	place, local := p.locator.Find(p.origin(f))
 	if !local {
 		p.tally.foreign++
 		return nil
 	}
-	if span.StartTimestamp() > math.MaxInt64 || span.EndTimestamp() > math.MaxInt64 { // after 2262: no time.Time
+	if span.StartTimestamp() > math.MaxInt64 || span.EndTimestamp() > math.MaxInt64 { // after the year 2262
 		p.tally.skip("future")
 		return nil
 	}
 	w := describe(k, span, f)
-	w.Start, w.End = sample.Stamp{Wall: span.StartTimestamp().AsTime()}, sample.Stamp{Wall: span.EndTimestamp().AsTime()}
+	w.Start = sample.Stamp{Wall: span.StartTimestamp().AsTime()}
+	w.End = sample.Stamp{Wall: span.EndTimestamp().AsTime()}
 	if err := p.monitor.Spans.Place(&w); err != nil {
 		p.tally.skip(reason(err))
 		return nil
@@ -118,12 +118,14 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	return p.monitor.Spans.Report(w)
 }
 
-// who is what the span and its resource say of where the span was made.
-func (p *pass) who(f facts) locate.Who {
+// origin returns the host, container and process of the span, by its attributes and its resource.
+func (p *pass) origin(f facts) locate.Who {
 	if p.host == nil {
 		resource := facts{pcommon.NewMap(), f.resource, f.ignored}
 		p.host = &locate.Who{
-			HostName: resource.text(semconv.HostNameKey), HostID: resource.text(semconv.HostIDKey), NodeName: resource.text(nodeName),
+			HostName: resource.text(semconv.HostNameKey),
+			HostID:   resource.text(semconv.HostIDKey),
+			NodeName: resource.text(nodeName),
 		}
 	}
 	who := *p.host
@@ -131,18 +133,18 @@ func (p *pass) who(f facts) locate.Who {
 	return who
 }
 
-// OpenTelemetry's names that Stallspan reads and never writes.
+// Attributes of OpenTelemetry that are read only.
 const (
 	containerID = attribute.Key("container.id")
 	nodeName    = attribute.Key("k8s.node.name")
 )
 
-// write adds the report to the span. What the span has already stays as it is.
+// write adds the report to the span. Existing attributes stay unchanged.
 func (p *pass) write(r *window.Report, span ptrace.Span) {
 	s := emit.WindowSpan(r)
 	added := slices.DeleteFunc(s.Attributes, func(kv attribute.KeyValue) bool {
-		_, there := span.Attributes().Get(string(kv.Key))
-		return there
+		_, exists := span.Attributes().Get(string(kv.Key))
+		return exists
 	})
 	otlp.Attributes(added, span.Attributes())
 	otlp.Events(s.Events, span.Events())
@@ -155,7 +157,7 @@ func (p *pass) write(r *window.Report, span ptrace.Span) {
 	}
 }
 
-// children is where the resource's children of spans go.
+// children returns the slice for child spans, in a scope of our own.
 func (p *pass) children() ptrace.SpanSlice {
 	if p.own == nil {
 		own := p.resource.ScopeSpans().AppendEmpty()

@@ -24,7 +24,7 @@ func TestNamed(t *testing.T) {
 		"upload": window.Custom, "payload": window.Custom, "DataLoader": window.Custom, "reload": window.Custom,
 		"epochal": window.Custom, "": window.Custom,
 	} {
-		if got := named(name); got != want {
+		if got := kindByName(name); got != want {
 			t.Errorf("%q: %s, not %s", name, got, want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestFallback(t *testing.T) {
 
 func TestGPUs(t *testing.T) {
 	var many []any
-	for i := range mostGPUs + 1 {
+	for i := range maxGPUs + 1 {
 		many = append(many, fmt.Sprint(i))
 	}
 	for _, c := range []struct {

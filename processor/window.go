@@ -15,25 +15,25 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// modelNames are the attributes that name the model that a load is of: ours, Roboflow's and ModelExpress's.
+// modelNames returns the attributes with the name of a model: ours, Roboflow's and ModelExpress's.
 func modelNames() []attribute.Key {
 	return []attribute.Key{semconv.ModelNameKey, "model.id", "model_name"}
 }
 
-// mostGPUs bounds the GPUs of one span. No machine has more.
-const mostGPUs = 64
+// maxGPUs bounds the GPUs of a span. No machine has more.
+const maxGPUs = 64
 
-// facts reads what a span and its resource say: the span's own word counts first. An attribute that has a type or a value
-// that it cannot have is as good as absent, and ignored is told of its key.
+// facts reads the attributes of a span and its resource. The span's own attributes win. An attribute with a wrong type or
+// value counts as absent, and its key is passed to ignored.
 type facts struct {
 	span, resource pcommon.Map
 	ignored        func(attribute.Key)
 }
 
-// find looks at the span, then at the resource, for the first value that read can read.
+// find returns the first value that read accepts, of the span or else of its resource.
 func find[T any](f facts, key attribute.Key, read func(pcommon.Value) (T, bool)) (found T, ok bool) {
 	for _, attrs := range [...]pcommon.Map{f.span, f.resource} {
-		if v, there := attrs.Get(string(key)); there {
+		if v, exists := attrs.Get(string(key)); exists {
 			if found, ok := read(v); ok {
 				return found, true
 			}
@@ -48,7 +48,7 @@ func (f facts) text(key attribute.Key) string {
 	return s
 }
 
-// pid is process.pid: 0 where it is unknown. Some SDKs tell it as a string.
+// pid returns process.pid, or 0. Some SDKs send it as a string.
 func (f facts) pid() int {
 	pid, _ := find(f, semconv.ProcessPIDKey, func(v pcommon.Value) (int, bool) {
 		n, err := v.Int(), error(nil)
@@ -60,10 +60,10 @@ func (f facts) pid() int {
 	return pid
 }
 
-// gpus are the GPUs that the span is about, each once: none where it does not say.
+// gpus returns the GPUs of the span, each once.
 func (f facts) gpus() []string {
 	ids, _ := find(f, semconv.GPUIDsKey, func(v pcommon.Value) (ids []string, ok bool) {
-		if v.Type() != pcommon.ValueTypeSlice || v.Slice().Len() > mostGPUs {
+		if v.Type() != pcommon.ValueTypeSlice || v.Slice().Len() > maxGPUs {
 			return nil, false
 		}
 		for _, id := range v.Slice().All() {
@@ -79,8 +79,8 @@ func (f facts) gpus() []string {
 	return ids
 }
 
-// kind is what the span says that it is, by stallspan.window.kind: "" where it does not.
-func kind(span ptrace.Span, ignored func(attribute.Key)) window.Kind {
+// kindOf returns stallspan.window.kind of a span, or "".
+func kindOf(span ptrace.Span, ignored func(attribute.Key)) window.Kind {
 	v, ok := span.Attributes().Get(string(semconv.WindowKindKey))
 	if !ok {
 		return ""
@@ -92,31 +92,31 @@ func kind(span ptrace.Span, ignored func(attribute.Key)) window.Kind {
 	return ""
 }
 
-// The words of a span's name, whatever way they are joined: "load_model", "loadModel", "Load model".
+// Words in the name of a span, in any spelling: "load_model", "loadModel", "Load model".
 var (
-	aLoad       = regexp.MustCompile(`(^|[^A-Za-z])(?i:load(ing)?)($|[^a-z])|[a-z]Load(ing)?($|[^a-z])`)
-	aCheckpoint = regexp.MustCompile(`(?i:checkpoint|(^|[^a-z])ckpt)`)
-	anEpoch     = regexp.MustCompile(`(^|[^A-Za-z])(?i:epoch)($|[^a-z])|[a-z]Epoch($|[^a-z])`)
-	atTheEnd    = regexp.MustCompile(`[0-9]+$`)
+	loadWord       = regexp.MustCompile(`(^|[^A-Za-z])(?i:load(ing)?)($|[^a-z])|[a-z]Load(ing)?($|[^a-z])`)
+	checkpointWord = regexp.MustCompile(`(?i:checkpoint|(^|[^a-z])ckpt)`)
+	epochWord      = regexp.MustCompile(`(^|[^A-Za-z])(?i:epoch)($|[^a-z])|[a-z]Epoch($|[^a-z])`)
+	trailingNumber = regexp.MustCompile(`[0-9]+$`)
 )
 
-// named is the kind of a window that a span's name tells of.
-func named(name string) window.Kind {
+// kindByName returns the kind of window that the name of a span suggests.
+func kindByName(name string) window.Kind {
 	switch {
-	case aLoad.MatchString(name): // also "load checkpoint": a model comes from storage
+	case loadWord.MatchString(name): // first, because "load checkpoint" reads a model
 		return window.ModelLoad
-	case aCheckpoint.MatchString(name):
+	case checkpointWord.MatchString(name):
 		return window.Checkpoint
-	case anEpoch.MatchString(name):
+	case epochWord.MatchString(name):
 		return window.Epoch
 	}
 	return window.Custom
 }
 
-// describe fills in what the span's window is, but not when and where it was.
+// describe returns the window of a span, without its time and its process.
 func describe(k window.Kind, span ptrace.Span, f facts) window.Window {
 	if k == "" {
-		k = named(span.Name())
+		k = kindByName(span.Name())
 	}
 	w := window.Window{Kind: k, Source: window.FromSpan, Run: f.text(semconv.TrainingRunNameKey), GPUs: f.gpus()}
 	switch k {
@@ -136,7 +136,7 @@ func describe(k window.Kind, span ptrace.Span, f facts) window.Window {
 	return w
 }
 
-// epoch is the number that the span gives, or else the one at the end of its name.
+// epoch returns the number of the epoch, from an attribute or else from the end of the span's name.
 func epoch(name string, f facts) (int, bool) {
 	n, ok := find(f, semconv.TrainingEpochIndexKey, func(v pcommon.Value) (int, bool) {
 		return int(v.Int()), v.Type() == pcommon.ValueTypeInt
@@ -144,6 +144,6 @@ func epoch(name string, f facts) (int, bool) {
 	if ok {
 		return n, true
 	}
-	n, err := strconv.Atoi(atTheEnd.FindString(name))
+	n, err := strconv.Atoi(trailingNumber.FindString(name))
 	return n, err == nil
 }

@@ -188,8 +188,8 @@ func TestPanic(t *testing.T) {
 	if got := a.annotate(traces); got.skipped[failed] != 3 || text(traces, time.Now().Truncate(time.Hour)) != before {
 		t.Errorf("%+v", got)
 	}
-	if logs.Len() != 1 || !strings.Contains(fmt.Sprint(logs.All()[0].ContextMap()["stack"]), "annotate.go") {
-		t.Errorf("logged %v", logs.All())
+	if logs.Len() != 1 || !strings.Contains(fmt.Sprint(logs.All()[0].ContextMap()["stack"]), "annotator.go") {
+		t.Errorf("log: got %d lines, want one with a stack", logs.Len())
 	}
 }
 
