@@ -203,7 +203,7 @@ func TestMarkInARun(t *testing.T) {
 		t.Errorf("printed %s", v.out.String())
 	}
 	for _, want := range []string{"has ended already", "stallspan: no open window has that id",
-		`traceparent "x" is not one`,
+		`"x" is not a traceparent`,
 		"stallspan: load m (cut): ", "stallspan: /no/such/program: not found"} {
 		if !strings.Contains(v.err.String(), want) {
 			t.Errorf("%q is not in %s", want, v.err.String())

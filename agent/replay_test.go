@@ -218,10 +218,10 @@ func TestReplayRefuses(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", test.args, code, v.err.String())
 		}
 	}
-	// What a newer version recorded and this one does not know is told, and the rest is there.
+	// A mark that only a newer version knows is one of the problems; the rest is there.
 	_, d, _ := replayed(t, 0, pack("kinds", header+reading+begin))
-	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], `the kind "dance", which there is not`) {
-		t.Errorf("problems: %v", d.Problems)
+	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], `the kind "dance", which does not exist`) {
+		t.Errorf("got the problems %v, want one for the kind dance", d.Problems)
 	}
 	for _, text := range []string{header, header + reading} {
 		if is, d, _ := replayed(t, 0, pack("little", text)); len(is) != 0 || d.Run != nil || d.Windows == nil {

@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/stallspan/stallspan/internal/host"
+	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -21,8 +21,8 @@ func Resource(root string) []attribute.KeyValue {
 		semconv.ServiceNameKey.String(serviceName),
 		semconv.ServiceInstanceIDKey.String(randomUUID()),
 	}
-	l.text(semconv.HostIDKey, host.ID(root))
-	l.text(semconv.HostNameKey, host.Name(root))
+	l.text(semconv.HostIDKey, locate.HostID(root))
+	l.text(semconv.HostNameKey, locate.HostName(root))
 	return l
 }
 

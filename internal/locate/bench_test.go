@@ -31,7 +31,7 @@ func BenchmarkFind(b *testing.B) {
 	})
 }
 
-// The kernel's own files: this machine's processes, as often as it takes to read 1,000.
+// The kernel's own files: the processes of this machine, repeated up to 1,000.
 func BenchmarkScanOf1000Processes(b *testing.B) {
 	pids := processes("/proc")
 	if len(pids) == 0 {
@@ -62,8 +62,8 @@ func BenchmarkScanOf1000Processes(b *testing.B) {
 	})
 }
 
-// A new question to a table of 100 containers with 10 processes each.
-func BenchmarkFirstQuestion(b *testing.B) {
+// A new query to a table of 100 containers with 10 processes each.
+func BenchmarkFirstQuery(b *testing.B) {
 	root := b.TempDir()
 	for c := range 100 {
 		for p := range 10 {
@@ -81,7 +81,7 @@ func BenchmarkFirstQuestion(b *testing.B) {
 	}
 }
 
-// A process ID that nobody goes by.
+// A process ID without a process.
 func BenchmarkEndedProcess(b *testing.B) {
 	l := New(machineOf(b, "docker_v2"), "", false)
 	b.ReportAllocs()

@@ -7,24 +7,24 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
-// A container's ID is of idDigits hexadecimal digits; people and some programs write the first shortDigits.
+// A container's ID has idDigits hexadecimal digits; people and some programs write the first shortDigits.
 const (
 	idDigits    = 64
 	shortDigits = 12
 )
 
-// mayBeID looks at the length first: whatever comes as container.id or host.name may be long.
+// mayBeID reports whether id has the form of a container ID. It checks the length first, because any text may arrive.
 func mayBeID(id string) bool {
 	return (len(id) == idDigits || len(id) == shortDigits) && isHex(id)
 }
 
-// idOf is the ID of the container whose cgroup is called name; nil when it is no container's. The container managers
-// name them, by their drivers "systemd" and "cgroupfs":
+// idOf returns the container ID in the name of a cgroup; nil if it is not the cgroup of a container. The container
+// managers use these names, with their drivers "systemd" and "cgroupfs":
 //
 //	docker-<id>.scope, cri-containerd-<id>.scope, crio-<id>.scope, libpod-<id>.scope, nerdctl-<id>.scope
 //	<id>, crio-<id>, libpod-<id>, libpod-payload-<id>, kubepods-pod<uid>.slice:cri-containerd:<id>
 //
-// The cgroups of programs that watch over a container (libpod-conmon-<id>.scope, crio-conmon-<id>.scope) are not it.
+// The cgroups of programs that supervise a container (libpod-conmon-<id>.scope, crio-conmon-<id>.scope) do not count.
 func idOf(name []byte) []byte {
 	name = bytes.TrimSuffix(name, []byte(".scope"))
 	at := len(name) - idDigits
@@ -41,15 +41,15 @@ func idOf(name []byte) []byte {
 	return id
 }
 
-// membership is one line of /proc/PID/cgroup that names a container: the path as far as the container's own cgroup.
+// membership is one line of /proc/PID/cgroup that names a container: the path up to the container's own cgroup.
 type membership struct {
 	id, path []byte
 	v2       bool
 }
 
 // eachContainer calls yield for every container in the text of /proc/PID/cgroup (cgroups(7)), until it returns false. A
-// container may be within another, and in cgroup v1 each comes once a hierarchy. own is cgroup.View.Own: the kernel does
-// not show the containers that this process is in itself.
+// container may be inside another, and in cgroup v1 there is one line per hierarchy. own is cgroup.View.Own: the kernel
+// does not show the containers of this process itself.
 func eachContainer(text []byte, own string, yield func(membership) bool) {
 	for line := range bytes.Lines(text) {
 		line, whole := bytes.CutSuffix(line, []byte{'\n'})
@@ -75,8 +75,8 @@ func eachContainer(text []byte, own string, yield func(membership) bool) {
 	}
 }
 
-// within finds the container in the text of /proc/PID/cgroup, with its cgroup v2. That is "" where there is none, and
-// where our own cgroup namespace does not show the way to it.
+// within finds the container in the text of /proc/PID/cgroup, with its cgroup v2. The cgroup is "" without cgroup v2,
+// and if it is not visible from our own cgroup namespace.
 func within(text []byte, own, id string) (group string, found bool) {
 	eachContainer(text, own, func(m membership) bool {
 		if string(m.id) != id {

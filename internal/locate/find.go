@@ -8,9 +8,9 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
-// inContainer finds a container, or the process that goes by that number in it; pid 0 asks for the container. asked is
-// the time.
-func (l *Locator) inContainer(id string, pid int, asked time.Duration) answer {
+// inContainer finds a process by its number in a container; for pid 0 it finds the container. now is the time of the
+// query.
+func (l *Locator) inContainer(id string, pid int, now time.Duration) answer {
 	before := l.seen.Load()
 	if before != nil {
 		if a := l.lookUp(before, id, pid); a.full {
@@ -25,16 +25,16 @@ func (l *Locator) inContainer(id string, pid int, asked time.Duration) answer {
 	}
 	var a answer
 	if pid != 0 {
-		a = l.ask(key{container: id})
+		a = l.query(key{container: id})
 	}
-	a.full, a.until = false, asked+missFor
-	if t.at < asked { // what was asked for may be younger than the scan
+	a.full, a.until = false, now+missFor
+	if t.at < now { // the container may be younger than the scan
 		a.until = min(a.until, time.Duration(l.scanFrom.Load()))
 	}
 	return a
 }
 
-// lookUp asks the processes that a scan has seen in the container, which may be gone since, or be others.
+// lookUp reads the processes that a scan found in the container. They may have ended, or be other processes by now.
 func (l *Locator) lookUp(t *table, id string, pid int) answer {
 	whole, pids := t.members(id)
 	if len(pids) == 0 {
@@ -55,7 +55,7 @@ func (l *Locator) lookUp(t *table, id string, pid int) answer {
 	return l.member(whole, found, buf[:])
 }
 
-// first is the place of the oldest of these processes that is in the container.
+// first returns the place of the oldest of these processes that is in the container.
 func (l *Locator) first(id string, pids []int, buf []byte) answer {
 	type member struct {
 		pid   int
@@ -78,7 +78,7 @@ func (l *Locator) first(id string, pids []int, buf []byte) answer {
 	return answer{}
 }
 
-// member is the place of a process, if it is in the container.
+// member returns the place of a process, if it is in the container.
 func (l *Locator) member(id string, pid int, buf []byte) answer {
 	group, ok := within(read(l.proc, pid, "cgroup", buf), l.groups.Own(), id)
 	if !ok {
@@ -87,7 +87,7 @@ func (l *Locator) member(id string, pid int, buf []byte) answer {
 	return answer{place: Place{PID: pid, Cgroup: group, Own: group != ""}, here: true, full: true}
 }
 
-// byNumber finds a process of which no container is known. outside says that it runs outside of any.
+// byNumber finds a process by its number alone. outside means that it runs outside of any container.
 func (l *Locator) byNumber(pid int, outside bool) answer {
 	buf := l.buffer()
 	s, ok := parseStatus(read(l.proc, pid, "status", buf[:]))

@@ -125,15 +125,15 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
-// In a container with the host's cgroups below root, others' are found in them, and so is the container that we are in.
+// In a container with the host's cgroups below root, other containers are found, and so is our own.
 func TestPlacesInTheHostsTree(t *testing.T) {
 	root, ours := machineOf(t, "host_proc"), filepath.Join(t.TempDir(), "cgroup")
-	mine := "/kubepods.slice/pod1/cri-containerd-" + idA + ".scope"
+	own := "/kubepods.slice/pod1/cri-containerd-" + idA + ".scope"
 	other := "/kubepods.slice/pod9/cri-containerd-" + idC + ".scope"
-	for _, group := range []string{mine, other} {
+	for _, group := range []string{own, other} {
 		fixture.Write(t, root, "sys/fs/cgroup"+group+"/cgroup.procs", nil)
 	}
-	if err := os.Symlink(root+"/sys/fs/cgroup"+mine, ours); err != nil { // for the mount of our own cgroup
+	if err := os.Symlink(root+"/sys/fs/cgroup"+own, ours); err != nil { // for the mount of our own cgroup
 		t.Fatal(err)
 	}
 	fixture.Write(t, root, "proc/self/mountinfo", []byte("30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
@@ -142,19 +142,19 @@ func TestPlacesInTheHostsTree(t *testing.T) {
 	for w, want := range map[Who]Place{
 		{ContainerID: idC, PID: 8}:      {4308, other, true},
 		{ContainerID: idC, PID: 9}:      {4310, other, true},
-		{ContainerID: idA, PID: 7}:      {4207, mine, true},
-		{ContainerID: idA[:12], PID: 7}: {4207, mine, true},
-		{HostName: idA[:12], PID: 7}:    {4207, mine, true},
+		{ContainerID: idA, PID: 7}:      {4207, own, true},
+		{ContainerID: idA[:12], PID: 7}: {4207, own, true},
+		{HostName: idA[:12], PID: 7}:    {4207, own, true},
 		{PID: 7}:                        {PID: 4207},
 		{ContainerID: idB, PID: 8}:      {},
 	} {
 		if got, _ := l.Find(w); got != want {
-			t.Errorf("%+v: %+v, want %+v", w, got, want)
+			t.Errorf("%+v: got %+v, want %+v", w, got, want)
 		}
 	}
 }
 
-// A path that leaves the tree, or that no kernel prints, is no cgroup.
+// A path that leaves the tree, or that no kernel prints, is not a cgroup.
 func TestPathsThatLeadOut(t *testing.T) {
 	name := "/docker-" + idA + ".scope"
 	for seen, want := range map[string]string{
@@ -166,20 +166,20 @@ func TestPathsThatLeadOut(t *testing.T) {
 		"//x" + name:       "",
 	} {
 		if got, ok := within([]byte("0::"+seen+"\n"), "/a/b", idA); got != want || !ok {
-			t.Errorf("%s: %q, %v, want %q", seen, got, ok, want)
+			t.Errorf("%s: got %q, %v, want %q, true", seen, got, ok, want)
 		}
 	}
 }
 
-// An ID that two containers begin with is neither's, and says nothing of where it is.
+// The first digits of two container IDs identify neither.
 func TestShortIDs(t *testing.T) {
 	l := New(machineOf(t, "docker_v2"), "", false)
 	if p, local := l.Find(Who{ContainerID: idA[:12]}); local || p != (Place{}) {
-		t.Errorf("%+v, %v", p, local)
+		t.Errorf("got %+v, %v, want no place, false", p, local)
 	}
 	l = New(machineOf(t, "docker_v1"), "", false)
 	if p, local := l.Find(Who{ContainerID: idA[:12]}); !local || p.PID != 4200 {
-		t.Errorf("%+v, %v", p, local)
+		t.Errorf("got %+v, %v, want process 4200, true", p, local)
 	}
 }
 
@@ -187,10 +187,10 @@ func TestNothingToRead(t *testing.T) {
 	l := New(t.TempDir(), "", false)
 	for _, w := range []Who{{PID: 7}, {HostName: l.us.name, PID: 7}, {HostName: l.us.name, PID: 7, ContainerID: idA}} {
 		if p, local := l.Find(w); !local || p != (Place{}) {
-			t.Errorf("%+v: %+v, %v", w, p, local)
+			t.Errorf("%+v: got %+v, %v, want no place, true", w, p, local)
 		}
 	}
 	if _, local := l.Find(Who{ContainerID: idA}); local {
-		t.Error("a container was found where there is nothing")
+		t.Error("a container was found without /proc, want none")
 	}
 }

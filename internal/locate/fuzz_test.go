@@ -50,20 +50,20 @@ func check(t *testing.T, root string, p Place) {
 	t.Helper()
 	if p.PID == 0 {
 		if p != (Place{}) {
-			t.Errorf("%+v", p)
+			t.Errorf("got %+v, want no place", p)
 		}
 		return
 	}
 	text, err := os.ReadFile(filepath.Join(root, "proc", fmt.Sprint(p.PID), "cgroup"))
 	if err != nil {
-		t.Errorf("%+v: %v", p, err)
+		t.Errorf("the cgroup of %+v: got %v, want a readable file", p, err)
 	}
 	if !bytes.Contains(text, []byte("0::"+p.Cgroup)) && p.Cgroup != "" || p.Own != (p.Cgroup != "") {
-		t.Errorf("%+v is not in %q", p, text)
+		t.Errorf("got %+v, want a cgroup in %q", p, text)
 	}
 }
 
-// Whatever the kernel's files say, reading them ends, and what is made of them is in them.
+// Parsing ends for any text, and the results are parts of the text.
 func FuzzTexts(f *testing.F) {
 	f.Add([]byte("0::/system.slice/docker-"+hereID+".scope/x\n"), "Tgid:\t5\nNSpid:\t5\t1\nVmSize:\t1 kB\n")
 	f.Add([]byte("9:name=systemd:/a:cri-containerd:"+hereID+"\n0::/../"+hereID+"\n"), "5 (a) b) S 1 2 3")
@@ -73,19 +73,19 @@ func FuzzTexts(f *testing.F) {
 	f.Fuzz(func(t *testing.T, cgroup []byte, text string) {
 		eachContainer(cgroup, "", func(m membership) bool {
 			if !mayBeID(string(m.id)) || len(m.id) != idDigits || m.path[0] != '/' || !bytes.Contains(cgroup, m.path) {
-				t.Errorf("%+v", m)
+				t.Errorf("got %+v, want an ID and a path in %q", m, cgroup)
 			}
 			for _, own := range []string{"", "/", "/a/b"} {
 				path, ok := within(cgroup, own, string(m.id))
 				if !ok || path != "" && (filepath.Clean(path) != path || !strings.Contains(path, string(m.id))) {
-					t.Errorf("%q, %v", path, ok)
+					t.Errorf("got %q, %v, want a clean path with %s, or none", path, ok, m.id)
 				}
 			}
 			return true
 		})
 		s, ok := parseStatus([]byte(text))
-		if ok && (s.depth < 0 || min(s.group, s.inner) <= 0 || max(s.group, s.inner) > mostPID) {
-			t.Errorf("%+v", s)
+		if ok && (s.depth < 0 || min(s.group, s.inner) <= 0 || max(s.group, s.inner) > maxPID) {
+			t.Errorf("got %+v, want numbers within their bounds", s)
 		}
 		process.StartOf([]byte(text))
 	})

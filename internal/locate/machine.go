@@ -2,36 +2,34 @@ package locate
 
 import (
 	"strings"
-
-	"github.com/stallspan/stallspan/internal/host"
 )
 
-// machine is what this one is called.
+// machine has the names of this machine.
 type machine struct {
-	id, name, node string // "" where unknown
+	id, name, node string // "" if unknown
 	assumeLocal    bool
 }
 
 func thisMachine(root, node string, assumeLocal bool) machine {
-	return machine{id: host.ID(root), name: host.Name(root), node: node, assumeLocal: assumeLocal}
+	return machine{id: HostID(root), name: HostName(root), node: node, assumeLocal: assumeLocal}
 }
 
-// relation of an attribute to what we know of ourselves.
+// relation is how an attribute compares with ours.
 type relation int
 
 const (
-	unsaid  relation = iota
-	unclear          // something is said, but it cannot be compared, or a difference proves nothing
+	unset   relation = iota
+	unclear          // it is set, but cannot be compared, or a difference proves nothing
 	ours
 	another
 )
 
-// judge tells whether the names in w are this machine's, whatever its container.id turns out to be, and whether the
-// program is known to run outside of any container. See the package's comment for the rules.
-func (m *machine) judge(w *Who) (local, outside bool) {
+// isLocal reports whether the names in w are those of this machine, without regard to its container.id. outside means
+// that the program runs outside of any container. The package comment has the rules.
+func (m *machine) isLocal(w *Who) (local, outside bool) {
 	node, id, name := m.compareNode(w.NodeName), m.compareID(w.HostID), m.compareName(w.HostName)
-	// In a container host.name is the container's own, unless it shares the host's network.
-	outside = id != another && (name == ours || name == unsaid && id == ours)
+	// In a container, host.name is that of the container, unless it shares the host's network.
+	outside = id != another && (name == ours || name == unset && id == ours)
 	switch {
 	case m.assumeLocal:
 		return true, outside
@@ -42,13 +40,13 @@ func (m *machine) judge(w *Who) (local, outside bool) {
 	case name == ours:
 		return true, outside
 	}
-	return node == unsaid && id == unsaid && name == unsaid && w.ContainerID == "", outside
+	return node == unset && id == unset && name == unset && w.ContainerID == "", outside
 }
 
 func (m *machine) compareNode(node string) relation {
 	switch {
 	case node == "":
-		return unsaid
+		return unset
 	case m.node == "":
 		return unclear
 	case node == m.node:
@@ -60,12 +58,12 @@ func (m *machine) compareNode(node string) relation {
 // machineIDDigits is the length of a machine-id (machine-id(5)).
 const machineIDDigits = 32
 
-// compareID takes the form of a UUID for the same ID, as some libraries print it. A UUID that differs may be the
-// mainboard's, of this very machine.
+// compareID accepts the form of a UUID, as some libraries print it. A UUID that differs may be that of the mainboard of
+// this same machine.
 func (m *machine) compareID(id string) relation {
 	switch {
 	case id == "":
-		return unsaid
+		return unset
 	case m.id == "":
 		return unclear
 	case sameID(id, m.id):
@@ -76,7 +74,7 @@ func (m *machine) compareID(id string) relation {
 	return unclear
 }
 
-// sameID compares without regard to case, and to the hyphens of a UUID.
+// sameID compares without regard to case and to the hyphens of a UUID.
 func sameID(a, b string) bool {
 	if len(a) > len(b)+4 || len(b) > len(a)+4 { // a UUID has four hyphens
 		return false
@@ -103,20 +101,20 @@ func lower(c byte) byte {
 	return c
 }
 
-// compareName never says another: a pod on this machine has a name of its own.
+// compareName never returns another: a pod on this machine has a name of its own.
 func (m *machine) compareName(name string) relation {
 	switch {
 	case name == "":
-		return unsaid
+		return unset
 	case m.name != "" && sameName(name, m.name):
 		return ours
 	}
 	return unclear
 }
 
-// sameName compares as DNS does, without regard to case and a final dot. A name without a domain is the same as one
-// with any: on one and the same machine some programs ask the kernel, which mostly knows the short name, and others
-// DNS. Two names with domains must be the same in full.
+// sameName compares as DNS does, without regard to case and a final dot. A name without a domain equals one with any:
+// on the same machine, some programs get the short name from the kernel, and others the full name from DNS. Two names
+// with domains must be equal in full.
 func sameName(a, b string) bool {
 	a, b = strings.TrimSuffix(a, "."), strings.TrimSuffix(b, ".")
 	if len(a) > len(b) {
@@ -128,7 +126,7 @@ func sameName(a, b string) bool {
 	return strings.EqualFold(a, b)
 }
 
-// isHex tells whether s is of hexadecimal digits alone.
+// isHex reports whether s has only lower-case hexadecimal digits.
 func isHex[T string | []byte](s T) bool {
 	for i := range len(s) {
 		c := s[i]

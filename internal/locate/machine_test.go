@@ -13,7 +13,7 @@ const (
 	awayID  = "ffff6d0b4f1c6d0b4f1c6d0b4f1c6d0b4f1c6d0b4f1c6d0b4f1c6d0b4f1c6d0b"
 )
 
-// Every combination of the four attributes, each unsaid, ours, or not ours, against the table in other words.
+// Every combination of the four attributes, each unset, ours, or not ours, against the table in other words.
 func TestLocalByEveryCombination(t *testing.T) {
 	values := map[string][3]string{
 		"node":      {"", "node-7", "node-8"},
@@ -78,8 +78,8 @@ func TestNameThatIsAContainer(t *testing.T) {
 		{Who{HostName: idB, ContainerID: awayID, PID: 7}, Place{}, false},
 		{Who{HostName: idB, ContainerID: hereID}, Place{4200, "/system.slice/docker-" + hereID + ".scope", true}, true},
 		{Who{HostName: strings.ToUpper(idB), PID: 7}, Place{}, false},
-		{Who{HostName: idB[:12], PID: 7}, Place{}, false}, // two begin so
-		// What is found nowhere changes nothing.
+		{Who{HostName: idB[:12], PID: 7}, Place{}, false}, // of two containers
+		// A container that is not found changes nothing.
 		{Who{HostName: awayID[:12], PID: 900}, Place{}, false},
 		{Who{HostName: awayID, PID: 900}, Place{}, false},
 		{Who{HostName: awayID[:12], HostID: ourID, PID: 900}, Place{PID: 900}, true},
@@ -88,14 +88,14 @@ func TestNameThatIsAContainer(t *testing.T) {
 		l := New(machineOf(t, "docker_v2"), "node-7", false)
 		for _, again := range []string{"", " again"} {
 			if p, local := l.Find(test.w); p != test.want || local != test.local {
-				t.Errorf("%+v%s: %+v, %v", test.w, again, p, local)
+				t.Errorf("%+v%s: got %+v, %v, want %+v, %v", test.w, again, p, local, test.want, test.local)
 			}
 		}
 	}
 	short := Who{HostName: hereID[:12], PID: 9}
 	l := New(machineOf(t, "docker_v1"), "", false)
 	if p, local := l.Find(short); p != (Place{PID: 4201}) || !local {
-		t.Errorf("%+v, %v", p, local)
+		t.Errorf("got %+v, %v, want process 4201, true", p, local)
 	}
 	l = New(machineOf(t, "docker_v1"), "", false)
 	l.us.name = short.HostName // a machine may be called so
@@ -107,7 +107,7 @@ func TestNameThatIsAContainer(t *testing.T) {
 func TestCompareIDs(t *testing.T) {
 	m := machine{id: ourID}
 	for id, want := range map[string]relation{
-		"":                                     unsaid,
+		"":                                     unset,
 		ourID:                                  ours,
 		ourUUID:                                ours, // as a UUID
 		strings.ToUpper(ourID):                 ours,
@@ -139,7 +139,7 @@ func TestCompareNames(t *testing.T) {
 		ours, name string
 		want       relation
 	}{
-		{"gpu1", "", unsaid},
+		{"gpu1", "", unset},
 		{"gpu1", "gpu1", ours},
 		{"gpu1", "GPU1.", ours},
 		{"gpu1", "gpu1.lab.example.org", ours},
@@ -162,7 +162,7 @@ func TestCompareNames(t *testing.T) {
 	}
 }
 
-// Which spans say that their program runs outside of any container.
+// Some names show that the program runs outside of any container.
 func TestOutside(t *testing.T) {
 	m := machine{id: ourID, name: "gpu1", node: "node-7"}
 	for _, test := range []struct {
@@ -178,8 +178,8 @@ func TestOutside(t *testing.T) {
 		{Who{HostID: "i-0123456789abcdef0", HostName: "gpu1"}, true},
 		{Who{NodeName: "node-7"}, false},
 	} {
-		if _, got := m.judge(&test.w); got != test.want {
-			t.Errorf("%+v: %v", test.w, got)
+		if _, got := m.isLocal(&test.w); got != test.want {
+			t.Errorf("%+v: got %v, want %v", test.w, got, test.want)
 		}
 	}
 }

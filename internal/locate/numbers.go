@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// numbers are what the processes of a scan call themselves. Reading them takes longer than the scan, so it is done when
-// the first span needs it.
+// numbers are the process IDs of a scan in their own pid namespaces. Reading them takes longer than the scan, so they
+// are read when the first span needs them.
 type numbers struct {
 	once sync.Once
 	all  []numbered // sorted by inner
@@ -17,17 +17,17 @@ type numbers struct {
 
 type numbered struct {
 	inner int32 // in its own pid namespace
-	depth int32 // of that one below /proc's: 0 when it is the same
+	depth int32 // of that namespace below the one of /proc; 0 if it is the same
 	pid   int32
 }
 
-// numbered are the processes that go by that number.
+// numbered returns the processes with that number in their own namespace.
 func (l *Locator) numbered(t *table, inner int) []numbered {
 	n := &t.numbers
 	n.once.Do(func() {
 		began := time.Now()
 		n.read(l.proc, t.pids)
-		l.rest(t, t.took+time.Since(began))
+		l.postpone(t, t.took+time.Since(began))
 	})
 	byInner := func(a numbered, inner int32) int { return cmp.Compare(a.inner, inner) }
 	from, _ := slices.BinarySearchFunc(n.all, int32(inner), byInner)
@@ -37,7 +37,7 @@ func (l *Locator) numbered(t *table, inner int) []numbered {
 
 func (n *numbers) read(proc string, pids []int) {
 	n.all = n.all[:0]
-	buf := make([]byte, mostBytes)
+	buf := make([]byte, maxBytes)
 	for _, pid := range pids {
 		if s, ok := parseStatus(read(proc, pid, "status", buf)); ok && s.memory {
 			n.all = append(n.all, numbered{int32(s.inner), int32(s.depth), int32(pid)})
@@ -46,8 +46,8 @@ func (n *numbers) read(proc string, pids []int) {
 	slices.SortFunc(n.all, func(a, b numbered) int { return cmp.Compare(a.inner, b.inner) })
 }
 
-// among is the one of these that is a member; 0 when there is none, or more. What has a namespace further down belongs
-// to a container within the container, or is locked up in one, and does not count.
+// among returns the one of these that is a member; 0 for no member, and for several. A process in a deeper namespace
+// is in a container inside the container, and does not count.
 func among(members []int, these []numbered) int {
 	found, depth := 0, int32(math.MaxInt32)
 	for _, n := range these {
@@ -63,7 +63,8 @@ func among(members []int, these []numbered) int {
 	return found
 }
 
-// nested is the one of these in a namespace below that of /proc; 0 when there is none (not taken), or more.
+// nested returns the one of these in a namespace below that of /proc; 0 for no such process (not taken), and for
+// several.
 func nested(these []numbered) (pid int, taken bool) {
 	for _, n := range these {
 		switch {

@@ -11,19 +11,19 @@ import (
 )
 
 const (
-	mostPID   = 1 << 22  // PID_MAX_LIMIT of include/linux/threads.h
-	mostBytes = 64 << 10 // of a file: a dozen lines of at most 4 KiB
+	maxPID   = 1 << 22  // PID_MAX_LIMIT of include/linux/threads.h
+	maxBytes = 64 << 10 // of a file: a dozen lines of at most 4 KiB
 )
 
 func procOf(root string) string { return filepath.Join("/", root, "proc") }
 
-// read fills buf with a file of the process; nil when there is no such process, or it may not be read.
+// read returns a file of a process, in buf; nil if there is no such process, or if it may not be read.
 func read(proc string, pid int, name string, buf []byte) []byte {
 	return readFile(proc+"/"+strconv.Itoa(pid)+"/"+name, buf)
 }
 
-// readFile opens without os.File, which would cost a fifth more for a file that is read once. The kernel prints these
-// files in one piece, which comes whole in one read (fs/seq_file.c, single_open).
+// readFile does not use os.File, which would cost a fifth more for a file that is read once. The kernel returns these
+// files in one read (fs/seq_file.c, single_open).
 func readFile(path string, buf []byte) []byte {
 	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
@@ -37,23 +37,23 @@ func readFile(path string, buf []byte) []byte {
 	return buf[:n]
 }
 
-// buffer lends a place for the text of a file. Spans may name thousands of processes a second that are not there.
-func (l *Locator) buffer() *[mostBytes]byte {
-	if buf, ok := l.buffers.Get().(*[mostBytes]byte); ok {
+// buffer returns a pooled buffer for a file. Spans may name thousands of processes per second that do not exist.
+func (l *Locator) buffer() *[maxBytes]byte {
+	if buf, ok := l.buffers.Get().(*[maxBytes]byte); ok {
 		return buf
 	}
-	return new([mostBytes]byte)
+	return new([maxBytes]byte)
 }
 
-// status is what is needed of /proc/PID/status (Documentation/filesystems/proc.rst, table 1-2).
+// status has some fields of /proc/PID/status (Documentation/filesystems/proc.rst, table 1-2).
 type status struct {
-	group  int  // Tgid: the process that this is a thread of, or itself
-	inner  int  // the last of NSpid: the number in the process's own pid namespace
-	depth  int  // of that namespace below the one of /proc: 0 when it is the same
-	memory bool // kernel threads and processes that have ended have none
+	group  int  // Tgid: the process of this thread
+	inner  int  // the last NSpid: the number in the process's own pid namespace
+	depth  int  // of that namespace below the one of /proc; 0 if it is the same
+	memory bool // false for kernel threads and processes that have ended
 }
 
-// parseStatus finds these. A kernel without pid namespaces prints no NSpid.
+// parseStatus parses /proc/PID/status. A kernel without pid namespaces has no NSpid.
 func parseStatus(text []byte) (status, bool) {
 	var s status
 	for len(text) > 0 {
@@ -78,22 +78,22 @@ func parseStatus(text []byte) (status, bool) {
 	return s, s.group > 0 && s.inner > 0 && s.depth >= 0
 }
 
-// number is a process ID, 0 when it is none.
+// number parses a process ID. It returns 0 for anything else.
 func number(digits []byte) int {
-	if n, ok := kernfile.ParseUint(digits); ok && n <= mostPID {
+	if n, ok := kernfile.ParseUint(digits); ok && n <= maxPID {
 		return int(n)
 	}
 	return 0
 }
 
-// self is this process, as the /proc below root shows it.
+// self is this process in the /proc below root.
 type self struct {
-	nested    bool   // we are in a pid namespace of our own, below the one of that /proc
-	namespace string // "pid:[4026531836]"; "" when unknown
+	nested    bool   // it is in a pid namespace below the one of that /proc
+	namespace string // "pid:[4026531836]"; "" if unknown
 }
 
-func whoAmI(proc string) self {
-	s, ok := parseStatus(readFile(proc+"/self/status", make([]byte, mostBytes)))
+func newSelf(proc string) self {
+	s, ok := parseStatus(readFile(proc+"/self/status", make([]byte, maxBytes)))
 	if !ok || s.depth == 0 {
 		return self{}
 	}
@@ -101,8 +101,8 @@ func whoAmI(proc string) self {
 	return self{nested: err == nil, namespace: namespace}
 }
 
-// ourNamespace tells whether the process is in the same pid namespace as this one. Reading that takes the right to
-// trace it: of what may not be read, it is not.
+// ourNamespace reports whether the process is in the same pid namespace as this one. It returns false without the right
+// to trace the process.
 func (l *Locator) ourNamespace(pid int) bool {
 	namespace, err := os.Readlink(l.proc + "/" + strconv.Itoa(pid) + "/ns/pid")
 	return err == nil && namespace == l.self.namespace

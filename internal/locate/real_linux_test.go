@@ -9,8 +9,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/stallspan/stallspan/internal/host"
 )
 
 // This machine's own /proc, and this process in it.
@@ -19,19 +17,19 @@ func TestOwnProcess(t *testing.T) {
 		t.Skip("needs /proc")
 	}
 	if os.Getpid() == 1 {
-		t.Skip("this process is the first of a container: its number tells it from no other's")
+		t.Skip("this process is the first of a container, so its number is not unique")
 	}
 	l := New("", "", false)
-	for _, w := range []Who{{PID: os.Getpid()}, {HostName: host.Name(""), PID: os.Getpid()}} {
+	for _, w := range []Who{{PID: os.Getpid()}, {HostName: HostName(""), PID: os.Getpid()}} {
 		if p, local := l.Find(w); !local || p != (Place{PID: os.Getpid()}) {
-			t.Errorf("%+v: %+v, %v", w, p, local)
+			t.Errorf("%+v: got %+v, %v, want process %d, true", w, p, local, os.Getpid())
 		}
 	}
-	if p, local := l.Find(Who{HostName: host.Name(""), PID: mostPID}); !local || p.PID != 0 {
-		t.Errorf("no such process: %+v, %v", p, local)
+	if p, local := l.Find(Who{HostName: HostName(""), PID: maxPID}); !local || p.PID != 0 {
+		t.Errorf("no such process: got %+v, %v, want no process, true", p, local)
 	}
 	if _, local := l.Find(Who{ContainerID: awayID, PID: os.Getpid()}); local {
-		t.Error("a container was found that nobody made")
+		t.Error("an unknown container was found, want none")
 	}
 }
 
@@ -56,34 +54,34 @@ func sleeper(t *testing.T, flags uintptr) (pid int) {
 	}
 	t.Cleanup(func() { _ = in.Close(); _ = cmd.Wait() })
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "1\n" {
-		t.Fatalf("the process knows itself as %q, %v", line, err)
+		t.Fatalf("got the process number %q, %v, want 1", line, err)
 	}
 	return cmd.Process.Pid
 }
 
-// A process in a pid namespace of its own is found by its number there only where the container is said, which here is
-// a real cgroup with a container's name.
+// A process in a pid namespace of its own is found by its number there only with its container. Here the container is a
+// real cgroup with the name of one.
 func TestRealPidNamespace(t *testing.T) {
 	pid := sleeper(t, 0)
 	l := New("", "", false)
-	if p, _ := l.Find(Who{HostName: host.Name(""), PID: 1}); p.PID != 0 {
-		t.Errorf("the number alone: %+v", p)
+	if p, _ := l.Find(Who{HostName: HostName(""), PID: 1}); p.PID != 0 {
+		t.Errorf("its number there, alone: got %+v, want no process", p)
 	}
-	if p, _ := l.Find(Who{HostName: host.Name(""), PID: pid}); p.PID != 0 {
-		t.Errorf("the number that it does not know: %+v", p)
+	if p, _ := l.Find(Who{HostName: HostName(""), PID: pid}); p.PID != 0 {
+		t.Errorf("its number here: got %+v, want no process", p)
 	}
 	id := fmt.Sprintf("%064x", 0xabcdef000000+pid)
 	folder, v2 := move(t, pid, "docker-"+id+".scope")
-	l = New("", "", false) // the questions above may have scanned
+	l = New("", "", false) // the queries above may have scanned
 	for _, inner := range []int{0, 1} {
 		p, local := l.Find(Who{ContainerID: id, PID: inner})
 		if !local || p.PID != pid || v2 && (!strings.HasSuffix(folder, p.Cgroup) || p.Cgroup == "" || !p.Own) {
-			t.Errorf("number %d in %s: %+v, %v; it is process %d", inner, folder, p, local, pid)
+			t.Errorf("number %d in %s: got %+v, %v, want process %d", inner, folder, p, local, pid)
 		}
 	}
 }
 
-// move puts a process into a new cgroup below that of all: of version 2, or any of version 1.
+// move moves a process into a new cgroup below the root: of version 2, or of any hierarchy of version 1.
 func move(t *testing.T, pid int, name string) (folder string, v2 bool) {
 	t.Helper()
 	for _, point := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory"} {

@@ -9,22 +9,22 @@ import (
 )
 
 const (
-	scanEvery = time.Second
-	scanShare = 50    // the time between two scans is at least so many times what one takes
-	mostRead  = 65536 // processes of a scan
-	mostNests = 8     // containers within each other
+	scanEvery    = time.Second
+	scanShare    = 50    // the time between two scans is at least this many times the duration of one
+	maxProcesses = 65536 // in a scan
+	maxNests     = 8     // containers inside each other
 )
 
-// table is what a scan of /proc has seen.
+// table is the result of a scan of /proc.
 type table struct {
-	at, took   time.Duration    // when the scan began, on the Locator's clock, and how long it was
+	at, took   time.Duration    // start on the Locator's clock, and duration
 	pids       []int            // of all processes
 	containers map[string][]int // their members, in ascending order, by ID
 	ids        []string         // sorted
 	numbers    numbers
 }
 
-// fresh is the last scan, or a new one when it is time for it. Callers at the same time share one.
+// fresh returns the last scan, or a new one if it is due. Concurrent callers share one.
 func (l *Locator) fresh() *table {
 	before := l.seen.Load()
 	if before != nil && !l.due() {
@@ -39,14 +39,14 @@ func (l *Locator) fresh() *table {
 	t := scan(l.proc, l.groups.Own())
 	t.at, t.took = at, time.Since(l.began)-at
 	l.seen.Store(t)
-	l.rest(t, t.took)
+	l.postpone(t, t.took)
 	return t
 }
 
 func (l *Locator) due() bool { return time.Since(l.began) >= time.Duration(l.scanFrom.Load()) }
 
-// rest puts the next scan off, by what t has cost.
-func (l *Locator) rest(t *table, took time.Duration) {
+// postpone delays the next scan by what t has cost.
+func (l *Locator) postpone(t *table, took time.Duration) {
 	l.scanFrom.Store(int64(t.at + max(scanEvery, scanShare*took)))
 }
 
@@ -59,29 +59,29 @@ func scan(proc, own string) *table {
 
 func (t *table) readContainers(proc, own string) {
 	t.containers = make(map[string][]int)
-	buf := make([]byte, mostBytes)
+	buf := make([]byte, maxBytes)
 	for _, pid := range t.pids {
 		nests := 0
 		eachContainer(read(proc, pid, "cgroup", buf), own, func(m membership) bool {
 			members := t.containers[string(m.id)]
-			if len(members) == 0 || members[len(members)-1] != pid { // else by another hierarchy
+			if len(members) == 0 || members[len(members)-1] != pid { // else another hierarchy named it
 				t.containers[string(m.id)] = append(members, pid)
 				nests++
 			}
-			return nests < mostNests
+			return nests < maxNests
 		})
 	}
 	t.ids = slices.Sorted(maps.Keys(t.containers))
 }
 
-// processes lists /proc in ascending order.
+// processes returns the process IDs of /proc in ascending order.
 func processes(proc string) []int {
 	folder, err := os.Open(proc)
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = folder.Close() }()
-	names, _ := folder.Readdirnames(mostRead) // what came before an error is good
+	names, _ := folder.Readdirnames(maxProcesses) // names before an error are valid
 	pids := make([]int, 0, len(names))
 	for _, name := range names {
 		if pid := number([]byte(name)); pid > 0 {
@@ -92,7 +92,7 @@ func processes(proc string) []int {
 	return slices.Compact(pids)
 }
 
-// members are the processes of a container, given by its ID or the beginning of it; none when two begin so.
+// members returns the processes of a container by its ID, or by the start of the ID if that is unique.
 func (t *table) members(id string) (whole string, pids []int) {
 	i, _ := slices.BinarySearch(t.ids, id)
 	if i == len(t.ids) || !strings.HasPrefix(t.ids[i], id) ||

@@ -66,55 +66,55 @@ func TestReusedNumber(t *testing.T) {
 	})
 }
 
-// A container is restarted: its ID stays, all of its processes are others.
+// A restarted container keeps its ID and has other processes.
 func TestRestartedContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := machineOf(t, "crio_v2")
 		l := New(root, "", false)
 		w := Who{ContainerID: idC, PID: 1}
 		if p, _ := l.Find(w); p.PID != 3100 {
-			t.Fatalf("%+v", p)
+			t.Fatalf("got %+v, want process 3100", p)
 		}
 		end(t, root, 3100)
 		put(t, root, 9000, pod+"/crio-"+idC+".scope", 7100, 1)
 		time.Sleep(foundFor)
 		if p, local := l.Find(w); p.PID != 7100 || !local {
-			t.Errorf("%+v, %v", p, local)
+			t.Errorf("got %+v, %v, want process 7100, true", p, local)
 		}
 	})
 }
 
-// What starts after a scan is found by the next one, a second later, and what was missed by a scan of its own some
-// seconds later.
+// A container that starts after a scan is found by the next scan, a second later. One that was missed is found when the
+// miss expires.
 func TestLateContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := machineOf(t, "docker_v1")
 		l := New(root, "", false)
 		find := func(id string) bool { _, local := l.Find(Who{ContainerID: id}); return local }
 		if find(idC) {
-			t.Fatal("found before it was there")
+			t.Fatal("the container was found before it existed")
 		}
 		put(t, root, 9000, "/docker/"+idC, 7100, 1)
 		put(t, root, 9000, "/docker/"+idD, 7200, 1)
 		time.Sleep(scanEvery / 2)
 		if find(idD) {
-			t.Error("there was a scan too many")
+			t.Error("got a scan after half of scanEvery, want none")
 		}
 		time.Sleep(scanEvery / 2)
 		if !find(idD) {
-			t.Error("not found a second after the scan")
+			t.Error("the container was not found a second after the scan")
 		}
 		if find(idC) {
-			t.Error("a miss was not kept")
+			t.Error("a miss was not cached")
 		}
 		time.Sleep(missFor - scanEvery)
 		if !find(idC) {
-			t.Error("a miss was kept for too long")
+			t.Error("a miss was cached for too long")
 		}
 	})
 }
 
-// However many unknown names come, from however many callers, there is one scan a second, and what is known stays so.
+// There is one scan a second for any number of unknown names and callers, and hits stay cached.
 func TestScansAreRare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := machineOf(t, "docker_v2")
@@ -137,58 +137,58 @@ func TestScansAreRare(t *testing.T) {
 			}
 			callers.Wait()
 			if p, _ := l.Find(Who{ContainerID: idA, PID: 7}); p.PID != 4300 {
-				t.Fatalf("%+v", p)
+				t.Fatalf("got %+v, want process 4300", p)
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
 		scans := 0
 		tables.Range(func(any, any) bool { scans++; return true })
 		if scans != 4 {
-			t.Errorf("%d scans in 4 s", scans)
+			t.Errorf("got %d scans in 4 s, want 4", scans)
 		}
-		if n, m := len(l.found.kept), len(l.missed.kept); n > mostKept || m > mostKept {
-			t.Errorf("%d and %d answers are kept", n, m)
+		if n, m := len(l.found.kept), len(l.missed.kept); n > maxCached || m > maxCached {
+			t.Errorf("got %d and %d cached answers, want at most %d", n, m, maxCached)
 		}
 	})
 }
 
-func TestShelf(t *testing.T) {
-	var s shelf
-	for i := range 3 * mostKept {
+func TestCache(t *testing.T) {
+	var s cache
+	for i := range 3 * maxCached {
 		k := key{pid: int32(i)}
 		s.put(&k, answer{place: Place{PID: i}, until: time.Duration(i + 10)}, time.Duration(i))
 		if a, ok := s.get(&k, time.Duration(i)); !ok || a.place.PID != i {
-			t.Fatalf("%d: %+v", i, a)
+			t.Fatalf("%d: got %+v, want its own answer", i, a)
 		}
 		if _, ok := s.get(&k, time.Duration(i+10)); ok {
-			t.Fatalf("%d is too old", i)
+			t.Fatalf("%d: got an expired answer, want none", i)
 		}
-		if len(s.kept) > mostKept {
-			t.Fatalf("%d are kept", len(s.kept))
+		if len(s.kept) > maxCached {
+			t.Fatalf("got %d answers, want at most %d", len(s.kept), maxCached)
 		}
 	}
-	// All of them are to be kept, and there is no room.
-	for i := range 3 * mostKept {
+	// None of them expires, and there is no room.
+	for i := range 3 * maxCached {
 		s.put(&key{pid: int32(i)}, answer{until: time.Hour}, 0)
 	}
-	if len(s.kept) > mostKept || len(s.kept) == 0 {
-		t.Errorf("%d are kept", len(s.kept))
+	if len(s.kept) > maxCached || len(s.kept) == 0 {
+		t.Errorf("got %d answers, want 1 to %d", len(s.kept), maxCached)
 	}
 }
 
-// An answer that is kept needs no lock that a scan holds.
-func TestKeptAnswersDoNotWait(t *testing.T) {
+// A cached answer does not wait for a scan.
+func TestCachedAnswersDoNotWait(t *testing.T) {
 	l := New(machineOf(t, "docker_v2"), "", true)
 	w := Who{ContainerID: idA, PID: 7}
 	want, _ := l.Find(w)
 	l.scanning.Lock()
 	defer l.scanning.Unlock()
 	if got, _ := l.Find(w); got != want {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
-// Callers that wait while one of them scans share what it has seen.
+// Callers that wait for a scan share it.
 func TestCallersShareAScan(t *testing.T) {
 	l := New(machineOf(t, "docker_v2"), "", true)
 	var callers sync.WaitGroup
@@ -206,6 +206,6 @@ func TestCallersShareAScan(t *testing.T) {
 	scans := 0
 	tables.Range(func(any, any) bool { scans++; return true })
 	if scans != 1 {
-		t.Errorf("%d scans", scans)
+		t.Errorf("got %d scans, want 1", scans)
 	}
 }

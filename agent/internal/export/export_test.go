@@ -14,7 +14,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/host"
+	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -200,7 +200,7 @@ func checkResourceOf(t *testing.T, got map[string]string) {
 	for key, want := range map[string]string{
 		"service.name": "stallspan", "service.instance.id": "one", "deployment.environment.name": "lab",
 		"telemetry.sdk.name": "opentelemetry", "telemetry.sdk.language": "go",
-		"host.id": host.ID(""), "host.name": host.Name(""),
+		"host.id": locate.HostID(""), "host.name": locate.HostName(""),
 	} {
 		if got[key] != want {
 			t.Errorf("%s is %q, want %q", key, got[key], want)

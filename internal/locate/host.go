@@ -1,6 +1,4 @@
-// Package host identifies the machine for resource attributes. root is the folder that is the host's "/": "/hostfs" in a
-// container, usually "".
-package host
+package locate
 
 import (
 	"io"
@@ -9,8 +7,9 @@ import (
 	"strings"
 )
 
-// ID returns the machine id of systemd, or else of D-Bus; "" without one.
-func ID(root string) string {
+// HostID returns the machine-id of systemd, or else that of D-Bus; "" without either. root is the folder that stands
+// for the machine's "/": "/hostfs" in a container.
+func HostID(root string) string {
 	for _, path := range []string{"etc/machine-id", "var/lib/dbus/machine-id"} {
 		if id := firstLine(root, path); id != "" {
 			return id
@@ -19,8 +18,8 @@ func ID(root string) string {
 	return ""
 }
 
-// Name returns the host's name, not the container's, if root has the host's files.
-func Name(root string) string {
+// HostName returns the name of the host. If root has the host's files, it is not the name of the container.
+func HostName(root string) string {
 	if root != "" && root != "/" {
 		if name := firstLine(root, "etc/hostname"); name != "" {
 			return name
@@ -33,7 +32,7 @@ func Name(root string) string {
 	return strings.ToValidUTF8(name, "")
 }
 
-// firstLine returns the first line of a small file, trimmed; "" if it cannot be read.
+// firstLine returns the trimmed first line of a small file; "" if it cannot be read.
 func firstLine(root, path string) string {
 	file, err := os.Open(filepath.Join("/", root, path))
 	if err != nil {
