@@ -42,7 +42,7 @@ same".`,
 	flags := cmd.Flags()
 	flags.BoolVar(&o.asJSON, "json", false, "print the comparison as JSON")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if a window got `slower`")
-	flags.StringVar(&o.threshold, "threshold", "10%", "the `percentage` above which --fail-on counts a window as slower")
+	flags.StringVar(&o.threshold, "threshold", "10%", "the `percentage` above which a window counts as slower")
 	return cmd
 }
 

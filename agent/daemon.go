@@ -25,9 +25,9 @@ func agentCommand() *cobra.Command {
 		Use:   "agent [--config FILE]",
 		Short: "Watch this machine until stopped: metrics, and a span for each announced window",
 		Long: `Watches this machine's GPUs, disks, pressure and CPU until it is stopped. Every ten seconds it sends
-metrics to the OTLP backend in OTEL_EXPORTER_OTLP_ENDPOINT. Programs announce model loads, epochs and
-other windows with its API; each becomes a span that shows where its time went. Without a backend it
-serves the API only.`,
+metrics to the OTLP backend in OTEL_EXPORTER_OTLP_ENDPOINT. Programs announce model loads, epochs
+and other windows with its API; each becomes a span that shows where its time went. Without a
+backend it serves the API only.`,
 		Example: `  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317 stallspan agent
   stallspan agent --config /etc/stallspan.yaml`,
 		Args: noArguments,

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -79,6 +82,45 @@ func TestHelp(t *testing.T) {
 		v := stallspan(t, args...)
 		if code := v.run(); code != 0 || v.err.Len() > 0 || !strings.Contains(v.out.String(), "stallspan") {
 			t.Errorf("%q: exit code %d: %s", args, code, v.err.String())
+		}
+	}
+}
+
+// Help fits a terminal of 100 columns.
+func TestHelpWidth(t *testing.T) {
+	var visit func(*cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		var text bytes.Buffer
+		cmd.SetOut(&text)
+		if err := cmd.Help(); err != nil {
+			t.Errorf("%s --help: got the error %v", cmd.CommandPath(), err)
+		}
+		for line := range strings.Lines(text.String()) {
+			if width := columns(strings.TrimSuffix(line, "\n")); width > 100 {
+				t.Errorf("%s --help: got a line of %d columns, want at most 100: %s", cmd.CommandPath(), width, line)
+			}
+		}
+		for _, below := range cmd.Commands() {
+			visit(below)
+		}
+	}
+	visit(rootCommand())
+}
+
+// A wrong value of a flag leads to exit code 2, and to an error without the names of Go's parsers.
+func TestFlagValues(t *testing.T) {
+	for args, want := range map[string]string{
+		"run --slow-load fast -- true":          `--slow-load "fast": give seconds, or a duration such as 500ms or 1h: see`,
+		"mark begin --kind epoch --epoch x":     `--epoch "x": give a whole number: see stallspan mark begin --help`,
+		"bench --device sda --seed -1":          `--seed "-1": give a whole number, 0 or more: see`,
+		"bench --device sda --step 1h":          "choose 50ms to 10s",
+		"stat --csv=maybe":                      `--csv "maybe": give true or false: see`,
+		"record --keep 1 " + t.TempDir() + "/r": "--keep 1: choose 2 to",
+		"bench /dev/sda":                        `unexpected argument "/dev/sda": see stallspan bench --help`,
+	} {
+		v := stallspan(t, strings.Fields(args)...)
+		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) {
+			t.Errorf("%s: got exit code %d, %s; want %d, %s", args, code, v.errorLine(), exitUsage, want)
 		}
 	}
 }

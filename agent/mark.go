@@ -57,7 +57,7 @@ func markBeginCommand() *cobra.Command {
 			return markBegin(cmd, a)
 		},
 	}
-	o.add(cmd, "the `process` that does the work, with its children (default: the calling shell)")
+	o.add(cmd, "the `process` that does the work (default: the calling shell)")
 	return cmd
 }
 

@@ -39,7 +39,7 @@ all the same.`,
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
-	o.add(cmd, "the `process` that does the work, with its children (default: the program)")
+	o.add(cmd, "the `process` that does the work (default: the program)")
 	return cmd
 }
 

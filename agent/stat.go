@@ -32,8 +32,8 @@ func statCommand() *cobra.Command {
 		Short: "Show GPUs and disks next to each other, live",
 		Long: `Shows the columns of iostat -x for every disk and those of nvidia-smi for every GPU, over the same
 intervals, with the machine's I/O pressure and its busiest core. INTERVAL is in seconds (default 1),
-or a duration such as 500ms. COUNT is the number of intervals (default: until ^C). No number is since
-boot. A device marked * is a part of others or made of them: do not add it up.`,
+or a duration such as 500ms. COUNT is the number of intervals (default: until ^C). No number is
+since boot. A device marked * is a part of others or made of them: do not add it up.`,
 		Example: `  stallspan stat
   stallspan stat 5 12
   stallspan stat --csv 0.5 > load.csv`,
