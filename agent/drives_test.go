@@ -119,7 +119,7 @@ func TestDriveFailsAndVanishes(t *testing.T) {
 		t.Fatalf("shown %+v, then %+v; %d records", failing, gone, len(records))
 	}
 	for i, want := range []struct{ says, state string }{{"nvme0n1 has 12 media errors, all since ", "predicted_failure"},
-		{"the machine lists it no more", "failed"}} {
+		{"has disappeared from the machine", "failed"}} {
 		e := []shownEvent{failing[0], gone[0]}[i]
 		r := records[i]
 		got := attributes(r.Attributes)

@@ -104,7 +104,7 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 		options.Disks = nil
 	}
 	for _, arg := range args {
-		disk, err := drives.Chosen(arg, o.kind)
+		disk, err := drives.ParseDisk(arg, o.kind)
 		if err != nil {
 			return nil, usage(err)
 		}
@@ -112,7 +112,7 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 		chosen = append(chosen, disk.Device)
 	}
 	options.Only = len(chosen) > 0
-	all, problem, err := drives.Ask(ctx, options)
+	all, problem, err := drives.ReadAll(ctx, options)
 	switch {
 	case err != nil:
 		return nil, usage(err)
@@ -125,7 +125,7 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	if listed.Err != nil {
 		say("%v", listed.Err)
 	}
-	all = o.book().Look(all, listed, time.Now())
+	all = o.book().Assess(all, listed, time.Now())
 	if len(all) == 0 {
 		say("%v", drives.NoDisk())
 	}
@@ -149,9 +149,9 @@ func (o *healthOptions) options() (drives.Options, error) {
 }
 
 // book opens the history for reading.
-func (o *healthOptions) book() *drives.Book {
+func (o *healthOptions) book() *drives.History {
 	path, err := o.history()
-	var book *drives.Book
+	var book *drives.History
 	if err == nil {
 		book, err = drives.Read(path, drives.Boot(""))
 	}
@@ -198,7 +198,7 @@ func savedDisks(in io.Reader, files []string) ([]drives.Drive, error) {
 		if err != nil {
 			return nil, err
 		}
-		d, err := drives.FromJSON(text, where)
+		d, err := drives.Parse(text, where)
 		if err != nil {
 			return nil, err
 		}
@@ -237,7 +237,7 @@ func unreadable(where string, err error) error {
 
 // healthExit is the exit code for the disks' states.
 func healthExit(all []drives.Drive) error {
-	if slices.ContainsFunc(all, func(d drives.Drive) bool { return drives.Bad(d.Status) }) {
+	if slices.ContainsFunc(all, func(d drives.Drive) bool { return drives.NeedsAction(d.Status) }) {
 		return exitError{code: exitFailing}
 	}
 	if len(all) > 0 && !slices.ContainsFunc(all, func(d drives.Drive) bool { return !drives.Unread(d.Status) }) {

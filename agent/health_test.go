@@ -40,7 +40,7 @@ func TestHealthFrom(t *testing.T) {
 	}
 	out := v.out.String()
 	if strings.Index(out, "FAILED") > strings.Index(out, "WD20EFRX") || !strings.Contains(out, "1975 reallocated") ||
-		!strings.Contains(out, "Try: Copy") {
+		!strings.Contains(out, "Try: Back up") {
 		t.Errorf("the table:\n%s", out)
 	}
 	for _, line := range strings.Split(out, "\n") {
@@ -118,7 +118,7 @@ func TestHealthRefuses(t *testing.T) {
 		{[]string{"../etc/passwd"}, exitUsage, "no path of a disk"},
 		{[]string{"--type", "sat;reboot", "sda"}, exitUsage, "no type of a disk"},
 		{[]string{"--smartctl", "/nowhere/smartctl", "sda"}, exitFailed, "/nowhere/smartctl"},
-		{[]string{"--forget", "sda"}, exitFailed, "nothing is known"},
+		{[]string{"--forget", "sda"}, exitFailed, "there is no drive"},
 	} {
 		v := stallspan(t, append([]string{"health"}, c.args...)...)
 		if code := v.run(); code != c.code || !strings.Contains(v.errorLine(), c.want) || v.out.Len() > 0 ||
@@ -157,7 +157,7 @@ func TestHealthAfterAgent(t *testing.T) {
 	}
 	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
 	d := drives.Drive{ID: "naa.1", Device: "sdq", Model: "Gone", Serial: "1", Type: "megaraid,0", Protocol: "ATA"}
-	book.Take([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
+	book.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--config", config)
 	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") ||
 		!strings.Contains(v.out.String(), "WD20EFRX") {
@@ -181,7 +181,7 @@ func TestHealthVanished(t *testing.T) {
 	}
 	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
 	d := drives.Drive{ID: "naa.5000c50000000001", Device: "sdzzzz", Model: "Gone", Serial: "1", Type: "sat"}
-	book.Take([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
+	book.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--smartctl", smartctl, "--file", state)
 	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "sdzzzz (Gone, serial 1) has vanished") {
 		t.Errorf("exit code %d: %s%s", code, v.out.String(), v.err.String())

@@ -2,78 +2,94 @@ package drives
 
 import (
 	"cmp"
-	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
-	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
-// facts are what a drive is judged by.
-type facts struct {
+// evidence is what a drive is assessed by.
+type evidence struct {
 	drive  *sample.Drive
-	record *Record // nil where nothing is known of earlier times
+	record *Record // nil without a history
 	now    time.Time
 }
 
-// rule is one reason to worry. docs/health.md has the same table, with the evidence.
+// rule is a reason for a status. docs/health.md has the same table, with sources.
 type rule struct {
 	name    string
 	status  sample.DriveStatus
-	applies func(*facts) string // what was found, without the drive's name; "" where it does not apply
-	remedy  string              // "" where nothing has to be done
+	applies func(*evidence) string // the finding without the drive's name, or ""
+	remedy  string                 // "" if there is nothing to do
 }
 
 const (
-	replaceNow  = "Copy what is on it now, and replace it."
-	replaceSoon = "Copy what is on it, and plan to replace it."
-	watchIt     = "Keep a copy of what is on it, and watch whether the count grows."
-	testAgain   = "Keep a copy of what is on it, and have it test all of itself (smartctl --test=long): if that fails too, replace it."
+	replaceNow  = "Back up its data now, and replace it."
+	replaceSoon = "Back up its data, and plan to replace it."
+	watchCount  = "Back up its data, and watch whether the count grows."
+	testAgain   = "Back up its data, and run a full self-test (smartctl --test=long): if it fails, replace the drive."
 	checkCable  = "Reseat or replace its cable, and try another port: the drive itself is rarely the cause."
-	worn        = "Keep a copy of what is on it, and plan to replace it: it is as old or as much used as its maker reckoned with."
-	askMaker    = "Keep a copy of what is on it, and look up what its maker says of that warning."
-	nameIt      = "Where a USB bridge or RAID controller is in between, name its type (stallspan health --type): docs/health.md has the types."
-	coolIt      = "Give it more air: dust, fans, its place in the case; heat shortens its life, and it slows down to save itself."
+	replaceOld  = "Back up its data, and plan to replace it: it has reached the age or use that it was designed for."
+	askMaker    = "Back up its data, and look up the warning in its maker's documentation."
+	setType     = "If a USB bridge or RAID controller is in between, set its type (stallspan health --type): " +
+		"docs/health.md lists the types."
+	cool = "Improve its cooling: check dust, fans and its place in the case. " +
+		"Heat shortens its life and throttles it."
+	resetDrive = "Look for it in the kernel log (dmesg), and reseat the drive and its cable; " +
+		"if that does not help, replace it."
+	keepPower  = "Do not interrupt its power while data is written, and plan to replace it."
+	replaceSSD = "Plan to replace it: it may work for long, but its maker no longer guarantees that it keeps written data."
 )
 
-// rules are in the order in which they count: the first that applies gives the state. Those that give DriveOK are said
-// all, so that nobody who sees smartctl's exit code is left to wonder.
+// Names of rules whose findings are added to the finding of another rule.
+const (
+	ruleAged          = "aged"
+	ruleSelfTest      = "self_test"
+	ruleUntold        = "untold"
+	ruleCommandFailed = "command_failed"
+)
+
+// rules are in the order of precedence: the first that applies sets the status. Rules for DriveOK always add their
+// finding, because it explains smartctl's exit code.
 var rules = []rule{
 	{"self_assessment", sample.DriveFailed, selfAssessment, replaceNow},
-	{"nvme_critical", sample.DriveFailed, func(f *facts) string { return f.critical(criticalSpare | criticalReliability | criticalReadOnly) }, replaceNow},
-	{"silent", sample.DriveFailed, silentAgain, "Look into the kernel's log for it (dmesg), reseat it and its cable; if that does not help, replace it."},
-	{"bad_sectors_growing", sample.DriveFailing, func(f *facts) string { return f.counted(badSectors, true) }, replaceSoon},
-	{"media_errors_growing", sample.DriveFailing, func(f *facts) string { return f.counted(mediaErrors, true) }, replaceSoon},
+	{"nvme_critical", sample.DriveFailed, hasWarning(criticalSpare | criticalReliability | criticalReadOnly), replaceNow},
+	{"silent", sample.DriveFailed, silentAgain, resetDrive},
+	{"bad_sectors_growing", sample.DriveFailing, countsGrow(badSectors), replaceSoon},
+	{"media_errors_growing", sample.DriveFailing, countsGrow(mediaErrors), replaceSoon},
 	{"spare_low", sample.DriveFailing, spareLow, replaceSoon},
 	{"at_threshold", sample.DriveFailing, atThreshold, replaceSoon},
-	{"nvme_warning", sample.DriveDegraded, func(f *facts) string { return f.critical(criticalBackup | criticalPersistent) },
-		"Do not let its power fail while data are written, and plan to replace it."},
+	{"nvme_warning", sample.DriveDegraded, hasWarning(criticalBackup | criticalPersistent), keepPower},
 	{"scsi_warning", sample.DriveDegraded, scsiWarning, askMaker},
-	{"too_hot", sample.DriveDegraded, tooHot, coolIt},
-	{"worn_out", sample.DriveDegraded, wornOut, "Plan to replace it: it may go on for long, but its maker no longer vouches for what is written to it."},
-	{"bad_sectors", sample.DriveDegraded, func(f *facts) string { return f.counted(badSectorsAlone, false) }, watchIt},
-	{"media_errors", sample.DriveDegraded, func(f *facts) string { return f.counted(mediaErrors, false) }, watchIt},
-	{"crc_errors_growing", sample.DriveDegraded, func(f *facts) string { return f.counted(crcErrors, true) }, checkCable},
-	{agedAt, sample.DriveDegraded, aged, worn},
-	{selfTest, sample.DriveDegraded, selfTestFailed, testAgain},
-	{untold, sample.DriveUnread, toldNothing, nameIt},
-	{commandFailed, sample.DriveOK, notAnswered, ""},
+	{"too_hot", sample.DriveDegraded, tooHot, cool},
+	{"worn_out", sample.DriveDegraded, wornOut, replaceSSD},
+	{"bad_sectors", sample.DriveDegraded, hasCounts(badSectorsWithoutTimeouts), watchCount},
+	{"media_errors", sample.DriveDegraded, hasCounts(mediaErrors), watchCount},
+	{"crc_errors_growing", sample.DriveDegraded, countsGrow(crcErrors), checkCable},
+	{ruleAged, sample.DriveDegraded, aged, replaceOld},
+	{ruleSelfTest, sample.DriveDegraded, selfTestFailed, testAgain},
+	{ruleUntold, sample.DriveUnread, nothingReported, setType},
+	{ruleCommandFailed, sample.DriveOK, commandFailed, ""},
 	{"was_at_threshold", sample.DriveOK, wasAtThreshold, ""},
 	{"error_log", sample.DriveOK, errorLog, ""},
 }
 
-// assess gives the drive's state, with a sentence on why, more where there is something beside it, and one on what to do.
-func (f *facts) assess() (status sample.DriveStatus, finding, remedy string) {
+// isAdded reports whether the rule's finding is added to the finding of another rule.
+func (r *rule) isAdded() bool {
+	return slices.Contains([]string{ruleAged, ruleSelfTest, ruleUntold, ruleCommandFailed}, r.name)
+}
+
+// assess returns the status, the finding and the remedy.
+func (e *evidence) assess() (status sample.DriveStatus, finding, remedy string) {
 	for i := range rules {
 		r := &rules[i]
-		if finding != "" && status != sample.DriveOK && !r.beside() {
+		if finding != "" && status != sample.DriveOK && !r.isAdded() {
 			continue
 		}
-		switch text := r.applies(f); {
+		switch text := r.applies(e); {
 		case text == "":
 		case finding == "":
-			status, finding, remedy = r.status, name(f.drive)+" "+text+".", r.remedy
+			status, finding, remedy = r.status, nameOf(e.drive)+" "+text+".", r.remedy
 		default:
 			finding += " It also " + text + "."
 		}
@@ -81,135 +97,66 @@ func (f *facts) assess() (status sample.DriveStatus, finding, remedy string) {
 	return cmp.Or(status, sample.DriveOK), finding, remedy
 }
 
-// The bits of an NVMe drive's critical warning (NVM Express Base Specification, log page 02h, byte 0).
-const (
-	criticalSpare = 1 << iota
-	criticalTemperature
-	criticalReliability
-	criticalReadOnly
-	criticalBackup
-	criticalPersistent
-)
-
-// criticalWords are what the bits mean.
-var criticalWords = []string{
-	"its spare blocks have fallen below its maker's threshold",
-	"its temperature is outside of what it may be",
-	"it is no longer reliable, because of media or internal errors",
-	"it lets itself be read only",
-	"the backup of its volatile memory has failed",
-	"its persistent memory can only be read or is unreliable",
+// assessAll sets the status of drives from their records. Vanished drives replace readings that failed because of that.
+func assessAll(drives []sample.Drive, found, vanished []*Record, listing *Listing, at time.Time) []sample.Drive {
+	all := make([]sample.Drive, 0, len(drives)+len(vanished))
+	for i, d := range drives {
+		samePlace := func(r *Record) bool { return placeOf(&r.Drive) == placeOf(&d) }
+		if isGone(&d, listing) && slices.ContainsFunc(vanished, samePlace) {
+			continue
+		}
+		assess(&d, found[i], at)
+		all = append(all, d)
+	}
+	for _, r := range vanished {
+		all = append(all, r.vanishedDrive(at))
+	}
+	Sort(all)
+	return all
 }
 
-// critical says which of some bits are set.
-func (f *facts) critical(mask int) string {
-	bits, told := f.drive.Values.Get(sample.DriveCritical)
-	var words []string
-	for bit, text := range criticalWords {
-		if told && int(bits)&mask&(1<<bit) != 0 {
-			words = append(words, text)
+// assess sets the status of a drive.
+func assess(d *sample.Drive, r *Record, at time.Time) {
+	e := evidence{d, r, at}
+	if r != nil {
+		d.ID = r.Drive.ID
+	}
+	switch d.Status {
+	case "":
+		d.Status, d.Finding, d.Remedy = e.assess()
+	case sample.DriveAsleep:
+		assessAsleep(d, r, at)
+	case sample.DriveUnread:
+		if r != nil {
+			d.Model, d.Serial = cmp.Or(d.Model, r.Drive.Model), cmp.Or(d.Serial, r.Drive.Serial)
+			d.Protocol = cmp.Or(d.Protocol, r.Drive.Protocol)
+		}
+		d.Finding = nameOf(d) + " could not be read: " + d.Err + "."
+		if d.Silent {
+			if status, finding, remedy := e.assess(); status == sample.DriveFailed {
+				d.Status, d.Finding, d.Remedy = status, finding, remedy
+			}
 		}
 	}
-	if len(words) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("warns (critical warning 0x%02x): %s", int(bits), strings.Join(words, ", and "))
 }
 
-// selfAssessment is of the drive's own word, and of the exit code alone where that is not told. An NVMe drive's is its
-// critical warning, whose bits say more where they are known; a SCSI drive's is FAILED where it only warns, too.
-func selfAssessment(f *facts) string {
-	failed := f.drive.Assessment == sample.DriveFails || f.drive.Exit&smart.ExitFailing != 0
-	warning, _ := f.drive.Values.Get(sample.DriveCritical)
-	bits := int(warning)
-	if !failed || bits&(1<<len(criticalWords)-1) != 0 || f.drive.ASC == ascWarning {
-		return ""
+// assessAsleep uses the last reading of a drive that was not woken.
+func assessAsleep(d *sample.Drive, r *Record, at time.Time) {
+	d.Finding = nameOf(d) + " sleeps, and was not woken."
+	if r == nil || r.Drive.At.IsZero() {
+		return
 	}
-	text := "says of itself that it is failing (self-assessment FAILED"
-	switch {
-	case bits != 0:
-		text += fmt.Sprintf(": an unknown critical warning 0x%02x", bits)
-	case f.drive.Exception != "":
-		text += ": " + f.drive.Exception
-	case len(f.drive.AtThreshold) > 0:
-		text += ": " + strings.Join(f.drive.AtThreshold, ", ") + " at its maker's threshold"
+	device, kind := d.Device, d.Type
+	*d = r.Drive
+	d.Device, d.Type, d.Status = device, kind, sample.DriveAsleep
+	read := d.At.Local().Format(time.DateTime)
+	d.Finding = nameOf(d) + " sleeps, and was not woken: its values are those of " + read + "."
+	e := evidence{d, r, at}
+	status, finding, remedy := e.assess()
+	if finding != "" {
+		d.Finding, d.Remedy = finding+" It sleeps: these are values of "+read+".", remedy
 	}
-	text += ")"
-	if counts := f.counted(badSectors, false); counts != "" {
-		text += " and " + counts
+	if status != sample.DriveOK {
+		d.Status = status
 	}
-	return text
-}
-
-// silentAgain is of a drive that did not answer two times in a row: once may be a long command.
-func silentAgain(f *facts) string {
-	if !f.drive.Silent || f.record == nil || f.record.Silent < 2 {
-		return ""
-	}
-	return fmt.Sprintf("has not answered %d times in a row: it, its cable or its controller hangs", f.record.Silent)
-}
-
-func spareLow(f *facts) string {
-	left, told := f.drive.Values.Get(sample.DriveSpare)
-	least, known := f.drive.Values.Get(sample.DriveSpareMin)
-	if !told || !known || left >= least {
-		return ""
-	}
-	return fmt.Sprintf("has %.0f %% of its spare blocks left; its maker's threshold is %.0f %%", 100*left, 100*least)
-}
-
-// atThreshold is of the attributes, and of the exit code alone where they are not told.
-func atThreshold(f *facts) string {
-	switch {
-	case len(f.drive.AtThreshold) > 0:
-		return "is at its maker's threshold for " + strings.Join(f.drive.AtThreshold, ", ")
-	case f.drive.Exit&smart.ExitAt != 0:
-		return "is at its maker's threshold for an attribute that warns of a failure"
-	}
-	return ""
-}
-
-// Temperatures, in degrees Celsius, from which a drive that tells no limit of its own is too hot: most makers allow
-// spinning disks 60 and SSDs 70.
-const (
-	hotRotating = 60
-	hotSSD      = 70
-)
-
-func tooHot(f *facts) string {
-	t, told := f.drive.Values.Get(sample.DriveTemperature)
-	at := ""
-	if told {
-		at = fmt.Sprintf(" (%.0f C)", t)
-	}
-	if text := f.critical(criticalTemperature); text != "" {
-		return text + at
-	}
-	if f.warnsOfHeat() {
-		return "warns that it is too hot: " + f.drive.Exception + at
-	}
-	limit, own := f.drive.Values.Get(sample.DriveTemperatureLimit)
-	whose := "its own limit"
-	if !own {
-		whose = "what most makers allow"
-		limit = hotSSD
-		if f.drive.Rotates {
-			limit = hotRotating
-		}
-	}
-	switch {
-	case told && t >= limit:
-		return fmt.Sprintf("is too hot: %.0f C, and %s is %.0f C", t, whose, limit)
-	case len(f.drive.HotAt) > 0:
-		return "is too hot: it is at its maker's threshold for " + strings.Join(f.drive.HotAt, ", ") + at
-	}
-	return ""
-}
-
-func wornOut(f *facts) string {
-	used, told := f.drive.Values.Get(sample.DriveWear)
-	if !told || used < 1 {
-		return ""
-	}
-	return fmt.Sprintf("has used up %.0f %% of the writes that it is rated for", 100*used)
 }

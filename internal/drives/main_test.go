@@ -11,10 +11,10 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-var update = flag.Bool("update", false, "write health.json into testdata/smart/*.txtar anew")
+var update = flag.Bool("update", false, "write health.json into testdata/smart/*.txtar")
 
 func TestMain(m *testing.M) {
-	time.Local = time.UTC // findings name weekdays
+	time.Local = time.UTC // findings contain weekdays
 	goleak.VerifyTestMain(m)
 }
 
@@ -23,10 +23,12 @@ var noon = time.Date(2026, 11, 19, 12, 0, 0, 0, time.UTC)
 
 const oneDay = 24 * time.Hour
 
-// disk is a healthy ATA disk with some counts.
+// disk returns a healthy ATA disk with some values.
 func disk(name string, counts map[sample.DriveQuantity]float64) sample.Drive {
-	d := sample.Drive{ID: "naa." + name, Device: name, Model: "Model " + name, Serial: "S" + name, Protocol: "ATA", Rotates: true,
-		At: noon, Assessment: sample.DrivePassed}
+	d := sample.Drive{
+		ID: "naa." + name, Device: name, Model: "Model " + name, Serial: "S" + name, Protocol: "ATA", Rotates: true,
+		At: noon, Assessment: sample.DrivePassed,
+	}
 	d.Values.Set(sample.DriveTemperature, 30)
 	for q, v := range counts {
 		d.Values.Set(q, v)
@@ -34,38 +36,38 @@ func disk(name string, counts map[sample.DriveQuantity]float64) sample.Drive {
 	return d
 }
 
-// book is one in a folder of the test's own, which may have no problem.
-func book(t *testing.T, path, boot string) *Book {
+// newHistory opens a history, by default in a temporary folder. Problems fail the test.
+func newHistory(t *testing.T, path, boot string) *History {
 	t.Helper()
 	if path == "" {
 		path = filepath.Join(t.TempDir(), "drives.json")
 	}
-	return Open(path, boot, func(err error) { t.Errorf("a problem: %v", err) })
+	return Open(path, boot, func(err error) { t.Errorf("got problem %v, want none", err) })
 }
 
-// lists is of a machine that lists these, and of which no more is known.
-func lists(asked []sample.Drive) Listing {
-	l := Listing{All: true, There: map[string]string{}}
-	for i := range asked {
-		l.There[asked[i].Device] = ""
+// listingOf returns the listing of a machine with these drives, without their IDs.
+func listingOf(drives []sample.Drive) Listing {
+	l := Listing{Complete: true, Present: map[string]string{}}
+	for i := range drives {
+		l.Present[drives[i].Device] = ""
 	}
 	return l
 }
 
-// Round takes over a round of a machine that lists just what is asked.
-func (b *Book) Round(asked []sample.Drive, at time.Time) []sample.Drive {
-	return b.Take(asked, lists(asked), at)
+// Round is Update on a machine that lists the same drives.
+func (h *History) Round(drives []sample.Drive, at time.Time) []sample.Drive {
+	return h.Update(drives, listingOf(drives), at)
 }
 
-// one gives the drive of that name.
-func one(t *testing.T, all []sample.Drive, device string) sample.Drive {
+// find returns the drive with a name.
+func find(t *testing.T, all []sample.Drive, device string) sample.Drive {
 	t.Helper()
 	for _, d := range all {
 		if d.Device == device {
 			return d
 		}
 	}
-	t.Fatalf("no %s in %+v", device, all)
+	t.Fatalf("got %+v, want %s among them", all, device)
 	return sample.Drive{}
 }
 

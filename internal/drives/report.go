@@ -6,7 +6,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Report is what `stallspan health --json` prints of a drive. What the drive does not tell is absent.
+// Report is what `stallspan health --json` prints of a drive. Values that the drive does not report are absent.
 type Report struct {
 	Device   string             `json:"device,omitempty"` // "sda", "nvme0n1"
 	Model    string             `json:"model,omitempty"`
@@ -25,12 +25,12 @@ type Report struct {
 	CRC          *uint64  `json:"crc_errors,omitempty"`
 	Media        *uint64  `json:"media_errors,omitempty"`
 	Critical     *uint64  `json:"critical_warning,omitempty"` // bits
-	Spare        *uint64  `json:"available_spare,omitempty"`  // per cent
-	Used         *uint64  `json:"percentage_used,omitempty"`  // per cent; may be above 100
+	Spare        *uint64  `json:"available_spare,omitempty"`  // percent
+	Used         *uint64  `json:"percentage_used,omitempty"`  // percent; may be above 100
 	Size         *uint64  `json:"size_bytes,omitempty"`
 }
 
-// ReportOf is a judged drive's.
+// ReportOf returns the report of an assessed drive.
 func ReportOf(d *sample.Drive) Report {
 	r := Report{
 		Device: d.Device, Model: d.Model, Serial: d.Serial, Protocol: d.Protocol,
@@ -46,7 +46,7 @@ func ReportOf(d *sample.Drive) Report {
 		Spare:        whole(d, sample.DriveSpare, 100),
 		Used:         whole(d, sample.DriveWear, 100),
 	}
-	if t, told := d.Values.Get(sample.DriveTemperature); told {
+	if t, ok := d.Values.Get(sample.DriveTemperature); ok {
 		r.Temperature = &t
 	}
 	if d.Size > 0 {
@@ -55,12 +55,12 @@ func ReportOf(d *sample.Drive) Report {
 	return r
 }
 
-// whole is a value in whole units, or nil.
+// whole returns a value in whole units, or nil.
 func whole(d *sample.Drive, q sample.DriveQuantity, unit float64) *uint64 {
-	v, told := d.Values.Get(q)
-	if !told || v < 0 {
+	v, ok := d.Values.Get(q)
+	if !ok || v < 0 {
 		return nil
 	}
-	n := uint64(math.Floor(v*unit + 1e-6)) // 0.29 x 100 is a little less than 29
+	n := uint64(math.Floor(v*unit + 1e-6)) // 0.29 * 100 is slightly below 29
 	return &n
 }

@@ -10,91 +10,86 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// vanished are the drives that were here in this boot, or within the last days, and that the machine lists no more.
-func (b *Book) vanished(asked []sample.Drive, found []*Record, list *Listing, at time.Time) []*Record {
-	here := map[*Record]bool{}
+// vanished returns the drives that were seen in this boot or in the recent days, and that the machine no longer lists.
+func (h *History) vanished(drives []sample.Drive, found []*Record, listing *Listing, at time.Time) (all []*Record) {
+	present := map[*Record]bool{}
 	for _, r := range found {
-		here[r] = true
+		present[r] = true
 	}
-	var all []*Record
-	for _, id := range slices.Sorted(maps.Keys(b.known)) {
-		r := b.known[id]
-		lately := at.Sub(r.Seen) <= recent || r.Boot == b.boot && b.boot != ""
-		if !here[r] && !at.Before(r.Seen) && lately && !r.Off && !r.off(list) && r.absent(asked, list) {
+	for _, id := range slices.Sorted(maps.Keys(h.records)) {
+		r := h.records[id]
+		seen := at.Sub(r.Seen) <= recent || r.Boot == h.boot && h.boot != ""
+		if !present[r] && !at.Before(r.Seen) && seen && !r.Off && !r.isOff(listing) && r.isAbsent(drives, listing) {
 			all = append(all, r)
 		}
 	}
 	return all
 }
 
-// absent says whether a drive that none of those that were asked is known to be is not there. Whoever has its place and
-// does not say what he is may be it.
-func (r *Record) absent(asked []sample.Drive, list *Listing) bool {
+// isAbsent reports whether a drive without a reading is absent. A drive in its place that does not identify itself may
+// be it.
+func (r *Record) isAbsent(drives []sample.Drive, listing *Listing) bool {
 	place := placeOf(&r.Drive)
 	replaced := false
-	for i := range asked {
-		d := &asked[i]
+	for i := range drives {
+		d := &drives[i]
 		switch {
-		case gone(d, list):
+		case isGone(d, listing):
 			if placeOf(d) == place {
 				return true
 			}
-		case r.same(d):
+		case r.hasSameLabel(d):
 			return false
 		case placeOf(d) != place:
-		case r.another(d):
+		case r.isOther(d):
 			replaced = true
 		default:
 			return false
 		}
 	}
-	for _, id := range list.There {
+	for _, id := range listing.Present {
 		if id == r.Drive.ID {
-			return false // it is not asked
+			return false // present, but not read
 		}
 	}
-	id, there := list.There[place.Device]
+	id, present := listing.Present[place.Device]
 	switch {
 	case replaced:
 	case !place.Own():
-		return false // the config does not name it any more, and nobody else looks there
-	case there && !r.otherID(id, ""):
+		return false // no longer in the config, so nothing is read there
+	case present && !r.hasOtherID(id, ""):
 		return false
 	}
-	return list.All || r.Gone
+	return listing.Complete || r.Gone
 }
 
-// off says whether the config has a drive not asked: it is not missed.
-func (r *Record) off(list *Listing) bool {
-	for place := range list.Off {
-		id := list.There[place.Device]
-		if place.Behind == "" && id != "" && id == r.Drive.ID || place == placeOf(&r.Drive) && (place.Behind != "" || !r.otherID(id, "")) {
+// isOff reports whether the config switches the drive off, so that it cannot vanish.
+func (r *Record) isOff(listing *Listing) bool {
+	for place := range listing.Off {
+		id := listing.Present[place.Device]
+		if place.Behind == "" && id != "" && id == r.Drive.ID ||
+			place == placeOf(&r.Drive) && (place.Behind != "" || !r.hasOtherID(id, "")) {
 			return true
 		}
 	}
 	return false
 }
 
-// lost is a drive that has vanished, as it was.
-func (r *Record) lost(at time.Time) sample.Drive {
+// vanishedDrive returns the last reading with the status of a vanished drive.
+func (r *Record) vanishedDrive(at time.Time) sample.Drive {
 	d := r.Drive
 	d.Status = sample.DriveVanished
-	d.Finding = fmt.Sprintf("%s (%s) has vanished: it was there %s, and the machine lists it no more.",
-		name(&d), what(&d), lastSeen(r.Seen, at))
-	d.Remedy = "Look into the kernel's log for it (dmesg), reseat it and its cable. If it was taken out on purpose: stallspan health --forget '" + d.ID + "'."
+	d.Finding = fmt.Sprintf("%s (%s, serial %s) has vanished: the machine listed it %s, and does not any more.",
+		nameOf(&d), cmp.Or(d.Model, d.ID), cmp.Or(d.Serial, "unknown"), formatLastSeen(r.Seen, at))
+	d.Remedy = "Look for it in the kernel log (dmesg), and reseat the drive and its cable. " +
+		"If it was removed on purpose: stallspan health --forget '" + d.ID + "'."
 	return d
 }
 
-// what is a drive's make, for a person who looks for it.
-func what(d *sample.Drive) string {
-	return cmp.Or(d.Model, d.ID) + ", serial " + cmp.Or(d.Serial, "unknown")
-}
-
-func lastSeen(t, now time.Time) string {
-	if text := since(t, now); len(text) == len("15:04") {
+func formatLastSeen(t, now time.Time) string {
+	text := formatSince(t, now)
+	if len(text) == len("15:04") {
 		return "at " + text
-	} else if text[0] >= 'A' {
-		return "on " + text
 	}
-	return "on " + t.Local().Format(time.DateOnly)
+	return "on " + text
 }

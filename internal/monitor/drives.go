@@ -40,7 +40,7 @@ type driveHealth struct {
 	config    Drives
 	stream    sample.Stream
 	boot      string
-	book      *drives.Book // opened by the goroutine: its disk may hang
+	history   *drives.History // opened by the goroutine: its disk may hang
 	receivers receivers[[]sample.Drive]
 	ended     chan struct{} // closed when the goroutine ends
 }
@@ -70,7 +70,7 @@ func (d *driveHealth) start(ctx context.Context, m *Monitor) {
 	}
 	go func() { // owned by d: see wait
 		defer close(d.ended)
-		d.book = drives.Open(d.config.History, d.boot, func(err error) { m.problems.Note("drives", err) })
+		d.history = drives.Open(d.config.History, d.boot, func(err error) { m.problems.Note("drives", err) })
 		d.stream.Run(ctx, func(source string, s *sample.Sample, err error) { d.take(m, source, s, err) })
 	}()
 }
@@ -95,7 +95,7 @@ func (d *driveHealth) take(m *Monitor, source string, s *sample.Sample, err erro
 		m.problems.Note(source, err)
 		return // they could not be listed, so none has vanished
 	}
-	s.Drives = d.book.Take(s.Drives, d.config.Ask.Listing(), time.Now())
+	s.Drives = d.history.Update(s.Drives, d.config.Ask.Listing(), time.Now())
 	m.readings.Append(source, s, err)
 	d.receivers.emit(s.Drives)
 }

@@ -108,7 +108,7 @@ func TestDrivesListed(t *testing.T) {
 	}
 	defer m.Stop()
 	m.drives.config.Ask.Root = root
-	m.drives.book = drives.Open("", "boot", func(err error) { t.Error(err) })
+	m.drives.history = drives.Open("", "boot", func(err error) { t.Error(err) })
 	round := func(want string, err error, names ...string) {
 		t.Helper()
 		s := &sample.Sample{At: sample.Now()}

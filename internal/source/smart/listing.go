@@ -29,8 +29,8 @@ func (p Place) Own() bool { return p.Behind == "" && disks.MatchString(p.Device)
 
 // Listing is which disks are there, asked or not. The zero value knows of none and misses none.
 type Listing struct {
-	All     bool              // There has all disks that the machine lists
-	There   map[string]string // by name ("sda"), with the unique identifier that the kernel tells, or ""
+	Complete bool             // There has all disks that the machine lists
+	Present map[string]string // by name ("sda"), with the unique identifier that the kernel tells, or ""
 	Missing map[string]bool   // by name: what the config has asked, and is not there
 	Off     map[Place]bool    // what the config has not asked
 	Err     error             // why not all could be listed
@@ -38,8 +38,8 @@ type Listing struct {
 
 // Gone says whether a device that was asked is not there any more.
 func (l *Listing) Gone(device string) bool {
-	_, there := l.There[device]
-	return l.Missing[device] || l.All && !there && disks.MatchString(device)
+	_, there := l.Present[device]
+	return l.Missing[device] || l.Complete && !there && disks.MatchString(device)
 }
 
 // Listing looks which disks are there. With Options.Only it does not look.
@@ -48,9 +48,9 @@ func (o *Options) Listing() Listing {
 		return Listing{}
 	}
 	own, err := o.own()
-	l := Listing{All: err == nil, There: map[string]string{}, Missing: map[string]bool{}, Off: map[Place]bool{}, Err: err}
+	l := Listing{Complete: err == nil, Present: map[string]string{}, Missing: map[string]bool{}, Off: map[Place]bool{}, Err: err}
 	for _, name := range own {
-		l.There[name] = o.target(name, "", "").wwid
+		l.Present[name] = o.target(name, "", "").wwid
 	}
 	for _, d := range o.Disks {
 		name := o.resolve(d.Device)
@@ -62,7 +62,7 @@ func (o *Options) Listing() Listing {
 			l.Missing[name] = true
 		}
 		if !missing {
-			l.There[name] = o.target(name, "", "").wwid
+			l.Present[name] = o.target(name, "", "").wwid
 		}
 	}
 	return l

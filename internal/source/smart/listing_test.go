@@ -28,7 +28,7 @@ func TestListing(t *testing.T) {
 	there := map[string]string{"sda": "naa.5000c50000000001", "sdb": "", "sg1": "", "bus/0": ""}
 	missing := map[string]bool{"sdc": true, "sdz": true, "sg2": true}
 	off := map[Place]bool{{"sdb", ""}: true, {"sda", "megaraid,1"}: true}
-	if !l.All || l.Err != nil || !maps.Equal(l.There, there) || !maps.Equal(l.Missing, missing) || !maps.Equal(l.Off, off) {
+	if !l.Complete || l.Err != nil || !maps.Equal(l.Present, there) || !maps.Equal(l.Missing, missing) || !maps.Equal(l.Off, off) {
 		t.Errorf("%+v", l)
 	}
 	for name, want := range map[string]bool{"sda": false, "sdb": false, "sdc": true, "sdd": true, "sdz": true, "sg1": false, "sg2": true, "bus/0": false, "bus/1": false} {
@@ -37,7 +37,7 @@ func TestListing(t *testing.T) {
 		}
 	}
 	o.Only = true
-	if l := o.Listing(); l.All || l.Gone("sdz") || l.There != nil {
+	if l := o.Listing(); l.Complete || l.Gone("sdz") || l.Present != nil {
 		t.Errorf("of a command that asks one disk: %+v", l)
 	}
 }
@@ -59,7 +59,7 @@ func TestListingUnreadable(t *testing.T) {
 	if len(drives) != 2 || err == nil || !strings.Contains(err.Error(), "cannot be listed") {
 		t.Errorf("%d drives, %v", len(drives), err)
 	}
-	if l := o.Listing(); l.All || l.Err == nil || l.Gone("sdb") || l.Gone("null") {
+	if l := o.Listing(); l.Complete || l.Err == nil || l.Gone("sdb") || l.Gone("null") {
 		t.Errorf("%+v", l)
 	}
 	o.Only = true

@@ -1,0 +1,198 @@
+package drives
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state"
+)
+
+// History is the history of a machine's drives. It is safe for concurrent use. Update blocks while the file is written.
+// A nil History remembers nothing.
+type History struct {
+	file   *state.File[records] // nil for a history in memory
+	boot   string
+	report func(error)
+
+	mu       sync.Mutex
+	records  records
+	saved    bool   // the last update wrote or read the file
+	reported string // the last problem
+}
+
+// Open returns the history at path, which is read in each Update; "" keeps the history in memory. boot is the result of
+// Boot. report is called with each problem, but only once for the same problem in a row. It must not use the history.
+func Open(path, boot string, report func(error)) *History {
+	h := &History{boot: boot, report: report, records: records{}}
+	if path != "" {
+		h.file = newFile(path, report)
+	}
+	return h
+}
+
+// Read reads the history at path for Assess. If the file cannot be used, it returns an empty history and an error.
+func Read(path, boot string) (*History, error) {
+	h := &History{boot: boot, report: func(error) {}, records: records{}}
+	if path == "" {
+		return h, nil
+	}
+	all, err := newFile(path, nil).Load()
+	if err != nil {
+		return h, fmt.Errorf("the history of drives in %s cannot be used, so the growth of error counts is unknown: %w",
+			path, err)
+	}
+	if all != nil {
+		h.records = all
+	}
+	return h, nil
+}
+
+// Update adds a reading of all drives and writes the file. It returns the drives with their status, the worst first,
+// including those that have vanished. It does not change the list that it was given.
+func (h *History) Update(drives []sample.Drive, listing Listing, at time.Time) (all []sample.Drive) {
+	if h == nil {
+		return h.Assess(drives, listing, at)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.transact(len(drives) > 0, func() { all = h.update(drives, &listing, at) })
+	return all
+}
+
+var errUnchanged = errors.New("unchanged")
+
+// transact reads the file, calls change and writes the file. If that fails, the history goes on in memory. Without
+// drives no file is created.
+func (h *History) transact(create bool, change func()) {
+	if h.file == nil {
+		change()
+		return
+	}
+	if _, err := os.Stat(h.file.Path); errors.Is(err, os.ErrNotExist) && !create && len(h.records) == 0 {
+		change()
+		return
+	}
+	changed := false
+	_, err := h.file.Update(func(all *records) error {
+		if *all != nil || h.saved {
+			h.records = *all
+		}
+		if h.records == nil {
+			h.records = records{}
+		}
+		existed := *all != nil
+		change()
+		changed = true
+		if *all = h.records; len(h.records) == 0 && !existed {
+			return errUnchanged
+		}
+		return nil
+	})
+	if !changed {
+		change()
+	}
+	if h.saved = err == nil || errors.Is(err, errUnchanged); h.saved {
+		h.reported = ""
+	} else if err.Error() != h.reported {
+		h.reported = err.Error()
+		h.report(fmt.Errorf("the history of drives in %s cannot be updated, so error counts are compared with those since "+
+			"the start of this program: %w", h.file.Path, err))
+	}
+}
+
+func (h *History) update(drives []sample.Drive, listing *Listing, at time.Time) []sample.Drive {
+	shared := h.sharedIDs(drives)
+	h.separate(shared)
+	all := withoutShared(drives, shared)
+	found := h.match(all, listing)
+	for i := range all {
+		if d := &all[i]; !isGone(d, listing) {
+			found[i] = h.updateRecord(found[i], d, at)
+			if found[i] != nil && shared[drives[i].ID] {
+				found[i].Shared = drives[i].ID
+			}
+		}
+	}
+	for _, r := range h.records {
+		r.Off = r.Off || !slices.Contains(found, r) && r.isOff(listing)
+	}
+	h.trim(at)
+	vanished := h.vanished(all, found, listing, at)
+	for _, r := range vanished {
+		r.Gone = true
+	}
+	return assessAll(all, found, vanished, listing, at)
+}
+
+// Assess returns drives with their status without changing the history. Vanished drives are added if the listing is
+// known.
+func (h *History) Assess(drives []sample.Drive, listing Listing, at time.Time) []sample.Drive {
+	if h == nil {
+		all := withoutShared(drives, h.sharedIDs(drives))
+		return assessAll(all, make([]*Record, len(drives)), nil, &listing, at)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	all := withoutShared(drives, h.sharedIDs(drives))
+	found := h.match(all, &listing)
+	var vanished []*Record
+	if listing.Present != nil {
+		vanished = h.vanished(all, found, &listing, at)
+	}
+	return assessAll(all, found, vanished, &listing, at)
+}
+
+// updateRecord updates a drive's record and returns it. A drive without a record gets one if its ID is known.
+func (h *History) updateRecord(r *Record, d *sample.Drive, at time.Time) *Record {
+	if r == nil {
+		r = h.records[d.ID] // of another path to the drive, in this round
+	}
+	if r == nil {
+		if d.ID == "" || d.Status != "" {
+			return nil
+		}
+		r = &Record{First: at.UTC().Truncate(time.Second), Drive: sample.Drive{ID: d.ID}}
+		h.records[d.ID] = r
+	}
+	if at = at.UTC().Truncate(time.Second); at.After(r.Seen) {
+		r.Seen = at
+	}
+	r.Boot, r.Off, r.Gone = h.boot, false, false
+	r.Drive.Device = d.Device
+	switch {
+	case d.Status == "":
+		if idQuality(d) >= idQuality(&r.Drive) {
+			h.rename(r, d.ID)
+		}
+		r.update(d, at)
+	case d.Silent:
+		r.Silent++
+	default:
+		r.Silent = 0
+	}
+	return r
+}
+
+// trim drops the drives that were seen longest ago.
+func (h *History) trim(at time.Time) {
+	for id, r := range h.records {
+		if at.Sub(r.Seen) > MaxDays*24*time.Hour {
+			delete(h.records, id)
+		}
+	}
+	if excess := len(h.records) - MaxDrives; excess > 0 {
+		ids := slices.SortedFunc(maps.Keys(h.records), func(x, y string) int {
+			return cmp.Or(h.records[x].Seen.Compare(h.records[y].Seen), cmp.Compare(x, y))
+		})
+		for _, id := range ids[:excess] {
+			delete(h.records, id)
+		}
+	}
+}
