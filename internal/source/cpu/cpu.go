@@ -1,4 +1,4 @@
-// Package cpu reads what each core has done, from /proc/stat (Documentation/filesystems/proc.rst, section 1.8).
+// Package cpu reads the times of each core from /proc/stat (Documentation/filesystems/proc.rst, section 1.8).
 package cpu
 
 import (
@@ -11,17 +11,14 @@ import (
 )
 
 const (
-	// firstBuffer holds the core lines of about fifty cores.
-	firstBuffer = 4 << 10
-	// largestBuffer holds the core lines of 8192 cores, the most that Linux can be built for.
-	largestBuffer = 2 << 20
+	firstBuffer = 4 << 10 // bytes: about fifty cores
+	maxBuffer   = 2 << 20 // bytes: 8192 cores, the limit of Linux
 )
 
-// Source reads one sample.Core for each core that is online; the sum line "cpu" is left out. It keeps the file
-// open and its buffer, and is not safe for concurrent use.
+// Source reads one sample.Core for each online core, without the sum line "cpu". It keeps the file open and is not safe
+// for concurrent use.
 //
-// The kernel counts in ticks of USER_HZ, which is 100 a second on every machine Linux and Go run on, whatever its
-// own timer frequency: the times are exact to 10 ms.
+// The kernel counts ticks of USER_HZ, which is 100 Hz on all platforms of Linux and Go: times are exact to 10 ms.
 type Source struct {
 	path   string
 	file   *kernfile.File
@@ -29,46 +26,45 @@ type Source struct {
 	parser parser
 }
 
-// New prepares a source that reads root+"/proc/stat"; root is "" or "/" for this machine. Nothing is opened yet.
+// New returns a source for root+"/proc/stat"; root is "" or "/" for this machine. Read opens the file.
 func New(root string) *Source {
 	return &Source{path: filepath.Join("/", root, "proc/stat"), buf: make([]byte, firstBuffer)}
 }
 
-// Read appends one Core a core that is online, in the kernel's order; cores may come and go between two readings.
+// Read appends the online cores in the order of the kernel. Cores may come and go between readings.
 func (s *Source) Read(out *sample.Sample) error {
 	wasOpen := s.file != nil
 	out.At = sample.Now()
 	lines, err := s.lines()
-	if err != nil && wasOpen { // the file was replaced under us: once more, with a new one
+	if err != nil && wasOpen { // the file was replaced: retry with the new one
 		out.At = sample.Now()
 		lines, err = s.lines()
 	}
 	if err != nil {
-		return fmt.Errorf("cannot read the cores' times, check that %s is mounted and readable: %w", s.path, err)
+		return fmt.Errorf("cannot read the times of CPU cores, check that %s is mounted and readable: %w", s.path, err)
 	}
 	cores, err := s.parser.parse(out.Cores, lines)
 	out.Cores = cores
 	if err == nil && len(cores) == 0 {
-		err = errors.New("it has no line for any core")
+		err = errors.New("it has no line of a core")
 	}
 	if err != nil {
-		return fmt.Errorf("%s is not what a Linux kernel prints, check what is mounted there: %w", s.path, err)
+		return fmt.Errorf("%s does not have the format of Linux, check what is mounted there: %w", s.path, err)
 	}
 	return nil
 }
 
-// Close gives the kept file back. A later Read opens it again.
+// Close closes the file. Read opens it again.
 func (s *Source) Close() {
 	if s.file != nil {
-		_ = s.file.Close() // it was only read from: there is nothing to lose
+		_ = s.file.Close() // read-only: the error has no meaning
 		s.file = nil
 	}
 }
 
-// lines is the beginning of the file with all its core lines. They come first, and what follows is longer (a
-// number for each interrupt line), so it is read no further than the buffer reaches, and the buffer grows only
-// while it ends in a core line. The kernel makes the text up in one go, at the read at offset 0: what a later read
-// adds belongs to the same moment.
+// lines returns the start of the file with all core lines. The rest is longer, with a number for each interrupt, so the
+// buffer grows only while it ends in a core line. The kernel generates the text at the read at offset 0, so that later
+// reads belong to the same time.
 func (s *Source) lines() ([]byte, error) {
 	if s.file == nil {
 		file, err := kernfile.Open(s.path)
@@ -89,8 +85,8 @@ func (s *Source) lines() ([]byte, error) {
 		if complete || n < len(s.buf) {
 			return lines, nil
 		}
-		if len(s.buf) >= largestBuffer {
-			return nil, fmt.Errorf("its core lines are longer than %d bytes", largestBuffer)
+		if len(s.buf) >= maxBuffer {
+			return nil, fmt.Errorf("its core lines are longer than %d bytes", maxBuffer)
 		}
 		s.buf = append(s.buf, make([]byte, len(s.buf))...)
 	}

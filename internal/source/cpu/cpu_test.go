@@ -21,7 +21,7 @@ func TestFixtures(t *testing.T) {
 			{Name: "cpu0", User: 15890 * ms, System: 6840 * ms, Idle: 1181160 * ms, IOWait: 150 * ms, SoftIRQ: 340 * ms, Steal: 110 * ms},
 			{Name: "cpu1", User: 19140 * ms, System: 8130 * ms, Idle: 1175440 * ms, IOWait: 1870 * ms, SoftIRQ: 330 * ms, Steal: 70 * ms},
 		},
-		// A host of virtual machines: guest time is in user already. Core 1 is offline.
+		// A host of virtual machines: user includes guest time. Core 1 is offline.
 		"cpu_hypervisor": {
 			{Name: "cpu0", User: 5000 * ms, Nice: 300 * ms, System: 100 * ms, Idle: 9000 * ms, IOWait: 50 * ms, IRQ: 20 * ms, SoftIRQ: 10 * ms},
 			{Name: "cpu2", User: 6000 * ms, Nice: 0, System: 110 * ms, Idle: 8000 * ms, IOWait: 60 * ms, IRQ: 30 * ms, SoftIRQ: 20 * ms},
@@ -38,7 +38,7 @@ func TestFixtures(t *testing.T) {
 				t.Errorf("got  %+v\nwant %+v", got.Cores, want)
 			}
 			if got.At.Wall.IsZero() {
-				t.Error("the reading has no time")
+				t.Error("got no stamp, want one")
 			}
 		})
 	}
@@ -47,19 +47,19 @@ func TestFixtures(t *testing.T) {
 func TestThisMachine(t *testing.T) {
 	var got sample.Sample
 	if err := New("").Read(&got); err != nil {
-		t.Skipf("no /proc/stat here: %v", err)
+		t.Skipf("no /proc/stat: %v", err)
 	}
 	if len(got.Cores) < 1 || len(got.Cores) < runtime.NumCPU()/2 {
-		t.Errorf("%d cores, Go sees %d", len(got.Cores), runtime.NumCPU())
+		t.Errorf("got %d cores, want at least %d", len(got.Cores), runtime.NumCPU())
 	}
 	for _, core := range got.Cores {
 		if core.Busy()+core.Idle == 0 {
-			t.Errorf("%s has never done anything, not even been idle", core.Name)
+			t.Errorf("%s: got no time, want some, at least idle", core.Name)
 		}
 	}
 }
 
-func TestCoresComeAndGoAndTheBufferGrows(t *testing.T) {
+func TestChangingCores(t *testing.T) {
 	root := t.TempDir()
 	source := New(root)
 	for _, cores := range []int{2, 128, 1, 2000, 3} {
@@ -69,19 +69,19 @@ func TestCoresComeAndGoAndTheBufferGrows(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(got.Cores) != cores {
-			t.Fatalf("%d cores, want %d", len(got.Cores), cores)
+			t.Fatalf("got %d cores, want %d", len(got.Cores), cores)
 		}
 		if last := got.Cores[cores-1]; last.Name != fmt.Sprintf("cpu%d", cores-1) || last.Steal != 80*time.Millisecond {
-			t.Errorf("last core %+v", last)
+			t.Errorf("got last core %+v, want another", last)
 		}
 	}
 	if len(source.buf) > 512<<10 {
-		t.Errorf("the buffer grew to %d bytes", len(source.buf))
+		t.Errorf("got a buffer of %d bytes, want a smaller one", len(source.buf))
 	}
 }
 
-// A core line that ends exactly with the buffer must not be taken for the last one.
-func TestEveryCutOfTheBuffer(t *testing.T) {
+// A core line that ends with the buffer need not be the last one.
+func TestBufferSizes(t *testing.T) {
 	root := t.TempDir()
 	fixture.Write(t, root, "proc/stat", stat(5, 3))
 	for size := 1; size < 600; size++ {
@@ -89,10 +89,10 @@ func TestEveryCutOfTheBuffer(t *testing.T) {
 		source.buf = make([]byte, size)
 		var got sample.Sample
 		if err := source.Read(&got); err != nil {
-			t.Fatalf("first buffer of %d bytes: %v", size, err)
+			t.Fatalf("buffer of %d bytes: got error %v, want none", size, err)
 		}
 		if len(got.Cores) != 5 || got.Cores[4].Steal != 80*time.Millisecond {
-			t.Fatalf("first buffer of %d bytes: %+v", size, got.Cores)
+			t.Fatalf("buffer of %d bytes: got %+v, want all cores", size, got.Cores)
 		}
 	}
 }
@@ -103,14 +103,14 @@ func TestErrors(t *testing.T) {
 		cores int
 		want  string
 	}{
-		"empty":           {"", 0, "no line for any core"},
-		"something else":  {"hello\n", 0, "no line for any core"},
-		"only the sum":    {"cpu  1 2 3 4\n", 0, "no line for any core"},
-		"a broken line":   {"cpu0 1 2 3 4\ncpu1 1 x 3 4\ncpu2 1 2 3 4\n", 2, `"cpu1 1 x 3 4" is no core's line`},
-		"too few":         {"cpu0 1 2 3\n", 0, "no core's line"},
-		"a huge number":   {"cpu0 1 2 3 99999999999999999\n", 0, "no core's line"},
-		"a huge name":     {"cpu99999999 1 2 3 4\n", 0, "no core's line"},
-		"no end of cores": {strings.Repeat("cpu0 1 2 3 4\n", largestBuffer/10), 0, "longer than"},
+		"empty":           {"", 0, "no line of a core"},
+		"something else":  {"hello\n", 0, "no line of a core"},
+		"only the sum":    {"cpu  1 2 3 4\n", 0, "no line of a core"},
+		"a broken line":   {"cpu0 1 2 3 4\ncpu1 1 x 3 4\ncpu2 1 2 3 4\n", 2, `"cpu1 1 x 3 4" is not the line of a core`},
+		"too few":         {"cpu0 1 2 3\n", 0, "not the line of a core"},
+		"a huge number":   {"cpu0 1 2 3 99999999999999999\n", 0, "not the line of a core"},
+		"a huge name":     {"cpu99999999 1 2 3 4\n", 0, "not the line of a core"},
+		"no end of cores": {strings.Repeat("cpu0 1 2 3 4\n", maxBuffer/10), 0, "longer than"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			root := t.TempDir()
@@ -118,10 +118,10 @@ func TestErrors(t *testing.T) {
 			var got sample.Sample
 			err := New(root).Read(&got)
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
-				t.Errorf("error %v, want one line with %q", err, test.want)
+				t.Errorf("got error %v, want one line with %q", err, test.want)
 			}
 			if len(got.Cores) != test.cores {
-				t.Errorf("%d cores, want %d", len(got.Cores), test.cores)
+				t.Errorf("got %d cores, want %d", len(got.Cores), test.cores)
 			}
 		})
 	}
@@ -132,23 +132,23 @@ func TestMissingAndReplaced(t *testing.T) {
 	source := New(root)
 	var got sample.Sample
 	if err := source.Read(&got); err == nil || !strings.Contains(err.Error(), "check that") {
-		t.Fatalf("error %v, want what to do", err)
+		t.Fatalf("got error %v, want one with advice", err)
 	}
 	fixture.Write(t, root, "proc/stat", stat(1, 1))
 	if err := source.Read(&got); err != nil {
 		t.Fatal(err)
 	}
-	_ = source.file.Close() // the kept file breaks
+	_ = source.file.Close() // break the open file
 	got.Reset()
 	if err := source.Read(&got); err != nil || len(got.Cores) != 1 {
-		t.Errorf("after a broken file: %v, %d cores", err, len(got.Cores))
+		t.Errorf("after a broken file: got %v, %d cores; want all", err, len(got.Cores))
 	}
 	if _, err := os.Stat(filepath.Join(root, "proc/stat")); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestNothingIsAllocated(t *testing.T) {
+func TestReadAllocatesNothing(t *testing.T) {
 	root := t.TempDir()
 	fixture.Write(t, root, "proc/stat", stat(128, 300))
 	source := New(root)
@@ -161,11 +161,11 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 	tick()
 	if n := testing.AllocsPerRun(100, tick); n != 0 {
-		t.Errorf("%v allocations a reading", n)
+		t.Errorf("got %v allocations per reading, want 0", n)
 	}
 }
 
-// stat is a /proc/stat of so many cores and interrupt lines.
+// stat returns a /proc/stat with so many cores and interrupts.
 func stat(cores, interrupts int) []byte {
 	var b strings.Builder
 	b.WriteString("cpu  9 9 9 9 9 9 9 9 0 0\n")

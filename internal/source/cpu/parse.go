@@ -11,16 +11,16 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// tick is the unit of /proc/stat.
+// tick is the unit of /proc/stat: 1/USER_HZ.
 const tick = time.Second / 100
 
-// mostCores bounds the names that are remembered.
-const mostCores = 8192
+// maxCores bounds the stored names.
+const maxCores = 8192
 
 var prefix = []byte("cpu")
 
-// coreLines is the part of text that is made of lines that begin with "cpu"; complete says that another line
-// begins after them. Without that the last line may still be cut off.
+// coreLines returns the leading lines of text with the prefix "cpu". complete reports whether another line follows.
+// Without it the last line may be truncated.
 func coreLines(text []byte) (lines []byte, complete bool) {
 	for at := 0; at < len(text); {
 		rest := text[at:]
@@ -36,19 +36,19 @@ func coreLines(text []byte) (lines []byte, complete bool) {
 	return text, false
 }
 
-// parser makes cores from lines. It remembers their names, so that they are made only once.
+// parser parses core lines. It stores the names, so that they are allocated once.
 type parser struct {
-	names []string // "cpu0", "cpu1", ... at their number
+	names []string // "cpu0", "cpu1", ... by number
 }
 
-// parse appends one Core to cores for each line "cpuN". A line that makes no sense is left out and told.
+// parse appends one Core to cores for each line "cpuN". The error names a line that cannot be parsed.
 func (p *parser) parse(cores []sample.Core, lines []byte) ([]sample.Core, error) {
 	var bad []byte
 	for len(lines) > 0 {
 		var line []byte
 		line, lines, _ = bytes.Cut(lines, []byte{'\n'})
 		if len(line) > 3 && line[3] == ' ' {
-			continue // the sum of all cores
+			continue // sum of all cores
 		}
 		core, ok := p.core(line)
 		if ok {
@@ -58,17 +58,17 @@ func (p *parser) parse(cores []sample.Core, lines []byte) ([]sample.Core, error)
 		}
 	}
 	if bad != nil {
-		return cores, fmt.Errorf("%q is no core's line", bad)
+		return cores, fmt.Errorf("%q is not the line of a core", bad)
 	}
 	return cores, nil
 }
 
-// core reads "cpuN user nice system idle iowait irq softirq steal guest guest_nice". Only the first four are in
-// every kernel. The last two are left alone, because the kernel has added them to user and nice already.
+// core parses "cpuN user nice system idle iowait irq softirq steal guest guest_nice". All kernels have the first four.
+// The kernel includes guest and guest_nice in user and nice.
 func (p *parser) core(line []byte) (core sample.Core, ok bool) {
 	digits, rest, _ := bytes.Cut(line[min(len(line), len(prefix)):], []byte{' '})
 	number, ok := kernfile.ParseUint(digits)
-	if !ok || number >= mostCores {
+	if !ok || number >= maxCores {
 		return core, false
 	}
 	into := [...]*time.Duration{

@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Whatever the text, nothing breaks; and where procfs understands it too, both see the same times.
+// FuzzParse compares arbitrary text with prometheus/procfs where both can parse it.
 func FuzzParse(f *testing.F) {
 	f.Add(string(stat(3, 5)))
 	f.Add("cpu  1 2 3 4\ncpu0 1 2 3 4\ncpu7 1 2 3 4 5 6 7 8 9 10 11\nintr 1\n")
@@ -31,7 +31,7 @@ func FuzzParse(f *testing.F) {
 		}
 		lines, _ := coreLines([]byte(text))
 		if bytes.ContainsFunc(lines, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
-			return // procfs takes any blank for a space
+			return // procfs accepts any white space
 		}
 		fixture.Write(t, root, "proc/stat", lines)
 		fs, err := procfs.NewFS(root + "/proc")
@@ -40,16 +40,16 @@ func FuzzParse(f *testing.F) {
 		}
 		oracle, err := fs.Stat()
 		if err != nil {
-			return // it reads the sum and the guest times too
+			return // procfs also reads the sum and guest times
 		}
-		last := map[string]sample.Core{} // a core named twice: procfs keeps the last
+		last := map[string]sample.Core{} // duplicate core: procfs uses the last
 		for _, core := range got.Cores {
 			last[core.Name] = core
 		}
 		for number, want := range oracle.CPU {
 			core, ok := last["cpu"+strconv.FormatInt(number, 10)]
 			if !ok {
-				continue // procfs takes fewer than four fields, and signs
+				continue // procfs accepts fewer than four fields, and signs
 			}
 			same(t, core.User, want.User)
 			same(t, core.Nice, want.Nice)
@@ -62,15 +62,15 @@ func FuzzParse(f *testing.F) {
 			delete(last, core.Name)
 		}
 		for name := range last {
-			t.Errorf("%s, which procfs does not see", name)
+			t.Errorf("got %s, want no such core as in procfs", name)
 		}
 	})
 }
 
-// same compares with what has gone through a float of 53 bits.
+// same compares with a float64 of seconds.
 func same(t *testing.T, got time.Duration, want float64) {
 	t.Helper()
 	if math.Abs(got.Seconds()-want) > 1e-9*math.Max(1, want) {
-		t.Errorf("got %v, procfs has %v s", got, want)
+		t.Errorf("got %v, want %v s as in procfs", got, want)
 	}
 }

@@ -9,17 +9,17 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// The statistics on a line of /proc/diskstats, as the kernel grew them. More may follow and are ignored.
+// Numbers of values on a line of /proc/diskstats after the name, by kernel version. Further values are ignored.
 const (
 	firstColumns   = 11
 	discardColumns = 15 // Linux 4.18
 	flushColumns   = 17 // Linux 5.5
 )
 
-// sector is the unit of the kernel's sizes, whatever the device's own sectors are.
+// sector is the kernel's unit of sizes in bytes, for devices with any sector size.
 const sector = 512
 
-// skipped tells which lines were no statistics of a device.
+// skipped describes the lines that could not be parsed.
 type skipped struct {
 	lines int
 	first int // its number in the text, from 1
@@ -30,11 +30,12 @@ func (s skipped) err() error {
 	if s.lines == 0 {
 		return nil
 	}
-	return fmt.Errorf("/proc/diskstats: %d line(s) not understood and left out, the first is line %d: %q", s.lines, s.first, s.text)
+	return fmt.Errorf("/proc/diskstats: %d line(s) cannot be parsed and are left out, the first is line %d: %q",
+		s.lines, s.first, s.text)
 }
 
-// parse appends one Disk a line to disks. known are the names that are expected, in their order: a name found at
-// its place there is shared instead of copied, so that an unchanged machine costs no allocation.
+// parse appends one Disk per line to disks. known are the expected names in order: a name that is found at its place is
+// shared instead of copied, so that a machine without changes causes no allocation.
 func parse(text []byte, known []string, disks []sample.Disk) ([]sample.Disk, skipped) {
 	var bad skipped
 	first := len(disks)
@@ -55,7 +56,7 @@ func parse(text []byte, known []string, disks []sample.Disk) ([]sample.Disk, ski
 			expected = known[i]
 		}
 		disks = append(disks, sample.Disk{})
-		// A last line without an end may have lost digits, which would be a counter that went backwards.
+		// A last line without a line feed may lack digits, which would look like a restarted counter.
 		if !ended || !parseLine(line, expected, &disks[len(disks)-1]) {
 			disks = disks[:len(disks)-1]
 			if bad.lines++; bad.lines == 1 {
@@ -66,8 +67,8 @@ func parse(text []byte, known []string, disks []sample.Disk) ([]sample.Disk, ski
 	return disks, bad
 }
 
-// parseLine takes "major minor name statistics..." apart. It refuses sizes and times beyond 64 bits in our units,
-// which no machine can have counted.
+// parseLine parses "major minor name values...". It rejects sizes and times that do not fit into 64 bits in bytes or
+// nanoseconds, which no machine can reach.
 func parseLine(line []byte, expected string, disk *sample.Disk) bool {
 	_, line, majorOK := number(line)
 	_, line, minorOK := number(line)
@@ -118,15 +119,17 @@ func parseLine(line []byte, expected string, disk *sample.Disk) bool {
 	disk.ReadIOs, disk.ReadMerges, disk.ReadBytes, disk.ReadTicks = v[0], v[1], v[2]*sector, milliseconds(v[3])
 	disk.WriteIOs, disk.WriteMerges, disk.WriteBytes, disk.WriteTicks = v[4], v[5], v[6]*sector, milliseconds(v[7])
 	disk.InFlight, disk.IOTicks, disk.TimeInQueue = v[8], milliseconds(v[9]), milliseconds(v[10])
-	disk.DiscardIOs, disk.DiscardMerges, disk.DiscardBytes, disk.DiscardTicks = v[11], v[12], v[13]*sector, milliseconds(v[14])
+	disk.DiscardIOs, disk.DiscardMerges, disk.DiscardBytes, disk.DiscardTicks = v[11], v[12], v[13]*sector, milliseconds(
+		v[14],
+	)
 	disk.FlushIOs, disk.FlushTicks = v[15], milliseconds(v[16])
 	return true
 }
 
 func milliseconds(n uint64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// number takes a decimal number off the front of line, after blanks. Not ok: there is none, it does not end at a
-// blank, or it has more than 64 bits.
+// number splits a decimal number from the front of line, after blanks. It reports false if there is no number, if it
+// does not end at a blank, or if it exceeds 64 bits.
 func number(line []byte) (value uint64, rest []byte, ok bool) {
 	i := 0
 	for i < len(line) && isBlank(line[i]) {
@@ -147,7 +150,7 @@ func number(line []byte) (value uint64, rest []byte, ok bool) {
 	return value, line[i:], true
 }
 
-// word takes what stands between blanks off the front of line.
+// word splits the text between blanks from the front of line.
 func word(line []byte) (text, rest []byte) {
 	i := 0
 	for i < len(line) && isBlank(line[i]) {

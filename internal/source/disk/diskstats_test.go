@@ -26,7 +26,8 @@ func TestParseColumns(t *testing.T) {
 	}
 	discards := full
 	discards.Has = sample.HasDiscards
-	discards.DiscardIOs, discards.DiscardMerges, discards.DiscardBytes, discards.DiscardTicks = 12, 13, 14*512, 15*time.Millisecond
+	discards.DiscardIOs, discards.DiscardMerges = 12, 13
+	discards.DiscardBytes, discards.DiscardTicks = 14*512, 15*time.Millisecond
 	flushes := discards
 	flushes.Has |= sample.HasFlushes
 	flushes.FlushIOs, flushes.FlushTicks = 16, 17*time.Millisecond
@@ -46,7 +47,7 @@ func TestParseColumns(t *testing.T) {
 		}
 		got, bad := parse([]byte(line+"\n"), nil, nil)
 		if !slices.Equal(got, want) || bad.lines != 1-len(want) {
-			t.Errorf("%d columns: got %+v, %v", columns, got, bad.err())
+			t.Errorf("%d columns: got %+v, %v; want %+v", columns, got, bad.err(), want)
 		}
 	}
 }
@@ -68,10 +69,10 @@ func TestParseRefuses(t *testing.T) {
 		"8 0 sda 1" + rest + "\r",
 	} {
 		if got, bad := parse([]byte(line+"\n"), nil, nil); len(got) != 0 || bad.lines != 1 || bad.first != 1 {
-			t.Errorf("%q: got %+v, %v", line, got, bad.err())
+			t.Errorf("%q: got %+v, %v; want an error", line, got, bad.err())
 		}
 	}
-	// Cut off in its last number.
+	// Truncated in its last number.
 	if got, bad := parse([]byte("8 0 sda 1"+rest), nil, nil); len(got) != 0 || bad.lines != 1 {
 		t.Errorf("got %+v", got)
 	}
@@ -81,7 +82,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// oracle reads diskstats with procfs.
+// oracle reads diskstats with prometheus/procfs.
 func oracle(t testing.TB, folder string) []sample.Disk {
 	t.Helper()
 	fs, err := blockdevice.NewFS(folder, folder)
@@ -102,7 +103,8 @@ func oracle(t testing.TB, folder string) []sample.Disk {
 		}
 		if s.IoStatsCount >= 18 {
 			d.Has |= sample.HasDiscards
-			d.DiscardIOs, d.DiscardMerges, d.DiscardBytes, d.DiscardTicks = s.DiscardIOs, s.DiscardMerges, s.DiscardSectors*512, milliseconds(s.DiscardTicks)
+			d.DiscardIOs, d.DiscardMerges = s.DiscardIOs, s.DiscardMerges
+			d.DiscardBytes, d.DiscardTicks = s.DiscardSectors*512, milliseconds(s.DiscardTicks)
 		}
 		if s.IoStatsCount >= 20 {
 			d.Has |= sample.HasFlushes
@@ -113,7 +115,7 @@ func oracle(t testing.TB, folder string) []sample.Disk {
 	return disks
 }
 
-// oracleOf writes text into folder, which the caller keeps, and reads it with procfs.
+// oracleOf writes text into folder and reads it with prometheus/procfs.
 func oracleOf(t testing.TB, folder string, text []byte) []sample.Disk {
 	t.Helper()
 	if err := os.WriteFile(filepath.Join(folder, "diskstats"), text, 0o600); err != nil {
@@ -135,12 +137,18 @@ func TestFixturesAgainstProcfs(t *testing.T) {
 	}
 }
 
-// kernelLine is what kernels print: 11, 15, 17 or more statistics, within what we count in.
-var kernelLine = regexp.MustCompile(`^ *\d{1,9} +\d{1,9} [!-~]{1,40}( \d{1,12}){11}(( \d{1,12}){4}(( \d{1,12}){2}( \d{1,12}){0,9})?)?$`)
+// kernelLine matches lines of the kernel: 11, 15, 17 or more values that fit our units.
+var kernelLine = regexp.MustCompile(
+	`^ *\d{1,9} +\d{1,9} [!-~]{1,40}( \d{1,12}){11}(( \d{1,12}){4}(( \d{1,12}){2}( \d{1,12}){0,9})?)?$`,
+)
 
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("   8       0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17\n"))
-	f.Add([]byte("   8       0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\n 259 1 nvme0n1p1 1 2 3 4 5 6 7 8 9 10 11\n"))
+	f.Add(
+		[]byte(
+			"   8       0 sda 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20\n 259 1 nvme0n1p1 1 2 3 4 5 6 7 8 9 10 11\n",
+		),
+	)
 	f.Add([]byte(" 253 0 dm-0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15\ngarbage\n\n7 0 loop0 0 0 0 0 0 0 0 0 0 0 0"))
 	f.Add([]byte("8 0 sda 18446744073709551616 1 1 1 1 1 1 1 1 1 1\n\x00\xff \t\n"))
 	folder := f.TempDir()
@@ -155,13 +163,14 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if len(got)+bad.lines != lines {
-			t.Errorf("%d devices and %d bad lines of %d", len(got), bad.lines, lines)
+			t.Errorf("got %d devices and %d bad lines, want %d in total", len(got), bad.lines, lines)
 		}
 		names := make([]string, len(got))
 		for i, d := range got {
 			names[i] = d.Name
-			if d.Name == "" || d.ReadTicks < 0 || d.WriteTicks < 0 || d.IOTicks < 0 || d.TimeInQueue < 0 || d.DiscardTicks < 0 || d.FlushTicks < 0 {
-				t.Errorf("a device that cannot be: %+v", d)
+			if d.Name == "" || d.ReadTicks < 0 || d.WriteTicks < 0 || d.IOTicks < 0 || d.TimeInQueue < 0 || d.DiscardTicks < 0 ||
+				d.FlushTicks < 0 {
+				t.Errorf("got the impossible device %+v", d)
 			}
 		}
 		if again, _ := parse(text, names, nil); !slices.Equal(again, got) {
@@ -169,7 +178,7 @@ func FuzzParse(f *testing.F) {
 		}
 		if asKernel && len(text) < 8<<10 {
 			if bad.lines != 0 {
-				t.Errorf("refused what a kernel may print: %v", bad.err())
+				t.Errorf("valid lines: got error %v, want none", bad.err())
 			}
 			if want := oracleOf(t, folder, text); !slices.Equal(got, want) {
 				t.Errorf("got  %+v\nwant %+v", got, want)
@@ -178,11 +187,12 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// kernelText is what a kernel with that many statistics prints for some devices.
+// kernelText returns the text of a kernel with so many values for some devices.
 func kernelText(random *rand.Rand, devices, columns int) []byte {
 	var text bytes.Buffer
 	for i := range devices {
-		fmt.Fprintf(&text, "%4d %7d %s", random.IntN(300), random.IntN(1<<20), []string{"sd", "nvme0n", "dm-", "cciss/c0d", "md_d"}[random.IntN(5)]+fmt.Sprint(i))
+		fmt.Fprintf(&text, "%4d %7d %s", random.IntN(300), random.IntN(1<<20),
+			[]string{"sd", "nvme0n", "dm-", "cciss/c0d", "md_d"}[random.IntN(5)]+fmt.Sprint(i))
 		for range columns {
 			fmt.Fprintf(&text, " %d", random.Uint64N(1<<random.IntN(42)+1))
 		}
@@ -191,7 +201,8 @@ func kernelText(random *rand.Rand, devices, columns int) []byte {
 	return text.Bytes()
 }
 
-// FuzzAgainstProcfs compares on generated text, then spoils one byte and looks that no other line suffers.
+// FuzzAgainstProcfs compares generated text with prometheus/procfs, then changes one byte, which must change no other
+// line.
 func FuzzAgainstProcfs(f *testing.F) {
 	f.Add(uint64(1), uint8(10), uint8(0), uint(5), byte('x'))
 	f.Add(uint64(2), uint8(1), uint8(1), uint(0), byte(' '))
@@ -205,15 +216,15 @@ func FuzzAgainstProcfs(f *testing.F) {
 		if want := oracleOf(t, folder, text); bad.lines != 0 || !slices.Equal(before, want) {
 			t.Fatalf("%v\ngot  %+v\nwant %+v", bad.err(), before, want)
 		}
-		at %= uint(len(text) - 1) // the last line keeps its end
+		at %= uint(len(text) - 1) // the last line keeps its line feed
 		if text[at] == '\n' || with == '\n' {
-			return // joins or parts lines
+			return // joins or splits lines
 		}
 		spoiled := bytes.Count(text[:at], []byte{'\n'})
 		text[at] = with
 		after, bad := parse(text, nil, nil)
 		if len(after)+bad.lines != len(before) {
-			t.Fatalf("%d devices and %d bad lines of %d", len(after), bad.lines, len(before))
+			t.Fatalf("got %d devices and %d bad lines, want %d in total", len(after), bad.lines, len(before))
 		}
 		if bad.lines == 0 {
 			after[spoiled] = before[spoiled]
@@ -226,7 +237,7 @@ func FuzzAgainstProcfs(f *testing.F) {
 	})
 }
 
-// BenchmarkRead is a tick of ours beside procfs's reading, on files of our own and on this machine's.
+// BenchmarkRead compares a tick with a reading of prometheus/procfs, on fixtures and on this machine.
 func BenchmarkRead(b *testing.B) {
 	roots := map[string]string{"10 devices": b.TempDir(), "100 devices": b.TempDir(), "this machine": "/"}
 	machine(b, roots["10 devices"], hundred()[:10])

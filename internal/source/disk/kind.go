@@ -8,18 +8,18 @@ import (
 	"strings"
 )
 
-// Kinds of devices, as far as the kernel tells them apart. A file system without a block device goes by its type.
+// Kinds of devices. A file system without a block device has its type as kind.
 const (
-	NVMe       = "nvme"       // by its name
+	NVMe       = "nvme"       // by name
 	SSD        = "ssd"        // queue/rotational is 0
-	Rotational = "rotational" // queue/rotational is 1, of a device that is not virtual
-	Virtual    = "virtual"    // a hypervisor's; rotational is 1 there whatever lies behind it
-	Loop       = "loop"       // a file that is shown as a disk
+	Rotational = "rotational" // queue/rotational is 1, and the device is not virtual
+	Virtual    = "virtual"    // from a hypervisor, where rotational means nothing
+	Loop       = "loop"       // a file as a disk
 	Memory     = "memory"     // tmpfs, ramfs, RAM disks and zram
-	NoKind     = "unknown"    // /sys does not tell
+	NoKind     = "unknown"    // not in /sys
 )
 
-// Kind is what a file system's data lie on. Several disks of different kinds are all named, in order: "nvme+ssd".
+// Kind returns the kind of storage of a file system. Different kinds are joined in order: "nvme+ssd".
 func (s *Source) Kind(p Placement) string {
 	switch {
 	case slices.ContainsFunc(p.Devices, func(name string) bool { return numbered(name, "loop") }):
@@ -34,7 +34,7 @@ func (s *Source) Kind(p Placement) string {
 	return p.Mount.Type
 }
 
-// KindOf is the kind of disks, by their names.
+// KindOf returns the kind of disks.
 func (s *Source) KindOf(disks ...string) string {
 	var kinds []string
 	for _, name := range disks {
@@ -67,7 +67,7 @@ func (f sysfs) kind(name string) string {
 	return NoKind
 }
 
-// hypervisors are the vendors that SCSI disks of virtual machines have.
+// hypervisors are the vendors of SCSI disks in virtual machines.
 var hypervisors = []string{"QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix"}
 
 func (f sysfs) text(name, file string) string {

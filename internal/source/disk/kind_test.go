@@ -33,23 +33,23 @@ func TestKind(t *testing.T) {
 		"memory": {Mount: sample.Mount{Type: "tmpfs"}}, "nfs4": {Mount: sample.Mount{Type: "nfs4"}},
 	} {
 		if got := s.Kind(p); got != want {
-			t.Errorf("%+v: %s, want %s", p, got, want)
+			t.Errorf("%+v: got %s, want %s", p, got, want)
 		}
 	}
 	for _, p := range []Placement{{}, {Mount: sample.Mount{Type: "ext4"}, Devices: []string{"dm-0"}}} {
 		if got := s.Kind(p); got != NoKind {
-			t.Errorf("%+v: %s", p, got)
+			t.Errorf("%+v: got %s, want none", p, got)
 		}
 	}
 }
 
-// The kinds of a machine's own paths.
+// Paths of one machine have different kinds.
 func TestKindOfPaths(t *testing.T) {
 	for path, want := range map[string]string{"/": NVMe, "/dev/shm": Memory, "/snap/core22/1380": Loop} {
 		s := source(t, fixture.Root(t, "disk_laptop"))
 		p, err := s.Under(path)
 		if got := s.Kind(p); err != nil || got != want {
-			t.Errorf("%s: %s, %v, want %s", path, got, err, want)
+			t.Errorf("%s: got %s, %v; want %s", path, got, err, want)
 		}
 	}
 }

@@ -8,17 +8,17 @@ import (
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
-// loop is a loop device of a reading. It is a leaf while no device of this machine lies under its file: a FUSE program
-// or another machine serves it, and then what it waits for shows in no other device's counters. It may be given another
-// file at any time, without a change of the set of devices.
+// loop is a loop device of a reading. It is a leaf if its file lies on no device of this machine: a FUSE program or
+// another machine serves the file, and no other device counts the waiting. It may get another file at any time, without
+// a change of the set of devices.
 type loop struct {
-	place   int    // in the list of devices
-	backing string // the file, when it was looked up last
+	place   int    // index in the list of devices
+	backing string // its file at the last lookup
 	count   uint64 // operations, at the last reading
-	moving  bool   // there were some between the last two
+	moving  bool   // operations between the last two readings
 }
 
-// loops finds the loop devices of a list, and marks the leaves among them.
+// loops returns the loop devices of a list and marks the leaves among them.
 func (s *Source) loops(disks []sample.Disk) []loop {
 	var found []loop
 	for i := range disks {
@@ -32,7 +32,7 @@ func (s *Source) loops(disks []sample.Disk) []loop {
 	return found
 }
 
-// follow looks a loop device up again when it begins to do something, for then it may have another file.
+// follow looks up a loop device again when it becomes active, because it may have another file.
 func (s *Source) follow(disks []sample.Disk) {
 	for i := range s.looped {
 		l := &s.looped[i]
@@ -48,8 +48,8 @@ func (s *Source) follow(disks []sample.Disk) {
 	}
 }
 
-// served tells whether a loop device's file is served by a program or by another machine. What cannot be found out is
-// not.
+// served reports whether a program or another machine serves the file of a loop device. It reports false if that is not
+// known.
 func (s *Source) served(backing string) bool {
 	if backing == "" {
 		return false
@@ -58,7 +58,7 @@ func (s *Source) served(backing string) bool {
 	return served(mounts, backing)
 }
 
-// served goes by names alone, which the kernel gives without symbolic links: a server that hangs must not be asked.
+// served compares names only, which the kernel prints without symbolic links: a hung server must not block it.
 func served(mounts []mount.Entry, backing string) bool {
 	on, found := mount.Covering(mounts, strings.TrimSuffix(backing, " (deleted)"))
 	kind := mount.Kind(on.Type)

@@ -10,8 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-// loopMachine has a disk and three loop devices: on a FUSE file, on a file of the disk, on nothing. ops is how much
-// loop1 and loop2 have done.
+// loopMachine has a disk and three loop devices: on a FUSE file, on a file of the disk, without a file. ops is the
+// number of operations of loop1 and loop2.
 func loopMachine(t *testing.T, root string, ops int) {
 	t.Helper()
 	line := "%4d %7d %s %d 0 8 0 0 0 0 0 0 0 0\n"
@@ -31,7 +31,7 @@ func loopFile(t *testing.T, root, name, file string) {
 	fixture.Write(t, root, "sys/class/block/"+name+"/loop/backing_file", []byte(file+"\n"))
 }
 
-func TestLoopOnAServersFileIsALeaf(t *testing.T) {
+func TestLoopOnServedFile(t *testing.T) {
 	root := t.TempDir()
 	loopMachine(t, root, 0)
 	for number, name := range map[string]string{"8:0": "sda", "7:0": "loop0", "7:1": "loop1", "7:2": "loop2"} {
@@ -41,7 +41,7 @@ func TestLoopOnAServersFileIsALeaf(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{"data/x", "image/x", "disk.img"} { // none in /served: what is there is not looked at
+	for _, file := range []string{"data/x", "image/x", "disk.img"} { // none in /served: that is not read
 		fixture.Write(t, root, file, nil)
 	}
 	loopFile(t, root, "loop0", "/served/device")
@@ -51,25 +51,28 @@ func TestLoopOnAServersFileIsALeaf(t *testing.T) {
 	leaf := func(want ...string) {
 		t.Helper()
 		if got := leaves(read(t, s)); !slices.Equal(got, want) {
-			t.Errorf("leaves %v, want %v", got, want)
+			t.Errorf("got leaves %v, want %v", got, want)
 		}
 	}
 	leaf("sda", "loop0")
 	if got, err := s.Under("/data/x"); err != nil || !slices.Equal(got.Disks, []string{"loop0"}) || len(got.Devices) > 0 {
-		t.Errorf("under the served loop device: %+v, %v", got, err)
+		t.Errorf("served loop device: got %+v, %v; want the loop device", got, err)
 	}
-	if got, err := s.Under("/image/x"); err != nil || !slices.Equal(got.Disks, []string{"sda"}) || !slices.Equal(got.Devices, []string{"loop1"}) {
-		t.Errorf("under the disk's image: %+v, %v", got, err)
+	if got, err := s.Under(
+		"/image/x",
+	); err != nil || !slices.Equal(got.Disks, []string{"sda"}) ||
+		!slices.Equal(got.Devices, []string{"loop1"}) {
+		t.Errorf("image on the disk: got %+v, %v; want the disk", got, err)
 	}
 
-	// An unused device, and one in use, get another file. That is seen with their first operation.
+	// An unused device and a used one get another file. Their next operation shows it.
 	loopFile(t, root, "loop2", "/nfs/image (deleted)")
 	leaf("sda", "loop0")
 	loopMachine(t, root, 5)
 	leaf("sda", "loop0", "loop2")
 	loopMachine(t, root, 6)
 	leaf("sda", "loop0", "loop2")
-	loopMachine(t, root, 6) // at rest
+	loopMachine(t, root, 6) // idle
 	leaf("sda", "loop0", "loop2")
 	loopFile(t, root, "loop2", "/memory/image")
 	loopFile(t, root, "loop1", "/served/device")

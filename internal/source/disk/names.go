@@ -2,9 +2,8 @@ package disk
 
 import "strings"
 
-// stacked tells by its name whether a device has no hardware of its own: it is made of other devices, files or
-// memory. For most of these /sys lists slaves too, but not while they are set up, and not for zd (ZFS volumes) and
-// older drbd.
+// stacked reports by its name whether a device consists of other devices, files or memory. /sys lists slaves of most,
+// but not during their setup, and not of zd (ZFS volumes) and older drbd.
 func stacked(name string) bool {
 	for _, prefix := range [...]string{"dm-", "md", "loop", "zram", "ram", "zd", "drbd", "bcache"} {
 		if numbered(name, prefix) {
@@ -14,13 +13,13 @@ func stacked(name string) bool {
 	return false
 }
 
-// numbered tells whether name is prefix and a number ("md0", "md_d0", "md/home").
+// numbered reports whether name is prefix and a number ("md0", "md_d0", "md/home").
 func numbered(name, prefix string) bool {
 	rest, found := strings.CutPrefix(name, prefix)
 	return found && rest != "" && (isDigit(rest[0]) || rest[0] == '_' || rest[0] == '/')
 }
 
-// headOf is the disk that a hidden path belongs to: nvme0n1 for nvme0c1n1, "" for what is no such path.
+// headOf returns the disk of a hidden NVMe path: nvme0n1 for nvme0c1n1, "" for other names.
 func headOf(name string) string {
 	rest, isNVMe := strings.CutPrefix(name, "nvme")
 	if !isNVMe {
@@ -34,9 +33,8 @@ func headOf(name string) string {
 	return "nvme" + subsystem + "n" + namespace
 }
 
-// partOf is the device that name is a partition of, going by names alone: sda of sda1, nvme0n1 of nvme0n1p2. "" where
-// the name is no partition's; whether such a device exists is for the caller to see, as some machines have an xvda1
-// and no xvda.
+// partOf returns the device of a partition by its name: sda for sda1, nvme0n1 for nvme0n1p2, "" for other names. The
+// caller checks whether the device exists: some machines have an xvda1 and no xvda.
 func partOf(name string) string {
 	whole := strings.TrimRight(name, "0123456789")
 	if whole == name || whole == "" {

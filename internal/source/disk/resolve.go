@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// maxLinks is how many symbolic links a path may lead through, as in the kernel.
+// maxLinks bounds the symbolic links of a path, as in the kernel.
 const maxLinks = 40
 
 var errLinks = errors.New("too many symbolic links")
 
-// resolve gives an absolute path without symbolic links, as seen by a process whose "/" is the folder root, so that
-// absolute links stay inside it. It fails where nothing is there.
+// resolve returns an absolute path without symbolic links, as seen by a process with "/" at the folder root: absolute
+// links stay inside it. It fails if the path does not exist.
 func resolve(root, path string) (string, error) {
 	done, left, links := "/", strings.TrimPrefix(filepath.Clean("/"+path), "/"), 0
 	for left != "" {

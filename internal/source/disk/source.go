@@ -1,5 +1,5 @@
-// Package disk reads the block devices' counters (/proc/diskstats), tells the disks from what is stacked on them,
-// and finds the disks that lie under a path.
+// Package disk reads the counters of block devices (/proc/diskstats), distinguishes disks from devices that are stacked
+// on them, and finds the disks under a path.
 package disk
 
 import (
@@ -12,31 +12,31 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// maxText bounds what one reading may take: about 40,000 devices.
+// maxText bounds one reading in bytes: about 40,000 devices.
 const maxText = 4 << 20
 
-// firstText holds the lines of about a hundred devices.
+// firstText is the first size of the buffer in bytes: about a hundred devices.
 const firstText = 16 << 10
 
-// Source is the sample.Source of block devices. Read is for one goroutine at a time; Under and UnderMount keep no
-// state and may be called by any goroutine at any time.
+// Source is the sample.Source of block devices. Calls of Read must not overlap. Under and UnderMount have no state and
+// are safe for concurrent use.
 type Source struct {
 	root string
 	sys  sysfs
 
 	file    *kernfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
-	text    []byte         // len is the space to read into
-	known   []string       // the last reading's devices, in its order
-	tree    tree           // what /sys says about known
-	looped  []loop         // the loop devices of known
+	text    []byte         // buffer with its full length
+	known   []string       // devices of the last reading, in its order
+	tree    tree           // from /sys, about known
+	looped  []loop         // loop devices of known
 	counts  sample.DiskNormalizer
-	noSysfs bool // that /sys is missing has been told
+	noSysfs bool // the missing /sys was reported
 }
 
 var _ sample.Source = (*Source)(nil)
 
-// New opens the counters of the machine whose "/" is the folder root: "" or "/" for this one, "/hostfs" or the
-// like in a container. It fails where /proc/diskstats cannot be opened.
+// New opens the counters of the machine with "/" at the folder root: "" or "/" for this machine, "/hostfs" or similar
+// in a container. It fails if /proc/diskstats cannot be opened.
 func New(root string) (*Source, error) {
 	if root == "" {
 		root = "/"
@@ -49,7 +49,7 @@ func New(root string) (*Source, error) {
 	return s, nil
 }
 
-// Close gives the open file back. Read opens it again.
+// Close closes the file. Read opens it again.
 func (s *Source) Close() error {
 	if s.file == nil {
 		return nil
@@ -59,8 +59,8 @@ func (s *Source) Close() error {
 	return file.Close()
 }
 
-// Read appends every block device to out.Disks, in the kernel's order, and sets out.At to the middle of the
-// reading, which takes some microseconds. Lines that are not understood are left out and told in the error.
+// Read appends every block device to out.Disks, in the order of the kernel, and sets out.At to the middle of the
+// reading, which takes microseconds. The error names lines that cannot be parsed.
 func (s *Source) Read(out *sample.Sample) error {
 	before := sample.Now()
 	text, readErr := s.readAll()
@@ -87,7 +87,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	return oneLine(readErr, bad.err(), treeErr)
 }
 
-// learn takes over a changed set of devices. What vanished is forgotten with the old list.
+// learn stores a changed set of devices.
 func (s *Source) learn(disks []sample.Disk) error {
 	s.known = make([]string, len(disks))
 	for i := range disks {
@@ -97,7 +97,10 @@ func (s *Source) learn(disks []sample.Disk) error {
 	s.looped = s.loops(disks)
 	if s.tree.fromNames && !s.noSysfs {
 		s.noSysfs = true
-		return fmt.Errorf("%s cannot be read, so disks are told from partitions by their names: make the host's /sys readable there", s.sys.block())
+		return fmt.Errorf(
+			"%s cannot be read, so disks and partitions are distinguished by their names: mount the host's /sys there",
+			s.sys.block(),
+		)
 	}
 	return nil
 }
@@ -114,7 +117,7 @@ func sameNames(disks []sample.Disk, names []string) bool {
 	return true
 }
 
-// readAll gives the whole of /proc/diskstats. An open file that fails is opened again, once.
+// readAll returns all of /proc/diskstats. It opens the file again once if a read fails.
 func (s *Source) readAll() ([]byte, error) {
 	if s.file != nil {
 		text, err := s.readOpen()
@@ -133,10 +136,10 @@ func (s *Source) readAll() ([]byte, error) {
 	return text, err
 }
 
-var errTooLong = fmt.Errorf("/proc/diskstats is longer than %d MiB: the devices after that are left out", maxText>>20)
+var errTooLong = fmt.Errorf("/proc/diskstats exceeds %d MiB: the devices after that are left out", maxText>>20)
 
-// readOpen reads until nothing is left: one read gives at most about 4 KiB, and less where the next disk with all its
-// partitions does not fit (diskstats_show of block/genhd.c). After an error it gives the complete lines before it.
+// readOpen reads to the end. One read returns at most about 4 KiB, and less where the next disk with all its partitions
+// does not fit (diskstats_show of block/genhd.c). After an error it returns the complete lines before it.
 func (s *Source) readOpen() ([]byte, error) {
 	size := 0
 	for {
@@ -149,7 +152,7 @@ func (s *Source) readOpen() ([]byte, error) {
 		n, err := s.file.ReadAt(s.text[size:], int64(size))
 		size += n
 		if err != nil {
-			return wholeLines(s.text[:size]), fmt.Errorf("disk counters stopped half-way: %w", err)
+			return wholeLines(s.text[:size]), fmt.Errorf("the disk counters could not be read completely: %w", err)
 		}
 		if n == 0 {
 			return s.text[:size], nil
@@ -162,13 +165,13 @@ func wholeLines(text []byte) []byte { return text[:bytes.LastIndexByte(text, '\n
 func (s *Source) open() error {
 	file, err := kernfile.Open(filepath.Join(s.root, "proc/diskstats"))
 	if err != nil {
-		return fmt.Errorf("no disk counters: %w; is /proc of the machine mounted there?", err)
+		return fmt.Errorf("no disk counters: %w: mount /proc of the machine there", err)
 	}
 	s.file = file
 	return nil
 }
 
-// oneLine joins what went wrong in one line, or is nil.
+// oneLine joins errors into one of one line, or returns nil.
 func oneLine(causes ...error) error {
 	var problems sample.Problems
 	for _, cause := range causes {

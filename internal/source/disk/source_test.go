@@ -51,8 +51,12 @@ func TestLeaves(t *testing.T) {
 		leaves  []string
 	}{
 		{"disk_laptop", 15, []string{"nvme0n1", "sda"}},
-		// Linux 5.15 counts NVMe multipath on the hidden paths, so these stand in for nvme0n1.
-		{"disk_server", 16, []string{"sda", "sdb", "sdc", "sdd", "sde", "sdf", "sdg", "sdh", "nvme0c0n1", "nvme0c1n1", "sr0"}},
+		// Linux 5.15 counts NVMe multipath on the hidden paths, so these replace nvme0n1.
+		{
+			"disk_server",
+			16,
+			[]string{"sda", "sdb", "sdc", "sdd", "sde", "sdf", "sdg", "sdh", "nvme0c0n1", "nvme0c1n1", "sr0"},
+		},
 		{"disk_vm", 10, []string{"vda"}},
 	}
 	for _, test := range tests {
@@ -79,12 +83,12 @@ func TestLeavesByName(t *testing.T) {
 			s := source(t, root)
 			var out sample.Sample
 			if err := s.Read(&out); err == nil || !strings.Contains(err.Error(), "by their names") {
-				t.Errorf("the missing /sys is not told: %v", err)
+				t.Errorf("without /sys: got error %v, want one", err)
 			}
 			if got := leaves(out.Disks); !slices.Equal(got, leaves(want)) {
 				t.Errorf("got %v, want %v", got, leaves(want))
 			}
-			// Told once, also when the set of devices changes.
+			// Reported once, also if the set of devices changes.
 			out.Reset()
 			if err := s.Read(&out); err != nil {
 				t.Error(err)
@@ -97,8 +101,8 @@ func TestLeavesByName(t *testing.T) {
 	}
 }
 
-// TestMultipathThatCountsOnTheDisk is the server under a kernel that counts on nvme0n1 and on its paths.
-func TestMultipathThatCountsOnTheDisk(t *testing.T) {
+// Newer kernels count on nvme0n1 and on its paths.
+func TestMultipathCountsOnDisk(t *testing.T) {
 	root := fixture.Root(t, "disk_server")
 	s := source(t, root)
 	if got := leaves(read(t, s)); slices.Contains(got, "nvme0n1") {
@@ -127,10 +131,19 @@ func TestOldKernel(t *testing.T) {
 	for _, d := range read(t, s) {
 		i := slices.IndexFunc(now, func(other sample.Disk) bool { return other.Name == d.Name })
 		want := sample.Disk{
-			Name: d.Name, Leaf: d.Leaf,
-			ReadIOs: now[i].ReadIOs, ReadMerges: now[i].ReadMerges, ReadBytes: now[i].ReadBytes, ReadTicks: now[i].ReadTicks,
-			WriteIOs: now[i].WriteIOs, WriteMerges: now[i].WriteMerges, WriteBytes: now[i].WriteBytes, WriteTicks: now[i].WriteTicks,
-			InFlight: now[i].InFlight, IOTicks: now[i].IOTicks, TimeInQueue: now[i].TimeInQueue,
+			Name:        d.Name,
+			Leaf:        d.Leaf,
+			ReadIOs:     now[i].ReadIOs,
+			ReadMerges:  now[i].ReadMerges,
+			ReadBytes:   now[i].ReadBytes,
+			ReadTicks:   now[i].ReadTicks,
+			WriteIOs:    now[i].WriteIOs,
+			WriteMerges: now[i].WriteMerges,
+			WriteBytes:  now[i].WriteBytes,
+			WriteTicks:  now[i].WriteTicks,
+			InFlight:    now[i].InFlight,
+			IOTicks:     now[i].IOTicks,
+			TimeInQueue: now[i].TimeInQueue,
 		}
 		if d != want {
 			t.Errorf("got  %+v\nwant %+v", d, want)
@@ -138,18 +151,18 @@ func TestOldKernel(t *testing.T) {
 	}
 }
 
-func TestStampLiesWithinTheReading(t *testing.T) {
+func TestStampIsWithinReading(t *testing.T) {
 	s := source(t, fixture.Root(t, "disk_vm"))
 	var out sample.Sample
 	before := sample.Now()
 	err := s.Read(&out)
 	after := sample.Now()
 	if err != nil || out.At.Mono < before.Mono || out.At.Mono > after.Mono || out.At.Wall.Before(before.Wall) {
-		t.Errorf("read at %v, between %v and %v: %v", out.At, before, after, err)
+		t.Errorf("got stamp %v, %v; want one between %v and %v", out.At, err, before, after)
 	}
 }
 
-func TestGarbageLinesCostThemselvesOnly(t *testing.T) {
+func TestBadLinesAreLeftOut(t *testing.T) {
 	root := fixture.Root(t, "disk_vm")
 	good := " 254 0 vda 1 2 3 4 5 6 7 8 9 10 11\n"
 	fixture.Write(t, root, "proc/diskstats", []byte("total nonsense "+strings.Repeat("x", 5000)+"\n"+good+"\x00\xff\n"))
@@ -159,12 +172,14 @@ func TestGarbageLinesCostThemselvesOnly(t *testing.T) {
 	if len(out.Disks) != 1 || out.Disks[0].TimeInQueue != 11*time.Millisecond || !out.Disks[0].Leaf {
 		t.Errorf("got %+v", out.Disks)
 	}
-	if err == nil || !strings.Contains(err.Error(), "2 line(s)") || !strings.Contains(err.Error(), `line 1: "total nonsense x`) || len(err.Error()) > 250 {
+	if err == nil || !strings.Contains(err.Error(), "2 line(s)") ||
+		!strings.Contains(err.Error(), `line 1: "total nonsense x`) ||
+		len(err.Error()) > 250 {
 		t.Errorf("error %v", err)
 	}
 }
 
-func TestTheOpenFileFails(t *testing.T) {
+func TestOpenFileFails(t *testing.T) {
 	root := fixture.Root(t, "disk_vm")
 	s := source(t, root)
 	read(t, s)
@@ -174,7 +189,7 @@ func TestTheOpenFileFails(t *testing.T) {
 	if got := read(t, s); len(got) != 10 {
 		t.Errorf("got %d devices", len(got))
 	}
-	// Not there for a while, then again.
+	// Missing for a while, then back.
 	path := filepath.Join(root, "proc/diskstats")
 	if err := os.Rename(path, path+".away"); err != nil {
 		t.Fatal(err)
@@ -206,7 +221,7 @@ func TestNewWithoutDiskstats(t *testing.T) {
 	s := source(t, root)
 	var out sample.Sample
 	if err := s.Read(&out); err == nil {
-		t.Error("reading a folder went well")
+		t.Error("a folder: got no error, want one")
 	}
 }
 
@@ -226,7 +241,7 @@ func TestReadingIsBounded(t *testing.T) {
 
 var partition = regexp.MustCompile(`^(sd[a-z]\d+|nvme\d+n\d+p\d+)$`)
 
-// machine writes a tree with one line, and one folder in /sys, a device.
+// machine writes a tree with one line and one folder in /sys for each device.
 func machine(t testing.TB, root string, names []string) {
 	t.Helper()
 	if err := os.RemoveAll(filepath.Join(root, "sys")); err != nil {
@@ -267,10 +282,32 @@ func TestHundredDevices(t *testing.T) {
 	}
 }
 
-// TestDevicesComeAndGo: whatever was there before, a reading is as a fresh source's, and nothing of what vanished stays.
+// After any change of devices, a reading equals that of a new source, and nothing of removed devices remains.
 func TestDevicesComeAndGo(t *testing.T) {
-	pool := []string{"sda", "sda1", "sdb", "sdb1", "sdb2", "nvme0n1", "nvme0n1p1", "nvme1n1", "dm-0", "dm-1", "loop0", "zram0", "cciss/c0d0", "xvda1"}
-	isLeaf := map[string]bool{"sda": true, "sdb": true, "nvme0n1": true, "nvme1n1": true, "cciss/c0d0": true, "xvda1": true}
+	pool := []string{
+		"sda",
+		"sda1",
+		"sdb",
+		"sdb1",
+		"sdb2",
+		"nvme0n1",
+		"nvme0n1p1",
+		"nvme1n1",
+		"dm-0",
+		"dm-1",
+		"loop0",
+		"zram0",
+		"cciss/c0d0",
+		"xvda1",
+	}
+	isLeaf := map[string]bool{
+		"sda":        true,
+		"sdb":        true,
+		"nvme0n1":    true,
+		"nvme1n1":    true,
+		"cciss/c0d0": true,
+		"xvda1":      true,
+	}
 	root := t.TempDir()
 	machine(t, root, nil)
 	s := source(t, root)
@@ -282,7 +319,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 				present = append(present, name)
 			}
 		}
-		if step%3 == 0 { // udev gives no order that lasts
+		if step%3 == 0 { // the order is not stable
 			random.Shuffle(len(present), func(i, j int) { present[i], present[j] = present[j], present[i] })
 		}
 		for _, name := range present {
@@ -293,13 +330,13 @@ func TestDevicesComeAndGo(t *testing.T) {
 		machine(t, root, present)
 		got := read(t, s)
 		for i := range got {
-			got[i].Reset = sample.Stamp{} // a new source knows nothing of earlier counters
+			got[i].Reset = sample.Stamp{} // a new source has no earlier counters
 		}
 		if fresh := read(t, source(t, root)); !slices.Equal(got, fresh) {
-			t.Fatalf("step %d: got %+v, a fresh source %+v", step, got, fresh)
+			t.Fatalf("step %d: got %+v, want %+v as from a new source", step, got, fresh)
 		}
 		if !slices.Equal(leaves(got), want) {
-			t.Fatalf("step %d: leaves %v, want %v", step, leaves(got), want)
+			t.Fatalf("step %d: got leaves %v, want %v", step, leaves(got), want)
 		}
 		if !slices.Equal(s.known, present) {
 			t.Fatalf("step %d: %v are kept of %v", step, s.known, present)
@@ -307,7 +344,7 @@ func TestDevicesComeAndGo(t *testing.T) {
 	}
 }
 
-func TestANameTwiceCountsOnce(t *testing.T) {
+func TestDuplicateNameCountsOnce(t *testing.T) {
 	root := t.TempDir()
 	machine(t, root, []string{"sda", "sdb", "sda"})
 	s := source(t, root)
@@ -318,7 +355,7 @@ func TestANameTwiceCountsOnce(t *testing.T) {
 	}
 }
 
-func TestNoAllocationsATick(t *testing.T) {
+func TestReadAllocatesNothing(t *testing.T) {
 	for _, names := range [][]string{hundred()[:10], hundred()} {
 		root := t.TempDir()
 		machine(t, root, names)
@@ -327,20 +364,20 @@ func TestNoAllocationsATick(t *testing.T) {
 		tick := func() {
 			out.Reset()
 			if err := s.Read(&out); err != nil || len(out.Disks) != len(names) {
-				t.Fatal(len(out.Disks), err)
+				t.Fatalf("got %d disks, %v; want %d", len(out.Disks), err, len(names))
 			}
 		}
 		tick()
 		if got := testing.AllocsPerRun(20, tick); got != 0 {
-			t.Errorf("%d devices: %v allocations", len(names), got)
+			t.Errorf("%d devices: got %v allocations, want 0", len(names), got)
 		}
 	}
 }
 
-func TestThisMachineCountsUpwards(t *testing.T) {
+func TestThisMachineNeverDecreases(t *testing.T) {
 	s, err := New("/")
 	if err != nil {
-		t.Skip("no disk counters here:", err)
+		t.Skip("no disk counters:", err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	first := read(t, s)
@@ -351,12 +388,12 @@ func TestThisMachineCountsUpwards(t *testing.T) {
 	for _, b := range second {
 		i := slices.IndexFunc(first, func(a sample.Disk) bool { return a.Name == b.Name })
 		if i < 0 {
-			continue // plugged in meanwhile
+			continue // added meanwhile
 		}
 		a := first[i]
 		if b.ReadIOs < a.ReadIOs || b.ReadBytes < a.ReadBytes || b.WriteIOs < a.WriteIOs || b.WriteBytes < a.WriteBytes ||
 			b.DiscardIOs < a.DiscardIOs || b.FlushIOs < a.FlushIOs {
-			t.Errorf("counters went backwards:\n%+v\n%+v", a, b)
+			t.Errorf("got counters\n%+v after\n%+v, want none that decreased", b, a)
 		}
 	}
 }

@@ -8,38 +8,38 @@ import (
 	"strings"
 )
 
-// sysfs is what a machine says about its block devices under <root>/sys. It keeps nothing.
+// sysfs reads about block devices under <root>/sys. It has no state.
 type sysfs struct{ root string }
 
-// node is one block device and what it stands on.
+// node is one block device and what it is stacked on.
 type node struct {
 	name      string
-	known     bool     // /sys has it
-	partition bool     // it is a part of parent
-	parent    string   // "" where it is no partition
-	slaves    []string // what a dm, md or bcache device is made of
-	loop      bool     // it shows a file, or may
-	backing   string   // that file; "" for an unused loop device
-	hidden    bool     // one of several ways to a disk that has a device of its own
+	known     bool     // exists in /sys
+	partition bool     // of parent
+	parent    string   // "" unless a partition
+	slaves    []string // parts of a dm, md or bcache device
+	loop      bool     // a loop device
+	backing   string   // file of a loop device; "" if unused
+	hidden    bool     // one of several paths to a disk
 }
 
 func (f sysfs) block() string { return filepath.Join(f.root, "sys/class/block") }
 
-// folder is where /sys keeps a device: it writes a "/" in a name as "!", as in cciss!c0d0.
+// folder returns the folder of a device. /sys replaces "/" in names by "!", as in cciss!c0d0.
 func (f sysfs) folder(name string) string {
 	return filepath.Join(f.block(), strings.ReplaceAll(name, "/", "!"))
 }
 
-// deviceName undoes folder.
+// deviceName is the inverse of folder.
 func deviceName(path string) string { return strings.ReplaceAll(filepath.Base(path), "!", "/") }
 
-// present tells whether /sys lists block devices at all.
+// present reports whether /sys lists any block device.
 func (f sysfs) present() bool {
 	info, err := os.Stat(f.block())
 	return err == nil && info.IsDir()
 }
 
-// node reads what /sys says about one device now. A device that is gone comes back with known unset.
+// node reads one device. A device that is gone has known unset.
 func (f sysfs) node(name string) node {
 	n := node{name: name, loop: numbered(name, "loop")}
 	if name == "" || name == "." || name == ".." || strings.IndexByte(name, 0) >= 0 {
@@ -53,7 +53,7 @@ func (f sysfs) node(name string) node {
 	n.known = true
 	if _, err := os.Stat(filepath.Join(folder, "partition")); err == nil {
 		n.partition = true
-		// The folder is a link to .../sda/sda1, below its disk's own.
+		// The folder is a link to .../sda/sda1, below that of its disk.
 		if target, err := os.Readlink(folder); err == nil {
 			n.parent = deviceName(filepath.Dir(target))
 		}
@@ -74,12 +74,12 @@ func (f sysfs) node(name string) node {
 	return n
 }
 
-// leaf tells whether n is a whole device that stands on nothing else.
+// leaf reports whether n is a whole device that is not stacked on others.
 func (n *node) leaf() bool {
 	return n.known && !n.partition && len(n.slaves) == 0 && !n.loop && !n.hidden && !stacked(n.name)
 }
 
-// byNumber is the device with a number, or "".
+// byNumber returns the device with a number, or "".
 func (f sysfs) byNumber(number string) string {
 	target, err := os.Readlink(filepath.Join(f.root, "sys/dev/block", number))
 	if err != nil {
@@ -88,8 +88,8 @@ func (f sysfs) byNumber(number string) string {
 	return deviceName(target)
 }
 
-// byPath is the device that a path below /dev means, or "": device-mapper's names there are symbolic links, which
-// udev may not have made where /dev is a container's own.
+// byPath returns the device of a path below /dev, or "". Device-mapper names are symbolic links there, which udev may
+// not create in the /dev of a container.
 func (f sysfs) byPath(path string) string {
 	if resolved, err := resolve(f.root, path); err == nil {
 		path = resolved
@@ -113,7 +113,7 @@ func (f sysfs) byPath(path string) string {
 	return name
 }
 
-// btrfsMembers are all devices of the btrfs that device belongs to, or device alone.
+// btrfsMembers returns all devices of the btrfs that device belongs to, or device alone.
 func (f sysfs) btrfsMembers(device string) []string {
 	folders, _ := filepath.Glob(filepath.Join(f.root, "sys/fs/btrfs/*/devices"))
 	for _, folder := range folders {
@@ -132,7 +132,7 @@ func (f sysfs) btrfsMembers(device string) []string {
 	return []string{device}
 }
 
-// silent tells whether a device has counted no read and no write so far; so does one that cannot be read.
+// silent reports whether a device has counted no read and no write so far, or cannot be read.
 func (f sysfs) silent(name string) bool {
 	text, err := os.ReadFile(filepath.Join(f.folder(name), "stat"))
 	if err != nil {
@@ -142,7 +142,7 @@ func (f sysfs) silent(name string) bool {
 	return len(fields) < 5 || fields[0] == "0" && fields[4] == "0"
 }
 
-// paths are the hidden devices through which a disk is reached, see headOf.
+// paths returns the hidden path devices of a disk, see headOf.
 func (f sysfs) paths(head string) []string {
 	if !strings.HasPrefix(head, "nvme") {
 		return nil

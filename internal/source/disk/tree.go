@@ -4,23 +4,23 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// tree says which of a list of devices are leaves: whole disks that stand on nothing else. It stays right until the
-// set of devices changes, since a device does not turn into one of another sort; but for loop devices, see loop.
+// tree marks the leaves of a list of devices: whole disks that are not stacked on others. It stays valid until the set
+// of devices changes, because devices do not change their kind. Loop devices are the exception: see loop.
 type tree struct {
-	leaf      []bool // by place in the list
+	leaf      []bool // by index in the list
 	multipath []multipath
-	fromNames bool // /sys was missing, so names had to do
+	fromNames bool // /sys is missing: leaves are found by name
 }
 
-// multipath is an NVMe disk that is reached through hidden devices. Linux 5 counts on these paths alone and leaves
-// the disk's own counters at zero, Linux since 2023 counts on both: only one side may be summed up.
+// multipath is an NVMe disk with hidden path devices. Linux 5 counts on the paths only and leaves the counters of the
+// disk at zero. Since 2023 Linux counts on both. Only one side may be a leaf.
 type multipath struct {
-	head  int // places in the list
+	head  int // indices in the list
 	paths []int
 }
 
-// tree looks every name up. Where /sys has no block devices at all the names have to do; one device that /sys does
-// not have was plugged in or out between two files, and counts by its name too.
+// tree looks up every name. Without block devices in /sys it uses the names only. A single device that is missing in
+// /sys came or went between two reads, and is also judged by its name.
 func (f sysfs) tree(names []string) tree {
 	place := make(map[string]int, len(names))
 	for i, name := range names {
@@ -41,14 +41,14 @@ func (f sysfs) tree(names []string) tree {
 			_, isPart := place[partOf(name)]
 			t.leaf[i] = !stacked(name) && !isPart && headOf(name) == ""
 		}
-		if place[name] != i { // a name twice: no device counts twice
+		if place[name] != i { // a duplicate name: no device counts twice
 			t.leaf[i], hasHead = false, false
 		}
 		if hasHead {
 			paths[head] = append(paths[head], i)
 		}
 	}
-	for i := range names { // in the list's order
+	for i := range names { // in the order of the list
 		if len(paths[i]) > 0 {
 			t.multipath = append(t.multipath, multipath{head: i, paths: paths[i]})
 		}
@@ -56,7 +56,7 @@ func (f sysfs) tree(names []string) tree {
 	return t
 }
 
-// mark sets Leaf on a reading of the devices that t was made for.
+// mark sets Leaf in a reading of the devices of t.
 func (t *tree) mark(disks []sample.Disk) {
 	for i := range disks {
 		disks[i].Leaf = t.leaf[i]
@@ -78,5 +78,5 @@ func (t *tree) mark(disks []sample.Disk) {
 	}
 }
 
-// idle tells whether a device has counted no read and no write so far.
+// idle reports whether a device has counted no read and no write so far.
 func idle(d *sample.Disk) bool { return d.ReadIOs == 0 && d.WriteIOs == 0 }

@@ -14,21 +14,23 @@ import (
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
-// maxDepth bounds how many devices and file systems may stand on one another.
+// maxDepth bounds the stack of devices and file systems.
 const maxDepth = 32
 
-// Placement says where a file system's data lie.
+// Placement is where the data of a file system lie.
 type Placement struct {
-	Mount   sample.Mount
-	Disks   []string // the leaf disks, sorted; empty for memory, network and FUSE file systems; a loop device on one of the latter two is one
-	Devices []string // what stands between Mount and Disks, top first: partitions, dm, md and loop devices
+	Mount sample.Mount
+	// Disks are the leaf disks, sorted. It is empty for memory, network and FUSE file systems. A loop device with its
+	// file on a network or FUSE file system is a leaf.
+	Disks   []string
+	Devices []string // between Mount and Disks, top first: partitions, dm, md and loop devices
 }
 
-// Under finds the disks under a file or folder of the machine, which must exist. A file system without a block device
-// is no error: its Placement has the Mount and no Disks. On an error the Placement has what was found before it.
+// Under returns the disks under an existing file or folder of the machine. A file system without a block device is not
+// an error: its Placement has a Mount and no Disks. After an error the Placement has what was found before.
 func (s *Source) Under(path string) (Placement, error) {
 	if path == "" {
-		return Placement{}, errors.New("no path was given: name a file or folder")
+		return Placement{}, errors.New("no path given: name a file or folder")
 	}
 	absolute, err := filepath.Abs(path)
 	if err != nil {
@@ -44,17 +46,17 @@ func (s *Source) Under(path string) (Placement, error) {
 		return Placement{}, err
 	}
 	placement, err := d.from(entry)
-	return placement, oneLine(err, mountsErr) // a line that was not understood may be the mount that was asked for
+	return placement, oneLine(err, mountsErr) // a line that cannot be parsed may be the mount of this path
 }
 
-// UnderMount finds the disks under a mount, which may be another process's. An overlay is only seen through where
-// this machine has it mounted too.
+// UnderMount returns the disks under a mount, which may be in the namespace of another process. The layers of an
+// overlay are known only if this machine has it mounted, too.
 func (s *Source) UnderMount(m sample.Mount) (Placement, error) {
 	mounts, mountsErr := s.mounts()
 	entry := mount.Entry{Mount: m}
 	for i := range mounts {
 		if mounts[i].Type == m.Type && mounts[i].Major == m.Major && mounts[i].Minor == m.Minor {
-			entry = mounts[i] // the same file system, whatever its mount point: it has the options
+			entry = mounts[i] // the same file system, with its options
 			entry.Mount = m
 			break
 		}
@@ -66,8 +68,8 @@ func (s *Source) UnderMount(m sample.Mount) (Placement, error) {
 	return d.from(entry)
 }
 
-// mounts reads the machine's mounts. In a container, /hostfs/proc/self would be this process with its own mounts, so
-// the first process's are asked for.
+// mounts returns the mounts of the machine. In a container, /hostfs/proc/self would be this process with its own
+// mounts, so it reads those of process 1.
 func (s *Source) mounts() ([]mount.Entry, error) {
 	processes := []string{"1", "self"}
 	if s.root == "/" {
@@ -90,13 +92,13 @@ func (s *Source) mounts() ([]mount.Entry, error) {
 	return nil, failed
 }
 
-// descent is one walk from a mount down to the disks.
+// descent walks from a mount down to the disks.
 type descent struct {
 	sys    sysfs
 	mounts []mount.Entry
 	seen   map[string]bool // devices, and mounts as "mount ID"
 	found  Placement
-	failed error // the first thing that could not be followed
+	failed error // first error
 }
 
 func (d *descent) from(entry mount.Entry) (Placement, error) {
@@ -112,20 +114,20 @@ func (d *descent) fail(err error) {
 	}
 }
 
-// enter tells whether key is to be followed: not a second time, and not endlessly deep.
+// enter reports whether to follow key: not a second time, and not below maxDepth.
 func (d *descent) enter(key string, depth int) bool {
 	if d.seen[key] {
 		return false
 	}
 	d.seen[key] = true
 	if depth > maxDepth {
-		d.fail(fmt.Errorf("%s: more than %d devices stand on one another, so the disks below are not known", key, maxDepth))
+		d.fail(fmt.Errorf("%s: the disks below are not known, because more than %d devices are stacked", key, maxDepth))
 		return false
 	}
 	return true
 }
 
-// covering is the mount that holds an absolute path of the machine.
+// covering returns the mount that contains an absolute path of the machine.
 func (d *descent) covering(path string) (mount.Entry, error) {
 	resolved, err := resolve(d.sys.root, path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -136,7 +138,10 @@ func (d *descent) covering(path string) (mount.Entry, error) {
 	}
 	entry, found := mount.Covering(d.mounts, resolved)
 	if !found {
-		return mount.Entry{}, fmt.Errorf("%s lies on no mount that this process can see: is this a chroot?", path)
+		return mount.Entry{}, fmt.Errorf(
+			"%s lies on no mount that is visible to this process, as in a chroot: run it outside",
+			path,
+		)
 	}
 	return entry, nil
 }
@@ -153,17 +158,17 @@ func (d *descent) mount(entry mount.Entry, depth int) {
 		number := fmt.Sprintf("%d:%d", entry.Major, entry.Minor)
 		name := d.sys.byNumber(number)
 		if name == "" {
-			d.fail(fmt.Errorf("%s is on block device %s, which %s does not list: is the machine's /sys there?",
+			d.fail(fmt.Errorf("%s is on block device %s, which %s does not list: mount the machine's /sys there",
 				entry.Point, number, filepath.Join(d.sys.root, "sys/dev/block")))
 			return
 		}
 		d.device(name, depth+1)
 	case mount.HasBlockDevice(entry.Mount):
-		// btrfs names one of its devices as the source, bcachefs all, with colons between them.
+		// The source of btrfs is one of its devices. The source of bcachefs is all of them, separated by colons.
 		for source := range strings.SplitSeq(entry.Source, ":") {
 			name := d.sys.byPath(source)
 			if name == "" {
-				d.fail(fmt.Errorf("%s is on %s, which is no block device that %s knows", entry.Point, source, d.sys.block()))
+				d.fail(fmt.Errorf("%s is on %s, which is not a block device in %s", entry.Point, source, d.sys.block()))
 				continue
 			}
 			for _, member := range d.sys.btrfsMembers(name) {
@@ -173,8 +178,8 @@ func (d *descent) mount(entry mount.Entry, depth int) {
 	}
 }
 
-// layer follows one directory of an overlay. Seen from inside a container the directory is often not there: the
-// overlay then stays without disks, for to guess would be to name a wrong one.
+// layer follows one directory of an overlay. Inside a container the directory often does not exist. The overlay then
+// has no disks, because a guess might be wrong.
 func (d *descent) layer(overlay mount.Entry, path string, depth int) {
 	if !filepath.IsAbs(path) {
 		return
@@ -196,7 +201,7 @@ func (d *descent) device(name string, depth int) {
 		return
 	}
 	if !n.known {
-		d.fail(fmt.Errorf("block device %s went away while it was looked up: %s does not list it", name, d.sys.block()))
+		d.fail(fmt.Errorf("block device %s disappeared during the lookup: %s does not list it", name, d.sys.block()))
 		return
 	}
 	if n.backing != "" && served(d.mounts, n.backing) {
@@ -206,7 +211,7 @@ func (d *descent) device(name string, depth int) {
 	d.found.Devices = append(d.found.Devices, name)
 	if n.partition {
 		if n.parent == "" {
-			d.fail(fmt.Errorf("%s is a partition of a disk that %s does not name", name, d.sys.block()))
+			d.fail(fmt.Errorf("%s is a partition of a disk that is missing in %s", name, d.sys.block()))
 			return
 		}
 		d.device(n.parent, depth+1)
@@ -219,7 +224,7 @@ func (d *descent) device(name string, depth int) {
 	}
 }
 
-// disk adds a leaf disk: the devices that have its counters, as tree.mark chooses them.
+// disk adds a leaf disk: the devices with its counters, as tree.mark selects them.
 func (d *descent) disk(name string) {
 	if paths := d.sys.paths(name); len(paths) > 0 && d.sys.silent(name) {
 		if slices.ContainsFunc(paths, func(path string) bool { return !d.sys.silent(path) }) {
@@ -231,14 +236,14 @@ func (d *descent) disk(name string) {
 	d.found.Disks = append(d.found.Disks, name)
 }
 
-// file follows the file that a loop device shows. A deleted one lies where its folder still is.
+// file follows the file of a loop device. A deleted file lies where its folder is.
 func (d *descent) file(path string, depth int) {
 	if kept, deleted := strings.CutSuffix(path, " (deleted)"); deleted {
 		path = filepath.Dir(kept)
 	}
 	entry, err := d.covering(path)
 	if err != nil {
-		d.fail(fmt.Errorf("the file of a loop device: %w", err))
+		d.fail(fmt.Errorf("file of a loop device: %w", err))
 		return
 	}
 	d.mount(entry, depth+1)

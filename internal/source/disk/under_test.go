@@ -25,14 +25,21 @@ func TestUnder(t *testing.T) {
 		{"disk_laptop", "/boot/efi/EFI", "/boot/efi", "nvme0n1p1", "nvme0n1"},
 		{"disk_laptop", "/media/anna/My Disk/movie.mkv", "/media/anna/My Disk", "sda1", "sda"},
 		{"disk_laptop", "/snap/core22/1380/bin", "/snap/core22/1380", "loop0 dm-1 dm-0 nvme0n1p3", "nvme0n1"},
-		{"disk_laptop", "/snap/firefox/4793/x", "/snap/firefox/4793", "loop3 dm-1 dm-0 nvme0n1p3", "nvme0n1"}, // a deleted file
-		{"disk_laptop", "/var/lib/docker/overlay2/77aa/merged/etc", "/var/lib/docker/overlay2/77aa/merged", "dm-1 dm-0 nvme0n1p3", "nvme0n1"},
+		{
+			"disk_laptop",
+			"/snap/firefox/4793/x",
+			"/snap/firefox/4793",
+			"loop3 dm-1 dm-0 nvme0n1p3",
+			"nvme0n1",
+		}, // a deleted file
+		{"disk_laptop", "/var/lib/docker/overlay2/77aa/merged/etc", "/var/lib/docker/overlay2/77aa/merged",
+			"dm-1 dm-0 nvme0n1p3", "nvme0n1"},
 		{"disk_laptop", "/dev/shm/cache", "/dev/shm", "", ""},
 		{"disk_laptop", "/run/user/1000/doc/file", "/run/user/1000/doc", "", ""},
 
 		{"disk_server", "/etc/fstab", "/", "", "sde"},
 		{"disk_server", "/data/base/x", "/data", "md0 sda1 sdb1", "sda sdb"},
-		{"disk_server", "/data/old/x", "/data/old", "", "sdf"}, // NFS below, but covered
+		{"disk_server", "/data/old/x", "/data/old", "", "sdf"}, // covers an NFS mount
 		{"disk_server", "/fast/x", "/fast", "nvme0n1", "nvme0c0n1 nvme0c1n1"},
 		{"disk_server", "/scratch/x", "/scratch", "dm-0", "sdc sdd"},
 		{"disk_server", "/pool/x", "/pool", "", "sdg sdh"},
@@ -43,8 +50,8 @@ func TestUnder(t *testing.T) {
 		{"disk_server", "/host/x", "/host", "", ""},
 		{"disk_server", "/guest/x", "/guest", "", ""},
 		{"disk_server", "/tank/x", "/tank", "", ""},
-		{"disk_server", "/ro/x", "/ro", "md0 sda1 sdb1", "sda sdb"}, // read-only: of its lower layers one can be found
-		{"disk_server", "/broken/over/x/f", "/broken/over", "", ""}, // its layers are not visible from here
+		{"disk_server", "/ro/x", "/ro", "md0 sda1 sdb1", "sda sdb"}, // read-only: one of its lower layers exists
+		{"disk_server", "/broken/over/x/f", "/broken/over", "", ""}, // its layers do not exist here
 
 		{"disk_vm", "/home/x", "/", "", "vda"},
 		{"disk_vm", "/dev/shm/x", "/dev/shm", "", ""},
@@ -60,17 +67,19 @@ func TestUnder(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got.Mount.Point != test.point || !slices.Equal(got.Disks, strings.Fields(test.disks)) || !slices.Equal(got.Devices, strings.Fields(test.devices)) {
-				t.Errorf("got %s: [%s] on %v, want %s: [%s] on [%s]", got.Mount.Point, strings.Join(got.Devices, " "), got.Disks, test.point, test.devices, test.disks)
+			if got.Mount.Point != test.point || !slices.Equal(got.Disks, strings.Fields(test.disks)) ||
+				!slices.Equal(got.Devices, strings.Fields(test.devices)) {
+				t.Errorf("got %s: [%s] on %v, want %s: [%s] on [%s]", got.Mount.Point, strings.Join(got.Devices, " "), got.Disks,
+					test.point, test.devices, test.disks)
 			}
 			again, err := source(t, root).UnderMount(got.Mount)
 			if err != nil || !slices.Equal(again.Disks, got.Disks) || again.Mount != got.Mount {
-				t.Errorf("by its mount: %+v, %v", again, err)
+				t.Errorf("by its mount: got %+v, %v; want %+v", again, err, got)
 			}
 			leaf := leaves(read(t, source(t, root)))
 			for _, name := range got.Disks {
 				if !slices.Contains(leaf, name) {
-					t.Errorf("%s is under %s, but no leaf of a reading", name, test.path)
+					t.Errorf("%s: got %s, want a leaf of a reading", test.path, name)
 				}
 			}
 		})
@@ -122,8 +131,8 @@ func TestUnderWithoutMounts(t *testing.T) {
 	}
 }
 
-// TestContainerAsksTheFirstProcess: below /hostfs, "self" is this container's own process.
-func TestContainerAsksTheFirstProcess(t *testing.T) {
+// Below /hostfs, "self" is the container's own process.
+func TestContainerReadsMountsOfProcess1(t *testing.T) {
 	root := fixture.Root(t, "disk_vm")
 	fixture.Write(t, root, "proc/1/mountinfo", []byte("1 0 0:9 / / rw - nfs4 srv:/ rw\n"))
 	got, err := source(t, root).Under("/home/x")
@@ -132,8 +141,8 @@ func TestContainerAsksTheFirstProcess(t *testing.T) {
 	}
 }
 
-// TestDevicesThatStandOnThemselves has slaves that lead in circles, and a chain that is too long.
-func TestDevicesThatStandOnThemselves(t *testing.T) {
+// Slaves may form a cycle or a chain that is too long.
+func TestCyclicDevices(t *testing.T) {
 	root := t.TempDir()
 	machine(t, root, []string{"sda"})
 	device := func(name string, on ...string) {
@@ -150,7 +159,9 @@ func TestDevicesThatStandOnThemselves(t *testing.T) {
 	fixture.Write(t, root, "sys/class/block/loop1/loop/backing_file", []byte("/gone/x (deleted)\n"))
 	fixture.Write(t, root, "x", nil)
 	fixture.Write(t, root, "sys/dev/block/y", nil)
-	for number, name := range map[string]string{"252:0": "dm-0", "9:0": "md0", "7:0": "loop0", "7:1": "loop1", "8:9": "vanished"} {
+	for number, name := range map[string]string{
+		"252:0": "dm-0", "9:0": "md0", "7:0": "loop0", "7:1": "loop1", "8:9": "vanished",
+	} {
 		if err := os.Symlink("../../devices/"+name, filepath.Join(root, "sys/dev/block", number)); err != nil {
 			t.Fatal(err)
 		}
@@ -160,17 +171,19 @@ func TestDevicesThatStandOnThemselves(t *testing.T) {
 		disks, problem string
 	}{
 		{252, 0, "sda", ""},
-		{9, 0, "", "stand on one another"},
-		{7, 0, "", ""}, // its file is on itself
+		{9, 0, "", "are stacked"},
+		{7, 0, "", ""}, // its file lies on itself
 		{7, 1, "", "does not exist"},
-		{8, 9, "", "went away"},
+		{8, 9, "", "disappeared"},
 		{1, 2, "", "does not list"},
 	}
 	for _, test := range tests {
 		m := sample.Mount{ID: 1, Point: "/", Type: "ext4", Major: test.major, Minor: test.minor}
-		fixture.Write(t, root, "proc/self/mountinfo", fmt.Appendf(nil, "1 0 %d:%d / / rw - ext4 /dev/x rw\n", test.major, test.minor))
+		fixture.Write(t, root, "proc/self/mountinfo",
+			fmt.Appendf(nil, "1 0 %d:%d / / rw - ext4 /dev/x rw\n", test.major, test.minor))
 		got, err := source(t, root).UnderMount(m)
-		if !slices.Equal(got.Disks, strings.Fields(test.disks)) || (err == nil) != (test.problem == "") || err != nil && !strings.Contains(err.Error(), test.problem) {
+		if !slices.Equal(got.Disks, strings.Fields(test.disks)) || (err == nil) != (test.problem == "") ||
+			err != nil && !strings.Contains(err.Error(), test.problem) {
 			t.Errorf("%d:%d: got %+v, %v", test.major, test.minor, got, err)
 		}
 	}
@@ -179,7 +192,7 @@ func TestDevicesThatStandOnThemselves(t *testing.T) {
 func TestUnderThisMachine(t *testing.T) {
 	s, err := New("")
 	if err != nil {
-		t.Skip("no disk counters here:", err)
+		t.Skip("no disk counters:", err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	got, err := s.Under(t.TempDir())
@@ -187,7 +200,7 @@ func TestUnderThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got.Mount.Point == "" || len(got.Disks) == 0 && got.Mount.Type == "" {
-		t.Errorf("neither a disk nor a mount: %+v", got)
+		t.Errorf("got %+v, want a disk or a mount", got)
 	}
 	t.Logf("%s on %v through %v, mounted at %s", mount.Name(got.Mount.Type), got.Disks, got.Devices, got.Mount.Point)
 }
@@ -198,12 +211,16 @@ func FuzzResolve(f *testing.F) {
 		f.Fatal(err)
 	}
 	fixture.Write(f, root, "a/b/c", nil)
-	for link, target := range map[string]string{"a/up": "..", "abs": "/a/b", "out": "../../../../etc", "self": "self", "a/chain": "../abs/./c"} {
+	for link, target := range map[string]string{
+		"a/up": "..", "abs": "/a/b", "out": "../../../../etc", "self": "self", "a/chain": "../abs/./c",
+	} {
 		if err := os.Symlink(target, filepath.Join(root, link)); err != nil {
 			f.Fatal(err)
 		}
 	}
-	for _, path := range []string{"/a/b/c", "/abs/c", "/out/passwd", "/self", "/a/chain", "/a/up/a/up/abs", "//a//./b/..", "", "\x00"} {
+	for _, path := range []string{
+		"/a/b/c", "/abs/c", "/out/passwd", "/self", "/a/chain", "/a/up/a/up/abs", "//a//./b/..", "", "\x00",
+	} {
 		f.Add(path)
 	}
 	f.Fuzz(func(t *testing.T, path string) {
@@ -213,7 +230,7 @@ func FuzzResolve(f *testing.F) {
 		}
 		expected, err := filepath.EvalSymlinks(filepath.Join(root, resolved))
 		if err != nil || expected != filepath.Join(root, resolved) {
-			t.Errorf("%q leads to %q, which is %q, %v", path, resolved, expected, err)
+			t.Errorf("%q: got %q, want %q, %v", path, resolved, expected, err)
 		}
 	})
 }

@@ -14,9 +14,9 @@ var (
 	totalField = []byte(" total=")
 )
 
-// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds.
-// The CPU has no line "full" before Linux 5.13; full is 0 then. The averages are left alone: whoever has the totals
-// can make any average. Lines of other kinds are ignored.
+// parse reads the lines "some avg10=0.00 avg60=0.00 avg300=0.00 total=123" and "full ...", totals in microseconds. The
+// CPU has no line "full" before Linux 5.13; then full is 0. The averages are not needed, because the totals give any
+// average. Other lines are ignored.
 func parse(text []byte) (some, full time.Duration, ok bool) {
 	for len(text) > 0 {
 		var line []byte
@@ -36,7 +36,7 @@ func parse(text []byte) (some, full time.Duration, ok bool) {
 	return some, full, ok
 }
 
-// total is the number after "total=". One that does not fit a Duration (292 years) is no total.
+// total returns the number after "total=". It rejects numbers that exceed a Duration (292 years).
 func total(line []byte) (time.Duration, bool) {
 	at := bytes.Index(line, totalField)
 	if at < 0 {

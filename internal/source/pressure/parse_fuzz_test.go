@@ -32,12 +32,12 @@ func TestParse(t *testing.T) {
 	} {
 		some, full, ok := parse([]byte(text))
 		if ok != want.ok || ok && (some != want.some || full != want.full) {
-			t.Errorf("%q: %v %v %v, want %+v", text, some, full, ok, want)
+			t.Errorf("%q: got %v, %v, %v; want %+v", text, some, full, ok, want)
 		}
 	}
 }
 
-// What the kernel could print is understood, and as procfs understands it.
+// FuzzKernelText compares possible text of the kernel with prometheus/procfs.
 func FuzzKernelText(f *testing.F) {
 	f.Add(uint64(7436124), uint64(0), uint16(37), true)
 	f.Add(uint64(math.MaxUint64), uint64(1), uint16(0), false)
@@ -50,12 +50,12 @@ func FuzzKernelText(f *testing.F) {
 		}
 		fits := some <= math.MaxInt64/1000 && (!hasFull || full <= math.MaxInt64/1000)
 		if got := againstProcfs(t, []byte(text)); got != fits {
-			t.Errorf("understood: %v, want %v: %q", got, fits, text)
+			t.Errorf("%q: got %v, want %v", text, got, fits)
 		}
 	})
 }
 
-// Whatever the text, nothing breaks; and where procfs understands it too, both see the same totals.
+// FuzzParse compares arbitrary text with prometheus/procfs where both can parse it.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("some avg10=0.37 avg60=0.74 avg300=0.79 total=7436124\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"))
 	f.Add([]byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=1\nsome avg10=0.00 avg60=0.00 avg300=0.00 total=2"))
@@ -63,15 +63,15 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) { againstProcfs(t, text) })
 }
 
-// againstProcfs tells whether text was understood, and fails when procfs sees other totals in it. The other way
-// round procfs may refuse it, for the sake of the averages that parse does not read.
+// againstProcfs reports whether parse accepts text, and fails if procfs finds other totals. procfs may reject the
+// averages, which parse does not read.
 func againstProcfs(t *testing.T, text []byte) bool {
 	some, full, ok := parse(text)
 	if some < 0 || full < 0 {
-		t.Errorf("negative: %v, %v", some, full)
+		t.Errorf("got %v, %v, want no negative total", some, full)
 	}
 	if !ok || bytes.ContainsFunc(text, func(r rune) bool { return r != '\n' && (r < ' ' || r > '~') }) {
-		return ok // procfs takes any blank for a space
+		return ok // procfs accepts any white space
 	}
 	root := t.TempDir()
 	fixture.Write(t, root, "proc/pressure/io", text)
@@ -88,7 +88,7 @@ func againstProcfs(t *testing.T, text []byte) bool {
 			want = &procfs.PSILine{}
 		}
 		if uint64(got/time.Microsecond) != want.Total {
-			t.Errorf("%s: got %v, procfs has %d us in %q", name, got, want.Total, text)
+			t.Errorf("%s: got %v, want %d us as procfs in %q", name, got, want.Total, text)
 		}
 	}
 	check("some", some, oracle.Some)

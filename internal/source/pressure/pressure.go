@@ -1,5 +1,5 @@
-// Package pressure reads pressure stall information (Documentation/accounting/psi.rst): for how long tasks have
-// waited for the CPU, for memory and for I/O, on the whole machine and in chosen cgroups.
+// Package pressure reads pressure stall information (Documentation/accounting/psi.rst): how long tasks waited for CPU,
+// memory and I/O, on the machine and in selected cgroups.
 package pressure
 
 import (
@@ -15,44 +15,44 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
-// mostScopes bounds the cgroups that are read beside the host: three files and about 2 us each at every tick.
-const mostScopes = 64
+// maxScopes bounds the cgroups besides the host. Each takes three files and about 2 us per tick.
+const maxScopes = 64
 
-// The order of reading: I/O first, because the reading's time is taken just before.
+// The order of reading: I/O first, because the stamp is taken just before.
 var resources = [...]sample.Resource{sample.IO, sample.Memory, sample.CPU}
 
 var errNoPSI = errors.New("no pressure stall information: boot with psi=1 (the kernel needs CONFIG_PSI)")
 
-// Source reads one sample.Pressure for each resource of the host and of each cgroup that was added. The totals are
-// exact to the microsecond at the moment they are read. It keeps its files open. Read, Add, Remove and Close may be
-// called concurrently.
+// Source reads one sample.Pressure for each resource of the host and of each added cgroup. Totals are exact to the
+// microsecond at the time of the read. It keeps its files open and is safe for concurrent use.
 type Source struct {
 	root string
 
 	mu      sync.Mutex
 	host    scope
-	lacking bool // that this kernel has no pressure has been told
+	lacking bool // the kernel has no PSI, and that was reported
 	scopes  []*scope
-	buf     [512]byte // a pressure file has two lines of at most 80 bytes
+	buf     [512]byte // a file has two lines of at most 80 bytes
 
-	whole time.Duration                   // sample.Stamp.Mono of the last reading that had all of it
-	kept  [len(resources)]sample.Pressure // of the host; without a Resource where the last try failed
+	whole time.Duration                   // Stamp.Mono of the last complete reading
+	last  [len(resources)]sample.Pressure // of the host; without a Resource if the last read failed
 }
 
-// seldom is how often a reading has all of it. The others have the I/O, and of cgroups also the CPU, which ledgers are
-// made of; the host's memory and CPU are repeated, up to a second old, for no verdict asks for them.
-const seldom = 950 * time.Millisecond // once a second, for ticks that come a little early
+// completeInterval is the time between complete readings: once a second, with ticks that are a little early. Other
+// readings have I/O, and the CPU of cgroups, because ledgers need them. They repeat the host's memory and CPU, which no
+// verdict uses.
+const completeInterval = 950 * time.Millisecond
 
-// scope is a cgroup, or the host, with one file a resource.
+// scope is a cgroup or the host, with one file for each resource.
 type scope struct {
-	name  string               // sample.HostScope, or the cgroup's path
-	users int                  // how many Adds have had no Remove yet
-	gone  [len(resources)]bool // that it is gone has been told
+	name  string               // sample.HostScope, or the path of a cgroup
+	users int                  // calls of Add without Remove
+	gone  [len(resources)]bool // it is gone, and that was reported
 	files [len(resources)]file
 }
 
-// New prepares a source that reads root+"/proc/pressure" and the cgroup v2 tree below root; root is "" or "/" for
-// this machine. Nothing is opened yet.
+// New returns a source for root+"/proc/pressure" and the cgroup v2 tree below root; root is "" or "/" for this machine.
+// Read opens the files.
 func New(root string) *Source {
 	s := &Source{root: filepath.Join("/", root)}
 	for i, resource := range resources {
@@ -61,9 +61,9 @@ func New(root string) *Source {
 	return s
 }
 
-// Add lets the next readings contain the pressure of a cgroup, given by its path as in /proc/PID/cgroup; ScopeOf
-// finds it. Each Add needs its Remove: a scope that was added twice is read once and goes at the second Remove. On
-// an error nothing was added: the cgroup does not exist, has no pressure, or 64 others are read already.
+// Add adds a cgroup, by its path as in /proc/PID/cgroup (see cgroup.ScopeOf). Each Add needs a Remove: a scope that was
+// added twice is read once and leaves at the second Remove. After an error nothing was added: the cgroup does not
+// exist, has no pressure, or 64 others are read already.
 func (s *Source) Add(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -73,8 +73,9 @@ func (s *Source) Add(name string) error {
 			return nil
 		}
 	}
-	if len(s.scopes) == mostScopes {
-		return fmt.Errorf("cannot read the pressure of cgroup %s: %d others are being read already, end one of those first", name, mostScopes)
+	if len(s.scopes) == maxScopes {
+		return fmt.Errorf("cannot read the pressure of cgroup %s: %d others are read already, end one of those first",
+			name, maxScopes)
 	}
 	dir, err := cgroup.Dir(s.root, name)
 	if err != nil {
@@ -92,7 +93,11 @@ func (s *Source) Add(name string) error {
 	}
 	if readable == 0 {
 		if hidden(err) {
-			return fmt.Errorf("cgroup %s has no pressure: check that it exists, boot with psi=1, write 1 to its cgroup.pressure: %w", name, err)
+			return fmt.Errorf(
+				"cgroup %s has no pressure: check that it exists, boot with psi=1, write 1 to its cgroup.pressure: %w",
+				name,
+				err,
+			)
 		}
 		return fmt.Errorf("cannot read the pressure of cgroup %s: %w", name, err)
 	}
@@ -100,7 +105,7 @@ func (s *Source) Add(name string) error {
 	return nil
 }
 
-// Remove takes back one Add. A scope that is not known is ignored.
+// Remove reverses one Add. It ignores an unknown scope.
 func (s *Source) Remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,25 +121,25 @@ func (s *Source) Remove(name string) {
 	}
 }
 
-// Read appends the pressures, at most ordinary ticks those alone that ledgers are made of (see seldom): all of I/O, then all of memory, then all of the CPU, and within each the host before
-// the cgroups in the order they were added. What cannot be read is left out and told in the error.
+// Read appends the pressures of I/O, then of memory, then of the CPU, each for the host and then for the cgroups in the
+// order of Add. Most ticks read only what ledgers need (see completeInterval). The error names what cannot be read.
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var problems sample.Problems
 	out.At = sample.Now()
-	all := out.Edge || s.whole == 0 || out.At.Mono-s.whole >= seldom
+	all := out.Edge || s.whole == 0 || out.At.Mono-s.whole >= completeInterval
 	if all {
 		s.whole = out.At.Mono
 	}
 	for i, resource := range resources {
 		switch {
-		case !all && resource != sample.IO && s.kept[i].Resource != "":
-			out.Pressures = append(out.Pressures, s.kept[i])
+		case !all && resource != sample.IO && s.last[i].Resource != "":
+			out.Pressures = append(out.Pressures, s.last[i])
 		case s.readFile(out, &problems, &s.host, i):
-			s.kept[i] = out.Pressures[len(out.Pressures)-1]
+			s.last[i] = out.Pressures[len(out.Pressures)-1]
 		default:
-			s.kept[i] = sample.Pressure{}
+			s.last[i] = sample.Pressure{}
 		}
 		for _, scope := range s.scopes {
 			if all || resource != sample.Memory {
@@ -146,29 +151,31 @@ func (s *Source) Read(out *sample.Sample) error {
 	return problems.Err()
 }
 
-// readFile says whether there was a reading to append.
+// readFile appends one reading. It reports whether there was one.
 func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *scope, i int) bool {
 	some, full, err := from.files[i].read(s.buf[:])
 	switch {
 	case err == nil:
-		out.Pressures = append(out.Pressures, sample.Pressure{Scope: from.name, Resource: resources[i], Some: some, Full: full})
+		out.Pressures = append(out.Pressures,
+			sample.Pressure{Scope: from.name, Resource: resources[i], Some: some, Full: full})
 	case from.name == sample.HostScope && hidden(err):
-		if !s.lacking { // told once: it will not come
+		if !s.lacking { // reported once: it cannot appear later
 			problems.Add(errNoPSI)
 		}
 	case from.name == sample.HostScope:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
 	case hidden(err) && from.gone[i]:
-	case hidden(err): // as when its last process has ended: told once
+	case hidden(err): // as after the end of its last process: reported once
 		from.gone[i] = true
-		problems.Add(fmt.Errorf("cgroup %s is gone or its pressure is switched off: its pressure is no longer read", from.name))
+		problems.Add(fmt.Errorf("cgroup %s is gone or has its pressure disabled: its pressure is no longer read",
+			from.name))
 	default:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
 	}
 	return err == nil
 }
 
-// Close gives the kept files back. A later Read opens them again.
+// Close closes the files. Read opens them again.
 func (s *Source) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,9 +191,8 @@ func (s *scope) close() {
 	}
 }
 
-// hidden tells whether err means that there is no such pressure, rather than that this process may not see it.
-// Without PSI the files are missing, or (Linux before 5.2) there and not readable; a removed cgroup's files give
-// ENODEV to who still has them open.
+// hidden reports whether err means that the pressure does not exist, rather than a lack of permission. Without PSI the
+// files are missing, or exist and cannot be read (before Linux 5.2). Open files of a removed cgroup return ENODEV.
 func hidden(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENODEV)
 }

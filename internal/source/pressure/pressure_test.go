@@ -33,7 +33,7 @@ func TestHostAndScopes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !slices.Equal(got.Pressures, v2Host) {
-		t.Errorf("host: %+v", got.Pressures)
+		t.Errorf("got %+v, want the three resources of the host", got.Pressures)
 	}
 
 	const train = "/system.slice/train.service"
@@ -57,7 +57,7 @@ func TestHostAndScopes(t *testing.T) {
 			want = v2Host
 		}
 		if !slices.Equal(got.Pressures, want) {
-			t.Errorf("with %d users: %+v", users, got.Pressures)
+			t.Errorf("with %d users: got %+v, want the scope once", users, got.Pressures)
 		}
 		source.Remove(train)
 	}
@@ -69,16 +69,16 @@ func TestHybrid(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got sample.Sample
-	err := source.Read(&got) // this kernel has I/O pressure only
+	err := source.Read(&got) // the kernel has I/O pressure only
 	if !errors.Is(err, errNoPSI) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("error %v", err)
+		t.Errorf("got error %v, want none or another", err)
 	}
 	want := []sample.Pressure{
 		{Resource: sample.IO, Some: 10 * µs, Full: 9 * µs},
 		{Scope: "/job", Resource: sample.IO, Some: 8 * µs, Full: 7 * µs},
 	}
 	if !slices.Equal(got.Pressures, want) {
-		t.Errorf("got %+v", got.Pressures)
+		t.Errorf("got %+v, want I/O alone", got.Pressures)
 	}
 }
 
@@ -87,10 +87,10 @@ func TestNoPSI(t *testing.T) {
 	source := New(t.TempDir())
 	err := source.Read(&got)
 	if err == nil || err.Error() != errNoPSI.Error() {
-		t.Errorf("error %v, want %v once", err, errNoPSI)
+		t.Errorf("got error %v, want %v once", err, errNoPSI)
 	}
 	if len(got.Pressures) != 0 || got.At.Wall.IsZero() {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want nothing", got)
 	}
 }
 
@@ -104,24 +104,27 @@ func TestAddErrors(t *testing.T) {
 		"/system.slice/none":        "boot with psi=1",
 		"/system.slice/off.service": "boot with psi=1",
 	} {
-		if err := source.Add(scope); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("Add(%q): %v, want one line with %q", scope, err, want)
+		if err := source.Add(
+			scope,
+		); err == nil || !strings.Contains(err.Error(), want) ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("Add(%q): got error %v, want one line with %q", scope, err, want)
 		}
 	}
 	if err := source.Add("/system.slice/half.service"); err != nil {
-		t.Errorf("a cgroup of which one file can be read: %v", err)
+		t.Errorf("cgroup with one readable file: got error %v, want none", err)
 	}
-	for i := range mostScopes {
+	for i := range maxScopes {
 		scope := fmt.Sprintf("/many/%d", i)
 		fixture.Write(t, root, "sys/fs/cgroup"+scope+"/io.pressure", []byte("some total=1\n"))
 		err := source.Add(scope)
-		if full := i == mostScopes-1; (err != nil) != full {
-			t.Errorf("Add number %d: %v", i+2, err)
+		if full := i == maxScopes-1; (err != nil) != full {
+			t.Errorf("Add number %d: got error %v", i+2, err)
 		}
 	}
 	source.Remove("/never/added")
 	if err := New(t.TempDir()).Add("/x"); err == nil || !strings.Contains(err.Error(), "cgroup v2") {
-		t.Errorf("without /proc: %v", err)
+		t.Errorf("without /proc: got error %v, want one", err)
 	}
 }
 
@@ -135,13 +138,13 @@ func TestFilesReplacedAndGone(t *testing.T) {
 	var got sample.Sample
 	_ = source.Read(&got)
 	for i := range source.host.files {
-		_ = source.host.files[i].kept.Close() // as if each had been replaced
+		_ = source.host.files[i].open.Close() // as if each was replaced
 	}
 	got.Reset()
 	got.Edge = true
 	_ = source.Read(&got)
 	if len(got.Pressures) != 4 {
-		t.Errorf("after broken files: %+v", got.Pressures)
+		t.Errorf("after broken files: got %+v, want all", got.Pressures)
 	}
 
 	fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 total=lots\n"))
@@ -152,19 +155,18 @@ func TestFilesReplacedAndGone(t *testing.T) {
 	got.Reset()
 	got.Edge = true
 	err := source.Read(&got)
-	for _, want := range []string{"not what a Linux kernel prints", "cgroup " + half + " is gone"} {
+	for _, want := range []string{"does not have the format", "cgroup " + half + " is gone"} {
 		if err == nil || strings.Count(err.Error(), want) != 1 {
-			t.Errorf("error %v, want %q once", err, want)
+			t.Errorf("got error %v, want %q once", err, want)
 		}
 	}
 	if len(got.Pressures) != 2 {
-		t.Errorf("the rest: %+v", got.Pressures)
+		t.Errorf("got %+v, want the rest", got.Pressures)
 	}
 }
 
-// At ordinary readings the host's memory and CPU are repeated for up to a second, and nothing is said of a cgroup's
-// memory.
-func TestSeldom(t *testing.T) {
+// Ordinary readings repeat the host's memory and CPU for up to a second, and leave out the memory of cgroups.
+func TestCompleteInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		root := fixture.Root(t, "pressure_v2")
 		source := New(root)
@@ -183,13 +185,14 @@ func TestSeldom(t *testing.T) {
 				want = 6
 			}
 			if len(got.Pressures) != want || got.Pressures[0] != v2Host[0] || got.Pressures[len(got.Pressures)-2] != v2Host[2] {
-				t.Errorf("reading %d: %+v", n, got.Pressures)
+				t.Errorf("reading %d: got %+v", n, got.Pressures)
 			}
 			switch n {
 			case 0:
 				fixture.Write(t, root, "proc/pressure/memory", []byte("nothing\n"))
 			case 9:
-				fixture.Write(t, root, "proc/pressure/memory", []byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"))
+				fixture.Write(t, root, "proc/pressure/memory",
+					[]byte("some avg10=0.00 avg60=0.00 avg300=0.00 total=12\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=7\n"))
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
@@ -198,7 +201,7 @@ func TestSeldom(t *testing.T) {
 
 func TestForbidden(t *testing.T) {
 	if os.Getuid() == 0 {
-		t.Skip("root may read everything: run as another user")
+		t.Skip("root can read everything: run as another user")
 	}
 	root := fixture.Root(t, "pressure_v2")
 	if err := os.Chmod(filepath.Join(root, "proc/pressure/io"), 0); err != nil {
@@ -207,7 +210,7 @@ func TestForbidden(t *testing.T) {
 	var got sample.Sample
 	err := New(root).Read(&got)
 	if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), "run as a user") || len(got.Pressures) != 2 {
-		t.Errorf("error %v, %d pressures", err, len(got.Pressures))
+		t.Errorf("got error %v, %d pressures; want one about the user", err, len(got.Pressures))
 	}
 }
 
@@ -215,7 +218,7 @@ func TestThisMachine(t *testing.T) {
 	source := New("/")
 	var before, after sample.Sample
 	if err := source.Read(&before); err != nil {
-		t.Skipf("no pressure here: %v", err)
+		t.Skipf("no pressure: %v", err)
 	}
 	if scope, err := cgroup.ScopeOf("", os.Getpid()); err != nil {
 		t.Log(err)
@@ -226,13 +229,14 @@ func TestThisMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, p := range before.Pressures {
-		at := slices.IndexFunc(after.Pressures, func(q sample.Pressure) bool { return q.Scope == p.Scope && q.Resource == p.Resource })
+		at := slices.IndexFunc(after.Pressures,
+			func(q sample.Pressure) bool { return q.Scope == p.Scope && q.Resource == p.Resource })
 		if at < 0 || after.Pressures[at].Some < p.Some || after.Pressures[at].Full < p.Full || p.Full > p.Some {
-			t.Errorf("%+v became %+v", before.Pressures[i], after.Pressures)
+			t.Errorf("got %+v after %+v, want no decrease", after.Pressures, before.Pressures[i])
 		}
 	}
 	if after.At.Mono <= before.At.Mono {
-		t.Error("time stands still")
+		t.Error("got equal stamps, want a later one")
 	}
 }
 
@@ -256,11 +260,11 @@ func TestAddAndRemoveWhileReading(t *testing.T) {
 	}
 	users.Wait()
 	if len(source.scopes) != 0 {
-		t.Errorf("%d scopes are left", len(source.scopes))
+		t.Errorf("got %d scopes, want 0", len(source.scopes))
 	}
 }
 
-func TestNothingIsAllocated(t *testing.T) {
+func TestReadAllocatesNothing(t *testing.T) {
 	source := New(fixture.Root(t, "pressure_v2"))
 	if err := source.Add("/system.slice/train.service"); err != nil {
 		t.Fatal(err)
@@ -274,7 +278,7 @@ func TestNothingIsAllocated(t *testing.T) {
 	}
 	tick()
 	if n := testing.AllocsPerRun(100, tick); n != 0 {
-		t.Errorf("%v allocations a reading", n)
+		t.Errorf("got %v allocations per reading, want 0", n)
 	}
 }
 

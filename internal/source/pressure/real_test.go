@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
-// A real cgroup: its pressure is read while it lives, and told gone when it is removed.
+// The pressure of a real cgroup is read until the cgroup is removed.
 func TestRealCgroup(t *testing.T) {
 	point, err := cgroup.Mountpoint("")
 	if err != nil {
@@ -21,7 +21,7 @@ func TestRealCgroup(t *testing.T) {
 	scope := "/stallspan-pressure-test-" + strconv.Itoa(os.Getpid())
 	dir := filepath.Join(point, scope)
 	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Skipf("needs root, to make a cgroup: %v", err)
+		t.Skipf("needs root to create a cgroup: %v", err)
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })
 	source := New("")
@@ -42,11 +42,11 @@ func TestRealCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := cgroup.ScopeOf("", child.Process.Pid); err != nil || got != scope {
-		t.Errorf("ScopeOf: %q, %v, want %q", got, err, scope)
+		t.Errorf("ScopeOf: got %q, %v; want %q", got, err, scope)
 	}
 	var s sample.Sample
 	if err := source.Read(&s); err != nil || len(s.Pressures) != 6 {
-		t.Errorf("%v, %d pressures", err, len(s.Pressures))
+		t.Errorf("got %d pressures, %v; want both scopes", len(s.Pressures), err)
 	}
 
 	_ = input.Close()
@@ -59,6 +59,6 @@ func TestRealCgroup(t *testing.T) {
 	s.Reset()
 	err = source.Read(&s)
 	if err == nil || strings.Count(err.Error(), "is gone") != 1 || len(s.Pressures) != 3 {
-		t.Errorf("after its end: %v, %d pressures", err, len(s.Pressures))
+		t.Errorf("after its removal: got %d pressures, error %v; want the host and an error", len(s.Pressures), err)
 	}
 }

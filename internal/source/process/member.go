@@ -65,7 +65,7 @@ func (s *Source) admit(pid int) (*member, error) {
 	now, ok := parseStat(text)
 	if !ok {
 		s.close(&m.stat)
-		return nil, fmt.Errorf("%s is not what a Linux kernel prints, check what is mounted there", m.stat.path)
+		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", m.stat.path)
 	}
 	m.start = now.start
 	return m, nil
@@ -127,7 +127,7 @@ func (m *member) readIO(s *Source, into *counts) {
 	case err == nil:
 		read, chars, write, ok := parseIO(text)
 		if !ok {
-			m.ioError = fmt.Errorf("%s is not what a Linux kernel prints, check what is mounted there", m.io.path)
+			m.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", m.io.path)
 			break
 		}
 		into[readBytes], into[readChars], into[writeBytes] = read, chars, write

@@ -150,7 +150,7 @@ func TestAddErrors(t *testing.T) {
 	}{
 		{999, Options{}, "check that process 999 runs"},
 		{-1, Options{}, "check that process -1 runs"},
-		{7, Options{}, "not what a Linux kernel prints"},
+		{7, Options{}, "does not have the format of Linux"},
 		{100, Options{Cgroup: "/none", OwnScope: true}, "check that cgroup /none exists"},
 		{100, Options{Cgroup: "", OwnScope: true}, "begins with /"},
 	} {
