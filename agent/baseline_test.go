@@ -40,7 +40,7 @@ func known(t *testing.T, db string) *baseline.Entry {
 	t.Helper()
 	all, err := baseline.List(db)
 	if err != nil || len(all) == 0 {
-		t.Fatalf("%+v, %v", all, err)
+		t.Fatalf("got %+v, %v, want some entries", all, err)
 	}
 	most := &all[0]
 	for i := range all {
@@ -71,11 +71,11 @@ func TestLoadThatTookLonger(t *testing.T) {
 	}
 	d := compared(t, db, strings.Repeat(load("sleep 0.1"), 8))
 	if len(d.Windows) != 8 || d.Windows[4].Baseline != nil {
-		t.Fatalf("%+v", d.Windows)
+		t.Fatalf("got %+v, want 8 windows, without a baseline for the fifth", d.Windows)
 	}
 	e := known(t, db)
 	if len(e.Durations) < baseline.MinCount || e.Key.Name() != "llama" || e.Key.Temperature() != baseline.Warm {
-		t.Fatalf("%s: %d", e.Key, len(e.Durations))
+		t.Fatalf("%s: got %d, want warm loads of llama, at least the minimum count", e.Key, len(e.Durations))
 	}
 	d = compared(t, db, load(tooLong(e)))
 	for range 5 { // until it has the same key
@@ -94,7 +94,7 @@ func TestLoadThatTookLonger(t *testing.T) {
 	}
 	if d := compared(t, db, load("sleep 0.01"), "--slow-load", "1ms"); d.Windows[0].SlownessReason != "threshold" ||
 		!strings.Contains(d.Windows[0].Finding, "over the limit of 1 ms that was set") {
-		t.Errorf("%+v", d.Windows[0])
+		t.Errorf("got %+v, want a slow window over the threshold of 1 ms", d.Windows[0])
 	}
 }
 
@@ -120,14 +120,14 @@ func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
 	d := compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.1; done")
 	e := known(t, db)
 	if len(e.Durations) != 5 || len(d.Windows) != 6 || d.Windows[5].Baseline != nil {
-		t.Fatalf("%+v, %+v", e, d.Windows)
+		t.Fatalf("got %+v, %+v, want 5 learned epochs of 6 windows, and no baseline for the last one", e, d.Windows)
 	}
 	d = compared(t, db, "echo EPOCH 1; "+tooLong(e))
 	if w := d.Windows[0]; w.Slow || w.Baseline != nil || w.Unfinished {
-		t.Errorf("%+v", w)
+		t.Errorf("got %+v, want a window that is complete, not slow and without a baseline", w)
 	}
 	if again := known(t, db); len(again.Durations) != 5 || again.Slow != 0 {
-		t.Errorf("%+v", again)
+		t.Errorf("got %+v, want 5 durations and none slow", again)
 	}
 	// Of the first epoch only the end is told; the second one lies between two lines, and is compared.
 	ends := "echo 'Epoch 1 | train loss 0.4'; sleep 0.1; echo 'Epoch 2 | train loss 0.3'"
@@ -138,7 +138,7 @@ func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
 	}
 	w := readReport(t, report).Windows
 	if len(w) != 2 || w[0].Slow || w[0].Baseline != nil || w[1].Baseline == nil {
-		t.Errorf("%+v", w)
+		t.Errorf("got %+v, want two windows, the second one with a baseline, neither slow", w)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestFailedLoadsAreNotLearned(t *testing.T) {
 	load := fmt.Sprintf("%s=stallspan %s mark run --kind model_load --model bad -- sh -c 'exit 1'\n", actAs, os.Args[0])
 	d := compared(t, db, strings.Repeat(load, 6)+"true")
 	if all, err := baseline.List(db); err != nil || len(all) != 0 || len(d.Windows) != 6 || !d.Windows[0].Unfinished {
-		t.Errorf("%+v, %v, %+v", all, err, d.Windows)
+		t.Errorf("got %+v, %v, %+v, want no entry, and 6 windows that are cut", all, err, d.Windows)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestDamagedBaselines(t *testing.T) {
 	d := compared(t, db, "echo EPOCH 1; sleep 0.05; echo EPOCH 2")
 	kept, err := filepath.Glob(db + ".corrupt-*")
 	if err != nil || len(kept) != 1 {
-		t.Fatalf("%q, %v", kept, err)
+		t.Fatalf("got %q, %v, want one file that was set aside", kept, err)
 	}
 	told := 0
 	for _, problem := range d.Problems {
@@ -177,7 +177,7 @@ func TestDamagedBaselines(t *testing.T) {
 	}
 	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 ||
 		!strings.Contains(strings.Join(d.Problems, "\n"), "it is not a regular file") {
-		t.Errorf("%q", d.Problems)
+		t.Errorf("got %q, want a problem with a file that is not regular", d.Problems)
 	}
 }
 
@@ -188,12 +188,12 @@ func TestBaselineListOfLongNames(t *testing.T) {
 	var out bytes.Buffer
 	if err := printBaselines(&out, []baseline.Entry{e}, time.Now()); err != nil ||
 		!strings.Contains(out.String(), "\n  "+string(e.Key)+"\n") {
-		t.Errorf("%v\n%s", err, out.String())
+		t.Errorf("got %v\n%s, want the key on a line of its own", err, out.String())
 	}
 	out.Reset()
 	if err := showBaselines(&out, []baseline.Entry{e}); err != nil ||
 		!strings.Contains(strings.Join(strings.Fields(out.String()), " "), "; 1 slow since") {
-		t.Errorf("%v\n%s", err, out.String())
+		t.Errorf("got %v\n%s, want \"; 1 slow since\"", err, out.String())
 	}
 }
 
@@ -266,37 +266,37 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 		len(listed.Baselines) != 3 ||
 		listed.Baselines[0].SlowAbove != nil || listed.Baselines[1].P95 != 15 || *listed.Baselines[1].SlowAbove != 22.5 ||
 		listed.Baselines[1].SlowInARow != 20 || len(listed.Baselines[1].Took) != 6 {
-		t.Errorf("%+v, %v", listed, err)
+		t.Errorf("got %+v, %v, want three baselines, with those of llama cold in the middle", listed, err)
 	}
 	if got := call(0, "show", "llama", "--file", db); strings.Count(got, "\n  took: ") != 2 ||
 		!strings.Contains(got, "10.0 s, 11.0 s, 12.0 s, 13.0 s, 14.0 s, 15.0 s") {
-		t.Error(got)
+		t.Errorf("got %s, want two baselines with all durations", got)
 	}
 	for _, wrong := range []string{"show", "reset", "reset llama --all", "lst", "list x", "list --file off"} {
 		call(2, strings.Fields(wrong)...)
 	}
 	for _, unknown := range []string{"show", "reset"} {
 		if got := call(1, unknown, "nobody", "--file", db); !strings.Contains(got, `no baseline "nobody"`) {
-			t.Error(got)
+			t.Errorf("got %s, want no baseline of that name", got)
 		}
 	}
 	if got := call(0, "reset", "load/nvme/cold/llama", "--file",
 		db); got != "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n" {
-		t.Error(got)
+		t.Errorf("got %s, want one forgotten baseline with its summary", got)
 	}
 	if got := call(0, "reset", "--all", "--file", db); strings.Count(got, "forgot ") != 2 {
-		t.Error(got)
+		t.Errorf("got %s, want two forgotten baselines", got)
 	}
 	if got := call(0, "list", "--file", db); got != "stallspan: no baselines yet in "+db+"\n" {
-		t.Error(got)
+		t.Errorf("got %s, want no baselines", got)
 	}
 	if err := os.WriteFile(db, []byte("no database"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if got := call(1, "list", "--file", db); !strings.Contains(got, "the next run renames it") {
-		t.Error(got)
+		t.Errorf("got %s, want an error that names what the next run does", got)
 	}
 	if text, err := os.ReadFile(db); err != nil || string(text) != "no database" {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("got %q, %v, want an unchanged file", text, err)
 	}
 }

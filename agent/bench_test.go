@@ -56,7 +56,7 @@ func TestBench(t *testing.T) {
 	}
 	if r.Path != path || r.Seed != 5 || len(r.Random) != 6 || r.Sequential <= 0 || r.Cached <= 0 ||
 		r.Ceiling < r.Sequential {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want all steps of this path and seed", r)
 	}
 	if r.KeptIn == "" {
 		t.Logf("not kept: %v", r.Notes)
@@ -65,7 +65,7 @@ func TestBench(t *testing.T) {
 	all, err := ceiling.Load(filepath.Join(v.temp, "stallspan", "ceilings.json"))
 	if err != nil || len(all) != 1 || all[0].Disk != r.Device || all[0].Identity != r.Identity ||
 		all[0].Read != r.Ceiling || all[0].Await != r.Await() {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("got %+v, %v, want one ceiling, equal to the result", all, err)
 	}
 }
 
@@ -121,7 +121,7 @@ func TestBenchBesideARun(t *testing.T) {
 	v := stallspan(t, "bench", "--path", os.Args[0])
 	v.Env = append(v.Env, "TMPDIR="+run.temp, "STALLSPAN_SOCKET="+socketIn(t))
 	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "a window is open") {
-		t.Errorf("%d, %s", code, v.err.String())
+		t.Errorf("got %d, %s, want exit code 1 for an open window", code, v.err.String())
 	}
 }
 
@@ -135,13 +135,13 @@ func TestBenchWrongly(t *testing.T) {
 		v := stallspan(t, append([]string{"bench"}, args...)...)
 		if code := v.run(); code != exitUsage || v.errorLine() == "" || want != "accepts no" &&
 			!strings.Contains(v.errorLine(), want) {
-			t.Errorf("%v: %d, %s", args, code, v.err.String())
+			t.Errorf("%v: got %d, %s, want a usage error", args, code, v.err.String())
 		}
 	}
 	v := stallspan(t, "bench", "--device", "/dev/nosuchdisk")
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
 	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "there is no device") {
-		t.Errorf("%d, %s", code, v.err.String())
+		t.Errorf("got %d, %s, want exit code 1 for a missing device", code, v.err.String())
 	}
 }
 
@@ -163,7 +163,7 @@ func TestBenchInterrupted(t *testing.T) {
 		return // it was too slow to have measured anything
 	}
 	if err := json.Unmarshal(v.out.Bytes(), &r); err != nil || !r.Interrupted || len(r.Random) == 6 {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want an interrupted result without all depths", r, err)
 	}
 }
 

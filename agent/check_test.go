@@ -57,14 +57,14 @@ func TestCheck(t *testing.T) {
 	}
 	if f := report.of(t, check.API); f.State != check.Off ||
 		f.Fix != "stallspan agent # or a Collector with the receiver stallspan" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want off, with the command of the agent as the fix", f)
 	}
 	if f := report.of(t, check.Export); f.State != check.Off ||
 		!strings.HasPrefix(f.Fix, "export OTEL_EXPORTER_OTLP_ENDPOINT=") {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want off, with the OTLP endpoint as the fix", f)
 	}
 	if f := report.of(t, check.Clock); f.Details["reading_median_s"] == nil {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want the median of a reading", f)
 	}
 }
 
@@ -73,7 +73,7 @@ func TestCheckTellsOfCgroupsWhatRunDoes(t *testing.T) {
 	_, report := runCheck(t, stallspan(t, "check", "--json"))
 	run := stallspan(t, "run", "--", "cat", "/proc/self/cgroup")
 	if code := run.run(); code != 0 {
-		t.Fatal(run.err.String())
+		t.Fatalf("got %s, want exit code 0", run.err.String())
 	}
 	if f := report.of(t, check.Cgroup); (f.State == check.Seen) != strings.Contains(run.out.String(), "/stallspan-run-") {
 		t.Errorf("%+v, and run had %s", f, run.out.String())
@@ -102,10 +102,10 @@ func TestCheckWithoutRights(t *testing.T) {
 		t.Errorf("exit code %d: %+v", code, report)
 	}
 	if f := report.of(t, check.Cgroup); f.State != check.Limited || f.Fix == "" {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want limited, with a fix", f)
 	}
 	if f := report.of(t, check.Processes); f.Details["own_io"] != true {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want the I/O counters of the own process", f)
 	}
 }
 
@@ -118,10 +118,10 @@ func TestCheckFindsAgentAndBackend(t *testing.T) {
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "OTEL_EXPORTER_OTLP_ENDPOINT=http://"+b.address)
 	_, report := runCheck(t, v)
 	if f := report.of(t, check.API); !strings.Contains(f.Message, "answers on "+socket) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want an answer on the socket", f)
 	}
 	if f := report.of(t, check.Export); f.State != check.Seen || !strings.Contains(f.Message, b.address) {
-		t.Errorf("%+v", f)
+		t.Errorf("got %+v, want a backend that accepts connections", f)
 	}
 	stop(t, running)
 }
@@ -165,7 +165,7 @@ func TestCheckOfGPUs(t *testing.T) {
 				t.Errorf("got %+v, want %v, %q with the fix %q", f, want.state, want.says, want.fix)
 			}
 			if strings.Contains(report.Summary, "GPU time here") != want.splits {
-				t.Error(report.Summary)
+				t.Errorf("got %s, want a summary with GPU time only if it can be split", report.Summary)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func TestComparisonKeysAreDocumented(t *testing.T) {
 	}
 	found, err := filepath.Glob(filepath.Join("testdata", "compare", "*.json"))
 	if err != nil || len(found) == 0 {
-		t.Fatalf("%v %v", found, err)
+		t.Fatalf("got %v %v, want at least one golden file", found, err)
 	}
 	for _, path := range found {
 		text, err := os.ReadFile(path)
@@ -134,7 +134,7 @@ func TestCompareManyWindows(t *testing.T) {
 	words := strings.Join(strings.Fields(out.String()), " ")
 	if !strings.Contains(words, "... 960 more") || !strings.Contains(words, "and 992 more") ||
 		strings.Contains(words, "\x1b") {
-		t.Error(out.String())
+		t.Errorf("got %s, want the counts of rows left out, and no escape sequence", out.String())
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
 		if columns(line) > tableWidth {
@@ -185,10 +185,10 @@ func TestCompareExitCodes(t *testing.T) {
 			t.Errorf("%q: exit code %d: %s", test.args, code, v.err.String())
 		}
 		if test.says == "" && v.err.Len() > 0 {
-			t.Errorf("%q: %s", test.args, v.err.String())
+			t.Errorf("%q: got %s, want no error", test.args, v.err.String())
 		}
 		if test.says != "" && !strings.Contains(v.errorLine(), test.says) {
-			t.Errorf("%q: %s", test.args, v.err.String())
+			t.Errorf("%q: got %s, want %s", test.args, v.err.String(), test.says)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func parseReport(t *testing.T, text []byte) *reportDocument {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&d); err != nil {
-		t.Fatalf("%v: %s", err, text)
+		t.Fatalf("got the error %v, want none: %s", err, text)
 	}
 	if d.Run == nil || len(d.Windows) == 0 {
 		t.Fatalf("no run or no windows: %s", text)
@@ -162,7 +162,7 @@ func parseReport(t *testing.T, text []byte) *reportDocument {
 func (w *reportWindow) check(t *testing.T) {
 	t.Helper()
 	if w.Duration < 0 || w.ID == "" || w.Verdict == "" || w.Finding == "" || w.Remedy == "" {
-		t.Errorf("%s: %+v", w.label(), w)
+		t.Errorf("%s: got %+v, want an id, a duration, a verdict, a finding and a remedy", w.label(), w)
 	}
 	if between := w.End.Sub(w.Start).Seconds(); math.Abs(between-w.Duration) > 1e-6 {
 		t.Errorf("%s: %v s from start to end, duration %v s", w.label(), between, w.Duration)

@@ -141,7 +141,7 @@ time.sleep(0.5)
 			t.Skip("a GPU is in sight: its ledger is another")
 		}
 		if w.Stall == nil || w.Process == nil || w.Stall.CPU != nil || w.Interrupted || w.Name != "" || w.Model != "" {
-			t.Fatalf("%+v", w)
+			t.Fatalf("got %+v, want the ledger of a process, without names", w)
 		}
 	}
 	busy, idle := d.Windows[0], d.Windows[1]
@@ -161,7 +161,7 @@ func TestEpochThatAFailureCut(t *testing.T) {
 	}
 	d := readReport(t, path)
 	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished {
-		t.Errorf("%+v", d.Windows)
+		t.Errorf("got %+v, want two windows, the second one cut", d.Windows)
 	}
 	if !strings.Contains(v.err.String(), "epoch 2 (cut) ") {
 		t.Errorf("table: %s", v.err.String())

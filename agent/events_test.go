@@ -57,12 +57,12 @@ func TestEvents(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !l.Test && (l.Name != "stallspan.gpu.lost" || l.Severity != "ERROR" || l.Attributes["hw.id"] != "GPU-1") {
-			t.Errorf("%s", line)
+			t.Errorf("got %s, want a test event, or the lost GPU", line)
 		}
 	}
 	if status, err := api.NewClient(socket).Status(t.Context()); err != nil ||
 		strings.Contains(strings.Join(status.Problems, "\n"), "/bin/cat") {
-		t.Errorf("%v, %v", status.Problems, err)
+		t.Errorf("got %v, %v, want no problem of an action", status.Problems, err)
 	}
 	stop(t, v)
 	if code := show.wait(); code != 1 { // its agent has ended

@@ -16,12 +16,12 @@ func TestExample(t *testing.T) {
 	}
 	d := readReport(t, file)
 	if len(d.Windows) != 2 {
-		t.Fatalf("%+v", d)
+		t.Fatalf("got %+v, want 2 windows", d)
 	}
 	cold, cached := d.Windows[0], d.Windows[1]
 	if cold.Epoch == nil || *cold.Epoch != 1 || cached.Epoch == nil || *cached.Epoch != 2 || cold.Stall == nil ||
 		cached.Stall == nil {
-		t.Fatalf("%+v", d)
+		t.Fatalf("got %+v, want epochs 1 and 2 with their ledgers", d)
 	}
 	if len(cold.Disks) == 0 || cold.Disks[0].ReadBytes < 128<<20 {
 		t.Skip("the folder for temporary files lies in memory: no read waits for a disk there")

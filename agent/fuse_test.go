@@ -85,11 +85,11 @@ with open(sys.argv[1], "rb", buffering=0) as data:
 	}
 	d := readReport(t, file)
 	if len(d.Windows) != 1 {
-		t.Fatalf("%+v", d)
+		t.Fatalf("got %+v, want 1 window", d)
 	}
 	w := d.Windows[0]
 	if w.Verdict != "storage_bound" || len(w.Disks) != 0 || len(w.Mounts) != 1 || w.Mounts[0].Point != dir ||
 		w.Mounts[0].Type != "fuse.slow" {
-		t.Errorf("%+v", w)
+		t.Errorf("got %+v, want storage_bound by the mount", w)
 	}
 }

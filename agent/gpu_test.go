@@ -41,7 +41,7 @@ func TestRunWithGPU(t *testing.T) {
 		}
 	}
 	if d.Windows[0].Verdict != "gpu_bound" || !strings.Contains(v.err.String(), "GPU busy") {
-		t.Errorf("%s:\n%s", d.Windows[0].Verdict, v.err.String())
+		t.Errorf("got %s:\n%s, want gpu_bound, in a table with GPU busy", d.Windows[0].Verdict, v.err.String())
 	}
 }
 

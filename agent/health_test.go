@@ -72,7 +72,7 @@ func TestHealthJSON(t *testing.T) {
 		Disks []map[string]any `json:"disks"`
 	}
 	if err := json.Unmarshal(v.out.Bytes(), &got); err != nil || len(got.Disks) != 1 {
-		t.Fatalf("%v: %s", err, v.out.String())
+		t.Fatalf("%v: got %s, want one disk", err, v.out.String())
 	}
 	want := map[string]any{
 		"device": "nvme0", "model": "Samsung SSD 970 EVO 500GB", "serial": "S466NX0M000001H", "protocol": "NVMe", "status": "degraded",

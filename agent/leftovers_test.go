@@ -83,7 +83,7 @@ func TestProcessLeftBehindThatPrints(t *testing.T) {
 	v := stallspan(t, "run", "--", "sh", "-c", "(while echo more; do sleep 0.2; done) & echo $! > "+pidFile)
 	v.start()
 	if err := v.Wait(); err != nil || !strings.Contains(v.err.String(), stillOpen) {
-		t.Errorf("%v: %s", err, v.err.String())
+		t.Errorf("%v: got %s, want the warning about the open output", err, v.err.String())
 	}
 	if lines := strings.Count(v.out.String(), "more\n"); lines < 5 {
 		t.Errorf("%d lines of it", lines)
@@ -165,6 +165,6 @@ func TestWithoutRights(t *testing.T) {
 	}
 	d := parseReport(t, v.out.Bytes())
 	if w := d.Windows[0]; w.label() != "epoch 1" || w.Process == nil || w.Process.OnCPU <= 0 {
-		t.Errorf("%s%s", v.err.String(), v.out.String())
+		t.Errorf("got %s%s, want epoch 1 with its CPU time", v.err.String(), v.out.String())
 	}
 }

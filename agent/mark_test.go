@@ -216,7 +216,7 @@ func TestMarkInARun(t *testing.T) {
 		}
 	}
 	if len(d.Windows) != 3 || d.Windows[0].Duration < 0.05 {
-		t.Errorf("%+v", d.Windows)
+		t.Errorf("got %+v, want three windows, the first one of 50 ms", d.Windows)
 	}
 }
 

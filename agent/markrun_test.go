@@ -120,7 +120,7 @@ func TestMarkRunWithoutAnAgent(t *testing.T) {
 		}
 		if line := v.errorLine(); !strings.Contains(line, "the program runs without a window: ") ||
 			!strings.Contains(line, want) {
-			t.Errorf("%s: %s", path, line)
+			t.Errorf("%s: got %s, want a warning with %s", path, line, want)
 		}
 	}
 }

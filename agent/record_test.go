@@ -29,7 +29,7 @@ func readRaw(t *testing.T, path string) (d rawReport) {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &d); err != nil {
-		t.Fatalf("%v: %s", err, text)
+		t.Fatalf("got the error %v, want none: %s", err, text)
 	}
 	return d
 }
@@ -100,7 +100,7 @@ func TestRecordedRun(t *testing.T) {
 		t.Errorf("from standard input: exit code %d: %s%s", code, printed.out.String(), printed.err.String())
 	}
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("got %v %v, want a file of mode 0600", info, err)
 	}
 }
 
@@ -154,7 +154,7 @@ func TestRecord(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
 	if d := readReport(t, report); len(d.Windows) != 3 || d.Run.Name != recordName || d.Run.Unfinished {
-		t.Errorf("%+v", d)
+		t.Errorf("got %+v, want three windows in a complete recording", d)
 	}
 	if text := said.String(); !strings.Contains(text, "stallspan: recorded ") ||
 		!strings.Contains(text, " to "+file+": ") {
@@ -220,7 +220,7 @@ func TestRecordIsKilled(t *testing.T) {
 	d := readReport(t, again)
 	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished || !d.Run.Unfinished ||
 		d.Run.Name != recordName {
-		t.Fatalf("%+v", d)
+		t.Fatalf("got %+v, want one window complete, the other and the recording cut", d)
 	}
 	if got := d.Windows[1].Duration; got < lasted.Seconds()-2 || got > lasted.Seconds()+1 {
 		t.Errorf("%v s of %v are left", got, lasted)

@@ -84,7 +84,7 @@ func replayed(t *testing.T, code int, files ...string) (is map[string]string, d 
 		t.Fatalf("exit code %d: %s", got, v.err.String())
 	}
 	if err := json.Unmarshal(v.out.Bytes(), &d); err != nil {
-		t.Fatalf("%v: %s", err, v.out.String())
+		t.Fatalf("got the error %v, want none: %s", err, v.out.String())
 	}
 	is = map[string]string{}
 	for _, w := range d.Windows {
@@ -168,7 +168,7 @@ func TestReplayWithoutWindows(t *testing.T) {
 			t.Errorf("%s: exit code %d: %s%s", name, code, v.out.String(), v.err.String())
 		}
 		if d := parseReport(t, v.err.Bytes()); d.Run.Duration < 5 || d.Run.Stall == nil {
-			t.Errorf("%s: %+v", name, d.Run)
+			t.Errorf("%s: got %+v, want a run of at least 5 s with a ledger", name, d.Run)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestReplayRefuses(t *testing.T) {
 	}
 	for _, text := range []string{header, header + reading} {
 		if is, d, _ := replayed(t, 0, pack("little", text)); len(is) != 0 || d.Run != nil || d.Windows == nil {
-			t.Errorf("%s: %v", text, is)
+			t.Errorf("%s: got %v, want an empty list of windows", text, is)
 		}
 	}
 }

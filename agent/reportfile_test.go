@@ -130,7 +130,7 @@ func TestReportHonoursTheUmask(t *testing.T) {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("got %v, %v, want a file of mode 0640", info, err)
 	}
 }
 

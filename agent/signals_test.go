@@ -102,7 +102,7 @@ func TestSignalEndsTheProgram(t *testing.T) {
 		_, text, _ := strings.Cut(v.err.String(), "\n{\n")
 		d := parseReport(t, []byte("{"+text))
 		if len(d.Windows) != 1 || !d.Windows[0].Unfinished || d.Windows[0].label() != "epoch 1" {
-			t.Errorf("%v: %s", s, text)
+			t.Errorf("%v: got %s, want epoch 1, cut", s, text)
 		}
 	}
 }
@@ -136,7 +136,7 @@ func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	}
 	var ignored uint64
 	if _, err := fmt.Sscanf(out.String(), "SigIgn: %x", &ignored); err != nil {
-		t.Fatalf("%v: %q", err, out.String())
+		t.Fatalf("got the error %v, want none: %q", err, out.String())
 	}
 	if want := uint64(1)<<(unix.SIGHUP-1) | 1<<(unix.SIGINT-1); ignored&want != want {
 		t.Errorf("the program ignores %#x", ignored)

@@ -12,7 +12,7 @@ func TestParseSize(t *testing.T) {
 		"1048576B": 1 << 20, " 1024 KiB ": 1 << 20, "8388607TiB": 8388607 << 40,
 	} {
 		if got, err := parseSize("--max-size", text, minPartSize); err != nil || got != want {
-			t.Errorf("%q: %d %v", text, got, err)
+			t.Errorf("%q: got %d %v, want %d", text, got, err, want)
 		}
 	}
 	for text, says := range map[string]string{
@@ -23,7 +23,7 @@ func TestParseSize(t *testing.T) {
 	} {
 		if _, err := parseSize("--max-size", text, minPartSize); err == nil || !strings.Contains(err.Error(), says) ||
 			!strings.HasPrefix(err.Error(), "--max-size ") {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got %v, want an error with %q", text, err, says)
 		}
 	}
 }
@@ -32,7 +32,7 @@ func TestSizeText(t *testing.T) {
 	for bytes, want := range map[int64]string{0: "0 B", 1023: "1023 B", 1 << 20: "1 MiB", 1536: "1.5 KiB",
 		256 << 20: "256 MiB", 5 << 40: "5120 GiB"} {
 		if got := sizeText(bytes); got != want {
-			t.Errorf("%d: %s", bytes, got)
+			t.Errorf("%d: got %s, want %s", bytes, got, want)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func FuzzParseSize(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		size, err := parseSize("--max-size", text, minPartSize)
 		if err == nil && size < minPartSize {
-			t.Errorf("%q: %d", text, size)
+			t.Errorf("%q: got %d, want at least %d", text, size, minPartSize)
 		}
 		if err != nil && strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q: more than a line: %v", text, err)

@@ -70,7 +70,7 @@ func statLines(t *testing.T, text string) (list []statDocument) {
 		decoder.DisallowUnknownFields()
 		var d statDocument
 		if err := decoder.Decode(&d); err != nil {
-			t.Fatalf("%v: %s", err, line)
+			t.Fatalf("got the error %v, want none: %s", err, line)
 		}
 		if d.Disks == nil || d.GPUs == nil {
 			t.Errorf("an array is missing: %s", line)
@@ -92,7 +92,7 @@ func TestStatCounts(t *testing.T) {
 	}
 	for i, d := range list {
 		if d.Interval <= 0 || d.Core == nil || d.Core.Utilization < 0 || d.Core.Utilization > 1 {
-			t.Errorf("%+v", d)
+			t.Errorf("got %+v, want an interval and the busiest core", d)
 		}
 		if i == 0 {
 			continue
@@ -136,7 +136,7 @@ func TestStatReaderLeaves(t *testing.T) {
 		v.start()
 		_ = w.Close()
 		if _, err := bufio.NewReader(r).ReadString('\n'); err != nil {
-			t.Errorf("%s: %v", flag, err)
+			t.Errorf("%s: got %v, want a line", flag, err)
 		}
 		_ = r.Close()
 		if code := v.wait(); code != 0 || strings.Contains(v.err.String(), "pipe") {

@@ -78,7 +78,7 @@ func compareWithIostat(t *testing.T, iostat, fio, random, stream string) (wrong 
 		// 1200 % then, stat 100 %. One read alone ends the rest.
 		if out, err := exec.CommandContext(t.Context(), "dd", "if="+device, "of=/dev/null", "bs=4k", "count=1",
 			"iflag=direct").CombinedOutput(); err != nil {
-			t.Fatalf("%v: %s", err, out)
+			t.Fatalf("got the error %v, want none: %s", err, out)
 		}
 	}
 	began := time.Now()
@@ -157,7 +157,7 @@ func iostatDisks(t *testing.T, text string) map[string]map[string]float64 {
 	}
 	if err := json.Unmarshal([]byte(text), &doc); err != nil || len(doc.Sysstat.Hosts) != 1 ||
 		len(doc.Sysstat.Hosts[0].Statistics) != 1 {
-		t.Fatalf("%v: %s", err, text)
+		t.Fatalf("%v: got %s, want the statistics of one host", err, text)
 	}
 	disks := map[string]map[string]float64{}
 	for _, d := range doc.Sysstat.Hosts[0].Statistics[0].Disk {

@@ -223,7 +223,7 @@ func TestStatFits(t *testing.T) {
 	r.Disks[0].ReadsPerSecond = huge // garbage: it must not hide the next column
 	drawDisks(&to, r.Disks[:1], 80)
 	if !strings.Contains(to.String(), " 1000000000000000 ") {
-		t.Errorf("%s", to.String())
+		t.Errorf("got %s, want 1000000000000000 in a column", to.String())
 	}
 }
 
@@ -242,7 +242,7 @@ func TestStatArguments(t *testing.T) {
 	} {
 		interval, count, err := statArguments(test.args)
 		if err != nil || interval != test.interval || count != test.count {
-			t.Errorf("%q: %v, %d, %v", test.args, interval, count, err)
+			t.Errorf("%q: got %v, %d, %v, want %v, %d", test.args, interval, count, err, test.interval, test.count)
 		}
 	}
 	const bounds = "choose 100ms to 24h0m0s"
@@ -262,12 +262,12 @@ func TestStatArguments(t *testing.T) {
 		"9999999h": "give seconds",
 	} {
 		if _, _, err := statArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: %v", text, err)
+			t.Errorf("%q: got %v, want an error with %q", text, err, says)
 		}
 	}
 	for _, count := range []string{"0", "-1", "1.5", "many", "", "99999999999999999999"} {
 		if _, _, err := statArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
-			t.Errorf("%q: %v", count, err)
+			t.Errorf("%q: got %v, want an error for COUNT", count, err)
 		}
 	}
 }

@@ -145,7 +145,7 @@ func TestStopAndGoOn(t *testing.T) {
 	_, text, _ := strings.Cut(s.String(), "ready ")
 	var pid int
 	if _, err := fmt.Sscan(text, &pid); err != nil {
-		t.Fatalf("%v: %q", err, s.String())
+		t.Fatalf("got the error %v, want none: %q", err, s.String())
 	}
 	s.press(t, "\x1a")
 	s.until(t, 1, "Stopped")

@@ -53,12 +53,12 @@ func measured(t *testing.T, o Options) *Result {
 func whole(t *testing.T, r *Result) {
 	t.Helper()
 	if r.Cached <= 0 || r.Sequential <= 0 || len(r.Random) != len(depths) || r.Interrupted {
-		t.Fatalf("%+v", r)
+		t.Fatalf("got %+v, want all steps", r)
 	}
 	for i, at := range r.Random {
 		if at.Depth != depths[i] || at.IOPS <= 0 || at.Rate != at.IOPS*small || at.AwaitP50 <= 0 ||
 			at.AwaitP99 < at.AwaitP50 || at.Reads == 0 {
-			t.Errorf("%+v", at)
+			t.Errorf("got %+v, want depth %d with IOPS, bytes and ordered quantiles", at, depths[i])
 		}
 	}
 	if r.Ceiling() < r.Sequential || r.Await() != r.Random[0].AwaitP50 {
@@ -75,7 +75,7 @@ func TestFile(t *testing.T) {
 	r := measured(t, Options{Path: path, Seed: 7})
 	whole(t, r)
 	if r.Size != minSize || r.Path != path || r.Seed != 7 {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want the path, its size and the seed 7", r)
 	}
 	if r.OfDisk && (r.Device == "" || !r.Direct) {
 		t.Errorf("of a disk, and of none: %+v", r)
@@ -96,7 +96,7 @@ func TestMemory(t *testing.T) {
 	r := measured(t, Options{Path: written(t, "/dev/shm", minSize)})
 	whole(t, r)
 	if r.OfDisk || r.Device != "" || !strings.Contains(strings.Join(r.Notes, " "), "in memory") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a note on memory, and no disk", r)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestWithoutDirectReads(t *testing.T) {
 	r := measured(t, Options{Path: path})
 	whole(t, r)
 	if r.Direct || r.OfDisk || !strings.Contains(strings.Join(r.Notes, " "), "O_DIRECT") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want buffered reads with a note", r)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestFolder(t *testing.T) {
 	}
 	_, err := Run(t.Context(), Options{Path: folder})
 	if err == nil || !strings.Contains(err.Error(), "--make-file") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want one line with --make-file", err)
 	}
 	below := filepath.Join(folder, "a", "b")
 	if err := os.MkdirAll(below, 0o700); err != nil {
@@ -145,7 +145,7 @@ func TestFolder(t *testing.T) {
 	}
 	path := written(t, below, minFile)
 	if got, err := choose(t.Context(), folder); err != nil || got != path {
-		t.Errorf("%s, %v", got, err)
+		t.Errorf("got %s, %v, want %s", got, err, path)
 	}
 }
 
@@ -203,16 +203,16 @@ func TestInterrupted(t *testing.T) {
 	defer cancel()
 	r, err := Run(ctx, Options{Path: path, Step: time.Second})
 	if err != nil || r == nil {
-		t.Fatal(r, err)
+		t.Fatalf("got %+v, %v, want a result", r, err)
 	}
 	if !r.Interrupted || len(r.Random) == len(depths) {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want an interrupted result without all depths", r)
 	}
 	done, cancel := context.WithCancel(t.Context())
 	cancel()
 	if r, err := Run(done, Options{Path: path}); r != nil && (!r.Interrupted || len(r.Random) > 0) || r == nil &&
 		err == nil {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want an error, or an interrupted result without random reads", r, err)
 	}
 }
 

@@ -60,7 +60,7 @@ func TestDevice(t *testing.T) {
 	r := measured(t, Options{Device: filepath.Base(device)})
 	whole(t, r)
 	if r.Path != device || r.Size != minSize || !r.Direct {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want direct reads of the whole device", r)
 	}
 }
 
@@ -74,7 +74,7 @@ func TestCacheAboveTheDisk(t *testing.T) {
 		t.Skip("the temporary files are on no disk of this machine, or several")
 	}
 	if r.OfDisk || !strings.Contains(strings.Join(r.Notes, " "), "from a cache above it") {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a note on the cache above the disk", r)
 	}
 }
 
@@ -90,6 +90,6 @@ func TestShrinking(t *testing.T) {
 	r, err := Run(t.Context(), Options{Path: path, Step: time.Second})
 	<-done
 	if err == nil || r == nil || !strings.Contains(err.Error(), "failed") || strings.Contains(err.Error(), "\n") {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want a partial result and an error of one line", r, err)
 	}
 }

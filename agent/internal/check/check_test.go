@@ -101,11 +101,11 @@ func TestMachine(t *testing.T) {
 			switch f.State {
 			case Seen, Limited, Missing, Off:
 			default:
-				t.Errorf("%s: %+v", name, f)
+				t.Errorf("%s: got %+v, want a known state", name, f)
 			}
 			if f.What == "" || f.Message == "" || !strings.HasSuffix(f.Message, ".") ||
 				strings.ContainsAny(f.Message+f.Fix, "\n\t") {
-				t.Errorf("%s: %+v", name, f)
+				t.Errorf("%s: got %+v, want a subject and one sentence", name, f)
 			}
 			if f.State == Seen && f.Fix != "" {
 				t.Errorf("%s: nothing to fix: %+v", name, f)

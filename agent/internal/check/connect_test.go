@@ -63,7 +63,7 @@ func TestExport(t *testing.T) {
 	if apart := look(to(Target{"traces", "V", "tcp", open, ""},
 		Target{"metrics", "W", "tcp", nobody, ""})); len(apart) != 2 ||
 		apart[0].State != Seen || apart[1].State != Missing {
-		t.Errorf("%+v", apart)
+		t.Errorf("got %+v, want one finding seen and one missing", apart)
 	}
 }
 
@@ -127,7 +127,7 @@ func serve(t *testing.T, path, answer string, do func()) {
 	}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet || r.URL.Path != "/v1/status" {
-			t.Errorf("%s %s", r.Method, r.URL.Path)
+			t.Errorf("got %s %s, want GET /v1/status", r.Method, r.URL.Path)
 		}
 		_, _ = w.Write([]byte(answer))
 	})}

@@ -81,10 +81,10 @@ func TestHealthOfADiskThatHangs(t *testing.T) {
 
 func TestInstall(t *testing.T) {
 	if got := install(); !strings.Contains(got, "smartmontools") {
-		t.Error(got)
+		t.Errorf("got %s, want a command for smartmontools", got)
 	}
 	t.Setenv("PATH", t.TempDir())
 	if got := install(); got != "install smartmontools 7.0 or later" {
-		t.Error(got)
+		t.Errorf("got %s, want the version to install", got)
 	}
 }

@@ -21,7 +21,7 @@ func report(t testing.TB, r *window.Report) Window {
 	}
 	d, err := Read(strings.NewReader(string(text)))
 	if err != nil {
-		t.Fatalf("%v: %s", err, text)
+		t.Fatalf("got the error %v, want none: %s", err, text)
 	}
 	return d.Windows[0]
 }
@@ -208,7 +208,7 @@ func TestFindings(t *testing.T) {
 			notes = "" // of disks, which it has none of
 		}
 		if p.Finding != test.finding || notes != test.notes {
-			t.Errorf("%s:\n%s\n%s", name, p.Finding, notes)
+			t.Errorf("%s: got\n%s\n%s\nwant\n%s\n%s", name, p.Finding, notes, test.finding, test.notes)
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestMatching(t *testing.T) {
 	if c := Compare(a, &Document{Windows: list[Window]{named(window.Checkpoint, "", 0)}}); c.Judged() ||
 		len(c.Windows) != 0 ||
 		!strings.HasPrefix(c.Finding, "No window of A is also in B") {
-		t.Errorf("%+v", c)
+		t.Errorf("got %+v, want nothing to compare", c)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestSlowerBy(t *testing.T) {
 		a.Duration, b.Duration = &test.a, &test.b
 		c := Compare(&Document{Windows: list[Window]{a}}, &Document{Windows: list[Window]{b}})
 		if got := len(c.SlowerBy(test.share)) > 0; got != test.slower {
-			t.Errorf("%+v: %v", test, got)
+			t.Errorf("%+v: got %v, want %v", test, got, test.slower)
 		}
 		b.Unfinished = true
 		if c := Compare(&Document{Windows: list[Window]{a}}, &Document{Windows: list[Window]{b}}); len(c.SlowerBy(0)) > 0 ||

@@ -26,10 +26,10 @@ func TestReadRealReports(t *testing.T) {
 		}
 		d, err := Read(bytes.NewReader(text))
 		if err != nil {
-			t.Fatalf("%s: %v", name, err)
+			t.Fatalf("%s: got %v, want no error", name, err)
 		}
 		if len(d.Windows) != want.windows || (d.Run != nil) != want.run || (d.Windows[0].GPU != nil) != want.gpu {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: got %+v, want %+v", name, d, want)
 		}
 	}
 }
@@ -71,7 +71,7 @@ func TestReadRefuses(t *testing.T) {
 		}
 	}
 	if _, err := Read(iotest.ErrReader(os.ErrPermission)); !errors.Is(err, os.ErrPermission) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want %v", err, os.ErrPermission)
 	}
 }
 
@@ -86,7 +86,7 @@ func TestReadAccepts(t *testing.T) {
 	} {
 		d, err := Read(strings.NewReader(text))
 		if err != nil || len(d.Windows) != windows {
-			t.Errorf("%s: %v %v", text, d, err)
+			t.Errorf("%s: got %v %v, want %d windows", text, d, err, windows)
 		}
 	}
 }
@@ -95,7 +95,7 @@ func TestReadAccepts(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	found, err := filepath.Glob("../../../testdata/reports/*.json")
 	if err != nil || len(found) == 0 {
-		f.Fatalf("%v %v", found, err)
+		f.Fatalf("got %v %v, want at least one report", found, err)
 	}
 	var last []byte
 	for _, path := range found {
@@ -122,12 +122,12 @@ func FuzzRead(f *testing.F) {
 		}
 		for _, c := range []*Comparison{Compare(d, d), Compare(d, other), Compare(other, d)} {
 			if _, err := json.Marshal(c); err != nil {
-				t.Errorf("%v: %+v", err, c)
+				t.Errorf("%v: got %+v, want valid JSON", err, c)
 			}
 			for _, p := range c.Windows {
 				for _, part := range p.Parts {
 					if part.Difference != part.B-part.A {
-						t.Errorf("%+v", part)
+						t.Errorf("got %+v, want the difference %v", part, part.B-part.A)
 					}
 				}
 			}
