@@ -21,8 +21,8 @@ import (
 
 var dawn = time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// machine is a monitor that has seen two minutes of a machine with so many disks and GPUs, all of them at work. Its GPUs
-// wait for storage in every other second.
+// machine is a monitor that has seen two minutes of a machine with so many disks and GPUs, all of them at work. Its
+// GPUs wait for storage in every other second.
 func machine(tb testing.TB, disks, gpus int) *monitor.Monitor {
 	tb.Helper()
 	m, err := monitor.New(monitor.Config{Recorded: true})

@@ -13,8 +13,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// DefaultConditions returns the conditions of a config without any: the model loads that known programs trace, and epochs
-// by their usual names. README.md has the source of each name.
+// DefaultConditions returns the conditions of a config without any: the model loads that known programs trace, and
+// epochs by their usual names. README.md has the source of each name.
 func DefaultConditions() []string {
 	return []string{
 		`span.name == "Load model" or span.name == "Load weights" or HasPrefix(span.name, "Loading (")`,
@@ -64,7 +64,8 @@ func parsers() (*ottl.ParserCollection[conditions], error) {
 		ottl.WithConditionConverter(same)))
 }
 
-// met reports whether a span meets one of the conditions. A condition with an error is not met, and is passed to failed.
+// met reports whether a span meets one of the conditions. A condition with an error is not met, and is passed to
+// failed.
 func (all conditions) met(
 	rs ptrace.ResourceSpans, ss ptrace.ScopeSpans, span ptrace.Span, failed func(*condition, error),
 ) bool {

@@ -18,8 +18,8 @@ type Config struct {
 	// stallspan.window.kind, is annotated.
 	Conditions []string `mapstructure:"conditions"`
 
-	// ErrorMode says whether a condition that fails on a span is logged (ignore) or not (silent). The condition is then not
-	// met. OTTL's third mode, propagate, is refused, because it would drop the batch.
+	// ErrorMode selects whether a condition that fails on a span is logged (ignore) or not (silent). The condition is then
+	// not met. OTTL's third mode, propagate, is refused, because it would drop the batch.
 	ErrorMode ottl.ErrorMode `mapstructure:"error_mode"`
 
 	// MarkSlowAsError sets the status of slow spans to Error.
@@ -31,7 +31,7 @@ type Config struct {
 	// NodeName is the value of k8s.node.name on spans of this host.
 	NodeName string `mapstructure:"node_name"`
 
-	// Sampling is nil for a processor that uses the sampling of another component, or the default if there is none.
+	// Sampling is nil for a processor that uses the sampling of another component, or the default.
 	Sampling *config.Sampling `mapstructure:"sampling"`
 
 	Slow config.Slow `mapstructure:"slow"`
@@ -52,7 +52,8 @@ func (c *Config) Validate() error {
 	switch c.ErrorMode {
 	case ottl.IgnoreError, ottl.SilentError:
 	case ottl.PropagateError:
-		err = errors.Join(err, errors.New("error_mode: propagate would drop spans when a condition fails: use ignore or silent"))
+		err = errors.Join(err, errors.New(
+			"error_mode: propagate would drop spans when a condition fails: use ignore or silent"))
 	default:
 		err = errors.Join(err, fmt.Errorf("error_mode: there is no mode %q: use ignore or silent", c.ErrorMode))
 	}

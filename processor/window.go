@@ -23,8 +23,8 @@ func modelNames() []attribute.Key {
 // maxGPUs bounds the GPUs of a span. No machine has more.
 const maxGPUs = 64
 
-// facts reads the attributes of a span and its resource. The span's own attributes win. An attribute with a wrong type or
-// value counts as absent, and its key is passed to ignored.
+// facts reads the attributes of a span and its resource. The span's own attributes win. An attribute with a wrong type
+// or value counts as absent, and its key is passed to ignored.
 type facts struct {
 	span, resource pcommon.Map
 	ignored        func(attribute.Key)

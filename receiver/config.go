@@ -53,8 +53,8 @@ func (c *Config) Validate() error {
 	return errors.Join(all...)
 }
 
-// monitorConfig returns the settings on which components that share a monitor must agree. The history of drives is next to the
-// baselines, which Share.Limit sets.
+// monitorConfig returns the settings on which components that share a monitor must agree. The history of drives is next
+// to the baselines, which Share.Limit sets.
 func (c *Config) monitorConfig() monitor.Config {
 	m := monitor.NewConfig(c.Sampling)
 	m.Drives = monitor.NewDrives(c.Smart, config.Slow{})

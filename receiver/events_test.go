@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 )
 
-// A device that the config leaves out tells nothing by itself. A storm is of windows, which tell that it began whatever disk
-// it is on, so that it is over is told as well.
+// A device that the config leaves out tells nothing by itself. A storm is of windows, which tell that it began whatever
+// disk it is on, so that it is over is told as well.
 func TestHappened(t *testing.T) {
 	w := &stallspanReceiver{devices: deviceFilter{disks: FilterConfig{Exclude: []filter.Config{{Strict: "sda"}}}.compile()}}
 	w.onEvent(alert.Event{Kind: alert.DiskSaturated, Disk: "sda", Message: "sda is busy"})

@@ -30,7 +30,7 @@ type factory struct {
 	receivers map[*Config]*stallspanReceiver
 }
 
-// get returns the receiver of a config, a new one if there is none.
+// get returns the receiver of a config. It makes one if needed.
 func (f *factory) get(set receiver.Settings, config component.Config) (*stallspanReceiver, error) {
 	c, ok := config.(*Config)
 	if !ok {

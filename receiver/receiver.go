@@ -22,8 +22,8 @@ import (
 // flushTime bounds how long Shutdown waits for the pipelines to accept what is left.
 const flushTime = 10 * time.Second
 
-// stallspanReceiver is one receiver in one to three pipelines. The first Start starts it, and the first Shutdown ends it:
-// the Collector shuts a receiver down before the rest of its pipeline, so the last spans must leave then.
+// stallspanReceiver is one receiver in one to three pipelines. The first Start starts it, and the first Shutdown ends
+// it: the Collector shuts a receiver down before the rest of its pipeline, so the last spans must leave then.
 type stallspanReceiver struct {
 	config   *Config
 	settings receiver.Settings

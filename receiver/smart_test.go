@@ -37,8 +37,8 @@ func TestSmartConfig(t *testing.T) {
 	}
 }
 
-// TestDrives runs a receiver with a smartctl that tells of a failing disk: its metrics and the record of what happened leave,
-// and a disk that the config leaves out has none.
+// TestDrives runs a receiver with a smartctl that tells of a failing disk: its metrics and the record of what happened
+// leave, and a disk that the config leaves out has none.
 func TestDrives(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skipf("needs /bin/sh to play smartctl: %v", err)

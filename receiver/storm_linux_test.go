@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Two slow loads that read from one disk at once are an I/O storm: one log record and one event on a span tell of it, and a
-// third load in the same storm adds none.
+// Two slow loads that read from one disk at once are an I/O storm: one log record and one event on a span tell of it,
+// and a third load in the same storm adds none.
 func TestStorm(t *testing.T) {
 	c := laboratory(t)
 	root := c.Sampling.RootPath

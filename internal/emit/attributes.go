@@ -34,8 +34,8 @@ func (l *list) texts(key attribute.Key, v []string) {
 	}
 }
 
-// UTF8 replaces invalid UTF-8. Names come from command lines and file systems, and protobuf refuses a whole batch for one
-// invalid byte. All text is repaired here, where it becomes a span, a metric or a log record.
+// UTF8 replaces invalid UTF-8. Names come from command lines and file systems, and protobuf refuses a whole batch for
+// one invalid byte. All text is repaired here, where it becomes a span, a metric or a log record.
 func UTF8(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
 
 // Attributes returns a report as attributes of the registry.

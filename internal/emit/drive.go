@@ -25,9 +25,9 @@ func newDriveState(driveKey) driveState { return driveState{} }
 // drives emits every drive with an identifier.
 //
 // Values have the time at which the drive was read. A drive that sleeps, vanished or could not be read has none. The
-// counters cover the drive's whole life, but the time of its beginning is unknown, so they start at boot like all others.
-// This start is before every reading, is the same for every reading, and survives a restart of the program. The value at
-// boot is part of the first value, and cancels out in differences.
+// counters cover the drive's whole life, but the time of its beginning is unknown, so they start at boot like all
+// others. This start is before every reading, is the same for every reading, and survives a restart of the program. The
+// value at boot is part of the first value, and cancels out in differences.
 //
 // States are current: a drive vanishes at a time when it cannot be read.
 func (m *Metrics) drives(b *builder, now *sample.Snapshot) {
@@ -70,8 +70,8 @@ func driveKind(d *sample.Drive) string {
 	return ""
 }
 
-// driveStatus returns the state of hw.status, if it is known. A sleeping drive was healthy at its last reading: one that
-// was not keeps its status while it sleeps.
+// driveStatus returns the state of hw.status, if it is known. A sleeping drive was healthy at its last reading: one
+// that was not keeps its status while it sleeps.
 func driveStatus(d *sample.Drive) (state int, known bool) {
 	switch d.Status {
 	case sample.DriveOK:

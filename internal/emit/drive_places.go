@@ -18,7 +18,8 @@ func driveErrors(kind attribute.KeyValue) place {
 	return in(&semconv.HwErrors, semconv.HwTypePhysicalDisk, kind)
 }
 
-// driveSensor is one sensor of a drive. The drive's own temperature, which it derives from its sensors, has no location.
+// driveSensor is one sensor of a drive. The drive's own temperature, which it derives from its sensors, has no
+// location.
 func driveSensor(name string) place {
 	return in(&semconv.HwTemperature, semconv.HwSensorLocationKey.String(name))
 }
@@ -37,13 +38,28 @@ var drivePlaces = [sample.DriveQuantities]drivePlace{
 	sample.DriveSpareMin: {smart: "Available Spare Threshold", times: 100},
 	sample.DriveCritical: {smart: "Critical Warning", times: 1},
 
-	sample.DriveReallocated:           {smart: "Reallocated Sectors Count", times: 1, place: driveErrors(semconv.ErrorTypeReallocatedSector)},
-	sample.DrivePending:               {smart: "Current Pending Sector Count", times: 1, place: driveErrors(semconv.ErrorTypePendingSector)},
-	sample.DriveOfflineUncorrectable:  {smart: "Offline Uncorrectable Sector Count", times: 1},
-	sample.DriveReportedUncorrectable: {smart: "Reported Uncorrectable Errors", times: 1, place: driveErrors(semconv.ErrorTypeUncorrectable)},
-	sample.DriveCommandTimeouts:       {smart: "Command Timeout", times: 1},
-	sample.DriveCRCErrors:             {smart: "UltraDMA CRC Error Count", times: 1, place: driveErrors(semconv.ErrorTypeCRC)},
-	sample.DriveMediaErrors:           {smart: "Media and Data Integrity Errors", times: 1, place: driveErrors(semconv.ErrorTypeMedia)},
+	sample.DriveReallocated: {
+		smart: "Reallocated Sectors Count", times: 1,
+		place: driveErrors(semconv.ErrorTypeReallocatedSector),
+	},
+	sample.DrivePending: {
+		smart: "Current Pending Sector Count", times: 1,
+		place: driveErrors(semconv.ErrorTypePendingSector),
+	},
+	sample.DriveOfflineUncorrectable: {smart: "Offline Uncorrectable Sector Count", times: 1},
+	sample.DriveReportedUncorrectable: {
+		smart: "Reported Uncorrectable Errors", times: 1,
+		place: driveErrors(semconv.ErrorTypeUncorrectable),
+	},
+	sample.DriveCommandTimeouts: {smart: "Command Timeout", times: 1},
+	sample.DriveCRCErrors: {
+		smart: "UltraDMA CRC Error Count", times: 1,
+		place: driveErrors(semconv.ErrorTypeCRC),
+	},
+	sample.DriveMediaErrors: {
+		smart: "Media and Data Integrity Errors", times: 1,
+		place: driveErrors(semconv.ErrorTypeMedia),
+	},
 
 	sample.DriveRead:    {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionRead)},
 	sample.DriveWritten: {place: in(&semconv.PhysicalDiskIO, semconv.DiskIODirectionWrite)},

@@ -18,7 +18,8 @@ func answers(values map[sample.DriveQuantity]float64) (v sample.DriveValues) {
 	return v
 }
 
-// round is a look at drives so long after boot; those without a time of their own were asked three seconds before its end.
+// round is a look at drives so long after boot; those without a time of their own were asked three seconds before its
+// end.
 func round(after time.Duration, all ...sample.Drive) sample.Snapshot {
 	for i := range all {
 		if all[i].At.IsZero() {

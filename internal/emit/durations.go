@@ -21,8 +21,8 @@ var (
 	epochBounds = []float64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
 )
 
-// Durations holds the histograms of the durations of loads and epochs. The zero value is ready. It is safe for concurrent
-// use.
+// Durations holds the histograms of the durations of loads and epochs. The zero value is ready. It is safe for
+// concurrent use.
 type Durations struct {
 	mu     sync.Mutex
 	loads  histogram

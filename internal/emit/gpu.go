@@ -77,8 +77,8 @@ func (b *builder) status(state int, sets *[4]attribute.Set) {
 	}
 }
 
-// gpuCounters emits the counters. Each one restarts by itself when the driver is loaded again. Busy time is summed up by
-// this program, so it starts with the program.
+// gpuCounters emits the counters. Each one restarts by itself when the driver is loaded again. Busy time is summed up
+// by this program, so it starts with the program.
 func (m *Metrics) gpuCounters(b *builder, g *sample.GPU, c *gpuCounted, now *sample.Snapshot, sets *gpuSets) {
 	if g.Has&sample.LacksBusy == 0 {
 		b.start = c.busy.start(g.Busy.Seconds(), c.read, m.program)

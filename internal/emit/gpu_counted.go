@@ -6,8 +6,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// gpuCounted holds a GPU's counters of the last collection. Unlike the last snapshot, it survives a time in which the GPU
-// could not be read.
+// gpuCounted holds a GPU's counters of the last collection. Unlike the last snapshot, it survives a time in which the
+// GPU could not be read.
 type gpuCounted struct {
 	read, detail time.Time // when its values, and its details, were read
 	busy, energy counted

@@ -84,8 +84,8 @@ func modes(c *sample.Core) [7]time.Duration {
 	return [7]time.Duration{c.User, c.Nice, c.System, c.Idle, c.IOWait, c.IRQ + c.SoftIRQ, c.Steal}
 }
 
-// processes emits the processes of every job once, with those that ended since the last collection. After the end of the
-// last job there are no new readings, and nothing is emitted.
+// processes emits the processes of every job once, with those that ended since the last collection. After the end of
+// the last job there are no new readings, and nothing is emitted.
 func (m *Metrics) processes(b *builder, now *sample.Snapshot) {
 	if now.Jobs.At.Mono == m.last.Jobs.At.Mono {
 		return

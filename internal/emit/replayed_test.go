@@ -17,8 +17,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// What a monitor of this machine tells, of GPUs that tell everything, and what its recording tells when it is replayed are
-// the same points: names, values, attributes, times and starts.
+// What a monitor of this machine tells, of GPUs that tell everything, and what its recording tells when it is replayed
+// are the same points: names, values, attributes, times and starts.
 func TestAReplayTellsTheSameMetrics(t *testing.T) {
 	const gpus = "gpu 0 utilization=80 tensor=11 fan=40 throttled_thermal=10 pages_retired=2 processes=4711:1024 xids=13:1\n" +
 		"gpu 1 gpm=0\ngpu 2\nmig 2 utilization=60\n"

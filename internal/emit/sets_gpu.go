@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// maxXIDs bounds the XID codes of a GPU that have a series of their own. NVIDIA's table has fewer than 200, and a GPU meets
-// a handful in its life.
+// maxXIDs bounds the XID codes of a GPU that have a series of their own. NVIDIA's table has fewer than 200, and a GPU
+// meets a handful in its life.
 const maxXIDs = 64
 
 // gpuName has the attributes of all points of a GPU.

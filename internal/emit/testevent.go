@@ -33,8 +33,8 @@ func CheckEvent(name string) error {
 // testName is the name of everything in a test event.
 const testName = "test"
 
-// NewTestEvent returns a test event of that name, with all attributes of such an event. It shows where events go. Its body
-// and an attribute mark it as a test. The error is that of CheckEvent.
+// NewTestEvent returns a test event of that name, with all attributes of such an event. It shows where events go. Its
+// body and an attribute mark it as a test. The error is that of CheckEvent.
 func NewTestEvent(name string, at time.Time) (Event, error) {
 	if err := CheckEvent(name); err != nil {
 		return Event{}, err
@@ -71,11 +71,13 @@ func testConditions(at time.Time) []alert.Event {
 	return []alert.Event{
 		{Kind: alert.GPUHot, At: at, GPU: gpu, Value: 90, Limit: 85, HasValue: true, Message: "a GPU is at 90 C"},
 		{Kind: alert.GPUThrottled, At: at, GPU: gpu, Value: 0.5,
-			Limit: alert.LimitsOf[alert.GPUThrottled].Raise, HasValue: true, Reason: sample.GPUThrottledHWThermal.String(), Message: "the clocks of a GPU were held down"},
+			Limit: alert.LimitsOf[alert.GPUThrottled].Raise, HasValue: true,
+			Reason: sample.GPUThrottledHWThermal.String(), Message: "the clocks of a GPU were held down"},
 		{Kind: alert.GPULost, At: at, GPU: gpu, Lost: true, Severe: true, Message: "a GPU can no longer be read"},
 		{Kind: alert.GPUError, At: at, GPU: gpu, Code: 79, Count: 1, Severe: true, Message: "a GPU has reported XID 79"},
 		{Kind: alert.DiskFailing, At: at, Drive: drive, Disk: testName, Severe: true, Message: "a drive is failing"},
-		{Kind: alert.DiskSaturated, At: at, Disk: testName, Value: 8, Limit: 2, HasValue: true, Message: "a disk is saturated"},
+		{Kind: alert.DiskSaturated, At: at, Disk: testName, Value: 8, Limit: 2, HasValue: true,
+			Message: "a disk is saturated"},
 		{Kind: alert.AgentDegraded, At: at, Part: testName, Message: "a part of this program fails"},
 	}
 }

@@ -18,7 +18,8 @@ func ParseTraceparent(text string) (trace.SpanContext, error) {
 	carrier := propagation.MapCarrier{traceparent: strings.TrimSpace(text)}
 	found := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), carrier))
 	if !found.IsValid() {
-		return trace.SpanContext{}, fmt.Errorf("%.80q is not a traceparent: the form is 00-(32 hex digits)-(16 hex digits)-01", text)
+		return trace.SpanContext{}, fmt.Errorf(
+			"%.80q is not a traceparent: the form is 00-(32 hex digits)-(16 hex digits)-01", text)
 	}
 	return found, nil
 }

@@ -5,8 +5,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Metrics appends the metrics of a scope, with the scope and its schema URL; nothing for a scope without metrics. It leaves
-// out metrics of a temporality or an aggregation that OTLP lacks. A Writer is faster for repeated calls.
+// Metrics appends the metrics of a scope, with the scope and its schema URL; nothing for a scope without metrics. It
+// leaves out metrics of a temporality or an aggregation that OTLP lacks. A Writer is faster for repeated calls.
 func Metrics(m metricdata.ScopeMetrics, to pmetric.ResourceMetrics) { new(Writer).Metrics(m, to) }
 
 func (w *Writer) metric(m *metricdata.Metrics, to pmetric.Metric) {

@@ -1,8 +1,8 @@
-// Package otlp converts the telemetry of package emit to the Collector's pdata. It uses no metric, attribute or event by
-// name.
+// Package otlp converts the telemetry of package emit to the Collector's pdata. It uses no metric, attribute or event
+// by name.
 //
-// The result equals what the SDK's exporters send, to the byte. Text must be valid UTF-8, as that of emit is. The functions
-// are safe for concurrent use with different destinations.
+// The result equals what the SDK's exporters send, to the byte. Text must be valid UTF-8, as that of emit is. The
+// functions are safe for concurrent use with different destinations.
 package otlp
 
 import (
@@ -13,8 +13,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 )
 
-// Attributes sets each attribute on to. It replaces values of the same key, and leaves out attributes without a key, which
-// OTLP does not have.
+// Attributes sets each attribute on to. It replaces values of the same key, and leaves out attributes without a key,
+// which OTLP does not have.
 func Attributes(attrs []attribute.KeyValue, to pcommon.Map) {
 	to.EnsureCapacity(to.Len() + len(attrs))
 	for i := range attrs {

@@ -7,8 +7,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
 
-// Writer writes metrics repeatedly. It caches attribute sets as pdata, which saves about a third of the time. The zero value
-// is ready. It is not safe for concurrent use.
+// Writer writes metrics repeatedly. It caches attribute sets as pdata, which saves about a third of the time. The zero
+// value is ready. It is not safe for concurrent use.
 type Writer struct {
 	known map[attribute.Distinct]pcommon.Map
 }

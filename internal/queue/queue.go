@@ -1,8 +1,8 @@
 // Package queue is the bounded queue between the code that makes spans and log records and the output that sends them.
 //
 // The OpenTelemetry SDK's batch processors clear a batch after one failed export, and a Collector pipeline may refuse a
-// batch for a while. This queue keeps a batch until it is taken or refused. When the queue is full, the oldest items are
-// dropped. Every item is counted as sent, refused, dropped or waiting.
+// batch for a while. This queue keeps a batch until it is taken or refused. When the queue is full, the oldest items
+// are dropped. Every item is counted as sent, refused, dropped or waiting.
 package queue
 
 import (
@@ -65,7 +65,7 @@ type Queue[T any] struct {
 	options Options[T]
 
 	ready chan struct{} // a batch may be due
-	flush chan struct{} // somebody waits: end the pause
+	flush chan struct{} // a call of Flush or Close: end the pause
 	done  chan struct{} // closed when the goroutine has ended
 
 	mu       sync.Mutex

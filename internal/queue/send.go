@@ -24,7 +24,7 @@ func (q *Queue[T]) run(ctx context.Context) {
 	for q.wait(ctx, retry) {
 		batch := q.batch()
 		err := q.options.Send(ctx, batch)
-		if retry = !q.settle(ctx, len(batch), err); !retry {
+		if retry = !q.finish(ctx, len(batch), err); !retry {
 			pauses.Reset()
 			continue
 		}
@@ -84,7 +84,7 @@ func (q *Queue[T]) sleep(ctx context.Context, d time.Duration, ready <-chan stru
 	return false
 }
 
-// batch returns the oldest items. They stay in the queue until settle.
+// batch returns the oldest items. They stay in the queue until finish.
 func (q *Queue[T]) batch() []T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -101,8 +101,8 @@ func (q *Queue[T]) batch() []T {
 	return batch
 }
 
-// settle removes a batch of n items that was taken or refused. It reports false for a batch that must be sent again.
-func (q *Queue[T]) settle(ctx context.Context, n int, err error) bool {
+// finish removes a batch of n items that was taken or refused. It reports false for a batch that must be sent again.
+func (q *Queue[T]) finish(ctx context.Context, n int, err error) bool {
 	var refusal *Refusal
 	refused := 0
 	if errors.As(err, &refusal) {
@@ -111,22 +111,22 @@ func (q *Queue[T]) settle(ctx context.Context, n int, err error) bool {
 			refused = min(refusal.Items, n)
 		}
 	}
-	settled := err == nil || refusal != nil
-	q.remove(ctx, n, refused, settled, err)
+	done := err == nil || refusal != nil
+	q.remove(ctx, n, refused, done, err)
 	if refused > 0 {
 		q.lost(refused, err)
 	}
-	return settled
+	return done
 }
 
-func (q *Queue[T]) remove(ctx context.Context, n, refused int, settled bool, err error) {
+func (q *Queue[T]) remove(ctx context.Context, n, refused int, done bool, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.inFlight, q.counts.Failing = 0, err
-	if err != nil && (ctx.Err() == nil || q.counts.LastError == nil) { // the end of ctx explains less than an earlier error
+	if err != nil && (ctx.Err() == nil || q.counts.LastError == nil) { // an earlier error explains more than that of ctx
 		q.counts.LastError = err
 	}
-	if !settled {
+	if !done {
 		return
 	}
 	q.counts.Refused += uint64(refused)

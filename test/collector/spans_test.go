@@ -33,8 +33,8 @@ func coldFiles(t *testing.T, bytes int64) *emulate.Files {
 	return files
 }
 
-// load reads the cold model within a span. Before and after the read it sleeps for more than a sampling interval, so that
-// all bytes of the read belong to the span for certain.
+// load reads the cold model within a span. Before and after the read it sleeps for more than a sampling interval, so
+// that all bytes of the read belong to the span for certain.
 func load(t *testing.T, tracer trace.Tracer, files *emulate.Files, name string, say ...attribute.KeyValue) {
 	t.Helper()
 	if err := files.Cold(); err != nil {

@@ -16,7 +16,8 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// A wrong variable is refused by New or reported, in one line that holds no secret. No variable stops the program later.
+// A wrong variable is refused by New or reported, in one line that holds no secret. No variable stops the program
+// later.
 func TestWrongEnvironment(t *testing.T) {
 	folder := t.TempDir()
 	_, good := selfSigned(t)

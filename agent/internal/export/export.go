@@ -3,9 +3,9 @@
 // The standard OTEL_* variables configure it. A signal is exported over OTLP if an endpoint is set for it, or through
 // another exporter that OTEL_*_EXPORTER names. Otherwise the signal needs no connection and no goroutine.
 //
-// The OTLP exporters are the SDK's, with their retries off: spans and log records wait in our queues (package queue), so
-// that a backend may be away for hours. The SDK reads and checks the environment. What it reports goes to Options.Report;
-// failed exports are kept for Stats.
+// The OTLP exporters are the SDK's, with their retries off: spans and log records wait in our queues (package queue),
+// so that a backend may be away for hours. The SDK reads and checks the environment. What it reports goes to
+// Options.Report; failed exports are kept for Stats.
 package export
 
 import (
@@ -213,8 +213,8 @@ func (e *Exporter) Flush(ctx context.Context) error {
 	return cmp.Or(spanErr, logErr, metricErr)
 }
 
-// Close exports what is queued, and the metrics a last time, until all has left or ctx ends, and stops everything. Spans
-// that are still open are lost, so end them before. Later calls return the same Stats.
+// Close exports what is queued, and the metrics a last time, until all has left or ctx ends, and stops everything.
+// Spans that are still open are lost, so end them before. Later calls return the same Stats.
 func (e *Exporter) Close(ctx context.Context) Stats {
 	e.close.Do(func() {
 		e.stop(ctx)

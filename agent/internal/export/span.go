@@ -10,8 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// Open is a started span. It is safe for concurrent use. After End or Drop, its methods change nothing. A nil *Open is a
-// span that was never started.
+// Open is a started span. It is safe for concurrent use. After End or Drop, its methods change nothing. A nil *Open is
+// a span that was never started.
 type Open struct {
 	tracer  trace.Tracer // nil if no spans are exported, as is span
 	span    trace.Span
@@ -44,8 +44,8 @@ func (o *Open) SpanContext() trace.SpanContext {
 	return o.context
 }
 
-// Exemplar returns the context of a span that will be exported, and an invalid one otherwise: an exemplar must not point
-// to a span that no backend has.
+// Exemplar returns the context of a span that will be exported, and an invalid one otherwise: an exemplar must not
+// point to a span that no backend has.
 func (o *Open) Exemplar() trace.SpanContext {
 	if o == nil || o.span == nil || !o.context.IsSampled() {
 		return trace.SpanContext{}

@@ -76,7 +76,8 @@ func withPort(target string) (network, address string) {
 	return "tcp", net.JoinHostPort(host, port)
 }
 
-// proxyOf returns the proxy that the environment names for an address. gRPC looks it up as if every connection used TLS.
+// proxyOf returns the proxy that the environment names for an address. gRPC looks it up as if every connection used
+// TLS.
 func proxyOf(protocol string, u *url.URL, address string) string {
 	if protocol == protocolGRPC {
 		u = &url.URL{Scheme: "https", Host: address}

@@ -6,7 +6,7 @@ import (
 	"unicode"
 )
 
-// common checks what every definition has.
+// common checks the keys of every definition.
 func (c *checker) common(what string, d *common) {
 	c.brief(what, d.Brief)
 	if d.Note != "" && !isSentence(d.Note) {
@@ -21,27 +21,27 @@ func (c *checker) brief(what, brief string) {
 	}
 }
 
-// isSentence tells whether text fits where it goes: a line comment, a cell of a table, a metric's description.
+// isSentence reports whether text fits into a line comment, a cell of a table and the description of a metric.
 func isSentence(text string) bool { return strings.HasSuffix(text, ".") && isLine(text) }
 
 func isLine(text string) bool { return !strings.ContainsFunc(text, unicode.IsControl) }
 
 func (c *checker) stability(what, stability string) {
 	if !slices.Contains(stabilities, stability) {
-		c.failf("%s: stability %q is none of %v", what, stability, stabilities)
+		c.failf("%s: stability %q is not one of %v", what, stability, stabilities)
 	}
 }
 
-// name checks a name and the origin that it claims: either it is ours and begins with our prefix, or it says whose
-// it is. suffix is what the Go identifier ends in.
+// name checks a name and its origin: our own names begin with our prefix, all others have an origin. suffix is the
+// suffix of the Go identifier.
 func (c *checker) name(what, name, suffix, origin string) {
 	if !namePattern.MatchString(name) {
-		c.failf("%s: a name is lower-case words joined by dots and underscores", what)
+		c.failf("%s: write the name as lower-case words joined by dots and underscores", what)
 		return
 	}
 	switch own := strings.HasPrefix(name, ownPrefix); {
 	case origin == "" && !own:
-		c.failf("%s: a name of our own begins with %q; one of upstream's says its origin", what, ownPrefix)
+		c.failf("%s: begin our own name with %q, and give an upstream name its origin", what, ownPrefix)
 	case origin != "" && own:
 		c.failf("%s: %q cannot define a name of ours", what, origin)
 	case origin != "" && !originPattern.MatchString(origin):
@@ -50,7 +50,7 @@ func (c *checker) name(what, name, suffix, origin string) {
 	c.ident(what, goName(name)+suffix)
 }
 
-// ident refuses a Go identifier that two definitions would share, which also finds a definition made twice.
+// ident refuses a Go identifier of two definitions. So it also finds a repeated definition.
 func (c *checker) ident(what, ident string) {
 	if other, taken := c.idents[ident]; taken {
 		c.failf("%s and %s both become %s in Go: rename one of the two", other, what, ident)
@@ -75,7 +75,7 @@ func (c *checker) attribute(a *attribute) {
 	}
 	for _, example := range a.Examples {
 		if !fits(example, a.Type.Name) {
-			c.failf("%s: example %v is no %s", what, example, a.Type.Name)
+			c.failf("%s: example %v is not of type %s", what, example, a.Type.Name)
 		}
 	}
 }
@@ -88,11 +88,11 @@ func (c *checker) members(a *attribute) {
 	for _, m := range a.Type.Members {
 		what := "attribute " + a.Key + ", member " + m.ID
 		if !idPattern.MatchString(m.ID) {
-			c.failf("%s: an id is lower-case words joined by underscores", what)
+			c.failf("%s: write the id as lower-case words joined by underscores", what)
 			continue
 		}
 		if m.Value == "" || values[m.Value] {
-			c.failf("%s: value %q is empty or another member's", what, m.Value)
+			c.failf("%s: value %q is empty or repeated", what, m.Value)
 		}
 		values[m.Value] = true
 		c.brief(what, m.Brief)
@@ -101,7 +101,7 @@ func (c *checker) members(a *attribute) {
 	}
 }
 
-// fits tells whether an example is a value of the type.
+// fits reports whether an example is a value of the type.
 func fits(example any, kind string) bool {
 	switch v := example.(type) {
 	case bool:
@@ -122,10 +122,10 @@ func (c *checker) metric(m *metric) {
 	what := "metric " + m.Name
 	c.signal("metric", m.Name, "", &m.common, m.Attributes, m.Entities)
 	if goKinds[m.Instrument] == "" {
-		c.failf("%s: instrument %q is none of counter, updowncounter, gauge, histogram", what, m.Instrument)
+		c.failf("%s: instrument %q is not one of counter, updowncounter, gauge, histogram", what, m.Instrument)
 	}
 	if !unitPattern.MatchString(m.Unit) {
-		c.failf("%s: unit %q is no UCUM code in use here", what, m.Unit)
+		c.failf("%s: unit %q is not one of the UCUM codes in use", what, m.Unit)
 	}
 	if kind := m.Annotations.CodeGeneration.MetricValueType; kind != "int" && kind != "double" {
 		c.failf("%s: annotations.code_generation.metric_value_type must be int or double", what)
@@ -138,16 +138,16 @@ func (c *checker) span(s *span) {
 		c.failf("span %s: kind must be internal", s.Type)
 	}
 	if s.Name.Note == "" || !isLine(s.Name.Note) {
-		c.failf("span %s: name.note must say in one line how the span is named", s.Type)
+		c.failf("span %s: name.note must describe the name of the span in one line", s.Type)
 	}
 	for _, part := range strings.Split(s.Name.Note, "{")[1:] {
 		if key, _, closed := strings.Cut(part, "}"); !closed || c.attributes[key] == nil {
-			c.failf("span %s: its name uses {%s, which is no attribute", s.Type, part)
+			c.failf("span %s: its name uses {%s, which is not an attribute", s.Type, part)
 		}
 	}
 }
 
-// signal checks what metrics, spans and events have in common.
+// signal checks the keys that metrics, spans and events share.
 func (c *checker) signal(kind, name, suffix string, d *common, refs []ref, entities []string) {
 	what := kind + " " + name
 	c.name(what, name, suffix, d.Annotations.Stallspan.Origin)
@@ -160,25 +160,25 @@ func (c *checker) signal(kind, name, suffix string, d *common, refs []ref, entit
 	}
 }
 
-// refs checks a list of references, with those that its groups bring in.
+// refs checks a list of references with those of its groups.
 func (c *checker) refs(what string, refs []ref) {
 	seen := map[string]bool{}
 	var use func(u ref, depth int)
 	use = func(u ref, depth int) {
 		switch {
 		case (u.Ref == "") == (u.RefGroup == ""):
-			c.failf("%s: a reference has either ref or ref_group", what)
+			c.failf("%s: give a reference either ref or ref_group", what)
 		case u.RefGroup != "" && c.groups[u.RefGroup] == nil:
 			c.failf("%s: attribute group %s is not defined", what, u.RefGroup)
 		case u.RefGroup != "" && depth == 0:
 			for _, inner := range c.groups[u.RefGroup].Attributes {
 				use(inner, depth+1)
 			}
-		case u.RefGroup != "": // a group within a group has been refused where it stands
+		case u.RefGroup != "": // a group within a group is refused at its definition
 		case c.attributes[u.Ref] == nil:
 			c.failf("%s: attribute %s is not defined", what, u.Ref)
 		case seen[u.Ref]:
-			c.failf("%s: attribute %s is there twice", what, u.Ref)
+			c.failf("%s: attribute %s is repeated", what, u.Ref)
 		default:
 			seen[u.Ref] = true
 			c.level(what+", "+u.Ref, u.Level)
@@ -191,12 +191,12 @@ func (c *checker) refs(what string, refs []ref) {
 
 func (c *checker) level(what string, l level) {
 	if l.Name == "" && strings.HasPrefix(what, "entity ") {
-		return // an entity's attributes are what makes it, all of them
+		return // all attributes of an entity identify it
 	}
 	if !slices.Contains(levels, l.Name) {
-		c.failf("%s: requirement_level %q is none of %v", what, l.Name, levels)
+		c.failf("%s: requirement_level %q is not one of %v", what, l.Name, levels)
 	}
 	if (l.Name == "conditionally_required") != (l.When != "") || !isLine(l.When) {
-		c.failf("%s: conditionally_required, and nothing else, states a condition", what)
+		c.failf("%s: a condition needs the level conditionally_required, and the level needs a condition", what)
 	}
 }

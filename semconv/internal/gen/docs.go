@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// blankLines are more of them than Markdown needs: what templates leave behind between their parts.
+// blankLines matches the blank lines that templates leave between their parts.
 var blankLines = regexp.MustCompile(`\n{3,}`)
 
 // page returns a function that renders the page of a template.
@@ -21,13 +21,13 @@ func page(name string) func(*registry) ([]byte, error) {
 	}
 }
 
-// cell makes text fit for a cell of a Markdown table.
+// cell escapes text for a cell of a Markdown table.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 
-// meaning is what a page says of a definition.
+// meaning returns the text of a definition on a page.
 func meaning(brief, note string) string { return cell(strings.TrimSpace(brief + " " + note)) }
 
-// origin says who defines a name.
+// origin returns who defines a name.
 func origin(a annotations) string {
 	if version, ok := strings.CutPrefix(a.Stallspan.Origin, "semconv "); ok {
 		return "OpenTelemetry " + version
@@ -38,13 +38,13 @@ func origin(a annotations) string {
 	return "Stallspan"
 }
 
-// groupTitle heads a group's table: "attributes.stallspan.window" gives "Every window".
+// groupTitle returns the heading of a group's table: "attributes.stallspan.window" gives "Every window".
 func groupTitle(id string) string { return "Every " + id[strings.LastIndex(id, ".")+1:] }
 
-// anchor is what links to a heading of the same page end in.
+// anchor returns the anchor of a heading.
 func anchor(title string) string { return strings.ReplaceAll(strings.ToLower(title), " ", "-") }
 
-// typeName is an attribute's type as a reader knows it: an enum's values are strings.
+// typeName returns the type of an attribute for readers: the values of an enum are strings.
 func typeName(a *attribute) string {
 	if a.Type.Name == "enum" {
 		return "string"
@@ -52,7 +52,7 @@ func typeName(a *attribute) string {
 	return a.Type.Name
 }
 
-// keys lists attributes: in bold those that are always present, with their condition those that have one.
+// keys lists attributes: those that are always present in bold, others with their condition.
 func keys(refs []ref) string {
 	var all []string
 	for _, use := range refs {
@@ -108,7 +108,7 @@ func (r *registry) shared(metrics []metric) []ref {
 	return r.flatten(found)
 }
 
-// without leaves out the attributes that the text above a table lists.
+// without removes the attributes that the text above a table lists.
 func (r *registry) without(shared, refs []ref) []ref {
 	return slices.DeleteFunc(r.flatten(refs), func(use ref) bool {
 		return slices.ContainsFunc(shared, func(s ref) bool { return s.Ref == use.Ref && use.Level.Name != "required" })

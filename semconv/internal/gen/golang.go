@@ -16,7 +16,7 @@ var goKinds = map[string]string{
 	"counter": "Counter", "updowncounter": "UpDownCounter", "gauge": "Gauge", "histogram": "Histogram",
 }
 
-// writeGo gives the text of generated.go.
+// writeGo returns the text of generated.go.
 func writeGo(r *registry) ([]byte, error) {
 	text, err := r.render("generated.go.tmpl")
 	if err != nil {
@@ -25,7 +25,7 @@ func writeGo(r *registry) ([]byte, error) {
 	return format.Source(text)
 }
 
-// goRefs is the Go literal of a list of references, as many on a line as fit.
+// goRefs returns a list of references as a Go literal, with as many on a line as fit.
 func (r *registry) goRefs(refs []ref) string {
 	var lines []string
 	line := ""

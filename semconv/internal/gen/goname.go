@@ -2,17 +2,17 @@ package main
 
 import "strings"
 
-// ownPrefix begins every name that is ours. Go identifiers leave it out: the package already says whose they are.
+// ownPrefix is the prefix of our names. Go identifiers omit it, because the package name implies it.
 const ownPrefix = "stallspan."
 
-// initialisms are the words that Go writes in one case, and iowait, whose two halves OpenTelemetry's own Go names
-// tell apart.
+// initialisms has the words that Go writes in one case, and iowait, which OpenTelemetry's own Go names write as two
+// words.
 var initialisms = map[string]string{
 	"cpu": "CPU", "crc": "CRC", "dram": "DRAM", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
 	"nvlink": "NVLink", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM",
 }
 
-// goName turns a dotted name into an exported Go identifier: "stallspan.gpu.busy.time" gives "GPUBusyTime".
+// goName converts a dotted name to an exported Go identifier: "stallspan.gpu.busy.time" becomes "GPUBusyTime".
 func goName(name string) string {
 	var b strings.Builder
 	for word := range strings.FieldsFuncSeq(strings.TrimPrefix(name, ownPrefix), isSeparator) {

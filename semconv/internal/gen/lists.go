@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// all gathers one list of every area, sorted by name.
+// all concatenates one list of each area, sorted by name.
 func all[T any](r *registry, list func(*file) []T, name func(*T) string) []T {
 	var out []T
 	for i := range r.Areas {
@@ -41,8 +41,8 @@ func (r *registry) Entities() []entity {
 	return all(r, func(f *file) []entity { return f.Entities }, func(e *entity) string { return e.Type })
 }
 
-// flatten replaces references to groups by the groups' own references, and sorts by key. It trusts the references,
-// as validate does not let a broken one through.
+// flatten replaces references to groups by the references of the groups, and sorts by key. validate has checked the
+// references.
 func (r *registry) flatten(refs []ref) []ref {
 	var flat []ref
 	for _, use := range refs {
@@ -83,12 +83,12 @@ func (r *registry) used(refs []ref) []*attribute {
 	return out
 }
 
-// own leaves out the groups of a list of references.
+// own returns a list of references without the groups.
 func own(refs []ref) []ref {
 	return slices.DeleteFunc(slices.Clone(refs), func(use ref) bool { return use.RefGroup != "" })
 }
 
-// SpanGroups lists the attribute groups that spans take in, by id.
+// SpanGroups lists the attribute groups of spans, by id.
 func (r *registry) SpanGroups() []*group {
 	ids := map[string]bool{}
 	for _, s := range r.Spans() {

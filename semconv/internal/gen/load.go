@@ -15,7 +15,7 @@ import (
 
 const manifestName = "manifest.yaml"
 
-// registry is all files together. The files are kept too, because the documentation follows them.
+// registry holds all files. They stay separate, because the documentation has a section for each.
 type registry struct {
 	Manifest manifest
 	Areas    []area // by name
@@ -25,7 +25,7 @@ type registry struct {
 	entities   map[string]*entity
 }
 
-// area is one file: "disk" of disk.yaml.
+// area is one file: "disk" for disk.yaml.
 type area struct {
 	Name string
 	file
@@ -43,7 +43,7 @@ func load(dir fs.FS) (*registry, error) {
 		return nil, err
 	}
 	if !slices.Contains(paths, manifestName) {
-		return nil, fmt.Errorf("no %s: this is no registry, run the generator in the semconv folder", manifestName)
+		return nil, fmt.Errorf("no %s: run the generator in the semconv folder", manifestName)
 	}
 	for _, name := range paths {
 		text, err := fs.ReadFile(dir, name)
@@ -64,7 +64,7 @@ func load(dir fs.FS) (*registry, error) {
 	return r, r.validate()
 }
 
-// decode reads the one document in text and refuses keys that v does not have.
+// decode decodes the one document in text. It refuses unknown keys.
 func decode(text []byte, v any) error {
 	d := yaml.NewDecoder(bytes.NewReader(text))
 	d.KnownFields(true)
@@ -77,7 +77,7 @@ func decode(text []byte, v any) error {
 	return nil
 }
 
-// strict decodes a part of a document. Node.Decode would forget that unknown keys are refused.
+// strict decodes a part of a document. Node.Decode would accept unknown keys.
 func strict(node *yaml.Node, v any) error {
 	text, err := yaml.Marshal(node)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// output is one generated file: its path from the semconv folder, and what gives its text.
+// output is a generated file: its path from the semconv folder, and the function that returns its text.
 type output struct {
 	path  string
 	write func(*registry) ([]byte, error)
@@ -28,7 +28,7 @@ func main() {
 	}
 }
 
-// generate writes every output below root, which is the semconv folder.
+// generate writes every output. root is the semconv folder.
 func generate(root string) error {
 	r, err := load(os.DirFS(filepath.Join(root, "registry")))
 	if err != nil {

@@ -2,8 +2,8 @@ package main
 
 import "go.yaml.in/yaml/v3"
 
-// file is one YAML file of the registry, as far as we use the format definition/2. Whatever the format has beyond
-// this is refused as an unknown key, so nothing in the registry is ever silently without effect.
+// file is one YAML file of the registry, with the part of the format definition/2 that we use. Other keys are refused
+// as unknown, so that no key is silently without effect.
 type file struct {
 	FileFormat string      `yaml:"file_format"`
 	Attributes []attribute `yaml:"attributes"`
@@ -14,7 +14,7 @@ type file struct {
 	Events     []event     `yaml:"events"`
 }
 
-// manifest says what the registry as a whole is.
+// manifest describes the registry.
 type manifest struct {
 	FileFormat  string `yaml:"file_format"`
 	SchemaURL   string `yaml:"schema_url"`
@@ -22,7 +22,7 @@ type manifest struct {
 	Stability   string `yaml:"stability"`
 }
 
-// common is what every definition has.
+// common has the keys of every definition.
 type common struct {
 	Brief       string      `yaml:"brief"`
 	Note        string      `yaml:"note"`
@@ -30,13 +30,13 @@ type common struct {
 	Annotations annotations `yaml:"annotations"`
 }
 
-// annotations are free-form in the format; these are the two that mean something here.
+// annotations are free-form in the format. We use these two.
 type annotations struct {
 	CodeGeneration struct {
 		MetricValueType string `yaml:"metric_value_type"` // "int" or "double", on every metric
 	} `yaml:"code_generation"`
 	Stallspan struct {
-		Origin string `yaml:"origin"` // who defines the name; empty: we do
+		Origin string `yaml:"origin"` // who defines the name; empty for our own
 	} `yaml:"stallspan"`
 }
 
@@ -47,7 +47,7 @@ type attribute struct {
 	common   `yaml:",inline"`
 }
 
-// valueType is a type's name, or "enum" with its members.
+// valueType is the name of a type, or "enum" with members.
 type valueType struct {
 	Name    string
 	Members []member
@@ -67,7 +67,7 @@ type ref struct {
 	Level    level  `yaml:"requirement_level"`
 }
 
-// level is how strictly an attribute is to be there, and for some levels under which condition.
+// level is the requirement level of an attribute, for some levels with a condition.
 type level struct {
 	Name string
 	When string
@@ -113,7 +113,7 @@ type event struct {
 	Entities   []string `yaml:"entity_associations"`
 }
 
-// UnmarshalYAML takes "string" as well as {members: [...]}.
+// UnmarshalYAML accepts "string" and {members: [...]}.
 func (t *valueType) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		t.Name = node.Value
@@ -129,7 +129,7 @@ func (t *valueType) UnmarshalYAML(node *yaml.Node) error {
 	return nil
 }
 
-// UnmarshalYAML takes "required" as well as {conditionally_required: when}.
+// UnmarshalYAML accepts "required" and {conditionally_required: when}.
 func (l *level) UnmarshalYAML(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		l.Name = node.Value

@@ -10,7 +10,7 @@ import (
 //go:embed templates/*.tmpl
 var templates embed.FS
 
-// render fills one of the templates with the registry.
+// render executes a template with the registry.
 func (r *registry) render(name string) ([]byte, error) {
 	t, err := template.New(name).Funcs(template.FuncMap{
 		"goName":      goName,

@@ -20,19 +20,19 @@ var (
 	levels      = []string{"required", "conditionally_required", "recommended", "opt_in"}
 )
 
-// checker gathers everything that is wrong, so that one run shows it all.
+// checker collects all errors, so that one run shows them all.
 type checker struct {
 	*registry
 	file   string
 	errs   []error
-	idents map[string]string // Go identifier to the name it came from
+	idents map[string]string // Go identifier to original name
 }
 
 func (c *checker) failf(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf("%s.yaml: %s", c.file, fmt.Sprintf(format, args...)))
 }
 
-// validate also fills the registry's indexes.
+// validate checks the registry and fills its indexes.
 func (r *registry) validate() error {
 	c := &checker{registry: r, file: "manifest", idents: map[string]string{}}
 	if r.Manifest.FileFormat != "definition_manifest/2.0" {
@@ -62,7 +62,7 @@ func (c *checker) each(check func(*file)) {
 	}
 }
 
-// index makes everything findable that others refer to.
+// index fills the indexes for references.
 func (c *checker) index(f *file) {
 	if f.FileFormat != "definition/2" {
 		c.failf("file_format is %q: it must be definition/2", f.FileFormat)
@@ -131,17 +131,17 @@ func (c *checker) definitions(f *file) {
 	sorted(c, "entity", f.Entities, func(e entity) string { return e.Type })
 }
 
-// sorted wants each list of a file in order, so that there is one place for a new name.
+// sorted checks the order of a list, so that a new name has one place.
 func sorted[T any](c *checker, what string, list []T, name func(T) string) {
 	for i := 1; i < len(list); i++ {
 		if a, b := name(list[i-1]), name(list[i]); a > b {
-			c.failf("%s %s stands after %s: sort by name", what, b, a)
+			c.failf("%s %s is after %s: sort by name", what, b, a)
 		}
 	}
 }
 
-// namespaces refuses a name that is also the beginning of another: backends that turn dots into nested objects
-// could keep only one of the two.
+// namespaces refuses a name that is the prefix of another: backends that convert dots to nested objects could keep only
+// one of the two.
 func (c *checker) namespaces(what string, names []string) {
 	c.file = "*"
 	for _, inner := range names {

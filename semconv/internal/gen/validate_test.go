@@ -129,13 +129,13 @@ func TestValidateRefuses(t *testing.T) {
 		{"entity twice", "metrics:\n", "  - {type: host, brief: H., stability: stable, identity: [{ref: host.id}]}\nmetrics:\n", "entity host is defined twice"},
 		{"metric twice", "metrics:\n", "metrics:\n  - {name: stallspan.thing.time, instrument: counter, unit: s, brief: T., stability: development, annotations: {code_generation: {metric_value_type: int}}}\n", "both become ThingTime in Go"},
 		{"same Go name", "key: stallspan.count", "key: stallspan.host.id", "both become HostIDKey in Go"},
-		{"not sorted", "key: stallspan.names", "key: stallspan.zzz", "stallspan.ratio stands after stallspan.zzz"},
+		{"not sorted", "key: stallspan.names", "key: stallspan.zzz", "stallspan.ratio is after stallspan.zzz"},
 
 		{"attribute is a namespace", "key: stallspan.kind\n", "key: stallspan.count.kind\n", "attribute stallspan.count is a namespace of stallspan.count.kind"},
 		{"metric is a namespace", "metrics:\n", "metrics:\n  - {name: stallspan.thing, instrument: gauge, unit: s, brief: T., stability: development, annotations: {code_generation: {metric_value_type: int}}}\n", "metric stallspan.thing is a namespace of stallspan.thing.time"},
-		{"own attribute under a foreign root", "key: stallspan.count", "key: host.count", `a name of our own begins with "stallspan."`},
-		{"own metric under a foreign root", "name: stallspan.thing.time", "name: gpu.time", `a name of our own begins with "stallspan."`},
-		{"own event under a foreign root", "name: stallspan.thing.done", "name: thing.done", `a name of our own begins with "stallspan."`},
+		{"own attribute under a foreign root", "key: stallspan.count", "key: host.count", `begin our own name with "stallspan."`},
+		{"own metric under a foreign root", "name: stallspan.thing.time", "name: gpu.time", `begin our own name with "stallspan."`},
+		{"own event under a foreign root", "name: stallspan.thing.done", "name: thing.done", `begin our own name with "stallspan."`},
 		{"own name with an origin", "examples: [0.5, 1]", "examples: [0.5]\n    annotations: {stallspan: {origin: semconv 1.43.0}}", "cannot define a name of ours"},
 		{"unknown origin", "semconv 1.43.0", "somewhere", `origin "somewhere" is unknown`},
 		{"name with capitals", "key: stallspan.names", "key: stallspan.Names", "lower-case words"},
@@ -146,9 +146,9 @@ func TestValidateRefuses(t *testing.T) {
 		{"unknown attribute in a group", "      - ref: stallspan.slow", "      - ref: stallspan.fast", "attribute stallspan.fast is not defined"},
 		{"unknown attribute in an entity", "- ref: host.id", "- ref: host.name", "attribute host.name is not defined"},
 		{"unknown entity", "associations: [host]", "associations: [hots]", "entity hots is not defined"},
-		{"unknown attribute in a span's name", "thing {stallspan.kind}", "thing {kind}", "{kind}, which is no attribute"},
-		{"open brace in a span's name", "thing {stallspan.kind}", "thing {stallspan.kind", "which is no attribute"},
-		{"attribute twice on a signal", "- ref: stallspan.count", "- ref: stallspan.slow", "attribute stallspan.slow is there twice"},
+		{"unknown attribute in a span's name", "thing {stallspan.kind}", "thing {kind}", "{kind}, which is not an attribute"},
+		{"open brace in a span's name", "thing {stallspan.kind}", "thing {stallspan.kind", "which is not an attribute"},
+		{"attribute twice on a signal", "- ref: stallspan.count", "- ref: stallspan.slow", "attribute stallspan.slow is repeated"},
 		{"reference to nothing", "- ref: stallspan.names\n        requirement_level", "- requirement_level", "either ref or ref_group"},
 		{"group in a group", "      - ref: stallspan.slow", "      - ref_group: attributes.stallspan.thing", "one level is enough"},
 		{"public group", "visibility: internal", "visibility: public", "visibility must be internal"},
@@ -158,31 +158,31 @@ func TestValidateRefuses(t *testing.T) {
 		{"brief of a member without period", "brief: One.", "brief: One", "member one: the brief must"},
 		{"brief of two lines", "brief: A thing.", `brief: "A\nthing."`, "span stallspan.thing: the brief must"},
 		{"note without period", "note: Of things.", "note: Of things", "the note must be one line"},
-		{"no stability", "    brief: A ratio.\n    stability: development\n", "    brief: A ratio.\n", `stability "" is none of`},
-		{"no such stability", "stability: development\n    examples: [true]", "stability: final\n    examples: [true]", `stability "final" is none of`},
+		{"no stability", "    brief: A ratio.\n    stability: development\n", "    brief: A ratio.\n", `stability "" is not one of`},
+		{"no such stability", "stability: development\n    examples: [true]", "stability: final\n    examples: [true]", `stability "final" is not one of`},
 
 		{"no such type", "type: double\n", "type: float\n", `type "float" is not in use here`},
 		{"empty enum", "      members:\n        - {id: one, value: one, brief: One., stability: development}\n        - {id: two, value: two, brief: Two., stability: development}", "      members: []", "an enum needs members"},
-		{"value twice", "value: two", "value: one", `value "one" is empty or another member's`},
-		{"no value", "value: two, ", "", `value "" is empty or another member's`},
+		{"value twice", "value: two", "value: one", `value "one" is empty or repeated`},
+		{"no value", "value: two, ", "", `value "" is empty or repeated`},
 		{"id twice", "id: two", "id: one", "both become KindOne in Go"},
-		{"id with a dot", "id: two", "id: t.wo", "an id is lower-case words"},
+		{"id with a dot", "id: two", "id: t.wo", "lower-case words"},
 		{"no example", "    examples: [true]\n", "", "give at least one example"},
-		{"example of the wrong type", "examples: [1]", "examples: [one]", "example one is no int"},
-		{"fraction for an int", "examples: [1]", "examples: [1.5]", "example 1.5 is no int"},
-		{"list of the wrong type", "[[a, b]]", "[[a, 1]]", "is no string[]"},
-		{"null for an example", "examples: [true]", "examples: [null]", "is no boolean"},
+		{"example of the wrong type", "examples: [1]", "examples: [one]", "example one is not of type int"},
+		{"fraction for an int", "examples: [1]", "examples: [1.5]", "example 1.5 is not of type int"},
+		{"list of the wrong type", "[[a, b]]", "[[a, 1]]", "is not of type string[]"},
+		{"null for an example", "examples: [true]", "examples: [null]", "is not of type boolean"},
 
-		{"no unit", "unit: s", "unit: ''", `unit "" is no UCUM code`},
-		{"unit in words", "unit: s", "unit: seconds", `unit "seconds" is no UCUM code`},
-		{"no such instrument", "instrument: counter", "instrument: summary", `instrument "summary" is none of`},
+		{"no unit", "unit: s", "unit: ''", `unit "" is not one of the UCUM codes`},
+		{"unit in words", "unit: s", "unit: seconds", `unit "seconds" is not one of the UCUM codes`},
+		{"no such instrument", "instrument: counter", "instrument: summary", `instrument "summary" is not one of`},
 		{"no value type", "    annotations: {code_generation: {metric_value_type: double}}\n", "", "must be int or double"},
 		{"no such value type", "metric_value_type: double", "metric_value_type: float", "must be int or double"},
-		{"no requirement level", "- ref: stallspan.kind\n        requirement_level: required", "- ref: stallspan.kind", `requirement_level "" is none of`},
-		{"no such requirement level", "opt_in", "maybe", `requirement_level "maybe" is none of`},
-		{"no condition", "conditionally_required: it is known", "conditionally_required: ''", "states a condition"},
+		{"no requirement level", "- ref: stallspan.kind\n        requirement_level: required", "- ref: stallspan.kind", `requirement_level "" is not one of`},
+		{"no such requirement level", "opt_in", "maybe", `requirement_level "maybe" is not one of`},
+		{"no condition", "conditionally_required: it is known", "conditionally_required: ''", "a condition needs the level"},
 		{"span of another kind", "kind: internal", "kind: server", "kind must be internal"},
-		{"span without a name", `note: "thing {stallspan.kind}"`, `note: ""`, "how the span is named"},
+		{"span without a name", `note: "thing {stallspan.kind}"`, `note: ""`, "describe the name of the span"},
 		{"entity without identity", "    identity:\n      - ref: host.id\n", "", "entity host has no identity"},
 	}
 	for _, test := range tests {
@@ -202,7 +202,7 @@ func TestValidateRefusesManifest(t *testing.T) {
 		{"file format", "definition_manifest/2.0", "manifest/2.0", "must be definition_manifest/2.0"},
 		{"no version", "/0.1.0", "", "must be https and end in a version"},
 		{"not encrypted", "https:", "http:", "must be https and end in a version"},
-		{"stability", "development", "new", `stability "new" is none of`},
+		{"stability", "development", "new", `stability "new" is not one of`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func refused(t *testing.T, err error, want string) {
 		t.Fatal("accepted")
 	}
 	if !strings.Contains(err.Error(), want) {
-		t.Fatalf("error %q does not say %q", err, want)
+		t.Fatalf("error %q does not have %q", err, want)
 	}
 }
 
