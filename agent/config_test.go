@@ -50,7 +50,8 @@ metrics:
 		Slow:     config.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute},
 		Smart: &config.Smart{Enabled: &on, Sudo: true, Disks: []config.Disk{
 			{Device: "/dev/sda", Type: "sat"}, {Device: "/dev/sdb", Enabled: &off}}},
-		Metrics: config.Metrics{"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on}, "system.cpu.time": {}},
+		Metrics: config.Metrics{"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on},
+			"system.cpu.time": {}},
 	}
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(agentConfig{})); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)
@@ -80,7 +81,8 @@ func TestConfigDefaults(t *testing.T) {
 			continue
 		}
 		m := c.monitor()
-		if m.Interval != 100*time.Millisecond || m.Slow != (config.Slow{Baseline: path}) || m.Drives == nil || !m.Drives.Auto {
+		if m.Interval != 100*time.Millisecond || m.Slow != (config.Slow{Baseline: path}) || m.Drives == nil ||
+			!m.Drives.Auto {
 			t.Errorf("%q: got %+v, want 100 ms, %s and drives if smartctl exists", text, m, path)
 		}
 	}
@@ -118,7 +120,7 @@ func TestWrongConfig(t *testing.T) {
 		"a: &a [*a]":                                    "",
 		"socket: \x00":                                  "not valid YAML",
 		"metrics: {system.disk.io: &x {enabled: *y}}":   "not valid YAML",
-		"endpoint: here":                                `"here" is no port`,
+		"endpoint: here":                                `"here" is not a port`,
 		"metrics: &m {system.disk.io: {enabled: [no]}}": "a list is not true or false",
 	} {
 		_, err := parseConfig([]byte(text))

@@ -143,7 +143,7 @@ func TestSecondAgent(t *testing.T) {
 	second := stallspan(t, "agent")
 	second.Env = append(second.Env, "STALLSPAN_SOCKET="+socket)
 	if code := second.run(); code != exitFailed || !strings.Contains(second.errorLine(),
-		"another stallspan answers on "+socket) {
+		"another stallspan serves "+socket) {
 		t.Errorf("exit code %d: %s", code, second.err.String())
 	}
 	if err := first.Process.Kill(); err != nil {
@@ -225,7 +225,7 @@ func TestAgentRefuses(t *testing.T) {
 		"sampling: {intervall: 1s}":  "did you mean interval?",
 		"sampling: {interval: 1h}":   "choose one from",
 		"endpoint: everywhere":       "is no port",
-		"socket: /proc/nowhere/sock": "the socket's folder cannot be made",
+		"socket: /proc/nowhere/sock": "cannot create the socket's folder",
 	} {
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			t.Fatal(err)

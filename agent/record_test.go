@@ -176,7 +176,7 @@ func TestRecordForAWhile(t *testing.T) {
 	agent, _ := startAgent(t, socket)
 	v := stallspan(t, "record", "--for", "300ms", file)
 	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
-	if code := v.run(); code != 0 || !strings.Contains(v.err.String(), "another stallspan answers on "+socket) {
+	if code := v.run(); code != 0 || !strings.Contains(v.err.String(), "another stallspan serves "+socket) {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 	stop(t, agent)

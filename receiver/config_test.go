@@ -116,7 +116,7 @@ func TestWrongConfig(t *testing.T) {
 		{"smart: disks[0]: a disk needs a device", m{"smart": m{"disks": []any{m{"type": "sat"}}}}},
 		{`smart: disks[1]: "/dev/sda; reboot" is no path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
 		{`"-x" is no type of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
-		{`the endpoint "here" is no port`, m{"endpoint": "here"}},
+		{`the endpoint "here" is not a port`, m{"endpoint": "here"}},
 	} {
 		if _, err := read(confmap.NewFromStringMap(test.values)); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%v: %v, want %q", test.values, err, test.says)

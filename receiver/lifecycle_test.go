@@ -86,7 +86,7 @@ func TestRefusedAtStart(t *testing.T) {
 		return err
 	}
 	taken := *c
-	_ = refused(&taken, "logs", "another stallspan answers on "+c.Socket)
+	_ = refused(&taken, "logs", "another stallspan serves "+c.Socket)
 	other := *laboratory(t)
 	if err := refused(&other, "metrics", "the settings differ"); !errors.Is(err, monitor.ErrDiffer) {
 		t.Error(err)

@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// raw sends bytes on a connection and reads the answer.
+// raw sends bytes on a connection and reads the response.
 func raw(t *testing.T, c *net.UnixConn, text string) (*http.Response, string) {
 	t.Helper()
 	if text != "" {
@@ -48,7 +48,7 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	if response, body := raw(t, c, ""); response.StatusCode != http.StatusCreated { //nolint:bodyclose // raw closes it
-		t.Errorf("%d %s", response.StatusCode, body)
+		t.Errorf("got %d %s, want %d", response.StatusCode, body, http.StatusCreated)
 	}
 }
 
@@ -62,8 +62,9 @@ func TestBodyThatEndsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	response, body := raw(t, c, "") //nolint:bodyclose // raw closes it
-	if response.StatusCode != http.StatusBadRequest || !strings.Contains(parseAs[Error](t, body).Text, "the body ended early") {
-		t.Errorf("%d %s", response.StatusCode, body)
+	if response.StatusCode != http.StatusBadRequest ||
+		!strings.Contains(parseAs[Error](t, body).Text, "the body ended early") {
+		t.Errorf("got %d %s, want 400 and the reason", response.StatusCode, body)
 	}
 }
 
@@ -72,8 +73,9 @@ func TestSlowClients(t *testing.T) {
 		s.http.ReadTimeout, s.http.ReadHeaderTimeout = 50*time.Millisecond, 50*time.Millisecond
 	})
 	response, body := raw(t, s.dial(t), header+"16\r\n\r\n"+`{"kind":`) //nolint:bodyclose // raw closes it
-	if response.StatusCode != http.StatusRequestTimeout || !strings.Contains(parseAs[Error](t, body).Text, "did not arrive whole") {
-		t.Errorf("a body that never ends: %d %s", response.StatusCode, body)
+	if response.StatusCode != http.StatusRequestTimeout ||
+		!strings.Contains(parseAs[Error](t, body).Text, "did not arrive within") {
+		t.Errorf("a body that never ends: got %d %s, want 408", response.StatusCode, body)
 	}
 	for _, begun := range []string{"", "POST /v1/win", "POST /v1/windows HTTP/1.1\r\nHost: x\r\nA: b"} {
 		c := s.dial(t)
@@ -81,61 +83,64 @@ func TestSlowClients(t *testing.T) {
 			t.Fatal(err)
 		}
 		if text, err := io.ReadAll(c); len(text) > 0 && !strings.HasPrefix(string(text), "HTTP/1.1 400 ") || err != nil {
-			t.Errorf("%q: %q %v, want to be cut off", begun, text, err)
+			t.Errorf("%q: got %q, %v; want a closed connection", begun, text, err)
 		}
 	}
 }
 
-// TestClientThatNeverReads asks for more than a socket's buffers hold and leaves it there.
+// TestClientThatNeverReads requests more than a socket's buffers hold and does not read it.
 func TestClientThatNeverReads(t *testing.T) {
 	s := serve(t, func(s *Server) { s.http.WriteTimeout = 500 * time.Millisecond })
 	fill(t, s, 1000)
-	for range mostListings {
+	for range maxListings {
 		c := s.dial(t)
 		if _, err := io.WriteString(c, "GET /v1/windows HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 			t.Fatal(err)
 		}
-		_, _ = c.Read(make([]byte, 1)) // it has its turn from now on, or was cut off already
+		_, _ = c.Read(make([]byte, 1)) // the server has begun the response, or closed the connection
 	}
-	// They are cut off, so others still get their turn.
+	// The server closes these connections, so that other clients get a response.
 	if status, _, body := s.do(t, "GET", "/v1/status", ""); status != http.StatusOK {
-		t.Errorf("%d %s", status, body)
+		t.Errorf("got %d %s, want 200", status, body)
 	}
 }
 
 func TestHugeRequests(t *testing.T) {
-	s := serve(t, nil)
+	s, long := serve(t, nil), strings.Repeat("a", 64<<10)
 	for name, c := range map[string]struct {
 		request string
 		status  int
 	}{
-		"announced":   {header + "1000000000000\r\n\r\n{", http.StatusRequestEntityTooLarge},
-		"not a size":  {header + "-1\r\n\r\n", http.StatusBadRequest},
-		"long header": {"GET /v1/status HTTP/1.1\r\nHost: x\r\nA: " + strings.Repeat("a", 64<<10) + "\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"long path":   {"GET /" + strings.Repeat("a", 64<<10) + " HTTP/1.1\r\nHost: x\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
-		"not HTTP":    {"\x00\x01\x02\r\n\r\n", http.StatusBadRequest},
-		"chunked":     {"POST /v1/windows HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n11000\r\n" + strings.Repeat(" ", 0x11000) + "\r\n0\r\n\r\n", http.StatusRequestEntityTooLarge},
+		"announced":  {header + "1000000000000\r\n\r\n{", http.StatusRequestEntityTooLarge},
+		"not a size": {header + "-1\r\n\r\n", http.StatusBadRequest},
+		"long header": {"GET /v1/status HTTP/1.1\r\nHost: x\r\nA: " + long + "\r\n\r\n",
+			http.StatusRequestHeaderFieldsTooLarge},
+		"long path": {"GET /" + long + " HTTP/1.1\r\nHost: x\r\n\r\n", http.StatusRequestHeaderFieldsTooLarge},
+		"not HTTP":  {"\x00\x01\x02\r\n\r\n", http.StatusBadRequest},
+		"chunked": {"POST /v1/windows HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n11000\r\n" +
+			strings.Repeat(" ", 0x11000) + "\r\n0\r\n\r\n", http.StatusRequestEntityTooLarge},
 	} {
 		conn := s.dial(t)
-		go func() { _, _ = io.WriteString(conn, c.request) }()                   // fails when the server has answered before the end
+		go func() { _, _ = io.WriteString(conn, c.request) }()                   // the server may respond before the end
 		if response, body := raw(t, conn, ""); response.StatusCode != c.status { //nolint:bodyclose // raw closes it
-			t.Errorf("%s: %d %s", name, response.StatusCode, body)
+			t.Errorf("%s: got %d %s, want %d", name, response.StatusCode, body, c.status)
 		}
 	}
 }
 
-// fill opens windows behind the server's back.
+// fill opens windows without the server.
 func fill(t testing.TB, s *service, n int) {
 	t.Helper()
 	now := s.monitor.Now()
 	for range n {
-		if _, err := s.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: strings.Repeat("n", 1000)}, now); err != nil {
+		if _, err := s.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: strings.Repeat("n", 1000)},
+			now); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// TestThousandWindows opens a thousand through the API at once, then as many as there may be, and one more.
+// TestThousandWindows opens 1000 windows through the API at once, then up to the limit, and one more.
 func TestThousandWindows(t *testing.T) {
 	s := serve(t, nil)
 	const clients, each = 20, 50
@@ -158,13 +163,14 @@ func TestThousandWindows(t *testing.T) {
 	type list struct{ Running, Ended []report }
 	_, _, body := s.do(t, "GET", "/v1/windows", "")
 	if got := parseAs[list](t, body); len(got.Running) != clients*each {
-		t.Errorf("%d windows run", len(got.Running))
+		t.Errorf("got %d open windows, want %d", len(got.Running), clients*each)
 	}
 
 	fill(t, s, windows.MaxOpen-clients*each)
 	status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`)
-	if status != http.StatusServiceUnavailable || !strings.Contains(parseAs[Error](t, body).Text, "4096 windows are open: end some") {
-		t.Errorf("one too many: %d %s", status, body)
+	if status != http.StatusServiceUnavailable || !strings.Contains(parseAs[Error](t, body).Text,
+		"4096 windows are open: end some") {
+		t.Errorf("over the limit: got %d %s, want 503", status, body)
 	}
 	for range clients {
 		wg.Go(func() {
@@ -178,11 +184,12 @@ func TestThousandWindows(t *testing.T) {
 	wg.Wait()
 	_, _, body = s.do(t, "GET", "/v1/windows", "")
 	if got := parseAs[list](t, body); len(got.Running) != windows.MaxOpen-clients*each || len(got.Ended) != clients*each {
-		t.Errorf("%d windows run, %d have ended", len(got.Running), len(got.Ended))
+		t.Errorf("got %d open and %d ended windows, want %d and %d",
+			len(got.Running), len(got.Ended), windows.MaxOpen-clients*each, clients*each)
 	}
 }
 
-// TestBeginAndEndAtOnce has clients begin windows, look at them and end them, each twice, all at the same time.
+// TestBeginAndEndAtOnce has clients begin, read and end windows at the same time, and end each twice.
 func TestBeginAndEndAtOnce(t *testing.T) {
 	s := serve(t, nil)
 	var wg sync.WaitGroup
@@ -209,7 +216,7 @@ func TestBeginAndEndAtOnce(t *testing.T) {
 				}
 				ends.Wait()
 				if first, second := <-won, <-won; first == second {
-					t.Errorf("%s: ended twice, or not at all", begun.ID)
+					t.Errorf("%s: got two equal results %v of two ends, want one success", begun.ID, first)
 				}
 			}
 		})
@@ -217,10 +224,10 @@ func TestBeginAndEndAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// TestConnectionsAreBounded keeps every place taken, asks on one connection more, and gives one place back.
+// TestConnectionsAreBounded takes all slots, sends a request on one more connection, and frees a slot.
 func TestConnectionsAreBounded(t *testing.T) {
 	s := serve(t, nil)
-	silent := make([]*net.UnixConn, mostConnections)
+	silent := make([]*net.UnixConn, maxConnections)
 	for i := range silent {
 		silent[i] = s.dial(t)
 	}
@@ -235,7 +242,7 @@ func TestConnectionsAreBounded(t *testing.T) {
 	}
 }
 
-func TestGateLetsNoMoreInThanItHasPlaces(t *testing.T) {
+func TestGate(t *testing.T) {
 	inner, err := Listen(folder(t) + "/s")
 	if err != nil {
 		t.Fatal(err)
@@ -265,23 +272,23 @@ func TestGateLetsNoMoreInThanItHasPlaces(t *testing.T) {
 	}
 	select {
 	case <-accepted:
-		t.Error("a third got in")
+		t.Error("got a third connection, want 2")
 	default:
 	}
-	if len(g.places) != 2 {
-		t.Errorf("%d places are taken", len(g.places))
+	if len(g.slots) != 2 {
+		t.Errorf("got %d slots taken, want 2", len(g.slots))
 	}
-	g.leave()
+	g.release()
 	_ = (<-accepted).Close() // the third
 	if err := g.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
+		t.Errorf("got %v, want %v", err, net.ErrClosed)
 	}
 }
 
-// BenchmarkBeginEnd is one window through the API: two connections, two readings of this machine, one report.
+// BenchmarkBeginEnd measures one window through the API: two connections, two samples of this machine, one report.
 func BenchmarkBeginEnd(b *testing.B) {
 	s := serve(b, nil)
 	for b.Loop() {
@@ -295,7 +302,7 @@ func BenchmarkBeginEnd(b *testing.B) {
 	}
 }
 
-// BenchmarkList is GET /v1/windows with many windows open.
+// BenchmarkList measures GET /v1/windows with many open windows.
 func BenchmarkList(b *testing.B) {
 	for _, open := range []int{0, 1000} {
 		b.Run(fmt.Sprintf("%d open", open), func(b *testing.B) {

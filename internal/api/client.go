@@ -16,19 +16,19 @@ import (
 	"time"
 )
 
-// Client announces windows to the server behind a unix socket. It is safe for concurrent use.
+// Client is a client of the server on a unix socket. It is safe for concurrent use.
 type Client struct {
 	path string
 	http http.Client
 }
 
-// Bounds of a Client.
+// Limits of a Client.
 const (
-	mostReport  = 1 << 20 // bytes of an answer
+	maxReport   = 1 << 20 // bytes of a response
 	callTimeout = 20 * time.Second
 )
 
-// NewClient prepares a client of the server at path. It connects anew for each call.
+// NewClient returns a client of the server at path. Each call opens a new connection.
 func NewClient(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
@@ -38,7 +38,7 @@ func NewClient(path string) *Client {
 	return &Client{path: path, http: http.Client{Transport: transport, Timeout: callTimeout}}
 }
 
-// Begin opens a window. An *Error says that the server refused it.
+// Begin opens a window. The error is an *Error if the server refused it.
 func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
 	body, err := json.Marshal(a)
 	if err != nil {
@@ -55,12 +55,12 @@ func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
 	return begun, nil
 }
 
-// End closes a window and gives its report as JSON. An *Error says that the server refused it.
+// End closes a window and returns its report as JSON. The error is an *Error if the server refused it.
 func (c *Client) End(ctx context.Context, id string) (report []byte, err error) {
 	return c.end(ctx, id, nil)
 }
 
-// Fail is End for a window whose work has failed: it ends unfinished, and nobody learns from how long it took.
+// Fail is End for a window that failed. It counts as unfinished, and baselines do not learn from it.
 func (c *Client) Fail(ctx context.Context, id string) (report []byte, err error) {
 	return c.end(ctx, id, []byte(`{"failed":true}`))
 }
@@ -73,7 +73,7 @@ func (c *Client) end(ctx context.Context, id string, body []byte) (report []byte
 	return report, err
 }
 
-// Status asks how the server is.
+// Status returns the status of the server.
 func (c *Client) Status(ctx context.Context) (Status, error) {
 	answer, err := c.call(ctx, http.MethodGet, "/v1/status", nil)
 	if err != nil {
@@ -101,7 +101,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]
 		return nil, c.explain(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, mostReport))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxReport))
 	if err != nil {
 		return nil, c.explain(err)
 	}
@@ -118,15 +118,16 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]
 func (c *Client) explain(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
-		err = wrapped.Err // its own words only repeat a made-up address
+		err = wrapped.Err // without the URL, which is a placeholder
 	}
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("nobody answers on %s: start stallspan, or set %s to the socket of one that runs: %w", c.path, SocketVariable, err)
+		return fmt.Errorf("no server answers on %s: start stallspan, or set %s to another socket: %w",
+			c.path, SocketVariable, err)
 	}
-	return fmt.Errorf("no answer came over %s: %w", c.path, err)
+	return fmt.Errorf("no response on %s: %w", c.path, err)
 }
 
 func (c *Client) foreign(answer []byte) error {
-	return fmt.Errorf("what answers on %s is not stallspan, set %s to another path: it said %s", c.path, SocketVariable,
+	return fmt.Errorf("the server on %s is not stallspan, set %s to another path: it sent %s", c.path, SocketVariable,
 		excerpt(strings.TrimSpace(string(answer))))
 }

@@ -15,16 +15,17 @@ import (
 func TestClient(t *testing.T) {
 	s := serve(t, nil)
 	epoch := 0
-	begun, err := s.Begin(t.Context(), Announcement{Kind: window.Epoch, Epoch: &epoch, Attributes: map[string]string{"a": "<&>"}})
+	begun, err := s.Begin(t.Context(), Announcement{Kind: window.Epoch, Epoch: &epoch,
+		Attributes: map[string]string{"a": "<&>"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := s.door.windows[0]; !w.HasEpoch || w.Attributes["a"] != "<&>" {
-		t.Errorf("the door was given %+v", w)
+	if w := s.opener.windows[0]; !w.HasEpoch || w.Attributes["a"] != "<&>" {
+		t.Errorf("got window %+v, want that of the announcement", w)
 	}
 	text, err := s.End(t.Context(), begun.ID)
 	if got := parseAs[report](t, string(text)); err != nil || got.ID != begun.ID || got.Epoch == nil {
-		t.Errorf("%s %v", text, err)
+		t.Errorf("got %s, %v; want a report", text, err)
 	}
 	var refused *Error
 	failed, err := s.Begin(t.Context(), Announcement{Kind: window.Epoch})
@@ -32,12 +33,13 @@ func TestClient(t *testing.T) {
 		t.Fatal(err)
 	}
 	if text, err := s.Fail(t.Context(), failed.ID); err != nil || !strings.Contains(string(text), `"unfinished":true`) {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("got %s, %v; want an unfinished report", text, err)
 	}
 	if _, err = s.End(t.Context(), "../status"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
 		t.Errorf("%v", err)
 	}
-	if _, err = s.Begin(t.Context(), Announcement{Kind: "epcoh"}); !errors.As(err, &refused) || refused.Status != http.StatusBadRequest {
+	if _, err = s.Begin(t.Context(), Announcement{Kind: "epcoh"}); !errors.As(err, &refused) ||
+		refused.Status != http.StatusBadRequest {
 		t.Errorf("%v", err)
 	}
 }
@@ -46,7 +48,7 @@ func TestClientStatus(t *testing.T) {
 	s := serve(t, nil)
 	status, err := s.Status(t.Context())
 	if err != nil || status.Version == "" || status.Interval <= 0 || status.Problems == nil {
-		t.Errorf("%+v %v", status, err)
+		t.Errorf("got %+v, %v; want the status", status, err)
 	}
 }
 
@@ -56,22 +58,22 @@ func TestClientWithoutAServer(t *testing.T) {
 	leaveStale(t, stale)
 	for _, path := range []string{stale, filepath.Join(dir, "absent")} {
 		_, err := NewClient(path).Begin(t.Context(), Announcement{Kind: window.Epoch})
-		if err == nil || !strings.HasPrefix(err.Error(), "nobody answers on "+path+": start stallspan") {
+		if err == nil || !strings.HasPrefix(err.Error(), "no server answers on "+path+": start stallspan") {
 			t.Errorf("%v", err)
 		}
 	}
 }
 
-// TestClientOfSomethingElse talks to servers that are none of ours.
+// TestClientOfSomethingElse connects to servers of other protocols.
 func TestClientOfSomethingElse(t *testing.T) {
 	for answer, want := range map[string]string{
-		"":                               "no answer came over",
-		"220 mail.example.com ESMTP\r\n": "no answer came over",
-		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello":                          `is not stallspan, set STALLSPAN_SOCKET to another path: it said "hello"`,
+		"":                               "no response on",
+		"220 mail.example.com ESMTP\r\n": "no response on",
+		"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello":                          `is not stallspan, set STALLSPAN_SOCKET to another path: it sent "hello"`,
 		"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello":                   "is not stallspan",
 		"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}":                             "is not stallspan",
-		"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}":                            "no answer came over",
-		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", mostReport+1):                "is not stallspan",
+		"HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\n{}":                            "no response on",
+		"HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", maxReport+1):                 "is not stallspan",
 		"HTTP/1.1 400 Bad Request\r\nContent-Length: 15\r\n\r\n" + `{"error":"why"}`: "why",
 	} {
 		l, err := Listen(filepath.Join(folder(t), "s"))
@@ -92,7 +94,7 @@ func TestClientOfSomethingElse(t *testing.T) {
 	}
 }
 
-// serveOnce reads a request's header and answers with the same text whatever it says.
+// serveOnce reads a request's header and sends a fixed response.
 func serveOnce(l net.Listener, answer string) {
 	c, err := l.Accept()
 	if err != nil {

@@ -72,7 +72,8 @@ func explain(err error, example string, keys []string) error {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return refuse(http.StatusBadRequest, "the body ends before the JSON object does: send a JSON object like %s", example)
 	case errors.As(err, &syntax):
-		return refuse(http.StatusBadRequest, "the body is not JSON at byte %d (%v): send a JSON object like %s", syntax.Offset, err, example)
+		return refuse(http.StatusBadRequest, "the body is not JSON at byte %d (%v): send a JSON object like %s",
+			syntax.Offset, err, example)
 	case errors.As(err, &wrong) && wrong.Field == "":
 		return refuse(http.StatusBadRequest, "the body is not a JSON object: send a JSON object like %s", example)
 	case errors.As(err, &wrong):

@@ -47,7 +47,7 @@ var badBodies = []struct{ body, want string }{
 	{`{}`, `kind is missing: give model_load, epoch, checkpoint or custom`},
 	{`{"kind":null}`, `kind is missing`},
 	{`{"kind":""}`, `kind is missing`},
-	{`{"kind":"zzzzzzzz"}`, `"zzzzzzzz" is no kind of window: give model_load, epoch, checkpoint or custom`},
+	{`{"kind":"zzzzzzzz"}`, `"zzzzzzzz" is not a kind of window: give model_load, epoch, checkpoint or custom`},
 	{`{"kind":3}`, `kind must be text: model_load, epoch, checkpoint or custom, not number`},
 
 	{`{"kind":"epoch","epoch":"three"}`, `epoch must be an integer, like 3, not string`},
@@ -59,20 +59,21 @@ var badBodies = []struct{ body, want string }{
 	{`{"kind":"epoch","name":["a"]}`, `name must be text, not array`},
 	{`{"kind":"epoch","model":{}}`, `model must be text, not object`},
 	{`{"kind":"epoch","path":1}`, `path must be text, not number`},
-	{`{"kind":"epoch","path":"data/train"}`, `path "data/train" is relative: give the absolute one`},
-	{`{"kind":"epoch","name":"a\nb"}`, `name holds a line break or another control character`},
-	{`{"kind":"epoch","model":"\u001b[2J"}`, `model holds a line break or another control character`},
-	{`{"kind":"epoch","name":"` + strings.Repeat("n", 1025) + `"}`, `name is 1025 bytes long: at most 1024 are taken`},
+	{`{"kind":"epoch","path":"data/train"}`, `path "data/train" is relative: give an absolute path`},
+	{`{"kind":"epoch","name":"a\nb"}`, `name contains a line break or another control character`},
+	{`{"kind":"epoch","model":"\u001b[2J"}`, `model contains a line break or another control character`},
+	{`{"kind":"epoch","name":"` + strings.Repeat("n", 1025) + `"}`, `name is 1025 bytes long: the limit is 1024`},
 	{`{"kind":"epoch","path":"/` + strings.Repeat("n", 1024) + `"}`, `path is 1025 bytes long`},
 
 	{`{"kind":"epoch","pid":"1"}`, `pid must be an integer: a process id, not string`},
-	{`{"kind":"epoch","pid":-1}`, `pid -1 is no process: give a number from 1 to 4194304`},
-	{`{"kind":"epoch","pid":4194305}`, `pid 4194305 is no process`},
+	{`{"kind":"epoch","pid":-1}`, `pid -1 is not a process ID: give a number from 1 to 4194304`},
+	{`{"kind":"epoch","pid":4194305}`, `pid 4194305 is not a process ID`},
 
 	{`{"kind":"epoch","gpu_ids":"GPU-1"}`, `gpu_ids must be an array of GPU ids, like ["GPU-5d3c…"], not string`},
 	{`{"kind":"epoch","gpu_ids":[0,1]}`, `gpu_ids must be an array of GPU ids, like ["GPU-5d3c…"], not number`},
-	{`{"kind":"epoch","gpu_ids":[null]}`, `gpu_ids holds "", which is no GPU's id`},
-	{`{"kind":"epoch","gpu_ids":[` + many(65, func(int) string { return `"GPU-1"` }) + `]}`, `gpu_ids lists 65 GPUs: at most 64`},
+	{`{"kind":"epoch","gpu_ids":[null]}`, `gpu_ids contains "", which is not a GPU's ID`},
+	{`{"kind":"epoch","gpu_ids":[` + many(65, func(int) string { return `"GPU-1"` }) + `]}`,
+		`gpu_ids lists 65 GPUs: the limit is 64`},
 
 	{`{"kind":"epoch","traceparent":1}`, `traceparent must be text, not number`},
 
@@ -80,8 +81,9 @@ var badBodies = []struct{ body, want string }{
 	{`{"kind":"epoch","attributes":{"lr":0.1}}`, `attributes must be an object with text values, like {"site":"a"}, not number`},
 	{`{"kind":"epoch","attributes":{"a\nb":{}}}`, `attributes must be an object with text values, like {"site":"a"}, not object`},
 	{`{"kind":"epoch","attributes":{"":"x"}}`, `attributes has the key ""`},
-	{`{"kind":"epoch","attributes":{"k":"` + strings.Repeat("v", 1024) + `"}}`, `the attribute "k" is 1025 bytes long with its key`},
-	{`{"kind":"epoch","attributes":{` + many(65, numbered) + `}}`, `attributes has 65 entries: at most 64`},
+	{`{"kind":"epoch","attributes":{"k":"` + strings.Repeat("v", 1024) + `"}}`,
+		`the attribute "k" has 1025 bytes with its key`},
+	{`{"kind":"epoch","attributes":{` + many(65, numbered) + `}}`, `attributes has 65 entries: the limit is 64`},
 
 	{`{"kind":` + strings.Repeat("[", 20000), `exceeded max depth`},
 }
@@ -92,14 +94,14 @@ func TestBadBodies(t *testing.T) {
 		status, header, body := s.do(t, "POST", "/v1/windows", bad.body)
 		got := parseAs[Error](t, body)
 		if status != http.StatusBadRequest || !strings.Contains(got.Text, bad.want) || strings.Contains(got.Text, "\n") {
-			t.Errorf("%.80q: %d %q, want %q", bad.body, status, got.Text, bad.want)
+			t.Errorf("%.80q: got %d %q, want 400 %q", bad.body, status, got.Text, bad.want)
 		}
 		if kind := header.Get("Content-Type"); kind != "application/json" {
-			t.Errorf("%.80q: Content-Type %q", bad.body, kind)
+			t.Errorf("%.80q: got Content-Type %q, want application/json", bad.body, kind)
 		}
 	}
-	if len(s.door.windows) > 0 || len(s.monitor.Windows.Running()) > 0 {
-		t.Errorf("%d windows were opened", len(s.door.windows))
+	if len(s.opener.windows) > 0 || len(s.monitor.Windows.Running()) > 0 {
+		t.Errorf("got %d windows opened, want none", len(s.opener.windows))
 	}
 }
 
@@ -112,19 +114,20 @@ func TestGoodBodies(t *testing.T) {
 		`{"kind":"epoch","gpu_ids":[],"attributes":{}}`,
 		`{"kind":"epoch","name":"` + strings.Repeat("n", 1024) + `"}`,
 		`{"kind":"checkpoint","pid":4194304,"attributes":{"config":"two\nlines","nothing":null}}`,
-		`{"kind":"epoch","gpu_ids":[` + many(64, func(int) string { return `"GPU-1"` }) + `],"attributes":{` + many(64, numbered) + `}}`,
+		`{"kind":"epoch","gpu_ids":[` + many(64, func(int) string { return `"GPU-1"` }) + `],"attributes":{` + many(64,
+			numbered) + `}}`,
 		`{"kind":"epoch","name":"Größe \ud83d\ude00"}`,
 	} {
 		if _, err := decode([]byte(body)); err != nil {
-			t.Errorf("%.80q: %v", body, err)
+			t.Errorf("%.80q: got %v, want no error", body, err)
 		}
 	}
 	a, err := decode([]byte(`{"kind":"epoch","epoch":0,"attributes":{"a":"b","c":null}}`))
 	if err != nil || a.Epoch == nil || *a.Epoch != 0 || len(a.Attributes) != 1 || a.Attributes["a"] != "b" {
-		t.Errorf("%+v %v", a, err)
+		t.Errorf("got %+v, %v; want epoch 0 and the attribute a", a, err)
 	}
 	if w := a.window(7); !w.HasEpoch || w.PID != 7 {
-		t.Errorf("%+v", w)
+		t.Errorf("got %+v, want an epoch of process 7", w)
 	}
 }
 
@@ -136,21 +139,22 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		a, err := decode(body)
 		if err != nil {
-			var told *Error
-			if !errors.As(err, &told) || told.Status != http.StatusBadRequest || told.Text == "" || len(told.Text) > 600 {
-				t.Errorf("%#v", err)
+			var refused *Error
+			if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || refused.Text == "" ||
+				len(refused.Text) > 600 {
+				t.Errorf("got %#v, want an *Error of status 400 and at most 600 bytes", err)
 			}
 			if strings.ContainsAny(err.Error(), "\n\r\x1b") || !utf8.ValidString(err.Error()) {
-				t.Errorf("not one clean line: %q", err)
+				t.Errorf("got %q, want one line of valid text", err)
 			}
 			return
 		}
 		if !json.Valid(body) {
-			t.Errorf("%q is no JSON and was taken", body)
+			t.Errorf("%q is not JSON: got no error", body)
 		}
-		// What was taken is within bounds, and means the same when it is sent on.
-		if len(a.Name) > mostText || len(a.GPUIDs) > mostGPUs || len(a.Attributes) > mostAttributes || !a.Kind.Valid() {
-			t.Errorf("out of bounds: %+v", a)
+		// An accepted announcement is within the limits, and stays the same when it is sent again.
+		if len(a.Name) > maxText || len(a.GPUIDs) > maxGPUs || len(a.Attributes) > maxAttributes || !a.Kind.Valid() {
+			t.Errorf("got %+v, want an announcement within the limits", a)
 		}
 		text, err := json.Marshal(a)
 		if err != nil {
@@ -158,10 +162,10 @@ func FuzzDecode(f *testing.F) {
 		}
 		again, err := decode(text)
 		if err != nil {
-			t.Fatalf("%s: %v", text, err)
+			t.Fatalf("%s: got %v, want no error", text, err)
 		}
 		if same, _ := json.Marshal(again); string(same) != string(text) {
-			t.Errorf("%s became %s", text, same)
+			t.Errorf("got %s, want %s", same, text)
 		}
 	})
 }

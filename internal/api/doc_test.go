@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// examples are the blocks of docs/api.md in one language.
+// examples returns the blocks of docs/api.md in one language.
 func examples(t *testing.T, language string) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/api.md")
@@ -21,12 +21,12 @@ func examples(t *testing.T, language string) []string {
 		blocks = append(blocks, string(m[1]))
 	}
 	if len(blocks) == 0 {
-		t.Fatalf("docs/api.md shows no %s", language)
+		t.Fatalf("docs/api.md: got no example in %s", language)
 	}
 	return blocks
 }
 
-// run has a program of this machine do what the document says, against a server.
+// run runs an example of the document with a program of this machine.
 func run(t *testing.T, s *service, script, program string, args ...string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -52,33 +52,34 @@ func TestCurlExamples(t *testing.T) {
 	out := run(t, s, strings.Join(examples(t, "sh"), "\n"), "sh", "-eu")
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	if len(lines) != 5 {
-		t.Fatalf("%d answers:\n%s", len(lines), out)
+		t.Fatalf("got %d responses, want 5:\n%s", len(lines), out)
 	}
 	if got := parseAs[Begun](t, lines[0]); got.ID == "" {
-		t.Errorf("%s", lines[0])
+		t.Errorf("begin: got %s, want an ID", lines[0])
 	}
 	if got := parseAs[report](t, lines[1]); got.Kind != "model_load" || got.Verdict == "" {
-		t.Errorf("%s", lines[1])
+		t.Errorf("end: got %s, want a model load with a verdict", lines[1])
 	}
 	if got := parseAs[report](t, lines[2]); got.Kind != "model_load" {
-		t.Errorf("%s", lines[2])
+		t.Errorf("read: got %s, want a model load", lines[2])
 	}
 	type list struct{ Running, Ended []report }
 	if got := parseAs[list](t, lines[3]); len(got.Running) != 1 || len(got.Ended) != 1 {
-		t.Errorf("%s", lines[3])
+		t.Errorf("list: got %s, want one open and one ended window", lines[3])
 	}
 	if got := parseAs[Status](t, lines[4]); got.WindowsOpen != 1 {
-		t.Errorf("%s", lines[4])
+		t.Errorf("status: got %s, want one open window", lines[4])
 	}
-	if own := s.door.windows[1].PID; own != s.door.windows[0].PID || own == 0 {
-		t.Errorf("the script's pid came as %d", own)
+	if own := s.opener.windows[1].PID; own != s.opener.windows[0].PID || own == 0 {
+		t.Errorf("got pid %d, want that of the first window", own)
 	}
 }
 
-// TestCurlWithABodyThatIsTooLarge makes sure that curl tells the answer, though it had more to send.
+// TestCurlWithABodyThatIsTooLarge checks that curl prints the response although it has more to send.
 func TestCurlWithABodyThatIsTooLarge(t *testing.T) {
 	s := serve(t, nil)
-	out := run(t, s, strings.Repeat("x", 8<<20), "curl", "-sS", "--unix-socket", s.path, "http://localhost/v1/windows", "--data-binary", "@-")
+	out := run(t, s, strings.Repeat("x", 8<<20), "curl", "-sS", "--unix-socket", s.path, "http://localhost/v1/windows",
+		"--data-binary", "@-")
 	if got := parseAs[Error](t, out); !strings.Contains(got.Text, "larger than 65536 bytes") {
 		t.Errorf("%s", out)
 	}
@@ -90,16 +91,16 @@ func TestPythonExample(t *testing.T) {
 		out := run(t, s, script, "python3", "-")
 		verdict, finding, _ := strings.Cut(strings.TrimSpace(out), " ")
 		if verdict == "" || !strings.HasSuffix(finding, ".") {
-			t.Errorf("it printed %q", out)
+			t.Errorf("got %q, want a verdict and a finding", out)
 		}
 	}
 	ended := s.monitor.Windows.Ended()
 	if len(ended) != 1 || !ended[0].HasEpoch || ended[0].Epoch != 3 || ended[0].PID == os.Getpid() || ended[0].PID == 0 {
-		t.Errorf("the server saw %+v", ended)
+		t.Errorf("got %+v, want one window of epoch 3 of another process", ended)
 	}
 }
 
-// TestDocumentNamesEveryKey compares the document with what is taken.
+// TestDocumentNamesEveryKey compares the document with the keys of an announcement.
 func TestDocumentNamesEveryKey(t *testing.T) {
 	text, err := os.ReadFile("../../docs/api.md")
 	if err != nil {

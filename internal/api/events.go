@@ -12,66 +12,66 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 )
 
-// mostStreams bounds how many clients are shown events at once; each holds one of mostConnections.
-const mostStreams = 16
+// maxStreams is the limit of clients that follow events. Each holds one of maxConnections.
+const maxStreams = 16
 
-// Events is what a Server shows of events, and how one is tried.
+// Events gives a Server access to events.
 type Events struct {
 	Board *alert.Board
 
-	// Try makes an event of that name that says of itself that it is a test, waits until the actions have done what they
-	// do, or ctx ends, and says what came of it. An error says that there is no such event. It is nil where none can be
-	// tried.
+	// Try emits an event of that name, marked as a test, and waits for the actions or the end of ctx. It returns an error
+	// for an unknown name. Try is nil if the server cannot emit test events.
 	Try func(ctx context.Context, name string) (Tried, error)
 
-	// Trouble says in a line each which actions fail, and what was left out, for GET /v1/status. It may be nil.
+	// Trouble returns a line for each failing action and for dropped events, for GET /v1/status. It may be nil.
 	Trouble func() []string
 }
 
-// Tried is the answer to POST /v1/events/test.
+// Tried is the response to POST /v1/events/test.
 type Tried struct {
-	Event   json.RawMessage `json:"event"`   // as GET /v1/events shows it
-	Logs    string          `json:"logs"`    // what became of the log record, in words
-	Actions []TriedAction   `json:"actions"` // those that are for such an event, in the order of the config
+	Event   json.RawMessage `json:"event"`   // as in GET /v1/events
+	Logs    string          `json:"logs"`    // what happened to the log record
+	Actions []TriedAction   `json:"actions"` // actions for such an event, in the order of the config
 }
 
-// TriedAction is what one action did.
+// TriedAction is the result of one action.
 type TriedAction struct {
 	Action string  `json:"action"` // "exec /usr/local/bin/page", "webhook https://example.com"
 	OK     bool    `json:"ok"`
 	Says   string  `json:"says"`   // one line
-	Took   float64 `json:"took_s"` // seconds; 0 for one that has not ended
+	Took   float64 `json:"took_s"` // seconds; 0 if it has not ended
 }
 
-// With has the server show events, before Serve. Without it, it says that nobody keeps them there.
+// With makes the server serve events. Call it before Serve. Without it, requests for events fail.
 func (s *Server) With(e Events) *Server {
 	s.events = e
 	return s
 }
 
-// missed is the line of a stream that stands for events that came too fast for its client.
+// missed is the line of a stream in place of events that were too many for its client.
 type missed struct {
 	Missed uint64 `json:"missed"`
 }
 
-// follow writes events as they happen, one line of JSON each, until the client leaves or the server stops. A client that
-// takes nothing for writeTimeout is cut off.
+// follow writes events as they happen, one line of JSON each, until the client disconnects or the server stops. A
+// client that reads nothing for writeTimeout is disconnected.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
-	last, once, err := asked(r)
+	last, once, err := eventQuery(r)
 	if err != nil {
 		return err
 	}
 	if s.events.Board == nil {
-		return refuse(http.StatusNotFound, "no events are kept here: ask stallspan agent, or a Collector with the receiver stallspan in a pipeline of traces or logs")
+		return refuse(http.StatusNotFound, "this server has no events: use stallspan agent, or a Collector with the "+
+			"receiver stallspan in a pipeline of traces or logs")
 	}
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return refuse(http.StatusServiceUnavailable, "%d others look at the events already: end one of them", mostStreams)
+		return refuse(http.StatusServiceUnavailable, "%d clients follow the events already: stop one of them", maxStreams)
 	}
 	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Time{}); err != nil { // else the request would end after readTimeout
+	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
 		return err
 	}
 	w.Header().Set("Content-Type", "application/x-ndjson")
@@ -81,11 +81,11 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 		lines, next, left, changed := s.events.Board.Read(at)
 		at = next
 		if left > 0 {
-			line, _ := json.Marshal(missed{left}) // a number always can
+			line, _ := json.Marshal(missed{left}) // a number cannot fail
 			lines = append([][]byte{append(line, '\n')}, lines...)
 		}
 		if err := s.send(w, control, lines); err != nil || once && changed != nil {
-			return nil // it is gone, or has all
+			return nil // the client is gone, or has everything
 		}
 		if changed == nil {
 			continue
@@ -109,21 +109,22 @@ func (s *Server) send(w http.ResponseWriter, control *http.ResponseController, l
 			return err
 		}
 	}
-	return control.Flush() // the header, too, so that a client knows that it is there
+	return control.Flush() // the header, too, so that the client knows that it follows
 }
 
-// asked reads what GET /v1/events may be asked for.
-func asked(r *http.Request) (last uint64, once bool, err error) {
+// eventQuery reads the query of GET /v1/events.
+func eventQuery(r *http.Request) (last uint64, once bool, err error) {
 	for key, values := range r.URL.Query() {
 		value := values[len(values)-1]
 		switch key {
 		case "last":
 			if last, err = strconv.ParseUint(value, 10, 32); err != nil {
-				return 0, false, refuse(http.StatusBadRequest, "last is how many of the newest events come first, a whole number, not %s", excerpt(value))
+				return 0, false, refuse(http.StatusBadRequest, "last is the number of recent events to send first, not %s",
+					excerpt(value))
 			}
 		case "follow":
 			if value != "0" && value != "1" {
-				return 0, false, refuse(http.StatusBadRequest, "follow is 1 or 0, not %s", excerpt(value))
+				return 0, false, refuse(http.StatusBadRequest, "follow must be 0 or 1, not %s", excerpt(value))
 			}
 			once = value == "0"
 		default:
@@ -133,8 +134,8 @@ func asked(r *http.Request) (last uint64, once bool, err error) {
 	return last, once, nil
 }
 
-// tryFor bounds how long a try of an event waits for the actions.
-const tryFor = 75 * time.Second
+// tryTimeout is how long a test event waits for the actions.
+const tryTimeout = 75 * time.Second
 
 func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	body, err := read(w, r)
@@ -148,16 +149,17 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.events.Try == nil {
-		return refuse(http.StatusNotFound, "no event can be tried here: ask stallspan agent")
+		return refuse(http.StatusNotFound, "this server cannot emit test events: use stallspan agent")
 	}
 	if !s.local {
-		return refuse(http.StatusForbidden, "an event is tried on the agent's unix socket alone, not over TCP: it may start programs")
+		return refuse(http.StatusForbidden, "test events may start programs: use the agent's unix socket, not TCP")
 	}
 	control := http.NewResponseController(w)
-	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(time.Now().Add(tryFor+writeTimeout))); err != nil {
+	deadline := time.Now().Add(tryTimeout + writeTimeout)
+	if err := errors.Join(control.SetReadDeadline(time.Time{}), control.SetWriteDeadline(deadline)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(r.Context(), tryFor)
+	ctx, cancel := context.WithTimeout(r.Context(), tryTimeout)
 	defer cancel()
 	tried, err := s.events.Try(ctx, request.Name)
 	if err != nil {
@@ -167,21 +169,21 @@ func (s *Server) try(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Events asks for the newest n events, and for those to come where follow is set, and gives each line to take until it
-// returns an error, the server ends or ctx does.
+// Events calls take with each line of the newest n events, and of later ones if follow is set. It returns when take
+// returns an error, or when the server or ctx ends.
 func (c *Client) Events(ctx context.Context, n int, follow bool, take func(line []byte) error) error {
 	path := fmt.Sprintf("/v1/events?last=%d&follow=%d", n, map[bool]int{true: 1}[follow])
 	return c.stream(ctx, path, take)
 }
 
-// Try makes an event of a name that is a test, and says what the actions did.
+// Try emits a test event and returns what the actions did.
 func (c *Client) Try(ctx context.Context, name string) (Tried, error) {
 	body, err := json.Marshal(map[string]string{"name": name})
 	if err != nil {
 		return Tried{}, err
 	}
 	patient := *c
-	patient.http.Timeout = tryFor + callTimeout
+	patient.http.Timeout = tryTimeout + callTimeout
 	answer, err := patient.post(ctx, "/v1/events/test", body)
 	if err != nil {
 		return Tried{}, err

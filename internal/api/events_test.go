@@ -18,7 +18,7 @@ import (
 
 func named(i int) []byte { return (&emit.Event{Name: fmt.Sprint(i)}).JSON() }
 
-// withBoard serves events.
+// withBoard returns a server with events.
 func withBoard(t *testing.T) (*service, *alert.Board) {
 	t.Helper()
 	board := &alert.Board{}
@@ -27,14 +27,15 @@ func withBoard(t *testing.T) (*service, *alert.Board) {
 			if name != "known" {
 				return Tried{}, errors.New("there is no such event")
 			}
-			return Tried{Event: json.RawMessage(`{"name":"known"}`), Actions: []TriedAction{{Action: "exec /bin/true", OK: true}}}, nil
+			return Tried{Event: json.RawMessage(`{"name":"known"}`),
+				Actions: []TriedAction{{Action: "exec /bin/true", OK: true}}}, nil
 		}})
 	}), board
 }
 
 var errEnough = errors.New("enough")
 
-// read gives n lines of a stream.
+// lines returns n lines of a stream.
 func lines(t *testing.T, s *service, last, n int, follow bool, each func()) (got []string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -58,21 +59,22 @@ func lines(t *testing.T, s *service, last, n int, follow bool, each func()) (got
 func TestEvents(t *testing.T) {
 	s, board := withBoard(t)
 	if got := lines(t, s, 10, 1, false, nil); got != nil {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want no event", got)
 	}
 	for i := range 20 {
 		board.Post(named(i))
 	}
 	if got := lines(t, s, 3, 10, false, nil); len(got) != 3 || !strings.HasPrefix(got[0], `{"id":"","name":"17"`) {
-		t.Errorf("%q", got)
+		t.Errorf("got %q, want the events 17 to 19", got)
 	}
 	live := lines(t, s, 1, 3, true, func() { board.Post(named(99)) })
-	if len(live) != 3 || !strings.HasPrefix(live[0], `{"id":"","name":"19"`) || !strings.HasPrefix(live[2], `{"id":"","name":"99"`) {
-		t.Errorf("%q", live)
+	if len(live) != 3 || !strings.HasPrefix(live[0], `{"id":"","name":"19"`) ||
+		!strings.HasPrefix(live[2], `{"id":"","name":"99"`) {
+		t.Errorf("got %q, want event 19 and two of 99", live)
 	}
 }
 
-// A client that falls behind is told how many it missed.
+// A client that falls behind gets the number of events that it missed.
 func TestEventsMissed(t *testing.T) {
 	s, board := withBoard(t)
 	board.Post(named(0))
@@ -87,60 +89,63 @@ func TestEventsMissed(t *testing.T) {
 		}
 	})
 	if len(got) != 3 {
-		t.Fatalf("%q", got)
+		t.Fatalf("got %q, want 3 lines", got)
 	}
-	told := false
+	missed := false
 	for _, line := range got {
-		told = told || strings.HasPrefix(line, `{"missed":`)
+		missed = missed || strings.HasPrefix(line, `{"missed":`)
 	}
-	if !told && !strings.HasPrefix(got[1], `{"id":"","name":"0"`) { // unless it kept up
-		t.Errorf("%q", got)
+	if !missed && !strings.HasPrefix(got[1], `{"id":"","name":"0"`) { // unless it kept up
+		t.Errorf("got %q, want a line with the missed events", got)
 	}
 }
 
 func TestEventsRefused(t *testing.T) {
 	s, _ := withBoard(t)
 	for path, want := range map[string]string{
-		"/v1/events?last=-1":  "a whole number, not",
-		"/v1/events?follow=2": "follow is 1 or 0",
+		"/v1/events?last=-1":  "last is the number of recent events",
+		"/v1/events?follow=2": "follow must be 0 or 1",
 		"/v1/events?since=1":  "unknown parameter",
 	} {
 		err := s.stream(t.Context(), path, func([]byte) error { return nil })
 		var refused *Error
 		if !errors.As(err, &refused) || refused.Status != http.StatusBadRequest || !strings.Contains(refused.Text, want) {
-			t.Errorf("%s: %v", path, err)
+			t.Errorf("%s: got %v, want 400 %q", path, err, want)
 		}
 	}
 	bare := serve(t, nil)
-	if err := bare.Events(t.Context(), 1, false, nil); err == nil || !strings.Contains(err.Error(), "no events are kept here") {
+	if err := bare.Events(t.Context(), 1, false, nil); err == nil ||
+		!strings.Contains(err.Error(), "this server has no events") {
 		t.Error(err)
 	}
-	if _, err := bare.Try(t.Context(), "known"); err == nil || !strings.Contains(err.Error(), "no event can be tried here") {
+	if _, err := bare.Try(t.Context(), "known"); err == nil ||
+		!strings.Contains(err.Error(), "this server cannot emit test events") {
 		t.Error(err)
 	}
 }
 
-// No more clients than that are shown events at once, and a place that is left is given again.
+// The number of streams is limited, and a stream that ends makes room for another.
 func TestMostStreams(t *testing.T) {
 	s, board := withBoard(t)
 	board.Post(named(0))
 	ctx, cancel := context.WithCancel(t.Context())
 	var open atomic.Int32
-	ended := make(chan error, mostStreams)
-	for range mostStreams {
+	ended := make(chan error, maxStreams)
+	for range maxStreams {
 		go func() {
 			ended <- s.Events(ctx, 1, true, func([]byte) error { open.Add(1); return nil })
 		}()
 	}
-	for open.Load() < mostStreams {
+	for open.Load() < maxStreams {
 		time.Sleep(time.Millisecond)
 	}
 	var refused *Error
-	if err := s.Events(t.Context(), 1, false, nil); !errors.As(err, &refused) || refused.Status != http.StatusServiceUnavailable {
+	if err := s.Events(t.Context(), 1, false, nil); !errors.As(err, &refused) ||
+		refused.Status != http.StatusServiceUnavailable {
 		t.Errorf("%v", err)
 	}
 	cancel()
-	for range mostStreams {
+	for range maxStreams {
 		<-ended
 	}
 	for s.Events(t.Context(), 1, false, func([]byte) error { return nil }) != nil {
@@ -148,16 +153,16 @@ func TestMostStreams(t *testing.T) {
 	}
 }
 
-// Streams do not hold up a server that stops.
+// Streams do not delay a server that stops.
 func TestStopWithStream(t *testing.T) {
 	s, board := withBoard(t)
 	board.Post(named(0))
 	ended := make(chan error, 1)
-	there := make(chan struct{})
+	open := make(chan struct{})
 	go func() {
-		ended <- s.Events(t.Context(), 1, true, func([]byte) error { close(there); return nil })
+		ended <- s.Events(t.Context(), 1, true, func([]byte) error { close(open); return nil })
 	}()
-	<-there
+	<-open
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
@@ -170,30 +175,32 @@ func TestTry(t *testing.T) {
 	s, _ := withBoard(t)
 	tried, err := s.Try(t.Context(), "known")
 	if err != nil || len(tried.Actions) != 1 || !tried.Actions[0].OK {
-		t.Errorf("%+v, %v", tried, err)
+		t.Errorf("got %+v, %v; want one successful action", tried, err)
 	}
 	if _, err := s.Try(t.Context(), "unknown"); err == nil || err.Error() != "there is no such event" {
 		t.Error(err)
 	}
-	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil || !strings.Contains(err.Error(), `unknown key "nam": use name`) {
+	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil ||
+		!strings.Contains(err.Error(), `unknown key "nam": use name`) {
 		t.Error(err)
 	}
 }
 
-// An event may start programs, so nobody tries one over TCP.
+// Test events may start programs, so they are refused over TCP.
 func TestTryOverTCP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := NewServer(nil, nil, "").With(Events{Try: func(context.Context, string) (Tried, error) {
-		t.Error("it was tried")
+		t.Error("got no error over TCP")
 		return Tried{}, nil
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Serve(ctx, l) }()
-	response, err := http.Post("http://"+l.Addr().String()+"/v1/events/test", "application/json", strings.NewReader(`{"name":"known"}`))
+	response, err := http.Post("http://"+l.Addr().String()+"/v1/events/test", "application/json",
+		strings.NewReader(`{"name":"known"}`))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// Error is a request that was refused: the HTTP status, and one line that says what happened and what to do.
+// Error is the response to a request that was refused: what happened and what to do, in one line.
 type Error struct {
 	Status int    `json:"-"`
 	Text   string `json:"error"`
@@ -22,8 +22,8 @@ func refuse(status int, format string, args ...any) *Error {
 	return &Error{Status: status, Text: fmt.Sprintf(format, args...)}
 }
 
-// asError finds the status of an error from the door; usual is that of one that names none.
-func asError(err error, usual int) *Error {
+// asError returns an error of Windows with its HTTP status. fallback is the status of errors without one.
+func asError(err error, fallback int) *Error {
 	var e *Error
 	switch {
 	case errors.As(err, &e):
@@ -33,26 +33,26 @@ func asError(err error, usual int) *Error {
 	case errors.Is(err, windows.ErrUnknown):
 		return &Error{http.StatusNotFound, err.Error()}
 	}
-	return &Error{usual, err.Error()}
+	return &Error{fallback, err.Error()}
 }
 
-// unread explains a body that did not arrive whole.
-func unread(err error) *Error {
+// bodyError returns the response to a body that could not be read.
+func bodyError(err error) *Error {
 	var large *http.MaxBytesError
 	switch {
 	case errors.As(err, &large):
-		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: shorten it", mostBody)
+		return refuse(http.StatusRequestEntityTooLarge, "the body is larger than %d bytes: shorten it", maxBody)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return refuse(http.StatusRequestTimeout, "the request did not arrive whole within %v: send it again", readTimeout)
+		return refuse(http.StatusRequestTimeout, "the request did not arrive within %v: send it again", readTimeout)
 	}
 	return refuse(http.StatusBadRequest, "the body ended early, send it again: %v", err)
 }
 
-// excerpt quotes text that a client sent, at most 60 bytes of it.
+// excerpt quotes at most 60 bytes of a text from a client.
 func excerpt(text string) string {
-	const most = 60
-	if len(text) > most {
-		text = strings.ToValidUTF8(text[:most], "") + "…"
+	const limit = 60
+	if len(text) > limit {
+		text = strings.ToValidUTF8(text[:limit], "") + "…"
 	}
 	return fmt.Sprintf("%q", text)
 }

@@ -5,34 +5,34 @@ import (
 	"sync"
 )
 
-// gate is a listener that lets a bounded number of connections in at once. The others wait in the kernel's queue, so a
-// burst of clients is served late rather than turned away. Connections pass through unwrapped.
+// gate is a listener that limits the number of open connections. Further clients wait in the kernel's queue. Unlike
+// netutil.LimitListener, it does not wrap connections: their type shows which process called.
 type gate struct {
 	net.Listener
-	places chan struct{}
+	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newGate(l net.Listener, places int) *gate {
-	return &gate{Listener: l, places: make(chan struct{}, places), closed: make(chan struct{})}
+func newGate(l net.Listener, slots int) *gate {
+	return &gate{Listener: l, slots: make(chan struct{}, slots), closed: make(chan struct{})}
 }
 
-// Accept waits for a place and then for a connection, which must be followed by one leave.
+// Accept waits for a slot and then for a connection. Each connection needs one call of release.
 func (g *gate) Accept() (net.Conn, error) {
 	select {
-	case g.places <- struct{}{}:
+	case g.slots <- struct{}{}:
 	case <-g.closed:
 		return nil, net.ErrClosed
 	}
 	conn, err := g.Listener.Accept()
 	if err != nil {
-		g.leave()
+		g.release()
 	}
 	return conn, err
 }
 
-func (g *gate) leave() { <-g.places }
+func (g *gate) release() { <-g.slots }
 
 func (g *gate) Close() error {
 	g.once.Do(func() { close(g.closed) })

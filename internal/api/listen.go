@@ -22,17 +22,17 @@ import (
 // lockWait is how long Listen waits for other servers in the same folder. They need milliseconds.
 const lockWait = 2 * time.Second
 
-// SocketVariable names the environment variable that says where the socket is.
+// SocketVariable is the environment variable with the path of the socket.
 const SocketVariable = "STALLSPAN_SOCKET"
 
-// elsewhere is how another path is named, for the agent, the receiver and record alike.
-const elsewhere = "name another path (the setting socket, or " + SocketVariable + ")"
+// elsewhere says how to set another path, for the agent, the receiver and record.
+const elsewhere = "set another path (the setting socket, or " + SocketVariable + ")"
 
-// longestPath is what fits into sun_path of a socket's address beside its closing NUL (unix(7)), in bytes.
-const longestPath = 107
+// maxPath is the limit of a socket's path, in bytes: sun_path without its final NUL (unix(7)).
+const maxPath = 107
 
-// DefaultSocket is where server and clients meet unless they are told otherwise: STALLSPAN_SOCKET, else
-// /run/stallspan for root, else $XDG_RUNTIME_DIR/stallspan, else a folder of the user's own under the temporary one.
+// DefaultSocket returns the path of the socket if none is configured: STALLSPAN_SOCKET, or a path in /run/stallspan for
+// root, in $XDG_RUNTIME_DIR/stallspan, or in a folder of the user in the temporary one.
 func DefaultSocket() string {
 	const name = "stallspan.sock"
 	if path := os.Getenv(SocketVariable); path != "" {
@@ -47,10 +47,9 @@ func DefaultSocket() string {
 	return filepath.Join(os.TempDir(), "stallspan-"+strconv.Itoa(os.Geteuid()), name)
 }
 
-// Listen opens a unix socket at path with mode 0660; a folder that is not there is made with mode 0700. The socket
-// appears under its name only when it has its mode and answers. One that nobody answers on any more is replaced; one
-// that is in use, and anything that is no socket, is left alone and refused. Close removes the socket if the file is
-// still this listener's.
+// Listen opens a unix socket at path with mode 0660. It creates a missing folder with mode 0700. The socket appears
+// under its name when it has its mode and accepts connections. Listen replaces a socket without a server. It returns an
+// error if a server uses the socket, or if the file is not a socket. Close removes the file if it is still this socket.
 func Listen(path string) (net.Listener, error) {
 	dir := filepath.Dir(path)
 	draft := filepath.Join(dir, "."+rand.Text()[:7])
@@ -73,7 +72,7 @@ func Listen(path string) (net.Listener, error) {
 	}
 	l, err := bind(draft, path)
 	if err != nil {
-		return nil, fmt.Errorf("no socket can be made at %s, check the folder's permissions or %s: %w", path, elsewhere, err)
+		return nil, fmt.Errorf("cannot create a socket at %s, check the folder's permissions or %s: %w", path, elsewhere, err)
 	}
 	return l, nil
 }
@@ -83,29 +82,29 @@ func checkPath(path, draft string) error {
 	case path == "":
 		return fmt.Errorf("the socket's path is empty: %s", elsewhere)
 	case strings.HasPrefix(path, "@") || strings.ContainsRune(path, 0):
-		return fmt.Errorf("%q is no path of a file: %s", path, elsewhere)
-	case longest > longestPath:
-		return fmt.Errorf("the socket's path %s takes %d bytes of the %d that fit into an address: %s",
-			path, longest, longestPath, elsewhere)
+		return fmt.Errorf("%q is not the path of a file: %s", path, elsewhere)
+	case longest > maxPath:
+		return fmt.Errorf("the socket's path %s needs %d bytes, and the limit is %d: %s",
+			path, longest, maxPath, elsewhere)
 	}
 	return nil
 }
 
 func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("the socket's folder cannot be made, %s: %w", elsewhere, err)
+		return fmt.Errorf("cannot create the socket's folder, %s: %w", elsewhere, err)
 	}
 	info, err := os.Stat(dir)
 	if err != nil {
-		return fmt.Errorf("the socket's folder cannot be looked at, %s: %w", elsewhere, err)
+		return fmt.Errorf("cannot read the socket's folder, %s: %w", elsewhere, err)
 	}
 	if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("anyone may replace files in %s: run chmod o-w on it, or %s", dir, elsewhere)
+		return fmt.Errorf("all users may replace files in %s: run chmod o-w on it, or %s", dir, elsewhere)
 	}
 	return nil
 }
 
-// checkVacant says why nothing can be put at path, or nil.
+// checkVacant returns an error if no socket can be created at path.
 func checkVacant(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -121,12 +120,12 @@ func checkVacant(path string) error {
 	case err == nil:
 		_ = conn.Close()
 		fallthrough
-	case errors.Is(err, syscall.EAGAIN): // its queue is full, so it is somebody's
-		return fmt.Errorf("another stallspan answers on %s: stop it, or %s", path, elsewhere)
+	case errors.Is(err, syscall.EAGAIN): // its queue is full, so a server has it
+		return fmt.Errorf("another stallspan serves %s: stop it, or %s", path, elsewhere)
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	default:
-		return fmt.Errorf("%s may be another program's, remove it if it is not, or %s: %w", path, elsewhere, err)
+		return fmt.Errorf("%s may belong to another program: remove it if it does not, or %s: %w", path, elsewhere, err)
 	}
 }
 
@@ -153,7 +152,7 @@ func bind(draft, path string) (net.Listener, error) {
 	return s, nil
 }
 
-// socket is a listener that removes its file.
+// socket is a listener that removes its file when it is closed.
 type socket struct {
 	net.Listener
 	path string
@@ -162,10 +161,10 @@ type socket struct {
 	err  error
 }
 
-// Addr is where clients find the socket, which is not the name that it was bound to.
+// Addr returns the path for clients, which differs from the name that the socket was bound to.
 func (s *socket) Addr() net.Addr { return &net.UnixAddr{Name: s.path, Net: "unix"} }
 
-// Close removes the file while it is still answered on: nobody can have taken it over then.
+// Close removes the file before it closes the socket, so that no other server can have replaced it.
 func (s *socket) Close() error {
 	s.once.Do(func() {
 		if now, err := os.Lstat(s.path); err == nil && os.SameFile(now, s.file) {

@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// TestSocketIsNeverOpenToOthers binds in a process whose umask takes nothing away, and looks at what bind made before
-// its mode was set.
+// TestSocketIsNeverOpenToOthers binds with a umask of 0 and checks the file before its mode is set.
 func TestSocketIsNeverOpenToOthers(t *testing.T) {
 	const variable = "STALLSPAN_TEST_BIND"
 	if path := os.Getenv(variable); path != "" {
@@ -22,7 +21,7 @@ func TestSocketIsNeverOpenToOthers(t *testing.T) {
 		}
 		defer func() { _ = l.Close() }()
 		if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o600 {
-			t.Errorf("bound with mode %v %v", info.Mode(), err)
+			t.Errorf("got mode %v, %v; want 0600", info.Mode(), err)
 		}
 		return
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// leaveStale makes a socket at path that nobody answers on, as a crashed server does.
+// leaveStale creates a socket without a server at path, as a crash leaves it.
 func leaveStale(t *testing.T, path string) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -35,10 +35,10 @@ func TestListenMakesFolderAndSocket(t *testing.T) {
 		}
 	}
 	if l.Addr().String() != path {
-		t.Errorf("listens on %v", l.Addr())
+		t.Errorf("got address %v, want %s", l.Addr(), path)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 1 {
-		t.Errorf("in the folder: %v", left)
+		t.Errorf("got files %v, want the socket alone", left)
 	}
 	for range 2 {
 		if err := l.Close(); err != nil {
@@ -46,7 +46,7 @@ func TestListenMakesFolderAndSocket(t *testing.T) {
 		}
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("left in the folder: %v", left)
+		t.Errorf("got files %v after Close, want none", left)
 	}
 }
 
@@ -86,33 +86,33 @@ func TestListenRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		at("live"):                      "another stallspan answers on " + at("live") + ": stop it, or name another path (the setting socket, or STALLSPAN_SOCKET)",
+		at("live"):                      "another stallspan serves " + at("live") + ": stop it, or " + elsewhere,
 		at("file"):                      at("file") + " is not a socket: move it away",
 		at("link"):                      at("link") + " is not a socket",
 		at("open"):                      at("open") + " is not a socket",
-		at("datagrams"):                 "may be another program's",
-		at("file/s"):                    "folder cannot be made",
-		at("open/s"):                    "anyone may replace files in " + at("open") + ": run chmod o-w on it",
-		at(strings.Repeat("x", 100)):    "bytes of the 107 that fit into an address: name another path (the setting socket, or STALLSPAN_SOCKET)",
+		at("datagrams"):                 "may belong to another program",
+		at("file/s"):                    "cannot create the socket's folder",
+		at("open/s"):                    "all users may replace files in " + at("open") + ": run chmod o-w on it",
+		at(strings.Repeat("x", 100)):    "bytes, and the limit is 107: " + elsewhere,
 		"":                              "path is empty",
-		"@abstract":                     "is no path of a file",
-		at("with\x00nul"):               "is no path of a file",
-		"/proc/stallspan/s":             "folder cannot be made",
-		"/proc/self/stallspan-test.sck": "no socket can be made at /proc/self/stallspan-test.sck",
+		"@abstract":                     "is not the path of a file",
+		at("with\x00nul"):               "is not the path of a file",
+		"/proc/stallspan/s":             "cannot create the socket's folder",
+		"/proc/self/stallspan-test.sck": "cannot create a socket at /proc/self/stallspan-test.sck",
 	} {
 		l, err := Listen(path)
 		if err == nil {
 			_ = l.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v, want %q", path, err, want)
+			t.Errorf("%q: got %v, want %q", path, err, want)
 		}
 	}
 	if text, _ := os.ReadFile(at("file")); string(text) != "precious" {
-		t.Errorf("the file is now %q", text)
+		t.Errorf("got %q, want the file as it was", text)
 	}
 	if c, err := net.Dial("unix", at("live")); err != nil {
-		t.Errorf("the live socket no longer answers: %v", err)
+		t.Errorf("the live socket: got %v, want a connection", err)
 	} else {
 		_ = c.Close()
 	}
@@ -120,7 +120,7 @@ func TestListenRefuses(t *testing.T) {
 
 func TestListenAtTheLongestPath(t *testing.T) {
 	dir := folder(t)
-	path := filepath.Join(dir, strings.Repeat("s", longestPath-len(dir)-1))
+	path := filepath.Join(dir, strings.Repeat("s", maxPath-len(dir)-1))
 	l, err := Listen(path)
 	if err != nil {
 		t.Fatal(err)
@@ -135,11 +135,11 @@ func TestListenAtTheLongestPath(t *testing.T) {
 	}
 	if l, err := Listen(path + "s"); err == nil {
 		_ = l.Close()
-		t.Error("one byte more was taken")
+		t.Error("one byte over the limit: got no error")
 	}
 }
 
-// TestListenRace has many servers start on one stale socket at once: one gets it.
+// TestListenRace starts many servers on one stale socket at once. One of them gets it.
 func TestListenRace(t *testing.T) {
 	path := filepath.Join(folder(t), "s")
 	for range 20 {
@@ -151,7 +151,7 @@ func TestListenRace(t *testing.T) {
 				l, err := Listen(path)
 				if err == nil {
 					got <- l
-				} else if !strings.Contains(err.Error(), "another stallspan answers") {
+				} else if !strings.Contains(err.Error(), "another stallspan serves") {
 					t.Error(err)
 				}
 			})
@@ -159,7 +159,7 @@ func TestListenRace(t *testing.T) {
 		wg.Wait()
 		close(got)
 		if len(got) != 1 {
-			t.Fatalf("%d servers listen", len(got))
+			t.Fatalf("got %d servers, want 1", len(got))
 		}
 		_ = (<-got).Close()
 	}

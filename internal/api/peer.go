@@ -7,7 +7,7 @@ import (
 
 type peerKey struct{}
 
-// withPeer remembers in a connection's context which process opened it.
+// withPeer adds the process that opened a connection to its context.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if unix, ok := c.(*net.UnixConn); ok {
 		if pid := peerPID(unix); pid > 0 {
@@ -17,8 +17,8 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// callerPID is the process that a request came from, 0 where it cannot be told: over TCP, or from a PID namespace that
-// is not visible here.
+// callerPID returns the process that sent a request, or 0 if it is unknown: over TCP, or from a PID namespace that is
+// not visible here.
 func callerPID(ctx context.Context) int {
 	if pid, ok := ctx.Value(peerKey{}).(int); ok {
 		return pid

@@ -8,36 +8,36 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// enter waits for a turn to make many reports, which takes time and memory, and gives what ends the turn. It does not
-// watch the request's context: that ends when a client closes its sending half, and such a client still reads.
-func (s *Server) enter() (leave func(), err error) {
-	patience := time.NewTimer(readTimeout)
-	defer patience.Stop()
+// acquire waits until fewer than maxListings requests build all reports, which takes time and memory. It ignores the
+// request's context, which ends when a client closes its sending half although it still reads.
+func (s *Server) acquire() (release func(), err error) {
+	timer := time.NewTimer(readTimeout)
+	defer timer.Stop()
 	select {
 	case s.listings <- struct{}{}:
 		return func() { <-s.listings }, nil
-	case <-patience.C:
-		return nil, refuse(http.StatusServiceUnavailable, "too many others ask for reports at this moment: try again in a few seconds")
+	case <-timer.C:
+		return nil, refuse(http.StatusServiceUnavailable, "too many requests for all reports: try again in a few seconds")
 	}
 }
 
-// list writes report after report, so that the text of thousands never lies in memory at once.
+// list writes reports one by one, so that the text of thousands is not in memory at once.
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) error {
-	leave, err := s.enter()
+	release, err := s.acquire()
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	running := s.monitor.Windows.Running()
 	ended := s.monitor.Windows.Ended()
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
-	_, _ = out.WriteString(`{"running":[`) // an error stays with out, and ends the writing below
+	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
 	writeReports(out, running)
 	_, _ = out.WriteString(`],"ended":[`)
 	writeReports(out, ended)
 	_, _ = out.WriteString("]}\n")
-	_ = out.Flush() // the client is gone
+	_ = out.Flush() // fails if the client is gone
 	return nil
 }
 
@@ -46,7 +46,7 @@ func writeReports(out *bufio.Writer, reports []*window.Report) {
 	for _, r := range reports {
 		text, err := r.MarshalJSON()
 		if err != nil {
-			continue // a number that JSON cannot say: better the others than none
+			continue // a number that JSON cannot represent
 		}
 		_, _ = out.WriteString(comma)
 		if _, err := out.Write(text); err != nil {
@@ -60,7 +60,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	report := s.monitor.Windows.Report(id)
 	if report == nil {
-		return refuse(http.StatusNotFound, "no window has the id %s: it was never begun here, or ended over an hour ago", excerpt(id))
+		return refuse(http.StatusNotFound, "no window has the ID %s: it is unknown, or ended over an hour ago", excerpt(id))
 	}
 	reply(w, http.StatusOK, report)
 	return nil

@@ -13,7 +13,8 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// routes maps the paths of docs/api.md. Each has an entry without a method, so that a wrong method is answered in JSON.
+// routes maps the paths of docs/api.md. Each has an entry without a method, so that the response to a wrong method is
+// JSON, too.
 func (s *Server) routes() http.Handler {
 	mux := http.NewServeMux()
 	handle := func(path string, methods map[string]handler) {
@@ -33,18 +34,18 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
-		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, /v1/events, /v1/events/test and /v1/status",
-			excerpt(r.URL.Path))
+		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, "+
+			"/v1/events, /v1/events/test and /v1/status", excerpt(r.URL.Path))
 	}))
-	// A page in a browser must not open windows on a loopback port. Programs send none of the headers that this reads.
+	// Pages in a browser must not open windows on a loopback port. Programs do not send the headers that this checks.
 	pages := http.NewCrossOriginProtection()
 	pages.SetDenyHandler(handler(func(http.ResponseWriter, *http.Request) error {
-		return refuse(http.StatusForbidden, "a page of another site asks for this: only programs may")
+		return refuse(http.StatusForbidden, "requests from pages of other sites are refused: use a program")
 	}))
 	return s.onlyLocal(pages.Handler(mux))
 }
 
-// handler answers a request, or returns why not before it has written anything.
+// handler responds to a request, or returns an error before it writes anything.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -55,24 +56,24 @@ func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drain reads on for a while after a request was refused: a client that is still sending its body would find the
-// connection broken, and not look for the answer. One that waits to be told to send is not told.
+// drain reads the rest of a refused request. Otherwise a client that is still sending would see a broken connection
+// instead of the response. A client that waits for "100 Continue" sends nothing.
 func drain(w http.ResponseWriter, r *http.Request) {
 	control := http.NewResponseController(w)
 	if r.Header.Get("Expect") != "" || control.EnableFullDuplex() != nil || control.Flush() != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, mostDrained) // until readTimeout
+	_, _ = io.CopyN(io.Discard, r.Body, maxDrained) // until readTimeout
 }
 
 func wrongMethod(allowed string) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", allowed)
-		return refuse(http.StatusMethodNotAllowed, "%s is not done here: use %s", excerpt(r.Method), allowed)
+		return refuse(http.StatusMethodNotAllowed, "the method %s is not supported here: use %s", excerpt(r.Method), allowed)
 	}
 }
 
-// reply writes v as one line of JSON. A client that is gone is nobody to tell of it.
+// reply writes v as one line of JSON. It ignores errors: the client is gone.
 func reply(w http.ResponseWriter, status int, v any) {
 	var line bytes.Buffer
 	enc := json.NewEncoder(&line)
@@ -80,7 +81,7 @@ func reply(w http.ResponseWriter, status int, v any) {
 	if err := enc.Encode(v); err != nil {
 		status = http.StatusInternalServerError
 		line.Reset()
-		_ = enc.Encode(refuse(status, "the answer cannot be written as JSON, please report this: %v", err)) // text alone always can
+		_ = enc.Encode(refuse(status, "the response cannot be written as JSON, please report this: %v", err))
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(line.Len()))
@@ -106,20 +107,20 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// read takes the body of a request, which is JSON whatever curl -d and Python's urllib say of it by default.
+// read returns the body of a request. It accepts the Content-Type that curl -d and Python's urllib send by default.
 func read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if header := r.Header.Get("Content-Type"); header != "" {
 		kind, _, err := mime.ParseMediaType(header)
 		if err != nil || kind != "application/json" && kind != "application/x-www-form-urlencoded" {
-			return nil, refuse(http.StatusUnsupportedMediaType, "the body is said to be %s: send application/json", excerpt(header))
+			return nil, refuse(http.StatusUnsupportedMediaType, "the Content-Type is %s: send application/json", excerpt(header))
 		}
 	}
-	if r.ContentLength > mostBody {
-		return nil, unread(&http.MaxBytesError{Limit: mostBody}) // before any of it is read
+	if r.ContentLength > maxBody {
+		return nil, bodyError(&http.MaxBytesError{Limit: maxBody}) // before reading it
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBody))
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 	if err != nil {
-		return nil, unread(err)
+		return nil, bodyError(err)
 	}
 	return body, nil
 }
@@ -140,7 +141,8 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	report, err := s.windows.End(id, request.Failed)
 	if errors.Is(err, windows.ErrUnknown) && s.monitor.Windows.Report(id) != nil {
-		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s gives its report", excerpt(id), id)
+		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s returns its report",
+			excerpt(id), id)
 	}
 	if err != nil {
 		return err
@@ -149,7 +151,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// Status is the answer to GET /v1/status.
+// Status is the response to GET /v1/status.
 type Status struct {
 	Version      string   `json:"version"`
 	Uptime       float64  `json:"uptime_s"`

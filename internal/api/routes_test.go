@@ -29,24 +29,25 @@ func TestRefusedRequests(t *testing.T) {
 		{"GET", "/v2/windows", "", nil, 404, `there is no "/v2/windows"`},
 		{"GET", "/v1/windows/", "", nil, 404, `there is no "/v1/windows/"`},
 		{"POST", "/v1/windows/a/b", "", nil, 404, `there is no`},
-		{"GET", "/v1/windows/0123456789abcdef", "", nil, 404, `no window has the id "0123456789abcdef"`},
+		{"GET", "/v1/windows/0123456789abcdef", "", nil, 404, `no window has the ID "0123456789abcdef"`},
 		{"POST", "/v1/windows/0123456789abcdef/end", "", nil, 404, "no open window has that id"},
 		{"POST", "/v1/windows/%00%0a%ff/end", "", nil, 404, "no open window has that id"},
-		{"GET", "/v1/windows/%00%0a%ff", "", nil, 404, `no window has the id "\x00\n\xff"`},
-		{"GET", "/v1/windows/" + strings.Repeat("x", 5000), "", nil, 404, `no window has the id "xxx`},
+		{"GET", "/v1/windows/%00%0a%ff", "", nil, 404, `no window has the ID "\x00\n\xff"`},
+		{"GET", "/v1/windows/" + strings.Repeat("x", 5000), "", nil, 404, `no window has the ID "xxx`},
 
-		{"DELETE", "/v1/windows", "", nil, 405, `"DELETE" is not done here: use GET, POST`},
-		{"PUT", "/v1/windows/1", "", nil, 405, `"PUT" is not done here: use GET`},
-		{"GET", "/v1/windows/1/end", "", nil, 405, `"GET" is not done here: use POST`},
+		{"DELETE", "/v1/windows", "", nil, 405, `"DELETE" is not supported here: use GET, POST`},
+		{"PUT", "/v1/windows/1", "", nil, 405, `"PUT" is not supported here: use GET`},
+		{"GET", "/v1/windows/1/end", "", nil, 405, `"GET" is not supported here: use POST`},
 		{"POST", "/v1/status", "", nil, 405, "use GET"},
 		{"BREW", "/v1/status", "", nil, 405, "use GET"},
 
-		{"POST", "/v1/windows", strings.Repeat(" ", mostBody+1), nil, 413, "the body is larger than 65536 bytes"},
-		{"POST", "/v1/windows/1/end", strings.Repeat(" ", mostBody+1), nil, 413, "the body is larger than 65536 bytes"},
-		{"POST", "/v1/windows", good, []string{"Content-Type", "text/plain"}, 415, `the body is said to be "text/plain": send application/json`},
-		{"POST", "/v1/windows", good, []string{"Content-Type", ";;"}, 415, `the body is said to be ";;"`},
-		{"POST", "/v1/windows", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, "a page of another site"},
-		{"POST", "/v1/windows", good, []string{"Origin", "https://example.com"}, 403, "a page of another site"},
+		{"POST", "/v1/windows", strings.Repeat(" ", maxBody+1), nil, 413, "the body is larger than 65536 bytes"},
+		{"POST", "/v1/windows/1/end", strings.Repeat(" ", maxBody+1), nil, 413, "the body is larger than 65536 bytes"},
+		{"POST", "/v1/windows", good, []string{"Content-Type", "text/plain"}, 415,
+			`the Content-Type is "text/plain": send application/json`},
+		{"POST", "/v1/windows", good, []string{"Content-Type", ";;"}, 415, `the Content-Type is ";;"`},
+		{"POST", "/v1/windows", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, "pages of other sites"},
+		{"POST", "/v1/windows", good, []string{"Origin", "https://example.com"}, 403, "pages of other sites"},
 		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `unknown key "kind": use failed`},
 		{"POST", "/v1/windows/1/end", `{"failed":1}`, nil, 400, "failed must be true or false"},
 		{"POST", "/v1/windows/1/end", `[]`, nil, 400, `send a JSON object like {"failed":true}, or no body`},
@@ -55,39 +56,42 @@ func TestRefusedRequests(t *testing.T) {
 		status, header, body := s.do(t, c.method, c.path, c.body, c.header...)
 		got := parseAs[Error](t, body)
 		if status != c.status || !strings.Contains(got.Text, c.want) || strings.Contains(got.Text, "\n") {
-			t.Errorf("%s %.60s: %d %s, want %d %q", c.method, c.path, status, body, c.status, c.want)
+			t.Errorf("%s %.60s: got %d %s, want %d %q", c.method, c.path, status, body, c.status, c.want)
 		}
 		if (status == http.StatusMethodNotAllowed) != (header.Get("Allow") != "") {
-			t.Errorf("%s %.60s: %d with Allow %q", c.method, c.path, status, header.Get("Allow"))
+			t.Errorf("%s %.60s: got %d with Allow %q, want Allow with 405 only", c.method, c.path, status, header.Get("Allow"))
 		}
 	}
 	if open := s.monitor.Windows.Running(); len(open) > 0 {
-		t.Errorf("%d windows were opened", len(open))
+		t.Errorf("got %d windows opened, want none", len(open))
 	}
 }
 
-// Who sends a body that is refused unread can send it to its end, and read the answer then.
+// A client can send all of a body that is refused, and then read the response.
 func TestRefusedBeforeItIsSent(t *testing.T) {
 	s := serve(t, nil)
 	c := s.dial(t)
-	if _, err := fmt.Fprintf(c, "POST /v1/windows HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n", 8*mostBody); err != nil {
+	const header = "POST /v1/windows HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: %d\r\n\r\n"
+	if _, err := fmt.Fprintf(c, header, 8*maxBody); err != nil {
 		t.Fatal(err)
 	}
 	for range 8 {
 		time.Sleep(5 * time.Millisecond)
-		if _, err := c.Write(make([]byte, mostBody)); err != nil {
+		if _, err := c.Write(make([]byte, maxBody)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	answer, err := io.ReadAll(c)
-	if err != nil || !strings.Contains(string(answer), "413 ") || !strings.Contains(string(answer), "larger than 65536 bytes") {
+	if err != nil || !strings.Contains(string(answer), "413 ") ||
+		!strings.Contains(string(answer), "larger than 65536 bytes") {
 		t.Errorf("%s, %v", answer, err)
 	}
 }
 
 func TestAcceptedContentTypes(t *testing.T) {
 	s := serve(t, nil)
-	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8", "application/x-www-form-urlencoded"} {
+	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8",
+		"application/x-www-form-urlencoded"} {
 		var header []string
 		if kind != "" {
 			header = []string{"Content-Type", kind}
@@ -98,7 +102,7 @@ func TestAcceptedContentTypes(t *testing.T) {
 	}
 }
 
-// refusing is a door that opens nothing.
+// refusing is an implementation of Windows that always fails.
 type refusing struct{ err error }
 
 func (r refusing) Begin(window.Window, trace.SpanContext) (id, own string, err error) {
@@ -106,8 +110,8 @@ func (r refusing) Begin(window.Window, trace.SpanContext) (id, own string, err e
 }
 func (r refusing) End(string, bool) (*window.Report, error) { return nil, r.err }
 
-// TestDoorErrors says with which status each error of a door is answered, when a window begins and when it ends.
-func TestDoorErrors(t *testing.T) {
+// TestStatusOfErrors checks the HTTP status of each error of Windows.
+func TestStatusOfErrors(t *testing.T) {
 	for _, c := range []struct {
 		err        error
 		begin, end int
@@ -120,11 +124,11 @@ func TestDoorErrors(t *testing.T) {
 		s := serve(t, func(s *Server) { s.windows = refusing{c.err} })
 		status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`)
 		if status != c.begin || parseAs[Error](t, body).Text != c.err.Error() {
-			t.Errorf("begin, %v: %d %s", c.err, status, body)
+			t.Errorf("begin, %v: got %d %s, want the status of the error", c.err, status, body)
 		}
 		status, _, body = s.do(t, "POST", "/v1/windows/1/end", "")
 		if status != c.end || parseAs[Error](t, body).Text != c.err.Error() {
-			t.Errorf("end, %v: %d %s", c.err, status, body)
+			t.Errorf("end, %v: got %d %s, want the status of the error", c.err, status, body)
 		}
 	}
 }

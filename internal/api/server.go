@@ -1,6 +1,6 @@
-// Package api serves the windows of one machine over HTTP, as docs/api.md describes it, on a unix socket. It also holds
-// the client. Opening and closing windows is left to the door that serves it, because the door starts their spans;
-// what is only read comes straight from the monitor.
+// Package api serves the HTTP API of docs/api.md on a unix socket or a TCP port, and has its client. An
+// implementation of Windows opens and closes windows with their spans. All that requests only read comes from the
+// monitor.
 package api
 
 import (
@@ -18,30 +18,29 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Windows is the door behind a Server. It is called by many goroutines at once.
+// Windows opens and closes windows for a Server. It is safe for concurrent use.
 type Windows interface {
 	// Begin opens a window. parent is the caller's span, and invalid without one. traceparent is the context of the
-	// window's span, "" if it has none. An *Error is returned with its status, windows.ErrTooMany with 503, every other
-	// error with 400.
+	// window's span, or "". The HTTP status is that of an *Error, 503 for windows.ErrTooMany, and 400 for other errors.
 	Begin(w window.Window, parent trace.SpanContext) (id, traceparent string, err error)
-	// End closes a window and returns its report; failed means that its work did not succeed, so that the window is
-	// unfinished. windows.ErrUnknown is returned with 404.
+	// End closes a window and returns its report. A failed window counts as unfinished. The HTTP status is 404 for
+	// windows.ErrUnknown.
 	End(id string, failed bool) (*window.Report, error)
 }
 
-// Bounds of what clients can hold.
+// Limits of what clients can use.
 const (
-	mostConnections = 256              // open at once; more wait in the kernel's queue
-	mostListings    = 4                // answers with many reports that are made at once
-	mostHeader      = 16 << 10         // bytes
-	mostBody        = 64 << 10         // bytes
-	mostDrained     = 16 * mostBody    // bytes that are still read of a request that was refused
-	readTimeout     = 5 * time.Second  // for a whole request, from the connection on
-	writeTimeout    = 15 * time.Second // for an answer, from the end of the request's header on
-	grace           = 2 * time.Second  // for requests under way when the server stops
+	maxConnections = 256              // open; more wait in the kernel's queue
+	maxListings    = 4                // responses with all reports that are built at a time
+	maxHeader      = 16 << 10         // bytes
+	maxBody        = 64 << 10         // bytes
+	maxDrained     = 16 * maxBody     // bytes read from a refused request
+	readTimeout    = 5 * time.Second  // for a whole request, from the connection
+	writeTimeout   = 15 * time.Second // for a response, from the end of the request's header
+	grace          = 2 * time.Second  // for open requests when the server stops
 )
 
-// Server answers requests on one listener.
+// Server serves the API on one listener.
 type Server struct {
 	monitor  *monitor.Monitor
 	windows  Windows
@@ -51,21 +50,21 @@ type Server struct {
 	streams  chan struct{}
 	ending   chan struct{} // closed when the server stops
 	events   Events
-	loopback bool // it answers on a loopback port
-	local    bool // it answers on a unix socket
+	loopback bool // the listener is a loopback port
+	local    bool // the listener is a unix socket
 	http     http.Server
 	open     sync.WaitGroup // connections
 }
 
-// NewServer prepares a server; Serve runs it. version is what GET /v1/status tells.
+// NewServer returns a server for Serve to run. version is the one in GET /v1/status.
 func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 	s := &Server{
 		monitor:  m,
 		windows:  windows,
 		version:  version,
 		started:  time.Now(),
-		listings: make(chan struct{}, mostListings),
-		streams:  make(chan struct{}, mostStreams),
+		listings: make(chan struct{}, maxListings),
+		streams:  make(chan struct{}, maxStreams),
 		ending:   make(chan struct{}),
 	}
 	s.http = http.Server{
@@ -73,30 +72,30 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		ReadHeaderTimeout: readTimeout,
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
-		MaxHeaderBytes:    mostHeader,
+		MaxHeaderBytes:    maxHeader,
 		ConnContext:       withPeer,
 	}
-	// One request a connection: a client that keeps many open cannot shut the others out, and the caller's process is
-	// always the one that asks. A new connection to a unix socket costs microseconds.
+	// One request per connection: idle connections cannot use up the limit, and the process that connected is the one
+	// that sent the request. A new connection to a unix socket takes microseconds.
 	s.http.SetKeepAlivesEnabled(false)
 	s.http.RegisterOnShutdown(func() { close(s.ending) })
 	return s
 }
 
-// Serve answers until ctx ends, gives requests under way 2 s to finish, closes the listener and returns nil. An error
-// says that the listener failed before. Call it once.
+// Serve serves until ctx ends, gives open requests 2 s to finish, closes the listener and returns nil. It returns an
+// error if the listener fails before. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok {
 		s.loopback = at.IP.IsLoopback()
 	}
 	s.local = l.Addr().Network() == "unix"
-	g := newGate(l, mostConnections)
+	g := newGate(l, maxConnections)
 	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
 			s.open.Add(1)
 		case http.StateClosed:
-			g.leave()
+			g.release()
 			s.open.Done()
 		}
 	}
@@ -115,18 +114,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if errors.Is(failed, http.ErrServerClosed) {
 		return nil
 	}
-	return fmt.Errorf("the API no longer answers on %s, start it again: %w", l.Addr(), failed)
+	return fmt.Errorf("the API on %s has stopped, start it again: %w", l.Addr(), failed)
 }
 
 func (s *Server) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	if err := s.http.Shutdown(ctx); err != nil {
-		_ = s.http.Close() // cuts off who is still sending or not reading
+		_ = s.http.Close() // disconnects clients that still send or do not read
 	}
 }
 
-// wait lets the connections' goroutines end. Only a door that hangs can hold one for longer than it waits.
+// wait waits for the connections' goroutines. Only Windows can hold one for longer than that.
 func (s *Server) wait() {
 	done := make(chan struct{})
 	go func() {

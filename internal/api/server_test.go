@@ -27,8 +27,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const someTrace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// door opens windows on a monitor of this machine, and remembers what it was asked for.
-type door struct {
+// opener opens windows on a monitor of this machine, and records the calls.
+type opener struct {
 	monitor *monitor.Monitor
 
 	mu      sync.Mutex
@@ -36,33 +36,33 @@ type door struct {
 	parents []trace.SpanContext
 }
 
-func (d *door) Begin(w window.Window, parent trace.SpanContext) (id, own string, err error) {
-	d.mu.Lock()
-	d.windows = append(d.windows, w)
-	d.parents = append(d.parents, parent)
-	d.mu.Unlock()
-	id, err = d.monitor.Windows.Begin(w, d.monitor.Now())
+func (o *opener) Begin(w window.Window, parent trace.SpanContext) (id, own string, err error) {
+	o.mu.Lock()
+	o.windows = append(o.windows, w)
+	o.parents = append(o.parents, parent)
+	o.mu.Unlock()
+	id, err = o.monitor.Windows.Begin(w, o.monitor.Now())
 	return id, someTrace, err
 }
 
-func (d *door) End(id string, failed bool) (*window.Report, error) {
+func (o *opener) End(id string, failed bool) (*window.Report, error) {
 	if failed {
-		return d.monitor.Windows.Cut(id, d.monitor.Now())
+		return o.monitor.Windows.Cut(id, o.monitor.Now())
 	}
-	return d.monitor.Windows.End(id, d.monitor.Now())
+	return o.monitor.Windows.End(id, o.monitor.Now())
 }
 
 // service is a server on a real socket that watches this machine.
 type service struct {
 	*Client
 	path    string
-	door    *door
+	opener  *opener
 	monitor *monitor.Monitor
 	server  *Server
 	stop    func() error
 }
 
-// serve starts one; change may alter the server before it answers.
+// serve starts a server. change, if set, alters it before it serves.
 func serve(t testing.TB, change func(*Server)) *service {
 	t.Helper()
 	m, err := monitor.New(monitor.Config{})
@@ -76,8 +76,8 @@ func serve(t testing.TB, change func(*Server)) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &door{monitor: m}
-	s := NewServer(m, d, "v1.2.3")
+	o := &opener{monitor: m}
+	s := NewServer(m, o, "v1.2.3")
 	if change != nil {
 		change(s)
 	}
@@ -93,10 +93,10 @@ func serve(t testing.TB, change func(*Server)) *service {
 			t.Error(err)
 		}
 	})
-	return &service{Client: NewClient(path), path: path, door: d, monitor: m, server: s, stop: stop}
+	return &service{Client: NewClient(path), path: path, opener: o, monitor: m, server: s, stop: stop}
 }
 
-// folder is a temporary one with a short name: a socket's address takes 107 bytes.
+// folder returns a temporary folder with a short name: a socket's path has at most 107 bytes.
 func folder(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "api")
@@ -117,7 +117,7 @@ func (s *service) dial(t testing.TB) *net.UnixConn {
 	return c.(*net.UnixConn)
 }
 
-// do sends one request and gives the status, the header and the body of the answer.
+// do sends one request and returns the status, the header and the body of the response.
 func (s *service) do(t testing.TB, method, path, body string, header ...string) (int, http.Header, string) {
 	t.Helper()
 	request, err := http.NewRequest(method, "http://localhost"+path, strings.NewReader(body))
@@ -139,7 +139,7 @@ func (s *service) do(t testing.TB, method, path, body string, header ...string) 
 	return response.StatusCode, response.Header, string(text)
 }
 
-// report holds what these tests look at of a report's JSON.
+// report is the part of a report's JSON that these tests read.
 type report struct {
 	ID       string  `json:"id"`
 	Kind     string  `json:"kind"`
@@ -163,41 +163,47 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 	status, header, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch","name":"n","model":"m","epoch":3,"path":"/p",
 		"gpu_ids":["GPU-1"],"traceparent":"`+someTrace+`","attributes":{"a":"b"}}`)
 	begun := parseAs[Begun](t, body)
-	if status != http.StatusCreated || begun.ID == "" || begun.Traceparent != someTrace || header.Get("Location") != "/v1/windows/"+begun.ID {
-		t.Fatalf("%d %v %s", status, header, body)
+	if status != http.StatusCreated || begun.ID == "" || begun.Traceparent != someTrace ||
+		header.Get("Location") != "/v1/windows/"+begun.ID {
+		t.Fatalf("got %d %v %s, want 201 with an ID", status, header, body)
 	}
-	w := s.door.windows[0]
+	w := s.opener.windows[0]
 	if w.Kind != window.Epoch || w.Name != "n" || w.Model != "m" || w.Epoch != 3 || !w.HasEpoch || w.Path != "/p" ||
-		len(w.GPUs) != 1 || w.GPUs[0] != "GPU-1" || w.Attributes["a"] != "b" || w.Source != window.Announced || emit.Traceparent(s.door.parents[0]) != someTrace {
-		t.Errorf("the door was given %+v, parent %v", w, s.door.parents[0])
+		len(w.GPUs) != 1 || w.GPUs[0] != "GPU-1" || w.Attributes["a"] != "b" || w.Source != window.Announced ||
+		emit.Traceparent(s.opener.parents[0]) != someTrace {
+		t.Errorf("got window %+v with parent %v, want that of the announcement", w, s.opener.parents[0])
 	}
 	if callers := os.Getpid(); w.PID != callers {
-		t.Errorf("pid %d, want the caller's, %d", w.PID, callers)
+		t.Errorf("got pid %d, want %d of the caller", w.PID, callers)
 	}
 
 	type list struct{ Running, Ended []report }
 	status, _, body = s.do(t, "GET", "/v1/windows", "")
-	if got := parseAs[list](t, body); status != http.StatusOK || len(got.Running) != 1 || got.Running[0].ID != begun.ID || len(got.Ended) != 0 {
-		t.Errorf("%d %s", status, body)
+	if got := parseAs[list](t, body); status != http.StatusOK || len(got.Running) != 1 || got.Running[0].ID != begun.ID ||
+		len(got.Ended) != 0 {
+		t.Errorf("got %d %s, want 200 and the window", status, body)
 	}
 	status, _, body = s.do(t, "GET", "/v1/windows/"+begun.ID, "")
 	if got := parseAs[report](t, body); status != http.StatusOK || got.ID != begun.ID || got.Source != "announced" {
-		t.Errorf("%d %s", status, body)
+		t.Errorf("got %d %s, want 200 and the window", status, body)
 	}
 	status, _, body = s.do(t, "POST", "/v1/windows/"+begun.ID+"/end", "")
-	if got := parseAs[report](t, body); status != http.StatusOK || got.Kind != "epoch" || got.Epoch == nil || *got.Epoch != 3 || got.Duration <= 0 {
-		t.Errorf("%d %s", status, body)
+	if got := parseAs[report](t, body); status != http.StatusOK || got.Kind != "epoch" || got.Epoch == nil ||
+		*got.Epoch != 3 || got.Duration <= 0 {
+		t.Errorf("got %d %s, want 200 and the window", status, body)
 	}
 	status, _, body = s.do(t, "GET", "/v1/windows", "")
-	if got := parseAs[list](t, body); status != http.StatusOK || len(got.Running) != 0 || len(got.Ended) != 1 || got.Ended[0].ID != begun.ID {
-		t.Errorf("%d %s", status, body)
+	if got := parseAs[list](t, body); status != http.StatusOK || len(got.Running) != 0 || len(got.Ended) != 1 ||
+		got.Ended[0].ID != begun.ID {
+		t.Errorf("got %d %s, want 200 and the window", status, body)
 	}
 	if status, _, body = s.do(t, "GET", "/v1/windows/"+begun.ID, ""); status != http.StatusOK {
-		t.Errorf("the report of an ended window: %d %s", status, body)
+		t.Errorf("the report of an ended window: got %d %s, want 200", status, body)
 	}
 	status, _, body = s.do(t, "POST", "/v1/windows/"+begun.ID+"/end", "{}")
-	if got := parseAs[Error](t, body); status != http.StatusNotFound || !strings.Contains(got.Text, "has ended already: GET /v1/windows/"+begun.ID) {
-		t.Errorf("ended twice: %d %s", status, body)
+	if got := parseAs[Error](t, body); status != http.StatusNotFound ||
+		!strings.Contains(got.Text, "has ended already: GET /v1/windows/"+begun.ID) {
+		t.Errorf("ended twice: got %d %s, want 404", status, body)
 	}
 }
 
@@ -208,20 +214,21 @@ func TestStatus(t *testing.T) {
 	}
 	code, _, body := s.do(t, "GET", "/v1/status", "")
 	got := parseAs[Status](t, body)
-	if code != http.StatusOK || got.Version != "v1.2.3" || got.Interval != config.DefaultInterval.Seconds() || got.Uptime <= 0 || got.WindowsOpen != 1 || got.Problems == nil {
-		t.Errorf("%d %s", code, body)
+	if code != http.StatusOK || got.Version != "v1.2.3" || got.Interval != config.DefaultInterval.Seconds() ||
+		got.Uptime <= 0 || got.WindowsOpen != 1 || got.Problems == nil {
+		t.Errorf("got %d %s, want 200 and the status", code, body)
 	}
-	if s.door.windows[0].PID != 1 {
-		t.Errorf("pid %d, want the one that was given", s.door.windows[0].PID)
+	if s.opener.windows[0].PID != 1 {
+		t.Errorf("got pid %d, want 1 of the announcement", s.opener.windows[0].PID)
 	}
 }
 
-// TestStopLetsRequestsFinish has a request wait for the rest of its body while the server stops.
+// TestStopLetsRequestsFinish stops the server while a request waits for the rest of its body.
 func TestStopLetsRequestsFinish(t *testing.T) {
 	s := serve(t, nil)
 	c := s.dial(t)
 	body := `{"kind":"epoch"}`
-	if _, err := io.WriteString(c, "POST /v1/windows HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, header+"16\r\nExpect: 100-continue\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 4096)
@@ -249,11 +256,11 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// TestStopCutsOffWhoNeverFinishes leaves a request half sent.
-func TestStopCutsOffWhoNeverFinishes(t *testing.T) {
+// TestStopDisconnectsSlowClients leaves a request half sent.
+func TestStopDisconnectsSlowClients(t *testing.T) {
 	s := serve(t, func(s *Server) { s.http.ReadTimeout, s.http.ReadHeaderTimeout = time.Hour, time.Hour })
 	c := s.dial(t)
-	if _, err := io.WriteString(c, "POST /v1/windows HTTP/1.1\r\nHost: x\r\nContent-Length: 16\r\nExpect: 100-continue\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, header+"16\r\nExpect: 100-continue\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.Read(make([]byte, 4096)); err != nil {
@@ -265,15 +272,15 @@ func TestStopCutsOffWhoNeverFinishes(t *testing.T) {
 	_, _ = io.ReadAll(c) // ends: the connection is closed
 }
 
-func TestServeTellsOfABrokenListener(t *testing.T) {
+func TestServeWithBrokenListener(t *testing.T) {
 	s := serve(t, nil)
 	l, err := Listen(filepath.Join(folder(t), "s"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = l.Close()
-	err = NewServer(s.monitor, s.door, "").Serve(t.Context(), l)
-	if err == nil || !strings.Contains(err.Error(), "no longer answers on") {
-		t.Errorf("%v", err)
+	err = NewServer(s.monitor, s.opener, "").Serve(t.Context(), l)
+	if err == nil || !strings.Contains(err.Error(), "has stopped") {
+		t.Errorf("got %v, want an error of the listener", err)
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"net/http"
 )
 
-// mostLine bounds a line of a stream, in bytes.
-const mostLine = 256 << 10
+// maxLine is the limit of a line of a stream, in bytes.
+const maxLine = 256 << 10
 
-// stream gives the lines of an answer to take as they come. It is nil when the server has ended it.
+// stream calls take with each line of a response. It returns nil when the server ends the response.
 func (c *Client) stream(ctx context.Context, path string, take func(line []byte) error) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
 	if err != nil {
@@ -25,7 +25,7 @@ func (c *Client) stream(ctx context.Context, path string, take func(line []byte)
 	}
 	defer func() { _ = response.Body.Close() }()
 	if response.StatusCode != http.StatusOK {
-		answer, _ := io.ReadAll(io.LimitReader(response.Body, mostReport)) // as much as came explains it
+		answer, _ := io.ReadAll(io.LimitReader(response.Body, maxReport)) // a part is enough for an error
 		refused := &Error{Status: response.StatusCode}
 		if err := json.Unmarshal(answer, refused); err != nil || refused.Text == "" {
 			return c.foreign(answer)
@@ -33,7 +33,7 @@ func (c *Client) stream(ctx context.Context, path string, take func(line []byte)
 		return refused
 	}
 	lines := bufio.NewScanner(response.Body)
-	lines.Buffer(nil, mostLine)
+	lines.Buffer(nil, maxLine)
 	for lines.Scan() {
 		if !json.Valid(lines.Bytes()) {
 			return c.foreign(lines.Bytes())

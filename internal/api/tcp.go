@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// ListenTCP opens a port: "4319" and ":4319" are on loopback, and a host has to be named for any other address. The API
-// asks nobody who they are: whoever reaches the port can announce windows and read reports.
+// ListenTCP opens a port. "4319" and ":4319" are on loopback; other addresses need a host. The API has no
+// authentication: every client that reaches the port can announce windows and read reports.
 func ListenTCP(endpoint string) (net.Listener, error) {
 	address, err := Endpoint(endpoint)
 	if err != nil {
@@ -18,19 +18,19 @@ func ListenTCP(endpoint string) (net.Listener, error) {
 	}
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("nothing can listen on %s, choose another port: %w", endpoint, err)
+		return nil, fmt.Errorf("cannot listen on %s, choose another port: %w", endpoint, err)
 	}
 	return l, nil
 }
 
-// Endpoint is the address that ListenTCP listens on. The error says what is wrong with what was written.
-func Endpoint(written string) (address string, err error) {
-	host, port, err := net.SplitHostPort(written)
-	if err != nil && !strings.Contains(written, ":") {
-		host, port, err = "", written, nil
+// Endpoint returns the address of a configured endpoint.
+func Endpoint(text string) (address string, err error) {
+	host, port, err := net.SplitHostPort(text)
+	if err != nil && !strings.Contains(text, ":") {
+		host, port, err = "", text, nil
 	}
 	if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
-		return "", fmt.Errorf("the endpoint %q is no port: write localhost:4319, or ADDRESS:4319 for other machines", written)
+		return "", fmt.Errorf("the endpoint %q is not a port: write localhost:4319, or ADDRESS:4319 for other machines", text)
 	}
 	if host == "" {
 		host = "127.0.0.1"
@@ -38,12 +38,13 @@ func Endpoint(written string) (address string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// onlyLocal refuses what reaches a port that was opened on loopback under another machine's name: a page in a browser
-// whose name was made to stand for this machine (DNS rebinding). A browser cannot hide the name.
+// onlyLocal refuses requests to a loopback port that name another host. A page in a browser can reach the port under a
+// name that resolves to this machine (DNS rebinding), but it cannot hide that name.
 func (s *Server) onlyLocal(next http.Handler) http.Handler {
 	return handler(func(w http.ResponseWriter, r *http.Request) error {
 		if s.loopback && !isLocal(r.Host) {
-			return refuse(http.StatusForbidden, "this port is for programs on this machine: ask for localhost, not for %s", excerpt(r.Host))
+			return refuse(http.StatusForbidden, "this port is for programs on this machine: use localhost, not %s",
+				excerpt(r.Host))
 		}
 		next.ServeHTTP(w, r)
 		return nil

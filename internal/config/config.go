@@ -38,7 +38,8 @@ func DefaultSampling() Sampling { return Sampling{Interval: DefaultInterval} }
 // Validate returns an error if the machine cannot be read in this way.
 func (s Sampling) Validate() error {
 	if s.Interval < minInterval || s.Interval > maxInterval {
-		return fmt.Errorf("interval: the sampling interval is %v: choose one from %v to %v", s.Interval, minInterval, maxInterval)
+		return fmt.Errorf("interval: the sampling interval is %v: choose one from %v to %v", s.Interval, minInterval,
+			maxInterval)
 	}
 	if s.RootPath != "" && !filepath.IsAbs(s.RootPath) {
 		return fmt.Errorf("root_path: %q does not begin with /", s.RootPath)
@@ -57,7 +58,8 @@ type Slow struct {
 // Validate returns an error if a limit is out of range or the file of baselines has no absolute path.
 func (s Slow) Validate() error {
 	if s.Factor != 0 && !(s.Factor >= minFactor && s.Factor <= maxFactor) { // NaN, too
-		return fmt.Errorf("factor: the factor of slow windows is %v: choose one from %d to %d", s.Factor, minFactor, maxFactor)
+		return fmt.Errorf("factor: the factor of slow windows is %v: choose one from %d to %d", s.Factor, minFactor,
+			maxFactor)
 	}
 	if s.HasBaseline() && !filepath.IsAbs(s.Baseline) {
 		return fmt.Errorf("baseline: the file of baselines is %q: give its absolute path", s.Baseline)
@@ -70,7 +72,8 @@ func (s Slow) Validate() error {
 		case limit.value < 0:
 			return fmt.Errorf("%s: %v is negative: give a duration, like 30s", limit.key, limit.value)
 		case limit.value > 0 && limit.value < minLimit:
-			return fmt.Errorf("%s: %v is under %v, so a unit is missing: give a duration, like 30s", limit.key, limit.value, minLimit)
+			return fmt.Errorf("%s: %v is under %v, so a unit is missing: give a duration, like 30s", limit.key, limit.value,
+				minLimit)
 		}
 	}
 	return nil

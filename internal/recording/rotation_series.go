@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/stallspan/stallspan/internal/state"
 )
 
 // series is the files of a recording on disk. It is not safe for concurrent use.
@@ -46,7 +48,7 @@ func (s *series) create() error {
 	if err != nil {
 		return fmt.Errorf("no recording can be made at %s, name a file in a folder that exists and is yours: %w", s.path, errors.Unwrap(err))
 	}
-	_ = lock(file) // it is new, so it is nobody else's
+	_ = state.Lock(file, 0) // it is new, so no other process holds it
 	s.file = file
 	return nil
 }
@@ -145,7 +147,7 @@ func look(path string) (thing, error) {
 		return nothing, fmt.Errorf("%s is there already and cannot be read, choose another name: %w", path, errors.Unwrap(err))
 	}
 	defer func() { _ = file.Close() }()
-	if !lock(file) {
+	if state.Lock(file, 0) != nil { // another process writes it
 		return nothing, fmt.Errorf("%s is being written by another stallspan: choose another name, or stop that one", path)
 	}
 	if _, err := NewReader(file); errors.Is(err, ErrForeign) {

@@ -48,7 +48,7 @@ func TestSocketTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	checkError(t, c.refused(), "another stallspan answers on "+c.socket())
+	checkError(t, c.refused(), "another stallspan serves "+c.socket())
 }
 
 // checkError checks that one line of the log has all words, and that there was no panic.
