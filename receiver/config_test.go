@@ -32,7 +32,7 @@ func TestConfig(t *testing.T) {
 	}
 	defaults, _ := createDefaultConfig().(*Config)
 	if defaults.CollectionInterval != 10*time.Second || defaults.Sampling.Interval != 100*time.Millisecond {
-		t.Errorf("%+v", defaults)
+		t.Errorf("defaults: got %+v, want 10 s and 100 ms", defaults)
 	}
 	all, _ := createDefaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
@@ -54,14 +54,14 @@ func TestConfig(t *testing.T) {
 		}
 		got, err := read(values)
 		if err != nil {
-			t.Errorf("%s: %v", id, err)
+			t.Errorf("%s: got error %v, want none", id, err)
 		}
 		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(*want, want.ControllerConfig, filter.Config{})); diff != "" {
 			t.Errorf("%s: want -, got +\n%s", id, diff)
 		}
 	}
 	if got := all.Metrics.Disabled(); !reflect.DeepEqual(got, []string{"system.disk.io"}) {
-		t.Error(got)
+		t.Errorf("disabled metrics: got %v, want system.disk.io", got)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	if c, err := read(values); err != nil || len(c.Metrics.Disabled()) != 1 || len(c.Disks.Exclude) != 2 {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("config of the README: got %+v, %v, want one disabled metric and two excluded disks", c, err)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 )
 
 // wait has the machine below root wait for its disk until stop is called: all of its time passes in reads. The files
-// keep their length, and each is written with one call, so that nobody reads half of one.
+// keep their length, and each is written with one call, so that no process reads half of one.
 func wait(t *testing.T, root string) (stop func()) {
 	began := time.Now()
 	var pressure, disks *os.File
@@ -75,14 +75,14 @@ func TestStorageBound(t *testing.T) {
 	eventually(t, "span and log record", func() bool { return p.SpanCount() > 0 && p.LogRecordCount() > 0 })
 	span := p.spans()[0]
 	if value(span.Attributes(), "stallspan.verdict") != "storage_bound" || value(span.Attributes(), "stallspan.slow") != "true" {
-		t.Error(attributes(span.Attributes()))
+		t.Errorf("span: got %v, want slow and storage_bound", attributes(span.Attributes()))
 	}
 	record := p.logRecords()[0]
 	if !strings.HasPrefix(record.Body().Str(), "load llama, 2") || value(record.Attributes(), "stallspan.model.name") != "llama" {
-		t.Errorf("%q, %v", record.Body().Str(), attributes(record.Attributes()))
+		t.Errorf("log record: got %q, %v, want that of the load of llama", record.Body().Str(), attributes(record.Attributes()))
 	}
 	if record.EventName() != "stallspan.window.slow" || record.SpanID() != span.SpanID() || record.TraceID() != span.TraceID() {
-		t.Errorf("%s, %v", record.EventName(), attributes(record.Attributes()))
+		t.Errorf("log record: got %s, %v, want stallspan.window.slow in the span", record.EventName(), attributes(record.Attributes()))
 	}
 	all := p.AllMetrics()
 	if got := text(all[len(all)-1]); !strings.Contains(got, "hw.id=GPU-0") || strings.Contains(got, "hw.id=GPU-1") {
@@ -90,7 +90,7 @@ func TestStorageBound(t *testing.T) {
 	}
 }
 
-// A GPU that falls off the bus is told of once, unless it was left out.
+// A GPU that falls off the bus is one event, unless it is excluded.
 func TestGPULost(t *testing.T) {
 	library := fixture.NVML(t)
 	const both = "gpu 0 uuid=GPU-0\ngpu 1 uuid=GPU-1\n"
@@ -109,6 +109,6 @@ func TestGPULost(t *testing.T) {
 	}
 	record := p.logRecords()[0]
 	if record.EventName() != "stallspan.gpu.lost" || value(record.Attributes(), "hw.id") != "GPU-0" || value(record.Attributes(), "hw.state") != "failed" {
-		t.Errorf("%s, %v", record.EventName(), attributes(record.Attributes()))
+		t.Errorf("log record: got %s, %v, want stallspan.gpu.lost of GPU-0", record.EventName(), attributes(record.Attributes()))
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/receiver/internal/metadatatest"
 )
 
-// Windows that are open when the Collector stops are told of as unfinished; whichever pipeline is shut down first.
+// Windows that are open when the Collector stops become unfinished spans, whichever pipeline is shut down first.
 func TestShutdownWithOpenWindows(t *testing.T) {
 	for _, kinds := range [][]string{{"metrics", "traces", "logs"}, {"traces", "logs", "metrics"}} {
 		c := laboratory(t)
@@ -36,7 +36,7 @@ func TestShutdownWithOpenWindows(t *testing.T) {
 		p.stop(t)
 		for _, span := range p.spans() {
 			if value(span.Attributes(), "stallspan.window.unfinished") != "true" {
-				t.Fatal(attributes(span.Attributes()))
+				t.Fatalf("span: got %v, want it unfinished", attributes(span.Attributes()))
 			}
 		}
 		if _, err := os.Stat(c.Socket); !errors.Is(err, os.ErrNotExist) {
@@ -94,9 +94,9 @@ func TestRefusedAtStart(t *testing.T) {
 	long := *c
 	long.Socket = "/" + strings.Repeat("x", 200)
 	_ = refused(&long, "traces", "fit into an address")
-	beside := *c
-	beside.Socket += "2"
-	in(t, f, settings(), &beside, "traces").start(t) // the same settings, another socket
+	neighbor := *c
+	neighbor.Socket += "2"
+	in(t, f, settings(), &neighbor, "traces").start(t) // the same settings, another socket
 }
 
 func TestNothingToWatch(t *testing.T) {
@@ -128,12 +128,12 @@ func TestTelemetry(t *testing.T) {
 	metadatatest.AssertEqualReceiverStallspanReadingsLate(t, tel, points(0), metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreValue())
 	p.stop(t)
 	if _, err := tel.GetMetric("otelcol_receiver_stallspan_windows_open"); err == nil {
-		t.Error("it is told of after the shutdown")
+		t.Error("windows_open after the shutdown: got a metric, want none")
 	}
 	if m, err := tel.GetMetric("otelcol_receiver_accepted_spans"); err != nil {
 		t.Error(err)
 	} else if sum, ok := m.Data.(metricdata.Sum[int64]); !ok || sum.DataPoints[0].Value != 1 {
-		t.Errorf("%+v", m)
+		t.Errorf("accepted spans: got %+v, want 1", m)
 	}
 	_ = tel.Shutdown(t.Context())
 }

@@ -116,12 +116,12 @@ func TestChoice(t *testing.T) {
 	c.Metrics = config.Metrics{"system.disk.io": {Enabled: new(bool)}, "system.cpu.time": {Enabled: new(bool)}, "system.disk.merged": {}}
 	c.Disks.Exclude = []filter.Config{{Regex: "p[0-9]+$"}}
 	got := text(first(t, c))
-	for word, there := range map[string]bool{
+	for word, want := range map[string]bool{
 		"system.disk.io ": false, "system.cpu.time ": false, "system.disk.merged ": true, "system.disk.operations ": true,
 		"=nvme0n1": true, "=nvme0n1p1": false,
 	} {
-		if strings.Contains(got, word) != there {
-			t.Errorf("%q: %v\n%s", word, !there, got)
+		if strings.Contains(got, word) != want {
+			t.Errorf("%q in the metrics: got %v, want %v\n%s", word, !want, want, got)
 		}
 	}
 	for _, test := range []struct {
@@ -145,12 +145,12 @@ func TestChoice(t *testing.T) {
 			f.Exclude = []filter.Config{{Regex: test.exclude}}
 		}
 		if got := f.compile().includes(test.names...); got != test.takes {
-			t.Errorf("%+v: %v", test, got)
+			t.Errorf("%+v: got %v, want %v", test, got, test.takes)
 		}
 	}
 }
 
-// What can still be read is there when a source fails, with what it told last.
+// When a source fails, the metrics of the others are complete, and its own are the last ones.
 func TestPartialFailure(t *testing.T) {
 	c := laboratory(t)
 	w := newReceiver(settings(), c)
@@ -166,7 +166,7 @@ func TestPartialFailure(t *testing.T) {
 	m, err := w.scrape(t.Context())
 	var partial scrapererror.PartialScrapeError
 	if !errors.As(err, &partial) || partial.Failed != 1 || !strings.HasPrefix(err.Error(), "disk, ") {
-		t.Errorf("%v", err)
+		t.Errorf("scrape: got %v, want a partial error of the disks", err)
 	}
 	for _, name := range []string{"system.cpu.time", "system.disk.io"} {
 		if !strings.Contains(text(m), name+" ") {
@@ -178,7 +178,7 @@ func TestPartialFailure(t *testing.T) {
 	}
 }
 
-// What a machine does not offer is told once, in the log, and does not make each scrape a partial one.
+// A source that the machine lacks is logged once. It does not make each scrape a partial one.
 func TestLacking(t *testing.T) {
 	c := laboratory(t)
 	if err := os.RemoveAll(filepath.Join(c.Sampling.RootPath, "proc/pressure")); err != nil {
@@ -201,16 +201,16 @@ func TestLacking(t *testing.T) {
 	if n := w.monitor.Failures()["pressure"].Count; n != 1 {
 		t.Errorf("%d failed readings", n)
 	}
-	told := logs.FilterMessage("a source cannot be read").All()
-	if len(told) != 1 || !strings.Contains(told[0].ContextMap()["error"].(string), "psi=1") {
-		t.Error(logs.All())
+	warnings := logs.FilterMessage("a source cannot be read").All()
+	if len(warnings) != 1 || !strings.Contains(warnings[0].ContextMap()["error"].(string), "psi=1") {
+		t.Errorf("log: got %v, want one warning about psi=1", logs.All())
 	}
 
 	fails := func(count uint64, why string) error {
 		return w.newFailures(map[string]monitor.Failure{"disk": {Count: count, Last: errors.New(why)}})
 	}
 	if fails(10, "a reason") == nil || fails(20, "a reason") != nil || fails(30, "another reason") == nil {
-		t.Error("each reason is told once")
+		t.Error("second scrape with the same reason: got an error, want none")
 	}
 	if fails(30, "another reason") != nil || fails(40, "another reason") == nil {
 		t.Error("a source that worked and fails again")

@@ -38,7 +38,7 @@ func TestPort(t *testing.T) {
 	defer func() { _ = answer.Body.Close() }()
 	var status api.Status
 	if err := json.NewDecoder(answer.Body).Decode(&status); err != nil || status.Version != "1.2.3" {
-		t.Errorf("%+v, %v", status, err)
+		t.Errorf("status: got %+v, %v, want version 1.2.3", status, err)
 	}
 
 	taken := laboratory(t)
@@ -54,7 +54,7 @@ func TestPort(t *testing.T) {
 	other.stop(t)
 }
 
-// Whoever ends a window does not wait for a pipeline that hangs, and neither does the shutdown for longer than it may.
+// A pipeline that hangs delays neither the end of a window nor, beyond its deadline, the shutdown.
 func TestPipelineThatHangs(t *testing.T) {
 	c := laboratory(t)
 	next, err := consumer.NewTraces(func(ctx context.Context, _ ptrace.Traces) error {

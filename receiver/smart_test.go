@@ -13,11 +13,11 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
-// What is said of drives, and what of it reaches the monitor.
+// The section smart reaches the monitor.
 func TestSmartConfig(t *testing.T) {
 	for _, test := range []struct {
-		values            map[string]any
-		asked, auto, disk bool
+		values              map[string]any
+		enabled, auto, disk bool
 	}{
 		{map[string]any{}, true, true, false},
 		{map[string]any{"smart": nil}, true, true, false},
@@ -27,18 +27,18 @@ func TestSmartConfig(t *testing.T) {
 	} {
 		c, err := read(confmap.NewFromStringMap(test.values))
 		if err != nil {
-			t.Errorf("%v: %v", test.values, err)
+			t.Errorf("%v: got error %v, want none", test.values, err)
 			continue
 		}
 		d := c.monitorConfig().Drives
-		if (d != nil) != test.asked || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk || test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
-			t.Errorf("%v: %+v", test.values, d)
+		if (d != nil) != test.enabled || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk || test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
+			t.Errorf("%v: got %+v, want %+v", test.values, d, test)
 		}
 	}
 }
 
-// TestDrives runs a receiver with a smartctl that tells of a failing disk: its metrics and the record of what happened
-// leave, and a disk that the config leaves out has none.
+// TestDrives runs a receiver with a smartctl that reports a failing disk. The disk has metrics and a log record, and an
+// excluded disk has none.
 func TestDrives(t *testing.T) {
 	if _, err := os.Stat("/bin/sh"); err != nil {
 		t.Skipf("needs /bin/sh to play smartctl: %v", err)
@@ -93,11 +93,11 @@ END
 		t.Errorf("of a disk that is left out: %s", metrics)
 	}
 	if !strings.Contains(records, "sdq") || !strings.Contains(records, "says of itself that it is failing") {
-		t.Error(records)
+		t.Errorf("log records: got %s, want one of sdq", records)
 	}
 }
 
-// Without smartctl a receiver of which nobody asked for drives has nothing to say of them.
+// A missing smartctl is a problem only if the section smart is configured.
 func TestDrivesWithoutSmartctl(t *testing.T) {
 	for _, given := range []bool{true, false} {
 		c := laboratory(t)
@@ -116,7 +116,7 @@ func TestDrivesWithoutSmartctl(t *testing.T) {
 			said = problems(p)
 		}
 		if said != given {
-			t.Errorf("asked for %v, told %v", given, said)
+			t.Errorf("smart configured %v: got a problem %v", given, said)
 		}
 		p.stop(t)
 	}
@@ -157,7 +157,7 @@ func TestSmartOfThePages(t *testing.T) {
 			}
 			c, err := read(confmap.NewFromStringMap(map[string]any{"smart": conf.Get(key)}))
 			if err != nil || c.Smart == nil || len(c.Smart.Disks) < 2 {
-				t.Errorf("%s: %+v, %v", page, c, err)
+				t.Errorf("%s: got %+v, %v, want at least two disks", page, c, err)
 			}
 			tried++
 		}

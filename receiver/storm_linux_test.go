@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Two slow loads that read from one disk at once are an I/O storm: one log record and one event on a span tell of it,
+// Two slow loads that read from one disk at once are an I/O storm: it has one log record and one event on a span,
 // and a third load in the same storm adds none.
 func TestStorm(t *testing.T) {
 	c := laboratory(t)
@@ -41,32 +41,32 @@ func TestStorm(t *testing.T) {
 	}
 	eventually(t, "spans and log records", func() bool { return p.SpanCount() >= 3 && p.LogRecordCount() >= 4 })
 	p.stop(t) // whatever else there were would have left
-	told := 0
+	storms := 0
 	for _, r := range p.logRecords() {
 		if r.EventName() != "stallspan.io.storm" {
 			continue
 		}
-		told++
+		storms++
 		if value(r.Attributes(), "system.device.name") != "nvme0n1" || value(r.Attributes(), "stallspan.io.storm.windows") != "3" {
-			t.Error(attributes(r.Attributes()))
+			t.Errorf("storm: got %v, want 3 windows on nvme0n1", attributes(r.Attributes()))
 		}
 		t.Log(r.Body().Str())
 	}
-	if told != 1 || p.LogRecordCount() != 4 {
-		t.Errorf("%d storms in %d log records", told, p.LogRecordCount())
+	if storms != 1 || p.LogRecordCount() != 4 {
+		t.Errorf("%d storms in %d log records", storms, p.LogRecordCount())
 	}
-	told = 0
+	storms = 0
 	for _, span := range p.spans() {
 		for i := range span.Events().Len() {
 			if span.Events().At(i).Name() == "stallspan.io.storm" {
-				told++
+				storms++
 			}
 		}
 		if span.Name() == "load one" && value(span.Attributes(), "stallspan.model.size") != "1048576" {
-			t.Error(attributes(span.Attributes()))
+			t.Errorf("load one: got %v, want a model of 1048576 bytes", attributes(span.Attributes()))
 		}
 	}
-	if told != 1 {
-		t.Errorf("%d storms in spans", told)
+	if storms != 1 {
+		t.Errorf("%d storms in spans", storms)
 	}
 }

@@ -75,23 +75,23 @@ func TestAnnouncedWindow(t *testing.T) {
 	begun := begin(t, c, api.Announcement{Kind: window.ModelLoad, Model: "llama", Traceparent: caller})
 	own, err := emit.ParseTraceparent(begun.Traceparent)
 	if err != nil || own.TraceID().String() != caller[3:35] || !own.IsSampled() {
-		t.Errorf("%v, %v", begun, err)
+		t.Errorf("announced window: got %v, %v, want it sampled in the trace of the caller", begun, err)
 	}
 	end(t, c, begun.ID)
 	eventually(t, "a span", func() bool { return p.SpanCount() > 0 })
 	span := p.spans()[0]
 	if span.Name() != "load llama" || span.TraceID().String() != caller[3:35] || span.ParentSpanID().String() != caller[36:52] ||
 		span.SpanID().String() != own.SpanID().String() || span.Status().Code() != ptrace.StatusCodeUnset {
-		t.Errorf("%+v", span)
+		t.Errorf("span: got %+v, want load llama below the caller", span)
 	}
 	if value(span.Attributes(), "stallspan.verdict") == "" || value(span.Attributes(), "stallspan.window.kind") != "model_load" {
-		t.Error(attributes(span.Attributes()))
+		t.Errorf("span: got %v, want a verdict and the kind model_load", attributes(span.Attributes()))
 	}
 	r := p.AllTraces()[0].ResourceSpans().At(0)
 	scope := r.ScopeSpans().At(0)
 	if got := keys(r.Resource().Attributes()); got != "host.name,process.pid,service.instance.id,service.name" ||
 		scope.Scope().Name() != emit.ScopeName || scope.Scope().Version() != "1.2.3" || scope.SchemaUrl() == "" {
-		t.Errorf("%s, %v, %q", got, scope.Scope(), scope.SchemaUrl())
+		t.Errorf("got resource %s and scope %v, %q, want those of this process", got, scope.Scope(), scope.SchemaUrl())
 	}
 	eventually(t, "the window in the histogram, with its span", func() bool {
 		for _, m := range p.AllMetrics() {
@@ -117,14 +117,14 @@ func durations(all pmetric.Metrics) (id pcommon.SpanID) {
 	return id
 }
 
-// A window of a trace that nobody samples gives no span, and neither do windows where no spans are wanted.
+// A window in an unsampled trace has no span, and neither has a window without a traces pipeline.
 func TestNoSpan(t *testing.T) {
 	c := laboratory(t)
 	p := in(t, NewFactory(), settings(), c, "traces")
 	p.start(t)
 	begun := begin(t, c, api.Announcement{Kind: window.Epoch, Traceparent: unsampled})
 	if own, err := emit.ParseTraceparent(begun.Traceparent); err != nil || own.IsSampled() || own.TraceID().String() != unsampled[3:35] {
-		t.Errorf("%v, %v", begun, err)
+		t.Errorf("announced window: got %v, %v, want it unsampled in the trace of the caller", begun, err)
 	}
 	end(t, c, begun.ID)
 	p.stop(t)
@@ -136,7 +136,7 @@ func TestNoSpan(t *testing.T) {
 	p = in(t, NewFactory(), settings(), c, "logs")
 	p.start(t)
 	if begun := begin(t, c, api.Announcement{Kind: window.Epoch, Traceparent: caller}); begun.Traceparent != caller {
-		t.Errorf("a span that nobody will have: %s", begun.Traceparent)
+		t.Errorf("traceparent without spans: got %s, want the caller's own", begun.Traceparent)
 	}
 	if begun := begin(t, c, api.Announcement{Kind: window.Epoch}); begun.Traceparent == "" {
 		t.Error("no trace for the caller's spans")
@@ -186,10 +186,10 @@ func TestSlowWindow(t *testing.T) {
 		records := p.logRecords()
 		if len(records) != 1 || records[0].EventName() != "stallspan.window.slow" || records[0].SpanID().String() != spanID ||
 			records[0].TraceID().String() != caller[3:35] || records[0].SeverityNumber() != plog.SeverityNumberWarn {
-			t.Errorf("%s: %v", kinds, records)
+			t.Errorf("%s: got %v, want one stallspan.window.slow in the span", kinds, records)
 		}
 		if got := keys(p.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes()); got != "host.name,service.instance.id,service.name" {
-			t.Error(got)
+			t.Errorf("resource: got %s, want no process", got)
 		}
 	}
 }

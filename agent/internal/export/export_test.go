@@ -109,7 +109,7 @@ func TestArrives(t *testing.T) {
 			run.End(emit.Span{Name: "run train.py", Start: start, End: start.Add(time.Minute)})
 			stats := e.Close(within(t, patience))
 			if stats.Lost() != "" || stats != (Stats{SpansExported: 4}) {
-				t.Errorf("%+v: %s", stats, stats.Lost())
+				t.Errorf("stats: got %+v (%s), want 4 spans and nothing lost", stats, stats.Lost())
 			}
 			if again := e.Close(within(t, patience)); again != stats {
 				t.Errorf("closed again: %+v", again)
@@ -248,10 +248,10 @@ func TestNoEndpoint(t *testing.T) {
 			}
 			root := e.Begin("run", time.Now(), trace.SpanContext{})
 			if again, err := emit.ParseTraceparent(root.Traceparent()); err != nil || !again.IsSampled() {
-				t.Errorf("%q: %v", root.Traceparent(), err)
+				t.Errorf("traceparent: got %q, %v, want a sampled one", root.Traceparent(), err)
 			}
 			if root.Exemplar().IsValid() {
-				t.Error("an exemplar of a span that nobody gets")
+				t.Error("exemplar of a span that is not exported: got one, want none")
 			}
 			const outer = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"
 			parent, err := emit.ParseTraceparent(outer)
@@ -269,7 +269,7 @@ func TestNoEndpoint(t *testing.T) {
 				t.Error(err)
 			}
 			if stats := e.Close(t.Context()); stats != (Stats{}) || stats.Lost() != "" {
-				t.Errorf("%+v", stats)
+				t.Errorf("stats: got %+v, want none", stats)
 			}
 		})
 	}
@@ -296,7 +296,7 @@ func TestOneSignal(t *testing.T) {
 			}
 			window.End(emit.Span{Name: "epoch", End: time.Now()})
 			if lost := e.Close(within(t, patience)).Lost(); lost != "" {
-				t.Error(lost)
+				t.Errorf("lost: got %q, want nothing", lost)
 			}
 			if got := [2]bool{len(b.spans) > 0, len(b.metrics) > 0}; got != [2]bool{signal == "TRACES", signal == "METRICS"} {
 				t.Errorf("spans, metrics: %v", got)
@@ -324,7 +324,7 @@ func TestSampler(t *testing.T) {
 	}
 	window.End(someEpoch(time.Now()))
 	if stats := e.Close(within(t, patience)); stats != (Stats{}) || len(b.spans) != 0 {
-		t.Errorf("%+v", stats)
+		t.Errorf("got stats %+v and %d spans, want none", stats, len(b.spans))
 	}
 }
 
@@ -333,6 +333,6 @@ func TestNilOpen(t *testing.T) {
 	o.End(emit.Span{})
 	o.Drop()
 	if o.SpanContext().IsValid() || o.Exemplar().IsValid() || o.Traceparent() != "" {
-		t.Error("a span that nobody began has a place")
+		t.Error("context of a nil span: got a valid one, want none")
 	}
 }

@@ -96,17 +96,17 @@ func TestLogsArrive(t *testing.T) {
 	e.Log(event, span)
 	stats := e.Close(within(t, patience))
 	if stats != (Stats{LogsExported: 1}) || stats.Lost() != "" {
-		t.Errorf("%+v", stats)
+		t.Errorf("stats: got %+v, want 1 log record", stats)
 	}
 	all := b.records()
 	if len(all) != 1 {
-		t.Fatal(all)
+		t.Fatalf("log records: got %v, want one", all)
 	}
 	id := span.TraceID()
 	if r := all[0]; r.EventName != event.Name || r.SeverityText != "ERROR" || r.SeverityNumber != logpb.SeverityNumber_SEVERITY_NUMBER_ERROR ||
 		string(r.TraceId) != string(id[:]) || r.Body.GetStringValue() != event.Body || r.TimeUnixNano != uint64(at.UnixNano()) ||
 		len(r.Attributes) != len(event.Attributes) {
-		t.Errorf("%v", r)
+		t.Errorf("log record: got %v, want %+v in span %v", r, event, span)
 	}
 }
 
@@ -117,7 +117,7 @@ func TestLogsOverHTTP(t *testing.T) {
 		body, err := io.ReadAll(r.Body)
 		var sent logservice.ExportLogsServiceRequest
 		if err != nil || proto.Unmarshal(body, &sent) != nil || r.URL.Path != "/v1/logs" || len(sent.ResourceLogs) != 1 {
-			t.Errorf("%s: %v, %v", r.URL.Path, err, &sent)
+			t.Errorf("request: got %s, %v, %v, want one resource at /v1/logs", r.URL.Path, err, &sent)
 		}
 		if requests.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
@@ -137,7 +137,7 @@ func TestLogsOverHTTP(t *testing.T) {
 	}
 }
 
-// A backend that takes no log records refuses them: that is told at the end, and nothing is sent again.
+// A backend that takes no log records refuses them: they are counted, and not sent again.
 func TestLogsRefused(t *testing.T) {
 	var b logBackend
 	b.serve(t, false)
@@ -152,7 +152,7 @@ func TestLogsRefused(t *testing.T) {
 	}
 	stats := e.Close(within(t, patience))
 	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost, "1 of 1 log records (refused); set OTEL_LOGS_EXPORTER=none") {
-		t.Errorf("%+v: %s", stats, lost)
+		t.Errorf("got stats %+v and the line %q, want one refused record and OTEL_LOGS_EXPORTER=none", stats, lost)
 	}
 }
 
@@ -175,13 +175,13 @@ func TestLogBurst(t *testing.T) {
 	}
 	c := e.records.queue.Counts()
 	if c.Dropped == 0 || c.Dropped+c.Waiting != burst || e.LogsDropped() != c.Dropped {
-		t.Errorf("%+v", c)
+		t.Errorf("counts: got %+v, want all %d dropped or waiting", c, burst)
 	}
 	t.Logf("%d records wait, in %d bytes", c.Waiting, e.records.queue.Bytes())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if stats := e.Close(ctx); stats.LogsDropped+stats.LogsUnsent != burst || !strings.Contains(stats.Lost(), "10000 of 10000 log records") {
-		t.Errorf("%+v: %s", stats, stats.Lost())
+		t.Errorf("got stats %+v and the line %q, want all %d lost", stats, stats.Lost(), burst)
 	}
 }
 

@@ -39,7 +39,7 @@ func send(e *Exporter, n int) {
 	}
 }
 
-// freeAddress is one at which nobody listens.
+// freeAddress returns an address on which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -79,7 +79,7 @@ func TestBackendComesLate(t *testing.T) {
 			send(e, 600)
 			stats := e.Close(within(t, patience))
 			if stats.Lost() != "" || stats.SpansExported != 1200 {
-				t.Errorf("%+v: %s", stats, stats.Lost())
+				t.Errorf("stats: got %+v (%s), want 1200 spans and nothing lost", stats, stats.Lost())
 			}
 			checkOrder(t, &b)
 		})
@@ -95,7 +95,7 @@ func untilSpansFail(t *testing.T, e *Exporter, why string) {
 		}
 		short, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		if err := e.Flush(short); err == nil {
-			t.Fatal("flushed to nobody")
+			t.Fatal("Flush without a backend: got no error, want one")
 		}
 		cancel()
 	}
@@ -136,7 +136,7 @@ func TestSlowBackend(t *testing.T) {
 	stats := e.Close(within(t, 200*time.Millisecond)) // returns, though the backend has not answered
 	close(release)
 	if stats.SpansUnsent != 3 || stats.SpansExported != 0 {
-		t.Errorf("%+v", stats)
+		t.Errorf("stats: got %+v, want 3 unsent spans", stats)
 	}
 	lost := stats.Lost()
 	if !strings.HasPrefix(lost, "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: ") || strings.Contains(lost, "\n") {
@@ -203,7 +203,8 @@ func TestRefusalOverHTTP(t *testing.T) {
 			send(e, 4)
 			stats := e.Close(within(t, patience))
 			if stats.SpansRefused != test.refused || stats.SpansExported != test.exported || !strings.Contains(stats.Lost(), test.says) {
-				t.Errorf("%+v: %s", stats, stats.Lost())
+				t.Errorf("got stats %+v and the line %q, want %d refused, %d exported and %q",
+					stats, stats.Lost(), test.refused, test.exported, test.says)
 			}
 			if len(stats.Lost()) > 500 {
 				t.Errorf("%d bytes of error", len(stats.Lost()))
@@ -247,7 +248,7 @@ func TestTLS(t *testing.T) {
 				ctx, cancel := context.WithCancel(t.Context())
 				cancel()
 				if stats := e.Close(ctx); stats.SpansUnsent != 1 {
-					t.Errorf("%+v", stats)
+					t.Errorf("stats: got %+v, want 1 unsent span", stats)
 				}
 				return
 			}

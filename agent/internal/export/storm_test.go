@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// Of two slow loads the one that ended last has shown an I/O storm: its span tells of it, once.
+// The I/O storm of two slow loads is one event, on the span of the load that ended last.
 func TestStormLeaves(t *testing.T) {
 	var b backend
 	b.serve(t, "", nil)
@@ -35,7 +35,7 @@ func TestStormLeaves(t *testing.T) {
 	e.Close(within(t, patience))
 	found := b.all()
 	if len(found["load one"]) != 1 || len(found["load two"]) != 1 {
-		t.Fatalf("%v", found)
+		t.Fatalf("spans: got %v, want one of each load", found)
 	}
 	storms := 0
 	for _, name := range []string{"load one", "load two"} {
@@ -46,7 +46,7 @@ func TestStormLeaves(t *testing.T) {
 			storms++
 			got := values(event.GetAttributes())
 			if name != "load two" || event.GetTimeUnixNano() != uint64(start.Add(time.Second).UnixNano()) || got["system.device.name"] != "sda" {
-				t.Errorf("%s: %v", name, event)
+				t.Errorf("event of %s: got %v, want one of sda on load two, at its start", name, event)
 			}
 		}
 	}

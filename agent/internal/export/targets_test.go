@@ -46,13 +46,13 @@ func TestTargets(t *testing.T) {
 				got[i].Proxy = "" // whatever proxy this machine has
 			}
 			if err != nil || !reflect.DeepEqual(got, c.want) {
-				t.Errorf("%v: %+v, %v", c.set, got, err)
+				t.Errorf("%v: got %+v, %v, want %+v", c.set, got, err, c.want)
 			}
 		})
 	}
 	t.Setenv(endpoint, "http://")
 	if got, err := Targets(); err == nil || got != nil {
-		t.Errorf("%+v, %v", got, err)
+		t.Errorf("endpoint without a host: got %+v, %v, want an error", got, err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// TestParityOfDrives sends what drives tell, which no recording holds, as the agent does and as the receiver does.
+// TestParityOfDrives compares the metrics of drives, which no recording has.
 func TestParityOfDrives(t *testing.T) {
 	p := newParity(t)
 	agent, other := emit.NewMetrics(version), emit.NewMetrics(version)

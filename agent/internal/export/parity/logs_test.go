@@ -56,7 +56,7 @@ func TestLogParity(t *testing.T) {
 	defer cancel()
 	defer func() {
 		if lost := exporter.Close(ctx).Lost(); lost != "" {
-			t.Error(lost)
+			t.Errorf("lost: got %q, want nothing", lost)
 		}
 	}()
 	events := []emit.Event{{Name: "over", Severity: emit.Info, Time: time.Unix(1, 2), Attributes: everyAttribute()}, {Name: "bare", Time: time.Unix(3, 4)}}
@@ -86,7 +86,7 @@ func TestLogParity(t *testing.T) {
 		otlp.Scope(emit.Scope(version), scope.Scope())
 		otlp.Record(e, span, scope.LogRecords())
 		seen := want.ResourceLogs().At(0).ScopeLogs().At(0).LogRecords().At(0).ObservedTimestamp()
-		scope.LogRecords().At(0).SetObservedTimestamp(seen) // each door's own present
+		scope.LogRecords().At(0).SetObservedTimestamp(seen) // each output has its own time
 		marshaler := plog.ProtoMarshaler{}
 		a, errA := marshaler.MarshalLogs(want)
 		b, errB := marshaler.MarshalLogs(got)

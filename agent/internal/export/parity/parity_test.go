@@ -84,7 +84,7 @@ func newParity(t *testing.T) *parity {
 		defer cancel()
 		p.next = metricdata.ScopeMetrics{}
 		if lost := p.exporter.Close(ctx).Lost(); lost != "" {
-			t.Error(lost)
+			t.Errorf("lost: got %q, want nothing", lost)
 		}
 	})
 	return p
