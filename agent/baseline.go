@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/baseline"
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 func baselineCommand() *cobra.Command {
@@ -116,7 +116,7 @@ func baselineResetCommand(file *string) *cobra.Command {
 			}
 			for _, e := range gone {
 				line := fmt.Sprintf("forgot %s: %d durations, median %s, p95 %s", e.Key, len(e.Durations),
-					window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()))
+					explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()))
 				if _, err := fmt.Fprintln(cmd.OutOrStdout(), printable(line)); err != nil {
 					return printed(err)
 				}

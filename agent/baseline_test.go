@@ -93,7 +93,7 @@ func TestLoadThatTookLonger(t *testing.T) {
 		t.Errorf("a slow load was learned from: %+v", again)
 	}
 	if d := compared(t, db, load("sleep 0.01"), "--slow-load", "1ms"); d.Windows[0].SlownessReason != "threshold" ||
-		!strings.Contains(d.Windows[0].Finding, "over the limit of 1 ms that was set") {
+		!strings.Contains(d.Windows[0].Finding, "over the configured limit of 1 ms") {
 		t.Errorf("got %+v, want a slow window over the threshold of 1 ms", d.Windows[0])
 	}
 }

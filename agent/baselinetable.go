@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/baseline"
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 const (
@@ -32,11 +32,11 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 			e := &all[i]
 			slow := "-"
 			if limit, known := slowAbove(e); known {
-				slow = window.Short(limit.Seconds())
+				slow = explain.Duration(limit.Seconds())
 			}
 			name := e.Key.Kind() + " " + e.Key.Name()
 			row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"),
-				strconv.Itoa(len(e.Durations)), window.Short(e.Median().Seconds()), window.Short(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
+				strconv.Itoa(len(e.Durations)), explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
 			if columns(name) > baselineWidth {
 				t.line("  " + string(e.Key)) // on one line, however long, to be copied
 			}
@@ -54,17 +54,16 @@ func showBaselines(out io.Writer, all []baseline.Entry) error {
 		for i := range all {
 			e := &all[i]
 			t.line(string(e.Key))
-			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), window.Short(e.Median().Seconds()),
-				window.Short(e.P95().Seconds()))
+			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()))
 			if limit, known := slowAbove(e); known {
-				summary += ", slow from " + window.Short(limit.Seconds())
+				summary += ", slow from " + explain.Duration(limit.Seconds())
 			} else {
 				summary += fmt.Sprintf(", too few to compare with: %d are needed", baseline.MinCount)
 			}
 			t.text("  ", fmt.Sprintf("%s; %d slow since, last seen %s", summary, e.Slow, e.Last.Local().Format(time.DateTime)))
 			took := ""
 			for _, d := range e.Durations {
-				took += window.Short(d.Seconds()) + ", "
+				took += explain.Duration(d.Seconds()) + ", "
 			}
 			t.text("  took: ", took[:max(0, len(took)-2)])
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/ceiling"
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // benchOptions are the flags of bench.
@@ -193,7 +193,7 @@ func printBench(out io.Writer, r *benchReport) error {
 		}
 		for _, at := range r.Random {
 			t.line(fmt.Sprintf(" %8d %12s %14s %12s %12s", at.Depth, grouped(at.IOPS), speedText(at.Rate),
-				window.Short(at.AwaitP50), window.Short(at.AwaitP99)))
+				explain.Duration(at.AwaitP50), explain.Duration(at.AwaitP99)))
 		}
 		t.line("")
 		for _, note := range r.Notes {
@@ -202,7 +202,7 @@ func printBench(out io.Writer, r *benchReport) error {
 		switch {
 		case r.KeptIn != "":
 			t.text("", fmt.Sprintf("Kept in %s: %s can read %s, and a single read takes %s.",
-				r.KeptIn, r.Device, speedText(r.Ceiling), window.Short(r.Await())))
+				r.KeptIn, r.Device, speedText(r.Ceiling), explain.Duration(r.Await())))
 		case !r.OfDisk && len(r.Random) > 0:
 			t.text("", "Not kept: these numbers may not be those of a single disk.")
 		default:

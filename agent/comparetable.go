@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // changeWidth holds "about the same", the longest change.
@@ -88,13 +88,13 @@ func (t *comparisonTable) row(label, a, b, change, verdict string) {
 	t.line(fmt.Sprintf("%s %8s %8s  %s %s", fit(label, labelWidth), a, b, fit(change, changeWidth), verdict))
 }
 
-func (t *comparisonTable) pair(p *compare.Pair, explain bool) {
+func (t *comparisonTable) pair(p *compare.Pair, reasons bool) {
 	verdict := string(p.A.Verdict)
 	if p.A.Verdict != p.B.Verdict {
 		verdict += " -> " + string(p.B.Verdict)
 	}
-	t.row(p.Label, window.Short(p.A.Duration), window.Short(p.B.Duration), p.Verdict(), verdict)
-	if !explain || p.Why == "" && len(p.Notes) == 0 {
+	t.row(p.Label, explain.Duration(p.A.Duration), explain.Duration(p.B.Duration), p.Verdict(), verdict)
+	if !reasons || p.Why == "" && len(p.Notes) == 0 {
 		return
 	}
 	if p.Why != "" {
@@ -111,7 +111,7 @@ func (t *comparisonTable) parts(parts []compare.Part) {
 	const zero = 0.5e-6 // seconds: rounds to 0
 	for _, p := range parts {
 		if p.A >= zero || p.B >= zero {
-			t.row("  "+compare.PartName(p.Part), window.Short(p.A), window.Short(p.B), compare.More(p.Difference), "")
+			t.row("  "+compare.PartName(p.Part), explain.Duration(p.A), explain.Duration(p.B), compare.More(p.Difference), "")
 		}
 	}
 }

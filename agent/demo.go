@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emulate"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -75,8 +76,8 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 		return err
 	}
 	d.say("A sample takes %s from the disk and %s from memory; a step reads %d of them and computes for %s.",
-		window.Short(d.plan.Cold.Seconds()), window.Short(d.plan.Warm.Seconds()), d.plan.RecordsPerStep,
-		window.Short(d.plan.Compute.Seconds()))
+		explain.Duration(d.plan.Cold.Seconds()), explain.Duration(d.plan.Warm.Seconds()), d.plan.RecordsPerStep,
+		explain.Duration(d.plan.Compute.Seconds()))
 	return d.watch(ctx)
 }
 
@@ -179,7 +180,8 @@ func (d *demo) show(cold, warm *window.Report) error {
 	windows, _ := d.timeline.sorted()
 	measured := cold.Duration().Seconds() / warm.Duration().Seconds()
 	if d.asJSON {
-		doc := document{Windows: windows, Problems: texts(d.monitor.Problems()), MeasuredSpeedup: &measured}
+		doc := newDocument(nil, windows, d.monitor.Problems())
+		doc.MeasuredSpeedup = &measured
 		if cold.Speedup > 0 {
 			doc.PredictedSpeedup = &cold.Speedup
 		}

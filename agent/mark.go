@@ -16,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -116,8 +117,8 @@ func summaryOf(report []byte, finding bool) string {
 	if err := json.Unmarshal(report, &w); err != nil || w.Duration == nil {
 		return "the window has ended, but its report cannot be read"
 	}
-	line := fmt.Sprintf("%s: %s, %s", labelOf(w.Label(), w.Unfinished), window.Short(*w.Duration),
-		verdictOf(w.Verdict, w.Slow))
+	line := fmt.Sprintf("%s: %s, %s", explain.Label(w.Label(), w.Unfinished), explain.Duration(*w.Duration),
+		explain.Verdict(w.Verdict, w.Slow))
 	finding = finding || w.SlowReason == window.SlowThreshold || w.SlowReason == window.SlowBaseline
 	if finding && w.Finding != "" {
 		line += ". " + w.Finding

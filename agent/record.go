@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
@@ -128,7 +129,7 @@ func (r *record) finish(ctx context.Context, failed error) error {
 	}
 	closed := r.close()
 	saved := r.show(whole)
-	say("%s: %s", r.summary(), window.Short(whole.Duration().Seconds()))
+	say("%s: %s", r.summary(), explain.Duration(whole.Duration().Seconds()))
 	r.root.End(rootSpan(recordName, r.began, whole))
 	r.telemetry.close(ctx)
 	return sayAll(failed, closed, saved)
@@ -164,5 +165,5 @@ func (r *record) show(whole *window.Report) error {
 		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", dropped, maxReports))
 	}
 	printTable(r.out, windows, problems)
-	return r.report.save(document{Run: whole, Windows: windows, Problems: texts(problems)})
+	return r.report.save(newDocument(whole, windows, problems))
 }

@@ -74,7 +74,7 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 		return exitError{exitInterrupted, errors.New("the replay was interrupted")}
 	}
 	p.endAll()
-	doc := p.document()
+	doc := newDocument(p.whole, p.reports(), p.problems())
 	return sayAll(append(failed, p.show(&doc), report.save(doc))...)
 }
 
@@ -156,12 +156,13 @@ func (p *replay) endAll() {
 	}
 }
 
-func (p *replay) document() document {
-	windows, _ := p.windows.sorted()
-	if len(windows) == 0 && p.whole != nil {
-		windows = append(windows, p.whole)
+// reports lists the reports of windows, or that of the whole run if there are no others.
+func (p *replay) reports() []*window.Report {
+	reports, _ := p.windows.sorted()
+	if len(reports) == 0 && p.whole != nil {
+		reports = append(reports, p.whole)
 	}
-	return document{Run: p.whole, Windows: windows, Problems: texts(p.problems())}
+	return reports
 }
 
 func (p *replay) problems() []error {
@@ -178,7 +179,7 @@ func (p *replay) problems() []error {
 
 func (p *replay) show(d *document) error {
 	if !p.asJSON {
-		printTable(p.out, d.Windows, p.problems())
+		printTable(p.out, p.reports(), p.problems())
 		return nil
 	}
 	return writeJSON(p.out, d)

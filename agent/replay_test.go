@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -27,7 +28,7 @@ func recordParts(t *testing.T) (path string, was map[string]string) {
 	}
 	was = map[string]string{}
 	m, err := monitor.New(monitor.Config{Journal: r.journal(), Reports: func(r *window.Report) {
-		text, err := r.MarshalJSON()
+		text, err := json.Marshal(explain.NewReport(r))
 		if err != nil {
 			t.Error(err)
 		}

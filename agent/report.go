@@ -9,17 +9,29 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 // document is a report in JSON, as docs/report.md describes it.
 type document struct {
-	Run      *window.Report   `json:"run,omitempty"`
-	Windows  []*window.Report `json:"windows"`
-	Problems []string         `json:"problems,omitempty"` // what could not be read
+	Run      *explain.Report   `json:"run,omitempty"`
+	Windows  []*explain.Report `json:"windows"`
+	Problems []string          `json:"problems,omitempty"` // what could not be read
 
 	PredictedSpeedup *float64 `json:"predicted_speedup,omitempty"` // demo only
 	MeasuredSpeedup  *float64 `json:"measured_speedup,omitempty"`
+}
+
+func newDocument(run *window.Report, windows []*window.Report, problems []error) document {
+	d := document{Windows: make([]*explain.Report, 0, len(windows)), Problems: texts(problems)}
+	if run != nil {
+		d.Run = explain.NewReport(run)
+	}
+	for _, r := range windows {
+		d.Windows = append(d.Windows, explain.NewReport(r))
+	}
+	return d
 }
 
 // reportFile is where a report will be written. It is opened before the program starts, so that a wrong path is found

@@ -220,7 +220,7 @@ func (r *run) problems() []error {
 
 // finish writes the report, flushes the telemetry, and returns the exit code.
 func (r *run) finish(ctx context.Context) error {
-	saved := r.report.save(document{Run: r.whole, Windows: r.timeline(), Problems: texts(r.problems())})
+	saved := r.report.save(newDocument(r.whole, r.timeline(), r.problems()))
 	failed := sayAll(r.recorded, saved)
 	r.root.End(r.span())
 	r.telemetry.close(ctx)

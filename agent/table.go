@@ -5,8 +5,8 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -79,10 +79,10 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 		}
 		w.report(r)
 		if alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict; !alike {
-			w.text("  ", r.Finding)
-			w.text("  Try: ", r.Remedy)
-		} else if r.LastedTooLong() || r.Slow && previous.SlowReason != r.SlowReason {
-			w.text("  ", r.Finding)
+			w.text("  ", explain.Finding(r))
+			w.text("  Try: ", explain.Remedy(r))
+		} else if r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason {
+			w.text("  ", explain.Finding(r))
 		}
 		w.further(r, previous)
 		previous = r
@@ -97,8 +97,8 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 
 // further writes the findings beyond the verdict that the previous window did not have.
 func (t *table) further(r, previous *window.Report) {
-	for _, f := range r.Findings {
-		if previous == nil || previous.Found(f.Kind) == nil {
+	for _, f := range explain.FurtherFindings(r) {
+		if previous == nil || previous.Finding(f.Kind) == nil {
 			t.text("  Also: ", f.Text)
 			t.text("  Try: ", f.Remedy)
 		}
@@ -111,24 +111,12 @@ func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict st
 }
 
 func (t *table) report(r *window.Report) {
-	part := func(d time.Duration) string {
-		if !r.Split || r.GPUTime() <= 0 {
-			return "-"
-		}
-		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
+	row := explain.NewRow(r)
+	busy, cpu := row.Busy, row.CPU
+	if !t.gpu {
+		busy, cpu = row.OnCPU, ""
 	}
-	busy, cpu := part(r.Busy), part(r.CPU)
-	switch {
-	case !t.gpu && r.Unattributed():
-		busy, cpu = "-", ""
-	case !t.gpu:
-		busy, cpu = cpu, ""
-	case len(r.GPUIDs) == 0:
-		busy = "-"
-	}
-	t.row(labelOf(r.Label(), r.Unfinished), window.Short(r.Duration().Seconds()), busy, part(r.Storage), cpu,
-		part(r.Other),
-		diskOf(r), verdictOf(r.Verdict, r.Slow))
+	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
 }
 
 // diskOf names the storage that a window used: its disk, the first of several with the number of others, or the type of
@@ -144,18 +132,4 @@ func diskOf(r *window.Report) string {
 		return r.Mounts[0].Type
 	}
 	return ""
-}
-
-func labelOf(label string, unfinished bool) string {
-	if unfinished {
-		label += " (cut)"
-	}
-	return label
-}
-
-func verdictOf(v window.Verdict, slow bool) string {
-	if slow {
-		return string(v) + " SLOW"
-	}
-	return string(v)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -22,10 +23,7 @@ func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu 
 	verdict window.Verdict) *window.Report {
 	w.Start = sample.Stamp{Mono: time.Hour}
 	w.End = sample.Stamp{Mono: time.Hour + took}
-	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict,
-		Finding: "The GPU was busy 21 % and waited for storage 75 % of the time: 15616 operations read 61 MiB from sda, 4 " +
-			"KiB each, await 214 us, queue 0.9.",
-		Remedy: "Read ahead with more workers, or keep the data in memory: at most 4.0x faster."}
+	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict, Speedup: 4}
 	total := r.GPUTime()
 	r.Busy, r.Storage, r.CPU = total*time.Duration(busy)/100, total*time.Duration(storage)/100, total*time.Duration(cpu)/100
 	r.Other = total - r.Busy - r.Storage - r.CPU
@@ -62,8 +60,7 @@ func tables() map[string]struct {
 	alone.Slow, alone.Disks = true, disks("sda")
 	cut := row(epoch(12345), 3*time.Second, nil, 0, 1, 95, window.CPUBound)
 	cut.Unfinished = true
-	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown, Finding: "The window is older than what is kept.",
-		Remedy: "Announce windows at their start."}
+	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}}
 
 	var hundred []*window.Report
 	for n := range 100 {
@@ -75,12 +72,10 @@ func tables() map[string]struct {
 	path := row(load("/models/meta-llama/Llama-3-8B-Instruct-q8_0.gguf"), 604_800*time.Second, nil, 0, 99, 0,
 		window.StorageBound)
 	path.Slow, path.Disks = true, disks("mmcblk0boot0")
-	path.Finding = "/" + strings.Repeat("very/long/path/", 12) +
-		"model.gguf was read, and more was read than fits into one line."
+	path.Mounts = []sample.Mount{{Point: "/" + strings.Repeat("very/long/path/", 12), Type: "nfs4"}} // fits into no line
 	wide := row(load("模型/通义千问-7B-聊天"), time.Second, nil, 0, 10, 80, window.CPUBound)
-	wide.Finding = strings.Repeat("数据", 60)
-	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0,
-		0, window.Unknown)
+	wide.Disks, wide.Load.Readers = disks("sda"), []window.Reader{{PID: 7, Name: strings.Repeat("数据", 60)}}
+	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0, 0, window.Unknown)
 	many := row(epoch(3), time.Second, nil, 0, 0, 0, window.Unknown)
 	many.Disks = disks(strings.Split(strings.Repeat("nvme0n1 ", 200), " ")...)
 
@@ -91,7 +86,7 @@ func tables() map[string]struct {
 		r := row(epoch(n), 600*time.Millisecond, nil, 0, 1, 2, window.Unknown)
 		if n == 2 || n == 3 {
 			r.End.Mono += 1400 * time.Millisecond
-			r.Took(window.Limits{Baseline: &window.Baseline{P95: 602 * time.Millisecond, Count: 5 + n}})
+			r.ApplyLimits(window.Limits{Baseline: &window.Baseline{P95: 602 * time.Millisecond, Count: 5 + n}})
 		}
 		late = append(late, r)
 	}
@@ -99,13 +94,9 @@ func tables() map[string]struct {
 	var trained []*window.Report
 	for n := range 3 {
 		r := row(epoch(n), time.Minute, one, 95, 1, 1, window.GPUBound)
-		r.Findings = []window.Finding{{Kind: window.TensorIdle,
-			Text: "The GPU was busy 95 % of the time, but its tensor cores only 11 %, and its SMs 30 %: the kernels are " +
-				"too small to fill it.",
-			Remedy: "Give it more work at a time: larger batches, fused kernels or CUDA graphs."}}
+		r.Findings = []window.Finding{window.IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.11, SM: 0.3, SmallKernels: true}}
 		if n == 1 {
-			r.Findings = append(r.Findings, window.Finding{Kind: window.Throttled,
-				Text: "The GPU held its clocks down for 34 % of the time because it was too hot.", Remedy: "Look at its cooling."})
+			r.Findings = append(r.Findings, window.Throttling{GPU: &window.GPUUse{}, Cause: history.ThrottledThermal, Share: 0.34})
 		}
 		trained = append(trained, r)
 	}

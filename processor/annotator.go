@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
@@ -150,7 +151,7 @@ func (p *pass) write(r *window.Report, span ptrace.Span) {
 	otlp.Events(s.Events, span.Events())
 	if p.slowIsError && r.Slow && span.Status().Code() != ptrace.StatusCodeError {
 		span.Status().SetCode(ptrace.StatusCodeError)
-		span.Status().SetMessage(r.Finding)
+		span.Status().SetMessage(explain.Finding(r))
 	}
 	if len(s.Children) > 0 {
 		otlp.Children(s.Children, span, p.children())

@@ -43,7 +43,7 @@ func unmarshal(body []byte, into any, example string, keys ...string) error {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(into); err != nil {
-		return explain(err, example, keys)
+		return describe(err, example, keys)
 	}
 	end := decoder.InputOffset()
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
@@ -62,8 +62,8 @@ var expected = map[string]string{
 	"pid":        "an integer: a process id",
 }
 
-// explain returns what is wrong with a body, and what to send instead.
-func explain(err error, example string, keys []string) error {
+// describe returns what is wrong with a body, and what to send instead.
+func describe(err error, example string, keys []string) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
 	switch {

@@ -2,9 +2,11 @@ package api
 
 import (
 	"bufio"
+	"encoding/json"
 	"net/http"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -44,7 +46,7 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) error {
 func writeReports(out *bufio.Writer, reports []*window.Report) {
 	comma := ""
 	for _, r := range reports {
-		text, err := r.MarshalJSON()
+		text, err := json.Marshal(explain.NewReport(r))
 		if err != nil {
 			continue // a number that JSON cannot represent
 		}
@@ -62,6 +64,6 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	if report == nil {
 		return refuse(http.StatusNotFound, "no window has the ID %s: it is unknown, or ended over an hour ago", excerpt(id))
 	}
-	reply(w, http.StatusOK, report)
+	reply(w, http.StatusOK, explain.NewReport(report))
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -147,7 +148,7 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	reply(w, http.StatusOK, report)
+	reply(w, http.StatusOK, explain.NewReport(report))
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
@@ -104,8 +105,8 @@ func (l *list) load(r *window.Report) {
 
 func (l *list) verdict(r *window.Report) {
 	l.add(semconv.VerdictKey.String(string(r.Verdict)))
-	l.text(semconv.FindingKey, r.Finding)
-	l.text(semconv.RemedyKey, r.Remedy)
+	l.text(semconv.FindingKey, explain.Finding(r))
+	l.text(semconv.RemedyKey, explain.Remedy(r))
 	l.texts(semconv.FindingsKey, findings(r))
 	l.add(semconv.SlowKey.Bool(r.Slow))
 	l.text(semconv.SlownessReasonKey, r.SlowReason)
@@ -123,7 +124,7 @@ func (l *list) verdict(r *window.Report) {
 // findings returns the findings besides the verdict's own.
 func findings(r *window.Report) []string {
 	var sentences []string
-	for _, f := range r.Findings {
+	for _, f := range explain.FurtherFindings(r) {
 		sentences = append(sentences, f.Text)
 	}
 	return sentences

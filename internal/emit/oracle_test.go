@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -103,7 +104,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 			if r.Split && r.Busy+r.Storage+r.CPU+r.Other != r.GPUTime() {
 				t.Errorf("the ledger does not add up: %+v", r)
 			}
-			t.Logf("%s: %v %s %s", filepath.Base(path), r.Kind, r.Verdict, r.Finding)
+			t.Logf("%s: %v %s %s", filepath.Base(path), r.Kind, r.Verdict, explain.Finding(r))
 			metrics.Durations.Add(r, trace.SpanContext{})
 			o.span(r, emit.WindowSpan(r))
 			windows++
@@ -148,8 +149,8 @@ func rare() (reports []*window.Report) {
 				End: sample.Stamp{Mono: at.Mono + time.Minute, Wall: at.Wall.Add(time.Minute)},
 			},
 			Storage: 40 * time.Second, Other: 20 * time.Second, Split: true,
-			Verdict: window.StorageBound, Finding: "finding", Remedy: "remedy", Speedup: 3,
-			Findings: []window.Finding{{Kind: window.Throttled, Text: "finding", Remedy: "remedy"}},
+			Verdict: window.StorageBound, Speedup: 3,
+			Findings: []window.Finding{window.FailingDisk{Text: "finding", Remedy: "remedy"}},
 			Slow:     true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true,
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
 			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},

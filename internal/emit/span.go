@@ -10,6 +10,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -115,16 +116,17 @@ func slow(r *window.Report) Event {
 	attrs.identity(r)
 	attrs.text(semconv.SlownessReasonKey, r.SlowReason)
 	attrs.text(semconv.VerdictKey, string(r.Verdict))
-	attrs.text(semconv.FindingKey, r.Finding)
+	finding := explain.Finding(r)
+	attrs.text(semconv.FindingKey, finding)
 	body := SpanName(&r.Window)
-	if !r.LastedTooLong() { // otherwise the finding begins with the duration
-		body += ", " + window.Short(r.Duration().Seconds())
+	if !r.ExceedsLimit() { // otherwise the finding begins with the duration
+		body += ", " + explain.Duration(r.Duration().Seconds())
 	}
 	return Event{
 		Name:       semconv.WindowSlowEvent.Name,
 		Time:       at,
 		Severity:   Warn,
-		Body:       UTF8(body + ": " + r.Finding),
+		Body:       UTF8(body + ": " + finding),
 		Attributes: attrs,
 	}
 }

@@ -21,8 +21,8 @@ func reports() map[string]*window.Report {
 	slow := &window.Report{
 		Window: epoch, GPUIDs: []string{"GPU-1", "GPU-2"}, Split: true,
 		Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second,
-		Verdict: window.StorageBound, Finding: "It waited.", Remedy: "Do not wait.", Speedup: 2.5,
-		Findings: []window.Finding{{Kind: window.TensorIdle, Text: "It was busy.", Remedy: "Use more of it."}, {Kind: window.Heating, Text: "It was hot."}},
+		Verdict: window.StorageBound, Speedup: 2.5,
+		Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."}, window.FailingDisk{Text: "sdb is failing."}},
 		Slow:     true, SlowReason: window.SlowStorage,
 		Disks: []window.DiskUse{
 			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5, BusyRatio: 0.4},
@@ -39,7 +39,7 @@ func reports() map[string]*window.Report {
 	load.Epoch, load.HasEpoch, load.Name = 3, true, "no load has such" // nor do its attributes
 	mounts := &window.Report{
 		Window: load, Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
-		Verdict: window.StorageBound, Finding: "It waited.", Remedy: "Do not wait.", Slow: true, SlowReason: window.SlowStorage,
+		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage,
 		Uncertainty: 0.05, Interrupted: true,
 		Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
 		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second, Waited: 50 * time.Second}},
@@ -49,7 +49,7 @@ func reports() map[string]*window.Report {
 	return map[string]*window.Report{
 		"span_gpu":     slow,
 		"span_mounts":  mounts,
-		"span_unknown": {Window: idle, Verdict: window.Unknown, Finding: "Nothing was seen.", Uncertainty: 0.01, Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}},
+		"span_unknown": {Window: idle, Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}, Uncertainty: 0.01, Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}},
 	}
 }
 
@@ -88,15 +88,16 @@ func TestSpanOfSteppedClock(t *testing.T) {
 // How long a slow window took is said once.
 func TestBodyOfASlowWindow(t *testing.T) {
 	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
-	r := &window.Report{Window: w, Slow: true, SlowReason: window.SlowStorage, Finding: "The GPU waited."}
+	r := &window.Report{Window: w, GPUIDs: []string{"GPU-1"}, Slow: true, SlowReason: window.SlowStorage, Split: true, Verdict: window.StorageBound,
+		Busy: 437 * time.Millisecond, Storage: 437 * time.Millisecond}
 	for _, want := range []string{
-		"load st3, 874 ms: The GPU waited.",
-		"load st3: It took 874 ms, over the limit of 100 ms that was set: the GPU waited.",
+		"load st3, 874 ms: The GPU was busy 50 % and waited for storage 50 % of the time.",
+		"load st3: It took 874 ms, over the configured limit of 100 ms: the GPU was busy 50 % and waited for storage 50 % of the time.",
 	} {
 		events := emit.WindowSpan(r).Events
 		if len(events) != 1 || events[0].Body != want {
 			t.Errorf("%+v, want %s", events, want)
 		}
-		r.Took(window.Limits{Set: 100 * time.Millisecond})
+		r.ApplyLimits(window.Limits{Set: 100 * time.Millisecond})
 	}
 }

@@ -18,10 +18,12 @@ func TestWindowSpanIsUTF8(t *testing.T) {
 			Kind: window.ModelLoad, Model: invalid, Run: invalid, Name: invalid, Path: invalid,
 			Attributes: map[string]string{invalid: invalid},
 		},
-		GPUIDs: []string{invalid}, Finding: invalid, Remedy: invalid, Slow: true, SlowReason: invalid,
-		Disks:  []window.DiskUse{{Name: invalid}},
-		Storms: []window.Storm{{Disk: invalid}},
-		Stalls: []window.Stall{{End: time.Second}},
+		GPUIDs: []string{invalid}, Slow: true, SlowReason: invalid,
+		Missing:  []window.Missing{{Reason: window.UnknownGPU, Device: invalid}},
+		Findings: []window.Finding{window.FailingDisk{Text: invalid, Remedy: invalid}},
+		Disks:    []window.DiskUse{{Name: invalid}},
+		Storms:   []window.Storm{{Disk: invalid}},
+		Stalls:   []window.Stall{{End: time.Second}},
 	}
 	checkUTF8(t, WindowSpan(r))
 }

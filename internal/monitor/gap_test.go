@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -62,21 +63,21 @@ func TestSuspended(t *testing.T) {
 	})
 	near := func(got time.Duration) bool { return math.Abs(got.Seconds()-2) < 0.001 }
 	if r.Duration() != 4*time.Second || !near(r.Busy) || !near(r.Storage) || r.Verdict != window.StorageBound {
-		t.Errorf("%v: busy %v, storage %v: %s", r.Duration(), r.Busy, r.Storage, r.Finding)
+		t.Errorf("%v: busy %v, storage %v: %s", r.Duration(), r.Busy, r.Storage, explain.Finding(r))
 	}
-	if r.Interrupted || r.Unwatched() || r.Uncertainty != 0 || strings.Contains(r.Finding, "suspend") || !baseline.Learnable(r) {
-		t.Errorf("it counts as interrupted (%v) or not watched (%v): %s", r.Interrupted, r.Unwatched(), r.Finding)
+	if r.Interrupted || r.Lacks(window.ReadingGap) || r.Uncertainty != 0 || strings.Contains(explain.Finding(r), "suspend") || !baseline.Learnable(r) {
+		t.Errorf("it counts as interrupted (%v) or not watched (%v): %s", r.Interrupted, r.Lacks(window.ReadingGap), explain.Finding(r))
 	}
 }
 
 // Where what watches was stopped for much of a window, there is no verdict, and nothing is learned.
 func TestUnwatched(t *testing.T) {
 	r := epochOf(t, func(i int) bool { return i < 13 || i >= 47 }, func(int, *sample.Stamp) {})
-	if r.Verdict != window.Unknown || !r.Interrupted || !r.Unwatched() || r.Slow || !strings.Contains(r.Finding, "3.5 s of it nothing was read") {
-		t.Errorf("%s, %v: %s", r.Verdict, r.Unwatched(), r.Finding)
+	if r.Verdict != window.Unknown || !r.Interrupted || !r.Lacks(window.ReadingGap) || r.Slow || !strings.Contains(explain.Finding(r), "3.5 s of it there are no readings") {
+		t.Errorf("%s, %v: %s", r.Verdict, r.Lacks(window.ReadingGap), explain.Finding(r))
 	}
-	if strings.Contains(r.Finding, "suspend") || baseline.Learnable(r) {
-		t.Errorf("learned from: %v, %s", baseline.Learnable(r), r.Finding)
+	if strings.Contains(explain.Finding(r), "suspend") || baseline.Learnable(r) {
+		t.Errorf("learned from: %v, %s", baseline.Learnable(r), explain.Finding(r))
 	}
 	if key := baseline.KeyOf(r, ""); key != "epoch/train.py" {
 		t.Errorf("without the gap nothing would be learned either: %q", key)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -176,8 +177,8 @@ func TestHungGPU(t *testing.T) {
 	if err != nil || len(r.GPUIDs) != 1 || r.Busy == 0 || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
 		t.Errorf("in the middle of a window: %v, %+v", err, r)
 	}
-	if r.Verdict != window.Unknown || !r.Interrupted || !strings.Contains(r.Finding, "could not be read for a part of this window") {
-		t.Errorf("in the middle of a window: %s, %s", r.Verdict, r.Finding)
+	if r.Verdict != window.Unknown || !r.Interrupted || !strings.Contains(explain.Finding(r), "could not be read for a part of this window") {
+		t.Errorf("in the middle of a window: %s, %s", r.Verdict, explain.Finding(r))
 	}
 	m.Tick()
 	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, m.Now())
@@ -206,8 +207,8 @@ func TestHungGPU(t *testing.T) {
 	until("hung again", 0)
 	set(sample.GPUWorks)
 	until("and back", 1)
-	if r, err := m.Windows.End(over, m.Now()); err != nil || r.Verdict != window.Unknown || !strings.Contains(r.Finding, "could not be read for a part") {
-		t.Errorf("away for a part of the window: %v, %s", err, r.Finding)
+	if r, err := m.Windows.End(over, m.Now()); err != nil || r.Verdict != window.Unknown || !strings.Contains(explain.Finding(r), "could not be read for a part") {
+		t.Errorf("away for a part of the window: %v, %s", err, explain.Finding(r))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -61,7 +62,7 @@ func TestAttendWithoutRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := m.Spans.Report(w); !r.Split || r.Scope != window.Host {
-		t.Errorf("split %v, of the %s: %s", r.Split, r.Scope, r.Finding)
+		t.Errorf("split %v, of the %s: %s", r.Split, r.Scope, explain.Finding(r))
 	}
 }
 

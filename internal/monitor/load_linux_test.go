@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/source/pagecache"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -75,8 +76,8 @@ func TestLoads(t *testing.T) {
 			if !slices.Equal(r.Seen.Under, under.Disks) {
 				problems = append(problems, fmt.Sprintf("on %v, want %v", r.Seen.Under, under.Disks))
 			}
-			if !strings.Contains(r.Finding, c.want) {
-				problems = append(problems, r.Finding)
+			if !strings.Contains(explain.Finding(r), c.want) {
+				problems = append(problems, explain.Finding(r))
 			}
 			own := slices.ContainsFunc(r.Load.Readers, func(x window.Reader) bool { return x.PID == os.Getpid() && x.Own && x.Name != "" })
 			if len(under.Disks) > 0 && own != cold {

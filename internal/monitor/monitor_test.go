@@ -1,11 +1,13 @@
 package monitor
 
 import (
+	"encoding/json"
 	"os/exec"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -40,7 +42,7 @@ func TestRealMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := r.MarshalJSON()
+	text, err := json.Marshal(explain.NewReport(r))
 	if err != nil {
 		t.Fatal(err)
 	}

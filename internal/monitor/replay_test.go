@@ -3,11 +3,13 @@ package monitor
 import (
 	"bytes"
 	"compress/gzip"
+	"encoding/json"
 	"math"
 	"os"
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -70,7 +72,7 @@ func TestReplay(t *testing.T) {
 	}
 	near := func(got time.Duration) bool { return math.Abs(got.Seconds()-1) < 0.001 }
 	if !near(r.Busy) || !near(r.Storage) || r.Verdict != window.StorageBound {
-		t.Errorf("busy %v, storage %v: %s", r.Busy, r.Storage, r.Finding)
+		t.Errorf("busy %v, storage %v: %s", r.Busy, r.Storage, explain.Finding(r))
 	}
 	if len(r.Disks) != 1 || r.Disks[0].ReadOperations != 20 || r.Uncertainty != 0 {
 		t.Errorf("disks %+v, uncertainty %v", r.Disks, r.Uncertainty)
@@ -227,7 +229,7 @@ func (p *tape) replaysTheSame() *Monitor {
 
 func text(t *testing.T, r *window.Report) string {
 	t.Helper()
-	line, err := r.MarshalJSON()
+	line, err := json.Marshal(explain.NewReport(r))
 	if err != nil {
 		t.Error(err)
 	}
@@ -258,7 +260,7 @@ func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.
 			if report.Split && report.Busy+report.Storage+report.CPU+report.Other != report.GPUTime() {
 				t.Errorf("the ledger does not add up: %+v", report)
 			}
-			if _, err := report.MarshalJSON(); err != nil {
+			if _, err := json.Marshal(explain.NewReport(report)); err != nil {
 				t.Error(err)
 			}
 		}

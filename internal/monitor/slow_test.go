@@ -8,6 +8,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -40,10 +41,10 @@ func TestBaselines(t *testing.T) {
 	for end := time.Now().Add(time.Minute); r == nil || !r.Slow && time.Now().Before(end); r = m.Windows.Report(id) {
 		time.Sleep(10 * time.Millisecond)
 	}
-	if r.SlowReason != window.SlowBaseline || !strings.HasPrefix(r.Finding, "It took ") {
-		t.Errorf("while it is open it is slow by %q: %s", r.SlowReason, r.Finding)
+	if r.SlowReason != window.SlowBaseline || !strings.HasPrefix(explain.Finding(r), "It took ") {
+		t.Errorf("while it is open it is slow by %q: %s", r.SlowReason, explain.Finding(r))
 	}
-	if r, err := m.Windows.End(id, m.Now()); err != nil || r.SlowReason != window.SlowBaseline || strings.Count(r.Finding, "It took") != 1 {
+	if r, err := m.Windows.End(id, m.Now()); err != nil || r.SlowReason != window.SlowBaseline || strings.Count(explain.Finding(r), "It took") != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}
 	w := window.Window{Kind: window.Epoch, Run: "train", Source: window.FromSpan}
@@ -52,7 +53,7 @@ func TestBaselines(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := m.Spans.Report(w); r.SlowReason != window.SlowBaseline {
-		t.Errorf("a span is slow by %q: %s", r.SlowReason, r.Finding)
+		t.Errorf("a span is slow by %q: %s", r.SlowReason, explain.Finding(r))
 	}
 	m.SaveBaselines()
 	all, err := baseline.List(db)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -83,7 +84,7 @@ func (s *stormyMachine) end(id string) *window.Report {
 		s.t.Fatal(err)
 	}
 	if !r.Slow {
-		s.t.Fatalf("%s: %s", r.Verdict, r.Finding)
+		s.t.Fatalf("%s: %s", r.Verdict, explain.Finding(r))
 	}
 	return r
 }

@@ -2,6 +2,7 @@ package window
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -11,8 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// told are means.
-func told(values map[history.Detail]float64) (m history.Means) {
+func means(values map[history.Detail]float64) (m history.Means) {
 	for d, v := range values {
 		m.Set(d, v)
 	}
@@ -28,101 +28,119 @@ func epochOf(uses ...GPUUse) *Report {
 	return r
 }
 
+// findings adds the findings about GPUs, with an empty history.
+func findings(t *testing.T, r *Report) {
+	t.Helper()
+	(&builder{Report: r, history: newHistory(t)}).findings()
+}
+
+func newHistory(t *testing.T) *history.History {
+	t.Helper()
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func TestTensorIdle(t *testing.T) {
-	h := newMachine(t, true)
-	of := FindingThresholds
+	of := &FindingThresholds
 	use := func(busy, tensor float64, more map[history.Detail]float64) GPUUse {
-		u := GPUUse{ID: "GPU-1", Busy: busy, Means: told(more)}
+		u := GPUUse{ID: "GPU-1", Busy: busy, Means: means(more)}
 		u.Means.Set(history.TensorActive, tensor)
 		return u
 	}
 	const just = 1e-6
 	for i, c := range []struct {
 		uses []GPUUse
-		says string
-		try  string
+		want *IdleTensorCores // without DRAM and SM
 	}{
-		{[]GPUUse{use(0.95, 0.11, nil)},
-			"The GPU was busy 95 % of the time, but its tensor cores only 11 %: it computes in types or shapes that these do not take.", "bf16"},
-		{[]GPUUse{use(of.TensorBusy, of.Tensor-just, nil)}, "tensor cores only 15 %", "bf16"},
-		{[]GPUUse{use(of.TensorBusy-just, of.Tensor-just, nil)}, "", ""},
-		{[]GPUUse{use(of.TensorBusy, of.Tensor, nil)}, "", ""},
+		{[]GPUUse{use(0.95, 0.11, nil)}, &IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.11}},
+		{[]GPUUse{use(of.TensorBusy, of.Tensor-just, nil)}, &IdleTensorCores{GPUs: 1, Busy: of.TensorBusy, Tensor: of.Tensor - just}},
+		{[]GPUUse{use(of.TensorBusy-just, of.Tensor-just, nil)}, nil},
+		{[]GPUUse{use(of.TensorBusy, of.Tensor, nil)}, nil},
 		{[]GPUUse{use(0.95, 0.02, map[history.Detail]float64{history.DRAMActive: of.DRAM, history.SMActive: 0.1})},
-			"tensor cores only 2 %; memory was at 50 % of its bandwidth, and is the limit.", "fewer bytes"},
+			&IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.02, MemoryBound: true, SmallKernels: true}},
 		{[]GPUUse{use(0.95, 0.02, map[history.Detail]float64{history.DRAMActive: of.DRAM - just, history.SMActive: of.SM - just})},
-			"tensor cores only 2 %, and its SMs 50 %: the kernels are too small to fill it.", "more work at a time"},
-		{[]GPUUse{use(0.95, 0.02, map[history.Detail]float64{history.DRAMActive: of.DRAM - just, history.SMActive: of.SM})}, "types or shapes", "bf16"},
-		{[]GPUUse{{ID: "GPU-1", Busy: 1, Means: told(map[history.Detail]float64{history.SMActive: 0.1})}}, "", ""}, // tells nothing of tensor cores
-		{[]GPUUse{use(1, 0.1, nil), {ID: "GPU-2", Busy: 0}, use(0.9, 0, nil)},
-			"The 2 GPUs were busy 95 % of the time, but their tensor cores only 5 %", "bf16"},
+			&IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.02, SmallKernels: true}},
+		{[]GPUUse{use(0.95, 0.02, map[history.Detail]float64{history.DRAMActive: of.DRAM - just, history.SMActive: of.SM})},
+			&IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.02}},
+		{[]GPUUse{{ID: "GPU-1", Busy: 1, Means: means(map[history.Detail]float64{history.SMActive: 0.1})}}, nil}, // no tensor cores reported
+		{[]GPUUse{use(1, 0.1, nil), {ID: "GPU-2", Busy: 0}, use(0.9, 0, nil)}, &IdleTensorCores{GPUs: 2, Busy: 0.95, Tensor: 0.05}},
 	} {
 		for _, kind := range []Kind{Epoch, Custom, ModelLoad, Checkpoint} {
 			r := epochOf(c.uses...)
 			r.Kind = kind
-			r.further(h.history)
-			want := c.says != "" && (kind == Epoch || kind == Custom)
-			f := r.Found(TensorIdle)
-			if want != (f != nil) || want && (!strings.Contains(f.Text, c.says) || !strings.Contains(f.Remedy, c.try)) {
-				t.Errorf("%d, %s: %+v, want %q", i, kind, r.Findings, c.says)
+			findings(t, r)
+			got, found := r.Finding(TensorIdle).(IdleTensorCores)
+			got.DRAM, got.SM = 0, 0
+			want := c.want
+			if kind != Epoch && kind != Custom {
+				want = nil
+			}
+			if found != (want != nil) || found && got != *want {
+				t.Errorf("%d, %s: %+v, want %+v", i, kind, r.Findings, want)
 			}
 		}
 	}
-	for _, less := range []func(*Report){
-		func(r *Report) { r.End.Mono = of.Least - 1 },
-		func(r *Report) { r.unread = "GPU-1" },
-		func(r *Report) { r.gap = true },
+	for name, change := range map[string]func(*Report){
+		"short":    func(r *Report) { r.End.Mono = of.MinDuration - 1 },
+		"lost GPU": func(r *Report) { r.lack(Missing{Reason: GPULost, Device: "GPU-1"}) },
+		"gap":      func(r *Report) { r.lack(Missing{Reason: ReadingGap}) },
 	} {
 		r := epochOf(use(1, 0, nil))
-		less(r)
-		if r.further(h.history); len(r.Findings) != 0 {
-			t.Errorf("%+v", r.Findings)
+		change(r)
+		if findings(t, r); len(r.Findings) != 0 {
+			t.Errorf("%s: %+v, want no finding", name, r.Findings)
 		}
 	}
 }
 
 func TestThrottled(t *testing.T) {
-	h := newMachine(t, true)
-	of := FindingThresholds
+	of := &FindingThresholds
 	const just = 1e-6
 	limits := history.GPULimits{Power: 700, SlowdownAt: 90, Clock: 1980e6}
+	none := Throttling{}
 	for i, c := range []struct {
 		means  map[history.Detail]float64
 		limits history.GPULimits
-		says   string
+		want   Throttling // without GPU
 	}{
-		{map[history.Detail]float64{history.ThrottledThermal: 0.34, history.Temperature: 88}, limits,
-			"The GPU held its clocks down for 34 % of the time because it was too hot: 88 C in the mean, and it slows down at 90 C."},
-		{map[history.Detail]float64{history.ThrottledThermal: of.Throttled}, history.GPULimits{}, "5 % of the time because it was too hot."},
-		{map[history.Detail]float64{history.ThrottledThermal: of.Throttled - just}, limits, ""},
-		{map[history.Detail]float64{history.ThrottledHWThermal: 0.2, history.ThrottledThermal: 0.1}, limits, "for its own protection"},
-		{map[history.Detail]float64{history.ThrottledPowerBrake: of.Throttled}, limits, "power supply"},
-		{map[history.Detail]float64{history.ThrottledSyncBoost: of.Throttled}, limits, "another GPU"},
-		{map[history.Detail]float64{history.ThrottledBoard: of.Throttled}, limits, "board"},
-		{map[history.Detail]float64{history.ThrottledReliability: 1}, limits, ""},
-		{map[history.Detail]float64{history.ThrottledPower: 0.8, history.SMClock: 1410e6}, limits,
-			"The GPU held its clocks down for 80 % of the time to stay below its power cap of 700 W: its SMs ran at 1410 MHz in the mean, and have run at 1980 MHz."},
-		{map[history.Detail]float64{history.ThrottledPower: of.PowerCap, history.SMClock: of.PowerClock * 1980e6}, limits, "20 % of the time"},
-		{map[history.Detail]float64{history.ThrottledPower: of.PowerCap - just, history.SMClock: 1e9}, limits, ""},
-		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: of.PowerClock*1980e6 + 1}, limits, ""}, // and costs nothing
-		{map[history.Detail]float64{history.ThrottledPower: of.PowerBlind}, limits, "power cap of 700 W."},
-		{map[history.Detail]float64{history.ThrottledPower: of.PowerBlind - just}, limits, ""},
-		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: 1e9, history.ThrottledThermal: 0.5}, limits, "power cap"},
+		{map[history.Detail]float64{history.ThrottledThermal: 0.34}, limits, Throttling{nil, history.ThrottledThermal, 0.34}},
+		{map[history.Detail]float64{history.ThrottledThermal: of.Throttled}, history.GPULimits{}, Throttling{nil, history.ThrottledThermal, of.Throttled}},
+		{map[history.Detail]float64{history.ThrottledThermal: of.Throttled - just}, limits, none},
+		{map[history.Detail]float64{history.ThrottledHWThermal: 0.2, history.ThrottledThermal: 0.1}, limits, Throttling{nil, history.ThrottledHWThermal, 0.2}},
+		{map[history.Detail]float64{history.ThrottledPowerBrake: of.Throttled}, limits, Throttling{nil, history.ThrottledPowerBrake, of.Throttled}},
+		{map[history.Detail]float64{history.ThrottledSyncBoost: of.Throttled}, limits, Throttling{nil, history.ThrottledSyncBoost, of.Throttled}},
+		{map[history.Detail]float64{history.ThrottledBoard: of.Throttled}, limits, Throttling{nil, history.ThrottledBoard, of.Throttled}},
+		{map[history.Detail]float64{history.ThrottledReliability: 1}, limits, none},
+		{map[history.Detail]float64{history.ThrottledPower: 0.8, history.SMClock: 1410e6}, limits, Throttling{nil, history.ThrottledPower, 0.8}},
+		{map[history.Detail]float64{history.ThrottledPower: of.PowerCap, history.SMClock: of.PowerClock * 1980e6}, limits,
+			Throttling{nil, history.ThrottledPower, of.PowerCap}},
+		{map[history.Detail]float64{history.ThrottledPower: of.PowerCap - just, history.SMClock: 1e9}, limits, none},
+		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: of.PowerClock*1980e6 + 1}, limits, none}, // without cost
+		{map[history.Detail]float64{history.ThrottledPower: of.PowerBlind}, limits, Throttling{nil, history.ThrottledPower, of.PowerBlind}},
+		{map[history.Detail]float64{history.ThrottledPower: of.PowerBlind - just}, limits, none},
+		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: 1e9, history.ThrottledThermal: 0.5}, limits,
+			Throttling{nil, history.ThrottledPower, 1}},
 	} {
-		r := epochOf(GPUUse{ID: "GPU-1", Busy: 0.9, Means: told(c.means), Limits: c.limits})
-		r.further(h.history)
-		f := r.Found(Throttled)
-		if (c.says != "") != (f != nil) || f != nil && (!strings.Contains(f.Text, c.says) || f.Remedy == "") {
-			t.Errorf("%d: %+v, want %q", i, r.Findings, c.says)
+		r := epochOf(GPUUse{ID: "GPU-1", Busy: 0.9, Means: means(c.means), Limits: c.limits})
+		findings(t, r)
+		got, _ := r.Finding(Throttled).(Throttling)
+		got.GPU = nil
+		if got != c.want {
+			t.Errorf("%d: %+v, want %+v", i, got, c.want)
 		}
 	}
-	hot := told(map[history.Detail]float64{history.ThrottledThermal: 0.5})
-	r := epochOf(GPUUse{ID: "GPU-1"}, GPUUse{ID: "GPU-2", Means: hot, Limits: history.GPULimits{Index: 1}})
-	if r.further(h.history); len(r.Findings) != 1 || !strings.HasPrefix(r.Findings[0].Text, "GPU 1 held its clocks down for 50 %") {
-		t.Errorf("%+v", r.Findings)
+	hot := means(map[history.Detail]float64{history.ThrottledThermal: 0.5})
+	r := epochOf(GPUUse{ID: "GPU-1"}, GPUUse{ID: "GPU-2", Means: hot})
+	findings(t, r)
+	if got, _ := r.Finding(Throttled).(Throttling); len(r.Findings) != 1 || got.GPU != &r.Uses[1] {
+		t.Errorf("%+v, want one finding, about GPU-2", r.Findings)
 	}
 }
 
-// heats plays a GPU whose temperature, power and work go evenly from one value to another within so many seconds.
+// heats plays a GPU with temperature, power and work that change linearly within so many seconds.
 type heats struct {
 	seconds             int
 	cold, hot           float64
@@ -133,7 +151,8 @@ type heats struct {
 }
 
 func (c *heats) report(t *testing.T) *Report {
-	h := newMachine(t, false).history
+	t.Helper()
+	h := newHistory(t)
 	at := func(from, to float64, i int) float64 { return from + (to-from)*float64(i)/float64(c.seconds) }
 	for i := range c.seconds + 1 {
 		d := sample.GPUDetail{GPU: "GPU-1", At: time.Duration(i) * time.Second}
@@ -152,8 +171,9 @@ func (c *heats) report(t *testing.T) *Report {
 		}
 	}
 	r := &Report{GPUIDs: []string{"GPU-1"}, Window: Window{Kind: Epoch, End: sample.Stamp{Mono: time.Duration(c.seconds) * time.Second}}}
-	r.uses(h, Machine{})
-	r.further(h)
+	b := &builder{Report: r, history: h, machine: &Machine{}}
+	b.uses()
+	b.findings()
 	return r
 }
 
@@ -183,49 +203,20 @@ func TestHeating(t *testing.T) {
 		{with(func(c *heats) { c.fast = 0.825 }), false},                          // by 2.3 %
 		{with(func(c *heats) { c.fast = 0.9; c.clockFrom, c.clockTo = 2e9, 1.5e9 }), true},
 		{with(func(c *heats) { c.clockFrom, c.clockTo = 1.5e9, 1.9e9 }), false},
-		{with(func(c *heats) { c.thermal = 0.5 }), false}, // its counters say so already
+		{with(func(c *heats) { c.thermal = 0.5 }), false}, // its counters show it
 	} {
 		r := c.report(t)
-		f := r.Found(Heating)
-		if c.found != (f != nil) {
-			t.Errorf("%d: %+v, %+v", i, c, r.Findings)
+		got, found := r.Finding(Heating).(Overheating)
+		if found != c.found {
+			t.Errorf("%d: %+v: %+v, want a finding: %v", i, c.heats, r.Findings, c.found)
 		}
-		if i == 0 && (f == nil || f.Text != "The GPU went from 64 to 88 C and from 413 to 488 W, and did no more for it; it slows down at 90 C.") {
-			t.Errorf("%+v", r.Findings)
+		rounded := Overheating{got.GPU, math.Round(got.FirstTemperature), math.Round(got.LastTemperature),
+			math.Round(got.FirstPower), math.Round(got.LastPower)}
+		if want := (Overheating{&r.Uses[0], 64, 88, 413, 488}); i == 0 && rounded != want {
+			t.Errorf("%+v, want %+v", rounded, want)
 		}
-		if c.thermal > 0 && r.Found(Throttled) == nil {
-			t.Errorf("%d: %+v", i, r.Findings)
-		}
-	}
-}
-
-// TestFindingsInJSON: what is told is in the JSON as docs/report.md has it, and nothing else.
-func TestFindingsInJSON(t *testing.T) {
-	r := epochOf(GPUUse{ID: "GPU-1", Busy: 0.95, Means: told(map[history.Detail]float64{
-		history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25, history.MemoryUsed: 1 << 30})},
-		GPUUse{ID: "GPU-2", Busy: 1, Means: told(map[history.Detail]float64{
-			history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60, history.Power: 100})})
-	r.Split, r.Findings = true, []Finding{{TensorIdle, "One.", "Two."}}
-	line, err := r.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, part := range []string{
-		`"findings":[{"kind":"tensor_idle","text":"One.","remedy":"Two."}]`,
-		`"devices":[{"id":"GPU-1","busy_ratio":0.95,"sm_active":0.5,"tensor_active":0.125,"memory_used_bytes":1073741824,"throttled":{"hw_thermal":0.25}},` +
-			`{"id":"GPU-2","busy_ratio":1,"sm_occupancy":0.5,"dram_active":0.75,"sm_clock_hz":1000000000,"temperature_celsius":60,"power_watts":100}]`,
-	} {
-		if !strings.Contains(string(line), part) {
-			t.Errorf("%s lacks %s", line, part)
-		}
-	}
-	page, err := os.ReadFile("../../docs/report.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, kind := range []FindingKind{TensorIdle, Throttled, Heating, MemoryGrows} {
-		if !strings.Contains(string(page), "`"+string(kind)+"`") {
-			t.Errorf("docs/report.md lacks %s", kind)
+		if c.thermal > 0 && r.Finding(Throttled) == nil {
+			t.Errorf("%d: %+v, want %s", i, r.Findings, Throttled)
 		}
 	}
 }
@@ -242,14 +233,14 @@ func TestMemoryGrows(t *testing.T) {
 		{[]float64{1000, 1064, 1127, 1191}, false}, // within the noise once
 		{[]float64{1000, 1310, 1620, 1600, 1930, 2240}, false},
 		{[]float64{500, 1310, 1300, 1600, 1930, 2240}, true},
-		{[]float64{1000, 1800, 2200, 2400}, false}, // comes to rest: the last by 200 of 467 in the mean
+		{[]float64{1000, 1800, 2200, 2400}, false}, // levels off: the last growth is 200, the mean 467
 		{[]float64{1000, 1100, 1500, 2400}, true},
 		{[]float64{2000, 2000, 2000, 2000, 2000}, false},
 	} {
 		var g Growth
 		var r *Report
 		for n, used := range c.epochs {
-			r = epochOf(GPUUse{ID: "GPU-1", Means: told(map[history.Detail]float64{history.MemoryUsed: used * mib}), Limits: history.GPULimits{Memory: 80 << 30}})
+			r = epochOf(GPUUse{ID: "GPU-1", Means: means(map[history.Detail]float64{history.MemoryUsed: used * mib}), Limits: history.GPULimits{Memory: 80 << 30}})
 			r.Run, r.Start.Mono = "train", time.Duration(n)*time.Second
 			r.End.Mono += r.Start.Mono
 			g.Learn(r)
@@ -257,56 +248,56 @@ func TestMemoryGrows(t *testing.T) {
 			cut.Unfinished, load.Kind = true, ModelLoad
 			g.Learn(&cut)
 			g.Learn(&load)
-			other := epochOf(GPUUse{ID: "GPU-1", Means: told(map[history.Detail]float64{history.MemoryUsed: 1})})
+			other := epochOf(GPUUse{ID: "GPU-1", Means: means(map[history.Detail]float64{history.MemoryUsed: 1})})
 			other.Run = "other"
 			g.Learn(other)
 		}
-		if f := r.Found(MemoryGrows); c.found != (f != nil) {
-			t.Errorf("%d, %v: %+v", i, c.epochs, r.Findings)
+		got, found := r.Finding(MemoryGrows).(MemoryGrowth)
+		if found != c.found {
+			t.Errorf("%d, %v: %+v, want a finding: %v", i, c.epochs, r.Findings, c.found)
 		}
-		if want := "GPU memory grew by 310 MiB an epoch over 4 epochs and reaches its limit of 80 GiB in about 258 epochs."; i == 0 &&
-			r.Found(MemoryGrows).Text != want {
-			t.Errorf("%+v, want %s", r.Findings, want)
+		if left := int(got.EpochsLeft); i == 0 && (got.PerEpoch != 310*mib || got.Epochs != 4 || left != 258) {
+			t.Errorf("%v bytes an epoch over %d epochs, %d epochs left; want 310 MiB, 4 and 258", got.PerEpoch, got.Epochs, left)
 		}
 	}
 	var g Growth
-	for i := range 3 * mostRuns {
-		r := epochOf(GPUUse{ID: "GPU-1", Means: told(map[history.Detail]float64{history.MemoryUsed: 1})})
+	for i := range 3 * maxRuns {
+		r := epochOf(GPUUse{ID: "GPU-1", Means: means(map[history.Detail]float64{history.MemoryUsed: 1})})
 		r.Run = fmt.Sprint(i)
 		r.End.Mono += time.Duration(i)
 		g.Learn(r)
 	}
-	if _, newest := g.runs[run{name: fmt.Sprint(3*mostRuns - 1)}]; len(g.runs) != mostRuns || !newest {
-		t.Errorf("%d runs", len(g.runs))
+	if _, newest := g.runs[run{name: fmt.Sprint(3*maxRuns - 1)}]; len(g.runs) != maxRuns || !newest {
+		t.Errorf("%d runs, the newest is known: %v; want %d with the newest", len(g.runs), newest, maxRuns)
 	}
 }
 
-// TestMemoryGrowsSoonest: of several GPUs the one is told of that is full first.
+// TestMemoryGrowsSoonest: of several GPUs the finding is about the one that is full first.
 func TestMemoryGrowsSoonest(t *testing.T) {
 	var g Growth
 	var r *Report
-	total := func(i int) uint64 { // of the slice, which is nearly full in the end
-		if i < 5 {
-			return 80 << 30
-		}
-		if want := "Memory of GPU 2 grew by 1 GiB an epoch over 5 epochs and reaches its limit of 24 GiB in about 19 epochs."; r.Found(MemoryGrows).Text != want {
-			t.Errorf("%+v, want %s", r.Findings, want)
-		}
-		return 13 << 29
-	}
 	for i := range 6 {
-		use := func(id string, index int, total uint64) GPUUse {
-			return GPUUse{ID: id, Means: told(map[history.Detail]float64{history.MemoryUsed: float64(i+1) * (1 << 30)}), Limits: history.GPULimits{Index: index, Memory: total}}
+		use := func(id string, total uint64) GPUUse {
+			used := means(map[history.Detail]float64{history.MemoryUsed: float64(i+1) * (1 << 30)})
+			return GPUUse{ID: id, Means: used, Limits: history.GPULimits{Memory: total}}
 		}
-		r = epochOf(use("GPU-a", 1, 80<<30), use("GPU-b", 2, 24<<30), use("MIG-c", 2, total(i)), GPUUse{ID: "GPU-3"})
+		slice := uint64(80 << 30)
+		if i == 5 {
+			slice = 13 << 29 // nearly full
+		}
+		r = epochOf(use("GPU-a", 80<<30), use("GPU-b", 24<<30), use("MIG-c", slice), GPUUse{ID: "GPU-3"})
 		g.Learn(r)
-	}
-	if want := "Memory of MIG-c grew by 1 GiB an epoch over 6 epochs and reaches its limit of 6.5 GiB in the next one."; r.Found(MemoryGrows).Text != want {
-		t.Errorf("%+v, want %s", r.Findings, want)
+		got, found := r.Finding(MemoryGrows).(MemoryGrowth)
+		if want := []string{3: "GPU-b", 4: "GPU-b", 5: "MIG-c"}; found != (i >= 3) || found && got.GPU.ID != want[i] {
+			t.Errorf("epoch %d: %+v, want %v", i, r.Findings, want)
+		}
+		if left := []int{3: 20, 4: 19, 5: 0}; found && int(got.EpochsLeft) != left[i] {
+			t.Errorf("epoch %d: %v epochs left, want %d", i, got.EpochsLeft, left[i])
+		}
 	}
 }
 
-// TestFindingsAreDocumented keeps docs/verdicts.md and the code from telling different numbers.
+// TestFindingsAreDocumented compares the numbers of docs/verdicts.md with the code.
 func TestFindingsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/verdicts.md")
 	if err != nil {
@@ -321,13 +312,13 @@ func TestFindingsAreDocumented(t *testing.T) {
 		fmt.Sprintf("by the power cap for %.2f, and the mean clock at most %.2f of the highest seen (%.2f if the clock is unknown)",
 			f.PowerCap, f.PowerClock, f.PowerBlind),
 		fmt.Sprintf("| `%s` | in %s or more, from its first quarter to its last, at least %.0f degrees warmer and %.2f more power, and at most %.2f more work",
-			Heating, Short(f.HeatingTime.Seconds()), f.HeatingDegree, f.HeatingPower, f.HeatingWork),
+			Heating, fmt.Sprintf("%.1f s", f.HeatingTime.Seconds()), f.HeatingDegree, f.HeatingPower, f.HeatingWork),
 		fmt.Sprintf("within %.0f degrees of its slowdown limit, or at %.0f C if that limit is unknown", f.HeatingMargin, f.HeatingFrom),
 		fmt.Sprintf("| `%s` | in %d epochs or more, each held at least %s more than the one before, the last one at least %.2f of their mean growth",
-			MemoryGrows, f.GrowthEpochs, size(uint64(f.Growth)), f.GrowthLast),
-		fmt.Sprintf("shorter than %.0f s", f.Least.Seconds()),
+			MemoryGrows, f.GrowthEpochs, fmt.Sprintf("%.0f MiB", f.Growth/(1<<20)), f.GrowthLast),
+		fmt.Sprintf("shorter than %.0f s", f.MinDuration.Seconds()),
 		fmt.Sprintf("| `%s` | the window is slow, `%s` or `%s`, and a disk", DiskFailing, StorageBound, Mixed),
-		fmt.Sprintf("moved %g or more of all bytes on disks", ownShare),
+		fmt.Sprintf("moved %g or more of all bytes on disks", minMovedShare),
 	} {
 		if !strings.Contains(string(page), text) {
 			t.Errorf("docs/verdicts.md lacks: %s", text)

@@ -7,28 +7,29 @@ import (
 	"github.com/stallspan/stallspan/internal/ledger"
 )
 
-// GPUUse is how one GPU of a window was used, as far as it tells more than how long it was busy.
+// GPUUse is how one GPU of a window was used, if it reports more than its busy time.
 type GPUUse struct {
 	ID     string
 	Busy   float64 // share of the window in which it worked
 	Means  history.Means
-	Limits history.GPULimits // as it told them last
+	Limits history.GPULimits // as last reported
 }
 
-// uses adds what the window's GPUs tell of themselves.
-func (r *Report) uses(h *history.History, m Machine) {
-	for _, id := range r.GPUIDs {
-		use := GPUUse{ID: id, Means: h.Means(id, r.Start.Mono, r.End.Mono)}
+// uses adds the means of the window's GPUs.
+func (b *builder) uses() {
+	for _, id := range b.GPUIDs {
+		use := GPUUse{ID: id, Means: b.history.Means(id, b.Start.Mono, b.End.Mono)}
 		if use.Means.Empty() {
 			continue
 		}
-		use.Busy = share(h, history.Key{Series: history.LedgerBusy, ID: ledger.ID(m.Target.Job, id)}, r.from(), r.to())
-		use.Limits = h.Limits(id)
-		r.Uses = append(r.Uses, use)
+		busy := history.Key{Series: history.LedgerBusy, ID: ledger.ID(b.machine.Target.Job, id)}
+		use.Busy = share(b.history, busy, b.from(), b.to())
+		use.Limits = b.history.Limits(id)
+		b.Uses = append(b.Uses, use)
 	}
 }
 
-// share is which part of an interval a sum of seconds grew by; 0 where that is not known.
+// share returns the growth of a sum of seconds as a share of an interval; 0 if unknown.
 func share(h *history.History, key history.Key, from, to history.Point) float64 {
 	d, ok := h.Between(key, from, to)
 	if seconds := (to.At - from.At).Seconds(); ok && seconds > 0 {
@@ -37,7 +38,7 @@ func share(h *history.History, key history.Key, from, to history.Point) float64 
 	return 0
 }
 
-// part is a GPU's use over a part of the window, long enough to hold readings of its own.
+// part is a GPU's use over a part of the window that is long enough to have readings of its own.
 type part struct {
 	busy  float64
 	means history.Means

@@ -1,300 +1,166 @@
 package window
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/history"
-	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Report is everything that is known about one window. Times of the ledger are summed over its GPUs: Busy + Storage +
-// CPU + Other = Duration x the number of GPUs. Without a GPU it splits the job's own wall clock, Busy is zero and CPU
-// is the time on the processor.
+// Report is everything that is known of one window: facts and a verdict. Package explain makes sentences from it. The times
+// of the ledger are sums over its GPUs: Busy + Storage + CPU + Other = Duration x the number of GPUs. Without a GPU the
+// ledger divides the job's own wall clock: Busy is zero and CPU is the time on a CPU.
 type Report struct {
 	Window
 
-	Scope   Scope    // whose time is split
-	GPUIDs  []string // empty where no GPU is in sight
+	Scope  Scope    // the processes that the ledger accounts for
+	GPUIDs []string // empty without a GPU
+
+	Split   bool // the ledger is known
 	Busy    time.Duration
 	Storage time.Duration
 	CPU     time.Duration
 	Other   time.Duration
-	Split   bool          // the ledger above is known; without it, nothing was
-	Gain    time.Duration // of GPU time, what would not have passed had storage been instant
+	Gain    time.Duration // GPU time that instant storage would have saved
 
-	Verdict Verdict
-	Finding string // one sentence
-	Remedy  string // one sentence
+	// BusiestCore is how long the busiest core worked, if the ledger is Unattributed. It is a part of Other.
+	BusiestCore time.Duration
 
-	Uses     []GPUUse  // of the GPUs that tell more than how long they were busy
-	Findings []Finding // what was seen of them, and is known of its disks, beside the verdict
-	ill      []Finding // of its disks, while it is not known whether that is worth telling
+	Verdict     Verdict
+	Missing     []Missing // what the report lacks
+	Uncertainty float64   // half the width of the widest part of the ledger, as a share of the window's GPU time
+	Speedup     float64   // the speed-up with instant storage, at most; 0 if unknown
+	Interrupted bool      // a counter restarted, a device was added or removed, or readings are missing
+	FromMemory  bool      // a load of data in memory, which cannot have waited for storage
 
 	Slow       bool
-	SlowReason string    // of the registry's stallspan.slowness.reason
-	Baseline   *Baseline // how long windows like it take here; nil where that is not known, and in a recording
-	Speedup    float64   // what a perfect disk would give at most; 0 where it is not known
+	SlowReason string        // one of the registry's stallspan.slowness.reason
+	Limit      time.Duration // the configured limit that the window was compared with; 0 without one
+	Baseline   *Baseline     // how long such windows usually take; nil if unknown, and in a recording
 
-	Disks    []DiskUse     // leaf disks that did I/O in the window: those under its path first, then by how much they moved
-	From     []string      // those of them that it can have read from itself
-	Others   int           // other windows that read from one of those meanwhile
-	others   []int         // and from each of those
-	Pressure *Pressure     // nil on a kernel without PSI
-	Starved  time.Duration // somebody in the job's own cgroup was ready and found no CPU free
-	Mounts   []sample.Mount
-	Stalls   []Stall
-	Load     Load    // of a model load
-	CPUUsed  float64 // share of all cores' time in which they worked, by anyone; 0 where that is not known
-	Storms   []Storm // that began as this window ended
+	Uses     []GPUUse  // of the GPUs that report more than their busy time
+	Findings []Finding // facts about GPUs and disks besides the verdict
+	pending  []Finding // facts about disks that count only if the window is slow
 
-	Recent *Recent // of a window that goes on; nil of one that ended or is not longer than RecentTime
+	Disks        []DiskUse     // leaf disks with I/O in the window: first those under its path, then by bytes moved
+	From         []string      // the disks that the window can have read from
+	Others       int           // other windows that read from one of these at the same time
+	OthersByDisk []int         // the same for each disk of From
+	Pressure     *Pressure     // nil on a kernel without PSI
+	Starved      time.Duration // a process of the job's own cgroup was ready and had no CPU
+	Mounts       []sample.Mount
+	Load         Load    // of a model load
+	CPUUsed      float64 // share of the time of all cores with work of any process; 0 if unknown
+	Storms       []Storm // I/O storms that were detected as this window ended
 
-	StallBegan time.Duration // when the window first waited for storage, monotonic; zero where it did not
+	Stalls     []Stall
+	StallBegan time.Duration // first wait for storage, monotonic; zero without one
 
-	Uncertainty float64  // half the width of the widest part of the ledger, as a share of the window's GPU time
-	unread      string   // a GPU that could not be read for a part of the window, or ""
-	gap         bool     // for much of the window nothing was read
-	waitless    bool     // it cannot have waited for storage
-	unpressed   bool     // the kernel tells no I/O pressure
-	torn        []string // disks whose counters began again, or that came or left, in the window
-
-	Interrupted bool // a counter began again, a device came or left, or nothing was read for a time: the numbers are what was seen
+	Recent *Report // the last RecentTime of a longer window that is still open
 }
 
-// DiskUse is what one disk did in a window. Whole operations are counted when they complete.
+// DiskUse is what one disk did in a window. Operations count when they complete.
 type DiskUse struct {
 	Name            string
 	ReadBytes       uint64
 	ReadOperations  uint64
-	ReadTime        time.Duration // summed over operations
+	ReadTime        time.Duration // sum over operations
 	WriteBytes      uint64
 	WriteOperations uint64
 	WriteTime       time.Duration
-	QueueDepth      float64 // mean number of operations under way
-	BusyRatio       float64 // share of the time with at least one under way; says little on a parallel device
-	Under           bool    // the window's path lies on it
-	ReadCeiling     float64 // the highest throughput that was seen so far over about a second, in bytes a second; 0: none
-	WriteCeiling    float64
+	QueueDepth      float64 // mean number of operations in flight
+	BusyRatio       float64 // utilization; on a parallel device it is not a measure of load
+	Under           bool    // the window's path is on this disk
+	Partial         bool    // counters restarted, or the disk was added or removed: the numbers cover a part of the window
+
+	// Highest throughput over about a second until now, in bytes per second; 0 if unknown.
+	ReadCeiling, WriteCeiling float64
+
+	// Mean throughput in the window as a share of the ceiling: of the one before the window, which the window itself cannot
+	// have raised, and for reads of the present one. 0 if unknown.
+	ReadCeilingRatio, WriteCeilingRatio float64
+	ReadCeilingRatioNow                 float64
 }
 
-// Storm is when several slow windows read from one disk at once.
+// Bounds of a disk's throughput, as shares of its ceiling.
+const (
+	NearCeiling = 0.8
+	FarCeiling  = 0.5
+)
+
+// NearCeiling reports whether the disk read nearly as fast as it ever had before the window.
+func (d *DiskUse) NearCeiling() bool { return d.ReadCeilingRatio >= NearCeiling }
+
+// FarFromCeiling reports whether the disk can read much faster than it did.
+func (d *DiskUse) FarFromCeiling() bool {
+	return d.ReadCeilingRatioNow > 0 && d.ReadCeilingRatioNow <= FarCeiling
+}
+
+// Storm is a time in which several slow windows read from one disk.
 type Storm struct {
 	Disk    string
-	Windows int           // that read from it then, slow or not
-	Since   time.Duration // when two slow ones first did
+	Windows int           // that read from it at that time, slow or not
+	Since   time.Duration // since two of them were slow
 }
 
 // Pressure is the I/O pressure of the window's scope.
 type Pressure struct{ Some, Full time.Duration }
 
-// Machine is what a report needs to know of the machine besides its history.
-type Machine struct {
-	Leaves   []string       // leaf disks
-	GPUs     []string       // hw.id of every GPU that can be read
-	Lost     []string       // and of those that could be when the window began
-	Held     []string       // of those that the window's job has held memory of; empty where that is not known
-	Target   ledger.Target  // of the window's job, without a GPU
-	Scope    Scope          // what that job is; "" for the whole machine
-	Mounts   []sample.Mount // without a disk of this machine, on which the job has had files open
-	Pressure bool           // the kernel tells I/O pressure
-	Unseen   bool           // what the job reads and writes cannot be told, and by that alone could its waiting be told from others'
-	Silent   bool           // what the job reads cannot be told
-
-	Ceilings []sample.Ceiling // of the disks, as they are learned now
-	Drives   []sample.Drive   // judged, the worst first; nothing of them is kept but their sentences
-	Cores    int              // logical CPUs; 0 where that is not known
-	Others   func() []Other   // windows that may have read meanwhile; nil where there are none. Asked where the window read from a disk
-	Readers  []Reader         // processes that did
-}
-
-// Make reports on w, from w.Start to w.End. It only reads h, and any number of reports may be made at once.
-func Make(h *history.History, w *Window, m Machine) *Report {
-	r := &Report{Window: *w, Scope: cmp.Or(m.Scope, Host), GPUIDs: w.GPUs}
-	if len(r.GPUIDs) == 0 {
-		r.GPUIDs = r.inUse(h, slices.Concat(m.GPUs, m.Lost), m.Held)
-	}
-	r.disks(h, m)
-	r.pressure(h, m)
-	r.ledger(h, m)
-	r.mounts(h, m)
-	r.ceilings(m)
-	r.From = r.readFrom(h, m)
-	if m.Others != nil && len(r.From) > 0 {
-		r.beside(m.Others())
-	}
-	r.load(h, m)
-	r.cores(h, m)
-	r.memoryWaitsForNothing(h, m)
-	r.judge(h, m)
-	r.uses(h, m)
-	r.further(h)
-	r.failing(m.Drives)
-	r.stalls(h, m.Target.Job)
-	return r
-}
-
-// inUse leaves out the GPUs that others use, where it is known which the job does, and those that did nothing in the
-// window: a job that was given two and uses one does not wait for the other. When none did anything, all are meant.
-func (r *Report) inUse(h *history.History, gpus, held []string) []string {
-	own := slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(held, id) })
-	if len(own) > 0 {
-		gpus = own
-	}
-	var used []string
-	for _, id := range gpus {
-		if d, ok := h.Between(history.Key{Series: history.GPUBusyTime, ID: id}, r.from(), r.to()); ok && d.Value > 0 {
-			used = append(used, id)
-		}
-	}
-	if len(used) == 0 {
-		return gpus
-	}
-	return used
-}
-
-// GPUTime is the time that the ledger splits: the duration, once for each GPU.
+// GPUTime is the time that the ledger divides: the duration, once for each GPU.
 func (r *Report) GPUTime() time.Duration {
 	return r.Duration() * time.Duration(max(1, len(r.GPUIDs)))
 }
 
-func (r *Report) ledger(h *history.History, m Machine) {
-	gpus := r.GPUIDs
-	if len(gpus) == 0 {
-		gpus = []string{""}
+// Unattributed reports whether the CPU time of the ledger is of no particular program: there is neither a GPU nor a job. It
+// counts as other.
+func (r *Report) Unattributed() bool { return r.Scope == Host && len(r.GPUIDs) == 0 }
+
+// BusyRatio is the share of the window's GPU time in which a GPU worked.
+func (r *Report) BusyRatio() float64 {
+	if total := r.GPUTime(); total > 0 {
+		return r.Busy.Seconds() / total.Seconds()
 	}
-	var widest float64
-	for _, gpu := range gpus {
-		d, _ := h.Between(history.Key{Series: history.GPUBusyTime, ID: gpu}, r.from(), r.to())
-		if d.Reset || slices.Contains(m.Lost, gpu) {
-			r.unread = gpu
-		}
-		var parts [3]history.Delta
-		if !h.BetweenAll(history.LedgerBusy, ledger.ID(m.Target.Job, gpu), r.from(), r.to(), parts[:]) {
-			return
-		}
-		gain, known := h.Between(history.Key{Series: history.LedgerGain, ID: ledger.ID(m.Target.Job, gpu)}, r.from(), r.to())
-		if !known { // older than it is kept for
-			gain = parts[1]
-		}
-		r.Gain += seconds(gain.Value)
-		for i, part := range [...]*time.Duration{&r.Busy, &r.Storage, &r.CPU} {
-			*part += seconds(parts[i].Value)
-			r.Interrupted = r.Interrupted || parts[i].Reset
-			widest = max(widest, (parts[i].High-parts[i].Low)/2)
-		}
+	return 0
+}
+
+// Shares returns the parts of the ledger as shares of its time. The CPU share of an Unattributed ledger is that of the
+// busiest core.
+func (r *Report) Shares() Shares {
+	total := r.GPUTime().Seconds()
+	if total <= 0 {
+		return Shares{}
 	}
-	if m.Target.Job != "" && !m.Target.Own {
-		widest = max(widest, cpuTick.Seconds()) // at either end
-	}
-	if last, ok := h.Last(history.GPUBusyTime); ok && h.Lags(r.to()) {
-		widest = max(widest, (r.End.Mono-last).Seconds()/2) // what the GPU did since is not known yet
-	}
-	r.Split = true
-	total := r.GPUTime()
-	if sum := r.Busy + r.Storage + r.CPU; sum > total {
-		// The sources are read microseconds apart; what that adds at the edges is taken back in proportion.
-		scale := float64(total) / float64(sum)
-		r.Busy = time.Duration(float64(r.Busy) * scale)
-		r.Storage = time.Duration(float64(r.Storage) * scale)
-		r.CPU = min(time.Duration(float64(r.CPU)*scale), total-r.Busy-r.Storage)
-	}
-	r.Other = total - r.Busy - r.Storage - r.CPU
-	r.Gain = min(r.Gain, total-r.Busy)
-	if total > 0 {
-		r.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus)))
+	return Shares{
+		Busy:    r.Busy.Seconds() / total,
+		Storage: r.Storage.Seconds() / total,
+		CPU:     (r.CPU + r.BusiestCore).Seconds() / total,
+		Other:   (r.Other - r.BusiestCore).Seconds() / total,
 	}
 }
 
-func (r *Report) disks(h *history.History, m Machine) {
-	window := r.Duration().Seconds()
-	for _, name := range m.Leaves {
-		var all [history.DiskTimeInQueue + 1]history.Delta
-		known := h.BetweenAll(history.DiskReadIOs, name, r.from(), r.to(), all[:])
-		torn := false
-		get := func(s history.Series) float64 {
-			torn = torn || all[s].Reset
-			return all[s].Value
-		}
-		use := DiskUse{
-			Name:            name,
-			Under:           slices.Contains(r.Seen.Under, name),
-			ReadBytes:       uint64(get(history.DiskReadBytes)),
-			ReadOperations:  uint64(get(history.DiskReadIOs)),
-			ReadTime:        seconds(get(history.DiskReadTicks)),
-			WriteBytes:      uint64(get(history.DiskWriteBytes)),
-			WriteOperations: uint64(get(history.DiskWriteIOs)),
-			WriteTime:       seconds(get(history.DiskWriteTicks)),
-		}
-		weighted, busy := get(history.DiskTimeInQueue), get(history.DiskIOTicks)
-		if torn {
-			r.Interrupted, r.torn = true, append(r.torn, name)
-		}
-		if !known || use.ReadOperations+use.WriteOperations == 0 {
-			continue
-		}
-		if window > 0 {
-			use.QueueDepth, use.BusyRatio = sample.QueueDepth(weighted, window), sample.Utilization(busy, window)
-		}
-		r.Disks = append(r.Disks, use)
+// Wall converts a monotonic time to wall time. It counts from the start of the window, so that a step of the wall clock
+// within the window moves nothing.
+func (r *Report) Wall(mono time.Duration) time.Time { return r.Start.Wall.Add(mono - r.Start.Mono) }
+
+// OthersOn is how many other windows read from a disk of From at the same time.
+func (r *Report) OthersOn(disk string) int {
+	if i := slices.Index(r.From, disk); i >= 0 && i < len(r.OthersByDisk) {
+		return r.OthersByDisk[i]
 	}
-	slices.SortStableFunc(r.Disks, func(a, b DiskUse) int {
-		switch {
-		case a.Under != b.Under:
-			if a.Under {
-				return -1
-			}
-			return 1
-		case a.ReadBytes+a.WriteBytes > b.ReadBytes+b.WriteBytes:
-			return -1
-		case a.ReadBytes+a.WriteBytes < b.ReadBytes+b.WriteBytes:
-			return 1
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
+	return 0
 }
 
-func (r *Report) pressure(h *history.History, m Machine) {
-	some, okSome := h.Between(history.Key{Series: history.IOSome, ID: m.Target.Pressure}, r.from(), r.to())
-	full, okFull := h.Between(history.Key{Series: history.IOFull, ID: m.Target.Pressure}, r.from(), r.to())
-	if okSome && okFull {
-		r.Pressure = &Pressure{seconds(some.Value), seconds(full.Value)}
-	}
-	if m.Target.Own {
-		starved, _ := h.Between(history.Key{Series: history.CPUSome, ID: m.Target.Pressure}, r.from(), r.to())
-		r.Starved = seconds(starved.Value)
-	}
-}
-
-// cpuTick is in what the kernel counts a process's CPU time (USER_HZ = 100); that of a cgroup is exact.
-const cpuTick = 10 * time.Millisecond
-
-// filesSeen is how old the last look at the files of a process may be that does nothing, as one that hangs in a read.
-const filesSeen = 6 * time.Second
-
-// mounts keeps those that were in use during the window. When next to nothing of what the disks did can have been for
-// the job, it was the mounts that it waited for, and the disks are left out. FUSE counts nothing as fetched by the job;
-// some network file systems count what they fetch as if it came from a disk, and then the disks read far less.
-func (r *Report) mounts(h *history.History, m Machine) {
-	for _, mount := range m.Mounts {
-		if mount.LastSeen >= r.Start.Mono-filesSeen {
-			r.Mounts = append(r.Mounts, mount)
-		}
-	}
-	fetched, known := h.Between(history.Key{Series: history.JobReadBytes, ID: m.Target.Job}, r.from(), r.to())
-	stored, _ := h.Between(history.Key{Series: history.JobWriteBytes, ID: m.Target.Job}, r.from(), r.to())
-	if len(r.Mounts) == 0 || !known {
-		return
-	}
-	var read, moved float64
+// BytesRead is how much the disks read, for any process.
+func (r *Report) BytesRead() (bytes uint64) {
 	for i := range r.Disks {
-		read += float64(r.Disks[i].ReadBytes)
-		moved += float64(r.Disks[i].ReadBytes + r.Disks[i].WriteBytes)
+		bytes += r.Disks[i].ReadBytes
 	}
-	if fetched.Value+stored.Value < moved/10 || fetched.Value > 2*read {
-		r.Disks = nil
-	}
+	return bytes
+}
+
+// CanHaveRead reports whether the disks read enough for a process that is said to have fetched that many bytes. The readings
+// at both ends may be a tenth of the window off.
+func (r *Report) CanHaveRead(bytes uint64) bool {
+	read := r.BytesRead()
+	return bytes <= read+read/10
 }

@@ -13,52 +13,59 @@ import (
 // Stall is a stretch of a window in which it waited for storage much of the time.
 type Stall struct {
 	Start, End time.Duration // monotonic
-	Waited     time.Duration // of it, as the ledger has it
+	Waited     time.Duration // storage stall of the ledger in this stretch
 }
 
 const (
-	stallShare  = 0.25                   // a reading interval counts as stalled from this share of it on
-	shortestGap = 200 * time.Millisecond // stretches closer than this are one
-	shortest    = 200 * time.Millisecond // shorter stretches are not told
-	mostStalls  = 32                     // the longest are kept
+	minStallShare = 0.25                   // the smallest storage share of a reading interval that counts
+	minStallGap   = 200 * time.Millisecond // stretches closer than this are one
+	minStall      = 200 * time.Millisecond // shorter stretches are left out
+	maxStalls     = 32                     // the longest are kept
 )
 
-// stalls finds the stretches, on the first GPU alone when there are several: they share the job's storage.
-func (r *Report) stalls(h *history.History, job string) {
-	if r.waitless {
+// stalls finds the stretches. Of several GPUs only the first counts: they share the job's storage.
+func (b *builder) stalls() {
+	if b.FromMemory {
 		return
 	}
 	gpu := ""
-	if len(r.GPUIDs) > 0 {
-		gpu = r.GPUIDs[0]
+	if len(b.GPUIDs) > 0 {
+		gpu = b.GPUIDs[0]
 	}
-	var gap time.Duration // waited since the last stretch ended
-	for _, s := range h.Steps(history.Key{Series: history.LedgerStorage, ID: ledger.ID(job, gpu)}, r.from(), r.to()) {
+	var all []Stall
+	var gap time.Duration // storage stall since the last stretch ended
+	storage := history.Key{Series: history.LedgerStorage, ID: ledger.ID(b.machine.Target.Job, gpu)}
+	for _, s := range b.history.Steps(storage, b.from(), b.to()) {
 		length := s.End - s.Start
 		waited := min(seconds(s.Grown), length)
-		if length <= 0 || waited.Seconds() < stallShare*length.Seconds() {
+		if length <= 0 || waited.Seconds() < minStallShare*length.Seconds() {
 			gap += waited
 			continue
 		}
-		if n := len(r.Stalls); n > 0 && s.Start-r.Stalls[n-1].End < shortestGap {
-			r.Stalls[n-1].End = s.End
-			r.Stalls[n-1].Waited += gap + waited
+		if n := len(all); n > 0 && s.Start-all[n-1].End < minStallGap {
+			all[n-1].End = s.End
+			all[n-1].Waited += gap + waited
 		} else {
-			r.Stalls = append(r.Stalls, Stall{s.Start, s.End, waited})
+			all = append(all, Stall{s.Start, s.End, waited})
 		}
 		gap = 0
 	}
-	if len(r.Stalls) > 0 {
-		r.StallBegan = r.Stalls[0].Start
+	if len(all) > 0 {
+		b.StallBegan = all[0].Start
 	}
-	r.Stalls = slices.DeleteFunc(r.Stalls, func(s Stall) bool { return s.End-s.Start < shortest })
-	if len(r.Stalls) > mostStalls {
-		longest := slices.Clone(r.Stalls)
-		slices.SortFunc(longest, func(a, b Stall) int { return cmp.Compare(b.End-b.Start, a.End-a.Start) })
-		cut := longest[mostStalls-1].End - longest[mostStalls-1].Start
-		r.Stalls = slices.DeleteFunc(r.Stalls, func(s Stall) bool { return s.End-s.Start < cut })
-		r.Stalls = r.Stalls[:min(len(r.Stalls), mostStalls)]
+	b.Stalls = longest(slices.DeleteFunc(all, func(s Stall) bool { return s.End-s.Start < minStall }))
+}
+
+// longest keeps the maxStalls longest stretches, in order.
+func longest(all []Stall) []Stall {
+	if len(all) <= maxStalls {
+		return all
 	}
+	byLength := slices.Clone(all)
+	slices.SortFunc(byLength, func(x, y Stall) int { return cmp.Compare(y.End-y.Start, x.End-x.Start) })
+	cut := byLength[maxStalls-1].End - byLength[maxStalls-1].Start
+	all = slices.DeleteFunc(all, func(s Stall) bool { return s.End-s.Start < cut })
+	return all[:min(len(all), maxStalls)]
 }
 
 // seconds rounds to the nanosecond.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestThresholdsAreDocumented keeps docs/verdicts.md and the code from telling different numbers.
+// TestThresholdsAreDocumented compares the numbers of docs/verdicts.md with the code.
 func TestThresholdsAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../../docs/verdicts.md")
 	if err != nil {

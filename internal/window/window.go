@@ -1,5 +1,5 @@
-// Package window says what happened inside a stretch of time that a person cares about: a model load, an epoch, a
-// checkpoint. It splits the time of each GPU into a ledger that adds up, and draws a verdict from it.
+// Package window judges intervals of time: a model load, an epoch, a checkpoint. A report divides the time of each GPU into
+// a ledger that adds up, draws a verdict from it, and states what is missing. Package explain makes words from it.
 package window
 
 import (
@@ -17,10 +17,10 @@ const (
 	ModelLoad  Kind = "model_load"
 	Epoch      Kind = "epoch"
 	Checkpoint Kind = "checkpoint"
-	Custom     Kind = "custom" // told apart by its Name
+	Custom     Kind = "custom" // identified by its Name
 )
 
-// Valid says whether k is one of the kinds.
+// Valid reports whether k is one of the kinds.
 func (k Kind) Valid() bool {
 	switch k {
 	case ModelLoad, Epoch, Checkpoint, Custom:
@@ -29,57 +29,60 @@ func (k Kind) Valid() bool {
 	return false
 }
 
-// Source is how a window came to be known.
+// Source is how a window became known.
 type Source string
 
 const (
-	Announced Source = "announced" // through the API, or read off the program's output
-	FromSpan  Source = "span"      // an OTLP span on its way through the processor
+	Announced Source = "announced" // through the API, or detected in the program's output
+	FromSpan  Source = "span"      // an OTLP span that passed through the processor
 )
 
-// Scope says whose time a window splits, as far as that is known.
+// Scope is the processes that a window's ledger accounts for.
 type Scope string
 
 const (
 	Host      Scope = "host"      // everything on this machine
-	Process   Scope = "process"   // a process and those that it started
+	Process   Scope = "process"   // a process and its descendants
 	Container Scope = "container" // a container's processes
 )
 
-// Window is a stretch of time and what it was about. Start and End carry exact readings where it was announced.
+// Window is an interval and its meaning. Start and End have exact readings if it was announced.
 type Window struct {
 	ID     string
 	Kind   Kind
 	Name   string // of a custom window; may be empty
 	Model  string // of a load
 	Run    string // the training run or wrapped program that it belongs to
-	Path   string // the file or folder that it reads, where that was told
-	Epoch  int    // as the program counts, where HasEpoch
+	Path   string // the file or folder that it reads, if known
+	Epoch  int    // as the program counts, if HasEpoch
 	Source Source
 
-	HasEpoch          bool
-	Owned             bool // whoever began it lives as long as this program and will end it, however long that takes
-	Unfinished        bool // ended by something other than its own end: the program's exit, or a limit
-	ApproximateBounds bool // it began or ended with the program and not by a line of its own, and holds what is no part of it
+	HasEpoch   bool
+	Owned      bool // its owner runs in this program and will end it, however long it takes
+	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
 
-	Job        string   // the job whose time it is; "" for the whole machine
+	// ApproximateBounds: the window began or ended with the program and not by a line of its own, so that it contains time
+	// of something else.
+	ApproximateBounds bool
+
+	Job        string   // the job that it accounts for; "" for the whole machine
 	PID        int      // the job's first process
-	GPUs       []string // hw.id of those it concerns; empty for all of this machine's
+	GPUs       []string // hw.id of its GPUs; empty for all of this machine's
 	Attributes map[string]string
 	Seen       Seen             // at Path, when it began
-	Ceilings   []sample.Ceiling // as they were learned when it began
+	Ceilings   []sample.Ceiling // when it began
 
 	Start, End         sample.Stamp
 	StartEdge, EndEdge *history.Edge
 
-	// Next is a reading later than End, of a window without edges that ended just now.
+	// Next is a reading after End, for a window without edges that ended just now.
 	Next *history.Next
 }
 
-// Duration is measured on the monotonic clock, so a step of the wall clock does not bend it.
+// Duration is measured on the monotonic clock: a step of the wall clock does not change it.
 func (w *Window) Duration() time.Duration { return w.End.Mono - w.Start.Mono }
 
-// Label is what a person would call the window.
+// Label is the window's name for people.
 func (w *Window) Label() string {
 	switch {
 	case w.Kind == Epoch && w.HasEpoch:

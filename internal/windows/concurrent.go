@@ -16,7 +16,7 @@ const (
 // concurrent returns the windows that overlap with w and may have read from the same disks: a samplint.Concurrent.
 func (t *table) concurrent(w *window.Window) (ended []window.Other, open []*window.Window) {
 	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
-		if len(r.From) > 0 && w.Beside(&r.Window, r.End.Mono) {
+		if len(r.From) > 0 && w.Overlaps(&r.Window, r.End.Mono) {
 			ended = append(ended, window.Other{Window: &r.Window, Until: r.End.Mono, From: r.From})
 		}
 	}
@@ -28,7 +28,7 @@ func (t *table) openConcurrent(w *window.Window) []*window.Window {
 	var open []*window.Window
 	for _, o := range t.open {
 		other := &o.Window
-		if len(open) == maxConcurrent && newestFirst(other, open[maxConcurrent-1]) > 0 || !w.Beside(other, w.End.Mono) {
+		if len(open) == maxConcurrent && newestFirst(other, open[maxConcurrent-1]) > 0 || !w.Overlaps(other, w.End.Mono) {
 			continue
 		}
 		i, _ := slices.BinarySearchFunc(open, other, newestFirst)
@@ -71,7 +71,7 @@ func (t *table) findStorm(r *window.Report) {
 func (t *table) stormSince(r *window.Report) []time.Duration {
 	since := slices.Repeat([]time.Duration{r.End.Mono}, len(r.From))
 	for o := range t.endedSince(r.Start.Mono, r.End.Mono) {
-		if !o.Slow || len(o.From) == 0 || !r.Beside(&o.Window, o.End.Mono) {
+		if !o.Slow || len(o.From) == 0 || !r.Overlaps(&o.Window, o.End.Mono) {
 			continue
 		}
 		for i, disk := range r.From {

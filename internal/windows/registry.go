@@ -141,7 +141,7 @@ func (g *Registry) end(id string, e sampling.Ending, replayed *window.Limits) (*
 	}
 	r, o, over, err := g.close(id, e, func(r *window.Report) *window.Limits {
 		if replayed != nil {
-			r.Took(*replayed)
+			r.ApplyLimits(*replayed)
 			return replayed
 		}
 		return g.config.Judge.final(r, retried)

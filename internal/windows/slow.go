@@ -45,7 +45,7 @@ func (j *Judge) Close() { j.store.Close() }
 func (j *Judge) enabled() bool { return j.store != nil }
 
 // running judges a window that is open.
-func (j *Judge) running(r *window.Report) { r.Took(j.limits(r, j.key(r, window.Seen{}, false))) }
+func (j *Judge) running(r *window.Report) { r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false))) }
 
 // final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
 // baseline is shared by programs with different factors, so what it learns depends on the default factor alone. retried
@@ -53,7 +53,7 @@ func (j *Judge) running(r *window.Report) { r.Took(j.limits(r, j.key(r, window.S
 func (j *Judge) final(r *window.Report, retried window.Seen) *window.Limits {
 	key := j.key(r, retried, true)
 	limits := j.limits(r, key)
-	r.Took(limits)
+	r.ApplyLimits(limits)
 	if baseline.Learnable(r) {
 		slow := r.SlowReason == window.SlowThreshold || limits.Baseline != nil && r.Duration() > limits.Baseline.Limit(0)
 		j.store.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -28,7 +29,7 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 		r := &window.Report{Window: w}
 		j.final(r, window.Seen{})
 		if r.Slow {
-			t.Errorf("%v: got slow (%s), want not slow", took, r.Finding)
+			t.Errorf("%v: got slow (%s), want not slow", took, explain.Finding(r))
 		}
 	}
 	j.Save()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -15,7 +16,7 @@ import (
 // report is the JSON of a window as stallspan writes it.
 func report(t testing.TB, r *window.Report) Window {
 	t.Helper()
-	text, err := json.Marshal(r)
+	text, err := json.Marshal(explain.NewReport(r))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // DiskPair is the work of one disk in both windows, for all programs. A or B is absent if it did nothing.
@@ -102,7 +102,7 @@ func amount(bytes uint64, await *float64) string {
 	if await == nil {
 		return size(bytes)
 	}
-	return fmt.Sprintf("%s (await %s)", size(bytes), window.Short(*await))
+	return fmt.Sprintf("%s (await %s)", size(bytes), explain.Duration(*await))
 }
 
 func size(bytes uint64) string {

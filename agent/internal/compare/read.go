@@ -85,7 +85,7 @@ func Read(r io.Reader) (*Document, error) {
 		Window                // the report of a single one
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
-		return nil, explain(err, len(text))
+		return nil, describe(err, len(text))
 	}
 	d := &Document{Run: in.Run}
 	switch {
@@ -111,7 +111,7 @@ const maxEntries = 100_000
 func (l *list[T]) UnmarshalJSON(text []byte) error {
 	var entries []json.RawMessage
 	if err := json.Unmarshal(text, &entries); err != nil {
-		return explain(err, len(text))
+		return describe(err, len(text))
 	}
 	if len(entries) > maxEntries {
 		return fmt.Errorf("it has %d %ss: the maximum is %d", len(entries), noun[T](), maxEntries)
@@ -119,7 +119,7 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 	*l = make([]T, len(entries))
 	for i, entry := range entries {
 		if err := json.Unmarshal(entry, &(*l)[i]); err != nil {
-			return fmt.Errorf("%s %d: %w", noun[T](), i+1, explain(err, len(entry)))
+			return fmt.Errorf("%s %d: %w", noun[T](), i+1, describe(err, len(entry)))
 		}
 	}
 	return nil
@@ -136,8 +136,8 @@ func noun[T any]() string {
 	return "GPU id"
 }
 
-// explain replaces the names of Go's types in an error of encoding/json.
-func explain(err error, size int) error {
+// describe replaces the names of Go's types in an error of encoding/json.
+func describe(err error, size int) error {
 	var syntax *json.SyntaxError
 	var wrong *json.UnmarshalTypeError
 	switch {

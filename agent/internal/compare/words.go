@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/explain"
 )
 
 // PartName is the name of a part for people.
@@ -29,9 +29,9 @@ func More(difference float64) string {
 	case math.Abs(difference) < 0.5e-6:
 		return ""
 	case difference < 0:
-		return window.Short(-difference) + " less"
+		return explain.Duration(-difference) + " less"
 	default:
-		return window.Short(difference) + " more"
+		return explain.Duration(difference) + " more"
 	}
 }
 
@@ -84,7 +84,7 @@ func (p *Pair) sentence() string {
 	if p.LabelB != "" {
 		label += " in A, " + p.LabelB + " in B"
 	}
-	s := fmt.Sprintf("%s: %s -> %s, %s", label, window.Short(p.A.Duration), window.Short(p.B.Duration), p.Verdict())
+	s := fmt.Sprintf("%s: %s -> %s, %s", label, explain.Duration(p.A.Duration), explain.Duration(p.B.Duration), p.Verdict())
 	switch {
 	case p.Why == "":
 		return s + "."

@@ -25,8 +25,6 @@ func slowEpoch() emit.Span {
 		GPUIDs: []string{"GPU-8f6b3a52-9d0e-4a7c-8b1f-2f1f6b0c1d2e", "GPU-1c2d3e4f-5a6b-4c7d-9e8f-0a1b2c3d4e5f"},
 		Split:  true, Busy: 40 * time.Second, Storage: 60 * time.Second, CPU: 10 * time.Second, Other: 10 * time.Second,
 		Verdict: window.StorageBound, Slow: true, SlowReason: "storage_stall", Speedup: 2,
-		Finding:     "50 % of the GPU time went to waiting for storage: nvme0n1 answered reads in 18.2 ms, with 7.9 of them under way.",
-		Remedy:      "Read larger pieces, keep more reads under way at once, or put the data on a faster disk.",
 		Disks:       []window.DiskUse{{Name: "nvme0n1", ReadBytes: 1 << 30, ReadOperations: 1 << 18, ReadTime: time.Minute}},
 		Pressure:    &window.Pressure{Some: 30 * time.Second, Full: 20 * time.Second},
 		Uncertainty: 0.02,

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -186,7 +187,7 @@ func TestAutoFollowRanks(t *testing.T) {
 		w.Job = job
 		r := m.Spans.Report(w)
 		if !r.Split || r.Scope != window.Process || len(r.GPUIDs) != 1 || r.GPUIDs[0] != fmt.Sprintf("GPU-%d", i) {
-			t.Errorf("rank %d: split %v, of the %s, on %v: %s", i, r.Split, r.Scope, r.GPUIDs, r.Finding)
+			t.Errorf("rank %d: split %v, of the %s, on %v: %s", i, r.Split, r.Scope, r.GPUIDs, explain.Finding(r))
 		}
 	}
 }

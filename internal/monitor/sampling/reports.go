@@ -70,8 +70,7 @@ func (r *Readings) Report(w window.Window, at Moment, concurrent Concurrent) *wi
 	defer r.mu.Unlock()
 	report := r.now.report(&w, at, nil, concurrent)
 	if tail, long := w.Tail(); long {
-		late := window.Make(r.history, &tail, r.now.machine(&tail, concurrent))
-		report.Recent = &window.Recent{Verdict: late.Verdict, Finding: late.Finding}
+		report.Recent = window.Make(r.history, &tail, r.now.machine(&tail, concurrent))
 	}
 	return report
 }
@@ -109,8 +108,8 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.Held = slices.Clone(j.gpus)
 		machine.Scope = j.Scope
 		reading := s.newestOf(j.ID)
-		machine.Silent = reading != nil && !reading.HasIO
-		machine.Unseen = !j.Own && machine.Silent
+		machine.NoJobReads = reading != nil && !reading.HasIO
+		machine.HiddenReads = !j.Own && machine.NoJobReads
 	}
 	if concurrent != nil {
 		machine.Others = func() []window.Other { return s.others(w, concurrent) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -15,7 +16,7 @@ func windowID(name string, seed uint64, stage int) string {
 // found holds a report.
 func found(r *window.Report) Got {
 	return Got{
-		Verdict: r.Verdict, Speedup: r.Speedup, Uncertainty: r.Uncertainty, Finding: r.Finding,
+		Verdict: r.Verdict, Speedup: r.Speedup, Uncertainty: r.Uncertainty, Finding: explain.Finding(r),
 		Parts: Parts{r.Busy.Seconds(), r.Storage.Seconds(), r.CPU.Seconds(), r.Other.Seconds()},
 	}
 }

@@ -1,16 +1,12 @@
-package window
+package explain
 
-import "github.com/stallspan/stallspan/internal/history"
+import (
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/window"
+)
 
-// What of docs/report.md is about single GPUs, and what was found of them.
-
-type findingJSON struct {
-	Kind   FindingKind `json:"kind"`
-	Text   string      `json:"text"`
-	Remedy string      `json:"remedy,omitempty"`
-}
-
-type useJSON struct {
+// gpu is how one GPU was used. The values are means over the window.
+type gpu struct {
 	ID          string         `json:"id"`
 	Busy        float64        `json:"busy_ratio"`
 	SM          *float64       `json:"sm_active,omitempty"`
@@ -21,10 +17,11 @@ type useJSON struct {
 	Temperature *float64       `json:"temperature_celsius,omitempty"`
 	Power       *float64       `json:"power_watts,omitempty"`
 	Memory      *float64       `json:"memory_used_bytes,omitempty"`
-	Throttled   *throttledJSON `json:"throttled,omitempty"`
+	Throttled   *throttleRatio `json:"throttled,omitempty"`
 }
 
-type throttledJSON struct {
+// throttleRatio is the share of the window for each cause.
+type throttleRatio struct {
 	Power       *float64 `json:"power,omitempty"`
 	Thermal     *float64 `json:"thermal,omitempty"`
 	HWThermal   *float64 `json:"hw_thermal,omitempty"`
@@ -34,29 +31,29 @@ type throttledJSON struct {
 	Reliability *float64 `json:"reliability,omitempty"`
 }
 
-func (r *Report) usesJSON() (list []useJSON) {
-	for i := range r.Uses {
-		u := &r.Uses[i]
+func newGPUs(uses []window.GPUUse) (all []gpu) {
+	for i := range uses {
+		u := &uses[i]
 		get := func(d history.Detail) *float64 {
-			if mean, told := u.Means.Get(d); told {
+			if mean, known := u.Means.Get(d); known {
 				return &mean
 			}
 			return nil
 		}
-		out := useJSON{
+		out := gpu{
 			ID: u.ID, Busy: u.Busy, SM: get(history.SMActive), Occupancy: get(history.SMOccupancy),
 			Tensor: get(history.TensorActive), DRAM: get(history.DRAMActive), Clock: get(history.SMClock),
 			Temperature: get(history.Temperature), Power: get(history.Power), Memory: get(history.MemoryUsed),
 		}
-		throttled := throttledJSON{
+		throttled := throttleRatio{
 			get(history.ThrottledPower), get(history.ThrottledThermal), get(history.ThrottledHWThermal),
 			get(history.ThrottledPowerBrake), get(history.ThrottledSyncBoost), get(history.ThrottledBoard),
 			get(history.ThrottledReliability),
 		}
-		if throttled != (throttledJSON{}) {
+		if throttled != (throttleRatio{}) {
 			out.Throttled = &throttled
 		}
-		list = append(list, out)
+		all = append(all, out)
 	}
-	return list
+	return all
 }

@@ -1,0 +1,176 @@
+// Package explain makes words from facts: the sentences, remedies and JSON of a window's report, and cells of tables.
+package explain
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// unexplained ends sentences about idle time without a cause.
+const unexplained = " for a reason that neither storage nor CPU evidence explains"
+
+// Finding returns the verdict with its evidence, in one sentence.
+func Finding(r *window.Report) string {
+	return tookTooLong(r, judged(r))
+}
+
+func judged(r *window.Report) string {
+	if m, ok := blocking(r); ok {
+		return unjudged(r, m)
+	}
+	return verdict(r, r.Shares()) + warmth(r) + neighbor(r) + limits(r) + "."
+}
+
+// tookTooLong puts the duration first if it is why the window is slow.
+func tookTooLong(r *window.Report, finding string) string {
+	var than string
+	switch r.SlowReason {
+	case window.SlowThreshold:
+		than = ", over the configured limit of " + Duration(r.Limit.Seconds())
+	case window.SlowBaseline:
+		than = fmt.Sprintf(" where %s is usual (p95 of %s)", Duration(r.Baseline.P95.Seconds()),
+			count(uint64(r.Baseline.Count), kindName(r.Kind)))
+	default:
+		return finding
+	}
+	if rest, ok := strings.CutPrefix(finding, "The "); ok {
+		finding = "the " + rest
+	}
+	return "It took " + Duration(r.Duration().Seconds()) + than + ": " + finding
+}
+
+func kindName(k window.Kind) string {
+	switch k {
+	case window.ModelLoad:
+		return "load"
+	case window.Epoch:
+		return "epoch"
+	}
+	return "window"
+}
+
+// subject begins most sentences: what worked, and how much of the time.
+func subject(r *window.Report, s window.Shares) string {
+	switch {
+	case len(r.GPUIDs) > 1:
+		return fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.Busy))
+	case len(r.GPUIDs) == 1:
+		return "The GPU was busy " + percent(s.Busy)
+	case r.Unattributed():
+		return "The busiest CPU core of this machine was busy " + percent(s.CPU)
+	}
+	return "The program was on the CPU " + percent(s.CPU)
+}
+
+// verdict states the verdict, without a period.
+func verdict(r *window.Report, s window.Shares) string {
+	who := subject(r, s)
+	hasGPU := len(r.GPUIDs) > 0
+	switch {
+	case r.Unattributed() && r.Verdict == window.StorageBound:
+		return who + " and some process waited for storage " + percent(s.Storage) + " of the time" + where(r)
+	case r.Unattributed():
+		return who + " of the time" + waited(r, " and some process waited for storage ", s, ": it is not known which")
+	case r.Verdict == window.GPUBound:
+		return who + " of the time" + harmlessQueue(r)
+	case r.Verdict == window.StorageBound:
+		return who + " and waited for storage " + percent(s.Storage) + " of the time" + where(r)
+	case r.Verdict == window.CPUBound && hasGPU:
+		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time"
+	case r.Verdict == window.CPUBound:
+		return who + " of the time" + waited(r, " and waited for storage ", s, "")
+	case r.Verdict == window.Mixed && hasGPU:
+		return who + " of the time; it waited for storage " + percent(s.Storage) + " and for CPU work " + percent(s.CPU) + where(r)
+	case r.Verdict == window.Mixed:
+		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
+	}
+	return unknown(r, s, who, hasGPU)
+}
+
+// unknown says why a ledger has no clear verdict.
+func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string {
+	idle := "idle "
+	if !hasGPU {
+		idle = "stood still "
+	}
+	idle += percent(s.Other) + unexplained
+	noPressure := lacksPressure(r)
+	starved := r.Starved.Seconds() / max(r.Duration().Seconds(), 1e-9)
+	switch {
+	case s.Other >= window.Thresholds.Other && starved >= s.Other/2:
+		return who + " of the time; its processes were ready to run and had no CPU " + percent(starved) + " of the time"
+	case r.Lacks(window.HiddenRemoteIO) && hasGPU:
+		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + "; " + mountsUsed(r)
+	case noPressure && s.CPU >= window.Thresholds.Stall && hasGPU:
+		return who + " of the time, " + waited(r, "waited for storage ", s, ", ") + "waited for CPU work " + percent(s.CPU) +
+			" and stood " + idle
+	case s.Other >= window.Thresholds.Other || noPressure && !hasGPU:
+		return who + " of the time and " + idle
+	case noPressure:
+		return who + " of the time; no stall is known to be large (" + waited(r, "storage ", s, ", ") + "CPU " + percent(s.CPU) +
+			"), and " + percent(s.Other) + " was idle" + unexplained
+	}
+	return who + " of the time; no stall is large (storage " + percent(s.Storage) + ", CPU " + percent(s.CPU) + ")"
+}
+
+// lacksPressure reports whether waiting for storage may be missing because the kernel reports no I/O pressure.
+func lacksPressure(r *window.Report) bool { return r.Lacks(window.NoIOPressure) && !r.FromMemory }
+
+// waited is the share of waiting for storage between two texts. Without I/O pressure a share of zero means nothing, and is
+// left out.
+func waited(r *window.Report, before string, s window.Shares, after string) string {
+	share := percent(s.Storage)
+	if lacksPressure(r) && share == percent(0) {
+		return ""
+	}
+	return before + share + after
+}
+
+// where names the storage that the window waited for.
+func where(r *window.Report) string {
+	if len(r.Disks) > 0 {
+		d := &r.Disks[0]
+		if await, ok := sample.Await(d.ReadTime, d.ReadOperations); ok && d.ReadBytes >= d.WriteBytes {
+			return fmt.Sprintf(": %s read %s from %s, %s each, await %s%s", count(d.ReadOperations, "operation"),
+				Size(d.ReadBytes), d.Name, Size(d.ReadBytes/d.ReadOperations), Duration(await), queue(d))
+		}
+		if await, ok := sample.Await(d.WriteTime, d.WriteOperations); ok {
+			return fmt.Sprintf(": %s wrote %s to %s, await %s%s", count(d.WriteOperations, "operation"),
+				Size(d.WriteBytes), d.Name, Duration(await), queue(d))
+		}
+	}
+	if len(r.Mounts) > 0 {
+		return ": " + mountsUsed(r)
+	}
+	return ""
+}
+
+// queue is a disk's queue depth; "" if only a part of the window is known.
+func queue(d *window.DiskUse) string {
+	if d.Partial {
+		return ""
+	}
+	return fmt.Sprintf(", queue %.1f", d.QueueDepth)
+}
+
+// mountsUsed names file systems without a disk of this machine.
+func mountsUsed(r *window.Report) string {
+	names := make([]string, 0, 3)
+	for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
+		names = append(names, m.Point+" ("+m.Type+")")
+	}
+	return "its data came from no disk of this machine; mounts in use: " + strings.Join(names, ", ")
+}
+
+// harmlessQueue names a disk that was loaded while the GPU was busy.
+func harmlessQueue(r *window.Report) string {
+	for i := range r.Disks {
+		if r.Disks[i].QueueDepth >= 1 {
+			return fmt.Sprintf(", while %s had a queue of %.1f that did not slow it", r.Disks[i].Name, r.Disks[i].QueueDepth)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,50 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// warmth is how much of a load came from memory; "" if unknown.
+func warmth(r *window.Report) string {
+	if !r.Load.HasHit {
+		return ""
+	}
+	about := ""
+	if r.Load.Estimated {
+		about = "about "
+	}
+	whole := Size(r.Load.Size)
+	switch {
+	case r.Load.Hit >= 0.995:
+		return "; " + about + "all of its " + whole + " came from memory"
+	case r.Load.Hit < 0.005:
+		return "; " + about + "none of its " + whole + " came from memory"
+	}
+	unit := whole[strings.LastIndexByte(whole, ' ')+1:]
+	part := float64(r.Load.Size) * r.Load.Hit / float64(uint64(1)<<(10*slices.Index(units[:], unit)))
+	return fmt.Sprintf("; %s%.1f of %s came from memory", about, part, whole)
+}
+
+// neighbor names the process of another job that read most, if it read at least half as much as the disks did.
+func neighbor(r *window.Report) string {
+	i := slices.IndexFunc(r.Load.Readers, func(x window.Reader) bool { return !x.Own })
+	if i < 0 || len(r.Disks) == 0 {
+		return ""
+	}
+	x := &r.Load.Readers[i]
+	if x.Bytes < r.BytesRead()/2 || !r.CanHaveRead(x.Bytes) {
+		return ""
+	}
+	name := fmt.Sprintf("process %d", x.PID)
+	if x.Name != "" {
+		name = fmt.Sprintf("%s (process %d)", x.Name, x.PID)
+	}
+	if x.Group != "" {
+		name += " of " + x.Group
+	}
+	return "; " + name + " read " + Size(x.Bytes) + " at the same time"
+}

@@ -1,0 +1,172 @@
+package explain
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Limits of the remedies.
+const (
+	deepQueue = 2.0  // queue depth from which a disk has more to do than one reader requests
+	coresFull = 0.9  // share of the time of all cores from which no core is free
+	warmLoad  = 0.95 // share of a load from memory from which storage does not matter
+)
+
+// Remedy returns one sentence that says what to try.
+func Remedy(r *window.Report) string {
+	if m, ok := blocking(r); ok {
+		return unjudgedRemedies[m.Reason]
+	}
+	x := newSituation(r)
+	return x.advice().text(x)
+}
+
+// advice is one line of the table below. docs/verdicts.md has the same lines; a test compares.
+type advice struct {
+	Name string
+	when func(*situation) bool
+	text func(*situation) string
+}
+
+// situation is what a remedy follows from.
+type situation struct {
+	*window.Report
+	shares window.Shares
+
+	disk    window.DiskUse // that the window read from: under its path, or the one that moved most; zero without one
+	reset   bool           // the counters of such a disk cover a part of the window, so its rates and queue are not known
+	deep    bool           // its queue is deep
+	storage bool           // storage is what to improve first
+	cpu     bool           // CPU work is
+	gain    string
+}
+
+// remedies are in order of precedence: the first that fits counts.
+var remedies = [...]advice{
+	{"announce", func(x *situation) bool {
+		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
+	}, always("Announce the window, or set process.pid on its spans: from the second one on, the program's own time is divided.")},
+	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound },
+		always("Storage and the input pipeline leave nothing to gain: use a faster GPU or a cheaper model.")},
+	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
+		always("Storage leaves nothing to gain: the model came from memory.")},
+	{"write elsewhere", func(x *situation) bool {
+		return x.storage && x.Kind != window.ModelLoad && x.disk.WriteBytes > x.disk.ReadBytes
+	}, gaining("Write in the background or to a faster disk: ")},
+	{"stagger the starts", func(x *situation) bool { return x.storage && x.Others > 0 }, (*situation).stagger},
+	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() }, (*situation).readAhead},
+	{"keep it in memory", func(x *situation) bool { return x.storage && x.Kind == window.ModelLoad }, (*situation).keep},
+	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.Name != "" },
+		gaining("Read ahead with more workers, or keep the data in memory: ")},
+	{"faster storage", func(x *situation) bool { return x.storage }, (*situation).faster},
+	{"more cores", func(x *situation) bool { return x.cpu && len(x.GPUIDs) == 0 },
+		always("Storage is not the limit: spread the work over more cores, or do less of it.")},
+	{"decode less", func(x *situation) bool { return x.cpu && x.full() },
+		always("No core is free: decode less, cache decoded samples, or move the work to more cores.")},
+	{"raise workers", func(x *situation) bool { return x.cpu },
+		always("Give the input pipeline more workers, or cache decoded samples.")},
+	{"free the cores", func(x *situation) bool {
+		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
+	}, always("Other processes on this machine use the CPUs: stop them, or give this program cores of its own.")},
+	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
+		always("This kernel reports no I/O pressure: boot with psi=1 to see what tasks wait for.")},
+	{"look elsewhere", func(*situation) bool { return true },
+		always("Look for causes that neither disk nor CPU shows: synchronization, the network, warm-up.")},
+}
+
+func always(text string) func(*situation) string { return func(*situation) string { return text } }
+
+func gaining(text string) func(*situation) string {
+	return func(x *situation) string { return text + x.gain }
+}
+
+func (x *situation) advice() *advice {
+	i := 0
+	for !remedies[i].when(x) { // the last one always fits
+		i++
+	}
+	return &remedies[i]
+}
+
+func newSituation(r *window.Report) *situation {
+	x := &situation{Report: r, shares: r.Shares()}
+	if len(r.Disks) > 0 {
+		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, func(d window.DiskUse) bool { return slices.Contains(r.From, d.Name) }))]
+		x.deep = x.disk.QueueDepth >= deepQueue
+		x.reset = r.Lacks(window.DiskReset)
+	}
+	computing := r.Verdict == window.Mixed && x.shares.CPU > x.shares.Storage && len(r.GPUIDs) > 0
+	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
+	x.cpu = r.Verdict == window.CPUBound || computing
+	x.gain = fmt.Sprintf("at most %.1fx faster.", r.Speedup)
+	if r.Speedup == 0 || r.Speedup >= 10 {
+		x.gain = "nearly all of its time was waiting."
+	}
+	return x
+}
+
+// canReadAhead reports whether the disk has capacity left.
+func (x *situation) canReadAhead() bool {
+	return x.storage && !x.reset && !x.deep && !x.disk.NearCeiling()
+}
+
+// warm reports whether a load came from memory.
+func (x *situation) warm() bool {
+	return x.Kind == window.ModelLoad && x.Load.HasHit && x.Load.Hit >= warmLoad && x.shares.Storage < window.Thresholds.Stall
+}
+
+// full reports whether more workers would find no free core.
+func (x *situation) full() bool {
+	starved := x.Starved.Seconds() >= window.Thresholds.Stall*x.Duration().Seconds() && x.Starved > 0
+	return x.CPUUsed >= coresFull || starved
+}
+
+func (x *situation) stagger() string {
+	disk := slices.MaxFunc(x.From, func(a, b string) int { return cmp.Compare(x.OthersOn(a), x.OthersOn(b)) })
+	others, read := "another window", "reads"
+	if n := x.OthersOn(disk); n > 1 {
+		others, read = fmt.Sprintf("%d other windows", n), "read"
+	}
+	how := "Stagger the starts"
+	if x.Kind != window.ModelLoad {
+		how = "Stagger the jobs, or keep the data in memory"
+	}
+	return fmt.Sprintf("%s: %s %s from %s at the same time; without any waiting, %s", how, others, read, disk, x.gain)
+}
+
+func (x *situation) readAhead() string {
+	how := "Read ahead with more workers"
+	if x.Kind == window.ModelLoad {
+		how = "Read the model ahead, or in several pieces at once"
+	}
+	return fmt.Sprintf("%s: %s read %s/s, and can read at least %s/s; %s", how, x.disk.Name,
+		x.readRate(), Size(uint64(x.disk.ReadCeiling)), x.gain)
+}
+
+func (x *situation) keep() string {
+	return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk" + x.limit() + ": " + x.gain
+}
+
+func (x *situation) faster() string {
+	return "Keep the data in memory or move it to faster storage" + x.limit() + ": " + x.gain
+}
+
+// limit states that the disk read as fast as it can.
+func (x *situation) limit() string {
+	if !x.disk.NearCeiling() {
+		return ""
+	}
+	return fmt.Sprintf(", for %s read %s/s and has never read much more", x.disk.Name, x.readRate())
+}
+
+// readRate is the disk's mean throughput in the window.
+func (x *situation) readRate() string {
+	seconds := x.Duration().Seconds()
+	if seconds <= 0 {
+		return Size(0)
+	}
+	return Size(uint64(float64(x.disk.ReadBytes) / seconds))
+}

@@ -1,0 +1,127 @@
+package explain
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// divide sets the ledger of a report of ten seconds.
+func divide(r *window.Report, s window.Shares) {
+	r.Split, r.End.Mono = true, 10*time.Second
+	part := func(share float64) time.Duration { return time.Duration(share * float64(r.End.Mono)) }
+	r.Busy, r.Storage, r.CPU, r.Other = part(s.Busy), part(s.Storage), part(s.CPU), part(s.Other)
+}
+
+// situations has one report for every line of the table, in its order. The default is a window of ten seconds with a GPU
+// that reads 50 MiB/s from a disk.
+func situations() []func(*window.Report) {
+	bound := func(v window.Verdict, change func(*window.Report)) func(*window.Report) {
+		return func(r *window.Report) {
+			r.Verdict = v
+			divide(r, map[window.Verdict]window.Shares{
+				window.GPUBound: {Busy: 1}, window.StorageBound: {Busy: 0.4, Storage: 0.6}, window.CPUBound: {Busy: 0.4, CPU: 0.6},
+				window.Mixed: {Busy: 0.4, Storage: 0.35, CPU: 0.25}, window.Unknown: {Busy: 0.3, Other: 0.7},
+			}[v])
+			if change != nil {
+				change(r)
+			}
+		}
+	}
+	return []func(*window.Report){
+		bound(window.Unknown, func(r *window.Report) { r.Scope, r.GPUIDs = window.Host, nil }),
+		bound(window.GPUBound, nil),
+		bound(window.CPUBound, func(r *window.Report) {
+			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
+		}),
+		bound(window.StorageBound, func(r *window.Report) { r.Kind, r.Disks[0].WriteBytes = window.Checkpoint, 1<<40 }),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Kind, r.Others, r.OthersByDisk, r.From = window.ModelLoad, 2, []int{2}, []string{"sda"}
+		}),
+		bound(window.StorageBound, func(r *window.Report) { r.Kind, r.Disks[0].ReadCeilingRatioNow = window.ModelLoad, 0.05 }),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Kind, r.Disks[0].ReadCeilingRatioNow, r.Disks[0].QueueDepth = window.ModelLoad, 0.05, deepQueue
+		}),
+		bound(window.Mixed, nil),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Disks[0].ReadCeilingRatio, r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 0.83, 60<<20
+		}),
+		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
+		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),
+		bound(window.Mixed, func(r *window.Report) { r.Storage, r.CPU = r.CPU, r.Storage }),
+		bound(window.Unknown, func(r *window.Report) { r.Starved = r.Duration() / 2 }),
+		bound(window.Unknown, func(r *window.Report) { r.Missing = []window.Missing{{Reason: window.NoIOPressure}} }),
+		bound(window.Unknown, nil),
+	}
+}
+
+func TestRemedies(t *testing.T) {
+	page, err := os.ReadFile("../../docs/verdicts.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := situations()
+	if len(all) != len(remedies) {
+		t.Fatalf("%d situations for %d remedies", len(all), len(remedies))
+	}
+	_, rest, _ := strings.Cut(string(page), "## The remedies")
+	for i, set := range all {
+		r := &window.Report{Scope: window.Process, GPUIDs: []string{"gpu0"}, Speedup: 2.5,
+			Disks: []window.DiskUse{{Name: "sda", ReadBytes: 500 << 20, ReadOperations: 500}}}
+		r.Kind = window.Epoch
+		set(r)
+		if got := newSituation(r).advice(); got != &remedies[i] {
+			t.Errorf("situation %d: %s, want %s", i, got.Name, remedies[i].Name)
+		}
+		text := Remedy(r)
+		if !strings.HasSuffix(text, ".") || strings.Contains(text, "%!") {
+			t.Errorf("situation %d: %q, want a sentence", i, text)
+		}
+		t.Logf("%s: %s", remedies[i].Name, text)
+		var found bool
+		if _, rest, found = strings.Cut(rest, "\n| "+remedies[i].Name+" |"); !found {
+			t.Errorf("docs/verdicts.md lacks the line %d, %q, or has it in another place", i, remedies[i].Name)
+		}
+	}
+	for _, number := range []string{
+		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f", window.NearCeiling),
+		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
+		fmt.Sprintf("from %.2f of the file", warmLoad), fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
+	} {
+		if !strings.Contains(string(page), number) {
+			t.Errorf("docs/verdicts.md lacks %q", number)
+		}
+	}
+}
+
+// TestStaggerNamesTheSharedDisk: of the disks that a window read from, the remedy names the one with most other windows.
+func TestStaggerNamesTheSharedDisk(t *testing.T) {
+	for want, others := range map[string][]int{
+		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},
+	} {
+		r := &window.Report{From: []string{"sda", "sdb"}, OthersByDisk: others, Others: others[0] + others[1], Verdict: window.StorageBound}
+		divide(r, window.Shares{Storage: 1})
+		if got := Remedy(r); !strings.Contains(got, want) {
+			t.Errorf("%v: %s, want %q", others, got, want)
+		}
+	}
+}
+
+// TestRemedyWithResetDisk: the rate of a disk counts only if no disk of the window was reset.
+func TestRemedyWithResetDisk(t *testing.T) {
+	r := &window.Report{Verdict: window.StorageBound, From: []string{"sda"}, Disks: []window.DiskUse{
+		{Name: "sda", ReadBytes: 10 << 30, ReadOperations: 1 << 10, ReadCeiling: 1 << 40, ReadCeilingRatioNow: 0.001},
+	}}
+	divide(r, window.Shares{Storage: 1})
+	if got, want := Remedy(r), "more workers: sda read 1 GiB/s"; !strings.Contains(got, want) {
+		t.Errorf("%s, want %q", got, want)
+	}
+	r.Missing = []window.Missing{{Reason: window.DiskReset, Device: "sdb"}}
+	if got, want := Remedy(r), "Keep the data in memory or move it"; !strings.HasPrefix(got, want) {
+		t.Errorf("%s, want %q", got, want)
+	}
+}

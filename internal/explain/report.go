@@ -1,0 +1,208 @@
+package explain
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Report is the JSON form of a window's report, as docs/report.md describes it. Times are in seconds, sizes in bytes, ratios
+// from 0 to 1. The key of an unknown quantity is absent.
+type Report struct {
+	ID               string           `json:"id,omitempty"`
+	Kind             window.Kind      `json:"kind"`
+	Name             string           `json:"name,omitempty"`
+	Model            string           `json:"model,omitempty"`
+	Epoch            *int             `json:"epoch,omitempty"`
+	Source           window.Source    `json:"source,omitempty"`
+	Scope            window.Scope     `json:"scope,omitempty"`
+	Unfinished       bool             `json:"unfinished,omitempty"`
+	Start            time.Time        `json:"start"`
+	End              time.Time        `json:"end"`
+	Duration         float64          `json:"duration_s"`
+	GPU              *gpus            `json:"gpu,omitempty"`
+	Process          *process         `json:"process,omitempty"`
+	Stall            *stall           `json:"stall,omitempty"`
+	Verdict          window.Verdict   `json:"verdict"`
+	Finding          string           `json:"finding"`
+	Remedy           string           `json:"remedy"`
+	Findings         []FurtherFinding `json:"findings,omitempty"`
+	Slow             bool             `json:"slow"`
+	SlownessReason   string           `json:"slowness_reason,omitempty"`
+	Recent           *recent          `json:"recent,omitempty"`
+	Baseline         *baseline        `json:"baseline,omitempty"`
+	SpeedupBound     *float64         `json:"speedup_bound,omitempty"`
+	Load             *load            `json:"load,omitempty"`
+	Disks            []disk           `json:"disks,omitempty"`
+	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
+	Mounts           []mount          `json:"mounts,omitempty"`
+	Pressure         *pressure        `json:"pressure,omitempty"`
+	StorageStalls    []stretch        `json:"storage_stalls,omitempty"`
+	UncertaintyRatio *float64         `json:"uncertainty_ratio,omitempty"`
+	Interrupted      bool             `json:"interrupted,omitempty"`
+}
+
+type recent struct {
+	Duration float64        `json:"duration_s"`
+	Verdict  window.Verdict `json:"verdict"`
+	Finding  string         `json:"finding"`
+}
+
+type baseline struct {
+	Median float64 `json:"median_s"`
+	P95    float64 `json:"p95_s"`
+	Count  int     `json:"count"`
+}
+
+type gpus struct {
+	IDs       []string `json:"ids"`
+	Busy      float64  `json:"busy_s"`
+	BusyRatio float64  `json:"busy_ratio"`
+	Devices   []gpu    `json:"devices,omitempty"`
+}
+
+type process struct {
+	OnCPU float64 `json:"on_cpu_s"`
+}
+
+type stall struct {
+	Storage float64  `json:"storage_s"`
+	CPU     *float64 `json:"cpu_s,omitempty"`
+	Other   float64  `json:"other_s"`
+}
+
+type disk struct {
+	Name            string   `json:"name"`
+	ReadBytes       uint64   `json:"read_bytes"`
+	ReadOperations  uint64   `json:"read_operations"`
+	ReadAwait       *float64 `json:"read_await_s,omitempty"`
+	WriteBytes      uint64   `json:"write_bytes"`
+	WriteOperations uint64   `json:"write_operations"`
+	WriteAwait      *float64 `json:"write_await_s,omitempty"`
+	QueueDepth      float64  `json:"queue_depth"`
+	BusyRatio       float64  `json:"busy_ratio"`
+	UnderPath       bool     `json:"under_path,omitempty"`
+
+	// The ratios are of the ceilings before the window: of its own throughput it would always reach nearly all.
+	ReadCeiling       float64 `json:"read_ceiling,omitempty"`
+	ReadCeilingRatio  float64 `json:"read_ceiling_ratio,omitempty"`
+	WriteCeiling      float64 `json:"write_ceiling,omitempty"`
+	WriteCeilingRatio float64 `json:"write_ceiling_ratio,omitempty"`
+}
+
+type mount struct {
+	Point  string `json:"point"`
+	Type   string `json:"type"`
+	Source string `json:"source"`
+}
+
+type pressure struct {
+	Some float64 `json:"io_some_s"`
+	Full float64 `json:"io_full_s"`
+}
+
+type stretch struct {
+	Start    time.Time `json:"start"`
+	Duration float64   `json:"duration_s"`
+}
+
+type load struct {
+	Size      uint64   `json:"size,omitempty"`
+	Hit       *float64 `json:"page_cache_hit_ratio,omitempty"`
+	Estimated bool     `json:"estimated,omitempty"`
+	Readers   []reader `json:"readers,omitempty"`
+}
+
+type reader struct {
+	PID   int    `json:"pid"`
+	Name  string `json:"name,omitempty"`
+	Group string `json:"cgroup,omitempty"`
+	Bytes uint64 `json:"read_bytes"`
+	Own   bool   `json:"own,omitempty"`
+}
+
+// NewReport returns the JSON form of a report.
+func NewReport(r *window.Report) *Report {
+	out := &Report{
+		ID: r.ID, Kind: r.Kind, Name: r.Name, Model: r.Model, Source: r.Source, Scope: r.Scope, Unfinished: r.Unfinished,
+		Start: r.Start.Wall, End: r.Start.Wall.Add(r.Duration()), Duration: r.Duration().Seconds(),
+		Verdict: r.Verdict, Finding: Finding(r), Remedy: Remedy(r), Findings: FurtherFindings(r),
+		Slow: r.Slow, SlownessReason: r.SlowReason, Interrupted: r.Interrupted, OtherReaders: r.Others,
+	}
+	if r.HasEpoch {
+		out.Epoch = &r.Epoch
+	}
+	if r.Split {
+		out.addLedger(r)
+	}
+	if r.Baseline != nil {
+		out.Baseline = &baseline{r.Baseline.Median.Seconds(), r.Baseline.P95.Seconds(), r.Baseline.Count}
+	}
+	if r.Speedup > 0 {
+		out.SpeedupBound = &r.Speedup
+	}
+	if r.Recent != nil {
+		out.Recent = &recent{window.RecentTime.Seconds(), r.Recent.Verdict, Finding(r.Recent)}
+	}
+	if r.Uncertainty > 0.01 {
+		out.UncertaintyRatio = &r.Uncertainty
+	}
+	if r.Pressure != nil {
+		out.Pressure = &pressure{r.Pressure.Some.Seconds(), r.Pressure.Full.Seconds()}
+	}
+	if l := &r.Load; l.Size > 0 || len(l.Readers) > 0 {
+		out.addLoad(l)
+	}
+	for i := range r.Disks {
+		out.addDisk(&r.Disks[i])
+	}
+	for _, m := range r.Mounts {
+		out.Mounts = append(out.Mounts, mount{m.Point, m.Type, m.Source})
+	}
+	for _, s := range r.Stalls {
+		out.StorageStalls = append(out.StorageStalls, stretch{r.Wall(s.Start), (s.End - s.Start).Seconds()})
+	}
+	return out
+}
+
+func (out *Report) addLedger(r *window.Report) {
+	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds()}
+	cpu := r.CPU.Seconds()
+	switch {
+	case len(r.GPUIDs) > 0:
+		out.Stall.CPU = &cpu
+		out.GPU = &gpus{IDs: r.GPUIDs, Busy: r.Busy.Seconds(), BusyRatio: r.BusyRatio(), Devices: newGPUs(r.Uses)}
+	case !r.Unattributed():
+		out.Process = &process{cpu}
+	}
+}
+
+func (out *Report) addLoad(l *window.Load) {
+	out.Load = &load{Size: l.Size, Estimated: l.Estimated}
+	if l.HasHit {
+		out.Load.Hit = &l.Hit
+	}
+	for _, x := range l.Readers {
+		out.Load.Readers = append(out.Load.Readers, reader(x))
+	}
+}
+
+func (out *Report) addDisk(d *window.DiskUse) {
+	out.Disks = append(out.Disks, disk{
+		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations, ReadAwait: await(d.ReadTime, d.ReadOperations),
+		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations, WriteAwait: await(d.WriteTime, d.WriteOperations),
+		QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio, UnderPath: d.Under,
+		ReadCeiling: d.ReadCeiling, ReadCeilingRatio: d.ReadCeilingRatio,
+		WriteCeiling: d.WriteCeiling, WriteCeilingRatio: d.WriteCeilingRatio,
+	})
+}
+
+// await is nil without an operation.
+func await(total time.Duration, operations uint64) *float64 {
+	mean, ok := sample.Await(total, operations)
+	if !ok {
+		return nil
+	}
+	return &mean
+}

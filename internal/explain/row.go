@@ -1,0 +1,52 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Row is a report as cells of a table.
+type Row struct {
+	Label, Duration                  string
+	Busy, OnCPU, Storage, CPU, Other string // shares of the ledger; "-" if unknown, "" if they do not apply
+	Verdict                          string
+}
+
+// NewRow returns the cells of a report. OnCPU is set without a GPU, Busy and CPU with one.
+func NewRow(r *window.Report) Row {
+	part := func(d time.Duration) string {
+		if !r.Split || r.GPUTime() <= 0 {
+			return "-"
+		}
+		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
+	}
+	row := Row{
+		Label: Label(r.Label(), r.Unfinished), Duration: Duration(r.Duration().Seconds()), Busy: part(r.Busy), OnCPU: part(r.CPU),
+		Storage: part(r.Storage), CPU: part(r.CPU), Other: part(r.Other), Verdict: Verdict(r.Verdict, r.Slow),
+	}
+	if len(r.GPUIDs) == 0 {
+		row.Busy = "-"
+	}
+	if r.Unattributed() {
+		row.OnCPU = "-"
+	}
+	return row
+}
+
+// Label marks the label of a window that did not end by itself.
+func Label(label string, unfinished bool) string {
+	if unfinished {
+		label += " (cut)"
+	}
+	return label
+}
+
+// Verdict marks the verdict of a slow window.
+func Verdict(v window.Verdict, slow bool) string {
+	if slow {
+		return string(v) + " SLOW"
+	}
+	return string(v)
+}

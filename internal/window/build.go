@@ -1,0 +1,179 @@
+package window
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Machine is what a report needs besides the history.
+type Machine struct {
+	Leaves   []string      // leaf disks
+	GPUs     []string      // hw.id of every readable GPU
+	Lost     []string      // GPUs that were readable when the window began and are no longer
+	Held     []string      // GPUs on which the job has held memory; empty if unknown
+	Target   ledger.Target // of the window's job, without a GPU
+	Scope    Scope         // of that job; "" for the whole machine
+	Pressure bool          // the kernel reports I/O pressure
+
+	HiddenReads bool // the job's I/O is not readable, and nothing else separates its waiting from others'
+	NoJobReads  bool // the job's I/O is not readable
+
+	Mounts   []sample.Mount   // without a local disk, with files that the job has had open
+	Ceilings []sample.Ceiling // of the disks, at present
+	Drives   []sample.Drive   // with their health, the worst first
+	Cores    int              // logical CPUs; 0 if unknown
+	Readers  []Reader         // processes that read from storage in the window
+
+	// Others returns windows that may have read at the same time; nil without any. It is called only if the window read from
+	// a disk.
+	Others func() []Other
+}
+
+// builder fills in a Report.
+type builder struct {
+	*Report
+	history *history.History
+	machine *Machine
+}
+
+// Make reports on w, from w.Start to w.End. It only reads h: any number of reports may be made at once.
+func Make(h *history.History, w *Window, m Machine) *Report {
+	b := &builder{&Report{Window: *w, Scope: cmp.Or(m.Scope, Host), GPUIDs: w.GPUs}, h, &m}
+	if len(b.GPUIDs) == 0 {
+		b.GPUIDs = b.gpusInUse(slices.Concat(m.GPUs, m.Lost))
+	}
+	reset := b.disks()
+	b.pressure()
+	b.ledger()
+	b.mounts()
+	b.ceilings()
+	b.From = b.readFrom()
+	if m.Others != nil && len(b.From) > 0 {
+		b.overlaps(m.Others())
+	}
+	for _, disk := range reset {
+		if b.worksWith(disk) {
+			b.lack(Missing{Reason: DiskReset, Device: disk})
+		}
+	}
+	b.load()
+	b.cores()
+	b.waitsForMemory()
+	b.judge()
+	b.uses()
+	b.findings()
+	b.failing(m.Drives)
+	b.stalls()
+	return b.Report
+}
+
+// between returns the growth of a quantity in the window.
+func (b *builder) between(s history.Series, id string) (history.Delta, bool) {
+	return b.history.Between(history.Key{Series: s, ID: id}, b.from(), b.to())
+}
+
+// gpusInUse leaves out the GPUs of other jobs, if the job's own are known, and those that did nothing in the window: a job
+// with two GPUs that uses one does not wait for the other. If none did anything, all of them count.
+func (b *builder) gpusInUse(gpus []string) []string {
+	own := slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(b.machine.Held, id) })
+	if len(own) > 0 {
+		gpus = own
+	}
+	var used []string
+	for _, id := range gpus {
+		if d, ok := b.between(history.GPUBusyTime, id); ok && d.Value > 0 {
+			used = append(used, id)
+		}
+	}
+	if len(used) == 0 {
+		return gpus
+	}
+	return used
+}
+
+// cpuTick is the resolution of a process's CPU time (USER_HZ = 100). The CPU time of a cgroup is exact.
+const cpuTick = 10 * time.Millisecond
+
+// ledger sums the parts over the GPUs.
+func (b *builder) ledger() {
+	gpus := b.GPUIDs
+	if len(gpus) == 0 {
+		gpus = []string{""}
+	}
+	var widest float64
+	for _, gpu := range gpus {
+		width, ok := b.addLedger(gpu)
+		if !ok {
+			return
+		}
+		widest = max(widest, width)
+	}
+	if b.machine.Target.Job != "" && !b.machine.Target.Own {
+		widest = max(widest, cpuTick.Seconds()) // at either end
+	}
+	if last, ok := b.history.Last(history.GPUBusyTime); ok && b.history.Lags(b.to()) {
+		widest = max(widest, (b.End.Mono-last).Seconds()/2) // the driver has not reported this time yet
+	}
+	b.Split = true
+	total := b.GPUTime()
+	if sum := b.Busy + b.Storage + b.CPU; sum > total {
+		// The sources are read microseconds apart. This takes the difference at the edges back in proportion.
+		scale := float64(total) / float64(sum)
+		b.Busy = time.Duration(float64(b.Busy) * scale)
+		b.Storage = time.Duration(float64(b.Storage) * scale)
+		b.CPU = min(time.Duration(float64(b.CPU)*scale), total-b.Busy-b.Storage)
+	}
+	b.Other = total - b.Busy - b.Storage - b.CPU
+	b.Gain = min(b.Gain, total-b.Busy)
+	if total > 0 {
+		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus)))
+	}
+}
+
+// addLedger adds the parts of one GPU and returns half the width of the widest. It is false if they are not known.
+func (b *builder) addLedger(gpu string) (width float64, ok bool) {
+	if d, _ := b.between(history.GPUBusyTime, gpu); gpu != "" && (d.Reset || slices.Contains(b.machine.Lost, gpu)) {
+		b.lack(Missing{Reason: GPULost, Device: gpu})
+	}
+	id := ledger.ID(b.machine.Target.Job, gpu)
+	var parts [3]history.Delta
+	if !b.history.BetweenAll(history.LedgerBusy, id, b.from(), b.to(), parts[:]) {
+		return 0, false
+	}
+	gain, known := b.between(history.LedgerGain, id)
+	if !known { // the history keeps it for a shorter time
+		gain = parts[1]
+	}
+	b.Gain += seconds(gain.Value)
+	for i, part := range [...]*time.Duration{&b.Busy, &b.Storage, &b.CPU} {
+		*part += seconds(parts[i].Value)
+		b.Interrupted = b.Interrupted || parts[i].Reset
+		width = max(width, (parts[i].High-parts[i].Low)/2)
+	}
+	return width, true
+}
+
+func (b *builder) pressure() {
+	some, okSome := b.between(history.IOSome, b.machine.Target.Pressure)
+	full, okFull := b.between(history.IOFull, b.machine.Target.Pressure)
+	if okSome && okFull {
+		b.Pressure = &Pressure{seconds(some.Value), seconds(full.Value)}
+	}
+	if b.machine.Target.Own {
+		starved, _ := b.between(history.CPUSome, b.machine.Target.Pressure)
+		b.Starved = seconds(starved.Value)
+	}
+}
+
+// cores sets the share of the time of all cores in which they worked.
+func (b *builder) cores() {
+	worked, ok := b.between(history.HostCPUTime, "")
+	if total := b.Duration().Seconds() * float64(b.machine.Cores); ok && total > 0 {
+		b.CPUUsed = min(1, worked.Value/total)
+	}
+}

@@ -1,0 +1,163 @@
+package window
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// disks sets what the disks did. It returns those that were added or removed in the window, or whose counters restarted.
+func (b *builder) disks() (reset []string) {
+	interval := b.Duration().Seconds()
+	for _, name := range b.machine.Leaves {
+		var all [history.DiskTimeInQueue + 1]history.Delta
+		known := b.history.BetweenAll(history.DiskReadIOs, name, b.from(), b.to(), all[:])
+		use := DiskUse{
+			Name:            name,
+			Under:           slices.Contains(b.Seen.Under, name),
+			Partial:         slices.ContainsFunc(all[:], func(d history.Delta) bool { return d.Reset }),
+			ReadBytes:       uint64(all[history.DiskReadBytes].Value),
+			ReadOperations:  uint64(all[history.DiskReadIOs].Value),
+			ReadTime:        seconds(all[history.DiskReadTicks].Value),
+			WriteBytes:      uint64(all[history.DiskWriteBytes].Value),
+			WriteOperations: uint64(all[history.DiskWriteIOs].Value),
+			WriteTime:       seconds(all[history.DiskWriteTicks].Value),
+		}
+		if use.Partial {
+			b.Interrupted, reset = true, append(reset, name)
+		}
+		if !known || use.ReadOperations+use.WriteOperations == 0 {
+			continue
+		}
+		if interval > 0 {
+			use.QueueDepth = sample.QueueDepth(all[history.DiskTimeInQueue].Value, interval)
+			use.BusyRatio = sample.Utilization(all[history.DiskIOTicks].Value, interval)
+		}
+		b.Disks = append(b.Disks, use)
+	}
+	slices.SortStableFunc(b.Disks, func(x, y DiskUse) int {
+		if x.Under != y.Under {
+			if x.Under {
+				return -1
+			}
+			return 1
+		}
+		return cmp.Or(cmp.Compare(y.moved(), x.moved()), strings.Compare(x.Name, y.Name))
+	})
+	return reset
+}
+
+func (d *DiskUse) moved() uint64 { return d.ReadBytes + d.WriteBytes }
+
+// maxMountAge is the largest age of the last list of open files for a process that does nothing, such as one that hangs in a
+// read.
+const maxMountAge = 6 * time.Second
+
+// mounts keeps the mounts that were in use in the window. If next to nothing of the disks' I/O can be the job's, the job
+// waited for the mounts, and the disks are left out. FUSE I/O is not counted as fetched by the job. Some network file
+// systems count what they fetch as if it came from a disk; then the disks read far less than the job fetched.
+func (b *builder) mounts() {
+	for _, mount := range b.machine.Mounts {
+		if mount.LastSeen >= b.Start.Mono-maxMountAge {
+			b.Mounts = append(b.Mounts, mount)
+		}
+	}
+	fetched, known := b.between(history.JobReadBytes, b.machine.Target.Job)
+	stored, _ := b.between(history.JobWriteBytes, b.machine.Target.Job)
+	if len(b.Mounts) == 0 || !known {
+		return
+	}
+	var read, moved float64
+	for i := range b.Disks {
+		read += float64(b.Disks[i].ReadBytes)
+		moved += float64(b.Disks[i].moved())
+	}
+	if fetched.Value+stored.Value < moved/10 || fetched.Value > 2*read {
+		b.Disks = nil
+	}
+}
+
+// ceilings compares each disk with the highest throughput that it ever reached.
+func (b *builder) ceilings() {
+	interval := b.Duration().Seconds()
+	for i := range b.Disks {
+		d := &b.Disks[i]
+		share := func(bytes uint64, ceiling float64) float64 {
+			if ceiling <= 0 || interval <= 0 || d.Partial {
+				return 0
+			}
+			return min(1, float64(bytes)/interval/ceiling)
+		}
+		now, before := ceilingOf(b.machine.Ceilings, d.Name), ceilingOf(b.Ceilings, d.Name)
+		d.ReadCeiling, d.WriteCeiling = now.Read, now.Write
+		d.ReadCeilingRatio, d.WriteCeilingRatio = share(d.ReadBytes, before.Read), share(d.WriteBytes, before.Write)
+		d.ReadCeilingRatioNow = share(d.ReadBytes, now.Read)
+	}
+}
+
+func ceilingOf(all []sample.Ceiling, disk string) sample.Ceiling {
+	if i := slices.IndexFunc(all, func(c sample.Ceiling) bool { return c.Disk == disk }); i >= 0 {
+		return all[i]
+	}
+	return sample.Ceiling{}
+}
+
+// fetched returns how many bytes the window's job fetched from storage, if that is readable.
+func (b *builder) fetched() (bytes float64, ok bool) {
+	if b.machine.Target.Job == "" || b.machine.NoJobReads {
+		return 0, false
+	}
+	d, ok := b.between(history.JobReadBytes, b.machine.Target.Job)
+	return d.Value, ok && !d.Reset
+}
+
+// readFrom lists the disks that the window can have read from: those under its path, or, without a path, those that read at
+// least a tenth of what the job fetched. If the job's own reads are not known, only the path counts.
+func (b *builder) readFrom() (names []string) {
+	fetched, known := b.fetched()
+	if known && fetched == 0 || !known && len(b.Seen.Under) == 0 {
+		return nil
+	}
+	for i := range b.Disks {
+		d := &b.Disks[i]
+		candidate := d.Under
+		if len(b.Seen.Under) == 0 {
+			candidate = float64(d.ReadBytes) >= fetched/10
+		}
+		if candidate && d.ReadBytes > 0 {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
+// ReadFrom returns the From of a report on w, without the rest of the report.
+func ReadFrom(h *history.History, w *Window, m Machine) []string {
+	b := &builder{&Report{Window: *w}, h, &m}
+	b.disks()
+	b.mounts()
+	return b.readFrom()
+}
+
+// minMovedShare is the share of all bytes that disks moved from which a disk counts as one that the window works with.
+const minMovedShare = 0.1
+
+// worksWith reports whether the window reads from or writes to a disk. These are the disks under its path, including one
+// that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of all bytes.
+func (b *builder) worksWith(disk string) bool {
+	if len(b.Seen.Under) > 0 {
+		return slices.Contains(b.Seen.Under, disk)
+	}
+	var all, moved uint64
+	for i := range b.Disks {
+		all += b.Disks[i].moved()
+		if b.Disks[i].Name == disk {
+			moved = b.Disks[i].moved()
+		}
+	}
+	return slices.Contains(b.From, disk) || moved > 0 && float64(moved) >= minMovedShare*float64(all)
+}

@@ -1,0 +1,54 @@
+package window
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// TestWorksWith: what happens to a disk that the window does not use is not a part of its report.
+func TestWorksWith(t *testing.T) {
+	b := &builder{Report: &Report{Disks: []DiskUse{
+		{Name: "sda", ReadBytes: 1 << 30, ReadOperations: 1 << 10}, {Name: "sdb", ReadBytes: 1 << 20, ReadOperations: 1},
+	}}}
+	for name, c := range map[string]struct {
+		from, under []string
+		disk        string
+		want        bool
+	}{
+		"the one that it read from":    {[]string{"sda"}, nil, "sda", true},
+		"one that moved little":        {[]string{"sda"}, nil, "sdb", false},
+		"one without I/O":              {[]string{"sda"}, nil, "sdc", false},
+		"one of several":               {[]string{"sda", "sdb"}, nil, "sdb", true},
+		"under the path":               {nil, []string{"sdb", "sdc"}, "sdb", true},
+		"under the path, without I/O":  {nil, []string{"sdb", "sdc"}, "sdc", true},
+		"busy, but not under the path": {nil, []string{"sdb", "sdc"}, "sda", false},
+	} {
+		b.From, b.Seen.Under = c.from, c.under
+		if got := b.worksWith(c.disk); got != c.want {
+			t.Errorf("%s: %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+// TestCeilings: a disk that reads faster in a window than ever before has not shown that it can do no more.
+func TestCeilings(t *testing.T) {
+	for name, c := range map[string]struct {
+		before    []sample.Ceiling
+		now       float64
+		near, far bool
+	}{
+		"from the window alone":     {nil, 100 << 20, false, false},
+		"at its ceiling":            {[]sample.Ceiling{{Disk: "sdb", Read: 1 << 40}, {Disk: "sda", Read: 101 << 20}}, 101 << 20, true, false},
+		"with a peak in the window": {[]sample.Ceiling{{Disk: "sda", Read: 101 << 20}}, 300 << 20, true, true},
+	} {
+		b := &builder{Report: &Report{Disks: []DiskUse{{Name: "sda", ReadBytes: 1000 << 20}}},
+			machine: &Machine{Ceilings: []sample.Ceiling{{Disk: "sda", Read: c.now}}}}
+		b.End.Mono, b.Ceilings = 10*time.Second, c.before
+		b.ceilings()
+		if d := &b.Disks[0]; d.NearCeiling() != c.near || d.FarFromCeiling() != c.far {
+			t.Errorf("%s: near %v, far %v; want %v, %v", name, d.NearCeiling(), d.FarFromCeiling(), c.near, c.far)
+		}
+	}
+}
