@@ -28,7 +28,7 @@ baselines do not learn from slow ones.`,
 	return cmd
 }
 
-// baselinesAt is the path of the file that a flag sets.
+// baselinesAt returns the path of the file that --file sets.
 func baselinesAt(file string) (string, error) {
 	path, err := baselineFile(file, "--file")
 	if err == nil && path == "" {
@@ -162,7 +162,8 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 		e := &all[i]
 		j := baselineJSON{
 			Key: string(e.Key), Kind: e.Key.Kind(), Name: e.Key.Name(), Device: e.Key.Device(),
-			Temperature: string(e.Key.Temperature()), Count: len(e.Durations), Median: e.Median().Seconds(), P95: e.P95().Seconds(),
+			Temperature: string(e.Key.Temperature()), Count: len(e.Durations),
+			Median: e.Median().Seconds(), P95: e.P95().Seconds(),
 			SlowInARow: e.Slow, Seen: e.Last, Took: make([]float64, 0, len(e.Durations)),
 		}
 		if limit, known := slowAbove(e); known {
@@ -180,7 +181,7 @@ func printBaselinesJSON(out io.Writer, path string, all []baseline.Entry) error 
 	}{path, list})
 }
 
-// slowAbove is the duration above which a window is slow, with the default factor.
+// slowAbove returns the duration above which a window is slow with the default factor.
 func slowAbove(e *baseline.Entry) (time.Duration, bool) {
 	usual, known := e.Baseline()
 	return usual.Limit(0), known

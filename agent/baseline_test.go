@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/baseline"
 )
 
-// compared runs a shell script under stallspan run with that file of baselines, and gives the report.
+// compared runs a shell script under stallspan run with a file of baselines, and returns the report.
 func compared(t *testing.T, db, script string, args ...string) *reportDocument {
 	t.Helper()
 	report := filepath.Join(t.TempDir(), "report.json")
@@ -34,30 +34,30 @@ func compared(t *testing.T, db, script string, args ...string) *reportDocument {
 	return &d
 }
 
-// known is the entry of a file of baselines of which most is known. A machine that is busy may not tell in time what
-// lies at a path: such a load is another entry.
-func known(t *testing.T, db string) *baseline.Entry {
+// largest returns the entry with the most durations. On a busy machine, the device of a load may be unknown in time:
+// such a load has another entry.
+func largest(t *testing.T, db string) *baseline.Entry {
 	t.Helper()
 	all, err := baseline.List(db)
 	if err != nil || len(all) == 0 {
 		t.Fatalf("got %+v, %v, want some entries", all, err)
 	}
-	most := &all[0]
+	found := &all[0]
 	for i := range all {
-		if len(all[i].Durations) > len(most.Durations) {
-			most = &all[i]
+		if len(all[i].Durations) > len(found.Durations) {
+			found = &all[i]
 		}
 	}
-	return most
+	return found
 }
 
-// tooLong is a sleep that is slow by what is known.
+// tooLong returns a sleep that is slow by the baseline.
 func tooLong(e *baseline.Entry) string {
 	limit, _ := slowAbove(e)
 	return fmt.Sprintf("sleep %.3f", (limit + 200*time.Millisecond).Seconds())
 }
 
-// Six loads teach how long a load takes, and the seventh, by another program, took longer.
+// Eight loads are learned, and a later one of another process is slow.
 func TestLoadThatTookLonger(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -73,7 +73,7 @@ func TestLoadThatTookLonger(t *testing.T) {
 	if len(d.Windows) != 8 || d.Windows[4].Baseline != nil {
 		t.Fatalf("got %+v, want 8 windows, without a baseline for the fifth", d.Windows)
 	}
-	e := known(t, db)
+	e := largest(t, db)
 	if len(e.Durations) < baseline.MinCount || e.Key.Name() != "llama" || e.Key.Temperature() != baseline.Warm {
 		t.Fatalf("%s: got %d, want warm loads of llama, at least the minimum count", e.Key, len(e.Durations))
 	}
@@ -87,10 +87,10 @@ func TestLoadThatTookLonger(t *testing.T) {
 	w := d.Windows[0]
 	if !w.Slow || w.SlownessReason != "baseline" || !strings.Contains(w.Finding,
 		fmt.Sprintf("is usual (p95 of %d loads)", len(e.Durations))) {
-		t.Errorf("slow %v by %s: %s", w.Slow, w.SlownessReason, w.Finding)
+		t.Errorf("got slow %v by %q, %s; want slow by the baseline", w.Slow, w.SlownessReason, w.Finding)
 	}
-	if again := known(t, db); again.Slow != e.Slow+1 || len(again.Durations) != len(e.Durations) {
-		t.Errorf("a slow load was learned from: %+v", again)
+	if again := largest(t, db); again.Slow != e.Slow+1 || len(again.Durations) != len(e.Durations) {
+		t.Errorf("got %+v, want one more slow load and no more durations", again)
 	}
 	if d := compared(t, db, load("sleep 0.01"), "--slow-load", "1ms"); d.Windows[0].SlownessReason != "threshold" ||
 		!strings.Contains(d.Windows[0].Finding, "over the configured limit of 1 ms") {
@@ -102,23 +102,23 @@ func TestEpochThatTookLonger(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.05; done")
-	e := known(t, db)
+	e := largest(t, db)
 	d := compared(t, db, "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2")
 	if w := d.Windows[0]; e.Key != "epoch/job" || w.SlownessReason != "baseline" {
-		t.Errorf("%s, and slow by %q: %s", e.Key, w.SlownessReason, w.Finding)
+		t.Errorf("got %s slow by %q, %s; want epoch/job slow by the baseline", e.Key, w.SlownessReason, w.Finding)
 	}
 	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2"); d.Windows[0].Slow ||
 		d.Windows[0].Baseline != nil {
-		t.Errorf("compared without a file: %+v", d.Windows[0])
+		t.Errorf("without a file: got %+v, want no baseline", d.Windows[0])
 	}
 }
 
-// The last epoch holds the closing work, and the first one of a program that only tells ends holds its start-up.
-func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
+// The last epoch includes the end of the program. If only ends of epochs are printed, the first one includes its start.
+func TestEpochsAtTheEndsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "baseline.db")
 	d := compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.1; done")
-	e := known(t, db)
+	e := largest(t, db)
 	if len(e.Durations) != 5 || len(d.Windows) != 6 || d.Windows[5].Baseline != nil {
 		t.Fatalf("got %+v, %+v, want 5 learned epochs of 6 windows, and no baseline for the last one", e, d.Windows)
 	}
@@ -126,10 +126,10 @@ func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
 	if w := d.Windows[0]; w.Slow || w.Baseline != nil || w.Unfinished {
 		t.Errorf("got %+v, want a window that is complete, not slow and without a baseline", w)
 	}
-	if again := known(t, db); len(again.Durations) != 5 || again.Slow != 0 {
+	if again := largest(t, db); len(again.Durations) != 5 || again.Slow != 0 {
 		t.Errorf("got %+v, want 5 durations and none slow", again)
 	}
-	// Of the first epoch only the end is told; the second one lies between two lines, and is compared.
+	// Only the end of the first epoch is printed. The second one is between two lines, and is compared.
 	ends := "echo 'Epoch 1 | train loss 0.4'; sleep 0.1; echo 'Epoch 2 | train loss 0.3'"
 	report := filepath.Join(t.TempDir(), "report.json")
 	v := stallspan(t, "run", "--name", "job", "--baseline", db, "--report", report, "--", "sh", "-c", tooLong(e)+"; "+ends)
@@ -142,7 +142,7 @@ func TestEpochsThatTheProgramBoundsAreNotCompared(t *testing.T) {
 	}
 }
 
-// A load that failed says nothing about how long one takes.
+// Baselines do not learn from a load that failed.
 func TestFailedLoadsAreNotLearned(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -154,7 +154,7 @@ func TestFailedLoadsAreNotLearned(t *testing.T) {
 	}
 }
 
-// A file that cannot be used is told of once, in the table and in the report, and the run goes on.
+// A file that cannot be used is one problem in the report, and the run continues.
 func TestDamagedBaselines(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "baseline.db")
@@ -164,16 +164,16 @@ func TestDamagedBaselines(t *testing.T) {
 	d := compared(t, db, "echo EPOCH 1; sleep 0.05; echo EPOCH 2")
 	kept, err := filepath.Glob(db + ".corrupt-*")
 	if err != nil || len(kept) != 1 {
-		t.Fatalf("got %q, %v, want one file that was set aside", kept, err)
+		t.Fatalf("got %q, %v, want one renamed file", kept, err)
 	}
-	told := 0
+	reported := 0
 	for _, problem := range d.Problems {
 		if strings.Contains(problem, kept[0]) {
-			told++
+			reported++
 		}
 	}
-	if e := known(t, db); told != 1 || e.Key != "epoch/job" {
-		t.Errorf("told %d times in %q, and learned %s", told, d.Problems, e.Key)
+	if e := largest(t, db); reported != 1 || e.Key != "epoch/job" {
+		t.Errorf("got %d of the problems %q and %s, want 1 and epoch/job", reported, d.Problems, e.Key)
 	}
 	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 ||
 		!strings.Contains(strings.Join(d.Problems, "\n"), "it is not a regular file") {
@@ -181,7 +181,7 @@ func TestDamagedBaselines(t *testing.T) {
 	}
 }
 
-// What a name is cut to cannot be reset by, so the key is there whole.
+// A name that is cut cannot be given to reset, so the whole key follows.
 func TestBaselineListOfLongNames(t *testing.T) {
 	e := baseline.Entry{Key: "load/ssd/cold//tmp/a folder/models/llama.gguf (97152000 bytes)"}
 	e.Durations, e.Slow, e.Last = []time.Duration{time.Second}, 1, time.Now()
@@ -197,19 +197,19 @@ func TestBaselineListOfLongNames(t *testing.T) {
 	}
 }
 
-// Where there is no folder for the file, the command line is not what is wrong.
+// A missing home folder is not an error of the command line.
 func TestBaselineWithoutAHome(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root has a folder without a home: run as another user to see what others are told")
+		t.Skip("root has a default folder without a home: run this test as another user")
 	}
 	t.Parallel()
 	for args, want := range map[string]string{"baseline list": "--file", "run -- true": "--baseline"} {
 		v := stallspan(t, strings.Fields(args)...)
 		v.Env = append(v.Env, "HOME=", "XDG_STATE_HOME=")
 		code := v.run()
-		if text := v.err.String(); code == exitUsage || !strings.Contains(text,
-			"set XDG_STATE_HOME, or name a file with "+want) {
-			t.Errorf("%s: exit code %d: %s", args, code, text)
+		want = "set XDG_STATE_HOME, or name a file with " + want
+		if text := v.err.String(); code == exitUsage || !strings.Contains(text, want) {
+			t.Errorf("%s: got exit code %d, %s; want %q", args, code, text, want)
 		}
 	}
 }
@@ -225,7 +225,7 @@ func TestSlowFlags(t *testing.T) {
 		v := stallspan(t, append(append([]string{"run"}, strings.Fields(args)...), "--", "true")...)
 		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) ||
 			strings.Contains(v.err.String(), "strconv") {
-			t.Errorf("%s: exit code %d: %s", args, code, v.err.String())
+			t.Errorf("%s: got exit code %d, %s; want %d and %q", args, code, v.err.String(), exitUsage, want)
 		}
 	}
 }
@@ -247,7 +247,7 @@ func TestBaselineCommands(t *testing.T) {
 		t.Helper()
 		v := stallspan(t, append([]string{"baseline"}, args...)...)
 		if got := v.run(); got != code {
-			t.Errorf("%q: exit code %d: %s", args, got, v.err.String())
+			t.Errorf("%q: got exit code %d, %s; want %d", args, got, v.err.String(), code)
 		}
 		return v.out.String() + v.err.String()
 	}
@@ -280,9 +280,9 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 			t.Errorf("got %s, want no baseline of that name", got)
 		}
 	}
-	if got := call(0, "reset", "load/nvme/cold/llama", "--file",
-		db); got != "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n" {
-		t.Errorf("got %s, want one forgotten baseline with its summary", got)
+	want = "forgot load/nvme/cold/llama: 6 durations, median 12.5 s, p95 15.0 s\n"
+	if got := call(0, "reset", "load/nvme/cold/llama", "--file", db); got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 	if got := call(0, "reset", "--all", "--file", db); strings.Count(got, "forgot ") != 2 {
 		t.Errorf("got %s, want two forgotten baselines", got)

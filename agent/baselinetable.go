@@ -24,8 +24,8 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 	}
 	return writeTable(out, func(t *table) {
 		row := func(what, device, temperature, n, median, p95, slow, seen string) {
-			t.line(fmt.Sprintf("%s %s %-7s %2s %7s %7s %7s %s", fit(what, baselineWidth), fit(device, deviceWidth), temperature,
-				n, median, p95, slow, seen))
+			t.line(fmt.Sprintf("%s %s %-7s %2s %7s %7s %7s %s",
+				fit(what, baselineWidth), fit(device, deviceWidth), temperature, n, median, p95, slow, seen))
 		}
 		row("load or epochs of", "device", "cache", "n", "median", "p95", "slow at", "seen")
 		for i := range all {
@@ -35,8 +35,8 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 				slow = explain.Duration(limit.Seconds())
 			}
 			name := e.Key.Kind() + " " + e.Key.Name()
-			row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"),
-				strconv.Itoa(len(e.Durations)), explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
+			row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"), strconv.Itoa(len(e.Durations)),
+				explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
 			if columns(name) > baselineWidth {
 				t.line("  " + string(e.Key)) // on one line, however long, to be copied
 			}

@@ -21,7 +21,7 @@ var (
 var expected = map[string]string{
 	"string": "text", "[]string": "a list, like [a, b]", "bool": "true or false",
 	"time.Duration": "a duration, like 100ms",
-	"int": "a whole number, like 10", "float64": "a number, like 1.5",
+	"int":           "a whole number, like 10", "float64": "a number, like 1.5",
 	"[]action.Config": "a list of actions, each after a dash", "[]config.Disk": "a list of disks, each after a dash",
 }
 

@@ -36,11 +36,11 @@ func TestClient(t *testing.T) {
 		t.Errorf("got %s, %v; want an unfinished report", text, err)
 	}
 	if _, err = s.End(t.Context(), "../status"); !errors.As(err, &refused) || refused.Status != http.StatusNotFound {
-		t.Errorf("%v", err)
+		t.Errorf("unknown window: got %v, want an *Error with 404", err)
 	}
 	if _, err = s.Begin(t.Context(), Announcement{Kind: "epcoh"}); !errors.As(err, &refused) ||
 		refused.Status != http.StatusBadRequest {
-		t.Errorf("%v", err)
+		t.Errorf("unknown kind: got %v, want an *Error with 400", err)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestClientWithoutAServer(t *testing.T) {
 	for _, path := range []string{stale, filepath.Join(dir, "absent")} {
 		_, err := NewClient(path).Begin(t.Context(), Announcement{Kind: window.Epoch})
 		if err == nil || !strings.HasPrefix(err.Error(), "no server answers on "+path+": start stallspan") {
-			t.Errorf("%v", err)
+			t.Errorf("got %v, want no server on %s", err, path)
 		}
 	}
 }

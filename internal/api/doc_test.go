@@ -39,7 +39,7 @@ func run(t *testing.T, s *service, script, program string, args ...string) strin
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%s: %v\n%s%s", program, err, &stdout, &stderr)
+		t.Fatalf("%s: got %v, want exit code 0\n%s%s", program, err, &stdout, &stderr)
 	}
 	return stdout.String()
 }
@@ -81,7 +81,7 @@ func TestCurlWithABodyThatIsTooLarge(t *testing.T) {
 	out := run(t, s, strings.Repeat("x", 8<<20), "curl", "-sS", "--unix-socket", s.path, "http://localhost/v1/windows",
 		"--data-binary", "@-")
 	if got := parseAs[Error](t, out); !strings.Contains(got.Text, "larger than 65536 bytes") {
-		t.Errorf("%s", out)
+		t.Errorf("got %s, want the limit of a body", out)
 	}
 }
 

@@ -142,7 +142,7 @@ func TestMostStreams(t *testing.T) {
 	var refused *Error
 	if err := s.Events(t.Context(), 1, false, nil); !errors.As(err, &refused) ||
 		refused.Status != http.StatusServiceUnavailable {
-		t.Errorf("%v", err)
+		t.Errorf("over the limit: got %v, want an *Error with 503", err)
 	}
 	cancel()
 	for range maxStreams {
@@ -206,7 +206,7 @@ func TestTryOverTCP(t *testing.T) {
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusForbidden {
-		t.Error(response.Status)
+		t.Errorf("got %s, want 403", response.Status)
 	}
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	cancel()

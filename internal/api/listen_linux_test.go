@@ -28,6 +28,6 @@ func TestSocketIsNeverOpenToOthers(t *testing.T) {
 	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	child.Env = append(os.Environ(), variable+"="+filepath.Join(folder(t), "s"))
 	if out, err := child.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
+		t.Errorf("got %v, want exit code 0\n%s", err, out)
 	}
 }

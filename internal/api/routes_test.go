@@ -84,7 +84,7 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 	answer, err := io.ReadAll(c)
 	if err != nil || !strings.Contains(string(answer), "413 ") ||
 		!strings.Contains(string(answer), "larger than 65536 bytes") {
-		t.Errorf("%s, %v", answer, err)
+		t.Errorf("got %s, %v; want 413 and the limit", answer, err)
 	}
 }
 
@@ -97,7 +97,7 @@ func TestAcceptedContentTypes(t *testing.T) {
 			header = []string{"Content-Type", kind}
 		}
 		if status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`, header...); status != http.StatusCreated {
-			t.Errorf("%q: %d %s", kind, status, body)
+			t.Errorf("%q: got %d %s, want 201", kind, status, body)
 		}
 	}
 }

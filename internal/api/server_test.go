@@ -234,7 +234,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 	buf := make([]byte, 4096)
 	n, err := c.Read(buf) // the server asks for the body: the request is under way
 	if err != nil || !strings.HasPrefix(string(buf[:n]), "HTTP/1.1 100 ") {
-		t.Fatalf("%v %q", err, buf[:n])
+		t.Fatalf("got %q, %v; want 100 Continue", buf[:n], err)
 	}
 	stopped := make(chan error)
 	go func() { stopped <- s.stop() }()
@@ -249,7 +249,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 	}
 	answer, err := io.ReadAll(c)
 	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 201 ") {
-		t.Errorf("%v %q", err, answer)
+		t.Errorf("got %q, %v; want 201", answer, err)
 	}
 	if err := <-stopped; err != nil {
 		t.Error(err)
