@@ -37,7 +37,7 @@ func BenchmarkReadTenProcesses(b *testing.B) {
 			for b.Loop() {
 				s.Reset()
 				s.Edge = edge
-				source.jobs[0].looked = sample.Now().Mono
+				source.jobs[0].scanned = sample.Now().Mono
 				if err := source.Read(&s); err != nil {
 					b.Fatal(err)
 				}

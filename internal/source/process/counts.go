@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// counts are the counters of a process that its parent inherits at its end: when the parent waits for it, the
-// kernel adds all of them to the parent's own.
+// counts are the counters of a process that its parent inherits: when the parent waits for the ended process, the
+// kernel adds them to the parent's own.
 type counts [6]uint64
 
 const (
-	cpuTicks  = iota // user and system
-	faults           // minor page faults: they are only here to tell whether a parent has inherited
-	readBytes        // these three are from /proc/PID/io
+	cpuTicks  = iota // user and system time
+	faults           // minor page faults, which show whether a parent has inherited
+	readBytes        // this and the next two are from /proc/PID/io
 	readChars
 	writeBytes
-	sysTicks // of cpuTicks, system
+	sysTicks // part of cpuTicks, in the kernel
 )
 
-// plus and minus stop at the ends of the range, so that nothing that a file says can turn a counter over.
+// plus and minus saturate, so that no text of a file can make a counter overflow.
 func (c counts) plus(d counts) counts {
 	for i := range c {
 		if c[i] += d[i]; c[i] < d[i] {
@@ -35,7 +35,7 @@ func (c counts) minus(d counts) counts {
 	return c
 }
 
-// covers tells whether c is at least d in everything.
+// covers reports whether each counter of c is at least that of d.
 func (c counts) covers(d counts) bool {
 	for i := range c {
 		if c[i] < d[i] {
@@ -45,7 +45,7 @@ func (c counts) covers(d counts) bool {
 	return true
 }
 
-// highest is the larger of both in each counter.
+// highest returns the maximum of each counter.
 func (c counts) highest(d counts) counts {
 	for i := range c {
 		c[i] = max(c[i], d[i])
@@ -53,13 +53,13 @@ func (c counts) highest(d counts) counts {
 	return c
 }
 
-// splitIO parts the bytes from the rest.
+// splitIO separates the bytes from the rest.
 func (c counts) splitIO() (rest, io counts) {
 	io.takeBytes(c)
 	return c.minus(io), io
 }
 
-// takeBytes makes c's bytes those of d.
+// takeBytes copies the bytes of d.
 func (c *counts) takeBytes(d counts) { copy(c[readBytes:writeBytes+1], d[readBytes:writeBytes+1]) }
 
 func duration(ticks uint64) time.Duration {

@@ -10,74 +10,74 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// mostOpen bounds the files that are kept open, so that a large job leaves descriptors to the rest of the program.
-// What goes beyond is opened at every reading.
-const mostOpen = 1024
+// maxOpen bounds the open files, so that a large job leaves file descriptors to the rest of the program. Further files
+// are opened at every reading.
+const maxOpen = 1024
 
-// file is a small file of /proc or of a cgroup that is read again and again.
+// file is a small file of /proc or of a cgroup that stays open between readings.
 type file struct {
 	path string
-	kept *kernfile.File
+	open *kernfile.File
 }
 
-// read gives the text of now, valid until the next read of any file. A file of a process that was open stays with
-// that process: should the process ID be given to another one, it fails.
+// read returns the text of a file, valid until the next read of any file. An open file belongs to its process: if
+// another process gets the ID, read fails.
 func (s *Source) read(f *file) ([]byte, error) {
-	if f.kept == nil {
+	if f.open == nil {
 		opened, err := kernfile.Open(f.path)
 		if err != nil {
 			return nil, err
 		}
-		f.kept = opened
+		f.open = opened
 		s.open++
 	}
-	n, err := f.kept.ReadAt(s.buf[:], 0)
+	n, err := f.open.ReadAt(s.buf[:], 0)
 	if err != nil {
 		s.close(f)
 		return nil, err
 	}
-	if s.open > mostOpen {
+	if s.open > maxOpen {
 		s.close(f)
 	}
 	return s.buf[:n], nil
 }
 
 func (s *Source) close(f *file) {
-	if f.kept != nil {
-		_ = f.kept.Close() // it was only read from: there is nothing to lose
-		f.kept = nil
+	if f.open != nil {
+		_ = f.open.Close() // read-only: the error has no meaning
+		f.open = nil
 		s.open--
 	}
 }
 
-// gone tells whether err means that the process or cgroup is not there any more.
+// gone reports whether err means that the process or cgroup no longer exists.
 func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) || errors.Is(err, syscall.ENODEV)
 }
 
-// outOfFiles tells whether a file could not be opened because this program, or the machine, has too many open.
+// outOfFiles reports whether err is the limit of open files of this program or of the machine.
 func outOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// readAll gives up to most bytes of a file that is needed only now.
-func readAll(path string, most int64) ([]byte, error) {
+// readAll returns up to limit bytes of a file that is read once.
+func readAll(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, most))
+	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// names lists a folder of numbers, in the kernel's order, up to most of them.
-func names(path string, most int) ([]string, error) {
+// names lists up to limit entries of a folder, in the order of the kernel.
+func names(path string, limit int) ([]string, error) {
 	dir, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
-	list, err := dir.Readdirnames(most)
+	list, err := dir.Readdirnames(limit)
 	if errors.Is(err, io.EOF) {
 		err = nil // an empty folder
 	}

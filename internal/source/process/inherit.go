@@ -1,28 +1,27 @@
 package process
 
-// What a process has read is counted by the kernel once more when it ends: whoever waits for it inherits all its
-// counters. A loader's workers that read 10 GB and end would thus count twice, once as themselves and once as their
-// parent, if a job's bytes were the sum over its processes with those kept that have gone. So a member that is gone
-// goes on counting only until its parent, or the next member above that is still there, is seen to have inherited
-// from it; from then on it is counted there, exactly, with what it did after its last reading. A member that nobody
-// of the job has waited for (the first process; an orphan that init has taken over; a child of a parent that
-// ignores SIGCHLD) keeps its last reading for good.
+// The kernel counts what a process has read again when the process ends: the process that waits for it inherits all its
+// counters. Loader workers that read 10 GB and end would count twice, once as themselves and once as their parent, if
+// a job's bytes were the sum over its processes, ended ones included. So an ended member counts only until its parent,
+// or the next living member above, has inherited from it. From then on its counters are part of that member, exactly,
+// with what it did after its last reading. A member that no member waits for keeps its last reading: the first process,
+// an orphan of init, a child of a parent that ignores SIGCHLD.
 //
-// Whether a parent has inherited shows in its cfaults and in its children's CPU time, which grow in no other way.
-// The kernel lets a parent inherit before it takes the child out of /proc, and members are read from the oldest to
-// the youngest, parents before their children: so an inheritance is seen at the reading that finds the child gone
-// or at the one after, and never while the child is still being counted.
+// An inheritance shows in cfaults and in the CPU time of children, which grow in no other way. The kernel adds them
+// before it removes the child from /proc, and members are read in the order of their age, parents before children. So
+// an inheritance shows in the reading that finds the child gone or in the next one, and never while the child is still
+// counted.
 
-// settle decides about the members that are gone: first about those that were so at the reading before, since what
-// their heirs have gained is theirs before it is anybody else's, and parents before their children.
-func (j *job) settle(s *Source) {
+// resolve handles the members that are gone: first those that were gone at the previous reading, because the gains of
+// their heirs belong to them first, and parents before children.
+func (j *job) resolve(s *Source) {
 	for _, m := range j.members {
 		m.expects = false
 	}
 	decided := 0
-	for _, last := range [...]bool{true, false} { // is this the last chance to have been inherited from
+	for _, last := range [...]bool{true, false} { // whether this is the last reading that can show an inheritance
 		for _, m := range j.members {
-			if m.lost == 0 || m.settled {
+			if m.lost == 0 || m.resolved {
 				continue
 			}
 			heir, lost := j.heir(m)
@@ -32,12 +31,12 @@ func (j *job) settle(s *Source) {
 			switch {
 			case heir != nil && heir.inherit(m, &j.left):
 			case heir != nil && !last:
-				heir.expects = true // it may have been read just before it inherited
+				heir.expects = true // it may have been read just before the inheritance
 				continue
 			default:
 				j.left = j.left.plus(m.counted())
 			}
-			m.settled = true
+			m.resolved = true
 			decided++
 		}
 	}
@@ -46,7 +45,7 @@ func (j *job) settle(s *Source) {
 	}
 	kept := j.members[:0]
 	for _, m := range j.members {
-		if m.settled {
+		if m.resolved {
 			s.dismiss(m)
 			delete(j.byPID, m.pid)
 			continue
@@ -57,10 +56,10 @@ func (j *job) settle(s *Source) {
 	j.members = kept
 }
 
-// heir is the nearest member above m that is still there, nil when there is none. lost is the reading that found
-// the last of those gone through whom it would inherit.
+// heir returns the nearest living member above m, or nil. lost is the reading that found the last member between them
+// gone.
 func (j *job) heir(m *member) (heir *member, lost uint64) {
-	for range j.members { // a bound, should the files describe a circle
+	for range j.members { // bounded, because the files may describe a cycle
 		lost = max(lost, m.lost)
 		m = j.byPID[m.parent]
 		if m == nil || m.lost == 0 {
@@ -70,8 +69,7 @@ func (j *job) heir(m *member) (heir *member, lost uint64) {
 	return nil, lost
 }
 
-// inherit moves the counting of lost from itself to h, if h has got its counters. Bytes that h cannot show are put
-// to left.
+// inherit moves the counters of lost to h, if h has gained as much. Bytes that h cannot show are added to left.
 func (h *member) inherit(lost *member, left *counts) bool {
 	got, base := lost.now, lost.base
 	var unseen counts

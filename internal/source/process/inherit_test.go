@@ -10,9 +10,9 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// kernel behaves as Linux does when processes are born, work and end, and writes it to a tree. It also knows the
-// truth: what the job did. It leaves out what no reading can tell apart: two children that end at almost the same
-// time while only one of them is seen inherited, and a child that nobody waits for and whose parent ends with it.
+// kernel models how Linux starts, runs and ends processes, and writes them to a tree. It also counts the exact work of
+// the job. It leaves out cases that no reading can distinguish: two children that end at almost the same time while a
+// reading shows the inheritance of one, and a child that ends with its parent before any process waits for it.
 type kernel struct {
 	tree
 	*rand.Rand
@@ -30,7 +30,7 @@ type modelled struct {
 	own, reaped counts
 	seen        counts // at the last reading
 	wasSeen     bool
-	ignores     bool // SIGCHLD: its children are waited for by nobody
+	ignores     bool // SIGCHLD: it does not wait for its children
 	hold        int  // for how many readings it must not end
 }
 
@@ -62,7 +62,7 @@ func (k *kernel) exit(p *modelled) {
 	k.end(p.pid)
 	all := p.own.plus(p.reaped)
 	parent := k.processes[p.parent]
-	if parent == nil || parent.ignores { // nobody waits for it: what was not seen yet is lost
+	if parent == nil || parent.ignores { // not waited for: work after the last reading is lost
 		k.truth = k.truth.minus(all.minus(p.seen))
 		if parent != nil {
 			parent.hold = 2
@@ -116,7 +116,13 @@ func TestCountersOnlyGrowAndAreTrue(t *testing.T) {
 }
 
 func randomLife(t *testing.T, seed uint64, lazy bool) {
-	k := &kernel{tree: tree{t, t.TempDir()}, Rand: rand.New(rand.NewPCG(seed, 1)), next: 99, processes: map[int]*modelled{}, lazy: lazy}
+	k := &kernel{
+		tree:      tree{t, t.TempDir()},
+		Rand:      rand.New(rand.NewPCG(seed, 1)),
+		next:      99,
+		processes: map[int]*modelled{},
+		lazy:      lazy,
+	}
 	first := k.spawn(1)
 	first.ignores = false
 	k.print()
@@ -192,7 +198,7 @@ func ordinary(t *testing.T, source *Source) *sample.Sample {
 	return &s
 }
 
-// The bytes of a process that does nothing are read seldom, its CPU time always, and for an edge everything is.
+// The bytes of a process that does nothing are read quietInterval, its CPU time always, and for an edge everything is.
 func TestQuietProcesses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := tree{t, t.TempDir()}
@@ -205,7 +211,7 @@ func TestQuietProcesses(t *testing.T) {
 		}
 		tick := func() *sample.Sample {
 			time.Sleep(100 * time.Millisecond)
-			source.jobs[0].looked = sample.Now().Mono // a look reads everything
+			source.jobs[0].scanned = sample.Now().Mono // a look reads everything
 			return ordinary(t, source)
 		}
 		for range 15 {

@@ -12,29 +12,29 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// Where data come from no disk of this machine, waiting for them shows in no counter if the page cache is passed by: who
-// reads a network file system so just sleeps. What it sleeps in is told at any moment by /proc/PID/syscall (proc(5)), to
-// those who may trace it. So each reading takes one sample of each thread that may read, and the time that the thread slept
-// is divided as its last samples were.
+// If data come from no disk of this machine and bypass the page cache, no counter shows the waiting: a reader of a
+// network file system just sleeps. /proc/PID/syscall (proc(5)) shows the system call in which it sleeps, to processes
+// that may trace it. Each reading samples the threads that may read, and divides their sleep in the ratio of the last
+// samples.
 const (
-	mostInReads = 16 // threads of a job that are looked at with each reading, about 4 us each; the others come in turn
-	lastInReads = 32 // samples whose mean is taken
+	maxReadSamples   = 16 // threads of a job per reading, about 4 us each; others follow in turn
+	readSampleWindow = 32 // samples of the mean
 )
 
 // readCalls are the numbers of the system calls whose first argument is a file that they read.
 var readCalls []uint64
 
-// inRead is how often a thread that slept was found in a read of a file.
+// inRead is the share of samples in which a sleeping thread was in a read of a file.
 type inRead struct {
-	call    file // its syscall
+	call    file // /proc/PID/syscall
 	samples int
-	share   float64 // of them
+	share   float64 // of samples
 }
 
-// sampleReads looks at threads of a job whose data come from no disk of this machine.
+// sampleReads samples threads of a job with data from no disk of this machine.
 func (t *threads) sampleReads(s *Source) {
 	all := len(t.leaders) + len(t.readers)
-	for range min(all, mostInReads) {
+	for range min(all, maxReadSamples) {
 		t.sampled = (t.sampled + 1) % all
 		if i := t.sampled - len(t.leaders); i >= 0 {
 			t.readers[i].sampleRead(s)
@@ -47,7 +47,7 @@ func (t *threads) sampleReads(s *Source) {
 func (t *thread) sampleRead(s *Source) {
 	text, err := s.read(&t.in.call)
 	if err != nil {
-		return // not ours to trace, or a kernel without it
+		return // no permission, or not supported
 	}
 	fd, sleeps, reads := parseSyscall(text)
 	if !sleeps {
@@ -55,23 +55,26 @@ func (t *thread) sampleRead(s *Source) {
 	}
 	value := 0.0
 	if reads {
-		// The link alone: to look at the file itself may wait for what the thread waits for.
-		if to, err := os.Readlink(filepath.Join(filepath.Dir(t.in.call.path), "fd", strconv.FormatUint(fd, 10))); err == nil && isFile(to) {
+		// Read the link only: the file itself may block as it blocks the thread.
+		if to, err := os.Readlink(
+			filepath.Join(filepath.Dir(t.in.call.path), "fd", strconv.FormatUint(fd, 10)),
+		); err == nil &&
+			isFile(to) {
 			value = 1
 		}
 	}
-	t.in.samples = min(t.in.samples+1, lastInReads)
+	t.in.samples = min(t.in.samples+1, readSampleWindow)
 	t.in.share += (value - t.in.share) / float64(t.in.samples)
 }
 
-// isFile says whether an open file is one of a file system, and no device. A pipe or socket is "pipe:[1]".
+// isFile reports whether the link of an open file is a file, not a device. Pipes and sockets are like "pipe:[1]".
 func isFile(link string) bool {
 	return strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "/proc/") &&
 		(!strings.HasPrefix(link, "/dev/") || strings.HasPrefix(link, "/dev/shm/"))
 }
 
-// parseSyscall reads "NUMBER 0xFD ...", as of a thread that sleeps in a system call, "-1 ..." of one that sleeps elsewhere,
-// and "running".
+// parseSyscall parses "NUMBER 0xFD ..." of a thread that sleeps in a system call, "-1 ..." of a thread that sleeps
+// elsewhere, and "running".
 func parseSyscall(text []byte) (fd uint64, sleeps, reads bool) {
 	number, rest, _ := bytes.Cut(text, []byte{' '})
 	if bytes.HasPrefix(number, []byte("running")) || len(number) == 0 {
@@ -86,7 +89,7 @@ func parseSyscall(text []byte) (fd uint64, sleeps, reads bool) {
 	return fd, true, err == nil
 }
 
-// slept is how much of the time that the thread slept was in reads.
+// slept returns how much of the sleep dt was in reads.
 func (t *thread) slept(dt time.Duration) time.Duration {
 	return time.Duration(t.in.share * float64(max(0, dt)))
 }

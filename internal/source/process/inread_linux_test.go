@@ -35,7 +35,8 @@ func TestInReads(t *testing.T) {
 	now := time.Second
 	threads.read(s, now)
 	for step := range 100 {
-		tr.write(trainer, "syscall", fmt.Sprintf("%d 0x4 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f5a\n", unix.SYS_READ)) // for the next batch
+		tr.write(trainer, "syscall",
+			fmt.Sprintf("%d 0x4 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f5a\n", unix.SYS_READ)) // for the next batch
 		in := "running\n"
 		switch step % 4 {
 		case 1, 2:
@@ -57,8 +58,8 @@ func TestInReads(t *testing.T) {
 	}
 }
 
-// TestInReadsOfThisKernel looks at real processes. A named pipe lies in a file system and never answers, as a server that is
-// gone.
+// TestInReadsOfThisKernel looks at real processes. A named pipe lies in a file system and never answers, as a server
+// that is gone.
 func TestInReadsOfThisKernel(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "fifo")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -107,12 +108,15 @@ func TestInReadsOfThisKernel(t *testing.T) {
 }
 
 func FuzzParseSyscall(f *testing.F) {
-	for _, seed := range []string{"running\n", "-1 0x7ffc 0x7f5a\n", "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f5a\n", "", "0", "17 3", "0 0xffffffffffffffff", "99999999999999999999 0x3"} {
+	for _, seed := range []string{
+		"running\n", "-1 0x7ffc 0x7f5a\n", "0 0x3 0x0 0x0 0x0 0x0 0x0 0x7ffc 0x7f5a\n", "", "0", "17 3",
+		"0 0xffffffffffffffff", "99999999999999999999 0x3",
+	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if fd, sleeps, reads := parseSyscall(text); reads && (!sleeps || fd > 1<<31) {
-			t.Errorf("%q: %d, %v, %v", text, fd, sleeps, reads)
+			t.Errorf("%q: got a read of %d, asleep %v; want a valid file descriptor and a sleep", text, fd, sleeps)
 		}
 	})
 }

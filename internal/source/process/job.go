@@ -8,32 +8,32 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// job is what Add registers.
+// job is one followed job.
 type job struct {
 	id       string
 	scope    string
-	dir      string        // its own cgroup's folder, "" when it has none
-	byParent bool          // no list of children in this kernel
-	first    int           // the process that Add was given; 0 when it was given a cgroup alone
-	hidden   bool          // the cgroup's processes have no numbers in our pid namespace
-	begun    time.Duration // sample.Stamp.Mono of Add
-	added    uint64        // when, in ticks since boot; 0 when that is not known
+	dir      string        // folder of its own cgroup, or ""
+	byParent bool          // the kernel does not list children
+	first    int           // process of Add; 0 for a cgroup alone
+	hidden   bool          // the processes of the cgroup are in another PID namespace
+	begun    time.Duration // Stamp.Mono of Add
+	added    uint64        // time of Add in ticks since boot; 0 if not known
 
-	members    []*member // from the oldest to the youngest, so parents before their children
-	byPID      map[int]*member
-	readings   uint64
-	looks      int             // for members and files
-	looked     time.Duration   // sample.Stamp.Mono of the last look for members
-	lookedLast time.Duration   // and of the one before
-	beyond     int             // how many that look had to leave out
-	trouble    sample.Problems // of that look
+	members  []*member // by age, parents before children
+	byPID    map[int]*member
+	readings uint64
+	scans    int             // number of scans
+	scanned  time.Duration   // Stamp.Mono of the last scan
+	lastScan time.Duration   // and of the scan before
+	excess   int             // processes above the limit at the last scan
+	problems sample.Problems // of the last scan
 
-	left  counts // of members that are gone and that nobody has inherited from
-	total counts // only ever grows
+	left  counts // of ended members without an heir
+	total counts // never decreases
 	alive int
 	hasIO bool
 
-	stat     file // cpu.stat of its own cgroup
+	stat     file // cpu.stat of its cgroup
 	statBase usage
 	cpu      usage
 
@@ -41,15 +41,15 @@ type job struct {
 	threads threads
 }
 
-// A process that has done nothing for quietFor, and sleeps, has its bytes read each seldom only. Its CPU time is read at
-// every tick, and whatever moves there ends the quiet.
+// The bytes of a process that sleeps and has done nothing for quietFor are read every quietInterval. Its CPU time is
+// read at every tick, and any change ends the quiet time.
 const (
-	quietFor = time.Second
-	seldom   = 450 * time.Millisecond
-	restsFor = 5 // of so many looks at a quiet process, one is taken
+	quietFor      = time.Second
+	quietInterval = 450 * time.Millisecond
+	quietScans    = 5 // every so many scans include a quiet process
 )
 
-// read refreshes the counters. all asks for the bytes of quiet members, too.
+// read updates the counters. all includes the bytes of quiet members.
 func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Duration) {
 	j.readings++
 	if j.dir != "" {
@@ -57,7 +57,7 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Dura
 			j.cpu.all = max(j.cpu.all, now.all-j.statBase.all)
 			j.cpu.system = max(j.cpu.system, now.system-j.statBase.system)
 		} else if !gone(err) {
-			problems.Add(fmt.Errorf("the CPU time of job %s is not read: %w", j.id, err))
+			problems.Add(fmt.Errorf("the CPU time of job %s cannot be read: %w", j.id, err))
 		}
 	}
 	for _, m := range j.members {
@@ -66,13 +66,13 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Dura
 		}
 	}
 	if slices.ContainsFunc(j.members, func(m *member) bool { return m.lost != 0 }) {
-		j.settle(s)
+		j.resolve(s)
 	}
 	j.sum(problems)
 }
 
-// welcome reads the members that a look has found.
-func (j *job) welcome(s *Source, problems *sample.Problems, now time.Duration) {
+// readNew reads the members that a scan has added.
+func (j *job) readNew(s *Source, problems *sample.Problems, now time.Duration) {
 	for _, m := range j.members {
 		if m.fresh && m.lost == 0 {
 			j.refresh(s, m, problems, true, now)
@@ -84,12 +84,12 @@ func (j *job) welcome(s *Source, problems *sample.Problems, now time.Duration) {
 // refresh reads one member.
 func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool, now time.Duration) {
 	before := m.now
-	there, err := s.refresh(m, all || now-m.moved < quietFor || now-m.bytesAt >= seldom, now)
+	exists, err := s.refresh(m, all || now-m.moved < quietFor || now-m.bytesAt >= quietInterval, now)
 	if err != nil {
 		problems.Add(err)
 	}
 	switch {
-	case !there:
+	case !exists:
 		m.lost = j.readings
 	case m.fresh:
 		m.fresh = false
@@ -102,9 +102,9 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool,
 	}
 }
 
-// sum adds up what the members have done since the job was added.
+// sum adds the counters of all members since the job was added.
 func (j *job) sum(problems *sample.Problems) {
-	sum, alive, blind := j.left, 0, false
+	sum, alive, unreadable := j.left, 0, false
 	for _, m := range j.members {
 		sum = sum.plus(m.counted())
 		if !m.present() {
@@ -112,17 +112,17 @@ func (j *job) sum(problems *sample.Problems) {
 		}
 		alive++
 		if !m.hasIO {
-			blind = true
+			unreadable = true
 		}
-		if m.ioError != nil && !m.ioTold { // once of each process: there may be thousands of another user
-			m.ioTold = true
+		if m.ioError != nil && !m.ioReported { // once per process: another user may have thousands
+			m.ioReported = true
 			problems.Add(m.ioError)
 		}
 	}
 	j.total = j.total.highest(sum)
 	j.alive = alive
 	if alive > 0 {
-		j.hasIO = !blind
+		j.hasIO = !unreadable
 	}
 	if j.dir == "" {
 		j.cpu = usage{duration(j.total[cpuTicks]), duration(j.total[sysTicks])}
@@ -135,7 +135,8 @@ func (j *job) emit(out *sample.Sample) {
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
 		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
-		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady, ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
+		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
+		ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	})
 	for _, m := range j.members {
 		if m.present() {

@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	mostLeaders  = 64 // of a job
-	mostWrappers = 8  // one around another
-	// Between two looks a launcher of the same program takes at most so many ticks of CPU time, and what it has launched at
-	// least so many. One that takes more is none.
+	maxLeaders  = 64 // of a job
+	maxWrappers = 8  // nested
+	// Ticks of CPU time between two scans: a launcher uses at most launcherTicks, and its child at least launchedTicks.
 	launcherTicks = 1
 	launchedTicks = 10
 )
 
-// Lead says which processes of a job drive an accelerator, where that is known: those that hold memory of one. At most 64
-// are taken. It waits for no reading.
+// Lead sets which processes of a job drive a GPU: those that hold memory of one, where that is known. It uses at most
+// 64. It does not wait for a reading.
 func (s *Source) Lead(id string, pids []int) {
 	s.holding.Lock()
 	defer s.holding.Unlock()
 	if s.holders == nil {
 		s.holders = map[string][]int{}
 	}
-	if len(s.holders) < mostJobs || s.holders[id] != nil {
-		s.holders[id] = slices.Clone(pids[:min(len(pids), mostLeaders)])
+	if len(s.holders) < maxJobs || s.holders[id] != nil {
+		s.holders[id] = slices.Clone(pids[:min(len(pids), maxLeaders)])
 	}
 }
 
@@ -45,7 +44,7 @@ func (t *threads) leads(id int) bool {
 	return slices.ContainsFunc(t.leaders, func(l *thread) bool { return l.id == id })
 }
 
-// lead makes the first threads of these processes the leading ones.
+// lead makes the first threads of these processes the leaders.
 func (t *threads) lead(s *Source, members []*member) {
 	if len(members) == 0 {
 		return
@@ -64,10 +63,10 @@ func (t *threads) lead(s *Source, members []*member) {
 	}
 }
 
-// leading is the processes whose first threads drive the accelerators: the holders, where those are known and there. Else it
-// is the oldest one, as training programs have it, but for wrappers around it. A wrapper has one child, which runs another
-// program; or the same one with other arguments, as Python's launchers do, while the wrapper does next to nothing. The
-// workers of Python's multiprocessing are no programs of their own: forked ones keep their parent's arguments.
+// leading returns the processes with the leader threads: the holders, if any is alive, or else the oldest process
+// inside its wrappers, as in most training programs. A wrapper has one child, which runs another program, or the same
+// program with other arguments while the wrapper is idle, as Python's launchers do. Workers of Python's multiprocessing
+// are not programs of their own: forked workers have the arguments of their parent.
 func (j *job) leading(holders []int) (members []*member) {
 	for _, pid := range holders {
 		if m := j.byPID[pid]; m != nil && m.present() {
@@ -78,7 +77,7 @@ func (j *job) leading(holders []int) (members []*member) {
 		return members
 	}
 	m := j.oldest()
-	for range mostWrappers {
+	for range maxWrappers {
 		if m == nil {
 			return nil
 		}
@@ -104,13 +103,13 @@ func wraps(m, child *member) bool {
 	return m.program() != child.program() || m.launcher && m.launched(child)
 }
 
-// launched says that a child of the same program was given arguments of its own.
+// launched reports whether a child of the same program has other arguments.
 func (m *member) launched(child *member) bool {
-	own, given := m.arguments(), child.arguments()
-	return own != given && !strings.Contains(given, "multiprocessing")
+	own, other := m.arguments(), child.arguments()
+	return own != other && !strings.Contains(other, "multiprocessing")
 }
 
-// arguments is what a process was started with.
+// arguments returns the command line of a process.
 func (m *member) arguments() string {
 	text, _ := readAll(filepath.Join(m.dir, "cmdline"), 4096)
 	return string(text)
@@ -125,7 +124,7 @@ func (j *job) oldest() *member {
 	return nil
 }
 
-// childOf is the oldest living child of a member, and how many there are.
+// childOf returns the oldest living child of a member, and the number of children.
 func (j *job) childOf(m *member) (child *member, count int) {
 	for _, other := range j.members {
 		if other.parent == m.pid && other != m && other.present() {
@@ -137,7 +136,7 @@ func (j *job) childOf(m *member) (child *member, count int) {
 	return child, count
 }
 
-// program is what a process runs: its executable, or, where we may not know that, its name.
+// program returns the executable of a process, or without permission its name.
 func (m *member) program() string {
 	if exe, err := os.Readlink(filepath.Join(m.dir, "exe")); err == nil {
 		return exe

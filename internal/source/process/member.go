@@ -16,41 +16,41 @@ import (
 type member struct {
 	pid   int
 	start uint64
-	dir   string // its folder in /proc
+	dir   string // /proc/PID
 	stat  file
 	io    file
 
 	parent int
-	ended  bool   // a zombie: its counters can still be read
-	many   bool   // it has more than one thread
-	own    uint64 // ticks of its own threads
-	now    counts // its own and what it has inherited from children
-	base   counts // what of now does not count, because it was before the job was added
+	ended  bool   // a zombie, with readable counters
+	many   bool   // more than one thread
+	own    uint64 // CPU ticks of its own threads
+	now    counts // own and inherited
+	base   counts // part of now from before the job was added
 
-	reaped  counts // how much of now can be inherited: CPU and faults exactly, bytes all
-	gain    counts // how much reaped has grown since the reading before, or the one before that if it expects
-	expects bool   // to inherit from a member that was found gone at the last reading
-	adopted counts // how much of now was seen in a member before: it is in that one's readings already
+	reaped  counts // inherited part of now: exact for CPU time and faults, all bytes
+	gain    counts // growth of reaped since the last reading, or since the one before if expects
+	expects bool   // may inherit from a member that the last reading found gone
+	adopted counts // part of now that was read in a member before
 
-	fresh   bool // not read yet
-	hasIO   bool
-	ioError error // why there are no bytes
-	ioTold  bool  // that has been told
+	fresh      bool // not read yet
+	hasIO      bool
+	ioError    error // why the bytes cannot be read
+	ioReported bool  // ioError was reported
 
-	moved   time.Duration // the reading at which anything had moved last (sample.Stamp.Mono)
-	bytesAt time.Duration // the reading at which its bytes were read last
-	lost    uint64        // the reading at which it was found gone, 0 while it is there
-	settled bool          // after that: what it did is counted elsewhere, and it can be dropped
-	nextFD  int           // where the next look at its open files begins
+	moved    time.Duration // Stamp.Mono of the last change
+	bytesAt  time.Duration // Stamp.Mono of the last reading of the bytes
+	lost     uint64        // number of the reading that found it gone; 0 before
+	resolved bool          // its counters moved elsewhere, and it can be dropped
+	nextFD   int           // start of the next scan of its open files
 
-	fetched fetched         // at the last look at threads
-	threads map[int]fetched // by thread, likewise
-	worked  uint64          // own, likewise
+	fetched fetched         // at the last scan of threads
+	threads map[int]fetched // by thread, at the last scan
+	worked  uint64          // own at the last scan
 
-	launcher bool // its only child works, and it does not
+	launcher bool // its only child works instead of it
 }
 
-// admit opens the process and takes its identity, but no counters yet.
+// admit opens a process and reads its identity.
 func (s *Source) admit(pid int) (*member, error) {
 	dir := filepath.Join(s.proc, strconv.Itoa(pid))
 	m := &member{
@@ -71,7 +71,7 @@ func (s *Source) admit(pid int) (*member, error) {
 	return m, nil
 }
 
-// same tells whether m's process ID is still m's. What was read by that ID before belongs to m then.
+// same reports whether the process ID still belongs to m. Then earlier reads by that ID are of m.
 func (s *Source) same(m *member) bool {
 	text, err := s.read(&m.stat)
 	if err != nil {
@@ -81,9 +81,8 @@ func (s *Source) same(m *member) bool {
 	return ok && now.start == m.start
 }
 
-// refresh takes the counters; the bytes only where they are asked for, or where the process is not asleep or has moved
-// otherwise. It answers false when the process is gone; an error means that it may still be there and keeps its last
-// counters.
+// refresh reads the counters, and the bytes if requested or if the process is active. It reports false if the process
+// is gone. After an error the process may exist and keeps its counters.
 func (s *Source) refresh(m *member, bytes bool, at time.Duration) (bool, error) {
 	text, err := s.read(&m.stat)
 	if err != nil {
@@ -94,7 +93,7 @@ func (s *Source) refresh(m *member, bytes bool, at time.Duration) (bool, error) 
 	}
 	now, ok := parseStat(text)
 	if !ok || now.start != m.start {
-		return false, nil // another process has its ID now
+		return false, nil // another process has its ID
 	}
 	counted := m.now
 	counted[cpuTicks] = now.user + now.system + now.cuser + now.csystem
@@ -117,7 +116,7 @@ func (s *Source) refresh(m *member, bytes bool, at time.Duration) (bool, error) 
 	return true, nil
 }
 
-// readIO takes the bytes. What was forbidden once is tried again only after the next look for members.
+// readIO reads the bytes. After an error it tries again after the next scan.
 func (m *member) readIO(s *Source, into *counts) {
 	if m.ioError != nil {
 		return
@@ -134,13 +133,17 @@ func (m *member) readIO(s *Source, into *counts) {
 		m.hasIO = true
 		return
 	case errors.Is(err, fs.ErrPermission):
-		m.ioError = fmt.Errorf("the bytes that process %d reads cannot be told, it belongs to another user: run as that user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH", m.pid)
+		m.ioError = fmt.Errorf(
+			"the bytes that process %d reads are not known, it belongs to another user: run as that user, "+
+				"as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH",
+			m.pid,
+		)
 	case errors.Is(err, fs.ErrNotExist) && exists(m.dir):
-		m.ioError = errors.New("the bytes that processes read cannot be told: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
+		m.ioError = errors.New("the bytes that processes read are not known: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
 	case gone(err):
-		return // it ended since its stat was read: the last bytes stay
+		return // it ended after its stat was read: keep the last bytes
 	default:
-		m.ioError = fmt.Errorf("the bytes that process %d reads cannot be told: %w", m.pid, err)
+		m.ioError = fmt.Errorf("the bytes that process %d reads are not known: %w", m.pid, err)
 	}
 	m.hasIO = false
 }
@@ -150,18 +153,18 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// present says that it was alive when it was read last.
+// present reports whether it was alive at the last reading.
 func (m *member) present() bool { return m.lost == 0 && !m.ended && !m.fresh }
 
-// counted is what the member adds to its job.
+// counted returns what the member adds to its job.
 func (m *member) counted() counts { return m.now.minus(m.base) }
 
-// sample is the member's own reading, without what it has inherited from other members.
+// sample returns the member's own counters, without those inherited from other members.
 func (m *member) sample(job string) sample.Process {
-	mine := m.now.minus(m.adopted)
+	own := m.now.minus(m.adopted)
 	return sample.Process{
 		PID: m.pid, Job: job, CPUTime: duration(m.own),
-		ReadBytes: mine[readBytes], WriteBytes: mine[writeBytes], HasIO: m.hasIO,
+		ReadBytes: own[readBytes], WriteBytes: own[writeBytes], HasIO: m.hasIO,
 		Started: duration(m.start),
 	}
 }

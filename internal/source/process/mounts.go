@@ -13,30 +13,30 @@ import (
 )
 
 const (
-	mostFDs       = 2000 // looked at in a second, over all jobs: about 3 us each
-	mostFDsOfOne  = 1024 // open files of one process: those with the lowest numbers
-	mostMounts    = 64   // of one job: those seen last
-	mostMountIDs  = 8192 // remembered
+	maxFDs        = 2000 // per second over all jobs: about 3 us each
+	maxProcessFDs = 1024 // of one process: the lowest numbers
+	maxMounts     = 64   // of one job: the newest
+	maxMountIDs   = 8192 // stored
 	forgetEvery   = time.Minute
 	flagDirectory = 0o200000
 	flagPath      = 0o10000000
 )
 
-// mounts is where a job has had files open. Which mount a file lies on is told by /proc/PID/fdinfo without touching
-// the file itself: asking a file on a dead NFS server would hang this program as it hangs the job.
+// mounts are the mounts on which a job has had files open. /proc/PID/fdinfo shows the mount without an access to the
+// file: a file on a dead NFS server would block this program as it blocks the job.
 type mounts struct {
-	seen   []sample.Mount // replaced, never changed, since samples refer to it
+	seen   []sample.Mount // immutable, because samples refer to it
 	known  map[int]sample.Mount
-	since  time.Duration // when the oldest of known was learnt
-	next   int           // the member that the next look begins with
-	reread bool          // the list of mounts was read in this look already
+	since  time.Duration // age of known
+	next   int           // member with which the next scan starts
+	reread bool          // the list of mounts was read in this scan
 }
 
-// lookAtFiles notes the mounts of up to budget open files. What does not fit comes first the next time. now is
-// noted as the time at which they were seen.
-func (j *job) lookAtFiles(budget int, now time.Duration) {
+// scanFiles stores the mounts of up to budget open files. The next scan starts with the rest. now is the time of the
+// scan.
+func (j *job) scanFiles(budget int, now time.Duration) {
 	j.mounts.reread = false
-	if now-j.mounts.since >= forgetEvery || j.mounts.known == nil { // the kernel soon gives a number to another mount
+	if now-j.mounts.since >= forgetEvery || j.mounts.known == nil { // the kernel reuses mount IDs
 		j.mounts.known, j.mounts.since = make(map[int]sample.Mount), now
 	}
 	seen := make(map[int]sample.Mount)
@@ -46,8 +46,8 @@ func (j *job) lookAtFiles(budget int, now time.Duration) {
 		}
 		m := j.members[j.mounts.next%len(j.members)]
 		j.mounts.next++
-		if m.lost == 0 && !m.ended && !j.rests(m) {
-			budget -= j.mounts.lookAt(m, budget, seen)
+		if m.lost == 0 && !m.ended && !j.isQuiet(m) {
+			budget -= j.mounts.scan(m, budget, seen)
 		}
 	}
 	if len(seen) > 0 {
@@ -55,11 +55,11 @@ func (j *job) lookAtFiles(budget int, now time.Duration) {
 	}
 }
 
-// lookAt puts the mounts of the member's open files into seen and says how many files it looked at. A process whose
-// files are not ours to see has none.
-func (ms *mounts) lookAt(m *member, budget int, seen map[int]sample.Mount) int {
+// scan adds the mounts of the member's open files to seen and returns the number of files. Without permission
+// the number is 1.
+func (ms *mounts) scan(m *member, budget int, seen map[int]sample.Mount) int {
 	dir := filepath.Join(m.dir, "fdinfo")
-	fds, err := names(dir, mostFDsOfOne)
+	fds, err := names(dir, maxProcessFDs)
 	if err != nil || len(fds) == 0 {
 		return 1
 	}
@@ -67,10 +67,10 @@ func (ms *mounts) lookAt(m *member, budget int, seen map[int]sample.Mount) int {
 	for i := range count {
 		info, err := readAll(dir+"/"+fds[(m.nextFD+i)%len(fds)], 4096)
 		if err != nil {
-			continue // closed since
+			continue // closed meanwhile
 		}
 		if id, ok := parseFDInfo(info); ok {
-			if at, found := ms.find(id, m); found && holdsFiles(&at) {
+			if at, found := ms.find(id, m); found && hasData(&at) {
 				seen[id] = at
 			}
 		}
@@ -79,8 +79,8 @@ func (ms *mounts) lookAt(m *member, budget int, seen map[int]sample.Mount) int {
 	return count
 }
 
-// parseFDInfo finds the mount in the lines "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. Folders, and
-// files that are only pointed at, are left out.
+// parseFDInfo returns the mount from the lines "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. It leaves
+// out folders and files opened with O_PATH.
 func parseFDInfo(text []byte) (mountID int, ok bool) {
 	for len(text) > 0 {
 		var line []byte
@@ -104,21 +104,21 @@ func parseFDInfo(text []byte) (mountID int, ok bool) {
 	return 0, false
 }
 
-// find looks a mount up by the number that it has on the whole machine. A number that is not known makes the list
-// of the member's mounts be read, at most once a look; pipes, sockets and the like have numbers that are in no list
-// and are remembered with no Type.
+// find returns a mount by its ID, which is unique on the machine. For an unknown ID it reads the list of the member's
+// mounts, at most once per scan. Pipes, sockets and similar files have IDs that are in no list; they are stored without
+// a Type.
 func (ms *mounts) find(id int, m *member) (sample.Mount, bool) {
 	if at, ok := ms.known[id]; ok {
 		return at, at.Type != ""
 	}
-	if ms.reread || len(ms.known) >= 2*mostMountIDs {
+	if ms.reread || len(ms.known) >= 2*maxMountIDs {
 		return sample.Mount{}, false
 	}
 	ms.reread = true
 	if list, err := os.Open(filepath.Join(m.dir, "mountinfo")); err == nil {
-		all, _ := mount.Parse(list) // lines that are not understood have no mount for us
+		all, _ := mount.Parse(list) // lines that cannot be parsed are left out
 		_ = list.Close()
-		for _, at := range all[:min(len(all), mostMountIDs)] {
+		for _, at := range all[:min(len(all), maxMountIDs)] {
 			ms.known[at.ID] = at
 		}
 	}
@@ -127,14 +127,14 @@ func (ms *mounts) find(id int, m *member) (sample.Mount, bool) {
 	return at, at.Type != ""
 }
 
-// holdsFiles leaves out where no data lie: what the kernel talks through, and device nodes.
-func holdsFiles(m *sample.Mount) bool {
+// hasData reports whether a mount can hold data. Virtual file systems and device nodes cannot.
+func hasData(m *sample.Mount) bool {
 	return mount.Kind(m.Type) != mount.Virtual && m.Type != "devtmpfs" && m.Point != "/dev"
 }
 
-// note makes a new list of those that were seen now and the latest of those before.
+// note makes a new list of the mounts seen now and the newest earlier ones.
 func (ms *mounts) note(seen map[int]sample.Mount, now time.Duration) {
-	list := make([]sample.Mount, 0, min(len(seen)+len(ms.seen), 2*mostMounts))
+	list := make([]sample.Mount, 0, min(len(seen)+len(ms.seen), 2*maxMounts))
 	for _, at := range seen {
 		at.LastSeen = now
 		list = append(list, at)
@@ -150,5 +150,5 @@ func (ms *mounts) note(seen map[int]sample.Mount, now time.Duration) {
 		}
 		return a.ID - b.ID
 	})
-	ms.seen = list[:min(len(list), mostMounts)]
+	ms.seen = list[:min(len(list), maxMounts)]
 }

@@ -39,7 +39,15 @@ func TestMounts(t *testing.T) {
 		t.Errorf("seen at %v, read at %v", seen, first.At.Mono)
 	}
 	index := slices.IndexFunc(first.Jobs[0].Mounts, func(m sample.Mount) bool { return m.Point == "/data" })
-	want := sample.Mount{ID: 42, Point: "/data", Type: "nfs4", Source: "filer:/export/data", Root: "/", Minor: 51, LastSeen: seen}
+	want := sample.Mount{
+		ID:       42,
+		Point:    "/data",
+		Type:     "nfs4",
+		Source:   "filer:/export/data",
+		Root:     "/",
+		Minor:    51,
+		LastSeen: seen,
+	}
 	if first.Jobs[0].Mounts[index] != want {
 		t.Errorf("got %+v, want %+v", first.Jobs[0].Mounts[index], want)
 	}
@@ -81,8 +89,8 @@ func TestMountsAreBounded(t *testing.T) {
 	j := source.jobs[0]
 	all := make(map[int]bool)
 	for look := range 6 { // a budget of 50 files reaches all 300 in six looks
-		j.lookAtFiles(50, time.Duration(look+1))
-		if len(j.mounts.seen) > mostMounts {
+		j.scanFiles(50, time.Duration(look+1))
+		if len(j.mounts.seen) > maxMounts {
 			t.Fatalf("%d mounts", len(j.mounts.seen))
 		}
 		for _, m := range j.mounts.seen {
@@ -106,7 +114,8 @@ func TestRealMounts(t *testing.T) {
 		t.Skip(err)
 	}
 	job := lookedAt(t, source)
-	if !slices.ContainsFunc(job.Mounts, func(m sample.Mount) bool { return strings.HasPrefix(file.Name(), strings.TrimSuffix(m.Point, "/")+"/") }) {
+	if !slices.ContainsFunc(job.Mounts,
+		func(m sample.Mount) bool { return strings.HasPrefix(file.Name(), strings.TrimSuffix(m.Point, "/")+"/") }) {
 		t.Errorf("%s is open, and the mounts are %+v", file.Name(), job.Mounts)
 	}
 	for _, m := range job.Mounts {

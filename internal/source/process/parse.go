@@ -10,23 +10,23 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on every machine that Linux and Go run on.
+// tick is the unit of times in /proc/PID/stat: USER_HZ is 100 on all platforms of Linux and Go.
 const tick = time.Second / 100
 
-// stat is what is needed of /proc/PID/stat (Documentation/filesystems/proc.rst, table 1-4). The fields that begin
-// with c belong to the children that have ended and that this process has waited for, and to theirs.
+// stat holds fields of /proc/PID/stat (Documentation/filesystems/proc.rst, table 1-4). Fields with the prefix c are for
+// ended children that this process has waited for, and for their children.
 type stat struct {
-	state           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie ...
+	state           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie, ...
 	parent          uint64 // field 4, a process ID
 	faults, cfaults uint64 // fields 10 and 11, minor page faults
-	user, system    uint64 // fields 14 and 15, in ticks, of all threads, also ended ones
+	user, system    uint64 // fields 14 and 15, in ticks, of all threads, ended ones included
 	cuser, csystem  uint64 // fields 16 and 17
 	threads         uint64 // field 20
-	start           uint64 // field 22, in ticks since boot: with the process ID it tells a process from all others
+	start           uint64 // field 22, in ticks since boot: unique together with the process ID
 }
 
-// Started is when a process below root's /proc began, in the kernel's ticks since boot (field 22 of /proc/PID/stat). It is
-// false for one that is not there.
+// Started returns the start time of a process in the /proc below root, in ticks since boot (field 22 of
+// /proc/PID/stat). It reports false for a process that does not exist.
 func Started(root string, pid int) (ticks uint64, ok bool) {
 	text, err := readAll(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"), 4096)
 	if err != nil {
@@ -36,15 +36,15 @@ func Started(root string, pid int) (ticks uint64, ok bool) {
 	return s.start, ok
 }
 
-// StartOf is when a process began, in ticks since boot, by the text of its /proc/PID/stat. It is false for one that has
-// ended.
+// StartOf returns the start time of a process, in ticks since boot, from the text of its /proc/PID/stat. It reports
+// false for a process that has ended.
 func StartOf(text []byte) (ticks uint64, ok bool) {
 	s, ok := parseStat(text)
 	return s.start, ok && !s.ended()
 }
 
-// parseStat reads the one line of /proc/PID/stat. The program's name stands second, in parentheses, and may itself
-// contain blanks and parentheses: what counts comes after the last one.
+// parseStat parses the line of /proc/PID/stat. The second field is the name of the program in parentheses, which may
+// contain blanks and parentheses itself, so parsing starts after the last one.
 func parseStat(text []byte) (stat, bool) {
 	var s stat
 	end := bytes.LastIndexByte(text, ')')
@@ -94,11 +94,11 @@ func parseStat(text []byte) (stat, bool) {
 	return s, true
 }
 
-// ended tells whether the process has ended and only waits to be waited for. When the first thread of a process has
-// ended and others have not, its state is 'Z' too.
+// ended reports whether the process has ended and its parent has not waited for it yet. The state is also 'Z' after the
+// end of the first thread of several.
 func (s *stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }
 
-// parseIO reads three of the lines "name: bytes" of /proc/PID/io (Documentation/filesystems/proc.rst, section 3.3).
+// parseIO parses three of the lines "name: bytes" of /proc/PID/io (Documentation/filesystems/proc.rst, section 3.3).
 func parseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {
 	readBytes, ok1 := value(text, "read_bytes: ")
 	readChars, ok2 := value(text, "rchar: ")
@@ -106,11 +106,10 @@ func parseIO(text []byte) (readBytes, readChars, writeBytes uint64, ok bool) {
 	return readBytes, readChars, writeBytes, ok1 && ok2 && ok3
 }
 
-// usage is a CPU time and the part of it that was spent in the kernel.
+// usage is a CPU time and its part in the kernel.
 type usage struct{ all, system time.Duration }
 
-// parseUsage finds the CPU time in a cgroup's cpu.stat (Documentation/admin-guide/cgroup-v2.rst), in microseconds
-// there.
+// parseUsage parses cpu.stat of a cgroup (Documentation/admin-guide/cgroup-v2.rst), with times in microseconds.
 func parseUsage(text []byte) (usage, bool) {
 	all, ok := value(text, "usage_usec ")
 	system, _ := value(text, "system_usec ")
@@ -120,7 +119,7 @@ func parseUsage(text []byte) (usage, bool) {
 	return usage{time.Duration(all) * time.Microsecond, time.Duration(system) * time.Microsecond}, true
 }
 
-// parseUptime reads the seconds since boot, with two decimals, as ticks.
+// parseUptime parses the seconds since boot, with two decimals, and returns ticks.
 func parseUptime(text []byte) (ticks uint64, ok bool) {
 	seconds, rest, _ := bytes.Cut(text, []byte{'.'})
 	hundredths, _, _ := bytes.Cut(rest, []byte{' '})
@@ -132,7 +131,7 @@ func parseUptime(text []byte) (ticks uint64, ok bool) {
 	return whole*100 + part, true
 }
 
-// value is the number on the line that begins with name.
+// value returns the number on the line with the prefix name.
 func value(text []byte, name string) (uint64, bool) {
 	for len(text) > 0 {
 		var line []byte

@@ -15,47 +15,69 @@ import (
 const tail = " 0 0 0 0 0 0 10 11 0 0 14 15 16 17 0 0 20 0 22 23\n"
 
 func TestParseStat(t *testing.T) {
-	good := stat{state: 'S', parent: 4, faults: 10, cfaults: 11, user: 14, system: 15, cuser: 16, csystem: 17, threads: 20, start: 22}
+	good := stat{
+		state:   'S',
+		parent:  4,
+		faults:  10,
+		cfaults: 11,
+		user:    14,
+		system:  15,
+		cuser:   16,
+		csystem: 17,
+		threads: 20,
+		start:   22,
+	}
 	for _, name := range []string{"python3", "a b", ")", "(", ") R 1 (", "", "\n)"} {
 		text := "7 (" + name + ") S 4" + strings.Replace(tail, " 0", "", 1)
 		if got, ok := parseStat([]byte(text)); !ok || got != good {
-			t.Errorf("%q: %+v, %v", text, got, ok)
+			t.Errorf("%q: got %+v, %v; want %+v", text, got, ok, good)
 		}
 	}
-	for _, text := range []string{"", "7", "7 (x", "7 (x)", "7 (x) S", "7 (x) SS 4" + tail, "7 (x) S -4" + tail, "7 (x) S 4 5 6\n"} {
+	for _, text := range []string{
+		"", "7", "7 (x", "7 (x)", "7 (x) S", "7 (x) SS 4" + tail, "7 (x) S -4" + tail, "7 (x) S 4 5 6\n",
+	} {
 		if got, ok := parseStat([]byte(text)); ok {
-			t.Errorf("%q: %+v", text, got)
+			t.Errorf("%q: got %+v, want an error", text, got)
 		}
 	}
 	if dead := (&stat{state: 'Z', threads: 3}); dead.ended() {
-		t.Error("a process whose first thread has ended counts as ended")
+		t.Error("first of three threads ended: got an ended process, want a running one")
 	}
 }
 
-func TestParseTheOthers(t *testing.T) {
+func TestParseOtherFiles(t *testing.T) {
 	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: 2\n")); ok {
-		t.Error("write_bytes is missing")
+		t.Error("without write_bytes: got a result, want an error")
 	}
 	if _, _, _, ok := parseIO([]byte("rchar: 1\nread_bytes: -2\nwrite_bytes: 0\n")); ok {
-		t.Error("read_bytes is negative")
+		t.Error("negative read_bytes: got a result, want an error")
 	}
-	if usage, ok := parseUsage([]byte("user_usec 1\nusage_usec 7\nsystem_usec 6\n")); !ok || usage.all != 7*time.Microsecond || usage.system != 6*time.Microsecond {
-		t.Error(usage, ok)
+	got, ok := parseUsage([]byte("user_usec 1\nusage_usec 7\nsystem_usec 6\n"))
+	if want := (usage{7 * time.Microsecond, 6 * time.Microsecond}); !ok || got != want {
+		t.Errorf("cpu.stat: got %v, %v; want %v", got, ok, want)
 	}
 	if _, ok := parseUsage([]byte("usage_usec 18446744073709551615\n")); ok {
-		t.Error("a usage of 584,542 years")
+		t.Error("584,542 years: got a result, want an error")
 	}
-	for text, want := range map[string]uint64{"350735.47 234388.90\n": 35073547, "0.05 1": 5, "1": 0, "1.5x": 0, "1.100 2": 0, "": 0} {
+	for text, want := range map[string]uint64{
+		"350735.47 234388.90\n": 35073547, "0.05 1": 5, "1": 0, "1.5x": 0, "1.100 2": 0, "": 0,
+	} {
 		if got, ok := parseUptime([]byte(text)); got != want || ok != (want != 0) {
-			t.Errorf("%q: %d, %v", text, got, ok)
+			t.Errorf("%q: got %d, %v; want %d", text, got, ok, want)
 		}
 	}
 }
 
 // What both understand, procfs understands in the same way.
 func FuzzStat(f *testing.F) {
-	f.Add("python3", "S 1 100 100 34816 100 4194304 5000 700 1 0 250 50 30 20 20 0 9 0 400000 1000000 2000 0 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0")
-	f.Add(") Z 1 (", "R 2 1 1 -1 -1 4194304 1 2 3 4 5 6 7 8 20 -5 1 0 22 23 24 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0")
+	f.Add(
+		"python3",
+		"S 1 100 100 34816 100 4194304 5000 700 1 0 250 50 30 20 20 0 9 0 400000 1000000 2000 0 1 1 0 0 0 0 0 0 0 0 0 0 17 1 0 0 0 0 0 0 0 0 0 0 0 0 0",
+	)
+	f.Add(
+		") Z 1 (",
+		"R 2 1 1 -1 -1 4194304 1 2 3 4 5 6 7 8 20 -5 1 0 22 23 24 18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0",
+	)
 	f.Add("", "")
 	f.Fuzz(func(t *testing.T, name, rest string) {
 		text := "7 (" + name + ") " + rest
@@ -83,8 +105,10 @@ func FuzzStat(f *testing.F) {
 		if err != nil {
 			return // it reads more fields, and as int
 		}
-		ours := fmt.Sprint(string([]byte{got.state}), got.parent, got.faults, got.cfaults, got.user, got.system, got.cuser, got.csystem, got.threads, got.start)
-		theirs := fmt.Sprint(oracle.State, oracle.PPID, oracle.MinFlt, oracle.CMinFlt, oracle.UTime, oracle.STime, oracle.CUTime, oracle.CSTime, oracle.NumThreads, oracle.Starttime)
+		ours := fmt.Sprint(string([]byte{got.state}), got.parent, got.faults, got.cfaults, got.user, got.system, got.cuser,
+			got.csystem, got.threads, got.start)
+		theirs := fmt.Sprint(oracle.State, oracle.PPID, oracle.MinFlt, oracle.CMinFlt, oracle.UTime, oracle.STime,
+			oracle.CUTime, oracle.CSTime, oracle.NumThreads, oracle.Starttime)
 		if ours != theirs {
 			t.Errorf("%q: %s, procfs has %s", text, ours, theirs)
 		}
@@ -92,7 +116,11 @@ func FuzzStat(f *testing.F) {
 }
 
 func FuzzIO(f *testing.F) {
-	f.Add([]byte("rchar: 9000\nwchar: 800\nsyscr: 10\nsyscw: 8\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 0\n"))
+	f.Add(
+		[]byte(
+			"rchar: 9000\nwchar: 800\nsyscr: 10\nsyscw: 8\nread_bytes: 4096\nwrite_bytes: 512\ncancelled_write_bytes: 0\n",
+		),
+	)
 	f.Add([]byte("rchar: 18446744073709551616\nread_bytes:1\nwrite_bytes: "))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		read, chars, write, ok := parseIO(text)

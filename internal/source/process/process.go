@@ -1,7 +1,6 @@
-// Package process reads what jobs do: trees of processes, with their CPU time, the bytes they read and write, and
-// the mounts on which they have files open. Its sources are /proc/PID/stat, io and fdinfo
-// (Documentation/filesystems/proc.rst) and, for a job in a cgroup of its own, cgroup.procs and cpu.stat
-// (Documentation/admin-guide/cgroup-v2.rst).
+// Package process reads jobs: trees of processes, with their CPU time, the bytes that they read and write, and the
+// mounts on which they have files open. It reads /proc/PID/stat, io and fdinfo (Documentation/filesystems/proc.rst)
+// and, for a job with its own cgroup, cgroup.procs and cpu.stat (Documentation/admin-guide/cgroup-v2.rst).
 package process
 
 import (
@@ -16,61 +15,57 @@ import (
 )
 
 const (
-	mostJobs = 64
-	// lookEvery is once a second, for ticks that come a little early.
-	lookEvery = 950 * time.Millisecond
-	// A new job of few processes is looked at with every reading for so long: what it starts then, as a wrapper does, may
-	// be over within a second.
-	young = 2 * time.Second
-	few   = 32
+	maxJobs = 64
+	// scanInterval is a second, with ticks that are a little early.
+	scanInterval = 950 * time.Millisecond
+	// A new job with few processes is scanned at every reading, because what a wrapper starts may end within a second.
+	startPeriod  = 2 * time.Second
+	startMembers = 32
 )
 
-// Source reads one sample.Job a job, and one sample.Process a process of it that is alive. Between two looks for
-// new members, once a second, a reading costs two small files a process. Of one that sleeps and has done nothing for a
-// second the bytes are read twice a second, and at every reading for an edge; one that has done nothing since the last
-// look is looked at every five seconds. Add, Remove, Read and Close may be called
-// concurrently.
+// Source reads one sample.Job for each job, and one sample.Process for each living process of it. Scans for new members
+// take place once a second. Between them, a reading takes two small files for each process. The bytes of a process that
+// sleeps and has done nothing for a second are read twice a second, and for every edge. A process that has done nothing
+// since the last scan is scanned every five seconds. Source is safe for concurrent use.
 //
-// A job's counters begin at 0 when it is added and only grow. A process born later counts from its birth, also when
-// it is found up to a second after that: its first bytes then arrive together. A child that nobody saw, because it
-// lived for less than a second, counts from the moment a member has waited for it; one that no member waits for
-// (an orphan, or a child of a process that ignores SIGCHLD) is lost. So is what a process does between its last
-// reading and its end, if no member waits for it: usually the job's first process, and at most a tick of it. With a
-// cgroup of its own, the CPU time has no such gaps.
+// The counters of a job start at 0 when it is added and never decrease. A process that starts later counts from its
+// start, even if the scan finds it a second later: then its first bytes arrive together. A child that ended before any
+// scan counts when a member has waited for it. Without that it is not counted: an orphan, or a child of a process that
+// ignores SIGCHLD. The same holds for what a process does between its last reading and its end, which is at most a
+// tick, usually of the first process. For a job with its own cgroup, the CPU time is complete.
 //
-// sample.Process has what the process itself has done since its birth, and what it has inherited from children that
-// nobody saw.
+// sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
 type Source struct {
 	root string
 	proc string
 
 	mu   sync.Mutex
 	jobs []*job
-	open int        // files kept
-	buf  [4096]byte // one /proc/PID/stat: at most about 1.2 KiB
+	open int        // open files
+	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
 
-	holding sync.Mutex       // never held while files are read
-	holders map[string][]int // by job, the processes that hold memory of a GPU
+	holding sync.Mutex       // not held while files are read
+	holders map[string][]int // processes that hold memory of a GPU, by job
 }
 
-// Options say what is known about a job beyond its first process.
+// Options describe a job.
 type Options struct {
 	// Cgroup is the path, as in /proc/PID/cgroup, of the cgroup v2 in which the job waits; "" for the host.
 	Cgroup string
-	// OwnScope says that Cgroup holds this job and nothing else. The job is then all that is in it or in a cgroup
-	// below it, and the CPU time is the cgroup's own count, in microseconds.
+	// OwnScope states that Cgroup holds only this job. Then the job is all processes in it and in the cgroups below, and
+	// the CPU time is that of the cgroup, in microseconds.
 	OwnScope bool
 }
 
-// New prepares a source that reads root+"/proc" and the cgroup v2 tree below root; root is "" or "/" for this
-// machine. There are no jobs yet.
+// New returns a source without jobs for root+"/proc" and the cgroup v2 tree below root; root is "" or "/" for this
+// machine.
 func New(root string) *Source {
 	root = filepath.Join("/", root)
 	return &Source{root: root, proc: filepath.Join(root, "proc")}
 }
 
-// Add follows the tree of processes below pid, or the cgroup if opts says so, under the name id. On an error there
-// is no such job: the process is not there, the cgroup cannot be read, the name is taken, or 64 jobs are followed
+// Add follows the tree of processes below pid, or the cgroup if opts has one, under the name id. After an error the job
+// is not followed: the process does not exist, the cgroup cannot be read, the name is in use, or there are 64 jobs
 // already.
 func (s *Source) Add(id string, pid int, opts Options) error {
 	s.mu.Lock()
@@ -78,11 +73,11 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	if slices.ContainsFunc(s.jobs, func(j *job) bool { return j.id == id }) {
 		return fmt.Errorf("job %s is followed already: give this one another name", id)
 	}
-	if len(s.jobs) == mostJobs {
-		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, mostJobs)
+	if len(s.jobs) == maxJobs {
+		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, maxJobs)
 	}
 	j := &job{id: id, first: pid, scope: opts.Cgroup, byPID: make(map[int]*member), begun: sample.Now().Mono, hasIO: true}
-	j.looked = j.begun
+	j.scanned = j.begun
 	if text, err := readAll(filepath.Join(s.proc, "uptime"), 64); err == nil {
 		j.added, _ = parseUptime(text)
 	}
@@ -103,16 +98,16 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 		j.members, j.byPID[pid] = []*member{root}, root
 	}
 	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
-	j.look(s)
-	j.read(s, &sample.Problems{}, true, j.looked) // the first reading is what the others are counted from
+	j.scan(s)
+	j.read(s, &sample.Problems{}, true, j.scanned) // the first reading is the base of the others
 	for _, m := range j.members {
-		m.ioTold = false // nobody heard
+		m.ioReported = false // report it at the next reading
 	}
 	s.jobs = append(s.jobs, j)
 	return nil
 }
 
-// Remove ends the job. A name that is not known is ignored.
+// Remove stops following a job. It ignores an unknown name.
 func (s *Source) Remove(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,7 +120,7 @@ func (s *Source) Remove(id string) {
 	s.release(id)
 }
 
-// Read appends the jobs in the order they were added. A process that has ended since the last reading is no error.
+// Read appends the jobs in the order of Add. A process that ended since the last reading is not an error.
 func (s *Source) Read(out *sample.Sample) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,30 +128,30 @@ func (s *Source) Read(out *sample.Sample) error {
 	out.At = now
 	var problems sample.Problems
 	for _, j := range s.jobs {
-		due := now.Mono-j.looked >= lookEvery
+		due := now.Mono-j.scanned >= scanInterval
 		j.read(s, &problems, out.Edge || due, now.Mono)
 		j.threads.read(s, now.Mono)
 		if due {
-			j.lookedLast, j.looked = j.looked, now.Mono
+			j.lastScan, j.scanned = j.scanned, now.Mono
 		}
-		looks := due || now.Mono-j.begun < young && len(j.members) <= few
-		if looks {
-			j.look(s)
-			j.welcome(s, &problems, now.Mono)
+		scans := due || now.Mono-j.begun < startPeriod && len(j.members) <= startMembers
+		if scans {
+			j.scan(s)
+			j.readNew(s, &problems, now.Mono)
 		}
-		if looks || j.begins() {
-			j.lookAtThreads(s, mostThreadsLookedAt/len(s.jobs), now.Mono)
+		if scans || j.becameActive() {
+			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
 		}
-		if looks {
-			j.lookAtFiles(mostFDs/len(s.jobs), now.Mono)
+		if scans {
+			j.scanFiles(maxFDs/len(s.jobs), now.Mono)
 		}
 		j.emit(out)
-		problems.AddAll(&j.trouble)
+		problems.AddAll(&j.problems)
 	}
 	return problems.Err()
 }
 
-// Close gives the kept files back. A later Read opens them again.
+// Close closes the files. Read opens them again.
 func (s *Source) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

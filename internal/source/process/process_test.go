@@ -24,7 +24,8 @@ func TestTree(t *testing.T) {
 	}
 	got := read(t, source)
 	want := []sample.Process{ // what each has done since it was born; the zombie is no more
-		{PID: 100, Job: "train", CPUTime: 3000 * ms, ReadBytes: 4096, WriteBytes: 512, HasIO: true, Started: 4000 * time.Second},
+		{PID: 100, Job: "train", CPUTime: 3000 * ms, ReadBytes: 4096, WriteBytes: 512, HasIO: true,
+			Started: 4000 * time.Second},
 		{PID: 101, Job: "train", CPUTime: 500 * ms, ReadBytes: 65536, HasIO: true, Started: 4500 * time.Second},
 		{PID: 103, Job: "train", CPUTime: 70 * ms, HasIO: true, Started: 4700 * time.Second},
 	}
@@ -77,7 +78,8 @@ func TestOwnScope(t *testing.T) {
 	}
 	fixture.Write(t, root, "sys/fs/cgroup/job/cpu.stat", []byte("usage_usec 7123456\n"))
 	got := read(t, source)
-	if job := got.Jobs[0]; job.CPUTime != 123456*time.Microsecond || job.Processes != 3 || !job.OwnScope || job.Scope != "/job" {
+	if job := got.Jobs[0]; job.CPUTime != 123456*time.Microsecond || job.Processes != 3 || !job.OwnScope ||
+		job.Scope != "/job" {
 		t.Errorf("job %+v", job)
 	}
 	if err := os.RemoveAll(filepath.Join(root, "sys/fs/cgroup/job")); err != nil {
@@ -121,7 +123,7 @@ func TestChildrenAreFoundSoon(t *testing.T) {
 		t.Errorf("at once: %+v", got)
 	}
 	j := source.jobs[0]
-	j.begun -= young
+	j.begun -= startPeriod
 	for _, m := range j.members {
 		m.moved -= time.Hour
 	}
@@ -132,8 +134,8 @@ func TestChildrenAreFoundSoon(t *testing.T) {
 	if got := read(t, source).Jobs[0]; got.Processes != 4 {
 		t.Errorf("before a look: %+v", got)
 	}
-	j.looked -= lookEvery + 150*time.Millisecond // the next look comes late, on a machine that is busy
-	j.byPID[103].moved -= lookEvery + 100*time.Millisecond
+	j.scanned -= scanInterval + 150*time.Millisecond // the next look comes late, on a machine that is busy
+	j.byPID[103].moved -= scanInterval + 100*time.Millisecond
 	if got := read(t, source).Jobs[0]; got.Processes != 5 {
 		t.Errorf("after it: %+v", got)
 	}
@@ -162,7 +164,7 @@ func TestAddErrors(t *testing.T) {
 	if got := read(t, source); len(got.Jobs) != 0 {
 		t.Errorf("jobs %+v", got.Jobs)
 	}
-	for i := range mostJobs {
+	for i := range maxJobs {
 		if err := source.Add(fmt.Sprint(i), 100, Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -186,7 +188,7 @@ func TestAddErrors(t *testing.T) {
 // More processes than a job may have, and more than files may be kept open.
 func TestBounds(t *testing.T) {
 	tree := tree{t, fixture.Root(t, "process_training")}
-	const many = mostMembers + 10
+	const many = maxMembers + 10
 	var list strings.Builder
 	for pid := 1000; pid < 1000+many; pid++ {
 		tree.put(pid, 1, 500000, 'S', counts{}, counts{})
@@ -204,17 +206,17 @@ func TestBounds(t *testing.T) {
 	if err := source.Read(&got); err == nil || !strings.Contains(err.Error(), "10 are not counted") {
 		t.Errorf("error %v", err)
 	}
-	if got.Jobs[0].Processes != mostMembers || !got.Jobs[0].HasIO {
+	if got.Jobs[0].Processes != maxMembers || !got.Jobs[0].HasIO {
 		t.Errorf("job %+v", got.Jobs[0])
 	}
-	if source.open > mostOpen {
-		t.Errorf("%d files kept open", source.open)
+	if source.open > maxOpen {
+		t.Errorf("got %d open files, want at most the limit", source.open)
 	}
-	// The last one is read anew each time; its ID goes to a stranger.
-	tree.put(1000+mostMembers-1, 1, 600000, 'S', counts{100, 100, 100, 100, 100}, counts{})
+	// The last one is opened for each reading; another process gets its ID.
+	tree.put(1000+maxMembers-1, 1, 600000, 'S', counts{100, 100, 100, 100, 100}, counts{})
 	got.Reset()
 	_ = source.Read(&got)
-	if got.Jobs[0].Processes != mostMembers-1 || got.Jobs[0].ReadBytes != 0 {
+	if got.Jobs[0].Processes != maxMembers-1 || got.Jobs[0].ReadBytes != 0 {
 		t.Errorf("job %+v", got.Jobs[0])
 	}
 }
@@ -237,7 +239,7 @@ func TestOddFiles(t *testing.T) {
 	}
 	var got sample.Sample
 	err := source.Read(&got)
-	for _, want := range []string{"104/io is not what", "needs CONFIG_TASK_IO_ACCOUNTING", "106/stat is not what"} {
+	for _, want := range []string{"104/io does not have", "needs CONFIG_TASK_IO_ACCOUNTING", "106/stat does not have"} {
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("error %v, want one line with %q", err, want)
 		}
@@ -281,8 +283,8 @@ func TestNothingIsAllocated(t *testing.T) {
 	tick := func() {
 		s.Reset()
 		for _, j := range source.jobs {
-			j.looked = sample.Now().Mono // no look in between
-			j.begun = j.looked - young
+			j.scanned = sample.Now().Mono // no look in between
+			j.begun = j.scanned - startPeriod
 		}
 		if err := source.Read(&s); err != nil {
 			t.Fatal(err)

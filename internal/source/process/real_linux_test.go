@@ -36,7 +36,10 @@ func TestRealCgroup(t *testing.T) {
 	}
 	moved, hasMoved := fifo(t, "moved")
 	wait, goOn := fifo(t, "wait")
-	shell.do(fmt.Sprintf("mkdir %s/below; (sh -c 'echo $$ >%s/below/cgroup.procs; read x <%s; read x <%s' >/dev/null &)", dir, dir, moved, wait))
+	shell.do(
+		fmt.Sprintf("mkdir %s/below; (sh -c 'echo $$ >%s/below/cgroup.procs; read x <%s; read x <%s' >/dev/null &)", dir, dir,
+			moved, wait),
+	)
 	hasMoved()
 	job := lookedAt(t, source)
 	between(t, "processes", uint64(job.Processes), 2, 2)

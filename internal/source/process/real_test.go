@@ -15,7 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// shell is a real process, told what to do step by step.
+// shell is a real process that runs commands step by step.
 type shell struct {
 	testing.TB
 	*exec.Cmd
@@ -130,7 +130,7 @@ func TestRealChildren(t *testing.T) {
 	between(t, "at first", read(t, source).Jobs[0].ReadChars, 0, megabyte)
 
 	shell.do("cat " + big + " >/dev/null") // unseen
-	between(t, "after a child that nobody saw", read(t, source).Jobs[0].ReadChars, 8*megabyte, 9*megabyte)
+	between(t, "after a child without a reading", read(t, source).Jobs[0].ReadChars, 8*megabyte, 9*megabyte)
 
 	wait, goOn := fifo(t, "wait")
 	ready, readyToGo := fifo(t, "ready")
@@ -152,7 +152,10 @@ func TestRealChildren(t *testing.T) {
 	begin, orphanBegins := fifo(t, "begin")
 	done, orphanIsDone := fifo(t, "done")
 	orphan, endOrphan := fifo(t, "orphan")
-	shell.do(fmt.Sprintf("sh -c '(read x <%s; cat %s >/dev/null; read x <%s; read x <%s) & read z <%s' >/dev/null &", begin, big, done, orphan, middle))
+	shell.do(
+		fmt.Sprintf("sh -c '(read x <%s; cat %s >/dev/null; read x <%s; read x <%s) & read z <%s' >/dev/null &", begin, big,
+			done, orphan, middle),
+	)
 	job = lookedAt(t, source)
 	for job.Processes < 3 { // until both have been born
 		job = lookedAt(t, source)
@@ -216,9 +219,9 @@ func TestRealAwkwardName(t *testing.T) {
 	}
 }
 
-// Another user's process: its CPU time is there, its bytes are not, and the error says why.
+// For a process of another user the CPU time is known, the bytes are not, and the error has the reason.
 func TestRealForbidden(t *testing.T) {
-	if os.Getuid() == 0 { // once more, as nobody
+	if os.Getuid() == 0 { // run again as another user
 		again := exec.Command("/proc/self/exe", "-test.run=^TestRealForbidden$", "-test.v")
 		again.Dir = "/"
 		again.Env = append(os.Environ(), "TMPDIR=/tmp", "GOCOVERDIR=")
@@ -246,15 +249,16 @@ func TestRealForbidden(t *testing.T) {
 	for first := range 2 {
 		var got sample.Sample
 		err := source.Read(&got)
-		want := fmt.Sprintf("the bytes that process %d reads cannot be told", pid)
-		if first == 0 && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "CAP_SYS_PTRACE")) {
-			t.Errorf("error %v", err)
+		want := fmt.Sprintf("the bytes that process %d reads are not known", pid)
+		if first == 0 &&
+			(err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "CAP_SYS_PTRACE")) {
+			t.Errorf("got error %v, want %q and the capabilities", err, want)
 		}
 		if first == 1 && err != nil && strings.Contains(err.Error(), want) {
-			t.Errorf("told twice: %v", err)
+			t.Errorf("second reading: got error %v, want none", err)
 		}
 		if len(got.Jobs) != 1 || got.Jobs[0].HasIO || got.Jobs[0].Processes < 2 {
-			t.Errorf("jobs %+v", got.Jobs)
+			t.Errorf("got jobs %+v, want one without bytes", got.Jobs)
 		}
 		for _, p := range got.Processes {
 			if p.HasIO != (p.PID == os.Getpid()) {

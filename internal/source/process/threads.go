@@ -11,43 +11,43 @@ import (
 )
 
 const (
-	mostThreadsLookedAt = 512 // in a look, over all jobs: about 6 us each
-	mostReaders         = 128 // of a job: about 1 us each with every reading
-	// readsFor is for how long a thread that fetches nothing more is still taken for one that reads: a single read of a
-	// disk that is overloaded may take longer than the time between two looks.
+	maxScannedThreads = 512 // per scan over all jobs: about 6 us each
+	maxReaders        = 128 // of a job: about 1 us each per reading
+	// readsFor is how long a thread counts as a reader after its last bytes: a single read from an overloaded disk may
+	// take longer than the time between two scans.
 	readsFor = 3 * time.Second
-	// looksApart is between two looks at threads, however many readings are taken for edges.
-	looksApart = 80 * time.Millisecond
-	// asks is from how many bytes a second reads of something that is no disk of this machine count, which the kernel
-	// does not tell from those of a pipe.
-	asks = 1 << 20
+	// minScanInterval is the minimum time between two scans of threads, with any number of readings for edges.
+	minScanInterval = 80 * time.Millisecond
+	// requestRate is the minimum of bytes/s by read calls that counts as reading from storage outside of this machine.
+	// The kernel does not distinguish such reads from those of a pipe.
+	requestRate = 1 << 20
 )
 
-// threads is what is known of single threads of a job.
+// threads holds the followed threads of a job.
 type threads struct {
 	leaders []*thread
 	readers []*thread
 	at      time.Duration // of the last reading
-	looked  time.Duration // of the last look; 0 before the first
-	bytes   uint64        // that the job had fetched by then
-	idle    bool          // and nobody had fetched anything since the look before
-	next    int           // the member that the next look begins with
+	scanned time.Duration // of the last scan; 0 before the first
+	bytes   uint64        // of the job at the last scan
+	idle    bool          // no thread read anything between the last two scans
+	next    int           // member with which the next scan starts
 	remote  bool          // data come from no disk of this machine
-	sampled int           // of leaders and readers, the one whose sleep was looked at last
+	sampled int           // index in leaders and readers of the last sample
 
-	led, leading, leaderReady, reading, working, inReads time.Duration // only ever grow
+	led, leading, leaderReady, reading, working, inReads time.Duration // never decrease
 }
 
 // fetched is what a thread or a process has read.
 type fetched struct{ bytes, chars uint64 }
 
-// movedSince says whether something was fetched since: from storage, or, where that is told, at least so much by read
+// grewSince reports whether bytes were read from storage or, if minRequested is not 0, at least that many by read
 // calls.
-func (f fetched) movedSince(before fetched, asked uint64) bool {
-	return f.bytes > before.bytes || asked > 0 && f.chars >= before.chars+asked
+func (f fetched) grewSince(before fetched, minRequested uint64) bool {
+	return f.bytes > before.bytes || minRequested > 0 && f.chars >= before.chars+minRequested
 }
 
-// read brings the times up to date.
+// read updates the times.
 func (t *threads) read(s *Source, now time.Duration) {
 	dt := max(0, now-t.at)
 	if t.at == 0 {
@@ -84,21 +84,20 @@ func (t *threads) close(s *Source) {
 	}
 }
 
-// begins says that the job has begun to fetch data since the last look, so that the next should not wait.
-func (j *job) begins() bool { return j.threads.idle && j.total[readBytes] > j.threads.bytes }
+// becameActive reports whether the job started to read since the last scan, so that the next scan should not wait.
+func (j *job) becameActive() bool { return j.threads.idle && j.total[readBytes] > j.threads.bytes }
 
-// lookAtThreads finds the threads that lead, and those that read among as many as the budget allows. What does not fit
-// comes first the next time.
-func (j *job) lookAtThreads(s *Source, budget int, now time.Duration) {
+// scanThreads finds the leaders, and the readers among up to budget threads. The next scan starts with the rest.
+func (j *job) scanThreads(s *Source, budget int, now time.Duration) {
 	t := &j.threads
-	since := now - t.looked
-	if since < looksApart {
+	since := now - t.scanned
+	if since < minScanInterval {
 		return
 	}
-	first := t.looked == 0
+	first := t.scanned == 0
 	t.lead(s, j.leading(s.holdersOf(j.id)))
-	asked := j.asked(since)
-	t.remote = asked > 0
+	minimum := j.minRequested(since)
+	t.remote = minimum > 0
 	moved := map[int]bool{}
 	for range j.members {
 		m := j.members[t.next%len(j.members)]
@@ -108,41 +107,41 @@ func (j *job) lookAtThreads(s *Source, budget int, now time.Duration) {
 		t.next++
 		before := m.fetched
 		m.fetched = fetched{m.now[readBytes], m.now[readChars]}
-		if !m.present() || !m.fetched.movedSince(before, asked) {
+		if !m.present() || !m.fetched.grewSince(before, minimum) {
 			continue
 		}
 		if m.many {
-			budget -= m.lookInto(asked, budget, moved)
+			budget -= m.scanThreads(minimum, budget, moved)
 		} else {
 			moved[m.pid] = true
 		}
 	}
-	t.looked, t.bytes, t.idle = now, j.total[readBytes], len(moved) == 0
-	if first { // they may have read long ago
+	t.scanned, t.bytes, t.idle = now, j.total[readBytes], len(moved) == 0
+	if first { // they may have read long before
 		clear(moved)
 	}
 	t.keep(s, moved, now)
 }
 
-// asked is from how many bytes on what was asked for by read calls counts as fetched: 0 for never, where the job fetches
-// from storage what it asks for.
-func (j *job) asked(since time.Duration) uint64 {
+// minRequested returns how many bytes of read calls count as reading: 0 for none, if the job reads its data from
+// storage of this machine.
+func (j *job) minRequested(since time.Duration) uint64 {
 	var bytes, chars uint64
 	for _, m := range j.members {
 		bytes += m.now[readBytes] - min(m.fetched.bytes, m.now[readBytes])
 		chars += m.now[readChars] - min(m.fetched.chars, m.now[readChars])
 	}
-	least := uint64(asks * since.Seconds())
-	if chars < least || bytes >= chars/10 {
+	minimum := uint64(requestRate * since.Seconds())
+	if chars < minimum || bytes >= chars/10 {
 		return 0
 	}
-	return max(1, least)
+	return max(1, minimum)
 }
 
-// lookInto finds the threads of a process that have read since the last look, and says how many it looked at. One that was
-// not known before is taken for one, if it has read at all.
-func (m *member) lookInto(asked uint64, most int, moved map[int]bool) int {
-	tids, err := names(filepath.Join(m.dir, "task"), most)
+// scanThreads finds the threads of a process that have read since the last scan, and returns the number of threads. A
+// new thread counts if it has read anything.
+func (m *member) scanThreads(minRequested uint64, limit int, moved map[int]bool) int {
+	tids, err := names(filepath.Join(m.dir, "task"), limit)
 	if err != nil {
 		return 1
 	}
@@ -154,14 +153,14 @@ func (m *member) lookInto(asked uint64, most int, moved map[int]bool) int {
 		}
 		text, err := readAll(m.dir+"/task/"+name+"/io", 4096)
 		if err != nil {
-			continue // it ended, or is not ours to see
+			continue // it ended, or no permission
 		}
 		bytes, chars, _, ok := parseIO(text)
 		if !ok {
 			continue
 		}
 		now := fetched{bytes, chars}
-		if now.movedSince(m.threads[id], asked) {
+		if now.grewSince(m.threads[id], minRequested) {
 			moved[id] = true
 		}
 		seen[id] = now
@@ -170,7 +169,7 @@ func (m *member) lookInto(asked uint64, most int, moved map[int]bool) int {
 	return len(tids)
 }
 
-// keep makes the readers those that moved, and those that did lately.
+// keep makes the readers those that moved now or recently.
 func (t *threads) keep(s *Source, moved map[int]bool, now time.Duration) {
 	t.readers = slices.DeleteFunc(t.readers, func(r *thread) bool {
 		if moved[r.id] {
@@ -184,7 +183,7 @@ func (t *threads) keep(s *Source, moved map[int]bool, now time.Duration) {
 		return false
 	})
 	for id := range moved {
-		if len(t.readers) == mostReaders {
+		if len(t.readers) == maxReaders {
 			return
 		}
 		if !t.leads(id) {
@@ -193,11 +192,11 @@ func (t *threads) keep(s *Source, moved map[int]bool, now time.Duration) {
 	}
 }
 
-// thread is one whose times are read with every reading.
+// thread is a thread with times in every reading.
 type thread struct {
 	id    int
-	sched file          // its schedstat (Documentation/scheduler/sched-stats.rst)
-	moved time.Duration // when it was seen to have fetched something
+	sched file          // schedstat (Documentation/scheduler/sched-stats.rst)
+	moved time.Duration // time of its last bytes
 
 	ran, ready counter
 	in         inRead
@@ -208,16 +207,16 @@ func (t *thread) close(s *Source) {
 	s.close(&t.in.call)
 }
 
-// follow begins to read a thread's times. By its number alone /proc finds any thread, whatever process it is of.
+// follow starts to read the times of a thread. /proc finds a thread of any process by its ID.
 func (s *Source) follow(id int, now time.Duration) *thread {
 	t := &thread{id: id, moved: now}
 	folder := filepath.Join(s.proc, strconv.Itoa(id))
 	t.sched.path, t.in.call.path = filepath.Join(folder, "schedstat"), filepath.Join(folder, "syscall")
-	_, _, _ = t.read(s, 0) // where it counts from
+	_, _, _ = t.read(s, 0) // the base
 	return t
 }
 
-// read is how long the thread ran and was ready in the last dt. It is false for one that is gone.
+// read returns how long the thread ran and was ready in the last dt. It reports false if the thread is gone.
 func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok bool) {
 	text, err := s.read(&t.sched)
 	if err != nil {
@@ -233,28 +232,28 @@ func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok
 	return ran, t.ready.grown(nowReady, dt-ran), true
 }
 
-// counter is one time of a thread's. The kernel brings that of a running thread up to date with its own ticks, of 1 to 10
-// ms, so it grows in steps: what is more than the time that went by is told with the next readings.
+// counter is one time of a thread. The kernel updates the times of a running thread at its own ticks of 1 to 10 ms, so
+// they grow in steps. Growth beyond the elapsed time moves to the next readings.
 type counter struct {
-	at    uint64 // ns
-	known bool
-	owed  time.Duration
+	at      uint64 // ns
+	known   bool
+	pending time.Duration
 }
 
-// mostOwed bounds what is told late. A counter that is further ahead was not read for longer than that.
-const mostOwed = 50 * time.Millisecond
+// maxPending bounds the growth that moves to later readings. A counter that is further ahead was not read for longer.
+const maxPending = 50 * time.Millisecond
 
 func (c *counter) grown(now uint64, dt time.Duration) time.Duration {
 	if c.known {
-		c.owed += time.Duration(min(now-min(c.at, now), uint64(time.Hour)))
+		c.pending += time.Duration(min(now-min(c.at, now), uint64(time.Hour)))
 	}
 	c.at, c.known = now, true
-	told := min(c.owed, max(0, dt))
-	c.owed = min(c.owed-told, mostOwed)
-	return told
+	grown := min(c.pending, max(0, dt))
+	c.pending = min(c.pending-grown, maxPending)
+	return grown
 }
 
-// parseSchedstat reads a thread's time on CPUs and its time ready without one, in nanoseconds.
+// parseSchedstat parses a thread's time on CPUs and its time waiting for one, in nanoseconds.
 func parseSchedstat(text []byte) (ran, ready uint64, ok bool) {
 	first, rest, _ := bytes.Cut(text, []byte{' '})
 	second, _, _ := bytes.Cut(rest, []byte{' '})

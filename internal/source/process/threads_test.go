@@ -60,10 +60,10 @@ func TestThreads(t *testing.T) {
 	if err := s.Add("job", shell, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	read(t, s) // the members are known, nobody has read
+	read(t, s) // finds the members, without reads so far
 	time.Sleep(100 * time.Millisecond)
 	put(1)
-	read(t, s) // they have: this reading finds out
+	read(t, s) // they have read: this reading shows it
 	time.Sleep(50 * time.Millisecond)
 	before := read(t, s).Jobs[0]
 	begin := time.Now()
@@ -80,25 +80,25 @@ func TestThreads(t *testing.T) {
 	if got := after.ReaderTime - before.ReaderTime; got < 200*time.Millisecond || got > 2*took+50*time.Millisecond {
 		t.Errorf("there were readers for %v in %v, want twice as long", got, took)
 	}
-	look := func() {
-		s.jobs[0].threads.looked -= looksApart
+	scan := func() {
+		s.jobs[0].threads.scanned -= minScanInterval
 		s.lookNow()
 		read(t, s)
 	}
-	look()
-	s.jobs[0].threads.readers[0].moved -= readsFor // one read long ago, the other lately
-	look()
+	scan()
+	s.jobs[0].threads.readers[0].moved -= readsFor // one read long before, the other recently
+	scan()
 	if n := len(s.jobs[0].threads.readers); n != 1 {
-		t.Errorf("%d threads are taken for readers, want the one that read lately", n)
+		t.Errorf("got %d readers, want the one with recent reads", n)
 	}
 	s.jobs[0].threads.readers[0].moved -= readsFor
-	look()
+	scan()
 	if n := len(s.jobs[0].threads.readers); n != 0 {
-		t.Errorf("%d threads are taken for readers, want none", n)
+		t.Errorf("got %d readers, want none", n)
 	}
 }
 
-// TestThreadsOfOneProcess tells the threads apart that read from those that do not, and from the first one.
+// Threads that read are distinguished from others and from the first thread.
 func TestThreadsOfOneProcess(t *testing.T) {
 	tr := tree{t, t.TempDir()}
 	const pid = 10
@@ -127,7 +127,7 @@ func TestThreadsOfOneProcess(t *testing.T) {
 		t.Errorf("%d readers of what was read before the job was followed", n)
 	}
 	put(2)
-	s.jobs[0].threads.looked -= looksApart
+	s.jobs[0].threads.scanned -= minScanInterval
 	s.lookNow()
 	read(t, s)
 	ids := map[int]bool{}
@@ -154,8 +154,8 @@ func FuzzParseSchedstat(f *testing.F) {
 	})
 }
 
-// TestSerialReaderIsNotLookedFor: where the leading thread reads, its process is looked into once a second, and not with
-// every reading.
+// TestSerialReaderIsNotLookedFor: where the leading thread reads, its process is looked into once a second, and not
+// with every reading.
 func TestSerialReaderIsNotLookedFor(t *testing.T) {
 	tr := tree{t, t.TempDir()}
 	const pid = 10
@@ -171,15 +171,15 @@ func TestSerialReaderIsNotLookedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	j := s.jobs[0]
-	j.begun -= young
+	j.begun -= startPeriod
 	looks := map[time.Duration]bool{}
 	for step := range 20 {
 		put(2 + step)
-		j.threads.looked -= looksApart
-		before := j.threads.looked
+		j.threads.scanned -= minScanInterval
+		before := j.threads.scanned
 		read(t, s)
-		if j.threads.looked != before {
-			looks[j.threads.looked] = true
+		if j.threads.scanned != before {
+			looks[j.threads.scanned] = true
 		}
 	}
 	if len(looks) > 1 { // the first finds out that it has begun
@@ -202,14 +202,16 @@ func TestLauncher(t *testing.T) {
 	tr.children(launcher, trainer)
 	tr.children(trainer, worker)
 	tr.children(worker)
-	for pid, arguments := range map[int]string{launcher: "python3\x00torchrun\x00train.py", trainer: "python3\x00train.py", worker: "python3\x00train.py"} {
+	for pid, arguments := range map[int]string{
+		launcher: "python3\x00torchrun\x00train.py", trainer: "python3\x00train.py", worker: "python3\x00train.py",
+	} {
 		tr.program(pid, "/usr/bin/python3")
 		tr.write(pid, "cmdline", arguments)
 	}
 	leads(t, tr, launcher, trainer, put)
 }
 
-// leads follows a job through three looks, before each of which put writes a later step, and says whether one leads then.
+// leads scans a job three times, after put has written the next step, and checks the leader.
 func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
 	t.Helper()
 	s := New(tr.root)
@@ -219,7 +221,7 @@ func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
 	}
 	for step := range 3 {
 		put(2 + step)
-		s.jobs[0].threads.looked -= looksApart
+		s.jobs[0].threads.scanned -= minScanInterval
 		s.lookNow()
 		read(t, s)
 	}
@@ -228,9 +230,11 @@ func leads(t *testing.T, tr tree, root, leader int, put func(step int)) {
 	}
 }
 
-// TestIdleTrainer: a trainer with one worker does next to nothing while it waits, and is no launcher for that.
+// A trainer with one worker may be idle without being a launcher.
 func TestIdleTrainer(t *testing.T) {
-	for _, arguments := range []string{"python3\x00train.py", "python3\x00-c\x00from multiprocessing.spawn import spawn_main\x00--multiprocessing-fork"} {
+	for _, arguments := range []string{
+		"python3\x00train.py", "python3\x00-c\x00from multiprocessing.spawn import spawn_main\x00--multiprocessing-fork",
+	} {
 		tr := tree{t, t.TempDir()}
 		const trainer, worker = 20, 30
 		put := func(step int) {
@@ -250,17 +254,19 @@ func TestIdleTrainer(t *testing.T) {
 	}
 }
 
-// TestCounterIsLate: what the kernel tells in steps is not lost where readings follow each other closely.
-func TestCounterIsLate(t *testing.T) {
-	for _, every := range []time.Duration{time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond} {
+// Growth in steps is complete with readings at short intervals.
+func TestCounterSteps(t *testing.T) {
+	for _, every := range []time.Duration{
+		time.Millisecond, 3 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond,
+	} {
 		var c counter
 		c.grown(0, 0)
-		var told time.Duration
+		var sum time.Duration
 		for at := every; at <= 2*time.Second; at += every {
-			told += c.grown(uint64(at/(4*time.Millisecond))*4e6, every)
+			sum += c.grown(uint64(at/(4*time.Millisecond))*4e6, every)
 		}
-		if told < 1980*time.Millisecond || told > 2*time.Second {
-			t.Errorf("of 2s, read each %v, %v were told", every, told)
+		if sum < 1980*time.Millisecond || sum > 2*time.Second {
+			t.Errorf("readings every %v: got %v, want about 2s", every, sum)
 		}
 	}
 	var c counter
@@ -268,7 +274,7 @@ func TestCounterIsLate(t *testing.T) {
 	if got := c.grown(5e9, time.Second); got != time.Second {
 		t.Errorf("%v in a second", got)
 	}
-	if got := c.grown(5e9, time.Second); got > mostOwed {
+	if got := c.grown(5e9, time.Second); got > maxPending {
 		t.Errorf("%v in a second without anything", got)
 	}
 	if got := c.grown(1, time.Second); got != 0 {
@@ -288,7 +294,8 @@ func TestThreadsAreBounded(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			tr.write(pid, "stat", string(text[:len(text)-len(" 20 0 1 0 100 0 0 18446744073709551615\n")])+" 20 0 4 0 100 0 0 0\n")
+			tr.write(pid, "stat",
+				string(text[:len(text)-len(" 20 0 1 0 100 0 0 18446744073709551615\n")])+" 20 0 4 0 100 0 0 0\n")
 			for tid := pid; tid < pid+each; tid++ {
 				tr.thread(pid, tid, uint64(step)<<20, 0, 0)
 			}
@@ -316,8 +323,8 @@ func TestThreadsAreBounded(t *testing.T) {
 	for _, m := range j.members {
 		m.fetched, m.threads = fetched{}, nil
 	}
-	j.threads.looked -= looksApart
-	j.lookAtThreads(s, 50, j.threads.looked+looksApart)
+	j.threads.scanned -= minScanInterval
+	j.scanThreads(s, 50, j.threads.scanned+minScanInterval)
 	seen := 0
 	for _, m := range j.members {
 		seen += len(m.threads)
@@ -346,21 +353,21 @@ func TestHoldersLead(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Lead("job", []int{20, 30, 99})
-	look := func() *threads {
-		s.jobs[0].threads.looked -= looksApart
+	scan := func() *threads {
+		s.jobs[0].threads.scanned -= minScanInterval
 		s.lookNow()
 		read(t, s)
 		return &s.jobs[0].threads
 	}
-	if th := look(); len(th.leaders) != 2 || !th.leads(20) || !th.leads(30) {
+	if th := scan(); len(th.leaders) != 2 || !th.leads(20) || !th.leads(30) {
 		t.Errorf("%d lead, want 20 and 30", len(th.leaders))
 	}
 	tr.end(20)
-	if th := look(); len(th.leaders) != 1 || !th.leads(30) {
+	if th := scan(); len(th.leaders) != 1 || !th.leads(30) {
 		t.Errorf("%d lead, want 30", len(th.leaders))
 	}
 	s.Lead("job", nil)
-	if th := look(); len(th.leaders) != 1 || !th.leads(10) {
+	if th := scan(); len(th.leaders) != 1 || !th.leads(10) {
 		t.Errorf("%d lead, want 10", len(th.leaders))
 	}
 	s.Remove("job")

@@ -21,11 +21,19 @@ type tree struct {
 // what it has inherited.
 func (t tree) put(pid, parent int, start uint64, state byte, own, reaped counts) {
 	t.Helper()
-	t.write(pid, "stat", fmt.Sprintf("%d (a b) (c) %c %d 1 1 0 -1 4194304 %d %d 0 0 %d 0 %d 0 20 0 1 0 %d 0 0 18446744073709551615\n",
-		pid, state, parent, own[faults], reaped[faults], own[cpuTicks], reaped[cpuTicks], start))
+	t.write(
+		pid,
+		"stat",
+		fmt.Sprintf("%d (a b) (c) %c %d 1 1 0 -1 4194304 %d %d 0 0 %d 0 %d 0 20 0 1 0 %d 0 0 18446744073709551615\n",
+			pid, state, parent, own[faults], reaped[faults], own[cpuTicks], reaped[cpuTicks], start),
+	)
 	all := own.plus(reaped)
-	t.write(pid, "io", fmt.Sprintf("rchar: %d\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n",
-		all[readChars], all[readBytes], all[writeBytes]))
+	t.write(
+		pid,
+		"io",
+		fmt.Sprintf("rchar: %d\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: %d\nwrite_bytes: %d\ncancelled_write_bytes: 0\n",
+			all[readChars], all[readBytes], all[writeBytes]),
+	)
 }
 
 func (t tree) children(pid int, pids ...int) {
@@ -56,7 +64,7 @@ func (t tree) end(pid int) {
 // lookNow makes the next reading look for new members and open files.
 func (s *Source) lookNow() {
 	for _, j := range s.jobs {
-		j.looked -= 2 * lookEvery
+		j.scanned -= 2 * scanInterval
 	}
 }
 
