@@ -32,7 +32,7 @@ func TestGolden(t *testing.T) {
 			a := fresh(t, p.Monitor)
 			a.slowIsError = true
 			if got := a.annotate(traces); got.annotated != 5 {
-				t.Errorf("%+v", got)
+				t.Errorf("tally: got %+v, want 5 annotated spans", got)
 			}
 			golden(t, name, text(traces, p.from))
 		})
@@ -62,7 +62,7 @@ func TestSkipped(t *testing.T) {
 		{name: "no end", span: load, start: start, end: time.Unix(0, 0), reason: "backward"},
 		{name: "no times", span: load, start: time.Unix(0, 0), end: time.Unix(0, 0), reason: "empty"},
 		{name: "another name", span: "GET /", start: start, end: end},
-		{name: "a kind that is none", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": "lod"},
+		{name: "an invalid kind", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": "lod"},
 			otherwise: tally{ignored: map[attribute.Key]int64{"stallspan.window.kind": 1}}},
 		{name: "a kind of a wrong type", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": 1},
 			otherwise: tally{ignored: map[attribute.Key]int64{"stallspan.window.kind": 1}}},
@@ -105,7 +105,7 @@ func TestKept(t *testing.T) {
 	a.slowIsError = true
 	got := a.annotate(traces)
 	if got.annotated != 1 || got.ignored["stallspan.gpu.ids"] != 1 || got.ignored["process.pid"] != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("tally: got %+v, want 1 annotated span and 2 ignored attributes", got)
 	}
 	for key, want := range attrs {
 		if v, _ := span.Attributes().Get(key); fmt.Sprint(v.AsRaw()) != fmt.Sprint(want) {
@@ -113,7 +113,7 @@ func TestKept(t *testing.T) {
 		}
 	}
 	if _, ok := span.Attributes().Get("stallspan.verdict"); !ok || span.Status().Message() != "out of memory" {
-		t.Errorf("%s", text(traces, p.from))
+		t.Errorf("got %s, want a verdict and the status of the program", text(traces, p.from))
 	}
 }
 
@@ -131,7 +131,7 @@ func TestResources(t *testing.T) {
 	one := traces.ResourceSpans().At(1).ScopeSpans().At(1).Spans().At(0)
 	one.Attributes().PutEmptySlice("stallspan.gpu.ids").AppendEmpty().SetStr("GPU-of-the-span")
 	if got := fresh(t, p.Monitor).annotate(traces); got.annotated != 4 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("tally: got %+v, want 4 annotated spans", got)
 	}
 	ids := func(rs, ss int) string {
 		v, _ := traces.ResourceSpans().At(rs).ScopeSpans().At(ss).Spans().At(0).Attributes().Get("stallspan.gpu.ids")
@@ -155,12 +155,12 @@ func TestChildren(t *testing.T) {
 	}
 	own := rs.ScopeSpans().At(1)
 	if own.Scope().Name() != emit.ScopeName || own.Scope().Version() != "test" || own.SchemaUrl() == "" {
-		t.Errorf("%s", text(traces, p.from))
+		t.Errorf("got %s, want a scope of our own", text(traces, p.from))
 	}
 	for _, child := range own.Spans().All() {
 		if child.TraceID() != span.TraceID() || child.ParentSpanID() != span.SpanID() || child.SpanID().IsEmpty() ||
 			child.StartTimestamp() < span.StartTimestamp() || child.EndTimestamp() > span.EndTimestamp() {
-			t.Errorf("%s", text(traces, p.from))
+			t.Errorf("got %s, want children below the span and within its time", text(traces, p.from))
 		}
 	}
 	before := text(traces, p.from)
@@ -170,7 +170,7 @@ func TestChildren(t *testing.T) {
 	}
 	a.conditions = every
 	if got := a.annotate(traces); got.annotated != 0 || text(traces, p.from) != before {
-		t.Errorf("%+v\n%s", got, text(traces, p.from))
+		t.Errorf("second run: got %+v and\n%s\nwant no change", got, text(traces, p.from))
 	}
 }
 
@@ -186,14 +186,14 @@ func TestPanic(t *testing.T) {
 	}
 	before := text(traces, time.Now().Truncate(time.Hour))
 	if got := a.annotate(traces); got.skipped[failed] != 3 || text(traces, time.Now().Truncate(time.Hour)) != before {
-		t.Errorf("%+v", got)
+		t.Errorf("tally: got %+v, want 3 failed spans, all unchanged", got)
 	}
 	if logs.Len() != 1 || !strings.Contains(fmt.Sprint(logs.All()[0].ContextMap()["stack"]), "annotator.go") {
 		t.Errorf("log: got %d lines, want one with a stack", logs.Len())
 	}
 }
 
-// A condition that fails on a span is not met, and the next one is asked.
+// A condition that fails on a span is not met, and the next one is configured.
 func TestFailingCondition(t *testing.T) {
 	p := replayed(t, "gpu.jsonl.gz")
 	for _, silent := range []bool{false, true} {
@@ -211,7 +211,7 @@ func TestFailingCondition(t *testing.T) {
 		put(to, "other", p.from.Add(time.Second), p.to, map[string]any{"a": "text"})
 		got := a.annotate(traces)
 		if got.annotated != 2 || got.conditions != 3 {
-			t.Errorf("%+v", got)
+			t.Errorf("tally: got %+v, want 2 annotated spans and 3 failed conditions", got)
 		}
 		if want := map[bool]int{false: 1, true: 0}[silent]; logs.Len() != want {
 			t.Errorf("silent %v: logged %v", silent, logs.All())
@@ -235,7 +235,7 @@ func TestConcurrently(t *testing.T) {
 					put(to, "GET /", p.from, p.to, nil)
 				}
 				if got := a.annotate(traces); got.annotated != 5 {
-					t.Errorf("%+v", got)
+					t.Errorf("tally: got %+v, want 5 annotated spans", got)
 				}
 			}
 		})
@@ -267,19 +267,19 @@ func TestForeign(t *testing.T) {
 		before := text(traces, p.from)
 		got := a.annotate(traces)
 		if (got.annotated == 1) != c.local || (got.foreign == 1) == c.local || (text(traces, p.from) == before) == c.local {
-			t.Errorf("%v: %+v", c.attrs, got)
+			t.Errorf("%v: got %+v, want it local: %v", c.attrs, got, c.local)
 		}
 	}
 }
 
-// A span that is slow says when it began to be, and is an error only where that was asked for.
+// A span that is slow says when it began to be, and is an error only where that was configured for.
 func TestSlow(t *testing.T) {
 	m := machine(t, 1, 2)
-	for _, asked := range []bool{false, true} {
+	for _, configured := range []bool{false, true} {
 		traces, to := batch()
 		span := put(to, "model.load", dawn.Add(11*time.Second), dawn.Add(12*time.Second), nil)
 		a := fresh(t, m)
-		a.slowIsError = asked
+		a.slowIsError = configured
 		a.annotate(traces)
 		if v, _ := span.Attributes().Get("stallspan.slow"); !v.Bool() {
 			t.Fatalf("it is not slow, and the test needs one that is:\n%s", text(traces, dawn))
@@ -289,11 +289,11 @@ func TestSlow(t *testing.T) {
 		}
 		finding, _ := span.Attributes().Get("stallspan.finding")
 		want, message := ptrace.StatusCodeUnset, ""
-		if asked {
+		if configured {
 			want, message = ptrace.StatusCodeError, finding.Str()
 		}
 		if span.Status().Code() != want || span.Status().Message() != message {
-			t.Errorf("asked %v: %s", asked, text(traces, dawn))
+			t.Errorf("configured %v: %s", configured, text(traces, dawn))
 		}
 	}
 }

@@ -31,15 +31,15 @@ func TestDefaults(t *testing.T) {
 	}
 	if len(c.Conditions) != len(DefaultConditions()) || c.ErrorMode != "ignore" || c.MarkSlowAsError || c.AssumeLocal ||
 		c.NodeName != "" || c.Sampling != nil {
-		t.Errorf("%+v", c)
+		t.Errorf("defaults: got %+v, want the default conditions and nothing else", c)
 	}
 	for _, text := range []string{"conditions: []", "conditions: ['name == \"a\"']"} {
 		if c, err = read(t, text); err != nil || len(c.Conditions) > 1 {
-			t.Errorf("%s: %+v, %v", text, c, err)
+			t.Errorf("%s: got %+v, %v, want only its conditions", text, c, err)
 		}
 	}
 	if c, err = read(t, "sampling: {}"); err != nil || c.Sampling == nil {
-		t.Errorf("%+v, %v", c, err)
+		t.Errorf("sampling without keys: got %+v, %v, want the defaults", c, err)
 	}
 	var _ component.Config = c
 }
@@ -87,7 +87,7 @@ func TestDefaultConditions(t *testing.T) {
 		rs := traces.ResourceSpans().At(0)
 		failed := func(_ *condition, err error) { t.Error(err) }
 		if got := all.met(rs, rs.ScopeSpans().At(0), span, failed); got != want {
-			t.Errorf("%q: %v", name, got)
+			t.Errorf("condition on %q: got %v, want %v", name, got, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func FuzzAnnotate(f *testing.F) {
 			t.Errorf("%d spans became %d", want, traces.SpanCount())
 		}
 		if got.skipped[failed] != 0 {
-			t.Errorf("%+v", got)
+			t.Errorf("tally: got %+v, want no failed span", got)
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.txt anew")
+var update = flag.Bool("update", false, "write testdata/*.txt again")
 
 // golden compares text with testdata/<name>.txt.
 func golden(t *testing.T, name, got string) {
@@ -69,14 +69,14 @@ func batch() (ptrace.Traces, ptrace.SpanSlice) {
 }
 
 // put appends a span.
-func put(to ptrace.SpanSlice, name string, from, till time.Time, attrs map[string]any) ptrace.Span {
+func put(to ptrace.SpanSlice, name string, from, until time.Time, attrs map[string]any) ptrace.Span {
 	span := to.AppendEmpty()
 	n := byte(to.Len())
 	span.SetTraceID(pcommon.TraceID{1, 2, 3})
 	span.SetSpanID(pcommon.SpanID{9, 9, n})
 	span.SetName(name)
 	span.SetStartTimestamp(pcommon.NewTimestampFromTime(from))
-	span.SetEndTimestamp(pcommon.NewTimestampFromTime(till))
+	span.SetEndTimestamp(pcommon.NewTimestampFromTime(until))
 	if err := span.Attributes().FromRaw(attrs); err != nil {
 		panic(err)
 	}

@@ -31,7 +31,7 @@ func TestProcessor(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !p.Capabilities().MutatesData {
-		t.Error("it says that it changes nothing")
+		t.Error("capabilities: got no mutation of data, want it")
 	}
 	if err := p.Start(context.Background(), componenttest.NewNopHost()); err != nil {
 		t.Skipf("nothing of this machine can be read: %v", err)

@@ -60,7 +60,7 @@ func TestPID(t *testing.T) {
 func TestFallback(t *testing.T) {
 	f := facts{attrs(t, "process.pid", "x"), attrs(t, "process.pid", 7), func(attribute.Key) {}}
 	if got := f.pid(); got != 7 {
-		t.Errorf("%d", got)
+		t.Errorf("pid: got %d, want the 7 of the resource", got)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestGPUs(t *testing.T) {
 	} {
 		f := facts{attrs(t, "stallspan.gpu.ids", c.v), pcommon.NewMap(), func(attribute.Key) {}}
 		if got := fmt.Sprint(f.gpus()); got != c.want {
-			t.Errorf("%v: %s", c.v, got)
+			t.Errorf("GPUs of %v: got %s, want %s", c.v, got, c.want)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func TestEpoch(t *testing.T) {
 		span.SetName(c.name)
 		f := facts{pcommon.NewMap(), attrs(t, "stallspan.training.epoch.index", c.v), func(attribute.Key) {}}
 		if w := describe(window.Epoch, span, f); w.HasEpoch != c.ok || c.ok && w.Epoch != c.want {
-			t.Errorf("%q, %v: %d %v", c.name, c.v, w.Epoch, w.HasEpoch)
+			t.Errorf("epoch of %q, %v: got %d, %v, want %d, %v", c.name, c.v, w.Epoch, w.HasEpoch, c.want, c.ok)
 		}
 	}
 }

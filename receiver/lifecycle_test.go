@@ -93,7 +93,7 @@ func TestRefusedAtStart(t *testing.T) {
 	}
 	long := *c
 	long.Socket = "/" + strings.Repeat("x", 200)
-	_ = refused(&long, "traces", "fit into an address")
+	_ = refused(&long, "traces", "the limit is 107")
 	neighbor := *c
 	neighbor.Socket += "2"
 	in(t, f, settings(), &neighbor, "traces").start(t) // the same settings, another socket

@@ -92,7 +92,7 @@ END
 	if strings.Contains(metrics, "sdr") {
 		t.Errorf("of a disk that is left out: %s", metrics)
 	}
-	if !strings.Contains(records, "sdq") || !strings.Contains(records, "says of itself that it is failing") {
+	if !strings.Contains(records, "sdq") || !strings.Contains(records, "reports that it is failing") {
 		t.Errorf("log records: got %s, want one of sdq", records)
 	}
 }

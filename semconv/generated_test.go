@@ -11,7 +11,7 @@ import (
 )
 
 // Two constants of one name would be two spellings of one thing in the code.
-func TestEveryNameIsThereOnce(t *testing.T) {
+func TestNamesAreUnique(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "generated.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // BenchmarkCollect is a collection on a machine of 10 disks, 8 GPUs and 16 cores, with the copy that it is given.
 func BenchmarkCollect(b *testing.B) { benchmarkCollect(b, server()) }
 
-// BenchmarkCollectWhole has the same machine's GPUs tell all that a GPU can.
+// BenchmarkCollectWhole has the same machine with every reading that a GPU can have.
 func BenchmarkCollectWhole(b *testing.B) {
 	snapshot := server()
 	for i := range snapshot.GPUs.GPUs {

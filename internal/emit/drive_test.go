@@ -29,7 +29,7 @@ func round(after time.Duration, all ...sample.Drive) sample.Snapshot {
 	return sample.Snapshot{Boot: booted, Drives: sample.Sample{At: at(after), Drives: all}}
 }
 
-// eachProtocol has a drive of each, which tell what drives of their kind do.
+// eachProtocol returns a drive of each protocol, with typical values.
 func eachProtocol() []sample.Drive {
 	return []sample.Drive{
 		{
@@ -67,16 +67,16 @@ func TestMetricsOfDrives(t *testing.T) {
 		sample.Drive{ID: "naa.4", Device: "sdd", Status: sample.DriveVanished, At: then, Values: known, Size: 1},
 		sample.Drive{ID: "naa.5", Device: "sde", Status: sample.DriveAsleep, At: then, Values: known, Size: 1},
 		sample.Drive{ID: "naa.6", Device: "sdf", Status: sample.DriveDegraded, At: then, Values: known, Size: 1}, // and asleep
-		sample.Drive{ID: "naa.7", Device: "sdg", Status: sample.DriveAsleep},                                     // never told anything
+		sample.Drive{ID: "naa.7", Device: "sdg", Status: sample.DriveAsleep},                                     // never read
 		sample.Drive{ID: "naa.8", Device: "sdh", Status: sample.DriveUnread, Size: 1},
 		sample.Drive{ID: "naa.10", Device: "sdk", Status: sample.DriveUnread, Values: answers(map[sample.DriveQuantity]float64{sample.DriveTemperature: 33})},
 		sample.Drive{ID: "naa.9", Device: "sdi", Status: sample.DriveFailed}, // it does not answer
-		sample.Drive{Device: "sdj", Status: sample.DriveOK, Values: known},   // nobody knows what it is
+		sample.Drive{Device: "sdj", Status: sample.DriveOK, Values: known},   // without an identifier
 	)
 	golden(t, "drive", metricsText(emit.NewMetrics("1.2.3").Collect(round(time.Hour, all...))))
 }
 
-// Every quantity is told, none like another.
+// Every quantity has a place of its own.
 func TestDriveQuantitiesHavePlaces(t *testing.T) {
 	found := map[string]string{}
 	for q := range sample.DriveQuantities {
@@ -88,7 +88,7 @@ func TestDriveQuantitiesHavePlaces(t *testing.T) {
 	}
 }
 
-// What was told ten minutes ago keeps its time; the state is of now.
+// Values of ten minutes ago keep their time. The state is current.
 func TestTimesOfDrives(t *testing.T) {
 	m := emit.NewMetrics("")
 	s := round(time.Hour, eachProtocol()[0])
@@ -139,14 +139,14 @@ func TestDriveCountersBeginAgain(t *testing.T) {
 	}
 }
 
-// A drive that falls silent tells neither its firmware nor its kind any more; its series keeps both.
+// A drive that no longer answers reports neither firmware nor kind. Its series keeps both.
 func TestSilentDriveKeepsItsSeries(t *testing.T) {
 	m := emit.NewMetrics("")
 	d := eachProtocol()[1]
 	m.Collect(round(time.Hour, d))
 	d.Status, d.Silent, d.Firmware, d.Values, d.At = sample.DriveFailed, true, "", sample.DriveValues{}, time.Time{}
 	if text := metricsText(m.Collect(round(2*time.Hour, d))); !strings.Contains(text, `1 {hw.firmware_version="4B2QJXD7"`) || !strings.Contains(text, `hw.physical_disk.type="SSD", hw.serial_number="S7U8", hw.state="failed"`) {
-		t.Error(text)
+		t.Errorf("got %s, want the firmware and type of before", text)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestDrivesThatShareANumber(t *testing.T) {
 	s := round(time.Hour, sample.Drive{ID: "1", Device: "sda", Values: values}, sample.Drive{ID: "1", Device: "sdb", Values: values},
 		sample.Drive{ID: "1", Device: "sda", Values: values})
 	if text := metricsText(emit.NewMetrics("").Collect(s)); strings.Count(text, "\n  30 {") != 2 {
-		t.Error(text)
+		t.Errorf("got %s, want one point for each path", text)
 	}
 }
 
@@ -172,7 +172,7 @@ func TestDriveGarbage(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, fmt.Sprintf("\n  %d {error.type=\"media\"", int64(math.MaxInt64))) {
-		t.Error(text)
+		t.Errorf("got %s, want the largest int64", text)
 	}
 }
 

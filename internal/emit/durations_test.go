@@ -17,8 +17,8 @@ func exemplar(id byte) trace.SpanContext {
 	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{15: id}, SpanID: trace.SpanID{7: id}})
 }
 
-// TestDurations writes three loads of one model, of which the longest and the newest are exemplars; one of another, in
-// the last bucket, without a span; and an epoch. A window of another kind has no histogram.
+// TestDurations adds three loads of one model, with the longest and the newest as exemplars; a load of another model,
+// in the last bucket and without a span; and an epoch. A window of another kind has no histogram.
 func TestDurations(t *testing.T) {
 	m := emit.NewMetrics("1.2.3")
 	add := func(kind window.Kind, name string, start, length time.Duration, span trace.SpanContext) {

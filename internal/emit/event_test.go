@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// start is when what the tests tell of began.
+// start is the beginning of the conditions.
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // over is a condition that is over.
@@ -46,30 +46,30 @@ func TestHappened(t *testing.T) {
 	hung := alert.Event{Kind: alert.GPULost, At: start, Severe: true, GPU: &sample.GPU{ID: "GPU-1"}, Message: "bytes \xff"}
 	e := emit.Happened(hung)
 	if e.Name != semconv.GPULostEvent.Name || e.Severity != emit.Error || value(e, semconv.HwStateKey).AsString() != "degraded" || strings.Contains(e.Body, "\xff") {
-		t.Errorf("%+v", e)
+		t.Errorf("hung GPU: got %+v, want degraded and valid UTF-8", e)
 	}
 	hung.Lost = true
 	if e := emit.Happened(hung); value(e, semconv.HwStateKey).AsString() != "failed" {
-		t.Errorf("%+v", e)
+		t.Errorf("lost GPU: got %+v, want failed", e)
 	}
 	e = emit.Happened(over(alert.GPULost))
 	if e.Severity != emit.Info || !value(e, semconv.EventResolvedKey).AsBool() || value(e, semconv.HwStateKey).AsString() != "ok" ||
 		value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
-		t.Errorf("%+v", e)
+		t.Errorf("GPU that returned: got %+v, want it resolved and ok", e)
 	}
 	e = emit.Happened(over(alert.GPUError))
 	if e.Name != semconv.GPUErrorEvent.Name || e.Severity != emit.Info || value(e, semconv.ErrorTypeKey).AsString() != "xid_79" ||
 		value(e, semconv.EventCountKey).AsInt64() != 3 || !value(e, semconv.EventResolvedKey).AsBool() {
-		t.Errorf("%+v", e)
+		t.Errorf("end of XID 79: got %+v, want it resolved with a count of 3", e)
 	}
 	e = emit.Happened(over(alert.IOStorm))
 	if e.Name != semconv.IOStormEvent.Name || e.Severity != emit.Info || e.Was != emit.Warn || value(e, semconv.SystemDeviceNameKey).AsString() != "sda" ||
 		value(e, semconv.IOStormWindowsKey).AsInt64() != 2 || value(e, semconv.EventBeganKey).AsString() != start.UTC().Format(time.RFC3339Nano) {
-		t.Errorf("%+v", e)
+		t.Errorf("end of a storm: got %+v, want it resolved with 2 windows on sda", e)
 	}
 	drive := alert.Event{Kind: alert.DiskFailing, Drive: &sample.Drive{Device: "sda", Status: sample.DriveFailing}, Disk: "sda", Severe: true}
 	if e := emit.Happened(drive); value(e, semconv.HwStateKey).AsString() != "predicted_failure" || value(e, semconv.HwIDKey).AsString() != "sda" {
-		t.Errorf("%+v", e)
+		t.Errorf("failing drive: got %+v, want predicted_failure of sda", e)
 	}
 }
 

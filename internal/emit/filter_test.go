@@ -12,7 +12,7 @@ import (
 )
 
 // TestLeftOutOfTheSnapshot leaves devices out of every snapshot. The metrics are then those of all devices without the
-// points of these: nothing says that they are gone, and no other point changes.
+// points of these: nothing reports their absence, and no other point changes.
 func TestLeftOutOfTheSnapshot(t *testing.T) {
 	disks, gpus := []string{"usb", "loop0"}, []string{"GPU-2"}
 	first, second := snapshots()

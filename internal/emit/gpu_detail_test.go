@@ -14,7 +14,7 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// everything tells a value for each quantity, no two the same.
+// everything returns a value for each quantity, no two the same.
 func everything() (v sample.GPUValues) {
 	for q := range sample.GPUQuantities {
 		v.Set(q, float64(q)+1)
@@ -24,7 +24,7 @@ func everything() (v sample.GPUValues) {
 	return v
 }
 
-// card is a GPU that tells all that its rows can hold.
+// card returns a GPU with all readings.
 func card(id, parent string) sample.GPU {
 	return sample.GPU{
 		ID: id, Name: "NVIDIA H200", Driver: "570.86.15", Parent: parent, Busy: time.Minute,
@@ -34,7 +34,7 @@ func card(id, parent string) sample.GPU {
 	}
 }
 
-// cards are looks at the GPUs of one machine, each d after boot and told half a second late.
+// cards returns a snapshot of GPUs, read d after boot and collected half a second later.
 func cards(d time.Duration, gpus []sample.GPU, details ...sample.GPUDetail) sample.Snapshot {
 	for i := range details {
 		details[i].At = d - 500*ms
@@ -49,7 +49,7 @@ func only(values map[sample.GPUQuantity]float64) (v sample.GPUValues) {
 	return v
 }
 
-// wholeGPU has a GPU, a slice of it, what they tell, and what it cost to ask.
+// wholeGPU returns a GPU and a slice of it, with details and the cost of the driver.
 func wholeGPU(after time.Duration) sample.Snapshot {
 	s := cards(after, []sample.GPU{card("GPU-1", ""), card("MIG-1", "GPU-1")},
 		sample.GPUDetail{GPU: "MIG-1", Values: everything()},
@@ -68,7 +68,7 @@ func wholeGPU(after time.Duration) sample.Snapshot {
 	return s
 }
 
-// TestGPUDetails writes all that a GPU can tell, and GPUs of which little is known: nothing of it stands as zero.
+// TestGPUDetails has a GPU with all readings, and GPUs with few: unknown values are absent, not zero.
 func TestGPUDetails(t *testing.T) {
 	s := wholeGPU(time.Hour)
 	s.GPUs.GPUs[1] = sample.GPU{ID: "MIG-1", Parent: "GPU-1", Has: sample.LacksBusy}
@@ -86,12 +86,12 @@ func TestGPUQuantitiesHavePlaces(t *testing.T) {
 		values := only(map[sample.GPUQuantity]float64{q: 1})
 		text := metricsText(emit.NewMetrics("").Collect(cards(time.Hour, []sample.GPU{{ID: "GPU-1", Has: sample.LacksBusy}}, sample.GPUDetail{GPU: "GPU-1", Values: values})))
 		_, rest, _ := strings.Cut(text, "\nhw.status ")
-		_, rest, told := strings.Cut(rest, "\n\n")
-		if repair := q == sample.GPURepairPending || q == sample.GPURepairFailed; told == repair {
-			t.Errorf("%v: %s", q, text)
+		_, rest, ok := strings.Cut(rest, "\n\n")
+		if repair := q == sample.GPURepairPending || q == sample.GPURepairFailed; ok == repair {
+			t.Errorf("%v: got %s, want a metric of its own only for other quantities than repairs", q, text)
 			continue
 		}
-		if told && (found[rest] != "" || strings.Count(rest, "\n") != 2) {
+		if ok && (found[rest] != "" || strings.Count(rest, "\n") != 2) {
 			t.Errorf("%v and %s: %s", q, found[rest], rest)
 		}
 		found[rest] = q.String()
@@ -115,7 +115,7 @@ func TestGPUStates(t *testing.T) {
 		s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: test.status}}, sample.GPUDetail{GPU: "GPU-1", Values: only(test.values)})
 		text := metricsText(emit.NewMetrics("").Collect(s))
 		if strings.Count(text, "\n  1 {") != 1 || !strings.Contains(text, fmt.Sprintf("\n  1 {hw.id=\"GPU-1\", hw.state=%q", test.want)) {
-			t.Errorf("%+v: %s", test, text)
+			t.Errorf("%+v: got %s, want only this state", test, text)
 		}
 	}
 }
@@ -189,11 +189,11 @@ func TestXIDsAreBounded(t *testing.T) {
 		}
 	}
 	if counts["xid_1000"] != 3 || counts["xid_other"] == 0 {
-		t.Error(counts)
+		t.Errorf("XID series: got %v, want 3 of code 1000 and some others", counts)
 	}
 }
 
-// The error that says why a GPU is lost is told while it is, with the time of the newest look.
+// The XID error of a lost GPU is emitted while the GPU is lost, with the time of the newest reading.
 func TestErrorsOfALostGPU(t *testing.T) {
 	for _, status := range []sample.GPUStatus{sample.GPULost, sample.GPUHung} {
 		s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: status}},
@@ -201,13 +201,13 @@ func TestErrorsOfALostGPU(t *testing.T) {
 		s.GPUs.At.Mono = time.Minute
 		scope := emit.NewMetrics("").Collect(s)
 		if len(scope.Metrics) != 2 { // hw.status, and the errors
-			t.Fatalf("%s: %s", status, metricsText(scope))
+			t.Fatalf("%s: got %s, want hw.status and hw.errors", status, metricsText(scope))
 		}
 		points := scope.Metrics[1].Data.(metricdata.Sum[int64]).DataPoints
 		kind, _ := points[0].Attributes.Value(semconv.ErrorTypeKey)
 		if len(points) != 1 || kind.AsString() != "xid_79" || points[0].Value != 1 || !points[0].Time.Equal(s.GPUs.At.Wall) ||
 			!points[0].StartTime.Equal(booted.Add(59*time.Minute)) {
-			t.Errorf("%s: %+v", status, points)
+			t.Errorf("%s: got %+v, want one XID 79 at the newest reading", status, points)
 		}
 	}
 }
@@ -228,7 +228,7 @@ func TestBusyTimeBeginsWithTheProgram(t *testing.T) {
 	}
 }
 
-// What is counted since the program began says so, whenever the machine did, and is told of a hung GPU too.
+// Counters of this program start with the program, also for a hung GPU.
 func TestDriverUse(t *testing.T) {
 	s := wholeGPU(time.Hour)
 	s.GPUs.At.Mono = time.Minute
@@ -255,7 +255,7 @@ func TestGPUGarbage(t *testing.T) {
 		}
 	}
 	if !strings.Contains(text, fmt.Sprintf("\n  %d {error.type=\"corrected\"", int64(math.MaxInt64))) || !strings.Contains(text, "\nhw.gpu.io [By] sum, monotonic true\n  0 {") {
-		t.Error(text)
+		t.Errorf("got %s, want the largest int64 and 0", text)
 	}
 }
 

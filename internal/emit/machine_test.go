@@ -45,7 +45,7 @@ func snapshots() (first, second sample.Snapshot) {
 		}},
 		Jobs: sample.Sample{At: at(hour), Processes: []sample.Process{
 			{PID: 42, Job: "run", ReadBytes: mib, WriteBytes: 4096, HasIO: true, Started: 3500 * time.Second},
-			{PID: 43, Job: "run", Started: 3501 * time.Second}, // belongs to somebody else: its bytes are not known
+			{PID: 43, Job: "run", Started: 3501 * time.Second}, // of another user: its bytes are unknown
 			{PID: 42, Job: "other", ReadBytes: mib, HasIO: true, Started: 3500 * time.Second},
 		}},
 		GPUs: sample.Sample{At: at(hour), GPUs: []sample.GPU{
@@ -88,7 +88,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricsOfNothing(t *testing.T) {
 	m := emit.NewMetrics("")
 	if scope := m.Collect(sample.Snapshot{}); len(scope.Metrics) != 0 {
-		t.Errorf("a machine that tells nothing has %+v", scope.Metrics)
+		t.Errorf("empty machine: got %+v, want no metrics", scope.Metrics)
 	}
 }
 
@@ -156,7 +156,7 @@ func TestDiskComesBack(t *testing.T) {
 	}
 }
 
-// After a job has ended, its last readings are told once more and not for ever.
+// After the end of a job, its last readings are emitted exactly once.
 func TestEndedJob(t *testing.T) {
 	m := emit.NewMetrics("")
 	snapshot, _ := snapshots()
@@ -169,6 +169,6 @@ func TestEndedJob(t *testing.T) {
 		return false
 	}
 	if !has() || has() {
-		t.Error("a reading of processes is told other than once")
+		t.Error("points of an ended job: got another number than one, want each reading once")
 	}
 }

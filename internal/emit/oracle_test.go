@@ -41,7 +41,7 @@ func TestRegistry(t *testing.T) {
 			t.Errorf("%s holds no whole window", filepath.Base(path))
 		}
 	}
-	whole := emit.NewMetrics("test") // the recorded GPU does not tell everything, and is no slice of another
+	whole := emit.NewMetrics("test") // the recorded GPU lacks some readings, and is not a slice
 	for i := range 2 {
 		o.metrics(whole.Collect(wholeGPU(time.Hour + time.Duration(i)*time.Second)))
 	}
@@ -61,7 +61,7 @@ func TestRegistry(t *testing.T) {
 	}
 	o.event(emit.Happened(over(alert.IOStorm)))
 	for _, problem := range o.sorted() {
-		t.Error(problem)
+		t.Errorf("registry: got %v, want none", problem)
 	}
 	missed := o.missed()
 	for _, name := range missed {
@@ -113,7 +113,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 		open = begin(t, m, now)
 	})
 	for _, problem := range m.Problems() {
-		t.Errorf("%s: %v", filepath.Base(path), problem)
+		t.Errorf("%s: got the problem %v, want none", filepath.Base(path), problem)
 	}
 	return windows
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// What a monitor of this machine tells, of GPUs that tell everything, and what its recording tells when it is replayed
-// are the same points: names, values, attributes, times and starts.
-func TestAReplayTellsTheSameMetrics(t *testing.T) {
+// A monitor of this machine, with GPUs that have all readings, and the replay of its recording give the same points:
+// names, values, attributes, times and starts.
+func TestReplayHasSameMetrics(t *testing.T) {
 	const gpus = "gpu 0 utilization=80 tensor=11 fan=40 throttled_thermal=10 pages_retired=2 processes=4711:1024 xids=13:1\n" +
 		"gpu 1 gpm=0\ngpu 2\nmig 2 utilization=60\n"
 	library := fixture.NVML(t)
@@ -56,10 +56,10 @@ func TestAReplayTellsTheSameMetrics(t *testing.T) {
 	}
 }
 
-// hasDetail says whether a GPU whose id begins so tells a quantity.
+// hasDetail reports whether a GPU with this prefix of its id has a quantity.
 func hasDetail(s *sample.Snapshot, id string, q sample.GPUQuantity) bool {
 	for _, d := range s.GPUs.GPUDetails {
-		if _, told := d.Values.Get(q); told && strings.HasPrefix(d.GPU, id) {
+		if _, ok := d.Values.Get(q); ok && strings.HasPrefix(d.GPU, id) {
 			return true
 		}
 	}

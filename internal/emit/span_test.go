@@ -54,7 +54,7 @@ func reports() map[string]*window.Report {
 }
 
 // TestSpans writes a slow epoch on two GPUs and two disks; a load without a GPU from mounts without a disk; and a
-// checkpoint of which next to nothing is known.
+// checkpoint with few readings.
 func TestSpans(t *testing.T) {
 	for name, r := range reports() {
 		var b strings.Builder
@@ -85,7 +85,7 @@ func TestSpanOfSteppedClock(t *testing.T) {
 	}
 }
 
-// How long a slow window took is said once.
+// The body of a slow window has its duration once.
 func TestBodyOfASlowWindow(t *testing.T) {
 	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
 	r := &window.Report{Window: w, GPUIDs: []string{"GPU-1"}, Slow: true, SlowReason: window.SlowStorage, Split: true, Verdict: window.StorageBound,

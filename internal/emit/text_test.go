@@ -15,7 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-var update = flag.Bool("update", false, "write testdata/*.txt anew")
+var update = flag.Bool("update", false, "write testdata/*.txt again")
 
 // golden compares text with testdata/<name>.txt.
 func golden(t *testing.T, name, got string) {

@@ -71,7 +71,7 @@ func TestMetricsLeftOut(t *testing.T) {
 	}
 }
 
-// What a Writer remembers is its own: whoever gets its output may change it. It does not grow without bound.
+// The cache of a Writer does not share memory with the output, and it is bounded.
 func TestWriterRemembers(t *testing.T) {
 	var w otlp.Writer
 	write := func(i int) pmetric.ResourceMetrics {
@@ -91,7 +91,7 @@ func TestWriterRemembers(t *testing.T) {
 			if got.Str() != strconv.Itoa(i) {
 				t.Fatalf("device %d became %s", i, got.Str())
 			}
-			got.SetStr("somebody's")
+			got.SetStr("changed")
 		}
 	}
 	if n := w.Known(); n > 8192 {
@@ -171,6 +171,6 @@ func TestMalformed(t *testing.T) {
 	}}}}, to)
 	point := to.ScopeMetrics().At(0).Metrics().At(0).Gauge().DataPoints().At(0)
 	if e := point.Exemplars().At(0); !e.TraceID().IsEmpty() || !e.SpanID().IsEmpty() || point.Timestamp() != 0 {
-		t.Errorf("%s, %s, %v", e.TraceID(), e.SpanID(), point.Timestamp())
+		t.Errorf("got ids %s, %s and time %v, want all of them empty", e.TraceID(), e.SpanID(), point.Timestamp())
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 var booted = time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC)
 
-// machine is a server with 10 block devices that were used, among them partitions, and 4 loops that were not, 8 GPUs
-// that tell everything, 16 cores, and a job of 8 processes, each of which holds memory of a GPU.
+// machine is a server with 10 used block devices, partitions included, and 4 unused loop devices, 8 GPUs with all
+// readings, 16 cores, and a job of 8 processes with memory on a GPU.
 func machine() sample.Snapshot {
 	s := sample.Snapshot{Boot: booted}
 	for i, name := range []string{

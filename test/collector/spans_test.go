@@ -140,7 +140,7 @@ func TestExampleProgram(t *testing.T) {
 	program := exec.CommandContext(t.Context(), python, "../../examples/collector/epochs.py", coldFiles(t, 128*mib).Model(), "2000")
 	program.Env = append(os.Environ(), "OTLP_HTTP="+c.http)
 	if out, err := program.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("epochs.py: got %v, want no error: %s", err, out)
 	}
 	s := c.find("epoch 2")
 	if s.Attributes["stallspan.verdict"] == nil || s.Attributes["stallspan.training.epoch.index"] != int64(2) {

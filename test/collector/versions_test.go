@@ -85,7 +85,7 @@ func builderModules(t *testing.T) map[string]string {
 		}
 		var entries []struct{ GoMod string }
 		if err := node.Decode(&entries); err != nil {
-			t.Fatalf("%s: %v", section, err)
+			t.Fatalf("section %s: got error %v, want a list of modules", section, err)
 		}
 		for _, e := range entries {
 			module, version, ok := strings.Cut(e.GoMod, " ")
