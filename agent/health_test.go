@@ -114,9 +114,9 @@ func TestHealthRefuses(t *testing.T) {
 		{[]string{"--from", filepath.Dir(nonsense)}, exitFailed, "is a directory"},
 		{[]string{"--from", nonsense, "sda"}, exitUsage, "reads a file"},
 		{[]string{"--type", "sat"}, exitUsage, "give one DEVICE"},
-		{[]string{"/etc/passwd"}, exitUsage, "no path of a disk"},
-		{[]string{"../etc/passwd"}, exitUsage, "no path of a disk"},
-		{[]string{"--type", "sat;reboot", "sda"}, exitUsage, "no type of a disk"},
+		{[]string{"/etc/passwd"}, exitUsage, "not the path of a disk"},
+		{[]string{"../etc/passwd"}, exitUsage, "not the path of a disk"},
+		{[]string{"--type", "sat;reboot", "sda"}, exitUsage, "not a type of disk"},
 		{[]string{"--smartctl", "/nowhere/smartctl", "sda"}, exitFailed, "/nowhere/smartctl"},
 		{[]string{"--forget", "sda"}, exitFailed, "there is no drive"},
 	} {
@@ -215,8 +215,8 @@ func TestHealthConfig(t *testing.T) {
 		"smart: {enabled: maybe}":                            "true or false",
 		"smart: {disks: /dev/sda}":                           "a list of disks",
 		"smart: {disks: [{type: sat}]}":                      "a disk needs a device",
-		"smart: {disks: [{device: \"/dev/sda; reboot\"}]}":   "no path of a disk",
-		"smart: {disks: [{device: /dev/sda, type: \"-x\"}]}": "no type of a disk",
+		"smart: {disks: [{device: \"/dev/sda; reboot\"}]}":   "not the path of a disk",
+		"smart: {disks: [{device: /dev/sda, type: \"-x\"}]}": "not a type of disk",
 		"smart: {smartcl: /usr/sbin/smartctl}":               "did you mean smartctl",
 	} {
 		if _, err := parseConfig([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

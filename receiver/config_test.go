@@ -114,8 +114,8 @@ func TestWrongConfig(t *testing.T) {
 		{"gpus::include::0: strict and regex cannot be used together", m{"gpus": m{"include": []any{m{"strict": "a", "regexp": "b"}}}}},
 		{"invalid keys: smartcl", m{"smart": m{"smartcl": "x"}}},
 		{"smart: disks[0]: a disk needs a device", m{"smart": m{"disks": []any{m{"type": "sat"}}}}},
-		{`smart: disks[1]: "/dev/sda; reboot" is no path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
-		{`"-x" is no type of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
+		{`smart: disks[1]: "/dev/sda; reboot" is not the path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
+		{`"-x" is not a type of disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
 		{`the endpoint "here" is not a port`, m{"endpoint": "here"}},
 	} {
 		if _, err := read(confmap.NewFromStringMap(test.values)); err == nil || !strings.Contains(err.Error(), test.says) {

@@ -2,8 +2,8 @@ package smart
 
 import "encoding/json"
 
-// document is what is read of smartctl's JSON, of all versions since 7.0 (those before 7.2 print some SCSI names without
-// their "scsi_"). The keys are those of smartctl's own source.
+// document is the JSON of smartctl since version 7.0. Versions before 7.2 print some SCSI names without "scsi_". The
+// keys are those of smartctl's source.
 type document struct {
 	Format   list[number] `json:"json_format_version"`
 	Smartctl struct {
@@ -38,7 +38,7 @@ type document struct {
 		ID  number `json:"id"`  // 36 bits
 	} `json:"wwn"`
 	LogicalUnit word   `json:"logical_unit_id"` // "0x5000c500a1b2c3d4"
-	Rotation    number `json:"rotation_rate"`   // revolutions a minute; 0 of what does not turn
+	Rotation    number `json:"rotation_rate"`   // revolutions a minute; 0 for SSDs
 	Capacity    struct {
 		Bytes number `json:"bytes"`
 	} `json:"user_capacity"`
@@ -51,7 +51,7 @@ type document struct {
 		} `json:"eui64"`
 	}] `json:"nvme_namespaces"`
 
-	Status  vital[assessment, object] `json:"smart_status"`
+	Status  required[assessment, object] `json:"smart_status"`
 	Support struct {
 		Available truth `json:"available"`
 		Enabled   truth `json:"enabled"`
@@ -78,7 +78,7 @@ type document struct {
 		Least number `json:"threshold_percent"`
 	} `json:"spare_available"` // since 7.5
 
-	Attributes vital[attributes, object] `json:"ata_smart_attributes"`
+	Attributes required[attributes, object] `json:"ata_smart_attributes"`
 	Statistics struct {
 		Pages list[struct {
 			Table list[statistic] `json:"table"`
@@ -96,7 +96,7 @@ type document struct {
 			Result result `json:"self_test_result"`
 		}] `json:"table"`
 	} `json:"nvme_self_test_log"`
-	SCSITest0 scsiTest `json:"scsi_self_test_0"` // the newest; of twenty, three are enough to find one that was not aborted
+	SCSITest0 scsiTest `json:"scsi_self_test_0"` // the newest of twenty; three are enough to find one not aborted
 	SCSITest1 scsiTest `json:"scsi_self_test_1"`
 	SCSITest2 scsiTest `json:"scsi_self_test_2"`
 
@@ -117,34 +117,34 @@ type document struct {
 	} `json:"scsi_environmental_reports"`
 }
 
-// assessment is what a drive says of itself.
+// assessment is a drive's self-assessment.
 type assessment struct {
 	Passed truth `json:"passed"`
 	SCSI   struct {
-		ASC  number `json:"asc"`       // additional sense code (SPC-5): 0x5d of a failure that is predicted, 0x0b of a warning
+		ASC  number `json:"asc"`       // additional sense code (SPC-5): 0x5d is a predicted failure, 0x0b a warning
 		ASCQ number `json:"ascq"`      // its qualifier
-		Text word   `json:"ie_string"` // both in smartctl's words
-	} `json:"scsi"` // of SCSI drives that have not passed
+		Text word   `json:"ie_string"` // both as text
+	} `json:"scsi"` // only if the SCSI drive has not passed
 }
 
-// attributes are those of an ATA drive.
+// attributes are the attributes of an ATA drive.
 type attributes struct {
-	Table vital[list[attribute], array] `json:"table"`
+	Table required[list[attribute], array] `json:"table"`
 }
 
 // attribute is a row of an ATA drive's attribute table.
 type attribute struct {
 	ID         number `json:"id"`
-	Name       word   `json:"name"`  // by smartctl's database of drives
-	Value      number `json:"value"` // normalised by the vendor: mostly 100 at first, then less
+	Name       word   `json:"name"`  // from smartctl's drive database
+	Value      number `json:"value"` // normalized by the maker: mostly 100 at first, then decreasing
 	Threshold  number `json:"thresh"`
 	WhenFailed word   `json:"when_failed"`
 	Flags      struct {
-		PreFailure truth `json:"prefailure"` // false of those that tell of use and age
+		PreFailure truth `json:"prefailure"` // false for attributes of use and age
 	} `json:"flags"`
 	Raw struct {
-		Value number `json:"value"`  // 48 bits, in the vendor's own way
-		Text  word   `json:"string"` // read by smartctl's database of drives
+		Value number `json:"value"`  // 48 bits in the maker's format
+		Text  word   `json:"string"` // decoded with smartctl's drive database
 	} `json:"raw"`
 }
 

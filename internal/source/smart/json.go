@@ -11,18 +11,18 @@ import (
 	"unicode"
 )
 
-// Bounds on what smartctl may print. A drive in a shelf of 24 prints about 30 KiB.
+// Bounds on the output of smartctl. A drive in an enclosure of 24 prints about 30 KiB.
 const (
-	mostText  = 4 << 20 // bytes
-	deepest   = 32      // objects and arrays within one another; smartctl's own go to 8
-	mostItems = 256     // of an array that is read
-	mostWord  = 128     // bytes of a name
+	maxOutput = 4 << 20 // bytes
+	maxDepth  = 32      // nested objects and arrays; smartctl uses 8
+	maxItems  = 256     // elements of an array
+	maxWord   = 128     // bytes of a name
 )
 
-// number is a JSON number, or a string that is one, as smartctl prints gigabytes. Whatever else stands there is not told.
+// number is a JSON number, or a string with one, as smartctl prints gigabytes. Any other JSON is an unknown number.
 type number struct {
 	value float64
-	told  bool
+	known bool
 }
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
@@ -39,28 +39,28 @@ func (n *number) UnmarshalJSON(text []byte) error {
 		return nil
 	}
 	value, err := strconv.ParseFloat(word, 64)
-	n.value, n.told = value, err == nil && !math.IsInf(value, 0) && !math.IsNaN(value)
+	n.value, n.known = value, err == nil && !math.IsInf(value, 0) && !math.IsNaN(value)
 	return nil
 }
 
-// within says whether a number is told and lies between two others.
-func (n number) within(low, high float64) bool { return n.told && n.value >= low && n.value <= high }
+// within reports whether a number is known and in a range.
+func (n number) within(low, high float64) bool { return n.known && n.value >= low && n.value <= high }
 
-// count says whether a number is one of things: whole, and not below zero.
+// count reports whether a number can be a count: an integer that is not negative.
 func (n number) count() bool { return n.within(0, 1<<63) && n.value == math.Trunc(n.value) }
 
-// truth is a JSON bool. Whatever else stands there is not told; wrong says that something else but null does.
-type truth struct{ value, told, wrong bool }
+// truth is a JSON bool. Any other JSON is unknown, and invalid unless it is null.
+type truth struct{ value, known, invalid bool }
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
 func (f *truth) UnmarshalJSON(text []byte) error {
 	word := string(text)
-	told := word == "true" || word == "false"
-	*f = truth{word == "true", told, !told && word != "null"}
+	known := word == "true" || word == "false"
+	*f = truth{word == "true", known, !known && word != "null"}
 	return nil
 }
 
-// word is a JSON string in printable characters, cut to a bound. Whatever else stands there is "".
+// word is a JSON string, cleaned and cut to maxWord. Any other JSON is "".
 type word string
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
@@ -68,12 +68,12 @@ func (w *word) UnmarshalJSON(text []byte) error {
 	*w = ""
 	var s string
 	if json.Unmarshal(text, &s) == nil {
-		*w = word(clean(s, mostWord))
+		*w = word(clean(s, maxWord))
 	}
 	return nil
 }
 
-// sentence is a longer one.
+// sentence is a longer word.
 type sentence string
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
@@ -81,15 +81,15 @@ func (w *sentence) UnmarshalJSON(text []byte) error {
 	*w = ""
 	var s string
 	if json.Unmarshal(text, &s) == nil {
-		*w = sentence(clean(s, 4*mostWord))
+		*w = sentence(clean(s, 4*maxWord))
 	}
 	return nil
 }
 
-// clean makes one line of a text, without what would move a terminal's cursor, and cuts it.
-func clean(s string, most int) string {
-	if len(s) > most {
-		s = s[:most]
+// clean makes a text one line without control characters, and cuts it.
+func clean(s string, maxBytes int) string {
+	if len(s) > maxBytes {
+		s = s[:maxBytes]
 	}
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -103,7 +103,7 @@ func clean(s string, most int) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// list is the first mostItems elements of a JSON array. Whatever else stands there is empty.
+// list is the first maxItems elements of a JSON array. Any other JSON is an empty list.
 type list[T any] []T
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
@@ -113,9 +113,9 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 	if first, err := d.Token(); err != nil || first != json.Delim('[') {
 		return nil
 	}
-	for d.More() && len(*l) < mostItems {
+	for d.More() && len(*l) < maxItems {
 		var item T
-		if err := d.Decode(&item); err != nil && !isType(err) {
+		if err := d.Decode(&item); err != nil && !isTypeError(err) {
 			return nil
 		}
 		*l = append(*l, item)
@@ -123,15 +123,15 @@ func (l *list[T]) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// vital is an object or array (begins is its first character) that must not go missing unnoticed: a drive would be called
-// well for want of it. Where something else but null stands there, wrong says so, and nothing of it is read.
-type vital[T any, B begins] struct {
-	is    T
-	wrong bool
+// required is an object or array without which a drive could be assessed as healthy by mistake. jsonKind is the kind.
+// Any other JSON except null sets invalid.
+type required[T any, B jsonKind] struct {
+	value   T
+	invalid bool
 }
 
-// begins is what the JSON of a vital part begins with.
-type begins interface{ first() byte }
+// jsonKind is the kind of JSON of a required part.
+type jsonKind interface{ first() byte }
 
 type (
 	object struct{}
@@ -142,52 +142,52 @@ func (object) first() byte { return '{' }
 func (array) first() byte  { return '[' }
 
 // UnmarshalJSON implements json.Unmarshaler and never fails.
-func (p *vital[T, B]) UnmarshalJSON(text []byte) error {
-	*p = vital[T, B]{}
+func (p *required[T, B]) UnmarshalJSON(text []byte) error {
+	*p = required[T, B]{}
 	var b B
-	if p.wrong = text[0] != b.first() && string(text) != "null"; !p.wrong {
-		_ = json.Unmarshal(text, &p.is) // what is of another type in it is left out
+	if p.invalid = text[0] != b.first() && string(text) != "null"; !p.invalid {
+		_ = json.Unmarshal(text, &p.value) // values of another type are left out
 	}
 	return nil
 }
 
-// isType says that err is of a value of another type than was looked for: it was left out, and the rest was read.
-func isType(err error) bool {
-	var wrong *json.UnmarshalTypeError
-	return errors.As(err, &wrong)
+// isTypeError reports whether an error is about a value of another type, which was left out while the rest was read.
+func isTypeError(err error) bool {
+	var invalid *json.UnmarshalTypeError
+	return errors.As(err, &invalid)
 }
 
 var (
 	errEmpty = errors.New("smartctl printed nothing")
-	errOld   = errors.New("this smartctl is older than 7.0, which is the first that prints JSON: update smartmontools")
+	errOld   = errors.New("this smartctl is older than 7.0, the first version that prints JSON: update smartmontools")
 )
 
-// decode reads one object into out. Values of another type than expected are left out.
+// decode reads an object. Values of another type than expected are left out.
 func decode(text []byte, out any) error {
 	text = bytes.TrimSpace(text)
 	switch {
 	case len(text) == 0:
 		return errEmpty
-	case len(text) > mostText:
-		return fmt.Errorf("it is longer than %d MiB, which smartctl's JSON of one drive never is", mostText>>20)
+	case len(text) > maxOutput:
+		return fmt.Errorf("it is longer than %d MiB: give the output of smartctl --json for one drive", maxOutput>>20)
 	case bytes.HasPrefix(text, []byte("smartctl ")):
 		if bytes.Contains(text, []byte("RECOGNIZED OPTION")) || bytes.HasPrefix(text, []byte("smartctl 6.")) {
 			return errOld
 		}
-		return errors.New("it is smartctl's text, not its JSON: call smartctl with --json")
+		return errors.New("it is the text output of smartctl: call smartctl with --json")
 	case text[0] != '{':
 		return fmt.Errorf("it is not smartctl's JSON: it begins with %.20q", text)
 	}
 	if tooDeep(text) {
-		return fmt.Errorf("it is not smartctl's JSON: it is nested deeper than %d levels", deepest)
+		return fmt.Errorf("it is not smartctl's JSON: it is nested deeper than %d levels", maxDepth)
 	}
-	if err := json.Unmarshal(text, out); err != nil && !isType(err) {
-		return fmt.Errorf("it is not whole JSON: %w", err)
+	if err := json.Unmarshal(text, out); err != nil && !isTypeError(err) {
+		return fmt.Errorf("it is incomplete or invalid JSON: %w", err)
 	}
 	return nil
 }
 
-// tooDeep says whether objects and arrays lie deeper within one another than deepest.
+// tooDeep reports whether objects and arrays are nested deeper than maxDepth.
 func tooDeep(text []byte) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {
@@ -198,7 +198,7 @@ func tooDeep(text []byte) bool {
 			quoted = !quoted
 		case quoted:
 		case c == '{', c == '[':
-			if depth++; depth > deepest {
+			if depth++; depth > maxDepth {
 				return true
 			}
 		case c == '}', c == ']':

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Place is where a disk is asked: its device, and of one behind a controller which of the controller's disks it is.
+// Place is where a disk is read: its device, and which of a controller's disks it is.
 type Place struct {
 	Device string // "sda"
-	Behind string // "megaraid,0"; "" of a disk that the machine lists itself
+	Behind string // "megaraid,0"; "" for a disk that the machine lists
 }
 
-// PlaceOf is the place of a disk that is asked with a type: one with a number in it names a disk of several, the others
-// only say how to ask the one that is there.
+// PlaceOf returns the place of a disk with a type. A type with a number selects one of a controller's disks. Other
+// types only say how to read the device.
 func PlaceOf(device, kind string) Place {
 	if !strings.Contains(kind, ",") {
 		kind = ""
@@ -24,32 +24,35 @@ func PlaceOf(device, kind string) Place {
 	return Place{device, kind}
 }
 
-// Own says whether a disk there is asked without being named.
+// Own reports whether the disk at a place is read without being configured.
 func (p Place) Own() bool { return p.Behind == "" && disks.MatchString(p.Device) }
 
-// Listing is which disks are there, asked or not. The zero value knows of none and misses none.
+// Listing is the disks that are present, whether they are read or not. In the zero value none is missing.
 type Listing struct {
-	Complete bool             // There has all disks that the machine lists
-	Present map[string]string // by name ("sda"), with the unique identifier that the kernel tells, or ""
-	Missing map[string]bool   // by name: what the config has asked, and is not there
-	Off     map[Place]bool    // what the config has not asked
-	Err     error             // why not all could be listed
+	Complete bool              // Present has all disks of the machine
+	Present  map[string]string // unique ID reported by the kernel, or "", by name ("sda")
+	Missing  map[string]bool   // configured disks that are not present, by name
+	Off      map[Place]bool    // disks that are switched off
+	Err      error             // why the list is incomplete
 }
 
-// Gone says whether a device that was asked is not there any more.
+// Gone reports whether a device is no longer present.
 func (l *Listing) Gone(device string) bool {
-	_, there := l.Present[device]
-	return l.Missing[device] || l.Complete && !there && disks.MatchString(device)
+	_, present := l.Present[device]
+	return l.Missing[device] || l.Complete && !present && disks.MatchString(device)
 }
 
-// Listing looks which disks are there. With Options.Only it does not look.
+// Listing lists the disks. With Options.Only it returns the zero value.
 func (o *Options) Listing() Listing {
 	if o.Only {
 		return Listing{}
 	}
-	own, err := o.own()
-	l := Listing{Complete: err == nil, Present: map[string]string{}, Missing: map[string]bool{}, Off: map[Place]bool{}, Err: err}
-	for _, name := range own {
+	ownDisks, err := o.ownDisks()
+	l := Listing{
+		Complete: err == nil, Err: err,
+		Present: map[string]string{}, Missing: map[string]bool{}, Off: map[Place]bool{},
+	}
+	for _, name := range ownDisks {
 		l.Present[name] = o.target(name, "", "").wwid
 	}
 	for _, d := range o.Disks {
@@ -68,17 +71,19 @@ func (o *Options) Listing() Listing {
 	return l
 }
 
-// classes are the folders in which the kernel lists what a config may name. Other names, such as /dev/bus/0, are
-// smartctl's own, and of links that lead nowhere: of those nobody can say that they are missing.
+// classes are the folders of /sys/class with the devices that a config may name. Other names, such as /dev/bus/0, exist
+// in smartctl only, or are broken links: they never count as missing.
 var classes = []struct {
 	names  *regexp.Regexp
 	folder string // below /sys/class
 }{
-	{disks, "block"}, {regexp.MustCompile(`^sg[0-9]{1,5}$`), "scsi_generic"}, {regexp.MustCompile(`^nvme[0-9]{1,4}$`), "nvme"},
+	{disks, "block"},
+	{regexp.MustCompile(`^sg[0-9]{1,5}$`), "scsi_generic"},
+	{regexp.MustCompile(`^nvme[0-9]{1,4}$`), "nvme"},
 }
 
-// missing says whether a disk that the config names is not there: the kernel does not list it, or, where the kernel's list
-// cannot be looked at, its device is gone.
+// missing reports whether a configured disk is missing: the kernel does not list it or, without the kernel's list, its
+// device does not exist.
 func (o *Options) missing(name, path string) bool {
 	for _, class := range classes {
 		if !class.names.MatchString(name) {
@@ -88,7 +93,7 @@ func (o *Options) missing(name, path string) bool {
 		if _, err := os.Stat(folder); err == nil {
 			folder = filepath.Join(folder, name)
 			_, err := os.Stat(folder)
-			return errors.Is(err, fs.ErrNotExist) || empty(folder)
+			return errors.Is(err, fs.ErrNotExist) || hasNoMedium(folder)
 		}
 		_, err := os.Stat(path)
 		return errors.Is(err, fs.ErrNotExist)
@@ -96,16 +101,16 @@ func (o *Options) missing(name, path string) bool {
 	return false
 }
 
-// Direct says whether a disk that is asked with a type is the one that the kernel has under its name, and not one behind
-// a bridge or controller: then the kernel's identifier is the disk's.
+// Direct reports whether a type reads the disk with the kernel's name, not one behind a bridge or controller. The
+// kernel's ID is then the disk's.
 func Direct(kind string) bool { return kind == "" || kind == "sat" || kind == "scsi" || kind == "nvme" }
 
-// Unique says whether an identifier is one that only one disk has: a WWN, EUI or UUID. Cheap disks have one of zeros.
+// Unique reports whether an ID is unique: a WWN, EUI or UUID that is not zero, as it is on some cheap disks.
 func Unique(id string) bool {
 	for _, prefix := range []string{"naa.", "eui.", "uuid."} {
 		if rest, ok := strings.CutPrefix(id, prefix); ok && rest != "" {
 			if prefix == "naa." {
-				rest = rest[1:] // what follows says only how the rest is to be read
+				rest = rest[1:] // the format of the rest
 			}
 			return strings.Trim(rest, "0-") != ""
 		}
@@ -113,7 +118,7 @@ func Unique(id string) bool {
 	return false
 }
 
-// Named is the identifier of a disk that has no other: its model and serial number; "" where it tells neither.
+// Named returns the ID of a disk without a unique one: model and serial number, or "".
 func Named(model, serial string) string {
 	return strings.ReplaceAll(strings.Trim(model+"_"+serial, "_"), " ", "_")
 }

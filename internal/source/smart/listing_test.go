@@ -25,24 +25,24 @@ func TestListing(t *testing.T) {
 		{Device: "/dev/sdz"}, {Device: "/dev/sg1"}, {Device: "/dev/sg2"}, {Device: "/dev/bus/0", Type: "megaraid,0"},
 	}
 	l := o.Listing()
-	there := map[string]string{"sda": "naa.5000c50000000001", "sdb": "", "sg1": "", "bus/0": ""}
+	present := map[string]string{"sda": "naa.5000c50000000001", "sdb": "", "sg1": "", "bus/0": ""}
 	missing := map[string]bool{"sdc": true, "sdz": true, "sg2": true}
 	off := map[Place]bool{{"sdb", ""}: true, {"sda", "megaraid,1"}: true}
-	if !l.Complete || l.Err != nil || !maps.Equal(l.Present, there) || !maps.Equal(l.Missing, missing) || !maps.Equal(l.Off, off) {
-		t.Errorf("%+v", l)
+	if !l.Complete || l.Err != nil || !maps.Equal(l.Present, present) || !maps.Equal(l.Missing, missing) || !maps.Equal(l.Off, off) {
+		t.Errorf("got %+v, want present %v, missing %v, off %v", l, present, missing, off)
 	}
 	for name, want := range map[string]bool{"sda": false, "sdb": false, "sdc": true, "sdd": true, "sdz": true, "sg1": false, "sg2": true, "bus/0": false, "bus/1": false} {
 		if got := l.Gone(name); got != want {
-			t.Errorf("%s is gone: %v", name, got)
+			t.Errorf("Gone(%s): got %v, want %v", name, got, want)
 		}
 	}
 	o.Only = true
 	if l := o.Listing(); l.Complete || l.Gone("sdz") || l.Present != nil {
-		t.Errorf("of a command that asks one disk: %+v", l)
+		t.Errorf("Only: got %+v, want the zero value", l)
 	}
 }
 
-// What cannot be listed is told, also where the config names a disk; none is missed for it.
+// A list that cannot be read is an error, also with configured disks, and no disk is missing.
 func TestListingUnreadable(t *testing.T) {
 	f := newFake(t)
 	f.disk("sda", string(load(t, "ata-wdc-red")), "")
@@ -57,21 +57,21 @@ func TestListingUnreadable(t *testing.T) {
 	}
 	drives, err := s.Round(t.Context())
 	if len(drives) != 2 || err == nil || !strings.Contains(err.Error(), "cannot be listed") {
-		t.Errorf("%d drives, %v", len(drives), err)
+		t.Errorf("got %d drives, %v, want one and an error", len(drives), err)
 	}
 	if l := o.Listing(); l.Complete || l.Err == nil || l.Gone("sdb") || l.Gone("null") {
-		t.Errorf("%+v", l)
+		t.Errorf("got %+v, want an incomplete listing with an error", l)
 	}
 	o.Only = true
 	if s, err = New(o); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Round(t.Context()); err != nil && strings.Contains(err.Error(), "listed") {
-		t.Errorf("nobody had it listed: %v", err)
+		t.Errorf("Only: got error %v, want none about the list", err)
 	}
 }
 
-// An identifier of zeros is no drive's own.
+// An ID of zeros is not unique.
 func TestUnique(t *testing.T) {
 	for id, want := range map[string]bool{
 		"naa.5000c50000000001": true, "naa.5000000000000000": false, "naa.0000000000000001": true, "naa.": false, "naa.5": false,
@@ -80,7 +80,7 @@ func TestUnique(t *testing.T) {
 		"Model_naa.5": false, "t10.ATA Model": false, "": false,
 	} {
 		if got := Unique(id); got != want {
-			t.Errorf("%q: %v", id, got)
+			t.Errorf("Unique(%q): got %v, want %v", id, got, want)
 		}
 	}
 	f := newFake(t)
@@ -90,9 +90,9 @@ func TestUnique(t *testing.T) {
 		"logical_unit_id": "0x5000000000000000", "smart_status": {"passed": true}, "scsi_grown_defect_list": 0}`, "")
 	all := f.round(f.options())
 	if d := all["sda"]; d.ID != "naa.50014ee0499602d2" {
-		t.Errorf("sda: %q", d.ID)
+		t.Errorf("sda: got ID %q, want another", d.ID)
 	}
 	if d := all["sdb"]; d.ID != "Example_Disk_1" {
-		t.Errorf("sdb: %q", d.ID)
+		t.Errorf("sdb: got ID %q, want another", d.ID)
 	}
 }

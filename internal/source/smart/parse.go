@@ -10,21 +10,22 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Parse reads what smartctl --json has printed of one drive. A drive that was read has no Status yet: that is judged with
-// its history. One that sleeps is DriveAsleep, and one that could not be read is DriveUnread, with the reason and what to
-// do about it in Err. The error is of a text that is no such JSON. What a drive does not tell is absent. At is not set.
+// Parse reads the output of smartctl --json for one drive. A drive that was read has no Status yet, because that
+// depends on its history. A sleeping drive is DriveAsleep. One that could not be read is DriveUnread, with the reason
+// and what to do in Err. The error is about text that is not such JSON. Values that the drive does not report are
+// absent. At is not set.
 func Parse(text []byte) (sample.Drive, error) { return parse(text, "") }
 
-// parse reads an answer to a question about a device; "" for what the answer says it is about.
+// parse reads the output for a device, or for the device that the output names if device is "".
 func parse(text []byte, device string) (sample.Drive, error) {
 	var doc document
 	if err := decode(text, &doc); err != nil {
 		return sample.Drive{}, err
 	}
-	if !doc.smartctls() {
+	if !doc.isSmartctl() {
 		return sample.Drive{}, errors.New("it is JSON, but not what smartctl --json prints of a drive")
 	}
-	if err := doc.distorted(); err != nil {
+	if err := doc.checkRequired(); err != nil {
 		return sample.Drive{}, err
 	}
 	if device != "" {
@@ -33,27 +34,27 @@ func parse(text []byte, device string) (sample.Drive, error) {
 	return doc.drive(), nil
 }
 
-// smartctls says whether a document was printed by smartctl.
-func (doc *document) smartctls() bool {
-	return len(doc.Format) > 0 || len(doc.Smartctl.Version) > 0 || doc.Smartctl.Exit.told || doc.Device.Name != ""
+// isSmartctl reports whether a document was printed by smartctl.
+func (doc *document) isSmartctl() bool {
+	return len(doc.Format) > 0 || len(doc.Smartctl.Version) > 0 || doc.Smartctl.Exit.known || doc.Device.Name != ""
 }
 
-// distorted says what must not be left out as if the drive had not told it.
-func (doc *document) distorted() error {
+// checkRequired returns an error if a required part is invalid.
+func (doc *document) checkRequired() error {
 	what := ""
 	switch s, a := &doc.Status, &doc.Attributes; {
-	case s.wrong:
+	case s.invalid:
 		what = "smart_status is not an object"
-	case s.is.Passed.wrong:
+	case s.value.Passed.invalid:
 		what = "smart_status.passed is neither true nor false"
-	case a.wrong:
+	case a.invalid:
 		what = "ata_smart_attributes is not an object"
-	case a.is.Table.wrong:
+	case a.value.Table.invalid:
 		what = "ata_smart_attributes.table is not an array"
 	default:
 		return nil
 	}
-	return fmt.Errorf("%s, so the drive cannot be judged by it: give it as smartctl --json has printed it", what)
+	return fmt.Errorf("%s, so the drive cannot be assessed: give the unchanged output of smartctl --json", what)
 }
 
 func (doc *document) drive() sample.Drive {
@@ -67,7 +68,7 @@ func (doc *document) drive() sample.Drive {
 		Exit:     doc.exit(),
 	}
 	if d.Model == "" {
-		d.Model = clean(first(doc.SCSIVendor, doc.Vendor)+" "+first(doc.SCSIProduct, doc.Product), mostWord)
+		d.Model = clean(first(doc.SCSIVendor, doc.Vendor)+" "+first(doc.SCSIProduct, doc.Product), maxWord)
 	}
 	switch {
 	case doc.Capacity.Bytes.count():
@@ -89,7 +90,7 @@ func (doc *document) drive() sample.Drive {
 	case "SCSI":
 		doc.scsi(&d)
 	}
-	if passed := doc.Status.is.Passed; passed.told {
+	if passed := doc.Status.value.Passed; passed.known {
 		d.Assessment = sample.DriveFails
 		if passed.value {
 			d.Assessment = sample.DrivePassed
@@ -98,35 +99,38 @@ func (doc *document) drive() sample.Drive {
 	d.SelfTest = doc.failedTest(d.Protocol)
 	if why := doc.unread(&d); why != "" {
 		d.Status, d.Err = sample.DriveUnread, why
-		d.Values, d.WasAt, d.SelfTest = sample.DriveValues{}, nil, "" // all else that it would tell is not there
+		d.Values, d.WasAt, d.SelfTest = sample.DriveValues{}, nil, "" // other values would not be from the drive
 	}
 	return d
 }
 
-// device is the path of what was asked. Where smartctl did not get as far as to say it, its command line does.
+// device returns the path of the device, from the command line if smartctl did not print it elsewhere.
 func (doc *document) device() string {
-	if n := len(doc.Smartctl.Arguments); doc.Device.Name == "" && n > 0 && devicePath.MatchString(string(doc.Smartctl.Arguments[n-1])) {
-		return string(doc.Smartctl.Arguments[n-1])
+	arguments := doc.Smartctl.Arguments
+	n := len(arguments)
+	if doc.Device.Name == "" && n > 0 && devicePath.MatchString(string(arguments[n-1])) {
+		return string(arguments[n-1])
 	}
 	return string(doc.Device.Name)
 }
 
-// protocol is as smartctl says, or by what it has printed.
+// protocol returns the protocol that smartctl reports, or that its output implies.
 func (doc *document) protocol() string {
 	switch p := string(doc.Device.Protocol); {
 	case p == "ATA", p == "NVMe", p == "SCSI":
 		return p
-	case len(doc.Attributes.is.Table.is) > 0:
+	case len(doc.Attributes.value.Table.value) > 0:
 		return "ATA"
 	case doc.NVMe != nvmeLog{}:
 		return "NVMe"
-	case doc.GrownDefects.told, doc.ErrorCounters.Read.Uncorrected.told:
+	case doc.GrownDefects.known, doc.ErrorCounters.Read.Uncorrected.known:
 		return "SCSI"
 	}
 	return ""
 }
 
-// id is the drive's WWN or EUI as the kernel writes it (/sys/class/block/*/device/wwid), else model and serial.
+// id returns the drive's WWN or EUI in the kernel's notation (/sys/class/block/*/device/wwid), or model and serial
+// number.
 func (doc *document) id(d *sample.Drive) string {
 	w := &doc.WWN
 	if w.NAA.within(1, 15) && w.OUI.within(0, 1<<24-1) && w.ID.within(0, 1<<36-1) && w.OUI.value+w.ID.value > 0 {
@@ -137,7 +141,7 @@ func (doc *document) id(d *sample.Drive) string {
 			return id
 		}
 	}
-	if len(doc.Namespaces) == 1 { // with several, none is the drive's own
+	if len(doc.Namespaces) == 1 { // several have IDs of their own
 		e := &doc.Namespaces[0].EUI64
 		if e.OUI.within(0, 1<<24-1) && e.ID.within(0, 1<<40-1) && e.OUI.value+e.ID.value > 0 {
 			return fmt.Sprintf("eui.%06x%010x", uint64(e.OUI.value), uint64(e.ID.value))
@@ -148,18 +152,19 @@ func (doc *document) id(d *sample.Drive) string {
 
 var isHex = regexp.MustCompile(`^(?:[0-9a-f]{16}|[0-9a-f]{32})$`)
 
-// common reads what smartctl has worked out of any drive.
+// common reads the values that smartctl prints in the same way for all drives.
 func (doc *document) common(d *sample.Drive) {
 	v := &d.Values
-	if t := doc.Temperature; plausible(t.Current) && !(d.Protocol == "SCSI" && t.Current.value == 0) {
+	if t := doc.Temperature; isTemperature(t.Current) && !(d.Protocol == "SCSI" && t.Current.value == 0) {
 		v.Set(sample.DriveTemperature, t.Current.value)
 	}
-	for _, limit := range []number{doc.Temperature.OpMax, doc.Temperature.Trip, doc.Temperature.Critical, doc.Temperature.LimitMax} {
-		if _, told := v.Get(sample.DriveTemperatureLimit); !told && limit.within(30, 120) {
+	t := &doc.Temperature
+	for _, limit := range []number{t.OpMax, t.Trip, t.Critical, t.LimitMax} {
+		if _, known := v.Get(sample.DriveTemperatureLimit); !known && limit.within(30, 120) {
 			v.Set(sample.DriveTemperatureLimit, limit.value)
 		}
 	}
-	if h := doc.PowerOn.Hours; h.within(0, mostHours) {
+	if h := doc.PowerOn.Hours; h.within(0, maxHours) {
 		minutes := 0.0
 		if m := doc.PowerOn.Minutes; m.within(0, 59) {
 			minutes = m.value
@@ -172,12 +177,12 @@ func (doc *document) common(d *sample.Drive) {
 	setPercent(v, sample.DriveSpareMin, doc.Spare.Least)
 }
 
-// mostHours is three hundred years: more is a raw value that holds something else beside the hours.
-const mostHours = 300 * 365 * 24
+// maxHours is 300 years: a larger raw value contains other data.
+const maxHours = 300 * 365 * 24
 
-// plausible says whether a number may be the temperature of a drive, in degrees Celsius. NVMe drives without a sensor
-// tell 0 kelvin.
-func plausible(n number) bool { return n.within(-60, 150) }
+// isTemperature reports whether a number can be a drive's temperature in degrees Celsius. NVMe drives without a sensor
+// report 0 kelvin.
+func isTemperature(n number) bool { return n.within(-60, 150) }
 
 func setCount(v *sample.DriveValues, q sample.DriveQuantity, n number) {
 	if n.count() {
@@ -185,21 +190,21 @@ func setCount(v *sample.DriveValues, q sample.DriveQuantity, n number) {
 	}
 }
 
-// setPercent takes per cent over as a ratio. A drive tells at most 255.
+// setPercent sets a ratio from percent. Drives report 255 at most.
 func setPercent(v *sample.DriveValues, q sample.DriveQuantity, n number) {
 	if n.within(0, 255) {
 		v.Set(q, n.value/100)
 	}
 }
 
-// setFirst takes a count over unless there is one.
-func setFirst(v *sample.DriveValues, q sample.DriveQuantity, n number) {
-	if _, told := v.Get(q); !told {
+// setIfAbsent sets a count unless it is known.
+func setIfAbsent(v *sample.DriveValues, q sample.DriveQuantity, n number) {
+	if _, known := v.Get(q); !known {
 		setCount(v, q, n)
 	}
 }
 
-// deviceName is what stands below /dev.
+// deviceName returns the part of a path below /dev.
 func deviceName(path string) string {
 	return strings.TrimPrefix(path, "/dev/")
 }
@@ -213,5 +218,5 @@ func first(words ...word) string {
 	return ""
 }
 
-// hours is so many of them, in seconds.
+// hours converts hours to seconds.
 func hours(n float64) float64 { return n * time.Hour.Seconds() }

@@ -18,12 +18,12 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// fixtures are the archives of testdata/smart: smartctl.json is what smartctl printed, drive.json what it means.
+// fixtures returns the archives of testdata/smart: smartctl.json is the output, drive.json the parsed drive.
 func fixtures(t testing.TB) map[string]*txtar.Archive {
 	t.Helper()
 	paths, err := filepath.Glob(fixture.File(t, "smart", "*.txtar"))
 	if err != nil || len(paths) < 20 {
-		t.Fatalf("%d fixtures: %v", len(paths), err)
+		t.Fatalf("got %d fixtures, %v", len(paths), err)
 	}
 	all := map[string]*txtar.Archive{}
 	for _, path := range paths {
@@ -36,7 +36,7 @@ func fixtures(t testing.TB) map[string]*txtar.Archive {
 	return all
 }
 
-// part is the file of an archive with that name, nil where there is none.
+// part returns a file of an archive, or nil.
 func part(a *txtar.Archive, name string) *txtar.File {
 	for i := range a.Files {
 		if a.Files[i].Name == name {
@@ -46,7 +46,7 @@ func part(a *txtar.Archive, name string) *txtar.File {
 	return nil
 }
 
-// load gives what smartctl printed in a fixture.
+// load returns the output of smartctl in a fixture.
 func load(t testing.TB, name string) []byte {
 	t.Helper()
 	archive, err := txtar.ParseFile(fixture.File(t, "smart", name+".txtar"))
@@ -82,14 +82,13 @@ func TestParse(t *testing.T) {
 				}
 			}
 			if golden == nil || !bytes.Equal(golden.Data, text.Bytes()) {
-				t.Errorf("not what drive.json says (-update writes it):\n%s", text.String())
+				t.Errorf("got (-update writes it as drive.json)\n%s", text.String())
 			}
 		})
 	}
 }
 
-// No field is silently zero: with any one key taken out, no value appears or changes but those that come from it, and a
-// drive without keys tells nothing.
+// Without a key, its values are absent rather than 0, no other value changes, and a drive without keys has no values.
 func TestAbsent(t *testing.T) {
 	for path, archive := range fixtures(t) {
 		var doc map[string]any
@@ -97,7 +96,7 @@ func TestAbsent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if smartctl, ok := doc["smartctl"].(map[string]any); ok {
-			delete(smartctl, "exit_status") // a bit of it says FAILED
+			delete(smartctl, "exit_status") // it has a bit for FAILED
 		}
 		bare, err := json.Marshal(map[string]any{
 			"smartctl": doc["smartctl"], "device": doc["device"], "json_format_version": doc["json_format_version"],
@@ -110,10 +109,10 @@ func TestAbsent(t *testing.T) {
 			t.Fatal(err)
 		}
 		for q, value := range d.Values.All() {
-			t.Errorf("%s: without any key of it, %v is %v", path, q, value)
+			t.Errorf("%s without its keys: got %v %v, want none", path, q, value)
 		}
 		if d.Status == "" || d.Assessment != "" {
-			t.Errorf("%s: without any key it is %q, %q", path, d.Status, d.Assessment)
+			t.Errorf("%s without keys: got %q, %q, want an unread drive", path, d.Status, d.Assessment)
 		}
 	}
 }
@@ -125,15 +124,15 @@ func TestRefused(t *testing.T) {
 		"old":       {"smartctl 6.6 2016-05-31 r4324 [x86_64-linux-4.9.0-8-amd64] (local build)\n=======> UNRECOGNIZED OPTION: json", "older than 7.0"},
 		"text":      {"smartctl 7.3 2022-02-28 r5338 [x86_64-linux]\n=== START OF INFORMATION SECTION ===", "call smartctl with --json"},
 		"binary":    {"\x7fELF\x02\x01\x01\x00", "not smartctl's JSON"},
-		"cut":       {`{"smartctl": {"version": [7, 3]`, "not whole JSON"},
-		"NUL":       {"{\"smartctl\": \x00}", "not whole JSON"},
+		"cut":       {`{"smartctl": {"version": [7, 3]`, "incomplete or invalid JSON"},
+		"NUL":       {"{\"smartctl\": \x00}", "incomplete or invalid JSON"},
 		"array":     {"[1, 2]", "begins with"},
 		"other":     {`{"disks": []}`, "not what smartctl"},
 		"deep":      {`{"smartctl":` + strings.Repeat("[", 1<<20) + strings.Repeat("]", 1<<20) + "}", "deeper than 32"},
 		"deeper":    {`{"a":` + strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 101), "deeper than 32"},
-		"huge":      {`{"smartctl":"` + strings.Repeat("x", mostText) + `"}`, "longer than 4 MiB"},
-		"two":       {`{"smartctl":{}} {"smartctl":{}}`, "not whole JSON"},
-		"backslash": {`{"smartctl": "\`, "not whole JSON"},
+		"huge":      {`{"smartctl":"` + strings.Repeat("x", maxOutput) + `"}`, "longer than 4 MiB"},
+		"two":       {`{"smartctl":{}} {"smartctl":{}}`, "incomplete or invalid JSON"},
+		"backslash": {`{"smartctl": "\`, "incomplete or invalid JSON"},
 
 		"status":     {`{"smartctl":{"exit_status":0},"smart_status":"FAILED","temperature":{"current":30}}`, "smart_status is not an object"},
 		"passed":     {`{"smartctl":{"exit_status":0},"smart_status":{"passed":"FAILED"}}`, "smart_status.passed is neither"},
@@ -142,9 +141,9 @@ func TestRefused(t *testing.T) {
 	} {
 		_, err := Parse([]byte(c.text))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", name, err, c.want)
+			t.Errorf("%s: got error %v, want %q", name, err, c.want)
 		} else if strings.ContainsAny(err.Error(), "\n\x00") || len(err.Error()) > 300 {
-			t.Errorf("%s: not one short line: %q", name, err)
+			t.Errorf("%s: got error %q, want one short line", name, err)
 		}
 	}
 }
@@ -157,8 +156,8 @@ func TestHugeLists(t *testing.T) {
 	if err := decode([]byte(text), &doc); err != nil {
 		t.Fatal(err)
 	}
-	if n := len(doc.Attributes.is.Table.is); n != mostItems {
-		t.Errorf("%d attributes were kept", n)
+	if n := len(doc.Attributes.value.Table.value); n != maxItems {
+		t.Errorf("got %d attributes, want at most %d", n, maxNamed)
 	}
 }
 
@@ -167,11 +166,11 @@ func TestRaw(t *testing.T) {
 		id    int
 		value float64
 		text  string
-		want  float64 // -1: not told
+		want  float64 // -1: unknown
 	}{
 		{5, 1975, "1975", 1975},
 		{5, 53416508262463, "2111 (12437 0)", 2111},
-		{5, 53416508262463, "", 2111}, // without smartctl's reading the lowest 16 bits
+		{5, 53416508262463, "", 2111}, // the lowest 16 bits, without smartctl's text
 		{188, 4295032833, "1 1 1", 1},
 		{188, 4295032833, "4295032833", 1},
 		{188, 12885098501, "12885098501", 5},
@@ -185,8 +184,8 @@ func TestRaw(t *testing.T) {
 		a := attribute{}
 		a.Raw.Value, a.Raw.Text = number{c.value, true}, word(c.text)
 		got := a.count(c.id)
-		if c.want < 0 && got.told || c.want >= 0 && got != (number{c.want, true}) {
-			t.Errorf("attribute %d, %v %q: %v, want %v", c.id, c.value, c.text, got, c.want)
+		if c.want < 0 && got.known || c.want >= 0 && got != (number{c.want, true}) {
+			t.Errorf("attribute %d, %v %q: got %v, want %v", c.id, c.value, c.text, got, c.want)
 		}
 	}
 	for text, want := range map[string]float64{
@@ -195,21 +194,21 @@ func TestRaw(t *testing.T) {
 		a := attribute{}
 		a.Raw.Value, a.Raw.Text = number{1 << 47, true}, word(text)
 		if got := a.hours(); got.value != want {
-			t.Errorf("%q is %v hours", text, got)
+			t.Errorf("%q: got %v hours, want %v", text, got, want)
 		}
 	}
 }
 
-// Of an attribute at its threshold counts whether it warns of a failure. One that does not say is taken to.
+// An attribute at its threshold warns of a failure unless its flags deny it.
 func TestAtThreshold(t *testing.T) {
 	row := func(id int, name, flags string) string {
 		return fmt.Sprintf(`{"id":%d,"name":%q,"when_failed":"now","flags":%s,"raw":{"value":7}}`, id, name, flags)
 	}
-	early, late := `{"prefailure":true}`, `{"prefailure":false}`
+	early, timedOut := `{"prefailure":true}`, `{"prefailure":false}`
 	rows := []string{
 		row(3, "Spin_Up_Time", early), row(10, "Spin_Retry_Count", `{}`), row(13, "Odd", `"odd"`), row(14, "", early),
-		row(190, "Airflow_Temperature_Cel", late), row(194, "", late), row(231, "Drive_Temp", late), row(190, "Temperature", early),
-		row(193, "Load_Cycle_Count", late), row(190, "Unknown_Attribute", late), row(4, "Start_Attempts", late),
+		row(190, "Airflow_Temperature_Cel", timedOut), row(194, "", timedOut), row(231, "Drive_Temp", timedOut), row(190, "Temperature", early),
+		row(193, "Load_Cycle_Count", timedOut), row(190, "Unknown_Attribute", timedOut), row(4, "Start_Attempts", timedOut),
 	}
 	d, err := Parse([]byte(`{"smartctl":{"exit_status":0},"device":{"protocol":"ATA"},"ata_smart_attributes":{"table":[` + strings.Join(rows, ",") + `]}}`))
 	if err != nil {
@@ -221,17 +220,17 @@ func TestAtThreshold(t *testing.T) {
 		{d.AgedAt, []string{"Load_Cycle_Count", "Unknown_Attribute", "Start_Attempts"}},
 	} {
 		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%q, want %q", c.got, c.want)
+			t.Errorf("got %q, want %q", c.got, c.want)
 		}
 	}
 }
 
-// Wear is taken from attributes that are known to tell it, and from none that contradicts itself.
+// Wear comes from known attributes only, and not from a contradictory one.
 func TestWear(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		value, raw, limit int
-		want              float64 // -1: not told
+		want              float64 // -1: unknown
 	}{
 		{"SSD_Life_Left", 60, 7, 10, 0.4},
 		{"Perc_Rated_Life_Used", 99, 1, 1, 0.01},
@@ -241,11 +240,11 @@ func TestWear(t *testing.T) {
 		{"Lifetime_Left", 60, 60, 0, 0.4},
 		{"Lifetime_Left", 60, 40, 0, 0.4},
 		{"Lifetime_Remaining%", 99, 99, 5, 0.01},
-		{"Lifetime_Remaining%", 100, 72, 5, -1}, // which of them is it?
+		{"Lifetime_Remaining%", 100, 72, 5, -1}, // contradictory
 		{"DriveLife_Remaining%", 60, 4000, 0, 0.4},
 		{"PCT_Life_Remaining", 97, 97, 0, 0.03},
 		{"Wear_Leveling_Count", 97, 60, 0, 0.03},
-		{"Wear_Leveling_Count", 100, 1005057, 100, -1}, // it falls to 100
+		{"Wear_Leveling_Count", 100, 1005057, 100, -1}, // decreases to 100
 		{"", 0, 0, 0, -1},
 		{"Unknown_Attribute", 0, 0, 0, -1},
 	} {
@@ -255,13 +254,13 @@ func TestWear(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, told := d.Values.Get(sample.DriveWear); told != (c.want >= 0) || told && math.Abs(got-c.want) > 1e-9 {
-			t.Errorf("%s %d, raw %d, threshold %d: %v, %v, want %v", c.name, c.value, c.raw, c.limit, got, told, c.want)
+		if got, known := d.Values.Get(sample.DriveWear); known != (c.want >= 0) || known && math.Abs(got-c.want) > 1e-9 {
+			t.Errorf("%s %d, raw %d, threshold %d: got %v, %v, want %v", c.name, c.value, c.raw, c.limit, got, known, c.want)
 		}
 	}
 }
 
-// Sensors keep their numbers where one before them is not there, and those of another world are left out.
+// Sensors keep their numbers if one before them is absent, and impossible temperatures are left out.
 func TestSensors(t *testing.T) {
 	for list, want := range map[string]map[sample.DriveQuantity]float64{
 		`[40, null, 95]`:                  {sample.DriveSensor1: 40, sample.DriveSensor3: 95},
@@ -277,36 +276,36 @@ func TestSensors(t *testing.T) {
 		got := maps.Collect(d.Values.All())
 		delete(got, sample.DriveCritical)
 		if !maps.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", list, got, want)
+			t.Errorf("%s: got %v, want %v", list, got, want)
 		}
 	}
 }
 
-// A drive of which only the exit code says that it is failing was read: it is no drive of which nothing is known.
+// A drive whose only value is an exit code of failure was read: its status is not unread.
 func TestFailedByExitCode(t *testing.T) {
 	for code, want := range map[int]sample.DriveStatus{8: "", 16: "", 4: sample.DriveUnread, 96: sample.DriveUnread} {
 		d, err := Parse(fmt.Appendf(nil, `{"smartctl":{"exit_status":%d},"device":{"name":"/dev/sda","protocol":"ATA"}}`, code))
 		if err != nil || d.Status != want || int(d.Exit) != code {
-			t.Errorf("exit code %d: %q, %q, %v", code, d.Status, d.Err, err)
+			t.Errorf("exit code %d: got %q, %q, %v, want a drive that was read", code, d.Status, d.Err, err)
 		}
 	}
 }
 
 func TestExitWords(t *testing.T) {
 	if words := ExitWords(0); len(words) != 0 {
-		t.Errorf("exit code 0: %q", words)
+		t.Errorf("exit code 0: got %q, want nothing", words)
 	}
 	for bit := range 8 {
 		if words := ExitWords(1 << bit); len(words) != 1 || words[0] == "" {
-			t.Errorf("bit %d: %q", bit, words)
+			t.Errorf("bit %d: got %q, want one clause", bit, words)
 		}
 	}
 	if words := ExitWords(216); len(words) != 4 {
-		t.Errorf("exit code 216: %q", words)
+		t.Errorf("exit code 216: got %q, want four clauses", words)
 	}
 }
 
-// The last self-test that was not aborted counts. ATA's code is in the upper four bits; the lower tell what was left to do.
+// The last self-test that was not aborted counts. ATA's code is in the upper four bits, above the remaining share.
 func TestSelfTest(t *testing.T) {
 	ata := func(statuses string) string {
 		return `"ata_smart_self_test_log":{"standard":{"table":[` + statuses + `]}}`
@@ -331,12 +330,12 @@ func TestSelfTest(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := doc.failedTest(c.protocol); got != c.want {
-			t.Errorf("%s %s: %q, want %q", c.protocol, c.log, got, c.want)
+			t.Errorf("%s %s: got %q, want %q", c.protocol, c.log, got, c.want)
 		}
 	}
 }
 
-// Whatever smartctl prints, Parse returns, what it gives is in its bounds, and it can be written and read again.
+// Any output gives bounded values that can be written and read again.
 func FuzzParse(f *testing.F) {
 	for _, archive := range fixtures(f) {
 		f.Add(part(archive, "smartctl.json").Data)
@@ -345,7 +344,7 @@ func FuzzParse(f *testing.F) {
 		d, err := Parse(text)
 		if err != nil {
 			if strings.ContainsAny(err.Error(), "\n\r\x00\x1b") {
-				t.Errorf("not one line: %q", err)
+				t.Errorf("got error %q, want one line", err)
 			}
 			return
 		}
@@ -357,16 +356,16 @@ func check(t *testing.T, d *sample.Drive) {
 	t.Helper()
 	for q, v := range d.Values.All() {
 		if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && q != sample.DriveTemperature {
-			t.Errorf("%v is %v", q, v)
+			t.Errorf("got %v %v, want a finite number that is not negative unless a temperature", q, v)
 		}
 	}
 	for _, s := range slices.Concat([]string{d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err, d.SelfTest, d.Exception}, d.AtThreshold, d.HotAt, d.AgedAt, d.WasAt) {
 		if len(s) > 1024 || strings.ContainsAny(s, "\n\r\x00\x1b") {
-			t.Errorf("not a short line: %q", s)
+			t.Errorf("got text %q, want a short line", s)
 		}
 	}
 	if d.Status == sample.DriveUnread && d.Err == "" || d.Status == "" && d.Err != "" {
-		t.Errorf("%q, and the reason is %q", d.Status, d.Err)
+		t.Errorf("got status %q with error %q, want an error exactly if unread", d.Status, d.Err)
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
@@ -374,6 +373,6 @@ func check(t *testing.T, d *sample.Drive) {
 	}
 	var again sample.Drive
 	if err := json.Unmarshal(text, &again); err != nil {
-		t.Errorf("%s: %v", text, err)
+		t.Errorf("got %s, %v, want the same drive after reading it", text, err)
 	}
 }

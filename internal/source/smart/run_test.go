@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// fake is a machine of a test's own: a /sys with disks, and a smartctl that says of each disk what the test wants.
+// fake is a /sys with disks, and a smartctl that prints a given output for each.
 type fake struct {
 	t      testing.TB
 	root   string
@@ -49,7 +49,7 @@ func (f *fake) script(name, text string) {
 	}
 }
 
-// disk adds a disk whose smartctl prints a text, after it has done what a script says.
+// disk adds a disk for which smartctl runs a script and then prints a text.
 func (f *fake) disk(name, json, script string) {
 	f.t.Helper()
 	fixture.Write(f.t, f.root, "sys/class/block/"+name+"/device/type", []byte("0\n"))
@@ -75,7 +75,7 @@ func (f *fake) round(o Options) map[string]sample.Drive {
 		all[d.Device+d.Type] = d
 	}
 	if len(all) != len(drives) {
-		f.t.Errorf("%d drives of %d names", len(drives), len(all))
+		f.t.Errorf("got %d drives with %d names, want different names", len(drives), len(all))
 	}
 	return all
 }
@@ -95,27 +95,27 @@ func TestRound(t *testing.T) {
 	fixture.Write(t, f.root, "sys/class/block/nvme0n1/wwid", []byte("eui.00a0750100000001\n"))
 	all := f.round(f.options())
 	if len(all) != 4 {
-		t.Errorf("%d drives", len(all))
+		t.Errorf("got %d drives %v, want sda, sdb and sdaa", len(all), all)
 	}
 	if d := all["sda"]; d.Status != "" || d.Model != "WDC WD20EFRX-68EUZN0" || d.At.IsZero() || d.ID != "naa.50014ee0499602d2" {
-		t.Errorf("sda: %+v", d)
+		t.Errorf("got %+v, want sda with its model and WWN", d)
 	}
 	if d := all["nvme0n1"]; d.ID != "eui.00a0750100000001" || d.Protocol != "NVMe" {
-		t.Errorf("the kernel's word on what it is goes first: %+v", d)
+		t.Errorf("got %+v, want the kernel's ID", d)
 	}
 	if d := all["sdb"]; d.Status != sample.DriveAsleep || d.Err != "" {
-		t.Errorf("sdb: %+v", d)
+		t.Errorf("got %+v, want sdb asleep", d)
 	}
 	if d := all["sdaa"]; d.Status != sample.DriveUnread || !strings.Contains(d.Err, "megaraid,0") || !strings.Contains(d.Err, "/dev/sdaa") {
-		t.Errorf("sdaa: %+v", d)
+		t.Errorf("got %+v, want sdaa unread with a hint about megaraid", d)
 	}
 	want := "--json --nocheck=standby --info --health --attributes --log=error --log=ssd /dev/sda"
 	if got := f.called("sda"); got != want {
-		t.Errorf("smartctl was called with %q, want %q", got, want)
+		t.Errorf("got arguments %q, want %q", got, want)
 	}
 }
 
-// What is no disk with hardware of its own is passed over, and what the kernel has suspended is not even opened.
+// Devices without hardware of their own are left out, and suspended disks are not opened.
 func TestTargets(t *testing.T) {
 	f := newFake(t)
 	for _, name := range []string{"vda", "xvda", "zram0", "ram0", "dm-0", "md0", "nbd0", "sr0", "mmcblk0", "rbd0", "sda", "nvme0c0n1", "nvme0n1"} {
@@ -134,10 +134,10 @@ func TestTargets(t *testing.T) {
 	fixture.Write(t, f.root, "sys/class/block/sde/device/power/runtime_status", []byte("suspended\n"))
 	all := f.round(f.options())
 	if len(all) != 3 || all["sde"].Status != sample.DriveAsleep || f.called("sde") != "" {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v, want the disks with hardware only", all)
 	}
-	if _, there := all["sda"]; !there {
-		t.Error("sda is missing")
+	if _, present := all["sda"]; !present {
+		t.Error("got no sda, want it unread")
 	}
 }
 
@@ -151,21 +151,21 @@ func TestConfig(t *testing.T) {
 	}
 	all := f.round(o)
 	if len(all) != 2 || all["sdasat+megaraid,0"].Device != "sda" || all["sdamegaraid,1"].Type != "megaraid,1" {
-		t.Errorf("%+v", all)
+		t.Errorf("got %+v, want the configured disks", all)
 	}
 	if got := f.called("sda"); !strings.Contains(got, "--log=ssd --device=") {
-		t.Errorf("smartctl was called with %q", got)
+		t.Errorf("got arguments %q, want the configured types", got)
 	}
 	if f.called("sdb") != "" {
-		t.Error("a disk that is off was asked")
+		t.Error("got a call for a disk that is off, want none")
 	}
 	o.Disks, o.Only = []Disk{{Device: "/dev/sdb"}}, true
 	if all := f.round(o); len(all) != 1 || all["sdb"].Status != "" {
-		t.Errorf("only sdb: %+v", all)
+		t.Errorf("Only: got %+v, want sdb", all)
 	}
 }
 
-// A name or type that could be taken for anything else is refused before a program is started.
+// A device or type that could be another argument or file is an error before a program is started.
 func TestMaliciousNames(t *testing.T) {
 	for _, d := range []Disk{
 		{Device: ""}, {Device: "sda"}, {Device: "/dev/"}, {Device: "/dev/../etc/passwd"}, {Device: "/dev/sda; reboot"},
@@ -176,7 +176,7 @@ func TestMaliciousNames(t *testing.T) {
 	} {
 		_, err := New(Options{Disks: []Disk{d}})
 		if err == nil || strings.ContainsAny(err.Error(), "\n\x00") || len(err.Error()) > 400 {
-			t.Errorf("%.60q, %.60q: %v", d.Device, d.Type, err)
+			t.Errorf("%.60q, %.60q: got error %v, want one", d.Device, d.Type, err)
 		}
 	}
 	for _, d := range []Disk{
@@ -184,7 +184,7 @@ func TestMaliciousNames(t *testing.T) {
 		{Device: "/dev/disk/by-id/wwn-0x5000c500a1b2c3d4"}, {Device: "/dev/disk/by-path/pci-0000:00:17.0-ata-1"},
 	} {
 		if err := d.Check(); err != nil {
-			t.Errorf("%v: %v", d, err)
+			t.Errorf("%v: got error %v, want none", d, err)
 		}
 	}
 }
@@ -198,15 +198,15 @@ func FuzzDisk(f *testing.F) {
 		}
 		list := (&target{path: device, kind: kind}).arguments()
 		if last := list[len(list)-1]; !strings.HasPrefix(last, "/dev/") || filepath.Clean(last) != last {
-			t.Errorf("%q is asked", last)
+			t.Errorf("got device %q, want a path below /dev", last)
 		}
 		if strings.ContainsAny(strings.Join(list, ""), " \t\n\x00;$`'\"\\|&<>*?(){}!~#%") {
-			t.Errorf("%q", list)
+			t.Errorf("got arguments %q, want none that is a device or type by mistake", list)
 		}
 	})
 }
 
-// Four of 24 hang, and hold up nobody: each waits for the other three before it does.
+// Four of 24 smartctl hang without delaying the others. Each waits for the other three before it hangs.
 func TestHanging(t *testing.T) {
 	f := newFake(t)
 	wdc := string(load(t, "ata-wdc-red"))
@@ -225,18 +225,18 @@ while :; do sleep 100; done
 	o := f.options()
 	o.Timeout = 5 * time.Second
 	all := f.round(o)
-	silent := 0
+	noResponse := 0
 	for name, d := range all {
 		hangs := slices.Contains([]string{"sda", "sdg", "sdm", "sds"}, name)
 		if d.Silent != hangs || hangs != strings.Contains(d.Err, "has not ended within 5s") {
-			t.Errorf("%s: silent %v, %q", name, d.Silent, d.Err)
+			t.Errorf("%s: got silent %v, error %q", name, d.Silent, d.Err)
 		}
 		if d.Silent {
-			silent++
+			noResponse++
 		}
 	}
-	if _, err := os.Stat(filepath.Join(f.folder, "together")); err != nil || silent != 4 || len(all) != 24 {
-		t.Errorf("%d of %d are silent, at the same time: %v", silent, len(all), err)
+	if _, err := os.Stat(filepath.Join(f.folder, "together")); err != nil || noResponse != 4 || len(all) != 24 {
+		t.Errorf("got %d of %d silent, error %v, want 4 of 24", noResponse, len(all), err)
 	}
 }
 
@@ -255,19 +255,19 @@ func TestMisbehaving(t *testing.T) {
 	all := f.round(f.options())
 	for name, want := range map[string]string{
 		"sda": "more than 4 MiB", "sdb": "", "sdc": "printed nothing, and ended with exit status 3", "sdd": "no such library", "sde": "not smartctl's JSON",
-		"sdf": "not whole JSON", "sdg": "", "sdh": "older than 7.0", "sdi": "killed",
+		"sdf": "incomplete or invalid JSON", "sdg": "", "sdh": "older than 7.0", "sdi": "killed",
 	} {
 		d := all[name]
 		if want == "" && (d.Err != "" || d.Model == "") || !strings.Contains(d.Err, want) {
-			t.Errorf("%s: %q, want %q", name, d.Err, want)
+			t.Errorf("%s: got error %q, want %q", name, d.Err, want)
 		}
 		if strings.ContainsAny(d.Err, "\n\x00") || len(d.Err) > 400 {
-			t.Errorf("%s: not a line: %q", name, d.Err)
+			t.Errorf("%s: got error %q, want one line", name, d.Err)
 		}
 	}
 }
 
-// A smartctl that has not ended, nor been killed, is left alone: the next round starts no other beside it.
+// While a smartctl has not ended, the next round does not start another for its disk.
 func TestOneEach(t *testing.T) {
 	f := newFake(t)
 	f.disk("sda", string(load(t, "ata-wdc-red")), "")
@@ -277,12 +277,12 @@ func TestOneEach(t *testing.T) {
 	}
 	s.begin("/dev/sda ")
 	drives, err := s.Round(t.Context())
-	if len(drives) != 1 || !drives[0].Silent || err == nil || !strings.Contains(err.Error(), "nor can it be killed") || f.called("sda") != "" {
-		t.Errorf("%+v, %v", drives, err)
+	if len(drives) != 1 || !drives[0].Silent || err == nil || !strings.Contains(err.Error(), "cannot be killed") || f.called("sda") != "" {
+		t.Errorf("hangs: got %+v, %v, want a silent drive", drives, err)
 	}
 	s.end("/dev/sda ")
 	if drives, err := s.Round(t.Context()); err != nil || drives[0].Status != "" {
-		t.Errorf("%+v, %v", drives, err)
+		t.Errorf("ended: got %+v, %v, want a drive that was read", drives, err)
 	}
 }
 
@@ -290,11 +290,11 @@ func TestMissing(t *testing.T) {
 	f := newFake(t)
 	f.disk("sda", "", "")
 	t.Setenv("PATH", t.TempDir())
-	if path, err := find("", []string{t.TempDir()}); !errors.Is(err, ErrMissing) {
-		t.Errorf("%q, %v", path, err)
+	if path, err := findSmartctl("", []string{t.TempDir()}); !errors.Is(err, ErrMissing) {
+		t.Errorf("got path %q, error %v", path, err)
 	}
-	if path, err := find("", []string{t.TempDir(), f.folder}); err != nil || path != f.folder+"/smartctl" {
-		t.Errorf("%q, %v", path, err)
+	if path, err := findSmartctl("", []string{t.TempDir(), f.folder}); err != nil || path != f.folder+"/smartctl" {
+		t.Errorf("got path %q, error %v", path, err)
 	}
 	o := f.options()
 	o.Smartctl = "/nowhere/smartctl"
@@ -304,7 +304,7 @@ func TestMissing(t *testing.T) {
 	}
 	drives, err := s.Round(t.Context())
 	if !errors.Is(err, ErrMissing) || len(drives) != 1 || drives[0].Status != sample.DriveUnread {
-		t.Errorf("%+v, %v", drives, err)
+		t.Errorf("got %+v, %v, want an unread drive and ErrMissing", drives, err)
 	}
 }
 
@@ -322,18 +322,18 @@ func TestRun(t *testing.T) {
 	rounds := 0
 	s.Run(ctx, func(source string, got *sample.Sample, err error) {
 		if source != "smart" || len(got.Drives) != 2 || got.At.Wall.IsZero() || err == nil || !strings.HasPrefix(err.Error(), "sdb: ") {
-			t.Errorf("%s: %+v, %v", source, got, err)
+			t.Errorf("got %+v, %v from %s, want two drives and the error of sdb", got, err, source)
 		}
 		if rounds++; rounds == 2 {
 			cancel()
 		}
 	})
 	if rounds != 2 {
-		t.Errorf("%d rounds", rounds)
+		t.Errorf("got %d rounds, want more", rounds)
 	}
 }
 
-// A round that is ended kills what it began.
+// A round that is cancelled kills its smartctl.
 func TestEnded(t *testing.T) {
 	f := newFake(t)
 	f.disk("sda", "", ": > begun\nwhile :; do sleep 100; done\n")
@@ -353,12 +353,12 @@ func TestEnded(t *testing.T) {
 		}
 	}()
 	_, _ = s.Round(ctx)
-	if len(s.asking) != 0 {
-		t.Errorf("still asking: %v", s.asking)
+	if len(s.running) != 0 {
+		t.Errorf("got %v still running, want none", s.running)
 	}
 }
 
-// Who may not ask is told the line that lets exactly this be asked, or what root lacks.
+// Without permission the error has the sudoers line for this command, or what root lacks.
 func TestNotPermitted(t *testing.T) {
 	f := newFake(t)
 	f.disk("sda", string(load(t, "refused-permission-rawio")), "")
@@ -368,7 +368,7 @@ func TestNotPermitted(t *testing.T) {
 		want = "NOPASSWD: " + f.options().Smartctl + ` --json --nocheck\=standby`
 	}
 	if !strings.Contains(d.Err, want) || !strings.Contains(d.Err, "CAP_SYS_RAWIO") {
-		t.Errorf("%q, want %q", d.Err, want)
+		t.Errorf("got error %q, want %q", d.Err, want)
 	}
 }
 
@@ -377,21 +377,21 @@ func TestSudoers(t *testing.T) {
 	want := `stallspan ALL=(root) NOPASSWD: /usr/sbin/smartctl --json --nocheck\=standby --info --health --attributes ` +
 		`--log\=error --log\=ssd --device\=sat+megaraid\,3 /dev/sda`
 	if got != want {
-		t.Errorf("%s\nwant\n%s", got, want)
+		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
 
-// The real smartctl understands the arguments: it gets as far as to the device.
+// The real smartctl accepts the arguments, and fails at the device.
 func TestRealSmartctl(t *testing.T) {
-	path, err := find("", usual)
+	path, err := findSmartctl("", defaultFolders)
 	if err != nil {
 		t.Skipf("needs smartctl: %v", err)
 	}
 	for _, kind := range []string{"", "sat", "megaraid,0", "nvme", "scsi"} {
 		s := &Source{options: Options{Timeout: time.Minute}}
-		d := s.ask(t.Context(), path, &target{name: "stallspan-no-such", path: "/dev/stallspan-no-such", kind: kind})
+		d := s.run(t.Context(), path, &target{name: "stallspan-no-such", path: "/dev/stallspan-no-such", kind: kind})
 		if d.Status != sample.DriveUnread || strings.Contains(d.Err, "older than") || strings.Contains(strings.ToLower(d.Err), "option") {
-			t.Errorf("type %q: %+v", kind, d)
+			t.Errorf("type %q: got %+v, want an unread drive without an error about options", kind, d)
 		}
 		t.Logf("type %q: %s", kind, d.Err)
 	}

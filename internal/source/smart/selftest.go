@@ -5,33 +5,33 @@ import (
 	"fmt"
 )
 
-// result is how a self-test has ended.
+// result is the result of a self-test.
 type result struct {
 	Value number `json:"value"`
 	Text  word   `json:"string"`
 }
 
-// ataTests is one of an ATA drive's logs of self-tests, the newest first.
+// ataTests is a self-test log of an ATA drive, the newest test first.
 type ataTests struct {
 	Table list[struct {
 		Status result `json:"status"`
 	}] `json:"table"`
 }
 
-// scsiTest is an entry of a SCSI drive's log of self-tests (SPC-5, log page 10h).
+// scsiTest is an entry of a SCSI drive's self-test log (SPC-5, log page 10h).
 type scsiTest struct {
 	Result result `json:"result"`
 }
 
-// The codes of tests that have failed. 0 is a test without error, and all others were aborted or are running.
+// The codes of failed tests. 0 is a test without error. All others were aborted or are running.
 var failedCodes = map[string]struct{ first, last, shift int }{
 	"ATA":  {3, 8, 4}, // ACS-4, self-test execution status: the upper four bits
 	"SCSI": {3, 7, 0}, // SPC-5, self-test results log page
 	"NVMe": {5, 7, 0}, // NVM Express Base Specification, log page 06h
 }
 
-// failedTest says in smartctl's words how the last self-test that was not aborted has failed; "" where it has not, or where
-// nothing is told of it. What Source asks for does not have the logs of self-tests; what smartctl -a prints does.
+// failedTest returns smartctl's text for the last self-test that was not aborted, if it failed, else "". The self-test
+// logs are part of smartctl -a, but not of what Source reads.
 func (doc *document) failedTest(protocol string) string {
 	codes := failedCodes[protocol]
 	for _, r := range doc.tests(protocol) {
@@ -48,7 +48,7 @@ func (doc *document) failedTest(protocol string) string {
 	return ""
 }
 
-// tests are the results of self-tests, the newest first.
+// tests returns the results of self-tests, the newest first.
 func (doc *document) tests(protocol string) []result {
 	var all []result
 	switch protocol {

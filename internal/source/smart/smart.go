@@ -1,8 +1,8 @@
-// Package smart asks the machine's drives for their health, by way of smartctl (smartmontools 7.0 or later).
+// Package smart reads the health of the machine's drives through smartctl (smartmontools 7.0 or later).
 //
-// A drive that sleeps is not woken, and a drive that hangs keeps no other waiting: all are asked at once, each by a
-// smartctl of its own, which is killed with its process group when its time is over. One that hangs in the kernel cannot be
-// killed. It is left alone, its drive is told as silent, and is not asked again until it has ended.
+// A sleeping drive is not woken. A drive that hangs does not delay the others: each is read by a smartctl of its own,
+// which is killed with its process group after a timeout. A smartctl that hangs in the kernel cannot be killed. Its
+// drive is reported as silent, and is not read again until that smartctl has ended.
 package smart
 
 import (
@@ -14,34 +14,34 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Options says which smartctl is asked for which disks. The zero value is for this machine's own.
+// Options are the smartctl to run and the disks to read. The zero value reads the machine's own disks.
 type Options struct {
-	Smartctl string        // its path; "" looks in PATH and where it usually lies
-	Sudo     bool          // have sudo run it: docs/health.md has the lines that allow it
-	Root     string        // the folder that is the machine's "/", where /sys is looked for; the devices are always below /dev
-	Disks    []Disk        // what is to be asked otherwise than by itself
-	Only     bool          // ask Disks alone
-	Every    time.Duration // between two rounds; 0 means 10 minutes
-	Timeout  time.Duration // for one disk; 0 means 30 s
+	Smartctl string        // path; "" searches PATH and the usual folders
+	Sudo     bool          // run smartctl with sudo: docs/health.md has the sudoers lines
+	Root     string        // folder that stands for "/" when /sys is read; devices are always below /dev
+	Disks    []Disk        // configured disks
+	Only     bool          // read Disks only
+	Every    time.Duration // between two rounds; 0 for 10 minutes
+	Timeout  time.Duration // for one disk; 0 for 30 s
 }
 
-// sourceName is the name that a sink is given.
+// sourceName is the source's name in the sink.
 const sourceName = "smart"
 
-// mostAtOnce bounds how many smartctl run at once, those apart that hang in the kernel.
-const mostAtOnce = 32
+// maxConcurrent bounds the smartctl processes at one time, without those that hang in the kernel.
+const maxConcurrent = 32
 
-// Source is a sample.Stream of all drives of this machine. Its readings have no time axis: each is of a round of questions.
+// Source is a sample.Stream of all drives of this machine. Each sample is one round.
 type Source struct {
 	options Options
 
-	mu     sync.Mutex
-	asking map[string]time.Time // the disks whose smartctl has not ended, and since when
+	mu      sync.Mutex
+	running map[string]time.Time // start of each smartctl that has not ended, by disk
 }
 
 var _ sample.Stream = (*Source)(nil)
 
-// New prepares a source and touches nothing. The error is of a config that cannot be.
+// New prepares a source. Its only error is about the options.
 func New(o Options) (*Source, error) {
 	for _, d := range o.Disks {
 		if err := d.Check(); err != nil {
@@ -54,11 +54,11 @@ func New(o Options) (*Source, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = 30 * time.Second
 	}
-	return &Source{options: o, asking: map[string]time.Time{}}, nil
+	return &Source{options: o, running: map[string]time.Time{}}, nil
 }
 
-// Run implements sample.Stream: a round at once, and then one each Options.Every. The error beside a reading says which
-// drives could not be read, and why. A machine without drives is told once.
+// Run implements sample.Stream: a round at once, and one every Options.Every. The error next to a sample is which
+// drives could not be read, and why.
 func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	ticker := time.NewTicker(s.options.Every)
 	defer ticker.Stop()
@@ -74,18 +74,18 @@ func (s *Source) Run(ctx context.Context, sink sample.Sink) {
 	}
 }
 
-// CatchUp implements sample.Stream. Nobody waits for a drive's health.
+// CatchUp implements sample.Stream. It returns at once: no window depends on drive health.
 func (s *Source) CatchUp(context.Context) {}
 
-// Round asks all drives once and gives them in the order of their names. It takes Options.Timeout at most, and three
-// seconds more where drives hang. The error is ErrMissing where there is no smartctl, and otherwise of the drives that
-// could not be read, which are in the list too, and of a list of disks that is not complete.
+// Round reads all drives once and returns them sorted by name. It takes Options.Timeout at most, and three seconds more
+// if drives hang. The error is ErrMissing without smartctl. Otherwise it is about drives that could not be read, which
+// are in the list as well, and about an incomplete list of disks.
 func (s *Source) Round(ctx context.Context) ([]sample.Drive, error) {
 	list, listing := s.options.targets()
 	if len(list) == 0 {
 		return nil, listing
 	}
-	path, err := find(s.options.Smartctl, usual)
+	path, err := findSmartctl(s.options.Smartctl, defaultFolders)
 	drives := make([]sample.Drive, len(list))
 	if err != nil {
 		for i := range list {
@@ -106,62 +106,62 @@ func (s *Source) Round(ctx context.Context) ([]sample.Drive, error) {
 }
 
 func (s *Source) round(ctx context.Context, path string, list []target, drives []sample.Drive) {
-	slots := make(chan struct{}, mostAtOnce)
+	slots := make(chan struct{}, maxConcurrent)
 	var all sync.WaitGroup
 	for i := range list {
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			drives[i] = s.one(ctx, path, &list[i])
+			drives[i] = s.readOne(ctx, path, &list[i])
 			drives[i].At = time.Now().Round(0)
 		})
 	}
 	all.Wait()
 }
 
-// one asks a disk and waits no longer than it may take.
-func (s *Source) one(ctx context.Context, path string, t *target) sample.Drive {
+// readOne reads a disk and returns after the timeout at the latest.
+func (s *Source) readOne(ctx context.Context, path string, t *target) sample.Drive {
 	if t.suspended {
 		return t.complete(sample.Drive{Status: sample.DriveAsleep})
 	}
 	key := t.path + " " + t.kind
 	if since, still := s.begin(key); still {
-		d := silent(t, s.options.Timeout)
-		d.Err = fmt.Sprintf("smartctl has not ended since %s, nor can it be killed: the disk, its cable or its controller hangs",
-			since.Format(time.DateTime))
+		d := noResponse(t, s.options.Timeout)
+		d.Err = fmt.Sprintf("smartctl has not ended since %s, and cannot be killed: "+
+			"the disk, its cable or its controller hangs", since.Format(time.DateTime))
 		return d
 	}
 	done := make(chan sample.Drive, 1)
-	go func() { // owned by asking: it ends when smartctl does, which the kernel may put off for ever
-		d := s.ask(ctx, path, t)
+	go func() { // tracked in running: it ends when smartctl does, which may never happen
+		d := s.run(ctx, path, t)
 		s.end(key)
 		done <- d
 	}()
-	limit := time.NewTimer(s.options.Timeout + giveUp)
+	limit := time.NewTimer(s.options.Timeout + killWait)
 	defer limit.Stop()
 	select {
 	case d := <-done:
 		return d
 	case <-limit.C:
-		return silent(t, s.options.Timeout)
+		return noResponse(t, s.options.Timeout)
 	case <-ctx.Done():
 	}
-	left := time.NewTimer(giveUp)
+	left := time.NewTimer(killWait)
 	defer left.Stop()
 	select {
 	case d := <-done:
 		return d
 	case <-left.C:
-		return silent(t, s.options.Timeout)
+		return noResponse(t, s.options.Timeout)
 	}
 }
 
-// begin notes that a disk is being asked, or says since when it is.
+// begin records that a disk is being read. If it already is, it returns since when.
 func (s *Source) begin(key string) (since time.Time, still bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if since, still = s.asking[key]; !still {
-		s.asking[key] = time.Now()
+	if since, still = s.running[key]; !still {
+		s.running[key] = time.Now()
 	}
 	return since, still
 }
@@ -169,5 +169,5 @@ func (s *Source) begin(key string) (since time.Time, still bool) {
 func (s *Source) end(key string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.asking, key)
+	delete(s.running, key)
 }
