@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// announce is a program that says itself what it does.
+// announce is a program that announces its windows through the API.
 func announce() int {
 	ctx := context.Background()
 	client := api.NewClient(os.Getenv(api.SocketVariable))

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// backend is an OTLP server on the loopback that keeps what it is sent.
+// backend is an OTLP server on the loopback interface that keeps what it receives.
 type backend struct {
 	metricservice.UnimplementedMetricsServiceServer
 	address string
@@ -27,7 +27,7 @@ type backend struct {
 	logs    []*logpb.ResourceLogs
 }
 
-// traceReceiver is the other service of a backend: both call their one method Export.
+// traceReceiver is a type of its own because the method of each service is named Export.
 type traceReceiver struct {
 	traceservice.UnimplementedTraceServiceServer
 	*backend
@@ -49,7 +49,7 @@ func (r traceReceiver) Export(_ context.Context,
 	return &traceservice.ExportTraceServiceResponse{}, nil
 }
 
-// logReceiver is the third.
+// logReceiver is the service for log records.
 type logReceiver struct {
 	logservice.UnimplementedLogsServiceServer
 	*backend
@@ -63,7 +63,7 @@ func (r logReceiver) Export(_ context.Context,
 	return &logservice.ExportLogsServiceResponse{}, nil
 }
 
-// records are the log records of one name that came so far.
+// records returns the log records of one name received so far.
 func (b *backend) records(name string) (found []*logpb.LogRecord) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -79,7 +79,7 @@ func (b *backend) records(name string) (found []*logpb.LogRecord) {
 	return found
 }
 
-// serveBackend receives until the test ends.
+// serveBackend runs a backend until the test ends.
 func serveBackend(t *testing.T) *backend {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -102,7 +102,7 @@ func serveBackend(t *testing.T) *backend {
 	return b
 }
 
-// attributes are a list's values by key, as Go values.
+// attributes converts a list to Go values by key.
 func attributes(list []*commonpb.KeyValue) map[string]any {
 	found := map[string]any{}
 	for _, kv := range list {

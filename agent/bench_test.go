@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// benchFile is large enough to be measured.
+// benchFile makes a file that is large enough to measure.
 func benchFile(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "data")
@@ -39,7 +39,7 @@ func benchFile(t *testing.T) string {
 	return path
 }
 
-// The real program measures a file, and keeps what it found where it says.
+// The real program measures a file, and keeps the result where it says.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	path := benchFile(t)
@@ -69,8 +69,8 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// It does not disturb a window that is watched, unless it is told to.
-func TestBenchBesideAWindow(t *testing.T) {
+// An open window stops it, except with --force.
+func TestBenchDuringWindow(t *testing.T) {
 	t.Parallel()
 	path, socket := benchFile(t), socketIn(t)
 	agent, _ := startAgent(t, socket)
@@ -80,7 +80,7 @@ func TestBenchBesideAWindow(t *testing.T) {
 		return v.run(), v
 	}
 	if code, v := measure(); code != 0 || !strings.Contains(v.out.String(), "Not kept") {
-		t.Errorf("beside an agent without windows: %d, %s%s", code, v.err.String(), v.out.String())
+		t.Errorf("with an agent without windows: got exit code %d, %s%s; want 0", code, v.err.String(), v.out.String())
 	}
 	client := api.NewClient(socket)
 	begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.Epoch})
@@ -88,7 +88,7 @@ func TestBenchBesideAWindow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if code, v := measure(); code != exitFailed || !strings.Contains(v.errorLine(), "--force") || v.out.Len() > 0 {
-		t.Errorf("beside a window: %d, %s", code, v.err.String())
+		t.Errorf("with an open window: got exit code %d, %s; want 1", code, v.err.String())
 	}
 	if code, v := measure("--force"); code != 0 {
 		t.Errorf("forced: %d, %s", code, v.err.String())
@@ -99,8 +99,8 @@ func TestBenchBesideAWindow(t *testing.T) {
 	stop(t, agent)
 }
 
-// A stallspan run with the same folder for temporary files is asked, too.
-func TestBenchBesideARun(t *testing.T) {
+// The window of a stallspan run with the same folder for temporary files counts, too.
+func TestBenchDuringRun(t *testing.T) {
 	t.Parallel()
 	run := stallspan(t, "run", "--", "sleep", "60")
 	run.start()
@@ -167,7 +167,7 @@ func TestBenchInterrupted(t *testing.T) {
 	}
 }
 
-// measuredReport has every number that there is.
+// measuredReport has all numbers.
 func measuredReport() *benchReport {
 	r := &bench.Result{
 		Device: "nvme0n1", Path: "/data/" + strings.Repeat("a long name of a file ", 4), Size: 1 << 40, Direct: true,
@@ -211,7 +211,7 @@ func TestBenchOutput(t *testing.T) {
 	}
 	for key := range keysOf(object) {
 		if !strings.Contains(string(document), "`"+key+"`") {
-			t.Errorf("docs/bench.md does not tell of %s", key)
+			t.Errorf("docs/bench.md lacks the key %s", key)
 		}
 	}
 }

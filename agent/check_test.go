@@ -17,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
-// runCheck calls check and gives its findings; no cgroup of its is left.
+// runCheck runs check and returns its findings. It leaves no cgroup behind.
 func runCheck(t *testing.T, v *invocation) (code int, report checkReport) {
 	t.Helper()
 	code = v.run()
@@ -42,7 +42,7 @@ func (r *checkReport) of(t *testing.T, area check.Area) check.Finding {
 	t.Helper()
 	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Area == area })
 	if i < 0 {
-		t.Fatalf("nothing is said of %s: %+v", area, r.Findings)
+		t.Fatalf("got no finding of %s in %+v", area, r.Findings)
 	}
 	return r.Findings[i]
 }
@@ -68,8 +68,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// What run finds out by doing it is what check says.
-func TestCheckTellsOfCgroupsWhatRunDoes(t *testing.T) {
+// check and run agree on the cgroup.
+func TestCheckAgreesWithRun(t *testing.T) {
 	_, report := runCheck(t, stallspan(t, "check", "--json"))
 	run := stallspan(t, "run", "--", "cat", "/proc/self/cgroup")
 	if code := run.run(); code != 0 {
@@ -80,7 +80,7 @@ func TestCheckTellsOfCgroupsWhatRunDoes(t *testing.T) {
 	}
 }
 
-// Without rights everything is still looked at, and nothing is made.
+// Without privileges all checks run, and nothing is created.
 func TestCheckWithoutRights(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give up what it may do; as another user every test here runs without")
@@ -126,7 +126,7 @@ func TestCheckFindsAgentAndBackend(t *testing.T) {
 	stop(t, running)
 }
 
-// A root with nothing in it is a machine on which nothing can be told.
+// With an empty root nothing can be read.
 func TestCheckOfNothing(t *testing.T) {
 	t.Parallel()
 	config := filepath.Join(t.TempDir(), "config.yaml")

@@ -13,7 +13,7 @@ import (
 
 func reportPath(name string) string { return filepath.Join("..", "testdata", "reports", name+".json") }
 
-// golden compares with a file, or writes it.
+// golden compares text with a file, or writes the file.
 func golden(t *testing.T, path string, got []byte) {
 	t.Helper()
 	if *update {
@@ -32,7 +32,7 @@ func golden(t *testing.T, path string, got []byte) {
 
 func TestCompareRealReports(t *testing.T) {
 	for _, test := range [][2]string{
-		{"demo-first", "demo-second"}, // noise, and a load that another did not have to wait for
+		{"demo-first", "demo-second"}, // noise, and a load that only one had to wait for
 		{"train-disk", "train-memory"},
 		{"train-memory", "train-disk"},
 		{"demo-first", "train-disk"}, // ledgers of two kinds
@@ -57,7 +57,7 @@ func TestCompareRealReports(t *testing.T) {
 	}
 }
 
-// The keys of docs/commands.md, and no others.
+// The keys are those of docs/commands.md.
 func TestComparisonKeysAreDocumented(t *testing.T) {
 	page, err := os.ReadFile("../docs/commands.md")
 	if err != nil {
@@ -114,7 +114,7 @@ func keysOf(value any) map[string]bool {
 	return keys
 }
 
-// A thousand windows: those that changed are shown, the rest is counted.
+// Of a thousand windows, those that changed are shown, and the others are counted.
 func TestCompareManyWindows(t *testing.T) {
 	c := &compare.Comparison{Finding: "Done."}
 	for n := range 1000 {

@@ -29,7 +29,7 @@ func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison) {
 		t.row("window", "A", "B", "change", "verdict")
 	}
 	var previous *compare.Pair
-	for _, p := range mostChanged(c.Windows) {
+	for _, p := range topChanges(c.Windows) {
 		t.pair(p, previous == nil || !alike(previous, p))
 		previous = p
 	}
@@ -47,8 +47,8 @@ func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison) {
 	}
 }
 
-// mostChanged selects the windows to show: those that changed most, in their order.
-func mostChanged(windows []*compare.Pair) []*compare.Pair {
+// topChanges selects the windows to show: those with the largest changes, in their order.
+func topChanges(windows []*compare.Pair) []*compare.Pair {
 	if len(windows) <= maxRows {
 		return windows
 	}

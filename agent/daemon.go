@@ -91,7 +91,8 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		d.telemetry.close(lasting)
 		return err
 	}
-	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin, Durations: &d.telemetry.metrics.Durations})
+	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin,
+		Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	if problem := d.config.noBaseline; problem != nil {
 		warn(noBaselines(problem))

@@ -23,7 +23,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// startAgent runs an agent on a socket of its own until it answers there.
+// startAgent starts an agent on a socket of its own, and returns when it answers.
 func startAgent(t *testing.T, socket string, args ...string) (*invocation, *liveOutput) {
 	t.Helper()
 	v := stallspan(t, append([]string{"agent"}, args...)...)
@@ -55,7 +55,7 @@ func socketIn(t *testing.T) string {
 	return filepath.Join(dir, "s.sock")
 }
 
-// The windows that programs announce to an agent become spans; those that are open when it is stopped, too.
+// Announced windows become spans, including those that are open when the agent stops.
 func TestAgent(t *testing.T) {
 	t.Parallel()
 	b := serveBackend(t)
@@ -71,7 +71,7 @@ func TestAgent(t *testing.T) {
 	}
 
 	client := api.NewClient(socket)
-	// The work is another process's: it burns CPU, and its window says so.
+	// Another process does the work: it uses CPU, and its window shows that.
 	worker := exec.Command("sh", "-c", "while :; do :; done")
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestAgent(t *testing.T) {
 		Path: "/no/longer/there"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := client.Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "of nobody",
+	if _, err := client.Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "without a process",
 		PID: 1<<22 - 1}); err != nil {
 		t.Errorf("a process that is gone: %v", err)
 	}
@@ -121,7 +121,7 @@ func TestAgent(t *testing.T) {
 			}
 		}
 	}
-	if len(spans) != 3 || spans["epoch"] == nil || spans["load never"] == nil || spans["custom of nobody"] == nil {
+	if len(spans) != 3 || spans["epoch"] == nil || spans["load never"] == nil || spans["custom without a process"] == nil {
 		t.Fatalf("spans: %v", spans)
 	}
 	if fmt.Sprintf("%x", spans["epoch"].TraceId) != "0af7651916cd43dd8448eb211c80319c" {
@@ -132,7 +132,7 @@ func TestAgent(t *testing.T) {
 	}
 }
 
-// One socket has one agent. One that was killed leaves a socket behind, which the next one takes over.
+// A socket has one agent. An agent that was killed leaves a socket behind, which the next one reuses.
 func TestSecondAgent(t *testing.T) {
 	t.Parallel()
 	socket := socketIn(t)
@@ -188,7 +188,7 @@ func TestAgentOverTCP(t *testing.T) {
 	stop(t, v)
 }
 
-// A thousand windows open at once, of many processes, and ten thousand in a row.
+// A thousand windows of many processes are open at once, and ten thousand follow one another.
 func TestManyWindows(t *testing.T) {
 	t.Parallel()
 	socket := socketIn(t)

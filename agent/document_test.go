@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// reportDocument is the report as docs/report.md promises it. A key that is not there is an error.
+// reportDocument is the report of docs/report.md. Other keys are an error.
 type reportDocument struct {
 	Run      *reportWindow  `json:"run"`
 	Windows  []reportWindow `json:"windows"`
@@ -117,8 +117,8 @@ type reportWindow struct {
 	Interrupted      bool     `json:"interrupted"`
 }
 
-// apart is by how much wall times of one order may stand in another: an end is its own start and a duration of another
-// clock, which is read a moment before or after.
+// apart is the maximum disorder of wall times. A window's end is its start plus a duration of another clock, which is
+// read a moment before or after.
 const apart = 20 * time.Millisecond
 
 func (w *reportWindow) label() string {
@@ -133,7 +133,7 @@ func (w *reportWindow) label() string {
 	return w.Kind
 }
 
-// parseReport reads a report and checks what holds for every one.
+// parseReport reads a report, and checks what holds for every report.
 func parseReport(t *testing.T, text []byte) *reportDocument {
 	t.Helper()
 	var d reportDocument
@@ -171,7 +171,7 @@ func (w *reportWindow) check(t *testing.T) {
 		t.Errorf("%s: slow %v for the reason %q", w.label(), w.Slow, w.SlownessReason)
 	}
 	if w.UncertaintyRatio != nil && *w.UncertaintyRatio <= 0.01 {
-		t.Errorf("%s: an uncertainty of %v is none", w.label(), *w.UncertaintyRatio)
+		t.Errorf("%s: got an uncertainty of %v, want none", w.label(), *w.UncertaintyRatio)
 	}
 	if w.Stall == nil {
 		if w.Process != nil || w.GPU != nil {
@@ -190,7 +190,7 @@ func (w *reportWindow) check(t *testing.T) {
 	}
 }
 
-// readReport reads the report that a call with "--report", path wrote.
+// readReport reads the report of a call with "--report", path.
 func readReport(t *testing.T, path string) *reportDocument {
 	t.Helper()
 	text, err := os.ReadFile(path)

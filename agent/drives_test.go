@@ -14,7 +14,7 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-// ailing is a machine with two disks and a smartctl in a folder of its own; the files beside that are what it answers.
+// ailing is a machine with two disks and a smartctl in a folder of its own. The files next to it are its answers.
 type ailing struct{ root, folder, config string }
 
 func newAiling(t *testing.T) *ailing {
@@ -38,7 +38,7 @@ func newAiling(t *testing.T) *ailing {
 	return a
 }
 
-// has gives a disk so many media errors.
+// has sets the number of media errors of a disk.
 func (a *ailing) has(t *testing.T, disk string, errors int) {
 	t.Helper()
 	fixture.Write(t, a.folder, disk+".json", fmt.Appendf(nil, `{"smartctl": {"version": [7, 4], "exit_status": 0},
@@ -47,7 +47,7 @@ func (a *ailing) has(t *testing.T, disk string, errors int) {
  "available_spare_threshold": 10, "percentage_used": 3, "media_errors": %d, "power_on_hours": 1000}}`, disk, errors))
 }
 
-// watched runs an agent until it has told of what is wanted, and gives the events that it showed.
+// watched runs an agent until it has reported the wanted event, and returns its events.
 func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []shownEvent) {
 	t.Helper()
 	socket := socketIn(t)
@@ -80,7 +80,7 @@ func (a *ailing) watched(t *testing.T, b *backend, until string) (shown []shownE
 	return shown
 }
 
-// until returns when a metric of drives has come.
+// until returns when a metric of drives has arrived.
 func (b *backend) until(t *testing.T, metric string) {
 	t.Helper()
 	for end := time.Now().Add(slowest / 2); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -100,8 +100,8 @@ func (b *backend) until(t *testing.T, metric string) {
 	t.Fatalf("no %s came", metric)
 }
 
-// TestDriveFailsAndVanishes follows a drive over three runs of an agent: it is well, its media errors grow, it is gone.
-// Each is shown by stallspan events and leaves as a log record, and the other drive is never told of.
+// TestDriveFailsAndVanishes follows a drive over three runs of an agent: it is healthy, its
+// media errors grow, it vanishes. Each change becomes an event and a log record. The other drive has no events.
 func TestDriveFailsAndVanishes(t *testing.T) {
 	t.Parallel()
 	a, b := newAiling(t), serveBackend(t)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// reported runs a Python program without a word about buffering, and gives its report.
+// reported runs a Python program without any setting of its buffering, and returns the report.
 func reported(t *testing.T, program string, flags ...string) *reportDocument {
 	t.Helper()
 	path := t.TempDir() + "/report.json"
@@ -20,10 +20,10 @@ func reported(t *testing.T, program string, flags ...string) *reportDocument {
 	return readReport(t, path)
 }
 
-// pause is between two lines of the programs below, in seconds as they write it.
+// pause is the time between two lines of the programs below, in seconds.
 const pause = "time.sleep(0.4)\n"
 
-// A line that was held back would make windows of no time, or of twice the time.
+// A buffered line would make windows of zero or double length.
 func checkWindows(t *testing.T, d *reportDocument, labels ...string) {
 	t.Helper()
 	var got []string
@@ -102,7 +102,7 @@ print("opening what is never there")
 	}
 }
 
-// A model that is printed as the path of a file is looked at; what only looks like one is a name.
+// A model that is printed as the path of an existing file is a path. Otherwise it is a name.
 func TestLoadOfAPrintedPath(t *testing.T) {
 	t.Parallel()
 	model := filepath.Join(t.TempDir(), "m2.safetensors")
@@ -124,7 +124,7 @@ for name in [`+strconv.Quote(model)+`, "/there/is/no.such"]:
 	}
 }
 
-// What is busy is told apart from what waits, and what cannot be known is absent.
+// Busy epochs and waiting epochs are distinguished, and unknown values are absent.
 func TestLedgerOfAProgramWithoutAGPU(t *testing.T) {
 	t.Parallel()
 	d := reported(t, `
@@ -138,7 +138,7 @@ time.sleep(0.5)
 	checkWindows(t, d, "epoch 1", "epoch 2")
 	for _, w := range d.Windows {
 		if w.GPU != nil {
-			t.Skip("a GPU is in sight: its ledger is another")
+			t.Skip("this machine has a GPU: its ledger differs")
 		}
 		if w.Stall == nil || w.Process == nil || w.Stall.CPU != nil || w.Interrupted || w.Name != "" || w.Model != "" {
 			t.Fatalf("got %+v, want the ledger of a process, without names", w)

@@ -95,7 +95,7 @@ func (h *eventDispatcher) try(ctx context.Context, name string) (api.Tried, erro
 	n := h.show(e, trace.SpanContext{})
 	tried := api.Tried{Event: n.JSON(), Logs: "handed to the OTLP exporter", Actions: []api.TriedAction{}}
 	if !h.telemetry.exporter.Logs() {
-		tried.Logs = "not exported: OTEL_EXPORTER_OTLP_ENDPOINT is not set, or OTEL_LOGS_EXPORTER is none"
+		tried.Logs = "not exported: OTEL_EXPORTER_OTLP_ENDPOINT is not set, or OTEL_LOGS_EXPORTER=none"
 	}
 	for _, o := range h.actions.Try(ctx, n) {
 		tried.Actions = append(tried.Actions, api.TriedAction{Action: o.Action, OK: o.OK, Says: o.Message,

@@ -11,7 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-// What happens to a GPU is shown, and handed to a program that the config names; so is an event that is a test.
+// Events of a GPU are shown, and handed to the action in the config. So are test events.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	library := fixture.NVML(t)
@@ -23,7 +23,8 @@ func TestEvents(t *testing.T) {
 		user = ""
 	}
 	if err := os.WriteFile(config,
-		[]byte("sampling: {nvml: "+library+"}\nactions:\n  - on: [stallspan.gpu.lost]\n    exec: {"+user+"command: [/bin/cat]}\n"), 0o600); err != nil {
+		[]byte("sampling: {nvml: "+library+"}\nactions:\n  - on: [stallspan.gpu.lost]\n    exec: {"+
+			user+"command: [/bin/cat]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	v := stallspan(t, "agent", "--config", config)
@@ -80,7 +81,7 @@ func TestEventsRefused(t *testing.T) {
 		{[]string{"events", "tset"}, `unknown command "tset" (did you mean "test"?)`, 2},
 		{[]string{"events", "--last", "300"}, "choose 0 to 256", 2},
 		{[]string{"events", "test"}, "needs the name of an event", 2},
-		{[]string{"events", "test", "stallspan.gpu.los"}, "did you mean stallspan.gpu.lost?", 2},
+		{[]string{"events", "test", "stallspan.gpu.los"}, `there is no event "stallspan.gpu.los": the names are `, 2},
 		{[]string{"events"}, "no agent answers at", 1},
 	} {
 		v := stallspan(t, c.args...)

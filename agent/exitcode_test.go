@@ -161,8 +161,9 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// A program that does nothing but wait for its disk is slow. How slow is for the kernel to say; the exit code and the
-// report must say the same.
+// A program that only waits for its disk is slow. Whether it is depends on the machine, but the exit code and the
+// report
+// agree.
 func TestFailOnSlow(t *testing.T) {
 	dir, err := os.MkdirTemp(".", "slow") // on a disk more likely than the folder for temporary files
 	if err != nil {

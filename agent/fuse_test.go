@@ -12,7 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// slowFile is a file of a network-like file system: every read takes 5 ms, and no block device of this machine knows.
+// slowFile is a file on a file system like a network's: every read takes 5 ms, without a block device.
 type slowFile struct {
 	fs.Inode
 }
@@ -65,8 +65,9 @@ func slowMount(t *testing.T) string {
 	return dir
 }
 
-// TestStorageWithoutABlockDevice reads from a file system that no disk lies under: the verdict comes from pressure, no
-// disk is blamed, and the mount is named.
+// TestStorageWithoutABlockDevice reads from a file system without a disk: the verdict comes from pressure, and names
+// the
+// mount and no disk.
 func TestStorageWithoutABlockDevice(t *testing.T) {
 	if _, err := os.Stat("/proc/pressure/io"); err != nil {
 		t.Skipf("needs PSI: %v", err)

@@ -11,13 +11,13 @@ import (
 	"github.com/stallspan/stallspan/internal/fixture"
 )
 
-// withGPU has a call of stallspan meet the stand-in for the NVIDIA driver, through the real loader.
+// withGPU makes a call of stallspan load the stand-in for the NVIDIA driver, with the real loader.
 func (v *invocation) withGPU(library string, player *fixture.Player) *invocation {
 	v.Env = append(v.Env, "LD_LIBRARY_PATH="+filepath.Dir(library), "FAKENVML_FILE="+player.Path)
 	return v
 }
 
-// A run's epochs say how busy the driver says that the GPU was.
+// A run's epochs have the GPU utilization that the driver reports.
 func TestRunWithGPU(t *testing.T) {
 	t.Parallel()
 	library := fixture.NVML(t)
@@ -25,7 +25,8 @@ func TestRunWithGPU(t *testing.T) {
 	report := filepath.Join(t.TempDir(), "r.json")
 	idle := filepath.Join(t.TempDir(), "idle")
 	v := stallspan(t, "run", "--report", report, "--", "sh", "-c",
-		"echo Epoch 1/2; sleep 1; printf 'period_us 20000\\ngpu 0 utilization=0 name=\"Test GPU\"\\n' >"+idle+"; mv "+idle+" "+player.Path+"; echo Epoch 2/2; sleep 1")
+		"echo Epoch 1/2; sleep 1; printf 'period_us 20000\\ngpu 0 utilization=0 name=\"Test GPU\"\\n' >"+idle+
+			"; mv "+idle+" "+player.Path+"; echo Epoch 2/2; sleep 1")
 	if code := v.withGPU(library, player).run(); code != 0 {
 		t.Fatalf("exit code %d: %s", code, v.err.String())
 	}
@@ -45,7 +46,7 @@ func TestRunWithGPU(t *testing.T) {
 	}
 }
 
-// gpuLine is what stat --json says of GPUs.
+// gpuLine is the part of stat --json for GPUs.
 type gpuLine struct {
 	GPUs []struct {
 		ID, Name, Status string
@@ -57,7 +58,7 @@ type gpuLine struct {
 	Disks []struct{ Name string }
 }
 
-// Whatever becomes of the driver and its GPUs, everything else is still shown.
+// If the driver or a GPU fails, everything else is still shown.
 func TestStatWithBadGPUs(t *testing.T) {
 	t.Parallel()
 	library := fixture.NVML(t)

@@ -125,7 +125,7 @@ func (o *healthOptions) disks(ctx context.Context, in io.Reader, args []string) 
 	if listed.Err != nil {
 		say("%v", listed.Err)
 	}
-	all = o.book().Assess(all, listed, time.Now())
+	all = o.openHistory().Assess(all, listed, time.Now())
 	if len(all) == 0 {
 		say("%v", drives.NoDisk())
 	}
@@ -148,17 +148,17 @@ func (o *healthOptions) options() (drives.Options, error) {
 	return options, nil
 }
 
-// book opens the history for reading.
-func (o *healthOptions) book() *drives.History {
+// openHistory opens the history for reading.
+func (o *healthOptions) openHistory() *drives.History {
 	path, err := o.history()
-	var book *drives.History
+	var h *drives.History
 	if err == nil {
-		book, err = drives.Read(path, drives.Boot(""))
+		h, err = drives.Read(path, drives.Boot(""))
 	}
 	if err != nil {
 		say("%v", err)
 	}
-	return book
+	return h
 }
 
 // history is the path of the disks' history, "" for none.

@@ -18,7 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
-// savedHealth writes what smartctl printed in a fixture into a file.
+// savedHealth writes the saved output of smartctl in a fixture to a file.
 func savedHealth(t *testing.T, name string) string {
 	t.Helper()
 	archive, err := txtar.ParseFile(fixture.File(t, "smart", name+".txtar"))
@@ -89,7 +89,7 @@ func TestHealthJSON(t *testing.T) {
 	delete(disk, "finding")
 	delete(disk, "remedy")
 	if len(disk) > 0 {
-		t.Errorf("not told by the drive, or not in the contract: %v", disk)
+		t.Errorf("got a key that the drive does not report or docs/health.md does not have: %v", disk)
 	}
 }
 
@@ -128,7 +128,7 @@ func TestHealthRefuses(t *testing.T) {
 	}
 }
 
-// One disk is asked by way of a smartctl that answers.
+// One disk is read with a smartctl that answers.
 func TestHealthAsks(t *testing.T) {
 	folder := t.TempDir()
 	script := "#!/bin/sh\ncat '" + savedHealth(t, "ata-seagate-barracuda") + "'\n"
@@ -142,7 +142,7 @@ func TestHealthAsks(t *testing.T) {
 	}
 }
 
-// An agent keeps the history of the disks that its config names; a command without that config does not miss them.
+// An agent keeps the history of the disks in its config. A command without that config does not report them as missing.
 func TestHealthAfterAgent(t *testing.T) {
 	folder := t.TempDir()
 	smartctl := filepath.Join(folder, "smartctl")
@@ -155,9 +155,9 @@ func TestHealthAfterAgent(t *testing.T) {
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
+	h := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
 	d := drives.Drive{ID: "naa.1", Device: "sdq", Model: "Gone", Serial: "1", Type: "megaraid,0", Protocol: "ATA"}
-	book.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
+	h.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--config", config)
 	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "VANISHED") ||
 		!strings.Contains(v.out.String(), "WD20EFRX") {
@@ -169,7 +169,7 @@ func TestHealthAfterAgent(t *testing.T) {
 	}
 }
 
-// A disk whose type the agent's config names vanishes for a command without that config too.
+// A disk with a type in the agent's config vanishes for a command without that config, too.
 func TestHealthVanished(t *testing.T) {
 	if _, err := os.ReadDir("/sys/class/block"); err != nil {
 		t.Skipf("needs the kernel's list of disks: %v", err)
@@ -179,9 +179,9 @@ func TestHealthVanished(t *testing.T) {
 	if err := os.WriteFile(smartctl, []byte("#!/bin/sh\necho '{}'\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	book := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
+	h := drives.Open(drives.DefaultPath(state), drives.Boot(""), func(err error) { t.Error(err) })
 	d := drives.Drive{ID: "naa.5000c50000000001", Device: "sdzzzz", Model: "Gone", Serial: "1", Type: "sat"}
-	book.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
+	h.Update([]drives.Drive{d}, drives.Listing{}, time.Now().Add(-time.Hour))
 	v := stallspan(t, "health", "--smartctl", smartctl, "--file", state)
 	if code := v.run(); code != exitFailing || !strings.Contains(v.out.String(), "sdzzzz (Gone, serial 1) has vanished") {
 		t.Errorf("exit code %d: %s%s", code, v.out.String(), v.err.String())

@@ -12,7 +12,7 @@ import (
 
 const stillOpen = "stallspan: a process that the program left running still has its output open"
 
-// The process that is left holds what the program has printed to, but the program is over.
+// A process that was left running keeps the output open after the program's exit.
 func TestProcessLeftBehind(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]string{
@@ -25,7 +25,7 @@ func TestProcessLeftBehind(t *testing.T) {
 			for _, terminal := range []bool{false, true} {
 				pidFile := filepath.Join(t.TempDir(), "pid")
 				v := stallspan(t, "run", "--", "sh", "-c", strings.Replace(script, "echo $!", "echo $! > "+pidFile, 1))
-				// What is left keeps the cgroup too, until it ends.
+				// The process also keeps the cgroup until it exits.
 				t.Cleanup(func() { endOf(t, v, pidFile) })
 				began := time.Now()
 				text := ""
@@ -57,7 +57,7 @@ func TestProcessLeftBehind(t *testing.T) {
 	}
 }
 
-// endOf ends the process whose id is in a file, and takes away the cgroup that it kept.
+// endOf kills the process with the id in a file, and removes the cgroup that it kept.
 func endOf(t *testing.T, v *invocation, pidFile string) {
 	t.Helper()
 	group := v.cgroup()
@@ -66,7 +66,7 @@ func endOf(t *testing.T, v *invocation, pidFile string) {
 		t.Fatal(err)
 	}
 	if err := exec.Command("kill", "-9", strings.TrimSpace(string(text))).Run(); err != nil {
-		t.Log(err) // it was its terminal that ended it
+		t.Log(err) // its terminal has ended it
 	}
 	for end := time.Now().Add(slowest / 6); group != "" && os.Remove(group) != nil; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -76,7 +76,7 @@ func endOf(t *testing.T, v *invocation, pidFile string) {
 	}
 }
 
-// One that prints for ever is not waited for, however much it prints.
+// A process that prints for ever is not waited for.
 func TestProcessLeftBehindThatPrints(t *testing.T) {
 	t.Parallel()
 	pidFile := filepath.Join(t.TempDir(), "pid")
@@ -91,7 +91,7 @@ func TestProcessLeftBehindThatPrints(t *testing.T) {
 	endOf(t, v, pidFile)
 }
 
-// In our own process, where TestMain finds goroutines that are left.
+// This runs in our own process, where TestMain finds leaked goroutines.
 func TestNoGoroutineIsLeft(t *testing.T) {
 	for _, pair := range os.Environ() {
 		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "OTEL_") {
@@ -131,7 +131,7 @@ func TestOwnCgroup(t *testing.T) {
 	}
 }
 
-// A process that ends a little later than the program does not leave the cgroup behind.
+// A process that exits shortly after the program does not leave the cgroup behind.
 func TestProcessThatEndsLater(t *testing.T) {
 	v := stallspan(t, "run", "--", "sh", "-c", "sleep 0.02 >/dev/null 2>&1 &")
 	if code := v.run(); code != 0 || strings.Contains(v.err.String(), stillOpen) {
@@ -139,7 +139,7 @@ func TestProcessThatEndsLater(t *testing.T) {
 	}
 }
 
-// Without rights there is no cgroup, and everything else is as before.
+// Without privileges there is no cgroup, and everything else works.
 func TestWithoutRights(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root, to give up what it may do; as another user every test here runs without")

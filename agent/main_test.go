@@ -20,12 +20,12 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
-// actAs makes a copy of the test's own program be another: stallspan itself, or a program that announces windows.
+// actAs makes a copy of the test binary act as stallspan, or as a program that announces windows.
 const actAs = "STALLSPAN_TEST_ACT_AS"
 
 func TestMain(m *testing.M) {
 	role := os.Getenv(actAs)
-	_ = os.Unsetenv(actAs) // a wrapped copy is to find the environment of a user
+	_ = os.Unsetenv(actAs) // a wrapped copy gets the environment of a user
 	switch role {
 	case "stallspan":
 		os.Exit(Main(os.Args[1:]))
@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// slowest is when a test gives up: far more than any needs on a busy machine.
+// slowest is the timeout of a test: far more than any needs on a busy machine.
 const slowest = time.Minute
 
 // invocation is one call of stallspan as a user makes it: a process of its own, with a folder for temporary files of
@@ -74,7 +74,7 @@ func stallspan(t *testing.T, args ...string) *invocation {
 	return v
 }
 
-// run calls stallspan and gives its exit code.
+// run calls stallspan and returns its exit code.
 func (v *invocation) run() int {
 	v.t.Helper()
 	v.start()
@@ -88,7 +88,7 @@ func (v *invocation) start() {
 	}
 }
 
-// wait gives the exit code, 128 + n where signal n ended stallspan itself, and finds what was left behind.
+// wait returns the exit code, or 128 + n if signal n ended stallspan itself, and reports leftovers.
 func (v *invocation) wait() int {
 	v.t.Helper()
 	err := v.Wait()
@@ -101,7 +101,7 @@ func (v *invocation) wait() int {
 		v.t.Fatal(err)
 	}
 	for _, path := range left {
-		if !strings.HasPrefix(filepath.Base(path), "stallspan-report-") { // a report that found no other place
+		if !strings.HasPrefix(filepath.Base(path), "stallspan-report-") { // a report that could not be written to its file
 			v.t.Errorf("left behind: %s", path)
 		}
 	}
@@ -115,7 +115,7 @@ func (v *invocation) wait() int {
 	return v.ProcessState.ExitCode()
 }
 
-// cgroup is the folder of the cgroup that this call of stallspan has made and not removed; empty where there is none.
+// cgroup is the folder of the cgroup that this call of stallspan made and did not remove, or empty.
 func (v *invocation) cgroup() string {
 	for _, group := range cgroupsOfRuns(fmt.Sprintf("%d-*", v.Process.Pid)) {
 		if !slices.Contains(v.groups, group) {
@@ -138,7 +138,7 @@ func cgroupsOfRuns(pattern string) []string {
 	return found
 }
 
-// errorLine is the one line that stallspan itself said.
+// errorLine is the single line of stallspan itself on standard error.
 func (v *invocation) errorLine() string {
 	v.t.Helper()
 	text := v.err.String()
@@ -149,7 +149,7 @@ func (v *invocation) errorLine() string {
 	return line
 }
 
-// python is the interpreter itself: what is called python3 may be a script that looks for it.
+// python is the interpreter itself, as python3 may be a script that finds it.
 func python(t *testing.T) string {
 	t.Helper()
 	path, err := findPython()
@@ -164,7 +164,7 @@ var findPython = sync.OnceValues(func() (string, error) {
 	return strings.TrimSpace(string(out)), err
 })
 
-// liveOutput collects what a program prints while it runs.
+// liveOutput collects a program's output while it runs.
 type liveOutput struct {
 	mu   sync.Mutex
 	text bytes.Buffer

@@ -25,15 +25,15 @@ func script(t *testing.T, text string) *invocation {
 	return v
 }
 
-// listener is an agent that takes notes.
+// listener is an agent that records its requests.
 type listener struct {
 	path string
 
-	mu   sync.Mutex
-	told []api.Announcement
-	ends []string
-	said string // of an end, instead of what is usual
-	body string // of the last end
+	mu        sync.Mutex
+	announced []api.Announcement
+	ends      []string
+	said      string // of an end, instead of what is usual
+	body      string // of the last end
 }
 
 func listen(t *testing.T) *listener {
@@ -73,8 +73,8 @@ func (l *listener) begin(w http.ResponseWriter, r *http.Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.told = append(l.told, a)
-	_ = json.NewEncoder(w).Encode(api.Begun{ID: "id" + strconv.Itoa(len(l.told)), Traceparent: itsSpan})
+	l.announced = append(l.announced, a)
+	_ = json.NewEncoder(w).Encode(api.Begun{ID: "id" + strconv.Itoa(len(l.announced)), Traceparent: itsSpan})
 }
 
 func (l *listener) end(w http.ResponseWriter, r *http.Request) {
@@ -87,29 +87,30 @@ func (l *listener) end(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, cmp.Or(l.said, usual))
 }
 
-// lastBody is what was said at the last end.
+// lastBody is the body of the last end.
 func (l *listener) lastBody() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.body
 }
 
-// only gives the one announcement, after the program has exited.
+// only returns the single announcement, after the program has exited.
 func (l *listener) only(t *testing.T) api.Announcement {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.told) != 1 {
-		t.Fatalf("announced: %+v", l.told)
+	if len(l.announced) != 1 {
+		t.Fatalf("announced: %+v", l.announced)
 	}
-	return l.told[0]
+	return l.announced[0]
 }
 
 func TestMarkBeginSaysWhatItWasGiven(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
 	v := script(t, `echo $$; cd /usr; export TRACEPARENT=`+itsSpan+`
-		$stallspan mark begin --kind epoch --epoch 0 --name n --model m --run r --path lib/../share --gpu A --gpu B --attribute k=v=w --attribute e=
+		$stallspan mark begin --kind epoch --epoch 0 --name n --model m --run r --path lib/../share --gpu A --gpu B \
+			--attribute k=v=w --attribute e=
 		true`)
 	v.Env = append(v.Env, api.SocketVariable+"="+l.path)
 	if code := v.run(); code != 0 || v.err.Len() > 0 {
@@ -167,7 +168,7 @@ func TestMarkEnd(t *testing.T) {
 	}
 }
 
-// An id that could not be printed is one that noAgent could end.
+// A window whose id could not be printed is ended at once, as no other call could end it.
 func TestMarkBeginIntoAFullDisk(t *testing.T) {
 	t.Parallel()
 	l := listen(t)
@@ -181,7 +182,7 @@ func TestMarkBeginIntoAFullDisk(t *testing.T) {
 	}
 }
 
-// With the real API, as a script sees it.
+// A script with the real API.
 func TestMarkInARun(t *testing.T) {
 	t.Parallel()
 	report := filepath.Join(t.TempDir(), "report.json")

@@ -16,7 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 )
 
-// marked runs a program by mark run, with an agent that takes notes.
+// marked runs a program with mark run and a listener.
 func marked(t *testing.T, argv ...string) (*invocation, *listener) {
 	t.Helper()
 	l := listen(t)
@@ -67,7 +67,7 @@ func TestMarkRunExitCodes(t *testing.T) {
 	}
 }
 
-// Why a window is slow is said where its verdict does not say it.
+// The reason of a slow window is printed if its verdict does not give it.
 func TestMarkRunSaysWhySlow(t *testing.T) {
 	t.Parallel()
 	v, l := marked(t, "true")
@@ -81,7 +81,7 @@ func TestMarkRunSaysWhySlow(t *testing.T) {
 	}
 }
 
-// What the program gets: the window's span, the agent's socket, and its own flags.
+// The program gets the window's span, the agent's socket, and its own flags.
 func TestMarkRunEnvironment(t *testing.T) {
 	t.Parallel()
 	v, l := marked(t, "sh", "-c", `echo $TRACEPARENT $STALLSPAN_SOCKET $0 $1`, "--kind", "-x")
@@ -94,7 +94,7 @@ func TestMarkRunEnvironment(t *testing.T) {
 	}
 }
 
-// A missing watcher, or one that refuses, hangs or talks nonsense, never stops the work.
+// An agent that is missing, refuses, hangs or answers with garbage never stops the program.
 func TestMarkRunWithoutAnAgent(t *testing.T) {
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "st")
@@ -102,7 +102,7 @@ func TestMarkRunWithoutAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	hung, err := net.Listen("unix", filepath.Join(dir, "hung")) // it takes connections and never answers
+	hung, err := net.Listen("unix", filepath.Join(dir, "hung")) // it accepts connections and never answers
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestMarkRunPassesSignalsOn(t *testing.T) {
 	}
 }
 
-// On a terminal ^C reaches the program by itself, and once; the window ends, and the code is the program's.
+// On a terminal ^C reaches the program once. The window ends, and the exit code is the program's.
 func TestMarkRunOnATerminal(t *testing.T) {
 	t.Parallel()
 	v, l := marked(t, python(t), "-c", counter)

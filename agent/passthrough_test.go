@@ -25,12 +25,13 @@ func TestBytesPassThrough(t *testing.T) {
 		every = append(every, byte(b))
 	}
 	for name, data := range map[string][]byte{
-		"nothing":              nil,
-		"no line's end":        []byte("Epoch 1/2"),
-		"every byte":           every,
-		"carriage returns":     []byte("10 %\r20 %\r\n\r\r\n"),
-		"not UTF-8":            []byte("Epoch \xff1/2\n\xc3\x28\n\xed\xa0\x80\n"),
-		"two lines of 10 MB":   append(append(bytes.Repeat([]byte("x"), 10<<20), '\n'), bytes.Repeat([]byte("\xe2\x82"), 5<<20)...),
+		"nothing":          nil,
+		"no line's end":    []byte("Epoch 1/2"),
+		"every byte":       every,
+		"carriage returns": []byte("10 %\r20 %\r\n\r\r\n"),
+		"not UTF-8":        []byte("Epoch \xff1/2\n\xc3\x28\n\xed\xa0\x80\n"),
+		"two lines of 10 MB": append(append(bytes.Repeat([]byte("x"), 10<<20), '\n'),
+			bytes.Repeat([]byte("\xe2\x82"), 5<<20)...),
 		"an escape that stays": append([]byte("\x1b]0;"), bytes.Repeat([]byte("t"), 1<<20)...),
 		"50 MB":                randomBytes(50 << 20),
 	} {
@@ -74,8 +75,9 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 	}
 }
 
-// Whoever shares our output may set it not to block: a terminal is input and output at once, and programs that wait for
-// keys do so.
+// Our output may be non-blocking: a program that waits for keys sets its input, a terminal, to that, and it is our
+// output
+// too.
 func TestOutputThatDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	data := randomBytes(5 << 20)
@@ -91,7 +93,7 @@ func TestOutputThatDoesNotBlock(t *testing.T) {
 	}
 	v.Stdout = write
 	v.start()
-	if _, err := io.ReadFull(read, make([]byte, len("ready\n"))); err != nil { // its start would see it otherwise
+	if _, err := io.ReadFull(read, make([]byte, len("ready\n"))); err != nil { // otherwise it would be seen at the start
 		t.Fatal(err)
 	}
 	if err := unix.SetNonblock(int(write.Fd()), true); err != nil {
@@ -139,7 +141,7 @@ func TestReaderThatLeaves(t *testing.T) {
 			if code := v.wait(); code != exitSignalBase+int(unix.SIGPIPE) {
 				t.Errorf("exit code %d", code)
 			}
-			readReport(t, report) // it is written though nobody looks
+			readReport(t, report) // it is written without a reader of the output
 			if left == "stdout" && !strings.Contains(v.err.String(), "verdict") {
 				t.Errorf("no table: %q", v.err.String())
 			}

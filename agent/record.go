@@ -162,7 +162,8 @@ func (r *record) show(whole *window.Report) error {
 		windows = append(windows, whole)
 	}
 	if dropped > 0 {
-		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", dropped, maxReports))
+		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", dropped,
+			maxReports))
 	}
 	printTable(r.out, windows, problems)
 	return r.report.save(newDocument(whole, windows, problems))

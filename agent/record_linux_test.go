@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A full disk ends a recording with one line. It does not end the program that is watched.
+// A full disk ends a recording with one line. It does not end the wrapped program.
 func TestRecordOnAFullDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=8k"); err != nil {
@@ -40,7 +40,7 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	}
 }
 
-// A read-only disk is told before anything is watched.
+// A read-only disk is reported before anything begins.
 func TestRecordOnAReadOnlyDisk(t *testing.T) {
 	disk := t.TempDir()
 	if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_RDONLY, "size=8k"); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// rawReport is a report whose windows stay as they were written, to the byte.
+// rawReport is a report that keeps the bytes of its windows.
 type rawReport struct {
 	Run      json.RawMessage
 	Windows  []json.RawMessage
@@ -34,7 +34,7 @@ func readRaw(t *testing.T, path string) (d rawReport) {
 	return d
 }
 
-// checkReplayed replays a recording and finds what differs from the report that was made with it.
+// checkReplayed replays a recording, and compares the result with the report that was made with it.
 func checkReplayed(t *testing.T, report string, files ...string) *invocation {
 	t.Helper()
 	again := filepath.Join(t.TempDir(), "again.json")
@@ -104,7 +104,7 @@ func TestRecordedRun(t *testing.T) {
 	}
 }
 
-// A GPU's readings come late, and a replay has them as late.
+// A replay keeps the delay of a GPU's readings.
 func TestRecordedRunWithAGPU(t *testing.T) {
 	t.Parallel()
 	library := fixture.NVML(t)
@@ -124,7 +124,7 @@ func TestRecordedRunWithAGPU(t *testing.T) {
 	checkReplayed(t, report, file)
 }
 
-// startRecord records on a socket of its own until the windows can be announced there.
+// startRecord starts a recording with a socket of its own, and returns when that answers.
 func startRecord(t *testing.T, args ...string) (*invocation, *liveOutput, string) {
 	t.Helper()
 	socket := socketIn(t)
@@ -185,7 +185,7 @@ func TestRecordForAWhile(t *testing.T) {
 	}
 }
 
-// The longest that a crash may lose is a second, and the flush may be late by another on a busy machine.
+// A crash may lose at most one second, and on a busy machine another one because of a late flush.
 func TestRecordIsKilled(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -226,7 +226,7 @@ func TestRecordIsKilled(t *testing.T) {
 		t.Errorf("%v s of %v are left", got, lasted)
 	}
 
-	// Whoever records there again keeps what was saved.
+	// The next recording to this file keeps the saved one.
 	next := stallspan(t, "record", "--for", "10ms", file)
 	next.Env = append(next.Env, "STALLSPAN_SOCKET="+socket)
 	if code := next.run(); code != 0 {
@@ -249,7 +249,7 @@ func TestRecordRefuses(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	foreign := folder + "/foreign"
-	if err := os.WriteFile(foreign, []byte("somebody's diary"), 0o600); err != nil {
+	if err := os.WriteFile(foreign, []byte("a diary"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
@@ -280,7 +280,7 @@ func TestRecordRefuses(t *testing.T) {
 	}
 }
 
-// A terminal that goes away ends a recording properly.
+// A terminal that is closed ends a recording properly.
 func TestRecordHangup(t *testing.T) {
 	t.Parallel()
 	file := t.TempDir() + "/f.gz"

@@ -64,7 +64,8 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 		return err
 	}
 	first := parts[0].reader.Header()
-	p.monitor, err = monitor.New(monitor.Config{Recorded: true, Boot: first.Boot, Interval: first.Interval, Reports: p.ended})
+	p.monitor, err = monitor.New(monitor.Config{Recorded: true, Boot: first.Boot, Interval: first.Interval,
+		Reports: p.ended})
 	if err != nil {
 		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].path, err)
 	}

@@ -17,8 +17,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// recordParts records this machine in many small parts, with a window over all of them and many short ones. It gives
-// the windows as they were reported, and the newest file.
+// recordParts records this machine in many small parts, with a window over all of them and many short ones. It returns
+// the reports of the windows, and the newest file.
 func recordParts(t *testing.T) (path string, was map[string]string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "f.gz")
@@ -77,7 +77,7 @@ func recordParts(t *testing.T) (path string, was map[string]string) {
 	return path, was
 }
 
-// replayed gives the windows of a replay by their ids, as text of one line.
+// replayed returns the windows of a replay by id, as text of one line.
 func replayed(t *testing.T, code int, files ...string) (is map[string]string, d rawReport, said string) {
 	t.Helper()
 	v := stallspan(t, append([]string{"replay", "--json"}, files...)...)
@@ -102,7 +102,7 @@ func replayed(t *testing.T, code int, files ...string) (is map[string]string, d 
 	return is, d, v.err.String()
 }
 
-// Windows that begin in one part and end in another are the same as if there were no parts.
+// Windows across several parts are the same as in a single file.
 func TestReplayParts(t *testing.T) {
 	t.Parallel()
 	path, was := recordParts(t)
@@ -110,7 +110,7 @@ func TestReplayParts(t *testing.T) {
 	if len(files) < 4 {
 		t.Fatalf("%d parts", len(files))
 	}
-	is, d, _ := replayed(t, 0, files...) // in the order of their names, which is another
+	is, d, _ := replayed(t, 0, files...) // in the order of their names, which differs
 	if len(is) != len(was) || len(d.Problems) != 0 {
 		t.Errorf("%d windows, and %d replayed: %v", len(was), len(is), d.Problems)
 	}
@@ -148,7 +148,7 @@ func TestReplayParts(t *testing.T) {
 		t.Errorf("one part twice: exit code %d", code)
 	}
 
-	// A part that is cut off is told of, and the ones behind it are there.
+	// A part that is cut off is reported, and the following parts are read.
 	if err := os.WriteFile(path+".1", text[:len(text)/2], 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestReplayParts(t *testing.T) {
 	}
 }
 
-// A recording without windows has one over all of it.
+// A recording without windows gets one over all of it.
 func TestReplayWithoutWindows(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cpu_only.jsonl.gz", "accelerator.jsonl.gz"} {
@@ -219,7 +219,7 @@ func TestReplayRefuses(t *testing.T) {
 			t.Errorf("%v: exit code %d: %s", test.args, code, v.err.String())
 		}
 	}
-	// A mark that only a newer version knows is one of the problems; the rest is there.
+	// A mark of a newer version is one of the problems. Everything else is read.
 	_, d, _ := replayed(t, 0, pack("kinds", header+reading+begin))
 	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], `the kind "dance", which does not exist`) {
 		t.Errorf("got the problems %v, want one for the kind dance", d.Problems)

@@ -57,7 +57,7 @@ func TestReportToStandardOutput(t *testing.T) {
 		}
 		parseReport(t, []byte(text))
 	})
-	t.Run("file", func(t *testing.T) { // it must neither be replaced nor begin again
+	t.Run("file", func(t *testing.T) { // it must be neither replaced nor truncated
 		path := filepath.Join(t.TempDir(), "log")
 		file, err := os.Create(path)
 		if err != nil {
@@ -111,10 +111,10 @@ func TestReportTakesItsNameWhenComplete(t *testing.T) {
 	}
 	missing := stallspan(t, "run", "--report", link, "--", "stallspan-no-such-program")
 	missing.run()
-	check("cat $REPORT", "old") // a run that failed has not touched it, nor does one that goes on
+	check("cat $REPORT", "old") // unchanged after a failed run, and during a run
 	readReport(t, path)
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Errorf("the link is none any more: %v, %v", info, err)
+		t.Errorf("got %v, %v, want a symbolic link", info, err)
 	}
 	if left, _ := os.ReadDir(folder); len(left) != 2 {
 		t.Errorf("left behind: %v", left)
@@ -134,7 +134,7 @@ func TestReportHonoursTheUmask(t *testing.T) {
 	}
 }
 
-// A window that began as the program ended has no time to split. Such a report must still be JSON.
+// A window of zero length has no time to split. Its report must still be JSON.
 func TestReportOfAnInstant(t *testing.T) {
 	for range 10 {
 		v := stallspan(t, "run", "--report", "/dev/stdout", "--", "printf", `Epoch 1/3\nEpoch 2/3\nEpoch 3/3`)

@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// screen is a terminal with stallspan in its foreground, as a user sees it.
+// screen is a terminal with stallspan in its foreground.
 type screen struct {
 	liveOutput
-	keys  *os.File // what is written here was typed
+	keys  *os.File // the keyboard
 	drawn chan struct{}
 }
 
@@ -40,7 +40,7 @@ func onScreen(t *testing.T, v *invocation) *screen {
 		_, _ = io.Copy(s, s.keys) // EIO when its last user has left
 	}()
 	t.Cleanup(func() {
-		_ = s.keys.Close() // hangs up on whoever is left of a test that failed
+		_ = s.keys.Close() // ends the processes of a test that failed
 		<-s.drawn
 	})
 	return s
@@ -53,7 +53,7 @@ func (s *screen) press(t *testing.T, keys string) {
 	}
 }
 
-// end waits for stallspan's end, and for the last of what it drew.
+// end waits for stallspan's exit, and for the rest of its output.
 func (s *screen) end(v *invocation) int {
 	v.t.Helper()
 	code := v.wait()

@@ -83,7 +83,7 @@ func TestWrongActions(t *testing.T) {
 	}
 }
 
-// A file that all users may write must not start programs. A webhook in it is harmless.
+// A config that all users may write must not start programs. A webhook in it is harmless.
 func TestConfigWritableByAll(t *testing.T) {
 	for text, ok := range map[string]bool{
 		"actions: [{exec: {command: [/bin/true]}}]":                                                            false,

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// counter is a program that says which signals it gets. At an empty line it says how many, and exits with 5.
+// counter is a program that prints the signals it gets. After an empty line it prints their number, and exits with 5.
 const counter = `
 import os, select, signal, sys, time
 counts = {}
@@ -30,7 +30,7 @@ os.write(1, b"counts %s\n" % repr(sorted(counts.items())).encode())
 sys.exit(5)
 `
 
-// counting runs the counter, and gives what it prints and its input.
+// counting runs the counter, and returns its output and its input.
 func counting(t *testing.T) (v *invocation, out *liveOutput, in io.WriteCloser) {
 	t.Helper()
 	v = stallspan(t, "run", "--", python(t), "-c", counter)
@@ -83,7 +83,7 @@ func TestSecondInterruptToo(t *testing.T) {
 	}
 }
 
-// A program that knows nothing of signals ends by them, and the run tells what it has seen.
+// A program without signal handlers is killed by signals, and the run prints its report.
 func TestSignalEndsTheProgram(t *testing.T) {
 	t.Parallel()
 	for _, s := range []syscall.Signal{unix.SIGTERM, unix.SIGINT} {
@@ -107,7 +107,7 @@ func TestSignalEndsTheProgram(t *testing.T) {
 	}
 }
 
-// What nohup and shells in scripts have ignored stays ignored, by us and by the program.
+// Signals that nohup or a shell ignores stay ignored, by us and by the program.
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
 	t.Parallel()
 	v := stallspan(t)

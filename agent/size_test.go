@@ -37,7 +37,7 @@ func TestSizeText(t *testing.T) {
 	}
 }
 
-// What is taken is at least as large as it must be, and any text is answered in one line.
+// A parsed size is at least the minimum, and errors have one line.
 func FuzzParseSize(f *testing.F) {
 	for _, text := range []string{"256MiB", "1 GB", "", "9999999999999TiB", "MiB", "1\n2MiB", "1\nMiB", "0\n", "İB"} {
 		f.Add(text)

@@ -10,21 +10,21 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// statColumns are the header of stat --csv. What comes after "kind" are the keys of stat --json; they only ever grow at
-// the end.
+// statColumns are the header of stat --csv. After "kind" come the keys of stat --json. New columns are added at the
+// end.
 var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "status", "leaf", "utilization",
 	"reads_per_s", "read_bytes_per_s", "reads_merged_per_s", "read_await_ms", "read_size_bytes",
 	"writes_per_s", "write_bytes_per_s", "writes_merged_per_s", "write_await_ms", "write_size_bytes",
 	"discards_per_s", "discard_bytes_per_s", "discard_await_ms", "flushes_per_s", "flush_await_ms",
 	"await_ms", "queue_depth",
-	"memory_used_bytes", "memory_total_bytes", "temperature_celsius", "power_watts", "pcie_link_width", "pcie_link_generation",
+	"memory_used_bytes", "memory_total_bytes", "temperature_celsius", "power_watts",
+	"pcie_link_width", "pcie_link_generation",
 	"io_some", "io_full",
 	"sm_active", "sm_occupancy", "tensor_active", "dram_active", "encoder", "decoder",
 	"pcie_received_bytes_per_s", "pcie_sent_bytes_per_s", "nvlink_received_bytes_per_s", "nvlink_sent_bytes_per_s",
 	"sm_clock_hz", "power_limit_watts", "throttled", "throttled_by"}
 
-// statCSV writes a row for each thing and interval: kind is pressure, core, gpu or disk, and what a kind does not have
-// is empty.
+// statCSV writes one row for each device and interval. kind is pressure, core, gpu or disk. Missing values are empty.
 type statCSV struct{ begun bool }
 
 func (c *statCSV) print(to *bytes.Buffer, r *stat.Rates) error {
@@ -79,7 +79,7 @@ func eachThing(r *stat.Rates, do func(kind string, thing any) error) error {
 	return nil
 }
 
-// fieldsOf gives a thing's values by their keys in JSON, so that both formats have the same names and digits.
+// fieldsOf returns a device's values by JSON key, so that both formats have the same names and digits.
 func fieldsOf(thing any) (map[string]string, error) {
 	text, err := json.Marshal(thing)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// statColumn is a column of the disk table, by iostat's name and in its order.
+// statColumn is a column of the disk table, with iostat's name and order.
 type statColumn struct {
 	name  string
 	width int
@@ -41,12 +41,12 @@ var statDisk = [...]statColumn{
 }
 
 const (
-	mostRank   = 4  // of statDisk
+	maxRank    = 4  // of statDisk
 	narrowDisk = 9  // columns for the name of a disk, at least
 	widestDisk = 24 // and at most: what is longer loses its middle
 )
 
-// inKiB passes absence on.
+// inKiB keeps a missing value.
 func inKiB(v *float64) *float64 {
 	if v == nil {
 		return nil
@@ -85,10 +85,10 @@ func diskName(d *stat.Disk) string {
 	return printable(d.Name) + "*"
 }
 
-// fitColumns leaves out whole ranks until the table fits, and gives the width of what is left. What is shown depends on
-// widths alone, not on what the disks do, so that it does not jump from one interval to the next.
+// fitColumns drops whole ranks of columns until the table fits, and returns the width of the rest. It depends only on
+// the widths and not on the values, so that columns do not jump between intervals.
 func fitColumns(name, width int) (shown []statColumn, used int) {
-	for rank := mostRank; rank >= 0; rank-- {
+	for rank := maxRank; rank >= 0; rank-- {
 		shown, used = nil, 0
 		for _, c := range statDisk {
 			if c.rank <= rank {
@@ -102,8 +102,7 @@ func fitColumns(name, width int) (shown []statColumn, used int) {
 	return shown, used
 }
 
-// number writes a value to the right of its column, with two decimals or with as many as there is room for. What is
-// absent is a dash.
+// number writes a value right-aligned, with up to two decimals as space permits. A missing value is a dash.
 func number(v *float64, width int) string {
 	if v == nil {
 		return fmt.Sprintf("%*s", width, "-")

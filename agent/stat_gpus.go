@@ -9,17 +9,19 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// widestGPU is how many columns a GPU's index and name have at most: with them the table is 80 wide.
+// widestGPU is the maximum width of a GPU's index and name, for a table of 80 columns.
 const widestGPU = 26
 
-// detailColumns is how wide the columns are of what only some GPUs tell, and plainColumns the others but for the name.
+// detailColumns is the width of the columns that only some GPUs have, and plainColumns that of the others except the
+// name.
 const (
 	plainColumns  = 54
 	detailColumns = 40
 )
 
-// drawGPUs writes a row a GPU. What only some tell has columns where there is room for them, and lines of its own
-// elsewhere; width is as for draw.
+// drawGPUs writes one row for each GPU. Values that only some GPUs have get columns if there is room, and otherwise
+// lines
+// of their own. width is as in draw.
 func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 	names := make([]string, len(gpus))
 	longest := 0
@@ -30,7 +32,7 @@ func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 	longest = min(longest, widestGPU)
 	fmt.Fprintf(to, "%s%8s%10s%11s%7s%9s%9s\n", fit("GPU", longest), "%util", "used MiB", "total MiB", "temp C", "power W",
 		"PCIe")
-	more := slices.ContainsFunc(gpus, func(g stat.GPU) bool { return tellsMore(&g) })
+	more := slices.ContainsFunc(gpus, func(g stat.GPU) bool { return hasDetails(&g) })
 	room := width == 0 || longest+plainColumns+detailColumns <= width
 	if more && room {
 		to.Truncate(to.Len() - 1)
@@ -48,15 +50,16 @@ func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 			to.WriteString(whole(percentOf(g.Use.SMActive), 6) + whole(percentOf(g.Use.TensorActive), 9) +
 				whole(percentOf(g.Use.DRAMActive), 7) +
 				fmt.Sprintf("%18s", throttled(g)))
-		case tellsMore(g):
+		case hasDetails(g):
 			to.WriteString("\n" + detailLine(g))
 		}
 		to.WriteByte('\n')
 	}
 }
 
-// sliceOf is how the MIG slices of one GPU are told from one another, which share its index and often a name: the end
-// of their UUIDs, as `nvidia-smi -L` lists them. It is "" for a whole GPU.
+// sliceOf distinguishes the MIG devices of one GPU, which share its index and often a name. It is the end of the UUID
+// in
+// `nvidia-smi -L`, and "" for a whole GPU.
 func sliceOf(g *stat.GPU) string {
 	id, cut := strings.CutPrefix(g.ID, "MIG-")
 	if !cut {
@@ -65,12 +68,12 @@ func sliceOf(g *stat.GPU) string {
 	return " " + id[max(0, len(id)-4):]
 }
 
-// tellsMore says that there is something for the columns that only some GPUs fill.
-func tellsMore(g *stat.GPU) bool {
+// hasDetails reports whether a GPU has values for the columns that only some GPUs have.
+func hasDetails(g *stat.GPU) bool {
 	return g.Use.SMActive != nil || g.Use.TensorActive != nil || g.Use.DRAMActive != nil || g.Use.ThrottledBy != ""
 }
 
-// detailLine is what those columns say, in words.
+// detailLine is the content of those columns in words.
 func detailLine(g *stat.GPU) string {
 	var words []string
 	for _, part := range []struct {
@@ -87,7 +90,7 @@ func detailLine(g *stat.GPU) string {
 	return "  " + strings.Join(words, ", ")
 }
 
-// throttled is the cause that held the clocks down longest, with its share of the interval.
+// throttled is the longest cause of throttling, with its share of the interval.
 func throttled(g *stat.GPU) string {
 	if g.Use.Throttled == nil || g.Use.ThrottledBy == "" {
 		return "-"
@@ -102,7 +105,7 @@ func percentOf(share *float64) *float64 {
 	return new(100 * *share)
 }
 
-// whole is a number without decimals.
+// whole formats a number without decimals.
 func whole(v *float64, width int) string {
 	if v == nil {
 		return number(nil, width)
@@ -120,7 +123,7 @@ func drawGPU(to *bytes.Buffer, g *stat.GPU, name string) {
 		whole(g.Temperature, 7) + number(g.Power, 9) + fmt.Sprintf("%9s", link))
 }
 
-// inMiB is what nvidia-smi counts memory in.
+// inMiB converts bytes to nvidia-smi's unit of memory.
 func inMiB(v *uint64) *float64 {
 	if v == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// statTime is how a moment is written: RFC 3339 in UTC with milliseconds, so that lines sort by it.
+// statTime is the format of times: RFC 3339 in UTC with milliseconds, so that lines can be sorted by it.
 const statTime = "2006-01-02T15:04:05.000Z07:00"
 
 // statLine is a line of stat --json, as docs/stat.md describes it.
@@ -20,7 +20,7 @@ type statLine struct {
 	Disks    []stat.Disk    `json:"disks"`
 }
 
-// statGPU is a GPU with what was used of it.
+// statGPU is a GPU with its use.
 type statGPU struct {
 	*stat.GPU
 	*stat.GPUUse

@@ -12,7 +12,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// statDocument is a line of stat --json as docs/stat.md promises it. A key that is not there is an error.
+// statDocument is a line of stat --json in docs/stat.md. Other keys are an error.
 type statDocument struct {
 	Time     time.Time      `json:"time"`
 	Interval float64        `json:"interval_s"`
@@ -62,7 +62,7 @@ type statDiskLine struct {
 	FlushesAwait float64  `json:"flush_await_ms"`
 }
 
-// statLines takes the output of stat --json apart.
+// statLines parses the output of stat --json.
 func statLines(t *testing.T, text string) (list []statDocument) {
 	t.Helper()
 	for line := range strings.Lines(text) {
@@ -97,7 +97,7 @@ func TestStatCounts(t *testing.T) {
 		if i == 0 {
 			continue
 		}
-		// What is between two lines is the interval of the later one: nothing is left out.
+		// The time between two lines is the interval of the later one: there is no gap.
 		gap := d.Time.Sub(list[i-1].Time).Seconds()
 		if gap < d.Interval-0.002 || gap > d.Interval+0.002 {
 			t.Errorf("%.4f s between lines, an interval of %.4f s", gap, d.Interval)
@@ -176,7 +176,7 @@ func TestStatIsInterrupted(t *testing.T) {
 	}
 }
 
-// The table follows the terminal when that becomes narrower.
+// The table follows the width of the terminal.
 func TestStatOnATerminal(t *testing.T) {
 	t.Parallel()
 	for _, wide := range []bool{false, true} {
@@ -194,7 +194,7 @@ func TestStatOnATerminal(t *testing.T) {
 			t.Fatal(err)
 		}
 		seen := strings.Count(s.String(), "busiest core")
-		s.until(t, seen+3, "busiest core") // one may have been on its way
+		s.until(t, seen+3, "busiest core") // one may have been in flight
 		s.press(t, "\x03")
 		if code := s.end(v); code != 0 {
 			t.Errorf("exit code %d: %q", code, s.String())

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// What stat says of a real GPU is what nvidia-smi says in the same second.
-func TestStatBesideNvidiaSMI(t *testing.T) {
+// stat and nvidia-smi agree on a real GPU in the same second.
+func TestStatAgainstNvidiaSMI(t *testing.T) {
 	smi, err := exec.LookPath("nvidia-smi")
 	if err != nil {
 		t.Skip("needs an NVIDIA GPU, and nvidia-smi")
@@ -43,7 +43,7 @@ func TestStatBesideNvidiaSMI(t *testing.T) {
 	}
 }
 
-// compareGPU holds one line of nvidia-smi against the GPU of that id. What either does not tell is not compared.
+// compareGPU compares one line of nvidia-smi with the GPU of that id. Values that one of them lacks are skipped.
 func compareGPU(t *testing.T, row []string, gpus []map[string]any) {
 	t.Helper()
 	for _, gpu := range gpus {
@@ -61,8 +61,8 @@ func compareGPU(t *testing.T, row []string, gpus []map[string]any) {
 			{"power_watts", 1, 40}, {"pcie_link_width", 1, 0}, {"pcie_link_generation", 1, 2}, // it changes with the load
 		} {
 			want, err := strconv.ParseFloat(row[2+i], 64)
-			got, told := gpu[field.key].(float64)
-			if err == nil && told && math.Abs(got-want*field.unit) > field.tolerance {
+			got, known := gpu[field.key].(float64)
+			if err == nil && known && math.Abs(got-want*field.unit) > field.tolerance {
 				t.Errorf("%s: %s is %v, nvidia-smi says %s", row[0], field.key, got, row[2+i])
 			}
 		}

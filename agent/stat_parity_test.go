@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// TestStatBesideIostat runs fio while iostat -x and stat watch, and compares what the two have seen. Both begin before
-// fio and end after it, so that their intervals, which cannot begin at the same microsecond, hold the same operations.
+// TestStatAgainstIostat runs fio under iostat -x and stat, and compares the two. Both begin before fio and end after
+// it, so that their intervals hold the same operations.
 //
-// iostat does not print how long its interval really was, and a busy machine wakes it late: what fails may be tried
+// iostat does not print the real length of its interval, and on a busy machine it wakes late. So a failure is tried
 // again.
-func TestStatBesideIostat(t *testing.T) {
+func TestStatAgainstIostat(t *testing.T) {
 	iostat, fio := tool(t, "iostat"), tool(t, "fio")
 	random, stream := loopDevice(t, "random"), loopDevice(t, "stream")
 	const tries = 3
@@ -43,7 +43,7 @@ func tool(t *testing.T, name string) string {
 	return path
 }
 
-// loopDevice is a block device of the test's own, over a file, with direct I/O.
+// loopDevice makes a block device over a file, with direct I/O.
 func loopDevice(t *testing.T, name string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -67,15 +67,15 @@ func loopDevice(t *testing.T, name string) string {
 	return device
 }
 
-// parityInterval is how long both tools watch, in seconds. fio takes half of it, from one second after their start on.
+// parityInterval is the interval of both tools, in seconds. fio runs for half of it, from one second after their start.
 const parityInterval = 6
 
-// compareWithIostat says in which numbers the two differ by more than they may.
+// compareWithIostat returns the numbers that differ by more than the tolerance.
 func compareWithIostat(t *testing.T, iostat, fio, random, stream string) (wrong []string) {
 	t.Helper()
 	for _, device := range []string{random, stream} {
-		// After a long rest the kernel counts the rest as busy time when I/O begins on two CPUs at once: iostat prints
-		// 1200 % then, stat 100 %. One read alone ends the rest.
+		// If I/O begins on two CPUs at once, the kernel counts the idle time before it as busy: iostat then prints 1200 %,
+		// stat 100 %. A single read before ends the idle time.
 		if out, err := exec.CommandContext(t.Context(), "dd", "if="+device, "of=/dev/null", "bs=4k", "count=1",
 			"iflag=direct").CombinedOutput(); err != nil {
 			t.Fatalf("got the error %v, want none: %s", err, out)
@@ -124,7 +124,7 @@ func compareWithIostat(t *testing.T, iostat, fio, random, stream string) (wrong 
 	return wrong
 }
 
-// startIostat starts one, and gives what waits for the numbers that it prints.
+// startIostat starts iostat, and returns a function that waits for its numbers.
 func startIostat(t *testing.T, path string, args ...string) func() map[string]map[string]float64 {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), path, args...)
@@ -143,7 +143,7 @@ func startIostat(t *testing.T, path string, args ...string) func() map[string]ma
 	}
 }
 
-// iostatDisks are the numbers of iostat -o JSON, by device and by the names that iostat gives them.
+// iostatDisks are the numbers of iostat -o JSON, by device and by iostat's names.
 func iostatDisks(t *testing.T, text string) map[string]map[string]float64 {
 	t.Helper()
 	var doc struct {
@@ -172,8 +172,8 @@ func iostatDisks(t *testing.T, text string) map[string]map[string]float64 {
 	return disks
 }
 
-// differences compares one device: operations and bytes of the whole interval within 1 %, times within 2 %. Beyond that
-// only what iostat rounds away is forgiven: it prints two decimals.
+// differences compares one device: operations and bytes of the whole interval within 1 %, times within 2 %. The
+// tolerance also includes iostat's rounding to two decimals.
 func differences(t *testing.T, name string, line *statDocument, seen map[string]map[string]float64) (wrong []string) {
 	t.Helper()
 	theirs := seen[name]

@@ -11,10 +11,10 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// plainTerminal is how many columns a terminal has that does not say so.
+// plainTerminal is the width of a terminal that does not report one.
 const plainTerminal = 80
 
-// statTable writes a block an interval: a line for the machine, a row a GPU, a row a disk.
+// statTable writes one block for each interval: a line for the machine, a row for each GPU, a row for each disk.
 type statTable struct {
 	wide     bool     // show everything
 	terminal *os.File // standard output
@@ -24,7 +24,7 @@ type statTable struct {
 	marked bool // what the mark means was said
 }
 
-// print fits a block to the terminal, whose width may have changed. What is no terminal has room for everything.
+// print fits a block to the current width of the terminal. Other outputs get all columns.
 func (t *statTable) print(to *bytes.Buffer, r *stat.Rates) error {
 	fd := int(t.terminal.Fd())
 	if !term.IsTerminal(fd) {
@@ -42,13 +42,12 @@ func (t *statTable) print(to *bytes.Buffer, r *stat.Rates) error {
 	return nil
 }
 
-// draw writes a block that is at most width columns wide where that can be; 0 has room for everything. Remarks are for
-// a person who watches.
+// draw writes a block of at most width columns where possible; 0 is no limit. Remarks are for a terminal.
 func (t *statTable) draw(to *bytes.Buffer, r *stat.Rates, width int, remarks bool) {
 	if t.begun {
 		to.WriteByte('\n')
 	} else if remarks && len(r.GPUs) == 0 {
-		to.WriteString("No NVIDIA GPU is seen: disks alone.\n\n")
+		to.WriteString("No NVIDIA GPU found: showing disks only.\n\n")
 	}
 	t.begun = true
 	t.machine(to, r)
@@ -60,7 +59,7 @@ func (t *statTable) draw(to *bytes.Buffer, r *stat.Rates, width int, remarks boo
 	}
 	if remarks && !t.marked && slices.ContainsFunc(r.Disks, func(d stat.Disk) bool { return !d.Leaf }) {
 		t.marked = true
-		to.WriteString("* a part of other devices or made of them: what it does counts there too\n")
+		to.WriteString("* part of other devices, or made of them: its work is also counted there\n")
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// statMachine gives readings of a machine with a bit of everything, a second apart.
+// statMachine returns readings of a machine with all kinds of devices, one second apart.
 func statMachine() [3]sample.Snapshot {
 	began := time.Date(2026, 11, 3, 12, 0, 0, 250_000_000, time.UTC)
 	var readings [3]sample.Snapshot
@@ -54,7 +54,7 @@ func statMachine() [3]sample.Snapshot {
 				Temperature: 61, Power: 500, Energy: 412.25 * float64(i), LinkWidth: 16, LinkGeneration: 5, Has: all},
 			{ID: "GPU-9b1e", Name: "NVIDIA H100 80GB HBM3 of a long name", Index: 3, Busy: ms(950), Temperature: 88, Power: 700,
 				Has: sample.HasTemperature | sample.HasPower},
-			{ID: "GPU-77aa", Name: "Tesla of a driver that tells little", Index: 1, Busy: ms(1000)},
+			{ID: "GPU-77aa", Name: "Tesla with an old driver", Index: 1, Busy: ms(1000)},
 			{ID: "GPU-dead", Name: "NVIDIA L4", Index: 2, Status: sample.GPULost, Busy: time.Hour},
 		}}
 		readings[i].GPUs.GPUDetails = []sample.GPUDetail{{GPU: "GPU-9b1e", At: at.Mono, Values: statDetails(float64(i))}}
@@ -62,7 +62,7 @@ func statMachine() [3]sample.Snapshot {
 	return readings
 }
 
-// statDetails are what one of the GPUs tells of its parts after so many seconds.
+// statDetails are the detailed values of one of the GPUs after this many seconds.
 func statDetails(seconds float64) (v sample.GPUValues) {
 	v.Set(sample.GPUSMActive, 0.71)
 	v.Set(sample.GPUSMOccupancy, 0.234)
@@ -84,7 +84,7 @@ func intervals(readings []sample.Snapshot) (list []*stat.Rates) {
 	return list
 }
 
-// statTexts are all forms of the same intervals, by the name of the file that holds them.
+// statTexts are all formats of the same intervals, by the name of their golden file.
 func statTexts(t *testing.T) map[string]string {
 	readings := statMachine()
 	both := intervals(readings[:])
@@ -145,7 +145,7 @@ func TestStatForms(t *testing.T) {
 	}
 }
 
-// Every key of the JSON is a column of the CSV, and no column is there for nothing.
+// Every key of the JSON is a column of the CSV, and every column has a value.
 func TestStatColumns(t *testing.T) {
 	keys := map[string]bool{"time": true, "interval_s": true, "kind": true}
 	for _, thing := range []any{stat.Pressure{}, stat.Core{}, stat.GPU{}, stat.GPUUse{}, stat.Disk{}} {
@@ -163,7 +163,7 @@ func TestStatColumns(t *testing.T) {
 	}
 }
 
-// The two formats for programs say the same.
+// JSON and CSV have the same values.
 func TestStatCSVIsTheJSON(t *testing.T) {
 	texts := statTexts(t)
 	rows, err := csv.NewReader(strings.NewReader(texts["stat.csv"])).ReadAll()
@@ -197,7 +197,7 @@ func TestStatCSVIsTheJSON(t *testing.T) {
 	}
 }
 
-// No row is wider than the terminal, whatever names and numbers there are, and each ends under its header's end.
+// No row is wider than the terminal, for any names and numbers. Each column ends below its header.
 func TestStatFits(t *testing.T) {
 	huge := 1e15
 	r := &stat.Rates{Pressure: &stat.Pressure{Some: 1, Full: 1}, BusiestCore: &stat.Core{Name: "cpu127", Utilization: 1}}
@@ -272,7 +272,7 @@ func TestStatArguments(t *testing.T) {
 	}
 }
 
-// The beat does not drift by what a round takes, and boundaries that have passed are left out.
+// The beat does not drift, and boundaries that have passed are skipped.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, p := time.Now(), newPace(time.Second)
@@ -284,7 +284,7 @@ func TestPace(t *testing.T) {
 			met = append(met, time.Since(began))
 			time.Sleep(takes)
 		}
-		// The fourth round took until 7.5 s: the boundary at 5 s is met late, and those at 6 and 7 s not at all.
+		// The fourth round took until 7.5 s: the boundary at 5 s is late, and those at 6 and 7 s are skipped.
 		want := []time.Duration{time.Second, 2 * time.Second, 3 * time.Second, 4 * time.Second, 7500 * time.Millisecond,
 			8 * time.Second}
 		if !slices.Equal(met, want) {

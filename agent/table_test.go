@@ -18,14 +18,15 @@ import (
 
 var update = flag.Bool("update", false, "write testdata/table/*.txt again")
 
-// row is a report of a window whose GPU time went so, in percent; the rest is "other".
+// row is a report with these parts of its GPU time, in percent. The rest is "other".
 func row(w window.Window, took time.Duration, gpus []string, busy, storage, cpu int,
 	verdict window.Verdict) *window.Report {
 	w.Start = sample.Stamp{Mono: time.Hour}
 	w.End = sample.Stamp{Mono: time.Hour + took}
 	r := &window.Report{Window: w, GPUIDs: gpus, Split: true, Verdict: verdict, Speedup: 4}
 	total := r.GPUTime()
-	r.Busy, r.Storage, r.CPU = total*time.Duration(busy)/100, total*time.Duration(storage)/100, total*time.Duration(cpu)/100
+	r.Busy, r.Storage = total*time.Duration(busy)/100, total*time.Duration(storage)/100
+	r.CPU = total * time.Duration(cpu) / 100
 	r.Other = total - r.Busy - r.Storage - r.CPU
 	return r
 }
@@ -42,7 +43,7 @@ func disks(names ...string) (list []window.DiskUse) {
 	return list
 }
 
-// tables are what printTable is given, by the name of the file with what it prints.
+// tables are the arguments of printTable, by the name of the golden file.
 func tables() map[string]struct {
 	reports  []*window.Report
 	problems []error
@@ -109,7 +110,7 @@ func tables() map[string]struct {
 		"gpu":     {reports: []*window.Report{mixed, slow, busy, gone}},
 		"process": {reports: []*window.Report{alone, cut}},
 		"unknown": {reports: []*window.Report{blind}, problems: []error{
-			errors.New("pressure: this kernel tells no I/O pressure, boot with psi=1"),
+			errors.New("pressure: this kernel reports no I/O pressure, boot with psi=1"),
 			errors.New("disk: open /host/a/folder/that/has/a/very/long/name/because/containers/have/such/proc/diskstats: " +
 				"permission denied"),
 		}},

@@ -137,7 +137,7 @@ func TestMetricsOfARun(t *testing.T) {
 	}
 }
 
-// A backend that is down costs the program nothing, and the user one line. An impatient ^C ends the waiting for it.
+// A backend that is down does not delay the program, and prints one line. ^C ends the wait at the end.
 func TestBackendIsDown(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -79,7 +79,7 @@ func TestTerminalLosesNothing(t *testing.T) {
 	}
 }
 
-// Ctrl-C goes to everyone in the foreground, the program included: it must not get it a second time from us.
+// ^C reaches the whole foreground group. The program must not get it a second time from us.
 func TestCtrlC(t *testing.T) {
 	t.Parallel()
 	v := stallspan(t, "run", "--", python(t), "-c", counter)
@@ -112,7 +112,7 @@ while not select.select([0], [], [], 0.05)[0]:
 `)
 	s := onScreen(t, v)
 	s.until(t, 1, "ready")
-	for columns := uint16(81); columns < 91; columns++ { // the program hears of it before we can have changed its terminal
+	for columns := uint16(81); columns < 91; columns++ { // the program gets the signal before we can resize its terminal
 		if err := pty.Setsize(s.keys, &pty.Winsize{Rows: 25, Cols: columns}); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ while not select.select([0], [], [], 0.05)[0]:
 	}
 }
 
-// Job control is the shell's: ^Z stops the program and us, fg goes on with both.
+// Job control works: ^Z stops the program and us, fg continues both.
 func TestStopAndGoOn(t *testing.T) {
 	t.Parallel()
 	shell, err := exec.LookPath("bash")
@@ -170,7 +170,7 @@ func TestStopAndGoOn(t *testing.T) {
 	}
 }
 
-// stateOf is a process's state as /proc/PID/stat has it: T when it is stopped.
+// stateOf is a process's state in /proc/PID/stat: T if it is stopped.
 func stateOf(t *testing.T, pid int) string {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

@@ -40,9 +40,11 @@ func (t *timeline) sorted() (reports []*window.Report, dropped int) {
 	return reports, t.dropped
 }
 
-// newClient returns the client of one run, with all windows of the same job, their spans below parent, and their reports
+// newClient returns the client of one run, with all windows of the same job, their spans below parent, and their
+// reports
 // in the timeline.
-func newClient(m *monitor.Monitor, t *telemetry, to *timeline, run, job string, parent trace.SpanContext) *windows.Client {
+func newClient(m *monitor.Monitor, t *telemetry, to *timeline, run, job string,
+	parent trace.SpanContext) *windows.Client {
 	return m.Windows.NewClient(windows.Options{
 		Spans: t.begin, Durations: &t.metrics.Durations, Run: run, Job: job, Parent: parent, Reports: to.add,
 	})
