@@ -119,8 +119,8 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 // lacksPressure reports whether waiting for storage may be missing because the kernel reports no I/O pressure.
 func lacksPressure(r *window.Report) bool { return r.Lacks(window.NoIOPressure) && !r.FromMemory }
 
-// waited is the share of waiting for storage between two texts. Without I/O pressure a share of zero means nothing, and is
-// left out.
+// waited is the share of waiting for storage between two texts. Without I/O pressure a share of zero means nothing, and
+// is left out.
 func waited(r *window.Report, before string, s window.Shares, after string) string {
 	share := percent(s.Storage)
 	if lacksPressure(r) && share == percent(0) {

@@ -11,8 +11,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window/windowtest"
 )
 
-// TestHiddenReads: if a process's reads are not readable, its waiting cannot be separated from that of others. Idle time
-// without an explanation may be such waiting.
+// TestHiddenReads: if a process's reads are not readable, its waiting cannot be separated from that of others. Idle
+// time without an explanation may be such waiting.
 func TestHiddenReads(t *testing.T) {
 	m := windowtest.New(t, false)
 	w := m.Begin(window.Epoch)
@@ -61,8 +61,8 @@ func interrupted(t *testing.T, change func(*windowtest.Machine)) *window.Report 
 	return window.Make(m.History, &w, info)
 }
 
-// TestDiskForAPartOfTheWindow: a disk that is removed or reset in the window has numbers of a part of it. The finding says so
-// and does not compare them with the whole window's time.
+// TestDiskForAPartOfTheWindow: a disk that is removed or reset in the window has numbers of a part of it. The finding
+// says so and does not compare them with the whole window's time.
 func TestDiskForAPartOfTheWindow(t *testing.T) {
 	const reset = "; sda was added, removed or reset, so its numbers cover a part of the window."
 	for name, c := range map[string]struct {
@@ -110,8 +110,8 @@ func withoutPressure(t *testing.T, scope window.Scope, gpu bool, busy, waited, c
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// TestKernelWithoutPressure: without PSI a finding says that waiting may be missing, and never that there was none. If all
-// idle time may be waiting, CPU work is not the limit.
+// TestKernelWithoutPressure: without PSI a finding says that waiting may be missing, and never that there was none. If
+// all idle time may be waiting, CPU work is not the limit.
 func TestKernelWithoutPressure(t *testing.T) {
 	const lacks = "; this kernel reports no I/O pressure, so waiting that shows in no disk's queue may be missing."
 	const why = " for a reason that neither storage nor CPU evidence explains"

@@ -17,8 +17,8 @@ func divide(r *window.Report, s window.Shares) {
 	r.Busy, r.Storage, r.CPU, r.Other = part(s.Busy), part(s.Storage), part(s.CPU), part(s.Other)
 }
 
-// situations has one report for every line of the table, in its order. The default is a window of ten seconds with a GPU
-// that reads 50 MiB/s from a disk.
+// situations has one report for every line of the table, in its order. The default is a window of ten seconds with a
+// GPU that reads 50 MiB/s from a disk.
 func situations() []func(*window.Report) {
 	bound := func(v window.Verdict, change func(*window.Report)) func(*window.Report) {
 		return func(r *window.Report) {
@@ -98,7 +98,8 @@ func TestRemedies(t *testing.T) {
 	}
 }
 
-// TestStaggerNamesTheSharedDisk: of the disks that a window read from, the remedy names the one with most other windows.
+// TestStaggerNamesTheSharedDisk: of the disks that a window read from, the remedy names the one with most other
+// windows.
 func TestStaggerNamesTheSharedDisk(t *testing.T) {
 	for want, others := range map[string][]int{
 		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},

@@ -7,8 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Report is the JSON form of a window's report, as docs/report.md describes it. Times are in seconds, sizes in bytes, ratios
-// from 0 to 1. The key of an unknown quantity is absent.
+// Report is the JSON form of a window's report, as docs/report.md describes it. Times are in seconds, sizes in bytes,
+// ratios from 0 to 1. The key of an unknown quantity is absent.
 type Report struct {
 	ID               string           `json:"id,omitempty"`
 	Kind             window.Kind      `json:"kind"`

@@ -43,8 +43,8 @@ func (a *account) closeCell(h *history.History, p history.Point) {
 	}
 }
 
-// extrapolate returns the totals at p and leaves the account as it is. It uses cells up to complete, where every source but
-// the GPUs has readings. The rest is one piece, for there are no finer readings.
+// extrapolate returns the totals at p and leaves the account as it is. It uses cells up to complete, where every source
+// but the GPUs has readings. The rest is one piece, for there are no finer readings.
 func (a *account) extrapolate(h *history.History, p history.Point, complete time.Duration) history.LedgerTotals {
 	ahead := *a
 	for p.At-ahead.at > maxCell*3/2 && p.At-ahead.at < maxBacklog && ahead.at+maxCell <= complete {

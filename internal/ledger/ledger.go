@@ -1,5 +1,5 @@
-// Package ledger divides the time of jobs on GPUs into busy, storage stall, CPU stall and other. It reads the history and
-// adds running totals to it.
+// Package ledger divides the time of jobs on GPUs into busy, storage stall, CPU stall and other. It reads the history
+// and adds running totals to it.
 package ledger
 
 import "github.com/stallspan/stallspan/internal/history"

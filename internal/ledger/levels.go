@@ -94,10 +94,10 @@ func (l levels) until(now levels, dt float64, s Target) cell {
 	return c
 }
 
-// ownQueue is for how long a job's reads of so many bytes were under way on the disk that it read from, summed over them:
-// its part of that disk's weighted time, by bytes; onDisk is all of it. Which disk that is, is told by nothing: one that read
-// about as much or more in the same time, and of several the one with the least to do, so that a busy disk of others is not
-// charged to it. disk is "" where there is none.
+// ownQueue is for how long a job's reads of so many bytes were under way on the disk that it read from, summed over
+// them: its part of that disk's weighted time, by bytes; onDisk is all of it. Which disk that is, is told by nothing:
+// one that read about as much or more in the same time, and of several the one with the least to do, so that a busy
+// disk of others is not charged to it. disk is "" where there is none.
 func ownQueue(h *history.History, from, to history.Point, fetched float64) (queue, onDisk float64, disk string) {
 	least := math.Inf(1)
 	h.EachDisk(from, to, func(id string, read, moved, weighted float64) {
@@ -148,9 +148,9 @@ const logBytes = 64 << 10
 // cached says that of what the job read between two moments by calls, most lay in the page cache.
 func (l levels) cached(now levels) bool { return now.fetched-l.fetched < (now.asked-l.asked)/4 }
 
-// ownIO says whether the job moved data itself between two moments, and may have waited for that: from or to storage, or, of
-// one that has files open on something that is no disk of this machine (NFS, Ceph, FUSE), through read calls while every
-// disk was quiet. Such calls of another job are of pipes and of what the page cache held.
+// ownIO says whether the job moved data itself between two moments, and may have waited for that: from or to storage,
+// or, of one that has files open on something that is no disk of this machine (NFS, Ceph, FUSE), through read calls
+// while every disk was quiet. Such calls of another job are of pipes and of what the page cache held.
 func (l levels) ownIO(now levels, remote bool) bool {
 	fetched := now.fetched - l.fetched
 	return fetched > 0 || now.stored-l.stored-fetched > logBytes || remote && now.asked > l.asked && now.disks == l.disks

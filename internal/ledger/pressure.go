@@ -8,8 +8,8 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// maxCell is the longest stretch that is divided in one piece. A cell has only sums, so a longer one would mistake waiting
-// and idleness that took turns for waiting and idleness that coincided.
+// maxCell is the longest stretch that is divided in one piece. A cell has only sums, so a longer one would mistake
+// waiting and idleness that took turns for waiting and idleness that coincided.
 const maxCell = 100 * time.Millisecond
 
 // maxBacklog is the longest stretch that is divided in cells. A longer one had no readings in it.

@@ -5,8 +5,8 @@ import "math"
 // spin finds out whether a job's leading thread spins while the accelerator computes, as CUDA does by default, or
 // sleeps. Both look alike in a single cell when a job does everything in turn: half of the time on the CPU, half of it
 // busy. But from cell to cell a spinning thread works more when the accelerator does, and one that decodes and then
-// sleeps works less, but for what it waits for storage meanwhile. It is a regression of the changes of its work on those of
-// the accelerator's and of the waiting, which forgets.
+// sleeps works less, but for what it waits for storage meanwhile. It is a regression of the changes of its work on
+// those of the accelerator's and of the waiting, which forgets.
 type spin struct {
 	dt, leading, busy, waited float64 // s of the stretch that is not compared yet
 	last                      point   // the stretch before
@@ -60,8 +60,8 @@ func (s *spin) add(dt, leading, busy, waited float64) {
 	s.last, s.begun, s.slept = now, true, now.leading < spinLeast*now.busy
 }
 
-// spins says whether the leading thread spins. Where nothing tells it does: what is then not counted as CPU work is left
-// unexplained.
+// spins says whether the leading thread spins. Where nothing tells it does: what is then not counted as CPU work is
+// left unexplained.
 func (s *spin) spins() bool {
 	least := spinSlope
 	if math.Abs(s.sum-1) < spinFull {
@@ -87,8 +87,8 @@ func (s *spin) slope() (slope float64, told bool) {
 	return (s.xy*zz - s.zy*s.xz) / of, true
 }
 
-// spun says how much of what the leading thread worked in a cell was spinning. The kernel tells of a thread's time late, so
-// what is missing in one cell is looked for in the next.
+// spun says how much of what the leading thread worked in a cell was spinning. The kernel tells of a thread's time
+// late, so what is missing in one cell is looked for in the next.
 func (s *spin) spun(leading, busy float64) float64 {
 	spun := clamp(leading, 0, busy+s.owed)
 	s.owed = clamp(s.owed+busy-spun, 0, spinLate)

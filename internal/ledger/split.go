@@ -36,8 +36,8 @@ type cell struct {
 	mine        bool // what was waited for in the scope can have been the job's own I/O
 }
 
-// each is the cell of one of several threads that lead, as one process a GPU has it: what is known of all of them together,
-// in equal parts.
+// each is the cell of one of several threads that lead, as one process a GPU has it: what is known of all of them
+// together, in equal parts.
 func (c cell) each() cell {
 	if c.leaders > 1 {
 		for _, all := range []*float64{&c.jobCPU, &c.fetching, &c.leading, &c.ready, &c.reading, &c.working, &c.inReads, &c.queue} {
@@ -99,8 +99,8 @@ func (c cell) split() parts {
 	if blocked+working <= 0 {
 		return parts{busy: busy}
 	}
-	// Readers that find their buffer full sleep, and keep nobody waiting: then it is another cause that the accelerator idles
-	// for, whatever they do in the rest of their time.
+	// Readers that find their buffer full sleep, and keep nobody waiting: then it is another cause that the accelerator
+	// idles for, whatever they do in the rest of their time.
 	needed := c.needed(idle)
 	explained *= clamp(((blocked+working)/needed-idling)/(saturated-idling), 0, 1)
 	share := blocked / (blocked + working)
@@ -116,9 +116,9 @@ func (c cell) split() parts {
 
 // blocked is for how many thread-seconds the threads that read ahead waited for storage.
 //
-// No counter tells how many of them waited at once: at least one did for the time waited, at most all that did not work.
-// The job's part of the disk's queue lies in between, but holds what the kernel reads ahead, too. A queue that is shorter
-// than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
+// No counter tells how many of them waited at once: at least one did for the time waited, at most all that did not
+// work. The job's part of the disk's queue lies in between, but holds what the kernel reads ahead, too. A queue that is
+// shorter than what was waited shows another disk, or none: what is throttled, or comes over a network, is in no queue.
 func (c cell) blocked(waited, fetching float64) float64 {
 	asleep := c.asleep()
 	if c.inReads > 0 {
@@ -130,12 +130,13 @@ func (c cell) blocked(waited, fetching float64) float64 {
 	return min(max(c.queue, waited-fetching), asleep) + fetching
 }
 
-// Up to idling, as a share of their time, readers that wait or work are taken to keep nobody waiting, and from saturated on
-// to be what is waited for. Batches are handed over in order, so that some of them sleep at times although all are needed.
+// Up to idling, as a share of their time, readers that wait or work are taken to keep nobody waiting, and from
+// saturated on to be what is waited for. Batches are handed over in order, so that some of them sleep at times although
+// all are needed.
 const idling, saturated = 0.3, 0.7
 
-// turns is to how much of the idle time a single reader that waits and works takes turns with the accelerator. One that reads
-// ahead does so while that works.
+// turns is to how much of the idle time a single reader that waits and works takes turns with the accelerator. One that
+// reads ahead does so while that works.
 const turns = 1.1
 
 // needed is how many thread-seconds the readers would have worked and waited, had they been what was waited for all the
@@ -150,8 +151,8 @@ func (c cell) needed(idle float64) float64 {
 // ahead says that threads besides the leading one read, for at least half of the cell.
 func (c cell) ahead() bool { return c.reading >= c.dt/2 }
 
-// asleep is for how many thread-seconds those who read did not work, nor were ready to: they may have waited for storage.
-// Without threads that read ahead it is the leading one that reads, when it does not compute.
+// asleep is for how many thread-seconds those who read did not work, nor were ready to: they may have waited for
+// storage. Without threads that read ahead it is the leading one that reads, when it does not compute.
 func (c cell) asleep() float64 {
 	if c.ahead() {
 		return max(0, c.reading-c.working)
@@ -166,9 +167,10 @@ func (c cell) asleep() float64 {
 	return max(0, c.dt-working-computing)
 }
 
-// waited is the wall time in which the job waited for storage: what pressure shows, or, where that is more, the job's own
-// part of the disk's queue, as far as those slept who read. The queue alone would count what the kernel reads ahead while
-// the reader works; pressure misses asynchronous reads. What comes over a network past the page cache shows in neither.
+// waited is the wall time in which the job waited for storage: what pressure shows, or, where that is more, the job's
+// own part of the disk's queue, as far as those slept who read. The queue alone would count what the kernel reads ahead
+// while the reader works; pressure misses asynchronous reads. What comes over a network past the page cache shows in
+// neither.
 //
 // Pressure is also thin for a thread that wakes up on another CPU each time: as if two had waited for half of the time
 // each. The idle time that cores spent waiting for I/O is not, but others' waiting is in it too. So it is believed to
@@ -206,8 +208,9 @@ func (c cell) runnable() float64 {
 	return c.leading + c.ready
 }
 
-// thin is for how long at most the job can have waited of what pressure shows thinly. Where the accelerator does nothing at
-// all and one thread reads, as in a load, there is nothing else that it would sleep for in between; elsewhere there is.
+// thin is for how long at most the job can have waited of what pressure shows thinly. Where the accelerator does
+// nothing at all and one thread reads, as in a load, there is nothing else that it would sleep for in between;
+// elsewhere there is.
 func (c cell) thin(asleep float64) float64 {
 	if c.hasGPU && c.busy == 0 && c.leaders > 0 && !c.ahead() {
 		return asleep
@@ -215,10 +218,11 @@ func (c cell) thin(asleep float64) float64 {
 	return min(c.iowait, asleep)
 }
 
-// ownPressed is what of the pressure can be the job's: where one thread does all in turn, as in a load, no more than that
-// slept, though others of its cgroup waited too. In a scope that it shares, it is no more than its threads slept. While no
-// read of the job ends, it is no more than its disk had to do at all; of a job that reads from memory and only now and then
-// from a disk, and where a busier disk explains the pressure, no more than its own part of its disk's queue.
+// ownPressed is what of the pressure can be the job's: where one thread does all in turn, as in a load, no more than
+// that slept, though others of its cgroup waited too. In a scope that it shares, it is no more than its threads slept.
+// While no read of the job ends, it is no more than its disk had to do at all; of a job that reads from memory and only
+// now and then from a disk, and where a busier disk explains the pressure, no more than its own part of its disk's
+// queue.
 func (c cell) ownPressed(pressed, asleep float64) float64 {
 	if c.leaders > 0 && (c.shared || c.busy == 0 && !c.ahead()) {
 		pressed = min(pressed, asleep)

@@ -139,8 +139,8 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// TestQueueWherePressureIsThin: a single thread that reads, decodes and computes in turn wakes up on another CPU each time,
-// so that pressure shows half of its waiting.
+// TestQueueWherePressureIsThin: a single thread that reads, decodes and computes in turn wakes up on another CPU each
+// time, so that pressure shows half of its waiting.
 func TestQueueWherePressureIsThin(t *testing.T) {
 	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, leaders: 1, queue: 0.58, hasGPU: true, hasPressure: true, mine: true}
 	if got := c.split(); math.Abs(got.storage-0.58) > 1e-9 || math.Abs(got.cpu-0.1) > 1e-9 {
@@ -264,7 +264,8 @@ func TestWithoutPressure(t *testing.T) {
 	}
 }
 
-// TestReadsInNoCounter: who reads a network file system past the page cache sleeps, and nothing but samples say what for.
+// TestReadsInNoCounter: who reads a network file system past the page cache sleeps, and nothing but samples say what
+// for.
 func TestReadsInNoCounter(t *testing.T) {
 	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true, mine: true}
 	if got := serial.split(); math.Abs(got.storage-0.5) > 1e-9 || math.Abs(got.cpu-0.2) > 1e-9 {
@@ -292,8 +293,8 @@ func TestOneThreadInTurn(t *testing.T) {
 	}
 }
 
-// TestThinPressure: a load whose thread wakes up on another CPU each time waited all the time that it slept; a training loop
-// may have slept for something else.
+// TestThinPressure: a load whose thread wakes up on another CPU each time waited all the time that it slept; a training
+// loop may have slept for something else.
 func TestThinPressure(t *testing.T) {
 	c := cell{dt: 1, some: 0.45, scopeCPU: 0.2, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
 	if got := c.split(); math.Abs(got.storage-0.8) > 1e-9 {

@@ -29,8 +29,8 @@ type Machine struct {
 	Cores    int              // logical CPUs; 0 if unknown
 	Readers  []Reader         // processes that read from storage in the window
 
-	// Others returns windows that may have read at the same time; nil without any. It is called only if the window read from
-	// a disk.
+	// Others returns windows that may have read at the same time; nil without any. It is called only if the window read
+	// from a disk.
 	Others func() []Other
 }
 
@@ -77,8 +77,8 @@ func (b *builder) between(s history.Series, id string) (history.Delta, bool) {
 	return b.history.Between(history.Key{Series: s, ID: id}, b.from(), b.to())
 }
 
-// gpusInUse leaves out the GPUs of other jobs, if the job's own are known, and those that did nothing in the window: a job
-// with two GPUs that uses one does not wait for the other. If none did anything, all of them count.
+// gpusInUse leaves out the GPUs of other jobs, if the job's own are known, and those that did nothing in the window: a
+// job with two GPUs that uses one does not wait for the other. If none did anything, all of them count.
 func (b *builder) gpusInUse(gpus []string) []string {
 	own := slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(b.machine.Held, id) })
 	if len(own) > 0 {

@@ -10,7 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// disks sets what the disks did. It returns those that were added or removed in the window, or whose counters restarted.
+// disks sets what the disks did. It returns those that were added or removed in the window, or whose counters
+// restarted.
 func (b *builder) disks() (reset []string) {
 	interval := b.Duration().Seconds()
 	for _, name := range b.machine.Leaves {
@@ -53,13 +54,13 @@ func (b *builder) disks() (reset []string) {
 
 func (d *DiskUse) moved() uint64 { return d.ReadBytes + d.WriteBytes }
 
-// maxMountAge is the largest age of the last list of open files for a process that does nothing, such as one that hangs in a
-// read.
+// maxMountAge is the largest age of the last list of open files for a process that does nothing, such as one that hangs
+// in a read.
 const maxMountAge = 6 * time.Second
 
-// mounts keeps the mounts that were in use in the window. If next to nothing of the disks' I/O can be the job's, the job
-// waited for the mounts, and the disks are left out. FUSE I/O is not counted as fetched by the job. Some network file
-// systems count what they fetch as if it came from a disk; then the disks read far less than the job fetched.
+// mounts keeps the mounts that were in use in the window. If next to nothing of the disks' I/O can be the job's, the
+// job waited for the mounts, and the disks are left out. FUSE I/O is not counted as fetched by the job. Some network
+// file systems count what they fetch as if it came from a disk; then the disks read far less than the job fetched.
 func (b *builder) mounts() {
 	for _, mount := range b.machine.Mounts {
 		if mount.LastSeen >= b.Start.Mono-maxMountAge {
@@ -115,8 +116,8 @@ func (b *builder) fetched() (bytes float64, ok bool) {
 	return d.Value, ok && !d.Reset
 }
 
-// readFrom lists the disks that the window can have read from: those under its path, or, without a path, those that read at
-// least a tenth of what the job fetched. If the job's own reads are not known, only the path counts.
+// readFrom lists the disks that the window can have read from: those under its path, or, without a path, those that
+// read at least a tenth of what the job fetched. If the job's own reads are not known, only the path counts.
 func (b *builder) readFrom() (names []string) {
 	fetched, known := b.fetched()
 	if known && fetched == 0 || !known && len(b.Seen.Under) == 0 {
@@ -146,8 +147,9 @@ func ReadFrom(h *history.History, w *Window, m Machine) []string {
 // minMovedShare is the share of all bytes that disks moved from which a disk counts as one that the window works with.
 const minMovedShare = 0.1
 
-// worksWith reports whether the window reads from or writes to a disk. These are the disks under its path, including one
-// that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of all bytes.
+// worksWith reports whether the window reads from or writes to a disk. These are the disks under its path, including
+// one that hangs and did nothing; without a path, the disks that it can have read from and those that moved a part of
+// all bytes.
 func (b *builder) worksWith(disk string) bool {
 	if len(b.Seen.Under) > 0 {
 		return slices.Contains(b.Seen.Under, disk)

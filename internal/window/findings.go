@@ -7,8 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Finding is a fact about a window's GPUs or disks besides the verdict, which it never changes. It is one of IdleTensorCores,
-// Throttling, Overheating, MemoryGrowth and FailingDisk.
+// Finding is a fact about a window's GPUs or disks besides the verdict, which it never changes. It is one of
+// IdleTensorCores, Throttling, Overheating, MemoryGrowth and FailingDisk.
 type Finding interface {
 	Kind() FindingKind
 }
@@ -30,7 +30,8 @@ type FailingDisk struct{ Text, Remedy string }
 // Kind is DiskFailing.
 func (FailingDisk) Kind() FindingKind { return DiskFailing }
 
-// FindingThresholds are the limits from which each finding holds. docs/verdicts.md has the same numbers; a test compares.
+// FindingThresholds are the limits from which each finding holds. docs/verdicts.md has the same numbers; a test
+// compares.
 var FindingThresholds = struct {
 	MinDuration time.Duration // the shortest window with meaningful means
 
@@ -91,8 +92,8 @@ func (b *builder) findings() {
 // maxFailing is the largest number of failing disks in one report. The worst are kept.
 const maxFailing = 3
 
-// failing keeps the disks of the window that are in bad health. drives are in order, the worst first. They become findings
-// if the window is slow or waited for storage.
+// failing keeps the disks of the window that are in bad health. drives are in order, the worst first. They become
+// findings if the window is slow or waited for storage.
 func (b *builder) failing(drives []sample.Drive) {
 	for i := range drives {
 		d := &drives[i]

@@ -59,7 +59,8 @@ type Throttling struct {
 // Kind is Throttled.
 func (Throttling) Kind() FindingKind { return Throttled }
 
-// throttleCauses are the causes that cost speed. The voltage limit is none: a GPU at its highest clocks is always there.
+// throttleCauses are the causes that cost speed. The voltage limit is none: a GPU at its highest clocks is always
+// there.
 var throttleCauses = [...]history.Detail{
 	history.ThrottledThermal, history.ThrottledHWThermal, history.ThrottledPowerBrake, history.ThrottledSyncBoost,
 	history.ThrottledBoard, history.ThrottledPower,
@@ -106,8 +107,8 @@ type Overheating struct {
 // Kind is Heating.
 func (Overheating) Kind() FindingKind { return Heating }
 
-// heating compares the first quarter of the window with the last one. It is for cases in which the throttle counters are
-// missing or still zero. Only a GPU near its limit counts: every GPU warms up when work begins.
+// heating compares the first quarter of the window with the last one. It is for cases in which the throttle counters
+// are missing or still zero. Only a GPU near its limit counts: every GPU warms up when work begins.
 func (b *builder) heating(u *GPUUse) bool {
 	t := &FindingThresholds
 	quarter := b.Duration() / 4
@@ -133,8 +134,8 @@ func (b *builder) heating(u *GPUUse) bool {
 	return true
 }
 
-// work estimates what a GPU did in two parts of a window, from values that both report: the activity of its SMs, or how busy
-// it was, times the SM clock.
+// work estimates what a GPU did in two parts of a window, from values that both report: the activity of its SMs, or how
+// busy it was, times the SM clock.
 func work(x, y *part) (before, after float64) {
 	before, after = x.busy, y.busy
 	for _, d := range []history.Detail{history.SMActive, history.SMClock} {

@@ -17,7 +17,8 @@ type MemoryGrowth struct {
 // Kind is MemoryGrows.
 func (MemoryGrowth) Kind() FindingKind { return MemoryGrows }
 
-// Growth detects memory that grows from epoch to epoch of a run. The zero value is ready. It is not safe for concurrent use.
+// Growth detects memory that grows from epoch to epoch of a run. The zero value is ready. It is not safe for concurrent
+// use.
 type Growth struct {
 	runs map[run]*memories
 }

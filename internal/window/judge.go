@@ -57,9 +57,9 @@ func (b *builder) judge() {
 	}
 }
 
-// hasGap reports whether there are no readings for much of the window: this program was stopped or got no CPU. Sums over
-// such a gap do not show what coincided in it. While the machine is suspended the clock of windows stands still, so that
-// suspension is no gap.
+// hasGap reports whether there are no readings for much of the window: this program was stopped or got no CPU. Sums
+// over such a gap do not show what coincided in it. While the machine is suspended the clock of windows stands still,
+// so that suspension is no gap.
 func (b *builder) hasGap() bool {
 	unread := b.history.Unread(history.HostCPUTime, b.Start.Mono, b.End.Mono)
 	if unread.Seconds() <= Thresholds.Doubt*b.Duration().Seconds() {
@@ -71,8 +71,8 @@ func (b *builder) hasGap() bool {
 	return true
 }
 
-// hidesRemoteIO reports whether unexplained idle time may be waiting for a network or FUSE file system. The kernel shows
-// such waiting only for data that go through the page cache.
+// hidesRemoteIO reports whether unexplained idle time may be waiting for a network or FUSE file system. The kernel
+// shows such waiting only for data that go through the page cache.
 func (b *builder) hidesRemoteIO(s Shares) bool {
 	return len(b.Mounts) > 0 && len(b.Disks) == 0 && s.Other >= Thresholds.Stall
 }

@@ -56,8 +56,8 @@ func (b *builder) load() {
 }
 
 // readers leaves out processes that cannot have fetched what their counters show from a disk. A parent that waits for a
-// child inherits the child's count, and reads over a network are of no disk. If the window's own files may be on a network,
-// all processes stay.
+// child inherits the child's count, and reads over a network are of no disk. If the window's own files may be on a
+// network, all processes stay.
 func (b *builder) readers() []Reader {
 	if len(b.machine.Leaves) == 0 || len(b.Mounts) > 0 {
 		return b.machine.Readers
@@ -71,8 +71,8 @@ const (
 	maxMemoryBytes = 4 << 20
 )
 
-// waitsForMemory handles a load of data in memory whose job moved next to nothing. It cannot have waited for storage: what
-// looks like that was waiting of other processes. It counts as other.
+// waitsForMemory handles a load of data in memory whose job moved next to nothing. It cannot have waited for storage:
+// what looks like that was waiting of other processes. It counts as other.
 func (b *builder) waitsForMemory() {
 	inMemory := b.Seen.Device == InMemory || b.Seen.HasCached && b.Seen.Cached >= b.Seen.Size
 	if b.Kind != ModelLoad || b.Seen.Size == 0 || !inMemory {

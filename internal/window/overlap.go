@@ -12,8 +12,8 @@ type Other struct {
 	From   []string
 }
 
-// Overlaps reports whether two windows were active at the same time, for at least a tenth of the shorter one. A window that
-// is a part of the other, as an epoch is of its run, does not count.
+// Overlaps reports whether two windows were active at the same time, for at least a tenth of the shorter one. A window
+// that is a part of the other, as an epoch is of its run, does not count.
 func (w *Window) Overlaps(o *Window, until time.Duration) bool {
 	from, to := max(w.Start.Mono, o.Start.Mono), min(w.End.Mono, until)
 	shorter := min(w.Duration(), until-o.Start.Mono)

@@ -7,9 +7,9 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Report is everything that is known of one window: facts and a verdict. Package explain makes sentences from it. The times
-// of the ledger are sums over its GPUs: Busy + Storage + CPU + Other = Duration x the number of GPUs. Without a GPU the
-// ledger divides the job's own wall clock: Busy is zero and CPU is the time on a CPU.
+// Report is everything that is known of one window: facts and a verdict. Package explain makes sentences from it. The
+// times of the ledger are sums over its GPUs: Busy + Storage + CPU + Other = Duration x the number of GPUs. Without a
+// GPU the ledger divides the job's own wall clock: Busy is zero and CPU is the time on a CPU.
 type Report struct {
 	Window
 
@@ -76,8 +76,8 @@ type DiskUse struct {
 	// Highest throughput over about a second until now, in bytes per second; 0 if unknown.
 	ReadCeiling, WriteCeiling float64
 
-	// Mean throughput in the window as a share of the ceiling: of the one before the window, which the window itself cannot
-	// have raised, and for reads of the present one. 0 if unknown.
+	// Mean throughput in the window as a share of the ceiling: of the one before the window, which the window itself
+	// cannot have raised, and for reads of the present one. 0 if unknown.
 	ReadCeilingRatio, WriteCeilingRatio float64
 	ReadCeilingRatioNow                 float64
 }
@@ -111,8 +111,8 @@ func (r *Report) GPUTime() time.Duration {
 	return r.Duration() * time.Duration(max(1, len(r.GPUIDs)))
 }
 
-// Unattributed reports whether the CPU time of the ledger is of no particular program: there is neither a GPU nor a job. It
-// counts as other.
+// Unattributed reports whether the CPU time of the ledger is of no particular program: there is neither a GPU nor a
+// job. It counts as other.
 func (r *Report) Unattributed() bool { return r.Scope == Host && len(r.GPUIDs) == 0 }
 
 // BusyRatio is the share of the window's GPU time in which a GPU worked.
@@ -158,8 +158,8 @@ func (r *Report) BytesRead() (bytes uint64) {
 	return bytes
 }
 
-// CanHaveRead reports whether the disks read enough for a process that is said to have fetched that many bytes. The readings
-// at both ends may be a tenth of the window off.
+// CanHaveRead reports whether the disks read enough for a process that is said to have fetched that many bytes. The
+// readings at both ends may be a tenth of the window off.
 func (r *Report) CanHaveRead(bytes uint64) bool {
 	read := r.BytesRead()
 	return bytes <= read+read/10

@@ -87,8 +87,8 @@ func TestSharedPressureNeedsOwnIO(t *testing.T) {
 	}
 }
 
-// TestStorageWithoutADisk: read calls without I/O on a local disk are of a network file system if the job has files open on
-// one. Otherwise they are of pipes.
+// TestStorageWithoutADisk: read calls without I/O on a local disk are of a network file system if the job has files
+// open on one. Otherwise they are of pipes.
 func TestStorageWithoutADisk(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		m := windowtest.New(t, true)
@@ -109,8 +109,8 @@ func TestStorageWithoutADisk(t *testing.T) {
 	}
 }
 
-// TestSourceEndsAndLedgerContinues: after the last job has ended, the machine's own ledger continues in small cells. These
-// distinguish waiting and idleness that took turns.
+// TestSourceEndsAndLedgerContinues: after the last job has ended, the machine's own ledger continues in small cells.
+// These distinguish waiting and idleness that took turns.
 func TestSourceEndsAndLedgerContinues(t *testing.T) {
 	m := windowtest.New(t, true)
 	m.Target = ledger.Target{GPU: "gpu0"}
@@ -208,8 +208,8 @@ func BenchmarkReport(b *testing.B) {
 	}
 }
 
-// A load of data in memory does not wait for storage, whatever the machine's pressure is, unless its job fetched other data at
-// the same time.
+// A load of data in memory does not wait for storage, whatever the machine's pressure is, unless its job fetched other
+// data at the same time.
 func TestLoadFromMemory(t *testing.T) {
 	const size = 300 << 20
 	for name, c := range map[string]struct {

@@ -2,8 +2,8 @@ package window
 
 import "time"
 
-// Reasons for which a window is slow, of the registry's stallspan.slowness.reason. If several hold, the first in this list
-// counts: a configured limit comes before the baseline.
+// Reasons for which a window is slow, of the registry's stallspan.slowness.reason. If several hold, the first in this
+// list counts: a configured limit comes before the baseline.
 const (
 	SlowThreshold = "threshold"     // it took longer than the configured limit
 	SlowBaseline  = "baseline"      // it took longer than such windows usually do
@@ -35,7 +35,8 @@ type Limits struct {
 	Baseline *Baseline     `json:"usual,omitempty"`  // nil if too few windows are known
 }
 
-// ApplyLimits marks the window slow if it took longer than its limits. A window that is still open can only take longer.
+// ApplyLimits marks the window slow if it took longer than its limits. A window that is still open can only take
+// longer.
 func (r *Report) ApplyLimits(l Limits) {
 	r.Limit, r.Baseline = l.Set, l.Baseline
 	took := r.Duration()

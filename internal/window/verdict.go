@@ -11,7 +11,8 @@ const (
 	Unknown      Verdict = "unknown"
 )
 
-// Thresholds of the verdict, as shares of the window's GPU time. docs/verdicts.md has the same numbers; a test compares.
+// Thresholds of the verdict, as shares of the window's GPU time. docs/verdicts.md has the same numbers; a test
+// compares.
 var Thresholds = struct {
 	Busy  float64 // gpu_bound from here
 	Stall float64 // the smallest stall that counts

@@ -1,5 +1,5 @@
-// Package window judges intervals of time: a model load, an epoch, a checkpoint. A report divides the time of each GPU into
-// a ledger that adds up, draws a verdict from it, and states what is missing. Package explain makes words from it.
+// Package window judges intervals of time: a model load, an epoch, a checkpoint. A report divides the time of each GPU
+// into a ledger that adds up, draws a verdict from it, and states what is missing. Package explain makes words from it.
 package window
 
 import (

@@ -14,7 +14,8 @@ import (
 // Tick is the time between two readings.
 const Tick = 100 * time.Millisecond
 
-// Machine has one disk "sda", one job "job" and perhaps one GPU "gpu0". Its fields are the counters of the next reading.
+// Machine has one disk "sda", one job "job" and perhaps one GPU "gpu0". Its fields are the counters of the next
+// reading.
 type Machine struct {
 	History *history.History
 	Ledger  *ledger.Pressure
