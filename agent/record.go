@@ -46,8 +46,8 @@ FILE.1, which becomes FILE.2, and so on. An earlier recording in FILE also becom
 			if r.rotation.MaxSize, err = parseSize("--max-size", r.size, minPartSize); err != nil {
 				return err
 			}
-			if keep := r.rotation.Keep; keep != 0 && (keep < recording.LeastKeep || keep > recording.MostKeep) {
-				return usagef("--keep %d: choose %d to %d", keep, recording.LeastKeep, recording.MostKeep)
+			if keep := r.rotation.Keep; keep != 0 && (keep < recording.MinKeep || keep > recording.MaxKeep) {
+				return usagef("--keep %d: choose %d to %d", keep, recording.MinKeep, recording.MaxKeep)
 			}
 			r.out, r.path = cmd.OutOrStdout(), args[0]
 			return r.run(cmd.Context())

@@ -15,7 +15,7 @@ func TestRecordOnAFullDisk(t *testing.T) {
 		t.Skipf("needs the right to mount a small file system: %v", err)
 	}
 	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
-	const says = "stallspan: the recording cannot be written, look at the disk it goes to: no space left on device\n"
+	const says = "stallspan: the recording cannot be written, check its disk: no space left on device\n"
 	v, said, _ := startRecord(t, disk+"/f.gz")
 	if code := v.wait(); code != exitFailed || strings.Count(said.String(), says) != 1 ||
 		!strings.Contains(v.out.String(), "recording ") {

@@ -262,11 +262,11 @@ func TestRecordRefuses(t *testing.T) {
 		{exitUsage, "--max-size \"1MB\" is too small", []string{"record", "--max-size", "1MB", folder + "/x"}},
 		{exitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
 		{exitUsage, "--keep 1: choose 2", []string{"record", "--keep", "1", folder + "/x"}},
-		{exitFailed, "is there already and is no recording", []string{"record", foreign}},
+		{exitFailed, "exists and is not a recording", []string{"record", foreign}},
 		{exitFailed, "is no ordinary file", []string{"record", folder}},
 		{exitFailed, "name a file in a folder that exists and is yours: no such file or directory",
 			[]string{"record", folder + "/no/x"}},
-		{exitRun, "is there already and is no recording", []string{"run", "--record", foreign, "--", "touch",
+		{exitRun, "exists and is not a recording", []string{"run", "--record", foreign, "--", "touch",
 			folder + "/started"}},
 	} {
 		v := stallspan(t, test.args...)

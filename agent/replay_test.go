@@ -202,9 +202,9 @@ func TestReplayRefuses(t *testing.T) {
 	}{
 		{exitUsage, "replay needs a recording", nil},
 		{exitFailed, "cannot be read: no such file or directory", []string{folder + "/none"}},
-		{exitFailed, "diary: this is no recording of Stallspan", []string{diary}},
-		{exitFailed, "packed: this is no recording of Stallspan", []string{pack("packed", "a diary\n")}},
-		{exitFailed, "standard input: this is no recording", []string{"-"}},
+		{exitFailed, "diary: this is not a recording of Stallspan", []string{diary}},
+		{exitFailed, "packed: this is not a recording of Stallspan", []string{pack("packed", "a diary\n")}},
+		{exitFailed, "standard input: this is not a recording", []string{"-"}},
 		{exitFailed, folder + ": the recording cannot be read", []string{folder}},
 		{exitFailed, "use the version that recorded it, or a newer one",
 			[]string{pack("newer", `{"stallspan_recording":2}`+"\n")}},

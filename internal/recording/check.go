@@ -9,25 +9,24 @@ import (
 )
 
 var (
-	errLong  = fmt.Errorf("a reading is longer than %d MiB", mostLine>>20)
-	errMany  = fmt.Errorf("a reading has more than %d values", mostCommas)
+	errLong  = fmt.Errorf("a reading is longer than %d MiB", maxLine>>20)
+	errMany  = fmt.Errorf("a reading has more than %d values", maxCommas)
 	errStamp = errors.New("a reading has no time")
 )
 
-// checkLine holds both sides to the same bounds, so that what was written can be read. The reader's memory grows with
-// the commas of a line more than with its bytes.
+// checkLine applies the same bounds to both sides, so that the reader accepts what the writer wrote. The reader's
+// memory grows more with the commas of a line than with its bytes.
 func checkLine(text []byte) error {
 	switch {
-	case len(text) >= mostLine:
+	case len(text) >= maxLine:
 		return errLong
-	case bytes.Count(text, []byte{','}) > mostCommas:
+	case bytes.Count(text, []byte{','}) > maxCommas:
 		return errMany
 	}
 	return nil
 }
 
-// checkStamp refuses what is no moment of a machine's life. Wall times outside of these years cannot be told in
-// nanoseconds since 1970, as telemetry tells them.
+// checkStamp rejects times that no machine has. Telemetry counts nanoseconds since 1970, which limits the years.
 func checkStamp(at sample.Stamp) error {
 	if year := at.Wall.Year(); year < 1970 || year > 2261 || at.Mono < 0 {
 		return errStamp

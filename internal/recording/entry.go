@@ -1,62 +1,67 @@
 package recording
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Entry is one line after the header: a reading, or a mark. The order of entries is that in which they took effect, so
-// who applies them again comes to the same reports.
+// Entry is one line after the header: a reading, or a mark. Entries are in the order in which they took effect, so
+// applying them again gives the same reports.
 type Entry struct {
-	Source string         `json:"source,omitempty"` // who took the reading
-	Edge   uint64         `json:"edge,omitempty"`   // the reading was taken for this edge of windows and not for the history
+	Source string         `json:"source,omitempty"` // that took the reading
+	Edge   uint64         `json:"edge,omitempty"`   // the reading is for this edge of windows, not for the history
 	Sample *sample.Sample `json:"sample,omitempty"`
 	Mark   *Mark          `json:"mark,omitempty"`
 }
 
-// Op is what a Mark tells of.
+// Op is the kind of a Mark.
 type Op string
 
 // The ops.
 const (
 	Tick   Op = "tick"   // a round of readings is complete
 	Edge   Op = "edge"   // the readings for an edge are complete
-	Follow Op = "follow" // a job is followed from now on
-	Leave  Op = "leave"  // and no longer
+	Follow Op = "follow" // a job is followed
+	Leave  Op = "leave"  // a job is unfollowed
 	Begin  Op = "begin"  // a window begins at an edge
-	End    Op = "end"    // and ends at one
-	Drop   Op = "drop"   // or never was
+	End    Op = "end"    // a window ends at an edge
+	Drop   Op = "drop"   // a window is discarded
 )
 
-// Mark is what happened between two readings.
+// Mark is an event between two readings.
 type Mark struct {
 	Op         Op               `json:"op"`
 	Edge       uint64           `json:"edge,omitempty"`       // of Edge, Begin and End
 	At         *sample.Stamp    `json:"at,omitempty"`         // of Edge, Begin and End: the moment
 	ID         string           `json:"id,omitempty"`         // of a window, or of a job
-	Scope      string           `json:"scope,omitempty"`      // of Follow: the pressure scope in which the job waits
-	OwnScope   bool             `json:"own_scope,omitempty"`  // of Follow: that scope holds this job and nothing else
+	Scope      string           `json:"scope,omitempty"`      // of Follow: the pressure scope of the job
+	OwnScope   bool             `json:"own_scope,omitempty"`  // of Follow: that scope contains this job and nothing else
 	Window     *Window          `json:"window,omitempty"`     // of Begin
-	Unfinished bool             `json:"unfinished,omitempty"` // of End: something else ended it
-	Readers    []window.Reader  `json:"readers,omitempty"`    // of End: which processes of the machine read most meanwhile
-	Limits     *window.Limits   `json:"limits,omitempty"`     // of End: how long the window might take; absent where nothing was set or known
-	Ceilings   []sample.Ceiling `json:"ceilings,omitempty"`   // of Tick: what was measured of the disks, known from then on in place of what was before
+	Unfinished bool             `json:"unfinished,omitempty"` // of End: the window did not end by itself
+	Readers    []window.Reader  `json:"readers,omitempty"`    // of End: the processes that read most
+	Limits     *window.Limits   `json:"limits,omitempty"`     // of End: of the window's length; absent for none
+	Ceilings   []sample.Ceiling `json:"ceilings,omitempty"`   // of Tick: measured, in place of those before; absent if unchanged
 }
 
 var errLimits = errors.New("a window's limits are negative")
 
 func checkLimits(l *window.Limits) error {
-	if l == nil || l.Set >= 0 && l.Factor >= 0 && (l.Baseline == nil || min(l.Baseline.Median, l.Baseline.P95) >= 0 && l.Baseline.Count >= 0) {
+	if l == nil {
 		return nil
 	}
-	return errLimits
+	b := cmp.Or(l.Baseline, &window.Baseline{})
+	if l.Set < 0 || l.Factor < 0 || b.Median < 0 || b.P95 < 0 || b.Count < 0 {
+		return errLimits
+	}
+	return nil
 }
 
 var errNothing = errors.New("it is neither a reading of a source nor a mark")
 
-// check refuses what says nothing, or stands at no moment.
+// check rejects an entry without content, or without a time.
 func (e *Entry) check() error {
 	switch {
 	case e.Mark != nil && e.Sample == nil:

@@ -24,7 +24,7 @@ var update = flag.Bool("update", false, "record testdata/recordings again, on th
 // it, once with an emulated one, and once with the emulated one behind the stand-in for the NVIDIA driver's library.
 func TestMake(t *testing.T) {
 	if !*update {
-		t.Skip("records anew with -update; needs Linux with PSI and a temporary folder on a disk")
+		t.Skip("records again with -update; needs Linux with PSI and a temporary folder on a disk")
 	}
 	for _, name := range []string{"cpu_only", "accelerator", "gpu"} {
 		t.Run(name, func(t *testing.T) {
@@ -52,14 +52,14 @@ func TestMake(t *testing.T) {
 	}
 }
 
-// told is what the stand-in's GPU tells beside that it is busy: something of everything, so that replays give every metric.
-const told = "encoder=3 decoder=7 controller=20 sm=60 occupancy=30 tensor=11 dram=25 pcie_received=2e8 pcie_sent=1e7 " +
-	"nvlink_received=3e6 nvlink_sent=2e6 fan=40 throttled_power=12 throttled_thermal=1 errors_corrected=2 errors_uncorrected=0 " +
-	"pcie_replays=1 rows_remapped=1 repair_pending=0 repair_failed=0"
+// allValues has a value of every kind for the emulated GPU, besides its busy time, so that replays emit every metric.
+const allValues = "encoder=3 decoder=7 controller=20 sm=60 occupancy=30 tensor=11 dram=25 " +
+	"pcie_received=2e8 pcie_sent=1e7 nvlink_received=3e6 nvlink_sent=2e6 fan=40 throttled_power=12 throttled_thermal=1 " +
+	"errors_corrected=2 errors_uncorrected=0 pcie_replays=1 rows_remapped=1 repair_pending=0 repair_failed=0"
 
 // play has the stand-in's GPU do what the accelerator does, until the test calls what it gives.
 func play(t *testing.T, accelerator *emulate.Accelerator) (stop func()) {
-	player := fixture.PlayGPU(t, "gpu 0 busy_ns=0 "+told)
+	player := fixture.PlayGPU(t, "gpu 0 busy_ns=0 "+allValues)
 	t.Setenv("FAKENVML_FILE", player.Path)
 	over := make(chan struct{})
 	var done sync.WaitGroup
@@ -68,7 +68,8 @@ func play(t *testing.T, accelerator *emulate.Accelerator) (stop func()) {
 		for {
 			var s sample.Sample
 			_ = accelerator.Read(&s) // never fails
-			player.Write(fmt.Sprintf("gpu 0 busy_ns=%d processes=%d:2147483648 %s xids=13:%d\n", s.GPUs[0].Busy, os.Getpid(), told, xids))
+			player.Write(fmt.Sprintf("gpu 0 busy_ns=%d processes=%d:2147483648 %s xids=13:%d\n",
+				s.GPUs[0].Busy, os.Getpid(), allValues, xids))
 			xids = 1 // once it is looked for
 			select {
 			case <-over:
@@ -95,7 +96,7 @@ func record(t *testing.T, path string, config monitor.Config, work func(context.
 	}
 	header := recording.ThisMachine(about.Collect().Boot, about.Interval(), "0.1.0")
 	about.Stop()
-	header.Host, header.Kernel, header.ID = "recorded", "linux", "test" // whose machine it was is nobody's business
+	header.Host, header.Kernel, header.ID = "recorded", "linux", "test" // without the names of the machine
 	w, err := recording.NewWriter(file, header)
 	if err != nil {
 		t.Fatal(err)

@@ -13,14 +13,14 @@ import (
 )
 
 var (
-	// ErrForeign says that a file is something else than a recording.
-	ErrForeign = errors.New("this is no recording of Stallspan: give a file that it recorded, usually named *.jsonl.gz")
-	// ErrCut says that a recording ends in its middle. Everything before that was given.
+	// ErrForeign means that a file is not a recording.
+	ErrForeign = errors.New("this is not a recording of Stallspan: give a file that it recorded, usually named *.jsonl.gz")
+	// ErrCut means that a recording is incomplete. Next has returned everything before that.
 	ErrCut = errors.New("the recording is cut off: its program was killed, or it is still being written")
 )
 
-// Reader gives the entries of a recording back, in the order they were written. It holds one line in memory, and is not
-// safe for concurrent use.
+// Reader returns the entries of a recording in the order in which they were written. It holds one line in memory, and
+// is not safe for concurrent use.
 type Reader struct {
 	header Header
 	lines  *bufio.Scanner
@@ -29,8 +29,8 @@ type Reader struct {
 	err    error
 }
 
-// NewReader reads the header of a recording. The error is ErrForeign for any other file; a recording of a newer format
-// is refused, too.
+// NewReader reads the header of a recording. The error is ErrForeign for any other file. A newer format is an error,
+// too.
 func NewReader(file io.Reader) (*Reader, error) {
 	zip, err := gzip.NewReader(file)
 	if err != nil {
@@ -39,8 +39,8 @@ func NewReader(file io.Reader) (*Reader, error) {
 		}
 		return nil, fmt.Errorf("the recording cannot be read: %w", err)
 	}
-	r := &Reader{lines: bufio.NewScanner(&bounded{zip, mostBytes})}
-	r.lines.Buffer(nil, mostLine)
+	r := &Reader{lines: bufio.NewScanner(&bounded{zip, maxBytes})}
+	r.lines.Buffer(nil, maxLine)
 	r.lines.Split(r.split)
 	text, err := r.line()
 	if errors.Is(err, io.EOF) || errors.Is(err, ErrCut) {
@@ -55,8 +55,8 @@ func NewReader(file io.Reader) (*Reader, error) {
 		return nil, ErrForeign
 	}
 	if *format.Version > Format {
-		return nil, fmt.Errorf("the recording has format %d and this version of Stallspan reads formats up to %d: use the version that recorded it, or a newer one",
-			*format.Version, Format)
+		return nil, fmt.Errorf("the recording has format %d and this version of Stallspan reads formats up to %d: "+
+			"use the version that recorded it, or a newer one", *format.Version, Format)
 	}
 	if err := json.Unmarshal(text, &r.header); err != nil {
 		return nil, fmt.Errorf("the recording's first line is damaged: %w", err)
@@ -67,12 +67,12 @@ func NewReader(file io.Reader) (*Reader, error) {
 	return r, nil
 }
 
-// Header says where and how the recording was made. A file may hold parts one after another; Part is then that of the
-// last entry.
+// Header returns where and how the recording was made. A file may contain several parts; Part is then that of the last
+// entry.
 func (r *Reader) Header() Header { return r.header }
 
-// Next gives the next entry. After the last one the error is io.EOF, and for a recording without an end ErrCut; any
-// other error says at which line the file is damaged. Once there was an error, it stays.
+// Next reads the next entry. The error is io.EOF after the last one, and ErrCut if the recording is incomplete. Any
+// other error has the number of the damaged line. Later calls return the same error.
 func (r *Reader) Next(e *Entry) error {
 	for r.err == nil {
 		var text []byte
@@ -88,15 +88,15 @@ func (r *Reader) Next(e *Entry) error {
 			*e = next
 			return nil
 		}
-		if !r.goesOn(text) {
+		if !r.nextPart(text) {
 			r.err = fmt.Errorf("the recording is damaged at line %d: %w", r.number, err)
 		}
 	}
 	return r.err
 }
 
-// goesOn takes the header of a part that follows in the same file, and refuses what is none.
-func (r *Reader) goesOn(text []byte) bool {
+// nextPart reports whether text is the header of a part that follows in the same file.
+func (r *Reader) nextPart(text []byte) bool {
 	var h Header
 	if json.Unmarshal(text, &h) != nil || h.Format < 1 || h.Format > Format || h.ID == "" || h.ID != r.header.ID {
 		return false
@@ -105,7 +105,7 @@ func (r *Reader) goesOn(text []byte) bool {
 	return true
 }
 
-// line gives the next whole line, valid until the one after it is asked for.
+// line returns the next complete line, valid until the next call.
 func (r *Reader) line() ([]byte, error) {
 	if r.lines.Scan() {
 		r.number++
@@ -123,7 +123,7 @@ func (r *Reader) line() ([]byte, error) {
 	return nil, fmt.Errorf("the recording is damaged after line %d: %w", r.number, err)
 }
 
-// split cuts lines off, and gives none without its end.
+// split splits the file into complete lines.
 func (r *Reader) split(data []byte, atEOF bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil
@@ -132,7 +132,7 @@ func (r *Reader) split(data []byte, atEOF bool) (advance int, token []byte, err 
 	return 0, nil, nil
 }
 
-// bounded ends a file that unpacks to more than anybody recorded.
+// bounded limits the uncompressed size of a file: a damaged one may unpack to any size.
 type bounded struct {
 	from io.Reader
 	left int64
@@ -140,7 +140,7 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("it unpacks to more than %d GiB", mostBytes>>30)
+		return 0, fmt.Errorf("it unpacks to more than %d GiB", maxBytes>>30)
 	}
 	n, err := b.from.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)

@@ -1,6 +1,6 @@
-// Package recording writes readings, and the windows that began and ended between them, to a file and gives them back,
-// so that what happened on one machine can be looked at on another. docs/internals/recording-format.md describes the
-// file: gzip, and in it one line of JSON an entry.
+// Package recording writes readings, and the windows that began and ended between them, to a file, and reads them
+// again, so that the windows of one machine can be reported on another. docs/internals/recording-format.md describes
+// the file: gzip, with one line of JSON per entry.
 package recording
 
 import (
@@ -12,14 +12,14 @@ import (
 	"time"
 )
 
-// Format is the version of the file format that is written, and the newest that is read.
+// Format is the version of the file format that is written, and the newest one that is read.
 const Format = 1
 
 // Bounds of what is written and read.
 const (
-	mostLine   = 16 << 20 // bytes of one line
-	mostBytes  = 16 << 30 // of all lines, uncompressed: three days of an ordinary machine at ten readings a second
-	mostCommas = 1 << 18  // in one line: each may cost two hundred bytes of memory, as in a list of empty disks
+	maxLine   = 16 << 20 // bytes of one line
+	maxBytes  = 16 << 30 // of all lines, uncompressed: three days of an ordinary machine at ten readings a second
+	maxCommas = 1 << 18  // in one line: each may cost two hundred bytes of memory, as in a list of empty disks
 )
 
 // Header is the first line of a recording: where and how it was made.
@@ -34,8 +34,7 @@ type Header struct {
 	Part     int           `json:"part,omitempty"`     // counts the files of one recording, from 0
 }
 
-// ThisMachine is the header of a new recording that this program makes of the machine it runs on. What the machine does
-// not tell stays empty.
+// ThisMachine returns the header of a new recording of this machine. What cannot be read stays empty.
 func ThisMachine(boot time.Time, interval time.Duration, version string) Header {
 	h := Header{Boot: boot, Interval: interval, Version: version, ID: rand.Text()}
 	h.Host, _ = os.Hostname()

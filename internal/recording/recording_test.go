@@ -23,7 +23,9 @@ func at(mono time.Duration) sample.Stamp { return sample.Stamp{Mono: mono, Wall:
 // everything is a reading in which no field is zero, so that a field that is not written shows.
 func everything() *sample.Sample {
 	s := &sample.Sample{At: at(time.Minute), GPUProcessesRead: true}
-	for _, list := range []any{&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs, &s.GPUProcesses, &s.GPUDetails} {
+	for _, list := range []any{
+		&s.Disks, &s.Pressures, &s.Cores, &s.Jobs, &s.Processes, &s.GPUs, &s.GPUProcesses, &s.GPUDetails,
+	} {
 		slice := reflect.ValueOf(list).Elem()
 		slice.Set(reflect.MakeSlice(slice.Type(), 1, 1))
 		fill(slice.Index(0))
@@ -91,7 +93,7 @@ func TestMarks(t *testing.T) {
 	}
 	for _, bad := range []Entry{{}, {Mark: &Mark{Op: "dance"}}, {Mark: &Mark{Op: Tick}, Sample: everything()}} {
 		if w.Write(&bad) == nil {
-			t.Errorf("%+v was written", bad)
+			t.Errorf("%+v: got no error, want one", bad)
 		}
 	}
 	if err := w.Close(); err != nil {
@@ -102,12 +104,12 @@ func TestMarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Header().ID != "i" || r.Header().Part != 3 {
-		t.Errorf("header %+v", r.Header())
+		t.Errorf("got the header %+v, want part 3 of i", r.Header())
 	}
 	for i := range written {
 		var e Entry
 		if err := r.Next(&e); err != nil || !reflect.DeepEqual(e, written[i]) {
-			t.Errorf("%v: there %+v, back %+v", err, written[i], e)
+			t.Errorf("got %+v, %v, want %+v", e, err, written[i])
 		}
 	}
 }
@@ -150,17 +152,17 @@ func all(file []byte) (samples []sample.Sample, err error) {
 	}
 }
 
-func TestThereAndBack(t *testing.T) {
+func TestRoundTrip(t *testing.T) {
 	header := Header{Host: "h", Kernel: "k", Boot: morning, Interval: time.Second, Version: "v"}
 	nothing := &sample.Sample{At: at(time.Second)}
 	timeless := &sample.Sample{GPUs: []sample.GPU{{ID: "x"}}}
 	file := write(t, header, everything(), nothing, timeless, everything())
 	got, err := all(file)
 	if !errors.Is(err, io.EOF) || len(got) != 2 {
-		t.Fatalf("%d readings, %v", len(got), err)
+		t.Fatalf("got %d readings, %v, want 2 and EOF", len(got), err)
 	}
 	if !reflect.DeepEqual(&got[1], everything()) {
-		t.Errorf("there %+v, back %+v", everything(), got[1])
+		t.Errorf("got %+v, want %+v", got[1], everything())
 	}
 	r, err := NewReader(bytes.NewReader(file))
 	if err != nil {
@@ -168,42 +170,43 @@ func TestThereAndBack(t *testing.T) {
 	}
 	header.Format = Format
 	if r.Header() != header {
-		t.Errorf("header %+v", r.Header())
+		t.Errorf("got the header %+v, want %+v", r.Header(), header)
 	}
 }
 
-// A recording that is cut off anywhere gives readings from its beginning without a gap, and says that it is cut off.
+// A recording that is cut anywhere returns the first readings without a gap, and then ErrCut.
 func TestCutOff(t *testing.T) {
 	var samples []*sample.Sample
 	for i := range 20 {
-		samples = append(samples, &sample.Sample{At: at(time.Duration(i) * 400 * time.Millisecond), GPUs: []sample.GPU{{ID: "g"}}})
+		at := at(time.Duration(i) * 400 * time.Millisecond)
+		samples = append(samples, &sample.Sample{At: at, GPUs: []sample.GPU{{ID: "g"}}})
 	}
 	file := write(t, Header{}, samples...)
-	most := 0
+	longest := 0
 	for n := range file {
 		got, err := all(file[:n])
 		if got == nil && errors.Is(err, ErrForeign) {
 			continue // not even the first line
 		}
 		if !errors.Is(err, ErrCut) {
-			t.Fatalf("%d of %d bytes: %v", n, len(file), err)
+			t.Fatalf("%d of %d bytes: got %v, want %v", n, len(file), err, ErrCut)
 		}
-		if len(got) < most {
-			t.Fatalf("%d of %d bytes gave %d readings, and fewer bytes gave %d", n, len(file), len(got), most)
+		if len(got) < longest {
+			t.Fatalf("%d of %d bytes: got %d readings, want at least %d", n, len(file), len(got), longest)
 		}
-		most = len(got)
+		longest = len(got)
 		for i := range got {
 			if !got[i].At.Wall.Equal(samples[i].At.Wall) {
-				t.Fatalf("%d of %d bytes: reading %d is of %v", n, len(file), i, got[i].At.Wall)
+				t.Fatalf("%d of %d bytes: reading %d: got %v, want %v", n, len(file), i, got[i].At.Wall, samples[i].At.Wall)
 			}
 		}
 	}
-	if most != len(samples) {
-		t.Errorf("all but the last byte gave %d readings of %d", most, len(samples))
+	if longest != len(samples) {
+		t.Errorf("all but the last byte: got %d readings, want %d", longest, len(samples))
 	}
 }
 
-// What is older than a second is in the file, whether or not its writer lives on.
+// Readings older than a second are in the file, also if the writer crashes.
 func TestCrash(t *testing.T) {
 	var file bytes.Buffer
 	w, err := NewWriter(&file, Header{})
@@ -212,12 +215,13 @@ func TestCrash(t *testing.T) {
 	}
 	const step = 100 * time.Millisecond
 	for i := range 95 {
-		if err := w.Write(&Entry{Source: "gpu", Sample: &sample.Sample{At: at(time.Hour + time.Duration(i)*step), GPUs: []sample.GPU{{ID: "g", Busy: step}}}}); err != nil {
+		s := &sample.Sample{At: at(time.Hour + time.Duration(i)*step), GPUs: []sample.GPU{{ID: "g", Busy: step}}}
+		if err := w.Write(&Entry{Source: "gpu", Sample: s}); err != nil {
 			t.Fatal(err)
 		}
 		got, err := all(file.Bytes())
 		if !errors.Is(err, ErrCut) || i+1-len(got) > int(time.Second/step) {
-			t.Fatalf("after %d readings the file holds %d: %v", i+1, len(got), err)
+			t.Fatalf("after %d readings: got %d, %v, want all but the last second", i+1, len(got), err)
 		}
 	}
 }
@@ -243,12 +247,12 @@ func TestRefused(t *testing.T) {
 		given int
 		says  string
 	}{
-		"empty":             {nil, 0, "no recording"},
-		"not packed":        {[]byte(begin + good), 0, "no recording"},
-		"an empty archive":  {pack(""), 0, "no recording"},
-		"other lines":       {pack("hello\nworld\n"), 0, "no recording"},
-		"other JSON":        {pack(`{"source":"gpu"}` + "\n"), 0, "no recording"},
-		"version 0":         {pack(`{"stallspan_recording":0}` + "\n"), 0, "no recording"},
+		"empty":             {nil, 0, "not a recording"},
+		"not packed":        {[]byte(begin + good), 0, "not a recording"},
+		"an empty archive":  {pack(""), 0, "not a recording"},
+		"other lines":       {pack("hello\nworld\n"), 0, "not a recording"},
+		"other JSON":        {pack(`{"source":"gpu"}` + "\n"), 0, "not a recording"},
+		"version 0":         {pack(`{"stallspan_recording":0}` + "\n"), 0, "not a recording"},
 		"the future":        {pack(`{"stallspan_recording":2,"boot":5}` + "\n" + good), 0, "format 2"},
 		"a damaged header":  {pack(`{"stallspan_recording":1,"interval":"soon"}` + "\n"), 0, "first line is damaged"},
 		"an odd boot":       {pack(`{"stallspan_recording":1,"boot":"9999-01-01T00:00:00Z"}` + "\n"), 0, "9999"},
@@ -265,34 +269,35 @@ func TestRefused(t *testing.T) {
 		"negative limits":   {pack(begin + `{"mark":{"op":"end","at":{"mono":1,"wall":"2026-01-02T03:04:05Z"},"limits":{"usual":{"p95":-1}}}}` + "\n"), 0, "negative"},
 		"negative time":     {pack(begin + strings.Replace(good, `"mono":1`, `"mono":-1`, 1)), 0, "no time"},
 		"another recording": {append(pack(begin+good), pack(begin+good)...), 1, "damaged at line 3"},
-		"a long line":       {pack(begin + good + strings.Repeat("x", mostLine) + "\n"), 1, "longer than 16 MiB"},
-		"many values":       {pack(begin + `{"source":"x","sample":{"disks":[{}` + strings.Repeat(",{}", mostCommas) + "]}}\n"), 0, "values"},
+		"a long line":       {pack(begin + good + strings.Repeat("x", maxLine) + "\n"), 1, "longer than 16 MiB"},
+		"many values":       {pack(begin + `{"source":"x","sample":{"disks":[{}` + strings.Repeat(",{}", maxCommas) + "]}}\n"), 0, "values"},
 		"wrong checksum":    {corrupt, 1, "damaged after line 2"},
 	} {
 		got, err := all(test.file)
-		if err == nil || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%s: %v", name, err)
+		oneLine := err != nil && !strings.Contains(err.Error(), "\n")
+		if !oneLine || errors.Is(err, io.EOF) || !strings.Contains(err.Error(), test.says) {
+			t.Errorf("%s: got %v, want one line with %q", name, err, test.says)
 		}
 		if len(got) != test.given {
-			t.Errorf("%s: %d readings were given, want %d", name, len(got), test.given)
+			t.Errorf("%s: got %d readings, want %d", name, len(got), test.given)
 		}
 	}
 }
 
-// What is unknown in a line of the same format is a newer program's, and left alone.
+// Unknown keys in a line of the same format are from a newer program, and ignored.
 func TestUnknownFields(t *testing.T) {
 	got, err := all(pack(begin + strings.Replace(good, `"gpus"`, `"novel":[1],"gpus"`, 1)))
 	if len(got) != 1 || !errors.Is(err, io.EOF) {
-		t.Errorf("%d readings, %v", len(got), err)
+		t.Errorf("got %d readings, %v, want 1 and EOF", len(got), err)
 	}
 }
 
-// A small file that unpacks to very much is read only so far.
+// A small file that unpacks to a very large one is read up to the limit.
 func TestBounded(t *testing.T) {
 	b := &bounded{strings.NewReader("0123456789"), 4}
 	text, err := io.ReadAll(b)
 	if string(text) != "0123" || err == nil {
-		t.Errorf("%q, %v", text, err)
+		t.Errorf("got %q, %v, want the first 4 bytes and an error", text, err)
 	}
 }
 
@@ -307,7 +312,7 @@ func (d *fullDisk) Write(p []byte) (int, error) {
 
 func TestWriterErrors(t *testing.T) {
 	if _, err := NewWriter(&fullDisk{}, Header{}); err == nil {
-		t.Error("a recording was begun on a full disk")
+		t.Error("a new recording on a full disk: got no error")
 	}
 	w, err := NewWriter(&fullDisk{200}, Header{})
 	if err != nil {
@@ -319,35 +324,35 @@ func TestWriterErrors(t *testing.T) {
 		err = w.Write(&Entry{Source: "some", Sample: s})
 	}
 	if err == nil || w.Close() == nil {
-		t.Error("a full disk was not told")
+		t.Error("a write to a full disk: got no error")
 	}
 	w, err = NewWriter(io.Discard, Header{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	huge := &sample.Sample{At: at(0), GPUs: []sample.GPU{{ID: strings.Repeat("x", mostLine)}}}
+	huge := &sample.Sample{At: at(0), GPUs: []sample.GPU{{ID: strings.Repeat("x", maxLine)}}}
 	if err := w.Write(&Entry{Source: "gpu", Sample: huge}); !errors.Is(err, errLong) {
-		t.Errorf("a huge reading: %v", err)
+		t.Errorf("a huge reading: got %v, want %v", err, errLong)
 	}
 	if err := w.Write(&Entry{Source: "some", Sample: everything()}); err != nil {
-		t.Errorf("after a huge reading: %v", err)
+		t.Errorf("after a huge reading: got %v, want nil", err)
 	}
-	w.size = mostBytes
+	w.size = maxBytes
 	if err := w.Write(&Entry{Source: "some", Sample: everything()}); !errors.Is(err, ErrFull) {
-		t.Errorf("a full recording: %v", err)
+		t.Errorf("a full recording: got %v, want %v", err, ErrFull)
 	}
 	if err := errors.Join(w.Close(), w.Close()); err != nil {
 		t.Error(err)
 	}
 	if w.Write(&Entry{Source: "some", Sample: everything()}) == nil {
-		t.Error("a closed recording was written to")
+		t.Error("a write to a closed recording: got no error")
 	}
 }
 
 func TestThisMachine(t *testing.T) {
 	h := ThisMachine(morning, time.Second, "v")
 	if name, err := os.Hostname(); err == nil && h.Host != name {
-		t.Errorf("%+v", h)
+		t.Errorf("got the host %q, want %q", h.Host, name)
 	}
 }
 

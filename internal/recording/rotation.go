@@ -10,18 +10,18 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Rotation bounds what a recording takes of its disk: Keep files of about MaxSize bytes each.
+// Rotation bounds the disk space of a recording: Keep files of about MaxSize bytes each.
 type Rotation struct {
 	MaxSize int64 // compressed bytes after which a file is complete; 0 for DefaultMaxSize
-	Keep    int   // files at most, the one that is being written included; 0 for DefaultKeep
+	Keep    int   // maximum number of files, with the one being written; 0 for DefaultKeep
 }
 
-// Defaults and the least that Keep may be: with one file alone, each that is full would take everything with it.
+// Defaults and limits. With a single file, each rotation would drop everything before it.
 const (
 	DefaultMaxSize = 256 << 20 // bytes
 	DefaultKeep    = 8
-	LeastKeep      = 2
-	MostKeep       = 10_000
+	MinKeep        = 2
+	MaxKeep        = 10_000
 )
 
 func (r *Rotation) complete() error {
@@ -32,17 +32,17 @@ func (r *Rotation) complete() error {
 		r.Keep = DefaultKeep
 	}
 	if r.MaxSize < 0 {
-		return fmt.Errorf("a file of a recording cannot have %d bytes", r.MaxSize)
+		return fmt.Errorf("the maximum size of a file is %d bytes: give a positive one", r.MaxSize)
 	}
-	if r.Keep < LeastKeep || r.Keep > MostKeep {
-		return fmt.Errorf("%d files cannot be kept of a recording: choose %d to %d", r.Keep, LeastKeep, MostKeep)
+	if r.Keep < MinKeep || r.Keep > MaxKeep {
+		return fmt.Errorf("a recording cannot have %d files: choose %d to %d", r.Keep, MinKeep, MaxKeep)
 	}
 	return nil
 }
 
-// Parts makes a recording of several files, each a recording of its own. The newest part has the name that was given,
-// and NAME.1, NAME.2 and so on are older ones. Writing never waits for the disk, so that a disk that stalls holds nobody
-// up but the recording. It is safe for concurrent use.
+// Parts writes a recording of several files, each a recording of its own. The newest part has the given name; NAME.1,
+// NAME.2 and so on are older ones. Writing never waits for the disk, so that a slow disk delays only the recording. It
+// is safe for concurrent use.
 type Parts struct {
 	rotation Rotation
 	spool    *spool
@@ -50,16 +50,15 @@ type Parts struct {
 	mu       sync.Mutex
 	header   Header
 	part     *Writer
-	followed []Mark // of the jobs that each part is told of at its beginning
-	drives   *Entry // what the drives told last, told there too: they are asked each ten minutes, and a part may be shorter
+	followed []Mark // of the followed jobs, repeated at the start of each part
+	drives   *Entry // last reading of the drives, repeated there too, as they are read every 10 min
 	closed   bool
 }
 
-// Create begins a recording at path, with mode 0600. A recording that is there already, as after a crash, becomes PATH.1
-// as a part would; anything else at path is refused, and so is a recording that another program is still writing. When a
-// complete part cannot be renamed, tell is called with the reason, on another goroutine, and the recording goes on
-// behind it in the same file.
-func Create(path string, h Header, r Rotation, tell func(error)) (*Parts, error) {
+// Create begins a recording at path, with mode 0600. A recording that exists there, as after a crash, becomes PATH.1
+// like a part. Any other file at path is an error, and so is a recording that another program is writing. If a complete
+// part cannot be renamed, the next part goes into the same file, and warn receives the reason on another goroutine.
+func Create(path string, h Header, r Rotation, warn func(error)) (*Parts, error) {
 	if err := r.complete(); err != nil {
 		return nil, err
 	}
@@ -67,10 +66,10 @@ func Create(path string, h Header, r Rotation, tell func(error)) (*Parts, error)
 	if err := files.open(); err != nil {
 		return nil, err
 	}
-	p := &Parts{rotation: r, header: h, spool: newSpool(files, tell)}
+	p := &Parts{rotation: r, header: h, spool: newSpool(files, warn)}
 	err := p.begin()
 	if err == nil {
-		err = broken(p.spool.wait()) // so that a full disk is known now
+		err = broken(p.spool.wait()) // to notice a full disk now
 	}
 	if err != nil {
 		_ = p.spool.close()
@@ -84,11 +83,11 @@ func broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("the recording cannot be written, look at the disk it goes to: %w", err)
+	return fmt.Errorf("the recording cannot be written, check its disk: %w", err)
 }
 
-// Write adds an entry, as Writer.Write does. An error of the disk shows in a later Write and in Close. What comes after
-// Close is passed over: a monitor may outlive its recording.
+// Write adds an entry, like Writer.Write. An error of the disk is returned by a later Write and by Close. Entries after
+// Close are ignored: a monitor may outlive its recording.
 func (p *Parts) Write(e *Entry) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -114,7 +113,7 @@ func (p *Parts) Write(e *Entry) error {
 	return nil
 }
 
-// remember keeps which jobs are followed.
+// remember keeps the marks of followed jobs.
 func (p *Parts) remember(m *Mark) {
 	switch m.Op {
 	case Follow:
@@ -124,7 +123,7 @@ func (p *Parts) remember(m *Mark) {
 	}
 }
 
-// next completes a part and begins the one after it.
+// next completes a part and begins the next one.
 func (p *Parts) next() error {
 	if err := p.part.Close(); err != nil {
 		return err
@@ -134,7 +133,7 @@ func (p *Parts) next() error {
 	return p.begin()
 }
 
-// begin writes what stands at the beginning of each part.
+// begin writes the start of a part.
 func (p *Parts) begin() error {
 	part, err := NewWriter(p.spool, p.header)
 	if err != nil {
@@ -154,8 +153,8 @@ func (p *Parts) begin() error {
 	return nil
 }
 
-// Close ends the recording and waits until the disk has taken it. The error says why it is not whole. It may be called
-// again.
+// Close ends the recording and waits until it is on disk. The error is the reason why it is incomplete. Close may be
+// called again.
 func (p *Parts) Close() error {
 	p.mu.Lock()
 	if p.closed {
@@ -166,12 +165,12 @@ func (p *Parts) Close() error {
 	err := p.part.Close()
 	p.mu.Unlock()
 	if failed := p.spool.close(); failed != nil {
-		return broken(failed) // err says the same
+		return broken(failed) // err has the same reason
 	}
 	return err
 }
 
-// Size is how many bytes were written to how many parts so far, those included that were removed since.
+// Size returns the bytes and the parts written so far, with those that were removed since.
 func (p *Parts) Size() (bytes int64, parts int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

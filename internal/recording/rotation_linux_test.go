@@ -26,25 +26,26 @@ func TestRotationOnAFullDisk(t *testing.T) {
 	for i := 0; err == nil && i < 10_000; i++ {
 		err = errors.Join(p.Write(&numbered(i)[0]), p.spool.wait())
 	}
-	if closed := p.Close(); !errors.Is(closed, unix.ENOSPC) || !strings.Contains(closed.Error(), "cannot be written, look at the disk") {
-		t.Errorf("%v, closed with %v", err, closed)
+	closed := p.Close()
+	if !errors.Is(closed, unix.ENOSPC) || !strings.Contains(closed.Error(), "cannot be written, check its disk") {
+		t.Errorf("got %v, then %v, want %v", err, closed, unix.ENOSPC)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, err := all(text); !errors.Is(err, ErrCut) || len(got) < 50 {
-		t.Errorf("%d readings, %v", len(got), err)
+		t.Errorf("got %d readings, %v, want at least 50 and %v", len(got), err, ErrCut)
 	}
 	if _, err := Create(filepath.Join(disk, "s.gz"), Header{}, Rotation{}, nil); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("on a full disk: %v", err)
+		t.Errorf("on a full disk: got %v, want %v", err, unix.ENOSPC)
 	}
 	if left, _ := filepath.Glob(disk + "/*"); len(left) != 1 {
-		t.Errorf("left behind: %v", left)
+		t.Errorf("got the files %v, want 1", left)
 	}
 }
 
-// A disk that stalls holds nobody up. When it has stalled for very long the recording ends.
+// Writes do not wait for a disk that hangs. The recording ends when too much waits for it.
 func TestSpoolOfADiskThatStalls(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
@@ -60,11 +61,11 @@ func TestSpoolOfADiskThatStalls(t *testing.T) {
 	for ; err == nil && n < 1000; n++ {
 		_, err = s.Write(chunk)
 	}
-	if !errors.Is(err, errBehind) || n < mostQueued>>20 || n > mostQueued>>20+3 {
-		t.Errorf("%d MiB were taken: %v", n, err)
+	if !errors.Is(err, errBehind) || n < maxQueued>>20 || n > maxQueued>>20+3 {
+		t.Errorf("got %d MiB, %v, want %d and %v", n, err, maxQueued>>20, errBehind)
 	}
 	go func() { _, _ = io.Copy(io.Discard, file) }() // until the file is closed
 	if err := s.close(); !errors.Is(err, errBehind) {
-		t.Errorf("closed: %v", err)
+		t.Errorf("got %v from close, want %v", err, errBehind)
 	}
 }

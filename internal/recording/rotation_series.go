@@ -11,14 +11,14 @@ import (
 	"github.com/stallspan/stallspan/internal/state"
 )
 
-// series is the files of a recording on disk. It is not safe for concurrent use.
+// series are the files of a recording on disk. It is not safe for concurrent use.
 type series struct {
 	path string
 	keep int
-	file *os.File // that is being written, locked
+	file *os.File // the one being written, locked
 }
 
-// name is the file of the i-th newest part.
+// name returns the file of the i-th newest part.
 func (s *series) name(i int) string {
 	if i == 0 {
 		return s.path
@@ -26,15 +26,15 @@ func (s *series) name(i int) string {
 	return s.path + "." + strconv.Itoa(i)
 }
 
-// open begins the first file. What is there and is no recording is never touched.
+// open begins the first file. It never changes a file that is not a recording.
 func (s *series) open() error {
 	if target, err := filepath.EvalSymlinks(s.path); err == nil {
 		s.path = target // a link stays one
 	}
-	there, err := look(s.path)
-	if err == nil && there == recorded {
+	kind, err := inspect(s.path)
+	if err == nil && kind == recorded {
 		err = s.shift()
-	} else if err == nil && there == blank {
+	} else if err == nil && kind == blank {
 		err = os.Remove(s.path)
 	}
 	if err != nil {
@@ -46,29 +46,29 @@ func (s *series) open() error {
 func (s *series) create() error {
 	file, err := os.OpenFile(s.path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return fmt.Errorf("no recording can be made at %s, name a file in a folder that exists and is yours: %w", s.path, errors.Unwrap(err))
+		return fmt.Errorf("no recording can be written to %s, give a file in a folder that exists and is yours: %w", s.path,
+			errors.Unwrap(err))
 	}
 	_ = state.Lock(file, 0) // it is new, so no other process holds it
 	s.file = file
 	return nil
 }
 
-// next gives the file that is complete its number and begins another. The error says what is wrong with the files; there
-// is always one that can be written.
+// next renames the complete file to its number and begins another. After an error, there is still a file to write to.
 func (s *series) next() error {
 	complete := s.file
 	if err := s.begin(); err != nil {
-		return fmt.Errorf("the recording goes on in the same file, because no other could be begun: %w", err)
+		return fmt.Errorf("the recording continues in the same file, because no other could be created: %w", err)
 	}
 	if err := complete.Close(); err != nil {
-		return fmt.Errorf("a complete file of the recording may not be whole: %w", errors.Unwrap(err))
+		return fmt.Errorf("a complete file of the recording may be damaged: %w", errors.Unwrap(err))
 	}
 	return nil
 }
 
 func (s *series) begin() error {
 	switch now, err := os.Stat(s.path); {
-	case errors.Is(err, fs.ErrNotExist): // somebody took it away, and knows where it is
+	case errors.Is(err, fs.ErrNotExist): // it was moved away
 		return s.create()
 	case err != nil:
 		return err
@@ -89,16 +89,16 @@ func (s *series) own(info fs.FileInfo) bool {
 	return err == nil && os.SameFile(info, own)
 }
 
-// shift gives the file at path the number 1, that with the number 1 the number 2, and so on, up to the first number that
-// is free. Where none is, the oldest file is replaced.
+// shift renames the file at path to number 1, number 1 to number 2, and so on, up to the first free number. If no
+// number is free, it replaces the oldest file.
 func (s *series) shift() error {
 	free := s.keep - 1
 	for i := 1; i < s.keep; i++ {
-		there, err := look(s.name(i))
+		kind, err := inspect(s.name(i))
 		if err != nil {
 			return err
 		}
-		if there == nothing {
+		if kind == nothing {
 			free = i
 			break
 		}
@@ -111,7 +111,7 @@ func (s *series) shift() error {
 	return nil
 }
 
-// reason is err without the names of files.
+// reason returns err without the names of files.
 func reason(err error) error {
 	var link *os.LinkError
 	if errors.As(err, &link) {
@@ -120,38 +120,38 @@ func reason(err error) error {
 	return err
 }
 
-// thing is what a name stands for.
-type thing int
+// fileKind is what a name refers to.
+type fileKind int
 
 const (
-	nothing  thing = iota
-	blank          // a file without a byte
-	recorded       // a recording, of any format
+	nothing  fileKind = iota
+	blank             // an empty file
+	recorded          // a recording, of any format
 )
 
-// look says what is at path. The error is for what must not be touched.
-func look(path string) (thing, error) {
+// inspect returns what is at path. The error is for files that must not be changed.
+func inspect(path string) (fileKind, error) {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nothing, nil
 	case err != nil:
-		return nothing, fmt.Errorf("no recording can be made at %s: %w", path, errors.Unwrap(err))
+		return nothing, fmt.Errorf("no recording can be written to %s: %w", path, errors.Unwrap(err))
 	case !info.Mode().IsRegular():
-		return nothing, fmt.Errorf("%s is no ordinary file: choose another name for the recording", path)
+		return nothing, fmt.Errorf("%s is not a regular file: choose another name for the recording", path)
 	case info.Size() == 0:
 		return blank, nil
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return nothing, fmt.Errorf("%s is there already and cannot be read, choose another name: %w", path, errors.Unwrap(err))
+		return nothing, fmt.Errorf("%s exists and cannot be read, choose another name: %w", path, errors.Unwrap(err))
 	}
 	defer func() { _ = file.Close() }()
 	if state.Lock(file, 0) != nil { // another process writes it
 		return nothing, fmt.Errorf("%s is being written by another stallspan: choose another name, or stop that one", path)
 	}
 	if _, err := NewReader(file); errors.Is(err, ErrForeign) {
-		return nothing, fmt.Errorf("%s is there already and is no recording: choose another name, or move it away", path)
+		return nothing, fmt.Errorf("%s exists and is not a recording: choose another name, or move it away", path)
 	}
 	return recorded, nil
 }

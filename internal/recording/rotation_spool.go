@@ -10,40 +10,40 @@ import (
 )
 
 const (
-	mostQueued = 16 << 20         // compressed bytes that wait for the disk: hours of an ordinary machine
-	mostAtOnce = 64 << 10         // bytes that the disk is given at once
-	patience   = 10 * time.Second // for which the end of a recording waits for a disk that takes nothing
+	maxQueued = 16 << 20         // compressed bytes that wait for the disk: hours of a typical machine
+	maxWrite  = 64 << 10         // bytes per write
+	patience  = 10 * time.Second // how long Close waits for a disk without progress
 )
 
 var (
-	errBehind = fmt.Errorf("it has taken nothing for long, and %d MiB wait", mostQueued>>20)
-	errStuck  = fmt.Errorf("it took nothing for %v, and the end of the recording is lost", patience)
+	errBehind = fmt.Errorf("it makes no progress, and %d MiB wait", maxQueued>>20)
+	errStuck  = fmt.Errorf("it made no progress for %v, and the end of the recording is lost", patience)
 )
 
-// spool takes the bytes of a recording and hands them to its files on a goroutine of its own.
+// spool queues the bytes of a recording, and writes them to its files on a goroutine of its own.
 type spool struct {
-	tell func(error)
+	warn func(error)
 	done chan struct{} // closed when the goroutine has ended
 
 	mu      sync.Mutex
 	changed *sync.Cond
 	queue   []piece
-	queued  int // bytes that the disk has not taken
+	queued  int // bytes that are not written
 	busy    bool
 	closed  bool
-	err     error // of the disk; nothing is taken after it
-	cutAt   int64 // written when the present part began
+	err     error // of the disk; nothing is written after it
+	cutAt   int64 // bytes written when the current part began
 	written int64
 }
 
-// piece is bytes of one part.
+// piece has bytes of one part.
 type piece struct {
-	begins bool // a new part, whose file comes first
+	begins bool // a new part: create its file first
 	bytes  []byte
 }
 
-func newSpool(files *series, tell func(error)) *spool {
-	s := &spool{tell: tell, done: make(chan struct{})}
+func newSpool(files *series, warn func(error)) *spool {
+	s := &spool{warn: warn, done: make(chan struct{})}
 	s.changed = sync.NewCond(&s.mu)
 	go s.run(files)
 	return s
@@ -53,7 +53,7 @@ func newSpool(files *series, tell func(error)) *spool {
 func (s *spool) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.err == nil && s.queued+len(p) > mostQueued {
+	if s.err == nil && s.queued+len(p) > maxQueued {
 		s.err = errBehind
 	}
 	if s.err != nil {
@@ -70,7 +70,7 @@ func (s *spool) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// cut has what is written from now on go to a new part.
+// cut begins a new part.
 func (s *spool) cut() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +79,7 @@ func (s *spool) cut() {
 	s.changed.Broadcast()
 }
 
-// size is that of the present part, and total that of all.
+// size returns the bytes of the current part, and total those of all parts.
 func (s *spool) size() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,7 +92,7 @@ func (s *spool) total() int64 {
 	return s.written
 }
 
-// wait returns when the disk has taken everything so far, or why it does not.
+// wait returns when everything so far is written, or the error of the disk.
 func (s *spool) wait() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,8 +102,8 @@ func (s *spool) wait() error {
 	return s.err
 }
 
-// close waits until the disk has taken everything and the file is closed. A disk that hangs is not waited for: its
-// goroutine then ends with the program.
+// close waits until everything is written and the file is closed. It gives up on a disk that hangs: the goroutine then
+// ends with the program.
 func (s *spool) close() error {
 	s.mu.Lock()
 	s.closed = true
@@ -130,7 +130,7 @@ func (s *spool) state() (queued int, err error) {
 	return s.queued, s.err
 }
 
-// run is the only one who touches the files.
+// run is the only user of the files.
 func (s *spool) run(files *series) {
 	defer close(s.done)
 	for {
@@ -145,7 +145,7 @@ func (s *spool) run(files *series) {
 	}
 }
 
-// take gives what is queued, and nothing when the recording is over.
+// take returns what is queued. It returns nothing after the end of the recording.
 func (s *spool) take() []piece {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -172,15 +172,15 @@ func (s *spool) fail(err error) {
 	s.changed.Broadcast()
 }
 
-// put writes pieces to the files. A part that cannot have a file of its own follows in that of the part before.
+// put writes pieces to the files. If a part cannot get a file of its own, it continues in the previous one.
 func (s *spool) put(files *series, pieces []piece) error {
 	for i := range pieces {
 		if pieces[i].begins {
-			if err := files.next(); err != nil && s.tell != nil {
-				s.tell(err)
+			if err := files.next(); err != nil && s.warn != nil {
+				s.warn(err)
 			}
 		}
-		for chunk := range slices.Chunk(pieces[i].bytes, mostAtOnce) {
+		for chunk := range slices.Chunk(pieces[i].bytes, maxWrite) {
 			if _, err := files.file.Write(chunk); err != nil {
 				return cmp.Or(errors.Unwrap(err), err)
 			}

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// numbered is a round of readings that can be told from every other, and compresses badly.
+// numbered returns a unique round of readings that compresses badly.
 func numbered(i int) []Entry {
 	id := fmt.Sprintf("%d-%x", i, i*7919*104729)
 	return []Entry{
@@ -42,7 +42,7 @@ func writeRounds(t *testing.T, p *Parts, from, to int) {
 	}
 }
 
-// content is the numbers of the readings in a file, the jobs that it was told of, and its header at its end.
+// content returns the numbers of the readings in a file, the jobs at its start, and its header at its end.
 func content(t *testing.T, path string) (rounds []int, followed []string, h Header) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -52,7 +52,7 @@ func content(t *testing.T, path string) (rounds []int, followed []string, h Head
 	defer func() { _ = file.Close() }()
 	r, err := NewReader(file)
 	if err != nil {
-		t.Fatal(path, err)
+		t.Fatalf("%s: got %v, want a recording", path, err)
 	}
 	var e Entry
 	for err = r.Next(&e); err == nil; err = r.Next(&e) {
@@ -66,7 +66,7 @@ func content(t *testing.T, path string) (rounds []int, followed []string, h Head
 		}
 	}
 	if !errors.Is(err, io.EOF) {
-		t.Errorf("%s: %v", path, err)
+		t.Errorf("%s: got %v, want EOF", path, err)
 	}
 	return rounds, followed, r.Header()
 }
@@ -82,14 +82,16 @@ func inOrder(rounds []int) bool {
 
 func never(t *testing.T) func(error) { return func(err error) { t.Error(err) } }
 
-// Every part stands alone, none of the readings in them is missing or there twice, and the oldest parts make room.
+// Every part is a recording, no reading is missing or repeated, and the oldest parts are removed.
 func TestRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.gz")
 	p, err := Create(path, Header{ID: "id", Host: "h"}, Rotation{MaxSize: 2000, Keep: 4}, never(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, m := range []Mark{{Op: Follow, ID: "a", Scope: "/a", OwnScope: true}, {Op: Follow, ID: "gone"}, {Op: Leave, ID: "gone"}} {
+	for _, m := range []Mark{
+		{Op: Follow, ID: "a", Scope: "/a", OwnScope: true}, {Op: Follow, ID: "gone"}, {Op: Leave, ID: "gone"},
+	} {
 		if err := p.Write(&Entry{Mark: &m}); err != nil {
 			t.Fatal(err)
 		}
@@ -99,10 +101,10 @@ func TestRotation(t *testing.T) {
 	if err := errors.Join(p.Close(), p.Close()); err != nil {
 		t.Fatal(err)
 	}
-	writeRounds(t, p, 0, 1) // passed over
+	writeRounds(t, p, 0, 1) // ignored
 	size, parts := p.Size()
 	if found, _ := filepath.Glob(path + "*"); len(found) != 4 || parts < 6 {
-		t.Fatalf("%v of %d parts", found, parts)
+		t.Fatalf("got the files %v of %d parts, want 4 of at least 6", found, parts)
 	}
 	var all []int
 	for i := range 4 {
@@ -112,26 +114,26 @@ func TestRotation(t *testing.T) {
 		}
 		got, followed, h := content(t, name)
 		if h.ID != "id" || h.Host != "h" || h.Part != parts-1-i || !slices.Equal(followed, []string{"a"}) {
-			t.Errorf("%s: %+v, jobs %v", name, h, followed)
+			t.Errorf("%s: got %+v, jobs %v, want part %d with job a", name, h, followed, parts-1-i)
 		}
 		all = append(got, all...)
 		info, err := os.Stat(name)
 		if err != nil || info.Mode() != 0o600 {
-			t.Fatalf("%s: %v %v", name, info.Mode(), err)
+			t.Fatalf("%s: got %v, %v, want mode 0600", name, info, err)
 		}
 		if i > 0 && (info.Size() < 2000 || info.Size() > 2500) {
-			t.Errorf("%s has %d bytes", name, info.Size())
+			t.Errorf("%s: got %d bytes, want 2000 to 2500", name, info.Size())
 		}
 		if info.Size() > size {
-			t.Errorf("%d bytes in all", size)
+			t.Errorf("got %d bytes in all parts, want at least %d", size, info.Size())
 		}
 	}
 	if !inOrder(all) || all[len(all)-1] != rounds-1 {
-		t.Errorf("readings %v", all)
+		t.Errorf("got the readings %v, want all up to %d in order", all, rounds-1)
 	}
 }
 
-// With room for all parts nothing is missing, whoever writes.
+// If all parts are kept, no reading of any goroutine is missing.
 func TestRotationOfManyWriters(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.gz")
 	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 1500, Keep: 1000}, never(t))
@@ -163,11 +165,11 @@ func TestRotationOfManyWriters(t *testing.T) {
 	}
 	slices.Sort(got)
 	if len(got) != writers*rounds || !inOrder(got) || len(found) < 4 {
-		t.Errorf("%d readings in %d files", len(got), len(found))
+		t.Errorf("got %d readings in %d files, want %d in at least 4", len(got), len(found), writers*rounds)
 	}
 }
 
-// What is at the place of a recording is kept when it is one, and refused when it is not.
+// An existing recording at the path is kept; any other file there is an error.
 func TestCreateOverSomething(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "r.gz")
@@ -177,8 +179,9 @@ func TestCreateOverSomething(t *testing.T) {
 			t.Fatal(err)
 		}
 		writeRounds(t, p, i, i+1)
-		if _, err := Create(path, Header{}, Rotation{}, nil); err == nil || !strings.Contains(err.Error(), "another stallspan") {
-			t.Errorf("a second one at the same time: %v", err)
+		_, err = Create(path, Header{}, Rotation{}, nil)
+		if err == nil || !strings.Contains(err.Error(), "another stallspan") {
+			t.Errorf("a second recording at the same time: got %v, want an error", err)
 		}
 		if err := p.Close(); err != nil {
 			t.Fatal(err)
@@ -186,15 +189,15 @@ func TestCreateOverSomething(t *testing.T) {
 	}
 	for i, name := range []string{path, path + ".1", path + ".2"} {
 		if got, _, h := content(t, name); h.ID != fmt.Sprint("recording ", 3-i) || !slices.Equal(got, []int{3 - i}) {
-			t.Errorf("%s is %+v with %v", name, h, got)
+			t.Errorf("%s: got %+v with %v, want recording %d", name, h, got, 3-i)
 		}
 	}
 	if _, err := os.Lstat(path + ".3"); err == nil {
-		t.Error("more files than are to be kept")
+		t.Error("got 4 files, want 3")
 	}
 
 	foreign := filepath.Join(folder, "foreign")
-	const text = "somebody's diary"
+	const text = "a diary"
 	if err := os.WriteFile(foreign, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -205,20 +208,22 @@ func TestCreateOverSomething(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, says := range map[string]string{
-		"foreign": "is no recording", "s": "s.1 is there already and is no recording", ".": "is no ordinary file", "no/such": "folder that exists",
+		"foreign": "is not a recording", "s": "s.1 exists and is not a recording", ".": "is not a regular file",
+		"no/such": "folder that exists",
 	} {
-		if _, err := Create(filepath.Join(folder, name), Header{}, Rotation{}, nil); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: %v", name, err)
+		_, err := Create(filepath.Join(folder, name), Header{}, Rotation{}, nil)
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error with %q", name, err, says)
 		}
 	}
 	for _, name := range []string{foreign, filepath.Join(folder, "s.1")} {
 		if left, err := os.ReadFile(name); err != nil || string(left) != text {
-			t.Errorf("%s: %q %v", name, left, err)
+			t.Errorf("%s: got %q, %v, want it unchanged", name, left, err)
 		}
 	}
-	for _, r := range []Rotation{{Keep: 1}, {Keep: -1}, {Keep: MostKeep + 1}, {MaxSize: -1}} {
+	for _, r := range []Rotation{{Keep: 1}, {Keep: -1}, {Keep: MaxKeep + 1}, {MaxSize: -1}} {
 		if _, err := Create(filepath.Join(folder, "new"), Header{}, r, nil); err == nil {
-			t.Errorf("%+v was taken", r)
+			t.Errorf("%+v: got no error, want one", r)
 		}
 	}
 }
@@ -238,23 +243,23 @@ func TestCreateOverNothing(t *testing.T) {
 	}
 	content(t, target)
 	if left, _ := filepath.Glob(folder + "/*"); len(left) != 2 {
-		t.Errorf("%v", left)
+		t.Errorf("got the files %v, want 2", left)
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
-		t.Errorf("%v %v", info, err)
+		t.Errorf("got %v, %v, want the link", info, err)
 	}
 }
 
-// Where no other file can be begun, the parts follow one another in the same one.
+// If no other file can be created, the parts follow each other in the same one.
 func TestRotationThatCannotRename(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "r.gz")
 	var mu sync.Mutex
-	var told []string
+	var warnings []string
 	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 1500, Keep: 3}, func(err error) {
 		mu.Lock()
 		defer mu.Unlock()
-		told = append(told, err.Error())
+		warnings = append(warnings, err.Error())
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -273,22 +278,23 @@ func TestRotationThatCannotRename(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) < 2 || !strings.Contains(told[0], "r.gz.1 is there already and is no recording") {
-		t.Errorf("told %q", told)
+	if len(warnings) < 2 || !strings.Contains(warnings[0], "r.gz.1 exists and is not a recording") {
+		t.Errorf("got the warnings %q, want two for r.gz.1", warnings)
 	}
 	old, _, h := content(t, path+".1")
 	now, _, last := content(t, path)
 	if all := slices.Concat(old, now); !inOrder(all) || len(all) != 140 || h.Part+1 != last.Part {
-		t.Errorf("%d rounds in the part %d, %d in %d", len(old), h.Part, len(now), last.Part)
+		t.Errorf("got %d rounds in part %d and %d in part %d, want 140 in order", len(old), h.Part, len(now), last.Part)
 	}
 }
 
-// What somebody moves away or puts in the place of a recording is left alone.
+// A part that was moved away, and a file in its place, stay as they are.
 func TestRotationOfAFileThatWasMoved(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "r.gz")
-	var told []error // read after Close
-	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 1500, Keep: 3}, func(err error) { told = append(told, err) })
+	var warnings []error // read after Close
+	warn := func(err error) { warnings = append(warnings, err) }
+	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 1500, Keep: 3}, warn)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,20 +314,20 @@ func TestRotationOfAFileThatWasMoved(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if len(told) == 0 || !strings.Contains(told[0].Error(), "is another file now") {
-		t.Errorf("told %v", told)
+	if len(warnings) == 0 || !strings.Contains(warnings[0].Error(), "is another file now") {
+		t.Errorf("got the warnings %v, want one for another file", warnings)
 	}
 	if left, err := os.ReadFile(path); err != nil || string(left) != "a diary" {
-		t.Errorf("%q %v", left, err)
+		t.Errorf("got %q, %v, want the diary", left, err)
 	}
 	middle, _, _ := content(t, path+".1")
 	rest, _, _ := content(t, path+".moved2")
 	if all := slices.Concat(first, middle, rest); len(all) != 200 || !inOrder(all) {
-		t.Errorf("%v", all)
+		t.Errorf("got the rounds %v, want 200 in order", all)
 	}
 }
 
-// Files that lie one behind the other are one recording, as zcat and gzip see them too.
+// Concatenated files are one recording, as for zcat and gzip.
 func TestPartsInOneFile(t *testing.T) {
 	first := write(t, Header{ID: "i"}, everything())
 	second := write(t, Header{ID: "i", Part: 1}, everything())
@@ -331,27 +337,27 @@ func TestPartsInOneFile(t *testing.T) {
 	}
 	var e Entry
 	if err := errors.Join(r.Next(&e), r.Next(&e)); err != nil || r.Header().Part != 1 {
-		t.Errorf("%v, part %d", err, r.Header().Part)
+		t.Errorf("got %v, part %d, want part 1", err, r.Header().Part)
 	}
 	for name, other := range map[string][]byte{
 		"another recording": write(t, Header{ID: "j"}, everything()), "one without an id": write(t, Header{}, everything()),
 		"a newer one": pack(`{"stallspan_recording":99,"id":"i"}` + "\n"),
 	} {
 		if got, err := all(slices.Concat(first, other)); err == nil || errors.Is(err, io.EOF) || len(got) != 1 {
-			t.Errorf("%s behind: %d readings, %v", name, len(got), err)
+			t.Errorf("followed by %s: got %d readings, %v, want 1 and an error", name, len(got), err)
 		}
 	}
-	// Any number of headers, without a reading: the reader must come to the end of them.
+	// Any number of headers without a reading: the reader must reach their end.
 	var file bytes.Buffer
 	zip := gzip.NewWriter(&file)
 	_, _ = zip.Write(bytes.Repeat([]byte(`{"stallspan_recording":1,"id":"i"}`+"\n"), 20_000))
 	_ = zip.Close()
 	if got, err := all(file.Bytes()); !errors.Is(err, io.EOF) || len(got) != 0 {
-		t.Errorf("%d readings, %v", len(got), err)
+		t.Errorf("got %d readings, %v, want none and EOF", len(got), err)
 	}
 }
 
-// What the drives told last stands at the beginning of each part.
+// Each part begins with the last reading of the drives.
 func TestRotationKeepsDrives(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.gz")
 	p, err := Create(path, Header{ID: "id"}, Rotation{MaxSize: 2000, Keep: 3}, never(t))
@@ -379,8 +385,9 @@ func TestRotationKeepsDrives(t *testing.T) {
 			t.Fatal(err)
 		}
 		var e Entry
-		if err := r.Next(&e); err != nil || e.Source != "smart" || len(e.Sample.Drives) != 1 || e.Sample.Drives[0].Finding != "new" {
-			t.Errorf("%s begins with %+v: %v", name, e, err)
+		err = r.Next(&e)
+		if err != nil || e.Source != "smart" || len(e.Sample.Drives) != 1 || e.Sample.Drives[0].Finding != "new" {
+			t.Errorf("%s: got %+v, %v first, want the new finding", name, e, err)
 		}
 		_ = file.Close()
 	}

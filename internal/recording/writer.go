@@ -13,23 +13,24 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// ErrFull says that a recording has reached the size that can be read again.
-var ErrFull = fmt.Errorf("the recording holds %d GiB, which is the most: begin another", mostBytes>>30)
+// ErrFull means that a recording has the maximum size of a Reader.
+var ErrFull = fmt.Errorf("the recording has the maximum size of %d GiB: begin another", maxBytes>>30)
 
-// flushEvery is how much a crash of this program may lose, on the readings' own clock.
+// flushEvery bounds what a crash of this program loses, on the clock of the readings.
 const flushEvery = time.Second
 
-// Writer makes a recording. It keeps one line and the compressor's window in memory, and is safe for concurrent use.
+// Writer writes a recording. It holds one line and the window of the compressor in memory, and is safe for concurrent
+// use.
 type Writer struct {
 	mu      sync.Mutex
 	zip     *gzip.Writer
 	line    bytes.Buffer
-	flushed time.Duration // Stamp.Mono of the reading after which the last flush came
+	flushed time.Duration // Stamp.Mono of the reading before the last flush
 	size    int64         // of all lines
 	closed  bool
 }
 
-// NewWriter begins a recording in w, which stays the caller's to close. The header's Format is set here.
+// NewWriter begins a recording in w, which the caller closes. It sets the Format of the header.
 func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	h.Format = Format
 	out := &Writer{zip: gzip.NewWriter(w)}
@@ -39,9 +40,8 @@ func NewWriter(w io.Writer, h Header) (*Writer, error) {
 	return out, out.flush()
 }
 
-// Write adds an entry. A reading that holds nothing, as that of a source that failed, is left out. Once a second what was
-// written so far is handed to the file, so that a crash of this program loses no more than that. After an error of the
-// file every Write gives an error.
+// Write adds an entry. It leaves out empty readings, like those of a source that failed. It flushes once a second, so
+// that a crash of this program loses no more than that. After an error of the file, every Write returns an error.
 func (w *Writer) Write(e *Entry) error {
 	if e.Sample != nil && empty(e.Sample) {
 		return nil
@@ -60,7 +60,7 @@ func (w *Writer) Write(e *Entry) error {
 	if e.Sample == nil {
 		return nil
 	}
-	if e.Sample.At.Mono-w.flushed < flushEvery { // also of readings of the past
+	if e.Sample.At.Mono-w.flushed < flushEvery { // also for readings of the past
 		return nil
 	}
 	w.flushed = e.Sample.At.Mono
@@ -68,11 +68,12 @@ func (w *Writer) Write(e *Entry) error {
 }
 
 func empty(s *sample.Sample) bool {
-	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.GPUs) + len(s.Drives)
+	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.GPUs) +
+		len(s.Drives)
 	return devices == 0 || checkStamp(s.At) != nil
 }
 
-// put writes one line, whole or not at all as far as the reader is concerned.
+// put writes one line. The reader sees it either whole or not at all.
 func (w *Writer) put(v any) error {
 	w.line.Reset()
 	encoder := json.NewEncoder(&w.line)
@@ -83,25 +84,25 @@ func (w *Writer) put(v any) error {
 	if err := checkLine(w.line.Bytes()); err != nil {
 		return err
 	}
-	if w.size+int64(w.line.Len()) > mostBytes {
+	if w.size+int64(w.line.Len()) > maxBytes {
 		return ErrFull
 	}
 	w.size += int64(w.line.Len())
 	if _, err := w.zip.Write(w.line.Bytes()); err != nil {
-		return fmt.Errorf("the recording cannot be written, look at the disk it goes to: %w", err)
+		return fmt.Errorf("the recording cannot be written, check its disk: %w", err)
 	}
 	return nil
 }
 
 func (w *Writer) flush() error {
 	if err := w.zip.Flush(); err != nil {
-		return fmt.Errorf("the recording cannot be written, look at the disk it goes to: %w", err)
+		return fmt.Errorf("the recording cannot be written, check its disk: %w", err)
 	}
 	return nil
 }
 
-// Close ends the recording. Without it a reader gives every reading up to the last flush and says that the rest is
-// missing. It may be called again.
+// Close ends the recording. Without it, a Reader returns every entry up to the last flush, and then ErrCut. Close may
+// be called again.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,7 +111,7 @@ func (w *Writer) Close() error {
 	}
 	w.closed = true
 	if err := w.zip.Close(); err != nil {
-		return fmt.Errorf("the recording cannot be written to its end, look at the disk it goes to: %w", err)
+		return fmt.Errorf("the recording cannot be written to its end, check its disk: %w", err)
 	}
 	return nil
 }
