@@ -1,5 +1,4 @@
-// Package cgroup finds control groups of version 2: which one a process is in, and the folder in which it shows
-// (Documentation/admin-guide/cgroup-v2.rst).
+// Package cgroup finds the cgroup v2 of a process and its folder (Documentation/admin-guide/cgroup-v2.rst).
 package cgroup
 
 import (
@@ -18,29 +17,30 @@ import (
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
-// ScopeOf is the cgroup v2 path of a process: see View, which a caller with many processes keeps.
+// ScopeOf returns the cgroup v2 path of a process. For many processes, use a View.
 func ScopeOf(root string, pid int) (string, error) { return NewView(root).ScopeOf(pid) }
 
-// seenScope is that path as the kernel shows it to this process.
+// seenScope returns that path as the kernel shows it to this process.
 func seenScope(root string, pid int) (string, error) {
 	path := filepath.Join("/", root, "proc", strconv.Itoa(pid), "cgroup")
 	file, err := os.Open(path)
 	if err != nil {
-		return "", fmt.Errorf("cannot tell the cgroup of process %d, check that it runs: %w", pid, err)
+		return "", fmt.Errorf("cannot read the cgroup of process %d, check that it runs: %w", pid, err)
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, 64<<10)) // a dozen lines of at most 4 KiB
 	if err != nil {
-		return "", fmt.Errorf("cannot tell the cgroup of process %d, check that it runs: %w", pid, err)
+		return "", fmt.Errorf("cannot read the cgroup of process %d, check that it runs: %w", pid, err)
 	}
 	scope, ok := parseScope(text)
 	if !ok {
-		return "", fmt.Errorf("process %d is in no cgroup v2, mount one (mount -t cgroup2 none /sys/fs/cgroup/unified) to tell its pressure from the host's", pid)
+		return "", fmt.Errorf("process %d is in no cgroup v2, so its pressure is that of the host: "+
+			"mount one (mount -t cgroup2 none /sys/fs/cgroup/unified)", pid)
 	}
 	return scope, nil
 }
 
-// parseScope finds the path in the line "0::/path". All other lines belong to cgroup v1.
+// parseScope returns the path of the line "0::/path". Other lines are for cgroup v1.
 func parseScope(text []byte) (string, bool) {
 	for line := range bytes.Lines(text) {
 		path, ok := bytes.CutPrefix(bytes.TrimSuffix(line, []byte{'\n'}), []byte("0::"))
@@ -51,8 +51,8 @@ func parseScope(text []byte) (string, bool) {
 	return "", false
 }
 
-// Mountpoint is the folder where this process finds the cgroup v2 tree: /sys/fs/cgroup, on hybrid systems
-// /sys/fs/cgroup/unified, below root where the host is mounted there.
+// Mountpoint returns the folder of the cgroup v2 tree: /sys/fs/cgroup, or /sys/fs/cgroup/unified on hybrid systems. It
+// is below root if the host is mounted there.
 func Mountpoint(root string) (string, error) {
 	found, _, err := findTree(filepath.Join("/", root))
 	return found.point, err
@@ -61,31 +61,32 @@ func Mountpoint(root string) (string, error) {
 // tree is a mount of the cgroup v2 tree.
 type tree struct {
 	point string // the folder
-	above int    // how many levels its top is above our cgroup namespace's root; unknown
+	above int    // levels of its top above the root of our cgroup namespace, or unknown
 }
 
 const unknown = -1
 
-// findTree gives the tree and the mounts among which it was found.
+// findTree returns the tree and all mounts.
 func findTree(root string) (tree, []sample.Mount, error) {
 	file, err := os.Open(filepath.Join(root, "proc/self/mountinfo"))
 	if err != nil {
-		return tree{}, nil, fmt.Errorf("cannot look for cgroup v2, check that /proc is mounted: %w", err)
+		return tree{}, nil, fmt.Errorf("cannot find cgroup v2, check that /proc is mounted: %w", err)
 	}
 	defer file.Close()
 	mounts, err := mount.Parse(file)
 	if found := chooseTree(root, mounts); found.point != "" {
-		return found, mounts, nil // whatever the lines were that could not be understood
+		return found, mounts, nil // also with lines that cannot be parsed
 	}
 	if err != nil {
-		return tree{}, nil, fmt.Errorf("cannot look for cgroup v2: %w", err)
+		return tree{}, nil, fmt.Errorf("cannot find cgroup v2: %w", err)
 	}
-	return tree{}, nil, errors.New("cgroup v2 is not mounted (or only a part of it): mount it with mount -t cgroup2 none /sys/fs/cgroup/unified")
+	return tree{}, nil, errors.New("cgroup v2 is not mounted completely: " +
+		"mount it with mount -t cgroup2 none /sys/fs/cgroup/unified")
 }
 
-// chooseTree chooses among the mounts that show the whole tree. A point that begins with root is a mount of the
-// host's tree into this container and needs no prefix; of several the one that begins furthest up is the host's. Others
-// are as a process on the other side of root sees them.
+// chooseTree selects a mount of the whole tree. A point below root is a mount of the host's tree in this container and
+// needs no prefix; of several, that of the host starts furthest up. Other points are paths of a process with its "/" at
+// root.
 func chooseTree(root string, mounts []sample.Mount) tree {
 	below, found := tree{above: unknown}, tree{}
 	for _, m := range mounts {
@@ -112,8 +113,8 @@ func chooseTree(root string, mounts []sample.Mount) tree {
 	return found
 }
 
-// levelsAbove tells how far above our cgroup namespace's root a mount begins, from its root in mountinfo: "/" is that
-// root itself, "/../.." two levels above (cgroup_namespaces(7)). unknown for what begins elsewhere.
+// levelsAbove returns how many levels a mount starts above the root of our cgroup namespace, by its root in mountinfo:
+// "/" is that root, "/../.." two levels above (cgroup_namespaces(7)). It returns unknown for other roots.
 func levelsAbove(mountRoot string) int {
 	if mountRoot == "/" {
 		return 0
@@ -130,10 +131,11 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Dir is the folder of a cgroup, given by its path as in /proc/PID/cgroup. It does not say that the cgroup exists.
+// Dir returns the folder of a cgroup by its path as in /proc/PID/cgroup. The cgroup need not exist.
 func Dir(root, scope string) (string, error) {
 	if !strings.HasPrefix(scope, "/") || slices.Contains(strings.Split(scope, "/"), "..") {
-		return "", fmt.Errorf("%q is not the path of a cgroup that can be seen from here: give one that begins with / and has no .., as in /proc/PID/cgroup: %w", scope, fs.ErrInvalid)
+		return "", fmt.Errorf("%q is not the path of a cgroup in this namespace: "+
+			"give one with a leading / and without .., as in /proc/PID/cgroup: %w", scope, fs.ErrInvalid)
 	}
 	point, err := Mountpoint(root)
 	if err != nil {

@@ -38,14 +38,14 @@ func TestMountpoint(t *testing.T) {
 }
 
 // In a container with the host at /hostfs, our own list of mounts shows the host's tree below /hostfs.
-func TestMountpointInAContainer(t *testing.T) {
+func TestMountpointInContainer(t *testing.T) {
 	root := t.TempDir()
 	fixture.Write(t, root, "sys/fs/cgroup/cgroup.procs", nil)
 	fixture.Write(t, root, "proc/self/mountinfo", []byte(
 		"30 24 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n"+
 			"90 24 0:26 / "+root+"/deeper/cgroup rw - cgroup2 cgroup rw\n"))
 	if got, err := Mountpoint(root); err != nil || got != root+"/deeper/cgroup" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 

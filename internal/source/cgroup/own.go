@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// mostGroups bounds a search. A node with 100 pods has about 500 cgroups.
-const mostGroups = 1 << 15
+// maxGroups bounds a search. A node with 100 pods has about 500 cgroups.
+const maxGroups = 1 << 15
 
-// findOwn finds our cgroup namespace's root in the tree below root: see View.Own.
+// findOwn finds the root of our cgroup namespace in the tree below root: see View.Own.
 func findOwn(root string) string {
 	top, mounts, err := findTree(root)
 	switch {
 	case err != nil:
 		return ""
 	case top.above == 0:
-		return "/" // it shows what our namespace shows
+		return "/" // the same as our namespace
 	}
 	for _, m := range mounts {
 		if m.Type != "cgroup2" || m.Root != "/" || strings.HasPrefix(m.Point, root+"/") {
@@ -34,16 +34,16 @@ func findOwn(root string) string {
 	return ""
 }
 
-// search finds the folder of the tree that is own, by its device and inode: all mounts of cgroup v2 are one file system.
-// It goes down level by level, to the one on which own must be. "" when it is not there.
+// search finds the folder of own in the tree, by device and inode: all mounts of cgroup v2 are one file system. It goes
+// down to the level of own. It returns "" if own is not found.
 func search(top tree, own fs.FileInfo) string {
 	if here, err := os.Stat(top.point); err == nil && os.SameFile(here, own) {
 		if top.above == unknown {
 			return "/"
 		}
-		return "" // another mount covers the one by which we know ourselves
+		return "" // another mount covers our own
 	}
-	left := mostGroups
+	left := maxGroups
 	for depth, level := 1, []string{""}; len(level) > 0; depth++ {
 		var next []string
 		for _, above := range level {
@@ -69,14 +69,14 @@ func search(top tree, own fs.FileInfo) string {
 	return ""
 }
 
-// folders lists those in a folder. What was removed meanwhile, or may not be read, has none.
+// folders lists the folders in a folder, or none if it cannot be read.
 func folders(path string) []string {
 	file, err := os.Open(filepath.Clean(path))
 	if err != nil {
 		return nil
 	}
 	defer func() { _ = file.Close() }()
-	entries, _ := file.ReadDir(2 * mostGroups) // what came before an error is good; files count, too
+	entries, _ := file.ReadDir(2 * maxGroups) // entries before an error are valid; files count
 	var names []string
 	for _, entry := range entries {
 		if entry.IsDir() {

@@ -9,30 +9,30 @@ import (
 	"time"
 )
 
-// View is the cgroup v2 tree below root, as this process sees it. In a container with a cgroup namespace of its own the
-// kernel gives all paths as seen from the container's own cgroup: "/../../system.slice/x.service", and "/" for the
-// container (cgroup_namespaces(7)). Where the host's tree is mounted below root, a View finds that cgroup in it and
-// gives the paths from the top of the tree, as Dir takes them and as the host's own processes see them. Where it
-// cannot, as without the host's tree, without a mount of the container's own (which is how it is recognised), or with
-// root "" or "/", the paths are as the kernel gives them.
+// View is the cgroup v2 tree below root. In a container with its own cgroup namespace, the kernel shows all paths
+// relative to the container's cgroup: "/../../system.slice/x.service", and "/" for the container
+// (cgroup_namespaces(7)). If the host's tree is mounted below root, a View finds that cgroup in it and returns paths
+// from the top of the tree, as Dir takes them and as processes of the host see them. Otherwise paths stay as the kernel
+// shows them: without the host's tree, without the container's own mount, by which the cgroup is recognized, or with
+// root "" or "/".
 //
-// Its methods may be called concurrently.
+// It is safe for concurrent use.
 type View struct {
 	root string
 
-	mu    sync.Mutex // held while our own cgroup is looked for
-	own   string     // found once: a cgroup v2 cannot be moved, nor a process's namespace change under it
-	again time.Time  // when a search that found nothing may be repeated
+	mu    sync.Mutex // held during the search for our own cgroup
+	own   string     // found once: neither a cgroup v2 nor the namespace of a process can move
+	again time.Time  // time of the next search
 }
 
-// searchAgain is how long a search that found nothing holds. It costs a few hundred folders, mostly just one file.
+// searchAgain is the time until the next search after a failure. A search reads a few hundred folders.
 const searchAgain = time.Minute
 
-// NewView reads nothing yet. root stands for "/" ("/hostfs" in a container).
+// NewView returns a view of the machine with "/" at root ("/hostfs" in a container).
 func NewView(root string) *View { return &View{root: filepath.Join("/", root)} }
 
-// Own is the path of our cgroup namespace's root from the top of the tree below root, for Join. It is "/" where there
-// is nothing to put before a path, and "" where it cannot be told.
+// Own returns the path of our cgroup namespace's root from the top of the tree below root, for Join. It is "/" if paths
+// need no prefix, and "" if it is not known.
 func (v *View) Own() string {
 	if v.root == "/" {
 		return "/"
@@ -46,8 +46,8 @@ func (v *View) Own() string {
 	return v.own
 }
 
-// ScopeOf is the cgroup v2 path of a process, from the line "0::" of root+"/proc/PID/cgroup": "/" for the top of the
-// tree; see View. A process that has ended gives an error that wraps fs.ErrNotExist.
+// ScopeOf returns the cgroup v2 path of a process, from the line "0::" of root+"/proc/PID/cgroup"; "/" is the top of
+// the tree. The error for a process that has ended wraps fs.ErrNotExist.
 func (v *View) ScopeOf(pid int) (string, error) {
 	seen, err := seenScope(v.root, pid)
 	if err != nil {
@@ -56,12 +56,11 @@ func (v *View) ScopeOf(pid int) (string, error) {
 	return Join(v.Own(), seen), nil
 }
 
-// firstNamespace is the inode number that the kernel gives to the cgroup namespace in which "/" is the whole machine
-// (include/linux/proc_ns.h, PROC_CGROUP_INIT_INO).
+// firstNamespace is the initial cgroup namespace, with the inode number PROC_CGROUP_INIT_INO (include/linux/proc_ns.h).
 const firstNamespace = "cgroup:[4026531835]"
 
-// WholeMachine tells whether a path that ScopeOf gave holds all processes of the machine, and not those of a container
-// alone, whose own cgroup is seen as "/" too. What cannot be told is the machine.
+// WholeMachine reports whether a path of ScopeOf contains all processes of the machine, and not only those of a
+// container, whose own cgroup is also "/". If that is not known, it reports true.
 func (v *View) WholeMachine(scope string) bool {
 	if scope != "/" {
 		return false
@@ -72,7 +71,7 @@ func (v *View) WholeMachine(scope string) bool {
 	return v.Own() != "" && isTop(v.root)
 }
 
-// isTop tells whether the tree below root has the top of all. Every other cgroup has a cgroup.type.
+// isTop reports whether the tree below root includes the root cgroup. All other cgroups have a cgroup.type.
 func isTop(root string) bool {
 	top, _, err := findTree(root)
 	if err != nil {
@@ -83,12 +82,12 @@ func isTop(root string) bool {
 	return err == nil && os.IsNotExist(typeErr)
 }
 
-// Join gives a path as /proc/PID/cgroup shows it, which begins at our cgroup namespace's root, from the top of the tree
-// in which own is that root's path. What it cannot place stays as it is: any path when own is "", one that leaves the
-// tree, and one that no kernel prints. Of these Dir refuses those with "..".
+// Join converts a path of /proc/PID/cgroup, which starts at the root of our cgroup namespace, to a path from the top of
+// the tree, where own is the path of that root. It returns the path unchanged if own is "", if the path leaves the
+// tree, or if it is invalid. Dir rejects such a path with "..".
 func Join(own, seen string) string {
 	if len(own) < 2 || seen == "" {
-		return seen // nothing is known, or there is nothing to put before it
+		return seen // not known, or no prefix
 	}
 	at, rest := own, seen
 	for rest == "/.." || strings.HasPrefix(rest, "/../") {

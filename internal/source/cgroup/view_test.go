@@ -37,7 +37,7 @@ func mounts(t testing.TB, root, lines string) {
 	fixture.Write(t, root, "proc/self/mountinfo", []byte("27 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"+lines))
 }
 
-func TestViewOfAContainer(t *testing.T) {
+func TestViewInContainer(t *testing.T) {
 	mine := pods + "/pod1/a"
 	root, _ := container(t, mine, "/../../../..")
 	v := NewView(root)
@@ -77,8 +77,8 @@ func TestViewOfAContainer(t *testing.T) {
 	}
 }
 
-// What cannot be placed stays as the kernel shows it.
-func TestViewThatKnowsNothing(t *testing.T) {
+// Without the host's tree, paths stay as the kernel shows them.
+func TestViewWithoutHostTree(t *testing.T) {
 	for name, change := range map[string]func(root, ours string) string{
 		"no host's tree": func(_, ours string) string {
 			return "30 24 0:26 / " + ours + " ro - cgroup2 cgroup rw\n"
@@ -120,9 +120,9 @@ func TestViewThatKnowsNothing(t *testing.T) {
 	}
 }
 
-// The list of mounts does not have the host's tree where root leads out of our own mounts, as /proc/1/root does. How far
-// up the tree begins is then not known.
-func TestViewThroughAnothersRoot(t *testing.T) {
+// The list of mounts does not have the host's tree where root leads out of our own mounts, as /proc/1/root does. How
+// far up the tree begins is then not known.
+func TestViewThroughOtherRoot(t *testing.T) {
 	mine := pods + "/pod1/a"
 	root, ours := container(t, mine, "/")
 	point := filepath.Join(root, ours)
@@ -134,12 +134,12 @@ func TestViewThroughAnothersRoot(t *testing.T) {
 	}
 	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n")
 	if got := NewView(root).Own(); got != mine {
-		t.Errorf("%q, want %q", got, mine)
+		t.Errorf("got %q, want %q", got, mine)
 	}
 }
 
-// Of two mounts below root the host's is the one that begins further up.
-func TestTreeThatBeginsFurthestUp(t *testing.T) {
+// Of two mounts below root, that of the host starts further up.
+func TestTreeFurthestUp(t *testing.T) {
 	mine := pods + "/pod1/a"
 	root, ours := container(t, mine, "/")
 	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
@@ -147,15 +147,15 @@ func TestTreeThatBeginsFurthestUp(t *testing.T) {
 		"91 24 0:26 /../../../.. "+root+"/sys/fs/cgroup ro - cgroup2 cgroup rw\n"+
 		"92 24 0:26 /../.. "+root+"/run/pods ro - cgroup2 cgroup rw\n")
 	if got, err := Mountpoint(root); err != nil || got != root+"/sys/fs/cgroup" {
-		t.Errorf("%q, %v", got, err)
+		t.Errorf("got %q, %v", got, err)
 	}
 	if got := NewView(root).Own(); got != mine {
-		t.Errorf("%q, want %q", got, mine)
+		t.Errorf("got %q, want %q", got, mine)
 	}
 }
 
-// What was found holds for good, what was missed for a minute.
-func TestViewLooksSeldom(t *testing.T) {
+// A result is stored; a failure is stored for a minute.
+func TestViewCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		mine := pods + "/pod1/a"
 		root, ours := container(t, mine, "/../../../..")
@@ -168,7 +168,7 @@ func TestViewLooksSeldom(t *testing.T) {
 		expect := func(want string) {
 			t.Helper()
 			if got := v.Own(); got != want {
-				t.Errorf("%q, want %q", got, want)
+				t.Errorf("got %q, want %q", got, want)
 			}
 		}
 		expect("")
@@ -219,19 +219,19 @@ func TestSearchIsBounded(t *testing.T) {
 func TestWholeMachine(t *testing.T) {
 	v := NewView("")
 	if v.WholeMachine("/x") || v.WholeMachine("") {
-		t.Error("a cgroup that is not the top")
+		t.Error("got the whole machine for a cgroup below the top")
 	}
 	name, err := os.Readlink("/proc/self/ns/cgroup")
 	if err == nil && name == firstNamespace && !v.WholeMachine("/") {
-		t.Error("the machine is not the machine")
+		t.Error("got a part for the top cgroup, want the whole machine")
 	}
 	root, _ := container(t, pods+"/pod1/a", "/../../../..")
 	if !isTop(root) {
-		t.Error("the host's tree does not begin at its top")
+		t.Error("got no top for the host's tree, want one")
 	}
 	fixture.Write(t, root, "sys/fs/cgroup/cgroup.type", []byte("domain\n"))
 	if isTop(root) || isTop(t.TempDir()) {
-		t.Error("a part of a tree has the top")
+		t.Error("got a top for a part of a tree, want none")
 	}
 }
 

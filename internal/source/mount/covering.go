@@ -2,9 +2,9 @@ package mount
 
 import "strings"
 
-// Covering is the mount that holds path, which must be absolute, cleaned and free of symbolic links. It goes down
-// the tree of mounts as the kernel's own path walk does, so that a mount hidden below a later one is not found; the
-// order of the lines and the length of the points alone would mislead.
+// Covering returns the mount that contains path, which must be absolute, clean and free of symbolic links. It walks
+// down the tree of mounts like the kernel, so that it does not find a mount that is hidden by a later one. The order of
+// lines and the length of mount points are not sufficient.
 func Covering(entries []Entry, path string) (Entry, bool) {
 	byID := make(map[int]bool, len(entries))
 	for i := range entries {
@@ -14,21 +14,22 @@ func Covering(entries []Entry, path string) (Entry, bool) {
 	for i := range entries {
 		e := &entries[i]
 		if e.Point == "/" && (!byID[e.Parent] || e.Parent == e.ID) {
-			at = i // the tree's root hangs on a mount that this process cannot see
+			at = i // the parent of the root is not visible to this process
 		}
 	}
 	if at < 0 {
 		return longest(entries, path)
 	}
-	for range entries { // each step goes one mount deeper, so there cannot be more of them
+	for range entries { // each step goes one mount deeper
 		next := -1
 		for i := range entries {
 			e := &entries[i]
-			if i == at || e.Parent != entries[at].ID || e.ID == e.Parent || !within(path, e.Point) || !within(e.Point, entries[at].Point) {
+			if i == at || e.Parent != entries[at].ID || e.ID == e.Parent || !within(path, e.Point) ||
+				!within(e.Point, entries[at].Point) {
 				continue
 			}
 			if next < 0 || len(e.Point) <= len(entries[next].Point) {
-				next = i // the walk meets the shortest point first
+				next = i // the walk reaches the shortest point first
 			}
 		}
 		if next < 0 {
@@ -39,7 +40,7 @@ func Covering(entries []Entry, path string) (Entry, bool) {
 	return entries[at], true
 }
 
-// longest is the best guess where the tree has no root in sight, as after a chroot into a plain directory.
+// longest is the best guess without a visible root, as after a chroot into a directory that is not a mount.
 func longest(entries []Entry, path string) (Entry, bool) {
 	best := -1
 	for i := range entries {
@@ -53,7 +54,7 @@ func longest(entries []Entry, path string) (Entry, bool) {
 	return entries[best], true
 }
 
-// within tells whether path is dir or lies in it.
+// within reports whether path is dir or lies in it.
 func within(path, dir string) bool {
 	rest, found := strings.CutPrefix(path, strings.TrimSuffix(dir, "/"))
 	return found && (rest == "" || rest[0] == '/')

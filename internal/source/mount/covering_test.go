@@ -16,7 +16,7 @@ func entries(t *testing.T, text string) []Entry {
 }
 
 func TestCovering(t *testing.T) {
-	// As after a pivot_root: the root comes after what is mounted on it.
+	// As after pivot_root: the root follows the mounts on it.
 	tree := entries(t, `22 27 0:21 / /proc rw - proc proc rw
 24 27 0:6 / /dev rw - devtmpfs devtmpfs rw
 25 24 0:23 / /dev/shm rw - tmpfs first rw
@@ -33,11 +33,11 @@ func TestCovering(t *testing.T) {
 	}{
 		{"/", 27},
 		{"/home/x", 27},
-		{"/processes", 27}, // no part of /proc
+		{"/processes", 27}, // not in /proc
 		{"/proc", 22},
 		{"/dev/null", 24},
 		{"/dev/shm/x", 30},        // the second covers the first
-		{"/data/hot/weights", 41}, // 40 is hidden: 41 came later, above it
+		{"/data/hot/weights", 41}, // 41 hides 40
 		{"/data/sub/x", 42},
 		{"/data/subway", 41},
 		{"/mnt/bind/a/b", 43},
@@ -49,27 +49,30 @@ func TestCovering(t *testing.T) {
 	}
 }
 
-func TestCoveringWithoutARoot(t *testing.T) {
-	chroot := entries(t, "22 27 0:21 / /proc rw - proc proc rw\n30 22 0:27 / /proc/sys rw - proc a rw\n31 22 0:27 / /proc/sys rw - proc b rw\n")
+func TestCoveringWithoutRoot(t *testing.T) {
+	chroot := entries(
+		t,
+		"22 27 0:21 / /proc rw - proc proc rw\n30 22 0:27 / /proc/sys rw - proc a rw\n31 22 0:27 / /proc/sys rw - proc b rw\n",
+	)
 	if got, found := Covering(chroot, "/proc/sys/kernel"); !found || got.ID != 31 {
-		t.Errorf("got %+v", got)
+		t.Errorf("got %+v, want mount 31", got)
 	}
 	if got, found := Covering(chroot, "/home"); found {
-		t.Errorf("got %+v for a path that no mount holds", got)
+		t.Errorf("path on no mount: got %+v, want none", got)
 	}
 	if _, found := Covering(nil, "/"); found {
-		t.Error("found a mount in an empty list")
+		t.Error("empty list: got a mount, want none")
 	}
 }
 
-func TestCoveringSurvivesLoops(t *testing.T) {
+func TestCoveringWithCycles(t *testing.T) {
 	for _, text := range []string{
 		"1 1 8:1 / / rw - ext4 a rw\n2 2 8:1 / / rw - ext4 a rw\n",
 		"1 9 8:1 / / rw - ext4 a rw\n2 1 8:1 / /a rw - ext4 a rw\n1 2 8:1 / /a rw - ext4 a rw\n",
 		"1 2 8:1 / / rw - ext4 a rw\n2 1 8:1 / / rw - ext4 a rw\n",
 	} {
 		if _, found := Covering(entries(t, text), "/a/b"); !found {
-			t.Errorf("nothing found in %q", text)
+			t.Errorf("%q: got no mount, want one", text)
 		}
 	}
 }
@@ -79,9 +82,15 @@ func TestLayers(t *testing.T) {
 		line string
 		want []string
 	}{
-		{`1 0 0:60 / / rw - overlay overlay rw,lowerdir=/l1:/l2,upperdir=/var/a\054b\040c,workdir=/w`, []string{"/var/a,b c", "/l1", "/l2"}},
+		{
+			`1 0 0:60 / / rw - overlay overlay rw,lowerdir=/l1:/l2,upperdir=/var/a\054b\040c,workdir=/w`,
+			[]string{"/var/a,b c", "/l1", "/l2"},
+		},
 		{`1 0 0:60 / / ro - overlay overlay ro,lowerdir=/a\134:b:relative::/data`, []string{"/a:b", "relative", "/data"}},
-		{`1 0 0:60 / / rw - overlay o rw,lowerdir+=/a:b,lowerdir+=/c,datadir+=/d,upperdir=/u`, []string{"/u", "/a:b", "/c", "/d"}},
+		{
+			`1 0 0:60 / / rw - overlay o rw,lowerdir+=/a:b,lowerdir+=/c,datadir+=/d,upperdir=/u`,
+			[]string{"/u", "/a:b", "/c", "/d"},
+		},
 		{`1 0 0:60 / / rw - overlay o rw,lowerdir=,upperdir`, nil},
 		{`1 0 0:60 / / rw - ecryptfs /home/.private/x rw`, []string{"/home/.private/x"}},
 		{`1 0 8:1 / / rw - ext4 /dev/a rw,upperdir=/no`, nil},

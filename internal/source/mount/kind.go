@@ -6,14 +6,14 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// The kinds that Kind tells apart.
+// The kinds of storage.
 const (
-	Block   = "block"   // its data lie on a block device of this machine
-	Memory  = "memory"  // its data lie in memory and are gone after a reboot
-	Network = "network" // another machine, or the host of this virtual one, serves it
-	Fuse    = "fuse"    // a program serves it, from wherever it likes
-	Overlay = "overlay" // a view of directories in other file systems
-	Virtual = "virtual" // no data: the kernel talks through it
+	Block   = "block"   // data on a block device of this machine
+	Memory  = "memory"  // data in memory
+	Network = "network" // served by another machine, or by the host of this virtual machine
+	Fuse    = "fuse"    // served by a program, with data anywhere
+	Overlay = "overlay" // directories of other file systems
+	Virtual = "virtual" // no data: an interface of the kernel
 )
 
 var kinds = kindTable(map[string]string{
@@ -27,7 +27,7 @@ var kinds = kindTable(map[string]string{
 		"resctrl sockfs pipefs anon_inodefs bdev dax functionfs binder xenfs openpromfs",
 })
 
-// kindTable turns kind -> types into type -> kind.
+// kindTable inverts kind -> types to type -> kind.
 func kindTable(types map[string]string) map[string]string {
 	table := make(map[string]string)
 	for kind, list := range types {
@@ -38,8 +38,8 @@ func kindTable(types map[string]string) map[string]string {
 	return table
 }
 
-// Kind says what kind of storage a file system type is. A type that is not known counts as Block, for what it
-// lacks then shows at its device number: see HasBlockDevice.
+// Kind returns the kind of storage of a file system type. An unknown type counts as Block; HasBlockDevice checks its
+// device number.
 func Kind(fsType string) string {
 	if kind, known := kinds[fsType]; known {
 		return kind
@@ -47,17 +47,16 @@ func Kind(fsType string) string {
 	if strings.HasPrefix(fsType, "fuse.") {
 		return Fuse
 	}
-	return Block // fuseblk too: a FUSE program that works on one block device, and its mounts carry that number
+	return Block // includes fuseblk: a FUSE program on one block device, with the number of that device
 }
 
-// HasBlockDevice tells whether a block device of this machine lies directly under m. Some file systems that span
-// several devices (btrfs, bcachefs) have no device number of their own and name a device as their source instead.
+// HasBlockDevice reports whether m is directly on a block device of this machine. File systems on several devices
+// (btrfs, bcachefs) have no device number, and a device as their source.
 func HasBlockDevice(m sample.Mount) bool {
 	return m.Major != 0 || Kind(m.Type) == Block && strings.HasPrefix(m.Source, "/dev/")
 }
 
-// Name is what a person calls a file system type: "tmpfs (memory)", "NFS", "FUSE (sshfs)"; the type itself where
-// there is nothing to add.
+// Name returns the usual name of a file system type, such as "tmpfs (memory)", "NFS" or "FUSE (sshfs)".
 func Name(fsType string) string {
 	if program, isFuse := strings.CutPrefix(fsType, "fuse."); isFuse {
 		return "FUSE (" + program + ")"

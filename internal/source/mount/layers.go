@@ -2,12 +2,12 @@ package mount
 
 import "strings"
 
-// maxLayers bounds what Layers gives; the kernel itself stops at 500.
+// maxLayers bounds Layers. The limit of the kernel is 500.
 const maxLayers = 512
 
-// Layers are the directories that an overlay is made of, the writable one first: its options upperdir, lowerdir
-// and, on newer kernels, one lowerdir+ or datadir+ a layer. They are named as seen by whoever mounted it, which may
-// be outside this container, or even relative to where that process stood. Empty for other file systems.
+// Layers returns the directories of an overlay, the writable one first: its options upperdir and lowerdir, and on newer
+// kernels one lowerdir+ or datadir+ for each layer. They are paths of the process that mounted it, which may be outside
+// this container, or relative to its working directory. Other file systems have none.
 func (e *Entry) Layers() []string {
 	var upper, lower []string
 	switch e.Type {
@@ -33,11 +33,11 @@ func (e *Entry) Layers() []string {
 	return append(upper, lower...)
 }
 
-// splitLayers parts at colons, unless a backslash keeps one in a name; two colons introduce data-only layers.
-func splitLayers(list string, most int) []string {
+// splitLayers splits at colons without a backslash. Two colons precede data-only layers.
+func splitLayers(list string, limit int) []string {
 	var layers []string
 	var layer strings.Builder
-	for i := 0; i <= len(list) && len(layers) < most; i++ {
+	for i := 0; i <= len(list) && len(layers) < limit; i++ {
 		switch {
 		case i == len(list) || list[i] == ':':
 			if layer.Len() > 0 {

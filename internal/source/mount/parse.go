@@ -1,4 +1,4 @@
-// Package mount reads the kernel's list of mounted file systems and says what kind of storage each one is.
+// Package mount reads the kernel's list of mounted file systems and returns the kind of storage of each.
 package mount
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// maxText bounds how much of a mountinfo file is read: about 80,000 mounts of ordinary length.
+// maxText bounds a mountinfo file in bytes: about 80,000 mounts.
 const maxText = 8 << 20
 
-// Entry is one line of mountinfo with the parts of it that a sample.Mount does not keep.
+// Entry is one line of mountinfo, with fields that sample.Mount does not have.
 type Entry struct {
 	sample.Mount
-	Parent  int    // the ID of the mount that it is mounted on
-	options string // the file system's own, still escaped
+	Parent  int    // ID of the mount on which it is mounted
+	options string // of the file system, escaped
 }
 
-// Parse reads a /proc/PID/mountinfo (Documentation/filesystems/proc.rst, section 3.5) in the kernel's order: of two
-// mounts with one Point, the later covers the earlier. Lines that are not understood are left out and the rest is
-// still given, with an error that counts them and quotes the first.
+// Parse parses /proc/PID/mountinfo (Documentation/filesystems/proc.rst, section 3.5) in the order of the kernel: of two
+// mounts with the same Point, the later covers the earlier. The error counts lines that cannot be parsed and quotes the
+// first. All other lines are returned.
 func Parse(r io.Reader) ([]sample.Mount, error) {
 	entries, err := Entries(r)
 	mounts := make([]sample.Mount, len(entries))
@@ -33,14 +33,14 @@ func Parse(r io.Reader) ([]sample.Mount, error) {
 	return mounts, err
 }
 
-// Entries is Parse for who needs Covering or Layers too.
+// Entries is Parse with what Covering and Layers need.
 func Entries(r io.Reader) ([]Entry, error) {
 	text, err := io.ReadAll(io.LimitReader(r, maxText+1))
 	if err != nil {
-		err = fmt.Errorf("mountinfo could not be read to its end, so mounts may be missing: %w", err)
+		err = fmt.Errorf("mountinfo could not be read completely, so mounts may be missing: %w", err)
 	}
 	if len(text) > maxText {
-		err = fmt.Errorf("mountinfo is longer than %d MiB: the mounts after that are ignored", maxText>>20)
+		err = fmt.Errorf("mountinfo exceeds %d MiB: the mounts after that are ignored", maxText>>20)
 		text = text[:bytes.LastIndexByte(text[:maxText], '\n')+1]
 	}
 	var entries []Entry
@@ -62,7 +62,8 @@ func Entries(r io.Reader) ([]Entry, error) {
 		entries = append(entries, entry)
 	}
 	if bad > 0 {
-		skipped := fmt.Errorf("mountinfo: %d line(s) not understood and left out, the first is line %d: %q", bad, firstBad, quoted)
+		skipped := fmt.Errorf("mountinfo: %d line(s) cannot be parsed and are left out, the first is line %d: %q",
+			bad, firstBad, quoted)
 		if err == nil {
 			return entries, skipped
 		}
@@ -71,8 +72,8 @@ func Entries(r io.Reader) ([]Entry, error) {
 	return entries, err
 }
 
-// parseLine takes "ID parent major:minor root point options [tag...] - type source options" apart. Fields are
-// separated by exactly one space, since a source may be empty.
+// parseLine parses "ID parent major:minor root point options [tag...] - type source options". Fields are separated by
+// one space, because a source may be empty.
 func parseLine(line string) (Entry, bool) {
 	var fields [6]string
 	rest := line
@@ -115,8 +116,7 @@ func parseLine(line string) (Entry, bool) {
 	}, true
 }
 
-// unescape undoes the kernel's octal escapes of blanks, backslashes and the like ("\040" is a space). What is no
-// such escape stays as it is.
+// unescape decodes the kernel's octal escapes of blanks and backslashes ("\040" is a space). Invalid escapes stay.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {
 		return s

@@ -30,8 +30,10 @@ func TestParseLines(t *testing.T) {
 			sample.Mount{ID: 40, Point: "/n", Type: "nfs4", Source: "srv:/export", Root: "/", Minor: 52},
 		},
 		{
-			"escapes", `41 35 8:1 /a\011b /mnt/My\040Disk\134x\012y rw - fuse.ssh\040fs u@h:/p\040q rw`,
-			sample.Mount{ID: 41, Point: "/mnt/My Disk\\x\ny", Type: "fuse.ssh fs", Source: "u@h:/p q", Root: "/a\tb", Major: 8, Minor: 1},
+			"escapes",
+			`41 35 8:1 /a\011b /mnt/My\040Disk\134x\012y rw - fuse.ssh\040fs u@h:/p\040q rw`,
+			sample.Mount{ID: 41, Point: "/mnt/My Disk\\x\ny", Type: "fuse.ssh fs", Source: "u@h:/p q", Root: "/a\tb",
+				Major: 8, Minor: 1},
 		},
 		{
 			"backslashes that escape nothing", `42 35 8:1 /\9 /a\04 rw - ext4 \ rw`,
@@ -56,7 +58,7 @@ func TestParseLines(t *testing.T) {
 	}
 }
 
-func TestParseKeepsTheGoodLines(t *testing.T) {
+func TestParseSkipsBadLines(t *testing.T) {
 	bad := []string{
 		"garbage",
 		"27 1 254:0 / / rw,relatime ext4 /dev/vda rw", // no separator
@@ -76,10 +78,11 @@ func TestParseKeepsTheGoodLines(t *testing.T) {
 		text := "1 0 8:1 / / rw - ext4 /dev/a rw\n" + line + "\n2 1 8:2 / /b rw - xfs /dev/b rw"
 		got, err := Parse(strings.NewReader(text))
 		if len(got) != 2 || got[0].ID != 1 || got[1].ID != 2 {
-			t.Errorf("%q: got %+v", line, got)
+			t.Errorf("%q: got %+v, want the other lines", line, got)
 		}
-		if err == nil || !strings.Contains(err.Error(), "1 line(s)") || !strings.Contains(err.Error(), "is line 2") || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: error %v", line, err)
+		if err == nil || !strings.Contains(err.Error(), "1 line(s)") || !strings.Contains(err.Error(), "is line 2") ||
+			strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: got error %v, want one with the line", line, err)
 		}
 	}
 }
@@ -89,7 +92,7 @@ func TestParseFailingReader(t *testing.T) {
 	line := "1 0 8:1 / / rw - ext4 /dev/a rw\n"
 	got, err := Parse(io.MultiReader(strings.NewReader(line+"cut off"), iotest.ErrReader(cause)))
 	if len(got) != 1 || !errors.Is(err, cause) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %+v, %v", got, err)
+		t.Errorf("got %+v, %v; want the first lines and the cause", got, err)
 	}
 }
 
@@ -99,7 +102,7 @@ func TestParseIsBounded(t *testing.T) {
 	if err == nil || len(got) != maxText/len(line) {
 		t.Errorf("got %d mounts, %v; want %d and an error", len(got), err, maxText/len(line))
 	}
-	// One endless line leaves nothing, and must not crash.
+	// One endless line has no mounts.
 	if got, err := Parse(strings.NewReader(strings.Repeat("x", maxText+5))); err == nil || len(got) != 0 {
 		t.Errorf("got %d mounts, %v", len(got), err)
 	}
@@ -131,24 +134,24 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		if len(entries) > lines || err == nil && len(entries) != lines {
-			t.Errorf("%d entries of %d lines, error %v", len(entries), lines, err)
+			t.Errorf("got %d entries of %d lines, error %v", len(entries), lines, err)
 		}
 		if err != nil && (strings.Contains(err.Error(), "\n") || len(err.Error()) > 600) {
-			t.Errorf("an error of more than one line: %q", err)
+			t.Errorf("got error %q, want one line", err)
 		}
 		for _, entry := range entries {
 			if !strings.HasPrefix(entry.Point, "/") || entry.Type == "" || entry.ID < 0 {
-				t.Errorf("a mount that cannot be: %+v", entry)
+				t.Errorf("got the impossible mount %+v", entry)
 			}
 			_ = entry.Layers()
 			if _, found := Covering(entries, entry.Point); !found && entry.Point == "/" {
-				t.Errorf("nothing covers %q, which is mounted", entry.Point)
+				t.Errorf("%q: got no covering mount, want one", entry.Point)
 			}
 		}
 	})
 }
 
-// FuzzEscape writes a mount point as the kernel does and reads it back.
+// FuzzEscape escapes a mount point like the kernel and parses it.
 func FuzzEscape(f *testing.F) {
 	f.Add("/plain")
 	f.Add("/a b\tc\nd\\e#f")
@@ -164,7 +167,10 @@ func FuzzEscape(f *testing.F) {
 }
 
 func BenchmarkParse(b *testing.B) {
-	text := strings.Repeat("36 35 98:7 /mnt1 /mnt2/with/a/longer/path rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n", 40)
+	text := strings.Repeat(
+		"36 35 98:7 /mnt1 /mnt2/with/a/longer/path rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n",
+		40,
+	)
 	for b.Loop() {
 		if _, err := Parse(strings.NewReader(text)); err != nil {
 			b.Fatal(err)

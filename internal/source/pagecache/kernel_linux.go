@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Forget drops a file's pages from the page cache (posix_fadvise). Only clean pages that nobody has mapped can go, and the
-// kernel may keep some: who must know asks Resident.
+// Forget drops a file's pages from the page cache (posix_fadvise). Only clean pages without a mapping can go, and the
+// kernel may keep some: see Resident.
 func Forget(file *os.File) error {
 	if err := unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_DONTNEED); err != nil {
 		return &os.PathError{Op: "fadvise", Path: file.Name(), Err: err}
@@ -19,15 +19,15 @@ func Forget(file *os.File) error {
 	return nil
 }
 
-// zfs keeps its files in a cache of its own, of which the page cache knows nothing.
+// zfs has its own cache besides the page cache.
 const zfs = 0x2fc12fc1
 
 var (
-	errElsewhere = errors.New("the file system has a cache of its own")
-	errNotTold   = errors.New("the kernel tells that to those alone who own the file or may write it")
+	errElsewhere  = errors.New("the file system has its own cache")
+	errPermission = errors.New("only the owner of the file, or a user with write permission, can see that")
 )
 
-// cachedOf is how many bytes of a regular file are in the page cache.
+// cachedOf returns how many bytes of a regular file are in the page cache.
 func cachedOf(fd int, st *unix.Stat_t, deadline time.Time) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil {
@@ -44,26 +44,27 @@ func cachedOf(fd int, st *unix.Stat_t, deadline time.Time) (uint64, error) {
 	if uint32(fs.Type) != unix.OVERLAYFS_SUPER_MAGIC {
 		return count(st.Size, deadline, func(from, length int64) (uint64, error) { return cachestat(file, from, length) })
 	}
-	// cachestat would look at the overlay's own pages, of which there are none; a mapping leads to the file below.
+	// cachestat would count the pages of the overlay, which has none; a mapping leads to the file below.
 	if os.Geteuid() != 0 && st.Uid != uint32(os.Geteuid()) && unix.Access(file.Name(), unix.W_OK) != nil {
-		return 0, errNotTold // mincore would say that all of it is there
+		return 0, errPermission // mincore would report all of it as cached
 	}
 	mapping, err := unix.Mmap(int(file.Fd()), 0, int(st.Size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		return 0, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
 	}
 	defer func() { _ = unix.Munmap(mapping) }()
-	return count(st.Size, deadline, func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) })
+	return count(st.Size, deadline,
+		func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) })
 }
 
-// A file is looked at piece by piece. From a deadline on only the beginning of each is, and stands for the rest: where the
-// page cache holds it in single pages, 200 MiB take 2 ms.
+// A file is counted in pieces. After the deadline only the beginning of each is counted and extrapolated, because 200
+// MiB in single pages take 2 ms.
 const (
 	piece = 256 << 20
 	begin = 1 << 20
 )
 
-// count is how many bytes of a file are in memory; pages says how many pages of a part of it are.
+// count returns how many bytes of a file are in memory; pages returns how many pages of a part are.
 func count(size int64, deadline time.Time, pages func(from, length int64) (uint64, error)) (uint64, error) {
 	var bytes float64
 	for from := int64(0); from < size; from += piece {
@@ -83,16 +84,16 @@ func count(size int64, deadline time.Time, pages func(from, length int64) (uint6
 }
 
 func cachestat(file *os.File, from, length int64) (uint64, error) {
-	asked := unix.CachestatRange{Off: uint64(from), Len: uint64(length)}
-	var told unix.Cachestat_t
-	if err := unix.Cachestat(uint(file.Fd()), &asked, &told, 0); err != nil {
+	request := unix.CachestatRange{Off: uint64(from), Len: uint64(length)}
+	var result unix.Cachestat_t
+	if err := unix.Cachestat(uint(file.Fd()), &request, &result, 0); err != nil {
 		return 0, &os.PathError{Op: "cachestat", Path: file.Name(), Err: err}
 	}
-	return told.Cache, nil
+	return result.Cache, nil
 }
 
-// Resident is how many of a file's bytes the page cache holds, and how many there are. It asks mincore(2), which is
-// dearer than cachestat(2) and also sees through an overlay, and tells the truth to the file's owner only.
+// Resident returns how many bytes of a file are in the page cache, and its size. It uses mincore(2), which is slower
+// than cachestat(2), works through an overlay, and is only exact for the owner of the file.
 func Resident(file *os.File) (found, size int64, err error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -100,7 +101,7 @@ func Resident(file *os.File) (found, size int64, err error) {
 	}
 	size = info.Size()
 	if size == 0 {
-		return 0, 0, nil // nothing that could be mapped
+		return 0, 0, nil // cannot be mapped
 	}
 	mapping, err := unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {

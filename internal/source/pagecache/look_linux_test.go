@@ -15,10 +15,10 @@ import (
 
 const mib = 1 << 20
 
-// taken is what the kernel may have taken back of a file that was just read, where memory is short: some pages.
+// taken bounds the pages of a file that the kernel may have reclaimed since the read.
 const taken = 64 << 10
 
-// file writes a file to a disk; none of it is in the page cache then.
+// file writes a file to a disk. Afterwards none of it is in the page cache.
 func file(t testing.TB, path string, size int) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -44,11 +44,15 @@ func cold(t testing.TB, path string) {
 		t.Fatal(err)
 	}
 	if found, _, err := Resident(f); err != nil || found > 0 {
-		t.Skipf("%d bytes of a file stay in the page cache of the folder for temporary files (%v): set TMPDIR to one on a disk", found, err)
+		t.Skipf(
+			"%d bytes of a file stay in the page cache of the folder for temporary files (%v): set TMPDIR to one on a disk",
+			found,
+			err,
+		)
 	}
 }
 
-// warm reads the first bytes of a file and nothing ahead.
+// warm reads the first bytes of a file without read-ahead.
 func warm(t testing.TB, path string, bytes int) {
 	t.Helper()
 	f, err := os.Open(path)
@@ -64,8 +68,8 @@ func warm(t testing.TB, path string, bytes int) {
 	}
 }
 
-// told looks at a path of this machine, and skips where its kernel does not tell.
-func told(t testing.TB, path string) Held {
+// cached calls Look for a path of this machine, and skips if the kernel has no cachestat.
+func cached(t testing.TB, path string) Held {
 	t.Helper()
 	held, err := Look("", path)
 	if err != nil {
@@ -77,26 +81,26 @@ func told(t testing.TB, path string) Held {
 	return held
 }
 
-func TestAFile(t *testing.T) {
+func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "model")
 	file(t, path, 8*mib+1)
-	if held := told(t, path); held.Size != 8*mib+1 || held.Cached != 0 {
-		t.Errorf("cold: %+v", held)
+	if held := cached(t, path); held.Size != 8*mib+1 || held.Cached != 0 {
+		t.Errorf("cold: got %+v, want none cached", held)
 	}
 	warm(t, path, 2*mib)
-	if held := told(t, path); held.Cached < 2*mib-taken || held.Cached > 3*mib {
-		t.Errorf("with 2 MiB of it read: %+v", held)
+	if held := cached(t, path); held.Cached < 2*mib-taken || held.Cached > 3*mib {
+		t.Errorf("got %+v, want 2 MiB cached", held)
 	}
 	if _, err := os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
-	if held := told(t, path); held.Cached < held.Size-taken || held.Cached > held.Size {
-		t.Errorf("warm: %+v", held)
+	if held := cached(t, path); held.Cached < held.Size-taken || held.Cached > held.Size {
+		t.Errorf("warm: got %+v, want all cached", held)
 	}
 }
 
-// A folder as a cache of models has it: links to the files, which are elsewhere, and one of them twice.
-func TestAFolder(t *testing.T) {
+// A model cache has links to files in other folders, and two links to one of them.
+func TestFolder(t *testing.T) {
 	root := t.TempDir()
 	for i := range 3 {
 		file(t, filepath.Join(root, "blobs", fmt.Sprint(i)), mib)
@@ -117,10 +121,10 @@ func TestAFolder(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(folder, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	told(t, filepath.Join(root, "blobs", "1"))
+	cached(t, filepath.Join(root, "blobs", "1"))
 	held, err := Look(root, "/snapshots/abc")
 	if err != nil || held.Size != 3*mib || !held.Known || held.Cached < mib-taken || held.Cached > mib {
-		t.Errorf("%+v, %v", held, err)
+		t.Errorf("got %+v, %v; want each file once", held, err)
 	}
 }
 
@@ -136,7 +140,7 @@ func TestRefused(t *testing.T) {
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for i := range mostFiles + 1 {
+	for i := range maxFiles + 1 {
 		if err := os.MkdirAll(filepath.Join(root, "many"), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -144,24 +148,24 @@ func TestRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	deep := filepath.Join(root, "deep", strings.Repeat("x/", mostDepth+1))
+	deep := filepath.Join(root, "deep", strings.Repeat("x/", maxDepth+1))
 	if err := os.MkdirAll(deep, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", "relative", "/nothing", "/out", "/proc", "/up", "/pipe", "/many", "/deep"} {
 		if held, err := Look(root, path); err == nil || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %+v, %v", path, held, err)
+			t.Errorf("%q: got %+v, %v; want an error", path, held, err)
 		}
 	}
 	if _, err := Look(filepath.Join(root, "nothing"), "/x"); err == nil {
-		t.Error("a root that is not there")
+		t.Error("missing root: got no error, want one")
 	}
 }
 
-// asNobody makes TestAsNobody the program that has no privileges.
+// asNobody makes TestAsNobody the process without privileges.
 const asNobody = "STALLSPAN_TEST_AS_NOBODY"
 
-// Of a file that is another user's, the size is told and not what of it is in the page cache.
+// For a file of another user the size is known, and not its part in the page cache.
 func TestAsNobody(t *testing.T) {
 	if path := os.Getenv(asNobody); path != "" {
 		held, err := Look("", path)
@@ -179,7 +183,7 @@ func TestAsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp("", "stallspan-nobody-") // where others may go, unlike t.TempDir
+	folder, err := os.MkdirTemp("", "stallspan-nobody-") // accessible to others, unlike t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +201,7 @@ func TestAsNobody(t *testing.T) {
 	}{"readable": {0o644, "size 1048576, known false, <nil>"}, "closed": {0o600, "size 1048576, known false, <nil>"}} {
 		path := filepath.Join(folder, name)
 		file(t, path, mib)
-		told(t, path)
+		cached(t, path)
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
@@ -212,7 +216,7 @@ func TestAsNobody(t *testing.T) {
 	}
 }
 
-// Of a file on an overlay it is what the page cache holds of the file below.
+// For a file on an overlay, the pages of the file below count.
 func TestOverlay(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "lower", "model")
@@ -229,16 +233,16 @@ func TestOverlay(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = unix.Unmount(merged, 0) })
 	above := filepath.Join(merged, "model")
-	if held := told(t, above); held != (Held{4 * mib, 0, true}) {
-		t.Errorf("cold: %+v", held)
+	if held := cached(t, above); held != (Held{4 * mib, 0, true}) {
+		t.Errorf("cold: got %+v, want none cached", held)
 	}
 	warm(t, above, mib)
-	if held := told(t, above); held.Cached < mib-taken || held.Cached > 2*mib {
-		t.Errorf("with 1 MiB of it read: %+v", held)
+	if held := cached(t, above); held.Cached < mib-taken || held.Cached > 2*mib {
+		t.Errorf("got %+v, want 1 MiB cached", held)
 	}
 }
 
-// What there is no time to look at in full is looked at in pieces, through an overlay's mapping as without one.
+// After the deadline a file is sampled, with and without the mapping of an overlay.
 func TestPieces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "large")
 	file(t, path, 0)
@@ -265,16 +269,17 @@ func TestPieces(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Munmap(mapping) }()
-	told(t, path)
+	cached(t, path)
 	for name, ask := range map[string]func(from, length int64) (uint64, error){
 		"cachestat": func(from, length int64) (uint64, error) { return cachestat(f, from, length) },
 		"mincore":   func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) },
 	} {
-		if found, err := count(size, time.Now().Add(time.Hour), ask); err != nil || found < piece*3/2 || found > piece*3/2+16*mib {
-			t.Errorf("%s, in full: %d MiB, %v", name, found/mib, err)
+		if found, err := count(size, time.Now().Add(time.Hour), ask); err != nil || found < piece*3/2 ||
+			found > piece*3/2+16*mib {
+			t.Errorf("%s, in full: got %d MiB, %v", name, found/mib, err)
 		}
 		if found, err := count(size, time.Time{}, ask); err != nil || found < 2*piece || found > 2*piece+16*mib {
-			t.Errorf("%s, by the beginning of each piece: %d MiB, %v", name, found/mib, err)
+			t.Errorf("%s, sampled: got %d MiB, %v", name, found/mib, err)
 		}
 	}
 }
@@ -284,13 +289,13 @@ func BenchmarkLook(b *testing.B) {
 	file(b, path, 200*mib)
 	warm(b, path, 200*mib)
 	folder := filepath.Join(b.TempDir(), "folder")
-	for i := range mostFiles {
+	for i := range maxFiles {
 		file(b, filepath.Join(folder, fmt.Sprint(i)), 4096)
 	}
 	for _, path := range []string{path, folder} {
 		b.Run(filepath.Base(path), func(b *testing.B) {
 			for b.Loop() {
-				told(b, path)
+				cached(b, path)
 			}
 		})
 	}

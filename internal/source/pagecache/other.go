@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-var errLinux = errors.New("only Linux tells what its page cache holds")
+var errLinux = errors.New("the page cache is visible on Linux only")
 
 // Look needs Linux.
 func Look(string, string) (Held, error) { return Held{}, errLinux }

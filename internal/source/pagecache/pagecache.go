@@ -1,24 +1,24 @@
-// Package pagecache says how much of a file, or of the files of a folder, the page cache holds.
+// Package pagecache reports how much of a file, or of the files of a folder, is in the page cache.
 package pagecache
 
 import "errors"
 
-// Bounds of a look at a folder.
+// Bounds of Look for a folder.
 const (
-	mostFiles   = 256
-	mostEntries = 1024
-	mostDepth   = 4
+	maxFiles   = 256
+	maxEntries = 1024
+	maxDepth   = 4
 )
 
-// Held is what Look found.
+// Held is the result of Look.
 type Held struct {
 	Size   uint64 // bytes of the file, or of all regular files of the folder
-	Cached uint64 // bytes of them in the page cache, to the page, where Known
-	Known  bool   // whether the kernel told of every file: it does so to those who may write it, own it or are privileged
+	Cached uint64 // bytes of them in the page cache, in whole pages, if Known
+	Known  bool   // the kernel reported every file, which needs ownership, write permission or privileges
 }
 
 var (
-	errMany     = errors.New("the folder holds more files than are looked at")
+	errMany     = errors.New("the folder has too many files")
 	errKind     = errors.New("it is neither a regular file nor a folder")
-	errRelative = errors.New("the path does not begin with a /")
+	errRelative = errors.New("the path is not absolute")
 )

@@ -10,21 +10,20 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// longestLine is how many generations are looked through: enough for any shell's script, and an end where numbers that
-// were taken again make a circle.
-const longestLine = 64
+// maxGenerations bounds the ancestors of a process. It also ends cycles, which reused process IDs can form.
+const maxGenerations = 64
 
-// handed is what processes were handed by others that ended between two looks, of what those had fetched before: the
-// kernel adds a process's totals to those of the one that waits for it (wait_task_zombie in kernel/exit.c). One whose
-// parent ended, too, is taken to have been waited for by it first.
-func handed(before, after Totals) map[int]uint64 {
+// inherited returns, by PID, the bytes that ended processes had read before, and that others inherited between two
+// scans: the kernel adds the totals of a process to those of the process that waits for it (wait_task_zombie in
+// kernel/exit.c). If the parent ended, too, it is assumed to have waited first.
+func inherited(before, after Totals) map[int]uint64 {
 	over := map[int]uint64{}
 	for pid, total := range before {
 		if total.Bytes == 0 || !gone(pid, before, after) {
 			continue
 		}
 		heir := total.Parent
-		for range longestLine {
+		for range maxGenerations {
 			if !gone(heir, before, after) {
 				break
 			}
@@ -35,20 +34,20 @@ func handed(before, after Totals) map[int]uint64 {
 	return over
 }
 
-// gone says that the process that had a number before has ended. Of two that had it, the later one began later, and has
-// mostly fetched less.
+// gone reports whether the process with a PID has ended. A new process with the PID has a later start, and mostly fewer
+// bytes.
 func gone(pid int, before, after Totals) bool {
-	was, there := before[pid]
-	is, still := after[pid]
-	another := is.Began != was.Began && is.Began > 0 && was.Began > 0
-	return there && (!still || another || is.Bytes < was.Bytes)
+	was, known := before[pid]
+	is, running := after[pid]
+	reused := is.Began != was.Began && is.Began > 0 && was.Began > 0
+	return known && (!running || reused || is.Bytes < was.Bytes)
 }
 
-// findParents looks up where those came from that fetched something. To look at all would take twice as long, and most
-// processes of a machine, the kernel's own, fetch nothing.
+// findParents reads the parents of the processes that have read something. All processes would take twice as long, and
+// most of them, such as kernel threads, read nothing.
 func (t Totals) findParents(proc string) {
 	for pid, total := range t {
-		for there := total.Bytes > 0; there && total.Began == 0; total, there = t[pid] {
+		for ok := total.Bytes > 0; ok && total.Began == 0; total, ok = t[pid] {
 			text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
 			if total.Parent, total.Began = origin(text); err != nil || total.Began == 0 {
 				break
@@ -59,8 +58,8 @@ func (t Totals) findParents(proc string) {
 	}
 }
 
-// origin is a process's parent and when it began: the fields 4 and 22 of /proc/PID/stat. The name in field 2 may hold
-// anything, a parenthesis too.
+// origin returns the parent and the start time of a process: fields 4 and 22 of /proc/PID/stat. The name in field 2 may
+// contain any character, also parentheses.
 func origin(stat []byte) (parent int, began uint64) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {

@@ -1,5 +1,5 @@
-// Package readers finds out which processes of a machine fetched most from storage between two moments. It looks at all of
-// them, which takes 12 to 25 us for each: it is for the two ends of a window that somebody asks about, not for a tick.
+// Package readers finds the processes of a machine that read most from storage between two times. It reads all
+// processes, which takes 12 to 25 us each, so it is for the two ends of a window, not for a tick.
 package readers
 
 import (
@@ -14,22 +14,21 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// Most is how many processes are looked at; of a machine with more nothing is told.
-const Most = 4096
+// Max bounds the processes. With more of them there is no result.
+const Max = 4096
 
-// Totals is what each process has fetched from storage since it began, by PID. Those whose file is not for us to read are
-// not in it.
+// Totals holds the bytes that each process has read from storage since its start, by PID. It leaves out processes
+// without permission.
 type Totals map[int]Total
 
-// Total is what one process has fetched. Where it came from is looked up of those that fetched something, and of their
-// ancestors.
+// Total is the total of one process. Parent and Began are read for processes with any bytes and for their ancestors.
 type Total struct {
-	Bytes  uint64 // read_bytes of /proc/PID/io, with those of the children that it waited for
-	Parent int    // its parent's PID; 0 where that is not known
-	Began  uint64 // when it began, in ticks since the machine did: it tells apart two processes of the same PID; 0: not known
+	Bytes  uint64 // read_bytes of /proc/PID/io, including children that it waited for
+	Parent int    // PID; 0 if not known
+	Began  uint64 // start in ticks since boot, to distinguish processes with the same PID; 0 if not known
 }
 
-// Scan reads the totals of all processes of the machine whose "/" is root. It is nil where there are too many.
+// Scan reads the totals of all processes of the machine with "/" at root. It returns nil if there are too many.
 func Scan(root string) Totals {
 	folder, err := os.Open(filepath.Join("/", root, "proc"))
 	if err != nil {
@@ -46,7 +45,7 @@ func Scan(root string) Totals {
 		if err != nil {
 			continue
 		}
-		if processes++; processes > Most {
+		if processes++; processes > Max {
 			return nil
 		}
 		if text, err := os.ReadFile(filepath.Join(folder.Name(), name, "io")); err == nil {
@@ -68,20 +67,20 @@ func readBytes(text []byte) (uint64, bool) {
 	return 0, false
 }
 
-// Reader is a process, and what it fetched from storage.
+// Reader is a process and the bytes that it read from storage.
 type Reader struct {
 	PID   int
 	Bytes uint64
 }
 
-// Between gives the processes that fetched most from before to after, n of them at most, those that fetched nothing left
-// out. One that began in between has all of its total. What one fetched in between that ended then counts for the process
-// that waited for it; what it had fetched before does not.
+// Between returns up to n processes that read most between two scans, without those that read nothing. A process that
+// started in between has its whole total. Bytes of a process that ended in between count for the process that waited
+// for it, except those from before the first scan.
 func Between(before, after Totals, n int) []Reader {
 	if before == nil {
 		return nil
 	}
-	over := handed(before, after)
+	over := inherited(before, after)
 	var all []Reader
 	for pid, total := range after {
 		had := over[pid]
@@ -96,14 +95,14 @@ func Between(before, after Totals, n int) []Reader {
 	return all[:min(n, len(all))]
 }
 
-// Name is what a process calls itself (/proc/PID/comm, at most 15 bytes); "" where it is gone.
+// Name returns the name of a process (/proc/PID/comm, at most 15 bytes), or "" if it is gone.
 func Name(root string, pid int) string {
 	text, _ := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "comm"))
 	return strings.ToValidUTF8(strings.TrimSuffix(string(text), "\n"), "?")
 }
 
-// Group is the short name of the cgroup that a process is in: of a container the first 12 digits of its ID, otherwise the
-// last part of the cgroup's path. "" is the root.
+// Group returns the short name of the cgroup of a process: for a container the first 12 digits of its ID, otherwise the
+// last part of the path. "" is the root.
 func Group(root string, pid int) string {
 	text, _ := os.ReadFile(filepath.Join("/", root, "proc", strconv.Itoa(pid), "cgroup"))
 	for line := range strings.Lines(string(text)) {

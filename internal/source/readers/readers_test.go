@@ -31,7 +31,8 @@ func io(read int) string {
 func TestMostRead(t *testing.T) {
 	root := t.TempDir()
 	id := strings.Repeat("0123456789abcdef", 4)
-	process(t, root, 10, map[string]string{"io": io(100), "comm": "rsync\n", "cgroup": "1:blkio:/x\n0::/system.slice/backup.service\n"})
+	process(t, root, 10,
+		map[string]string{"io": io(100), "comm": "rsync\n", "cgroup": "1:blkio:/x\n0::/system.slice/backup.service\n"})
 	process(t, root, 11, map[string]string{"io": io(500), "comm": "train\n", "cgroup": "0::/docker-" + id + ".scope\n"})
 	process(t, root, 12, map[string]string{"io": io(7)})
 	process(t, root, 13, map[string]string{"comm": "not for us\n"})
@@ -41,27 +42,38 @@ func TestMostRead(t *testing.T) {
 	process(t, root, 11, map[string]string{"io": io(600)})
 	process(t, root, 12, map[string]string{"io": io(3)}) // another process
 	process(t, root, 15, map[string]string{"io": io(50)})
-	if got, want := Between(before, Scan(root), 3), []Reader{{10, 5000}, {11, 100}, {15, 50}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+	if got, want := Between(before, Scan(root), 3), []Reader{
+		{10, 5000},
+		{11, 100},
+		{15, 50},
+	}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 	if got := Between(nil, before, 3); got != nil {
-		t.Errorf("without a beginning: %v", got)
+		t.Errorf("without a first scan: got %v, want none", got)
 	}
 	if Name(root, 10) != "rsync" || Name(root, 99) != "" {
-		t.Errorf("names %q, %q", Name(root, 10), Name(root, 99))
+		t.Errorf("got names %q, %q", Name(root, 10), Name(root, 99))
 	}
-	if a, b, c := Group(root, 10), Group(root, 11), Group(root, 99); a != "backup.service" || b != "0123456789ab" || c != "" {
-		t.Errorf("groups %q, %q, %q", a, b, c)
+	if a, b, c := Group(
+		root,
+		10,
+	), Group(
+		root,
+		11,
+	), Group(root, 99); a != "backup.service" || b != "0123456789ab" ||
+		c != "" {
+		t.Errorf("got groups %q, %q, %q", a, b, c)
 	}
 }
 
-// stat is /proc/PID/stat of a process with a parent, that began at a tick.
+// stat returns /proc/PID/stat of a process with a parent and a start time.
 func stat(parent, began int) string {
 	return "9 (a) b) S " + strconv.Itoa(parent) + strings.Repeat(" 0", 17) + " " + strconv.Itoa(began) + " 0 0\n"
 }
 
-// What children had fetched before counts for nobody, whoever waited for them, and what they fetched since counts.
-func TestHandedOver(t *testing.T) {
+// Bytes that children read before the first scan do not count; later bytes do.
+func TestInherited(t *testing.T) {
 	root := t.TempDir()
 	put := func(pid, parent, began, read int) {
 		process(t, root, pid, map[string]string{"io": io(read), "stat": stat(parent, began)})
@@ -69,11 +81,11 @@ func TestHandedOver(t *testing.T) {
 	put(1, 0, 1, 0)
 	put(10, 1, 5, 100)   // waits for 11 and 12
 	put(11, 10, 6, 1000) // ends after 70 more
-	put(12, 10, 6, 3)    // ends, and had waited for 13
+	put(12, 10, 6, 3)    // ends after waiting for 13
 	put(13, 12, 7, 2000) // ends
-	put(20, 1, 5, 50)    // never gets what 21 had: it did not wait
+	put(20, 1, 5, 50)    // does not inherit from 21: it did not wait
 	put(21, 20, 6, 500)
-	put(30, 1, 5, 400) // its number is taken again by one that fetched more
+	put(30, 1, 5, 400) // another process with more bytes gets its PID
 	before := Scan(root)
 	for _, pid := range []int{11, 12, 13, 21} {
 		if err := os.RemoveAll(filepath.Join(root, "proc", strconv.Itoa(pid))); err != nil {
@@ -84,14 +96,14 @@ func TestHandedOver(t *testing.T) {
 	put(20, 1, 5, 60)
 	put(30, 1, 9, 410)
 	if got, want := Between(before, Scan(root), 3), []Reader{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
+		t.Errorf("got %v, want %v", got, want)
 	}
 }
 
-func TestCircleOfParents(t *testing.T) {
+func TestCycleOfParents(t *testing.T) {
 	before := Totals{1: {5, 2, 1}, 2: {5, 1, 1}}
 	if got := Between(before, Totals{}, 3); len(got) != 0 {
-		t.Errorf("%v", got)
+		t.Errorf("got %v, want none", got)
 	}
 }
 
@@ -102,12 +114,12 @@ func FuzzOrigin(f *testing.F) {
 	f.Add([]byte(stat(1<<62, 1<<62) + "0"))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		if parent, _ := origin(text); parent < 0 {
-			t.Errorf("%q: %d", text, parent)
+			t.Errorf("%q: got parent %d, want a PID", text, parent)
 		}
 	})
 }
 
-// A child that read from a disk before the first look, and is waited for before the second, is not our own reading.
+// The bytes of a child before the first scan do not count if this process waits for it before the second.
 func TestRealChild(t *testing.T) {
 	const size = 8 << 20
 	path := filepath.Join(t.TempDir(), "data")
@@ -134,31 +146,31 @@ func TestRealChild(t *testing.T) {
 	}
 	for _, r := range Between(before, after, 1000) {
 		if r.PID == us && r.Bytes >= size/2 {
-			t.Errorf("%d bytes that the child read before count for us", r.Bytes)
+			t.Errorf("got %d bytes of the child, want none", r.Bytes)
 		}
 	}
 }
 
 func TestTooMany(t *testing.T) {
 	root := t.TempDir()
-	for i := range Most + 1 {
+	for i := range Max + 1 {
 		process(t, root, i+1, map[string]string{"io": io(1)})
 	}
 	if got := Scan(root); got != nil {
-		t.Errorf("%d processes", len(got))
+		t.Errorf("got %d processes, want none", len(got))
 	}
 	if got := Scan(t.TempDir()); got != nil {
-		t.Errorf("without /proc: %v", got)
+		t.Errorf("without /proc: got %v, want none", got)
 	}
 }
 
-// What is forbidden is left out: as nobody, only our own processes are for us to read.
+// Processes without permission are left out.
 func TestThisMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/io"); err != nil {
 		t.Skip("this machine has no /proc/PID/io")
 	}
 	if _, there := Scan("")[os.Getpid()]; !there {
-		t.Error("our own process is not in it")
+		t.Error("got no total of this process, want one")
 	}
 }
 
