@@ -224,7 +224,7 @@ func TestAgentRefuses(t *testing.T) {
 	for text, says := range map[string]string{
 		"sampling: {intervall: 1s}":  "did you mean interval?",
 		"sampling: {interval: 1h}":   "choose one from",
-		"endpoint: everywhere":       "is no port",
+		"endpoint: everywhere":       "is not a port",
 		"socket: /proc/nowhere/sock": "cannot create the socket's folder",
 	} {
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
@@ -235,7 +235,7 @@ func TestAgentRefuses(t *testing.T) {
 			v.Env = append(v.Env, "STALLSPAN_SOCKET="+socketIn(t))
 		}
 		if code := v.run(); code != exitUsage && code != exitFailed || !strings.Contains(v.errorLine(), says) {
-			t.Errorf("%s: exit code %d: %s", text, code, v.err.String())
+			t.Errorf("%s: got exit code %d, %s; want an error with %q", text, code, v.err.String(), says)
 		}
 	}
 }

@@ -36,13 +36,16 @@ func TestConfig(t *testing.T) {
 	}
 	all, _ := createDefaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
-	all.Sampling = config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"}
-	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute}
+	all.Sampling = config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs",
+		NVML: "/usr/lib/libnvidia-ml.so.1"}
+	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second,
+		Epoch: 10 * time.Minute}
 	on, off := true, false
 	all.Smart = &config.Smart{Smartctl: "/usr/sbin/smartctl", Sudo: true, Disks: []config.Disk{
 		{Device: "/dev/sda", Type: "sat+megaraid,0"}, {Device: "/dev/sdb", Enabled: &off}}}
 	all.Metrics = config.Metrics{
-		"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on}, "system.cpu.time": {}, "system.disk.operations": {}}
+		"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on},
+		"system.cpu.time": {}, "system.disk.operations": {}}
 	all.Disks.Include = []filter.Config{{Strict: "sda"}, {Regex: "^nvme"}}
 	all.Disks.Exclude = []filter.Config{{Regex: `n1p\d+$`}}
 	all.GPUs.Exclude = []filter.Config{{Strict: "0"}}
@@ -96,7 +99,7 @@ func TestReadme(t *testing.T) {
 func TestWrongConfig(t *testing.T) {
 	type m = map[string]any
 	for _, test := range []struct {
-		says   string
+		want   string
 		values m
 	}{
 		{"invalid keys: colection_interval", m{"colection_interval": "10s"}},
@@ -109,17 +112,20 @@ func TestWrongConfig(t *testing.T) {
 		{`metrics: there is no metric "system.disk.oi"`, m{"metrics": m{"system.disk.oi": m{"enabled": false}}}},
 		{"invalid keys: disabled", m{"metrics": m{"system.disk.io": m{"disabled": true}}}},
 		{"metrics", m{"metrics": m{"system.disk.io": "off"}}},
-		{"disks::exclude::1: error parsing regexp: missing closing ]", m{"disks": m{"exclude": []any{m{"strict": "sda"}, m{"regexp": "["}}}}},
+		{"disks::exclude::1: error parsing regexp: missing closing ]",
+			m{"disks": m{"exclude": []any{m{"strict": "sda"}, m{"regexp": "["}}}}},
 		{"gpus::include::0: must specify either strict or regex", m{"gpus": m{"include": []any{m{}}}}},
-		{"gpus::include::0: strict and regex cannot be used together", m{"gpus": m{"include": []any{m{"strict": "a", "regexp": "b"}}}}},
+		{"gpus::include::0: strict and regex cannot be used together",
+			m{"gpus": m{"include": []any{m{"strict": "a", "regexp": "b"}}}}},
 		{"invalid keys: smartcl", m{"smart": m{"smartcl": "x"}}},
 		{"smart: disks[0]: a disk needs a device", m{"smart": m{"disks": []any{m{"type": "sat"}}}}},
-		{`smart: disks[1]: "/dev/sda; reboot" is not the path of a disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
+		{`smart: disks[1]: "/dev/sda; reboot" is not the path of a disk`,
+			m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
 		{`"-x" is not a type of disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
 		{`the endpoint "here" is not a port`, m{"endpoint": "here"}},
 	} {
-		if _, err := read(confmap.NewFromStringMap(test.values)); err == nil || !strings.Contains(err.Error(), test.says) {
-			t.Errorf("%v: %v, want %q", test.values, err, test.says)
+		if _, err := read(confmap.NewFromStringMap(test.values)); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%v: got %v, want %q", test.values, err, test.want)
 		}
 	}
 }

@@ -55,7 +55,7 @@ func TestCheck(t *testing.T) {
 	program := &Exec{Command: []string{"/bin/true"}}
 	for want, c := range map[string]Config{
 		"":                         {Exec: program},
-		"did you mean " + hot:      {On: []string{hot + "x"}, Exec: program},
+		"the names are ":           {On: []string{hot + "x"}, Exec: program},
 		"either exec or webhook":   {},
 		"give one of them":         {Exec: program, Webhook: &Webhook{}},
 		"absolute path":            {Exec: &Exec{Command: []string{"true"}}},
