@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""A training loop over real files, in nothing but Python: try `stallspan run -- python3 examples/train.py`.
+"""A training loop over real files in plain Python: try `stallspan run -- python3 examples/train.py`.
 
-It writes a data set of 384 MiB where there is none yet, drops it from memory as if the machine had just started, and
-trains for two epochs on the same samples in the same order. The first epoch reads every sample from the disk; the
-second finds them in the page cache. With --ahead 64 the disk works on 64 samples at a time. The data set stays for the
-next time; remove its folder when you are done.
+It writes a data set of 384 MiB if there is none, drops it from memory as after a restart of the machine, and trains
+for two epochs on the same samples in the same order. The first epoch reads every sample from the disk; the second reads
+them from the page cache. With --ahead 64 the disk works on 64 samples at a time. The data set stays for the next run:
+remove its folder at the end.
 """
 
 import argparse
@@ -17,7 +17,7 @@ SAMPLE = 4096  # bytes, and the alignment of samples in a shard
 
 
 def open_data_set(folder, shards, samples):
-    """Open the shards, writing those that are missing, and make the kernel forget their contents."""
+    """Open the shards, write missing ones, and drop their pages from the page cache."""
     os.makedirs(folder, exist_ok=True)
     files = []
     for shard in range(shards):
@@ -27,15 +27,15 @@ def open_data_set(folder, shards, samples):
             print(f"writing {path}")
             os.truncate(file, 0)
             os.pwrite(file, os.urandom(SAMPLE * samples), 0)
-        os.fsync(file)  # only what is on the disk can be dropped
+        os.fsync(file)  # only clean pages can be dropped
         os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: samples come one at a time
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: samples are read one at a time
         files.append(file)
     return files
 
 
 def train(files, order, weight, ahead):
-    """One epoch: read each sample, check it, and do a little arithmetic that stands for the model."""
+    """Run one epoch: read each sample, check it, and do a little arithmetic in place of a model."""
     for n, (shard, index) in enumerate(order):
         if ahead and n + ahead < len(order):
             later, place = order[n + ahead]

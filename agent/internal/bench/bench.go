@@ -2,7 +2,7 @@
 // depths
 // of real programs. It reads a block device or a file, and takes under 30 s.
 //
-// Each step reads for a fixed time with several threads, each of which waits for one read (pread). A rate is the mean
+// Each step reads for a fixed time with several threads; each thread waits for one read (pread). A rate is the mean
 // of
 // the middle slices of the step, so that an outlier has no effect. Quantiles are of all reads.
 package bench

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// brief is a step that is long enough for tests.
+// brief is the length of a step in tests.
 const brief = 100 * time.Millisecond
 
-// written is a file of random bytes in a folder.
+// written makes a file of random bytes in a folder.
 func written(t *testing.T, folder string, size int) string {
 	t.Helper()
 	file, err := os.CreateTemp(folder, "bench-*")
@@ -49,7 +49,7 @@ func measured(t *testing.T, o Options) *Result {
 	return r
 }
 
-// whole fails where something was not measured.
+// whole checks that every step was measured.
 func whole(t *testing.T, r *Result) {
 	t.Helper()
 	if r.Cached <= 0 || r.Sequential <= 0 || len(r.Random) != len(depths) || r.Interrupted {
@@ -86,7 +86,7 @@ func TestFile(t *testing.T) {
 	}
 }
 
-// A file system in memory is measured, and is no disk.
+// A file system in memory is measured, but it is not a disk.
 func TestMemory(t *testing.T) {
 	var system unix.Statfs_t
 	if err := unix.Statfs("/dev/shm", &system); err != nil || system.Type != unix.TMPFS_MAGIC ||
@@ -100,7 +100,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A file system without direct reads is read through the page cache, and that is said. ramfs is one.
+// A file system without direct reads, such as ramfs, is read through the page cache, with a note.
 func TestWithoutDirectReads(t *testing.T) {
 	folder := t.TempDir()
 	if err := unix.Mount("none", folder, "ramfs", 0, ""); err != nil {
@@ -123,7 +123,7 @@ func TestWithoutDirectReads(t *testing.T) {
 	}
 }
 
-// From a folder the largest file is taken; holes, links and small files are none.
+// The largest file of a folder is read. Holes, links and small files do not count.
 func TestFolder(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "small"), make([]byte, 1<<20), 0o600); err != nil {
@@ -149,7 +149,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// What is made is gone afterwards.
+// A file that was made is removed at the end.
 func TestMakeFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 1 GiB")
@@ -196,7 +196,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whoever ends it early gets what was measured until then.
+// An early end returns the results so far.
 func TestInterrupted(t *testing.T) {
 	path := written(t, t.TempDir(), minSize)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
@@ -216,7 +216,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// Random reads are of whole blocks within the file, and the same for the same seed.
+// Random reads are whole blocks within the file, and the same for the same seed.
 func TestOffsets(t *testing.T) {
 	for _, size := range []int64{minSize, minSize + 1, minSize + small - 1} {
 		a, b := anywhere(size, 3)(5), anywhere(size, 3)(5)

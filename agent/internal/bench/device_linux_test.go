@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attached is a loop device on a file, read past the page cache where direct.
+// attached makes a loop device on a file. With direct it bypasses the page cache.
 func attached(t *testing.T, path string, direct bool) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -64,8 +64,7 @@ func TestDevice(t *testing.T) {
 	}
 }
 
-// A loop device without direct I/O reads from the page cache of its file, so its numbers are not those of the disk
-// below.
+// A loop device without direct I/O reads from the page cache of its file, so its numbers are not the disk's.
 func TestCacheAboveTheDisk(t *testing.T) {
 	path := written(t, t.TempDir(), minSize) // which is in the page cache
 	r := measured(t, Options{Device: attached(t, path, false)})
@@ -78,7 +77,7 @@ func TestCacheAboveTheDisk(t *testing.T) {
 	}
 }
 
-// A device that fails in its middle: what was measured is kept, and the error says where.
+// A device that fails in the middle: the results so far are kept, and the error contains the offset.
 func TestShrinking(t *testing.T) {
 	path := written(t, t.TempDir(), minSize)
 	done := make(chan struct{})

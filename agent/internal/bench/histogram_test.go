@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Every time lies in its bucket, the buckets leave no gap, and none is wider than a 64th of its times.
+// Every time is in its bucket, the buckets have no gaps, and none is wider than a 64th of its times.
 func TestBuckets(t *testing.T) {
 	last := time.Duration(0)
 	for i := range buckets {
@@ -32,7 +32,7 @@ func TestBuckets(t *testing.T) {
 	}
 }
 
-// Whatever the times are: a quantile is that of the sorted times, to 1.6 %, and merging changes nothing.
+// For any times, a quantile equals that of the sorted times, to 1.6 %, also after a merge.
 func TestQuantiles(t *testing.T) {
 	for seed := range uint64(100) {
 		rng := rand.New(rand.NewPCG(seed, 2))
@@ -61,7 +61,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// Two hiccups in ten parts do not change the rate; a step that was cut short, or with few reads, is counted as a whole.
+// Two outliers in ten parts do not change the rate. A short step, or one with few reads, is counted as a whole.
 func TestRate(t *testing.T) {
 	const step = time.Second
 	var even tally

@@ -12,7 +12,7 @@ import (
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// slow is a folder on a device that is really slow, with a file in it.
+// slow makes a folder with a file on a device that is really slow.
 func slow(t *testing.T, kind slowdisk.Kind, delay time.Duration) (*slowdisk.Disk, string) {
 	t.Helper()
 	if testing.Short() {
@@ -45,8 +45,8 @@ func slow(t *testing.T, kind slowdisk.Kind, delay time.Duration) (*slowdisk.Disk
 	return d, path
 }
 
-// A device that takes 10 ms for a read, one at a time, gives 100 a second at most at any depth, and a deeper queue only
-// makes each of them wait.
+// A device that takes 10 ms for a read, one at a time, does at most 100 reads per second. A deeper queue only adds to
+// their await.
 func TestSlowDevice(t *testing.T) {
 	d, path := slow(t, slowdisk.Spinning, 10*time.Millisecond)
 	r := measured(t, Options{Path: path, Step: 600 * time.Millisecond})
@@ -61,7 +61,7 @@ func TestSlowDevice(t *testing.T) {
 	}
 }
 
-// A device that does not answer ends the measuring, and not with whoever waits for it.
+// A device that does not answer ends the benchmark in time.
 func TestHanging(t *testing.T) {
 	d, path := slow(t, slowdisk.Parallel, 6*time.Second)
 	began := time.Now()

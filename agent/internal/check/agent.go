@@ -41,7 +41,8 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		return []Finding{m.noAnswer(f, info, err)}
 	}
 	f.State = Seen
-	f.Details["version"], f.Details["uptime_s"], f.Details["windows_open"] = status.Version, status.Uptime, status.WindowsOpen
+	f.Details["version"], f.Details["uptime_s"] = status.Version, status.Uptime
+	f.Details["windows_open"] = status.WindowsOpen
 	f.Message = fmt.Sprintf("Stallspan %s answers on %s, with %s open.", status.Version, m.Socket,
 		number(status.WindowsOpen, "window", "windows"))
 	if len(status.Problems) > 0 {

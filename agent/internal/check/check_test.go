@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// steady are the looks whose result is the same for the same files, whatever machine the test runs on.
+// steady are the checks that depend only on the files below Root.
 func (m *machine) steady(t *testing.T) []Finding {
 	var found []Finding
 	ctx := t.Context()
@@ -89,7 +89,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// Everything at once, on the real machine and on roots that are not one: each finding is complete, and nothing stays.
+// All checks run on the real machine and on broken roots: each finding is complete, and nothing is left behind.
 func TestMachine(t *testing.T) {
 	before := ownCgroups(t)
 	for name, root := range map[string]string{"this machine": "", "empty": t.TempDir(),
@@ -113,7 +113,7 @@ func TestMachine(t *testing.T) {
 		}
 		for _, area := range []Area{GPU, Disks, Pressure, Cgroup, Processes, CPU, Clock, API, Export} {
 			if !areas[area] && (area != Clock || name != "empty") {
-				t.Errorf("%s: nothing is said of %s", name, area)
+				t.Errorf("%s: got no finding of %s", name, area)
 			}
 		}
 		if Essential(found) != (name != "empty") && name != "this machine" {
@@ -125,7 +125,7 @@ func TestMachine(t *testing.T) {
 	}
 }
 
-// ownCgroups are those that this process has made.
+// ownCgroups are the cgroups that this process has made.
 func ownCgroups(t *testing.T) []string {
 	t.Helper()
 	var found []string

@@ -30,7 +30,8 @@ func (m *machine) clock(ctx context.Context) []Finding {
 	slices.Sort(cost)
 	worst, usual := late[len(late)-1], cost[len(cost)/2]
 	f := Finding{Area: Clock, What: "readings", State: Seen, Details: map[string]any{
-		"readings": len(late), "late_max_s": worst.Seconds(), "late_median_s": late[len(late)/2].Seconds(), "reading_median_s": usual.Seconds()}}
+		"readings": len(late), "late_max_s": worst.Seconds(), "late_median_s": late[len(late)/2].Seconds(),
+		"reading_median_s": usual.Seconds()}}
 	f.Message = fmt.Sprintf("A reading of this machine takes %s, so ten a second use %s of one core; they were at most "+
 		"%s late.",
 		short(usual), percent(float64(usual)/float64(tick)), short(worst))

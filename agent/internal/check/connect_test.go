@@ -38,7 +38,7 @@ func TestExport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := closed.Addr().String()
+	unused := closed.Addr().String()
 	_ = closed.Close()
 	defer func() { _ = listener.Close() }()
 	path := socketPath(t)
@@ -55,13 +55,13 @@ func TestExport(t *testing.T) {
 	to := func(targets ...Target) machine { return machine{Options: Options{Export: targets}} }
 	both := to(Target{"traces", "V", "tcp", open, ""}, Target{"metrics", "V", "tcp", open, ""})
 	expect(t, look(both), Seen, "Traces and metrics go to "+open, "")
-	expect(t, look(to(Target{"metrics", "V", "tcp", nobody, ""})), Missing, "nothing listens there",
+	expect(t, look(to(Target{"metrics", "V", "tcp", unused, ""})), Missing, "nothing listens there",
 		"set V to where it is")
 	expect(t, look(to(Target{"metrics", "V", "tcp", "198.51.100.1:4317", open})), Seen, "through the proxy "+open, "")
 	expect(t, look(to(Target{"traces", "V", "unix", path, ""})), Seen, path, "")
 	expect(t, look(to(Target{"traces", "V", "", "", ""})), Seen, "go to the target in V, which was not tried", "")
 	if apart := look(to(Target{"traces", "V", "tcp", open, ""},
-		Target{"metrics", "W", "tcp", nobody, ""})); len(apart) != 2 ||
+		Target{"metrics", "W", "tcp", unused, ""})); len(apart) != 2 ||
 		apart[0].State != Seen || apart[1].State != Missing {
 		t.Errorf("got %+v, want one finding seen and one missing", apart)
 	}

@@ -31,7 +31,7 @@ func (m *machine) container(context.Context) []Finding {
 	return []Finding{f}
 }
 
-// containerSigns are what tells that the machine looked at is a container's view of one.
+// containerSigns are the signs that the machine is seen from a container.
 func (m *machine) containerSigns() []string {
 	var signs []string
 	if m.isHost() && os.Getenv("KUBERNETES_SERVICE_HOST") != "" {

@@ -84,7 +84,8 @@ func (m *machine) noGPU(err error) Finding {
 	f.Details = map[string]any{"card": card, "kernel_module": loaded}
 	switch {
 	case errors.Is(err, gpu.ErrNotBuilt) && (loaded || card == nvidia):
-		f.Message, f.Fix = "There is an NVIDIA GPU, but this program was built without NVML (without cgo).", "CGO_ENABLED=1 go install ."
+		f.Message = "There is an NVIDIA GPU, but this program was built without NVML (without cgo)."
+		f.Fix = "CGO_ENABLED=1 go install ."
 	case errors.Is(err, gpu.ErrNotBuilt):
 		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + own
 	case errors.Is(err, gpu.ErrNoDriver) && loaded:

@@ -126,7 +126,8 @@ func disksOf(all []sample.Drive) string {
 // install is the command that installs smartctl.
 func install() string {
 	for _, line := range []string{
-		"apt-get install smartmontools", "dnf install smartmontools", "zypper install smartmontools", "pacman -S smartmontools",
+		"apt-get install smartmontools", "dnf install smartmontools", "zypper install smartmontools",
+		"pacman -S smartmontools",
 		"apk add smartmontools",
 	} {
 		program, _, _ := strings.Cut(line, " ")

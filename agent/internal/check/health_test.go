@@ -11,7 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
-// doctor is a smartctl that runs these lines of sh; $device is the disk.
+// doctor makes a smartctl that runs these lines of sh. $device is the disk.
 func doctor(t *testing.T, lines string) string {
 	t.Helper()
 	if _, err := os.Stat("/bin/sh"); err != nil {
@@ -69,7 +69,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// A disk that hangs is given up in time.
+// A disk that hangs does not block the check.
 func TestHealthOfADiskThatHangs(t *testing.T) {
 	o := &smart.Options{Smartctl: doctor(t, "exec sleep 60\n"), Disks: []smart.Disk{{Device: "/dev/sdq"}}}
 	began := time.Now()

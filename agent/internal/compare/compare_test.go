@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// report is the JSON of a window as stallspan writes it.
+// report is the JSON of a window.
 func report(t testing.TB, r *window.Report) Window {
 	t.Helper()
 	text, err := json.Marshal(explain.NewReport(r))
@@ -27,7 +27,7 @@ func report(t testing.TB, r *window.Report) Window {
 	return d.Windows[0]
 }
 
-// spent is a window whose time went so; gpus is 0 for the program's own time, which knows no busy.
+// spent makes a window with these parts. With gpus 0 it has the program's own time, without busy.
 func spent(gpus int, busy, storage, cpu, other time.Duration) *window.Report {
 	n := max(1, gpus)
 	r := &window.Report{Window: window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true}, Split: true,
@@ -59,7 +59,7 @@ func random(t testing.TB, rng *rand.Rand, gpus int) Window {
 
 func near(a, b, scale float64) bool { return math.Abs(a-b) <= 1e-8*(1+scale) }
 
-// adds checks that a pair's parts add up to its durations, and the differences to their difference.
+// adds checks that a pair's parts add up to its durations, and their differences to that of the durations.
 func adds(t *testing.T, p *Pair) {
 	t.Helper()
 	if p.Parts == nil {
@@ -114,7 +114,7 @@ func TestPartsAddUp(t *testing.T) {
 	}
 }
 
-// Comparing the other way round says the opposite.
+// Swapping the reports gives the opposite result.
 func TestTurnedRound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	opposite := map[Change]Change{Same: Same, Unknown: Unknown, Faster: Slower, Slower: Faster}
@@ -126,7 +126,7 @@ func TestTurnedRound(t *testing.T) {
 			t.Fatalf("%+v\nturned round: %+v", p, q)
 		}
 		if same := Compare(a, a); same.Windows[0].Change != Same && !a.Windows[0].Unfinished {
-			t.Fatalf("beside itself: %+v", same.Windows[0])
+			t.Fatalf("got %+v for a report compared with itself, want no change", same.Windows[0])
 		}
 	}
 }

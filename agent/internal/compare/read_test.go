@@ -91,7 +91,7 @@ func TestReadAccepts(t *testing.T) {
 	}
 }
 
-// Whatever is read can be compared, and the result adds up and can be written.
+// Every report that can be read can be compared. The result adds up and is valid JSON.
 func FuzzRead(f *testing.F) {
 	found, err := filepath.Glob("../../../testdata/reports/*.json")
 	if err != nil || len(found) == 0 {

@@ -84,7 +84,8 @@ func (p *Pair) sentence() string {
 	if p.LabelB != "" {
 		label += " in A, " + p.LabelB + " in B"
 	}
-	s := fmt.Sprintf("%s: %s -> %s, %s", label, explain.Duration(p.A.Duration), explain.Duration(p.B.Duration), p.Verdict())
+	s := fmt.Sprintf("%s: %s -> %s, %s",
+		label, explain.Duration(p.A.Duration), explain.Duration(p.B.Duration), p.Verdict())
 	switch {
 	case p.Why == "":
 		return s + "."

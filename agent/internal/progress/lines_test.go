@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// split feeds data in pieces of which cuts gives the lengths, over and over; without cuts in one piece.
+// split writes data in pieces. cuts are their lengths, repeated; without cuts it is one piece.
 func split(data, cuts []byte) []string {
 	got := []string{}
 	lines := NewLines(func(line []byte) { got = append(got, string(line)) })
@@ -107,7 +107,7 @@ func FuzzLines(f *testing.F) {
 	})
 }
 
-// A benchmark's output is what programs print in bulk: log lines without anything of interest, some of them coloured.
+// The benchmark's input is bulk output: log lines without epochs or loads, some of them colored.
 func output(colour bool) []byte {
 	line := "2026-06-07 12:00:00,123 worker-3 step 001234 tokens/s 51234.2 loss 2.3451 lr 3.0e-04 mem 71.2G\n"
 	if colour {

@@ -13,7 +13,7 @@ const (
 	tableEnd   = "<!-- end: table of formats -->\n"
 )
 
-// table is how the patterns look in the document.
+// table formats the patterns for the document.
 func table() string {
 	meaning := map[mark]string{
 		starts: "start", progresses: "progress", ends: "end", reaches: "amount reached", finishes: "end of training",
@@ -50,7 +50,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Each example is matched by its own row first, through the prefilter, and tells what the row says.
+// Each example passes the prefilter, is matched first by its own row, and has that row's meaning.
 func TestExamples(t *testing.T) {
 	for i, patterns := range [][]pattern{epochPatterns, loadPatterns} {
 		f := builtin()[i]
@@ -76,7 +76,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// gated says that every line that the row can match holds a gate.
+// gated reports whether every line that the row can match holds a gate.
 func gated(f formats, p pattern) bool {
 	switch {
 	case p.literal == epochWord, strings.Contains(p.expr, "Epoch"), strings.Contains(p.expr, "'epoch'"):
@@ -89,7 +89,7 @@ func gated(f formats, p pattern) bool {
 	return f.pass([]byte(p.literal))
 }
 
-// Every framework of loads has both ends, or its loads would never close.
+// Every framework has patterns for both the begin and the end of a load.
 func TestLoadPairs(t *testing.T) {
 	begins, finishes := map[string]bool{}, map[string]bool{}
 	for _, p := range loadPatterns {

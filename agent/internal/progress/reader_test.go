@@ -52,7 +52,7 @@ func TestLineVariants(t *testing.T) {
 			got = append(got, render(e))
 		}
 		if len(got) != 1 || got[0] != want {
-			t.Errorf("%q tells %q, want %s", line, got, want)
+			t.Errorf("%q: got %q, want %s", line, got, want)
 		}
 	}
 }
@@ -227,8 +227,8 @@ func TestOptionErrors(t *testing.T) {
 	}
 }
 
-// checkEvents holds for whatever a program prints: epochs do not overlap, no load ends that did not begin, and every
-// value is in its range.
+// checkEvents checks what holds for any output: epochs do not overlap, a load ends only after it began, and every value
+// is in its range.
 type checkEvents struct {
 	open  bool
 	epoch int
@@ -310,7 +310,7 @@ func BenchmarkLine(b *testing.B) {
 	}
 }
 
-// Both halves together, on the output of BenchmarkLines.
+// This measures Lines and Reader together, on the input of BenchmarkLines.
 func BenchmarkOutput(b *testing.B) {
 	for name, data := range map[string][]byte{"plain": output(false), "colour": output(true)} {
 		b.Run(name, func(b *testing.B) {

@@ -10,21 +10,21 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the events beside the transcripts, and the table into docs/epochs.md")
+var update = flag.Bool("update", false, "write the events of the transcripts, and the table in docs/epochs.md")
 
-// events renders what a whole output tells, each event with the number of its line.
+// events renders the events of a whole output, with the numbers of their lines.
 func events(t testing.TB, options Options, output []byte) string {
 	t.Helper()
 	r, err := NewReader(options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told strings.Builder
+	var rendered strings.Builder
 	n := 0
 	lines := NewLines(func(line []byte) {
 		n++
 		for _, e := range r.Line(line) {
-			fmt.Fprintf(&told, "%d: %s\n", n, render(e))
+			fmt.Fprintf(&rendered, "%d: %s\n", n, render(e))
 		}
 	})
 	if _, err := lines.Write(output); err != nil {
@@ -32,9 +32,9 @@ func events(t testing.TB, options Options, output []byte) string {
 	}
 	lines.Close()
 	for _, e := range r.Close() {
-		fmt.Fprintf(&told, "exit: %s\n", render(e))
+		fmt.Fprintf(&rendered, "exit: %s\n", render(e))
 	}
-	return told.String()
+	return rendered.String()
 }
 
 func render(e Event) string {
@@ -89,11 +89,11 @@ func TestTranscripts(t *testing.T) {
 	}
 }
 
-// Every line of testdata/output/silent.txt speaks of epochs or loads and is neither.
+// Every line of testdata/output/silent.txt contains words of epochs or loads, but marks none.
 func TestSilentLines(t *testing.T) {
 	for line := range bytes.Lines(read(t, "testdata/output/silent.txt")) {
 		if got := events(t, Options{}, line); got != "" {
-			t.Errorf("%q tells %s", line, got)
+			t.Errorf("%q: got %s, want no event", line, got)
 		}
 	}
 }
