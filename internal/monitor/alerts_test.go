@@ -60,7 +60,8 @@ func TestFailingSources(t *testing.T) {
 		}
 	}
 	counts["gpu"] = sampling.Failure{Count: 4, Last: context.DeadlineExceeded}
-	if parts := a.failing(counts); len(parts) != 1 || parts[0] != (alert.Part{Name: "source gpu", Error: "context deadline exceeded"}) {
-		t.Errorf("got %v, want source gpu", parts)
+	want := alert.Part{Name: "source gpu", Error: "context deadline exceeded"}
+	if parts := a.failing(counts); len(parts) != 1 || parts[0] != want {
+		t.Errorf("got %v, want %v", parts, want)
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// BenchmarkEnd is what the beginning and the end of a window cost where 1,000 others are open and 4,096 ended lately: of
-// one that read from no disk, and of a slow load that did, as the others did.
+// BenchmarkEnd measures the start and the end of a window with 1,000 others open and 4,096 that ended recently: of one
+// that read from no disk, and of a slow load that read from the same disk as the others.
 func BenchmarkEnd(b *testing.B) {
 	for name, kind := range map[string]window.Kind{"no disk": window.Custom, "load": window.ModelLoad} {
 		b.Run(name, func(b *testing.B) {

@@ -18,8 +18,8 @@ type Drives struct {
 	Auto    bool           // not configured by the user: a missing smartctl is no problem
 }
 
-// NewDrives returns how drives are read as the user configured, or nil for not at all. Their history is in a file next to
-// the baselines.
+// NewDrives returns how drives are read as the user configured, or nil for not at all. Their history is in a file next
+// to the baselines.
 func NewDrives(s *config.Smart, slow config.Slow) *Drives {
 	if !s.On() {
 		return nil

@@ -17,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// answers is a smartctl that prints a document of a drive that has so many reallocated sectors.
+// answers returns a smartctl for a drive with one more reallocated sector per call.
 func answers(t *testing.T) string {
 	t.Helper()
 	if _, err := os.Stat("/bin/sh"); err != nil {
@@ -39,7 +39,7 @@ END
 	return path
 }
 
-// Drives are asked, judged by their history, and told in the snapshot and to listeners.
+// Drives are read, judged by their history, and passed to the snapshot and to receivers.
 func TestDrives(t *testing.T) {
 	history := filepath.Join(t.TempDir(), "drives.json")
 	m, err := New(Config{Drives: &Drives{History: history, Ask: drives.Options{
@@ -57,18 +57,19 @@ func TestDrives(t *testing.T) {
 	m.Start()
 	defer m.Stop()
 	first, second := <-rounds, <-rounds
-	if first.Status != sample.DriveOK || second.Status != sample.DriveFailing || !strings.Contains(second.Finding, "1 reallocated sector, all since") {
-		t.Errorf("%+v, then %+v", first, second)
+	failing := second.Status == sample.DriveFailing && strings.Contains(second.Finding, "1 reallocated sector, all since")
+	if first.Status != sample.DriveOK || !failing {
+		t.Errorf("got %+v, then %+v, want ok, then failing", first, second)
 	}
 	if now := m.Collect().Drives; len(now.Drives) != 1 || now.Drives[0].Device != "sdq" || now.At.Wall.IsZero() {
-		t.Errorf("%+v", now)
+		t.Errorf("got %+v, want one reading of sdq", now)
 	}
 	if info, err := os.Stat(history); err != nil || info.Mode().Perm() != 0o600 {
-		t.Errorf("%v, %v", info, err)
+		t.Errorf("got %v, %v, want a file with mode 0600", info, err)
 	}
 }
 
-// Without smartctl one line says so, unless nobody has asked for drives.
+// A missing smartctl is one problem, unless drives are checked automatically.
 func TestDrivesWithoutSmartctl(t *testing.T) {
 	for auto, want := range map[bool]int{true: 0, false: 1} {
 		m, err := New(Config{Drives: &Drives{Auto: auto, Ask: drives.Options{
@@ -90,13 +91,13 @@ func TestDrivesWithoutSmartctl(t *testing.T) {
 			}
 		}
 		if n != want {
-			t.Errorf("auto %v: %v", auto, m.Problems())
+			t.Errorf("auto %v: got the problems %v, want %d of smart", auto, m.Problems(), want)
 		}
 		m.Stop()
 	}
 }
 
-// Who is not asked any more, because the config says so or the disks cannot be listed, has not vanished; who is not there has.
+// A drive that is excluded by the config, or while the disks cannot be listed, has not vanished. One that is gone has.
 func TestDrivesListed(t *testing.T) {
 	root := t.TempDir()
 	for _, name := range []string{"sda", "sdb", "sdc"} {
@@ -123,7 +124,7 @@ func TestDrivesListed(t *testing.T) {
 			got = append(got, d.Device+" "+string(d.Status))
 		}
 		if text := strings.Join(got, ", "); text != want {
-			t.Errorf("%s, want %s", text, want)
+			t.Errorf("got %s, want %s", text, want)
 		}
 	}
 	round("sda ok, sdb ok, sdc ok", nil, "sda", "sdb", "sdc")
@@ -143,13 +144,13 @@ func TestDrivesListed(t *testing.T) {
 	round("sdc vanished, sda ok", nil, "sda")
 }
 
-// stuck is a stream that does not end when it should, as one does whose history lies on a disk that hangs.
+// stuck is a stream that does not end with its context, like one with its history on a disk that hangs.
 type stuck struct{ free chan struct{} }
 
 func (s *stuck) Run(context.Context, sample.Sink) { <-s.free }
 func (s *stuck) CatchUp(context.Context)          {}
 
-// Sampling goes on beside it, and Stop does not wait for it for ever.
+// Sampling continues, and Stop gives up after a while.
 func TestDrivesStuck(t *testing.T) {
 	s := &stuck{make(chan struct{})}
 	m, err := New(Config{Drives: &Drives{}})
@@ -161,7 +162,7 @@ func TestDrivesStuck(t *testing.T) {
 	began := time.Now()
 	for first := m.Collect().Cores.At.Mono; m.Collect().Cores.At.Mono < first+time.Second; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
-			t.Error("nothing is sampled")
+			t.Error("got no reading within a minute")
 			break
 		}
 	}
@@ -173,14 +174,14 @@ func TestDrivesStuck(t *testing.T) {
 	select {
 	case <-stopped:
 	case <-time.After(time.Minute):
-		t.Error("Stop waits for a disk that hangs")
+		t.Error("Stop did not return within a minute")
 	}
 	close(s.free)
 	<-stopped
 	<-m.drives.ended
 }
 
-// What is known of a disk under a load that waited for it is found again in the recording, in the same words.
+// A replay finds the health of the disk that a load waited for, in the same words.
 func TestReplayOfDrives(t *testing.T) {
 	p := newTape(t)
 	var reports []*window.Report
@@ -206,16 +207,17 @@ func TestReplayOfDrives(t *testing.T) {
 		mark(recording.Mark{Op: recording.Tick})
 		switch i {
 		case 10:
-			mark(recording.Mark{Op: recording.Begin, Edge: 1, At: edge(1, i), ID: "A", Window: &recording.Window{Kind: window.ModelLoad, Job: "train"}})
+			load := &recording.Window{Kind: window.ModelLoad, Job: "train"}
+			mark(recording.Mark{Op: recording.Begin, Edge: 1, At: edge(1, i), ID: "A", Window: load})
 		case 60:
 			mark(recording.Mark{Op: recording.End, Edge: 2, At: edge(2, i), ID: "A"})
 		}
 	}
 	p.replaysTheSame()
 	if len(reports) != 1 || reports[0].Verdict != window.StorageBound {
-		t.Fatalf("%+v", reports)
+		t.Fatalf("got %+v, want one storage-bound load", reports)
 	}
 	if got := text(t, reports[0]); !strings.Contains(got, `"findings":[{"kind":"disk_failing","text":"vda has 312 reallocated sectors, 40 of them since Monday.","remedy":"Replace it."}]`) {
-		t.Error(got)
+		t.Errorf("got %s, want the finding of vda alone", got)
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// TestReplayOfFindings: what is found of a GPU beside the verdict is found again in the recording, through five epochs of ten
-// seconds in which it was busy, its tensor cores were not, its cap held it down, and its memory grew.
+// TestReplayOfFindings: what is found of a GPU beside the verdict is found again in the recording, through five epochs
+// of ten seconds in which it was busy, its tensor cores were not, its cap held it down, and its memory grew.
 func TestReplayOfFindings(t *testing.T) {
 	p := newTape(t)
 	var reports []*window.Report

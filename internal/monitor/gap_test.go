@@ -53,8 +53,8 @@ func epochOf(t *testing.T, come func(i int) bool, change func(i int, at *sample.
 	return r
 }
 
-// While a machine is suspended the monotonic clock stands still and the wall clock leaps ahead when it wakes: the window
-// is as long as the machine was awake, and nothing of it was missed.
+// While a machine is suspended the monotonic clock stands still and the wall clock leaps ahead when it wakes: the
+// window is as long as the machine was awake, and nothing of it was missed.
 func TestSuspended(t *testing.T) {
 	r := epochOf(t, func(int) bool { return true }, func(i int, at *sample.Stamp) {
 		if i > 30 {

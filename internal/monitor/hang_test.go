@@ -10,9 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// A Collector that reads its config anew stops its components and starts others. A driver that hangs does not keep it from
-// either.
-func TestShareBesideADriverThatHangs(t *testing.T) {
+// A Collector that reloads its config stops its components and starts others, also with a driver that hangs.
+func TestShareWithADriverThatHangs(t *testing.T) {
 	config := Config{NVML: fixture.NVML(t)}
 	w := fixture.PlayGPU(t, "gpu 0\nhang call=nvmlInit_v2\n")
 	t.Setenv("FAKENVML_FILE", w.Path)
@@ -23,7 +22,7 @@ func TestShareBesideADriverThatHangs(t *testing.T) {
 		select {
 		case <-done:
 		case <-time.After(10 * time.Second):
-			t.Fatalf("not within 10 s: %s", what)
+			t.Fatalf("%s did not return within 10 s", what)
 		}
 	}
 	for range 2 {

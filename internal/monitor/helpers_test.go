@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
-// watching is a monitor of this machine that samples often.
+// watching returns a monitor of this machine that samples often.
 func watching(t *testing.T, config Config) *Monitor {
 	t.Helper()
 	config.Interval = 20 * time.Millisecond
@@ -26,7 +26,7 @@ func watching(t *testing.T, config Config) *Monitor {
 	return m
 }
 
-// sleeper is a process that does nothing until the test ends, or it is told to end.
+// sleeper starts a process that sleeps until end is called, or the test ends.
 func sleeper(t *testing.T) (pid int, end func()) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -45,7 +45,7 @@ func sleeper(t *testing.T) (pid int, end func()) {
 	return cmd.Process.Pid, end
 }
 
-// Where the history has no room for a job's ledger, what the whole machine's says is said.
+// If the history has no room for a job's ledger, the report is about the whole machine.
 func TestAttendWithoutRoom(t *testing.T) {
 	one := []history.Tier{{Rows: 6000}}
 	free := watching(t, Config{History: history.Config{Tiers: one}})
@@ -66,7 +66,7 @@ func TestAttendWithoutRoom(t *testing.T) {
 	}
 }
 
-// A window that nobody ended is closed by the sampler, also while a job begins.
+// The sampler closes a window that its program has forgotten, also while a job is added.
 func TestForgottenWindowOfAJob(t *testing.T) {
 	var m *Monitor
 	m = watching(t, Config{Reports: func(r *window.Report) { m.Jobs.Unfollow(r.Job) }}) // as a client does
@@ -86,11 +86,11 @@ func TestForgottenWindowOfAJob(t *testing.T) {
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):
-		t.Fatal("Attend hangs")
+		t.Fatal("AutoFollow did not return within 20 s")
 	}
 	for i := 0; m.Windows.Open() > 0; i++ {
 		if i > 1000 {
-			t.Fatal("the window stays open")
+			t.Fatal("the window is still open, want it closed")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -43,8 +43,9 @@ func coldFile(t *testing.T, size int) string {
 	return path
 }
 
-// A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed. A machine that
-// is short of memory takes pages back at any moment, and a busy one is late to look at who reads, so each has a few tries.
+// A load of a cold file, and of the same file when it is warm, say so, and say it again when they are replayed. A
+// machine that is short of memory takes pages back at any moment, and a busy one is late to look at who reads, so each
+// has a few tries.
 func TestLoads(t *testing.T) {
 	const size = 16 * mib
 	path := coldFile(t, size)

@@ -1,5 +1,5 @@
-// Package monitor watches one machine: it wires the sampling of its sources, the following of jobs, the probes at the ends
-// of windows, and the registry of windows.
+// Package monitor watches one machine: it wires the sampling of its sources, the following of jobs, the probes at the
+// ends of windows, and the registry of windows.
 package monitor
 
 import (
@@ -161,7 +161,8 @@ func (m *Monitor) Now() Moment { return m.readings.Now() }
 // CatchUp requests the newest samples of the GPUs, and returns when they are in the history: after 50 ms at most.
 func (m *Monitor) CatchUp() { m.sources.CatchUp() }
 
-// Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous call.
+// Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous
+// call.
 func (m *Monitor) Collect() sample.Snapshot { return m.readings.Collect() }
 
 // Inventory counts the devices of the newest readings.

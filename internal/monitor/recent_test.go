@@ -10,8 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// TestLatelyOfALongWindow sees a change in the middle of a long window within seconds.
-func TestLatelyOfALongWindow(t *testing.T) {
+// A change in the middle of a long window shows within seconds.
+func TestRecentOfALongWindow(t *testing.T) {
 	m, err := New(Config{Recorded: true})
 	if err != nil {
 		t.Fatal(err)
@@ -53,14 +53,14 @@ func TestLatelyOfALongWindow(t *testing.T) {
 		}
 	}
 	if r := m.Windows.Report(id); r.Verdict != window.GPUBound || r.Recent == nil || r.Recent.Verdict != window.GPUBound {
-		t.Errorf("%s, lately %+v", r.Verdict, r.Recent)
+		t.Errorf("%s, recent %+v", r.Verdict, r.Recent)
 	}
 	for i := range 50 {
 		step(1001+i, false)
 	}
 	r := m.Windows.Running()[0]
 	if r.Verdict != window.GPUBound || r.Recent == nil || r.Recent.Verdict != window.StorageBound || explain.Finding(r.Recent) == explain.Finding(r) {
-		t.Errorf("%s, lately %+v", r.Verdict, r.Recent)
+		t.Errorf("%s, recent %+v", r.Verdict, r.Recent)
 	}
 	if r, err := m.Windows.End(id, m.Now()); err != nil || r.Recent != nil {
 		t.Errorf("ended: %+v, %v", r.Recent, err)

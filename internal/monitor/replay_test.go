@@ -236,7 +236,8 @@ func text(t *testing.T, r *window.Report) string {
 	return string(line)
 }
 
-// replay feeds a recording to a monitor, up to where it ends or is damaged, with a window from each reading to the next.
+// replay feeds a recording to a monitor, up to where it ends or is damaged, with a window from each reading to the
+// next.
 func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.Report)) *Monitor {
 	t.Helper()
 	config := Config{Recorded: true, History: rings, Reports: ended}

@@ -10,8 +10,8 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 )
 
-// Share is one component's share of the monitor that all components of a Collector use, so that a machine is sampled once.
-// Claim and Join return one. It is safe for concurrent use.
+// Share is one component's share of the monitor that all components of a Collector use, so that a machine is sampled
+// once. Claim and Join return one. It is safe for concurrent use.
 type Share struct {
 	name    string
 	config  *Config // nil: any will do
@@ -19,8 +19,8 @@ type Share struct {
 	started bool
 }
 
-// shared is the common monitor of the components of a process. It is global because their factories have nothing else in
-// common.
+// shared is the common monitor of the components of a process. It is global because their factories have nothing else
+// in common.
 var shared struct {
 	mu      sync.Mutex
 	claims  []*Share // not stopped, with a config
@@ -29,10 +29,10 @@ var shared struct {
 	monitor *Monitor // nil without users
 }
 
-// Claim registers a component that needs a monitor with this config. Call it when the component is created, before any is
-// started, so that components without a config find this one in any order of starts. Only Interval, Root, NVML and Drives
-// may be set. Explicit Drives win over automatic ones; their history lies next to the baselines of Limit. name stands for
-// the component in errors. Each Claim needs a Stop.
+// Claim registers a component that needs a monitor with this config. Call it when the component is created, before any
+// is started, so that components without a config find this one in any order of starts. Only Interval, Root, NVML and
+// Drives may be set. Explicit Drives win over automatic ones; their history lies next to the baselines of Limit. name
+// stands for the component in errors. Each Claim needs a Stop.
 func Claim(name string, c Config) *Share {
 	s := &Share{name: name, config: &c}
 	shared.mu.Lock()
@@ -41,7 +41,7 @@ func Claim(name string, c Config) *Share {
 	return s
 }
 
-// Join registers a component that uses the monitor of the others, or one with the defaults if there are none.
+// Join registers a component that uses the monitor of the others, or else one with the defaults.
 func Join() *Share { return &Share{} }
 
 // Limit sets when windows are slow, for all components of the process. All components that set it must set the same

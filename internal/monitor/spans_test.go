@@ -52,8 +52,8 @@ func replayFile(t *testing.T, path string, tick func(m *Monitor)) *Monitor {
 	}
 }
 
-// A span within a window that was announced says the same of it, but for what it leaves out at the two ends, and for
-// the doubt that it admits.
+// A span inside an announced window has the same report, except for what it leaves out at the two ends and for its
+// uncertainty.
 func TestSpanOfAnnouncedWindow(t *testing.T) {
 	paths, err := filepath.Glob("../../testdata/recordings/*.gz")
 	if err != nil || len(paths) == 0 {
@@ -94,12 +94,12 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 			}
 			r := m.Spans.Report(w)
 			if r.Scope != exact.Scope || r.Scope != window.Process {
-				t.Errorf("%s: of the %s, announced of the %s", path, r.Scope, exact.Scope)
+				t.Errorf("%s: got scope %s, want %s", path, r.Scope, exact.Scope)
 			}
 			doubt := r.Uncertainty*r.GPUTime().Seconds() + exact.Uncertainty*exact.GPUTime().Seconds() + 2*short.Seconds()
 			for _, part := range [][2]time.Duration{{r.Busy, exact.Busy}, {r.Storage, exact.Storage}, {r.CPU, exact.CPU}} {
 				if math.Abs((part[0] - part[1]).Seconds()) > doubt {
-					t.Errorf("%s: %v, announced %v, doubt %.3f s", path, part[0], part[1], doubt)
+					t.Errorf("%s: got %v, want %v within %.3f s", path, part[0], part[1], doubt)
 				}
 			}
 			t.Logf("%s, %v: busy %v (%v), storage %v (%v), uncertainty %.3f, %s (%s)", filepath.Base(path), r.Duration(),
@@ -124,7 +124,7 @@ func TestWrongSpans(t *testing.T) {
 		return err
 	}
 	if err := span(dawn, dawn.Add(1)); !errors.Is(err, windows.ErrOld) {
-		t.Errorf("without a reading: %v", err)
+		t.Errorf("without a reading: got %v, want %v", err, windows.ErrOld)
 	}
 	for i := range 100 {
 		for _, s := range round(i) {
@@ -151,7 +151,7 @@ func TestWrongSpans(t *testing.T) {
 		{time.Unix(0, math.MinInt64), time.Unix(0, math.MaxInt64), windows.ErrOld},
 	} {
 		if err := span(test.from, test.to); !errors.Is(err, test.want) {
-			t.Errorf("%v to %v: %v, want %v", test.from, test.to, err, test.want)
+			t.Errorf("%v to %v: got %v, want %v", test.from, test.to, err, test.want)
 		}
 	}
 }

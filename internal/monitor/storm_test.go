@@ -191,8 +191,8 @@ func TestCeilings(t *testing.T) {
 	}
 }
 
-// That a storm is over is told once, a minute after its last window, and before another one of its disk; whether somebody
-// listens changes no report.
+// That a storm is over is told once, a minute after its last window, and before another one of its disk; whether
+// somebody listens changes no report.
 func TestStormEnds(t *testing.T) {
 	for name, listens := range map[string]bool{"that nobody hears of": false, "whose end is told": true} {
 		t.Run(name, func(t *testing.T) {

@@ -81,8 +81,8 @@ func (c *Client) Close() {
 	c.closed = true
 }
 
-// follow follows the process of a window, and returns its job. It returns "" if the process has ended, or if too many are
-// followed: the window is then about the whole machine.
+// follow follows the process of a window, and returns its job. It returns "" if the process has ended, or if too many
+// are followed: the window is then about the whole machine.
 func (c *Client) follow(pid int) (job string) {
 	if c.options.Job != "" || pid == 0 {
 		return ""

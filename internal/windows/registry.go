@@ -31,7 +31,8 @@ const (
 
 var (
 	// ErrTooMany means that no more windows can be open at the same time.
-	ErrTooMany = fmt.Errorf("%d windows are open: end some, or look for a program that begins windows and never ends them", MaxOpen)
+	ErrTooMany = fmt.Errorf("%d windows are open: "+
+		"end some, or look for a program that begins windows and never ends them", MaxOpen)
 	// ErrUnknown means that no open window has that id.
 	ErrUnknown = errors.New("no open window has that id: it has ended, or it did not begin here")
 )

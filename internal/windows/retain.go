@@ -24,8 +24,8 @@ func (t *table) expire(now time.Duration) {
 	t.ended = slices.Delete(t.ended, 0, n)
 }
 
-// endedSince yields the reports of windows that ended since a moment, the newest first. It may yield a few from before the
-// moment, because windows that end at nearly the same time are kept in the order in which they are reported.
+// endedSince yields the reports of windows that ended since a moment, the newest first. It may yield a few from before
+// the moment, because windows that end at nearly the same time are kept in the order in which they are reported.
 func (t *table) endedSince(since, now time.Duration) iter.Seq[*window.Report] {
 	oldest := max(since-maxReportDelay, now-Keep)
 	return func(yield func(*window.Report) bool) {
@@ -72,8 +72,8 @@ func (g *Registry) Running() []*window.Report {
 	return reports
 }
 
-// Report returns the report of one window: up to now while it is open, and for an hour after its end. It returns nil for
-// an unknown window.
+// Report returns the report of one window: up to now while it is open, and for an hour after its end. It returns nil
+// for an unknown window.
 func (g *Registry) Report(id string) *window.Report {
 	now := g.config.Readings.Glimpse()
 	g.mu.Lock()

@@ -76,8 +76,8 @@ func (j *Judge) limits(r *window.Report, key baseline.Key) window.Limits {
 	return limits
 }
 
-// key returns the baseline that a window is compared with. It is "" for a window with approximate bounds, and while it is
-// unknown whether a load comes from memory.
+// key returns the baseline that a window is compared with. It is "" for a window with approximate bounds, and while it
+// is unknown whether a load comes from memory.
 func (j *Judge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
 	if j.store == nil || r.ApproximateBounds || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
@@ -88,13 +88,13 @@ func (j *Judge) key(r *window.Report, retried window.Seen, ended bool) baseline.
 		judged.Seen = retried
 	}
 	if r.Kind == window.ModelLoad && len(r.Disks) > 0 {
-		kind = j.diskKind(mostRead(r))
+		kind = j.diskKind(busiestDisk(r))
 	}
 	return baseline.KeyOf(&judged, kind)
 }
 
-// mostRead returns the disk with the most bytes read.
-func mostRead(r *window.Report) string {
+// busiestDisk returns the disk with the highest number of bytes read.
+func busiestDisk(r *window.Report) string {
 	first := 0
 	for i := range r.Disks {
 		if r.Disks[i].ReadBytes > r.Disks[first].ReadBytes {

@@ -32,10 +32,10 @@ type autoJob struct {
 	verified time.Duration // the last time that the process was found to be the same
 }
 
-// AutoFollow follows a process and its children because they send spans, and returns their job. group and own are as for
-// Follow; own means a container. AutoFollow returns "" if the process has ended, if eight others are followed, or if the
-// newest of them was added less than a second ago. A job without a process for a minute is unfollowed. So is a job
-// without a span for ten minutes, if another one needs the place.
+// AutoFollow follows a process and its children because they send spans, and returns their job. group and own are as
+// for Follow; own means a container. AutoFollow returns "" if the process has ended, if eight others are followed, or
+// if the newest of them was added less than a second ago. A job without a process for a minute is unfollowed. So is a
+// job without a span for ten minutes, if another one needs the place.
 func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	if j.sources == nil || pid <= 0 {
 		return ""

@@ -22,7 +22,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// watching is a monitor of this machine that samples often.
+// watching returns a monitor of this machine that samples often.
 func watching(t *testing.T, config monitor.Config) *monitor.Monitor {
 	t.Helper()
 	config.Interval = 20 * time.Millisecond
@@ -35,7 +35,7 @@ func watching(t *testing.T, config monitor.Config) *monitor.Monitor {
 	return m
 }
 
-// sleeper is a process that does nothing until the test ends, or it is told to end.
+// sleeper starts a process that sleeps until end is called, or the test ends.
 func sleeper(t *testing.T) (pid int, end func()) {
 	t.Helper()
 	cmd := exec.Command("sleep", "600")
@@ -63,7 +63,7 @@ func autoFollow(m *monitor.Monitor, pid int) string {
 func TestAutoFollow(t *testing.T) {
 	m := watching(t, monitor.Config{})
 	if m.Jobs.AutoFollow(0, "", false) != "" || m.Jobs.AutoFollow(-1, "", false) != "" || m.Jobs.AutoFollow(math.MaxInt32, "", false) != "" {
-		t.Error("a process that is not there is followed")
+		t.Error("a process that does not exist is followed")
 	}
 	pid, _ := sleeper(t)
 	job := m.Jobs.AutoFollow(pid, "", false)
@@ -71,10 +71,10 @@ func TestAutoFollow(t *testing.T) {
 		t.Fatal("not followed", m.Problems())
 	}
 	if again := m.Jobs.AutoFollow(pid, "", false); again != job {
-		t.Errorf("then %q", again)
+		t.Errorf("the second time: got %q, want %q", again, job)
 	}
 	if other := m.Jobs.AutoFollow(os.Getpid(), "", false); other != "" {
-		t.Errorf("another one at once: %q", other)
+		t.Errorf("another job at once: got %q, want none", other)
 	}
 	w := window.Window{Kind: window.Epoch, Job: job}
 	w.Start.Wall = sample.Now().Wall
@@ -84,11 +84,11 @@ func TestAutoFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := m.Spans.Report(w); r.Scope != window.Process || !r.Split {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a split of the process", r)
 	}
 }
 
-// There is room for so many jobs; one that nobody asks for gives way, and one that is asked for does not.
+// The number of jobs is bounded. A new job replaces one that is idle, and no other.
 func TestAutoFollowMany(t *testing.T) {
 	m := watching(t, monitor.Config{})
 	var pids []int
@@ -103,21 +103,20 @@ func TestAutoFollowMany(t *testing.T) {
 		}
 	}
 	if job := autoFollow(m, last); job != "" {
-		t.Errorf("one too many: %q", job)
+		t.Errorf("one job too many: got %q, want none", job)
 	}
 	for _, pid := range pids[:2] {
 		m.Jobs.Age(pid, follow.AutoIdle+time.Minute)
 	}
 	if autoFollow(m, pids[0]) == "" { // epochs may take longer than that
-		t.Error("left, though there was room")
+		t.Error("an idle job was unfollowed, want it kept while there is room")
 	}
 	if job := autoFollow(m, last); job == "" || m.Jobs.AutoCount() != follow.MaxAuto || m.Jobs.AutoJob(pids[1]) != "" {
 		t.Errorf("got the job %q, %d jobs, want one in place of the first", job, m.Jobs.AutoCount())
 	}
 }
 
-// A job whose process has ended is kept for the spans that are on their way, and then left. Its number may be another
-// process's by then.
+// A job without a process is kept for its last spans, and then unfollowed. Another process may have its number by then.
 func TestAutoFollowDead(t *testing.T) {
 	m := watching(t, monitor.Config{})
 	pid, end := sleeper(t)
@@ -126,30 +125,30 @@ func TestAutoFollowDead(t *testing.T) {
 	time.Sleep(100 * time.Millisecond)
 	m.Jobs.Age(pid, 2*follow.VerifyEvery)
 	if got := autoFollow(m, pid); got != job || job == "" {
-		t.Errorf("of its last spans: %q, want %q", got, job)
+		t.Errorf("its last spans: got %q, want %q", got, job)
 	}
 	m.Jobs.RemoveDead()
 	if m.Jobs.AutoCount() != 1 {
-		t.Error("left at once")
+		t.Error("the job was unfollowed at once, want it kept for a while")
 	}
 	m.Jobs.Age(pid, 2*follow.AutoDead)
 	m.Jobs.RemoveDead()
 	if m.Jobs.AutoCount() != 0 {
-		t.Error("not left")
+		t.Error("the job is still followed, want it unfollowed")
 	}
 	if now := m.Collect(); len(now.Jobs.Jobs) != 0 {
-		t.Errorf("still told of: %+v", now.Jobs.Jobs)
+		t.Errorf("got the jobs %+v, want none", now.Jobs.Jobs)
 	}
 
 	other, _ := sleeper(t)
 	job = autoFollow(m, other)
 	m.Jobs.SetAutoJob(other, "process of yesterday")
 	if got := autoFollow(m, other); got != job || m.Jobs.AutoJob(other) != job {
-		t.Errorf("of another process by that number: %q, want %q", got, job)
+		t.Errorf("another process with that number: got %q, want %q", got, job)
 	}
 }
 
-// accelerators are so many, all busy for half of the time, each held by one process.
+// accelerators are emulated GPUs that are busy for half of the time, each held by one process.
 type accelerators []int
 
 func (a accelerators) Read(out *sample.Sample) error {
@@ -163,7 +162,7 @@ func (a accelerators) Read(out *sample.Sample) error {
 	return nil
 }
 
-// Eight processes, each on a GPU of its own, all have a ledger of that one.
+// Eight processes, each on a GPU of its own, have a ledger of that GPU.
 func TestAutoFollowRanks(t *testing.T) {
 	var pids accelerators
 	for range follow.MaxAuto {
@@ -175,7 +174,7 @@ func TestAutoFollowRanks(t *testing.T) {
 	for _, pid := range pids {
 		jobs = append(jobs, autoFollow(m, pid))
 	}
-	time.Sleep(100 * time.Millisecond) // the driver tells who holds what; what a ledger had no room for finds it
+	time.Sleep(100 * time.Millisecond) // for the readings of which process holds which GPU
 	w := window.Window{Kind: window.Epoch}
 	w.Start.Wall = sample.Now().Wall
 	time.Sleep(100 * time.Millisecond)
@@ -192,7 +191,7 @@ func TestAutoFollowRanks(t *testing.T) {
 	}
 }
 
-// A cgroup that ended is told of once, and not at every reading for as long as its job is remembered.
+// A cgroup that is gone is one problem, not one at every reading.
 func TestAutoFollowedCgroupEnds(t *testing.T) {
 	point, err := cgroup.Mountpoint("")
 	if err != nil {
@@ -219,6 +218,6 @@ func TestAutoFollowedCgroupEnds(t *testing.T) {
 	before := m.Failures()["pressure"].Count
 	time.Sleep(200 * time.Millisecond)
 	if n := m.Failures()["pressure"]; n.Count-before > 1 || n.Last != nil && !strings.Contains(n.Last.Error(), "gone") {
-		t.Errorf("%d failures: %v", n.Count-before, n.Last)
+		t.Errorf("got %d failures (%v), want 1", n.Count-before, n.Last)
 	}
 }

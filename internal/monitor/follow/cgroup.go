@@ -27,8 +27,8 @@ type Cgroup struct {
 }
 
 // NewCgroup makes a cgroup below the one of this process. Its name begins with name and is new: in containers every run
-// may have the same process id, and an earlier run may have left its cgroup. NewCgroup fails without cgroup v2, and where
-// the cgroup is not delegated to this process.
+// may have the same process id, and an earlier run may have left its cgroup. NewCgroup fails without cgroup v2, and
+// where the cgroup is not delegated to this process.
 func NewCgroup(name string) (*Cgroup, error) {
 	parent, folder, err := OwnCgroup()
 	if err != nil {
@@ -68,8 +68,8 @@ func (g *Cgroup) usable() error {
 	return nil
 }
 
-// Remove removes the cgroup. It waits up to patience for processes that are exiting. If one stays, the cgroup stays until
-// the machine restarts.
+// Remove removes the cgroup. It waits up to patience for processes that are exiting. If one stays, the cgroup stays
+// until the machine restarts.
 func (g *Cgroup) Remove(patience time.Duration) error {
 	name := g.Dir.Name()
 	_ = g.Dir.Close()

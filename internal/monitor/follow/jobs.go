@@ -43,8 +43,8 @@ func New(root string, sources *sampling.Sources, r *sampling.Readings, problems 
 var errRecording = errors.New("a recording is being replayed: no process can be followed")
 
 // Follow makes the process tree below pid a job with a ledger of its own. group is its cgroup v2; if it is "", Follow
-// finds it. own means that this cgroup contains the job and nothing else. The first reading of the job is in the history
-// when Follow returns. Each Follow needs an Unfollow.
+// finds it. own means that this cgroup contains the job and nothing else. The first reading of the job is in the
+// history when Follow returns. Each Follow needs an Unfollow.
 func (j *Jobs) Follow(id string, pid int, group string, own bool) error {
 	return j.follow(sampling.Job{ID: id, Pressure: group, Own: own, Scope: window.Process}, pid)
 }

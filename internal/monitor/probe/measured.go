@@ -35,7 +35,8 @@ func (p *Probe) NewMeasured(path string, note func(string, error), apply func([]
 	return &Measured{probe: p, path: path, note: note, apply: apply}
 }
 
-// Start reads the file before the first samples, so that the first window has the ceilings. A nil Measured does nothing.
+// Start reads the file before the first samples, so that the first window has the ceilings. A nil Measured does
+// nothing.
 func (m *Measured) Start() {
 	if m == nil {
 		return

@@ -1,6 +1,6 @@
-// Package probe reads what windows need to know besides the samples, when they begin and end: what is at a window's path,
-// which processes read most, and what bench measured of the disks. A probe may hang with its file system, so each runs
-// in the background, and the callers wait for a short time only.
+// Package probe reads what windows need to know besides the samples, when they begin and end: what is at a window's
+// path, which processes read most, and what bench measured of the disks. A probe may hang with its file system, so each
+// runs in the background, and the callers wait for a short time only.
 package probe
 
 import (
@@ -35,8 +35,8 @@ func New(root string, disks *disk.Source) *Probe { return &Probe{root: root, dis
 // Stop waits for the probes that are running: for a second at most.
 func (p *Probe) Stop() { p.tasks.stop() }
 
-// PathExists reports whether name is the absolute path of a file or folder of this machine. It returns false if the file
-// system takes longer than 100 ms.
+// PathExists reports whether name is the absolute path of a file or folder of this machine. It returns false if the
+// file system takes longer than 100 ms.
 func (p *Probe) PathExists(name string) bool {
 	return filepath.IsAbs(name) && await(p, existsTime, func() bool {
 		_, err := os.Stat(filepath.Join("/", p.root, name))

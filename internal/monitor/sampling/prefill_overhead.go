@@ -14,8 +14,8 @@ import (
 // prefilledDisks makes eight with one disk of this machine.
 const prefilledDisks = 7
 
-// The build tag overhead fills the history as after a day: every ring has rows of eight disks, the host, a GPU and a job.
-// hack/footprint measures such an agent.
+// The build tag overhead fills the history as after a day: every ring has rows of eight disks, the host, a GPU and a
+// job. hack/footprint measures such an agent.
 func init() {
 	prefill = func(h *history.History) error {
 		for at := -24 * time.Hour; at < 0; at += spacing(at) {
@@ -60,7 +60,8 @@ func past(at time.Duration) []sample.Sample {
 		{At: stamp, Disks: disks},
 		{At: stamp, Pressures: []sample.Pressure{
 			{Resource: sample.IO, Some: spent / 3, Full: spent / 4}, {Resource: sample.CPU, Some: spent / 9},
-			{Resource: sample.IO, Scope: "/past", Some: spent / 3, Full: spent / 4}, {Resource: sample.CPU, Scope: "/past", Some: spent / 9},
+			{Resource: sample.IO, Scope: "/past", Some: spent / 3, Full: spent / 4},
+			{Resource: sample.CPU, Scope: "/past", Some: spent / 9},
 		}},
 		{At: stamp, Cores: []sample.Core{{Name: "cpu0", User: spent / 2, Idle: spent / 2}}},
 		{At: stamp, Jobs: []sample.Job{{ID: "past", CPUTime: spent / 2, ReadBytes: n << 12, ReadChars: n << 12}}},

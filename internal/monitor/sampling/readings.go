@@ -1,5 +1,5 @@
-// Package sampling reads the sources of a machine, and holds what follows from the readings: the history, the ledgers of
-// the followed jobs, the newest values, and the journal of a recording.
+// Package sampling reads the sources of a machine, and holds what follows from the readings: the history, the ledgers
+// of the followed jobs, the newest values, and the journal of a recording.
 package sampling
 
 import (
@@ -131,7 +131,8 @@ func (r *Readings) View(f func(*sample.Snapshot)) {
 	f(&latest)
 }
 
-// Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous call.
+// Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous
+// call.
 func (r *Readings) Collect() sample.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
