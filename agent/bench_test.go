@@ -201,7 +201,7 @@ func TestBenchOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden(t, filepath.Join("testdata", "bench", "report.json"), text.Bytes())
-	document, err := os.ReadFile(filepath.Join("..", "docs", "bench.md"))
+	document, err := os.ReadFile(docs + "bench.md")
 	if err != nil {
 		t.Fatal(err)
 	}

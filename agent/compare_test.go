@@ -59,7 +59,7 @@ func TestCompareRealReports(t *testing.T) {
 
 // The keys are those of docs/commands.md.
 func TestComparisonKeysAreDocumented(t *testing.T) {
-	page, err := os.ReadFile("../docs/commands.md")
+	page, err := os.ReadFile(docs + "commands.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,7 @@ import (
 )
 
 // TestExample runs examples/train.py on the real disk, as the README does: the epoch from the disk waits for it, the
-// same
-// epoch from the page cache does not. Numbers that CPU contention blurs are not checked.
+// same epoch from the page cache does not. Numbers that CPU contention blurs are not checked.
 func TestExample(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "report.json")
 	v := stallspan(t, "run", "--report", file, "--", python(t), "../examples/train.py", "--data", t.TempDir(), "--samples",

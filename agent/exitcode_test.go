@@ -162,8 +162,7 @@ func TestOutcome(t *testing.T) {
 }
 
 // A program that only waits for its disk is slow. Whether it is depends on the machine, but the exit code and the
-// report
-// agree.
+// report agree.
 func TestFailOnSlow(t *testing.T) {
 	dir, err := os.MkdirTemp(".", "slow") // on a disk more likely than the folder for temporary files
 	if err != nil {

@@ -66,8 +66,7 @@ func slowMount(t *testing.T) string {
 }
 
 // TestStorageWithoutABlockDevice reads from a file system without a disk: the verdict comes from pressure, and names
-// the
-// mount and no disk.
+// the mount and no disk.
 func TestStorageWithoutABlockDevice(t *testing.T) {
 	if _, err := os.Stat("/proc/pressure/io"); err != nil {
 		t.Skipf("needs PSI: %v", err)

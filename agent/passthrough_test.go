@@ -76,8 +76,7 @@ func TestSlowReaderLosesNothing(t *testing.T) {
 }
 
 // Our output may be non-blocking: a program that waits for keys sets its input, a terminal, to that, and it is our
-// output
-// too.
+// output too.
 func TestOutputThatDoesNotBlock(t *testing.T) {
 	t.Parallel()
 	data := randomBytes(5 << 20)

@@ -107,7 +107,7 @@ func TestConfigWritableByAll(t *testing.T) {
 
 // The examples of the documentation are valid. The secret comes from the test.
 func TestActionsDocument(t *testing.T) {
-	text, err := os.ReadFile("../docs/events.md")
+	text, err := os.ReadFile(docs + "events.md")
 	if err != nil {
 		t.Fatal(err)
 	}

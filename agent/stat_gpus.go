@@ -20,8 +20,7 @@ const (
 )
 
 // drawGPUs writes one row for each GPU. Values that only some GPUs have get columns if there is room, and otherwise
-// lines
-// of their own. width is as in draw.
+// lines of their own. width is as in draw.
 func drawGPUs(to *bytes.Buffer, gpus []stat.GPU, width int) {
 	names := make([]string, len(gpus))
 	longest := 0

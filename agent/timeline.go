@@ -41,8 +41,7 @@ func (t *timeline) sorted() (reports []*window.Report, dropped int) {
 }
 
 // newClient returns the client of one run, with all windows of the same job, their spans below parent, and their
-// reports
-// in the timeline.
+// reports in the timeline.
 func newClient(m *monitor.Monitor, t *telemetry, to *timeline, run, job string,
 	parent trace.SpanContext) *windows.Client {
 	return m.Windows.NewClient(windows.Options{

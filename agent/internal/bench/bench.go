@@ -1,9 +1,7 @@
 // Package bench measures how fast a disk can read: what hdparm -T and -t measure, and reads of 4 KiB at the queue
-// depths
-// of real programs. It reads a block device or a file, and takes under 30 s.
+// depths of real programs. It reads a block device or a file, and takes under 30 s.
 //
-// Each step reads for a fixed time with several threads; each thread waits for one read (pread). A rate is the mean
-// of
+// Each step reads for a fixed time with several threads; each thread waits for one read (pread). A rate is the mean of
 // the middle slices of the step, so that an outlier has no effect. Quantiles are of all reads.
 package bench
 
@@ -158,8 +156,7 @@ func (r *Result) note(format string, args ...any) {
 
 // Run measures. It only reads, except with Options.MakeFile. If ctx ends, or the device fails or hangs, it returns the
 // results so far, with an error for the latter two. Reads that hang are left behind, as nothing can end them. The
-// result
-// is nil if nothing could be measured.
+// result is nil if nothing could be measured.
 //
 // While it runs, GOMAXPROCS is at least 34, so that the Go scheduler does not delay threads that return from a read.
 // With GOMAXPROCS at 2, 32 threads did 41,519 and 37,902 reads per second where fio's 32 threads did 58,883 and 55,082.

@@ -4,15 +4,13 @@
 //
 // To add a format, add one row to the table in patterns.go: the framework, the meaning of the line, a literal text that
 // every such line holds, the expression, and a real line as its example. If the literal holds none of the table's
-// gates,
-// add a gate too. Then put a complete transcript into testdata/output and run the tests with -update: they write the
-// events next to the transcript, and the row into docs/epochs.md. Loads come in pairs of rows. Use only lines from real
-// logs.
+// gates, add a gate too. Then put a complete transcript into testdata/output and run the tests with -update: they write
+// the events next to the transcript, and the row into docs/epochs.md. Loads come in pairs of rows. Use only lines from
+// real logs.
 package progress
 
 // Reader finds epochs and loads in lines. The first built-in epoch pattern that matches decides the framework; then
-// only
-// that framework's patterns are tried. Its memory is bounded.
+// only that framework's patterns are tried. Its memory is bounded.
 //
 // A Reader is for one goroutine at a time. A program's two outputs need two Lines and one Reader. One lock must cover
 // Line and the handling of its events, so that they stay in order.
