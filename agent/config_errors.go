@@ -29,8 +29,11 @@ var expected = map[string]string{
 func yamlError(err error) error {
 	types := new(yaml.TypeError)
 	if !errors.As(err, &types) || len(types.Errors) == 0 {
-		text := strings.TrimPrefix(err.Error(), "yaml: ")
-		return fmt.Errorf("it is not valid YAML: %s", strings.ReplaceAll(text, "\n", " "))
+		text, syntax := strings.CutPrefix(strings.ReplaceAll(err.Error(), "\n", " "), "yaml: ")
+		if syntax {
+			return fmt.Errorf("it is not valid YAML: %s", text)
+		}
+		return errors.New(text) // of a value, such as a severity
 	}
 	text := strings.ReplaceAll(types.Errors[0], "\n", " ")
 	if m := unknownKey.FindStringSubmatch(text); m != nil {

@@ -65,7 +65,7 @@ func TestWrongActions(t *testing.T) {
 		"actions:\n  - exec: {command: [bin/true]}":                                       "actions[0]: exec needs a command",
 		"actions:\n  - exec: {comand: [/bin/true]}":                                       "did you mean command?",
 		"actions:\n  - on: [stallspan.gpu.lst]\n    exec: {command: [/bin/true]}":         `there is no event "stallspan.gpu.lst"`,
-		"actions:\n  - severity: loud\n    exec: {command: [/bin/true]}":                  "info, warn or error",
+		"actions:\n  - severity: loud\n    exec: {command: [/bin/true]}":                  `"loud" is not a severity: choose info, warn or error`,
 		"actions:\n  - webhook: {url: 'http://example.com', secret_env: PATH}":            "start with https",
 		"actions:\n  - webhook: {url: 'https://example.com'}":                             "the secret of the webhook has 0 bytes",
 		"actions:\n  - webhook: {url: 'https://example.com', secret_env: NOT_SET_AT_ALL}": "is not set",

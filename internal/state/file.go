@@ -21,11 +21,9 @@ import (
 )
 
 const (
-	// DefaultMaxSize is the size limit of a file that sets none, in bytes.
-	DefaultMaxSize = 16 << 20
-
-	defaultWait = 5 * time.Second
-	folderMode  = 0o700
+	defaultMaxSize = 16 << 20 // bytes
+	defaultWait    = 5 * time.Second
+	folderMode     = 0o700
 )
 
 // File is a state file that holds a T. It is not safe for concurrent use within a process.
@@ -33,11 +31,11 @@ type File[T any] struct {
 	Path    string
 	Name    string        // key of the value in the file
 	Version int           // of the value's form
-	MaxSize int           // bytes; DefaultMaxSize if 0
+	MaxSize int           // bytes; 16 MiB if 0
 	Wait    time.Duration // for the lock of other processes; 5 s if 0
 
-	// Owned allows to quarantine whatever is found at Path. Without it, a file of unknown content stays where it is: the
-	// path may be a mistake of the user.
+	// Owned is set if any unusable file at Path may be renamed. Otherwise a file of unknown content stays where it is,
+	// because the path may be a mistake of the user.
 	Owned bool
 	// Check refuses a value that no version could have written. It may be nil.
 	Check func(T) error
@@ -155,7 +153,7 @@ func (f *File[T]) readOrQuarantine() (T, error) {
 
 func (f *File[T]) maxSize() int {
 	if f.MaxSize == 0 {
-		return DefaultMaxSize
+		return defaultMaxSize
 	}
 	return f.MaxSize
 }
