@@ -64,7 +64,7 @@ func (a *account) addCell(h *history.History, p history.Point) {
 		return
 	}
 	c := a.cell(h, now, p, dt)
-	a.spin.add(dt, c.leading, c.busy, c.inTurn())
+	a.spin.add(dt, c.leading, c.busy, c.leaderWaited())
 	if c.spins = a.spin.spins(); c.spins {
 		c.spun = a.spin.spun(c.runnable(), c.busy)
 	}
@@ -88,11 +88,11 @@ func (a *account) cell(h *history.History, now levels, p history.Point, dt float
 		if a.levels.ownIO(now, a.target.Remote) {
 			a.lastIO = p.At
 		}
-		c.mine = a.lastIO > 0 && p.At-a.lastIO <= sharedIOTime
+		c.ownIO = a.lastIO > 0 && p.At-a.lastIO <= sharedIOTime
 	}
 	a.writing = a.levels.wrote(now) || a.writing && c.some > flushingShare*dt
 	c.writing = a.writing
-	return c.each()
+	return c.perLeader()
 }
 
 // seconds rounds to the nanosecond.

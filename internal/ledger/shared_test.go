@@ -8,7 +8,7 @@ import (
 // TestStrangersPressure: in a scope that a job shares it is not charged with what others wait for.
 func TestStrangersPressure(t *testing.T) {
 	c := cell{dt: 1, busy: 0.3, some: 0.9, scopeCPU: 0.4, jobCPU: 0.05, queue: 0.1, queued: 16, reading: 4, working: 0.1,
-		shared: true, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
+		shared: true, leaders: 1, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); got.storage > 0.02 {
 		t.Errorf("%+v, where a stranger's disk is what is waited for", got)
 	}
@@ -42,7 +42,7 @@ func TestStrangersPressure(t *testing.T) {
 	if got := c.split(); got.storage > 0.11 {
 		t.Errorf("%+v, where most of what it read lay in memory", got)
 	}
-	alone := cell{dt: 1, some: 1, scopeCPU: 0.3, jobCPU: 0.3, leading: 0.3, leaders: 1, shared: true, hasGPU: true, hasPressure: true, mine: true}
+	alone := cell{dt: 1, some: 1, scopeCPU: 0.3, jobCPU: 0.3, leading: 0.3, leaders: 1, shared: true, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := alone.split(); math.Abs(got.storage-0.7) > 1e-9 || math.Abs(got.cpu-0.3) > 1e-9 {
 		t.Errorf("%+v, want no more than the one thread slept", got)
 	}
@@ -50,23 +50,23 @@ func TestStrangersPressure(t *testing.T) {
 
 // TestOwnIO: only what a job may have waited for lets it be charged with what is waited for where it shares.
 func TestOwnIO(t *testing.T) {
-	before := levels{asked: 1, fetched: 2, stored: 5, disks: 100}
+	before := levels{readChars: 1, fetched: 2, stored: 5, disks: 100}
 	for _, c := range []struct {
-		name                          string
-		asked, fetched, stored, disks float64
-		remote, want                  bool
+		name                              string
+		readChars, fetched, stored, disks float64
+		remote, want                      bool
 	}{
 		{name: "nothing"},
 		{name: "nothing, with files on a network", remote: true},
-		{name: "a read from a disk", asked: 4096, fetched: 4096, stored: 4096, disks: 4096, want: true},
+		{name: "a read from a disk", readChars: 4096, fetched: 4096, stored: 4096, disks: 4096, want: true},
 		{name: "a page of a mapped file", fetched: 4096, stored: 4096, disks: 4096, want: true},
-		{name: "a pipe, or the page cache", asked: 1 << 20},
-		{name: "a network file system", asked: 1 << 20, remote: true, want: true},
-		{name: "the page cache, while a disk is at work", asked: 1 << 20, disks: 4096, remote: true},
+		{name: "a pipe, or the page cache", readChars: 1 << 20},
+		{name: "a network file system", readChars: 1 << 20, remote: true, want: true},
+		{name: "the page cache, while a disk is at work", readChars: 1 << 20, disks: 4096, remote: true},
 		{name: "a log", stored: 4096},
 		{name: "a checkpoint", stored: 16 << 20, want: true},
 	} {
-		now := levels{asked: before.asked + c.asked, fetched: before.fetched + c.fetched, stored: before.stored + c.stored, disks: before.disks + c.disks}
+		now := levels{readChars: before.readChars + c.readChars, fetched: before.fetched + c.fetched, stored: before.stored + c.stored, disks: before.disks + c.disks}
 		if got := before.ownIO(now, c.remote); got != c.want {
 			t.Errorf("%s: %v", c.name, got)
 		}

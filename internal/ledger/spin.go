@@ -2,40 +2,39 @@ package ledger
 
 import "math"
 
-// spin finds out whether a job's leading thread spins while the accelerator computes, as CUDA does by default, or
-// sleeps. Both look alike in a single cell when a job does everything in turn: half of the time on the CPU, half of it
-// busy. But from cell to cell a spinning thread works more when the accelerator does, and one that decodes and then
-// sleeps works less, but for what it waits for storage meanwhile. It is a regression of the changes of its work on
-// those of the accelerator's and of the waiting, which forgets.
+// spin detects whether a job's leading thread spins while the GPU computes, as CUDA does by default, or sleeps. In a
+// single cell both look alike if the job does all work in turn: half of the time on the CPU, half of it busy. But from
+// cell to cell a spinning thread works more when the GPU does. A thread that decodes and then sleeps works less, apart
+// from its waiting for storage. spin is a regression of the changes of the thread's work on the changes of the GPU's work
+// and of the waiting. Old changes fade out.
 type spin struct {
-	dt, leading, busy, waited float64 // s of the stretch that is not compared yet
-	last                      point   // the stretch before
+	dt, leading, busy, waited float64 // s, of the stretch that is not complete yet
+	last                      point   // the previous stretch
 	begun                     bool
-	slept                     bool    // in the stretch before, or too much of it to have been spinning
+	slept                     bool    // in the previous stretch, for too long to have been spinning
 	xy, xx, zy, zz, xz        float64 // sums of products of changes: y of leading, x of busy, z of waited
-	sum                       float64 // of both shares, a mean that forgets
-	owed                      float64 // s that the accelerator worked and the thread is not known to have spun yet
+	sum                       float64 // of both shares, a moving mean
+	owed                      float64 // s of GPU work for which the thread is not known to have spun yet
 }
 
-// point is the shares of a stretch in which the leading thread worked, the accelerator did, and storage was waited for.
+// point has the shares of a stretch: work of the leading thread, work of the GPU, and waiting for storage.
 type point struct{ leading, busy, waited float64 }
 
 const (
-	spinStretch = 0.05  // s at least of what is compared; cells that end at the edges of windows may be shorter
-	spinMemory  = 0.98  // of each stretch to the next: 50 of them, five seconds
-	spinSlope   = -0.35 // between -1, who sleeps, and +1, who spins; one who spins and decodes is at work always: 0
-	spinFull    = 0.08  // around 1: so much of both together looks like taking turns
-	spinTurns   = 0.3   // and then the slope must be above this
-	spinLeast   = 0.5   // of the accelerator's time, at which it can be spinning at all: others may take its CPU meanwhile
-	spinLearn   = 0.5   // of each stretch, in that mean
-	spinNoise   = 0.001 // squared changes that tell nothing
-	spinIdle    = 0.02  // of the accelerator's time: what begins or ends there is the work, and both follow
-	spinStep    = 0.2   // larger changes count as this one: one phase gives way to another
-	spinLate    = 0.02  // s by which a running thread's time may be late: several of the kernel's ticks
+	spinStretch = 0.05  // s, the shortest stretch; cells that end at the edges of windows may be shorter
+	spinMemory  = 0.98  // weight of the previous stretches: about 50, five seconds
+	spinSlope   = -0.35 // between -1 (sleeps) and +1 (spins); a thread that spins and decodes always works: 0
+	spinFull    = 0.08  // distance from 1 of both shares together that looks like taking turns
+	spinTurns   = 0.3   // in this case the smallest slope of spinning
+	spinMin     = 0.5   // smallest share of the GPU's time that can be spinning: other threads may take its CPU
+	spinLearn   = 0.5   // weight of a new stretch in that mean
+	spinNoise   = 0.001 // squared changes below this are noise
+	spinIdle    = 0.02  // share of the GPU's time below which work begins or ends, and both follow
+	spinStep    = 0.2   // larger changes are cut to this: they are changes of phase
+	spinLate    = 0.02  // s, the delay of a running thread's CPU time: several kernel ticks
 )
 
-// add takes what the leading thread and the accelerator worked in a cell, and what somebody waited for storage. All are
-// seconds.
+// add adds a cell: the work of the leading thread and of the GPU, and the waiting for storage. All are seconds.
 func (s *spin) add(dt, leading, busy, waited float64) {
 	s.dt, s.leading, s.busy, s.waited = s.dt+dt, s.leading+leading, s.busy+busy, s.waited+waited
 	if s.dt < spinStretch {
@@ -57,25 +56,25 @@ func (s *spin) add(dt, leading, busy, waited float64) {
 	if now.busy > spinIdle {
 		s.sum += (now.leading + now.busy + now.waited - s.sum) * spinLearn
 	}
-	s.last, s.begun, s.slept = now, true, now.leading < spinLeast*now.busy
+	s.last, s.begun, s.slept = now, true, now.leading < spinMin*now.busy
 }
 
-// spins says whether the leading thread spins. Where nothing tells it does: what is then not counted as CPU work is
-// left unexplained.
+// spins reports whether the leading thread spins. Without evidence it is true: then the time is not counted as CPU work
+// and stays without an explanation.
 func (s *spin) spins() bool {
-	least := spinSlope
+	limit := spinSlope
 	if math.Abs(s.sum-1) < spinFull {
-		least = spinTurns
+		limit = spinTurns
 	}
 	if s.slept {
 		return false
 	}
-	slope, told := s.slope()
-	return !told || slope > least
+	slope, ok := s.slope()
+	return !ok || slope > limit
 }
 
-// slope is by how much more the leading thread works where the accelerator does, the waiting being equal.
-func (s *spin) slope() (slope float64, told bool) {
+// slope returns how much more the leading thread works when the GPU does, with equal waiting.
+func (s *spin) slope() (slope float64, ok bool) {
 	if s.xx < spinNoise {
 		return 0, false
 	}
@@ -87,8 +86,8 @@ func (s *spin) slope() (slope float64, told bool) {
 	return (s.xy*zz - s.zy*s.xz) / of, true
 }
 
-// spun says how much of what the leading thread worked in a cell was spinning. The kernel tells of a thread's time
-// late, so what is missing in one cell is looked for in the next.
+// spun returns how much of the leading thread's work in a cell was spinning. The kernel reports a thread's time late, so
+// that a part of it may be in the next cell.
 func (s *spin) spun(leading, busy float64) float64 {
 	spun := clamp(leading, 0, busy+s.owed)
 	s.owed = clamp(s.owed+busy-spun, 0, spinLate)

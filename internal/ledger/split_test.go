@@ -14,14 +14,14 @@ func FuzzSplit(f *testing.F) {
 	f.Add(0.1, 0.2, 0.2, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, false, false, true, true)
 	f.Add(0.1, 0.05, 0.09, 0.1, 0.3, 0.1, 0.05, 0.4, 0.1, true, true, true, true)
 	f.Add(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, true, false, false, false)
-	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working float64, gpu, pressure, mine, spins bool) {
+	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working float64, gpu, pressure, ownIO, spins bool) {
 		for _, v := range []float64{dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working} {
 			if math.IsNaN(v) || math.IsInf(v, 0) || math.Abs(v) > 1e12 {
 				t.Skip("no reading can be that") // differences of counters, clamped by the history
 			}
 		}
 		c := cell{dt: dt, busy: busy, some: some, scopeCPU: max(0, scopeCPU), queued: queued, jobCPU: jobCPU,
-			leading: leading, reading: reading, working: working, spins: spins, spun: clamp(leading, 0, busy), hasGPU: gpu, hasPressure: pressure, mine: mine}
+			leading: leading, reading: reading, working: working, spins: spins, spun: clamp(leading, 0, busy), hasGPU: gpu, hasPressure: pressure, ownIO: ownIO}
 		got := c.split()
 		b, s, p := got.busy, got.storage, got.cpu
 		const slack = 1e-9
@@ -34,7 +34,7 @@ func FuzzSplit(f *testing.F) {
 		if got.gain < s*(1-slack)-slack*dt || got.gain > max(0, dt-b)*(1+slack) {
 			t.Fatalf("%+v: %v would be gained of %v that waited for storage", c, got.gain, s)
 		}
-		if !mine && s != 0 {
+		if !ownIO && s != 0 {
 			t.Fatalf("%+v: someone else's waiting was counted", c)
 		}
 	})
@@ -58,7 +58,7 @@ func TestPressed(t *testing.T) {
 		{"nobody waits", 0, 1, -1, 0, 0},
 		{"everybody waits", 1, 0, -1, 1, 0},
 	} {
-		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, mine: true}.pressed()
+		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, ownIO: true}.psiWait()
 		if math.Abs(got-c.want) > c.within {
 			t.Errorf("%s: %.3f, want %.3f", c.name, got, c.want)
 		}
@@ -71,12 +71,12 @@ func TestSplit(t *testing.T) {
 		cell               cell
 		busy, storage, cpu float64
 	}{
-		{"idle while the loader waits", cell{dt: 1, busy: 0.4, some: 0.6, scopeCPU: 0.1, jobCPU: 0.1, hasGPU: true, hasPressure: true, mine: true}, 0.4, 0.6, 0},
-		{"idle while the loader decodes", cell{dt: 1, busy: 0.4, some: 0, scopeCPU: 1, jobCPU: 1, hasGPU: true, hasPressure: true, mine: true}, 0.4, 0, 0.6},
-		{"heavy I/O beside a busy GPU", cell{dt: 1, busy: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.5, hasGPU: true, hasPressure: true, mine: true}, 1, 0, 0},
-		{"idle for no seen cause", cell{dt: 1, busy: 0.2, hasGPU: true, hasPressure: true, mine: true}, 0.2, 0, 0},
-		{"no GPU, half CPU and half waiting", cell{dt: 1, some: 0.5, scopeCPU: 0.5, jobCPU: 0.5, hasPressure: true, mine: true}, 0, 0.5, 0.5},
-		{"a kernel without PSI, by the queue", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true, mine: true}, 0.5, 0.45, 0},
+		{"idle while the loader waits", cell{dt: 1, busy: 0.4, some: 0.6, scopeCPU: 0.1, jobCPU: 0.1, hasGPU: true, hasPressure: true, ownIO: true}, 0.4, 0.6, 0},
+		{"idle while the loader decodes", cell{dt: 1, busy: 0.4, some: 0, scopeCPU: 1, jobCPU: 1, hasGPU: true, hasPressure: true, ownIO: true}, 0.4, 0, 0.6},
+		{"heavy I/O beside a busy GPU", cell{dt: 1, busy: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}, 1, 0, 0},
+		{"idle for no seen cause", cell{dt: 1, busy: 0.2, hasGPU: true, hasPressure: true, ownIO: true}, 0.2, 0, 0},
+		{"no GPU, half CPU and half waiting", cell{dt: 1, some: 0.5, scopeCPU: 0.5, jobCPU: 0.5, hasPressure: true, ownIO: true}, 0, 0.5, 0.5},
+		{"a kernel without PSI, by the queue", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true, ownIO: true}, 0.5, 0.45, 0},
 		{"a queue of strangers", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true}, 0.5, 0, 0},
 	} {
 		got := c.cell.split()
@@ -88,14 +88,14 @@ func TestSplit(t *testing.T) {
 }
 
 func TestStarvedPipelineIsCPUBound(t *testing.T) {
-	c := cell{dt: 1, busy: 0.3, jobCPU: 0.2, starved: 0.5, scopeCPU: 0.2, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, busy: 0.3, jobCPU: 0.2, starved: 0.5, scopeCPU: 0.2, hasGPU: true, hasPressure: true, ownIO: true}
 	if got, want := c.split(), (parts{0.3, 0, 0.7, 0}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
 
 func TestFetchingIsStorage(t *testing.T) {
-	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.55) > 1e-9 || math.Abs(got.cpu-0.05) > 1e-9 {
 		t.Errorf("%+v, want 0.55 for storage and what idle time is left for the CPU", got)
 	}
@@ -104,7 +104,7 @@ func TestFetchingIsStorage(t *testing.T) {
 // TestReadAhead splits what an accelerator waited for between threads that read and decode in turn.
 func TestReadAhead(t *testing.T) {
 	gpu := func(c cell) cell {
-		c.dt, c.hasGPU, c.hasPressure, c.mine = 1, true, true, true
+		c.dt, c.hasGPU, c.hasPressure, c.ownIO = 1, true, true, true
 		return c
 	}
 	for _, c := range []struct {
@@ -142,7 +142,7 @@ func TestReadAhead(t *testing.T) {
 // TestQueueWherePressureIsThin: a single thread that reads, decodes and computes in turn wakes up on another CPU each
 // time, so that pressure shows half of its waiting.
 func TestQueueWherePressureIsThin(t *testing.T) {
-	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, leaders: 1, queue: 0.58, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, leaders: 1, queue: 0.58, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.58) > 1e-9 || math.Abs(got.cpu-0.1) > 1e-9 {
 		t.Errorf("%+v, want what the queue shows", got)
 	}
@@ -191,7 +191,7 @@ func TestSpin(t *testing.T) {
 }
 
 func TestSpinningIsNoWork(t *testing.T) {
-	c := cell{dt: 1, busy: 0.5, jobCPU: 0.5, leading: 0.5, spun: 0.5, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, busy: 0.5, jobCPU: 0.5, leading: 0.5, spun: 0.5, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); got != (parts{busy: 0.5}) {
 		t.Errorf("%+v, want no CPU stall of one that waits for others with its accelerator idle", got)
 	}
@@ -199,7 +199,7 @@ func TestSpinningIsNoWork(t *testing.T) {
 
 // TestSpinsAndFindsNoCPU: one that does all in turn and spins is ready for a CPU while it spins and while it decodes.
 func TestSpinsAndFindsNoCPU(t *testing.T) {
-	c := cell{dt: 1, busy: 0.6, jobCPU: 0.5, leading: 0.5, ready: 0.4, starved: 0.4, leaders: 1, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, busy: 0.6, jobCPU: 0.5, leading: 0.5, ready: 0.4, starved: 0.4, leaders: 1, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}
 	var s spin
 	c.spun = s.spun(c.runnable(), c.busy)
 	if got := c.split(); math.Abs(got.cpu-0.3) > 1e-9 {
@@ -225,8 +225,8 @@ func TestSpunLate(t *testing.T) {
 
 // TestSeveralLeaders: eight processes, one a GPU, spin together and sleep together.
 func TestSeveralLeaders(t *testing.T) {
-	c := cell{dt: 1, busy: 0.5, jobCPU: 8 * 0.55, leading: 8 * 0.5, leaders: 8, scopeCPU: 8 * 0.55, hasGPU: true, hasPressure: true, mine: true}
-	c = c.each()
+	c := cell{dt: 1, busy: 0.5, jobCPU: 8 * 0.55, leading: 8 * 0.5, leaders: 8, scopeCPU: 8 * 0.55, hasGPU: true, hasPressure: true, ownIO: true}
+	c = c.perLeader()
 	var s spin
 	c.spins, c.spun = true, s.spun(c.leading, c.busy)
 	if got := c.split(); math.Abs(got.cpu-0.05) > 1e-9 || got.storage != 0 {
@@ -254,7 +254,7 @@ func TestWrote(t *testing.T) {
 
 // TestWithoutPressure: a kernel without PSI shows a job's waiting by its own part of a queue, and nobody else's.
 func TestWithoutPressure(t *testing.T) {
-	c := cell{dt: 1, busy: 0.4, queue: 0.5, queued: 30, jobCPU: 0.1, leading: 0.1, leaders: 1, ofJob: true, hasGPU: true, mine: true}
+	c := cell{dt: 1, busy: 0.4, queue: 0.5, queued: 30, jobCPU: 0.1, leading: 0.1, leaders: 1, ofJob: true, hasGPU: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.5) > 1e-9 {
 		t.Errorf("%+v, want what its own queue shows", got)
 	}
@@ -267,7 +267,7 @@ func TestWithoutPressure(t *testing.T) {
 // TestReadsInNoCounter: who reads a network file system past the page cache sleeps, and nothing but samples say what
 // for.
 func TestReadsInNoCounter(t *testing.T) {
-	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true, mine: true}
+	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true, ownIO: true}
 	if got := serial.split(); math.Abs(got.storage-0.5) > 1e-9 || math.Abs(got.cpu-0.2) > 1e-9 {
 		t.Errorf("in turn: %+v", got)
 	}
@@ -283,7 +283,7 @@ func TestReadsInNoCounter(t *testing.T) {
 
 // TestOneThreadInTurn: a thread that works does not wait, whatever pressure says of others in its cgroup.
 func TestOneThreadInTurn(t *testing.T) {
-	c := cell{dt: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.4, leading: 0.4, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.4, leading: 0.4, leaders: 1, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.6) > 1e-9 || math.Abs(got.cpu-0.4) > 1e-9 {
 		t.Errorf("%+v, want no more than it slept", got)
 	}
@@ -296,7 +296,7 @@ func TestOneThreadInTurn(t *testing.T) {
 // TestThinPressure: a load whose thread wakes up on another CPU each time waited all the time that it slept; a training
 // loop may have slept for something else.
 func TestThinPressure(t *testing.T) {
-	c := cell{dt: 1, some: 0.45, scopeCPU: 0.2, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, mine: true}
+	c := cell{dt: 1, some: 0.45, scopeCPU: 0.2, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.8) > 1e-9 {
 		t.Errorf("%+v, want all that it slept", got)
 	}

@@ -1,0 +1,163 @@
+package ledger
+
+// cell is the evidence about one job on one GPU in a short stretch of time. All numbers are seconds.
+type cell struct {
+	dt   float64
+	busy float64 // the GPU worked; zero without one
+
+	some     float64 // I/O pressure of the job's scope; see psiWait for why this is no wall time
+	scopeCPU float64 // core-seconds of work of everything in that scope
+	queued   float64 // growth of the most loaded disk's weighted time
+	iowait   float64 // core-seconds of idle time while a task of the core waited for I/O
+	jobCPU   float64 // core-seconds of work of the job; without a job, of the busiest core
+	starved  float64 // a thread of the job was ready and had no CPU: CPU pressure of its own scope, or its leading thread
+	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
+	leading  float64 // of jobCPU, of the thread that drives the GPU
+	ready    float64 // that thread was ready and had no CPU
+	queue    float64 // the job's own part of the weighted time of the disk that it read from
+	onDisk   float64 // growth of all of that, whichever process read
+
+	reading float64 // thread-seconds of the job's other threads that fetch data
+	working float64 // of reading, on a CPU or ready for one
+	inReads float64 // thread-seconds of all threads asleep in reads of files without a local disk
+
+	writing     bool    // a checkpoint is being flushed: its writer waits, whatever readers do
+	spun        float64 // of leading (and of ready, if that thread does all work in turn), to wait for the GPU
+	spins       bool    // the leading thread spins
+	leaders     float64 // number of threads that lead, as in training on several GPUs; 0 if unknown
+	hasGPU      bool
+	hasPressure bool
+	shared      bool // the scope contains other processes, whose work is in scopeCPU
+	ofJob       bool // not the whole machine: queue is known
+	between     bool // the job read nothing; onDisk is of the disk that it read from last
+	cached      bool // most of what the job read was in the page cache
+	ownIO       bool // the scope's waiting can be for the job's own I/O
+}
+
+// perLeader returns the cell of one of several leading threads, such as one process per GPU. Only their sum is known,
+// so each gets an equal part.
+func (c cell) perLeader() cell {
+	if c.leaders > 1 {
+		for _, sum := range []*float64{
+			&c.jobCPU, &c.fetching, &c.leading, &c.ready, &c.reading, &c.working, &c.inReads, &c.queue,
+		} {
+			*sum /= c.leaders
+		}
+	}
+	return c
+}
+
+// parts are how a cell's time is divided.
+type parts struct {
+	busy, storage, cpu float64 // at most dt together; the rest is idle time without an explanation
+	gain               float64 // time that instant storage would have saved
+}
+
+// split divides a cell's time.
+//
+// The job has to explain the GPU's idle time. If one thread does all work in turn, it waited for storage, then worked,
+// then computed. Its stalls and the idle time coincide, so the smaller of the two counts and not their product. If
+// threads read ahead, the GPU waits for the thread with the next batch. That thread is in each state as likely as it
+// spends time in it, so the explained idle time is divided in proportion to the readers' time.
+//
+// An input pipeline that is ready to work and has no CPU is bound by the CPU, like one that works. A thread that spins
+// while the GPU works does not work for it.
+//
+// The kernel's work to fetch a block (submission, interrupt, wake-up) is a part of the block's cost: about ten
+// microseconds each, a quarter of the whole on a fast disk. It counts as storage, because it would also disappear with
+// the data in memory.
+func (c cell) split() parts {
+	if c.dt <= 0 {
+		return parts{}
+	}
+	fetching := clamp(c.fetching, 0, max(0, c.jobCPU))
+	waited := min(c.dt, c.waited()+fetching)
+	switch {
+	case !c.hasGPU:
+		cpu := clamp(c.jobCPU-fetching, 0, c.dt)
+		storage := min(c.dt-cpu, waited)
+		return parts{storage: storage, cpu: cpu, gain: storage}
+	case !c.readsAhead() || c.writing:
+		return c.splitSerial(waited, fetching)
+	}
+	return c.splitAhead(waited, fetching)
+}
+
+// demand returns how long the job worked, and was ready without a CPU, for the GPU.
+func (c cell) demand(fetching float64) (working, starved float64) {
+	if !c.readsAhead() {
+		// While the thread is ready and would spin, it does not lack the CPU.
+		return max(0, c.jobCPU+c.ready-fetching-c.spun), max(0, c.starved-max(c.ready, c.spun))
+	}
+	// A spinning thread takes a CPU from others, while the GPU works.
+	return max(0, c.jobCPU-fetching-c.spun), max(0, c.starved-c.spun)
+}
+
+// splitSerial divides the time of a thread that does all work in turn, or of one that writes a checkpoint.
+func (c cell) splitSerial(waited, fetching float64) parts {
+	busy := clamp(c.busy, 0, c.dt)
+	idle := c.dt - busy
+	working, starved := c.demand(fetching)
+	explained := min(idle, waited+working+starved)
+	storage, gain := min(idle, waited), 0.0
+	if waited > 0 { // a thread that no disk wakes up has its CPU at once
+		gain = min(explained-storage, c.ready*waited/(waited+working))
+	}
+	return parts{busy, storage, explained - storage, storage + gain}
+}
+
+// Readers that wait or work for up to idling of their time delay nothing. From saturated on they are the bottleneck.
+// Batches are handed over in order, so some readers sleep at times although all of them are needed.
+const idling, saturated = 0.3, 0.7
+
+// turns is the largest ratio of a single reader's waiting and working to the idle time at which it takes turns with the
+// GPU. A thread that reads ahead also does so while the GPU works.
+const turns = 1.1
+
+// splitAhead divides the time with threads that read ahead.
+func (c cell) splitAhead(waited, fetching float64) parts {
+	busy := clamp(c.busy, 0, c.dt)
+	idle := c.dt - busy
+	working, starved := c.demand(fetching)
+	explained := min(idle, waited+working+starved)
+	blocked := c.readersWaited(waited, fetching)
+	working = max(working, c.working-fetching)
+	if blocked+working <= 0 {
+		return parts{busy: busy}
+	}
+	// Readers with a full buffer sleep and delay nothing. Then the GPU is idle for another cause, whatever they do in the
+	// rest of their time.
+	needed := c.needed(idle)
+	explained *= clamp(((blocked+working)/needed-idling)/(saturated-idling), 0, 1)
+	share := blocked / (blocked + working)
+	storage := min(waited, explained*share)
+	// Readers that sleep without a known cause leave the same share of the idle time without an explanation.
+	cpu := min(explained-storage, idle*working/max(needed, working))
+	if needed < c.reading && blocked+working < turns*idle {
+		return parts{busy, storage, cpu, storage}
+	}
+	// Without storage the readers would need the rest of their time for the same work, and the GPU its own.
+	return parts{busy, storage, cpu, max(storage, min(explained, c.dt*share))}
+}
+
+// needed is how many thread-seconds the readers would have worked and waited, had they been the bottleneck all the
+// time. A single reader may also be the thread that computes. It sleeps while the GPU works.
+func (c cell) needed(idle float64) float64 {
+	if c.reading < 1.5*c.dt {
+		return max(c.reading*idle/c.dt, 1e-9)
+	}
+	return c.reading
+}
+
+// readsAhead reports whether threads besides the leading one read, for at least half of the cell.
+func (c cell) readsAhead() bool { return c.reading >= c.dt/2 }
+
+// runnable is how long the leading thread was on a CPU, or, if it does all work itself, ready for one.
+func (c cell) runnable() float64 {
+	if c.readsAhead() {
+		return c.leading
+	}
+	return c.leading + c.ready
+}
+
+func clamp(v, low, high float64) float64 { return max(low, min(v, high)) }
