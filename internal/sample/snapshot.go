@@ -83,8 +83,8 @@ func (n *Snapshot) detail(s *Sample) {
 	n.GPUs.GPUDetails = append(n.GPUs.GPUDetails, s.GPUDetails...)
 }
 
-// Unfollow removes a job that is no longer followed, and moves its processes to Ended. Learn cannot do this for the last
-// job.
+// Unfollow removes a job that is no longer followed, and moves its processes to Ended. Learn cannot do this for the
+// last job.
 func (n *Snapshot) Unfollow(job string) {
 	others := slices.DeleteFunc(slices.Clone(n.Jobs.Processes), func(p Process) bool { return p.Job == job })
 	n.end(others)

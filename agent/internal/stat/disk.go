@@ -6,16 +6,16 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Disk is what one block device did in an interval, by the definitions of iostat(1). Every operation counts in the
-// interval in which it completed. A mean over no operations is nil, and so is what the kernel does not count.
+// Disk holds the rates of one block device in an interval, as iostat(1) defines them. Every operation counts in the
+// interval in which it completed. A mean over no operations is nil, and so is a value that the kernel does not count.
 type Disk struct {
 	Name string `json:"name"`
-	Leaf bool   `json:"leaf"` // a whole device that stands on no other
+	Leaf bool   `json:"leaf"` // not a partition and not stacked on other devices
 
 	ReadsPerSecond        float64  `json:"reads_per_s"`             // r/s
 	ReadBytesPerSecond    float64  `json:"read_bytes_per_s"`        // rkB/s x 1024
 	ReadsMergedPerSecond  float64  `json:"reads_merged_per_s"`      // rrqm/s
-	ReadAwait             *float64 `json:"read_await_ms,omitempty"` // r_await: from issue to completion, queues included
+	ReadAwait             *float64 `json:"read_await_ms,omitempty"` // r_await: from submission to completion
 	ReadSize              *float64 `json:"read_size_bytes,omitempty"`
 	WritesPerSecond       float64  `json:"writes_per_s"`
 	WriteBytesPerSecond   float64  `json:"write_bytes_per_s"`
@@ -30,8 +30,8 @@ type Disk struct {
 	FlushAwait            *float64 `json:"flush_await_ms,omitempty"`
 
 	Await       *float64 `json:"await_ms,omitempty"` // of reads, writes and discards together
-	QueueDepth  float64  `json:"queue_depth"`        // aqu-sz: operations under way, averaged over the interval
-	Utilization float64  `json:"utilization"`        // %util / 100: the share in which at least one operation was under way
+	QueueDepth  float64  `json:"queue_depth"`        // aqu-sz: mean number of operations in flight
+	Utilization float64  `json:"utilization"`        // %util / 100: share of the interval with an operation in flight
 }
 
 func disks(before, after *sample.Sample) []Disk {
@@ -49,7 +49,7 @@ func disks(before, after *sample.Sample) []Disk {
 	for i := range after.Disks {
 		d := &after.Disks[i]
 		last := was[d.Name]
-		delete(was, d.Name) // the kernel has seen a name twice; nobody could tell which is which
+		delete(was, d.Name) // a duplicate name: the first one counts
 		if last == nil || d.Unused() {
 			continue
 		}

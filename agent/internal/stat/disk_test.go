@@ -28,10 +28,10 @@ func between(before, after *sample.Snapshot) Rates {
 // near compares to the precision of floating-point arithmetic.
 func near(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
 
-// is tells whether an optional number is there and is v.
+// is reports whether an optional number has the value v.
 func is(p *float64, v float64) bool { return p != nil && near(*p, v) }
 
-// TestDefinitions holds the formulas to numbers worked out by hand from iostat(1).
+// TestDefinitions compares the formulas with numbers by hand, as iostat(1) defines them.
 func TestDefinitions(t *testing.T) {
 	before := sample.Disk{Name: "sda", Leaf: true, Has: sample.HasDiscards | sample.HasFlushes,
 		ReadIOs: 1000, WriteIOs: 7, ReadTicks: 5 * time.Second, IOTicks: time.Second, TimeInQueue: 9 * time.Second}
@@ -53,7 +53,7 @@ func TestDefinitions(t *testing.T) {
 	after.TimeInQueue += 8530 * ms
 	got := between(at(0, before), at(2*time.Second, after))
 	if got.Interval != 2*time.Second || len(got.Disks) != 1 {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want one disk over 2s", got)
 	}
 	d := got.Disks[0]
 	for name, ok := range map[string]bool{
@@ -73,17 +73,17 @@ func TestDefinitions(t *testing.T) {
 		"d_await":    is(d.DiscardAwait, 2),
 		"f/s":        is(d.FlushesPerSecond, 5),
 		"f_await":    is(d.FlushAwait, 3),
-		"await":      is(d.Await, 8508.0/504), // flushes have no part in it
+		"await":      is(d.Await, 8508.0/504), // without flushes
 		"aqu-sz":     near(d.QueueDepth, 4.265),
 		"%util":      near(d.Utilization, 0.75),
 	} {
 		if !ok {
-			t.Errorf("%s: %+v", name, d)
+			t.Errorf("%s: got %+v, want another value", name, d)
 		}
 	}
 }
 
-func TestWhatHasNoRate(t *testing.T) {
+func TestNoRate(t *testing.T) {
 	used := sample.Disk{Name: "sda", ReadIOs: 5, ReadTicks: time.Second, ReadBytes: 4096}
 	fell := func(change func(d *sample.Disk)) sample.Disk {
 		d := used
@@ -104,43 +104,58 @@ func TestWhatHasNoRate(t *testing.T) {
 		"the clock stood back": between(at(time.Second, used), at(0, used)).Disks,
 	} {
 		if len(got) != 0 {
-			t.Errorf("%s: %+v", name, got)
+			t.Errorf("%s: got %+v, want no rates", name, got)
 		}
 	}
 	idle := second([]sample.Disk{used}, []sample.Disk{used})
 	if len(idle) != 1 {
-		t.Fatalf("%+v", idle)
+		t.Fatalf("got %+v, want one disk", idle)
 	}
-	if d := idle[0]; d.ReadAwait != nil || d.Await != nil || d.ReadSize != nil || d.DiscardsPerSecond != nil || d.FlushesPerSecond != nil || d.Utilization != 0 {
-		t.Errorf("an idle disk on an old kernel: %+v", d)
+	if d := idle[0]; d.ReadAwait != nil || d.Await != nil || d.ReadSize != nil || d.DiscardsPerSecond != nil ||
+		d.FlushesPerSecond != nil ||
+		d.Utilization != 0 {
+		t.Errorf("idle disk on an old kernel: got %+v, want no means", d)
 	}
 }
 
-func TestUtilizationStopsAtOne(t *testing.T) { // the kernel samples by jiffies, and can run past the clock
+func TestUtilizationStopsAtOne(t *testing.T) { // the kernel samples by jiffies, and can exceed the interval
 	a := sample.Disk{Name: "sda", ReadIOs: 1}
 	b := a
 	b.IOTicks = 1008 * ms
 	if got := between(at(0, a), at(time.Second, b)).Disks; len(got) != 1 || got[0].Utilization != 1 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want one disk", got)
 	}
 }
 
-// work is what a disk does in one interval, drawn at random.
+// work returns random work of a disk in one interval.
 func work(random *rand.Rand) sample.Disk {
 	n := func() uint64 { return random.Uint64N(1 << random.IntN(20)) }
 	d := func() time.Duration { return time.Duration(n()) * ms }
 	return sample.Disk{
-		ReadIOs: n(), ReadMerges: n(), ReadBytes: n() * 512, ReadTicks: d(),
-		WriteIOs: n(), WriteMerges: n(), WriteBytes: n() * 512, WriteTicks: d(),
-		IOTicks: d(), TimeInQueue: d(), DiscardIOs: n(), DiscardBytes: n() * 512, DiscardTicks: d(), FlushIOs: n(), FlushTicks: d(),
+		ReadIOs:      n(),
+		ReadMerges:   n(),
+		ReadBytes:    n() * 512,
+		ReadTicks:    d(),
+		WriteIOs:     n(),
+		WriteMerges:  n(),
+		WriteBytes:   n() * 512,
+		WriteTicks:   d(),
+		IOTicks:      d(),
+		TimeInQueue:  d(),
+		DiscardIOs:   n(),
+		DiscardBytes: n() * 512,
+		DiscardTicks: d(),
+		FlushIOs:     n(),
+		FlushTicks:   d(),
 	}
 }
 
-// done is a disk after some more work; its times wrap as the kernel's do.
+// done returns a disk after more work, with times that wrap like the kernel's.
 func done(d, w sample.Disk) sample.Disk {
 	d.ReadIOs, d.ReadMerges, d.ReadBytes = d.ReadIOs+w.ReadIOs, d.ReadMerges+w.ReadMerges, d.ReadBytes+w.ReadBytes
 	d.WriteIOs, d.WriteMerges, d.WriteBytes = d.WriteIOs+w.WriteIOs, d.WriteMerges+w.WriteMerges, d.WriteBytes+w.WriteBytes
-	d.DiscardIOs, d.DiscardBytes, d.FlushIOs = d.DiscardIOs+w.DiscardIOs, d.DiscardBytes+w.DiscardBytes, d.FlushIOs+w.FlushIOs
+	d.DiscardIOs, d.DiscardBytes = d.DiscardIOs+w.DiscardIOs, d.DiscardBytes+w.DiscardBytes
+	d.FlushIOs += w.FlushIOs
 	add := func(at *time.Duration, more time.Duration) { *at = (*at + more) % (ms << 32) }
 	add(&d.ReadTicks, w.ReadTicks)
 	add(&d.WriteTicks, w.WriteTicks)
@@ -151,11 +166,20 @@ func done(d, w sample.Disk) sample.Disk {
 	return d
 }
 
-// numbers are a disk's rates in one list; what is absent is -1.
+// numbers returns a disk's rates in one list, with -1 for missing ones.
 func numbers(d *Disk) []float64 {
-	list := []float64{d.ReadsPerSecond, d.ReadBytesPerSecond, d.ReadsMergedPerSecond, d.WritesPerSecond, d.WriteBytesPerSecond,
-		d.WritesMergedPerSecond, d.QueueDepth, d.Utilization}
-	for _, p := range []*float64{d.ReadAwait, d.ReadSize, d.WriteAwait, d.WriteSize, d.DiscardsPerSecond, d.DiscardBytesPerSecond,
+	list := []float64{
+		d.ReadsPerSecond,
+		d.ReadBytesPerSecond,
+		d.ReadsMergedPerSecond,
+		d.WritesPerSecond,
+		d.WriteBytesPerSecond,
+		d.WritesMergedPerSecond,
+		d.QueueDepth,
+		d.Utilization,
+	}
+	for _, p := range []*float64{d.ReadAwait, d.ReadSize, d.WriteAwait, d.WriteSize,
+		d.DiscardsPerSecond, d.DiscardBytesPerSecond,
 		d.DiscardAwait, d.FlushesPerSecond, d.FlushAwait, d.Await} {
 		if p == nil {
 			list = append(list, -1)
@@ -166,8 +190,7 @@ func numbers(d *Disk) []float64 {
 	return list
 }
 
-// What a disk did before the interval, and whether its times wrapped meanwhile, changes no rate; no rate is negative,
-// or no number.
+// Work before the interval and wraps in the interval change no rate. No rate is negative or NaN.
 func FuzzRates(f *testing.F) {
 	f.Add(uint64(1), int64(time.Second), uint32(0))
 	f.Add(uint64(2), int64(time.Microsecond), uint32(math.MaxUint32))
@@ -182,28 +205,30 @@ func FuzzRates(f *testing.F) {
 			a.Name, a.Has, a.DiscardIOs = "sda", sample.HasDiscards|sample.HasFlushes, a.DiscardIOs+1
 			got := between(at(0, a), at(time.Duration(interval), done(a, w)))
 			if len(got.Disks) != 1 {
-				t.Fatalf("%d disks", len(got.Disks))
+				t.Fatalf("got %d disks, want 1", len(got.Disks))
 			}
 			return numbers(&got.Disks[0])
 		}
 		fresh := rates(sample.Disk{})
 		past := work(random)
-		began = max(began, math.MaxUint32/4*3+4) // a time that fell from earlier than this is another device's
-		for _, d := range []*time.Duration{&past.ReadTicks, &past.WriteTicks, &past.IOTicks, &past.TimeInQueue, &past.DiscardTicks, &past.FlushTicks} {
+		began = max(began, math.MaxUint32/4*3+4) // a fall from a lower value is a restart
+		for _, d := range []*time.Duration{
+			&past.ReadTicks, &past.WriteTicks, &past.IOTicks, &past.TimeInQueue, &past.DiscardTicks, &past.FlushTicks,
+		} {
 			*d = time.Duration(began) * ms
 		}
 		if late := rates(past); !slices.Equal(fresh, late) {
-			t.Errorf("after boot %v, later %v", fresh, late)
+			t.Errorf("got %v later, want %v as after boot", late, fresh)
 		}
 		for i, v := range fresh {
 			if math.IsNaN(v) || math.IsInf(v, 0) || v < 0 && v != -1 {
-				t.Errorf("number %d is %v", i, v)
+				t.Errorf("number %d: got %v, want a positive one", i, v)
 			}
 		}
 	})
 }
 
-// Two intervals' work is that of the one that spans them: nothing is lost or counted twice at a boundary.
+// The work of two intervals adds up to that of the interval over both.
 func TestIntervalsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 1000 {
@@ -227,20 +252,20 @@ func TestIntervalsAddUp(t *testing.T) {
 		}, one+two
 		for i, of := range parts {
 			if i == 3 && (first.ReadAwait == nil || second.ReadAwait == nil) {
-				continue // time can be counted without an operation here, not in a kernel
+				continue // random work may have time without operations, unlike a kernel
 			}
 			sum := of(&first)*one.Seconds() + of(&second)*two.Seconds()
 			if total := of(&both) * whole.Seconds(); math.Abs(sum-total) > 1e-6*max(1, total) {
-				t.Errorf("part %d: %v and %v are not %v", i, of(&first)*one.Seconds(), of(&second)*two.Seconds(), total)
+				t.Errorf("part %d: got %v and %v, want the sum %v", i, of(&first)*one.Seconds(), of(&second)*two.Seconds(), total)
 			}
 		}
 	}
 }
 
-// Of two devices of one name nobody can tell which is which: the first stands for the name.
+// Of two devices with one name the first counts.
 func TestNameTwice(t *testing.T) {
 	a, b := sample.Disk{Name: "sda", ReadIOs: 5}, sample.Disk{Name: "sda", ReadIOs: 500}
 	if got := between(at(0, a, b), at(time.Second, a, b)).Disks; len(got) != 1 || got[0].ReadsPerSecond != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want one disk", got)
 	}
 }

@@ -6,21 +6,22 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// GPU is what one accelerator did in an interval, and its state at the end of it. What the hardware does not give is
-// nil. One that does not work has its id, name and status alone.
+// GPU holds the rates of one GPU in an interval, and its state at the end. Values that the hardware does not support
+// are nil. A GPU that does not work has its id, name and status only.
 type GPU struct {
-	Index  int              `json:"-"` // as nvidia-smi counts the devices of this machine
+	Index  int              `json:"-"` // as in nvidia-smi
 	ID     string           `json:"id"`
 	Name   string           `json:"name"`
-	Status sample.GPUStatus `json:"status,omitempty"` // hung or lost; empty while it works
+	Status sample.GPUStatus `json:"status,omitempty"` // hung or lost; empty if it works
 
-	// Utilization is the share of the interval in which at least one kernel ran. Nil where the driver has told nothing
-	// new, or the GPU did not work at the interval's beginning.
-	Utilization    *float64 `json:"utilization,omitempty"`
-	MemoryUsed     *uint64  `json:"memory_used_bytes,omitempty"`
-	MemoryTotal    *uint64  `json:"memory_total_bytes,omitempty"`
-	Temperature    *float64 `json:"temperature_celsius,omitempty"`
-	Power          *float64 `json:"power_watts,omitempty"` // the mean of about the last second where the GPU counts its energy, else as its driver averages
+	// Utilization is the share of the interval with at least one kernel running. It is nil without a new reading, or if
+	// the GPU did not work at the start of the interval.
+	Utilization *float64 `json:"utilization,omitempty"`
+	MemoryUsed  *uint64  `json:"memory_used_bytes,omitempty"`
+	MemoryTotal *uint64  `json:"memory_total_bytes,omitempty"`
+	Temperature *float64 `json:"temperature_celsius,omitempty"`
+	// Power is the mean of about the last second if the GPU counts its energy, else the driver's average.
+	Power          *float64 `json:"power_watts,omitempty"`
 	LinkWidth      *int     `json:"pcie_link_width,omitempty"`
 	LinkGeneration *int     `json:"pcie_link_generation,omitempty"`
 
@@ -49,7 +50,7 @@ func gpus(before, after *sample.Sample) []GPU {
 	return list
 }
 
-// state takes over what holds at the interval's end.
+// state copies the state at the end of the interval.
 func (g *GPU) state(b *sample.GPU) {
 	if b.Has&sample.HasMemory != 0 {
 		g.MemoryUsed, g.MemoryTotal = new(b.MemoryUsed), new(b.MemoryTotal)
@@ -65,14 +66,14 @@ func (g *GPU) state(b *sample.GPU) {
 	}
 }
 
-// grow makes what needs both readings. A counter that went backwards began again when the driver was loaded anew.
+// grow computes what needs both readings. A counter restarts when the driver is loaded again.
 func (g *GPU) grow(a, b *sample.GPU, seconds float64) {
 	if b.Busy >= a.Busy && (a.Has|b.Has)&sample.LacksBusy == 0 {
 		g.Utilization = new(min(1, (b.Busy-a.Busy).Seconds()/seconds))
 	}
 }
 
-// finite is nil for what is no number: JSON has none, and no sensor measures it.
+// finite returns nil for NaN and infinity, which JSON does not support.
 func finite(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

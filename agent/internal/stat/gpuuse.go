@@ -7,17 +7,17 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// GPUUse is what of an accelerator was used, and what held it back. What its details do not tell is nil. A share is of
-// the last second or so before the interval's end, except where it says otherwise: the chip keeps no sums of those.
+// GPUUse holds the use of the parts of a GPU, and what limited it. Unknown values are nil. Shares are over about the
+// last second of the interval, unless stated otherwise, because the GPU has no counters for them.
 type GPUUse struct {
-	SMActive     *float64 `json:"sm_active,omitempty"`     // share of the time in which multiprocessors had work, over all of them
-	SMOccupancy  *float64 `json:"sm_occupancy,omitempty"`  // share of the warps that fit
-	TensorActive *float64 `json:"tensor_active,omitempty"` // share of the time in which tensor cores worked
-	DRAMActive   *float64 `json:"dram_active,omitempty"`   // share of the memory's bandwidth
+	SMActive     *float64 `json:"sm_active,omitempty"`     // share of time with work, mean over the multiprocessors
+	SMOccupancy  *float64 `json:"sm_occupancy,omitempty"`  // share of the maximum number of warps
+	TensorActive *float64 `json:"tensor_active,omitempty"` // share of time with tensor cores active
+	DRAMActive   *float64 `json:"dram_active,omitempty"`   // share of the memory bandwidth
 	Encoder      *float64 `json:"encoder,omitempty"`
 	Decoder      *float64 `json:"decoder,omitempty"`
 
-	// Bytes a second over the interval; over PCIe, where the GPU does not count them, as its driver measured last.
+	// Bytes/s over the interval. Without PCIe counters, the last measurement of the driver.
 	PCIeReceived   *float64 `json:"pcie_received_bytes_per_s,omitempty"`
 	PCIeSent       *float64 `json:"pcie_sent_bytes_per_s,omitempty"`
 	NVLinkReceived *float64 `json:"nvlink_received_bytes_per_s,omitempty"`
@@ -26,22 +26,22 @@ type GPUUse struct {
 	ClockSM    *float64 `json:"sm_clock_hz,omitempty"`
 	PowerLimit *float64 `json:"power_limit_watts,omitempty"`
 
-	// Throttled is the share of the interval in which the clocks were held down, by the reason that did so longest:
-	// several can at once. ThrottledBy is that reason, as in sample.GPUValues without "throttled_"; "" where none did.
+	// Throttled is the share of the interval with reduced clocks, for the longest of the reasons, which may overlap.
+	// ThrottledBy is that reason, as in sample.GPUValues without "throttled_", or "".
 	Throttled   *float64 `json:"throttled,omitempty"`
 	ThrottledBy string   `json:"throttled_by,omitempty"`
 }
 
-// The counters of throttling lie side by side, a reason each.
+// The throttle counters are consecutive, one for each reason.
 const firstThrottle, lastThrottle = sample.GPUThrottledPower, sample.GPUThrottledReliability
 
-// useOf is what one GPU's details tell; a and b are nil where there are none.
+// useOf returns the use from the details of one GPU at both readings, which may be nil.
 func useOf(a, b *sample.GPUDetail) (u GPUUse) {
 	if b == nil {
 		return u
 	}
 	now := func(q sample.GPUQuantity) *float64 {
-		if v, told := b.Values.Get(q); told {
+		if v, ok := b.Values.Get(q); ok {
 			return finite(v)
 		}
 		return nil
@@ -78,17 +78,17 @@ func either(v, otherwise *float64) *float64 {
 	return otherwise
 }
 
-// details are two of one GPU, and the time between them, which is more than zero.
+// details are those of one GPU at both readings, with the time between them, which is positive.
 type details struct {
 	before, after *sample.GPUValues
 	elapsed       time.Duration
 }
 
-// perSecond is how fast a counter grew, nil where it was not told twice or began again in between.
+// perSecond returns the rate of a counter, or nil if it is unknown or restarted.
 func (d details) perSecond(q sample.GPUQuantity) *float64 {
-	a, was := d.before.Get(q)
-	b, is := d.after.Get(q)
-	if !was || !is || b < a {
+	a, okBefore := d.before.Get(q)
+	b, okAfter := d.after.Get(q)
+	if !okBefore || !okAfter || b < a {
 		return nil
 	}
 	return finite((b - a) / d.elapsed.Seconds())

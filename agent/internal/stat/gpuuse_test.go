@@ -26,24 +26,29 @@ func TestGPUUse(t *testing.T) {
 	b := detailed(2*time.Second, map[sample.GPUQuantity]float64{
 		sample.GPUTensorActive: 0.11, sample.GPUSMActive: 0, sample.GPUDRAMActive: math.NaN(),
 		sample.GPUPCIeReceived: 3e9, sample.GPUPCIeReceiveRate: 7,
-		sample.GPUPCIeSent: 1, sample.GPUPCIeSendRate: 8, // began again
+		sample.GPUPCIeSent: 1, sample.GPUPCIeSendRate: 8, // restarted
 		sample.GPUNVLinkReceived: 5, sample.GPUNVLinkSent: 10,
 		sample.GPUThrottledPower: 3.2, sample.GPUThrottledHWThermal: 2.5, sample.GPUThrottledThermal: 0,
 	})
 	u := Between(a, b).GPUs[0].Use
 	if !is(u.TensorActive, 0.11) || !is(u.SMActive, 0) || u.DRAMActive != nil || u.SMOccupancy != nil || u.Encoder != nil {
-		t.Errorf("%+v", u)
+		t.Errorf("got %+v, want the shares of the later reading", u)
 	}
-	if !is(u.PCIeReceived, 1e9) || !is(u.PCIeSent, 8) || u.NVLinkReceived != nil || !is(u.NVLinkSent, 0) || !is(u.Throttled, 0.75) || u.ThrottledBy != "hw_thermal" {
-		t.Errorf("%+v", u)
+	if !is(u.PCIeReceived, 1e9) || !is(u.PCIeSent, 8) || u.NVLinkReceived != nil || !is(u.NVLinkSent, 0) ||
+		!is(u.Throttled, 0.75) ||
+		u.ThrottledBy != "hw_thermal" {
+		t.Errorf("got %+v, want the rates of the counters", u)
 	}
-	for name, before := range map[string]*sample.Snapshot{"none before": gpuAt(0, sample.GPU{ID: "GPU-1"}), "nothing new": b} {
-		if u := Between(before, b).GPUs[0].Use; u.Throttled != nil || u.NVLinkSent != nil || !is(u.PCIeReceived, 7) || !is(u.TensorActive, 0.11) {
-			t.Errorf("%s: %+v", name, u)
+	for name, before := range map[string]*sample.Snapshot{
+		"none before": gpuAt(0, sample.GPU{ID: "GPU-1"}), "nothing new": b,
+	} {
+		if u := Between(before, b).GPUs[0].Use; u.Throttled != nil || u.NVLinkSent != nil || !is(u.PCIeReceived, 7) ||
+			!is(u.TensorActive, 0.11) {
+			t.Errorf("%s: got %+v, want no rates of counters", name, u)
 		}
 	}
 	b.GPUs.GPUs[0].Status = sample.GPULost
 	if u := Between(a, b).GPUs[0].Use; u != (GPUUse{}) {
-		t.Errorf("lost: %+v", u)
+		t.Errorf("lost: got %+v, want nothing", u)
 	}
 }

@@ -1,7 +1,7 @@
-// Package rate turns two readings of a machine into what happened between them, as iostat -x and nvidia-smi show it.
+// Package stat computes the rates between two readings of a machine, as iostat -x and nvidia-smi show them.
 //
-// Nothing here is since boot: what was not there at both readings, or has begun to count again between them, has no
-// rate and is absent. A share is a ratio from 0 to 1.
+// No number is since boot: a device that is missing in one of the readings, or whose counters restarted in between, is
+// left out. A share is a ratio from 0 to 1.
 package stat
 
 import (
@@ -10,33 +10,32 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Rates is what happened between two readings. Each source's numbers are of the time between its own two readings,
-// which differ from the others' by the moments that reading takes, the GPUs' by up to the second that their driver is
-// behind.
+// Rates holds the rates between two readings. The numbers of each source are for the interval between its own readings,
+// which start microseconds apart. Readings of GPUs are up to a second late.
 type Rates struct {
-	At       sample.Stamp  // the later of the two readings of the disks; of the cores, where no disk could be read
-	Interval time.Duration // between these two readings, by which the disks' rates are made
+	At       sample.Stamp  // of the later reading of the disks, or of the cores if no disk could be read
+	Interval time.Duration // between these two readings
 
-	Disks       []Disk    // those that did anything since boot, in the kernel's order; sums over disks take leaves only
+	Disks       []Disk    // disks with any I/O since boot, in the order of the kernel; add leaves only
 	GPUs        []GPU     // in the order of the later reading
-	Pressure    *Pressure // nil where the kernel does not tell it
-	BusiestCore *Core     // nil where no core was there at both readings
+	Pressure    *Pressure // nil without PSI
+	BusiestCore *Core     // nil if no core is in both readings
 }
 
-// Pressure is the share of the interval that I/O stalled tasks of this machine for (PSI, Documentation/accounting/psi.rst).
-// It is no share of the wall clock: the kernel weights each CPU by the time that it was not idle.
+// Pressure is the share of the interval in which I/O stalled tasks (PSI, Documentation/accounting/psi.rst). It is not a
+// share of wall-clock time: the kernel weights each CPU by the time that it was not idle.
 type Pressure struct {
 	Some float64 `json:"io_some"` // at least one task waited
-	Full float64 `json:"io_full"` // every task waited that was not idle
+	Full float64 `json:"io_full"` // all non-idle tasks waited
 }
 
-// Core is a core and the share of the interval in which it worked. The kernel counts in ticks of 10 ms.
+// Core is a core and its utilization. The kernel counts ticks of 10 ms.
 type Core struct {
 	Name        string  `json:"name"` // "cpu0"
 	Utilization float64 `json:"utilization"`
 }
 
-// Between is what happened from one reading of a machine to a later one. It keeps neither.
+// Between returns the rates from one reading of a machine to a later one.
 func Between(before, after *sample.Snapshot) Rates {
 	r := Rates{At: after.Disks.At, Interval: elapsed(&before.Disks, &after.Disks)}
 	if r.Interval <= 0 { // the disks could not be read
@@ -49,11 +48,11 @@ func Between(before, after *sample.Snapshot) Rates {
 	return r
 }
 
-// elapsed is the time between two readings of one source.
+// elapsed returns the time between two readings of one source.
 func elapsed(before, after *sample.Sample) time.Duration { return after.At.Mono - before.At.Mono }
 
-// share is part of whole, a ratio from 0 to 1: both are sampled, and a part can run a little past its whole. whole is
-// more than zero.
+// share returns part of whole as a ratio from 0 to 1. Both are sampled, so that a part can exceed the whole a little.
+// whole is positive.
 func share(part, whole time.Duration) float64 {
 	return min(1, max(0, part.Seconds()/whole.Seconds()))
 }
@@ -76,26 +75,26 @@ func hostIO(list []sample.Pressure) *sample.Pressure {
 	return nil
 }
 
-// busiest is the core that worked most, the first of several. A core whose time went backwards was offline meanwhile.
+// busiest returns the core that worked most, or the first of several. A core with a decreased time was offline.
 func busiest(before, after *sample.Sample) *Core {
 	interval := elapsed(before, after)
 	if interval <= 0 {
 		return nil
 	}
-	was := make(map[string]time.Duration, len(before.Cores))
+	earlier := make(map[string]time.Duration, len(before.Cores))
 	for i := range before.Cores {
-		was[before.Cores[i].Name] = before.Cores[i].Busy()
+		earlier[before.Cores[i].Name] = before.Cores[i].Busy()
 	}
-	var most *Core
+	var busiest *Core
 	var longest time.Duration
 	for i := range after.Cores {
 		core := &after.Cores[i]
-		busy, known := was[core.Name]
+		busy, known := earlier[core.Name]
 		worked := core.Busy() - busy
-		if !known || worked < 0 || most != nil && worked <= longest {
+		if !known || worked < 0 || busiest != nil && worked <= longest {
 			continue
 		}
-		longest, most = worked, &Core{Name: core.Name, Utilization: share(worked, interval)}
+		longest, busiest = worked, &Core{Name: core.Name, Utilization: share(worked, interval)}
 	}
-	return most
+	return busiest
 }

@@ -15,7 +15,7 @@ func TestScopeOf(t *testing.T) {
 	hybrid := fixture.Root(t, "pressure_hybrid")
 	fixture.Write(t, hybrid, "proc/5/cgroup", []byte("0::/job\n"))
 	if scope, err := ScopeOf(hybrid, 5); err != nil || scope != "/job" {
-		t.Errorf("%q, %v", scope, err)
+		t.Errorf("got %q, %v", scope, err)
 	}
 	if _, err := ScopeOf(hybrid, 77); err == nil || !strings.Contains(err.Error(), "mount one") {
 		t.Errorf("a process in cgroup v1 alone: %v", err)
@@ -32,7 +32,7 @@ func TestMountpoint(t *testing.T) {
 	} {
 		root := fixture.Root(t, name)
 		if got, err := Mountpoint(root); err != nil || got != filepath.Join(root, want) {
-			t.Errorf("%s: %q, %v", name, got, err)
+			t.Errorf("%s: got %q, %v", name, got, err)
 		}
 	}
 }

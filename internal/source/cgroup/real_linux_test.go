@@ -24,14 +24,14 @@ func TestRealNamespace(t *testing.T) {
 		t.Skip("needs unshare(1)")
 	}
 	name := "/stallspan-view-test-" + strconv.Itoa(os.Getpid())
-	mine, other := name+"/pod1/a", name+"/pod2/b"
-	for _, group := range []string{name, name + "/pod1", mine, mine + "/inner", name + "/pod2", other} {
+	self, other := name+"/pod1/a", name+"/pod2/b"
+	for _, group := range []string{name, name + "/pod1", self, self + "/inner", name + "/pod2", other} {
 		if err := os.Mkdir(point+group, 0o755); err != nil {
 			t.Skipf("needs root, to make a cgroup: %v", err)
 		}
 		t.Cleanup(func() { _ = os.Remove(point + group) })
 	}
-	neighbour, inner := sleeper(t, point+other), sleeper(t, point+mine+"/inner")
+	neighbour, inner := sleeper(t, point+other), sleeper(t, point+self+"/inner")
 
 	host, own := t.TempDir(), t.TempDir()
 	for _, folder := range []string{"/proc", "/sys/fs/cgroup"} {
@@ -42,20 +42,20 @@ func TestRealNamespace(t *testing.T) {
 	script := `set -e; echo $$ > "$1/cgroup.procs"; shift; exec unshare -C -m sh -c '
 		set -e; mount --bind "$1" "$2/sys/fs/cgroup"; mount --bind /proc "$2/proc"; mount -t cgroup2 none "$3"
 		shift 3; exec "$@"' sh "$@"`
-	cmd := exec.Command("sh", "-c", script, "sh", point+mine, point, host, own,
+	cmd := exec.Command("sh", "-c", script, "sh", point+self, point, host, own,
 		os.Args[0], "-test.run=^TestInsideNamespace$", "-test.v")
 	outside, err := ScopeOf("", os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(os.Environ(), enter+"="+host, fmt.Sprintf("%s_WANT=%d %s %d %s %d %s", enter, inner, mine+"/inner",
+	cmd.Env = append(os.Environ(), enter+"="+host, fmt.Sprintf("%s_WANT=%d %s %d %s %d %s", enter, inner, self+"/inner",
 		neighbour, other, os.Getpid(), outside))
 	out, err := cmd.CombinedOutput()
 	if strings.Contains(string(out), "unshare failed") || strings.Contains(string(out), "permission denied") {
 		t.Skipf("needs the right to make namespaces and mounts: %s", out)
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: TestInsideNamespace") {
-		t.Errorf("%v: %s", err, out)
+		t.Errorf("got %v, want success: %s", err, out)
 	}
 	t.Logf("%s", out)
 }
@@ -110,8 +110,8 @@ func TestInsideNamespace(t *testing.T) {
 			t.Errorf("%s is the whole machine: %v", got, v.WholeMachine(got))
 		}
 	}
-	if mine, err := v.ScopeOf(os.Getpid()); err != nil || mine != own || !strings.HasSuffix(own, "/pod1/a") {
-		t.Errorf("ourselves: %q, %v, below %q", mine, err, own)
+	if self, err := v.ScopeOf(os.Getpid()); err != nil || self != own || !strings.HasSuffix(own, "/pod1/a") {
+		t.Errorf("ourselves: %q, %v, below %q", self, err, own)
 	}
 	if seen, err := ScopeOf("", os.Getpid()); err != nil || seen != "/" {
 		t.Errorf("without the host's tree: %q, %v", seen, err)

@@ -14,17 +14,17 @@ import (
 
 const pods = "/kubepods.slice/kubepods-burstable.slice"
 
-// container makes what a container sees that has the host's tree below root: its own cgroup is mine, and top is how the
-// mount of the host's tree begins, by mountinfo. The container's own mount is a link here.
-func container(t testing.TB, mine, top string) (root, ours string) {
+// container makes what a container sees that has the host's tree below root: its own cgroup is ownPath, and top is how
+// the mount of the host's tree begins, by mountinfo. The container's own mount is a link here.
+func container(t testing.TB, ownPath, top string) (root, ours string) {
 	t.Helper()
 	root, ours = t.TempDir(), filepath.Join(t.TempDir(), "cgroup")
-	for _, group := range []string{mine, pods + "/pod1/b", pods + "/pod2/c", "/system.slice/x.service", "/init.scope"} {
+	for _, group := range []string{ownPath, pods + "/pod1/b", pods + "/pod2/c", "/system.slice/x.service", "/init.scope"} {
 		fixture.Write(t, root, "sys/fs/cgroup"+group+"/cgroup.type", []byte("domain\n"))
 	}
 	fixture.Write(t, root, "sys/fs/cgroup/cgroup.procs", nil)
 	fixture.Write(t, root, "sys/fs/cgroup/system.slice/file", nil)
-	if err := os.Symlink(root+"/sys/fs/cgroup"+mine, ours); err != nil {
+	if err := os.Symlink(root+"/sys/fs/cgroup"+ownPath, ours); err != nil {
 		t.Fatal(err)
 	}
 	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
@@ -38,17 +38,17 @@ func mounts(t testing.TB, root, lines string) {
 }
 
 func TestViewInContainer(t *testing.T) {
-	mine := pods + "/pod1/a"
-	root, _ := container(t, mine, "/../../../..")
+	ownPath := pods + "/pod1/a"
+	root, _ := container(t, ownPath, "/../../../..")
 	v := NewView(root)
 	for _, again := range []string{"", " again"} {
-		if got := v.Own(); got != mine {
-			t.Errorf("our own cgroup%s: %q, want %q", again, got, mine)
+		if got := v.Own(); got != ownPath {
+			t.Errorf("our own cgroup%s: %q, want %q", again, got, ownPath)
 		}
 	}
 	for seen, want := range map[string]string{
-		"/":                                   mine,
-		"/x/y":                                mine + "/x/y",
+		"/":                                   ownPath,
+		"/x/y":                                ownPath + "/x/y",
 		"/..":                                 pods + "/pod1",
 		"/../b":                               pods + "/pod1/b",
 		"/../../pod2/c":                       pods + "/pod2/c",
@@ -57,7 +57,7 @@ func TestViewInContainer(t *testing.T) {
 		"/../../../../..":                     "/../../../../..", // beyond what is mounted
 		"/../../../../../x":                   "/../../../../../x",
 		"/../../x/../../../../../../etc":      "/../../x/../../../../../../etc",
-		"/..x":                                mine + "/..x",
+		"/..x":                                ownPath + "/..x",
 	} {
 		fixture.Write(t, root, "proc/5/cgroup", []byte("3:cpu:/y\n0::"+seen+"\n"))
 		got, err := v.ScopeOf(5)
@@ -99,7 +99,7 @@ func TestViewWithoutHostTree(t *testing.T) {
 				"90 24 0:26 /../../.. " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
 		},
 		"the host's tree mounted over ours": func(root, _ string) string {
-			return "30 24 0:26 / " + root + "/sys/fs/../fs/cgroup ro - cgroup2 cgroup rw\n" + // a name that does not begin with root
+			return "30 24 0:26 / " + root + "/sys/fs/../fs/cgroup ro - cgroup2 cgroup rw\n" + // not below root
 				"90 24 0:26 /../../../.. " + root + "/sys/fs/cgroup ro - cgroup2 cgroup rw\n"
 		},
 		"a part of another tree": func(root, ours string) string {
@@ -114,7 +114,7 @@ func TestViewWithoutHostTree(t *testing.T) {
 		for _, seen := range []string{"/", "/x", "/..", "/../../pod2/c"} {
 			fixture.Write(t, root, "proc/5/cgroup", []byte("0::"+seen+"\n"))
 			if got, err := v.ScopeOf(5); err != nil || got != seen {
-				t.Errorf("%s: %s: %q, %v", name, seen, got, err)
+				t.Errorf("%s: %s: got %q, %v; want it unchanged", name, seen, got, err)
 			}
 		}
 	}
@@ -123,8 +123,8 @@ func TestViewWithoutHostTree(t *testing.T) {
 // The list of mounts does not have the host's tree where root leads out of our own mounts, as /proc/1/root does. How
 // far up the tree begins is then not known.
 func TestViewThroughOtherRoot(t *testing.T) {
-	mine := pods + "/pod1/a"
-	root, ours := container(t, mine, "/")
+	ownPath := pods + "/pod1/a"
+	root, ours := container(t, ownPath, "/")
 	point := filepath.Join(root, ours)
 	if err := os.MkdirAll(filepath.Dir(point), 0o755); err != nil {
 		t.Fatal(err)
@@ -133,15 +133,15 @@ func TestViewThroughOtherRoot(t *testing.T) {
 		t.Fatal(err)
 	}
 	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n")
-	if got := NewView(root).Own(); got != mine {
-		t.Errorf("got %q, want %q", got, mine)
+	if got := NewView(root).Own(); got != ownPath {
+		t.Errorf("got %q, want %q", got, ownPath)
 	}
 }
 
 // Of two mounts below root, that of the host starts further up.
 func TestTreeFurthestUp(t *testing.T) {
-	mine := pods + "/pod1/a"
-	root, ours := container(t, mine, "/")
+	ownPath := pods + "/pod1/a"
+	root, ours := container(t, ownPath, "/")
 	mounts(t, root, "30 24 0:26 / "+ours+" ro - cgroup2 cgroup rw\n"+
 		"90 24 0:26 / "+root+"/run/own ro - cgroup2 cgroup rw\n"+
 		"91 24 0:26 /../../../.. "+root+"/sys/fs/cgroup ro - cgroup2 cgroup rw\n"+
@@ -149,16 +149,16 @@ func TestTreeFurthestUp(t *testing.T) {
 	if got, err := Mountpoint(root); err != nil || got != root+"/sys/fs/cgroup" {
 		t.Errorf("got %q, %v", got, err)
 	}
-	if got := NewView(root).Own(); got != mine {
-		t.Errorf("got %q, want %q", got, mine)
+	if got := NewView(root).Own(); got != ownPath {
+		t.Errorf("got %q, want %q", got, ownPath)
 	}
 }
 
 // A result is stored; a failure is stored for a minute.
 func TestViewCaches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		mine := pods + "/pod1/a"
-		root, ours := container(t, mine, "/../../../..")
+		ownPath := pods + "/pod1/a"
+		root, ours := container(t, ownPath, "/../../../..")
 		good, err := os.ReadFile(root + "/proc/self/mountinfo")
 		if err != nil {
 			t.Fatal(err)
@@ -176,12 +176,12 @@ func TestViewCaches(t *testing.T) {
 		time.Sleep(searchAgain / 2)
 		expect("")
 		time.Sleep(searchAgain / 2)
-		expect(mine)
+		expect(ownPath)
 		if err := os.Remove(ours); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * searchAgain)
-		expect(mine)
+		expect(ownPath)
 	})
 }
 
@@ -252,7 +252,7 @@ func FuzzJoin(f *testing.F) {
 		switch {
 		case got == seen:
 		case path.Clean(got) != got || got[0] != '/':
-			t.Errorf("%q", got)
+			t.Errorf("got %q, want a valid path", got)
 		case got != path.Join(own, seen):
 			t.Errorf("%q and %q give %q, want %q", own, seen, got, path.Join(own, seen))
 		}

@@ -76,7 +76,7 @@ func cached(t testing.TB, path string) Held {
 		t.Fatal(err)
 	}
 	if !held.Known {
-		t.Skip("this kernel does not tell what is in the page cache (cachestat needs Linux 6.5)")
+		t.Skip("no cachestat, which needs Linux 6.5")
 	}
 	return held
 }
@@ -132,7 +132,9 @@ func TestRefused(t *testing.T) {
 	root := t.TempDir()
 	secret := filepath.Join(t.TempDir(), "secret")
 	file(t, secret, 1)
-	for name, to := range map[string]string{"out": secret, "proc": "/proc/self/fd/0", "up": "../../../../../../../.." + secret} {
+	for name, to := range map[string]string{
+		"out": secret, "proc": "/proc/self/fd/0", "up": "../../../../../../../.." + secret,
+	} {
 		if err := os.Symlink(to, filepath.Join(root, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -162,18 +164,18 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// asNobody makes TestAsNobody the process without privileges.
-const asNobody = "STALLSPAN_TEST_AS_NOBODY"
+// unprivileged makes TestUnprivileged the process without privileges.
+const unprivileged = "STALLSPAN_TEST_UNPRIVILEGED"
 
 // For a file of another user the size is known, and not its part in the page cache.
-func TestAsNobody(t *testing.T) {
-	if path := os.Getenv(asNobody); path != "" {
+func TestUnprivileged(t *testing.T) {
+	if path := os.Getenv(unprivileged); path != "" {
 		held, err := Look("", path)
 		fmt.Printf("size %d, known %v, %v\n", held.Size, held.Known, err)
 		return
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to become somebody else")
+		t.Skip("needs root to run as another user")
 	}
 	program, err := os.Executable()
 	if err != nil {
@@ -183,7 +185,7 @@ func TestAsNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp("", "stallspan-nobody-") // accessible to others, unlike t.TempDir
+	folder, err := os.MkdirTemp("", "stallspan-unprivileged-") // accessible to others, unlike t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,13 +207,13 @@ func TestAsNobody(t *testing.T) {
 		if err := os.Chmod(path, c.mode); err != nil {
 			t.Fatal(err)
 		}
-		cmd := exec.Command(copied, "-test.run", "^TestAsNobody$")
-		cmd.Env = append(os.Environ(), asNobody+"="+path)
+		cmd := exec.Command(copied, "-test.run", "^TestUnprivileged$")
+		cmd.Env = append(os.Environ(), unprivileged+"="+path)
 		cmd.Dir = "/"
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.Contains(string(out), c.want) {
-			t.Errorf("%s: %v: %s", name, err, out)
+			t.Errorf("%s: got %v: %s", name, err, out)
 		}
 	}
 }

@@ -98,8 +98,8 @@ func TestAddErrors(t *testing.T) {
 	root := fixture.Root(t, "pressure_v2")
 	source := New(root)
 	for scope, want := range map[string]string{
-		"":                          "begins with /",
-		"relative":                  "begins with /",
+		"":                          "leading /",
+		"relative":                  "leading /",
 		"/../../etc":                "no ..",
 		"/system.slice/none":        "boot with psi=1",
 		"/system.slice/off.service": "boot with psi=1",

@@ -171,7 +171,7 @@ func TestStartOf(t *testing.T) {
 		"4 (x)": {},
 	} {
 		if start, ok := StartOf([]byte(text)); ok != want.ok || ok && start != want.start {
-			t.Errorf("%q: %d, %v", text, start, ok)
+			t.Errorf("%q: got %d, %v; want %d, %v", text, start, ok, want.start, want.ok)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func TestAddErrors(t *testing.T) {
 		{-1, Options{}, "check that process -1 runs"},
 		{7, Options{}, "does not have the format of Linux"},
 		{100, Options{Cgroup: "/none", OwnScope: true}, "check that cgroup /none exists"},
-		{100, Options{Cgroup: "", OwnScope: true}, "begins with /"},
+		{100, Options{Cgroup: "", OwnScope: true}, "leading /"},
 	} {
 		err := source.Add("x", test.pid, test.opts)
 		if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {

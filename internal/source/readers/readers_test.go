@@ -169,7 +169,7 @@ func TestThisMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/io"); err != nil {
 		t.Skip("this machine has no /proc/PID/io")
 	}
-	if _, there := Scan("")[os.Getpid()]; !there {
+	if _, ok := Scan("")[os.Getpid()]; !ok {
 		t.Error("got no total of this process, want one")
 	}
 }
