@@ -1,32 +1,40 @@
-// What one GPU or slice is asked for, a value or two at a time.
+// Functions of one GPU or slice that return a value or two.
 
-int nvmlDeviceGetUUID(void *device, char *out, unsigned room) { ENTER_ANY(device); return text(out, room, s ? s->uuid : g->uuid); }
-int nvmlDeviceGetName(void *device, char *out, unsigned room) { ENTER_ANY(device); return text(out, room, s ? s->name : g->name); }
+int nvmlDeviceGetUUID(void *device, char *out, unsigned room) {
+	ENTER_ANY(device);
+	return text(out, room, s ? s->uuid : g->uuid);
+}
+int nvmlDeviceGetName(void *device, char *out, unsigned room) {
+	ENTER_ANY(device);
+	return text(out, room, s ? s->name : g->name);
+}
 
-struct told { unsigned long long at; union { double d; unsigned u; unsigned long long l; } value; };
+struct util_sample { unsigned long long at; union { double d; unsigned u; unsigned long long l; } value; };
 
-int nvmlDeviceGetSamples(void *device, int kind, unsigned long long since, int *type, unsigned *count, struct told *out) {
+int nvmlDeviceGetSamples(void *device, int kind, unsigned long long since, int *type, unsigned *count,
+	struct util_sample *out) {
 	ENTER_GPU(device);
-	if (kind != 1 || is_cut(g)) return leave(NOT_SUPPORTED); // anything but the utilisation of the whole
+	if (kind != 1 || mig_enabled(g)) return leave(NOT_SUPPORTED); // only GPU utilization, without MIG
 	*type = 1;                                               // unsigned int
 	const struct player *p = &players[index];
-	unsigned newer = 0, room = out ? *count : MOST_SAMPLES;
+	unsigned newer = 0, room = out ? *count : MAX_SAMPLES;
 	for (int i = 0; i < p->count; i++) {
-		const struct sample *one = &p->sample[(p->first + i) % MOST_SAMPLES];
+		const struct sample *one = &p->sample[(p->first + i) % MAX_SAMPLES];
 		if (one->at <= since || newer == room) continue;
-		if (out) out[newer] = (struct told){one->at, {.u = g->garbage ? GARBAGE : (unsigned)(one->value + 0.5)}};
+		if (out) out[newer] = (struct util_sample){one->at, {.u = g->garbage ? GARBAGE : (unsigned)(one->value + 0.5)}};
 		newer++;
 	}
 	*count = newer;
 	return leave(p->count ? SUCCESS : NOT_FOUND);
 }
 
-int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) { // of the GPU, of its memory's controller
+int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) { // of the GPU, of its memory controller
 	ENTER_GPU(device);
-	if (is_cut(g)) return leave(NOT_SUPPORTED);
+	if (mig_enabled(g)) return leave(NOT_SUPPORTED);
 	const struct player *p = &players[index];
-	double value = p->count ? p->sample[(p->first + p->count - 1) % MOST_SAMPLES].value : g->busy_ns < 0 ? g->utilization : 0;
-	double controller = isnan(g->is[CONTROLLER]) ? 0 : g->is[CONTROLLER] == FOLLOWS ? value / 2 : g->is[CONTROLLER];
+	double value = g->busy_ns < 0 ? g->utilization : 0;
+	if (p->count) value = p->sample[(p->first + p->count - 1) % MAX_SAMPLES].value;
+	double controller = isnan(g->is[CONTROLLER]) ? 0 : g->is[CONTROLLER] == DERIVED ? value / 2 : g->is[CONTROLLER];
 	out[0] = g->garbage ? GARBAGE : (unsigned)(value + 0.5);
 	out[1] = g->garbage ? GARBAGE : (unsigned)(controller + 0.5);
 	return leave(SUCCESS);
@@ -34,7 +42,7 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) { // of the GPU
 
 static int codec(const struct gpu *g, enum quantity q, unsigned *out, unsigned *period_us) {
 	*period_us = (unsigned)world.period_us;
-	return is_cut(g) ? NOT_SUPPORTED : tell(g, q, 1, out);
+	return mig_enabled(g) ? NOT_SUPPORTED : get_quantity(g, q, 1, out);
 }
 
 int nvmlDeviceGetEncoderUtilization(void *device, unsigned *out, unsigned *period_us) {
@@ -51,7 +59,7 @@ static uint64_t used(const struct gpu *g, const struct slice *s) {
 	return g->garbage ? UINT64_MAX : s ? s->memory_used : g->memory_used;
 }
 
-int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]) { // total, free, used with what is reserved
+int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]) { // total, free, used with reserved
 	ENTER_ANY(device);
 	out[0] = s ? s->memory_total : g->memory_total, out[2] = used(g, s) + (s || g->garbage ? 0 : g->memory_reserved);
 	out[1] = out[0] - out[2];
@@ -63,7 +71,8 @@ struct memory { unsigned version; unsigned long long total, reserved, free, used
 int nvmlDeviceGetMemoryInfo_v2(void *device, struct memory *out) {
 	ENTER_ANY(device);
 	uint64_t total = s ? s->memory_total : g->memory_total, reserved = s ? 0 : g->memory_reserved;
-	*out = (struct memory){out->version, total, g->garbage ? UINT64_MAX : reserved, total - reserved - used(g, s), used(g, s)};
+	uint64_t bytes = used(g, s);
+	*out = (struct memory){out->version, total, g->garbage ? UINT64_MAX : reserved, total - reserved - bytes, bytes};
 	return leave(SUCCESS);
 }
 
@@ -87,12 +96,13 @@ int nvmlDeviceGetTemperatureV(void *device, struct degrees *out) {
 int nvmlDeviceGetTemperatureThreshold(void *device, int kind, unsigned *out) {
 	ENTER_GPU(device);
 	static const enum quantity kinds[] = {SHUTDOWN_AT, SLOWDOWN_AT, MEMORY_SLOWDOWN_AT};
-	return leave(kind < 0 || kind > 7 ? INVALID_ARGUMENT : kind > 2 ? NOT_SUPPORTED : tell(g, kinds[kind], 1, out));
+	if (kind < 0 || kind > 7) return leave(INVALID_ARGUMENT);
+	return leave(kind > 2 ? NOT_SUPPORTED : get_quantity(g, kinds[kind], 1, out));
 }
 
 struct margin { unsigned version; int value; };
 
-int nvmlDeviceGetMarginTemperature(void *device, struct margin *out) { // to the slowdown
+int nvmlDeviceGetMarginTemperature(void *device, struct margin *out) { // to the slowdown temperature
 	ENTER_GPU(device);
 	if (out->version != (sizeof *out | 1 << 24)) return leave(VERSION_MISMATCH);
 	if (isnan(g->is[SLOWDOWN_AT])) return leave(NOT_SUPPORTED);
@@ -112,7 +122,7 @@ GAUGE(nvmlDeviceGetCurrPcieLinkGeneration, unsigned, g->garbage ? GARBAGE : (uns
 GAUGE(nvmlDeviceGetMaxPcieLinkWidth, unsigned, g->width_max)
 GAUGE(nvmlDeviceGetMaxPcieLinkGeneration, unsigned, g->generation_max)
 GAUGE(nvmlDeviceGetBrand, int, 14)                        // "NVIDIA"
-GAUGE(nvmlDeviceGetArchitecture, unsigned, g->is[GPM] > 0 ? 9 : 7) // Hopper, or Ampere that has no GPM
+GAUGE(nvmlDeviceGetArchitecture, unsigned, g->is[GPM] > 0 ? 9 : 7) // Hopper, or Ampere without GPM
 GAUGE(nvmlDeviceGetNumFans, unsigned, !isnan(g->is[FAN]))
 QUANTITY(nvmlDeviceGetEnforcedPowerLimit, POWER_LIMIT, 1000)
 QUANTITY(nvmlDeviceGetPowerManagementLimit, POWER_LIMIT, 1000)
@@ -122,7 +132,7 @@ QUANTITY(nvmlDeviceGetRetiredPagesPendingStatus, REPAIR_PENDING, 1)
 
 int nvmlDeviceGetFanSpeed_v2(void *device, unsigned fan, unsigned *out) {
 	ENTER_GPU(device);
-	return leave(fan ? INVALID_ARGUMENT : tell(g, FAN, 1, out));
+	return leave(fan ? INVALID_ARGUMENT : get_quantity(g, FAN, 1, out));
 }
 
 int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) {
@@ -135,20 +145,20 @@ static const enum quantity clocks[] = {CLOCK_GRAPHICS, CLOCK_SM, CLOCK_MEMORY, C
 
 int nvmlDeviceGetClockInfo(void *device, unsigned kind, unsigned *mhz) {
 	ENTER_GPU(device);
-	return leave(kind > 3 ? INVALID_ARGUMENT : tell(g, clocks[kind], 1, mhz));
+	return leave(kind > 3 ? INVALID_ARGUMENT : get_quantity(g, clocks[kind], 1, mhz));
 }
 
 int nvmlDeviceGetMaxClockInfo(void *device, unsigned kind, unsigned *mhz) {
 	ENTER_GPU(device);
-	static const unsigned most[] = {1980, 1980, 2619, 1980};
-	code = kind > 3 ? INVALID_ARGUMENT : tell(g, clocks[kind], 1, mhz);
-	if (!code && *mhz < most[kind]) *mhz = most[kind];
+	static const unsigned maximum[] = {1980, 1980, 2619, 1980};
+	code = kind > 3 ? INVALID_ARGUMENT : get_quantity(g, clocks[kind], 1, mhz);
+	if (!code && *mhz < maximum[kind]) *mhz = maximum[kind];
 	return leave(code);
 }
 
-// reasons are the bits of why the clocks are lower than wanted.
+// reasons returns the bits of the clock event reasons.
 static unsigned long long reasons(const struct gpu *g) {
-	static const unsigned bits[] = {0x4, 0x20, 0x48, 0x88, 0x10, 0x200, 0x400}; // the hardware's set its general one, too
+	static const unsigned bits[] = {0x4, 0x20, 0x48, 0x88, 0x10, 0x200, 0x400}; // hardware reasons with their general bit
 	unsigned long long found = g->busy_ns < 0 && g->utilization <= 0;           // idle
 	for (int i = 0; i < 7; i++) {
 		if (g->is[THROTTLED_POWER + i] > 0) found |= bits[i];
@@ -163,7 +173,9 @@ struct violation { unsigned long long at_us, ns; };
 
 int nvmlDeviceGetViolationStatus(void *device, unsigned policy, struct violation *out) {
 	ENTER_GPU(device);
-	static const int of[] = {THROTTLED_POWER, THROTTLED_THERMAL, THROTTLED_SYNC_BOOST, THROTTLED_BOARD, -1, THROTTLED_RELIABILITY};
+	static const int of[] = {
+		THROTTLED_POWER, THROTTLED_THERMAL, THROTTLED_SYNC_BOOST, THROTTLED_BOARD, -1, THROTTLED_RELIABILITY,
+	};
 	if (policy > 11) return leave(INVALID_ARGUMENT);
 	if (policy > 5 || of[policy] < 0 || isnan(g->is[of[policy]])) return leave(NOT_SUPPORTED);
 	*out = (struct violation){(unsigned long long)now_us(CLOCK_REALTIME),
@@ -171,11 +183,11 @@ int nvmlDeviceGetViolationStatus(void *device, unsigned policy, struct violation
 	return leave(SUCCESS);
 }
 
-// nvmlDeviceGetPcieThroughput takes as long as the real one, which counts meanwhile. The lock is open.
+// nvmlDeviceGetPcieThroughput takes as long as the real one, which measures meanwhile. It releases the lock.
 int nvmlDeviceGetPcieThroughput(void *device, unsigned direction, unsigned *kib) {
 	ENTER_GPU(device);
 	enum quantity q = direction ? PCIE_RECEIVED : PCIE_SENT;
-	code = direction > 1 ? INVALID_ARGUMENT : tell(g, q, 1.0 / 1024, kib);
+	code = direction > 1 ? INVALID_ARGUMENT : get_quantity(g, q, 1.0 / 1024, kib);
 	leave(code);
 	nanosleep(&(struct timespec){0, 20000000}, NULL);
 	return code;
@@ -190,20 +202,24 @@ int nvmlDeviceGetNvLinkState(void *device, unsigned link, unsigned *active) {
 
 struct running { unsigned pid; unsigned long long bytes; unsigned instance, compute_instance; };
 
-// list tells of as many as there is room for, and gives how many there would be.
-static unsigned list(const struct processes *of, struct running *out, unsigned told, unsigned room, const struct slice *s) {
-	for (int i = 0; i < of->count; i++, told++) {
-		if (told >= room) continue;
-		out[told] = (struct running){of->process[i].pid, of->process[i].bytes, s ? s->instance : ~0u, s ? s->compute_instance : ~0u};
+// list writes as many processes as there is room for, and returns how many there are.
+static unsigned list(const struct processes *of, struct running *out, unsigned n, unsigned room,
+	const struct slice *s) {
+	for (int i = 0; i < of->count; i++, n++) {
+		if (n >= room) continue;
+		const struct process *p = &of->process[i];
+		out[n] = (struct running){p->pid, p->bytes, s ? s->instance : ~0u, s ? s->compute_instance : ~0u};
 	}
-	return told;
+	return n;
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct running *out) {
 	ENTER_ANY(device);
 	unsigned room = out ? *count : 0;
 	*count = list(s ? &s->processes : &g->processes, out, 0, room, s);
-	for (int i = 0; !s && is_cut(g) && i < g->slices; i++) *count = list(&g->slice[i].processes, out, *count, room, &g->slice[i]);
+	for (int i = 0; !s && mig_enabled(g) && i < g->slices; i++) {
+		*count = list(&g->slice[i].processes, out, *count, room, &g->slice[i]);
+	}
 	return leave(*count > room ? INSUFFICIENT_SIZE : SUCCESS);
 }
 

@@ -1,34 +1,34 @@
-// XID errors, as events that a program waits for.
+// XID errors as events.
 
-enum { MOST_SETS = 16, MOST_EVENTS = 128 };
-#define XID 8ull // the type of such an event
+enum { MAX_SETS = 16, MAX_EVENTS = 128 };
+#define XID 8ull // the event type
 
 struct event { int gpu; uint64_t code; };
 
 struct event_set {
 	int used, waiting, first, count;
-	unsigned long long types[MOST_GPUS]; // that are wanted of a GPU
-	struct event event[MOST_EVENTS];
+	unsigned long long types[MAX_GPUS]; // registered event types of each GPU
+	struct event event[MAX_EVENTS];
 };
 
-static struct event_set sets[MOST_SETS];
-static pthread_cond_t happened = PTHREAD_COND_INITIALIZER;
+static struct event_set sets[MAX_SETS];
+static pthread_cond_t event_queued = PTHREAD_COND_INITIALIZER;
 
-static void forget_events(void) {
-	for (int i = 0; i < MOST_SETS; i++) sets[i].used = 0;
-	pthread_cond_broadcast(&happened);
+static void reset_events(void) {
+	for (int i = 0; i < MAX_SETS; i++) sets[i].used = 0;
+	pthread_cond_broadcast(&event_queued);
 }
 
-// queue keeps the oldest events where there are more than a set has room for.
+// queue drops the newest events if a set is full.
 static void queue(int gpu, uint64_t code, uint64_t times) {
-	for (int i = 0; i < MOST_SETS; i++) {
+	for (int i = 0; i < MAX_SETS; i++) {
 		struct event_set *s = &sets[i];
 		if (!s->used || !(s->types[gpu] & XID)) continue;
-		for (uint64_t n = 0; n < times && s->count < MOST_EVENTS; n++) {
-			s->event[(s->first + s->count++) % MOST_EVENTS] = (struct event){gpu, code};
+		for (uint64_t n = 0; n < times && s->count < MAX_EVENTS; n++) {
+			s->event[(s->first + s->count++) % MAX_EVENTS] = (struct event){gpu, code};
 		}
 	}
-	pthread_cond_broadcast(&happened);
+	pthread_cond_broadcast(&event_queued);
 }
 
 static uint64_t xids(const struct gpu *g, int code) {
@@ -39,7 +39,7 @@ static uint64_t xids(const struct gpu *g, int code) {
 }
 
 static void queue_xids(const struct world *before, const struct world *after) {
-	for (int i = 0; i < MOST_GPUS; i++) {
+	for (int i = 0; i < MAX_GPUS; i++) {
 		for (int n = 0; n < after->gpu[i].xids; n++) {
 			const struct xid *x = &after->gpu[i].xid[n];
 			uint64_t old = xids(&before->gpu[i], x->code);
@@ -48,7 +48,7 @@ static void queue_xids(const struct world *before, const struct world *after) {
 	}
 }
 
-// event_set finds what a handle stands for, NULL for none.
+// event_set returns the set of a handle, or NULL.
 static struct event_set *event_set(const void *set) {
 	uintptr_t at = (uintptr_t)set - (uintptr_t)sets;
 	if (at >= sizeof sets || at % sizeof *sets) return NULL;
@@ -58,7 +58,7 @@ static struct event_set *event_set(const void *set) {
 
 int nvmlEventSetCreate(void **out) {
 	ENTER();
-	for (int i = 0; i < MOST_SETS; i++) {
+	for (int i = 0; i < MAX_SETS; i++) {
 		if (sets[i].used || sets[i].waiting) continue;
 		sets[i] = (struct event_set){.used = 1};
 		*out = &sets[i];
@@ -72,7 +72,7 @@ int nvmlEventSetFree(void *set) {
 	struct event_set *s = event_set(set);
 	if (!s) return leave(INVALID_ARGUMENT);
 	s->used = 0;
-	pthread_cond_broadcast(&happened);
+	pthread_cond_broadcast(&event_queued);
 	return leave(SUCCESS);
 }
 
@@ -87,46 +87,46 @@ int nvmlDeviceRegisterEvents(void *device, unsigned long long types, void *set) 
 	return leave(SUCCESS);
 }
 
-struct happening { void *device; unsigned long long type, data; unsigned instance, compute_instance; };
+struct event_data { void *device; unsigned long long type, data; unsigned instance, compute_instance; };
 
-// take gives the oldest event, and says so when a GPU is lost that no event is left of.
-static int take(struct event_set *s, struct happening *out) {
+// take returns the oldest event. Without an event it returns LOST if a registered GPU is lost.
+static int take(struct event_set *s, struct event_data *out) {
 	if (s->count) {
 		struct event e = s->event[s->first];
-		s->first = (s->first + 1) % MOST_EVENTS, s->count--;
-		*out = (struct happening){handle(e.gpu, -1), XID, world.gpu[e.gpu].garbage ? GARBAGE : e.code, ~0u, ~0u};
+		s->first = (s->first + 1) % MAX_EVENTS, s->count--;
+		*out = (struct event_data){handle(e.gpu, -1), XID, world.gpu[e.gpu].garbage ? GARBAGE : e.code, ~0u, ~0u};
 		return SUCCESS;
 	}
-	for (int i = 0; i < MOST_GPUS; i++) {
+	for (int i = 0; i < MAX_GPUS; i++) {
 		if (s->types[i] && is_lost(i)) return LOST;
 	}
 	return TIMEOUT;
 }
 
-static int wait_event(struct event_set *s, struct happening *out, unsigned ms) {
+static int wait_event(struct event_set *s, struct event_data *out, unsigned ms) {
 	int64_t until = now_us(CLOCK_MONOTONIC) + (int64_t)ms * 1000;
 	for (;;) {
 		if (!sessions || world.init_error) return UNINITIALIZED;
 		if (!s->used) return INVALID_ARGUMENT;
 		int code = take(s, out);
 		if (code != TIMEOUT || now_us(CLOCK_MONOTONIC) >= until) return code;
-		struct timespec soon; // the other thread looks at the file as often
+		struct timespec soon; // as often as the other thread checks the file
 		clock_gettime(CLOCK_REALTIME, &soon);
 		soon.tv_nsec += TICK_US * 1000;
 		if (soon.tv_nsec >= 1000000000) soon.tv_sec++, soon.tv_nsec -= 1000000000;
 		s->waiting++;
-		pthread_cond_timedwait(&happened, &lock, &soon);
+		pthread_cond_timedwait(&event_queued, &lock, &soon);
 		s->waiting--;
 	}
 }
 
-int nvmlEventSetWait_v2(void *set, struct happening *out, unsigned ms) {
+int nvmlEventSetWait_v2(void *set, struct event_data *out, unsigned ms) {
 	ENTER();
 	struct event_set *s = event_set(set);
 	return leave(s ? wait_event(s, out, ms) : INVALID_ARGUMENT);
 }
 
-int nvmlEventSetWait(void *set, struct happening *out, unsigned ms) {
+int nvmlEventSetWait(void *set, struct event_data *out, unsigned ms) {
 	ENTER();
 	struct event_set *s = event_set(set);
 	return leave(s ? wait_event(s, out, ms) : INVALID_ARGUMENT);

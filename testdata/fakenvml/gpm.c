@@ -1,18 +1,18 @@
-// GPM, the counters inside the chip: two samples, and the means between them.
+// GPM, the performance counters of the GPU: two samples, and the means between them.
 
-enum { MOST_GPM = 256, METRICS = 477, GPM_APART_US = 100000 };
+enum { MAX_GPM = 256, METRICS = 477, GPM_APART_US = 100000 };
 
 struct gpm_sample {
-	int used, gpu, slice; // gpu -1: nothing was taken yet
+	int used, gpu, slice; // gpu is -1 for an empty sample
 	int64_t at_us;
 	double worked, sum[INTEGRATED];
 };
 
-static struct gpm_sample gpm_samples[MOST_GPM];
+static struct gpm_sample gpm_samples[MAX_GPM];
 
-static void forget_gpm(void) { memset(gpm_samples, 0, sizeof gpm_samples); }
+static void reset_gpm(void) { memset(gpm_samples, 0, sizeof gpm_samples); }
 
-// gpm finds what a handle stands for, NULL for none.
+// gpm returns the sample of a handle, or NULL.
 static struct gpm_sample *gpm(const void *sample) {
 	uintptr_t at = (uintptr_t)sample - (uintptr_t)gpm_samples;
 	if (at >= sizeof gpm_samples || at % sizeof *gpm_samples) return NULL;
@@ -37,7 +37,7 @@ int nvmlGpmQueryIfStreamingEnabled(void *device, unsigned *out) {
 
 int nvmlGpmSampleAlloc(void **out) {
 	ENTER();
-	for (int i = 0; i < MOST_GPM; i++) {
+	for (int i = 0; i < MAX_GPM; i++) {
 		if (gpm_samples[i].used) continue;
 		gpm_samples[i] = (struct gpm_sample){.used = 1, .gpu = -1};
 		*out = &gpm_samples[i];
@@ -64,12 +64,12 @@ int nvmlGpmSampleGet(void *device, void *sample) {
 	return leave(SUCCESS);
 }
 
-// A slice has what follows from its utilisation alone.
+// A slice has metrics derived from its utilization only.
 int nvmlGpmMigSampleGet(void *device, unsigned instance, void *sample) {
 	ENTER_GPU(device);
 	struct gpm_sample *into = gpm(sample);
 	if (!into) return leave(INVALID_ARGUMENT);
-	if (!(g->is[GPM] > 0) || !is_cut(g)) return leave(NOT_SUPPORTED);
+	if (!(g->is[GPM] > 0) || !mig_enabled(g)) return leave(NOT_SUPPORTED);
 	for (int i = 0; i < g->slices; i++) {
 		if (g->slice[i].instance != instance) continue;
 		double worked = players[index].slice[i];
@@ -84,12 +84,12 @@ int nvmlGpmMigSampleGet(void *device, unsigned instance, void *sample) {
 struct metric { unsigned id, code; double value; const char *name, *long_name, *unit; };
 struct metrics { unsigned version, count; void *first, *second; struct metric metric[METRICS]; };
 
-static const struct { unsigned id; int of; double unit; } metrics[] = { // of -1: the whole GPU's work
+static const struct { unsigned id; int of; double unit; } metrics[] = { // of is -1 for the work of the GPU
 	{1, -1, 1}, {2, SM, 1}, {3, OCCUPANCY, 1}, {5, TENSOR, 1}, {10, DRAM, 1}, // percent
 	{20, PCIE_SENT, 1 << 20}, {21, PCIE_RECEIVED, 1 << 20}, {60, NVLINK_RECEIVED, 1 << 20}, {61, NVLINK_SENT, 1 << 20}, // MiB/s
 };
 
-static void tell_metric(struct metric *m, const struct gpm_sample *a, const struct gpm_sample *b) {
+static void set_metric(struct metric *m, const struct gpm_sample *a, const struct gpm_sample *b) {
 	const struct gpu *g = &world.gpu[b->gpu];
 	double seconds = (double)(b->at_us - a->at_us) / 1e6;
 	m->code = NOT_SUPPORTED, m->name = m->long_name = m->unit = NULL;
@@ -104,7 +104,7 @@ static void tell_metric(struct metric *m, const struct gpm_sample *a, const stru
 	if (code) m->code = (unsigned)code;
 }
 
-// gpu_of finds whom a call about samples is about, or -1.
+// gpu_of returns the GPU of a sample, or -1.
 static int gpu_of(const void *sample) {
 	pthread_mutex_lock(&lock);
 	const struct gpm_sample *s = gpm(sample);
@@ -118,8 +118,9 @@ int nvmlGpmMetricsGet(struct metrics *m) {
 	if (code) return code;
 	const struct gpm_sample *a = gpm(m->first), *b = gpm(m->second);
 	if (m->version != 1) return leave(VERSION_MISMATCH);
-	if (!a || !b || a->gpu < 0 || b->gpu != a->gpu || b->slice != a->slice || m->count > METRICS) return leave(INVALID_ARGUMENT);
+	if (!a || !b || a->gpu < 0 || b->gpu != a->gpu || b->slice != a->slice) return leave(INVALID_ARGUMENT);
+	if (m->count > METRICS) return leave(INVALID_ARGUMENT);
 	if (b->at_us - a->at_us < GPM_APART_US) return leave(INVALID_ARGUMENT);
-	for (unsigned i = 0; i < m->count; i++) tell_metric(&m->metric[i], a, b);
+	for (unsigned i = 0; i < m->count; i++) set_metric(&m->metric[i], a, b);
 	return leave(SUCCESS);
 }

@@ -1,4 +1,4 @@
-// Errors of the memory, and what was done about them.
+// Memory errors and their repair.
 
 int nvmlDeviceGetEccMode(void *device, unsigned *current, unsigned *pending) {
 	ENTER_GPU(device);
@@ -22,11 +22,11 @@ int nvmlDeviceGetTotalEccErrors(void *device, unsigned kind, unsigned counter, u
 int nvmlDeviceGetMemoryErrorCounter(void *device, unsigned kind, unsigned counter, unsigned place, unsigned long long *out) {
 	ENTER_GPU(device);
 	code = place > 7 ? INVALID_ARGUMENT : errors(g, kind, counter, out);
-	if (!code && place != 2) *out = 0; // all are in the device's memory
+	if (!code && place != 2) *out = 0; // all errors are in the device memory
 	return leave(code);
 }
 
-// half splits a count by its cause: the smaller half for errors that were corrected.
+// half splits a count by cause: the smaller half is for corrected errors.
 static unsigned half(const struct gpu *g, enum quantity q, int uncorrected) {
 	unsigned all = (unsigned)(int64_t)g->is[q];
 	return g->garbage ? GARBAGE : uncorrected ? all - all / 2 : all / 2;
@@ -40,13 +40,14 @@ int nvmlDeviceGetRemappedRows(void *device, unsigned *corrected, unsigned *uncor
 	return leave(SUCCESS);
 }
 
-// pages tells of one cause's. Garbage is in the addresses: such a count would take all memory of who asks.
+// pages returns the retired pages of one cause. Garbage is in the addresses: a garbage count would make the caller
+// allocate too much memory.
 static int pages(const struct gpu *g, unsigned cause, unsigned *count, unsigned long long *at, unsigned long long *when) {
 	if (cause > 1) return INVALID_ARGUMENT;
 	if (isnan(g->is[PAGES_RETIRED])) return NOT_SUPPORTED;
 	unsigned room = *count;
 	*count = half(g, PAGES_RETIRED, (int)cause);
-	if (g->garbage) *count = MOST_PAGES;
+	if (g->garbage) *count = MAX_PAGES;
 	if (!room) return *count ? INSUFFICIENT_SIZE : SUCCESS;
 	if (room < *count || !at) return INSUFFICIENT_SIZE;
 	for (unsigned i = 0; i < *count; i++) {

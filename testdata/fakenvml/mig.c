@@ -1,21 +1,21 @@
-// GPUs that are cut into slices.
+// GPUs with MIG devices, called slices here.
 
 int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending) {
 	ENTER_GPU(device);
-	*current = *pending = (unsigned)is_cut(g);
+	*current = *pending = (unsigned)mig_enabled(g);
 	return leave(isnan(g->is[MIG]) ? NOT_SUPPORTED : SUCCESS);
 }
 
 int nvmlDeviceGetMaxMigDeviceCount(void *device, unsigned *count) {
 	ENTER_GPU(device);
-	*count = is_cut(g) ? MOST_SLICES : 0;
+	*count = mig_enabled(g) ? MAX_SLICES : 0;
 	return leave(SUCCESS);
 }
 
 int nvmlDeviceGetMigDeviceHandleByIndex(void *device, unsigned i, void **out) {
 	ENTER_GPU(device);
-	if (!is_cut(g)) return leave(NOT_SUPPORTED);
-	if (i >= MOST_SLICES) return leave(INVALID_ARGUMENT);
+	if (!mig_enabled(g)) return leave(NOT_SUPPORTED);
+	if (i >= MAX_SLICES) return leave(INVALID_ARGUMENT);
 	if (i >= (unsigned)g->slices) return leave(NOT_FOUND);
 	*out = handle(index, (int)i);
 	return leave(SUCCESS);
@@ -27,7 +27,11 @@ int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(void *device, void **out) {
 	return leave(s ? SUCCESS : INVALID_ARGUMENT);
 }
 
-int nvmlDeviceIsMigDeviceHandle(void *device, unsigned *out) { ENTER_ANY(device); *out = s != NULL; return leave(SUCCESS); }
+int nvmlDeviceIsMigDeviceHandle(void *device, unsigned *out) {
+	ENTER_ANY(device);
+	*out = s != NULL;
+	return leave(SUCCESS);
+}
 
 int nvmlDeviceGetGpuInstanceId(void *device, unsigned *out) {
 	ENTER_ANY(device);

@@ -1,30 +1,30 @@
-// The driver's own work: reading the file, and gathering what goes on over time.
+// The driver's own work: reading the file, and adding up counters over time.
 
-enum { MOST_SAMPLES = 120, LOOK_US = 1000 }; // a look at the file costs more than the rest of a call
+enum { MAX_SAMPLES = 120, CHECK_US = 1000 }; // checking the file costs more than the rest of a call
 
 struct sample { uint64_t at; double value; };
 
-struct player { // what the driver has gathered of one GPU
-	struct sample sample[MOST_SAMPLES];
+struct player { // the driver's state of one GPU
+	struct sample sample[MAX_SAMPLES];
 	int first, count;
-	double busy_us;         // in the period under way
-	int64_t told_ns;        // busy_ns that is in busy_us, or -1
-	double owed_us;         // busy time that is not in worked yet
+	double busy_us;         // in the current period
+	int64_t counted_ns;     // busy_ns that is in busy_us, or -1
+	double backlog_us;      // busy time that is not in worked yet
 	double energy;          // joules
 	double worked;          // percent times seconds
 	double sum[INTEGRATED]; // the quantity times seconds
-	double slice[MOST_SLICES]; // percent times seconds
+	double slice[MAX_SLICES]; // percent times seconds
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // for all that follows
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // for everything below
 static pthread_cond_t stop = PTHREAD_COND_INITIALIZER;
 static struct world world;
-static struct player players[MOST_GPUS];
+static struct player players[MAX_GPUS];
 static struct stat seen;
 static int sessions;
-static uintptr_t threads; // that were started so far
+static uintptr_t threads; // number of threads started
 static pthread_t thread;
-static int64_t played_us, period_began_us, looked_us; // CLOCK_MONOTONIC
+static int64_t played_us, period_began_us, checked_us; // CLOCK_MONOTONIC
 
 static void queue_xids(const struct world *before, const struct world *after); // events.c
 
@@ -34,13 +34,13 @@ static int64_t now_us(clockid_t clock) {
 	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
 }
 
-// reload reads the file when it is another than before. One that cannot be understood changes nothing.
+// reload reads the file if it has changed. An invalid file changes nothing.
 static void reload(void) {
 	const char *path = getenv("FAKENVML_FILE");
 	struct stat now;
 	int named = path && *path;
 	if (!named || stat(path, &now)) {
-		if (!world.period_us || (!named && seen.st_ino)) set_world(&world), set_gpu(&world, 0), seen.st_ino = 0;
+		if (!world.period_us || (!named && seen.st_ino)) init_world(&world), init_gpu(&world, 0), seen.st_ino = 0;
 		return;
 	}
 	if (world.period_us && now.st_ino == seen.st_ino && now.st_size == seen.st_size &&
@@ -48,7 +48,7 @@ static void reload(void) {
 	FILE *file = fopen(path, "re");
 	if (!file) return;
 	static struct world next;
-	set_world(&next);
+	init_world(&next);
 	char line[4096];
 	int number = 0, ok = 1;
 	while (ok && fgets(line, sizeof line, file)) {
@@ -57,81 +57,81 @@ static void reload(void) {
 	}
 	fclose(file);
 	seen = now;
-	if (!ok) fprintf(stderr, "fakenvml: %s:%d: not understood; the file is left out\n", path, number);
+	if (!ok) fprintf(stderr, "fakenvml: %s:%d: invalid; the file is ignored\n", path, number);
 	int any = 0;
-	for (int i = 0; i < MOST_GPUS; i++) any |= next.gpu[i].there;
-	if (!any) set_gpu(&next, 0);
-	for (int i = 0; ok && next.clock != world.clock && i < MOST_GPUS; i++) players[i].count = 0;
+	for (int i = 0; i < MAX_GPUS; i++) any |= next.gpu[i].exists;
+	if (!any) init_gpu(&next, 0);
+	for (int i = 0; ok && next.clock != world.clock && i < MAX_GPUS; i++) players[i].count = 0;
 	if (ok) {
 		queue_xids(&world, &next);
 		world = next;
-	} else if (!world.period_us) set_world(&world), set_gpu(&world, 0);
+	} else if (!world.period_us) init_world(&world), init_gpu(&world, 0);
 }
 
 static void push(struct player *p, double value) {
 	static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME};
-	if (p->count == MOST_SAMPLES) p->first = (p->first + 1) % MOST_SAMPLES, p->count--;
+	if (p->count == MAX_SAMPLES) p->first = (p->first + 1) % MAX_SAMPLES, p->count--;
 	uint64_t at = (uint64_t)(now_us(clocks[world.clock]) - (now_us(CLOCK_MONOTONIC) - played_us));
-	p->sample[(p->first + p->count++) % MOST_SAMPLES] = (struct sample){at, value};
+	p->sample[(p->first + p->count++) % MAX_SAMPLES] = (struct sample){at, value};
 }
 
-// integrate brings the sums of one GPU on by a step of time. Busy time that was told late is made up for at full speed, so
-// that no mean is above 100 %.
+// integrate advances the sums of one GPU by a time step. Late busy time is caught up at full speed, so that no mean is
+// above 100 %.
 static void integrate(const struct gpu *g, struct player *p, double step_us) {
-	double seconds = step_us / 1e6, busy_us = p->owed_us < step_us ? p->owed_us : step_us;
+	double seconds = step_us / 1e6, busy_us = p->backlog_us < step_us ? p->backlog_us : step_us;
 	static const double share[] = {[SM] = 1, [OCCUPANCY] = 0.5, [TENSOR] = 0.5, [DRAM] = 0.5};
-	p->owed_us -= busy_us;
+	p->backlog_us -= busy_us;
 	p->worked += 100 * busy_us / 1e6;
 	for (int q = 0; q < INTEGRATED; q++) {
-		if (g->is[q] == FOLLOWS) p->sum[q] += share[q] * 100 * busy_us / 1e6;
+		if (g->is[q] == DERIVED) p->sum[q] += share[q] * 100 * busy_us / 1e6;
 		else if (!isnan(g->is[q])) p->sum[q] += g->is[q] * seconds;
 	}
 	for (int i = 0; i < g->slices; i++) p->slice[i] += g->slice[i].utilization * seconds;
 	p->energy += g->power * seconds;
 }
 
-// busy gives how much busy time is new.
+// busy returns the new busy time.
 static double busy(const struct gpu *g, struct player *p, double step_us) {
 	if (g->busy_ns < 0) {
-		p->told_ns = -1;
+		p->counted_ns = -1;
 		return g->utilization / 100 * step_us;
 	}
-	double grew_us = p->told_ns >= 0 && g->busy_ns > p->told_ns ? (double)(g->busy_ns - p->told_ns) / 1e3 : 0;
-	p->told_ns = g->busy_ns;
+	double grew_us = p->counted_ns >= 0 && g->busy_ns > p->counted_ns ? (double)(g->busy_ns - p->counted_ns) / 1e3 : 0;
+	p->counted_ns = g->busy_ns;
 	return grew_us;
 }
 
-// play brings the samples up to date. Busy time beyond a period's length counts for the next one.
+// play brings the samples up to date. Busy time beyond a period's length counts for the next period.
 static void play(void) {
 	int64_t now = now_us(CLOCK_MONOTONIC);
-	if (now - looked_us >= LOOK_US) {
-		looked_us = now;
+	if (now - checked_us >= CHECK_US) {
+		checked_us = now;
 		reload();
 	}
 	while (played_us < now) {
 		int64_t end = period_began_us + world.period_us, to = now < end ? now : end;
 		if (to < played_us) to = played_us;
-		for (int i = 0; i < MOST_GPUS; i++) {
+		for (int i = 0; i < MAX_GPUS; i++) {
 			struct gpu *g = &world.gpu[i];
 			struct player *p = &players[i];
-			if (!g->there) continue;
+			if (!g->exists) continue;
 			double step = (double)(to - played_us), grew = busy(g, p, step);
-			p->busy_us += grew, p->owed_us += grew;
+			p->busy_us += grew, p->backlog_us += grew;
 			integrate(g, p, step);
 		}
 		played_us = to;
 		if (to < end) break;
-		for (int i = 0; i < MOST_GPUS; i++) {
+		for (int i = 0; i < MAX_GPUS; i++) {
 			struct player *p = &players[i];
 			double period = (double)world.period_us, busy = p->busy_us < period ? p->busy_us : period;
-			if (world.gpu[i].there && !world.gpu[i].lost) push(p, 100 * busy / period);
+			if (world.gpu[i].exists && !world.gpu[i].lost) push(p, 100 * busy / period);
 			p->busy_us -= busy;
 		}
 		period_began_us = to;
 	}
 }
 
-// run plays until its session ends, even where another one has begun before it could see that.
+// run plays until its session ends, also if another session has begun before it could notice.
 static void *run(void *number) {
 	pthread_mutex_lock(&lock);
 	while (sessions && threads == (uintptr_t)number) {

@@ -1,15 +1,15 @@
-// The session with the driver, and what all GPUs share.
+// The session with the driver, and functions about all GPUs.
 
-static void forget_events(void); // events.c
-static void forget_gpm(void);    // gpm.c
+static void reset_events(void); // events.c
+static void reset_gpm(void);    // gpm.c
 
 int nvmlInit_v2(void) {
 	ENTER();
 	if (world.init_error) return leave(world.init_error);
 	if (sessions++) return leave(SUCCESS);
 	memset(players, 0, sizeof players);
-	for (int i = 0; i < MOST_GPUS; i++) players[i].told_ns = -1;
-	played_us = period_began_us = looked_us = now_us(CLOCK_MONOTONIC);
+	for (int i = 0; i < MAX_GPUS; i++) players[i].counted_ns = -1;
+	played_us = period_began_us = checked_us = now_us(CLOCK_MONOTONIC);
 	pthread_create(&thread, NULL, run, (void *)++threads);
 	return leave(SUCCESS);
 }
@@ -19,8 +19,8 @@ int nvmlShutdown(void) {
 	if (--sessions) return leave(SUCCESS);
 	pthread_t last = thread;
 	pthread_cond_broadcast(&stop);
-	forget_events();
-	forget_gpm();
+	reset_events();
+	reset_gpm();
 	leave(SUCCESS);
 	pthread_join(last, NULL);
 	return SUCCESS;
@@ -37,7 +37,7 @@ int nvmlSystemGetNVMLVersion(char *out, unsigned room) { ENTER(); return text(ou
 int nvmlDeviceGetCount_v2(unsigned *count) { ENTER(); *count = (unsigned)device_count(); return leave(SUCCESS); }
 
 int nvmlDeviceGetHandleByIndex_v2(unsigned i, void **device) {
-	int code = enter(i < MOST_GPUS ? (int)i : MOST_GPUS, __func__);
+	int code = enter(i < MAX_GPUS ? (int)i : MAX_GPUS, __func__);
 	if (code) return code;
 	*device = handle((int)i, -1);
 	return leave(SUCCESS);

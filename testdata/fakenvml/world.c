@@ -1,10 +1,9 @@
-// What the file says, and how it is read. README.md has the tables.
+// The contents of the file, and its parser. README.md has the tables.
 
-enum { MOST_GPUS = 16, MOST_SLICES = 7, MOST_PROCESSES = 64, MOST_XIDS = 32, MOST_TROUBLES = 32 };
+enum { MAX_GPUS = 16, MAX_SLICES = 7, MAX_PROCESSES = 64, MAX_XIDS = 32, MAX_FAULTS = 32 };
 enum clock { UNIX, MONOTONIC, BOOT };
 
-// What a GPU tells of itself, beside what the first version of this library knew. Those before INTEGRATED are summed up
-// over time.
+// Details of a GPU. Those before INTEGRATED are added up over time.
 enum quantity {
 	SM, OCCUPANCY, TENSOR, DRAM,
 	PCIE_RECEIVED, PCIE_SENT, NVLINK_RECEIVED, NVLINK_SENT,
@@ -19,18 +18,18 @@ enum quantity {
 	QUANTITIES
 };
 
-#define FOLLOWS (-1e300)    // not said: what it is follows from how busy the GPU is, or from the slices
-#define NONE __builtin_nan("") // the GPU does not have it
+#define DERIVED (-1e300)       // not in the file: derived from the utilization, or from the slices
+#define NONE __builtin_nan("") // not supported by the GPU
 
-static const struct { const char *name; double usually; } quantities[QUANTITIES] = {
-	[SM] = {"sm", FOLLOWS}, [OCCUPANCY] = {"occupancy", FOLLOWS}, [TENSOR] = {"tensor", FOLLOWS}, [DRAM] = {"dram", FOLLOWS},
+static const struct { const char *name; double initial; } quantities[QUANTITIES] = {
+	[SM] = {"sm", DERIVED}, [OCCUPANCY] = {"occupancy", DERIVED}, [TENSOR] = {"tensor", DERIVED}, [DRAM] = {"dram", DERIVED},
 	[PCIE_RECEIVED] = {"pcie_received", 1e9}, [PCIE_SENT] = {"pcie_sent", 2e8},
 	[NVLINK_RECEIVED] = {"nvlink_received", 0}, [NVLINK_SENT] = {"nvlink_sent", 0},
 	[THROTTLED_POWER] = {"throttled_power", 0}, [THROTTLED_THERMAL] = {"throttled_thermal", 0},
 	[THROTTLED_HW_THERMAL] = {"throttled_hw_thermal", 0}, [THROTTLED_POWER_BRAKE] = {"throttled_power_brake", 0},
 	[THROTTLED_SYNC_BOOST] = {"throttled_sync_boost", 0}, [THROTTLED_BOARD] = {"throttled_board", 0},
 	[THROTTLED_RELIABILITY] = {"throttled_reliability", 0},
-	[ENCODER] = {"encoder", 0}, [DECODER] = {"decoder", 0}, [CONTROLLER] = {"controller", FOLLOWS},
+	[ENCODER] = {"encoder", 0}, [DECODER] = {"decoder", 0}, [CONTROLLER] = {"controller", DERIVED},
 	[CLOCK_SM] = {"clock_sm", 1755}, [CLOCK_MEMORY] = {"clock_memory", 2619}, [CLOCK_GRAPHICS] = {"clock_graphics", 1755},
 	[CLOCK_VIDEO] = {"clock_video", 1545},
 	[POWER_LIMIT] = {"power_limit", 700}, [TEMPERATURE_MEMORY] = {"temperature_memory", 50}, [SLOWDOWN_AT] = {"slowdown_at", 87},
@@ -38,15 +37,15 @@ static const struct { const char *name; double usually; } quantities[QUANTITIES]
 	[ERRORS_CORRECTED] = {"errors_corrected", 0}, [ERRORS_UNCORRECTED] = {"errors_uncorrected", 0},
 	[PCIE_REPLAYS] = {"pcie_replays", 0}, [ROWS_REMAPPED] = {"rows_remapped", 0}, [PAGES_RETIRED] = {"pages_retired", NONE},
 	[REPAIR_PENDING] = {"repair_pending", 0}, [REPAIR_FAILED] = {"repair_failed", 0},
-	[PCIE_COUNTER_BITS] = {"pcie_counter_bits", 32}, [GPM] = {"gpm", 1}, [MIG] = {"mig", FOLLOWS},
+	[PCIE_COUNTER_BITS] = {"pcie_counter_bits", 32}, [GPM] = {"gpm", 1}, [MIG] = {"mig", DERIVED},
 };
 
 struct process { unsigned pid; uint64_t bytes; };
-struct processes { int count; struct process process[MOST_PROCESSES]; };
+struct processes { int count; struct process process[MAX_PROCESSES]; };
 struct xid { int code; uint64_t count; };
-struct counter { int said; uint64_t value; }; // one that the file sets, in the place of the sum over time
+struct counter { int fixed; uint64_t value; }; // set by the file, instead of the sum over time
 
-struct slice { // of a GPU that is cut by MIG
+struct slice { // a MIG device
 	char uuid[96], name[96];
 	double utilization;
 	uint64_t memory_used, memory_total;
@@ -55,22 +54,22 @@ struct slice { // of a GPU that is cut by MIG
 };
 
 struct gpu {
-	int there, lost, garbage;
+	int exists, lost, garbage;
 	char uuid[96], name[96];
 	double utilization, power, energy; // percent, watts, joules (negative: from the power)
 	int64_t busy_ns;                   // cumulative, or -1
 	uint64_t memory_used, memory_total, memory_reserved;
 	int temperature, width, generation, width_max, generation_max;
 	double is[QUANTITIES];
-	struct counter counter[INTEGRATED]; // those of PCIe and NVLink, in bytes
+	struct counter counter[INTEGRATED]; // PCIe and NVLink counters in bytes
 	int xids, slices;
-	struct xid xid[MOST_XIDS];
-	struct slice slice[MOST_SLICES];
+	struct xid xid[MAX_XIDS];
+	struct slice slice[MAX_SLICES];
 	struct processes processes;
 };
 
-struct trouble { // code 0: it hangs
-	int gpu, code, field, metric; // -1: not of one GPU, or not of a field or metric
+struct fault { // code is 0 for a hang
+	int gpu, code, field, metric; // -1 for any GPU, and for no field or metric
 	char call[64];
 	double seconds;
 };
@@ -78,23 +77,23 @@ struct trouble { // code 0: it hangs
 struct world {
 	enum clock clock;
 	int64_t period_us;
-	int init_error, devices, troubles;
+	int init_error, devices, faults;
 	char driver[64];
-	struct gpu gpu[MOST_GPUS];
-	struct trouble trouble[MOST_TROUBLES];
+	struct gpu gpu[MAX_GPUS];
+	struct fault fault[MAX_FAULTS];
 };
 
-static void set_gpu(struct world *w, int i) {
+static void init_gpu(struct world *w, int i) {
 	struct gpu *g = &w->gpu[i];
-	if (g->there) return;
-	*g = (struct gpu){.there = 1, .name = "NVIDIA Fake 100", .utilization = 50, .power = 250, .energy = -1, .busy_ns = -1,
+	if (g->exists) return;
+	*g = (struct gpu){.exists = 1, .name = "NVIDIA Fake 100", .utilization = 50, .power = 250, .energy = -1, .busy_ns = -1,
 		.memory_used = 20ull << 30, .memory_total = 80ull << 30, .temperature = 45,
 		.width = 16, .generation = 4, .width_max = 16, .generation_max = 5};
-	for (int q = 0; q < QUANTITIES; q++) g->is[q] = quantities[q].usually;
+	for (int q = 0; q < QUANTITIES; q++) g->is[q] = quantities[q].initial;
 	snprintf(g->uuid, sizeof g->uuid, "GPU-fa4e0000-0000-4000-8000-%012d", i + 1);
 }
 
-static void set_world(struct world *w) {
+static void init_world(struct world *w) {
 	memset(w, 0, sizeof *w);
 	w->clock = UNIX;
 	w->period_us = 166666;
@@ -102,7 +101,7 @@ static void set_world(struct world *w) {
 	strcpy(w->driver, "999.00");
 }
 
-// word takes the next word off a line; double quotes hold blanks together.
+// word takes the next word from a line; double quotes keep spaces.
 static char *word(char **line) {
 	char *from = *line + strspn(*line, " \t\r\n"), *to = from, *at = from;
 	int quoted = 0;
@@ -116,8 +115,8 @@ static char *word(char **line) {
 	return from;
 }
 
-// parse_whole reads what is counted in ones, as bytes are: digits to the last of them, or a number such as 85e9.
-static int parse_whole(const char *text, uint64_t most, uint64_t *out) {
+// parse_whole parses an unsigned integer exactly, or a number such as 85e9.
+static int parse_whole(const char *text, uint64_t limit, uint64_t *out) {
 	char *end;
 	errno = 0;
 	if (!text[strspn(text, "0123456789")]) {
@@ -127,18 +126,18 @@ static int parse_whole(const char *text, uint64_t most, uint64_t *out) {
 		if (!(number >= 0 && number < 0x1p64)) return 0;
 		*out = (uint64_t)number;
 	}
-	return end != text && !*end && !errno && *out <= most;
+	return end != text && !*end && !errno && *out <= limit;
 }
 
 static int parse_processes(struct processes *into, char *list) {
 	into->count = 0;
 	for (char *rest, *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
-		uint64_t pid, told = UINT64_MAX;
+		uint64_t pid, memory = UINT64_MAX;
 		char *bytes = strchr(one, ':');
 		if (bytes) *bytes++ = 0;
-		if (bytes && !parse_whole(bytes, UINT64_MAX, &told)) return 0;
-		if (!parse_whole(one, INT32_MAX, &pid) || !pid || into->count == MOST_PROCESSES) return 0;
-		into->process[into->count++] = (struct process){(unsigned)pid, told};
+		if (bytes && !parse_whole(bytes, UINT64_MAX, &memory)) return 0;
+		if (!parse_whole(one, INT32_MAX, &pid) || !pid || into->count == MAX_PROCESSES) return 0;
+		into->process[into->count++] = (struct process){(unsigned)pid, memory};
 	}
 	return 1;
 }
@@ -148,7 +147,7 @@ static int parse_xids(struct gpu *g, char *list) {
 	for (char *rest, *one = strtok_r(list, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
 		uint64_t code, times;
 		char *count = strchr(one, ':');
-		if (!count || g->xids == MOST_XIDS) return 0;
+		if (!count || g->xids == MAX_XIDS) return 0;
 		*count++ = 0;
 		if (!parse_whole(one, INT32_MAX, &code) || !parse_whole(count, UINT64_MAX, &times)) return 0;
 		g->xid[g->xids++] = (struct xid){(int)code, times};
@@ -163,7 +162,7 @@ static int parse_quantity(struct gpu *g, const char *key, const char *value, dou
 	};
 	for (int i = 0; i < 4; i++) {
 		if (strcmp(key, counters[i].name)) continue;
-		return g->counter[counters[i].of].said = parse_whole(value, UINT64_MAX, &g->counter[counters[i].of].value);
+		return g->counter[counters[i].of].fixed = parse_whole(value, UINT64_MAX, &g->counter[counters[i].of].value);
 	}
 	for (int q = 0; q < QUANTITIES; q++) {
 		if (strcmp(key, quantities[q].name)) continue;
@@ -207,16 +206,20 @@ static int parse_slice_key(struct slice *s, const char *key, char *value) {
 	if (!strcmp(key, "memory_used")) return parse_whole(value, UINT64_MAX, &s->memory_used);
 	if (!strcmp(key, "memory_total")) return parse_whole(value, UINT64_MAX, &s->memory_total);
 	uint64_t instance = 0;
-	if (!strcmp(key, "gpu_instance")) return parse_whole(value, INT32_MAX, &instance) && (s->instance = (unsigned)instance, 1);
-	if (!strcmp(key, "compute_instance")) return parse_whole(value, INT32_MAX, &instance) && (s->compute_instance = (unsigned)instance, 1);
+	if (!strcmp(key, "gpu_instance")) {
+		return parse_whole(value, INT32_MAX, &instance) && (s->instance = (unsigned)instance, 1);
+	}
+	if (!strcmp(key, "compute_instance")) {
+		return parse_whole(value, INT32_MAX, &instance) && (s->compute_instance = (unsigned)instance, 1);
+	}
 	char *end;
 	s->utilization = strtod(value, &end);
 	return !strcmp(key, "utilization") && end != value && !*end && s->utilization >= 0 && s->utilization <= 1e9;
 }
 
-// parse_trouble reads what follows "hang" and "error".
-static int parse_trouble(struct world *w, char *line, int hangs) {
-	struct trouble t = {.gpu = -1, .field = -1, .metric = -1, .seconds = 1e9};
+// parse_fault parses the rest of "hang" and "error".
+static int parse_fault(struct world *w, char *line, int hangs) {
+	struct fault t = {.gpu = -1, .field = -1, .metric = -1, .seconds = 1e9};
 	for (char *key; (key = word(&line));) {
 		char *value = strchr(key, '=');
 		if (!value) return 0;
@@ -229,14 +232,14 @@ static int parse_trouble(struct world *w, char *line, int hangs) {
 		else if (!hangs && !strcmp(key, "metric")) t.metric = atoi(value);
 		else return 0;
 	}
-	if (w->troubles == MOST_TROUBLES || hangs == (t.code != 0)) return 0;
-	w->trouble[w->troubles++] = t;
+	if (w->faults == MAX_FAULTS || hangs == (t.code != 0)) return 0;
+	w->fault[w->faults++] = t;
 	return 1;
 }
 
-// add_slice makes the GPU's next one, before its keys are read.
+// add_slice adds a slice with defaults to a GPU.
 static struct slice *add_slice(struct gpu *g, int gpu) {
-	if (g->slices == MOST_SLICES) return NULL;
+	if (g->slices == MAX_SLICES) return NULL;
 	struct slice *s = &g->slice[g->slices++];
 	*s = (struct slice){.utilization = 50, .memory_used = 2ull << 30, .memory_total = 10ull << 30, .instance = (unsigned)g->slices,
 		.name = "NVIDIA Fake 100 MIG 1g.10gb"};
@@ -247,7 +250,7 @@ static struct slice *add_slice(struct gpu *g, int gpu) {
 static int parse_line(struct world *w, char *line) {
 	char *what = word(&line);
 	if (!what) return 1;
-	if (!strcmp(what, "hang") || !strcmp(what, "error")) return parse_trouble(w, line, *what == 'h');
+	if (!strcmp(what, "hang") || !strcmp(what, "error")) return parse_fault(w, line, *what == 'h');
 	char *value = word(&line);
 	if (!value) return 0;
 	int number = atoi(value);
@@ -259,23 +262,23 @@ static int parse_line(struct world *w, char *line) {
 	if (!strcmp(what, "period_us")) return (w->period_us = number) >= TICK_US;
 	if (!strcmp(what, "init_error")) return w->init_error = number, 1;
 	if (!strcmp(what, "devices")) return w->devices = number, 1;
-	if (number < 0 || number >= MOST_GPUS) return 0;
-	set_gpu(w, number);
+	if (number < 0 || number >= MAX_GPUS) return 0;
+	init_gpu(w, number);
 	struct gpu *g = &w->gpu[number];
 	if (!strcmp(what, "lost")) return g->lost = 1;
 	if (!strcmp(what, "garbage")) return g->garbage = 1;
-	int cut = !strcmp(what, "mig");
-	if (!cut && strcmp(what, "gpu")) return 0;
-	struct slice *s = cut ? add_slice(g, number) : NULL;
-	if (cut && !s) return 0;
+	int is_mig = !strcmp(what, "mig");
+	if (!is_mig && strcmp(what, "gpu")) return 0;
+	struct slice *s = is_mig ? add_slice(g, number) : NULL;
+	if (is_mig && !s) return 0;
 	for (char *key; (key = word(&line));) {
 		value = strchr(key, '=');
 		if (!value) return 0;
 		*value++ = 0;
-		if (!(cut ? parse_slice_key(s, key, value) : parse_key(g, key, value))) return 0;
+		if (!(is_mig ? parse_slice_key(s, key, value) : parse_key(g, key, value))) return 0;
 	}
 	return 1;
 }
 
-// is_cut says that MIG is on.
-static int is_cut(const struct gpu *g) { return g->is[MIG] == FOLLOWS ? g->slices > 0 : g->is[MIG] > 0; }
+// mig_enabled returns whether MIG is on.
+static int mig_enabled(const struct gpu *g) { return g->is[MIG] == DERIVED ? g->slices > 0 : g->is[MIG] > 0; }
