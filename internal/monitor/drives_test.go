@@ -160,7 +160,8 @@ func TestDrivesStuck(t *testing.T) {
 	m.drives.stream = s
 	m.Start()
 	began := time.Now()
-	for first := m.Collect().Cores.At.Mono; m.Collect().Cores.At.Mono < first+time.Second; time.Sleep(10 * time.Millisecond) {
+	newest := func() time.Duration { return m.Collect().Cores.At.Mono }
+	for first := newest(); newest() < first+time.Second; time.Sleep(10 * time.Millisecond) {
 		if time.Since(began) > time.Minute {
 			t.Error("got no reading within a minute")
 			break

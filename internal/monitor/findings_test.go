@@ -12,8 +12,8 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// TestReplayOfFindings: what is found of a GPU beside the verdict is found again in the recording, through five epochs
-// of ten seconds in which it was busy, its tensor cores were not, its cap held it down, and its memory grew.
+// A replay has the same findings of a GPU. In five epochs of ten seconds it is busy, its tensor cores are not, its
+// power cap throttles it, and its memory grows.
 func TestReplayOfFindings(t *testing.T) {
 	p := newTape(t)
 	var reports []*window.Report
@@ -26,8 +26,10 @@ func TestReplayOfFindings(t *testing.T) {
 		spent := time.Duration(i) * 100 * time.Millisecond
 		at := sample.Stamp{Mono: time.Hour + spent, Wall: dawn.Add(spent)}
 		feed(recording.Entry{Source: "gpu", Sample: throttledGPU(at, i)})
-		feed(recording.Entry{Source: "some", Sample: &sample.Sample{At: at, Jobs: []sample.Job{{ID: "train", Scope: "/job", OwnScope: true, HasIO: true}}}})
-		feed(recording.Entry{Source: "some", Sample: &sample.Sample{At: at, Pressures: []sample.Pressure{{Scope: "/job", Resource: sample.IO}}}})
+		jobs := []sample.Job{{ID: "train", Scope: "/job", OwnScope: true, HasIO: true}}
+		feed(recording.Entry{Source: "some", Sample: &sample.Sample{At: at, Jobs: jobs}})
+		pressures := []sample.Pressure{{Scope: "/job", Resource: sample.IO}}
+		feed(recording.Entry{Source: "some", Sample: &sample.Sample{At: at, Pressures: pressures}})
 		mark(recording.Mark{Op: recording.Tick})
 		if i%100 != 50 {
 			continue
@@ -38,8 +40,8 @@ func TestReplayOfFindings(t *testing.T) {
 			mark(recording.Mark{Op: recording.End, Edge: edge, At: &at, ID: string(rune('A' + edge - 1))})
 		}
 		if edge < 6 {
-			mark(recording.Mark{Op: recording.Begin, Edge: edge, At: &at, ID: string(rune('A' + edge)), Window: &recording.Window{
-				Kind: window.Epoch, Run: "train", Job: "train"}})
+			epoch := &recording.Window{Kind: window.Epoch, Run: "train", Job: "train"}
+			mark(recording.Mark{Op: recording.Begin, Edge: edge, At: &at, ID: string(rune('A' + edge)), Window: epoch})
 		}
 	}
 	p.replaysTheSame()
@@ -48,8 +50,9 @@ func TestReplayOfFindings(t *testing.T) {
 	}
 	for i, r := range reports {
 		wants := map[window.FindingKind]string{
-			window.TensorIdle:  "The GPU was busy 95 % of the time, but its tensor cores only 11 %",
-			window.Throttled:   "The GPU held its clocks down for 40 % of the time to stay below its power cap of 700 W: its SMs ran at 1400 MHz on average, and have run at 1980 MHz.",
+			window.TensorIdle: "The GPU was busy 95 % of the time, but its tensor cores only 11 %",
+			window.Throttled: "The GPU held its clocks down for 40 % of the time to stay below its power cap of 700 W: " +
+				"its SMs ran at 1400 MHz on average, and have run at 1980 MHz.",
 			window.MemoryGrows: "",
 		}
 		if i >= 3 {
@@ -63,7 +66,7 @@ func TestReplayOfFindings(t *testing.T) {
 			}
 		}
 		if r.Verdict != window.GPUBound || !strings.Contains(text(t, r), `"tensor_active":0.1`) {
-			t.Errorf("%s: %s", r.Verdict, text(t, r))
+			t.Errorf("got %s, want gpu_bound with tensor_active 0.1: %s", r.Verdict, text(t, r))
 		}
 	}
 }
@@ -71,7 +74,8 @@ func TestReplayOfFindings(t *testing.T) {
 // throttledGPU is the i-th reading, with details once a second.
 func throttledGPU(at sample.Stamp, i int) *sample.Sample {
 	s := &sample.Sample{At: at, GPUs: []sample.GPU{{
-		ID: "GPU-1", Busy: time.Duration(i) * 95 * time.Millisecond, Has: sample.HasMemory | sample.HasPower | sample.HasTemperature,
+		ID: "GPU-1", Busy: time.Duration(i) * 95 * time.Millisecond,
+		Has:        sample.HasMemory | sample.HasPower | sample.HasTemperature,
 		MemoryUsed: uint64(i+1000) * 31 << 20 / 10, MemoryTotal: 80 << 30, Power: 699, Temperature: 70,
 	}}}
 	if i%10 != 0 {

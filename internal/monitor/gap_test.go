@@ -34,7 +34,9 @@ func epochOf(t *testing.T, come func(i int) bool, change func(i int, at *sample.
 			continue
 		}
 		all := round(i)
-		cores := &sample.Sample{At: all[0].At, Cores: []sample.Core{{Name: "cpu0", User: time.Duration(i) * 50 * time.Millisecond}}}
+		cores := &sample.Sample{At: all[0].At, Cores: []sample.Core{
+			{Name: "cpu0", User: time.Duration(i) * 50 * time.Millisecond},
+		}}
 		for _, s := range append(all, cores) {
 			change(i, &s.At)
 			feedSample(t, m, s)
@@ -65,16 +67,20 @@ func TestSuspended(t *testing.T) {
 	if r.Duration() != 4*time.Second || !near(r.Busy) || !near(r.Storage) || r.Verdict != window.StorageBound {
 		t.Errorf("%v: busy %v, storage %v: %s", r.Duration(), r.Busy, r.Storage, explain.Finding(r))
 	}
-	if r.Interrupted || r.Lacks(window.ReadingGap) || r.Uncertainty != 0 || strings.Contains(explain.Finding(r), "suspend") || !baseline.Learnable(r) {
-		t.Errorf("it counts as interrupted (%v) or not watched (%v): %s", r.Interrupted, r.Lacks(window.ReadingGap), explain.Finding(r))
+	gap := r.Lacks(window.ReadingGap)
+	if r.Interrupted || gap || r.Uncertainty != 0 || strings.Contains(explain.Finding(r), "suspend") ||
+		!baseline.Learnable(r) {
+		t.Errorf("got interrupted %v, gap %v, want neither: %s", r.Interrupted, gap, explain.Finding(r))
 	}
 }
 
-// Where what watches was stopped for much of a window, there is no verdict, and nothing is learned.
+// A window without readings for much of its time has no verdict, and teaches the baseline nothing.
 func TestUnwatched(t *testing.T) {
 	r := epochOf(t, func(i int) bool { return i < 13 || i >= 47 }, func(int, *sample.Stamp) {})
-	if r.Verdict != window.Unknown || !r.Interrupted || !r.Lacks(window.ReadingGap) || r.Slow || !strings.Contains(explain.Finding(r), "3.5 s of it there are no readings") {
-		t.Errorf("%s, %v: %s", r.Verdict, r.Lacks(window.ReadingGap), explain.Finding(r))
+	gap := r.Lacks(window.ReadingGap)
+	if r.Verdict != window.Unknown || !r.Interrupted || !gap || r.Slow ||
+		!strings.Contains(explain.Finding(r), "3.5 s of it there are no readings") {
+		t.Errorf("got %s, gap %v, want unknown, true: %s", r.Verdict, gap, explain.Finding(r))
 	}
 	if strings.Contains(explain.Finding(r), "suspend") || baseline.Learnable(r) {
 		t.Errorf("learned from: %v, %s", baseline.Learnable(r), explain.Finding(r))

@@ -23,15 +23,15 @@ type driver struct {
 
 	mu     sync.Mutex
 	sink   sample.Sink
-	told   time.Duration // up to where
+	read   time.Duration // the newest sample
 	status sample.GPUStatus
-	asked  int
+	calls  int
 	held   []sample.GPUProcess // of GPU-1, where a second GPU works as well
 }
 
 func (d *driver) Run(ctx context.Context, sink sample.Sink) {
 	d.mu.Lock()
-	d.sink, d.told = sink, sample.Now().Mono
+	d.sink, d.read = sink, sample.Now().Mono
 	d.mu.Unlock()
 	for ctx.Err() == nil {
 		d.fetch()
@@ -44,7 +44,7 @@ func (d *driver) Run(ctx context.Context, sink sample.Sink) {
 
 func (d *driver) CatchUp(context.Context) {
 	d.mu.Lock()
-	d.asked++
+	d.calls++
 	d.mu.Unlock()
 	d.fetch()
 }
@@ -53,11 +53,11 @@ func (d *driver) fetch() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := sample.Now()
-	for ; d.told <= now.Mono-d.lag; d.told += 20 * time.Millisecond {
-		at := sample.Stamp{Mono: d.told, Wall: now.Wall.Add(d.told - now.Mono)}
-		s := &sample.Sample{At: at, GPUs: []sample.GPU{{ID: "GPU-1", Busy: d.busy(d.told), Status: d.status}}}
+	for ; d.read <= now.Mono-d.lag; d.read += 20 * time.Millisecond {
+		at := sample.Stamp{Mono: d.read, Wall: now.Wall.Add(d.read - now.Mono)}
+		s := &sample.Sample{At: at, GPUs: []sample.GPU{{ID: "GPU-1", Busy: d.busy(d.read), Status: d.status}}}
 		if d.held != nil {
-			s.GPUs = append(s.GPUs, sample.GPU{ID: "GPU-2", Busy: d.told})
+			s.GPUs = append(s.GPUs, sample.GPU{ID: "GPU-2", Busy: d.read})
 			s.GPUProcesses, s.GPUProcessesRead = d.held, true
 		}
 		d.sink("gpu", s, nil)
@@ -83,7 +83,7 @@ func half(at time.Duration) time.Duration {
 	return (at-rest)/2 + min(rest, stretch)
 }
 
-// doubt is what a report leaves open itself: on a busy machine the driver may tell too late.
+// doubt returns the uncertainty of a report: on a busy machine the driver may respond too late.
 func doubt(r *window.Report) time.Duration {
 	return time.Duration(r.Uncertainty * float64(r.GPUTime()))
 }
@@ -129,9 +129,10 @@ func TestLateGPU(t *testing.T) {
 		near(t, name+" late: the whole", r.Busy, whole, lag+20*time.Millisecond+doubt(r))
 		near(t, name+" late: the sum of the parts", sum, whole, 6*lag+60*time.Millisecond+doubts)
 		if lag > 0 && r.Uncertainty < 0.05 {
-			t.Errorf("the last %v of %v are foreseen, and the uncertainty is %v", lag, r.Duration(), r.Uncertainty)
+			t.Errorf("with the last %v of %v extrapolated: got the uncertainty %v, want at least 0.05",
+				lag, r.Duration(), r.Uncertainty)
 		}
-		if d.asked == 0 {
+		if d.calls == 0 {
 			t.Error("the driver was not asked at a window's end")
 		}
 		m.Stop()
@@ -151,7 +152,8 @@ func TestHungGPU(t *testing.T) {
 	m := withDriver(t, d)
 	until := func(what string, gpus int) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); len(m.readings.History().IDs(history.GPUBusyTime)) != gpus; time.Sleep(5 * time.Millisecond) {
+		found := func() int { return len(m.readings.History().IDs(history.GPUBusyTime)) }
+		for end := time.Now().Add(10 * time.Second); found() != gpus; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: the GPUs are %v", what, m.readings.History().IDs(history.GPUBusyTime))
 			}
@@ -177,7 +179,8 @@ func TestHungGPU(t *testing.T) {
 	if err != nil || len(r.GPUIDs) != 1 || r.Busy == 0 || r.Busy+r.Storage+r.CPU+r.Other != r.Duration() {
 		t.Errorf("in the middle of a window: %v, %+v", err, r)
 	}
-	if r.Verdict != window.Unknown || !r.Interrupted || !strings.Contains(explain.Finding(r), "could not be read for a part of this window") {
+	if r.Verdict != window.Unknown || !r.Interrupted ||
+		!strings.Contains(explain.Finding(r), "could not be read for a part of this window") {
 		t.Errorf("in the middle of a window: %s, %s", r.Verdict, explain.Finding(r))
 	}
 	m.Tick()
@@ -207,7 +210,8 @@ func TestHungGPU(t *testing.T) {
 	until("hung again", 0)
 	set(sample.GPUWorks)
 	until("and back", 1)
-	if r, err := m.Windows.End(over, m.Now()); err != nil || r.Verdict != window.Unknown || !strings.Contains(explain.Finding(r), "could not be read for a part") {
+	r, err = m.Windows.End(over, m.Now())
+	if err != nil || r.Verdict != window.Unknown || !strings.Contains(explain.Finding(r), "could not be read for a part") {
 		t.Errorf("away for a part of the window: %v, %s", err, explain.Finding(r))
 	}
 }

@@ -40,7 +40,8 @@ func TestShareWithADriverThatHangs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(10 * time.Second); len(m.readings.History().IDs(history.GPUBusyTime)) != 1; time.Sleep(10 * time.Millisecond) {
+	found := func() int { return len(m.readings.History().IDs(history.GPUBusyTime)) }
+	for end := time.Now().Add(10 * time.Second); found() != 1; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("once the driver answers the GPUs are %v", m.readings.History().IDs(history.GPUBusyTime))
 		}

@@ -19,7 +19,7 @@ import (
 
 const mib = 1 << 20
 
-// coldFile is a file on a disk of which nothing is in memory. The test is skipped where the kernel does not tell that.
+// coldFile returns a file on a disk without a page in memory. It skips the test if the kernel does not show that.
 func coldFile(t *testing.T, size int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model")
@@ -38,7 +38,7 @@ func coldFile(t *testing.T, size int) string {
 		t.Fatal(err)
 	}
 	if held, err := pagecache.Look("", path); err != nil || !held.Known || held.Cached > 0 {
-		t.Skipf("%+v, %v: the folder for temporary files is in memory, or this kernel does not tell of its page cache", held, err)
+		t.Skipf("needs a temporary folder on a disk, and a kernel that shows its page cache: %+v, %v", held, err)
 	}
 	return path
 }
@@ -80,16 +80,19 @@ func TestLoads(t *testing.T) {
 			if !strings.Contains(explain.Finding(r), c.want) {
 				problems = append(problems, explain.Finding(r))
 			}
-			own := slices.ContainsFunc(r.Load.Readers, func(x window.Reader) bool { return x.PID == os.Getpid() && x.Own && x.Name != "" })
+			own := slices.ContainsFunc(r.Load.Readers, func(x window.Reader) bool {
+				return x.PID == os.Getpid() && x.Own && x.Name != ""
+			})
 			if len(under.Disks) > 0 && own != cold {
 				problems = append(problems, fmt.Sprintf("read by %+v", r.Load.Readers))
 			}
-			if len(under.Disks) > 0 && cold && (!slices.Equal(r.From, under.Disks) || !r.Disks[0].Under || r.Disks[0].ReadCeiling == 0) {
+			if len(under.Disks) > 0 && cold &&
+				(!slices.Equal(r.From, under.Disks) || !r.Disks[0].Under || r.Disks[0].ReadCeiling == 0) {
 				problems = append(problems, fmt.Sprintf("from %v, %+v", r.From, r.Disks))
 			}
 		}
 		if len(problems) > 0 {
-			t.Errorf("%s: %q", c.name, problems)
+			t.Errorf("%s: got %q, want no differences", c.name, problems)
 		}
 	}
 	m.Jobs.Unfollow("job")
@@ -100,7 +103,8 @@ func TestLoads(t *testing.T) {
 // loaded is the report of a load in which this process reads a file.
 func loaded(t *testing.T, m *Monitor, path string) *window.Report {
 	t.Helper()
-	id, err := m.Windows.Begin(window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}, m.Now())
+	w := window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}
+	id, err := m.Windows.Begin(w, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,12 +27,16 @@ func TestMeasured(t *testing.T) {
 	resize("1000\n")
 	baselines := filepath.Join(t.TempDir(), "baseline.db")
 	file := ceiling.PathNextTo(baselines)
-	one := ceiling.Measured{Disk: "nvme0n1", Identity: ceiling.Identify(root, "nvme0n1"), Read: 3e9, Await: 8e-5, At: time.Now()}
+	one := ceiling.Measured{
+		Disk: "nvme0n1", Identity: ceiling.Identify(root, "nvme0n1"), Read: 3e9, Await: 8e-5, At: time.Now(),
+	}
 	if err := ceiling.Store(file, one); err != nil {
 		t.Fatal(err)
 	}
 	p := newTape(t)
-	m, err := New(Config{Root: root, Journal: p.w, Slow: config.Slow{Baseline: baselines}, Interval: time.Second, Reports: p.told})
+	m, err := New(Config{
+		Root: root, Journal: p.w, Slow: config.Slow{Baseline: baselines}, Interval: time.Second, Reports: p.add,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +45,7 @@ func TestMeasured(t *testing.T) {
 	// The first look may come too late where the machine is slow.
 	want := []sample.Ceiling{{Disk: "nvme0n1", Read: 3e9, ReadAwait: 80 * time.Microsecond}}
 	if got := ceilings(m, want); !slices.Equal(got, want) {
-		t.Fatalf("%+v", got)
+		t.Fatalf("got %+v, want %+v", got, want)
 	}
 	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch}, m.Now())
 	if err != nil {
@@ -49,7 +53,7 @@ func TestMeasured(t *testing.T) {
 	}
 	r, err := m.Windows.End(id, m.Now())
 	if err != nil || !slices.Equal(r.Ceilings, want) {
-		t.Errorf("%+v, %v", r, err)
+		t.Errorf("got %+v, %v, want the ceilings %+v", r, err, want)
 	}
 	one.Read = 4e9
 	if err := ceiling.Store(file, one); err != nil {
@@ -58,7 +62,7 @@ func TestMeasured(t *testing.T) {
 	m.measured.Read()
 	want[0].Read = 4e9
 	if got := ceilings(m, want); !slices.Equal(got, want) {
-		t.Errorf("measured anew: %+v", got)
+		t.Errorf("measured again: got %+v, want %+v", got, want)
 	}
 	resize("2000\n") // another disk
 	m.measured.Read()
@@ -69,10 +73,10 @@ func TestMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.measured.Read()
-	told := func(err error) bool { return strings.Contains(err.Error(), file) }
-	for end := time.Now().Add(time.Minute); !slices.ContainsFunc(m.Problems(), told); time.Sleep(5 * time.Millisecond) {
+	named := func(err error) bool { return strings.Contains(err.Error(), file) }
+	for end := time.Now().Add(time.Minute); !slices.ContainsFunc(m.Problems(), named); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("a damaged file: %v", m.Problems())
+			t.Fatalf("a damaged file: got the problems %v, want one with its name", m.Problems())
 		}
 	}
 	m.Stop()

@@ -59,7 +59,8 @@ func TestRecentOfALongWindow(t *testing.T) {
 		step(1001+i, false)
 	}
 	r := m.Windows.Running()[0]
-	if r.Verdict != window.GPUBound || r.Recent == nil || r.Recent.Verdict != window.StorageBound || explain.Finding(r.Recent) == explain.Finding(r) {
+	if r.Verdict != window.GPUBound || r.Recent == nil || r.Recent.Verdict != window.StorageBound ||
+		explain.Finding(r.Recent) == explain.Finding(r) {
 		t.Errorf("%s, recent %+v", r.Verdict, r.Recent)
 	}
 	if r, err := m.Windows.End(id, m.Now()); err != nil || r.Recent != nil {

@@ -51,7 +51,8 @@ func TestReplay(t *testing.T) {
 			}
 		}
 	}
-	if err := m.Feed(&recording.Entry{Mark: &recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true}}); err != nil {
+	follow := &recording.Mark{Op: recording.Follow, ID: "train", Scope: "/job", OwnScope: true}
+	if err := m.Feed(&recording.Entry{Mark: follow}); err != nil {
 		t.Fatal(err)
 	}
 	feed(0, 11)
@@ -92,7 +93,7 @@ func TestReplay(t *testing.T) {
 		t.Errorf("%d reports after an hour", len(ended))
 	}
 	for _, problem := range m.Problems() {
-		t.Error(problem)
+		t.Errorf("got the problem %v, want none", problem)
 	}
 }
 
@@ -119,7 +120,9 @@ func (nothing) Read(*sample.Sample) error { return nil }
 func TestRecord(t *testing.T) {
 	p := newTape(t)
 	m := p.ofThisProcess()
-	first, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "job", Attributes: map[string]string{"a": "b"}}, m.Now())
+	first, err := m.Windows.Begin(window.Window{
+		Kind: window.Epoch, Epoch: 1, HasEpoch: true, Job: "job", Attributes: map[string]string{"a": "b"},
+	}, m.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,10 +177,10 @@ func newTape(t *testing.T) *tape {
 	return p
 }
 
-// ofThisProcess is a monitor that is recorded, ticks when it is told to, and follows this process as "job".
+// ofThisProcess returns a monitor that is recorded, samples when Tick is called, and follows this process as "job".
 func (p *tape) ofThisProcess() *Monitor {
 	p.Helper()
-	m, err := New(Config{Journal: p.w, Reports: p.told})
+	m, err := New(Config{Journal: p.w, Reports: p.add})
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -192,7 +195,7 @@ func (p *tape) ofThisProcess() *Monitor {
 func (p *tape) fed(also func(*window.Report)) (m *Monitor, feed func(recording.Entry)) {
 	p.Helper()
 	m, err := New(Config{Recorded: true, Boot: dawn, Reports: func(r *window.Report) {
-		p.told(r)
+		p.add(r)
 		also(r)
 	}})
 	if err != nil {
@@ -209,7 +212,7 @@ func (p *tape) fed(also func(*window.Report)) (m *Monitor, feed func(recording.E
 	}
 }
 
-func (p *tape) told(r *window.Report) { p.was[r.ID] = text(p.T, r) }
+func (p *tape) add(r *window.Report) { p.was[r.ID] = text(p.T, r) }
 
 // replaysTheSame holds the reports of a replay against those that were. The monitor that was recorded has stopped.
 func (p *tape) replaysTheSame() *Monitor {
@@ -247,7 +250,7 @@ func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.
 	}
 	m, failed := New(config)
 	if failed != nil {
-		t.Fatal(failed)
+		t.Fatalf("got %v from New, want a monitor", failed)
 	}
 	if err != nil {
 		return m
@@ -302,7 +305,7 @@ func FuzzReplay(f *testing.F) {
 		zip := gzip.NewWriter(&file)
 		_, _ = zip.Write([]byte(`{"stallspan_recording":1}` + "\n" + lines))
 		_ = zip.Close()
-		small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // rings that soon go round
+		small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // small rings
 		replay(t, file.Bytes(), small, func(*window.Report) {})
 	})
 }

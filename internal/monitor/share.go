@@ -157,8 +157,8 @@ func (s *Share) drives() (*Drives, error) {
 }
 
 func differ(name string, one settings, other string, another settings) error {
-	return fmt.Errorf("%w: %s has %v, %s has %v: give both the same sampling (a processor without any takes the receiver's)",
-		ErrDiffer, name, one, other, another)
+	return fmt.Errorf("%w: %s has %v, %s has %v: "+
+		"give both the same sampling (a processor without any takes the receiver's)", ErrDiffer, name, one, other, another)
 }
 
 // Stop ends the component's share; the last one stops the monitor and waits for it. It may be called without Start, and

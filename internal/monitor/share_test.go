@@ -11,7 +11,8 @@ import (
 )
 
 func TestShare(t *testing.T) {
-	joined, claimed, same := Join(), Claim("it", Config{Interval: 50 * time.Millisecond}), Claim("it", Config{Interval: 50 * time.Millisecond, Root: "/"})
+	joined, claimed := Join(), Claim("it", Config{Interval: 50 * time.Millisecond})
+	same := Claim("it", Config{Interval: 50 * time.Millisecond, Root: "/"})
 	start := func(s *Share) *Monitor {
 		t.Helper()
 		m, err := s.Start()
@@ -42,7 +43,7 @@ func TestShare(t *testing.T) {
 
 	alone := Join()
 	if m := start(alone); m == first || m.Interval() != config.DefaultInterval {
-		t.Errorf("anew, it is sampled each %v", m.Interval())
+		t.Errorf("after a restart: got the interval %v, want %v", m.Interval(), config.DefaultInterval)
 	}
 	alone.Stop()
 }
@@ -51,7 +52,7 @@ func TestShareDiffers(t *testing.T) {
 	one, other := Claim("it", Config{}), Claim("it", Config{Interval: time.Second})
 	_, err := one.Start()
 	if !errors.Is(err, ErrDiffer) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want %v", err, ErrDiffer)
 	}
 	t.Log(err)
 	one.Stop()
@@ -60,7 +61,7 @@ func TestShareDiffers(t *testing.T) {
 	}
 	late := Claim("it", Config{Root: "/elsewhere", Interval: time.Second})
 	if _, err := late.Start(); !errors.Is(err, ErrDiffer) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want %v", err, ErrDiffer)
 	}
 	late.Stop()
 	other.Stop()
@@ -70,8 +71,8 @@ func TestShareDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	claim := Claim("it", Config{Interval: time.Second})
-	if _, err := claim.Start(); !errors.Is(err, ErrDiffer) { // what samples already goes on as it does
-		t.Errorf("%v", err)
+	if _, err := claim.Start(); !errors.Is(err, ErrDiffer) { // the running monitor keeps its settings
+		t.Errorf("got %v, want %v", err, ErrDiffer)
 	}
 	claim.Stop()
 	joined.Stop()
@@ -86,14 +87,14 @@ func TestShareLimits(t *testing.T) {
 	same.Limit("same", slow)
 	m, err := one.Start()
 	if err != nil || m.config.Slow != slow {
-		t.Fatalf("%+v, %v", m, err)
+		t.Fatalf("got %+v, %v, want a monitor with %+v", m, err, slow)
 	}
 	if again, err := same.Start(); err != nil || again != m {
-		t.Errorf("%v", err)
+		t.Errorf("got %p, %v, want %p", again, err, m)
 	}
 	other.Limit("other", config.Slow{Load: time.Minute})
 	if _, err := other.Start(); !errors.Is(err, ErrDiffer) {
-		t.Errorf("%v", err)
+		t.Errorf("got %v, want %v", err, ErrDiffer)
 	}
 	for _, s := range []*Share{one, joined, same, other} {
 		s.Stop()
@@ -125,7 +126,7 @@ func TestShareOfDrives(t *testing.T) {
 		got, err := all[0].drives()
 		shared.mu.Unlock()
 		if (err != nil) != test.wrong || test.wrong && !errors.Is(err, ErrDiffer) || !reflect.DeepEqual(got, test.want) {
-			t.Errorf("%d: %+v, %v", i, got, err)
+			t.Errorf("%d: got %+v, %v, want %+v, an error: %v", i, got, err, test.want, test.wrong)
 		}
 		for _, s := range all {
 			s.Stop()

@@ -30,7 +30,7 @@ func TestBaselines(t *testing.T) {
 		id := began()
 		r, err := m.Windows.End(id, m.Now())
 		if err != nil || (r.Baseline != nil) != (i >= 5) || i < 5 && r.Slow {
-			t.Fatalf("%d: %+v, %v", i, r, err)
+			t.Fatalf("%d: got %+v, %v, want a baseline from the sixth on", i, r, err)
 		}
 	}
 	id := began()
@@ -44,8 +44,9 @@ func TestBaselines(t *testing.T) {
 	if r.SlowReason != window.SlowBaseline || !strings.HasPrefix(explain.Finding(r), "It took ") {
 		t.Errorf("while it is open it is slow by %q: %s", r.SlowReason, explain.Finding(r))
 	}
-	if r, err := m.Windows.End(id, m.Now()); err != nil || r.SlowReason != window.SlowBaseline || strings.Count(explain.Finding(r), "It took") != 1 {
-		t.Errorf("%+v, %v", r, err)
+	r, err := m.Windows.End(id, m.Now())
+	if err != nil || r.SlowReason != window.SlowBaseline || strings.Count(explain.Finding(r), "It took") != 1 {
+		t.Errorf("got %+v, %v, want slow by its baseline", r, err)
 	}
 	w := window.Window{Kind: window.Epoch, Run: "train", Source: window.FromSpan}
 	w.Start.Wall, w.End.Wall = at.At.Wall, sample.Now().Wall
@@ -57,8 +58,9 @@ func TestBaselines(t *testing.T) {
 	}
 	m.SaveBaselines()
 	all, err := baseline.List(db)
-	if err != nil || len(all) != 1 || len(all[0].Durations)+all[0].Slow > 8 || len(all[0].Durations) > 6 || all[0].Slow < 2 {
-		t.Errorf("%+v, %v", all, err)
+	if err != nil || len(all) != 1 || len(all[0].Durations)+all[0].Slow > 8 ||
+		len(all[0].Durations) > 6 || all[0].Slow < 2 {
+		t.Errorf("got %+v, %v, want one with at most 6 durations and at least 2 slow", all, err)
 	}
 }
 
@@ -68,7 +70,7 @@ func TestReplayOfSlowWindows(t *testing.T) {
 	reasons := map[string]int{}
 	slow := config.Slow{Baseline: filepath.Join(t.TempDir(), "baseline.db"), Load: time.Millisecond}
 	m := watching(t, Config{Journal: p.w, Slow: slow, Reports: func(r *window.Report) {
-		p.told(r)
+		p.add(r)
 		reasons[r.SlowReason]++
 	}})
 	begin := func(kind window.Kind) string {
@@ -111,9 +113,10 @@ func TestLooseEpochs(t *testing.T) {
 		b.Learn("epoch/train", time.Microsecond, false, time.Now())
 	}
 	b.Close()
-	m := watching(t, Config{Journal: p.w, Slow: config.Slow{Baseline: db, Factor: 1000}, Reports: p.told})
+	m := watching(t, Config{Journal: p.w, Slow: config.Slow{Baseline: db, Factor: 1000}, Reports: p.add})
 	for _, loose := range []string{"begin", "end", ""} {
-		id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Run: "train", ApproximateBounds: loose == "begin"}, m.Now())
+		w := window.Window{Kind: window.Epoch, Run: "train", ApproximateBounds: loose == "begin"}
+		id, err := m.Windows.Begin(w, m.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,14 +124,15 @@ func TestLooseEpochs(t *testing.T) {
 		if loose == "end" {
 			m.Windows.ApproximateBounds(id)
 		}
-		if r, err := m.Windows.End(id, m.Now()); err != nil || r.Slow != (loose == "") || (r.Baseline == nil) != (loose != "") {
-			t.Errorf("%q: %+v, %v", loose, r, err)
+		r, err := m.Windows.End(id, m.Now())
+		if err != nil || r.Slow != (loose == "") || (r.Baseline == nil) != (loose != "") {
+			t.Errorf("%q: got %+v, %v, want slow %v", loose, r, err, loose == "")
 		}
 	}
 	m.Windows.ApproximateBounds("none")
 	m.SaveBaselines()
 	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount || all[0].Slow != 1 {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("got %+v, %v, want %d durations and 1 slow", all, err, baseline.MinCount)
 	}
 	m.Stop()
 	p.replaysTheSame()
@@ -147,13 +151,14 @@ func TestReplayWithoutLimits(t *testing.T) {
 	at := sample.Stamp{Mono: time.Second, Wall: dawn}
 	until := sample.Stamp{Mono: 2 * time.Second, Wall: dawn.Add(time.Second)}
 	for _, mark := range []recording.Mark{
-		{Op: recording.Begin, ID: "w", At: &at, Window: &recording.Window{Kind: "epoch"}}, {Op: recording.End, ID: "w", At: &until},
+		{Op: recording.Begin, ID: "w", At: &at, Window: &recording.Window{Kind: "epoch"}},
+		{Op: recording.End, ID: "w", At: &until},
 	} {
 		if err := m.Feed(&recording.Entry{Mark: &mark}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if r == nil || r.Slow || r.Duration() != time.Second {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want 1 s, not slow", r)
 	}
 }

@@ -38,8 +38,9 @@ func machine(b *testing.B, disks, gpus int) *Monitor {
 			{At: at},
 		}
 		for d := range disks {
-			all[2].Disks = append(all[2].Disks, sample.Disk{Name: "nvme" + strconv.Itoa(d) + "n1", Leaf: true, ReadIOs: n, ReadBytes: n << 20,
-				ReadTicks: spent / 2, WriteIOs: n, WriteBytes: n, WriteTicks: spent, TimeInQueue: spent / 2})
+			all[2].Disks = append(all[2].Disks, sample.Disk{Name: "nvme" + strconv.Itoa(d) + "n1", Leaf: true,
+				ReadIOs: n, ReadBytes: n << 20, ReadTicks: spent / 2,
+				WriteIOs: n, WriteBytes: n, WriteTicks: spent, TimeInQueue: spent / 2})
 		}
 		for g := range gpus {
 			all[3].GPUs = append(all[3].GPUs, sample.GPU{ID: "GPU-" + strconv.Itoa(g), Busy: spent - waited})

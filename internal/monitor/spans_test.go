@@ -89,7 +89,7 @@ func TestSpanOfAnnouncedWindow(t *testing.T) {
 			w := window.Window{Kind: exact.Kind, Job: exact.Job, GPUs: exact.GPUIDs, Source: window.FromSpan}
 			w.Start.Wall, w.End.Wall = exact.Start.Wall.Add(short), exact.Start.Wall.Add(exact.Duration()-short)
 			if err := m.Spans.Place(&w); err != nil {
-				t.Errorf("%s: %v", path, err)
+				t.Errorf("%s: got %v, want a place in time", path, err)
 				continue
 			}
 			r := m.Spans.Report(w)

@@ -52,13 +52,18 @@ func (s *stormyMachine) pass(n int) {
 		spent := time.Duration(s.now) * 100 * time.Millisecond
 		bytes := uint64(s.now) << 20
 		at := sample.Stamp{Mono: spent, Wall: dawn.Add(spent)}
-		disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: uint64(s.now), ReadBytes: bytes * 3, ReadTicks: spent, TimeInQueue: spent}
+		disk := sample.Disk{Name: "sda", Leaf: true, ReadIOs: uint64(s.now), ReadBytes: bytes * 3, ReadTicks: spent,
+			TimeInQueue: spent}
 		other := disk
 		other.Name = "sdb"
 		job, wait := &sample.Sample{At: at}, &sample.Sample{At: at}
 		for _, j := range s.jobs {
-			job.Jobs = append(job.Jobs, sample.Job{ID: j, Scope: "/" + j, OwnScope: true, HasIO: true, ReadBytes: bytes, ReadChars: bytes, Processes: 1})
-			wait.Pressures = append(wait.Pressures, sample.Pressure{Scope: "/" + j, Resource: sample.IO, Some: spent * 9 / 10, Full: spent * 9 / 10})
+			job.Jobs = append(job.Jobs, sample.Job{
+				ID: j, Scope: "/" + j, OwnScope: true, HasIO: true, ReadBytes: bytes, ReadChars: bytes, Processes: 1,
+			})
+			wait.Pressures = append(wait.Pressures, sample.Pressure{
+				Scope: "/" + j, Resource: sample.IO, Some: spent * 9 / 10, Full: spent * 9 / 10,
+			})
 		}
 		for _, x := range []*sample.Sample{wait, job, {At: at, Disks: []sample.Disk{disk, other}}} {
 			s.feed(&recording.Entry{Source: "some", Sample: x})
@@ -89,7 +94,7 @@ func (s *stormyMachine) end(id string) *window.Report {
 	return r
 }
 
-// Two slow loads at once from one disk are a storm, which is told once however many there are.
+// Two concurrent slow loads from one disk are a storm. It is reported once for any number of loads.
 func TestStorm(t *testing.T) {
 	s := newStormy(t, "a", "b", "c", "d")
 	a := s.begin("a", "sda")
@@ -128,7 +133,7 @@ func TestStorm(t *testing.T) {
 	}
 }
 
-// A storm on several disks at once is told once: of the disk with the most windows, with their number.
+// A storm on several disks is reported once: for the disk with the most windows, with their number.
 func TestStormOnSeveralDisks(t *testing.T) {
 	s := newStormy(t, "a", "b", "c", "d")
 	a, b, c := s.begin("a", "sda", "sdb"), s.begin("b", "sda", "sdb"), s.begin("c", "sdb")
@@ -146,12 +151,13 @@ func TestStormOnSeveralDisks(t *testing.T) {
 	s.pass(600) // over
 	a, b = s.begin("a", "sda", "sdb"), s.begin("d", "sda")
 	s.pass(10)
-	if one, other := s.end(b), s.end(a); len(one.Storms) != 0 || len(other.Storms) != 1 || other.Storms[0].Disk != "sda" || other.Storms[0].Windows != 2 {
+	one, other := s.end(b), s.end(a)
+	if len(one.Storms) != 0 || len(other.Storms) != 1 || other.Storms[0].Disk != "sda" || other.Storms[0].Windows != 2 {
 		t.Errorf("the next storm: %+v, %+v", one.Storms, other.Storms)
 	}
 }
 
-// Many windows that go on are not compared with one another, and of those beside one that ends a number is looked at.
+// Many open windows are not compared with each other. A window that ends is compared with a bounded number of them.
 func TestStormsAreBounded(t *testing.T) {
 	s := newStormy(t, "a")
 	var open []string
@@ -187,14 +193,14 @@ func TestCeilings(t *testing.T) {
 		t.Errorf("before: %v", r.Ceilings)
 	}
 	if got := s.Collect().Ceilings; len(got) != 2 || got[0].Read < 29<<20 || got[0].Write != 0 {
-		t.Errorf("%+v", got)
+		t.Errorf("got %+v, want two disks with over 29 MiB/s", got)
 	}
 }
 
-// That a storm is over is told once, a minute after its last window, and before another one of its disk; whether
-// somebody listens changes no report.
+// The end of a storm is reported once, a minute after its last window, and before the next storm of its disk. Receivers
+// of events do not change any report.
 func TestStormEnds(t *testing.T) {
-	for name, listens := range map[string]bool{"that nobody hears of": false, "whose end is told": true} {
+	for name, listens := range map[string]bool{"without a receiver": false, "with a receiver": true} {
 		t.Run(name, func(t *testing.T) {
 			s := newStormy(t, "a", "b")
 			var over []alert.Event
@@ -217,7 +223,7 @@ func TestStormEnds(t *testing.T) {
 			}
 			first := pair(10)
 			if len(first) != 1 {
-				t.Fatalf("%+v", first)
+				t.Fatalf("got the storms %+v, want one", first)
 			}
 			for range 3 { // one pair more every half a minute
 				s.pass(300)
@@ -232,7 +238,7 @@ func TestStormEnds(t *testing.T) {
 			if len(over) != 0 {
 				t.Errorf("too early: %+v", over)
 			}
-			next := pair(10) // it ends after the minute, before anybody looks
+			next := pair(10) // it ends after the minute, before the next check
 			if len(next) != 1 {
 				t.Errorf("the next storm: %+v", next)
 			}
@@ -248,12 +254,13 @@ func TestStormEnds(t *testing.T) {
 				look()
 			}
 			if len(over) != 2*want {
-				t.Fatalf("%+v", over)
+				t.Fatalf("got the ends %+v, want %d", over, 2*want)
 			}
 			if listens {
 				ended := dawn.Add(time.Duration(last) * 100 * time.Millisecond)
-				if e := over[0]; !e.Resolved || e.Disk != "sda" || e.Count != 2 || !e.Began.Equal(dawn.Add(first[0].Since)) || !e.At.Equal(ended) {
-					t.Errorf("%+v", e)
+				e, began := over[0], dawn.Add(first[0].Since)
+				if !e.Resolved || e.Disk != "sda" || e.Count != 2 || !e.Began.Equal(began) || !e.At.Equal(ended) {
+					t.Errorf("got %+v, want 2 windows on sda from %v to %v", e, began, ended)
 				}
 			}
 		})

@@ -20,12 +20,15 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 		b.Learn("epoch/train", time.Second, false, time.Now())
 	}
 	b.Close()
-	j := NewJudge(config.Slow{Baseline: db, Factor: 10}, nil, func(source string, err error) { t.Errorf("%s: %v", source, err) })
+	j := NewJudge(config.Slow{Baseline: db, Factor: 10}, nil, func(source string, err error) {
+		t.Errorf("got the error %s: %v, want none", source, err)
+	})
 	defer j.Close()
 	start := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)
 	for _, took := range []time.Duration{1400 * time.Millisecond, 9 * time.Second} {
 		w := window.Window{Kind: window.Epoch, Run: "train"}
-		w.Start, w.End = sample.Stamp{Mono: time.Hour, Wall: start}, sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
+		w.Start = sample.Stamp{Mono: time.Hour, Wall: start}
+		w.End = sample.Stamp{Mono: time.Hour + took, Wall: start.Add(took)}
 		r := &window.Report{Window: w}
 		j.final(r, window.Seen{})
 		if r.Slow {
@@ -34,6 +37,6 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 	}
 	j.Save()
 	if all, err := baseline.List(db); err != nil || len(all[0].Durations) != baseline.MinCount+1 || all[0].Slow != 1 {
-		t.Errorf("%+v, %v", all, err)
+		t.Errorf("got %+v, %v, want %d durations and 1 slow", all, err, baseline.MinCount+1)
 	}
 }

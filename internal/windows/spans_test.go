@@ -42,9 +42,9 @@ func TestSpansShareReadings(t *testing.T) {
 		t.Error("got another reading for the report, want the same")
 	}
 	if !r.Split || r.Scope != window.Host || r.Next != nil {
-		t.Errorf("%+v", r)
+		t.Errorf("got %+v, want a split of the host", r)
 	}
 	if at := windows.After(m.Spans, w.End.Mono+time.Hour); at.Next() != nil {
-		t.Error("a reading is taken for a moment that has not come")
+		t.Error("got a reading for a moment in the future, want none")
 	}
 }

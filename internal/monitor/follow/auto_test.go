@@ -62,8 +62,10 @@ func autoFollow(m *monitor.Monitor, pid int) string {
 
 func TestAutoFollow(t *testing.T) {
 	m := watching(t, monitor.Config{})
-	if m.Jobs.AutoFollow(0, "", false) != "" || m.Jobs.AutoFollow(-1, "", false) != "" || m.Jobs.AutoFollow(math.MaxInt32, "", false) != "" {
-		t.Error("a process that does not exist is followed")
+	for _, pid := range []int{0, -1, math.MaxInt32} {
+		if got := m.Jobs.AutoFollow(pid, "", false); got != "" {
+			t.Errorf("process %d, which does not exist: got %q, want no job", pid, got)
+		}
 	}
 	pid, _ := sleeper(t)
 	job := m.Jobs.AutoFollow(pid, "", false)
@@ -174,7 +176,7 @@ func TestAutoFollowRanks(t *testing.T) {
 	for _, pid := range pids {
 		jobs = append(jobs, autoFollow(m, pid))
 	}
-	time.Sleep(100 * time.Millisecond) // for the readings of which process holds which GPU
+	time.Sleep(100 * time.Millisecond) // for the readings of GPU memory
 	w := window.Window{Kind: window.Epoch}
 	w.Start.Wall = sample.Now().Wall
 	time.Sleep(100 * time.Millisecond)

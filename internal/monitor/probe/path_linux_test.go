@@ -38,7 +38,7 @@ func ofThisMachine(t *testing.T) *Probe {
 	return p
 }
 
-// coldFile is a file on a disk of which nothing is in memory. The test is skipped where the kernel does not tell that.
+// coldFile returns a file on a disk without a page in memory. It skips the test if the kernel does not show that.
 func coldFile(t *testing.T, size int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "model")
@@ -57,7 +57,7 @@ func coldFile(t *testing.T, size int) string {
 		t.Fatal(err)
 	}
 	if held, err := pagecache.Look("", path); err != nil || !held.Known || held.Cached > 0 {
-		t.Skipf("%+v, %v: the folder for temporary files is in memory, or this kernel does not tell of its page cache", held, err)
+		t.Skipf("needs a temporary folder on a disk, and a kernel that shows its page cache: %+v, %v", held, err)
 	}
 	return path
 }
@@ -65,19 +65,22 @@ func coldFile(t *testing.T, size int) string {
 func TestPathExists(t *testing.T) {
 	p := ofThisMachine(t)
 	folder := t.TempDir()
-	for name, want := range map[string]bool{folder: true, os.Args[0]: filepath.IsAbs(os.Args[0]), folder + "/none": false, ".": false, "": false} {
+	for name, want := range map[string]bool{
+		folder: true, os.Args[0]: filepath.IsAbs(os.Args[0]), folder + "/none": false, ".": false, "": false,
+	} {
 		if got := p.PathExists(name); got != want {
 			t.Errorf("%q: got %v, want %v", name, got, want)
 		}
 	}
-	for end := time.Now().Add(5 * time.Second); p.running.Load() != 0; time.Sleep(time.Millisecond) { // a task ends after its answer
+	// A task ends after its answer.
+	for end := time.Now().Add(5 * time.Second); p.running.Load() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%d tasks are still running", p.running.Load())
 		}
 	}
 }
 
-// A file in memory is seen as one, and a recording tells of it.
+// A file in memory has no disk.
 func TestFileInMemory(t *testing.T) {
 	folder, err := os.MkdirTemp("/dev/shm", "stallspan")
 	if err != nil {
@@ -91,13 +94,13 @@ func TestFileInMemory(t *testing.T) {
 	p := ofThisMachine(t)
 	seen := p.inspect(path, 0, true)
 	if p.disks == nil || window.InMemory != disk.Memory {
-		t.Fatalf("%q is not %q, or no disks are looked at", window.InMemory, disk.Memory)
+		t.Fatalf("got %q, want %q, and a source of disks", window.InMemory, disk.Memory)
 	}
 	if under, err := p.disks.Under(path); err != nil || under.Mount.Type != "tmpfs" {
 		t.Skipf("/dev/shm is no tmpfs: %+v, %v", under, err)
 	}
 	if seen.Device != window.InMemory || len(seen.Under) > 0 {
-		t.Errorf("%+v", seen)
+		t.Errorf("got %+v, want a file in memory", seen)
 	}
 }
 
@@ -126,24 +129,26 @@ func TestPathOfAContainer(t *testing.T) {
 		t.Skipf("mounts cannot be made here: %q, %v", line, err)
 	}
 	p := ofThisMachine(t)
-	if seen := p.inspect("/mnt/link", cmd.Process.Pid, true); seen.Size != 5 || seen.Cached != 5 || !seen.HasCached || len(seen.Under) > 0 {
-		t.Errorf("on the container's tmpfs: %+v", seen)
+	seen := p.inspect("/mnt/link", cmd.Process.Pid, true)
+	if seen.Size != 5 || seen.Cached != 5 || !seen.HasCached || len(seen.Under) > 0 {
+		t.Errorf("on the container's tmpfs: got %+v, want 5 cached bytes", seen)
 	}
 	if seen := p.inspect("/mnt/link", os.Getpid(), true); seen.Size != 0 {
-		t.Errorf("as we see it: %+v", seen)
+		t.Errorf("in our own mounts: got %+v, want no file", seen)
 	}
 	inside, outside := p.inspect(path, cmd.Process.Pid, true), p.inspect(path, 0, true)
 	if inside.Size != mib || !slices.Equal(inside.Under, outside.Under) {
-		t.Errorf("on a disk: %+v, from here %+v", inside, outside)
+		t.Errorf("on a disk: got %+v, want %+v", inside, outside)
 	}
 }
 
-// Paths that take for ever do not hold up those who begin windows, nor pile up.
-func TestLooksAreBounded(t *testing.T) {
+// Paths that hang do not delay windows, and their number is bounded.
+func TestTasksAreBounded(t *testing.T) {
 	p := ofThisMachine(t)
 	p.running.Store(maxRunning)
-	if seen := p.Path(&window.Window{Kind: window.ModelLoad, Path: "/"}); seen.Size != 0 || p.running.Load() != maxRunning {
-		t.Errorf("%+v, %d looks", seen, p.running.Load())
+	seen := p.Path(&window.Window{Kind: window.ModelLoad, Path: "/"})
+	if seen.Size != 0 || p.running.Load() != maxRunning {
+		t.Errorf("got %+v, %d tasks, want nothing, %d", seen, p.running.Load(), maxRunning)
 	}
 	p.running.Store(0)
 	for i := range 10 * maxScans {
