@@ -54,7 +54,8 @@ func showBaselines(out io.Writer, all []baseline.Entry) error {
 		for i := range all {
 			e := &all[i]
 			t.line(string(e.Key))
-			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()))
+			summary := fmt.Sprintf("%d learned, median %s, p95 %s", len(e.Durations), explain.Duration(e.Median().Seconds()),
+				explain.Duration(e.P95().Seconds()))
 			if limit, known := slowAbove(e); known {
 				summary += ", slow from " + explain.Duration(limit.Seconds())
 			} else {

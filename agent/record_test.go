@@ -263,8 +263,8 @@ func TestRecordRefuses(t *testing.T) {
 		{exitUsage, "--for -1s", []string{"record", "--for", "-1s", folder + "/x"}},
 		{exitUsage, "--keep 1: choose 2", []string{"record", "--keep", "1", folder + "/x"}},
 		{exitFailed, "exists and is not a recording", []string{"record", foreign}},
-		{exitFailed, "is no ordinary file", []string{"record", folder}},
-		{exitFailed, "name a file in a folder that exists and is yours: no such file or directory",
+		{exitFailed, "is not a regular file", []string{"record", folder}},
+		{exitFailed, "give a file in a folder that exists and is yours: no such file or directory",
 			[]string{"record", folder + "/no/x"}},
 		{exitRun, "exists and is not a recording", []string{"run", "--record", foreign, "--", "touch",
 			folder + "/started"}},
@@ -272,7 +272,7 @@ func TestRecordRefuses(t *testing.T) {
 		v := stallspan(t, test.args...)
 		v.Env = append(v.Env, "STALLSPAN_SOCKET="+folder+"/s")
 		if code := v.run(); code != test.code || !strings.Contains(v.errorLine(), test.says) {
-			t.Errorf("%v: exit code %d: %s", test.args, code, v.err.String())
+			t.Errorf("%v: got exit code %d, %s; want %d, %q", test.args, code, v.err.String(), test.code, test.says)
 		}
 	}
 	if left, _ := os.ReadDir(folder); len(left) != 1 {

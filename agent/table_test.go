@@ -61,7 +61,8 @@ func tables() map[string]struct {
 	alone.Slow, alone.Disks = true, disks("sda")
 	cut := row(epoch(12345), 3*time.Second, nil, 0, 1, 95, window.CPUBound)
 	cut.Unfinished = true
-	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}}
+	blind := &window.Report{Window: epoch(7), Verdict: window.Unknown,
+		Missing: []window.Missing{{Reason: window.NoReadings}}}
 
 	var hundred []*window.Report
 	for n := range 100 {
@@ -76,7 +77,8 @@ func tables() map[string]struct {
 	path.Mounts = []sample.Mount{{Point: "/" + strings.Repeat("very/long/path/", 12), Type: "nfs4"}} // fits into no line
 	wide := row(load("模型/通义千问-7B-聊天"), time.Second, nil, 0, 10, 80, window.CPUBound)
 	wide.Disks, wide.Load.Readers = disks("sda"), []window.Reader{{PID: 7, Name: strings.Repeat("数据", 60)}}
-	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0, 0, window.Unknown)
+	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0,
+		0, window.Unknown)
 	many := row(epoch(3), time.Second, nil, 0, 0, 0, window.Unknown)
 	many.Disks = disks(strings.Split(strings.Repeat("nvme0n1 ", 200), " ")...)
 
@@ -97,7 +99,8 @@ func tables() map[string]struct {
 		r := row(epoch(n), time.Minute, one, 95, 1, 1, window.GPUBound)
 		r.Findings = []window.Finding{window.IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.11, SM: 0.3, SmallKernels: true}}
 		if n == 1 {
-			r.Findings = append(r.Findings, window.Throttling{GPU: &window.GPUUse{}, Cause: history.ThrottledThermal, Share: 0.34})
+			r.Findings = append(r.Findings, window.Throttling{GPU: &window.GPUUse{}, Cause: history.ThrottledThermal,
+				Share: 0.34})
 		}
 		trained = append(trained, r)
 	}
