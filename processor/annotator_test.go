@@ -26,7 +26,8 @@ func TestGolden(t *testing.T) {
 			put(to, "Load model", at(1), at(4), map[string]any{"stallspan.model.name": "llama", "file.path": "/models/llama"})
 			put(to, "model.load", at(1.5), at(4.5), map[string]any{"model.id": "yolo/3"})
 			put(to, "train_epoch_3", at(1), at(5), map[string]any{"stallspan.training.run.name": "night"})
-			put(to, "anything", at(2), at(3), map[string]any{"stallspan.window.kind": "checkpoint", "stallspan.window.name": "step 100"})
+			put(to, "anything", at(2), at(3), map[string]any{"stallspan.window.kind": "checkpoint",
+				"stallspan.window.name": "step 100"})
 			put(to, "warm up", at(2), at(3), map[string]any{"stallspan.window.kind": "custom"})
 			put(to, "GET /", at(1), at(4), nil)
 			a := fresh(t, p.Monitor)
@@ -57,14 +58,17 @@ func TestSkipped(t *testing.T) {
 		{name: "future", span: load, start: start, end: end.AddDate(1, 0, 0), reason: "future"},
 		{name: "far future", span: load, start: start, afterYear: true, reason: "future"},
 		{name: "a week long", span: load, start: end.AddDate(0, 0, -7), end: end, reason: "old"},
-		{name: "before what is kept", span: load, start: start.Add(-time.Hour), end: start.Add(-time.Hour + time.Second), reason: "old"},
+		{name: "before what is kept", span: load, start: start.Add(-time.Hour), end: start.Add(-time.Hour + time.Second),
+			reason: "old"},
 		{name: "no start", span: load, start: time.Unix(0, 0), end: end, reason: "old"},
 		{name: "no end", span: load, start: start, end: time.Unix(0, 0), reason: "backward"},
 		{name: "no times", span: load, start: time.Unix(0, 0), end: time.Unix(0, 0), reason: "empty"},
 		{name: "another name", span: "GET /", start: start, end: end},
-		{name: "an invalid kind", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": "lod"},
+		{name: "an invalid kind", span: "GET /", start: start, end: end,
+			attrs:     map[string]any{"stallspan.window.kind": "lod"},
 			otherwise: tally{ignored: map[attribute.Key]int64{"stallspan.window.kind": 1}}},
-		{name: "a kind of a wrong type", span: "GET /", start: start, end: end, attrs: map[string]any{"stallspan.window.kind": 1},
+		{name: "a kind of a wrong type", span: "GET /", start: start, end: end,
+			attrs:     map[string]any{"stallspan.window.kind": 1},
 			otherwise: tally{ignored: map[attribute.Key]int64{"stallspan.window.kind": 1}}},
 		{name: "annotated already", span: load, start: start, end: end, attrs: map[string]any{"stallspan.verdict": "mixed"}},
 	} {
@@ -95,7 +99,8 @@ func TestKept(t *testing.T) {
 	p := replayed(t, "gpu.jsonl.gz")
 	traces, to := batch()
 	attrs := map[string]any{
-		"stallspan.window.kind": "lod", "stallspan.slow": "perhaps", "stallspan.finding": int64(7), "own": []any{"a", int64(1)},
+		"stallspan.window.kind": "lod", "stallspan.slow": "perhaps", "stallspan.finding": int64(7),
+		"own":               []any{"a", int64(1)},
 		"stallspan.gpu.ids": "GPU-1", "process.pid": "12x", "stallspan.window.source": "mine",
 	}
 	span := put(to, "model.load", p.from.Add(time.Second), p.to, attrs)

@@ -69,7 +69,8 @@ func machine(tb testing.TB, disks, gpus int) *monitor.Monitor {
 func BenchmarkProcess(b *testing.B) {
 	request := map[string]any{
 		"http.request.method": "GET", "http.route": "/v1/models/{id}", "url.path": "/v1/models/7", "url.scheme": "https",
-		"server.address": "models.example", "server.port": 443, "http.response.status_code": 200, "client.address": "10.1.2.3",
+		"server.address": "models.example", "server.port": 443, "http.response.status_code": 200,
+		"client.address":      "10.1.2.3",
 		"user_agent.original": "curl/8", "network.protocol.version": "1.1",
 	}
 	for _, size := range []struct{ disks, gpus int }{{2, 0}, {10, 8}} {
@@ -90,7 +91,8 @@ func BenchmarkProcess(b *testing.B) {
 				start := dawn.Add(time.Duration(i) * 53 * time.Millisecond)
 				put(to, c.names[i%len(c.names)], start, start.Add(c.length), request)
 			}
-			b.Run(fmt.Sprintf("%d disks, %d GPUs/%s", size.disks, size.gpus, c.name), func(b *testing.B) { process(b, m, traces) })
+			b.Run(fmt.Sprintf("%d disks, %d GPUs/%s", size.disks, size.gpus, c.name),
+				func(b *testing.B) { process(b, m, traces) })
 		}
 	}
 }

@@ -92,7 +92,8 @@ func text(traces ptrace.Traces, from time.Time) string {
 		for _, ss := range rs.ScopeSpans().All() {
 			fmt.Fprintf(&b, "scope %s %s %s\n", ss.Scope().Name(), ss.Scope().Version(), ss.SchemaUrl())
 			for _, span := range ss.Spans().All() {
-				fmt.Fprintf(&b, "  %s, %v to %v, parent %v, %s", span.Name(), since(span.StartTimestamp()), since(span.EndTimestamp()),
+				fmt.Fprintf(&b, "  %s, %v to %v, parent %v, %s", span.Name(), since(span.StartTimestamp()),
+					since(span.EndTimestamp()),
 					span.ParentSpanID(), span.Status().Code())
 				if span.Status().Message() != "" {
 					fmt.Fprintf(&b, " %q", span.Status().Message())

@@ -12,12 +12,14 @@ import (
 // Events of excluded devices are dropped. The end of an I/O storm is kept for any disk, because windows report its
 // beginning for any disk.
 func TestEventsOfExcludedDevices(t *testing.T) {
-	w := &stallspanReceiver{devices: deviceFilter{disks: FilterConfig{Exclude: []filter.Config{{Strict: "sda"}}}.compile()}}
+	disks := FilterConfig{Exclude: []filter.Config{{Strict: "sda"}}}
+	w := &stallspanReceiver{devices: deviceFilter{disks: disks.compile()}}
 	w.onEvent(alert.Event{Kind: alert.DiskSaturated, Disk: "sda", Message: "sda is busy"})
 	w.onEvent(alert.Event{Kind: alert.DiskSaturated, Disk: "sdb", Message: "sdb is busy"})
 	w.onEvent(alert.Event{Kind: alert.IOStorm, Resolved: true, Disk: "sda", Count: 2, Message: "sda is calm"})
 	lines, _, _, _ := w.board.Read(0)
-	if len(lines) != 2 || !strings.Contains(string(lines[0]), "sdb is busy") || !strings.Contains(string(lines[1]), "sda is calm") {
+	if len(lines) != 2 || !strings.Contains(string(lines[0]), "sdb is busy") ||
+		!strings.Contains(string(lines[1]), "sda is calm") {
 		t.Errorf("events: got %s, want those of sdb and of the storm", lines)
 	}
 }

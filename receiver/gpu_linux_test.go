@@ -74,15 +74,20 @@ func TestStorageBound(t *testing.T) {
 	end(t, c, begun.ID)
 	eventually(t, "span and log record", func() bool { return p.SpanCount() > 0 && p.LogRecordCount() > 0 })
 	span := p.spans()[0]
-	if value(span.Attributes(), "stallspan.verdict") != "storage_bound" || value(span.Attributes(), "stallspan.slow") != "true" {
+	if value(span.Attributes(), "stallspan.verdict") != "storage_bound" ||
+		value(span.Attributes(), "stallspan.slow") != "true" {
 		t.Errorf("span: got %v, want slow and storage_bound", attributes(span.Attributes()))
 	}
 	record := p.logRecords()[0]
-	if !strings.HasPrefix(record.Body().Str(), "load llama, 2") || value(record.Attributes(), "stallspan.model.name") != "llama" {
-		t.Errorf("log record: got %q, %v, want that of the load of llama", record.Body().Str(), attributes(record.Attributes()))
+	if !strings.HasPrefix(record.Body().Str(), "load llama, 2") ||
+		value(record.Attributes(), "stallspan.model.name") != "llama" {
+		t.Errorf("log record: got %q, %v, want that of the load of llama", record.Body().Str(),
+			attributes(record.Attributes()))
 	}
-	if record.EventName() != "stallspan.window.slow" || record.SpanID() != span.SpanID() || record.TraceID() != span.TraceID() {
-		t.Errorf("log record: got %s, %v, want stallspan.window.slow in the span", record.EventName(), attributes(record.Attributes()))
+	if record.EventName() != "stallspan.window.slow" || record.SpanID() != span.SpanID() ||
+		record.TraceID() != span.TraceID() {
+		t.Errorf("log record: got %s, %v, want stallspan.window.slow in the span", record.EventName(),
+			attributes(record.Attributes()))
 	}
 	all := p.AllMetrics()
 	if got := text(all[len(all)-1]); !strings.Contains(got, "hw.id=GPU-0") || strings.Contains(got, "hw.id=GPU-1") {
@@ -108,7 +113,9 @@ func TestGPULost(t *testing.T) {
 		t.Errorf("%d log records", n)
 	}
 	record := p.logRecords()[0]
-	if record.EventName() != "stallspan.gpu.lost" || value(record.Attributes(), "hw.id") != "GPU-0" || value(record.Attributes(), "hw.state") != "failed" {
-		t.Errorf("log record: got %s, %v, want stallspan.gpu.lost of GPU-0", record.EventName(), attributes(record.Attributes()))
+	if record.EventName() != "stallspan.gpu.lost" || value(record.Attributes(), "hw.id") != "GPU-0" ||
+		value(record.Attributes(), "hw.state") != "failed" {
+		t.Errorf("log record: got %s, %v, want stallspan.gpu.lost of GPU-0", record.EventName(),
+			attributes(record.Attributes()))
 	}
 }

@@ -121,11 +121,13 @@ func TestTelemetry(t *testing.T) {
 	p.start(t)
 	begin(t, c, api.Announcement{Kind: window.Epoch})
 	points := func(v int64) []metricdata.DataPoint[int64] {
-		return []metricdata.DataPoint[int64]{{Value: v, Attributes: attribute.NewSet(attribute.String("receiver", set.ID.String()))}}
+		return []metricdata.DataPoint[int64]{{Value: v, Attributes: attribute.NewSet(attribute.String("receiver",
+			set.ID.String()))}}
 	}
 	metadatatest.AssertEqualReceiverStallspanWindowsOpen(t, tel, points(1), metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualReceiverStallspanWindowsLost(t, tel, points(0), metricdatatest.IgnoreTimestamp())
-	metadatatest.AssertEqualReceiverStallspanReadingsLate(t, tel, points(0), metricdatatest.IgnoreTimestamp(), metricdatatest.IgnoreValue())
+	metadatatest.AssertEqualReceiverStallspanReadingsLate(t, tel, points(0), metricdatatest.IgnoreTimestamp(),
+		metricdatatest.IgnoreValue())
 	p.stop(t)
 	if _, err := tel.GetMetric("otelcol_receiver_stallspan_windows_open"); err == nil {
 		t.Error("windows_open after the shutdown: got a metric, want none")

@@ -47,7 +47,8 @@ func text(all pmetric.Metrics) string {
 					if p.ValueType() == pmetric.NumberDataPointValueTypeInt {
 						value = fmt.Sprint(p.IntValue())
 					}
-					lines = append(lines, fmt.Sprintf("%s %s %v = %s %s", m.Name(), m.Type(), attributes(p.Attributes()), value, m.Unit()))
+					lines = append(lines, fmt.Sprintf("%s %s %v = %s %s", m.Name(), m.Type(), attributes(p.Attributes()), value,
+						m.Unit()))
 				}
 			}
 		}
@@ -113,7 +114,8 @@ func TestNoSocket(t *testing.T) {
 
 func TestChoice(t *testing.T) {
 	c := laboratory(t)
-	c.Metrics = config.Metrics{"system.disk.io": {Enabled: new(bool)}, "system.cpu.time": {Enabled: new(bool)}, "system.disk.merged": {}}
+	c.Metrics = config.Metrics{"system.disk.io": {Enabled: new(bool)}, "system.cpu.time": {Enabled: new(bool)},
+		"system.disk.merged": {}}
 	c.Disks.Exclude = []filter.Config{{Regex: "p[0-9]+$"}}
 	got := text(first(t, c))
 	for word, want := range map[string]bool{

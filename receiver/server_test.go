@@ -45,7 +45,8 @@ func TestPort(t *testing.T) {
 	taken.Sampling = c.Sampling
 	taken.Endpoint = address
 	other := in(t, NewFactory(), settings(), taken, "logs")
-	if err := other.parts[0].Start(t.Context(), componenttest.NewNopHost()); err == nil || !strings.Contains(err.Error(), "choose another port") {
+	if err := other.parts[0].Start(t.Context(), componenttest.NewNopHost()); err == nil ||
+		!strings.Contains(err.Error(), "choose another port") {
 		t.Error(err)
 	}
 	if _, err := os.Stat(taken.Socket); !errors.Is(err, os.ErrNotExist) {

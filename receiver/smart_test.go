@@ -23,7 +23,8 @@ func TestSmartConfig(t *testing.T) {
 		{map[string]any{"smart": nil}, true, true, false},
 		{map[string]any{"smart": map[string]any{"enabled": true}}, true, false, false},
 		{map[string]any{"smart": map[string]any{"enabled": false}}, false, false, false},
-		{map[string]any{"smart": map[string]any{"sudo": true, "disks": []any{map[string]any{"device": "/dev/sda"}}}}, true, false, true},
+		{map[string]any{"smart": map[string]any{"sudo": true, "disks": []any{map[string]any{"device": "/dev/sda"}}}}, true,
+			false, true},
 	} {
 		c, err := read(confmap.NewFromStringMap(test.values))
 		if err != nil {
@@ -31,7 +32,8 @@ func TestSmartConfig(t *testing.T) {
 			continue
 		}
 		d := c.monitorConfig().Drives
-		if (d != nil) != test.enabled || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk || test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
+		if (d != nil) != test.enabled || d != nil && (d.Auto != test.auto || (len(d.Ask.Disks) == 1) != test.disk ||
+			test.disk && (d.Ask.Disks[0].Off || !d.Ask.Sudo)) {
 			t.Errorf("%v: got %+v, want %+v", test.values, d, test)
 		}
 	}
@@ -57,7 +59,8 @@ END
 	}
 	c := laboratory(t)
 	if err := confmap.NewFromStringMap(map[string]any{
-		"smart": map[string]any{"enabled": true, "smartctl": smartctl, "disks": []any{map[string]any{"device": "/dev/sdq"}, map[string]any{"device": "/dev/sdr"}}},
+		"smart": map[string]any{"enabled": true, "smartctl": smartctl,
+			"disks": []any{map[string]any{"device": "/dev/sdq"}, map[string]any{"device": "/dev/sdr"}}},
 		"disks": map[string]any{"exclude": []any{map[string]any{"strict": "sdr"}}},
 	}).Unmarshal(c); err != nil {
 		t.Fatal(err)
@@ -65,7 +68,8 @@ END
 	p := in(t, NewFactory(), settings(), c, "metrics", "logs")
 	p.start(t)
 	metrics, records := "", ""
-	for end := time.Now().Add(time.Minute); time.Now().Before(end) && (metrics == "" || records == ""); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end) &&
+		(metrics == "" || records == ""); time.Sleep(10 * time.Millisecond) {
 		for _, m := range p.AllMetrics() {
 			if got := text(m); strings.Contains(got, "hw.physical_disk.smart") {
 				metrics = got
@@ -84,7 +88,8 @@ END
 			}
 		}
 	}
-	for _, want := range []string{"hw.physical_disk.smart Gauge", "Reallocated Sectors Count", "= 312 1\n", "error.type=reallocated_sector", "hw.state=failed", "system.device.name=sdq"} {
+	for _, want := range []string{"hw.physical_disk.smart Gauge", "Reallocated Sectors Count", "= 312 1\n",
+		"error.type=reallocated_sector", "hw.state=failed", "system.device.name=sdq"} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("no %q: %s", want, metrics)
 		}
@@ -108,7 +113,8 @@ func TestDrivesWithoutSmartctl(t *testing.T) {
 		p := in(t, NewFactory(), settings(), c, "metrics")
 		p.start(t)
 		said := false
-		for end := time.Now().Add(10 * time.Second); given && !said && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		for end := time.Now().Add(10 * time.Second); given && !said &&
+			time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 			said = problems(p)
 		}
 		if !given {

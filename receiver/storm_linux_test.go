@@ -47,7 +47,8 @@ func TestStorm(t *testing.T) {
 			continue
 		}
 		storms++
-		if value(r.Attributes(), "system.device.name") != "nvme0n1" || value(r.Attributes(), "stallspan.io.storm.windows") != "3" {
+		if value(r.Attributes(), "system.device.name") != "nvme0n1" ||
+			value(r.Attributes(), "stallspan.io.storm.windows") != "3" {
 			t.Errorf("storm: got %v, want 3 windows on nvme0n1", attributes(r.Attributes()))
 		}
 		t.Log(r.Body().Str())

@@ -80,11 +80,13 @@ func TestAnnouncedWindow(t *testing.T) {
 	end(t, c, begun.ID)
 	eventually(t, "a span", func() bool { return p.SpanCount() > 0 })
 	span := p.spans()[0]
-	if span.Name() != "load llama" || span.TraceID().String() != caller[3:35] || span.ParentSpanID().String() != caller[36:52] ||
+	if span.Name() != "load llama" || span.TraceID().String() != caller[3:35] ||
+		span.ParentSpanID().String() != caller[36:52] ||
 		span.SpanID().String() != own.SpanID().String() || span.Status().Code() != ptrace.StatusCodeUnset {
 		t.Errorf("span: got %+v, want load llama below the caller", span)
 	}
-	if value(span.Attributes(), "stallspan.verdict") == "" || value(span.Attributes(), "stallspan.window.kind") != "model_load" {
+	if value(span.Attributes(), "stallspan.verdict") == "" ||
+		value(span.Attributes(), "stallspan.window.kind") != "model_load" {
 		t.Errorf("span: got %v, want a verdict and the kind model_load", attributes(span.Attributes()))
 	}
 	r := p.AllTraces()[0].ResourceSpans().At(0)
@@ -123,7 +125,8 @@ func TestNoSpan(t *testing.T) {
 	p := in(t, NewFactory(), settings(), c, "traces")
 	p.start(t)
 	begun := begin(t, c, api.Announcement{Kind: window.Epoch, Traceparent: unsampled})
-	if own, err := emit.ParseTraceparent(begun.Traceparent); err != nil || own.IsSampled() || own.TraceID().String() != unsampled[3:35] {
+	if own, err := emit.ParseTraceparent(begun.Traceparent); err != nil || own.IsSampled() ||
+		own.TraceID().String() != unsampled[3:35] {
 		t.Errorf("announced window: got %v, %v, want it unsampled in the trace of the caller", begun, err)
 	}
 	end(t, c, begun.ID)
@@ -179,7 +182,8 @@ func TestSlowWindow(t *testing.T) {
 		}
 		if spanID == "" {
 			spanID = span.SpanContext().SpanID().String()
-			if spans := p.spans(); len(spans) != 2 || spans[0].Events().Len() != 1 || spans[1].ParentSpanID().String() != spanID {
+			if spans := p.spans(); len(spans) != 2 || spans[0].Events().Len() != 1 ||
+				spans[1].ParentSpanID().String() != spanID {
 				t.Errorf("%d spans", len(spans))
 			}
 		}
@@ -188,7 +192,8 @@ func TestSlowWindow(t *testing.T) {
 			records[0].TraceID().String() != caller[3:35] || records[0].SeverityNumber() != plog.SeverityNumberWarn {
 			t.Errorf("%s: got %v, want one stallspan.window.slow in the span", kinds, records)
 		}
-		if got := keys(p.AllLogs()[0].ResourceLogs().At(0).Resource().Attributes()); got != "host.name,service.instance.id,service.name" {
+		resource := p.AllLogs()[0].ResourceLogs().At(0).Resource()
+		if got := keys(resource.Attributes()); got != "host.name,service.instance.id,service.name" {
 			t.Errorf("resource: got %s, want no process", got)
 		}
 	}

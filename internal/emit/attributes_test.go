@@ -14,7 +14,8 @@ func TestAttributesOfTheOwner(t *testing.T) {
 		"team": "vision", "dataset": "\xffimages", "error": "true", "stallspan.verdict": "gpu_bound", "": "nothing",
 	}}, Verdict: window.Unknown}
 	got := attribute.NewSet(Attributes(r)...)
-	for key, want := range map[attribute.Key]string{"team": "vision", "dataset": "\uFFFDimages", "stallspan.verdict": "unknown"} {
+	for key, want := range map[attribute.Key]string{"team": "vision", "dataset": "\uFFFDimages",
+		"stallspan.verdict": "unknown"} {
 		if v, ok := got.Value(key); !ok || v.AsString() != want {
 			t.Errorf("%s is %q, want %q", key, v.AsString(), want)
 		}

@@ -18,11 +18,13 @@ func BenchmarkCollectWhole(b *testing.B) {
 	for i := range snapshot.GPUs.GPUs {
 		gpu := card(snapshot.GPUs.GPUs[i].ID, "")
 		snapshot.GPUs.GPUs[i] = gpu
-		snapshot.GPUs.GPUDetails = append(snapshot.GPUs.GPUDetails, sample.GPUDetail{GPU: gpu.ID, Values: everything(), XIDs: []sample.XID{{Code: 79, Count: 1}}})
+		snapshot.GPUs.GPUDetails = append(snapshot.GPUs.GPUDetails,
+			sample.GPUDetail{GPU: gpu.ID, Values: everything(), XIDs: []sample.XID{{Code: 79, Count: 1}}})
 	}
 	snapshot.GPUs.DriverUse = &sample.DriverUse{}
 	for i := range 16 {
-		snapshot.GPUs.DriverUse.Calls = append(snapshot.GPUs.DriverUse.Calls, sample.DriverCall{Name: "nvmlDeviceGet" + strconv.Itoa(i), Count: 1})
+		snapshot.GPUs.DriverUse.Calls = append(snapshot.GPUs.DriverUse.Calls,
+			sample.DriverCall{Name: "nvmlDeviceGet" + strconv.Itoa(i), Count: 1})
 	}
 	benchmarkCollect(b, snapshot)
 }

@@ -36,22 +36,26 @@ func eachProtocol() []sample.Drive {
 			ID: "naa.5000cca000000001", Device: "sda", Model: "Hitachi HDS721050DLE630", Serial: "MSK4", Firmware: "MS1OA650",
 			Protocol: "ATA", Rotates: true, Size: 500 << 30, Status: sample.DriveFailing,
 			Values: answers(map[sample.DriveQuantity]float64{
-				sample.DriveTemperature: 25, sample.DriveTemperatureLimit: 60, sample.DrivePowerOn: 65700 * 3600, sample.DrivePowerCycles: 120,
+				sample.DriveTemperature: 25, sample.DriveTemperatureLimit: 60, sample.DrivePowerOn: 65700 * 3600,
+				sample.DrivePowerCycles: 120,
 				sample.DriveReallocated: 312, sample.DrivePending: 8, sample.DriveOfflineUncorrectable: 2,
 				sample.DriveReportedUncorrectable: 1, sample.DriveCommandTimeouts: 3, sample.DriveCRCErrors: 0,
 			}),
 		},
 		{
-			ID: "eui.0025385b01400001", Device: "nvme0n1", Model: "Samsung SSD 990 PRO 2TB", Serial: "S7U8", Firmware: "4B2QJXD7",
+			ID: "eui.0025385b01400001", Device: "nvme0n1", Model: "Samsung SSD 990 PRO 2TB", Serial: "S7U8",
+			Firmware: "4B2QJXD7",
 			Protocol: "NVMe", Size: 2 << 40, Status: sample.DriveOK,
 			Values: answers(map[sample.DriveQuantity]float64{
 				sample.DriveTemperature: 41.5, sample.DrivePowerOn: 100 * 3600, sample.DriveWear: 0.29, sample.DriveSpare: 1,
-				sample.DriveSpareMin: 0.1, sample.DriveCritical: 0, sample.DriveMediaErrors: 0, sample.DriveRead: 5e12, sample.DriveWritten: 7e12,
+				sample.DriveSpareMin: 0.1, sample.DriveCritical: 0, sample.DriveMediaErrors: 0, sample.DriveRead: 5e12,
+				sample.DriveWritten: 7e12,
 				sample.DriveSensor1: 40, sample.DriveSensor8: 61,
 			}),
 		},
 		{
-			ID: "naa.5000c50000000003", Device: "sdc", Model: "SEAGATE ST4000NM0023", Protocol: "SCSI", Status: sample.DriveDegraded,
+			ID: "naa.5000c50000000003", Device: "sdc", Model: "SEAGATE ST4000NM0023", Protocol: "SCSI",
+			Status: sample.DriveDegraded,
 			Values: answers(map[sample.DriveQuantity]float64{
 				sample.DriveReallocated: 4, sample.DrivePending: 0, sample.DriveReportedUncorrectable: 0, sample.DriveWear: 1.2,
 			}),
@@ -66,10 +70,13 @@ func TestMetricsOfDrives(t *testing.T) {
 	all := append(eachProtocol(),
 		sample.Drive{ID: "naa.4", Device: "sdd", Status: sample.DriveVanished, At: then, Values: known, Size: 1},
 		sample.Drive{ID: "naa.5", Device: "sde", Status: sample.DriveAsleep, At: then, Values: known, Size: 1},
-		sample.Drive{ID: "naa.6", Device: "sdf", Status: sample.DriveDegraded, At: then, Values: known, Size: 1}, // and asleep
-		sample.Drive{ID: "naa.7", Device: "sdg", Status: sample.DriveAsleep},                                     // never read
+		sample.Drive{ID: "naa.6", Device: "sdf", Status: sample.DriveDegraded, At: then, Values: known, Size: 1},
+		// and asleep
+		sample.Drive{ID: "naa.7", Device: "sdg", Status: sample.DriveAsleep},
+		// never read
 		sample.Drive{ID: "naa.8", Device: "sdh", Status: sample.DriveUnread, Size: 1},
-		sample.Drive{ID: "naa.10", Device: "sdk", Status: sample.DriveUnread, Values: answers(map[sample.DriveQuantity]float64{sample.DriveTemperature: 33})},
+		sample.Drive{ID: "naa.10", Device: "sdk", Status: sample.DriveUnread,
+			Values: answers(map[sample.DriveQuantity]float64{sample.DriveTemperature: 33})},
 		sample.Drive{ID: "naa.9", Device: "sdi", Status: sample.DriveFailed}, // it does not answer
 		sample.Drive{Device: "sdj", Status: sample.DriveOK, Values: known},   // without an identifier
 	)
@@ -80,7 +87,8 @@ func TestMetricsOfDrives(t *testing.T) {
 func TestDriveQuantitiesHavePlaces(t *testing.T) {
 	found := map[string]string{}
 	for q := range sample.DriveQuantities {
-		text := metricsText(emit.NewMetrics("").Collect(round(time.Hour, sample.Drive{ID: "1", Device: "sda", Values: answers(map[sample.DriveQuantity]float64{q: 1})})))
+		text := metricsText(emit.NewMetrics("").Collect(round(time.Hour,
+			sample.Drive{ID: "1", Device: "sda", Values: answers(map[sample.DriveQuantity]float64{q: 1})})))
 		if text == "" || found[text] != "" {
 			t.Errorf("%v and %s: %s", q, found[text], text)
 		}
@@ -95,7 +103,8 @@ func TestTimesOfDrives(t *testing.T) {
 	s.Disks.At = at(time.Hour + 9*time.Minute)
 	text := metricsText(m.Collect(s))
 	for name, after := range map[string]time.Duration{
-		"hw.temperature": time.Hour - 3*time.Second, "hw.errors": time.Hour - 3*time.Second, "hw.status": time.Hour + 9*time.Minute,
+		"hw.temperature": time.Hour - 3*time.Second, "hw.errors": time.Hour - 3*time.Second,
+		"hw.status": time.Hour + 9*time.Minute,
 	} {
 		_, rest, _ := strings.Cut(text, "\n"+name+" ")
 		rest, _, _ = strings.Cut(rest, "\n\n")
@@ -145,7 +154,9 @@ func TestSilentDriveKeepsItsSeries(t *testing.T) {
 	d := eachProtocol()[1]
 	m.Collect(round(time.Hour, d))
 	d.Status, d.Silent, d.Firmware, d.Values, d.At = sample.DriveFailed, true, "", sample.DriveValues{}, time.Time{}
-	if text := metricsText(m.Collect(round(2*time.Hour, d))); !strings.Contains(text, `1 {hw.firmware_version="4B2QJXD7"`) || !strings.Contains(text, `hw.physical_disk.type="SSD", hw.serial_number="S7U8", hw.state="failed"`) {
+	if text := metricsText(m.Collect(round(2*time.Hour, d))); !strings.Contains(text,
+		`1 {hw.firmware_version="4B2QJXD7"`) ||
+		!strings.Contains(text, `hw.physical_disk.type="SSD", hw.serial_number="S7U8", hw.state="failed"`) {
 		t.Errorf("got %s, want the firmware and type of before", text)
 	}
 }
@@ -153,7 +164,8 @@ func TestSilentDriveKeepsItsSeries(t *testing.T) {
 // One drive at two places is two series, and two that call themselves the same at one place are one.
 func TestDrivesThatShareANumber(t *testing.T) {
 	values := answers(map[sample.DriveQuantity]float64{sample.DriveTemperature: 30})
-	s := round(time.Hour, sample.Drive{ID: "1", Device: "sda", Values: values}, sample.Drive{ID: "1", Device: "sdb", Values: values},
+	s := round(time.Hour, sample.Drive{ID: "1", Device: "sda", Values: values},
+		sample.Drive{ID: "1", Device: "sdb", Values: values},
 		sample.Drive{ID: "1", Device: "sda", Values: values})
 	if text := metricsText(emit.NewMetrics("").Collect(s)); strings.Count(text, "\n  30 {") != 2 {
 		t.Errorf("got %s, want one point for each path", text)
@@ -163,7 +175,8 @@ func TestDrivesThatShareANumber(t *testing.T) {
 // No value of a drive's makes a point that JSON or a counter cannot hold.
 func TestDriveGarbage(t *testing.T) {
 	d := sample.Drive{ID: "\xff", Device: "\xff", Model: "\xff", Values: answers(map[sample.DriveQuantity]float64{
-		sample.DriveTemperature: math.NaN(), sample.DrivePending: math.Inf(1), sample.DriveReallocated: -1, sample.DriveMediaErrors: 1e300,
+		sample.DriveTemperature: math.NaN(), sample.DrivePending: math.Inf(1), sample.DriveReallocated: -1,
+		sample.DriveMediaErrors: 1e300,
 	})}
 	text := metricsText(emit.NewMetrics("").Collect(round(time.Hour, d)))
 	for _, wrong := range []string{"NaN", "Inf", "\n  -", "pending", "\xff", "hw.temperature"} {

@@ -32,7 +32,8 @@ func TestDurations(t *testing.T) {
 	add(window.ModelLoad, "", time.Hour, 20*time.Minute, trace.SpanContext{})
 	add(window.Epoch, "train.py", time.Hour, 90*time.Second, exemplar(4))
 	add(window.Checkpoint, "train.py", time.Hour, 90*time.Second, exemplar(5))
-	golden(t, "durations", metricsText(m.Collect(sample.Snapshot{Boot: booted, Pressures: sample.Sample{At: at(time.Hour)}})))
+	golden(t, "durations", metricsText(m.Collect(sample.Snapshot{Boot: booted,
+		Pressures: sample.Sample{At: at(time.Hour)}})))
 }
 
 func histogram(t *testing.T, scope metricdata.ScopeMetrics) metricdata.Histogram[float64] {

@@ -34,7 +34,8 @@ func FuzzEventJSON(f *testing.F) {
 	f.Add(strings.Repeat("x", 5000), "k", math.NaN())
 	f.Fuzz(func(t *testing.T, name, text string, number float64) {
 		e := Event{Name: name, Body: text, Attributes: []attribute.KeyValue{
-			attribute.String(text, name), attribute.Float64("number", number), attribute.StringSlice("list", []string{name, text}),
+			attribute.String(text, name), attribute.Float64("number", number),
+			attribute.StringSlice("list", []string{name, text}),
 		}}
 		line := string(e.JSON())
 		if strings.Count(line, "\n") != 1 || !json.Valid([]byte(line)) || len(line) > 64<<10 {

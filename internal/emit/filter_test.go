@@ -18,7 +18,8 @@ func TestLeftOutOfTheSnapshot(t *testing.T) {
 	first, second := snapshots()
 	second.GPUs.GPUProcesses = []sample.GPUProcess{{GPU: "GPU-1", PID: 42, Has: true}, {GPU: "GPU-2", PID: 43, Has: true}}
 	for _, id := range []string{"GPU-1", "GPU-2"} {
-		second.GPUs.GPUDetails = append(second.GPUs.GPUDetails, sample.GPUDetail{GPU: id, At: second.GPUs.At.Mono, Values: everything()})
+		second.GPUs.GPUDetails = append(second.GPUs.GPUDetails,
+			sample.GPUDetail{GPU: id, At: second.GPUs.At.Mono, Values: everything()})
 	}
 	second.GPUs.DriverUse = &sample.DriverUse{Sessions: 1}
 	third := second.Clone() // usb and GPU-2 are gone, vda's counters have begun again
@@ -34,8 +35,10 @@ func TestLeftOutOfTheSnapshot(t *testing.T) {
 	all, some := emit.NewMetrics(""), emit.NewMetrics("")
 	for i, s := range []sample.Snapshot{first, second, third, fourth} {
 		filtered := s.Clone()
-		filtered.Disks.Disks = slices.DeleteFunc(filtered.Disks.Disks, func(d sample.Disk) bool { return slices.Contains(disks, d.Name) })
-		filtered.GPUs.GPUs = slices.DeleteFunc(filtered.GPUs.GPUs, func(g sample.GPU) bool { return slices.Contains(gpus, g.ID) })
+		filtered.Disks.Disks = slices.DeleteFunc(filtered.Disks.Disks,
+			func(d sample.Disk) bool { return slices.Contains(disks, d.Name) })
+		filtered.GPUs.GPUs = slices.DeleteFunc(filtered.GPUs.GPUs,
+			func(g sample.GPU) bool { return slices.Contains(gpus, g.ID) })
 		want, got := all.Collect(s.Clone()), some.Collect(filtered)
 		removed := 0
 		for k := range want.Metrics {

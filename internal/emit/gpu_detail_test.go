@@ -30,7 +30,8 @@ func card(id, parent string) sample.GPU {
 		ID: id, Name: "NVIDIA H200", Driver: "570.86.15", Parent: parent, Busy: time.Minute,
 		MemoryUsed: 1 << 30, MemoryTotal: 141 << 30, Temperature: 40, Power: 300, Energy: 1e6,
 		LinkWidth: 16, LinkGeneration: 5, LinkWidthMax: 16, LinkGenerationMax: 5,
-		Has: sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink | sample.HasLinkMax,
+		Has: sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy |
+			sample.HasLink | sample.HasLinkMax,
 	}
 }
 
@@ -84,7 +85,8 @@ func TestGPUQuantitiesHavePlaces(t *testing.T) {
 	found := map[string]string{}
 	for q := range sample.GPUQuantities {
 		values := only(map[sample.GPUQuantity]float64{q: 1})
-		text := metricsText(emit.NewMetrics("").Collect(cards(time.Hour, []sample.GPU{{ID: "GPU-1", Has: sample.LacksBusy}}, sample.GPUDetail{GPU: "GPU-1", Values: values})))
+		text := metricsText(emit.NewMetrics("").Collect(cards(time.Hour, []sample.GPU{{ID: "GPU-1", Has: sample.LacksBusy}},
+			sample.GPUDetail{GPU: "GPU-1", Values: values})))
 		_, rest, _ := strings.Cut(text, "\nhw.status ")
 		_, rest, ok := strings.Cut(rest, "\n\n")
 		if repair := q == sample.GPURepairPending || q == sample.GPURepairFailed; ok == repair {
@@ -99,7 +101,8 @@ func TestGPUQuantitiesHavePlaces(t *testing.T) {
 }
 
 func TestGPUStates(t *testing.T) {
-	pending, failed := map[sample.GPUQuantity]float64{sample.GPURepairPending: 1}, map[sample.GPUQuantity]float64{sample.GPURepairPending: 1, sample.GPURepairFailed: 1}
+	pending, failed := map[sample.GPUQuantity]float64{sample.GPURepairPending: 1},
+		map[sample.GPUQuantity]float64{sample.GPURepairPending: 1, sample.GPURepairFailed: 1}
 	for _, test := range []struct {
 		status sample.GPUStatus
 		values map[sample.GPUQuantity]float64
@@ -112,9 +115,11 @@ func TestGPUStates(t *testing.T) {
 		{sample.GPUHung, failed, "degraded"},
 		{sample.GPULost, failed, "failed"},
 	} {
-		s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: test.status}}, sample.GPUDetail{GPU: "GPU-1", Values: only(test.values)})
+		s := cards(time.Hour, []sample.GPU{{ID: "GPU-1", Status: test.status}},
+			sample.GPUDetail{GPU: "GPU-1", Values: only(test.values)})
 		text := metricsText(emit.NewMetrics("").Collect(s))
-		if strings.Count(text, "\n  1 {") != 1 || !strings.Contains(text, fmt.Sprintf("\n  1 {hw.id=\"GPU-1\", hw.state=%q", test.want)) {
+		if strings.Count(text, "\n  1 {") != 1 || !strings.Contains(text, fmt.Sprintf("\n  1 {hw.id=\"GPU-1\", hw.state=%q",
+			test.want)) {
 			t.Errorf("%+v: got %s, want only this state", test, text)
 		}
 	}
@@ -140,7 +145,8 @@ func TestGPUCountersBeginAgain(t *testing.T) {
 		return starts
 	}
 	look(time.Hour, gpu, 100, 100)
-	if got := look(time.Hour+10*time.Second, gpu, 5, 100); !got["power"].Equal(booted.Add(time.Hour-500*ms)) || !got["thermal"].Equal(booted) {
+	if got := look(time.Hour+10*time.Second, gpu, 5, 100); !got["power"].Equal(booted.Add(time.Hour-500*ms)) ||
+		!got["thermal"].Equal(booted) {
 		t.Errorf("after one began again: %v", got)
 	}
 	if got := look(time.Hour+20*time.Second, away, 0, 0); len(got) != 0 {
@@ -167,7 +173,8 @@ func TestXIDsAreBounded(t *testing.T) {
 			sum += int64(all[i].Count)
 		}
 		now := time.Hour + time.Duration(round)*time.Second
-		for _, metric := range m.Collect(cards(now, []sample.GPU{{ID: "GPU-1"}}, sample.GPUDetail{GPU: "GPU-1", XIDs: all})).Metrics {
+		for _, metric := range m.Collect(cards(now, []sample.GPU{{ID: "GPU-1"}},
+			sample.GPUDetail{GPU: "GPU-1", XIDs: all})).Metrics {
 			if metric.Name != "hw.errors" {
 				continue
 			}
@@ -216,13 +223,15 @@ func TestErrorsOfALostGPU(t *testing.T) {
 func TestBusyTimeBeginsWithTheProgram(t *testing.T) {
 	m := emit.NewMetrics("")
 	for i, status := range []sample.GPUStatus{sample.GPUWorks, sample.GPULost, sample.GPUWorks} {
-		s := cards(time.Hour+time.Duration(i)*10*time.Second, []sample.GPU{{ID: "GPU-1", Busy: time.Duration(i) * time.Second, Status: status}})
+		s := cards(time.Hour+time.Duration(i)*10*time.Second,
+			[]sample.GPU{{ID: "GPU-1", Busy: time.Duration(i) * time.Second, Status: status}})
 		s.GPUs.At.Mono -= 59 * time.Minute
 		scope := m.Collect(s)
 		if status != sample.GPUWorks {
 			continue
 		}
-		if v, start := value(t, scope, "stallspan.gpu.busy.time", `hw.id="GPU-1"`); v != float64(i) || !start.Equal(booted.Add(59*time.Minute)) {
+		if v, start := value(t, scope, "stallspan.gpu.busy.time", `hw.id="GPU-1"`); v != float64(i) ||
+			!start.Equal(booted.Add(59*time.Minute)) {
 			t.Errorf("%v since %v", v, start)
 		}
 	}
@@ -236,7 +245,8 @@ func TestDriverUse(t *testing.T) {
 		s.GPUs.GPUs[i].Status = sample.GPUHung
 	}
 	scope := emit.NewMetrics("").Collect(s)
-	v, start := value(t, scope, "stallspan.gpu.driver.call.time", `stallspan.gpu.driver.function="nvmlDeviceGetFieldValues"`)
+	v, start := value(t, scope, "stallspan.gpu.driver.call.time",
+		`stallspan.gpu.driver.function="nvmlDeviceGetFieldValues"`)
 	if v != 0.02 || !start.Equal(booted.Add(59*time.Minute)) {
 		t.Errorf("%v since %v", v, start)
 	}
@@ -245,16 +255,19 @@ func TestDriverUse(t *testing.T) {
 // No value of a driver's makes a point that JSON or a counter cannot hold.
 func TestGPUGarbage(t *testing.T) {
 	values := only(map[sample.GPUQuantity]float64{
-		sample.GPUFan: math.NaN(), sample.GPUPowerLimit: math.Inf(1), sample.GPUPCIeSent: -1, sample.GPUErrorsCorrected: 1e300,
-		sample.GPUPCIeReplays: math.NaN(),
+		sample.GPUFan: math.NaN(), sample.GPUPowerLimit: math.Inf(1), sample.GPUPCIeSent: -1,
+		sample.GPUErrorsCorrected: 1e300,
+		sample.GPUPCIeReplays:     math.NaN(),
 	})
-	text := metricsText(emit.NewMetrics("").Collect(cards(time.Hour, []sample.GPU{{ID: "GPU-1"}}, sample.GPUDetail{GPU: "GPU-1", Values: values})))
+	text := metricsText(emit.NewMetrics("").Collect(cards(time.Hour, []sample.GPU{{ID: "GPU-1"}},
+		sample.GPUDetail{GPU: "GPU-1", Values: values})))
 	for _, want := range []string{"hw.fan", "power.limit", "NaN", "Inf", "pcie_replay", "\n  -"} {
 		if strings.Contains(text, want) {
 			t.Errorf("there is %s: %s", want, text)
 		}
 	}
-	if !strings.Contains(text, fmt.Sprintf("\n  %d {error.type=\"corrected\"", int64(math.MaxInt64))) || !strings.Contains(text, "\nhw.gpu.io [By] sum, monotonic true\n  0 {") {
+	if !strings.Contains(text, fmt.Sprintf("\n  %d {error.type=\"corrected\"", int64(math.MaxInt64))) ||
+		!strings.Contains(text, "\nhw.gpu.io [By] sum, monotonic true\n  0 {") {
 		t.Errorf("got %s, want the largest int64 and 0", text)
 	}
 }
@@ -266,7 +279,8 @@ func TestGPUsAllocateNothing(t *testing.T) {
 		for i := range gpus {
 			id := fmt.Sprint("GPU-", i)
 			s.GPUs.GPUs = append(s.GPUs.GPUs, card(id, ""))
-			s.GPUs.GPUDetails = append(s.GPUs.GPUDetails, sample.GPUDetail{GPU: id, Values: everything(), XIDs: []sample.XID{{Code: 79, Count: 1}}})
+			s.GPUs.GPUDetails = append(s.GPUs.GPUDetails, sample.GPUDetail{GPU: id, Values: everything(),
+				XIDs: []sample.XID{{Code: 79, Count: 1}}})
 		}
 		m := emit.NewMetrics("")
 		return testing.AllocsPerRun(10, func() { m.Collect(s) })

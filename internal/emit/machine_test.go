@@ -29,8 +29,10 @@ func snapshots() (first, second sample.Snapshot) {
 		Disks: sample.Sample{At: at(hour), Disks: []sample.Disk{
 			{Name: "vda", Leaf: true, ReadIOs: 1000, ReadMerges: 10, ReadBytes: 4 * mib, ReadTicks: 500 * ms,
 				WriteIOs: 100, WriteMerges: 5, WriteBytes: mib, WriteTicks: 200 * ms, InFlight: 3, IOTicks: 400 * ms,
-				TimeInQueue: 700 * ms, DiscardIOs: 7, DiscardBytes: mib, DiscardTicks: 5 * ms, FlushIOs: 8, FlushTicks: 30 * ms, Has: every},
-			{Name: "usb", Leaf: true, ReadIOs: 5000, ReadBytes: 20 * mib, ReadTicks: 9 * time.Second, IOTicks: 9 * time.Second, TimeInQueue: 9 * time.Second},
+				TimeInQueue: 700 * ms, DiscardIOs: 7, DiscardBytes: mib, DiscardTicks: 5 * ms, FlushIOs: 8, FlushTicks: 30 * ms,
+				Has: every},
+			{Name: "usb", Leaf: true, ReadIOs: 5000, ReadBytes: 20 * mib, ReadTicks: 9 * time.Second, IOTicks: 9 * time.Second,
+				TimeInQueue: 9 * time.Second},
 			{Name: "loop0", Has: every}, // never used
 		}},
 		Pressures: sample.Sample{At: at(hour), Pressures: []sample.Pressure{
@@ -40,7 +42,8 @@ func snapshots() (first, second sample.Snapshot) {
 			{Scope: "/job", Resource: sample.IO, Some: time.Second},
 		}},
 		Cores: sample.Sample{At: at(hour), Cores: []sample.Core{
-			{Name: "cpu0", User: 10 * time.Second, Idle: 3000 * time.Second, IOWait: 9 * time.Second, IRQ: 10 * ms, SoftIRQ: 20 * ms},
+			{Name: "cpu0", User: 10 * time.Second, Idle: 3000 * time.Second, IOWait: 9 * time.Second, IRQ: 10 * ms,
+				SoftIRQ: 20 * ms},
 			{Name: "strange"},
 		}},
 		Jobs: sample.Sample{At: at(hour), Processes: []sample.Process{
@@ -59,9 +62,11 @@ func snapshots() (first, second sample.Snapshot) {
 	vda, usb := &second.Disks.Disks[0], &second.Disks.Disks[1]
 	vda.ReadIOs, vda.ReadBytes, vda.ReadTicks = 3000, 12*mib, 4500*ms
 	vda.IOTicks, vda.TimeInQueue, vda.InFlight = 2900*ms, 5700*ms, 1
-	*usb = sample.Disk{Name: "usb", Leaf: true, ReadIOs: 10, ReadBytes: 40960, ReadTicks: 20 * ms, IOTicks: 20 * ms, TimeInQueue: 20 * ms}
+	*usb = sample.Disk{Name: "usb", Leaf: true, ReadIOs: 10, ReadBytes: 40960, ReadTicks: 20 * ms, IOTicks: 20 * ms,
+		TimeInQueue: 20 * ms}
 	second.Pressures.Pressures[0].Some = 34 * time.Second
-	second.Cores.Cores[0] = sample.Core{Name: "cpu0", User: 14 * time.Second, Idle: 3005 * time.Second, IOWait: 8990 * ms, IRQ: 10 * ms, SoftIRQ: 20 * ms}
+	second.Cores.Cores[0] = sample.Core{Name: "cpu0", User: 14 * time.Second, Idle: 3005 * time.Second, IOWait: 8990 * ms,
+		IRQ: 10 * ms, SoftIRQ: 20 * ms}
 	second.Jobs.Processes[0].ReadBytes = 9 * mib
 	normalize(&first, &second)
 	second.GPUs.GPUs[0].Busy, second.GPUs.GPUs[1].Busy = 107*time.Second, time.Second // the second one's driver came back
@@ -127,7 +132,8 @@ func TestTimesWrap(t *testing.T) {
 		return value(t, scope, "system.disk.weighted_io_time", `system.device.name="vda"`)
 	}
 	for i, step := range []struct{ raw, want time.Duration }{
-		{wrap - time.Second, wrap - time.Second}, {time.Second, wrap + time.Second}, {wrap - time.Second, 2*wrap - time.Second}, {0, 2 * wrap},
+		{wrap - time.Second, wrap - time.Second}, {time.Second, wrap + time.Second},
+		{wrap - time.Second, 2*wrap - time.Second}, {0, 2 * wrap},
 	} {
 		got, start := look(time.Hour+time.Duration(i)*time.Second, step.raw)
 		if got != step.want.Seconds() || !start.Equal(booted) {
@@ -146,11 +152,14 @@ func TestDiskComesBack(t *testing.T) {
 		return m.Collect(sample.Snapshot{Boot: booted, Disks: s})
 	}
 	other := sample.Disk{Name: "other", ReadIOs: 1}
-	look(time.Hour, other, sample.Disk{Name: "usb", ReadIOs: 100, IOTicks: time.Second}, sample.Disk{Name: "vda", ReadIOs: 100})
+	look(time.Hour, other, sample.Disk{Name: "usb", ReadIOs: 100, IOTicks: time.Second},
+		sample.Disk{Name: "vda", ReadIOs: 100})
 	look(time.Hour+time.Second, other)
-	scope := look(time.Hour+2*time.Second, other, sample.Disk{Name: "usb", ReadIOs: 5}, sample.Disk{Name: "vda", ReadIOs: 200})
+	scope := look(time.Hour+2*time.Second, other, sample.Disk{Name: "usb", ReadIOs: 5},
+		sample.Disk{Name: "vda", ReadIOs: 200})
 	for name, want := range map[string]time.Duration{"usb": time.Hour + time.Second, "vda": 0} {
-		if _, start := value(t, scope, "system.disk.io_time", `system.device.name="`+name+`"`); !start.Equal(booted.Add(want)) {
+		if _, start := value(t, scope, "system.disk.io_time",
+			`system.device.name="`+name+`"`); !start.Equal(booted.Add(want)) {
 			t.Errorf("%s counts since %v, want %v after boot", name, start, want)
 		}
 	}

@@ -122,7 +122,8 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 	t.Helper()
 	for _, w := range []window.Window{
-		{Kind: window.ModelLoad, Model: "model", Path: "/models/model.bin", Seen: window.Seen{Size: 7 << 30, Cached: 2 << 30, HasCached: true}},
+		{Kind: window.ModelLoad, Model: "model", Path: "/models/model.bin",
+			Seen: window.Seen{Size: 7 << 30, Cached: 2 << 30, HasCached: true}},
 		{Kind: window.Epoch, Epoch: 1, HasEpoch: true},
 		{Kind: window.Checkpoint, Name: "checkpoint"},
 		{Kind: window.Custom, Name: "custom"},
@@ -171,7 +172,8 @@ func TestOracle(t *testing.T) {
 	sda, read := semconv.SystemDeviceNameKey.String("sda"), semconv.DiskIODirectionRead
 	counter := func(attrs ...attribute.KeyValue) metricdata.Sum[int64] {
 		p := metricdata.DataPoint[int64]{Attributes: attribute.NewSet(attrs...), StartTime: start, Time: end}
-		return metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true, DataPoints: []metricdata.DataPoint[int64]{p}}
+		return metricdata.Sum[int64]{Temporality: metricdata.CumulativeTemporality, IsMonotonic: true,
+			DataPoints: []metricdata.DataPoint[int64]{p}}
 	}
 	twice := counter(sda, read)
 	twice.DataPoints = append(twice.DataPoints, twice.DataPoints...)
@@ -190,13 +192,15 @@ func TestOracle(t *testing.T) {
 		"emitted as gauge":                      metricdata.Gauge[float64]{},
 	} {
 		o.problems = map[string]bool{}
-		o.metric(semconv.SystemDiskIO, metricdata.Metrics{Name: semconv.SystemDiskIO.Name, Unit: "By", Description: semconv.SystemDiskIO.Description, Data: data})
+		o.metric(semconv.SystemDiskIO, metricdata.Metrics{Name: semconv.SystemDiskIO.Name, Unit: "By",
+			Description: semconv.SystemDiskIO.Description, Data: data})
 		if got := strings.Join(o.sorted(), "; "); !strings.Contains(got, want) || (want == "") != (got == "") {
 			t.Errorf("complaints %q, want one of %q", got, want)
 		}
 	}
 	o.problems = map[string]bool{}
-	o.oneSpan(semconv.StorageStallSpan, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda, semconv.ModelNameKey.String("x")},
+	o.oneSpan(semconv.StorageStallSpan, emit.Span{Start: start, End: end, Attributes: []attribute.KeyValue{sda,
+		semconv.ModelNameKey.String("x")},
 		Events: []emit.Event{{Name: "unheard-of", Time: start}, {Name: semconv.WindowSlowEvent.Name, Time: start}}})
 	if got := o.sorted(); len(got) != 4 {
 		t.Errorf("complaints about a span: %q", got)

@@ -41,16 +41,21 @@ func randomSnapshot(random *rand.Rand, now sample.Stamp) sample.Snapshot {
 	any64 := func() uint64 { return random.Uint64() >> random.IntN(64) }
 	spent := func() time.Duration { return time.Duration(any64() >> 1) }
 	s := sample.Snapshot{Boot: booted}
-	s.Disks = sample.Sample{At: now, Disks: []sample.Disk{{Name: "vda", ReadIOs: any64(), WriteIOs: any64(), ReadBytes: any64(), ReadTicks: spent(), IOTicks: spent(), TimeInQueue: spent()}}}
+	s.Disks = sample.Sample{At: now, Disks: []sample.Disk{{Name: "vda", ReadIOs: any64(), WriteIOs: any64(),
+		ReadBytes: any64(), ReadTicks: spent(), IOTicks: spent(), TimeInQueue: spent()}}}
 	s.Pressures = sample.Sample{At: now, Pressures: []sample.Pressure{{Resource: sample.IO, Some: spent(), Full: spent()}}}
 	s.Cores = sample.Sample{At: now, Cores: []sample.Core{{Name: "cpu0", User: spent(), Idle: spent(), IOWait: spent()}}}
-	s.Jobs = sample.Sample{At: now, Processes: []sample.Process{{PID: 1, ReadBytes: any64(), HasIO: true, Started: spent()}}}
-	detail := sample.GPUDetail{GPU: "GPU-1", At: now.Mono - time.Duration(random.Int64N(int64(time.Minute))), XIDs: []sample.XID{{Code: 79, Count: any64()}}}
+	s.Jobs = sample.Sample{At: now, Processes: []sample.Process{{PID: 1, ReadBytes: any64(), HasIO: true,
+		Started: spent()}}}
+	detail := sample.GPUDetail{GPU: "GPU-1", At: now.Mono - time.Duration(random.Int64N(int64(time.Minute))),
+		XIDs: []sample.XID{{Code: 79, Count: any64()}}}
 	for q := range sample.GPUQuantities {
 		detail.Values.Set(q, random.NormFloat64()*float64(any64()))
 	}
-	s.GPUs = sample.Sample{At: now, GPUs: []sample.GPU{{ID: "GPU-1", Busy: spent()}}, GPUDetails: []sample.GPUDetail{detail}}
-	s.GPUs.DriverUse = &sample.DriverUse{Calls: []sample.DriverCall{{Name: "f", Count: any64(), Time: spent()}}, Dropped: any64()}
+	s.GPUs = sample.Sample{At: now, GPUs: []sample.GPU{{ID: "GPU-1", Busy: spent()}},
+		GPUDetails: []sample.GPUDetail{detail}}
+	s.GPUs.DriverUse = &sample.DriverUse{Calls: []sample.DriverCall{{Name: "f", Count: any64(), Time: spent()}},
+		Dropped: any64()}
 	return s
 }
 

@@ -130,7 +130,8 @@ func (o *oracle) metric(registered semconv.Metric, m metricdata.Metrics) {
 		return
 	}
 	if kind != registered.Kind || isInt != registered.Int {
-		o.complain("metric %s: emitted as %v (int: %v), registered as %v (int: %v)", m.Name, kind, isInt, registered.Kind, registered.Int)
+		o.complain("metric %s: emitted as %v (int: %v), registered as %v (int: %v)", m.Name, kind, isInt, registered.Kind,
+			registered.Int)
 	}
 }
 

@@ -20,7 +20,8 @@ import (
 // A monitor of this machine, with GPUs that have all readings, and the replay of its recording give the same points:
 // names, values, attributes, times and starts.
 func TestReplayHasSameMetrics(t *testing.T) {
-	const gpus = "gpu 0 utilization=80 tensor=11 fan=40 throttled_thermal=10 pages_retired=2 processes=4711:1024 xids=13:1\n" +
+	const gpus = "" +
+		"gpu 0 utilization=80 tensor=11 fan=40 throttled_thermal=10 pages_retired=2 processes=4711:1024 xids=13:1\n" +
 		"gpu 1 gpm=0\ngpu 2\nmig 2 utilization=60\n"
 	library := fixture.NVML(t)
 	player := fixture.PlayGPU(t, strings.ReplaceAll(gpus, " xids=13:1", " xids=13:0"))
@@ -48,7 +49,8 @@ func TestReplayHasSameMetrics(t *testing.T) {
 	if got != want {
 		t.Errorf("replayed:\n%s\nwatched:\n%s", got, want)
 	}
-	for _, name := range []string{"hw.gpu.utilization", "hw.gpu.io", "xid_13", "stallspan.gpu.tensor.utilization", "stallspan.gpu.driver.calls",
+	for _, name := range []string{"hw.gpu.utilization", "hw.gpu.io", "xid_13", "stallspan.gpu.tensor.utilization",
+		"stallspan.gpu.driver.calls",
 		`hw.state="failed", hw.type="gpu"`, "hw.parent", "system.disk.io"} {
 		if !strings.Contains(want, name) {
 			t.Errorf("no %s in %s", name, want)

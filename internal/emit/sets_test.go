@@ -31,8 +31,9 @@ func TestSetsAreTheirDevices(t *testing.T) {
 					}
 				}
 			case "stallspan.gpu.busy.time":
-				if v, _ := metric.Data.(metricdata.Sum[float64]).DataPoints[0].Attributes.Value("hw.driver_version"); v.AsString() != driver {
-					t.Errorf("round %d has the driver %s", round, v.AsString())
+				point := metric.Data.(metricdata.Sum[float64]).DataPoints[0]
+				if v, _ := point.Attributes.Value("hw.driver_version"); v.AsString() != driver {
+					t.Errorf("driver in round %d: got %s, want %s", round, v.AsString(), driver)
 				}
 			}
 		}

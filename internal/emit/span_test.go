@@ -22,11 +22,14 @@ func reports() map[string]*window.Report {
 		Window: epoch, GPUIDs: []string{"GPU-1", "GPU-2"}, Split: true,
 		Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second,
 		Verdict: window.StorageBound, Speedup: 2.5,
-		Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."}, window.FailingDisk{Text: "sdb is failing."}},
-		Slow:     true, SlowReason: window.SlowStorage,
+		Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."},
+			window.FailingDisk{Text: "sdb is failing."}},
+		Slow: true, SlowReason: window.SlowStorage,
 		Disks: []window.DiskUse{
-			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5, BusyRatio: 0.4},
-			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096, WriteOperations: 4, WriteTime: 2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},
+			{Name: "nvme0n1", ReadBytes: 3 * mib, ReadOperations: 30, ReadTime: 3 * time.Second, QueueDepth: 0.5,
+				BusyRatio: 0.4},
+			{Name: "sda", ReadBytes: mib, ReadOperations: 10, ReadTime: time.Second, WriteBytes: 4096, WriteOperations: 4,
+				WriteTime: 2 * time.Second, QueueDepth: 1, BusyRatio: 0.9},
 		},
 		Pressure: &window.Pressure{Some: 7 * time.Second, Full: 6 * time.Second},
 		Stalls: []window.Stall{
@@ -47,9 +50,10 @@ func reports() map[string]*window.Report {
 	idle := between(window.Checkpoint, time.Hour, time.Hour+time.Second)
 	idle.Name = "step 100"
 	return map[string]*window.Report{
-		"span_gpu":     slow,
-		"span_mounts":  mounts,
-		"span_unknown": {Window: idle, Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}}, Uncertainty: 0.01, Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}},
+		"span_gpu":    slow,
+		"span_mounts": mounts,
+		"span_unknown": {Window: idle, Verdict: window.Unknown, Missing: []window.Missing{{Reason: window.NoReadings}},
+			Uncertainty: 0.01, Disks: []window.DiskUse{{Name: "vda", WriteOperations: 2}}},
 	}
 }
 
@@ -88,8 +92,9 @@ func TestSpanOfSteppedClock(t *testing.T) {
 // The body of a slow window has its duration once.
 func TestBodyOfASlowWindow(t *testing.T) {
 	w := window.Window{Kind: window.ModelLoad, Model: "st3", End: sample.Stamp{Mono: 874 * time.Millisecond}}
-	r := &window.Report{Window: w, GPUIDs: []string{"GPU-1"}, Slow: true, SlowReason: window.SlowStorage, Split: true, Verdict: window.StorageBound,
-		Busy: 437 * time.Millisecond, Storage: 437 * time.Millisecond}
+	r := &window.Report{Window: w, GPUIDs: []string{"GPU-1"}, Slow: true, SlowReason: window.SlowStorage, Split: true,
+		Verdict: window.StorageBound,
+		Busy:    437 * time.Millisecond, Storage: 437 * time.Millisecond}
 	for _, want := range []string{
 		"load st3, 874 ms: The GPU was busy 50 % and waited for storage 50 % of the time.",
 		"load st3: It took 874 ms, over the configured limit of 100 ms: the GPU was busy 50 % and waited for storage 50 % of the time.",

@@ -67,17 +67,21 @@ func checkEverything(t *testing.T, key, text string, attrs []attribute.KeyValue)
 	t.Helper()
 	metrics := pmetric.NewMetrics()
 	otlp.Metrics(metricdata.ScopeMetrics{Metrics: []metricdata.Metrics{{Name: key, Description: text, Unit: text,
-		Data: metricdata.Gauge[int64]{DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(slices.Clone(attrs)...)}}},
+		Data: metricdata.Gauge[int64]{DataPoints: []metricdata.DataPoint[int64]{
+			{Attributes: attribute.NewSet(slices.Clone(attrs)...)},
+		}},
 	}}}, metrics.ResourceMetrics().AppendEmpty())
 	m := metrics.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0)
 	checkText(t, m.Gauge().DataPoints().At(0).Attributes())
 	event := emit.Event{Name: text, Attributes: attrs}
 	traces := ptrace.NewTraces()
 	spans := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans()
-	otlp.Span(emit.Span{Name: text, Attributes: attrs, Events: []emit.Event{event}}, spanContext(false), trace.SpanContext{}, spans)
+	otlp.Span(emit.Span{Name: text, Attributes: attrs, Events: []emit.Event{event}}, spanContext(false),
+		trace.SpanContext{}, spans)
 	records := plog.NewLogRecordSlice()
 	otlp.Record(event, trace.SpanContext{}, records)
-	for _, s := range []string{m.Name(), m.Description(), m.Unit(), spans.At(0).Name(), spans.At(0).Events().At(0).Name(), records.At(0).EventName()} {
+	for _, s := range []string{m.Name(), m.Description(), m.Unit(), spans.At(0).Name(), spans.At(0).Events().At(0).Name(),
+		records.At(0).EventName()} {
 		if !utf8.ValidString(s) {
 			t.Errorf("%q is no UTF-8", s)
 		}
@@ -133,8 +137,10 @@ func TestPointsSurvive(t *testing.T) {
 			i.Temporality = metricdata.CumulativeTemporality
 			for k := range random.IntN(50) {
 				attrs := attribute.NewSet(attribute.Int("k", k%7))
-				i.DataPoints = append(i.DataPoints, metricdata.DataPoint[int64]{Attributes: attrs, Time: time.Now(), Value: random.Int64()})
-				f.DataPoints = append(f.DataPoints, metricdata.DataPoint[float64]{Attributes: attrs, Time: time.Now(), Value: random.NormFloat64()})
+				i.DataPoints = append(i.DataPoints, metricdata.DataPoint[int64]{Attributes: attrs, Time: time.Now(),
+					Value: random.Int64()})
+				f.DataPoints = append(f.DataPoints, metricdata.DataPoint[float64]{Attributes: attrs, Time: time.Now(),
+					Value: random.NormFloat64()})
 				points, ints, floats = points+2, ints+i.DataPoints[k].Value, floats+f.DataPoints[k].Value
 			}
 			scope.Metrics = append(scope.Metrics, metricdata.Metrics{Data: i}, metricdata.Metrics{Data: f})

@@ -77,7 +77,8 @@ func TestWriterRemembers(t *testing.T) {
 	write := func(i int) pmetric.ResourceMetrics {
 		to := pmetric.NewResourceMetrics()
 		w.Metrics(metricdata.ScopeMetrics{Metrics: []metricdata.Metrics{{Name: "m", Data: metricdata.Gauge[int64]{
-			DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("device", strconv.Itoa(i)))}},
+			DataPoints: []metricdata.DataPoint[int64]{{Attributes: attribute.NewSet(attribute.String("device",
+				strconv.Itoa(i)))}},
 		}}}}, to)
 		return to
 	}
@@ -102,7 +103,8 @@ func TestWriterRemembers(t *testing.T) {
 func spanContext(remote bool) trace.SpanContext {
 	state, _ := trace.ParseTraceState("vendor=1")
 	return trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled | trace.FlagsRandom, TraceState: state, Remote: remote,
+		TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled | trace.FlagsRandom,
+		TraceState: state, Remote: remote,
 	})
 }
 
@@ -145,7 +147,8 @@ func TestRecord(t *testing.T) {
 		now := pcommon.NewTimestampFromTime(time.Now())
 		r := all.At(0)
 		if r.EventName() != "lost" || r.Timestamp() != pcommon.NewTimestampFromTime(booted) || r.ObservedTimestamp() != now ||
-			r.SeverityNumber() != plog.SeverityNumberWarn || r.SeverityText() != "WARN" || r.Attributes().Len() != len(someAttributes()) ||
+			r.SeverityNumber() != plog.SeverityNumberWarn || r.SeverityText() != "WARN" ||
+			r.Attributes().Len() != len(someAttributes()) ||
 			r.Body().Type() != pcommon.ValueTypeEmpty {
 			t.Errorf("%q at %v, observed at %v, %s", r.EventName(), r.Timestamp(), r.ObservedTimestamp(), r.SeverityText())
 		}
@@ -153,7 +156,8 @@ func TestRecord(t *testing.T) {
 			t.Errorf("in trace %s and span %s, flags %d", r.TraceID(), r.SpanID(), r.Flags())
 		}
 		r = all.At(1)
-		if r.EventName() != "bare" || r.Timestamp() != 0 || r.SeverityNumber() != plog.SeverityNumberInfo || r.SeverityText() != "INFO" ||
+		if r.EventName() != "bare" || r.Timestamp() != 0 || r.SeverityNumber() != plog.SeverityNumberInfo ||
+			r.SeverityText() != "INFO" ||
 			!r.TraceID().IsEmpty() || !r.SpanID().IsEmpty() || r.Flags() != 0 {
 			t.Errorf("%q at %v, %s, in trace %s", r.EventName(), r.Timestamp(), r.SeverityText(), r.TraceID())
 		}

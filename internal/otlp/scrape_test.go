@@ -40,11 +40,14 @@ func machine() sample.Snapshot {
 			ID: "GPU-5f1a0c3e-0000-0000-0000-00000000000" + strconv.Itoa(i), Name: "NVIDIA H200", Driver: "570.86.15", Index: i,
 			MemoryUsed: 1 << 30, MemoryTotal: 141 << 30, Temperature: 40, Power: 300, Energy: 1e6,
 			LinkWidth: 16, LinkGeneration: 5, LinkWidthMax: 16, LinkGenerationMax: 5,
-			Has: sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy | sample.HasLink | sample.HasLinkMax,
+			Has: sample.HasMemory | sample.HasTemperature | sample.HasPower | sample.HasEnergy |
+				sample.HasLink | sample.HasLinkMax,
 		}
 		s.GPUs.GPUs = append(s.GPUs.GPUs, gpu)
-		s.GPUs.GPUProcesses = append(s.GPUs.GPUProcesses, sample.GPUProcess{GPU: gpu.ID, PID: 1000 + i, Memory: 1 << 30, Has: true})
-		s.Jobs.Processes = append(s.Jobs.Processes, sample.Process{PID: 1000 + i, Job: "train", HasIO: true, Started: time.Minute})
+		s.GPUs.GPUProcesses = append(s.GPUs.GPUProcesses, sample.GPUProcess{GPU: gpu.ID, PID: 1000 + i, Memory: 1 << 30,
+			Has: true})
+		s.Jobs.Processes = append(s.Jobs.Processes, sample.Process{PID: 1000 + i, Job: "train", HasIO: true,
+			Started: time.Minute})
 	}
 	age(&s, time.Hour)
 	return s

@@ -56,7 +56,8 @@ func TestAnnouncedWindow(t *testing.T) {
 // A Collector that stops ends the open windows.
 func TestStopWithOpenWindow(t *testing.T) {
 	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
-	if _, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "never ended"}); err != nil {
+	if _, err := api.NewClient(c.socket()).Begin(t.Context(),
+		api.Announcement{Kind: window.Custom, Name: "never ended"}); err != nil {
 		t.Fatal(err)
 	}
 	c.stop()

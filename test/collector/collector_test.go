@@ -62,7 +62,8 @@ func prepare(t *testing.T, args ...string) *collector {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(temp) })
-	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &logBuffer{}, ended: make(chan struct{})}
+	c := &collector{Cmd: exec.CommandContext(ctx, program, args...), t: t, temp: temp, log: &logBuffer{},
+		ended: make(chan struct{})}
 	c.output, c.otlp, c.http = filepath.Join(temp, "out"), fixture.FreePort(t), fixture.FreePort(t)
 	for _, pair := range os.Environ() {
 		if !strings.HasPrefix(pair, "OTEL_") && !strings.HasPrefix(pair, "STALLSPAN_") {

@@ -59,7 +59,8 @@ func TestKubernetesMounts(t *testing.T) {
 			for _, mount := range c.VolumeMounts {
 				path, host := hostPaths[mount.Name]
 				if host && mount.Name != "socket" && (!mount.ReadOnly || mount.MountPath != "/hostfs"+path) {
-					t.Errorf("mount of %s: got %s, read-only %v, want /hostfs%s, read-only", path, mount.MountPath, mount.ReadOnly, path)
+					t.Errorf("mount of %s: got %s, read-only %v, want /hostfs%s, read-only", path, mount.MountPath, mount.ReadOnly,
+						path)
 				}
 			}
 		}

@@ -26,7 +26,8 @@ func TestReload(t *testing.T) {
 	if _, err := api.NewClient(c.socket()).End(t.Context(), open.ID); err == nil {
 		t.Error("end of a window from before the restart: got no error, want one")
 	}
-	if _, err := api.NewClient(c.socket()).Begin(t.Context(), api.Announcement{Kind: window.Custom, Name: "after"}); err != nil {
+	if _, err := api.NewClient(c.socket()).Begin(t.Context(),
+		api.Announcement{Kind: window.Custom, Name: "after"}); err != nil {
 		t.Error(err)
 	}
 	began(tracer(t, c.otlp, here(t)...), "a span", attribute.String("stallspan.window.kind", "custom")).End()

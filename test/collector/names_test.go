@@ -36,7 +36,8 @@ func TestNamesInPrometheus(t *testing.T) {
 	shown := ""
 	c.until("the metrics are there", func() bool {
 		shown = get(t, "http://"+page+"/metrics")
-		return strings.Contains(shown, "\nstallspan_disk_utilization_ratio{") && strings.Contains(shown, "\nsystem_disk_io_bytes_total{")
+		return strings.Contains(shown, "\nstallspan_disk_utilization_ratio{") &&
+			strings.Contains(shown, "\nsystem_disk_io_bytes_total{")
 	})
 	c.stop()
 

@@ -21,7 +21,8 @@ func tracer(t *testing.T, address string, who ...attribute.KeyValue) trace.Trace
 		t.Fatal(err)
 	}
 	who = append(who, attribute.String("service.name", "a-service"))
-	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter), sdktrace.WithResource(resource.NewSchemaless(who...)))
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter),
+		sdktrace.WithResource(resource.NewSchemaless(who...)))
 	t.Cleanup(func() { _ = provider.Shutdown(context.Background()) })
 	return provider.Tracer("a-library")
 }

@@ -137,7 +137,8 @@ func TestExampleProgram(t *testing.T) {
 		t.Skip("the example is in Python, and no python3 is installed")
 	}
 	c := prepare(t, "--config", "../../examples/collector/file.yaml").start()
-	program := exec.CommandContext(t.Context(), python, "../../examples/collector/epochs.py", coldFiles(t, 128*mib).Model(), "2000")
+	program := exec.CommandContext(t.Context(), python, "../../examples/collector/epochs.py",
+		coldFiles(t, 128*mib).Model(), "2000")
 	program.Env = append(os.Environ(), "OTLP_HTTP="+c.http)
 	if out, err := program.CombinedOutput(); err != nil {
 		t.Fatalf("epochs.py: got %v, want no error: %s", err, out)

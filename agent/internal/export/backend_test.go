@@ -66,12 +66,16 @@ type metricServer struct {
 	*backend
 }
 
-func (s traceServer) Export(ctx context.Context, r *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+func (s traceServer) Export(
+	ctx context.Context, r *traceservice.ExportTraceServiceRequest,
+) (*traceservice.ExportTraceServiceResponse, error) {
 	s.noteMetadata(ctx)
 	return s.takeSpans(ctx, r)
 }
 
-func (s metricServer) Export(ctx context.Context, r *metricservice.ExportMetricsServiceRequest) (*metricservice.ExportMetricsServiceResponse, error) {
+func (s metricServer) Export(
+	ctx context.Context, r *metricservice.ExportMetricsServiceRequest,
+) (*metricservice.ExportMetricsServiceResponse, error) {
 	s.noteMetadata(ctx)
 	return s.takeMetrics(r), nil
 }
@@ -86,7 +90,9 @@ func (b *backend) noteMetadata(ctx context.Context) {
 	}
 }
 
-func (b *backend) takeSpans(ctx context.Context, r *traceservice.ExportTraceServiceRequest) (*traceservice.ExportTraceServiceResponse, error) {
+func (b *backend) takeSpans(
+	ctx context.Context, r *traceservice.ExportTraceServiceRequest,
+) (*traceservice.ExportTraceServiceResponse, error) {
 	b.mu.Lock()
 	b.requests++
 	n := b.requests
@@ -104,7 +110,9 @@ func (b *backend) takeSpans(ctx context.Context, r *traceservice.ExportTraceServ
 	return answer, nil
 }
 
-func (b *backend) takeMetrics(r *metricservice.ExportMetricsServiceRequest) *metricservice.ExportMetricsServiceResponse {
+func (b *backend) takeMetrics(
+	r *metricservice.ExportMetricsServiceRequest,
+) *metricservice.ExportMetricsServiceResponse {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.metrics = append(b.metrics, r.ResourceMetrics...)

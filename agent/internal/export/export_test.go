@@ -127,7 +127,8 @@ func TestArrives(t *testing.T) {
 func checkSpans(t *testing.T, b *backend, parent trace.SpanContext, epoch *Open, start time.Time) {
 	t.Helper()
 	found := b.all()
-	if len(found["run train.py"]) != 1 || len(found["epoch train.py"]) != 1 || len(found["storage stall sda"]) != 2 || len(found) != 3 {
+	if len(found["run train.py"]) != 1 || len(found["epoch train.py"]) != 1 || len(found["storage stall sda"]) != 2 ||
+		len(found) != 3 {
 		t.Fatalf("spans: %v", found)
 	}
 	run, window := found["run train.py"][0], found["epoch train.py"][0]
@@ -152,11 +153,13 @@ func checkSpans(t *testing.T, b *backend, parent trace.SpanContext, epoch *Open,
 			t.Errorf("trace %s", got)
 		}
 	}
-	if window.StartTimeUnixNano != uint64(start.UnixNano()) || window.EndTimeUnixNano != uint64(start.Add(20*time.Second).UnixNano()) {
+	if window.StartTimeUnixNano != uint64(start.UnixNano()) ||
+		window.EndTimeUnixNano != uint64(start.Add(20*time.Second).UnixNano()) {
 		t.Errorf("times of the epoch: %v", window)
 	}
 	if len(window.Events) != 1 || window.Events[0].Name != "stallspan.window.slow" ||
-		window.Events[0].TimeUnixNano != uint64(start.Add(4*time.Second).UnixNano()) || len(window.Events[0].Attributes) != 1 {
+		window.Events[0].TimeUnixNano != uint64(start.Add(4*time.Second).UnixNano()) ||
+		len(window.Events[0].Attributes) != 1 {
 		t.Errorf("events: %v", window.Events)
 	}
 	if window.Kind != 1 || window.Status.GetCode() != 0 || len(window.Attributes) != 5 {
@@ -313,13 +316,15 @@ func TestOneSignal(t *testing.T) {
 func TestSampler(t *testing.T) {
 	var b backend
 	b.serve(t, "", nil)
-	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + b.address, "OTEL_TRACES_SAMPLER": "always_off"})
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": "http://" + b.address,
+		"OTEL_TRACES_SAMPLER": "always_off"})
 	e, err := New(t.Context(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	window := e.Begin("epoch", time.Now(), trace.SpanContext{})
-	if !strings.HasSuffix(window.Traceparent(), "-00") && !strings.HasSuffix(window.Traceparent(), "-02") || window.Exemplar().IsValid() {
+	if !strings.HasSuffix(window.Traceparent(), "-00") && !strings.HasSuffix(window.Traceparent(), "-02") ||
+		window.Exemplar().IsValid() {
 		t.Errorf("traceparent %q, exemplar %v", window.Traceparent(), window.Exemplar())
 	}
 	window.End(someEpoch(time.Now()))

@@ -30,7 +30,9 @@ type logBackend struct {
 	logs []*logpb.ResourceLogs
 }
 
-func (b *logBackend) Export(_ context.Context, r *logservice.ExportLogsServiceRequest) (*logservice.ExportLogsServiceResponse, error) {
+func (b *logBackend) Export(
+	_ context.Context, r *logservice.ExportLogsServiceRequest,
+) (*logservice.ExportLogsServiceResponse, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.logs = append(b.logs, r.ResourceLogs...)
@@ -103,8 +105,10 @@ func TestLogsArrive(t *testing.T) {
 		t.Fatalf("log records: got %v, want one", all)
 	}
 	id := span.TraceID()
-	if r := all[0]; r.EventName != event.Name || r.SeverityText != "ERROR" || r.SeverityNumber != logpb.SeverityNumber_SEVERITY_NUMBER_ERROR ||
-		string(r.TraceId) != string(id[:]) || r.Body.GetStringValue() != event.Body || r.TimeUnixNano != uint64(at.UnixNano()) ||
+	if r := all[0]; r.EventName != event.Name || r.SeverityText != "ERROR" ||
+		r.SeverityNumber != logpb.SeverityNumber_SEVERITY_NUMBER_ERROR ||
+		string(r.TraceId) != string(id[:]) || r.Body.GetStringValue() != event.Body ||
+		r.TimeUnixNano != uint64(at.UnixNano()) ||
 		len(r.Attributes) != len(event.Attributes) {
 		t.Errorf("log record: got %v, want %+v in span %v", r, event, span)
 	}
@@ -124,8 +128,9 @@ func TestLogsOverHTTP(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL, "OTEL_EXPORTER_OTLP_PROTOCOL": protocolHTTP,
-		"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"})
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL,
+		"OTEL_EXPORTER_OTLP_PROTOCOL": protocolHTTP,
+		"OTEL_TRACES_EXPORTER":        "none", "OTEL_METRICS_EXPORTER": "none"})
 	e, err := New(t.Context(), Options{Logs: true})
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +156,8 @@ func TestLogsRefused(t *testing.T) {
 		t.Errorf("failing: %v", err)
 	}
 	stats := e.Close(within(t, patience))
-	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost, "1 of 1 log records (refused); set OTEL_LOGS_EXPORTER=none") {
+	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost,
+		"1 of 1 log records (refused); set OTEL_LOGS_EXPORTER=none") {
 		t.Errorf("got stats %+v and the line %q, want one refused record and OTEL_LOGS_EXPORTER=none", stats, lost)
 	}
 }
@@ -180,7 +186,8 @@ func TestLogBurst(t *testing.T) {
 	t.Logf("%d records wait, in %d bytes", c.Waiting, e.records.queue.Bytes())
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if stats := e.Close(ctx); stats.LogsDropped+stats.LogsUnsent != burst || !strings.Contains(stats.Lost(), "10000 of 10000 log records") {
+	if stats := e.Close(ctx); stats.LogsDropped+stats.LogsUnsent != burst ||
+		!strings.Contains(stats.Lost(), "10000 of 10000 log records") {
 		t.Errorf("got stats %+v and the line %q, want all %d lost", stats, stats.Lost(), burst)
 	}
 }

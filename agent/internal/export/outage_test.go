@@ -139,8 +139,10 @@ func TestSlowBackend(t *testing.T) {
 		t.Errorf("stats: got %+v, want 3 unsent spans", stats)
 	}
 	lost := stats.Lost()
-	if !strings.HasPrefix(lost, "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: ") || strings.Contains(lost, "\n") {
-		t.Errorf("lost: %q", lost)
+	want := "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); " +
+		"check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: "
+	if !strings.HasPrefix(lost, want) || strings.Contains(lost, "\n") {
+		t.Errorf("lost: got %q, want %q and a reason in one line", lost, want)
 	}
 }
 
@@ -202,7 +204,8 @@ func TestRefusalOverHTTP(t *testing.T) {
 			}
 			send(e, 4)
 			stats := e.Close(within(t, patience))
-			if stats.SpansRefused != test.refused || stats.SpansExported != test.exported || !strings.Contains(stats.Lost(), test.says) {
+			if stats.SpansRefused != test.refused || stats.SpansExported != test.exported ||
+				!strings.Contains(stats.Lost(), test.says) {
 				t.Errorf("got stats %+v and the line %q, want %d refused, %d exported and %q",
 					stats, stats.Lost(), test.refused, test.exported, test.says)
 			}
@@ -291,7 +294,8 @@ func TestQuiet(t *testing.T) {
 	for _, protocol := range []string{protocolGRPC, protocolHTTP} {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = []string{
-			childVariable + "=quiet", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + freeAddress(t), "OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol,
+			childVariable + "=quiet", "OTEL_EXPORTER_OTLP_ENDPOINT=http://" + freeAddress(t),
+			"OTEL_EXPORTER_OTLP_PROTOCOL=" + protocol,
 			"OTEL_METRIC_EXPORT_INTERVAL=100", "OTEL_EXPORTER_OTLP_TIMEOUT=200",
 			"GOCOVERDIR=" + t.TempDir(), // or a test with -cover speaks of it
 		}
@@ -304,7 +308,9 @@ func TestQuiet(t *testing.T) {
 
 // runQuiet is the child of TestQuiet: an exporter in an outage.
 func runQuiet() {
-	e, err := New(context.Background(), Options{Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) }})
+	e, err := New(context.Background(), Options{Collect: func() metricdata.ScopeMetrics {
+		return someMetrics("", time.Now())
+	}})
 	if err != nil {
 		panic(err)
 	}

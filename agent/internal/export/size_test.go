@@ -20,8 +20,9 @@ import (
 // slowEpoch is what emit makes of an epoch that knows everything: two GPUs, a disk, pressure, three stalls.
 func slowEpoch() emit.Span {
 	r := &window.Report{
-		Window: window.Window{Kind: window.Epoch, Run: "train_resnet50.py", Epoch: 41, HasEpoch: true, Source: window.Announced,
-			Path: "/data/imagenet"},
+		Window: window.Window{Kind: window.Epoch, Run: "train_resnet50.py", Epoch: 41, HasEpoch: true,
+			Source: window.Announced,
+			Path:   "/data/imagenet"},
 		GPUIDs: []string{"GPU-8f6b3a52-9d0e-4a7c-8b1f-2f1f6b0c1d2e", "GPU-1c2d3e4f-5a6b-4c7d-9e8f-0a1b2c3d4e5f"},
 		Split:  true, Busy: 40 * time.Second, Storage: 60 * time.Second, CPU: 10 * time.Second, Other: 10 * time.Second,
 		Verdict: window.StorageBound, Slow: true, SlowReason: "storage_stall", Speedup: 2,

@@ -112,7 +112,8 @@ func FuzzReadable(f *testing.F) {
 		if n, found := rejected(errors.New(text)); n < 0 || !found && n != 0 {
 			t.Errorf("rejected(%q): got %d, %v, want no negative number, and 0 without a match", text, n, found)
 		}
-		if line := oneLine(errors.New(text)); !utf8.ValidString(line) || strings.Contains(line, "\n") || len(line) > maxErrorBytes+3 {
+		if line := oneLine(errors.New(text)); !utf8.ValidString(line) || strings.Contains(line, "\n") ||
+			len(line) > maxErrorBytes+3 {
 			t.Errorf("oneLine(%q): got %q, want one short line of UTF-8", text, line)
 		}
 	})
@@ -128,8 +129,10 @@ func TestLost(t *testing.T) {
 		{Stats{SpansExported: 5, SpanError: down}, ""},
 		{Stats{SpansExported: 5, SpansDropped: 1, SpansRefused: 2, SpansUnsent: 3, SpanError: down},
 			"lost on the way to the OTLP backend: 6 of 11 spans (3 unsent at the end, 1 dropped from a full queue, 2 refused): down now"},
-		{Stats{SpansUnsent: 3}, "lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"},
-		{Stats{SpansExported: 3, SpanError: down, MetricError: bad}, "lost on the way to the OTLP backend: the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: bad"},
+		{Stats{SpansUnsent: 3},
+			"lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end); check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT"},
+		{Stats{SpansExported: 3, SpanError: down, MetricError: bad},
+			"lost on the way to the OTLP backend: the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: bad"},
 		{Stats{SpansUnsent: 3, SpanError: down, MetricError: bad},
 			"lost on the way to the OTLP backend: 3 of 3 spans (unsent at the end) and the last metrics; check that it answers at OTEL_EXPORTER_OTLP_ENDPOINT: down now"},
 	} {

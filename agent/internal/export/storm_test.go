@@ -45,7 +45,8 @@ func TestStormLeaves(t *testing.T) {
 			}
 			storms++
 			got := values(event.GetAttributes())
-			if name != "load two" || event.GetTimeUnixNano() != uint64(start.Add(time.Second).UnixNano()) || got["system.device.name"] != "sda" {
+			if name != "load two" || event.GetTimeUnixNano() != uint64(start.Add(time.Second).UnixNano()) ||
+				got["system.device.name"] != "sda" {
 				t.Errorf("event of %s: got %v, want one of sda on load two, at its start", name, event)
 			}
 		}

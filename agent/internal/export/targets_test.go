@@ -6,10 +6,12 @@ import (
 )
 
 func TestTargets(t *testing.T) {
-	const endpoint, spans, points = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+	const endpoint, spans, points = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+		"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
 	all := func(network, address string) []Target {
 		return []Target{
-			{"traces", endpoint, network, address, ""}, {"metrics", endpoint, network, address, ""}, {"logs", endpoint, network, address, ""},
+			{"traces", endpoint, network, address, ""}, {"metrics", endpoint, network, address, ""},
+			{"logs", endpoint, network, address, ""},
 		}
 	}
 	http := map[string]string{"OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf"}

@@ -16,8 +16,10 @@ func TestParityOfDrives(t *testing.T) {
 		at := sample.Stamp{Mono: time.Duration(round+6) * 10 * time.Minute}
 		at.Wall = booted.Add(at.Mono)
 		s := sample.Snapshot{Boot: booted, Drives: sample.Sample{At: at}}
-		for i, status := range []sample.DriveStatus{sample.DriveOK, sample.DriveFailing, sample.DriveAsleep, sample.DriveVanished, sample.DriveUnread} {
-			d := sample.Drive{ID: string(rune('1' + i)), Device: string(rune('a' + i)), Model: "M", Serial: "S", Firmware: "F", Size: 1 << 40, Status: status, At: at.Wall.Add(-time.Second)}
+		for i, status := range []sample.DriveStatus{sample.DriveOK, sample.DriveFailing, sample.DriveAsleep,
+			sample.DriveVanished, sample.DriveUnread} {
+			d := sample.Drive{ID: string(rune('1' + i)), Device: string(rune('a' + i)), Model: "M", Serial: "S", Firmware: "F",
+				Size: 1 << 40, Status: status, At: at.Wall.Add(-time.Second)}
 			for q := range sample.DriveQuantities {
 				d.Values.Set(q, float64(int(q)+10*(2-round))) // every counter begins again
 			}

@@ -49,7 +49,8 @@ func everySpan() emit.Span {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	return emit.Span{
 		Name: "every", Start: start, End: start.Add(time.Minute), Attributes: everyAttribute(),
-		Events: []emit.Event{{Name: "one", Time: start, Attributes: everyAttribute()}, {Name: "two", Time: start.Add(time.Hour)}},
+		Events: []emit.Event{{Name: "one", Time: start, Attributes: everyAttribute()},
+			{Name: "two", Time: start.Add(time.Hour)}},
 		Children: []emit.Span{
 			{Name: "first", Start: start, End: start}, // of no length, and with a child of its own
 			{Name: "second", Start: start.Add(time.Second), End: start.Add(2 * time.Second), Attributes: everyAttribute(),
@@ -63,12 +64,14 @@ func everyMetric() metricdata.ScopeMetrics {
 	scope.Attributes = attribute.NewSet(everyAttribute()...)
 	all := metricdata.ScopeMetrics{Scope: scope, Metrics: []metricdata.Metrics{
 		{Name: "summary", Data: metricdata.Summary{DataPoints: []metricdata.SummaryDataPoint{{
-			Attributes: attribute.NewSet(everyAttribute()...), StartTime: booted, Time: booted.Add(time.Hour), Count: 3, Sum: 4.5,
+			Attributes: attribute.NewSet(everyAttribute()...), StartTime: booted, Time: booted.Add(time.Hour), Count: 3,
+			Sum:            4.5,
 			QuantileValues: []metricdata.QuantileValue{{Quantile: 0.5, Value: 1}, {Quantile: 1, Value: 2}},
 		}}}},
 	}}
 	all.Metrics = append(all.Metrics, everyAggregation[int64]("int ", math.MinInt64, 0, math.MaxInt64)...)
-	all.Metrics = append(all.Metrics, everyAggregation("float ", -math.MaxFloat64, math.SmallestNonzeroFloat64, math.Inf(1))...)
+	all.Metrics = append(all.Metrics, everyAggregation("float ", -math.MaxFloat64, math.SmallestNonzeroFloat64,
+		math.Inf(1))...)
 	return all
 }
 
@@ -77,7 +80,8 @@ func everyAggregation[N int64 | float64](prefix string, values ...N) []metricdat
 	for i, v := range values {
 		point := metricdata.DataPoint[N]{Attributes: attribute.NewSet(attribute.Int("i", i)), Time: booted, Value: v}
 		point.Exemplars = []metricdata.Exemplar[N]{
-			{FilteredAttributes: everyAttribute(), Time: booted, Value: v, TraceID: make([]byte, 16), SpanID: []byte{1, 2, 3, 4, 5, 6, 7, 8}},
+			{FilteredAttributes: everyAttribute(), Time: booted, Value: v, TraceID: make([]byte, 16),
+				SpanID: []byte{1, 2, 3, 4, 5, 6, 7, 8}},
 			{Value: v},
 		}
 		points = append(points, point)
@@ -89,18 +93,23 @@ func everyAggregation[N int64 | float64](prefix string, values ...N) []metricdat
 		{Name: prefix + "gauge", Description: "a gauge", Unit: "By", Data: metricdata.Gauge[N]{DataPoints: points}},
 		{Name: prefix + "counter", Data: metricdata.Sum[N]{DataPoints: points, Temporality: cumulative, IsMonotonic: true}},
 		{Name: prefix + "updown", Data: metricdata.Sum[N]{DataPoints: points, Temporality: delta}},
-		{Name: prefix + "histogram", Data: metricdata.Histogram[N]{Temporality: delta, DataPoints: []metricdata.HistogramDataPoint[N]{
-			{Attributes: attribute.NewSet(everyAttribute()...), StartTime: booted, Time: booted.Add(time.Hour), Count: 3, Sum: values[0],
-				Bounds: []float64{1, 2}, BucketCounts: []uint64{1, 0, 2}, Exemplars: points[0].Exemplars,
-				Min: metricdata.NewExtrema(values[0]), Max: metricdata.NewExtrema(values[2])},
-			{Time: booted},
-		}}},
-		{Name: prefix + "exponential", Data: metricdata.ExponentialHistogram[N]{Temporality: cumulative, DataPoints: []metricdata.ExponentialHistogramDataPoint[N]{
-			{StartTime: booted, Time: booted.Add(time.Hour), Count: 9, Sum: values[1], Scale: -3, ZeroCount: 2, ZeroThreshold: 0.25,
-				PositiveBucket: metricdata.ExponentialBucket{Offset: 4, Counts: []uint64{1, 2}},
-				NegativeBucket: metricdata.ExponentialBucket{Offset: -4, Counts: []uint64{4}},
-				Min:            metricdata.NewExtrema(values[1]), Max: metricdata.NewExtrema(values[2]), Exemplars: points[1].Exemplars},
-			{Time: booted},
-		}}},
+		{Name: prefix + "histogram", Data: metricdata.Histogram[N]{Temporality: delta,
+			DataPoints: []metricdata.HistogramDataPoint[N]{
+				{Attributes: attribute.NewSet(everyAttribute()...), StartTime: booted, Time: booted.Add(time.Hour), Count: 3,
+					Sum:    values[0],
+					Bounds: []float64{1, 2}, BucketCounts: []uint64{1, 0, 2}, Exemplars: points[0].Exemplars,
+					Min: metricdata.NewExtrema(values[0]), Max: metricdata.NewExtrema(values[2])},
+				{Time: booted},
+			}}},
+		{Name: prefix + "exponential", Data: metricdata.ExponentialHistogram[N]{Temporality: cumulative,
+			DataPoints: []metricdata.ExponentialHistogramDataPoint[N]{
+				{StartTime: booted, Time: booted.Add(time.Hour), Count: 9, Sum: values[1], Scale: -3, ZeroCount: 2,
+					ZeroThreshold:  0.25,
+					PositiveBucket: metricdata.ExponentialBucket{Offset: 4, Counts: []uint64{1, 2}},
+					NegativeBucket: metricdata.ExponentialBucket{Offset: -4, Counts: []uint64{4}},
+					Min:            metricdata.NewExtrema(values[1]), Max: metricdata.NewExtrema(values[2]),
+					Exemplars: points[1].Exemplars},
+				{Time: booted},
+			}}},
 	}
 }

@@ -59,7 +59,8 @@ func TestLogParity(t *testing.T) {
 			t.Errorf("lost: got %q, want nothing", lost)
 		}
 	}()
-	events := []emit.Event{{Name: "over", Severity: emit.Info, Time: time.Unix(1, 2), Attributes: everyAttribute()}, {Name: "bare", Time: time.Unix(3, 4)}}
+	events := []emit.Event{{Name: "over", Severity: emit.Info, Time: time.Unix(1, 2), Attributes: everyAttribute()},
+		{Name: "bare", Time: time.Unix(3, 4)}}
 	for _, name := range emit.EventNames() {
 		e, err := emit.NewTestEvent(name, time.Unix(1700000000, 5))
 		if err != nil {

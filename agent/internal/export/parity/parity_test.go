@@ -33,7 +33,8 @@ func TestParity(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			p := newParity(t)
 			replay(t, path, p)
-			t.Logf("%d spans, %d children, %d events, %d points, %d exemplars", p.spans, p.children, p.events, p.points, p.exemplars)
+			t.Logf("%d spans, %d children, %d events, %d points, %d exemplars", p.spans, p.children, p.events, p.points,
+				p.exemplars)
 			if p.spans < 16 || p.children == 0 || p.points < 400 || p.exemplars == 0 {
 				t.Error("too little to compare")
 			}
@@ -70,7 +71,8 @@ func newParity(t *testing.T) *parity {
 		t.Fatal(err)
 	}
 	p.parent = trace.NewSpanContext(trace.SpanContextConfig{
-		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4, 5, 6}, TraceFlags: trace.FlagsSampled, TraceState: state, Remote: true,
+		TraceID: trace.TraceID{1, 2, 3}, SpanID: trace.SpanID{4, 5, 6}, TraceFlags: trace.FlagsSampled, TraceState: state,
+		Remote: true,
 	})
 	p.exporter, err = export.New(t.Context(), export.Options{
 		Version: version,
