@@ -70,7 +70,8 @@ func TestExec(t *testing.T) {
 			t.Errorf("got environment\n%s\nwant %q in it", env, want)
 		}
 	}
-	if all := string(env); strings.Contains(all, "OTEL_") || strings.ContainsAny(all, "\x1b") || strings.Contains(all, "E V") {
+	all := string(env)
+	if strings.Contains(all, "OTEL_") || strings.ContainsAny(all, "\x1b") || strings.Contains(all, "E V") {
 		t.Errorf("got environment\n%s\nwant it without the agent's, escapes and invalid names", env)
 	}
 	if _, err := os.Stat(filepath.Join(folder, "evil")); err == nil {

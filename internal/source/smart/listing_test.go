@@ -28,10 +28,14 @@ func TestListing(t *testing.T) {
 	present := map[string]string{"sda": "naa.5000c50000000001", "sdb": "", "sg1": "", "bus/0": ""}
 	missing := map[string]bool{"sdc": true, "sdz": true, "sg2": true}
 	off := map[Place]bool{{"sdb", ""}: true, {"sda", "megaraid,1"}: true}
-	if !l.Complete || l.Err != nil || !maps.Equal(l.Present, present) || !maps.Equal(l.Missing, missing) || !maps.Equal(l.Off, off) {
+	if !l.Complete || l.Err != nil || !maps.Equal(l.Present, present) ||
+		!maps.Equal(l.Missing, missing) || !maps.Equal(l.Off, off) {
 		t.Errorf("got %+v, want present %v, missing %v, off %v", l, present, missing, off)
 	}
-	for name, want := range map[string]bool{"sda": false, "sdb": false, "sdc": true, "sdd": true, "sdz": true, "sg1": false, "sg2": true, "bus/0": false, "bus/1": false} {
+	for name, want := range map[string]bool{
+		"sda": false, "sdb": false, "sdc": true, "sdd": true, "sdz": true,
+		"sg1": false, "sg2": true, "bus/0": false, "bus/1": false,
+	} {
 		if got := l.Gone(name); got != want {
 			t.Errorf("Gone(%s): got %v, want %v", name, got, want)
 		}

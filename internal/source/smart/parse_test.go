@@ -204,11 +204,12 @@ func TestAtThreshold(t *testing.T) {
 	row := func(id int, name, flags string) string {
 		return fmt.Sprintf(`{"id":%d,"name":%q,"when_failed":"now","flags":%s,"raw":{"value":7}}`, id, name, flags)
 	}
-	early, timedOut := `{"prefailure":true}`, `{"prefailure":false}`
+	preFailure, oldAge := `{"prefailure":true}`, `{"prefailure":false}`
 	rows := []string{
-		row(3, "Spin_Up_Time", early), row(10, "Spin_Retry_Count", `{}`), row(13, "Odd", `"odd"`), row(14, "", early),
-		row(190, "Airflow_Temperature_Cel", timedOut), row(194, "", timedOut), row(231, "Drive_Temp", timedOut), row(190, "Temperature", early),
-		row(193, "Load_Cycle_Count", timedOut), row(190, "Unknown_Attribute", timedOut), row(4, "Start_Attempts", timedOut),
+		row(3, "Spin_Up_Time", preFailure), row(10, "Spin_Retry_Count", `{}`), row(13, "Odd", `"odd"`), row(14, "", preFailure),
+		row(190, "Airflow_Temperature_Cel", oldAge), row(194, "", oldAge), row(231, "Drive_Temp", oldAge),
+		row(190, "Temperature", preFailure),
+		row(193, "Load_Cycle_Count", oldAge), row(190, "Unknown_Attribute", oldAge), row(4, "Start_Attempts", oldAge),
 	}
 	d, err := Parse([]byte(`{"smartctl":{"exit_status":0},"device":{"protocol":"ATA"},"ata_smart_attributes":{"table":[` + strings.Join(rows, ",") + `]}}`))
 	if err != nil {
@@ -359,7 +360,10 @@ func check(t *testing.T, d *sample.Drive) {
 			t.Errorf("got %v %v, want a finite number that is not negative unless a temperature", q, v)
 		}
 	}
-	for _, s := range slices.Concat([]string{d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err, d.SelfTest, d.Exception}, d.AtThreshold, d.HotAt, d.AgedAt, d.WasAt) {
+	for _, s := range slices.Concat([]string{
+		d.ID, d.Device, d.Model, d.Serial, d.Firmware, d.Protocol, d.Err, d.SelfTest, d.Exception,
+	},
+		d.AtThreshold, d.HotAt, d.AgedAt, d.WasAt) {
 		if len(s) > 1024 || strings.ContainsAny(s, "\n\r\x00\x1b") {
 			t.Errorf("got text %q, want a short line", s)
 		}

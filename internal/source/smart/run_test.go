@@ -97,7 +97,8 @@ func TestRound(t *testing.T) {
 	if len(all) != 4 {
 		t.Errorf("got %d drives %v, want sda, sdb and sdaa", len(all), all)
 	}
-	if d := all["sda"]; d.Status != "" || d.Model != "WDC WD20EFRX-68EUZN0" || d.At.IsZero() || d.ID != "naa.50014ee0499602d2" {
+	if d := all["sda"]; d.Status != "" || d.Model != "WDC WD20EFRX-68EUZN0" || d.At.IsZero() ||
+		d.ID != "naa.50014ee0499602d2" {
 		t.Errorf("got %+v, want sda with its model and WWN", d)
 	}
 	if d := all["nvme0n1"]; d.ID != "eui.00a0750100000001" || d.Protocol != "NVMe" {
@@ -106,7 +107,8 @@ func TestRound(t *testing.T) {
 	if d := all["sdb"]; d.Status != sample.DriveAsleep || d.Err != "" {
 		t.Errorf("got %+v, want sdb asleep", d)
 	}
-	if d := all["sdaa"]; d.Status != sample.DriveUnread || !strings.Contains(d.Err, "megaraid,0") || !strings.Contains(d.Err, "/dev/sdaa") {
+	if d := all["sdaa"]; d.Status != sample.DriveUnread || !strings.Contains(d.Err, "megaraid,0") ||
+		!strings.Contains(d.Err, "/dev/sdaa") {
 		t.Errorf("got %+v, want sdaa unread with a hint about megaraid", d)
 	}
 	want := "--json --nocheck=standby --info --health --attributes --log=error --log=ssd /dev/sda"
@@ -118,7 +120,9 @@ func TestRound(t *testing.T) {
 // Devices without hardware of their own are left out, and suspended disks are not opened.
 func TestTargets(t *testing.T) {
 	f := newFake(t)
-	for _, name := range []string{"vda", "xvda", "zram0", "ram0", "dm-0", "md0", "nbd0", "sr0", "mmcblk0", "rbd0", "sda", "nvme0c0n1", "nvme0n1"} {
+	for _, name := range []string{
+		"vda", "xvda", "zram0", "ram0", "dm-0", "md0", "nbd0", "sr0", "mmcblk0", "rbd0", "sda", "nvme0c0n1", "nvme0n1",
+	} {
 		f.disk(name, "{}", "")
 	}
 	f.disk("sda1", "{}", "")
@@ -243,7 +247,8 @@ while :; do sleep 100; done
 func TestMisbehaving(t *testing.T) {
 	f := newFake(t)
 	wdc := string(load(t, "ata-wdc-red"))
-	f.disk("sda", "", "trap '' PIPE TERM\nwhile :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n")
+	f.disk("sda", "", "trap '' PIPE TERM\n"+
+		"while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done\n")
 	f.disk("sdb", wdc, "sleep 300 &\n") // holds the pipe
 	f.disk("sdc", "", "exit 3\n")
 	f.disk("sdd", "", "echo no such library >&2; exit 127\n")
@@ -277,7 +282,8 @@ func TestOneEach(t *testing.T) {
 	}
 	s.begin("/dev/sda ")
 	drives, err := s.Round(t.Context())
-	if len(drives) != 1 || !drives[0].Silent || err == nil || !strings.Contains(err.Error(), "cannot be killed") || f.called("sda") != "" {
+	if len(drives) != 1 || !drives[0].Silent || err == nil ||
+		!strings.Contains(err.Error(), "cannot be killed") || f.called("sda") != "" {
 		t.Errorf("hangs: got %+v, %v, want a silent drive", drives, err)
 	}
 	s.end("/dev/sda ")
@@ -321,7 +327,8 @@ func TestRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	rounds := 0
 	s.Run(ctx, func(source string, got *sample.Sample, err error) {
-		if source != "smart" || len(got.Drives) != 2 || got.At.Wall.IsZero() || err == nil || !strings.HasPrefix(err.Error(), "sdb: ") {
+		if source != "smart" || len(got.Drives) != 2 || got.At.Wall.IsZero() || err == nil ||
+			!strings.HasPrefix(err.Error(), "sdb: ") {
 			t.Errorf("got %+v, %v from %s, want two drives and the error of sdb", got, err, source)
 		}
 		if rounds++; rounds == 2 {
@@ -390,7 +397,8 @@ func TestRealSmartctl(t *testing.T) {
 	for _, kind := range []string{"", "sat", "megaraid,0", "nvme", "scsi"} {
 		s := &Source{options: Options{Timeout: time.Minute}}
 		d := s.run(t.Context(), path, &target{name: "stallspan-no-such", path: "/dev/stallspan-no-such", kind: kind})
-		if d.Status != sample.DriveUnread || strings.Contains(d.Err, "older than") || strings.Contains(strings.ToLower(d.Err), "option") {
+		if d.Status != sample.DriveUnread || strings.Contains(d.Err, "older than") ||
+			strings.Contains(strings.ToLower(d.Err), "option") {
 			t.Errorf("type %q: got %+v, want an unread drive without an error about options", kind, d)
 		}
 		t.Logf("type %q: %s", kind, d.Err)
