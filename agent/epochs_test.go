@@ -71,7 +71,8 @@ print({'train_runtime': 331.72, 'train_samples_per_second': 0.099, 'train_loss':
 		{name: "bars on standard error", labels: []string{"epoch 0", "epoch 1"}, program: `
 for epoch in range(2):
     for percent in (0, 50, 100):
-        print("\rEpoch %d: %3d%%|##   | %d/18 [00:17<01:02,  4.47s/it]" % (epoch, percent, percent), end="", file=sys.stderr)
+        print("\rEpoch %d: %3d%%|##   | %d/18 [00:17<01:02,  4.47s/it]" % (epoch, percent, percent),
+              end="", file=sys.stderr)
         time.sleep(0.15)
 `},
 		{name: "own pattern", flags: []string{"--epoch-pattern", `^pass=(?P<epoch>\d+)`}, labels: []string{"epoch 7", "epoch 8"}, program: `
