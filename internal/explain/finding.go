@@ -83,7 +83,8 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.CPUBound:
 		return who + " of the time" + waited(r, " and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
-		return who + " of the time; it waited for storage " + percent(s.Storage) + " and for CPU work " + percent(s.CPU) + where(r)
+		return who + " of the time; it waited for storage " + percent(s.Storage) + " and for CPU work " +
+			percent(s.CPU) + where(r)
 	case r.Verdict == window.Mixed:
 		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
 	}
@@ -103,15 +104,16 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 	case s.Other >= window.Thresholds.Other && starved >= s.Other/2:
 		return who + " of the time; its processes were ready to run and had no CPU " + percent(starved) + " of the time"
 	case r.Lacks(window.HiddenRemoteIO) && hasGPU:
-		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + "; " + mountsUsed(r)
+		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + "; " +
+			mountsUsed(r)
 	case noPressure && s.CPU >= window.Thresholds.Stall && hasGPU:
-		return who + " of the time, " + waited(r, "waited for storage ", s, ", ") + "waited for CPU work " + percent(s.CPU) +
-			" and stood " + idle
+		return who + " of the time, " + waited(r, "waited for storage ", s, ", ") + "waited for CPU work " +
+			percent(s.CPU) + " and stood " + idle
 	case s.Other >= window.Thresholds.Other || noPressure && !hasGPU:
 		return who + " of the time and " + idle
 	case noPressure:
-		return who + " of the time; no stall is known to be large (" + waited(r, "storage ", s, ", ") + "CPU " + percent(s.CPU) +
-			"), and " + percent(s.Other) + " was idle" + unexplained
+		return who + " of the time; no stall is known to be large (" + waited(r, "storage ", s, ", ") + "CPU " +
+			percent(s.CPU) + "), and " + percent(s.Other) + " was idle" + unexplained
 	}
 	return who + " of the time; no stall is large (storage " + percent(s.Storage) + ", CPU " + percent(s.CPU) + ")"
 }

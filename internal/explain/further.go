@@ -49,7 +49,8 @@ func further(r *window.Report, finding window.Finding) (text, remedy string) {
 func tensorIdle(f *window.IdleTensorCores) (text, remedy string) {
 	text = fmt.Sprintf("The GPU was busy %s of the time, but its tensor cores only %s", percent(f.Busy), percent(f.Tensor))
 	if f.GPUs > 1 {
-		text = fmt.Sprintf("The %d GPUs were busy %s of the time, but their tensor cores only %s", f.GPUs, percent(f.Busy), percent(f.Tensor))
+		text = fmt.Sprintf("The %d GPUs were busy %s of the time, but their tensor cores only %s", f.GPUs, percent(f.Busy),
+			percent(f.Tensor))
 	}
 	switch {
 	case f.MemoryBound:

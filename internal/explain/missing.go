@@ -26,9 +26,10 @@ func unjudged(r *window.Report, m window.Missing) string {
 		return "The window is older than the history, or too short for a reading."
 	case window.GPULost:
 		lost := strings.Join(r.MissingDevices(window.GPULost), ", ")
-		return lost + " could not be read for a part of this window. It was seen busy for " + percent(r.Shares().Busy) + " of the window."
+		return lost + " could not be read for a part of this window. It was seen busy for " + percent(r.Shares().Busy) +
+			" of the window."
 	case window.ReadingGap:
-		return who + " of the time, but for " + Duration(m.Time.Seconds()) +
+		return who + " of the time. For " + Duration(m.Time.Seconds()) +
 			" of it there are no readings: the monitoring process was stopped or got no CPU."
 	case window.HiddenReads:
 		return who + " of the time. The program's reads are not readable, so its storage stall is not known."
@@ -40,12 +41,13 @@ func unjudged(r *window.Report, m window.Missing) string {
 
 // unjudgedRemedies are the remedies of reports without a verdict.
 var unjudgedRemedies = map[window.Reason]string{
-	window.UnknownGPU:  "Announce the window with the ids of this machine's GPUs, or without ids for all GPUs.",
-	window.NoReadings:  "Announce windows when they start, so that there are readings at both ends.",
-	window.GPULost:     "Search the kernel log for Xid and NVRM; stallspan check reports whether the driver answers.",
-	window.ReadingGap:  "Use a window without such a gap.",
-	window.HiddenReads: "Run the monitoring process as the program's user, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.",
-	window.TooShort:    "Use a longer window: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
+	window.UnknownGPU: "Announce the window with the ids of this machine's GPUs, or without ids for all GPUs.",
+	window.NoReadings: "Announce windows when they start, so that there are readings at both ends.",
+	window.GPULost:    "Search the kernel log for Xid and NVRM; stallspan check reports whether the driver answers.",
+	window.ReadingGap: "Use a window without such a gap.",
+	window.HiddenReads: "Run the monitoring process as the program's user, or with " +
+		"CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH.",
+	window.TooShort: "Use a longer window: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
 }
 
 // limits is what the numbers of a finding do not include.
@@ -55,7 +57,8 @@ func limits(r *window.Report) (text string) {
 		if len(disks) > 1 {
 			was, its = " were", "their"
 		}
-		text = "; " + strings.Join(disks, ", ") + was + " added, removed or reset, so " + its + " numbers cover a part of the window"
+		text = "; " + strings.Join(disks, ", ") + was + " added, removed or reset, so " + its +
+			" numbers cover a part of the window"
 	}
 	if lacksPressure(r) && r.Verdict != window.GPUBound {
 		text += "; this kernel reports no I/O pressure, so waiting that shows in no disk's queue may be missing"

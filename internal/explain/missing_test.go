@@ -153,7 +153,7 @@ func TestWithoutVerdict(t *testing.T) {
 		window.UnknownGPU:  "This machine has no readable GPU with the id gpu7, so the window's time cannot be divided.",
 		window.NoReadings:  "The window is older than the history, or too short for a reading.",
 		window.GPULost:     "gpu7 could not be read for a part of this window. It was seen busy for 25 % of the window.",
-		window.ReadingGap:  "The GPU was busy 25 % of the time, but for 3.5 s of it there are no readings: the monitoring process was stopped or got no CPU.",
+		window.ReadingGap:  "The GPU was busy 25 % of the time. For 3.5 s of it there are no readings: the monitoring process was stopped or got no CPU.",
 		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall is not known.",
 		window.TooShort:    "The window lasted 10.0 s, which is too short to divide its time.",
 	} {

@@ -48,7 +48,8 @@ type situation struct {
 var remedies = [...]advice{
 	{"announce", func(x *situation) bool {
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
-	}, always("Announce the window, or set process.pid on its spans: from the second one on, the program's own time is divided.")},
+	}, always("Announce the window, or set process.pid on its spans: from the second one on, " +
+		"the program's own time is divided.")},
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound },
 		always("Storage and the input pipeline leave nothing to gain: use a faster GPU or a cheaper model.")},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
@@ -57,7 +58,8 @@ var remedies = [...]advice{
 		return x.storage && x.Kind != window.ModelLoad && x.disk.WriteBytes > x.disk.ReadBytes
 	}, gaining("Write in the background or to a faster disk: ")},
 	{"stagger the starts", func(x *situation) bool { return x.storage && x.Others > 0 }, (*situation).stagger},
-	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() }, (*situation).readAhead},
+	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() },
+		(*situation).readAhead},
 	{"keep it in memory", func(x *situation) bool { return x.storage && x.Kind == window.ModelLoad }, (*situation).keep},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.Name != "" },
 		gaining("Read ahead with more workers, or keep the data in memory: ")},
@@ -94,7 +96,8 @@ func (x *situation) advice() *advice {
 func newSituation(r *window.Report) *situation {
 	x := &situation{Report: r, shares: r.Shares()}
 	if len(r.Disks) > 0 {
-		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, func(d window.DiskUse) bool { return slices.Contains(r.From, d.Name) }))]
+		from := func(d window.DiskUse) bool { return slices.Contains(r.From, d.Name) }
+		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, from))]
 		x.deep = x.disk.QueueDepth >= deepQueue
 		x.reset = r.Lacks(window.DiskReset)
 	}
@@ -115,7 +118,8 @@ func (x *situation) canReadAhead() bool {
 
 // warm reports whether a load came from memory.
 func (x *situation) warm() bool {
-	return x.Kind == window.ModelLoad && x.Load.HasHit && x.Load.Hit >= warmLoad && x.shares.Storage < window.Thresholds.Stall
+	fromMemory := x.Load.HasHit && x.Load.Hit >= warmLoad
+	return x.Kind == window.ModelLoad && fromMemory && x.shares.Storage < window.Thresholds.Stall
 }
 
 // full reports whether more workers would find no free core.

@@ -190,8 +190,10 @@ func (out *Report) addLoad(l *window.Load) {
 
 func (out *Report) addDisk(d *window.DiskUse) {
 	out.Disks = append(out.Disks, disk{
-		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations, ReadAwait: await(d.ReadTime, d.ReadOperations),
-		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations, WriteAwait: await(d.WriteTime, d.WriteOperations),
+		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations,
+		ReadAwait:  await(d.ReadTime, d.ReadOperations),
+		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,
+		WriteAwait: await(d.WriteTime, d.WriteOperations),
 		QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio, UnderPath: d.Under,
 		ReadCeiling: d.ReadCeiling, ReadCeilingRatio: d.ReadCeilingRatio,
 		WriteCeiling: d.WriteCeiling, WriteCeilingRatio: d.WriteCeilingRatio,

@@ -23,7 +23,8 @@ func NewRow(r *window.Report) Row {
 		return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.GPUTime().Seconds())
 	}
 	row := Row{
-		Label: Label(r.Label(), r.Unfinished), Duration: Duration(r.Duration().Seconds()), Busy: part(r.Busy), OnCPU: part(r.CPU),
+		Label: Label(r.Label(), r.Unfinished), Duration: Duration(r.Duration().Seconds()),
+		Busy: part(r.Busy), OnCPU: part(r.CPU),
 		Storage: part(r.Storage), CPU: part(r.CPU), Other: part(r.Other), Verdict: Verdict(r.Verdict, r.Slow),
 	}
 	if len(r.GPUIDs) == 0 {

@@ -9,16 +9,17 @@ import (
 
 // levels are the counters that a ledger needs, at one moment.
 type levels struct {
-	busy, some, hostCPU, pegged, jobCPU, queued              float64 // s
-	cpuSome                                                  float64 // s, CPU pressure
-	iowait                                                   float64 // core-s
-	system                                                   float64 // of jobCPU, in the kernel
-	fetched                                                  float64 // bytes the job fetched from storage
-	stored                                                   float64 // bytes the job fetched from or sent to storage
-	readChars                                                float64 // bytes the job read by calls, also from the page cache
-	disks                                                    float64 // bytes that all leaf disks moved
-	leaders, leading, leaderReady, reading, working, inReads float64 // s, see sample.Job
-	hasSome, hasGPU, hasJob                                  bool
+	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
+	cpuSome                                     float64 // s, CPU pressure
+	iowait                                      float64 // core-s
+	system                                      float64 // of jobCPU, in the kernel
+	fetched                                     float64 // bytes the job fetched from storage
+	stored                                      float64 // bytes the job fetched from or sent to storage
+	readChars                                   float64 // bytes the job read by calls, also from the page cache
+	disks                                       float64 // bytes that all leaf disks moved
+	leaders, leading, leaderReady               float64 // s, see sample.Job
+	reading, working, inReads                   float64
+	hasSome, hasGPU, hasJob                     bool
 }
 
 func (a *account) read(h *history.History, p history.Point) levels {

@@ -5,8 +5,8 @@ import "math"
 // spin detects whether a job's leading thread spins while the GPU computes, as CUDA does by default, or sleeps. In a
 // single cell both look alike if the job does all work in turn: half of the time on the CPU, half of it busy. But from
 // cell to cell a spinning thread works more when the GPU does. A thread that decodes and then sleeps works less, apart
-// from its waiting for storage. spin is a regression of the changes of the thread's work on the changes of the GPU's work
-// and of the waiting. Old changes fade out.
+// from its waiting for storage. spin is a regression of the changes of the thread's work on the changes of the GPU's
+// work and of the waiting. Old changes fade out.
 type spin struct {
 	dt, leading, busy, waited float64 // s, of the stretch that is not complete yet
 	last                      point   // the previous stretch
@@ -86,8 +86,8 @@ func (s *spin) slope() (slope float64, ok bool) {
 	return (s.xy*zz - s.zy*s.xz) / of, true
 }
 
-// spun returns how much of the leading thread's work in a cell was spinning. The kernel reports a thread's time late, so
-// that a part of it may be in the next cell.
+// spun returns how much of the leading thread's work in a cell was spinning. The kernel reports a thread's time late,
+// so that a part of it may be in the next cell.
 func (s *spin) spun(leading, busy float64) float64 {
 	spun := clamp(leading, 0, busy+s.owed)
 	s.owed = clamp(s.owed+busy-spun, 0, spinLate)

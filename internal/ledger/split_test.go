@@ -17,7 +17,7 @@ func FuzzSplit(f *testing.F) {
 	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working float64, gpu, pressure, ownIO, spins bool) {
 		for _, v := range []float64{dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working} {
 			if math.IsNaN(v) || math.IsInf(v, 0) || math.Abs(v) > 1e12 {
-				t.Skip("no reading can be that") // differences of counters, clamped by the history
+				t.Skip("not a possible reading") // differences of counters, clamped by the history
 			}
 		}
 		c := cell{dt: dt, busy: busy, some: some, scopeCPU: max(0, scopeCPU), queued: queued, jobCPU: jobCPU,
@@ -35,28 +35,28 @@ func FuzzSplit(f *testing.F) {
 			t.Fatalf("%+v: %v would be gained of %v that waited for storage", c, got.gain, s)
 		}
 		if !ownIO && s != 0 {
-			t.Fatalf("%+v: someone else's waiting was counted", c)
+			t.Fatalf("%+v: another process's waiting counted", c)
 		}
 	})
 }
 
-// TestPressed holds PSI's weighting against the cases that were measured on a real kernel.
-func TestPressed(t *testing.T) {
+// TestPSIWait compares PSI's weighting with cases that were measured on a real kernel.
+func TestPSIWait(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		some, scopeCPU float64 // a second each
-		jobCPU         float64 // below zero in a cgroup of the job's own, where it is not told apart
+		jobCPU         float64 // below zero in the job's own cgroup, where it is not known
 		want, within   float64
 	}{
 		{"a reader alone, 99 % inside read()", 0.90, 0.09, -1, 0.90, 0.01},
-		{"the same beside one busy thread", 0.45, 1.0, -1, 0.82, 0.01},
-		{"the same when the busy thread is a stranger", 0.45, 1.09, 0.09, 0.91, 0.01},
-		{"a reader that works half of its time beside a busy stranger", 0.25, 1.5, 0.5, 0.5, 0.01},
-		{"nobody waits beside a busy stranger", 0, 1, 0, 0, 0},
+		{"the same with one busy thread", 0.45, 1.0, -1, 0.82, 0.01},
+		{"the same with a busy thread of another job", 0.45, 1.09, 0.09, 0.91, 0.01},
+		{"a reader that works half of its time, with another busy job", 0.25, 1.5, 0.5, 0.5, 0.01},
+		{"no process waits, with another busy job", 0, 1, 0, 0, 0},
 		{"one that waits half of its time and works the other half", 0.5, 0.5, -1, 0.5, 0.01},
-		{"two that wait all the time beside two that work", 0.5, 2.0, -1, 1, 0.01},
-		{"nobody waits", 0, 1, -1, 0, 0},
-		{"everybody waits", 1, 0, -1, 1, 0},
+		{"two that wait all the time and two that work", 0.5, 2.0, -1, 1, 0.01},
+		{"no process waits", 0, 1, -1, 0, 0},
+		{"all processes wait", 1, 0, -1, 1, 0},
 	} {
 		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, ownIO: true}.psiWait()
 		if math.Abs(got-c.want) > c.within {
@@ -73,11 +73,11 @@ func TestSplit(t *testing.T) {
 	}{
 		{"idle while the loader waits", cell{dt: 1, busy: 0.4, some: 0.6, scopeCPU: 0.1, jobCPU: 0.1, hasGPU: true, hasPressure: true, ownIO: true}, 0.4, 0.6, 0},
 		{"idle while the loader decodes", cell{dt: 1, busy: 0.4, some: 0, scopeCPU: 1, jobCPU: 1, hasGPU: true, hasPressure: true, ownIO: true}, 0.4, 0, 0.6},
-		{"heavy I/O beside a busy GPU", cell{dt: 1, busy: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}, 1, 0, 0},
-		{"idle for no seen cause", cell{dt: 1, busy: 0.2, hasGPU: true, hasPressure: true, ownIO: true}, 0.2, 0, 0},
+		{"heavy I/O with a busy GPU", cell{dt: 1, busy: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}, 1, 0, 0},
+		{"idle without an explanation", cell{dt: 1, busy: 0.2, hasGPU: true, hasPressure: true, ownIO: true}, 0.2, 0, 0},
 		{"no GPU, half CPU and half waiting", cell{dt: 1, some: 0.5, scopeCPU: 0.5, jobCPU: 0.5, hasPressure: true, ownIO: true}, 0, 0.5, 0.5},
 		{"a kernel without PSI, by the queue", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true, ownIO: true}, 0.5, 0.45, 0},
-		{"a queue of strangers", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true}, 0.5, 0, 0},
+		{"a queue of other jobs", cell{dt: 1, busy: 0.5, queued: 0.45, hasGPU: true}, 0.5, 0, 0},
 	} {
 		got := c.cell.split()
 		busy, storage, cpu := got.busy, got.storage, got.cpu
@@ -101,7 +101,7 @@ func TestFetchingIsStorage(t *testing.T) {
 	}
 }
 
-// TestReadAhead splits what an accelerator waited for between threads that read and decode in turn.
+// TestReadAhead divides the GPU's waiting for threads that read and decode in turn.
 func TestReadAhead(t *testing.T) {
 	gpu := func(c cell) cell {
 		c.dt, c.hasGPU, c.hasPressure, c.ownIO = 1, true, true, true
@@ -120,7 +120,7 @@ func TestReadAhead(t *testing.T) {
 			2. / 3, 1. / 3, 2. / 3},
 		{"one that computes, too, and is not the leading thread", gpu(cell{busy: 0.6, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, queue: 0.3, reading: 1, working: 0.1}),
 			0.3, 0.1, 0.3},
-		{"four whose buffer is full, and the accelerator waits for others", gpu(cell{busy: 0.3, some: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queue: 0.5, reading: 4, working: 0.1}),
+		{"four whose buffer is full, and the GPU waits for another cause", gpu(cell{busy: 0.3, some: 0.4, scopeCPU: 0.1, jobCPU: 0.1, queue: 0.5, reading: 4, working: 0.1}),
 			0, 0, 0},
 		{"four whose buffer is full, while a checkpoint is written", gpu(cell{busy: 0.3, some: 0.65, scopeCPU: 0.05, jobCPU: 0.05, queue: 0, reading: 4, working: 0, writing: true}),
 			0.65, 0.05, 0.65},
@@ -156,7 +156,7 @@ func TestQueueWherePressureIsThin(t *testing.T) {
 	}
 }
 
-// TestSpin tells a thread that spins while the accelerator computes from one that decodes while it does not.
+// TestSpin distinguishes a thread that spins while the GPU computes from one that decodes while it does not.
 func TestSpin(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, c := range []struct {
@@ -185,7 +185,7 @@ func TestSpin(t *testing.T) {
 			}
 		}
 		if got != c.want {
-			t.Errorf("one that %s: taken to spin: %v", c.name, got)
+			t.Errorf("a thread that %s: spins %v, want %v", c.name, got, c.want)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func TestSpin(t *testing.T) {
 func TestSpinningIsNoWork(t *testing.T) {
 	c := cell{dt: 1, busy: 0.5, jobCPU: 0.5, leading: 0.5, spun: 0.5, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); got != (parts{busy: 0.5}) {
-		t.Errorf("%+v, want no CPU stall of one that waits for others with its accelerator idle", got)
+		t.Errorf("%+v, want no CPU stall: the thread waits with an idle GPU", got)
 	}
 }
 
@@ -203,20 +203,20 @@ func TestSpinsAndFindsNoCPU(t *testing.T) {
 	var s spin
 	c.spun = s.spun(c.runnable(), c.busy)
 	if got := c.split(); math.Abs(got.cpu-0.3) > 1e-9 {
-		t.Errorf("%+v, want what is left of 0.9 when the accelerator's 0.6 are taken off", got)
+		t.Errorf("%+v, want 0.3: 0.9 less the 0.6 of the GPU", got)
 	}
 }
 
-// TestSpunLate: what the kernel tells late of a spinning thread is no work.
+// TestSpunLate: CPU time of a spinning thread that the kernel reports late is no work.
 func TestSpunLate(t *testing.T) {
 	var s spin
 	var work float64
-	for range 100 { // 30 ms of spinning, of which 4 ms are told in the next cell, where nothing is done
+	for range 100 { // 30 ms of spinning; 4 ms are reported in the next cell, without work
 		work += 0.026 - s.spun(0.026, 0.03)
 		work += 0.004 - s.spun(0.004, 0)
 	}
 	if work > 1e-9 {
-		t.Errorf("%.3f s of 3 s of spinning were taken for work", work)
+		t.Errorf("%.3f s of 3 s of spinning count as work, want 0", work)
 	}
 	if got := s.spun(0.1, 0.05); got > 0.05+1e-9 {
 		t.Errorf("%v of spinning while the accelerator worked for 0.05", got)
@@ -230,7 +230,7 @@ func TestSeveralLeaders(t *testing.T) {
 	var s spin
 	c.spins, c.spun = true, s.spun(c.leading, c.busy)
 	if got := c.split(); math.Abs(got.cpu-0.05) > 1e-9 || got.storage != 0 {
-		t.Errorf("%+v, want what one of them works besides spinning", got)
+		t.Errorf("%+v, want 0.05: the work of one thread without spinning", got)
 	}
 }
 
@@ -247,12 +247,12 @@ func TestWrote(t *testing.T) {
 	} {
 		before := levels{fetched: 5, stored: 12}
 		if got := before.wrote(levels{fetched: 5 + c.fetched, stored: 12 + c.fetched + c.wrote}); got != c.want {
-			t.Errorf("%s: %v", c.name, got)
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }
 
-// TestWithoutPressure: a kernel without PSI shows a job's waiting by its own part of a queue, and nobody else's.
+// TestWithoutPressure: on a kernel without PSI a job's waiting is its own part of a queue.
 func TestWithoutPressure(t *testing.T) {
 	c := cell{dt: 1, busy: 0.4, queue: 0.5, queued: 30, jobCPU: 0.1, leading: 0.1, leaders: 1, ofJob: true, hasGPU: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.5) > 1e-9 {
@@ -260,34 +260,33 @@ func TestWithoutPressure(t *testing.T) {
 	}
 	c.queue = 0
 	if got := c.split(); got.storage != 0 {
-		t.Errorf("%+v of a job that reads nothing", got)
+		t.Errorf("%+v of a job that reads nothing, want no storage stall", got)
 	}
 }
 
-// TestReadsInNoCounter: who reads a network file system past the page cache sleeps, and nothing but samples say what
-// for.
+// TestReadsInNoCounter: a thread that reads a network file system past the page cache sleeps. Only samples show why.
 func TestReadsInNoCounter(t *testing.T) {
 	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true, ownIO: true}
 	if got := serial.split(); math.Abs(got.storage-0.5) > 1e-9 || math.Abs(got.cpu-0.2) > 1e-9 {
-		t.Errorf("in turn: %+v", got)
+		t.Errorf("in turn: %+v, want storage 0.5 and cpu 0.2", got)
 	}
 	ahead := cell{dt: 1, busy: 0.3, inReads: 2.4, jobCPU: 0.6, reading: 3, working: 0.6, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true}
 	if got := ahead.split(); math.Abs(got.storage-0.56) > 1e-9 || math.Abs(got.cpu-0.14) > 1e-9 {
-		t.Errorf("ahead: %+v", got)
+		t.Errorf("ahead: %+v, want storage 0.56 and cpu 0.14", got)
 	}
 	ahead.inReads = 0
 	if got := ahead.split(); got.storage != 0 {
-		t.Errorf("in no reads: %+v", got)
+		t.Errorf("in no reads: %+v, want no storage stall", got)
 	}
 }
 
-// TestOneThreadInTurn: a thread that works does not wait, whatever pressure says of others in its cgroup.
+// TestOneThreadInTurn: a thread that works does not wait, whatever the pressure of its cgroup is.
 func TestOneThreadInTurn(t *testing.T) {
 	c := cell{dt: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.4, leading: 0.4, leaders: 1, hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.6) > 1e-9 || math.Abs(got.cpu-0.4) > 1e-9 {
 		t.Errorf("%+v, want no more than it slept", got)
 	}
-	c.busy = 0.1 // somebody reads, and nobody is known to read ahead
+	c.busy = 0.1 // some thread reads, and none is known to read ahead
 	if got := c.split(); got.storage < 0.89 {
 		t.Errorf("%+v, want what pressure shows", got)
 	}

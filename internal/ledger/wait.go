@@ -80,8 +80,8 @@ func (c cell) maxIdled(asleep float64) float64 {
 //   - If one thread does all work in turn, as in a load, at most the time that it slept, though other processes of its
 //     cgroup waited too. The same holds in a shared scope.
 //   - While no read of the job ends, at most the time that its disk had any work.
-//   - If the job reads mostly from memory, or if a busier disk explains the pressure, at most its own part of its disk's
-//     queue.
+//   - If the job reads mostly from memory, or if a busier disk explains the pressure, at most its own part of its
+//     disk's queue.
 func (c cell) ownPSIWait(wait, asleep float64) float64 {
 	if c.leaders > 0 && (c.shared || c.busy == 0 && !c.readsAhead()) {
 		wait = min(wait, asleep)

@@ -59,8 +59,8 @@ type Throttling struct {
 // Kind is Throttled.
 func (Throttling) Kind() FindingKind { return Throttled }
 
-// throttleCauses are the causes that cost speed. The voltage limit is none: a GPU at its highest clocks is always
-// there.
+// throttleCauses are the causes that cost speed. The voltage limit is not one of them: a GPU at its highest clocks is
+// always there.
 var throttleCauses = [...]history.Detail{
 	history.ThrottledThermal, history.ThrottledHWThermal, history.ThrottledPowerBrake, history.ThrottledSyncBoost,
 	history.ThrottledBoard, history.ThrottledPower,

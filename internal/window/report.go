@@ -158,7 +158,7 @@ func (r *Report) BytesRead() (bytes uint64) {
 	return bytes
 }
 
-// CanHaveRead reports whether the disks read enough for a process that is said to have fetched that many bytes. The
+// CanHaveRead reports whether the disks read enough for a process with that many bytes in its counters. The
 // readings at both ends may be a tenth of the window off.
 func (r *Report) CanHaveRead(bytes uint64) bool {
 	read := r.BytesRead()
