@@ -100,7 +100,7 @@ func TestAddErrors(t *testing.T) {
 	for scope, want := range map[string]string{
 		"":                          "leading /",
 		"relative":                  "leading /",
-		"/../../etc":                "no ..",
+		"/../../etc":                "without ..",
 		"/system.slice/none":        "boot with psi=1",
 		"/system.slice/off.service": "boot with psi=1",
 	} {
