@@ -43,7 +43,8 @@ generate-check: ## Fail if generating changes or adds a file
 		exit 1; \
 	}
 
-lint: ## Run the linters of .golangci.yml (about two minutes the first time: they are built), and check the pages' links
+lint: ## Run the linters of .golangci.yml , and check words, line lengths, sentences and links
+	go run ./hack/words
 	go run ./hack/links
 	$(LINT) run
 	cd test/scenarios && $(LINT_SCENARIOS) run --config ../../.golangci.yml

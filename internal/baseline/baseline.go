@@ -152,5 +152,6 @@ func bytesRead(r *window.Report) (sum uint64) {
 func Learnable(r *window.Report) bool {
 	// An interrupted window has exact durations but not the bytes that make the key of a load.
 	certain := !r.Interrupted || r.Kind == window.Epoch || r.Load.HasHit
-	return !r.Unfinished && !r.Lacks(window.GPULost) && !r.Lacks(window.ReadingGap) && certain && r.Duration() > 0 && r.Duration() < maxDuration
+	return !r.Unfinished && !r.Lacks(window.GPULost) && !r.Lacks(window.ReadingGap) && certain && r.Duration() > 0 &&
+		r.Duration() < maxDuration
 }

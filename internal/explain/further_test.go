@@ -20,7 +20,8 @@ func means(values map[history.Detail]float64) (m history.Means) {
 func TestFurtherFindings(t *testing.T) {
 	const mib = 1 << 20
 	limits := history.GPULimits{Power: 700, SlowdownAt: 90, Clock: 1980e6, Memory: 80 << 30}
-	limited := window.GPUUse{ID: "GPU-1", Limits: limits, Means: means(map[history.Detail]float64{history.Temperature: 88, history.SMClock: 1410e6})}
+	limited := window.GPUUse{ID: "GPU-1", Limits: limits,
+		Means: means(map[history.Detail]float64{history.Temperature: 88, history.SMClock: 1410e6})}
 	bare := window.GPUUse{ID: "GPU-1"}
 	second := window.GPUUse{ID: "GPU-2", Limits: history.GPULimits{Index: 2, Memory: 24 << 30}}
 	slice := window.GPUUse{ID: "MIG-c", Limits: history.GPULimits{Index: 2, Memory: 13 << 29}}
@@ -61,7 +62,8 @@ func TestFurtherFindings(t *testing.T) {
 	} {
 		r := &window.Report{GPUIDs: []string{"GPU-1", "GPU-2"}[:c.gpus], Findings: []window.Finding{c.finding}}
 		got := FurtherFindings(r)
-		if len(got) != 1 || got[0].Kind != c.finding.Kind() || !strings.Contains(got[0].Text, c.text) || !strings.Contains(got[0].Remedy, c.remedy) {
+		if len(got) != 1 || got[0].Kind != c.finding.Kind() || !strings.Contains(got[0].Text, c.text) ||
+			!strings.Contains(got[0].Remedy, c.remedy) {
 			t.Errorf("%d: %+v, want %q and %q", i, got, c.text, c.remedy)
 		}
 	}

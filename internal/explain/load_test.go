@@ -48,7 +48,8 @@ func TestLoad(t *testing.T) {
 	if r.Load.Size != 4*fetched || r.Load.Hit != 0.75 || !r.Load.HasHit || r.Load.Estimated {
 		t.Errorf("%+v", r.Load)
 	}
-	if !slices.Equal(r.From, []string{"sda"}) || !r.Disks[0].Under || !strings.Contains(Finding(r), "of 7.8 MiB came from memory.") {
+	if !slices.Equal(r.From, []string{"sda"}) || !r.Disks[0].Under ||
+		!strings.Contains(Finding(r), "of 7.8 MiB came from memory.") {
 		t.Errorf("from %v, %+v: %s", r.From, r.Disks, Finding(r))
 	}
 	r = loaded(t, func(w *window.Window) { w.Seen = window.Seen{Size: 2 * fetched, Under: []string{"sdb"}} })
@@ -70,7 +71,8 @@ func TestLoadJSON(t *testing.T) {
 	r := &window.Report{
 		Window: window.Window{Kind: window.ModelLoad, End: sample.Stamp{Mono: 2 * time.Second}},
 		Others: 3,
-		Disks:  []window.DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200, ReadCeilingRatio: 0.5}, {Name: "sdb"}},
+		Disks: []window.DiskUse{{Name: "sda", ReadBytes: 100, Under: true, ReadCeiling: 200, ReadCeilingRatio: 0.5},
+			{Name: "sdb"}},
 		Load: window.Load{Size: 9, Hit: 0.25, HasHit: true, Estimated: true,
 			Readers: []window.Reader{{PID: 7, Name: "cp", Group: "backup", Bytes: 100}, {PID: 8, Bytes: 5, Own: true}}},
 	}

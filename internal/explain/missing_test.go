@@ -24,7 +24,8 @@ func TestHiddenReads(t *testing.T) {
 	info.HiddenReads = true
 	r := window.Make(m.History, &w, info)
 	if r.Verdict != window.Unknown || r.Uncertainty < 0.5 || !r.Lacks(window.HiddenReads) || r.Slow || r.Speedup != 0 {
-		t.Errorf("%s, uncertainty %.2f, missing %v, slow %v, speed-up %v", r.Verdict, r.Uncertainty, r.Missing, r.Slow, r.Speedup)
+		t.Errorf("%s, uncertainty %.2f, missing %v, slow %v, speed-up %v", r.Verdict, r.Uncertainty, r.Missing, r.Slow,
+			r.Speedup)
 	}
 	if !strings.Contains(Remedy(r), "CAP_SYS_PTRACE") {
 		t.Errorf("remedy %q, want the capabilities", Remedy(r))
@@ -88,7 +89,8 @@ func TestDiskForAPartOfTheWindow(t *testing.T) {
 		}
 		r.Kind = window.ModelLoad
 		remedy := Remedy(r)
-		if strings.HasPrefix(remedy, "Keep the model's file in memory") != c.reset || strings.Contains(remedy, "has never read") {
+		if strings.HasPrefix(remedy, "Keep the model's file in memory") != c.reset ||
+			strings.Contains(remedy, "has never read") {
 			t.Errorf("%s, as a load: %s", name, remedy)
 		}
 	}
@@ -150,15 +152,19 @@ func TestKernelWithoutPressure(t *testing.T) {
 // TestWithoutVerdict has a sentence and a remedy for each reason without a verdict.
 func TestWithoutVerdict(t *testing.T) {
 	for reason, want := range map[window.Reason]string{
-		window.UnknownGPU:  "This machine has no readable GPU with the id gpu7, so the window's time cannot be divided.",
-		window.NoReadings:  "The window is older than the history, or too short for a reading.",
-		window.GPULost:     "gpu7 could not be read for a part of this window. It was seen busy for 25 % of the window.",
-		window.ReadingGap:  "The GPU was busy 25 % of the time. For 3.5 s of it there are no readings: the monitoring process was stopped or got no CPU.",
-		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall is not known.",
-		window.TooShort:    "The window lasted 10.0 s, which is too short to divide its time.",
+		window.UnknownGPU: "This machine has no readable GPU with the id gpu7, so the window's time cannot be divided.",
+		window.NoReadings: "The window is older than the history, or too short for a reading.",
+		window.GPULost:    "gpu7 could not be read for a part of this window. It was seen busy for 25 % of the window.",
+		window.ReadingGap: "The GPU was busy 25 % of the time. For 3.5 s of it there are no readings: the monitoring " +
+			"process was stopped or got no CPU.",
+		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall " +
+			"is not known.",
+		window.TooShort: "The window lasted 10.0 s, which is too short to divide its time.",
 	} {
-		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond, Other: 7500 * time.Millisecond,
-			Missing: []window.Missing{{Reason: window.NoIOPressure}, {Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}
+		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond,
+			Other: 7500 * time.Millisecond,
+			Missing: []window.Missing{{Reason: window.NoIOPressure},
+				{Reason: reason, Device: "gpu7", Time: 3500 * time.Millisecond}}}
 		r.End.Mono = 10 * time.Second
 		if got := Finding(r); got != want {
 			t.Errorf("%s: %q, want %q", reason, got, want)
@@ -171,7 +177,8 @@ func TestWithoutVerdict(t *testing.T) {
 
 // TestResetDisks names the disks with numbers for a part of the window.
 func TestResetDisks(t *testing.T) {
-	r := &window.Report{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"}, {Reason: window.DiskReset, Device: "sdc"}}}
+	r := &window.Report{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"},
+		{Reason: window.DiskReset, Device: "sdc"}}}
 	if got := limits(r); !strings.HasPrefix(got, "; sdb, sdc were added, removed or reset, so their") {
 		t.Errorf("%q, want both disks", got)
 	}

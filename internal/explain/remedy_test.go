@@ -42,7 +42,10 @@ func situations() []func(*window.Report) {
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Others, r.OthersByDisk, r.From = window.ModelLoad, 2, []int{2}, []string{"sda"}
 		}),
-		bound(window.StorageBound, func(r *window.Report) { r.Kind, r.Disks[0].ReadCeilingRatioNow = window.ModelLoad, 0.05 }),
+		bound(window.StorageBound, func(r *window.Report) {
+			r.Kind, r.Disks[0].ReadCeilingRatioNow = window.ModelLoad,
+				0.05
+		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Disks[0].ReadCeilingRatioNow, r.Disks[0].QueueDepth = window.ModelLoad, 0.05, deepQueue
 		}),
@@ -90,7 +93,8 @@ func TestRemedies(t *testing.T) {
 	for _, number := range []string{
 		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f", window.NearCeiling),
 		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
-		fmt.Sprintf("from %.2f of the file", warmLoad), fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
+		fmt.Sprintf("from %.2f of the file", warmLoad), fmt.Sprintf("found none for %.2f of the window",
+			window.Thresholds.Stall),
 	} {
 		if !strings.Contains(string(page), number) {
 			t.Errorf("docs/verdicts.md lacks %q", number)
@@ -104,7 +108,8 @@ func TestStaggerNamesTheSharedDisk(t *testing.T) {
 	for want, others := range map[string][]int{
 		"another window reads from sdb at": {0, 1}, "2 other windows read from sdb at": {1, 2}, "another window reads from sda at": {1, 0},
 	} {
-		r := &window.Report{From: []string{"sda", "sdb"}, OthersByDisk: others, Others: others[0] + others[1], Verdict: window.StorageBound}
+		r := &window.Report{From: []string{"sda", "sdb"}, OthersByDisk: others, Others: others[0] +
+			others[1], Verdict: window.StorageBound}
 		divide(r, window.Shares{Storage: 1})
 		if got := Remedy(r); !strings.Contains(got, want) {
 			t.Errorf("%v: %s, want %q", others, got, want)

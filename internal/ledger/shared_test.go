@@ -42,7 +42,8 @@ func TestPressureOfOthers(t *testing.T) {
 	if got := c.split(); got.storage > 0.11 {
 		t.Errorf("%+v, want little: most of its reads were from memory", got)
 	}
-	alone := cell{dt: 1, some: 1, scopeCPU: 0.3, jobCPU: 0.3, leading: 0.3, leaders: 1, shared: true, hasGPU: true, hasPressure: true, ownIO: true}
+	alone := cell{dt: 1, some: 1, scopeCPU: 0.3, jobCPU: 0.3, leading: 0.3, leaders: 1, shared: true, hasGPU: true,
+		hasPressure: true, ownIO: true}
 	if got := alone.split(); math.Abs(got.storage-0.7) > 1e-9 || math.Abs(got.cpu-0.3) > 1e-9 {
 		t.Errorf("%+v, want no more than the one thread slept", got)
 	}
@@ -66,7 +67,8 @@ func TestOwnIO(t *testing.T) {
 		{name: "a log", stored: 4096},
 		{name: "a checkpoint", stored: 16 << 20, want: true},
 	} {
-		now := levels{readChars: before.readChars + c.readChars, fetched: before.fetched + c.fetched, stored: before.stored + c.stored, disks: before.disks + c.disks}
+		now := levels{readChars: before.readChars + c.readChars, fetched: before.fetched + c.fetched, stored: before.stored +
+			c.stored, disks: before.disks + c.disks}
 		if got := before.ownIO(now, c.remote); got != c.want {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}

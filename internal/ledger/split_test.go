@@ -14,14 +14,16 @@ func FuzzSplit(f *testing.F) {
 	f.Add(0.1, 0.2, 0.2, 9.0, 9.0, 9.0, 9.0, 9.0, 9.0, false, false, true, true)
 	f.Add(0.1, 0.05, 0.09, 0.1, 0.3, 0.1, 0.05, 0.4, 0.1, true, true, true, true)
 	f.Add(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, true, false, false, false)
-	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working float64, gpu, pressure, ownIO, spins bool) {
+	f.Fuzz(func(t *testing.T, dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working float64, gpu, pressure,
+		ownIO, spins bool) {
 		for _, v := range []float64{dt, busy, some, scopeCPU, queued, jobCPU, leading, reading, working} {
 			if math.IsNaN(v) || math.IsInf(v, 0) || math.Abs(v) > 1e12 {
 				t.Skip("not a possible reading") // differences of counters, clamped by the history
 			}
 		}
 		c := cell{dt: dt, busy: busy, some: some, scopeCPU: max(0, scopeCPU), queued: queued, jobCPU: jobCPU,
-			leading: leading, reading: reading, working: working, spins: spins, spun: clamp(leading, 0, busy), hasGPU: gpu, hasPressure: pressure, ownIO: ownIO}
+			leading: leading, reading: reading, working: working, spins: spins, spun: clamp(leading, 0,
+				busy), hasGPU: gpu, hasPressure: pressure, ownIO: ownIO}
 		got := c.split()
 		b, s, p := got.busy, got.storage, got.cpu
 		const slack = 1e-9
@@ -58,7 +60,8 @@ func TestPSIWait(t *testing.T) {
 		{"no process waits", 0, 1, -1, 0, 0},
 		{"all processes wait", 1, 0, -1, 1, 0},
 	} {
-		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true, ownIO: true}.psiWait()
+		got := cell{dt: 1, some: c.some, scopeCPU: c.scopeCPU, jobCPU: c.jobCPU, shared: c.jobCPU >= 0, hasPressure: true,
+			ownIO: true}.psiWait()
 		if math.Abs(got-c.want) > c.within {
 			t.Errorf("%s: %.3f, want %.3f", c.name, got, c.want)
 		}
@@ -95,7 +98,8 @@ func TestStarvedPipelineIsCPUBound(t *testing.T) {
 }
 
 func TestFetchingIsStorage(t *testing.T) {
-	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true,
+		ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.55) > 1e-9 || math.Abs(got.cpu-0.05) > 1e-9 {
 		t.Errorf("%+v, want 0.55 for storage and what idle time is left for the CPU", got)
 	}
@@ -142,7 +146,8 @@ func TestReadAhead(t *testing.T) {
 // TestQueueWherePressureIsThin: a single thread that reads, decodes and computes in turn wakes up on another CPU each
 // time, so that pressure shows half of its waiting.
 func TestQueueWherePressureIsThin(t *testing.T) {
-	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, leaders: 1, queue: 0.58, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, busy: 0.3, some: 0.3, scopeCPU: 0.1, jobCPU: 0.1, leading: 0.1, leaders: 1, queue: 0.58, hasGPU: true,
+		hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.58) > 1e-9 || math.Abs(got.cpu-0.1) > 1e-9 {
 		t.Errorf("%+v, want what the queue shows", got)
 	}
@@ -191,7 +196,8 @@ func TestSpin(t *testing.T) {
 }
 
 func TestSpinningIsNoWork(t *testing.T) {
-	c := cell{dt: 1, busy: 0.5, jobCPU: 0.5, leading: 0.5, spun: 0.5, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, busy: 0.5, jobCPU: 0.5, leading: 0.5, spun: 0.5, spins: true, scopeCPU: 0.5, hasGPU: true,
+		hasPressure: true, ownIO: true}
 	if got := c.split(); got != (parts{busy: 0.5}) {
 		t.Errorf("%+v, want no CPU stall: the thread waits with an idle GPU", got)
 	}
@@ -199,7 +205,8 @@ func TestSpinningIsNoWork(t *testing.T) {
 
 // TestSpinsAndFindsNoCPU: one that does all in turn and spins is ready for a CPU while it spins and while it decodes.
 func TestSpinsAndFindsNoCPU(t *testing.T) {
-	c := cell{dt: 1, busy: 0.6, jobCPU: 0.5, leading: 0.5, ready: 0.4, starved: 0.4, leaders: 1, spins: true, scopeCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, busy: 0.6, jobCPU: 0.5, leading: 0.5, ready: 0.4, starved: 0.4, leaders: 1, spins: true,
+		scopeCPU: 0.5, hasGPU: true, hasPressure: true, ownIO: true}
 	var s spin
 	c.spun = s.spun(c.runnable(), c.busy)
 	if got := c.split(); math.Abs(got.cpu-0.3) > 1e-9 {
@@ -225,7 +232,8 @@ func TestSpunLate(t *testing.T) {
 
 // TestSeveralLeaders: eight processes, one a GPU, spin together and sleep together.
 func TestSeveralLeaders(t *testing.T) {
-	c := cell{dt: 1, busy: 0.5, jobCPU: 8 * 0.55, leading: 8 * 0.5, leaders: 8, scopeCPU: 8 * 0.55, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, busy: 0.5, jobCPU: 8 * 0.55, leading: 8 * 0.5, leaders: 8, scopeCPU: 8 * 0.55, hasGPU: true,
+		hasPressure: true, ownIO: true}
 	c = c.perLeader()
 	var s spin
 	c.spins, c.spun = true, s.spun(c.leading, c.busy)
@@ -254,7 +262,8 @@ func TestWrote(t *testing.T) {
 
 // TestWithoutPressure: on a kernel without PSI a job's waiting is its own part of a queue.
 func TestWithoutPressure(t *testing.T) {
-	c := cell{dt: 1, busy: 0.4, queue: 0.5, queued: 30, jobCPU: 0.1, leading: 0.1, leaders: 1, ofJob: true, hasGPU: true, ownIO: true}
+	c := cell{dt: 1, busy: 0.4, queue: 0.5, queued: 30, jobCPU: 0.1, leading: 0.1, leaders: 1, ofJob: true, hasGPU: true,
+		ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.5) > 1e-9 {
 		t.Errorf("%+v, want what its own queue shows", got)
 	}
@@ -266,11 +275,13 @@ func TestWithoutPressure(t *testing.T) {
 
 // TestReadsInNoCounter: a thread that reads a network file system past the page cache sleeps. Only samples show why.
 func TestReadsInNoCounter(t *testing.T) {
-	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true, ownIO: true}
+	serial := cell{dt: 1, busy: 0.3, inReads: 0.5, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true,
+		ofJob: true, ownIO: true}
 	if got := serial.split(); math.Abs(got.storage-0.5) > 1e-9 || math.Abs(got.cpu-0.2) > 1e-9 {
 		t.Errorf("in turn: %+v, want storage 0.5 and cpu 0.2", got)
 	}
-	ahead := cell{dt: 1, busy: 0.3, inReads: 2.4, jobCPU: 0.6, reading: 3, working: 0.6, leaders: 1, hasGPU: true, hasPressure: true, ofJob: true}
+	ahead := cell{dt: 1, busy: 0.3, inReads: 2.4, jobCPU: 0.6, reading: 3, working: 0.6, leaders: 1, hasGPU: true,
+		hasPressure: true, ofJob: true}
 	if got := ahead.split(); math.Abs(got.storage-0.56) > 1e-9 || math.Abs(got.cpu-0.14) > 1e-9 {
 		t.Errorf("ahead: %+v, want storage 0.56 and cpu 0.14", got)
 	}
@@ -282,7 +293,8 @@ func TestReadsInNoCounter(t *testing.T) {
 
 // TestOneThreadInTurn: a thread that works does not wait, whatever the pressure of its cgroup is.
 func TestOneThreadInTurn(t *testing.T) {
-	c := cell{dt: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.4, leading: 0.4, leaders: 1, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, some: 0.9, scopeCPU: 0.5, jobCPU: 0.4, leading: 0.4, leaders: 1, hasGPU: true, hasPressure: true,
+		ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.6) > 1e-9 || math.Abs(got.cpu-0.4) > 1e-9 {
 		t.Errorf("%+v, want no more than it slept", got)
 	}
@@ -295,7 +307,8 @@ func TestOneThreadInTurn(t *testing.T) {
 // TestThinPressure: a load whose thread wakes up on another CPU each time waited all the time that it slept; a training
 // loop may have slept for something else.
 func TestThinPressure(t *testing.T) {
-	c := cell{dt: 1, some: 0.45, scopeCPU: 0.2, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 1, some: 0.45, scopeCPU: 0.2, jobCPU: 0.2, leading: 0.2, leaders: 1, hasGPU: true, hasPressure: true,
+		ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.8) > 1e-9 {
 		t.Errorf("%+v, want all that it slept", got)
 	}

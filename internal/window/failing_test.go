@@ -9,7 +9,8 @@ import (
 )
 
 func drive(device string, status sample.DriveStatus) sample.Drive {
-	d := sample.Drive{Device: device, Status: status, Finding: device + " has 312 reallocated sectors, 40 of them since Monday.", Remedy: "Replace " + device + "."}
+	d := sample.Drive{Device: device, Status: status, Finding: device +
+		" has 312 reallocated sectors, 40 of them since Monday.", Remedy: "Replace " + device + "."}
 	if status == sample.DriveOK {
 		d.Finding, d.Remedy = "", ""
 	}
@@ -18,7 +19,8 @@ func drive(device string, status sample.DriveStatus) sample.Drive {
 
 // worked returns the report of a load that moved so many bytes on each disk.
 func worked(verdict Verdict, under []string, moved map[string]uint64) *Report {
-	r := &Report{Verdict: verdict, Window: Window{Kind: ModelLoad, Seen: Seen{Under: under}, End: sample.Stamp{Mono: 10 * time.Second}}}
+	r := &Report{Verdict: verdict, Window: Window{Kind: ModelLoad, Seen: Seen{Under: under},
+		End: sample.Stamp{Mono: 10 * time.Second}}}
 	for name, bytes := range moved {
 		r.Disks = append(r.Disks, DiskUse{Name: name, ReadBytes: bytes, ReadOperations: bytes / 4096})
 	}

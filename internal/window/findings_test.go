@@ -65,7 +65,8 @@ func TestTensorIdle(t *testing.T) {
 			&IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.02, SmallKernels: true}},
 		{[]GPUUse{use(0.95, 0.02, map[history.Detail]float64{history.DRAMActive: of.DRAM - just, history.SMActive: of.SM})},
 			&IdleTensorCores{GPUs: 1, Busy: 0.95, Tensor: 0.02}},
-		{[]GPUUse{{ID: "GPU-1", Busy: 1, Means: means(map[history.Detail]float64{history.SMActive: 0.1})}}, nil}, // no tensor cores reported
+		// no tensor cores reported
+		{[]GPUUse{{ID: "GPU-1", Busy: 1, Means: means(map[history.Detail]float64{history.SMActive: 0.1})}}, nil},
 		{[]GPUUse{use(1, 0.1, nil), {ID: "GPU-2", Busy: 0}, use(0.9, 0, nil)}, &IdleTensorCores{GPUs: 2, Busy: 0.95, Tensor: 0.05}},
 	} {
 		for _, kind := range []Kind{Epoch, Custom, ModelLoad, Checkpoint} {
@@ -118,7 +119,8 @@ func TestThrottled(t *testing.T) {
 		{map[history.Detail]float64{history.ThrottledPower: of.PowerCap, history.SMClock: of.PowerClock * 1980e6}, limits,
 			Throttling{nil, history.ThrottledPower, of.PowerCap}},
 		{map[history.Detail]float64{history.ThrottledPower: of.PowerCap - just, history.SMClock: 1e9}, limits, none},
-		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: of.PowerClock*1980e6 + 1}, limits, none}, // without cost
+		// without cost
+		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: of.PowerClock*1980e6 + 1}, limits, none},
 		{map[history.Detail]float64{history.ThrottledPower: of.PowerBlind}, limits, Throttling{nil, history.ThrottledPower, of.PowerBlind}},
 		{map[history.Detail]float64{history.ThrottledPower: of.PowerBlind - just}, limits, none},
 		{map[history.Detail]float64{history.ThrottledPower: 1, history.SMClock: 1e9, history.ThrottledThermal: 0.5}, limits,
@@ -165,12 +167,14 @@ func (c *heats) report(t *testing.T) *Report {
 		}
 		d.Values.Set(sample.GPUThrottledThermal, c.thermal*float64(i))
 		s := &sample.Sample{At: sample.Stamp{Mono: d.At}, GPUDetails: []sample.GPUDetail{d}, GPUs: []sample.GPU{{
-			ID: "GPU-1", Busy: d.At, Temperature: at(c.cold, c.hot, i), Power: at(c.low, c.high, i), Has: sample.HasTemperature | sample.HasPower}}}
+			ID: "GPU-1", Busy: d.At, Temperature: at(c.cold, c.hot, i), Power: at(c.low, c.high,
+				i), Has: sample.HasTemperature | sample.HasPower}}}
 		if err := h.Append(s); err != nil {
 			t.Fatal(err)
 		}
 	}
-	r := &Report{GPUIDs: []string{"GPU-1"}, Window: Window{Kind: Epoch, End: sample.Stamp{Mono: time.Duration(c.seconds) * time.Second}}}
+	r := &Report{GPUIDs: []string{"GPU-1"}, Window: Window{Kind: Epoch,
+		End: sample.Stamp{Mono: time.Duration(c.seconds) * time.Second}}}
 	b := &builder{Report: r, history: h, machine: &Machine{}}
 	b.uses()
 	b.findings()
@@ -240,7 +244,8 @@ func TestMemoryGrows(t *testing.T) {
 		var g Growth
 		var r *Report
 		for n, used := range c.epochs {
-			r = epochOf(GPUUse{ID: "GPU-1", Means: means(map[history.Detail]float64{history.MemoryUsed: used * mib}), Limits: history.GPULimits{Memory: 80 << 30}})
+			r = epochOf(GPUUse{ID: "GPU-1", Means: means(map[history.Detail]float64{history.MemoryUsed: used * mib}),
+				Limits: history.GPULimits{Memory: 80 << 30}})
 			r.Run, r.Start.Mono = "train", time.Duration(n)*time.Second
 			r.End.Mono += r.Start.Mono
 			g.Learn(r)
@@ -309,12 +314,16 @@ func TestFindingsAreDocumented(t *testing.T) {
 		fmt.Sprintf("memory at %.2f of its bandwidth or more", f.DRAM),
 		fmt.Sprintf("SMs below %.2f", f.SM),
 		fmt.Sprintf("| `%s` | clocks held down for %.2f of the window or more", Throttled, f.Throttled),
-		fmt.Sprintf("by the power cap for %.2f, and the mean clock at most %.2f of the highest seen (%.2f if the clock is unknown)",
+		fmt.Sprintf("by the power cap for %.2f, and the mean clock at most %.2f of the highest seen (%.2f if the clock is "+
+			"unknown)",
 			f.PowerCap, f.PowerClock, f.PowerBlind),
-		fmt.Sprintf("| `%s` | in %s or more, from its first quarter to its last, at least %.0f degrees warmer and %.2f more power, and at most %.2f more work",
+		fmt.Sprintf("| `%s` | in %s or more, from its first quarter to its last, at least %.0f degrees warmer and %.2f "+
+			"more power, and at most %.2f more work",
 			Heating, fmt.Sprintf("%.1f s", f.HeatingTime.Seconds()), f.HeatingDegree, f.HeatingPower, f.HeatingWork),
-		fmt.Sprintf("within %.0f degrees of its slowdown limit, or at %.0f C if that limit is unknown", f.HeatingMargin, f.HeatingFrom),
-		fmt.Sprintf("| `%s` | in %d epochs or more, each held at least %s more than the one before, the last one at least %.2f of their mean growth",
+		fmt.Sprintf("within %.0f degrees of its slowdown limit, or at %.0f C if that limit is unknown", f.HeatingMargin,
+			f.HeatingFrom),
+		fmt.Sprintf("| `%s` | in %d epochs or more, each held at least %s more than the one before, the last one at least "+
+			"%.2f of their mean growth",
 			MemoryGrows, f.GrowthEpochs, fmt.Sprintf("%.0f MiB", f.Growth/(1<<20)), f.GrowthLast),
 		fmt.Sprintf("shorter than %.0f s", f.MinDuration.Seconds()),
 		fmt.Sprintf("| `%s` | the window is slow, `%s` or `%s`, and a disk", DiskFailing, StorageBound, Mixed),

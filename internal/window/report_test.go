@@ -103,7 +103,8 @@ func TestStorageWithoutADisk(t *testing.T) {
 			m.Read()
 		}
 		r := m.Report(w)
-		if want := map[bool]window.Verdict{true: window.StorageBound, false: window.Unknown}[remote]; r.Verdict != want || len(r.Disks) != 0 {
+		if want := map[bool]window.Verdict{true: window.StorageBound, false: window.Unknown}[remote]; r.Verdict != want ||
+			len(r.Disks) != 0 {
 			t.Errorf("remote %v: %s with %+v", remote, r.Verdict, r.Disks)
 		}
 	}
@@ -154,7 +155,8 @@ func TestWithoutGPU(t *testing.T) {
 	}
 	r := m.Report(w)
 	if len(r.GPUIDs) != 0 || r.Busy != 0 || r.Storage+r.CPU+r.Other != r.Duration() {
-		t.Errorf("GPUs %v, %v + %v + %v + %v, want parts of %v without a GPU", r.GPUIDs, r.Busy, r.Storage, r.CPU, r.Other, r.Duration())
+		t.Errorf("GPUs %v, %v + %v + %v + %v, want parts of %v without a GPU", r.GPUIDs, r.Busy, r.Storage, r.CPU, r.Other,
+			r.Duration())
 	}
 }
 
