@@ -38,9 +38,9 @@ func noArguments(cmd *cobra.Command, args []string) error {
 }
 
 // needs requires so many arguments, none of them empty. The error is wanted.
-func needs(min, max int, wanted string) cobra.PositionalArgs {
+func needs(low, high int, wanted string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
-		if len(args) < min || len(args) > max || len(args) > 0 && args[0] == "" {
+		if len(args) < low || len(args) > high || len(args) > 0 && args[0] == "" {
 			return errors.New(wanted)
 		}
 		return nil

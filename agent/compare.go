@@ -91,9 +91,9 @@ func outcome(c *compare.Comparison, threshold float64) error {
 }
 
 // firstOf lists the first names, with the number of the others.
-func firstOf(names []string, max int) string {
-	if more := len(names) - max; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:max], ", "), more)
+func firstOf(names []string, limit int) string {
+	if more := len(names) - limit; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), more)
 	}
 	return strings.Join(names, ", ")
 }

@@ -127,7 +127,9 @@ func TestCompareManyWindows(t *testing.T) {
 		c.OnlyA = append(c.OnlyA, compare.Name{Kind: "epoch", Label: "\x1b[31m" + p.Label})
 	}
 	var out bytes.Buffer
-	printComparison(&out, "a", strings.Repeat("very/long/", 20)+"b.json", c)
+	if err := printComparison(&out, "a", strings.Repeat("very/long/", 20)+"b.json", c); err != nil {
+		t.Fatal(err)
+	}
 	if got := strings.Count(out.String(), "slower"); got != 10 {
 		t.Errorf("%d of 10 that got slower: %s", got, out.String())
 	}

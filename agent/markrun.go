@@ -80,7 +80,7 @@ func markStart(ctx context.Context, client *api.Client, a api.Announcement) (beg
 	return begun
 }
 
-func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed bool, print func(string, ...any)) {
+func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed bool, printf func(string, ...any)) {
 	if begun.ID == "" {
 		return
 	}
@@ -88,8 +88,8 @@ func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed b
 	defer cancel()
 	report, err := endWindow(ctx, client, begun.ID, failed)
 	if err != nil {
-		print("the window could not be ended: %v", unanswered(err))
+		printf("the window could not be ended: %v", unanswered(err))
 		return
 	}
-	print("%s", summaryOf(report, false))
+	printf("%s", summaryOf(report, false))
 }

@@ -17,8 +17,8 @@ var sizeUnits = []struct {
 	{"B", 1}, {"", 1},
 }
 
-// parseSize reads the value of a flag: a whole number of bytes, or of a unit such as MiB. min is in bytes.
-func parseSize(flag, text string, min int64) (int64, error) {
+// parseSize reads the value of a flag: a whole number of bytes, or of a unit such as MiB. minimum is in bytes.
+func parseSize(flag, text string, minimum int64) (int64, error) {
 	for _, unit := range sizeUnits {
 		number := strings.TrimSpace(text)
 		cut := len(number) - len(unit.name)
@@ -32,10 +32,10 @@ func parseSize(flag, text string, min int64) (int64, error) {
 		if n > uint64(math.MaxInt64/unit.bytes) {
 			return 0, usagef("%s %q is larger than any disk: give a size such as 256MiB", flag, text)
 		}
-		if size := int64(n) * unit.bytes; size >= min {
+		if size := int64(n) * unit.bytes; size >= minimum {
 			return size, nil
 		}
-		return 0, usagef("%s %q is too small: the minimum is %s", flag, text, sizeText(min))
+		return 0, usagef("%s %q is too small: the minimum is %s", flag, text, sizeText(minimum))
 	}
 	return 0, usagef("%s %q is not a size: give one such as 256MiB, 1GiB or 500MB", flag, text)
 }

@@ -2,11 +2,13 @@ package receiver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
@@ -84,7 +86,8 @@ func (r *stallspanReceiver) addTraces(set receiver.Settings, next consumer.Trace
 	if err != nil {
 		return err
 	}
-	attributes := append(r.resource[:len(r.resource):len(r.resource)], emit.OwnProcess())
+	own := []attribute.KeyValue{emit.OwnProcess()}
+	attributes := slices.Concat(r.resource, own)
 	scope := emit.Scope(set.BuildInfo.Version)
 	r.spans = newOutput("spans", set.Logger, func(ctx context.Context, batch []endedSpan) error {
 		traces := ptrace.NewTraces()

@@ -48,7 +48,8 @@ func check(root string) ([]string, error) {
 			return err
 		}
 		if entry.IsDir() {
-			if name := entry.Name(); path != root && (name == ".git" || name == "build" || name == "testdata" && !hasPages(path)) {
+			name := entry.Name()
+			if path != root && (name == ".git" || name == "build" || name == "testdata" && !hasPages(path)) {
 				return fs.SkipDir
 			}
 			return nil

@@ -75,8 +75,8 @@ func TestConditionWithoutRaiseAfter(t *testing.T) {
 // A signal that flaps at its threshold for an hour, at any rate, changes at most once in each minimum interval.
 func TestFlapping(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, seconds := range []time.Duration{1, 9, 10, 31, 120} {
-			half := seconds * time.Second
+		for _, seconds := range []int{1, 9, 10, 31, 120} {
+			half := time.Duration(seconds) * time.Second
 			var c condition
 			began, changes := time.Now(), 0
 			for time.Since(began) < time.Hour {

@@ -75,9 +75,11 @@ func TestFindingsInJSON(t *testing.T) {
 		Findings: []window.Finding{window.FailingDisk{Text: "One.", Remedy: "Two."}},
 		Uses: []window.GPUUse{
 			{ID: "GPU-1", Busy: 0.95, Means: means(map[history.Detail]float64{
-				history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25, history.MemoryUsed: 1 << 30})},
+				history.SMActive: 0.5, history.TensorActive: 0.125, history.ThrottledHWThermal: 0.25,
+				history.MemoryUsed: 1 << 30})},
 			{ID: "GPU-2", Busy: 1, Means: means(map[history.Detail]float64{
-				history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60, history.Power: 100})},
+				history.SMOccupancy: 0.5, history.DRAMActive: 0.75, history.SMClock: 1e9, history.Temperature: 60,
+				history.Power: 100})},
 		}}
 	line, err := json.Marshal(NewReport(r))
 	if err != nil {

@@ -46,23 +46,23 @@ func TestLoad(t *testing.T) {
 		w.Seen = window.Seen{Size: 4 * fetched, Cached: 3 * fetched, HasCached: true, Under: []string{"sda"}}
 	})
 	if r.Load.Size != 4*fetched || r.Load.Hit != 0.75 || !r.Load.HasHit || r.Load.Estimated {
-		t.Errorf("%+v", r.Load)
+		t.Errorf("load: got %+v, want a measured hit ratio of 0.75 of %d bytes", r.Load, 4*fetched)
 	}
 	if !slices.Equal(r.From, []string{"sda"}) || !r.Disks[0].Under ||
 		!strings.Contains(Finding(r), "of 7.8 MiB came from memory.") {
-		t.Errorf("from %v, %+v: %s", r.From, r.Disks, Finding(r))
+		t.Errorf("got from %v, disks %+v, finding %q; want sda under the path and 7.8 MiB", r.From, r.Disks, Finding(r))
 	}
 	r = loaded(t, func(w *window.Window) { w.Seen = window.Seen{Size: 2 * fetched, Under: []string{"sdb"}} })
 	if r.Load.Hit != 0.5 || !r.Load.Estimated || len(r.From) != 0 {
-		t.Errorf("%+v, from %v", r.Load, r.From)
+		t.Errorf("load: got %+v from %v, want an estimated hit ratio of 0.5 from no disk", r.Load, r.From)
 	}
 	r = loaded(t, func(*window.Window) {})
 	if r.Load.HasHit || r.Load.Size != 0 || !slices.Equal(r.From, []string{"sda"}) {
-		t.Errorf("%+v, from %v", r.Load, r.From)
+		t.Errorf("load: got %+v from %v, want no hit ratio and no size from sda", r.Load, r.From)
 	}
 	text, err := json.Marshal(NewReport(r))
 	if err != nil || strings.Contains(string(text), `"load"`) {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("JSON: got %s, %v; want no load", text, err)
 	}
 }
 
@@ -90,16 +90,16 @@ func TestLoadJSON(t *testing.T) {
 		}
 	}
 	if got := neighbor(r); got != "; cp (process 7) of backup read 100 B at the same time" {
-		t.Errorf("%q", got)
+		t.Errorf("neighbor: got %q, want cp of backup", got)
 	}
 	for _, bytes := range []uint64{49, 111} { // too little to matter, and more than there was
 		r.Load.Readers[0].Bytes = bytes
 		if got := neighbor(r); got != "" {
-			t.Errorf("%d: %q", bytes, got)
+			t.Errorf("neighbor that read %d bytes: got %q, want none", bytes, got)
 		}
 	}
 	r.Disks[0].ReadCeilingRatio = 0 // the first window that read from the disk
 	if text, err = json.Marshal(NewReport(r)); err != nil || !strings.Contains(string(text), `"read_ceiling":200}`) {
-		t.Errorf("%s, %v", text, err)
+		t.Errorf("JSON: got %s, %v; want a ceiling without a ratio", text, err)
 	}
 }

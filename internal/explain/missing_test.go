@@ -81,11 +81,11 @@ func TestDiskForAPartOfTheWindow(t *testing.T) {
 		}
 		if strings.Contains(finding, ", queue ") == c.reset ||
 			strings.HasPrefix(Remedy(r), "Keep the data in memory or move it") != c.reset {
-			t.Errorf("%s: %s %s", name, finding, Remedy(r))
+			t.Errorf("%s: got finding %q, remedy %q; want a queue %v", name, finding, Remedy(r), !c.reset)
 		}
 		text, err := json.Marshal(NewReport(r))
 		if err != nil || strings.Contains(string(text), "read_ceiling_ratio") == c.reset {
-			t.Errorf("%s: %v %s", name, err, text)
+			t.Errorf("%s: JSON: got %s, %v; want a ratio to the ceiling %v", name, text, err, !c.reset)
 		}
 		r.Kind = window.ModelLoad
 		remedy := Remedy(r)
@@ -112,8 +112,8 @@ func withoutPressure(t *testing.T, scope window.Scope, gpu bool, busy, waited, c
 
 func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// TestKernelWithoutPressure: without PSI a finding says that waiting may be missing, and never that there was none. If
-// all idle time may be waiting, CPU work is not the limit.
+// TestKernelWithoutPressure: without PSI a finding reports possible waiting as missing, and never that there was none.
+// If all idle time may be waiting, CPU work is not the limit.
 func TestKernelWithoutPressure(t *testing.T) {
 	const lacks = "; this kernel reports no I/O pressure, so waiting that shows in no disk's queue may be missing."
 	const why = " for a reason that neither storage nor CPU evidence explains"
@@ -141,7 +141,7 @@ func TestKernelWithoutPressure(t *testing.T) {
 			t.Errorf("%s: %s, want %s with %q: %s", c.name, r.Verdict, c.verdict, c.finding, finding)
 		}
 		if strings.HasSuffix(finding, lacks) != (c.verdict != window.GPUBound) {
-			t.Errorf("%s: %s", c.name, finding)
+			t.Errorf("%s: got finding %q, want it to end with %q only if not gpu_bound", c.name, finding, lacks)
 		}
 		if half := r.Other.Seconds() / r.GPUTime().Seconds() / 2; c.scope != window.Host && r.Uncertainty < half {
 			t.Errorf("%s: uncertainty %.2f, want at least %.2f", c.name, r.Uncertainty, half)

@@ -25,7 +25,7 @@ func TestWithoutGPU(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, has := out["gpu"]; has || out["process"] == nil || out["epoch"] != nil {
-		t.Fatalf("%s", text)
+		t.Fatalf("JSON: got %s, want a process, no gpu and no epoch", text)
 	}
 	if _, has := out["stall"].(map[string]any)["cpu_s"]; has {
 		t.Errorf("a CPU stall without a GPU: %s", text)
@@ -53,6 +53,6 @@ func TestClockStep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if out.Duration != 1 || out.End.Sub(out.Start) != time.Second {
-		t.Fatalf("%s", text)
+		t.Fatalf("JSON: got %s, want a duration of 1 s between start and end", text)
 	}
 }

@@ -2,7 +2,7 @@ package window
 
 import "github.com/stallspan/stallspan/internal/history"
 
-// IdleTensorCores: the GPUs were busy, but their tensor cores hardly were. The shares are means over GPUs.
+// IdleTensorCores reports that the GPUs were busy, but their tensor cores hardly were. The shares are means over GPUs.
 type IdleTensorCores struct {
 	GPUs         int     // that report their tensor cores
 	Busy, Tensor float64 // of these
@@ -49,7 +49,7 @@ func (b *builder) mean(d history.Detail) (mean float64, ok bool) {
 	return sum / n, true
 }
 
-// Throttling: a GPU held its clocks down, for a cause that costs speed.
+// Throttling reports that a GPU held its clocks down, for a cause that costs speed.
 type Throttling struct {
 	GPU   *GPUUse
 	Cause history.Detail // one of history's Throttled*
@@ -97,7 +97,7 @@ func (u *GPUUse) slowedBy(cause history.Detail, share float64) bool {
 	return share >= t.PowerCap && clock <= t.PowerClock*u.Limits.Clock
 }
 
-// Overheating: a GPU's temperature and power rose in the window, and its throughput did not.
+// Overheating reports that a GPU's temperature and power rose in the window, and its throughput did not.
 type Overheating struct {
 	GPU                               *GPUUse
 	FirstTemperature, LastTemperature float64 // C, means of the first and the last quarter

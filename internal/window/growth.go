@@ -6,7 +6,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 )
 
-// MemoryGrowth: a GPU's memory grew in each of several consecutive epochs.
+// MemoryGrowth reports that a GPU's memory grew in each of several consecutive epochs.
 type MemoryGrowth struct {
 	GPU        *GPUUse
 	PerEpoch   float64 // mean growth in bytes

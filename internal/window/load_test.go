@@ -8,7 +8,7 @@ import (
 )
 
 // No process can have fetched more from disks than these read, except from a network.
-func TestReadersOfMoreThanThereWas(t *testing.T) {
+func TestReadersAboveTheDisksBytes(t *testing.T) {
 	all := []Reader{{PID: 1, Bytes: 500}, {PID: 2, Bytes: 110}, {PID: 3, Bytes: 5}}
 	b := &builder{Report: &Report{Disks: []DiskUse{{ReadBytes: 60}, {ReadBytes: 40}}},
 		machine: &Machine{Leaves: []string{"sda"}, Readers: all}}

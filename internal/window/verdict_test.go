@@ -19,7 +19,7 @@ func TestVerdict(t *testing.T) {
 		{"nothing large", Shares{Busy: 0.85, Storage: 0.05, CPU: 0.05, Other: 0.05}, Unknown},
 		{"an idle machine", Shares{Other: 1}, Unknown},
 	} {
-		if got := c.Shares.Verdict(); got != c.want {
+		if got := c.Verdict(); got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
 	}

@@ -109,9 +109,9 @@ func (m *machine) procFix() string {
 
 // list names the first few of many.
 func list(names []string) string {
-	const max = 6
-	if len(names) > max {
-		return strings.Join(names[:max], ", ") + " and " + number(len(names)-max, "other", "others")
+	const limit = 6
+	if len(names) > limit {
+		return strings.Join(names[:limit], ", ") + " and " + number(len(names)-limit, "other", "others")
 	}
 	if len(names) > 1 {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]

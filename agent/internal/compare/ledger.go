@@ -75,12 +75,12 @@ const minShare = 0.2
 // reasons are the parts that make up most of a difference, the largest first, and then those that offset it by as much.
 // If the durations are about the same, they are the parts that replaced each other.
 func reasons(all []Part, difference, scale float64, same bool) []Part {
-	min := minShare * math.Abs(difference)
+	low := minShare * math.Abs(difference)
 	if same {
-		min = Noise * scale
+		low = Noise * scale
 	}
 	named := slices.DeleteFunc(slices.Clone(all), func(p Part) bool {
-		return math.Abs(p.Difference) < max(min, Grain)
+		return math.Abs(p.Difference) < max(low, Grain)
 	})
 	slices.SortStableFunc(named, func(a, b Part) int {
 		along := func(p Part) float64 {

@@ -70,10 +70,9 @@ func TestWrongEnvironment(t *testing.T) {
 				Collect: func() metricdata.ScopeMetrics { return metricdata.ScopeMetrics{} },
 				Report:  func(line string) { lines = append(lines, line) },
 			})
-			switch {
-			case err == nil:
+			if err == nil {
 				e.Close(canceled(t))
-			default:
+			} else {
 				lines = append(lines, err.Error())
 			}
 			if refused := test.refused != ""; refused != (err != nil) {

@@ -70,8 +70,8 @@ type attempts struct {
 	next   time.Duration
 }
 
-func newAttempts(first, max, now time.Duration) attempts {
-	return attempts{backoff.ExponentialBackOff{InitialInterval: first, Multiplier: 2, MaxInterval: max}, now}
+func newAttempts(first, longest, now time.Duration) attempts {
+	return attempts{backoff.ExponentialBackOff{InitialInterval: first, Multiplier: 2, MaxInterval: longest}, now}
 }
 
 func (a *attempts) failed(now time.Duration) { a.next = now + a.pauses.NextBackOff() }
