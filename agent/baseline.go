@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
 func baselineCommand() *cobra.Command {

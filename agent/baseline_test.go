@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/baseline"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
 // compared runs a shell script under stallspan run with a file of baselines, and returns the report.

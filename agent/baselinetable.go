@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
 const (

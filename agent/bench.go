@@ -15,8 +15,8 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/state/ceiling"
 )
 
 // benchOptions are the flags of bench.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/bench"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/ceiling"
+	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

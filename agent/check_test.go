@@ -13,8 +13,8 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/agent/internal/check"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // runCheck runs check and returns its findings. It leaves no cgroup behind.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert/action"
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
 // agentConfig is the agent's config file. The OTEL_* environment variables, not the file, say where telemetry goes.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
 func TestConfig(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 	logpb "go.opentelemetry.io/proto/otlp/logs/v1"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // ailing is a machine with two disks and a smartctl in a folder of its own. The files next to it are its answers.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // Events of a GPU are shown, and handed to the action in the config. So are test events.

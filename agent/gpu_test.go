@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // withGPU makes a call of stallspan load the stand-in for the NVIDIA driver, with the real loader.

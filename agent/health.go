@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/drives"
+	"github.com/stallspan/stallspan/internal/state/drives"
 )
 
 const maxSaved = 4<<20 + 1 // bytes of a saved answer of smartctl, and one more to detect a longer one

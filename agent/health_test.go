@@ -13,9 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/drives"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/state/drives"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // savedHealth writes the saved output of smartctl in a fixture to a file.

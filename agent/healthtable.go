@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/stallspan/stallspan/internal/drives"
+	"github.com/stallspan/stallspan/internal/state/drives"
 )
 
 const (

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // rawReport is a report that keeps the bytes of its windows.

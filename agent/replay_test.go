@@ -11,10 +11,10 @@ import (
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // recordParts records this machine in many small parts, with a window over all of them and many short ones. It returns

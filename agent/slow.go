@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 )
 
 // slowFlags are the flags of run that say when a window is slow.

@@ -14,11 +14,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/fixture"
-	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/fixture/tape"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.txt again")

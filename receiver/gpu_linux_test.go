@@ -14,8 +14,8 @@ import (
 	"go.opentelemetry.io/collector/filter"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // wait has the machine below root wait for its disk until stop is called: all of its time passes in reads. The files

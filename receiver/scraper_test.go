@@ -19,8 +19,8 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

@@ -14,13 +14,13 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
-	"github.com/stallspan/stallspan/internal/fixture"
-	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
+	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/fixture/tape"
 )
 
 // elsewhere is what is registered and comes from no reading and no report, with where it does come from.

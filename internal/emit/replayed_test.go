@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/fixture"
-	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/fixture/tape"
 )
 
 // A monitor of this machine, with GPUs that have all readings, and the replay of its recording give the same points:

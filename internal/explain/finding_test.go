@@ -7,7 +7,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/internal/window/windowtest"
+	"github.com/stallspan/stallspan/test/windowtest"
 )
 
 // TestDurationInFinding: the finding of a slow window begins with why it is slow.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/internal/window/windowtest"
+	"github.com/stallspan/stallspan/test/windowtest"
 )
 
 func TestWarmth(t *testing.T) {

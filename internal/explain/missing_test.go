@@ -8,7 +8,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/internal/window/windowtest"
+	"github.com/stallspan/stallspan/test/windowtest"
 )
 
 // TestHiddenReads: if a process's reads are not readable, its waiting cannot be separated from that of others. Idle

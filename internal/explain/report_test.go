@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/internal/window/windowtest"
+	"github.com/stallspan/stallspan/test/windowtest"
 )
 
 func TestWithoutGPU(t *testing.T) {

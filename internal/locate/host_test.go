@@ -4,7 +4,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestHost(t *testing.T) {

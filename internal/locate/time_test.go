@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // put writes a process as /proc shows it. names are its numbers from /proc's pid namespace down.

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/drives"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/internal/state/drives"
 )
 
 // Drives configures the health checks of the machine's drives.

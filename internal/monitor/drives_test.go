@@ -9,12 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/drives"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/internal/state/drives"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // answers returns a smartctl for a drive with one more reallocated sector per call.

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // A Collector that reloads its config stops its components and starts others, also with a driver that hangs.

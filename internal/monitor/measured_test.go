@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // What was measured of a disk is known to the first window already, is in a recording, and goes away with the disk.

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
-	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
@@ -17,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/state/ceiling"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 

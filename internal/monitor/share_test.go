@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/config"
-	"github.com/stallspan/stallspan/internal/drives"
+	"github.com/stallspan/stallspan/internal/state/drives"
 )
 
 func TestShare(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/emulate"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 var update = flag.Bool("update", false, "record testdata/recordings again, on this machine")

@@ -11,9 +11,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 var morning = time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)

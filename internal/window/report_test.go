@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/ledger"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/internal/window/windowtest"
+	"github.com/stallspan/stallspan/test/windowtest"
 )
 
 func TestReportOfStorageBoundEpoch(t *testing.T) {

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/baseline"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/window"
 )
 

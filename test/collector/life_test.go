@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/api"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // At SIGHUP a Collector reads its config again: all components stop and start in one process.

@@ -15,7 +15,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/emulate"
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // get returns a page of a server on the loopback, "" if it does not answer yet.

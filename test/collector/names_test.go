@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // Every series of a real Collector, with each label, is in docs/prometheus/reference.md, from which the rules and

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/source/gpu"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestNoGPU(t *testing.T) {

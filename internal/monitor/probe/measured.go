@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state/ceiling"
 )
 
 const (

@@ -1,8 +1,8 @@
 package sampling
 
 import (
-	"github.com/stallspan/stallspan/internal/ceiling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/state/ceiling"
 )
 
 // ceilings are the learned ceilings, with those that stallspan bench measured.

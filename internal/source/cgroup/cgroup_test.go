@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestScopeOf(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // FuzzParse compares arbitrary text with prometheus/procfs where both can parse it.

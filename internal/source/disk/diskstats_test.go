@@ -14,8 +14,8 @@ import (
 
 	"github.com/prometheus/procfs/blockdevice"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestParseColumns(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestKind(t *testing.T) {

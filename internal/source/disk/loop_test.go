@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // loopMachine has a disk and three loop devices: on a FUSE file, on a file of the disk, without a file. ops is the

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func source(t testing.TB, root string) *Source {

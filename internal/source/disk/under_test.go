@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/mount"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestUnder(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // fakeLibrary builds the fake library once. A process can load one NVML library only.

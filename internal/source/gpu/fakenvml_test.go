@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // busyAt interpolates the first GPU's Busy.

@@ -13,9 +13,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 const µs = time.Microsecond

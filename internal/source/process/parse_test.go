@@ -9,7 +9,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 const tail = " 0 0 0 0 0 0 10 11 0 0 14 15 16 17 0 0 20 0 22 23\n"

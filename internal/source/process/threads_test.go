@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // thread writes what /proc says of one thread. ran and ready are in milliseconds.

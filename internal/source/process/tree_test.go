@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // tree writes a /proc of processes.

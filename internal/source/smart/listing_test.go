@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/stallspan/stallspan/internal/fixture"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestListing(t *testing.T) {

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // fixtures returns the archives of testdata/smart: smartctl.json is the output, drive.json the parsed drive.

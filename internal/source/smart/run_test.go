@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // fake is a /sys with disks, and a smartctl that prints a given output for each.

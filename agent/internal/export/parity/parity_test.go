@@ -17,8 +17,8 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // TestParity replays every recording and sends what it turns into through the agent's exporter, which is the SDK's, to

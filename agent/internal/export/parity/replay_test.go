@@ -8,10 +8,10 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/fixture/tape"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture/tape"
 )
 
 // replay puts a recording through a monitor. Once a second of its own time it compares the metrics, and the spans of

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // The report of each drive of testdata/smart, without a history, is health.json there.

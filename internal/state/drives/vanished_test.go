@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stallspan/stallspan/internal/fixture"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // machine is a /sys with disks, a smartctl that prints a given output for each, and a history.
