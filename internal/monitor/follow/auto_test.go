@@ -90,6 +90,27 @@ func TestAutoFollow(t *testing.T) {
 	}
 }
 
+// A container whose cgroup has no pressure shares that of the machine: its reports are about the process.
+func TestAutoFollowWithoutPressure(t *testing.T) {
+	m := watching(t, monitor.Config{})
+	pid, _ := sleeper(t)
+	job := m.Jobs.AutoFollow(pid, "/stallspan-no-such-cgroup", true)
+	if job == "" {
+		t.Fatal("not followed", m.Problems())
+	}
+	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Job: job}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := m.Windows.End(id, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Scope != window.Process {
+		t.Errorf("got a report about the %s, want %s", r.Scope, window.Process)
+	}
+}
+
 // The number of jobs is bounded. A new job replaces one that is idle, and no other.
 func TestAutoFollowMany(t *testing.T) {
 	m := watching(t, monitor.Config{})

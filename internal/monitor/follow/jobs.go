@@ -70,7 +70,7 @@ func (j *Jobs) follow(wanted sampling.Job, pid int) error {
 	if wanted.Pressure != sample.HostScope {
 		if err := j.sources.Pressure.Add(wanted.Pressure); err != nil {
 			j.problems.Note("pressure", err)
-			wanted.Pressure, wanted.Own = sample.HostScope, false
+			wanted.Pressure, wanted.Own, wanted.Scope = sample.HostScope, false, window.Process
 		}
 	}
 	options := process.Options{Cgroup: wanted.Pressure, OwnScope: wanted.Own}
