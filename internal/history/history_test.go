@@ -42,6 +42,21 @@ func read(name string) Key { return Key{DiskReadBytes, name} }
 
 func at(m time.Duration) Point { return Point{At: m} }
 
+// Of two devices with one name the first counts. A normalizer marks the second one as reset in every reading.
+func TestDisksNameTwice(t *testing.T) {
+	h := newHistory(t)
+	for i := range 4 {
+		s := disk(time.Duration(i+1)*tick, "sda", uint64(i)<<20)
+		second := s.Disks[0]
+		second.Leaf, second.Reset = false, s.At
+		s.Disks = append(s.Disks, second)
+		add(t, h, s)
+	}
+	if d, ok := h.Between(Key{DisksBytes, ""}, at(tick), at(4*tick)); !ok || d.Value != 3<<20 {
+		t.Errorf("got %+v, %v; want %d bytes", d, ok, 3<<20)
+	}
+}
+
 // truth is a counter with known increments, and so with an exact growth over any interval.
 type truth struct {
 	when   []time.Duration

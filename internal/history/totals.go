@@ -75,7 +75,7 @@ func (t *totals) advance(a axisID, s *sample.Sample) {
 		if len(t.disks) != len(s.Disks) {
 			t.disks = make(map[string]diskTotal, len(s.Disks))
 		}
-		for i := range s.Disks {
+		for i := len(s.Disks) - 1; i >= 0; i-- { // of a duplicate name the first device counts
 			d := &s.Disks[i]
 			t.disks[d.Name] = diskTotal{d.ReadBytes + d.WriteBytes, d.TimeInQueue, d.Reset.Mono}
 		}

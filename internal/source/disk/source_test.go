@@ -119,6 +119,24 @@ func TestMultipathCountsOnDisk(t *testing.T) {
 	}
 }
 
+// Of two devices with one name only the first counts, from one reading to the next.
+func TestNameTwice(t *testing.T) {
+	root := t.TempDir()
+	const line = "8 0 sda 5 0 8 1 0 0 0 0 0 1 1\n"
+	fixture.Write(t, root, "proc/diskstats", []byte(line+line))
+	s := source(t, root)
+	var first, second sample.Sample
+	_, _ = s.Read(&first), s.Read(&second) // without /sys: they return an error once
+	if got := leaves(second.Disks); !slices.Equal(got, []string{"sda"}) {
+		t.Fatalf("got the leaves %v, want one", got)
+	}
+	for i := range second.Disks {
+		if d := &second.Disks[i]; d.Leaf && !d.Continues(&first.Disks[i]) {
+			t.Errorf("the leaf, device %d: got a restart at %v, want none", i, d.Reset.Mono)
+		}
+	}
+}
+
 func TestOldKernel(t *testing.T) {
 	root := fixture.Root(t, "disk_server")
 	old, err := os.ReadFile(filepath.Join(root, "proc/diskstats-4.14"))

@@ -1,6 +1,8 @@
 package disk
 
 import (
+	"slices"
+
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -23,7 +25,7 @@ type multipath struct {
 // /sys came or went between two reads, and is also judged by its name.
 func (f sysfs) tree(names []string) tree {
 	place := make(map[string]int, len(names))
-	for i, name := range names {
+	for i, name := range slices.Backward(names) { // of a duplicate name the first device counts, as in a DiskNormalizer
 		place[name] = i
 	}
 	t := tree{leaf: make([]bool, len(names)), fromNames: len(names) > 0 && !f.present()}
