@@ -49,6 +49,7 @@ func (b *builder) disks() (reset []string) {
 		}
 		return cmp.Or(cmp.Compare(y.moved(), x.moved()), strings.Compare(x.Name, y.Name))
 	})
+	slices.Sort(reset)
 	return reset
 }
 

@@ -1,11 +1,39 @@
 package window
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
+
+// The leaves come in any order, but a replay names the reset disks in the same order.
+func TestResetDisksAreSorted(t *testing.T) {
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		s := &sample.Sample{At: sample.Stamp{Mono: time.Duration(i+1) * time.Second}}
+		for _, name := range []string{"sdb", "sda"} {
+			d := sample.Disk{Name: name, Leaf: true, ReadIOs: 1}
+			if i == 2 {
+				d.Reset.Mono = time.Second
+			}
+			s.Disks = append(s.Disks, d)
+		}
+		if err := h.Append(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := &builder{&Report{}, h, &Machine{Leaves: []string{"sdb", "sda"}}}
+	b.Start.Mono, b.End.Mono = time.Second, 3*time.Second
+	if got, want := b.disks(), []string{"sda", "sdb"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
 
 // TestWorksWith: what happens to a disk that the window does not use is not a part of its report.
 func TestWorksWith(t *testing.T) {
