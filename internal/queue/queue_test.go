@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,8 +19,13 @@ var errDown = errors.New("connection refused")
 
 // output keeps what it is sent, and fails while fail is set.
 type output struct {
-	mu      sync.Mutex
-	fail    error
+	mu   sync.Mutex
+	fail error
+	sent
+}
+
+// sent is what an output received.
+type sent struct {
 	tries   []time.Time
 	batches []int // sizes of the accepted ones
 	items   []int
@@ -41,6 +47,13 @@ func (o *output) set(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.fail = err
+}
+
+// seen returns what the output received so far.
+func (o *output) seen() sent {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return sent{slices.Clone(o.tries), slices.Clone(o.batches), slices.Clone(o.items)}
 }
 
 // options returns options like those of the agent's exporters.
@@ -98,25 +111,25 @@ func TestBatches(t *testing.T) {
 		time.Sleep(time.Second / 2)
 		push(q, 3, 4)
 		synctest.Wait()
-		if len(o.tries) != 0 {
-			t.Errorf("batches before the delay is over: got %v, want none", o.batches)
+		if len(o.seen().tries) != 0 {
+			t.Errorf("batches before the delay is over: got %v, want none", o.seen().batches)
 		}
 		time.Sleep(time.Second / 2)
 		synctest.Wait()
-		if len(o.batches) != 1 || o.batches[0] != 4 || o.tries[0].Sub(began) != time.Second {
-			t.Errorf("got batches of %v at %v, want one of 4 after 1 s", o.batches, o.tries)
+		if len(o.seen().batches) != 1 || o.seen().batches[0] != 4 || o.seen().tries[0].Sub(began) != time.Second {
+			t.Errorf("got batches of %v at %v, want one of 4 after 1 s", o.seen().batches, o.seen().tries)
 		}
 		push(q, 4, 4+512)
 		synctest.Wait()
-		if len(o.batches) != 2 || o.batches[1] != 512 {
-			t.Errorf("got batches of %v, want a full one of 512 at once", o.batches)
+		if len(o.seen().batches) != 2 || o.seen().batches[1] != 512 {
+			t.Errorf("got batches of %v, want a full one of 512 at once", o.seen().batches)
 		}
 		push(q, 4+512, 1204)
 		if err := q.Flush(t.Context()); err != nil {
 			t.Errorf("Flush: got %v, want no error", err)
 		}
 		q.Close(t.Context())
-		checkItems(t, o.items, 0, 1204)
+		checkItems(t, o.seen().items, 0, 1204)
 		if err := q.Flush(t.Context()); err != nil {
 			t.Errorf("Flush of a closed, empty queue: got %v, want no error", err)
 		}
@@ -139,11 +152,11 @@ func TestBatchesWithoutDelay(t *testing.T) {
 		synctest.Wait()
 		push(q, 2, 3)
 		synctest.Wait()
-		if want := []int{2, 1}; !slices.Equal(o.batches, want) {
-			t.Errorf("got batches of %v, want %v", o.batches, want)
+		if want := []int{2, 1}; !slices.Equal(o.seen().batches, want) {
+			t.Errorf("got batches of %v, want %v", o.seen().batches, want)
 		}
 		q.Close(t.Context())
-		checkItems(t, o.items, 0, 3)
+		checkItems(t, o.seen().items, 0, 3)
 	})
 }
 
@@ -155,8 +168,8 @@ func TestBatchBytes(t *testing.T) {
 			q.Push(0, size)
 		}
 		q.Close(t.Context())
-		if want := []int{2, 1, 1, 1}; !slices.Equal(o.batches, want) {
-			t.Errorf("got batches of %v, want %v", o.batches, want)
+		if want := []int{2, 1, 1, 1}; !slices.Equal(o.seen().batches, want) {
+			t.Errorf("got batches of %v, want %v", o.seen().batches, want)
 		}
 	})
 }
@@ -165,23 +178,23 @@ func TestBatchBytes(t *testing.T) {
 func TestOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := output{fail: errDown}
-		retries := 0
+		var retries atomic.Int64
 		options := o.options()
-		options.OnRetry = func(error) { retries++ }
+		options.OnRetry = func(error) { retries.Add(1) }
 		q := start(options)
 		for i := range 300 {
 			push(q, i, i+1)
 			time.Sleep(time.Minute)
 		}
-		for i := 1; i < len(o.tries); i++ {
-			pause := o.tries[i].Sub(o.tries[i-1])
+		for i := 1; i < len(o.seen().tries); i++ {
+			pause := o.seen().tries[i].Sub(o.seen().tries[i-1])
 			middle := min(time.Second<<min(i-1, 10), 40*time.Second)
 			if pause < middle/2 || pause > 3*middle/2 {
 				t.Errorf("pause %d: got %v, want %v plus or minus half of it", i, pause, middle)
 			}
 		}
-		if retries != len(o.tries) {
-			t.Errorf("calls of OnRetry: got %d, want %d", retries, len(o.tries))
+		if got := int(retries.Load()); got != len(o.seen().tries) {
+			t.Errorf("calls of OnRetry: got %d, want %d", got, len(o.seen().tries))
 		}
 		o.set(nil)
 		time.Sleep(time.Minute + time.Second)
@@ -190,7 +203,7 @@ func TestOutage(t *testing.T) {
 			t.Errorf("got last error %v and failing %v, want %v and nil", c.LastError, c.Failing, errDown)
 		}
 		q.Close(t.Context())
-		checkItems(t, o.items, 0, 300)
+		checkItems(t, o.seen().items, 0, 300)
 	})
 }
 
@@ -205,11 +218,11 @@ func TestThrottle(t *testing.T) {
 			time.Sleep(time.Second + time.Millisecond)
 			o.set(nil)
 			time.Sleep(2 * maxThrottle)
-			if got := o.tries[1].Sub(o.tries[0]); got > 3*test.want/2 || got < test.want/2 {
+			if got := o.seen().tries[1].Sub(o.seen().tries[0]); got > 3*test.want/2 || got < test.want/2 {
 				t.Errorf("pause after a throttle of %v: got %v, want about %v", test.after, got, test.want)
 			}
 			q.Close(t.Context())
-			checkItems(t, o.items, 0, 1)
+			checkItems(t, o.seen().items, 0, 1)
 		})
 	}
 }
@@ -220,15 +233,15 @@ func TestCloseEndsPauseAndRetriesUntilDeadline(t *testing.T) {
 		q := start(o.options())
 		push(q, 0, 5)
 		time.Sleep(time.Hour)
-		before, began := len(o.tries), time.Now()
+		before, began := len(o.seen().tries), time.Now()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		q.Close(ctx)
 		if got := time.Since(began); got != 10*time.Second {
 			t.Errorf("Close took %v, want 10 s", got)
 		}
-		if n := len(o.tries) - before; n < 3 || n > 8 || !o.tries[before].Equal(began) {
-			t.Errorf("got %d tries, the first after %v, want 3 to 8, the first at once", n, o.tries[before].Sub(began))
+		if n := len(o.seen().tries) - before; n < 3 || n > 8 || !o.seen().tries[before].Equal(began) {
+			t.Errorf("got %d tries, the first after %v, want 3 to 8, the first at once", n, o.seen().tries[before].Sub(began))
 		}
 		checkCounts(t, q, Counts{Waiting: 5})
 		if got := q.Counts().LastError; !errors.Is(got, errDown) {
@@ -317,8 +330,8 @@ func TestOverflowWhileSending(t *testing.T) {
 		checkCounts(t, q, Counts{Dropped: 1400, Waiting: 600})
 		close(open)
 		q.Close(t.Context())
-		checkItems(t, o.items[:512], 0, 512)
-		checkItems(t, o.items[512:], 1912, 2000)
+		checkItems(t, o.seen().items[:512], 0, 512)
+		checkItems(t, o.seen().items[512:], 1912, 2000)
 		checkCounts(t, q, Counts{Sent: 600, Dropped: 1400})
 		if q.Bytes() != 0 {
 			t.Errorf("bytes of an empty queue: got %d, want 0", q.Bytes())
@@ -343,8 +356,8 @@ func TestRefusal(t *testing.T) {
 			}
 			checkCounts(t, q, Counts{Sent: test.sent, Refused: test.refused})
 			q.Close(t.Context())
-			if len(o.tries) != 1 || lost != int(test.refused) {
-				t.Errorf("got %d tries and %d lost, want 1 and %d", len(o.tries), lost, test.refused)
+			if len(o.seen().tries) != 1 || lost != int(test.refused) {
+				t.Errorf("got %d tries and %d lost, want 1 and %d", len(o.seen().tries), lost, test.refused)
 			}
 		})
 	}
@@ -362,7 +375,7 @@ func TestFlushEndsWithContext(t *testing.T) {
 		}
 		o.set(nil)
 		q.Close(t.Context())
-		checkItems(t, o.items, 0, 1)
+		checkItems(t, o.seen().items, 0, 1)
 	})
 }
 
