@@ -137,12 +137,21 @@ func (b *builder) readFrom() (names []string) {
 	return names
 }
 
-// ReadFrom returns the From of a report on w, without the rest of the report.
-func ReadFrom(h *history.History, w *Window, m Machine) []string {
-	b := &builder{&Report{Window: *w}, h, &m}
-	b.disks()
-	b.mounts()
-	return b.readFrom()
+// ReadFrom returns the From of a report on each window, without the rest of the report. machine returns the Machine of
+// a window. All windows use the same Report, because one for each would take most of the memory of a load among many.
+func ReadFrom(h *history.History, windows []*Window, machine func(*Window) Machine) [][]string {
+	if len(windows) == 0 {
+		return nil
+	}
+	from := make([][]string, len(windows))
+	b := &builder{&Report{}, h, &Machine{}}
+	for i, w := range windows {
+		*b.Report, *b.machine = Report{Window: *w}, machine(w)
+		b.disks()
+		b.mounts()
+		from[i] = b.readFrom()
+	}
+	return from
 }
 
 // minMovedShare is the share of all bytes that disks moved from which a disk counts as one that the window works with.

@@ -120,11 +120,15 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 // others lists the windows that overlap with w, with the disks that each reads from.
 func (s *state) others(w *window.Window, concurrent Concurrent) []window.Other {
 	others, open := concurrent(w)
-	for _, o := range open {
+	running := make([]*window.Window, len(open))
+	for i, o := range open {
 		other := *o
 		other.End, other.EndEdge = w.End, w.EndEdge
-		from := window.ReadFrom(s.history, &other, s.machine(&other, nil))
-		others = append(others, window.Other{Window: &other, Until: w.End.Mono, From: from})
+		running[i] = &other
+	}
+	machine := func(o *window.Window) window.Machine { return s.machine(o, nil) }
+	for i, from := range window.ReadFrom(s.history, running, machine) {
+		others = append(others, window.Other{Window: running[i], Until: w.End.Mono, From: from})
 	}
 	return others
 }
