@@ -23,7 +23,7 @@ type History struct {
 
 	mu       sync.Mutex
 	records  records
-	saved    bool   // the last update wrote or read the file
+	loaded   bool   // the file was read once
 	reported string // the last problem
 }
 
@@ -68,12 +68,18 @@ func (h *History) Update(drives []sample.Drive, listing Listing, at time.Time) (
 
 var errUnchanged = errors.New("unchanged")
 
-// transact reads the file, calls change and writes the file. If that fails, the history goes on in memory. Without
-// drives no file is created.
+// transact reads the file, calls change and writes the file. The file replaces the records in memory only if another
+// program has written it: rounds whose write fails, as on a full disk, build on each other. Without drives no file is
+// created.
 func (h *History) transact(create bool, change func()) {
 	if h.file == nil {
 		change()
 		return
+	}
+	if !h.loaded {
+		if all, err := h.file.Load(); err == nil {
+			h.take(all)
+		} // else Update returns the error, too
 	}
 	if _, err := os.Stat(h.file.Path); errors.Is(err, os.ErrNotExist) && !create && len(h.records) == 0 {
 		change()
@@ -81,11 +87,8 @@ func (h *History) transact(create bool, change func()) {
 	}
 	changed := false
 	_, err := h.file.Update(func(all *records) error {
-		if *all != nil || h.saved {
-			h.records = *all
-		}
-		if h.records == nil {
-			h.records = records{}
+		if !h.loaded || h.file.Changed() {
+			h.take(*all)
 		}
 		existed := *all != nil
 		change()
@@ -98,12 +101,20 @@ func (h *History) transact(create bool, change func()) {
 	if !changed {
 		change()
 	}
-	if h.saved = err == nil || errors.Is(err, errUnchanged); h.saved {
+	if err == nil || errors.Is(err, errUnchanged) {
 		h.reported = ""
 	} else if err.Error() != h.reported {
 		h.reported = err.Error()
 		h.report(fmt.Errorf("the history of drives in %s cannot be updated, so error counts are compared with those since "+
 			"the start of this program: %w", h.file.Path, err))
+	}
+}
+
+// take uses the records of the file from now on. A file that does not exist has none to use.
+func (h *History) take(all records) {
+	h.loaded = true
+	if all != nil {
+		h.records = all
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/smart"
+	"github.com/stallspan/stallspan/internal/state"
 )
 
 func TestVanished(t *testing.T) {
@@ -325,5 +326,48 @@ func TestNilHistory(t *testing.T) {
 	var h *History
 	if all := h.Round([]sample.Drive{disk("sda", nil)}, noon); len(all) != 1 || all[0].Status != sample.DriveOK {
 		t.Errorf("got %+v, want one drive that is ok", all)
+	}
+}
+
+// Rounds whose write fails, as on a full disk, build on each other and on the file.
+func TestWriteFails(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drives.json")
+	newHistory(t, path, "boot").Round([]sample.Drive{disk("sda", counts{sample.DrivePending: 1})}, noon)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	problems := 0
+	h := Open(path, "boot", func(error) { problems++ })
+	h.file.MaxSize = int(info.Size()) // one more field does not fit
+	silent := []sample.Drive{{Device: "sda", Status: sample.DriveUnread, Silent: true, Err: "no response"}}
+	for i := range 2 {
+		h.Round(silent, noon.Add(time.Duration(i+1)*time.Minute))
+	}
+	if d := h.Assess(silent, listingOf(silent), noon.Add(3*time.Minute))[0]; d.Status != sample.DriveFailed {
+		t.Errorf("got %+v, want failed after 2 silent rounds", d)
+	}
+	if problems != 1 {
+		t.Errorf("got %d problems, want 1", problems)
+	}
+}
+
+// A history that cannot be locked, as in a read-only folder, is used all the same.
+func TestLocked(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "drives.json")
+	newHistory(t, path, "boot").Round([]sample.Drive{disk("sda", counts{sample.DrivePending: 1})}, noon)
+	lock, err := os.Open(filepath.Join(filepath.Dir(path), ".drives.json.lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Close() }()
+	if err := state.Lock(lock, 0); err != nil {
+		t.Fatal(err)
+	}
+	h := Open(path, "boot", func(error) {})
+	h.file.Wait = time.Millisecond
+	grown := []sample.Drive{disk("sda", counts{sample.DrivePending: 3})}
+	if d := h.Round(grown, noon.Add(oneDay))[0]; d.Status != sample.DriveFailing {
+		t.Errorf("got %+v, want failing because the count has grown", d)
 	}
 }
