@@ -116,7 +116,7 @@ func parseConfig(text []byte) (*agentConfig, error) {
 	c := defaultAgentConfig()
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	decoder.KnownFields(true)
-	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) { // io.EOF: it is empty
+	if err := acceptZero(decoder.Decode(c)); err != nil && !errors.Is(err, io.EOF) { // io.EOF: it is empty
 		return nil, yamlError(err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {

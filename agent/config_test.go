@@ -88,6 +88,21 @@ func TestConfigDefaults(t *testing.T) {
 	}
 }
 
+// The duration 0 needs no unit.
+func TestConfigZero(t *testing.T) {
+	c, err := parseConfig([]byte(`
+slow: {load: 0, epoch: 0, factor: 2}
+actions:
+  - exec: {command: [/bin/true], timeout: 0, per_minute: 3}
+`))
+	if err != nil || c.Slow.Load != 0 || c.Slow.Epoch != 0 || c.Slow.Factor != 2 || c.Actions[0].Exec.PerMinute != 3 {
+		t.Errorf("got %+v, %v; want no limits and no error", c, err)
+	}
+	if _, err := parseConfig([]byte("slow: {load: 0, epoch: 5}")); err == nil || !strings.Contains(err.Error(), `"5" is not a`) {
+		t.Errorf("got %v, want an error for 5", err)
+	}
+}
+
 func TestWrongConfig(t *testing.T) {
 	for text, want := range map[string]string{
 		"sockett: x":                 `line 1: there is no key "sockett" here: did you mean socket?`,
