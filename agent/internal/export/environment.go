@@ -71,3 +71,24 @@ func (s signal) protocol() (string, error) {
 		return "", fmt.Errorf("%s is %.40q: set it to %s or %s", variable, value, protocolGRPC, protocolHTTP)
 	}
 }
+
+// reportIgnored reports OTLP settings of the signal that the SDK ignores without an error.
+func (s signal) reportIgnored(report func(line string)) {
+	endpoint, endpointVariable := s.setting("ENDPOINT")
+	ca, caVariable := s.setting("CERTIFICATE")
+	certificate, certificateVariable := s.setting("CLIENT_CERTIFICATE")
+	key, keyVariable := s.setting("CLIENT_KEY")
+	if value, variable := s.setting("COMPRESSION"); value != "" && value != "gzip" && value != "none" {
+		report(fmt.Sprintf("%s is %.40q and ignored: set it to gzip or none", variable, value))
+	}
+	switch {
+	case certificate != "" && key == "":
+		report(fmt.Sprintf("%s is ignored: set %s, too", certificateVariable, keyVariable))
+	case certificate == "" && key != "":
+		report(fmt.Sprintf("%s is ignored: set %s, too", keyVariable, certificateVariable))
+	}
+	protocol, _ := s.protocol() // over HTTP, it is an error
+	if protocol == protocolGRPC && ca != "" && strings.HasPrefix(strings.ToLower(endpoint), "http:") {
+		report(fmt.Sprintf("%s is ignored: %s begins with http:, which is not encrypted", caVariable, endpointVariable))
+	}
+}

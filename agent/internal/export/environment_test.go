@@ -56,6 +56,12 @@ func TestWrongEnvironment(t *testing.T) {
 		{set: env{"OTEL_TRACES_SAMPLER": "xray"}, report: "unsupported sampler: xray"},
 		{set: env{"OTEL_TRACES_SAMPLER": "traceidratio", "OTEL_TRACES_SAMPLER_ARG": "x"}, report: "parsing sampler argument"},
 		{set: env{"OTEL_RESOURCE_ATTRIBUTES": "a=b,c"}, report: "partial resource: missing value: [c]"},
+		{set: env{"OTEL_EXPORTER_OTLP_COMPRESSION": "zip"}, report: `OTEL_EXPORTER_OTLP_COMPRESSION is "zip" and ignored`},
+		{set: env{"OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE": good},
+			report: "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE is ignored: set OTEL_EXPORTER_OTLP_CLIENT_KEY, too"},
+		{set: env{"OTEL_EXPORTER_OTLP_LOGS_CLIENT_KEY": good},
+			report: "OTEL_EXPORTER_OTLP_LOGS_CLIENT_KEY is ignored: set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE, too"},
+		{set: env{"OTEL_EXPORTER_OTLP_CERTIFICATE": good}, report: "OTEL_EXPORTER_OTLP_CERTIFICATE is ignored: " + endpoint},
 		{set: env{"OTEL_EXPORTER_OTLP_CERTIFICATE": folder + "/none.pem"}, report: "read tls ca cert file: open "},
 	} {
 		t.Run(test.refused+test.report, func(t *testing.T) {

@@ -92,7 +92,12 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	if selected[traces] == "" && selected[metrics] == "" && selected[logs] == "" {
 		return e, nil
 	}
-	reportErrors(o.Report)
+	report := reportErrors(o.Report)
+	for s, name := range selected {
+		if name == otlp {
+			s.reportIgnored(report)
+		}
+	}
 	if err := e.open(ctx, o, selected); err != nil {
 		canceled, cancel := context.WithCancel(ctx)
 		cancel()

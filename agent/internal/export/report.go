@@ -21,19 +21,24 @@ type reporter struct {
 	done map[string]bool
 }
 
-// reportErrors makes report the receiver of all errors of the SDK in this process. Without it they are dropped.
-func reportErrors(report func(line string)) {
+// reportErrors makes report the receiver of all errors of the SDK in this process. Without it they are dropped. The
+// result reports a line of our own, once.
+func reportErrors(report func(line string)) (line func(string)) {
 	if report == nil {
 		report = func(string) {}
 	}
 	r := &reporter{report: report, done: map[string]bool{}}
 	otel.SetErrorHandler(r)
 	otel.SetLogger(logr.New(sink{r}))
+	return r.once
 }
 
 // Handle implements otel.ErrorHandler.
 func (r *reporter) Handle(err error) {
-	line := "OpenTelemetry: " + oneLine(withoutSecrets(err))
+	r.once("OpenTelemetry: " + oneLine(withoutSecrets(err)))
+}
+
+func (r *reporter) once(line string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.done[line] && len(r.done) < maxReports {
