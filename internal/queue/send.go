@@ -50,6 +50,7 @@ func (q *Queue[T]) wait(ctx context.Context, due bool) bool {
 		n, closing := len(q.items), q.closing
 		urgent := closing || q.flushing > 0 || q.full()
 		q.mu.Unlock()
+		rest := q.options.Delay - time.Since(first)
 		switch {
 		case n == 0 && closing:
 			return false
@@ -57,10 +58,10 @@ func (q *Queue[T]) wait(ctx context.Context, due bool) bool {
 			due = false
 			q.sleep(ctx, 0, q.ready)
 			first = time.Now()
-		case due || urgent || time.Since(first) >= q.options.Delay:
+		case due || urgent || rest <= 0:
 			return true
 		default:
-			q.sleep(ctx, q.options.Delay-time.Since(first), q.ready)
+			q.sleep(ctx, rest, q.ready)
 		}
 	}
 	return false
