@@ -28,9 +28,11 @@ func Lock(file *os.File, wait time.Duration) error {
 	}
 }
 
-// setOwner gives a new file the owner of another one. Only root can do so, so errors are ignored.
+// setOwner gives a new file the owner and the group of another one. Only root can change the owner, and others can
+// choose only a group of theirs, so errors are ignored.
 func setOwner(file *os.File, from os.FileInfo) {
-	if s, ok := from.Sys().(*syscall.Stat_t); ok {
-		_ = file.Chown(int(s.Uid), int(s.Gid))
+	s, ok := from.Sys().(*syscall.Stat_t)
+	if ok && file.Chown(int(s.Uid), int(s.Gid)) != nil {
+		_ = file.Chown(-1, int(s.Gid))
 	}
 }

@@ -50,7 +50,8 @@ func resolve(path string) string {
 	return path
 }
 
-// openLock opens a lock file. A new one belongs to the owner of its folder, so that root does not lock the user out.
+// openLock opens a lock file. A new one belongs to the owner of its folder, so that root does not lock the user out, and
+// a group that may write the folder may use it.
 func openLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
@@ -61,6 +62,7 @@ func openLock(path string) (*os.File, error) {
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err == nil {
 		setOwner(file, info)
+		_ = file.Chmod(fileMode | info.Mode().Perm()&0o060)
 	}
 	return file, nil
 }
