@@ -98,7 +98,8 @@ actions:
 	if err != nil || c.Slow.Load != 0 || c.Slow.Epoch != 0 || c.Slow.Factor != 2 || c.Actions[0].Exec.PerMinute != 3 {
 		t.Errorf("got %+v, %v; want no limits and no error", c, err)
 	}
-	if _, err := parseConfig([]byte("slow: {load: 0, epoch: 5}")); err == nil || !strings.Contains(err.Error(), `"5" is not a`) {
+	_, err = parseConfig([]byte("slow: {load: 0, epoch: 5}"))
+	if err == nil || !strings.Contains(err.Error(), `"5" is not a`) {
 		t.Errorf("got %v, want an error for 5", err)
 	}
 }

@@ -50,8 +50,8 @@ func resolve(path string) string {
 	return path
 }
 
-// openLock opens a lock file. A new one belongs to the owner of its folder, so that root does not lock the user out, and
-// a group that may write the folder may use it.
+// openLock opens a lock file. A new one belongs to the owner of its folder, so that root does not lock the user out. A
+// group that may write the folder may use it.
 func openLock(path string) (*os.File, error) {
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 	if errors.Is(err, fs.ErrExist) {
