@@ -1,5 +1,5 @@
-# `make help` lists the targets; CI runs `make`. It needs Go 1.26, git and make. With a C compiler (gcc) the tests use the
-# race detector and the build uses cgo.
+# `make help` lists the targets. CI runs .ci/run, which begins with `make`. It needs Go 1.26, git and make. With a C
+# compiler (gcc) the tests use the race detector and the build uses cgo.
 
 BENCH     ?= .
 BENCHTIME ?= 0.5s
@@ -25,7 +25,7 @@ GENERATED = { grep -rliE '^((//|\#|<!--|\[comment\]: <>) \(?(code )?generated .*
 .PHONY: all help generate generate-check lint test build collector end-to-end fakenvml bench overhead soak scenarios gpu-check fuzz demo pictures install clean
 .NOTPARALLEL:
 
-all: generate-check lint test build ## Check and build everything, as CI does (the default)
+all: generate-check lint test build ## Check and build what CI checks first; .ci/run is all of it (the default)
 
 help: ## List these targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-16s%s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
