@@ -25,10 +25,10 @@ func compareCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare [flags] A.json B.json",
 		Short: "Compare two reports window by window: what got slower, and why",
-		Long: `Compares two reports of run --report or demo --json: the duration of each window in A and in B, the
-part of its time that explains the difference, and the disks' work if that part is storage. Windows
-are matched by kind and name, repeats by their order. Differences below 5 % or 10 ms are "about the
-same".`,
+		Long: `Compares two reports of --report (run, record, replay), demo --json or mark end --json: the duration
+of each window in A and in B, the part of its time that explains the difference, and the disks' work
+if that part is storage. Windows are matched by kind and name, repeats by their order. Differences
+below 5 % or 10 ms are "about the same".`,
 		Example: `  stallspan compare before.json after.json
   stallspan compare --fail-on slower --threshold 20% main.json branch.json`,
 		Args: needs(2, 2, "compare needs two reports: stallspan compare A.json B.json"),

@@ -69,7 +69,7 @@ func (w *Window) Label() string {
 	return named.Label()
 }
 
-// Read reads a report of `run --report`, `demo --json` or `replay --report`, or the report of a single window from the
+// Read reads a report of --report (run, record, replay) or `demo --json`, or the report of a single window from the
 // API. The errors do not contain the file's name.
 func Read(r io.Reader) (*Document, error) {
 	text, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
