@@ -48,7 +48,7 @@ var ErrFull = errors.New("the history has no room for another device: reports go
 type History struct {
 	config Config
 
-	mu          sync.RWMutex
+	mu          sync.RWMutex // guards the fields below
 	axes        [axisCount]axis
 	totals      totals
 	branches    map[string]bool // disks with I/O that were not leaves at the last reading

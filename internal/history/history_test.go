@@ -310,9 +310,9 @@ func TestBusiestCore(t *testing.T) {
 	add(t, h, cores(time.Second, 0, 0))
 	add(t, h, cores(2*time.Second, time.Second, 0))
 	add(t, h, cores(3*time.Second, time.Second, time.Second))
-	pegged, ok := h.Between(Key{HostPegged, ""}, at(time.Second), at(3*time.Second))
-	if !ok || pegged.Value != 2 {
-		t.Fatalf("got %+v, want 2 s", pegged)
+	got, ok := h.Between(Key{HostBusiestCore, ""}, at(time.Second), at(3*time.Second))
+	if !ok || got.Value != 2 {
+		t.Fatalf("got %+v, want 2 s", got)
 	}
 }
 

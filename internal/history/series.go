@@ -17,7 +17,7 @@ const (
 	DiskWriteBytes
 	DiskWriteTicks
 	DiskIOTicks     // s
-	DiskTimeInQueue // operations under way x s
+	DiskTimeInQueue // operations in flight x s
 
 	DisksBytes  // read and written on all leaf disks
 	DisksQueued // operations in flight x s, of the leaf disk with the longest queue
@@ -26,8 +26,8 @@ const (
 	IOFull
 	CPUSome
 
-	HostCPUTime // core-seconds of work on all cores
-	HostPegged  // s, the integral of the busiest core's utilization
+	HostCPUTime     // core-seconds of work on all cores
+	HostBusiestCore // s, the integral of the busiest core's utilization
 
 	HostIOWait // core-seconds, idle while a task of the core waited for I/O; for the ledger, stored for a minute
 
@@ -215,8 +215,8 @@ func (h *History) each(
 			yield(groupKey{pressureKind(p.Resource), p.Scope}, v, 0)
 		}
 	case cpuAxis:
-		work, pegged, iowait := h.totals.cpu(s)
-		v[0], v[1] = work, pegged
+		work, busiestCore, iowait := h.totals.cpu(s)
+		v[0], v[1] = work, busiestCore
 		yield(groupKey{kindHost, ""}, v, 0)
 		v[0] = iowait
 		yield(groupKey{kindHostNow, ""}, v, 0)

@@ -12,11 +12,11 @@ type totals struct {
 	cores map[string]coreTotal
 	disks map[string]diskTotal
 
-	work   float64
-	pegged float64
-	iowait float64
-	bytes  float64
-	queued float64
+	work        float64
+	busiestCore float64
+	iowait      float64
+	bytes       float64
+	queued      float64
 }
 
 type diskTotal struct {
@@ -29,7 +29,7 @@ type coreTotal struct{ busy, iowait time.Duration }
 
 // cpu returns the totals after s: the work of all cores, the integral of the busiest core's utilization, and the idle
 // time of cores with a task that waited for I/O. Decreases of the latter are ignored.
-func (t *totals) cpu(s *sample.Sample) (work, pegged, iowait float64) {
+func (t *totals) cpu(s *sample.Sample) (work, busiestCore, iowait float64) {
 	var sum, busiest, waited time.Duration
 	for i := range s.Cores {
 		core := &s.Cores[i]
@@ -40,7 +40,7 @@ func (t *totals) cpu(s *sample.Sample) (work, pegged, iowait float64) {
 			waited += max(0, core.IOWait-last.iowait)
 		}
 	}
-	return t.work + sum.Seconds(), t.pegged + busiest.Seconds(), t.iowait + waited.Seconds()
+	return t.work + sum.Seconds(), t.busiestCore + busiest.Seconds(), t.iowait + waited.Seconds()
 }
 
 // disk returns the totals after s: the bytes of all leaf disks, and the integral of the longest queue.
@@ -63,7 +63,7 @@ func (t *totals) disk(s *sample.Sample) (bytes, queued float64) {
 func (t *totals) advance(a axisID, s *sample.Sample) {
 	switch a {
 	case cpuAxis:
-		t.work, t.pegged, t.iowait = t.cpu(s)
+		t.work, t.busiestCore, t.iowait = t.cpu(s)
 		if len(t.cores) != len(s.Cores) {
 			t.cores = make(map[string]coreTotal, len(s.Cores))
 		}

@@ -10,12 +10,12 @@ type cell struct {
 	queued   float64 // growth of the most loaded disk's weighted time
 	iowait   float64 // core-seconds of idle time while a task of the core waited for I/O
 	jobCPU   float64 // core-seconds of work of the job; without a job, of the busiest core
-	starved  float64 // a thread of the job was ready and had no CPU: CPU pressure of its own scope, or its leading thread
+	starved  float64 // a thread was ready without a CPU: from CPU pressure of the job's own scope, or its leading thread
 	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
 	leading  float64 // of jobCPU, of the thread that drives the GPU
 	ready    float64 // that thread was ready and had no CPU
 	queue    float64 // the job's own part of the weighted time of the disk that it read from
-	onDisk   float64 // growth of all of that, whichever process read
+	onDisk   float64 // growth of that disk's weighted time, whichever process read
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one

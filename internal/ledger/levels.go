@@ -9,17 +9,17 @@ import (
 
 // levels are the counters that a ledger needs, at one moment.
 type levels struct {
-	busy, some, hostCPU, pegged, jobCPU, queued float64 // s
-	cpuSome                                     float64 // s, CPU pressure
-	iowait                                      float64 // core-s
-	system                                      float64 // of jobCPU, in the kernel
-	fetched                                     float64 // bytes the job fetched from storage
-	stored                                      float64 // bytes the job fetched from or sent to storage
-	readChars                                   float64 // bytes the job read by calls, also from the page cache
-	disks                                       float64 // bytes that all leaf disks moved
-	leaders, leading, leaderReady               float64 // s, see sample.Job
-	reading, working, inReads                   float64
-	hasSome, hasGPU, hasJob                     bool
+	busy, some, hostCPU, busiestCore, jobCPU, queued float64 // s
+	cpuSome                                          float64 // s, CPU pressure
+	iowait                                           float64 // core-s
+	system                                           float64 // of jobCPU, in the kernel
+	fetched                                          float64 // bytes the job fetched from storage
+	stored                                           float64 // bytes the job fetched from or sent to storage
+	readChars                                        float64 // bytes the job read by calls, also from the page cache
+	disks                                            float64 // bytes that all leaf disks moved
+	leaders, leading, leaderReady                    float64 // s, see sample.Job
+	reading, working, inReads                        float64
+	hasSome, hasGPU, hasJob                          bool
 }
 
 func (a *account) read(h *history.History, p history.Point) levels {
@@ -34,7 +34,7 @@ func (a *account) read(h *history.History, p history.Point) levels {
 		l.busy, l.hasGPU = h.Level(history.Key{Series: history.GPUBusyTime, ID: a.target.GPU}, p)
 	}
 	l.hostCPU = get(history.HostCPUTime, "")
-	l.pegged = get(history.HostPegged, "")
+	l.busiestCore = get(history.HostBusiestCore, "")
 	l.iowait = get(history.HostIOWait, "")
 	l.queued = get(history.DisksQueued, "")
 	l.disks = get(history.DisksBytes, "")
@@ -66,7 +66,7 @@ func (l levels) until(now levels, dt float64, s Target) cell {
 		scopeCPU:    now.hostCPU - l.hostCPU,
 		queued:      now.queued - l.queued,
 		iowait:      now.iowait - l.iowait,
-		jobCPU:      now.pegged - l.pegged,
+		jobCPU:      now.busiestCore - l.busiestCore,
 		hasGPU:      s.GPU != "",
 		hasPressure: now.hasSome,
 		shared:      s.Pressure == sample.HostScope && s.Job != "",

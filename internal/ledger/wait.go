@@ -2,14 +2,17 @@ package ledger
 
 import "math"
 
-// waited is the wall time in which the job waited for storage. It is what pressure shows, or the job's own part of the
-// disk's queue if that is more, up to the time that the reading threads slept. The queue alone would count what the
-// kernel reads ahead while the reader works. Pressure misses asynchronous reads. Reads over a network past the page
-// cache show in neither of them.
+// waited is the wall time in which the job waited for storage. It is the largest of four estimates:
+//   - What pressure shows. It misses asynchronous reads. It is also too low for a thread that wakes up on another CPU
+//     each time: it looks as if two threads had waited for half of the time each.
+//   - The job's own part of the disk's queue. This includes what the kernel reads ahead while the reader works.
+//   - The time that cores idled for I/O. It has no such error as pressure, but it includes the waiting of other
+//     processes, so it counts up to twice what pressure shows.
+//   - The time in reads of files without a local disk. Such reads, over a network and past the page cache, show neither
+//     in pressure nor in a queue.
 //
-// Pressure is also too low for a thread that wakes up on another CPU each time: it looks as if two threads had waited
-// for half of the time each. The time that cores idled for I/O has no such error, but it includes the waiting of other
-// processes. It counts up to twice what pressure shows.
+// Except for pressure, each counts up to the time that the reading threads slept. Without a job, the queue is that of
+// the most loaded disk, and counts in full.
 func (c cell) waited() float64 {
 	asleep := c.asleep()
 	if !c.ownIO {
