@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/stat"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
@@ -21,7 +22,7 @@ import (
 type statOptions struct{ csv, json, wide bool }
 
 const (
-	minInterval = 100 * time.Millisecond // the sampling interval
+	minInterval = config.DefaultInterval // shorter ones would end between two samples
 	maxInterval = 24 * time.Hour         // the kernel's times of a disk with a deep queue wrap in about a day
 )
 

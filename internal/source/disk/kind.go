@@ -59,7 +59,7 @@ func (f sysfs) kind(name string) string {
 	case "0":
 		return SSD
 	case "1":
-		if slices.Contains(hypervisors, f.text(name, "device/vendor")) {
+		if IsHypervisor(f.text(name, "device/vendor")) {
 			return Virtual
 		}
 		return Rotational
@@ -67,8 +67,14 @@ func (f sysfs) kind(name string) string {
 	return NoKind
 }
 
-// hypervisors are the vendors of SCSI disks in virtual machines.
-var hypervisors = []string{"QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix"}
+// IsHypervisor reports whether a SCSI vendor makes the disks of virtual machines.
+func IsHypervisor(vendor string) bool {
+	switch vendor {
+	case "QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix":
+		return true
+	}
+	return false
+}
 
 func (f sysfs) text(name, file string) string {
 	text, err := os.ReadFile(filepath.Join(f.folder(name), file))

@@ -25,7 +25,7 @@ import (
 // Options are the library to load and the resolution.
 type Options struct {
 	Library  string        // path of libnvidia-ml.so.1; "" for the dynamic loader's choice
-	Interval time.Duration // between two rows; 0 for 100 ms
+	Interval time.Duration // between two rows
 }
 
 var (
@@ -62,9 +62,6 @@ func New(o Options) (*Source, error) {
 }
 
 func newSource(d driver, interval time.Duration) *Source {
-	if interval <= 0 {
-		interval = 100 * time.Millisecond
-	}
 	return &Source{driver: d, interval: interval, wake: make(chan struct{}, 1)}
 }
 

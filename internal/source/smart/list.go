@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/source/disk"
 )
 
 // Disk is a configured disk.
@@ -26,9 +28,6 @@ var (
 	// nbd, rbd, drbd), have none (mmcblk, pmem, fd) or are not disks (sr, st).
 	disks = regexp.MustCompile(`^(?:sd[a-z]{1,4}|hd[a-z]|nvme[0-9]{1,4}n[0-9]{1,4})$`)
 )
-
-// hypervisors are the SCSI vendors of virtual disks.
-var hypervisors = []string{"QEMU", "VMware", "VMware,", "Msft", "Google", "VBOX", "XENSRC", "Nutanix"}
 
 // Check returns an error for an invalid device or type, which smartctl could read as another argument or file. No shell
 // is involved.
@@ -117,7 +116,7 @@ func (o *Options) hasHardware(folder string) bool {
 		return false // a path to a disk that has another device
 	case hasNoMedium(folder):
 		return false
-	case slices.Contains(hypervisors, readText(folder, "device/vendor")):
+	case disk.IsHypervisor(readText(folder, "device/vendor")):
 		return false
 	}
 	kind := readText(folder, "device/type")
