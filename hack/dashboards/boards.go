@@ -26,7 +26,7 @@ func gpuAgainstDisk() board {
 					gpuName+" works"),
 					highest(byHost, `rate(<stallspan.pressure.io.stall.time>{`+onHosts+`, <stallspan.pressure.stall_type=some>}`+interval+`)`, hostName+" waits for storage"),
 					highest(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`,
-						diskName+" has something under way")).wide(),
+						diskName+" has I/O in flight")).wide(),
 			}},
 			{"GPU", []panel{
 				graph("GPU busy", percent, highest(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`,
@@ -45,7 +45,7 @@ func gpuAgainstDisk() board {
 					` (rate(<system.disk.operations>{` + onDisks + `}` + interval + `)) > 0)`, diskWay}),
 				graph("Queue", plainUnit, highest(byDisk, `rate(<system.disk.weighted_io_time>{`+onDisks+`}`+interval+`)`,
 					diskName)),
-				graph("Time with something under way (%util)", percent,
+				graph("Time with I/O in flight (%util)", percent,
 					highest(byDisk, `rate(<system.disk.io_time>{`+onDisks+`}`+interval+`)`, diskName)).
 					saying("100 % does not mean saturated for a device that serves operations in parallel."),
 				{title: "Saturated", kind: stateTimeline, unit: plainUnit, width: 12, height: 8,

@@ -1,6 +1,6 @@
 // Package api serves the HTTP API of docs/api.md on a unix socket or a TCP port, and has its client. An
-// implementation of Windows opens and closes windows with their spans. All that requests only read comes from the
-// monitor.
+// implementation of Windows opens and closes windows with their spans. Requests that only read are answered
+// from the monitor.
 package api
 
 import (
@@ -125,7 +125,7 @@ func (s *Server) stop() {
 	}
 }
 
-// wait waits for the connections' goroutines. Only Windows can hold one for longer than that.
+// wait waits for the connections' goroutines. Only Windows can hold one for longer than grace.
 func (s *Server) wait() {
 	done := make(chan struct{})
 	go func() {

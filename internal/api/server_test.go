@@ -232,7 +232,7 @@ func TestStopLetsRequestsFinish(t *testing.T) {
 		t.Fatal(err)
 	}
 	buf := make([]byte, 4096)
-	n, err := c.Read(buf) // the server asks for the body: the request is under way
+	n, err := c.Read(buf) // the server asks for the body: the request is in progress
 	if err != nil || !strings.HasPrefix(string(buf[:n]), "HTTP/1.1 100 ") {
 		t.Fatalf("got %q, %v; want 100 Continue", buf[:n], err)
 	}

@@ -15,7 +15,8 @@ const maxEntries = 200_000
 
 var errEnough = errors.New("enough")
 
-// choose is the largest readable file below a folder that is on the same file system and has no holes.
+// choose returns the largest readable file below a folder that is on the same file system. At least half of the file
+// must be allocated: holes are not read from the disk.
 func choose(ctx context.Context, folder string) (string, error) {
 	info, err := os.Stat(folder)
 	if err != nil {

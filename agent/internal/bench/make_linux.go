@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A file that is made has this size, or less after makeTime.
+// makeFile stops at madeSize or after makeTime.
 const (
 	madeSize = 1 << 30
 	makeTime = 10 * time.Second

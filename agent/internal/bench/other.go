@@ -8,5 +8,5 @@ import (
 )
 
 func run(context.Context, Options) (*Result, error) {
-	return nil, errors.New("disks are measured on Linux alone")
+	return nil, errors.New("disks are measured only on Linux")
 }

@@ -216,7 +216,7 @@ func once(size int64) func(int) func() int64 {
 	}
 }
 
-// around repeats that.
+// around reads as once does, and starts over at size.
 func around(size int64) func(int) func() int64 {
 	var next atomic.Int64
 	return func(int) func() int64 {

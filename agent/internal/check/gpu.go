@@ -56,7 +56,7 @@ func device(d gpu.Device, found gpu.ProbeResult) Finding {
 		f.Fix = "run nvidia-smi, and search the kernel's log for NVRM and Xid"
 	case !reportsBusy(d):
 		f.State = Limited
-		f.Message += " Its time cannot be split."
+		f.Message += " Its time cannot be divided."
 		if strings.HasPrefix(d.ID, "MIG-") {
 			f.Message += " NVIDIA reports no utilization of MIG devices."
 		}
@@ -74,8 +74,8 @@ func reportsBusy(d gpu.Device) bool {
 	return false
 }
 
-// own is the consequence on a machine without a GPU.
-const own = "A program's own time is split instead of a GPU's."
+// ownTimeInstead is the consequence on a machine without a GPU.
+const ownTimeInstead = "A program's own time is divided instead of a GPU's."
 
 // noGPU is why no GPU can be read, with the fix.
 func (m *machine) noGPU(err error) Finding {
@@ -87,15 +87,16 @@ func (m *machine) noGPU(err error) Finding {
 		f.Message = "There is an NVIDIA GPU, but this program was built without NVML (without cgo)."
 		f.Fix = "CGO_ENABLED=1 go install ."
 	case errors.Is(err, gpu.ErrNotBuilt):
-		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + own
+		f.Message = "No NVIDIA GPU is visible (and this program was built without NVML). " + ownTimeInstead
 	case errors.Is(err, gpu.ErrNoDriver) && loaded:
 		f.Message, f.Fix = "The NVIDIA driver is loaded, but its library libnvidia-ml.so.1 is missing.", m.giveLibrary()
 	case errors.Is(err, gpu.ErrNoDriver) && card == nvidia:
 		f.Message, f.Fix = "There is an NVIDIA GPU, but its driver is not installed.", m.installDriver()
 	case errors.Is(err, gpu.ErrNoDriver) && card != "":
-		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card, own)
+		f.Message = fmt.Sprintf("The GPU in this machine is %s: only NVIDIA GPUs can be read. %s", card,
+			ownTimeInstead)
 	case errors.Is(err, gpu.ErrNoDriver):
-		f.Message = "There is no NVIDIA driver. " + own
+		f.Message = "There is no NVIDIA driver. " + ownTimeInstead
 	case errors.Is(err, context.DeadlineExceeded):
 		f.Message = fmt.Sprintf("The NVIDIA driver did not answer within %v: it hangs, or is loaded again for each program.",
 			maxGPU)
@@ -159,7 +160,7 @@ const nvidia = "NVIDIA's"
 // makers of GPUs, by PCI vendor id.
 var makers = map[string]string{"0x10de": nvidia, "0x1002": "AMD's"}
 
-// card is the maker of the GPU on the PCI bus, "" for none that computes.
+// card returns the maker of the GPU on the PCI bus; "" if no GPU there can compute.
 func (m *machine) card() string {
 	folders, _ := filepath.Glob(m.path("sys/bus/pci/devices/*"))
 	best := ""

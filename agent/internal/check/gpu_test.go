@@ -74,7 +74,7 @@ func TestDevice(t *testing.T) {
 	}{
 		{whole, Seen, "GPU 0, NVIDIA H200 (driver 570.1), can be read.", true},
 		{partly, Seen, "does not report: energy, power.", true},
-		{slice, Limited, "Its time cannot be split. NVIDIA reports no utilization of MIG devices.", false},
+		{slice, Limited, "Its time cannot be divided. NVIDIA reports no utilization of MIG devices.", false},
 		{failing, Limited, "the GPU is lost.", true},
 	} {
 		f := device(c.device, gpu.ProbeResult{Driver: "570.1"})

@@ -15,9 +15,9 @@ func Summary(found []Finding) string {
 	if !pressure && !disks {
 		return "Stallspan cannot find what a program waits for here: neither pressure nor disks can be read."
 	}
-	text := "Stallspan can split a program's own time here: on the CPU, waiting for storage, other."
+	text := "Stallspan can divide a program's own time here: on the CPU, waiting for storage, other."
 	if splitsGPU(found) {
-		text = "Stallspan can split GPU time here: busy, waiting for storage, waiting for the CPU, other."
+		text = "Stallspan can divide GPU time here: busy, waiting for storage, waiting for the CPU, other."
 	}
 	if lacks := missing(found); len(lacks) > 0 {
 		text += " Missing from its verdicts: " + strings.Join(lacks, "; ") + "."

@@ -32,7 +32,7 @@ type share struct {
 	seconds float64
 }
 
-// ledger is nil if the report has no ledger.
+// ledger returns nil if the report has no ledger.
 func (w *Window) ledger() *ledger {
 	switch {
 	case w.Stall == nil:

@@ -103,8 +103,8 @@ func (k *kernel) print() {
 	}
 }
 
-// Whatever is born, works, ends, is waited for, orphaned or ignored: the job's counters never go back, never say
-// more than was done, and say exactly that when no inheritance is under way.
+// TestCountersOnlyGrowAndAreTrue creates, ends, reaps and orphans processes at random. The job's counters must never
+// decrease or exceed what was done, and must equal it whenever no inheritance is in progress.
 func TestCountersOnlyGrowAndAreTrue(t *testing.T) {
 	if exists("/dev/shm") {
 		t.Setenv("TMPDIR", "/dev/shm") // files on a disk take ten times as long

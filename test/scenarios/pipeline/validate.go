@@ -37,7 +37,7 @@ func (p *Plan) check() error {
 		return fmt.Errorf("records of %d bytes: they have from 8 bytes to 1 GiB", p.Record)
 	case p.Workers > maxWorkers || p.Depth > maxDepth:
 		return fmt.Errorf(
-			"%d workers with %d reads under way each: most are %d and %d",
+			"%d workers with %d reads in flight each: the maxima are %d and %d",
 			p.Workers,
 			p.Depth,
 			maxWorkers,
