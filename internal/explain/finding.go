@@ -21,7 +21,7 @@ func judged(r *window.Report) string {
 	if m, ok := blocking(r); ok {
 		return unjudged(r, m)
 	}
-	return verdict(r, r.Shares()) + warmth(r) + neighbor(r) + limits(r) + "."
+	return verdict(r, r.Shares()) + warmth(r) + neighbor(r) + caveats(r) + "."
 }
 
 // tookTooLong puts the duration first if it is why the window is slow.

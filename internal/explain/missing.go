@@ -50,8 +50,8 @@ var unjudgedRemedies = map[window.Reason]string{
 	window.TooShort: "Use a longer window: CPU time counts in ticks of 10 ms, and a GPU's driver reports late.",
 }
 
-// limits is what the numbers of a finding do not include.
-func limits(r *window.Report) (text string) {
+// caveats lists what the numbers of a finding do not include.
+func caveats(r *window.Report) (text string) {
 	if disks := r.MissingDevices(window.DiskReset); len(disks) > 0 {
 		was, its := " was", "its"
 		if len(disks) > 1 {

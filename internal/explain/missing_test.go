@@ -179,7 +179,7 @@ func TestWithoutVerdict(t *testing.T) {
 func TestResetDisks(t *testing.T) {
 	r := &window.Report{Missing: []window.Missing{{Reason: window.DiskReset, Device: "sdb"},
 		{Reason: window.DiskReset, Device: "sdc"}}}
-	if got := limits(r); !strings.HasPrefix(got, "; sdb, sdc were added, removed or reset, so their") {
+	if got := caveats(r); !strings.HasPrefix(got, "; sdb, sdc were added, removed or reset, so their") {
 		t.Errorf("%q, want both disks", got)
 	}
 }

@@ -21,7 +21,7 @@ const maxEndDelay = time.Second
 type alerts struct {
 	receivers receivers[alert.Event]
 
-	mu       sync.Mutex
+	mu       sync.Mutex // guards the fields below
 	watch    alert.Watcher
 	due      time.Duration
 	failures map[string]uint64 // by source, at the check before
@@ -73,7 +73,7 @@ func (a *alerts) failing(now map[string]sampling.Failure) (parts []alert.Part) {
 
 // receivers are callbacks. The zero value is ready, and safe for concurrent use.
 type receivers[T any] struct {
-	mu  sync.Mutex
+	mu  sync.Mutex // guards all
 	all []*func(T) // replaced, never changed: emit may be reading the old one
 }
 

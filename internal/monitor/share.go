@@ -22,11 +22,11 @@ type Share struct {
 // shared is the common monitor of the components of a process. It is global because their factories have nothing else
 // in common.
 var shared struct {
-	mu      sync.Mutex
-	claims  []*Share // not stopped, with a config
-	limits  []*Share // not stopped, with a Slow
-	users   int      // started and not stopped
-	monitor *Monitor // nil without users
+	mu      sync.Mutex // guards the fields below, and started of each Share
+	claims  []*Share   // not stopped, with a config
+	limits  []*Share   // not stopped, with a Slow
+	users   int        // started and not stopped
+	monitor *Monitor   // nil without users
 }
 
 // Claim registers a component that needs a monitor with this config. Call it when the component is created, before any

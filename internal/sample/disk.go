@@ -53,8 +53,8 @@ func (d *Disk) Unused() bool { return d.ReadIOs+d.WriteIOs+d.DiscardIOs == 0 }
 // is what the disk did in between.
 func (d *Disk) Continues(earlier *Disk) bool { return d.Reset.Mono == earlier.Reset.Mono }
 
-// DiskDelta is what a disk did in an interval. The counters of Disk hold their growth; the other fields are those of
-// the later reading.
+// DiskDelta is what a disk did in an interval. The counters of Disk hold their growth, and Has the columns that both
+// readings have. The other fields are from the later reading.
 type DiskDelta struct {
 	Disk
 	Interval time.Duration

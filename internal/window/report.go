@@ -36,7 +36,7 @@ type Report struct {
 	Slow       bool
 	SlowReason string        // one of the registry's stallspan.slowness.reason
 	Limit      time.Duration // the configured limit that the window was compared with; 0 without one
-	Baseline   *Baseline     // how long such windows usually take; nil if unknown, and in a recording
+	Baseline   *Baseline     // how long such windows usually take; nil if unknown
 
 	Uses     []GPUUse  // of the GPUs that report more than their busy time
 	Findings []Finding // facts about GPUs and disks besides the verdict

@@ -10,7 +10,7 @@ const (
 	SlowStorage   = "storage_stall" // it lost over half of its GPU time to storage
 )
 
-// Baseline is how long such windows usually take on this machine: exact over the last Count that were not slow.
+// Baseline is how long such windows usually take on this machine, exact over the last Count that it learned.
 type Baseline struct {
 	Median time.Duration `json:"median"`
 	P95    time.Duration `json:"p95"`
@@ -32,7 +32,7 @@ const SlowFactor = 1.5
 type Limits struct {
 	Set      time.Duration `json:"set,omitempty"`    // the configured limit; 0 without one
 	Factor   float64       `json:"factor,omitempty"` // how many times the usual P95 a window may take; 0 for SlowFactor
-	Baseline *Baseline     `json:"usual,omitempty"`  // nil if too few windows are known
+	Baseline *Baseline     `json:"usual,omitempty"`  // nil if too few windows are known; the key is its old name
 }
 
 // ApplyLimits marks the window slow if it took longer than its limits. A window that is still open can only take

@@ -13,7 +13,7 @@ const (
 	maxOpenConcurrent = 8  // open windows up to which each of them is compared with the others
 )
 
-// concurrent returns the windows that overlap with w and may have read from the same disks: a samplint.Concurrent.
+// concurrent returns the windows that overlap with w and may have read from the same disks: a sampling.Concurrent.
 func (t *table) concurrent(w *window.Window) (ended []window.Other, open []*window.Window) {
 	for r := range t.endedSince(w.Start.Mono, w.End.Mono) {
 		if len(r.From) > 0 && w.Overlaps(&r.Window, r.End.Mono) {

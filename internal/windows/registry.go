@@ -60,7 +60,7 @@ type Alerts interface {
 type Registry struct {
 	config Config
 
-	mu  sync.Mutex // taken before the locks of Config's parts
+	mu  sync.Mutex // taken after the lock of the alerts, and before those of Readings, Probe and the baselines
 	all table
 }
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	measuredEvery = time.Minute            // between two reads of the file
-	measuredWait  = 100 * time.Millisecond // how long the first read is waited for: a file system may hang
+	measuredWait  = 100 * time.Millisecond // how long Start waits: a file system may hang
 )
 
 // Measured reads the ceilings that stallspan bench measured, from a file next to that of the baselines.
@@ -21,11 +21,11 @@ type Measured struct {
 	note  func(source string, err error)
 	apply func([]sample.Ceiling)
 
-	mu   sync.Mutex
-	busy bool
-	next time.Time
+	mu   sync.Mutex // guards busy and next
+	busy bool       // a read is running
+	next time.Time  // when Refresh reads again
 
-	// Used by the running read alone.
+	// Only the running read uses these.
 	info os.FileInfo // nil: the file did not exist
 	all  []ceiling.Measured
 }
@@ -41,7 +41,9 @@ func (m *Measured) Start() {
 	if m == nil {
 		return
 	}
+	m.mu.Lock()
 	m.next = time.Now().Add(measuredEvery)
+	m.mu.Unlock()
 	done := make(chan struct{})
 	m.read(done)
 	select {
@@ -70,7 +72,8 @@ func (m *Measured) Refresh() {
 // Read reads the file now. It does not wait.
 func (m *Measured) Read() { m.read(make(chan struct{})) }
 
-// read reads the file in the background, unless it is being read, and closes done after that.
+// read reads the file in the background, and then closes done. While another read runs, or after the probe has stopped,
+// it does nothing and leaves done open.
 func (m *Measured) read(done chan<- struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

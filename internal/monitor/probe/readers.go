@@ -19,7 +19,7 @@ const (
 
 // scans are scans of what all processes of the machine have read, taken when loads begin and end.
 type scans struct {
-	mu   sync.Mutex
+	mu   sync.Mutex // guards the fields below
 	last *scan
 	open map[string]openLoad // by window id
 }

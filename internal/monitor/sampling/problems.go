@@ -12,7 +12,7 @@ const maxProblems = 64
 
 // Problems collects the errors of all sources. The zero value is ready, and safe for concurrent use.
 type Problems struct {
-	mu   sync.Mutex
+	mu   sync.Mutex        // guards the fields below
 	last map[string]string // by source: most failures repeat the one before
 	seen map[string]bool
 	list []error

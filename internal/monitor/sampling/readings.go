@@ -142,7 +142,8 @@ func (r *Readings) Collect() sample.Snapshot {
 	return latest
 }
 
-// DiskKind returns the kind of a disk, as source/disk does.
+// DiskKind returns the kind of a disk, as source/disk does. It does not take the lock of Readings, so it may be called
+// while a window ends. At the first call for a disk it reads two small files of /sys.
 func (r *Readings) DiskKind(name string) string {
 	if r.recorded() || r.config.Sources.Disks == nil {
 		return ""

@@ -10,7 +10,7 @@ import (
 )
 
 // Concurrent returns the windows that overlap with w: those that ended, with the disks that they read from, and those
-// that are open. It must not call Readings.
+// that are open. It is called with the lock of Readings held.
 type Concurrent func(w *window.Window) (ended []window.Other, open []*window.Window)
 
 // BeginWindow sets the start of a window to a moment, and writes it to the journal.
@@ -39,7 +39,8 @@ type Ending struct {
 	Readers    []window.Reader // the processes that fetched most
 	Concurrent Concurrent      // nil skips the other windows
 
-	// Judge completes the report, and returns the limits of its length for the journal. It must not call Readings.
+	// Judge completes the report, and returns the limits of its length for the journal. It is called with the lock of
+	// Readings held, so it may call DiskKind, which does not take that lock, but no other method.
 	Judge func(*window.Report) *window.Limits
 }
 
