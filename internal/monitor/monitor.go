@@ -31,7 +31,7 @@ type Monitor struct {
 	sources  *sampling.Sources // nil for a recording
 	readings *sampling.Readings
 	problems sampling.Problems
-	judge    *windows.Judge
+	judge    *windows.SlowJudge
 	measured *probe.Measured // nil for none
 	drives   *driveHealth    // nil for none
 	alerts   alerts
@@ -81,7 +81,7 @@ func New(c Config) (*Monitor, error) {
 	if c.Recorded { // a recording has its own limits
 		slow = config.Slow{}
 	}
-	m.judge = windows.NewJudge(slow, m.readings.DiskKind, m.problems.Note)
+	m.judge = windows.NewSlowJudge(slow, m.readings.DiskKind, m.problems.Note)
 	if slow.HasBaseline() {
 		m.measured = m.Probe.NewMeasured(ceiling.PathNextTo(slow.Baseline), m.problems.Note, m.readings.SetMeasured)
 	}

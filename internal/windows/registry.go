@@ -42,7 +42,7 @@ type Config struct {
 	Readings *sampling.Readings
 	Jobs     *follow.Jobs
 	Probe    *probe.Probe
-	Judge    *Judge
+	Judge    *SlowJudge
 	Recorded bool // windows are replayed from a recording
 	Alerts   Alerts
 

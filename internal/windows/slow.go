@@ -20,16 +20,16 @@ func limitOf(s config.Slow, k window.Kind) time.Duration {
 	return 0
 }
 
-// Judge compares the length of windows with limits and with earlier windows. It is safe for concurrent use.
-type Judge struct {
+// SlowJudge compares the length of windows with limits and with earlier windows. It is safe for concurrent use.
+type SlowJudge struct {
 	slow     config.Slow
 	store    *baseline.Store          // nil without baselines
 	diskKind func(name string) string // kind of a disk
 }
 
-// NewJudge opens the file of baselines. note receives its errors.
-func NewJudge(s config.Slow, diskKind func(string) string, note func(source string, err error)) *Judge {
-	j := &Judge{slow: s, diskKind: diskKind}
+// NewSlowJudge opens the file of baselines. note receives its errors.
+func NewSlowJudge(s config.Slow, diskKind func(string) string, note func(source string, err error)) *SlowJudge {
+	j := &SlowJudge{slow: s, diskKind: diskKind}
 	if s.HasBaseline() {
 		j.store = baseline.Open(s.Baseline, func(err error) { note("baselines", err) })
 	}
@@ -37,20 +37,20 @@ func NewJudge(s config.Slow, diskKind func(string) string, note func(source stri
 }
 
 // Save waits until the file of baselines holds all windows so far: for five seconds at most.
-func (j *Judge) Save() { j.store.Save() }
+func (j *SlowJudge) Save() { j.store.Save() }
 
 // Close closes the file of baselines.
-func (j *Judge) Close() { j.store.Close() }
+func (j *SlowJudge) Close() { j.store.Close() }
 
-func (j *Judge) enabled() bool { return j.store != nil }
+func (j *SlowJudge) enabled() bool { return j.store != nil }
 
 // running judges a window that is open.
-func (j *Judge) running(r *window.Report) { r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false))) }
+func (j *SlowJudge) running(r *window.Report) { r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false))) }
 
 // final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
 // baseline is shared by programs with different factors, so what it learns depends on the default factor alone. retried
 // is what a second probe of the window's path found.
-func (j *Judge) final(r *window.Report, retried window.Seen) *window.Limits {
+func (j *SlowJudge) final(r *window.Report, retried window.Seen) *window.Limits {
 	key := j.key(r, retried, true)
 	limits := j.limits(r, key)
 	r.ApplyLimits(limits)
@@ -68,7 +68,7 @@ func (j *Judge) final(r *window.Report, retried window.Seen) *window.Limits {
 	return recorded
 }
 
-func (j *Judge) limits(r *window.Report, key baseline.Key) window.Limits {
+func (j *SlowJudge) limits(r *window.Report, key baseline.Key) window.Limits {
 	limits := window.Limits{Set: limitOf(j.slow, r.Kind), Factor: j.slow.Factor}
 	if usual, known := j.store.Baseline(key); known {
 		limits.Baseline = &usual
@@ -78,7 +78,7 @@ func (j *Judge) limits(r *window.Report, key baseline.Key) window.Limits {
 
 // key returns the baseline that a window is compared with. It is "" for a window with approximate bounds, and while it
 // is unknown whether a load comes from memory.
-func (j *Judge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
+func (j *SlowJudge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
 	if j.store == nil || r.ApproximateBounds || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""

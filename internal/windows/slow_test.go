@@ -20,7 +20,7 @@ func TestLearnedByTheUsualFactor(t *testing.T) {
 		b.Learn("epoch/train", time.Second, false, time.Now())
 	}
 	b.Close()
-	j := NewJudge(config.Slow{Baseline: db, Factor: 10}, nil, func(source string, err error) {
+	j := NewSlowJudge(config.Slow{Baseline: db, Factor: 10}, nil, func(source string, err error) {
 		t.Errorf("got the error %s: %v, want none", source, err)
 	})
 	defer j.Close()

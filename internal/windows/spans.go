@@ -25,14 +25,14 @@ const edgeEvery = 10 * time.Millisecond
 // Spans makes reports of spans that other programs have ended. It is safe for concurrent use.
 type Spans struct {
 	readings *sampling.Readings
-	judge    *Judge
+	judge    *SlowJudge
 
 	mu     sync.Mutex // held while a reading is taken, so that concurrent callers share it
 	newest sampling.Moment
 }
 
 // NewSpans returns Spans of the machine of r.
-func NewSpans(r *sampling.Readings, j *Judge) *Spans { return &Spans{readings: r, judge: j} }
+func NewSpans(r *sampling.Readings, j *SlowJudge) *Spans { return &Spans{readings: r, judge: j} }
 
 // Place finds the monotonic time of a span, from its wall times w.Start.Wall and w.End.Wall. The error is one of those
 // above.
