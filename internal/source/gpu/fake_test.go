@@ -169,7 +169,7 @@ type fakeRun struct {
 }
 
 func startRun(ctx context.Context, d *fakeDriver) *fakeRun {
-	p := &fakeRun{Source: newSource(d, 100*time.Millisecond)}
+	p := &fakeRun{Source: newSource(d, 0)}
 	ctx, cancel := context.WithCancel(ctx)
 	var ran sync.WaitGroup
 	ran.Go(func() {

@@ -25,7 +25,7 @@ import (
 // Options are the library to load and the resolution.
 type Options struct {
 	Library  string        // path of libnvidia-ml.so.1; "" for the dynamic loader's choice
-	Interval time.Duration // between two rows
+	Interval time.Duration // between two rows; 0 for defaultInterval
 }
 
 var (
@@ -34,6 +34,9 @@ var (
 	// ErrNoDriver means that the driver's library was not found.
 	ErrNoDriver = errors.New("no NVIDIA driver: its library libnvidia-ml.so.1 was not found")
 )
+
+// defaultInterval is only for tests: a monitor always sets the interval, from package config.
+const defaultInterval = 100 * time.Millisecond
 
 // sourceName is the source's name in the sink.
 const sourceName = "gpu"
@@ -62,6 +65,9 @@ func New(o Options) (*Source, error) {
 }
 
 func newSource(d driver, interval time.Duration) *Source {
+	if interval <= 0 {
+		interval = defaultInterval
+	}
 	return &Source{driver: d, interval: interval, wake: make(chan struct{}, 1)}
 }
 
