@@ -32,8 +32,8 @@ func benchCommand() *cobra.Command {
 		Use:   "bench --device DEVICE | --path PATH",
 		Short: "Measure how fast a disk can read, and keep the result",
 		Long: `Measures what hdparm -Tt measures, and random reads of 4 KiB at queue depths from 1 to 32. It takes
-under 30 s, and writes nothing to the disk. Later windows are compared with the result and no longer
-with the highest throughput seen so far. It refuses to run while a window is open.`,
+under 30 s, and writes nothing without --make-file. Later windows are compared with the result and
+no longer with the highest throughput seen so far. It refuses to run while a window is open.`,
 		Example: `  sudo stallspan bench --device nvme0n1
   stallspan bench --path /data
   stallspan bench --path . --make-file --json`,
