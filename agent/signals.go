@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notIgnored leaves out the signals that the parent process ignores, as nohup does. Notify would end that, for us and
-// for the program that we start.
+// notIgnored returns signals without those that the parent process ignores, as nohup does. Notify would stop ignoring
+// them, in this process and in the program that it starts.
 func notIgnored(signals ...os.Signal) []os.Signal {
 	return slices.DeleteFunc(signals, signal.Ignored)
 }
@@ -18,19 +18,19 @@ func notIgnored(signals ...os.Signal) []os.Signal {
 // relay passes signals on to a wrapped program.
 type relay struct {
 	signals chan os.Signal
-	done    chan struct{} // closed when the last signal was passed on; nil before start
+	done    chan struct{} // closed after the last signal is passed on; nil before start
 }
 
-// newRelay begins to collect signals, with others than those that every program gets. It comes before the program's
-// start: a signal in between must not end us and leave the program behind.
-func newRelay(others ...os.Signal) *relay {
+// newRelay begins to collect the signals that every program gets, and more. Call it before the program starts: a
+// signal in between must not end this process and leave the program running.
+func newRelay(more ...os.Signal) *relay {
 	r := &relay{signals: make(chan os.Signal, 16)}
 	passed := append(notIgnored(unix.SIGINT, unix.SIGHUP), unix.SIGTERM, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2)
-	signal.Notify(r.signals, append(passed, others...)...)
+	signal.Notify(r.signals, append(passed, more...)...)
 	return r
 }
 
-// start hands each signal to pass, until stop.
+// start calls pass with each signal, until stop.
 func (r *relay) start(pass func(os.Signal)) {
 	r.done = make(chan struct{})
 	go func() {
@@ -58,7 +58,7 @@ func passSignal(to *os.Process, s os.Signal) {
 	}
 }
 
-// inForeground reports whether we belong to the foreground process group of a terminal.
+// inForeground reports whether this process belongs to the foreground process group of a terminal.
 func inForeground() bool {
 	for _, fd := range []int{0, 1, 2} {
 		if group, err := unix.IoctlGetInt(fd, unix.TIOCGPGRP); err == nil && group == unix.Getpgrp() {
@@ -68,7 +68,7 @@ func inForeground() bool {
 	return false
 }
 
-// shellCode is the exit code that a shell would give.
+// shellCode returns the exit code that a shell would report.
 func shellCode(state *os.ProcessState) int {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return exitSignalBase + int(status.Signal())

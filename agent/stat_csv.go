@@ -10,7 +10,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// statColumns are the header of stat --csv. After "kind" come the keys of stat --json. New columns are added at the
+// statColumns is the header of stat --csv. The columns after "kind" are keys of stat --json. Add new columns at the
 // end.
 var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "status", "leaf", "utilization",
 	"reads_per_s", "read_bytes_per_s", "reads_merged_per_s", "read_await_ms", "read_size_bytes",

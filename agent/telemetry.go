@@ -29,12 +29,12 @@ type telemetry struct {
 
 const (
 	flushTime = 10 * time.Second // how long a command waits for the backend at its end
-	sayAfter  = time.Second      // into this wait it prints what it waits for
+	sayAfter  = time.Second      // after this part of the wait, the command prints what it waits for
 )
 
-// openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics leave at once: a run
-// that is shorter than an interval would otherwise leave one point of each series, and no rate. Other exporters than
-// OTLP are for the wrapped program, which has the same environment.
+// openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics are sent at
+// once: a run shorter than an interval would otherwise send one point of each series, which gives no rate. Exporters
+// other than OTLP are left to the wrapped program, which has the same environment.
 func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) (*telemetry, error) {
 	return openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, disabled...)
 }
@@ -61,7 +61,7 @@ func (t *telemetry) begin(name string, start time.Time, parent trace.SpanContext
 	return t.exporter.Begin(name, start, parent)
 }
 
-// close flushes the queue and reports what was lost. A signal ends the wait, not the count.
+// close flushes the queue and prints what was lost. A signal ends only the wait: the losses are still printed.
 func (t *telemetry) close(ctx context.Context) {
 	ctx, stop := signal.NotifyContext(ctx, append(notIgnored(os.Interrupt), syscall.SIGTERM)...)
 	defer stop()

@@ -25,7 +25,7 @@ var eventNames = map[alert.Kind]string{
 	alert.IOStorm:       semconv.IOStormEvent.Name,
 }
 
-// Happened returns the event of a condition that has begun or ended.
+// Happened returns the event for a condition that has begun or ended.
 func Happened(e alert.Event) Event {
 	attrs := make(list, 0, 8)
 	if e.GPU != nil {
@@ -74,6 +74,7 @@ func Happened(e alert.Event) Event {
 	}
 }
 
+// severityOf returns the severity of the log record: the end of a condition is only information.
 func severityOf(e *alert.Event) Severity {
 	if e.Resolved {
 		return Info
@@ -81,6 +82,7 @@ func severityOf(e *alert.Event) Severity {
 	return wasOf(e)
 }
 
+// wasOf returns the severity of the condition, whether it begins or ends.
 func wasOf(e *alert.Event) Severity {
 	if e.Severe {
 		return Error

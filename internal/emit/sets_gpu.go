@@ -9,8 +9,8 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// maxXIDs bounds the XID codes of a GPU that have a series of their own. NVIDIA's table has fewer than 200, and a GPU
-// meets a handful in its life.
+// maxXIDs bounds the XID codes of a GPU that have a series of their own. NVIDIA lists fewer than 200, and a single
+// GPU rarely reports more than a few.
 const maxXIDs = 64
 
 // gpuName has the attributes of all points of a GPU.
@@ -61,12 +61,12 @@ func newGPUSets(n gpuName) gpuSets {
 	return s
 }
 
-// with returns the set of these attributes and of more.
+// with returns the set of l and more.
 func (l list) with(more ...attribute.KeyValue) attribute.Set {
 	return attribute.NewSet(append(l[:len(l):len(l)], more...)...)
 }
 
-// xid returns the set of a code, and whether it is the code's own.
+// xid returns the attributes of an XID code, and whether no other code shares them.
 func (s *gpuSets) xid(code int) (set attribute.Set, own bool) {
 	if set, own = s.xids[code]; own {
 		return set, true

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// errLinux replaces posix_fadvise and mincore, which are needed to know that a file is cold.
+// errLinux is the error on systems without posix_fadvise and mincore, which keep a file out of the page cache.
 var errLinux = errors.New("an emulated training loop needs Linux: only it can drop a file from the page cache")
 
 func examine(string) (FileSystem, error) { return FileSystem{}, errLinux }

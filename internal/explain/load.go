@@ -8,7 +8,7 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// warmth is how much of a load came from memory; "" if unknown.
+// warmth returns how much of a load came from memory; "" if unknown.
 func warmth(r *window.Report) string {
 	if !r.Load.HasHit {
 		return ""

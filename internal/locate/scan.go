@@ -10,9 +10,9 @@ import (
 
 const (
 	scanEvery    = time.Second
-	scanShare    = 50    // the time between two scans is at least this many times the duration of one
+	scanShare    = 50    // minimum ratio of the time between two scans to the duration of one
 	maxProcesses = 65536 // in a scan
-	maxNests     = 8     // containers inside each other
+	maxNests     = 8     // nested containers of a process
 )
 
 // table is the result of a scan of /proc.
@@ -64,7 +64,7 @@ func (t *table) readContainers(proc, own string) {
 		nests := 0
 		eachContainer(read(proc, pid, "cgroup", buf), own, func(m membership) bool {
 			members := t.containers[string(m.id)]
-			if len(members) == 0 || members[len(members)-1] != pid { // else another hierarchy named it
+			if len(members) == 0 || members[len(members)-1] != pid { // a process is listed once for each cgroup v1 hierarchy
 				t.containers[string(m.id)] = append(members, pid)
 				nests++
 			}

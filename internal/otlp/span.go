@@ -19,8 +19,8 @@ const (
 )
 
 // Span appends a span with the context own, and its children, each with a new span id. An invalid parent makes the span
-// a root. Trace id, trace state and trace flags of all spans are those of own. The kind is internal, the status is
-// unset.
+// a root. All spans have the trace id, trace state and trace flags of own. Their kind is internal, and their
+// status is unset.
 func Span(s emit.Span, own, parent trace.SpanContext, to ptrace.SpanSlice) {
 	span := to.AppendEmpty()
 	p := place{

@@ -55,9 +55,9 @@ func (b *builder) load() {
 	}
 }
 
-// readers leaves out processes that cannot have fetched what their counters show from a disk. A parent that waits for a
-// child inherits the child's count, and reads over a network are of no disk. If the window's own files may be on a
-// network, all processes stay.
+// readers drops the processes that cannot have fetched all of their bytes from a disk: a parent that waits for a child
+// inherits the child's count, and reads over a network use no disk. If the window's own files may be on a network, it
+// keeps all of them.
 func (b *builder) readers() []Reader {
 	if len(b.machine.Leaves) == 0 || len(b.Mounts) > 0 {
 		return b.machine.Readers
@@ -65,14 +65,14 @@ func (b *builder) readers() []Reader {
 	return slices.DeleteFunc(slices.Clone(b.machine.Readers), func(x Reader) bool { return !b.CanHaveRead(x.Bytes) })
 }
 
-// A load that moved less than both cannot have waited for storage.
+// A load from memory that moved less than both cannot have waited for storage.
 const (
 	maxMemoryShare = 0.01 // of its size
 	maxMemoryBytes = 4 << 20
 )
 
-// waitsForMemory handles a load of data in memory whose job moved next to nothing. It cannot have waited for storage:
-// what looks like that was waiting of other processes. It counts as other.
+// waitsForMemory counts the storage stall of a load as other, if its data was in memory and its job moved next to
+// nothing. Such a load cannot have waited for storage: the evidence comes from other processes.
 func (b *builder) waitsForMemory() {
 	inMemory := b.Seen.Device == InMemory || b.Seen.HasCached && b.Seen.Cached >= b.Seen.Size
 	if b.Kind != ModelLoad || b.Seen.Size == 0 || !inMemory {

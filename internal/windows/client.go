@@ -25,8 +25,8 @@ type Span interface {
 	Drop()
 	// SpanContext returns the context of the span, for its children.
 	SpanContext() trace.SpanContext
-	// Exemplar returns the context of a span that will be exported; for any other it returns an invalid one, because a
-	// metric must not refer to a span that no backend has.
+	// Exemplar returns the context of a span that will be exported, and else an invalid one: a metric must not refer to
+	// a span that no backend has.
 	Exemplar() trace.SpanContext
 }
 
@@ -34,8 +34,8 @@ type Span interface {
 type Options struct {
 	Spans     StartSpan
 	Durations *emit.Durations
-	Run       string               // the run of all windows; "" keeps that of each window
-	Job       string               // the job of all windows; "" for that of the process of each window
+	Run       string               // the run of all windows; "" keeps each window's own
+	Job       string               // the job of all windows; "" for the job of each window's process
 	Parent    trace.SpanContext    // of windows without another parent
 	Reports   func(*window.Report) // receives the report of each window that ends; nil for none
 }
@@ -45,7 +45,7 @@ type Client struct {
 	registry *Registry
 	options  Options
 
-	gate   sync.RWMutex // held while a window of the API begins
+	gate   sync.RWMutex // guards closed, and is held while a window of the API begins
 	closed bool
 }
 
@@ -82,7 +82,7 @@ func (c *Client) Close() {
 }
 
 // follow follows the process of a window, and returns its job. It returns "" if the process has ended, or if too many
-// are followed: the window is then about the whole machine.
+// are followed: the ledger of the window is then about the whole machine.
 func (c *Client) follow(pid int) (job string) {
 	if c.options.Job != "" || pid == 0 {
 		return ""
@@ -95,7 +95,7 @@ func (c *Client) follow(pid int) (job string) {
 	return job
 }
 
-// BeginAt opens a window at a moment. An invalid parent stands for that of the options.
+// BeginAt opens a window at a moment. If parent is invalid, Options.Parent is used.
 func (c *Client) BeginAt(w window.Window, at sampling.Moment, parent trace.SpanContext) (string, Span, error) {
 	if !parent.IsValid() {
 		parent = c.options.Parent

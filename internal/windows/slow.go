@@ -45,7 +45,9 @@ func (j *SlowJudge) Close() { j.store.Close() }
 func (j *SlowJudge) enabled() bool { return j.store != nil }
 
 // running judges a window that is open.
-func (j *SlowJudge) running(r *window.Report) { r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false))) }
+func (j *SlowJudge) running(r *window.Report) {
+	r.ApplyLimits(j.limits(r, j.key(r, window.Seen{}, false)))
+}
 
 // final judges a window that has ended, learns its length, and returns the limits for a recording; nil for none. The
 // baseline is shared by programs with different factors, so what it learns depends on the default factor alone. retried

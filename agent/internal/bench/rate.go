@@ -17,7 +17,7 @@ type tally struct {
 	err   error
 }
 
-// took counts a read that ended at this time since the step began.
+// took counts a read that lasted length and ended at a time since the step began.
 func (t *tally) took(at, length, step time.Duration, bytes int) {
 	t.times.add(length)
 	if part := int(at * parts / step); part < parts {
@@ -39,17 +39,17 @@ func (t *tally) merge(other *tally) {
 	}
 }
 
-// steady is the mean number of reads in a part from which the parts are used.
-const steady = 10
+// minReads is the minimum mean number of reads in a part. With fewer, the parts vary too much to be compared.
+const minReads = 10
 
-// rate is reads per second: the mean of the parts without the two fastest and the two slowest. With few reads, or after
-// a step that was cut short, it is all reads over the time until the last one.
+// rate returns reads per second: the mean of the parts without the two fastest and the two slowest. With few reads, or
+// after a step that was cut short, it is all reads over the time until the last one.
 func (t *tally) rate(step time.Duration) float64 {
 	var within uint64
 	for _, n := range t.parts {
 		within += n
 	}
-	if t.last < step*9/10 || within < steady*parts {
+	if t.last < step*9/10 || within < minReads*parts {
 		if t.last <= 0 {
 			return 0
 		}

@@ -15,7 +15,7 @@ import (
 type Target struct {
 	Signal   string // "traces", "metrics"
 	Variable string // the environment variable that sets it
-	Network  string // "tcp" or "unix"; "" if the backend has no plain address
+	Network  string // "tcp" or "unix"; "" if the backend has no plain address to connect to
 	Address  string // as net.Dial takes it; "" without a network
 	Proxy    string // the address of the proxy; "" for none
 }

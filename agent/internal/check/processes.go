@@ -13,7 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
-// pid is this process in the machine's /proc, which may belong to another PID namespace than ours.
+// pid returns the id of this process in the machine's /proc, which may belong to another PID namespace.
 func (m *machine) pid() int {
 	if name, err := os.Readlink(m.path("proc/self")); err == nil {
 		if pid, err := strconv.Atoi(name); err == nil {
@@ -82,7 +82,7 @@ func (m *machine) followSelf() (sample.Job, error) {
 	return s.Jobs[0], err
 }
 
-// maxOthers bounds the processes of other users that are tried.
+// maxOthers bounds how many processes of other users are tried.
 const maxOthers = 64
 
 // others counts the processes of other users whose bytes can be read, and those where that is denied.

@@ -14,13 +14,13 @@ type epochs struct {
 	number   int
 	total    int
 	fraction float64
-	empty    bool // opened at an amount that was just reached, without a sign since then that training goes on
+	empty    bool // no progress yet: training may have ended when this epoch was opened
 
 	ended bool
 	last  int // the latest epoch that ended
 
 	finished   bool
-	finishedAt float64 // the amount reached when training was over
+	finishedAt float64 // epochs done at the end of training
 }
 
 func (e *epochs) start(number, total int, fraction float64) {
@@ -41,7 +41,7 @@ func (e *epochs) end(void bool) {
 	e.open, e.ended, e.last = false, true, e.number
 }
 
-// begun handles the begin of an epoch.
+// begun handles the start of an epoch.
 func (e *epochs) begun(number, total int) {
 	if e.open && e.number == number {
 		e.progress(total, 0)
@@ -70,7 +70,7 @@ func (e *epochs) progress(total int, fraction float64) {
 	e.emit(Event{Kind: EpochProgress, Epoch: e.number, Fraction: e.fraction, Total: e.total})
 }
 
-// over handles the end of an epoch in a program that prints nothing at its begin.
+// over handles the end of an epoch in a program that prints nothing at its start.
 func (e *epochs) over(number, total int) {
 	if e.ended && e.last == number {
 		return // a second line about the same epoch
@@ -102,7 +102,7 @@ func (e *epochs) reached(done float64, total int) {
 	}
 }
 
-// finish handles the end of training, at the given amount.
+// finish handles the end of training after done epochs.
 func (e *epochs) finish(done float64) {
 	e.end(e.empty && done <= float64(e.number))
 	e.finished, e.finishedAt = true, done

@@ -52,8 +52,8 @@ func cut(p []byte, at byte) (before, after []byte, found bool) {
 	return p, nil, false
 }
 
-// text takes a piece that holds no line ending, except perhaps at its end. Nearly every line is complete and without
-// escape sequences: it is passed on without a copy.
+// text processes a piece of one line; ends reports whether the line ends with it. Nearly every piece is a whole line
+// without escape sequences, which is passed on without a copy.
 func (l *Lines) text(p []byte, ends bool) {
 	if l.escape == outside && bytes.IndexByte(p, escapeByte) < 0 {
 		if ends && len(l.line) == 0 {
@@ -65,7 +65,7 @@ func (l *Lines) text(p []byte, ends bool) {
 		l.strip(p)
 	}
 	if ends {
-		l.escape = outside // a sequence that a line's end cuts short is garbage: it must not swallow the next line
+		l.escape = outside // a sequence that the line does not complete must not hide the next line
 		l.end()
 	}
 }

@@ -171,8 +171,8 @@ func (j *job) scanCgroup(s *Source, dir string, left *int) {
 	}
 }
 
-// joinAll adds process IDs that are separated by blanks. A cgroup lists processes of other PID namespaces as 0, in any
-// /proc.
+// joinAll adds the processes of a list of IDs separated by blanks. A cgroup lists a process outside our PID namespace
+// as 0.
 func (j *job) joinAll(s *Source, list []byte) {
 	for word := range bytes.FieldsSeq(list) {
 		if pid, ok := kernfile.ParseUint(word); ok && pid < 1<<31 {

@@ -16,7 +16,7 @@ type Record struct {
 	Last      time.Time       `json:"last_seen"`      // end of the last window, in whole seconds
 }
 
-// learn adds a window. A slow one is only counted.
+// learn adds a window. A slow one is counted, but its duration is not kept.
 func (r *Record) learn(took time.Duration, slow bool, at time.Time) {
 	if at = at.UTC().Truncate(time.Second); at.After(r.Last) {
 		r.Last = at
@@ -59,7 +59,7 @@ func (r *Record) P95() time.Duration {
 	return slices.Sorted(slices.Values(r.Durations))[(95*n+99)/100-1]
 }
 
-// check refuses a record that no version could have written.
+// check returns an error for a record that no version could have written.
 func (r *Record) check(key Key) error {
 	valid := r != nil && key != "" && r.Slow >= 0 && r.Slow <= math.MaxInt32 && len(r.Durations) <= MaxCount &&
 		!slices.ContainsFunc(r.Durations, func(d time.Duration) bool { return d <= 0 })

@@ -12,8 +12,8 @@ import (
 const (
 	maxPending    = 1024                   // observations that are not written yet
 	writeInterval = 5 * time.Second        // between writes, and between checks for writes of other processes
-	openWait      = 500 * time.Millisecond // Open waits at most so long for the file
-	maxWait       = 5 * time.Second        // Save and Close wait at most so long for the file
+	openWait      = 500 * time.Millisecond // the longest wait of Open for the file
+	maxWait       = 5 * time.Second        // the longest wait of Save for the file; Close waits a second longer
 )
 
 // Store is the file as one process uses it. The records are in memory. Only one goroutine uses the file, so that no
@@ -21,21 +21,21 @@ const (
 type Store struct {
 	path   string
 	report func(error)
-	file   *state.File[records] // used by the goroutine alone
-	unread string               // last error of a read; used by the goroutine alone
+	file   *state.File[records] // only the goroutine uses it
+	unread string               // last error of a read; only the goroutine uses it
 
-	mu         sync.Mutex
-	known      records       // the file's, with pending
+	mu         sync.Mutex    // guards the fields below
+	known      records       // those of the file, and pending
 	pending    []observation // not written yet
 	overflowed bool          // some were dropped, and that was reported
 
-	save    chan chan struct{} // a channel to close when all that was pending is written, or cannot be
+	save    chan chan struct{} // each is closed after an attempt to write all of pending
 	stop    chan struct{}
 	done    chan struct{}
 	closing sync.Once
 }
 
-// Open starts to use the file at path, which need not exist. It calls report with each problem on any goroutine, and
+// Open starts to use the file at path. The file may be missing. It calls report with each problem on any goroutine, and
 // may repeat a problem; report must not call the Store. If the file is slow to answer, Open returns without its
 // records, and they come later. The caller must close the Store.
 func Open(path string, report func(error)) *Store {
@@ -78,7 +78,7 @@ func (s *Store) Baseline(key Key) (window.Baseline, bool) {
 	return window.Baseline{}, false
 }
 
-// Learn adds a window that ended at a time. A slow one is counted but does not change what is usual.
+// Learn adds a window that ended at a time. A slow one is counted but does not change the baseline.
 func (s *Store) Learn(key Key, took time.Duration, slow bool, at time.Time) {
 	if s == nil || key == "" || took <= 0 {
 		return
@@ -97,7 +97,7 @@ func (s *Store) Learn(key Key, took time.Duration, slow bool, at time.Time) {
 	s.known.learn(o)
 }
 
-// Save waits until all windows are in the file, or a report says why they are not. It waits at most 5 s.
+// Save waits until all windows are in the file, or report was called with the reason why not. It waits at most 5 s.
 func (s *Store) Save() {
 	if s == nil {
 		return
@@ -190,7 +190,7 @@ func (s *Store) write() {
 	}
 }
 
-// replace takes over the records of the file, which include the first written ones of pending.
+// replace sets the records to those of the file, which include the first written observations of pending.
 func (s *Store) replace(all records, written int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

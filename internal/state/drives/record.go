@@ -10,7 +10,7 @@ import (
 // Bounds of the history.
 const (
 	MaxDays   = 60  // of a drive's counts
-	MaxDrives = 256 // the drive that was seen longest ago is dropped
+	MaxDrives = 256 // above it, the drive that was last seen the longest ago is dropped
 
 	recent          = 7 * 24 * time.Hour // the period of growth, and of vanished drives
 	maxCountsPerDay = 2                  // the first and the latest
@@ -31,7 +31,7 @@ type Record struct {
 	Boot   string       `json:"boot,omitempty"`   // boot ID of Seen
 	Silent int          `json:"silent,omitempty"` // consecutive rounds without a response in time
 	Off    bool         `json:"off,omitempty"`    // switched off in the config since the last reading
-	Gone   bool         `json:"gone,omitempty"`   // vanished since
+	Gone   bool         `json:"gone,omitempty"`   // vanished since Seen
 	Shared string       `json:"shared,omitempty"` // the identifier, if other drives have it, too
 	Counts []Counts     `json:"counts"`           // the newest last
 }
@@ -62,7 +62,7 @@ func countsOf(d *sample.Drive, at time.Time) Counts {
 	return c
 }
 
-// update adds a successful reading.
+// update stores a successful reading. The record keeps its own id of the drive.
 func (r *Record) update(d *sample.Drive, at time.Time) {
 	id := r.Drive.ID
 	r.Drive = *d
@@ -86,7 +86,7 @@ func (r *Record) update(d *sample.Drive, at time.Time) {
 
 func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// growth is how much a count has grown in the recent days.
+// growth is the increase of a count within recent.
 type growth struct {
 	by    int64
 	since time.Time // last time that the count had its old value
