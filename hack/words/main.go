@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	counts := flag.Bool("counts", false, "print only how often each rule was broken, and how long sentences are")
+	counts := flag.Bool("counts", false, "print only how often each rule was broken, and how many sentences are long")
 	list := flag.String("list", "hack/words/words.txt", "the rules")
 	flag.Parse()
 	found, err := run(*list, flag.Args())
@@ -28,6 +28,12 @@ func main() {
 	}
 	if *counts {
 		printCounts(found)
+		long, all, err := sentenceCounts(flag.Args())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "words:", err)
+			os.Exit(2)
+		}
+		fmt.Printf("%6d of %d sentences on pages are over %d words\n", long, all, longSentence)
 	} else {
 		for _, f := range found {
 			fmt.Println(f)
@@ -60,31 +66,59 @@ func run(list string, roots []string) ([]Finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", list, err)
 	}
+	var found []Finding
+	err = eachFile(roots, func(path string) error {
+		more, err := checkFile(all, path)
+		found = append(found, more...)
+		return err
+	})
+	return found, err
+}
+
+// eachFile calls check for every file below the roots, by default below the working directory.
+func eachFile(roots []string, check func(path string) error) error {
 	if len(roots) == 0 {
 		roots = []string{"."}
 	}
-	var found []Finding
 	for _, root := range roots {
-		recursive := strings.TrimSuffix(root, "/...")
-		err := filepath.WalkDir(recursive, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil {
+		folder := strings.TrimSuffix(root, "/...")
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			switch {
+			case err != nil:
 				return err
-			}
-			if entry.IsDir() {
-				if skipped(path) {
-					return filepath.SkipDir
-				}
+			case entry.IsDir() && skipped(path):
+				return filepath.SkipDir
+			case entry.IsDir():
 				return nil
 			}
-			more, err := checkFile(all, path)
-			found = append(found, more...)
-			return err
+			return check(path)
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
+}
+
+// sentenceCounts returns how many sentences of the pages are long, and how many there are.
+func sentenceCounts(roots []string) (long, all int, err error) {
+	err = eachFile(roots, func(path string) error {
+		if !strings.HasSuffix(path, ".md") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, s := range sentences(withoutCode(string(text))) {
+			all++
+			if len(strings.Fields(s)) > longSentence {
+				long++
+			}
+		}
+		return nil
+	})
+	return long, all, err
 }
 
 // skipped reports whether a folder holds nothing that people wrote here.
