@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"os"
-	"os/exec"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // watching returns a monitor of this machine that samples often.
@@ -26,31 +26,12 @@ func watching(t *testing.T, config Config) *Monitor {
 	return m
 }
 
-// sleeper starts a process that sleeps until end is called, or the test ends.
-func sleeper(t *testing.T) (pid int, end func()) {
-	t.Helper()
-	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := false
-	end = func() {
-		if !ended {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		ended = true
-	}
-	t.Cleanup(end)
-	return cmd.Process.Pid, end
-}
-
 // If the history has no room for a job's ledger, the report is about the whole machine.
 func TestAttendWithoutRoom(t *testing.T) {
 	one := []history.Tier{{Rows: 6000}}
 	free := watching(t, Config{History: history.Config{Tiers: one}})
 	m := watching(t, Config{History: history.Config{Tiers: one, MaxBytes: free.readings.History().Bytes() + 100_000}})
-	pid, _ := sleeper(t)
+	pid, _ := fixture.Sleeper(t)
 	w := window.Window{Kind: window.Epoch, Job: m.Jobs.AutoFollow(pid, "", false)}
 	if len(m.readings.History().Known(history.LedgerBusy)) != 1 {
 		t.Skip("the job's ledger found room")
@@ -70,7 +51,7 @@ func TestAttendWithoutRoom(t *testing.T) {
 func TestForgottenWindowOfAJob(t *testing.T) {
 	var m *Monitor
 	m = watching(t, Config{Reports: func(r *window.Report) { m.Jobs.Unfollow(r.Job) }}) // as a client does
-	pid, _ := sleeper(t)
+	pid, _ := fixture.Sleeper(t)
 	const job = "job"
 	if err := m.Jobs.Follow(job, pid, "", false); err != nil {
 		t.Fatal(err)

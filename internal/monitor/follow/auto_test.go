@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -35,25 +35,6 @@ func watching(t *testing.T, config monitor.Config) *monitor.Monitor {
 	return m
 }
 
-// sleeper starts a process that sleeps until end is called, or the test ends.
-func sleeper(t *testing.T) (pid int, end func()) {
-	t.Helper()
-	cmd := exec.Command("sleep", "600")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ended := false
-	end = func() {
-		if !ended {
-			_ = cmd.Process.Kill()
-			_ = cmd.Wait()
-		}
-		ended = true
-	}
-	t.Cleanup(end)
-	return cmd.Process.Pid, end
-}
-
 // autoFollow is AutoFollow without the minimum time between two new jobs.
 func autoFollow(m *monitor.Monitor, pid int) string {
 	m.Jobs.AllowNext()
@@ -67,7 +48,7 @@ func TestAutoFollow(t *testing.T) {
 			t.Errorf("process %d, which does not exist: got %q, want no job", pid, got)
 		}
 	}
-	pid, _ := sleeper(t)
+	pid, _ := fixture.Sleeper(t)
 	job := m.Jobs.AutoFollow(pid, "", false)
 	if job == "" {
 		t.Fatal("not followed", m.Problems())
@@ -93,7 +74,7 @@ func TestAutoFollow(t *testing.T) {
 // A container whose cgroup has no pressure shares that of the machine: its reports are about the process.
 func TestAutoFollowWithoutPressure(t *testing.T) {
 	m := watching(t, monitor.Config{})
-	pid, _ := sleeper(t)
+	pid, _ := fixture.Sleeper(t)
 	job := m.Jobs.AutoFollow(pid, "/stallspan-no-such-cgroup", true)
 	if job == "" {
 		t.Fatal("not followed", m.Problems())
@@ -116,7 +97,7 @@ func TestAutoFollowMany(t *testing.T) {
 	m := watching(t, monitor.Config{})
 	var pids []int
 	for range follow.MaxAuto + 1 {
-		pid, _ := sleeper(t)
+		pid, _ := fixture.Sleeper(t)
 		pids = append(pids, pid)
 	}
 	last := pids[follow.MaxAuto]
@@ -142,7 +123,7 @@ func TestAutoFollowMany(t *testing.T) {
 // A job without a process is kept for its last spans, and then unfollowed. Another process may have its number by then.
 func TestAutoFollowDead(t *testing.T) {
 	m := watching(t, monitor.Config{})
-	pid, end := sleeper(t)
+	pid, end := fixture.Sleeper(t)
 	job := autoFollow(m, pid)
 	end()
 	time.Sleep(100 * time.Millisecond)
@@ -163,7 +144,7 @@ func TestAutoFollowDead(t *testing.T) {
 		t.Errorf("got the jobs %+v, want none", now.Jobs.Jobs)
 	}
 
-	other, _ := sleeper(t)
+	other, _ := fixture.Sleeper(t)
 	job = autoFollow(m, other)
 	m.Jobs.SetAutoJob(other, "process of yesterday")
 	if got := autoFollow(m, other); got != job || m.Jobs.AutoJob(other) != job {
@@ -189,7 +170,7 @@ func (a accelerators) Read(out *sample.Sample) error {
 func TestAutoFollowRanks(t *testing.T) {
 	var pids accelerators
 	for range follow.MaxAuto {
-		pid, _ := sleeper(t)
+		pid, _ := fixture.Sleeper(t)
 		pids = append(pids, pid)
 	}
 	m := watching(t, monitor.Config{Accelerator: pids})
@@ -227,7 +208,7 @@ func TestAutoFollowedCgroupEnds(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.Remove(dir) })
 	m := watching(t, monitor.Config{})
-	pid, end := sleeper(t)
+	pid, end := fixture.Sleeper(t)
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0o644); err != nil {
 		t.Skipf("needs root, to move a process: %v", err)
 	}
