@@ -3,6 +3,7 @@
     facts   what the GPU is
     times   what single calls take, over so many seconds
     period  how far apart the driver's samples of utilisation are
+    delay   how old a sample is when the driver gives it, and by which clock it is stamped, over so many seconds
     hold    keeps a session with every GPU open until the standard input ends
 
 GPU is an index or a UUID. A separate program, because a hanging driver hangs its caller."""
@@ -114,6 +115,47 @@ def period(nvml, device):
     if apart:
         found.update(shortest_ms=min(apart), median_ms=statistics.median(apart), longest_ms=max(apart))
     return found
+
+
+def delay(nvml, device, seconds):
+    """Polls the driver's buffer every 2 ms. Of each new sample: its age in milliseconds by three clocks when it was
+    first seen, and how many came together. The clock of the timestamps is the one with small ages."""
+    room, kind, count = (Sample * 4096)(), ctypes.c_int(), ctypes.c_uint()
+    clocks = {"realtime": time.CLOCK_REALTIME, "boottime": time.CLOCK_BOOTTIME, "monotonic": time.CLOCK_MONOTONIC}
+    seen, ages, batches, took, apart, tail = 0, {name: [] for name in clocks}, [], [], [], []
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        count.value = 4096
+        before = time.perf_counter_ns()
+        code = nvml.nvmlDeviceGetSamples(device, 1, ctypes.c_ulonglong(seen), ctypes.byref(kind), ctypes.byref(count), room)
+        took.append((time.perf_counter_ns() - before) / 1e3)
+        now = {name: time.clock_gettime_ns(clock) / 1e3 for name, clock in clocks.items()}
+        new = sorted((room[i].at, room[i].value) for i in range(count.value if code == 0 else 0) if room[i].at > seen)
+        if new and seen:
+            batches.append(len(new))
+            apart += [(b - a) / 1e3 for (a, _), (b, _) in zip([(seen, 0), *new], new)]
+            for name in clocks:
+                ages[name] += [(now[name] - at) / 1e3 for at, _ in new]
+            tail += [(at, value & 0xFFFFFFFF, round(now["realtime"] / 1e3)) for at, value in new]
+        if new:
+            seen = new[-1][0]
+        time.sleep(0.002)
+    return {
+        "polls": len(took),
+        "call_us": spread(took),
+        "type": kind.value,
+        "together": spread(batches),
+        "apart_ms": spread(apart),
+        "age_ms": {name: spread(list_ms) for name, list_ms in ages.items()},
+        "last": tail[-60:],
+    }
+
+
+def spread(values):
+    """Smallest, median and largest, and how many."""
+    if not values:
+        return None
+    return {"n": len(values), "min": min(values), "median": statistics.median(values), "max": max(values)}
 
 
 class Gpm:
@@ -285,6 +327,8 @@ def main():
         print(json.dumps(facts(nvml, find(nvml, wanted))))
     elif what == "period":
         print(json.dumps(period(nvml, find(nvml, wanted))))
+    elif what == "delay":
+        print(json.dumps(delay(nvml, find(nvml, wanted), float(seconds or SECONDS))))
     else:
         print(json.dumps(times(nvml, find(nvml, wanted), float(seconds or SECONDS))))
     nvml.nvmlShutdown()
