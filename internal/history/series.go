@@ -52,6 +52,19 @@ const (
 	LedgerCPU
 
 	LedgerGain // s, by ledger of a job: time that instant storage would have saved
+
+	LedgerScheduled   // s, by ledger of a job: time that was divided by evidence of the scheduler
+	LedgerGainWorkers // s, that twice the readers would have saved
+	LedgerGainGPU     // s, that a GPU twice as fast would have saved
+
+	OtherGPU     // s, parts of other, by ledger of a job: in a call of the GPU's driver
+	OtherNetwork // in a socket
+	OtherPipe    // in a pipe
+	OtherLock    // in a futex or another lock
+	OtherTimer   // until a timer
+	OtherChild   // until a child process ended
+	OtherSteal   // the hypervisor ran something else
+	OtherEvent   // in any other call
 	seriesCount
 )
 
@@ -76,6 +89,8 @@ const (
 	kindGPU
 	kindLedger
 	kindGain
+	kindScheduled
+	kindOther
 	kindNone
 )
 
@@ -116,6 +131,8 @@ var layout = [...]struct {
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
+	kindScheduled:   {ledgerAxis, LedgerScheduled, 3},
+	kindOther:       {ledgerAxis, OtherGPU, 8},
 }
 
 // kinds maps a series to its kind.
@@ -135,7 +152,11 @@ func (k kind) columns() int { return layout[k].count }
 
 // fineOnly reports whether the kind is stored on the finest tier only: its devices are many or short-lived.
 func (k kind) fineOnly() bool {
-	return k == kindJob || k == kindCPUPressure || k == kindGain || k.brief()
+	switch k {
+	case kindJob, kindCPUPressure, kindGain, kindScheduled, kindOther:
+		return true
+	}
+	return k.brief()
 }
 
 // brief reports whether only the ledger reads the kind, within seconds.
@@ -143,7 +164,11 @@ func (k kind) brief() bool { return k == kindJobNow || k == kindHostNow }
 
 // counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
 func (k kind) counted() bool {
-	return k == kindJob || k == kindJobNow || k == kindLedger || k == kindGain
+	switch k {
+	case kindJob, kindJobNow, kindLedger, kindGain, kindScheduled, kindOther:
+		return true
+	}
+	return false
 }
 
 // rows returns how many values a column has on a tier of so many rows.

@@ -47,6 +47,9 @@ type Sample struct {
 	// Drives holds all drives of the machine, after a complete round of smartctl.
 	Drives []Drive `json:"drives,omitempty"`
 
+	// Schedule is nil in readings without evidence of the scheduler.
+	Schedule *Schedule `json:"schedule,omitempty"`
+
 	// Edge requests everything that the source has, because a window starts or ends. At an ordinary tick a source may
 	// leave out what has not changed for a while.
 	Edge bool `json:"-"`
@@ -64,6 +67,7 @@ func (s *Sample) Reset() {
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
 	s.Drives = s.Drives[:0]
+	s.Schedule = nil
 }
 
 // Resource is what a task can wait for, as PSI divides it (Documentation/accounting/psi.rst).

@@ -23,6 +23,10 @@ type Report struct {
 	Other   time.Duration
 	Gain    time.Duration // GPU time that instant storage would have saved
 
+	Evidence     Evidence      // "" without a ledger
+	OtherReasons []OtherReason // the largest first, at most three; only FromSchedule
+	WhatIf       *WhatIf       // nil unless FromSchedule
+
 	// BusiestCore is how long the busiest core worked, if the ledger is Unattributed. It is a part of Other.
 	BusiestCore time.Duration
 

@@ -1,0 +1,101 @@
+package sample
+
+import "time"
+
+// Schedule is what the kernel's scheduler reported of the threads of followed jobs, between two readings. Every thread
+// is on a CPU, ready for one, or paused, without a gap. Times are Stamp.Mono.
+type Schedule struct {
+	Until  time.Duration `json:"until"`            // the events are complete up to this moment
+	Events []ThreadEvent `json:"events,omitempty"` // in the order of At
+	Lost   uint64        `json:"lost,omitempty"`   // events that found no room since the previous reading
+}
+
+// ThreadEvent is a change of state of one thread.
+type ThreadEvent struct {
+	At   time.Duration   `json:"at"`
+	Kind ThreadEventKind `json:"kind"`
+	TID  int             `json:"tid"`
+	PID  int             `json:"pid"` // thread group
+
+	// Of ThreadBegan.
+	Job     string `json:"job,omitempty"`
+	Creator int    `json:"creator,omitempty"` // thread that forked or cloned it; 0 if it was there before the job was followed
+
+	// Of ThreadOut.
+	State   ThreadState   `json:"state,omitempty"`
+	IOWait  bool          `json:"io_wait,omitempty"` // task_struct.in_iowait: it waits for a block device
+	Syscall int           `json:"syscall,omitempty"` // number in which it pauses; NoSyscall in a page fault
+	File    FileKind      `json:"file,omitempty"`    // of the descriptor that is the first argument of Syscall
+	Detail  uint64        `json:"detail,omitempty"`  // the file's inode number, or device number if it is a device; of a futex its address
+	Peer    string        `json:"peer,omitempty"`    // of a socket: "10.0.0.7:443", or the path of a unix socket; "" if unknown
+	User    time.Duration `json:"user,omitempty"`    // CPU time in user mode since the previous ThreadOut, in scheduler ticks (task_struct.utime)
+	System  time.Duration `json:"system,omitempty"`  // the same in the kernel (stime)
+	Fetched uint64        `json:"fetched,omitempty"` // bytes that it had a block device or file server read since then (task_io_accounting.read_bytes)
+	Chars   uint64        `json:"chars,omitempty"`   // bytes that its read calls returned since then (rchar)
+
+	// Of ThreadIn.
+	Woken     time.Duration `json:"woken,omitempty"` // when it became ready; 0 if it always was, as after preemption
+	Waker     int           `json:"waker,omitempty"` // thread that woke it, if that ran in process context
+	WakerPID  int           `json:"waker_pid,omitempty"`
+	WakerKind WakerKind     `json:"waker_kind,omitempty"`
+
+	// Of ThreadSum, which replaces the events of a thread from From to At when there were too many of them.
+	From    time.Duration `json:"from,omitempty"`
+	Running time.Duration `json:"running,omitempty"` // the parts of the time from From to At
+	Ready   time.Duration `json:"ready,omitempty"`
+	Blocked time.Duration `json:"blocked,omitempty"` // as IOWait, or StateBlocked
+	Asleep  time.Duration `json:"asleep,omitempty"`  // the rest; Syscall, File, Detail, Peer and Waker are of the longest
+}
+
+// ThreadEventKind is the kind of a ThreadEvent.
+type ThreadEventKind uint8
+
+// The kinds of events. After a ThreadSum, the thread's next event is a ThreadIn or another ThreadSum.
+const (
+	ThreadBegan ThreadEventKind = iota + 1 // it is followed from now on; its state shows in its next event
+	ThreadOut                              // it left a CPU
+	ThreadIn                               // it got a CPU
+	ThreadSum
+)
+
+// ThreadState is why a thread left its CPU.
+type ThreadState uint8
+
+// The states.
+const (
+	StateReady   ThreadState = iota // it was preempted, or yielded, and is ready
+	StateAsleep                     // TASK_INTERRUPTIBLE
+	StateBlocked                    // TASK_UNINTERRUPTIBLE or TASK_KILLABLE
+	StateDead                       // it ended
+	StateStopped                    // by a signal or a debugger
+)
+
+// FileKind is what a descriptor stands for.
+type FileKind uint8
+
+// The kinds of files.
+const (
+	NoFile FileKind = iota
+	RegularFile
+	Directory
+	Pipe
+	Socket
+	CharDevice
+	BlockDevice
+	OtherFile // without a type: epoll, eventfd, timerfd, io_uring
+)
+
+// WakerKind is the context in which a thread was woken.
+type WakerKind uint8
+
+// The contexts.
+const (
+	NoWaker      WakerKind = iota
+	UserThread             // a thread of a program, in process context: followed or not
+	KernelThread           // PF_KTHREAD, such as a kworker
+	Interrupt              // a hard interrupt: a device or a timer. Waker means nothing
+	SoftIRQ                // a soft interrupt. Waker is the thread that sends, if it is one that runs a send or write call; else 0
+)
+
+// NoSyscall is the Syscall of a thread that paused in a page fault, or in user mode.
+const NoSyscall = -1
