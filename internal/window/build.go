@@ -23,6 +23,8 @@ type Machine struct {
 	HiddenReads bool // the job's I/O is not readable, and nothing else separates its waiting from others'
 	NoJobReads  bool // the job's I/O is not readable
 
+	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
+
 	Mounts   []sample.Mount   // without a local disk, with files that the job has had open
 	Ceilings []sample.Ceiling // of the disks, at present
 	Drives   []sample.Drive   // with their health, the worst first
@@ -120,6 +122,7 @@ func (b *builder) ledger() {
 		widest = max(widest, (b.End.Mono-last).Seconds()/2) // the driver has not reported this time yet
 	}
 	b.Split = true
+	b.evidence()
 	total := b.GPUTime()
 	if sum := b.Busy + b.Storage + b.CPU; sum > total {
 		// The sources are read microseconds apart. This takes the difference at the edges back in proportion.

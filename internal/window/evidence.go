@@ -12,6 +12,14 @@ const (
 	FromSamples  Evidence = "sampled"  // the same without pressure stall information
 )
 
+// evidence notes what the ledger was made from.
+func (b *builder) evidence() {
+	b.Evidence, b.NoSchedule = FromPressure, b.machine.NoSchedule
+	if !b.machine.Pressure {
+		b.Evidence = FromSamples
+	}
+}
+
 // OtherReason is a part of the time that is other. The names say what was waited for.
 type OtherReason struct {
 	Kind OtherKind

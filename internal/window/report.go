@@ -24,6 +24,7 @@ type Report struct {
 	Gain    time.Duration // GPU time that instant storage would have saved
 
 	Evidence     Evidence      // "" without a ledger
+	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
 	OtherReasons []OtherReason // the largest first, at most three; only FromSchedule
 	WhatIf       *WhatIf       // nil unless FromSchedule
 
