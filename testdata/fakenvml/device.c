@@ -18,22 +18,24 @@ int nvmlDeviceGetSamples(void *device, int kind, unsigned long long since, int *
 	*type = 1;                                               // unsigned int
 	const struct player *p = &players[index];
 	unsigned newer = 0, room = out ? *count : MAX_SAMPLES;
-	for (int i = 0; i < p->count; i++) {
-		const struct sample *one = &p->sample[(p->first + i) % MAX_SAMPLES];
+	int end = told(p);
+	for (int i = end > MAX_SAMPLES ? end - MAX_SAMPLES : 0; i < end; i++) {
+		const struct sample *one = &p->sample[(p->first + i) % ROOM];
 		if (one->at <= since || newer == room) continue;
 		if (out) out[newer] = (struct util_sample){one->at, {.u = g->garbage ? GARBAGE : (unsigned)(one->value + 0.5)}};
 		newer++;
 	}
 	*count = newer;
-	return leave(p->count ? SUCCESS : NOT_FOUND);
+	return leave(end ? SUCCESS : NOT_FOUND);
 }
 
 int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) { // of the GPU, of its memory controller
 	ENTER_GPU(device);
 	if (mig_enabled(g)) return leave(NOT_SUPPORTED);
 	const struct player *p = &players[index];
-	double value = g->busy_ns < 0 ? g->utilization : 0;
-	if (p->count) value = p->sample[(p->first + p->count - 1) % MAX_SAMPLES].value;
+	double value = g->busy_ns < 0 && !*g->busy_file ? g->utilization : 0;
+	int end = told(p);
+	if (end) value = p->sample[(p->first + end - 1) % ROOM].value;
 	double controller = isnan(g->is[CONTROLLER]) ? 0 : g->is[CONTROLLER] == DERIVED ? value / 2 : g->is[CONTROLLER];
 	out[0] = g->garbage ? GARBAGE : (unsigned)(value + 0.5);
 	out[1] = g->garbage ? GARBAGE : (unsigned)(controller + 0.5);

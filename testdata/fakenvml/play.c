@@ -1,12 +1,20 @@
 // The driver's own work: reading the file, and adding up counters over time.
 
-enum { MAX_SAMPLES = 120, CHECK_US = 1000 }; // checking the file costs more than the rest of a call
+// A driver keeps MAX_SAMPLES that it has told of. ROOM also holds those that it tells of later: at most MAX_LATE_US and
+// one tell_us of the shortest period. Checking the file costs more than the rest of a call.
+enum { MAX_SAMPLES = 120, ROOM = 1024, CHECK_US = 1000 };
 
-struct sample { uint64_t at; double value; };
+struct sample { uint64_t at; int64_t ended_us; double value; }; // at on the clock of the file, ended_us on CLOCK_MONOTONIC
+
+// kernels is what a program shows of its emulated GPU in its busy_file, in nanoseconds of CLOCK_MONOTONIC. The GPU was
+// busy for done before start, and is busy from start to end, which may be in the future. An odd version is being written.
+struct kernels { uint64_t version; int64_t done, start, end; };
 
 struct player { // the driver's state of one GPU
-	struct sample sample[MAX_SAMPLES];
+	struct sample sample[ROOM];
 	int first, count;
+	const struct kernels *kernels; // the mapped busy_file, or NULL
+	char mapped[256];              // its name
 	double busy_us;         // in the current period
 	int64_t counted_ns;     // busy_ns that is in busy_us, or -1
 	double backlog_us;      // busy time that is not in worked yet
@@ -24,7 +32,7 @@ static struct stat seen;
 static int sessions;
 static uintptr_t threads; // number of threads started
 static pthread_t thread;
-static int64_t played_us, period_began_us, checked_us; // CLOCK_MONOTONIC
+static int64_t played_us, period_began_us, checked_us, session_began_us; // CLOCK_MONOTONIC
 
 static void queue_xids(const struct world *before, const struct world *after); // events.c
 
@@ -70,9 +78,45 @@ static void reload(void) {
 
 static void push(struct player *p, double value) {
 	static const clockid_t clocks[] = {CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME};
-	if (p->count == MAX_SAMPLES) p->first = (p->first + 1) % MAX_SAMPLES, p->count--;
+	if (p->count == ROOM) p->first = (p->first + 1) % ROOM, p->count--;
 	uint64_t at = (uint64_t)(now_us(clocks[world.clock]) - (now_us(CLOCK_MONOTONIC) - played_us));
-	p->sample[(p->first + p->count++) % MAX_SAMPLES] = (struct sample){at, value};
+	p->sample[(p->first + p->count++) % ROOM] = (struct sample){at, played_us, value};
+}
+
+// told returns the number of samples that the driver has told of: each tell_us, those that are older than late_us.
+static int told(const struct player *p) {
+	int64_t until = now_us(CLOCK_MONOTONIC);
+	if (world.tell_us) until -= (until - session_began_us) % world.tell_us;
+	until -= world.late_us;
+	int n = p->count;
+	while (n > 0 && p->sample[(p->first + n - 1) % ROOM].ended_us > until) n--;
+	return n;
+}
+
+// shown returns the busy time up to a moment that the program shows, or -1.
+static int64_t shown(const struct gpu *g, struct player *p, int64_t at_us) {
+	if (strcmp(p->mapped, g->busy_file)) {
+		if (p->kernels) munmap((void *)p->kernels, sizeof *p->kernels);
+		p->kernels = NULL;
+		int file = open(g->busy_file, O_RDONLY | O_CLOEXEC);
+		struct stat st;
+		void *at = file >= 0 && !fstat(file, &st) && st.st_size >= (off_t)sizeof *p->kernels
+			? mmap(NULL, sizeof *p->kernels, PROT_READ, MAP_SHARED, file, 0) : MAP_FAILED;
+		if (file >= 0) close(file);
+		if (at == MAP_FAILED) return -1;
+		p->kernels = at;
+		strcpy(p->mapped, g->busy_file);
+	}
+	struct kernels now;
+	for (int try = 0; try < 1000; try++) { // a writer that was killed in between leaves an odd version
+		uint64_t version = __atomic_load_n(&p->kernels->version, __ATOMIC_ACQUIRE);
+		now = *p->kernels;
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (!(version & 1) && version == __atomic_load_n(&p->kernels->version, __ATOMIC_RELAXED)) break;
+		sched_yield();
+	}
+	int64_t at = at_us * 1000, current = (at < now.end ? at : now.end) - now.start;
+	return now.done + (current > 0 ? current : 0);
 }
 
 // integrate advances the sums of one GPU by a time step. Late busy time is caught up at full speed, so that no mean is
@@ -91,13 +135,14 @@ static void integrate(const struct gpu *g, struct player *p, double step_us) {
 }
 
 // busy returns the new busy time.
-static double busy(const struct gpu *g, struct player *p, double step_us) {
-	if (g->busy_ns < 0) {
+static double busy(const struct gpu *g, struct player *p, double step_us, int64_t to_us) {
+	int64_t total = *g->busy_file ? shown(g, p, to_us) : g->busy_ns;
+	if (total < 0) {
 		p->counted_ns = -1;
-		return g->utilization / 100 * step_us;
+		return *g->busy_file ? 0 : g->utilization / 100 * step_us;
 	}
-	double grew_us = p->counted_ns >= 0 && g->busy_ns > p->counted_ns ? (double)(g->busy_ns - p->counted_ns) / 1e3 : 0;
-	p->counted_ns = g->busy_ns;
+	double grew_us = p->counted_ns >= 0 && total > p->counted_ns ? (double)(total - p->counted_ns) / 1e3 : 0;
+	p->counted_ns = total;
 	return grew_us;
 }
 
@@ -115,7 +160,7 @@ static void play(void) {
 			struct gpu *g = &world.gpu[i];
 			struct player *p = &players[i];
 			if (!g->exists) continue;
-			double step = (double)(to - played_us), grew = busy(g, p, step);
+			double step = (double)(to - played_us), grew = busy(g, p, step, to);
 			p->busy_us += grew, p->backlog_us += grew;
 			integrate(g, p, step);
 		}

@@ -7,9 +7,12 @@ int nvmlInit_v2(void) {
 	ENTER();
 	if (world.init_error) return leave(world.init_error);
 	if (sessions++) return leave(SUCCESS);
+	for (int i = 0; i < MAX_GPUS; i++) {
+		if (players[i].kernels) munmap((void *)players[i].kernels, sizeof *players[i].kernels);
+	}
 	memset(players, 0, sizeof players);
 	for (int i = 0; i < MAX_GPUS; i++) players[i].counted_ns = -1;
-	played_us = period_began_us = checked_us = now_us(CLOCK_MONOTONIC);
+	session_began_us = played_us = period_began_us = checked_us = now_us(CLOCK_MONOTONIC);
 	pthread_create(&thread, NULL, run, (void *)++threads);
 	return leave(SUCCESS);
 }

@@ -1,6 +1,6 @@
 // The contents of the file, and its parser. README.md has the tables.
 
-enum { MAX_GPUS = 16, MAX_SLICES = 7, MAX_PROCESSES = 64, MAX_XIDS = 32, MAX_FAULTS = 32 };
+enum { MAX_LATE_US = 4000000, MAX_GPUS = 16, MAX_SLICES = 7, MAX_PROCESSES = 64, MAX_XIDS = 32, MAX_FAULTS = 32 };
 enum clock { UNIX, MONOTONIC, BOOT };
 
 // Details of a GPU. Those before INTEGRATED are added up over time.
@@ -58,6 +58,7 @@ struct gpu {
 	char uuid[96], name[96];
 	double utilization, power, energy; // percent, watts, joules (negative: from the power)
 	int64_t busy_ns;                   // cumulative, or -1
+	char busy_file[256];               // where a program shows its kernels, or ""
 	uint64_t memory_used, memory_total, memory_reserved;
 	int temperature, width, generation, width_max, generation_max;
 	double is[QUANTITIES];
@@ -76,7 +77,7 @@ struct fault { // code is 0 for a hang
 
 struct world {
 	enum clock clock;
-	int64_t period_us;
+	int64_t period_us, tell_us, late_us;
 	int init_error, devices, faults;
 	char driver[64];
 	struct gpu gpu[MAX_GPUS];
@@ -176,6 +177,7 @@ static int parse_quantity(struct gpu *g, const char *key, const char *value, dou
 static int parse_key(struct gpu *g, const char *key, char *value) {
 	if (!strcmp(key, "uuid")) return snprintf(g->uuid, sizeof g->uuid, "%s", value) > 0;
 	if (!strcmp(key, "name")) return snprintf(g->name, sizeof g->name, "%s", value) > 0;
+	if (!strcmp(key, "busy_file")) return strlen(value) < sizeof g->busy_file && strcpy(g->busy_file, value);
 	if (!strcmp(key, "processes")) return parse_processes(&g->processes, value);
 	if (!strcmp(key, "xids")) return parse_xids(g, value);
 	char *end;
@@ -260,6 +262,8 @@ static int parse_line(struct world *w, char *line) {
 	}
 	if (!strcmp(what, "driver")) return snprintf(w->driver, sizeof w->driver, "%s", value) > 0;
 	if (!strcmp(what, "period_us")) return (w->period_us = number) >= TICK_US;
+	if (!strcmp(what, "tell_us")) return (w->tell_us = number) >= 0;
+	if (!strcmp(what, "late_us")) return (w->late_us = number) >= 0 && number <= MAX_LATE_US;
 	if (!strcmp(what, "init_error")) return w->init_error = number, 1;
 	if (!strcmp(what, "devices")) return w->devices = number, 1;
 	if (number < 0 || number >= MAX_GPUS) return 0;
