@@ -43,29 +43,46 @@ func gone(pid int, before, after Totals) bool {
 	return known && (!running || reused || is.Bytes < was.Bytes)
 }
 
-// findParents reads the parents of the processes that have read something. All processes would take twice as long, and
-// most of them, such as kernel threads, read nothing.
+// findParents reads the parents of the processes that have read something, and drops the kernel threads among them.
+// All processes would take twice as long, and most of them read nothing.
 func (t Totals) findParents(proc string) {
 	for pid, total := range t {
 		for ok := total.Bytes > 0; ok && total.Began == 0; total, ok = t[pid] {
 			text, err := os.ReadFile(filepath.Join(proc, strconv.Itoa(pid), "stat"))
-			if total.Parent, total.Began = origin(text); err != nil || total.Began == 0 {
+			from := parseOrigin(text)
+			if err != nil || from.began == 0 {
 				break
 			}
+			if from.kernel {
+				delete(t, pid)
+				break
+			}
+			total.Parent, total.Began = from.parent, from.began
 			t[pid] = total
 			pid = total.Parent
 		}
 	}
 }
 
-// origin returns the parent and the start time of a process: fields 4 and 22 of /proc/PID/stat. The name in field 2 may
-// contain any character, also parentheses.
-func origin(stat []byte) (parent int, began uint64) {
+// origin is what /proc/PID/stat says of the origin of a process.
+type origin struct {
+	parent int
+	began  uint64 // in ticks since boot; 0 if not known
+	kernel bool   // a kernel thread: it works for others, as the worker of a loop device does
+}
+
+// kernelThread is PF_KTHREAD (include/linux/sched.h).
+const kernelThread = 0x00200000
+
+// parseOrigin reads fields 4, 9 and 22. The name in field 2 may contain any character, also parentheses.
+func parseOrigin(stat []byte) (o origin) {
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) < 20 {
-		return 0, 0
+		return o
 	}
-	number, _ := kernfile.ParseUint(fields[1])
-	began, _ = kernfile.ParseUint(fields[19])
-	return int(min(number, math.MaxInt32)), began
+	parent, _ := kernfile.ParseUint(fields[1])
+	flags, _ := kernfile.ParseUint(fields[6])
+	o.began, _ = kernfile.ParseUint(fields[19])
+	o.parent, o.kernel = int(min(parent, math.MaxInt32)), flags&kernelThread != 0
+	return o
 }

@@ -18,7 +18,7 @@ import (
 const Max = 4096
 
 // Totals holds the bytes that each process has read from storage since its start, by PID. It leaves out processes
-// without permission.
+// without permission, and kernel threads: what they read is for processes.
 type Totals map[int]Total
 
 // Total is the total of one process. Parent and Began are read for processes with any bytes and for their ancestors.

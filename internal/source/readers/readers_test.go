@@ -100,6 +100,19 @@ func TestInherited(t *testing.T) {
 	}
 }
 
+// The worker of a loop device reads the file for the process that reads the device.
+func TestKernelThreadsAreNoReaders(t *testing.T) {
+	root := t.TempDir()
+	process(t, root, 2, map[string]string{"io": io(0), "stat": "2 (kthreadd) S 0 0 0 0 -1 2129984" +
+		strings.Repeat(" 0", 12) + " 1 0 0\n"})
+	process(t, root, 40, map[string]string{"io": io(9000), "stat": "40 (kworker/u4:2+loop0) I 2 0 0 0 -1 69238880" +
+		strings.Repeat(" 0", 12) + " 5 0 0\n"})
+	process(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
+	if got, want := Between(Totals{}, Scan(root), 3), []Reader{{41, 500}}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestCycleOfParents(t *testing.T) {
 	before := Totals{1: {5, 2, 1}, 2: {5, 1, 1}}
 	if got := Between(before, Totals{}, 3); len(got) != 0 {
@@ -113,8 +126,8 @@ func FuzzOrigin(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte(stat(1<<62, 1<<62) + "0"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if parent, _ := origin(text); parent < 0 {
-			t.Errorf("%q: got parent %d, want a PID", text, parent)
+		if got := parseOrigin(text); got.parent < 0 {
+			t.Errorf("%q: got parent %d, want a PID", text, got.parent)
 		}
 	})
 }
