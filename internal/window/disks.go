@@ -83,6 +83,10 @@ func (b *builder) mounts() {
 	}
 }
 
+// outrun is the share of a ceiling from which it was none: the disk had not been asked for more before. A little more
+// than the ceiling is noise.
+const outrun = 1.05
+
 // ceilings compares each disk with the highest throughput that it ever reached.
 func (b *builder) ceilings() {
 	interval := b.Duration().Seconds()
@@ -92,7 +96,10 @@ func (b *builder) ceilings() {
 			if ceiling <= 0 || interval <= 0 || d.Partial {
 				return 0
 			}
-			return min(1, float64(bytes)/interval/ceiling)
+			if ratio := float64(bytes) / interval / ceiling; ratio < outrun {
+				return min(1, ratio)
+			}
+			return 0
 		}
 		now, before := ceilingOf(b.machine.Ceilings, d.Name), ceilingOf(b.Ceilings, d.Name)
 		d.ReadCeiling, d.WriteCeiling = now.Read, now.Write

@@ -67,6 +67,7 @@ func TestCeilings(t *testing.T) {
 		now       float64
 		near, far bool
 	}{
+		"faster than ever before":   {[]sample.Ceiling{{Disk: "sda", Read: 50 << 20}}, 101 << 20, false, false},
 		"from the window alone":     {nil, 100 << 20, false, false},
 		"at its ceiling":            {[]sample.Ceiling{{Disk: "sdb", Read: 1 << 40}, {Disk: "sda", Read: 101 << 20}}, 101 << 20, true, false},
 		"with a peak in the window": {[]sample.Ceiling{{Disk: "sda", Read: 101 << 20}}, 300 << 20, true, true},

@@ -82,7 +82,7 @@ type DiskUse struct {
 	ReadCeiling, WriteCeiling float64
 
 	// Mean throughput in the window as a share of the ceiling: of the one before the window, which the window itself
-	// cannot have raised, and for reads of the present one. 0 if unknown.
+	// cannot have raised, and for reads of the present one. 0 if unknown, as after a window that was clearly faster.
 	ReadCeilingRatio, WriteCeilingRatio float64
 	ReadCeilingRatioNow                 float64
 }
