@@ -18,7 +18,7 @@ int nvmlDeviceGetSamples(void *device, int kind, unsigned long long since, int *
 	*type = 1;                                               // unsigned int
 	const struct player *p = &players[index];
 	unsigned newer = 0, room = out ? *count : MAX_SAMPLES;
-	int end = told(p);
+	int end = reported(p);
 	for (int i = end > MAX_SAMPLES ? end - MAX_SAMPLES : 0; i < end; i++) {
 		const struct sample *one = &p->sample[(p->first + i) % ROOM];
 		if (one->at <= since || newer == room) continue;
@@ -34,7 +34,7 @@ int nvmlDeviceGetUtilizationRates(void *device, unsigned out[2]) { // of the GPU
 	if (mig_enabled(g)) return leave(NOT_SUPPORTED);
 	const struct player *p = &players[index];
 	double value = g->busy_ns < 0 && !*g->busy_file ? g->utilization : 0;
-	int end = told(p);
+	int end = reported(p);
 	if (end) value = p->sample[(p->first + end - 1) % ROOM].value;
 	double controller = isnan(g->is[CONTROLLER]) ? 0 : g->is[CONTROLLER] == DERIVED ? value / 2 : g->is[CONTROLLER];
 	out[0] = g->garbage ? GARBAGE : (unsigned)(value + 0.5);

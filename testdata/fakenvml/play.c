@@ -1,7 +1,7 @@
 // The driver's own work: reading the file, and adding up counters over time.
 
-// A driver keeps MAX_SAMPLES that it has told of. ROOM also holds those that it tells of later: at most MAX_LATE_US and
-// one tell_us of the shortest period. Checking the file costs more than the rest of a call.
+// A driver keeps MAX_SAMPLES that it has reported. ROOM also holds those that it reports later: at most MAX_LATE_US and
+// one report_us of the shortest period. Checking the file costs more than the rest of a call.
 enum { MAX_SAMPLES = 120, ROOM = 1024, CHECK_US = 1000 };
 
 struct sample { uint64_t at; int64_t ended_us; double value; }; // at on the clock of the file, ended_us on CLOCK_MONOTONIC
@@ -83,10 +83,10 @@ static void push(struct player *p, double value) {
 	p->sample[(p->first + p->count++) % ROOM] = (struct sample){at, played_us, value};
 }
 
-// told returns the number of samples that the driver has told of: each tell_us, those that are older than late_us.
-static int told(const struct player *p) {
+// reported returns the number of samples that the driver has reported: each report_us, those that are older than late_us.
+static int reported(const struct player *p) {
 	int64_t until = now_us(CLOCK_MONOTONIC);
-	if (world.tell_us) until -= (until - session_began_us) % world.tell_us;
+	if (world.report_us) until -= (until - session_began_us) % world.report_us;
 	until -= world.late_us;
 	int n = p->count;
 	while (n > 0 && p->sample[(p->first + n - 1) % ROOM].ended_us > until) n--;

@@ -77,7 +77,7 @@ struct fault { // code is 0 for a hang
 
 struct world {
 	enum clock clock;
-	int64_t period_us, tell_us, late_us;
+	int64_t period_us, report_us, late_us;
 	int init_error, devices, faults;
 	char driver[64];
 	struct gpu gpu[MAX_GPUS];
@@ -262,7 +262,7 @@ static int parse_line(struct world *w, char *line) {
 	}
 	if (!strcmp(what, "driver")) return snprintf(w->driver, sizeof w->driver, "%s", value) > 0;
 	if (!strcmp(what, "period_us")) return (w->period_us = number) >= TICK_US;
-	if (!strcmp(what, "tell_us")) return (w->tell_us = number) >= 0;
+	if (!strcmp(what, "report_us")) return (w->report_us = number) >= 0;
 	if (!strcmp(what, "late_us")) return (w->late_us = number) >= 0 && number <= MAX_LATE_US;
 	if (!strcmp(what, "init_error")) return w->init_error = number, 1;
 	if (!strcmp(what, "devices")) return w->devices = number, 1;
