@@ -91,11 +91,12 @@ func (c *child) resize() {
 	}
 }
 
-// wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, before
-// the rest of the output is passed on.
+// wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, while the
+// kernel still has all counters of the program, and before the rest of the output is passed on.
 func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
-	_ = c.cmd.Wait() // its error only repeats the state
+	awaitExit(c.cmd.Process.Pid)
 	exited()
+	_ = c.cmd.Wait() // its error only repeats the state
 	if held := c.streams.finish(); held {
 		say("a process that the program left running still has its output open: its further output is lost")
 	}

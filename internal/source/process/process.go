@@ -32,7 +32,8 @@ const (
 // start, even if the scan finds it a second later: then its first bytes arrive together. A child that ended before any
 // scan counts when a member has waited for it. Without that it is not counted: an orphan, or a child of a process that
 // ignores SIGCHLD. The same holds for what a process does between its last reading and its end, which is at most a
-// tick, usually of the first process. For a job with its own cgroup, the CPU time is complete.
+// tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
+// reading is complete. For a job with its own cgroup, the CPU time always is.
 //
 // sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
 type Source struct {
