@@ -9,6 +9,11 @@ type Disk struct {
 	Name string `json:"name"`           // as in /dev and /proc/diskstats
 	Leaf bool   `json:"leaf,omitempty"` // not a partition and not stacked on other devices: sums over disks add these only
 
+	// Layer is a device that is stacked on others or on a file, such as dm, md and loop devices. On are the whole devices
+	// directly below it, separated by spaces. It is empty if they are not known, or if the file is in memory.
+	Layer bool   `json:"layer,omitempty"`
+	On    string `json:"on,omitempty"`
+
 	ReadIOs    uint64        `json:"reads"`        // reads completed (field 1)
 	ReadMerges uint64        `json:"reads_merged"` // read requests merged into another (field 2)
 	ReadBytes  uint64        `json:"read_bytes"`   // the kernel counts sectors of 512 bytes (field 3)

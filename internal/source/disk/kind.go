@@ -50,7 +50,7 @@ func (f sysfs) kind(name string) string {
 		return NVMe
 	case numbered(name, "loop"):
 		return Loop
-	case numbered(name, "ram"), numbered(name, "zram"):
+	case inMemory(name):
 		return Memory
 	case strings.HasPrefix(name, "vd"), strings.HasPrefix(name, "xvd"):
 		return Virtual

@@ -27,7 +27,7 @@ func (s *Source) loops(disks []sample.Disk) []loop {
 		}
 		backing := s.sys.node(s.known[i]).backing
 		found = append(found, loop{place: i, backing: backing, count: disks[i].ReadIOs + disks[i].WriteIOs})
-		s.tree.leaf[i] = s.served(backing)
+		s.place(i, backing)
 	}
 	return found
 }
@@ -41,21 +41,26 @@ func (s *Source) follow(disks []sample.Disk) {
 		if moved && !l.moving {
 			if backing := s.sys.node(s.known[l.place]).backing; backing != l.backing {
 				l.backing = backing
-				s.tree.leaf[l.place] = s.served(backing)
+				s.place(l.place, backing)
 			}
 		}
 		l.count, l.moving = count, moved
 	}
 }
 
-// served reports whether a program or another machine serves the file of a loop device. It reports false if that is not
-// known.
-func (s *Source) served(backing string) bool {
+// place marks a loop device: a leaf if a program or another machine serves its file, else a layer if it has a file. It
+// is no leaf if that is not known.
+func (s *Source) place(i int, backing string) {
+	s.tree.leaf[i], s.tree.layer[i], s.tree.on[i] = false, backing != "", ""
 	if backing == "" {
-		return false
+		return
 	}
 	mounts, _ := s.mounts()
-	return served(mounts, backing)
+	if served(mounts, backing) {
+		s.tree.leaf[i], s.tree.layer[i] = true, false
+		return
+	}
+	s.tree.on[i] = s.sys.below(mounts, backing)
 }
 
 // served compares names only, which the kernel prints without symbolic links: a hung server must not block it.
@@ -63,4 +68,15 @@ func served(mounts []mount.Entry, backing string) bool {
 	on, found := mount.Covering(mounts, strings.TrimSuffix(backing, " (deleted)"))
 	kind := mount.Kind(on.Type)
 	return found && (kind == mount.Fuse || kind == mount.Network) && !mount.HasBlockDevice(on.Mount)
+}
+
+// below returns the whole devices directly under a file, by names like served. It returns none for a file in memory.
+func (f sysfs) below(mounts []mount.Entry, backing string) string {
+	d := descent{sys: f, mounts: mounts, seen: make(map[string]bool), named: true}
+	entry, err := d.covering(strings.TrimSuffix(backing, " (deleted)"))
+	if err != nil {
+		return ""
+	}
+	d.mount(entry, 0)
+	return f.wholes(d.found.Disks)
 }

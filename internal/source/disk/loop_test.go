@@ -48,12 +48,18 @@ func TestLoopOnServedFile(t *testing.T) {
 	loopFile(t, root, "loop1", "/disk.img")
 
 	s := source(t, root)
+	var stack []string
 	leaf := func(want ...string) {
 		t.Helper()
-		if got := leaves(read(t, s)); !slices.Equal(got, want) {
+		disks := read(t, s)
+		if got := leaves(disks); !slices.Equal(got, want) {
 			t.Errorf("got leaves %v, want %v", got, want)
 		}
+		if got := layers(disks); !slices.Equal(got, stack) {
+			t.Errorf("with leaves %v: got layers %q, want %q", want, got, stack)
+		}
 	}
+	stack = []string{"loop1: sda"}
 	leaf("sda", "loop0")
 	if got, err := s.Under("/data/x"); err != nil || !slices.Equal(got.Disks, []string{"loop0"}) || len(got.Devices) > 0 {
 		t.Errorf("served loop device: got %+v, %v; want the loop device", got, err)
@@ -76,6 +82,7 @@ func TestLoopOnServedFile(t *testing.T) {
 	leaf("sda", "loop0", "loop2")
 	loopFile(t, root, "loop2", "/memory/image")
 	loopFile(t, root, "loop1", "/served/device")
+	stack = []string{"loop2"} // its file is in memory
 	loopMachine(t, root, 7)
 	leaf("sda", "loop0", "loop1")
 }

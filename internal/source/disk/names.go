@@ -13,6 +13,9 @@ func stacked(name string) bool {
 	return false
 }
 
+// inMemory reports by its name whether a device keeps its data in memory.
+func inMemory(name string) bool { return numbered(name, "ram") || numbered(name, "zram") }
+
 // numbered reports whether name is prefix and a number ("md0", "md_d0", "md/home").
 func numbered(name, prefix string) bool {
 	rest, found := strings.CutPrefix(name, prefix)

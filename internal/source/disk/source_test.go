@@ -44,6 +44,45 @@ func leaves(disks []sample.Disk) []string {
 	return names
 }
 
+// layers lists the layers as "name" or "name: devices below".
+func layers(disks []sample.Disk) (list []string) {
+	for _, d := range disks {
+		switch {
+		case d.Layer && d.On != "":
+			list = append(list, d.Name+": "+d.On)
+		case d.Layer:
+			list = append(list, d.Name)
+		}
+	}
+	return list
+}
+
+// A layer lies on whole devices, also where its parts are partitions. An unused loop device is none, and nor is zram.
+func TestLayers(t *testing.T) {
+	for name, want := range map[string][]string{
+		"disk_laptop": {"loop0: dm-1", "loop1: dm-1", "loop2: dm-1", "loop3: dm-1", "dm-0: nvme0n1", "dm-1: dm-0", "dm-2: dm-0"},
+		"disk_server": {"md0: sda sdb", "dm-0: sdc sdd"},
+		"disk_vm":     nil,
+	} {
+		root := fixture.Root(t, name)
+		if got := layers(read(t, source(t, root))); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+		if err := os.RemoveAll(filepath.Join(root, "sys")); err != nil {
+			t.Fatal(err)
+		}
+		s := source(t, root)
+		byName := &sample.Sample{}
+		_ = s.Read(byName) // it reports that /sys is missing
+		for i, d := range byName.Disks {
+			if stackedByName := stacked(d.Name) && d.Name != "zram0"; d.Layer != stackedByName || d.On != "" {
+				t.Errorf("%s without /sys, device %d, %s: got layer %v on %q, want %v on nothing known", name, i, d.Name,
+					d.Layer, d.On, stackedByName)
+			}
+		}
+	}
+}
+
 func TestLeaves(t *testing.T) {
 	tests := []struct {
 		fixture string
@@ -151,6 +190,8 @@ func TestOldKernel(t *testing.T) {
 		want := sample.Disk{
 			Name:        d.Name,
 			Leaf:        d.Leaf,
+			Layer:       d.Layer,
+			On:          d.On,
 			ReadIOs:     now[i].ReadIOs,
 			ReadMerges:  now[i].ReadMerges,
 			ReadBytes:   now[i].ReadBytes,

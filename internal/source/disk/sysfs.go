@@ -74,6 +74,24 @@ func (f sysfs) node(name string) node {
 	return n
 }
 
+// whole returns the device of a partition, and other names unchanged.
+func (f sysfs) whole(name string) string {
+	if n := f.node(name); n.partition && n.parent != "" {
+		return n.parent
+	}
+	return name
+}
+
+// wholes returns the whole devices of some names, each once, in order, separated by spaces.
+func (f sysfs) wholes(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = f.whole(name)
+	}
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), " ")
+}
+
 // leaf reports whether n is a whole device that is not stacked on others.
 func (n *node) leaf() bool {
 	return n.known && !n.partition && len(n.slaves) == 0 && !n.loop && !n.hidden && !stacked(n.name)

@@ -6,10 +6,13 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// tree marks the leaves of a list of devices: whole disks that are not stacked on others. It stays valid until the set
-// of devices changes, because devices do not change their kind. Loop devices are the exception: see loop.
+// tree marks the leaves of a list of devices: whole disks that are not stacked on others. It also has the layers above
+// them. It stays valid until the set of devices changes, because devices do not change their kind. Loop devices are the
+// exception: see loop.
 type tree struct {
 	leaf      []bool // by index in the list
+	layer     []bool
+	on        []string // sample.Disk.On of a layer
 	multipath []multipath
 	fromNames bool // /sys is missing: leaves are found by name
 }
@@ -28,7 +31,10 @@ func (f sysfs) tree(names []string) tree {
 	for i, name := range slices.Backward(names) { // of a duplicate name the first device counts, as in a DiskNormalizer
 		place[name] = i
 	}
-	t := tree{leaf: make([]bool, len(names)), fromNames: len(names) > 0 && !f.present()}
+	t := tree{
+		leaf: make([]bool, len(names)), layer: make([]bool, len(names)), on: make([]string, len(names)),
+		fromNames: len(names) > 0 && !f.present(),
+	}
 	paths := make(map[int][]int)
 	for i, name := range names {
 		head, hasHead := place[headOf(name)]
@@ -36,8 +42,9 @@ func (f sysfs) tree(names []string) tree {
 		if !t.fromNames {
 			n = f.node(name)
 		}
+		t.layer[i] = place[name] == i && !n.partition && (len(n.slaves) > 0 || stacked(name) && !inMemory(name))
 		if n.known {
-			t.leaf[i] = n.leaf()
+			t.leaf[i], t.on[i] = n.leaf(), f.wholes(n.slaves)
 			hasHead = hasHead && n.hidden
 		} else {
 			_, isPart := place[partOf(name)]
@@ -62,6 +69,9 @@ func (f sysfs) tree(names []string) tree {
 func (t *tree) mark(disks []sample.Disk) {
 	for i := range disks {
 		disks[i].Leaf = t.leaf[i]
+		if disks[i].Layer = t.layer[i]; disks[i].Layer {
+			disks[i].On = t.on[i]
+		}
 	}
 	for _, m := range t.multipath {
 		if !idle(&disks[m.head]) {

@@ -96,6 +96,7 @@ func (s *Source) mounts() ([]mount.Entry, error) {
 type descent struct {
 	sys    sysfs
 	mounts []mount.Entry
+	named  bool            // ends at the first whole device, and follows no path through the file system
 	seen   map[string]bool // devices, and mounts as "mount ID"
 	found  Placement
 	failed error // first error
@@ -129,7 +130,10 @@ func (d *descent) enter(key string, depth int) bool {
 
 // covering returns the mount that contains an absolute path of the machine.
 func (d *descent) covering(path string) (mount.Entry, error) {
-	resolved, err := resolve(d.sys.root, path)
+	resolved, err := path, error(nil)
+	if !d.named {
+		resolved, err = resolve(d.sys.root, path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return mount.Entry{}, fmt.Errorf("%s does not exist: name a file or folder that does", path)
 	}
@@ -196,6 +200,10 @@ func (d *descent) device(name string, depth int) {
 		return
 	}
 	n := d.sys.node(name)
+	if d.named && !n.partition {
+		d.found.Disks = append(d.found.Disks, name)
+		return
+	}
 	if n.leaf() {
 		d.disk(name)
 		return
