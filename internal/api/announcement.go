@@ -117,7 +117,7 @@ func (a *Announcement) window(caller int) window.Window {
 		w.Epoch, w.HasEpoch = *a.Epoch, true
 	}
 	if w.PID == 0 {
-		w.PID = caller
+		w.PID, w.ByClient = caller, caller != 0
 	}
 	return w
 }

@@ -173,8 +173,8 @@ func TestWindowFromBeginToEnd(t *testing.T) {
 		emit.Traceparent(s.opener.parents[0]) != someTrace {
 		t.Errorf("got window %+v with parent %v, want that of the announcement", w, s.opener.parents[0])
 	}
-	if callers := os.Getpid(); w.PID != callers {
-		t.Errorf("got pid %d, want %d of the caller", w.PID, callers)
+	if callers := os.Getpid(); w.PID != callers || !w.ByClient {
+		t.Errorf("got pid %d, by client: %v, want %d of the caller", w.PID, w.ByClient, callers)
 	}
 
 	type list struct{ Running, Ended []report }

@@ -52,6 +52,9 @@ var unjudgedRemedies = map[window.Reason]string{
 
 // caveats lists what the numbers of a finding do not include.
 func caveats(r *window.Report) (text string) {
+	if r.Lacks(window.ClientGone) {
+		text += "; the program that announced the window named no process and has ended, so this is about all processes"
+	}
 	if disks := r.MissingDevices(window.DiskReset); len(disks) > 0 {
 		was, its := " was", "its"
 		if len(disks) > 1 {

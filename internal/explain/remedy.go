@@ -46,6 +46,8 @@ type situation struct {
 
 // remedies are in order of precedence: the first that fits counts.
 var remedies = [...]advice{
+	{"name the process", func(x *situation) bool { return x.Lacks(window.ClientGone) && x.Verdict == window.Unknown },
+		always("Announce the window with the pid of the program that does the work.")},
 	{"announce", func(x *situation) bool {
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
 	}, always("Announce the window, or set process.pid on its spans: from the second one on, " +

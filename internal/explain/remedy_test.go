@@ -33,6 +33,9 @@ func situations() []func(*window.Report) {
 		}
 	}
 	return []func(*window.Report){
+		bound(window.Unknown, func(r *window.Report) {
+			r.Scope, r.Missing = window.Host, []window.Missing{{Reason: window.ClientGone}}
+		}),
 		bound(window.Unknown, func(r *window.Report) { r.Scope, r.GPUIDs = window.Host, nil }),
 		bound(window.GPUBound, nil),
 		bound(window.CPUBound, func(r *window.Report) {

@@ -14,6 +14,7 @@ type Window struct {
 	Owned      bool              `json:"owned,omitempty"`
 	Job        string            `json:"job,omitempty"`
 	PID        int               `json:"pid,omitempty"`
+	ByClient   bool              `json:"by_client,omitempty"`
 	GPUs       []string          `json:"gpu_ids,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Seen       *seen             `json:"seen,omitempty"`
@@ -34,7 +35,7 @@ const maxDisks = 64
 func NewWindow(w *window.Window) *Window {
 	r := &Window{
 		Kind: w.Kind, Name: w.Name, Model: w.Model, Run: w.Run, Path: w.Path, Source: w.Source, Owned: w.Owned,
-		Job: w.Job, PID: w.PID, GPUs: w.GPUs, Attributes: w.Attributes,
+		Job: w.Job, PID: w.PID, ByClient: w.ByClient, GPUs: w.GPUs, Attributes: w.Attributes,
 	}
 	if w.HasEpoch {
 		r.Epoch = &w.Epoch
@@ -52,7 +53,7 @@ func NewWindow(w *window.Window) *Window {
 func (r *Window) Window(id string) window.Window {
 	w := window.Window{
 		ID: id, Kind: r.Kind, Name: r.Name, Model: r.Model, Run: r.Run, Path: r.Path, Source: r.Source, Owned: r.Owned,
-		Job: r.Job, PID: r.PID, GPUs: r.GPUs, Attributes: r.Attributes,
+		Job: r.Job, PID: r.PID, ByClient: r.ByClient, GPUs: r.GPUs, Attributes: r.Attributes,
 	}
 	if r.Epoch != nil {
 		w.Epoch, w.HasEpoch = *r.Epoch, true

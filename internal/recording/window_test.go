@@ -12,6 +12,7 @@ import (
 func TestWindow(t *testing.T) {
 	for _, want := range []window.Window{
 		{ID: "w", Kind: window.Custom},
+		{ID: "w", Kind: window.Custom, Job: "j", PID: 7, ByClient: true},
 		{ID: "w", Kind: window.Epoch, HasEpoch: true, Run: "r", Job: "j", PID: 7, Source: window.Announced, Owned: true},
 		{ID: "w", Kind: window.ModelLoad, Model: "m", Path: "/p", Seen: window.Seen{Size: 5, HasCached: true, Device: window.InMemory}},
 		{ID: "w", Kind: window.ModelLoad, GPUs: []string{"g"}, Seen: window.Seen{Size: 5, Cached: 4, HasCached: true, Under: []string{"sda"}}},

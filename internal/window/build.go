@@ -22,6 +22,7 @@ type Machine struct {
 
 	HiddenReads bool // the job's I/O is not readable, and nothing else separates its waiting from others'
 	NoJobReads  bool // the job's I/O is not readable
+	ClientGone  bool // the window has no job, because its job was the client that announced it and has ended
 
 	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
 

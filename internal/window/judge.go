@@ -9,6 +9,9 @@ import (
 // judge draws the verdict from the ledger.
 func (b *builder) judge() {
 	b.Verdict = Unknown
+	if b.machine.ClientGone {
+		b.lack(Missing{Reason: ClientGone})
+	}
 	if !b.machine.Pressure {
 		b.lack(Missing{Reason: NoIOPressure})
 	}

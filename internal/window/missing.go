@@ -21,6 +21,11 @@ const (
 	NoReadings Reason = "no_readings" // the window is older than the history, or too short for a reading
 )
 
+// This makes a ledger that of the whole machine.
+const (
+	ClientGone Reason = "client_gone" // the client that announced the window, without a process, ended before it
+)
+
 // With these there is a ledger, but no verdict.
 const (
 	GPULost     Reason = "gpu_lost"     // Device could not be read for a part of the window

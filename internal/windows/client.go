@@ -62,6 +62,7 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 		return "", "", errClosed
 	}
 	w.Source, w.Job = window.Announced, c.follow(w.PID)
+	w.ByClient = w.ByClient && w.Job != ""
 	id, span, err := c.BeginAt(w, c.registry.config.Readings.Now(), parent)
 	if err != nil {
 		return "", "", err

@@ -90,9 +90,23 @@ func (r *Readings) Measure(w *window.Window) *window.Report {
 
 func (s *state) report(w *window.Window, at Moment, readers []window.Reader, concurrent Concurrent) *window.Report {
 	w.End, w.EndEdge = at.At, at.edge
+	gone := s.clientGone(w)
+	if gone {
+		w.Job = ""
+	}
 	machine := s.machine(w, concurrent)
-	machine.Readers = readers
+	machine.Readers, machine.ClientGone = readers, gone
 	return window.Make(s.history, w, machine)
+}
+
+// clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a client,
+// like curl, did none of the window's work.
+func (s *state) clientGone(w *window.Window) bool {
+	if !w.ByClient || w.Job == "" {
+		return false
+	}
+	j := s.newestOf(w.Job)
+	return j == nil || j.Processes == 0
 }
 
 // machine returns what a report needs besides the history.
