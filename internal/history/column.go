@@ -9,6 +9,7 @@ type group struct {
 	gone      bool // missing in the readings since goneSince
 	goneSince time.Duration
 	reset     time.Duration // Stamp.Mono of Disk.Reset
+	moved     time.Duration // of a layer: the newest reading in which it had done something
 }
 
 // column is one quantity. Its value grows by the growth of the raw counter, across restarts.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -78,13 +79,15 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	}
 	tiers := len(h.config.Tiers)
 	if size, limit := h.detailSize(tiers), float64(h.config.MaxBytes); float64(h.detailBytes+size) > detailShare*limit ||
-		float64(h.bytes+size) > fullShare*limit {
+		float64(h.bytes-h.layerBytes+size) > fullShare*limit {
 		tiers = 1
 	}
 	size := h.detailSize(tiers)
-	if h.bytes+size > h.config.MaxBytes {
-		h.refused++
-		return nil
+	for h.bytes+size > h.config.MaxBytes {
+		if !h.dropLayer(math.MaxInt64) {
+			h.refused++
+			return nil
+		}
 	}
 	h.bytes, h.detailBytes = h.bytes+size, h.detailBytes+size
 	d := &details{tiers: make([]tier, tiers)}

@@ -9,6 +9,7 @@ package history
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -53,8 +54,10 @@ type History struct {
 	totals      totals
 	branches    map[string]bool // disks with I/O that were not leaves at the last reading
 	clock       clock
-	bytes       int                 // of all rows
-	diskBytes   int                 // part of bytes, for disks
+	bytes       int // of all rows
+	diskBytes   int // part of bytes, for disks
+	layerBytes  int // part of bytes, for layers
+	idle        idleLayers
 	details     map[string]*details // by GPU
 	detailBytes int                 // part of bytes, for details
 	nextSlot    uint32
@@ -117,6 +120,9 @@ func (h *History) Append(s *sample.Sample) error {
 
 // advance adds a device's reading to its columns. reset is when its counters restarted last.
 func (h *History) advance(a *axis, key groupKey, values [maxColumns]float64, reset, at time.Duration) {
+	if key.kind == kindLayer && !h.movedLayer(a, key, values, reset, at) {
+		return
+	}
 	g := h.group(a, key, reset, at)
 	if g == nil {
 		return
@@ -150,11 +156,14 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
-	if key.kind.fineOnly() || !h.room(key.kind, tiers) {
+	if key.kind.fineOnly() || !h.room(key.kind, tiers, h.layerBytes) {
 		tiers = 1
 	}
-	for !h.room(key.kind, tiers) {
-		if !h.evict() {
+	for !h.room(key.kind, tiers, 0) {
+		switch {
+		case key.kind == kindLayer && !h.dropLayer(at-layerRest):
+			return nil // reports name the disk below it
+		case key.kind != kindLayer && !h.evict() && !h.dropLayer(math.MaxInt64):
 			h.refused++
 			return nil
 		}
@@ -191,8 +200,9 @@ func (h *History) noteBranches(disks []sample.Disk) {
 	}
 }
 
-func (h *History) room(k kind, tiers int) bool {
-	size, limit := h.size(k, tiers), float64(h.config.MaxBytes)
+// room reports whether another device fits once so many bytes of others are dropped.
+func (h *History) room(k kind, tiers, dropped int) bool {
+	size, limit := h.size(k, tiers)-dropped, float64(h.config.MaxBytes)
 	full := tiers > 1
 	share := 1.0
 	if full {
@@ -201,21 +211,25 @@ func (h *History) room(k kind, tiers int) bool {
 	if float64(h.bytes+size) > share*limit {
 		return false
 	}
+	disks := float64(h.diskBytes + h.layerBytes + size)
 	switch {
-	case k != kindDisk:
+	case k != kindDisk && k != kindLayer:
 		return true
 	case full:
-		return float64(h.diskBytes+size) <= diskFullShare*limit
+		return disks <= diskFullShare*limit
 	default:
-		return float64(h.diskBytes+size) <= diskShare*limit
+		return disks <= diskShare*limit
 	}
 }
 
 // charge accounts for the memory of new columns (sign 1) or dropped columns (sign -1).
 func (h *History) charge(k kind, tiers, sign int) {
 	h.bytes += sign * h.size(k, tiers)
-	if k == kindDisk {
+	switch k {
+	case kindDisk:
 		h.diskBytes += sign * h.size(k, tiers)
+	case kindLayer:
+		h.layerBytes += sign * h.size(k, tiers)
 	}
 }
 

@@ -65,6 +65,16 @@ const (
 	OtherChild   // until a child process ended
 	OtherSteal   // the hypervisor ran something else
 	OtherEvent   // in any other call
+
+	// Of a layer: a device that is stacked on others (sample.Disk.Layer). No sum over disks includes it.
+	LayerReadIOs
+	LayerReadBytes
+	LayerReadTicks // s, sum over reads
+	LayerWriteIOs
+	LayerWriteBytes
+	LayerWriteTicks
+	LayerIOTicks
+	LayerTimeInQueue
 	seriesCount
 )
 
@@ -91,6 +101,7 @@ const (
 	kindGain
 	kindScheduled
 	kindOther
+	kindLayer
 	kindNone
 )
 
@@ -133,6 +144,7 @@ var layout = [...]struct {
 	kindGain:        {ledgerAxis, LedgerGain, 1},
 	kindScheduled:   {ledgerAxis, LedgerScheduled, 3},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
+	kindLayer:       {diskAxis, LayerReadIOs, 8},
 }
 
 // kinds maps a series to its kind.
@@ -153,7 +165,7 @@ func (k kind) columns() int { return layout[k].count }
 // fineOnly reports whether the kind is stored on the finest tier only: its devices are many or short-lived.
 func (k kind) fineOnly() bool {
 	switch k {
-	case kindJob, kindCPUPressure, kindGain, kindScheduled, kindOther:
+	case kindJob, kindCPUPressure, kindGain, kindScheduled, kindOther, kindLayer:
 		return true
 	}
 	return k.brief()
@@ -209,7 +221,8 @@ func contains(a axisID, s *sample.Sample) bool {
 }
 
 // each yields the columns of every device on one axis of a reading. reset is when the counters of the device restarted.
-// Only leaf disks with any I/O are stored, because no report may count an operation twice.
+// Of disks, only leaves with any I/O and the layers above them are yielded, as two kinds: no sum may count an operation
+// twice.
 func (h *History) each(
 	a axisID, s *sample.Sample, yield func(key groupKey, values [maxColumns]float64, reset time.Duration),
 ) {
@@ -220,15 +233,19 @@ func (h *History) each(
 		yield(groupKey{kindDisks, ""}, v, 0) // first, so that any number of disks leaves room for it
 		for i := range s.Disks {
 			d := &s.Disks[i]
-			if !d.Leaf || d.ReadIOs+d.WriteIOs+d.DiscardIOs == 0 {
+			if !d.Leaf && !d.Layer || d.Unused() {
 				continue
+			}
+			key := groupKey{kindDisk, d.Name}
+			if d.Layer {
+				key.kind = kindLayer
 			}
 			v = [maxColumns]float64{
 				float64(d.ReadIOs), float64(d.ReadBytes), d.ReadTicks.Seconds(),
 				float64(d.WriteIOs), float64(d.WriteBytes), d.WriteTicks.Seconds(),
 				d.IOTicks.Seconds(), d.TimeInQueue.Seconds(),
 			}
-			yield(groupKey{kindDisk, d.Name}, v, d.Reset.Mono)
+			yield(key, v, d.Reset.Mono)
 		}
 	case pressureAxis:
 		for i := range s.Pressures {

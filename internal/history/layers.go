@@ -1,0 +1,73 @@
+package history
+
+import "time"
+
+// A layer is a device that is stacked on others. A machine may have dozens of them that do nothing, such as the loop
+// devices of installed packages. So a layer gets columns when it does something for the first time, and only while
+// nothing else needs the room: it gives way to disks, GPUs and ledgers.
+
+// layerRest is how long a layer has done nothing before another layer may take its place.
+const layerRest = 10 * time.Second
+
+// maxIdleLayers bounds the layers without columns that are remembered.
+const maxIdleLayers = 1024
+
+// idleLayers are the last readings of layers without columns.
+type idleLayers map[string]idleLayer
+
+type idleLayer struct {
+	values [maxColumns]float64
+	reset  time.Duration
+}
+
+// movedLayer reports whether a layer has columns, or gets them now because it did something since its last reading. Its
+// columns then begin with that reading.
+func (h *History) movedLayer(a *axis, key groupKey, values [maxColumns]float64, reset, at time.Duration) bool {
+	reads, writes := LayerReadIOs.index(), LayerWriteIOs.index()
+	if g := a.groups[key]; g != nil {
+		if g.columns[reads].raw != values[reads] || g.columns[writes].raw != values[writes] {
+			g.moved = at
+		}
+		return true
+	}
+	was, known := h.idle[key.id]
+	if known && was.reset == reset && was.values[reads] == values[reads] && was.values[writes] == values[writes] {
+		return false
+	}
+	if known && was.reset == reset {
+		if g := h.group(a, key, reset, at); g != nil {
+			g.moved = at
+			for i := range g.columns {
+				g.columns[i].advance(was.values[i], false, at)
+				g.columns[i].whole = true // what it did before that reading was before the history
+			}
+			delete(h.idle, key.id)
+			return true
+		}
+	}
+	if h.idle == nil || len(h.idle) >= maxIdleLayers {
+		h.idle = idleLayers{}
+	}
+	h.idle[key.id] = idleLayer{values, reset}
+	return false
+}
+
+// dropLayer drops the layer that has done nothing for longest, if it has not since a time.
+func (h *History) dropLayer(since time.Duration) bool {
+	a := &h.axes[diskAxis]
+	var oldest groupKey
+	var found *group
+	for key, g := range a.groups {
+		if key.kind != kindLayer || g.moved > since {
+			continue
+		}
+		if found == nil || g.moved < found.moved || g.moved == found.moved && key.id < oldest.id {
+			oldest, found = key, g
+		}
+	}
+	if found == nil {
+		return false
+	}
+	h.forget(a, oldest)
+	return true
+}
