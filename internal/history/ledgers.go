@@ -11,6 +11,18 @@ type LedgerTotals struct {
 	CPU     time.Duration // idle while the input pipeline used or waited for a CPU
 	Gain    time.Duration // time that instant storage would have saved; equals Storage unless HasGain
 	HasGain bool          // the job's threads are known, and some may read ahead
+
+	Scheduled *Scheduled // nil where the scheduler reports nothing
+}
+
+// Scheduled are totals that only evidence of the scheduler gives.
+type Scheduled struct {
+	Time        time.Duration    // that was divided by this evidence
+	GainLow     time.Duration    // as Gain, if the kernel's work to fetch data stayed
+	GainWorkers time.Duration    // time that twice the readers would have saved
+	GainGPU     time.Duration    // time that a GPU twice as fast would have saved
+	Work        time.Duration    // CPU time of the job, without fetching data
+	Other       [8]time.Duration // parts of other, in the order of OtherGPU and the series after it
 }
 
 // AppendLedgers adds one row of ledger totals. It ignores a row that is not later than the last one. ErrFull means that
@@ -50,6 +62,16 @@ func eachLedger(totals []LedgerTotals, yield func(key groupKey, values [maxColum
 		if l.HasGain {
 			v[0] = l.Gain.Seconds()
 			yield(groupKey{kindGain, l.ID}, v)
+		}
+		if s := l.Scheduled; s != nil {
+			v = [maxColumns]float64{
+				s.Time.Seconds(), s.GainLow.Seconds(), s.GainWorkers.Seconds(), s.GainGPU.Seconds(), s.Work.Seconds(),
+			}
+			yield(groupKey{kindScheduled, l.ID}, v)
+			for k, other := range s.Other {
+				v[k] = other.Seconds()
+			}
+			yield(groupKey{kindOther, l.ID}, v)
 		}
 	}
 }

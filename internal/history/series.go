@@ -54,8 +54,10 @@ const (
 	LedgerGain // s, by ledger of a job: time that instant storage would have saved
 
 	LedgerScheduled   // s, by ledger of a job: time that was divided by evidence of the scheduler
+	LedgerGainLow     // s, that storage without waiting would have saved, with the kernel's work as it was
 	LedgerGainWorkers // s, that twice the readers would have saved
 	LedgerGainGPU     // s, that a GPU twice as fast would have saved
+	LedgerWork        // core-seconds of work of the job's threads, without fetching data
 
 	OtherGPU     // s, parts of other, by ledger of a job: in a call of the GPU's driver
 	OtherNetwork // in a socket
@@ -142,7 +144,7 @@ var layout = [...]struct {
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
-	kindScheduled:   {ledgerAxis, LedgerScheduled, 3},
+	kindScheduled:   {ledgerAxis, LedgerScheduled, 5},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
 	kindLayer:       {diskAxis, LayerReadIOs, 8},
 }

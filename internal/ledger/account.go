@@ -22,6 +22,8 @@ type account struct {
 	opened bool          // levels and at are set
 	levels levels        // at the end of the last cell
 
+	schedule schedule
+
 	spin    spin
 	lastIO  time.Duration // end of the last cell with I/O of the job itself
 	disk    string        // the disk that the job read from last; "" for none of this machine
@@ -68,7 +70,10 @@ func (a *account) addCell(h *history.History, p history.Point) {
 	if c.spins = a.spin.spins(); c.spins {
 		c.spun = a.spin.spun(c.runnable(), c.busy)
 	}
-	of := c.split()
+	of, scheduled := a.scheduled(h, p)
+	if !scheduled {
+		of = c.split()
+	}
 	a.totals.Busy += seconds(of.busy)
 	a.totals.Storage += seconds(of.storage)
 	a.totals.CPU += seconds(of.cpu)

@@ -2,7 +2,10 @@
 // and adds running totals to it.
 package ledger
 
-import "github.com/stallspan/stallspan/internal/history"
+import (
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
 
 // Estimator keeps a running total for each target. Totals are cumulative like counters, so the ledger of a window is a
 // difference between two moments, however long the window is. An Estimator is not safe for concurrent use.
@@ -14,6 +17,9 @@ type Estimator interface {
 	// edges are in the order of their time. Advance adds the totals at each edge that it reaches and returns the number of
 	// these edges. The error is history.ErrFull if a target found no room.
 	Advance(edges []history.Point) (reached int, err error)
+
+	// Learn takes over what the scheduler reported. The estimator copies what it keeps.
+	Learn(s *sample.Schedule)
 
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
 	Estimate(edge history.Point)
@@ -28,14 +34,17 @@ type Target struct {
 
 	// Remote: the job has had files open that are on no disk of this machine. It may become true later.
 	Remote bool
+
+	// Leader is the thread that drives the GPU, or the first thread of the program; 0 if unknown. It may change.
+	Leader int
 }
 
 // ID returns the key of the target's columns in the history.
 func (t Target) ID() string { return ID(t.Job, t.GPU) }
 
-// same reports whether both are the same job on the same GPU. Remote may differ.
+// same reports whether both are the same job on the same GPU. Remote and Leader may differ.
 func (t Target) same(as Target) bool {
-	t.Remote = as.Remote
+	t.Remote, t.Leader = as.Remote, as.Leader
 	return t == as
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // maxCell is the longest stretch that is divided in one piece. A cell has only sums, so a longer one would mistake
@@ -18,6 +20,7 @@ const maxBacklog = time.Minute
 // Pressure is the Estimator that uses pressure stall information, disk queues and the CPU time of threads.
 type Pressure struct {
 	history  *history.History
+	timeline *chain.Timeline // nil until the scheduler reports something
 	accounts []*account
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
 	at       time.Duration          // end of the last cell
@@ -33,12 +36,32 @@ func (e *Pressure) SetTargets(targets []Target) {
 	for _, t := range targets {
 		if i := slices.IndexFunc(e.accounts, func(a *account) bool { return a.target.same(t) }); i >= 0 {
 			e.accounts[i].target = t
+			e.accounts[i].schedule.lead(t.Leader)
 			accounts = append(accounts, e.accounts[i])
 			continue
 		}
-		accounts = append(accounts, newAccount(t))
+		a := newAccount(t)
+		a.schedule.timeline = e.timeline
+		a.schedule.lead(t.Leader)
+		accounts = append(accounts, a)
 	}
 	e.accounts = accounts
+}
+
+// keepSchedule is how long the states of threads are kept: until every GPU's driver has told its samples.
+const keepSchedule = history.Lag + 2*time.Second
+
+// Learn takes over what the scheduler reported.
+func (e *Pressure) Learn(s *sample.Schedule) {
+	if e.timeline == nil {
+		e.timeline = chain.NewTimeline()
+	}
+	e.timeline.Learn(s)
+	for _, a := range e.accounts {
+		a.schedule.timeline = e.timeline
+		a.schedule.checkpoint()
+	}
+	e.timeline.Forget(e.timeline.Until() - keepSchedule)
 }
 
 // Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
@@ -46,6 +69,9 @@ func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
 	to, ok := newestCommon(e.history, sources[:])
 	if !ok {
 		return 0, nil
+	}
+	if e.timeline != nil && to-e.timeline.Until() < history.Lag {
+		to = min(to, e.timeline.Until())
 	}
 	for ; reached < len(edges) && edges[reached].At <= to; reached++ {
 		opened, failed := e.divide(edges[reached])

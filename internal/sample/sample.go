@@ -124,6 +124,9 @@ type Job struct {
 	Processes  int           `json:"processes"`           // running now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
 
+	// LeaderPIDs are the processes whose first threads are Leaders; without any, the oldest process.
+	LeaderPIDs []int `json:"leader_pids,omitempty"`
+
 	// Leaders are the threads that drive a GPU: the first thread of each process that uses one. Readers are the other
 	// threads that read data within the last seconds. Times are thread-seconds, from /proc/PID/task/TID/schedstat
 	// (Documentation/scheduler/sched-stats.rst).

@@ -8,6 +8,7 @@ type Schedule struct {
 	Until  time.Duration `json:"until"`            // the events are complete up to this moment
 	Events []ThreadEvent `json:"events,omitempty"` // in the order of At
 	Lost   uint64        `json:"lost,omitempty"`   // events that found no room since the previous reading
+	Arch   string        `json:"arch,omitempty"`   // GOARCH of the machine, which numbers the system calls; "" if it is this one's
 }
 
 // ThreadEvent is a change of state of one thread.

@@ -19,6 +19,9 @@ type Job struct {
 	Own      bool         // that scope holds this job and nothing else
 	Scope    window.Scope // of the reports of its windows
 
+	// Leader is the thread whose time its ledgers divide; 0 if it is to be found out.
+	Leader int
+
 	// OnlyHeldGPUs limits its ledgers to the GPUs that its processes hold memory of, once these are known. There may be
 	// as many such jobs as GPUs.
 	OnlyHeldGPUs bool
@@ -30,6 +33,9 @@ type job struct {
 	since  time.Duration  // its first reading
 	mounts []sample.Mount // on no disk of this machine, with their newest use
 	gpus   []string       // on which one of its processes has held memory
+
+	leaders []int          // processes whose first threads lead, as in sample.Job
+	drivers map[string]int // the process that holds memory of a GPU, by GPU
 }
 
 // jobs are the followed jobs.
@@ -85,6 +91,7 @@ func (s *state) follow(j *job) {
 func (s *state) unfollow(id string) {
 	delete(s.jobs.byID, id)
 	s.latest.Unfollow(id)
+	s.schedule.unfollow(id)
 	s.jobs.changed = true
 	s.journal.mark(recording.Mark{Op: recording.Leave, ID: id})
 }
@@ -135,12 +142,53 @@ func (all *jobs) learnGPUs(held []sample.GPUProcess, processes []sample.Process)
 			continue
 		}
 		for _, h := range held {
+			if h.PID == processes[i].PID {
+				all.changed = j.driven(h, held) || all.changed
+			}
 			if h.PID == processes[i].PID && len(j.gpus) < maxHeld && !slices.Contains(j.gpus, h.GPU) {
 				j.gpus = append(j.gpus, h.GPU)
 				all.changed = all.changed || j.OnlyHeldGPUs
 			}
 		}
 	}
+}
+
+// driven notes that a process holds memory of a GPU, and reports whether another one did before.
+func (j *job) driven(by sample.GPUProcess, held []sample.GPUProcess) bool {
+	before, known := j.drivers[by.GPU]
+	still := func(h sample.GPUProcess) bool { return h.GPU == by.GPU && h.PID == before }
+	if known && slices.ContainsFunc(held, still) || !known && len(j.drivers) >= maxHeld {
+		return false
+	}
+	if j.drivers == nil {
+		j.drivers = map[string]int{}
+	}
+	j.drivers[by.GPU] = by.PID
+	return true
+}
+
+// learnLeaders notes which threads lead.
+func (all *jobs) learnLeaders(readings []sample.Job) {
+	for i := range readings {
+		if j := all.byID[readings[i].ID]; j != nil && !slices.Equal(j.leaders, readings[i].LeaderPIDs) {
+			j.leaders = slices.Clone(readings[i].LeaderPIDs)
+			all.changed = true
+		}
+	}
+}
+
+// leader returns the thread that drives a GPU, the first one if it is not known which; 0 if none is known.
+func (j *job) leader(gpu string, number int) int {
+	if j.Leader != 0 {
+		return j.Leader
+	}
+	if pid := j.drivers[gpu]; pid != 0 {
+		return pid
+	}
+	if len(j.leaders) == 0 {
+		return 0
+	}
+	return j.leaders[number%len(j.leaders)]
 }
 
 // holders returns the processes of each job that hold GPU memory.
@@ -157,21 +205,32 @@ func (all *jobs) holders(held []sample.GPUProcess, processes []sample.Process) m
 
 // targets lists one target for each job, and one for the whole machine, on each GPU.
 func (all *jobs) targets(gpus []string) (targets []ledger.Target) {
-	add := func(t ledger.Target, gpus []string) {
-		if len(gpus) == 0 {
-			targets = append(targets, t)
-		}
-		for _, t.GPU = range gpus {
-			targets = append(targets, t)
-		}
+	for _, gpu := range gpus {
+		targets = append(targets, ledger.Target{GPU: gpu})
 	}
-	add(ledger.Target{}, gpus)
+	if len(gpus) == 0 {
+		targets = append(targets, ledger.Target{})
+	}
 	for _, j := range all.byID {
 		own := gpus
 		if j.OnlyHeldGPUs && len(j.gpus) > 0 {
 			own = slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(j.gpus, id) })
 		}
-		add(j.target(), own)
+		targets = j.targets(own, targets)
+	}
+	return targets
+}
+
+// targets appends the targets of a job.
+func (j *job) targets(gpus []string, targets []ledger.Target) []ledger.Target {
+	t := j.target()
+	if len(gpus) == 0 {
+		t.Leader = j.leader("", 0)
+		return append(targets, t)
+	}
+	for i, gpu := range gpus {
+		t.GPU, t.Leader = gpu, j.leader(gpu, i)
+		targets = append(targets, t)
 	}
 	return targets
 }

@@ -61,6 +61,7 @@ func (r *Readings) read() Moment {
 		r.problems.Note(source, err)
 		r.mu.Lock()
 		defer r.mu.Unlock()
+		r.now.schedule.arch(s)
 		r.now.journal.reading(source, now.number, s)
 		r.now.observe(now.edge, s)
 	})

@@ -49,6 +49,7 @@ type state struct {
 	problems *Problems
 	kinds    *diskKinds
 	process  *process.Source // nil for a recording
+	schedule threads
 	journal  journal
 	accounts accounts
 	jobs     jobs
@@ -80,6 +81,7 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	}
 	if c.Sources != nil {
 		r.now.process = c.Sources.Process
+		r.now.schedule = threads{source: c.Sources.schedule, problems: problems}
 	}
 	r.now.latest.Boot = c.Boot
 	return r, nil
@@ -152,6 +154,7 @@ func (r *Readings) DiskKind(name string) string {
 }
 
 func (s *state) append(source string, reading *sample.Sample) {
+	s.schedule.arch(reading)
 	s.journal.reading(source, 0, reading)
 	s.learn(reading)
 	s.ceilings.Learn(reading)
@@ -174,6 +177,11 @@ func (s *state) learn(reading *sample.Sample) {
 	}
 	s.latest.Learn(reading)
 	s.jobs.learnMounts(reading.Jobs)
+	s.jobs.learnLeaders(reading.Jobs)
+	if reading.Schedule != nil {
+		s.accounts.ledger.Learn(reading.Schedule)
+	}
+	s.schedule.sync(reading)
 	if len(reading.Disks) > 0 {
 		s.kinds.retain(reading.Disks)
 	}

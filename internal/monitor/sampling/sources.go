@@ -17,8 +17,22 @@ type Sources struct {
 	Pressure *pressure.Source
 	Process  *process.Source
 
-	sampler *sample.Sampler
-	gpus    *gpus // nil without an NVIDIA driver
+	schedule Scheduler // nil without evidence of the scheduler
+	sampler  *sample.Sampler
+	gpus     *gpus // nil without an NVIDIA driver
+}
+
+// Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
+// schedule.Source.
+type Scheduler interface {
+	sample.Source
+
+	// Follow reports on the threads of these processes, and on all that they create from now on.
+	Follow(job string, pids []int) error
+	// Sync adds processes of a job that its followed threads did not create. It is cheap if there are none.
+	Sync(job string, pids []int)
+	Unfollow(job string)
+	Close()
 }
 
 // SourceConfig selects what is read, and how often.
@@ -26,6 +40,9 @@ type SourceConfig struct {
 	Interval time.Duration // between two readings
 	Root     string        // the folder that stands for "/"
 	NVML     string        // the path of libnvidia-ml.so.1; "" leaves it to the loader
+
+	// Scheduler is nil without evidence of the scheduler.
+	Scheduler Scheduler
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
@@ -51,6 +68,10 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 	} else {
 		s.Disks = disks
 		named = append(named, sample.Named{Name: "disk", Source: disks})
+	}
+	if s.schedule = c.Scheduler; s.schedule != nil {
+		// The last: its events reach beyond the moment of every other reading.
+		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
 	s.sampler = sample.NewSampler(c.Interval, named)
 	return s
@@ -84,4 +105,7 @@ func (s *Sources) Close() {
 	}
 	s.Pressure.Close()
 	s.Process.Close()
+	if s.schedule != nil {
+		s.schedule.Close()
+	}
 }

@@ -19,14 +19,15 @@ type job struct {
 	begun    time.Duration // Stamp.Mono of Add
 	added    uint64        // time of Add in ticks since boot; 0 if not known
 
-	members  []*member // by age, parents before children
-	byPID    map[int]*member
-	readings uint64
-	scans    int             // number of scans
-	scanned  time.Duration   // Stamp.Mono of the last scan
-	lastScan time.Duration   // and of the scan before
-	excess   int             // processes above the limit at the last scan
-	problems sample.Problems // of the last scan
+	leaderIDs []int     // of leaderPIDs
+	members   []*member // by age, parents before children
+	byPID     map[int]*member
+	readings  uint64
+	scans     int             // number of scans
+	scanned   time.Duration   // Stamp.Mono of the last scan
+	lastScan  time.Duration   // and of the scan before
+	excess    int             // processes above the limit at the last scan
+	problems  sample.Problems // of the last scan
 
 	left  counts // of ended members without an heir
 	total counts // never decreases
@@ -134,7 +135,7 @@ func (j *job) emit(out *sample.Sample) {
 	out.Jobs = append(out.Jobs, sample.Job{
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen,
+		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, LeaderPIDs: j.leaderPIDs(),
 		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
 		ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	})
@@ -143,6 +144,23 @@ func (j *job) emit(out *sample.Sample) {
 			out.Processes = append(out.Processes, m.sample(j.id))
 		}
 	}
+}
+
+// leaderPIDs returns the processes with the leader threads. Threads are scanned after the first reading; until then it
+// is the oldest process. A list that was returned never changes.
+func (j *job) leaderPIDs() []int {
+	leaders := j.threads.leaders
+	if m := j.oldest(); len(leaders) == 0 && m != nil {
+		leaders = []*thread{{id: m.pid}}
+	}
+	same := slices.EqualFunc(j.leaderIDs, leaders, func(id int, l *thread) bool { return id == l.id })
+	if !same {
+		j.leaderIDs = make([]int, len(leaders))
+		for i, l := range leaders {
+			j.leaderIDs[i] = l.id
+		}
+	}
+	return j.leaderIDs
 }
 
 func (s *Source) readUsage(j *job) (usage, error) {

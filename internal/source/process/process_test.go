@@ -32,7 +32,8 @@ func TestTree(t *testing.T) {
 	if !reflect.DeepEqual(got.Processes, want) {
 		t.Errorf("processes %+v", got.Processes)
 	}
-	job := sample.Job{ID: "train", Scope: "/slice", HasIO: true, Processes: 3} // nothing yet since it was added
+	// Nothing yet since it was added.
+	job := sample.Job{ID: "train", Scope: "/slice", HasIO: true, Processes: 3, LeaderPIDs: []int{100}}
 	if len(got.Jobs[0].Mounts) != 3 {
 		t.Errorf("a new job's mounts %+v", got.Jobs[0].Mounts)
 	}

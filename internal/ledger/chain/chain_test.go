@@ -1,0 +1,301 @@
+package chain
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const (
+	sysRead  = 0 // of amd64
+	sysFutex = 202
+	sysSleep = 230
+	sysRecv  = 45
+	sysWait4 = 61
+)
+
+// script writes the events of threads.
+type script struct {
+	events []sample.ThreadEvent
+	lost   uint64
+}
+
+func ms(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
+
+func (s *script) began(at float64, tid, creator int) {
+	s.events = append(s.events, sample.ThreadEvent{At: ms(at), Kind: sample.ThreadBegan, TID: tid, PID: tid, Job: "job",
+		Creator: creator})
+}
+
+// on has a thread get a CPU without a pause before.
+func (s *script) on(at float64, tid int) {
+	s.events = append(s.events, sample.ThreadEvent{At: ms(at), Kind: sample.ThreadIn, TID: tid, PID: tid})
+}
+
+func (s *script) out(at float64, tid int, e sample.ThreadEvent) {
+	e.At, e.Kind, e.TID, e.PID = ms(at), sample.ThreadOut, tid, tid
+	s.events = append(s.events, e)
+}
+
+func (s *script) in(at, woken float64, tid, waker int) {
+	kind := sample.UserThread
+	if waker == 0 {
+		kind = sample.Interrupt
+	}
+	s.events = append(s.events, sample.ThreadEvent{At: ms(at), Kind: sample.ThreadIn, TID: tid, PID: tid, Woken: ms(woken),
+		Waker: waker, WakerKind: kind})
+}
+
+var (
+	disk     = sample.ThreadEvent{State: sample.StateBlocked, IOWait: true, Syscall: sysRead, File: sample.RegularFile}
+	pipe     = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRead, File: sample.Pipe}
+	futex    = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysFutex}
+	nap      = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysSleep}
+	receive  = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRecv, File: sample.Socket, Peer: "10.0.0.7:443"}
+	child    = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysWait4}
+	preempt  = sample.ThreadEvent{State: sample.StateReady}
+	lock     = sample.ThreadEvent{State: sample.StateBlocked, Syscall: sysRead, File: sample.RegularFile}
+	fuseRead = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRead, File: sample.RegularFile}
+	died     = sample.ThreadEvent{State: sample.StateDead}
+)
+
+func (s *script) timeline(until float64) *Timeline {
+	t := NewTimeline()
+	slices.SortStableFunc(s.events, func(a, b sample.ThreadEvent) int { return int(a.At - b.At) })
+	t.Learn(&sample.Schedule{Until: ms(until), Events: s.events, Lost: s.lost, Arch: "amd64"})
+	return t
+}
+
+// shares sums the milliseconds of the pieces.
+func shares(pieces []Piece) (work, noCore, storage, other, unknown float64) {
+	for _, p := range pieces {
+		of := float64(p.To-p.From) / float64(time.Millisecond)
+		switch p.Kind {
+		case Work:
+			work += of
+		case NoCore:
+			noCore += of
+		case Storage:
+			storage += of
+		case Other:
+			other += of
+		case Unknown:
+			unknown += of
+		}
+	}
+	return work, noCore, storage, other, unknown
+}
+
+func check(t *testing.T, what string, pieces []Piece, want ...float64) {
+	t.Helper()
+	work, noCore, storage, other, unknown := shares(pieces)
+	got := []float64{work, noCore, storage, other, unknown}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: got %v ms of work, no core, storage, other, unknown, want %v", what, got, want)
+	}
+}
+
+func TestWalk(t *testing.T) {
+	tests := map[string]struct {
+		write func(s *script)
+		want  []float64
+	}{
+		"reads itself": {func(s *script) {
+			s.out(20, 1, disk)
+			s.in(70, 68, 1, 0)
+		}, []float64{50, 0, 50, 0, 0}},
+		"sleeps on a file without a block device": {func(s *script) {
+			s.out(20, 1, fuseRead)
+			s.in(70, 70, 1, 99)
+		}, []float64{50, 0, 50, 0, 0}},
+		"is preempted": {func(s *script) {
+			s.out(20, 1, preempt)
+			s.on(50, 1)
+		}, []float64{70, 30, 0, 0, 0}},
+		"has no core after a wake-up": {func(s *script) {
+			s.out(20, 1, futex)
+			s.in(60, 40, 1, 0)
+		}, []float64{60, 20, 0, 20, 0}},
+		"receives": {func(s *script) {
+			s.out(20, 1, receive)
+			s.in(70, 70, 1, 0)
+		}, []float64{50, 0, 0, 50, 0}},
+		"waits for a worker that reads": {func(s *script) {
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(10, 1, pipe)
+			s.out(20, 2, disk)
+			s.in(60, 60, 2, 0)
+			s.in(80, 80, 1, 2)
+		}, []float64{60, 0, 40, 0, 0}},
+		"waits for a worker that waits for a feeder that sleeps": {func(s *script) {
+			s.began(0, 2, 0)
+			s.began(0, 3, 0)
+			s.on(0, 2)
+			s.on(0, 3)
+			s.out(10, 1, pipe)
+			s.out(20, 2, futex)
+			s.out(30, 3, nap)
+			s.in(50, 50, 3, 0)
+			s.in(60, 60, 2, 3)
+			s.in(80, 80, 1, 2)
+		}, []float64{80, 0, 0, 20, 0}},
+		"waits for a thread that was just born": {func(s *script) {
+			s.out(10, 1, pipe)
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(30, 2, disk) // the creator reads first
+			s.in(50, 50, 2, 0)
+			s.began(60, 3, 2)
+			s.on(60, 3)
+			s.in(80, 80, 1, 3)
+		}, []float64{80, 0, 20, 0, 0}},
+		"waits for a lock that another thread holds": {func(s *script) {
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(10, 1, lock)
+			s.in(60, 60, 1, 2)
+		}, []float64{100, 0, 0, 0, 0}},
+		"is woken by an interrupt on another thread's core": {func(s *script) {
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(10, 1, nap)
+			s.events = append(s.events, sample.ThreadEvent{At: ms(60), Kind: sample.ThreadIn, TID: 1, PID: 1, Woken: ms(60),
+				Waker: 2, WakerKind: sample.Interrupt})
+		}, []float64{50, 0, 0, 50, 0}},
+		"sleeps until now as it did before": {func(s *script) {
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(10, 1, futex)
+			s.in(20, 20, 1, 2)
+			s.out(40, 2, disk)
+			s.out(50, 1, futex) // open: thread 2 usually ends it
+		}, []float64{50, 0, 50, 0, 0}},
+		"waits for its child": {func(s *script) {
+			s.out(10, 1, child)
+			s.began(10, 2, 1)
+			s.on(10, 2)
+			s.out(30, 2, disk)
+			s.in(90, 90, 2, 0)
+		}, []float64{40, 0, 60, 0, 0}},
+		"died": {func(s *script) {
+			s.out(40, 1, died)
+		}, []float64{40, 0, 0, 60, 0}},
+		"wakes each other in turn": {func(s *script) {
+			s.began(0, 2, 0)
+			s.out(10, 1, futex)
+			s.on(0, 2)
+			s.in(50, 50, 1, 2)
+			s.out(50, 2, futex)
+			s.in(90, 90, 2, 1)
+			s.out(90, 1, futex)
+		}, []float64{100, 0, 0, 0, 0}},
+	}
+	for name, test := range tests {
+		s := &script{}
+		s.began(0, 1, 0)
+		s.on(0, 1)
+		test.write(s)
+		pieces := s.timeline(100).Walk(1, 0, ms(100), nil)
+		check(t, name, pieces, test.want...)
+	}
+}
+
+func TestReasons(t *testing.T) {
+	for want, e := range map[Reason]sample.ThreadEvent{
+		{ForNetwork, "receiving from 10.0.0.7:443"}: receive,
+		{ForLock, "futex"}:                          futex,
+		{ForTimer, "timer"}:                         nap,
+		{ForPipe, "pipe"}:                           pipe,
+		{ForGPU, "GPU driver"}:                      {State: sample.StateAsleep, Syscall: 16, File: sample.CharDevice, Detail: 195 << 8},
+	} {
+		s := &script{}
+		s.began(0, 1, 0)
+		s.on(0, 1)
+		s.out(10, 1, e)
+		s.in(90, 90, 1, 0)
+		timeline := s.timeline(100)
+		pieces := timeline.Walk(1, ms(20), ms(80), nil)
+		if len(pieces) != 1 || timeline.Reason(&pieces[0]) != want {
+			t.Errorf("got %v (%v), want %v", pieces, timeline.Reason(&pieces[0]), want)
+		}
+	}
+}
+
+func TestLostEventsLeaveAGap(t *testing.T) {
+	s := &script{}
+	s.began(0, 1, 0)
+	s.on(0, 1)
+	timeline := s.timeline(100)
+	timeline.Learn(&sample.Schedule{Until: ms(200), Lost: 3, Events: []sample.ThreadEvent{
+		{At: ms(250), Kind: sample.ThreadOut, TID: 1, State: sample.StateBlocked, IOWait: true},
+	}})
+	timeline.Learn(&sample.Schedule{Until: ms(400)})
+	if timeline.Covers(1, ms(150), ms(300)) || !timeline.Covers(1, ms(200), ms(300)) {
+		t.Error("got a thread that is known in a stretch with lost events, or not after it")
+	}
+	check(t, "after the gap", timeline.Walk(1, ms(200), ms(300), nil), 50, 0, 50, 0, 0)
+}
+
+// TestClocks checks the prediction for a reader that reads 40 ms and works 10 ms for each 20 ms of work of the thread
+// that waits for it.
+func TestClocks(t *testing.T) {
+	s := &script{}
+	s.began(0, 1, 0)
+	s.began(0, 2, 0)
+	s.on(0, 1)
+	s.on(0, 2)
+	for at := 0.0; at < 1000; at += 50 {
+		s.out(at, 2, disk)
+		s.in(at+40, at+40, 2, 0)
+		s.out(at+20, 1, pipe)
+		s.in(at+50, at+50, 1, 2)
+	}
+	timeline := s.timeline(1000)
+	got := timeline.TimesAt(1)
+	if want := ms(400); got.Memory < want || got.Memory > want+ms(30) {
+		t.Errorf("without storage: got %v, want about %v: 20 ms a turn", got.Memory, want)
+	}
+	if got.Work < ms(590) || got.Work > ms(610) {
+		t.Errorf("work: got %v, want 600 ms", got.Work)
+	}
+}
+
+// TestWalkIsGapless walks random schedules.
+func TestWalkIsGapless(t *testing.T) {
+	for seed := range uint64(300) {
+		random := rand.New(rand.NewPCG(seed, 7))
+		s := &script{}
+		threads := 1 + random.IntN(6)
+		for tid := 1; tid <= threads; tid++ {
+			s.began(float64(random.IntN(50)), tid, random.IntN(tid))
+			at := 50.0
+			for at < 900 {
+				at += random.Float64() * 40
+				s.out(at, tid, []sample.ThreadEvent{disk, pipe, futex, nap, preempt, lock}[random.IntN(6)])
+				woken := at + random.Float64()*40
+				at = woken + random.Float64()*5
+				s.in(at, woken, tid, random.IntN(threads+1))
+			}
+		}
+		timeline := s.timeline(1000)
+		for range 5 {
+			from := ms(random.Float64() * 900)
+			to := from + ms(random.Float64()*200)
+			pieces := timeline.Walk(1, from, to, nil)
+			at := from
+			for _, p := range pieces {
+				if p.From != at || p.To <= p.From {
+					t.Fatalf("seed %d: got %+v at %v, want no gap", seed, p, at)
+				}
+				at = p.To
+			}
+			if at != to {
+				t.Fatalf("seed %d: got pieces up to %v, want %v", seed, at, to)
+			}
+		}
+	}
+}

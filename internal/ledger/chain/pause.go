@@ -1,0 +1,105 @@
+package chain
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// pauseOf says why a thread leaves its CPU, as far as that is known before it comes back.
+func (t *Timeline) pauseOf(e *sample.ThreadEvent) pause {
+	p := pause{kind: asleep, call: callOf(t.arch, e.Syscall)}
+	switch {
+	case e.State == sample.StateReady:
+		p.kind = ready
+	case e.IOWait, e.State == sample.StateBlocked:
+		p.kind = storage
+	case e.State == sample.StateAsleep && p.onFile(e.File):
+		p.kind = storage
+	}
+	p.reason = t.reasons.of(reasonOf(&p, e))
+	return p
+}
+
+// onFile reports whether a call waits for the data of a file: on a network or FUSE file system a thread sleeps in a
+// state in which signals wake it.
+func (p *pause) onFile(file sample.FileKind) bool {
+	switch p.call {
+	case aioCall:
+		return true
+	case fileCall:
+		return file == sample.RegularFile || file == sample.Directory || file == sample.BlockDevice
+	}
+	return false
+}
+
+// causeOf returns the followed thread that ended a pause, or 0. One that waits for a block device is woken from
+// interrupts, and whoever ran there did not cause it. One that is blocked otherwise and is woken by a thread waited for
+// a lock that it held.
+func (t *Timeline) causeOf(p *pause, e *sample.ThreadEvent) int {
+	if e.Waker == 0 || e.Waker == e.TID || t.threads[e.Waker] == nil {
+		return 0
+	}
+	switch e.WakerKind {
+	case sample.UserThread:
+	case sample.SoftIRQ: // a packet on the way to this machine
+		if p.kind == storage {
+			return 0
+		}
+	default:
+		return 0
+	}
+	if p.kind == storage && p.call == aioCall {
+		return 0
+	}
+	return e.Waker
+}
+
+// habit returns what usually ends the thread's pauses in that kind of call.
+func (th *thread) habit(c call) (waker int, known bool) {
+	h := th.usual[int(c)%len(th.usual)]
+	return int(h.waker), h.known && h.call == c
+}
+
+// Bounds of the kernel's share of running segments.
+const (
+	shareMemory = 2 * time.Second // of running time; older evidence fades
+	shareGuess  = 40 * time.Millisecond
+	copyCost    = 0.2 // ns to copy a byte out of the page cache: this work stays with the data in memory
+)
+
+// share learns how much of a thread's work is the kernel's to fetch data. The kernel counts user and system time in
+// scheduler ticks, so that only sums mean something.
+type share struct {
+	user, system time.Duration // in segments that fetched data
+}
+
+// learn returns the share of a running segment of that length that was work of the kernel to fetch data.
+func (s *share) learn(all *share, length time.Duration, e *sample.ThreadEvent) float32 {
+	if e.Fetched == 0 || length <= 0 {
+		return 0
+	}
+	s.add(e.User, e.System)
+	all.add(e.User, e.System)
+	// The job's other threads stand in until this one is known.
+	known := s.user + s.system
+	weight := min(1, known.Seconds()/(4*shareGuess).Seconds())
+	own := s.of()
+	kernel := own*weight + all.of()*(1-weight)
+	copied := time.Duration(float64(max(e.Fetched, e.Chars)) * copyCost)
+	fetch := kernel*length.Seconds() - copied.Seconds()
+	return float32(max(0, min(1, fetch/length.Seconds())))
+}
+
+func (s *share) add(user, system time.Duration) {
+	s.user += user
+	s.system += system
+	if sum := s.user + s.system; sum > shareMemory {
+		s.user = s.user * shareMemory / sum
+		s.system = s.system * shareMemory / sum
+	}
+}
+
+func (s *share) of() float64 {
+	return (s.system + shareGuess/2).Seconds() / (s.user + s.system + shareGuess).Seconds()
+}

@@ -1,0 +1,327 @@
+// Package chain finds out why a thread did not run. It follows wake-ups from thread to thread: a thread that slept until
+// another one woke it had to wait for whatever that one did meanwhile.
+//
+// The idea is that of wPerf (Zhou et al., OSDI 2018), applied to one thread and any interval.
+package chain
+
+import (
+	"runtime"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Bounds of a Timeline. A thread that finds no room is left out, and its job has no evidence then.
+const (
+	maxThreads  = 16384
+	maxSegments = 1 << 18 // of all threads: about 20 MiB
+	maxReasons  = 256
+)
+
+// Timeline holds what the threads of followed jobs did in the last seconds. It is not safe for concurrent use.
+type Timeline struct {
+	threads  map[int]*thread
+	jobs     map[string]*jobTimes
+	until    time.Duration // events are complete up to here
+	gap      time.Duration // end of the last stretch with lost events; everything before is incomplete
+	since    time.Duration // the first reading
+	segments int
+	reasons  reasons
+	arch     string
+}
+
+// NewTimeline returns an empty Timeline.
+func NewTimeline() *Timeline {
+	return &Timeline{threads: map[int]*thread{}, jobs: map[string]*jobTimes{}, arch: runtime.GOARCH}
+}
+
+// thread is the recent past of one thread: segments without a gap, and the state that has not ended.
+type thread struct {
+	tid, pid int
+	job      *jobTimes
+	creator  int
+	born     time.Duration // when it was created, or first seen
+	died     time.Duration // 0 if it lives
+	segments []segment     // in order of time; each begins where the one before ends
+
+	since   time.Duration // of the open state
+	state   openState
+	pause   pause    // of the open state, if it pauses
+	usual   [4]habit // what ended its last pauses, by kind of call
+	reads   bool     // it has read data
+	running share
+	clocks  clocks
+}
+
+type openState uint8
+
+const (
+	stateUnknown openState = iota // since the thread was adopted, or since events were lost
+	stateOn                       // on a CPU
+	stateOff                      // ready or paused; pause says more
+)
+
+// pause is why a thread is off its CPU.
+type pause struct {
+	kind   kind
+	call   call
+	reason reasonID
+}
+
+// kind is what a thread does in a segment.
+type kind uint8
+
+const (
+	running kind = iota
+	ready        // without a CPU
+	readyAfterStorage
+	storage // waits for storage
+	asleep  // until waker, or for reason if that is 0
+	unknown
+)
+
+// segment is a stretch of a thread's time.
+type segment struct {
+	from, to time.Duration
+	waker    int32
+	kind     kind
+	reason   reasonID
+	fetch    float32 // share of a running segment that was work of the kernel to fetch data from storage
+}
+
+// habit is what ended the last pause in a kind of call.
+type habit struct {
+	call  call
+	waker int32
+	known bool
+}
+
+// Learn adds events. They are copied.
+func (t *Timeline) Learn(s *sample.Schedule) {
+	if t.since == 0 {
+		t.since = s.Until
+		if len(s.Events) > 0 {
+			t.since = min(t.since, s.Events[0].At)
+		}
+	}
+	if s.Lost > 0 {
+		t.lose(s.Until)
+	}
+	if s.Arch != "" {
+		t.arch = s.Arch
+	}
+	for i := range s.Events {
+		t.event(&s.Events[i])
+	}
+	t.until = max(t.until, s.Until)
+}
+
+// lose makes every thread's state unknown: events are missing before until.
+func (t *Timeline) lose(until time.Duration) {
+	t.gap = until
+	for _, th := range t.threads {
+		if th.died == 0 {
+			th.close(t, max(th.since, until), segment{kind: unknown})
+			th.state = stateUnknown
+		}
+	}
+}
+
+func (t *Timeline) event(e *sample.ThreadEvent) {
+	if e.Kind == sample.ThreadBegan {
+		t.begin(e)
+		return
+	}
+	th := t.threads[e.TID]
+	if th == nil || th.died != 0 {
+		return
+	}
+	switch e.Kind {
+	case sample.ThreadOut:
+		th.out(t, e)
+	case sample.ThreadIn:
+		th.in(t, e)
+	case sample.ThreadSum:
+		th.sum(t, e)
+	}
+}
+
+func (t *Timeline) begin(e *sample.ThreadEvent) {
+	if len(t.threads) >= maxThreads {
+		t.gap = e.At
+		return
+	}
+	j := t.jobs[e.Job]
+	if j == nil {
+		j = &jobTimes{}
+		t.jobs[e.Job] = j
+	}
+	th := &thread{tid: e.TID, pid: e.PID, job: j, creator: e.Creator, born: e.At, since: e.At}
+	if e.Creator != 0 { // a new thread is ready at once
+		th.state, th.pause = stateOff, pause{kind: ready}
+	}
+	th.clocks = t.clocksAt(e.Creator, j, e.At)
+	j.threads++
+	if old := t.threads[e.TID]; old != nil {
+		t.remove(old)
+	}
+	t.threads[e.TID] = th
+}
+
+func (t *Timeline) remove(th *thread) {
+	t.segments -= len(th.segments)
+	th.job.threads--
+	delete(th.job.leading, th.tid)
+	delete(t.threads, th.tid)
+}
+
+// out ends a running segment and opens a pause.
+func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
+	if th.state == stateOff { // the event between was lost
+		th.close(t, e.At, segment{kind: unknown})
+	}
+	length := e.At - th.since
+	fetch := th.running.learn(&th.job.running, length, e)
+	th.reads = th.reads || e.Fetched > 0 || e.Chars > 0
+	kind := running
+	if th.state == stateUnknown && length > maxRunning {
+		kind = unknown
+	}
+	th.close(t, e.At, segment{kind: kind, fetch: fetch})
+	if e.State == sample.StateDead {
+		th.died = e.At
+		return
+	}
+	th.state, th.pause = stateOff, t.pauseOf(e)
+}
+
+// maxRunning is the longest time that a thread runs without leaving its CPU once, where it is not known since when it
+// runs.
+const maxRunning = time.Second
+
+// in ends a pause.
+func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
+	if th.state == stateOn {
+		th.close(t, e.At, segment{kind: unknown})
+	}
+	if th.state == stateUnknown {
+		th.close(t, e.At, segment{kind: unknown})
+		th.state = stateOn
+		return
+	}
+	woken := e.At
+	if e.Woken != 0 {
+		woken = min(max(e.Woken, th.since), e.At)
+	}
+	p := th.pause
+	if p.kind == ready {
+		th.close(t, e.At, segment{kind: ready})
+		th.state = stateOn
+		return
+	}
+	s := segment{kind: p.kind, reason: p.reason}
+	if by := t.causeOf(&p, e); by != 0 {
+		s.kind, s.waker = asleep, int32(by)
+	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
+		s.kind = storage // a page fault that something in the kernel ended
+	}
+	if p.kind == asleep || s.waker != 0 {
+		th.usual[int(p.call)%len(th.usual)] = habit{p.call, s.waker, true}
+	}
+	th.close(t, woken, s)
+	after := segment{kind: ready}
+	if s.kind == storage {
+		after.kind = readyAfterStorage
+	}
+	th.close(t, e.At, after)
+	th.state = stateOn
+}
+
+// sum replaces events by sums. The order of the parts is not known; the stretch is short.
+func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
+	p := t.pauseOf(e)
+	asleepFor := segment{kind: p.kind, reason: p.reason}
+	if by := t.causeOf(&p, e); by != 0 {
+		asleepFor.kind, asleepFor.waker = asleep, int32(by)
+	}
+	if p.kind == ready || p.kind == storage {
+		asleepFor.kind = asleep
+	}
+	th.close(t, max(th.since, e.From), segment{kind: unknown})
+	at := th.since
+	fetch := th.running.learn(&th.job.running, e.Running, e)
+	for _, part := range []struct {
+		time time.Duration
+		segment
+	}{{e.Running, segment{kind: running, fetch: fetch}}, {e.Blocked, segment{kind: storage}},
+		{e.Asleep, asleepFor}, {e.Ready, segment{kind: ready}}} {
+		at = min(at+part.time, e.At)
+		th.close(t, at, part.segment)
+	}
+	th.close(t, e.At, segment{kind: running, fetch: fetch})
+	th.state, th.pause = stateOff, pause{kind: ready}
+}
+
+// close ends the open state at a moment, as a segment of that kind.
+func (th *thread) close(t *Timeline, at time.Duration, s segment) {
+	if at <= th.since {
+		return
+	}
+	s.from, s.to = th.since, at
+	th.clocks.add(t, th, &s)
+	if n := len(th.segments); n > 0 && th.segments[n-1].joins(&s) {
+		th.segments[n-1].to = at
+	} else {
+		if t.segments >= maxSegments {
+			t.gap = at
+			t.forget(at - minKept)
+		}
+		th.segments = append(th.segments, s)
+		t.segments++
+	}
+	th.since = at
+}
+
+func (s *segment) joins(next *segment) bool {
+	return s.kind == next.kind && s.waker == next.waker && s.reason == next.reason && s.fetch == next.fetch &&
+		s.waker == 0
+}
+
+// minKept is how much is kept when there is no room.
+const minKept = time.Second
+
+// Forget drops what ended before a moment.
+func (t *Timeline) Forget(before time.Duration) { t.forget(before) }
+
+func (t *Timeline) forget(before time.Duration) {
+	for _, th := range t.threads {
+		n := sort.Search(len(th.segments), func(i int) bool { return th.segments[i].to > before })
+		if n > 0 {
+			th.segments = slices.Delete(th.segments, 0, n)
+			t.segments -= n
+		}
+		if th.died != 0 && len(th.segments) == 0 {
+			t.remove(th)
+		}
+	}
+	for id, j := range t.jobs {
+		if j.threads == 0 {
+			delete(t.jobs, id)
+		}
+	}
+}
+
+// slack is how much later than the newest event an edge may be: its sources are read one after another.
+const slack = time.Millisecond
+
+// Covers reports whether the states of a thread are known from one moment to another.
+func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
+	th := t.threads[tid]
+	return th != nil && th.born <= from && t.gap <= from && to <= t.until+slack && (th.died == 0 || th.died >= to) &&
+		(len(th.segments) == 0 || th.segments[0].from <= from)
+}
+
+// Until is the moment up to which all events are known.
+func (t *Timeline) Until() time.Duration { return t.until }

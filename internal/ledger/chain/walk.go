@@ -1,0 +1,241 @@
+package chain
+
+import (
+	"slices"
+	"sort"
+	"time"
+)
+
+// Piece is a stretch of the time of a thread, and what it came down to.
+type Piece struct {
+	From, To time.Duration
+	Kind     PieceKind
+	Fetch    float64 // of Work: the share that was work of the kernel to fetch data
+	Feeder   bool    // another thread that reads data did it
+	reason   reasonID
+}
+
+// PieceKind is what a piece came down to.
+type PieceKind uint8
+
+// The kinds of pieces.
+const (
+	Work    PieceKind = iota // on a CPU
+	NoCore                   // ready, without a CPU
+	Storage                  // waiting for storage
+	Other                    // waiting for something else; see Timeline.Reason
+	Unknown                  // no evidence
+)
+
+// Bounds of one walk.
+const (
+	maxDepth  = 16
+	maxPieces = 1 << 16
+)
+
+// Reason returns why a piece of kind Other was.
+func (t *Timeline) Reason(p *Piece) Reason { return t.reasons.get(p.reason) }
+
+// walker collects the pieces of one walk.
+type walker struct {
+	*Timeline
+	pieces []Piece
+	path   []*thread
+}
+
+// Walk appends to pieces what the time of a thread came down to, in the order of time and without a gap. What a thread
+// slept for until another one woke it is replaced by what that one did meanwhile, and so on.
+func (t *Timeline) Walk(tid int, from, to time.Duration, pieces []Piece) []Piece {
+	w := walker{t, pieces, nil}
+	th := t.threads[tid]
+	if th == nil {
+		return append(pieces, Piece{From: from, To: to, Kind: Unknown})
+	}
+	w.walk(th, from, to)
+	return w.pieces
+}
+
+func (w *walker) add(p Piece) {
+	if p.To <= p.From {
+		return
+	}
+	if n := len(w.pieces); n > 0 {
+		last := &w.pieces[n-1]
+		same := last.Kind == p.Kind && last.Fetch == p.Fetch && last.Feeder == p.Feeder && last.reason == p.reason
+		if (same || n >= maxPieces) && last.To == p.From {
+			last.To = p.To
+			return
+		}
+	}
+	w.pieces = append(w.pieces, p)
+}
+
+func (w *walker) walk(th *thread, from, to time.Duration) {
+	w.path = append(w.path, th)
+	defer func() { w.path = w.path[:len(w.path)-1] }()
+	if from < th.born {
+		until := min(to, th.born)
+		if creator := w.threads[th.creator]; creator != nil && w.mayFollow(creator) {
+			w.walk(creator, from, until)
+		} else {
+			w.add(Piece{From: from, To: until, Kind: Unknown})
+		}
+		from = until
+	}
+	first := sort.Search(len(th.segments), func(i int) bool { return th.segments[i].to > from })
+	for i := first; i < len(th.segments) && from < to; i++ {
+		s := &th.segments[i]
+		if s.from > from {
+			w.add(Piece{From: from, To: min(s.from, to), Kind: Unknown}) // forgotten
+			from = min(s.from, to)
+		}
+		end := min(s.to, to)
+		w.segment(th, s, from, end)
+		from = end
+	}
+	if from < to {
+		w.open(th, from, to)
+	}
+}
+
+func (w *walker) mayFollow(th *thread) bool {
+	return len(w.path) < maxDepth && !slices.Contains(w.path, th)
+}
+
+func (w *walker) feeder(th *thread) bool { return th.reads && th != w.path[0] }
+
+// segment adds a part of a segment.
+func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
+	if from >= to {
+		return
+	}
+	p := Piece{From: from, To: to, Feeder: w.feeder(th)}
+	switch s.kind {
+	case running:
+		p.Kind, p.Fetch = Work, float64(s.fetch)
+	case ready:
+		p.Kind = NoCore
+	case readyAfterStorage, storage:
+		p.Kind = Storage
+	case asleep:
+		if waker := w.threads[int(s.waker)]; s.waker != 0 && waker != nil && w.mayFollow(waker) {
+			w.walk(waker, from, to)
+			return
+		}
+		p.Kind, p.reason = Other, s.reason
+	case unknown:
+		p.Kind = Unknown
+	}
+	w.add(p)
+}
+
+// open adds a part of the state that has not ended. What a thread sleeps for is known when it is woken; until then it is
+// taken to be what it was the last time.
+func (w *walker) open(th *thread, from, to time.Duration) {
+	p := Piece{From: from, To: to, Feeder: w.feeder(th)}
+	switch {
+	case th.died != 0 && from >= th.died:
+		p.Kind, p.reason = Other, w.reasons.of(Reason{ForChild, "child process"})
+	case th.state == stateUnknown:
+		p.Kind = Unknown
+	case th.state == stateOn:
+		p.Kind = Work
+	case th.pause.kind == ready:
+		p.Kind = NoCore
+	case th.pause.kind == storage:
+		p.Kind = Storage
+	default:
+		if next := w.expected(th); next != nil && w.mayFollow(next) {
+			w.walk(next, from, to)
+			return
+		}
+		p.Kind, p.reason = Other, th.pause.reason
+	}
+	w.add(p)
+}
+
+// expected returns the thread that is likely to end a pause.
+func (w *walker) expected(th *thread) *thread {
+	if th.pause.call == childCall {
+		return w.child(th)
+	}
+	if waker, known := th.habit(th.pause.call); known {
+		if waker == 0 {
+			return nil
+		}
+		if next := w.threads[waker]; next != nil && next.died == 0 {
+			return next
+		}
+	}
+	return nil
+}
+
+// child returns the first thread of the youngest living child process.
+func (w *walker) child(th *thread) (found *thread) {
+	for _, c := range w.threads {
+		if c.tid != c.pid || c.died != 0 || c.pid == th.pid {
+			continue
+		}
+		if creator := w.threads[c.creator]; creator == nil || creator.pid != th.pid {
+			continue
+		}
+		if found == nil || c.born > found.born || c.born == found.born && c.tid > found.tid {
+			found = c
+		}
+	}
+	return found
+}
+
+// Settled returns the moment up to which the pieces of a thread cannot change any more. A sleep is settled when it is
+// over, or after patience.
+func (t *Timeline) Settled(tid int, patience time.Duration) time.Duration {
+	th := t.threads[tid]
+	if th == nil || th.state != stateOff || th.pause.kind != asleep {
+		return t.until
+	}
+	return max(th.since, t.until-patience)
+}
+
+// Times are the clocks of a thread and its job at a moment.
+type Times struct {
+	Memory, Pending, Workers, GPU time.Duration
+	Work                          time.Duration // CPU time of all threads of the job, without fetching data
+}
+
+// TimesAt returns the clocks of a thread now, at Until.
+func (t *Timeline) TimesAt(tid int) Times {
+	th := t.threads[tid]
+	if th == nil {
+		return Times{}
+	}
+	c := t.expectedClocks(th, 0)
+	return Times{c.memory, c.pending, c.workers, c.gpu, th.job.work}
+}
+
+// expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now.
+func (t *Timeline) expectedClocks(th *thread, depth int) clocks {
+	c := th.clocksAt(t, t.until)
+	if th.state != stateOff || th.pause.kind != asleep || depth >= maxDepth {
+		return c
+	}
+	w := walker{t, nil, []*thread{th}}
+	if next := w.expected(th); next != nil && next != th {
+		at := t.expectedClocks(next, depth+1)
+		return clocks{max(c.memory, at.memory), max(c.pending, at.pending), max(c.workers, at.workers), max(c.gpu, at.gpu)}
+	}
+	s := segment{from: th.since, to: t.until, kind: asleep}
+	c.add(t, th, &s)
+	return c
+}
+
+// Lead records that a thread drives a GPU, and in which share of its running time and of its sleeping the GPU worked.
+func (t *Timeline) Lead(tid int, spinning, sleeping float64) {
+	th := t.threads[tid]
+	if th == nil {
+		return
+	}
+	if th.job.leading == nil {
+		th.job.leading = map[int]*lead{}
+	}
+	th.job.leading[tid] = &lead{spinning, sleeping}
+}

@@ -1,0 +1,73 @@
+package sampling
+
+import (
+	"runtime"
+	"slices"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// threads follows the threads of jobs through the scheduler. The zero value follows none.
+type threads struct {
+	source   Scheduler
+	problems *Problems
+	pids     map[string][]int // by job; empty for a job that cannot be followed
+}
+
+// sync tells the scheduler's source which processes the jobs have now.
+func (t *threads) sync(reading *sample.Sample) {
+	if t.source == nil {
+		return
+	}
+	for i := range reading.Jobs {
+		id := reading.Jobs[i].ID
+		known, followed := t.pids[id]
+		pids, changed := t.processes(reading.Processes, id, known)
+		switch {
+		case !followed && len(pids) > 0:
+			t.problems.Note("schedule", t.source.Follow(id, pids))
+		case followed && changed:
+			t.source.Sync(id, pids)
+		default:
+			continue
+		}
+		if t.pids == nil {
+			t.pids = map[string][]int{}
+		}
+		t.pids[id] = pids
+	}
+}
+
+// processes returns the processes of a job, and whether they are others than before.
+func (t *threads) processes(all []sample.Process, job string, before []int) (pids []int, changed bool) {
+	n := 0
+	for i := range all {
+		if all[i].Job == job {
+			changed = changed || n >= len(before) || before[n] != all[i].PID
+			n++
+		}
+	}
+	if !changed {
+		return before, false
+	}
+	for i := range all {
+		if all[i].Job == job {
+			pids = append(pids, all[i].PID)
+		}
+	}
+	return slices.Clip(pids), true
+}
+
+func (t *threads) unfollow(job string) {
+	if _, followed := t.pids[job]; followed {
+		delete(t.pids, job)
+		t.source.Unfollow(job)
+	}
+}
+
+// arch completes a reading of this machine for the journal.
+func (t *threads) arch(reading *sample.Sample) {
+	if reading.Schedule != nil && t.source != nil {
+		reading.Schedule.Arch = runtime.GOARCH
+	}
+}
