@@ -172,6 +172,8 @@ type GPU struct {
 	Parent string        `json:"parent,omitempty"` // hw.parent: of a MIG device, the ID of its GPU
 	Status GPUStatus     `json:"status,omitempty"` // unless GPUWorks, the fields below have no meaning
 	Busy   time.Duration `json:"busy"`             // time with at least one kernel running; a counter from any start
+	// Period is the time between two samples of the driver, between which Busy is interpolated; 0 if Busy is exact.
+	Period time.Duration `json:"period,omitempty"`
 
 	MemoryUsed  uint64  `json:"memory_used,omitempty"`  // bytes
 	MemoryTotal uint64  `json:"memory_total,omitempty"` // bytes

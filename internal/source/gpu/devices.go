@@ -118,8 +118,8 @@ func (r *run) read(ctx context.Context, g *deviceState, processes bool) {
 		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
 	if g.newest != 0 {
 		silent := r.began - g.newest
-		w.wantRate = g.pollsRate || silent > readLag
-		if silent > maxPeriod {
+		w.wantRate = g.pollsRate || silent > g.late.lag()
+		if w.wantRate && silent > maxPeriod {
 			w.since = 0 // the driver's clock may have been set back
 		}
 	}
@@ -185,11 +185,8 @@ func (r *run) apply(g *deviceState, got *reading) {
 		r.grid.processes = append(r.grid.processes, p)
 	}
 	g.due = r.began + readInterval
-	switch {
-	case g.pollsRate:
+	if g.pollsRate {
 		g.due = r.began + 2*r.interval
-	case g.newest > now-readLag:
-		g.due = max(min(g.due, g.newest+readLag), r.began+minReadInterval)
 	}
 }
 
@@ -217,13 +214,24 @@ func (r *run) markLost(g *deviceState, err error) {
 }
 
 // completeUntil returns the time up to which the utilization of every working GPU is known. GPUs without samples for
-// readLag are left out, so that they do not hold back the others.
+// longer than their driver is late are left out, so that they do not hold back the others.
 func (r *run) completeUntil(now time.Duration) time.Duration {
 	completeUntil := now
 	for _, g := range r.devices {
-		if g.readable() && g.newest > now-readLag {
+		if g.readable() && g.newest > now-g.late.lag() {
 			completeUntil = min(completeUntil, g.newest)
 		}
 	}
-	return max(completeUntil, now-maxLag)
+	return max(completeUntil, now-r.lag())
+}
+
+// lag is how late the rows are at most.
+func (r *run) lag() time.Duration {
+	longest := minLag
+	for _, g := range r.devices {
+		if g.readable() {
+			longest = max(longest, g.late.lag())
+		}
+	}
+	return longest
 }

@@ -82,9 +82,12 @@ type fakeGPU struct {
 	share     float64
 	period    time.Duration
 	began     time.Time
-	silent    bool          // there are no new samples
-	bare      bool          // neither samples nor rate are supported
-	wait      chan struct{} // calls block until it is closed
+	silent    bool                                 // there are no new samples
+	late      time.Duration                        // samples are held back
+	batch     time.Duration                        // samples are published at multiples of it; 0 at once
+	busy      func(at time.Duration) time.Duration // busy time since began, instead of share
+	bare      bool                                 // neither samples nor rate are supported
+	wait      chan struct{}                        // calls block until it is closed
 	err       error
 	parentGPU string // of a MIG device
 	details   *fakeDetails
@@ -121,19 +124,35 @@ func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
 	case g.silent:
 		return nil, codeNotFound
 	}
-	n := int(time.Since(g.began) / g.period)
+	published := max(0, time.Since(g.began)-g.late)
+	if g.batch > 0 {
+		published = published.Truncate(g.batch)
+	}
+	n := int(published / g.period)
 	for i := max(n-119, 0); i <= n; i++ {
 		at := uint64(g.d.wall(g.began.Add(time.Duration(i) * g.period)).UnixMicro())
 		if at > since {
-			list = append(list, utilSample{at, g.share * 100})
+			list = append(list, utilSample{at, 100 * g.mean(i)})
 		}
 	}
 	return list, nil
 }
 
+// mean is the busy share of a period.
+func (g *fakeGPU) mean(i int) float64 {
+	if g.busy == nil {
+		return g.share
+	}
+	end := time.Duration(i) * g.period
+	return float64(g.busy(end)-g.busy(max(0, end-g.period))) / float64(g.period)
+}
+
 func (g *fakeGPU) utilizationRates() (busy, controller float64, err error) {
 	if g.bare {
 		return 0, 0, codeNotSupported
+	}
+	if g.busy != nil {
+		return 100 * g.mean(int(time.Since(g.began)/g.period)), 12, g.enter()
 	}
 	return g.share * 100, 12, g.enter()
 }

@@ -2,8 +2,8 @@
 //
 // The driver buffers utilization samples for some seconds, so each GPU is read once a second without losing a burst.
 // The samples are resampled to a grid of rows. A row is complete when the samples of every working GPU reach its time.
-// It is at most maxLag late: the busy time of a GPU without samples for so long stands still, and catches up later (see
-// maxBacklog).
+// How late the driver is, is learned from the timestamps of its samples. The busy time of a GPU without samples for
+// longer stands still, and catches up later (see maxBacklog).
 //
 // Once a second each GPU is also read for gauges, details and XID errors. Each query has its own cadence (querySpecs),
 // and all field values are read in one call. Queries that a GPU does not support are not repeated. Every call is timed.

@@ -16,8 +16,9 @@ const (
 // integral is busy time as a function of time. Each sample is the mean utilization since the sample before, so the
 // function is piecewise linear. It does not depend on how the samples were split over readings.
 type integral struct {
-	knots  []knot // increasing in both
-	period time.Duration
+	knots       []knot // increasing in both
+	period      time.Duration
+	provisional int // number of knots at the end that are from current rates and not from samples
 }
 
 type knot struct{ at, busy time.Duration }
@@ -25,6 +26,38 @@ type knot struct{ at, busy time.Duration }
 // add takes the busy share, 0 to 1, of the time up to a sample. It returns false and does nothing if the sample is not
 // newer than the last. After a gap of more than maxPeriod, the sample covers one period, and the rest counts as idle.
 func (i *integral) add(at time.Duration, share float64) bool {
+	if !i.withdraw(at) {
+		return false
+	}
+	return i.extend(at, share)
+}
+
+// addRate is add for the current rate of a GPU whose samples are missing. Samples of the same time replace it.
+func (i *integral) addRate(at time.Duration, share float64) bool {
+	before, period := len(i.knots), i.period
+	added := i.extend(at, share)
+	i.provisional += len(i.knots) - before
+	i.period = period
+	return added
+}
+
+// withdraw drops the provisional knots in the time of a sample and later. It returns false for a sample that is not
+// newer than the last one.
+func (i *integral) withdraw(at time.Duration) bool {
+	samples := len(i.knots) - i.provisional
+	if samples > 0 && at <= i.knots[samples-1].at {
+		return false
+	}
+	began := at - i.period
+	for i.provisional > 0 && len(i.knots) > 1 && i.knots[len(i.knots)-1].at > began {
+		i.knots = i.knots[:len(i.knots)-1]
+		i.provisional--
+	}
+	i.provisional = 0
+	return true
+}
+
+func (i *integral) extend(at time.Duration, share float64) bool {
 	last, known := i.newest()
 	if !known {
 		i.knots = append(i.knots, knot{at, 0})
@@ -54,6 +87,14 @@ func (i *integral) newest() (knot, bool) {
 	return i.knots[len(i.knots)-1], true
 }
 
+// sampled returns the time of the newest sample; 0 before the first, and if all samples are older than the knots.
+func (i *integral) sampled() time.Duration {
+	if samples := len(i.knots) - i.provisional; samples > 0 {
+		return i.knots[samples-1].at
+	}
+	return 0
+}
+
 // at returns the busy time up to a moment, to the nanosecond. It is constant before the first sample and after the
 // last.
 func (i *integral) at(moment time.Duration) time.Duration {
@@ -75,5 +116,6 @@ func (i *integral) trim(moment time.Duration) {
 	keep := sort.Search(len(i.knots), func(n int) bool { return i.knots[n].at > moment }) - 1
 	if keep > 0 {
 		i.knots = append(i.knots[:0], i.knots[keep:]...)
+		i.provisional = min(i.provisional, len(i.knots))
 	}
 }

@@ -16,12 +16,10 @@ const (
 	readInterval     = time.Second            // between two readings of a GPU; the driver's buffer holds several seconds
 	minRoundInterval = 50 * time.Millisecond  // between two rounds, for any number of requests
 	minReadInterval  = 100 * time.Millisecond // between two readings of a GPU without a request
-	maxLag           = 1300 * time.Millisecond
-	readLag          = 1200 * time.Millisecond // a GPU is read before its newest sample is older than this
-	maxCatchUp       = 30 * time.Second        // of rows in one round, after this process was suspended
-	gaugeInterval    = 950 * time.Millisecond  // of memory, temperature, details and XID errors
-	processInterval  = 10 * time.Second        // listing processes takes milliseconds
-	maxDevices       = 256                     // GPUs and MIG devices with state, including lost ones
+	maxCatchUp       = 30 * time.Second       // of rows in one round, after this process was suspended
+	gaugeInterval    = 950 * time.Millisecond // of memory, temperature, details and XID errors
+	processInterval  = 10 * time.Second       // listing processes takes milliseconds
+	maxDevices       = 256                    // GPUs and MIG devices with state, including lost ones
 
 	callTimeout = time.Second      // reading one GPU takes microseconds to milliseconds
 	openTimeout = 30 * time.Second // an unused driver takes seconds to initialize its GPUs
@@ -284,7 +282,7 @@ func (r *run) endSession(err error) {
 func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func()) outcome {
 	return r.workers.do(ctx, limit, minReadInterval, func() time.Duration {
 		now := sample.Now()
-		r.emitRows(now, now.Mono-maxLag)
+		r.emitRows(now, now.Mono-r.lag())
 		return r.interval
 	}, job, onReturn)
 }

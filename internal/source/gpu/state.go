@@ -26,7 +26,8 @@ type deviceState struct {
 	anchored bool          // offset is valid: false before the first reading, and after a time without readings
 
 	domain        domain
-	since         uint64        // newest valid timestamp of the driver
+	since         uint64 // newest valid timestamp of the driver
+	late          lateness
 	newest        time.Duration // time up to which utilization is known; 0 if unknown
 	noUtilization bool          // the newest reading had no valid utilization
 	pollsRate     bool          // the driver has no sample buffer, so the current rate is read often
@@ -53,7 +54,7 @@ func (g *deviceState) apply(r *reading, lastRow time.Duration) (garbage int) {
 	if r.hasRate {
 		// The buffer is preferred, but it is empty while some GPUs are idle.
 		g.pollsRate = r.unsupported[querySamples] || r.rate > 0
-		if !g.addUtilization(r.clocks.at.Mono, r.rate) {
+		if !g.addUtilization(r.clocks.at.Mono, r.rate, g.busy.addRate) {
 			garbage++
 		}
 	} else {
@@ -72,19 +73,30 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 	if g.domain == unknownClock || !g.explainsAny(r) {
 		g.domain = r.clocks.domainOf(r.points) // first reading, another driver, or a clock that was set
 	}
-	newest := uint64(0)
+	newest, first := uint64(0), g.since == 0
+	var oldestNew, newestAt time.Duration
 	for _, p := range r.points {
 		at, ok := r.clocks.place(g.domain, p.timestamp)
+		known := g.busy.sampled()
 		switch {
 		case p.timestamp == 0: // an unused element of the buffer
-		case !ok || !g.addUtilization(at, p.value):
+		case !ok || !g.addUtilization(at, p.value, g.busy.add):
 			garbage++
 		default:
-			newest = max(newest, p.timestamp)
+			newest, newestAt = max(newest, p.timestamp), max(newestAt, at)
+			if oldestNew == 0 && at > known {
+				oldestNew = at
+			}
 		}
 	}
 	if newest > 0 {
 		g.since = newest // lower than before if the driver's clock was set back
+		if first {
+			oldestNew = newestAt - readInterval // the buffer goes back further
+		}
+		if oldestNew != 0 {
+			g.late.observe(r.clocks.at.Mono - oldestNew + g.busy.period)
+		}
 	}
 	return garbage
 }
@@ -100,17 +112,17 @@ func (g *deviceState) explainsAny(r *reading) bool {
 }
 
 // addUtilization takes utilization in percent and returns false if it is garbage. Known samples are ignored.
-func (g *deviceState) addUtilization(at time.Duration, percent float64) bool {
+func (g *deviceState) addUtilization(at time.Duration, percent float64, add func(time.Duration, float64) bool) bool {
 	if !(percent >= 0 && percent <= 100) { // also false for NaN
 		return false
 	}
-	if g.busy.add(at, percent/100) {
+	if add(at, percent/100) {
 		g.newest = at
 	}
 	return true
 }
 
-// applyBacklog limits the busy time of late samples to maxBacklog.
+// applyBacklog limits the busy time of late samples to maxBacklog, and what current rates counted too much.
 func (g *deviceState) applyBacklog(lastRow time.Duration) {
 	backlog := g.busy.at(lastRow) + g.offset - g.emitted
 	switch {
@@ -119,8 +131,10 @@ func (g *deviceState) applyBacklog(lastRow time.Duration) {
 		g.anchored = g.newest != 0
 	case backlog > maxBacklog:
 		g.offset -= backlog - maxBacklog
+	case backlog < -maxBacklog:
+		g.offset -= backlog + maxBacklog
 	}
-	g.busy.trim(lastRow)
+	g.busy.trim(lastRow - maxLag) // samples may still replace current rates
 }
 
 func (g *deviceState) applyGauges(r *reading) {
@@ -150,7 +164,7 @@ func (g *deviceState) row(at, step time.Duration) sample.GPU {
 	if g.readable() {
 		g.emitted += min(max(g.busy.at(at)+g.offset-g.emitted, 0), step)
 	}
-	row.Busy = g.emitted
+	row.Busy, row.Period = g.emitted, g.busy.period.Round(time.Millisecond)
 	if row.Status != sample.GPUWorks {
 		return row
 	}
