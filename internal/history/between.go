@@ -126,9 +126,9 @@ func (n *Next) value(c *column) (float64, bool) {
 	return n.Edge.value(c)
 }
 
-// Lag is how long to wait for a source with its own axis. Readings of a GPU are up to a second late. Beyond Lag the
-// source counts as silent.
-const Lag = 2 * time.Second
+// Lag is how long to wait for a source with its own axis: a GPU's driver may return its samples seconds late. Beyond Lag
+// the source counts as silent.
+const Lag = 6 * time.Second
 
 // beyond returns the value of a column after the last row. A GPU is extrapolated with its last slope. A device that was
 // gone when the edge was taken keeps its value.
@@ -140,14 +140,21 @@ func (a *axis) beyond(s Series, c *column, p Point) (level, bool) {
 	return level{c.value, c.value, c.value}, p.Edge != nil || p.Next != nil
 }
 
-// slope returns the busy share of a GPU in the last step of the finest tier.
+// slopeTime is the time over which the slope of a GPU's busy time is taken: many steps of a training loop.
+const slopeTime = 2 * time.Second
+
+// slope returns the busy share of a GPU in the last rows of the finest tier.
 func (c *column) slope(t *tier) float64 {
 	n := t.next - 1
-	if n <= t.first() {
+	first := n
+	for first > t.first() && t.at(n)-t.at(first) < slopeTime {
+		first--
+	}
+	if first == n {
 		return 0
 	}
-	step := (t.at(n) - t.at(n-1)).Seconds()
-	return max(0, min(1, (c.tiers[0].at(t, n)-c.tiers[0].at(t, n-1))/step))
+	step := (t.at(n) - t.at(first)).Seconds()
+	return max(0, min(1, (c.tiers[0].at(t, n)-c.tiers[0].at(t, first))/step))
 }
 
 func (r *rows) level(t *tier, m time.Duration) level {

@@ -150,8 +150,12 @@ var sources = [...]history.Series{
 	history.IOSome, history.HostCPUTime, history.JobCPUTime, history.DisksBytes, history.GPUBusyTime,
 }
 
-// newestCommon returns the newest moment for which all series have a reading. It leaves out a series that is more than
-// history.Lag behind: no job may be left, for example. ok is false if there is no reading at all.
+// maxSilence is how far a source may be behind that is read at every tick. Beyond it, nothing may be left to read: no
+// job, for example.
+const maxSilence = 2 * time.Second
+
+// newestCommon returns the newest moment for which all series have a reading. It leaves out a source that is silent. ok
+// is false if there is no reading at all.
 func newestCommon(h *history.History, all []history.Series) (at time.Duration, ok bool) {
 	var newest time.Duration
 	for _, s := range all {
@@ -160,7 +164,11 @@ func newestCommon(h *history.History, all []history.Series) (at time.Duration, o
 	}
 	at = newest
 	for _, s := range all {
-		if last, known := h.Last(s); known && newest-last <= history.Lag {
+		silent := maxSilence
+		if s == history.GPUBusyTime {
+			silent = history.Lag
+		}
+		if last, known := h.Last(s); known && newest-last <= silent {
 			at = min(at, last)
 		}
 	}

@@ -117,26 +117,61 @@ func TestLateGPU(t *testing.T) {
 			}
 			sum += r.Busy
 			doubts += doubt(r)
-			if lag == 0 {
-				near(t, "an epoch's", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond+doubt(r))
-			}
+			near(t, "an epoch's", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond+doubt(r))
 		}
 		r, err := m.Windows.End(outer, at)
 		if err != nil {
 			t.Fatal(err)
 		}
 		whole = half(at.At.Mono) - half(began.At.Mono)
-		near(t, name+" late: the whole", r.Busy, whole, lag+20*time.Millisecond+doubt(r))
-		near(t, name+" late: the sum of the parts", sum, whole, 6*lag+60*time.Millisecond+doubts)
-		if lag > 0 && r.Uncertainty < 0.05 {
-			t.Errorf("with the last %v of %v extrapolated: got the uncertainty %v, want at least 0.05",
-				lag, r.Duration(), r.Uncertainty)
-		}
+		near(t, name+" late: the whole", r.Busy, whole, 20*time.Millisecond+doubt(r))
+		near(t, name+" late: the sum of the parts", sum, whole, 60*time.Millisecond+doubts)
 		if d.calls == 0 {
 			t.Error("the driver was not asked at a window's end")
 		}
 		m.Stop()
 	}
+}
+
+// TestEndDoesNotWait: a program gets an estimate at once, and the final report follows when the driver has returned the
+// last samples.
+func TestEndDoesNotWait(t *testing.T) {
+	d := &driver{lag: 600 * time.Millisecond, busy: half}
+	m := withDriver(t, d)
+	time.Sleep(time.Second)
+	id, err := m.Windows.Begin(window.Window{Kind: window.ModelLoad}, m.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(700 * time.Millisecond)
+	end := m.Now()
+	estimate, err := m.Windows.EndSoon(id, end, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := sample.Now().Mono - end.At.Mono; took > 300*time.Millisecond {
+		t.Errorf("the end took %v, want no waiting for the driver", took)
+	}
+	if estimate.Uncertainty < 0.2 || estimate.Verdict != window.Unknown {
+		t.Errorf("got %s with uncertainty %.2f while most of the window is extrapolated, want unknown, over 0.2",
+			estimate.Verdict, estimate.Uncertainty)
+	}
+	if ended := m.Windows.Ended(); len(ended) != 1 || len(m.Windows.Running()) != 0 || m.Windows.Open() != 0 {
+		t.Errorf("got %d ended windows, and some open, want it among the ended ones", len(ended))
+	}
+	if _, err := m.Windows.End(id, end); err == nil {
+		t.Error("got no error for the second end, want one")
+	}
+	var r *window.Report
+	for until := time.Now().Add(5 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if r = m.Windows.Report(id); r != estimate || time.Now().After(until) {
+			break
+		}
+	}
+	if r == estimate || r.Uncertainty > 0.05 || r.Lacks(window.TooShort) {
+		t.Errorf("got uncertainty %.2f in the end, want the driver's own samples", r.Uncertainty)
+	}
+	near(t, "in the end", r.Busy, half(r.End.Mono)-half(r.Start.Mono), 15*time.Millisecond)
 }
 
 func near(t *testing.T, what string, got, want, tolerance time.Duration) {

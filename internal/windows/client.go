@@ -70,7 +70,7 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 	return id, emit.Traceparent(span.SpanContext()), nil
 }
 
-// End closes a window now, for the API: see api.Windows.
+// End closes a window now, for the API: see api.Windows. It returns at once, as EndAt does.
 func (c *Client) End(id string, failed bool) (*window.Report, error) {
 	return c.EndAt(id, c.registry.config.Readings.Now(), failed)
 }
@@ -117,19 +117,19 @@ func (c *Client) BeginAt(w window.Window, at sampling.Moment, parent trace.SpanC
 	return o.ID, o.span, nil
 }
 
-// EndAt closes a window at a moment. The report is marked as unfinished if the window did not end by itself. The error
-// is ErrUnknown if the window is not open.
+// EndAt closes a window at a moment. The report is marked as unfinished if the window did not end by itself. It returns
+// at once, with an estimate if samples of a GPU are missing: see Registry.EndSoon.
 func (c *Client) EndAt(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
-	if unfinished {
-		return c.registry.Cut(id, at)
-	}
-	return c.registry.End(id, at)
+	return c.registry.EndSoon(id, at, unfinished)
 }
 
-// EndAll closes the open windows of this client as unfinished.
+// EndAll closes the open windows of this client as unfinished. It returns when all its windows have their final reports.
 func (c *Client) EndAll(at sampling.Moment) {
 	for _, id := range c.registry.openOf(c) {
-		_, _ = c.registry.Cut(id, at) // ErrUnknown: it ended meanwhile
+		_, _ = c.registry.EndSoon(id, at, true) // ErrUnknown: it ended meanwhile
+	}
+	for _, e := range c.registry.endingOf(c) {
+		c.registry.await(e)
 	}
 }
 

@@ -26,16 +26,21 @@ func (t *table) concurrent(w *window.Window) (ended []window.Other, open []*wind
 // openConcurrent returns the open windows that overlap with w, the newest first, and maxConcurrent at most.
 func (t *table) openConcurrent(w *window.Window) []*window.Window {
 	var open []*window.Window
-	for _, o := range t.open {
-		other := &o.Window
+	add := func(other *window.Window) {
 		if len(open) == maxConcurrent && newestFirst(other, open[maxConcurrent-1]) > 0 || !w.Overlaps(other, w.End.Mono) {
-			continue
+			return
 		}
 		i, _ := slices.BinarySearchFunc(open, other, newestFirst)
 		if len(open) == maxConcurrent {
 			open = open[:maxConcurrent-1]
 		}
 		open = slices.Insert(open, i, other)
+	}
+	for _, o := range t.open {
+		add(&o.Window)
+	}
+	for _, e := range t.ending { // a recording has them among the open ones
+		add(&e.Window)
 	}
 	return open
 }

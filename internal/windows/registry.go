@@ -68,6 +68,7 @@ type Registry struct {
 type table struct {
 	open   map[string]*openWindow
 	ended  []*window.Report // oldest first
+	ending []*ending        // in the order of their calls
 	storms alert.Storms
 	growth window.Growth
 }
@@ -123,65 +124,23 @@ func (t *table) add(o *openWindow) error {
 	return nil
 }
 
-// End closes a window at a moment and returns its report. The error is ErrUnknown if the window is not open.
+// End closes a window at a moment and returns its report. It waits for the samples that a GPU's driver returns late. The
+// error is ErrUnknown if the window is not open.
 func (g *Registry) End(id string, at sampling.Moment) (*window.Report, error) {
-	return g.end(id, sampling.Ending{At: at, Readers: g.config.Probe.Readers(id, at.At.Mono)}, nil)
+	return g.end(id, at, false)
 }
 
-// Cut closes a window that did not end by itself. Its report is marked as unfinished.
+// Cut closes a window that did not end by itself, as End does. Its report is marked as unfinished.
 func (g *Registry) Cut(id string, at sampling.Moment) (*window.Report, error) {
-	return g.end(id, sampling.Ending{At: at, Readers: g.config.Probe.Readers(id, at.At.Mono), Unfinished: true}, nil)
+	return g.end(id, at, true)
 }
 
-// end closes a window. replayed are the recorded limits of its length; nil for a window that ends now.
-func (g *Registry) end(id string, e sampling.Ending, replayed *window.Limits) (*window.Report, error) {
-	g.config.Readings.CatchUp(e.At)
-	var retried window.Seen
-	if !e.Unfinished {
-		retried = g.retryPath(id)
-	}
-	r, o, over, err := g.close(id, e, func(r *window.Report) *window.Limits {
-		if replayed != nil {
-			r.ApplyLimits(*replayed)
-			return replayed
-		}
-		return g.config.Judge.final(r, retried)
-	})
+func (g *Registry) end(id string, at sampling.Moment, unfinished bool) (*window.Report, error) {
+	e, err := g.begunToEnd(id, at, unfinished)
 	if err != nil {
 		return nil, err
 	}
-	g.config.Alerts.Emit(over)
-	o.end(r)
-	if g.config.Reports != nil {
-		g.config.Reports(r)
-	}
-	return r, nil
-}
-
-// close moves a window from the open ones to the ended ones. over are the storms that ended before it.
-func (g *Registry) close(id string, e sampling.Ending, judge func(*window.Report) *window.Limits) (
-	r *window.Report, o *openWindow, over []alert.Event, err error,
-) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	o = g.all.open[id]
-	if o == nil {
-		return nil, nil, nil, ErrUnknown
-	}
-	delete(g.all.open, id)
-	e.Concurrent = g.all.concurrent
-	e.Judge = func(r *window.Report) *window.Limits {
-		g.all.growth.Learn(r)
-		return judge(r)
-	}
-	r = g.config.Readings.EndWindow(&o.Window, e)
-	if g.config.Alerts.Active() { // the end of a storm is reported before the start of the next
-		over = g.all.storms.Ended(r.End)
-	}
-	g.all.findStorm(r)
-	r.StartEdge, r.EndEdge = nil, nil // not needed any more: the report stays for an hour
-	g.all.retain(r)
-	return r, o, over, nil
+	return g.await(e), nil
 }
 
 // retryPath probes the path of a load that ends, if the probe at its start took too long. What the page cache held at
@@ -242,7 +201,7 @@ func (g *Registry) EndOverdue() {
 	}
 	g.mu.Unlock()
 	for _, id := range overdue {
-		_, _ = g.Cut(id, g.config.Readings.Now()) // ErrUnknown: its owner ended it meanwhile
+		_, _ = g.EndSoon(id, g.config.Readings.Now(), true) // ErrUnknown: its owner ended it meanwhile
 	}
 }
 
@@ -270,10 +229,16 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 		g.config.Readings.BeginWindow(&o.Window, at)
 	case recording.End:
 		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
-		e := sampling.Ending{At: at, Unfinished: mark.Unfinished}
-		e.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), probe.MaxReaders)])
-		_, err := g.end(mark.ID, e, limits)
-		return err
+		how := sampling.Ending{At: at, Unfinished: mark.Unfinished}
+		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), probe.MaxReaders)])
+		e := &ending{how: how, done: make(chan struct{}), judge: func(r *window.Report) *window.Limits {
+			r.ApplyLimits(*limits)
+			return limits
+		}}
+		if _, err := g.take(mark.ID, e); err != nil {
+			return err
+		}
+		g.publish(e)
 	case recording.Drop:
 		g.Drop(mark.ID) // unknown if it began before the recording
 	}

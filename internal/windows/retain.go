@@ -40,13 +40,18 @@ func (t *table) endedSince(since, now time.Duration) iter.Seq[*window.Report] {
 // maxReportDelay is how much later than other windows one may be reported that ended before them.
 const maxReportDelay = time.Second
 
-// Ended returns the reports of windows that ended within the last hour, the oldest first.
+// Ended returns the reports of windows that ended within the last hour, the oldest first, and then the estimates for
+// those that have no final report yet.
 func (g *Registry) Ended() []*window.Report {
 	now := g.config.Readings.Present().Mono
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.all.expire(now)
-	return slices.Clone(g.all.ended)
+	reports := slices.Clone(g.all.ended)
+	for _, e := range g.all.ending {
+		reports = append(reports, e.estimate)
+	}
+	return reports
 }
 
 // Running returns reports of the open windows, each up to now, the one that began first in front.
@@ -86,6 +91,9 @@ func (g *Registry) Report(id string) *window.Report {
 		r := g.config.Readings.Report(o.Window, now, concurrent)
 		g.config.Judge.running(r)
 		return r
+	}
+	if i := slices.IndexFunc(g.all.ending, func(e *ending) bool { return e.ID == id }); i >= 0 {
+		return g.all.ending[i].estimate
 	}
 	g.all.expire(now.At.Mono)
 	if i := slices.IndexFunc(g.all.ended, func(r *window.Report) bool { return r.ID == id }); i >= 0 {

@@ -82,3 +82,13 @@ func (s *Sources) CatchUp() {
 	defer cancel()
 	s.gpus.stream.CatchUp(ctx)
 }
+
+// requestGPUs requests the newest samples of the GPUs, and returns at once.
+func (s *Sources) requestGPUs() {
+	if s.gpus == nil {
+		return
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	s.gpus.stream.CatchUp(over)
+}

@@ -87,10 +87,16 @@ func (r *Readings) newestReadings() Moment {
 
 // CatchUp requests the newest samples of the GPUs if the moment lacks them. It waits for 50 ms at most.
 func (r *Readings) CatchUp(at Moment) {
-	if !r.recorded() && r.history.Lags(at.point()) {
+	if r.LacksGPU(at) {
 		r.config.Sources.CatchUp()
 	}
 }
+
+// LacksGPU reports whether a GPU's driver may still return samples of a moment. It is false for a recording.
+func (r *Readings) LacksGPU(at Moment) bool { return !r.recorded() && r.history.Lags(at.point()) }
+
+// RequestGPUs requests the newest samples of the GPUs, and returns at once.
+func (r *Readings) RequestGPUs() { r.config.Sources.requestGPUs() }
 
 // accounts are the ledgers, and the edges that wait for them.
 type accounts struct {

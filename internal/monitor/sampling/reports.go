@@ -65,6 +65,23 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	return report
 }
 
+// MarkOwn marks the processes among e.Readers that belong to the window's job.
+func (r *Readings) MarkOwn(w *window.Window, e *Ending) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.markOwn(e.Readers, w.Job)
+}
+
+// EstimateEnd returns what EndWindow would, and changes nothing: what a GPU's driver has not yet returned is
+// extrapolated.
+func (r *Readings) EstimateEnd(w window.Window, e Ending) *window.Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w.Unfinished = w.Unfinished || e.Unfinished
+	w.StartEdge, e.At.edge = r.now.accounts.extrapolated(w.StartEdge), r.now.accounts.extrapolated(e.At.edge)
+	return r.now.report(&w, e.At, e.Readers, e.Concurrent)
+}
+
 // Report returns the report of a window up to a moment.
 func (r *Readings) Report(w window.Window, at Moment, concurrent Concurrent) *window.Report {
 	r.mu.Lock()
