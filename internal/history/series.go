@@ -58,6 +58,7 @@ const (
 	LedgerGainWorkers // s, that twice the readers would have saved
 	LedgerGainGPU     // s, that a GPU twice as fast would have saved
 	LedgerWork        // core-seconds of work of the job's threads, without fetching data
+	LedgerFed         // s, in which the leading thread waited for one that reads data
 
 	OtherGPU     // s, parts of other, by ledger of a job: in a call of the GPU's driver
 	OtherNetwork // in a socket
@@ -144,7 +145,7 @@ var layout = [...]struct {
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
-	kindScheduled:   {ledgerAxis, LedgerScheduled, 5},
+	kindScheduled:   {ledgerAxis, LedgerScheduled, 6},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
 	kindLayer:       {diskAxis, LayerReadIOs, 8},
 }

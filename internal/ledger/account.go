@@ -49,6 +49,7 @@ func (a *account) closeCell(h *history.History, p history.Point) {
 // but the GPUs has readings. The rest is one piece, for there are no finer readings.
 func (a *account) extrapolate(h *history.History, p history.Point, complete time.Duration) history.LedgerTotals {
 	ahead := *a
+	ahead.schedule.names = nil
 	for p.At-ahead.at > maxCell*3/2 && p.At-ahead.at < maxBacklog && ahead.at+maxCell <= complete {
 		ahead.addCell(h, history.Point{At: ahead.at + maxCell})
 	}

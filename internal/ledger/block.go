@@ -113,6 +113,9 @@ func (s *sums) add(b *block, from, to time.Duration) {
 		}
 		c := b.classOf(p)
 		idle := of * b.idle[c]
+		if p.Feeder {
+			s.fed += idle
+		}
 		fetch := 0.0
 		if p.Kind == chain.Work {
 			fetch = idle * p.Fetch

@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
@@ -20,6 +21,10 @@ type Estimator interface {
 
 	// Learn takes over what the scheduler reported. The estimator copies what it keeps.
 	Learn(s *sample.Schedule)
+
+	// Reason names what the leading thread of the target with that ID waited for most lately, in calls of a kind; "" if
+	// it did not.
+	Reason(id string, kind chain.ReasonKind) string
 
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
 	Estimate(edge history.Point)

@@ -41,11 +41,21 @@ func (e *Pressure) SetTargets(targets []Target) {
 			continue
 		}
 		a := newAccount(t)
-		a.schedule.timeline = e.timeline
+		a.schedule.timeline, a.schedule.names = e.timeline, &names{}
 		a.schedule.lead(t.Leader)
 		accounts = append(accounts, a)
 	}
 	e.accounts = accounts
+}
+
+// Reason names what a target's leading thread waited for most lately, in calls of a kind.
+func (e *Pressure) Reason(id string, kind chain.ReasonKind) string {
+	for _, a := range e.accounts {
+		if a.totals.ID == id {
+			return a.schedule.names.of(kind)
+		}
+	}
+	return ""
 }
 
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has told its samples.

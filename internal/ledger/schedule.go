@@ -19,12 +19,15 @@ type schedule struct {
 	sums  sums          // since begun, at done
 	told  sums          // the same at the end of the last cell
 	waits gpuWaits
-	clock []checkpoint // in the order of time
+	clock []checkpoint     // in the order of time
+	ahead [4]time.Duration // by which each clock was faster than the time; see saved
+	names *names           // nil for a copy that looks ahead
 }
 
 // sums are seconds since an account began to use the scheduler's reports.
 type sums struct {
 	busy, storage, cpu float64
+	fed                float64
 	other              [chain.ReasonKinds]float64
 	clocks             chain.Times
 }
@@ -115,27 +118,31 @@ func (a *account) scheduled(h *history.History, p history.Point) (parts, bool) {
 	for i := range of.other {
 		total.Other[i] += seconds(of.other[i])
 	}
-	total.GainLow += saved(length, of.clocks.Pending)
-	total.GainWorkers += saved(length, of.clocks.Workers)
-	total.GainGPU += saved(length, of.clocks.GPU)
+	total.GainLow += saved(length, of.clocks.Pending, &s.ahead[0])
+	total.GainWorkers += saved(length, of.clocks.Workers, &s.ahead[1])
+	total.GainGPU += saved(length, of.clocks.GPU, &s.ahead[2])
 	total.Work += of.clocks.Work
+	total.Fed += seconds(of.fed)
 	a.totals.Scheduled = &total
-	return parts{of.busy, of.storage, of.cpu, saved(length, of.clocks.Memory).Seconds()}, true
+	return parts{of.busy, of.storage, of.cpu, saved(length, of.clocks.Memory, &s.ahead[3]).Seconds()}, true
 }
 
-// saved is what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that was
-// ahead waits for one that was not.
-func saved(length, clock time.Duration) time.Duration { return length - clock }
+// saved returns what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that was
+// ahead waits for one that was not. ahead is then subtracted from what the clock saves later.
+func saved(length, clock time.Duration, ahead *time.Duration) time.Duration {
+	saved := length - clock - *ahead
+	*ahead = max(0, -saved)
+	return max(0, saved)
+}
 
 // until returns the sums at a moment. It moves done forward.
 func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	settled := min(s.timeline.Settled(s.leader, patience), s.timeline.Until())
 	if gpu == "" {
 		if end := min(settled, p.At); end > s.done {
-			s.sums.add(s.block(s.done, end, -1), s.done, end)
-			s.done = end
+			s.settle(s.block(s.done, end, -1), s.done, end)
 		}
-		return s.ahead(p.At, -1)
+		return s.beyond(p.At, -1)
 	}
 	key := history.Key{Series: history.GPUBusyTime, ID: gpu}
 	end := min(settled, s.newestGPU(h))
@@ -150,13 +157,14 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 				if p.At <= s.done {
 					break
 				}
-				now := s.sums // the moment is within the block
+				learned, now := s.waits, s.sums // the moment is within the block
 				now.add(s.block(from, to, busy), from, p.At)
+				s.waits = learned
 				now.clocks = s.clocksAt(p.At)
 				return now
 			}
-			s.sums.add(s.block(from, to, busy), from, to)
-			s.done, steps = to, rest
+			s.settle(s.block(from, to, busy), from, to)
+			steps = rest
 		}
 	}
 	before, known := h.Level(key, history.Point{At: s.done})
@@ -164,7 +172,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	if !known || !still {
 		before, now = 0, 0
 	}
-	return s.ahead(p.At, now-before)
+	return s.beyond(p.At, now-before)
 }
 
 func (s *schedule) newestGPU(h *history.History) time.Duration {
@@ -184,8 +192,17 @@ func takeBlock(steps []history.Step) (from, to time.Duration, busy float64, rest
 	return from, to, busy, nil
 }
 
-// ahead returns the sums at a moment after done, in which the GPU was busy for so many seconds; negative without a GPU.
-func (s *schedule) ahead(at time.Duration, busy float64) sums {
+// settle adds a block that cannot change any more.
+func (s *schedule) settle(b *block, from, to time.Duration) {
+	s.sums.add(b, from, to)
+	s.done = to
+	if s.names != nil {
+		s.names.learn(b)
+	}
+}
+
+// beyond returns the sums at a moment after done, in which the GPU was busy for so many seconds; negative without a GPU.
+func (s *schedule) beyond(at time.Duration, busy float64) sums {
 	now := s.sums
 	if at > s.done {
 		learned := s.waits
@@ -210,7 +227,7 @@ func (s *schedule) block(from, to time.Duration, busy float64) *block {
 
 func (s *sums) since(was *sums) sums {
 	d := sums{
-		busy: s.busy - was.busy, storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
+		fed: s.fed - was.fed, busy: s.busy - was.busy, storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
 		clocks: chain.Times{
 			Memory: s.clocks.Memory - was.clocks.Memory, Pending: s.clocks.Pending - was.clocks.Pending,
 			Workers: s.clocks.Workers - was.clocks.Workers, GPU: s.clocks.GPU - was.clocks.GPU,
@@ -226,6 +243,7 @@ func (s *sums) since(was *sums) sums {
 // atLeast returns sums that are nowhere smaller than before: what was told is not taken back.
 func (s *sums) atLeast(was *sums) sums {
 	m := *s
+	m.fed = max(s.fed, was.fed)
 	m.busy, m.storage, m.cpu = max(s.busy, was.busy), max(s.storage, was.storage), max(s.cpu, was.cpu)
 	for i := range m.other {
 		m.other[i] = max(s.other[i], was.other[i])

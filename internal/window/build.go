@@ -24,6 +24,10 @@ type Machine struct {
 	NoJobReads  bool // the job's I/O is not readable
 	ClientGone  bool // the window has no job, because its job was the client that announced it and has ended
 
+	// OtherName names what the job's leading thread waited for most in the last minutes, by GPU and number of the kind of
+	// reason, in the order of history.OtherGPU and the series after it; nil without evidence of the scheduler.
+	OtherName func(gpu string, kind int) string
+
 	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
 
 	Mounts   []sample.Mount   // without a local disk, with files that the job has had open
@@ -104,10 +108,7 @@ const cpuTick = 10 * time.Millisecond
 
 // ledger sums the parts over the GPUs.
 func (b *builder) ledger() {
-	gpus := b.GPUIDs
-	if len(gpus) == 0 {
-		gpus = []string{""}
-	}
+	gpus := b.ledgers()
 	var widest float64
 	for _, gpu := range gpus {
 		width, ok := b.addLedger(gpu)
@@ -123,7 +124,6 @@ func (b *builder) ledger() {
 		widest = max(widest, (b.End.Mono-last).Seconds()/2) // the driver has not reported this time yet
 	}
 	b.Split = true
-	b.evidence()
 	total := b.GPUTime()
 	if sum := b.Busy + b.Storage + b.CPU; sum > total {
 		// The sources are read microseconds apart. This takes the difference at the edges back in proportion.
@@ -134,6 +134,7 @@ func (b *builder) ledger() {
 	}
 	b.Other = total - b.Busy - b.Storage - b.CPU
 	b.Gain = min(b.Gain, total-b.Busy)
+	b.evidence()
 	if total > 0 {
 		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus)))
 	}

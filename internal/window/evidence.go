@@ -1,6 +1,13 @@
 package window
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+)
 
 // Evidence is what a ledger was made from.
 type Evidence string
@@ -12,11 +19,98 @@ const (
 	FromSamples  Evidence = "sampled"  // the same without pressure stall information
 )
 
+// covered is the smallest share of a window that the scheduler's evidence covers if the ledger is FromSchedule.
+const covered = 0.95
+
 // evidence notes what the ledger was made from.
 func (b *builder) evidence() {
-	b.Evidence, b.NoSchedule = FromPressure, b.machine.NoSchedule
-	if !b.machine.Pressure {
-		b.Evidence = FromSamples
+	total := b.GPUTime().Seconds()
+	switch {
+	case total > 0 && b.scheduled(history.LedgerScheduled) >= covered*total:
+		b.Evidence = FromSchedule
+		b.otherReasons()
+		b.whatIf()
+	case b.machine.Pressure:
+		b.Evidence, b.NoSchedule = FromPressure, b.machine.NoSchedule
+	default:
+		b.Evidence, b.NoSchedule = FromSamples, b.machine.NoSchedule
+	}
+}
+
+// scheduled sums a column of the ledgers over the GPUs, in seconds.
+func (b *builder) scheduled(s history.Series) (sum float64) {
+	for _, gpu := range b.ledgers() {
+		grown, _ := b.between(s, ledger.ID(b.machine.Target.Job, gpu))
+		sum += grown.Value
+	}
+	return sum
+}
+
+// ledgers lists the GPUs with ledgers; a single "" without a GPU.
+func (b *builder) ledgers() []string {
+	if len(b.GPUIDs) == 0 {
+		return []string{""}
+	}
+	return b.GPUIDs
+}
+
+// otherKinds are in the order of history.OtherGPU and the series after it.
+var otherKinds = [...]OtherKind{
+	OtherGPU, OtherNetwork, OtherPipe, OtherLock, OtherTimer, OtherChild, OtherSteal, OtherEvent,
+}
+
+const (
+	maxReasons = 3
+	minReason  = 0.005 // share of the window's GPU time
+)
+
+// otherReasons names the largest parts of other.
+func (b *builder) otherReasons() {
+	total := b.GPUTime().Seconds()
+	for i, kind := range otherKinds {
+		time := min(b.scheduled(history.OtherGPU+history.Series(i)), b.Other.Seconds())
+		if time < minReason*total {
+			continue
+		}
+		name := ""
+		for _, gpu := range b.ledgers() {
+			if b.machine.OtherName != nil {
+				name = cmp.Or(name, b.machine.OtherName(gpu, i))
+			}
+		}
+		b.OtherReasons = append(b.OtherReasons, OtherReason{kind, cmp.Or(name, string(kind)), seconds(time)})
+	}
+	slices.SortStableFunc(b.OtherReasons, func(x, y OtherReason) int { return cmp.Compare(y.Time, x.Time) })
+	b.OtherReasons = b.OtherReasons[:min(len(b.OtherReasons), maxReasons)]
+}
+
+// minFed is the smallest share of a window in which the leading thread waits for others that read, if twice as many of
+// these may help.
+const minFed = 0.02
+
+// predicted is how far off predictions are, as a share: nine of ten are closer (docs/accuracy.md).
+const predicted = 0.1
+
+// whatIf turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
+// than its threads need all cores.
+func (b *builder) whatIf() {
+	total := b.GPUTime().Seconds()
+	shortest := b.Busy.Seconds()
+	if b.machine.Cores > 0 {
+		work := b.scheduled(history.LedgerWork) / float64(b.machine.Cores) // each GPU's ledger has all of it
+		shortest = max(shortest, work)
+	}
+	faster := func(gain, shortest float64) float64 { return total / max(total-gain, shortest, total/1000) }
+	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
+	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest), GPU: faster(b.scheduled(history.LedgerGainGPU), 0)}
+	low := faster(b.scheduled(history.LedgerGainLow), shortest)
+	b.WhatIf.Low = max(1, min(low, b.WhatIf.NoStorage*(1-predicted)))
+	b.WhatIf.High = b.WhatIf.NoStorage * (1 + predicted)
+	if b.scheduled(history.LedgerFed) > minFed*total {
+		b.WhatIf.Workers = faster(b.scheduled(history.LedgerGainWorkers), shortest)
+	}
+	if len(b.GPUIDs) == 0 {
+		b.WhatIf.GPU = 0
 	}
 }
 

@@ -31,7 +31,8 @@ func (b *builder) judge() {
 	if b.hasGap() {
 		return
 	}
-	if b.machine.HiddenReads && s.Busy < Thresholds.Busy {
+	scheduled := b.Evidence == FromSchedule
+	if b.machine.HiddenReads && !scheduled && s.Busy < Thresholds.Busy {
 		b.Uncertainty = min(1, b.Uncertainty+b.Other.Seconds()/total) // any of it may be waiting for storage
 		b.lack(Missing{Reason: HiddenReads})
 		return
@@ -41,11 +42,11 @@ func (b *builder) judge() {
 		return
 	}
 	b.Verdict = s.Verdict()
-	unpressed := !b.machine.Pressure && !b.FromMemory
+	unpressed := !b.machine.Pressure && !b.FromMemory && !scheduled
 	if unpressed {
 		b.Uncertainty = min(1, b.Uncertainty+s.Other/2) // all of it may be waiting for storage
 	}
-	hidden := b.hidesRemoteIO(s)
+	hidden := !scheduled && b.hidesRemoteIO(s)
 	if hidden {
 		b.lack(Missing{Reason: HiddenRemoteIO})
 	}

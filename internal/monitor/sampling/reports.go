@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -136,6 +138,9 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 	machine.Drives = s.latest.Drives.Drives
 	if j := s.jobs.byID[w.Job]; j != nil {
 		machine.Target = j.target()
+		machine.OtherName = func(gpu string, kind int) string {
+			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind))
+		}
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
 		machine.Scope = j.Scope
