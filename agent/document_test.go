@@ -54,11 +54,18 @@ type reportWindow struct {
 		Storage float64  `json:"storage_s"`
 		CPU     *float64 `json:"cpu_s"`
 		Other   float64  `json:"other_s"`
+		Reasons []struct {
+			Kind string  `json:"kind"`
+			Name string  `json:"name"`
+			Time float64 `json:"time_s"`
+		} `json:"other_reasons"`
 	} `json:"stall"`
-	Verdict  string `json:"verdict"`
-	Finding  string `json:"finding"`
-	Remedy   string `json:"remedy"`
-	Findings []struct {
+	Evidence   string `json:"evidence"`
+	NoSchedule string `json:"no_schedule"`
+	Verdict    string `json:"verdict"`
+	Finding    string `json:"finding"`
+	Remedy     string `json:"remedy"`
+	Findings   []struct {
 		Kind   string `json:"kind"`
 		Text   string `json:"text"`
 		Remedy string `json:"remedy"`
@@ -71,7 +78,14 @@ type reportWindow struct {
 		Count  int     `json:"count"`
 	} `json:"baseline"`
 	SpeedupBound *float64 `json:"speedup_bound"`
-	Load         *struct {
+	WhatIf       *struct {
+		NoStorage    float64 `json:"no_storage"`
+		Low          float64 `json:"no_storage_low"`
+		High         float64 `json:"no_storage_high"`
+		TwiceWorkers float64 `json:"twice_the_workers"`
+		TwiceGPU     float64 `json:"gpu_twice_as_fast"`
+	} `json:"what_if"`
+	Load *struct {
 		Size      uint64   `json:"size"`
 		Hit       *float64 `json:"page_cache_hit_ratio"`
 		Estimated bool     `json:"estimated"`
@@ -169,6 +183,9 @@ func (w *reportWindow) check(t *testing.T) {
 	}
 	if w.Slow != (w.SlownessReason != "") {
 		t.Errorf("%s: slow %v for the reason %q", w.label(), w.Slow, w.SlownessReason)
+	}
+	if (w.Stall != nil) != (w.Evidence != "") {
+		t.Errorf("%s: got the evidence %q, want one with a ledger and none without", w.label(), w.Evidence)
 	}
 	if w.UncertaintyRatio != nil && *w.UncertaintyRatio <= 0.01 {
 		t.Errorf("%s: got an uncertainty of %v, want none", w.label(), *w.UncertaintyRatio)

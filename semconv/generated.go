@@ -145,6 +145,8 @@ const (
 	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
 	// CPU stall: seconds of idle GPU time while the input pipeline used or waited for a CPU, summed over the GPUs. (double)
 	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
+	// What the job waited for in the time that is other, and its share of the window; at most three, the largest first. (string[])
+	StallOtherReasonsKey = attribute.Key("stallspan.stall.other.reasons")
 	// Other: seconds of idle GPU time without evidence, summed over the GPUs. (double)
 	StallOtherTimeKey = attribute.Key("stallspan.stall.other.time")
 	// Storage stall: seconds of idle GPU time while the job waited for storage, summed over the GPUs. (double)
@@ -157,6 +159,8 @@ const (
 	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
 	// The label drawn from the ledger. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")
+	// What the ledger was made from. (string, one of the values below)
+	WindowEvidenceKey = attribute.Key("stallspan.window.evidence")
 	// True if the figures cover only a part of the window. (boolean)
 	WindowInterruptedKey = attribute.Key("stallspan.window.interrupted")
 	// The kind of work. (string, one of the values below)
@@ -339,6 +343,16 @@ var (
 	VerdictMixed = VerdictKey.String("mixed")
 	// No evidence explains it, or evidence is missing.
 	VerdictUnknown = VerdictKey.String("unknown")
+)
+
+// Values of stallspan.window.evidence.
+var (
+	// Every change of state of the job's threads.
+	WindowEvidenceSchedule = WindowEvidenceKey.String("schedule")
+	// Pressure (PSI), disk queues and CPU times.
+	WindowEvidencePressure = WindowEvidenceKey.String("pressure")
+	// The same without PSI.
+	WindowEvidenceSampled = WindowEvidenceKey.String("sampled")
 )
 
 // Values of stallspan.window.kind.
@@ -840,6 +854,7 @@ var ModelLoadDuration = Metric{
 	Description: "Duration of model loads.",
 	Attributes: []AttributeRef{
 		{ModelNameKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, false}, {VerdictKey, attribute.STRING, false},
+		{WindowEvidenceKey, attribute.STRING, false},
 	},
 }
 
@@ -901,7 +916,7 @@ var TrainingEpochDuration = Metric{
 	Description: "Duration of training epochs.",
 	Attributes: []AttributeRef{
 		{SlowKey, attribute.BOOL, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, false}, {WindowEvidenceKey, attribute.STRING, false},
 	},
 }
 
@@ -992,9 +1007,10 @@ var EpochSpan = Span{
 		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
 		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
 		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingEpochIndexKey, attribute.INT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
 		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
 		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
 		{WindowUnfinishedKey, attribute.BOOL, false},
@@ -1019,9 +1035,10 @@ var LoadSpan = Span{
 		{ProcessOnCPUTimeKey, attribute.FLOAT64, false}, {RemedyKey, attribute.STRING, false},
 		{SlowKey, attribute.BOOL, true}, {SlownessReasonKey, attribute.STRING, false},
 		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
-		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
-		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{VerdictKey, attribute.STRING, true}, {WindowInterruptedKey, attribute.BOOL, false},
+		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
+		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
 		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
 		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
@@ -1043,9 +1060,10 @@ var RunSpan = Span{
 		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
 		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
 		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
 		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
 		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
 		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
@@ -1076,9 +1094,10 @@ var WindowSpan = Span{
 		{PressureIOSomeTimeKey, attribute.FLOAT64, false}, {ProcessOnCPUTimeKey, attribute.FLOAT64, false},
 		{RemedyKey, attribute.STRING, false}, {SlowKey, attribute.BOOL, true},
 		{SlownessReasonKey, attribute.STRING, false}, {SpeedupBoundKey, attribute.FLOAT64, false},
-		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
-		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
+		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
+		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
 		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
 		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
 		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},

@@ -143,6 +143,8 @@ func (l *list) ledger(r *window.Report) {
 	}
 	l.add(semconv.StallStorageTimeKey.Float64(r.Storage.Seconds()))
 	l.add(semconv.StallOtherTimeKey.Float64(r.Other.Seconds()))
+	l.texts(semconv.StallOtherReasonsKey, explain.Reasons(r))
+	l.text(semconv.WindowEvidenceKey, string(r.Evidence))
 }
 
 func (l *list) disks(r *window.Report) {

@@ -39,6 +39,7 @@ type histogram struct {
 // Add counts an ended window. span is its exemplar and may be invalid. Only loads and epochs have a histogram.
 func (d *Durations) Add(r *window.Report, span trace.SpanContext) {
 	attrs := list{semconv.VerdictKey.String(string(r.Verdict)), semconv.SlowKey.Bool(r.Slow)}
+	attrs.text(semconv.WindowEvidenceKey, string(r.Evidence))
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	switch r.Kind {

@@ -21,7 +21,11 @@ func reports() map[string]*window.Report {
 	slow := &window.Report{
 		Window: epoch, GPUIDs: []string{"GPU-1", "GPU-2"}, Split: true,
 		Busy: 6 * time.Second, Storage: 12 * time.Second, CPU: time.Second, Other: time.Second,
-		Verdict: window.StorageBound, Speedup: 2.5,
+		Verdict: window.StorageBound, Speedup: 2.5, Evidence: window.FromSchedule,
+		OtherReasons: []window.OtherReason{
+			{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * ms},
+			{Kind: window.OtherTimer, Name: "timer\xff", Time: 200 * ms}, {Kind: window.OtherLock, Name: "futex", Time: ms},
+		},
 		Findings: []window.Finding{window.FailingDisk{Text: "sda is failing.", Remedy: "Replace it."},
 			window.FailingDisk{Text: "sdb is failing."}},
 		Slow: true, SlowReason: window.SlowStorage,
@@ -42,7 +46,7 @@ func reports() map[string]*window.Report {
 	load.Epoch, load.HasEpoch, load.Name = 3, true, "no load has such" // nor do its attributes
 	mounts := &window.Report{
 		Window: load, Split: true, Storage: 50 * time.Second, CPU: 2 * time.Second, Other: 8 * time.Second,
-		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage,
+		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Evidence: window.FromSamples,
 		Uncertainty: 0.05, Interrupted: true,
 		Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
 		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second, Waited: 50 * time.Second}},

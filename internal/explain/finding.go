@@ -21,7 +21,8 @@ func judged(r *window.Report) string {
 	if m, ok := blocking(r); ok {
 		return unjudged(r, m)
 	}
-	return verdict(r, r.Shares()) + warmth(r) + neighbor(r) + caveats(r) + "."
+	s := r.Shares()
+	return verdict(r, s) + others(r, s) + warmth(r) + neighbor(r) + caveats(r) + "."
 }
 
 // tookTooLong puts the duration first if it is why the window is slow.
@@ -101,6 +102,8 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 	noPressure := lacksPressure(r)
 	starved := r.Starved.Seconds() / max(r.Duration().Seconds(), 1e-9)
 	switch {
+	case s.Other >= window.Thresholds.Other && len(reasons(r)) > 0:
+		return waitedElsewhere(r, s)
 	case s.Other >= window.Thresholds.Other && starved >= s.Other/2:
 		return who + " of the time; its processes were ready to run and had no CPU " + percent(starved) + " of the time"
 	case r.Lacks(window.HiddenRemoteIO) && hasGPU:
@@ -119,7 +122,9 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 }
 
 // lacksPressure reports whether waiting for storage may be missing because the kernel reports no I/O pressure.
-func lacksPressure(r *window.Report) bool { return r.Lacks(window.NoIOPressure) && !r.FromMemory }
+func lacksPressure(r *window.Report) bool {
+	return r.Lacks(window.NoIOPressure) && !r.FromMemory && r.Evidence != window.FromSchedule
+}
 
 // waited is the share of waiting for storage between two texts. Without I/O pressure a share of zero means nothing, and
 // is left out.

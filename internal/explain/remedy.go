@@ -52,14 +52,15 @@ var remedies = [...]advice{
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
 	}, always("Announce the window, or set process.pid on its spans: from the second one on, " +
 		"the program's own time is divided.")},
-	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound },
-		always("Storage and the input pipeline leave nothing to gain: use a faster GPU or a cheaper model.")},
+	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
 	{"write elsewhere", func(x *situation) bool {
 		return x.storage && x.Kind != window.ModelLoad && x.disk.WriteBytes > x.disk.ReadBytes
 	}, gaining("Write in the background or to a faster disk: ")},
 	{"stagger the starts", func(x *situation) bool { return x.storage && x.Others > 0 }, (*situation).stagger},
+	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.workersSuffice() },
+		(*situation).moreWorkers},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.disk.FarFromCeiling() },
 		(*situation).readAhead},
 	{"keep it in memory", func(x *situation) bool { return x.storage && x.Kind == window.ModelLoad }, (*situation).keep},
@@ -70,12 +71,19 @@ var remedies = [...]advice{
 		always("Storage is not the limit: spread the work over more cores, or do less of it.")},
 	{"decode less", func(x *situation) bool { return x.cpu && x.full() },
 		always("No core is free: decode less, cache decoded samples, or move the work to more cores.")},
-	{"raise workers", func(x *situation) bool { return x.cpu },
-		always("Give the input pipeline more workers, or cache decoded samples.")},
+	{"decode less", func(x *situation) bool { return x.cpu && !x.workersHelp() }, (*situation).decodeLess},
+	{"raise workers", func(x *situation) bool { return x.cpu }, (*situation).raiseWorkers},
+	{"faster GPU", func(x *situation) bool {
+		return x.Verdict == window.Unknown && x.shares.Other < window.Thresholds.Stall && helps(twiceGPU(x.Report))
+	}, (*situation).onlyGPU},
+	{"look where it waited", func(x *situation) bool {
+		kind, _ := mainReason(x.Report)
+		return x.shares.Other >= window.Thresholds.Other && kind != ""
+	}, (*situation).whereItWaited},
 	{"free the cores", func(x *situation) bool {
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
 	}, always("Other processes on this machine use the CPUs: stop them, or give this program cores of its own.")},
-	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
+	{"boot with psi=1", func(x *situation) bool { return lacksPressure(x.Report) },
 		always("This kernel reports no I/O pressure: boot with psi=1 to see what tasks wait for.")},
 	{"look elsewhere", func(*situation) bool { return true },
 		always("Look for causes that neither disk nor CPU shows: synchronization, the network, warm-up.")},
@@ -84,7 +92,7 @@ var remedies = [...]advice{
 func always(text string) func(*situation) string { return func(*situation) string { return text } }
 
 func gaining(text string) func(*situation) string {
-	return func(x *situation) string { return text + x.gain }
+	return func(x *situation) string { return text + x.gain + "." }
 }
 
 func (x *situation) advice() *advice {
@@ -106,16 +114,32 @@ func newSituation(r *window.Report) *situation {
 	computing := r.Verdict == window.Mixed && x.shares.CPU > x.shares.Storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
 	x.cpu = r.Verdict == window.CPUBound || computing
-	x.gain = fmt.Sprintf("at most %.1fx faster.", r.Speedup)
-	if r.Speedup == 0 || r.Speedup >= 10 {
-		x.gain = "nearly all of its time was waiting."
+	switch {
+	case r.Speedup == 0 || r.Speedup >= 10:
+		x.gain = "nearly all of its time was waiting"
+	case r.WhatIf != nil && r.WhatIf.NoStorage > 0:
+		x.gain = "about " + times(r.WhatIf.NoStorage) + " faster"
+	default:
+		x.gain = "at most " + times(r.Speedup) + " faster"
 	}
 	return x
 }
 
-// canReadAhead reports whether the disk has capacity left.
+// canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it.
 func (x *situation) canReadAhead() bool {
-	return x.storage && !x.reset && !x.deep && !x.disk.NearCeiling()
+	return x.storage && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
+}
+
+// workersHelp is false if twice the workers would not help, by a replay.
+func (x *situation) workersHelp() bool {
+	faster := twiceWorkers(x.Report)
+	return faster == 0 || helps(faster)
+}
+
+// workersSuffice reports whether more workers help nearly as much as storage without waiting.
+func (x *situation) workersSuffice() bool {
+	faster := twiceWorkers(x.Report)
+	return helps(faster) && faster-1 >= nearlySame*(x.WhatIf.NoStorage-1)
 }
 
 // warm reports whether a load came from memory.
@@ -140,24 +164,93 @@ func (x *situation) stagger() string {
 	if x.Kind != window.ModelLoad {
 		how = "Stagger the jobs, or keep the data in memory"
 	}
-	return fmt.Sprintf("%s: %s %s from %s at the same time; without any waiting, %s", how, others, read, disk, x.gain)
+	return fmt.Sprintf("%s: %s %s from %s at the same time; without any waiting, %s.", how, others, read, disk, x.gain)
+}
+
+// ahead begins the advice to have more reads at once.
+func (x *situation) ahead() string {
+	if x.Kind == window.ModelLoad {
+		return "Read the model ahead, or in several pieces at once"
+	}
+	return "Read ahead with more workers"
+}
+
+func (x *situation) moreWorkers() string {
+	text := x.ahead() + ": twice as many would make it " + times(twiceWorkers(x.Report)) + " faster"
+	if x.WhatIf.NoStorage > 0 {
+		text += ", and storage without waiting " + times(x.WhatIf.NoStorage)
+	}
+	return text + "."
 }
 
 func (x *situation) readAhead() string {
-	how := "Read ahead with more workers"
-	if x.Kind == window.ModelLoad {
-		how = "Read the model ahead, or in several pieces at once"
-	}
-	return fmt.Sprintf("%s: %s read %s/s, and can read at least %s/s; %s", how, x.disk.Name,
+	return fmt.Sprintf("%s: %s read %s/s, and can read at least %s/s; %s.", x.ahead(), x.disk.Name,
 		x.readRate(), Size(uint64(x.disk.ReadCeiling)), x.gain)
 }
 
 func (x *situation) keep() string {
-	return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk" + x.limit() + ": " + x.gain
+	return "Keep the model's file in memory (page cache or tmpfs) or move it to a faster disk" + x.limit() + ": " +
+		x.gain + x.noWorkers() + "."
 }
 
 func (x *situation) faster() string {
-	return "Keep the data in memory or move it to faster storage" + x.limit() + ": " + x.gain
+	return "Keep the data in memory or move it to faster storage" + x.limit() + ": " + x.gain + x.noWorkers() + "."
+}
+
+// noWorkers adds that more workers would not help, where that is known.
+func (x *situation) noWorkers() string {
+	if x.workersHelp() {
+		return ""
+	}
+	return "; more workers would not help (twice as many: " + times(twiceWorkers(x.Report)) + ")"
+}
+
+func (x *situation) decodeLess() string {
+	return "Decode less, or cache decoded samples; more workers would not help (twice as many: " +
+		times(twiceWorkers(x.Report)) + ")."
+}
+
+func (x *situation) raiseWorkers() string {
+	text := "Give the input pipeline more workers"
+	if faster := twiceWorkers(x.Report); faster > 0 {
+		text += " (twice as many: " + times(faster) + " faster)"
+	}
+	return text + ", or cache decoded samples."
+}
+
+func (x *situation) fasterGPU() string {
+	faster := twiceGPU(x.Report)
+	switch {
+	case faster == 0:
+		return "Storage and the input pipeline leave nothing to gain: use a faster GPU or a cheaper model."
+	case !helps(faster):
+		return "Storage leaves nothing to gain, and the input pipeline is hardly faster than the GPU (a GPU twice as fast: " +
+			times(faster) + "): make both faster, or the model cheaper."
+	}
+	return "Storage and the input pipeline leave nothing to gain: use a faster GPU (twice as fast: " + times(faster) +
+		") or a cheaper model."
+}
+
+func (x *situation) onlyGPU() string {
+	return "No stall is large: a GPU twice as fast would make it " + times(twiceGPU(x.Report)) + " faster."
+}
+
+// whereToLook are the remedies of other, by its main reason.
+var whereToLook = map[window.OtherKind]string{
+	window.OtherGPU: "Look at what the program waits for in the GPU's driver: synchronization, copies, allocations, or " +
+		"many small kernels.",
+	window.OtherNetwork: "Look at the other end of the connection: it answers late, or the program asks it late.",
+	window.OtherPipe:    "Look at the program at the other end of the pipe: it delivers or reads too slowly.",
+	window.OtherLock:    "Look at who holds the lock: another thread or process keeps this one waiting.",
+	window.OtherTimer:   "Look for pauses in the program: sleeps, polling intervals and rate limits.",
+	window.OtherChild:   "Look at the child process that the program waits for.",
+	window.OtherSteal:   "The hypervisor runs other machines on these CPUs: use dedicated CPUs, or another host.",
+	window.OtherEvent:   "Look at what the program waits for in that call: neither storage nor a CPU is the limit.",
+}
+
+func (x *situation) whereItWaited() string {
+	kind, _ := mainReason(x.Report)
+	return whereToLook[kind]
 }
 
 // limit states that the disk read as fast as it can.

@@ -45,6 +45,7 @@ func situations() []func(*window.Report) {
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Others, r.OthersByDisk, r.From = window.ModelLoad, 2, []int{2}, []string{"sda"}
 		}),
+		bound(window.StorageBound, func(r *window.Report) { r.WhatIf = &window.WhatIf{NoStorage: 2.5, Workers: 2.3} }),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Disks[0].ReadCeilingRatioNow = window.ModelLoad,
 				0.05
@@ -58,7 +59,16 @@ func situations() []func(*window.Report) {
 		}),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
 		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),
+		bound(window.CPUBound, func(r *window.Report) { r.WhatIf = &window.WhatIf{Workers: 1.04} }),
 		bound(window.Mixed, func(r *window.Report) { r.Storage, r.CPU = r.CPU, r.Storage }),
+		bound(window.Unknown, func(r *window.Report) {
+			divide(r, window.Shares{Busy: 0.8, CPU: 0.1, Other: 0.1})
+			r.WhatIf = &window.WhatIf{GPU: 1.5}
+		}),
+		bound(window.Unknown, func(r *window.Report) {
+			r.Evidence = window.FromSchedule
+			r.OtherReasons = []window.OtherReason{{Kind: window.OtherNetwork, Name: "x", Time: r.Other}}
+		}),
 		bound(window.Unknown, func(r *window.Report) { r.Starved = r.Duration() / 2 }),
 		bound(window.Unknown, func(r *window.Report) { r.Missing = []window.Missing{{Reason: window.NoIOPressure}} }),
 		bound(window.Unknown, nil),
@@ -96,8 +106,9 @@ func TestRemedies(t *testing.T) {
 	for _, number := range []string{
 		fmt.Sprintf("queue is deep from %.1f", deepQueue), fmt.Sprintf("near its ceiling from %.2f", window.NearCeiling),
 		fmt.Sprintf("far from it up to %.2f", window.FarCeiling), fmt.Sprintf("from %.2f of all cores' time", coresFull),
-		fmt.Sprintf("from %.2f of the file", warmLoad), fmt.Sprintf("found none for %.2f of the window",
-			window.Thresholds.Stall),
+		fmt.Sprintf("from %.2f of the file", warmLoad),
+		fmt.Sprintf("would not help below %.1fx", minHelp), fmt.Sprintf("at least %.2f of what memory", nearlySame),
+		fmt.Sprintf("found none for %.2f of the window", window.Thresholds.Stall),
 	} {
 		if !strings.Contains(string(page), number) {
 			t.Errorf("docs/verdicts.md lacks %q", number)

@@ -24,6 +24,8 @@ type Report struct {
 	GPU              *gpus            `json:"gpu,omitempty"`
 	Process          *process         `json:"process,omitempty"`
 	Stall            *stall           `json:"stall,omitempty"`
+	Evidence         window.Evidence  `json:"evidence,omitempty"`
+	NoSchedule       string           `json:"no_schedule,omitempty"`
 	Verdict          window.Verdict   `json:"verdict"`
 	Finding          string           `json:"finding"`
 	Remedy           string           `json:"remedy"`
@@ -33,6 +35,7 @@ type Report struct {
 	Recent           *recent          `json:"recent,omitempty"`
 	Baseline         *baseline        `json:"baseline,omitempty"`
 	SpeedupBound     *float64         `json:"speedup_bound,omitempty"`
+	WhatIf           *whatIf          `json:"what_if,omitempty"`
 	Load             *load            `json:"load,omitempty"`
 	Disks            []disk           `json:"disks,omitempty"`
 	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
@@ -70,6 +73,22 @@ type stall struct {
 	Storage float64  `json:"storage_s"`
 	CPU     *float64 `json:"cpu_s,omitempty"`
 	Other   float64  `json:"other_s"`
+	Reasons []reason `json:"other_reasons,omitempty"`
+}
+
+type reason struct {
+	Kind window.OtherKind `json:"kind"`
+	Name string           `json:"name"`
+	Time float64          `json:"time_s"`
+}
+
+// whatIf has speed-ups.
+type whatIf struct {
+	NoStorage     float64 `json:"no_storage,omitempty"`
+	NoStorageLow  float64 `json:"no_storage_low,omitempty"`
+	NoStorageHigh float64 `json:"no_storage_high,omitempty"`
+	TwiceWorkers  float64 `json:"twice_the_workers,omitempty"`
+	TwiceGPU      float64 `json:"gpu_twice_as_fast,omitempty"`
 }
 
 type disk struct {
@@ -142,6 +161,9 @@ func NewReport(r *window.Report) *Report {
 	if r.Speedup > 0 {
 		out.SpeedupBound = &r.Speedup
 	}
+	if w := r.WhatIf; w != nil {
+		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), twiceGPU(r)}
+	}
 	if r.Recent != nil {
 		out.Recent = &recent{window.RecentTime.Seconds(), r.Recent.Verdict, Finding(r.Recent)}
 	}
@@ -167,7 +189,11 @@ func NewReport(r *window.Report) *Report {
 }
 
 func (out *Report) addLedger(r *window.Report) {
+	out.Evidence, out.NoSchedule = r.Evidence, r.NoSchedule
 	out.Stall = &stall{Storage: r.Storage.Seconds(), Other: r.Other.Seconds()}
+	for _, x := range reasons(r) {
+		out.Stall.Reasons = append(out.Stall.Reasons, reason{x.Kind, x.Name, x.Time.Seconds()})
+	}
 	cpu := r.CPU.Seconds()
 	switch {
 	case len(r.GPUIDs) > 0:

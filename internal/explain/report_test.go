@@ -2,6 +2,7 @@ package explain
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,27 @@ func TestWithoutGPU(t *testing.T) {
 	}
 	if _, has := out["stall"].(map[string]any)["cpu_s"]; has {
 		t.Errorf("a CPU stall without a GPU: %s", text)
+	}
+}
+
+// TestEvidence: the JSON says what the ledger was made from, and names what is other.
+func TestEvidence(t *testing.T) {
+	timer := because(window.OtherTimer, "timer", 7*time.Second)
+	r := idleFor(1, window.Unknown, window.Shares{Busy: 0.3, Other: 0.7}, timer)
+	r.WhatIf = &window.WhatIf{NoStorage: 1}
+	text, err := json.Marshal(NewReport(r))
+	for _, want := range []string{`"evidence":"schedule"`, `"what_if":{"no_storage":1}`,
+		`"other_reasons":[{"kind":"timer","name":"timer","time_s":7}]`} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("got %s (%v), want %s", text, err, want)
+		}
+	}
+	r.Evidence, r.NoSchedule, r.WhatIf = window.FromSamples, "run it as root", nil
+	text, err = json.Marshal(NewReport(r))
+	for _, want := range []string{`"evidence":"sampled"`, `"no_schedule":"run it as root"`, `"other_s":7}`} {
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("got %s (%v), want %s", text, err, want)
+		}
 	}
 }
 

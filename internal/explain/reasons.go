@@ -1,0 +1,99 @@
+package explain
+
+import (
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Limits of the reasons of other time, as shares of the window's GPU time.
+const (
+	smallOther  = 0.05 // the finding leaves out the reasons of less
+	smallReason = 0.01 // nor are smaller reasons named
+	maxReasons  = 3
+)
+
+// Reasons returns what the job waited for in the time that is other, the largest first, each with its share of the
+// window: "timer (2 %)".
+func Reasons(r *window.Report) []string {
+	var texts []string
+	for _, reason := range reasons(r) {
+		texts = append(texts, reason.Name+" ("+percent(share(r, reason.Time))+")")
+	}
+	return texts
+}
+
+// reasons lists those with evidence and a share that counts.
+func reasons(r *window.Report) []window.OtherReason {
+	if r.Evidence != window.FromSchedule {
+		return nil
+	}
+	n := 0
+	for n < min(maxReasons, len(r.OtherReasons)) && share(r, r.OtherReasons[n].Time) >= smallReason {
+		n++
+	}
+	return r.OtherReasons[:n]
+}
+
+func share(r *window.Report, time time.Duration) float64 {
+	return time.Seconds() / max(r.GPUTime().Seconds(), 1e-9)
+}
+
+// others names the reasons of other after a verdict that is about something else.
+func others(r *window.Report, s window.Shares) string {
+	texts := Reasons(r)
+	if s.Other < smallOther || len(texts) == 0 || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other {
+		return ""
+	}
+	return "; " + percent(s.Other) + " was other: " + strings.Join(texts, ", ")
+}
+
+// waitedFor completes "The GPU waited".
+var waitedFor = map[window.OtherKind]string{
+	window.OtherGPU:     "for the GPU's driver",
+	window.OtherNetwork: "for the network",
+	window.OtherPipe:    "for a pipe",
+	window.OtherLock:    "for a lock",
+	window.OtherTimer:   "for a timer",
+	window.OtherChild:   "for a child process",
+	window.OtherSteal:   "while the hypervisor ran something else",
+	window.OtherEvent:   "for an event",
+}
+
+// waitedElsewhere is the verdict unknown because of other, with what it was.
+func waitedElsewhere(r *window.Report, s window.Shares) string {
+	who, rest := "The program", "; it was on the CPU "+percent(s.CPU)
+	switch {
+	case len(r.GPUIDs) > 1:
+		who, rest = "The GPUs", "; they were busy "+percent(s.Busy)
+	case len(r.GPUIDs) == 1:
+		who, rest = "The GPU", "; it was busy "+percent(s.Busy)
+	}
+	what, part := "for neither storage nor CPU work", s.Other
+	if kind, time := mainReason(r); kind != "" {
+		what, part = waitedFor[kind], share(r, time)
+	}
+	return who + " waited " + what + " " + percent(part) + " of the time: " + strings.Join(Reasons(r), ", ") + rest
+}
+
+// mainReason returns the kind of reasons that is most of other, with its time; "" if none is half of it.
+func mainReason(r *window.Report) (kind window.OtherKind, time time.Duration) {
+	list := reasons(r)
+	for i := range list {
+		sum := sumOf(list[i:], list[i].Kind)
+		if _, known := waitedFor[list[i].Kind]; known && sum > time && sum >= r.Other/2 {
+			kind, time = list[i].Kind, sum
+		}
+	}
+	return kind, time
+}
+
+func sumOf(list []window.OtherReason, kind window.OtherKind) (sum time.Duration) {
+	for _, reason := range list {
+		if reason.Kind == kind {
+			sum += reason.Time
+		}
+	}
+	return sum
+}

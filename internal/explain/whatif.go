@@ -1,0 +1,71 @@
+package explain
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Limits of the answers of a replay.
+const (
+	minHelp    = 1.1 // speed-up from which a change is worth advice, in the digits that are shown
+	nearlySame = 0.8 // share of another change's gain from which a simpler one comes first
+)
+
+// Answer is how much faster a window would be with one change.
+type Answer struct {
+	Change string // "twice the workers"
+	Faster string // "2.7x (2.5 to 2.9)"
+}
+
+// Answers returns what a replay of the window's schedule predicts; nil if there was none.
+func Answers(r *window.Report) []Answer {
+	w := r.WhatIf
+	if w == nil {
+		return nil
+	}
+	var all []Answer
+	add := func(change string, faster float64, more string) {
+		if faster > 0 {
+			all = append(all, Answer{change, times(faster) + more})
+		}
+	}
+	add("storage without waiting", w.NoStorage, rangeOf(w))
+	add("twice the workers", w.Workers, "")
+	if len(r.GPUIDs) > 0 {
+		add("a GPU twice as fast", w.GPU, "")
+	}
+	return all
+}
+
+// rangeOf is the range of NoStorage in parentheses; "" if it is unknown, or smaller than a digit.
+func rangeOf(w *window.WhatIf) string {
+	low, high := times(w.Low), times(w.High)
+	if w.Low <= 0 || w.High < w.Low || low == high {
+		return ""
+	}
+	return fmt.Sprintf(" (%.1f to %.1f)", w.Low, w.High)
+}
+
+// times formats a speed-up.
+func times(faster float64) string { return fmt.Sprintf("%.1fx", faster) }
+
+// helps reports whether a change is worth advice.
+func helps(faster float64) bool { return math.Round(10*faster) >= 10*minHelp }
+
+// twiceWorkers is what a replay with twice the workers predicts; 0 if unknown.
+func twiceWorkers(r *window.Report) float64 {
+	if r.WhatIf == nil {
+		return 0
+	}
+	return r.WhatIf.Workers
+}
+
+// twiceGPU is what a replay with a GPU twice as fast predicts; 0 if unknown.
+func twiceGPU(r *window.Report) float64 {
+	if r.WhatIf == nil || len(r.GPUIDs) == 0 {
+		return 0
+	}
+	return r.WhatIf.GPU
+}
