@@ -1,0 +1,171 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"golang.org/x/sys/unix"
+)
+
+var errClosed = errors.New("the source of the scheduler is closed")
+
+// The oldest kernel: bpf_task_pt_regs and task storage for tracing programs.
+const oldestMajor, oldestMinor = 5, 15
+
+// hostPIDs is the PID namespace of the host (PROC_PID_INIT_INO).
+const hostPIDs = "pid:[4026531836]"
+
+// missing returns what this machine or process lacks, as far as it can be told beforehand.
+func missing(root string) error {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return fmt.Errorf("read the kernel's version: %w", err)
+	}
+	release := unix.ByteSliceToString(name.Release[:])
+	var major, minor int
+	_, _ = fmt.Sscanf(release, "%d.%d", &major, &minor) // an unknown form counts as too old
+	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
+		return fmt.Errorf("following the scheduler needs Linux %d.%d or later, this is %s", oldestMajor, oldestMinor, release)
+	}
+	types := filepath.Join("/", root, "sys/kernel/btf/vmlinux")
+	if _, err := os.Stat(types); err != nil {
+		return fmt.Errorf("following the scheduler needs a kernel with CONFIG_DEBUG_INFO_BTF: %w", err)
+	}
+	if lockdown, err := os.ReadFile(filepath.Join("/", root, "sys/kernel/security/lockdown")); err == nil &&
+		strings.Contains(string(lockdown), "[confidentiality]") {
+		return errors.New("the kernel is locked down (confidentiality), so the scheduler cannot be followed")
+	}
+	if err := missingRights(); err != nil {
+		return err
+	}
+	if space, err := os.Readlink("/proc/self/ns/pid"); err == nil && space != hostPIDs {
+		return errors.New("following the scheduler needs the host's process numbers: run outside of a PID namespace, " +
+			"in Kubernetes with hostPID: true")
+	}
+	return nil
+}
+
+func missingRights() error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return fmt.Errorf("read the capabilities of this process: %w", err)
+	}
+	has := func(c uint) bool { return sets[c/32].Effective&(1<<(c%32)) != 0 }
+	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON) {
+		return nil
+	}
+	return errors.New("following the scheduler needs root, or CAP_BPF and CAP_PERFMON")
+}
+
+// load compiles the programs for the running kernel.
+func load(programs *bpfObjects, o options) error {
+	kernel, err := btf.LoadKernelSpec()
+	if err != nil {
+		return fmt.Errorf("read the kernel's types: %w", err)
+	}
+	spec, err := loadBpf()
+	if err != nil {
+		return fmt.Errorf("read the programs for the scheduler: %w", err)
+	}
+	spec.Maps["events"].MaxEntries = uint32(o.ringBytes)
+	values := map[string]any{
+		"switch_has_state": number(switchHasState(kernel)),
+		"job_budget":       uint64(o.jobBudget),
+		"all_budget":       uint64(o.allBudget),
+	}
+	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {
+		values["preempt_known"], values["preempt_offset"] = number(true), offset
+	}
+	for name, value := range values {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
+		}
+	}
+	if err := spec.LoadAndAssign(programs, &ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: kernel}}); err != nil {
+		return fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
+	}
+	return nil
+}
+
+func number(b bool) uint32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// switchHasState reports whether the tracepoint sched_switch passes the state of the thread that leaves. It does since
+// Linux 5.18, after a pointer to the tracer's data, the flag for preemption, and both threads.
+func switchHasState(kernel *btf.Spec) bool {
+	var callback *btf.Typedef
+	if kernel.TypeByName("btf_trace_sched_switch", &callback) != nil {
+		return false
+	}
+	pointer, _ := callback.Type.(*btf.Pointer)
+	if pointer == nil {
+		return false
+	}
+	function, _ := pointer.Target.(*btf.FuncProto)
+	return function != nil && len(function.Params) == 5
+}
+
+// preemptOffset returns where the preempt count of a CPU is, from its run queue.
+func preemptOffset(kernel *btf.Spec) (int64, bool) {
+	var section *btf.Datasec
+	if kernel.TypeByName(".data..percpu", &section) != nil {
+		return 0, false
+	}
+	var queue, count int64
+	var found int
+	for _, v := range section.Vars {
+		variable, _ := v.Type.(*btf.Var)
+		switch {
+		case variable == nil:
+		case variable.Name == "runqueues":
+			queue = int64(v.Offset)
+			found++
+		case variable.Name == "__preempt_count":
+			count = int64(v.Offset)
+			found++
+		case variable.Name == "pcpu_hot": // Linux 6.2 to 6.14
+			if hot, inside := memberOffset(variable.Type, "preempt_count"); inside {
+				count = int64(v.Offset) + hot
+				found++
+			}
+		}
+	}
+	return count - queue, found == 2
+}
+
+// memberOffset returns the place of a member in a structure, in bytes, also within unnamed parts of it.
+func memberOffset(t btf.Type, name string) (int64, bool) {
+	var members []btf.Member
+	switch t := btf.UnderlyingType(t).(type) {
+	case *btf.Struct:
+		members = t.Members
+	case *btf.Union:
+		members = t.Members
+	}
+	for _, m := range members {
+		at := int64(m.Offset.Bytes())
+		if m.Name == name {
+			return at, true
+		}
+		if m.Name != "" {
+			continue
+		}
+		if inside, found := memberOffset(m.Type, name); found {
+			return at + inside, true
+		}
+	}
+	return 0, false
+}

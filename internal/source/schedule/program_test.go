@@ -1,0 +1,244 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// programVariable names what the test binary does instead of testing.
+const programVariable = "STALLSPAN_SCHEDULE_PROGRAM"
+
+// facts are what a program knows of its own threads.
+type facts map[string]int
+
+func TestMain(m *testing.M) {
+	name := os.Getenv(programVariable)
+	if name == "" {
+		os.Exit(m.Run())
+	}
+	runtime.LockOSThread()
+	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until it is followed
+	f := facts{"main": unix.Gettid()}
+	programs[name](f)
+	_ = json.NewEncoder(os.Stdout).Encode(f)
+	os.Exit(0)
+}
+
+// programs run in a process of their own, followed from their first step on.
+var programs = map[string]func(facts){
+	"pipe": pipeProgram,
+}
+
+// needs skips a test where the scheduler cannot be followed.
+func needs(t testing.TB) {
+	t.Helper()
+	if err := Supported(""); err != nil {
+		t.Skip(err)
+	}
+}
+
+func opened(t testing.TB, o options) *Source {
+	t.Helper()
+	needs(t)
+	s, err := open("", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// running is a program that waits to be let go.
+type running struct {
+	t     testing.TB
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
+}
+
+func start(t testing.TB, program string) *running {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), programVariable+"="+program)
+	cmd.Stderr = os.Stderr
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &running{t, cmd, stdin, bufio.NewReader(stdout)}
+}
+
+func (r *running) pid() int { return r.cmd.Process.Pid }
+
+// finish lets the program go and returns what it knows once it has ended.
+func (r *running) finish() facts {
+	r.t.Helper()
+	if _, err := io.WriteString(r.stdin, "\n"); err != nil {
+		r.t.Fatal(err)
+	}
+	var f facts
+	if err := json.NewDecoder(r.out).Decode(&f); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := r.cmd.Wait(); err != nil {
+		r.t.Fatal(err)
+	}
+	return f
+}
+
+// trace follows a program from its start to its end.
+func trace(t testing.TB, s *Source, program string) (facts, []sample.ThreadEvent) {
+	t.Helper()
+	p := start(t, program)
+	if err := s.Follow("job", []int{p.pid()}); err != nil {
+		t.Fatal(err)
+	}
+	f := p.finish()
+	events := readAll(t, s)
+	if t.Failed() {
+		show(t, events)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			show(t, events)
+		}
+	})
+	return f, events
+}
+
+// readAll reads until nothing more comes.
+func readAll(t testing.TB, s *Source) []sample.ThreadEvent {
+	t.Helper()
+	var all []sample.ThreadEvent
+	start := sample.Now().Mono
+	for {
+		var r sample.Sample
+		if err := s.Read(&r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Schedule.Lost > 0 {
+			t.Errorf("got %d lost events, want none", r.Schedule.Lost)
+		}
+		all = append(all, r.Schedule.Events...)
+		if r.Schedule.Until > start {
+			return all
+		}
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
+func show(t testing.TB, events []sample.ThreadEvent) {
+	t.Helper()
+	for _, e := range events[:min(len(events), 500)] {
+		text, _ := json.Marshal(e)
+		t.Log(string(text))
+	}
+}
+
+// of returns the events of a thread.
+func of(events []sample.ThreadEvent, tid int) []sample.ThreadEvent {
+	return slices.DeleteFunc(slices.Clone(events), func(e sample.ThreadEvent) bool { return e.TID != tid })
+}
+
+// pauses returns each ThreadOut of a thread that matches, with the ThreadIn that ends it.
+func pauses(events []sample.ThreadEvent, tid int, match func(sample.ThreadEvent) bool) [][2]sample.ThreadEvent {
+	var found [][2]sample.ThreadEvent
+	mine := of(events, tid)
+	for i := range len(mine) - 1 {
+		if mine[i].Kind == sample.ThreadOut && mine[i+1].Kind == sample.ThreadIn && match(mine[i]) {
+			found = append(found, [2]sample.ThreadEvent{mine[i], mine[i+1]})
+		}
+	}
+	return found
+}
+
+// checkChain fails if a thread's events do not alternate, or are out of order.
+func checkChain(t testing.TB, events []sample.ThreadEvent) {
+	t.Helper()
+	last := map[int]sample.ThreadEvent{}
+	for i, e := range events {
+		if i > 0 && e.At < events[i-1].At {
+			t.Errorf("got %v after %v, want the order of time", e.At, events[i-1].At)
+		}
+		before, known := last[e.TID]
+		if fault := unfit(before, e, known); fault != "" {
+			t.Errorf("thread %d at %v: got %s", e.TID, e.At, fault)
+		}
+		last[e.TID] = e
+	}
+}
+
+// unfit says why e cannot follow before.
+func unfit(before, e sample.ThreadEvent, known bool) string {
+	switch {
+	case !known:
+		if e.Kind != sample.ThreadBegan {
+			return fmt.Sprintf("first an event of kind %d, want ThreadBegan", e.Kind)
+		}
+	case e.Kind == sample.ThreadBegan:
+		if before.State != sample.StateDead {
+			return "another ThreadBegan, want one"
+		}
+	case e.Kind == sample.ThreadSum:
+		if e.From != before.At {
+			return fmt.Sprintf("a sum from %v, want it from %v", e.From, before.At)
+		}
+		if sum := e.Running + e.Ready + e.Blocked + e.Asleep; sum != e.At-e.From {
+			return fmt.Sprintf("parts of %v, want %v", sum, e.At-e.From)
+		}
+	case before.Kind == sample.ThreadSum:
+		if e.Kind != sample.ThreadIn {
+			return fmt.Sprintf("kind %d after a sum, want ThreadIn", e.Kind)
+		}
+	case before.Kind == e.Kind:
+		return fmt.Sprintf("kind %d twice in a row", e.Kind)
+	case e.Kind == sample.ThreadIn && e.Woken != 0 && (e.Woken < before.At || e.Woken > e.At):
+		return fmt.Sprintf("woken at %v, want it after %v", e.Woken, before.At)
+	}
+	return ""
+}
+
+// thread runs f on a thread of its own and returns the thread's number and what waits for its end.
+func thread(f func()) (tid int, wait func()) {
+	started, ended := make(chan int), make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // and never unlock: the thread ends with the function
+		started <- unix.Gettid()
+		f()
+		close(ended)
+	}()
+	return <-started, func() { <-ended }
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, strings.TrimSpace(err.Error()))
+		os.Exit(1)
+	}
+}

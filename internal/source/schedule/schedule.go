@@ -1,0 +1,37 @@
+// Package schedule reads what the scheduler does with the threads of followed jobs, with eBPF programs on its
+// tracepoints. docs/internals/schedule.md describes what is traced and its limits.
+package schedule
+
+//go:generate sh generate.sh
+
+import "time"
+
+const (
+	// MaxJobs is the number of jobs that can be followed at a time.
+	MaxJobs = 64
+
+	// maxEvents is the most events of one Read. The rest stays in the buffer of the kernel for the next one.
+	maxEvents = 1 << 16
+
+	// settle is the time after which an event is certain to be in the buffer: a program takes a few microseconds from
+	// its reading of the clock to the end of its record.
+	settle = 50 * time.Microsecond
+)
+
+// Options are for tests and for measurements.
+type options struct {
+	ringBytes int // size of the kernel's buffer; a power of two
+	jobBudget int // events of one job in 100 ms above which its busy threads are summed
+	allBudget int // the same for all jobs together
+}
+
+var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000}
+
+// Supported returns why the scheduler cannot be followed here, or nil. root is where the host's files are, "" for "/".
+func Supported(root string) error {
+	s, err := New(root)
+	if err != nil {
+		return err
+	}
+	return s.Close()
+}

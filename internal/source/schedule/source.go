@@ -1,0 +1,323 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+	"unsafe"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Source follows the threads of jobs. Its methods may be called at the same time.
+type Source struct {
+	mu       sync.Mutex
+	programs bpfObjects
+	links    []io.Closer
+	adopt    *link.Iter
+	ring     *ring
+	lost     []byte // the kernel's count of events without room, mapped
+	lostSeen uint64
+	closed   bool
+
+	jobs       [MaxJobs + 1]*job // from 1
+	generation uint32            // of the newest job: a thread of an older one in the same place is not followed
+
+	decoder  decoder
+	events   []sample.ThreadEvent // of the newest Read
+	held     []sample.ThreadEvent // too young for it
+	until    time.Duration
+	schedule sample.Schedule
+}
+
+type job struct {
+	name       string
+	generation uint32
+	known      map[int]struct{} // processes that are followed
+}
+
+// member is the value of the map joining.
+type member struct{ Slot, Generation uint32 }
+
+// kernelJob is the value of the map jobs.
+type kernelJob struct {
+	Generation, Over uint32
+	Window, Count    uint64
+}
+
+// adoptAtOnce is the room of the map joining.
+const adoptAtOnce = 4096
+
+// New loads the programs and attaches them. An error says what is missing. root is where the host's files are, "" for "/".
+func New(root string) (*Source, error) { return open(root, defaults) }
+
+func open(root string, o options) (s *Source, err error) {
+	if err := missing(root); err != nil {
+		return nil, err
+	}
+	s = &Source{}
+	s.decoder.job = s.jobName
+	defer func() {
+		if err != nil {
+			_ = s.Close()
+			s = nil
+		}
+	}()
+	if err := load(&s.programs, o); err != nil {
+		return nil, err
+	}
+	if s.ring, err = openRing(s.programs.Events.FD(), o.ringBytes); err != nil {
+		return nil, err
+	}
+	if s.lost, err = unix.Mmap(s.programs.Lost.FD(), 0, unix.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED); err != nil {
+		return nil, fmt.Errorf("map the count of lost events: %w", err)
+	}
+	if s.adopt, err = link.AttachIter(link.IterOptions{Program: s.programs.Adopt}); err != nil {
+		return nil, fmt.Errorf("attach the iterator over threads: %w", err)
+	}
+	for _, p := range []*ebpf.Program{s.programs.OnSwitch, s.programs.OnWaking, s.programs.OnFork} {
+		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+		if err != nil {
+			return nil, fmt.Errorf("attach to the scheduler's tracepoints: %w", err)
+		}
+		s.links = append(s.links, l)
+	}
+	return s, nil
+}
+
+// Close detaches everything. A closed source reads nothing.
+func (s *Source) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	for _, l := range s.links {
+		_ = l.Close() // closing a descriptor detaches
+	}
+	if s.adopt != nil {
+		_ = s.adopt.Close()
+	}
+	if s.ring != nil {
+		s.ring.close()
+	}
+	if s.lost != nil {
+		_ = unix.Munmap(s.lost)
+	}
+	return s.programs.Close()
+}
+
+// Follow follows the threads of the processes pids, and all threads and processes that they create. The threads of a
+// process that another job has stay with that one.
+func (s *Source) Follow(name string, pids []int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	if slot := s.slot(name); slot != 0 {
+		return s.sync(slot, pids)
+	}
+	slot := slices.Index(s.jobs[1:], nil) + 1
+	if slot == 0 {
+		return fmt.Errorf("job %s is not followed by the scheduler: %d jobs are already", name, MaxJobs)
+	}
+	s.generation++
+	if s.generation == 0 {
+		s.generation = 1
+	}
+	err := s.programs.Jobs.Put(uint32(slot), kernelJob{Generation: s.generation})
+	if err != nil {
+		return fmt.Errorf("follow job %s: %w", name, err)
+	}
+	s.jobs[slot] = &job{name: name, generation: s.generation, known: map[int]struct{}{}}
+	return s.sync(slot, pids)
+}
+
+// Sync follows processes that joined the job without a parent in it. pids are all processes of the job. It costs little
+// if all of them are known.
+func (s *Source) Sync(name string, pids []int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := s.slot(name)
+	if s.closed || slot == 0 {
+		return nil
+	}
+	return s.sync(slot, pids)
+}
+
+func (s *Source) sync(slot int, pids []int) error {
+	j := s.jobs[slot]
+	s.drain() // the kernel follows new processes by itself: take note of those
+	var added []int
+	for _, pid := range pids {
+		if _, known := j.known[pid]; !known {
+			added = append(added, pid)
+			j.known[pid] = struct{}{}
+		}
+	}
+	if len(j.known) > 2*len(pids)+adoptAtOnce { // processes whose end found no room
+		clear(j.known)
+		for _, pid := range pids {
+			j.known[pid] = struct{}{}
+		}
+	}
+	for some := range slices.Chunk(added, adoptAtOnce) {
+		if err := s.join(member{uint32(slot), j.generation}, some); err != nil {
+			return fmt.Errorf("follow the processes of job %s: %w", j.name, err)
+		}
+	}
+	return nil
+}
+
+// join has the kernel adopt all threads of processes. A thread that is created meanwhile may be passed over in the
+// first round, if its creator is not followed yet.
+func (s *Source) join(m member, pids []int) error {
+	for _, pid := range pids {
+		if err := s.programs.Joining.Put(uint32(pid), m); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		for _, pid := range pids {
+			_ = s.programs.Joining.Delete(uint32(pid)) // it is there
+		}
+	}()
+	for range 2 {
+		threads, err := s.adopt.Open()
+		if err != nil {
+			return err
+		}
+		_, err = io.Copy(io.Discard, threads)
+		_ = threads.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Unfollow follows the threads of a job no longer.
+func (s *Source) Unfollow(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slot := s.slot(name)
+	if s.closed || slot == 0 {
+		return
+	}
+	_ = s.programs.Jobs.Put(uint32(slot), kernelJob{}) // an array accepts every value
+	s.jobs[slot] = nil
+}
+
+func (s *Source) slot(name string) int {
+	for i, j := range s.jobs {
+		if j != nil && j.name == name {
+			return i
+		}
+	}
+	return 0
+}
+
+func (s *Source) jobName(slot, generation uint32) (string, bool) {
+	if slot > MaxJobs || s.jobs[slot] == nil || s.jobs[slot].generation != generation {
+		return "", false
+	}
+	return s.jobs[slot].name, true
+}
+
+// Read sets Schedule and At. The next Read reuses the memory of Schedule: copy what you keep.
+func (s *Source) Read(into *sample.Sample) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	into.At = sample.Now()
+	if s.closed {
+		return errClosed
+	}
+	s.events = append(s.events[:0], s.held...)
+	s.held = s.held[:0]
+	until := into.At.Mono - settle
+	if !s.drainInto(&s.events) {
+		until = s.until
+		if n := len(s.events); n > 0 {
+			until = max(until, s.events[n-1].At-settle)
+		}
+	}
+	sortEvents(s.events)
+	end := len(s.events)
+	for end > 0 && s.events[end-1].At > until {
+		end--
+	}
+	s.held = append(s.held, s.events[end:]...)
+	s.until = until
+	lost := atomic.LoadUint64((*uint64)(unsafe.Pointer(&s.lost[0])))
+	s.schedule = sample.Schedule{Until: until, Events: s.events[:end], Lost: lost - s.lostSeen}
+	s.lostSeen = lost
+	into.Schedule = &s.schedule
+	return nil
+}
+
+// drain takes events from the kernel, which the next Read returns.
+func (s *Source) drain() { s.drainInto(&s.held) }
+
+// drainInto adds at most maxEvents and reports whether the kernel has no more.
+func (s *Source) drainInto(events *[]sample.ThreadEvent) bool {
+	return s.ring.drain(max(0, maxEvents-len(*events)), func(record []byte) {
+		*events = append(*events, sample.ThreadEvent{})
+		e := &(*events)[len(*events)-1]
+		if !s.decoder.decode(record, e) {
+			*events = (*events)[:len(*events)-1]
+			return
+		}
+		s.note(e)
+	})
+}
+
+// note keeps the processes of jobs, so that Sync knows those that were created by followed ones.
+func (s *Source) note(e *sample.ThreadEvent) {
+	if e.TID != e.PID {
+		return
+	}
+	switch {
+	case e.Kind == sample.ThreadBegan:
+		if slot := s.slot(e.Job); slot != 0 {
+			s.jobs[slot].known[e.PID] = struct{}{}
+		}
+	case e.Kind == sample.ThreadOut && e.State == sample.StateDead:
+		for _, j := range s.jobs {
+			if j != nil {
+				delete(j.known, e.PID)
+			}
+		}
+	}
+}
+
+// sortEvents sorts by time and keeps the order of events of the same time. The CPUs' events are almost in order: each
+// moves by a few places.
+func sortEvents(events []sample.ThreadEvent) {
+	moves := 16 * len(events)
+	for i := 1; i < len(events); i++ {
+		if events[i].At >= events[i-1].At {
+			continue
+		}
+		e, to := events[i], i
+		for ; to > 0 && events[to-1].At > e.At && moves > 0; to-- {
+			events[to] = events[to-1]
+			moves--
+		}
+		events[to] = e
+		if moves == 0 {
+			slices.SortStableFunc(events, func(a, b sample.ThreadEvent) int { return int(a.At - b.At) })
+			return
+		}
+	}
+}

@@ -1,0 +1,32 @@
+//go:build !linux || !(amd64 || arm64)
+
+package schedule
+
+import (
+	"errors"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Source cannot be made here.
+type Source struct{}
+
+// New returns an error.
+func New(string) (*Source, error) {
+	return nil, errors.New("the scheduler can be followed on Linux on amd64 and arm64 only")
+}
+
+// Follow does nothing.
+func (*Source) Follow(string, []int) error { return nil }
+
+// Sync does nothing.
+func (*Source) Sync(string, []int) error { return nil }
+
+// Unfollow does nothing.
+func (*Source) Unfollow(string) {}
+
+// Read does nothing.
+func (*Source) Read(*sample.Sample) error { return nil }
+
+// Close does nothing.
+func (*Source) Close() error { return nil }
