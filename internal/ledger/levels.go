@@ -79,7 +79,9 @@ func (l levels) until(now levels, dt float64, s Target) cell {
 	if s.Job != "" {
 		c.leading, c.ready = now.leading-l.leading, now.leaderReady-l.leaderReady
 		c.reading, c.working = now.reading-l.reading, now.working-l.working
-		c.inReads = now.inReads - l.inReads
+		if s.Remote {
+			c.inReads = now.inReads - l.inReads
+		}
 		c.leaders = (now.leaders - l.leaders) / dt
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.cached = l.cached(now) && !s.Remote

@@ -131,7 +131,7 @@ const cleanEvery = 10 * time.Second
 // tick follows a round of readings.
 func (m *Monitor) tick() {
 	m.readings.EndRound()
-	m.Windows.Settle()
+	m.Windows.Resolve()
 	now := m.readings.Present()
 	m.alerts.check(now, m)
 	if due := m.due.Load(); int64(now.Mono) >= due && m.due.CompareAndSwap(due, int64(now.Mono+cleanEvery)) {

@@ -47,7 +47,7 @@ func (g *Registry) begunToEnd(id string, at sampling.Moment, unfinished bool) (*
 	if !unfinished {
 		retried = g.retryPath(id)
 	}
-	g.Settle() // what ended before is reported before
+	g.Resolve() // what ended before is reported before
 	e := &ending{how: how, done: make(chan struct{}), due: sample.Now().Mono + endWait,
 		judge: func(r *window.Report) *window.Limits { return g.config.Judge.final(r, retried) }}
 	finished, err := g.take(id, e)
@@ -88,20 +88,20 @@ func (g *Registry) await(e *ending) *window.Report {
 		case <-e.done:
 			return e.report
 		case <-time.After(max(0, e.due-sample.Now().Mono)): // nobody samples any more
-			g.Settle()
+			g.Resolve()
 		}
 	}
 }
 
-// Settle makes the reports that need not wait any longer. It is called after each round of readings.
-func (g *Registry) Settle() {
-	for e := g.nextSettled(); e != nil; e = g.nextSettled() {
+// Resolve makes the reports that need not wait any longer. It is called after each round of readings.
+func (g *Registry) Resolve() {
+	for e := g.nextResolved(); e != nil; e = g.nextResolved() {
 		g.publish(e)
 	}
 }
 
-// nextSettled closes the first window that need not wait any longer. It requests samples if others do.
-func (g *Registry) nextSettled() *ending {
+// nextResolved closes the first window that need not wait any longer. It requests samples if others do.
+func (g *Registry) nextResolved() *ending {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := sample.Now().Mono

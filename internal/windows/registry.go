@@ -124,8 +124,8 @@ func (t *table) add(o *openWindow) error {
 	return nil
 }
 
-// End closes a window at a moment and returns its report. It waits for the samples that a GPU's driver returns late. The
-// error is ErrUnknown if the window is not open.
+// End closes a window at a moment and returns its report. It waits for the samples that a GPU's driver returns late.
+// The error is ErrUnknown if the window is not open.
 func (g *Registry) End(id string, at sampling.Moment) (*window.Report, error) {
 	return g.end(id, at, false)
 }

@@ -31,6 +31,16 @@ type inRead struct {
 	share   float64 // of samples
 }
 
+// setRemote begins or ends the sampling. What was seen in earlier reads is no evidence about later ones.
+func (t *threads) setRemote(remote bool) {
+	if t.remote && !remote {
+		for _, other := range slices.Concat(t.leaders, t.readers) {
+			other.in.samples, other.in.share = 0, 0
+		}
+	}
+	t.remote = remote
+}
+
 // sampleReads samples threads of a job with data from no disk of this machine.
 func (t *threads) sampleReads(s *Source) {
 	all := len(t.leaders) + len(t.readers)

@@ -56,6 +56,18 @@ func TestInReads(t *testing.T) {
 	if slept := threads.reading - threads.working; threads.inReads > slept {
 		t.Errorf("%v of %v", threads.inReads, slept)
 	}
+	for _, remote := range []bool{false, true} { // it reads from a disk, or from memory, and then again from there
+		threads.setRemote(remote)
+		for _, other := range threads.leaders {
+			tr.write(other.id, "syscall", "running\n")
+		}
+		tr.write(worker, "syscall", "running\n")
+		before := threads.inReads
+		threads.read(s, now+time.Second)
+		if got := threads.inReads - before; got != 0 {
+			t.Errorf("remote %v: got %v more in reads, want 0 from earlier samples", remote, got)
+		}
+	}
 }
 
 // TestInReadsOfThisKernel looks at real processes. A named pipe lies in a file system and never answers, as a server

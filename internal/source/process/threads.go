@@ -32,7 +32,7 @@ type threads struct {
 	bytes   uint64        // of the job at the last scan
 	idle    bool          // no thread read anything between the last two scans
 	next    int           // member with which the next scan starts
-	remote  bool          // data come from no disk of this machine
+	remote  bool          // data may come from no disk of this machine, and not from the page cache alone
 	sampled int           // index in leaders and readers of the last sample
 
 	led, leading, leaderReady, reading, working, inReads time.Duration // never decrease
@@ -97,7 +97,7 @@ func (j *job) scanThreads(s *Source, budget int, now time.Duration) {
 	first := t.scanned == 0
 	t.lead(s, j.leading(s.holdersOf(j.id)))
 	minimum := j.minRequested(since)
-	t.remote = minimum > 0
+	t.setRemote(minimum > 0 && j.mounts.remote())
 	moved := map[int]bool{}
 	for range j.members {
 		m := j.members[t.next%len(j.members)]
