@@ -123,6 +123,7 @@ type Job struct {
 	HasIO      bool          `json:"has_io,omitempty"`    // /proc/PID/io was readable; otherwise the bytes mean nothing
 	Processes  int           `json:"processes"`           // running now
 	Mounts     []Mount       `json:"mounts,omitempty"`    // on which it has had files open
+	Limits     []Limit       `json:"limits,omitempty"`    // of its cgroup and those above, on block devices; immutable
 
 	// LeaderPIDs are the processes whose first threads are Leaders; without any, the oldest process.
 	LeaderPIDs []int `json:"leader_pids,omitempty"`
@@ -161,6 +162,7 @@ type Mount struct {
 	Major    uint32        `json:"major"`          // 0 without a block device
 	Minor    uint32        `json:"minor"`
 	LastSeen time.Duration `json:"last_seen,omitempty"` // Stamp.Mono when a file was last seen open on it
+	Device   string        `json:"device,omitempty"`    // of a mount of a Job: the whole block device directly below; "" without one
 }
 
 // GPU is one GPU, or one MIG device of it.

@@ -2,10 +2,14 @@ package disk
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 // sysfs reads about block devices under <root>/sys. It has no state.
@@ -104,6 +108,30 @@ func (f sysfs) byNumber(number string) string {
 		return ""
 	}
 	return deviceName(target)
+}
+
+// NameOf returns the block device with a number such as "8:16" of the machine with "/" at root; "" without one.
+func NameOf(root, number string) string {
+	if strings.ContainsAny(number, "/.") {
+		return ""
+	}
+	return sysfs{root: root}.byNumber(number)
+}
+
+// DeviceOf returns the whole block device directly below a mount; "" without one. Of several it returns the first.
+func DeviceOf(root string, m sample.Mount) string {
+	f := sysfs{root: root}
+	name := ""
+	switch {
+	case m.Major != 0:
+		name = f.byNumber(fmt.Sprintf("%d:%d", m.Major, m.Minor))
+	case mount.HasBlockDevice(m):
+		name = f.byPath(m.Source)
+	}
+	if name == "" {
+		return ""
+	}
+	return f.whole(name)
 }
 
 // byPath returns the device of a path below /dev, or "". Device-mapper names are symbolic links there, which udev may

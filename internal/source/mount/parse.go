@@ -21,6 +21,16 @@ type Entry struct {
 	options string // of the file system, escaped
 }
 
+// HasOption reports whether the file system has an option without a value, such as a controller of cgroup v1.
+func (e *Entry) HasOption(name string) bool {
+	for option := range strings.SplitSeq(e.options, ",") {
+		if option == name {
+			return true
+		}
+	}
+	return false
+}
+
 // Parse parses /proc/PID/mountinfo (Documentation/filesystems/proc.rst, section 3.5) in the order of the kernel: of two
 // mounts with the same Point, the later covers the earlier. The error counts lines that cannot be parsed and quotes the
 // first. All other lines are returned.

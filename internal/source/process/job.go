@@ -40,6 +40,9 @@ type job struct {
 
 	mounts  mounts
 	threads threads
+
+	limits   []sample.Limit // immutable
+	limitsAt time.Duration  // Stamp.Mono of that reading; 0 before
 }
 
 // The bytes of a process that sleeps and has done nothing for quietFor are read every quietInterval. Its CPU time is
@@ -135,7 +138,7 @@ func (j *job) emit(out *sample.Sample) {
 	out.Jobs = append(out.Jobs, sample.Job{
 		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
 		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, LeaderPIDs: j.leaderPIDs(),
+		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, LeaderPIDs: j.leaderPIDs(),
 		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
 		ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	})

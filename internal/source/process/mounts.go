@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	"github.com/stallspan/stallspan/internal/source/mount"
 )
@@ -33,8 +34,8 @@ type mounts struct {
 }
 
 // scanFiles stores the mounts of up to budget open files. The next scan starts with the rest. now is the time of the
-// scan.
-func (j *job) scanFiles(budget int, now time.Duration) {
+// scan, and root the "/" of the machine.
+func (j *job) scanFiles(root string, budget int, now time.Duration) {
 	j.mounts.reread = false
 	if now-j.mounts.since >= forgetEvery || j.mounts.known == nil { // the kernel reuses mount IDs
 		j.mounts.known, j.mounts.since = make(map[int]sample.Mount), now
@@ -51,7 +52,7 @@ func (j *job) scanFiles(budget int, now time.Duration) {
 		}
 	}
 	if len(seen) > 0 {
-		j.mounts.note(seen, now)
+		j.mounts.note(root, seen, now)
 	}
 }
 
@@ -133,10 +134,15 @@ func hasData(m *sample.Mount) bool {
 }
 
 // note makes a new list of the mounts seen now and the newest earlier ones.
-func (ms *mounts) note(seen map[int]sample.Mount, now time.Duration) {
+func (ms *mounts) note(root string, seen map[int]sample.Mount, now time.Duration) {
 	list := make([]sample.Mount, 0, min(len(seen)+len(ms.seen), 2*maxMounts))
 	for _, at := range seen {
 		at.LastSeen = now
+		if i := slices.IndexFunc(ms.seen, func(old sample.Mount) bool { return old.ID == at.ID }); i >= 0 {
+			at.Device = ms.seen[i].Device
+		} else {
+			at.Device = disk.DeviceOf(root, at)
+		}
 		list = append(list, at)
 	}
 	for _, at := range ms.seen {

@@ -55,8 +55,26 @@ func TestMounts(t *testing.T) {
 	// The weights are closed, a file on a new mount is opened.
 	tree.write(100, "fdinfo/3", "flags:\t0100000\nmnt_id:\t50\n")
 	tree.write(100, "mountinfo", "50 27 259:2 / /fast rw - ext4 /dev/nvme1n1 rw\n")
+	folder := "sys/devices/nvme1n1/nvme1n1p2"
+	fixture.Write(t, tree.root, folder+"/partition", nil)
+	fixture.Write(t, tree.root, "sys/class/block/x", nil)
+	fixture.Write(t, tree.root, "sys/dev/block/x", nil)
+	for _, link := range []string{"sys/dev/block/259:2", "sys/class/block/nvme1n1p2"} {
+		if err := os.Symlink("../../../"+folder, filepath.Join(tree.root, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	source.lookNow()
 	job := read(t, source).Jobs[0]
+	for _, m := range job.Mounts {
+		want := ""
+		if m.Point == "/fast" {
+			want = "nvme1n1"
+		}
+		if m.Device != want {
+			t.Errorf("%s: got device %q, want %q", m.Point, m.Device, want)
+		}
+	}
 	if got := points(job.Mounts); !slices.Equal(got, []string{"/data", "/dev/shm", "/fast", "/models"}) {
 		t.Errorf("mounts %v", got)
 	}
@@ -89,7 +107,7 @@ func TestMountsAreBounded(t *testing.T) {
 	j := source.jobs[0]
 	all := make(map[int]bool)
 	for look := range 6 { // a budget of 50 files reaches all 300 in six looks
-		j.scanFiles(50, time.Duration(look+1))
+		j.scanFiles("/", 50, time.Duration(look+1))
 		if len(j.mounts.seen) > maxMounts {
 			t.Fatalf("%d mounts", len(j.mounts.seen))
 		}

@@ -42,7 +42,8 @@ type Source struct {
 
 	mu   sync.Mutex
 	jobs []*job
-	open int        // open files
+	open int // open files
+	caps *cgroup.Limits
 	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
 
 	holding sync.Mutex       // not held while files are read
@@ -62,7 +63,7 @@ type Options struct {
 // machine.
 func New(root string) *Source {
 	root = filepath.Join("/", root)
-	return &Source{root: root, proc: filepath.Join(root, "proc")}
+	return &Source{root: root, proc: filepath.Join(root, "proc"), caps: cgroup.NewLimits(root)}
 }
 
 // Add follows the tree of processes below pid, or the cgroup if opts has one, under the name id. After an error the job
@@ -144,8 +145,9 @@ func (s *Source) Read(out *sample.Sample) error {
 			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
 		}
 		if scans {
-			j.scanFiles(maxFDs/len(s.jobs), now.Mono)
+			j.scanFiles(s.root, maxFDs/len(s.jobs), now.Mono)
 		}
+		j.readLimits(s, out.Edge, now.Mono)
 		j.emit(out)
 		problems.AddAll(&j.problems)
 	}

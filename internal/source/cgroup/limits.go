@@ -1,0 +1,225 @@
+package cgroup
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/mount"
+)
+
+const (
+	maxLimits     = 64 // of one process
+	maxLevels     = 32 // of cgroups above a process
+	maxLimitText  = 64 << 10
+	lookAgain     = time.Minute // between two searches for the mounts of cgroups
+	unlimitedWord = "max"
+)
+
+// Limits reads what cgroups allow their processes on each block device: io.max of cgroup v2, which holds for all cgroups
+// below, and blkio.throttle of cgroup v1, which holds for the processes of the cgroup alone (throtl_pd_init in
+// block/blk-throttle.c). It is safe for concurrent use.
+type Limits struct {
+	root string
+	view *View
+
+	mu     sync.Mutex // guards the fields below
+	looked time.Time
+	second string // folder of the cgroup v2 tree; "" without one
+	first  []tree1
+}
+
+// tree1 is a mount of the blkio controller of cgroup v1.
+type tree1 struct{ point, root string }
+
+// NewLimits returns the limits of the machine with "/" at root.
+func NewLimits(root string) *Limits {
+	root = filepath.Join("/", root)
+	return &Limits{root: root, view: NewView(root)}
+}
+
+// Of returns the limits that a process is under. It returns none without permission, or if the process has ended.
+func (l *Limits) Of(pid int) (limits []sample.Limit) {
+	text, err := readFile(filepath.Join(l.root, "proc", strconv.Itoa(pid), "cgroup"))
+	if err != nil {
+		return nil
+	}
+	second, first := l.trees()
+	for line := range strings.Lines(text) {
+		_, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ":")
+		controllers, group, _ := strings.Cut(rest, ":")
+		switch {
+		case !strings.HasPrefix(group, "/"):
+		case controllers == "" && second != "":
+			limits = append(limits, l.ofSecond(second, Join(l.view.Own(), group))...)
+		case has(controllers, "blkio"):
+			limits = append(limits, l.ofFirst(first, group)...)
+		}
+	}
+	return limits[:min(len(limits), maxLimits)]
+}
+
+// trees returns the mounts of cgroups.
+func (l *Limits) trees() (second string, first []tree1) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now := time.Now(); l.looked.IsZero() || now.Sub(l.looked) >= lookAgain {
+		l.looked, l.first = now, nil
+		l.second, _ = Mountpoint(l.root)
+		if file, err := os.Open(filepath.Join(l.root, "proc/self/mountinfo")); err == nil {
+			entries, _ := mount.Entries(file)
+			_ = file.Close()
+			l.first = blkioTrees(l.root, entries)
+		}
+	}
+	return l.second, l.first
+}
+
+// blkioTrees returns the mounts of the blkio controller, those of the host in this container first: see chooseTree.
+func blkioTrees(root string, entries []mount.Entry) (trees []tree1) {
+	var others []tree1
+	for i := range entries {
+		e := &entries[i]
+		switch {
+		case e.Type != "cgroup" || !e.HasOption("blkio"):
+		case root != "/" && strings.HasPrefix(e.Point, root+"/"):
+			trees = append(trees, tree1{e.Point, e.Root})
+		default:
+			others = append(others, tree1{filepath.Join(root, e.Point), e.Root})
+		}
+	}
+	return append(trees, others...)
+}
+
+// ofSecond reads io.max of a cgroup and of those above it.
+func (l *Limits) ofSecond(point, group string) (limits []sample.Limit) {
+	if path.Clean(group) != group {
+		return nil // outside this namespace
+	}
+	for range maxLevels {
+		if text, err := readFile(filepath.Join(point, group, "io.max")); err == nil {
+			limits = append(limits, l.parseMax(text, group)...)
+		}
+		if group == "/" {
+			break
+		}
+		group = path.Dir(group)
+	}
+	return limits
+}
+
+// parseMax parses lines such as "8:16 rbps=2097152 wbps=max riops=max wiops=120".
+func (l *Limits) parseMax(text, group string) (limits []sample.Limit) {
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || len(limits) == maxLimits {
+			continue
+		}
+		limit := sample.Limit{Cgroup: group, Control: sample.IOMax}
+		for _, field := range fields[1:] {
+			key, value, _ := strings.Cut(field, "=")
+			if to := limit.Value(keysOfMax[key]); to != nil && value != unlimitedWord {
+				*to, _ = kernfile.ParseUint([]byte(value))
+			}
+		}
+		if limit.Device = disk.NameOf(l.root, fields[0]); limit.Device != "" && !limit.Empty() {
+			limits = append(limits, limit)
+		}
+	}
+	return limits
+}
+
+var keysOfMax = map[string]sample.LimitKind{
+	"rbps": sample.ReadBytesLimit, "wbps": sample.WriteBytesLimit, "riops": sample.ReadsLimit, "wiops": sample.WritesLimit,
+}
+
+// throttleFiles are the files of cgroup v1, with lines such as "8:16 2097152".
+var throttleFiles = [...]struct {
+	name string
+	kind sample.LimitKind
+}{
+	{"blkio.throttle.read_bps_device", sample.ReadBytesLimit},
+	{"blkio.throttle.write_bps_device", sample.WriteBytesLimit},
+	{"blkio.throttle.read_iops_device", sample.ReadsLimit},
+	{"blkio.throttle.write_iops_device", sample.WritesLimit},
+}
+
+func (l *Limits) ofFirst(trees []tree1, group string) []sample.Limit {
+	for _, t := range trees {
+		below := group
+		if rest, inside := strings.CutPrefix(group, t.root); inside && t.root != "/" {
+			below = rest // the mount of a container begins at its own cgroup
+		}
+		if folder := filepath.Join(t.point, below); isFolder(folder) {
+			return l.throttles(folder, group)
+		}
+	}
+	return nil
+}
+
+// throttles reads the limits of one cgroup v1, one for each device.
+func (l *Limits) throttles(folder, group string) (limits []sample.Limit) {
+	for _, file := range throttleFiles {
+		text, err := readFile(filepath.Join(folder, file.name))
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(text) {
+			number, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
+			allowed, ok := kernfile.ParseUint([]byte(value))
+			device := disk.NameOf(l.root, number)
+			if !ok || allowed == 0 || device == "" || len(limits) == maxLimits {
+				continue
+			}
+			limits = withLimit(limits, sample.Limit{Device: device, Cgroup: group, Control: sample.BlkioThrottle}, file.kind, allowed)
+		}
+	}
+	return limits
+}
+
+// withLimit adds a value to the limit of its device.
+func withLimit(limits []sample.Limit, of sample.Limit, kind sample.LimitKind, allowed uint64) []sample.Limit {
+	for i := range limits {
+		if limits[i].Device == of.Device {
+			*limits[i].Value(kind) = allowed
+			return limits
+		}
+	}
+	*of.Value(kind) = allowed
+	return append(limits, of)
+}
+
+func has(list, word string) bool {
+	for item := range strings.SplitSeq(list, ",") {
+		if item == word {
+			return true
+		}
+	}
+	return false
+}
+
+func readFile(name string) (string, error) {
+	file, err := os.Open(filepath.Clean(name))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	text := make([]byte, 0, 512)
+	for len(text) < maxLimitText {
+		n, err := file.Read(text[len(text):cap(text)])
+		if text = text[:len(text)+n]; err != nil || n == 0 {
+			break
+		}
+		if len(text) == cap(text) {
+			text = append(text, make([]byte, len(text))...)[:len(text)]
+		}
+	}
+	return string(text), nil
+}

@@ -1,0 +1,129 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
+)
+
+// machine writes files of a machine with the disks sda and loop1.
+func limitMachine(t testing.TB, files map[string]string) (root string) {
+	t.Helper()
+	root = t.TempDir()
+	for name, text := range files {
+		fixture.Write(t, root, name, []byte(text))
+	}
+	for number, name := range map[string]string{"8:0": "sda", "7:1": "loop1"} {
+		fixture.Write(t, root, "sys/devices/block/"+name+"/size", nil)
+		fixture.Write(t, root, "sys/dev/block/x", nil)
+		if err := os.Symlink("../../devices/block/"+name, filepath.Join(root, "sys/dev/block", number)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return root
+}
+
+const (
+	unified = "30 1 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
+	hybrid  = "31 1 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n" +
+		"32 1 0:28 / /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n" +
+		"33 1 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu,cpuacct\n"
+)
+
+func TestLimits(t *testing.T) {
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  []sample.Limit
+	}{
+		"cgroup v2, with those above": {map[string]string{
+			"proc/self/mountinfo":                unified,
+			"proc/7/cgroup":                      "0::/jobs/a/worker\n",
+			"sys/fs/cgroup/jobs/a/worker/io.max": "8:0 rbps=max wbps=max riops=max wiops=120\n",
+			"sys/fs/cgroup/jobs/a/io.max":        "8:0 rbps=104857600 wbps=max riops=max wiops=max\n7:1 rbps=max wbps=max riops=400 wiops=max\n",
+			"sys/fs/cgroup/jobs/io.max":          "9:9 rbps=5 wbps=max riops=max wiops=max\n8:0 rbps=max wbps=max riops=max wiops=max\n",
+			"sys/fs/cgroup/other/io.max":         "8:0 rbps=1 wbps=1 riops=1 wiops=1\n",
+		}, []sample.Limit{
+			{Device: "sda", Cgroup: "/jobs/a/worker", Control: sample.IOMax, Writes: 120},
+			{Device: "sda", Cgroup: "/jobs/a", Control: sample.IOMax, ReadBytes: 100 << 20},
+			{Device: "loop1", Cgroup: "/jobs/a", Control: sample.IOMax, Reads: 400},
+		}},
+		"cgroup v1, without those above": {map[string]string{
+			"proc/self/mountinfo": hybrid,
+			"proc/7/cgroup":       "7:blkio:/jobs/a\n3:cpu,cpuacct:/\n0::/\n",
+			"sys/fs/cgroup/blkio/jobs/a/blkio.throttle.read_bps_device":   "8:0 104857600\n7:1 5\n",
+			"sys/fs/cgroup/blkio/jobs/a/blkio.throttle.read_iops_device":  "7:1 400\n",
+			"sys/fs/cgroup/blkio/jobs/a/blkio.throttle.write_bps_device":  "",
+			"sys/fs/cgroup/blkio/jobs/a/blkio.throttle.write_iops_device": "8:0 9\n",
+			"sys/fs/cgroup/blkio/jobs/blkio.throttle.read_bps_device":     "8:0 1\n",
+			"sys/fs/cgroup/unified/cgroup.procs":                          "",
+		}, []sample.Limit{
+			{Device: "sda", Cgroup: "/jobs/a", Control: sample.BlkioThrottle, ReadBytes: 100 << 20, Writes: 9},
+			{Device: "loop1", Cgroup: "/jobs/a", Control: sample.BlkioThrottle, ReadBytes: 5, Reads: 400},
+		}},
+		"cgroup v1 in a container": {map[string]string{
+			"proc/self/mountinfo": "32 1 0:28 /docker/f00 /sys/fs/cgroup/blkio rw - cgroup cgroup rw,blkio\n",
+			"proc/7/cgroup":       "7:blkio:/docker/f00\n",
+			"sys/fs/cgroup/blkio/blkio.throttle.read_bps_device": "8:0 77\n",
+		}, []sample.Limit{{Device: "sda", Cgroup: "/docker/f00", Control: sample.BlkioThrottle, ReadBytes: 77}}},
+		"a path outside this namespace": {map[string]string{
+			"proc/self/mountinfo":  unified,
+			"proc/7/cgroup":        "0::/../b\n",
+			"sys/fs/cgroup/io.max": "8:0 rbps=1 wbps=max riops=max wiops=max\n",
+		}, nil},
+		"without a process": {map[string]string{"proc/self/mountinfo": unified}, nil},
+		"nonsense": {map[string]string{
+			"proc/self/mountinfo": unified, "proc/7/cgroup": "0::/a\nx\n::\n",
+			"sys/fs/cgroup/a/io.max": "8:0 rbps=x =5 wiops\n8:0\n../../x rbps=1\n",
+		}, nil},
+	} {
+		if got := NewLimits(limitMachine(t, c.files)).Of(7); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, got, c.want)
+		}
+	}
+}
+
+// The kernel prints what was set for a real device.
+func TestRealThrottle(t *testing.T) {
+	const tree = "/sys/fs/cgroup/blkio"
+	names, _ := os.ReadDir("/sys/block")
+	group := tree + "/stallspan-limits-test-" + strconv.Itoa(os.Getpid())
+	if err := os.Mkdir(group, 0o755); err != nil || len(names) == 0 {
+		t.Skipf("needs root, cgroup v1 with blkio, and a block device: %v", err)
+	}
+	t.Cleanup(func() { _ = os.Remove(group) })
+	number, err := os.ReadFile(filepath.Join("/sys/block", names[0].Name(), "dev"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := strings.TrimSpace(string(number)) + " 123456789"
+	if err := os.WriteFile(group+"/blkio.throttle.read_bps_device", []byte(rule), 0); err != nil {
+		t.Skipf("needs blkio.throttle: %v", err)
+	}
+	want := []sample.Limit{{
+		Device: names[0].Name(), Cgroup: strings.TrimPrefix(group, tree), Control: sample.BlkioThrottle, ReadBytes: 123456789,
+	}}
+	if got := NewLimits("").Of(sleeper(t, group)); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func FuzzLimits(f *testing.F) {
+	root := limitMachine(f, map[string]string{"proc/self/mountinfo": unified})
+	limits := NewLimits(root)
+	f.Add("8:0 rbps=1 wbps=max riops=max wiops=max\n", "8:0 1\n")
+	f.Add("8:0 rbps", "8:0 99999999999999999999\n")
+	f.Fuzz(func(t *testing.T, second, first string) {
+		fixture.Write(t, root, "blkio.throttle.read_bps_device", []byte(first))
+		for _, l := range append(limits.parseMax(second, "/a"), limits.throttles(root, "/a")...) {
+			if l.Device == "" || l.Empty() {
+				t.Errorf("got %+v, want a device and a limit", l)
+			}
+		}
+	})
+}

@@ -1,0 +1,24 @@
+package process
+
+import "time"
+
+// Limits change rarely, but may change while a job runs.
+const (
+	limitsInterval = 5 * time.Second
+	limitsAtEdge   = time.Second // a window needs what holds now
+)
+
+// readLimits reads the limits that the first running process of the job is under. All of a job are usually under the
+// same. While none runs, the last ones stay.
+func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
+	age := now - j.limitsAt
+	if j.limitsAt != 0 && age < limitsInterval && !(edge && age >= limitsAtEdge) {
+		return
+	}
+	for _, m := range j.members {
+		if m.present() {
+			j.limits, j.limitsAt = s.caps.Of(m.pid), now
+			return
+		}
+	}
+}
