@@ -69,8 +69,8 @@ func TestComparisonKeysAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if shown = bytes.ReplaceAll(bytes.TrimSpace(shown), []byte("../testdata/reports/train-"),
-		nil); !bytes.Contains(section, shown) {
+	shown, _, _ = bytes.Cut(bytes.TrimSpace(shown), []byte("\nepoch 2 ")) // the page has the first window
+	if shown = bytes.ReplaceAll(shown, []byte("../testdata/reports/train-"), nil); !bytes.Contains(section, shown) {
 		t.Errorf("the example is not as it prints:\n%s", shown)
 	}
 	found, err := filepath.Glob(filepath.Join("testdata", "compare", "*.json"))

@@ -122,9 +122,7 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 }
 
 // lacksPressure reports whether waiting for storage may be missing because the kernel reports no I/O pressure.
-func lacksPressure(r *window.Report) bool {
-	return r.Lacks(window.NoIOPressure) && !r.FromMemory && r.Evidence != window.FromSchedule
-}
+func lacksPressure(r *window.Report) bool { return r.Lacks(window.NoIOPressure) && !r.FromMemory }
 
 // waited is the share of waiting for storage between two texts. Without I/O pressure a share of zero means nothing, and
 // is left out.

@@ -83,7 +83,7 @@ var remedies = [...]advice{
 	{"free the cores", func(x *situation) bool {
 		return x.shares.Other >= window.Thresholds.Other && x.Starved.Seconds() >= x.shares.Other/2*x.Duration().Seconds()
 	}, always("Other processes on this machine use the CPUs: stop them, or give this program cores of its own.")},
-	{"boot with psi=1", func(x *situation) bool { return lacksPressure(x.Report) },
+	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
 		always("This kernel reports no I/O pressure: boot with psi=1 to see what tasks wait for.")},
 	{"look elsewhere", func(*situation) bool { return true },
 		always("Look for causes that neither disk nor CPU shows: synchronization, the network, warm-up.")},

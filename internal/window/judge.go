@@ -12,7 +12,8 @@ func (b *builder) judge() {
 	if b.machine.ClientGone {
 		b.lack(Missing{Reason: ClientGone})
 	}
-	if !b.machine.Pressure {
+	scheduled := b.Evidence == FromSchedule // it shows all waiting, and that of this job alone
+	if !b.machine.Pressure && !scheduled {
 		b.lack(Missing{Reason: NoIOPressure})
 	}
 	total := b.GPUTime().Seconds()
@@ -31,7 +32,6 @@ func (b *builder) judge() {
 	if b.hasGap() {
 		return
 	}
-	scheduled := b.Evidence == FromSchedule
 	if b.machine.HiddenReads && !scheduled && s.Busy < Thresholds.Busy {
 		b.Uncertainty = min(1, b.Uncertainty+b.Other.Seconds()/total) // any of it may be waiting for storage
 		b.lack(Missing{Reason: HiddenReads})

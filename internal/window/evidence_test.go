@@ -1,0 +1,42 @@
+package window
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// TestVerdictByEvidence: what an estimate may miss does not keep the scheduler's evidence from a verdict.
+func TestVerdictByEvidence(t *testing.T) {
+	for _, test := range []struct {
+		lacks    string
+		machine  Machine
+		mounts   []sample.Mount
+		estimate Reason
+	}{
+		{"a kernel with PSI", Machine{}, nil, NoIOPressure},
+		{"readable I/O of the job", Machine{Pressure: true, HiddenReads: true}, nil, HiddenReads},
+		{"a disk under the files", Machine{Pressure: true}, []sample.Mount{{Point: "/data", Type: "nfs4"}}, HiddenRemoteIO},
+	} {
+		for _, evidence := range []Evidence{FromSchedule, FromPressure} {
+			h, err := history.New(history.Config{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := &Report{Evidence: evidence, Scope: Process, GPUIDs: []string{"gpu0"}, Split: true, Mounts: test.mounts,
+				Busy: 30 * time.Second, CPU: 40 * time.Second, Other: 30 * time.Second}
+			r.End.Mono = 100 * time.Second
+			(&builder{r, h, &test.machine}).judge()
+			switch scheduled := evidence == FromSchedule; {
+			case scheduled && (r.Verdict != CPUBound || len(r.Missing) > 0):
+				t.Errorf("%s without %s: got %s, missing %v, want cpu_bound and nothing missing", evidence, test.lacks, r.Verdict,
+					r.Missing)
+			case !scheduled && (r.Verdict != Unknown || !r.Lacks(test.estimate)):
+				t.Errorf("%s without %s: got %s, missing %v, want unknown for %s", evidence, test.lacks, r.Verdict, r.Missing,
+					test.estimate)
+			}
+		}
+	}
+}
