@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emulate"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -83,7 +85,9 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 
 // watch runs the load and the two epochs under a monitor.
 func (d *demo) watch(ctx context.Context) error {
-	m, err := monitor.New(monitor.Config{Accelerator: d.accelerator})
+	settings := monitor.NewConfig(config.DefaultSampling())
+	settings.Accelerator = d.accelerator
+	m, err := monitor.New(settings)
 	if err != nil {
 		return err
 	}
@@ -98,6 +102,9 @@ func (d *demo) watch(ctx context.Context) error {
 		return err
 	}
 	defer m.Jobs.Unfollow(demoName)
+	runtime.LockOSThread() // the loop is one thread, as in most training programs
+	defer runtime.UnlockOSThread()
+	m.Jobs.Lead(demoName, threadID())
 	began := m.Now()
 	root := t.exporter.Begin(rootName(demoName), began.At.Wall, trace.SpanContext{})
 	d.client = newClient(m, t, &d.timeline, demoName, demoName, root.SpanContext())

@@ -14,6 +14,9 @@ import (
 // Off disables a file if it is given instead of a path.
 const Off = "off"
 
+// Auto uses what the machine allows.
+const Auto = "auto"
+
 // Defaults and limits.
 const (
 	DefaultInterval = 100 * time.Millisecond
@@ -30,6 +33,7 @@ type Sampling struct {
 	Interval time.Duration `yaml:"interval" mapstructure:"interval"`   // between two samples of a source
 	RootPath string        `yaml:"root_path" mapstructure:"root_path"` // the host's "/", "/hostfs" in a container; "" for "/"
 	NVML     string        `yaml:"nvml" mapstructure:"nvml"`           // path of libnvidia-ml.so.1, "" to search for it
+	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
 }
 
 // DefaultSampling returns the settings of a component that sets none.
@@ -43,6 +47,9 @@ func (s Sampling) Validate() error {
 	}
 	if s.RootPath != "" && !filepath.IsAbs(s.RootPath) {
 		return fmt.Errorf("root_path: %q does not begin with /", s.RootPath)
+	}
+	if s.Schedule != "" && s.Schedule != Auto && s.Schedule != Off {
+		return fmt.Errorf("schedule: %q is unknown: choose %s or %s", s.Schedule, Auto, Off)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package monitor
 
 import (
 	"errors"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -23,6 +24,9 @@ type Config struct {
 
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
+
+	// Schedule follows the threads of jobs through the scheduler, where the kernel and the rights allow it.
+	Schedule bool
 
 	// Drives configures the health checks of drives; nil for none.
 	Drives *Drives
@@ -47,7 +51,8 @@ type Journal = sampling.Journal
 
 // NewConfig returns the settings of a monitor that samples as the user configured.
 func NewConfig(s config.Sampling) Config {
-	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML}
+	follow := s.Schedule != config.Off && os.Getenv("STALLSPAN_SCHEDULE") != config.Off
+	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow}
 }
 
 func (c *Config) complete() error {
@@ -70,17 +75,21 @@ func (c *Config) complete() error {
 type settings struct {
 	interval   time.Duration
 	root, nvml string
+	schedule   bool
 }
 
 func (c Config) settings() settings {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML}
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule}
 }
 
 func (s settings) String() string {
 	text := "interval " + s.interval.String() + ", root_path " + s.root
 	if s.nvml != "" {
 		text += ", nvml " + s.nvml
+	}
+	if !s.schedule {
+		text += ", schedule off"
 	}
 	return text
 }

@@ -64,7 +64,7 @@ func New(c Config) (*Monitor, error) {
 		}
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
-			Interval: c.Interval, Root: c.Root, NVML: c.NVML, Accelerator: c.Accelerator,
+			Interval: c.Interval, Root: c.Root, NVML: c.NVML, Schedule: c.Schedule, Accelerator: c.Accelerator,
 		}, &m.problems)
 		disks = m.sources.Disks
 	}

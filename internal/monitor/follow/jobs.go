@@ -83,6 +83,9 @@ func (j *Jobs) follow(wanted sampling.Job, pid int) error {
 	return nil
 }
 
+// Lead sets the thread of a job whose time its ledgers divide, where that is not the first thread of a process.
+func (j *Jobs) Lead(id string, tid int) { j.readings.Lead(id, tid) }
+
 // Unfollow ends what Follow began. Later reports have no readings of the job.
 func (j *Jobs) Unfollow(id string) {
 	j.mu.Lock()

@@ -71,6 +71,16 @@ func (r *Readings) Unfollow(id string) {
 	r.now.unfollow(id)
 }
 
+// Lead sets the thread whose time a job's ledgers divide.
+func (r *Readings) Lead(id string, tid int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if j := r.now.jobs.byID[id]; j != nil {
+		j.Leader = tid
+		r.now.jobs.changed = true
+	}
+}
+
 // HasProcess reports whether a followed job has a live process.
 func (r *Readings) HasProcess(id string) bool {
 	r.mu.Lock()

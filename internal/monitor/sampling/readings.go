@@ -81,7 +81,7 @@ func New(c Config, problems *Problems) (*Readings, error) {
 	}
 	if c.Sources != nil {
 		r.now.process = c.Sources.Process
-		r.now.schedule = threads{source: c.Sources.schedule, problems: problems}
+		r.now.schedule = threads{source: c.Sources.schedule, missing: c.Sources.noSchedule, problems: problems}
 	}
 	r.now.latest.Boot = c.Boot
 	return r, nil

@@ -131,6 +131,7 @@ func (s *state) clientGone(w *window.Window) bool {
 // machine returns what a report needs besides the history.
 func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
 	machine := window.Machine{GPUs: s.gpuIDs()}
+	machine.NoSchedule = s.schedule.missing
 	_, machine.Pressure = s.history.Last(history.IOSome)
 	machine.Lost = s.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since

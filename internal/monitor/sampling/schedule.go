@@ -5,11 +5,26 @@ import (
 	"slices"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/schedule"
 )
+
+// newScheduler opens the scheduler's tracepoints. A machine or a user without them is nothing to complain about: the
+// reports say why.
+func newScheduler(c *SourceConfig) (s Scheduler, why string) {
+	if !c.Schedule {
+		return nil, "it is switched off"
+	}
+	source, err := schedule.New(c.Root)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return source, ""
+}
 
 // threads follows the threads of jobs through the scheduler. The zero value follows none.
 type threads struct {
 	source   Scheduler
+	missing  string // why source is nil; "" for a recording
 	problems *Problems
 	pids     map[string][]int // by job; empty for a job that cannot be followed
 }
@@ -27,7 +42,7 @@ func (t *threads) sync(reading *sample.Sample) {
 		case !followed && len(pids) > 0:
 			t.problems.Note("schedule", t.source.Follow(id, pids))
 		case followed && changed:
-			t.source.Sync(id, pids)
+			t.problems.Note("schedule", t.source.Sync(id, pids))
 		default:
 			continue
 		}

@@ -17,9 +17,10 @@ type Sources struct {
 	Pressure *pressure.Source
 	Process  *process.Source
 
-	schedule Scheduler // nil without evidence of the scheduler
-	sampler  *sample.Sampler
-	gpus     *gpus // nil without an NVIDIA driver
+	schedule   Scheduler // nil without evidence of the scheduler
+	noSchedule string    // why it is nil
+	sampler    *sample.Sampler
+	gpus       *gpus // nil without an NVIDIA driver
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
@@ -30,19 +31,17 @@ type Scheduler interface {
 	// Follow reports on the threads of these processes, and on all that they create from now on.
 	Follow(job string, pids []int) error
 	// Sync adds processes of a job that its followed threads did not create. It is cheap if there are none.
-	Sync(job string, pids []int)
+	Sync(job string, pids []int) error
 	Unfollow(job string)
-	Close()
+	Close() error
 }
 
 // SourceConfig selects what is read, and how often.
 type SourceConfig struct {
 	Interval time.Duration // between two readings
+	Schedule bool          // follow the threads of jobs through the scheduler, where that is possible
 	Root     string        // the folder that stands for "/"
 	NVML     string        // the path of libnvidia-ml.so.1; "" leaves it to the loader
-
-	// Scheduler is nil without evidence of the scheduler.
-	Scheduler Scheduler
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
@@ -69,7 +68,7 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		s.Disks = disks
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
-	if s.schedule = c.Scheduler; s.schedule != nil {
+	if s.schedule, s.noSchedule = newScheduler(&c); s.schedule != nil {
 		// The last: its events reach beyond the moment of every other reading.
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}
@@ -106,6 +105,6 @@ func (s *Sources) Close() {
 	s.Pressure.Close()
 	s.Process.Close()
 	if s.schedule != nil {
-		s.schedule.Close()
+		_ = s.schedule.Close() // the kernel frees the rest when the process ends
 	}
 }
