@@ -33,9 +33,10 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 	length := s.to - s.from
 	if s.kind == asleep && s.waker != 0 {
 		if w := t.threads[int(s.waker)]; w != nil {
-			at := w.clocksAt(t, s.to)
-			c.memory, c.pending = max(c.memory, at.memory), max(c.pending, at.pending)
-			c.workers, c.gpu = max(c.workers, at.workers), max(c.gpu, at.gpu)
+			before := *c
+			if c.meet(t, w, s) {
+				th.rest.extend(s, before)
+			}
 			return
 		}
 	}
@@ -51,6 +52,7 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 	case storage, readyAfterStorage:
 		memory = 0
 	case asleep:
+		th.rest.extend(s, *c)
 		if leads {
 			gpu -= time.Duration(float64(length) * l.sleeping / 2)
 		}
@@ -64,6 +66,42 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 	if s.kind != storage && s.kind != readyAfterStorage {
 		c.pending += length
 	}
+}
+
+// meet moves the clocks to when a thread and the one that wakes it are both there. A thread that slept for something
+// else most of that time, such as one that waits for timers, is not ahead or behind on its own: it serves the sleeper,
+// which then waits as long as it did. served reports whether that is so.
+func (c *clocks) meet(t *Timeline, waker *thread, s *segment) (served bool) {
+	at := waker.clocksAt(t, s.to)
+	if rest := &waker.rest; rest.to > s.from && min(rest.to, s.to)-max(rest.from, s.from) > (s.to-s.from)/2 {
+		began := rest.clocks.plus(max(0, s.from-rest.from))
+		c.memory += max(0, at.memory-began.memory)
+		c.pending += max(0, at.pending-began.pending)
+		c.workers += max(0, at.workers-began.workers)
+		c.gpu += max(0, at.gpu-began.gpu)
+		return true
+	}
+	c.memory, c.pending = max(c.memory, at.memory), max(c.pending, at.pending)
+	c.workers, c.gpu = max(c.workers, at.workers), max(c.gpu, at.gpu)
+	return false
+}
+
+// rest is a stretch in which a thread mostly slept, and no followed thread that works ended that.
+type rest struct {
+	from, to time.Duration
+	clocks   clocks // at from
+}
+
+// extend adds a sleep. before are the clocks at its start.
+func (r *rest) extend(s *segment, before clocks) {
+	if r.to == 0 || s.from-r.to > (s.to-r.from)/4 {
+		r.from, r.clocks = s.from, before
+	}
+	r.to = s.to
+}
+
+func (c clocks) plus(d time.Duration) clocks {
+	return clocks{c.memory + d, c.pending + d, c.workers + d, c.gpu + d}
 }
 
 // clocksAt returns the clocks at a moment of the open state.

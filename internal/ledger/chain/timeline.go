@@ -53,6 +53,7 @@ type thread struct {
 	reads   bool     // it has read data
 	running share
 	clocks  clocks
+	rest    rest // the newest
 }
 
 type openState uint8
