@@ -12,6 +12,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/check"
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
 func checkCommand() *cobra.Command {
@@ -52,7 +53,8 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 // checkMachine checks the machine for an agent with this config.
 func checkMachine(ctx context.Context, c *agentConfig) []check.Finding {
 	monitored := c.monitor()
-	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket()}
+	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket(),
+		Schedule: schedule.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}

@@ -25,7 +25,8 @@ func replayCommand() *cobra.Command {
 machine, with the same numbers. Give all files of a recording at once, in any order; - is standard
 input.`,
 		Example: `  stallspan replay machine.gz
-  stallspan replay --report report.json machine.gz machine.gz.1 machine.gz.2`,
+  stallspan replay --report report.json machine.gz machine.gz.1 machine.gz.2
+  stallspan replay --what-if machine.gz`,
 		Args: needs(1, math.MaxInt, "replay needs a recording: stallspan replay machine.gz"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p.out = cmd.OutOrStdout()
@@ -33,6 +34,7 @@ input.`,
 		},
 	}
 	cmd.Flags().StringVar(&p.reportPath, "report", "", "write the report as JSON to this `file`")
+	cmd.Flags().BoolVar(&p.whatIf, "what-if", false, whatIfUsage)
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print the report as JSON on standard output")
 	return cmd
 }
@@ -41,6 +43,7 @@ input.`,
 type replay struct {
 	reportPath string
 	asJSON     bool
+	whatIf     bool
 	out        io.Writer
 
 	monitor *monitor.Monitor
@@ -181,6 +184,9 @@ func (p *replay) problems() []error {
 func (p *replay) show(d *document) error {
 	if !p.asJSON {
 		printTable(p.out, p.reports(), p.problems())
+		if p.whatIf {
+			printWhatIf(p.out, p.reports())
+		}
 		return nil
 	}
 	return writeJSON(p.out, d)

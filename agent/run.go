@@ -29,6 +29,7 @@ type runOptions struct {
 	name     string
 	failOn   string
 	slow     slowFlags
+	whatIf   bool
 	patterns progress.Options
 	recorder recorder
 }
@@ -65,6 +66,7 @@ spans over OTLP.`,
 	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "",
 		"`regexp` of a line that begins a model load;\nits group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
+	flags.BoolVar(&o.whatIf, "what-if", false, whatIfUsage)
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if the program succeeds but a window was `slow`")
 	o.slow.add(cmd)
 	return cmd
@@ -151,6 +153,9 @@ func (r *run) do(ctx context.Context) error {
 	}
 	m.SaveBaselines() // before its problems are printed
 	printTable(os.Stderr, r.timeline(), r.problems())
+	if r.options.whatIf {
+		printWhatIf(os.Stderr, r.timeline())
+	}
 	if server.err != nil {
 		say("warning: the program could not announce windows: %v", server.err)
 	}

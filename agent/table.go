@@ -90,6 +90,7 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	if len(reports) == 0 {
 		w.line("No windows.")
 	}
+	w.evidence(reports)
 	for _, p := range problems {
 		w.text("Warning: ", p.Error())
 	}

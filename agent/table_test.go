@@ -105,6 +105,23 @@ func tables() map[string]struct {
 		trained = append(trained, r)
 	}
 
+	measured := row(epoch(1), 10*time.Second, one, 30, 55, 5, window.StorageBound)
+	measured.Evidence, measured.Disks = window.FromSchedule, disks("sda")
+	measured.WhatIf = &window.WhatIf{NoStorage: 2.2, Low: 2, High: 2.4, Workers: 1.04, GPU: 1.2}
+	measured.OtherReasons = []window.OtherReason{
+		{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * time.Millisecond},
+		{Kind: window.OtherTimer, Name: "timer", Time: 150 * time.Millisecond},
+	}
+	network := row(epoch(2), 10*time.Second, one, 30, 1, 5, window.Unknown)
+	network.Evidence = window.FromSchedule
+	network.OtherReasons = []window.OtherReason{
+		{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 6 * time.Second},
+	}
+	network.WhatIf = &window.WhatIf{NoStorage: 1, GPU: 1.2}
+	estimated := row(epoch(3), 10*time.Second, one, 30, 55, 5, window.StorageBound)
+	estimated.Evidence = window.FromPressure
+	estimated.NoSchedule = "following the scheduler needs root, or CAP_BPF and CAP_PERFMON"
+
 	type shown = struct {
 		reports  []*window.Report
 		problems []error
@@ -117,12 +134,14 @@ func tables() map[string]struct {
 			errors.New("disk: open /host/a/folder/that/has/a/very/long/name/because/containers/have/such/proc/diskstats: " +
 				"permission denied"),
 		}},
-		"hundred": {reports: hundred},
-		"late":    {reports: late},
-		"trained": {reports: trained},
-		"names":   {reports: []*window.Report{path, wide, hostile, many}},
-		"nothing": {},
-		"instant": {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},
+		"hundred":   {reports: hundred},
+		"late":      {reports: late},
+		"measured":  {reports: []*window.Report{measured, network}},
+		"estimated": {reports: []*window.Report{measured, estimated}},
+		"trained":   {reports: trained},
+		"names":     {reports: []*window.Report{path, wide, hostile, many}},
+		"nothing":   {},
+		"instant":   {reports: []*window.Report{row(epoch(1), 0, nil, 0, 0, 0, window.Unknown)}},
 	}
 }
 
@@ -131,6 +150,9 @@ func TestTable(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
 			printTable(&out, given.reports, given.problems)
+			if name == "measured" || name == "gpu" {
+				printWhatIf(&out, given.reports)
+			}
 			golden := filepath.Join("testdata", "table", name+".txt")
 			if *update {
 				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {

@@ -14,6 +14,25 @@ const (
 	maxReasons  = 3
 )
 
+// Evidence returns a sentence on what the ledger was made from, and on what would give more; "" without a ledger.
+func Evidence(r *window.Report) string {
+	var text string
+	switch r.Evidence {
+	case window.FromSchedule:
+		return "Evidence: every change of state of the program's threads."
+	case window.FromPressure:
+		text = "Evidence: pressure (PSI), disk queues and CPU times"
+	case window.FromSamples:
+		text = "Evidence: disk queues and CPU times"
+	default:
+		return ""
+	}
+	if r.NoSchedule != "" {
+		text += "; " + r.NoSchedule
+	}
+	return text + "."
+}
+
 // Reasons returns what the job waited for in the time that is other, the largest first, each with its share of the
 // window: "timer (2 %)".
 func Reasons(r *window.Report) []string {
@@ -51,7 +70,7 @@ func others(r *window.Report, s window.Shares) string {
 
 // waitedFor completes "The GPU waited".
 var waitedFor = map[window.OtherKind]string{
-	window.OtherGPU:     "for the GPU's driver",
+	window.OtherGPU:     "for the GPU driver",
 	window.OtherNetwork: "for the network",
 	window.OtherPipe:    "for a pipe",
 	window.OtherLock:    "for a lock",
@@ -74,7 +93,11 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 	if kind, time := mainReason(r); kind != "" {
 		what, part = waitedFor[kind], share(r, time)
 	}
-	return who + " waited " + what + " " + percent(part) + " of the time: " + strings.Join(Reasons(r), ", ") + rest
+	text := who + " waited " + what + " " + percent(part) + " of the time"
+	if list := reasons(r); len(list) > 1 || !strings.HasSuffix(what, " "+list[0].Name) {
+		text += ": " + strings.Join(Reasons(r), ", ")
+	}
+	return text + rest
 }
 
 // mainReason returns the kind of reasons that is most of other, with its time; "" if none is half of it.

@@ -36,6 +36,8 @@ func TestReasonsInFinding(t *testing.T) {
 			" (62 %), timer (4 %), futex held by thread feeder (3 %); it was busy 30 %."},
 		{idleFor(0, window.Unknown, window.Shares{CPU: 0.3, Other: 0.7}, network),
 			"The program waited for the network 62 % of the time: " + peer + " (62 %); it was on the CPU 30 %."},
+		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 7*time.Second)),
+			"The GPU waited for a timer 70 % of the time; it was busy 30 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 3*time.Second),
 			because(window.OtherLock, "futex", 2*time.Second)), "The GPU waited for neither storage nor CPU work 70 % of the " +
 			"time: timer (30 %), futex (20 %); it was busy 30 %."},

@@ -34,6 +34,7 @@ const (
 	Pressure  Area = "pressure"
 	Cgroup    Area = "cgroup"
 	Processes Area = "processes"
+	Scheduler Area = "scheduler"
 	CPU       Area = "CPU"
 	Clock     Area = "clock"
 	Container Area = "container"
@@ -53,12 +54,17 @@ type Finding struct {
 
 // Options select what is checked.
 type Options struct {
-	Root    string         // the folder that stands for "/": "/hostfs" in a container, "" otherwise
-	NVML    string         // the path of libnvidia-ml.so.1, if the loader does not find it
-	Drives  *smart.Options // how to read the drives' health; nil to skip it. Root and Timeout are set here
-	Socket  string         // of the agent
-	Program string         // the path of this program, for fixes that name it; "" for the name only
-	Export  []Target       // where telemetry goes; empty for nowhere
+	Root   string         // the folder that stands for "/": "/hostfs" in a container, "" otherwise
+	NVML   string         // the path of libnvidia-ml.so.1, if the loader does not find it
+	Drives *smart.Options // how to read the drives' health; nil to skip it. Root and Timeout are set here
+	Socket string         // of the agent
+
+	// Schedule returns why the scheduler cannot be followed on the machine whose files are below root, or nil. A nil
+	// function skips the check.
+	Schedule func(root string) error
+
+	Program string   // the path of this program, for fixes that name it; "" for the name only
+	Export  []Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.
 	ExportError error
 }
@@ -74,7 +80,8 @@ const (
 func Machine(ctx context.Context, o Options) []Finding {
 	m := &machine{Options: o, root: filepath.Join("/", o.Root)}
 	checks := []func(context.Context) []Finding{
-		m.gpus, m.disks, m.health, m.pressure, m.cgroup, m.processes, m.cores, m.clock, m.container, m.agent, m.export,
+		m.gpus, m.disks, m.health, m.pressure, m.cgroup, m.processes, m.scheduler,
+		m.cores, m.clock, m.container, m.agent, m.export,
 	}
 	found := make([][]Finding, len(checks))
 	var all sync.WaitGroup

@@ -2,6 +2,7 @@ package check
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -86,6 +87,42 @@ func TestFixtures(t *testing.T) {
 				t.Errorf("not as in %s (run with -update to take it):\n%s", golden, got)
 			}
 		})
+	}
+}
+
+// TestScheduler: the finding says which evidence there is, why it is no better, and what would give it.
+func TestScheduler(t *testing.T) {
+	server, empty := fixture.Root(t, "check_server"), t.TempDir()
+	for _, test := range []struct {
+		root     string
+		err      error
+		state    State
+		message  string
+		evidence string
+	}{
+		{server, nil, Seen, "Every change of state of a job's threads can be read: the ledger is measured.", "schedule"},
+		{server, errors.New("it needs root"), Limited, "The ledger is estimated, not measured: it needs root.", "pressure"},
+		{empty, errors.New("it needs BTF"), Limited, "The ledger is estimated, not measured: it needs BTF.", "sampled"},
+	} {
+		of := ""
+		m := &machine{root: test.root, Options: Options{Root: test.root, Schedule: func(root string) error {
+			of = root
+			return test.err
+		}}}
+		found := m.scheduler(t.Context())
+		if len(found) != 1 || of != test.root {
+			t.Fatalf("got %+v of %q, want one finding of %q", found, of, test.root)
+		}
+		f := found[0]
+		if f.State != test.state || f.Message != test.message || f.Details["evidence"] != test.evidence {
+			t.Errorf("got %+v, want %s, %q, %s", f, test.state, test.message, test.evidence)
+		}
+		if f.Fix != "" {
+			t.Errorf("got the fix %q, want none: the message says what is needed", f.Fix)
+		}
+	}
+	if found := (&machine{}).scheduler(t.Context()); found != nil {
+		t.Errorf("skipped: got %+v, want nothing", found)
 	}
 }
 

@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// whatIfUsage is the help of --what-if.
+const whatIfUsage = "also print how much faster each window would be with\n" +
+	"instant storage, more workers, or a faster GPU"
+
+// printWhatIf writes the predictions for each window, below printTable's rows.
+func printWhatIf(out io.Writer, reports []*window.Report) {
+	t := &table{out: out}
+	t.line("")
+	reports = slices.DeleteFunc(slices.Clone(reports), func(r *window.Report) bool { return len(explain.Answers(r)) == 0 })
+	if len(reports) == 0 {
+		t.text("", "What if: not known, because it follows from the scheduler's evidence, which no window has.")
+		return
+	}
+	t.line("What if: how many times faster each window would be with")
+	for i, r := range reports {
+		if len(reports) > maxRows && i == maxRows {
+			t.line(fmt.Sprintf("... %d more, see --report ...", len(reports)-maxRows))
+			return
+		}
+		t.line(explain.Label(r.Label(), r.Unfinished))
+		for _, a := range explain.Answers(r) {
+			t.line(fmt.Sprintf("  %-23s %s", a.Change, a.Faster))
+		}
+	}
+}
+
+// evidence writes what the ledgers were made from: the weakest evidence of all windows, and what would give more.
+func (t *table) evidence(reports []*window.Report) {
+	for _, r := range reports {
+		if r.Evidence == window.FromPressure || r.Evidence == window.FromSamples {
+			t.text("", explain.Evidence(r))
+			return
+		}
+	}
+	for _, r := range reports {
+		if r.Evidence != "" {
+			t.text("", explain.Evidence(r))
+			return
+		}
+	}
+}
