@@ -35,18 +35,9 @@ func printWhatIf(out io.Writer, reports []*window.Report) {
 	}
 }
 
-// evidence writes what the ledgers were made from: the weakest evidence of all windows, and what would give more.
+// evidence writes what the ledgers were made from, and what would give more.
 func (t *table) evidence(reports []*window.Report) {
-	for _, r := range reports {
-		if r.Evidence == window.FromPressure || r.Evidence == window.FromSamples {
-			t.text("", explain.Evidence(r))
-			return
-		}
-	}
-	for _, r := range reports {
-		if r.Evidence != "" {
-			t.text("", explain.Evidence(r))
-			return
-		}
+	if text := explain.EvidenceOf(reports); text != "" {
+		t.text("", text)
 	}
 }

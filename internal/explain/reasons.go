@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"cmp"
+	"fmt"
 	"strings"
 	"time"
 
@@ -14,21 +16,40 @@ const (
 	maxReasons  = 3
 )
 
-// Evidence returns a sentence on what the ledger was made from, and on what would give more; "" without a ledger.
-func Evidence(r *window.Report) string {
-	var text string
-	switch r.Evidence {
-	case window.FromSchedule:
-		return "Evidence: every change of state of the program's threads."
-	case window.FromPressure:
-		text = "Evidence: pressure (PSI), disk queues and CPU times"
-	case window.FromSamples:
-		text = "Evidence: disk queues and CPU times"
-	default:
-		return ""
+// evidence says what a ledger was made from.
+var evidence = map[window.Evidence]string{
+	window.FromSchedule: "every change of state of the program's threads",
+	window.FromPressure: "pressure (PSI), disk queues and CPU times",
+	window.FromSamples:  "disk queues and CPU times",
+}
+
+// EvidenceOf returns a sentence on what the ledgers were made from, and on what would give more; "" without a ledger.
+func EvidenceOf(reports []*window.Report) string {
+	var kinds []string
+	ledgers := map[string]int{}
+	why := ""
+	for _, r := range reports {
+		kind := evidence[r.Evidence]
+		if kind == "" {
+			continue
+		}
+		if ledgers[kind]++; ledgers[kind] == 1 {
+			kinds = append(kinds, kind)
+		}
+		why = cmp.Or(why, r.NoSchedule)
 	}
-	if r.NoSchedule != "" {
-		text += "; " + r.NoSchedule
+	text := "Evidence: " + strings.Join(kinds, "")
+	switch {
+	case len(kinds) == 0:
+		return ""
+	case len(kinds) > 1:
+		for i, kind := range kinds {
+			kinds[i] = fmt.Sprintf("of %s %s", count(uint64(ledgers[kind]), "window"), kind)
+		}
+		text = "Evidence: " + strings.Join(kinds, "; ")
+	}
+	if why != "" {
+		text += "; " + why
 	}
 	return text + "."
 }

@@ -83,3 +83,22 @@ func TestEveryReasonHasWords(t *testing.T) {
 		}
 	}
 }
+
+// TestEvidenceOf: the table says what its ledgers were made from, and why not from the scheduler.
+func TestEvidenceOf(t *testing.T) {
+	of := func(e window.Evidence, why string) *window.Report { return &window.Report{Evidence: e, NoSchedule: why} }
+	const rights = "following the scheduler needs root, or CAP_BPF and CAP_PERFMON"
+	for want, reports := range map[string][]*window.Report{
+		"": {of("", "")},
+		"Evidence: every change of state of the program's threads.": {of(window.FromSchedule, ""), of("", "")},
+		"Evidence: disk queues and CPU times.":                      {of(window.FromSamples, "")},
+		"Evidence: pressure (PSI), disk queues and CPU times; " + rights + ".": {of(window.FromPressure, rights),
+			of(window.FromPressure, rights)},
+		"Evidence: of 2 windows every change of state of the program's threads; of 1 window pressure (PSI), disk queues and " +
+			"CPU times.": {of(window.FromSchedule, ""), of(window.FromPressure, ""), of(window.FromSchedule, "")},
+	} {
+		if got := EvidenceOf(reports); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}

@@ -88,7 +88,7 @@ func (b *builder) otherReasons() {
 // these may help.
 const minFed = 0.02
 
-// predicted is how far off predictions are, as a share: nine of ten are closer (docs/accuracy.md).
+// predicted is how far off predictions are, as a share: nine of ten are closer (docs/internals/accuracy.md).
 const predicted = 0.1
 
 // whatIf turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
@@ -102,15 +102,16 @@ func (b *builder) whatIf() {
 	}
 	faster := func(gain, shortest float64) float64 { return total / max(total-gain, shortest, total/1000) }
 	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
-	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest), GPU: faster(b.scheduled(history.LedgerGainGPU), 0)}
+	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
 	low := faster(b.scheduled(history.LedgerGainLow), shortest)
 	b.WhatIf.Low = max(1, min(low, b.WhatIf.NoStorage*(1-predicted)))
 	b.WhatIf.High = b.WhatIf.NoStorage * (1 + predicted)
 	if b.scheduled(history.LedgerFed) > minFed*total {
 		b.WhatIf.Workers = faster(b.scheduled(history.LedgerGainWorkers), shortest)
 	}
-	if len(b.GPUIDs) == 0 {
-		b.WhatIf.GPU = 0
+	if len(b.GPUIDs) > 0 {
+		half := total - b.Busy.Seconds()/2 // all that a GPU twice as fast can save is half of its own time
+		b.WhatIf.GPU = faster(b.scheduled(history.LedgerGainGPU), half)
 	}
 }
 

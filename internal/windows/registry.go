@@ -229,7 +229,7 @@ func (g *Registry) Replay(mark *recording.Mark) error {
 		g.config.Readings.BeginWindow(&o.Window, at)
 	case recording.End:
 		limits := cmp.Or(mark.Limits, &window.Limits{}) // absent from older recordings, and where none were set
-		how := sampling.Ending{At: at, Unfinished: mark.Unfinished}
+		how := sampling.Ending{At: at, Unfinished: mark.Unfinished, NoSchedule: mark.NoSchedule}
 		how.Readers = slices.Clip(mark.Readers[:min(len(mark.Readers), probe.MaxReaders)])
 		e := &ending{how: how, done: make(chan struct{}), judge: func(r *window.Report) *window.Limits {
 			r.ApplyLimits(*limits)

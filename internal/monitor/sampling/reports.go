@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -39,6 +40,7 @@ type Ending struct {
 	At         Moment
 	Unfinished bool
 	Readers    []window.Reader // the processes that fetched most
+	NoSchedule string          // of a recording: why the scheduler was not followed
 	Concurrent Concurrent      // nil skips the other windows
 
 	// Judge completes the report, and returns the limits of its length for the journal. It is called with the lock of
@@ -52,6 +54,7 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	defer r.mu.Unlock()
 	s := &r.now
 	s.markOwn(e.Readers, w.Job)
+	s.schedule.missing = cmp.Or(s.schedule.missing, e.NoSchedule)
 	w.Unfinished = w.Unfinished || e.Unfinished
 	if len(s.accounts.waiting) > 0 {
 		s.advance()
@@ -62,7 +65,7 @@ func (r *Readings) EndWindow(w *window.Window, e Ending) *window.Report {
 	limits := e.Judge(report)
 	s.journal.mark(recording.Mark{
 		Op: recording.End, Edge: e.At.number, At: &e.At.At, ID: w.ID, Unfinished: e.Unfinished,
-		Readers: e.Readers, Limits: limits,
+		Readers: e.Readers, Limits: limits, NoSchedule: s.schedule.missing,
 	})
 	return report
 }

@@ -12,7 +12,7 @@ import (
 // reports say why.
 func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	if !c.Schedule {
-		return nil, "it is switched off"
+		return nil, "following the scheduler is switched off"
 	}
 	source, err := schedule.New(c.Root)
 	if err != nil {
@@ -24,7 +24,7 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 // threads follows the threads of jobs through the scheduler. The zero value follows none.
 type threads struct {
 	source   Scheduler
-	missing  string // why source is nil; "" for a recording
+	missing  string // why source is nil; of a recording what its last window says
 	problems *Problems
 	pids     map[string][]int // by job; empty for a job that cannot be followed
 }
