@@ -101,7 +101,7 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) send(w http.ResponseWriter, control *http.ResponseController, lines [][]byte) error {
-	if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+	if err := control.SetWriteDeadline(time.Now().Add(s.http.WriteTimeout)); err != nil {
 		return err
 	}
 	for _, line := range lines {

@@ -7,21 +7,25 @@ import (
 
 type peerKey struct{}
 
-// withPeer adds the process that opened a connection to its context.
+// withPeer adds a connection of a unix socket to its context: it shows which process opened it.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if unix, ok := c.(*net.UnixConn); ok {
-		if pid := peerPID(unix); pid > 0 {
-			return context.WithValue(ctx, peerKey{}, pid)
-		}
+		return context.WithValue(ctx, peerKey{}, unix)
 	}
 	return ctx
+}
+
+// callerConn returns the connection of a request, or nil over TCP.
+func callerConn(ctx context.Context) *net.UnixConn {
+	unix, _ := ctx.Value(peerKey{}).(*net.UnixConn)
+	return unix
 }
 
 // callerPID returns the process that sent a request, or 0 if it is unknown: over TCP, or from a PID namespace that is
 // not visible here.
 func callerPID(ctx context.Context) int {
-	if pid, ok := ctx.Value(peerKey{}).(int); ok {
-		return pid
+	if unix := callerConn(ctx); unix != nil {
+		return max(peerPID(unix), 0)
 	}
 	return 0
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -33,10 +34,11 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/windows/{id}/end", map[string]handler{http.MethodPost: s.end})
 	handle("/v1/events", map[string]handler{http.MethodGet: s.follow})
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
+	handle(lend.Path, map[string]handler{http.MethodPost: s.schedule})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, "+
-			"/v1/events, /v1/events/test and /v1/status", excerpt(r.URL.Path))
+			"/v1/events, /v1/events/test, /v1/schedule and /v1/status", excerpt(r.URL.Path))
 	}))
 	// Pages in a browser must not open windows on a loopback port. Programs do not send the headers that this checks.
 	pages := http.NewCrossOriginProtection()

@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -50,8 +51,9 @@ type Server struct {
 	streams  chan struct{}
 	ending   chan struct{} // closed when the server stops
 	events   Events
-	loopback bool // the listener is a loopback port
-	local    bool // the listener is a unix socket
+	lender   *lend.Lender // nil for none
+	loopback bool         // the listener is a loopback port
+	local    bool         // the listener is a unix socket
 	http     http.Server
 	open     sync.WaitGroup // connections
 }

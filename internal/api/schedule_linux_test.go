@@ -1,0 +1,436 @@
+package api
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/lend"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// machine is a source of events that a test makes.
+type machine struct {
+	mu     sync.Mutex
+	jobs   map[string][]int
+	events []sample.ThreadEvent
+	owner  *lend.Owner
+	closed bool
+}
+
+func (m *machine) Follow(job string, pids []int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.jobs[job] = pids
+	return nil
+}
+
+func (m *machine) Sync(job string, pids []int) error { return m.Follow(job, pids) }
+
+func (m *machine) Unfollow(job string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.jobs, job)
+}
+
+func (m *machine) Read(s *sample.Sample) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.At = sample.Now()
+	s.Schedule = &sample.Schedule{Until: s.At.Mono, Events: m.events}
+	m.events = nil
+	return nil
+}
+
+func (m *machine) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.closed = true
+	return nil
+}
+
+func (m *machine) tell(e sample.ThreadEvent) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.events = append(m.events, e)
+}
+
+// lends returns a server that lends from m.
+func lends(t *testing.T, m *machine) *service {
+	t.Helper()
+	m.jobs = map[string][]int{}
+	return serve(t, func(s *Server) {
+		s.Lending(lend.NewLender(func(o *lend.Owner) (lend.Source, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			m.owner = o
+			return m, nil
+		}))
+	})
+}
+
+// eventually waits until ok is true.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for start := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(start) > 10*time.Second {
+			t.Fatalf("got no %s within 10 s, want one", what)
+		}
+	}
+}
+
+func (m *machine) follows(job string, pid int) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.jobs[job]) == 1 && m.jobs[job][0] == pid
+}
+
+// A borrower gets the events of its process, on its clock, and at the end of a window all up to then.
+func TestBorrow(t *testing.T) {
+	m := &machine{}
+	s := lends(t, m)
+	b := lend.NewBorrower("/nowhere/s", s.path)
+	defer func() { _ = b.Close() }()
+	if err := b.Follow("run", nil); err != nil { // as for a program that has not begun
+		t.Fatal(err)
+	}
+	if err := b.Sync("run", []int{os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "job", func() bool { return m.follows("run", os.Getpid()) })
+	if uid := uint32(os.Geteuid()); uid != 0 && (m.owner == nil || m.owner.UID != uid) {
+		t.Errorf("got owner %v, want %d", m.owner, uid)
+	}
+	var slowest time.Duration
+	for range 20 { // windows
+		at := sample.Now().Mono
+		m.tell(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid(), Woken: at - 1})
+		edge := sample.Sample{Edge: true}
+		before := time.Now()
+		if err := b.Read(&edge); err != nil {
+			t.Fatal(err)
+		}
+		slowest = max(slowest, time.Since(before))
+		if edge.Schedule == nil || len(edge.Schedule.Events) != 1 || edge.Schedule.Until < at {
+			t.Fatalf("got %+v, want one event, and all up to %v", edge.Schedule, at)
+		}
+		e := edge.Schedule.Events[0]
+		if d := e.At - at; d < -time.Millisecond || d > time.Millisecond || e.At-e.Woken != 1 {
+			t.Errorf("got an event at %v woken at %v, want at %v and 1 ns before", e.At, e.Woken, at)
+		}
+	}
+	t.Logf("the slowest of 20 readings at the end of a window took %v", slowest)
+	if slowest > 250*time.Millisecond {
+		t.Errorf("got %v, want at most 250 ms", slowest)
+	}
+	b.Unfollow("run")
+	eventually(t, "end of the job", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return len(m.jobs) == 0
+	})
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "end of the source", func() bool {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.closed
+	})
+}
+
+// The server does not wait for borrowers when it stops. The borrower's program goes on without it.
+func TestStopWhileLending(t *testing.T) {
+	m := &machine{}
+	s := lends(t, m)
+	b := lend.NewBorrower(s.path)
+	defer func() { _ = b.Close() }()
+	if err := b.Follow("run", []int{os.Getpid()}); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "job", func() bool { return m.follows("run", os.Getpid()) })
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if !m.closed {
+		t.Error("got a source that is open after the server, want it closed")
+	}
+	eventually(t, "trouble", func() bool { return b.Trouble() != nil })
+	for range 2 {
+		before := time.Now()
+		if err := b.Read(&sample.Sample{Edge: true}); err != nil || time.Since(before) > 50*time.Millisecond {
+			t.Errorf("got %v after %v, want no error at once", err, time.Since(before))
+		}
+	}
+}
+
+func TestLendingRefused(t *testing.T) {
+	var refused *Error
+	for name, c := range map[string]struct {
+		serve  func(*Server)
+		path   string
+		status int
+		want   string
+	}{
+		"none":    {func(*Server) {}, "/v1/schedule?version=1", http.StatusNotFound, "does not lend"},
+		"version": {lending(nil), "/v1/schedule?version=99", http.StatusBadRequest, `version "99" of the frames is unknown`},
+		"rights":  {lending(errors.New("no CAP_BPF")), "/v1/schedule?version=1", http.StatusNotFound, "no CAP_BPF"},
+		"TCP": {func(s *Server) { lending(nil)(s); s.http.ConnContext = nil }, "/v1/schedule?version=1", http.StatusForbidden,
+			"use the unix socket, not TCP"},
+	} {
+		s := serve(t, c.serve)
+		if _, err := s.post(t.Context(), c.path, nil); !errors.As(err, &refused) || refused.Status != c.status ||
+			!strings.Contains(refused.Text, c.want) {
+			t.Errorf("%s: got %v, want %d with %q", name, err, c.status, c.want)
+		}
+	}
+}
+
+func lending(err error) func(*Server) {
+	return func(s *Server) {
+		s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return &machine{jobs: map[string][]int{}}, err }))
+	}
+}
+
+// The third borrower of a user is refused, until one of the others ends. Nor do idle connections keep borrowers out.
+func TestBorrowersOfOneUser(t *testing.T) {
+	s := serve(t, lending(nil))
+	var some []*lend.Borrower
+	for range 3 {
+		b := lend.NewBorrower(s.path)
+		defer func() { _ = b.Close() }()
+		some = append(some, b)
+	}
+	for i, b := range some {
+		err := b.Follow("run", []int{os.Getpid()})
+		if refused := err != nil && strings.Contains(err.Error(), lend.ErrBusy.Error()); refused != (i == 2) || err != nil && !refused {
+			t.Errorf("borrower %d: got %v, want the third one refused", i, err)
+		}
+	}
+	_ = some[0].Close()
+	eventually(t, "room for another borrower", func() bool {
+		b := lend.NewBorrower(s.path)
+		defer func() { _ = b.Close() }()
+		return b.Follow("run", []int{os.Getpid()}) == nil
+	})
+}
+
+// A client that sends anything else than orders, or ends in the middle of one, ends its loan.
+func TestBadOrders(t *testing.T) {
+	for _, body := range []string{"nonsense\n", `{"op":"follow"` + "\n", strings.Repeat("x", lend.MaxOrder+1), "",
+		`{"op":"sync","job":"unknown","pids":[1]}` + "\n"} {
+		m := &machine{}
+		s := lends(t, m)
+		c := s.dial(t)
+		_, _ = fmt.Fprintf(c, "POST /v1/schedule?version=1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		response, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			t.Errorf("%.20q: got %v, want the end of the response", body, err)
+		}
+		_ = response.Body.Close()
+		if !m.closed {
+			t.Errorf("%.20q: got an open source, want it closed", body)
+		}
+	}
+}
+
+// flood is a source with more events at each reading than a socket holds.
+type flood struct{ machine }
+
+func (f *flood) Read(s *sample.Sample) error {
+	events := make([]sample.ThreadEvent, 50_000)
+	for i := range events {
+		events[i] = sample.ThreadEvent{At: sample.Now().Mono, TID: os.Getpid(), PID: os.Getpid(), Detail: 1 << 60}
+	}
+	s.Schedule = &sample.Schedule{Until: sample.Now().Mono, Events: events}
+	return nil
+}
+
+// A client that never reads is disconnected, and its loan ends.
+func TestBorrowerThatNeverReads(t *testing.T) {
+	f := &flood{machine{jobs: map[string][]int{}}}
+	s := serve(t, func(s *Server) {
+		s.http.WriteTimeout = 300 * time.Millisecond
+		s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return f, nil }))
+	})
+	c := s.dial(t)
+	_, _ = fmt.Fprintf(c, "POST /v1/schedule?version=%d HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"+
+		`{"op":"follow","job":"run","pids":[%d]}`+"\n", lend.Version, os.Getpid())
+	eventually(t, "end of the loan", func() bool {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return f.closed
+	})
+}
+
+// asNobody runs this test again as another user, and returns its output.
+func asNobody(t *testing.T, flags uintptr, variable, value string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("running a part of the test as another user needs root")
+	}
+	dir, err := os.MkdirTemp("", "nobody")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	copied := filepath.Join(dir, "test")
+	text, err := os.ReadFile(os.Args[0])
+	if err == nil {
+		err = errors.Join(os.WriteFile(copied, text, 0o755), os.Chmod(dir, 0o755))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	child := exec.Command(copied, "-test.run=^"+t.Name()+"$", "-test.v")
+	child.Dir = dir
+	child.Env = append(os.Environ(), variable+"="+value)
+	child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}, Cloneflags: flags}
+	out, err := child.CombinedOutput()
+	if err != nil {
+		t.Errorf("got %v, want exit code 0\n%s", err, out)
+	}
+	return string(out)
+}
+
+// admitAll lets every user connect, as the folder and its group do for those who may.
+func admitAll(t *testing.T, s *service) {
+	t.Helper()
+	if err := errors.Join(os.Chmod(s.path, 0o666), os.Chmod(filepath.Dir(s.path), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A plain user gets the events of its own process, and not of the server's.
+func TestPlainUserBorrows(t *testing.T) {
+	const variable = "STALLSPAN_TEST_BORROW"
+	if path := os.Getenv(variable); path != "" {
+		b := lend.NewBorrower(path)
+		defer func() { _ = b.Close() }()
+		if err := b.Follow("run", []int{os.Getpid(), os.Getppid()}); err != nil {
+			t.Fatal(err)
+		}
+		var pids []int
+		eventually(t, "event", func() bool {
+			s := sample.Sample{Edge: true}
+			if err := b.Read(&s); err != nil {
+				t.Fatal(err)
+			}
+			if s.Schedule != nil {
+				for _, e := range s.Schedule.Events {
+					pids = append(pids, e.PID)
+				}
+			}
+			return len(pids) > 0
+		})
+		if len(pids) != 1 || pids[0] != os.Getpid() {
+			t.Errorf("got events of %v, want one of %d", pids, os.Getpid())
+		}
+		return
+	}
+	m := &machine{}
+	s := lends(t, m)
+	admitAll(t, s)
+	told := make(chan struct{})
+	go func() {
+		defer close(told)
+		for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
+			m.mu.Lock()
+			pids := m.jobs["run"]
+			m.mu.Unlock()
+			if len(pids) > 0 {
+				at := sample.Now().Mono
+				m.tell(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid()})
+				m.tell(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: pids[0], PID: pids[0]})
+				return
+			}
+		}
+	}()
+	asNobody(t, 0, variable, s.path)
+	<-told
+	if m.owner == nil || m.owner.UID != 65534 || m.owner.GID != 65534 {
+		t.Errorf("got owner %v, want user and group 65534", m.owner)
+	}
+}
+
+// The numbers of a container's processes mean others here.
+func TestBorrowerInAContainer(t *testing.T) {
+	const variable = "STALLSPAN_TEST_CONTAINER"
+	if path := os.Getenv(variable); path != "" {
+		b := lend.NewBorrower(path)
+		defer func() { _ = b.Close() }()
+		err := b.Follow("run", []int{os.Getpid()})
+		if want := "a container numbers its processes otherwise"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+		return
+	}
+	s := serve(t, lending(nil))
+	admitAll(t, s)
+	asNobody(t, syscall.CLONE_NEWPID, variable, s.path)
+}
+
+// A socket on which another user listens gets no request, let alone trust.
+func TestSquattedSocket(t *testing.T) {
+	const variable = "STALLSPAN_TEST_SQUAT"
+	if path := os.Getenv(variable); path != "" {
+		l, err := net.Listen("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		if err := os.Chmod(path, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+		if sent, _ := io.ReadAll(c); len(sent) > 0 {
+			t.Errorf("got %q, want nothing", sent)
+		}
+		return
+	}
+	dir := folder(t)
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "s")
+	done := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if info, err := os.Lstat(path); err != nil || info.Mode().Perm() != 0o777 {
+				time.Sleep(time.Millisecond)
+				continue
+			}
+			b := lend.NewBorrower(path)
+			err := b.Follow("run", []int{os.Getpid()})
+			_ = b.Close()
+			done <- err
+			return
+		}
+		done <- ctx.Err()
+	}()
+	asNobody(t, 0, variable, path)
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "user 65534 listens there") {
+		t.Errorf("got %v, want that another user listens", err)
+	}
+}

@@ -1,0 +1,263 @@
+package lend
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Version is the version of the frames. Both sides must have the same.
+const Version = 1
+
+// Bounds of a frame.
+const (
+	maxFrame    = 1 << 20 // bytes; events without room are lost, and counted
+	maxText     = 256     // bytes of a job's name, or of the peer of a socket
+	lengthBytes = 4
+	maxHeader   = 3 * binary.MaxVarintLen64
+	maxEvents   = 1 << 15
+)
+
+// errFrame is the error of a frame that breaks the format.
+var errFrame = errors.New("a frame of the scheduler's events is damaged: run the same version of stallspan as the agent")
+
+// encoder turns readings into frames. A frame is its length, as four bytes, and varints: Until, Lost, the number of
+// events, and the events. Each has its kind, the time since the event before it, the thread, the process, a set of the
+// fields that are not zero, and these. Until is on CLOCK_MONOTONIC, and Woken and From are relative to At.
+type encoder struct {
+	origin time.Duration // CLOCK_MONOTONIC of Stamp.Mono 0
+	events []byte
+	frame  []byte
+}
+
+// encode returns the frame of a reading. It is valid until the next call.
+func (e *encoder) encode(s *sample.Schedule) []byte {
+	e.events = e.events[:0]
+	previous, n := s.Until, 0
+	for i := range s.Events[:min(len(s.Events), maxEvents)] {
+		before := len(e.events)
+		e.events = appendEvent(e.events, &s.Events[i], previous)
+		if len(e.events) > maxFrame-maxHeader {
+			e.events = e.events[:before]
+			break
+		}
+		previous = s.Events[i].At
+		n++
+	}
+	b := append(e.frame[:0], make([]byte, lengthBytes)...)
+	b = binary.AppendVarint(b, int64(s.Until+e.origin))
+	b = binary.AppendUvarint(b, s.Lost+uint64(len(s.Events)-n))
+	b = binary.AppendUvarint(b, uint64(n))
+	b = append(b, e.events...)
+	binary.BigEndian.PutUint32(b, uint32(len(b)-lengthBytes))
+	e.frame = b
+	return b
+}
+
+func appendEvent(b []byte, e *sample.ThreadEvent, previous time.Duration) []byte {
+	b = append(b, byte(e.Kind))
+	b = binary.AppendVarint(b, int64(e.At-previous))
+	b = binary.AppendUvarint(b, uint64(e.TID))
+	b = binary.AppendUvarint(b, uint64(e.PID))
+	var values [len(fields)]uint64
+	set := uint64(0)
+	for i := range fields {
+		if v := fields[i].get(e); v != 0 {
+			values[i] = v
+			set |= 1 << i
+		}
+	}
+	const job, peer = 1 << len(fields), 2 << len(fields)
+	if e.Job != "" {
+		set |= job
+	}
+	if e.Peer != "" {
+		set |= peer
+	}
+	b = binary.AppendUvarint(b, set)
+	for i := range values {
+		if set&(1<<i) != 0 {
+			b = binary.AppendUvarint(b, values[i])
+		}
+	}
+	if set&job != 0 {
+		b = appendText(b, e.Job)
+	}
+	if set&peer != 0 {
+		b = appendText(b, e.Peer)
+	}
+	return b
+}
+
+func appendText(b []byte, text string) []byte {
+	text = text[:min(len(text), maxText)]
+	return append(binary.AppendUvarint(b, uint64(len(text))), text...)
+}
+
+// field is a number of a ThreadEvent that is usually zero.
+type field struct {
+	get func(*sample.ThreadEvent) uint64
+	set func(*sample.ThreadEvent, uint64)
+}
+
+// fields are all of them. Another order or another field is another Version.
+var fields = [...]field{
+	{func(e *sample.ThreadEvent) uint64 { return uint64(e.Creator) },
+		func(e *sample.ThreadEvent, v uint64) { e.Creator = int(v) }},
+	{func(e *sample.ThreadEvent) uint64 { return uint64(e.State) },
+		func(e *sample.ThreadEvent, v uint64) { e.State = sample.ThreadState(v) }},
+	{func(e *sample.ThreadEvent) uint64 { return number(e.IOWait) },
+		func(e *sample.ThreadEvent, v uint64) { e.IOWait = v != 0 }},
+	{func(e *sample.ThreadEvent) uint64 { return zigzag(int64(e.Syscall)) },
+		func(e *sample.ThreadEvent, v uint64) { e.Syscall = int(unzigzag(v)) }},
+	{func(e *sample.ThreadEvent) uint64 { return uint64(e.File) },
+		func(e *sample.ThreadEvent, v uint64) { e.File = sample.FileKind(v) }},
+	{func(e *sample.ThreadEvent) uint64 { return e.Detail },
+		func(e *sample.ThreadEvent, v uint64) { e.Detail = v }},
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.User }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.System }),
+	{func(e *sample.ThreadEvent) uint64 { return e.Fetched },
+		func(e *sample.ThreadEvent, v uint64) { e.Fetched = v }},
+	{func(e *sample.ThreadEvent) uint64 { return e.Chars },
+		func(e *sample.ThreadEvent, v uint64) { e.Chars = v }},
+	moment(func(e *sample.ThreadEvent) *time.Duration { return &e.Woken }),
+	{func(e *sample.ThreadEvent) uint64 { return uint64(e.Waker) },
+		func(e *sample.ThreadEvent, v uint64) { e.Waker = int(v) }},
+	{func(e *sample.ThreadEvent) uint64 { return uint64(e.WakerPID) },
+		func(e *sample.ThreadEvent, v uint64) { e.WakerPID = int(v) }},
+	{func(e *sample.ThreadEvent) uint64 { return uint64(e.WakerKind) },
+		func(e *sample.ThreadEvent, v uint64) { e.WakerKind = sample.WakerKind(v) }},
+	moment(func(e *sample.ThreadEvent) *time.Duration { return &e.From }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Running }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Ready }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Blocked }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Asleep }),
+}
+
+func duration(of func(*sample.ThreadEvent) *time.Duration) field {
+	return field{
+		func(e *sample.ThreadEvent) uint64 { return uint64(*of(e)) },
+		func(e *sample.ThreadEvent, v uint64) { *of(e) = time.Duration(v) },
+	}
+}
+
+// moment is a time that is encoded relative to At, plus one, as 0 means that there is none.
+func moment(of func(*sample.ThreadEvent) *time.Duration) field {
+	return field{
+		func(e *sample.ThreadEvent) uint64 {
+			if *of(e) == 0 {
+				return 0
+			}
+			return zigzag(int64(e.At-*of(e))) + 1
+		},
+		func(e *sample.ThreadEvent, v uint64) { *of(e) = e.At - time.Duration(unzigzag(v-1)) },
+	}
+}
+
+func number(b bool) uint64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func zigzag(v int64) uint64   { return uint64(v)<<1 ^ uint64(v>>63) }
+func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
+
+// readFrame reads a frame. buf is memory for it, which is returned with the frame in it.
+func readFrame(r io.Reader, buf []byte) ([]byte, error) {
+	var length [lengthBytes]byte
+	if _, err := io.ReadFull(r, length[:]); err != nil {
+		return buf, err
+	}
+	n := binary.BigEndian.Uint32(length[:])
+	if n > maxFrame {
+		return buf, errFrame
+	}
+	if int(n) > cap(buf) {
+		buf = make([]byte, n)
+	}
+	_, err := io.ReadFull(r, buf[:n])
+	return buf[:n], err
+}
+
+// decode returns the reading in a frame, with times relative to origin.
+func decode(frame []byte, origin time.Duration) (*sample.Schedule, error) {
+	d := decoder{rest: frame}
+	s := &sample.Schedule{Until: time.Duration(d.signed()) - origin, Lost: d.unsigned()}
+	n := d.unsigned()
+	if d.bad || n > maxEvents {
+		return nil, errFrame
+	}
+	s.Events = make([]sample.ThreadEvent, n)
+	previous := s.Until
+	for i := range s.Events {
+		d.event(&s.Events[i], previous)
+		previous = s.Events[i].At
+	}
+	if d.bad || len(d.rest) > 0 {
+		return nil, errFrame
+	}
+	return s, nil
+}
+
+// decoder reads a frame. After an error it returns zeros.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) event(e *sample.ThreadEvent, previous time.Duration) {
+	if len(d.rest) == 0 {
+		d.bad = true
+		return
+	}
+	e.Kind = sample.ThreadEventKind(d.rest[0])
+	d.rest = d.rest[1:]
+	e.At = previous + time.Duration(d.signed())
+	e.TID, e.PID = int(d.unsigned()), int(d.unsigned())
+	set := d.unsigned()
+	for i := range fields {
+		if set&(1<<i) == 0 {
+			continue
+		}
+		v := d.unsigned()
+		d.bad = d.bad || v == 0
+		if !d.bad {
+			fields[i].set(e, v)
+		}
+	}
+	if set&(1<<len(fields)) != 0 {
+		e.Job = d.text()
+	}
+	if set&(2<<len(fields)) != 0 {
+		e.Peer = d.text()
+	}
+	d.bad = d.bad || set >= 4<<len(fields)
+}
+
+func (d *decoder) unsigned() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.bad, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) signed() int64 { return unzigzag(d.unsigned()) }
+
+func (d *decoder) text() string {
+	n := d.unsigned()
+	if n > maxText || n > uint64(len(d.rest)) {
+		d.bad, d.rest = true, nil
+		return ""
+	}
+	text := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return text
+}
