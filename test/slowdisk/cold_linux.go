@@ -17,9 +17,9 @@ import (
 // stay at first.
 const coldTries = 20
 
-// cold writes back everything below a folder and drops the files from the page cache. It fails if a page stays, for
+// Cold writes back everything below a folder and drops the files from the page cache. It fails if a page stays, for
 // example because a process has mapped it. The file system's metadata (names, extents) stays in memory.
-func cold(folder string) error {
+func Cold(folder string) error {
 	top, err := os.Open(folder)
 	if err != nil {
 		return err

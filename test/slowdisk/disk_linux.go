@@ -21,7 +21,7 @@ func (d *Disk) Slow() error {
 	if err := d.Fast(); err != nil { // writing back at full speed
 		return err
 	}
-	if err := cold(d.Dir); err != nil {
+	if err := Cold(d.Dir); err != nil {
 		return err
 	}
 	switch d.Kind {

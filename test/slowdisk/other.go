@@ -26,3 +26,6 @@ func (*Disk) Fast() error { return errLinux }
 
 // Close needs Linux.
 func (*Disk) Close() error { return errLinux }
+
+// Cold needs Linux.
+func Cold(string) error { return errLinux }

@@ -1,0 +1,280 @@
+//go:build linux
+
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/stallspan/stallspan/test/slowdisk"
+)
+
+// job is a program with its data, its storage and what runs next to it.
+type job struct {
+	Name    string     `json:"name"`
+	Program string     `json:"program"` // in programs
+	Args    []string   `json:"args"`    // {disk} and {memory} are folders
+	Data    []dataSpec `json:"data"`
+	Disk    diskSpec   `json:"disk"`
+	GPUs    int        `json:"gpus,omitempty"`
+	Driver  driver     `json:"driver"`
+	User    string     `json:"user,omitempty"`   // "" for root
+	Bash    bool       `json:"bash,omitempty"`   // within bash -c
+	Fio     string     `json:"fio,omitempty"`    // fio in parallel, on the "same" disk or on "another"
+	Second  *job       `json:"second,omitempty"` // in parallel, on the same accelerator
+}
+
+// dataSpec is what programs/data.py writes.
+type dataSpec struct {
+	Kind  string `json:"kind"`
+	Path  string `json:"path"`
+	Count int    `json:"count"`
+	Size  int    `json:"size"` // pixels of the side of an image, or bytes of a row or tensor
+}
+
+// driver is how the emulated driver samples (testdata/fakenvml/README.md), in microseconds.
+type driver struct {
+	Period int `json:"period_us"`
+	Report int `json:"report_us,omitempty"`
+	Late   int `json:"late_us,omitempty"`
+}
+
+// chance draws the numbers of a job from its seed.
+type chance struct{ *rand.Rand }
+
+// between draws a whole number of low to high.
+func (c chance) between(low, high int) int { return low + c.IntN(high-low+1) }
+
+// seconds draws a time of low to high milliseconds, as an argument.
+func (c chance) seconds(low, high int) string {
+	return strconv.FormatFloat(float64(c.between(low, high))/1000, 'f', 3, 64)
+}
+
+// number draws a whole number as an argument.
+func (c chance) number(low, high int) string { return strconv.Itoa(c.between(low, high)) }
+
+// disk draws slow storage that serves so many reads a second.
+func (c chance) disk(low, high int) diskSpec {
+	kinds := []string{stacked, limited, string(slowdisk.Throttled)}
+	return diskSpec{Kind: kinds[c.IntN(len(kinds))], IOPS: c.between(low, high)}
+}
+
+// bandwidth draws slow storage that serves so many MiB a second.
+func (c chance) bandwidth(low, high int) diskSpec {
+	kinds := []string{stacked, limited, string(slowdisk.Throttled), string(slowdisk.SATA)}
+	return diskSpec{Kind: kinds[c.IntN(len(kinds))], Bytes: int64(c.between(low, high)) << 20}
+}
+
+// driver draws a driver that is as punctual as the fast ones are.
+func (c chance) driver() driver { return driver{Period: []int{20000, 166666}[c.IntN(2)]} }
+
+// entry makes a job of a name; short ones are those of -short.
+type entry struct {
+	name  string
+	short bool
+	make  func(c chance) job
+}
+
+// made returns the job of an entry and a seed.
+func (e entry) made(seed uint64) job {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(e.name))
+	j := e.make(chance{rand.New(rand.NewPCG(seed, h.Sum64()))})
+	j.Name = e.name
+	return j
+}
+
+// images is a job of programs/images.py.
+func images(c chance, workers int, accelerator string, more ...string) job {
+	j := job{
+		Program: "images.py", Disk: c.disk(110, 190), GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"images", "{disk}/images", c.between(480, 640), c.between(192, 288)}},
+		Args: append([]string{"{disk}/images", "--workers", strconv.Itoa(workers), "--accelerator", accelerator,
+			"--batch", c.number(8, 16), "--size", c.number(96, 160), "--step", c.seconds(25, 70)}, more...),
+	}
+	if accelerator == "cpu" {
+		j.GPUs = 0
+	}
+	return j
+}
+
+// late is images in one thread with a driver that reports once a second, and so late.
+func late(period, us int) func(chance) job {
+	return func(c chance) job {
+		j := images(c, 0, "sleep")
+		j.Driver = driver{Period: period, Report: 1000000, Late: us}
+		return j
+	}
+}
+
+// arrays is a job of programs/arrays.py.
+func arrays(c chance, kind string) job {
+	disk := c.disk(250, 450)
+	if kind == "npy" { // the kernel reads ahead and around
+		disk = c.bandwidth(8, 14)
+	}
+	return job{
+		Program: "arrays.py", Disk: disk, GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{kind, "{disk}/rows." + kind, c.between(1100, 1500), c.between(6, 12) * 4096}},
+		Args: []string{"{disk}/rows." + kind, "--batch", c.number(12, 24), "--work", c.number(1, 6),
+			"--step", c.seconds(15, 40)},
+	}
+}
+
+// load is a job of programs/load.py.
+func load(c chance, kind string) job {
+	return job{
+		Program: "load.py", Disk: c.bandwidth(60, 110),
+		Data: []dataSpec{{kind, "{disk}/model." + kind, c.between(24, 32), c.between(8, 12) << 20}},
+		Args: []string{"{disk}/model." + kind},
+	}
+}
+
+// entries are all jobs.
+func entries() []entry {
+	return []entry{
+		{"images-0-sleep", true, func(c chance) job { return images(c, 0, "sleep") }},
+		{"images-0-spin", false, func(c chance) job { return images(c, 0, "spin") }},
+		{"images-0-async", false, func(c chance) job { return images(c, 0, "async") }},
+		{"images-2-sleep", true, func(c chance) job { return images(c, 2, "sleep") }},
+		{"images-2-spin", false, func(c chance) job { return images(c, 2, "spin") }},
+		{"images-2-async", false, func(c chance) job { return images(c, 2, "async") }},
+		{"images-6-sleep", false, func(c chance) job { return images(c, 6, "sleep") }},
+		{"images-6-spin", false, func(c chance) job { return images(c, 6, "spin") }},
+		{"images-hidden", false, hidden},
+		{"driver-20-late1", false, late(20000, 1000000)},
+		{"driver-167-late1", false, late(166666, 1000000)},
+		{"driver-20-late3", false, late(20000, 3000000)},
+		{"driver-167-late3", false, late(166666, 3000000)},
+		{"cpu-0", false, func(c chance) job { return images(c, 0, "cpu", "--width", c.number(8, 32)) }},
+		{"cpu-2", false, func(c chance) job { return images(c, 2, "cpu", "--width", c.number(8, 32)) }},
+		{"imagenet", false, imagenet},
+		{"memmap", true, func(c chance) job { return arrays(c, "npy") }},
+		{"memmap-spin", false, func(c chance) job { j := arrays(c, "npy"); j.Args = append(j.Args, "--spins"); return j }},
+		{"memmap-raw", false, raw},
+		{"hdf5", false, func(c chance) job { return arrays(c, "h5") }},
+		{"shards-1", false, func(c chance) job { return shards(c, 1) }},
+		{"shards-2", false, func(c chance) job { return shards(c, 2) }},
+		{"load-torch", false, func(c chance) job { return load(c, "pt") }},
+		{"load-safetensors", true, func(c chance) job { return load(c, "safetensors") }},
+		{"load-gguf", false, func(c chance) job { return load(c, "gguf") }},
+		{"load-gpu", false, loadToGPU},
+		{"checkpoints", false, checkpoints},
+		{"fio-same", false, func(c chance) job { j := images(c, c.between(0, 2), "sleep"); j.Fio = "same"; return j }},
+		{"fio-other", false, fioOther},
+		{"ranks", false, ranks},
+		{"plain-images", false, func(c chance) job { return plain(images(c, c.between(0, 2), "sleep")) }},
+		{"plain-memmap", false, func(c chance) job { return plain(arrays(c, "npy")) }},
+		{"shared-gpu", false, sharedGPU},
+		{"pool", false, pool},
+		{"bash", false, func(c chance) job { j := images(c, c.between(0, 2), "sleep"); j.Bash = true; return j }},
+	}
+}
+
+// plain runs a job as a user without rights.
+func plain(j job) job {
+	j.User = "nobody"
+	return j
+}
+
+// hidden is work in which reading mostly hides behind the accelerator.
+func hidden(c chance) job {
+	j := images(c, 4, "sleep", "--step", c.seconds(110, 150))
+	j.Disk.IOPS, j.Data[0].Count = c.between(150, 250), c.between(300, 400)
+	return j
+}
+
+func imagenet(c chance) job {
+	return job{
+		Program: "imagenet.py", Disk: c.disk(20, 40),
+		Data: []dataSpec{{"classes", "{disk}/classes", c.between(200, 260), c.between(160, 240)}},
+		Args: []string{"{disk}/classes", "-j", c.number(1, 3), "-b", c.number(8, 16), "--size", "48"},
+	}
+}
+
+// raw reads from the machine's own disk without a limit.
+func raw(c chance) job {
+	return job{
+		Program: "arrays.py", Disk: diskSpec{Kind: string(slowdisk.Local)}, GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"npy", "{disk}/rows.npy", c.between(14000, 20000), 4096 * c.between(1, 3)}},
+		Args: []string{"{disk}/rows.npy", "--batch", c.number(100, 200), "--step", c.seconds(4, 10)},
+	}
+}
+
+func shards(c chance, threads int) job {
+	return job{
+		Program: "shards.py", Disk: c.bandwidth(2, 4), GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"shards", "{disk}/shards", c.between(480, 640), c.between(192, 256)}},
+		Args: []string{"{disk}/shards", "--threads", strconv.Itoa(threads), "--batch", c.number(8, 16),
+			"--step", c.seconds(25, 70)},
+	}
+}
+
+func loadToGPU(c chance) job {
+	j := load(c, []string{"pt", "safetensors", "gguf"}[c.IntN(3)])
+	j.GPUs, j.Driver = 1, c.driver()
+	j.Args = append(j.Args, "--gpu", c.seconds(100, 800))
+	return j
+}
+
+func checkpoints(c chance) job {
+	return job{
+		Program: "checkpoints.py", Disk: c.bandwidth(20, 40), GPUs: 1, Driver: c.driver(),
+		Args: []string{"{disk}", "--memory", "{memory}", "--size", strconv.Itoa(c.between(6, 16) << 20),
+			"--every", c.number(8, 14), "--steps", c.number(60, 80), "--step", c.seconds(25, 45)},
+	}
+}
+
+// fioOther reads little from a disk that is fast, while fio loads another one.
+func fioOther(c chance) job {
+	j := images(c, c.between(0, 2), "sleep")
+	j.Disk, j.Fio = diskSpec{Kind: string(slowdisk.Memory)}, "another"
+	return j
+}
+
+func ranks(c chance) job {
+	count, size := c.between(1100, 1500), c.between(6, 12)*4096
+	return job{
+		Program: "ranks.py", Disk: c.bandwidth(8, 14), GPUs: 2, Driver: c.driver(),
+		Data: []dataSpec{{"npy", "{memory}/rows.npy", count, size}, {"npy", "{disk}/rows.npy", count, size}},
+		Args: []string{"{memory}/rows.npy", "{disk}/rows.npy", "--batch", c.number(8, 24), "--step", c.seconds(15, 40)},
+	}
+}
+
+// sharedGPU is two jobs on one accelerator. The other one reads from memory, and lasts longer.
+func sharedGPU(c chance) job {
+	j, other := images(c, c.between(0, 2), "sleep"), arrays(c, "npy")
+	other.Data[0].Path, other.Args[0] = "{memory}/rows.npy", "{memory}/rows.npy"
+	other.Name, other.Args = "second", append(other.Args, "--epochs", "1000")
+	j.Second = &other
+	return j
+}
+
+func pool(c chance) job {
+	return job{
+		Program: "pool.py", Disk: c.disk(110, 190),
+		Data: []dataSpec{{"images", "{disk}/images", c.between(480, 640), c.between(192, 288)}},
+		Args: []string{"{disk}/images", "--processes", c.number(1, 3)},
+	}
+}
+
+// gpuText is what the driver's stand-in plays.
+func (j job) gpuText(folder string) string {
+	text := fmt.Sprintf("period_us %d\nreport_us %d\nlate_us %d\n", j.Driver.Period, j.Driver.Report, j.Driver.Late)
+	for i := range j.GPUs {
+		text += fmt.Sprintf("gpu %d busy_file=%s/%d gpm=0\n", i, folder, i)
+	}
+	return text
+}
+
+// String is all that a job is made of.
+func (j job) String() string {
+	text, err := json.Marshal(j)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

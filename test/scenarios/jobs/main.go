@@ -1,0 +1,173 @@
+//go:build linux
+
+// Jobs runs real programs on slow storage under `stallspan run`. It compares the reports with what the programs logged,
+// and with reruns from memory. docs/internals/jobs.md describes the method. It needs root, and Debian's Python
+// packages, which .ci/run installs.
+//
+// Seeds 1 to 3 are for tuning. Figures are shown for seeds from 101 on, with which nothing is ever tuned.
+//
+//	make jobs                                  all jobs with seed 101
+//	make jobs SEED=1 JOBS='-only images'       some of them, with a seed for tuning
+//	make jobs JOBS=-short                      four of them, as in CI
+//	make jobs JOBS='-evidence both'            each with and without the scheduler's evidence
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/test/slowdisk"
+)
+
+// options are the flags.
+type options struct {
+	tools
+	seed     uint64
+	seeds    int
+	repeat   int
+	only     string
+	short    bool
+	evidence string
+	out      string
+	markdown string
+}
+
+// cpus is the number of CPUs of this machine.
+var cpus = float64(runtime.NumCPU())
+
+func main() {
+	if slowdisk.Serve() {
+		return
+	}
+	var o options
+	flag.Uint64Var(&o.seed, "seed", 101,
+		"`number` that draws sizes, rates and periods; 1 to 3 are for tuning, 101 and up are not")
+	flag.IntVar(&o.seeds, "seeds", 1, "how many seeds, from -seed on")
+	flag.IntVar(&o.repeat, "repeat", 1, "how often each job runs")
+	flag.StringVar(&o.only, "only", "", "only jobs whose name matches this `regexp`")
+	flag.BoolVar(&o.short, "short", false, "four short jobs")
+	flag.StringVar(&o.evidence, "evidence", schedule, "schedule, pressure (without the scheduler's evidence) or both")
+	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
+	flag.StringVar(&o.library, "library", "build/fakenvml", "`folder` of the driver's stand-in")
+	flag.StringVar(&o.programs, "programs", "test/scenarios/jobs/programs", "`folder` of the programs")
+	flag.StringVar(&o.keep, "keep", "build/jobs", "`folder` for reports and recordings")
+	flag.StringVar(&o.out, "out", "build/jobs.jsonl", "`file` for the results, a line a window")
+	flag.StringVar(&o.markdown, "markdown", "", "also write the tables into this `page`, between its marks")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, unix.SIGTERM)
+	code, err := o.main(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "jobs:", err)
+	}
+	os.Exit(code)
+}
+
+func (o *options) main(ctx context.Context) (int, error) {
+	if lacks := o.lacks(); lacks != nil {
+		fmt.Println("skipped:", lacks)
+		return 0, nil
+	}
+	evidences := []string{o.evidence}
+	switch o.evidence {
+	case "both":
+		evidences = []string{schedule, pressure}
+	case schedule, pressure:
+	default:
+		return 2, fmt.Errorf("-evidence %q: choose schedule, pressure or both", o.evidence)
+	}
+	chosen, err := o.chosen()
+	if err != nil {
+		return 2, err
+	}
+	for _, path := range []*string{&o.stallspan, &o.library, &o.programs, &o.keep, &o.out} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return 2, err
+		}
+	}
+	if err := os.MkdirAll(o.keep, 0o755); err != nil {
+		return 1, err
+	}
+	results, failed, err := o.all(ctx, chosen, evidences)
+	if err != nil {
+		return 1, err
+	}
+	return o.finish(results, failed, evidences)
+}
+
+// chosen returns the jobs of -only and -short.
+func (o *options) chosen() (chosen []entry, err error) {
+	wanted, err := regexp.Compile(o.only)
+	if err != nil {
+		return nil, fmt.Errorf("-only: %w", err)
+	}
+	for _, e := range entries() {
+		if wanted.MatchString(e.name) && (e.short || !o.short) {
+			chosen = append(chosen, e)
+		}
+	}
+	if len(chosen) == 0 {
+		return nil, fmt.Errorf("no job matches -only %q", o.only)
+	}
+	return chosen, nil
+}
+
+// all runs the chosen jobs and prints a line for each window. A job that cannot run does not stop the others.
+func (o *options) all(ctx context.Context, chosen []entry, evidences []string) (all []*result, failed int, err error) {
+	file, err := os.Create(o.out)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer func() { _ = file.Close() }()
+	lines := json.NewEncoder(file)
+	fmt.Println(header)
+	for seed := o.seed; seed < o.seed+uint64(o.seeds); seed++ {
+		for _, e := range chosen {
+			for range o.repeat {
+				for _, evidence := range evidences {
+					if ctx.Err() != nil {
+						return all, failed, ctx.Err()
+					}
+					results, err := o.perform(ctx, e.made(seed), seed, evidence)
+					if err != nil {
+						failed++
+						fmt.Printf("FAILED %s, seed %d: %v\n", e.name, seed, err)
+					}
+					for _, r := range results {
+						fmt.Println(r.line())
+						if err := lines.Encode(r); err != nil {
+							return all, failed, err
+						}
+					}
+					all = append(all, results...)
+				}
+			}
+		}
+	}
+	return all, failed, nil
+}
+
+// lacks returns what the machine lacks.
+func (o *options) lacks() error {
+	if os.Geteuid() != 0 {
+		return fmt.Errorf("slow storage needs root")
+	}
+	if text, err := tool(python, "-c", "import torch, torchvision, numpy, PIL, sklearn, h5py"); err != nil {
+		return fmt.Errorf("Debian's Python packages are missing, which .ci/run installs: %s", lastLine(text))
+	}
+	for _, name := range []string{"fio", "mkfs.ext4", "losetup", "setpriv"} {
+		if _, err := tool("which", name); err != nil {
+			return fmt.Errorf("%s is missing, which .ci/run installs", name)
+		}
+	}
+	return nil
+}
