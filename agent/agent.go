@@ -54,6 +54,7 @@ func rootCommand() *cobra.Command {
 		replayCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	strictDefaults(root)
 	root.SetFlagErrorFunc(flagError)
 	return root
 }

@@ -30,6 +30,26 @@ func groupOf(cmd *cobra.Command, commands ...*cobra.Command) {
 	cmd.AddCommand(commands...)
 }
 
+// strictDefaults makes Cobra's own commands refuse what they do not know.
+func strictDefaults(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		switch cmd.Name() {
+		case "completion":
+			groupOf(cmd)
+		case "help":
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				about, rest, err := root.Find(args)
+				if err == nil && len(rest) > 0 && about.Args != nil && about.HasSubCommands() {
+					err = about.Args(about, rest)
+				}
+				return err
+			}
+		}
+	}
+}
+
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return fmt.Errorf("unexpected argument %q: see %s --help", args[0], cmd.CommandPath())

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/stallspan/stallspan/agent/internal/nearest"
+	"github.com/stallspan/stallspan/internal/nearest"
 )
 
 var (

@@ -65,6 +65,9 @@ func TestExitCodeOfRunItself(t *testing.T) {
 		{[]string{"demo", "x"}, exitUsage, ""},
 		{[]string{"rn", "--", "true"}, exitUsage, `unknown command "rn" (did you mean "run"?): see stallspan --help`},
 		{[]string{"--no-such"}, exitUsage, "see stallspan --help"},
+		{[]string{"help", "rn"}, exitUsage, `unknown command "rn" (did you mean "run"?): see stallspan --help`},
+		{[]string{"help", "baseline", "lst"}, exitUsage, `unknown command "lst" (did you mean "list"?)`},
+		{[]string{"completion", "bsh"}, exitUsage, `unknown command "bsh" (did you mean "bash"?)`},
 	} {
 		v := stallspan(t, test.args...)
 		code := v.run()
@@ -78,7 +81,8 @@ func TestExitCodeOfRunItself(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{nil, {"--help"}, {"run", "--help"}, {"demo", "--help"}, {"--version"}} {
+	for _, args := range [][]string{nil, {"--help"}, {"run", "--help"}, {"demo", "--help"}, {"--version"}, {"help"},
+		{"help", "run"}, {"help", "baseline", "list"}, {"completion"}, {"completion", "bash"}} {
 		v := stallspan(t, args...)
 		if code := v.run(); code != 0 || v.err.Len() > 0 || !strings.Contains(v.out.String(), "stallspan") {
 			t.Errorf("%q: exit code %d: %s", args, code, v.err.String())

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/nearest"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -95,6 +96,9 @@ func (a *Announcement) check() error {
 func (a *Announcement) badKind() error {
 	if a.Kind == "" {
 		return refuse(http.StatusBadRequest, "kind is missing: give %s", choices(kinds))
+	}
+	if near := nearest.Word(string(a.Kind), kinds); near != "" {
+		return refuse(http.StatusBadRequest, "%s is not a kind of window: did you mean %q?", excerpt(string(a.Kind)), near)
 	}
 	return refuse(http.StatusBadRequest, "%s is not a kind of window: give %s", excerpt(string(a.Kind)), choices(kinds))
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+
+	"github.com/stallspan/stallspan/internal/nearest"
 )
 
 // keys are those of an Announcement.
@@ -86,6 +88,9 @@ func describe(err error, example string, keys []string) error {
 	}
 	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
 		key, _ := strconv.Unquote(quoted)
+		if near := nearest.Word(key, keys); near != "" {
+			return refuse(http.StatusBadRequest, "unknown key %s: did you mean %q?", excerpt(key), near)
+		}
 		return refuse(http.StatusBadRequest, "unknown key %s: use %s", excerpt(key), choices(keys))
 	}
 	return refuse(http.StatusBadRequest, "the body cannot be read: %s", excerpt(fmt.Sprint(err)))

@@ -39,7 +39,10 @@ var badBodies = []struct{ body, want string }{
 	{`{"kind":"epoch"}}`, `text follows the JSON object`},
 	{"\xef\xbb\xbf{}", `the body is not JSON`},
 
-	{`{"kind":"epoch","mdoel":"x"}`, `unknown key "mdoel": use attributes, epoch, gpu_ids`},
+	{`{"kind":"epoch","mdoel":"x"}`, `unknown key "mdoel": did you mean "model"?`},
+	{`{"kind":"epoch","trace_parent":""}`, `unknown key "trace_parent": did you mean "traceparent"?`},
+	{`{"kind":"epoch","zzzzzzzz":1}`, `unknown key "zzzzzzzz": use attributes, epoch, gpu_ids`},
+	{`{"kind":"epcoh"}`, `"epcoh" is not a kind of window: did you mean "epoch"?`},
 	{`{"kind":"epoch","":1}`, `unknown key "": use attributes, epoch, gpu_ids, kind, model, name, path, pid, run or traceparent`},
 	{`{"kind":"epoch","` + strings.Repeat("x", 5000) + `":1}`, `x…": use attributes,`},
 

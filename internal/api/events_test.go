@@ -181,7 +181,7 @@ func TestTry(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.post(t.Context(), "/v1/events/test", []byte(`{"nam":"known"}`)); err == nil ||
-		!strings.Contains(err.Error(), `unknown key "nam": use name`) {
+		!strings.Contains(err.Error(), `unknown key "nam": did you mean "name"?`) {
 		t.Error(err)
 	}
 }

@@ -86,7 +86,9 @@ func TestEveryReasonHasWords(t *testing.T) {
 
 // TestEvidenceOf: the table says what its ledgers were made from, and why not from the scheduler.
 func TestEvidenceOf(t *testing.T) {
-	of := func(e window.Evidence, why string) *window.Report { return &window.Report{Evidence: e, NoSchedule: why} }
+	of := func(e window.Evidence, why string) *window.Report {
+		return &window.Report{Evidence: e, NoSchedule: why}
+	}
 	const rights = "following the scheduler needs root, or CAP_BPF and CAP_PERFMON"
 	for want, reports := range map[string][]*window.Report{
 		"": {of("", "")},
