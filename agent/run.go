@@ -127,7 +127,9 @@ type run struct {
 }
 
 func (r *run) do(ctx context.Context) error {
-	m, err := monitor.New(monitor.Config{Journal: r.options.recorder.journal(), Slow: r.limits})
+	m, err := monitor.New(monitor.Config{
+		Journal: r.options.recorder.journal(), Slow: r.limits, Schedule: monitor.WithSchedule(),
+	})
 	if err != nil {
 		return exitError{exitRun, err}
 	}

@@ -51,9 +51,12 @@ type Journal = sampling.Journal
 
 // NewConfig returns the settings of a monitor that samples as the user configured.
 func NewConfig(s config.Sampling) Config {
-	follow := s.Schedule != config.Off && os.Getenv("STALLSPAN_SCHEDULE") != config.Off
+	follow := s.Schedule != config.Off && WithSchedule()
 	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow}
 }
+
+// WithSchedule reports whether the environment lets the scheduler be used.
+func WithSchedule() bool { return os.Getenv("STALLSPAN_SCHEDULE") != config.Off }
 
 func (c *Config) complete() error {
 	if c.Interval == 0 {
