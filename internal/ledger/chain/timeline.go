@@ -320,9 +320,27 @@ const slack = time.Millisecond
 // Covers reports whether the states of a thread are known from one moment to another.
 func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
 	th := t.threads[tid]
-	return th != nil && th.born <= from && t.gap <= from && to <= t.until+slack && (th.died == 0 || th.died >= to) &&
+	return th != nil && th.born <= from && t.gap <= from && to <= t.until+slack && (th.died == 0 || th.died > from) &&
 		(len(th.segments) == 0 || th.segments[0].from <= from)
 }
 
 // Until is the moment up to which all events are known.
 func (t *Timeline) Until() time.Duration { return t.until }
+
+// Why DBG.
+func (t *Timeline) Why(tid int, from, to time.Duration) string {
+	th := t.threads[tid]
+	switch {
+	case th == nil:
+		return "no thread"
+	case th.born > from:
+		return "born"
+	case t.gap > from:
+		return "gap"
+	case to > t.until+slack:
+		return "late"
+	case th.died != 0:
+		return "died"
+	}
+	return "forgotten"
+}

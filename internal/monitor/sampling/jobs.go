@@ -177,10 +177,11 @@ func (j *job) driven(by sample.GPUProcess, held []sample.GPUProcess) bool {
 	return true
 }
 
-// learnLeaders notes which threads lead.
+// learnLeaders notes which threads lead. A job that has ended keeps them: its last time is divided later.
 func (all *jobs) learnLeaders(readings []sample.Job) {
 	for i := range readings {
-		if j := all.byID[readings[i].ID]; j != nil && !slices.Equal(j.leaders, readings[i].LeaderPIDs) {
+		j := all.byID[readings[i].ID]
+		if j != nil && len(readings[i].LeaderPIDs) > 0 && !slices.Equal(j.leaders, readings[i].LeaderPIDs) {
 			j.leaders = slices.Clone(readings[i].LeaderPIDs)
 			all.changed = true
 		}
