@@ -120,10 +120,12 @@ func (t *table) report(r *window.Report) {
 	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
 }
 
-// diskOf names the storage that a window used: its disk, the first of several with the number of others, or the type of
-// its network mount.
+// diskOf names the storage that a window used: a slow device above its disks, its disk, the first of several with the
+// number of others, or the type of its network mount.
 func diskOf(r *window.Report) string {
 	switch {
+	case r.SlowDevice != nil && (r.SlowDevice.Layer || r.SlowDevice.Limit != nil):
+		return r.SlowDevice.Name
 	case len(r.Disks) == 1:
 		return r.Disks[0].Name
 	case len(r.Disks) > 1:

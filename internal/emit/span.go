@@ -139,6 +139,10 @@ func stallSpans(r *window.Report) []Span {
 	name := "storage stall"
 	var where list
 	switch {
+	case r.SlowDevice != nil:
+		name += " " + r.SlowDevice.Name
+		where.text(semconv.SystemDeviceNameKey, r.SlowDevice.Name)
+	case r.NoDevice:
 	case len(r.Disks) > 0:
 		name += " " + r.Disks[0].Name
 		where.text(semconv.SystemDeviceNameKey, r.Disks[0].Name)

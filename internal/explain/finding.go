@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -132,42 +131,6 @@ func waited(r *window.Report, before string, s window.Shares, after string) stri
 		return ""
 	}
 	return before + share + after
-}
-
-// where names the storage that the window waited for.
-func where(r *window.Report) string {
-	if len(r.Disks) > 0 {
-		d := &r.Disks[0]
-		if await, ok := sample.Await(d.ReadTime, d.ReadOperations); ok && d.ReadBytes >= d.WriteBytes {
-			return fmt.Sprintf(": %s read %s from %s, %s each, await %s%s", count(d.ReadOperations, "operation"),
-				Size(d.ReadBytes), d.Name, Size(d.ReadBytes/d.ReadOperations), Duration(await), queue(d))
-		}
-		if await, ok := sample.Await(d.WriteTime, d.WriteOperations); ok {
-			return fmt.Sprintf(": %s wrote %s to %s, await %s%s", count(d.WriteOperations, "operation"),
-				Size(d.WriteBytes), d.Name, Duration(await), queue(d))
-		}
-	}
-	if len(r.Mounts) > 0 {
-		return ": " + mountsUsed(r)
-	}
-	return ""
-}
-
-// queue is a disk's queue depth; "" if only a part of the window is known.
-func queue(d *window.DiskUse) string {
-	if d.Partial {
-		return ""
-	}
-	return fmt.Sprintf(", queue %.1f", d.QueueDepth)
-}
-
-// mountsUsed names file systems without a disk of this machine.
-func mountsUsed(r *window.Report) string {
-	names := make([]string, 0, 3)
-	for _, m := range r.Mounts[:min(3, len(r.Mounts))] {
-		names = append(names, m.Point+" ("+m.Type+")")
-	}
-	return "its data came from no disk of this machine; mounts in use: " + strings.Join(names, ", ")
 }
 
 // harmlessQueue names a disk that was loaded while the GPU was busy.

@@ -29,14 +29,22 @@ func warmth(r *window.Report) string {
 	return fmt.Sprintf("; %s%.1f of %s came from memory", about, part, whole)
 }
 
-// neighbor names the process of another job that read most, if it read at least half as much as the disks did.
+// neighbor names the process of another job that read most, if it read at least half as much as the disks of the load
+// did, and if these can have served both.
 func neighbor(r *window.Report) string {
 	i := slices.IndexFunc(r.Load.Readers, func(x window.Reader) bool { return !x.Own })
 	if i < 0 || len(r.Disks) == 0 {
 		return ""
 	}
 	x := &r.Load.Readers[i]
-	if x.Bytes < r.BytesRead()/2 || !r.CanHaveRead(x.Bytes) {
+	read := r.BytesReadFrom()
+	both := x.Bytes
+	for _, own := range r.Load.Readers {
+		if own.Own {
+			both += own.Bytes
+		}
+	}
+	if x.Bytes < read/2 || both > read+read/10 { // the readings at both ends may be a tenth of the window off
 		return ""
 	}
 	name := fmt.Sprintf("process %d", x.PID)

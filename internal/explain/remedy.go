@@ -55,6 +55,10 @@ var remedies = [...]advice{
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
+	{"raise the limit", func(x *situation) bool { return x.storage && x.limited() != nil }, (*situation).raiseLimit},
+	{"find what holds it back", func(x *situation) bool { return x.storage && x.NoDevice },
+		gaining("Find what holds its reads and writes back before they reach a disk, such as limits outside this " +
+			"container, or keep the data in memory: ")},
 	{"write elsewhere", func(x *situation) bool {
 		return x.storage && x.Kind != window.ModelLoad && x.disk.WriteBytes > x.disk.ReadBytes
 	}, gaining("Write in the background or to a faster disk: ")},
@@ -105,12 +109,15 @@ func (x *situation) advice() *advice {
 
 func newSituation(r *window.Report) *situation {
 	x := &situation{Report: r, shares: r.Shares()}
-	if len(r.Disks) > 0 {
+	switch {
+	case r.SlowDevice != nil && r.SlowDevice.Name != "":
+		x.disk = r.SlowDevice.DiskUse
+	case len(r.Disks) > 0:
 		from := func(d window.DiskUse) bool { return slices.Contains(r.From, d.Name) }
 		x.disk = r.Disks[max(0, slices.IndexFunc(r.Disks, from))]
-		x.deep = x.disk.QueueDepth >= deepQueue
-		x.reset = r.Lacks(window.DiskReset)
 	}
+	x.deep = x.disk.QueueDepth >= deepQueue
+	x.reset = r.Lacks(window.DiskReset) && len(r.Disks) > 0
 	computing := r.Verdict == window.Mixed && x.shares.CPU > x.shares.Storage && len(r.GPUIDs) > 0
 	x.storage = r.Verdict == window.StorageBound || r.Verdict == window.Mixed && !computing
 	x.cpu = r.Verdict == window.CPUBound || computing
@@ -125,9 +132,11 @@ func newSituation(r *window.Report) *situation {
 	return x
 }
 
-// canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it.
+// canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it. A layer
+// that is slower than what is below it serves its operations one after another, or delays them.
 func (x *situation) canReadAhead() bool {
-	return x.storage && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
+	layer := x.SlowDevice != nil && x.SlowDevice.Layer
+	return x.storage && !layer && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
 }
 
 // workersHelp is false if twice the workers would not help, by a replay.
@@ -251,6 +260,19 @@ var whereToLook = map[window.OtherKind]string{
 func (x *situation) whereItWaited() string {
 	kind, _ := mainReason(x.Report)
 	return whereToLook[kind]
+}
+
+// limited returns the limit of a cgroup that the window waited for; nil without one.
+func (x *situation) limited() *window.Limited {
+	if x.SlowDevice == nil {
+		return nil
+	}
+	return x.SlowDevice.Limit
+}
+
+func (x *situation) raiseLimit() string {
+	return "Raise the limit of " + limitOf(x.limited()) + " on " + x.SlowDevice.Name + ", or keep the data in memory: " +
+		x.gain + "."
 }
 
 // limit states that the disk read as fast as it can.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -41,6 +42,11 @@ func situations() []func(*window.Report) {
 		bound(window.CPUBound, func(r *window.Report) {
 			r.Kind, r.Load = window.ModelLoad, window.Load{Size: 1, Hit: 1, HasHit: true}
 		}),
+		bound(window.StorageBound, func(r *window.Report) {
+			limit := sample.Limit{Device: "sda", Cgroup: "/jobs/a", Control: sample.IOMax, ReadBytes: 100 << 20}
+			r.SlowDevice = &window.SlowDevice{DiskUse: r.Disks[0], Limit: &window.Limited{Limit: limit, Kind: sample.ReadBytesLimit}}
+		}),
+		bound(window.StorageBound, func(r *window.Report) { r.NoDevice = true }),
 		bound(window.StorageBound, func(r *window.Report) { r.Kind, r.Disks[0].WriteBytes = window.Checkpoint, 1<<40 }),
 		bound(window.StorageBound, func(r *window.Report) {
 			r.Kind, r.Others, r.OthersByDisk, r.From = window.ModelLoad, 2, []int{2}, []string{"sda"}

@@ -38,6 +38,7 @@ type Report struct {
 	WhatIf           *whatIf          `json:"what_if,omitempty"`
 	Load             *load            `json:"load,omitempty"`
 	Disks            []disk           `json:"disks,omitempty"`
+	SlowDevice       *slowDevice      `json:"slow_device,omitempty"`
 	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
 	Mounts           []mount          `json:"mounts,omitempty"`
 	Pressure         *pressure        `json:"pressure,omitempty"`
@@ -110,6 +111,24 @@ type disk struct {
 	WriteCeilingRatio float64 `json:"write_ceiling_ratio,omitempty"`
 }
 
+// slowDevice is a disk, or a device stacked on disks.
+type slowDevice struct {
+	disk
+
+	On    []string `json:"on,omitempty"` // the devices directly below, with I/O in the window
+	Limit *limit   `json:"limit,omitempty"`
+}
+
+// limit is what a cgroup allows on a device, per second; 0 stands for no limit.
+type limit struct {
+	Cgroup     string              `json:"cgroup"`
+	Control    sample.LimitControl `json:"control"`
+	ReadBytes  uint64              `json:"read_bytes,omitempty"`
+	WriteBytes uint64              `json:"write_bytes,omitempty"`
+	Reads      uint64              `json:"reads,omitempty"`
+	Writes     uint64              `json:"writes,omitempty"`
+}
+
 type mount struct {
 	Point  string `json:"point"`
 	Type   string `json:"type"`
@@ -179,6 +198,9 @@ func NewReport(r *window.Report) *Report {
 	for i := range r.Disks {
 		out.addDisk(&r.Disks[i])
 	}
+	if r.SlowDevice != nil {
+		out.SlowDevice = newSlowDevice(r.SlowDevice)
+	}
 	for _, m := range r.Mounts {
 		out.Mounts = append(out.Mounts, mount{m.Point, m.Type, m.Source})
 	}
@@ -214,8 +236,21 @@ func (out *Report) addLoad(l *window.Load) {
 	}
 }
 
-func (out *Report) addDisk(d *window.DiskUse) {
-	out.Disks = append(out.Disks, disk{
+func newSlowDevice(slow *window.SlowDevice) *slowDevice {
+	out := &slowDevice{disk: newDisk(&slow.DiskUse)}
+	for i := range slow.Below {
+		out.On = append(out.On, slow.Below[i].Name)
+	}
+	if l := slow.Limit; l != nil {
+		out.Limit = &limit{l.Cgroup, l.Control, l.ReadBytes, l.WriteBytes, l.Reads, l.Writes}
+	}
+	return out
+}
+
+func (out *Report) addDisk(d *window.DiskUse) { out.Disks = append(out.Disks, newDisk(d)) }
+
+func newDisk(d *window.DiskUse) disk {
+	return disk{
 		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations,
 		ReadAwait:  await(d.ReadTime, d.ReadOperations),
 		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,
@@ -223,7 +258,7 @@ func (out *Report) addDisk(d *window.DiskUse) {
 		QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio, UnderPath: d.Under,
 		ReadCeiling: d.ReadCeiling, ReadCeilingRatio: d.ReadCeilingRatio,
 		WriteCeiling: d.WriteCeiling, WriteCeilingRatio: d.WriteCeilingRatio,
-	})
+	}
 }
 
 // await is nil without an operation.

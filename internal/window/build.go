@@ -30,6 +30,10 @@ type Machine struct {
 
 	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
 
+	Layers  []Layer        // devices above the leaf disks, sorted by name
+	Devices []string       // on which the job has had files open; empty if unknown
+	Limits  []sample.Limit // of the cgroups of the job
+
 	Mounts   []sample.Mount   // without a local disk, with files that the job has had open
 	Ceilings []sample.Ceiling // of the disks, at present
 	Drives   []sample.Drive   // with their health, the worst first
@@ -71,6 +75,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.load()
 	b.cores()
 	b.waitsForMemory()
+	b.slowDevice()
 	b.judge()
 	b.uses()
 	b.findings()

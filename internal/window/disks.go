@@ -13,30 +13,13 @@ import (
 // disks sets what the disks did. It returns those that were added or removed in the window, or whose counters
 // restarted.
 func (b *builder) disks() (reset []string) {
-	interval := b.Duration().Seconds()
 	for _, name := range b.machine.Leaves {
-		var all [history.DiskTimeInQueue + 1]history.Delta
-		known := b.history.BetweenAll(history.DiskReadIOs, name, b.from(), b.to(), all[:])
-		use := DiskUse{
-			Name:            name,
-			Under:           slices.Contains(b.Seen.Under, name),
-			Partial:         slices.ContainsFunc(all[:], func(d history.Delta) bool { return d.Reset }),
-			ReadBytes:       uint64(all[history.DiskReadBytes].Value),
-			ReadOperations:  uint64(all[history.DiskReadIOs].Value),
-			ReadTime:        seconds(all[history.DiskReadTicks].Value),
-			WriteBytes:      uint64(all[history.DiskWriteBytes].Value),
-			WriteOperations: uint64(all[history.DiskWriteIOs].Value),
-			WriteTime:       seconds(all[history.DiskWriteTicks].Value),
-		}
+		use, known := b.diskUse(history.DiskReadIOs, name)
 		if use.Partial {
 			b.Interrupted, reset = true, append(reset, name)
 		}
 		if !known || use.ReadOperations+use.WriteOperations == 0 {
 			continue
-		}
-		if interval > 0 {
-			use.QueueDepth = sample.QueueDepth(all[history.DiskTimeInQueue].Value, interval)
-			use.BusyRatio = sample.Utilization(all[history.DiskIOTicks].Value, interval)
 		}
 		b.Disks = append(b.Disks, use)
 	}
@@ -53,18 +36,40 @@ func (b *builder) disks() (reset []string) {
 	return reset
 }
 
+// diskUse returns what a device did. first is DiskReadIOs for a disk, and LayerReadIOs for a layer.
+func (b *builder) diskUse(first history.Series, name string) (use DiskUse, known bool) {
+	var all [history.DiskTimeInQueue + 1]history.Delta
+	known = b.history.BetweenAll(first, name, b.from(), b.to(), all[:])
+	use = DiskUse{
+		Name:            name,
+		Under:           slices.Contains(b.Seen.Under, name),
+		Partial:         slices.ContainsFunc(all[:], func(d history.Delta) bool { return d.Reset }),
+		ReadBytes:       uint64(all[history.DiskReadBytes].Value),
+		ReadOperations:  uint64(all[history.DiskReadIOs].Value),
+		ReadTime:        seconds(all[history.DiskReadTicks].Value),
+		WriteBytes:      uint64(all[history.DiskWriteBytes].Value),
+		WriteOperations: uint64(all[history.DiskWriteIOs].Value),
+		WriteTime:       seconds(all[history.DiskWriteTicks].Value),
+	}
+	if interval := b.Duration().Seconds(); known && interval > 0 {
+		use.QueueDepth = sample.QueueDepth(all[history.DiskTimeInQueue].Value, interval)
+		use.BusyRatio = sample.Utilization(all[history.DiskIOTicks].Value, interval)
+	}
+	return use, known
+}
+
 func (d *DiskUse) moved() uint64 { return d.ReadBytes + d.WriteBytes }
 
-// maxMountAge is the largest age of the last list of open files for a process that does nothing, such as one that hangs
+// MaxMountAge is the largest age of the last list of open files for a process that does nothing, such as one that hangs
 // in a read.
-const maxMountAge = 6 * time.Second
+const MaxMountAge = 6 * time.Second
 
 // mounts keeps the mounts that were in use in the window. If next to nothing of the disks' I/O can be the job's, the
 // job waited for the mounts, and the disks are left out. FUSE I/O is not counted as fetched by the job. Some network
 // file systems count what they fetch as if it came from a disk; then the disks read far less than the job fetched.
 func (b *builder) mounts() {
 	for _, mount := range b.machine.Mounts {
-		if mount.LastSeen >= b.Start.Mono-maxMountAge {
+		if mount.LastSeen >= b.Start.Mono-MaxMountAge {
 			b.Mounts = append(b.Mounts, mount)
 		}
 	}

@@ -12,6 +12,7 @@ type Seen struct {
 	Cached    uint64   // bytes of these in the page cache, if HasCached
 	HasCached bool     //
 	Under     []string // leaf disks under the path, in order; empty if unknown or without any
+	Above     []string // the devices between the path and these disks, the highest first
 	Device    string   // the kind of these disks, or what is there instead; "" if unknown
 }
 

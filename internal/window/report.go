@@ -48,6 +48,8 @@ type Report struct {
 	pending  []Finding // facts about disks that count only if the window is slow
 
 	Disks        []DiskUse     // leaf disks with I/O in the window: first those under its path, then by bytes moved
+	SlowDevice   *SlowDevice   // the one that explains the wait for storage; nil without such a wait, or if none does
+	NoDevice     bool          // there was a wait for storage, and no device of this machine explains it
 	From         []string      // the disks that the window can have read from
 	Others       int           // other windows that read from one of these at the same time
 	OthersByDisk []int         // the same for each disk of From
@@ -159,6 +161,20 @@ func (r *Report) OthersOn(disk string) int {
 func (r *Report) BytesRead() (bytes uint64) {
 	for i := range r.Disks {
 		bytes += r.Disks[i].ReadBytes
+	}
+	return bytes
+}
+
+// BytesReadFrom is how much the disks read from which the window can have read, for any process; of all disks if these
+// are not known.
+func (r *Report) BytesReadFrom() (bytes uint64) {
+	for i := range r.Disks {
+		if slices.Contains(r.From, r.Disks[i].Name) {
+			bytes += r.Disks[i].ReadBytes
+		}
+	}
+	if len(r.From) == 0 {
+		return r.BytesRead()
 	}
 	return bytes
 }

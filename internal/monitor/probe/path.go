@@ -41,6 +41,7 @@ func (p *Probe) inspect(path string, pid int, cached bool) (seen window.Seen) {
 		under, _ = p.disks.Under(path)
 	}
 	seen.Under = under.Disks[:min(len(under.Disks), maxUnder)]
+	seen.Above = under.Devices[:min(len(under.Devices), maxUnder)]
 	if under.Mount.Type != "" {
 		seen.Device = p.disks.Kind(under)
 	}

@@ -3,6 +3,8 @@ package sampling
 import (
 	"cmp"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
@@ -140,6 +142,7 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since
 	machine.Ceilings, machine.Cores = s.ceilings.All(), len(s.latest.Cores.Cores)
 	machine.Drives = s.latest.Drives.Drives
+	machine.Layers = s.layers()
 	if j := s.jobs.byID[w.Job]; j != nil {
 		machine.Target = j.target()
 		machine.OtherName = func(gpu string, kind int) string {
@@ -149,6 +152,9 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.Held = slices.Clone(j.gpus)
 		machine.Scope = j.Scope
 		reading := s.newestOf(j.ID)
+		if reading != nil {
+			machine.Limits, machine.Devices = reading.Limits, devicesOf(reading, w.Start.Mono)
+		}
 		machine.NoJobReads = reading != nil && !reading.HasIO
 		machine.HiddenReads = !j.Own && machine.NoJobReads
 	}
@@ -156,6 +162,32 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.Others = func() []window.Other { return s.others(w, concurrent) }
 	}
 	return machine
+}
+
+// layers lists the devices above the disks that have done something, sorted.
+func (s *state) layers() (layers []window.Layer) {
+	known := s.history.Known(history.LayerReadIOs)
+	if len(known) == 0 {
+		return nil
+	}
+	for i := range s.latest.Disks.Disks {
+		if d := &s.latest.Disks.Disks[i]; d.Layer && slices.Contains(known, d.Name) {
+			layers = append(layers, window.Layer{Name: d.Name, On: strings.Fields(d.On)})
+		}
+	}
+	slices.SortStableFunc(layers, func(a, b window.Layer) int { return strings.Compare(a.Name, b.Name) })
+	return layers
+}
+
+// devicesOf lists the block devices on which a job had files open since a moment, or shortly before.
+func devicesOf(j *sample.Job, since time.Duration) (devices []string) {
+	for i := range j.Mounts {
+		m := &j.Mounts[i]
+		if m.Device != "" && m.LastSeen >= since-window.MaxMountAge && !slices.Contains(devices, m.Device) {
+			devices = append(devices, m.Device)
+		}
+	}
+	return devices
 }
 
 // others lists the windows that overlap with w, with the disks that each reads from.

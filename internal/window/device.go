@@ -1,0 +1,322 @@
+package window
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Layer is a device that is stacked on others: see sample.Disk.
+type Layer struct {
+	Name string
+	On   []string // whole devices directly below; empty if unknown, or with a file in memory
+}
+
+// SlowDevice is the device in whose queue the window waited for storage.
+type SlowDevice struct {
+	DiskUse           // zero for a limited device without I/O of its own
+	Layer   bool      // it is stacked on others, which are faster
+	Below   []DiskUse // of a layer: the devices directly below with I/O in the window
+	Limit   *Limited  // what held the I/O back before it reached the device; nil unless it explains the waiting
+}
+
+// Limited is a limit of a cgroup that a window reached.
+type Limited struct {
+	sample.Limit
+	Kind sample.LimitKind // the one that it reached
+}
+
+// Bounds of what explains a wait for storage, as shares of that wait.
+const (
+	explained   = 0.5  // from here a device's operations explain it
+	unexplained = 0.25 // below this those of a disk do not. In between is what a hypervisor or the kernel's own work hides
+	atLimit     = 0.85 // of the time that the limit makes the I/O take at least
+	overLimit   = 1.15 // more I/O than that did not pass the limit
+)
+
+// devices of a window in the order of the stack.
+type stack struct {
+	*builder
+	wait   time.Duration // that is to be explained
+	read   jobPart       // the job's share of what a device reads
+	write  jobPart
+	layers map[string]DiskUse
+}
+
+// jobPart is how much the job moved, if that is known.
+type jobPart struct {
+	bytes float64
+	known bool
+}
+
+// of returns the job's share of bytes.
+func (p jobPart) of(bytes float64) float64 {
+	if !p.known || bytes <= p.bytes {
+		return 1
+	}
+	return p.bytes / bytes
+}
+
+// slowDevice finds the device that explains the wait for storage: the lowest of the stack whose operations took about
+// as long. The time of a lower one is part of that of those above it. An I/O that a cgroup's limit holds back is in no
+// device's time.
+func (b *builder) slowDevice() {
+	wait := b.Storage / time.Duration(max(1, len(b.GPUIDs)))
+	remote := len(b.Mounts) > 0 && len(b.Disks) == 0
+	if !b.Split || remote || b.Duration() <= 0 || wait.Seconds() < Thresholds.Stall*b.Duration().Seconds() {
+		return
+	}
+	s := b.stack(wait)
+	top := s.top()
+	lowest, time := s.descend(top)
+	if limited := s.limited(top, lowest, time); limited != nil {
+		b.SlowDevice = limited
+		return
+	}
+	switch {
+	case lowest == "":
+		b.NoDevice = len(b.Mounts) == 0
+	case s.isLayer(lowest) && time >= explained*wait.Seconds():
+		b.SlowDevice = s.device(lowest)
+	case time >= unexplained*wait.Seconds():
+		b.SlowDevice = s.device(lowest)
+	default:
+		b.NoDevice = true
+	}
+}
+
+func (b *builder) stack(wait time.Duration) *stack {
+	s := &stack{builder: b, wait: wait, layers: map[string]DiskUse{}}
+	s.read.bytes, s.read.known = b.fetched()
+	stored, known := b.between(history.JobWriteBytes, b.machine.Target.Job)
+	s.write = jobPart{stored.Value, known && s.read.known}
+	for _, layer := range b.machine.Layers {
+		if use, known := b.diskUse(history.LayerReadIOs, layer.Name); known && use.ReadOperations+use.WriteOperations > 0 {
+			s.layers[layer.Name] = use
+		}
+	}
+	return s
+}
+
+// use returns what a disk or layer did in the window.
+func (s *stack) use(device string) DiskUse {
+	if i := slices.IndexFunc(s.Disks, func(d DiskUse) bool { return d.Name == device }); i >= 0 {
+		return s.Disks[i]
+	}
+	return s.layers[device]
+}
+
+func (s *stack) isLayer(device string) bool {
+	return slices.ContainsFunc(s.machine.Layers, func(l Layer) bool { return l.Name == device })
+}
+
+// on returns the devices directly below a device.
+func (s *stack) on(device string) []string {
+	if i := slices.IndexFunc(s.machine.Layers, func(l Layer) bool { return l.Name == device }); i >= 0 {
+		return s.machine.Layers[i].On
+	}
+	return nil
+}
+
+// maxStack bounds the depth of a stack, which in a recording may be a cycle.
+const maxStack = 32
+
+// below lists a device and all below it.
+func (s *stack) below(device string) (all []string) {
+	all = []string{device}
+	for i := 0; i < len(all) && i < maxStack; i++ {
+		for _, next := range s.on(all[i]) {
+			if !slices.Contains(all, next) {
+				all = append(all, next)
+			}
+		}
+	}
+	return all
+}
+
+// level is what devices side by side did.
+type level struct{ read, written, reading, writing float64 } // bytes and seconds
+
+// level sums over devices. The flushes of a device count like writes, and writes only where the job wrote.
+func (s *stack) level(devices []string) (l level) {
+	for _, name := range devices {
+		d := s.use(name)
+		l.read, l.written = l.read+float64(d.ReadBytes), l.written+float64(d.WriteBytes)
+		l.reading += d.ReadTime.Seconds()
+		if !s.write.known || s.write.bytes > 0 {
+			l.writing += max(d.WriteTime.Seconds(), d.QueueDepth*s.Duration().Seconds()-d.ReadTime.Seconds())
+		}
+	}
+	return l
+}
+
+// seconds is the time of all operations, of any process: a job also waits for those of others.
+func (l level) seconds() float64 { return l.reading + l.writing }
+
+// of is the part of it that the devices above had done. They may share a disk with other stacks.
+func (l level) of(above level) float64 {
+	return l.reading*jobPart{above.read, true}.of(l.read) + l.writing*jobPart{above.written, true}.of(l.written)
+}
+
+// top returns the devices that the window's files lie on: those under its path; or else, of the devices on which the
+// job has had files open, or of all, the one that moved about what the job did.
+func (s *stack) top() []string {
+	candidates := s.candidates()
+	tops := slices.DeleteFunc(slices.Clone(candidates), func(device string) bool {
+		return slices.ContainsFunc(candidates, func(above string) bool {
+			return above != device && slices.Contains(s.below(above), device)
+		})
+	})
+	if len(tops) < 2 || len(s.Seen.Under) > 0 {
+		return tops
+	}
+	// Several stacks moved as much as the job, or more: its own is the one that moved most nearly the same.
+	nearest := slices.DeleteFunc(slices.Clone(tops), s.isLayer)
+	for _, top := range tops {
+		if one := []string{top}; s.isLayer(top) && (len(nearest) == 0 || s.excess(one) < s.excess(nearest)) {
+			nearest = one
+		}
+	}
+	return nearest
+}
+
+// excess returns how far devices moved more or less than the job.
+func (s *stack) excess(devices []string) float64 {
+	l := s.level(devices)
+	return math.Abs(l.read-s.read.bytes) + math.Abs(l.written-s.write.bytes)
+}
+
+func (s *stack) candidates() (names []string) {
+	if len(s.Seen.Under) > 0 {
+		for _, layer := range s.machine.Layers {
+			if slices.Contains(s.Seen.Above, layer.Name) {
+				names = append(names, layer.Name)
+			}
+		}
+		return append(names, s.Seen.Under...)
+	}
+	var open []string // devices that the job can have used; empty if unknown
+	for _, device := range s.machine.Devices {
+		open = append(open, s.below(device)...)
+	}
+	for _, layer := range s.machine.Layers {
+		use, used := s.layers[layer.Name]
+		if used && s.moved(&use) && (len(open) == 0 || slices.Contains(open, layer.Name)) {
+			names = append(names, layer.Name)
+		}
+	}
+	leaves := s.From
+	for i := range s.Disks {
+		if d := &s.Disks[i]; len(s.From) == 0 && (s.moved(d) || !s.read.known) {
+			leaves = append(leaves, d.Name)
+		}
+	}
+	inUse := slices.DeleteFunc(slices.Clone(leaves), func(disk string) bool { return !slices.Contains(open, disk) })
+	if len(inUse) > 0 {
+		leaves = inUse
+	}
+	return append(names, leaves...)
+}
+
+// moved reports whether a device moved about what the job did.
+func (s *stack) moved(d *DiskUse) bool {
+	reads := s.read.bytes > 0 && float64(d.ReadBytes) >= s.read.bytes/2
+	writes := s.write.bytes > 0 && float64(d.WriteBytes) >= s.write.bytes/2
+	return s.read.known && (reads || writes)
+}
+
+// descend returns the lowest device that explains the wait, and how long its operations took. Of several side by side
+// it returns the one that took longest, with the time of all.
+func (s *stack) descend(devices []string) (lowest string, seconds float64) {
+	if len(devices) == 0 {
+		return "", 0
+	}
+	here := s.level(devices)
+	seconds = here.seconds()
+	for range maxStack {
+		lowest = s.longest(devices)
+		var next []string
+		for _, device := range devices {
+			next = append(next, s.on(device)...)
+		}
+		slices.Sort(next)
+		next = slices.Compact(next)
+		there := s.level(next)
+		took := there.of(here)
+		if took < explained*max(seconds, s.wait.Seconds()) {
+			break
+		}
+		devices, here, seconds = next, there, took
+	}
+	return lowest, seconds
+}
+
+func (s *stack) longest(devices []string) string {
+	return slices.MaxFunc(devices, func(x, y string) int {
+		a, b := s.use(x), s.use(y)
+		return cmp.Or(cmp.Compare(a.ReadTime+a.WriteTime, b.ReadTime+b.WriteTime), strings.Compare(y, x))
+	})
+}
+
+func (s *stack) device(name string) *SlowDevice {
+	device := &SlowDevice{DiskUse: s.use(name), Layer: s.isLayer(name)}
+	device.Name = name
+	for _, below := range s.on(name) {
+		if use := s.use(below); use.Name != "" {
+			device.Below = append(device.Below, use)
+		}
+	}
+	return device
+}
+
+// limited returns the device with a limit that explains the wait. The I/O of the job takes at least as long as the
+// limit makes it. It waited for the limit if that is about the whole window, or, where it does other things in between,
+// about its wait for storage while the device itself and those below it took much less.
+func (s *stack) limited(tops []string, lowest string, lowestTime float64) *SlowDevice {
+	var all []string
+	for _, top := range tops {
+		all = append(all, s.below(top)...)
+	}
+	var found *SlowDevice
+	var longest float64
+	for _, limit := range s.machine.Limits {
+		if len(all) > 0 && !slices.Contains(all, limit.Device) {
+			continue
+		}
+		took, kind := s.least(&limit)
+		wait, whole := s.wait.Seconds(), s.Duration().Seconds()
+		slow := lowestTime >= explained*wait && slices.Contains(s.below(limit.Device), lowest)
+		if took > overLimit*whole || took < atLimit*wait || took < atLimit*whole && slow || took <= longest {
+			continue
+		}
+		found, longest = s.device(limit.Device), took
+		found.Limit = &Limited{limit, kind}
+	}
+	return found
+}
+
+// least returns how long the job's I/O on a device takes at least under a limit, and which of its values decides.
+func (s *stack) least(limit *sample.Limit) (seconds float64, kind sample.LimitKind) {
+	d := s.use(limit.Device)
+	read, written := s.read.of(float64(d.ReadBytes)), s.write.of(float64(d.WriteBytes))
+	for _, x := range [...]struct {
+		kind sample.LimitKind
+		done float64
+	}{
+		{sample.ReadBytesLimit, float64(d.ReadBytes) * read},
+		{sample.ReadsLimit, float64(d.ReadOperations) * read},
+		{sample.WriteBytesLimit, float64(d.WriteBytes) * written},
+		{sample.WritesLimit, float64(d.WriteOperations) * written},
+	} {
+		allowed := *limit.Value(x.kind)
+		if took := x.done / float64(max(allowed, 1)); allowed > 0 && took > seconds {
+			seconds, kind = took, x.kind
+		}
+	}
+	return seconds, kind
+}

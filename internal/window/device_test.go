@@ -1,0 +1,236 @@
+package window
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// device is what one device did in a window of ten seconds, and what it lies on; nothing for a leaf.
+type device struct {
+	name    string
+	on      string
+	layer   bool
+	mib     uint64
+	reads   uint64
+	took    time.Duration // sum over reads
+	written bool          // writes instead of reads
+}
+
+// slow returns the slow device of a window of ten seconds that waited for storage and moved so many MiB.
+func slow(t *testing.T, devices []device, wait time.Duration, mib uint64, change func(*builder)) *Report {
+	t.Helper()
+	h, err := history.New(history.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &builder{&Report{Split: true, Storage: wait}, h, &Machine{Target: ledger.Target{Job: "job"}}}
+	written := slices.ContainsFunc(devices, func(d device) bool { return d.written })
+	for i := range 3 {
+		at := sample.Stamp{Mono: time.Duration(i*5+1) * time.Second}
+		disks := &sample.Sample{At: at}
+		for _, d := range devices {
+			x := sample.Disk{Name: d.name, Leaf: !d.layer, Layer: d.layer, On: d.on, ReadIOs: 1, WriteIOs: 1}
+			times, share := uint64(i), time.Duration(i)
+			x.TimeInQueue = d.took * share / 2
+			if d.written {
+				x.WriteIOs, x.WriteBytes, x.WriteTicks = 1+d.reads*times/2, d.mib<<20*times/2, d.took*share/2
+			} else {
+				x.ReadIOs, x.ReadBytes, x.ReadTicks = 1+d.reads*times/2, d.mib<<20*times/2, d.took*share/2
+			}
+			disks.Disks = append(disks.Disks, x)
+		}
+		job := sample.Job{ID: "job", HasIO: true, ReadBytes: mib << 20 * uint64(i) / 2}
+		if written {
+			job.ReadBytes, job.WriteBytes = 0, job.ReadBytes
+		}
+		for _, s := range []*sample.Sample{disks, {At: at, Jobs: []sample.Job{job}}} {
+			if err := h.Append(s); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, d := range devices {
+		if d.layer {
+			b.machine.Layers = append(b.machine.Layers, Layer{d.name, strings.Fields(d.on)})
+		} else {
+			b.machine.Leaves = append(b.machine.Leaves, d.name)
+		}
+	}
+	b.Start.Mono, b.End.Mono = time.Second, 11*time.Second
+	if change != nil {
+		change(b)
+	}
+	b.disks()
+	b.mounts()
+	b.From = b.readFrom()
+	b.slowDevice()
+	return b.Report
+}
+
+const s = time.Second
+
+func TestSlowDevice(t *testing.T) {
+	stacked := func(top, middle, disk time.Duration) []device {
+		return []device{
+			{"loop1", "loop0", true, 100, 1000, top, false}, {"loop0", "vda", true, 100, 1000, middle, false},
+			{"vda", "", false, 100, 900, disk, false},
+		}
+	}
+	limit := func(l sample.Limit) func(*builder) {
+		return func(b *builder) {
+			l.Cgroup, l.Control = "/a", sample.IOMax
+			b.machine.Limits = []sample.Limit{l}
+		}
+	}
+	for name, c := range map[string]struct {
+		devices []device
+		wait    time.Duration
+		change  func(*builder)
+		want    string // "" for none
+		limited bool
+	}{
+		"a disk":                        {[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, nil, "vda", false},
+		"a disk with a deep queue":      {[]device{{"vda", "", false, 100, 1000, 60 * s, false}}, 8 * s, nil, "vda", false},
+		"a fast disk":                   {[]device{{"vda", "", false, 100, 1000, s / 10, false}}, 8 * s, nil, "", false},
+		"a disk that the kernel hides":  {[]device{{"vda", "", false, 100, 1000, 3 * s, false}}, 8 * s, nil, "vda", false},
+		"no disk":                       {nil, 8 * s, nil, "", false},
+		"the top of a stack":            {stacked(8*s, s/2, s/10), 8 * s, nil, "loop1", false},
+		"the top, with read-ahead":      {stacked(60*s, 9*s, 5*s), 2 * s, nil, "loop1", false},
+		"the middle of a stack":         {stacked(9*s, 8*s, s/10), 8 * s, nil, "loop0", false},
+		"the disk below a stack":        {stacked(9*s, 8*s, 7*s), 8 * s, nil, "vda", false},
+		"a stack that does not explain": {stacked(s, s/2, s/10), 8 * s, nil, "", false},
+		"under the path": {
+			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 100, 1000, 60 * s, false}), 8 * s,
+			func(b *builder) { b.Seen.Under, b.Seen.Above = []string{"vda"}, []string{"loop1", "loop0", "vda1"} }, "loop0", false,
+		},
+		"another stack on the same disk, by open files": {
+			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 900, 1000, 60 * s, false}), 8 * s,
+			func(b *builder) { b.machine.Devices = []string{"loop1"} }, "loop0", false,
+		},
+		"a disk beside a stack, by open files": {
+			append(stacked(9*s, 8*s, s/10), device{"sdb", "", false, 100, 1000, 8 * s, false}), 8 * s,
+			func(b *builder) { b.machine.Devices = []string{"sdb"} }, "sdb", false,
+		},
+		"another stack on the same disk, by bytes": {
+			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 900, 1000, 60 * s, false}), 8 * s, nil, "loop0", false,
+		},
+		"a busy disk beside a stack, by bytes": {
+			append(stacked(9*s, 8*s, s/10), device{"sdb", "", false, 900, 1000, 60 * s, false}), 8 * s, nil, "loop0", false,
+		},
+		"a stack on a disk that others load": {
+			[]device{{"loop0", "vda", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1000, 1000, 10 * s, false}}, 8 * s, nil,
+			"loop0", false,
+		},
+		"both disks of an array": {
+			[]device{
+				{"md0", "sda sdb", true, 100, 1000, 8 * s, false}, {"sda", "", false, 50, 500, 3 * s, false},
+				{"sdb", "", false, 50, 500, 4 * s, false},
+			}, 8 * s, nil, "sdb", false,
+		},
+		"a layer in memory": {
+			[]device{{"loop0", "", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1, 10, s / 10, false}}, 8 * s, nil, "loop0",
+			false,
+		},
+		"mostly others' reads": {[]device{{"vda", "", false, 10000, 1000, 8 * s, false}}, 4 * s, func(b *builder) {
+			b.Seen.Under = []string{"vda"}
+		}, "vda", false},
+		"writes":           {[]device{{"vda", "", false, 100, 1000, 8 * s, true}}, 8 * s, nil, "vda", false},
+		"too short a wait": {[]device{{"vda", "", false, 100, 1000, s / 10, false}}, s, nil, "", false},
+		"a limit in bytes": {
+			[]device{{"vda", "", false, 100, 1000, s / 10, false}}, 8 * s,
+			limit(sample.Limit{Device: "vda", ReadBytes: 10 << 20}), "vda", true,
+		},
+		"a limit in operations": {
+			[]device{{"vda", "", false, 100, 1000, s / 10, false}}, 8 * s, limit(sample.Limit{Device: "vda", Reads: 105}), "vda", true,
+		},
+		"a limit between other work": {
+			[]device{{"vda", "", false, 100, 1000, s / 10, false}}, 3 * s,
+			limit(sample.Limit{Device: "vda", ReadBytes: 34 << 20}), "vda", true,
+		},
+		"a limit below a layer": {stacked(8*s, s/2, s/10), 8 * s, limit(sample.Limit{Device: "loop0", Reads: 110}), "loop0", true},
+		"a limit on writes": {
+			[]device{{"vda", "", false, 100, 1000, s / 10, true}}, 8 * s,
+			limit(sample.Limit{Device: "vda", WriteBytes: 10 << 20, Reads: 1}), "vda", true,
+		},
+		"a limit far above": {
+			[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, limit(sample.Limit{Device: "vda", ReadBytes: 100 << 20}),
+			"vda", false,
+		},
+		"a limit that did not hold": {
+			[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, limit(sample.Limit{Device: "vda", ReadBytes: 5 << 20}),
+			"vda", false,
+		},
+		"a limit above the rate of a slow disk": {
+			[]device{{"vda", "", false, 100, 1000, 4 * s, false}}, 4 * s, limit(sample.Limit{Device: "vda", ReadBytes: 25 << 20}),
+			"vda", false,
+		},
+		"a limit on another device": {
+			[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, limit(sample.Limit{Device: "vdb", ReadBytes: 10 << 20}),
+			"vda", false,
+		},
+	} {
+		r := slow(t, c.devices, c.wait, 100, c.change)
+		got, limited := "", false
+		if r.SlowDevice != nil {
+			got, limited = r.SlowDevice.Name, r.SlowDevice.Limit != nil
+		}
+		if got != c.want || limited != c.limited {
+			t.Errorf("%s: got %q, limited %v; want %q, %v", name, got, limited, c.want, c.limited)
+		}
+		if explains := c.want != "" || c.wait < 2*s; r.NoDevice == explains {
+			t.Errorf("%s: got NoDevice %v, want %v", name, r.NoDevice, !explains)
+		}
+	}
+}
+
+// Whatever the stack: a device is named only if its operations took long enough, one below it never took as long, and
+// the order of the devices has no influence.
+func TestSlowDeviceAtRandom(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 300 {
+		devices := []device{{"vda", "", false, 100, 1000, time.Duration(random.Int64N(int64(20 * s))), false}}
+		below := "vda"
+		for i := range random.IntN(5) {
+			name := "dm-" + string(rune('0'+i))
+			devices = append(devices, device{name, below, true, 100, 1000, time.Duration(random.Int64N(int64(20 * s))), false})
+			below = name
+		}
+		wait := 2*s + time.Duration(random.Int64N(int64(8*s)))
+		r := slow(t, devices, wait, 100, nil)
+		random.Shuffle(len(devices), func(i, j int) { devices[i], devices[j] = devices[j], devices[i] })
+		again := slow(t, devices, wait, 100, nil)
+		if (r.SlowDevice == nil) != r.NoDevice || r.NoDevice != again.NoDevice ||
+			r.SlowDevice != nil && r.SlowDevice.Name != again.SlowDevice.Name {
+			t.Fatalf("%v: got %+v and %+v in another order", devices, r.SlowDevice, again.SlowDevice)
+		}
+		if r.NoDevice {
+			continue
+		}
+		named := r.SlowDevice.ReadTime.Seconds()
+		if least := unexplained * wait.Seconds(); named < least-0.01 {
+			t.Errorf("%v, wait %v: got %s with %.2f s, want at least %.2f s", devices, wait, r.SlowDevice.Name, named, least)
+		}
+		for _, d := range r.SlowDevice.Below {
+			if most := explained * max(named, wait.Seconds()); d.ReadTime.Seconds() > most+0.01 {
+				t.Errorf("%v, wait %v: got %s, want %s below it", devices, wait, r.SlowDevice.Name, d.Name)
+			}
+		}
+	}
+}
+
+// A stack in a recording may be a cycle.
+func TestCycleOfLayers(t *testing.T) {
+	r := slow(t, []device{
+		{"dm-0", "dm-1", true, 100, 1000, 8 * s, false}, {"dm-1", "dm-0", true, 100, 1000, 8 * s, false},
+	}, 8*s, 100, nil)
+	if r.SlowDevice != nil && r.SlowDevice.Name == "" {
+		t.Errorf("got %+v, want a name or nothing", r.SlowDevice)
+	}
+}
