@@ -85,6 +85,9 @@ func load(programs *bpfObjects, o options) error {
 	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {
 		values["preempt_known"], values["preempt_offset"] = number(true), offset
 	}
+	if o.owner != nil {
+		values["owner_only"], values["owner_uid"], values["owner_gid"] = number(true), o.owner.UID, o.owner.GID
+	}
 	for name, value := range values {
 		if err := spec.Variables[name].Set(value); err != nil {
 			return fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)

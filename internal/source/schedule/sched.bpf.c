@@ -112,6 +112,19 @@ struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
 
+struct id {
+	u32 val;
+};
+
+struct capabilities {
+	u64 val;
+};
+
+struct cred {
+	struct id uid, gid, suid, sgid, euid, egid;
+	struct capabilities cap_permitted;
+};
+
 struct task_struct {
 	struct sched_entity se;
 	struct thread_info thread_info;
@@ -127,6 +140,7 @@ struct task_struct {
 	unsigned long nivcsw;
 	struct files_struct *files;
 	struct task_io_accounting ioac;
+	const struct cred *real_cred;
 };
 
 struct bpf_iter__task {
@@ -154,6 +168,9 @@ struct pt_regs {
 volatile const u32 preempt_known;     // preempt_offset is valid
 volatile const s64 preempt_offset;    // of the CPU's preempt count from its run queue
 volatile const u32 switch_has_state;  // sched_switch has a fourth argument prev_state, as since Linux 5.18
+volatile const u32 owner_only;        // follow threads of one user and group alone, without capabilities
+volatile const u32 owner_uid;
+volatile const u32 owner_gid;
 volatile const u64 job_budget = 5000; // events of a job in a budget window
 volatile const u64 all_budget = 20000;
 
@@ -331,6 +348,22 @@ static __always_inline struct job *job_of(const struct thread *th)
 	struct job *job = bpf_map_lookup_elem(&jobs, &slot);
 
 	return job && job->generation == th->generation ? job : 0;
+}
+
+// Reports whether a thread may be followed. Its rights are those of this moment: it may have run a setuid program.
+static __always_inline int may_follow(const struct task_struct *p)
+{
+	const struct cred *cred;
+	u64 capabilities = ~0ULL;
+
+	if (!owner_only)
+		return 1;
+	cred = BPF_CORE_READ(p, real_cred);
+	// Before Linux 6.3 it is an array of the same size.
+	bpf_core_read(&capabilities, sizeof(capabilities), &cred->cap_permitted);
+	return !capabilities && BPF_CORE_READ(cred, uid.val) == owner_uid && BPF_CORE_READ(cred, euid.val) == owner_uid &&
+	       BPF_CORE_READ(cred, suid.val) == owner_uid && BPF_CORE_READ(cred, gid.val) == owner_gid &&
+	       BPF_CORE_READ(cred, egid.val) == owner_gid && BPF_CORE_READ(cred, sgid.val) == owner_gid;
 }
 
 static __always_inline void count_event(struct job *job, u64 window, u64 budget)
@@ -695,6 +728,25 @@ static __always_inline void renumber(struct thread *th, struct task_struct *p, u
 	tell_began(th, now, p->tgid);
 }
 
+// Follows a thread no longer, and tells no more than that.
+static __always_inline void give_up(struct thread *th, const struct task_struct *p, u64 now)
+{
+	struct out *e;
+
+	th->slot = ~0;
+	if (!th->told)
+		return;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		lose();
+		return;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	set_head(&e->head, OUT, now, th->tid, p->tgid);
+	e->head.state = DEAD;
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
 static __always_inline void leave(struct task_struct *p, u8 state, u64 now)
 {
 	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
@@ -706,6 +758,10 @@ static __always_inline void leave(struct task_struct *p, u8 state, u64 now)
 	job = job_of(th);
 	if (!job)
 		return;
+	if (!may_follow(p)) {
+		give_up(th, p, now);
+		return;
+	}
 	if (th->tid != p->pid)
 		renumber(th, p, now);
 	since = th->since;
@@ -764,6 +820,10 @@ static __always_inline void enter(struct task_struct *p, u64 now)
 	job = job_of(th);
 	if (!job)
 		return;
+	if (!may_follow(p)) {
+		give_up(th, p, now);
+		return;
+	}
 	since = th->since;
 	woken = th->woken;
 	if (woken && woken < since)
@@ -877,7 +937,7 @@ int on_fork(u64 *ctx)
 	struct thread *th, new = {};
 	u64 now;
 
-	if (!of || !job_of(of))
+	if (!of || !job_of(of) || !may_follow(child))
 		return 0;
 	now = bpf_ktime_get_ns();
 	new.slot = of->slot;
@@ -913,7 +973,7 @@ int adopt(struct bpf_iter__task *ctx)
 		return 0;
 	tgid = p->tgid;
 	member = bpf_map_lookup_elem(&joining, &tgid);
-	if (!member)
+	if (!member || !may_follow(p))
 		return 0;
 	th = bpf_task_storage_get(&threads, p, 0, 0);
 	if (th && job_of(th))

@@ -27,6 +27,9 @@ const (
 	bpfProgOnWaking      = "on_waking"
 	bpfVarAllBudget      = "all_budget"
 	bpfVarJobBudget      = "job_budget"
+	bpfVarOwnerGid       = "owner_gid"
+	bpfVarOwnerOnly      = "owner_only"
+	bpfVarOwnerUid       = "owner_uid"
 	bpfVarPreemptKnown   = "preempt_known"
 	bpfVarPreemptOffset  = "preempt_offset"
 	bpfVarSwitchHasState = "switch_has_state"
@@ -97,6 +100,9 @@ type bpfMapSpecs struct {
 type bpfVariableSpecs struct {
 	AllBudget      *ebpf.VariableSpec `ebpf:"all_budget"`
 	JobBudget      *ebpf.VariableSpec `ebpf:"job_budget"`
+	OwnerGid       *ebpf.VariableSpec `ebpf:"owner_gid"`
+	OwnerOnly      *ebpf.VariableSpec `ebpf:"owner_only"`
+	OwnerUid       *ebpf.VariableSpec `ebpf:"owner_uid"`
 	PreemptKnown   *ebpf.VariableSpec `ebpf:"preempt_known"`
 	PreemptOffset  *ebpf.VariableSpec `ebpf:"preempt_offset"`
 	SwitchHasState *ebpf.VariableSpec `ebpf:"switch_has_state"`
@@ -145,6 +151,9 @@ func (m *bpfMaps) Close() error {
 type bpfVariables struct {
 	AllBudget      *ebpf.Variable `ebpf:"all_budget"`
 	JobBudget      *ebpf.Variable `ebpf:"job_budget"`
+	OwnerGid       *ebpf.Variable `ebpf:"owner_gid"`
+	OwnerOnly      *ebpf.Variable `ebpf:"owner_only"`
+	OwnerUid       *ebpf.Variable `ebpf:"owner_uid"`
 	PreemptKnown   *ebpf.Variable `ebpf:"preempt_known"`
 	PreemptOffset  *ebpf.Variable `ebpf:"preempt_offset"`
 	SwitchHasState *ebpf.Variable `ebpf:"switch_has_state"`

@@ -23,7 +23,12 @@ type options struct {
 	ringBytes int // size of the kernel's buffer; a power of two
 	jobBudget int // events of one job in 100 ms above which its busy threads are summed
 	allBudget int // the same for all jobs together
+	owner     *Owner
 }
+
+// Owner is a user and a group. A thread is of an Owner if its real, effective and saved ids are these, and if it has no
+// capabilities.
+type Owner struct{ UID, GID uint32 }
 
 var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000}
 

@@ -16,6 +16,9 @@ func New(string) (*Source, error) {
 	return nil, errors.New("the scheduler can be followed on Linux on amd64 and arm64 only")
 }
 
+// NewFor returns an error.
+func NewFor(root string, _ Owner) (*Source, error) { return New(root) }
+
 // Follow does nothing.
 func (*Source) Follow(string, []int) error { return nil }
 
