@@ -9,6 +9,7 @@ type group struct {
 	gone      bool // missing in the readings since goneSince
 	goneSince time.Duration
 	reset     time.Duration // Stamp.Mono of Disk.Reset
+	period    time.Duration // sample.GPU.Period
 	moved     time.Duration // of a layer: the newest reading in which it had done something
 }
 

@@ -106,6 +106,9 @@ func (h *History) Append(s *sample.Sample) error {
 			h.advance(a, key, values, reset, s.At.Mono)
 		})
 		h.totals.advance(axisID(id), s)
+		if axisID(id) == gpuAxis {
+			a.notePeriods(s.GPUs)
+		}
 		if axisID(id) == diskAxis {
 			h.noteBranches(s.Disks)
 		}
@@ -116,6 +119,26 @@ func (h *History) Append(s *sample.Sample) error {
 		return ErrFull
 	}
 	return nil
+}
+
+// notePeriods stores how far apart the samples are from which the busy time of GPUs is interpolated.
+func (a *axis) notePeriods(gpus []sample.GPU) {
+	for i := range gpus {
+		if g := a.groups[groupKey{kindGPU, gpus[i].ID}]; g != nil {
+			g.period = gpus[i].Period
+		}
+	}
+}
+
+// SamplePeriod returns how far apart the samples are from which the busy time of a GPU is interpolated: 0 if each row
+// is a reading.
+func (h *History) SamplePeriod(gpu string) time.Duration {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if g := h.axes[gpuAxis].groups[groupKey{kindGPU, gpu}]; g != nil {
+		return g.period
+	}
+	return 0
 }
 
 // advance adds a device's reading to its columns. reset is when its counters restarted last.

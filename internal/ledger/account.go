@@ -25,6 +25,7 @@ type account struct {
 	schedule schedule
 
 	spin    spin
+	gains   gains
 	lastIO  time.Duration // end of the last cell with I/O of the job itself
 	disk    string        // the disk that the job read from last; "" for none of this machine
 	writing bool          // the job's last I/O was a checkpoint, which is still being flushed
@@ -45,13 +46,15 @@ func (a *account) closeCell(h *history.History, p history.Point) {
 	}
 }
 
-// extrapolate returns the totals at p and leaves the account as it is. It uses cells up to complete, where every source
-// but the GPUs has readings. The rest is one piece, for there are no finer readings.
-func (a *account) extrapolate(h *history.History, p history.Point, complete time.Duration) history.LedgerTotals {
+// extrapolate returns the totals at p and leaves the account as it is. It uses cells of a length up to complete, where
+// every source but the GPUs has readings. The rest is one piece, for there are no finer readings.
+func (a *account) extrapolate(
+	h *history.History, p history.Point, length, complete time.Duration,
+) history.LedgerTotals {
 	ahead := *a
 	ahead.schedule.names = nil
-	for p.At-ahead.at > maxCell*3/2 && p.At-ahead.at < maxBacklog && ahead.at+maxCell <= complete {
-		ahead.addCell(h, history.Point{At: ahead.at + maxCell})
+	for p.At-ahead.at > length*3/2 && p.At-ahead.at < maxBacklog && ahead.at+length <= complete {
+		ahead.addCell(h, history.Point{At: ahead.at + length})
 	}
 	if p.At > ahead.at {
 		ahead.addCell(h, p)
@@ -67,9 +70,11 @@ func (a *account) addCell(h *history.History, p history.Point) {
 		return
 	}
 	c := a.cell(h, now, p, dt)
-	a.spin.add(dt, c.leading, c.busy, c.leaderWaited())
-	if c.spins = a.spin.spins(); c.spins {
-		c.spun = a.spin.spun(c.runnable(), c.busy)
+	if c.leaders > 0 && c.hasGPU {
+		waited := c.leaderWaited()
+		a.spin.add(&c, waited)
+		c.spins = a.spin.spins()
+		c.overlap = a.spin.overlap(&c, waited)
 	}
 	of, scheduled := a.scheduled(h, p)
 	if !scheduled {
@@ -78,13 +83,16 @@ func (a *account) addCell(h *history.History, p history.Point) {
 	a.totals.Busy += seconds(of.busy)
 	a.totals.Storage += seconds(of.storage)
 	a.totals.CPU += seconds(of.cpu)
-	a.totals.Gain += seconds(of.gain)
+	a.totals.Gain += seconds(of.gain + a.gains.take(of.could, of.room))
 	a.levels, a.at = now, p.At
 }
 
 // cell returns the evidence of the dt seconds up to p.
 func (a *account) cell(h *history.History, now levels, p history.Point, dt float64) cell {
 	c := a.levels.until(now, dt, a.target)
+	if c.hasGPU {
+		c.period = h.SamplePeriod(a.target.GPU).Seconds()
+	}
 	if fetched := now.fetched - a.levels.fetched; fetched > 0 {
 		c.queue, c.onDisk, a.disk = ownQueue(h, history.Point{At: a.at}, p, fetched)
 	} else if c.shared && a.disk != "" {

@@ -5,6 +5,8 @@ type cell struct {
 	dt   float64
 	busy float64 // the GPU worked; zero without one
 
+	period float64 // distance of the samples that busy is from; 0 if it is exact
+
 	some     float64 // I/O pressure of the job's scope; see psiWait for why this is no wall time
 	scopeCPU float64 // core-seconds of work of everything in that scope
 	queued   float64 // growth of the most loaded disk's weighted time
@@ -22,8 +24,8 @@ type cell struct {
 	inReads float64 // thread-seconds of all threads asleep in reads of files without a local disk
 
 	writing     bool    // a checkpoint is being flushed: its writer waits, whatever readers do
-	spun        float64 // of leading (and of ready, if that thread does all work in turn), to wait for the GPU
-	spins       bool    // the leading thread spins
+	overlap     float64 // of leading and ready, while the GPU worked
+	spins       bool    // the leading thread is on a CPU while it waits for the GPU
 	leaders     float64 // number of threads that lead, as in training on several GPUs; 0 if unknown
 	hasGPU      bool
 	hasPressure bool
@@ -50,18 +52,23 @@ func (c cell) perLeader() cell {
 // parts are how a cell's time is divided.
 type parts struct {
 	busy, storage, cpu float64 // at most dt together; the rest is idle time without an explanation
-	gain               float64 // time that instant storage would have saved
+	gain               float64 // time that instant storage would have saved at least
+
+	// Without storage, readers that read ahead would need less time by could, besides gain. The GPU waited for them for
+	// room, besides gain.
+	could, room float64
 }
 
 // split divides a cell's time.
 //
-// The job has to explain the GPU's idle time. If one thread does all work in turn, it waited for storage, then worked,
-// then computed. Its stalls and the idle time coincide, so the smaller of the two counts and not their product. If
-// threads read ahead, the GPU waits for the thread with the next batch. That thread is in each state as likely as it
-// spends time in it, so the explained idle time is divided in proportion to the readers' time.
+// What the leading thread did explains the idle time of the GPU, or without one all time. Its own work comes first: it
+// is known best. While it slept, it waited for storage, for threads that read ahead, or for others that work for it, as
+// a pool does. Threads of a pool also spin, so their work explains only what storage does not.
 //
-// An input pipeline that is ready to work and has no CPU is bound by the CPU, like one that works. A thread that spins
-// while the GPU works does not work for it.
+// If threads read ahead, the leading thread waits for the one with the next batch. That thread is in each state as
+// likely as it spends time in it, so the time is divided in proportion to the readers' time.
+//
+// A thread that is ready to work and has no CPU is bound by the CPU, like one that works.
 //
 // The kernel's work to fetch a block (submission, interrupt, wake-up) is a part of the block's cost: about ten
 // microseconds each, a quarter of the whole on a fast disk. It counts as storage, because it would also disappear with
@@ -72,38 +79,57 @@ func (c cell) split() parts {
 	}
 	fetching := clamp(c.fetching, 0, max(0, c.jobCPU))
 	waited := min(c.dt, c.waited()+fetching)
-	switch {
-	case !c.hasGPU:
-		cpu := clamp(c.jobCPU-fetching, 0, c.dt)
-		storage := min(c.dt-cpu, waited)
-		return parts{storage: storage, cpu: cpu, gain: storage}
-	case !c.readsAhead() || c.writing:
+	if !c.readsAhead() || c.writing {
 		return c.splitSerial(waited, fetching)
 	}
 	return c.splitAhead(waited, fetching)
 }
 
-// demand returns how long the job worked, and was ready without a CPU, for the GPU.
-func (c cell) demand(fetching float64) (working, starved float64) {
-	if !c.readsAhead() {
-		// While the thread is ready and would spin, it does not lack the CPU.
-		return max(0, c.jobCPU+c.ready-fetching-c.spun), max(0, c.starved-max(c.ready, c.spun))
+// worked is how long the GPU worked.
+func (c cell) worked() float64 {
+	if !c.hasGPU {
+		return 0
+	}
+	return clamp(c.busy, 0, c.dt)
+}
+
+// own is how long the leading thread worked or was ready to while the GPU was idle. Without knowledge of threads it is
+// unknown with a GPU, and otherwise the work of the whole job.
+func (c cell) own(fetching float64) float64 {
+	runnable := c.leading + c.ready
+	switch {
+	case c.leaders == 0 && c.hasGPU:
+		return 0
+	case c.leaders == 0:
+		runnable = c.jobCPU - fetching
+	case !c.readsAhead():
+		runnable -= fetching
+	}
+	return clamp(runnable-c.overlap, 0, c.dt-c.worked())
+}
+
+// others is how many core-seconds threads besides the leading one worked, and how long one had no CPU.
+func (c cell) others(fetching float64) (working, starved float64) {
+	working = max(0, c.jobCPU-c.leading-fetching)
+	if !c.hasGPU {
+		return working, 0
 	}
 	// A spinning thread takes a CPU from others, while the GPU works.
-	return max(0, c.jobCPU-fetching-c.spun), max(0, c.starved-c.spun)
+	return working, max(0, c.starved-max(c.ready, c.overlap))
 }
 
 // splitSerial divides the time of a thread that does all work in turn, or of one that writes a checkpoint.
 func (c cell) splitSerial(waited, fetching float64) parts {
-	busy := clamp(c.busy, 0, c.dt)
-	idle := c.dt - busy
-	working, starved := c.demand(fetching)
-	explained := min(idle, waited+working+starved)
-	storage, gain := min(idle, waited), 0.0
-	if waited > 0 { // a thread that no disk wakes up has its CPU at once
-		gain = min(explained-storage, c.ready*waited/(waited+working))
+	busy, own := c.worked(), c.own(fetching)
+	asleep := c.dt - busy - own
+	storage := min(asleep, waited)
+	working, starved := c.others(fetching)
+	cpu := own + min(asleep-storage, working+starved)
+	gain := 0.0
+	if waited > 0 && c.hasGPU { // a thread that no disk wakes up has its CPU at once
+		gain = min(cpu, c.ready*waited/(waited+own+working))
 	}
-	return parts{busy, storage, explained - storage, storage + gain}
+	return parts{busy: busy, storage: storage, cpu: cpu, gain: storage + gain}
 }
 
 // Readers that wait or work for up to idling of their time delay nothing. From saturated on they are the bottleneck.
@@ -116,28 +142,33 @@ const turns = 1.1
 
 // splitAhead divides the time with threads that read ahead.
 func (c cell) splitAhead(waited, fetching float64) parts {
-	busy := clamp(c.busy, 0, c.dt)
-	idle := c.dt - busy
-	working, starved := c.demand(fetching)
-	explained := min(idle, waited+working+starved)
-	blocked := c.readersWaited(waited, fetching)
-	working = max(working, c.working-fetching)
-	if blocked+working <= 0 {
-		return parts{busy: busy}
+	busy, own := c.worked(), c.own(fetching)
+	asleep := c.dt - busy - own
+	working, starved := c.others(fetching)
+	if !c.hasGPU {
+		working = 0 // the pool of the leading thread
 	}
+	working = max(working, c.working-fetching)
+	blocked := c.readersWaited(waited, fetching)
+	if blocked+working <= 0 {
+		return parts{busy: busy, cpu: own}
+	}
+	explained := min(asleep, waited+working+starved)
 	// Readers with a full buffer sleep and delay nothing. Then the GPU is idle for another cause, whatever they do in the
 	// rest of their time.
-	needed := c.needed(idle)
+	needed := c.needed(asleep)
 	explained *= clamp(((blocked+working)/needed-idling)/(saturated-idling), 0, 1)
 	share := blocked / (blocked + working)
 	storage := min(waited, explained*share)
 	// Readers that sleep without a known cause leave the same share of the idle time without an explanation.
-	cpu := min(explained-storage, idle*working/max(needed, working))
-	if needed < c.reading && blocked+working < turns*idle {
-		return parts{busy, storage, cpu, storage}
+	cpu := min(explained-storage, asleep*working/max(needed, working))
+	p := parts{busy: busy, storage: storage, cpu: own + cpu, gain: storage}
+	if needed >= c.reading || blocked+working >= turns*(c.dt-busy) {
+		// Without storage the readers would need the rest of their time for the same work, and the GPU and the leading
+		// thread their own.
+		p.could, p.room = max(0, c.dt*share-storage), explained-storage
 	}
-	// Without storage the readers would need the rest of their time for the same work, and the GPU its own.
-	return parts{busy, storage, cpu, max(storage, min(explained, c.dt*share))}
+	return p
 }
 
 // needed is how many thread-seconds the readers would have worked and waited, had they been the bottleneck all the
@@ -151,13 +182,5 @@ func (c cell) needed(idle float64) float64 {
 
 // readsAhead reports whether threads besides the leading one read, for at least half of the cell.
 func (c cell) readsAhead() bool { return c.reading >= c.dt/2 }
-
-// runnable is how long the leading thread was on a CPU, or, if it does all work itself, ready for one.
-func (c cell) runnable() float64 {
-	if c.readsAhead() {
-		return c.leading
-	}
-	return c.leading + c.ready
-}
 
 func clamp(v, low, high float64) float64 { return max(low, min(v, high)) }

@@ -92,8 +92,29 @@ func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
 		// An edge gets no row otherwise: many edges would push older rows out.
 		e.history.ObserveLedgers(edges[reached].Edge, e.totals)
 	}
+	if length := e.cell(); length > maxCell && e.at > 0 {
+		to = e.at + (to - e.at).Truncate(length) // the rest waits until it is a cell
+	}
+	if to <= e.at {
+		return reached, err
+	}
 	_, failed := e.divide(history.Point{At: to})
 	return reached, cmp.Or(e.append(), failed, err)
+}
+
+// cellPeriods is how many samples of a driver a cell has at least. The readings at its ends are interpolated within a
+// sample, so a shorter cell knows too little about the GPU.
+const cellPeriods = 3
+
+// cell is the length of cells.
+func (e *Pressure) cell() time.Duration {
+	length := maxCell
+	for _, a := range e.accounts {
+		if a.target.GPU != "" && e.timeline == nil {
+			length = max(length, cellPeriods*e.history.SamplePeriod(a.target.GPU))
+		}
+	}
+	return min(length, time.Second)
 }
 
 // append adds the totals to the history, which ignores rows that are not later than its newest one.
@@ -112,13 +133,13 @@ func (e *Pressure) divide(p history.Point) (opened bool, err error) {
 		e.close(history.Point{At: first}) // the earliest moment for which a row can be added
 		err = e.append()
 	}
-	next := p.At
+	next, length := p.At, e.cell()
 	for _, a := range e.accounts {
 		if a.opened && p.At-a.at < maxBacklog {
-			next = min(next, a.at+maxCell)
+			next = min(next, a.at+length)
 		}
 	}
-	for ; next < p.At-maxCell/2; next += maxCell {
+	for ; next < p.At-length/2; next += length {
 		e.close(history.Point{At: next})
 		err = cmp.Or(e.append(), err)
 	}
@@ -146,10 +167,11 @@ func (e *Pressure) close(p history.Point) {
 // Estimate adds the present estimate of the totals at an edge to the edge. The accounts stay as they are.
 func (e *Pressure) Estimate(edge history.Point) {
 	complete, _ := newestCommon(e.history, sources[:len(sources)-1])
+	length := e.cell()
 	totals := make([]history.LedgerTotals, 0, len(e.accounts))
 	for _, a := range e.accounts {
 		if a.opened {
-			totals = append(totals, a.extrapolate(e.history, edge, complete))
+			totals = append(totals, a.extrapolate(e.history, edge, length, complete))
 		}
 	}
 	e.history.ObserveLedgers(edge.Edge, totals)

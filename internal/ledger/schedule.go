@@ -125,7 +125,8 @@ func (a *account) scheduled(h *history.History, p history.Point) (parts, bool) {
 	total.Work += of.clocks.Work
 	total.Fed += seconds(of.fed)
 	a.totals.Scheduled = &total
-	return parts{of.busy, of.storage, of.cpu, saved(length, of.clocks.Memory, &s.ahead[3]).Seconds()}, true
+	gain := saved(length, of.clocks.Memory, &s.ahead[3]).Seconds()
+	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, true
 }
 
 // saved returns what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that was

@@ -2,44 +2,49 @@ package ledger
 
 import "math"
 
-// spin detects whether a job's leading thread spins while the GPU computes, as CUDA does by default, or sleeps. In a
-// single cell both look alike if the job does all work in turn: half of the time on the CPU, half of it busy. But from
-// cell to cell a spinning thread works more when the GPU does. A thread that decodes and then sleeps works less, apart
-// from its waiting for storage. spin is a regression of the changes of the thread's work on the changes of the GPU's
-// work and of the waiting. Old changes fade out.
+// spin finds how a job's leading thread waits for its GPU: it sleeps, or it stays on a CPU, as CUDA does by default.
+//
+// The thread's time is known: on a CPU, ready, waiting for storage, and asleep otherwise. One that was on a CPU for
+// less time than the GPU worked does not spin. One that slept otherwise for less time than that does not sleep.
+//
+// Where both are possible, changes show which. A spinning thread is on a CPU for longer when the GPU works for longer,
+// and one that works and then sleeps for less. That is a regression of the changes of the thread's work on those of
+// the GPU's work and of the waiting for storage. Old changes fade out. If it says nothing, a thread that was on a CPU
+// for as long as the GPU worked spins: else that would be by chance.
 type spin struct {
 	dt, leading, busy, waited float64 // s, of the stretch that is not complete yet
 	last                      point   // the previous stretch
 	begun                     bool
-	slept                     bool    // in the previous stretch, for too long to have been spinning
 	xy, xx, zy, zz, xz        float64 // sums of products of changes: y of leading, x of busy, z of waited
-	sum                       float64 // of both shares, a moving mean
-	owed                      float64 // s of GPU work for which the thread is not known to have spun yet
+	slept, ran, worked        float64 // s, moving sums: asleep without a known cause; on a CPU or ready; the GPU's work
+	owed                      float64 // s of GPU work for which the thread is not known to have been on a CPU yet
 }
 
-// point has the shares of a stretch: work of the leading thread, work of the GPU, and waiting for storage.
+// point has the shares of a stretch: the leading thread on a CPU or ready, work of the GPU, and waiting for storage.
 type point struct{ leading, busy, waited float64 }
 
 const (
 	spinStretch = 0.05  // s, the shortest stretch; cells that end at the edges of windows may be shorter
-	spinMemory  = 0.98  // weight of the previous stretches: about 50, five seconds
-	spinSlope   = -0.35 // between -1 (sleeps) and +1 (spins); a thread that spins and decodes always works: 0
-	spinFull    = 0.08  // distance from 1 of both shares together that looks like taking turns
-	spinTurns   = 0.3   // in this case the smallest slope of spinning
-	spinMin     = 0.5   // smallest share of the GPU's time that can be spinning: other threads may take its CPU
-	spinLearn   = 0.5   // weight of a new stretch in that mean
+	spinMemory  = 0.98  // weight of the previous stretches: about 50
+	spinSlope   = 0.3   // a slope above it is of a thread that spins, below its negative of one that sleeps; at best 1, -1
+	spinChance  = 0.15  // share of the GPU's work by which the thread's time on a CPU differs if they are not the same
 	spinNoise   = 0.001 // squared changes below this are noise
 	spinIdle    = 0.02  // share of the GPU's time below which work begins or ends, and both follow
 	spinStep    = 0.2   // larger changes are cut to this: they are changes of phase
 	spinLate    = 0.02  // s, the delay of a running thread's CPU time: several kernel ticks
 )
 
-// add adds a cell: the work of the leading thread and of the GPU, and the waiting for storage. All are seconds.
-func (s *spin) add(dt, leading, busy, waited float64) {
-	s.dt, s.leading, s.busy, s.waited = s.dt+dt, s.leading+leading, s.busy+busy, s.waited+waited
-	if s.dt < spinStretch {
+// add adds a cell in which the leading thread may have waited for storage for so long.
+func (s *spin) add(c *cell, waited float64) {
+	busy := c.worked()
+	s.slept += min(busy, max(0, c.dt-c.leading-c.ready-waited))
+	s.ran, s.worked = s.ran+c.leading+c.ready, s.worked+busy
+	s.dt, s.leading, s.busy, s.waited = s.dt+c.dt, s.leading+c.leading+c.ready, s.busy+busy, s.waited+waited
+	// Within a few samples of its driver nothing is known about a GPU.
+	if s.dt < max(spinStretch, 2*c.period) {
 		return
 	}
+	s.slept, s.ran, s.worked = s.slept*spinMemory, s.ran*spinMemory, s.worked*spinMemory
 	now := point{s.leading / s.dt, s.busy / s.dt, s.waited / s.dt}
 	s.dt, s.leading, s.busy, s.waited = 0, 0, 0, 0
 	if s.begun && min(now.busy, s.last.busy) > spinIdle {
@@ -53,24 +58,21 @@ func (s *spin) add(dt, leading, busy, waited float64) {
 			*sum.of = *sum.of*spinMemory + sum.product
 		}
 	}
-	if now.busy > spinIdle {
-		s.sum += (now.leading + now.busy + now.waited - s.sum) * spinLearn
-	}
-	s.last, s.begun, s.slept = now, true, now.leading < spinMin*now.busy
+	s.last, s.begun = now, true
 }
 
-// spins reports whether the leading thread spins. Without evidence it is true: then the time is not counted as CPU work
-// and stays without an explanation.
+// spins reports whether the leading thread spins.
 func (s *spin) spins() bool {
-	limit := spinSlope
-	if math.Abs(s.sum-1) < spinFull {
-		limit = spinTurns
-	}
-	if s.slept {
+	slope, known := s.slope()
+	switch {
+	case s.ran < s.worked*(1-spinChance):
 		return false
+	case s.slept < s.worked/2:
+		return true
+	case known && math.Abs(slope) > spinSlope:
+		return slope > 0
 	}
-	slope, ok := s.slope()
-	return !ok || slope > limit
+	return s.ran < s.worked*(1+spinChance)
 }
 
 // slope returns how much more the leading thread works when the GPU does, with equal waiting.
@@ -86,10 +88,17 @@ func (s *spin) slope() (slope float64, ok bool) {
 	return (s.xy*zz - s.zy*s.xz) / of, true
 }
 
-// spun returns how much of the leading thread's work in a cell was spinning. The kernel reports a thread's time late,
-// so that a part of it may be in the next cell.
-func (s *spin) spun(leading, busy float64) float64 {
-	spun := clamp(leading, 0, busy+s.owed)
-	s.owed = clamp(s.owed+busy-spun, 0, spinLate)
+// overlap returns how long the leading thread was on a CPU, or ready for one, while the GPU worked: all the time that
+// the GPU worked if it spins, else as long as it did not sleep. The kernel reports a thread's time late, so that a part
+// of spinning may be in the next cell. Of a driver's samples a part may be in the cell before.
+func (s *spin) overlap(c *cell, waited float64) float64 {
+	busy, runnable := c.worked(), max(0, c.leading+c.ready)
+	late := max(spinLate, c.period)
+	if !c.spins {
+		s.owed = late
+		return clamp(busy-max(0, c.dt-runnable-waited), 0, runnable)
+	}
+	spun := clamp(runnable, 0, busy+s.owed)
+	s.owed = clamp(s.owed+busy-spun, 0, late)
 	return spun
 }

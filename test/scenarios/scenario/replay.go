@@ -142,14 +142,15 @@ func play(name string, lacks Evidence) (*played, error) {
 	}
 	defer m.Stop()
 	var e recording.Entry
+	lack := lack{Evidence: lacks}
 	for {
 		if err := reader.Next(&e); errors.Is(err, io.EOF) {
-			return p, nil
+			return p, lack.feed(m, lack.held)
 		} else if err != nil {
 			return nil, err
 		}
-		lacks.without(&e)
-		if err := m.Feed(&e); err != nil {
+		lack.without(&e)
+		if err := lack.feed(m, lack.hold(&e)); err != nil {
 			return nil, err
 		}
 		if e.Mark != nil && e.Mark.Op == recording.Tick && m.Windows.Open() > 0 {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -52,12 +53,15 @@ func complete() *recording.Entry {
 func TestWithout(t *testing.T) {
 	for _, lacks := range AllEvidence {
 		left, want := complete(), complete()
-		lacks.without(left)
+		blind := lack{Evidence: lacks}
+		blind.without(left)
 		switch lacks {
 		case Pressure:
 			want.Sample.Pressures = nil
 		case Disks:
 			want.Sample.Disks = nil
+		case Moments: // the first reading has no driver's period to its end
+			want.Sample.GPUs[0].Period = driverPeriod
 		}
 		for i := range want.Sample.Jobs {
 			j := &want.Sample.Jobs[i]
@@ -71,10 +75,10 @@ func TestWithout(t *testing.T) {
 		if !reflect.DeepEqual(left, want) {
 			t.Errorf("without %s:\n%+v, want\n%+v", lacks, left.Sample, want.Sample)
 		}
-		lacks.without(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}}) // has no readings
+		blind.without(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}}) // has no readings
 	}
 	whole := complete()
-	Evidence("").without(whole)
+	(&lack{}).without(whole)
 	if !reflect.DeepEqual(whole, complete()) {
 		t.Errorf("%+v, and nothing was to be left out", whole.Sample)
 	}
@@ -135,5 +139,39 @@ func TestReplayWithout(t *testing.T) {
 		if l.Evidence != AllEvidence[i] || len(l.Score.Cases) != len(whole) {
 			t.Errorf("without %s: %d windows of %d", l.Evidence, len(l.Score.Cases), len(whole))
 		}
+	}
+}
+
+// TestMoments: the driver's samples are at the ends of its periods, and a window waits for its last ones.
+func TestMoments(t *testing.T) {
+	l := lack{Evidence: Moments}
+	reading := func(at time.Duration, edge uint64) *sample.Sample {
+		s := &sample.Sample{At: sample.Stamp{Mono: at}, GPUs: []sample.GPU{{ID: "a", Busy: at / 2}}}
+		l.without(&recording.Entry{Source: "accelerator", Edge: edge, Sample: s})
+		return s
+	}
+	for _, c := range []struct {
+		at, want time.Duration
+		edge     uint64
+	}{
+		{at: 2 * driverPeriod, want: 2 * driverPeriod},
+		{at: 2*driverPeriod + 100*time.Millisecond},
+		{at: 3*driverPeriod + 30*time.Millisecond, want: 3 * driverPeriod},
+		{at: 3*driverPeriod + 60*time.Millisecond, edge: 1},
+	} {
+		s := reading(c.at, c.edge)
+		switch {
+		case c.want == 0 && len(s.GPUs) > 0:
+			t.Errorf("at %v: got %+v, want nothing from the driver", c.at, s.GPUs)
+		case c.want > 0 && (len(s.GPUs) != 1 || s.At.Mono != c.want || s.GPUs[0].Busy != c.want/2):
+			t.Errorf("at %v: got %+v at %v, want half of %v busy", c.at, s.GPUs, s.At.Mono, c.want)
+		}
+	}
+	fed := 0
+	for _, op := range []recording.Op{recording.End, recording.Tick, recording.Tick, recording.Tick} {
+		fed += len(l.hold(&recording.Entry{Mark: &recording.Mark{Op: op}}))
+	}
+	if last := len(l.hold(&recording.Entry{Mark: &recording.Mark{Op: recording.Tick}})); fed != 3 || last != 2 {
+		t.Errorf("got %d and then %d entries, want three ticks, and then one with the end", fed, last)
 	}
 }
