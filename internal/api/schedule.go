@@ -79,11 +79,8 @@ func (s *Server) admit(r *http.Request) (*lend.Loan, error) {
 		return nil, refuse(http.StatusForbidden, "%v", err)
 	}
 	loan, err := s.lender.Admit(peer)
-	switch {
-	case errors.Is(err, lend.ErrBusy):
+	if err != nil {
 		return nil, refuse(http.StatusServiceUnavailable, "%v", err)
-	case err != nil:
-		return nil, refuse(http.StatusNotFound, "%v", err)
 	}
 	return loan, nil
 }

@@ -97,12 +97,21 @@ func (m *machine) follows(job string, pid int) bool {
 	return len(m.jobs[job]) == 1 && m.jobs[job][0] == pid
 }
 
+func borrow(t *testing.T, sockets ...string) *lend.Borrower {
+	t.Helper()
+	b, err := lend.Borrow(sockets...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
 // A borrower gets the events of its process, on its clock, and at the end of a window all up to then.
 func TestBorrow(t *testing.T) {
 	m := &machine{}
 	s := lends(t, m)
-	b := lend.NewBorrower("/nowhere/s", s.path)
-	defer func() { _ = b.Close() }()
+	b := borrow(t, "/nowhere/s", s.path)
 	if err := b.Follow("run", nil); err != nil { // as for a program that has not begun
 		t.Fatal(err)
 	}
@@ -155,8 +164,7 @@ func TestBorrow(t *testing.T) {
 func TestStopWhileLending(t *testing.T) {
 	m := &machine{}
 	s := lends(t, m)
-	b := lend.NewBorrower(s.path)
-	defer func() { _ = b.Close() }()
+	b := borrow(t, s.path)
 	if err := b.Follow("run", []int{os.Getpid()}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,9 +193,8 @@ func TestLendingRefused(t *testing.T) {
 		want   string
 	}{
 		"none":    {func(*Server) {}, "/v1/schedule?version=1", http.StatusNotFound, "does not lend"},
-		"version": {lending(nil), "/v1/schedule?version=99", http.StatusBadRequest, `version "99" of the frames is unknown`},
-		"rights":  {lending(errors.New("no CAP_BPF")), "/v1/schedule?version=1", http.StatusNotFound, "no CAP_BPF"},
-		"TCP": {func(s *Server) { lending(nil)(s); s.http.ConnContext = nil }, "/v1/schedule?version=1", http.StatusForbidden,
+		"version": {lending, "/v1/schedule?version=99", http.StatusBadRequest, `version "99" of the frames is unknown`},
+		"TCP": {func(s *Server) { lending(s); s.http.ConnContext = nil }, "/v1/schedule?version=1", http.StatusForbidden,
 			"use the unix socket, not TCP"},
 	} {
 		s := serve(t, c.serve)
@@ -198,32 +205,24 @@ func TestLendingRefused(t *testing.T) {
 	}
 }
 
-func lending(err error) func(*Server) {
-	return func(s *Server) {
-		s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return &machine{jobs: map[string][]int{}}, err }))
-	}
+func lending(s *Server) {
+	s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return &machine{jobs: map[string][]int{}}, nil }))
 }
 
-// The third borrower of a user is refused, until one of the others ends. Nor do idle connections keep borrowers out.
+// The third borrower of a user is refused, until one of the others ends.
 func TestBorrowersOfOneUser(t *testing.T) {
-	s := serve(t, lending(nil))
-	var some []*lend.Borrower
-	for range 3 {
-		b := lend.NewBorrower(s.path)
-		defer func() { _ = b.Close() }()
-		some = append(some, b)
+	s := serve(t, lending)
+	first, _ := borrow(t, s.path), borrow(t, s.path)
+	if _, err := lend.Borrow(s.path); err == nil || !strings.Contains(err.Error(), lend.ErrBusy.Error()) {
+		t.Errorf("the third: got %v, want %v", err, lend.ErrBusy)
 	}
-	for i, b := range some {
-		err := b.Follow("run", []int{os.Getpid()})
-		if refused := err != nil && strings.Contains(err.Error(), lend.ErrBusy.Error()); refused != (i == 2) || err != nil && !refused {
-			t.Errorf("borrower %d: got %v, want the third one refused", i, err)
-		}
-	}
-	_ = some[0].Close()
+	_ = first.Close()
 	eventually(t, "room for another borrower", func() bool {
-		b := lend.NewBorrower(s.path)
-		defer func() { _ = b.Close() }()
-		return b.Follow("run", []int{os.Getpid()}) == nil
+		b, err := lend.Borrow(s.path)
+		if err == nil {
+			_ = b.Close()
+		}
+		return err == nil
 	})
 }
 
@@ -320,8 +319,7 @@ func admitAll(t *testing.T, s *service) {
 func TestPlainUserBorrows(t *testing.T) {
 	const variable = "STALLSPAN_TEST_BORROW"
 	if path := os.Getenv(variable); path != "" {
-		b := lend.NewBorrower(path)
-		defer func() { _ = b.Close() }()
+		b := borrow(t, path)
 		if err := b.Follow("run", []int{os.Getpid(), os.Getppid()}); err != nil {
 			t.Fatal(err)
 		}
@@ -372,15 +370,13 @@ func TestPlainUserBorrows(t *testing.T) {
 func TestBorrowerInAContainer(t *testing.T) {
 	const variable = "STALLSPAN_TEST_CONTAINER"
 	if path := os.Getenv(variable); path != "" {
-		b := lend.NewBorrower(path)
-		defer func() { _ = b.Close() }()
-		err := b.Follow("run", []int{os.Getpid()})
+		_, err := lend.Borrow(path)
 		if want := "a container numbers its processes otherwise"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 		return
 	}
-	s := serve(t, lending(nil))
+	s := serve(t, lending)
 	admitAll(t, s)
 	asNobody(t, syscall.CLONE_NEWPID, variable, s.path)
 }
@@ -421,9 +417,7 @@ func TestSquattedSocket(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				continue
 			}
-			b := lend.NewBorrower(path)
-			err := b.Follow("run", []int{os.Getpid()})
-			_ = b.Close()
+			_, err := lend.Borrow(path)
 			done <- err
 			return
 		}

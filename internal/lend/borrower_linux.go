@@ -26,7 +26,7 @@ import (
 
 // Limits of a Borrower.
 const (
-	startWait   = 100 * time.Millisecond // of the first Follow for an answer
+	startWait   = 100 * time.Millisecond // of Borrow for an answer
 	edgeWait    = 250 * time.Millisecond // of a reading at the end of a window for its frame
 	answerWait  = 5 * time.Second        // for the header of a response
 	retryAfter  = 10 * time.Second       // between two requests
@@ -45,9 +45,8 @@ type Borrower struct {
 
 	mu      sync.Mutex
 	jobs    map[string]map[int]bool // processes that the server was told, by job
-	link    *link                   // the newest; nil before the first Follow
+	link    *link                   // the newest
 	tried   time.Duration           // when it was made
-	waited  bool                    // Follow has waited for an answer
 	closed  bool
 	pending *sample.Schedule // of all frames since the previous Read; nil for none
 	until   time.Duration    // of the newest frame
@@ -57,47 +56,46 @@ type Borrower struct {
 	lost    error            // why the newest link has ended
 }
 
-// NewBorrower returns a Borrower that asks the first of these sockets that a server of root, of this user or of the
-// machine's own service listens on. It connects when a job is followed.
-func NewBorrower(sockets ...string) *Borrower {
-	return &Borrower{
+// Borrow asks the first of these sockets that a server of root, of this user or of the machine's own service listens
+// on. It waits at most 100 ms. The error says why there are no events. Without an error they may still be missing, for
+// a server that does not answer in time: then readings have no Schedule.
+func Borrow(sockets ...string) (*Borrower, error) {
+	b := &Borrower{
 		sockets: sockets, origin: -sample.OnMonotonic(0), now: func() time.Duration { return sample.Now().Mono },
 		jobs: map[string]map[int]bool{}, news: make(chan struct{}),
 	}
-}
-
-// Follow asks for the events of processes and their children. The first call waits at most 100 ms for the server. It
-// returns an error if there is none. Without an error the events may still be missing: then readings have no Schedule.
-func (b *Borrower) Follow(job string, pids []int) error {
 	b.mu.Lock()
-	if b.jobs[job] != nil || len(b.jobs) == maxJobs || len(job) == 0 || len(job) > maxJob {
-		b.mu.Unlock()
-		return fmt.Errorf("the job %q cannot be followed: there are %d, and each needs a short name of its own", job, len(b.jobs))
-	}
-	b.jobs[job] = map[int]bool{}
-	if b.link == nil {
-		b.connect()
-	} else {
-		b.order(&Order{Op: follow, Job: job})
-	}
-	b.tell(job, pids)
-	l, wait := b.link, !b.waited
-	b.waited = true
+	b.connect()
+	l := b.link
 	b.mu.Unlock()
-	if !wait {
-		return nil
-	}
 	timer := time.NewTimer(startWait)
 	defer timer.Stop()
 	select {
 	case <-l.answered:
-		return l.refused
+		if l.refused != nil {
+			_ = b.Close() // it never fails
+			return nil, l.refused
+		}
 	case <-timer.C:
-		return nil
 	}
+	return b, nil
 }
 
-// Sync tells which processes a job has now. It asks again where the server has gone.
+// Follow asks for the events of processes and their children.
+func (b *Borrower) Follow(job string, pids []int) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.jobs[job] != nil || len(b.jobs) == maxJobs || len(job) == 0 || len(job) > maxJob {
+		return fmt.Errorf("the scheduler's events of job %q cannot be borrowed: %d jobs have them, and each needs a short name "+
+			"of its own", job, len(b.jobs))
+	}
+	b.jobs[job] = map[int]bool{}
+	b.order(&Order{Op: follow, Job: job})
+	b.tell(job, pids)
+	return nil
+}
+
+// Sync tells which processes a job has now.
 func (b *Borrower) Sync(job string, pids []int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,9 +108,6 @@ func (b *Borrower) Sync(job string, pids []int) error {
 		present[pid] = true
 	}
 	maps.DeleteFunc(told, func(pid int, _ bool) bool { return !present[pid] })
-	if b.link.over() && b.now()-b.tried >= retryAfter {
-		b.connect()
-	}
 	b.tell(job, pids)
 	return nil
 }
@@ -129,11 +124,14 @@ func (b *Borrower) Unfollow(job string) {
 }
 
 // Read takes what has come since the previous Read. At the edge of a window it waits for the frame that reaches up to
-// now: for 250 ms at most, and not again before the server sends one.
+// now: for 250 ms at most, and not again before the server sends one. It asks again where the server has gone.
 func (b *Borrower) Read(s *sample.Sample) error {
 	s.At = sample.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if b.link.over() && b.now()-b.tried >= retryAfter {
+		b.connect()
+	}
 	if s.Edge && !b.late && b.link.works() {
 		b.order(&Order{Op: now})
 		b.await(b.now())
@@ -155,10 +153,8 @@ func (b *Borrower) Close() error {
 	b.closed = true
 	l := b.link
 	b.mu.Unlock()
-	if l != nil {
-		l.cancel()
-		<-l.done
-	}
+	l.cancel()
+	<-l.done
 	return nil
 }
 
@@ -205,9 +201,6 @@ func (b *Borrower) tell(job string, pids []int) {
 
 // order queues an order, and reports whether there was room.
 func (b *Borrower) order(o *Order) bool {
-	if b.link == nil {
-		return false
-	}
 	line, err := json.Marshal(o)
 	if err != nil {
 		return false
@@ -233,8 +226,10 @@ func (b *Borrower) connect() {
 	before := b.link
 	b.link, b.tried = l, b.now()
 	for job, told := range b.jobs {
+		again := slices.Sorted(maps.Keys(told))
 		clear(told)
 		b.order(&Order{Op: follow, Job: job})
+		b.tell(job, again)
 	}
 	go func() {
 		if before != nil {
@@ -303,7 +298,7 @@ type link struct {
 
 // works reports whether a server has accepted the request and the response has not ended.
 func (l *link) works() bool {
-	if l == nil || l.over() {
+	if l.over() {
 		return false
 	}
 	select {
@@ -315,9 +310,6 @@ func (l *link) works() bool {
 }
 
 func (l *link) over() bool {
-	if l == nil {
-		return false
-	}
 	select {
 	case <-l.done:
 		return true
@@ -343,7 +335,7 @@ func (l *link) run(ctx context.Context, b *Borrower) error {
 		ended()
 		return fmt.Errorf("%s sends no more events of the scheduler, check that it runs: %w", path, err)
 	}
-	l.refused = fmt.Errorf("no agent gives events of the scheduler, start one with CAP_BPF and CAP_PERFMON: %s", why)
+	l.refused = fmt.Errorf("no agent lends the scheduler's events, start one with CAP_BPF and CAP_PERFMON: %s", why)
 	close(l.answered)
 	return l.refused
 }

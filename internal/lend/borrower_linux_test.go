@@ -95,9 +95,28 @@ func listen(t *testing.T) *agent {
 
 func borrow(t *testing.T, sockets ...string) *Borrower {
 	t.Helper()
-	b := NewBorrower(sockets...)
+	b, err := Borrow(sockets...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() { _ = b.Close() })
 	return b
+}
+
+// accepted returns a Borrower whose request the server has accepted, and which follows processes.
+func accepted(t *testing.T, a *agent, pids ...int) (*Borrower, *call) {
+	t.Helper()
+	calls := make(chan *call, 1)
+	go func() {
+		c := <-a.requests
+		c.accept()
+		calls <- c
+	}()
+	b := borrow(t, a.path)
+	if err := b.Follow("run", pids); err != nil {
+		t.Fatal(err)
+	}
+	return b, <-calls
 }
 
 func read(t *testing.T, b *Borrower, edge bool) *sample.Schedule {
@@ -121,33 +140,32 @@ func readSome(t *testing.T, b *Borrower) *sample.Schedule {
 	return nil
 }
 
-// A server that accepts connections and never answers delays a job by 100 ms, once, and the ends of windows not at all.
+// A server that accepts connections and never answers delays a job by 100 ms, and the ends of windows not at all.
 func TestServerThatHangs(t *testing.T) {
 	a := listen(t)
-	b := borrow(t, a.path)
 	before := time.Now()
-	if err := b.Follow("run", []int{1}); err != nil {
-		t.Error(err)
-	}
+	b := borrow(t, a.path)
 	if took := time.Since(before); took > startWait+50*time.Millisecond {
-		t.Errorf("got %v until Follow returned, want at most %v", took, startWait)
+		t.Errorf("got %v until Borrow returned, want at most %v", took, startWait)
 	}
 	before = time.Now()
-	if err := b.Follow("other", []int{2}); err != nil {
-		t.Error(err)
+	for i := range 5 {
+		if err := b.Follow(fmt.Sprint("job ", i), []int{1}); err != nil {
+			t.Error(err)
+		}
 	}
 	for range 10 {
 		if s := read(t, b, true); s != nil {
 			t.Errorf("got %+v, want nothing", s)
 		}
-		_ = b.Sync("run", []int{1, 2, 3})
+		_ = b.Sync("job 0", []int{1, 2, 3})
 	}
 	if took := time.Since(before); took > 50*time.Millisecond {
-		t.Errorf("got %v for ten windows, want no delay", took)
+		t.Errorf("got %v for five jobs and ten windows, want no delay", took)
 	}
 	c := <-a.requests // it answers after all: nothing is lost
 	c.accept()
-	if o := c.order(t); o != `{"op":"follow","job":"run"}` {
+	if o := c.order(t); o != `{"op":"follow","job":"job 0"}` {
 		t.Errorf("got %s, want the first job", o)
 	}
 	c.send(b.now())
@@ -157,10 +175,7 @@ func TestServerThatHangs(t *testing.T) {
 // A server that stops sending frames delays the end of one window by 250 ms, and no later one.
 func TestServerThatFallsSilent(t *testing.T) {
 	a := listen(t)
-	b := borrow(t, a.path)
-	go func() { _ = b.Follow("run", []int{1}) }()
-	c := <-a.requests
-	c.accept()
+	b, c := accepted(t, a, 1)
 	c.send(b.now())
 	readSome(t, b)
 	var took []time.Duration
@@ -187,14 +202,7 @@ func TestServerThatFallsSilent(t *testing.T) {
 // A server that has gone is asked again, and what is missing counts as lost.
 func TestServerThatRestarts(t *testing.T) {
 	a := listen(t)
-	b := borrow(t, a.path)
-	follow := make(chan error, 1)
-	go func() { follow <- b.Follow("run", []int{4, 5}) }()
-	c := <-a.requests
-	c.accept()
-	if err := <-follow; err != nil {
-		t.Fatal(err)
-	}
+	b, c := accepted(t, a, 4, 5)
 	at := b.now()
 	c.send(at, at-2, at-1)
 	if s := readSome(t, b); len(s.Events) != 2 || s.Lost != 0 || s.Until != at && s.Until-at > time.Millisecond {
@@ -205,6 +213,7 @@ func TestServerThatRestarts(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	_ = b.Sync("run", []int{5, 6})
+	read(t, b, false)
 	select {
 	case <-a.requests:
 		t.Fatalf("got a request within %v of the first, want none", retryAfter)
@@ -213,7 +222,7 @@ func TestServerThatRestarts(t *testing.T) {
 	b.mu.Lock()
 	b.tried -= retryAfter
 	b.mu.Unlock()
-	_ = b.Sync("run", []int{5, 6})
+	read(t, b, false)
 	c = <-a.requests
 	c.accept()
 	for _, want := range []string{`{"op":"follow","job":"run"}`, `{"op":"sync","job":"run","pids":[5,6]}`} {
@@ -233,14 +242,11 @@ func TestServerThatRestarts(t *testing.T) {
 // Only new processes are ordered, and what does not fit into one order comes in the next.
 func TestOrders(t *testing.T) {
 	a := listen(t)
-	b := borrow(t, a.path)
 	pids := make([]int, MaxPIDs+1)
 	for i := range pids {
 		pids[i] = i + 1
 	}
-	go func() { _ = b.Follow("run", append(pids, -1, 0, maxPID+1)) }()
-	c := <-a.requests
-	c.accept()
+	b, c := accepted(t, a, append(pids, -1, 0, maxPID+1)...)
 	var got []int
 	for _, want := range []int{0, MaxPIDs, 1} {
 		o, err := ParseOrder([]byte(c.order(t)))
@@ -278,10 +284,7 @@ func TestFramesThatCannotBeTrue(t *testing.T) {
 		"no frame":      func(c *call, _ time.Duration) { _, _ = c.conn.Write(bytes.Repeat([]byte{0xff}, 100)) },
 	} {
 		a := listen(t)
-		b := borrow(t, a.path)
-		go func() { _ = b.Follow("run", []int{1}) }()
-		c := <-a.requests
-		c.accept()
+		b, c := accepted(t, a, 1)
 		send(c, b.now())
 		for start := time.Now(); b.Trouble() == nil && time.Since(start) < 10*time.Second; {
 			time.Sleep(time.Millisecond)
@@ -294,7 +297,7 @@ func TestFramesThatCannotBeTrue(t *testing.T) {
 
 // What nobody reads is bounded. The rest is lost, and counted.
 func TestFramesThatNobodyReads(t *testing.T) {
-	b := NewBorrower()
+	b, _ := accepted(t, listen(t))
 	at := b.now()
 	const frames, each = 10, maxPending / 4
 	for range frames {
@@ -314,25 +317,26 @@ func TestFramesThatNobodyReads(t *testing.T) {
 // The next socket is asked if a server refuses. Without any, the job is told at once.
 func TestSockets(t *testing.T) {
 	refusing, a := listen(t), listen(t)
-	b := borrow(t, "/nowhere/s", refusing.path, a.path)
 	go func() {
 		c := <-refusing.requests
 		const answer = `{"error":"not here"}`
 		_, _ = fmt.Fprintf(c.conn, "HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%s", len(answer), answer)
 		(<-a.requests).accept()
 	}()
-	if err := b.Follow("run", []int{1}); err != nil {
-		t.Error(err)
+	b := borrow(t, "/nowhere/s", refusing.path, a.path)
+	for job, want := range map[string]bool{"run": true, "": false, strings.Repeat("x", maxJob+1): false} {
+		if err := b.Follow(job, nil); (err == nil) != want {
+			t.Errorf("job %q: got %v", job, err)
+		}
 	}
-	none := borrow(t, "/nowhere/s")
-	if err := none.Follow("run", []int{1}); err == nil || !strings.Contains(err.Error(), "no server answers on /nowhere/s") {
+	if err := b.Follow("run", nil); err == nil {
+		t.Error("a job twice: got no error")
+	}
+	if _, err := Borrow("/nowhere/s"); err == nil || !strings.Contains(err.Error(), "no server answers on /nowhere/s") {
 		t.Errorf("got %v, want that none answers", err)
 	}
-	if s := read(t, none, true); s != nil {
-		t.Errorf("got %+v, want nothing", s)
-	}
-	if err := none.Follow("run", nil); err == nil {
-		t.Error("a job twice: got no error")
+	if _, err := Borrow(); err == nil {
+		t.Error("no socket: got no error")
 	}
 }
 

@@ -25,19 +25,16 @@ const (
 	maxNamed      = 256  // processes that a borrower may name, of those that still run
 	maxLent       = 4096 // processes of a borrower, with the children of those that it named
 	startsPeriod  = time.Minute
-	maxStarts     = 60 // in a period: each loads a program into the kernel
-	startsOfUser  = 20
+	maxStarts     = 30 // in a period: each takes about 100 ms to load programs into the kernel
+	startsOfUser  = 10
 	pruneInterval = time.Second
 	idleLimit     = 10 * time.Second // without a process that runs
 	budget        = 128              // cost of the orders that are obeyed until the next frame
 	orderCost     = 8                // of an order; each of its processes costs 1
 )
 
-// Errors of Admit.
-var (
-	ErrBusy        = errors.New("too many programs ask for the scheduler's events: try again in a minute")
-	ErrUnavailable = errors.New("the scheduler's events cannot be read here")
-)
+// ErrBusy is the error of Admit.
+var ErrBusy = errors.New("too many programs ask for the scheduler's events: try again in a minute")
 
 // Owner says whose processes a source may report: with these real, effective and saved ids, and without capabilities.
 type Owner struct{ UID, GID uint32 }
@@ -61,27 +58,17 @@ type start struct {
 	at  time.Duration
 }
 
-// NewLender returns a Lender. open may fail: then each borrower is told why.
+// NewLender returns a Lender.
 func NewLender(open Opener) *Lender { return &Lender{open: open, proc: "/proc"} }
 
-// Admit opens a source for a peer. The error is ErrBusy, or wraps ErrUnavailable. Call Close on the Loan.
+// Admit returns a loan for a peer, or ErrBusy. Call Close on the Loan.
 func (l *Lender) Admit(peer Peer) (*Loan, error) {
 	if err := l.enter(peer.UID, sample.Now().Mono); err != nil {
 		return nil, err
 	}
-	owner := &Owner{UID: peer.UID, GID: peer.GID}
-	if peer.All {
-		owner = nil
-	}
-	source, err := l.open(owner)
-	if err != nil {
-		l.leave(peer.UID)
-		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
 	return &Loan{
-		lender: l, peer: peer, source: source, encoder: encoder{origin: -sample.OnMonotonic(0)},
-		jobs: map[string]map[int]bool{}, lent: map[int]bool{}, revoked: map[int]bool{},
-		checked: map[int]bool{},
+		lender: l, peer: peer, encoder: encoder{origin: -sample.OnMonotonic(0)},
+		jobs: map[string]map[int]bool{}, lent: map[int]bool{}, revoked: map[int]bool{}, checked: map[int]bool{},
 	}, nil
 }
 
@@ -120,7 +107,7 @@ func (l *Lender) leave(uid uint32) {
 type Loan struct {
 	lender  *Lender
 	peer    Peer
-	source  Source
+	source  Source // nil before start
 	encoder encoder
 	sample  sample.Sample
 
@@ -134,13 +121,28 @@ type Loan struct {
 
 // Close ends the loan.
 func (n *Loan) Close() {
-	_ = n.source.Close() // it is of no more use
+	if n.source != nil {
+		_ = n.source.Close() // it is of no more use
+	}
 	n.lender.leave(n.peer.UID)
+}
+
+// start opens the source. The kernel takes about 100 ms to check its programs.
+func (n *Loan) start() (err error) {
+	var owner *Owner
+	if !n.peer.All {
+		owner = &Owner{UID: n.peer.UID, GID: n.peer.GID}
+	}
+	n.source, err = n.lender.open(owner)
+	return err
 }
 
 // Serve obeys orders and sends a frame each 100 ms, until orders is closed, ctx ends, send fails, or no process has run
 // for ten seconds.
 func (n *Loan) Serve(ctx context.Context, orders <-chan Order, send func(frame []byte) error) error {
+	if err := n.start(); err != nil {
+		return err
+	}
 	ticker := time.NewTicker(frameInterval)
 	defer ticker.Stop()
 	n.idle = sample.Now().Mono

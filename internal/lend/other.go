@@ -10,17 +10,16 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// The errors of Admit. Only Linux has these events.
-var (
-	ErrBusy        = errors.New("too many programs ask for the scheduler's events: try again in a minute")
-	ErrUnavailable = errors.New("the scheduler's events can be read on Linux only")
-)
+// ErrBusy is an error of Admit.
+var ErrBusy = errors.New("too many programs ask for the scheduler's events: try again in a minute")
+
+var errLinux = errors.New("the scheduler's events can be read on Linux only")
 
 // Peer is who has connected to the server's socket.
 type Peer struct{}
 
-// PeerOf returns ErrUnavailable.
-func PeerOf(*net.UnixConn) (Peer, error) { return Peer{}, ErrUnavailable }
+// PeerOf returns an error.
+func PeerOf(*net.UnixConn) (Peer, error) { return Peer{}, errLinux }
 
 // Opener opens a source.
 type Opener struct{}
@@ -34,8 +33,8 @@ type Lender struct{}
 // NewLender returns a Lender.
 func NewLender(Opener) *Lender { return &Lender{} }
 
-// Admit returns ErrUnavailable.
-func (*Lender) Admit(Peer) (*Loan, error) { return nil, ErrUnavailable }
+// Admit returns an error.
+func (*Lender) Admit(Peer) (*Loan, error) { return nil, errLinux }
 
 // Loan is what one borrower has.
 type Loan struct{}
@@ -43,20 +42,20 @@ type Loan struct{}
 // Close does nothing.
 func (*Loan) Close() {}
 
-// Serve returns ErrUnavailable.
-func (*Loan) Serve(context.Context, <-chan Order, func([]byte) error) error { return ErrUnavailable }
+// Serve returns an error.
+func (*Loan) Serve(context.Context, <-chan Order, func([]byte) error) error { return errLinux }
 
 // Borrower gets nothing.
 type Borrower struct{}
 
-// NewBorrower returns a Borrower.
-func NewBorrower(...string) *Borrower { return &Borrower{} }
+// Borrow returns an error.
+func Borrow(...string) (*Borrower, error) { return nil, errLinux }
 
-// Follow returns ErrUnavailable.
-func (*Borrower) Follow(string, []int) error { return ErrUnavailable }
+// Follow returns an error.
+func (*Borrower) Follow(string, []int) error { return errLinux }
 
-// Sync returns ErrUnavailable.
-func (*Borrower) Sync(string, []int) error { return ErrUnavailable }
+// Sync returns an error.
+func (*Borrower) Sync(string, []int) error { return errLinux }
 
 // Unfollow does nothing.
 func (*Borrower) Unfollow(string) {}
@@ -64,8 +63,8 @@ func (*Borrower) Unfollow(string) {}
 // Read reads nothing.
 func (*Borrower) Read(*sample.Sample) error { return nil }
 
-// Trouble returns ErrUnavailable.
-func (*Borrower) Trouble() error { return ErrUnavailable }
+// Trouble returns an error.
+func (*Borrower) Trouble() error { return errLinux }
 
 // Close does nothing.
 func (*Borrower) Close() error { return nil }
