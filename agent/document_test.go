@@ -97,23 +97,20 @@ type reportWindow struct {
 			Own   bool   `json:"own"`
 		} `json:"readers"`
 	} `json:"load"`
-	OtherReaders int `json:"windows_on_its_disks"`
-	Disks        []struct {
-		Name            string   `json:"name"`
-		ReadBytes       uint64   `json:"read_bytes"`
-		ReadOperations  uint64   `json:"read_operations"`
-		ReadAwait       *float64 `json:"read_await_s"`
-		WriteBytes      uint64   `json:"write_bytes"`
-		WriteOperations uint64   `json:"write_operations"`
-		WriteAwait      *float64 `json:"write_await_s"`
-		QueueDepth      float64  `json:"queue_depth"`
-		BusyRatio       float64  `json:"busy_ratio"`
-		UnderPath       bool     `json:"under_path"`
-		ReadCeiling     float64  `json:"read_ceiling"`
-		ReadRatio       float64  `json:"read_ceiling_ratio"`
-		WriteCeiling    float64  `json:"write_ceiling"`
-		WriteRatio      float64  `json:"write_ceiling_ratio"`
-	} `json:"disks"`
+	OtherReaders int          `json:"windows_on_its_disks"`
+	Disks        []reportDisk `json:"disks"`
+	SlowDevice   *struct {
+		reportDisk
+		On    []string `json:"on"`
+		Limit *struct {
+			Cgroup     string `json:"cgroup"`
+			Control    string `json:"control"`
+			ReadBytes  uint64 `json:"read_bytes"`
+			WriteBytes uint64 `json:"write_bytes"`
+			Reads      uint64 `json:"reads"`
+			Writes     uint64 `json:"writes"`
+		} `json:"limit"`
+	} `json:"slow_device"`
 	Mounts []struct {
 		Point  string `json:"point"`
 		Type   string `json:"type"`
@@ -129,6 +126,23 @@ type reportWindow struct {
 	} `json:"storage_stalls"`
 	UncertaintyRatio *float64 `json:"uncertainty_ratio"`
 	Interrupted      bool     `json:"interrupted"`
+}
+
+type reportDisk struct {
+	Name            string   `json:"name"`
+	ReadBytes       uint64   `json:"read_bytes"`
+	ReadOperations  uint64   `json:"read_operations"`
+	ReadAwait       *float64 `json:"read_await_s"`
+	WriteBytes      uint64   `json:"write_bytes"`
+	WriteOperations uint64   `json:"write_operations"`
+	WriteAwait      *float64 `json:"write_await_s"`
+	QueueDepth      float64  `json:"queue_depth"`
+	BusyRatio       float64  `json:"busy_ratio"`
+	UnderPath       bool     `json:"under_path"`
+	ReadCeiling     float64  `json:"read_ceiling"`
+	ReadRatio       float64  `json:"read_ceiling_ratio"`
+	WriteCeiling    float64  `json:"write_ceiling"`
+	WriteRatio      float64  `json:"write_ceiling_ratio"`
 }
 
 // apart is the maximum disorder of wall times. A window's end is its start plus a duration of another clock, which is

@@ -91,7 +91,7 @@ func (r *record) run(ctx context.Context) (err error) {
 	// A terminal that is closed ends a recording as ^C does.
 	ctx, stop := signal.NotifyContext(ctx, append(notIgnored(syscall.SIGHUP), syscall.SIGTERM)...)
 	defer stop()
-	r.monitor, err = monitor.New(monitor.Config{Journal: endOnError{r.file, stop}})
+	r.monitor, err = monitor.New(monitor.Config{Journal: endOnError{r.file, stop}, Schedule: monitor.WithSchedule()})
 	if err != nil {
 		return err
 	}

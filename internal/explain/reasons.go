@@ -11,7 +11,7 @@ import (
 
 // Limits of the reasons of other time, as shares of the window's GPU time.
 const (
-	smallOther  = 0.05 // the finding leaves out the reasons of less
+	smallPart   = 0.05 // the finding leaves out what is less, and the reasons of less
 	smallReason = 0.01 // nor are smaller reasons named
 	maxReasons  = 3
 )
@@ -83,7 +83,7 @@ func share(r *window.Report, time time.Duration) float64 {
 // others names the reasons of other after a verdict that is about something else.
 func others(r *window.Report, s window.Shares) string {
 	texts := Reasons(r)
-	if s.Other < smallOther || len(texts) == 0 || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other {
+	if s.Other < smallPart || len(texts) == 0 || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other {
 		return ""
 	}
 	return "; " + percent(s.Other) + " was other: " + strings.Join(texts, ", ")
@@ -109,6 +109,16 @@ func waitedElsewhere(r *window.Report, s window.Shares) string {
 		who, rest = "The GPUs", "; they were busy "+percent(s.Busy)
 	case len(r.GPUIDs) == 1:
 		who, rest = "The GPU", "; it was busy "+percent(s.Busy)
+	}
+	var stalls []string
+	if s.Storage >= smallPart {
+		stalls = append(stalls, "for storage "+percent(s.Storage))
+	}
+	if s.CPU >= smallPart && len(r.GPUIDs) > 0 {
+		stalls = append(stalls, "for CPU work "+percent(s.CPU))
+	}
+	if len(stalls) > 0 {
+		rest += " and waited " + strings.Join(stalls, " and ")
 	}
 	what, part := "for neither storage nor CPU work", s.Other
 	if kind, time := mainReason(r); kind != "" {

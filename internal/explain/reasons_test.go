@@ -38,6 +38,10 @@ func TestReasonsInFinding(t *testing.T) {
 			"The program waited for the network 62 % of the time: " + peer + " (62 %); it was on the CPU 30 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 7*time.Second)),
 			"The GPU waited for a timer 70 % of the time; it was busy 30 %."},
+		{idleFor(1, window.Unknown, window.Shares{Busy: 0.2, Storage: 0.09, CPU: 0.06, Other: 0.65},
+			because(window.OtherTimer, "timer", 6*time.Second)),
+			"The GPU waited for a timer 60 % of the time; it was busy 20 % and waited for storage 9 % " +
+				"and for CPU work 6 %."},
 		{idleFor(1, window.Unknown, idle, because(window.OtherTimer, "timer", 3*time.Second),
 			because(window.OtherLock, "futex", 2*time.Second)), "The GPU waited for neither storage nor CPU work 70 % of the " +
 			"time: timer (30 %), futex (20 %); it was busy 30 %."},
@@ -96,8 +100,8 @@ func TestEvidenceOf(t *testing.T) {
 		"Evidence: disk queues and CPU times.":                      {of(window.FromSamples, "")},
 		"Evidence: pressure (PSI), disk queues and CPU times; " + rights + ".": {of(window.FromPressure, rights),
 			of(window.FromPressure, rights)},
-		"Evidence: of 2 windows every change of state of the program's threads; of 1 window pressure (PSI), disk queues and " +
-			"CPU times.": {of(window.FromSchedule, ""), of(window.FromPressure, ""), of(window.FromSchedule, "")},
+		"Evidence: of 2 windows every change of state of the program's threads; of 1 window pressure (PSI), disk queues " +
+			"and CPU times.": {of(window.FromSchedule, ""), of(window.FromPressure, ""), of(window.FromSchedule, "")},
 	} {
 		if got := EvidenceOf(reports); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -97,7 +97,6 @@ func (s *schedule) clocksAt(at time.Duration) chain.Times {
 func (a *account) scheduled(h *history.History, p history.Point) (parts, bool) {
 	s := &a.schedule
 	if s.timeline == nil || s.leader == 0 || a.target.Job == "" || !s.timeline.Covers(s.leader, a.at, p.At) {
-		if a.target.Job != "" && s.timeline != nil { println("DBG fallback", s.leader, int64(a.at), int64(p.At), int64(s.timeline.Until()), s.timeline.Why(s.leader, a.at, p.At)) }
 		s.begun = false
 		return parts{}, false
 	}

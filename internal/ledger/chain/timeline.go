@@ -326,21 +326,3 @@ func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
 
 // Until is the moment up to which all events are known.
 func (t *Timeline) Until() time.Duration { return t.until }
-
-// Why DBG.
-func (t *Timeline) Why(tid int, from, to time.Duration) string {
-	th := t.threads[tid]
-	switch {
-	case th == nil:
-		return "no thread"
-	case th.born > from:
-		return "born"
-	case t.gap > from:
-		return "gap"
-	case to > t.until+slack:
-		return "late"
-	case th.died != 0:
-		return "died"
-	}
-	return "forgotten"
-}
