@@ -36,6 +36,10 @@ type options struct {
 	repeat   int
 	only     string
 	short    bool
+	list     bool
+	known    bool
+	runs     int // of the demo
+	user     string
 	evidence string
 	out      string
 	markdown string
@@ -55,6 +59,10 @@ func main() {
 	flag.IntVar(&o.repeat, "repeat", 1, "how often each job runs")
 	flag.StringVar(&o.only, "only", "", "only jobs whose name matches this `regexp`")
 	flag.BoolVar(&o.short, "short", false, "four short jobs")
+	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
+	flag.IntVar(&o.runs, "demos", 0, "run `number` times the demo instead of jobs")
+	flag.StringVar(&o.user, "user", "", "with -demos: as this `user`")
+	flag.BoolVar(&o.list, "list", false, "run nothing: print what the jobs of this seed are made of")
 	flag.StringVar(&o.evidence, "evidence", schedule, "schedule, pressure (without the scheduler's evidence) or both")
 	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
 	flag.StringVar(&o.library, "library", "build/fakenvml", "`folder` of the driver's stand-in")
@@ -89,10 +97,23 @@ func (o *options) main(ctx context.Context) (int, error) {
 	if err != nil {
 		return 2, err
 	}
-	for _, path := range []*string{&o.stallspan, &o.library, &o.programs, &o.keep, &o.out} {
+	if o.list {
+		for _, e := range chosen {
+			fmt.Println(e.made(o.seed))
+		}
+		return 0, nil
+	}
+	paths := []*string{&o.stallspan, &o.library, &o.programs, &o.keep, &o.out}
+	for _, path := range paths {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return 2, err
 		}
+	}
+	switch {
+	case o.known:
+		return 0, o.checkTruth(ctx)
+	case o.runs > 0:
+		return 0, o.demonstrate(ctx, evidences)
 	}
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return 1, err
@@ -102,6 +123,17 @@ func (o *options) main(ctx context.Context) (int, error) {
 		return 1, err
 	}
 	return o.finish(results, failed, evidences)
+}
+
+// demonstrate runs the demo with each kind of evidence.
+func (o *options) demonstrate(ctx context.Context, evidences []string) error {
+	for _, e := range evidences {
+		fmt.Println("evidence:", e)
+		if err := o.tools.demos(ctx, o.runs, o.user, e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // chosen returns the jobs of -only and -short.

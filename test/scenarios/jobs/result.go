@@ -38,6 +38,7 @@ type result struct {
 	Cold     bool           `json:"cold"`
 	Seconds  float64        `json:"duration_s"`
 	Truth    scenario.Parts `json:"truth"`
+	Late     float64        `json:"late_s"` // in CPU and other of the truth, where it fits best
 	Found    scenario.Parts `json:"found"`
 	Error    float64        `json:"error"` // of the largest part, as a share
 	Label    window.Verdict `json:"label,omitempty"`
@@ -143,8 +144,9 @@ func (r *running) compare(l *logged, report reported) ([]*result, error) {
 		if !one.Cold && one.Sectors < warmSectors {
 			ofStorage = nil
 		}
-		one.Truth = truth(l, drivers(l), r.job.GPUs > 0, w.start, w.end, ofStorage)
-		one.Label, one.Error = one.Truth.Label(), apart(one.Truth, one.Found)
+		parts, late := truth(l, drivers(l), r.job.GPUs > 0, w.start, w.end, ofStorage)
+		one.Late, one.Label = late, label(parts, late)
+		one.Truth, one.Error = apart(parts, late, one.Found)
 		switch {
 		case one.Seconds < shortest:
 			one.Void = fmt.Sprintf("shorter than %.0f s", shortest)
@@ -204,16 +206,4 @@ func (r *result) state(l *logged, w logWindow) {
 	share := tick / float64(after.at-before.at) / cpus
 	r.Foreign = float64(after.work-before.work-(after.own-before.own)) * share
 	r.Steal = float64(after.steal-before.steal) * share
-}
-
-// apart is the error of the part that is off most, as a share of the window.
-func apart(truth, found scenario.Parts) float64 {
-	a, b := truth.Total(), found.Total()
-	if a <= 0 || b <= 0 {
-		return 1
-	}
-	return max(
-		math.Abs(truth.Busy/a-found.Busy/b), math.Abs(truth.Storage/a-found.Storage/b),
-		math.Abs(truth.CPU/a-found.CPU/b), math.Abs(truth.Other/a-found.Other/b),
-	)
 }

@@ -146,7 +146,7 @@ func markdown(all []*result, evidences []string) string {
 	var columns [][][3]string
 	for _, e := range evidences {
 		fmt.Fprintf(&b, " %s |", e)
-		columns = append(columns, sum(with(all, e)).figures())
+		columns = append(columns, sum(through(all, e)).figures())
 	}
 	b.WriteString(" aim |\n|---|" + strings.Repeat("---|", len(evidences)+1) + "\n")
 	for i, row := range columns[0] {
@@ -159,7 +159,7 @@ func markdown(all []*result, evidences []string) string {
 	return b.String()
 }
 
-func with(all []*result, evidence string) (some []*result) {
+func through(all []*result, evidence string) (some []*result) {
 	for _, r := range all {
 		if r.Wanted == evidence {
 			some = append(some, r)
@@ -206,7 +206,7 @@ func (o *options) finish(results []*result, failed int, evidences []string) (int
 	if !slices.ContainsFunc(results, func(r *result) bool { return r.Void == "" }) {
 		return 1, errors.New("all windows are void, so nothing is proved: run it again on an idle machine")
 	}
-	if s := sum(with(results, evidences[0])); o.short && len(s.wrong) > 1 {
+	if s := sum(through(results, evidences[0])); o.short && len(s.wrong) > 1 {
 		fmt.Fprintln(os.Stderr, len(s.wrong), "wrong verdicts")
 		return 1, nil
 	}

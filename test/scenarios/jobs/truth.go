@@ -3,9 +3,11 @@
 package main
 
 import (
+	"math"
 	"sort"
 	"strings"
 
+	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/scenarios/scenario"
 )
 
@@ -17,6 +19,7 @@ type walker struct {
 	threads map[string][]span
 	cost    map[kind]float64 // what a byte costs from memory, in ns
 	parts   scenario.Parts   // in ns until parts are taken
+	late    float64          // ns
 }
 
 // truth returns the parts of a window in seconds, summed over its accelerators; drivers are the threads that drive
@@ -27,8 +30,13 @@ type walker struct {
 //   - waits for something else: other;
 //   - does none of these: CPU. It may be ready and have no core.
 //
+// late is the time in which it still waits for the accelerator, which has ended: its timer is late, or it has no core.
+// It is in none of the parts. It may count as CPU or as other.
+//
 // cost is nil for a window that read nothing from storage: then all reading is CPU.
-func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind]float64) scenario.Parts {
+func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind]float64) (
+	parts scenario.Parts, late float64,
+) {
 	w := walker{threads: l.threads, cost: cost}
 	for gpu, driver := range drivers {
 		at := from
@@ -47,7 +55,7 @@ func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind
 	}
 	const ns = 1e9
 	p := w.parts
-	return scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns}
+	return scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns}, w.late / ns
 }
 
 // idle divides the time from a to b by what a thread did.
@@ -90,8 +98,8 @@ func (w *walker) within(s span, start, end int64, deep int) {
 		cut := max(s.end-int64(w.cost[s.kind]*float64(s.bytes)), s.start)
 		w.parts.Storage += float64(max(min(end, cut)-start, 0))
 		w.parts.CPU += float64(max(end-max(start, cut), 0))
-	default: // the accelerator's end was not noticed at once: the thread was not yet running again
-		w.parts.CPU += float64(end - start)
+	default: // the accelerator
+		w.late += float64(end - start)
 	}
 }
 
@@ -132,4 +140,41 @@ func drivers(l *logged) (names []string) {
 	}
 	sort.Strings(names)
 	return names
+}
+
+// withLate adds the late time to the truth, so that share of it is other and the rest is CPU.
+func withLate(p scenario.Parts, late, share float64) scenario.Parts {
+	p.Other += late * share
+	p.CPU += late * (1 - share)
+	return p
+}
+
+// label is the verdict that follows from the truth, wherever the late time counts.
+func label(p scenario.Parts, late float64) window.Verdict {
+	if a, b := withLate(p, late, 0).Label(), withLate(p, late, 1).Label(); a == b {
+		return a
+	}
+	return ""
+}
+
+// apart is the error of the part that is off most, as a share of the window, with the late time where it fits best; and
+// the truth with it.
+func apart(p scenario.Parts, late float64, found scenario.Parts) (scenario.Parts, float64) {
+	best, least := p, math.Inf(1)
+	const steps = 100
+	for i := range steps + 1 {
+		truth := withLate(p, late, float64(i)/steps)
+		a, b := truth.Total(), found.Total()
+		if a <= 0 || b <= 0 {
+			return truth, 1
+		}
+		off := max(
+			math.Abs(truth.Busy/a-found.Busy/b), math.Abs(truth.Storage/a-found.Storage/b),
+			math.Abs(truth.CPU/a-found.CPU/b), math.Abs(truth.Other/a-found.Other/b),
+		)
+		if off < least {
+			best, least = truth, off
+		}
+	}
+	return best, least
 }

@@ -15,6 +15,7 @@ Each line of the log is "THREAD KIND START END ARGUMENT". Times are nanoseconds 
 A thread that logs nothing for a time computes. The log is in memory (tmpfs), and a line takes about two microseconds.
 """
 
+import ctypes
 import fcntl
 import http.client
 import json
@@ -114,6 +115,8 @@ class Accelerator:
         self.number, self.spins = number, spins
         self.file = os.open(os.path.join(_gpus, str(number)), os.O_RDWR)
         self.state = mmap.mmap(self.file, 32)
+        if not spins:
+            ctypes.CDLL(None).prctl(29, 1)  # PR_SET_TIMERSLACK: a GPU wakes its thread by an interrupt
 
     def launch(self, seconds):
         """Queue a kernel; return the time when it will be done."""
