@@ -271,7 +271,8 @@ func (x *situation) limited() *window.Limited {
 }
 
 func (x *situation) raiseLimit() string {
-	return "Raise the limit of " + limitOf(x.limited()) + " on " + x.SlowDevice.Name + ", or keep the data in memory: " +
+	l := x.limited()
+	return "Raise the limit that " + setter(l) + " sets on " + l.Device + " (" + rate(l) + "), or keep the data in memory: " +
 		x.gain + "."
 }
 

@@ -71,18 +71,20 @@ func held(slow *window.SlowDevice) string {
 	if slow.Limit.Kind == sample.WriteBytesLimit || slow.Limit.Kind == sample.WritesLimit {
 		did = "writes to "
 	}
-	return ": " + did + slow.Name + " are limited to " + limitOf(slow.Limit)
+	return ": " + did + slow.Limit.Device + " are limited to " + rate(slow.Limit) + " by " + setter(slow.Limit)
 }
 
-// limitOf is a limit with who set it: "95.4 MiB/s by io.max of /jobs/a".
-func limitOf(l *window.Limited) string {
+// rate is what a limit allows: "95.4 MiB/s".
+func rate(l *window.Limited) string {
 	allowed := *l.Value(l.Kind)
-	rate := Size(allowed) + "/s"
 	if l.Kind == sample.ReadsLimit || l.Kind == sample.WritesLimit {
-		rate = count(allowed, "operation") + "/s"
+		return count(allowed, "operation") + "/s"
 	}
-	return rate + " by " + string(l.Control) + " of cgroup " + l.Cgroup
+	return Size(allowed) + "/s"
 }
+
+// setter is where a limit is set: "io.max of cgroup /jobs/a".
+func setter(l *window.Limited) string { return string(l.Control) + " of cgroup " + l.Cgroup }
 
 // quickest shows that the operations of the disks took less than the wait.
 func quickest(r *window.Report) string {

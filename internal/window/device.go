@@ -33,10 +33,10 @@ type Limited struct {
 
 // Bounds of what explains a wait for storage, as shares of that wait.
 const (
-	explained   = 0.5  // from here a device's operations explain it
-	unexplained = 0.25 // below this those of a disk do not. In between is what a hypervisor or the kernel's own work hides
+	explained   = 0.5  // from here the operations of a device explain it, or the time of the device above
+	unexplained = 0.25 // below this they do not. In between, a hypervisor or the kernel's own work may hide the rest
 	atLimit     = 0.85 // of the time that the limit makes the I/O take at least
-	overLimit   = 1.15 // more I/O than that did not pass the limit
+	overLimit   = 1.25 // more I/O than that did not pass the limit. What is read ahead counts before it passes
 )
 
 // devices of a window in the order of the stack.
@@ -81,8 +81,6 @@ func (b *builder) slowDevice() {
 	switch {
 	case lowest == "":
 		b.NoDevice = len(b.Mounts) == 0
-	case s.isLayer(lowest) && time >= explained*wait.Seconds():
-		b.SlowDevice = s.device(lowest)
 	case time >= unexplained*wait.Seconds():
 		b.SlowDevice = s.device(lowest)
 	default:
@@ -248,7 +246,7 @@ func (s *stack) descend(devices []string) (lowest string, seconds float64) {
 		next = slices.Compact(next)
 		there := s.level(next)
 		took := there.of(here)
-		if took < explained*max(seconds, s.wait.Seconds()) {
+		if took < explained*seconds || took < unexplained*s.wait.Seconds() {
 			break
 		}
 		devices, here, seconds = next, there, took
