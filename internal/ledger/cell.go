@@ -110,6 +110,9 @@ func (c cell) own(fetching float64) float64 {
 
 // others is how many core-seconds threads besides the leading one worked, and how long one had no CPU.
 func (c cell) others(fetching float64) (working, starved float64) {
+	if c.leaders == 0 && !c.hasGPU {
+		return 0, 0 // own has the work of all
+	}
 	working = max(0, c.jobCPU-c.leading-fetching)
 	if !c.hasGPU {
 		return working, 0
