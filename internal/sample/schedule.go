@@ -5,7 +5,7 @@ import "time"
 // Schedule is what the kernel's scheduler reported of the threads of followed jobs, between two readings. Every thread
 // is on a CPU, ready for one, or paused, without a gap. Times are Stamp.Mono.
 type Schedule struct {
-	Until  time.Duration `json:"until"`            // the events are complete up to this moment
+	Until  time.Duration `json:"until"`            // the events are complete up to this moment, but for sums
 	Events []ThreadEvent `json:"events,omitempty"` // in the order of At
 	Lost   uint64        `json:"lost,omitempty"`   // events that found no room since the previous reading
 	Arch   string        `json:"arch,omitempty"`   // GOARCH of the machine, which numbers the system calls; "" if it is this one's
@@ -28,7 +28,7 @@ type ThreadEvent struct {
 	Syscall int           `json:"syscall,omitempty"` // number in which it pauses; NoSyscall in a page fault
 	File    FileKind      `json:"file,omitempty"`    // of the descriptor that is the first argument of Syscall
 	Detail  uint64        `json:"detail,omitempty"`  // the file's inode number, or device number if it is a device; of a futex its address
-	Peer    string        `json:"peer,omitempty"`    // of a socket: "10.0.0.7:443", or the path of a unix socket; "" if unknown
+	Peer    string        `json:"peer,omitempty"`    // of a socket: "10.0.0.7:443", "unix", "netlink" or the like; "" if it has none
 	User    time.Duration `json:"user,omitempty"`    // CPU time in user mode since the previous ThreadOut, in scheduler ticks (task_struct.utime)
 	System  time.Duration `json:"system,omitempty"`  // the same in the kernel (stime)
 	Fetched uint64        `json:"fetched,omitempty"` // bytes that it had a block device or file server read since then (task_io_accounting.read_bytes)
@@ -51,7 +51,10 @@ type ThreadEvent struct {
 // ThreadEventKind is the kind of a ThreadEvent.
 type ThreadEventKind uint8
 
-// The kinds of events. After a ThreadSum, the thread's next event is a ThreadIn or another ThreadSum.
+// The kinds of events. A ThreadSum ends when its thread leaves a CPU: a ThreadIn and a ThreadOut of the same moment
+// follow, and the ThreadOut tells the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until then the
+// thread's newest event is the ThreadIn or ThreadOut with which the sum begins. User, System, Fetched and Chars of a
+// ThreadSum count since the previous ThreadOut or ThreadSum.
 const (
 	ThreadBegan ThreadEventKind = iota + 1 // it is followed from now on; its state shows in its next event
 	ThreadOut                              // it left a CPU

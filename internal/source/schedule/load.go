@@ -25,15 +25,12 @@ const hostPIDs = "pid:[4026531836]"
 
 // missing returns what this machine or process lacks, as far as it can be told beforehand.
 func missing(root string) error {
-	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		return fmt.Errorf("read the kernel's version: %w", err)
+	version, err := release()
+	if err != nil {
+		return err
 	}
-	release := unix.ByteSliceToString(name.Release[:])
-	var major, minor int
-	_, _ = fmt.Sscanf(release, "%d.%d", &major, &minor) // an unknown form counts as too old
-	if major < oldestMajor || major == oldestMajor && minor < oldestMinor {
-		return fmt.Errorf("following the scheduler needs Linux %d.%d or later, this is %s", oldestMajor, oldestMinor, release)
+	if olderThan(version, oldestMajor, oldestMinor) {
+		return fmt.Errorf("following the scheduler needs Linux %d.%d or later, this is %s", oldestMajor, oldestMinor, version)
 	}
 	types := filepath.Join("/", root, "sys/kernel/btf/vmlinux")
 	if _, err := os.Stat(types); err != nil {
@@ -53,6 +50,22 @@ func missing(root string) error {
 	return nil
 }
 
+// olderThan reports whether a kernel's release is older than a version. An unknown form is.
+func olderThan(release string, major, minor int) bool {
+	var haveMajor, haveMinor int
+	_, _ = fmt.Sscanf(release, "%d.%d", &haveMajor, &haveMinor)
+	return haveMajor < major || haveMajor == major && haveMinor < minor
+}
+
+// release returns the kernel's version, such as "6.1.0-41-amd64".
+func release() (string, error) {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return "", fmt.Errorf("read the kernel's version: %w", err)
+	}
+	return unix.ByteSliceToString(name.Release[:]), nil
+}
+
 func missingRights() error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
@@ -68,6 +81,10 @@ func missingRights() error {
 
 // load compiles the programs for the running kernel.
 func load(programs *bpfObjects, o options) error {
+	version, err := release()
+	if err != nil {
+		return err
+	}
 	kernel, err := btf.LoadKernelSpec()
 	if err != nil {
 		return fmt.Errorf("read the kernel's types: %w", err)
@@ -81,6 +98,7 @@ func load(programs *bpfObjects, o options) error {
 		"switch_has_state": number(switchHasState(kernel)),
 		"job_budget":       uint64(o.jobBudget),
 		"all_budget":       uint64(o.allBudget),
+		"can_exchange":     number(runtime.GOARCH == "amd64" || !olderThan(version, 5, 18)),
 	}
 	if offset, known := preemptOffset(kernel); known && runtime.GOARCH == "amd64" {
 		values["preempt_known"], values["preempt_offset"] = number(true), offset

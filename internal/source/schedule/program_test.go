@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
 // programVariable names what the test binary does instead of testing.
@@ -27,6 +28,9 @@ const programVariable = "STALLSPAN_SCHEDULE_PROGRAM"
 type facts map[string]int
 
 func TestMain(m *testing.M) {
+	if slowdisk.Serve() {
+		return
+	}
 	name := os.Getenv(programVariable)
 	if name == "" {
 		os.Exit(m.Run())
@@ -41,7 +45,17 @@ func TestMain(m *testing.M) {
 
 // programs run in a process of their own, followed from their first step on.
 var programs = map[string]func(facts){
-	"pipe": pipeProgram,
+	"pipe":   pipeProgram,
+	"fork":   forkProgram,
+	"exec":   execProgram,
+	"sleep":  napProgram,
+	"futex":  futexProgram,
+	"tcp":    tcpProgram,
+	"disk":   diskProgram,
+	"spin":   spinProgram,
+	"epoll":  epollProgram,
+	"device": deviceProgram,
+	"storm":  stormProgram,
 }
 
 // needs skips a test where the scheduler cannot be followed.
@@ -71,9 +85,9 @@ type running struct {
 	out   *bufio.Reader
 }
 
-func start(t testing.TB, program string) *running {
+func start(t testing.TB, program string, arguments ...string) *running {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
+	cmd := exec.Command(os.Args[0], arguments...)
 	cmd.Env = append(os.Environ(), programVariable+"="+program)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
@@ -113,17 +127,14 @@ func (r *running) finish() facts {
 }
 
 // trace follows a program from its start to its end.
-func trace(t testing.TB, s *Source, program string) (facts, []sample.ThreadEvent) {
+func trace(t testing.TB, s *Source, program string, arguments ...string) (facts, []sample.ThreadEvent) {
 	t.Helper()
-	p := start(t, program)
+	p := start(t, program, arguments...)
 	if err := s.Follow("job", []int{p.pid()}); err != nil {
 		t.Fatal(err)
 	}
 	f := p.finish()
 	events := readAll(t, s)
-	if t.Failed() {
-		show(t, events)
-	}
 	t.Cleanup(func() {
 		if t.Failed() {
 			show(t, events)
@@ -132,22 +143,28 @@ func trace(t testing.TB, s *Source, program string) (facts, []sample.ThreadEvent
 	return f, events
 }
 
-// readAll reads until nothing more comes.
+// readAll reads until nothing more comes, and fails if events were lost.
 func readAll(t testing.TB, s *Source) []sample.ThreadEvent {
 	t.Helper()
-	var all []sample.ThreadEvent
+	events, lost := readWithLoss(t, s)
+	if lost > 0 {
+		t.Errorf("got %d lost events, want none", lost)
+	}
+	return events
+}
+
+func readWithLoss(t testing.TB, s *Source) (events []sample.ThreadEvent, lost uint64) {
+	t.Helper()
 	start := sample.Now().Mono
 	for {
 		var r sample.Sample
 		if err := s.Read(&r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Schedule.Lost > 0 {
-			t.Errorf("got %d lost events, want none", r.Schedule.Lost)
-		}
-		all = append(all, r.Schedule.Events...)
+		lost += r.Schedule.Lost
+		events = append(events, r.Schedule.Events...)
 		if r.Schedule.Until > start {
-			return all
+			return events, lost
 		}
 		time.Sleep(100 * time.Microsecond)
 	}
@@ -182,13 +199,13 @@ func pauses(events []sample.ThreadEvent, tid int, match func(sample.ThreadEvent)
 func checkChain(t testing.TB, events []sample.ThreadEvent) {
 	t.Helper()
 	last := map[int]sample.ThreadEvent{}
-	for i, e := range events {
-		if i > 0 && e.At < events[i-1].At {
-			t.Errorf("got %v after %v, want the order of time", e.At, events[i-1].At)
-		}
+	for _, e := range events {
 		before, known := last[e.TID]
 		if fault := unfit(before, e, known); fault != "" {
-			t.Errorf("thread %d at %v: got %s", e.TID, e.At, fault)
+			t.Errorf("thread %d: got %s:\n%+v\n%+v", e.TID, fault, before, e)
+		}
+		if e.At < before.At {
+			t.Errorf("thread %d: got %v after %v, want the order of time", e.TID, e.At, before.At)
 		}
 		last[e.TID] = e
 	}

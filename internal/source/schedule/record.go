@@ -19,7 +19,9 @@ const (
 	beganSize = headSize + 16
 	inSize    = headSize + 16
 	outSize   = headSize + 40
-	sumSize   = outSize + 56
+	sumSize   = outSize + 40 + 32 + 16
+
+	recordSumOut = 4 // kind of a record that stands for a ThreadSum, a ThreadIn and a ThreadOut
 )
 
 // decoder turns records into events.
@@ -40,64 +42,98 @@ const maxPeers = 1024
 
 var order = binary.NativeEndian
 
-// decode fills e, which is empty. It returns false for a record to be left out.
-func (d *decoder) decode(r []byte, e *sample.ThreadEvent) bool {
+// decode adds the events of a record.
+func (d *decoder) decode(r []byte, events []sample.ThreadEvent) []sample.ThreadEvent {
 	if len(r) < headSize {
-		return false
+		return events
 	}
-	e.At = sample.OnMonotonic(time.Duration(order.Uint64(r)))
-	e.TID = int(order.Uint32(r[8:]))
-	e.PID = int(order.Uint32(r[12:]))
-	e.Kind = sample.ThreadEventKind(r[16])
+	kind := r[16]
 	switch {
-	case e.Kind == sample.ThreadBegan && len(r) >= beganSize:
-		var followed bool
-		e.Job, followed = d.job(order.Uint32(r[24:]), order.Uint32(r[28:]))
+	case kind == uint8(sample.ThreadBegan) && len(r) >= beganSize:
+		name, followed := d.job(order.Uint32(r[24:]), order.Uint32(r[28:]))
+		if !followed {
+			return events
+		}
+		events = add(events, r, sample.ThreadBegan)
+		e := &events[len(events)-1]
+		e.Job = name
 		e.Creator = int(order.Uint32(r[32:]))
-		return followed
-	case e.Kind == sample.ThreadIn && len(r) >= inSize:
+	case kind == uint8(sample.ThreadIn) && len(r) >= inSize:
+		events = add(events, r, sample.ThreadIn)
+		e := &events[len(events)-1]
 		e.WakerKind = sample.WakerKind(r[17])
 		if woken := order.Uint64(r[24:]); woken != 0 {
 			e.Woken = sample.OnMonotonic(time.Duration(woken))
 		}
 		e.Waker = int(order.Uint32(r[32:]))
 		e.WakerPID = int(order.Uint32(r[36:]))
-		return true
-	case e.Kind == sample.ThreadOut && len(r) >= outSize:
+	case kind == uint8(sample.ThreadOut) && len(r) >= outSize:
+		events = add(events, r, sample.ThreadOut)
+		d.out(r, &events[len(events)-1])
+	case kind == recordSumOut && len(r) >= sumSize:
+		events = add(events, r, sample.ThreadSum)
+		d.sum(r, &events[len(events)-1])
+		events = add(events, r, sample.ThreadIn)
+		events = add(events, r, sample.ThreadOut)
+		e := &events[len(events)-1]
 		d.out(r, e)
-		return true
-	case e.Kind == sample.ThreadSum && len(r) >= sumSize:
-		d.out(r, e)
-		e.From = sample.OnMonotonic(time.Duration(order.Uint64(r[64:])))
-		e.Running = time.Duration(order.Uint64(r[72:]))
-		e.Ready = time.Duration(order.Uint64(r[80:]))
-		e.Blocked = time.Duration(order.Uint64(r[88:]))
-		e.Asleep = time.Duration(order.Uint64(r[96:]))
-		e.Waker = int(order.Uint32(r[104:]))
-		e.WakerPID = int(order.Uint32(r[108:]))
-		e.WakerKind = sample.WakerKind(order.Uint32(r[112:]))
-		return true
+		e.User, e.System, e.Fetched, e.Chars = 0, 0, 0, 0 // they are the sum's
 	}
-	return false
+	return events
 }
 
+// add adds an event with what all records begin with.
+func add(events []sample.ThreadEvent, r []byte, kind sample.ThreadEventKind) []sample.ThreadEvent {
+	return append(events, sample.ThreadEvent{
+		At:   sample.OnMonotonic(time.Duration(order.Uint64(r))),
+		Kind: kind,
+		TID:  int(order.Uint32(r[8:])),
+		PID:  int(order.Uint32(r[12:])),
+	})
+}
+
+// out reads struct out.
 func (d *decoder) out(r []byte, e *sample.ThreadEvent) {
-	e.State = sample.ThreadState(r[17])
-	e.File = sample.FileKind(r[18])
-	e.IOWait = r[19] != 0
-	e.Syscall = int(int16(order.Uint16(r[20:])))
-	e.Detail = order.Uint64(r[24:])
 	e.User = time.Duration(order.Uint32(r[32:])) * time.Microsecond
 	e.System = time.Duration(order.Uint32(r[36:])) * time.Microsecond
 	e.Fetched = uint64(order.Uint32(r[40:]))
 	e.Chars = uint64(order.Uint32(r[44:]))
-	switch e.File {
+	e.State = sample.ThreadState(r[17])
+	e.IOWait = r[19] != 0
+	e.Syscall = int(int16(order.Uint16(r[20:])))
+	d.file(e, sample.FileKind(r[18]), order.Uint64(r[24:]), order.Uint16(r[22:]), r[48:64])
+}
+
+// sum reads struct sum, whose pause is not of the sum.
+func (d *decoder) sum(r []byte, e *sample.ThreadEvent) {
+	d.out(r, e)
+	r = r[outSize:]
+	e.From = sample.OnMonotonic(time.Duration(order.Uint64(r)))
+	e.Running = time.Duration(order.Uint64(r[8:]))
+	e.Ready = time.Duration(order.Uint64(r[16:]))
+	e.Blocked = time.Duration(order.Uint64(r[24:]))
+	e.Asleep = time.Duration(order.Uint64(r[32:]))
+	longest := r[40:]
+	e.Syscall = int(int16(order.Uint16(longest)))
+	e.State = sample.ThreadState(longest[4])
+	e.IOWait = longest[6] != 0
+	e.Peer = ""
+	d.file(e, sample.FileKind(longest[5]), order.Uint64(longest[8:]), order.Uint16(longest[2:]), longest[16:32])
+	e.Waker = int(order.Uint32(r[72:]))
+	e.WakerPID = int(order.Uint32(r[76:]))
+	e.WakerKind = sample.WakerKind(order.Uint32(r[80:]))
+}
+
+// file sets what a thread paused on.
+func (d *decoder) file(e *sample.ThreadEvent, kind sample.FileKind, detail uint64, family uint16, address []byte) {
+	e.File, e.Detail = kind, detail
+	switch kind {
 	case sample.CharDevice, sample.BlockDevice: // dev_t of the kernel
-		e.Detail = unix.Mkdev(uint32(e.Detail>>20), uint32(e.Detail&(1<<20-1)))
+		e.Detail = unix.Mkdev(uint32(detail>>20), uint32(detail&(1<<20-1)))
 	case sample.Socket:
-		p := peer{family: order.Uint16(r[22:]), port: uint16(e.Detail >> 32)}
-		copy(p.address[:], r[48:64])
-		e.Detail &= 1<<32 - 1
+		p := peer{family: family, port: uint16(detail >> 32)}
+		copy(p.address[:], address)
+		e.Detail = detail & (1<<32 - 1)
 		e.Peer = d.peer(p)
 	}
 }

@@ -171,18 +171,20 @@ volatile const u32 switch_has_state;  // sched_switch has a fourth argument prev
 volatile const u32 owner_only;        // follow threads of one user and group alone, without capabilities
 volatile const u32 owner_uid;
 volatile const u32 owner_gid;
+volatile const u32 can_exchange;      // atomic operations that return a value: Linux 5.18 on arm64
 volatile const u64 job_budget = 5000; // events of a job in a budget window
 volatile const u64 all_budget = 20000;
 
 #define BUDGET_WINDOW 100000000ULL /* ns */
 #define BUSY_THREAD 20             /* events in a budget window from which a thread is summed if its job is over budget */
-#define SUM_LENGTH 20000000ULL     /* ns, the least time of a sum */
+#define SUM_LENGTH 20000000ULL     /* ns, the time after which a sum ends when the thread leaves its CPU */
+#define LONG_PAUSE 10000000ULL     /* ns of a pause after which flush ends a sum */
 #define EARLY_WAKE 50000ULL        /* ns by which a wake-up may come before the thread is off its CPU */
 
 #define JOBS 64
 
 // As in package sample.
-enum { BEGAN = 1, OUT, IN, SUM };
+enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */ };
 enum { READY, ASLEEP, BLOCKED, DEAD, STOPPED };
 enum { NO_FILE, REGULAR, DIRECTORY, PIPE, SOCKET, CHAR_DEVICE, BLOCK_DEVICE, OTHER_FILE };
 enum { NO_WAKER, USER_THREAD, KERNEL_THREAD, INTERRUPT, SOFTIRQ };
@@ -205,6 +207,9 @@ struct pause {
 	u8 address[16];
 };
 
+#define CLAIMED 1ULL
+#define MAYBE 2
+
 struct waker {
 	u32 tid;
 	u32 pid;
@@ -218,7 +223,7 @@ struct thread {
 	u32 tid;
 	u32 creator;
 	u8 told; // that it is followed
-	u8 running;
+	u8 running; // 0, 1, or MAYBE at first
 	u8 early; // woken was noted before the thread was off its CPU
 	u8 unused;
 	struct waker waker;
@@ -232,7 +237,8 @@ struct thread {
 	u32 count;  // switches in it
 	u32 before; // and in the one before
 
-	u64 from; // start of the sum; 0 if its switches are reported one by one
+	u64 from;  // start of the sum; 0 if its switches are reported one by one
+	u64 claim; // in a pause of a sum: since; CLAIMED if flush has told the sum; else 0
 	u64 ran, ready, blocked, asleep;
 	u64 longest;
 	struct pause longest_pause;
@@ -291,10 +297,11 @@ struct out {
 };
 
 struct sum {
-	struct out out;
+	struct out out; // with the last pause, which begins where the sum ends
 	u64 from;
 	u64 ran, ready, blocked, asleep; // ns
-	struct waker waker;
+	struct pause longest;
+	struct waker waker; // of the longest
 	u32 unused;
 };
 
@@ -325,21 +332,35 @@ struct {
 	__uint(max_entries, 4 << 20);
 } events SEC(".maps");
 
+struct counters {
+	u64 lost;   // events without room
+	u64 summed; // when a thread last began a pause in a sum
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} lost SEC(".maps");
+	__type(value, struct counters);
+} counters SEC(".maps");
 
 static __always_inline void lose(void)
 {
 	u32 zero = 0;
-	u64 *count = bpf_map_lookup_elem(&lost, &zero);
+	struct counters *c = bpf_map_lookup_elem(&counters, &zero);
 
-	if (count)
-		__sync_fetch_and_add(count, 1);
+	if (c)
+		__sync_fetch_and_add(&c->lost, 1);
+}
+
+static __always_inline void note_summed(u64 now)
+{
+	u32 zero = 0;
+	struct counters *c = bpf_map_lookup_elem(&counters, &zero);
+
+	if (c)
+		c->summed = now;
 }
 
 static __always_inline struct job *job_of(const struct thread *th)
@@ -442,45 +463,53 @@ static __always_inline u32 growth(u64 now, u64 *reported, u64 unit)
 	return n;
 }
 
-static __always_inline void set_out(struct out *e, u8 kind, struct thread *th, const struct task_struct *p, u64 at,
+static __always_inline void set_out(struct out *e, u8 kind, const struct thread *th, u32 pid, u64 at,
 				    const struct pause *pause)
 {
-	set_head(&e->head, kind, at, th->tid, p->tgid);
+	set_head(&e->head, kind, at, th->tid, pid);
 	e->head.state = pause->state;
 	e->head.file = pause->file;
 	e->head.iowait = pause->iowait;
 	e->head.syscall = pause->syscall;
 	e->head.family = pause->family;
 	e->detail = pause->detail;
+	e->user = e->system = e->fetched = e->chars = 0;
+	__builtin_memcpy(e->address, pause->address, sizeof(e->address));
+}
+
+static __always_inline void set_growth(struct out *e, struct thread *th, const struct task_struct *p)
+{
 	e->user = growth(p->utime, &th->utime, 1000);
 	e->system = growth(p->stime, &th->stime, 1000);
 	e->fetched = growth(p->ioac.read_bytes, &th->fetched, 1);
 	e->chars = growth(p->ioac.rchar, &th->chars, 1);
-	__builtin_memcpy(e->address, pause->address, sizeof(e->address));
 }
 
-static __always_inline int tell_out(struct thread *th, const struct task_struct *p, u64 at)
+// Tells that the thread leaves its CPU. before is its previous switch.
+static __always_inline int tell_out(struct thread *th, const struct task_struct *p, u64 before, u64 at)
 {
 	struct out *e;
 
-	if (!th->told)
-		tell_began(th, at, p->tgid);
+	if (!th->told && !tell_began(th, before, p->tgid))
+		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		lose();
 		return 0;
 	}
-	set_out(e, OUT, th, p, at, &th->pause);
+	set_out(e, OUT, th, p->tgid, at, &th->pause);
+	set_growth(e, th, p);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	return 1;
 }
 
-static __always_inline int tell_in(struct thread *th, const struct task_struct *p, u64 at, u64 woken)
+// Tells that the thread gets a CPU. before is its previous switch.
+static __always_inline int tell_in(struct thread *th, const struct task_struct *p, u64 before, u64 at, u64 woken)
 {
 	struct in *e;
 
-	if (!th->told)
-		tell_began(th, at, p->tgid);
+	if (!th->told && !tell_began(th, before, p->tgid))
+		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
 		lose();
@@ -504,26 +533,33 @@ static __always_inline void begin_sum(struct thread *th, u64 from)
 	th->longest_pause.syscall = -1;
 }
 
-// Tells the sum up to now and ends it.
-static __always_inline int tell_sum(struct thread *th, const struct task_struct *p, u64 now)
+static __always_inline void set_sum(struct sum *e, const struct thread *th, u32 pid, u64 at)
 {
-	struct sum *e;
-
-	if (!th->told)
-		tell_began(th, th->from, p->tgid);
-	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
-	if (!e) {
-		lose();
-		return 0;
-	}
-	set_out(&e->out, SUM, th, p, now, &th->longest_pause);
+	set_out(&e->out, SUM_OUT, th, pid, at, &th->pause);
 	e->from = th->from;
 	e->ran = th->ran;
 	e->ready = th->ready;
 	e->blocked = th->blocked;
 	e->asleep = th->asleep;
+	e->longest = th->longest_pause;
 	e->waker = th->longest_waker;
 	e->unused = 0;
+}
+
+// Tells and ends the sum of a thread that leaves its CPU.
+static __always_inline int tell_sum(struct thread *th, const struct task_struct *p, u64 now)
+{
+	struct sum *e;
+
+	if (!th->told && !tell_began(th, th->from, p->tgid))
+		return 0;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		lose();
+		return 0;
+	}
+	set_sum(e, th, p->tgid, now);
+	set_growth(&e->out, th, p);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	th->from = 0;
 	return 1;
@@ -717,7 +753,8 @@ static __always_inline void renumber(struct thread *th, struct task_struct *p, u
 		if (e) {
 			struct pause end = {.syscall = -1, .state = DEAD};
 
-			set_out(e, OUT, th, p, now, &end);
+			set_out(e, OUT, th, p->tgid, now, &end);
+			set_growth(e, th, p);
 			bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 		} else {
 			lose();
@@ -747,47 +784,6 @@ static __always_inline void give_up(struct thread *th, const struct task_struct 
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 }
 
-static __always_inline void leave(struct task_struct *p, u8 state, u64 now)
-{
-	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
-	struct job *job;
-	u64 since;
-
-	if (!th)
-		return;
-	job = job_of(th);
-	if (!job)
-		return;
-	if (!may_follow(p)) {
-		give_up(th, p, now);
-		return;
-	}
-	if (th->tid != p->pid)
-		renumber(th, p, now);
-	since = th->since;
-	th->since = now;
-	th->running = 0;
-	if (state == READY || th->woken + EARLY_WAKE < now) {
-		th->woken = 0;
-		th->early = 0;
-	} else {
-		th->early = 1;
-	}
-	set_pause(&th->pause, p, state);
-	if (over_budget(th, job, now) || th->from) {
-		if (!th->from)
-			begin_sum(th, since);
-		th->ran += now - since;
-		if (state == DEAD && tell_sum(th, p, now)) {
-			tell_in(th, p, now, 0);
-			tell_out(th, p, now);
-		}
-	} else if (!tell_out(th, p, now)) {
-		begin_sum(th, since);
-		th->ran += now - since;
-	}
-}
-
 static __always_inline void add_pause(struct thread *th, u64 since, u64 woken, u64 now)
 {
 	u64 length = (woken ? woken : now) - since;
@@ -808,11 +804,57 @@ static __always_inline void add_pause(struct thread *th, u64 since, u64 woken, u
 	}
 }
 
+// The thread gets a CPU at a time.
+static __always_inline void arrive(struct thread *th, const struct task_struct *p, u64 now)
+{
+	u64 since = th->since, woken = th->woken;
+
+	if (woken && woken < since)
+		woken = since;
+	th->since = now;
+	th->running = 1;
+	th->woken = 0;
+	if (th->from && can_exchange && __sync_lock_test_and_set(&th->claim, 0) == CLAIMED)
+		th->from = 0;
+	if (!th->from && tell_in(th, p, since, now, woken))
+		return;
+	if (!th->from)
+		begin_sum(th, since);
+	add_pause(th, since, woken, now);
+}
+
 static __always_inline void enter(struct task_struct *p, u64 now)
 {
 	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
 	struct job *job;
-	u64 since, woken;
+
+	if (!th)
+		return;
+	job = job_of(th);
+	if (!job)
+		return;
+	if (!may_follow(p)) {
+		give_up(th, p, now);
+		return;
+	}
+	if (th->running == 1)
+		return;
+	over_budget(th, job, now); // counts
+	arrive(th, p, now);
+}
+
+// The thread was not seen to get the CPU that it leaves now. Some kernels of virtual machines hide switches of threads of
+// the hypervisor's agent, and adopt may have seen the thread just before it got its CPU. It did when it was ready.
+static __always_inline void enter_unseen(struct thread *th, const struct task_struct *p)
+{
+	arrive(th, p, th->woken > th->since ? th->woken : th->since);
+}
+
+static __always_inline void leave(struct task_struct *p, u8 state, u64 now)
+{
+	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
+	struct job *job;
+	u64 since;
 	int over;
 
 	if (!th)
@@ -824,25 +866,32 @@ static __always_inline void enter(struct task_struct *p, u64 now)
 		give_up(th, p, now);
 		return;
 	}
+	if (th->tid != p->pid && p->pid == p->tgid) // the leader that exec ended gets the caller's number, and dies
+		renumber(th, p, now);
+	if (!th->running)
+		enter_unseen(th, p);
 	since = th->since;
-	woken = th->woken;
-	if (woken && woken < since)
-		woken = since;
 	th->since = now;
-	th->running = 1;
-	th->woken = 0;
+	th->running = 0;
+	if (state == READY || th->woken + EARLY_WAKE < now) {
+		th->woken = 0;
+		th->early = 0;
+	} else {
+		th->early = 1;
+	}
+	set_pause(&th->pause, p, state);
 	over = over_budget(th, job, now);
-	if (!th->from && tell_in(th, p, now, woken))
+	if (!over && !th->from && tell_out(th, p, since, now))
 		return;
 	if (!th->from)
 		begin_sum(th, since);
-	add_pause(th, since, woken, now);
-	if (over && now - th->from < SUM_LENGTH)
+	th->ran += now - since;
+	if ((!over || state == DEAD || now - th->from >= SUM_LENGTH) && tell_sum(th, p, now))
 		return;
-	if (!tell_sum(th, p, now))
-		return;
-	if (over || !tell_in(th, p, now, 0))
-		begin_sum(th, now);
+	if (can_exchange) {
+		*(volatile u64 *)&th->claim = now;
+		note_summed(now);
+	}
 }
 
 SEC("tp_btf/sched_switch")
@@ -950,10 +999,10 @@ int on_fork(u64 *ctx)
 	new.waker.kind = USER_THREAD;
 	new.pause.syscall = -1;
 	th = bpf_task_storage_get(&threads, child, &new, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (th)
-		tell_began(th, now, child->tgid);
-	else
+	if (!th)
 		lose();
+	else if (th->since == now) // else adopt was there before
+		tell_began(th, now, child->tgid);
 	return 0;
 }
 
@@ -987,7 +1036,8 @@ int adopt(struct bpf_iter__task *ctx)
 	new.generation = member->generation;
 	new.tid = p->pid;
 	new.since = now;
-	new.running = running;
+	new.running = running ? MAYBE : 0;
+	new.told = 1; // by us, not by a switch at this moment
 	new.utime = p->utime;
 	new.stime = p->stime;
 	new.fetched = p->ioac.read_bytes;
@@ -1002,10 +1052,43 @@ int adopt(struct bpf_iter__task *ctx)
 		lose();
 		return 0;
 	}
-	if (!th->told)
-		tell_began(th, now, tgid);
+	if (th->since != now) // it was created a moment ago, and on_fork was there before
+		return 0;
+	if (!tell_began(th, now, tgid)) {
+		th->told = 0;
+		return 0;
+	}
 	if (running || p->on_cpu || p->nvcsw + p->nivcsw != switches || p->__state != state)
 		return 0;
-	tell_out(th, p, now);
+	tell_out(th, p, now, now);
+	return 0;
+}
+
+// Tells the sums of threads that paused within one and do not come back soon.
+SEC("iter/task")
+int flush(struct bpf_iter__task *ctx)
+{
+	struct task_struct *p = ctx->task;
+	struct thread *th;
+	struct sum *e;
+	u64 since;
+
+	if (!p || !can_exchange)
+		return 0;
+	th = bpf_task_storage_get(&threads, p, 0, 0);
+	if (!th || !th->told || !job_of(th))
+		return 0;
+	since = *(volatile u64 *)&th->claim;
+	if (since <= CLAIMED || since + LONG_PAUSE > bpf_ktime_get_ns())
+		return 0;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e)
+		return 0; // the next round, then
+	// While the claim is since, the sum does not change. Its growth comes with the next event.
+	set_sum(e, th, p->tgid, since);
+	if (__sync_val_compare_and_swap(&th->claim, since, CLAIMED) == since)
+		bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	else
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -16,16 +16,18 @@ import (
 //
 // Used for safe lookups in a Collection or CollectionSpec.
 const (
+	bpfMapCounters       = "counters"
 	bpfMapEvents         = "events"
 	bpfMapJobs           = "jobs"
 	bpfMapJoining        = "joining"
-	bpfMapLost           = "lost"
 	bpfMapThreads        = "threads"
 	bpfProgAdopt         = "adopt"
+	bpfProgFlush         = "flush"
 	bpfProgOnFork        = "on_fork"
 	bpfProgOnSwitch      = "on_switch"
 	bpfProgOnWaking      = "on_waking"
 	bpfVarAllBudget      = "all_budget"
+	bpfVarCanExchange    = "can_exchange"
 	bpfVarJobBudget      = "job_budget"
 	bpfVarOwnerGid       = "owner_gid"
 	bpfVarOwnerOnly      = "owner_only"
@@ -78,6 +80,7 @@ type bpfSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfProgramSpecs struct {
 	Adopt    *ebpf.ProgramSpec `ebpf:"adopt"`
+	Flush    *ebpf.ProgramSpec `ebpf:"flush"`
 	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
 	OnSwitch *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnWaking *ebpf.ProgramSpec `ebpf:"on_waking"`
@@ -87,11 +90,11 @@ type bpfProgramSpecs struct {
 //
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfMapSpecs struct {
-	Events  *ebpf.MapSpec `ebpf:"events"`
-	Jobs    *ebpf.MapSpec `ebpf:"jobs"`
-	Joining *ebpf.MapSpec `ebpf:"joining"`
-	Lost    *ebpf.MapSpec `ebpf:"lost"`
-	Threads *ebpf.MapSpec `ebpf:"threads"`
+	Counters *ebpf.MapSpec `ebpf:"counters"`
+	Events   *ebpf.MapSpec `ebpf:"events"`
+	Jobs     *ebpf.MapSpec `ebpf:"jobs"`
+	Joining  *ebpf.MapSpec `ebpf:"joining"`
+	Threads  *ebpf.MapSpec `ebpf:"threads"`
 }
 
 // bpfVariableSpecs contains global variables before they are loaded into the kernel.
@@ -99,6 +102,7 @@ type bpfMapSpecs struct {
 // It can be passed ebpf.CollectionSpec.Assign.
 type bpfVariableSpecs struct {
 	AllBudget      *ebpf.VariableSpec `ebpf:"all_budget"`
+	CanExchange    *ebpf.VariableSpec `ebpf:"can_exchange"`
 	JobBudget      *ebpf.VariableSpec `ebpf:"job_budget"`
 	OwnerGid       *ebpf.VariableSpec `ebpf:"owner_gid"`
 	OwnerOnly      *ebpf.VariableSpec `ebpf:"owner_only"`
@@ -128,19 +132,19 @@ func (o *bpfObjects) Close() error {
 //
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfMaps struct {
-	Events  *ebpf.Map `ebpf:"events"`
-	Jobs    *ebpf.Map `ebpf:"jobs"`
-	Joining *ebpf.Map `ebpf:"joining"`
-	Lost    *ebpf.Map `ebpf:"lost"`
-	Threads *ebpf.Map `ebpf:"threads"`
+	Counters *ebpf.Map `ebpf:"counters"`
+	Events   *ebpf.Map `ebpf:"events"`
+	Jobs     *ebpf.Map `ebpf:"jobs"`
+	Joining  *ebpf.Map `ebpf:"joining"`
+	Threads  *ebpf.Map `ebpf:"threads"`
 }
 
 func (m *bpfMaps) Close() error {
 	return _BpfClose(
+		m.Counters,
 		m.Events,
 		m.Jobs,
 		m.Joining,
-		m.Lost,
 		m.Threads,
 	)
 }
@@ -150,6 +154,7 @@ func (m *bpfMaps) Close() error {
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfVariables struct {
 	AllBudget      *ebpf.Variable `ebpf:"all_budget"`
+	CanExchange    *ebpf.Variable `ebpf:"can_exchange"`
 	JobBudget      *ebpf.Variable `ebpf:"job_budget"`
 	OwnerGid       *ebpf.Variable `ebpf:"owner_gid"`
 	OwnerOnly      *ebpf.Variable `ebpf:"owner_only"`
@@ -164,6 +169,7 @@ type bpfVariables struct {
 // It can be passed to loadBpfObjects or ebpf.CollectionSpec.LoadAndAssign.
 type bpfPrograms struct {
 	Adopt    *ebpf.Program `ebpf:"adopt"`
+	Flush    *ebpf.Program `ebpf:"flush"`
 	OnFork   *ebpf.Program `ebpf:"on_fork"`
 	OnSwitch *ebpf.Program `ebpf:"on_switch"`
 	OnWaking *ebpf.Program `ebpf:"on_waking"`
@@ -172,6 +178,7 @@ type bpfPrograms struct {
 func (p *bpfPrograms) Close() error {
 	return _BpfClose(
 		p.Adopt,
+		p.Flush,
 		p.OnFork,
 		p.OnSwitch,
 		p.OnWaking,

@@ -16,6 +16,9 @@ const (
 	// settle is the time after which an event is certain to be in the buffer: a program takes a few microseconds from
 	// its reading of the clock to the end of its record.
 	settle = 50 * time.Microsecond
+
+	// longPause is LONG_PAUSE of sched.bpf.c.
+	longPause = 10 * time.Millisecond
 )
 
 // Options are for tests and for measurements.

@@ -24,9 +24,11 @@ type Source struct {
 	programs bpfObjects
 	links    []io.Closer
 	adopt    *link.Iter
+	flush    *link.Iter
 	ring     *ring
-	lost     []byte // the kernel's count of events without room, mapped
+	counters *counters
 	lostSeen uint64
+	flushed  time.Duration // CLOCK_MONOTONIC of the newest run of flush
 	closed   bool
 
 	jobs       [MaxJobs + 1]*job // from 1
@@ -43,6 +45,12 @@ type job struct {
 	name       string
 	generation uint32
 	known      map[int]struct{} // processes that are followed
+}
+
+// counters are in memory of the kernel.
+type counters struct {
+	page         []byte
+	lost, summed *uint64 // events without room; when a thread last began a pause in a sum, on CLOCK_MONOTONIC
 }
 
 // member is the value of the map joining.
@@ -86,10 +94,13 @@ func open(root string, o options) (s *Source, err error) {
 	if s.ring, err = openRing(s.programs.Events.FD(), o.ringBytes); err != nil {
 		return nil, err
 	}
-	if s.lost, err = unix.Mmap(s.programs.Lost.FD(), 0, unix.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return nil, fmt.Errorf("map the count of lost events: %w", err)
+	if s.counters, err = openCounters(s.programs.Counters.FD()); err != nil {
+		return nil, err
 	}
 	if s.adopt, err = link.AttachIter(link.IterOptions{Program: s.programs.Adopt}); err != nil {
+		return nil, fmt.Errorf("attach the iterator over threads: %w", err)
+	}
+	if s.flush, err = link.AttachIter(link.IterOptions{Program: s.programs.Flush}); err != nil {
 		return nil, fmt.Errorf("attach the iterator over threads: %w", err)
 	}
 	for _, p := range []*ebpf.Program{s.programs.OnSwitch, s.programs.OnWaking, s.programs.OnFork} {
@@ -100,6 +111,14 @@ func open(root string, o options) (s *Source, err error) {
 		s.links = append(s.links, l)
 	}
 	return s, nil
+}
+
+func openCounters(fd int) (*counters, error) {
+	page, err := unix.Mmap(fd, 0, unix.Getpagesize(), unix.PROT_READ, unix.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("map the counters: %w", err)
+	}
+	return &counters{page: page, lost: (*uint64)(unsafe.Pointer(&page[0])), summed: (*uint64)(unsafe.Pointer(&page[8]))}, nil
 }
 
 // Close detaches everything. A closed source reads nothing.
@@ -113,14 +132,16 @@ func (s *Source) Close() error {
 	for _, l := range s.links {
 		_ = l.Close() // closing a descriptor detaches
 	}
-	if s.adopt != nil {
-		_ = s.adopt.Close()
+	for _, iterator := range []*link.Iter{s.adopt, s.flush} {
+		if iterator != nil {
+			_ = iterator.Close()
+		}
 	}
 	if s.ring != nil {
 		s.ring.close()
 	}
-	if s.lost != nil {
-		_ = unix.Munmap(s.lost)
+	if s.counters != nil {
+		_ = unix.Munmap(s.counters.page)
 	}
 	return s.programs.Close()
 }
@@ -202,17 +223,33 @@ func (s *Source) join(m member, pids []int) error {
 		}
 	}()
 	for range 2 {
-		threads, err := s.adopt.Open()
-		if err != nil {
-			return err
-		}
-		_, err = io.Copy(io.Discard, threads)
-		_ = threads.Close()
-		if err != nil {
+		if err := iterate(s.adopt); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// iterate runs a program for each thread of the machine.
+func iterate(over *link.Iter) error {
+	threads, err := over.Open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, threads)
+	_ = threads.Close()
+	return err
+}
+
+// flushSums has the kernel tell the sums of threads that have paused for longPause, if there can be one.
+func (s *Source) flushSums(now time.Duration) {
+	summed := time.Duration(atomic.LoadUint64(s.counters.summed))
+	if summed == 0 || summed < s.flushed-longPause {
+		return
+	}
+	if iterate(s.flush) == nil { // else at the next reading
+		s.flushed = now
+	}
 }
 
 // Unfollow follows the threads of a job no longer.
@@ -251,6 +288,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	if s.closed {
 		return errClosed
 	}
+	s.flushSums(monotonic())
 	s.events = append(s.events[:0], s.held...)
 	s.held = s.held[:0]
 	until := into.At.Mono - settle
@@ -267,7 +305,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	}
 	s.held = append(s.held, s.events[end:]...)
 	s.until = until
-	lost := atomic.LoadUint64((*uint64)(unsafe.Pointer(&s.lost[0])))
+	lost := atomic.LoadUint64(s.counters.lost)
 	s.schedule = sample.Schedule{Until: until, Events: s.events[:end], Lost: lost - s.lostSeen}
 	s.lostSeen = lost
 	into.Schedule = &s.schedule
@@ -280,13 +318,11 @@ func (s *Source) drain() { s.drainInto(&s.held) }
 // drainInto adds at most maxEvents and reports whether the kernel has no more.
 func (s *Source) drainInto(events *[]sample.ThreadEvent) bool {
 	return s.ring.drain(max(0, maxEvents-len(*events)), func(record []byte) {
-		*events = append(*events, sample.ThreadEvent{})
-		e := &(*events)[len(*events)-1]
-		if !s.decoder.decode(record, e) {
-			*events = (*events)[:len(*events)-1]
-			return
+		before := len(*events)
+		*events = s.decoder.decode(record, *events)
+		for i := before; i < len(*events); i++ {
+			s.note(&(*events)[i])
 		}
-		s.note(e)
 	})
 }
 
@@ -307,6 +343,12 @@ func (s *Source) note(e *sample.ThreadEvent) {
 			}
 		}
 	}
+}
+
+func monotonic() time.Duration {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &now) // cannot fail for this clock
+	return time.Duration(now.Nano())
 }
 
 // sortEvents sorts by time and keeps the order of events of the same time. The CPUs' events are almost in order: each

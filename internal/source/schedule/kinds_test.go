@@ -1,0 +1,338 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/slowdisk"
+)
+
+// forkProgram has a thread, not the first one, that starts another program.
+func forkProgram(f facts) {
+	tid, wait := thread(func() {
+		cmd := exec.Command("/bin/sh", "-c", "exit 0")
+		must(cmd.Start())
+		f["child"] = cmd.Process.Pid
+		must(cmd.Wait())
+	})
+	f["creator"] = tid
+	wait()
+}
+
+func TestForkedProcess(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "fork")
+	checkChain(t, events)
+	child := of(events, f["child"])
+	if len(child) < 3 {
+		t.Fatalf("got %d events of the child, want its beginning, run and end", len(child))
+	}
+	began, in, end := child[0], child[1], child[len(child)-1]
+	if began.Kind != sample.ThreadBegan || began.Creator != f["creator"] || began.Job != "job" || began.PID != f["child"] {
+		t.Errorf("got %+v, want the beginning of process %d in job, created by %d", began, f["child"], f["creator"])
+	}
+	if in.Kind != sample.ThreadIn || in.Woken != began.At || in.Waker != f["creator"] {
+		t.Errorf("got %+v, want that it was ready from its beginning, because of %d", in, f["creator"])
+	}
+	if end.Kind != sample.ThreadOut || end.State != sample.StateDead {
+		t.Errorf("got %+v, want its end", end)
+	}
+	creator := of(events, f["creator"])
+	if creator[0].Kind != sample.ThreadBegan || creator[0].PID != f["main"] {
+		t.Errorf("got %+v, want the beginning of a thread of %d", creator[0], f["main"])
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known := len(s.jobs[1].known); known != 0 {
+		t.Errorf("got %d processes that are kept as followed, want none: all have ended", known)
+	}
+}
+
+// execProgram has another thread than the first one replace the program.
+func execProgram(f facts) {
+	tid, _ := thread(func() {
+		time.Sleep(5 * time.Millisecond)
+		_ = json.NewEncoder(os.Stdout).Encode(f)
+		must(syscall.Exec("/bin/sh", []string{"sh", "-c", "exit 0"}, nil))
+	})
+	f["other"] = tid
+	select {}
+}
+
+func TestExecByAnotherThread(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "exec")
+	checkChain(t, events)
+	other := of(events, f["other"])
+	if last := other[len(other)-1]; last.State != sample.StateDead {
+		t.Errorf("got %+v as the last of the thread that called exec, want its end", last)
+	}
+	leader := of(events, f["main"])
+	again := slices.IndexFunc(leader[1:], func(e sample.ThreadEvent) bool { return e.Kind == sample.ThreadBegan })
+	if again < 0 {
+		t.Fatal("got one beginning of the first thread, want two")
+	}
+	if began := leader[again+1]; began.Creator != f["other"] {
+		t.Errorf("got creator %d, want %d, which took the number", began.Creator, f["other"])
+	}
+}
+
+func napProgram(facts) {
+	wait := unix.NsecToTimespec((20 * time.Millisecond).Nanoseconds())
+	must(unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &wait, nil))
+}
+
+func TestSleepEndsByInterrupt(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "sleep")
+	checkChain(t, events)
+	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool { return out.Syscall == unix.SYS_CLOCK_NANOSLEEP })
+	if len(found) != 1 {
+		t.Fatalf("got %d pauses in clock_nanosleep, want 1", len(found))
+	}
+	out, in := found[0][0], found[0][1]
+	if in.WakerKind != sample.Interrupt || in.Waker != 0 || out.File != sample.NoFile {
+		t.Errorf("got waker %d of kind %d and file %d; want an interrupt and none", in.Waker, in.WakerKind, out.File)
+	}
+	if slept := in.Woken - out.At; slept < 19*time.Millisecond {
+		t.Errorf("got %v, want 20 ms", slept)
+	}
+}
+
+func futexProgram(f facts) {
+	var word uint32
+	at := uintptr(unsafe.Pointer(&word))
+	f["address"] = int(at)
+	tid, wait := thread(func() {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, at, 0 /* FUTEX_WAIT */, 0, 0, 0, 0)
+	})
+	f["waiter"] = tid
+	time.Sleep(10 * time.Millisecond)
+	waker, wait2 := thread(func() {
+		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, at, 1 /* FUTEX_WAKE */, 1, 0, 0, 0)
+	})
+	f["waker"] = waker
+	wait()
+	wait2()
+}
+
+func TestFutex(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "futex")
+	checkChain(t, events)
+	found := pauses(events, f["waiter"], func(out sample.ThreadEvent) bool {
+		return out.Syscall == unix.SYS_FUTEX && out.Detail == uint64(f["address"])
+	})
+	if len(found) != 1 {
+		t.Fatalf("got %d pauses at futex %#x, want 1", len(found), f["address"])
+	}
+	if in := found[0][1]; in.Waker != f["waker"] || in.WakerKind != sample.UserThread {
+		t.Errorf("got waker %d, kind %d; want thread %d", in.Waker, in.WakerKind, f["waker"])
+	}
+}
+
+// tcpProgram has a thread that waits for data from another one on a connection.
+func tcpProgram(f facts) {
+	listener, err := net.Listen("tcp4", "127.0.0.1:0")
+	must(err)
+	client, err := net.Dial("tcp4", listener.Addr().String())
+	must(err)
+	server, err := listener.Accept()
+	must(err)
+	f["port"] = server.LocalAddr().(*net.TCPAddr).Port
+	file, err := client.(*net.TCPConn).File() // a descriptor that blocks
+	must(err)
+	must(unix.SetNonblock(int(file.Fd()), false))
+	sink, err := server.(*net.TCPConn).File()
+	must(err)
+	must(unix.SetNonblock(int(sink.Fd()), false))
+	buf := make([]byte, 1)
+	tid, wait := thread(func() {
+		_, _, err := unix.Recvfrom(int(file.Fd()), buf, 0)
+		must(err)
+	})
+	f["receiver"] = tid
+	time.Sleep(10 * time.Millisecond)
+	sender, wait2 := thread(func() { must(unix.Sendto(int(sink.Fd()), buf, 0, nil)) })
+	f["sender"] = sender
+	wait()
+	wait2()
+}
+
+func TestSocket(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "tcp")
+	checkChain(t, events)
+	found := pauses(events, f["receiver"], func(out sample.ThreadEvent) bool { return out.File == sample.Socket })
+	if len(found) != 1 {
+		t.Fatalf("got %d pauses at a socket, want 1", len(found))
+	}
+	out, in := found[0][0], found[0][1]
+	if want := fmt.Sprintf("127.0.0.1:%d", f["port"]); out.Peer != want || out.Syscall != unix.SYS_RECVFROM {
+		t.Errorf("got peer %q in call %d; want %q in recvfrom", out.Peer, out.Syscall, want)
+	}
+	if in.WakerKind != sample.SoftIRQ || in.Waker != f["sender"] {
+		t.Errorf("got waker %d, kind %d; want the sender %d in a soft interrupt", in.Waker, in.WakerKind, f["sender"])
+	}
+}
+
+const diskBytes = 1 << 20
+
+// diskProgram reads a cold file without the page cache's read-ahead.
+func diskProgram(f facts) {
+	file, err := os.Open(os.Args[1])
+	must(err)
+	must(unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM))
+	var stat unix.Stat_t
+	must(unix.Fstat(int(file.Fd()), &stat))
+	f["inode"] = int(stat.Ino)
+	buf := make([]byte, 4096)
+	for i := range 10 {
+		_, err := unix.Pread(int(file.Fd()), buf, int64(i)*diskBytes/10&^4095)
+		must(err)
+	}
+}
+
+func TestReadOfSlowDisk(t *testing.T) {
+	s := opened(t, defaults)
+	for _, need := range []string{"/dev/fuse", "/dev/loop-control"} {
+		if _, err := os.Stat(need); err != nil {
+			t.Skip("needs FUSE and loop devices: ", err)
+		}
+	}
+	d, err := slowdisk.Open(t.Context(), slowdisk.Spinning, slowdisk.Options{Size: 128 << 20, Delay: 10 * time.Millisecond})
+	if err != nil {
+		t.Skip("needs a slow device: ", err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(d.Dir, "data")
+	if err := os.WriteFile(path, make([]byte, diskBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Slow(); err != nil {
+		t.Fatal(err)
+	}
+	f, events := trace(t, s, "disk", path)
+	checkChain(t, events)
+	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool {
+		return out.Syscall == unix.SYS_PREAD64 && out.File == sample.RegularFile && out.Detail == uint64(f["inode"])
+	})
+	var blocked time.Duration
+	for _, p := range found {
+		if p[0].State != sample.StateBlocked || !p[0].IOWait {
+			t.Errorf("got state %d, I/O wait %v in a read of a disk; want blocked with I/O wait", p[0].State, p[0].IOWait)
+		}
+		blocked += p[1].Woken - p[0].At
+	}
+	if len(found) < 10 || blocked < 90*time.Millisecond {
+		t.Errorf("got %d pauses of %v in all, want 10 of 10 ms", len(found), blocked)
+	}
+	var fetched, chars uint64
+	for _, e := range of(events, f["main"]) {
+		fetched += e.Fetched
+		chars += e.Chars
+	}
+	if fetched < 10*4096 || chars < 10*4096 {
+		t.Errorf("got %d bytes fetched and %d read, want at least %d", fetched, chars, 10*4096)
+	}
+}
+
+// spinProgram computes, and tells its CPU time.
+func spinProgram(f facts) {
+	var before, after unix.Timespec
+	must(unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &before))
+	for until := time.Now().Add(60 * time.Millisecond); time.Now().Before(until); {
+	}
+	must(unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &after))
+	f["cpu"] = int(after.Nano() - before.Nano())
+}
+
+// The time on a CPU is that of the thread's own clock. What the thread does outside of the loop is a few milliseconds.
+func TestRunningTime(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "spin")
+	checkChain(t, events)
+	var running time.Duration
+	mine := of(events, f["main"])
+	for i, e := range mine[1:] {
+		if e.Kind == sample.ThreadOut && mine[i].Kind == sample.ThreadIn {
+			running += e.At - mine[i].At
+		}
+	}
+	cpu := time.Duration(f["cpu"])
+	if running < cpu-2*time.Millisecond || running > cpu+cpu/5+10*time.Millisecond {
+		t.Errorf("got %v on a CPU, want %v", running, cpu)
+	}
+}
+
+// epollProgram waits for files without a type.
+func epollProgram(facts) {
+	epoll, err := unix.EpollCreate1(0)
+	must(err)
+	_, err = unix.EpollWait(epoll, make([]unix.EpollEvent, 1), 5)
+	must(err)
+}
+
+func TestFileWithoutType(t *testing.T) {
+	s := opened(t, defaults)
+	f, events := trace(t, s, "epoll")
+	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool { return out.File == sample.OtherFile })
+	if len(found) != 1 || found[0][0].Detail == 0 {
+		t.Errorf("got %d pauses at a file without a type, want 1 with an inode", len(found))
+	}
+}
+
+// deviceProgram waits for a terminal.
+func deviceProgram(f facts) {
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	must(err)
+	must(unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
+	n, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
+	must(err)
+	other, err := unix.Open(fmt.Sprintf("/dev/pts/%d", n), unix.O_RDWR|unix.O_NOCTTY, 0)
+	must(err)
+	var stat unix.Stat_t
+	must(unix.Fstat(other, &stat))
+	f["device"] = int(stat.Rdev)
+	tid, wait := thread(func() {
+		_, err := unix.Read(other, make([]byte, 1))
+		must(err)
+	})
+	f["reader"] = tid
+	time.Sleep(10 * time.Millisecond)
+	_, err = terminal.WriteString("\n")
+	must(err)
+	wait()
+}
+
+func TestDevice(t *testing.T) {
+	s := opened(t, defaults)
+	if _, err := os.Stat("/dev/pts/ptmx"); err != nil {
+		t.Skip("needs pseudo terminals: ", err)
+	}
+	f, events := trace(t, s, "device")
+	found := pauses(events, f["reader"], func(out sample.ThreadEvent) bool {
+		return out.File == sample.CharDevice && out.Detail == uint64(f["device"])
+	})
+	if len(found) != 1 {
+		t.Errorf("got %d pauses at device %#x, want 1", len(found), f["device"])
+	}
+}
