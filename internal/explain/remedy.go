@@ -132,8 +132,8 @@ func newSituation(r *window.Report) *situation {
 	return x
 }
 
-// canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it. A layer
-// that is slower than what is below it serves its operations one after another, or delays them.
+// canReadAhead reports whether the disk has capacity left. A replay may know that more workers would not use it. A
+// layer that is slower than what is below it serves its operations one after another, or delays them.
 func (x *situation) canReadAhead() bool {
 	layer := x.SlowDevice != nil && x.SlowDevice.Layer
 	return x.storage && !layer && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
@@ -272,8 +272,8 @@ func (x *situation) limited() *window.Limited {
 
 func (x *situation) raiseLimit() string {
 	l := x.limited()
-	return "Raise the limit that " + setter(l) + " sets on " + l.Device + " (" + rate(l) + "), or keep the data in memory: " +
-		x.gain + "."
+	return "Raise the limit that " + setter(l) + " sets on " + l.Device + " (" + rate(l) + "), " +
+		"or keep the data in memory: " + x.gain + "."
 }
 
 // limit states that the disk read as fast as it can.

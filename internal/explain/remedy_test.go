@@ -44,7 +44,8 @@ func situations() []func(*window.Report) {
 		}),
 		bound(window.StorageBound, func(r *window.Report) {
 			limit := sample.Limit{Device: "sda", Cgroup: "/jobs/a", Control: sample.IOMax, ReadBytes: 100 << 20}
-			r.SlowDevice = &window.SlowDevice{DiskUse: r.Disks[0], Limit: &window.Limited{Limit: limit, Kind: sample.ReadBytesLimit}}
+			reached := &window.Limited{Limit: limit, Kind: sample.ReadBytesLimit}
+			r.SlowDevice = &window.SlowDevice{DiskUse: r.Disks[0], Limit: reached}
 		}),
 		bound(window.StorageBound, func(r *window.Report) { r.NoDevice = true }),
 		bound(window.StorageBound, func(r *window.Report) { r.Kind, r.Disks[0].WriteBytes = window.Checkpoint, 1<<40 }),

@@ -43,7 +43,7 @@ func served(d *window.DiskUse) string {
 	return ""
 }
 
-// below tells how much faster the devices under a slow layer were.
+// below reports how much faster the devices under a slow layer were.
 func below(slow *window.SlowDevice) string {
 	var names []string
 	for i := range slow.Below {

@@ -10,7 +10,8 @@ import (
 )
 
 func layer(name string, reads uint64) sample.Disk {
-	return sample.Disk{Name: name, Layer: true, ReadIOs: reads, ReadBytes: reads << 12, ReadTicks: time.Duration(reads) * time.Millisecond}
+	took := time.Duration(reads) * time.Millisecond
+	return sample.Disk{Name: name, Layer: true, ReadIOs: reads, ReadBytes: reads << 12, ReadTicks: took}
 }
 
 func layers(at time.Duration, disks ...sample.Disk) *sample.Sample {
@@ -162,5 +163,22 @@ func TestLayersAllocateNothing(t *testing.T) {
 	next()
 	if got := testing.AllocsPerRun(100, next); got > 0 {
 		t.Errorf("got %v allocations for each reading, want none", got)
+	}
+}
+
+func BenchmarkAppend10Layers(b *testing.B) {
+	h := newHistory(b)
+	s := layers(0)
+	for i := range 10 {
+		s.Disks = append(s.Disks, layer("dm-"+strconv.Itoa(i), 1))
+	}
+	for b.Loop() {
+		s.At.Mono += tick
+		for i := range s.Disks {
+			s.Disks[i].ReadIOs++
+		}
+		if err := h.Append(s); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -244,12 +244,12 @@ func (s *stack) descend(devices []string) (lowest string, seconds float64) {
 		}
 		slices.Sort(next)
 		next = slices.Compact(next)
-		there := s.level(next)
-		took := there.of(here)
+		below := s.level(next)
+		took := below.of(here)
 		if took < explained*seconds || took < unexplained*s.wait.Seconds() {
 			break
 		}
-		devices, here, seconds = next, there, took
+		devices, here, seconds = next, below, took
 	}
 	return lowest, seconds
 }

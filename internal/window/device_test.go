@@ -109,24 +109,27 @@ func TestSlowDevice(t *testing.T) {
 		"a stack that does not explain": {stacked(s, s/2, s/10), 8 * s, nil, "", false},
 		"under the path": {
 			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 100, 1000, 60 * s, false}), 8 * s,
-			func(b *builder) { b.Seen.Under, b.Seen.Above = []string{"vda"}, []string{"loop1", "loop0", "vda1"} }, "loop0", false,
+			func(b *builder) {
+				b.Seen.Under, b.Seen.Above = []string{"vda"}, []string{"loop1", "loop0", "vda1"}
+			}, "loop0", false,
 		},
 		"another stack on the same disk, by open files": {
 			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 900, 1000, 60 * s, false}), 8 * s,
 			func(b *builder) { b.machine.Devices = []string{"loop1"} }, "loop0", false,
 		},
-		"a disk beside a stack, by open files": {
+		"a disk next to a stack, by open files": {
 			append(stacked(9*s, 8*s, s/10), device{"sdb", "", false, 100, 1000, 8 * s, false}), 8 * s,
 			func(b *builder) { b.machine.Devices = []string{"sdb"} }, "sdb", false,
 		},
 		"another stack on the same disk, by bytes": {
 			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 900, 1000, 60 * s, false}), 8 * s, nil, "loop0", false,
 		},
-		"a busy disk beside a stack, by bytes": {
+		"a busy disk next to a stack, by bytes": {
 			append(stacked(9*s, 8*s, s/10), device{"sdb", "", false, 900, 1000, 60 * s, false}), 8 * s, nil, "loop0", false,
 		},
 		"a stack on a disk that others load": {
-			[]device{{"loop0", "vda", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1000, 1000, 10 * s, false}}, 8 * s, nil,
+			[]device{{"loop0", "vda", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1000, 1000, 10 * s, false}},
+			8 * s, nil,
 			"loop0", false,
 		},
 		"both disks of an array": {
@@ -136,7 +139,8 @@ func TestSlowDevice(t *testing.T) {
 			}, 8 * s, nil, "sdb", false,
 		},
 		"a layer in memory": {
-			[]device{{"loop0", "", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1, 10, s / 10, false}}, 8 * s, nil, "loop0",
+			[]device{{"loop0", "", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1, 10, s / 10, false}},
+			8 * s, nil, "loop0",
 			false,
 		},
 		"mostly others' reads": {[]device{{"vda", "", false, 10000, 1000, 8 * s, false}}, 4 * s, func(b *builder) {
@@ -149,7 +153,8 @@ func TestSlowDevice(t *testing.T) {
 			limit(sample.Limit{Device: "vda", ReadBytes: 10 << 20}), "vda", true,
 		},
 		"a limit in operations": {
-			[]device{{"vda", "", false, 100, 1000, s / 10, false}}, 8 * s, limit(sample.Limit{Device: "vda", Reads: 105}), "vda", true,
+			[]device{{"vda", "", false, 100, 1000, s / 10, false}},
+			8 * s, limit(sample.Limit{Device: "vda", Reads: 105}), "vda", true,
 		},
 		"a limit between other work": {
 			[]device{{"vda", "", false, 100, 1000, s / 10, false}}, 3 * s,
@@ -161,19 +166,23 @@ func TestSlowDevice(t *testing.T) {
 			limit(sample.Limit{Device: "vda", WriteBytes: 10 << 20, Reads: 1}), "vda", true,
 		},
 		"a limit far above": {
-			[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, limit(sample.Limit{Device: "vda", ReadBytes: 100 << 20}),
+			[]device{{"vda", "", false, 100, 1000, 8 * s, false}},
+			8 * s, limit(sample.Limit{Device: "vda", ReadBytes: 100 << 20}),
 			"vda", false,
 		},
 		"a limit that did not hold": {
-			[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, limit(sample.Limit{Device: "vda", ReadBytes: 5 << 20}),
+			[]device{{"vda", "", false, 100, 1000, 8 * s, false}},
+			8 * s, limit(sample.Limit{Device: "vda", ReadBytes: 5 << 20}),
 			"vda", false,
 		},
 		"a limit above the rate of a slow disk": {
-			[]device{{"vda", "", false, 100, 1000, 4 * s, false}}, 4 * s, limit(sample.Limit{Device: "vda", ReadBytes: 25 << 20}),
+			[]device{{"vda", "", false, 100, 1000, 4 * s, false}},
+			4 * s, limit(sample.Limit{Device: "vda", ReadBytes: 25 << 20}),
 			"vda", false,
 		},
 		"a limit on another device": {
-			[]device{{"vda", "", false, 100, 1000, 8 * s, false}}, 8 * s, limit(sample.Limit{Device: "vdb", ReadBytes: 10 << 20}),
+			[]device{{"vda", "", false, 100, 1000, 8 * s, false}},
+			8 * s, limit(sample.Limit{Device: "vdb", ReadBytes: 10 << 20}),
 			"vda", false,
 		},
 	} {

@@ -23,8 +23,8 @@ const (
 	unlimitedWord = "max"
 )
 
-// Limits reads what cgroups allow their processes on each block device: io.max of cgroup v2, which holds for all cgroups
-// below, and blkio.throttle of cgroup v1, which holds for the processes of the cgroup alone (throtl_pd_init in
+// Limits reads what cgroups allow their processes on each block device: io.max of cgroup v2, which holds for all
+// cgroups below, and blkio.throttle of cgroup v1, which holds for the processes of the cgroup alone (throtl_pd_init in
 // block/blk-throttle.c). It is safe for concurrent use.
 type Limits struct {
 	root string
@@ -178,7 +178,8 @@ func (l *Limits) throttles(folder, group string) (limits []sample.Limit) {
 			if !ok || allowed == 0 || device == "" || len(limits) == maxLimits {
 				continue
 			}
-			limits = withLimit(limits, sample.Limit{Device: device, Cgroup: group, Control: sample.BlkioThrottle}, file.kind, allowed)
+			of := sample.Limit{Device: device, Cgroup: group, Control: sample.BlkioThrottle}
+			limits = withLimit(limits, of, file.kind, allowed)
 		}
 	}
 	return limits

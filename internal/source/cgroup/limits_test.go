@@ -127,3 +127,10 @@ func FuzzLimits(f *testing.F) {
 		}
 	})
 }
+
+func BenchmarkLimits(b *testing.B) {
+	limits := NewLimits("")
+	for b.Loop() {
+		limits.Of(os.Getpid())
+	}
+}

@@ -57,7 +57,7 @@ func layers(disks []sample.Disk) (list []string) {
 	return list
 }
 
-// A layer lies on whole devices, also where its parts are partitions. An unused loop device is none, and nor is zram.
+// A layer lies on whole devices, also where its parts are partitions. Unused loop devices and zram are not layers.
 func TestLayers(t *testing.T) {
 	for name, want := range map[string][]string{
 		"disk_laptop": {"loop0: dm-1", "loop1: dm-1", "loop2: dm-1", "loop3: dm-1", "dm-0: nvme0n1", "dm-1: dm-0", "dm-2: dm-0"},
