@@ -103,9 +103,19 @@ func (c cell) own(fetching float64) float64 {
 	case c.leaders == 0:
 		runnable = c.jobCPU - fetching
 	case !c.readsAhead():
-		runnable -= fetching
+		runnable -= fetching + c.wokenByDisk()
 	}
 	return clamp(runnable-c.overlap, 0, c.dt-c.worked())
+}
+
+// wokenByDisk is how long a thread that does all work in turn was ready after a disk had woken it: for as much of the
+// time as it waited for storage, and did not work. A thread that no disk wakes up has its CPU at once.
+func (c cell) wokenByDisk() float64 {
+	waited := c.waited()
+	if waited <= 0 || c.leaders == 0 {
+		return 0
+	}
+	return c.ready * waited / (waited + max(0, c.leading))
 }
 
 // others is how many core-seconds threads besides the leading one worked, and how long one had no CPU.
@@ -125,14 +135,10 @@ func (c cell) others(fetching float64) (working, starved float64) {
 func (c cell) splitSerial(waited, fetching float64) parts {
 	busy, own := c.worked(), c.own(fetching)
 	asleep := c.dt - busy - own
-	storage := min(asleep, waited)
+	storage := min(asleep, waited+c.wokenByDisk())
 	working, starved := c.others(fetching)
 	cpu := own + min(asleep-storage, working+starved)
-	gain := 0.0
-	if waited > 0 && c.hasGPU { // a thread that no disk wakes up has its CPU at once
-		gain = min(cpu, c.ready*waited/(waited+own+working))
-	}
-	return parts{busy: busy, storage: storage, cpu: cpu, gain: storage + gain}
+	return parts{busy: busy, storage: storage, cpu: cpu, gain: storage}
 }
 
 // Readers that wait or work for up to idling of their time delay nothing. From saturated on they are the bottleneck.

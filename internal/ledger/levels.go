@@ -77,7 +77,8 @@ func (l levels) until(now levels, dt float64, s Target) cell {
 		c.busy = now.busy - l.busy
 	}
 	if s.Job != "" {
-		c.leading, c.ready = now.leading-l.leading, now.leaderReady-l.leaderReady
+		// An edge may have been read before a row that is interpolated for it.
+		c.leading, c.ready = max(0, now.leading-l.leading), max(0, now.leaderReady-l.leaderReady)
 		c.reading, c.working = now.reading-l.reading, now.working-l.working
 		if s.Remote {
 			c.inReads = now.inReads - l.inReads

@@ -7,17 +7,28 @@ import "math"
 // The thread's time is known: on a CPU, ready, waiting for storage, and asleep otherwise. One that was on a CPU for
 // less time than the GPU worked does not spin. One that slept otherwise for less time than that does not sleep.
 //
-// Where both are possible, changes show which. A spinning thread is on a CPU for longer when the GPU works for longer,
-// and one that works and then sleeps for less. That is a regression of the changes of the thread's work on those of
-// the GPU's work and of the waiting for storage. Old changes fade out. If it says nothing, a thread that was on a CPU
-// for as long as the GPU worked spins: else that would be by chance.
+// A thread that was on a CPU for as long as the GPU worked spins, and one that slept for as long sleeps: else that
+// would be by chance. Where both or neither is so, changes show which. A spinning thread is on a CPU for longer when the GPU
+// works for longer, and one that works and then sleeps for less. That is a regression of the changes of the thread's
+// work on those of the GPU's work and of the waiting for storage. Old changes fade out.
 type spin struct {
-	dt, leading, busy, waited float64 // s, of the stretch that is not complete yet
-	last                      point   // the previous stretch
-	begun                     bool
-	xy, xx, zy, zz, xz        float64 // sums of products of changes: y of leading, x of busy, z of waited
-	slept, ran, worked        float64 // s, moving sums: asleep without a known cause; on a CPU or ready; the GPU's work
-	owed                      float64 // s of GPU work for which the thread is not known to have been on a CPU yet
+	// Of the stretch that is not complete yet, in s. The thread was asleep for no known cause.
+	dt, leading, ready, asleep, busy, waited float64
+
+	last               point // the previous stretch
+	begun              bool
+	xy, xx, zy, zz, xz float64 // sums of products of changes: y of leading, x of busy, z of waited
+	sums               spinSums
+	owed               float64 // s of GPU work for which the thread is not known to have been on a CPU yet
+}
+
+// spinSums are moving sums of seconds in which the GPU had work: of its work, and of the leading thread.
+type spinSums struct{ worked, ran, ready, slept float64 }
+
+// fade adds a stretch.
+func (t *spinSums) fade(s *spin) {
+	t.worked, t.ran = t.worked*spinMemory+s.busy, t.ran*spinMemory+s.leading
+	t.ready, t.slept = t.ready*spinMemory+s.ready, t.slept*spinMemory+s.asleep
 }
 
 // point has the shares of a stretch: the leading thread on a CPU or ready, work of the GPU, and waiting for storage.
@@ -34,19 +45,22 @@ const (
 	spinLate    = 0.02  // s, the delay of a running thread's CPU time: several kernel ticks
 )
 
-// add adds a cell in which the leading thread may have waited for storage for so long.
+// add adds a cell in which the leading thread may have waited for storage for so long. A time in which the GPU had no
+// work says nothing.
 func (s *spin) add(c *cell, waited float64) {
 	busy := c.worked()
-	s.slept += min(busy, max(0, c.dt-c.leading-c.ready-waited))
-	s.ran, s.worked = s.ran+c.leading+c.ready, s.worked+busy
-	s.dt, s.leading, s.busy, s.waited = s.dt+c.dt, s.leading+c.leading+c.ready, s.busy+busy, s.waited+waited
+	s.dt, s.leading, s.ready = s.dt+c.dt, s.leading+c.leading, s.ready+c.ready
+	s.busy, s.waited = s.busy+busy, s.waited+waited
+	s.asleep += max(0, c.dt-c.leading-c.ready-waited)
 	// Within a few samples of its driver nothing is known about a GPU.
 	if s.dt < max(spinStretch, 2*c.period) {
 		return
 	}
-	s.slept, s.ran, s.worked = s.slept*spinMemory, s.ran*spinMemory, s.worked*spinMemory
-	now := point{s.leading / s.dt, s.busy / s.dt, s.waited / s.dt}
-	s.dt, s.leading, s.busy, s.waited = 0, 0, 0, 0
+	if s.busy > spinIdle*s.dt {
+		s.sums.fade(s)
+	}
+	now := point{(s.leading + s.ready) / s.dt, s.busy / s.dt, s.waited / s.dt}
+	s.dt, s.leading, s.ready, s.asleep, s.busy, s.waited = 0, 0, 0, 0, 0, 0
 	if s.begun && min(now.busy, s.last.busy) > spinIdle {
 		dx := clamp(now.busy-s.last.busy, -spinStep, spinStep)
 		dy := clamp(now.leading-s.last.leading, -spinStep, spinStep)
@@ -64,15 +78,20 @@ func (s *spin) add(c *cell, waited float64) {
 // spins reports whether the leading thread spins.
 func (s *spin) spins() bool {
 	slope, known := s.slope()
+	t := &s.sums
+	ran := t.ran <= t.worked*(1+spinChance) // ready is left out: it may lose its CPU while it spins
+	slept := math.Abs(t.slept-t.worked) <= t.worked*spinChance
 	switch {
-	case s.ran < s.worked*(1-spinChance):
+	case t.ran+t.ready < t.worked*(1-spinChance):
 		return false
-	case s.slept < s.worked/2:
+	case t.slept < t.worked/2:
 		return true
+	case ran != slept:
+		return ran
 	case known && math.Abs(slope) > spinSlope:
 		return slope > 0
 	}
-	return s.ran < s.worked*(1+spinChance)
+	return ran && (!known || slope > 0)
 }
 
 // slope returns how much more the leading thread works when the GPU does, with equal waiting.

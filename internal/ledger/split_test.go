@@ -406,3 +406,16 @@ func TestMainThreadDecodes(t *testing.T) {
 		t.Errorf("%+v with a gain of %.1f, want cpu 5, storage 7 and a gain of 7", of, gain)
 	}
 }
+
+// TestReadyAfterRead: a thread that a disk wakes up and that finds no CPU still waits for the disk's data.
+func TestReadyAfterRead(t *testing.T) {
+	c := cell{dt: 1, busy: 0.4, some: 0.36, scopeCPU: 0.04, jobCPU: 0.04, leading: 0.04, ready: 0.2, leaders: 1,
+		ofJob: true, hasGPU: true, hasPressure: true, ownIO: true}
+	if got := c.split(); math.Abs(got.storage-0.54) > 1e-9 || math.Abs(got.cpu-0.06) > 1e-9 {
+		t.Errorf("%+v, want storage 0.54: 0.36 and nine tenths of 0.2", got)
+	}
+	c.some = 0
+	if got := c.split(); got.storage != 0 || math.Abs(got.cpu-0.24) > 1e-9 {
+		t.Errorf("%+v from memory, want cpu 0.24", got)
+	}
+}

@@ -30,9 +30,10 @@ func (c cell) waited() float64 {
 	return clamp(max(own, queue, idled, min(c.inReads, asleep)), 0, c.dt)
 }
 
-// leaderWaited is how long the leading thread may itself have waited for storage, because no thread reads ahead of it.
+// leaderWaited is how long the leading thread may itself have waited for storage, because no thread reads ahead of it,
+// or because it writes.
 func (c cell) leaderWaited() float64 {
-	if c.readsAhead() || !c.ownIO {
+	if c.readsAhead() && !c.writing || !c.ownIO {
 		return 0
 	}
 	return clamp(max(c.psiWait(), c.queue, c.inReads), 0, c.dt)
