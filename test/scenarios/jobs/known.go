@@ -46,7 +46,7 @@ func (k known) step() float64 { return k.steps * (k.read + k.decode) }
 // checkTruth runs the known programs, and prints how far the truth by their logs is from their answer.
 func (t tools) checkTruth(ctx context.Context) error {
 	seconds := func(v float64) string { return strconv.FormatFloat(v, 'f', 4, 64) }
-	fmt.Println("program   answer: busy storage cpu (s)   by the log: busy storage cpu other late (s)" +
+	fmt.Println("program   answer: busy storage cpu (s)   by the log: busy storage cpu other late ready (s)" +
 		"   error of both (points)")
 	for _, k := range knowns {
 		j := job{
@@ -61,11 +61,14 @@ func (t tools) checkTruth(ctx context.Context) error {
 			return err
 		}
 		w := l.windows[0]
-		parts, late := truth(l, drivers(l), true, w.start, w.end, map[kind]float64{})
+		d := truth(l, drivers(l), true, w.start, w.end, map[kind]float64{})
 		a, window := k.answer(), float64(w.end-w.start)/1e9
-		fmt.Printf("%s   %15.3f %.3f %.3f   %27.3f %.3f %.3f %.3f %.3f   %25.1f %.1f\n", k.name, a.Busy, a.Storage, a.CPU,
-			parts.Busy, parts.Storage, parts.CPU, parts.Other, late,
-			100*(parts.Busy-a.Busy)/window, 100*(parts.Storage-a.Storage)/window)
+		fmt.Printf(
+			"%s   %15.3f %.3f %.3f   %33.3f %.3f %.3f %.3f %.3f %.3f   %12.1f %.1f\n",
+			k.name, a.Busy, a.Storage, a.CPU,
+			d.Busy, d.Storage, d.CPU, d.Other, d.late, d.ready,
+			100*(d.Busy-a.Busy)/window, 100*(d.Storage-a.Storage)/window,
+		)
 	}
 	return nil
 }

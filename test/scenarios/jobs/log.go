@@ -28,6 +28,7 @@ type span struct {
 	kind       kind
 	start, end int64
 	bytes      int64  // of a read or write
+	ready      int64  // of a read or write: how long the thread was ready without a core, in ns
 	target     string // the thread that is waited for
 }
 
@@ -118,8 +119,9 @@ func (l *logged) line(text string, own bool) error {
 	}
 	switch what {
 	case reading, writing:
-		bytes, err := strconv.ParseInt(argument, 10, 64)
-		l.threads[thread] = append(l.threads[thread], span{kind: what, start: start, end: end, bytes: bytes})
+		s := span{kind: what, start: start, end: end}
+		_, err := fmt.Sscanf(argument, "%d:%d", &s.bytes, &s.ready)
+		l.threads[thread] = append(l.threads[thread], s)
 		return err
 	case waiting, onGPU, other:
 		l.threads[thread] = append(l.threads[thread], span{kind: what, start: start, end: end, target: argument})

@@ -38,7 +38,8 @@ type result struct {
 	Cold     bool           `json:"cold"`
 	Seconds  float64        `json:"duration_s"`
 	Truth    scenario.Parts `json:"truth"`
-	Late     float64        `json:"late_s"` // in CPU and other of the truth, where it fits best
+	Late     float64        `json:"late_s"`  // in CPU and other of the truth, where it fits best
+	Ready    float64        `json:"ready_s"` // in storage and CPU of the truth, where it fits best
 	Found    scenario.Parts `json:"found"`
 	Error    float64        `json:"error"` // of the largest part, as a share
 	Label    window.Verdict `json:"label,omitempty"`
@@ -144,9 +145,9 @@ func (r *running) compare(l *logged, report reported) ([]*result, error) {
 		if !one.Cold && one.Sectors < warmSectors {
 			ofStorage = nil
 		}
-		parts, late := truth(l, drivers(l), r.job.GPUs > 0, w.start, w.end, ofStorage)
-		one.Late, one.Label = late, label(parts, late)
-		one.Truth, one.Error = apart(parts, late, one.Found)
+		d := truth(l, drivers(l), r.job.GPUs > 0, w.start, w.end, ofStorage)
+		one.Late, one.Ready, one.Label = d.late, d.ready, d.label()
+		one.Truth, one.Error = d.apart(one.Found)
 		switch {
 		case one.Seconds < shortest:
 			one.Void = fmt.Sprintf("shorter than %.0f s", shortest)

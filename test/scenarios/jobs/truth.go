@@ -14,12 +14,18 @@ import (
 // depth limits how far a wait is followed from thread to thread.
 const depth = 8
 
+// divided is the truth of a window, in seconds. The last two are in none of the parts.
+type divided struct {
+	scenario.Parts
+	late  float64 // CPU or other
+	ready float64 // storage or CPU
+}
+
 // walker divides the time in which an accelerator idled.
 type walker struct {
 	threads map[string][]span
 	cost    map[kind]float64 // what a byte costs from memory, in ns
-	parts   scenario.Parts   // in ns until parts are taken
-	late    float64          // ns
+	sum     divided          // in ns
 }
 
 // truth returns the parts of a window in seconds, summed over its accelerators; drivers are the threads that drive
@@ -30,13 +36,11 @@ type walker struct {
 //   - waits for something else: other;
 //   - does none of these: CPU. It may be ready and have no core.
 //
-// late is the time in which it still waits for the accelerator, which has ended: its timer is late, or it has no core.
-// It is in none of the parts. It may count as CPU or as other.
+// Two times may count as one part or the other. late: the thread still waits for the accelerator, which has ended,
+// because its timer is late or it has no core. ready: a read or write is over or pauses, and the thread has no core.
 //
 // cost is nil for a window that read nothing from storage: then all reading is CPU.
-func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind]float64) (
-	parts scenario.Parts, late float64,
-) {
+func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind]float64) divided {
 	w := walker{threads: l.threads, cost: cost}
 	for gpu, driver := range drivers {
 		at := from
@@ -47,15 +51,18 @@ func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind
 					continue
 				}
 				w.idle(driver, at, start, 0)
-				w.parts.Busy += float64(end - start)
+				w.sum.Busy += float64(end - start)
 				at = end
 			}
 		}
 		w.idle(driver, at, to, 0)
 	}
 	const ns = 1e9
-	p := w.parts
-	return scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns}, w.late / ns
+	p := w.sum
+	return divided{
+		Parts: scenario.Parts{Busy: p.Busy / ns, Storage: p.Storage / ns, CPU: p.CPU / ns, Other: p.Other / ns},
+		late:  p.late / ns, ready: p.ready / ns,
+	}
 }
 
 // idle divides the time from a to b by what a thread did.
@@ -64,7 +71,7 @@ func (w *walker) idle(thread string, a, b int64, deep int) {
 		return
 	}
 	if deep > depth {
-		w.parts.Other += float64(b - a)
+		w.sum.Other += float64(b - a)
 		return
 	}
 	spans := w.threads[thread]
@@ -75,11 +82,11 @@ func (w *walker) idle(thread string, a, b int64, deep int) {
 		if start >= end {
 			continue // it began before the one before ended: the clock of one thread does not allow that
 		}
-		w.parts.CPU += float64(start - a)
+		w.sum.CPU += float64(start - a)
 		w.within(s, start, end, deep)
 		a = end
 	}
-	w.parts.CPU += float64(max(b-a, 0))
+	w.sum.CPU += float64(max(b-a, 0))
 }
 
 // within adds the part of a span from start to end.
@@ -88,18 +95,21 @@ func (w *walker) within(s span, start, end int64, deep int) {
 	case waiting:
 		w.idle(s.target, start, end, deep+1)
 	case other:
-		w.parts.Other += float64(end - start)
+		w.sum.Other += float64(end - start)
 	case reading, writing:
 		if w.cost == nil {
-			w.parts.CPU += float64(end - start)
+			w.sum.CPU += float64(end - start)
 			return
 		}
 		// What the call costs from memory is taken from its end.
 		cut := max(s.end-int64(w.cost[s.kind]*float64(s.bytes)), s.start)
-		w.parts.Storage += float64(max(min(end, cut)-start, 0))
-		w.parts.CPU += float64(max(end-max(start, cut), 0))
+		stored := float64(max(min(end, cut)-start, 0))
+		ready := stored * min(float64(s.ready)/float64(max(cut-s.start, 1)), 1)
+		w.sum.Storage += stored - ready
+		w.sum.ready += ready
+		w.sum.CPU += float64(max(end-max(start, cut), 0))
 	default: // the accelerator
-		w.late += float64(end - start)
+		w.sum.late += float64(end - start)
 	}
 }
 
@@ -113,7 +123,7 @@ func costs(l *logged, warm []logWindow) map[kind]float64 {
 			}
 			for _, w := range warm {
 				if s.start >= w.start && s.end <= w.end {
-					time[s.kind] += float64(s.end - s.start)
+					time[s.kind] += float64(s.end - s.start - s.ready)
 					bytes[s.kind] += float64(s.bytes)
 				}
 			}
@@ -142,28 +152,31 @@ func drivers(l *logged) (names []string) {
 	return names
 }
 
-// withLate adds the late time to the truth, so that share of it is other and the rest is CPU.
-func withLate(p scenario.Parts, late, share float64) scenario.Parts {
-	p.Other += late * share
-	p.CPU += late * (1 - share)
+// with adds what may count as one part or the other: so much of late is other, and so much of ready is CPU.
+func (d divided) with(late, ready float64) scenario.Parts {
+	p := d.Parts
+	p.Other += d.late * late
+	p.CPU += d.late*(1-late) + d.ready*ready
+	p.Storage += d.ready * (1 - ready)
 	return p
 }
 
-// label is the verdict that follows from the truth, wherever the late time counts.
-func label(p scenario.Parts, late float64) window.Verdict {
-	if a, b := withLate(p, late, 0).Label(), withLate(p, late, 1).Label(); a == b {
-		return a
+// label is the verdict that follows from the truth, if it is the same wherever late and ready count.
+func (d divided) label() window.Verdict {
+	l := d.with(0, 0).Label()
+	if l == d.with(0, 1).Label() && l == d.with(1, 0).Label() && l == d.with(1, 1).Label() {
+		return l
 	}
 	return ""
 }
 
-// apart is the error of the part that is off most, as a share of the window, with the late time where it fits best; and
-// the truth with it.
-func apart(p scenario.Parts, late float64, found scenario.Parts) (scenario.Parts, float64) {
-	best, least := p, math.Inf(1)
-	const steps = 100
-	for i := range steps + 1 {
-		truth := withLate(p, late, float64(i)/steps)
+// apart is the error of the part that is off most, as a share of the window, with late and ready where they fit best;
+// and the truth with them.
+func (d divided) apart(found scenario.Parts) (best scenario.Parts, least float64) {
+	least = math.Inf(1)
+	const steps = 50
+	for i := range (steps + 1) * (steps + 1) {
+		truth := d.with(float64(i%(steps+1))/steps, float64(i/(steps+1))/steps)
 		a, b := truth.Total(), found.Total()
 		if a <= 0 || b <= 0 {
 			return truth, 1

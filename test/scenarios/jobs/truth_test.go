@@ -38,8 +38,8 @@ const pipeline = `main window 0 100000000 0:a
 main wait 0 40000000 worker0
 main busy 40000000 90000000 0
 main gpu 40000000 92000000 -
-worker0 read 5000000 35000000 1000
-worker0 read 45000000 60000000 1000
+worker0 read 5000000 35000000 1000:5800000
+worker0 read 45000000 60000000 1000:0
 main other 95000000 100000000 timer
 `
 
@@ -53,43 +53,44 @@ func near(t *testing.T, what string, got, want float64) {
 func TestTruthFollowsAWait(t *testing.T) {
 	l := logOf(t, pipeline)
 	cost := map[kind]float64{reading: 1000} // 1 us a byte from memory: 1 ms a read
-	p, late := truth(l, drivers(l), true, 0, 100*ms, cost)
+	p := truth(l, drivers(l), true, 0, 100*ms, cost)
 	near(t, "busy", p.Busy, 0.050)
-	near(t, "storage", p.Storage, 0.029) // without what the read costs from memory
+	near(t, "storage", p.Storage, 0.0232) // of 30 ms, without what the read costs from memory, and without ready
+	near(t, "ready", p.ready, 0.0058)
 	near(t, "other", p.Other, 0.005)
 	near(t, "CPU", p.CPU, 0.014) // 11 of the worker, 3 of its own
-	near(t, "late", late, 0.002)
+	near(t, "late", p.late, 0.002)
 }
 
 func TestTruthWithoutStorageIsCPU(t *testing.T) {
 	l := logOf(t, pipeline)
-	p, late := truth(l, drivers(l), true, 0, 100*ms, nil)
+	p := truth(l, drivers(l), true, 0, 100*ms, nil)
 	near(t, "storage", p.Storage, 0)
 	near(t, "CPU", p.CPU, 0.043)
-	near(t, "late", late, 0.002)
+	near(t, "late", p.late, 0.002)
 }
 
 func TestTruthWithoutGPU(t *testing.T) {
-	l := logOf(t, "main window 0 100000000 0:a\nmain read 20000000 50000000 0\n")
-	p, late := truth(l, drivers(l), false, 0, 100*ms, map[kind]float64{})
+	l := logOf(t, "main window 0 100000000 0:a\nmain read 20000000 50000000 0:0\n")
+	p := truth(l, drivers(l), false, 0, 100*ms, map[kind]float64{})
 	near(t, "storage", p.Storage, 0.030)
 	near(t, "CPU", p.CPU, 0.070)
-	near(t, "busy and late", p.Busy+late, 0)
+	near(t, "busy and late", p.Busy+p.late, 0)
 }
 
 func TestTruthOfRanks(t *testing.T) {
 	l := logOf(t, `rank0 begin 0 0 0
 rank0 begin 100000000 0 -
 rank0 wait 0 60000000 rank1
-rank1 read 10000000 60000000 0
+rank1 read 10000000 60000000 0:0
 rank0 busy 60000000 100000000 0
 rank1 busy 60000000 100000000 1
 `)
-	p, late := truth(l, drivers(l), true, 0, 100*ms, map[kind]float64{})
+	p := truth(l, drivers(l), true, 0, 100*ms, map[kind]float64{})
 	near(t, "busy", p.Busy, 0.080)
 	near(t, "storage", p.Storage, 0.100) // of both accelerators
 	near(t, "CPU", p.CPU, 0.020)
-	near(t, "late", late, 0)
+	near(t, "late", p.late, 0)
 	if len(l.windows) != 1 || l.windows[0].end != 0 {
 		t.Errorf("got windows %+v, want one that lasts until the program ends", l.windows)
 	}
@@ -97,40 +98,42 @@ rank1 busy 60000000 100000000 1
 
 func TestTruthEndsWhereThreadsWaitForEachOther(t *testing.T) {
 	l := logOf(t, "main wait 0 100000000 a\na wait 0 100000000 main\n")
-	p, late := truth(l, drivers(l), false, 0, 100*ms, nil)
+	p := truth(l, drivers(l), false, 0, 100*ms, nil)
 	near(t, "other", p.Other, 0.100)
-	near(t, "late", late, 0)
+	near(t, "late", p.late, 0)
 }
 
 func TestBusyIsTheUnionOfTwoJobs(t *testing.T) {
 	l := logOf(t, "main window 0 100000000 0:a\nmain busy 0 30000000 0\n",
-		"main read 0 90000000 0\nmain busy 20000000 60000000 0\n")
-	p, late := truth(l, drivers(l), true, 0, 100*ms, map[kind]float64{})
+		"main read 0 90000000 0:0\nmain busy 20000000 60000000 0\n")
+	p := truth(l, drivers(l), true, 0, 100*ms, map[kind]float64{})
 	near(t, "busy", p.Busy, 0.060)
 	near(t, "storage", p.Storage, 0) // the other job's read
-	near(t, "late", late, 0)
+	near(t, "late", p.late, 0)
 }
 
-func TestLateTimeIsNoError(t *testing.T) {
-	p := scenario.Parts{Busy: 0.5, Storage: 0.2, CPU: 0.2}
-	for _, c := range []struct{ cpu, other, want float64 }{
-		{0.3, 0, 0}, {0.2, 0.1, 0}, {0.25, 0.05, 0}, {0.1, 0.2, 0.1},
+func TestLateAndReadyAreNoErrors(t *testing.T) {
+	d := divided{Parts: scenario.Parts{Busy: 0.4, Storage: 0.2, CPU: 0.2}, late: 0.1, ready: 0.1}
+	for _, c := range []struct{ storage, cpu, other, want float64 }{
+		{0.3, 0.3, 0, 0}, {0.2, 0.4, 0, 0}, {0.2, 0.3, 0.1, 0}, {0.3, 0.2, 0.1, 0}, {0.25, 0.25, 0.1, 0},
+		{0.4, 0.2, 0, 0.1}, {0.1, 0.5, 0, 0.1},
 	} {
-		_, off := apart(p, 0.1, scenario.Parts{Busy: 0.5, Storage: 0.2, CPU: c.cpu, Other: c.other})
+		_, off := d.apart(scenario.Parts{Busy: 0.4, Storage: c.storage, CPU: c.cpu, Other: c.other})
 		if math.Abs(off-c.want) > 1e-9 {
-			t.Errorf("CPU %v and other %v: got an error of %v, want %v", c.cpu, c.other, off, c.want)
+			t.Errorf("found %+v: got an error of %v, want %v", c, off, c.want)
 		}
 	}
-	if got := label(scenario.Parts{Busy: 0.6, CPU: 0.15}, 0.25); got != "" {
+	d = divided{Parts: scenario.Parts{Busy: 0.6, CPU: 0.15}, late: 0.25}
+	if got := d.label(); got != "" {
 		t.Errorf("got the label %q, want none: it depends on the late time", got)
 	}
 }
 
 func TestCostsAreThoseOfTheReruns(t *testing.T) {
-	l := logOf(t, `main read 0 50000000 1000
-main read 100000000 100004000 1000
-main read 110000000 110002000 1000
-main write 120000000 120001000 500
+	l := logOf(t, `main read 0 50000000 1000:0
+main read 100000000 100004000 1000:0
+main read 110000000 110002000 1000:0
+main write 120000000 120001000 500:0
 `)
 	got := costs(l, []logWindow{{start: 100 * ms, end: 200 * ms}})
 	if got[reading] != 3 || got[writing] != 2 {

@@ -2,7 +2,8 @@
 
 Each line of the log is "THREAD KIND START END ARGUMENT". Times are nanoseconds of CLOCK_MONOTONIC.
 
-    read, write   a call that fetches or stores data; the argument is its size in bytes
+    read, write   a call that fetches or stores data; the argument is its size in bytes, and for how many nanoseconds of
+                  it the thread was ready but had no core
     wait          for another thread, which the argument names
     gpu           for the accelerator
     other         for something else, which the argument names
@@ -48,6 +49,15 @@ def record(kind, start, end, argument="-"):
     os.write(file, f"{thread} {kind} {start} {end} {argument}\n".encode())
 
 
+def ready():
+    """How long the calling thread has been ready without a core, in nanoseconds."""
+    pid, file = getattr(_local, "scheduled", (0, 0))
+    if pid != os.getpid():
+        file = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        _local.scheduled = os.getpid(), file
+    return int(os.pread(file, 80, 0).split()[1])
+
+
 class span:
     """Logs what the calling thread does inside of `with`."""
 
@@ -55,19 +65,22 @@ class span:
         self.kind, self.argument = kind, argument
 
     def __enter__(self):
+        self.ready = ready()
         self.start = now()
         return self
 
     def __exit__(self, *_):
-        record(self.kind, self.start, now(), self.argument)
+        end = now()
+        if self.kind in ("read", "write"):
+            self.argument = f"{self.argument}:{ready() - self.ready}"
+        record(self.kind, self.start, end, self.argument)
 
 
 def read_file(path):
     """Read a whole file."""
-    start = now()
-    with open(path, "rb") as file:
+    with span("read") as one, open(path, "rb") as file:
         data = file.read()
-    record("read", start, now(), len(data))
+        one.argument = len(data)
     return data
 
 
@@ -78,9 +91,9 @@ class File:
         self.file = open(path, "rb")
 
     def read(self, size=-1):
-        start = now()
-        data = self.file.read(size)
-        record("read", start, now(), len(data))
+        with span("read") as one:
+            data = self.file.read(size)
+            one.argument = len(data)
         return data
 
     def __getattr__(self, attribute):
