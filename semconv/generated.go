@@ -147,7 +147,7 @@ const (
 	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
 	// What the job waited for in the time that is other, and its share of the window; at most three, the largest first. (string[])
 	StallOtherReasonsKey = attribute.Key("stallspan.stall.other.reasons")
-	// Other: seconds of idle GPU time without evidence, summed over the GPUs. (double)
+	// Other: seconds of idle GPU time for any other reason, summed over the GPUs. (double)
 	StallOtherTimeKey = attribute.Key("stallspan.stall.other.time")
 	// Storage stall: seconds of idle GPU time while the job waited for storage, summed over the GPUs. (double)
 	StallStorageTimeKey = attribute.Key("stallspan.stall.storage.time")
