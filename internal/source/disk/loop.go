@@ -73,10 +73,6 @@ func served(mounts []mount.Entry, backing string) bool {
 // below returns the whole devices directly under a file, by names like served. It returns none for a file in memory.
 func (f sysfs) below(mounts []mount.Entry, backing string) string {
 	d := descent{sys: f, mounts: mounts, seen: make(map[string]bool), named: true}
-	entry, err := d.covering(strings.TrimSuffix(backing, " (deleted)"))
-	if err != nil {
-		return ""
-	}
-	d.mount(entry, 0)
+	d.file(backing, 0)
 	return f.wholes(d.found.Disks)
 }

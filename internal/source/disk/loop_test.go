@@ -80,9 +80,15 @@ func TestLoopOnServedFile(t *testing.T) {
 	leaf("sda", "loop0", "loop2")
 	loopMachine(t, root, 6) // idle
 	leaf("sda", "loop0", "loop2")
+	loopFile(t, root, "loop2", "/dev/loop1")
+	stack = []string{"loop1: sda", "loop2: loop1"}
+	loopMachine(t, root, 7)
+	leaf("sda", "loop0")
+	loopMachine(t, root, 7) // idle
+	leaf("sda", "loop0")
 	loopFile(t, root, "loop2", "/memory/image")
 	loopFile(t, root, "loop1", "/served/device")
 	stack = []string{"loop2"} // its file is in memory
-	loopMachine(t, root, 7)
+	loopMachine(t, root, 8)
 	leaf("sda", "loop0", "loop1")
 }

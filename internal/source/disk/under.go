@@ -244,8 +244,12 @@ func (d *descent) disk(name string) {
 	d.found.Disks = append(d.found.Disks, name)
 }
 
-// file follows the file of a loop device. A deleted file lies where its folder is.
+// file follows the file of a loop device, which may be another device. A deleted file lies where its folder is.
 func (d *descent) file(path string, depth int) {
+	if name, inDev := strings.CutPrefix(path, "/dev/"); inDev && d.sys.node(name).known {
+		d.device(name, depth+1)
+		return
+	}
 	if kept, deleted := strings.CutSuffix(path, " (deleted)"); deleted {
 		path = filepath.Dir(kept)
 	}
