@@ -1,0 +1,82 @@
+package explain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// The finding names what explains the waiting, and the remedy does not contradict it.
+func TestSlowStorage(t *testing.T) {
+	disk := window.DiskUse{Name: "vda", ReadBytes: 4 << 20, ReadOperations: 1024, ReadTime: 80 * time.Millisecond}
+	loop := window.DiskUse{
+		Name: "loop1", ReadBytes: 4 << 20, ReadOperations: 1024, ReadTime: 8 * time.Second, QueueDepth: 0.8,
+	}
+	limited := func(kind sample.LimitKind) *window.SlowDevice {
+		limit := sample.Limit{
+			Device: "vda", Cgroup: "/jobs/a", Control: sample.IOMax, ReadBytes: 100 << 20, WriteBytes: 8 << 20,
+			Reads: 400, Writes: 1,
+		}
+		return &window.SlowDevice{DiskUse: disk, Limit: &window.Limited{Limit: limit, Kind: kind}}
+	}
+	for name, c := range map[string]struct {
+		change          func(*window.Report)
+		finding, remedy string
+		workers         bool
+	}{
+		"a disk": {
+			func(r *window.Report) { r.SlowDevice = &window.SlowDevice{DiskUse: disk} },
+			": 1024 operations read 4 MiB from vda, 4 KiB each, await 78 us, queue 0.0.", "Read ahead with more workers", true,
+		},
+		"a layer": {
+			func(r *window.Report) {
+				r.SlowDevice = &window.SlowDevice{DiskUse: loop, Layer: true, Below: []window.DiskUse{disk}}
+			}, "from loop1, 4 KiB each, await 7.81 ms, queue 0.8; below it: vda 78 us.",
+			"Keep the data in memory or move it", false,
+		},
+		"a limit on bytes read": {
+			func(r *window.Report) { r.SlowDevice = limited(sample.ReadBytesLimit) },
+			": reads from vda are limited to 100 MiB/s by io.max of cgroup /jobs/a.",
+			"Raise the limit that io.max of cgroup /jobs/a sets on vda (100 MiB/s), or keep", false,
+		},
+		"a limit on reads": {
+			func(r *window.Report) { r.SlowDevice = limited(sample.ReadsLimit) },
+			": reads from vda are limited to 400 operations/s by io.max", "(400 operations/s)", false,
+		},
+		"a limit on bytes written": {
+			func(r *window.Report) { r.SlowDevice = limited(sample.WriteBytesLimit) },
+			": writes to vda are limited to 8 MiB/s by io.max", "(8 MiB/s)", false,
+		},
+		"a limit on writes": {
+			func(r *window.Report) { r.SlowDevice = limited(sample.WritesLimit) },
+			": writes to vda are limited to 1 operation/s by io.max", "(1 operation/s)", false,
+		},
+		"nothing": {
+			func(r *window.Report) { r.NoDevice = true },
+			", but no device of this machine explains it: 1024 operations read 4 MiB from vda",
+			"Find what holds its reads and writes back", false,
+		},
+		"a file server": {
+			func(r *window.Report) {
+				r.Disks, r.Mounts = nil, []sample.Mount{{Point: "/data", Type: "nfs4", Source: "filer:/export"}}
+			}, "mounts in use: /data (nfs4 from filer:/export).", "Keep the data in memory or move it", false,
+		},
+	} {
+		r := &window.Report{
+			Scope: window.Process, Verdict: window.StorageBound, Speedup: 5,
+			Disks: []window.DiskUse{disk}, From: []string{"vda"},
+		}
+		r.Kind = window.Epoch
+		divide(r, window.Shares{Storage: 0.8, CPU: 0.2})
+		c.change(r)
+		if got := Finding(r); !strings.Contains(got, c.finding) {
+			t.Errorf("%s: got %q, want %q", name, got, c.finding)
+		}
+		if got := Remedy(r); !strings.Contains(got, c.remedy) || strings.Contains(got, "workers") != c.workers {
+			t.Errorf("%s: got %q, want %q, with workers %v", name, got, c.remedy, c.workers)
+		}
+	}
+}
