@@ -150,10 +150,12 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 	defer stop()
 	var all sync.WaitGroup
 	failed := make([]error, len(listeners))
+	lender := d.monitor.Lender()
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
-			failed[i] = api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Serve(ctx, l)
+			server := api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Lending(lender)
+			failed[i] = server.Serve(ctx, l)
 		})
 	}
 	all.Go(func() { d.reportTrouble(ctx) })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/progress"
+	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -129,6 +130,7 @@ type run struct {
 func (r *run) do(ctx context.Context) error {
 	m, err := monitor.New(monitor.Config{
 		Journal: r.options.recorder.journal(), Slow: r.limits, Schedule: monitor.WithSchedule(),
+		Agents: api.AgentSockets(),
 	})
 	if err != nil {
 		return exitError{exitRun, err}

@@ -52,13 +52,14 @@ func (s *server) start(m *monitor.Monitor, client *windows.Client, board *alert.
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
+	lender := m.Lender()
 	for _, l := range s.listeners {
 		set.Logger.Info("listening for announced windows", zap.Stringer("address", l.Addr()))
 		if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
 			set.Logger.Warn("this port is open to other machines and has no authentication", zap.Stringer("address", l.Addr()))
 		}
 		s.serving.Go(func() {
-			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board})
+			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board}).Lending(lender)
 			if err := server.Serve(ctx, l); err != nil {
 				set.Logger.Error("the API has ended: windows can no longer be announced", zap.Error(err))
 			}

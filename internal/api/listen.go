@@ -25,6 +25,11 @@ const lockWait = 2 * time.Second
 // SocketVariable is the environment variable with the path of the socket.
 const SocketVariable = "STALLSPAN_SOCKET"
 
+const (
+	socketName   = "stallspan.sock"
+	systemSocket = "/run/stallspan/" + socketName
+)
+
 // elsewhere says how to set another path, for the agent, the receiver and record.
 const elsewhere = "set another path (the setting socket, or " + SocketVariable + ")"
 
@@ -34,17 +39,25 @@ const maxPath = 107
 // DefaultSocket returns the path of the socket if none is configured: STALLSPAN_SOCKET, or a path in /run/stallspan for
 // root, in $XDG_RUNTIME_DIR/stallspan, or in a folder of the user in the temporary one.
 func DefaultSocket() string {
-	const name = "stallspan.sock"
 	if path := os.Getenv(SocketVariable); path != "" {
 		return path
 	}
 	if os.Geteuid() == 0 {
-		return "/run/stallspan/" + name
+		return systemSocket
 	}
 	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "stallspan", name)
+		return filepath.Join(dir, "stallspan", socketName)
 	}
-	return filepath.Join(os.TempDir(), "stallspan-"+strconv.Itoa(os.Geteuid()), name)
+	return filepath.Join(os.TempDir(), "stallspan-"+strconv.Itoa(os.Geteuid()), socketName)
+}
+
+// AgentSockets returns the sockets where an agent or a Collector of this machine may serve this user: the default one,
+// and that of root or of a service.
+func AgentSockets() []string {
+	if path := DefaultSocket(); path != systemSocket {
+		return []string{path, systemSocket}
+	}
+	return []string{systemSocket}
 }
 
 // Listen opens a unix socket at path with mode 0660. It creates a missing folder with mode 0700. The socket appears

@@ -26,7 +26,7 @@ import (
 
 // Limits of a Borrower.
 const (
-	startWait   = 100 * time.Millisecond // of Borrow for an answer
+	startWait   = 100 * time.Millisecond // of Borrow for the first frame
 	edgeWait    = 250 * time.Millisecond // of a reading at the end of a window for its frame
 	answerWait  = 5 * time.Second        // for the header of a response
 	retryAfter  = 10 * time.Second       // between two requests
@@ -57,8 +57,9 @@ type Borrower struct {
 }
 
 // Borrow asks the first of these sockets that a server of root, of this user or of the machine's own service listens
-// on. It waits at most 100 ms. The error says why there are no events. Without an error they may still be missing, for
-// a server that does not answer in time: then readings have no Schedule.
+// on. It waits for the first frame, for at most 100 ms: so long may the start of a job take, and events that are missing
+// at its start would cost its first window the evidence. The error says why there are no events. Without an error they
+// may come late, or never: then readings have no Schedule.
 func Borrow(sockets ...string) (*Borrower, error) {
 	b := &Borrower{
 		sockets: sockets, origin: -sample.OnMonotonic(0), now: func() time.Duration { return sample.Now().Mono },
@@ -66,16 +67,15 @@ func Borrow(sockets ...string) (*Borrower, error) {
 	}
 	b.mu.Lock()
 	b.connect()
-	l := b.link
+	l, first := b.link, b.news
 	b.mu.Unlock()
 	timer := time.NewTimer(startWait)
 	defer timer.Stop()
 	select {
-	case <-l.answered:
-		if l.refused != nil {
-			_ = b.Close() // it never fails
-			return nil, l.refused
-		}
+	case <-first:
+	case <-l.done:
+		_ = b.Close() // it never fails
+		return nil, b.lost
 	case <-timer.C:
 	}
 	return b, nil
@@ -320,12 +320,12 @@ func (l *link) over() bool {
 
 // run asks one socket after another, and takes frames until the response ends.
 func (l *link) run(ctx context.Context, b *Borrower) error {
-	why := "no server answers on " + strings.Join(b.sockets, " or ")
+	why := fmt.Errorf("%w on %s", ErrNoServer, strings.Join(b.sockets, " or "))
 	for _, path := range b.sockets {
 		response, ended, err := l.ask(ctx, path)
 		if err != nil {
 			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ECONNREFUSED) {
-				why = fmt.Sprintf("%s: %v", path, err)
+				why = fmt.Errorf("%s: %w", path, err)
 			}
 			continue
 		}
@@ -335,7 +335,7 @@ func (l *link) run(ctx context.Context, b *Borrower) error {
 		ended()
 		return fmt.Errorf("%s sends no more events of the scheduler, check that it runs: %w", path, err)
 	}
-	l.refused = fmt.Errorf("no agent lends the scheduler's events, start one with CAP_BPF and CAP_PERFMON: %s", why)
+	l.refused = fmt.Errorf("no agent lends the scheduler's events: %w", why)
 	close(l.answered)
 	return l.refused
 }

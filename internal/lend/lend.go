@@ -9,6 +9,7 @@ package lend
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,6 +27,9 @@ type Source interface {
 	Read(s *sample.Sample) error
 	Close() error
 }
+
+// ErrNoServer is an error of Borrow: nothing listens on any of the sockets.
+var ErrNoServer = errors.New("no agent runs")
 
 // Path is the path of the request for frames in the API.
 const Path = "/v1/schedule"

@@ -146,6 +146,9 @@ func (n *Loan) Serve(ctx context.Context, orders <-chan Order, send func(frame [
 	ticker := time.NewTicker(frameInterval)
 	defer ticker.Stop()
 	n.idle = sample.Now().Mono
+	if err := n.frame(send); err != nil { // the borrower waits for it
+		return err
+	}
 	inbox, left := orders, budget
 	for {
 		select {

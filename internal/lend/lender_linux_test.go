@@ -554,7 +554,7 @@ func TestOwner(t *testing.T) {
 	for _, peer := range []Peer{{UID: 7, GID: 8}, {All: true}} {
 		n, err := l.Admit(peer)
 		if err == nil {
-			err = n.Serve(t.Context(), ended, nil)
+			err = n.Serve(t.Context(), ended, ignore)
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -565,6 +565,8 @@ func TestOwner(t *testing.T) {
 		t.Errorf("got owners %v, want 7 and 8, and none", owners)
 	}
 }
+
+func ignore([]byte) error { return nil }
 
 // serve runs a loan until the function that it returns is called.
 func serve(t *testing.T, n *Loan, orders <-chan Order, send func([]byte) error) (stop func() error) {
@@ -635,7 +637,7 @@ func TestFloodOfOrders(t *testing.T) {
 func TestServeEnds(t *testing.T) {
 	orders := make(chan Order)
 	close(orders)
-	if err := loan(t, Peer{All: true}, &machine{}).Serve(t.Context(), orders, nil); err != nil {
+	if err := loan(t, Peer{All: true}, &machine{}).Serve(t.Context(), orders, ignore); err != nil {
 		t.Errorf("orders have ended: got %v, want nil", err)
 	}
 	gone := errors.New("gone")

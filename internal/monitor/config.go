@@ -28,6 +28,9 @@ type Config struct {
 	// Schedule follows the threads of jobs through the scheduler, where the kernel and the rights allow it.
 	Schedule bool
 
+	// Agents are the sockets of servers that may lend the scheduler's events, where the rights for them are missing here.
+	Agents []string
+
 	// Drives configures the health checks of drives; nil for none.
 	Drives *Drives
 

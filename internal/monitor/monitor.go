@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
@@ -64,7 +65,7 @@ func New(c Config) (*Monitor, error) {
 		}
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
-			Interval: c.Interval, Root: c.Root, NVML: c.NVML, Schedule: c.Schedule, Accelerator: c.Accelerator,
+			Interval: c.Interval, Root: c.Root, NVML: c.NVML, Schedule: c.Schedule, Agents: c.Agents, Accelerator: c.Accelerator,
 		}, &m.problems)
 		disks = m.sources.Disks
 	}
@@ -175,6 +176,15 @@ func (m *Monitor) CheckSources(setting string) error { return m.readings.CheckSo
 
 // Root returns the folder that stands for the machine's "/"; "" for "/" itself.
 func (m *Monitor) Root() string { return m.config.Root }
+
+// Lender returns what lends the scheduler's events to users without the rights for them, or nil if this process has no
+// such rights.
+func (m *Monitor) Lender() *lend.Lender {
+	if m.sources == nil || !m.sources.FollowsScheduler() {
+		return nil
+	}
+	return lend.NewLender(lend.Scheduler(m.config.Root))
+}
 
 // Interval returns the time between two readings.
 func (m *Monitor) Interval() time.Duration { return m.config.Interval }

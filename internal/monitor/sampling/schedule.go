@@ -1,9 +1,12 @@
 package sampling
 
 import (
+	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 
+	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
@@ -15,10 +18,20 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 		return nil, "following the scheduler is switched off"
 	}
 	source, err := schedule.New(c.Root)
-	if err != nil {
+	if err == nil {
+		return source, ""
+	}
+	if len(c.Agents) == 0 {
 		return nil, err.Error()
 	}
-	return source, ""
+	borrower, refused := lend.Borrow(c.Agents...)
+	switch {
+	case refused == nil:
+		return borrower, ""
+	case errors.Is(refused, lend.ErrNoServer):
+		return nil, err.Error()
+	}
+	return nil, fmt.Sprintf("%v; %v", err, refused)
 }
 
 // threads follows the threads of jobs through the scheduler. The zero value follows none.

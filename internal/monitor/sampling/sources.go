@@ -9,6 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/source/disk"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
 // Sources are the sources of this machine. Disks is nil if /proc/diskstats cannot be read.
@@ -42,6 +43,9 @@ type SourceConfig struct {
 	Schedule bool          // follow the threads of jobs through the scheduler, where that is possible
 	Root     string        // the folder that stands for "/"
 	NVML     string        // the path of libnvidia-ml.so.1; "" leaves it to the loader
+
+	// Agents are the sockets of servers that may lend the scheduler's events to a user without the rights for them.
+	Agents []string
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
@@ -93,6 +97,12 @@ func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
 
 // Read reads every source now, but not the driver of a GPU. It returns the moment at which the reading began.
 func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(sink) }
+
+// FollowsScheduler reports whether the kernel tells this process the scheduler's events.
+func (s *Sources) FollowsScheduler() bool {
+	_, own := s.schedule.(*schedule.Source)
+	return own
+}
 
 // Late returns how many ticks came more than one interval late.
 func (s *Sources) Late() uint64 { return s.sampler.Late() }
