@@ -56,7 +56,7 @@ var remedies = [...]advice{
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },
 		always("Storage leaves nothing to gain: the model came from memory.")},
 	{"raise the limit", func(x *situation) bool { return x.storage && x.limited() != nil }, (*situation).raiseLimit},
-	{"find what holds it back", func(x *situation) bool { return x.storage && x.NoDevice },
+	{"find what holds it back", func(x *situation) bool { return x.storage && x.NoDevice && len(x.Mounts) == 0 },
 		gaining("Find what holds its reads and writes back before they reach a disk, such as limits outside this " +
 			"container, or keep the data in memory: ")},
 	{"write elsewhere", func(x *situation) bool {
@@ -136,7 +136,7 @@ func newSituation(r *window.Report) *situation {
 // layer that is slower than what is below it serves its operations one after another, or delays them.
 func (x *situation) canReadAhead() bool {
 	layer := x.SlowDevice != nil && x.SlowDevice.Layer
-	return x.storage && !layer && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
+	return x.storage && !layer && !x.NoDevice && !x.reset && !x.deep && !x.disk.NearCeiling() && x.workersHelp()
 }
 
 // workersHelp is false if twice the workers would not help, by a replay.

@@ -86,9 +86,12 @@ func rate(l *window.Limited) string {
 // setter is where a limit is set: "io.max of cgroup /jobs/a".
 func setter(l *window.Limited) string { return string(l.Control) + " of cgroup " + l.Cgroup }
 
-// quickest shows that the operations of the disks took less than the wait.
+// quickest shows that the operations of the disks took less than the wait, or names what was in use besides disks.
 func quickest(r *window.Report) string {
-	if len(r.Disks) == 0 {
+	switch {
+	case len(r.Mounts) > 0:
+		return ": " + mountsUsed(r)
+	case len(r.Disks) == 0:
 		return ""
 	}
 	return served(&r.Disks[0])

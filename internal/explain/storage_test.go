@@ -59,6 +59,12 @@ func TestSlowStorage(t *testing.T) {
 			", but no device of this machine explains it: 1024 operations read 4 MiB from vda",
 			"Find what holds its reads and writes back", false,
 		},
+		"nothing, with a file server": {
+			func(r *window.Report) {
+				r.NoDevice, r.Mounts = true, []sample.Mount{{Point: "/data", Type: "nfs4", Source: "filer:/export"}}
+			}, ", but no device of this machine explains it: its data came from no disk of this machine; mounts in use: /data (",
+			"Keep the data in memory or move it", false,
+		},
 		"a file server": {
 			func(r *window.Report) {
 				r.Disks, r.Mounts = nil, []sample.Mount{{Point: "/data", Type: "nfs4", Source: "filer:/export"}}

@@ -39,7 +39,7 @@ const (
 	overLimit   = 1.25 // more I/O than that did not pass the limit. What is read ahead counts before it passes
 )
 
-// devices of a window in the order of the stack.
+// stack is what slowDevice works with.
 type stack struct {
 	*builder
 	wait   time.Duration // that is to be explained
@@ -73,15 +73,15 @@ func (b *builder) slowDevice() {
 	}
 	s := b.stack(wait)
 	top := s.top()
-	lowest, time := s.descend(top)
-	if limited := s.limited(top, lowest, time); limited != nil {
+	lowest, took := s.descend(top)
+	if limited := s.limited(top, lowest, took); limited != nil {
 		b.SlowDevice = limited
 		return
 	}
 	switch {
 	case lowest == "":
 		b.NoDevice = len(b.Mounts) == 0
-	case time >= unexplained*wait.Seconds():
+	case took >= unexplained*wait.Seconds():
 		b.SlowDevice = s.device(lowest)
 	default:
 		b.NoDevice = true
