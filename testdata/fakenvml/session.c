@@ -13,6 +13,9 @@ int nvmlInit_v2(void) {
 	memset(players, 0, sizeof players);
 	for (int i = 0; i < MAX_GPUS; i++) players[i].counted_ns = -1;
 	session_began_us = played_us = period_began_us = checked_us = now_us(CLOCK_MONOTONIC);
+	if (world.late_us || world.report_us) { // a driver has samples from before, and reports them at once
+		played_us = period_began_us -= world.late_us + world.report_us + world.period_us;
+	}
 	pthread_create(&thread, NULL, run, (void *)++threads);
 	return leave(SUCCESS);
 }
