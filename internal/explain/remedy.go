@@ -50,7 +50,7 @@ var remedies = [...]advice{
 		always("Announce the window with the pid of the program that does the work.")},
 	{"announce", func(x *situation) bool {
 		return x.Unattributed() && !x.storage && !x.Lacks(window.NoIOPressure)
-	}, always("Announce the window, or set process.pid on its spans: from the second one on, " +
+	}, always("Announce the window, or set process.pid on its spans: then " +
 		"the program's own time is divided.")},
 	{"nothing to gain", func(x *situation) bool { return x.Verdict == window.GPUBound }, (*situation).fasterGPU},
 	{"nothing to gain", func(x *situation) bool { return x.warm() && !x.storage },

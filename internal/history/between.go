@@ -105,7 +105,7 @@ func (a *axis) level(s Series, c *column, p Point) (level, bool) {
 			continue
 		}
 		if p.At < c.since {
-			return level{}, true
+			return c.early(s, p.At), true
 		}
 		return c.tiers[i].level(t, p.At), true
 	}

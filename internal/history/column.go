@@ -10,6 +10,7 @@ type group struct {
 	goneSince time.Duration
 	reset     time.Duration // Stamp.Mono of Disk.Reset
 	period    time.Duration // sample.GPU.Period
+	recalled  bool          // with a past: see recall
 	moved     time.Duration // of a layer: the newest reading in which it had done something
 }
 
@@ -17,6 +18,8 @@ type group struct {
 type column struct {
 	slot   uint32 // unique in its History, for Edge
 	since  time.Duration
+	zero   time.Duration // when the value was 0, of a column with a past
+	first  float64       // the value at since, of a column with a past; else 0
 	begun  bool
 	whole  bool    // the device has counted from zero since then, so that nothing is missing before
 	raw    float64 // the counter's last reading

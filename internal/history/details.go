@@ -79,12 +79,12 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	}
 	tiers := len(h.config.Tiers)
 	if size, limit := h.detailSize(tiers), float64(h.config.MaxBytes); float64(h.detailBytes+size) > detailShare*limit ||
-		float64(h.bytes-h.layerBytes+size) > fullShare*limit {
+		float64(h.bytes-h.layerBytes-len(h.pasts)*pastBytes+size) > fullShare*limit {
 		tiers = 1
 	}
 	size := h.detailSize(tiers)
 	for h.bytes+size > h.config.MaxBytes {
-		if !h.dropLayer(math.MaxInt64) {
+		if !h.dropPasts() && !h.dropLayer(math.MaxInt64) {
 			h.refused++
 			return nil
 		}

@@ -58,6 +58,7 @@ type History struct {
 	diskBytes   int // part of bytes, for disks
 	layerBytes  int // part of bytes, for layers
 	idle        idleLayers
+	pasts       map[string]*past    // of candidates
 	details     map[string]*details // by GPU
 	detailBytes int                 // part of bytes, for details
 	nextSlot    uint32
@@ -102,6 +103,10 @@ func (h *History) Append(s *sample.Sample) error {
 			continue
 		}
 		h.openAxis(a)
+		if axisID(id) == processAxis {
+			h.recallJobs(s) // before their past is dropped, because they are no candidates any more
+			h.learnCandidates(s)
+		}
 		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, reset time.Duration) {
 			h.advance(a, key, values, reset, s.At.Mono)
 		})
@@ -179,11 +184,12 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
-	if key.kind.fineOnly() || !h.room(key.kind, tiers, h.layerBytes) {
+	if key.kind.fineOnly() || !h.room(key.kind, tiers, h.layerBytes+len(h.pasts)*pastBytes) {
 		tiers = 1
 	}
 	for !h.room(key.kind, tiers, 0) {
 		switch {
+		case key.kind != kindLayer && h.dropPasts():
 		case key.kind == kindLayer && !h.dropLayer(at-layerRest):
 			return nil // reports name the disk below it
 		case key.kind != kindLayer && !h.evict() && !h.dropLayer(math.MaxInt64):

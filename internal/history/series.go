@@ -216,7 +216,7 @@ func contains(a axisID, s *sample.Sample) bool {
 	case cpuAxis:
 		return len(s.Cores) > 0
 	case processAxis:
-		return len(s.Jobs) > 0
+		return len(s.Jobs)+len(s.Candidates) > 0
 	case gpuAxis:
 		return len(s.GPUs) > 0
 	}
@@ -268,12 +268,9 @@ func (h *History) each(
 	case processAxis:
 		for i := range s.Jobs {
 			j := &s.Jobs[i]
-			v[0], v[1], v[2] = j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes)
-			yield(groupKey{kindJob, j.ID}, v, 0)
-			v[0], v[1] = j.SystemTime.Seconds(), float64(j.ReadChars)
-			v[2], v[3], v[4] = j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds()
-			v[5], v[6], v[7] = j.ReaderTime.Seconds(), j.ReaderWork.Seconds(), j.InReads.Seconds()
-			yield(groupKey{kindJobNow, j.ID}, v, 0)
+			job, now := jobValues(j)
+			yield(groupKey{kindJob, j.ID}, job, 0)
+			yield(groupKey{kindJobNow, j.ID}, now, 0)
 		}
 	case gpuAxis:
 		for i := range s.GPUs {
@@ -284,6 +281,17 @@ func (h *History) each(
 			yield(groupKey{kindGPU, s.GPUs[i].ID}, v, 0)
 		}
 	}
+}
+
+// jobValues returns the values of kindJob and kindJobNow.
+func jobValues(j *sample.Job) (job, now [maxColumns]float64) {
+	job = [maxColumns]float64{j.CPUTime.Seconds(), float64(j.ReadBytes), float64(j.WriteBytes)}
+	now = [maxColumns]float64{
+		j.SystemTime.Seconds(), float64(j.ReadChars),
+		j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds(),
+		j.ReaderTime.Seconds(), j.ReaderWork.Seconds(), j.InReads.Seconds(),
+	}
+	return job, now
 }
 
 func pressureKind(r sample.Resource) kind {

@@ -83,6 +83,7 @@ func (e *Pressure) Advance(edges []history.Point) (reached int, err error) {
 	if e.timeline != nil && to-e.timeline.Until() < history.Lag {
 		to = min(to, e.timeline.Until())
 	}
+	err = e.recallAll()
 	for ; reached < len(edges) && edges[reached].At <= to; reached++ {
 		opened, failed := e.divide(edges[reached])
 		err = cmp.Or(failed, err)

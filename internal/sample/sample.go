@@ -32,7 +32,12 @@ type Sample struct {
 	Cores     []Core     `json:"cores,omitempty"`
 	Jobs      []Job      `json:"jobs,omitempty"`
 	Processes []Process  `json:"processes,omitempty"`
-	GPUs      []GPU      `json:"gpus,omitempty"`
+
+	// Candidates are processes with their children that work and that nobody has announced: a span may name one of them.
+	// Their counters go on in Jobs when they are followed.
+	Candidates []Job `json:"candidates,omitempty"`
+
+	GPUs []GPU `json:"gpus,omitempty"`
 
 	// GPUProcesses comes with GPUs, in readings that requested it: then GPUProcessesRead is true.
 	GPUProcesses     []GPUProcess `json:"gpu_processes,omitempty"`
@@ -62,7 +67,7 @@ func (s *Sample) Reset() {
 	s.Pressures = s.Pressures[:0]
 	s.Cores = s.Cores[:0]
 	s.Jobs = s.Jobs[:0]
-	s.Processes = s.Processes[:0]
+	s.Processes, s.Candidates = s.Processes[:0], s.Candidates[:0]
 	s.GPUs = s.GPUs[:0]
 	s.GPUProcesses, s.GPUProcessesRead = s.GPUProcesses[:0], false
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
@@ -127,6 +132,10 @@ type Job struct {
 
 	// LeaderPIDs are the processes whose first threads are Leaders; without any, the oldest process.
 	LeaderPIDs []int `json:"leader_pids,omitempty"`
+
+	// Began is Stamp.Mono when the counters of a candidate were 0: when it started, or when it was seen idle. 0 is the
+	// time of the first reading.
+	Began time.Duration `json:"began,omitempty"`
 
 	// Leaders are the threads that drive a GPU: the first thread of each process that uses one. Readers are the other
 	// threads that read data within the last seconds. Times are thread-seconds, from /proc/PID/task/TID/schedstat

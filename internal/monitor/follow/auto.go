@@ -10,7 +10,7 @@ import (
 
 const (
 	maxAuto     = 8                // jobs that are followed because of their spans
-	autoEvery   = time.Second      // minimum between two new ones: each costs a round of readings
+	autoEvery   = time.Second      // mean time between two new ones: each costs a round of readings
 	autoIdle    = 10 * time.Minute // without a span, after which a job may be replaced by another
 	autoDead    = time.Minute      // without a process: its last spans are still on their way
 	verifyEvery = time.Second      // how often a process number is verified to be the same process
@@ -20,9 +20,9 @@ const (
 type auto struct {
 	now func() time.Duration // present monotonic time
 
-	mu     sync.Mutex // taken before Jobs.mu
-	byPID  map[int]*autoJob
-	newest time.Duration // when the newest of them was added
+	mu    sync.Mutex // taken before Jobs.mu
+	byPID map[int]*autoJob
+	spent time.Duration // a moment: the time since then, in units of autoEvery, is how many may be added at once
 }
 
 type autoJob struct {
@@ -34,7 +34,7 @@ type autoJob struct {
 
 // AutoFollow follows a process and its children because they send spans, and returns their job. group and own are as
 // for Follow; own means a container. AutoFollow returns "" if the process has ended, if eight others are followed, or
-// if the newest of them was added less than a second ago. A job without a process for a minute is unfollowed. So is a
+// if more than one a second were added lately. A job without a process for a minute is unfollowed. So is a
 // job without a span for ten minutes, if another one needs the place.
 func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	if j.sources == nil || pid <= 0 {
@@ -59,10 +59,9 @@ func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	case known != nil: // another process has the number now
 		a.remove(pid, j.Unfollow)
 	}
-	if job == "" || a.newest > 0 && now-a.newest < autoEvery || !a.makeRoom(now, j.Unfollow) {
+	if job == "" || !a.mayAdd(now) || !a.makeRoom(now, j.Unfollow) {
 		return ""
 	}
-	a.newest = now
 	wanted := sampling.Job{ID: job, Pressure: group, Own: own, Scope: window.Process, OnlyHeldGPUs: true}
 	if own {
 		wanted.Scope = window.Container
@@ -90,6 +89,19 @@ func (j *Jobs) RemoveDead() {
 			a.remove(pid, j.Unfollow)
 		}
 	}
+}
+
+// mayAdd reports whether another job may be added now. As many as there may be can be added at once: the ranks of a
+// training job send their first spans together.
+func (a *auto) mayAdd(now time.Duration) bool {
+	if a.spent == 0 || a.spent < now-maxAuto*autoEvery {
+		a.spent = now - maxAuto*autoEvery
+	}
+	if a.spent+autoEvery > now {
+		return false
+	}
+	a.spent += autoEvery
+	return true
 }
 
 // makeRoom reports whether there is room for another job. It may remove the one that was idle longest.

@@ -56,8 +56,8 @@ func TestAutoFollow(t *testing.T) {
 	if again := m.Jobs.AutoFollow(pid, "", false); again != job {
 		t.Errorf("the second time: got %q, want %q", again, job)
 	}
-	if other := m.Jobs.AutoFollow(os.Getpid(), "", false); other != "" {
-		t.Errorf("another job at once: got %q, want none", other)
+	if other := m.Jobs.AutoFollow(os.Getpid(), "", false); other == "" {
+		t.Error("another job at once: got none, want it followed")
 	}
 	w := window.Window{Kind: window.Epoch, Job: job}
 	w.Start.Wall = sample.Now().Wall
@@ -68,6 +68,19 @@ func TestAutoFollow(t *testing.T) {
 	}
 	if r := m.Spans.Report(w); r.Scope != window.Process || !r.Split {
 		t.Errorf("got %+v, want a split of the process", r)
+	}
+}
+
+// As many jobs as there may be can be added at once, and then one a second.
+func TestAutoFollowOften(t *testing.T) {
+	for _, start := range []time.Duration{0, time.Hour} {
+		var times []time.Duration
+		for i := range 200 {
+			times = append(times, start+time.Duration(i+1)*100*time.Millisecond)
+		}
+		if got, want := follow.MayAdd(times), follow.MaxAuto+19; got != want {
+			t.Errorf("20 s from %v on: got %d, want %d", start, got, want)
+		}
 	}
 }
 

@@ -13,7 +13,18 @@ const (
 func (j *Jobs) AllowNext() {
 	j.auto.mu.Lock()
 	defer j.auto.mu.Unlock()
-	j.auto.newest = 0
+	j.auto.spent = 0
+}
+
+// MayAdd returns how many jobs may be added when that is requested at these times.
+func MayAdd(times []time.Duration) (count int) {
+	var a auto
+	for _, now := range times {
+		if a.mayAdd(now) {
+			count++
+		}
+	}
+	return count
 }
 
 // Age moves all times of a process further back.

@@ -3,7 +3,6 @@ package follow
 
 import (
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -116,5 +115,13 @@ func (j *Jobs) JobOf(pid int) string {
 	if !ok {
 		return ""
 	}
-	return "process " + strconv.Itoa(pid) + " of " + strconv.FormatUint(started, 10)
+	return process.ID(pid, started)
+}
+
+// ExpectSpans has processes read before a span names them, from now on, so that the first span of a process can be
+// judged.
+func (j *Jobs) ExpectSpans() {
+	if j.sources != nil {
+		j.sources.Process.WatchCandidates()
+	}
 }

@@ -42,6 +42,7 @@ type job struct {
 type jobs struct {
 	byID    map[string]*job
 	changed bool // jobs or GPUs changed since the ledger got its targets
+	added   bool // a job was added since the last reading of jobs
 }
 
 // Bounds of what is remembered of a job.
@@ -60,8 +61,16 @@ func (r *Readings) Follow(j Job) {
 	defer r.mu.Unlock()
 	r.now.endRound()
 	if added := r.now.jobs.byID[j.ID]; added != nil {
-		added.since = r.now.newest.Mono
+		added.since = r.now.since(j.ID)
 	}
+}
+
+// since returns from when on there are readings of a job that is followed now: earlier if it was a candidate.
+func (s *state) since(id string) time.Duration {
+	if zero, _, ok := s.history.Past(id); ok {
+		return zero
+	}
+	return s.newest.Mono
 }
 
 // Unfollow removes a job. Later reports have no readings of it.
@@ -94,7 +103,7 @@ func (s *state) follow(j *job) {
 		s.jobs.byID = map[string]*job{}
 	}
 	s.jobs.byID[j.ID] = j
-	s.jobs.changed = true
+	s.jobs.changed, s.jobs.added = true, true
 	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own})
 }
 

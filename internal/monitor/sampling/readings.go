@@ -185,6 +185,10 @@ func (s *state) learn(reading *sample.Sample) {
 	if len(reading.Disks) > 0 {
 		s.kinds.retain(reading.Disks)
 	}
+	if len(reading.Jobs) > 0 && s.jobs.added { // the first report may be due before the driver lists its processes again
+		s.jobs.learnGPUs(s.latest.GPUs.GPUProcesses, s.latest.Jobs.Processes)
+		s.jobs.added = false
+	}
 	if reading.GPUProcessesRead {
 		s.jobs.learnGPUs(reading.GPUProcesses, s.latest.Jobs.Processes)
 	}

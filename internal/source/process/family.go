@@ -49,10 +49,15 @@ func (j *job) scan(s *Source) {
 		j.problems.Add(fmt.Errorf("job %s has more than %d processes: %d are not counted", j.id, maxMembers, j.excess))
 	}
 	if len(j.members) > before {
-		slices.SortFunc(j.members, func(a, b *member) int { // parents before children
-			return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
-		})
+		j.sortMembers()
 	}
+}
+
+// sortMembers puts parents before children.
+func (j *job) sortMembers() {
+	slices.SortFunc(j.members, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid))
+	})
 }
 
 // isQuiet reports whether this scan can skip a process: it has done nothing since the previous scan, not even a page

@@ -18,6 +18,7 @@ type job struct {
 	hidden   bool          // the processes of the cgroup are in another PID namespace
 	begun    time.Duration // Stamp.Mono of Add
 	added    uint64        // time of Add in ticks since boot; 0 if not known
+	began    time.Duration // Stamp.Mono at which the counters were 0, of one that was a candidate; else 0
 
 	leaderIDs []int     // of leaderPIDs
 	members   []*member // by age, parents before children
@@ -43,6 +44,11 @@ type job struct {
 
 	limits   []sample.Limit // immutable
 	limitsAt time.Duration  // Stamp.Mono of that reading; 0 before
+
+	// Of a candidate.
+	worked time.Duration // Stamp.Mono of the last reading with a change
+	score  float64       // how much it did recently
+	scored counts        // total when score was computed
 }
 
 // The bytes of a process that sleeps and has done nothing for quietFor are read every quietInterval. Its CPU time is
@@ -97,7 +103,7 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool,
 		m.lost = j.readings
 	case m.fresh:
 		m.fresh = false
-		if m.start < j.added || j.readings == 1 {
+		if !m.based && (m.start < j.added || j.readings == 1) {
 			m.base = m.now
 		}
 	}
@@ -135,17 +141,22 @@ func (j *job) sum(problems *sample.Problems) {
 
 // emit appends the job and its processes.
 func (j *job) emit(out *sample.Sample) {
-	out.Jobs = append(out.Jobs, sample.Job{
-		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
-		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
-		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, LeaderPIDs: j.leaderPIDs(),
-		Leaders: j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
-		ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
-	})
+	out.Jobs = append(out.Jobs, j.sample())
 	for _, m := range j.members {
 		if m.present() {
 			out.Processes = append(out.Processes, m.sample(j.id))
 		}
+	}
+}
+
+func (j *job) sample() sample.Job {
+	return sample.Job{
+		ID: j.id, Scope: j.scope, OwnScope: j.dir != "", CPUTime: j.cpu.all, SystemTime: j.cpu.system,
+		ReadBytes: j.total[readBytes], ReadChars: j.total[readChars], WriteBytes: j.total[writeBytes],
+		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
+		LeaderPIDs: j.leaderPIDs(),
+		Leaders:    j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
+		ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	}
 }
 

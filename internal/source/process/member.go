@@ -26,6 +26,7 @@ type member struct {
 	own    uint64 // CPU ticks of its own threads
 	now    counts // own and inherited
 	base   counts // part of now from before the job was added
+	based  bool   // base was set before the first reading
 
 	reaped  counts // inherited part of now: exact for CPU time and faults, all bytes
 	gain    counts // growth of reaped since the last reading, or since the one before if expects
@@ -95,10 +96,7 @@ func (s *Source) refresh(m *member, bytes bool, at time.Duration) (bool, error) 
 	if !ok || now.start != m.start {
 		return false, nil // another process has its ID
 	}
-	counted := m.now
-	counted[cpuTicks] = now.user + now.system + now.cuser + now.csystem
-	counted[sysTicks] = now.system + now.csystem
-	counted[faults] = now.faults + now.cfaults
+	counted := now.counted(m.now)
 	reaped := counts{cpuTicks: now.cuser + now.csystem, sysTicks: now.csystem, faults: now.cfaults}
 
 	if bytes || counted != m.now || now.state != 'S' {

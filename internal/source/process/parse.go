@@ -94,6 +94,14 @@ func parseStat(text []byte) (stat, bool) {
 	return s, true
 }
 
+// counted returns c with the counters of s, own and inherited.
+func (s *stat) counted(c counts) counts {
+	c[cpuTicks] = s.user + s.system + s.cuser + s.csystem
+	c[sysTicks] = s.system + s.csystem
+	c[faults] = s.faults + s.cfaults
+	return c
+}
+
 // ended reports whether the process has ended and its parent has not waited for it yet. The state is also 'Z' after the
 // end of the first thread of several.
 func (s *stat) ended() bool { return s.state == 'X' || s.state == 'Z' && s.threads <= 1 }

@@ -46,6 +46,8 @@ type Source struct {
 	caps *cgroup.Limits
 	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
 
+	candidates candidates // processes that a span may name
+
 	holding sync.Mutex       // not held while files are read
 	holders map[string][]int // processes that hold memory of a GPU, by job
 }
@@ -78,27 +80,27 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	if len(s.jobs) == maxJobs {
 		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, maxJobs)
 	}
-	j := &job{id: id, first: pid, scope: opts.Cgroup, byPID: make(map[int]*member), begun: sample.Now().Mono, hasIO: true}
-	j.scanned = j.begun
-	if text, err := readAll(filepath.Join(s.proc, "uptime"), 64); err == nil {
-		j.added, _ = parseUptime(text)
+	j := s.candidates.find(id)
+	known := j != nil
+	if !known {
+		j = newJob(id, pid)
 	}
-	if opts.OwnScope {
-		dir, err := cgroup.Dir(s.root, opts.Cgroup)
-		if err != nil {
+	j.scope = opts.Cgroup
+	j.begun, j.added = sample.Now().Mono, s.uptime()
+	j.scanned = j.begun
+	switch {
+	case opts.OwnScope:
+		if err := s.useCgroup(j); err != nil {
 			return err
 		}
-		j.dir, j.stat.path = dir, filepath.Join(dir, "cpu.stat")
-		if j.statBase, err = s.readUsage(j); err != nil {
-			return fmt.Errorf("job %s cannot be followed, check that cgroup %s exists and can be read: %w", id, opts.Cgroup, err)
-		}
-	} else {
+	case !known:
 		root, err := s.admit(pid)
 		if err != nil {
 			return fmt.Errorf("job %s cannot be followed, check that process %d runs and that /proc shows it: %w", id, pid, err)
 		}
 		j.members, j.byPID[pid] = []*member{root}, root
 	}
+	s.candidates.remove(id)
 	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
 	j.scan(s)
 	j.read(s, &sample.Problems{}, true, j.scanned) // the first reading is the base of the others
@@ -107,6 +109,35 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	}
 	s.jobs = append(s.jobs, j)
 	return nil
+}
+
+func newJob(id string, pid int) *job {
+	return &job{id: id, first: pid, byPID: make(map[int]*member), hasIO: true}
+}
+
+// useCgroup makes a job that of a cgroup. CPU time that it had as a candidate stays.
+func (s *Source) useCgroup(j *job) error {
+	dir, err := cgroup.Dir(s.root, j.scope)
+	if err != nil {
+		return err
+	}
+	before := j.stat.path
+	j.stat.path = filepath.Join(dir, "cpu.stat")
+	base, err := s.readUsage(j)
+	if err != nil {
+		j.stat.path = before
+		return fmt.Errorf("job %s cannot be followed, check that cgroup %s exists and can be read: %w", j.id, j.scope, err)
+	}
+	j.dir, j.statBase = dir, usage{base.all - j.cpu.all, base.system - j.cpu.system}
+	return nil
+}
+
+// uptime returns the time since boot in ticks; 0 if it is not known.
+func (s *Source) uptime() (ticks uint64) {
+	if text, err := readAll(filepath.Join(s.proc, "uptime"), 64); err == nil {
+		ticks, _ = parseUptime(text)
+	}
+	return ticks
 }
 
 // Remove stops following a job. It ignores an unknown name.
@@ -151,6 +182,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		j.emit(out)
 		problems.AddAll(&j.problems)
 	}
+	s.readCandidates(out, now.Mono)
 	return problems.Err()
 }
 
@@ -158,7 +190,7 @@ func (s *Source) Read(out *sample.Sample) error {
 func (s *Source) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, j := range s.jobs {
+	for _, j := range slices.Concat(s.jobs, s.candidates.jobs) {
 		s.closeJob(j)
 	}
 }

@@ -1,0 +1,56 @@
+package ledger
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Of a job that was read before it became a target, cells older than recallFine are recallCell long: its readings from
+// then are a second apart.
+const (
+	recallFine = 50 * time.Second
+	recallCell = 950 * time.Millisecond
+)
+
+// recallAll divides the past of the targets that are new and have one.
+func (e *Pressure) recallAll() (err error) {
+	for _, a := range e.accounts {
+		if a.opened || a.target.Job == "" || e.appended == 0 {
+			continue
+		}
+		if failed := e.recall(a); failed != nil {
+			err = failed
+		}
+	}
+	return err
+}
+
+// recall divides the past of a target, up to the newest row. The first cell may be seconds long: it begins where the
+// job's counters were 0. The pressure of its cgroup was not read then, so that of the machine is used, as for a job
+// that shares its scope.
+func (e *Pressure) recall(a *account) error {
+	zero, since, ok := e.history.Past(a.target.Job)
+	if !ok || since > e.appended {
+		return nil
+	}
+	rows := e.history.LedgerRows(since)
+	if len(rows) == 0 || rows[len(rows)-1] != e.appended {
+		return nil
+	}
+	own := a.target
+	a.target.Pressure, a.target.Own = sample.HostScope, false
+	a.closeCell(e.history, history.Point{At: zero})
+	var past []history.LedgerRow
+	for i, at := range rows {
+		if last := i == len(rows)-1; i > 0 && !last && e.appended-at > recallFine && at-a.at < recallCell {
+			continue
+		}
+		a.closeCell(e.history, history.Point{At: at})
+		past = append(past, history.LedgerRow{At: at, Totals: a.totals})
+	}
+	a.target = own
+	a.levels = a.read(e.history, history.Point{At: a.at})
+	return e.history.RecallLedger(zero, past)
+}

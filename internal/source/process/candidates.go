@@ -1,0 +1,359 @@
+package process
+
+import (
+	"cmp"
+	"os"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// A span arrives when it has ended. If it is the first one of its process, nobody has announced that process, and its
+// counters from before are gone. So the processes that work are read before: the candidates.
+//
+// Once a second all processes are listed, and some of them are looked at: the new and young ones first, the others in
+// turn. One that has worked since the last look becomes a candidate, with the counters since that look, or since its
+// start: a process starts with all counters at 0. A candidate is a job with fewer readings: its children are those that
+// the list shows, few threads are scanned, and no open files. Add makes it a full job, and its counters go on.
+const (
+	maxCandidates       = 16
+	maxCandidateMembers = 16 // of one candidate
+	maxLooks            = 96 // processes a second, about 5 us each
+	maxKnown            = 16384
+	maxCandidateThreads = 64 // per scan over all candidates
+
+	lookInterval = time.Second
+	// listedEach is how many processes are listed a second: on a machine with more, the list is read less often. It takes
+	// about 0.3 us a process.
+	listedEach = 3000
+	// young is the age up to which a process is looked at each second.
+	young = 30 * time.Second
+	// fromStart is the age up to which the counters of a process that becomes a candidate count from its start.
+	fromStart = 5 * time.Second
+
+	// settled is how long a candidate keeps its place from one that works more.
+	settled = 5 * time.Second
+	// learnShare is the share of the newest look in a score, so that it is the mean of about the last ten.
+	learnShare = 0.1
+)
+
+// What a process has to do a second to become a candidate: the first of these that it reaches counts.
+const (
+	candidateTicks = 5       // of CPU time: 5 % of a core
+	candidateBytes = 1 << 20 // read from storage
+	candidateChars = 8 << 20 // returned by read calls
+)
+
+// candidates are the processes that a span may name. The zero value has none and looks for none.
+type candidates struct {
+	wanted bool
+	jobs   []*job
+	known  map[int]*known
+	next   int           // in the list: the first process of the next turn
+	due    time.Duration // Stamp.Mono of the next list
+	listed uint64        // number of lists
+}
+
+// known is what the last look at a process has found.
+type known struct {
+	start uint64
+	look
+	parent int
+	before look   // a look before it began to work
+	listed uint64 // number of the last list with it
+	idle   bool   // a kernel thread, this program, or one that cannot be read: never a candidate
+}
+
+// look is what a process had counted at a time.
+type look struct {
+	at     time.Duration // Stamp.Mono
+	counts counts
+	own    uint64 // ticks of CPU time, without children
+}
+
+// since returns what was done since another look. The CPU time is its own: of its children that have ended, each was
+// looked at itself.
+func (l *look) since(other *look) counts {
+	done := l.counts.minus(other.counts)
+	done[cpuTicks] = l.own - min(l.own, other.own)
+	return done
+}
+
+// WatchCandidates makes the source read processes that a span may name later. It cannot be undone.
+func (s *Source) WatchCandidates() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.candidates.wanted = true
+}
+
+// ID returns the name of the job that consists of a process and its children, which is unique while the machine is up.
+func ID(pid int, started uint64) string {
+	return "process " + strconv.Itoa(pid) + " of " + strconv.FormatUint(started, 10)
+}
+
+func (c *candidates) find(id string) *job {
+	if i := slices.IndexFunc(c.jobs, func(j *job) bool { return j.id == id }); i >= 0 {
+		return c.jobs[i]
+	}
+	return nil
+}
+
+// remove takes a candidate out, and leaves its files open.
+func (c *candidates) remove(id string) {
+	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool { return j.id == id })
+}
+
+// readCandidates reads the candidates, and looks for others when that is due.
+func (s *Source) readCandidates(out *sample.Sample, now time.Duration) {
+	c := &s.candidates
+	if !c.wanted {
+		return
+	}
+	due := now >= c.due
+	var ignored sample.Problems // nobody has asked for these processes
+	active := 0
+	for _, j := range c.jobs {
+		before := j.total
+		j.read(s, &ignored, due, now)
+		if j.total != before {
+			j.worked = now
+		}
+		if now-j.worked < lookInterval {
+			active++
+		}
+		j.threads.read(s, now)
+	}
+	if due {
+		s.scanCandidates(active, now)
+		s.lookAround(now)
+	}
+	for _, j := range c.jobs {
+		out.Candidates = append(out.Candidates, j.sample())
+	}
+}
+
+// scanCandidates finds the reading threads of the candidates that work, and drops those that have ended.
+func (s *Source) scanCandidates(active int, now time.Duration) {
+	c := &s.candidates
+	c.jobs = slices.DeleteFunc(c.jobs, func(j *job) bool {
+		if j.alive == 0 {
+			s.closeJob(j)
+		}
+		return j.alive == 0
+	})
+	for _, j := range c.jobs {
+		seconds := max(1, (now - j.scanned).Seconds())
+		j.score += (scoreOf(j.total.minus(j.scored))/seconds - j.score) * learnShare
+		j.scored = j.total
+		j.lastScan, j.scanned = j.scanned, now
+		if now-j.worked < lookInterval {
+			j.scanThreads(s, maxCandidateThreads/max(1, active), now)
+			j.threads.remote = false // no calls are sampled
+		}
+	}
+}
+
+// scoreOf is how much was done, in multiples of what makes a candidate.
+func scoreOf(done counts) float64 {
+	return max(float64(done[cpuTicks])/candidateTicks, float64(done[readBytes])/candidateBytes,
+		float64(done[readChars])/candidateChars)
+}
+
+// lookAround lists all processes, and looks at some of them.
+func (s *Source) lookAround(now time.Duration) {
+	c := &s.candidates
+	list, err := names(s.proc, maxHostProcesses)
+	if err != nil {
+		c.due = now + lookInterval
+		return
+	}
+	c.due = now + lookInterval*time.Duration(1+len(list)/listedEach)
+	c.listed++
+	if c.known == nil {
+		c.known = map[int]*known{}
+	}
+	uptime := s.uptime()
+	left := maxLooks
+	pids := make([]int, 0, len(list))
+	for _, name := range list {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		k := c.known[pid]
+		if k != nil {
+			k.listed = c.listed
+			if k.idle {
+				continue
+			}
+		}
+		if left > 0 && (k == nil && c.listed > 1 || k != nil && age(uptime, k.start) < young) {
+			left--
+			s.lookAt(pid, uptime, now)
+			continue
+		}
+		pids = append(pids, pid)
+	}
+	for range min(left, len(pids)) {
+		c.next = (c.next + 1) % len(pids)
+		s.lookAt(pids[c.next], uptime, now)
+	}
+	for pid, k := range c.known {
+		if k.listed != c.listed {
+			delete(c.known, pid)
+		}
+	}
+}
+
+// age is how long ago a process started.
+func age(uptime, start uint64) time.Duration { return duration(uptime - min(start, uptime)) }
+
+// lookAt reads a process, and makes it a candidate if it has worked since the last look.
+func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
+	c := &s.candidates
+	seen, ok := s.readKnown(pid)
+	if !ok {
+		return
+	}
+	seen.at, seen.listed = now, c.listed
+	last := c.known[pid]
+	if last == nil && len(c.known) >= maxKnown {
+		return
+	}
+	if last != nil && last.start != seen.start {
+		last = nil // another process has the ID now
+	}
+	c.known[pid] = &seen
+	if seen.idle {
+		return
+	}
+	s.adopt(pid, seen.parent)
+	if c.find(ID(pid, seen.start)) != nil || s.isFollowed(pid, seen.start) {
+		return
+	}
+	start := look{at: now - age(uptime, seen.start) - 2*tick} // both times are rounded down
+	isNew := now-start.at <= fromStart
+	if isNew {
+		seen.before = start
+	}
+	if last == nil {
+		if !isNew {
+			seen.before = seen.look // what it does is known from now on
+			return
+		}
+		last = &known{look: start}
+	}
+	done := seen.since(&last.look)
+	if !isNew {
+		seen.before = last.before
+		switch {
+		case done[cpuTicks] == 0 && done[readBytes] == 0:
+			seen.before = seen.look
+		case now-seen.before.at > fromStart:
+			seen.before = last.look
+		}
+	}
+	score := scoreOf(done) / max(1, (now-last.at).Seconds())
+	if score >= 1 && s.makePlace(score, now) {
+		s.addCandidate(pid, &seen, score, now)
+	}
+}
+
+// readKnown reads a process once.
+func (s *Source) readKnown(pid int) (k known, ok bool) {
+	dir := s.proc + "/" + strconv.Itoa(pid)
+	text, ok := s.readOnce(dir + "/stat")
+	if !ok {
+		return k, false
+	}
+	now, ok := parseStat(text)
+	if !ok || now.ended() {
+		return k, false
+	}
+	k.start, k.parent = now.start, int(now.parent)
+	const kthreadd = 2
+	if pid == kthreadd || k.parent == kthreadd || pid == os.Getpid() {
+		k.idle = true
+		return k, true
+	}
+	k.counts, k.own = now.counted(k.counts), now.user+now.system
+	text, ok = s.readOnce(dir + "/io")
+	if !ok {
+		k.idle = true // no permission: its storage stall would not be known
+		return k, true
+	}
+	k.counts[readBytes], k.counts[readChars], k.counts[writeBytes], ok = parseIO(text)
+	return k, ok
+}
+
+// readOnce returns the text of a file that does not stay open, valid until the next read of any file. An os.File would
+// take twice as long.
+func (s *Source) readOnce(path string) (text []byte, ok bool) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, false
+	}
+	defer func() { _ = syscall.Close(fd) }()
+	n, err := syscall.Pread(fd, s.buf[:], 0)
+	return s.buf[:max(n, 0)], err == nil
+}
+
+// adopt makes a process a member of the candidates that its parent belongs to.
+func (s *Source) adopt(pid, parent int) {
+	for _, j := range s.candidates.jobs {
+		if m := j.byPID[parent]; m != nil && m.present() && j.byPID[pid] == nil && len(j.members) < maxCandidateMembers {
+			j.join(s, pid)
+			j.sortMembers()
+		}
+	}
+}
+
+// isFollowed reports whether a process is the first one of a job.
+func (s *Source) isFollowed(pid int, start uint64) bool {
+	return slices.ContainsFunc(s.jobs, func(j *job) bool {
+		m := j.byPID[pid]
+		return m != nil && m.start == start && (j.first == pid || j.first == 0)
+	})
+}
+
+// makePlace reports whether there is room for another candidate. It may remove the one that works least.
+func (s *Source) makePlace(score float64, now time.Duration) bool {
+	c := &s.candidates
+	if len(c.jobs) < maxCandidates {
+		return true
+	}
+	least := slices.MinFunc(c.jobs, func(a, b *job) int { return cmp.Compare(a.score, b.score) })
+	if least.score >= score || now-least.begun < settled {
+		return false
+	}
+	s.closeJob(least)
+	c.remove(least.id)
+	return true
+}
+
+// addCandidate adds a process whose counters count from before it began to work, and takes its first reading.
+func (s *Source) addCandidate(pid int, seen *known, score float64, now time.Duration) {
+	root, err := s.admit(pid)
+	if err != nil || root.start != seen.start {
+		return
+	}
+	j := newJob(ID(pid, seen.start), pid)
+	root.base, root.based = seen.before.counts, true
+	j.members, j.byPID[pid] = []*member{root}, root
+	j.begun, j.scanned, j.worked, j.added, j.began, j.score = now, now, now, s.uptime(), seen.before.at, score
+	for child, k := range s.candidates.known {
+		if k.parent == pid && child != pid && len(j.members) < maxCandidateMembers {
+			j.join(s, child)
+		}
+	}
+	j.sortMembers()
+	var ignored sample.Problems
+	j.read(s, &ignored, true, now)
+	j.threads.read(s, now)
+	j.scanThreads(s, 1, now)
+	j.scored = j.total
+	s.candidates.jobs = append(s.candidates.jobs, j)
+}
