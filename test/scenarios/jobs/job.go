@@ -24,6 +24,7 @@ type job struct {
 	User    string     `json:"user,omitempty"`   // "" for root
 	Bash    bool       `json:"bash,omitempty"`   // within bash -c
 	Fio     string     `json:"fio,omitempty"`    // fio in parallel, on the "same" disk or on "another"
+	Peer    []string   `json:"peer,omitempty"`   // arguments of the same program, which runs outside of the job
 	Second  *job       `json:"second,omitempty"` // in parallel, on the same accelerator
 }
 
@@ -166,6 +167,7 @@ func entries() []entry {
 		{"fio-same", false, func(c chance) job { j := images(c, c.between(0, 2), "sleep"); j.Fio = "same"; return j }},
 		{"fio-other", false, fioOther},
 		{"ranks", false, ranks},
+		{"peer", false, peer},
 		{"plain-images", false, func(c chance) job { return plain(images(c, c.between(0, 2), "sleep")) }},
 		{"plain-memmap", false, func(c chance) job { return plain(arrays(c, "npy")) }},
 		{"shared-gpu", false, sharedGPU},
@@ -241,6 +243,15 @@ func ranks(c chance) job {
 		Program: "ranks.py", Disk: c.bandwidth(8, 14), GPUs: 2, Driver: c.driver(),
 		Data: []dataSpec{{"npy", "{memory}/rows.npy", count, size}, {"npy", "{disk}/rows.npy", count, size}},
 		Args: []string{"{memory}/rows.npy", "{disk}/rows.npy", "--batch", c.number(8, 24), "--step", c.seconds(15, 40)},
+	}
+}
+
+// peer waits for a rank on another machine, which is a process that does not belong to the job.
+func peer(c chance) job {
+	return job{
+		Program: "peers.py", Disk: diskSpec{Kind: string(slowdisk.Memory)}, GPUs: 1, Driver: c.driver(),
+		Args: []string{"{memory}/port", "--step", c.seconds(15, 30), "--steps", c.number(40, 60)},
+		Peer: []string{"{memory}/port", "--answer", "--step", c.seconds(50, 80)},
 	}
 }
 

@@ -15,8 +15,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -40,6 +42,7 @@ type options struct {
 	known    bool
 	runs     int // of the demo
 	user     string
+	sums     string
 	evidence string
 	out      string
 	markdown string
@@ -60,8 +63,9 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "only jobs whose name matches this `regexp`")
 	flag.BoolVar(&o.short, "short", false, "four short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
-	flag.IntVar(&o.runs, "demos", 0, "run `number` times the demo instead of jobs")
-	flag.StringVar(&o.user, "user", "", "with -demos: as this `user`")
+	flag.IntVar(&o.runs, "runs", 0, "run the demo `number` times instead of jobs")
+	flag.StringVar(&o.user, "user", "", "with -runs: as this `user`")
+	flag.StringVar(&o.sums, "sum", "", "run nothing: sum up the results in the files that this `pattern` names")
 	flag.BoolVar(&o.list, "list", false, "run nothing: print what the jobs of this seed are made of")
 	flag.StringVar(&o.evidence, "evidence", schedule, "schedule, pressure (without the scheduler's evidence) or both")
 	flag.StringVar(&o.stallspan, "stallspan", "build/stallspan", "the `program`")
@@ -81,10 +85,6 @@ func main() {
 }
 
 func (o *options) main(ctx context.Context) (int, error) {
-	if lacks := o.lacks(); lacks != nil {
-		fmt.Println("skipped:", lacks)
-		return 0, nil
-	}
 	evidences := []string{o.evidence}
 	switch o.evidence {
 	case "both":
@@ -92,6 +92,9 @@ func (o *options) main(ctx context.Context) (int, error) {
 	case schedule, pressure:
 	default:
 		return 2, fmt.Errorf("-evidence %q: choose schedule, pressure or both", o.evidence)
+	}
+	if o.sums != "" {
+		return o.sumUp(evidences)
 	}
 	chosen, err := o.chosen()
 	if err != nil {
@@ -101,6 +104,10 @@ func (o *options) main(ctx context.Context) (int, error) {
 		for _, e := range chosen {
 			fmt.Println(e.made(o.seed))
 		}
+		return 0, nil
+	}
+	if lacks := o.lacks(); lacks != nil {
+		fmt.Println("skipped:", lacks)
 		return 0, nil
 	}
 	paths := []*string{&o.stallspan, &o.library, &o.programs, &o.keep, &o.out}
@@ -134,6 +141,41 @@ func (o *options) demonstrate(ctx context.Context, evidences []string) error {
 		}
 	}
 	return nil
+}
+
+// sumUp prints the tables of results of earlier runs.
+func (o *options) sumUp(evidences []string) (int, error) {
+	files, err := filepath.Glob(o.sums)
+	if err != nil {
+		return 2, fmt.Errorf("-sum: %w", err)
+	}
+	var all []*result
+	for _, file := range files {
+		some, err := readResults(file)
+		if err != nil {
+			return 1, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, some...)
+	}
+	return o.finish(all, 0, evidences)
+}
+
+func readResults(path string) (all []*result, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = file.Close() }()
+	lines := json.NewDecoder(file)
+	for {
+		r := &result{}
+		if err := lines.Decode(r); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return all, err
+		}
+		all = append(all, r)
+	}
 }
 
 // chosen returns the jobs of -only and -short.

@@ -200,6 +200,19 @@ func (r *running) neighbours(ctx context.Context) (stop func() error, err error)
 		}
 		return errors.Join(problems...)
 	}
+	if r.job.Peer != nil {
+		args := []string{filepath.Join(r.programs, r.job.Program)}
+		for _, a := range r.job.Peer {
+			args = append(args, r.expand(a))
+		}
+		c := exec.CommandContext(ctx, python, args...)
+		c.Env = append(os.Environ(), "JOBS_LOG="+filepath.Join(r.folder, "second"))
+		end, err := start(c)
+		if err != nil {
+			return stop, err
+		}
+		ends = append(ends, end)
+	}
 	if r.job.Second != nil {
 		c := r.command(ctx, *r.job.Second, filepath.Join(r.folder, "second"), schedule)
 		end, err := start(c)
