@@ -51,7 +51,7 @@ type Borrower struct {
 	pending *sample.Schedule // of all frames since the previous Read; nil for none
 	until   time.Duration    // of the newest frame
 	news    chan struct{}    // closed at the next frame
-	late    bool             // the server did not send a frame in time, and none since
+	late    bool             // the server has sent no frame yet, or not in time and none since
 	gap     bool             // a link has ended: events are missing
 	lost    error            // why the newest link has ended
 }
@@ -63,7 +63,7 @@ type Borrower struct {
 func Borrow(sockets ...string) (*Borrower, error) {
 	b := &Borrower{
 		sockets: sockets, origin: -sample.OnMonotonic(0), now: func() time.Duration { return sample.Now().Mono },
-		jobs: map[string]map[int]bool{}, news: make(chan struct{}),
+		jobs: map[string]map[int]bool{}, news: make(chan struct{}), late: true,
 	}
 	b.mu.Lock()
 	b.connect()

@@ -166,6 +166,11 @@ func TestServerThatHangs(t *testing.T) {
 	}
 	c := <-a.requests // it answers after all: nothing is lost
 	c.accept()
+	time.Sleep(10 * time.Millisecond)
+	before = time.Now()
+	if read(t, b, true); time.Since(before) > 50*time.Millisecond {
+		t.Errorf("accepted, but without a frame yet: got %v for the edge of a window, want no delay", time.Since(before))
+	}
 	if o := c.order(t); o != `{"op":"follow","job":"job 0"}` {
 		t.Errorf("got %s, want the first job", o)
 	}
