@@ -5,6 +5,7 @@ package schedule
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -61,8 +62,13 @@ var programs = map[string]func(facts){
 // needs skips a test where the scheduler cannot be followed.
 func needs(t testing.TB) {
 	t.Helper()
-	if err := Supported(""); err != nil {
+	if err := missing(""); err != nil {
 		t.Skip(err)
+	}
+	if err := Supported(""); errors.Is(err, unix.EPERM) {
+		t.Skip(err) // as in a container
+	} else if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -823,14 +823,10 @@ static __always_inline void arrive(struct thread *th, const struct task_struct *
 	add_pause(th, since, woken, now);
 }
 
-static __always_inline void enter(struct task_struct *p, u64 now)
+static __always_inline void enter(struct thread *th, struct task_struct *p, u64 now)
 {
-	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
-	struct job *job;
+	struct job *job = job_of(th);
 
-	if (!th)
-		return;
-	job = job_of(th);
 	if (!job)
 		return;
 	if (!may_follow(p)) {
@@ -850,16 +846,12 @@ static __always_inline void enter_unseen(struct thread *th, const struct task_st
 	arrive(th, p, th->woken > th->since ? th->woken : th->since);
 }
 
-static __always_inline void leave(struct task_struct *p, u8 state, u64 now)
+static __always_inline void leave(struct thread *th, struct task_struct *p, u8 state, u64 now)
 {
-	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
-	struct job *job;
+	struct job *job = job_of(th);
 	u64 since;
 	int over;
 
-	if (!th)
-		return;
-	job = job_of(th);
 	if (!job)
 		return;
 	if (!may_follow(p)) {
@@ -900,17 +892,28 @@ int on_switch(u64 *ctx)
 	int preempted = ctx[0] & 1;
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	struct task_struct *next = (struct task_struct *)ctx[2];
-	u64 now = bpf_ktime_get_ns();
-	u32 state = prev->__state;
+	struct thread *leaves = bpf_task_storage_get(&threads, prev, 0, 0);
+	struct thread *enters = bpf_task_storage_get(&threads, next, 0, 0);
+	u64 now;
+	u32 state;
 
+	if (!leaves) {
+		barrier(); // the verifier refuses one test of both pointers together
+		if (!enters)
+			return 0; // as nearly all switches of the machine
+	}
+	now = bpf_ktime_get_ns();
+	state = prev->__state;
 	if (preempted)
 		state = 0;
 	// A thread with a pending signal stays ready, and its state is 0. Another CPU that wakes the thread at this moment
 	// makes it TASK_WAKING.
 	if (state && switch_has_state)
 		state = ctx[3];
-	leave(prev, state_of(state), now);
-	enter(next, now);
+	if (leaves)
+		leave(leaves, prev, state_of(state), now);
+	if (enters)
+		enter(enters, next, now);
 	return 0;
 }
 

@@ -76,41 +76,43 @@ func NewFor(root string, owner Owner) (*Source, error) {
 	return open(root, o)
 }
 
-func open(root string, o options) (s *Source, err error) {
+func open(root string, o options) (*Source, error) {
 	if err := missing(root); err != nil {
 		return nil, err
 	}
-	s = &Source{}
+	s := &Source{}
 	s.decoder.job = s.jobName
-	defer func() {
-		if err != nil {
-			_ = s.Close()
-			s = nil
-		}
-	}()
-	if err := load(&s.programs, o); err != nil {
+	if err := s.attach(o); err != nil {
+		_ = s.Close()
 		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Source) attach(o options) (err error) {
+	if err := load(&s.programs, o); err != nil {
+		return err
 	}
 	if s.ring, err = openRing(s.programs.Events.FD(), o.ringBytes); err != nil {
-		return nil, err
+		return err
 	}
 	if s.counters, err = openCounters(s.programs.Counters.FD()); err != nil {
-		return nil, err
+		return err
 	}
 	if s.adopt, err = link.AttachIter(link.IterOptions{Program: s.programs.Adopt}); err != nil {
-		return nil, fmt.Errorf("attach the iterator over threads: %w", err)
+		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
 	if s.flush, err = link.AttachIter(link.IterOptions{Program: s.programs.Flush}); err != nil {
-		return nil, fmt.Errorf("attach the iterator over threads: %w", err)
+		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
 	for _, p := range []*ebpf.Program{s.programs.OnSwitch, s.programs.OnWaking, s.programs.OnFork} {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
 		if err != nil {
-			return nil, fmt.Errorf("attach to the scheduler's tracepoints: %w", err)
+			return fmt.Errorf("attach to the scheduler's tracepoints: %w", err)
 		}
 		s.links = append(s.links, l)
 	}
-	return s, nil
+	return nil
 }
 
 func openCounters(fd int) (*counters, error) {

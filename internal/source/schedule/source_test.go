@@ -82,3 +82,13 @@ func TestFilesOfAnotherMachineHaveNoTypes(t *testing.T) {
 		t.Errorf("got %v, want an error that the file of types does not exist", err)
 	}
 }
+
+func TestRefusedBufferIsAnError(t *testing.T) {
+	needs(t)
+	o := defaults
+	o.ringBytes = 4097 // no power of two
+	if s, err := open("", o); err == nil {
+		_ = s.Close()
+		t.Error("got no error for a buffer of 4097 bytes, want the kernel's")
+	}
+}
