@@ -13,8 +13,8 @@ import (
 	"github.com/stallspan/stallspan/internal/lend"
 )
 
-// Lending makes the server lend the scheduler's events to programs of plain users. Call it before Serve. Several servers
-// may share a Lender.
+// Lending makes the server lend the scheduler's events to programs of plain users. Call it before Serve. Several
+// servers may share a Lender.
 func (s *Server) Lending(l *lend.Lender) *Server {
 	s.lender = l
 	return s
@@ -53,14 +53,14 @@ func (s *Server) schedule(w http.ResponseWriter, r *http.Request) error {
 		case <-ended:
 		}
 	})
-	_ = loan.Serve(ctx, orders, send) // the header is sent, so the end of the response is all that can be told
+	_ = loan.Serve(ctx, orders, send) // the header is sent, so the end of the response is all that can be sent
 	cancel()
 	close(ended)
 	reader.Wait()
 	return nil
 }
 
-// admit returns a loan for the client, or why there is none.
+// admit returns a loan for the client, or why it gets no loan.
 func (s *Server) admit(r *http.Request) (*lend.Loan, error) {
 	conn := callerConn(r.Context())
 	switch version := r.URL.Query().Get("version"); {

@@ -61,7 +61,7 @@ func (m *machine) Close() error {
 	return nil
 }
 
-func (m *machine) tell(e sample.ThreadEvent) {
+func (m *machine) report(e sample.ThreadEvent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.events = append(m.events, e)
@@ -125,7 +125,7 @@ func TestBorrow(t *testing.T) {
 	var slowest time.Duration
 	for range 20 { // windows
 		at := sample.Now().Mono
-		m.tell(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid(), Woken: at - 1})
+		m.report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid(), Woken: at - 1})
 		edge := sample.Sample{Edge: true}
 		before := time.Now()
 		if err := b.Read(&edge); err != nil {
@@ -233,7 +233,8 @@ func TestBadOrders(t *testing.T) {
 		m := &machine{}
 		s := lends(t, m)
 		c := s.dial(t)
-		_, _ = fmt.Fprintf(c, "POST /v1/schedule?version=1 HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		_, _ = fmt.Fprintf(c, "POST /v1/schedule?version=%d HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s",
+			lend.Version, len(body), body)
 		response, err := http.ReadResponse(bufio.NewReader(c), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -277,13 +278,13 @@ func TestBorrowerThatNeverReads(t *testing.T) {
 	})
 }
 
-// asNobody runs this test again as another user, and returns its output.
-func asNobody(t *testing.T, flags uintptr, variable, value string) string {
+// asPlainUser runs this test again as another user, and returns its output.
+func asPlainUser(t *testing.T, flags uintptr, variable, value string) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("running a part of the test as another user needs root")
 	}
-	dir, err := os.MkdirTemp("", "nobody")
+	dir, err := os.MkdirTemp("", "plain")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -344,23 +345,23 @@ func TestPlainUserBorrows(t *testing.T) {
 	m := &machine{}
 	s := lends(t, m)
 	admitAll(t, s)
-	told := make(chan struct{})
+	reported := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(reported)
 		for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
 			m.mu.Lock()
 			pids := m.jobs["run"]
 			m.mu.Unlock()
 			if len(pids) > 0 {
 				at := sample.Now().Mono
-				m.tell(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid()})
-				m.tell(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: pids[0], PID: pids[0]})
+				m.report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid()})
+				m.report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: pids[0], PID: pids[0]})
 				return
 			}
 		}
 	}()
-	asNobody(t, 0, variable, s.path)
-	<-told
+	asPlainUser(t, 0, variable, s.path)
+	<-reported
 	if m.owner == nil || m.owner.UID != 65534 || m.owner.GID != 65534 {
 		t.Errorf("got owner %v, want user and group 65534", m.owner)
 	}
@@ -378,7 +379,7 @@ func TestBorrowerInAContainer(t *testing.T) {
 	}
 	s := serve(t, lending)
 	admitAll(t, s)
-	asNobody(t, syscall.CLONE_NEWPID, variable, s.path)
+	asPlainUser(t, syscall.CLONE_NEWPID, variable, s.path)
 }
 
 // A socket on which another user listens gets no request, let alone trust.
@@ -423,7 +424,7 @@ func TestSquattedSocket(t *testing.T) {
 		}
 		done <- ctx.Err()
 	}()
-	asNobody(t, 0, variable, path)
+	asPlainUser(t, 0, variable, path)
 	if err := <-done; err == nil || !strings.Contains(err.Error(), "user 65534 listens there") {
 		t.Errorf("got %v, want that another user listens", err)
 	}

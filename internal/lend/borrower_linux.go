@@ -44,7 +44,7 @@ type Borrower struct {
 	now     func() time.Duration
 
 	mu      sync.Mutex
-	jobs    map[string]map[int]bool // processes that the server was told, by job
+	jobs    map[string]map[int]bool // processes that the server knows, by job
 	link    *link                   // the newest
 	tried   time.Duration           // when it was made
 	closed  bool
@@ -57,8 +57,8 @@ type Borrower struct {
 }
 
 // Borrow asks the first of these sockets that a server of root, of this user or of the machine's own service listens
-// on. It waits for the first frame, for at most 100 ms: so long may the start of a job take, and events that are missing
-// at its start would cost its first window the evidence. The error says why there are no events. Without an error they
+// on. It waits for the first frame, but not over 100 ms: without the events of its start, a job's first window falls
+// back to other evidence. The error says why there are no events. Without an error they
 // may come late, or never: then readings have no Schedule.
 func Borrow(sockets ...string) (*Borrower, error) {
 	b := &Borrower{
@@ -86,29 +86,29 @@ func (b *Borrower) Follow(job string, pids []int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.jobs[job] != nil || len(b.jobs) == maxJobs || len(job) == 0 || len(job) > maxJob {
-		return fmt.Errorf("the scheduler's events of job %q cannot be borrowed: %d jobs have them, and each needs a short name "+
-			"of its own", job, len(b.jobs))
+		return fmt.Errorf("the scheduler's events of job %q cannot be borrowed: %d jobs have them, and each needs a short "+
+			"name of its own", job, len(b.jobs))
 	}
 	b.jobs[job] = map[int]bool{}
 	b.order(&Order{Op: follow, Job: job})
-	b.tell(job, pids)
+	b.name(job, pids)
 	return nil
 }
 
-// Sync tells which processes a job has now.
+// Sync says which processes a job has now.
 func (b *Borrower) Sync(job string, pids []int) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	told := b.jobs[job]
-	if told == nil {
+	known := b.jobs[job]
+	if known == nil {
 		return fmt.Errorf("the job %q is not followed: call Follow first", job)
 	}
 	present := make(map[int]bool, len(pids))
 	for _, pid := range pids {
 		present[pid] = true
 	}
-	maps.DeleteFunc(told, func(pid int, _ bool) bool { return !present[pid] })
-	b.tell(job, pids)
+	maps.DeleteFunc(known, func(pid int, _ bool) bool { return !present[pid] })
+	b.name(job, pids)
 	return nil
 }
 
@@ -180,12 +180,12 @@ func (b *Borrower) await(moment time.Duration) {
 	}
 }
 
-// tell sends the processes of a job that the server does not know yet. What finds no room is sent by the next Sync.
-func (b *Borrower) tell(job string, pids []int) {
-	told := b.jobs[job]
+// name sends the processes of a job that the server does not know yet. What finds no room is sent by the next Sync.
+func (b *Borrower) name(job string, pids []int) {
+	known := b.jobs[job]
 	var fresh []int
 	for _, pid := range pids {
-		if pid > 0 && pid <= maxPID && !told[pid] && len(told)+len(fresh) < maxFollowed {
+		if pid > 0 && pid <= maxPID && !known[pid] && len(known)+len(fresh) < maxFollowed {
 			fresh = append(fresh, pid)
 		}
 	}
@@ -194,7 +194,7 @@ func (b *Borrower) tell(job string, pids []int) {
 			return
 		}
 		for _, pid := range part {
-			told[pid] = true
+			known[pid] = true
 		}
 	}
 }
@@ -213,7 +213,7 @@ func (b *Borrower) order(o *Order) bool {
 	}
 }
 
-// connect begins a request, and orders the jobs anew.
+// connect begins a request, and orders the jobs again.
 func (b *Borrower) connect() {
 	if b.closed {
 		return
@@ -225,11 +225,11 @@ func (b *Borrower) connect() {
 	}
 	before := b.link
 	b.link, b.tried = l, b.now()
-	for job, told := range b.jobs {
-		again := slices.Sorted(maps.Keys(told))
-		clear(told)
+	for job, known := range b.jobs {
+		again := slices.Sorted(maps.Keys(known))
+		clear(known)
 		b.order(&Order{Op: follow, Job: job})
-		b.tell(job, again)
+		b.name(job, again)
 	}
 	go func() {
 		if before != nil {
@@ -390,7 +390,7 @@ func refusal(answer *http.Response) error {
 	return errors.New(refused.Error)
 }
 
-// write passes orders on until ctx ends or nobody reads.
+// write passes orders on until ctx ends or the request does.
 func (l *link) write(ctx context.Context, to *io.PipeWriter) {
 	defer func() { _ = to.Close() }()
 	for {
@@ -450,8 +450,8 @@ func dialTrusted(ctx context.Context, path string) (net.Conn, error) {
 	return c, nil
 }
 
-// trusted reports whether a server's user is root, this user, or the one to whom root gave the socket's folder: a folder
-// such as /run/stallspan, in one where only root can make it.
+// trusted reports whether a server's user is root, this user, or the owner of the socket's folder where root gave it: a
+// folder such as /run/stallspan, in one where only root can make it.
 func trusted(path string, server, self uint32) bool {
 	if server == 0 || server == self {
 		return true

@@ -301,8 +301,8 @@ func TestFramesThatCannotBeTrue(t *testing.T) {
 	}
 }
 
-// What nobody reads is bounded. The rest is lost, and counted.
-func TestFramesThatNobodyReads(t *testing.T) {
+// What is not read is bounded. The rest is lost, and counted.
+func TestUnreadFrames(t *testing.T) {
 	b, _ := accepted(t, listen(t))
 	at := b.now()
 	const frames, each = 10, maxPending / 4
@@ -320,7 +320,7 @@ func TestFramesThatNobodyReads(t *testing.T) {
 	}
 }
 
-// The next socket is asked if a server refuses. Without any, the job is told at once.
+// The next socket is asked if a server refuses. Without any, Borrow returns at once.
 func TestSockets(t *testing.T) {
 	refusing, a := listen(t), listen(t)
 	go func() {
@@ -369,7 +369,7 @@ func TestTrusted(t *testing.T) {
 		want   bool
 	}{
 		{"root", "/tmp/s", 0, true},
-		{"this user", "/tmp/s", nobody, true},
+		{"this user", "/tmp/s", plainUser, true},
 		{"another user", "/tmp/s", other, false},
 		{"the owner of the folder", path, service, true},
 		{"another user in it", path, other, false},
@@ -377,14 +377,14 @@ func TestTrusted(t *testing.T) {
 		{"no folder", "/nowhere/at/all/s", service, false},
 		{"no path", "", service, false},
 	} {
-		if got := trusted(c.path, c.server, nobody); got != c.want {
+		if got := trusted(c.path, c.server, plainUser); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
 	if err := os.Chmod(dir, 0o777); err != nil { // anyone can replace the folder
 		t.Fatal(err)
 	}
-	if trusted(path, service, nobody) {
+	if trusted(path, service, plainUser) {
 		t.Error("in a folder that is open to all: got true, want false")
 	}
 }

@@ -57,14 +57,14 @@ const (
 	maxPID   = 1 << 22 // PID_MAX_LIMIT
 )
 
-// frameInterval is the time between two frames that nobody asked for.
+// frameInterval is the time between two frames without an order.
 const frameInterval = 100 * time.Millisecond
 
 // ParseOrder returns the order in a line, or an error that says what is wrong with it.
 func ParseOrder(line []byte) (Order, error) {
 	var o Order
 	if err := json.Unmarshal(line, &o); err != nil {
-		return o, fmt.Errorf("an order is not JSON, send a line such as {\"op\":\"follow\",\"job\":\"run\",\"pids\":[1234]}: %w", err)
+		return o, fmt.Errorf(`an order is not JSON, send a line such as {"op":"follow","job":"run","pids":[1234]}: %w`, err)
 	}
 	switch {
 	case o.Op != follow && o.Op != add && o.Op != unfollow && o.Op != now:

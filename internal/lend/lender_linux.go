@@ -324,7 +324,7 @@ func (n *Loan) filter(s *sample.Schedule) {
 	}
 }
 
-// check reports whether the events of a process may be sent. A process that nobody named is a child of one.
+// check reports whether the events of a process may be sent. A process that was not named is a child of one.
 func (n *Loan) check(pid int) bool {
 	if n.revoked[pid] {
 		return false
@@ -351,7 +351,7 @@ func (n *Loan) check(pid int) bool {
 	return lent || n.lend(pid)
 }
 
-// revoke ends the loan of a process for good.
+// revoke ends the loan of a process permanently.
 func (n *Loan) revoke(pid int) {
 	delete(n.lent, pid)
 	for _, named := range n.jobs {

@@ -21,9 +21,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const nobody = 65534 // user and group
+const plainUser = 65534 // user and group
 
-// machine is a source that tells what a test puts into it, of any process: it has no filter of its own.
+// machine is a source that reports what a test puts into it, of any process: it has no filter of its own.
 type machine struct {
 	mu      sync.Mutex
 	events  []sample.ThreadEvent
@@ -72,8 +72,8 @@ func (m *machine) Close() error {
 	return nil
 }
 
-// tell adds an event of now.
-func (m *machine) tell(events ...sample.ThreadEvent) {
+// report adds an event of now.
+func (m *machine) report(events ...sample.ThreadEvent) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, e := range events {
@@ -197,11 +197,11 @@ func TestMayHave(t *testing.T) {
 
 func TestIdentify(t *testing.T) {
 	needsRoot(t)
-	i, err := identify("/proc", sleeper(t, nobody, 7))
-	want := identity{uids: [3]uint32{nobody, nobody, nobody}, gids: [3]uint32{7, 7, 7}, owner: nobody}
-	for start := time.Now(); i.owner != nobody && time.Since(start) < 5*time.Second; { // before exec it is not dumpable
+	i, err := identify("/proc", sleeper(t, plainUser, 7))
+	want := identity{uids: [3]uint32{plainUser, plainUser, plainUser}, gids: [3]uint32{7, 7, 7}, owner: plainUser}
+	for start := time.Now(); i.owner != plainUser && time.Since(start) < 5*time.Second; { // before exec it is not dumpable
 		time.Sleep(time.Millisecond)
-		i, err = identify("/proc", sleeper(t, nobody, 7))
+		i, err = identify("/proc", sleeper(t, plainUser, 7))
 	}
 	if err != nil || i != want {
 		t.Errorf("got %+v, %v; want %+v", i, err, want)
@@ -221,20 +221,21 @@ func TestIdentify(t *testing.T) {
 func dumpable(t *testing.T, pid int) int {
 	t.Helper()
 	for start := time.Now(); time.Since(start) < 5*time.Second; time.Sleep(time.Millisecond) {
-		if owner, err := ownerOf("/proc", pid); err == nil && owner == nobody {
+		if owner, err := ownerOf("/proc", pid); err == nil && owner == plainUser {
 			return pid
 		}
 	}
-	t.Fatalf("process %d: got no program of user %d within 5 s", pid, nobody)
+	t.Fatalf("process %d: got no program of user %d within 5 s", pid, plainUser)
 	return 0
 }
 
-// Processes of others are not followed, their events are not sent, and nothing tells their numbers.
+// Processes of others are not followed, their events are not sent, and nothing shows their numbers.
 func TestProcessesOfOthers(t *testing.T) {
 	needsRoot(t)
-	own, other, group := dumpable(t, sleeper(t, nobody, nobody)), sleeper(t, 0, 0), dumpable(t, sleeper(t, nobody, 7))
+	own, group := dumpable(t, sleeper(t, plainUser, plainUser)), dumpable(t, sleeper(t, plainUser, 7))
+	other := sleeper(t, 0, 0)
 	m := &machine{}
-	n := loan(t, Peer{UID: nobody, GID: nobody}, m)
+	n := loan(t, Peer{UID: plainUser, GID: plainUser}, m)
 	obey(t, n, Order{Op: follow, Job: "j", PIDs: []int{own, other, group, 1, 2, 1 << 21}})
 	if pids := m.jobs["j"]; len(pids) != 1 || pids[0] != own {
 		t.Errorf("got processes %v followed, want %d alone", pids, own)
@@ -242,7 +243,7 @@ func TestProcessesOfOthers(t *testing.T) {
 	irq, sum := in(own, own), in(own, other)
 	irq.WakerKind = sample.Interrupt // it only interrupted
 	sum.Kind, sum.From = sample.ThreadSum, 1
-	m.tell(in(own, own), in(other, own), in(group, own), in(1, own), in(own, other), in(own, 2), irq, sum)
+	m.report(in(own, own), in(other, own), in(group, own), in(1, own), in(own, other), in(own, 2), irq, sum)
 	events := got(t, n)
 	if pids := pidsOf(events); len(pids) != 5 {
 		t.Fatalf("got events of %v, want five of %d", pids, own)
@@ -263,9 +264,9 @@ func TestProcessesOfOthers(t *testing.T) {
 func TestProcessesForRoot(t *testing.T) {
 	m := &machine{}
 	n := loan(t, Peer{All: true}, m)
-	own := sleeper(t, nobody, nobody)
+	own := sleeper(t, plainUser, plainUser)
 	obey(t, n, Order{Op: follow, Job: "j", PIDs: []int{own, os.Getpid()}})
-	m.tell(in(own, os.Getpid()), in(os.Getpid(), 1))
+	m.report(in(own, os.Getpid()), in(os.Getpid(), 1))
 	if events := got(t, n); len(events) != 2 || events[0].Waker != os.Getpid() {
 		t.Errorf("got %v, want both events, the first woken by this process", events)
 	}
@@ -274,7 +275,7 @@ func TestProcessesForRoot(t *testing.T) {
 // The number of a process goes to a process of another user after the check, before the source follows it.
 func TestNumberReusedMeanwhile(t *testing.T) {
 	needsRoot(t)
-	first := program(t, nobody, nobody, "sleep", "600")
+	first := program(t, plainUser, plainUser, "sleep", "600")
 	pid := dumpable(t, first.Process.Pid)
 	m := &machine{}
 	m.taken = func() {
@@ -290,9 +291,9 @@ func TestNumberReusedMeanwhile(t *testing.T) {
 		}
 		t.Skipf("no process got the number %d again", pid)
 	}
-	n := loan(t, Peer{UID: nobody, GID: nobody}, m)
+	n := loan(t, Peer{UID: plainUser, GID: plainUser}, m)
 	obey(t, n, Order{Op: follow, Job: "j", PIDs: []int{pid}})
-	m.tell(in(pid, pid))
+	m.report(in(pid, pid))
 	if events := got(t, n); len(events) > 0 {
 		t.Errorf("got %v, want no event of a process of root", events)
 	}
@@ -316,18 +317,18 @@ func TestSetuidProgram(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "read line; exec "+setuid+" 600")
 	cmd.Stdin = read
 	cmd.Dir = "/"
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: plainUser, Gid: plainUser}}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
 	pid := dumpable(t, cmd.Process.Pid)
-	own := dumpable(t, sleeper(t, nobody, nobody))
+	own := dumpable(t, sleeper(t, plainUser, plainUser))
 
 	m := &machine{}
-	n := loan(t, Peer{UID: nobody, GID: nobody}, m)
+	n := loan(t, Peer{UID: plainUser, GID: plainUser}, m)
 	obey(t, n, Order{Op: follow, Job: "j", PIDs: []int{pid, own}})
-	m.tell(in(pid, own), in(own, pid))
+	m.report(in(pid, own), in(own, pid))
 	if events := got(t, n); len(events) != 2 || events[1].Waker != pid {
 		t.Fatalf("got %v, want both events before the program runs", events)
 	}
@@ -337,13 +338,13 @@ func TestSetuidProgram(t *testing.T) {
 			break
 		}
 	}
-	m.tell(in(pid, own), in(own, pid))
+	m.report(in(pid, own), in(own, pid))
 	events := got(t, n)
 	if len(events) != 1 || events[0].PID != own || events[0].Waker != 0 || events[0].WakerPID != 0 {
 		t.Errorf("got %v, want one event of %d without a waker", events, own)
 	}
 	obey(t, n, Order{Op: add, Job: "j", PIDs: []int{pid}})
-	m.tell(in(pid, own))
+	m.report(in(pid, own))
 	if events := got(t, n); len(events) > 0 {
 		t.Errorf("named again: got %v, want none", events)
 	}
@@ -381,21 +382,21 @@ func copyProgram(t *testing.T, name, to string, mode os.FileMode) {
 	}
 }
 
-// Children that nobody named are lent: those that live, and those that are gone before their events are read.
+// Children that were not named are lent: those that live, and those that are gone before their events are read.
 func TestChildren(t *testing.T) {
 	needsRoot(t)
-	parent, child := dumpable(t, sleeper(t, nobody, nobody)), program(t, nobody, nobody, "sleep", "600")
+	parent, child := dumpable(t, sleeper(t, plainUser, plainUser)), program(t, plainUser, plainUser, "sleep", "600")
 	pid := dumpable(t, child.Process.Pid)
 	m := &machine{}
-	n := loan(t, Peer{UID: nobody, GID: nobody}, m)
+	n := loan(t, Peer{UID: plainUser, GID: plainUser}, m)
 	obey(t, n, Order{Op: follow, Job: "j", PIDs: []int{parent}})
-	m.tell(in(pid, parent), in(parent, pid))
+	m.report(in(pid, parent), in(parent, pid))
 	if events := got(t, n); len(events) != 2 || events[1].Waker != pid {
 		t.Errorf("got %v, want both events", events)
 	}
 	_ = child.Process.Kill()
 	_ = child.Wait()
-	m.tell(sample.ThreadEvent{Kind: sample.ThreadOut, TID: pid, PID: pid, State: sample.StateDead})
+	m.report(sample.ThreadEvent{Kind: sample.ThreadOut, TID: pid, PID: pid, State: sample.StateDead})
 	if n.prune(sample.Now().Mono); len(got(t, n)) != 1 {
 		t.Error("the end of a process: got no event, want one")
 	}
@@ -444,7 +445,7 @@ func TestLimitsOfALoan(t *testing.T) {
 	if len(n.lent) != maxLent {
 		t.Errorf("got %d processes lent, want %d", len(n.lent), maxLent)
 	}
-	m.tell(in(os.Getpid(), 0))
+	m.report(in(os.Getpid(), 0))
 	if err := n.frame(func(frame []byte) error {
 		if s, err := decode(frame[lengthBytes:], 0); err != nil || s.Lost != 1 || len(s.Events) > 0 {
 			t.Errorf("without room: got %+v, %v; want one lost event", s, err)
@@ -500,7 +501,7 @@ func TestManyBorrowers(t *testing.T) {
 	}
 }
 
-// Whoever asks again and again makes the server load programs: that is limited, for each user and for all.
+// A user who asks again and again makes the server load programs: that is limited, for each user and for all.
 func TestStartsAreLimited(t *testing.T) {
 	l := NewLender((&machine{}).opener())
 	admitted := map[uint32]int{}
@@ -542,7 +543,7 @@ func TestNoSource(t *testing.T) {
 	}
 }
 
-// The source's filter is for the peer, and for nobody where it may have all.
+// The source's filter is for the peer, and missing where it may have all.
 func TestOwner(t *testing.T) {
 	var owners []*Owner
 	l := NewLender(func(o *Owner) (Source, error) {
@@ -641,7 +642,8 @@ func TestServeEnds(t *testing.T) {
 		t.Errorf("orders have ended: got %v, want nil", err)
 	}
 	gone := errors.New("gone")
-	if err := loan(t, Peer{All: true}, &machine{}).Serve(t.Context(), nil, func([]byte) error { return gone }); !errors.Is(err, gone) {
+	n := loan(t, Peer{All: true}, &machine{})
+	if err := n.Serve(t.Context(), nil, func([]byte) error { return gone }); !errors.Is(err, gone) {
 		t.Errorf("got %v, want %v", err, gone)
 	}
 }

@@ -17,7 +17,7 @@ import (
 // Peer is who has connected to the server's socket.
 type Peer struct {
 	UID, GID uint32
-	// All says that it may have the events of any process: it is root, with the right to trace.
+	// All reports whether it may have the events of any process: it is root, with the right to trace.
 	All bool
 }
 
@@ -26,7 +26,7 @@ func PeerOf(c *net.UnixConn) (Peer, error) {
 	var peer Peer
 	cred, pidfd, err := peerOf(c)
 	if err != nil {
-		return peer, fmt.Errorf("the kernel does not tell who asks, use a unix socket: %w", err)
+		return peer, fmt.Errorf("the kernel does not show who asks, use a unix socket: %w", err)
 	}
 	peer.UID, peer.GID = cred.Uid, cred.Gid
 	exact := pidfd >= 0 // it stands for the process that connected, even if another has its number by now
@@ -83,7 +83,7 @@ func inContainer(pidfd int) (bool, error) {
 			return len(fields) > 1, nil
 		}
 	}
-	return false, errors.New("the kernel does not tell its PID namespace")
+	return false, errors.New("the kernel does not show its PID namespace")
 }
 
 // alive reports whether the process of a pidfd still runs.
@@ -97,7 +97,7 @@ func alive(pidfd int) bool {
 type identity struct {
 	uids, gids           [3]uint32 // real, effective and saved
 	permitted, effective uint64    // capabilities
-	owner                uint32    // of the files in /proc/PID: root if the process is not dumpable (PR_SET_DUMPABLE, prctl(2))
+	owner                uint32    // of the files in /proc/PID: root if it is not dumpable (PR_SET_DUMPABLE, prctl(2))
 }
 
 // root reports whether a process is root and may trace others.

@@ -22,7 +22,7 @@ const (
 )
 
 // errFrame is the error of a frame that breaks the format.
-var errFrame = errors.New("a frame of the scheduler's events is damaged: run the same version of stallspan as the agent")
+var errFrame = errors.New("a frame of the scheduler's events is damaged: run the agent's version of stallspan")
 
 // encoder turns readings into frames. A frame is its length, as four bytes, and varints: Until, Lost, the number of
 // events, and the events. Each has its kind, the time since the event before it, the thread, the process, a set of the
@@ -144,7 +144,7 @@ func duration(of func(*sample.ThreadEvent) *time.Duration) field {
 	}
 }
 
-// moment is a time that is encoded relative to At, plus one, as 0 means that there is none.
+// moment is a time that is encoded relative to At, plus one, as 0 means none.
 func moment(of func(*sample.ThreadEvent) *time.Duration) field {
 	return field{
 		func(e *sample.ThreadEvent) uint64 {

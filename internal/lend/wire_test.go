@@ -40,12 +40,12 @@ func full(t testing.TB, at time.Duration) sample.ThreadEvent {
 
 // A new field of the contract that is not encoded fails here.
 func TestFrameHasAllFields(t *testing.T) {
-	const there, here = 90 * time.Second, 20 * time.Second // the clocks' origins
+	const sender, here = 90 * time.Second, 20 * time.Second // the clocks' origins
 	one := full(t, 5*time.Second)
 	bare := sample.ThreadEvent{At: 6 * time.Second, Kind: sample.ThreadIn, TID: 8, PID: 7}
 	fault := sample.ThreadEvent{At: 7 * time.Second, Kind: sample.ThreadOut, TID: 8, PID: 7, Syscall: sample.NoSyscall}
 	sent := &sample.Schedule{Until: 8 * time.Second, Lost: 3, Events: []sample.ThreadEvent{one, bare, fault}}
-	e := encoder{origin: there}
+	e := encoder{origin: sender}
 	frame, err := readFrame(bytes.NewReader(e.encode(sent)), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -54,12 +54,12 @@ func TestFrameHasAllFields(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &sample.Schedule{Until: sent.Until + there - here, Lost: 3}
+	want := &sample.Schedule{Until: sent.Until + sender - here, Lost: 3}
 	for _, event := range sent.Events {
-		event.At += there - here
+		event.At += sender - here
 		if event.Woken != 0 {
-			event.Woken += there - here
-			event.From += there - here
+			event.Woken += sender - here
+			event.From += sender - here
 		}
 		want.Events = append(want.Events, event)
 	}
@@ -98,7 +98,8 @@ func TestFrameIsBounded(t *testing.T) {
 
 func TestDamagedFrames(t *testing.T) {
 	var e encoder
-	whole := bytes.Clone(e.encode(&sample.Schedule{Until: time.Second, Events: []sample.ThreadEvent{full(t, time.Second)}}))
+	s := &sample.Schedule{Until: time.Second, Events: []sample.ThreadEvent{full(t, time.Second)}}
+	whole := bytes.Clone(e.encode(s))
 	for n := range len(whole) - lengthBytes {
 		if _, err := decode(whole[lengthBytes:lengthBytes+n], 0); !errors.Is(err, errFrame) {
 			t.Errorf("the first %d bytes: got %v, want %v", n, err, errFrame)

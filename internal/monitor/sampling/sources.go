@@ -98,7 +98,7 @@ func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
 // Read reads every source now, but not the driver of a GPU. It returns the moment at which the reading began.
 func (s *Sources) Read(sink sample.Sink) sample.Stamp { return s.sampler.Read(sink) }
 
-// FollowsScheduler reports whether the kernel tells this process the scheduler's events.
+// FollowsScheduler reports whether the kernel gives this process the scheduler's events.
 func (s *Sources) FollowsScheduler() bool {
 	_, own := s.schedule.(*schedule.Source)
 	return own

@@ -3,6 +3,7 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -16,7 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-const nobody = 65534 // user and group
+const plainUser = 65534 // user and group
 
 // openedFor returns a source for an owner.
 func openedFor(t *testing.T, owner Owner) *Source {
@@ -50,11 +51,9 @@ func sleepProgram(t *testing.T, mode uint32, uid, gid int) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "sleep")
-	for _, step := range []error{os.WriteFile(path, text, 0o755), os.Chown(path, uid, gid), unix.Chmod(path, mode),
-		os.Chmod(dir, 0o755)} {
-		if step != nil {
-			t.Fatal(step)
-		}
+	if err := errors.Join(os.WriteFile(path, text, 0o755), os.Chown(path, uid, gid), unix.Chmod(path, mode),
+		os.Chmod(dir, 0o755)); err != nil {
+		t.Fatal(err)
 	}
 	return path
 }
@@ -95,7 +94,7 @@ func naps(events []sample.ThreadEvent) (naps, ends int) {
 	return naps, ends
 }
 
-// The programs of a user that run with other rights give no events, and are told to have ended.
+// The programs of a user that run with other rights give no events, and are reported to have ended.
 func TestOwner(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -104,15 +103,15 @@ func TestOwner(t *testing.T) {
 		naps     int
 		ends     int
 	}{
-		{"an own program", nobody, nobody, 0o755, 1, 2},
-		{"a setuid program", nobody, nobody, 0o4755, 0, 2},
-		{"a setgid program", nobody, nobody, 0o2755, 0, 2},
+		{"an own program", plainUser, plainUser, 0o755, 1, 2},
+		{"a setuid program", plainUser, plainUser, 0o4755, 0, 2},
+		{"a setgid program", plainUser, plainUser, 0o2755, 0, 2},
 		{"a program of root", 0, 0, 0o755, 0, 0},
-		{"a program of another group", nobody, 7, 0o755, 0, 0},
+		{"a program of another group", plainUser, 7, 0o755, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := sleepProgram(t, c.mode, 0, 0)
-			s := openedFor(t, Owner{nobody, nobody})
+			s := openedFor(t, Owner{plainUser, plainUser})
 			events := runAs(t, s, c.uid, c.gid, path+" 0.05; true")
 			if naps, ends := naps(events); naps != c.naps || ends != c.ends || c.ends == 0 && len(events) > 0 {
 				t.Errorf("got %d sleeps and %d ends in %d events, want %d and %d", naps, ends, len(events), c.naps, c.ends)
@@ -124,14 +123,14 @@ func TestOwner(t *testing.T) {
 
 // A program with a capability gives no events.
 func TestOwnerWithCapability(t *testing.T) {
-	s := openedFor(t, Owner{nobody, nobody})
+	s := openedFor(t, Owner{plainUser, plainUser})
 	path := sleepProgram(t, 0o755, 0, 0)
 	// CAP_NET_RAW, permitted and effective (struct vfs_cap_data, version 2).
 	attribute := []byte{1, 0, 0, 2, 0, 0x20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 	if err := unix.Setxattr(path, "security.capability", attribute, 0); err != nil {
 		t.Skipf("set a capability on a file: %v", err)
 	}
-	events := runAs(t, s, nobody, nobody, path+" 0.05; true")
+	events := runAs(t, s, plainUser, plainUser, path+" 0.05; true")
 	if naps, ends := naps(events); naps != 0 || ends != 2 {
 		t.Errorf("got %d sleeps and %d ends, want none and 2", naps, ends)
 		show(t, events)
@@ -140,7 +139,7 @@ func TestOwnerWithCapability(t *testing.T) {
 
 // What a program with other rights runs is not followed, even where it has given them up.
 func TestOwnerAgainAfterSetuidProgram(t *testing.T) {
-	s := openedFor(t, Owner{nobody, nobody})
+	s := openedFor(t, Owner{plainUser, plainUser})
 	setpriv, err := exec.LookPath("setpriv")
 	if err != nil {
 		t.Skip("this test needs setpriv")
@@ -151,13 +150,11 @@ func TestOwnerAgainAfterSetuidProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, step := range []error{os.WriteFile(privileged, text, 0o755), unix.Chmod(privileged, 0o4755)} {
-		if step != nil {
-			t.Fatal(step)
-		}
+	if err := errors.Join(os.WriteFile(privileged, text, 0o755), unix.Chmod(privileged, 0o4755)); err != nil {
+		t.Fatal(err)
 	}
-	again := fmt.Sprintf("exec setpriv --reuid %d --regid %d --clear-groups %s 0.05", nobody, nobody, plain)
-	events := runAs(t, s, nobody, nobody, fmt.Sprintf("%s --ruid 0 sh -c 'sleep 0.01; %s'; true", privileged, again))
+	again := fmt.Sprintf("exec setpriv --reuid %d --regid %d --clear-groups %s 0.05", plainUser, plainUser, plain)
+	events := runAs(t, s, plainUser, plainUser, fmt.Sprintf("%s --ruid 0 sh -c 'sleep 0.01; %s'; true", privileged, again))
 	if naps, _ := naps(events); naps != 0 {
 		t.Errorf("got %d sleeps, want none", naps)
 		show(t, events)

@@ -68,7 +68,7 @@ const adoptAtOnce = 4096
 // New loads the programs and attaches them. An error says what is missing. root is where the host's files are, "" for "/".
 func New(root string) (*Source, error) { return open(root, defaults) }
 
-// NewFor is New for threads of an owner alone. What is not or no longer of the owner is not followed, whoever its parent
+// NewFor is New for threads of an owner alone. What is not or no longer of the owner is not followed, whatever its parent
 // is: the kernel compares the ids at each event. It reports the end of such a thread.
 func NewFor(root string, owner Owner) (*Source, error) {
 	o := defaults
