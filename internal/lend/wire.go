@@ -47,7 +47,8 @@ func (e *encoder) encode(s *sample.Schedule) []byte {
 		previous = s.Events[i].At
 		n++
 	}
-	b := append(e.frame[:0], make([]byte, lengthBytes)...)
+	e.frame = append(e.frame[:0], make([]byte, lengthBytes)...)
+	b := e.frame
 	b = binary.AppendVarint(b, int64(s.Until+e.origin))
 	b = binary.AppendUvarint(b, s.Lost+uint64(len(s.Events)-n))
 	b = binary.AppendUvarint(b, uint64(n))
