@@ -293,12 +293,12 @@ func TestNumberReusedMeanwhile(t *testing.T) {
 	}
 	n := loan(t, Peer{UID: plainUser, GID: plainUser}, m)
 	obey(t, n, Order{Op: follow, Job: "j", PIDs: []int{pid}})
+	if _, lent := n.lent[pid]; lent || n.named() > 0 {
+		t.Errorf("got process %d lent, want none", pid)
+	}
 	m.report(in(pid, pid))
 	if events := got(t, n); len(events) > 0 {
 		t.Errorf("got %v, want no event of a process of root", events)
-	}
-	if _, lent := n.lent[pid]; lent || n.named() > 0 {
-		t.Errorf("got process %d lent, want none", pid)
 	}
 }
 
