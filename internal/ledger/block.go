@@ -48,22 +48,34 @@ func (b *block) classOf(p *chain.Piece) class {
 // gpuWaits is how a thread waits for its GPU. Evidence fades.
 type gpuWaits struct {
 	slept, busy        float64 // s, of the GPU's busy time: as long as the thread slept, and all
+	overlap            float64 // s, at least, in which the GPU worked while the thread fetched data
 	spinning, sleeping float64 // share of the pieces of computing and of waitingGPU in which the GPU worked
 }
 
-const waitsMemory = 0.9 // weight of what was learned before a block
+const (
+	waitsMemory = 0.7  // weight of what was learned before a block
+	minOverlap  = 0.15 // share of the GPU's busy time from which a program queues work for it and goes on
+)
 
 // sleeps reports whether the thread sleeps while the GPU works, and does not spin.
 func (w *gpuWaits) sleeps() bool { return w.slept > w.busy/2 }
 
-func (w *gpuWaits) learn(sleep, busy float64) {
-	w.slept = w.slept*waitsMemory + min(sleep, busy)
+// queues reports whether the thread gives the GPU work and fetches the next data meanwhile.
+func (w *gpuWaits) queues() bool { return w.overlap > minOverlap*w.busy }
+
+// learn uses the times of a block, by class. The GPU worked while the thread fetched data if it was idle for less time
+// than that, or if the thread neither ran nor slept for long enough to have waited for it.
+func (w *gpuWaits) learn(time *[classes]float64, busy, idle float64) {
+	overlap := max(0, time[fetching]-idle, busy-time[computing]-time[waitingGPU]-time[dark])
+	w.slept = w.slept*waitsMemory + min(time[waitingGPU], busy)
+	w.overlap = w.overlap*waitsMemory + overlap
 	w.busy = w.busy*waitsMemory + busy
 }
 
 // divide finds the share of each class in which the GPU was idle. While the thread fetches data, the GPU has no work, so
 // that this time is idle first. The rest of the idle time lies in what the thread did otherwise. Sleeping that is longer
-// than the GPU worked is idle for certain. What remains is work.
+// than the GPU worked is idle for certain. What remains is work. If the program queues work for the GPU, the GPU may be
+// idle in any part of what the thread does besides waiting for it.
 func (b *block) divide(length, busy float64, waits *gpuWaits) {
 	busy = min(busy, length)
 	var time [classes]float64
@@ -77,14 +89,19 @@ func (b *block) divide(length, busy float64, waits *gpuWaits) {
 			time[c] += of
 		}
 	}
-	waits.learn(time[waitingGPU], busy)
 	left := length - busy
+	waits.learn(&time, busy, left)
 	take := func(c class, most float64) {
-		of := min(left, most, time[c])
+		of := min(left, most, time[c]*(1-b.idle[c]))
 		if of > 0 {
-			b.idle[c] = of / time[c]
+			b.idle[c] += of / time[c]
 			left -= of
 		}
+	}
+	if all := time[fetching] + time[computing]; waits.queues() && all > 0 {
+		share := min(1, left/all)
+		take(fetching, share*time[fetching])
+		take(computing, share*time[computing])
 	}
 	take(fetching, left)
 	take(waiting, left)
@@ -117,7 +134,7 @@ func (s *sums) add(b *block, from, to time.Duration) {
 			s.fed += idle
 		}
 		fetch := 0.0
-		if p.Kind == chain.Work {
+		if p.Kind == chain.Work || p.Kind == chain.NoCore {
 			fetch = idle * p.Fetch
 			if c == computing {
 				fetch = of * p.Fetch * b.idle[fetching]

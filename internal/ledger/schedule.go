@@ -40,8 +40,9 @@ type checkpoint struct {
 
 const (
 	// minBlock is the shortest stretch in which the GPU's busy time is compared with what the threads did. The driver's
-	// samples and the scheduler's events are some milliseconds apart.
-	minBlock = 150 * time.Millisecond
+	// samples are up to 1/6 s long, and neither their ends nor the scheduler's events are where the steps end. In a
+	// shorter stretch such differences would be taken for idle time without a cause.
+	minBlock = time.Second
 	// patience is how long to wait for the end of a sleep, which shows what the thread slept for.
 	patience = 2 * time.Second
 	// maxCheckpoints is enough for keepSchedule with windows that begin and end 200 times a second.

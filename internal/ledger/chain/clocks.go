@@ -49,6 +49,8 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 		if leads {
 			gpu -= time.Duration(float64(length) * l.spinning / 2)
 		}
+	case ready:
+		memory = time.Duration(float64(length) * (1 - float64(s.fetch)))
 	case storage, readyAfterStorage:
 		memory = 0
 	case asleep:

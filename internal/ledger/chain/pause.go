@@ -65,20 +65,40 @@ func (th *thread) habit(c call) (waker int, known bool) {
 const (
 	shareMemory = 2 * time.Second // of running time; older evidence fades
 	shareGuess  = 40 * time.Millisecond
-	copyCost    = 0.2 // ns to copy a byte out of the page cache: this work stays with the data in memory
+
+	// This work of the kernel stays with the data in memory, in ns for a byte.
+	copyCost = 0.2  // to copy it out of the page cache
+	mapCost  = 0.03 // to map its page
 )
 
 // share learns how much of a thread's work is the kernel's to fetch data. The kernel counts user and system time in
 // scheduler ticks, so that only sums mean something.
 type share struct {
 	user, system time.Duration // in segments that fetched data
+	faulted      bool          // the last pause was for a page that storage had to deliver
+	recent       float64       // share of the last running time that was such work, a moving mean
 }
+
+// recentTime is the running time over which recent fades.
+const recentTime = 20 * time.Millisecond
 
 // learn returns the share of a running segment of that length that was work of the kernel to fetch data.
 func (s *share) learn(all *share, length time.Duration, e *sample.ThreadEvent) float32 {
-	if e.Fetched == 0 || length <= 0 {
+	if length <= 0 {
 		return 0
 	}
+	faults := e.IOWait && e.Syscall == sample.NoSyscall
+	fetch := 0.0
+	if e.Fetched > 0 || faults || s.faulted {
+		fetch = s.fetch(all, length, e)
+	}
+	s.faulted = faults
+	weight := min(1, length.Seconds()/recentTime.Seconds())
+	s.recent += (fetch - s.recent) * weight
+	return float32(fetch)
+}
+
+func (s *share) fetch(all *share, length time.Duration, e *sample.ThreadEvent) float64 {
 	s.add(e.User, e.System)
 	all.add(e.User, e.System)
 	// The job's other threads stand in until this one is known.
@@ -86,9 +106,8 @@ func (s *share) learn(all *share, length time.Duration, e *sample.ThreadEvent) f
 	weight := min(1, known.Seconds()/(4*shareGuess).Seconds())
 	own := s.of()
 	kernel := own*weight + all.of()*(1-weight)
-	copied := time.Duration(float64(max(e.Fetched, e.Chars)) * copyCost)
-	fetch := kernel*length.Seconds() - copied.Seconds()
-	return float32(max(0, min(1, fetch/length.Seconds())))
+	kept := float64(e.Chars)*copyCost + float64(e.Fetched-min(e.Fetched, e.Chars))*mapCost // ns
+	return max(0, min(1, kernel-kept/float64(length)))
 }
 
 func (s *share) add(user, system time.Duration) {

@@ -89,7 +89,7 @@ type segment struct {
 	waker    int32
 	kind     kind
 	reason   reasonID
-	fetch    float32 // share of a running segment that was work of the kernel to fetch data from storage
+	fetch    float32 // share of running, or of ready after running, for work of the kernel to fetch data from storage
 }
 
 // habit is what ended the last pause in a kind of call.
@@ -218,7 +218,7 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	p := th.pause
 	if p.kind == ready {
-		th.close(t, e.At, segment{kind: ready})
+		th.close(t, e.At, segment{kind: ready, fetch: float32(th.running.recent)})
 		th.state = stateOn
 		return
 	}

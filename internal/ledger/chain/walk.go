@@ -10,7 +10,7 @@ import (
 type Piece struct {
 	From, To time.Duration
 	Kind     PieceKind
-	Fetch    float64 // of Work: the share that was work of the kernel to fetch data
+	Fetch    float64 // of Work and NoCore: the share that was for work of the kernel to fetch data
 	Feeder   bool    // another thread that reads data did it
 	reason   reasonID
 }
@@ -114,7 +114,7 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 	case running:
 		p.Kind, p.Fetch = Work, float64(s.fetch)
 	case ready:
-		p.Kind = NoCore
+		p.Kind, p.Fetch = NoCore, float64(s.fetch)
 	case readyAfterStorage, storage:
 		p.Kind = Storage
 	case asleep:
