@@ -76,9 +76,9 @@ func (a *account) addCell(h *history.History, p history.Point) {
 		c.spins = a.spin.spins()
 		c.overlap = a.spin.overlap(&c, waited)
 	}
-	of, scheduled := a.scheduled(h, p)
-	if !scheduled {
-		of = c.split()
+	of, dark := a.scheduled(h, p)
+	if dark > 0 {
+		of.add(c.split(), dark/dt)
 	}
 	a.totals.Busy += seconds(of.busy)
 	a.totals.Storage += seconds(of.storage)

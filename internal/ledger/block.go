@@ -129,6 +129,10 @@ func (s *sums) add(b *block, from, to time.Duration) {
 			continue
 		}
 		c := b.classOf(p)
+		if c == dark {
+			s.dark += of
+			continue
+		}
 		idle := of * b.idle[c]
 		if p.Feeder {
 			s.fed += idle

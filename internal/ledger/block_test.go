@@ -84,9 +84,9 @@ func TestScheduledLoop(t *testing.T) {
 			a.at = 100 * ms
 			for at := 200 * ms; at < length-500*ms; at += 100 * ms {
 				p := history.Point{At: at}
-				of, ok := a.scheduled(h, p)
-				if !ok {
-					t.Fatalf("at %v: got no division, want one", at)
+				of, dark := a.scheduled(h, p)
+				if dark > 0 {
+					t.Fatalf("at %v: got %v s without evidence, want none", at, dark)
 				}
 				a.totals.Busy += seconds(of.busy)
 				a.totals.Storage += seconds(of.storage)

@@ -59,6 +59,16 @@ type parts struct {
 	could, room float64
 }
 
+// add adds a share of other parts.
+func (of *parts) add(more parts, share float64) {
+	of.busy += more.busy * share
+	of.storage += more.storage * share
+	of.cpu += more.cpu * share
+	of.gain += more.gain * share
+	of.could += more.could * share
+	of.room += more.room * share
+}
+
 // split divides a cell's time.
 //
 // What the leading thread did explains the idle time of the GPU, or without one all time. Its own work comes first: it

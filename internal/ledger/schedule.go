@@ -28,6 +28,7 @@ type schedule struct {
 type sums struct {
 	busy, storage, cpu float64
 	fed                float64
+	dark               float64 // without evidence
 	other              [chain.ReasonKinds]float64
 	clocks             chain.Times
 }
@@ -53,12 +54,13 @@ const (
 func (s *schedule) lead(tid int) {
 	if s.leader != tid {
 		s.leader, s.begun, s.clock = tid, false, nil
+		s.checkpoint()
 	}
 }
 
 // checkpoint notes the leader's clocks.
 func (s *schedule) checkpoint() {
-	if s.leader == 0 {
+	if s.leader == 0 || s.timeline == nil || !s.timeline.Knows(s.leader) {
 		return
 	}
 	at := s.timeline.Until()
@@ -93,16 +95,16 @@ func (s *schedule) clocksAt(at time.Duration) chain.Times {
 	}
 }
 
-// scheduled divides the time from the end of the last cell to p by the scheduler's reports. It is false where these do
-// not cover it.
-func (a *account) scheduled(h *history.History, p history.Point) (parts, bool) {
+// scheduled divides the time from the end of the last cell to p by the scheduler's reports. dark is how many seconds
+// these leave out.
+func (a *account) scheduled(h *history.History, p history.Point) (known parts, dark float64) {
 	s := &a.schedule
-	if s.timeline == nil || s.leader == 0 || a.target.Job == "" || !s.timeline.Covers(s.leader, a.at, p.At) {
+	if s.timeline == nil || len(s.clock) == 0 || a.target.Job == "" || !s.timeline.Covers(s.leader, a.at, p.At) {
 		s.begun = false
-		return parts{}, false
+		return parts{}, (p.At - a.at).Seconds()
 	}
 	if !s.begun {
-		s.begun, s.done = true, a.at
+		s.begun, s.done, s.ahead = true, a.at, [4]time.Duration{}
 		s.sums = sums{clocks: s.clocksAt(a.at)}
 		s.told = s.sums
 	}
@@ -115,7 +117,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (parts, bool) {
 	length := p.At - a.at
 	of := s.told.since(&was)
 	total := *a.totals.Scheduled
-	total.Time += length
+	total.Time += length - min(length, seconds(of.dark))
 	for i := range of.other {
 		total.Other[i] += seconds(of.other[i])
 	}
@@ -126,7 +128,7 @@ func (a *account) scheduled(h *history.History, p history.Point) (parts, bool) {
 	total.Fed += seconds(of.fed)
 	a.totals.Scheduled = &total
 	gain := saved(length, of.clocks.Memory, &s.ahead[3]).Seconds()
-	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, true
+	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, min(of.dark, length.Seconds())
 }
 
 // saved returns what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that was
@@ -229,7 +231,7 @@ func (s *schedule) block(from, to time.Duration, busy float64) *block {
 
 func (s *sums) since(was *sums) sums {
 	d := sums{
-		fed: s.fed - was.fed, busy: s.busy - was.busy, storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
+		fed: s.fed - was.fed, dark: s.dark - was.dark, busy: s.busy - was.busy, storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
 		clocks: chain.Times{
 			Memory: s.clocks.Memory - was.clocks.Memory, Pending: s.clocks.Pending - was.clocks.Pending,
 			Workers: s.clocks.Workers - was.clocks.Workers, GPU: s.clocks.GPU - was.clocks.GPU,
@@ -245,6 +247,7 @@ func (s *sums) since(was *sums) sums {
 // atLeast returns sums that are nowhere smaller than before: what was told is not taken back.
 func (s *sums) atLeast(was *sums) sums {
 	m := *s
+	m.dark = max(s.dark, was.dark)
 	m.fed = max(s.fed, was.fed)
 	m.busy, m.storage, m.cpu = max(s.busy, was.busy), max(s.storage, was.storage), max(s.cpu, was.cpu)
 	for i := range m.other {

@@ -1,17 +1,29 @@
 package chain
 
-import "time"
+import (
+	"sort"
+	"time"
+)
 
-// clocks are the moments at which a thread would be if something were different. They are on the axis of Stamp.Mono
-// and start out equal to it.
+// scenario is something that is different in a replay.
+type scenario int
+
+const (
+	memory    scenario = iota // no storage: neither waiting nor the kernel's work to fetch data
+	pending                   // no waiting for storage, but the kernel's work
+	workers                   // twice as many threads that read
+	gpu                       // a GPU twice as fast
+	scenarios int      = iota
+)
+
+// clocks are the moments at which a thread would be if something were different. They are on the axis of Stamp.Mono and
+// start out equal to it.
 //
 // The rules: working takes its time. Waiting for storage takes none, if that is what differs. A thread that another one
 // woke goes on when both are there. Any other sleep takes its time.
 type clocks struct {
-	memory  time.Duration // no storage: neither waiting nor the kernel's work to fetch data
-	pending time.Duration // no waiting for storage, but the kernel's work
-	workers time.Duration // twice as many threads that read
-	gpu     time.Duration // a GPU twice as fast
+	at    [scenarios]time.Duration
+	floor [scenarios]time.Duration // where it would be without those other sleeps since another thread woke it
 }
 
 // jobTimes is what is known of all threads of a job.
@@ -28,100 +40,120 @@ type lead struct {
 	sleeping float64 // share of its other sleeps in which the GPU worked
 }
 
-// add moves the clocks over a segment.
-func (c *clocks) add(t *Timeline, th *thread, s *segment) {
+// lengths returns how long a segment takes in each scenario, if no thread ended it.
+func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 	length := s.to - s.from
-	if s.kind == asleep && s.waker != 0 {
-		if w := t.threads[int(s.waker)]; w != nil {
-			before := *c
-			if c.meet(t, w, s) {
-				th.rest.extend(s, before)
-			}
-			return
-		}
-	}
+	of = [scenarios]time.Duration{length, length, length, length}
 	l, leads := th.job.leading[th.tid]
-	memory, half, gpu := length, length, length
+	part := func(share float64) time.Duration { return time.Duration(float64(length) * share) }
 	switch s.kind {
 	case running:
-		memory = time.Duration(float64(length) * (1 - float64(s.fetch)))
-		th.job.work += memory
+		of[memory] -= part(float64(s.fetch))
 		if leads {
-			gpu -= time.Duration(float64(length) * l.spinning / 2)
+			of[gpu] -= part(l.spinning / 2)
 		}
 	case ready:
-		memory = time.Duration(float64(length) * (1 - float64(s.fetch)))
+		of[memory] -= part(float64(s.fetch))
 	case storage, readyAfterStorage:
-		memory = 0
+		of[memory], of[pending] = 0, 0
 	case asleep:
-		th.rest.extend(s, *c)
 		if leads {
-			gpu -= time.Duration(float64(length) * l.sleeping / 2)
+			of[gpu] -= part(l.sleeping / 2)
 		}
 	}
 	if th.reads && !leads && s.kind != asleep {
-		half /= 2
+		of[workers] /= 2
 	}
-	c.memory += memory
-	c.workers += half
-	c.gpu += gpu
-	if s.kind != storage && s.kind != readyAfterStorage {
-		c.pending += length
-	}
+	return of
 }
 
-// meet moves the clocks to when a thread and the one that wakes it are both there. A thread that slept for something
-// else most of that time, such as one that waits for timers, is not ahead or behind on its own: it serves the sleeper,
-// which then waits as long as it did. served reports whether that is so.
-func (c *clocks) meet(t *Timeline, waker *thread, s *segment) (served bool) {
-	at := waker.clocksAt(t, s.to)
-	if rest := &waker.rest; rest.to > s.from && min(rest.to, s.to)-max(rest.from, s.from) > (s.to-s.from)/2 {
-		began := rest.clocks.plus(max(0, s.from-rest.from))
-		c.memory += max(0, at.memory-began.memory)
-		c.pending += max(0, at.pending-began.pending)
-		c.workers += max(0, at.workers-began.workers)
-		c.gpu += max(0, at.gpu-began.gpu)
-		return true
-	}
-	c.memory, c.pending = max(c.memory, at.memory), max(c.pending, at.pending)
-	c.workers, c.gpu = max(c.workers, at.workers), max(c.gpu, at.gpu)
-	return false
-}
-
-// rest is a stretch in which a thread mostly slept, and no followed thread that works ended that.
-type rest struct {
-	from, to time.Duration
-	clocks   clocks // at from
-}
-
-// extend adds a sleep. before are the clocks at its start.
-func (r *rest) extend(s *segment, before clocks) {
-	if r.to == 0 || s.from-r.to > (s.to-r.from)/4 {
-		r.from, r.clocks = s.from, before
-	}
-	r.to = s.to
-}
-
-func (c clocks) plus(d time.Duration) clocks {
-	return clocks{c.memory + d, c.pending + d, c.workers + d, c.gpu + d}
-}
-
-// clocksAt returns the clocks at a moment of the open state.
-func (th *thread) clocksAt(t *Timeline, at time.Duration) clocks {
-	c := th.clocks
-	if at <= th.since || th.died != 0 {
-		return c
-	}
-	s := segment{from: th.since, to: at, kind: running}
-	work := th.job.work
-	if th.state == stateOff {
-		s.kind, s.reason = th.pause.kind, th.pause.reason
-		if s.kind == asleep { // a wake-up that is still to come; without it nothing is known
-			return c
+// add moves the clocks over a segment.
+func (c *clocks) add(t *Timeline, th *thread, s *segment) {
+	if s.kind == asleep && s.waker != 0 {
+		if w := t.threads[int(s.waker)]; w != nil {
+			c.meet(t, w, s)
+			return
 		}
 	}
+	of := th.lengths(s)
+	for i := range c.at {
+		c.at[i] += of[i]
+		if s.kind != asleep {
+			c.floor[i] += of[i]
+		}
+	}
+}
+
+// meet moves the clocks to when a thread and the one that wakes it are both there. The waker may have slept for something
+// else before, and have been there earlier had it been asked earlier, as a thread that waits for timers: the sleeper does
+// not wait for such sleeps, but for those within its own.
+func (c *clocks) meet(t *Timeline, waker *thread, s *segment) {
+	at := waker.clocksAt(t, s.to)
+	within := waker.progress(t, s.from, s.to, maxServing)
+	for i := range c.at {
+		now := min(max(c.at[i], at.at[i]), max(c.at[i]+within[i], at.floor[i]))
+		c.floor[i] = min(max(c.floor[i], at.floor[i]), now)
+		c.at[i] = now
+	}
+}
+
+// Bounds of progress.
+const (
+	maxServing  = 4   // threads that wake one another
+	maxProgress = 256 // segments of each
+)
+
+// progress returns how far a thread's clocks went from one moment to another. What it did before the newest maxProgress
+// segments takes its time.
+func (th *thread) progress(t *Timeline, from, to time.Duration, depth int) (sum [scenarios]time.Duration) {
+	add := func(s segment) {
+		s.from, s.to = max(s.from, from), min(s.to, to)
+		if s.from >= s.to {
+			return
+		}
+		var of [scenarios]time.Duration
+		if w := t.threads[int(s.waker)]; s.kind == asleep && s.waker != 0 && w != nil && depth > 0 {
+			of = w.progress(t, s.from, s.to, depth-1)
+		} else {
+			of = th.lengths(&s)
+		}
+		for i := range sum {
+			sum[i] += of[i]
+		}
+	}
+	first := sort.Search(len(th.segments), func(i int) bool { return th.segments[i].to > from })
+	if n := len(th.segments) - maxProgress; n > first {
+		add(segment{from: from, to: th.segments[n].from, kind: unknown})
+		first = n
+	}
+	for i := first; i < len(th.segments) && th.segments[i].from < to; i++ {
+		add(th.segments[i])
+	}
+	if th.died == 0 {
+		add(segment{from: th.since, to: to, kind: th.openKind()})
+	}
+	return sum
+}
+
+// openKind is the kind of the state that has not ended.
+func (th *thread) openKind() kind {
+	switch th.state {
+	case stateOn:
+		return running
+	case stateOff:
+		return th.pause.kind
+	}
+	return unknown
+}
+
+// clocksAt returns the clocks at a moment of the open state. Of a sleep that has not ended, nothing is known yet.
+func (th *thread) clocksAt(t *Timeline, at time.Duration) clocks {
+	c := th.clocks
+	s := segment{from: th.since, to: at, kind: th.openKind()}
+	if at <= th.since || th.died != 0 || s.kind == asleep {
+		return c
+	}
 	c.add(t, th, &s)
-	th.job.work = work
 	return c
 }
 
@@ -131,15 +163,22 @@ func (t *Timeline) clocksAt(creator int, j *jobTimes, at time.Duration) clocks {
 		return th.clocksAt(t, at)
 	}
 	if j.threads == 0 {
-		return clocks{at, at, at, at}
+		same := [scenarios]time.Duration{at, at, at, at}
+		return clocks{same, same}
 	}
 	var latest clocks
 	for _, th := range t.threads {
 		if th.job == j {
-			c := th.clocksAt(t, at)
-			latest.memory, latest.pending = max(latest.memory, c.memory), max(latest.pending, c.pending)
-			latest.workers, latest.gpu = max(latest.workers, c.workers), max(latest.gpu, c.gpu)
+			latest = latest.later(th.clocksAt(t, at))
 		}
 	}
 	return latest
+}
+
+// later returns the later of two, for each scenario.
+func (c clocks) later(than clocks) clocks {
+	for i := range c.at {
+		c.at[i], c.floor[i] = max(c.at[i], than.at[i]), max(c.floor[i], than.floor[i])
+	}
+	return c
 }

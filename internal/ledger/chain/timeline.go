@@ -53,7 +53,6 @@ type thread struct {
 	reads   bool     // it has read data
 	running share
 	clocks  clocks
-	rest    rest // the newest
 }
 
 type openState uint8
@@ -272,6 +271,9 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	}
 	s.from, s.to = th.since, at
 	th.clocks.add(t, th, &s)
+	if s.kind == running {
+		th.job.work += time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch)))
+	}
 	if n := len(th.segments); n > 0 && th.segments[n-1].joins(&s) {
 		th.segments[n-1].to = at
 	} else {
@@ -317,12 +319,15 @@ func (t *Timeline) forget(before time.Duration) {
 // slack is how much later than the newest event an edge may be: its sources are read one after another.
 const slack = time.Millisecond
 
-// Covers reports whether the states of a thread are known from one moment to another.
+// Covers reports whether the states of a thread are known from one moment to another, or from a moment in between on.
 func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
 	th := t.threads[tid]
-	return th != nil && th.born <= from && t.gap <= from && to <= t.until+slack && (th.died == 0 || th.died > from) &&
-		(len(th.segments) == 0 || th.segments[0].from <= from)
+	return th != nil && th.born < to && t.gap < to && to <= t.until+slack && (th.died == 0 || th.died > from) &&
+		(len(th.segments) == 0 || th.segments[0].from <= max(from, th.born))
 }
+
+// Knows reports whether a thread is followed, or was until lately.
+func (t *Timeline) Knows(tid int) bool { return t.threads[tid] != nil }
 
 // Until is the moment up to which all events are known.
 func (t *Timeline) Until() time.Duration { return t.until }

@@ -208,22 +208,21 @@ func (t *Timeline) TimesAt(tid int) Times {
 	if th == nil {
 		return Times{}
 	}
-	c := t.expectedClocks(th, 0)
-	return Times{c.memory, c.pending, c.workers, c.gpu, th.job.work}
+	c := t.expectedClocks(th)
+	return Times{c.at[memory], c.at[pending], c.at[workers], c.at[gpu], th.job.work}
 }
 
 // expectedClocks are the clocks at Until, with a sleep that has not ended taken to end now.
-func (t *Timeline) expectedClocks(th *thread, depth int) clocks {
+func (t *Timeline) expectedClocks(th *thread) clocks {
 	c := th.clocksAt(t, t.until)
-	if th.state != stateOff || th.pause.kind != asleep || depth >= maxDepth {
+	if th.state != stateOff || th.pause.kind != asleep {
 		return c
 	}
+	s := segment{from: th.since, to: t.until, kind: asleep}
 	w := walker{t, nil, []*thread{th}}
 	if next := w.expected(th); next != nil && next != th {
-		at := t.expectedClocks(next, depth+1)
-		return clocks{max(c.memory, at.memory), max(c.pending, at.pending), max(c.workers, at.workers), max(c.gpu, at.gpu)}
+		s.waker = int32(next.tid)
 	}
-	s := segment{from: th.since, to: t.until, kind: asleep}
 	c.add(t, th, &s)
 	return c
 }
