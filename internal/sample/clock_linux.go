@@ -11,7 +11,7 @@ import (
 // about 0.1 us, and the error is the same for all times.
 func OnMonotonic(clock time.Duration) time.Duration { return clock - monotonicOrigin() }
 
-// monotonicOrigin is the reading of CLOCK_MONOTONIC at origin. Go reads the same clock, but does not tell the value.
+// monotonicOrigin is the reading of CLOCK_MONOTONIC at origin. Go reads the same clock, but does not show the value.
 var monotonicOrigin = sync.OnceValue(func() time.Duration {
 	const tries = 1000 // a few hundred microseconds in all
 	low, high := time.Duration(-1<<63), time.Duration(1<<63-1)

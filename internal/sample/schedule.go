@@ -5,7 +5,7 @@ import "time"
 // Schedule is what the kernel's scheduler reported of the threads of followed jobs, between two readings. Every thread
 // is on a CPU, ready for one, or paused, without a gap. Times are Stamp.Mono.
 type Schedule struct {
-	Until  time.Duration `json:"until"`            // the events are complete up to this moment, but for sums
+	Until  time.Duration `json:"until"`            // the events are complete up to this moment, except for sums
 	Events []ThreadEvent `json:"events,omitempty"` // in the order of At
 	Lost   uint64        `json:"lost,omitempty"`   // events that found no room since the previous reading
 	Arch   string        `json:"arch,omitempty"`   // GOARCH of the machine, which numbers the system calls; "" if it is this one's
@@ -52,7 +52,7 @@ type ThreadEvent struct {
 type ThreadEventKind uint8
 
 // The kinds of events. A ThreadSum ends when its thread leaves a CPU: a ThreadIn and a ThreadOut of the same moment
-// follow, and the ThreadOut tells the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until then the
+// follow, and the ThreadOut shows the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until then the
 // thread's newest event is the ThreadIn or ThreadOut with which the sum begins. User, System, Fetched and Chars of a
 // ThreadSum count since the previous ThreadOut or ThreadSum.
 const (

@@ -32,7 +32,7 @@ const (
 	hasBytes  // fetched and chars
 	hasWaker  // of ThreadSum
 
-	hasWoken = hasFile // of ThreadIn: when, by whom
+	hasWoken = hasFile // of ThreadIn: when, by which thread
 )
 
 var errSchedule = errors.New("the scheduler's events are damaged")

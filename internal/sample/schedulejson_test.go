@@ -16,8 +16,8 @@ func aSchedule() Schedule {
 		{At: at, Kind: ThreadBegan, TID: 12, PID: 10, Job: "train", Creator: 10},
 		{At: at + 5, Kind: ThreadIn, TID: 12, PID: 10, Woken: at, Waker: 10, WakerPID: 10, WakerKind: UserThread},
 		{
-			At: at + 1000, Kind: ThreadOut, TID: 12, PID: 10, State: StateBlocked, IOWait: true, Syscall: 17, File: RegularFile,
-			Detail: 1<<63 + 5, User: 4 * time.Millisecond, System: time.Microsecond, Fetched: 1 << 20, Chars: 4096,
+			At: at + 1000, Kind: ThreadOut, TID: 12, PID: 10, State: StateBlocked, IOWait: true, Syscall: 17,
+			File: RegularFile, Detail: 1<<63 + 5, User: 4 * time.Millisecond, System: time.Microsecond, Fetched: 1 << 20, Chars: 4096,
 		},
 		{At: at + 2000, Kind: ThreadIn, TID: 12, PID: 10, Woken: at + 1990, WakerKind: Interrupt},
 		{
@@ -56,8 +56,14 @@ func TestScheduleJSONIsSmall(t *testing.T) {
 	for i := range 500 {
 		at := time.Hour + time.Duration(i)*173*time.Microsecond
 		s.Events = append(s.Events,
-			ThreadEvent{At: at, Kind: ThreadOut, TID: 70001, PID: 70000, State: StateBlocked, IOWait: true, File: RegularFile, Detail: 131077},
-			ThreadEvent{At: at + 91*time.Microsecond, Kind: ThreadIn, TID: 70001, PID: 70000, Woken: at + 80*time.Microsecond, WakerKind: SoftIRQ})
+			ThreadEvent{
+				At: at, Kind: ThreadOut, TID: 70001, PID: 70000, State: StateBlocked, IOWait: true, File: RegularFile,
+				Detail: 131077,
+			},
+			ThreadEvent{
+				At: at + 91*time.Microsecond, Kind: ThreadIn, TID: 70001, PID: 70000, Woken: at + 80*time.Microsecond,
+				WakerKind: SoftIRQ,
+			})
 	}
 	text, err := json.Marshal(s)
 	if err != nil {

@@ -93,7 +93,7 @@ func pinned(f func()) (tid int, wait func()) {
 
 // turns are two threads on one CPU that wake each other through pipes: two switches for each round.
 type turns struct {
-	there, back [2]int
+	forth, back [2]int
 	buf         [1]byte
 	echo        int // the other thread
 	stop        func()
@@ -101,12 +101,12 @@ type turns struct {
 
 func newTurns() *turns {
 	p := &turns{}
-	must(unix.Pipe2(p.there[:], 0))
+	must(unix.Pipe2(p.forth[:], 0))
 	must(unix.Pipe2(p.back[:], 0))
 	echo, wait := pinned(func() {
 		var buf [1]byte
 		for {
-			if n, err := unix.Read(p.there[0], buf[:]); n == 0 || err != nil {
+			if n, err := unix.Read(p.forth[0], buf[:]); n == 0 || err != nil {
 				return
 			}
 			_, err := unix.Write(p.back[1], buf[:])
@@ -115,9 +115,9 @@ func newTurns() *turns {
 	})
 	p.echo = echo
 	p.stop = func() {
-		must(unix.Close(p.there[1]))
+		must(unix.Close(p.forth[1]))
 		wait()
-		for _, fd := range []int{p.there[0], p.back[0], p.back[1]} {
+		for _, fd := range []int{p.forth[0], p.back[0], p.back[1]} {
 			must(unix.Close(fd))
 		}
 	}
@@ -125,7 +125,7 @@ func newTurns() *turns {
 }
 
 func (p *turns) round() {
-	_, err := unix.Write(p.there[1], p.buf[:])
+	_, err := unix.Write(p.forth[1], p.buf[:])
 	must(err)
 	_, err = unix.Read(p.back[0], p.buf[:])
 	must(err)

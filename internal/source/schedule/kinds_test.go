@@ -100,7 +100,9 @@ func TestSleepEndsByInterrupt(t *testing.T) {
 	s := opened(t, defaults)
 	f, events := trace(t, s, "sleep")
 	checkChain(t, events)
-	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool { return out.Syscall == unix.SYS_CLOCK_NANOSLEEP })
+	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool {
+		return out.Syscall == unix.SYS_CLOCK_NANOSLEEP
+	})
 	if len(found) != 1 {
 		t.Fatalf("got %d pauses in clock_nanosleep, want 1", len(found))
 	}
@@ -214,7 +216,8 @@ func TestReadOfSlowDisk(t *testing.T) {
 			t.Skip("needs FUSE and loop devices: ", err)
 		}
 	}
-	d, err := slowdisk.Open(t.Context(), slowdisk.Spinning, slowdisk.Options{Size: 128 << 20, Delay: 10 * time.Millisecond})
+	o := slowdisk.Options{Size: 128 << 20, Delay: 10 * time.Millisecond}
+	d, err := slowdisk.Open(t.Context(), slowdisk.Spinning, o)
 	if err != nil {
 		t.Skip("needs a slow device: ", err)
 	}
@@ -255,7 +258,7 @@ func TestReadOfSlowDisk(t *testing.T) {
 	}
 }
 
-// spinProgram computes, and tells its CPU time.
+// spinProgram computes, and reports its CPU time.
 func spinProgram(f facts) {
 	var before, after unix.Timespec
 	must(unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &before))
@@ -271,10 +274,10 @@ func TestRunningTime(t *testing.T) {
 	f, events := trace(t, s, "spin")
 	checkChain(t, events)
 	var running time.Duration
-	mine := of(events, f["main"])
-	for i, e := range mine[1:] {
-		if e.Kind == sample.ThreadOut && mine[i].Kind == sample.ThreadIn {
-			running += e.At - mine[i].At
+	own := of(events, f["main"])
+	for i, e := range own[1:] {
+		if e.Kind == sample.ThreadOut && own[i].Kind == sample.ThreadIn {
+			running += e.At - own[i].At
 		}
 	}
 	cpu := time.Duration(f["cpu"])

@@ -192,10 +192,10 @@ func of(events []sample.ThreadEvent, tid int) []sample.ThreadEvent {
 // pauses returns each ThreadOut of a thread that matches, with the ThreadIn that ends it.
 func pauses(events []sample.ThreadEvent, tid int, match func(sample.ThreadEvent) bool) [][2]sample.ThreadEvent {
 	var found [][2]sample.ThreadEvent
-	mine := of(events, tid)
-	for i := range len(mine) - 1 {
-		if mine[i].Kind == sample.ThreadOut && mine[i+1].Kind == sample.ThreadIn && match(mine[i]) {
-			found = append(found, [2]sample.ThreadEvent{mine[i], mine[i+1]})
+	own := of(events, tid)
+	for i := range len(own) - 1 {
+		if own[i].Kind == sample.ThreadOut && own[i+1].Kind == sample.ThreadIn && match(own[i]) {
+			found = append(found, [2]sample.ThreadEvent{own[i], own[i+1]})
 		}
 	}
 	return found

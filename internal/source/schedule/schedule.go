@@ -13,9 +13,9 @@ const (
 	// maxEvents is the most events of one Read. The rest stays in the buffer of the kernel for the next one.
 	maxEvents = 1 << 16
 
-	// settle is the time after which an event is certain to be in the buffer: a program takes a few microseconds from
+	// ringDelay is the time after which an event is certain to be in the buffer: a program takes a few microseconds from
 	// its reading of the clock to the end of its record.
-	settle = 50 * time.Microsecond
+	ringDelay = 50 * time.Microsecond
 
 	// longPause is LONG_PAUSE of sched.bpf.c.
 	longPause = 10 * time.Millisecond

@@ -293,11 +293,11 @@ func (s *Source) Read(into *sample.Sample) error {
 	s.flushSums(monotonic())
 	s.events = append(s.events[:0], s.held...)
 	s.held = s.held[:0]
-	until := into.At.Mono - settle
+	until := into.At.Mono - ringDelay
 	if !s.drainInto(&s.events) {
 		until = s.until
 		if n := len(s.events); n > 0 {
-			until = max(until, s.events[n-1].At-settle)
+			until = max(until, s.events[n-1].At-ringDelay)
 		}
 	}
 	sortEvents(s.events)

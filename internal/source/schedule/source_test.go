@@ -51,7 +51,8 @@ func TestReadOfPipe(t *testing.T) {
 		t.Errorf("got state %v, I/O wait %v; want asleep without I/O wait", out.State, out.IOWait)
 	}
 	if in.Waker != f["writer"] || in.WakerPID != f["main"] || in.WakerKind != sample.UserThread {
-		t.Errorf("got waker %d of %d, kind %d; want thread %d of %d", in.Waker, in.WakerPID, in.WakerKind, f["writer"], f["main"])
+		t.Errorf("got waker %d of %d, kind %d; want thread %d of %d",
+			in.Waker, in.WakerPID, in.WakerKind, f["writer"], f["main"])
 	}
 	if in.Woken-out.At < 15*time.Millisecond {
 		t.Errorf("got %v asleep, want about 20 ms", in.Woken-out.At)

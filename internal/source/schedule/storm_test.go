@@ -18,8 +18,8 @@ const (
 
 // stormProgram has two threads wake each other through pipes as fast as they can. Then one of them sleeps.
 func stormProgram(f facts) {
-	var there, back [2]int
-	must(unix.Pipe2(there[:], 0))
+	var forth, back [2]int
+	must(unix.Pipe2(forth[:], 0))
 	must(unix.Pipe2(back[:], 0))
 	pass := func(from, to int) bool {
 		buf := make([]byte, 1)
@@ -33,17 +33,17 @@ func stormProgram(f facts) {
 		return true
 	}
 	ping, wait := thread(func() {
-		_, err := unix.Write(there[1], []byte{0})
+		_, err := unix.Write(forth[1], []byte{0})
 		must(err)
 		for end := time.Now().Add(stormLength); time.Now().Before(end); {
-			pass(back[0], there[1])
+			pass(back[0], forth[1])
 		}
 		wait := unix.NsecToTimespec(stormSleep.Nanoseconds())
 		must(unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &wait, nil))
-		must(unix.Close(there[1]))
+		must(unix.Close(forth[1]))
 	})
 	pong, wait2 := thread(func() {
-		for pass(there[0], back[1]) {
+		for pass(forth[0], back[1]) {
 		}
 	})
 	f["ping"], f["pong"] = ping, pong
@@ -51,9 +51,9 @@ func stormProgram(f facts) {
 	wait2()
 }
 
-// storm follows the program and reads as the agent does. It returns the events, and whether the long sleep was told
+// storm follows the program and reads as the agent does. It returns the events, and whether the long sleep was reported
 // while it lasted.
-func storm(t *testing.T, s *Source) (f facts, events []sample.ThreadEvent, toldInTime bool, lost uint64) {
+func storm(t *testing.T, s *Source) (f facts, events []sample.ThreadEvent, inTime bool, lost uint64) {
 	t.Helper()
 	p := start(t, "storm")
 	if err := s.Follow("job", []int{p.pid()}); err != nil {
@@ -65,7 +65,7 @@ func storm(t *testing.T, s *Source) (f facts, events []sample.ThreadEvent, toldI
 		select {
 		case f = <-done:
 			more, missed := readWithLoss(t, s)
-			return f, append(events, more...), toldInTime, lost + missed
+			return f, append(events, more...), inTime, lost + missed
 		case <-time.After(20 * time.Millisecond):
 		}
 		var r sample.Sample
@@ -75,7 +75,7 @@ func storm(t *testing.T, s *Source) (f facts, events []sample.ThreadEvent, toldI
 		lost += r.Schedule.Lost
 		for _, e := range r.Schedule.Events {
 			if e.Syscall == unix.SYS_CLOCK_NANOSLEEP && e.Kind == sample.ThreadOut && r.At.Mono-e.At < stormSleep {
-				toldInTime = true
+				inTime = true
 			}
 		}
 		events = append(events, r.Schedule.Events...)
@@ -84,9 +84,9 @@ func storm(t *testing.T, s *Source) (f facts, events []sample.ThreadEvent, toldI
 
 // totals adds up what a thread did.
 func totals(events []sample.ThreadEvent, tid int) (running, ready, blocked, asleep time.Duration, sums int) {
-	mine := of(events, tid)
-	for i, e := range mine[1:] {
-		before := mine[i]
+	own := of(events, tid)
+	for i, e := range own[1:] {
+		before := own[i]
 		switch {
 		case e.Kind == sample.ThreadSum:
 			running, ready, blocked, asleep = running+e.Running, ready+e.Ready, blocked+e.Blocked, asleep+e.Asleep
@@ -117,13 +117,13 @@ func TestStormIsSummed(t *testing.T) {
 	o := defaults
 	o.jobBudget = 300
 	s := opened(t, o)
-	f, events, toldInTime, lost := storm(t, s)
+	f, events, inTime, lost := storm(t, s)
 	checkChain(t, events)
 	if lost > 0 {
 		t.Errorf("got %d lost events, want none", lost)
 	}
-	if !toldInTime {
-		t.Error("the sleep after the storm was told when it was over, want it while it lasted")
+	if !inTime {
+		t.Error("the sleep after the storm was reported when it was over, want it while it lasted")
 	}
 	for _, tid := range []int{f["ping"], f["pong"]} {
 		checkTotals(t, events, tid, 5)
@@ -137,8 +137,8 @@ func TestStormIsSummed(t *testing.T) {
 func checkTotals(t *testing.T, events []sample.ThreadEvent, tid, wantSums int) {
 	t.Helper()
 	running, ready, blocked, asleep, sums := totals(events, tid)
-	mine := of(events, tid)
-	life := mine[len(mine)-1].At - mine[0].At
+	own := of(events, tid)
+	life := own[len(own)-1].At - own[0].At
 	if got := running + ready + blocked + asleep; got != life {
 		t.Errorf("thread %d: got %v (running %v, ready %v, blocked %v, asleep %v), want its life of %v",
 			tid, got, running, ready, blocked, asleep, life)
