@@ -27,7 +27,7 @@ const pastBytes = maxRecent*(1+jobColumns+jobNowColumns)*8 + maxOlder*(1+jobColu
 // Columns of kindJob and kindJobNow.
 const (
 	jobColumns    = 3
-	jobNowColumns = 8
+	jobNowColumns = 9
 )
 
 // past are the readings of a candidate, oldest first.

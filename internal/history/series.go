@@ -44,6 +44,7 @@ const (
 	JobReaderTime // thread-seconds
 	JobReaderWork
 	JobInReads
+	JobLeaderSystem
 
 	GPUBusyTime // s
 
@@ -126,7 +127,7 @@ type groupKey struct {
 }
 
 // maxColumns is the largest number of columns of a kind.
-const maxColumns = 8
+const maxColumns = 9
 
 // layout is the axis, the first column and the number of columns of each kind.
 var layout = [...]struct {
@@ -141,7 +142,7 @@ var layout = [...]struct {
 	kindHost:        {cpuAxis, HostCPUTime, 2},
 	kindHostNow:     {cpuAxis, HostIOWait, 1},
 	kindJob:         {processAxis, JobCPUTime, 3},
-	kindJobNow:      {processAxis, JobSystemTime, 8},
+	kindJobNow:      {processAxis, JobSystemTime, 9},
 	kindGPU:         {gpuAxis, GPUBusyTime, 1},
 	kindLedger:      {ledgerAxis, LedgerBusy, 3},
 	kindGain:        {ledgerAxis, LedgerGain, 1},
@@ -290,6 +291,7 @@ func jobValues(j *sample.Job) (job, now [maxColumns]float64) {
 		j.SystemTime.Seconds(), float64(j.ReadChars),
 		j.Leaders.Seconds(), j.LeaderTime.Seconds(), j.LeaderReady.Seconds(),
 		j.ReaderTime.Seconds(), j.ReaderWork.Seconds(), j.InReads.Seconds(),
+		j.LeaderSystem.Seconds(),
 	}
 	return job, now
 }

@@ -7,17 +7,18 @@ type cell struct {
 
 	period float64 // distance of the samples that busy is from; 0 if it is exact
 
-	some     float64 // I/O pressure of the job's scope; see psiWait for why this is no wall time
-	scopeCPU float64 // core-seconds of work of everything in that scope
-	queued   float64 // growth of the most loaded disk's weighted time
-	iowait   float64 // core-seconds of idle time while a task of the core waited for I/O
-	jobCPU   float64 // core-seconds of work of the job; without a job, of the busiest core
-	starved  float64 // a thread was ready without a CPU: from CPU pressure of the job's own scope, or its leading thread
-	fetching float64 // of jobCPU, in the kernel to fetch the job's data from storage
-	leading  float64 // of jobCPU, of the thread that drives the GPU
-	ready    float64 // that thread was ready and had no CPU
-	queue    float64 // the job's own part of the weighted time of the disk that it read from
-	onDisk   float64 // growth of that disk's weighted time, whichever process read
+	some           float64 // I/O pressure of the job's scope; see psiWait for why this is no wall time
+	scopeCPU       float64 // core-seconds of work of everything in that scope
+	queued         float64 // growth of the most loaded disk's weighted time
+	iowait         float64 // core-seconds of idle time while a task of the core waited for I/O
+	jobCPU         float64 // core-seconds of work of the job; without a job, of the busiest core
+	starved        float64 // a thread was ready without a CPU: from CPU pressure of the job's own scope, or its leading thread
+	fetching       float64 // of jobCPU, in the kernel to fetch the job's data from storage
+	leaderFetching float64 // of leading, the same
+	leading        float64 // of jobCPU, of the thread that drives the GPU
+	ready          float64 // that thread was ready and had no CPU
+	queue          float64 // the job's own part of the weighted time of the disk that it read from
+	onDisk         float64 // growth of that disk's weighted time, whichever process read
 
 	reading float64 // thread-seconds of the job's other threads that fetch data
 	working float64 // of reading, on a CPU or ready for one
@@ -41,7 +42,7 @@ type cell struct {
 func (c cell) perLeader() cell {
 	if c.leaders > 1 {
 		for _, sum := range []*float64{
-			&c.jobCPU, &c.fetching, &c.leading, &c.ready, &c.reading, &c.working, &c.inReads, &c.queue,
+			&c.jobCPU, &c.fetching, &c.leaderFetching, &c.leading, &c.ready, &c.reading, &c.working, &c.inReads, &c.queue,
 		} {
 			*sum /= c.leaders
 		}
@@ -88,11 +89,16 @@ func (c cell) split() parts {
 		return parts{}
 	}
 	fetching := clamp(c.fetching, 0, max(0, c.jobCPU))
-	waited := min(c.dt, c.waited()+fetching)
 	if !c.readsAhead() || c.writing {
-		return c.splitSerial(waited, fetching)
+		if c.leaders > 0 {
+			fetching = min(fetching, max(0, c.leaderFetching)) // the rest is a pool's
+		}
+		return c.splitSerial(min(c.dt, c.waited()+fetching), fetching)
 	}
-	return c.splitAhead(waited, fetching)
+	if !c.hasGPU {
+		fetching = min(fetching, max(0, c.working))
+	}
+	return c.splitAhead(min(c.dt, c.waited()+fetching), fetching)
 }
 
 // worked is how long the GPU worked.

@@ -17,7 +17,7 @@ type levels struct {
 	stored                                           float64 // bytes the job fetched from or sent to storage
 	readChars                                        float64 // bytes the job read by calls, also from the page cache
 	disks                                            float64 // bytes that all leaf disks moved
-	leaders, leading, leaderReady                    float64 // s, see sample.Job
+	leaders, leading, leaderReady, leaderSystem      float64 // s, see sample.Job
 	reading, working, inReads                        float64
 	hasSome, hasGPU, hasJob                          bool
 }
@@ -50,13 +50,20 @@ func (a *account) read(h *history.History, p history.Point) levels {
 		l.reading = get(history.JobReaderTime, a.target.Job)
 		l.working = get(history.JobReaderWork, a.target.Job)
 		l.inReads = get(history.JobInReads, a.target.Job)
+		l.leaderSystem = get(history.JobLeaderSystem, a.target.Job)
 	}
 	return l
 }
 
 // copyCost is the kernel's work to copy data from the page cache, in seconds per byte: about 5 GB/s. This part of the
-// system time remains with the data in memory.
+// system time remains with the data in memory. Mapped files are not copied.
 const copyCost = 0.2e-9
+
+// fetching returns how much of the system time between two moments the kernel worked to fetch data from storage.
+func (l levels) fetching(now levels, system float64) float64 {
+	copied := max(0, min(now.fetched-l.fetched, now.readChars-l.readChars))
+	return max(0, system*l.fetchedShare(now)-copied*copyCost)
+}
 
 // until returns the cell between two moments, dt seconds apart.
 func (l levels) until(now levels, dt float64, s Target) cell {
@@ -86,7 +93,11 @@ func (l levels) until(now levels, dt float64, s Target) cell {
 		c.leaders = (now.leaders - l.leaders) / dt
 		c.jobCPU = now.jobCPU - l.jobCPU
 		c.cached = l.cached(now) && !s.Remote
-		c.fetching = max(0, (now.system-l.system)*l.fetchedShare(now)-(now.fetched-l.fetched)*copyCost)
+		c.fetching = l.fetching(now, now.system-l.system)
+		c.leaderFetching = c.fetching
+		if now.leaderSystem > 0 {
+			c.leaderFetching = min(c.fetching, l.fetching(now, now.leaderSystem-l.leaderSystem))
+		}
 	}
 	c.starved = c.ready
 	if s.Own {

@@ -100,7 +100,7 @@ func TestStarvedPipelineIsCPUBound(t *testing.T) {
 }
 
 func TestFetchingIsStorage(t *testing.T) {
-	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, hasGPU: true, hasPressure: true,
+	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, leaderFetching: 0.15, hasGPU: true, hasPressure: true,
 		ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.55) > 1e-9 || math.Abs(got.cpu-0.05) > 1e-9 {
 		t.Errorf("%+v, want 0.55 for storage and what idle time is left for the CPU", got)

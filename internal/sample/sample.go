@@ -143,6 +143,8 @@ type Job struct {
 	Leaders     time.Duration `json:"leaders,omitempty"`      // time for which leaders were known
 	LeaderTime  time.Duration `json:"leader_time,omitempty"`  // part of Leaders, on a CPU
 	LeaderReady time.Duration `json:"leader_ready,omitempty"` // part of Leaders, ready and waiting for a CPU
+	// LeaderSystem is the part of LeaderTime in the kernel, in ticks of 10 ms; 0 where it is not known.
+	LeaderSystem time.Duration `json:"leader_system,omitempty"`
 	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // time for which readers were known
 	ReaderWork  time.Duration `json:"reader_work,omitempty"`  // part of ReaderTime, on a CPU or waiting for one
 	// InReads is the time of leaders and readers asleep in a read of a file, by sampling. It is measured only where the

@@ -156,7 +156,8 @@ func (j *job) sample() sample.Job {
 		HasIO: j.hasIO, Processes: j.alive, Mounts: j.mounts.seen, Limits: j.limits, Began: j.began,
 		LeaderPIDs: j.leaderPIDs(),
 		Leaders:    j.threads.led, LeaderTime: j.threads.leading, LeaderReady: j.threads.leaderReady,
-		ReaderTime: j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
+		LeaderSystem: j.threads.leaderSystem,
+		ReaderTime:   j.threads.reading, ReaderWork: j.threads.working, InReads: j.threads.inReads,
 	}
 }
 

@@ -58,7 +58,9 @@ func (t *threads) lead(s *Source, members []*member) {
 	})
 	for _, m := range members {
 		if !t.leads(m.pid) {
-			t.leaders = append(t.leaders, s.follow(m.pid, t.at))
+			l := s.follow(m.pid, t.at)
+			_ = l.inKernel(s, 0) // the base
+			t.leaders = append(t.leaders, l)
 		}
 	}
 }

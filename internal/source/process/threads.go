@@ -35,7 +35,8 @@ type threads struct {
 	remote  bool          // data may come from no disk of this machine, and not from the page cache alone
 	sampled int           // index in leaders and readers of the last sample
 
-	led, leading, leaderReady, reading, working, inReads time.Duration // never decrease
+	led, leading, leaderReady, leaderSystem time.Duration // never decrease
+	reading, working, inReads               time.Duration // never decrease
 }
 
 // fetched is what a thread or a process has read.
@@ -63,6 +64,7 @@ func (t *threads) read(s *Source, now time.Duration) {
 			t.led += dt
 			t.leading += ran
 			t.leaderReady += ready
+			t.leaderSystem += l.inKernel(s, ran)
 			t.inReads += l.slept(dt - ran - ready)
 		}
 		return !ok
@@ -196,14 +198,16 @@ func (t *threads) keep(s *Source, moved map[int]bool, now time.Duration) {
 type thread struct {
 	id    int
 	sched file          // schedstat (Documentation/scheduler/sched-stats.rst)
+	stat  file          // of a leader
 	moved time.Duration // time of its last bytes
 
-	ran, ready counter
-	in         inRead
+	ran, ready, system counter
+	in                 inRead
 }
 
 func (t *thread) close(s *Source) {
 	s.close(&t.sched)
+	s.close(&t.stat)
 	s.close(&t.in.call)
 }
 
@@ -211,6 +215,7 @@ func (t *thread) close(s *Source) {
 func (s *Source) follow(id int, now time.Duration) *thread {
 	t := &thread{id: id, moved: now}
 	folder := filepath.Join(s.proc, strconv.Itoa(id))
+	t.stat.path = filepath.Join(folder, "task", strconv.Itoa(id), "stat") // of the thread, and not of its process
 	t.sched.path, t.in.call.path = filepath.Join(folder, "schedstat"), filepath.Join(folder, "syscall")
 	_, _, _ = t.read(s, 0) // the base
 	return t
@@ -230,6 +235,19 @@ func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok
 	}
 	ran = t.ran.grown(nowRan, dt)
 	return ran, t.ready.grown(nowReady, dt-ran), true
+}
+
+// inKernel returns how long a leader was in the kernel, of the time that it ran since the last reading.
+func (t *thread) inKernel(s *Source, ran time.Duration) time.Duration {
+	text, err := s.read(&t.stat)
+	if err != nil {
+		return 0
+	}
+	now, ok := parseStat(text)
+	if !ok {
+		return 0
+	}
+	return t.system.grown(uint64(duration(now.system)), ran)
 }
 
 // counter is one time of a thread. The kernel updates the times of a running thread at its own ticks of 1 to 10 ms, so
