@@ -80,7 +80,7 @@ func (r *run) addDevice(d device, now time.Duration) {
 		return
 	}
 	g := r.devices[i]
-	g.device, g.status, g.due = newDeviceReader(d), sample.GPUWorks, now
+	g.device, g.status, g.due, g.appeared = newDeviceReader(d), sample.GPUWorks, now, now
 	g.info = sample.GPU{ID: d.id(), Name: d.name(), Index: d.index(), Driver: r.version, Parent: d.parent()}
 	g.unanchor()
 	g.domain, g.since, g.pollsRate = unknownClock, 0, false
@@ -113,7 +113,7 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 
 // read reads one device.
 func (r *run) read(ctx context.Context, g *deviceState, processes bool) {
-	w := request{since: g.since, processes: processes, wantRate: true,
+	w := request{since: g.since, processes: processes, wantRate: !g.isNew(r.began),
 		gauges: g.gaugeAt == 0 || r.began-g.gaugeAt >= gaugeInterval,
 		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
 	if g.newest != 0 {
@@ -185,8 +185,11 @@ func (r *run) apply(g *deviceState, got *reading) {
 		r.grid.processes = append(r.grid.processes, p)
 	}
 	g.due = r.began + readInterval
-	if g.pollsRate {
+	switch {
+	case g.pollsRate:
 		g.due = r.began + 2*r.interval
+	case g.isNew(now):
+		g.due = r.began + holdInterval
 	}
 }
 
@@ -218,7 +221,11 @@ func (r *run) markLost(g *deviceState, err error) {
 func (r *run) completeUntil(now time.Duration) time.Duration {
 	completeUntil := now
 	for _, g := range r.devices {
-		if g.readable() && g.newest > now-g.late.lag() {
+		switch {
+		case !g.readable():
+		case g.isNew(now):
+			completeUntil = min(completeUntil, g.appeared)
+		case g.newest > now-g.late.lag():
 			completeUntil = min(completeUntil, g.newest)
 		}
 	}

@@ -124,7 +124,10 @@ func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
 	case g.silent:
 		return nil, codeNotFound
 	}
-	published := max(0, time.Since(g.began)-g.late)
+	if time.Since(g.began) < g.late {
+		return nil, codeNotFound
+	}
+	published := time.Since(g.began) - g.late
 	if g.batch > 0 {
 		published = published.Truncate(g.batch)
 	}

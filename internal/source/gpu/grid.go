@@ -14,6 +14,7 @@ import (
 type grid struct {
 	at       sample.Stamp // time of the newest row, or the start
 	interval time.Duration
+	begun    bool // there was a row, or no need for a first one
 
 	processes     []sample.GPUProcess
 	processesRead bool
@@ -34,6 +35,19 @@ func (r *run) emitRows(now sample.Stamp, until time.Duration) {
 		step = (behind - maxCatchUp).Truncate(r.interval) + r.interval
 	}
 	for ; r.grid.at.Mono+step <= until; step = r.interval {
+		r.emitRow(now, step)
+	}
+}
+
+// emitFirstRow emits a row of GPUs without any sample yet, once: their rows may have to wait for seconds.
+func (r *run) emitFirstRow(now sample.Stamp) {
+	if r.grid.begun || len(r.devices) == 0 {
+		return
+	}
+	r.grid.begun = true
+	if step := now.Mono - r.grid.at.Mono; step > 0 && !slices.ContainsFunc(r.devices, func(g *deviceState) bool {
+		return g.newest != 0
+	}) {
 		r.emitRow(now, step)
 	}
 }

@@ -29,13 +29,14 @@ func (i *integral) add(at time.Duration, share float64) bool {
 	if !i.withdraw(at) {
 		return false
 	}
-	return i.extend(at, share)
+	return i.extend(at, share, maxPeriod)
 }
 
-// addRate is add for the current rate of a GPU whose samples are missing. Samples of the same time replace it.
+// addRate is add for the current rate of a GPU whose samples are missing, for as long as rows wait for them. Samples of
+// the same time replace it.
 func (i *integral) addRate(at time.Duration, share float64) bool {
 	before, period := len(i.knots), i.period
-	added := i.extend(at, share)
+	added := i.extend(at, share, maxLag)
 	i.provisional += len(i.knots) - before
 	i.period = period
 	return added
@@ -57,7 +58,8 @@ func (i *integral) withdraw(at time.Duration) bool {
 	return true
 }
 
-func (i *integral) extend(at time.Duration, share float64) bool {
+// extend adds a share of the time since the last knot. After a gap of more than longest, it covers one period.
+func (i *integral) extend(at time.Duration, share float64, longest time.Duration) bool {
 	last, known := i.newest()
 	if !known {
 		i.knots = append(i.knots, knot{at, 0})
@@ -67,7 +69,7 @@ func (i *integral) extend(at time.Duration, share float64) bool {
 	switch {
 	case covers <= 0:
 		return false
-	case covers <= maxPeriod:
+	case covers <= longest:
 		i.period = covers
 	default:
 		if covers = i.period; covers == 0 {

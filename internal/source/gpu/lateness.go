@@ -5,8 +5,11 @@ import "time"
 const (
 	// minLag is how old the newest sample of a prompt driver becomes before the next reading.
 	minLag = readInterval + 200*time.Millisecond
-	// firstLag is assumed of a driver until its own lag is known: it may publish its samples once a second.
+	// firstLag is assumed of a driver until its own lag is known well: it may publish its samples once a second.
 	firstLag = 2*readInterval + 200*time.Millisecond
+	// hold is how long a new GPU's rows wait for its first samples, which are requested every holdInterval.
+	hold         = 3500 * time.Millisecond
+	holdInterval = 250 * time.Millisecond
 	// maxLag bounds how long rows wait for samples: of a driver that publishes those from three seconds ago once a
 	// second, read once a second. history.Lag is longer.
 	maxLag = 5500 * time.Millisecond
@@ -33,7 +36,7 @@ func (l *lateness) observe(age time.Duration) {
 // lag is how old the newest known sample may become while the driver works as it did.
 func (l *lateness) lag() time.Duration {
 	if *l == (lateness{}) {
-		return firstLag
+		return hold
 	}
 	oldest := l.ages[0]
 	for _, age := range l.ages {

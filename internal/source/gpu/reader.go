@@ -118,7 +118,7 @@ func (d *deviceReader) readUtilization(driver driver, w request, r *reading) {
 		return err
 	})
 	r.clocks = driver.clocks()
-	enough := ok && !w.wantRate || len(r.points) > 0
+	enough := (ok || idles) && !w.wantRate || len(r.points) > 0
 	if enough && !w.gauges {
 		return
 	}

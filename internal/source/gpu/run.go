@@ -93,6 +93,7 @@ func (r *run) poll(ctx context.Context, all bool) {
 	}
 	now := sample.Now()
 	until := r.completeUntil(now.Mono)
+	r.emitFirstRow(now)
 	r.emitRows(now, until)
 	if all {
 		r.emitPartialRow(now, until)

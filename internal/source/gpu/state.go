@@ -18,6 +18,7 @@ type deviceState struct {
 	status      sample.GPUStatus
 	noThread    bool          // hung only because no thread was left to read it
 	partitioned bool          // into MIG devices
+	appeared    time.Duration // Stamp.Mono of its first listing, or of its return
 	due         time.Duration // Stamp.Mono of the next reading
 
 	busy     integral
@@ -39,6 +40,9 @@ type deviceState struct {
 
 	xids []sample.XID // immutable, shared with rows
 }
+
+// isNew reports whether the device may still return its first samples.
+func (g *deviceState) isNew(now time.Duration) bool { return g.newest == 0 && now-g.appeared < hold }
 
 // readable reports whether the device can be read.
 func (g *deviceState) readable() bool { return g.device != nil && g.status == sample.GPUWorks }
@@ -83,7 +87,7 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 		case !ok || !g.addUtilization(at, p.value, g.busy.add):
 			garbage++
 		default:
-			newest, newestAt = max(newest, p.timestamp), max(newestAt, at)
+			newest, newestAt = max(newest, p.timestamp), at
 			if oldestNew == 0 && at > known {
 				oldestNew = at
 			}
@@ -91,11 +95,11 @@ func (g *deviceState) applySamples(r *reading) (garbage int) {
 	}
 	if newest > 0 {
 		g.since = newest // lower than before if the driver's clock was set back
-		if first {
-			oldestNew = newestAt - readInterval // the buffer goes back further
-		}
-		if oldestNew != 0 {
-			g.late.observe(r.clocks.at.Mono - oldestNew + g.busy.period)
+		switch now := r.clocks.at.Mono; {
+		case first: // the buffer goes back further
+			g.late.observe(now - newestAt + readInterval)
+		case oldestNew != 0:
+			g.late.observe(now - oldestNew + g.busy.period)
 		}
 	}
 	return garbage
