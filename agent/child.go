@@ -91,8 +91,8 @@ func (c *child) resize() {
 	}
 }
 
-// wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, while the
-// kernel still has all counters of the program, and before the rest of the output is passed on.
+// wait returns when the program has exited, with the code that a shell would give. exited runs at that moment, while
+// the kernel still has all counters of the program, and before the rest of the output is passed on.
 func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 	awaitExit(c.cmd.Process.Pid)
 	exited()

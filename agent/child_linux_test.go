@@ -35,7 +35,8 @@ func TestLastReadingHasAllCPUTime(t *testing.T) {
 	m.Jobs.Unfollow("program")
 	// The program has worked for some milliseconds before it was followed. /proc counts in ticks of 10 ms.
 	const slack = 40 * time.Millisecond
-	if spent := status.UserTime() + status.SystemTime(); spent < 2*slack || counted < spent-slack || counted > spent+slack {
+	spent := status.UserTime() + status.SystemTime()
+	if spent < 2*slack || counted < spent-slack || counted > spent+slack {
 		t.Errorf("got %v of CPU time, want the %v that the kernel reports at its end, within %v", counted, spent, slack)
 	}
 }

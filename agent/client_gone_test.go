@@ -39,7 +39,7 @@ func TestWindowOfAClientThatIsGone(t *testing.T) {
 		}
 		var begun api.Begun
 		if err := json.Unmarshal(out, &begun); err != nil {
-			t.Fatalf("%s: %v", out, err)
+			t.Fatalf("unmarshal %s: %v", out, err)
 		}
 		time.Sleep(300 * time.Millisecond)
 		text, err := api.NewClient(socket).End(t.Context(), begun.ID)
@@ -50,10 +50,13 @@ func TestWindowOfAClientThatIsGone(t *testing.T) {
 		if err := json.Unmarshal(text, &report); err != nil {
 			t.Fatal(err)
 		}
-		if says := strings.Contains(report.Finding, "named no process and has ended"); report.Scope != c.scope || says != c.says {
-			t.Errorf("%s: got the scope %s, said %v, want %s, %v: %s", c.body, report.Scope, says, c.scope, c.says, report.Finding)
+		says := strings.Contains(report.Finding, "named no process and has ended")
+		if report.Scope != c.scope || says != c.says {
+			t.Errorf("%s: got the scope %s, said %v, want %s, %v: %s",
+				c.body, report.Scope, says, c.scope, c.says, report.Finding)
 		}
-		if named := strings.Contains(report.Remedy, "with the pid"); c.says && report.Verdict == string(window.Unknown) && !named {
+		named := strings.Contains(report.Remedy, "with the pid")
+		if c.says && report.Verdict == string(window.Unknown) && !named {
 			t.Errorf("%s: got the remedy %q, want the pid", c.body, report.Remedy)
 		}
 	}

@@ -126,8 +126,8 @@ func (n *Next) value(c *column) (float64, bool) {
 	return n.Edge.value(c)
 }
 
-// Lag is how long to wait for a source with its own axis: a GPU's driver may return its samples seconds late. Beyond Lag
-// the source counts as silent.
+// Lag is how long to wait for a source with its own axis: a GPU's driver may return its samples seconds late. Beyond
+// Lag the source counts as silent.
 const Lag = 6 * time.Second
 
 // beyond returns the value of a column after the last row. A GPU is extrapolated with its last slope. A device that was

@@ -6,7 +6,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// A candidate is a process that nobody has announced (sample.Sample.Candidates). Its readings are kept aside, in less
+// A candidate is a process that is not announced (sample.Sample.Candidates). Its readings are kept apart, in less
 // memory than columns take: 75 KiB each. When it becomes a job, columns are made for it, and the rows that exist are
 // filled from the past. So a column may be older than its device is known.
 

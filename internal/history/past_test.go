@@ -68,8 +68,8 @@ func TestPast(t *testing.T) {
 	}
 }
 
-// Before its first reading a candidate is between 0 and what it had counted by then. Parts of ledgers are bounded by the
-// time, too.
+// Before its first reading a candidate is between 0 and what it had counted by then. Parts of ledgers are bounded by
+// the time, too.
 func TestBeforeTheFirstReading(t *testing.T) {
 	h := newHistory(t)
 	add(t, h, &sample.Sample{At: sample.Stamp{Mono: time.Second}, Jobs: []sample.Job{{ID: "other"}}})
@@ -112,10 +112,12 @@ func TestBeforeTheFirstReading(t *testing.T) {
 		d.Low != 1<<20 || d.Value != 2<<20 || d.High != 3<<20 {
 		t.Errorf("bytes read: got %+v, %v, want 1, 2 and 3 MiB", d, ok)
 	}
-	if err := h.AppendLedgers(6*time.Second, []LedgerTotals{{ID: "other"}, {ID: "j", Storage: 3 * time.Second}}); err != nil {
+	totals := []LedgerTotals{{ID: "other"}, {ID: "j", Storage: 3 * time.Second}}
+	if err := h.AppendLedgers(6*time.Second, totals); err != nil {
 		t.Fatal(err)
 	}
-	if d, ok := h.Between(Key{LedgerStorage, "j"}, at(5*time.Second), at(6*time.Second)); !ok || math.Abs(d.Value-0.2) > 1e-9 {
+	d, ok := h.Between(Key{LedgerStorage, "j"}, at(5*time.Second), at(6*time.Second))
+	if !ok || math.Abs(d.Value-0.2) > 1e-9 {
 		t.Errorf("after it: got %+v, %v, want 0.2 s", d, ok)
 	}
 }

@@ -72,10 +72,10 @@ func (w *gpuWaits) learn(time *[classes]float64, busy, idle float64) {
 	w.busy = w.busy*waitsMemory + busy
 }
 
-// divide finds the share of each class in which the GPU was idle. While the thread fetches data, the GPU has no work, so
-// that this time is idle first. The rest of the idle time lies in what the thread did otherwise. Sleeping that is longer
-// than the GPU worked is idle for certain. What remains is work. If the program queues work for the GPU, the GPU may be
-// idle in any part of what the thread does besides waiting for it.
+// divide finds the share of each class in which the GPU was idle. While the thread fetches data, the GPU has no work,
+// so that this time is idle first. The rest of the idle time lies in what the thread did otherwise. Sleeping that is
+// longer than the GPU worked is idle for certain. What remains is work. If the program queues work for the GPU, the GPU
+// may be idle in any part of what the thread does besides waiting for it.
 func (b *block) divide(length, busy float64, waits *gpuWaits) {
 	busy = min(busy, length)
 	var time [classes]float64

@@ -10,9 +10,11 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// loop writes the events of a thread that reads, works and computes on a GPU in turn, and the readings of the GPU, whose
-// samples are period apart. spins: it keeps its core while the GPU works.
-func loop(read, work, compute time.Duration, spins bool, period, length time.Duration) (sample.Schedule, []sample.Sample) {
+// loop writes the events of a thread that reads, works and computes on a GPU in turn, and the readings of the GPU,
+// whose samples are period apart. spins: it keeps its core while the GPU works.
+func loop(
+	read, work, compute time.Duration, spins bool, period, length time.Duration,
+) (sample.Schedule, []sample.Sample) {
 	const ms = time.Millisecond
 	s := sample.Schedule{Until: length, Arch: "amd64"}
 	add := func(e sample.ThreadEvent) {

@@ -12,7 +12,7 @@ type cell struct {
 	queued         float64 // growth of the most loaded disk's weighted time
 	iowait         float64 // core-seconds of idle time while a task of the core waited for I/O
 	jobCPU         float64 // core-seconds of work of the job; without a job, of the busiest core
-	starved        float64 // a thread was ready without a CPU: from CPU pressure of the job's own scope, or its leading thread
+	starved        float64 // a thread was ready without a CPU: from CPU pressure of the job's scope, or its leading thread
 	fetching       float64 // of jobCPU, in the kernel to fetch the job's data from storage
 	leaderFetching float64 // of leading, the same
 	leading        float64 // of jobCPU, of the thread that drives the GPU

@@ -22,8 +22,8 @@ type Estimator interface {
 	// Learn takes over what the scheduler reported. The estimator copies what it keeps.
 	Learn(s *sample.Schedule)
 
-	// Reason names what the leading thread of the target with that ID waited for most lately, in calls of a kind; "" if
-	// it did not.
+	// Reason names what the leading thread of the target with that ID waited for most recently, in calls of a kind; ""
+	// if it did not.
 	Reason(id string, kind chain.ReasonKind) string
 
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.

@@ -48,7 +48,7 @@ func (e *Pressure) SetTargets(targets []Target) {
 	e.accounts = accounts
 }
 
-// Reason names what a target's leading thread waited for most lately, in calls of a kind.
+// Reason names what a target's leading thread waited for most recently, in calls of a kind.
 func (e *Pressure) Reason(id string, kind chain.ReasonKind) string {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
@@ -58,7 +58,7 @@ func (e *Pressure) Reason(id string, kind chain.ReasonKind) string {
 	return ""
 }
 
-// keepSchedule is how long the states of threads are kept: until every GPU's driver has told its samples.
+// keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
 const keepSchedule = history.Lag + 2*time.Second
 
 // Learn takes over what the scheduler reported.

@@ -17,7 +17,7 @@ type schedule struct {
 	begun bool
 	done  time.Duration // end of the newest block that cannot change any more
 	sums  sums          // since begun, at done
-	told  sums          // the same at the end of the last cell
+	given sums          // the same at the end of the last cell
 	waits gpuWaits
 	clock []checkpoint     // in the order of time
 	ahead [4]time.Duration // by which each clock was faster than the time; see saved
@@ -106,16 +106,16 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	if !s.begun {
 		s.begun, s.done, s.ahead = true, a.at, [4]time.Duration{}
 		s.sums = sums{clocks: s.clocksAt(a.at)}
-		s.told = s.sums
+		s.given = s.sums
 	}
 	now := s.until(h, a.target.GPU, p)
-	was := s.told
-	s.told = now.atLeast(&was)
+	was := s.given
+	s.given = now.atLeast(&was)
 	if a.totals.Scheduled == nil {
 		a.totals.Scheduled = &history.Scheduled{}
 	}
 	length := p.At - a.at
-	of := s.told.since(&was)
+	of := s.given.since(&was)
 	total := *a.totals.Scheduled
 	total.Time += length - min(length, seconds(of.dark))
 	for i := range of.other {
@@ -131,8 +131,8 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, min(of.dark, length.Seconds())
 }
 
-// saved returns what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that was
-// ahead waits for one that was not. ahead is then subtracted from what the clock saves later.
+// saved returns what a clock saved in a stretch. A clock may go faster than the time for a moment, when a thread that
+// was ahead waits for one that was not. ahead is then subtracted from what the clock saves later.
 func saved(length, clock time.Duration, ahead *time.Duration) time.Duration {
 	saved := length - clock - *ahead
 	*ahead = max(0, -saved)
@@ -144,7 +144,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	settled := min(s.timeline.Settled(s.leader, patience), s.timeline.Until())
 	if gpu == "" {
 		if end := min(settled, p.At); end > s.done {
-			s.settle(s.block(s.done, end, -1), s.done, end)
+			s.resolve(s.block(s.done, end, -1), s.done, end)
 		}
 		return s.beyond(p.At, -1)
 	}
@@ -167,7 +167,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 				now.clocks = s.clocksAt(p.At)
 				return now
 			}
-			s.settle(s.block(from, to, busy), from, to)
+			s.resolve(s.block(from, to, busy), from, to)
 			steps = rest
 		}
 	}
@@ -196,8 +196,8 @@ func takeBlock(steps []history.Step) (from, to time.Duration, busy float64, rest
 	return from, to, busy, nil
 }
 
-// settle adds a block that cannot change any more.
-func (s *schedule) settle(b *block, from, to time.Duration) {
+// resolve adds a block that cannot change any more.
+func (s *schedule) resolve(b *block, from, to time.Duration) {
 	s.sums.add(b, from, to)
 	s.done = to
 	if s.names != nil {
@@ -205,7 +205,7 @@ func (s *schedule) settle(b *block, from, to time.Duration) {
 	}
 }
 
-// beyond returns the sums at a moment after done, in which the GPU was busy for so many seconds; negative without a GPU.
+// beyond returns the sums at a moment after done. The GPU was busy for so many seconds since; negative without a GPU.
 func (s *schedule) beyond(at time.Duration, busy float64) sums {
 	now := s.sums
 	if at > s.done {
@@ -231,7 +231,8 @@ func (s *schedule) block(from, to time.Duration, busy float64) *block {
 
 func (s *sums) since(was *sums) sums {
 	d := sums{
-		fed: s.fed - was.fed, dark: s.dark - was.dark, busy: s.busy - was.busy, storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
+		fed: s.fed - was.fed, dark: s.dark - was.dark, busy: s.busy - was.busy,
+		storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
 		clocks: chain.Times{
 			Memory: s.clocks.Memory - was.clocks.Memory, Pending: s.clocks.Pending - was.clocks.Pending,
 			Workers: s.clocks.Workers - was.clocks.Workers, GPU: s.clocks.GPU - was.clocks.GPU,
@@ -244,7 +245,7 @@ func (s *sums) since(was *sums) sums {
 	return d
 }
 
-// atLeast returns sums that are nowhere smaller than before: what was told is not taken back.
+// atLeast returns sums that are nowhere smaller than before: what was given is not taken back.
 func (s *sums) atLeast(was *sums) sums {
 	m := *s
 	m.dark = max(s.dark, was.dark)

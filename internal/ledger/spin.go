@@ -8,9 +8,9 @@ import "math"
 // less time than the GPU worked does not spin. One that slept otherwise for less time than that does not sleep.
 //
 // A thread that was on a CPU for as long as the GPU worked spins, and one that slept for as long sleeps: else that
-// would be by chance. Where both or neither is so, changes show which. A spinning thread is on a CPU for longer when the GPU
-// works for longer, and one that works and then sleeps for less. That is a regression of the changes of the thread's
-// work on those of the GPU's work and of the waiting for storage. Old changes fade out.
+// would be by chance. Where both or neither is so, changes show which. A spinning thread is on a CPU for longer when
+// the GPU works for longer, and one that works and then sleeps for less. That is a regression of the changes of the
+// thread's work on those of the GPU's work and of the waiting for storage. Old changes fade out.
 type spin struct {
 	// Of the stretch that is not complete yet, in s. The thread was asleep for no known cause.
 	dt, leading, ready, asleep, busy, waited float64

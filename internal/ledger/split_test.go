@@ -100,10 +100,10 @@ func TestStarvedPipelineIsCPUBound(t *testing.T) {
 }
 
 func TestFetchingIsStorage(t *testing.T) {
-	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, leaderFetching: 0.15, hasGPU: true, hasPressure: true,
-		ownIO: true}
+	c := cell{dt: 1, busy: 0.4, some: 0.4, scopeCPU: 0.25, jobCPU: 0.25, fetching: 0.15, leaderFetching: 0.15,
+		hasGPU: true, hasPressure: true, ownIO: true}
 	if got := c.split(); math.Abs(got.storage-0.55) > 1e-9 || math.Abs(got.cpu-0.05) > 1e-9 {
-		t.Errorf("%+v, want 0.55 for storage and what idle time is left for the CPU", got)
+		t.Errorf("got %+v, want 0.55 for storage and what idle time is left for the CPU", got)
 	}
 }
 
@@ -398,8 +398,8 @@ func TestGainOverCells(t *testing.T) {
 // TestMainThreadDecodes: one thread reads, another decodes for 5 and drives the GPU for 8 of 20 ms, and waits for the
 // first for 7. Its own work cannot hide behind the GPU.
 func TestMainThreadDecodes(t *testing.T) {
-	c := cell{dt: 20, busy: 8, some: 20, scopeCPU: 6, jobCPU: 6, leading: 5, reading: 20, working: 1, queue: 19, leaders: 1,
-		ofJob: true, hasGPU: true, hasPressure: true, ownIO: true}
+	c := cell{dt: 20, busy: 8, some: 20, scopeCPU: 6, jobCPU: 6, leading: 5, reading: 20, working: 1, queue: 19,
+		leaders: 1, ofJob: true, hasGPU: true, hasPressure: true, ownIO: true}
 	of := c.split()
 	gain := of.gain + new(gains).take(of.could, of.room)
 	if math.Abs(of.cpu-5) > 1 || math.Abs(of.storage-7) > 1 || math.Abs(gain-7) > 0.5 {

@@ -33,7 +33,8 @@ func TestFirstSpanOfAProcess(t *testing.T) {
 	}
 	w.Job = m.Jobs.AutoFollow(cmd.Process.Pid, "", false)
 	if r := m.Spans.Report(w); r.Scope != window.Process || !r.Split || r.Uncertainty > window.Thresholds.Doubt {
-		t.Errorf("got a ledger %v of the %s, uncertainty %.2f, want one of the %s", r.Split, r.Scope, r.Uncertainty, window.Process)
+		t.Errorf("got a ledger %v of the %s, uncertainty %.2f, want one of the %s",
+			r.Split, r.Scope, r.Uncertainty, window.Process)
 	}
 	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, Job: w.Job}, m.Now())
 	if err != nil {

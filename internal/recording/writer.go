@@ -68,8 +68,8 @@ func (w *Writer) Write(e *Entry) error {
 }
 
 func empty(s *sample.Sample) bool {
-	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) + len(s.GPUs) +
-		len(s.Drives)
+	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) +
+		len(s.GPUs) + len(s.Drives)
 	return devices == 0 && s.Schedule == nil || checkStamp(s.At) != nil
 }
 

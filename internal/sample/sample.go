@@ -33,7 +33,7 @@ type Sample struct {
 	Jobs      []Job      `json:"jobs,omitempty"`
 	Processes []Process  `json:"processes,omitempty"`
 
-	// Candidates are processes with their children that work and that nobody has announced: a span may name one of them.
+	// Candidates are processes with their children that work and are not announced: a span may name one of them.
 	// Their counters go on in Jobs when they are followed.
 	Candidates []Job `json:"candidates,omitempty"`
 
@@ -145,8 +145,8 @@ type Job struct {
 	LeaderReady time.Duration `json:"leader_ready,omitempty"` // part of Leaders, ready and waiting for a CPU
 	// LeaderSystem is the part of LeaderTime in the kernel, in ticks of 10 ms; 0 where it is not known.
 	LeaderSystem time.Duration `json:"leader_system,omitempty"`
-	ReaderTime  time.Duration `json:"reader_time,omitempty"`  // time for which readers were known
-	ReaderWork  time.Duration `json:"reader_work,omitempty"`  // part of ReaderTime, on a CPU or waiting for one
+	ReaderTime   time.Duration `json:"reader_time,omitempty"` // time for which readers were known
+	ReaderWork   time.Duration `json:"reader_work,omitempty"` // part of ReaderTime, on a CPU or waiting for one
 	// InReads is the time of leaders and readers asleep in a read of a file, by sampling. It is measured only where the
 	// data come from no disk of this machine.
 	InReads time.Duration `json:"in_reads,omitempty"`

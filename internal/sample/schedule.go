@@ -52,9 +52,9 @@ type ThreadEvent struct {
 type ThreadEventKind uint8
 
 // The kinds of events. A ThreadSum ends when its thread leaves a CPU: a ThreadIn and a ThreadOut of the same moment
-// follow, and the ThreadOut shows the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until then the
-// thread's newest event is the ThreadIn or ThreadOut with which the sum begins. User, System, Fetched and Chars of a
-// ThreadSum count since the previous ThreadOut or ThreadSum.
+// follow, and the ThreadOut shows the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until
+// then the thread's newest event is the ThreadIn or ThreadOut with which the sum begins. User, System, Fetched and
+// Chars of a ThreadSum count since the previous ThreadOut or ThreadSum.
 const (
 	ThreadBegan ThreadEventKind = iota + 1 // it is followed from now on; its state shows in its next event
 	ThreadOut                              // it left a CPU
@@ -98,7 +98,7 @@ const (
 	UserThread             // a thread of a program, in process context: followed or not
 	KernelThread           // PF_KTHREAD, such as a kworker
 	Interrupt              // a hard interrupt: a device or a timer. Waker means nothing
-	SoftIRQ                // a soft interrupt. Waker is the thread that sends, if it is one that runs a send or write call; else 0
+	SoftIRQ                // a soft interrupt. Waker is the thread that sends, if it runs a send or write call; else 0
 )
 
 // NoSyscall is the Syscall of a thread that paused in a page fault, or in user mode.

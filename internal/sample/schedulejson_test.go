@@ -17,7 +17,8 @@ func aSchedule() Schedule {
 		{At: at + 5, Kind: ThreadIn, TID: 12, PID: 10, Woken: at, Waker: 10, WakerPID: 10, WakerKind: UserThread},
 		{
 			At: at + 1000, Kind: ThreadOut, TID: 12, PID: 10, State: StateBlocked, IOWait: true, Syscall: 17,
-			File: RegularFile, Detail: 1<<63 + 5, User: 4 * time.Millisecond, System: time.Microsecond, Fetched: 1 << 20, Chars: 4096,
+			File: RegularFile, Detail: 1<<63 + 5, User: 4 * time.Millisecond, System: time.Microsecond,
+			Fetched: 1 << 20, Chars: 4096,
 		},
 		{At: at + 2000, Kind: ThreadIn, TID: 12, PID: 10, Woken: at + 1990, WakerKind: Interrupt},
 		{
@@ -25,9 +26,9 @@ func aSchedule() Schedule {
 			Peer: "10.0.0.7:443",
 		},
 		{
-			At: at + 30_000_000, Kind: ThreadSum, TID: 12, PID: 10, State: StateAsleep, Syscall: NoSyscall, File: Socket, Detail: 9,
-			Peer: "10.0.0.7:443", From: at + 2500, Running: 1, Ready: 2, Blocked: 3, Asleep: 4, Waker: 11, WakerPID: 10,
-			WakerKind: SoftIRQ, User: 5, Chars: 1,
+			At: at + 30_000_000, Kind: ThreadSum, TID: 12, PID: 10, State: StateAsleep, Syscall: NoSyscall, File: Socket,
+			Detail: 9, Peer: "10.0.0.7:443", From: at + 2500, Running: 1, Ready: 2, Blocked: 3, Asleep: 4,
+			Waker: 11, WakerPID: 10, WakerKind: SoftIRQ, User: 5, Chars: 1,
 		},
 		{At: at + 30_000_000, Kind: ThreadIn, TID: 12, PID: 10},
 		{At: at + 29_000_000, Kind: ThreadOut, TID: 13, PID: 10, State: StateDead, Syscall: 231},
@@ -42,7 +43,7 @@ func TestScheduleJSONKeepsEverything(t *testing.T) {
 		}
 		var got Sample
 		if err := json.Unmarshal(text, &got); err != nil {
-			t.Fatalf("%s: %v", text, err)
+			t.Fatalf("unmarshal %s: %v", text, err)
 		}
 		if !reflect.DeepEqual(*got.Schedule, want) {
 			t.Errorf("got %+v, want %+v", *got.Schedule, want)
@@ -123,7 +124,7 @@ func FuzzScheduleJSON(f *testing.F) {
 			t.Fatal(err)
 		}
 		if err := json.Unmarshal(written, &again); err != nil {
-			t.Fatalf("%s: %v", written, err)
+			t.Fatalf("unmarshal %s: %v", written, err)
 		}
 		if !reflect.DeepEqual(s, again) {
 			t.Errorf("got %+v, want %+v", again, s)

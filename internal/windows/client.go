@@ -123,7 +123,8 @@ func (c *Client) EndAt(id string, at sampling.Moment, unfinished bool) (*window.
 	return c.registry.EndSoon(id, at, unfinished)
 }
 
-// EndAll closes the open windows of this client as unfinished. It returns when all its windows have their final reports.
+// EndAll closes the open windows of this client as unfinished. It returns when all its windows have their final
+// reports.
 func (c *Client) EndAll(at sampling.Moment) {
 	for _, id := range c.registry.openOf(c) {
 		_, _ = c.registry.EndSoon(id, at, true) // ErrUnknown: it ended meanwhile

@@ -87,7 +87,7 @@ func (g *Registry) await(e *ending) *window.Report {
 		select {
 		case <-e.done:
 			return e.report
-		case <-time.After(max(0, e.due-sample.Now().Mono)): // nobody samples any more
+		case <-time.After(max(0, e.due-sample.Now().Mono)): // no sample came since
 			g.Resolve()
 		}
 	}

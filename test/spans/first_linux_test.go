@@ -96,7 +96,7 @@ func loaded(t *testing.T, path string, wait, repeat time.Duration) (pid int, fro
 	}
 	var began, ended int64
 	if _, err := fmt.Sscan(line, &began, &ended); err != nil {
-		t.Fatalf("%q: %v", line, err)
+		t.Fatalf("parse %q: %v", line, err)
 	}
 	return cmd.Process.Pid, time.Unix(0, began), time.Unix(0, ended)
 }
@@ -117,7 +117,7 @@ func started(t *testing.T) (processor.Traces, *consumertest.TracesSink) {
 	return p, &next
 }
 
-// The first span of a process that nobody has announced is judged by what that process did.
+// The first span of a process that no one has announced is judged by what that process did.
 func TestFirstSpan(t *testing.T) {
 	path := slowFile(t)
 	p, next := started(t)

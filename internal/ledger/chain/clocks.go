@@ -84,9 +84,9 @@ func (c *clocks) add(t *Timeline, th *thread, s *segment) {
 	}
 }
 
-// meet moves the clocks to when a thread and the one that wakes it are both there. The waker may have slept for something
-// else before, and have been there earlier had it been asked earlier, as a thread that waits for timers: the sleeper does
-// not wait for such sleeps, but for those within its own.
+// meet moves the clocks to when a thread and the one that wakes it are both there. The waker may have slept for
+// something else before, and have been there earlier had it been asked earlier, as a thread that waits for timers: the
+// sleeper waits only for sleeps within its own.
 func (c *clocks) meet(t *Timeline, waker *thread, s *segment) {
 	at := waker.clocksAt(t, s.to)
 	within := waker.progress(t, s.from, s.to, maxServing)

@@ -6,7 +6,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// pauseOf says why a thread leaves its CPU, as far as that is known before it comes back.
+// pauseOf says why a thread leaves its CPU, if that is known before it comes back.
 func (t *Timeline) pauseOf(e *sample.ThreadEvent) pause {
 	p := pause{kind: asleep, call: callOf(t.arch, e.Syscall)}
 	switch {
@@ -34,8 +34,8 @@ func (p *pause) onFile(file sample.FileKind) bool {
 }
 
 // causeOf returns the followed thread that ended a pause, or 0. One that waits for a block device is woken from
-// interrupts, and whoever ran there did not cause it. One that is blocked otherwise and is woken by a thread waited for
-// a lock that it held.
+// interrupts, and the thread that ran there did not cause it. One that is blocked otherwise and is woken by a thread
+// waited for a lock that it held.
 func (t *Timeline) causeOf(p *pause, e *sample.ThreadEvent) int {
 	if e.Waker == 0 || e.Waker == e.TID || t.threads[e.Waker] == nil {
 		return 0

@@ -1,5 +1,5 @@
-// Package chain finds out why a thread did not run. It follows wake-ups from thread to thread: a thread that slept until
-// another one woke it had to wait for whatever that one did meanwhile.
+// Package chain finds out why a thread did not run. It follows wake-ups from thread to thread: a thread that slept
+// until another one woke it had to wait for whatever that one did meanwhile.
 //
 // The idea is that of wPerf (Zhou et al., OSDI 2018), applied to one thread and any interval.
 package chain
@@ -326,7 +326,7 @@ func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
 		(len(th.segments) == 0 || th.segments[0].from <= max(from, th.born))
 }
 
-// Knows reports whether a thread is followed, or was until lately.
+// Knows reports whether a thread is followed, or was until recently.
 func (t *Timeline) Knows(tid int) bool { return t.threads[tid] != nil }
 
 // Until is the moment up to which all events are known.

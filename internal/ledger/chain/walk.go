@@ -129,8 +129,8 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 	w.add(p)
 }
 
-// open adds a part of the state that has not ended. What a thread sleeps for is known when it is woken; until then it is
-// taken to be what it was the last time.
+// open adds a part of the state that has not ended. What a thread sleeps for is known when it is woken; until then it
+// is assumed to be what it was the last time.
 func (w *walker) open(th *thread, from, to time.Duration) {
 	p := Piece{From: from, To: to, Feeder: w.feeder(th)}
 	switch {

@@ -34,7 +34,7 @@ type autoJob struct {
 
 // AutoFollow follows a process and its children because they send spans, and returns their job. group and own are as
 // for Follow; own means a container. AutoFollow returns "" if the process has ended, if eight others are followed, or
-// if more than one a second were added lately. A job without a process for a minute is unfollowed. So is a
+// if more than one a second were added recently. A job without a process for a minute is unfollowed. So is a
 // job without a span for ten minutes, if another one needs the place.
 func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	if j.sources == nil || pid <= 0 {

@@ -123,8 +123,8 @@ func (s *state) report(w *window.Window, at Moment, readers []window.Reader, con
 	return window.Make(s.history, w, machine)
 }
 
-// clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a client,
-// like curl, did none of the window's work.
+// clientGone reports whether a window's job is a client that announced it, named no process and has ended. Such a
+// client, like curl, did none of the window's work.
 func (s *state) clientGone(w *window.Window) bool {
 	if !w.ByClient || w.Job == "" {
 		return false

@@ -42,7 +42,7 @@ type threads struct {
 	pids     map[string][]int // by job; empty for a job that cannot be followed
 }
 
-// sync tells the scheduler's source which processes the jobs have now.
+// sync gives the scheduler's source the processes that the jobs have now.
 func (t *threads) sync(reading *sample.Sample) {
 	if t.source == nil {
 		return

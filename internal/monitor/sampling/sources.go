@@ -31,7 +31,7 @@ type Scheduler interface {
 
 	// Follow reports on the threads of these processes, and on all that they create from now on.
 	Follow(job string, pids []int) error
-	// Sync adds processes of a job that its followed threads did not create. It is cheap if there are none.
+	// Sync adds processes of a job that its followed threads did not create. It is cheap if no process is new.
 	Sync(job string, pids []int) error
 	Unfollow(job string)
 	Close() error

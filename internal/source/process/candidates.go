@@ -11,7 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// A span arrives when it has ended. If it is the first one of its process, nobody has announced that process, and its
+// A span arrives when it has ended. If it is the first one of its process, no one has announced that process, and its
 // counters from before are gone. So the processes that work are read before: the candidates.
 //
 // Once a second all processes are listed, and some of them are looked at: the new and young ones first, the others in
@@ -113,7 +113,7 @@ func (s *Source) readCandidates(out *sample.Sample, now time.Duration) {
 		return
 	}
 	due := now >= c.due
-	var ignored sample.Problems // nobody has asked for these processes
+	var ignored sample.Problems // of processes that no client has named
 	active := 0
 	for _, j := range c.jobs {
 		before := j.total

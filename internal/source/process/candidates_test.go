@@ -83,8 +83,8 @@ func TestCandidates(t *testing.T) {
 	}
 	tr.put(10, 1, 100, 'D', counts{cpuTicks: 906, readBytes: 7<<30 + 91<<20}, counts{})
 	out = read(t, s)
-	if len(out.Jobs) != 1 || len(out.Candidates) != 1 || out.Jobs[0].ReadBytes != 91<<20 || out.Jobs[0].CPUTime != 10*tick ||
-		out.Jobs[0].Processes != 2 {
+	if len(out.Jobs) != 1 || len(out.Candidates) != 1 || out.Jobs[0].ReadBytes != 91<<20 ||
+		out.Jobs[0].CPUTime != 10*tick || out.Jobs[0].Processes != 2 {
 		t.Errorf("as a job: got %+v, candidates %+v, want 91 MiB and 10 ticks of 2 processes", out.Jobs, out.Candidates)
 	}
 	s.lookAgain()
@@ -129,7 +129,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 	}
 }
 
-// A process of this machine becomes a candidate within some lists, and is none after its end.
+// A process of this machine becomes a candidate within some lists, and is dropped after its end.
 func TestRealCandidate(t *testing.T) {
 	s := New("")
 	defer s.Close()

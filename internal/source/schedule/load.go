@@ -23,7 +23,7 @@ const oldestMajor, oldestMinor = 5, 15
 // hostPIDs is the PID namespace of the host (PROC_PID_INIT_INO).
 const hostPIDs = "pid:[4026531836]"
 
-// missing returns what this machine or process lacks, as far as it can be told beforehand.
+// missing returns what this machine or process lacks, to the extent that it is known beforehand.
 func missing(root string) error {
 	version, err := release()
 	if err != nil {
@@ -111,7 +111,8 @@ func load(programs *bpfObjects, o options) error {
 			return fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
 		}
 	}
-	if err := spec.LoadAndAssign(programs, &ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: kernel}}); err != nil {
+	options := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: kernel}}
+	if err := spec.LoadAndAssign(programs, &options); err != nil {
 		return fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
 	}
 	return nil

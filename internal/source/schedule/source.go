@@ -65,11 +65,12 @@ type kernelJob struct {
 // adoptAtOnce is the room of the map joining.
 const adoptAtOnce = 4096
 
-// New loads the programs and attaches them. An error says what is missing. root is where the host's files are, "" for "/".
+// New loads the programs and attaches them. An error says what is missing. root is where the host's files are, "" for
+// "/".
 func New(root string) (*Source, error) { return open(root, defaults) }
 
-// NewFor is New for threads of an owner alone. What is not or no longer of the owner is not followed, whatever its parent
-// is: the kernel compares the ids at each event. It reports the end of such a thread.
+// NewFor is New for threads of an owner alone. What is not or no longer of the owner is not followed, whatever its
+// parent is: the kernel compares the ids at each event. It reports the end of such a thread.
 func NewFor(root string, owner Owner) (*Source, error) {
 	o := defaults
 	o.owner = &owner
@@ -120,7 +121,9 @@ func openCounters(fd int) (*counters, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map the counters: %w", err)
 	}
-	return &counters{page: page, lost: (*uint64)(unsafe.Pointer(&page[0])), summed: (*uint64)(unsafe.Pointer(&page[8]))}, nil
+	return &counters{
+		page: page, lost: (*uint64)(unsafe.Pointer(&page[0])), summed: (*uint64)(unsafe.Pointer(&page[8])),
+	}, nil
 }
 
 // Close detaches everything. A closed source reads nothing.
@@ -243,7 +246,7 @@ func iterate(over *link.Iter) error {
 	return err
 }
 
-// flushSums has the kernel tell the sums of threads that have paused for longPause, if there can be one.
+// flushSums has the kernel report the sums of threads that have paused for longPause, if there can be one.
 func (s *Source) flushSums(now time.Duration) {
 	summed := time.Duration(atomic.LoadUint64(s.counters.summed))
 	if summed == 0 || summed < s.flushed-longPause {
