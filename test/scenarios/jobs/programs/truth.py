@@ -151,8 +151,8 @@ class Accelerator:
             if self.spins:
                 while now() < end:
                     pass
-            elif end > now():
-                time.sleep((end - now()) / 1e9)
+            else:
+                time.sleep(max(end - now(), 0) / 1e9)
 
     def run(self, seconds):
         self.wait(self.launch(seconds))
