@@ -181,6 +181,13 @@ func TestWalk(t *testing.T) {
 			s.out(30, 2, disk)
 			s.in(90, 90, 2, 0)
 		}, []float64{40, 0, 60, 0, 0}},
+		"waits for a child that was there before the job was followed": {func(s *script) {
+			s.out(0, 1, child)
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(30, 2, disk)
+			s.in(90, 90, 2, 0)
+		}, []float64{40, 0, 60, 0, 0}},
 		"died": {func(s *script) {
 			s.out(40, 1, died)
 		}, []float64{40, 0, 0, 60, 0}},

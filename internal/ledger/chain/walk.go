@@ -173,10 +173,11 @@ func (w *walker) expected(th *thread) *thread {
 // child returns the first thread of the youngest living child process.
 func (w *walker) child(th *thread) (found *thread) {
 	for _, c := range w.threads {
-		if c.tid != c.pid || c.died != 0 || c.pid == th.pid {
+		if c.tid != c.pid || c.died != 0 || c.pid == th.pid || c.job != th.job {
 			continue
 		}
-		if creator := w.threads[c.creator]; creator == nil || creator.pid != th.pid {
+		// One that ran before the job was followed has no known creator.
+		if creator := w.threads[c.creator]; c.creator != 0 && (creator == nil || creator.pid != th.pid) {
 			continue
 		}
 		if found == nil || c.born > found.born || c.born == found.born && c.tid > found.tid {
