@@ -114,8 +114,9 @@ func (s *share) add(user, system time.Duration) {
 	s.user += user
 	s.system += system
 	if sum := s.user + s.system; sum > shareMemory {
-		s.user = s.user * shareMemory / sum
-		s.system = s.system * shareMemory / sum
+		kept := float64(shareMemory) / float64(sum)
+		s.user = time.Duration(float64(s.user) * kept)
+		s.system = time.Duration(float64(s.system) * kept)
 	}
 }
 
