@@ -14,7 +14,7 @@ import (
 // groupOf makes cmd a command that only has others below it. By itself it prints its help.
 func groupOf(cmd *cobra.Command, commands ...*cobra.Command) {
 	cmd.SuggestionsMinimumDistance = 2
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
+	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return nil
 		}
@@ -39,7 +39,7 @@ func strictDefaults(root *cobra.Command) {
 		case "completion":
 			groupOf(cmd)
 		case "help":
-			cmd.Args = func(cmd *cobra.Command, args []string) error {
+			cmd.Args = func(_ *cobra.Command, args []string) error {
 				about, rest, err := root.Find(args)
 				if err == nil && len(rest) > 0 && about.Args != nil && about.HasSubCommands() {
 					err = about.Args(about, rest)

@@ -37,12 +37,12 @@ func slow(t *testing.T, devices []device, wait time.Duration, mib uint64, change
 		disks := &sample.Sample{At: at}
 		for _, d := range devices {
 			x := sample.Disk{Name: d.name, Leaf: !d.layer, Layer: d.layer, On: d.on, ReadIOs: 1, WriteIOs: 1}
-			times, share := uint64(i), time.Duration(i)
-			x.TimeInQueue = d.took * share / 2
+			times, took := uint64(i), time.Duration(float64(d.took)*float64(i)/2)
+			x.TimeInQueue = took
 			if d.written {
-				x.WriteIOs, x.WriteBytes, x.WriteTicks = 1+d.reads*times/2, d.mib<<20*times/2, d.took*share/2
+				x.WriteIOs, x.WriteBytes, x.WriteTicks = 1+d.reads*times/2, d.mib<<20*times/2, took
 			} else {
-				x.ReadIOs, x.ReadBytes, x.ReadTicks = 1+d.reads*times/2, d.mib<<20*times/2, d.took*share/2
+				x.ReadIOs, x.ReadBytes, x.ReadTicks = 1+d.reads*times/2, d.mib<<20*times/2, took
 			}
 			disks.Disks = append(disks.Disks, x)
 		}

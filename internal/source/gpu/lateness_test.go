@@ -10,10 +10,10 @@ import (
 // phases is busy for 90 % of every first three seconds of five, and for 10 % of the others.
 func phases(at time.Duration) time.Duration {
 	const busy, all = 3 * time.Second, 5 * time.Second
-	rounds, rest := at/all, at%all
+	rounds, rest := int64(at/all), at%all
 	per := func(d time.Duration, share float64) time.Duration { return time.Duration(share * float64(d)) }
 	full := per(busy, 0.9) + per(all-busy, 0.1)
-	return rounds*full + per(min(rest, busy), 0.9) + per(max(0, rest-busy), 0.1)
+	return time.Duration(rounds*int64(full)) + per(min(rest, busy), 0.9) + per(max(0, rest-busy), 0.1)
 }
 
 // TestLateDriver: busy time is right to the period in windows of four seconds, however late the driver is.

@@ -12,7 +12,7 @@ const (
 // same. While none runs, the last ones stay.
 func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	age := now - j.limitsAt
-	if j.limitsAt != 0 && age < limitsInterval && !(edge && age >= limitsAtEdge) {
+	if j.limitsAt != 0 && age < limitsInterval && (!edge || age < limitsAtEdge) {
 		return
 	}
 	for _, m := range j.members {
