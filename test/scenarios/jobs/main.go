@@ -136,7 +136,7 @@ func (o *options) main(ctx context.Context) (int, error) {
 func (o *options) demonstrate(ctx context.Context, evidences []string) error {
 	for _, e := range evidences {
 		fmt.Println("evidence:", e)
-		if err := o.tools.demos(ctx, o.runs, o.user, e); err != nil {
+		if err := o.demos(ctx, o.runs, o.user, e); err != nil {
 			return err
 		}
 	}
@@ -236,7 +236,7 @@ func (o *options) lacks() error {
 		return fmt.Errorf("slow storage needs root")
 	}
 	if text, err := tool(python, "-c", "import torch, torchvision, numpy, PIL, sklearn, h5py"); err != nil {
-		return fmt.Errorf("Debian's Python packages are missing, which .ci/run installs: %s", lastLine(text))
+		return fmt.Errorf("missing Python packages of Debian, which .ci/run installs: %s", lastLine(text))
 	}
 	for _, name := range []string{"fio", "mkfs.ext4", "losetup", "setpriv"} {
 		if _, err := tool("which", name); err != nil {
