@@ -204,7 +204,7 @@ func (s *stack) candidates() (names []string) {
 	}
 	for _, layer := range s.machine.Layers {
 		use, used := s.layers[layer.Name]
-		if used && s.moved(&use) && (len(open) == 0 || slices.Contains(open, layer.Name)) {
+		if used && s.moved(&use) && (len(open) == 0 || slices.Contains(open, layer.Name) || s.movedTheSame(&use)) {
 			names = append(names, layer.Name)
 		}
 	}
@@ -226,6 +226,16 @@ func (s *stack) moved(d *DiskUse) bool {
 	reads := s.read.bytes > 0 && float64(d.ReadBytes) >= s.read.bytes/2
 	writes := s.write.bytes > 0 && float64(d.WriteBytes) >= s.write.bytes/2
 	return s.read.known && (reads || writes)
+}
+
+// same is how far the bytes of a device may be from those of the job, as a share, if nothing else used it.
+const same = 0.02
+
+// movedTheSame reports whether a device moved what the job did and nothing else. A device that is read without a file
+// system is on no mount.
+func (s *stack) movedTheSame(d *DiskUse) bool {
+	done := s.read.bytes + s.write.bytes
+	return s.read.known && done > 0 && math.Abs(float64(d.ReadBytes+d.WriteBytes)-done) <= same*done
 }
 
 // descend returns the lowest device that explains the wait, and how long its operations took. Of several side by side
