@@ -200,9 +200,11 @@ func takeBlock(steps []history.Step) (from, to time.Duration, busy float64, rest
 func (s *schedule) resolve(b *block, from, to time.Duration) {
 	s.sums.add(b, from, to)
 	s.done = to
-	if s.names != nil {
-		s.names.learn(b)
+	if s.names == nil {
+		return // a copy that looks ahead leaves no trace: a replay does not look ahead
 	}
+	s.names.learn(b)
+	s.timeline.Lead(s.leader, s.waits.spinning, s.waits.sleeping)
 }
 
 // beyond returns the sums at a moment after done. The GPU was busy for so many seconds since; negative without a GPU.
@@ -225,7 +227,6 @@ func (s *schedule) block(from, to time.Duration, busy float64) *block {
 		return b
 	}
 	b.divide((to - from).Seconds(), busy, &s.waits)
-	s.timeline.Lead(s.leader, s.waits.spinning, s.waits.sleeping)
 	return b
 }
 
