@@ -23,14 +23,15 @@ import (
 
 // forkProgram has a thread, not the first one, that starts another program.
 func forkProgram(f facts) {
+	child := 0
 	tid, wait := thread(func() {
 		cmd := exec.Command("/bin/sh", "-c", "exit 0")
 		must(cmd.Start())
-		f["child"] = cmd.Process.Pid
+		child = cmd.Process.Pid
 		must(cmd.Wait())
 	})
-	f["creator"] = tid
 	wait()
+	f["creator"], f["child"] = tid, child
 }
 
 func TestForkedProcess(t *testing.T) {
@@ -162,14 +163,13 @@ func tcpProgram(f facts) {
 	sink, err := server.(*net.TCPConn).File()
 	must(err)
 	must(unix.SetNonblock(int(sink.Fd()), false))
-	buf := make([]byte, 1)
 	tid, wait := thread(func() {
-		_, _, err := unix.Recvfrom(int(file.Fd()), buf, 0)
+		_, _, err := unix.Recvfrom(int(file.Fd()), make([]byte, 1), 0)
 		must(err)
 	})
 	f["receiver"] = tid
 	time.Sleep(10 * time.Millisecond)
-	sender, wait2 := thread(func() { must(unix.Sendto(int(sink.Fd()), buf, 0, nil)) })
+	sender, wait2 := thread(func() { must(unix.Sendto(int(sink.Fd()), []byte{0}, 0, nil)) })
 	f["sender"] = sender
 	wait()
 	wait2()

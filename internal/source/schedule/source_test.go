@@ -20,15 +20,14 @@ func pipeProgram(f facts) {
 	var stat unix.Stat_t
 	must(unix.Fstat(p[0], &stat))
 	f["inode"] = int(stat.Ino)
-	buf := make([]byte, 1)
 	tid, wait := thread(func() {
-		_, err := unix.Read(p[0], buf)
+		_, err := unix.Read(p[0], make([]byte, 1))
 		must(err)
 	})
 	f["reader"] = tid
 	time.Sleep(20 * time.Millisecond)
 	writer, wait2 := thread(func() {
-		_, err := unix.Write(p[1], buf)
+		_, err := unix.Write(p[1], []byte{0})
 		must(err)
 	})
 	f["writer"] = writer
