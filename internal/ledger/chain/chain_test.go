@@ -307,3 +307,21 @@ func TestWalkIsGapless(t *testing.T) {
 		}
 	}
 }
+
+// TestSumThatEndsInWork: a thread whose switches were summed while it read, and that then works without a switch.
+func TestSumThatEndsInWork(t *testing.T) {
+	s := &script{}
+	s.began(0, 1, 0)
+	s.on(0, 1)
+	s.events = append(s.events, sample.ThreadEvent{
+		At: ms(120), Kind: sample.ThreadSum, TID: 1, PID: 1, From: 0, Running: ms(110), Blocked: ms(10), Syscall: sysRead,
+		System: ms(20), Fetched: 1 << 20,
+	})
+	fetched := 0.0
+	for _, p := range s.timeline(120).Walk(1, 0, ms(120), nil) {
+		fetched += p.Fetch * float64(p.To-p.From) / float64(time.Millisecond)
+	}
+	if fetched > 10.01 { // float32
+		t.Errorf("got %.0f ms of running for the reads, want at most the 10 ms of waiting", fetched)
+	}
+}

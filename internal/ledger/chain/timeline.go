@@ -252,6 +252,9 @@ func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
 	th.close(t, max(th.since, e.From), segment{kind: unknown})
 	at := th.since
 	fetch := th.running.learn(&th.job.running, e.Running, e)
+	if e.Running > 0 { // a long run at the end of a sum may fetch nothing
+		fetch = min(fetch, float32(e.Blocked.Seconds()/e.Running.Seconds()))
+	}
 	for _, part := range []struct {
 		time time.Duration
 		segment
