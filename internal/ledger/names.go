@@ -16,7 +16,7 @@ type named struct {
 
 const (
 	maxNames  = 32
-	fading    = 0.998 // weight of what was learned before a block: blocks of 150 ms fade in a minute
+	fading    = 0.998 // weight of what was learned before a block: blocks of a second fade in minutes
 	tooLittle = 1e-4  // s
 )
 

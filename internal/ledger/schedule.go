@@ -161,11 +161,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 				if p.At <= s.done {
 					break
 				}
-				learned, now := s.waits, s.sums // the moment is within the block
-				now.add(s.block(from, to, busy), from, p.At)
-				s.waits = learned
-				now.clocks = s.clocksAt(p.At)
-				return now
+				return s.within(from, to, p.At, busy)
 			}
 			s.resolve(s.block(from, to, busy), from, to)
 			steps = rest
@@ -209,12 +205,19 @@ func (s *schedule) resolve(b *block, from, to time.Duration) {
 
 // beyond returns the sums at a moment after done. The GPU was busy for so many seconds since; negative without a GPU.
 func (s *schedule) beyond(at time.Duration, busy float64) sums {
-	now := s.sums
 	if at > s.done {
-		learned := s.waits
-		now.add(s.block(s.done, at, busy), s.done, at)
-		s.waits = learned
+		return s.within(s.done, at, at, busy)
 	}
+	now := s.sums
+	now.clocks = s.clocksAt(at)
+	return now
+}
+
+// within returns the sums at a moment of the block that follows done, and learns nothing from the block.
+func (s *schedule) within(from, to, at time.Duration, busy float64) sums {
+	learned, now := s.waits, s.sums
+	now.add(s.block(from, to, busy), from, at)
+	s.waits = learned
 	now.clocks = s.clocksAt(at)
 	return now
 }

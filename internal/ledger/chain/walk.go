@@ -132,26 +132,16 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 // open adds a part of the state that has not ended. What a thread sleeps for is known when it is woken; until then it
 // is assumed to be what it was the last time.
 func (w *walker) open(th *thread, from, to time.Duration) {
-	p := Piece{From: from, To: to, Feeder: w.feeder(th)}
+	s := segment{kind: th.openKind(), reason: th.pause.reason}
 	switch {
 	case th.died != 0 && from >= th.died:
-		p.Kind, p.reason = Other, w.reasons.of(Reason{ForChild, "child process"})
-	case th.state == stateUnknown:
-		p.Kind = Unknown
-	case th.state == stateOn:
-		p.Kind = Work
-	case th.pause.kind == ready:
-		p.Kind = NoCore
-	case th.pause.kind == storage:
-		p.Kind = Storage
-	default:
-		if next := w.expected(th); next != nil && w.mayFollow(next) {
-			w.walk(next, from, to)
-			return
+		s = segment{kind: asleep, reason: w.reasons.of(Reason{ForChild, "child process"})}
+	case s.kind == asleep:
+		if next := w.expected(th); next != nil {
+			s.waker = int32(next.tid)
 		}
-		p.Kind, p.reason = Other, th.pause.reason
 	}
-	w.add(p)
+	w.segment(th, &s, from, to)
 }
 
 // expected returns the thread that is likely to end a pause.
