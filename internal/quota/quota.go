@@ -1,0 +1,65 @@
+// Package quota divides places among clients, so that no client can take them all.
+package quota
+
+import (
+	"errors"
+	"sync"
+)
+
+var (
+	// ErrFull means that all places are taken.
+	ErrFull = errors.New("all places are taken")
+	// ErrShare means that a client has taken its share.
+	ErrShare = errors.New("this client has taken its share of the places")
+)
+
+// share is the part of the places that one client may take.
+const share = 4
+
+// Places are a number of places that clients take and release. It is safe for concurrent use.
+type Places struct {
+	max int
+
+	mu    sync.Mutex
+	taken int
+	by    map[string]int // by client; without those that have none
+}
+
+// New returns so many free places.
+func New(places int) *Places { return &Places{max: places, by: map[string]int{}} }
+
+// Each is how many places one client may take.
+func (p *Places) Each() int { return max(1, p.max/share) }
+
+// Take takes a place for a client: see window.Window. The client "" is this program itself, which has no share. The
+// error is ErrFull or ErrShare.
+func (p *Places) Take(client string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.taken >= p.max:
+		return ErrFull
+	case client != "" && p.by[client] >= p.Each():
+		return ErrShare
+	}
+	p.taken++
+	p.by[client]++
+	return nil
+}
+
+// Release ends what Take began.
+func (p *Places) Release(client string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.taken--
+	if p.by[client]--; p.by[client] == 0 {
+		delete(p.by, client)
+	}
+}
+
+// Taken returns how many places are taken.
+func (p *Places) Taken() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.taken
+}

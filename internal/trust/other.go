@@ -1,0 +1,22 @@
+//go:build !linux
+
+package trust
+
+import (
+	"errors"
+	"os"
+)
+
+// Elevated reports whether the program's file gave this process rights that its user lacks.
+func Elevated() bool { return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() }
+
+// Privileged reports whether this process has more rights than others of its user.
+func Privileged() bool { return Elevated() }
+
+// Needs refuses to go on with rights that the program's file gave it.
+func Needs(Set) error {
+	if Elevated() {
+		return errors.New("remove the setuid and setgid bits of this program")
+	}
+	return nil
+}
