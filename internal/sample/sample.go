@@ -173,7 +173,7 @@ type Mount struct {
 	Major    uint32        `json:"major"`          // 0 without a block device
 	Minor    uint32        `json:"minor"`
 	LastSeen time.Duration `json:"last_seen,omitempty"` // Stamp.Mono when a file was last seen open on it
-	Device   string        `json:"device,omitempty"`    // of a mount of a Job: the whole block device directly below; "" without one
+	Device   string        `json:"device,omitempty"`    // of a mount of a Job: the whole block devices directly below, with spaces between them
 }
 
 // GPU is one GPU, or one MIG device of it.

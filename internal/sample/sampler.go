@@ -37,6 +37,8 @@ type Sampler struct {
 type slot struct {
 	Named
 	sample Sample
+	pause  time.Duration // after its last panic; 0 after a reading
+	resume time.Duration // monotonic: not read before, if there is a pause
 }
 
 // NewSampler returns a sampler for Run. interval is the time between two ticks.
@@ -77,13 +79,30 @@ func (s *Sampler) read(sink Sink, edge bool) Stamp {
 	defer s.mu.Unlock()
 	began := Now()
 	for i := range s.sources {
-		slot := &s.sources[i]
-		slot.sample.Reset()
-		slot.sample.Edge = edge
-		err := slot.Source.Read(&slot.sample)
-		sink(slot.Name, &slot.sample, err)
+		if slot := &s.sources[i]; slot.pause == 0 || began.Mono >= slot.resume {
+			slot.read(sink, edge, began)
+		}
 	}
 	return began
+}
+
+// read takes one reading. A panic costs this source its readings for a while, and no other one.
+func (s *slot) read(sink Sink, edge bool, now Stamp) {
+	err := Protect(func() {
+		s.sample.Reset()
+		s.sample.Edge = edge
+		err := s.Source.Read(&s.sample)
+		sink(s.Name, &s.sample, err)
+	})
+	if err == nil {
+		s.pause = 0
+		return
+	}
+	s.pause = pause(s.pause)
+	s.resume = now.Mono + s.pause
+	s.sample.Reset()
+	s.sample.At = now
+	_ = Protect(func() { sink(s.Name, &s.sample, err) })
 }
 
 // Late returns the number of ticks that were late by more than one interval.

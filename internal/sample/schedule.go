@@ -5,10 +5,11 @@ import "time"
 // Schedule is what the kernel's scheduler reported of the threads of followed jobs, between two readings. Every thread
 // is on a CPU, ready for one, or paused, without a gap. Times are Stamp.Mono.
 type Schedule struct {
-	Until  time.Duration `json:"until"`            // the events are complete up to this moment, except for sums
-	Events []ThreadEvent `json:"events,omitempty"` // in the order of At
-	Lost   uint64        `json:"lost,omitempty"`   // events that found no room since the previous reading
-	Arch   string        `json:"arch,omitempty"`   // GOARCH of the machine, which numbers the system calls; "" if it is this one's
+	Until   time.Duration `json:"until"`             // the events are complete up to this moment, except for sums
+	Events  []ThreadEvent `json:"events,omitempty"`  // in the order of At
+	Lost    uint64        `json:"lost,omitempty"`    // events that found no room since the previous reading
+	Guessed bool          `json:"guessed,omitempty"` // what pauses were for, and who ended them, was inferred (internal/source/switches)
+	Arch    string        `json:"arch,omitempty"`    // GOARCH of the machine, which numbers the system calls; "" if it is this one's
 }
 
 // ThreadEvent is a change of state of one thread.
@@ -21,18 +22,19 @@ type ThreadEvent struct {
 	// Of ThreadBegan.
 	Job     string `json:"job,omitempty"`
 	Creator int    `json:"creator,omitempty"` // thread that forked or cloned it; 0 if it was there before the job was followed
+	Name    string `json:"name,omitempty"`    // at most 15 bytes that a program chose (task_struct.comm): any bytes. Also of ThreadNamed
 
 	// Of ThreadOut.
-	State   ThreadState   `json:"state,omitempty"`
-	IOWait  bool          `json:"io_wait,omitempty"` // task_struct.in_iowait: it waits for a block device
-	Syscall int           `json:"syscall,omitempty"` // number in which it pauses; NoSyscall in a page fault
-	File    FileKind      `json:"file,omitempty"`    // of the descriptor that is the first argument of Syscall
-	Detail  uint64        `json:"detail,omitempty"`  // the file's inode number, or device number if it is a device; of a futex its address
-	Peer    string        `json:"peer,omitempty"`    // of a socket: "10.0.0.7:443", "unix", "netlink" or the like; "" if it has none
-	User    time.Duration `json:"user,omitempty"`    // CPU time in user mode since the previous ThreadOut, in scheduler ticks (task_struct.utime)
-	System  time.Duration `json:"system,omitempty"`  // the same in the kernel (stime)
-	Fetched uint64        `json:"fetched,omitempty"` // bytes that it had a block device or file server read since then (task_io_accounting.read_bytes)
-	Chars   uint64        `json:"chars,omitempty"`   // bytes that its read calls returned since then (rchar)
+	State    ThreadState   `json:"state,omitempty"`
+	IOWait   bool          `json:"io_wait,omitempty"`  // task_struct.in_iowait: it waits for a block device
+	Syscall  int           `json:"syscall,omitempty"`  // number in which it pauses; NoSyscall in a page fault
+	File     FileKind      `json:"file,omitempty"`     // of the descriptor that is the first argument of Syscall
+	Detail   uint64        `json:"detail,omitempty"`   // the file's inode number, or device number if it is a device; of a futex its address
+	Peer     string        `json:"peer,omitempty"`     // of a socket: "10.0.0.7:443 over TCP", "unix", "netlink" or the like; "" if it has none
+	Fetching time.Duration `json:"fetching,omitempty"` // CPU time for having a block device or file server read, since the previous ThreadOut
+	Stolen   time.Duration `json:"stolen,omitempty"`   // time since then that it was on a CPU and that the hypervisor stole from that CPU
+	Fetched  uint64        `json:"fetched,omitempty"`  // bytes that these were asked for since then (task_io_accounting.read_bytes)
+	Chars    uint64        `json:"chars,omitempty"`    // bytes that its read calls returned since then (rchar)
 
 	// Of ThreadIn.
 	Woken     time.Duration `json:"woken,omitempty"` // when it became ready; 0 if it always was, as after preemption
@@ -53,13 +55,15 @@ type ThreadEventKind uint8
 
 // The kinds of events. A ThreadSum ends when its thread leaves a CPU: a ThreadIn and a ThreadOut of the same moment
 // follow, and the ThreadOut shows the pause. A sum can come late: its thread ran, or paused for less than 10 ms. Until
-// then the thread's newest event is the ThreadIn or ThreadOut with which the sum begins. User, System, Fetched and
+// then the thread's newest event is the ThreadIn or ThreadOut with which the sum begins. Fetching, Stolen, Fetched and
 // Chars of a ThreadSum count since the previous ThreadOut or ThreadSum.
 const (
 	ThreadBegan ThreadEventKind = iota + 1 // it is followed from now on; its state shows in its next event
 	ThreadOut                              // it left a CPU
 	ThreadIn                               // it got a CPU
 	ThreadSum
+	ThreadNamed // it is called Name from now on; also of a thread that is not followed and woke one that is
+	ThreadFound // just before ThreadIn: Syscall, File, Detail and Peer of what ended a pause in poll or the like
 )
 
 // ThreadState is why a thread left its CPU.

@@ -14,7 +14,8 @@ import (
 // most of them as differences. docs/internals/schedule.md has the format. It keeps the fields of each kind of event.
 
 const (
-	scheduleVersion = 1
+	scheduleVersion = 3    // before, CPU times in place of fetching; 1 had neither names nor stolen time
+	guessedFlag     = 0x80 // of the version byte: the Schedule is Guessed
 
 	maxScheduleText   = 8 << 20 // characters of the string
 	maxScheduleEvents = 1 << 18
@@ -28,11 +29,12 @@ const (
 	// Of ThreadOut and ThreadSum.
 	hasIOWait = 1 << (kindBits + iota - 1)
 	hasFile   // file, detail and peer
-	hasCPU    // user and system
+	hasTimes  // fetching and stolen
 	hasBytes  // fetched and chars
 	hasWaker  // of ThreadSum
 
-	hasWoken = hasFile // of ThreadIn: when, by which thread
+	hasName  = hasIOWait // of ThreadBegan
+	hasWoken = hasFile   // of ThreadIn: when, by which thread
 )
 
 var errSchedule = errors.New("the scheduler's events are damaged")
@@ -42,7 +44,11 @@ type threadID struct{ tid, pid int }
 
 // MarshalJSON writes a compact form.
 func (s Schedule) MarshalJSON() ([]byte, error) {
-	w := scheduleWriter{threads: map[threadID]int{}, words: map[string]int{}, out: []byte{scheduleVersion}}
+	version := byte(scheduleVersion)
+	if s.Guessed {
+		version |= guessedFlag
+	}
+	w := scheduleWriter{threads: map[threadID]int{}, words: map[string]int{}, out: []byte{version}}
 	w.signed(int64(s.Until))
 	w.number(s.Lost)
 	w.word(s.Arch)
@@ -68,11 +74,15 @@ func (s *Schedule) UnmarshalJSON(text []byte) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errSchedule, err)
 	}
-	if len(in) == 0 || in[0] != scheduleVersion {
+	if len(in) == 0 {
+		return errSchedule
+	}
+	version, guessed := in[0]&^guessedFlag, in[0]&guessedFlag != 0
+	if version == 0 || version > scheduleVersion {
 		return fmt.Errorf("%w, or of a newer version", errSchedule)
 	}
-	r := scheduleReader{in: in[1:]}
-	read := Schedule{Until: time.Duration(r.signed()), Lost: r.number(), Arch: r.word()}
+	r := scheduleReader{version: version, in: in[1:]}
+	read := Schedule{Until: time.Duration(r.signed()), Lost: r.number(), Guessed: guessed, Arch: r.word()}
 	n := r.number()
 	if n > maxScheduleEvents || n > uint64(len(r.in)) { // an event has several bytes
 		return fmt.Errorf("%w: %d events", errSchedule, n)
@@ -127,7 +137,7 @@ func (w *scheduleWriter) word(s string) {
 }
 
 func (w *scheduleWriter) event(e *ThreadEvent) error {
-	if e.Kind < ThreadBegan || e.Kind > ThreadSum {
+	if e.Kind < ThreadBegan || e.Kind > ThreadFound {
 		return fmt.Errorf("an event of the unknown kind %d", e.Kind)
 	}
 	follows := e.follows()
@@ -139,12 +149,17 @@ func (w *scheduleWriter) event(e *ThreadEvent) error {
 	case ThreadBegan:
 		w.word(e.Job)
 		w.signed(int64(e.Creator))
+		if follows&hasName != 0 {
+			w.word(e.Name)
+		}
+	case ThreadNamed:
+		w.word(e.Name)
 	case ThreadIn:
 		if follows&hasWoken != 0 {
 			w.signed(int64(e.At - e.Woken))
 			w.waker(e)
 		}
-	case ThreadOut:
+	case ThreadOut, ThreadFound:
 		w.pause(e, follows)
 	case ThreadSum:
 		w.pause(e, follows)
@@ -168,12 +183,14 @@ func (e *ThreadEvent) follows() byte {
 	}
 	waker := e.Waker != 0 || e.WakerPID != 0 || e.WakerKind != NoWaker
 	switch e.Kind {
+	case ThreadBegan:
+		set(hasName, e.Name != "")
 	case ThreadIn:
 		set(hasWoken, e.Woken != 0 || waker)
-	case ThreadSum, ThreadOut:
+	case ThreadSum, ThreadOut, ThreadFound:
 		set(hasIOWait, e.IOWait)
 		set(hasFile, e.File != NoFile || e.Detail != 0 || e.Peer != "")
-		set(hasCPU, e.User != 0 || e.System != 0)
+		set(hasTimes, e.Fetching != 0 || e.Stolen != 0)
 		set(hasBytes, e.Fetched != 0 || e.Chars != 0)
 		set(hasWaker, waker && e.Kind == ThreadSum)
 	}
@@ -193,9 +210,9 @@ func (w *scheduleWriter) pause(e *ThreadEvent, follows byte) {
 		w.number(e.Detail)
 		w.word(e.Peer)
 	}
-	if follows&hasCPU != 0 {
-		w.signed(int64(e.User))
-		w.signed(int64(e.System))
+	if follows&hasTimes != 0 {
+		w.signed(int64(e.Fetching))
+		w.signed(int64(e.Stolen))
 	}
 	if follows&hasBytes != 0 {
 		w.number(e.Fetched)
@@ -205,6 +222,7 @@ func (w *scheduleWriter) pause(e *ThreadEvent, follows byte) {
 
 // scheduleReader gives zeros after the first fault, and notes it.
 type scheduleReader struct {
+	version byte
 	in      []byte
 	bad     bool
 	at      time.Duration
@@ -298,12 +316,17 @@ func (r *scheduleReader) event(e *ThreadEvent) {
 	case ThreadBegan:
 		e.Job = r.word()
 		e.Creator = r.id()
+		if first&hasName != 0 {
+			e.Name = r.word()
+		}
+	case ThreadNamed:
+		e.Name = r.word()
 	case ThreadIn:
 		if first&hasWoken != 0 {
 			e.Woken = e.At - time.Duration(r.signed())
 			r.waker(e)
 		}
-	case ThreadOut:
+	case ThreadOut, ThreadFound:
 		r.pause(e, first)
 	case ThreadSum:
 		r.pause(e, first)
@@ -339,13 +362,25 @@ func (r *scheduleReader) pause(e *ThreadEvent, follows byte) {
 		e.Detail = r.number()
 		e.Peer = r.word()
 	}
-	if follows&hasCPU != 0 {
-		e.User = time.Duration(r.signed())
-		e.System = time.Duration(r.signed())
+	if follows&hasTimes != 0 {
+		r.times(e)
 	}
 	if follows&hasBytes != 0 {
 		e.Fetched = r.number()
 		e.Chars = r.number()
+	}
+}
+
+// times reads what a thread was on a CPU for.
+func (r *scheduleReader) times(e *ThreadEvent) {
+	if r.version < 3 { // user and system time
+		r.signed()
+		r.signed()
+	} else {
+		e.Fetching = time.Duration(r.signed())
+	}
+	if r.version > 1 {
+		e.Stolen = time.Duration(r.signed())
 	}
 }
 

@@ -13,11 +13,12 @@ import (
 func aSchedule() Schedule {
 	at := 3 * time.Hour
 	return Schedule{Until: at + time.Second, Lost: 7, Arch: "arm64", Events: []ThreadEvent{
-		{At: at, Kind: ThreadBegan, TID: 12, PID: 10, Job: "train", Creator: 10},
+		{At: at, Kind: ThreadBegan, TID: 12, PID: 10, Job: "train", Creator: 10, Name: "python3"},
+		{At: at + 1, Kind: ThreadNamed, TID: 12, PID: 10, Name: "a\xff\n"},
 		{At: at + 5, Kind: ThreadIn, TID: 12, PID: 10, Woken: at, Waker: 10, WakerPID: 10, WakerKind: UserThread},
 		{
 			At: at + 1000, Kind: ThreadOut, TID: 12, PID: 10, State: StateBlocked, IOWait: true, Syscall: 17,
-			File: RegularFile, Detail: 1<<63 + 5, User: 4 * time.Millisecond, System: time.Microsecond,
+			File: RegularFile, Detail: 1<<63 + 5, Fetching: time.Microsecond, Stolen: 3 * time.Microsecond,
 			Fetched: 1 << 20, Chars: 4096,
 		},
 		{At: at + 2000, Kind: ThreadIn, TID: 12, PID: 10, Woken: at + 1990, WakerKind: Interrupt},
@@ -28,15 +29,16 @@ func aSchedule() Schedule {
 		{
 			At: at + 30_000_000, Kind: ThreadSum, TID: 12, PID: 10, State: StateAsleep, Syscall: NoSyscall, File: Socket,
 			Detail: 9, Peer: "10.0.0.7:443", From: at + 2500, Running: 1, Ready: 2, Blocked: 3, Asleep: 4,
-			Waker: 11, WakerPID: 10, WakerKind: SoftIRQ, User: 5, Chars: 1,
+			Waker: 11, WakerPID: 10, WakerKind: SoftIRQ, Fetching: 5, Chars: 1,
 		},
+		{At: at + 30_000_000, Kind: ThreadFound, TID: 12, PID: 10, Syscall: 7, File: Socket, Detail: 9, Peer: "unix"},
 		{At: at + 30_000_000, Kind: ThreadIn, TID: 12, PID: 10},
 		{At: at + 29_000_000, Kind: ThreadOut, TID: 13, PID: 10, State: StateDead, Syscall: 231},
 	}}
 }
 
 func TestScheduleJSONKeepsEverything(t *testing.T) {
-	for _, want := range []Schedule{{}, {Until: -5}, aSchedule()} {
+	for _, want := range []Schedule{{}, {Until: -5, Guessed: true}, aSchedule()} {
 		text, err := json.Marshal(Sample{Schedule: &want})
 		if err != nil {
 			t.Fatal(err)
@@ -130,4 +132,22 @@ func FuzzScheduleJSON(f *testing.F) {
 			t.Errorf("got %+v, want %+v", again, s)
 		}
 	})
+}
+
+// TestScheduleJSONOfOldVersions: recordings with user and system time. The first ones had no stolen time.
+func TestScheduleJSONOfOldVersions(t *testing.T) {
+	for version, stolen := range map[byte]time.Duration{1: 0, 2: 6} {
+		old := []byte{version, 0, 0, 0, 0, 1, byte(ThreadOut) | hasTimes, 0, 0, 2, 2, byte(StateReady), 0, 8, 10}
+		if stolen != 0 {
+			old = append(old, byte(2*stolen))
+		}
+		var got Schedule
+		if err := json.Unmarshal([]byte(`"`+base64.RawStdEncoding.EncodeToString(old)+`"`), &got); err != nil {
+			t.Fatal(err)
+		}
+		want := Schedule{Events: []ThreadEvent{{Kind: ThreadOut, TID: 1, PID: 1, Stolen: stolen}}}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("version %d: got %+v, want %+v", version, got, want)
+		}
+	}
 }

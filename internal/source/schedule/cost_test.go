@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -45,6 +46,18 @@ func BenchmarkEmptyRead(b *testing.B) {
 		if err := s.Read(&r); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkOpen is what it takes to load and attach the programs.
+func BenchmarkOpen(b *testing.B) {
+	needs(b)
+	for b.Loop() {
+		s, err := New("")
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Close()
 	}
 }
 
@@ -229,6 +242,56 @@ func BenchmarkSwitch(b *testing.B) {
 		slices.Sort(all)
 		b.ReportMetric(all[len(all)/2], name+"-ns/switch")
 	}
+}
+
+// BenchmarkPrograms measures the programs themselves, with what the kernel takes to measure them (about 25 ns).
+func BenchmarkPrograms(b *testing.B) {
+	needs(b)
+	stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = stats.Close() }()
+	o := defaults
+	o.jobBudget, o.allBudget, o.ringBytes = 1<<30, 1<<30, 16<<20
+	s := opened(b, o)
+	if err := s.Follow("job", []int{os.Getpid()}); err != nil {
+		b.Fatal(err)
+	}
+	stop := reader(b, s, 20*time.Millisecond)
+	defer stop()
+	p := newTurns()
+	defer p.stop()
+	const rounds = 20000
+	var times [2][]float64
+	for range 10 {
+		before := s.runs(b)
+		_, wait := pinned(func() {
+			for range rounds {
+				p.round()
+			}
+		})
+		wait()
+		after := s.runs(b)
+		for i := range times {
+			times[i] = append(times[i], float64((after[i]-before[i]).Nanoseconds())/(2*rounds))
+		}
+	}
+	for i, name := range []string{"on_switch", "on_waking"} {
+		b.ReportMetric(slices.Min(times[i]), name+"-ns/switch")
+	}
+}
+
+// runs returns how long the programs have run.
+func (s *Source) runs(b *testing.B) (times [2]time.Duration) {
+	for i, p := range []*ebpf.Program{s.programs.OnSwitch, s.programs.OnWaking} {
+		stats, err := p.Stats()
+		if err != nil {
+			b.Fatal(err)
+		}
+		times[i] = stats.Runtime
+	}
+	return times
 }
 
 // BenchmarkReader measures the share of a core that readings take at different rates of switches.

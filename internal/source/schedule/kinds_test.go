@@ -184,7 +184,7 @@ func TestSocket(t *testing.T) {
 		t.Fatalf("got %d pauses at a socket, want 1", len(found))
 	}
 	out, in := found[0][0], found[0][1]
-	if want := fmt.Sprintf("127.0.0.1:%d", f["port"]); out.Peer != want || out.Syscall != unix.SYS_RECVFROM {
+	if want := fmt.Sprintf("127.0.0.1:%d over TCP", f["port"]); out.Peer != want || out.Syscall != unix.SYS_RECVFROM {
 		t.Errorf("got peer %q in call %d; want %q in recvfrom", out.Peer, out.Syscall, want)
 	}
 	if in.WakerKind != sample.SoftIRQ || in.Waker != f["sender"] {
@@ -196,7 +196,7 @@ const diskBytes = 1 << 20
 
 // diskProgram reads a cold file without the page cache's read-ahead.
 func diskProgram(f facts) {
-	file, err := os.Open(os.Args[1])
+	file, err := os.OpenFile(os.Args[1], os.O_RDWR, 0)
 	must(err)
 	must(unix.Fadvise(int(file.Fd()), 0, 0, unix.FADV_RANDOM))
 	var stat unix.Stat_t
@@ -207,6 +207,11 @@ func diskProgram(f facts) {
 		_, err := unix.Pread(int(file.Fd()), buf, int64(i)*diskBytes/10&^4095)
 		must(err)
 	}
+	must(unix.Nanosleep(&unix.Timespec{Nsec: 1e6}, nil))
+	_, err = unix.Pwrite(int(file.Fd()), make([]byte, diskBytes/2), 0) // takes pages, and fetches nothing
+	must(err)
+	_, err = unix.Pread(int(file.Fd()), buf, 0)
+	must(err)
 }
 
 func TestReadOfSlowDisk(t *testing.T) {
@@ -249,9 +254,19 @@ func TestReadOfSlowDisk(t *testing.T) {
 		t.Errorf("got %d pauses of %v in all, want 10 of 10 ms", len(found), blocked)
 	}
 	var fetched, chars uint64
+	var fetching [2]time.Duration // before it sleeps, and after
+	phase := 0
 	for _, e := range of(events, f["main"]) {
 		fetched += e.Fetched
 		chars += e.Chars
+		fetching[phase] += e.Fetching
+		if e.Kind == sample.ThreadOut && e.Syscall == unix.SYS_NANOSLEEP {
+			phase = 1
+		}
+	}
+	if phase == 0 || fetching[0] < 10*time.Microsecond || fetching[0] > 50*time.Millisecond || fetching[1] != 0 {
+		t.Errorf("got %v of fetching in 10 reads and %v in a write, want 1 us a read at least and none", fetching[0],
+			fetching[1])
 	}
 	if fetched < 10*4096 || chars < 10*4096 {
 		t.Errorf("got %d bytes fetched and %d read, want at least %d", fetched, chars, 10*4096)

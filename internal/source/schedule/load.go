@@ -85,7 +85,8 @@ func load(programs *bpfObjects, o options) error {
 	if err != nil {
 		return err
 	}
-	kernel, err := btf.LoadKernelSpec()
+	types := btf.NewCache() // read once, for us and for the loader
+	kernel, err := types.Kernel()
 	if err != nil {
 		return fmt.Errorf("read the kernel's types: %w", err)
 	}
@@ -111,8 +112,7 @@ func load(programs *bpfObjects, o options) error {
 			return fmt.Errorf("set %s of the programs for the scheduler: %w", name, err)
 		}
 	}
-	options := ebpf.CollectionOptions{Programs: ebpf.ProgramOptions{KernelTypes: kernel}}
-	if err := spec.LoadAndAssign(programs, &options); err != nil {
+	if err := spec.LoadAndAssign(programs, &ebpf.CollectionOptions{Cache: types}); err != nil {
 		return fmt.Errorf("the kernel refuses the programs that follow the scheduler: %w", err)
 	}
 	return nil
@@ -190,4 +190,9 @@ func memberOffset(t btf.Type, name string) (int64, bool) {
 		}
 	}
 	return 0, false
+}
+
+// traced are the programs that run at the kernel's tracepoints.
+func (o *bpfObjects) traced() []*ebpf.Program {
+	return []*ebpf.Program{o.OnSwitch, o.OnWaking, o.OnFork, o.OnRename, o.OnPage, o.OnBio}
 }

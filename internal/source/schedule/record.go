@@ -16,29 +16,35 @@ import (
 // The sizes of the records in sched.bpf.c.
 const (
 	headSize  = 24
-	beganSize = headSize + 16
+	beganSize = headSize + 16 + nameSize
 	inSize    = headSize + 16
-	outSize   = headSize + 40
+	outSize   = headSize + 48
 	sumSize   = outSize + 40 + 32 + 16
+	namedSize = headSize + nameSize
+	nameSize  = 16
 
 	recordSumOut = 4 // kind of a record that stands for a ThreadSum, a ThreadIn and a ThreadOut
+	recordNamed  = 5
+	recordFound  = 6
 )
 
 // decoder turns records into events.
 type decoder struct {
 	job   func(slot, generation uint32) (string, bool)
-	peers map[peer]string // the text of peers that were seen, so that it is made once
+	peers map[peer]string           // the text of peers that were seen, so that it is made once
+	names map[[nameSize]byte]string // the same of threads
 }
 
 // peer is the other end of a socket.
 type peer struct {
-	family  uint16
-	port    uint16
-	address [16]byte
+	family   uint8
+	protocol uint8
+	port     uint16
+	address  [16]byte
 }
 
-// maxPeers bounds the texts that are kept.
-const maxPeers = 1024
+// maxTexts bounds the texts of either kind that are kept.
+const maxTexts = 1024
 
 var order = binary.NativeEndian
 
@@ -58,6 +64,7 @@ func (d *decoder) decode(r []byte, events []sample.ThreadEvent) []sample.ThreadE
 		e := &events[len(events)-1]
 		e.Job = name
 		e.Creator = int(order.Uint32(r[32:]))
+		e.Name = d.name([nameSize]byte(r[40:]))
 	case kind == uint8(sample.ThreadIn) && len(r) >= inSize:
 		events = add(events, r, sample.ThreadIn)
 		e := &events[len(events)-1]
@@ -77,7 +84,13 @@ func (d *decoder) decode(r []byte, events []sample.ThreadEvent) []sample.ThreadE
 		events = add(events, r, sample.ThreadOut)
 		e := &events[len(events)-1]
 		d.out(r, e)
-		e.User, e.System, e.Fetched, e.Chars = 0, 0, 0, 0 // they are the sum's
+		e.Fetching, e.Stolen, e.Fetched, e.Chars = 0, 0, 0, 0 // they are the sum's
+	case kind == recordFound && len(r) >= outSize:
+		events = add(events, r, sample.ThreadFound)
+		d.out(r, &events[len(events)-1])
+	case kind == recordNamed && len(r) >= namedSize:
+		events = add(events, r, sample.ThreadNamed)
+		events[len(events)-1].Name = d.name([nameSize]byte(r[headSize:]))
 	}
 	return events
 }
@@ -94,10 +107,10 @@ func add(events []sample.ThreadEvent, r []byte, kind sample.ThreadEventKind) []s
 
 // out reads struct out.
 func (d *decoder) out(r []byte, e *sample.ThreadEvent) {
-	e.User = time.Duration(order.Uint32(r[32:])) * time.Microsecond
-	e.System = time.Duration(order.Uint32(r[36:])) * time.Microsecond
+	e.Fetching = time.Duration(order.Uint64(r[32:]))
 	e.Fetched = uint64(order.Uint32(r[40:]))
 	e.Chars = uint64(order.Uint32(r[44:]))
+	e.Stolen = time.Duration(order.Uint32(r[64:])) * time.Microsecond
 	e.State = sample.ThreadState(r[17])
 	e.IOWait = r[19] != 0
 	e.Syscall = int(int16(order.Uint16(r[20:])))
@@ -131,7 +144,7 @@ func (d *decoder) file(e *sample.ThreadEvent, kind sample.FileKind, detail uint6
 	case sample.CharDevice, sample.BlockDevice: // dev_t of the kernel
 		e.Detail = unix.Mkdev(uint32(detail>>20), uint32(detail&(1<<20-1)))
 	case sample.Socket:
-		p := peer{family: family, port: uint16(detail >> 32)}
+		p := peer{family: uint8(family), protocol: uint8(family >> 8), port: uint16(detail >> 32)}
 		copy(p.address[:], address)
 		e.Detail = detail & (1<<32 - 1)
 		e.Peer = d.peer(p)
@@ -143,12 +156,30 @@ func (d *decoder) peer(p peer) string {
 	if text, known := d.peers[p]; known {
 		return text
 	}
-	if d.peers == nil || len(d.peers) >= maxPeers {
+	if d.peers == nil || len(d.peers) >= maxTexts {
 		d.peers = map[peer]string{}
 	}
 	text := p.String()
 	d.peers[p] = text
 	return text
+}
+
+// name returns a thread's name, which ends at the first zero.
+func (d *decoder) name(raw [nameSize]byte) string {
+	if text, known := d.names[raw]; known {
+		return text
+	}
+	if d.names == nil || len(d.names) >= maxTexts {
+		d.names = map[[nameSize]byte]string{}
+	}
+	text := unix.ByteSliceToString(raw[:])
+	d.names[raw] = text
+	return text
+}
+
+// protocols are the lower halves of those of the internet. That of MPTCP is that of TCP.
+var protocols = map[uint8]string{
+	unix.IPPROTO_TCP: " over TCP", unix.IPPROTO_UDP: " over UDP", unix.IPPROTO_SCTP: " over SCTP",
 }
 
 func (p peer) String() string {
@@ -161,7 +192,7 @@ func (p peer) String() string {
 		if p.family == unix.AF_INET {
 			address = netip.AddrFrom4([4]byte(p.address[:4]))
 		}
-		return netip.AddrPortFrom(address, p.port).String()
+		return netip.AddrPortFrom(address, p.port).String() + protocols[p.protocol]
 	case unix.AF_UNIX:
 		return "unix"
 	case unix.AF_NETLINK:

@@ -68,6 +68,23 @@ struct files_struct {
 	struct fdtable *fdt;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct eventpoll {
+	struct list_head rdllist;
+};
+
+struct epoll_filefd {
+	struct file *file;
+};
+
+struct epitem {
+	struct list_head rdllink;
+	struct epoll_filefd ffd;
+};
+
 struct in6_addr {
 	u8 bytes[16];
 };
@@ -79,8 +96,15 @@ struct sock_common {
 	struct in6_addr skc_v6_daddr;
 };
 
+struct sk_buff_head {
+	u32 qlen;
+};
+
 struct sock {
 	struct sock_common __sk_common;
+	u16 sk_protocol;
+	struct sk_buff_head sk_receive_queue;
+	u8 sk_shutdown;
 };
 
 struct socket {
@@ -102,6 +126,7 @@ struct thread_info {
 
 struct rq {
 	int cpu;
+	u64 prev_steal_time_rq; // with CONFIG_PARAVIRT_TIME_ACCOUNTING
 };
 
 struct cfs_rq {
@@ -134,25 +159,31 @@ struct task_struct {
 	unsigned in_iowait : 1;
 	int pid;
 	int tgid;
-	u64 utime;
-	u64 stime;
 	unsigned long nvcsw;
 	unsigned long nivcsw;
+	char comm[16];
 	struct files_struct *files;
 	struct task_io_accounting ioac;
 	const struct cred *real_cred;
+	void *bpf_storage; // of all programs
 };
 
 struct bpf_iter__task {
 	struct task_struct *task;
 };
 
+struct bio {
+	u32 bi_opf;
+};
+
 struct pt_regs {
 #if defined(__TARGET_ARCH_x86)
 	unsigned long di;
+	unsigned long si;
 	unsigned long orig_ax;
 	unsigned long ip;
 #elif defined(__TARGET_ARCH_arm64)
+	u64 regs[31];
 	u64 pc;
 	u64 orig_x0;
 	int syscallno;
@@ -163,6 +194,8 @@ struct pt_regs {
 
 #define HARDIRQ_MASK 0x00ff0000 /* with NMI */
 #define SOFTIRQ_SERVING 0x00000100
+
+#define REQ_OP_MASK 0xff
 
 // Values that the loader sets.
 volatile const u32 preempt_known;     // preempt_offset is valid
@@ -177,14 +210,17 @@ volatile const u64 all_budget = 20000;
 
 #define BUDGET_WINDOW 100000000ULL /* ns */
 #define BUSY_THREAD 20             /* events in a budget window from which a thread is summed if its job is over budget */
+#define ROUND 2                    /* events of a thread that leaves its CPU and comes back */
 #define SUM_LENGTH 20000000ULL     /* ns, the time after which a sum ends when the thread leaves its CPU */
 #define LONG_PAUSE 10000000ULL     /* ns of a pause after which flush ends a sum */
+#define NAMED_PAUSE 1000000ULL     /* ns of a pause from which the name of an unknown waker is told */
 #define EARLY_WAKE 50000ULL        /* ns by which a wake-up may come before the thread is off its CPU */
+#define STEP_GAP 50000ULL         /* ns of running between two steps of fetching data, or from the last one to the wait */
 
 #define JOBS 64
 
 // As in package sample.
-enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */ };
+enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */, NAMED, FOUND };
 enum { READY, ASLEEP, BLOCKED, DEAD, STOPPED };
 enum { NO_FILE, REGULAR, DIRECTORY, PIPE, SOCKET, CHAR_DEVICE, BLOCK_DEVICE, OTHER_FILE };
 enum { NO_WAKER, USER_THREAD, KERNEL_THREAD, INTERRUPT, SOFTIRQ };
@@ -202,7 +238,7 @@ struct pause {
 	u8 state;
 	u8 file;
 	u8 iowait;
-	u8 unused;
+	u8 several; // it waits for one of several files, which detail and address are for
 	u64 detail;
 	u8 address[16];
 };
@@ -231,10 +267,14 @@ struct thread {
 	u64 woken; // first wake-up since then; 0 if none
 	struct pause pause;
 
-	u64 utime, stime, fetched, chars; // as far as they are reported
+	u64 fetched, chars; // as far as they are reported
+	u64 stolen_at; // when it got its CPU, of that CPU
+	u64 stolen;    // ns, not yet reported
+	u64 step_from, step; // the first and the newest step of fetching data that follow one another
+	u64 fetching;        // time of such steps that is not reported yet
 
 	u64 window; // number of the budget window
-	u32 count;  // switches in it
+	u32 count;  // events in it
 	u32 before; // and in the one before
 
 	u64 from;  // start of the sum; 0 if its switches are reported one by one
@@ -243,7 +283,7 @@ struct thread {
 	u64 longest;
 	struct pause longest_pause;
 	struct waker longest_waker;
-	u32 unused2;
+	u32 named; // the last thread that woke it and is not followed
 };
 
 // A job. Number 0 is all jobs together. The kernel side changes the counts without a lock: an error costs a few events.
@@ -268,7 +308,7 @@ struct head {
 	u8 file;
 	u8 iowait;
 	s16 syscall;
-	u16 family;
+	u16 family; // of a socket, and its protocol in the upper half
 };
 
 struct began {
@@ -277,6 +317,7 @@ struct began {
 	u32 generation;
 	u32 creator;
 	u32 unused;
+	char name[16];
 };
 
 struct in {
@@ -289,11 +330,17 @@ struct in {
 struct out {
 	struct head head;
 	u64 detail; // of a socket: its port in the upper half
-	u32 user;   // us
-	u32 system; // us
+	u64 fetching; // ns
 	u32 fetched;
 	u32 chars;
 	u8 address[16];
+	u32 stolen; // us
+	u32 unused;
+};
+
+struct named {
+	struct head head;
+	char name[16];
 };
 
 struct sum {
@@ -345,6 +392,12 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
+// Returns what is kept of a thread, or null. Nearly all threads have no storage: looking first saves a call.
+static __always_inline struct thread *thread_of(struct task_struct *p)
+{
+	return p->bpf_storage ? bpf_task_storage_get(&threads, p, 0, 0) : 0;
+}
+
 static __always_inline void lose(void)
 {
 	u32 zero = 0;
@@ -394,12 +447,12 @@ static __always_inline void count_event(struct job *job, u64 window, u64 budget)
 		job->count = 0;
 		job->window = window;
 	}
-	__sync_fetch_and_add(&job->count, 1);
+	job->count += ROUND;
 	if (job->count > budget)
 		job->over = 1;
 }
 
-// Counts an event and reports whether the thread's events are to be summed.
+// Counts the events of a thread that leaves its CPU and comes back, and reports whether they are to be summed.
 static __always_inline int over_budget(struct thread *th, struct job *job, u64 now)
 {
 	u32 zero = 0;
@@ -415,7 +468,7 @@ static __always_inline int over_budget(struct thread *th, struct job *job, u64 n
 		th->count = 0;
 		th->window = window;
 	}
-	th->count++;
+	th->count += ROUND;
 	return (job->over || all->over) && (th->count > BUSY_THREAD || th->before > BUSY_THREAD);
 }
 
@@ -432,7 +485,7 @@ static __always_inline void set_head(struct head *h, u8 kind, u64 at, u32 tid, u
 	h->family = 0;
 }
 
-static __always_inline int tell_began(struct thread *th, u64 at, u32 pid)
+static __always_inline int tell_began(struct thread *th, const struct task_struct *p, u64 at)
 {
 	struct began *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 
@@ -440,26 +493,27 @@ static __always_inline int tell_began(struct thread *th, u64 at, u32 pid)
 		lose();
 		return 0;
 	}
-	set_head(&e->head, BEGAN, at, th->tid, pid);
+	set_head(&e->head, BEGAN, at, th->tid, p->tgid);
 	e->slot = th->slot;
 	e->generation = th->generation;
 	e->creator = th->creator;
 	e->unused = 0;
+	bpf_core_read(&e->name, sizeof(e->name), &p->comm);
 	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
 	th->told = 1;
 	return 1;
 }
 
 // The growth of a counter as 32 bits. What does not fit comes with the next event.
-static __always_inline u32 growth(u64 now, u64 *reported, u64 unit)
+static __always_inline u32 growth(u64 now, u64 *reported)
 {
-	u64 n = (now - *reported) / unit;
+	u64 n = now - *reported;
 
 	if (now < *reported)
 		n = 0;
 	if (n > 0xffffffff)
 		n = 0xffffffff;
-	*reported += n * unit;
+	*reported += n;
 	return n;
 }
 
@@ -473,16 +527,30 @@ static __always_inline void set_out(struct out *e, u8 kind, const struct thread 
 	e->head.syscall = pause->syscall;
 	e->head.family = pause->family;
 	e->detail = pause->detail;
-	e->user = e->system = e->fetched = e->chars = 0;
+	e->fetching = e->fetched = e->chars = e->stolen = e->unused = 0;
 	__builtin_memcpy(e->address, pause->address, sizeof(e->address));
 }
 
 static __always_inline void set_growth(struct out *e, struct thread *th, const struct task_struct *p)
 {
-	e->user = growth(p->utime, &th->utime, 1000);
-	e->system = growth(p->stime, &th->stime, 1000);
-	e->fetched = growth(p->ioac.read_bytes, &th->fetched, 1);
-	e->chars = growth(p->ioac.rchar, &th->chars, 1);
+	e->fetching = th->fetching;
+	th->fetching = 0;
+	e->fetched = growth(p->ioac.read_bytes, &th->fetched);
+	e->chars = growth(p->ioac.rchar, &th->chars);
+	e->stolen = th->stolen / 1000;
+	th->stolen -= (u64)e->stolen * 1000;
+}
+
+// The time that the hypervisor stole from the thread's CPU since the start, as the scheduler last read it, in ns. The
+// scheduler reads it as it switches.
+static __always_inline u64 steal(const struct task_struct *p)
+{
+	struct cfs_rq *queue;
+
+	if (!bpf_core_field_exists(struct rq, prev_steal_time_rq) || !bpf_core_field_exists(struct cfs_rq, rq))
+		return 0;
+	queue = p->se.cfs_rq;
+	return queue->rq->prev_steal_time_rq;
 }
 
 // Tells that the thread leaves its CPU. before is its previous switch.
@@ -490,7 +558,7 @@ static __always_inline int tell_out(struct thread *th, const struct task_struct 
 {
 	struct out *e;
 
-	if (!th->told && !tell_began(th, before, p->tgid))
+	if (!th->told && !tell_began(th, p, before))
 		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
@@ -508,7 +576,7 @@ static __always_inline int tell_in(struct thread *th, const struct task_struct *
 {
 	struct in *e;
 
-	if (!th->told && !tell_began(th, before, p->tgid))
+	if (!th->told && !tell_began(th, p, before))
 		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
@@ -551,7 +619,7 @@ static __always_inline int tell_sum(struct thread *th, const struct task_struct 
 {
 	struct sum *e;
 
-	if (!th->told && !tell_began(th, th->from, p->tgid))
+	if (!th->told && !tell_began(th, p, th->from))
 		return 0;
 	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
 	if (!e) {
@@ -610,6 +678,21 @@ static __always_inline int is_futex(long call)
 	return call == 202 || call == 455;
 }
 
+static __always_inline int is_poll(long call)
+{
+	return call == 7 || call == 271; // poll ppoll
+}
+
+static __always_inline int is_epoll(long call)
+{
+	return call == 232 || call == 281 || call == 441; // epoll_wait epoll_pwait epoll_pwait2
+}
+
+static __always_inline u64 second_argument(const struct pt_regs *regs)
+{
+	return regs->si;
+}
+
 #elif defined(__TARGET_ARCH_arm64)
 
 static __always_inline long call_of(const struct pt_regs *regs, u64 *argument)
@@ -650,67 +733,151 @@ static __always_inline int is_futex(long call)
 	return call == 98 || call == 455;
 }
 
+static __always_inline int is_poll(long call)
+{
+	return call == 73; // ppoll
+}
+
+static __always_inline int is_epoll(long call)
+{
+	return call == 22 || call == 441; // epoll_pwait epoll_pwait2
+}
+
+static __always_inline u64 second_argument(const struct pt_regs *regs)
+{
+	return regs->regs[1];
+}
+
 #endif
 
-// What the descriptor stands for. Nothing here is locked: a thread that closes the file at this moment makes it wrong,
-// and reading memory that is no longer there gives zeros.
-static __always_inline void set_file(struct pause *pause, const struct task_struct *p, u64 descriptor)
+// Reads a field of a structure whose address is no pointer of a known type to the verifier. Since Linux 6.2 a cast
+// makes it one, and the read is a plain load. Before that, each read is a call.
+extern void *bpf_rdonly_cast(const void *address, u32 type) __ksym __weak;
+
+#define FIELD(kind, address, field)                                                                            \
+	(bpf_rdonly_cast ? ((struct kind *)bpf_rdonly_cast(address, bpf_core_type_id_kernel(struct kind)))->field \
+			 : BPF_CORE_READ((struct kind *)(address), field))
+
+// The file of a descriptor. Nothing here is locked: a thread that closes the file at this moment makes it wrong, and
+// reading memory that is no longer there gives zeros.
+static __always_inline struct file *file_of(const void *files, u32 fd)
 {
-	struct fdtable *table;
-	struct file **files, *file = 0;
-	struct inode *inode;
-	unsigned short mode;
-	u32 fd = descriptor;
+	struct fdtable *table = FIELD(files_struct, files, fdt);
+	struct file *file = 0;
 
-	table = BPF_CORE_READ(p, files, fdt);
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
-		return;
-	files = BPF_CORE_READ(table, fd);
-	bpf_probe_read_kernel(&file, sizeof(file), files + fd);
-	inode = BPF_CORE_READ(file, f_inode);
-	if (!inode)
-		return;
-	pause->detail = BPF_CORE_READ(inode, i_ino);
-	mode = BPF_CORE_READ(inode, i_mode) & 0170000;
-	switch (mode) {
-	case 0010000:
-		pause->file = PIPE;
-		return;
-	case 0020000:
-		pause->file = CHAR_DEVICE;
-		pause->detail = BPF_CORE_READ(inode, i_rdev);
-		return;
-	case 0040000:
-		pause->file = DIRECTORY;
-		return;
-	case 0060000:
-		pause->file = BLOCK_DEVICE;
-		pause->detail = BPF_CORE_READ(inode, i_rdev);
-		return;
-	case 0140000:
-		pause->file = SOCKET;
-		break;
-	default: // since Linux 6.16, files without a type have the mode of regular ones
-		pause->file = mode == 0100000 && BPF_CORE_READ(inode, i_sb, s_magic) != ANON_INODE_FS ? REGULAR
-												      : OTHER_FILE;
-		return;
-	}
-	struct socket *socket = BPF_CORE_READ(file, private_data);
-	struct sock *sk = BPF_CORE_READ(socket, sk);
+	if (fd < FIELD(fdtable, table, max_fds))
+		bpf_probe_read_kernel(&file, sizeof(file), FIELD(fdtable, table, fd) + fd);
+	return file;
+}
 
-	pause->detail = (u32)pause->detail;
-	pause->family = BPF_CORE_READ(sk, __sk_common.skc_family);
-	if (pause->family == AF_INET)
+static __always_inline void set_peer(struct pause *pause, struct file *file)
+{
+	struct socket *socket = FIELD(file, file, private_data);
+	struct sock *sk = FIELD(socket, socket, sk);
+	u8 family = FIELD(sock, sk, __sk_common.skc_family);
+
+	pause->family = family | FIELD(sock, sk, sk_protocol) << 8;
+	if (family == AF_INET)
 		BPF_CORE_READ_INTO((u32 *)pause->address, sk, __sk_common.skc_daddr);
-	else if (pause->family == AF_INET6)
+	else if (family == AF_INET6)
 		BPF_CORE_READ_INTO((struct in6_addr *)pause->address, sk, __sk_common.skc_v6_daddr);
 	else
 		return;
-	pause->detail |= (u64)__builtin_bswap16(BPF_CORE_READ(sk, __sk_common.skc_dport)) << 32;
+	pause->detail |= (u64)__builtin_bswap16(FIELD(sock, sk, __sk_common.skc_dport)) << 32;
+}
+
+// Describes the file at an address. The verifier looks at a function that is not static once, and not for each of its
+// callers. It refuses pointers to the kernel's memory as arguments of one.
+__attribute__((noinline)) int set_file(struct pause *pause, u64 address)
+{
+	struct file *file = (void *)address;
+	struct inode *inode;
+	unsigned short type;
+
+	if (!pause || !file)
+		return 0;
+	inode = FIELD(file, file, f_inode);
+	if (!inode)
+		return 0;
+	pause->detail = FIELD(inode, inode, i_ino);
+	type = FIELD(inode, inode, i_mode) & 0170000;
+	switch (type) {
+	case 0010000:
+		pause->file = PIPE;
+		return 0;
+	case 0040000:
+		pause->file = DIRECTORY;
+		return 0;
+	case 0020000:
+	case 0060000:
+		pause->file = type == 0020000 ? CHAR_DEVICE : BLOCK_DEVICE;
+		pause->detail = FIELD(inode, inode, i_rdev);
+		return 0;
+	case 0140000:
+		pause->file = SOCKET;
+		pause->detail = (u32)pause->detail;
+		set_peer(pause, file);
+		return 0;
+	}
+	pause->file = OTHER_FILE;
+	if (type == 0100000) { // since Linux 6.16, also of files without a type
+		struct super_block *fs = FIELD(inode, inode, i_sb);
+
+		if (FIELD(super_block, fs, s_magic) != ANON_INODE_FS)
+			pause->file = REGULAR;
+	}
+	return 0;
+}
+
+#define POLLED 4 /* files of a poll that are looked at */
+
+struct pollfd {
+	int fd;
+	short events;
+	short revents;
+};
+
+// Notes the first files that the current thread waits for in poll: in address, and how many in detail. One alone is like
+// a read of that file.
+static __always_inline void set_polled(struct pause *pause, u64 files, u64 where, u64 count)
+{
+	struct pollfd polled[POLLED] = {};
+	u32 *fds = (u32 *)pause->address, n;
+	int i;
+
+	n = count < POLLED ? count : POLLED;
+	if (bpf_probe_read_user(polled, n * sizeof(polled[0]), (void *)where))
+		n = 0;
+	for (i = 0; i < POLLED; i++)
+		fds[i] = polled[i].fd;
+	pause->detail = n;
+	pause->several = n > 1;
+	if (n == 1) {
+		fds[0] = 0;
+		set_file(pause, (u64)file_of((void *)files, polled[0].fd));
+	}
+}
+
+// Describes what the thread waits for in a call, from its first two arguments.
+__attribute__((noinline)) int set_waited(struct pause *pause, u64 files, u64 call, u64 first, u64 second)
+{
+	if (!pause)
+		return 0;
+	if (takes_descriptor(call))
+		set_file(pause, (u64)file_of((void *)files, first));
+	else if (is_futex(call))
+		pause->detail = first;
+	else if (is_poll(call))
+		set_polled(pause, files, first, second);
+	if (is_epoll(call)) {
+		pause->several = 1;
+		*(u32 *)pause->address = first;
+	}
+	return 0;
 }
 
 // Describes what the thread does as it leaves its CPU, or as it is found.
-static __always_inline void set_pause(struct pause *pause, struct task_struct *task, u8 state)
+static __always_inline void set_pause(struct pause *pause, struct task_struct *task, u8 state, int is_current)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 argument = 0;
@@ -726,10 +893,8 @@ static __always_inline void set_pause(struct pause *pause, struct task_struct *t
 	if (state != ASLEEP && state != BLOCKED)
 		return;
 	pause->iowait = BPF_CORE_READ_BITFIELD(task, in_iowait);
-	if (takes_descriptor(call))
-		set_file(pause, task, argument);
-	else if (is_futex(call))
-		pause->detail = argument;
+	if (call >= 0)
+		set_waited(pause, (u64)BPF_CORE_READ(task, files), call, argument, is_current ? second_argument(regs) : 0);
 }
 
 static __always_inline u8 state_of(u32 state)
@@ -762,7 +927,7 @@ static __always_inline void renumber(struct thread *th, struct task_struct *p, u
 	}
 	th->creator = th->tid;
 	th->tid = p->pid;
-	tell_began(th, now, p->tgid);
+	tell_began(th, p, now);
 }
 
 // Follows a thread no longer, and tells no more than that.
@@ -804,8 +969,102 @@ static __always_inline void add_pause(struct thread *th, u64 since, u64 woken, u
 	}
 }
 
-// The thread gets a CPU at a time.
-static __always_inline void arrive(struct thread *th, const struct task_struct *p, u64 now)
+// The thread, which runs, takes a step to fetch data from storage. The time between two steps counts if it is short.
+static __always_inline void take_step(struct thread *th)
+{
+	u64 now = bpf_ktime_get_ns();
+
+	if (now - th->step > STEP_GAP) {
+		th->fetching += th->step - th->step_from;
+		th->step_from = now;
+	}
+	th->step = now;
+}
+
+// The thread leaves its CPU. What it did after the last step was for fetching, too, if it waits for storage now.
+static __always_inline void pause_steps(struct thread *th, u64 now)
+{
+	if (now - th->step <= STEP_GAP && (th->pause.iowait || th->pause.state == BLOCKED))
+		th->step = now;
+	th->fetching += th->step - th->step_from;
+	th->step_from = th->step;
+}
+
+// The thread gets a CPU. One that was interrupted goes on with its steps.
+static __always_inline void resume_steps(struct thread *th, u64 off)
+{
+	th->step_from = th->step = th->pause.state == READY ? th->step + off : 0;
+}
+
+// The file with which an epoll has ended: the first one of those that are ready.
+static __always_inline struct file *ready_of_epoll(u64 files, u32 fd)
+{
+	struct eventpoll *epoll = BPF_CORE_READ(file_of((void *)files, fd), private_data);
+	struct list_head *first = BPF_CORE_READ(epoll, rdllist.next);
+	struct epitem *item = (void *)first - bpf_core_field_offset(struct epitem, rdllink);
+
+	if (!epoll || !first || first == (void *)epoll + bpf_core_field_offset(struct eventpoll, rdllist))
+		return 0;
+	return BPF_CORE_READ(item, ffd.file);
+}
+
+// Reports whether a descriptor is a socket that has data, or will have no more.
+__attribute__((noinline)) int has_data(u64 files, u32 fd)
+{
+	struct file *file = file_of((void *)files, fd);
+	struct socket *socket;
+	struct sock *sk;
+
+	if ((BPF_CORE_READ(file, f_inode, i_mode) & 0170000) != 0140000)
+		return 0;
+	socket = BPF_CORE_READ(file, private_data);
+	sk = BPF_CORE_READ(socket, sk);
+	return BPF_CORE_READ(sk, sk_receive_queue.qlen) || BPF_CORE_READ(sk, sk_shutdown);
+}
+
+// Returns which of several files ended a wait for one of them, if that can be seen.
+static __always_inline struct file *ready_file(const struct pause *pause, u64 files)
+{
+	const u32 *fds = (const u32 *)pause->address;
+	int i;
+
+	if (is_epoll(pause->syscall))
+		return ready_of_epoll(files, fds[0]);
+	for (i = 0; i < POLLED; i++) {
+		if (i >= pause->detail)
+			break;
+		if (has_data(files, fds[i]))
+			return file_of((void *)files, fds[i]);
+	}
+	return 0;
+}
+
+// Tells which of several files ended a wait.
+__attribute__((noinline)) int tell_found(struct thread *th, u64 files, u32 tgid, u64 at)
+{
+	struct pause found = {};
+	struct file *file;
+	struct out *e;
+
+	if (!th || th->from || !th->told)
+		return 0;
+	file = ready_file(&th->pause, files);
+	if (!file)
+		return 0;
+	found.syscall = th->pause.syscall;
+	set_file(&found, (u64)file);
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		lose();
+		return 0;
+	}
+	set_out(e, FOUND, th, tgid, at, &found);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+// The thread gets a CPU at a time. Seen: this is the moment, and not its next switch.
+static __always_inline void arrive(struct thread *th, const struct task_struct *p, u64 now, int seen)
 {
 	u64 since = th->since, woken = th->woken;
 
@@ -814,8 +1073,12 @@ static __always_inline void arrive(struct thread *th, const struct task_struct *
 	th->since = now;
 	th->running = 1;
 	th->woken = 0;
+	th->stolen_at = steal(p);
+	resume_steps(th, now - since);
 	if (th->from && can_exchange && __sync_lock_test_and_set(&th->claim, 0) == CLAIMED)
 		th->from = 0;
+	if (seen && th->pause.several && since + NAMED_PAUSE < woken)
+		tell_found(th, (u64)BPF_CORE_READ(p, files), p->tgid, now);
 	if (!th->from && tell_in(th, p, since, now, woken))
 		return;
 	if (!th->from)
@@ -835,21 +1098,20 @@ static __always_inline void enter(struct thread *th, struct task_struct *p, u64 
 	}
 	if (th->running == 1)
 		return;
-	over_budget(th, job, now); // counts
-	arrive(th, p, now);
+	arrive(th, p, now, 1);
 }
 
 // The thread was not seen to get the CPU that it leaves now. Some kernels of virtual machines hide switches of threads of
 // the hypervisor's agent, and adopt may have seen the thread just before it got its CPU. It did when it was ready.
 static __always_inline void enter_unseen(struct thread *th, const struct task_struct *p)
 {
-	arrive(th, p, th->woken > th->since ? th->woken : th->since);
+	arrive(th, p, th->woken > th->since ? th->woken : th->since, 0);
 }
 
 static __always_inline void leave(struct thread *th, struct task_struct *p, u8 state, u64 now)
 {
 	struct job *job = job_of(th);
-	u64 since;
+	u64 since, stolen;
 	int over;
 
 	if (!job)
@@ -865,13 +1127,17 @@ static __always_inline void leave(struct thread *th, struct task_struct *p, u8 s
 	since = th->since;
 	th->since = now;
 	th->running = 0;
+	stolen = steal(p);
+	if (stolen > th->stolen_at)
+		th->stolen += stolen - th->stolen_at;
 	if (state == READY || th->woken + EARLY_WAKE < now) {
 		th->woken = 0;
 		th->early = 0;
 	} else {
 		th->early = 1;
 	}
-	set_pause(&th->pause, p, state);
+	set_pause(&th->pause, p, state, 1);
+	pause_steps(th, now);
 	over = over_budget(th, job, now);
 	if (!over && !th->from && tell_out(th, p, since, now))
 		return;
@@ -892,8 +1158,8 @@ int on_switch(u64 *ctx)
 	int preempted = ctx[0] & 1;
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	struct task_struct *next = (struct task_struct *)ctx[2];
-	struct thread *leaves = bpf_task_storage_get(&threads, prev, 0, 0);
-	struct thread *enters = bpf_task_storage_get(&threads, next, 0, 0);
+	struct thread *leaves = thread_of(prev);
+	struct thread *enters = thread_of(next);
 	u64 now;
 	u32 state;
 
@@ -964,11 +1230,38 @@ static __always_inline void set_waker(struct waker *w)
 	w->pid = current->tgid;
 }
 
+// Tells how a thread is called.
+static __always_inline void tell_name(const struct task_struct *p, const char *name, u64 at)
+{
+	struct named *e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+
+	if (!e) {
+		lose();
+		return;
+	}
+	__builtin_memset(e, 0, sizeof(*e));
+	set_head(&e->head, NAMED, at, p->pid, p->tgid);
+	bpf_probe_read_kernel_str(e->name, sizeof(e->name), name);
+	bpf_ringbuf_submit(e, BPF_RB_NO_WAKEUP);
+}
+
+// Tells the name of a thread that is not followed and ends a long pause, unless it ended the one before, too.
+static __always_inline void name_waker(struct thread *th)
+{
+	struct task_struct *current = (struct task_struct *)bpf_get_current_task_btf();
+
+	if (owner_only || th->waker.kind != USER_THREAD || th->running || th->named == th->waker.tid ||
+	    th->since + NAMED_PAUSE > th->woken || bpf_task_storage_get(&threads, current, 0, 0))
+		return;
+	th->named = th->waker.tid;
+	tell_name(current, current->comm, th->woken);
+}
+
 SEC("tp_btf/sched_waking")
 int on_waking(u64 *ctx)
 {
 	struct task_struct *p = (struct task_struct *)ctx[0];
-	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
+	struct thread *th = thread_of(p);
 
 	if (!th || !job_of(th))
 		return 0;
@@ -977,6 +1270,48 @@ int on_waking(u64 *ctx)
 	th->woken = bpf_ktime_get_ns();
 	th->early = 0;
 	set_waker(&th->waker);
+	name_waker(th);
+	return 0;
+}
+
+// A thread takes another name.
+SEC("tp_btf/task_rename")
+int on_rename(u64 *ctx)
+{
+	struct task_struct *p = (struct task_struct *)ctx[0];
+	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
+
+	if (th && th->told && job_of(th) && may_follow(p))
+		tell_name(p, (const char *)ctx[1], bpf_ktime_get_ns());
+	return 0;
+}
+
+// The kernel takes a page for data of a file. It is to be read, except in a call that writes.
+SEC("tp_btf/mm_filemap_add_to_page_cache")
+int on_page(u64 *ctx)
+{
+	struct task_struct *p = (struct task_struct *)bpf_get_current_task_btf();
+	struct thread *th = bpf_task_storage_get(&threads, p, 0, 0);
+	struct pt_regs *regs;
+	u64 argument;
+
+	if (!th)
+		return 0;
+	regs = (struct pt_regs *)bpf_task_pt_regs(p);
+	if (regs && !sends(call_of(regs, &argument)))
+		take_step(th);
+	return 0;
+}
+
+// A block device is asked for data.
+SEC("tp_btf/block_bio_queue")
+int on_bio(u64 *ctx)
+{
+	struct bio *bio = (struct bio *)ctx[0];
+	struct thread *th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+
+	if (th && !(bio->bi_opf & REQ_OP_MASK)) // REQ_OP_READ
+		take_step(th);
 	return 0;
 }
 
@@ -985,7 +1320,7 @@ int on_fork(u64 *ctx)
 {
 	struct task_struct *parent = (struct task_struct *)ctx[0];
 	struct task_struct *child = (struct task_struct *)ctx[1];
-	struct thread *of = bpf_task_storage_get(&threads, parent, 0, 0);
+	struct thread *of = thread_of(parent);
 	struct thread *th, new = {};
 	u64 now;
 
@@ -1005,7 +1340,7 @@ int on_fork(u64 *ctx)
 	if (!th)
 		lose();
 	else if (th->since == now) // else adopt was there before
-		tell_began(th, now, child->tgid);
+		tell_began(th, child, now);
 	return 0;
 }
 
@@ -1027,7 +1362,7 @@ int adopt(struct bpf_iter__task *ctx)
 	member = bpf_map_lookup_elem(&joining, &tgid);
 	if (!member || !may_follow(p))
 		return 0;
-	th = bpf_task_storage_get(&threads, p, 0, 0);
+	th = thread_of(p);
 	if (th && job_of(th))
 		return 0;
 
@@ -1040,12 +1375,11 @@ int adopt(struct bpf_iter__task *ctx)
 	new.tid = p->pid;
 	new.since = now;
 	new.running = running ? MAYBE : 0;
+	new.stolen_at = ~0ULL; // unknown
 	new.told = 1; // by us, not by a switch at this moment
-	new.utime = p->utime;
-	new.stime = p->stime;
 	new.fetched = p->ioac.read_bytes;
 	new.chars = p->ioac.rchar;
-	set_pause(&new.pause, p, state_of(state));
+	set_pause(&new.pause, p, state_of(state), 0);
 	if (new.pause.state == DEAD)
 		return 0;
 	if (th)
@@ -1057,7 +1391,7 @@ int adopt(struct bpf_iter__task *ctx)
 	}
 	if (th->since != now) // it was created a moment ago, and on_fork was there before
 		return 0;
-	if (!tell_began(th, now, tgid)) {
+	if (!tell_began(th, p, now)) {
 		th->told = 0;
 		return 0;
 	}
@@ -1078,7 +1412,7 @@ int flush(struct bpf_iter__task *ctx)
 
 	if (!p || !can_exchange)
 		return 0;
-	th = bpf_task_storage_get(&threads, p, 0, 0);
+	th = thread_of(p);
 	if (!th || !th->told || !job_of(th))
 		return 0;
 	since = *(volatile u64 *)&th->claim;

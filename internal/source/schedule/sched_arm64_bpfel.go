@@ -23,7 +23,10 @@ const (
 	bpfMapThreads        = "threads"
 	bpfProgAdopt         = "adopt"
 	bpfProgFlush         = "flush"
+	bpfProgOnBio         = "on_bio"
 	bpfProgOnFork        = "on_fork"
+	bpfProgOnPage        = "on_page"
+	bpfProgOnRename      = "on_rename"
 	bpfProgOnSwitch      = "on_switch"
 	bpfProgOnWaking      = "on_waking"
 	bpfVarAllBudget      = "all_budget"
@@ -81,7 +84,10 @@ type bpfSpecs struct {
 type bpfProgramSpecs struct {
 	Adopt    *ebpf.ProgramSpec `ebpf:"adopt"`
 	Flush    *ebpf.ProgramSpec `ebpf:"flush"`
+	OnBio    *ebpf.ProgramSpec `ebpf:"on_bio"`
 	OnFork   *ebpf.ProgramSpec `ebpf:"on_fork"`
+	OnPage   *ebpf.ProgramSpec `ebpf:"on_page"`
+	OnRename *ebpf.ProgramSpec `ebpf:"on_rename"`
 	OnSwitch *ebpf.ProgramSpec `ebpf:"on_switch"`
 	OnWaking *ebpf.ProgramSpec `ebpf:"on_waking"`
 }
@@ -170,7 +176,10 @@ type bpfVariables struct {
 type bpfPrograms struct {
 	Adopt    *ebpf.Program `ebpf:"adopt"`
 	Flush    *ebpf.Program `ebpf:"flush"`
+	OnBio    *ebpf.Program `ebpf:"on_bio"`
 	OnFork   *ebpf.Program `ebpf:"on_fork"`
+	OnPage   *ebpf.Program `ebpf:"on_page"`
+	OnRename *ebpf.Program `ebpf:"on_rename"`
 	OnSwitch *ebpf.Program `ebpf:"on_switch"`
 	OnWaking *ebpf.Program `ebpf:"on_waking"`
 }
@@ -179,7 +188,10 @@ func (p *bpfPrograms) Close() error {
 	return _BpfClose(
 		p.Adopt,
 		p.Flush,
+		p.OnBio,
 		p.OnFork,
+		p.OnPage,
+		p.OnRename,
 		p.OnSwitch,
 		p.OnWaking,
 	)

@@ -106,10 +106,10 @@ func (s *Source) attach(o options) (err error) {
 	if s.flush, err = link.AttachIter(link.IterOptions{Program: s.programs.Flush}); err != nil {
 		return fmt.Errorf("attach the iterator over threads: %w", err)
 	}
-	for _, p := range []*ebpf.Program{s.programs.OnSwitch, s.programs.OnWaking, s.programs.OnFork} {
+	for _, p := range s.programs.traced() {
 		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
 		if err != nil {
-			return fmt.Errorf("attach to the scheduler's tracepoints: %w", err)
+			return fmt.Errorf("attach to the kernel's tracepoints: %w", err)
 		}
 		s.links = append(s.links, l)
 	}

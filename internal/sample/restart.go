@@ -1,0 +1,47 @@
+package sample
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// A part that has panicked pauses. The pause doubles each time.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// pause is how long a part pauses after a panic, by how long it paused before.
+func pause(before time.Duration) time.Duration { return min(max(2*before, firstPause), lastPause) }
+
+// Protect calls do. A panic becomes an error: it must not end the program around us, which may be a user's Collector.
+func Protect(do func()) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("a bug in stallspan, please report it: %v", p)
+		}
+	}()
+	do()
+	return nil
+}
+
+// Restart runs a part of the program until it returns. If it panics, Restart reports that, pauses and runs it again,
+// unless ctx has ended.
+func Restart(ctx context.Context, report func(error), run func()) {
+	for wait := time.Duration(0); ; {
+		err := Protect(run)
+		if err == nil {
+			return
+		}
+		_ = Protect(func() { report(err) })
+		wait = pause(wait)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
