@@ -215,10 +215,25 @@ static unsigned list(const struct processes *of, struct running *out, unsigned n
 	return n;
 }
 
+// shown_processes reads the processes that a busy_file shows after the kernels. Like the real driver, it leaves out those
+// that have ended.
+static void shown_processes(const char *path, struct processes *into) {
+	uint64_t pid[MAX_PROCESSES];
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = file < 0 ? 0 : pread(file, pid, sizeof pid, sizeof(struct kernels));
+	if (file >= 0) close(file);
+	for (ssize_t i = 0; i < size / (ssize_t)sizeof *pid && into->count < MAX_PROCESSES; i++) {
+		if (!pid[i] || pid[i] > INT32_MAX || (kill((pid_t)pid[i], 0) && errno == ESRCH)) continue;
+		into->process[into->count++] = (struct process){(unsigned)pid[i], 1 << 30};
+	}
+}
+
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct running *out) {
 	ENTER_ANY(device);
 	unsigned room = out ? *count : 0;
-	*count = list(s ? &s->processes : &g->processes, out, 0, room, s);
+	struct processes own = s ? s->processes : g->processes;
+	if (!s && *g->busy_file) shown_processes(g->busy_file, &own);
+	*count = list(&own, out, 0, room, s);
 	for (int i = 0; !s && mig_enabled(g) && i < g->slices; i++) {
 		*count = list(&g->slice[i].processes, out, *count, room, &g->slice[i]);
 	}

@@ -118,20 +118,38 @@ func NameOf(root, number string) string {
 	return sysfs{root: root}.byNumber(number)
 }
 
-// DeviceOf returns the whole block device directly below a mount; "" without one. Of several it returns the first.
-func DeviceOf(root string, m sample.Mount) string {
+// DevicesOf returns the whole block devices directly below a mount, as sample.Mount has them.
+func DevicesOf(root string, m sample.Mount) string {
 	f := sysfs{root: root}
-	name := ""
+	var names []string
 	switch {
 	case m.Major != 0:
-		name = f.byNumber(fmt.Sprintf("%d:%d", m.Major, m.Minor))
+		names = []string{f.byNumber(fmt.Sprintf("%d:%d", m.Major, m.Minor))}
 	case mount.HasBlockDevice(m):
-		name = f.byPath(m.Source)
+		names = f.members(m.Source)
 	}
-	if name == "" {
-		return ""
+	var whole []string
+	for _, name := range names {
+		if name != "" {
+			whole = append(whole, f.whole(name))
+		}
 	}
-	return f.whole(name)
+	slices.Sort(whole)
+	return strings.Join(slices.Compact(whole), " ")
+}
+
+// members returns the devices of a file system that may be on several. The source of btrfs is one of its devices. The
+// source of bcachefs is all of them, separated by colons. One that is not known is "".
+func (f sysfs) members(source string) (names []string) {
+	for path := range strings.SplitSeq(source, ":") {
+		name := f.byPath(path)
+		if name == "" {
+			names = append(names, "")
+			continue
+		}
+		names = append(names, f.btrfsMembers(name)...)
+	}
+	return names
 }
 
 // byPath returns the device of a path below /dev, or "". Device-mapper names are symbolic links there, which udev may

@@ -168,16 +168,12 @@ func (d *descent) mount(entry mount.Entry, depth int) {
 		}
 		d.device(name, depth+1)
 	case mount.HasBlockDevice(entry.Mount):
-		// The source of btrfs is one of its devices. The source of bcachefs is all of them, separated by colons.
-		for source := range strings.SplitSeq(entry.Source, ":") {
-			name := d.sys.byPath(source)
-			if name == "" {
-				d.fail(fmt.Errorf("%s is on %s, which is not a block device in %s", entry.Point, source, d.sys.block()))
+		for _, member := range d.sys.members(entry.Source) {
+			if member == "" {
+				d.fail(fmt.Errorf("%s is on %s, which is not a block device in %s", entry.Point, entry.Source, d.sys.block()))
 				continue
 			}
-			for _, member := range d.sys.btrfsMembers(name) {
-				d.device(member, depth+1)
-			}
+			d.device(member, depth+1)
 		}
 	}
 }

@@ -244,3 +244,18 @@ func BenchmarkUnder(b *testing.B) {
 		}
 	}
 }
+
+func TestDevicesOf(t *testing.T) {
+	root := fixture.Root(t, "disk_server")
+	for path, want := range map[string]string{
+		"/etc/fstab": "sde", "/data/base/x": "md0", "/scratch/x": "dm-0", "/pool/x": "sdg sdh", "/home/x": "",
+	} {
+		placement, err := source(t, root).Under(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := DevicesOf(root, placement.Mount); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+}

@@ -98,7 +98,6 @@ func (r *run) evictLost() bool {
 // readDevices reads the devices that are due.
 func (r *run) readDevices(ctx context.Context, all, processes bool) {
 	if processes {
-		r.processes = r.began + processInterval
 		r.grid.processes, r.grid.processesRead = r.grid.processes[:0], false
 	}
 	for _, g := range slices.Clone(r.devices) {
@@ -106,9 +105,27 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 			r.read(ctx, g, processes)
 		}
 	}
-	r.grid.processesRead = r.grid.processesRead || processes
+	if processes {
+		r.grid.processesRead = true
+		r.scheduleProcesses()
+	}
 	r.readXIDs(ctx)
 	r.addDriverUse()
+}
+
+// scheduleProcesses sets the time of the next list of processes. A GPU without one may be waiting for a program that is
+// starting.
+func (r *run) scheduleProcesses() {
+	unused := slices.ContainsFunc(r.devices, func(g *deviceState) bool {
+		held := func(p sample.GPUProcess) bool { return p.GPU == g.info.ID }
+		return g.readable() && !slices.ContainsFunc(r.grid.processes, held)
+	})
+	if unused {
+		r.processes.failed(r.began)
+		return
+	}
+	r.processes.succeeded()
+	r.processes.next = r.began + processInterval
 }
 
 // read reads one device.

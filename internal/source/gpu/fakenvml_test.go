@@ -220,6 +220,26 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
+// TestProcessOfStart lists the process of a program that starts after the source, long before processInterval is over.
+func TestProcessOfStart(t *testing.T) {
+	player := playText(t, "gpu 0\n")
+	_, k, stop := runFake(t)
+	until(t, "rows", func() bool { _, ok := k.last(); return ok })
+	began := time.Now()
+	player.Write("gpu 0 processes=17:1024\n")
+	until(t, "a process", func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		return slices.ContainsFunc(k.rows, func(s sample.Sample) bool {
+			return len(s.GPUProcesses) == 1 && s.GPUProcesses[0].PID == 17
+		})
+	})
+	if after := time.Since(began); after > processInterval/2 {
+		t.Errorf("got the process after %v, want it within %v", after, processInterval/2)
+	}
+	stop()
+}
+
 func TestNoGPU(t *testing.T) {
 	for _, c := range []struct{ world, library, want string }{
 		{"devices 0\n", "", "has no GPU"},

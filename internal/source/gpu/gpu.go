@@ -55,7 +55,8 @@ type Source struct {
 
 var _ sample.Stream = (*Source)(nil)
 
-// New prepares a source without calling the driver. Its only error is ErrNotBuilt.
+// New prepares a source without calling the driver. Its error is ErrNotBuilt, or why the
+// library is not trusted.
 func New(o Options) (*Source, error) {
 	d, err := newDriver(o.Library)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 type grid struct {
 	at       sample.Stamp // time of the newest row, or the start
 	interval time.Duration
-	begun    bool // there was a row, or no need for a first one
+	begun    bool // there was a row
 
 	processes     []sample.GPUProcess
 	processesRead bool
@@ -39,15 +39,13 @@ func (r *run) emitRows(now sample.Stamp, until time.Duration) {
 	}
 }
 
-// emitFirstRow emits a row of GPUs without any sample yet, once: their rows may have to wait for seconds.
+// emitFirstRow emits one row at once, so that the GPUs are known: the next ones may have to wait for seconds.
 func (r *run) emitFirstRow(now sample.Stamp) {
 	if r.grid.begun || len(r.devices) == 0 {
 		return
 	}
 	r.grid.begun = true
-	if step := now.Mono - r.grid.at.Mono; step > 0 && !slices.ContainsFunc(r.devices, func(g *deviceState) bool {
-		return g.newest != 0
-	}) {
+	if step := now.Mono - r.grid.at.Mono; step > 0 {
 		r.emitRow(now, step)
 	}
 }

@@ -3,7 +3,9 @@
 package gpu
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"sync"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 const defaultLibrary = "libnvidia-ml.so.1"
@@ -56,7 +59,15 @@ var sessionLock sync.Mutex
 
 func newDriver(path string) (driver, error) {
 	if path == "" {
-		path = defaultLibrary
+		path = defaultLibrary // the loader's own folders
+	} else if strings.Contains(path, "/") {
+		target, err := trust.Program(path)
+		switch {
+		case err == nil:
+			path = target
+		case !errors.Is(err, fs.ErrNotExist): // open reports that
+			return nil, fmt.Errorf("the library %s is not trusted: %w", path, err)
+		}
 	}
 	loaded.Lock()
 	defer loaded.Unlock()

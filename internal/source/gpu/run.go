@@ -19,6 +19,7 @@ const (
 	maxCatchUp       = 30 * time.Second       // of rows in one round, after this process was suspended
 	gaugeInterval    = 950 * time.Millisecond // of memory, temperature, details and XID errors
 	processInterval  = 10 * time.Second       // listing processes takes milliseconds
+	firstProcesses   = time.Second            // between two lists, doubled each time, while a GPU has no process
 	maxDevices       = 256                    // GPUs and MIG devices with state, including lost ones
 
 	callTimeout = time.Second      // reading one GPU takes microseconds to milliseconds
@@ -43,7 +44,7 @@ type run struct {
 	devices     []*deviceState
 	began       time.Duration // start of the newest round
 	next        time.Duration // start of the next round
-	processes   time.Duration // next reading of processes
+	processes   attempts      // to list processes; one fails if a GPU has none
 	xidsRead    time.Duration // last reading of XID errors
 	noXIDs      bool          // the call has not returned, or is not supported
 	statsSent   time.Duration // last time that the driver's call statistics were emitted
@@ -57,8 +58,9 @@ func newRun(d driver, interval time.Duration, sink sample.Sink) *run {
 	now := sample.Now()
 	return &run{
 		driver: d, interval: interval, sink: sink, grid: grid{at: now, interval: interval},
-		retry:  newAttempts(10*time.Second, 5*time.Minute, now.Mono),
-		relist: newAttempts(time.Second, time.Minute, now.Mono), processes: now.Mono,
+		retry:     newAttempts(10*time.Second, 5*time.Minute, now.Mono),
+		relist:    newAttempts(time.Second, time.Minute, now.Mono),
+		processes: newAttempts(firstProcesses, processInterval, now.Mono),
 	}
 }
 
@@ -85,7 +87,7 @@ func (r *run) poll(ctx context.Context, all bool) {
 		r.openSession(ctx)
 	}
 	if r.open {
-		processes := r.began >= r.processes
+		processes := r.began >= r.processes.next
 		if r.mayHaveChanged(ctx, processes) && !r.listing {
 			r.listDevices(ctx)
 		}

@@ -22,10 +22,11 @@ type workers struct {
 }
 
 type worker struct {
-	jobs chan func()
-	done chan struct{} // buffered, so that an abandoned worker does not block
-	over chan struct{}
-	last func() // if not nil, called on the worker's thread at its end; set before jobs is closed
+	jobs     chan func()
+	done     chan struct{} // buffered, so that an abandoned worker does not block
+	over     chan struct{}
+	panicked any    // of the last job; read after done
+	last     func() // if not nil, called on the worker's thread at its end; set before jobs is closed
 }
 
 // stuck is a worker in an abandoned call, and what to do once the call returns.
@@ -64,6 +65,11 @@ func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func
 	for {
 		select {
 		case <-w.active.done:
+			if p := w.active.panicked; p != nil { // on the caller's goroutine, which can be started again
+				w.active.end()
+				w.active = nil
+				panic(p)
+			}
 			return completed
 		case <-ticker.C:
 			ticker.Reset(onTick())
@@ -88,12 +94,19 @@ func (w *worker) run() {
 	defer close(w.over)
 	runtime.LockOSThread()
 	for job := range w.jobs {
-		job()
+		w.panicked = panicOf(job)
 		w.done <- struct{}{}
 	}
 	if w.last != nil {
 		w.last()
 	}
+}
+
+// panicOf runs job and returns what it panicked with, or nil.
+func panicOf(job func()) (panicked any) {
+	defer func() { panicked = recover() }()
+	job()
+	return nil
 }
 
 // reap takes back the workers whose abandoned calls have returned.

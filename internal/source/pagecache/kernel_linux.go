@@ -28,7 +28,7 @@ var (
 )
 
 // cachedOf returns how many bytes of a regular file are in the page cache.
-func cachedOf(fd int, st *unix.Stat_t, deadline time.Time) (uint64, error) {
+func (l *look) cachedOf(fd int, st *unix.Stat_t) (uint64, error) {
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(fd, &fs); err != nil {
 		return 0, err
@@ -42,7 +42,8 @@ func cachedOf(fd int, st *unix.Stat_t, deadline time.Time) (uint64, error) {
 	}
 	defer func() { _ = file.Close() }()
 	if uint32(fs.Type) != unix.OVERLAYFS_SUPER_MAGIC {
-		return count(st.Size, deadline, func(from, length int64) (uint64, error) { return cachestat(file, from, length) })
+		return count(st.Size, l.exact, l.latest,
+			func(from, length int64) (uint64, error) { return cachestat(file, from, length) })
 	}
 	// cachestat would count the pages of the overlay, which has none; a mapping leads to the file below.
 	if os.Geteuid() != 0 && st.Uid != uint32(os.Geteuid()) && unix.Access(file.Name(), unix.W_OK) != nil {
@@ -53,24 +54,32 @@ func cachedOf(fd int, st *unix.Stat_t, deadline time.Time) (uint64, error) {
 		return 0, &os.PathError{Op: "mmap", Path: file.Name(), Err: err}
 	}
 	defer func() { _ = unix.Munmap(mapping) }()
-	return count(st.Size, deadline,
+	return count(st.Size, l.exact, l.latest,
 		func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) })
 }
 
-// A file is counted in pieces. After the deadline only the beginning of each is counted and extrapolated, because 200
-// MiB in single pages take 2 ms.
+// A file is counted in pieces. After the exact time, and in files of over a tebibyte, only the beginning of each is
+// counted and extrapolated, because 200 MiB in single pages take 2 ms.
 const (
-	piece = 256 << 20
-	begin = 1 << 20
+	piece     = 256 << 20
+	begin     = 1 << 20
+	maxPieces = 4096
 )
 
-// count returns how many bytes of a file are in memory; pages returns how many pages of a part are.
-func count(size int64, deadline time.Time, pages func(from, length int64) (uint64, error)) (uint64, error) {
+// count returns how many bytes of a file are in memory; pages returns how many pages of a part are. A sparse file can
+// be of any size, so the number of pieces is bounded, and the time.
+func count(
+	size int64, exact, latest time.Time, pages func(from, length int64) (uint64, error),
+) (uint64, error) {
+	step := piece * (1 + (size-1)/(piece*maxPieces))
 	var bytes float64
-	for from := int64(0); from < size; from += piece {
-		length := min(piece, size-from)
+	for from := int64(0); from < size; {
+		length := min(step, size-from)
 		looked := length
-		if time.Now().After(deadline) {
+		switch now := time.Now(); {
+		case now.After(latest):
+			return 0, errSlow
+		case now.After(exact) || step > piece:
 			looked = min(begin, length)
 		}
 		n, err := pages(from, looked)
@@ -79,6 +88,7 @@ func count(size int64, deadline time.Time, pages func(from, length int64) (uint6
 		}
 		found := min(float64(n)*float64(os.Getpagesize()), float64(looked))
 		bytes += found / float64(looked) * float64(length)
+		from += length
 	}
 	return uint64(math.Round(bytes)), nil
 }

@@ -3,6 +3,7 @@ package pagecache
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"path"
 	"strconv"
@@ -14,8 +15,8 @@ import (
 // Look returns how much of a file is in the page cache, or of up to 256 regular files in a folder and its subfolders.
 // file is an absolute path below root, which is a folder like "/" or /proc/PID/root; links stay inside root. Look reads
 // no data and opens only regular files. It uses cachestat(2) (Linux 6.5), which takes 1.6 ms for 200 MiB in
-// single pages and far less in large folios; after 2 ms it samples the rest. Older kernels report the size only. It may
-// block on a file system that does not answer.
+// single pages and far less in large folios; after 2 ms it samples the rest, and after 50 ms it gives up. Older kernels
+// report the size only. It may block on a file system that does not answer.
 func Look(root, file string) (Held, error) {
 	if !path.IsAbs(file) {
 		return Held{}, &os.PathError{Op: "read the page cache of", Path: file, Err: errRelative}
@@ -25,15 +26,21 @@ func Look(root, file string) (Held, error) {
 		return Held{}, &os.PathError{Op: "open", Path: root, Err: err}
 	}
 	defer func() { _ = unix.Close(base) }()
-	l := look{base: base, held: Held{Known: true}, seen: map[inode]bool{}, deadline: time.Now().Add(exactTime)}
+	began := time.Now()
+	l := look{
+		base: base, held: Held{Known: true}, seen: map[inode]bool{},
+		exact: began.Add(exactTime), latest: began.Add(longest),
+	}
 	if err := l.at(file, 0, false); err != nil {
 		return Held{}, err
 	}
 	return l.held, nil
 }
 
-// exactTime is how long files are counted completely.
-const exactTime = 2 * time.Millisecond
+const (
+	exactTime = 2 * time.Millisecond  // how long files are counted completely
+	longest   = 50 * time.Millisecond // of a look, apart from a call that blocks
+)
 
 // look is one call of Look.
 type look struct {
@@ -42,7 +49,7 @@ type look struct {
 	seen    map[inode]bool // files with several names count once
 	entries int
 
-	deadline time.Time
+	exact, latest time.Time
 }
 
 type inode struct{ device, number uint64 }
@@ -50,6 +57,9 @@ type inode struct{ device, number uint64 }
 // at adds the file or folder at a path. Links to folders are followed only at depth 0. link reports whether the path is
 // a link.
 func (l *look) at(file string, depth int, link bool) error {
+	if time.Now().After(l.latest) {
+		return &os.PathError{Op: "read the page cache of", Path: file, Err: errSlow}
+	}
 	fd, err := unix.Openat2(l.base, file, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
 	})
@@ -122,15 +132,23 @@ func (l *look) file(fd int, st *unix.Stat_t) error {
 		return errMany
 	}
 	size := uint64(max(0, st.Size))
-	l.held.Size += size
+	l.held.Size = sum(l.held.Size, size)
 	if !l.held.Known || size == 0 {
 		return nil
 	}
-	cached, err := cachedOf(fd, st, l.deadline)
+	cached, err := l.cachedOf(fd, st)
 	if err != nil {
 		l.held.Known, l.held.Cached = false, 0 // a sum without this file would be wrong
 		return nil
 	}
-	l.held.Cached += min(cached, size)
+	l.held.Cached = sum(l.held.Cached, min(cached, size))
 	return nil
+}
+
+// sum saturates: three sparse files can be larger than a uint64.
+func sum(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
 }

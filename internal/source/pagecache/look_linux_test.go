@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -272,18 +273,103 @@ func TestPieces(t *testing.T) {
 	}
 	defer func() { _ = unix.Munmap(mapping) }()
 	cached(t, path)
+	never := time.Now().Add(time.Hour)
 	for name, ask := range map[string]func(from, length int64) (uint64, error){
 		"cachestat": func(from, length int64) (uint64, error) { return cachestat(f, from, length) },
 		"mincore":   func(from, length int64) (uint64, error) { return mincore(mapping[from : from+length]) },
 	} {
-		if found, err := count(size, time.Now().Add(time.Hour), ask); err != nil || found < piece*3/2 ||
+		if found, err := count(size, never, never, ask); err != nil || found < piece*3/2 ||
 			found > piece*3/2+16*mib {
 			t.Errorf("%s, in full: got %d MiB, %v", name, found/mib, err)
 		}
-		if found, err := count(size, time.Time{}, ask); err != nil || found < 2*piece || found > 2*piece+16*mib {
+		if found, err := count(size, time.Time{}, never, ask); err != nil || found < 2*piece || found > 2*piece+16*mib {
 			t.Errorf("%s, sampled: got %d MiB, %v", name, found/mib, err)
 		}
 	}
+}
+
+// A file may claim to be of any size. Looking at it costs a bounded time of CPU, and sizes do not overflow.
+func TestHostileFiles(t *testing.T) {
+	folder, err := os.MkdirTemp("/dev/shm", "stallspan") // whose files may be larger than those of a disk
+	if err != nil {
+		t.Skipf("no file system in memory: %v", err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	const huge = 1<<63 - 4096
+	for i := range 4 {
+		path := filepath.Join(folder, "sparse", fmt.Sprint(i))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, make([]byte, 2*mib), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Truncate(path, huge); err != nil {
+			t.Skipf("no file of 8 EiB can be made here: %v", err)
+		}
+	}
+	deep := filepath.Join(folder, strings.Repeat("x/", 1900))
+	if err := os.MkdirAll(deep, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		path string
+		want uint64
+	}{
+		"a file of 8 EiB":       {"sparse/0", huge},
+		"four files of 8 EiB":   {"sparse", 1<<64 - 1},
+		"a folder 1,900 deep":   {strings.Repeat("x/", 1900), 0},
+		"the top of that":       {"x", 0},
+		"more folders than are": {strings.Repeat("x/", 2000), 0},
+	} {
+		start := cpuTime(t)
+		held, err := Look("", filepath.Join(folder, c.path))
+		if took := cpuTime(t) - start; took > 250*time.Millisecond {
+			t.Errorf("%s: got %v of CPU time, want under 250 ms", name, took)
+		}
+		if held.Size != c.want {
+			t.Errorf("%s: got %+v, %v, want the size %d", name, held, err, c.want)
+		}
+	}
+}
+
+// cpuTime returns the CPU time of this thread, to which it ties the test.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	runtime.LockOSThread()
+	t.Cleanup(runtime.UnlockOSThread)
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &now); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(now.Nano())
+}
+
+// The number of pieces of a file is bounded, and none is counted after the last moment.
+func FuzzCount(f *testing.F) {
+	f.Add(int64(5), uint64(1), false)
+	f.Add(int64(1<<63-1), uint64(256), true)
+	f.Add(int64(piece*maxPieces), uint64(1<<63), false)
+	f.Fuzz(func(t *testing.T, size int64, found uint64, late bool) {
+		now, calls, next := time.Now(), 0, int64(0)
+		latest := now.Add(time.Hour)
+		if late {
+			latest = now.Add(-1)
+		}
+		n, err := count(size, now, latest, func(from, length int64) (uint64, error) {
+			if calls++; from < next || length <= 0 || from > size-length || from%piece != 0 {
+				t.Fatalf("size %d: got a request for %d bytes from %d on, after %d", size, length, from, next)
+			}
+			next = from + length
+			return found, nil
+		})
+		if calls > maxPieces || late && calls > 0 {
+			t.Errorf("size %d: got %d calls", size, calls)
+		}
+		if err == nil && size > 0 && float64(n) > float64(size)*1.0001 {
+			t.Errorf("size %d: got %d bytes", size, n)
+		}
+	})
 }
 
 func BenchmarkLook(b *testing.B) {

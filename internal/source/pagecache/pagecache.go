@@ -18,6 +18,7 @@ type Held struct {
 }
 
 var (
+	errSlow     = errors.New("it takes too long")
 	errMany     = errors.New("the folder has too many files")
 	errKind     = errors.New("it is neither a regular file nor a folder")
 	errRelative = errors.New("the path is not absolute")

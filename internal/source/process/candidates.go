@@ -5,7 +5,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -265,8 +264,8 @@ func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
 // readKnown reads a process once.
 func (s *Source) readKnown(pid int) (k known, ok bool) {
 	dir := s.proc + "/" + strconv.Itoa(pid)
-	text, ok := s.readOnce(dir + "/stat")
-	if !ok {
+	text, err := s.readOnce(dir + "/stat")
+	if err != nil {
 		return k, false
 	}
 	now, ok := parseStat(text)
@@ -280,25 +279,13 @@ func (s *Source) readKnown(pid int) (k known, ok bool) {
 		return k, true
 	}
 	k.counts, k.own = now.counted(k.counts), now.user+now.system
-	text, ok = s.readOnce(dir + "/io")
-	if !ok {
+	text, err = s.readOnce(dir + "/io")
+	if err != nil {
 		k.idle = true // no permission: its storage stall would not be known
 		return k, true
 	}
 	k.counts[readBytes], k.counts[readChars], k.counts[writeBytes], ok = parseIO(text)
 	return k, ok
-}
-
-// readOnce returns the text of a file that does not stay open, valid until the next read of any file. An os.File would
-// take twice as long.
-func (s *Source) readOnce(path string) (text []byte, ok bool) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, false
-	}
-	defer func() { _ = syscall.Close(fd) }()
-	n, err := syscall.Pread(fd, s.buf[:], 0)
-	return s.buf[:max(n, 0)], err == nil
 }
 
 // adopt makes a process a member of the candidates that its parent belongs to.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
@@ -27,6 +28,7 @@ func (j *job) scan(s *Source) {
 	j.problems.Reset()
 	j.scans++
 	j.excess = 0
+	j.all, j.unfinished = j.unfinished, false
 	for _, m := range j.members {
 		m.ioError = nil // the permission may have changed
 	}
@@ -62,7 +64,9 @@ func (j *job) sortMembers() {
 
 // isQuiet reports whether this scan can skip a process: it has done nothing since the previous scan, not even a page
 // fault, so it has hardly started a process or opened a file. Every fifth scan includes it.
-func (j *job) isQuiet(m *member) bool { return m.moved < j.lastScan && j.scans%quietScans != 0 }
+func (j *job) isQuiet(m *member) bool {
+	return m.moved < j.lastScan && j.scans%quietScans != 0 && !j.all
+}
 
 // join adds a process unless it is a member.
 func (j *job) join(s *Source, pid int) {
@@ -73,10 +77,14 @@ func (j *job) join(s *Source, pid int) {
 		j.excess++
 		return
 	}
+	if !s.found.take(sample.Now().Mono) {
+		j.unfinished = true
+		return
+	}
 	m, err := s.admit(pid)
 	if err != nil {
 		if !gone(err) {
-			j.problems.Add(fmt.Errorf("a process of job %s is not counted: %w", j.id, err))
+			j.problems.Add(fmt.Errorf("processes of job %s are not counted: %w", j.id, cause(err)))
 		}
 		return
 	}
@@ -84,28 +92,56 @@ func (j *job) join(s *Source, pid int) {
 	j.members = append(j.members, m)
 }
 
-// scanChildren follows /proc/PID/task/TID/children from each member.
+// scanChildren follows /proc/PID/task/TID/children from the members: from all that are new, and from as many others as
+// the budget allows. The next scan starts with the rest.
 func (j *job) scanChildren(s *Source) {
-	for i := 0; i < len(j.members); i++ { // the list grows
-		m := j.members[i]
-		if m.lost != 0 || m.ended || j.isQuiet(m) {
-			continue
+	known := len(j.members)
+	budget := maxScans / max(1, len(s.jobs))
+	for range known {
+		m := j.members[j.nextScan%known]
+		if budget <= 0 {
+			break
 		}
-		threads, err := names(filepath.Join(m.dir, "task"), maxThreads)
-		if err != nil && !gone(err) {
-			j.problems.Add(fmt.Errorf("children of process %d are not found: %w", m.pid, err))
-		}
-		var list []byte
-		for _, thread := range threads {
-			text, err := readAll(m.dir+"/task/"+thread+"/children", listBytes)
-			if err == nil { // the thread may have ended
-				list = append(append(list, text...), ' ')
-			}
-		}
-		if s.same(m) {
-			j.joinAll(s, list)
+		j.nextScan++
+		if m.lost == 0 && !m.ended && !j.isQuiet(m) {
+			budget--
+			j.scanChildrenOf(s, m)
 		}
 	}
+	for i := known; i < len(j.members); i++ { // the list grows
+		j.scanChildrenOf(s, j.members[i])
+	}
+}
+
+func (j *job) scanChildrenOf(s *Source, m *member) {
+	now := sample.Now().Mono
+	if m.users > 1 && m.childrenAt > 0 && now-m.childrenAt < scanInterval/2 { // for another job
+		j.joinAll(s, m.children)
+		return
+	}
+	if !s.found.take(now) {
+		j.unfinished = true
+		return
+	}
+	threads, err := names(filepath.Join(m.dir, "task"), maxThreads)
+	if err != nil && !gone(err) {
+		j.problems.Add(fmt.Errorf("children of processes of job %s are not found: %w", j.id, cause(err)))
+	}
+	var list []byte
+	for _, thread := range threads {
+		text, err := readAll(m.dir+"/task/"+thread+"/children", listBytes)
+		if err == nil { // the thread may have ended
+			list = append(append(list, text...), ' ')
+		}
+	}
+	if !s.same(m.proc) {
+		return
+	}
+	m.children, m.childrenAt = nil, 0
+	if m.users > 1 {
+		m.children, m.childrenAt = list, now
+	}
+	j.joinAll(s, list)
 }
 
 // hasChildrenFiles reports whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
@@ -138,7 +174,7 @@ func (j *job) scanParents(s *Source) {
 	}
 	for i := 0; i < len(j.members); i++ { // the list grows
 		m := j.members[i]
-		if pids := children[m.pid]; m.lost == 0 && len(pids) > 0 && s.same(m) {
+		if pids := children[m.pid]; m.lost == 0 && len(pids) > 0 && s.same(m.proc) {
 			for _, pid := range pids {
 				j.join(s, pid)
 			}

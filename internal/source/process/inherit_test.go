@@ -243,8 +243,8 @@ func TestQuietProcesses(t *testing.T) {
 
 // A parent whose own bytes are another user's inherits the CPU time, and the bytes stay counted as they were.
 func TestInheritWithoutBytes(t *testing.T) {
-	parent := &member{gain: counts{cpuTicks: 10, faults: 10}}
-	child := &member{now: counts{5, 5, 1000, 2000, 3000}, base: counts{1, 1, 100, 200, 300}, hasIO: true}
+	parent := &member{proc: &proc{}, gain: counts{cpuTicks: 10, faults: 10}}
+	child := &member{proc: &proc{hasIO: true}, now: counts{5, 5, 1000, 2000, 3000}, base: counts{1, 1, 100, 200, 300}}
 	var left counts
 	if !parent.inherit(child, &left) {
 		t.Fatal("not inherited")

@@ -20,15 +20,21 @@ type job struct {
 	added    uint64        // time of Add in ticks since boot; 0 if not known
 	began    time.Duration // Stamp.Mono at which the counters were 0, of one that was a candidate; else 0
 
-	leaderIDs []int     // of leaderPIDs
-	members   []*member // by age, parents before children
-	byPID     map[int]*member
-	readings  uint64
-	scans     int             // number of scans
-	scanned   time.Duration   // Stamp.Mono of the last scan
-	lastScan  time.Duration   // and of the scan before
-	excess    int             // processes above the limit at the last scan
-	problems  sample.Problems // of the last scan
+	leaderIDs  []int     // of leaderPIDs
+	members    []*member // by age, parents before children
+	byPID      map[int]*member
+	readings   uint64
+	every      uint64          // it is read in every so many rounds
+	round      uint64          // of the last reading
+	readAt     time.Duration   // Stamp.Mono of that
+	scans      int             // number of scans
+	scanned    time.Duration   // Stamp.Mono of the last scan
+	lastScan   time.Duration   // and of the scan before
+	nextScan   int             // member with which the next scan for children starts
+	unfinished bool            // the last scan has left processes out
+	all        bool            // the present one includes quiet processes
+	excess     int             // processes above the limit at the last scan
+	problems   sample.Problems // of the last scan
 
 	left  counts // of ended members without an heir
 	total counts // never decreases
@@ -93,8 +99,10 @@ func (j *job) readNew(s *Source, problems *sample.Problems, now time.Duration) {
 
 // refresh reads one member.
 func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool, now time.Duration) {
-	before := m.now
-	exists, err := s.refresh(m, all || now-m.moved < quietFor || now-m.bytesAt >= quietInterval, now)
+	if m.round != s.round || all && m.bytesAt != now {
+		s.refresh(m.proc, all, now)
+	}
+	exists, err := m.take()
 	if err != nil {
 		problems.Add(err)
 	}
@@ -106,9 +114,6 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool,
 		if !m.based && (m.start < j.added || j.readings == 1) {
 			m.base = m.now
 		}
-	}
-	if m.now != before {
-		m.moved = now
 	}
 }
 

@@ -23,7 +23,7 @@ func (s *Source) Lead(id string, pids []int) {
 	if s.holders == nil {
 		s.holders = map[string][]int{}
 	}
-	if len(s.holders) < maxJobs || s.holders[id] != nil {
+	if len(s.holders) < MaxJobs || s.holders[id] != nil {
 		s.holders[id] = slices.Clone(pids[:min(len(pids), maxLeaders)])
 	}
 }

@@ -141,7 +141,7 @@ func (ms *mounts) note(root string, seen map[int]sample.Mount, now time.Duration
 		if i := slices.IndexFunc(ms.seen, func(old sample.Mount) bool { return old.ID == at.ID }); i >= 0 {
 			at.Device = ms.seen[i].Device
 		} else {
-			at.Device = disk.DeviceOf(root, at)
+			at.Device = disk.DevicesOf(root, at)
 		}
 		list = append(list, at)
 	}

@@ -14,8 +14,10 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
+// MaxJobs bounds the jobs of a Source.
+const MaxJobs = 64
+
 const (
-	maxJobs = 64
 	// scanInterval is a second, with ticks that are a little early.
 	scanInterval = 950 * time.Millisecond
 	// A new job with few processes is scanned at every reading, because what a wrapper starts may end within a second.
@@ -35,6 +37,9 @@ const (
 // tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
+// A process is read once in a round for all jobs. Of more than 384 processes, those of large jobs are read less
+// often: see pace.
+//
 // sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
 type Source struct {
 	root string
@@ -43,6 +48,13 @@ type Source struct {
 	mu   sync.Mutex
 	jobs []*job
 	open int // open files
+
+	procs  map[int]*proc // followed processes, by ID
+	round  uint64        // number of the round of readings
+	wanted []*proc       // in the round that begins
+	bySize []*job        // scratch of pace
+	found  findings
+
 	caps *cgroup.Limits
 	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
 
@@ -77,8 +89,8 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	if slices.ContainsFunc(s.jobs, func(j *job) bool { return j.id == id }) {
 		return fmt.Errorf("job %s is followed already: give this one another name", id)
 	}
-	if len(s.jobs) == maxJobs {
-		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, maxJobs)
+	if len(s.jobs) == MaxJobs {
+		return fmt.Errorf("job %s cannot be followed: %d others are, end one of those first", id, MaxJobs)
 	}
 	j := s.candidates.find(id)
 	known := j != nil
@@ -102,8 +114,10 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	}
 	s.candidates.remove(id)
 	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
+	s.round++
 	j.scan(s)
 	j.read(s, &sample.Problems{}, true, j.scanned) // the first reading is the base of the others
+	j.round, j.readAt = s.round, j.scanned
 	for _, m := range j.members {
 		m.ioReported = false // report it at the next reading
 	}
@@ -160,14 +174,30 @@ func (s *Source) Read(out *sample.Sample) error {
 	now := sample.Now()
 	out.At = now
 	var problems sample.Problems
+	s.round++
+	s.pace()
+	all := out.Edge
 	for _, j := range s.jobs {
-		due := now.Mono-j.scanned >= scanInterval
-		j.read(s, &problems, out.Edge || due, now.Mono)
+		if j.due(s.round, out.Edge, now.Mono) {
+			j.round, j.readAt = s.round, now.Mono
+			all = all || j.every <= 1 && now.Mono-j.scanned >= scanInterval
+			s.want(j)
+		}
+	}
+	s.readWanted(all, now.Mono)
+	for _, j := range s.jobs {
 		j.threads.read(s, now.Mono)
+		if j.round != s.round {
+			j.emit(out)
+			problems.AddAll(&j.problems)
+			continue
+		}
+		due := now.Mono-j.scanned >= scanInterval
+		j.read(s, &problems, out.Edge || due && j.every <= 1, now.Mono)
 		if due {
 			j.lastScan, j.scanned = j.scanned, now.Mono
 		}
-		scans := due || now.Mono-j.begun < startPeriod && len(j.members) <= startMembers
+		scans := due || j.unfinished || now.Mono-j.begun < startPeriod && len(j.members) <= startMembers
 		if scans {
 			j.scan(s)
 			j.readNew(s, &problems, now.Mono)

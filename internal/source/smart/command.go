@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // arguments returns the arguments that read everything needed: identity (-i), self-assessment (-H), attributes or
@@ -30,11 +31,23 @@ func (t *target) arguments() []string {
 	return append(list, t.path)
 }
 
+// sudos are where systems install sudo. PATH could name another program.
+var sudos = []string{"/usr/bin/sudo", "/usr/local/bin/sudo", "/run/wrappers/bin/sudo"}
+
+func findSudo() string {
+	for _, path := range sudos {
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return sudos[0]
+}
+
 // command returns the whole argument vector. There is no shell.
 func (s *Source) command(path string, t *target) []string {
 	var list []string
 	if s.options.Sudo {
-		list = append(list, "sudo", "--non-interactive", "--")
+		list = append(list, findSudo(), "--non-interactive", "--")
 	}
 	return append(append(list, path), t.arguments()...)
 }
@@ -63,6 +76,19 @@ func (*missing) Is(target error) bool { return target == ErrMissing }
 
 // defaultFolders are searched after PATH, which often lacks them in services.
 var defaultFolders = []string{"/usr/sbin", "/usr/local/sbin", "/sbin", "/usr/bin"}
+
+// trustedSmartctl is findSmartctl for a program that no other user may replace.
+func trustedSmartctl(named string) (string, error) {
+	path, err := findSmartctl(named, defaultFolders)
+	if err != nil {
+		return "", err
+	}
+	target, err := trust.Program(path)
+	if err != nil {
+		return "", fmt.Errorf("smartctl is not run, so drive health is unknown: %w", err)
+	}
+	return target, nil
+}
 
 // findSmartctl returns the absolute path of smartctl: the configured one, or the first in PATH and the folders.
 func findSmartctl(named string, folders []string) (string, error) {
@@ -137,6 +163,9 @@ func withSudoers(why, path string, t *target) string {
 	name := "USER"
 	if who, err := user.Current(); err == nil && userName.MatchString(who.Username) {
 		name = who.Username
+	}
+	if trust.OnlyOf(path, []uint32{0}) != nil {
+		return why + ", for a smartctl that only root may replace" // otherwise the line would permit any program
 	}
 	return why + ", and this line below /etc/sudoers.d: " + Sudoers(name, path, Disk{Device: t.path, Type: t.kind})
 }

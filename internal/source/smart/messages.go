@@ -161,12 +161,12 @@ func deviceOrX(device string) string {
 // NVME_IOCTL_ADMIN_CMD, which requires CAP_SYS_ADMIN (drivers/nvme/host/ioctl.c, nvme_cmd_allowed). A sudoers line
 // grants less than these.
 func permissionHint(device string) string {
-	capability := "the group disk and CAP_SYS_RAWIO"
+	capability := "CAP_SYS_RAWIO"
 	if strings.HasPrefix(device, "nvme") {
-		capability = "the group disk and CAP_SYS_ADMIN"
+		capability = "CAP_SYS_ADMIN, which is nearly root"
 	}
-	return fmt.Sprintf("not permitted: it requires %s, or sudo for this command only: health --sudo, in the config "+
-		"smart: {sudo: true}", capability)
+	return fmt.Sprintf("not permitted: it requires the group disk, which may write all disks, and %s; or sudo for this "+
+		"command only: health --sudo, in the config smart: {sudo: true}", capability)
 }
 
 // isRAIDVolume reports whether a model is the volume of a RAID controller.

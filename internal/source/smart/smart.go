@@ -85,7 +85,7 @@ func (s *Source) Round(ctx context.Context) ([]sample.Drive, error) {
 	if len(list) == 0 {
 		return nil, listing
 	}
-	path, err := findSmartctl(s.options.Smartctl, defaultFolders)
+	path, err := trustedSmartctl(s.options.Smartctl)
 	drives := make([]sample.Drive, len(list))
 	if err != nil {
 		for i := range list {

@@ -1,0 +1,197 @@
+package process
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// proc is a process that jobs follow. It is read once in a round for all of them.
+type proc struct {
+	pid   int
+	start uint64
+	dir   string // /proc/PID
+	stat  file
+	io    file
+	users int // members of jobs
+
+	round  uint64 // of the last reading
+	wanted bool   // in the round that begins
+	every  uint64 // it is read in every so many rounds
+	gone   bool
+	failed error // of the last reading
+
+	parent  int
+	ended   bool   // a zombie, with readable counters
+	many    bool   // more than one thread
+	own     uint64 // CPU ticks of its own threads
+	counts  counts // own and inherited
+	reaped  counts // inherited part of counts: exact for CPU time and faults, all bytes
+	hasIO   bool
+	ioError error // why the bytes cannot be read
+
+	moved   time.Duration // Stamp.Mono of the last change
+	bytesAt time.Duration // Stamp.Mono of the last reading of the bytes
+
+	children   []byte        // list of IDs, of a process with several users
+	childrenAt time.Duration // Stamp.Mono of that list
+}
+
+// errOtherUser and the other errors of processes name no process: new ones would come with each that starts.
+var errOtherUser = errors.New("the bytes that processes of other users read are not known: " +
+	"run as that user, as root, or with CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH")
+
+// cause returns what happened, without the file.
+func cause(err error) error {
+	if path := (*fs.PathError)(nil); errors.As(err, &path) {
+		return path.Err
+	}
+	return err
+}
+
+// admit returns a new member for a process, and reads its identity.
+func (s *Source) admit(pid int) (*member, error) {
+	if p := s.procs[pid]; p != nil && !p.gone && s.same(p) {
+		p.users++
+		return &member{proc: p, fresh: true}, nil
+	}
+	dir := filepath.Join(s.proc, strconv.Itoa(pid))
+	p := &proc{
+		pid: pid, dir: dir, users: 1, moved: sample.Now().Mono,
+		stat: file{path: filepath.Join(dir, "stat")},
+		io:   file{path: filepath.Join(dir, "io")},
+	}
+	text, err := s.read(&p.stat)
+	if err != nil {
+		return nil, err
+	}
+	now, ok := parseStat(text)
+	if !ok {
+		s.close(&p.stat)
+		return nil, fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.stat.path)
+	}
+	p.start = now.start
+	if s.procs == nil {
+		s.procs = map[int]*proc{}
+	}
+	s.procs[pid] = p
+	return &member{proc: p, fresh: true}, nil
+}
+
+// dismiss ends what admit began.
+func (s *Source) dismiss(m *member) {
+	p := m.proc
+	if p.users--; p.users > 0 {
+		return
+	}
+	s.close(&p.stat)
+	s.close(&p.io)
+	if s.procs[p.pid] == p {
+		delete(s.procs, p.pid)
+	}
+}
+
+// same reports whether the process ID still belongs to p. Then earlier reads by that ID are of p.
+func (s *Source) same(p *proc) bool {
+	text, err := s.read(&p.stat)
+	if err != nil {
+		return false
+	}
+	now, ok := parseStat(text)
+	return ok && now.start == p.start
+}
+
+// want has the processes of a job read in the round that begins.
+func (s *Source) want(j *job) {
+	for _, m := range j.members {
+		switch {
+		case m.lost != 0:
+		case m.wanted:
+			m.every = min(m.every, j.every)
+		default:
+			m.wanted, m.every = true, j.every
+			s.wanted = append(s.wanted, m.proc)
+		}
+	}
+}
+
+// readWanted reads the wanted processes once, parents before children, whatever jobs they are in: see inherit.go.
+// all includes the bytes of quiet ones.
+func (s *Source) readWanted(all bool, now time.Duration) {
+	byAge := func(a, b *proc) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid)) }
+	if !slices.IsSortedFunc(s.wanted, byAge) {
+		slices.SortFunc(s.wanted, byAge)
+	}
+	for _, p := range s.wanted {
+		p.wanted = false
+		s.refresh(p, all, now)
+	}
+	clear(s.wanted)
+	s.wanted = s.wanted[:0]
+}
+
+// refresh reads the counters, and the bytes if requested or if the process is active.
+func (s *Source) refresh(p *proc, bytes bool, at time.Duration) {
+	p.round, p.failed = s.round, nil
+	if p.gone {
+		return
+	}
+	text, err := s.read(&p.stat)
+	if outOfFiles(err) {
+		p.failed = fmt.Errorf("processes cannot be read: %w", cause(err))
+		return
+	}
+	now, ok := parseStat(text)
+	if err != nil || !ok || now.start != p.start { // another process has its ID
+		p.gone = true
+		return
+	}
+	counted := now.counted(p.counts)
+	reaped := counts{cpuTicks: now.cuser + now.csystem, sysTicks: now.csystem, faults: now.cfaults}
+	quiet := at-p.moved >= quietFor && at-p.bytesAt < quietInterval*time.Duration(max(1, p.every))
+	if bytes || !quiet || counted != p.counts || now.state != 'S' {
+		p.readIO(s, &counted)
+		p.bytesAt = at
+	}
+	reaped.takeBytes(counted)
+	if counted != p.counts {
+		p.moved = at
+	}
+	p.parent, p.ended, p.own, p.many = int(now.parent), now.ended(), now.user+now.system, now.threads > 1
+	p.reaped, p.counts = reaped, counted
+}
+
+// readIO reads the bytes. After an error it tries again after the next scan.
+func (p *proc) readIO(s *Source, into *counts) {
+	if p.ioError != nil {
+		return
+	}
+	text, err := s.read(&p.io)
+	switch {
+	case err == nil:
+		read, chars, write, ok := parseIO(text)
+		if !ok {
+			p.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.io.path)
+			break
+		}
+		into[readBytes], into[readChars], into[writeBytes] = read, chars, write
+		p.hasIO = true
+		return
+	case errors.Is(err, fs.ErrPermission):
+		p.ioError = errOtherUser
+	case errors.Is(err, fs.ErrNotExist) && exists(p.dir):
+		p.ioError = errors.New("the bytes that processes read are not known: the kernel needs CONFIG_TASK_IO_ACCOUNTING")
+	case gone(err):
+		return // it ended after its stat was read: keep the last bytes
+	default:
+		p.ioError = fmt.Errorf("the bytes that processes read are not known: %w", cause(err))
+	}
+	p.hasIO = false
+}
