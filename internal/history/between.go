@@ -101,13 +101,12 @@ func (a *axis) level(s Series, c *column, p Point) (level, bool) {
 	}
 	for i := range c.tiers {
 		t := &a.tiers[i]
-		if !t.covers(p.At) {
-			continue
-		}
-		if p.At < c.since {
+		if p.At < c.since && t.covers(p.At) {
 			return c.early(s, p.At), true
 		}
-		return c.tiers[i].level(t, p.At), true
+		if c.tiers[i].covers(t, p.At) {
+			return c.tiers[i].level(t, p.At), true
+		}
 	}
 	if !a.used || p.At <= a.last {
 		return level{}, false
@@ -225,7 +224,7 @@ func (h *History) Steps(key Key, start, end Point) []Step {
 // finest returns the finest tier that covers m.
 func (a *axis) finest(c *column, m time.Duration) (*rows, *tier) {
 	for i := range c.tiers {
-		if a.tiers[i].covers(m) {
+		if c.tiers[i].covers(&a.tiers[i], m) {
 			return &c.tiers[i], &a.tiers[i]
 		}
 	}

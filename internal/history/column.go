@@ -5,6 +5,7 @@ import "time"
 // group holds the columns of one device.
 type group struct {
 	columns   []column
+	tiers     int  // on which it is stored, or narrow
 	seen      bool // in the reading that is appended now
 	gone      bool // missing in the readings since goneSince
 	goneSince time.Duration
@@ -28,24 +29,36 @@ type column struct {
 	resets resets
 }
 
-// rows are the values of a column on one tier. Those before from are older than the column. There may be fewer values
-// than times; their number divides that of the times, so that both rings wrap together.
+// rows are the values of a column on one tier. Those before from are older than the column, and those from then until
+// kept are dropped. There may be fewer values than times; their number divides that of the times, so that both rings
+// wrap together.
 type rows struct {
-	values []float64
-	from   int
+	values     []float64
+	from, kept int
+	narrow     bool // values that are not here are dropped, and not constant
+}
+
+// covers reports whether there are rows around m.
+func (r *rows) covers(t *tier, m time.Duration) bool {
+	if !r.narrow {
+		return t.covers(m)
+	}
+	return t.covers(m) && m >= t.at(min(max(t.first(), r.kept, t.next-len(r.values)), t.next-1))
 }
 
 // put writes the value for place i in the ring of the tier.
 func (r *rows) put(i int, value float64) { r.values[i%len(r.values)] = value }
 
 func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *group {
-	g := &group{columns: make([]column, key.kind.columns())}
+	g := &group{columns: make([]column, key.kind.columns()), tiers: tiers}
+	rings := tierCount(tiers, key.kind, len(a.tiers))
 	for i := range g.columns {
 		c := &g.columns[i]
 		c.slot, c.since = slot+uint32(i), at
-		c.tiers = make([]rows, tiers)
+		c.tiers = make([]rows, rings)
 		for t := range c.tiers {
-			c.tiers[t] = rows{values: make([]float64, key.kind.rows(len(a.tiers[t].times))), from: a.tiers[t].next}
+			size := key.kind.rowsOf(len(a.tiers[t].times), tiers)
+			c.tiers[t] = rows{values: make([]float64, size), from: a.tiers[t].next, narrow: tiers == narrow && !key.kind.brief()}
 		}
 	}
 	return g

@@ -70,11 +70,15 @@ func (h *History) detail(s *sample.Sample) {
 
 // openDetails allocates the details of a GPU, or returns nil without room. It drops GPUs whose last row is too old.
 func (h *History) openDetails(reading *sample.GPUDetail) *details {
+	if h.refused.still(refusedDetails(reading.GPU)) {
+		return nil
+	}
 	for id, old := range h.details {
 		if reading.At-old.at > h.horizon(len(old.tiers)) {
 			h.bytes -= h.detailSize(len(old.tiers))
 			h.detailBytes -= h.detailSize(len(old.tiers))
 			delete(h.details, id)
+			clear(h.refused.known)
 		}
 	}
 	tiers := len(h.config.Tiers)
@@ -84,8 +88,8 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	}
 	size := h.detailSize(tiers)
 	for h.bytes+size > h.config.MaxBytes {
-		if !h.dropPasts() && !h.dropLayer(math.MaxInt64) {
-			h.refused++
+		if !h.dropPasts() && !h.dropLayer(math.MaxInt64) && !h.shrink(kindGPU) {
+			h.refused.add(refusedDetails(reading.GPU))
 			return nil
 		}
 	}
@@ -104,6 +108,9 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	h.details[reading.GPU] = d
 	return d
 }
+
+// refusedDetails is the key by which the details of a GPU are refused. They are no group of columns.
+func refusedDetails(gpu string) groupKey { return groupKey{kindNone, gpu} }
 
 // advance adds a reading, which is later than the previous one.
 func (d *details) advance(g *sample.GPU, reading *sample.GPUDetail) {

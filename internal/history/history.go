@@ -7,7 +7,6 @@
 package history
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -33,7 +32,7 @@ func DefaultTiers() []Tier {
 	}
 }
 
-// DefaultMaxBytes bounds the rows of a History. With the default tiers there is room for 72 columns.
+// DefaultMaxBytes bounds the rows of a History. With the default tiers there is room for 72 columns on all of them.
 const DefaultMaxBytes = 12 << 20
 
 // Config bounds a History.
@@ -41,9 +40,6 @@ type Config struct {
 	Tiers    []Tier // finest first; the first stores every reading
 	MaxBytes int    // of rows, with full rings
 }
-
-// ErrFull is the error for a device that does not fit into MaxBytes.
-var ErrFull = errors.New("the history has no room for another device: reports go without it")
 
 // History holds the columns. It is safe for concurrent use.
 type History struct {
@@ -62,7 +58,7 @@ type History struct {
 	details     map[string]*details // by GPU
 	detailBytes int                 // part of bytes, for details
 	nextSlot    uint32
-	refused     int
+	refused     refused
 }
 
 // New returns an empty history. It allocates memory for a device at its first reading.
@@ -89,14 +85,14 @@ func New(config Config) (*History, error) {
 }
 
 // Append adds one reading. It ignores a reading that is not later than the last one of its axis: the rows of an axis
-// are strictly ordered. ErrFull means that a device was left out and the others were stored.
+// are strictly ordered. ErrFull means that devices were left out and the others were stored.
 func (h *History) Append(s *sample.Sample) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(s.GPUs) == 0 { // their stamps come from the driver
 		h.clock.note(s.At)
 	}
-	refused := h.refused
+	before := h.refused.count
 	for id := range h.axes {
 		a := &h.axes[id]
 		if !contains(axisID(id), s) || (a.used && s.At.Mono <= a.last) {
@@ -120,10 +116,7 @@ func (h *History) Append(s *sample.Sample) error {
 		h.commit(a, s.At.Mono)
 	}
 	h.detail(s)
-	if h.refused > refused {
-		return ErrFull
-	}
-	return nil
+	return h.refused.since(before)
 }
 
 // notePeriods stores how far apart the samples are from which the busy time of GPUs is interpolated.
@@ -175,12 +168,16 @@ func (h *History) openAxis(a *axis) {
 }
 
 // group returns the columns of one device and creates them if needed. With little room left it uses the finest tier
-// only. Without room it evicts a device that is gone, or returns nil.
+// only. Without room it evicts a device that is gone, makes the columns narrow, and then others. It returns nil if all
+// of that is not enough.
 func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	if g, ok := a.groups[key]; ok {
 		return g
 	}
 	if key.kind == kindNone {
+		return nil
+	}
+	if h.refused.still(key) {
 		return nil
 	}
 	tiers := len(h.config.Tiers)
@@ -192,8 +189,11 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		case key.kind != kindLayer && h.dropPasts():
 		case key.kind == kindLayer && !h.dropLayer(at-layerRest):
 			return nil // reports name the disk below it
-		case key.kind != kindLayer && !h.evict() && !h.dropLayer(math.MaxInt64):
-			h.refused++
+		case key.kind == kindLayer || h.evict() || h.dropLayer(math.MaxInt64):
+		case tiers != narrow:
+			tiers = narrow
+		case !h.shrink(key.kind):
+			h.refused.add(key)
 			return nil
 		}
 	}
@@ -207,7 +207,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 			g.columns[i].whole = true
 		}
 	}
-	if key.kind == kindDisk && a.next() > 0 && h.refused == 0 && !h.branches[key.id] {
+	if key.kind == kindDisk && a.next() > 0 && h.refused.count == 0 && !h.branches[key.id] {
 		// The device is new since the last reading, or had no I/O by then: it has counted from zero.
 		for i := range g.columns {
 			g.columns[i].begun, g.columns[i].whole = true, true
@@ -246,6 +246,8 @@ func (h *History) room(k kind, tiers, dropped int) bool {
 		return true
 	case full:
 		return disks <= diskFullShare*limit
+	case tiers == narrow:
+		return disks <= diskNarrowShare*limit
 	default:
 		return disks <= diskShare*limit
 	}
@@ -264,8 +266,8 @@ func (h *History) charge(k kind, tiers, sign int) {
 
 func (h *History) size(k kind, tiers int) int {
 	rows := 0
-	for _, t := range h.config.Tiers[:tiers] {
-		rows += k.rows(t.Rows)
+	for _, t := range h.config.Tiers[:tierCount(tiers, k, len(h.config.Tiers))] {
+		rows += k.rowsOf(t.Rows, tiers)
 	}
 	return 8 * rows * k.columns()
 }
@@ -290,8 +292,9 @@ func (h *History) evict() bool {
 }
 
 func (h *History) forget(a *axis, key groupKey) {
-	h.charge(key.kind, len(a.groups[key].columns[0].tiers), -1)
+	h.charge(key.kind, a.groups[key].tiers, -1)
 	delete(a.groups, key)
+	clear(h.refused.known)
 }
 
 // commit writes the values of all columns as a row. A device that is missing in the reading keeps its value, so that
@@ -306,7 +309,7 @@ func (h *History) commit(a *axis, at time.Duration) {
 			for i := range g.columns {
 				g.columns[i].resets.add(at)
 			}
-		case at-g.goneSince > h.horizon(len(g.columns[0].tiers)):
+		case at-g.goneSince > h.horizon(len(g.columns[0].tiers)): // of narrow columns: longer than they reach
 			h.forget(a, key)
 		}
 	}

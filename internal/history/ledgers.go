@@ -35,14 +35,11 @@ func (h *History) AppendLedgers(at time.Duration, totals []LedgerTotals) error {
 	if len(totals) == 0 || a.used && at <= a.last {
 		return nil
 	}
-	refused := h.refused
+	before := h.refused.count
 	h.openAxis(a)
 	eachLedger(totals, func(key groupKey, values [maxColumns]float64) { h.advance(a, key, values, 0, at) })
 	h.commit(a, at)
-	if h.refused > refused {
-		return ErrFull
-	}
-	return nil
+	return h.refused.since(before)
 }
 
 // ObserveLedgers adds ledger totals to an edge, as Observe adds a reading.

@@ -270,7 +270,7 @@ func (h *History) RecallLedger(zero time.Duration, rows []LedgerRow) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	a := &h.axes[ledgerAxis]
-	refused := h.refused
+	before := h.refused.count
 	last := []LedgerTotals{rows[len(rows)-1].Totals}
 	eachLedger(last, func(key groupKey, _ [maxColumns]float64) {
 		if a.groups[key] != nil {
@@ -288,8 +288,5 @@ func (h *History) RecallLedger(zero time.Duration, rows []LedgerRow) error {
 			return steps
 		})
 	})
-	if h.refused > refused {
-		return ErrFull
-	}
-	return nil
+	return h.refused.since(before)
 }

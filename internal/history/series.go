@@ -201,11 +201,12 @@ const (
 )
 
 // Shares of the memory. Columns on all tiers may use fullShare, so that later devices find room on the finest tier.
-// Disks may use less, so that any number of them leaves room for the ledgers.
+// Disks may use less, so that any number of them leaves room for the ledgers. More of them become narrow.
 const (
-	fullShare     = 0.75
-	diskFullShare = 0.35
-	diskShare     = 0.5
+	fullShare       = 0.75
+	diskFullShare   = 0.35
+	diskShare       = 0.5
+	diskNarrowShare = 0.65
 )
 
 func contains(a axisID, s *sample.Sample) bool {

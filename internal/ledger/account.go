@@ -39,6 +39,10 @@ func newAccount(t Target) *account {
 func (a *account) closeCell(h *history.History, p history.Point) {
 	if !a.opened {
 		a.levels, a.at, a.opened = a.read(h, p), p.At, true
+		if a.schedule.timeline != nil && a.target.Job != "" {
+			// The history keeps a column from its first row on, and a window may begin before the first cell ends.
+			a.totals.Scheduled = &history.Scheduled{}
+		}
 		return
 	}
 	if p.At > a.at {

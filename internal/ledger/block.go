@@ -3,6 +3,7 @@ package ledger
 import (
 	"time"
 
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger/chain"
 )
 
@@ -11,7 +12,10 @@ import (
 type block struct {
 	timeline *chain.Timeline
 	pieces   []chain.Piece
-	idle     [classes]float64 // share of each class of pieces in which the GPU was idle
+	launches []time.Duration // when the thread has given the GPU work
+	queued   []bool          // for each piece: the GPU still has work; nil if that is not known
+	division
+	parts []part // one for each reading of the GPU, in the order of time; without any, the block is one
 }
 
 // class is how likely the GPU is idle in a piece.
@@ -19,6 +23,7 @@ type class int
 
 const (
 	fetching   class = iota // the thread, or one that it waits for, fetches data or prepares them
+	queued                  // the same, while the GPU has work that it was given before
 	computing               // the thread works or has no core. It may spin to wait for the GPU
 	waitingGPU              // it sleeps in a call that may wait for the GPU
 	waiting                 // it sleeps for something else
@@ -26,7 +31,17 @@ const (
 	classes    int   = iota
 )
 
-func (b *block) classOf(p *chain.Piece) class {
+// classOf is the class of the i-th piece.
+func (b *block) classOf(i int) class {
+	p := &b.pieces[i]
+	c := b.kindOf(p)
+	if b.queued != nil && b.queued[i] && (c == fetching || c == computing) {
+		return queued
+	}
+	return c
+}
+
+func (b *block) kindOf(p *chain.Piece) class {
 	switch p.Kind {
 	case chain.Storage:
 		return fetching
@@ -36,7 +51,12 @@ func (b *block) classOf(p *chain.Piece) class {
 		}
 		return computing
 	case chain.Other:
-		switch b.timeline.Reason(p).Kind {
+		switch b.timeline.ReasonKind(p) {
+		case chain.ForSteal:
+			if p.Feeder {
+				return fetching
+			}
+			return computing
 		case chain.ForNetwork, chain.ForPipe, chain.ForChild:
 			return waiting
 		}
@@ -45,115 +65,120 @@ func (b *block) classOf(p *chain.Piece) class {
 	return dark
 }
 
-// gpuWaits is how a thread waits for its GPU. Evidence fades.
-type gpuWaits struct {
-	slept, busy        float64 // s, of the GPU's busy time: as long as the thread slept, and all
-	overlap            float64 // s, at least, in which the GPU worked while the thread fetched data
-	spinning, sleeping float64 // share of the pieces of computing and of waitingGPU in which the GPU worked
+// divide finds in which part of its time the GPU was idle. steps say how long it worked in each.
+func (b *block) divide(steps []history.Step, period time.Duration, waits *gpuWaits) {
+	b.count(steps)
+	var all, working step // working: where the GPU worked at all
+	for i := range steps {
+		one := step{time: b.parts[i].time, length: (steps[i].End - steps[i].Start).Seconds()}
+		one.busy = min(steps[i].Grown, one.length)
+		all.add(&one)
+		if one.busy > 0 {
+			working.add(&one)
+		}
+	}
+	if working.busy > 0 {
+		waits.learn(&working.time, working.busy, working.length-working.busy)
+	}
+	if waits.queues() && len(b.launches) > 0 {
+		q := gpuQueue{steps[0].Start, steps[len(steps)-1].End, b.launches}
+		b.pieces, b.queued = q.split(b.pieces, q.each(all.busy))
+		b.count(steps)
+	}
+	for i := range b.parts {
+		for c, t := range b.parts[i].time {
+			b.time[c] += t
+		}
+	}
+	order := waits.order()
+	b.add(all.length-all.busy, order)
+	b.fit(steps, period, order)
+	waits.share(&b.division)
 }
 
-const (
-	waitsMemory = 0.7  // weight of what was learned before a block
-	minOverlap  = 0.15 // share of the GPU's busy time from which a program queues work for it and goes on
-)
-
-// sleeps reports whether the thread sleeps while the GPU works, and does not spin.
-func (w *gpuWaits) sleeps() bool { return w.slept > w.busy/2 }
-
-// queues reports whether the thread gives the GPU work and fetches the next data meanwhile.
-func (w *gpuWaits) queues() bool { return w.overlap > minOverlap*w.busy }
-
-// learn uses the times of a block, by class. The GPU worked while the thread fetched data if it was idle for less time
-// than that, or if the thread neither ran nor slept for long enough to have waited for it.
-func (w *gpuWaits) learn(time *[classes]float64, busy, idle float64) {
-	overlap := max(0, time[fetching]-idle, busy-time[computing]-time[waitingGPU]-time[dark])
-	w.slept = w.slept*waitsMemory + min(time[waitingGPU], busy)
-	w.overlap = w.overlap*waitsMemory + overlap
-	w.busy = w.busy*waitsMemory + busy
+// step is the time of a stretch: by class, of the GPU, and all, in seconds.
+type step struct {
+	time         [classes]float64
+	busy, length float64
 }
 
-// divide finds the share of each class in which the GPU was idle. While the thread fetches data, the GPU has no work,
-// so that this time is idle first. The rest of the idle time lies in what the thread did otherwise. Sleeping that is
-// longer than the GPU worked is idle for certain. What remains is work. If the program queues work for the GPU, the GPU
-// may be idle in any part of what the thread does besides waiting for it.
-func (b *block) divide(length, busy float64, waits *gpuWaits) {
-	busy = min(busy, length)
-	var time [classes]float64
-	for i := range b.pieces {
-		p := &b.pieces[i]
-		of := (p.To - p.From).Seconds()
-		if c := b.classOf(p); c == computing {
-			time[fetching] += of * p.Fetch
-			time[computing] += of * (1 - p.Fetch)
-		} else {
-			time[c] += of
+func (s *step) add(more *step) {
+	s.busy, s.length = s.busy+more.busy, s.length+more.length
+	for c, t := range more.time {
+		s.time[c] += t
+	}
+}
+
+// count makes the parts, with what the thread did in each.
+func (b *block) count(steps []history.Step) {
+	i := 0
+	b.parts = b.parts[:0]
+	for _, s := range steps {
+		p := part{until: s.End}
+		for ; i < len(b.pieces) && b.pieces[i].From < s.End; i++ {
+			of := &b.pieces[i]
+			length := (min(of.To, s.End) - max(of.From, s.Start)).Seconds()
+			if c := b.classOf(i); c == computing {
+				p.time[fetching] += length * of.Fetch
+				p.time[computing] += length * (1 - of.Fetch)
+			} else {
+				p.time[c] += length
+			}
+			if of.To > s.End {
+				break
+			}
 		}
-	}
-	left := length - busy
-	waits.learn(&time, busy, left)
-	take := func(c class, most float64) {
-		of := min(left, most, time[c]*(1-b.idle[c]))
-		if of > 0 {
-			b.idle[c] += of / time[c]
-			left -= of
-		}
-	}
-	if all := time[fetching] + time[computing]; waits.queues() && all > 0 {
-		share := min(1, left/all)
-		take(fetching, share*time[fetching])
-		take(computing, share*time[computing])
-	}
-	take(fetching, left)
-	take(waiting, left)
-	take(dark, left)
-	if waits.sleeps() {
-		take(computing, left)
-		take(waitingGPU, left)
-	} else {
-		take(waitingGPU, left)
-		take(computing, left)
-	}
-	for c, of := range map[class]*float64{computing: &waits.spinning, waitingGPU: &waits.sleeping} {
-		if time[c] > 0 {
-			*of = *of*waitsMemory + (1-b.idle[c])*(1-waitsMemory)
-		}
+		b.parts = append(b.parts, p)
 	}
 }
 
 // add adds the pieces of a block from one moment to another.
 func (s *sums) add(b *block, from, to time.Duration) {
+	n := 0
 	for i := range b.pieces {
 		p := &b.pieces[i]
-		of := (min(p.To, to) - max(p.From, from)).Seconds()
-		if of <= 0 {
-			continue
-		}
-		c := b.classOf(p)
-		if c == dark {
-			s.dark += of
-			continue
-		}
-		idle := of * b.idle[c]
-		if p.Feeder {
-			s.fed += idle
-		}
-		fetch := 0.0
-		if p.Kind == chain.Work || p.Kind == chain.NoCore {
-			fetch = idle * p.Fetch
-			if c == computing {
-				fetch = of * p.Fetch * b.idle[fetching]
-				idle = of*(1-p.Fetch)*b.idle[computing] + fetch
+		start, end := max(p.From, from), min(p.To, to)
+		for start < end {
+			for n < len(b.parts) && b.parts[n].until <= start {
+				n++
 			}
+			of, at := &b.division, end
+			if n < len(b.parts) {
+				of, at = &b.parts[n].division, min(end, b.parts[n].until)
+			}
+			s.addPiece(b, i, (at - start).Seconds(), of)
+			start = at
 		}
-		s.busy += of - idle
-		switch p.Kind {
-		case chain.Storage:
-			s.storage += idle
-		case chain.Work, chain.NoCore:
-			s.storage += fetch
-			s.cpu += idle - fetch
-		case chain.Other:
-			s.other[b.timeline.Reason(p).Kind] += idle
+	}
+}
+
+// addPiece adds a part of a piece that lasts so many seconds.
+func (s *sums) addPiece(b *block, i int, of float64, d *division) {
+	p, c := &b.pieces[i], b.classOf(i)
+	if c == dark {
+		s.dark += of
+		return
+	}
+	idle := of * d.idle[c]
+	if p.Feeder {
+		s.fed += idle
+	}
+	fetch := 0.0
+	if p.Kind == chain.Work || p.Kind == chain.NoCore {
+		fetch = idle * p.Fetch
+		if c == computing {
+			fetch = of * p.Fetch * d.idle[fetching]
+			idle = of*(1-p.Fetch)*d.idle[computing] + fetch
 		}
+	}
+	s.busy += of - idle
+	switch p.Kind {
+	case chain.Storage:
+		s.storage += idle
+	case chain.Work, chain.NoCore:
+		s.storage += fetch
+		s.cpu += idle - fetch
+	case chain.Other:
+		s.other[b.timeline.ReasonKind(p)] += idle
 	}
 }

@@ -3,6 +3,8 @@
 package ledger
 
 import (
+	"time"
+
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger/chain"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -22,9 +24,9 @@ type Estimator interface {
 	// Learn takes over what the scheduler reported. The estimator copies what it keeps.
 	Learn(s *sample.Schedule)
 
-	// Reason names what the leading thread of the target with that ID waited for most recently, in calls of a kind; ""
-	// if it did not.
-	Reason(id string, kind chain.ReasonKind) string
+	// Reason names what the leading thread of the target with that ID waited for most, in calls of a kind, from one moment
+	// to another; "" if it did not.
+	Reason(id string, kind chain.ReasonKind, from, to time.Duration) string
 
 	// Estimate adds the present estimate of the totals at an edge to the edge, and keeps no other trace of it.
 	Estimate(edge history.Point)

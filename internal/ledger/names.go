@@ -1,27 +1,39 @@
 package ledger
 
 import (
+	"time"
+
 	"github.com/stallspan/stallspan/internal/ledger/chain"
 )
 
-// names remembers what a target's leading thread waited for, as other, in the last minutes.
+// names remembers what a target's leading thread waited for, as other.
 type names struct {
-	all []named
+	recent  []namedTime   // in the order of time
+	dropped time.Duration // end of the newest that had no room in recent
+	all     []named       // of the last minutes
+}
+
+// namedTime is what one reason took of a block.
+type namedTime struct {
+	from, to time.Duration // of the block
+	named
 }
 
 type named struct {
 	chain.Reason
-	time float64 // s; old evidence fades
+	time float64 // s; in names.all, old evidence fades
 }
 
 const (
+	maxRecent = 1024 // about five minutes, with three reasons in each block
 	maxNames  = 32
 	fading    = 0.998 // weight of what was learned before a block: blocks of a second fade in minutes
 	tooLittle = 1e-4  // s
+	mostly    = 0.8   // share of a kind's time from which its largest reason stands for all
 )
 
-// learn uses a block that cannot change any more.
-func (n *names) learn(b *block) {
+// learn uses a block of a thread's time that cannot change any more.
+func (n *names) learn(b *block, leader int, from, to time.Duration) {
 	kept := n.all[:0]
 	for _, known := range n.all {
 		if known.time *= fading; known.time > tooLittle {
@@ -29,41 +41,81 @@ func (n *names) learn(b *block) {
 		}
 	}
 	n.all = kept
+	var of []named
 	for i := range b.pieces {
 		p := &b.pieces[i]
 		if p.Kind == chain.Other {
-			n.add(b.timeline.Reason(p), (p.To-p.From).Seconds()*b.idle[b.classOf(p)])
+			of = add(of, named{b.timeline.Reason(leader, p), (p.To - p.From).Seconds() * b.idle[b.classOf(i)]})
 		}
+	}
+	for _, one := range of {
+		n.all = add(n.all, one)
+		n.remember(namedTime{from, to, one})
 	}
 }
 
-func (n *names) add(why chain.Reason, time float64) {
+func (n *names) remember(one namedTime) {
+	if one.time <= 0 {
+		return
+	}
+	if half := maxRecent / 2; len(n.recent) >= maxRecent {
+		n.dropped = n.recent[half-1].to
+		n.recent = append(n.recent[:0], n.recent[half:]...)
+	}
+	n.recent = append(n.recent, one)
+}
+
+// add adds a time to a list, in which it may take the place of the smallest.
+func add(list []named, one named) []named {
 	least := 0
-	for i := range n.all {
-		if n.all[i].Reason == why {
-			n.all[i].time += time
-			return
+	for i := range list {
+		if list[i].Reason == one.Reason {
+			list[i].time += one.time
+			return list
 		}
-		if n.all[i].time < n.all[least].time {
+		if list[i].time < list[least].time {
 			least = i
 		}
 	}
 	switch {
-	case time <= 0:
-	case len(n.all) < maxNames:
-		n.all = append(n.all, named{why, time})
-	case n.all[least].time < time:
-		n.all[least] = named{why, time}
+	case one.time <= 0:
+	case len(list) < maxNames:
+		return append(list, one)
+	case list[least].time < one.time:
+		list[least] = one
 	}
+	return list
 }
 
-// of returns the name with the most time of a kind.
-func (n *names) of(kind chain.ReasonKind) (name string) {
-	most := 0.0
-	for _, known := range n.all {
-		if known.Kind == kind && known.time > most {
+// of returns the name with the most time of a kind from one moment to another. Of an interval that it does not
+// remember, it is that of the last minutes.
+func (n *names) of(kind chain.ReasonKind, from, to time.Duration) string {
+	var list []named
+	for i := range n.recent {
+		if one := &n.recent[i]; one.Kind == kind && one.from < to && one.to > from && from >= n.dropped {
+			list = add(list, one.named)
+		}
+	}
+	if len(list) == 0 {
+		list = n.all
+	}
+	return largest(list, kind)
+}
+
+// largest names a kind of reasons.
+func largest(list []named, kind chain.ReasonKind) (name string) {
+	sum, most := 0.0, 0.0
+	for _, known := range list {
+		if known.Kind != kind {
+			continue
+		}
+		sum += known.time
+		if known.time > most {
 			name, most = known.Name, known.time
 		}
+	}
+	if name != "" && most < mostly*sum {
+		name += " and others"
 	}
 	return name
 }

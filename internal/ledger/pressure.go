@@ -48,11 +48,11 @@ func (e *Pressure) SetTargets(targets []Target) {
 	e.accounts = accounts
 }
 
-// Reason names what a target's leading thread waited for most recently, in calls of a kind.
-func (e *Pressure) Reason(id string, kind chain.ReasonKind) string {
+// Reason names what a target's leading thread waited for most, in calls of a kind, from one moment to another.
+func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Duration) string {
 	for _, a := range e.accounts {
 		if a.totals.ID == id {
-			return a.schedule.names.of(kind)
+			return a.schedule.names.of(kind, from, to)
 		}
 	}
 	return ""

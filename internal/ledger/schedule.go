@@ -12,16 +12,19 @@ import (
 // schedule divides the time of one target by what the scheduler reported of the job's threads. Copies are independent.
 type schedule struct {
 	timeline *chain.Timeline // nil without such a report
-	leader   int             // thread; 0 if unknown
+	target   int             // thread that leads by the target; 0 if unknown
+	leader   int             // target, or the thread that created it once it has ended
 
-	begun bool
-	done  time.Duration // end of the newest block that cannot change any more
-	sums  sums          // since begun, at done
-	given sums          // the same at the end of the last cell
-	waits gpuWaits
-	clock []checkpoint     // in the order of time
-	ahead [4]time.Duration // by which each clock was faster than the time; see saved
-	names *names           // nil for a copy that looks ahead
+	begun  bool
+	done   time.Duration // end of the newest block that cannot change any more
+	sums   sums          // since begun, at done
+	given  sums          // the same at the end of the last cell
+	waits  gpuWaits
+	known  bool             // the waits were learned before the first block was divided
+	period time.Duration    // of the driver's samples
+	clock  []checkpoint     // in the order of time
+	ahead  [4]time.Duration // by which each clock was faster than the time; see saved
+	names  *names           // nil for a copy that looks ahead
 }
 
 // sums are seconds since an account began to use the scheduler's reports.
@@ -44,6 +47,8 @@ const (
 	// samples are up to 1/6 s long, and neither their ends nor the scheduler's events are where the steps end. In a
 	// shorter stretch such differences would be taken for idle time without a cause.
 	minBlock = time.Second
+	// minKnown is how long to learn how the thread waits for its GPU before the first block is divided.
+	minKnown = 3 * time.Second
 	// patience is how long to wait for the end of a sleep, which shows what the thread slept for.
 	patience = 2 * time.Second
 	// maxCheckpoints is enough for keepSchedule with windows that begin and end 200 times a second.
@@ -52,10 +57,15 @@ const (
 
 // lead sets the thread whose time is divided.
 func (s *schedule) lead(tid int) {
-	if s.leader != tid {
-		s.leader, s.begun, s.clock = tid, false, nil
-		s.checkpoint()
+	if s.target != tid {
+		s.target = tid
+		s.follow(tid)
 	}
+}
+
+func (s *schedule) follow(tid int) {
+	s.leader, s.begun, s.clock = tid, false, nil
+	s.checkpoint()
 }
 
 // checkpoint notes the leader's clocks.
@@ -81,24 +91,31 @@ func (s *schedule) clocksAt(at time.Duration) chain.Times {
 	switch {
 	case len(s.clock) == 0:
 		return chain.Times{}
-	case found || i == 0:
-		return s.clock[min(i, len(s.clock)-1)].Times
+	case found:
+		return s.clock[i].Times
+	case i == 0: // unknown, so nothing is saved
+		first := s.clock[0]
+		early := first.at - at
+		return first.With(chain.Times{Memory: early, Pending: early, Workers: early, GPU: early}, minus)
 	case i == len(s.clock):
 		return s.clock[i-1].Times
 	}
 	a, b := &s.clock[i-1], &s.clock[i]
 	share := float64(at-a.at) / float64(b.at-a.at)
-	mix := func(x, y time.Duration) time.Duration { return x + time.Duration(float64(y-x)*share) }
-	return chain.Times{
-		Memory: mix(a.Memory, b.Memory), Pending: mix(a.Pending, b.Pending), Workers: mix(a.Workers, b.Workers),
-		GPU: mix(a.GPU, b.GPU), Work: mix(a.Work, b.Work),
-	}
+	return a.With(b.Times, func(x, y time.Duration) time.Duration { return x + time.Duration(float64(y-x)*share) })
 }
+
+func minus(x, y time.Duration) time.Duration { return x - y }
 
 // scheduled divides the time from the end of the last cell to p by the scheduler's reports. dark is how many seconds
 // these leave out.
 func (a *account) scheduled(h *history.History, p history.Point) (known parts, dark float64) {
 	s := &a.schedule
+	if s.timeline != nil {
+		if heir := s.timeline.Heir(s.leader, a.at); heir != s.leader {
+			s.follow(heir)
+		}
+	}
 	if s.timeline == nil || len(s.clock) == 0 || a.target.Job == "" || !s.timeline.Covers(s.leader, a.at, p.At) {
 		s.begun = false
 		return parts{}, (p.At - a.at).Seconds()
@@ -121,13 +138,15 @@ func (a *account) scheduled(h *history.History, p history.Point) (known parts, d
 	for i := range of.other {
 		total.Other[i] += seconds(of.other[i])
 	}
-	total.GainLow += saved(length, of.clocks.Pending, &s.ahead[0])
+	// Before the first clocks of this leading thread, it is assumed to have waited for all of its storage in turn.
+	inTurn := of.storage * max(0, min(p.At, s.clock[0].at)-a.at).Seconds() / length.Seconds()
+	total.GainLow += saved(length, of.clocks.Pending, &s.ahead[0]) + seconds(inTurn)
 	total.GainWorkers += saved(length, of.clocks.Workers, &s.ahead[1])
 	total.GainGPU += saved(length, of.clocks.GPU, &s.ahead[2])
 	total.Work += of.clocks.Work
 	total.Fed += seconds(of.fed)
 	a.totals.Scheduled = &total
-	gain := saved(length, of.clocks.Memory, &s.ahead[3]).Seconds()
+	gain := saved(length, of.clocks.Memory, &s.ahead[3]).Seconds() + inTurn
 	return parts{busy: of.busy, storage: of.storage, cpu: of.cpu, gain: gain}, min(of.dark, length.Seconds())
 }
 
@@ -144,35 +163,35 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	settled := min(s.timeline.Settled(s.leader, patience), s.timeline.Until())
 	if gpu == "" {
 		if end := min(settled, p.At); end > s.done {
-			s.resolve(s.block(s.done, end, -1), s.done, end)
+			s.resolve(s.block(s.done, end, nil), s.done, end)
 		}
-		return s.beyond(p.At, -1)
+		return s.beyond(p.At, nil)
 	}
 	key := history.Key{Series: history.GPUBusyTime, ID: gpu}
+	s.period = h.SamplePeriod(gpu)
 	end := min(settled, s.newestGPU(h))
 	if end > s.done+minBlock {
 		steps := h.Steps(key, history.Point{At: s.done}, history.Point{At: end})
 		for len(steps) > 0 {
-			from, to, busy, rest := takeBlock(steps)
-			if to-from < minBlock {
+			n := blockOf(steps)
+			if n == 0 || !s.foresee(steps) {
 				break
 			}
+			from, to := steps[0].Start, steps[n-1].End
 			if to > p.At {
 				if p.At <= s.done {
 					break
 				}
-				return s.within(from, to, p.At, busy)
+				return s.within(from, to, p.At, steps[:n])
 			}
-			s.resolve(s.block(from, to, busy), from, to)
-			steps = rest
+			s.resolve(s.block(from, to, steps[:n]), from, to)
+			steps = steps[n:]
 		}
 	}
-	before, known := h.Level(key, history.Point{At: s.done})
-	now, still := h.Level(key, p)
-	if !known || !still {
-		before, now = 0, 0
+	if steps := h.Steps(key, history.Point{At: s.done}, p); len(steps) > 0 {
+		return s.beyond(p.At, steps)
 	}
-	return s.beyond(p.At, now-before)
+	return s.beyond(p.At, []history.Step{{Start: s.done, End: p.At}})
 }
 
 func (s *schedule) newestGPU(h *history.History) time.Duration {
@@ -180,16 +199,37 @@ func (s *schedule) newestGPU(h *history.History) time.Duration {
 	return last
 }
 
-// takeBlock joins steps to a block of at least minBlock.
-func takeBlock(steps []history.Step) (from, to time.Duration, busy float64, rest []history.Step) {
-	from = steps[0].Start
+// foresee learns how the thread waits for its GPU before the first blocks in which that one works are divided. It is
+// false if too little is known yet.
+func (s *schedule) foresee(steps []history.Step) bool {
+	if s.known || !slices.ContainsFunc(steps[:blockOf(steps)], func(s history.Step) bool { return s.Grown > 0 }) {
+		return true
+	}
+	if steps[len(steps)-1].End-steps[0].Start < minKnown {
+		if n := blockOf(steps); s.names != nil { // the clocks need something now
+			learned := s.waits
+			s.block(steps[0].Start, steps[n-1].End, steps[:n])
+			s.timeline.Lead(s.leader, s.waits.spinning.share(), s.waits.sleeping.share())
+			s.waits = learned
+		}
+		return false
+	}
+	for n := blockOf(steps); n > 0; n = blockOf(steps) {
+		s.block(steps[0].Start, steps[n-1].End, steps[:n])
+		steps = steps[n:]
+	}
+	s.known = true
+	return true
+}
+
+// blockOf returns how many of the steps are a block of at least minBlock; 0 if all are less.
+func blockOf(steps []history.Step) int {
 	for i, step := range steps {
-		busy, to = busy+step.Grown, step.End
-		if to-from >= minBlock {
-			return from, to, busy, steps[i+1:]
+		if step.End-steps[0].Start >= minBlock {
+			return i + 1
 		}
 	}
-	return from, to, busy, nil
+	return 0
 }
 
 // resolve adds a block that cannot change any more.
@@ -199,14 +239,14 @@ func (s *schedule) resolve(b *block, from, to time.Duration) {
 	if s.names == nil {
 		return // a copy that looks ahead leaves no trace: a replay does not look ahead
 	}
-	s.names.learn(b)
-	s.timeline.Lead(s.leader, s.waits.spinning, s.waits.sleeping)
+	s.names.learn(b, s.leader, from, to)
+	s.timeline.Lead(s.leader, s.waits.spinning.share(), s.waits.sleeping.share())
 }
 
-// beyond returns the sums at a moment after done. The GPU was busy for so many seconds since; negative without a GPU.
-func (s *schedule) beyond(at time.Duration, busy float64) sums {
+// beyond returns the sums at a moment after done. steps are of the GPU since; nil without one.
+func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 	if at > s.done {
-		return s.within(s.done, at, at, busy)
+		return s.within(s.done, at, at, steps)
 	}
 	now := s.sums
 	now.clocks = s.clocksAt(at)
@@ -214,34 +254,32 @@ func (s *schedule) beyond(at time.Duration, busy float64) sums {
 }
 
 // within returns the sums at a moment of the block that follows done, and learns nothing from the block.
-func (s *schedule) within(from, to, at time.Duration, busy float64) sums {
+func (s *schedule) within(from, to, at time.Duration, steps []history.Step) sums {
 	learned, now := s.waits, s.sums
-	now.add(s.block(from, to, busy), from, at)
+	now.add(s.block(from, to, steps), from, at)
 	s.waits = learned
 	now.clocks = s.clocksAt(at)
 	return now
 }
 
-// block divides a stretch in which the GPU was busy for so many seconds; negative without a GPU.
-func (s *schedule) block(from, to time.Duration, busy float64) *block {
+// block divides a stretch of time. steps say how long the GPU was busy in its parts; nil without a GPU.
+func (s *schedule) block(from, to time.Duration, steps []history.Step) *block {
 	b := &block{timeline: s.timeline, pieces: s.timeline.Walk(s.leader, from, to, nil)}
-	if busy < 0 {
-		b.idle = [classes]float64{1, 1, 1, 1, 1}
+	if steps == nil {
+		for c := range b.idle {
+			b.idle[c] = 1
+		}
 		return b
 	}
-	b.divide((to - from).Seconds(), busy, &s.waits)
+	b.launches = s.timeline.Sleeps(s.leader, from, to)
+	b.divide(steps, s.period, &s.waits)
 	return b
 }
 
 func (s *sums) since(was *sums) sums {
 	d := sums{
 		fed: s.fed - was.fed, dark: s.dark - was.dark, busy: s.busy - was.busy,
-		storage: s.storage - was.storage, cpu: s.cpu - was.cpu,
-		clocks: chain.Times{
-			Memory: s.clocks.Memory - was.clocks.Memory, Pending: s.clocks.Pending - was.clocks.Pending,
-			Workers: s.clocks.Workers - was.clocks.Workers, GPU: s.clocks.GPU - was.clocks.GPU,
-			Work: s.clocks.Work - was.clocks.Work,
-		},
+		storage: s.storage - was.storage, cpu: s.cpu - was.cpu, clocks: s.clocks.With(was.clocks, minus),
 	}
 	for i := range d.other {
 		d.other[i] = s.other[i] - was.other[i]

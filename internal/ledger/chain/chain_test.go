@@ -1,6 +1,7 @@
 package chain
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -11,6 +12,10 @@ import (
 
 const (
 	sysRead  = 0 // of amd64
+	sysWrite = 1
+	sysPoll  = 7
+
+	aPeer    = "10.0.0.7:443 over TCP"
 	sysFutex = 202
 	sysSleep = 230
 	sysRecv  = 45
@@ -54,7 +59,7 @@ var (
 	pipe     = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRead, File: sample.Pipe}
 	futex    = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysFutex}
 	nap      = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysSleep}
-	receive  = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRecv, File: sample.Socket, Peer: "10.0.0.7:443"}
+	receive  = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysRecv, File: sample.Socket, Peer: aPeer}
 	child    = sample.ThreadEvent{State: sample.StateAsleep, Syscall: sysWait4}
 	preempt  = sample.ThreadEvent{State: sample.StateReady}
 	lock     = sample.ThreadEvent{State: sample.StateBlocked, Syscall: sysRead, File: sample.RegularFile}
@@ -123,6 +128,40 @@ func TestWalk(t *testing.T) {
 			s.out(20, 1, receive)
 			s.in(70, 70, 1, 0)
 		}, []float64{50, 0, 0, 50, 0}},
+		"waits for a lock that is not released": {func(s *script) {
+			s.began(0, 2, 0)
+			s.on(0, 2)
+			s.out(10, 1, futex)
+			s.out(20, 2, disk)
+			s.in(60, 60, 2, 0)
+			s.out(80, 2, futex)
+		}, []float64{40, 0, 40, 20, 0}},
+		"is woken by a thread that polls while another one reads": {func(s *script) {
+			s.began(0, 2, 0)
+			s.began(0, 3, 0)
+			s.on(0, 2)
+			s.on(0, 3)
+			s.out(10, 1, futex)
+			s.out(10, 2, disk)
+			for at := 10.0; at < 50; at += 10 {
+				s.out(at, 3, nap)
+				s.in(at+9, at+9, 3, 0)
+			}
+			s.in(50, 50, 1, 3)
+			s.in(60, 60, 2, 0)
+		}, []float64{60, 0, 40, 0, 0}},
+		"is woken by a thread that sleeps once while another one reads": {func(s *script) {
+			s.began(0, 2, 0)
+			s.began(0, 3, 0)
+			s.on(0, 2)
+			s.on(0, 3)
+			s.out(10, 1, futex)
+			s.out(10, 2, disk)
+			s.out(10, 3, nap)
+			s.in(50, 50, 3, 0)
+			s.in(50, 50, 1, 3)
+			s.in(60, 60, 2, 0)
+		}, []float64{60, 0, 0, 40, 0}},
 		"waits for a worker that reads": {func(s *script) {
 			s.began(0, 2, 0)
 			s.on(0, 2)
@@ -213,11 +252,11 @@ func TestWalk(t *testing.T) {
 
 func TestReasons(t *testing.T) {
 	for want, e := range map[Reason]sample.ThreadEvent{
-		{ForNetwork, "receiving from 10.0.0.7:443"}: receive,
-		{ForLock, "futex"}:                          futex,
-		{ForTimer, "timer"}:                         nap,
-		{ForPipe, "pipe"}:                           pipe,
-		{ForGPU, "GPU driver"}:                      {State: sample.StateAsleep, Syscall: 16, File: sample.CharDevice, Detail: 195 << 8},
+		{ForNetwork, "receiving from 10.0.0.7:443 over TCP"}: receive,
+		{ForLock, "futex"}:                 futex,
+		{ForTimer, "sleep in the program"}: nap,
+		{ForPipe, "reading a pipe"}:        pipe,
+		{ForGPU, "GPU driver"}:             {State: sample.StateAsleep, Syscall: 16, File: sample.CharDevice, Detail: 195 << 8},
 	} {
 		s := &script{}
 		s.began(0, 1, 0)
@@ -226,8 +265,8 @@ func TestReasons(t *testing.T) {
 		s.in(90, 90, 1, 0)
 		timeline := s.timeline(100)
 		pieces := timeline.Walk(1, ms(20), ms(80), nil)
-		if len(pieces) != 1 || timeline.Reason(&pieces[0]) != want {
-			t.Errorf("got %v (%v), want %v", pieces, timeline.Reason(&pieces[0]), want)
+		if len(pieces) != 1 || timeline.Reason(1, &pieces[0]) != want {
+			t.Errorf("got %v (%v), want %v", pieces, timeline.Reason(1, &pieces[0]), want)
 		}
 	}
 }
@@ -254,13 +293,18 @@ func TestClocks(t *testing.T) {
 	s := &script{}
 	s.began(0, 1, 0)
 	s.began(0, 2, 0)
+	s.began(0, 3, 1) // of a pool that spins until it gets work
+	s.events[len(s.events)-1].PID = 1
 	s.on(0, 1)
 	s.on(0, 2)
+	s.on(0, 3)
 	for at := 0.0; at < 1000; at += 50 {
 		s.out(at, 2, disk)
 		s.in(at+40, at+40, 2, 0)
 		s.out(at+20, 1, pipe)
 		s.in(at+50, at+50, 1, 2)
+		s.out(at+30, 3, preempt)
+		s.in(at+31, at+30, 3, 0)
 	}
 	timeline := s.timeline(1000)
 	got := timeline.TimesAt(1)
@@ -315,13 +359,44 @@ func TestSumThatEndsInWork(t *testing.T) {
 	s.on(0, 1)
 	s.events = append(s.events, sample.ThreadEvent{
 		At: ms(120), Kind: sample.ThreadSum, TID: 1, PID: 1, From: 0, Running: ms(110), Blocked: ms(10), Syscall: sysRead,
-		System: ms(20), Fetched: 1 << 20,
+		Fetching: ms(20), Fetched: 1 << 20,
 	})
 	fetched := 0.0
 	for _, p := range s.timeline(120).Walk(1, 0, ms(120), nil) {
 		fetched += p.Fetch * float64(p.To-p.From) / float64(time.Millisecond)
 	}
-	if fetched > 10.01 { // float32
-		t.Errorf("got %.0f ms of running for the reads, want at most the 10 ms of waiting", fetched)
+	if math.Abs(fetched-20) > 0.01 { // float32
+		t.Errorf("got %.0f ms of running for the reads, want 20 ms", fetched)
+	}
+}
+
+// TestWorkToFetchData: the kernel needs 4 ms of a stretch of 20 ms, and of two stretches around a preemption.
+func TestWorkToFetchData(t *testing.T) {
+	s := &script{}
+	s.began(0, 1, 0)
+	s.on(0, 1)
+	read, interrupted := disk, preempt
+	read.Fetching, interrupted.Fetching = ms(4), ms(4)
+	s.out(20, 1, read)
+	s.in(50, 50, 1, 0)
+	s.out(70, 1, interrupted)
+	s.on(75, 1)
+	s.out(100, 1, disk)
+	timeline := s.timeline(100)
+	fetched := 0.0
+	for _, p := range timeline.Walk(1, 0, ms(70), nil) {
+		if p.Kind == Work {
+			fetched += p.Fetch * float64(p.To-p.From) / float64(time.Millisecond)
+		}
+	}
+	if math.Abs(fetched-8) > 0.01 {
+		t.Errorf("got %.2f ms for data, want 8 ms", fetched)
+	}
+	times := timeline.TimesAt(1)
+	if want := ms(100 - 30 - 8 - 1); times.Memory.Round(time.Millisecond) != want { // a fifth of the preemption, too
+		t.Errorf("got %v without storage, want %v", times.Memory, want)
+	}
+	if want := ms(100 - 30); times.Pending != want {
+		t.Errorf("got %v without waiting, want %v", times.Pending, want)
 	}
 }

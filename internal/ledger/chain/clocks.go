@@ -29,8 +29,7 @@ type clocks struct {
 // jobTimes is what is known of all threads of a job.
 type jobTimes struct {
 	threads int
-	running share         // see thread.running
-	work    time.Duration // CPU time of all threads, without what the kernel worked to fetch data
+	work    time.Duration // CPU time of the threads that are needed, without what the kernel worked to fetch data
 	leading map[int]*lead // by thread
 }
 
@@ -39,6 +38,26 @@ type lead struct {
 	spinning float64 // share of its running time in which the GPU worked
 	sleeping float64 // share of its other sleeps in which the GPU worked
 }
+
+// worked counts work that takes time without storage, too. A thread of a pool that neither reads nor leads may spin
+// until it gets work: what it did counts once it wakes another thread. If the leading thread waits for it, that is in
+// its clocks.
+func (th *thread) worked(length time.Duration) {
+	if _, leads := th.job.leading[th.tid]; leads || th.reads || th.tid == th.pid {
+		th.job.work += length
+		return
+	}
+	th.unproved += length
+}
+
+// proved counts the work since the last wake-up: the thread wakes another one with its result.
+func (th *thread) proved() {
+	th.job.work += min(th.unproved, maxUnproved)
+	th.unproved = 0
+}
+
+// maxUnproved is the longest work of a thread between two wake-ups of others. Beyond it, it spins.
+const maxUnproved = 100 * time.Millisecond
 
 // lengths returns how long a segment takes in each scenario, if no thread ended it.
 func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {

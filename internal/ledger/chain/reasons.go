@@ -2,6 +2,7 @@ package chain
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -28,37 +29,7 @@ const (
 	ReasonKinds int = iota
 )
 
-type reasonID uint16
-
-// reasons numbers reasons. The zero value is ready.
-type reasons struct {
-	ids map[Reason]reasonID
-	all []Reason
-}
-
-// of returns the number of a reason, from 1. If there is no room for its name, it is the number of its kind.
-func (r *reasons) of(why Reason) reasonID {
-	if id, ok := r.ids[why]; ok {
-		return id
-	}
-	if r.ids == nil {
-		r.ids = map[Reason]reasonID{}
-	}
-	if len(r.all) >= maxReasons && why.Name != "" {
-		return r.of(Reason{Kind: why.Kind})
-	}
-	r.all = append(r.all, why)
-	id := reasonID(len(r.all))
-	r.ids[why] = id
-	return id
-}
-
-func (r *reasons) get(id reasonID) Reason {
-	if id == 0 || int(id) > len(r.all) {
-		return Reason{Kind: ForEvent}
-	}
-	return r.all[id-1]
-}
+const readingPipe = "reading a pipe"
 
 // nvidiaMajor is the major number of NVIDIA's devices (Documentation/admin-guide/devices.txt). nvidia-uvm and others
 // have one that is assigned dynamically.
@@ -72,7 +43,7 @@ func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 	case flockCall:
 		return Reason{ForLock, "lock of a file"}
 	case sleepCall:
-		return Reason{ForTimer, "timer"}
+		return Reason{ForTimer, "sleep in the program"}
 	case childCall:
 		return Reason{ForChild, "child process"}
 	case connectCall:
@@ -84,13 +55,21 @@ func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 	case receiveCall:
 		return Reason{ForNetwork, "receiving" + from(e.Peer)}
 	case pollCall:
-		return Reason{ForEvent, "poll of several files"}
+		if e.File == sample.NoFile || e.File == sample.OtherFile {
+			return Reason{ForEvent, "poll of several files"}
+		}
 	}
 	switch e.File {
 	case sample.Socket:
+		if p.call == writeCall {
+			return Reason{ForNetwork, "sending" + to(e.Peer)}
+		}
 		return Reason{ForNetwork, "receiving" + from(e.Peer)}
 	case sample.Pipe:
-		return Reason{ForPipe, "pipe"}
+		if p.call == writeCall {
+			return Reason{ForPipe, "writing to a pipe"}
+		}
+		return Reason{ForPipe, readingPipe}
 	case sample.CharDevice:
 		if e.Detail>>8 == nvidiaMajor || p.call == ioctlCall {
 			return Reason{ForGPU, "GPU driver"}
@@ -108,16 +87,15 @@ func reasonOf(p *pause, e *sample.ThreadEvent) Reason {
 	return Reason{ForEvent, "system call " + strconv.Itoa(e.Syscall)}
 }
 
-func from(peer string) string {
-	if peer == "" {
-		return " from a socket"
-	}
-	return " from " + peer
-}
+func from(peer string) string { return " from " + socket(peer) }
+func to(peer string) string   { return " to " + socket(peer) }
 
-func to(peer string) string {
-	if peer == "" {
-		return " to a socket"
+func socket(peer string) string {
+	switch {
+	case peer == "":
+		return "a socket"
+	case strings.ContainsAny(peer, ".:"): // an address
+		return clean(peer)
 	}
-	return " to " + peer
+	return "a " + clean(peer) + " socket"
 }

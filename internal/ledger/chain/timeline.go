@@ -29,6 +29,8 @@ type Timeline struct {
 	since    time.Duration // the first reading
 	segments int
 	reasons  reasons
+	others   map[int]string // names of threads that are not followed and woke one that is
+	steal    steal
 	arch     string
 }
 
@@ -40,19 +42,21 @@ func NewTimeline() *Timeline {
 // thread is the recent past of one thread: segments without a gap, and the state that has not ended.
 type thread struct {
 	tid, pid int
+	name     string
 	job      *jobTimes
 	creator  int
 	born     time.Duration // when it was created, or first seen
 	died     time.Duration // 0 if it lives
 	segments []segment     // in order of time; each begins where the one before ends
 
-	since   time.Duration // of the open state
-	state   openState
-	pause   pause    // of the open state, if it pauses
-	usual   [4]habit // what ended its last pauses, by kind of call
-	reads   bool     // it has read data
-	running share
-	clocks  clocks
+	since    time.Duration // of the open state
+	state    openState
+	pause    pause         // of the open state, if it pauses
+	usual    [4]habit      // what ended its last pauses, by kind of call
+	reads    bool          // it has read data
+	unproved time.Duration // its work since it last woke another thread or slept, which may be spinning
+	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
+	clocks   clocks
 }
 
 type openState uint8
@@ -78,6 +82,7 @@ const (
 	ready        // without a CPU
 	readyAfterStorage
 	storage // waits for storage
+	taken   // on a CPU whose time the hypervisor stole
 	asleep  // until waker, or for reason if that is 0
 	unknown
 )
@@ -130,8 +135,12 @@ func (t *Timeline) lose(until time.Duration) {
 }
 
 func (t *Timeline) event(e *sample.ThreadEvent) {
-	if e.Kind == sample.ThreadBegan {
+	switch e.Kind {
+	case sample.ThreadBegan:
 		t.begin(e)
+		return
+	case sample.ThreadNamed:
+		t.name(e)
 		return
 	}
 	th := t.threads[e.TID]
@@ -139,6 +148,8 @@ func (t *Timeline) event(e *sample.ThreadEvent) {
 		return
 	}
 	switch e.Kind {
+	case sample.ThreadFound:
+		th.pause.reason = t.reason(reasonOf(&th.pause, e))
 	case sample.ThreadOut:
 		th.out(t, e)
 	case sample.ThreadIn:
@@ -158,7 +169,7 @@ func (t *Timeline) begin(e *sample.ThreadEvent) {
 		j = &jobTimes{}
 		t.jobs[e.Job] = j
 	}
-	th := &thread{tid: e.TID, pid: e.PID, job: j, creator: e.Creator, born: e.At, since: e.At}
+	th := &thread{tid: e.TID, pid: e.PID, name: clean(e.Name), job: j, creator: e.Creator, born: e.At, since: e.At}
 	if e.Creator != 0 { // a new thread is ready at once
 		th.state, th.pause = stateOff, pause{kind: ready}
 	}
@@ -182,14 +193,11 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 	if th.state == stateOff { // the event between was lost
 		th.close(t, e.At, segment{kind: unknown})
 	}
-	length := e.At - th.since
-	fetch := th.running.learn(&th.job.running, length, e)
 	th.reads = th.reads || e.Fetched > 0 || e.Chars > 0
-	kind := running
-	if th.state == stateUnknown && length > maxRunning {
-		kind = unknown
+	if th.state == stateUnknown && e.At-th.since > maxRunning {
+		th.close(t, e.At, segment{kind: unknown})
 	}
-	th.close(t, e.At, segment{kind: kind, fetch: fetch})
+	th.ran(t, e.At, e)
 	if e.State == sample.StateDead {
 		th.died = e.At
 		return
@@ -217,13 +225,16 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	p := th.pause
 	if p.kind == ready {
-		th.close(t, e.At, segment{kind: ready, fetch: float32(th.running.recent)})
+		th.close(t, e.At, segment{kind: ready, fetch: float32(th.fetching)})
 		th.state = stateOn
 		return
 	}
 	s := segment{kind: p.kind, reason: p.reason}
 	if by := t.causeOf(&p, e); by != 0 {
 		s.kind, s.waker = asleep, int32(by)
+		t.threads[by].proved()
+	} else if p.kind == asleep && e.WakerKind == sample.UserThread && t.threads[e.Waker] == nil {
+		s.reason = t.wokenBy(s.reason, e)
 	} else if p.kind == asleep && p.call == noCall && e.WakerKind != sample.UserThread {
 		s.kind = storage // a page fault that something in the kernel ended
 	}
@@ -245,25 +256,22 @@ func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
 	asleepFor := segment{kind: p.kind, reason: p.reason}
 	if by := t.causeOf(&p, e); by != 0 {
 		asleepFor.kind, asleepFor.waker = asleep, int32(by)
+		t.threads[by].proved()
 	}
 	if p.kind == ready || p.kind == storage {
 		asleepFor.kind = asleep
 	}
 	th.close(t, max(th.since, e.From), segment{kind: unknown})
-	at := th.since
-	fetch := th.running.learn(&th.job.running, e.Running, e)
-	if e.Running > 0 { // a long run at the end of a sum may fetch nothing
-		fetch = min(fetch, float32(e.Blocked.Seconds()/e.Running.Seconds()))
-	}
+	at := min(th.since+e.Running, e.At)
+	on := th.ran(t, at, e)
 	for _, part := range []struct {
 		time time.Duration
 		segment
-	}{{e.Running, segment{kind: running, fetch: fetch}}, {e.Blocked, segment{kind: storage}},
-		{e.Asleep, asleepFor}, {e.Ready, segment{kind: ready}}} {
+	}{{e.Blocked, segment{kind: storage}}, {e.Asleep, asleepFor}, {e.Ready, segment{kind: ready}}} {
 		at = min(at+part.time, e.At)
 		th.close(t, at, part.segment)
 	}
-	th.close(t, e.At, segment{kind: running, fetch: fetch})
+	th.close(t, e.At, on)
 	th.state, th.pause = stateOff, pause{kind: ready}
 }
 
@@ -275,7 +283,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	s.from, s.to = th.since, at
 	th.clocks.add(t, th, &s)
 	if s.kind == running {
-		th.job.work += time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch)))
+		th.worked(time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch))))
 	}
 	if n := len(th.segments); n > 0 && th.segments[n-1].joins(&s) {
 		th.segments[n-1].to = at
@@ -327,6 +335,23 @@ func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
 	th := t.threads[tid]
 	return th != nil && th.born < to && t.gap < to && to <= t.until+slack && (th.died == 0 || th.died > from) &&
 		(len(th.segments) == 0 || th.segments[0].from <= max(from, th.born))
+}
+
+// Heir returns the thread whose time counts for a thread that has ended at a moment: the one that created it, as a
+// launcher created a rank. It returns the thread itself if that lives or nothing is known of its creator.
+func (t *Timeline) Heir(tid int, at time.Duration) int {
+	heir := tid
+	for range maxDepth {
+		th := t.threads[heir]
+		switch {
+		case th == nil:
+			return tid
+		case th.died == 0 || th.died > at:
+			return heir
+		}
+		heir = th.creator
+	}
+	return tid
 }
 
 // Knows reports whether a thread is followed, or was until recently.

@@ -13,6 +13,7 @@ type Piece struct {
 	Fetch    float64 // of Work and NoCore: the share that was for work of the kernel to fetch data
 	Feeder   bool    // another thread that reads data did it
 	reason   reasonID
+	of       *thread // of Other: whose time it is
 }
 
 // PieceKind is what a piece came down to.
@@ -33,20 +34,18 @@ const (
 	maxPieces = 1 << 16
 )
 
-// Reason returns why a piece of kind Other was.
-func (t *Timeline) Reason(p *Piece) Reason { return t.reasons.get(p.reason) }
-
 // walker collects the pieces of one walk.
 type walker struct {
 	*Timeline
-	pieces []Piece
-	path   []*thread
+	pieces   []Piece
+	path     []*thread
+	standIns int
 }
 
 // Walk appends to pieces what the time of a thread came down to, in the order of time and without a gap. What a thread
 // slept for until another one woke it is replaced by what that one did meanwhile, and so on.
 func (t *Timeline) Walk(tid int, from, to time.Duration, pieces []Piece) []Piece {
-	w := walker{t, pieces, nil}
+	w := walker{Timeline: t, pieces: pieces}
 	th := t.threads[tid]
 	if th == nil {
 		return append(pieces, Piece{From: from, To: to, Kind: Unknown})
@@ -55,13 +54,39 @@ func (t *Timeline) Walk(tid int, from, to time.Duration, pieces []Piece) []Piece
 	return w.pieces
 }
 
+// Sleeps returns when a thread began its sleeps that other followed threads ended, from one moment to another. A sleep
+// goes on if what the thread does before the next is much less than usual: what it was woken for was not what it needs.
+func (t *Timeline) Sleeps(tid int, from, to time.Duration) (began []time.Duration) {
+	th := t.threads[tid]
+	if th == nil {
+		return nil
+	}
+	var did []time.Duration // before each
+	all, last := time.Duration(0), from
+	first := sort.Search(len(th.segments), func(i int) bool { return th.segments[i].from > from })
+	for i := first; i < len(th.segments) && th.segments[i].from < to; i++ {
+		if s := &th.segments[i]; s.kind == asleep && s.waker != 0 {
+			began, did = append(began, s.from), append(did, s.from-last)
+			all, last = all+s.from-last, s.to
+		}
+	}
+	n := 0
+	for i, at := range began {
+		if did[i] >= all/time.Duration(2*len(began)) {
+			began[n], n = at, n+1
+		}
+	}
+	return began[:n]
+}
+
 func (w *walker) add(p Piece) {
 	if p.To <= p.From {
 		return
 	}
 	if n := len(w.pieces); n > 0 {
 		last := &w.pieces[n-1]
-		same := last.Kind == p.Kind && last.Fetch == p.Fetch && last.Feeder == p.Feeder && last.reason == p.reason
+		same := last.Kind == p.Kind && last.Fetch == p.Fetch && last.Feeder == p.Feeder && last.reason == p.reason &&
+			last.of == p.of
 		if (same || n >= maxPieces) && last.To == p.From {
 			last.To = p.To
 			return
@@ -117,12 +142,22 @@ func (w *walker) segment(th *thread, s *segment, from, to time.Duration) {
 		p.Kind, p.Fetch = NoCore, float64(s.fetch)
 	case readyAfterStorage, storage:
 		p.Kind = Storage
+	case taken:
+		p.Kind, p.reason, p.of = Other, w.stolen(), th
 	case asleep:
-		if waker := w.threads[int(s.waker)]; s.waker != 0 && waker != nil && w.mayFollow(waker) {
+		p.Kind, p.reason, p.of = Other, s.reason, th
+		var waker *thread
+		if next := w.threads[int(s.waker)]; s.waker != 0 && next != nil && w.mayFollow(next) {
+			waker = next
+		}
+		if w.reasons.get(s.reason).Kind == ForLock {
+			w.lock(waker, from, to, p)
+			return
+		}
+		if waker != nil {
 			w.walk(waker, from, to)
 			return
 		}
-		p.Kind, p.reason = Other, s.reason
 	case unknown:
 		p.Kind = Unknown
 	}
@@ -135,7 +170,7 @@ func (w *walker) open(th *thread, from, to time.Duration) {
 	s := segment{kind: th.openKind(), reason: th.pause.reason}
 	switch {
 	case th.died != 0 && from >= th.died:
-		s = segment{kind: asleep, reason: w.reasons.of(Reason{ForChild, "child process"})}
+		s = segment{kind: asleep, reason: w.reason(Reason{ForChild, "child process"})}
 	case s.kind == asleep:
 		if next := w.expected(th); next != nil {
 			s.waker = int32(next.tid)
@@ -190,7 +225,15 @@ func (t *Timeline) Settled(tid int, patience time.Duration) time.Duration {
 // Times are the clocks of a thread and its job at a moment.
 type Times struct {
 	Memory, Pending, Workers, GPU time.Duration
-	Work                          time.Duration // CPU time of all threads of the job, without fetching data
+	Work                          time.Duration // CPU time of the job's threads that are needed, without fetching data
+}
+
+// With combines each clock with the same one of other times.
+func (t Times) With(other Times, combine func(x, y time.Duration) time.Duration) Times {
+	return Times{
+		Memory: combine(t.Memory, other.Memory), Pending: combine(t.Pending, other.Pending),
+		Workers: combine(t.Workers, other.Workers), GPU: combine(t.GPU, other.GPU), Work: combine(t.Work, other.Work),
+	}
 }
 
 // TimesAt returns the clocks of a thread now, at Until.
@@ -210,7 +253,7 @@ func (t *Timeline) expectedClocks(th *thread) clocks {
 		return c
 	}
 	s := segment{from: th.since, to: t.until, kind: asleep}
-	w := walker{t, nil, []*thread{th}}
+	w := walker{Timeline: t, path: []*thread{th}}
 	if next := w.expected(th); next != nil && next != th {
 		s.waker = int32(next.tid)
 	}

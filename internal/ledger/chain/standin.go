@@ -1,0 +1,87 @@
+package chain
+
+import (
+	"cmp"
+	"sort"
+	"time"
+)
+
+// Bounds of what stands in for an unknown cause.
+const (
+	standInSlice = 50 * time.Millisecond // of one thread
+	maxStandIns  = 64                    // slices of one walk
+	pollingNaps  = 3                     // sleeps of a thread that polls, in a sleep that it ends
+	pollingShare = 0.5                   // of that sleep
+)
+
+// lock adds the part of a sleep for a lock. Only threads of the job can release it. If it is not known which one will,
+// or if that one polls, the busiest thread stands in, in each slice.
+func (w *walker) lock(waker *thread, from, to time.Duration, p Piece) {
+	for ; from < to; from = p.To {
+		p.From, p.To = from, min(to, from+standInSlice)
+		next := waker
+		if waker == nil || waker.polls(p.From, p.To) {
+			next = cmp.Or(w.busiest(p.From, p.To), waker)
+		}
+		if next == nil {
+			w.add(p)
+			continue
+		}
+		w.walk(next, p.From, p.To)
+	}
+}
+
+// busiest returns the thread of the job that was active for longest, of those that are not waited for already. It is
+// nil if none was, and after maxStandIns.
+func (w *walker) busiest(from, to time.Duration) (found *thread) {
+	if w.standIns++; w.standIns > maxStandIns {
+		return nil
+	}
+	var longest time.Duration
+	for _, th := range w.threads {
+		if th.job != w.path[0].job || !w.mayFollow(th) {
+			continue
+		}
+		if of := th.active(from, to); of > longest || of == longest && of > 0 && th.tid < found.tid {
+			found, longest = th, of
+		}
+	}
+	return found
+}
+
+// active returns how long a thread worked, was ready or waited for storage.
+func (th *thread) active(from, to time.Duration) (sum time.Duration) {
+	th.each(from, to, func(s segment) {
+		if s.kind != asleep && s.kind != unknown {
+			sum += s.to - s.from
+		}
+	})
+	return sum
+}
+
+// polls reports whether a thread slept again and again in a stretch, and no thread ended these sleeps. What it released
+// at last did not wait for any of them.
+func (th *thread) polls(from, to time.Duration) bool {
+	naps, slept, all := 0, time.Duration(0), time.Duration(0)
+	th.each(from, to, func(s segment) {
+		all += s.to - s.from
+		if s.kind == asleep && s.waker == 0 {
+			naps, slept = naps+1, slept+s.to-s.from
+		}
+	})
+	return naps >= pollingNaps && slept.Seconds() >= pollingShare*all.Seconds()
+}
+
+// each calls f for the parts of a thread's segments in a stretch, with the state that has not ended. It takes at most
+// maxProgress segments.
+func (th *thread) each(from, to time.Duration, f func(segment)) {
+	first := sort.Search(len(th.segments), func(i int) bool { return th.segments[i].to > from })
+	for i := first; i < min(len(th.segments), first+maxProgress) && th.segments[i].from < to; i++ {
+		s := th.segments[i]
+		s.from, s.to = max(s.from, from), min(s.to, to)
+		f(s)
+	}
+	if th.died == 0 && th.since < to && len(th.segments) < first+maxProgress {
+		f(segment{from: max(th.since, from), to: to, kind: th.openKind()})
+	}
+}
