@@ -1,32 +1,20 @@
 package lend
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
-	"net"
-	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Limits of a Borrower.
 const (
-	startWait   = 100 * time.Millisecond // of Borrow for the first frame
+	startWait   = 300 * time.Millisecond // of Borrow for the first frame
 	edgeWait    = 250 * time.Millisecond // of a reading at the end of a window for its frame
 	answerWait  = 5 * time.Second        // for the header of a response
 	retryAfter  = 10 * time.Second       // between two requests
@@ -57,7 +45,7 @@ type Borrower struct {
 }
 
 // Borrow asks the first of these sockets that a server of root, of this user or of the machine's own service listens
-// on. It waits for the first frame, but not over 100 ms: without the events of its start, a job's first window falls
+// on. It waits for the first frame, but not over 300 ms: without the events of its start, a job's first window falls
 // back to other evidence. The error says why there are no events. Without an error they
 // may come late, or never: then readings have no Schedule.
 func Borrow(sockets ...string) (*Borrower, error) {
@@ -285,183 +273,4 @@ func ordered(s *sample.Schedule) bool {
 		return false
 	}
 	return len(s.Events) == 0 || s.Events[len(s.Events)-1].At <= s.Until
-}
-
-// link is one request to a server, with its response.
-type link struct {
-	cancel   context.CancelFunc
-	orders   chan []byte
-	answered chan struct{} // closed when a server has accepted the request, or all have refused
-	refused  error         // valid once answered is closed
-	done     chan struct{} // closed after the response
-}
-
-// works reports whether a server has accepted the request and the response has not ended.
-func (l *link) works() bool {
-	if l.over() {
-		return false
-	}
-	select {
-	case <-l.answered:
-		return l.refused == nil
-	default:
-		return false
-	}
-}
-
-func (l *link) over() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
-}
-
-// run asks one socket after another, and takes frames until the response ends.
-func (l *link) run(ctx context.Context, b *Borrower) error {
-	why := fmt.Errorf("%w on %s", ErrNoServer, strings.Join(b.sockets, " or "))
-	for _, path := range b.sockets {
-		response, ended, err := l.ask(ctx, path)
-		if err != nil {
-			if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.ECONNREFUSED) {
-				why = fmt.Errorf("%s: %w", path, err)
-			}
-			continue
-		}
-		close(l.answered)
-		err = l.receive(response, b)
-		_ = response.Close()
-		ended()
-		return fmt.Errorf("%s sends no more events of the scheduler, check that it runs: %w", path, err)
-	}
-	l.refused = fmt.Errorf("no agent lends the scheduler's events: %w", why)
-	close(l.answered)
-	return l.refused
-}
-
-// ask requests frames on a socket. Call ended after the response was closed: it waits for the writer of orders.
-func (l *link) ask(ctx context.Context, path string) (response io.ReadCloser, ended func(), err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	timer := time.AfterFunc(answerWait, cancel)
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialTrusted(ctx, path) }
-	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true,
-		MaxResponseHeaderBytes: MaxOrder}
-	body, orders := io.Pipe()
-	var writer sync.WaitGroup
-	ended = func() {
-		timer.Stop()
-		cancel()
-		_ = body.Close()
-		writer.Wait()
-	}
-	url := "http://localhost" + Path + "?version=" + strconv.Itoa(Version)
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, body)
-	if err != nil {
-		ended()
-		return nil, nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	answer, err := transport.RoundTrip(request)
-	if err != nil {
-		ended()
-		return nil, nil, err
-	}
-	timer.Stop()
-	if answer.StatusCode != http.StatusOK {
-		err := refusal(answer)
-		_ = answer.Body.Close()
-		ended()
-		return nil, nil, err
-	}
-	writer.Go(func() { l.write(ctx, orders) }) // not before: the next server needs all orders if this one refuses
-	return answer.Body, ended, nil
-}
-
-// refusal returns the error of a response.
-func refusal(answer *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, MaxOrder))
-	var refused struct {
-		Error string `json:"error"`
-	}
-	if json.Unmarshal(bytes.TrimSpace(text), &refused) != nil || refused.Error == "" {
-		return fmt.Errorf("it answers with %s", answer.Status)
-	}
-	return errors.New(refused.Error)
-}
-
-// write passes orders on until ctx ends or the request does.
-func (l *link) write(ctx context.Context, to *io.PipeWriter) {
-	defer func() { _ = to.Close() }()
-	for {
-		select {
-		case line := <-l.orders:
-			if _, err := to.Write(line); err != nil {
-				return
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// receive takes frames until there are no more.
-func (l *link) receive(from io.Reader, b *Borrower) error {
-	var buf []byte
-	for {
-		frame, err := readFrame(from, buf)
-		if err != nil {
-			return err
-		}
-		buf = frame
-		s, err := decode(frame, b.origin)
-		if err != nil {
-			return err
-		}
-		if err := b.take(s); err != nil {
-			return err
-		}
-	}
-}
-
-// dialTrusted connects to a server that may be trusted with what a job does, and not to invent it.
-func dialTrusted(ctx context.Context, path string) (net.Conn, error) {
-	var dialer net.Dialer
-	c, err := dialer.DialContext(ctx, "unix", path)
-	if err != nil {
-		return nil, err
-	}
-	socket, ok := c.(*net.UnixConn)
-	if !ok {
-		_ = c.Close()
-		return nil, errors.New("it is no unix socket")
-	}
-	cred, pidfd, err := peerOf(socket)
-	if pidfd >= 0 {
-		_ = unix.Close(pidfd)
-	}
-	if err == nil && !trusted(path, cred.Uid, uint32(os.Geteuid())) {
-		err = fmt.Errorf("user %d listens there, who is neither root nor this user: remove the socket", cred.Uid)
-	}
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	return c, nil
-}
-
-// trusted reports whether a server's user is root, this user, or the owner of the socket's folder where root gave it: a
-// folder such as /run/stallspan, in one where only root can make it.
-func trusted(path string, server, self uint32) bool {
-	if server == 0 || server == self {
-		return true
-	}
-	folder := filepath.Dir(filepath.Clean(path))
-	var given, above unix.Stat_t
-	if unix.Lstat(folder, &given) != nil || unix.Lstat(filepath.Dir(folder), &above) != nil {
-		return false
-	}
-	const othersWrite = unix.S_IWGRP | unix.S_IWOTH
-	return above.Mode&unix.S_IFMT == unix.S_IFDIR && above.Uid == 0 && above.Mode&othersWrite == 0 &&
-		given.Mode&unix.S_IFMT == unix.S_IFDIR && given.Uid == server
 }

@@ -10,12 +10,12 @@ import (
 )
 
 // Version is the version of the frames. Both sides must have the same.
-const Version = 1
+const Version = 3
 
 // Bounds of a frame.
 const (
 	maxFrame    = 1 << 20 // bytes; events without room are lost, and counted
-	maxText     = 256     // bytes of a job's name, or of the peer of a socket
+	maxText     = 256     // bytes of a text
 	lengthBytes = 4
 	maxHeader   = 3 * binary.MaxVarintLen64
 	maxEvents   = 1 << 15
@@ -71,12 +71,10 @@ func appendEvent(b []byte, e *sample.ThreadEvent, previous time.Duration) []byte
 			set |= 1 << i
 		}
 	}
-	const job, peer = 1 << len(fields), 2 << len(fields)
-	if e.Job != "" {
-		set |= job
-	}
-	if e.Peer != "" {
-		set |= peer
+	for i, text := range texts {
+		if *text(e) != "" {
+			set |= 1 << (len(fields) + i)
+		}
 	}
 	b = binary.AppendUvarint(b, set)
 	for i := range values {
@@ -84,11 +82,10 @@ func appendEvent(b []byte, e *sample.ThreadEvent, previous time.Duration) []byte
 			b = binary.AppendUvarint(b, values[i])
 		}
 	}
-	if set&job != 0 {
-		b = appendText(b, e.Job)
-	}
-	if set&peer != 0 {
-		b = appendText(b, e.Peer)
+	for _, text := range texts {
+		if *text(e) != "" {
+			b = appendText(b, *text(e))
+		}
 	}
 	return b
 }
@@ -118,8 +115,8 @@ var fields = [...]field{
 		func(e *sample.ThreadEvent, v uint64) { e.File = sample.FileKind(v) }},
 	{func(e *sample.ThreadEvent) uint64 { return e.Detail },
 		func(e *sample.ThreadEvent, v uint64) { e.Detail = v }},
-	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.User }),
-	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.System }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Fetching }),
+	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Stolen }),
 	{func(e *sample.ThreadEvent) uint64 { return e.Fetched },
 		func(e *sample.ThreadEvent, v uint64) { e.Fetched = v }},
 	{func(e *sample.ThreadEvent) uint64 { return e.Chars },
@@ -136,6 +133,13 @@ var fields = [...]field{
 	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Ready }),
 	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Blocked }),
 	duration(func(e *sample.ThreadEvent) *time.Duration { return &e.Asleep }),
+}
+
+// texts are those of a ThreadEvent.
+var texts = [...]func(*sample.ThreadEvent) *string{
+	func(e *sample.ThreadEvent) *string { return &e.Job },
+	func(e *sample.ThreadEvent) *string { return &e.Peer },
+	func(e *sample.ThreadEvent) *string { return &e.Name },
 }
 
 func duration(of func(*sample.ThreadEvent) *time.Duration) field {
@@ -231,13 +235,12 @@ func (d *decoder) event(e *sample.ThreadEvent, previous time.Duration) {
 			fields[i].set(e, v)
 		}
 	}
-	if set&(1<<len(fields)) != 0 {
-		e.Job = d.text()
+	for i, text := range texts {
+		if set&(1<<(len(fields)+i)) != 0 {
+			*text(e) = d.text()
+		}
 	}
-	if set&(2<<len(fields)) != 0 {
-		e.Peer = d.text()
-	}
-	d.bad = d.bad || set >= 4<<len(fields)
+	d.bad = d.bad || set >= 1<<(len(fields)+len(texts))
 }
 
 func (d *decoder) unsigned() uint64 {
