@@ -19,6 +19,7 @@ const (
 // evidence says what a ledger was made from.
 var evidence = map[window.Evidence]string{
 	window.FromSchedule: "every change of state of the program's threads",
+	window.FromSwitches: "when the program's threads ran, and samples of what they waited for",
 	window.FromPressure: "pressure (PSI), disk queues and CPU times",
 	window.FromSamples:  "disk queues and CPU times",
 }
@@ -66,7 +67,7 @@ func Reasons(r *window.Report) []string {
 
 // reasons lists those with evidence and a share that counts.
 func reasons(r *window.Report) []window.OtherReason {
-	if r.Evidence != window.FromSchedule {
+	if !r.Evidence.Followed() {
 		return nil
 	}
 	n := 0

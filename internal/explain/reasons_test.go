@@ -97,7 +97,9 @@ func TestEvidenceOf(t *testing.T) {
 	for want, reports := range map[string][]*window.Report{
 		"": {of("", "")},
 		"Evidence: every change of state of the program's threads.": {of(window.FromSchedule, ""), of("", "")},
-		"Evidence: disk queues and CPU times.":                      {of(window.FromSamples, "")},
+		"Evidence: when the program's threads ran, and samples of what they waited for; " + rights + ".": {
+			of(window.FromSwitches, rights)},
+		"Evidence: disk queues and CPU times.": {of(window.FromSamples, "")},
 		"Evidence: pressure (PSI), disk queues and CPU times; " + rights + ".": {of(window.FromPressure, rights),
 			of(window.FromPressure, rights)},
 		"Evidence: of 2 windows every change of state of the program's threads; of 1 window pressure (PSI), disk queues " +

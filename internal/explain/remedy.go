@@ -73,6 +73,8 @@ var remedies = [...]advice{
 	{"faster storage", func(x *situation) bool { return x.storage }, (*situation).faster},
 	{"more cores", func(x *situation) bool { return x.cpu && len(x.GPUIDs) == 0 },
 		always("Storage is not the limit: spread the work over more cores, or do less of it.")},
+	{"convert less", func(x *situation) bool { return x.cpu && x.Kind == window.ModelLoad },
+		always("Storage is not the limit of this load: copy and convert less, or load with more threads.")},
 	{"decode less", func(x *situation) bool { return x.cpu && x.full() },
 		always("No core is free: decode less, cache decoded samples, or move the work to more cores.")},
 	{"decode less", func(x *situation) bool { return x.cpu && !x.workersHelp() }, (*situation).decodeLess},
@@ -185,7 +187,7 @@ func (x *situation) ahead() string {
 }
 
 func (x *situation) moreWorkers() string {
-	text := x.ahead() + ": twice as many would make it " + times(twiceWorkers(x.Report)) + " faster"
+	text := x.ahead() + ": twice as many would make it at most " + times(twiceWorkers(x.Report)) + " faster"
 	if x.WhatIf.NoStorage > 0 {
 		text += ", and storage without waiting " + times(x.WhatIf.NoStorage)
 	}
@@ -222,7 +224,7 @@ func (x *situation) decodeLess() string {
 func (x *situation) raiseWorkers() string {
 	text := "Give the input pipeline more workers"
 	if faster := twiceWorkers(x.Report); faster > 0 {
-		text += " (twice as many: " + times(faster) + " faster)"
+		text += " (twice as many: at most " + times(faster) + " faster)"
 	}
 	return text + ", or cache decoded samples."
 }

@@ -65,6 +65,7 @@ func situations() []func(*window.Report) {
 			r.Disks[0].ReadCeilingRatio, r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 0.83, 60<<20
 		}),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
+		bound(window.CPUBound, func(r *window.Report) { r.Kind = window.ModelLoad }),
 		bound(window.CPUBound, func(r *window.Report) { r.CPUUsed = coresFull }),
 		bound(window.CPUBound, func(r *window.Report) { r.WhatIf = &window.WhatIf{Workers: 1.04} }),
 		bound(window.Mixed, func(r *window.Report) { r.Storage, r.CPU = r.CPU, r.Storage }),

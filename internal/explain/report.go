@@ -89,6 +89,7 @@ type whatIf struct {
 	NoStorageLow  float64 `json:"no_storage_low,omitempty"`
 	NoStorageHigh float64 `json:"no_storage_high,omitempty"`
 	TwiceWorkers  float64 `json:"twice_the_workers,omitempty"`
+	TwoWorkers    float64 `json:"two_workers_at_most,omitempty"`
 	TwiceGPU      float64 `json:"gpu_twice_as_fast,omitempty"`
 }
 
@@ -181,7 +182,7 @@ func NewReport(r *window.Report) *Report {
 		out.SpeedupBound = &r.Speedup
 	}
 	if w := r.WhatIf; w != nil {
-		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), twiceGPU(r)}
+		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), w.TwoWorkers, twiceGPU(r)}
 	}
 	if r.Recent != nil {
 		out.Recent = &recent{window.RecentTime.Seconds(), r.Recent.Verdict, Finding(r.Recent)}

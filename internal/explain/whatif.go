@@ -32,7 +32,13 @@ func Answers(r *window.Report) []Answer {
 		}
 	}
 	add("storage without waiting", w.NoStorage, rangeOf(w))
-	add("twice the workers", w.Workers, "")
+	atMost := func(change string, faster float64) { // the disk may be unable to serve twice as many
+		if faster > 0 {
+			all = append(all, Answer{change, "at most " + times(faster)})
+		}
+	}
+	atMost("twice the workers", w.Workers)
+	atMost("two workers, now none", w.TwoWorkers)
 	if len(r.GPUIDs) > 0 {
 		add("a GPU twice as fast", w.GPU, "")
 	}
@@ -42,6 +48,9 @@ func Answers(r *window.Report) []Answer {
 // rangeOf is the range of NoStorage in parentheses; "" if it is unknown, or smaller than a digit.
 func rangeOf(w *window.WhatIf) string {
 	low, high := times(w.Low), times(w.High)
+	if w.Low > 0 && w.High == 0 {
+		return " (at least " + low + ")"
+	}
 	if w.Low <= 0 || w.High < w.Low || low == high {
 		return ""
 	}

@@ -33,7 +33,7 @@ func TestRemedyFollowsReplay(t *testing.T) {
 			"Keep the data in memory or move it to faster storage: about 2.7x faster; more workers would not help " +
 				"(twice as many: 1.0x)."},
 		{&window.WhatIf{NoStorage: 2.7, Workers: 2.6}, window.StorageBound,
-			"Read ahead with more workers: twice as many would make it 2.6x faster, and storage without waiting " +
+			"Read ahead with more workers: twice as many would make it at most 2.6x faster, and storage without waiting " +
 				"2.7x."},
 		{&window.WhatIf{NoStorage: 2.7, Workers: 1.5}, window.StorageBound,
 			"Read ahead with more workers: sda read 50 MiB/s, and can read at least 1 GiB/s; about 2.7x faster."},
@@ -42,7 +42,7 @@ func TestRemedyFollowsReplay(t *testing.T) {
 		{&window.WhatIf{NoStorage: 1, Workers: 1.04, GPU: 1.2}, window.CPUBound,
 			"Decode less, or cache decoded samples; more workers would not help (twice as many: 1.0x)."},
 		{&window.WhatIf{NoStorage: 1, Workers: 1.8}, window.CPUBound,
-			"Give the input pipeline more workers (twice as many: 1.8x faster), or cache decoded samples."},
+			"Give the input pipeline more workers (twice as many: at most 1.8x faster), or cache decoded samples."},
 		{&window.WhatIf{NoStorage: 1, GPU: 1.9}, window.GPUBound,
 			"Storage and the input pipeline leave nothing to gain: use a faster GPU (twice as fast: 1.9x) or a " +
 				"cheaper model."},
@@ -65,7 +65,7 @@ func TestAnswers(t *testing.T) {
 	all := &window.WhatIf{NoStorage: 2.7, Low: 2.5, High: 2.9, Workers: 1, GPU: 1.3}
 	r := bound(all, window.StorageBound)
 	want := []Answer{
-		{"storage without waiting", "2.7x (2.5 to 2.9)"}, {"twice the workers", "1.0x"}, {"a GPU twice as fast", "1.3x"},
+		{"storage without waiting", "2.7x (2.5 to 2.9)"}, {"twice the workers", "at most 1.0x"}, {"a GPU twice as fast", "1.3x"},
 	}
 	if got := Answers(r); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -81,6 +81,12 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("a narrow range: got %v, want %v", got, want)
 	}
 	checkJSON(t, r, `{"no_storage":2.71,"no_storage_low":2.69,"no_storage_high":2.74}`)
+	r.WhatIf = &window.WhatIf{NoStorage: 11.8, Low: 8.2, TwoWorkers: 1.94}
+	want = []Answer{{"storage without waiting", "11.8x (at least 8.2x)"}, {"two workers, now none", "at most 1.9x"}}
+	if got := Answers(r); !slices.Equal(got, want) {
+		t.Errorf("bounds: got %v, want %v", got, want)
+	}
+	checkJSON(t, r, `{"no_storage":11.8,"no_storage_low":8.2,"two_workers_at_most":1.94}`)
 	r.WhatIf = nil
 	if got := Answers(r); got != nil {
 		t.Errorf("without a replay: got %v, want none", got)

@@ -28,10 +28,11 @@ type Machine struct {
 	// reason, in the order of history.OtherGPU and the series after it; nil without evidence of the scheduler.
 	OtherName func(gpu string, kind int) string
 
+	Guessed    bool   // the scheduler's evidence is of switches alone
 	NoSchedule string // why the scheduler's evidence is not there, as in Report; "" if it is, or if that is unknown
 
 	Layers  []Layer        // devices above the leaf disks, sorted by name
-	Devices []string       // on which the job has had files open; empty if unknown
+	Devices [][]string     // of each file system on which the job has had files open; empty if unknown
 	Limits  []sample.Limit // of the cgroups of the job
 
 	Mounts   []sample.Mount   // without a local disk, with files that the job has had open
@@ -60,6 +61,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	}
 	reset := b.disks()
 	b.pressure()
+	b.cores()
 	b.ledger()
 	b.mounts()
 	b.ceilings()
@@ -73,7 +75,6 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 		}
 	}
 	b.load()
-	b.cores()
 	b.waitsForMemory()
 	b.slowDevice()
 	b.judge()

@@ -76,6 +76,8 @@ func (b *builder) slowDevice() {
 	lowest, took := s.descend(top)
 	if limited := s.limited(top, lowest, took); limited != nil {
 		b.SlowDevice = limited
+		took, _ := s.least(&limited.Limit.Limit)
+		b.boundWorkers(b.Duration().Seconds() / took)
 		return
 	}
 	switch {
@@ -83,6 +85,9 @@ func (b *builder) slowDevice() {
 		b.NoDevice = len(b.Mounts) == 0
 	case took >= unexplained*wait.Seconds():
 		b.SlowDevice = s.device(lowest)
+		if b.SlowDevice.NearCeiling() {
+			b.boundWorkers(1 / b.SlowDevice.ReadCeilingRatio)
+		}
 	default:
 		b.NoDevice = true
 	}
@@ -176,8 +181,8 @@ func (s *stack) top() []string {
 	// Several stacks moved as much as the job, or more: its own is the one that moved most nearly the same.
 	nearest := slices.DeleteFunc(slices.Clone(tops), s.isLayer)
 	for _, top := range tops {
-		if one := []string{top}; s.isLayer(top) && (len(nearest) == 0 || s.excess(one) < s.excess(nearest)) {
-			nearest = one
+		if of := s.together(top); s.isLayer(top) && (len(nearest) == 0 || s.excess(of) < s.excess(nearest)) {
+			nearest = of
 		}
 	}
 	return nearest
@@ -199,19 +204,19 @@ func (s *stack) candidates() (names []string) {
 		return append(names, s.Seen.Under...)
 	}
 	var open []string // devices that the job can have used; empty if unknown
-	for _, device := range s.machine.Devices {
+	for _, device := range slices.Concat(s.machine.Devices...) {
 		open = append(open, s.below(device)...)
 	}
 	for _, layer := range s.machine.Layers {
 		use, used := s.layers[layer.Name]
-		if used && s.moved(&use) && (len(open) == 0 || slices.Contains(open, layer.Name) || s.movedTheSame(&use)) {
+		if used && s.moved(layer.Name) && (len(open) == 0 || slices.Contains(open, layer.Name) || s.movedTheSame(&use)) {
 			names = append(names, layer.Name)
 		}
 	}
 	leaves := s.From
 	for i := range s.Disks {
-		if d := &s.Disks[i]; len(s.From) == 0 && (s.moved(d) || !s.read.known) {
-			leaves = append(leaves, d.Name)
+		if name := s.Disks[i].Name; len(s.From) == 0 && (s.moved(name) || !s.read.known) {
+			leaves = append(leaves, name)
 		}
 	}
 	inUse := slices.DeleteFunc(slices.Clone(leaves), func(disk string) bool { return !slices.Contains(open, disk) })
@@ -221,10 +226,21 @@ func (s *stack) candidates() (names []string) {
 	return append(names, leaves...)
 }
 
-// moved reports whether a device moved about what the job did.
-func (s *stack) moved(d *DiskUse) bool {
-	reads := s.read.bytes > 0 && float64(d.ReadBytes) >= s.read.bytes/2
-	writes := s.write.bytes > 0 && float64(d.WriteBytes) >= s.write.bytes/2
+// together lists the devices of the job's file system that is on a device, or the device alone.
+func (s *stack) together(device string) []string {
+	for _, devices := range s.machine.Devices {
+		if slices.Contains(devices, device) {
+			return devices
+		}
+	}
+	return []string{device}
+}
+
+// moved reports whether a device, together with the others of its file system, moved about what the job did.
+func (s *stack) moved(device string) bool {
+	l := s.level(s.together(device))
+	reads := s.read.bytes > 0 && l.read >= s.read.bytes/2
+	writes := s.write.bytes > 0 && l.written >= s.write.bytes/2
 	return s.read.known && (reads || writes)
 }
 

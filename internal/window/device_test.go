@@ -1,6 +1,7 @@
 package window
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -115,11 +116,11 @@ func TestSlowDevice(t *testing.T) {
 		},
 		"another stack on the same disk, by open files": {
 			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 900, 1000, 60 * s, false}), 8 * s,
-			func(b *builder) { b.machine.Devices = []string{"loop1"} }, "loop0", false,
+			func(b *builder) { b.machine.Devices = [][]string{{"loop1"}} }, "loop0", false,
 		},
 		"a disk next to a stack, by open files": {
 			append(stacked(9*s, 8*s, s/10), device{"sdb", "", false, 100, 1000, 8 * s, false}), 8 * s,
-			func(b *builder) { b.machine.Devices = []string{"sdb"} }, "sdb", false,
+			func(b *builder) { b.machine.Devices = [][]string{{"sdb"}} }, "sdb", false,
 		},
 		"another stack on the same disk, by bytes": {
 			append(stacked(9*s, 8*s, s/10), device{"dm-0", "vda", true, 900, 1000, 60 * s, false}), 8 * s, nil, "loop0", false,
@@ -137,6 +138,12 @@ func TestSlowDevice(t *testing.T) {
 				{"md0", "sda sdb", true, 100, 1000, 8 * s, false}, {"sda", "", false, 50, 500, 3 * s, false},
 				{"sdb", "", false, 50, 500, 4 * s, false},
 			}, 8 * s, nil, "sdb", false,
+		},
+		"one of several devices of a file system": {
+			[]device{
+				{"loop0", "", true, 34, 340, s / 10, false}, {"loop1", "", true, 33, 330, 8 * s, false},
+				{"loop2", "", true, 33, 330, s / 10, false}, {"vda", "", false, 1, 10, s / 10, false},
+			}, 8 * s, func(b *builder) { b.machine.Devices = [][]string{{"loop0", "loop1", "loop2"}, {"vda"}} }, "loop1", false,
 		},
 		"a layer in memory": {
 			[]device{{"loop0", "", true, 100, 1000, 8 * s, false}, {"vda", "", false, 1, 10, s / 10, false}},
@@ -242,5 +249,32 @@ func TestCycleOfLayers(t *testing.T) {
 	}, 8*s, 100, nil)
 	if r.SlowDevice != nil && r.SlowDevice.Name == "" {
 		t.Errorf("got %+v, want a name or nothing", r.SlowDevice)
+	}
+}
+
+// TestWorkersNeedTheDevice: more workers cannot read faster than a limit, or than the disk ever did.
+func TestWorkersNeedTheDevice(t *testing.T) {
+	disk := []device{{"vda", "", false, 100, 1000, 8 * s, false}}
+	for name, c := range map[string]struct {
+		change func(*builder)
+		want   float64
+	}{
+		"no limit": {func(*builder) {}, 1.9},
+		"a limit of 11 MiB/s, which 100 MiB in 10 s are below": {func(b *builder) {
+			b.machine.Limits = []sample.Limit{{Device: "vda", Cgroup: "/a", Control: sample.IOMax, ReadBytes: 11 << 20}}
+		}, 1.1},
+		"a limit of 10 MiB/s": {func(b *builder) {
+			b.machine.Limits = []sample.Limit{{Device: "vda", Cgroup: "/a", Control: sample.IOMax, ReadBytes: 10 << 20}}
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			report := slow(t, disk, 8*s, 100, func(b *builder) {
+				c.change(b)
+				b.WhatIf = &WhatIf{Workers: 1.9}
+			})
+			if got := report.WhatIf.Workers; math.Abs(got-c.want) > 0.01 {
+				t.Errorf("got %.2f with twice the workers, want %.2f", got, c.want)
+			}
+		})
 	}
 }

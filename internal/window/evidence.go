@@ -15,11 +15,15 @@ type Evidence string
 // The kinds of evidence, from the best to the weakest.
 const (
 	FromSchedule Evidence = "schedule" // every change of state of the job's threads
+	FromSwitches Evidence = "switches" // when they ran, and samples of what they paused for
 	FromPressure Evidence = "pressure" // pressure stall information, disk queues and CPU times
 	FromSamples  Evidence = "sampled"  // the same without pressure stall information
 )
 
-// covered is the smallest share of a window that the scheduler's evidence covers if the ledger is FromSchedule.
+// Followed reports whether the ledger was made from what each thread of the job did, and not from sums of all.
+func (e Evidence) Followed() bool { return e == FromSchedule || e == FromSwitches }
+
+// covered is the smallest share of a window that the scheduler's evidence covers if the ledger is made from it.
 const covered = 0.95
 
 // evidence notes what the ledger was made from.
@@ -28,6 +32,9 @@ func (b *builder) evidence() {
 	switch {
 	case total > 0 && b.scheduled(history.LedgerScheduled) >= covered*total:
 		b.Evidence = FromSchedule
+		if b.machine.Guessed {
+			b.Evidence, b.NoSchedule = FromSwitches, b.machine.NoSchedule
+		}
 		b.otherReasons()
 		b.whatIf()
 	case b.machine.Pressure:
@@ -84,37 +91,6 @@ func (b *builder) otherReasons() {
 	b.OtherReasons = b.OtherReasons[:min(len(b.OtherReasons), maxReasons)]
 }
 
-// minFed is the smallest share of a window in which the leading thread waits for others that read, if twice as many of
-// these may help.
-const minFed = 0.02
-
-// predicted is how far off predictions are, as a share: nine of ten are closer (docs/internals/accuracy.md).
-const predicted = 0.1
-
-// whatIf turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
-// than its threads need all cores.
-func (b *builder) whatIf() {
-	total := b.GPUTime().Seconds()
-	shortest := b.Busy.Seconds()
-	if b.machine.Cores > 0 {
-		work := b.scheduled(history.LedgerWork) / float64(b.machine.Cores) // each GPU's ledger has all of it
-		shortest = max(shortest, work)
-	}
-	faster := func(gain, shortest float64) float64 { return total / max(total-gain, shortest, total/1000) }
-	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
-	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
-	low := faster(b.scheduled(history.LedgerGainLow), shortest)
-	b.WhatIf.Low = max(1, min(low, b.WhatIf.NoStorage*(1-predicted)))
-	b.WhatIf.High = b.WhatIf.NoStorage * (1 + predicted)
-	if b.scheduled(history.LedgerFed) > minFed*total {
-		b.WhatIf.Workers = faster(b.scheduled(history.LedgerGainWorkers), shortest)
-	}
-	if len(b.GPUIDs) > 0 {
-		half := total - b.Busy.Seconds()/2 // all that a GPU twice as fast can save is half of its own time
-		b.WhatIf.GPU = faster(b.scheduled(history.LedgerGainGPU), half)
-	}
-}
-
 // OtherReason is a part of the time that is other. The names say what was waited for.
 type OtherReason struct {
 	Kind OtherKind
@@ -136,11 +112,3 @@ const (
 	OtherSteal   OtherKind = "steal"
 	OtherEvent   OtherKind = "event"
 )
-
-// WhatIf holds the speed-ups that a replay of the window's schedule predicts. 1 means no change, 0 that it is unknown.
-type WhatIf struct {
-	NoStorage float64 // storage without waiting; also Report.Speedup
-	Low, High float64 // the range of NoStorage
-	Workers   float64 // twice as many threads or processes that read ahead
-	GPU       float64 // a GPU twice as fast
-}

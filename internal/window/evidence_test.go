@@ -20,7 +20,7 @@ func TestVerdictByEvidence(t *testing.T) {
 		{"readable I/O of the job", Machine{Pressure: true, HiddenReads: true}, nil, HiddenReads},
 		{"a disk under the files", Machine{Pressure: true}, []sample.Mount{{Point: "/data", Type: "nfs4"}}, HiddenRemoteIO},
 	} {
-		for _, evidence := range []Evidence{FromSchedule, FromPressure} {
+		for _, evidence := range []Evidence{FromSchedule, FromSwitches, FromPressure} {
 			h, err := history.New(history.Config{})
 			if err != nil {
 				t.Fatal(err)
@@ -29,7 +29,7 @@ func TestVerdictByEvidence(t *testing.T) {
 				Busy: 30 * time.Second, CPU: 40 * time.Second, Other: 30 * time.Second}
 			r.End.Mono = 100 * time.Second
 			(&builder{r, h, &test.machine}).judge()
-			switch scheduled := evidence == FromSchedule; {
+			switch scheduled := evidence.Followed(); {
 			case scheduled && (r.Verdict != CPUBound || len(r.Missing) > 0):
 				t.Errorf("%s without %s: got %s, missing %v, want cpu_bound and nothing missing", evidence, test.lacks, r.Verdict,
 					r.Missing)

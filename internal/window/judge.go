@@ -12,7 +12,7 @@ func (b *builder) judge() {
 	if b.machine.ClientGone {
 		b.lack(Missing{Reason: ClientGone})
 	}
-	scheduled := b.Evidence == FromSchedule // it shows all waiting, and that of this job alone
+	scheduled := b.Evidence.Followed() // it shows all waiting, and that of this job alone
 	if !b.machine.Pressure && !scheduled {
 		b.lack(Missing{Reason: NoIOPressure})
 	}

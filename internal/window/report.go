@@ -25,8 +25,8 @@ type Report struct {
 
 	Evidence     Evidence      // "" without a ledger
 	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
-	OtherReasons []OtherReason // the largest first, at most three; only FromSchedule
-	WhatIf       *WhatIf       // nil unless FromSchedule
+	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
+	WhatIf       *WhatIf       // nil unless the Evidence is Followed
 
 	// BusiestCore is how long the busiest core worked, if the ledger is Unattributed. It is a part of Other.
 	BusiestCore time.Duration

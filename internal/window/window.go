@@ -67,6 +67,7 @@ type Window struct {
 
 	Job        string   // the job that it accounts for; "" for the whole machine
 	PID        int      // the job's first process
+	Client     string   // the user or container that announced it; "" for this program itself
 	ByClient   bool     // PID is the client that announced the window and named no process: it may be curl
 	GPUs       []string // hw.id of its GPUs; empty for all of this machine's
 	Attributes map[string]string

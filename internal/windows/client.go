@@ -61,7 +61,7 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 	if c.closed {
 		return "", "", errClosed
 	}
-	w.Source, w.Job = window.Announced, c.follow(w.PID)
+	w.Source, w.Job = window.Announced, c.follow(w.PID, w.Client)
 	w.ByClient = w.ByClient && w.Job != ""
 	id, span, err := c.BeginAt(w, c.registry.config.Readings.Now(), parent)
 	if err != nil {
@@ -83,14 +83,14 @@ func (c *Client) Close() {
 }
 
 // follow follows the process of a window, and returns its job. It returns "" if the process has ended, or if too many
-// are followed: the ledger of the window is then about the whole machine.
-func (c *Client) follow(pid int) (job string) {
+// are followed, in all or for this client: the ledger of the window is then about the whole machine.
+func (c *Client) follow(pid int, client string) (job string) {
 	if c.options.Job != "" || pid == 0 {
 		return ""
 	}
 	jobs := c.registry.config.Jobs
 	job = jobs.JobOf(pid)
-	if job == "" || jobs.Follow(job, pid, "", false) != nil {
+	if job == "" || jobs.FollowFor(client, job, pid) != nil {
 		return ""
 	}
 	return job

@@ -64,11 +64,9 @@ func (g *Registry) begunToEnd(id string, at sampling.Moment, unfinished bool) (*
 func (g *Registry) take(id string, e *ending) (finished bool, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	e.openWindow = g.all.open[id]
-	if e.openWindow == nil {
+	if e.openWindow = g.all.remove(id); e.openWindow == nil {
 		return false, ErrUnknown
 	}
-	delete(g.all.open, id)
 	e.how.Concurrent = g.all.concurrent
 	if !g.config.Readings.LacksGPU(e.how.At) || len(g.all.ending) >= MaxOpen {
 		g.close(e)

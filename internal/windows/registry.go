@@ -16,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -33,6 +34,9 @@ var (
 	// ErrTooMany means that no more windows can be open at the same time.
 	ErrTooMany = fmt.Errorf("%d windows are open: "+
 		"end some, or look for a program that begins windows and never ends them", MaxOpen)
+	// ErrShare means that one client has as many windows open as it may have.
+	ErrShare = fmt.Errorf("%d of your windows are open: "+
+		"end some, or look for a program that begins windows and never ends them", quota.New(MaxOpen).Each())
 	// ErrUnknown means that no open window has that id.
 	ErrUnknown = errors.New("no open window has that id: it has ended, or it did not begin here")
 )
@@ -67,6 +71,7 @@ type Registry struct {
 // table is what a Registry guards.
 type table struct {
 	open   map[string]*openWindow
+	places *quota.Places    // of open
 	ended  []*window.Report // oldest first
 	ending []*ending        // in the order of their calls
 	storms alert.Storms
@@ -83,7 +88,7 @@ type openWindow struct {
 
 // New returns a Registry without any window.
 func New(c Config) *Registry {
-	return &Registry{config: c, all: table{open: map[string]*openWindow{}}}
+	return &Registry{config: c, all: table{open: map[string]*openWindow{}, places: quota.New(MaxOpen)}}
 }
 
 // Begin opens a window without a span at a moment and returns its id: w.ID, or a new one if that is "".
@@ -114,14 +119,26 @@ func (g *Registry) begin(o *openWindow, at sampling.Moment) error {
 }
 
 func (t *table) add(o *openWindow) error {
-	if len(t.open) >= MaxOpen {
-		return ErrTooMany
-	}
 	if t.open[o.ID] != nil {
 		return fmt.Errorf("a window with the id %q is already open: choose another id", o.ID)
 	}
+	if err := t.places.Take(o.Client); errors.Is(err, quota.ErrShare) {
+		return ErrShare
+	} else if err != nil {
+		return ErrTooMany
+	}
 	t.open[o.ID] = o
 	return nil
+}
+
+// remove takes a window out of the open ones. It returns nil if that is not open.
+func (t *table) remove(id string) *openWindow {
+	o := t.open[id]
+	if o != nil {
+		delete(t.open, id)
+		t.places.Release(o.Client)
+	}
+	return o
 }
 
 // End closes a window at a moment and returns its report. It waits for the samples that a GPU's driver returns late.
@@ -150,7 +167,7 @@ func (g *Registry) retryPath(id string) (seen window.Seen) {
 	if !g.config.Judge.enabled() || !ok || w.Kind != window.ModelLoad || w.Path == "" || w.Seen.Device != "" {
 		return seen
 	}
-	seen = g.config.Probe.Path(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID})
+	seen = g.config.Probe.Path(&window.Window{Kind: w.Kind, Path: w.Path, PID: w.PID, Client: w.Client})
 	seen.Cached, seen.HasCached = 0, false
 	return seen
 }
@@ -178,9 +195,8 @@ func (g *Registry) ApproximateBounds(id string) {
 func (g *Registry) Drop(id string) {
 	g.config.Probe.ForgetReaders(id)
 	g.mu.Lock()
-	o := g.all.open[id]
+	o := g.all.remove(id)
 	if o != nil {
-		delete(g.all.open, id)
 		g.config.Readings.DropWindow(id)
 	}
 	g.mu.Unlock()

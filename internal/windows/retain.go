@@ -9,9 +9,23 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// retain adds the report of a window that ended.
+// retain adds the report of a window that ended. A client that has its share of them loses its oldest one.
 func (t *table) retain(r *window.Report) {
 	t.expire(r.End.Mono)
+	if r.Client != "" {
+		oldest, count := -1, 0
+		for i, other := range t.ended {
+			if other.Client != r.Client {
+				continue
+			}
+			if count++; oldest < 0 {
+				oldest = i
+			}
+		}
+		if count >= t.places.Each() {
+			t.ended = slices.Delete(t.ended, oldest, oldest+1)
+		}
+	}
 	t.ended = append(t.ended, r)
 }
 
@@ -80,6 +94,9 @@ func (g *Registry) Running() []*window.Report {
 // Report returns the report of one window: up to now while it is open, and for an hour after its end. It returns nil
 // for an unknown window.
 func (g *Registry) Report(id string) *window.Report {
+	if !g.has(id) {
+		return nil // a reading takes longer
+	}
 	now := g.config.Readings.Glimpse()
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -100,6 +117,15 @@ func (g *Registry) Report(id string) *window.Report {
 		return g.all.ended[i]
 	}
 	return nil
+}
+
+// has reports whether there is a window with an id.
+func (g *Registry) has(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all.open[id] != nil ||
+		slices.ContainsFunc(g.all.ending, func(e *ending) bool { return e.ID == id }) ||
+		slices.ContainsFunc(g.all.ended, func(r *window.Report) bool { return r.ID == id })
 }
 
 // ByStart compares the starts of two windows; of two that began at the same time, the longer one comes first.

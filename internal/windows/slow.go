@@ -56,7 +56,7 @@ func (j *SlowJudge) final(r *window.Report, retried window.Seen) *window.Limits 
 	key := j.key(r, retried, true)
 	limits := j.limits(r, key)
 	r.ApplyLimits(limits)
-	if baseline.Learnable(r) {
+	if j.slow.Learns(r.Source == window.FromSpan) && baseline.Learnable(r) {
 		slow := r.SlowReason == window.SlowThreshold || limits.Baseline != nil && r.Duration() > limits.Baseline.Limit(0)
 		j.store.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))
 	}

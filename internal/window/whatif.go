@@ -1,0 +1,100 @@
+package window
+
+import "github.com/stallspan/stallspan/internal/history"
+
+// WhatIf holds the speed-ups that a replay of the window's schedule predicts. 1 means no change, 0 that it is unknown.
+type WhatIf struct {
+	NoStorage  float64 // storage without waiting; also Report.Speedup
+	Low, High  float64 // the range of NoStorage; High is 0 if only Low is known
+	Workers    float64 // twice as many threads or processes that read ahead, if the disk can serve them
+	TwoWorkers float64 // two of them where the leading thread reads itself, at most
+	GPU        float64 // a GPU twice as fast
+}
+
+const (
+	// minFed is the smallest share of a window in which the leading thread waits for others that read, if twice as many
+	// of these may help.
+	minFed = 0.02
+	// minOwn is the smallest share in which it waits for storage itself, if it has no others that read.
+	minOwn = 0.05
+)
+
+// How far off a window's duration without storage may be (docs/internals/accuracy.md).
+const (
+	workDoubt   = 0.2  // of its work: what runs between two reads runs slower than from memory
+	sharedDoubt = 0.2  // of the same, if all cores worked all the time
+	otherDoubt  = 0.02 // of all of it
+	edgeDoubt   = 0.98 // of the time of the GPU or of all cores, which is measured
+)
+
+// whatIf turns what the replay's clocks saved into speed-ups. No window can be shorter than the GPU worked in it, or
+// than its threads need all cores.
+func (b *builder) whatIf() {
+	total := b.GPUTime().Seconds()
+	shortest := b.Busy.Seconds()
+	if b.machine.Cores > 0 {
+		work := b.scheduled(history.LedgerWork) / float64(b.machine.Cores) // each GPU's ledger has all of it
+		shortest = max(shortest, work)
+	}
+	faster := func(gain, shortest float64) float64 { return total / max(total-gain, shortest, total/1000) }
+	b.Gain = seconds(max(0, min(b.Gain.Seconds(), total-shortest)))
+	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
+	u := unsure{
+		total: total, likely: total - b.Gain.Seconds(), pending: total - b.scheduled(history.LedgerGainLow),
+		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(), shared: b.CPUUsed,
+		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
+	}
+	short, long := u.durations()
+	b.WhatIf.Low = max(1, total/long)
+	if b.Kind != ModelLoad { // a part of its work is the kernel's, and unknown (docs/internals/jobs.md)
+		b.WhatIf.High = max(b.WhatIf.NoStorage, total/short)
+	}
+	if b.scheduled(history.LedgerFed) > minFed*total {
+		b.WhatIf.Workers = faster(b.scheduled(history.LedgerGainWorkers), shortest)
+	} else {
+		b.WhatIf.TwoWorkers = b.twoWorkers(total, shortest)
+	}
+	if len(b.GPUIDs) > 0 {
+		half := total - b.Busy.Seconds()/2 // all that a GPU twice as fast can save is half of its own time
+		b.WhatIf.GPU = faster(b.scheduled(history.LedgerGainGPU), half)
+	}
+}
+
+// twoWorkers is the speed-up, at most, with two workers where only the leading thread reads; 0 if that is not so. They
+// halve what it does while the GPU idles, and hide it behind the GPU.
+func (b *builder) twoWorkers(total, shortest float64) float64 {
+	if len(b.GPUIDs) == 0 || b.Storage.Seconds() <= minOwn*total {
+		return 0
+	}
+	return total / max(shortest, (b.Storage+b.CPU).Seconds()/2, total/1000)
+}
+
+// boundWorkers takes into account that the device that the window waited for can serve only so many times what it did.
+func (b *builder) boundWorkers(most float64) {
+	if w := b.WhatIf; w != nil {
+		w.Workers, w.TwoWorkers = min(w.Workers, max(1, most)), min(w.TwoWorkers, max(1, most))
+	}
+}
+
+// unsure is what is not certain about a window's duration without storage. All times are in seconds.
+type unsure struct {
+	total, likely float64 // with storage, and without
+	pending       float64 // without waiting for storage, but with the kernel's work to fetch data
+	shortest      float64 // of the GPU's time and all cores
+	busy, cpu     float64 // of the ledger; busy is 0 without a GPU
+	dark          float64 // without evidence
+	shared        float64 // share of the time of all cores in which they worked
+}
+
+// durations returns the range. What is not certain is the window's work, which runs slower between reads, and where
+// others use the cores; what no evidence covers; the kernel's work; and CPU stall that the replay hides behind the GPU.
+func (u *unsure) durations() (short, long float64) {
+	work := max(0, u.likely-u.busy)
+	long = max(u.likely, min(u.pending, u.total))
+	if u.busy > 0 {
+		work, long = max(work, u.cpu), max(long, u.busy+u.cpu)
+	}
+	doubt := (workDoubt+sharedDoubt*u.shared)*work + otherDoubt*u.likely
+	short = max(u.likely-doubt-u.dark, edgeDoubt*u.shortest, u.total/1000)
+	return min(short, u.likely), long + doubt/2 + u.dark
+}

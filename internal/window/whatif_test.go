@@ -1,0 +1,45 @@
+package window
+
+import (
+	"math"
+	"testing"
+	"time"
+)
+
+func TestDurations(t *testing.T) {
+	for name, test := range map[string]struct {
+		unsure
+		short, long float64
+	}{
+		"only the GPU works":             {unsure{total: 10, likely: 4, shortest: 4, busy: 4}, 3.92, 4.04},
+		"one thread computes, no GPU":    {unsure{total: 10, likely: 4, cpu: 4}, 3.12, 4.44},
+		"in parallel with others":        {unsure{total: 10, likely: 4, cpu: 4, shared: 1}, 2.32, 4.84},
+		"the replay hides all CPU stall": {unsure{total: 10, likely: 4, shortest: 4, busy: 4, cpu: 1}, 3.92, 5.14},
+		"the kernel works for a second":  {unsure{total: 10, likely: 4, pending: 5, shortest: 4, busy: 4}, 3.92, 5.04},
+		"a second without evidence":      {unsure{total: 10, likely: 4, shortest: 2, busy: 4, dark: 1}, 2.92, 5.04},
+	} {
+		short, long := test.durations()
+		if math.Abs(short-test.short) > 1e-9 || math.Abs(long-test.long) > 1e-9 {
+			t.Errorf("%s: got %.3f to %.3f s, want %.3f to %.3f", name, short, long, test.short, test.long)
+		}
+	}
+}
+
+func TestTwoWorkers(t *testing.T) {
+	for _, test := range []struct {
+		what         string
+		gpus         []string
+		storage, cpu time.Duration
+		want         float64
+	}{
+		{"half of the time is read", []string{"gpu0"}, 5 * time.Second, time.Second, 10. / 4},
+		{"nearly all", []string{"gpu0"}, 9 * time.Second, time.Second, 10. / 5},
+		{"it hardly reads", []string{"gpu0"}, 100 * time.Millisecond, time.Second, 0},
+		{"no GPU", nil, 5 * time.Second, time.Second, 0},
+	} {
+		b := &builder{Report: &Report{GPUIDs: test.gpus, Storage: test.storage, CPU: test.cpu}}
+		if got := b.twoWorkers(10, 4); math.Abs(got-test.want) > 1e-9 {
+			t.Errorf("%s: got %.2f, want %.2f", test.what, got, test.want)
+		}
+	}
+}
