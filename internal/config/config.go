@@ -57,9 +57,27 @@ func (s Sampling) Validate() error {
 // Slow says when a window is slow, apart from storage stall. All components of a Collector that set it must agree.
 type Slow struct {
 	Baseline string        `yaml:"baseline" mapstructure:"baseline"` // file of baselines; "" or "off" for none
+	Learn    string        `yaml:"learn" mapstructure:"learn"`       // what the file learns from; "" for LearnSpans
 	Factor   float64       `yaml:"factor" mapstructure:"factor"`     // multiple of the baseline's p95; 0 for 1.5
 	Load     time.Duration `yaml:"load" mapstructure:"load"`         // limit of a model load; 0 for none
 	Epoch    time.Duration `yaml:"epoch" mapstructure:"epoch"`       // limit of an epoch; 0 for none
+}
+
+// What baselines learn from.
+const (
+	LearnSpans     = "spans"     // announced windows, and spans
+	LearnAnnounced = "announced" // announced windows
+)
+
+// Learns reports whether baselines learn from announced windows, or from spans.
+func (s Slow) Learns(spans bool) bool {
+	switch s.Learn {
+	case Off:
+		return false
+	case LearnAnnounced:
+		return !spans
+	}
+	return true
 }
 
 // Validate returns an error if a limit is out of range or the file of baselines has no absolute path.
@@ -67,6 +85,11 @@ func (s Slow) Validate() error {
 	if s.Factor != 0 && !(s.Factor >= minFactor && s.Factor <= maxFactor) { // NaN, too
 		return fmt.Errorf("factor: the factor of slow windows is %v: choose one from %d to %d", s.Factor, minFactor,
 			maxFactor)
+	}
+	switch s.Learn {
+	case "", Off, LearnSpans, LearnAnnounced:
+	default:
+		return fmt.Errorf("learn: %.40q is unknown: choose %s, %s or %s", s.Learn, LearnSpans, LearnAnnounced, Off)
 	}
 	if s.HasBaseline() && !filepath.IsAbs(s.Baseline) {
 		return fmt.Errorf("baseline: the file of baselines is %q: give its absolute path", s.Baseline)
@@ -135,15 +158,24 @@ func (s *Smart) Options() smart.Options {
 
 // Metric enables or disables one metric.
 type Metric struct {
-	Enabled *bool `yaml:"enabled" mapstructure:"enabled"` // nil for true
+	Enabled *bool `yaml:"enabled" mapstructure:"enabled"` // nil for the default
 }
 
-// Metrics has the settings of metrics by name. A metric that is absent is enabled.
+// Metrics has the settings of metrics by name. A metric that is absent has the default: see offByDefault.
 type Metrics map[string]Metric
+
+// offByDefault are the metrics that are only emitted if they are enabled: with a series for each process, and new ones
+// with the workers of each epoch.
+var offByDefault = []string{"process.disk.io"}
 
 // Disabled returns the names of the disabled metrics.
 func (all Metrics) Disabled() []string {
 	var names []string
+	for _, name := range offByDefault {
+		if all[name].Enabled == nil {
+			names = append(names, name)
+		}
+	}
 	for name, m := range all {
 		if !enabled(m.Enabled) {
 			names = append(names, name)

@@ -22,6 +22,9 @@ func TestValidate(t *testing.T) {
 		{Slow{}, ""},
 		{Slow{Baseline: "/x/y.db", Factor: 1, Load: time.Second}, ""},
 		{Slow{Baseline: Off}, ""},
+		{Slow{Learn: Off}, ""},
+		{Slow{Learn: LearnAnnounced}, ""},
+		{Slow{Learn: "all"}, `learn: "all" is unknown: choose spans, announced or off`},
 		{Slow{Baseline: "y.db"}, "baseline: the file of baselines is \"y.db\": give its absolute path"},
 		{Slow{Factor: 0.9}, "factor: the factor of slow windows is 0.9: choose one from 1 to 1000"},
 		{Slow{Factor: math.NaN()}, "factor"},
@@ -39,6 +42,17 @@ func TestValidate(t *testing.T) {
 	}
 }
 
+func TestLearns(t *testing.T) {
+	for learn, want := range map[string][2]bool{
+		"": {true, true}, LearnSpans: {true, true}, LearnAnnounced: {true, false}, Off: {false, false},
+	} {
+		s := Slow{Learn: learn}
+		if got := [2]bool{s.Learns(false), s.Learns(true)}; got != want {
+			t.Errorf("%q: got %v for announced windows and spans, want %v", learn, got, want)
+		}
+	}
+}
+
 func TestEnabled(t *testing.T) {
 	on, off := true, false
 	for _, test := range []struct {
@@ -50,7 +64,13 @@ func TestEnabled(t *testing.T) {
 		}
 	}
 	all := Metrics{"a": {}, "b": {Enabled: &on}, "c": {Enabled: &off}}
-	if got := all.Disabled(); len(got) != 1 || got[0] != "c" {
-		t.Errorf("got disabled %q, want c", got)
+	if got := all.Disabled(); len(got) != 2 || got[0] != "process.disk.io" || got[1] != "c" {
+		t.Errorf("got disabled %q, want process.disk.io and c", got)
+	}
+	if got := (Metrics{"process.disk.io": {Enabled: &on}}).Disabled(); len(got) != 0 {
+		t.Errorf("got disabled %q, want none: it is enabled", got)
+	}
+	if got := (Metrics{"process.disk.io": {Enabled: &off}}).Disabled(); len(got) != 1 {
+		t.Errorf("got disabled %q, want process.disk.io once", got)
 	}
 }

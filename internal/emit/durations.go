@@ -1,6 +1,8 @@
 package emit
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +14,8 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// maxSets bounds the attribute sets of a histogram. Further windows share the overflow set.
+// maxSets bounds the attribute sets of a histogram. A further one replaces the one that has had no window for longest:
+// names of runs often have a time in them, so most never come back.
 const maxSets = 256
 
 // Bucket bounds in seconds: a load takes up to minutes, an epoch from seconds to a day.
@@ -30,10 +33,17 @@ type Durations struct {
 }
 
 type histogram struct {
-	began time.Time
+	began time.Time // before the first window
 	ended time.Time // of the newest window
-	sets  map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]
-	order []*metricdata.HistogramDataPoint[float64] // of sets, the oldest first
+	sets  map[attribute.Distinct]*durationSet
+	order []*durationSet // the oldest first
+	added uint64         // windows
+}
+
+// durationSet is one attribute set of a histogram. Its StartTime is that of the histogram, or when it replaced another.
+type durationSet struct {
+	metricdata.HistogramDataPoint[float64]
+	newest uint64 // value of histogram.added at its newest window
 }
 
 // Add counts an ended window. span is its exemplar and may be invalid. Only loads and epochs have a histogram.
@@ -55,22 +65,26 @@ func (d *Durations) Add(r *window.Report, span trace.SpanContext) {
 func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.KeyValue, span trace.SpanContext) {
 	if h.sets == nil {
 		h.began = r.Start.Wall
-		h.sets = map[attribute.Distinct]*metricdata.HistogramDataPoint[float64]{}
+		h.sets = map[attribute.Distinct]*durationSet{}
 	}
 	set := attribute.NewSet(attrs...)
-	if h.sets[set.Equivalent()] == nil && len(h.sets) >= maxSets {
-		set = attribute.NewSet(attribute.Bool("otel.metric.overflow", true))
-	}
 	p := h.sets[set.Equivalent()]
 	if p == nil {
-		p = &metricdata.HistogramDataPoint[float64]{
+		p = &durationSet{HistogramDataPoint: metricdata.HistogramDataPoint[float64]{
 			Attributes:   set,
 			Bounds:       bounds,
 			BucketCounts: make([]uint64, len(bounds)+1),
+			StartTime:    h.began,
+		}}
+		if len(h.sets) >= maxSets {
+			h.evict()
+			p.StartTime = r.Start.Wall
 		}
 		h.sets[set.Equivalent()] = p
 		h.order = append(h.order, p)
 	}
+	h.added++
+	p.newest = h.added
 	if end := r.Wall(r.End.Mono); end.After(h.ended) {
 		h.ended = end
 	}
@@ -91,6 +105,13 @@ func (h *histogram) add(r *window.Report, bounds []float64, attrs []attribute.Ke
 	if span.IsValid() {
 		p.Exemplars = exemplar(p.Exemplars, span, r.Wall(r.End.Mono), v)
 	}
+}
+
+// evict drops the set that has had no window for longest.
+func (h *histogram) evict() {
+	oldest := slices.MinFunc(h.order, func(a, b *durationSet) int { return cmp.Compare(a.newest, b.newest) })
+	h.order = slices.DeleteFunc(h.order, func(s *durationSet) bool { return s == oldest })
+	delete(h.sets, oldest.Attributes.Equivalent())
 }
 
 // exemplar adds a span to the exemplars, which are the longest and the newest one.
@@ -122,8 +143,8 @@ func (b *builder) histogram(m semconv.Metric, h *histogram) {
 		at = h.ended
 	}
 	for _, p := range h.order {
-		point := *p
-		point.StartTime, point.Time = startBefore(h.began, at), at
+		point := p.HistogramDataPoint
+		point.StartTime, point.Time = startBefore(p.StartTime, at), at
 		point.BucketCounts = append([]uint64(nil), p.BucketCounts...)
 		data.DataPoints = append(data.DataPoints, point)
 	}

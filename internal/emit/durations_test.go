@@ -44,23 +44,34 @@ func histogram(t *testing.T, scope metricdata.ScopeMetrics) metricdata.Histogram
 	return scope.Metrics[0].Data.(metricdata.Histogram[float64])
 }
 
-// A program that names every load differently gets 257 sets and no more, and none of its loads is lost.
+// A program that names every load differently has a bounded number of sets. The newest ones are there, and one that is
+// in use is never replaced.
 func TestDurationsAreBounded(t *testing.T) {
 	m := emit.NewMetrics("")
-	const loads = 1000
-	for i := range loads {
-		w := between(window.ModelLoad, time.Hour, time.Hour+time.Second)
-		w.Model = strconv.Itoa(i)
+	add := func(model string, at time.Duration) {
+		w := between(window.ModelLoad, at, at+time.Second)
+		w.Model = model
 		m.Durations.Add(&window.Report{Window: w}, exemplar(1))
 	}
-	points := histogram(t, m.Collect(sample.Snapshot{})).DataPoints
-	var count uint64
-	for _, p := range points {
-		count += p.Count
+	const loads = 1000
+	for i := range loads {
+		add(strconv.Itoa(i), time.Hour+time.Duration(i)*time.Minute)
+		add("steady", time.Hour+time.Duration(i)*time.Minute)
 	}
-	last := points[len(points)-1]
-	if len(points) != 257 || count != loads || attributesText(last.Attributes.ToSlice()) != "otel.metric.overflow=true" {
-		t.Errorf("%d sets hold %d loads, the last is {%s}", len(points), count, attributesText(last.Attributes.ToSlice()))
+	counts := map[string]uint64{}
+	starts := map[string]time.Time{}
+	points := histogram(t, m.Collect(sample.Snapshot{})).DataPoints
+	for _, p := range points {
+		model, _ := p.Attributes.Value("stallspan.model.name")
+		counts[model.AsString()], starts[model.AsString()] = p.Count, p.StartTime
+	}
+	newest := strconv.Itoa(loads - 1)
+	if len(points) != 256 || counts["steady"] != loads || counts[newest] != 1 || counts["0"] != 0 {
+		t.Errorf("got %d sets, %d steady loads, %d of the newest model; want 256, %d, 1", len(points), counts["steady"],
+			counts[newest], loads)
+	}
+	if first := starts["steady"]; !starts[newest].After(first) {
+		t.Errorf("got the start %v of the newest set, want a later one than %v", starts[newest], first)
 	}
 }
 

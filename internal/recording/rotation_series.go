@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"strconv"
 
 	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // series are the files of a recording on disk. It is not safe for concurrent use.
@@ -28,9 +28,11 @@ func (s *series) name(i int) string {
 
 // open begins the first file. It never changes a file that is not a recording.
 func (s *series) open() error {
-	if target, err := filepath.EvalSymlinks(s.path); err == nil {
-		s.path = target // a link stays one
+	target, err := trust.Follow(s.path)
+	if err != nil {
+		return fmt.Errorf("no recording can be written to %s: %w", s.path, reason(err))
 	}
+	s.path = target // a link stays one
 	kind, err := inspect(s.path)
 	if err == nil && kind == recorded {
 		err = s.shift()

@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 const (
@@ -121,7 +123,11 @@ func (f *File[T]) Changed() bool {
 
 // lock waits for the lock file next to the file. It is another file because the file itself is replaced.
 func (f *File[T]) lock() (unlock func(), err error) {
-	folder, base := filepath.Split(resolve(f.Path))
+	path, err := trust.Follow(f.Path)
+	if err != nil {
+		return nil, reason(err)
+	}
+	folder, base := filepath.Split(path)
 	file, err := openLock(filepath.Join(folder, "."+base+".lock"))
 	if err != nil {
 		return nil, reason(err)

@@ -435,7 +435,7 @@ func FuzzParse(f *testing.F) {
 // A group that may write the folder shares the file.
 func TestGroupLock(t *testing.T) {
 	folder := t.TempDir()
-	for folderMode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o750: 0o640, 0o770: 0o660} {
+	for folderMode, want := range map[os.FileMode]os.FileMode{0o700: 0o600, 0o750: 0o600, 0o770: 0o660} {
 		path := filepath.Join(folder, folderMode.String())
 		if err := os.Chmod(folder, folderMode); err != nil {
 			t.Fatal(err)

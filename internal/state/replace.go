@@ -8,14 +8,19 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 const fileMode = 0o600
 
 // Replace writes a file as a whole. A crash at any moment leaves the old text or the new one. An existing file keeps
-// its owner and mode, a new one has mode 0600. The folder must exist.
+// its owner and mode, a new one has mode 0600 and, if root writes it, the folder's owner. The folder must exist.
 func Replace(path string, text []byte) error {
-	path = resolve(path)
+	path, err := trust.Follow(path) // so that the file is replaced and not a link to it
+	if err != nil {
+		return err
+	}
 	folder := filepath.Dir(path)
 	unfinished := "." + filepath.Base(path) + "-*.new"
 	sweep(folder, unfinished)
@@ -24,10 +29,7 @@ func Replace(path string, text []byte) error {
 		return err
 	}
 	defer func() { _ = os.Remove(temp.Name()) }() // fails after the rename
-	if info, err := os.Stat(path); err == nil {
-		setOwner(temp, info) // a file that root replaces stays readable to its user
-		_ = temp.Chmod(info.Mode().Perm())
-	}
+	LikeOld(temp, path)
 	_, err = temp.Write(text)
 	if err := errors.Join(err, temp.Sync(), temp.Close()); err != nil {
 		return err
@@ -42,12 +44,15 @@ func Replace(path string, text []byte) error {
 	return nil
 }
 
-// resolve follows symbolic links, so that the file is replaced and not the link to it.
-func resolve(path string) string {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		return target
+// LikeOld gives a new file the owner and the mode of the file that it replaces. Without one it gets the owner of its
+// folder and keeps its mode, so that a command of root does not lock the folder's user out.
+func LikeOld(file *os.File, path string) {
+	if info, err := os.Stat(path); err == nil {
+		setOwner(file, info)
+		_ = file.Chmod(info.Mode().Perm())
+	} else if info, err := os.Stat(filepath.Dir(path)); err == nil && os.Geteuid() == 0 {
+		setOwner(file, info)
 	}
-	return path
 }
 
 // openLock opens a lock file. A new one belongs to the owner of its folder, so that root does not lock the user out. A
@@ -62,7 +67,9 @@ func openLock(path string) (*os.File, error) {
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err == nil {
 		setOwner(file, info)
-		_ = file.Chmod(fileMode | info.Mode().Perm()&0o060)
+		if info.Mode().Perm()&0o020 != 0 { // others who can open the file could hold its lock
+			_ = file.Chmod(fileMode | 0o060)
+		}
 	}
 	return file, nil
 }

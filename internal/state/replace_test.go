@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -64,5 +65,31 @@ func TestQuarantine(t *testing.T) {
 	}
 	if _, err := Quarantine(path, "corrupt"); err == nil {
 		t.Error("a missing file: got no error")
+	}
+}
+
+// A command of root leaves files that the folder's user can read and write.
+func TestNewFileOfRoot(t *testing.T) {
+	const user = 1234
+	folder := t.TempDir()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a second user")
+	}
+	path := filepath.Join(folder, "state.json")
+	if err := errors.Join(os.Chown(folder, user, user), Replace(path, []byte("one"))); err != nil {
+		t.Fatal(err)
+	}
+	f, _ := open(filepath.Join(folder, "counts.json"))
+	if err := f.add("a", 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{path, f.Path, filepath.Join(folder, ".counts.json.lock")} {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != user || st.Gid != user || info.Mode() != 0o600 {
+			t.Errorf("%s: got user %d, mode %v; want user %d, 0600", path, st.Uid, info.Mode(), user)
+		}
 	}
 }

@@ -189,6 +189,14 @@ func TestExecAsUser(t *testing.T) {
 	if groups := strings.Fields(strings.TrimPrefix(o.Message, "exit status 0: ")); len(groups) != 4 || groups[1] == "0" {
 		t.Errorf("got groups %v, want one other than root's", groups)
 	}
+	// The script is in a folder that all users may write, so they could replace it.
+	unsafe := Config{Exec: &Exec{Command: []string{program}, User: "root"}}
+	if _, err := New([]Config{unsafe}, ""); err == nil || !strings.Contains(err.Error(), "chmod go-w") {
+		t.Errorf("as root, in a folder of all users: got %v, want a refusal", err)
+	}
+	if err := os.Chmod(filepath.Dir(program), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	o = try(t, &Exec{Command: []string{program}, User: "root"}, event(t, hot))
 	if !strings.HasPrefix(o.Message, "exit status 0: 0 ") {
 		t.Errorf("got %+v, want user 0", o)

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // program runs an Exec.
@@ -35,8 +36,15 @@ func newProgram(e *Exec) (*program, error) {
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
 		return nil, fmt.Errorf("exec cannot start its program: %s is not executable, run chmod +x on it", p.Command[0])
 	}
-	p.as, err = lookUpUser(p.User)
-	return p, err
+	if p.as, err = lookUpUser(p.User); err != nil {
+		return nil, err
+	}
+	if p.as == nil || p.as.uid == 0 { // with our own rights
+		if _, err := trust.Program(p.Command[0]); err != nil {
+			return nil, fmt.Errorf("exec does not start %s: %w", p.Command[0], err)
+		}
+	}
+	return p, nil
 }
 
 // maxOutput bounds the output of a program that is kept, in bytes.

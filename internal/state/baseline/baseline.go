@@ -16,6 +16,7 @@ import (
 // Limits.
 const (
 	MaxKeys  = 4096 // in the file; the key that was seen longest ago is dropped
+	MaxEach  = 64   // of them, of one client
 	MaxCount = 64   // durations of a key; median and p95 are exact over these
 	MinCount = 5    // durations of a key before windows are compared with it
 
@@ -34,7 +35,8 @@ const (
 )
 
 // Key names what loads or epochs must have in common to be compared. Its text is KIND/DEVICE/TEMPERATURE/NAME for a
-// load and epoch/RUN for an epoch.
+// load and epoch/RUN for an epoch. In front is the client in brackets, unless it is the user of this program. Only the
+// client says how long a window took, so it must not change what others are compared with.
 type Key string
 
 // KeyOf returns the key of a window, or "" if the window has no name or is of another kind. busiest is the device
@@ -44,12 +46,16 @@ type Key string
 // the same epoch of earlier runs. The device is not part of it because a data set may lie on several, and a little
 // unrelated I/O would change the key.
 func KeyOf(r *window.Report, busiest string) Key {
+	client := ""
+	if r.Client != "" {
+		client = clientOpen + strings.NewReplacer("]", "", "/", "_").Replace(shorten(r.Client)) + clientClose
+	}
 	switch r.Kind {
 	case window.Epoch:
 		if r.Run == "" {
 			return ""
 		}
-		return Key("epoch/" + shorten(r.Run))
+		return Key(client + "epoch/" + shorten(r.Run))
 	case window.ModelLoad:
 		name := r.Model
 		if name == "" && r.Path != "" && r.Seen.Size > 0 {
@@ -59,7 +65,7 @@ func KeyOf(r *window.Report, busiest string) Key {
 			return ""
 		}
 		device := strings.ReplaceAll(device(r, busiest), "/", "_")
-		return Key("load/" + device + "/" + string(temperature(r)) + "/" + shorten(name))
+		return Key(client + "load/" + device + "/" + string(temperature(r)) + "/" + shorten(name))
 	}
 	return ""
 }
@@ -74,9 +80,27 @@ func shorten(name string) string {
 	return strings.ToValidUTF8(name[:maxName-17], "") + "~" + hex.EncodeToString(sum[:8])
 }
 
+// The client of a key is between these.
+const (
+	clientOpen  = "["
+	clientClose = "] "
+)
+
+// Client returns the client in front of a key, or "".
+func (k Key) Client() string { client, _ := k.cut(); return client }
+
+func (k Key) cut() (client, rest string) {
+	inside, found := strings.CutPrefix(string(k), clientOpen)
+	if client, rest, ok := strings.Cut(inside, clientClose); found && ok {
+		return client, rest
+	}
+	return "", string(k)
+}
+
 // split returns the parts of a key. The device and temperature of an epoch are "".
 func (k Key) split() (kind, device, temperature, name string) {
-	kind, rest, _ := strings.Cut(string(k), "/")
+	_, whole := k.cut()
+	kind, rest, _ := strings.Cut(whole, "/")
 	if kind != "load" {
 		return kind, "", "", rest
 	}

@@ -40,17 +40,28 @@ func (all records) learn(o observation) {
 	r.learn(o.took, o.slow, o.at)
 }
 
-// trim drops the keys beyond MaxKeys that were seen longest ago.
+// trim drops the keys beyond MaxEach of each client, and those beyond MaxKeys, that were seen longest ago. Those of the
+// user of this program go last.
 func (all records) trim() {
-	excess := len(all) - MaxKeys
-	if excess <= 0 {
-		return
+	own := func(k Key) int {
+		if k.Client() == "" {
+			return 1
+		}
+		return 0
 	}
 	keys := slices.SortedFunc(maps.Keys(all), func(a, b Key) int {
-		return cmp.Or(all[a].Last.Compare(all[b].Last), cmp.Compare(a, b))
+		return cmp.Or(cmp.Compare(own(a), own(b)), all[a].Last.Compare(all[b].Last), cmp.Compare(a, b))
 	})
-	for _, key := range keys[:excess] {
-		delete(all, key)
+	each := map[string]int{}
+	for _, key := range keys {
+		each[key.Client()]++
+	}
+	for _, key := range keys {
+		client := key.Client()
+		if len(all) > MaxKeys || client != "" && each[client] > MaxEach {
+			delete(all, key)
+			each[client]--
+		}
 	}
 }
 
