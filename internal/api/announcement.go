@@ -111,17 +111,17 @@ func choices(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-// window returns the window to open. caller is its process if the announcement names none.
-func (a *Announcement) window(caller int) window.Window {
+// window returns the window to open. The caller is its process if the announcement names none.
+func (a *Announcement) window(by *caller) window.Window {
 	w := window.Window{
 		Kind: a.Kind, Name: a.Name, Model: a.Model, Run: a.Run, Path: a.Path, Source: window.Announced,
-		PID: a.PID, GPUs: a.GPUIDs, Attributes: a.Attributes,
+		PID: a.PID, GPUs: a.GPUIDs, Attributes: a.Attributes, Client: by.name,
 	}
 	if a.Epoch != nil {
 		w.Epoch, w.HasEpoch = *a.Epoch, true
 	}
 	if w.PID == 0 {
-		w.PID, w.ByClient = caller, caller != 0
+		w.PID, w.ByClient = by.pid, by.pid != 0
 	}
 	return w
 }

@@ -247,7 +247,7 @@ func TestGate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := newGate(inner, 2)
+	g := newGate(inner, 2, func(net.Conn) bool { return true })
 	accepted := make(chan net.Conn)
 	failed := make(chan error, 1)
 	go func() {

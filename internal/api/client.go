@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Client is a client of the server on a unix socket. It is safe for concurrent use.
@@ -25,6 +27,7 @@ type Client struct {
 // Limits of a Client.
 const (
 	maxReport   = 1 << 20 // bytes of a response
+	maxID       = 64      // bytes of a window's id
 	callTimeout = 20 * time.Second
 )
 
@@ -32,7 +35,13 @@ const (
 func NewClient(path string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		var d net.Dialer
-		return d.DialContext(ctx, "unix", path)
+		c, err := d.DialContext(ctx, "unix", path)
+		if err == nil {
+			if err = checkServer(c, path); err != nil {
+				_ = c.Close()
+			}
+		}
+		return c, err
 	}
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true}
 	return &Client{path: path, http: http.Client{Transport: transport, Timeout: callTimeout}}
@@ -49,10 +58,25 @@ func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
 		return Begun{}, err
 	}
 	var begun Begun
-	if err := json.Unmarshal(answer, &begun); err != nil || begun.ID == "" {
+	if err := json.Unmarshal(answer, &begun); err != nil || !isID(begun.ID) {
 		return Begun{}, c.foreign(answer)
 	}
 	return begun, nil
+}
+
+// isID reports whether a text can be a window's id. It is printed, and may come from a server of another version.
+func isID(text string) bool {
+	return text != "" && len(text) <= maxID && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyz-") == ""
+}
+
+// checkServer returns why the server of a connection is not trusted with what programs announce.
+func checkServer(c net.Conn, path string) error {
+	if socket, ok := c.(*net.UnixConn); ok {
+		if user, known := peerUID(socket); known {
+			return trust.Server(path, user)
+		}
+	}
+	return nil
 }
 
 // End closes a window and returns its report as JSON. The error is an *Error if the server refused it.

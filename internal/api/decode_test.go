@@ -129,7 +129,7 @@ func TestGoodBodies(t *testing.T) {
 	if err != nil || a.Epoch == nil || *a.Epoch != 0 || len(a.Attributes) != 1 || a.Attributes["a"] != "b" {
 		t.Errorf("got %+v, %v; want epoch 0 and the attribute a", a, err)
 	}
-	if w := a.window(7); !w.HasEpoch || w.PID != 7 {
+	if w := a.window(&caller{pid: 7}); !w.HasEpoch || w.PID != 7 {
 		t.Errorf("got %+v, want an epoch of process 7", w)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/quota"
 )
 
 // maxStreams is the limit of clients that follow events. Each holds one of maxConnections.
@@ -64,12 +65,14 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "this server has no events: use stallspan agent, or a Collector with the "+
 			"receiver stallspan in a pipeline of traces or logs")
 	}
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
+	who := peerOfRequest(r.Context()).name
+	if err := s.streams.Take(who); errors.Is(err, quota.ErrShare) {
+		return refuse(http.StatusServiceUnavailable, "%d of your programs follow the events already: stop one of them",
+			s.streams.Each())
+	} else if err != nil {
 		return refuse(http.StatusServiceUnavailable, "%d clients follow the events already: stop one of them", maxStreams)
 	}
+	defer s.streams.Release(who)
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
 		return err

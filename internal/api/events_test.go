@@ -14,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/monitor"
 )
 
 func named(i int) []byte { return (&emit.Event{Name: fmt.Sprint(i)}).JSON() }
@@ -192,7 +193,11 @@ func TestTryOverTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := NewServer(nil, nil, "").With(Events{Try: func(context.Context, string) (Tried, error) {
+	m, err := monitor.New(monitor.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := NewServer(m, nil, "").With(Events{Try: func(context.Context, string) (Tried, error) {
 		t.Error("got no error over TCP")
 		return Tried{}, nil
 	}})

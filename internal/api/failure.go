@@ -28,7 +28,7 @@ func asError(err error, fallback int) *Error {
 	switch {
 	case errors.As(err, &e):
 		return e
-	case errors.Is(err, windows.ErrTooMany):
+	case errors.Is(err, windows.ErrTooMany), errors.Is(err, windows.ErrShare):
 		return &Error{http.StatusServiceUnavailable, err.Error()}
 	case errors.Is(err, windows.ErrUnknown):
 		return &Error{http.StatusNotFound, err.Error()}

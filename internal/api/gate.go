@@ -9,13 +9,14 @@ import (
 // netutil.LimitListener, it does not wrap connections: their type shows which process called.
 type gate struct {
 	net.Listener
+	admit  func(net.Conn) bool // a connection that it refuses is closed
 	slots  chan struct{}
 	closed chan struct{}
 	once   sync.Once
 }
 
-func newGate(l net.Listener, slots int) *gate {
-	return &gate{Listener: l, slots: make(chan struct{}, slots), closed: make(chan struct{})}
+func newGate(l net.Listener, slots int, admit func(net.Conn) bool) *gate {
+	return &gate{Listener: l, admit: admit, slots: make(chan struct{}, slots), closed: make(chan struct{})}
 }
 
 // Accept waits for a slot and then for a connection. Each connection needs one call of release.
@@ -25,11 +26,17 @@ func (g *gate) Accept() (net.Conn, error) {
 	case <-g.closed:
 		return nil, net.ErrClosed
 	}
-	conn, err := g.Listener.Accept()
-	if err != nil {
-		g.release()
+	for {
+		conn, err := g.Listener.Accept()
+		if err != nil {
+			g.release()
+			return conn, err
+		}
+		if g.admit(conn) {
+			return conn, nil
+		}
+		_ = conn.Close()
 	}
-	return conn, err
 }
 
 func (g *gate) release() { <-g.slots }

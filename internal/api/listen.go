@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // lockWait is how long Listen waits for other servers in the same folder. They need milliseconds.
@@ -27,6 +27,7 @@ const SocketVariable = "STALLSPAN_SOCKET"
 
 const (
 	socketName   = "stallspan.sock"
+	lockName     = ".stallspan.lock"
 	systemSocket = "/run/stallspan/" + socketName
 )
 
@@ -72,14 +73,11 @@ func Listen(path string) (net.Listener, error) {
 	if err := makeFolder(dir); err != nil {
 		return nil, err
 	}
-	folder, err := os.Open(dir) // locked, so that two servers do not replace an old socket at once
+	unlock, err := lockIn(dir) // so that two servers do not replace an old socket at once
 	if err != nil {
-		return nil, fmt.Errorf("cannot open the socket's folder, %s: %w", elsewhere, err)
+		return nil, fmt.Errorf("cannot create a socket at %s, check the folder's permissions or %s: %w", path, elsewhere, err)
 	}
-	defer func() { _ = folder.Close() }()
-	if err := state.Lock(folder, lockWait); err != nil {
-		return nil, fmt.Errorf("%s: %w: %s", dir, err, elsewhere)
-	}
+	defer unlock()
 	if err := checkVacant(path); err != nil {
 		return nil, err
 	}
@@ -107,14 +105,39 @@ func makeFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("cannot create the socket's folder, %s: %w", elsewhere, err)
 	}
-	info, err := os.Stat(dir)
-	if err != nil {
-		return fmt.Errorf("cannot read the socket's folder, %s: %w", elsewhere, err)
+	target, err := trust.Follow(dir)
+	if err == nil {
+		err = trust.Folder(target)
 	}
-	if info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0 && runtime.GOOS != "windows" {
-		return fmt.Errorf("all users may replace files in %s: run chmod o-w on it, or %s", dir, elsewhere)
+	if err != nil {
+		return fmt.Errorf("%w, or %s", err, elsewhere)
 	}
 	return nil
+}
+
+// lockIn takes a lock that only this user can hold: who may read a folder could lock the folder itself for ever.
+func lockIn(dir string) (unlock func(), err error) {
+	path := filepath.Join(dir, lockName)
+	for end := time.Now().Add(lockWait); ; {
+		file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		err = state.Lock(file, time.Until(end))
+		own, statErr := file.Stat()
+		now, gone := os.Lstat(path)
+		switch {
+		case errors.Join(err, statErr) != nil:
+			_ = file.Close()
+			return nil, fmt.Errorf("lock %s: %w", path, errors.Join(err, statErr))
+		case gone == nil && os.SameFile(own, now):
+			return func() {
+				_ = os.Remove(path)
+				_ = file.Close()
+			}, nil
+		}
+		_ = file.Close() // the holder before has removed it, and another server may have locked a new one
+	}
 }
 
 // checkVacant returns an error if no socket can be created at path.

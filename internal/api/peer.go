@@ -3,29 +3,145 @@ package api
 import (
 	"context"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
+
+// caller is who opened a connection.
+type caller struct {
+	pid  int // 0 if it is unknown: over TCP, or from a PID namespace that is not visible here
+	uid  int // -1 over TCP
+	name string
+}
+
+// overTCP is the name of all clients over TCP, which share what one client may use.
+const overTCP = "the TCP port"
+
+// privileged reports whether it is root or this program's own user, outside of any container.
+func (c *caller) privileged() bool { return c.name == "" }
+
+// callers finds out who callers are.
+type callers struct {
+	root   string
+	groups *cgroup.View
+	own    string // the container of this program
+}
+
+func newCallers(root string) *callers {
+	a := &callers{root: root, groups: cgroup.NewView(root)}
+	a.own = a.containerOf(os.Getpid())
+	return a
+}
+
+// of returns who opened a connection: see window.Window, Client.
+func (a *callers) of(conn net.Conn) caller {
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		return caller{uid: -1, name: overTCP}
+	}
+	c := caller{pid: max(peerPID(unix), 0), uid: -1}
+	if uid, known := peerUID(unix); known {
+		c.uid = int(uid)
+	}
+	container := ""
+	if c.pid > 0 {
+		container = a.containerOf(c.pid)
+	}
+	switch {
+	case container != "" && container != a.own:
+		c.name = "container " + container
+	case c.uid != 0 && c.uid != os.Geteuid():
+		c.name = "uid " + strconv.Itoa(c.uid)
+	}
+	return c
+}
+
+func (a *callers) containerOf(pid int) string { return locate.ContainerOf(a.root, a.groups.Own(), pid) }
+
+// owns reports whether a caller may have a process followed: its own, or one of its container. A process that does not
+// exist is no one's.
+func (a *callers) owns(c *caller, pid int) bool {
+	if c.privileged() || c.name == overTCP || pid == c.pid {
+		return true
+	}
+	info, err := os.Stat(filepath.Join("/", a.root, "proc", strconv.Itoa(pid)))
+	if err != nil {
+		return true // and it cannot be followed
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	if container := a.containerOf(pid); c.name == "container "+container {
+		return true
+	} else if container != "" {
+		return false
+	}
+	return ok && c.name == "uid "+strconv.Itoa(int(owner.Uid))
+}
+
+// connections are those that are open. A client has a share of them.
+type connections struct {
+	callers *callers
+	places  *quota.Places
+
+	mu   sync.Mutex
+	open map[net.Conn]caller
+}
+
+func newConnections(a *callers) *connections {
+	return &connections{callers: a, places: quota.New(maxConnections), open: map[net.Conn]caller{}}
+}
+
+// admit reports whether a client may have another connection.
+func (c *connections) admit(conn net.Conn) bool {
+	who := c.callers.of(conn)
+	if c.places.Take(who.name) != nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open[conn] = who
+	return true
+}
+
+// closed ends what admit began.
+func (c *connections) closed(conn net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if who, ok := c.open[conn]; ok {
+		delete(c.open, conn)
+		c.places.Release(who.name)
+	}
+}
+
+func (c *connections) caller(conn net.Conn) caller {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open[conn]
+}
 
 type peerKey struct{}
 
-// withPeer adds a connection of a unix socket to its context: it shows which process opened it.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	if unix, ok := c.(*net.UnixConn); ok {
-		return context.WithValue(ctx, peerKey{}, unix)
+// connected is a connection with who opened it.
+type connected struct {
+	caller
+	conn net.Conn
+}
+
+func peerOfRequest(ctx context.Context) *connected {
+	if p, ok := ctx.Value(peerKey{}).(*connected); ok {
+		return p
 	}
-	return ctx
+	return &connected{caller: caller{uid: -1, name: overTCP}}
 }
 
 // callerConn returns the connection of a request, or nil over TCP.
 func callerConn(ctx context.Context) *net.UnixConn {
-	unix, _ := ctx.Value(peerKey{}).(*net.UnixConn)
+	unix, _ := peerOfRequest(ctx).conn.(*net.UnixConn)
 	return unix
-}
-
-// callerPID returns the process that sent a request, or 0 if it is unknown: over TCP, or from a PID namespace that is
-// not visible here.
-func callerPID(ctx context.Context) int {
-	if unix := callerConn(ctx); unix != nil {
-		return max(peerPID(unix), 0)
-	}
-	return 0
 }

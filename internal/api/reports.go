@@ -10,22 +10,26 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// acquire waits until fewer than maxListings requests build all reports, which takes time and memory. It ignores the
-// request's context, which ends when a client closes its sending half although it still reads.
-func (s *Server) acquire() (release func(), err error) {
-	timer := time.NewTimer(readTimeout)
-	defer timer.Stop()
-	select {
-	case s.listings <- struct{}{}:
-		return func() { <-s.listings }, nil
-	case <-timer.C:
-		return nil, refuse(http.StatusServiceUnavailable, "too many requests for all reports: try again in a few seconds")
+// listingPause is the time between two attempts to begin a listing.
+const listingPause = 5 * time.Millisecond
+
+// acquire waits until fewer than maxListings requests build all reports, which takes time and memory. A client has a
+// share of them. acquire ignores the request's context, which ends when a client closes its sending half although it
+// still reads.
+func (s *Server) acquire(client string) (release func(), err error) {
+	for until := time.Now().Add(readTimeout); ; time.Sleep(listingPause) {
+		if s.listings.Take(client) == nil {
+			return func() { s.listings.Release(client) }, nil
+		}
+		if time.Now().After(until) {
+			return nil, refuse(http.StatusServiceUnavailable, "too many requests for all reports: try again in a few seconds")
+		}
 	}
 }
 
 // list writes reports one by one, so that the text of thousands is not in memory at once.
-func (s *Server) list(w http.ResponseWriter, _ *http.Request) error {
-	release, err := s.acquire()
+func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
+	release, err := s.acquire(peerOfRequest(r.Context()).name)
 	if err != nil {
 		return err
 	}

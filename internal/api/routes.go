@@ -12,6 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/lend"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -40,23 +41,39 @@ func (s *Server) routes() http.Handler {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, "+
 			"/v1/events, /v1/events/test, /v1/schedule and /v1/status", excerpt(r.URL.Path))
 	}))
-	// Pages in a browser must not open windows on a loopback port. Programs do not send the headers that this checks.
-	pages := http.NewCrossOriginProtection()
-	pages.SetDenyHandler(handler(func(http.ResponseWriter, *http.Request) error {
-		return refuse(http.StatusForbidden, "requests from pages of other sites are refused: use a program")
-	}))
-	return s.onlyLocal(pages.Handler(mux))
+	return s.onlyLocal(noPages(mux))
+}
+
+// noPages refuses requests of pages in a browser, which must not open windows or take all event streams on a loopback
+// port. Programs do not send these headers, and a browser sends "none" for an address that its user has entered.
+func noPages(next http.Handler) http.Handler {
+	return handler(func(w http.ResponseWriter, r *http.Request) error {
+		if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" {
+			return refuse(http.StatusForbidden, "requests from pages of other sites are refused: use a program")
+		}
+		next.ServeHTTP(w, r)
+		return nil
+	})
 }
 
 // handler responds to a request, or returns an error before it writes anything.
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 func (h handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := h(w, r); err != nil {
+	if err := h.respond(w, r); err != nil {
 		e := asError(err, http.StatusInternalServerError)
 		reply(w, e.Status, e)
 		drain(w, r)
 	}
+}
+
+// respond makes an error of a panic: it must not end the program around us, and the client learns of it.
+func (h handler) respond(w http.ResponseWriter, r *http.Request) (err error) {
+	failed := sample.Protect(func() { err = h(w, r) })
+	if failed != nil {
+		return refuse(http.StatusInternalServerError, "the request cannot be answered: %v", failed)
+	}
+	return err
 }
 
 // drain reads the rest of a refused request. Otherwise a client that is still sending would see a broken connection
@@ -101,7 +118,11 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	id, own, err := s.windows.Begin(a.window(callerPID(r.Context())), a.parent)
+	who := peerOfRequest(r.Context())
+	if a.PID != 0 && !s.callers.owns(&who.caller, a.PID) {
+		return refuse(http.StatusForbidden, "process %d belongs to someone else: name one of your own", a.PID)
+	}
+	id, own, err := s.windows.Begin(a.window(&who.caller), a.parent)
 	if err != nil {
 		return asError(err, http.StatusBadRequest)
 	}

@@ -48,6 +48,9 @@ func TestRefusedRequests(t *testing.T) {
 		{"POST", "/v1/windows", good, []string{"Content-Type", ";;"}, 415, `the Content-Type is ";;"`},
 		{"POST", "/v1/windows", good, []string{"Sec-Fetch-Site", "cross-site"}, 403, "pages of other sites"},
 		{"POST", "/v1/windows", good, []string{"Origin", "https://example.com"}, 403, "pages of other sites"},
+		{"GET", "/v1/events", "", []string{"Sec-Fetch-Site", "cross-site"}, 403, "pages of other sites"},
+		{"GET", "/v1/status", "", []string{"Sec-Fetch-Site", "same-origin"}, 403, "pages of other sites"},
+		{"GET", "/v1/windows", "", []string{"Origin", "null"}, 403, "pages of other sites"},
 		{"POST", "/v1/windows/1/end", `{"kind":"epoch"}`, form, 400, `unknown key "kind": use failed`},
 		{"POST", "/v1/windows/1/end", `{"failed":1}`, nil, 400, "failed must be true or false"},
 		{"POST", "/v1/windows/1/end", `[]`, nil, 400, `send a JSON object like {"failed":true}, or no body`},
@@ -88,6 +91,13 @@ func TestRefusedBeforeItIsSent(t *testing.T) {
 	}
 }
 
+// A user may enter the address of a port in a browser.
+func TestEnteredInABrowser(t *testing.T) {
+	if status, _, body := serve(t, nil).do(t, "GET", "/v1/status", "", "Sec-Fetch-Site", "none"); status != http.StatusOK {
+		t.Errorf("got %d %s, want 200", status, body)
+	}
+}
+
 func TestAcceptedContentTypes(t *testing.T) {
 	s := serve(t, nil)
 	for _, kind := range []string{"", "application/json", "Application/JSON; charset=utf-8",
@@ -109,6 +119,24 @@ func (r refusing) Begin(window.Window, trace.SpanContext) (id, own string, err e
 	return "", "", r.err
 }
 func (r refusing) End(string, bool) (*window.Report, error) { return nil, r.err }
+
+// faulty is an implementation of Windows with a bug.
+type faulty struct{ refusing }
+
+func (faulty) Begin(window.Window, trace.SpanContext) (id, own string, err error) {
+	panic("index out of range")
+}
+
+// A panic is an answer, and the server goes on.
+func TestPanicOfAHandler(t *testing.T) {
+	s := serve(t, func(s *Server) { s.windows = faulty{} })
+	for range 2 {
+		status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`)
+		if text := parseAs[Error](t, body).Text; status != 500 || !strings.Contains(text, "index out of range") {
+			t.Errorf("got %d %s, want 500 and the reason", status, body)
+		}
+	}
+}
 
 // TestStatusOfErrors checks the HTTP status of each error of Windows.
 func TestStatusOfErrors(t *testing.T) {

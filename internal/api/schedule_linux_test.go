@@ -12,69 +12,26 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // machine is a source of events that a test makes.
 type machine struct {
-	mu     sync.Mutex
-	jobs   map[string][]int
-	events []sample.ThreadEvent
-	owner  *lend.Owner
-	closed bool
-}
-
-func (m *machine) Follow(job string, pids []int) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.jobs[job] = pids
-	return nil
-}
-
-func (m *machine) Sync(job string, pids []int) error { return m.Follow(job, pids) }
-
-func (m *machine) Unfollow(job string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.jobs, job)
-}
-
-func (m *machine) Read(s *sample.Sample) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.At = sample.Now()
-	s.Schedule = &sample.Schedule{Until: s.At.Mono, Events: m.events}
-	m.events = nil
-	return nil
-}
-
-func (m *machine) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.closed = true
-	return nil
-}
-
-func (m *machine) report(e sample.ThreadEvent) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.events = append(m.events, e)
+	fixture.Scheduler
+	owner *lend.Owner // whose processes it may report
 }
 
 // lends returns a server that lends from m.
 func lends(t *testing.T, m *machine) *service {
 	t.Helper()
-	m.jobs = map[string][]int{}
 	return serve(t, func(s *Server) {
 		s.Lending(lend.NewLender(func(o *lend.Owner) (lend.Source, error) {
-			m.mu.Lock()
-			defer m.mu.Unlock()
 			m.owner = o
 			return m, nil
 		}))
@@ -92,9 +49,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 }
 
 func (m *machine) follows(job string, pid int) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return len(m.jobs[job]) == 1 && m.jobs[job][0] == pid
+	pids, _ := m.Job(job)
+	return len(pids) == 1 && pids[0] == pid
 }
 
 func borrow(t *testing.T, sockets ...string) *lend.Borrower {
@@ -125,7 +81,7 @@ func TestBorrow(t *testing.T) {
 	var slowest time.Duration
 	for range 20 { // windows
 		at := sample.Now().Mono
-		m.report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid(), Woken: at - 1})
+		m.Report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid(), Woken: at - 1})
 		edge := sample.Sample{Edge: true}
 		before := time.Now()
 		if err := b.Read(&edge); err != nil {
@@ -146,18 +102,13 @@ func TestBorrow(t *testing.T) {
 	}
 	b.Unfollow("run")
 	eventually(t, "end of the job", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return len(m.jobs) == 0
+		_, followed := m.Job("run")
+		return !followed
 	})
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	eventually(t, "end of the source", func() bool {
-		m.mu.Lock()
-		defer m.mu.Unlock()
-		return m.closed
-	})
+	eventually(t, "end of the source", func() bool { return m.Closed() > 0 })
 }
 
 // The server does not wait for borrowers when it stops. The borrower's program goes on without it.
@@ -172,7 +123,7 @@ func TestStopWhileLending(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Error(err)
 	}
-	if !m.closed {
+	if m.Closed() == 0 {
 		t.Error("got a source that is open after the server, want it closed")
 	}
 	eventually(t, "trouble", func() bool { return b.Trouble() != nil })
@@ -206,7 +157,7 @@ func TestLendingRefused(t *testing.T) {
 }
 
 func lending(s *Server) {
-	s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return &machine{jobs: map[string][]int{}}, nil }))
+	s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return &machine{}, nil }))
 }
 
 // The third borrower of a user is refused, until one of the others ends.
@@ -243,14 +194,14 @@ func TestBadOrders(t *testing.T) {
 			t.Errorf("%.20q: got %v, want the end of the response", body, err)
 		}
 		_ = response.Body.Close()
-		if !m.closed {
+		if m.Closed() == 0 {
 			t.Errorf("%.20q: got an open source, want it closed", body)
 		}
 	}
 }
 
 // flood is a source with more events at each reading than a socket holds.
-type flood struct{ machine }
+type flood struct{ fixture.Scheduler }
 
 func (f *flood) Read(s *sample.Sample) error {
 	events := make([]sample.ThreadEvent, 50_000)
@@ -263,7 +214,7 @@ func (f *flood) Read(s *sample.Sample) error {
 
 // A client that never reads is disconnected, and its loan ends.
 func TestBorrowerThatNeverReads(t *testing.T) {
-	f := &flood{machine{jobs: map[string][]int{}}}
+	f := &flood{}
 	s := serve(t, func(s *Server) {
 		s.http.WriteTimeout = 300 * time.Millisecond
 		s.Lending(lend.NewLender(func(*lend.Owner) (lend.Source, error) { return f, nil }))
@@ -271,11 +222,7 @@ func TestBorrowerThatNeverReads(t *testing.T) {
 	c := s.dial(t)
 	_, _ = fmt.Fprintf(c, "POST /v1/schedule?version=%d HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n"+
 		`{"op":"follow","job":"run","pids":[%d]}`+"\n", lend.Version, os.Getpid())
-	eventually(t, "end of the loan", func() bool {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return f.closed
-	})
+	eventually(t, "end of the loan", func() bool { return f.Closed() > 0 })
 }
 
 // asPlainUser runs this test again as another user, and returns its output.
@@ -349,13 +296,10 @@ func TestPlainUserBorrows(t *testing.T) {
 	go func() {
 		defer close(reported)
 		for start := time.Now(); time.Since(start) < 10*time.Second; time.Sleep(time.Millisecond) {
-			m.mu.Lock()
-			pids := m.jobs["run"]
-			m.mu.Unlock()
-			if len(pids) > 0 {
+			if pids, _ := m.Job("run"); len(pids) > 0 {
 				at := sample.Now().Mono
-				m.report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid()})
-				m.report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: pids[0], PID: pids[0]})
+				m.Report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid()})
+				m.Report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: pids[0], PID: pids[0]})
 				return
 			}
 		}

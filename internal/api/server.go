@@ -16,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -33,6 +34,7 @@ type Windows interface {
 const (
 	maxConnections = 256              // open; more wait in the kernel's queue
 	maxListings    = 4                // responses with all reports that are built at a time
+	headerTimeout  = time.Second      // for the header of a request on a unix socket, from the connection
 	maxHeader      = 16 << 10         // bytes
 	maxBody        = 64 << 10         // bytes
 	maxDrained     = 16 * maxBody     // bytes read from a refused request
@@ -47,8 +49,10 @@ type Server struct {
 	windows  Windows
 	version  string
 	started  time.Time
-	listings chan struct{}
-	streams  chan struct{}
+	listings *quota.Places
+	streams  *quota.Places
+	callers  *callers
+	conns    *connections
 	ending   chan struct{} // closed when the server stops
 	events   Events
 	lender   *lend.Lender // nil for none
@@ -65,8 +69,8 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		windows:  windows,
 		version:  version,
 		started:  time.Now(),
-		listings: make(chan struct{}, maxListings),
-		streams:  make(chan struct{}, maxStreams),
+		listings: quota.New(maxListings),
+		streams:  quota.New(maxStreams),
 		ending:   make(chan struct{}),
 	}
 	s.http = http.Server{
@@ -75,7 +79,9 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		ReadTimeout:       readTimeout,
 		WriteTimeout:      writeTimeout,
 		MaxHeaderBytes:    maxHeader,
-		ConnContext:       withPeer,
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return context.WithValue(ctx, peerKey{}, &connected{s.conns.caller(c), c})
+		},
 	}
 	// One request per connection: idle connections cannot use up the limit, and the process that connected is the one
 	// that sent the request. A new connection to a unix socket takes microseconds.
@@ -90,13 +96,18 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if at, ok := l.Addr().(*net.TCPAddr); ok {
 		s.loopback = at.IP.IsLoopback()
 	}
-	s.local = l.Addr().Network() == "unix"
-	g := newGate(l, maxConnections)
-	s.http.ConnState = func(_ net.Conn, state http.ConnState) {
+	s.callers = newCallers(s.monitor.Root())
+	s.conns = newConnections(s.callers)
+	if s.local = l.Addr().Network() == "unix"; s.local {
+		s.http.ReadHeaderTimeout = headerTimeout
+	}
+	g := newGate(l, maxConnections, s.conns.admit)
+	s.http.ConnState = func(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:
 			s.open.Add(1)
 		case http.StateClosed:
+			s.conns.closed(c)
 			g.release()
 			s.open.Done()
 		}

@@ -1,0 +1,177 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/internal/windows"
+)
+
+// greedy makes TestGreedy the program of an attacker, who takes what he can get from the socket that it names.
+const greedy = "STALLSPAN_TEST_GREEDY"
+
+// TestGreedy is the attacker's program. It prints what it got, and keeps it until its input ends.
+func TestGreedy(t *testing.T) {
+	path := os.Getenv(greedy)
+	if path == "" {
+		t.Skip("the program of another user, for TestShares")
+	}
+	client := NewClient(path)
+	_, err := client.Begin(t.Context(), Announcement{Kind: window.Custom, PID: 1})
+	fmt.Printf("process 1: %v\n", err)
+	begun := 0
+	for ; begun < windows.MaxOpen; begun++ {
+		if _, err = client.Begin(t.Context(), Announcement{Kind: window.Custom}); err != nil {
+			break
+		}
+	}
+	fmt.Printf("windows: %d, %v\n", begun, err)
+	streams := make(chan error, maxStreams)
+	for range maxStreams {
+		go func() {
+			streams <- client.Events(t.Context(), 0, true, func([]byte) error { return nil })
+		}()
+	}
+	refused := 0
+	for ; refused < maxStreams*3/4; refused++ {
+		err = <-streams
+	}
+	fmt.Printf("streams refused: %d, %v\n", refused, err)
+	silent, open := make([]net.Conn, 2*maxConnections), 0
+	for i := range silent {
+		if silent[i], err = net.Dial("unix", path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	time.Sleep(100 * time.Millisecond)
+	for _, c := range silent {
+		_ = c.SetReadDeadline(time.Now().Add(time.Millisecond))
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
+			open++
+		}
+	}
+	fmt.Printf("connections: %d\n", open)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// as runs a test of this program as another user, and returns its first lines.
+func as(t *testing.T, uid uint32, test, variable, value string, lines int) []string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to run programs as other users")
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared := folder(t)
+	if err := os.Chmod(shared, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(shared, "test")
+	if err := os.WriteFile(copied, text, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(copied, "-test.run", "^"+test+"$")
+	cmd.Env, cmd.Dir = append(os.Environ(), variable+"="+value), "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = in.Close()
+		_ = cmd.Wait()
+	})
+	var got []string
+	buffer := make([]byte, 4096)
+	for all := ""; len(got) < lines; {
+		n, err := out.Read(buffer)
+		if err != nil {
+			t.Fatalf("uid %d printed %q, then %v", uid, all, err)
+		}
+		all += string(buffer[:n])
+		got = strings.Split(strings.TrimSuffix(all, "\n"), "\n")
+		if !strings.HasSuffix(all, "\n") {
+			got = got[:len(got)-1]
+		}
+	}
+	return got
+}
+
+// One user takes a quarter of everything at most. Others are served as before, and at once.
+func TestShares(t *testing.T) {
+	s := serve(t, func(s *Server) { s.With(Events{Board: &alert.Board{}}) })
+	for path, mode := range map[string]os.FileMode{s.path: 0o666, filepath.Dir(s.path): 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := as(t, 65534, "TestGreedy", greedy, s.path, 4)
+	for i, want := range []string{
+		"process 1: process 1 belongs to someone else",
+		fmt.Sprintf("windows: %d, %d of your windows are open", windows.MaxOpen/4, windows.MaxOpen/4),
+		fmt.Sprintf("streams refused: %d, %d of your programs follow", maxStreams*3/4, maxStreams/4),
+		fmt.Sprintf("connections: %d", maxConnections/4-maxStreams/4),
+	} {
+		if !strings.HasPrefix(got[i], want) {
+			t.Errorf("the attacker got %q, want %q", got[i], want)
+		}
+	}
+	start := time.Now()
+	begun, err := s.Begin(t.Context(), Announcement{Kind: window.Custom})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.End(t.Context(), begun.ID); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(start); took > 2*time.Second {
+		t.Errorf("another user's window took %v, want under 2 s", took)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	request, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://x/v1/windows", http.NoBody)
+	response, err := s.http.Do(request)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("another user's list of windows: got %v, %v", response, err)
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+}
+
+// A header that does not come costs a connection for a second.
+func TestSilentConnections(t *testing.T) {
+	s := serve(t, nil)
+	c := s.dial(t)
+	start := time.Now()
+	_ = c.SetReadDeadline(start.Add(4 * time.Second))
+	_, err := c.Read(make([]byte, 1))
+	if took := time.Since(start); err == nil || errors.Is(err, os.ErrDeadlineExceeded) || took > 3*time.Second {
+		t.Errorf("got %v after %v, want the end after %v", err, took, headerTimeout)
+	}
+}
