@@ -100,7 +100,12 @@ func (m *Monitor) Start() {
 	m.stop = stop
 	m.measured.Start()
 	m.Tick()
-	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, m.tick) })
+	tick := func() {
+		if err := sample.Protect(m.tick); err != nil {
+			m.problems.Note("windows", err)
+		}
+	}
+	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, tick) })
 	m.sources.WaitForGPUs()
 	m.drives.start(ctx, m)
 }
@@ -199,6 +204,11 @@ func (m *Monitor) Late() uint64 {
 
 // Problems returns what could not be read so far: each problem once.
 func (m *Monitor) Problems() []error { return m.problems.All() }
+
+// NewProblems returns the problems since an earlier call, which has returned next; 0 for all that are kept.
+func (m *Monitor) NewProblems(earlier uint64) (list []error, next uint64) {
+	return m.problems.Since(earlier)
+}
 
 // Failures returns the failures by source: pressure, process, cpu, gpu, disk; and history, for a device that it had no
 // room for.

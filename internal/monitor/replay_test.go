@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -275,6 +277,54 @@ func replay(t *testing.T, file []byte, rings history.Config, ended func(*window.
 	return m
 }
 
+// cpuTime returns the CPU time of this program.
+func cpuTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// A recording takes time in proportion to its size, whatever its edges are.
+func TestReplayIsLinear(t *testing.T) {
+	edges := func(count int, step int) []byte {
+		var lines bytes.Buffer
+		zip := gzip.NewWriter(&lines)
+		fmt.Fprintf(zip, "{\"stallspan_recording\":1}\n"+
+			`{"source":"a","sample":{"at":{"mono":1000000000,"wall":"2026-01-02T03:04:05Z"},"gpus":[{"id":"g","busy":5}]}}`+"\n")
+		for i := range count {
+			fmt.Fprintf(zip, `{"mark":{"op":"edge","edge":%d,"at":{"mono":%d,"wall":"2026-01-02T03:04:05Z"}}}`+"\n",
+				i+1, 3_000_000_000+i*step)
+		}
+		_ = zip.Close()
+		return lines.Bytes()
+	}
+	feed := func(file []byte) time.Duration {
+		m, err := New(Config{Recorded: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := recording.NewReader(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := cpuTime(t)
+		var e recording.Entry
+		for r.Next(&e) == nil {
+			_ = m.Feed(&e)
+		}
+		return cpuTime(t) - start
+	}
+	for name, step := range map[string]int{"descending": -10, "ascending": 10, "at one time": 0} {
+		short, long := feed(edges(20_000, step)), feed(edges(80_000, step))
+		if long > 8*short+100*time.Millisecond {
+			t.Errorf("%s: 20,000 edges took %v, 80,000 took %v, want about 4 times that", name, short, long)
+		}
+	}
+}
+
 // FuzzReplay feeds whatever the lines of a recording may say.
 func FuzzReplay(f *testing.F) {
 	for _, lines := range []string{
@@ -305,7 +355,11 @@ func FuzzReplay(f *testing.F) {
 		zip := gzip.NewWriter(&file)
 		_, _ = zip.Write([]byte(`{"stallspan_recording":1}` + "\n" + lines))
 		_ = zip.Close()
+		start := cpuTime(t)
 		small := history.Config{Tiers: []history.Tier{{Rows: 32}, {Period: time.Second, Rows: 32}}} // small rings
 		replay(t, file.Bytes(), small, func(*window.Report) {})
+		if took, most := cpuTime(t)-start, 2*time.Second+time.Duration(len(lines))*100*time.Microsecond; took > most {
+			t.Errorf("%d bytes took %v of CPU time, want at most %v", len(lines), took, most)
+		}
 	})
 }

@@ -66,7 +66,7 @@ func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	if own {
 		wanted.Scope = window.Container
 	}
-	if j.follow(wanted, pid) != nil {
+	if j.follow("", wanted, pid) != nil {
 		return ""
 	}
 	if a.byPID == nil {

@@ -3,10 +3,12 @@ package follow
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/process"
@@ -22,20 +24,23 @@ type Jobs struct {
 	groups   *cgroup.View
 	auto     auto
 
-	mu   sync.Mutex // held while a job is added or removed, with its first reading
-	jobs map[string]*job
+	mu     sync.Mutex // held while a job is added or removed, with its first reading
+	jobs   map[string]*job
+	places *quota.Places // of jobs
 }
 
 type job struct {
-	scope string // of pressure
-	users int    // calls of Follow without Unfollow
+	scope  string // of pressure
+	client string // that followed it first
+	users  int    // calls of Follow without Unfollow
 }
 
 // New returns Jobs without any job. sources is nil for a recording, which has jobs of its own.
 func New(root string, sources *sampling.Sources, r *sampling.Readings, problems *sampling.Problems) *Jobs {
 	return &Jobs{
 		root: root, sources: sources, readings: r, problems: problems, groups: cgroup.NewView(root), jobs: map[string]*job{},
-		auto: auto{now: func() time.Duration { return r.Present().Mono }},
+		places: quota.New(process.MaxJobs),
+		auto:   auto{now: func() time.Duration { return r.Present().Mono }},
 	}
 }
 
@@ -45,10 +50,15 @@ var errRecording = errors.New("a recording is being replayed: no process can be 
 // finds it. own means that this cgroup contains the job and nothing else. The first reading of the job is in the
 // history when Follow returns. Each Follow needs an Unfollow.
 func (j *Jobs) Follow(id string, pid int, group string, own bool) error {
-	return j.follow(sampling.Job{ID: id, Pressure: group, Own: own, Scope: window.Process}, pid)
+	return j.follow("", sampling.Job{ID: id, Pressure: group, Own: own, Scope: window.Process}, pid)
 }
 
-func (j *Jobs) follow(wanted sampling.Job, pid int) error {
+// FollowFor is Follow for a client of the API, which has a share of the jobs: see window.Window.
+func (j *Jobs) FollowFor(client, id string, pid int) error {
+	return j.follow(client, sampling.Job{ID: id, Scope: window.Process}, pid)
+}
+
+func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	if j.sources == nil {
 		return errRecording
 	}
@@ -58,6 +68,14 @@ func (j *Jobs) follow(wanted sampling.Job, pid int) error {
 		known.users++
 		return nil
 	}
+	if err := j.places.Take(client); err != nil {
+		return fmt.Errorf("process %d cannot be followed, end windows of other programs first: %w", pid, err)
+	}
+	defer func() {
+		if err != nil {
+			j.places.Release(client)
+		}
+	}()
 	if wanted.Pressure == "" {
 		if found, err := j.groups.ScopeOf(pid); err == nil {
 			wanted.Pressure = found
@@ -77,7 +95,7 @@ func (j *Jobs) follow(wanted sampling.Job, pid int) error {
 		j.removePressure(wanted.Pressure)
 		return err
 	}
-	j.jobs[wanted.ID] = &job{scope: wanted.Pressure, users: 1}
+	j.jobs[wanted.ID] = &job{scope: wanted.Pressure, client: client, users: 1}
 	j.readings.Follow(wanted)
 	return nil
 }
@@ -97,6 +115,7 @@ func (j *Jobs) Unfollow(id string) {
 		return
 	}
 	delete(j.jobs, id)
+	j.places.Release(known.client)
 	j.readings.Unfollow(id)
 	j.sources.Process.Remove(id)
 	j.removePressure(known.scope)

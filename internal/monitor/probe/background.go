@@ -43,18 +43,17 @@ func (b *background) stop() {
 }
 
 // await returns what task returns, or the zero value if that takes longer than timeout, if the task cannot start, or if
-// too many are running.
-func await[T any](p *Probe, timeout time.Duration, task func() T) (result T) {
-	if p.running.Add(1) > maxRunning {
-		p.running.Add(-1)
+// too many are running: in all, or for this client.
+func await[T any](p *Probe, client string, timeout time.Duration, task func() T) (result T) {
+	if p.running.Take(client) != nil {
 		return result
 	}
 	done := make(chan T, 1)
 	if !p.tasks.run(func() {
-		defer p.running.Add(-1)
+		defer p.running.Release(client)
 		done <- task()
 	}) {
-		p.running.Add(-1)
+		p.running.Release(client)
 		return result
 	}
 	late := time.NewTimer(timeout)

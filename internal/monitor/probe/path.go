@@ -18,7 +18,7 @@ func (p *Probe) Path(w *window.Window) window.Seen {
 		return window.Seen{}
 	}
 	path, pid, cached := w.Path, w.PID, w.Kind == window.ModelLoad
-	return await(p, pathTime, func() window.Seen { return p.inspect(path, pid, cached) })
+	return await(p, w.Client, pathTime, func() window.Seen { return p.inspect(path, pid, cached) })
 }
 
 // inspect resolves a path in the mount namespace of a process.

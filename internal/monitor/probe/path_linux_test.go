@@ -2,6 +2,7 @@ package probe
 
 import (
 	"bufio"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -73,9 +74,9 @@ func TestPathExists(t *testing.T) {
 		}
 	}
 	// A task ends after its answer.
-	for end := time.Now().Add(5 * time.Second); p.running.Load() != 0; time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(5 * time.Second); p.running.Taken() != 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%d tasks are still running", p.running.Load())
+			t.Fatalf("%d tasks are still running", p.running.Taken())
 		}
 	}
 }
@@ -142,15 +143,70 @@ func TestPathOfAContainer(t *testing.T) {
 	}
 }
 
-// Paths that hang do not delay windows, and their number is bounded.
+// hung returns a folder of a file system that never answers.
+func hung(t *testing.T) string {
+	t.Helper()
+	device, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skipf("needs /dev/fuse: %v", err)
+	}
+	folder := t.TempDir()
+	options := fmt.Sprintf("fd=%d,rootmode=40000,user_id=0,group_id=0", device.Fd())
+	if err := unix.Mount("hung", folder, "fuse", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		_ = device.Close()
+		t.Skipf("needs root, to mount a FUSE file system: %v", err)
+	}
+	t.Cleanup(func() {
+		_ = device.Close() // ends what waits for it
+		_ = unix.Unmount(folder, unix.MNT_DETACH)
+	})
+	return folder
+}
+
+// A client whose paths hang delays no window, and takes no more than its share of the looks.
+func TestHungPaths(t *testing.T) {
+	folder := hung(t)
+	p := ofThisMachine(t)
+	for i := range 3 * maxRunning {
+		start := time.Now()
+		p.Path(&window.Window{Kind: window.ModelLoad, Path: folder + "/model", Client: "attacker"})
+		if took := time.Since(start); took > 50*pathTime {
+			t.Errorf("window %d: took %v, want %v", i, took, pathTime)
+		}
+	}
+	if n := p.running.Taken(); n != p.running.Each() {
+		t.Errorf("%d looks hang, want %d", n, p.running.Each())
+	}
+	path := filepath.Join(t.TempDir(), "model")
+	if err := os.WriteFile(path, make([]byte, mib), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var seen window.Seen
+	for range 10 { // a busy machine may need more than the time for one
+		if seen = p.Path(&window.Window{Kind: window.ModelLoad, Path: path, Client: "victim"}); seen.Size > 0 {
+			break
+		}
+	}
+	if seen.Size != mib {
+		t.Errorf("another client's file: got %+v, want %d bytes", seen, mib)
+	}
+}
+
+// The number of tasks is bounded.
 func TestTasksAreBounded(t *testing.T) {
 	p := ofThisMachine(t)
-	p.running.Store(maxRunning)
-	seen := p.Path(&window.Window{Kind: window.ModelLoad, Path: "/"})
-	if seen.Size != 0 || p.running.Load() != maxRunning {
-		t.Errorf("got %+v, %d tasks, want nothing, %d", seen, p.running.Load(), maxRunning)
+	for range maxRunning {
+		if err := p.running.Take(""); err != nil {
+			t.Fatal(err)
+		}
 	}
-	p.running.Store(0)
+	seen := p.Path(&window.Window{Kind: window.ModelLoad, Path: "/"})
+	if seen.Size != 0 || p.running.Taken() != maxRunning {
+		t.Errorf("got %+v, %d tasks, want nothing, %d", seen, p.running.Taken(), maxRunning)
+	}
+	for range maxRunning {
+		p.running.Release("")
+	}
 	for i := range 10 * maxScans {
 		p.WatchReaders(&window.Window{ID: strconv.Itoa(i), Kind: window.ModelLoad})
 		p.scans.last = nil // as after a second
@@ -159,7 +215,7 @@ func TestTasksAreBounded(t *testing.T) {
 		t.Errorf("%d looks at all processes", n)
 	}
 	p.tasks.stop()
-	if p.Path(&window.Window{Kind: window.ModelLoad, Path: "/etc/passwd"}); p.running.Load() != 0 {
-		t.Errorf("%d looks after the end", p.running.Load())
+	if p.Path(&window.Window{Kind: window.ModelLoad, Path: "/etc/passwd"}); p.running.Taken() != 0 {
+		t.Errorf("%d looks after the end", p.running.Taken())
 	}
 }

@@ -6,16 +6,16 @@ package probe
 import (
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/source/disk"
 )
 
 const (
 	pathTime   = 10 * time.Millisecond  // how long the start of a window waits for what is at its path
 	existsTime = 100 * time.Millisecond // how long PathExists waits: a busy disk may take a while
-	maxRunning = 4                      // at the same time: a file system that does not respond holds one forever
+	maxRunning = 16                     // at the same time: a file system that does not respond holds one forever
 	maxUnder   = 64                     // disks below one path
 )
 
@@ -25,12 +25,14 @@ type Probe struct {
 	disks *disk.Source // nil if disks cannot be read
 
 	tasks   background
-	running atomic.Int32 // tasks of await
+	running *quota.Places // of the tasks of await
 	scans   scans
 }
 
 // New returns a Probe of the machine below root.
-func New(root string, disks *disk.Source) *Probe { return &Probe{root: root, disks: disks} }
+func New(root string, disks *disk.Source) *Probe {
+	return &Probe{root: root, disks: disks, running: quota.New(maxRunning)}
+}
 
 // Stop waits for the probes that are running: for a second at most.
 func (p *Probe) Stop() { p.tasks.stop() }
@@ -38,7 +40,7 @@ func (p *Probe) Stop() { p.tasks.stop() }
 // PathExists reports whether name is the absolute path of a file or folder of this machine. It returns false if the
 // file system takes longer than 100 ms.
 func (p *Probe) PathExists(name string) bool {
-	return filepath.IsAbs(name) && await(p, existsTime, func() bool {
+	return filepath.IsAbs(name) && await(p, "", existsTime, func() bool {
 		_, err := os.Stat(filepath.Join("/", p.root, name))
 		return err == nil
 	})

@@ -106,6 +106,10 @@ type accounts struct {
 	waiting  []Moment // edges for which a GPU has no sample yet, in the order of time
 }
 
+// maxWaiting bounds the edges that wait for a GPU: those of windows that began or ended in the last seconds. A
+// recording could have any number, and each costs time at every tick.
+const maxWaiting = 2048
+
 // advance accounts for what is new, and resolves the waiting edges that it reaches.
 func (a *accounts) advance() {
 	var points []history.Point
@@ -117,11 +121,16 @@ func (a *accounts) advance() {
 	a.waiting = slices.Delete(a.waiting, 0, reached)
 }
 
-// resolve adds the ledgers' totals to a moment: at once, or as soon as every GPU has a sample from after the moment.
+// resolve adds the ledgers' totals to a moment: at once, or as soon as every GPU has a sample from after the moment. If
+// too many wait, the oldest one takes an estimate.
 func (a *accounts) resolve(at Moment) {
 	if !a.history.Lags(at.point()) {
 		a.ledger.Estimate(at.point())
 		return
+	}
+	if len(a.waiting) == maxWaiting {
+		a.ledger.Estimate(a.waiting[0].point())
+		a.waiting = slices.Delete(a.waiting, 0, 1)
 	}
 	i := len(a.waiting)
 	for i > 0 && a.waiting[i-1].At.Mono > at.At.Mono {

@@ -180,6 +180,7 @@ func (s *state) learn(reading *sample.Sample) {
 	s.jobs.learnLeaders(reading.Jobs)
 	if reading.Schedule != nil {
 		s.accounts.ledger.Learn(reading.Schedule)
+		s.schedule.guessed = reading.Schedule.Guessed
 	}
 	s.schedule.sync(reading)
 	if len(reading.Disks) > 0 {

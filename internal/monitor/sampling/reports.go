@@ -136,7 +136,7 @@ func (s *state) clientGone(w *window.Window) bool {
 // machine returns what a report needs besides the history.
 func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine {
 	machine := window.Machine{GPUs: s.gpuIDs()}
-	machine.NoSchedule = s.schedule.missing
+	machine.NoSchedule, machine.Guessed = s.schedule.missing, s.schedule.guessed
 	_, machine.Pressure = s.history.Last(history.IOSome)
 	machine.Lost = s.history.Left(history.GPUBusyTime, w.Start.Mono)
 	machine.Leaves = s.history.Known(history.DiskReadIOs) // also disks that were removed since
@@ -146,7 +146,7 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 	if j := s.jobs.byID[w.Job]; j != nil {
 		machine.Target = j.target()
 		machine.OtherName = func(gpu string, kind int) string {
-			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind))
+			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}
 		machine.Mounts = slices.Clone(j.mounts)
 		machine.Held = slices.Clone(j.gpus)
@@ -179,12 +179,13 @@ func (s *state) layers() (layers []window.Layer) {
 	return layers
 }
 
-// devicesOf lists the block devices on which a job had files open since a moment, or shortly before.
-func devicesOf(j *sample.Job, since time.Duration) (devices []string) {
+// devicesOf lists the block devices of each file system on which a job had files open since a moment, or shortly
+// before.
+func devicesOf(j *sample.Job, since time.Duration) (devices [][]string) {
 	for i := range j.Mounts {
 		m := &j.Mounts[i]
-		if m.Device != "" && m.LastSeen >= since-window.MaxMountAge && !slices.Contains(devices, m.Device) {
-			devices = append(devices, m.Device)
+		if m.Device != "" && m.LastSeen >= since-window.MaxMountAge {
+			devices = append(devices, strings.Fields(m.Device))
 		}
 	}
 	return devices

@@ -9,6 +9,7 @@ import (
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/switches"
 )
 
 // newScheduler opens the scheduler's tracepoints. A machine or a user without them is nothing to complain about: the
@@ -28,16 +29,20 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	switch {
 	case refused == nil:
 		return borrower, ""
-	case errors.Is(refused, lend.ErrNoServer):
-		return nil, err.Error()
+	case !errors.Is(refused, lend.ErrNoServer):
+		err = fmt.Errorf("%w; %w", err, refused)
 	}
-	return nil, fmt.Sprintf("%v; %v", err, refused)
+	if own, refused := switches.New(); refused == nil {
+		return own, err.Error()
+	}
+	return nil, err.Error()
 }
 
 // threads follows the threads of jobs through the scheduler. The zero value follows none.
 type threads struct {
 	source   Scheduler
 	missing  string // why source is nil; of a recording what its last window says
+	guessed  bool   // of the newest reading: sample.Schedule.Guessed
 	problems *Problems
 	pids     map[string][]int // by job; empty for a job that cannot be followed
 }

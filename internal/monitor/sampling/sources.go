@@ -89,7 +89,9 @@ func (s *Sources) Run(ctx context.Context, sink sample.Sink, tick func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.gpus.stream.Run(ctx, s.gpus.sink(sink))
+		take := s.gpus.sink(sink)
+		failed := func(err error) { take("gpu", &sample.Sample{At: sample.Now()}, err) }
+		sample.Restart(ctx, failed, func() { s.gpus.stream.Run(ctx, take) })
 	}()
 	s.sampler.Run(ctx, sink, tick)
 	<-done
