@@ -56,7 +56,7 @@ type pass struct {
 	*annotator
 	tally    *tally
 	resource ptrace.ResourceSpans
-	host     *locate.Who        // the resource's host; nil until it is needed
+	who      *locate.Who        // where the resource is; nil until it is needed
 	own      *ptrace.ScopeSpans // for the children of all spans; nil until it is needed
 }
 
@@ -97,7 +97,7 @@ func (p *pass) failed(c *condition, err error) {
 // report returns the report of the span's time, or nil.
 func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	f := facts{span.Attributes(), p.resource.Resource().Attributes(), p.tally.ignore}
-	place, local := p.locator.Find(p.origin(f))
+	place, local := p.locator.Find(p.origin())
 	if !local {
 		p.tally.foreign++
 		return nil
@@ -107,6 +107,7 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 		return nil
 	}
 	w := describe(k, span, f)
+	w.Client = p.client(place)
 	w.Start = sample.Stamp{Wall: span.StartTimestamp().AsTime()}
 	w.End = sample.Stamp{Wall: span.EndTimestamp().AsTime()}
 	if err := p.monitor.Spans.Place(&w); err != nil {
@@ -119,25 +120,40 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 	return p.monitor.Spans.Report(w)
 }
 
-// origin returns the host, container and process of the span, by its attributes and its resource.
-func (p *pass) origin(f facts) locate.Who {
-	if p.host == nil {
-		resource := facts{pcommon.NewMap(), f.resource, f.ignored}
-		p.host = &locate.Who{
-			HostName: resource.text(semconv.HostNameKey),
-			HostID:   resource.text(semconv.HostIDKey),
-			NodeName: resource.text(nodeName),
+// origin returns the host, container and process of the spans, by their resource. What a span itself says is no proof:
+// a Collector can replace what a resource claims by what it knows of the connection, and does not do so for spans.
+func (p *pass) origin() locate.Who {
+	if p.who == nil {
+		resource := facts{pcommon.NewMap(), p.resource.Resource().Attributes(), p.tally.ignore}
+		p.who = &locate.Who{
+			HostName:    resource.text(semconv.HostNameKey),
+			HostID:      resource.text(semconv.HostIDKey),
+			NodeName:    resource.text(nodeName),
+			ContainerID: resource.text(containerID),
+			PID:         resource.pid(),
 		}
 	}
-	who := *p.host
-	who.ContainerID, who.PID = f.text(containerID), f.pid()
-	return who
+	return *p.who
 }
+
+// client returns whose baselines a span is compared with: those of its namespace in Kubernetes, where each start makes
+// new containers, and else of its container or user.
+func (p *pass) client(place locate.Place) string {
+	resource := facts{pcommon.NewMap(), p.resource.Resource().Attributes(), p.tally.ignore}
+	if namespace := resource.text(namespaceName); namespace != "" {
+		return "namespace " + namespace[:min(len(namespace), maxNamespace)]
+	}
+	return p.locator.Client(place.PID)
+}
+
+// maxNamespace is the longest name of a namespace in Kubernetes, in bytes.
+const maxNamespace = 63
 
 // Attributes of OpenTelemetry that are read only.
 const (
-	containerID = attribute.Key("container.id")
-	nodeName    = attribute.Key("k8s.node.name")
+	containerID   = attribute.Key("container.id")
+	nodeName      = attribute.Key("k8s.node.name")
+	namespaceName = attribute.Key("k8s.namespace.name")
 )
 
 // write adds the report to the span. Existing attributes stay unchanged.

@@ -109,8 +109,8 @@ func TestKept(t *testing.T) {
 	a := fresh(t, p.Monitor)
 	a.slowIsError = true
 	got := a.annotate(traces)
-	if got.annotated != 1 || got.ignored["stallspan.gpu.ids"] != 1 || got.ignored["process.pid"] != 1 {
-		t.Errorf("tally: got %+v, want 1 annotated span and 2 ignored attributes", got)
+	if got.annotated != 1 || got.ignored["stallspan.gpu.ids"] != 1 || got.ignored["process.pid"] != 0 {
+		t.Errorf("tally: got %+v, want 1 annotated span and one ignored attribute", got)
 	}
 	for key, want := range attrs {
 		if v, _ := span.Attributes().Get(key); fmt.Sprint(v.AsRaw()) != fmt.Sprint(want) {
@@ -246,6 +246,36 @@ func TestConcurrently(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// What a span claims about its process and container is not believed, only what its resource says.
+func TestClaims(t *testing.T) {
+	own, other := strings.Repeat("ab", 32), strings.Repeat("cd", 32)
+	traces, to := batch()
+	rs := traces.ResourceSpans().At(0)
+	put(to, "model.load", time.Unix(1, 0), time.Unix(2, 0), map[string]any{
+		"process.pid": 1, "container.id": other, "host.name": "x", "k8s.node.name": "y", "k8s.namespace.name": "victim",
+	})
+	a := fresh(t, replayed(t, "gpu.jsonl.gz").Monitor)
+	var counted tally
+	p := &pass{annotator: a, tally: &counted, resource: rs}
+	if got := p.origin(); got != (locate.Who{}) {
+		t.Errorf("without a resource: got %+v, want nothing", got)
+	}
+	if got := p.client(locate.Place{}); strings.Contains(got, "victim") || got == "" {
+		t.Errorf("without a resource: got the baselines of %q, want those of no one", got)
+	}
+	resource := rs.Resource().Attributes()
+	resource.PutStr("container.id", own)
+	resource.PutInt("process.pid", 7)
+	resource.PutStr("k8s.namespace.name", "ours")
+	p = &pass{annotator: a, tally: &counted, resource: rs}
+	if got, want := p.origin(), (locate.Who{ContainerID: own, PID: 7}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := p.client(locate.Place{}); got != "namespace ours" {
+		t.Errorf("got the baselines of %q, want those of the namespace", got)
+	}
 }
 
 // A span of another host is left alone.

@@ -48,7 +48,8 @@ func TestProcessor(t *testing.T) {
 		traces, to := batch()
 		now := time.Now()
 		span := put(to, "model.load", now.Add(-200*time.Millisecond), now, nil) // it ends as it arrives
-		put(to, "model.load", now, now.Add(-time.Second), map[string]any{"process.pid": true})
+		put(to, "model.load", now, now.Add(-time.Second), nil)
+		traces.ResourceSpans().At(0).Resource().Attributes().PutBool("process.pid", true)
 		if err := p.ConsumeTraces(context.Background(), traces); err != nil {
 			t.Fatal(err)
 		}

@@ -100,8 +100,12 @@ var (
 	trailingNumber = regexp.MustCompile(`[0-9]+$`)
 )
 
+// maxName is how much of the name of a span is searched, in bytes. A name can be as long as a message.
+const maxName = 1 << 10
+
 // kindByName returns the kind of window that the name of a span suggests.
 func kindByName(name string) window.Kind {
+	name = name[:min(len(name), maxName)]
 	switch {
 	case loadWord.MatchString(name): // first, because "load checkpoint" reads a model
 		return window.ModelLoad

@@ -349,6 +349,8 @@ var (
 var (
 	// Every change of state of the job's threads.
 	WindowEvidenceSchedule = WindowEvidenceKey.String("schedule")
+	// When the job's threads ran, and samples of what they waited for.
+	WindowEvidenceSwitches = WindowEvidenceKey.String("switches")
 	// Pressure (PSI), disk queues and CPU times.
 	WindowEvidencePressure = WindowEvidenceKey.String("pressure")
 	// The same without PSI.
@@ -569,10 +571,10 @@ var HwTemperatureLimit = Metric{
 	},
 }
 
-// ProcessDiskIO: Bytes that the process read from or wrote to storage. Without reads from the page cache; writes count when the page becomes dirty.
+// ProcessDiskIO: Bytes read from or written to storage, without reads from the page cache. Off by default.
 var ProcessDiskIO = Metric{
 	Name: "process.disk.io", Unit: "By", Kind: Counter, Int: true,
-	Description: "Bytes that the process read from or wrote to storage. Without reads from the page cache; writes count when the page becomes dirty.",
+	Description: "Bytes read from or written to storage, without reads from the page cache. Off by default.",
 	Attributes: []AttributeRef{
 		{DiskIODirectionKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, false},
 	},

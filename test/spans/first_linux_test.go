@@ -117,6 +117,18 @@ func started(t *testing.T) (processor.Traces, *consumertest.TracesSink) {
 	return p, &next
 }
 
+// loadSpan is what a program sends of a load of a model.
+func loadSpan(pid int, from, to time.Time) ptrace.Traces {
+	traces := ptrace.NewTraces()
+	resource := traces.ResourceSpans().AppendEmpty()
+	resource.Resource().Attributes().PutInt("process.pid", int64(pid))
+	span := resource.ScopeSpans().AppendEmpty().Spans().AppendEmpty()
+	span.SetName("model.load")
+	span.SetStartTimestamp(pcommon.NewTimestampFromTime(from))
+	span.SetEndTimestamp(pcommon.NewTimestampFromTime(to))
+	return traces
+}
+
 // The first span of a process that no one has announced is judged by what that process did.
 func TestFirstSpan(t *testing.T) {
 	path := slowFile(t)
@@ -134,21 +146,19 @@ func TestFirstSpan(t *testing.T) {
 		{name: "warm, after a while", wait: 7 * time.Second, repeat: 3 * time.Second, verdict: "cpu_bound"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if c.cold {
-				makeCold(t, path)
+			var got map[string]any
+			// Sixteen programs that work more, such as other tests and compilers, may hold the places of candidates for 5 s.
+			for try := 0; try == 0 || got["stallspan.window.scope"] != "process" && try < 4; try++ {
+				if c.cold {
+					makeCold(t, path)
+				}
+				pid, from, to := loaded(t, path, c.wait, c.repeat)
+				next.Reset()
+				if err := p.ConsumeTraces(t.Context(), loadSpan(pid, from, to)); err != nil {
+					t.Fatal(err)
+				}
+				got = next.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()
 			}
-			pid, from, to := loaded(t, path, c.wait, c.repeat)
-			traces := ptrace.NewTraces()
-			span := traces.ResourceSpans().AppendEmpty().ScopeSpans().AppendEmpty().Spans().AppendEmpty()
-			span.SetName("model.load")
-			span.SetStartTimestamp(pcommon.NewTimestampFromTime(from))
-			span.SetEndTimestamp(pcommon.NewTimestampFromTime(to))
-			span.Attributes().PutInt("process.pid", int64(pid))
-			next.Reset()
-			if err := p.ConsumeTraces(t.Context(), traces); err != nil {
-				t.Fatal(err)
-			}
-			got := next.AllTraces()[0].ResourceSpans().At(0).ScopeSpans().At(0).Spans().At(0).Attributes().AsRaw()
 			if got["stallspan.verdict"] != c.verdict || got["stallspan.window.scope"] != "process" {
 				t.Errorf("got %v of the %v, want %s of the process: %v",
 					got["stallspan.verdict"], got["stallspan.window.scope"], c.verdict, got)
