@@ -4,6 +4,8 @@ package agent
 
 import (
 	"context"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"runtime/debug"
@@ -14,6 +16,11 @@ import (
 
 // Main runs the command line and returns the exit code.
 func Main(args []string) int {
+	if err := giveUpFileRights(); err != nil {
+		say("%v", err)
+		return exitFailed
+	}
+	log.SetOutput(io.Discard) // net/http writes what servers send to it; standard error is the wrapped program's, too
 	ctx, stop := signal.NotifyContext(context.Background(), append(notIgnored(os.Interrupt), syscall.SIGTERM)...)
 	defer stop()
 	// A reader that closed our output must not end us before the report is written: the failed write is enough. Ignoring
@@ -21,7 +28,10 @@ func Main(args []string) int {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	root := rootCommand()
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		started = true
+		return giveUpCapabilities(cmd)
+	}
 	root.SetArgs(args)
 	code, message := exitCode(root.ExecuteContext(ctx), started)
 	if message != nil {

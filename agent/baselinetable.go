@@ -35,6 +35,9 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 				slow = explain.Duration(limit.Seconds())
 			}
 			name := e.Key.Kind() + " " + e.Key.Name()
+			if client := e.Key.Client(); client != "" {
+				name += " [" + client + "]"
+			}
 			row(name, cmp.Or(e.Key.Device(), "-"), cmp.Or(string(e.Key.Temperature()), "-"), strconv.Itoa(len(e.Durations)),
 				explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
 			if columns(name) > baselineWidth {

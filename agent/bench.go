@@ -136,7 +136,7 @@ const statusTimeout = 2 * time.Second
 // noOpenWindow returns an error if a window is open, or may be: in the agent or Collector that serves the API, and in
 // each stallspan run with the same folder for temporary files.
 func noOpenWindow(ctx context.Context) error {
-	runs, _ := filepath.Glob(filepath.Join(os.TempDir(), "stallspan-*", "api.sock"))
+	runs, _ := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"*", runSocket))
 	for _, path := range append([]string{api.DefaultSocket()}, runs...) {
 		open, err := openWindows(ctx, path)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/source/switches"
 )
 
 func checkCommand() *cobra.Command {
@@ -54,15 +55,12 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 func checkMachine(ctx context.Context, c *agentConfig) []check.Finding {
 	monitored := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket(),
-		Schedule: schedule.Supported}
+		Schedule: schedule.Supported, Switches: switches.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}
 	if os.Getenv(api.SocketVariable) == "" {
 		o.Socket = cmp.Or(c.Socket, o.Socket)
-	}
-	if path, err := os.Executable(); err == nil {
-		o.Program = path
 	}
 	var targets []export.Target
 	targets, o.ExportError = export.Targets()

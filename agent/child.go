@@ -98,7 +98,7 @@ func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 	exited()
 	_ = c.cmd.Wait() // its error only repeats the state
 	if held := c.streams.finish(); held {
-		say("a process that the program left running still has its output open: its further output is lost")
+		say("a process that the program left running still has its output open, and goes on without stallspan")
 	}
 	c.signals.stop()
 	return shellCode(c.cmd.ProcessState), c.cmd.ProcessState
@@ -107,7 +107,7 @@ func (c *child) wait(exited func()) (code int, status *os.ProcessState) {
 // newCgroup makes a cgroup for one run. It returns nil where that is not permitted: the run then shares the pressure of
 // the cgroup that it is in.
 func newCgroup() *follow.Cgroup {
-	group, err := follow.NewCgroup(fmt.Sprintf("stallspan-run-%d-", os.Getpid()))
+	group, err := follow.NewCgroup(ownRunPrefix())
 	if err != nil {
 		return nil
 	}

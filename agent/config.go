@@ -17,6 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/state/baseline"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // agentConfig is the agent's config file. The OTEL_* environment variables, not the file, say where telemetry goes.
@@ -95,6 +96,11 @@ func readConfig(path string) (*agentConfig, error) {
 		return nil, fmt.Errorf("cannot read the config: %w", err)
 	}
 	defer func() { _ = file.Close() }()
+	if trust.Privileged() { // before an error of the parser shows a part of it
+		if err := checkConfigFile(file); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+	}
 	text, err := io.ReadAll(io.LimitReader(file, maxConfig+1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read the config: %w", err)
@@ -104,7 +110,7 @@ func readConfig(path string) (*agentConfig, error) {
 	}
 	c, err := parseConfig(text)
 	if err == nil {
-		err = c.checkMode(file)
+		err = c.checkOwner(file)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -128,13 +134,25 @@ func parseConfig(text []byte) (*agentConfig, error) {
 	return c, c.validate()
 }
 
-// checkMode refuses a file that names programs or a library if other users may write it.
-func (c *agentConfig) checkMode(file *os.File) error {
-	info, err := file.Stat()
-	runs := c.Smart != nil && c.Smart.Smartctl != "" || c.Sampling.NVML != "" ||
+// checkOwner refuses a file that names programs, a library or files to write if others than root and our user may write
+// it. A process with more rights than its user refuses every such file before it is read.
+func (c *agentConfig) checkOwner(file *os.File) error {
+	usual, _ := baseline.DefaultPath()
+	names := c.Smart != nil && (c.Smart.Smartctl != "" || c.Smart.Sudo) || c.Sampling.NVML != "" || c.Socket != "" ||
+		c.Slow.HasBaseline() && c.Slow.Baseline != usual ||
 		slices.ContainsFunc(c.Actions, func(a action.Config) bool { return a.Exec != nil })
-	if err == nil && runs && info.Mode().IsRegular() && info.Mode().Perm()&0o002 != 0 {
-		return errors.New("it names programs or a library to load, and all users may write it: run chmod o-w on it")
+	if !names {
+		return nil
 	}
-	return err
+	return checkConfigFile(file)
+}
+
+func checkConfigFile(file *os.File) error {
+	if info, err := file.Stat(); err == nil && !info.Mode().IsRegular() {
+		return nil // a pipe, as of <(...), comes from who has started this process
+	}
+	if err := trust.Opened(file); err != nil {
+		return fmt.Errorf("it names programs or files: %w", err)
+	}
+	return nil
 }

@@ -56,7 +56,7 @@ metrics:
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(agentConfig{})); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)
 	}
-	if got := c.Metrics.Disabled(); !slices.Equal(got, []string{"system.disk.io"}) {
+	if got := c.Metrics.Disabled(); !slices.Equal(got, []string{"process.disk.io", "system.disk.io"}) {
 		t.Errorf("got disabled %q, want system.disk.io", got)
 	}
 	if m := c.monitor(); m.Slow != want.Slow || m.Interval != want.Sampling.Interval || m.Drives == nil || m.Drives.Auto {

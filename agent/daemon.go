@@ -172,7 +172,8 @@ const (
 func (d *daemon) reportTrouble(ctx context.Context) {
 	ticker := time.NewTicker(troubleInterval)
 	defer ticker.Stop()
-	printed, down := len(d.monitor.Problems()), false
+	_, printed := d.monitor.NewProblems(0)
+	down := false
 	var trouble []string // the lines printed last
 	var troubleAt time.Time
 	for {
@@ -181,11 +182,11 @@ func (d *daemon) reportTrouble(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		problems := d.monitor.Problems()
-		for _, problem := range problems[printed:] {
+		problems, next := d.monitor.NewProblems(printed)
+		for _, problem := range problems {
 			warn(problem)
 		}
-		printed = len(problems)
+		printed = next
 		d.events.look()
 		lines := d.events.trouble()
 		due := troubleAt.IsZero() || time.Since(troubleAt) > repeatInterval

@@ -62,9 +62,10 @@ func exitCode(err error, started bool) (code int, message error) {
 	}
 }
 
-// say writes one line for a person. Standard output belongs to data and to the wrapped program.
+// say writes one line for a person. Standard output belongs to data and to the wrapped program. Names and errors come
+// from other programs, so nothing in the line may change the terminal.
 func say(format string, args ...any) {
-	_, _ = fmt.Fprintf(os.Stderr, "stallspan: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(os.Stderr, "stallspan: %s\n", printable(fmt.Sprintf(format, args...)))
 }
 
 // warn reports a problem that the work goes on with.

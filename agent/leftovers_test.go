@@ -168,3 +168,96 @@ func TestWithoutRights(t *testing.T) {
 		t.Errorf("got %s%s, want epoch 1 with its CPU time", v.err.String(), v.out.String())
 	}
 }
+
+// A run that was killed leaves its cgroup and the folder of its socket. A later one removes them, and not those of runs
+// that go on.
+func TestSweep(t *testing.T) {
+	killed := stallspan(t, "run", "--", "sh", "-c", "sleep 60 & echo $! ; wait")
+	live := stallspan(t, "run", "--", "sleep", "60")
+	live.temp = killed.temp
+	live.Env = append(live.Env, "TMPDIR="+killed.temp)
+	var out liveOutput
+	killed.Stdout = &out
+	killed.start()
+	live.start()
+	defer func() { _ = live.Process.Signal(syscall.SIGTERM); _ = live.Wait() }()
+	out.until(t, 1, "\n")
+	folders := func() []string {
+		found, _ := filepath.Glob(filepath.Join(killed.temp, runPrefix+"*"))
+		return found
+	}
+	for end := time.Now().Add(slowest / 6); len(folders()) < 2 && time.Now().Before(end); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if len(folders()) != 2 {
+		t.Fatalf("got %v, want the folders of two runs", folders())
+	}
+	group := killed.cgroup()
+	_ = killed.Process.Kill()
+	_ = killed.Wait()
+	_ = exec.Command("kill", strings.TrimSpace(out.String())).Run()
+	t.Setenv("TMPDIR", killed.temp)
+	if sweep(time.Hour); len(folders()) != 2 {
+		t.Errorf("younger than an hour: got %v, want both", folders())
+	}
+	for end := time.Now().Add(slowest / 6); ; time.Sleep(5 * time.Millisecond) { // until the processes have ended
+		sweep(0)
+		_, err := os.Stat(group)
+		if len(folders()) == 1 && (group == "" || err != nil) {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("got %v and the cgroup %s, want those of the live run alone", folders(), group)
+		}
+	}
+}
+
+// A process that was left running goes on when it prints after our end. A file gets what it prints.
+func TestProcessLeftBehindOutlivesUs(t *testing.T) {
+	for _, toFile := range []bool{false, true} {
+		folder := t.TempDir()
+		alive, log := filepath.Join(folder, "alive"), filepath.Join(folder, "log")
+		v := stallspan(t, "run", "--", "sh", "-c", "(sleep 2.5; echo late; echo late; echo $? > "+alive+".new; mv "+
+			alive+".new "+alive+") & echo the end")
+		if toFile {
+			file, err := os.Create(log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v.Stdout = file
+			defer func() { _ = file.Close() }()
+		}
+		v.start()
+		if err := v.Wait(); err != nil || !strings.Contains(v.err.String(), stillOpen) {
+			t.Fatalf("got %v, %s; want that a process is left", err, &v.err)
+		}
+		for end := time.Now().Add(slowest / 2); ; time.Sleep(10 * time.Millisecond) {
+			if text, err := os.ReadFile(alive); err == nil {
+				if got := string(text); got != "0\n" {
+					t.Errorf("to a file %v: got %q from its print, want 0", toFile, got)
+				}
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("to a file %v: got no sign of the process, want that it goes on", toFile)
+			}
+		}
+		if group := v.cgroup(); group != "" {
+			for end := time.Now().Add(slowest / 6); os.Remove(group) != nil && time.Now().Before(end); {
+				time.Sleep(5 * time.Millisecond)
+			}
+		}
+		if !toFile {
+			continue
+		}
+		for end := time.Now().Add(slowest / 6); ; time.Sleep(5 * time.Millisecond) {
+			text, err := os.ReadFile(log)
+			if string(text) == "the end\nlate\nlate\n" {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("got %q, %v; want all lines", text, err)
+			}
+		}
+	}
+}

@@ -110,6 +110,9 @@ func (p *pipe) copy(line func([]byte)) {
 			tail += n
 		}
 		if p.held = errors.Is(err, os.ErrDeadlineExceeded) || tail >= maxTail; p.held || err != nil {
+			if p.held {
+				p.leave()
+			}
 			return // io.EOF; EIO when the last process has closed a terminal
 		}
 	}

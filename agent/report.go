@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/trust"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -51,6 +53,12 @@ func openReport(path string) (*reportFile, error) {
 				return &reportFile{file: own}, nil
 			}
 		}
+	}
+	target, err := trust.Follow(path) // so that a symbolic link stays one
+	if err != nil {
+		return nil, fmt.Errorf("--report %s cannot be written: %w", path, reason(err))
+	}
+	if info, err := os.Stat(path); err == nil {
 		if !info.Mode().IsRegular() {
 			file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe without a reader is refused
 			if err != nil {
@@ -59,16 +67,14 @@ func openReport(path string) (*reportFile, error) {
 			return &reportFile{file: file}, nil
 		}
 	}
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // keep a symbolic link
-	}
-	draft := filepath.Join(filepath.Dir(path), ".stallspan-report-"+rand.Text())
-	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	draft := filepath.Join(filepath.Dir(target), ".stallspan-report-"+rand.Text())
+	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("--report %s cannot be written, give a file in a folder that you may write to: %w", path,
 			reason(err))
 	}
-	return &reportFile{path: path, file: file}, nil
+	state.LikeOld(file, target)
+	return &reportFile{path: target, file: file}, nil
 }
 
 // reason is err without the file's name: it may be that of a temporary file.

@@ -34,6 +34,15 @@ func TestReportThatCannotBeWritten(t *testing.T) {
 	}
 }
 
+// Names come from other programs, such as those of cgroups: a line must not change the terminal.
+func TestLinesOfPrintableText(t *testing.T) {
+	v := stallspan(t, "run", "--report", "none\x1b]0;title\a/report.json", "--", "true")
+	v.run()
+	if got := v.err.String(); strings.ContainsAny(got, "\x1b\a") || !strings.Contains(got, "none?]0;title?/report") {
+		t.Errorf("got %q, want a line without control characters", got)
+	}
+}
+
 func TestReportHasNoPlaceAtAll(t *testing.T) {
 	v := stallspan(t, "run", "--report", "/dev/full", "--", "true")
 	v.Env = append(v.Env, "TMPDIR="+v.temp+"/none")
@@ -121,16 +130,20 @@ func TestReportTakesItsNameWhenComplete(t *testing.T) {
 	}
 }
 
-func TestReportHonoursTheUmask(t *testing.T) {
+// A report has names of processes and files, as a recording has: it is for its user. One that it replaces keeps its
+// mode.
+func TestReportMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.json")
-	v := stallspan(t)
-	v.Path, v.Args = "/bin/sh", []string{"sh", "-c", `umask 027; exec "$0" "$@"`, os.Args[0], "run", "--report", path,
-		"--", "true"}
-	if code := v.run(); code != 0 {
-		t.Fatalf("exit code %d: %s", code, v.err.String())
-	}
-	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
-		t.Errorf("got %v, %v, want a file of mode 0640", info, err)
+	for _, want := range []os.FileMode{0o600, 0o644} {
+		if code := stallspan(t, "run", "--report", path, "--", "true").run(); code != 0 {
+			t.Fatalf("got exit code %d, want 0", code)
+		}
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("got %v, %v, want a file of mode %o", info, err, want)
+		}
+		if err := os.Chmod(path, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

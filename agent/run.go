@@ -128,6 +128,7 @@ type run struct {
 }
 
 func (r *run) do(ctx context.Context) error {
+	sweep(sweepAge)
 	m, err := monitor.New(monitor.Config{
 		Journal: r.options.recorder.journal(), Slow: r.limits, Schedule: monitor.WithSchedule(),
 		Agents: api.AgentSockets(),
@@ -186,6 +187,8 @@ func (r *run) watch(socket string) error {
 	if !followed || !c.ownCgroup {
 		r.monitor.Jobs.Unfollow(runJob)
 		r.unfollowed = r.monitor.Jobs.Follow(runJob, r.pid, "", false)
+	} else {
+		r.monitor.Now() // finds its first process, whose threads are followed from now on
 	}
 	r.id, _ = r.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
 		Job: runJob, Source: window.Announced, Owned: true, PID: r.pid}, r.began)

@@ -17,11 +17,11 @@ type apiServer struct {
 }
 
 func serveAPI(m *monitor.Monitor, windows api.Windows) apiServer {
-	dir, err := os.MkdirTemp("", "stallspan-") // mode 0700: the socket is for the program and its user
+	dir, err := os.MkdirTemp("", ownRunPrefix()) // mode 0700: the socket is for the program and its user
 	if err != nil {
 		return apiServer{err: err, stop: func() {}}
 	}
-	path := filepath.Join(dir, "api.sock")
+	path := filepath.Join(dir, runSocket)
 	listener, err := api.Listen(path)
 	if err != nil {
 		_ = os.RemoveAll(dir)

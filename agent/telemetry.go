@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
@@ -35,8 +36,8 @@ const (
 // openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics are sent at
 // once: a run shorter than an interval would otherwise send one point of each series, which gives no rate. Exporters
 // other than OTLP are left to the wrapped program, which has the same environment.
-func openTelemetry(ctx context.Context, m *monitor.Monitor, disabled ...string) (*telemetry, error) {
-	return openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, disabled...)
+func openTelemetry(ctx context.Context, m *monitor.Monitor) (*telemetry, error) {
+	return openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, config.Metrics(nil).Disabled()...)
 }
 
 // openTelemetryWith is openTelemetry with options. It sets Version, Collect and Report itself.

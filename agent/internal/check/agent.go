@@ -23,8 +23,8 @@ func (m *machine) agent(ctx context.Context) []Finding {
 		f.State, f.Message = Missing, fmt.Sprintf("%s cannot be accessed (%s).", m.Socket, reason(err))
 		f.Fix = elsewhere
 		if errors.Is(err, fs.ErrPermission) {
-			f.Fix = fmt.Sprintf("sudo install -d -m 2750 -g %d %s, and start the agent or the Collector again", os.Getegid(),
-				filepath.Dir(m.Socket))
+			f.Fix = fmt.Sprintf("sudo setfacl -m u:%d:x %s && sudo setfacl -m u:%d:rw %s", os.Geteuid(),
+				quoted(filepath.Dir(m.Socket)), os.Geteuid(), quoted(m.Socket))
 		}
 		return []Finding{f}
 	case info.Mode().Type() != fs.ModeSocket:
@@ -71,7 +71,7 @@ func (m *machine) noAgent(f Finding) Finding {
 	switch {
 	case err != nil:
 	case info.Mode().Perm()&0o002 != 0 && info.Mode()&fs.ModeSticky == 0:
-		f.State, f.Fix = Limited, "chmod o-w "+folder
+		f.State, f.Fix = Limited, "chmod o-w "+quoted(folder)
 		f.Message = fmt.Sprintf("No agent can create its socket %s: anyone may replace files in %s.", m.Socket, folder)
 	case !mayWrite(folder):
 		f.State, f.Fix = Limited, elsewhere
@@ -91,7 +91,7 @@ func (m *machine) noAnswer(f Finding, info fs.FileInfo, err error) Finding {
 		f.State, f.Fix = Off, start
 	case errors.Is(err, fs.ErrPermission):
 		f.Message = fmt.Sprintf("This user may not connect to the socket %s: %s.", m.Socket, mayConnect(info))
-		f.Fix = fmt.Sprintf("sudo chgrp %d %s", os.Getegid(), m.Socket)
+		f.Fix = fmt.Sprintf("sudo setfacl -m u:%d:rw %s", os.Geteuid(), quoted(m.Socket)) // a group may have other members
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):
 		f.Message = fmt.Sprintf("The program that listens on %s does not answer within %v.", m.Socket, maxCall)
 		f.Fix = "stop it, and start the agent or the Collector again"

@@ -116,13 +116,14 @@ func (m *machine) cgroupFix(folder string, err error) string {
 	case errors.Is(err, errNoCgroupfs):
 		return ""
 	case errors.Is(err, syscall.EROFS) || inContainer && os.Geteuid() == 0:
-		return "docker run --privileged --cgroupns=private ..."
+		return "docker run --cgroupns=private --security-opt writable-cgroups=true ..., with Docker 28 or later"
 	case m.hasSystemd() && exists(fmt.Sprintf("/run/user/%d/systemd", os.Geteuid())):
 		return "systemd-run --user --scope -p Delegate=yes stallspan run -- COMMAND"
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Sprintf("as root, with the shell's process id for PID: d=%s/u%d; mkdir $d; chown -R %d $d; echo PID "+
-			">$d/cgroup.procs",
-			folder, os.Geteuid(), os.Geteuid())
+		// Limits of the cgroup stay root's: only these files belong to who a cgroup is delegated to (cgroup-v2.rst).
+		return fmt.Sprintf(`as root, with the shell's process id for PID: d=%s; mkdir "$d"; chown %d "$d" `+
+			`"$d"/cgroup.procs "$d"/cgroup.threads "$d"/cgroup.subtree_control; echo PID >"$d"/cgroup.procs`,
+			quoted(fmt.Sprintf("%s/u%d", folder, os.Geteuid())), os.Geteuid())
 	}
 	return ""
 }

@@ -62,9 +62,10 @@ type Options struct {
 	// Schedule returns why the scheduler cannot be followed on the machine whose files are below root, or nil. A nil
 	// function skips the check.
 	Schedule func(root string) error
+	// Switches is the same for the switches of this user's own threads; nil if they are not used either.
+	Switches func() error
 
-	Program string   // the path of this program, for fixes that name it; "" for the name only
-	Export  []Target // where telemetry goes; empty for nowhere
+	Export []Target // where telemetry goes; empty for nowhere
 	// ExportError is why the OTEL_* variables cannot be used.
 	ExportError error
 }

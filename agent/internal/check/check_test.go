@@ -121,6 +121,19 @@ func TestScheduler(t *testing.T) {
 			t.Errorf("got the fix %q, want none: the message says what is needed", f.Fix)
 		}
 	}
+	for _, refusal := range []error{nil, errors.New("not allowed")} {
+		m := &machine{root: server, Options: Options{
+			Schedule: func(string) error { return errors.New("it needs root") },
+			Switches: func() error { return refusal },
+		}}
+		want := "switches"
+		if refusal != nil {
+			want = "pressure"
+		}
+		if f := m.scheduler(t.Context())[0]; f.Details["evidence"] != want || !strings.Contains(f.Message, "it needs root") {
+			t.Errorf("switches refused with %v: got %+v, want evidence %s and the reason", refusal, f, want)
+		}
+	}
 	if found := (&machine{}).scheduler(t.Context()); found != nil {
 		t.Errorf("skipped: got %+v, want nothing", found)
 	}

@@ -24,9 +24,9 @@ func (m *machine) container(context.Context) []Finding {
 	f.State = Limited
 	f.Message = fmt.Sprintf("This is a container (%s): disks and pressure are those of the whole machine, processes "+
 		"those of the container.", signs[0])
-	f.Fix = "docker run --pid=host ..."
+	f.Fix = "docker run --pid=host ... # its root may then also send signals to all processes of the machine"
 	if strings.HasPrefix(signs[0], "KUBERNETES") {
-		f.Fix = "hostPID: true, in the pod's spec"
+		f.Fix = "hostPID: true, in the pod's spec: its root may then also send signals to all processes of the node"
 	}
 	return []Finding{f}
 }

@@ -20,7 +20,7 @@ func (m *machine) hidden() (Finding, bool) {
 	return Finding{Area: Processes, What: "hidepid", State: Limited, Details: map[string]any{"hidepid": value},
 		Message: fmt.Sprintf("/proc is mounted with hidepid=%s: processes of other users cannot be followed, and their "+
 			"windows lack CPU time and bytes.", value),
-		Fix: "sudo mount -o remount,hidepid=0 /proc"}, true
+		Fix: asService}, true
 }
 
 // hidepid is that option of the mount at /proc, "" if nothing is hidden.

@@ -14,6 +14,11 @@ func (m *machine) scheduler(context.Context) []Finding {
 		Message: "Every change of state of a job's threads can be read: the ledger is measured."}
 	if err := m.Schedule(m.Root); err != nil {
 		f.State = Limited
+		if m.Switches != nil && m.Switches() == nil {
+			f.Details["evidence"] = "switches"
+			f.Message = fmt.Sprintf("run sees when your threads run, and samples what they wait for; for more: %v.", err)
+			return []Finding{f}
+		}
 		f.Details["evidence"] = m.otherEvidence()
 		// The error says what is needed. No command line follows: one that gives a user these rights would give more.
 		f.Message = fmt.Sprintf("The ledger is estimated, not measured: %v.", err)

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"regexp"
+	"strings"
 	"syscall"
 )
 
@@ -29,6 +31,17 @@ func reason(err error) string {
 	default:
 		return err.Error()
 	}
+}
+
+// plain are texts that a shell takes as they are.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if plain.MatchString(path) {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
 func exists(path string) bool {

@@ -44,6 +44,8 @@ func TestWrongEnvironment(t *testing.T) {
 			protocol: protocolHTTP}, refused: "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and its key"},
 		{set: env{protocol: protocolHTTP, "OTEL_EXPORTER_OTLP_CERTIFICATE": good}, refused: "cannot use TLS"},
 
+		{set: env{endpoint: "ht%tp://user:SECRET@host"}, report: "xxxxx@host"},
+		{set: env{endpoint: "http://user:SECRET@ho st", protocol: protocolHTTP}, report: "xxxxx@ho st"},
 		{set: env{endpoint: "127.0.0.1:4317"}, report: "first path segment in URL cannot contain colon"},
 		{set: env{"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20SECRET,SECRET"}, report: "parse headers: missing '="},
 		{set: env{"OTEL_EXPORTER_OTLP_METRICS_HEADERS": "a b=SECRET"}, report: "parse headers: invalid header key"},

@@ -40,7 +40,8 @@ func (s signal) httpClient() (*http.Client, error) {
 			timeout = time.Duration(ms) * time.Millisecond
 		}
 	}
-	return &http.Client{Timeout: timeout, Transport: statusTransport{&http.Transport{
+	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	return &http.Client{Timeout: timeout, CheckRedirect: stay, Transport: statusTransport{&http.Transport{
 		Proxy:               http.ProxyFromEnvironment,
 		TLSClientConfig:     config,
 		ForceAttemptHTTP2:   true,
@@ -97,8 +98,11 @@ func (t statusTransport) RoundTrip(request *http.Request) (*http.Response, error
 			*accepted = true
 		}
 		return response, nil
-	case response.StatusCode < 400:
-		return response, nil // the client follows the redirect
+	case response.StatusCode < 400: // not followed: the batch and its keys are for the configured host only
+		_ = response.Body.Close()
+		to := readable([]byte(response.Header.Get("Location")))
+		return nil, &queue.Refusal{Items: -1, Err: fmt.Errorf("%s to %.200s: set the endpoint to where the backend is",
+			response.Status, withoutUser(to))}
 	}
 	body, _ := io.ReadAll(io.LimitReader(response.Body, maxBody)) // the status is enough
 	_ = response.Body.Close()

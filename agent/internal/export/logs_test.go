@@ -142,6 +142,33 @@ func TestLogsOverHTTP(t *testing.T) {
 	}
 }
 
+// A redirect would send a batch and its keys to another host: it is refused, and the reason shows no password.
+func TestRedirect(t *testing.T) {
+	var others atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { others.Add(1) }))
+	defer other.Close()
+	to := strings.Replace(other.URL, "http://", "http://user:SECRET@", 1)
+	server := httptest.NewServer(http.RedirectHandler(to, http.StatusTemporaryRedirect))
+	defer server.Close()
+	environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": server.URL,
+		"OTEL_EXPORTER_OTLP_PROTOCOL": protocolHTTP, "OTEL_EXPORTER_OTLP_HEADERS": "X-Api-Key=KEY",
+		"OTEL_TRACES_EXPORTER": "none", "OTEL_METRICS_EXPORTER": "none"})
+	e, err := New(t.Context(), Options{Logs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	event, _ := emit.NewTestEvent("stallspan.gpu.lost", time.Now())
+	e.Log(event, emit.RootContext())
+	stats := e.Close(within(t, patience))
+	if lost := stats.Lost(); stats.LogsRefused != 1 || !strings.Contains(lost, "307 Temporary Redirect to http://xxxxx@") ||
+		strings.Contains(lost, "SECRET") {
+		t.Errorf("got %+v, %s; want one refused log record and where the redirect leads", stats, lost)
+	}
+	if n := others.Load(); n != 0 {
+		t.Errorf("got %d requests at the other host, want none", n)
+	}
+}
+
 // A backend that takes no log records refuses them: they are counted, and not sent again.
 func TestLogsRefused(t *testing.T) {
 	var b logBackend

@@ -1,7 +1,9 @@
 package export
 
 import (
+	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -49,11 +51,18 @@ func (r *reporter) once(line string) {
 
 // withoutSecrets removes the value of a variable with headers, which usually hold a key.
 func withoutSecrets(err error) error {
+	err = errors.New(withoutUser(err.Error()))
 	if text, _, found := strings.Cut(err.Error(), "_HEADERS value "); found {
 		return fmt.Errorf("%s_HEADERS is not of the form name=value,name=value", strings.TrimPrefix(text, "invalid "))
 	}
 	return err
 }
+
+// userInfo is what stands before the host of a URL.
+var userInfo = regexp.MustCompile(`[^\s"'/@=,]+@`)
+
+// withoutUser replaces users and passwords in URLs.
+func withoutUser(text string) string { return userInfo.ReplaceAllString(text, "xxxxx@") }
 
 // sink is the logger of the SDK. It passes errors on and drops the rest, and the values that may hold secrets.
 type sink struct{ *reporter }

@@ -36,7 +36,8 @@ func Targets() ([]Target, error) {
 		isURL := err == nil && (u.Scheme == "http" || u.Scheme == "https")
 		if err != nil || isURL && u.Hostname() == "" || !isURL && protocol == protocolHTTP {
 			port := map[string]string{protocolGRPC: "4317", protocolHTTP: "4318"}[protocol]
-			return nil, fmt.Errorf("%s is %.80q: write it like http://localhost:%s", t.Variable, endpoint, port)
+			return nil, fmt.Errorf("%s is %.80q: write it like http://localhost:%s", t.Variable,
+				withoutUser(endpoint), port)
 		}
 		t.Network, t.Address = dialed(protocol, u, endpoint)
 		if t.Network == "tcp" {

@@ -1,0 +1,42 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+// giveUpFileRights gives up what the setuid bit or the capabilities of the program's file would give to all its users.
+func giveUpFileRights() error {
+	if !trust.Elevated() {
+		return nil
+	}
+	path, _ := os.Executable()
+	say("warning: %s is setuid or setgid, or has file capabilities: it runs without them, and so do its children. "+
+		"docs/agent.md gives rights to a service only", path)
+	if err := trust.Needs(trust.None); err != nil {
+		return fmt.Errorf("the rights of this program's file cannot be given up, remove them: %w", err)
+	}
+	return nil
+}
+
+// capabilities are the commands that can use capabilities, by the first word after stallspan. Others give them up.
+var capabilities = map[string]trust.Set{
+	"agent": trust.Machine, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
+	"record": trust.Machine, "stat": trust.Machine,
+	"demo": trust.All, "mark": trust.All, "run": trust.All,
+}
+
+// giveUpCapabilities gives up the capabilities of a user other than root that the command cannot use.
+func giveUpCapabilities(cmd *cobra.Command) error {
+	for cmd.Parent() != nil && cmd.Parent().HasParent() {
+		cmd = cmd.Parent()
+	}
+	if err := trust.Needs(capabilities[cmd.Name()]); err != nil {
+		return fmt.Errorf("capabilities that %s cannot use cannot be given up: %w", cmd.Name(), err)
+	}
+	return nil
+}
