@@ -79,9 +79,11 @@ bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s) and measure the cost
 	go build -o build/stallspan .
 	go run ./hack/overhead -stallspan build/stallspan -pairs $(PAIRS)
 
-overhead: collector ## Measure the agent with a full history (LENGTH=1m), and the receiver next to host_metrics
+overhead: build collector ## Measure the agent (LENGTH=1m), the scheduler's evidence as root, and the receiver next to host_metrics
 	go build -tags overhead -o build/stallspan-overhead .
 	go run ./hack/footprint -stallspan build/stallspan-overhead -length $(LENGTH)
+	$(if $(filter 0,$(shell id -u)),go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 5 -length 4s)
+	$(if $(filter 0,$(shell id -u)),go run ./hack/overhead -stallspan build/stallspan -switches 10000 -pairs $(PAIRS))
 	go run ./hack/footprint -collector build/otelcol-stallspan -length 10s
 
 soak: collector ## Load a Collector for ten minutes and watch its memory

@@ -2,10 +2,11 @@
 // job of ten processes followed, and an export of metrics to an OTLP server on loopback every ten seconds. It repeats
 // the measurement with a thousand open windows, and with ten thousand windows a minute. With -collector it measures the
 // receiver in a Collector next to host_metrics' disk scraper, and with -soak whether a Collector with receiver and
-// processor grows under load.
+// processor grows under load. With -evidence it measures what following a job's threads costs who reads the events.
 //
 //	go build -tags overhead -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
+//	go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 3 -length 4s
 //	go run ./hack/footprint -collector build/otelcol-stallspan -length 15s
 //	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
 package main
@@ -22,11 +23,15 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stallspan/stallspan/hack/internal/turns"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 func main() {
+	if turns.Main() {
+		return
+	}
 	if err := measure(); err != nil {
 		fmt.Fprintln(os.Stderr, "footprint:", err)
 		os.Exit(1)
@@ -40,7 +45,11 @@ func measure() (err error) {
 	rounds := flag.Int("rounds", 7, "turns that each Collector gets")
 	soaking := flag.Bool("soak", false, "with -collector: send it spans and windows for -length, and print its memory")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
+	evident := flag.Bool("evidence", false, "measure what the scheduler's evidence costs `run` and the agent, as root")
 	flag.Parse()
+	if *evident {
+		return evidence(*binary, *rounds, *length)
+	}
 	if *soaking {
 		return soak(*collector, *length)
 	}

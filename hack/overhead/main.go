@@ -2,6 +2,7 @@
 // in alternating order. It prints the median slowdown with its 95 % confidence interval, and the CPU time of stallspan.
 //
 //	go run ./hack/overhead -stallspan build/stallspan
+//	go run ./hack/overhead -stallspan build/stallspan -switches 10000
 package main
 
 import (
@@ -17,11 +18,16 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/stallspan/stallspan/hack/internal/turns"
 )
 
 const workVariable = "OVERHEAD_WORK"
 
 func main() {
+	if turns.Main() {
+		return
+	}
 	if rounds := os.Getenv(workVariable); rounds != "" {
 		work(rounds)
 		return
@@ -53,10 +59,15 @@ func measure() error {
 	binary := flag.String("stallspan", "build/stallspan", "the program to measure")
 	pairs := flag.Int("pairs", 60, "how many pairs")
 	length := flag.Duration("length", time.Second, "how long the program computes, about")
+	switches := flag.Int("switches", 0,
+		"measure a program that switches so many times a second instead, with and without the scheduler's evidence")
 	flag.Parse()
 	self, err := os.Executable()
 	if err != nil {
 		return err
+	}
+	if *switches > 0 {
+		return measureSwitches(*binary, self, *switches, *pairs, *length)
 	}
 	rounds := 50_000_000
 	if once, err := run(rounds, self); err == nil {

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
@@ -32,18 +33,20 @@ type place struct {
 const (
 	stacked = "stacked" // a loop device on a loop device that is slow
 	limited = "limited" // a loop device that a cgroup limits
+	striped = "striped" // btrfs on two loop devices; the first is slow
 )
 
 // diskSpec is a kind with its limits; see slowdisk.Options for the kinds of slowdisk.
 type diskSpec struct {
-	Kind  string `json:"kind"`
-	IOPS  int    `json:"iops,omitempty"`
-	Bytes int64  `json:"bytes_per_second,omitempty"`
+	Kind  string        `json:"kind"`
+	IOPS  int           `json:"iops,omitempty"`
+	Bytes int64         `json:"bytes_per_second,omitempty"`
+	Delay time.Duration `json:"delay_ns,omitempty"` // of slowdisk.Network
 }
 
 func openDisk(ctx context.Context, spec diskSpec, folder string) (*place, error) {
 	switch spec.Kind {
-	case stacked, limited:
+	case stacked, limited, striped:
 		return openLoops(spec, folder)
 	}
 	o := slowdisk.Options{Size: diskSize}
@@ -52,6 +55,8 @@ func openDisk(ctx context.Context, spec diskSpec, folder string) (*place, error)
 		o.IOPS, o.BytesPerSecond = spec.IOPS, spec.Bytes
 	case slowdisk.SATA:
 		o.BytesPerSecond = spec.Bytes
+	case slowdisk.Network:
+		o.Delay = spec.Delay
 	}
 	d, err := slowdisk.Open(ctx, slowdisk.Kind(spec.Kind), o)
 	if err != nil {
@@ -88,27 +93,32 @@ func openLoops(spec diskSpec, folder string) (*place, error) {
 }
 
 func (l *loops) open() (*place, error) {
-	on, dir := filepath.Join(l.folder, "device"), filepath.Join(l.folder, "disk")
-	file, err := os.Create(on)
+	dir := filepath.Join(l.folder, "disk")
+	on, err := l.file("device")
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(file.Truncate(diskSize), file.Close(), os.Mkdir(dir, 0o755)); err != nil {
+	if on, err = l.attach(on); err != nil {
 		return nil, err
 	}
-	count := 1
-	if l.spec.Kind == stacked {
-		count = 2
-	}
-	for range count {
-		name, err := tool("losetup", "--find", "--show", "--direct-io=on", on)
-		if err != nil {
-			return nil, err
+	format := []string{"mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"}
+	switch l.spec.Kind {
+	case stacked:
+		on, err = l.attach(on)
+	case striped:
+		var second string
+		if second, err = l.file("second"); err == nil {
+			second, err = l.attach(second)
 		}
-		on = name
-		l.names = append(l.names, filepath.Base(name))
+		format = []string{"mkfs.btrfs", "-q", "-K", "-d", "raid0", "-m", "raid1", second}
 	}
-	if _, err := tool("mkfs.ext4", "-q", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0", on); err != nil {
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tool(format[0], append(format[1:], on)...); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
 		return nil, err
 	}
 	if _, err := tool("mount", "-o", "noatime", on, dir); err != nil {
@@ -116,13 +126,32 @@ func (l *loops) open() (*place, error) {
 	}
 	p := &place{storage: l, dir: dir, device: filepath.Base(on)}
 	if l.spec.Kind == limited {
-		l.group = filepath.Join(blkio, "jobs-"+filepath.Base(l.folder))
+		l.group = filepath.Join(blkio, filepath.Base(filepath.Dir(l.folder)))
 		p.group = l.group
 		if err := os.Mkdir(l.group, 0o755); err != nil {
 			return nil, err
 		}
 	}
 	return p, os.Chmod(dir, 0o777)
+}
+
+// file makes the file under a device.
+func (l *loops) file(name string) (string, error) {
+	path := filepath.Join(l.folder, name)
+	file, err := os.Create(path)
+	if err != nil {
+		return "", err
+	}
+	return path, errors.Join(file.Truncate(diskSize), file.Close())
+}
+
+// attach makes a loop device on a file or device.
+func (l *loops) attach(on string) (string, error) {
+	device, err := tool("losetup", "--find", "--show", "--direct-io=on", on)
+	if err == nil {
+		l.names = append(l.names, filepath.Base(device))
+	}
+	return device, err
 }
 
 // blkio is the root of the controller of cgroup v1.

@@ -8,6 +8,7 @@ import (
 	"hash/fnv"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
@@ -15,7 +16,7 @@ import (
 // job is a program with its data, its storage and what runs next to it.
 type job struct {
 	Name    string     `json:"name"`
-	Program string     `json:"program"` // in programs
+	Program string     `json:"program"` // in programs; a file in C or a folder with Go is compiled
 	Args    []string   `json:"args"`    // {disk} and {memory} are folders
 	Data    []dataSpec `json:"data"`
 	Disk    diskSpec   `json:"disk"`
@@ -23,6 +24,7 @@ type job struct {
 	Driver  driver     `json:"driver"`
 	User    string     `json:"user,omitempty"`   // "" for root
 	Bash    bool       `json:"bash,omitempty"`   // within bash -c
+	Input   string     `json:"input,omitempty"`  // a command whose output the program reads, within bash -c
 	Fio     string     `json:"fio,omitempty"`    // fio in parallel, on the "same" disk or on "another"
 	Peer    []string   `json:"peer,omitempty"`   // arguments of the same program, which runs outside of the job
 	Second  *job       `json:"second,omitempty"` // in parallel, on the same accelerator
@@ -146,6 +148,9 @@ func entries() []entry {
 		{"images-6-sleep", false, func(c chance) job { return images(c, 6, "sleep") }},
 		{"images-6-spin", false, func(c chance) job { return images(c, 6, "spin") }},
 		{"images-hidden", false, hidden},
+		{"queue-0", false, func(c chance) job { return queue(c, 0) }},
+		{"queue-2", false, func(c chance) job { return queue(c, 2) }},
+		{"queue-6", false, func(c chance) job { return queue(c, 6) }},
 		{"driver-20-late1", false, late(20000, 1000000)},
 		{"driver-167-late1", false, late(166666, 1000000)},
 		{"driver-20-late3", false, late(20000, 3000000)},
@@ -173,6 +178,23 @@ func entries() []entry {
 		{"shared-gpu", false, sharedGPU},
 		{"pool", false, pool},
 		{"bash", false, func(c chance) job { j := images(c, c.between(0, 2), "sleep"); j.Bash = true; return j }},
+		{"network-images", false, func(c chance) job { return network(c, images(c, c.between(0, 2), "sleep"), 12, 25) }},
+		{"network-memmap", false, func(c chance) job { return network(c, arrays(c, "npy"), 4, 10) }},
+		{"raid", false, raid},
+		{"tables", false, tables},
+		{"database", false, database},
+		{"stream", false, stream},
+		{"pickles", false, pickles},
+		{"asynchronous", false, asynchronous},
+		{"small", false, small},
+		{"video", false, video},
+		{"imports", false, imports},
+		{"prepare", false, prepare},
+		{"background", false, background},
+		{"gloo", false, gloo},
+		{"direct", false, func(c chance) job { return blocks(c, c.between(2, 6), true) }},
+		{"uring", false, func(c chance) job { return blocks(c, 0, false) }},
+		{"digest", false, digest},
 	}
 }
 
@@ -187,6 +209,12 @@ func hidden(c chance) job {
 	j := images(c, 4, "sleep", "--step", c.seconds(110, 150))
 	j.Disk.IOPS, j.Data[0].Count = c.between(150, 250), c.between(300, 400)
 	return j
+}
+
+// queue is images with an accelerator whose queue is deep, as with CUDA. Two of three wait for it after some steps.
+func queue(c chance, workers int) job {
+	depth, sync := c.number(2, 50), strconv.Itoa(max(0, c.between(-10, 20)))
+	return images(c, workers, []string{"async", "spin"}[c.IntN(2)], "--depth", depth, "--sync", sync)
 }
 
 func imagenet(c chance) job {
@@ -269,6 +297,133 @@ func pool(c chance) job {
 		Program: "pool.py", Disk: c.disk(110, 190),
 		Data: []dataSpec{{"images", "{disk}/images", c.between(480, 640), c.between(192, 288)}},
 		Args: []string{"{disk}/images", "--processes", c.number(1, 3)},
+	}
+}
+
+// network reads from a mount that a server in user space serves, with a delay of low to high milliseconds a request.
+func network(c chance, j job, low, high int) job {
+	j.Disk = diskSpec{Kind: string(slowdisk.Network), Delay: time.Duration(c.between(low, high)) * time.Millisecond}
+	return j
+}
+
+// raid reads from a file system on a slow disk and a fast one.
+func raid(c chance) job {
+	j := images(c, c.between(0, 2), "sleep")
+	j.Disk = diskSpec{Kind: striped, IOPS: c.between(60, 100)}
+	return j
+}
+
+func tables(c chance) job {
+	return job{
+		Program: "tables.py", Disk: c.bandwidth(2, 4),
+		Data: []dataSpec{{"csv", "{disk}/table.csv", c.between(15000, 20000), 8 * c.between(80, 120)}},
+		Args: []string{"{disk}/table.csv", "--rows", c.number(200, 800)},
+	}
+}
+
+func database(c chance) job {
+	return job{
+		Program: "database.py", Disk: c.disk(250, 450), GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"sqlite", "{disk}/images.db", c.between(480, 640), c.between(192, 288)}},
+		Args: []string{"{disk}/images.db", "--workers", c.number(0, 3), "--batch", c.number(8, 16),
+			"--step", c.seconds(25, 70)},
+	}
+}
+
+func stream(c chance) job {
+	count := c.between(480, 640)
+	return job{
+		Program: "stream.py", Disk: c.disk(110, 190), GPUs: 1, Driver: c.driver(),
+		Data:  []dataSpec{{"images", "{disk}/images", count, c.between(192, 288)}},
+		Input: "for epoch in 0 1 2; do tar -cf - -C {disk} images; done",
+		Args:  []string{"--count", strconv.Itoa(count), "--batch", c.number(8, 16), "--step", c.seconds(25, 70)},
+	}
+}
+
+func pickles(c chance) job {
+	return job{
+		Program: "pickles.py", Disk: c.bandwidth(3, 6), GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"pickles", "{disk}/pickles", c.between(24, 32) * 256, c.between(6, 10) * 1024}},
+		Args: []string{"{disk}/pickles", "--ahead", c.number(1, 4), "--kernels", c.number(4, 12),
+			"--step", c.seconds(10, 25)},
+	}
+}
+
+func asynchronous(c chance) job {
+	j := images(c, 0, "sleep")
+	j.Program = "asynchronous.py"
+	j.Args = []string{"{disk}/images", "--threads", c.number(2, 6), "--batch", c.number(8, 16),
+		"--step", c.seconds(25, 70)}
+	return j
+}
+
+func small(c chance) job {
+	return job{
+		Program: "small.py", Disk: c.disk(250, 450),
+		Data: []dataSpec{{"small", "{disk}/small", c.between(1200, 1600), c.between(4, 12) * 4096}},
+		Args: []string{"{disk}/small", "--batch", c.number(32, 96)},
+	}
+}
+
+func video(c chance) job {
+	return job{
+		Program: "video.py", Disk: c.bandwidth(8, 14), GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"video", "{disk}/video", c.between(400, 600), 256 * 256 * 3}},
+		Args: []string{"{disk}/video", "--clip", c.number(8, 16), "--step", c.seconds(15, 40)},
+	}
+}
+
+func imports(c chance) job {
+	return job{
+		Program: "imports.py", Disk: c.bandwidth(10, 20),
+		Data: []dataSpec{{"library", "{disk}/library", 1, 1}},
+		Args: []string{"{disk}/library"},
+	}
+}
+
+func prepare(c chance) job {
+	return job{
+		Program: "prepare.py", Disk: c.disk(110, 190),
+		Data: []dataSpec{{"images", "{disk}/images", c.between(480, 640), c.between(192, 288)}},
+		Args: []string{"{disk}/images", "--processes", c.number(1, 3), "--each", c.number(40, 120)},
+	}
+}
+
+// background stores checkpoints in a thread.
+func background(c chance) job {
+	j := checkpoints(c)
+	j.Args = append(j.Args, "--background")
+	return j
+}
+
+func gloo(c chance) job {
+	j := ranks(c)
+	j.Program, j.Args = "gloo.py", append(j.Args, "--meet", "{memory}/meet")
+	return j
+}
+
+// blocks is a program in C: threads that read directly, or io_uring in one thread.
+func blocks(c chance, threads int, direct bool) job {
+	rows, size := c.between(1100, 1500), c.between(6, 12)*4096
+	j := job{
+		Program: "blocks.c", Disk: c.disk(250, 450), GPUs: 1, Driver: c.driver(),
+		Data: []dataSpec{{"rows", "{disk}/rows", rows, size}},
+		Args: []string{"{disk}/rows", strconv.Itoa(rows), strconv.Itoa(size), strconv.Itoa(threads),
+			c.number(12, 24), c.seconds(15, 40)},
+	}
+	if direct {
+		j.Data = append(j.Data, dataSpec{"rows", "{memory}/rows", rows, size})
+		j.Args = append(j.Args, "{memory}/rows")
+	}
+	return j
+}
+
+// digest is a program in Go, whose goroutines are on no thread of their own.
+func digest(c chance) job {
+	return job{
+		Program: "digest", Disk: c.disk(110, 190),
+		Data: []dataSpec{{"images", "{disk}/images", c.between(480, 640), c.between(192, 288)}},
+		Args: []string{"{disk}/images", c.number(2, 6), c.number(300, 600)},
 	}
 }
 

@@ -40,6 +40,7 @@ type options struct {
 	short    bool
 	list     bool
 	known    bool
+	whatIf   bool
 	runs     int // of the demo
 	user     string
 	sums     string
@@ -63,8 +64,9 @@ func main() {
 	flag.StringVar(&o.only, "only", "", "only jobs whose name matches this `regexp`")
 	flag.BoolVar(&o.short, "short", false, "four short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
+	flag.BoolVar(&o.whatIf, "what-if", false, "try what the replay predicts: a faster GPU, and more workers")
 	flag.IntVar(&o.runs, "runs", 0, "run the demo `number` times instead of jobs")
-	flag.StringVar(&o.user, "user", "", "with -runs: as this `user`")
+	flag.StringVar(&o.user, "user", "", "run the jobs, or the demo, as this `user`")
 	flag.StringVar(&o.sums, "sum", "", "run nothing: sum up the results in the files that this `pattern` names")
 	flag.BoolVar(&o.list, "list", false, "run nothing: print what the jobs of this seed are made of")
 	flag.StringVar(&o.evidence, "evidence", schedule, "schedule, pressure (without the scheduler's evidence) or both")
@@ -124,6 +126,9 @@ func (o *options) main(ctx context.Context) (int, error) {
 	}
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return 1, err
+	}
+	if o.whatIf {
+		return 0, o.tryChanges(ctx, chosen)
 	}
 	results, failed, err := o.all(ctx, chosen, evidences)
 	if err != nil {
@@ -211,7 +216,11 @@ func (o *options) all(ctx context.Context, chosen []entry, evidences []string) (
 					if ctx.Err() != nil {
 						return all, failed, ctx.Err()
 					}
-					results, err := o.perform(ctx, e.made(seed), seed, evidence)
+					j := e.made(seed)
+					if o.user != "" {
+						j.User = o.user
+					}
+					results, err := o.perform(ctx, j, seed, evidence)
 					if err != nil {
 						failed++
 						fmt.Printf("FAILED %s, seed %d: %v\n", e.name, seed, err)
@@ -238,7 +247,7 @@ func (o *options) lacks() error {
 	if text, err := tool(python, "-c", "import torch, torchvision, numpy, PIL, sklearn, h5py"); err != nil {
 		return fmt.Errorf("missing Python packages of Debian, which .ci/run installs: %s", lastLine(text))
 	}
-	for _, name := range []string{"fio", "mkfs.ext4", "losetup", "setpriv"} {
+	for _, name := range []string{"fio", "gcc", "mkfs.btrfs", "mkfs.ext4", "losetup", "setpriv"} {
 		if _, err := tool("which", name); err != nil {
 			return fmt.Errorf("%s is missing, which .ci/run installs", name)
 		}

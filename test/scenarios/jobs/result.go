@@ -48,7 +48,11 @@ type result struct {
 	Remedy   string         `json:"remedy,omitempty"`
 
 	Predicted   float64 `json:"predicted,omitempty"` // speed-up of the cold window
-	Measured    float64 `json:"measured,omitempty"`  // by the reruns from memory
+	Low         float64 `json:"low,omitempty"`       // its range
+	High        float64 `json:"high,omitempty"`
+	MoreWorkers float64 `json:"more_workers,omitempty"` // predicted speed-up with twice the workers
+	FasterGPU   float64 `json:"faster_gpu,omitempty"`   // predicted speed-up with a GPU twice as fast
+	Measured    float64 `json:"measured,omitempty"`     // by the reruns from memory
 	Uncertainty float64 `json:"uncertainty,omitempty"`
 
 	Void        string  `json:"void,omitempty"`         // why the window does not count
@@ -85,6 +89,12 @@ type reported struct {
 		Remedy      string         `json:"remedy"`
 		Speedup     float64        `json:"speedup_bound"`
 		Uncertainty float64        `json:"uncertainty_ratio"`
+		WhatIf      *struct {
+			Low         float64 `json:"no_storage_low"`
+			High        float64 `json:"no_storage_high"`
+			MoreWorkers float64 `json:"twice_the_workers"`
+			FasterGPU   float64 `json:"gpu_twice_as_fast"`
+		} `json:"what_if"`
 	} `json:"windows"`
 }
 
@@ -155,6 +165,9 @@ func (r *running) compare(l *logged, report reported) ([]*result, error) {
 			one.Void = fmt.Sprintf("%.0f %% of the machine's time was stolen", 100*one.Steal)
 		case math.Abs(one.Seconds-f.Duration) > 0.02*one.Seconds+0.02:
 			one.Void = fmt.Sprintf("its ends differ: %.2f s in the log, %.2f s in the report", one.Seconds, f.Duration)
+		}
+		if w := f.WhatIf; w != nil {
+			one.Low, one.High, one.MoreWorkers, one.FasterGPU = w.Low, w.High, w.MoreWorkers, w.FasterGPU
 		}
 		if one.Cold {
 			one.Predicted = max(f.Speedup, 1)

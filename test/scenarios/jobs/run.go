@@ -97,6 +97,9 @@ func (t tools) prepare(ctx context.Context, j job, seed uint64) (*running, error
 	if err != nil {
 		return r, err
 	}
+	if err := t.compile(j.Program, filepath.Join(folder, compiled)); err != nil {
+		return r, err
+	}
 	if r.disk, err = openDisk(ctx, j.Disk, filepath.Join(folder, "loops")); err != nil {
 		return r, err
 	}
@@ -112,6 +115,21 @@ func (t tools) prepare(ctx context.Context, j job, seed uint64) (*running, error
 		}
 	}
 	return r, nil
+}
+
+// compiled is the name of a program that was compiled.
+const compiled = "program"
+
+// compile compiles a program that is not in Python.
+func (t tools) compile(program, into string) (err error) {
+	switch from := filepath.Join(t.programs, program); filepath.Ext(program) {
+	case ".py":
+	case ".c":
+		_, err = tool("gcc", "-O2", "-Wall", "-Wextra", "-Werror", "-o", into, from, "-lpthread", "-lm")
+	default:
+		_, err = tool("go", "build", "-C", from, "-o", into)
+	}
+	return err
 }
 
 func (r *running) remove() error {
@@ -130,11 +148,17 @@ func (r *running) expand(text string) string {
 // command returns a job under stallspan run.
 func (r *running) command(ctx context.Context, j job, log, evidence string, flags ...string) *exec.Cmd {
 	program := []string{python, filepath.Join(r.programs, j.Program)}
+	if filepath.Ext(j.Program) != ".py" {
+		program = []string{filepath.Join(r.folder, compiled)}
+	}
 	for _, a := range j.Args {
 		program = append(program, r.expand(a))
 	}
-	if j.Bash {
-		program = []string{"bash", "-c", strings.Join(program, " ") + "; echo done"}
+	switch line := strings.Join(program, " "); {
+	case j.Bash:
+		program = []string{"bash", "-c", line + "; echo done"}
+	case j.Input != "":
+		program = []string{"bash", "-c", "(" + r.expand(j.Input) + ") | " + line}
 	}
 	args := append([]string{"run", "--baseline", "off"}, flags...)
 	args = append(append(args, "--"), program...)

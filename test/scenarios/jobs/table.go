@@ -63,6 +63,7 @@ type summary struct {
 	falseStorage  int
 	ledger        []float64 // points
 	speedup       []float64 // percent
+	inRange       int       // speed-ups in the range that was predicted
 }
 
 func sum(results []*result) *summary {
@@ -71,6 +72,9 @@ func sum(results []*result) *summary {
 	for _, r := range results {
 		if r.Cold && r.Measured > 0 && r.VoidSpeedup == "" {
 			s.speedup = append(s.speedup, 100*r.speedupError())
+			if r.Low <= r.Measured && (r.Measured <= r.High || r.High == 0) {
+				s.inRange++
+			}
 		}
 		if r.Void != "" {
 			s.void++
@@ -120,6 +124,7 @@ func (s *summary) figures() [][3]string {
 		[3]string{"ledger error, 95 of 100 windows", of(s.ledger, 0.95, "points"), "2.5 points"},
 		[3]string{"speed-up error, median", of(s.speedup, 0.5, "%"), "3 %"},
 		[3]string{"speed-up error, 90 of 100 windows", of(s.speedup, 0.9, "%"), "10 %"},
+		[3]string{"speed-ups in the predicted range", fmt.Sprintf("%d of %d", s.inRange, len(s.speedup)), "90 of 100"},
 		[3]string{"windows with a speed-up", fmt.Sprint(len(s.speedup)), ""},
 	)
 }

@@ -37,7 +37,8 @@ type walker struct {
 //   - does none of these: CPU. It may be ready and have no core.
 //
 // Two times may count as one part or the other. late: the thread still waits for the accelerator, which has ended,
-// because its timer is late or it has no core. ready: a read or write is over or pauses, and the thread has no core.
+// because its timer is late or it has no core; or two threads wait for each other. ready: a read or write is over or
+// pauses, and the thread has no core.
 //
 // cost is nil for a window that read nothing from storage: then all reading is CPU.
 func truth(l *logged, drivers []string, gpus bool, from, to int64, cost map[kind]float64) divided {
@@ -70,8 +71,8 @@ func (w *walker) idle(thread string, a, b int64, deep int) {
 	if a >= b {
 		return
 	}
-	if deep > depth {
-		w.sum.Other += float64(b - a)
+	if deep > depth { // threads wait for each other: a message is on its way, or what answers it logs nothing
+		w.sum.late += float64(b - a)
 		return
 	}
 	spans := w.threads[thread]

@@ -96,11 +96,17 @@ rank1 busy 60000000 100000000 1
 	}
 }
 
-func TestTruthEndsWhereThreadsWaitForEachOther(t *testing.T) {
-	l := logOf(t, "main wait 0 100000000 a\na wait 0 100000000 main\n")
-	p := truth(l, drivers(l), false, 0, 100*ms, nil)
-	near(t, "other", p.Other, 0.100)
-	near(t, "late", p.late, 0)
+// Two ranks in the same call log that they wait for each other. What the call does itself is CPU or other.
+func TestTruthOfThreadsThatWaitForEachOther(t *testing.T) {
+	l := logOf(t, `rank0 wait 20000000 50000000 rank1
+rank1 read 0 30000000 1000:0
+rank1 wait 30000000 50000000 rank0
+`)
+	p := truth(l, []string{"rank0"}, false, 0, 100*ms, map[kind]float64{})
+	near(t, "storage", p.Storage, 0.010)
+	near(t, "late", p.late, 0.020)
+	near(t, "CPU", p.CPU, 0.070)
+	near(t, "other", p.Other, 0)
 }
 
 func TestBusyIsTheUnionOfTwoJobs(t *testing.T) {

@@ -1,7 +1,11 @@
-"""Trains from memory, and stores a checkpoint every few steps: in the first epoch on the disk, later in memory."""
+"""Trains from memory, and stores a checkpoint every few steps: in the first epoch on the disk, later in memory.
+
+With --background, a thread stores it, and the next checkpoint waits for the one before.
+"""
 
 import argparse
 import os
+import threading
 
 import torch
 import truth
@@ -17,6 +21,30 @@ def store(state, path):
         os.rename(path + ".new", path)
 
 
+class Saver:
+    """Stores checkpoints in a thread, one at a time."""
+
+    def __init__(self):
+        self.thread = None
+
+    def store(self, state, path):
+        self.wait()
+        copy = {name: tensor.clone() for name, tensor in state.items()}
+        self.thread = threading.Thread(target=self.run, args=(copy, path))
+        self.thread.start()
+
+    def run(self, state, path):
+        truth.name("saver")
+        store(state, path)
+
+    def wait(self):
+        if self.thread:
+            start = truth.now()
+            self.thread.join()
+            truth.record("wait", start, truth.now(), "saver")
+            self.thread = None
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("data", help="the folder of the checkpoints")
@@ -26,9 +54,10 @@ def main():
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--step", type=float, default=0.03)
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--background", action="store_true")
     args = parser.parse_args()
 
-    gpu = truth.Accelerator()
+    gpu, saver = truth.Accelerator(), Saver()
     state = {"weights": torch.zeros(args.size // 4)}
     rows = torch.rand(4096, 256)
     for epoch in range(args.epochs):
@@ -38,7 +67,8 @@ def main():
                 rows[torch.randint(len(rows), (512,))].sqrt()
                 gpu.run(args.step)
                 if step % args.every == args.every - 1:
-                    store(state, os.path.join(folder, "checkpoint.pt"))
+                    (saver.store if args.background else store)(state, os.path.join(folder, "checkpoint.pt"))
+            saver.wait()
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Trains on a folder of JPEG files with torch's DataLoader."""
 
 import argparse
+import collections
 import io
 import os
 
@@ -57,20 +58,28 @@ class OnCPU:
 
 
 class OnGPU:
-    """Lets the accelerator compute for a fixed time a batch."""
+    """Lets the accelerator compute for a fixed time a batch. Up to so many batches wait in its queue, as with CUDA. The
+    thread waits for all of them after every so many steps, as for loss.item()."""
 
     def __init__(self, args):
         self.gpu = truth.Accelerator(spins=args.accelerator == "spin")
-        self.seconds, self.queues, self.end = args.step, args.accelerator == "async", 0
+        self.seconds, self.sync, self.steps = args.step, args.sync, 0
+        self.depth, self.ends = args.depth, collections.deque()
+        if not self.depth:  # sleep and spin wait for each batch, async for the one before
+            self.depth, self.sync = 1, int(args.accelerator != "async")
 
     def step(self, images, labels):
-        self.gpu.wait(self.end)
-        self.end = self.gpu.launch(self.seconds)
-        if not self.queues:
-            self.gpu.wait(self.end)
+        if len(self.ends) == self.depth:
+            self.gpu.wait(self.ends.popleft())
+        self.ends.append(self.gpu.launch(self.seconds))
+        self.steps += 1
+        if self.sync and self.steps % self.sync == 0:
+            self.finish()
 
     def finish(self):
-        self.gpu.wait(self.end)
+        if self.ends:
+            self.gpu.wait(self.ends.pop())
+        self.ends.clear()
 
 
 def main():
@@ -82,6 +91,8 @@ def main():
     parser.add_argument("--width", type=int, default=16, help="of the network on the CPU")
     parser.add_argument("--accelerator", choices=["sleep", "spin", "async", "cpu"], default="sleep")
     parser.add_argument("--step", type=float, default=0.05, help="seconds that the accelerator computes a batch")
+    parser.add_argument("--depth", type=int, default=0, help="batches that the accelerator's queue holds")
+    parser.add_argument("--sync", type=int, default=0, help="wait for the accelerator after every so many batches")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--threads", type=int, default=0, help="of torch")
     args = parser.parse_args()
