@@ -77,7 +77,7 @@ func (b *builder) slowDevice() {
 	if limited := s.limited(top, lowest, took); limited != nil {
 		b.SlowDevice = limited
 		took, _ := s.least(&limited.Limit.Limit)
-		b.boundWorkers(b.Duration().Seconds() / took)
+		b.boundRate(b.Duration().Seconds() / took)
 		return
 	}
 	switch {
@@ -86,7 +86,7 @@ func (b *builder) slowDevice() {
 	case took >= unexplained*wait.Seconds():
 		b.SlowDevice = s.device(lowest)
 		if b.SlowDevice.NearCeiling() {
-			b.boundWorkers(1 / b.SlowDevice.ReadCeilingRatio)
+			b.boundRate(1 / b.SlowDevice.ReadCeilingRatio)
 		}
 	default:
 		b.NoDevice = true

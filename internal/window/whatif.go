@@ -69,10 +69,12 @@ func (b *builder) twoWorkers(total, shortest float64) float64 {
 	return total / max(shortest, (b.Storage+b.CPU).Seconds()/2, total/1000)
 }
 
-// boundWorkers takes into account that the device that the window waited for can serve only so many times what it did.
-func (b *builder) boundWorkers(most float64) {
+// boundRate takes into account that the device that the window waited for can serve only so many times what it did:
+// neither more workers nor a faster GPU get more from it.
+func (b *builder) boundRate(most float64) {
 	if w := b.WhatIf; w != nil {
-		w.Workers, w.TwoWorkers = min(w.Workers, max(1, most)), min(w.TwoWorkers, max(1, most))
+		most = max(1, most)
+		w.Workers, w.TwoWorkers, w.GPU = min(w.Workers, most), min(w.TwoWorkers, most), min(w.GPU, most)
 	}
 }
 

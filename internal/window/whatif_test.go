@@ -43,3 +43,17 @@ func TestTwoWorkers(t *testing.T) {
 		}
 	}
 }
+
+// TestBoundRate: neither more workers nor a faster GPU get more from a device at its limit. Storage without waiting has
+// no such bound.
+func TestBoundRate(t *testing.T) {
+	b := &builder{Report: &Report{WhatIf: &WhatIf{NoStorage: 3, Workers: 2, TwoWorkers: 1.05, GPU: 1.4}}}
+	b.boundRate(1.1)
+	if want := (WhatIf{NoStorage: 3, Workers: 1.1, TwoWorkers: 1.05, GPU: 1.1}); *b.WhatIf != want {
+		t.Errorf("got %+v, want %+v", *b.WhatIf, want)
+	}
+	b.boundRate(0.9) // the limit was exceeded for a moment
+	if b.WhatIf.GPU != 1 {
+		t.Errorf("got %v times as fast, want 1", b.WhatIf.GPU)
+	}
+}
