@@ -82,7 +82,7 @@ func (t tools) logOf(ctx context.Context, j job) (l *logged, err error) {
 	if err != nil {
 		return nil, err
 	}
-	log := filepath.Join(r.folder, "log")
+	log := filepath.Join(r.folder, logFolder)
 	c := r.command(ctx, j, log, pressure)
 	if out, err := c.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s: %w: %s", j.Name, err, bytes.TrimSpace(out))

@@ -41,6 +41,7 @@ type options struct {
 	list     bool
 	known    bool
 	whatIf   bool
+	again    bool
 	runs     int // of the demo
 	user     string
 	sums     string
@@ -65,6 +66,8 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "four short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
 	flag.BoolVar(&o.whatIf, "what-if", false, "try what the replay predicts: a faster GPU, and more workers")
+	flag.BoolVar(&o.again, "again", false,
+		"run nothing: replay the recordings in -keep, and judge them by the logs of their runs")
 	flag.IntVar(&o.runs, "runs", 0, "run the demo `number` times instead of jobs")
 	flag.StringVar(&o.user, "user", "", "run the jobs, or the demo, as this `user`")
 	flag.StringVar(&o.sums, "sum", "", "run nothing: sum up the results in the files that this `pattern` names")
@@ -220,7 +223,11 @@ func (o *options) all(ctx context.Context, chosen []entry, evidences []string) (
 					if o.user != "" {
 						j.User = o.user
 					}
-					results, err := o.perform(ctx, j, seed, evidence)
+					perform := o.perform
+					if o.again {
+						perform = o.judgeAgain
+					}
+					results, err := perform(ctx, j, seed, evidence)
 					if err != nil {
 						failed++
 						fmt.Printf("FAILED %s, seed %d: %v\n", e.name, seed, err)

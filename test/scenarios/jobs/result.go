@@ -100,9 +100,9 @@ type reported struct {
 
 // judge compares the report with the log.
 func (r *running) judge(seed uint64, evidence string) ([]*result, error) {
-	folders := []string{filepath.Join(r.folder, "log")}
+	folders := []string{filepath.Join(r.folder, logFolder)}
 	if r.job.Second != nil {
-		folders = append(folders, filepath.Join(r.folder, "second"))
+		folders = append(folders, filepath.Join(r.folder, secondFolder))
 	}
 	l, err := readLogs(folders...)
 	if err != nil {

@@ -31,6 +31,12 @@ const python = "/usr/bin/python3"
 // longest is the time limit of a job.
 const longest = 100 * time.Second
 
+// The folders of a run's logs.
+const (
+	logFolder    = "log"
+	secondFolder = "second" // of the job's neighbour
+)
+
 // running is a job's folders during a run.
 type running struct {
 	tools
@@ -60,7 +66,7 @@ func (t tools) perform(ctx context.Context, j job, seed uint64, evidence string)
 	if err := r.disk.slow(); err != nil {
 		return nil, errors.Join(err, stop())
 	}
-	command := r.command(ctx, j, filepath.Join(r.folder, "log"), evidence,
+	command := r.command(ctx, j, filepath.Join(r.folder, logFolder), evidence,
 		"--report", filepath.Join(r.folder, "out", "report.json"),
 		"--record", filepath.Join(r.folder, "out", "recording.jsonl.gz"))
 	out, err := command.CombinedOutput()
@@ -68,10 +74,8 @@ func (t tools) perform(ctx context.Context, j job, seed uint64, evidence string)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w\n%s", name, err, bytes.TrimSpace(out))
 	}
-	for from, to := range map[string]string{"report.json": name + ".json", "recording.jsonl.gz": name + ".jsonl.gz"} {
-		if err := copyFile(filepath.Join(r.folder, "out", from), filepath.Join(t.keep, to)); err != nil {
-			return nil, err
-		}
+	if err := r.keepRun(name); err != nil {
+		return nil, err
 	}
 	return r.judge(seed, evidence)
 }
@@ -84,7 +88,7 @@ func (t tools) prepare(ctx context.Context, j job, seed uint64) (*running, error
 	}
 	r := &running{tools: t, job: j, folder: folder}
 	err = os.Chmod(folder, 0o755)
-	for _, f := range []string{"log", "second", "gpus", "memory", "out", "loops"} {
+	for _, f := range []string{logFolder, secondFolder, "gpus", "memory", "out", "loops"} {
 		path := filepath.Join(folder, f)
 		err = errors.Join(err, os.Mkdir(path, 0o777), os.Chmod(path, 0o777))
 	}
@@ -230,7 +234,7 @@ func (r *running) neighbours(ctx context.Context) (stop func() error, err error)
 			args = append(args, r.expand(a))
 		}
 		c := exec.CommandContext(ctx, python, args...)
-		c.Env = append(os.Environ(), "JOBS_LOG="+filepath.Join(r.folder, "second"))
+		c.Env = append(os.Environ(), "JOBS_LOG="+filepath.Join(r.folder, secondFolder))
 		end, err := start(c)
 		if err != nil {
 			return stop, err
@@ -238,7 +242,7 @@ func (r *running) neighbours(ctx context.Context) (stop func() error, err error)
 		ends = append(ends, end)
 	}
 	if r.job.Second != nil {
-		c := r.command(ctx, *r.job.Second, filepath.Join(r.folder, "second"), schedule)
+		c := r.command(ctx, *r.job.Second, filepath.Join(r.folder, secondFolder), schedule)
 		end, err := start(c)
 		if err != nil {
 			return stop, err
