@@ -27,7 +27,7 @@ func BenchmarkSwitches(b *testing.B) {
 			s.until = now + 45*time.Microsecond
 			s.sleepers = s.sleepers[:0]
 			s.report()
-			s.changes, s.schedule.Events = s.changes[:0], s.schedule.Events[:0]
+			s.schedule.Events = s.schedule.Events[:0]
 		}
 	}
 }

@@ -8,8 +8,15 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// report turns the changes since the last reading into events.
+// report turns the changes since the last reading into events, in the order of time.
 func (s *Source) report() {
+	slices.SortStableFunc(s.changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	all, end := s.changes, len(s.changes)
+	for end > 0 && all[end-1].at > s.until { // of threads that were just found asleep
+		end--
+	}
+	s.changes = all[:end]
+	defer func() { s.changes = slices.Delete(all, 0, end) }()
 	s.explain()
 	near := s.near()
 	near.learn(s.threads, s.reported, s.until)

@@ -179,17 +179,19 @@ func (s *Source) adopt(j *job, pid int) error {
 			if err != nil || s.threads[tid] != nil {
 				continue
 			}
+			began := monotonic() // so that its records are younger
 			if err := s.attach(j, tid); errors.Is(err, unix.ESRCH) {
 				continue
 			} else if err != nil {
 				return fmt.Errorf("follow the switches of job %s: %w", j.name, err)
 			}
 			th := s.add(record{
-				at: monotonic(), kind: forked, tid: tid, pid: pid, name: s.proc.name(pid, tid),
+				at: began, kind: forked, tid: tid, pid: pid, name: s.proc.name(pid, tid),
 			}, j)
 			if th == nil {
 				return fmt.Errorf("follow the switches of job %s: it has more than %d threads", j.name, maxThreads)
 			}
+			th.first = began
 			if c, err := s.proc.cause(th); err == nil {
 				s.asleep(th, c)
 			}
@@ -429,7 +431,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	}
 	length := s.until - s.reported
 	s.report()
-	s.changes, s.lost = s.changes[:0], 0
+	s.lost = 0
 	into.Schedule = &s.schedule
 	return s.limit(length)
 }
