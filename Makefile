@@ -8,6 +8,7 @@ PAIRS     ?= 60
 LENGTH    ?= 1m
 TIMEOUT   ?= 10m
 SEED      ?= 1
+SOAK      ?= 20m
 
 # go-nvml binds deprecated functions too, and its header warns of each.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
@@ -86,8 +87,10 @@ overhead: build collector ## Measure the agent (LENGTH=1m), the scheduler's evid
 	$(if $(filter 0,$(shell id -u)),go run ./hack/overhead -stallspan build/stallspan -switches 10000 -pairs $(PAIRS))
 	go run ./hack/footprint -collector build/otelcol-stallspan -length 10s
 
-soak: collector ## Load a Collector for ten minutes and watch its memory
-	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
+soak: collector fakenvml ## Load an agent (as root) and a Collector for SOAK=20m each, and fail if they grow
+	go build -tags overhead -o build/stallspan-overhead .
+	$(if $(filter 0,$(shell id -u)),go run ./hack/footprint -soak -nvml $(CURDIR)/build/fakenvml/libnvidia-ml.so.1 -length $(SOAK))
+	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length $(SOAK)
 
 scenarios: ## Check the diagnosis on labelled work on slow storage, as root (SEED=1, SCENARIOS=-short, docs/internals/accuracy.md)
 	mkdir -p build

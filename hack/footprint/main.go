@@ -1,13 +1,15 @@
 // Footprint measures the CPU time and the resident memory of `stallspan agent`, with every ring of its history full, a
 // job of ten processes followed, and an export of metrics to an OTLP server on loopback every ten seconds. It repeats
 // the measurement with a thousand open windows, and with ten thousand windows a minute. With -collector it measures the
-// receiver in a Collector next to host_metrics' disk scraper, and with -soak whether a Collector with receiver and
-// processor grows under load. With -evidence it measures what following a job's threads costs who reads the events.
+// receiver in a Collector next to host_metrics' disk scraper. With -soak it loads the agent, or with -collector a
+// Collector with receiver and processor, and watches whether it grows. With -evidence it measures what following a
+// job's threads costs who reads the events.
 //
 //	go build -tags overhead -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
 //	go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 3 -length 4s
 //	go run ./hack/footprint -collector build/otelcol-stallspan -length 15s
+//	go run ./hack/footprint -stallspan build/stallspan-overhead -soak -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
 //	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
 package main
 
@@ -43,15 +45,19 @@ func measure() (err error) {
 	collector := flag.String("collector", "",
 		"measure the receiver in this Collector instead, next to host_metrics' disk scraper")
 	rounds := flag.Int("rounds", 7, "turns that each Collector gets")
-	soaking := flag.Bool("soak", false, "with -collector: send it spans and windows for -length, and print its memory")
+	soaking := flag.Bool("soak", false, "load the agent (as root) or the Collector for -length, and fail if it grows")
+	nvml := flag.String("nvml", "", "with -soak: a library that the agent takes for the NVIDIA driver's")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
 	evident := flag.Bool("evidence", false, "measure what the scheduler's evidence costs `run` and the agent, as root")
 	flag.Parse()
 	if *evident {
 		return evidence(*binary, *rounds, *length)
 	}
-	if *soaking {
+	if *soaking && *collector != "" {
 		return soak(*collector, *length)
+	}
+	if *soaking {
+		return soakAgent(*binary, *nvml, *length)
 	}
 	if *collector != "" {
 		return collectors(*collector, *rounds, *length)
@@ -123,7 +129,7 @@ func measure() (err error) {
 		return err
 	}
 	if err := p.row("10,000 windows a minute, for "+length.String(), *length, func() error {
-		return churn(ctx, client, job.Process.Pid, 20, *length)
+		return churn(ctx, client, job.Process.Pid, 10_000, 20, *length)
 	}); err != nil {
 		return err
 	}
@@ -166,13 +172,20 @@ func end(ctx context.Context, client *api.Client, ids []string) error {
 	return nil
 }
 
-// churn begins and ends 10,000 windows a minute at an even rate, with the given number open at any moment.
-func churn(ctx context.Context, client *api.Client, pid, atOnce int, length time.Duration) error {
-	const pace = time.Minute / 10_000
-	ticker := time.NewTicker(pace)
+// churn begins and ends windows at an even rate, with the given number open at any moment, for a length or until ctx
+// ends.
+func churn(ctx context.Context, client *api.Client, pid, aMinute, atOnce int, length time.Duration) error {
+	ticker := time.NewTicker(time.Minute / time.Duration(aMinute))
 	defer ticker.Stop()
 	var open []string
-	for over := time.Now().Add(length); time.Now().Before(over); <-ticker.C {
+	stop := ctx.Done()
+	ctx = context.WithoutCancel(ctx) // calls under way succeed
+	for over := time.Now().Add(length); time.Now().Before(over); {
+		select {
+		case <-stop:
+			return end(ctx, client, open)
+		case <-ticker.C:
+		}
 		ids, err := begin(ctx, client, pid, 1)
 		if err != nil {
 			return err

@@ -20,8 +20,15 @@ var origin = time.Now()
 // Now returns the present time on both clocks, from one call.
 func Now() Stamp {
 	now := time.Now()
-	return Stamp{Mono: now.Sub(origin), Wall: now.Round(0)}
+	at := Stamp{Mono: now.Sub(origin), Wall: now.Round(0)}
+	if wallOffset != nil {
+		at.Wall = at.Wall.Add(wallOffset(at.Mono))
+	}
+	return at
 }
+
+// wallOffset steps the wall clock, with the build tag overhead alone.
+var wallOffset func(mono time.Duration) time.Duration
 
 // Sample is one reading by one Source. A source fills its own slices only. What the machine does not offer is absent,
 // not zero. A Sample is reused from tick to tick: copy what you keep.

@@ -5,21 +5,30 @@ package sampling
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// prefilledDisks makes eight with one disk of this machine.
-const prefilledDisks = 7
+// disksVariable is the number of disks that the history is filled with. The default makes eight with one disk of this
+// machine.
+const (
+	disksVariable  = "STALLSPAN_PREFILL_DISKS"
+	prefilledDisks = 7
+)
 
 // The build tag overhead fills the history as after a day: every ring has rows of eight disks, the host, a GPU and a
 // job. hack/footprint measures such an agent.
 func init() {
+	number := prefilledDisks
+	if n, err := strconv.Atoi(os.Getenv(disksVariable)); err == nil {
+		number = n
+	}
 	prefill = func(h *history.History) error {
 		for at := -24 * time.Hour; at < 0; at += spacing(at) {
-			for _, s := range past(at) {
+			for _, s := range past(at, number) {
 				if err := h.Append(&s); err != nil {
 					return err
 				}
@@ -45,11 +54,11 @@ func spacing(at time.Duration) time.Duration {
 }
 
 // past returns the readings of a moment before this one.
-func past(at time.Duration) []sample.Sample {
+func past(at time.Duration, number int) []sample.Sample {
 	stamp := sample.Stamp{Mono: at}
 	spent := 24*time.Hour + at
 	n := uint64(spent / time.Millisecond)
-	disks := make([]sample.Disk, prefilledDisks)
+	disks := make([]sample.Disk, number)
 	for i := range disks {
 		disks[i] = sample.Disk{
 			Name: fmt.Sprintf("past%d", i), Leaf: true, ReadIOs: n + 1, ReadBytes: n << 12, ReadTicks: spent / 2,

@@ -1,0 +1,25 @@
+//go:build overhead
+
+package agent
+
+import (
+	"fmt"
+	"net/http"
+	_ "net/http/pprof" // its pages, for hack/footprint
+	"os"
+)
+
+// pprofVariable is the address of pprof's pages.
+const pprofVariable = "STALLSPAN_PPROF"
+
+func init() {
+	address := os.Getenv(pprofVariable)
+	if address == "" {
+		return
+	}
+	go func() {
+		err := http.ListenAndServe(address, nil)
+		fmt.Fprintln(os.Stderr, "pprof:", err)
+		os.Exit(2)
+	}()
+}
