@@ -50,6 +50,7 @@ func rootCommand() *cobra.Command {
 	}
 	groupOf(root,
 		runCommand(),
+		attachCommand(),
 		demoCommand(),
 		markCommand(),
 		compareCommand(),

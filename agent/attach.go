@@ -1,0 +1,149 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const (
+	attachFor  = 10 * time.Second
+	attachMost = 7 * 24 * time.Hour // as for an announced window
+	attachJob  = "attach"
+	// attachLook is how often attach looks whether the process is still there.
+	attachLook = 100 * time.Millisecond
+)
+
+// attach watches a process that runs already.
+type attach struct {
+	json, whatIf bool
+	report       string
+	length       time.Duration
+	out          io.Writer
+}
+
+func attachCommand() *cobra.Command {
+	var a attach
+	cmd := &cobra.Command{
+		Use:     "attach [flags] PID|NAME [SECONDS]",
+		Aliases: []string{"why"},
+		Short:   "Watch a program that runs already, and show where its time goes",
+		Long: `Watches a process and its children for 10 seconds, without a restart and without an agent. Then it
+prints where the time went, why, and what to try. NAME is the name of a program or of its script.
+The process is not stopped, traced or changed. ^C ends the watch early, with a table.`,
+		Example: `  stallspan attach 4711
+  stallspan attach train.py 30
+  stallspan why train.py`,
+		Args: needs(1, 2, "attach needs one process: stallspan attach PID, or stallspan attach train.py"),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			a.length = attachFor
+			if len(args) == 2 {
+				if a.length, err = attachLength(args[1]); err != nil {
+					return usage(err)
+				}
+			}
+			a.out = cmd.OutOrStdout()
+			return a.run(cmd.Context(), args[0])
+		},
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&a.json, "json", false, "print the report as JSON")
+	flags.BoolVar(&a.whatIf, "what-if", false, whatIfUsage)
+	flags.StringVar(&a.report, "report", "", "also write the report as JSON to this `file`")
+	return cmd
+}
+
+// attachLength reads SECONDS, as a number or as a duration with a unit.
+func attachLength(text string) (time.Duration, error) {
+	length, err := time.ParseDuration(text)
+	if seconds, failed := strconv.ParseFloat(text, 64); failed == nil {
+		length, err = time.Duration(seconds*float64(time.Second)), nil
+	}
+	if err != nil || length < time.Second || length > attachMost {
+		return 0, fmt.Errorf("SECONDS is %q: give a time from 1 s to 7 days, such as 30 or 5m", text)
+	}
+	return length, nil
+}
+
+func (a *attach) run(ctx context.Context, who string) error {
+	found, err := findProcess(procfs.DefaultMountPoint, who)
+	if err != nil {
+		return err
+	}
+	report, err := openReport(a.report)
+	if err != nil {
+		return err
+	}
+	defer report.discard()
+	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Agents: api.AgentSockets()})
+	if err != nil {
+		return err
+	}
+	m.Start()
+	defer m.Stop()
+	if err := m.Jobs.Follow(attachJob, found.pid, "", false); err != nil {
+		return fmt.Errorf("process %d cannot be followed: %w", found.pid, err)
+	}
+	defer m.Jobs.Unfollow(attachJob)
+	id, err := m.Windows.Begin(window.Window{Kind: window.Custom, Name: found.name, Run: found.name, Job: attachJob,
+		Source: window.Announced, Owned: true, PID: found.pid}, m.Now())
+	if err != nil {
+		return err
+	}
+	say("watching %s (process %d) for %s; stop with ^C", printable(found.name), found.pid,
+		explain.Duration(a.length.Seconds()))
+	gone := found.wait(ctx, a.length)
+	whole, err := m.Windows.End(id, m.Now())
+	if err != nil {
+		return err
+	}
+	if gone {
+		say("process %d ended after %s", found.pid, explain.Duration(whole.Duration().Seconds()))
+	}
+	return errors.Join(a.show(whole, m.Problems()), report.save(newDocument(whole, []*window.Report{whole}, m.Problems())))
+}
+
+func (a *attach) show(whole *window.Report, problems []error) error {
+	windows := []*window.Report{whole}
+	if a.json {
+		return writeJSON(a.out, newDocument(nil, windows, problems))
+	}
+	printTable(a.out, windows, problems)
+	if a.whatIf {
+		printWhatIf(a.out, windows)
+	}
+	return nil
+}
+
+// wait returns when the time is over, ctx ends, or the process has gone.
+func (p process) wait(ctx context.Context, length time.Duration) (gone bool) {
+	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
+	if err != nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	look := time.NewTicker(attachLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-look.C:
+			if !p.runs(fs) {
+				return true
+			}
+		}
+	}
+}
