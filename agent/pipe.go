@@ -2,7 +2,6 @@ package agent
 
 import (
 	"errors"
-	"io"
 	"os"
 	"sync/atomic"
 	"time"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/stallspan/stallspan/agent/internal/heir"
 	"github.com/stallspan/stallspan/agent/internal/progress"
 )
 
@@ -19,6 +19,9 @@ type pipe struct {
 	read, write *os.File
 	to          *os.File
 	isTerminal  bool
+	peeked      *peeked                   // nil if output is read at once
+	heir        *heir.Heir                // nil for none
+	number      int                       // of this output, for the heir
 	exited      atomic.Pointer[time.Time] // when the program exited: reads are limited from then on
 	held        bool                      // another process had it open at the end; set when copy returns
 }
@@ -30,6 +33,8 @@ const (
 	maxWait    = 10 * time.Second      // after this time, only buffered output is passed on
 	drainTime  = 10 * time.Millisecond // enough to read buffered output
 	maxTail    = 1 << 20               // bytes of it: the largest pipe that an unprivileged program can set (pipe(7))
+
+	bufferSize = 32 << 10 // bytes that are passed on at a time
 )
 
 // openPipe opens a pipe to one of our outputs. If that is a terminal the program gets a terminal, or a plain pipe where
@@ -95,17 +100,20 @@ func (p *pipe) resize() (changed bool) {
 func (p *pipe) copy(line func([]byte)) {
 	lines := progress.NewLines(line)
 	defer lines.Close()
-	defer func() { _ = p.read.Close() }()
-	buf := make([]byte, 32<<10)
+	defer func() {
+		if !p.held {
+			p.heir.Drop(p.number)
+		}
+		p.closeRead()
+	}()
+	buf := make([]byte, bufferSize)
 	for tail := 0; ; {
 		late := p.limitRead()
-		n, err := p.read.Read(buf)
-		if n > 0 {
-			if pass(p.to, buf[:n]) != nil {
-				return
-			}
-			_, _ = lines.Write(buf[:n]) // never fails
+		n, err := p.next(buf)
+		if p.pass(buf[:n]) != nil {
+			return
 		}
+		_, _ = lines.Write(buf[:n]) // never fails
 		if late {
 			tail += n
 		}
@@ -115,6 +123,53 @@ func (p *pipe) copy(line func([]byte)) {
 			}
 			return // io.EOF; EIO when the last process has closed a terminal
 		}
+	}
+}
+
+// next returns what the program has printed. It stays in the kernel until it has been passed on, if there is an heir.
+func (p *pipe) next(buf []byte) (n int, err error) {
+	if p.peeked == nil {
+		return p.read.Read(buf)
+	}
+	n, err = p.peeked.next(buf)
+	if errors.Is(err, errNoCopy) {
+		p.peeked.close()
+		p.peeked = nil
+		return p.read.Read(buf)
+	}
+	return n, err
+}
+
+// pass passes on what next has returned.
+func (p *pipe) pass(b []byte) error {
+	for len(b) > 0 {
+		part := b
+		if p.peeked != nil {
+			part = b[:p.peeked.atOnce(len(b))]
+		}
+		if err := heir.WriteAll(p.to, part); err != nil {
+			return err
+		}
+		if p.peeked != nil {
+			p.peeked.passed(len(part))
+		}
+		b = b[len(part):]
+	}
+	return nil
+}
+
+// leave leaves the output of a process that was left running to the heir. Otherwise that process would die of SIGPIPE
+// at its next output, when we have ended. A file or a terminal gets the output, as it would without us. Output to a
+// pipe is dropped: its reader waits for our end, and must not wait for that process.
+func (p *pipe) leave() {
+	info, err := p.to.Stat()
+	p.heir.Leave(p.number, err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) != 0)
+}
+
+func (p *pipe) closeRead() {
+	_ = p.read.Close()
+	if p.peeked != nil {
+		p.peeked.close()
 	}
 }
 
@@ -130,19 +185,4 @@ func (p *pipe) limitRead() (late bool) {
 	}
 	_ = p.read.SetReadDeadline(time.Now().Add(wait))
 	return late
-}
-
-// pass writes all of b. A program that shares our terminal may have made it non-blocking. Then pass waits while it is
-// full.
-func pass(to *os.File, b []byte) error {
-	for {
-		n, err := to.Write(b)
-		if b = b[n:]; !errors.Is(err, unix.EAGAIN) {
-			return err
-		}
-		wait := []unix.PollFd{{Fd: int32(to.Fd()), Events: unix.POLLOUT}}
-		if _, err := unix.Poll(wait, -1); err != nil && !errors.Is(err, unix.EINTR) {
-			return errors.Join(io.ErrShortWrite, err)
-		}
-	}
 }

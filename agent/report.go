@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/stallspan/stallspan/agent/internal/heir"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/state"
 	"github.com/stallspan/stallspan/internal/trust"
@@ -121,7 +122,7 @@ func writeSpare(text []byte) (path string, err error) {
 }
 
 func (f *reportFile) write(text []byte) error {
-	if err := pass(f.file, text); err != nil {
+	if err := heir.WriteAll(f.file, text); err != nil {
 		return err
 	}
 	if f.path == "" {

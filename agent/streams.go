@@ -4,6 +4,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/stallspan/stallspan/agent/internal/heir"
 )
 
 // streams copy the program's output to our own, byte for byte, and pass its lines to a follower.
@@ -15,6 +17,7 @@ type streams struct {
 	all     []*pipe // a single one if both outputs are the same terminal, which keeps their order
 	stdout  *pipe
 	stderr  *pipe
+	heir    *heir.Heir // passes on what comes after our end; nil if it cannot be started
 	copying sync.WaitGroup
 }
 
@@ -27,6 +30,7 @@ func openStreams(stdout, stderr *os.File) (*streams, error) {
 	s.all = append(s.all, s.stdout)
 	if s.stdout.isTerminal && sameFile(stdout, stderr) {
 		s.stderr = s.stdout
+		s.startHeir()
 		return s, nil
 	}
 	if s.stderr, err = openPipe(stderr); err != nil {
@@ -34,7 +38,37 @@ func openStreams(stdout, stderr *os.File) (*streams, error) {
 		return nil, err
 	}
 	s.all = append(s.all, s.stderr)
+	s.startHeir()
 	return s, nil
+}
+
+// startHeir starts the heir. Without one, a program dies at its next output if we are killed.
+func (s *streams) startHeir() {
+	var outputs []heir.Output
+	for _, p := range s.all {
+		p.peeked = newPeeked(p.read, p.to, p.isTerminal)
+		o := heir.Output{From: []*os.File{p.read}, To: p.to}
+		if moved := p.peeked.moved(); moved != nil {
+			o.From = []*os.File{moved, p.read}
+		}
+		outputs = append(outputs, o)
+	}
+	h, err := heir.Start(outputs...)
+	if s.heir = h; err != nil {
+		s.closePeeked() // nothing is kept back for it
+	}
+	for number, p := range s.all {
+		p.heir, p.number = h, number
+	}
+}
+
+func (s *streams) closePeeked() {
+	for _, p := range s.all {
+		if p.peeked != nil {
+			p.peeked.close()
+			p.peeked = nil
+		}
+	}
 }
 
 func sameFile(a, b *os.File) bool {
@@ -68,6 +102,7 @@ func (s *streams) finish() (held bool) {
 		p.limitRead()
 	}
 	s.copying.Wait()
+	s.heir.Close()
 	for _, p := range s.all {
 		held = held || p.held
 	}
@@ -75,8 +110,9 @@ func (s *streams) finish() (held bool) {
 }
 
 func (s *streams) closeAll() {
+	s.heir.Close()
 	for _, p := range s.all {
-		_ = p.read.Close()
+		p.closeRead()
 		_ = p.write.Close()
 	}
 }
