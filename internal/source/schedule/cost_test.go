@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // BenchmarkDecode is the cost of one event in Read, without the system calls of a reading.
@@ -66,12 +67,11 @@ func BenchmarkRead(b *testing.B) {
 	o := defaults
 	o.jobBudget, o.allBudget = 1<<20, 1<<20 // no sums
 	s := opened(b, o)
-	p := start(b, "storm")
-	if err := s.Follow("job", []int{p.pid()}); err != nil {
+	p := fixture.Start(b, "storm")
+	if err := s.Follow("job", []int{p.PID()}); err != nil {
 		b.Fatal(err)
 	}
-	done := make(chan facts)
-	go func() { done <- p.finish() }()
+	done := p.Run()
 	var r sample.Sample
 	var spent time.Duration
 	var events, readings int

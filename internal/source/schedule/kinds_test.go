@@ -65,12 +65,14 @@ func TestForkedProcess(t *testing.T) {
 
 // execProgram has another thread than the first one replace the program.
 func execProgram(f facts) {
+	known := make(chan struct{})
 	tid, _ := thread(func() {
-		time.Sleep(5 * time.Millisecond)
+		<-known
 		_ = json.NewEncoder(os.Stdout).Encode(f)
 		must(syscall.Exec("/bin/sh", []string{"sh", "-c", "exit 0"}, nil))
 	})
 	f["other"] = tid
+	close(known)
 	select {}
 }
 
@@ -93,7 +95,7 @@ func TestExecByAnotherThread(t *testing.T) {
 }
 
 func napProgram(facts) {
-	wait := unix.NsecToTimespec((20 * time.Millisecond).Nanoseconds())
+	wait := unix.NsecToTimespec((100 * time.Millisecond).Nanoseconds())
 	must(unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &wait, nil))
 }
 
@@ -102,7 +104,7 @@ func TestSleepEndsByInterrupt(t *testing.T) {
 	f, events := trace(t, s, "sleep")
 	checkChain(t, events)
 	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool {
-		return out.Syscall == unix.SYS_CLOCK_NANOSLEEP
+		return out.Syscall == unix.SYS_CLOCK_NANOSLEEP && out.State != sample.StateReady // others took its CPU before
 	})
 	if len(found) != 1 {
 		t.Fatalf("got %d pauses in clock_nanosleep, want 1", len(found))
@@ -111,8 +113,8 @@ func TestSleepEndsByInterrupt(t *testing.T) {
 	if in.WakerKind != sample.Interrupt || in.Waker != 0 || out.File != sample.NoFile {
 		t.Errorf("got waker %d of kind %d and file %d; want an interrupt and none", in.Waker, in.WakerKind, out.File)
 	}
-	if slept := in.Woken - out.At; slept < 19*time.Millisecond {
-		t.Errorf("got %v, want 20 ms", slept)
+	if slept := in.Woken - out.At; slept < 50*time.Millisecond { // it ends 100 ms after the call began
+		t.Errorf("got %v, want 100 ms", slept)
 	}
 }
 
@@ -124,6 +126,7 @@ func futexProgram(f facts) {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, at, 0 /* FUTEX_WAIT */, 0, 0, 0, 0)
 	})
 	f["waiter"] = tid
+	untilIn(tid, at)
 	time.Sleep(10 * time.Millisecond)
 	waker, wait2 := thread(func() {
 		_, _, _ = unix.Syscall6(unix.SYS_FUTEX, at, 1 /* FUTEX_WAKE */, 1, 0, 0, 0)
@@ -168,6 +171,7 @@ func tcpProgram(f facts) {
 		must(err)
 	})
 	f["receiver"] = tid
+	untilIn(tid, file.Fd())
 	time.Sleep(10 * time.Millisecond)
 	sender, wait2 := thread(func() { must(unix.Sendto(int(sink.Fd()), []byte{0}, 0, nil)) })
 	f["sender"] = sender
@@ -243,15 +247,15 @@ func TestReadOfSlowDisk(t *testing.T) {
 	found := pauses(events, f["main"], func(out sample.ThreadEvent) bool {
 		return out.Syscall == unix.SYS_PREAD64 && out.File == sample.RegularFile && out.Detail == uint64(f["inode"])
 	})
+	found = slices.DeleteFunc(found, func(p [2]sample.ThreadEvent) bool {
+		return p[0].State != sample.StateBlocked || !p[0].IOWait // it waits for memory, on a machine that is short of it
+	})
 	var blocked time.Duration
 	for _, p := range found {
-		if p[0].State != sample.StateBlocked || !p[0].IOWait {
-			t.Errorf("got state %d, I/O wait %v in a read of a disk; want blocked with I/O wait", p[0].State, p[0].IOWait)
-		}
 		blocked += p[1].Woken - p[0].At
 	}
 	if len(found) < 10 || blocked < 90*time.Millisecond {
-		t.Errorf("got %d pauses of %v in all, want 10 of 10 ms", len(found), blocked)
+		t.Errorf("got %d pauses of %v in all that are blocked with I/O wait, want 10 of 10 ms", len(found), blocked)
 	}
 	var fetched, chars uint64
 	var fetching [2]time.Duration // before it sleeps, and after
@@ -283,7 +287,8 @@ func spinProgram(f facts) {
 	f["cpu"] = int(after.Nano() - before.Nano())
 }
 
-// The time on a CPU is that of the thread's own clock. What the thread does outside of the loop is a few milliseconds.
+// The time on a CPU, without what the hypervisor stole, is that of the thread's own clock. What the thread does outside
+// of the loop is a few milliseconds.
 func TestRunningTime(t *testing.T) {
 	s := opened(t, defaults)
 	f, events := trace(t, s, "spin")
@@ -292,7 +297,7 @@ func TestRunningTime(t *testing.T) {
 	own := of(events, f["main"])
 	for i, e := range own[1:] {
 		if e.Kind == sample.ThreadOut && own[i].Kind == sample.ThreadIn {
-			running += e.At - own[i].At
+			running += e.At - own[i].At - e.Stolen
 		}
 	}
 	cpu := time.Duration(f["cpu"])
@@ -305,7 +310,7 @@ func TestRunningTime(t *testing.T) {
 func epollProgram(facts) {
 	epoll, err := unix.EpollCreate1(0)
 	must(err)
-	_, err = unix.EpollWait(epoll, make([]unix.EpollEvent, 1), 5)
+	_, err = unix.EpollWait(epoll, make([]unix.EpollEvent, 1), 100)
 	must(err)
 }
 
@@ -335,6 +340,7 @@ func deviceProgram(f facts) {
 		must(err)
 	})
 	f["reader"] = tid
+	untilIn(tid, uintptr(other))
 	time.Sleep(10 * time.Millisecond)
 	_, err = terminal.WriteString("\n")
 	must(err)

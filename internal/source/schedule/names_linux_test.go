@@ -4,7 +4,6 @@ package schedule
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 // hostile is a name that moves the cursor of a terminal.
@@ -32,8 +32,7 @@ func TestNames(t *testing.T) {
 	s := opened(t, defaults)
 	f, events := trace(t, s, "rename")
 	checkChain(t, events)
-	program := filepath.Base(os.Args[0])
-	program = program[:min(len(program), 15)]
+	const program = "exe" // of /proc/self/exe
 	began, named := "", ""
 	for _, e := range of(events, f["renamed"]) {
 		switch e.Kind {
@@ -51,12 +50,15 @@ func TestNames(t *testing.T) {
 // TestNameOfWaker: the program waits for its input, from this process, which is not followed.
 func TestNameOfWaker(t *testing.T) {
 	s := opened(t, defaults)
-	p := start(t, "sleep")
-	if err := s.Follow("job", []int{p.pid()}); err != nil {
+	p := fixture.Start(t, "sleep")
+	if err := s.Follow("job", []int{p.PID()}); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // it is started, and waits
-	p.finish()
+	for !sleepsIn(p.PID(), p.PID(), os.Stdin.Fd()) {
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(20 * time.Millisecond) // who ends shorter waits is not named
+	p.Finish()
 	events := readAll(t, s)
 	checkChain(t, events)
 	at := slices.IndexFunc(events, func(e sample.ThreadEvent) bool {

@@ -87,7 +87,7 @@ func naps(events []sample.ThreadEvent) (naps, ends int) {
 		switch {
 		case e.Kind == sample.ThreadOut && e.State == sample.StateDead:
 			ends++
-		case e.Kind == sample.ThreadOut && e.Syscall == unix.SYS_CLOCK_NANOSLEEP:
+		case e.Kind == sample.ThreadOut && e.Syscall == unix.SYS_CLOCK_NANOSLEEP && e.State != sample.StateReady:
 			naps++
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -43,19 +44,20 @@ func pollProgram(f facts) {
 			f["port"] = port
 		}
 	}
-	wait := func(name string, f facts, until func()) {
+	wait := func(name string, f facts, first uintptr, until func()) {
 		tid, wait := thread(until)
 		f[name] = tid
-		time.Sleep(20 * time.Millisecond)
+		untilIn(tid, first)
+		time.Sleep(20 * time.Millisecond) // what ends shorter waits is not reported
 		_, err := ends[1].Write([]byte{0})
 		must(err)
 		wait()
 		_, err = unix.Read(int(fds[1].Fd), make([]byte, 1))
 		must(err)
 	}
-	wait("poll", f, func() { _, err := unix.Poll(fds, -1); must(err) })
-	wait("alone", f, func() { _, err := unix.Poll(fds[1:2], -1); must(err) })
-	wait("epoll", f, func() { _, err := unix.EpollWait(epoll, make([]unix.EpollEvent, 3), -1); must(err) })
+	wait("poll", f, uintptr(unsafe.Pointer(&fds[0])), func() { _, err := unix.Poll(fds, -1); must(err) })
+	wait("alone", f, uintptr(unsafe.Pointer(&fds[1])), func() { _, err := unix.Poll(fds[1:2], -1); must(err) })
+	wait("epoll", f, uintptr(epoll), func() { _, err := unix.EpollWait(epoll, make([]unix.EpollEvent, 3), -1); must(err) })
 }
 
 // A wait for several files shows which one ended it.

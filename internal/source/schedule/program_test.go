@@ -3,13 +3,10 @@
 package schedule
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"runtime"
 	"slices"
 	"strings"
@@ -19,29 +16,19 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 	"github.com/stallspan/stallspan/test/slowdisk"
 )
 
-// programVariable names what the test binary does instead of testing.
-const programVariable = "STALLSPAN_SCHEDULE_PROGRAM"
-
 // facts are what a program knows of its own threads.
-type facts map[string]int
+type facts = fixture.Facts
 
 func TestMain(m *testing.M) {
 	if slowdisk.Serve() {
 		return
 	}
-	name := os.Getenv(programVariable)
-	if name == "" {
-		os.Exit(m.Run())
-	}
-	runtime.LockOSThread()
-	_, _ = bufio.NewReader(os.Stdin).ReadString('\n') // until it is followed
-	f := facts{"main": unix.Gettid()}
-	programs[name](f)
-	_ = json.NewEncoder(os.Stdout).Encode(f)
-	os.Exit(0)
+	fixture.Serve(programs)
+	os.Exit(m.Run())
 }
 
 // programs run in a process of their own, followed from their first step on.
@@ -86,64 +73,14 @@ func opened(t testing.TB, o options) *Source {
 	return s
 }
 
-// running is a program that waits to be let go.
-type running struct {
-	t     testing.TB
-	cmd   *exec.Cmd
-	stdin io.WriteCloser
-	out   *bufio.Reader
-}
-
-func start(t testing.TB, program string, arguments ...string) *running {
-	t.Helper()
-	cmd := exec.Command(os.Args[0], arguments...)
-	// A signal of the Go runtime would interrupt the raw system calls of the program.
-	cmd.Env = append(os.Environ(), programVariable+"="+program, "GODEBUG=asyncpreemptoff=1")
-	cmd.Stderr = os.Stderr
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return &running{t, cmd, stdin, bufio.NewReader(stdout)}
-}
-
-func (r *running) pid() int { return r.cmd.Process.Pid }
-
-// finish lets the program go and returns what it knows once it has ended.
-func (r *running) finish() facts {
-	r.t.Helper()
-	if _, err := io.WriteString(r.stdin, "\n"); err != nil {
-		r.t.Fatal(err)
-	}
-	var f facts
-	if err := json.NewDecoder(r.out).Decode(&f); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := r.cmd.Wait(); err != nil {
-		r.t.Fatal(err)
-	}
-	return f
-}
-
 // trace follows a program from its start to its end.
 func trace(t testing.TB, s *Source, program string, arguments ...string) (facts, []sample.ThreadEvent) {
 	t.Helper()
-	p := start(t, program, arguments...)
-	if err := s.Follow("job", []int{p.pid()}); err != nil {
+	p := fixture.Start(t, program, arguments...)
+	if err := s.Follow("job", []int{p.PID()}); err != nil {
 		t.Fatal(err)
 	}
-	f := p.finish()
+	f := p.Finish()
 	events := readAll(t, s)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -264,6 +201,21 @@ func thread(f func()) (tid int, wait func()) {
 		close(ended)
 	}()
 	return <-started, func() { <-ended }
+}
+
+// untilIn waits until a thread of this program sleeps in a system call with such a first argument.
+func untilIn(tid int, first uintptr) {
+	for !sleepsIn(os.Getpid(), tid, first) {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// sleepsIn reports whether a thread sleeps in a system call with such a first argument.
+func sleepsIn(pid, tid int, first uintptr) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/syscall", pid, tid))
+	must(err)
+	fields := strings.Fields(string(text)) // the number and six arguments; "running", or -1 and two registers
+	return len(fields) > 3 && fields[1] == fmt.Sprintf("%#x", first)
 }
 
 func must(err error) {

@@ -3,12 +3,14 @@
 package schedule
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/test/fixture"
 )
 
 const (
@@ -51,34 +53,45 @@ func stormProgram(f facts) {
 	wait2()
 }
 
-// storm follows the program and reads as the agent does. It returns the events, and whether the long sleep was reported
-// while it lasted.
-func storm(t *testing.T, s *Source) (f facts, events []sample.ThreadEvent, inTime bool, lost uint64) {
+// stormSeen is what a source saw of stormProgram.
+type stormSeen struct {
+	facts  facts
+	events []sample.ThreadEvent
+	inTime bool // the long sleep was reported while it lasted
+	lost   uint64
+}
+
+// storm follows the program and reads as the agent does.
+func storm(t *testing.T, s *Source) (seen stormSeen) {
 	t.Helper()
-	p := start(t, "storm")
-	if err := s.Follow("job", []int{p.pid()}); err != nil {
+	p := fixture.Start(t, "storm")
+	if err := s.Follow("job", []int{p.PID()}); err != nil {
 		t.Fatal(err)
 	}
-	done := make(chan facts)
-	go func() { done <- p.finish() }()
+	defer s.Unfollow("job")
+	done := p.Run()
 	for {
 		select {
-		case f = <-done:
+		case seen.facts = <-done:
+			if seen.facts == nil {
+				t.FailNow()
+			}
 			more, missed := readWithLoss(t, s)
-			return f, append(events, more...), inTime, lost + missed
+			seen.events, seen.lost = append(seen.events, more...), seen.lost+missed
+			return seen
 		case <-time.After(20 * time.Millisecond):
 		}
 		var r sample.Sample
 		if err := s.Read(&r); err != nil {
 			t.Fatal(err)
 		}
-		lost += r.Schedule.Lost
+		seen.lost += r.Schedule.Lost
 		for _, e := range r.Schedule.Events {
 			if e.Syscall == unix.SYS_CLOCK_NANOSLEEP && e.Kind == sample.ThreadOut && r.At.Mono-e.At < stormSleep {
-				inTime = true
+				seen.inTime = true
 			}
 		}
-		events = append(events, r.Schedule.Events...)
+		seen.events = append(seen.events, r.Schedule.Events...)
 	}
 }
 
@@ -113,28 +126,49 @@ func totals(events []sample.ThreadEvent, tid int) (running, ready, blocked, asle
 	return running, ready, blocked, asleep, sums
 }
 
+// attempts is how often a storm is measured until it is as it should be. Other programs may take the CPUs of this one,
+// so that it makes few events, and those of the reader, so that it is late. What holds at any load is checked each
+// time.
+const attempts = 5
+
 func TestStormIsSummed(t *testing.T) {
 	o := defaults
 	o.jobBudget = 300
-	s := opened(t, o)
-	f, events, inTime, lost := storm(t, s)
-	checkChain(t, events)
-	if lost > 0 {
-		t.Errorf("got %d lost events, want none", lost)
+	var problems []string
+	for range attempts {
+		if problems = summedStorm(t, o); len(problems) == 0 {
+			return
+		}
+		t.Log(problems)
 	}
-	if !inTime {
-		t.Error("the sleep after the storm was reported when it was over, want it while it lasted")
-	}
-	for _, tid := range []int{f["ping"], f["pong"]} {
-		checkTotals(t, events, tid, 5)
-	}
-	if perSecond := float64(len(events)) / (stormLength + stormSleep).Seconds(); perSecond > 10*2*300 {
-		t.Errorf("got %.0f events a second, want at most twice the budget of %d", perSecond, 10*300)
-	}
+	t.Errorf("in each of %d measurements; in the last one: %q", attempts, problems)
 }
 
-// checkTotals fails if the parts of a thread's life do not add up to it.
-func checkTotals(t *testing.T, events []sample.ThreadEvent, tid, wantSums int) {
+// summedStorm returns what differs in a storm above the budget.
+func summedStorm(t *testing.T, o options) (problems []string) {
+	t.Helper()
+	s := opened(t, o)
+	defer func() { _ = s.Close() }()
+	seen := storm(t, s)
+	checkChain(t, seen.events)
+	if seen.lost > 0 {
+		problems = append(problems, fmt.Sprintf("%d events are lost, want none", seen.lost))
+	}
+	if !seen.inTime {
+		problems = append(problems, "the sleep after the storm was reported when it was over, want it while it lasted")
+	}
+	for _, tid := range []int{seen.facts["ping"], seen.facts["pong"]} {
+		problems = append(problems, totalProblems(t, seen.events, tid, 5)...)
+	}
+	if perSecond := float64(len(seen.events)) / (stormLength + stormSleep).Seconds(); perSecond > 10*2*300 {
+		problems = append(problems, fmt.Sprintf("%.0f events a second, want at most twice the budget of %d",
+			perSecond, 10*300))
+	}
+	return problems
+}
+
+// totalProblems fails if the parts of a thread's life do not add up to it, and returns what else differs.
+func totalProblems(t *testing.T, events []sample.ThreadEvent, tid, wantSums int) (problems []string) {
 	t.Helper()
 	running, ready, blocked, asleep, sums := totals(events, tid)
 	own := of(events, tid)
@@ -144,11 +178,13 @@ func checkTotals(t *testing.T, events []sample.ThreadEvent, tid, wantSums int) {
 			tid, got, running, ready, blocked, asleep, life)
 	}
 	if life < stormLength || running == 0 || asleep == 0 {
-		t.Errorf("thread %d: got %v running and %v asleep of %v, want some of both", tid, running, asleep, life)
+		problems = append(problems, fmt.Sprintf("thread %d: %v running and %v asleep of %v, want some of both",
+			tid, running, asleep, life))
 	}
 	if sums < wantSums {
-		t.Errorf("thread %d: got %d sums, want at least %d", tid, sums, wantSums)
+		problems = append(problems, fmt.Sprintf("thread %d: %d sums, want at least %d", tid, sums, wantSums))
 	}
+	return problems
 }
 
 // A buffer without room loses details, and no time.
@@ -156,13 +192,23 @@ func TestLostEventsAreCounted(t *testing.T) {
 	o := defaults
 	o.ringBytes = 4096
 	o.jobBudget, o.allBudget = 1<<20, 1<<20
-	s := opened(t, o)
-	f, events, _, lost := storm(t, s)
-	if lost == 0 {
-		t.Error("got no lost event in a buffer of 4096 bytes, want some")
+	var problems []string
+	for range attempts {
+		s := opened(t, o)
+		seen := storm(t, s)
+		checkChain(t, seen.events)
+		problems = nil
+		if seen.lost == 0 {
+			problems = append(problems, "no event is lost in a buffer of 4096 bytes, want some")
+		}
+		for _, tid := range []int{seen.facts["ping"], seen.facts["pong"]} {
+			problems = append(problems, totalProblems(t, seen.events, tid, 1)...)
+		}
+		_ = s.Close()
+		if len(problems) == 0 {
+			return
+		}
+		t.Log(problems)
 	}
-	checkChain(t, events)
-	for _, tid := range []int{f["ping"], f["pong"]} {
-		checkTotals(t, events, tid, 1)
-	}
+	t.Errorf("in each of %d measurements; in the last one: %q", attempts, problems)
 }
