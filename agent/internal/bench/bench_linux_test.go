@@ -100,6 +100,20 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// Readers that get a CPU when the step is over have read once each, so that no step is without a result.
+func TestLateReaders(t *testing.T) {
+	file, err := os.Open(written(t, t.TempDir(), large))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	s := step{file: file, readers: 4, length: small, lasts: 1, offsets: anywhere(large, 1)}
+	all, err := s.run(t.Context())
+	if err != nil || all.times.n != 4 || all.rate(s.lasts) <= 0 {
+		t.Errorf("got %d reads, %v a second, %v; want 4", all.times.n, all.rate(s.lasts), err)
+	}
+}
+
 // A file system without direct reads, such as ramfs, is read through the page cache, with a note.
 func TestWithoutDirectReads(t *testing.T) {
 	folder := t.TempDir()

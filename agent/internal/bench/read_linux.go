@@ -67,11 +67,12 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 	return all, all.err
 }
 
+// reader reads at least once, even if it gets a CPU when the step is over.
 func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.Bool) *tally {
 	t := &tally{}
 	next := s.offsets(number)
 	at := time.Since(began)
-	for at < s.lasts && !stop.Load() {
+	for first := true; (first || at < s.lasts) && !stop.Load(); first = false {
 		offset := next()
 		if offset < 0 {
 			break
