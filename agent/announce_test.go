@@ -87,3 +87,25 @@ func TestTraceparentIsMadeUp(t *testing.T) {
 		t.Errorf("printed %q", v.out.String())
 	}
 }
+
+// A framework prints its epochs although a callback announces them. They are counted once.
+func TestAnnouncedEpochsReplacePrintedOnes(t *testing.T) {
+	t.Parallel()
+	d := reported(t, `
+import http.client, json, os, socket
+def post(path, body):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(os.environ["STALLSPAN_SOCKET"])
+    c = http.client.HTTPConnection("localhost")
+    c.sock = s
+    c.request("POST", path, json.dumps(body))
+    return json.load(c.getresponse())
+for epoch in (1, 2):
+    print("Epoch %d/2" % epoch, flush=True)
+    time.sleep(0.3)  # the line is read before the window is announced
+    id = post("/v1/windows", {"kind": "epoch", "epoch": epoch})["id"]
+    time.sleep(0.4)
+    post("/v1/windows/%s/end" % id, {})
+`)
+	checkWindows(t, d, "epoch 1", "epoch 2")
+}

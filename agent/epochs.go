@@ -8,14 +8,13 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/progress"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
-	"github.com/stallspan/stallspan/internal/windows"
 )
 
 // follower turns the program's output into windows. Several goroutines read the streams. One lock covers reading a line
 // and acting on it, so that windows begin and end in the order of the lines.
 type follower struct {
 	monitor *monitor.Monitor
-	client  *windows.Client
+	client  *announcedWindows
 
 	mu     sync.Mutex
 	reader *progress.Reader
@@ -28,7 +27,7 @@ type follower struct {
 	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
-func newFollower(m *monitor.Monitor, c *windows.Client, reader *progress.Reader, at monitor.Moment) *follower {
+func newFollower(m *monitor.Monitor, c *announcedWindows, reader *progress.Reader, at monitor.Moment) *follower {
 	return &follower{monitor: m, client: c, reader: reader, began: at, loads: map[string]string{}}
 }
 
@@ -60,7 +59,7 @@ func (f *follower) act(events []progress.Event) {
 	at := f.over
 	for i := range events {
 		e := &events[i]
-		if e.Kind == progress.EpochProgress {
+		if e.Kind == progress.EpochProgress || f.announced(e) {
 			continue
 		}
 		if at == nil {
@@ -83,6 +82,31 @@ func (f *follower) act(events []progress.Event) {
 			f.end(f.loads[e.Model], e, *at)
 			delete(f.loads, e.Model)
 		}
+	}
+}
+
+// announced reports whether the program announces windows of this kind itself. What a line has opened is dropped then.
+func (f *follower) announced(e *progress.Event) bool {
+	switch e.Kind {
+	case progress.EpochStart, progress.EpochEnd:
+		if !f.client.epochs.Load() {
+			return false
+		}
+		f.drop(f.epoch)
+		f.epoch = ""
+	default:
+		if !f.client.loads.Load() {
+			return false
+		}
+		f.drop(f.loads[e.Model])
+		delete(f.loads, e.Model)
+	}
+	return true
+}
+
+func (f *follower) drop(id string) {
+	if id != "" {
+		f.monitor.Windows.Drop(id)
 	}
 }
 

@@ -112,6 +112,7 @@ type run struct {
 	monitor   *monitor.Monitor
 	telemetry *telemetry
 	client    *windows.Client
+	announced *announcedWindows
 	windows   timeline
 	follower  *follower
 	root      *export.Open // the run's own span
@@ -147,7 +148,8 @@ func (r *run) do(ctx context.Context) error {
 	r.root = r.telemetry.exporter.Begin(rootName(r.options.name), time.Now(), parentFromEnvironment())
 	r.client = newClient(m, r.telemetry, &r.windows, r.options.name, runJob, r.root.SpanContext())
 
-	server := serveAPI(r.monitor, r.client)
+	r.announced = &announcedWindows{Client: r.client}
+	server := serveAPI(r.monitor, r.announced)
 	err = r.watch(server.path)
 	server.stop()
 	r.recorded = r.options.recorder.close()
@@ -173,7 +175,7 @@ func (r *run) watch(socket string) error {
 	defer removeCgroup(group)
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
 	r.began = r.monitor.Now()
-	r.follower = newFollower(r.monitor, r.client, r.reader, r.began)
+	r.follower = newFollower(r.monitor, r.announced, r.reader, r.began)
 
 	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
 	if socket != "" {

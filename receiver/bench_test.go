@@ -41,7 +41,7 @@ func BenchmarkWindow(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := w.client.End(id, false); err != nil {
+		if _, err := w.client.End(id, false, nil); err != nil {
 			b.Fatal(err)
 		}
 	}

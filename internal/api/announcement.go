@@ -68,8 +68,9 @@ func (a *Announcement) check() error {
 		return bad("pid %d is not a process ID: give a number from 1 to %d, or leave it out for the caller", a.PID, maxPID)
 	case len(a.GPUIDs) > maxGPUs:
 		return bad("gpu_ids lists %d GPUs: the limit is %d; leave it out for all GPUs", len(a.GPUIDs), maxGPUs)
-	case len(a.Attributes) > maxAttributes:
-		return bad("attributes has %d entries: the limit is %d", len(a.Attributes), maxAttributes)
+	}
+	if err := checkAttributes(a.Attributes); err != nil {
+		return err
 	}
 	if a.Traceparent != "" {
 		var err error
@@ -82,7 +83,16 @@ func (a *Announcement) check() error {
 			return bad("gpu_ids contains %s, which is not a GPU's ID: give IDs like GPU-5d3c…, as in nvidia-smi -L", excerpt(id))
 		}
 	}
-	for key, value := range a.Attributes {
+	return nil
+}
+
+// checkAttributes returns an error if attributes cannot be those of a window.
+func checkAttributes(all map[string]string) error {
+	bad := func(format string, args ...any) error { return refuse(http.StatusBadRequest, format, args...) }
+	if len(all) > maxAttributes {
+		return bad("attributes has %d entries: the limit is %d", len(all), maxAttributes)
+	}
+	for key, value := range all {
 		switch {
 		case key == "" || strings.ContainsFunc(key, unicode.IsControl):
 			return bad("attributes has the key %s: give a printable one", excerpt(key))

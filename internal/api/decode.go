@@ -29,15 +29,43 @@ func decode(body []byte) (*Announcement, error) {
 		return nil, err
 	}
 	a := &request.Announcement
-	for key, value := range request.Attributes {
+	a.Attributes = present(request.Attributes)
+	return a, a.check()
+}
+
+// ending is the body of POST /v1/windows/{id}/end. It may be empty.
+type ending struct {
+	failed     bool
+	attributes map[string]string
+}
+
+func decodeEnding(body []byte) (e ending, err error) {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return e, nil
+	}
+	var request struct {
+		Failed     bool               `json:"failed"`
+		Attributes map[string]*string `json:"attributes"`
+	}
+	if err := unmarshal(body, &request, `{"failed":true}, or no body`, "attributes", "failed"); err != nil {
+		return e, err
+	}
+	e = ending{request.Failed, present(request.Attributes)}
+	return e, checkAttributes(e.attributes)
+}
+
+// present returns the attributes that are not null.
+func present(all map[string]*string) map[string]string {
+	var out map[string]string
+	for key, value := range all {
 		if value != nil {
-			if a.Attributes == nil {
-				a.Attributes = map[string]string{}
+			if out == nil {
+				out = map[string]string{}
 			}
-			a.Attributes[key] = *value
+			out[key] = *value
 		}
 	}
-	return a, a.check()
+	return out
 }
 
 // unmarshal reads the one JSON object that a body must be. It refuses other keys than those of into.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 func many(n int, entry func(i int) string) string {
@@ -131,6 +133,40 @@ func TestGoodBodies(t *testing.T) {
 	}
 	if w := a.window(&caller{pid: 7}); !w.HasEpoch || w.PID != 7 {
 		t.Errorf("got %+v, want an epoch of process 7", w)
+	}
+}
+
+func TestBodiesOfAnEnd(t *testing.T) {
+	s := serve(t, nil)
+	for _, c := range []struct {
+		body, want string // want is part of the refusal, or ""
+		attributes int
+	}{
+		{body: ""},
+		{body: " {} "},
+		{body: `{"attributes":null}`},
+		{body: `{"failed":true,"attributes":{"a":"b","c":null}}`, attributes: 1},
+		{body: `{"attributes":{` + many(64, numbered) + `}}`, attributes: 64},
+		{body: `{"attributes":{` + many(65, numbered) + `}}`, want: "attributes has 65 entries: the limit is 64"},
+		{body: `{"attributes":{"a":1}}`, want: "attributes must be an object with text values"},
+		{body: `{"attributes":{"":"x"}}`, want: `attributes has the key ""`},
+		{body: `{"failed":"yes"}`, want: "failed must be true or false, not string"},
+		{body: `{"attribute":{}}`, want: `did you mean "attributes"?`},
+	} {
+		begun, err := s.Begin(t.Context(), Announcement{Kind: window.Custom})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.opener.ended = nil
+		status, _, text := s.do(t, "POST", "/v1/windows/"+begun.ID+"/end", c.body)
+		switch {
+		case c.want != "":
+			if got := parseAs[Error](t, text); status != http.StatusBadRequest || !strings.Contains(got.Text, c.want) {
+				t.Errorf("%.80q: got %d %q, want 400 %q", c.body, status, got.Text, c.want)
+			}
+		case status != http.StatusOK || len(s.opener.ended) != 1 || len(s.opener.ended[0]) != c.attributes:
+			t.Errorf("%.80q: got %d and the attributes %v, want 200 and %d", c.body, status, s.opener.ended, c.attributes)
+		}
 	}
 }
 

@@ -154,16 +154,12 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	var request struct {
-		Failed bool `json:"failed"`
-	}
-	if len(bytes.TrimSpace(body)) > 0 {
-		if err := unmarshal(body, &request, `{"failed":true}, or no body`, "failed"); err != nil {
-			return err
-		}
+	e, err := decodeEnding(body)
+	if err != nil {
+		return err
 	}
 	id := r.PathValue("id")
-	report, err := s.windows.End(id, request.Failed)
+	report, err := s.windows.End(id, e.failed, e.attributes)
 	if errors.Is(err, windows.ErrUnknown) && s.monitor.Windows.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s returns its report",
 			excerpt(id), id)

@@ -34,6 +34,7 @@ type opener struct {
 	mu      sync.Mutex
 	windows []window.Window
 	parents []trace.SpanContext
+	ended   []map[string]string // the attributes of each end
 }
 
 func (o *opener) Begin(w window.Window, parent trace.SpanContext) (id, own string, err error) {
@@ -45,7 +46,10 @@ func (o *opener) Begin(w window.Window, parent trace.SpanContext) (id, own strin
 	return id, someTrace, err
 }
 
-func (o *opener) End(id string, failed bool) (*window.Report, error) {
+func (o *opener) End(id string, failed bool, attributes map[string]string) (*window.Report, error) {
+	o.mu.Lock()
+	o.ended = append(o.ended, attributes)
+	o.mu.Unlock()
 	if failed {
 		return o.monitor.Windows.Cut(id, o.monitor.Now())
 	}

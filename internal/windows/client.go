@@ -71,8 +71,10 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 }
 
 // End closes a window now, for the API: see api.Windows. It returns at once, as EndAt does.
-func (c *Client) End(id string, failed bool) (*window.Report, error) {
-	return c.EndAt(id, c.registry.config.Readings.Now(), failed)
+func (c *Client) End(id string, failed bool, attributes map[string]string) (*window.Report, error) {
+	now := c.registry.config.Readings.Now()
+	c.registry.annotate(id, attributes)
+	return c.EndAt(id, now, failed)
 }
 
 // Close refuses windows that begin through the API from now on. Windows that are open may end.

@@ -126,7 +126,7 @@ func TestAnnounced(t *testing.T) {
 	if err != nil || own[:36] != caller[:36] || own == caller {
 		t.Fatalf("got %s, %v, want a child of %s", own, err, caller)
 	}
-	if r, err := c.End(id, false); err != nil || r.Source != window.Announced {
+	if r, err := c.End(id, false, nil); err != nil || r.Source != window.Announced {
 		t.Errorf("got %+v, %v, want an announced window", r, err)
 	}
 	for range 10 {
@@ -149,5 +149,28 @@ func TestAnnounced(t *testing.T) {
 	}
 	if !all.parents[0].IsRemote() || all.parents[1].IsValid() {
 		t.Errorf("got the parents %v, want the caller's first, then none", all.parents)
+	}
+}
+
+func TestAttributesOfAnEnd(t *testing.T) {
+	m, all := recorded(t), &spans{}
+	c := m.Windows.NewClient(windows.Options{Spans: all.begin, Durations: &emit.Durations{}, Job: "job"})
+	id, _, err := c.Begin(window.Window{Kind: window.Custom, Attributes: map[string]string{"a": "1", "b": "1"}},
+		trace.SpanContext{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.End(id, false, map[string]string{"b": "2", "c": "2"}); err != nil || len(r.Attributes) != 3 {
+		t.Fatalf("got %+v, %v; want a report with three attributes", r, err)
+	}
+	got := map[string]string{}
+	for _, kv := range all.ended[0].Attributes {
+		got[string(kv.Key)] = kv.Value.AsString()
+	}
+	if got["a"] != "1" || got["b"] != "2" || got["c"] != "2" {
+		t.Errorf("got the attributes %v on the span, want a=1, b=2 and c=2", got)
+	}
+	if _, err := c.End(id, false, map[string]string{"d": "3"}); !errors.Is(err, windows.ErrUnknown) {
+		t.Errorf("second end: got %v, want ErrUnknown", err)
 	}
 }

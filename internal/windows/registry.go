@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -188,6 +189,21 @@ func (g *Registry) ApproximateBounds(id string) {
 	defer g.mu.Unlock()
 	if o := g.all.open[id]; o != nil {
 		o.ApproximateBounds = true
+	}
+}
+
+// annotate adds attributes to an open window. Reports of it up to now keep the map that they have.
+func (g *Registry) annotate(id string, attributes map[string]string) {
+	if len(attributes) == 0 {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if o := g.all.open[id]; o != nil {
+		all := make(map[string]string, len(o.Attributes)+len(attributes))
+		maps.Copy(all, o.Attributes)
+		maps.Copy(all, attributes)
+		o.Attributes = all
 	}
 }
 
