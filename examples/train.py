@@ -47,7 +47,8 @@ def train(files, order, weight, ahead):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--data", default="train-data", help="folder of the data set, on a real disk (default: train-data)")
+    parser.add_argument("--data", default="train-data",
+                        help="folder of the data set, on a real disk (default: train-data)")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--shards", type=int, default=4)
     parser.add_argument("--samples", type=int, default=24576, help="in a shard, 4 KiB each (default: 24576)")

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -34,7 +35,11 @@ func run(t *testing.T, s *service, script, program string, args ...string) strin
 		t.Skipf("%s is not installed: the examples for it were not run", program)
 	}
 	cmd := exec.Command(path, args...)
-	cmd.Env = append(os.Environ(), SocketVariable+"="+s.path)
+	module, err := filepath.Abs("../../python/src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Env = append(os.Environ(), SocketVariable+"="+s.path, "PYTHONPATH="+module, "PYTHONDONTWRITEBYTECODE=1")
 	cmd.Stdin = strings.NewReader(script)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr

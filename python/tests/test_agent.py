@@ -1,0 +1,170 @@
+"""The package with a real agent: the windows that it reports against the program's own clock."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import unittest
+from typing import Any, Dict, List
+
+import stallspan
+from stallspan import _client
+
+from .support import PATIENCE, PATIENT, SOURCE, Case, agent, environment, get, needs_program, run, wall
+
+SLACK = 0.005  # seconds: how far the wall clock of a report and ours may differ, as each is read next to another clock
+
+
+@needs_program
+class Agent(Case):
+    socket: str
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        running = agent()
+        cls.socket = running.__enter__()
+        cls.addClassCleanup(running.__exit__, None, None, None)
+
+    def setUp(self) -> None:
+        super().setUp()
+        os.environ["STALLSPAN_SOCKET"] = self.socket
+
+    def ended(self) -> List[Dict[str, Any]]:
+        """Return the reports of all windows that have ended."""
+        ended = get(self.socket, "/v1/windows")["ended"]
+        assert isinstance(ended, list)
+        return ended
+
+    def test_windows_lie_where_the_program_says(self) -> None:
+        for n in range(20):
+            before = time.time()
+            w = stallspan.epoch(n).begin()
+            self.assertRegex(w.traceparent, "^00-[0-9a-f]{32}-")  # waits until it has begun
+            begun = time.time()
+            time.sleep(0.02)
+            end = time.time()
+            w.end()
+            report = w.report(PATIENCE)
+            over = time.time()
+            start, stop = wall(report["start"]), wall(report["end"])
+            self.assertTrue(before - SLACK <= start <= begun + SLACK, (before, start, begun))
+            self.assertTrue(end - SLACK <= stop <= over + SLACK, (end, stop, over))
+            self.assertEqual((report["kind"], report["epoch"], report["scope"]), ("epoch", n, "process"))
+
+    def test_all_kinds(self) -> None:
+        with stallspan.load("resnet", path=__file__, attributes={"a": "b"}) as load:
+            pass
+        with stallspan.checkpoint("last", path=".") as checkpoint:
+            pass
+        with stallspan.window("tokenize") as custom:
+            pass
+        self.assertEqual(load.report(PATIENCE)["model"], "resnet")
+        self.assertEqual(checkpoint.report(PATIENCE)["kind"], "checkpoint")
+        self.assertEqual(custom.report(PATIENCE)["name"], "tokenize")
+        self.assertTrue(custom.verdict)
+        self.assertTrue(custom.finding.endswith("."))
+
+    def test_watch(self) -> None:
+        before = len(self.ended())
+        for _ in stallspan.watch(range(10), steps=5, name="agent"):
+            pass
+        self.client.close()  # waits for the ends
+        self.assertEqual([r["name"] for r in self.ended()[before:]], ["agent", "agent"])
+
+    def test_windows_of_many_threads(self) -> None:
+        reports: List[Dict[str, Any]] = []
+
+        def work(n: int) -> None:
+            for i in range(5):
+                with stallspan.epoch(n * 5 + i, run="threads") as w:
+                    pass
+                reports.append(w.report(PATIENCE))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(r["epoch"] for r in reports), list(range(40)))
+
+    def test_refusals_are_logged(self) -> None:
+        with self.assertLogs("stallspan") as logged:
+            with stallspan.window("two\nlines"):
+                pass
+        self.assertIn("line break", logged.output[0])
+
+    def test_an_exit_leaves_nothing_open(self) -> None:
+        script = (PATIENT + "import stallspan, sys\n"
+                  "w = stallspan.window('left').begin()\n"
+                  "with stallspan.window('ended'): pass\n"
+                  "sys.exit(3)\n")
+        done = run(sys.executable, "-c", script, env=environment(STALLSPAN_SOCKET=self.socket))
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (3, "", ""))
+        found = {r["name"]: r.get("unfinished", False) for r in self.ended() if r.get("name") in ("left", "ended")}
+        self.assertEqual(found, {"left": True, "ended": False})
+        self.assertEqual(get(self.socket, "/v1/windows")["running"], [])
+
+    def test_command(self) -> None:
+        done = run(sys.executable, "-m", "stallspan", env=environment(STALLSPAN_SOCKET=self.socket))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("answers at " + self.socket, done.stdout)
+        done = run(sys.executable, "-m", "stallspan", env=environment(STALLSPAN_SOCKET=self.socket + "x"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("start stallspan agent", done.stderr)
+
+    def test_parent_of_a_current_span(self) -> None:
+        # Stands in for opentelemetry-api, which Debian does not have.
+        script = PATIENT + '''
+import sys, types
+class Context:
+    is_valid, trace_id, span_id, trace_flags = True, 0xabc, 0xdef, 1
+trace = types.ModuleType("opentelemetry.trace")
+trace.get_current_span = lambda: types.SimpleNamespace(get_span_context=Context)
+sys.modules["opentelemetry.trace"] = trace
+with stallspan.epoch(1) as w:
+    print(w.traceparent)
+'''
+        done = run(sys.executable, "-c", script, env=environment(STALLSPAN_SOCKET=self.socket))
+        self.assertTrue(done.stdout.startswith("00-%032x-" % 0xabc), done.stdout + done.stderr)
+
+
+@needs_program
+class Lost(Case):
+    def test_an_agent_that_stops_within_a_window(self) -> None:
+        with agent() as socket:
+            os.environ["STALLSPAN_SOCKET"] = socket
+            w = stallspan.epoch(1).begin()
+            self.assertTrue(w.traceparent)
+        w.end()
+        self.assertEqual(w.report(), {})
+        self.assertTrue(self.client.paused())
+
+    def test_a_server_of_another_user_is_not_trusted(self) -> None:
+        if os.geteuid() != 0:
+            self.skipTest("only root can become another user")
+        script = '''
+import os, socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o666)
+os.setuid(65534)
+s.listen()  # SO_PEERCRED is that of the call of listen
+print("ready", flush=True)
+sys.stdin.read()
+'''
+        import subprocess
+        import tempfile
+        with tempfile.TemporaryDirectory(prefix="sp") as home:
+            path = os.path.join(home, "s.sock")
+            with subprocess.Popen([sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  env=environment(PYTHONPATH=SOURCE)) as process:
+                assert process.stdout is not None
+                process.stdout.readline()
+                with self.assertRaises(PermissionError):
+                    _client.connect(path)
+                process.communicate()
+
+
+if __name__ == "__main__":
+    unittest.main()
