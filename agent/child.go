@@ -21,8 +21,15 @@ type child struct {
 	signals   *relay
 }
 
+// childHooks are what a run does while its program runs.
+type childHooks struct {
+	line   func([]byte) // with each line of output
+	passed func([]byte) // with all output that went to a terminal, before its lines
+	status func()       // prints the state so far, on SIGUSR1
+}
+
 // startChild starts the program with our own standard input and process group, in group where that works.
-func startChild(argv, environment []string, group *follow.Cgroup, line func([]byte)) (*child, error) {
+func startChild(argv, environment []string, group *follow.Cgroup, hooks childHooks) (*child, error) {
 	streams, err := openStreams(os.Stdout, os.Stderr)
 	if err != nil {
 		return nil, exitError{exitRun, fmt.Errorf("no pipe or terminal for the program's output: %w", err)}
@@ -44,11 +51,17 @@ func startChild(argv, environment []string, group *follow.Cgroup, line func([]by
 		streams.closeAll()
 		return nil, cannotStart(argv[0], err)
 	}
-	streams.start(line)
+	streams.start(hooks)
 	c.signals.start(func(s os.Signal) {
-		if s == unix.SIGWINCH {
+		switch s {
+		case unix.SIGWINCH:
 			c.resize()
-		} else {
+		case unix.SIGUSR1:
+			hooks.status()
+			if handles(c.cmd.Process.Pid, unix.SIGUSR1) { // the signal's default is to kill the program
+				passSignal(c.cmd.Process, s)
+			}
+		default:
 			passSignal(c.cmd.Process, s)
 		}
 	})

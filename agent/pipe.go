@@ -97,8 +97,8 @@ func (p *pipe) resize() (changed bool) {
 
 // copy passes output on before it reads the lines in it. If our own output fails (a closed pipe, a full disk) it stops
 // reading, and the program gets the error that it would have got without us: a broken pipe.
-func (p *pipe) copy(line func([]byte)) {
-	lines := progress.NewLines(line)
+func (p *pipe) copy(hooks childHooks) {
+	lines := progress.NewLines(hooks.line)
 	defer lines.Close()
 	defer func() {
 		if !p.held {
@@ -112,6 +112,9 @@ func (p *pipe) copy(line func([]byte)) {
 		n, err := p.next(buf)
 		if p.pass(buf[:n]) != nil {
 			return
+		}
+		if p.isTerminal {
+			hooks.passed(buf[:n])
 		}
 		_, _ = lines.Write(buf[:n]) // never fails
 		if late {

@@ -31,6 +31,8 @@ type runOptions struct {
 	failOn   string
 	slow     slowFlags
 	whatIf   bool
+	quiet    bool
+	json     bool
 	patterns progress.Options
 	recorder recorder
 }
@@ -68,6 +70,8 @@ spans over OTLP.`,
 		"`regexp` of a line that begins a model load;\nits group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
 	flags.BoolVar(&o.whatIf, "what-if", false, whatIfUsage)
+	flags.BoolVar(&o.quiet, "quiet", false, "print no lines while the program runs, and no table")
+	flags.BoolVar(&o.json, "json", false, "print the report as JSON on standard error, in place of the table")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if the program succeeds but a window was `slow`")
 	o.slow.add(cmd)
 	return cmd
@@ -97,7 +101,9 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if o.name == "" {
 		o.name = nameOf(argv)
 	}
-	r := &run{options: o, argv: argv, reader: reader, report: report, limits: limits, noBaselines: noBaselines}
+	r := &run{options: o, argv: argv, reader: reader, report: report, limits: limits, noBaselines: noBaselines,
+		live: newLiveLines(o.quiet || o.json)}
+	r.windows.added = r.live.ended
 	return r.do(ctx)
 }
 
@@ -106,6 +112,7 @@ type run struct {
 	options *runOptions
 	argv    []string
 	reader  *progress.Reader
+	live    *liveLines
 	report  *reportFile
 	limits  config.Slow
 
@@ -159,9 +166,8 @@ func (r *run) do(ctx context.Context) error {
 		return err
 	}
 	m.SaveBaselines() // before its problems are printed
-	printTable(os.Stderr, r.timeline(), r.problems())
-	if r.options.whatIf {
-		printWhatIf(os.Stderr, r.timeline())
+	if err := r.print(); err != nil {
+		say("the report cannot be printed: %v", err)
 	}
 	if server.err != nil {
 		say("warning: the program could not announce windows: %v", server.err)
@@ -181,7 +187,8 @@ func (r *run) watch(socket string) error {
 	if socket != "" {
 		environment = append(environment, "STALLSPAN_SOCKET="+socket)
 	}
-	c, err := startChild(r.argv, environment, group, r.follower.line)
+	r.live.started(r.options.name)
+	c, err := startChild(r.argv, environment, group, childHooks{r.follower.line, r.live.passed, r.status})
 	if err != nil {
 		return err
 	}
@@ -205,6 +212,26 @@ func (r *run) watch(socket string) error {
 	r.client.EndAll(exit)
 	r.whole, _ = r.monitor.Windows.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
 	r.monitor.Jobs.Unfollow(runJob)
+	return nil
+}
+
+// status prints the ledgers of the windows that are open.
+func (r *run) status() {
+	printTable(os.Stderr, r.monitor.Windows.Running(), r.problems())
+}
+
+// print prints the result on standard error: standard output is the program's.
+func (r *run) print() error {
+	switch {
+	case r.options.json:
+		return writeJSON(os.Stderr, newDocument(r.whole, r.timeline(), r.problems()))
+	case r.options.quiet:
+		return nil
+	}
+	printTable(os.Stderr, r.timeline(), r.problems())
+	if r.options.whatIf {
+		printWhatIf(os.Stderr, r.timeline())
+	}
 	return nil
 }
 

@@ -86,10 +86,10 @@ func (s *streams) resize() (changed bool) {
 }
 
 // start begins to copy. The program has its own copies of the write ends by then.
-func (s *streams) start(line func([]byte)) {
+func (s *streams) start(hooks childHooks) {
 	for _, p := range s.all {
 		_ = p.write.Close()
-		s.copying.Go(func() { p.copy(line) })
+		s.copying.Go(func() { p.copy(hooks) })
 	}
 }
 

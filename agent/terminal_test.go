@@ -69,7 +69,7 @@ func TestTerminalLosesNothing(t *testing.T) {
 	if err := os.WriteFile(path, data.Bytes(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := stallspan(t, "run", "--", "cat", path)
+	v := stallspan(t, "run", "--quiet", "--", "cat", path)
 	s := onScreen(t, v)
 	if code := s.end(v); code != 0 {
 		t.Errorf("exit code %d", code)

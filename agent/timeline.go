@@ -19,9 +19,14 @@ type timeline struct {
 	mu      sync.Mutex
 	reports []*window.Report
 	dropped int
+
+	added func(*window.Report) // called with each report; nil for nothing
 }
 
 func (t *timeline) add(r *window.Report) {
+	if t.added != nil {
+		t.added(r)
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.reports) < maxReports {

@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// liveLines prints what happens while a program runs, on standard error, for a person at a terminal.
+type liveLines struct {
+	on      bool
+	midLine atomic.Bool // the program's output on the terminal does not end with a line feed
+}
+
+// newLiveLines is on if standard error is a terminal, unless quiet is set.
+func newLiveLines(quiet bool) *liveLines {
+	return &liveLines{on: !quiet && term.IsTerminal(int(os.Stderr.Fd()))}
+}
+
+// passed gets all that the program prints on a terminal.
+func (l *liveLines) passed(output []byte) {
+	if n := len(output); n > 0 {
+		l.midLine.Store(output[n-1] != '\n')
+	}
+}
+
+func (l *liveLines) started(name string) {
+	l.print(fmt.Sprintf("watching %s; kill -USR1 %d shows the state so far", name, os.Getpid()))
+}
+
+func (l *liveLines) ended(r *window.Report) { l.print(liveLine(r)) }
+
+func (l *liveLines) print(line string) {
+	if !l.on {
+		return
+	}
+	if l.midLine.Swap(false) { // a progress bar, or a prompt
+		_, _ = os.Stderr.WriteString("\n")
+	}
+	say("%s", printable(line))
+}
+
+// liveLine is a window in one line.
+func liveLine(r *window.Report) string {
+	row := explain.NewRow(r)
+	line := fmt.Sprintf("%s: %s", strings.TrimSpace(row.Label), row.Duration)
+	if r.Split {
+		if len(r.GPUIDs) > 0 {
+			line += fmt.Sprintf(", GPU %s, storage %s, CPU %s", row.Busy, row.Storage, row.CPU)
+		} else {
+			line += fmt.Sprintf(", on CPU %s, storage %s", row.OnCPU, row.Storage)
+		}
+	}
+	return line + ", " + row.Verdict
+}
+
+// handles reports whether a process has a handler for a signal, or ignores it: it would not be killed by it. What is
+// not known counts as handled.
+func handles(pid int, signal unix.Signal) bool {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return true
+	}
+	var set uint64
+	for line := range strings.Lines(string(text)) {
+		name, mask, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if name == "SigCgt" || name == "SigIgn" {
+			var bits uint64
+			if _, err := fmt.Sscanf(strings.TrimSpace(mask), "%x", &bits); err != nil {
+				return true
+			}
+			set |= bits
+		}
+	}
+	return set&(1<<(signal-1)) != 0
+}
