@@ -55,7 +55,7 @@ type Parts struct {
 	closed   bool
 }
 
-// Create begins a recording at path, with mode 0600. A recording that exists there, as after a crash, becomes PATH.1
+// Create begins a recording at path, with mode 0600. A recording that exists there, as after a kill, becomes PATH.1
 // like a part. Any other file at path is an error, and so is a recording that another program is writing. If a complete
 // part cannot be renamed, the next part goes into the same file, and warn receives the reason on another goroutine.
 func Create(path string, h Header, r Rotation, warn func(error)) (*Parts, error) {

@@ -2,6 +2,7 @@ package recording
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -19,8 +20,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // numbered returns a unique round of readings that compresses badly.
 func numbered(i int) []Entry {
@@ -391,4 +390,48 @@ func TestRotationKeepsDrives(t *testing.T) {
 		}
 		_ = file.Close()
 	}
+}
+
+// recordOnce makes a copy of the test program record two parts at the path that it names.
+const recordOnce = "STALLSPAN_TEST_RECORD_ONCE"
+
+func TestMain(m *testing.M) {
+	if path := os.Getenv(recordOnce); path != "" {
+		recordTwo(path)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const (
+	faultKeep = 3 // files
+	inPart    = 3 // readings
+)
+
+// recordTwo does what a spool's goroutine does, with the parts 3 and 4.
+func recordTwo(path string) {
+	files := &series{path: path, keep: faultKeep}
+	s := &spool{warn: func(err error) { fmt.Println(err) }}
+	err := files.open()
+	if err == nil {
+		err = s.put(files, []piece{{bytes: partOf(3)}, {begins: true, bytes: partOf(4)}})
+	}
+	if err != nil {
+		fmt.Println(err)
+	}
+}
+
+// partOf returns the n-th part of a recording.
+func partOf(n int) []byte {
+	var text bytes.Buffer
+	w, err := NewWriter(&text, Header{ID: "fault", Part: n})
+	for i := range inPart {
+		for _, e := range numbered(n*inPart + i) {
+			err = cmp.Or(err, w.Write(&e))
+		}
+	}
+	if err = cmp.Or(err, w.Close()); err != nil {
+		panic(err)
+	}
+	return text.Bytes()
 }

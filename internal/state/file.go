@@ -1,5 +1,5 @@
 // Package state reads and writes the small JSON files that a program leaves for later ones. Several processes may
-// share a file. A file is replaced as a whole, so that a crash leaves the old text or the new one. Nothing is
+// share a file. A file is replaced as a whole, so that a killed program leaves the old text or the new one. Nothing is
 // overwritten that cannot be read: it is renamed, and a new file begins.
 //
 // A file has the form {"version":1,"checksum":"9ae3c2d1","NAME":...}. The checksum is the CRC-32C of the value in

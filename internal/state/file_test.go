@@ -37,6 +37,11 @@ func TestMain(m *testing.M) {
 				fmt.Println(err)
 			}
 		}
+	case "once": // adds 1, and renames a damaged file
+		file.Owned, file.Report = true, func(error) {}
+		if err := file.add("n", 1); err != nil {
+			fmt.Println(err)
+		}
 	case "large": // writes more than its limit of a file's size allows
 		if err := file.add(strings.Repeat("x", 1<<20), 1); err != nil {
 			fmt.Println(err)

@@ -14,8 +14,10 @@ import (
 
 const fileMode = 0o600
 
-// Replace writes a file as a whole. A crash at any moment leaves the old text or the new one. An existing file keeps
-// its owner and mode, a new one has mode 0600 and, if root writes it, the folder's owner. The folder must exist.
+// Replace writes a file as a whole. If the program is killed or a system call fails, the old text is there, or the new
+// one. The text is synced before it replaces the old one, but what a loss of power leaves is not tested. An existing
+// file keeps its owner and mode, a new one has mode 0600 and, if root writes it, the folder's owner. The folder must
+// exist.
 func Replace(path string, text []byte) error {
 	path, err := trust.Follow(path) // so that the file is replaced and not a link to it
 	if err != nil {

@@ -24,6 +24,10 @@ func TestMain(m *testing.M) {
 		b.Close()
 		os.Exit(0)
 	}
+	if os.Getenv(actAs) == "once" {
+		learnOnce(os.Getenv("STALLSPAN_TEST_FILE"))
+		os.Exit(0)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -61,4 +65,11 @@ func list(t *testing.T, path string) []Entry {
 		t.Fatal(err)
 	}
 	return all
+}
+
+// learnOnce learns one window on the first thread.
+func learnOnce(path string) {
+	s := newStore(path, func(err error) { fmt.Println(err) })
+	s.Learn("epoch/fault", time.Second, false, time.Unix(2000, 0))
+	s.write()
 }

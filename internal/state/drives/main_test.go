@@ -2,6 +2,8 @@ package drives
 
 import (
 	"flag"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +17,10 @@ var update = flag.Bool("update", false, "write health.json into testdata/smart/*
 
 func TestMain(m *testing.M) {
 	time.Local = time.UTC // findings contain weekdays
+	if path := os.Getenv(updateOnce); path != "" {
+		updateAt(path)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -72,3 +78,11 @@ func find(t *testing.T, all []sample.Drive, device string) sample.Drive {
 }
 
 type counts = map[sample.DriveQuantity]float64
+
+// updateOnce makes a copy of the test program add a drive to the history in the file that it names.
+const updateOnce = "STALLSPAN_TEST_UPDATE_ONCE"
+
+func updateAt(path string) {
+	Open(path, "boot", func(err error) { fmt.Println(err) }).
+		Round([]sample.Drive{disk("sda", nil), disk("sdb", nil)}, noon.Add(time.Hour))
+}
