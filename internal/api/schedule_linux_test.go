@@ -78,27 +78,36 @@ func TestBorrow(t *testing.T) {
 	if uid := uint32(os.Geteuid()); uid != 0 && (m.owner == nil || m.owner.UID != uid) {
 		t.Errorf("got owner %v, want %d", m.owner, uid)
 	}
-	var slowest time.Duration
-	for range 20 { // windows
+	const windows = 20
+	inTime := 0
+	for range windows {
 		at := sample.Now().Mono
 		m.Report(sample.ThreadEvent{At: at, Kind: sample.ThreadIn, TID: os.Getpid(), PID: os.Getpid(), Woken: at - 1})
-		edge := sample.Sample{Edge: true}
-		before := time.Now()
-		if err := b.Read(&edge); err != nil {
-			t.Fatal(err)
+		var events []sample.ThreadEvent
+		for try := 0; len(events) == 0; try++ {
+			reading := sample.Sample{Edge: try == 0}
+			if err := b.Read(&reading); err != nil {
+				t.Fatal(err)
+			}
+			switch {
+			case try == 10000:
+				t.Fatal("got no event, want one")
+			case reading.Schedule == nil || len(reading.Schedule.Events) == 0: // the server was late
+				time.Sleep(time.Millisecond)
+			case try == 0 && reading.Schedule.Until >= at:
+				inTime++
+				fallthrough
+			default:
+				events = reading.Schedule.Events
+			}
 		}
-		slowest = max(slowest, time.Since(before))
-		if edge.Schedule == nil || len(edge.Schedule.Events) != 1 || edge.Schedule.Until < at {
-			t.Fatalf("got %+v, want one event, and all up to %v", edge.Schedule, at)
-		}
-		e := edge.Schedule.Events[0]
-		if d := e.At - at; d < -time.Millisecond || d > time.Millisecond || e.At-e.Woken != 1 {
-			t.Errorf("got an event at %v woken at %v, want at %v and 1 ns before", e.At, e.Woken, at)
+		if d := events[0].At - at; len(events) != 1 || d < -time.Millisecond || d > time.Millisecond ||
+			events[0].At-events[0].Woken != 1 {
+			t.Errorf("got %+v, want one event at %v, woken 1 ns before", events, at)
 		}
 	}
-	t.Logf("the slowest of 20 readings at the end of a window took %v", slowest)
-	if slowest > 250*time.Millisecond {
-		t.Errorf("got %v, want at most 250 ms", slowest)
+	if inTime < windows/2 { // a busy machine is late now and then
+		t.Errorf("got all up to the end of %d windows in time, want that of %d", inTime, windows)
 	}
 	b.Unfollow("run")
 	eventually(t, "end of the job", func() bool {
@@ -127,11 +136,14 @@ func TestStopWhileLending(t *testing.T) {
 		t.Error("got a source that is open after the server, want it closed")
 	}
 	eventually(t, "trouble", func() bool { return b.Trouble() != nil })
-	for range 2 {
-		before := time.Now()
-		if err := b.Read(&sample.Sample{Edge: true}); err != nil || time.Since(before) > 50*time.Millisecond {
-			t.Errorf("got %v after %v, want no error at once", err, time.Since(before))
+	before := time.Now()
+	for range 10 {
+		if err := b.Read(&sample.Sample{Edge: true}); err != nil {
+			t.Error(err)
 		}
+	}
+	if took := time.Since(before); took > 5*250*time.Millisecond { // half of the longest wait in each
+		t.Errorf("got %v for the ends of ten windows, want no delay", took)
 	}
 }
 

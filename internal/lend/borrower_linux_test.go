@@ -141,13 +141,16 @@ func readSome(t *testing.T, b *Borrower) *sample.Schedule {
 	return nil
 }
 
-// A server that accepts connections and never answers delays a job by 100 ms, and the ends of windows not at all.
+// stuck is longer than any wait of a Borrower that has an end, also on a machine with much other work.
+const stuck = 20 * time.Second
+
+// A server that accepts connections and never answers delays a job by 300 ms, and the ends of windows not at all.
 func TestServerThatHangs(t *testing.T) {
 	a := listen(t)
 	before := time.Now()
 	b := borrow(t, a.path)
-	if took := time.Since(before); took > startWait+50*time.Millisecond {
-		t.Errorf("got %v until Borrow returned, want at most %v", took, startWait)
+	if took := time.Since(before); took < startWait || took > stuck {
+		t.Errorf("got %v until Borrow returned, want %v", took, startWait)
 	}
 	before = time.Now()
 	for i := range 5 {
@@ -161,15 +164,18 @@ func TestServerThatHangs(t *testing.T) {
 		}
 		_ = b.Sync("job 0", []int{1, 2, 3})
 	}
-	if took := time.Since(before); took > 50*time.Millisecond {
+	if took := time.Since(before); took > 5*edgeWait {
 		t.Errorf("got %v for five jobs and ten windows, want no delay", took)
 	}
 	c := <-a.requests // it answers after all: nothing is lost
 	c.accept()
 	time.Sleep(10 * time.Millisecond)
 	before = time.Now()
-	if read(t, b, true); time.Since(before) > 50*time.Millisecond {
-		t.Errorf("accepted, but without a frame yet: got %v for the edge of a window, want no delay", time.Since(before))
+	for range 10 {
+		read(t, b, true)
+	}
+	if took := time.Since(before); took > 5*edgeWait {
+		t.Errorf("accepted, but without a frame yet: got %v for the ends of ten windows, want no delay", took)
 	}
 	if o := c.order(t); o != `{"op":"follow","job":"job 0"}` {
 		t.Errorf("got %s, want the first job", o)
@@ -185,12 +191,14 @@ func TestServerThatFallsSilent(t *testing.T) {
 	c.send(b.now())
 	readSome(t, b)
 	var took []time.Duration
-	for range 3 {
+	var rest time.Duration
+	for range 11 {
 		before := time.Now()
 		read(t, b, true)
 		took = append(took, time.Since(before))
+		rest += took[len(took)-1]
 	}
-	if took[0] < edgeWait || took[0] > 2*edgeWait || took[1]+took[2] > 50*time.Millisecond {
+	if rest -= took[0]; took[0] < edgeWait || took[0] > stuck || rest > 5*edgeWait {
 		t.Errorf("got waits of %v, want %v and none", took, edgeWait)
 	}
 	c.send(b.now())
