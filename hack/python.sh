@@ -17,10 +17,10 @@ has setuptools,wheel,venv,ensurepip 'one of python3-setuptools, python3-wheel, p
 rm -rf build/python
 mkdir -p build/python/{tree,unpacked,dist}
 cp -r LICENSE python/{pyproject.toml,README.md,src} build/python/tree
-(cd build/python/tree && "$python" -c 'import setuptools.build_meta as b; b.build_sdist("../dist")' >/dev/null)
+(cd build/python/tree && "$python" -W ignore -c 'import setuptools.build_meta as b; b.build_sdist("../dist")' >/dev/null)
 # The wheel is made from the sdist, so nothing is missing there.
 tar -xzf build/python/dist/*.tar.gz -C build/python/unpacked --strip-components 1
-(cd build/python/unpacked && "$python" -c 'import setuptools.build_meta as b; b.build_wheel("../dist")' >/dev/null)
+(cd build/python/unpacked && "$python" -W ignore -c 'import setuptools.build_meta as b; b.build_wheel("../dist")' >/dev/null)
 "$python" -m venv build/python/environment
 build/python/environment/bin/pip install --quiet --no-index --disable-pip-version-check build/python/dist/*.whl
 cd build/python
