@@ -20,7 +20,8 @@ const (
 	childCall // waits for a process
 	pollCall  // waits for one of several descriptors
 	ioctlCall
-	aioCall // waits for asynchronous I/O
+	aioCall   // waits for asynchronous I/O
+	yieldCall // gives its CPU to others, and waits for nothing
 )
 
 // calls maps the numbers of system calls, by GOARCH, to what they wait for (arch/x86/entry/syscalls/syscall_64.tbl,
@@ -35,7 +36,7 @@ var calls = map[string]map[int]call{
 		202: lockCall, 449: lockCall, 454: lockCall, 455: lockCall, 73: flockCall, 72: flockCall,
 		35: sleepCall, 230: sleepCall, 34: sleepCall, 61: childCall, 247: childCall, 7: pollCall, 23: pollCall,
 		270: pollCall, 271: pollCall, 232: pollCall, 281: pollCall, 441: pollCall, 16: ioctlCall, 208: aioCall,
-		333: aioCall, 426: aioCall,
+		333: aioCall, 426: aioCall, 24: yieldCall,
 	},
 	"arm64": {
 		63: fileCall, 64: writeCall, 65: fileCall, 66: writeCall, 67: fileCall, 68: writeCall, 69: fileCall,
@@ -45,7 +46,7 @@ var calls = map[string]map[int]call{
 		211: sendCall, 269: sendCall, 203: connectCall, 202: acceptCall, 242: acceptCall, 98: lockCall,
 		449: lockCall, 454: lockCall, 455: lockCall, 32: flockCall, 25: flockCall, 101: sleepCall,
 		115: sleepCall, 260: childCall, 95: childCall, 72: pollCall, 73: pollCall, 22: pollCall, 441: pollCall,
-		29: ioctlCall, 4: aioCall, 292: aioCall, 426: aioCall,
+		29: ioctlCall, 4: aioCall, 292: aioCall, 426: aioCall, 124: yieldCall,
 	},
 }
 

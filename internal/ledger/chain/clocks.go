@@ -28,9 +28,11 @@ type clocks struct {
 
 // jobTimes is what is known of all threads of a job.
 type jobTimes struct {
-	threads int
-	work    time.Duration // CPU time of the threads that are needed, without what the kernel worked to fetch data
-	leading map[int]*lead // by thread
+	threads   int
+	work      time.Duration // CPU time of the threads that are needed, without what the kernel worked to fetch data
+	leading   map[int]*lead // by thread
+	waiting   int           // threads that wait for storage now
+	requested time.Duration // when a thread requested data, or began to wait for them
 }
 
 // lead is how a thread that drives a GPU waits for it.
@@ -67,12 +69,15 @@ func (th *thread) lengths(s *segment) (of [scenarios]time.Duration) {
 	part := func(share float64) time.Duration { return time.Duration(float64(length) * share) }
 	switch s.kind {
 	case running:
-		of[memory] -= part(float64(s.fetch))
+		of[memory] -= part(float64(s.fetch) + float64(s.slow))
 		if leads {
 			of[gpu] -= part(l.spinning / 2)
 		}
 	case ready:
 		of[memory] -= part(float64(s.fetch))
+		if s.serves {
+			of[memory] = 0
+		}
 	case storage, readyAfterStorage:
 		of[memory], of[pending] = 0, 0
 	case asleep:

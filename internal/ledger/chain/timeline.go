@@ -32,6 +32,8 @@ type Timeline struct {
 	others   map[int]string // names of threads that are not followed and woke one that is
 	steal    steal
 	arch     string
+	lastOut  *thread       // that left its CPU last
+	lastIn   time.Duration // when a thread got a CPU last
 }
 
 // NewTimeline returns an empty Timeline.
@@ -57,6 +59,7 @@ type thread struct {
 	unproved time.Duration // its work since it last woke another thread or slept, which may be spinning
 	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
 	clocks   clocks
+	cold     time.Duration // so much more running until it is as fast as without its last pause
 }
 
 type openState uint8
@@ -72,6 +75,7 @@ type pause struct {
 	kind   kind
 	call   call
 	reason reasonID
+	serves bool // of ready: another program may have taken the CPU to serve storage
 }
 
 // kind is what a thread does in a segment.
@@ -92,7 +96,10 @@ type segment struct {
 	from, to time.Duration
 	waker    int32
 	kind     kind
+	serves   bool // of ready: what took the CPU may have served storage
+	spins    bool // running until it yielded its CPU: it looks for work again and again
 	reason   reasonID
+	slow     float32 // share of running that a pause before it took, which would not be there without storage
 	fetch    float32 // share of running, or of ready after running, for work of the kernel to fetch data from storage
 }
 
@@ -128,6 +135,7 @@ func (t *Timeline) lose(until time.Duration) {
 	t.gap = until
 	for _, th := range t.threads {
 		if th.died == 0 {
+			th.leave(until)
 			th.close(t, max(th.since, until), segment{kind: unknown})
 			th.state = stateUnknown
 		}
@@ -190,6 +198,7 @@ func (t *Timeline) remove(th *thread) {
 
 // out ends a running segment and opens a pause.
 func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
+	th.leave(e.At)
 	if th.state == stateOff { // the event between was lost
 		th.close(t, e.At, segment{kind: unknown})
 	}
@@ -203,6 +212,7 @@ func (th *thread) out(t *Timeline, e *sample.ThreadEvent) {
 		return
 	}
 	th.state, th.pause = stateOff, t.pauseOf(e)
+	t.displaced(th, e)
 }
 
 // maxRunning is the longest time that a thread runs without leaving its CPU once, where it is not known since when it
@@ -211,6 +221,8 @@ const maxRunning = time.Second
 
 // in ends a pause.
 func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
+	t.replaces(e.At)
+	th.leave(e.At)
 	if th.state == stateOn {
 		th.close(t, e.At, segment{kind: unknown})
 	}
@@ -225,7 +237,8 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 	}
 	p := th.pause
 	if p.kind == ready {
-		th.close(t, e.At, segment{kind: ready, fetch: float32(th.fetching)})
+		serves := p.serves && e.At-th.since < minSlice
+		th.close(t, e.At, segment{kind: ready, fetch: float32(th.fetching), serves: serves})
 		th.state = stateOn
 		return
 	}
@@ -252,6 +265,7 @@ func (th *thread) in(t *Timeline, e *sample.ThreadEvent) {
 
 // sum replaces events by sums. The order of the parts is not known; the stretch is short.
 func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
+	th.leave(e.At)
 	p := t.pauseOf(e)
 	asleepFor := segment{kind: p.kind, reason: p.reason}
 	if by := t.causeOf(&p, e); by != 0 {
@@ -281,9 +295,12 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 		return
 	}
 	s.from, s.to = th.since, at
+	th.warm(&s)
+	was := th.clocks.at[memory]
 	th.clocks.add(t, th, &s)
-	if s.kind == running {
-		th.worked(time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch))))
+	th.cool(&s, th.clocks.at[memory]-was)
+	if s.kind == running && !s.spins {
+		th.worked(time.Duration(float64(s.to-s.from) * (1 - float64(s.fetch) - float64(s.slow))))
 	}
 	if n := len(th.segments); n > 0 && th.segments[n-1].joins(&s) {
 		th.segments[n-1].to = at
@@ -299,8 +316,8 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 }
 
 func (s *segment) joins(next *segment) bool {
-	return s.kind == next.kind && s.waker == next.waker && s.reason == next.reason && s.fetch == next.fetch &&
-		s.waker == 0
+	return s.kind == next.kind && s.waker == next.waker && s.reason == next.reason && s.waker == 0 &&
+		s.fetch == next.fetch && s.slow == next.slow && s.serves == next.serves
 }
 
 // minKept is how much is kept when there is no room.
