@@ -69,7 +69,7 @@ func TestLoads(t *testing.T) {
 			if err := c.prepare(); err != nil {
 				t.Fatal(err)
 			}
-			r := loaded(t, m, path)
+			r := loaded(t, m, path, 1200*time.Millisecond<<try)
 			cold := c.hit == 0
 			if r.Load.Size != size || !r.Load.HasHit || r.Load.Hit != c.hit || r.Load.Estimated {
 				problems = append(problems, fmt.Sprintf("%+v", r.Load))
@@ -100,26 +100,39 @@ func TestLoads(t *testing.T) {
 	p.replaysTheSame()
 }
 
-// loaded is the report of a load in which this process reads a file.
-func loaded(t *testing.T, m *Monitor, path string) *window.Report {
+// loaded is the report of a load of about this length, in which this process reads a file. Who reads is known if the
+// scans of all processes at both ends take less than a tenth of the length. The one at its end is begun by another load
+// shortly before, because the end waits for it for 100 ms only.
+func loaded(t *testing.T, m *Monitor, path string, length time.Duration) *window.Report {
 	t.Helper()
 	w := window.Window{Kind: window.ModelLoad, Model: "m", Path: path, PID: os.Getpid(), Job: "job"}
-	id, err := m.Windows.Begin(w, m.Now())
-	if err != nil {
-		t.Fatal(err)
+	begin := func() string {
+		id, err := m.Windows.Begin(w, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
 	}
-	time.Sleep(100 * time.Millisecond) // for the scan of all processes: what they read before it is unknown
+	end := func(id string) *window.Report {
+		r, err := m.Windows.End(id, m.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	id := begin()
+	time.Sleep(length / 12) // for the scan of all processes: what they read before it is unknown
 	if _, err := os.ReadFile(path); err != nil {
 		t.Fatal(err)
 	}
 	for range 12 { // longer than a second, in which processes are looked at once
-		time.Sleep(100 * time.Millisecond)
+		time.Sleep(length / 12)
 		m.Tick()
 	}
-	r, err := m.Windows.End(id, m.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := begin()
+	time.Sleep(length / 30)
+	r := end(id)
+	end(other)
 	return r
 }
 
