@@ -22,15 +22,17 @@ import (
 
 // agentConfig is the agent's config file. The OTEL_* environment variables, not the file, say where telemetry goes.
 type agentConfig struct {
-	Socket   string          `yaml:"socket"`   // "" for api.DefaultSocket
-	Endpoint string          `yaml:"endpoint"` // TCP port of the API; "" for none
+	Socket   string          `yaml:"socket"`     // "" for api.DefaultSocket
+	Endpoint string          `yaml:"endpoint"`   // TCP port of the API; "" for none
+	Token    string          `yaml:"token_file"` // with the text that clients of the port need; "" for none
 	Sampling config.Sampling `yaml:"sampling"`
 	Slow     config.Slow     `yaml:"slow"`
 	Smart    *config.Smart   `yaml:"smart"`
 	Metrics  config.Metrics  `yaml:"metrics"`
 	Actions  []action.Config `yaml:"actions"`
 
-	noBaseline error // why windows are not compared with a baseline although the config does not disable it
+	token      []byte // from the file
+	noBaseline error  // why windows are not compared with a baseline although the config does not disable it
 }
 
 func defaultAgentConfig() *agentConfig {
@@ -45,6 +47,10 @@ func (c *agentConfig) validate() error {
 		if _, err := api.Endpoint(c.Endpoint); err != nil {
 			return err
 		}
+	}
+	var err error
+	if c.token, err = api.ReadToken("token_file", c.Token); err != nil {
+		return err
 	}
 	if err := c.Sampling.Validate(); err != nil {
 		return fmt.Errorf("sampling: %w", err)

@@ -120,7 +120,7 @@ func (d *daemon) listen() ([]net.Listener, error) {
 	if d.config.Endpoint == "" {
 		return listeners, nil
 	}
-	port, err := api.ListenTCP(d.config.Endpoint)
+	port, err := api.ListenTCP(d.config.Endpoint, d.config.token)
 	if err != nil {
 		return listeners, err
 	}
@@ -135,9 +135,6 @@ func (d *daemon) greet(listeners []net.Listener) {
 	}
 	for _, l := range listeners {
 		say("windows are announced at %s", l.Addr())
-		if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-			say("warning: %s is open to other machines, and has no authentication", l.Addr())
-		}
 	}
 	if !d.telemetry.exporter.Exports() {
 		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT to your backend, such as http://localhost:4317")
@@ -154,7 +151,8 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
-			server := api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Lending(lender)
+			server := api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Lending(lender).
+				Requiring(d.config.token)
 			failed[i] = server.Serve(ctx, l)
 		})
 	}

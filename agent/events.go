@@ -56,7 +56,11 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 	if o.since > 0 && !cmd.Flags().Changed("last") {
 		last = alert.BoardSize
 	}
-	err := api.NewClient(api.DefaultSocket()).Events(cmd.Context(), last, !o.once, func(line []byte) error {
+	client, err := api.FromEnvironment()
+	if err != nil {
+		return usage(err)
+	}
+	err = client.Events(cmd.Context(), last, !o.once, func(line []byte) error {
 		var l shownEvent
 		if err := json.Unmarshal(line, &l); err != nil {
 			return err
@@ -73,7 +77,7 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 	case cmd.Context().Err() != nil, errors.Is(err, errUnread):
 		return nil
 	case err != nil:
-		return unanswered(err)
+		return unanswered(client, err)
 	case !o.once:
 		return errors.New("the agent has stopped, or closed the connection because its output was not read")
 	}
@@ -118,9 +122,13 @@ shown, and handed to the actions in the agent's config. The names:
 		Args: cobra.MatchAll(needs(1, 1, "events test needs the name of an event: see stallspan events test --help"),
 			func(_ *cobra.Command, args []string) error { return emit.CheckEvent(args[0]) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			tried, err := api.NewClient(api.DefaultSocket()).Try(cmd.Context(), args[0])
+			client, err := api.FromEnvironment()
 			if err != nil {
-				return unanswered(err)
+				return usage(err)
+			}
+			tried, err := client.Try(cmd.Context(), args[0])
+			if err != nil {
+				return unanswered(client, err)
 			}
 			return showTried(cmd.OutOrStdout(), &tried, asJSON)
 		},

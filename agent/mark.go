@@ -52,21 +52,24 @@ func markBeginCommand() *cobra.Command {
 			if err != nil {
 				return usage(err)
 			}
-			if a.PID == 0 {
+			client, err := api.FromEnvironment()
+			if err != nil {
+				return usage(err)
+			}
+			if a.PID == 0 && client.Local() {
 				a.PID = os.Getppid() // this process ends at once; 0 in a container's own namespace: the API takes ours
 			}
-			return markBegin(cmd, a)
+			return markBegin(cmd, client, a)
 		},
 	}
 	o.add(cmd, "the `process` that does the work (default: the calling shell)")
 	return cmd
 }
 
-func markBegin(cmd *cobra.Command, a api.Announcement) error {
-	client := api.NewClient(api.DefaultSocket())
+func markBegin(cmd *cobra.Command, client *api.Client, a api.Announcement) error {
 	begun, err := client.Begin(cmd.Context(), a)
 	if err != nil {
-		return unanswered(err)
+		return unanswered(client, err)
 	}
 	if _, err := fmt.Fprintln(cmd.OutOrStdout(), begun.ID); err != nil {
 		_, _ = client.End(cmd.Context(), begun.ID) // the id is lost, so no later call could end it
@@ -83,9 +86,13 @@ func markEndCommand() *cobra.Command {
 		Example: `  stallspan mark end "$id"`,
 		Args:    needs(1, 1, "mark end needs the id that stallspan mark begin has printed"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			report, err := endWindow(cmd.Context(), api.NewClient(api.DefaultSocket()), args[0], failed)
+			client, err := api.FromEnvironment()
 			if err != nil {
-				return unanswered(err)
+				return usage(err)
+			}
+			report, err := endWindow(cmd.Context(), client, args[0], failed)
+			if err != nil {
+				return unanswered(client, err)
 			}
 			line := strings.TrimRight(string(report), "\n")
 			if !asJSON {
@@ -127,8 +134,8 @@ func summaryOf(report []byte, finding bool) string {
 }
 
 // unanswered adds what to do when the API cannot be reached. A refusal by the API explains itself.
-func unanswered(err error) error {
-	path := api.DefaultSocket()
+func unanswered(client *api.Client, err error) error {
+	path := client.Server()
 	var refused *api.Error
 	switch {
 	case errors.As(err, &refused):

@@ -32,10 +32,14 @@ all the same.`,
 			if err != nil {
 				return usage(err)
 			}
-			if a.PID == 0 {
+			client, err := api.FromEnvironment()
+			if err != nil {
+				say("warning: the program runs without a window: %v", err)
+			}
+			if a.PID == 0 && client != nil && client.Local() {
 				a.PID = os.Getpid() // the program is a child of ours
 			}
-			return markRun(context.WithoutCancel(cmd.Context()), a, args) // ^C is for the program
+			return markRun(context.WithoutCancel(cmd.Context()), client, a, args) // ^C is for the program
 		},
 	}
 	cmd.Flags().SetInterspersed(false)
@@ -44,10 +48,9 @@ all the same.`,
 }
 
 // markRun runs a program in a window of its own. No problem with the window stops the program.
-func markRun(ctx context.Context, a api.Announcement, argv []string) error {
+func markRun(ctx context.Context, client *api.Client, a api.Announcement, argv []string) error {
 	signals := newRelay() // also for a signal that comes while the window begins
 	defer signals.stop()
-	client := api.NewClient(api.DefaultSocket())
 	begun := markStart(ctx, client, a)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Env = os.Environ()
@@ -71,11 +74,14 @@ func markRun(ctx context.Context, a api.Announcement, argv []string) error {
 
 // markStart begins the window. If that fails, begun has no id.
 func markStart(ctx context.Context, client *api.Client, a api.Announcement) (begun api.Begun) {
+	if client == nil {
+		return begun
+	}
 	ctx, cancel := context.WithTimeout(ctx, markTimeout)
 	defer cancel()
 	begun, err := client.Begin(ctx, a)
 	if err != nil {
-		say("warning: the program runs without a window: %v", unanswered(err))
+		say("warning: the program runs without a window: %v", unanswered(client, err))
 	}
 	return begun
 }
@@ -88,7 +94,7 @@ func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed b
 	defer cancel()
 	report, err := endWindow(ctx, client, begun.ID, failed)
 	if err != nil {
-		printf("the window could not be ended: %v", unanswered(err))
+		printf("the window could not be ended: %v", unanswered(client, err))
 		return
 	}
 	printf("%s", summaryOf(report, false))

@@ -57,7 +57,7 @@ actions:
 }
 
 func TestWrongActions(t *testing.T) {
-	open, long := secretAt(t, secretText, 0o644), secretAt(t, strings.Repeat("x", maxSecret+1), 0o600)
+	open, long := secretAt(t, secretText, 0o644), secretAt(t, strings.Repeat("x", 4<<10+1), 0o600)
 	for text, want := range map[string]string{
 		"actions: {exec: x}": "line 1: a mapping is not a " +
 			"list of actions",

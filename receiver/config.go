@@ -25,10 +25,11 @@ type Config struct {
 	Slow     config.Slow     `mapstructure:"slow"`
 	Smart    *config.Smart   `mapstructure:"smart"`
 	Metrics  config.Metrics  `mapstructure:"metrics"`
-	Disks    FilterConfig    `mapstructure:"disks"`    // matched by name, as in /dev
-	GPUs     FilterConfig    `mapstructure:"gpus"`     // matched by hw.id, hw.name or index
-	Socket   string          `mapstructure:"socket"`   // "" for api.DefaultSocket
-	Endpoint string          `mapstructure:"endpoint"` // TCP port of the API; "" for none
+	Disks    FilterConfig    `mapstructure:"disks"`      // matched by name, as in /dev
+	GPUs     FilterConfig    `mapstructure:"gpus"`       // matched by hw.id, hw.name or index
+	Socket   string          `mapstructure:"socket"`     // "" for api.DefaultSocket
+	Endpoint string          `mapstructure:"endpoint"`   // TCP port of the API; "" for none
+	Token    string          `mapstructure:"token_file"` // with the text that clients of the port need; "" for none
 }
 
 func createDefaultConfig() component.Config {

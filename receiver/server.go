@@ -20,10 +20,15 @@ type server struct {
 	listeners []net.Listener
 	cancel    context.CancelFunc
 	serving   sync.WaitGroup
+	token     []byte // that clients of the port need; nil for none
 }
 
 // listen opens the socket, and the port if there is one in the config.
 func listen(c *Config) (*server, error) {
+	token, err := api.ReadToken("token_file", c.Token)
+	if err != nil {
+		return nil, err
+	}
 	path := c.Socket
 	if path == "" {
 		path = api.DefaultSocket()
@@ -32,11 +37,11 @@ func listen(c *Config) (*server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot serve the API: %w", err)
 	}
-	s := &server{listeners: []net.Listener{socket}, cancel: func() {}}
+	s := &server{listeners: []net.Listener{socket}, cancel: func() {}, token: token}
 	if c.Endpoint == "" {
 		return s, nil
 	}
-	port, err := api.ListenTCP(c.Endpoint)
+	port, err := api.ListenTCP(c.Endpoint, token)
 	if err != nil {
 		s.stop()
 		return nil, err
@@ -55,11 +60,9 @@ func (s *server) start(m *monitor.Monitor, client *windows.Client, board *alert.
 	lender := m.Lender()
 	for _, l := range s.listeners {
 		set.Logger.Info("listening for announced windows", zap.Stringer("address", l.Addr()))
-		if tcp, ok := l.Addr().(*net.TCPAddr); ok && !tcp.IP.IsLoopback() {
-			set.Logger.Warn("this port is open to other machines and has no authentication", zap.Stringer("address", l.Addr()))
-		}
 		s.serving.Go(func() {
-			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board}).Lending(lender)
+			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board}).Lending(lender).
+				Requiring(s.token)
 			if err := server.Serve(ctx, l); err != nil {
 				set.Logger.Error("the API has ended: windows can no longer be announced", zap.Error(err))
 			}

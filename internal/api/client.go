@@ -18,10 +18,12 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// Client is a client of the server on a unix socket. It is safe for concurrent use.
+// Client is a client of a server. It is safe for concurrent use.
 type Client struct {
-	path string
-	http http.Client
+	path  string // of the socket, or the address of the port
+	host  string // of requests
+	token string // over TCP; "" for none
+	http  http.Client
 }
 
 // Limits of a Client.
@@ -43,8 +45,34 @@ func NewClient(path string) *Client {
 		}
 		return c, err
 	}
+	return newClient(path, "localhost", "", dial)
+}
+
+// newTCPClient returns a client of the server at an address.
+func newTCPClient(address string, token []byte) *Client {
+	return newClient(address, address, string(token), new(net.Dialer).DialContext)
+}
+
+func newClient(path, host, token string, dial func(context.Context, string, string) (net.Conn, error)) *Client {
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true}
-	return &Client{path: path, http: http.Client{Transport: transport, Timeout: callTimeout}}
+	return &Client{path: path, host: host, token: token, http: http.Client{Transport: transport, Timeout: callTimeout,
+		// Redirects are not followed: the token is for this server.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Server returns the path of the server's socket, or the address of its port.
+func (c *Client) Server() string { return c.path }
+
+// Local reports whether the server is on a unix socket. Only there it knows the caller.
+func (c *Client) Local() bool { return c.host != c.path }
+
+// request returns a request to the server.
+func (c *Client) request(ctx context.Context, method, path string, body io.Reader) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, "http://"+c.host+path, body)
+	if err == nil && c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	return request, err
 }
 
 // Begin opens a window. The error is an *Error if the server refused it.
@@ -115,7 +143,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, er
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, bytes.NewReader(body))
+	request, err := c.request(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

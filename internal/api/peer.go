@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -16,16 +17,41 @@ import (
 
 // caller is who opened a connection.
 type caller struct {
-	pid  int // 0 if it is unknown: over TCP, or from a PID namespace that is not visible here
-	uid  int // -1 over TCP
-	name string
+	pid     int // 0 if it is unknown: over TCP, or from a PID namespace that is not visible here
+	uid     int // -1 over TCP
+	name    string
+	tcp     bool
+	trusted bool // over TCP, with the server's token
 }
 
-// overTCP is the name of all clients over TCP, which share what one client may use.
+// overTCP is the name of all clients over TCP from this machine, which share what one client may use.
 const overTCP = "the TCP port"
 
-// privileged reports whether it is root or this program's own user, outside of any container.
-func (c *caller) privileged() bool { return c.name == "" }
+// privileged reports whether it is root or this program's own user, outside of any container, or has the token.
+func (c *caller) privileged() bool { return c.name == "" || c.trusted }
+
+// anonymous reports whether nothing is known of a caller: any user of this machine may be at the other end.
+func (c *caller) anonymous() bool { return c.tcp && !c.trusted }
+
+// owns reports whether a caller may read and end a window of a client: its own, or one of its user or container.
+func (c *caller) owns(client string) bool { return c.privileged() || c.name == client }
+
+// nameOver returns the name of a client over TCP: its address, or the network that one host has in IPv6.
+func nameOver(remote net.Addr) string {
+	at, ok := remote.(*net.TCPAddr)
+	if !ok || at.IP.IsLoopback() {
+		return overTCP
+	}
+	address, _ := netip.AddrFromSlice(at.IP)
+	if address = address.Unmap(); address.Is6() {
+		network, _ := address.Prefix(hostBits)
+		return "network " + network.String()
+	}
+	return "address " + address.String()
+}
+
+// hostBits is the length of the prefix of a network in IPv6, in which a host may choose its address.
+const hostBits = 64
 
 // callers finds out who callers are.
 type callers struct {
@@ -44,7 +70,7 @@ func newCallers(root string) *callers {
 func (a *callers) of(conn net.Conn) caller {
 	unix, ok := conn.(*net.UnixConn)
 	if !ok {
-		return caller{uid: -1, name: overTCP}
+		return caller{uid: -1, name: nameOver(conn.RemoteAddr()), tcp: true}
 	}
 	c := caller{pid: max(peerPID(unix), 0), uid: -1}
 	if uid, known := peerUID(unix); known {
@@ -65,10 +91,10 @@ func (a *callers) of(conn net.Conn) caller {
 
 func (a *callers) containerOf(pid int) string { return locate.ContainerOf(a.root, a.groups.Own(), pid) }
 
-// owns reports whether a caller may have a process followed: its own, or one of its container. A process that does not
-// exist is no one's.
-func (a *callers) owns(c *caller, pid int) bool {
-	if c.privileged() || c.name == overTCP || pid == c.pid {
+// mayName reports whether a caller may have a process followed: its own, or one of its container. A process that does
+// not exist is no one's.
+func (a *callers) mayName(c *caller, pid int) bool {
+	if c.privileged() || pid == c.pid {
 		return true
 	}
 	info, err := os.Stat(filepath.Join("/", a.root, "proc", strconv.Itoa(pid)))
@@ -137,7 +163,7 @@ func peerOfRequest(ctx context.Context) *connected {
 	if p, ok := ctx.Value(peerKey{}).(*connected); ok {
 		return p
 	}
-	return &connected{caller: caller{uid: -1, name: overTCP}}
+	return &connected{caller: caller{uid: -1, name: overTCP, tcp: true}}
 }
 
 // callerConn returns the connection of a request, or nil over TCP.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
@@ -34,8 +35,10 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer release()
-	running := s.monitor.Windows.Running()
-	ended := s.monitor.Windows.Ended()
+	who := peerOfRequest(r.Context())
+	others := func(r *window.Report) bool { return !who.owns(r.Client) }
+	running := slices.DeleteFunc(s.monitor.Windows.Running(), others)
+	ended := slices.DeleteFunc(s.monitor.Windows.Ended(), others)
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
@@ -64,6 +67,9 @@ func writeReports(out *bufio.Writer, reports []*window.Report) {
 
 func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
+	if err := s.owned(r, id); err != nil {
+		return err
+	}
 	report := s.monitor.Windows.Report(id)
 	if report == nil {
 		return refuse(http.StatusNotFound, "no window has the ID %s: it is unknown, or ended over an hour ago", excerpt(id))

@@ -41,7 +41,7 @@ func (s *Server) routes() http.Handler {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, "+
 			"/v1/events, /v1/events/test, /v1/schedule and /v1/status", excerpt(r.URL.Path))
 	}))
-	return s.onlyLocal(noPages(mux))
+	return noPages(s.admitTCP(mux))
 }
 
 // noPages refuses requests of pages in a browser, which must not open windows or take all event streams on a loopback
@@ -119,7 +119,10 @@ func (s *Server) begin(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	who := peerOfRequest(r.Context())
-	if a.PID != 0 && !s.callers.owns(&who.caller, a.PID) {
+	if who.anonymous() && (a.PID != 0 || a.Path != "") {
+		return refuse(http.StatusForbidden, "pid and path need a unix socket, or a port with token_file: leave them out")
+	}
+	if a.PID != 0 && !s.callers.mayName(&who.caller, a.PID) {
 		return refuse(http.StatusForbidden, "process %d belongs to someone else: name one of your own", a.PID)
 	}
 	id, own, err := s.windows.Begin(a.window(&who.caller), a.parent)
@@ -159,6 +162,9 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	id := r.PathValue("id")
+	if err := s.owned(r, id); err != nil {
+		return err
+	}
 	report, err := s.windows.End(id, e.failed, e.attributes)
 	if errors.Is(err, windows.ErrUnknown) && s.monitor.Windows.Report(id) != nil {
 		return refuse(http.StatusNotFound, "the window %s has ended already: GET /v1/windows/%s returns its report",
@@ -169,6 +175,16 @@ func (s *Server) end(w http.ResponseWriter, r *http.Request) error {
 	}
 	reply(w, http.StatusOK, explain.NewReport(report))
 	return nil
+}
+
+// owned returns why a caller may not read or end a window.
+func (s *Server) owned(r *http.Request, id string) error {
+	client, known := s.monitor.Windows.ClientOf(id)
+	if !known || peerOfRequest(r.Context()).owns(client) {
+		return nil
+	}
+	return refuse(http.StatusForbidden, "the window %s belongs to someone else: only its user or container, root and the "+
+		"server's user can read or end it", excerpt(id))
 }
 
 // Status is the response to GET /v1/status.

@@ -56,6 +56,7 @@ type Server struct {
 	ending   chan struct{} // closed when the server stops
 	events   Events
 	lender   *lend.Lender // nil for none
+	token    []byte       // that requests over TCP need; nil for none
 	loopback bool         // the listener is a loopback port
 	local    bool         // the listener is a unix socket
 	http     http.Server
@@ -93,9 +94,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 // Serve serves until ctx ends, gives open requests 2 s to finish, closes the listener and returns nil. It returns an
 // error if the listener fails before. Call it once.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	if at, ok := l.Addr().(*net.TCPAddr); ok {
-		s.loopback = at.IP.IsLoopback()
-	}
+	s.loopback = onLoopback(l.Addr())
 	s.callers = newCallers(s.monitor.Root())
 	s.conns = newConnections(s.callers)
 	if s.local = l.Addr().Network() == "unix"; s.local {

@@ -175,3 +175,57 @@ func TestSilentConnections(t *testing.T) {
 		t.Errorf("got %v after %v, want the end after %v", err, took, headerTimeout)
 	}
 }
+
+// prying makes TestPrying the program of another user, who tries what he can with the window that it names.
+const prying = "STALLSPAN_TEST_PRYING"
+
+// TestPrying is the other user's program. It prints what it got.
+func TestPrying(t *testing.T) {
+	id, path, _ := strings.Cut(os.Getenv(prying), " ")
+	if path == "" {
+		t.Skip("the program of another user, for TestWindowsOfOthers")
+	}
+	client := NewClient(path)
+	status := func(err error) int {
+		if refused := new(Error); errors.As(err, &refused) {
+			return refused.Status
+		}
+		return 0
+	}
+	_, ended := client.End(t.Context(), id)
+	_, failed := client.Fail(t.Context(), id)
+	_, read := client.call(t.Context(), http.MethodGet, "/v1/windows/"+id, nil)
+	own, err := client.Begin(t.Context(), Announcement{Kind: window.Custom, Name: "own"})
+	list, listed := client.call(t.Context(), http.MethodGet, "/v1/windows", nil)
+	fmt.Printf("%d %d %d, %v, %v, secret %v, own %v\n", status(ended), status(failed), status(read), err, listed,
+		strings.Contains(string(list), "secret"), strings.Contains(string(list), own.ID))
+	fmt.Println(own.ID)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+}
+
+// A user can read and end his own windows. Root and the server's user can read and end all.
+func TestWindowsOfOthers(t *testing.T) {
+	s := serve(t, nil)
+	for path, mode := range map[string]os.FileMode{s.path: 0o666, filepath.Dir(s.path): 0o755} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begun, err := s.Begin(t.Context(), Announcement{Kind: window.Custom, Name: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := as(t, 65534, "TestPrying", prying, begun.ID+" "+s.path, 2)
+	second := as(t, 1234, "TestPrying", prying, first[1]+" "+s.path, 2) // one plain user and another
+	for _, got := range [][]string{first, second} {
+		if want := "403 403 403, <nil>, <nil>, secret false, own true"; got[0] != want {
+			t.Errorf("another user: got %q, want %q", got[0], want)
+		}
+		if _, err := s.End(t.Context(), got[1]); err != nil {
+			t.Errorf("root ends the other user's window: got %v, want no error", err)
+		}
+	}
+	if _, err := s.End(t.Context(), begun.ID); err != nil {
+		t.Errorf("got %v, want the window open until its owner ends it", err)
+	}
+}

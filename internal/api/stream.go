@@ -14,7 +14,7 @@ const maxLine = 256 << 10
 
 // stream calls take with each line of a response. It returns nil when the server ends the response.
 func (c *Client) stream(ctx context.Context, path string, take func(line []byte) error) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost"+path, http.NoBody)
+	request, err := c.request(ctx, http.MethodGet, path, http.NoBody)
 	if err != nil {
 		return err
 	}

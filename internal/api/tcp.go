@@ -1,6 +1,8 @@
 package api
 
 import (
+	"crypto/sha256"
+	"crypto/subtle"
 	"fmt"
 	"net"
 	"net/http"
@@ -9,9 +11,9 @@ import (
 	"strings"
 )
 
-// ListenTCP opens a port. "4319" and ":4319" are on loopback; other addresses need a host. The API has no
-// authentication: every client that reaches the port can announce windows and read reports.
-func ListenTCP(endpoint string) (net.Listener, error) {
+// ListenTCP opens a port. "4319" and ":4319" are on loopback; other addresses need a host, and a token: see
+// Server.Requiring.
+func ListenTCP(endpoint string, token []byte) (net.Listener, error) {
 	address, err := Endpoint(endpoint)
 	if err != nil {
 		return nil, err
@@ -20,7 +22,16 @@ func ListenTCP(endpoint string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot listen on %s, choose another port: %w", endpoint, err)
 	}
+	if !onLoopback(l.Addr()) && len(token) == 0 {
+		_ = l.Close()
+		return nil, fmt.Errorf("%s is open to other machines: set token_file, or use localhost", endpoint)
+	}
 	return l, nil
+}
+
+func onLoopback(a net.Addr) bool {
+	at, ok := a.(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
 }
 
 // Endpoint returns the address of a configured endpoint.
@@ -38,17 +49,40 @@ func Endpoint(text string) (address string, err error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// onlyLocal refuses requests to a loopback port that name another host. A page in a browser can reach the port under a
-// name that resolves to this machine (DNS rebinding), but it cannot hide that name.
-func (s *Server) onlyLocal(next http.Handler) http.Handler {
+// admitTCP refuses requests over TCP without the server's token. A loopback port may have none. Then requests that name
+// another host are refused: a page in a browser can reach the port under a name that resolves to this machine (DNS
+// rebinding), but it cannot hide that name.
+func (s *Server) admitTCP(next http.Handler) http.Handler {
 	return handler(func(w http.ResponseWriter, r *http.Request) error {
-		if s.loopback && !isLocal(r.Host) {
+		switch {
+		case s.local:
+		case len(s.token) > 0:
+			if !s.bears(r) {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				return refuse(http.StatusUnauthorized, "this port needs the text of the server's token_file: set %s, or send it "+
+					"in the header Authorization: Bearer", TokenVariable)
+			}
+			peerOfRequest(r.Context()).trusted = true
+		case !s.loopback:
+			return refuse(http.StatusForbidden, "this port is open to other machines and has no token: set token_file")
+		case !isLocal(r.Host):
 			return refuse(http.StatusForbidden, "this port is for programs on this machine: use localhost, not %s",
 				excerpt(r.Host))
 		}
 		next.ServeHTTP(w, r)
 		return nil
 	})
+}
+
+// bears reports whether a request has the server's token. The time that this takes does not depend on the text.
+func (s *Server) bears(r *http.Request) bool {
+	const scheme = "bearer "
+	text := r.Header.Get("Authorization")
+	if len(text) < len(scheme) || !strings.EqualFold(text[:len(scheme)], scheme) {
+		return false
+	}
+	got, want := sha256.Sum256([]byte(text[len(scheme):])), sha256.Sum256(s.token)
+	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 func isLocal(host string) bool {

@@ -94,7 +94,7 @@ func (g *Registry) Running() []*window.Report {
 // Report returns the report of one window: up to now while it is open, and for an hour after its end. It returns nil
 // for an unknown window.
 func (g *Registry) Report(id string) *window.Report {
-	if !g.has(id) {
+	if _, known := g.ClientOf(id); !known {
 		return nil // a reading takes longer
 	}
 	now := g.config.Readings.Glimpse()
@@ -119,13 +119,20 @@ func (g *Registry) Report(id string) *window.Report {
 	return nil
 }
 
-// has reports whether there is a window with an id.
-func (g *Registry) has(id string) bool {
+// ClientOf returns who announced a window: see window.Window. known is false if there is no window with that id.
+func (g *Registry) ClientOf(id string) (client string, known bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.all.open[id] != nil ||
-		slices.ContainsFunc(g.all.ending, func(e *ending) bool { return e.ID == id }) ||
-		slices.ContainsFunc(g.all.ended, func(r *window.Report) bool { return r.ID == id })
+	if o := g.all.open[id]; o != nil {
+		return o.Client, true
+	}
+	if i := slices.IndexFunc(g.all.ending, func(e *ending) bool { return e.ID == id }); i >= 0 {
+		return g.all.ending[i].Client, true
+	}
+	if i := slices.IndexFunc(g.all.ended, func(r *window.Report) bool { return r.ID == id }); i >= 0 {
+		return g.all.ended[i].Client, true
+	}
+	return "", false
 }
 
 // ByStart compares the starts of two windows; of two that began at the same time, the longer one comes first.
