@@ -53,6 +53,7 @@ func rootCommand() *cobra.Command {
 		attachCommand(),
 		demoCommand(),
 		markCommand(),
+		listCommand(),
 		compareCommand(),
 		baselineCommand(),
 		agentCommand(),

@@ -143,6 +143,11 @@ func (c *Client) post(ctx context.Context, path string, body []byte) ([]byte, er
 }
 
 func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]byte, error) {
+	return c.limited(ctx, method, path, body, maxReport)
+}
+
+// limited is call with a maximum size of the response, in bytes. More than that is cut.
+func (c *Client) limited(ctx context.Context, method, path string, body []byte, most int64) ([]byte, error) {
 	request, err := c.request(ctx, method, path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
@@ -153,7 +158,7 @@ func (c *Client) call(ctx context.Context, method, path string, body []byte) ([]
 		return nil, c.explain(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(io.LimitReader(response.Body, maxReport))
+	answer, err := io.ReadAll(io.LimitReader(response.Body, most))
 	if err != nil {
 		return nil, c.explain(err)
 	}

@@ -47,6 +47,19 @@ type Report struct {
 	Interrupted      bool             `json:"interrupted,omitempty"`
 }
 
+// GPUTime is the time that the ledger divides, in seconds: the window's duration for each of its GPUs, or once.
+func (r *Report) GPUTime() float64 {
+	if r.GPU == nil {
+		return r.Duration
+	}
+	return r.Duration * float64(max(1, len(r.GPU.IDs)))
+}
+
+// Label is the window's name for people.
+func (r *Report) Label() string {
+	return NameOf(r.Kind, r.Name, r.Model, r.Epoch)
+}
+
 type recent struct {
 	Duration float64        `json:"duration_s"`
 	Verdict  window.Verdict `json:"verdict"`

@@ -36,6 +36,15 @@ func NewRow(r *window.Report) Row {
 	return row
 }
 
+// NameOf is a window's name for people. epoch is nil if it is unknown.
+func NameOf(kind window.Kind, name, model string, epoch *int) string {
+	named := window.Window{Kind: kind, Name: name, Model: model, HasEpoch: epoch != nil}
+	if epoch != nil {
+		named.Epoch = *epoch
+	}
+	return named.Label()
+}
+
 // Label marks the label of a window that did not end by itself.
 func Label(label string, unfinished bool) string {
 	if unfinished {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -62,11 +63,7 @@ type Disk struct {
 
 // Label is the window's name for people.
 func (w *Window) Label() string {
-	named := window.Window{Kind: w.Kind, Name: w.Name, Model: w.Model, HasEpoch: w.Epoch != nil}
-	if w.Epoch != nil {
-		named.Epoch = *w.Epoch
-	}
-	return named.Label()
+	return explain.NameOf(w.Kind, w.Name, w.Model, w.Epoch)
 }
 
 // Read reads a report of --report (run, record, replay) or `demo --json`, or the report of a single window from the

@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/explain"
+)
+
+// defaultListed is how many of the windows that have ended ls prints.
+const defaultListed = 20
+
+func listCommand() *cobra.Command {
+	asJSON, last := false, defaultListed
+	cmd := &cobra.Command{
+		Use:   "ls",
+		Short: "List the windows of this machine's agent: open ones, and those of the last hour",
+		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver.
+Open ones have their ledger so far. STALLSPAN_SOCKET sets another socket than the default one.`,
+		Example: `  stallspan ls
+  stallspan mark end "$(stallspan ls --json | jq -r '.running[0].id')"`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if last < 0 {
+				return usagef("--last %d: give 0 or more", last)
+			}
+			client, err := api.FromEnvironment()
+			if err != nil {
+				return usage(err)
+			}
+			all, err := client.Windows(cmd.Context())
+			if err != nil {
+				return unanswered(client, err)
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), all)
+			}
+			return writeTable(cmd.OutOrStdout(), func(t *table) { t.list(all, last) })
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
+	cmd.Flags().IntVar(&last, "last", last, "`number` of windows that have ended, the newest ones")
+	return cmd
+}
+
+func (t *table) list(all api.Listing, last int) {
+	if len(all.Running)+len(all.Ended) == 0 {
+		t.line("No windows are open, and none ended within the last hour.")
+		return
+	}
+	t.listed("ID", "began", "window", "duration", "storage", "verdict")
+	for _, r := range all.Running {
+		t.listRow(r, "open, ")
+	}
+	left := max(0, len(all.Ended)-last)
+	if left > 0 {
+		t.line(fmt.Sprintf("... %d earlier, see --last ...", left))
+	}
+	slices.SortStableFunc(all.Ended, func(a, b *explain.Report) int { return a.Start.Compare(b.Start) })
+	for _, r := range all.Ended[left:] {
+		t.listRow(r, "")
+	}
+}
+
+func (t *table) listRow(r *explain.Report, state string) {
+	storage := "-"
+	if total := r.GPUTime(); r.Stall != nil && total > 0 {
+		storage = fmt.Sprintf("%.0f %%", 100*r.Stall.Storage/total)
+	}
+	t.listed(r.ID, r.Start.Local().Format(time.TimeOnly), explain.Label(r.Label(), r.Unfinished),
+		explain.Duration(r.Duration), storage, state+explain.Verdict(r.Verdict, r.Slow))
+}
+
+func (t *table) listed(id, began, label, duration, storage, verdict string) {
+	const idWidth, timeWidth = 16, 8
+	t.line(fmt.Sprintf("%s %s %s %8s %7s %s", fit(id, idWidth), fit(began, timeWidth), fit(label, labelWidth), duration,
+		storage, verdict))
+}
