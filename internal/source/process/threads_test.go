@@ -65,8 +65,8 @@ func TestThreads(t *testing.T) {
 	put(1)
 	read(t, s) // they have read: this reading shows it
 	time.Sleep(50 * time.Millisecond)
+	begin := time.Now() // the reader's time is counted from within the next reading on
 	before := read(t, s).Jobs[0]
-	begin := time.Now()
 	put(2)
 	time.Sleep(100 * time.Millisecond)
 	after := read(t, s).Jobs[0]
