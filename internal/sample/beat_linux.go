@@ -2,8 +2,11 @@ package sample
 
 import (
 	"context"
+	"errors"
 	"os"
+	"syscall"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -19,8 +22,11 @@ type kernelBeat struct {
 	interval time.Duration
 	wake     func() bool // stops the context from ending the wait
 
+	raw  syscall.RawConn
+	take func(fd uintptr) bool // created once, so that a beat allocates nothing
+	err  error                 // of take
+
 	spare beat // with the runtime's timer, after the kernel's has failed
-	beats [8]byte
 }
 
 // newKernelBeat falls back to the runtime's timer where the kernel gives none.
@@ -32,21 +38,37 @@ func newKernelBeat(ctx context.Context, interval time.Duration) beat {
 	file := os.NewFile(uintptr(fd), "timer")
 	period := unix.NsecToTimespec(interval.Nanoseconds())
 	err = unix.TimerfdSettime(fd, 0, &unix.ItimerSpec{Interval: period, Value: period}, nil)
-	if err != nil || file.SetReadDeadline(time.Time{}) != nil { // the latter: the poller does not support it
+	raw, noPoller := file.SyscallConn()
+	noPoller = errors.Join(noPoller, file.SetReadDeadline(time.Time{}))
+	if err != nil || noPoller != nil {
 		_ = file.Close()
 		return newTicking(ctx, interval)
 	}
-	b := &kernelBeat{file: file, ctx: ctx, interval: interval}
+	b := &kernelBeat{file: file, ctx: ctx, interval: interval, raw: raw}
+	b.take = func(fd uintptr) bool {
+		b.err = readBeats(fd)
+		return !errors.Is(b.err, syscall.EAGAIN)
+	}
 	b.wake = context.AfterFunc(ctx, func() { _ = file.SetReadDeadline(time.Unix(0, 1)) })
 	return b
+}
+
+// readBeats takes the number of beats since the last call. It never waits, so it does without the preparation of Go's
+// scheduler for a call that does: see kernfile.OpenBrief.
+func readBeats(fd uintptr) error {
+	var beats [8]byte
+	_, _, errno := unix.RawSyscall(unix.SYS_READ, fd, uintptr(unsafe.Pointer(&beats)), unsafe.Sizeof(beats))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
 func (b *kernelBeat) wait() bool {
 	if b.spare != nil {
 		return b.spare.wait()
 	}
-	_, err := b.file.Read(b.beats[:]) // the number of beats since the last read
-	if err != nil && b.ctx.Err() == nil {
+	if err := b.raw.Read(b.take); errors.Join(err, b.err) != nil && b.ctx.Err() == nil {
 		b.spare = newTicking(b.ctx, b.interval)
 	}
 	return b.ctx.Err() == nil

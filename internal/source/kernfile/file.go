@@ -23,7 +23,14 @@ type File struct {
 }
 
 // Open opens a file for reading.
-func Open(path string) (*File, error) {
+func Open(path string) (*File, error) { return open(path, syscall.Pread) }
+
+// OpenBrief opens a file whose text the kernel makes at once, without a lock that another process may hold for long.
+// Its readings cost less, and one that did wait would stop all goroutines of its processor, and in the end all of the
+// program.
+func OpenBrief(path string) (*File, error) { return open(path, preadBrief) }
+
+func open(path string, pread func(fd int, buf []byte, at int64) (int, error)) (*File, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -36,7 +43,7 @@ func Open(path string) (*File, error) {
 	f := &File{file: file, raw: raw}
 	f.call = func(fd uintptr) bool {
 		for {
-			f.n, f.err = syscall.Pread(int(fd), f.buf, f.at)
+			f.n, f.err = pread(int(fd), f.buf, f.at)
 			if !errors.Is(f.err, syscall.EINTR) {
 				return true
 			}

@@ -215,8 +215,9 @@ func (t *thread) close(s *Source) {
 func (s *Source) follow(id int, now time.Duration) *thread {
 	t := &thread{id: id, moved: now}
 	folder := filepath.Join(s.proc, strconv.Itoa(id))
-	t.stat.path = filepath.Join(folder, "task", strconv.Itoa(id), "stat") // of the thread, and not of its process
-	t.sched.path, t.in.call.path = filepath.Join(folder, "schedstat"), filepath.Join(folder, "syscall")
+	t.stat = file{path: filepath.Join(folder, "task", strconv.Itoa(id), "stat"), brief: true} // not of its process
+	t.sched = file{path: filepath.Join(folder, "schedstat"), brief: true}
+	t.in.call.path = filepath.Join(folder, "syscall")
 	_, _, _ = t.read(s, 0) // the base
 	return t
 }
