@@ -17,6 +17,10 @@ LINT = go tool -modfile=internal/tools/go.mod golangci-lint
 LINT_SCENARIOS = go tool -modfile=../../internal/tools/go.mod golangci-lint
 OCB  = go tool -modfile=internal/tools/go.mod builder
 
+# grpcnotrace leaves out gRPC's debug pages. Their templates call methods by name, so the linker would keep every method of
+# every type: 4.6 MB.
+TAGS = grpcnotrace
+
 # Go disables cgo without a C compiler, and the race detector needs cgo.
 RACE = $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 
@@ -56,8 +60,8 @@ test: ## Run all tests
 	go -C test/scenarios test $(RACE) -timeout $(TIMEOUT) ./...
 
 build: ## Build build/stallspan, and build/stallspan-nocgo without cgo; vet it for Linux and for macOS
-	go build -o build/stallspan .
-	CGO_ENABLED=0 go build -o build/stallspan-nocgo .
+	go build -tags $(TAGS) -o build/stallspan .
+	CGO_ENABLED=0 go build -tags $(TAGS) -o build/stallspan-nocgo .
 	CGO_ENABLED=0 go vet ./...
 	GOOS=darwin CGO_ENABLED=0 go vet . ./agent/... ./internal/...
 
@@ -77,18 +81,18 @@ fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a stand-in for the NVIDIA d
 bench: ## Run the benchmarks (BENCH=regexp, BENCHTIME=0.5s) and measure the cost of `run` (PAIRS=60)
 	go test -run '^$$' -bench '$(BENCH)' -benchmem -benchtime $(BENCHTIME) \
 		$$(grep -rl --include='*_test.go' --exclude-dir=scenarios '^func Benchmark' . | xargs -n 1 dirname | sort -u)
-	go build -o build/stallspan .
+	go build -tags $(TAGS) -o build/stallspan .
 	go run ./hack/overhead -stallspan build/stallspan -pairs $(PAIRS)
 
 overhead: build collector ## Measure the agent (LENGTH=1m), the scheduler's evidence as root, and the receiver next to host_metrics
-	go build -tags overhead -o build/stallspan-overhead .
+	go build -tags overhead,$(TAGS) -o build/stallspan-overhead .
 	go run ./hack/footprint -stallspan build/stallspan-overhead -length $(LENGTH)
 	$(if $(filter 0,$(shell id -u)),go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 5 -length 4s)
 	$(if $(filter 0,$(shell id -u)),go run ./hack/overhead -stallspan build/stallspan -switches 10000 -pairs $(PAIRS))
 	go run ./hack/footprint -collector build/otelcol-stallspan -length 10s
 
 soak: collector fakenvml ## Load an agent (as root) and a Collector for SOAK=20m each, and fail if they grow
-	go build -tags overhead -o build/stallspan-overhead .
+	go build -tags overhead,$(TAGS) -o build/stallspan-overhead .
 	$(if $(filter 0,$(shell id -u)),go run ./hack/footprint -soak -nvml $(CURDIR)/build/fakenvml/libnvidia-ml.so.1 -length $(SOAK))
 	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length $(SOAK)
 
@@ -102,7 +106,7 @@ jobs: build fakenvml ## Compare reports on real programs with what these log, as
 	build/jobs-run -seed $(if $(filter file,$(origin SEED)),101,$(SEED)) $(JOBS)
 
 python: ## Check the Python package: style, types, tests with PyTorch, the wheel in a fresh environment
-	go build -o build/stallspan .
+	go build -tags $(TAGS) -o build/stallspan .
 	hack/python.sh
 
 gpu-check: build ## Check all claims about GPUs on one, with PyTorch, in under eight minutes (GPU_CHECK=--fake, docs/internals/accuracy.md)
