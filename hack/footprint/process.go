@@ -1,42 +1,53 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
 // process is the id of a measured process.
 type process int
 
-// row does something, and prints what the process used during that time and its memory afterwards. length is how long
-// to measure; 0 for as long as do takes.
-func (p process) row(what string, length time.Duration, do func() error) error {
+// rows does something for all agents at the same time, and prints what each used during that time and its memory
+// afterwards. length is how long to measure; 0 for as long as do takes.
+func rows(all []*agent, what string, length time.Duration, do func(*agent) error) error {
+	cells, errs := make([]string, len(all)), make([]error, len(all))
+	var done sync.WaitGroup
+	for i, a := range all {
+		done.Go(func() {
+			cells[i], errs[i] = a.measure(length, func() error { return do(a) })
+		})
+	}
+	done.Wait()
+	fmt.Printf("%-58s %s\n", what, strings.Join(cells, ""))
+	return errors.Join(errs...)
+}
+
+func (p process) measure(length time.Duration, do func() error) (cells string, err error) {
 	before, err := p.onCPU()
 	if err != nil {
-		return err
+		return "", err
 	}
 	began := time.Now()
 	if err := do(); err != nil {
-		return err
+		return "", err
 	}
 	took := time.Since(began)
 	after, err := p.onCPU()
 	if err != nil {
-		return err
+		return "", err
 	}
 	resident, err := p.resident()
-	if err != nil {
-		return err
-	}
 	share := "-"
 	if length > 0 {
 		share = fmt.Sprintf("%.2f %%", 100*(after-before).Seconds()/took.Seconds())
 	}
-	fmt.Printf("%-58s %12s %11.1f MB\n", what, share, float64(resident)/1e6)
-	return nil
+	return fmt.Sprintf("%12s %11.1f MB", share, float64(resident)/1e6), err
 }
 
 // onCPU returns the CPU time of all threads: /proc/PID/task/TID/schedstat in nanoseconds

@@ -1,0 +1,216 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// agent is a running agent that follows a job of its own.
+type agent struct {
+	process
+	program *exec.Cmd
+	job     *exec.Cmd
+	client  *api.Client
+	backend *backend
+	dir     string
+}
+
+// agents measures agents of one or two builds, at the same time. parts is a list of "watch", "open" and "churn".
+func agents(length time.Duration, processes int, parts string, binaries ...string) (err error) {
+	var all []*agent
+	defer func() {
+		for _, a := range all {
+			err = errors.Join(err, a.stop())
+		}
+	}()
+	for _, binary := range binaries {
+		if binary == "" {
+			continue
+		}
+		a, err := startAgent(binary, processes)
+		if err != nil {
+			return err
+		}
+		all = append(all, a)
+	}
+	time.Sleep(5 * time.Second) // skip the start
+	if processes > 1000 {
+		time.Sleep(10 * time.Second) // large jobs are complete after some seconds
+	}
+
+	ctx := context.Background()
+	wait := func(*agent) error {
+		time.Sleep(length)
+		return nil
+	}
+	fmt.Printf("%-58s %s\n", "", strings.Repeat(fmt.Sprintf("%12s %14s", "of one core", "resident"), len(all)))
+	if strings.Contains(parts, "watch") {
+		if err := rows(all, fmt.Sprintf("watching a job of %d processes, %v", processes, length), length, wait); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(parts, "open") {
+		if err := measureOpen(ctx, all, length, wait); err != nil {
+			return err
+		}
+	}
+	if strings.Contains(parts, "churn") {
+		if err := rows(all, "10,000 windows a minute, for "+length.String(), length, func(a *agent) error {
+			return churn(ctx, a.client, a.job.Process.Pid, 10_000, 20, length)
+		}); err != nil {
+			return err
+		}
+	}
+	for _, a := range all {
+		fmt.Printf("metrics reached the backend %d times, spans %d\n", a.backend.metrics.Load(), a.backend.spans.Load())
+	}
+	return nil
+}
+
+func measureOpen(ctx context.Context, all []*agent, length time.Duration, wait func(*agent) error) error {
+	ids := map[*agent]*[]string{}
+	for _, a := range all {
+		ids[a] = new([]string)
+	}
+	if err := rows(all, "beginning 1,000 windows and leaving them open", 0, func(a *agent) (err error) {
+		*ids[a], err = begin(ctx, a.client, a.job.Process.Pid, 1000)
+		return err
+	}); err != nil {
+		return err
+	}
+	if err := rows(all, "watching with 1,000 windows open, "+length.String(), length, wait); err != nil {
+		return err
+	}
+	for _, a := range all {
+		if err := end(ctx, a.client, *ids[a]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func startAgent(binary string, processes int) (a *agent, err error) {
+	a = &agent{}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.stop())
+		}
+	}()
+	if a.dir, err = os.MkdirTemp("", "footprint"); err != nil {
+		return a, err
+	}
+	if a.backend, err = serveBackend(); err != nil {
+		return a, err
+	}
+	a.job = exec.Command("sh", "-c", "i=1; while [ $i -lt "+strconv.Itoa(processes)+
+		" ]; do sleep 100000 & i=$((i+1)); done; wait")
+	a.job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := a.job.Start(); err != nil {
+		return a, err
+	}
+	socket := filepath.Join(a.dir, "s.sock")
+	a.program = exec.Command(binary, "agent")
+	a.program.Env = append(os.Environ(), api.SocketVariable+"="+socket, "XDG_STATE_HOME="+a.dir,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+a.backend.address)
+	a.program.Stderr = os.Stderr
+	if err := a.program.Start(); err != nil {
+		return a, fmt.Errorf("%s cannot be started, build it as this program's comment says: %w", binary, err)
+	}
+	a.process = process(a.program.Process.Pid)
+	if a.client, err = reach(socket); err != nil {
+		return a, err
+	}
+	_, err = a.client.Begin(context.Background(),
+		api.Announcement{Kind: window.Custom, Name: "job", PID: a.job.Process.Pid})
+	return a, err
+}
+
+func (a *agent) stop() (err error) {
+	if a.program != nil && a.program.Process != nil {
+		_ = a.program.Process.Signal(syscall.SIGTERM)
+		err = a.program.Wait()
+	}
+	if a.job != nil && a.job.Process != nil {
+		_ = syscall.Kill(-a.job.Process.Pid, syscall.SIGKILL)
+		_ = a.job.Wait()
+	}
+	if a.backend != nil {
+		a.backend.stop()
+	}
+	_ = os.RemoveAll(a.dir)
+	return err
+}
+
+func reach(socket string) (*api.Client, error) {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(socket); err == nil {
+			client := api.NewClient(socket)
+			if begun, err := client.Begin(context.Background(),
+				api.Announcement{Kind: window.Custom, Name: "first"}); err == nil {
+				_, err = client.End(context.Background(), begun.ID)
+				return client, err
+			}
+		}
+	}
+	return nil, errors.New("the agent does not answer")
+}
+
+func begin(ctx context.Context, client *api.Client, pid, n int) (ids []string, err error) {
+	for i := range n {
+		begun, err := client.Begin(ctx, api.Announcement{Kind: window.ModelLoad, PID: pid,
+			Model: fmt.Sprintf("model-%d", i%7), Path: "/models/" + strings.Repeat("x", i%50)})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, begun.ID)
+	}
+	return ids, nil
+}
+
+func end(ctx context.Context, client *api.Client, ids []string) error {
+	for _, id := range ids {
+		if _, err := client.End(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// churn begins and ends windows at an even rate, with the given number open at any moment, for a length or until ctx
+// ends.
+func churn(ctx context.Context, client *api.Client, pid, aMinute, atOnce int, length time.Duration) error {
+	ticker := time.NewTicker(time.Minute / time.Duration(aMinute))
+	defer ticker.Stop()
+	var open []string
+	stop := ctx.Done()
+	ctx = context.WithoutCancel(ctx) // calls under way succeed
+	for over := time.Now().Add(length); time.Now().Before(over); {
+		select {
+		case <-stop:
+			return end(ctx, client, open)
+		case <-ticker.C:
+		}
+		ids, err := begin(ctx, client, pid, 1)
+		if err != nil {
+			return err
+		}
+		if open = append(open, ids...); len(open) > atOnce {
+			if err := end(ctx, client, open[:1]); err != nil {
+				return err
+			}
+			open = open[1:]
+		}
+	}
+	return end(ctx, client, open)
+}
