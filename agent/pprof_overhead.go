@@ -7,6 +7,7 @@ import (
 	"net/http"
 	_ "net/http/pprof" // its pages, for hack/footprint
 	"os"
+	"runtime"
 )
 
 // pprofVariable is the address of pprof's pages.
@@ -15,6 +16,7 @@ const pprofVariable = "STALLSPAN_PPROF"
 func init() {
 	address := os.Getenv(pprofVariable)
 	if address == "" {
+		runtime.MemProfileRate = 0 // as in the program of users, which has no profiles
 		return
 	}
 	go func() {
