@@ -8,7 +8,8 @@ import sys
 import unittest
 from typing import Any, Dict, List
 
-from .support import EXAMPLES, PATIENT, PROGRAM, agent, environment, folder, get, has_torch, needs_program, run, wall
+from .support import (
+    EXAMPLES, PATIENT, PROGRAM, agent, environment, folder, get, has_torch, needs_program, retry, run, wall)
 
 SLACK = 0.005  # seconds, as in test_agent
 
@@ -70,13 +71,22 @@ class Training(unittest.TestCase):
 
     def test_under_run(self) -> None:
         for workers in (0, 2):
-            with self.subTest(workers=workers), folder() as home:
-                report = os.path.join(home, "report.json")
-                _, times = self.train(home, workers, [PROGRAM, "run", "--baseline", "off", "--report", report, "--"])
-                with open(report) as file:
-                    self.check(json.load(file)["windows"], times)
+            with self.subTest(workers=workers):
+                retry(lambda: self.under_run(workers))
+
+    def under_run(self, workers: int) -> None:
+        """Train under `stallspan run`."""
+        with folder() as home:
+            report = os.path.join(home, "report.json")
+            _, times = self.train(home, workers, [PROGRAM, "run", "--baseline", "off", "--report", report, "--"])
+            with open(report) as file:
+                self.check(json.load(file)["windows"], times)
 
     def test_next_to_an_agent(self) -> None:
+        retry(self.next_to_an_agent)
+
+    def next_to_an_agent(self) -> None:
+        """Train next to an agent."""
         with folder() as home, agent() as socket:
             _, times = self.train(home, 2, [], STALLSPAN_SOCKET=socket)
             windows = get(socket, "/v1/windows")
