@@ -35,16 +35,7 @@ const (
 
 // NewClient returns a client of the server at path. Each call opens a new connection.
 func NewClient(path string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var d net.Dialer
-		c, err := d.DialContext(ctx, "unix", path)
-		if err == nil {
-			if err = checkServer(c, path); err != nil {
-				_ = c.Close()
-			}
-		}
-		return c, err
-	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return trust.Dial(ctx, path) }
 	return newClient(path, "localhost", "", dial)
 }
 
@@ -95,16 +86,6 @@ func (c *Client) Begin(ctx context.Context, a Announcement) (Begun, error) {
 // isID reports whether a text can be a window's id. It is printed, and may come from a server of another version.
 func isID(text string) bool {
 	return text != "" && len(text) <= maxID && strings.Trim(text, "0123456789abcdefghijklmnopqrstuvwxyz-") == ""
-}
-
-// checkServer returns why the server of a connection is not trusted with what programs announce.
-func checkServer(c net.Conn, path string) error {
-	if socket, ok := c.(*net.UnixConn); ok {
-		if user, known := peerUID(socket); known {
-			return trust.Server(path, user)
-		}
-	}
-	return nil
 }
 
 // End closes a window and returns its report as JSON. The error is an *Error if the server refused it.

@@ -13,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // caller is who opened a connection.
@@ -72,9 +73,9 @@ func (a *callers) of(conn net.Conn) caller {
 	if !ok {
 		return caller{uid: -1, name: nameOver(conn.RemoteAddr()), tcp: true}
 	}
-	c := caller{pid: max(peerPID(unix), 0), uid: -1}
-	if uid, known := peerUID(unix); known {
-		c.uid = int(uid)
+	c := caller{uid: -1}
+	if peer, err := trust.PeerOf(unix); err == nil {
+		c.pid, c.uid = peer.PID, int(peer.UID)
 	}
 	container := ""
 	if c.pid > 0 {

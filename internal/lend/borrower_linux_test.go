@@ -8,7 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -351,48 +350,5 @@ func TestSockets(t *testing.T) {
 	}
 	if _, err := Borrow(); err == nil {
 		t.Error("no socket: got no error")
-	}
-}
-
-func TestTrusted(t *testing.T) {
-	needsRoot(t)
-	const service, other = 995, 1000
-	dir := publicFolder(t) // of root, and only root writes there
-	given := filepath.Join(dir, "stallspan")
-	if err := os.Mkdir(given, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(given, service, service); err != nil {
-		t.Fatal(err)
-	}
-	link := filepath.Join(dir, "link")
-	if err := os.Symlink(given, link); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(given, "s")
-	for _, c := range []struct {
-		name   string
-		path   string
-		server uint32
-		want   bool
-	}{
-		{"root", "/tmp/s", 0, true},
-		{"this user", "/tmp/s", plainUser, true},
-		{"another user", "/tmp/s", other, false},
-		{"the owner of the folder", path, service, true},
-		{"another user in it", path, other, false},
-		{"through a link", filepath.Join(link, "s"), service, false},
-		{"no folder", "/nowhere/at/all/s", service, false},
-		{"no path", "", service, false},
-	} {
-		if got := trusted(c.path, c.server, plainUser); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
-	}
-	if err := os.Chmod(dir, 0o777); err != nil { // anyone can replace the folder
-		t.Fatal(err)
-	}
-	if trusted(path, service, plainUser) {
-		t.Error("in a folder that is open to all: got true, want false")
 	}
 }

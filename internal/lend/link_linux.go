@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // link is one request to a server, with its response.
@@ -75,7 +77,7 @@ func (l *link) run(ctx context.Context, b *Borrower) error {
 func (l *link) ask(ctx context.Context, path string) (response io.ReadCloser, ended func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	timer := time.AfterFunc(answerWait, cancel)
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return dialTrusted(ctx, path) }
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return trust.Dial(ctx, path) }
 	transport := &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true,
 		MaxResponseHeaderBytes: MaxOrder}
 	body, orders := io.Pipe()

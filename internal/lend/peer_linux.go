@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/trust"
 )
 
 // Peer is who has connected to the server's socket.
@@ -24,48 +26,31 @@ type Peer struct {
 // PeerOf returns who connected. A process in a container is refused: its numbers of processes mean others here.
 func PeerOf(c *net.UnixConn) (Peer, error) {
 	var peer Peer
-	cred, pidfd, err := peerOf(c)
+	who, err := trust.PeerOf(c)
 	if err != nil {
 		return peer, fmt.Errorf("the kernel does not show who asks, use a unix socket: %w", err)
 	}
-	peer.UID, peer.GID = cred.Uid, cred.Gid
-	exact := pidfd >= 0 // it stands for the process that connected, even if another has its number by now
+	peer.UID, peer.GID = who.UID, who.GID
+	pidfd := trust.PeerFD(c)
+	exact := pidfd >= 0
 	if !exact {
-		if pidfd, err = unix.PidfdOpen(int(cred.Pid), 0); err != nil {
-			return peer, fmt.Errorf("process %d cannot be examined, ask from a process of this machine: %w", cred.Pid, err)
+		if pidfd, err = unix.PidfdOpen(who.PID, 0); err != nil {
+			return peer, fmt.Errorf("process %d cannot be examined, ask from a process of this machine: %w", who.PID, err)
 		}
 	}
 	defer func() { _ = unix.Close(pidfd) }()
 	foreign, err := inContainer(pidfd)
 	if err != nil {
-		return peer, fmt.Errorf("process %d cannot be examined, ask from a process that lives on: %w", cred.Pid, err)
+		return peer, fmt.Errorf("process %d cannot be examined, ask from a process that lives on: %w", who.PID, err)
 	}
 	if foreign {
 		return peer, errors.New("a container numbers its processes otherwise: share the host's PID namespace with it")
 	}
 	if peer.UID == 0 && exact {
-		i, err := identify("/proc", int(cred.Pid))
+		i, err := identify("/proc", who.PID)
 		peer.All = err == nil && i.root() && alive(pidfd)
 	}
 	return peer, nil
-}
-
-// peerOf returns the credentials of a connection, and a pidfd, or -1 before Linux 6.5.
-func peerOf(c *net.UnixConn) (cred *unix.Ucred, pidfd int, err error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, -1, err
-	}
-	pidfd = -1
-	failed := raw.Control(func(fd uintptr) {
-		if cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err != nil {
-			return
-		}
-		if got, missing := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_PEERPIDFD); missing == nil {
-			pidfd = got
-		}
-	})
-	return cred, pidfd, errors.Join(failed, err)
 }
 
 // inContainer reports whether a process lives in a PID namespace below ours, from its numbers in all of them.

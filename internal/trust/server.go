@@ -1,7 +1,10 @@
 package trust
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -29,37 +32,64 @@ func Folder(path string) error {
 	return fmt.Errorf("its group may replace files in %s: run chmod g-w on it", path)
 }
 
-// Server returns why the user who listens on a socket is not trusted. It must be root, our own user, or the owner of
-// the socket's folder where only root can have given it that folder, such as /run/stallspan.
-func Server(socket string, user uint32) error {
-	if slices.Contains([]uint32{0, uint32(os.Geteuid())}, user) {
+// Dial connects to the server of a unix socket, unless its user is not trusted with what programs announce.
+func Dial(ctx context.Context, path string) (*net.UnixConn, error) {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, err
+	}
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, errors.New("it is no unix socket")
+	}
+	peer, err := PeerOf(socket)
+	if err == nil {
+		err = server(path, peer.UID, uint32(os.Geteuid()))
+	}
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		_ = socket.Close()
+		return nil, err
+	}
+	return socket, nil
+}
+
+// server returns why the user who listens on a socket is not trusted. It must be root, our own user, or the owner of
+// the socket's folder where root or we have given it that folder, such as /run/stallspan. So that no other user can
+// have put a folder of his own there, all folders above belong to root or us. The one directly above is closed to
+// others. Higher ones may be sticky, such as /tmp: only its owner can rename a folder there. Links are
+// followed where Follow trusts them.
+func server(socket string, user, own uint32) error {
+	trusted := []uint32{0, own}
+	if slices.Contains(trusted, user) {
 		return nil
 	}
-	folder, err := Follow(filepath.Dir(socket))
+	folder, err := Follow(filepath.Dir(filepath.Clean(socket)))
 	if err != nil {
 		return err
-	}
-	for above := filepath.Dir(folder); ; above = filepath.Dir(above) {
-		info, err := os.Lstat(above)
-		if err != nil {
-			return err
-		}
-		st, ok := info.Sys().(*syscall.Stat_t)
-		if !ok || st.Uid != 0 || info.Mode().Perm()&writers != 0 {
-			return unknown(user)
-		}
-		if above == filepath.Dir(above) {
-			break
-		}
 	}
 	info, err := os.Lstat(folder)
 	if err != nil {
 		return err
 	}
-	if st, ok := info.Sys().(*syscall.Stat_t); !ok || st.Uid != user || info.Mode().Perm()&writers != 0 {
+	if st, ok := info.Sys().(*syscall.Stat_t); !ok || !info.IsDir() || st.Uid != user || info.Mode().Perm()&writers != 0 {
 		return unknown(user)
 	}
-	return nil
+	for above, direct := filepath.Dir(folder), true; ; above, direct = filepath.Dir(above), false {
+		info, err := os.Lstat(above)
+		if err != nil {
+			return err
+		}
+		st, ok := info.Sys().(*syscall.Stat_t)
+		open := info.Mode().Perm()&writers != 0 && (direct || info.Mode()&os.ModeSticky == 0)
+		if !ok || !slices.Contains(trusted, st.Uid) || open {
+			return unknown(user)
+		}
+		if above == filepath.Dir(above) {
+			return nil
+		}
+	}
 }
 
 func unknown(user uint32) error {
