@@ -10,6 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -21,6 +22,9 @@ type Config struct {
 
 	// Accelerator is an emulated GPU. It replaces the GPUs of this machine.
 	Accelerator sample.Source
+
+	// Reader reads of other users' processes what this process may not; nil for none.
+	Reader process.Reader
 
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string

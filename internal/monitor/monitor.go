@@ -65,7 +65,8 @@ func New(c Config) (*Monitor, error) {
 		}
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
-			Interval: c.Interval, Root: c.Root, NVML: c.NVML, Schedule: c.Schedule, Agents: c.Agents, Accelerator: c.Accelerator,
+			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule, Agents: c.Agents,
+			Accelerator: c.Accelerator,
 		}, &m.problems)
 		disks = m.sources.Disks
 	}
@@ -76,7 +77,7 @@ func New(c Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Probe = probe.New(c.Root, disks)
+	m.Probe = probe.New(c.Root, disks, c.Reader)
 	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
 	slow := c.Slow
 	if c.Recorded { // a recording has its own limits

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 const (
@@ -21,17 +22,19 @@ const (
 
 // Probe is safe for concurrent use.
 type Probe struct {
-	root  string
-	disks *disk.Source // nil if disks cannot be read
+	root   string
+	disks  *disk.Source   // nil if disks cannot be read
+	reader process.Reader // nil for none
 
 	tasks   background
 	running *quota.Places // of the tasks of await
 	scans   scans
 }
 
-// New returns a Probe of the machine below root.
-func New(root string, disks *disk.Source) *Probe {
-	return &Probe{root: root, disks: disks, running: quota.New(maxRunning)}
+// New returns a Probe of the machine below root. It asks reader, if that is not nil, for what this process may not
+// read.
+func New(root string, disks *disk.Source, reader process.Reader) *Probe {
+	return &Probe{root: root, disks: disks, reader: reader, running: quota.New(maxRunning)}
 }
 
 // Stop waits for the probes that are running: for a second at most.

@@ -59,7 +59,7 @@ func (s *scans) scan(p *Probe) *scan {
 	}
 	fresh := &scan{began: now, done: make(chan struct{})}
 	if !p.tasks.run(func() {
-		fresh.totals = readers.Scan(p.root)
+		fresh.totals = readers.Scan(p.root, p.reader)
 		fresh.ended = sample.Now().Mono
 		close(fresh.done)
 	}) {

@@ -39,10 +39,11 @@ type Scheduler interface {
 
 // SourceConfig selects what is read, and how often.
 type SourceConfig struct {
-	Interval time.Duration // between two readings
-	Schedule bool          // follow the threads of jobs through the scheduler, where that is possible
-	Root     string        // the folder that stands for "/"
-	NVML     string        // the path of libnvidia-ml.so.1; "" leaves it to the loader
+	Interval time.Duration  // between two readings
+	Schedule bool           // follow the threads of jobs through the scheduler, where that is possible
+	Root     string         // the folder that stands for "/"
+	Reader   process.Reader // for what this process may not read; nil for none
+	NVML     string         // the path of libnvidia-ml.so.1; "" leaves it to the loader
 
 	// Agents are the sockets of servers that may lend the scheduler's events to a user without the rights for them.
 	Agents []string
@@ -53,7 +54,7 @@ type SourceConfig struct {
 
 // NewSources opens the sources. A source that is missing or forbidden becomes one of the problems.
 func NewSources(c SourceConfig, problems *Problems) *Sources {
-	s := &Sources{Pressure: pressure.New(c.Root), Process: process.New(c.Root)}
+	s := &Sources{Pressure: pressure.New(c.Root), Process: process.New(c.Root).WithReader(c.Reader)}
 	// The ledger compares pressure with the accelerator, so these two readings should lie closest together.
 	named := []sample.Named{{Name: "pressure", Source: s.Pressure}}
 	if c.Accelerator != nil {

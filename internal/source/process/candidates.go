@@ -279,13 +279,13 @@ func (s *Source) readKnown(pid int) (k known, ok bool) {
 		return k, true
 	}
 	k.counts, k.own = now.counted(k.counts), now.user+now.system
-	text, err = s.readOnce(dir + "/io")
+	b, err := s.bytesOnce(Key{pid, k.start})
 	if err != nil {
 		k.idle = true // no permission: its storage stall would not be known
 		return k, true
 	}
-	k.counts[readBytes], k.counts[readChars], k.counts[writeBytes], ok = parseIO(text)
-	return k, ok
+	k.counts[readBytes], k.counts[readChars], k.counts[writeBytes] = b.Read, b.Chars, b.Write
+	return k, true
 }
 
 // adopt makes a process a member of the candidates that its parent belongs to.

@@ -44,37 +44,68 @@ func (t *threads) setRemote(remote bool) {
 // sampleReads samples threads of a job with data from no disk of this machine.
 func (t *threads) sampleReads(s *Source) {
 	all := len(t.leaders) + len(t.readers)
+	sampled := make([]*thread, 0, maxReadSamples)
 	for range min(all, maxReadSamples) {
 		t.sampled = (t.sampled + 1) % all
 		if i := t.sampled - len(t.leaders); i >= 0 {
-			t.readers[i].sampleRead(s)
+			sampled = append(sampled, t.readers[i])
 		} else {
-			t.leaders[t.sampled].sampleRead(s)
+			sampled = append(sampled, t.leaders[t.sampled])
 		}
+	}
+	s.sampleReads(sampled)
+}
+
+func (s *Source) sampleReads(list []*thread) {
+	if s.reader == nil {
+		for _, t := range list {
+			if text, err := s.read(&t.in.call); err == nil { // else no permission, or not supported
+				t.in.learn(callOf(filepath.Dir(t.in.call.path), text))
+			}
+		}
+		return
+	}
+	ids, calls := make([]int, len(list)), make([]Call, len(list))
+	for i, t := range list {
+		ids[i] = t.id
+	}
+	if s.reader.Calls(ids, calls) != nil {
+		return // the bytes report it
+	}
+	for i, t := range list {
+		t.in.learn(calls[i])
 	}
 }
 
-func (t *thread) sampleRead(s *Source) {
-	text, err := s.read(&t.in.call)
-	if err != nil {
-		return // no permission, or not supported
-	}
-	fd, sleeps, reads := parseSyscall(text)
-	if !sleeps {
+// learn adds a sample.
+func (in *inRead) learn(c Call) {
+	value := 0.0
+	switch c {
+	case CallReading:
+		value = 1
+	case CallAsleep:
+	default:
 		return
 	}
-	value := 0.0
-	if reads {
-		// Read the link only: the file itself may block as it blocks the thread.
-		if to, err := os.Readlink(
-			filepath.Join(filepath.Dir(t.in.call.path), "fd", strconv.FormatUint(fd, 10)),
-		); err == nil &&
-			isFile(to) {
-			value = 1
-		}
+	in.samples = min(in.samples+1, readSampleWindow)
+	in.share += (value - in.share) / float64(in.samples)
+}
+
+// callOf returns what a thread is in, from its folder in /proc and the text of its file syscall.
+func callOf(dir string, text []byte) Call {
+	fd, sleeps, reads := parseSyscall(text)
+	switch {
+	case !sleeps:
+		return CallRunning
+	case !reads:
+		return CallAsleep
 	}
-	t.in.samples = min(t.in.samples+1, readSampleWindow)
-	t.in.share += (value - t.in.share) / float64(t.in.samples)
+	// Read the link only: the file itself may block as it blocks the thread.
+	to, err := os.Readlink(filepath.Join(dir, "fd", strconv.FormatUint(fd, 10)))
+	if err != nil || !isFile(to) {
+		return CallAsleep
+	}
+	return CallReading
 }
 
 // isFile reports whether the link of an open file is a file, not a device. Pipes and sockets are like "pipe:[1]".

@@ -103,7 +103,7 @@ func TestInReadsOfThisKernel(t *testing.T) {
 		one := s.follow(cmd.Process.Pid, 0)
 		for deadline := time.Now().Add(10 * time.Second); one.in.samples < 10 || one.in.share != c.want; {
 			time.Sleep(5 * time.Millisecond)
-			one.sampleRead(s)
+			s.sampleReads([]*thread{one})
 			if one.in.samples == 0 && time.Now().After(deadline) {
 				t.Skip("the kernel does not let this user see what its own child sleeps in (/proc/PID/syscall)")
 			}
@@ -144,6 +144,6 @@ func BenchmarkSampleRead(b *testing.B) {
 	one := s.follow(cmd.Process.Pid, 0)
 	defer one.close(s)
 	for b.Loop() {
-		one.sampleRead(s)
+		s.sampleReads([]*thread{one})
 	}
 }

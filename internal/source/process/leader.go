@@ -69,7 +69,7 @@ func (t *threads) lead(s *Source, members []*member) {
 // inside its wrappers, as in most training programs. A wrapper has one child, which runs another program, or the same
 // program with other arguments while the wrapper is idle, as Python's launchers do. Workers of Python's multiprocessing
 // are not programs of their own: forked workers have the arguments of their parent.
-func (j *job) leading(holders []int) (members []*member) {
+func (j *job) leading(s *Source, holders []int) (members []*member) {
 	for _, pid := range holders {
 		if m := j.byPID[pid]; m != nil && m.present() {
 			members = append(members, m)
@@ -84,7 +84,7 @@ func (j *job) leading(holders []int) (members []*member) {
 			return nil
 		}
 		child, count := j.childOf(m)
-		if count != 1 || !wraps(m, child) {
+		if count != 1 || !s.wraps(m, child) {
 			break
 		}
 		m = child
@@ -95,14 +95,26 @@ func (j *job) leading(holders []int) (members []*member) {
 	return append(members, m)
 }
 
-func wraps(m, child *member) bool {
+func (s *Source) wraps(m, child *member) bool {
 	switch {
 	case m.own-m.worked > launcherTicks:
 		m.launcher = false
 	case child.own-child.worked >= launchedTicks:
 		m.launcher = true
 	}
-	return m.program() != child.program() || m.launcher && m.launched(child)
+	return !s.sameProgram(m, child) || m.launcher && m.launched(child)
+}
+
+// sameProgram compares the executables of two processes, or without permission their names.
+func (s *Source) sameProgram(m, child *member) bool {
+	if s.reader == nil {
+		return m.program() == child.program()
+	}
+	same, err := s.reader.SameProgram(m.key(), child.key())
+	if err != nil {
+		return m.name() == child.name()
+	}
+	return same
 }
 
 // launched reports whether a child of the same program has other arguments.
@@ -143,6 +155,10 @@ func (m *member) program() string {
 	if exe, err := os.Readlink(filepath.Join(m.dir, "exe")); err == nil {
 		return exe
 	}
+	return m.name()
+}
+
+func (m *member) name() string {
 	name, _ := readAll(filepath.Join(m.dir, "comm"), 64)
 	return strings.TrimSpace(string(name))
 }

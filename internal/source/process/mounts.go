@@ -34,8 +34,8 @@ type mounts struct {
 }
 
 // scanFiles stores the mounts of up to budget open files. The next scan starts with the rest. now is the time of the
-// scan, and root the "/" of the machine.
-func (j *job) scanFiles(root string, budget int, now time.Duration) {
+// scan.
+func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 	j.mounts.reread = false
 	if now-j.mounts.since >= forgetEvery || j.mounts.known == nil { // the kernel reuses mount IDs
 		j.mounts.known, j.mounts.since = make(map[int]sample.Mount), now
@@ -48,36 +48,56 @@ func (j *job) scanFiles(root string, budget int, now time.Duration) {
 		m := j.members[j.mounts.next%len(j.members)]
 		j.mounts.next++
 		if m.lost == 0 && !m.ended && !j.isQuiet(m) {
-			budget -= j.mounts.scan(m, budget, seen)
+			budget -= j.mounts.scan(s, m, budget, seen)
 		}
 	}
 	if len(seen) > 0 {
-		j.mounts.note(root, seen, now)
+		j.mounts.note(s.root, seen, now)
 	}
 }
 
 // scan adds the mounts of the member's open files to seen and returns the number of files. Without permission
 // the number is 1.
-func (ms *mounts) scan(m *member, budget int, seen map[int]sample.Mount) int {
-	dir := filepath.Join(m.dir, "fdinfo")
-	fds, err := names(dir, maxProcessFDs)
-	if err != nil || len(fds) == 0 {
+func (ms *mounts) scan(s *Source, m *member, budget int, seen map[int]sample.Mount) int {
+	var ids []int
+	var files int
+	var err error
+	if s.reader != nil {
+		ids, files, err = s.reader.Mounts(m.key(), m.nextFD, budget)
+	} else {
+		ids, files, err = mountsIn(m.dir, m.nextFD, budget)
+	}
+	if err != nil || files == 0 {
 		return 1
 	}
-	count := min(len(fds), budget)
-	for i := range count {
-		info, err := readAll(dir+"/"+fds[(m.nextFD+i)%len(fds)], 4096)
+	for _, id := range ids {
+		if at, found := ms.find(id, m); found && hasData(&at) {
+			seen[id] = at
+		}
+	}
+	count := min(files, budget)
+	m.nextFD = (m.nextFD + count) % files
+	return count
+}
+
+// mountsIn returns the mount IDs of up to limit open files of a process, by its folder in /proc, and the number of open
+// files. It begins with the file of an index.
+func mountsIn(dir string, from, limit int) (ids []int, files int, err error) {
+	dir = filepath.Join(dir, "fdinfo")
+	fds, err := names(dir, maxProcessFDs)
+	if err != nil || len(fds) == 0 {
+		return nil, 0, err
+	}
+	for i := range min(len(fds), limit) {
+		info, err := readAll(dir+"/"+fds[(from+i)%len(fds)], 4096)
 		if err != nil {
 			continue // closed meanwhile
 		}
 		if id, ok := parseFDInfo(info); ok {
-			if at, found := ms.find(id, m); found && hasData(&at) {
-				seen[id] = at
-			}
+			ids = append(ids, id)
 		}
 	}
-	m.nextFD = (m.nextFD + count) % len(fds)
-	return count
+	return ids, len(fds), nil
 }
 
 // parseFDInfo returns the mount from the lines "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. It leaves

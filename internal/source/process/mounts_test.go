@@ -107,7 +107,7 @@ func TestMountsAreBounded(t *testing.T) {
 	j := source.jobs[0]
 	all := make(map[int]bool)
 	for look := range 6 { // a budget of 50 files reaches all 300 in six looks
-		j.scanFiles("/", 50, time.Duration(look+1))
+		j.scanFiles(source, 50, time.Duration(look+1))
 		if len(j.mounts.seen) > maxMounts {
 			t.Fatalf("%d mounts", len(j.mounts.seen))
 		}

@@ -37,6 +37,9 @@ type proc struct {
 	hasIO   bool
 	ioError error // why the bytes cannot be read
 
+	answer   Bytes  // of the reader, ahead of the reading that uses it
+	answered uint64 // the round that may use it; 0 for none
+
 	moved   time.Duration // Stamp.Mono of the last change
 	bytesAt time.Duration // Stamp.Mono of the last reading of the bytes
 
@@ -129,6 +132,7 @@ func (s *Source) readWanted(all bool, now time.Duration) {
 	if !slices.IsSortedFunc(s.wanted, byAge) {
 		slices.SortFunc(s.wanted, byAge)
 	}
+	s.ask(s.wanted, all, now)
 	for _, p := range s.wanted {
 		p.wanted = false
 		s.refresh(p, all, now)
@@ -155,8 +159,10 @@ func (s *Source) refresh(p *proc, bytes bool, at time.Duration) {
 	}
 	counted := now.counted(p.counts)
 	reaped := counts{cpuTicks: now.cuser + now.csystem, sysTicks: now.csystem, faults: now.cfaults}
-	quiet := at-p.moved >= quietFor && at-p.bytesAt < quietInterval*time.Duration(max(1, p.every))
-	if bytes || !quiet || counted != p.counts || now.state != 'S' {
+	if reaped[cpuTicks] != p.reaped[cpuTicks] || reaped[faults] != p.reaped[faults] {
+		p.answered = 0 // the answer may be from before that
+	}
+	if bytes || !p.quiet(at) || counted != p.counts || now.state != 'S' {
 		p.readIO(s, &counted)
 		p.bytesAt = at
 	}
@@ -168,22 +174,102 @@ func (s *Source) refresh(p *proc, bytes bool, at time.Duration) {
 	p.reaped, p.counts = reaped, counted
 }
 
+// quiet reports whether the bytes of a process need not be read, unless it has moved.
+func (p *proc) quiet(at time.Duration) bool {
+	return at-p.moved >= quietFor && at-p.bytesAt < quietInterval*time.Duration(max(1, p.every))
+}
+
+// ask asks the reader for the bytes of processes that will be read in this round: one question for all costs less than
+// one for each. What a child leaves to its parent never counts twice (inherit.go): if the stat that is read next shows
+// that a parent has inherited, it is asked for again. If not, the parent shows neither bytes nor times of the child.
+func (s *Source) ask(list []*proc, all bool, now time.Duration) {
+	if s.reader == nil {
+		return
+	}
+	s.asking, s.keys = s.asking[:0], s.keys[:0]
+	for _, p := range list {
+		if !p.gone && p.ioError == nil && (all || !p.quiet(now)) {
+			s.asking, s.keys = append(s.asking, p), append(s.keys, p.key())
+		}
+	}
+	if len(s.keys) < 2 {
+		return
+	}
+	s.answers = append(s.answers[:0], make([]Bytes, len(s.keys))...)
+	if s.reader.Bytes(s.keys, s.answers) != nil {
+		return // the first question of refresh reports it
+	}
+	for i, p := range s.asking {
+		p.answer, p.answered = s.answers[i], s.round
+	}
+	clear(s.asking)
+}
+
+func (p *proc) key() Key { return Key{p.pid, p.start} }
+
+// bytesOf returns the bytes of a process. An answer is used once.
+func (s *Source) bytesOf(p *proc) (Bytes, error) {
+	switch {
+	case s.reader == nil:
+		text, err := s.read(&p.io)
+		if err != nil {
+			return Bytes{}, err
+		}
+		read, chars, write, ok := parseIO(text)
+		if !ok {
+			return Bytes{}, errFormat
+		}
+		return Bytes{Read: read, Chars: chars, Write: write}, nil
+	case p.answered != s.round:
+		s.keys, s.answers = append(s.keys[:0], p.key()), append(s.answers[:0], Bytes{})
+		if err := s.reader.Bytes(s.keys, s.answers); err != nil {
+			return Bytes{}, err
+		}
+		p.answer = s.answers[0]
+	}
+	p.answered = 0
+	if p.answer.Err != 0 {
+		return Bytes{}, p.answer.Err
+	}
+	return p.answer, nil
+}
+
+// bytesOnce reads the bytes of a process whose file does not stay open.
+func (s *Source) bytesOnce(key Key) (b Bytes, err error) {
+	if s.reader != nil {
+		var answer [1]Bytes
+		if err := s.reader.Bytes([]Key{key}, answer[:]); err != nil {
+			return b, err
+		}
+		if answer[0].Err != 0 {
+			return b, answer[0].Err
+		}
+		return answer[0], nil
+	}
+	text, err := s.readOnce(s.proc + "/" + strconv.Itoa(key.PID) + "/io")
+	if err != nil {
+		return b, err
+	}
+	var ok bool
+	if b.Read, b.Chars, b.Write, ok = parseIO(text); !ok {
+		return b, errFormat
+	}
+	return b, nil
+}
+
 // readIO reads the bytes. After an error it tries again after the next scan.
 func (p *proc) readIO(s *Source, into *counts) {
 	if p.ioError != nil {
 		return
 	}
-	text, err := s.read(&p.io)
+	b, err := s.bytesOf(p)
 	switch {
 	case err == nil:
-		read, chars, write, ok := parseIO(text)
-		if !ok {
-			p.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.io.path)
-			break
-		}
-		into[readBytes], into[readChars], into[writeBytes] = read, chars, write
+		into[readBytes], into[readChars], into[writeBytes] = b.Read, b.Chars, b.Write
 		p.hasIO = true
 		return
+	case errors.Is(err, errFormat):
+		p.ioError = fmt.Errorf("%s does not have the format of Linux, check what is mounted there", p.io.path)
 	case errors.Is(err, fs.ErrPermission):
 		p.ioError = errOtherUser
 	case errors.Is(err, fs.ErrNotExist) && exists(p.dir):

@@ -60,6 +60,11 @@ type Source struct {
 
 	candidates candidates // processes that a span may name
 
+	reader  Reader // with more rights than this process; nil for none
+	asking  []*proc
+	keys    []Key
+	answers []Bytes
+
 	holding sync.Mutex       // not held while files are read
 	holders map[string][]int // processes that hold memory of a GPU, by job
 }
@@ -206,7 +211,7 @@ func (s *Source) Read(out *sample.Sample) error {
 			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
 		}
 		if scans {
-			j.scanFiles(s.root, maxFDs/len(s.jobs), now.Mono)
+			j.scanFiles(s, maxFDs/len(s.jobs), now.Mono)
 		}
 		j.readLimits(s, out.Edge, now.Mono)
 		j.emit(out)

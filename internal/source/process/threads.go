@@ -2,6 +2,8 @@ package process
 
 import (
 	"bytes"
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -97,7 +99,7 @@ func (j *job) scanThreads(s *Source, budget int, now time.Duration) {
 		return
 	}
 	first := t.scanned == 0
-	t.lead(s, j.leading(s.holdersOf(j.id)))
+	t.lead(s, j.leading(s, s.holdersOf(j.id)))
 	minimum := j.minRequested(since)
 	t.setRemote(minimum > 0 && j.mounts.remote())
 	moved := map[int]bool{}
@@ -113,7 +115,7 @@ func (j *job) scanThreads(s *Source, budget int, now time.Duration) {
 			continue
 		}
 		if m.many {
-			budget -= m.scanThreads(minimum, budget, moved)
+			budget -= m.scanThreads(s, minimum, budget, moved)
 		} else {
 			moved[m.pid] = true
 		}
@@ -142,33 +144,50 @@ func (j *job) minRequested(since time.Duration) uint64 {
 
 // scanThreads finds the threads of a process that have read since the last scan, and returns the number of threads. A
 // new thread counts if it has read anything.
-func (m *member) scanThreads(minRequested uint64, limit int, moved map[int]bool) int {
-	tids, err := names(filepath.Join(m.dir, "task"), limit)
+func (m *member) scanThreads(s *Source, minRequested uint64, limit int, moved map[int]bool) int {
+	var list []Thread
+	var err error
+	if s.reader != nil {
+		list, err = s.reader.Threads(m.key(), limit)
+	} else {
+		list, err = threadsIn(m.dir, limit)
+	}
 	if err != nil {
 		return 1
 	}
-	seen := make(map[int]fetched, len(tids))
+	seen := make(map[int]fetched, len(list))
+	for _, t := range list {
+		now := fetched{t.Read, t.Chars}
+		if now.grewSince(m.threads[t.ID], minRequested) {
+			moved[t.ID] = true
+		}
+		seen[t.ID] = now
+	}
+	m.threads = seen
+	return max(1, len(list))
+}
+
+// threadsIn lists up to limit threads of a process, by its folder in /proc. It leaves out threads that end meanwhile.
+func threadsIn(dir string, limit int) ([]Thread, error) {
+	tids, err := names(filepath.Join(dir, "task"), limit)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Thread, 0, len(tids))
 	for _, name := range tids {
 		id, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		text, err := readAll(m.dir+"/task/"+name+"/io", 4096)
-		if err != nil {
-			continue // it ended, or no permission
+		text, err := readAll(dir+"/task/"+name+"/io", 4096)
+		if errors.Is(err, fs.ErrPermission) {
+			return nil, err // for the others, too
 		}
-		bytes, chars, _, ok := parseIO(text)
-		if !ok {
-			continue
+		if read, chars, _, ok := parseIO(text); ok && err == nil {
+			list = append(list, Thread{id, read, chars})
 		}
-		now := fetched{bytes, chars}
-		if now.grewSince(m.threads[id], minRequested) {
-			moved[id] = true
-		}
-		seen[id] = now
 	}
-	m.threads = seen
-	return len(tids)
+	return list, nil
 }
 
 // keep makes the readers those that moved now or recently.

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/process"
 )
 
 // Max bounds the processes. With more of them there is no result.
@@ -28,8 +29,9 @@ type Total struct {
 	Began  uint64 // start in ticks since boot, to distinguish processes with the same PID; 0 if not known
 }
 
-// Scan reads the totals of all processes of the machine with "/" at root. It returns nil if there are too many.
-func Scan(root string) Totals {
+// Scan reads the totals of all processes of the machine with "/" at root. It asks a process.Reader for them, or reads
+// them itself if that is nil. It returns nil if there are too many.
+func Scan(root string, reader process.Reader) Totals {
 	folder, err := os.Open(filepath.Join("/", root, "proc"))
 	if err != nil {
 		return nil
@@ -40,6 +42,7 @@ func Scan(root string) Totals {
 		return nil
 	}
 	totals, processes := Totals{}, 0
+	var keys []process.Key
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -48,9 +51,24 @@ func Scan(root string) Totals {
 		if processes++; processes > Max {
 			return nil
 		}
+		if reader != nil {
+			keys = append(keys, process.Key{PID: pid})
+			continue
+		}
 		if text, err := os.ReadFile(filepath.Join(folder.Name(), name, "io")); err == nil {
 			if n, ok := readBytes(text); ok {
 				totals[pid] = Total{Bytes: n}
+			}
+		}
+	}
+	if len(keys) > 0 {
+		answers := make([]process.Bytes, len(keys))
+		if reader.Bytes(keys, answers) != nil {
+			return nil
+		}
+		for i, b := range answers {
+			if b.Err == 0 {
+				totals[keys[i].PID] = Total{Bytes: b.Read}
 			}
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func process(t *testing.T, root string, pid int, files map[string]string) {
+func put(t *testing.T, root string, pid int, files map[string]string) {
 	t.Helper()
 	folder := filepath.Join(root, "proc", strconv.Itoa(pid))
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -31,18 +31,18 @@ func io(read int) string {
 func TestMostRead(t *testing.T) {
 	root := t.TempDir()
 	id := strings.Repeat("0123456789abcdef", 4)
-	process(t, root, 10,
+	put(t, root, 10,
 		map[string]string{"io": io(100), "comm": "rsync\n", "cgroup": "1:blkio:/x\n0::/system.slice/backup.service\n"})
-	process(t, root, 11, map[string]string{"io": io(500), "comm": "train\n", "cgroup": "0::/docker-" + id + ".scope\n"})
-	process(t, root, 12, map[string]string{"io": io(7)})
-	process(t, root, 13, map[string]string{"comm": "not for us\n"})
-	process(t, root, 14, map[string]string{"io": "nonsense"})
-	before := Scan(root)
-	process(t, root, 10, map[string]string{"io": io(5100)})
-	process(t, root, 11, map[string]string{"io": io(600)})
-	process(t, root, 12, map[string]string{"io": io(3)}) // another process
-	process(t, root, 15, map[string]string{"io": io(50)})
-	if got, want := Between(before, Scan(root), 3), []Reader{
+	put(t, root, 11, map[string]string{"io": io(500), "comm": "train\n", "cgroup": "0::/docker-" + id + ".scope\n"})
+	put(t, root, 12, map[string]string{"io": io(7)})
+	put(t, root, 13, map[string]string{"comm": "not for us\n"})
+	put(t, root, 14, map[string]string{"io": "nonsense"})
+	before := Scan(root, nil)
+	put(t, root, 10, map[string]string{"io": io(5100)})
+	put(t, root, 11, map[string]string{"io": io(600)})
+	put(t, root, 12, map[string]string{"io": io(3)}) // another process
+	put(t, root, 15, map[string]string{"io": io(50)})
+	if got, want := Between(before, Scan(root, nil), 3), []Reader{
 		{10, 5000},
 		{11, 100},
 		{15, 50},
@@ -76,7 +76,7 @@ func stat(parent, began int) string {
 func TestInherited(t *testing.T) {
 	root := t.TempDir()
 	put := func(pid, parent, began, read int) {
-		process(t, root, pid, map[string]string{"io": io(read), "stat": stat(parent, began)})
+		put(t, root, pid, map[string]string{"io": io(read), "stat": stat(parent, began)})
 	}
 	put(1, 0, 1, 0)
 	put(10, 1, 5, 100)   // waits for 11 and 12
@@ -86,7 +86,7 @@ func TestInherited(t *testing.T) {
 	put(20, 1, 5, 50)    // does not inherit from 21: it did not wait
 	put(21, 20, 6, 500)
 	put(30, 1, 5, 400) // another process with more bytes gets its PID
-	before := Scan(root)
+	before := Scan(root, nil)
 	for _, pid := range []int{11, 12, 13, 21} {
 		if err := os.RemoveAll(filepath.Join(root, "proc", strconv.Itoa(pid))); err != nil {
 			t.Fatal(err)
@@ -95,7 +95,7 @@ func TestInherited(t *testing.T) {
 	put(10, 1, 5, 100+1070+2003+8)
 	put(20, 1, 5, 60)
 	put(30, 1, 9, 410)
-	if got, want := Between(before, Scan(root), 3), []Reader{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
+	if got, want := Between(before, Scan(root, nil), 3), []Reader{{30, 410}, {10, 78}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -103,12 +103,12 @@ func TestInherited(t *testing.T) {
 // The worker of a loop device reads the file for the process that reads the device.
 func TestKernelThreadsAreNoReaders(t *testing.T) {
 	root := t.TempDir()
-	process(t, root, 2, map[string]string{"io": io(0), "stat": "2 (kthreadd) S 0 0 0 0 -1 2129984" +
+	put(t, root, 2, map[string]string{"io": io(0), "stat": "2 (kthreadd) S 0 0 0 0 -1 2129984" +
 		strings.Repeat(" 0", 12) + " 1 0 0\n"})
-	process(t, root, 40, map[string]string{"io": io(9000), "stat": "40 (kworker/u4:2+loop0) I 2 0 0 0 -1 69238880" +
+	put(t, root, 40, map[string]string{"io": io(9000), "stat": "40 (kworker/u4:2+loop0) I 2 0 0 0 -1 69238880" +
 		strings.Repeat(" 0", 12) + " 5 0 0\n"})
-	process(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
-	if got, want := Between(Totals{}, Scan(root), 3), []Reader{{41, 500}}; !reflect.DeepEqual(got, want) {
+	put(t, root, 41, map[string]string{"io": io(500), "stat": stat(1, 6)})
+	if got, want := Between(Totals{}, Scan(root, nil), 3), []Reader{{41, 500}}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }
@@ -146,10 +146,10 @@ func TestRealChild(t *testing.T) {
 		t.Skipf("no shell: %v", err)
 	}
 	_, _ = out.Read(make([]byte, 5)) // its dd has ended
-	before := Scan("")
+	before := Scan("", nil)
 	_ = in.Close()
 	_ = child.Wait()
-	after := Scan("")
+	after := Scan("", nil)
 	us, its := os.Getpid(), before[child.Process.Pid]
 	if its.Bytes < size || its.Parent != us {
 		t.Skipf("nothing was read from a disk here: %+v", its)
@@ -167,12 +167,12 @@ func TestRealChild(t *testing.T) {
 func TestTooMany(t *testing.T) {
 	root := t.TempDir()
 	for i := range Max + 1 {
-		process(t, root, i+1, map[string]string{"io": io(1)})
+		put(t, root, i+1, map[string]string{"io": io(1)})
 	}
-	if got := Scan(root); got != nil {
+	if got := Scan(root, nil); got != nil {
 		t.Errorf("got %d processes, want none", len(got))
 	}
-	if got := Scan(t.TempDir()); got != nil {
+	if got := Scan(t.TempDir(), nil); got != nil {
 		t.Errorf("without /proc: got %v, want none", got)
 	}
 }
@@ -182,7 +182,7 @@ func TestThisMachine(t *testing.T) {
 	if _, err := os.Stat("/proc/self/io"); err != nil {
 		t.Skip("this machine has no /proc/PID/io")
 	}
-	if _, ok := Scan("")[os.Getpid()]; !ok {
+	if _, ok := Scan("", nil)[os.Getpid()]; !ok {
 		t.Error("got no total of this process, want one")
 	}
 }
@@ -190,7 +190,7 @@ func TestThisMachine(t *testing.T) {
 func BenchmarkScan(b *testing.B) {
 	n := 0
 	for b.Loop() {
-		n = len(Scan(""))
+		n = len(Scan("", nil))
 	}
 	b.ReportMetric(float64(n), "processes")
 }

@@ -1,0 +1,74 @@
+package process
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Reader reads what the kernel shows of a process only to those who may trace it (ptrace(2)). A Source reads that
+// itself, or asks a Reader with more rights than this process has. Errors are of type syscall.Errno where the kernel
+// gave one. A Reader is safe for concurrent use.
+type Reader interface {
+	// Bytes fills into with the bytes of each of these processes, in their order. Both have the same length.
+	Bytes(of []Key, into []Bytes) error
+	// Threads returns up to limit threads of a process, with what each has read.
+	Threads(of Key, limit int) ([]Thread, error)
+	// Calls fills into with what each of these threads is in. Both have the same length.
+	Calls(threads []int, into []Call) error
+	// Mounts returns the mount IDs of up to limit open files of a process, from the one with an index, and the number of
+	// open files. It leaves out folders.
+	Mounts(of Key, from, limit int) (ids []int, files int, err error)
+	// SameProgram reports whether two processes run the same executable.
+	SameProgram(one, other Key) (bool, error)
+}
+
+// Key identifies a process. Start is in ticks since boot; 0 is for whichever process has the PID.
+type Key struct {
+	PID   int
+	Start uint64
+}
+
+// Bytes are from /proc/PID/io. They are 0 if Err is not 0.
+type Bytes struct {
+	Read, Chars, Write uint64
+	Err                syscall.Errno
+}
+
+// Thread is a thread with the bytes that it has read: from storage, and by read calls.
+type Thread struct {
+	ID          int
+	Read, Chars uint64
+}
+
+// Call is what a thread was in at one moment.
+type Call uint8
+
+// The values of a Call.
+const (
+	CallUnknown Call = iota // no permission, or the thread is gone
+	CallRunning
+	CallAsleep  // in no read of a file
+	CallReading // a file
+	callEnd
+)
+
+// Valid reports whether c is one of the values above.
+func (c Call) Valid() bool { return c < callEnd }
+
+// errFormat is the error of a file that does not have the format of Linux.
+const errFormat = syscall.EILSEQ
+
+// errno returns the number of an error of a system call; EIO if it has none.
+func errno(err error) syscall.Errno {
+	var number syscall.Errno
+	if errors.As(err, &number) {
+		return number
+	}
+	return syscall.EIO
+}
+
+// WithReader makes the source ask another process for what this one may not read. Call it before Add.
+func (s *Source) WithReader(r Reader) *Source {
+	s.reader = r
+	return s
+}
