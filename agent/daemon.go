@@ -5,6 +5,7 @@ import (
 	"context"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
 	"slices"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -47,6 +49,7 @@ backend it serves the API only.`,
 type daemon struct {
 	config *agentConfig
 
+	helper    *helper.Client // nil for none
 	monitor   *monitor.Monitor
 	telemetry *telemetry
 	client    *windows.Client
@@ -70,12 +73,10 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	d.monitor, err = monitor.New(d.config.monitor())
-	if err != nil {
+	if err := d.watch(); err != nil {
 		return err
 	}
-	d.monitor.Start()
-	defer d.monitor.Stop()
+	defer d.stop()
 
 	if err := d.monitor.CheckSources("sampling.root_path"); err != nil {
 		return err
@@ -105,6 +106,30 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.telemetry.close(lasting)
 	ended.Wait()
 	return err
+}
+
+// watch starts the monitor. The helper reads the machine's own /proc, and no other one.
+func (d *daemon) watch() (err error) {
+	config := d.config.monitor()
+	if d.helper, err = helper.Inherit(); err != nil {
+		return err
+	}
+	if d.helper != nil && filepath.Join("/", config.Root) == "/" {
+		config.Reader = d.helper
+	}
+	if d.monitor, err = monitor.New(config); err != nil {
+		return err
+	}
+	d.monitor.Start()
+	return nil
+}
+
+// stop stops what watch started.
+func (d *daemon) stop() {
+	d.monitor.Stop()
+	if d.helper != nil {
+		_ = d.helper.Close() // it has nothing to lose
+	}
 }
 
 func (d *daemon) listen() ([]net.Listener, error) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -23,9 +24,10 @@ func giveUpFileRights() error {
 	return nil
 }
 
-// capabilities are the commands that can use capabilities, by the first word after stallspan. Others give them up.
+// capabilities are the commands that can use capabilities, by the first word after stallspan. Others give them up. The
+// agent's helper has what is missing here.
 var capabilities = map[string]trust.Set{
-	"agent": trust.Machine, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
+	"agent": trust.Schedule | trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
 	"record": trust.Machine, "stat": trust.Machine,
 	"demo": trust.All, "mark": trust.All, "run": trust.All,
 }
@@ -35,7 +37,13 @@ func giveUpCapabilities(cmd *cobra.Command) error {
 	for cmd.Parent() != nil && cmd.Parent().HasParent() {
 		cmd = cmd.Parent()
 	}
-	if err := trust.Needs(capabilities[cmd.Name()]); err != nil {
+	keep := capabilities[cmd.Name()]
+	if cmd.Name() == "agent" {
+		if err := helper.Separate(keep); err != nil {
+			return fmt.Errorf("the agent's capabilities cannot be moved to a helper: %w", err)
+		}
+	}
+	if err := trust.Needs(keep); err != nil {
 		return fmt.Errorf("capabilities that %s cannot use cannot be given up: %w", cmd.Name(), err)
 	}
 	return nil

@@ -11,6 +11,9 @@ import (
 // Elevated reports whether the program's file gave this process rights that its user lacks.
 func Elevated() bool { return os.Getuid() != os.Geteuid() || os.Getgid() != os.Getegid() }
 
+// Granted returns no capabilities.
+func Granted() Set { return None }
+
 // Privileged reports whether this process has more rights than others of its user.
 func Privileged() bool { return Elevated() }
 

@@ -53,6 +53,14 @@ var current = sync.OnceValue(func() rights {
 // rights that its user lacks. The user then chooses what it does with them: arguments, environment, files.
 func Elevated() bool { return current().elevated() }
 
+// Granted returns the capabilities that a service manager gave to a user other than root.
+func Granted() Set {
+	if r := current(); r.euid != 0 && !r.elevated() {
+		return Set(r.ambient)
+	}
+	return None
+}
+
 // Privileged reports whether this process has more rights than others of its user: it is Elevated, or has
 // capabilities without being root. Its user's files must not decide what it loads or runs.
 func Privileged() bool { return current().privileged() }

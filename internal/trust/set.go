@@ -14,8 +14,14 @@ const (
 
 	// None is for commands that read files of the user or talk to a socket.
 	None Set = 0
+	// Processes reads the I/O of other users' processes.
+	Processes = dacReadSearch | sysPtrace
+	// Schedule follows the scheduler.
+	Schedule = bpf | perfMon
+	// Drives asks drives for their health.
+	Drives = sysRawIO | sysAdmin
 	// Machine reads other users' processes, follows the scheduler and asks drives for their health.
-	Machine = dacReadSearch | sysPtrace | bpf | perfMon | sysRawIO | sysAdmin
+	Machine = Processes | Schedule | Drives
 	// All is for commands that start programs of the user, which inherit it.
 	All = ^None
 )

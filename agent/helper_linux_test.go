@@ -1,0 +1,137 @@
+//go:build amd64 || arm64
+
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/api"
+)
+
+// otherVictim is a third user, whose processes the agent's user may not trace.
+const otherVictim = 65533
+
+// startVictim starts a process of the third user.
+func startVictim(t *testing.T) (pid int) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "sleep", "900")
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherVictim, Gid: otherVictim}}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	return cmd.Process.Pid
+}
+
+// problemsAfter are those of an agent after a window of a process. The client of package api would refuse this socket:
+// the other user might have made its folder.
+func problemsAfter(t *testing.T, socket string, pid int) string {
+	t.Helper()
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		}}}
+	call := func(method, path, body string, into any) {
+		request, err := http.NewRequestWithContext(t.Context(), method, "http://localhost"+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = answer.Body.Close() }()
+		if err := json.NewDecoder(answer.Body).Decode(into); err != nil || answer.StatusCode >= http.StatusBadRequest {
+			t.Fatalf("%s %s: got %s, %v", method, path, answer.Status, err)
+		}
+	}
+	var begun, report struct{ ID string }
+	call(http.MethodPost, "/v1/windows", fmt.Sprintf(`{"kind":"custom","name":"other","pid":%d}`, pid), &begun)
+	time.Sleep(300 * time.Millisecond)
+	call(http.MethodPost, "/v1/windows/"+begun.ID+"/end", "", &report)
+	var status api.Status
+	call(http.MethodGet, "/v1/status", "", &status)
+	return strings.Join(status.Problems, "\n")
+}
+
+// The agent of a service has no capabilities. Its helper reads other users' processes, and is started again.
+func TestAgentSeparatesPrivileges(t *testing.T) {
+	folder := openFolder(t)
+	program := copyOf(t, filepath.Join(folder, "stallspan"))
+	victim := startVictim(t)
+	const denied = "the bytes that processes of other users read are not known"
+	for _, caps := range [][]uintptr{nil, {unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE}} {
+		v := asOther(t, program, "agent")
+		v.SysProcAttr.AmbientCaps = caps
+		socket := filepath.Join(v.temp, "s.sock")
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "STALLSPAN_SCHEDULE=off")
+		var out liveOutput
+		v.Stderr = &out
+		v.start()
+		out.until(t, 1, "windows are announced at "+socket)
+		// The sets inheritable, permitted, effective and ambient are empty.
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", v.Process.Pid))
+		if err != nil || strings.Count(string(text), ":\t0000000000000000\n") < 4 {
+			t.Errorf("the agent, with %v: got %v, %s; want no capabilities", caps, err, text)
+		}
+		problems := problemsAfter(t, socket, victim)
+		if got := strings.Contains(problems, denied); got != (caps == nil) {
+			t.Errorf("with %v: got %s, want %q %v", caps, problems, denied, caps == nil)
+		}
+		if caps == nil {
+			stop(t, v)
+			continue
+		}
+		helper := childOf(t, childOf(t, v.Process.Pid))
+		if err := syscall.Kill(helper, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		if problems := problemsAfter(t, socket, victim); !strings.Contains(problems, "has ended and is started again") {
+			t.Errorf("after the end of the helper: got %s, want that reported", problems)
+		}
+		keeper := childOf(t, v.Process.Pid)
+		for end := time.Now().Add(slowest / 2); childOf(t, keeper) == 0 && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		next := childOf(t, keeper)
+		if next == 0 || next == helper {
+			t.Errorf("got helper %d after %d, want another one", next, helper)
+		}
+		stop(t, v)
+		for _, pid := range []int{keeper, next} {
+			for end := time.Now().Add(slowest / 2); unix.Kill(pid, 0) == nil; time.Sleep(time.Millisecond) {
+				if time.Now().After(end) {
+					t.Fatalf("process %d outlives the agent", pid)
+				}
+			}
+		}
+	}
+}
+
+// childOf is the only child of a process, or 0.
+func childOf(t *testing.T, pid int) int {
+	t.Helper()
+	lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		if child, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			return child
+		}
+	}
+	return 0
+}

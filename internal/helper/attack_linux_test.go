@@ -1,0 +1,173 @@
+//go:build amd64 || arm64
+
+package helper
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+// frames are what an attacker got: what came for each of its frames.
+type frames [][]byte
+
+// actAsAttacker is an agent that is not itself any more: it sends each argument, in hexadecimal, as a frame, and reads
+// until an answer, or until the next helper runs.
+func actAsAttacker() error {
+	if err := Separate(trust.None); err != nil {
+		return err
+	}
+	text, _, _ := strings.Cut(os.Getenv(variable), ":")
+	fd, err := strconv.Atoi(text)
+	if err != nil {
+		return err
+	}
+	limit := unix.NsecToTimeval(int64(startWait))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit); err != nil {
+		return err
+	}
+	var got frames
+	buf := make([]byte, 1<<16)
+	for _, arg := range os.Args[1:] {
+		var frame []byte
+		if _, err := fmt.Sscanf(arg, "%x", &frame); err != nil {
+			return err
+		}
+		if err := unix.Sendto(fd, frame, 0, nil); err != nil {
+			return err
+		}
+		for {
+			n, _, err := unix.Recvfrom(fd, buf, 0)
+			if err != nil {
+				return err
+			}
+			got = append(got, bytes.Clone(buf[:n]))
+			if n == 0 || buf[1] != byte(opEnded) {
+				break
+			}
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(got)
+}
+
+// A damaged frame ends the helper. The agent hears of it, and the next helper answers on the same socket.
+func TestDamagedFrames(t *testing.T) {
+	pid := victim(t, "sleep", "600")
+	right := question{op: opBytes, number: 9, keys: []process.Key{{PID: pid}}}
+	good := fmt.Sprintf("%x", right.append(nil))
+	var got frames
+	long := fmt.Sprintf("%x", bytes.Repeat([]byte{Version, 3}, 8<<10))
+	separated(t, "attacker", []string{good, "ffff", good, long, good}, &got)
+	want := []op{opBytes, opEnded, opHello, opBytes, opEnded, opHello, opBytes}
+	if len(got) != len(want) {
+		t.Fatalf("got %d frames, want %d", len(got), len(want))
+	}
+	for i, frame := range got {
+		if op(frame[1]) != want[i] {
+			t.Errorf("frame %d: got %d, want %d", i, frame[1], want[i])
+		}
+		switch want[i] {
+		case opEnded:
+			if !bytes.Equal(frame, ended(exitFrame)) {
+				t.Errorf("frame %d: got %x, want %x", i, frame, ended(exitFrame))
+			}
+		case opBytes:
+			var list [1]process.Bytes
+			if err := parseBytes(frame[headerBytes:], list[:]); err != nil || list[0].Chars == 0 {
+				t.Errorf("frame %d: got %+v, %v; want bytes of the victim", i, list, err)
+			}
+		}
+	}
+}
+
+// Whatever an agent asks, the answers have numbers of the fixed form and no text of the victim's.
+func TestAnswersAreNumbers(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "hunter2")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	pid := os.Getpid()
+	started, _ := process.Started("/", pid)
+	key := process.Key{PID: pid, Start: started}
+	d := process.NewDirect("/proc")
+	defer d.Close()
+	s := server{reader: d}
+	for _, q := range []question{
+		{op: opBytes, keys: []process.Key{key, {PID: pid}, {PID: 1}}},
+		{op: opThreads, keys: []process.Key{key}, limit: maxThreads},
+		{op: opCalls, threads: []int{pid, 1}},
+		{op: opMounts, keys: []process.Key{key}, limit: maxMounts},
+		{op: opSame, keys: []process.Key{key, key}},
+	} {
+		frame, err := s.answer(q.append(nil))
+		if err != nil {
+			t.Fatalf("%d: got %v", q.op, err)
+		}
+		if len(frame) > maxAnswer || bytes.Contains(frame, []byte("hunter2")) ||
+			bytes.Contains(frame, []byte("helper")) {
+			t.Errorf("%d: got %q, want numbers", q.op, frame)
+		}
+		_, _, body, _ := split(frame)
+		ok := false
+		switch q.op {
+		case opBytes:
+			var list [3]process.Bytes
+			ok = parseBytes(body, list[:]) == nil && list[0].Chars > 0 && list[0].Err == 0
+		case opThreads:
+			list, failed, err := parseThreads(body)
+			ok = err == nil && failed == 0 && len(list) > 0
+		case opCalls:
+			ok = parseCalls(body, make([]process.Call, 2)) == nil
+		case opMounts:
+			ids, files, failed, err := parseMounts(body)
+			ok = err == nil && failed == 0 && files >= len(ids) && len(ids) > 0
+		case opSame:
+			same, failed, err := parseSame(body)
+			ok = err == nil && failed == 0 && same
+		}
+		if !ok {
+			t.Errorf("%d: got %x, want the form of its answer", q.op, frame)
+		}
+	}
+	other := process.Key{PID: pid, Start: started + 1}
+	frame, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
+	var list [1]process.Bytes
+	if err != nil || parseBytes(frame[headerBytes:], list[:]) != nil || list[0].Err != syscall.ESRCH {
+		t.Errorf("another process with the PID: got %+v, %v; want %v", list, err, syscall.ESRCH)
+	}
+}
+
+// FuzzServe gives the helper any frame. It ends, or sends the fixed form about this process.
+func FuzzServe(f *testing.F) {
+	for i := range questions {
+		f.Add(questions[i].append(nil))
+	}
+	d := process.NewDirect("/proc")
+	f.Cleanup(d.Close)
+	s := server{reader: d}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		answer, err := s.answer(frame)
+		if err != nil {
+			return
+		}
+		if len(answer) > maxAnswer || !bytes.Equal(answer[:headerBytes], frame[:headerBytes]) {
+			t.Errorf("%x: got %d bytes, %x; want the question's header", frame, len(answer), answer[:headerBytes])
+		}
+	})
+}

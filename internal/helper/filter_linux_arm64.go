@@ -1,0 +1,8 @@
+package helper
+
+import "golang.org/x/sys/unix"
+
+const (
+	auditArch = unix.AUDIT_ARCH_AARCH64
+	statAt    = unix.SYS_FSTATAT
+)

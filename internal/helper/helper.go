@@ -1,0 +1,40 @@
+// Package helper separates the privileges of the agent. A service with capabilities starts a helper before it reads
+// anything of users, and gives the capabilities up. The helper is this program, too. It reads what the kernel shows of
+// other users' processes only to those who may trace them, and answers a few fixed questions about it over a
+// socketpair. It has a seccomp filter, and knows no config, library, file name or network.
+//
+//	agent, without capabilities
+//	  keeper: starts the helper again when it ends; reads nothing
+//	    helper: answers questions
+//
+// The keeper holds the helper's end of the socket, too, so that the next helper goes on with the same one.
+package helper
+
+import (
+	"errors"
+	"time"
+)
+
+// Command is the hidden command of this program that acts as the keeper or the helper.
+const Command = "helper"
+
+// The exit statuses of a helper.
+const (
+	exitDone   = 0 // the agent is gone
+	exitFailed = 1
+	exitFrame  = 3 // a frame was damaged: the agent is not to be trusted, or has another version
+)
+
+// How long the agent waits.
+const (
+	startWait  = 10 * time.Second // for the first helper
+	answerWait = time.Second
+)
+
+// Errors of questions. They are the same each time, since every new text becomes a problem of its own.
+var (
+	errEnded  = errors.New("the helper that reads them has ended and is started again")
+	errLate   = errors.New("the helper that reads them does not respond")
+	errClosed = errors.New("the helper that reads them is gone: restart the agent")
+	errAnswer = errors.New("the helper that reads them sends damaged frames: restart the agent")
+)

@@ -1,0 +1,273 @@
+//go:build amd64 || arm64
+
+package helper
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+// actAs makes a copy of the test binary act as an agent, or as a helper that tries what it must not.
+const actAs = "STALLSPAN_HELPER_TEST"
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == Command {
+		os.Exit(Main(os.Args[2:]))
+	}
+	roles := map[string]func() error{"agent": actAsAgent, "attacker": actAsAttacker, "confined": actConfined}
+	if act := roles[os.Getenv(actAs)]; act != nil {
+		if err := act(); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// otherUser is a user without rights; victimUser is another one.
+const (
+	otherUser  = 65534
+	victimUser = 65533
+)
+
+// separated runs a role as the other user with the capabilities of a service, and decodes what it prints.
+func separated(t *testing.T, role string, args []string, into any) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a second user")
+	}
+	folder, err := os.MkdirTemp("", "st") // t.TempDir is closed to other users
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	text, err := os.ReadFile(os.Args[0])
+	program := filepath.Join(folder, "agent")
+	if err := errors.Join(err, os.Chmod(folder, 0o755), os.WriteFile(program, text, 0o700),
+		os.Chmod(program, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), program, args...)
+	cmd.Env = append(os.Environ(), actAs+"="+role, "GORACE=atexit_sleep_ms=0", "GOCOVERDIR="+folder)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser},
+		AmbientCaps: []uintptr{unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO}}
+	var errors bytes.Buffer
+	cmd.Stderr = &errors
+	out, err := cmd.Output()
+	if err != nil || json.Unmarshal(out, into) != nil {
+		t.Fatalf("the %s: got %v, %s%s", role, err, out, &errors)
+	}
+}
+
+// victim starts a process of a third user, with a secret in its environment. It is fully started when this returns.
+func victim(t testing.TB, command ...string) (pid int) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for a second user")
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", append([]string{"-c", `echo; exec "$@"`, "sh"}, command...)...)
+	cmd.Env = []string{"SECRET=hunter2"}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: victimUser, Gid: victimUser}}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), cmd.Wait() })
+	if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return cmd.Process.Pid
+}
+
+// rights are lines of /proc/PID/status.
+type rights struct{ Permitted, Effective, NoNewPrivs, Seccomp string }
+
+func rightsOf(path string) (r rights, err error) {
+	text, err := os.ReadFile(filepath.Join(path, "status"))
+	for line := range strings.Lines(string(text)) {
+		key, value, _ := strings.Cut(line, ":")
+		switch value = strings.TrimSpace(value); key {
+		case "CapPrm":
+			r.Permitted = value
+		case "CapEff":
+			r.Effective = value
+		case "NoNewPrivs":
+			r.NoNewPrivs = value
+		case "Seccomp":
+			r.Seccomp = value
+		}
+	}
+	return r, err
+}
+
+// seen is what the agent sees.
+type seen struct {
+	Threads        map[string]rights // of the agent, by ID
+	Keeper, Helper rights
+	Own            string // the error of reading the victim's bytes itself
+	Bytes          process.Bytes
+	List           []process.Thread
+	Calls          []process.Call
+	Mounts, Files  int
+	Same           bool
+	Left           bool // a helper or keeper after Close
+}
+
+// actAsAgent separates its privileges, and reads a victim.
+func actAsAgent() error {
+	if err := Separate(trust.None); err != nil {
+		return err
+	}
+	_, keeperID, _ := strings.Cut(os.Getenv(variable), ":")
+	client, err := Inherit()
+	if err != nil || client == nil {
+		return fmt.Errorf("got no helper: %w", err)
+	}
+	var s seen
+	s.Threads = map[string]rights{}
+	tasks, err := filepath.Glob("/proc/self/task/*")
+	for _, task := range tasks {
+		var failed error
+		s.Threads[filepath.Base(task)], failed = rightsOf(task)
+		err = errors.Join(err, failed)
+	}
+	keeper := "/proc/" + keeperID
+	children, failed := os.ReadFile(keeper + "/task/" + keeperID + "/children")
+	helper := "/proc/" + strings.TrimSpace(string(children))
+	var failed1, failed2 error
+	s.Keeper, failed1 = rightsOf(keeper)
+	s.Helper, failed2 = rightsOf(helper)
+	if err = errors.Join(err, failed, failed1, failed2); err != nil {
+		return err
+	}
+
+	pid, err := strconv.Atoi(os.Args[1])
+	if err != nil {
+		return err
+	}
+	started, _ := process.Started("/", pid)
+	key := process.Key{PID: pid, Start: started}
+	if _, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", pid)); err != nil {
+		s.Own = err.Error()
+	}
+	var list [1]process.Bytes
+	err1 := client.Bytes([]process.Key{key}, list[:])
+	s.Bytes = list[0]
+	var err2, err3, err4, err5 error
+	s.List, err2 = client.Threads(key, 10)
+	s.Calls = make([]process.Call, 1)
+	err3 = client.Calls([]int{pid}, s.Calls)
+	var ids []int
+	ids, s.Files, err4 = client.Mounts(key, 0, 10)
+	s.Mounts = len(ids)
+	s.Same, err5 = client.SameProgram(key, key)
+	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+		return err
+	}
+	if err := client.Close(); err != nil {
+		return err
+	}
+	s.Left = true
+	for end := time.Now().Add(startWait); s.Left && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		_, err1 := os.Stat(keeper)
+		_, err2 := os.Stat(helper)
+		s.Left = err1 == nil || err2 == nil
+	}
+	return json.NewEncoder(os.Stdout).Encode(s)
+}
+
+// The agent has no capabilities, and still gets another user's bytes.
+func TestSeparate(t *testing.T) {
+	pid := victim(t, "sleep", "600")
+	var got seen
+	separated(t, "agent", []string{strconv.Itoa(pid)}, &got)
+	if len(got.Threads) < 2 {
+		t.Errorf("got %d threads of the agent, want several", len(got.Threads))
+	}
+	for id, r := range got.Threads {
+		if strings.Trim(r.Permitted+r.Effective, "0") != "" {
+			t.Errorf("thread %s of the agent: got %+v, want no capabilities", id, r)
+		}
+	}
+	const processes = "0000000000080004"
+	if got.Keeper.Permitted != processes || got.Keeper.NoNewPrivs != "1" {
+		t.Errorf("the keeper: got %+v, want capabilities %s", got.Keeper, processes)
+	}
+	if want := (rights{processes, processes, "1", "2"}); got.Helper != want {
+		t.Errorf("the helper: got %+v, want %+v", got.Helper, want)
+	}
+	if !strings.Contains(got.Own, fs.ErrPermission.Error()) {
+		t.Errorf("the agent itself: got %q, want no permission", got.Own)
+	}
+	if got.Bytes.Err != 0 || got.Bytes.Chars == 0 { // the loader of sleep has read its libraries
+		t.Errorf("bytes: got %+v", got.Bytes)
+	}
+	if len(got.List) != 1 || got.List[0].ID != pid || got.List[0].Chars == 0 {
+		t.Errorf("threads: got %+v, want the one of %d", got.List, pid)
+	}
+	if got.Calls[0] == process.CallReading || !got.Calls[0].Valid() {
+		t.Errorf("calls: got %d, want no read", got.Calls[0])
+	}
+	if got.Files < 1 || got.Files > 10 || got.Mounts > got.Files || !got.Same {
+		t.Errorf("got %d mounts of %d files, the same program %v", got.Mounts, got.Files, got.Same)
+	}
+	if got.Left {
+		t.Error("keeper or helper run after Close")
+	}
+}
+
+// A helper that ends with the agent leaves nothing, however the agent ends.
+func TestHelperEndsWithAgent(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root for capabilities of a service")
+	}
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	theirs := os.NewFile(uintptr(ends[1]), "socket")
+	keeper, err := start(theirs, keepRole)
+	_ = theirs.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := awaitHello(ends[0]); err != nil {
+		t.Error(err)
+	}
+	_ = unix.Close(ends[0]) // the end of the agent closes it
+	state, err := keeper.Wait()
+	if err != nil || state.ExitCode() != exitDone {
+		t.Errorf("got %v, %v; want exit status %d", state, err, exitDone)
+	}
+}
+
+// Without its filter the helper does not run: a process that cannot give up rights must not have them.
+func TestMainRefuses(t *testing.T) {
+	if got := Main([]string{"unknown"}); got != exitFailed {
+		t.Errorf("got %d, want %d", got, exitFailed)
+	}
+}

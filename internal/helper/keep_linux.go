@@ -1,0 +1,70 @@
+//go:build amd64 || arm64
+
+package helper
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+// program is this program, also after its file was replaced: agent and helper are of the same version.
+const program = "/proc/self/exe"
+
+// keepHelper starts helpers that answer on a socket.
+func keepHelper(fd int) error {
+	// Helpers end with the thread that starts them.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid dumps of memory: %w", err)
+	}
+	_ = unix.CloseRange(socketFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // what the agent was started with, too
+	socket := os.NewFile(uintptr(fd), "socket")
+	return keep(func() (int, error) {
+		p, err := start(socket, serveRole)
+		if err != nil {
+			return 0, err
+		}
+		state, err := p.Wait()
+		if err != nil {
+			return 0, fmt.Errorf("wait for the helper: %w", err)
+		}
+		return exitStatus(state), nil
+	}, func(status int) error {
+		return unix.Sendto(fd, ended(status), unix.MSG_NOSIGNAL, nil)
+	})
+}
+
+// exitStatus is what a shell would show: 128 and the number of a signal.
+func exitStatus(state *os.ProcessState) int {
+	if w, ok := state.Sys().(syscall.WaitStatus); ok && w.Signaled() {
+		return 128 + int(w.Signal())
+	}
+	return state.ExitCode()
+}
+
+// start starts this program in a role, with one end of the socket, no environment, and no capabilities but those to
+// read processes. It ends when the calling thread does.
+func start(socket *os.File, role string) (p *os.Process, err error) {
+	err = trust.StartWith(trust.Processes, func() error {
+		p, err = os.StartProcess(program, []string{"stallspan", Command, role}, &os.ProcAttr{
+			Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, os.Stderr, socket},
+			Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start the helper: %w", err)
+	}
+	return p, nil
+}

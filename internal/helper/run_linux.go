@@ -1,0 +1,110 @@
+//go:build amd64 || arm64
+
+package helper
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+const (
+	socketFD = 3    // of keeper and helper
+	maxFiles = 2048 // of the helper; the reader keeps 1024 at most
+	// memoryLimit is when the collector works harder, in bytes. The helper needs a tenth.
+	memoryLimit = 32 << 20
+	keepRole    = "keep"
+	serveRole   = "serve"
+)
+
+// Main is the hidden command: the keeper, or the helper. It returns the exit status.
+func Main(args []string) int {
+	// Both end with the agent, and not before it: it takes its last reading after a signal to all of its processes.
+	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
+	runtime.GOMAXPROCS(1)
+	debug.SetMemoryLimit(memoryLimit)
+	var err error
+	switch {
+	case len(args) == 1 && args[0] == keepRole:
+		err = keepHelper(socketFD)
+	case len(args) == 1 && args[0] == serveRole:
+		err = serveAgent(socketFD)
+	default:
+		err = errors.New("the command helper is for the agent only")
+	}
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.Is(err, errFrame):
+		return exitFrame
+	}
+	fmt.Fprintf(os.Stderr, "stallspan: helper: %v\n", err)
+	return exitFailed
+}
+
+// serveAgent answers questions until the agent is gone, or sends a damaged frame.
+func serveAgent(fd int) error {
+	if extra := trust.Granted() &^ trust.Processes; extra != 0 {
+		return fmt.Errorf("it has more capabilities than it needs: %#x", uint64(extra))
+	}
+	if err := confine(); err != nil {
+		return err
+	}
+	if err := unix.Sendto(fd, hello(), unix.MSG_NOSIGNAL, nil); err != nil {
+		return fmt.Errorf("greet the agent: %w", err)
+	}
+	return serve(fd, &server{reader: process.NewDirect("/proc")})
+}
+
+// confine gives up what the helper does not need. It cannot be undone.
+func confine() error {
+	// Processes of the same user may not trace it, and it leaves no memory behind.
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid dumps of memory: %w", err)
+	}
+	for resource, limit := range map[int]uint64{
+		unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: 0, unix.RLIMIT_NOFILE: maxFiles,
+	} {
+		if err := unix.Setrlimit(resource, &unix.Rlimit{Cur: limit, Max: limit}); err != nil {
+			return fmt.Errorf("limit resource %d: %w", resource, err)
+		}
+	}
+	program, err := filter(rules(os.Getpid()))
+	if err != nil {
+		return err
+	}
+	return install(program)
+}
+
+// serve answers questions. A packet without content is like the end of the connection.
+func serve(fd int, s *server) error {
+	buf := make([]byte, maxQuestion+1)
+	for {
+		n, _, err := unix.Recvfrom(fd, buf, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.ECONNRESET), err == nil && n == 0:
+			return nil
+		case err != nil:
+			return fmt.Errorf("receive a question: %w", err)
+		}
+		answer, err := s.answer(buf[:n])
+		if err != nil {
+			return err
+		}
+		if err := unix.Sendto(fd, answer, unix.MSG_NOSIGNAL, nil); errors.Is(err, unix.EPIPE) {
+			return nil
+		} else if err != nil {
+			return fmt.Errorf("send an answer: %w", err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package helper
+
+import (
+	"errors"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// server answers questions.
+type server struct {
+	reader   process.Reader
+	question question
+	bytes    [maxKeys]process.Bytes
+	calls    [maxCalls]process.Call
+	frame    []byte
+}
+
+// answer returns the frame that answers one. It is valid until the next call. After an error the helper must end.
+func (s *server) answer(frame []byte) ([]byte, error) {
+	q := &s.question
+	if err := q.parse(frame); err != nil {
+		return nil, err
+	}
+	b := header(s.frame[:0], q.op, q.number)
+	switch q.op {
+	case opBytes:
+		list := s.bytes[:len(q.keys)]
+		if err := s.reader.Bytes(q.keys, list); err != nil {
+			return nil, err
+		}
+		b = appendBytes(b, list)
+	case opThreads:
+		list, err := s.reader.Threads(q.keys[0], q.limit)
+		b = appendThreads(b, list, number(err))
+	case opCalls:
+		list := s.calls[:len(q.threads)]
+		if err := s.reader.Calls(q.threads, list); err != nil {
+			return nil, err
+		}
+		b = appendCalls(b, list)
+	case opMounts:
+		ids, files, err := s.reader.Mounts(q.keys[0], q.from, q.limit)
+		b = appendMounts(b, ids, files, number(err))
+	case opSame:
+		same, err := s.reader.SameProgram(q.keys[0], q.keys[1])
+		b = appendSame(b, same, number(err))
+	}
+	s.frame = b
+	return b, nil
+}
+
+// number returns the number of an error, 0 for none.
+func number(err error) syscall.Errno {
+	var n syscall.Errno
+	if err != nil && !errors.As(err, &n) {
+		return syscall.EIO
+	}
+	return n
+}

@@ -1,0 +1,268 @@
+package helper
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+// Version is the version of the frames. Both sides are the same program, so no other one can be right.
+const Version = 1
+
+// Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
+const (
+	headerBytes = 6 // version, op, and the number of the question, which its answer repeats
+	keyBytes    = 12
+	bytesBytes  = 26
+	threadBytes = 20
+	mountBytes  = 4
+	maxKeys     = 512 // of a question
+	maxCalls    = 64
+	maxThreads  = 1024 // of an answer
+	maxMounts   = 1024
+	maxPID      = 1 << 22 // PID_MAX_LIMIT
+	maxQuestion = headerBytes + maxKeys*keyBytes
+	maxAnswer   = headerBytes + 2 + maxThreads*threadBytes
+	maxErrno    = 4095 // MAX_ERRNO
+)
+
+// errFrame is the error of a frame that breaks the format.
+var errFrame = errors.New("a frame is damaged")
+
+// op is what a frame is about.
+type op uint8
+
+// The operations. Numbers have the byte order of the wire: little endian. Each answer is as long as its content.
+const (
+	opHello   op = iota + 1 // the helper is ready; it asks for nothing
+	opEnded                 // the helper has ended: its exit status
+	opBytes                 // keys; the answer has for each an error and three numbers
+	opThreads               // a key and a limit; an error, and for each thread its ID and two numbers
+	opCalls                 // threads; for each a process.Call
+	opMounts                // a key, an index and a limit; an error, the number of open files, and mount IDs
+	opSame                  // two keys; an error, and whether they run the same program
+	opEnd
+)
+
+// question is a parsed question of an agent.
+type question struct {
+	op          op
+	number      uint32
+	keys        []process.Key
+	threads     []int
+	from, limit int
+}
+
+func header(b []byte, o op, number uint32) []byte {
+	return binary.LittleEndian.AppendUint32(append(b, Version, byte(o)), number)
+}
+
+// split returns the parts of a frame.
+func split(frame []byte) (o op, number uint32, body []byte, err error) {
+	if len(frame) < headerBytes || frame[0] != Version || frame[1] == 0 || op(frame[1]) >= opEnd {
+		return 0, 0, nil, errFrame
+	}
+	return op(frame[1]), binary.LittleEndian.Uint32(frame[2:]), frame[headerBytes:], nil
+}
+
+// append adds the frame of a question.
+func (q *question) append(b []byte) []byte {
+	b = header(b, q.op, q.number)
+	for _, key := range q.keys {
+		b = binary.LittleEndian.AppendUint32(b, uint32(key.PID))
+		b = binary.LittleEndian.AppendUint64(b, key.Start)
+	}
+	for _, id := range q.threads {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	switch q.op {
+	case opMounts:
+		b = binary.LittleEndian.AppendUint16(b, uint16(q.from))
+		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
+	case opThreads:
+		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
+	}
+	return b
+}
+
+// parse takes a question from a frame. It reuses the memory of q, and accepts exactly what append makes.
+func (q *question) parse(frame []byte) error {
+	d := decoder{}
+	var err error
+	q.keys, q.threads, q.from, q.limit = q.keys[:0], q.threads[:0], 0, 0
+	if q.op, q.number, d.rest, err = split(frame); err != nil {
+		return err
+	}
+	keys := 0
+	switch q.op {
+	case opBytes:
+		keys = len(d.rest) / keyBytes
+		d.bad = keys == 0 || keys > maxKeys
+	case opThreads, opMounts:
+		keys = 1
+	case opSame:
+		keys = 2
+	case opCalls:
+		d.bad = len(d.rest) == 0 || len(d.rest) > 4*maxCalls
+	default:
+		return errFrame
+	}
+	for range keys {
+		q.keys = append(q.keys, process.Key{PID: d.pid(), Start: d.uint64()})
+	}
+	switch q.op {
+	case opCalls:
+		for len(d.rest) > 0 && !d.bad {
+			q.threads = append(q.threads, d.pid())
+		}
+	case opMounts:
+		q.from, q.limit = int(d.uint16()), int(d.uint16())
+		d.bad = d.bad || q.limit == 0 || q.limit > maxMounts
+	case opThreads:
+		q.limit = int(d.uint16())
+		d.bad = d.bad || q.limit == 0 || q.limit > maxThreads
+	}
+	return d.end()
+}
+
+// decoder takes numbers from a frame. After an error it returns zeros.
+type decoder struct {
+	rest []byte
+	bad  bool
+}
+
+func (d *decoder) take(n int) []byte {
+	if len(d.rest) < n {
+		d.bad, d.rest = true, nil
+		return make([]byte, n)
+	}
+	part := d.rest[:n]
+	d.rest = d.rest[n:]
+	return part
+}
+
+func (d *decoder) uint8() uint8   { return d.take(1)[0] }
+func (d *decoder) uint16() uint16 { return binary.LittleEndian.Uint16(d.take(2)) }
+func (d *decoder) uint32() uint32 { return binary.LittleEndian.Uint32(d.take(4)) }
+func (d *decoder) uint64() uint64 { return binary.LittleEndian.Uint64(d.take(8)) }
+
+func (d *decoder) pid() int {
+	n := d.uint32()
+	if n == 0 || n > maxPID {
+		d.bad = true
+	}
+	return int(n)
+}
+
+func (d *decoder) errno() syscall.Errno {
+	n := d.uint16()
+	d.bad = d.bad || n > maxErrno
+	return syscall.Errno(n)
+}
+
+// end returns an error for a frame that was too short, too long or wrong.
+func (d *decoder) end() error {
+	if d.bad || len(d.rest) > 0 {
+		return errFrame
+	}
+	return nil
+}
+
+func appendErrno(b []byte, err syscall.Errno) []byte {
+	return binary.LittleEndian.AppendUint16(b, uint16(min(err, maxErrno)))
+}
+
+func appendBytes(b []byte, list []process.Bytes) []byte {
+	for i := range list {
+		v := &list[i]
+		b = appendErrno(b, v.Err)
+		for _, n := range [...]uint64{v.Read, v.Chars, v.Write} {
+			b = binary.LittleEndian.AppendUint64(b, n)
+		}
+	}
+	return b
+}
+
+func parseBytes(body []byte, into []process.Bytes) error {
+	d := decoder{rest: body}
+	for i := range into {
+		into[i] = process.Bytes{Err: d.errno(), Read: d.uint64(), Chars: d.uint64(), Write: d.uint64()}
+	}
+	return d.end()
+}
+
+func appendThreads(b []byte, list []process.Thread, err syscall.Errno) []byte {
+	b = appendErrno(b, err)
+	for _, t := range list[:min(len(list), maxThreads)] {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t.ID))
+		b = binary.LittleEndian.AppendUint64(b, t.Read)
+		b = binary.LittleEndian.AppendUint64(b, t.Chars)
+	}
+	return b
+}
+
+func parseThreads(body []byte) ([]process.Thread, syscall.Errno, error) {
+	d := decoder{rest: body}
+	failed := d.errno()
+	d.bad = d.bad || len(d.rest) > maxThreads*threadBytes
+	list := make([]process.Thread, 0, len(d.rest)/threadBytes)
+	for len(d.rest) > 0 && !d.bad {
+		list = append(list, process.Thread{ID: d.pid(), Read: d.uint64(), Chars: d.uint64()})
+	}
+	return list, failed, d.end()
+}
+
+func appendCalls(b []byte, list []process.Call) []byte {
+	for _, c := range list {
+		b = append(b, byte(c))
+	}
+	return b
+}
+
+func parseCalls(body []byte, into []process.Call) error {
+	d := decoder{rest: body}
+	for i := range into {
+		into[i] = process.Call(d.uint8())
+		d.bad = d.bad || !into[i].Valid()
+	}
+	return d.end()
+}
+
+func appendMounts(b []byte, ids []int, files int, err syscall.Errno) []byte {
+	b = appendErrno(b, err)
+	b = binary.LittleEndian.AppendUint16(b, uint16(files))
+	for _, id := range ids[:min(len(ids), maxMounts)] {
+		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	}
+	return b
+}
+
+func parseMounts(body []byte) (ids []int, files int, failed syscall.Errno, err error) {
+	d := decoder{rest: body}
+	failed, files = d.errno(), int(d.uint16())
+	d.bad = d.bad || files > maxMounts || len(d.rest) > maxMounts*mountBytes
+	for len(d.rest) > 0 && !d.bad {
+		id := d.uint32()
+		d.bad = d.bad || id >= 1<<31
+		ids = append(ids, int(id))
+	}
+	return ids, files, failed, d.end()
+}
+
+func appendSame(b []byte, same bool, err syscall.Errno) []byte {
+	b = appendErrno(b, err)
+	if same {
+		return append(b, 1)
+	}
+	return append(b, 0)
+}
+
+func parseSame(body []byte) (same bool, failed syscall.Errno, err error) {
+	d := decoder{rest: body}
+	failed = d.errno()
+	n := d.uint8()
+	d.bad = d.bad || n > 1
+	return n == 1, failed, d.end()
+}

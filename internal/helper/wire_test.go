@@ -1,0 +1,216 @@
+package helper
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/source/process"
+)
+
+var questions = []question{
+	{op: opBytes, number: 1, keys: []process.Key{{PID: 1}, {PID: maxPID, Start: math.MaxUint64}}},
+	{op: opBytes, number: 2, keys: slices.Repeat([]process.Key{{PID: 7, Start: 8}}, maxKeys)},
+	{op: opThreads, number: 3, keys: []process.Key{{PID: 20, Start: 30}}, limit: maxThreads},
+	{op: opCalls, number: math.MaxUint32, threads: slices.Repeat([]int{5}, maxCalls)},
+	{op: opMounts, number: 5, keys: []process.Key{{PID: 20, Start: 30}}, from: 65535, limit: 1},
+	{op: opSame, number: 6, keys: []process.Key{{PID: 20, Start: 30}, {PID: 21, Start: 31}}},
+}
+
+func TestQuestions(t *testing.T) {
+	for i := range questions {
+		want := &questions[i]
+		frame := want.append(nil)
+		if len(frame) > maxQuestion {
+			t.Errorf("%d: got %d bytes, want at most %d", want.op, len(frame), maxQuestion)
+		}
+		var got question
+		if err := got.parse(frame); err != nil {
+			t.Errorf("%d: got %v", want.op, err)
+			continue
+		}
+		if !bytes.Equal(got.append(nil), frame) {
+			t.Errorf("%d: got %+v, want %+v", want.op, got, want)
+		}
+		for cut := range len(frame) { // shorter, and with a whole item less it may be right again
+			err := got.parse(frame[:cut])
+			if err == nil && !bytes.Equal(got.append(nil), frame[:cut]) {
+				t.Errorf("%d: cut to %d bytes it is accepted as %+v", want.op, cut, got)
+			}
+		}
+		if err := got.parse(append(slices.Clone(frame), 0)); err == nil {
+			t.Errorf("%d: with a byte more it is accepted", want.op)
+		}
+	}
+}
+
+// What is wrong about a frame ends the helper.
+func TestWrongQuestions(t *testing.T) {
+	key := func(pid uint32) []byte {
+		return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, pid), 5)
+	}
+	frame := func(o op, parts ...[]byte) []byte { return append(header(nil, o, 1), bytes.Join(parts, nil)...) }
+	for name, wrong := range map[string][]byte{
+		"nothing":                 {},
+		"half a header":           {Version, byte(opBytes), 0},
+		"another version":         append([]byte{Version + 1}, frame(opBytes, key(1))[1:]...),
+		"no operation":            frame(0, key(1)),
+		"unknown operation":       frame(opEnd, key(1)),
+		"hello":                   hello(),
+		"ended":                   ended(0),
+		"bytes of nothing":        frame(opBytes),
+		"bytes of too many":       frame(opBytes, bytes.Repeat(key(1), maxKeys+1)),
+		"process 0":               frame(opBytes, key(0)),
+		"process beyond all":      frame(opBytes, key(maxPID+1)),
+		"negative process":        frame(opBytes, key(math.MaxUint32)),
+		"half a key":              frame(opBytes, key(1), key(1)[:5]),
+		"threads without a limit": frame(opThreads, key(1), []byte{0, 0}),
+		"too many threads":        frame(opThreads, key(1), []byte{1, 4}),
+		"a path":                  frame(opSame, []byte("/etc/shadow/////////////")),
+		"too many calls":          frame(opCalls, bytes.Repeat([]byte{1, 0, 0, 0}, maxCalls+1)),
+		"no calls":                frame(opCalls),
+		"mounts without a limit":  frame(opMounts, key(1), []byte{0, 0, 0, 0}),
+	} {
+		s := server{reader: noReader{t}}
+		if got, err := s.answer(wrong); err == nil {
+			t.Errorf("%s: got the answer %x, want an error", name, got)
+		}
+	}
+}
+
+// noReader must not be asked.
+type noReader struct{ testing.TB }
+
+func (r noReader) Bytes([]process.Key, []process.Bytes) error {
+	r.Error("it asks for bytes")
+	return nil
+}
+
+func (r noReader) Threads(process.Key, int) ([]process.Thread, error) {
+	r.Error("it asks for threads")
+	return nil, nil
+}
+
+func (r noReader) Calls([]int, []process.Call) error {
+	r.Error("it asks for calls")
+	return nil
+}
+
+func (r noReader) Mounts(process.Key, int, int) ([]int, int, error) {
+	r.Error("it asks for mounts")
+	return nil, 0, nil
+}
+
+func (r noReader) SameProgram(process.Key, process.Key) (bool, error) {
+	r.Error("it asks for programs")
+	return false, nil
+}
+
+func TestAnswers(t *testing.T) {
+	list := []process.Bytes{{Read: 1, Chars: 2, Write: math.MaxUint64}, {Err: syscall.EACCES}}
+	got := make([]process.Bytes, 2)
+	if err := parseBytes(appendBytes(nil, list), got); err != nil || !slices.Equal(got, list) {
+		t.Errorf("bytes: got %v, %v; want %v", got, err, list)
+	}
+	if err := parseBytes(appendBytes(nil, list), got[:1]); err == nil {
+		t.Error("bytes of two processes for one: got no error")
+	}
+	threads := []process.Thread{{ID: 5, Read: 6, Chars: 7}, {ID: 8}}
+	list2, failed, err := parseThreads(appendThreads(nil, threads, syscall.ESRCH))
+	if err != nil || failed != syscall.ESRCH || !slices.Equal(list2, threads) {
+		t.Errorf("threads: got %v, %v, %v; want %v", list2, failed, err, threads)
+	}
+	if got, _, err := parseThreads(appendThreads(nil, slices.Repeat(threads, maxThreads), 0)); err != nil ||
+		len(got) != maxThreads {
+		t.Errorf("many threads: got %d, %v; want %d", len(got), err, maxThreads)
+	}
+	calls := []process.Call{process.CallAsleep, process.CallReading}
+	gotCalls := make([]process.Call, 2)
+	if err := parseCalls(appendCalls(nil, calls), gotCalls); err != nil || !slices.Equal(gotCalls, calls) {
+		t.Errorf("calls: got %v, %v; want %v", gotCalls, err, calls)
+	}
+	if err := parseCalls([]byte{200, 0}, gotCalls); err == nil {
+		t.Error("an unknown call: got no error")
+	}
+	ids, files, failed, err := parseMounts(appendMounts(nil, []int{3, 4}, 9, 0))
+	if err != nil || files != 9 || failed != 0 || !slices.Equal(ids, []int{3, 4}) {
+		t.Errorf("mounts: got %v, %d, %v, %v", ids, files, failed, err)
+	}
+	for _, want := range []bool{true, false} {
+		if got, failed, err := parseSame(appendSame(nil, want, 0)); err != nil || failed != 0 || got != want {
+			t.Errorf("same: got %v, %v, %v; want %v", got, failed, err, want)
+		}
+	}
+}
+
+// FuzzQuestion has the helper accept exactly what the agent sends.
+func FuzzQuestion(f *testing.F) {
+	for i := range questions {
+		f.Add(questions[i].append(nil))
+	}
+	f.Add(hello())
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		var q question
+		if q.parse(frame) != nil {
+			return
+		}
+		if got := q.append(nil); !bytes.Equal(got, frame) {
+			t.Errorf("%x is accepted as %+v, which is %x", frame, q, got)
+		}
+	})
+}
+
+// FuzzAnswer has the agent accept exactly what the helper sends.
+func FuzzAnswer(f *testing.F) {
+	f.Add(uint8(opBytes), appendBytes(nil, []process.Bytes{{Read: 1, Chars: 2, Write: 3}, {Err: syscall.EACCES}}))
+	f.Add(uint8(opThreads), appendThreads(nil, []process.Thread{{ID: 1, Read: 2, Chars: 3}}, 0))
+	f.Add(uint8(opCalls), appendCalls(nil, []process.Call{process.CallReading}))
+	f.Add(uint8(opMounts), appendMounts(nil, []int{1, 2}, 3, 0))
+	f.Add(uint8(opSame), appendSame(nil, true, 0))
+	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
+		var got []byte
+		var err error
+		switch op(kind) {
+		case opBytes:
+			list := make([]process.Bytes, len(body)/bytesBytes)
+			err = parseBytes(body, list)
+			got = appendBytes(nil, list)
+		case opThreads:
+			var list []process.Thread
+			var failed syscall.Errno
+			list, failed, err = parseThreads(body)
+			got = appendThreads(nil, list, failed)
+		case opCalls:
+			list := make([]process.Call, len(body))
+			err = parseCalls(body, list)
+			got = appendCalls(nil, list)
+		case opMounts:
+			var ids []int
+			var files int
+			var failed syscall.Errno
+			ids, files, failed, err = parseMounts(body)
+			got = appendMounts(nil, ids, files, failed)
+		case opSame:
+			var same bool
+			var failed syscall.Errno
+			same, failed, err = parseSame(body)
+			got = appendSame(nil, same, failed)
+		default:
+			return
+		}
+		if err == nil && !bytes.Equal(got, body) {
+			t.Errorf("%d: %x is accepted as %x", kind, body, got)
+		}
+	})
+}
+
+func TestSplit(t *testing.T) {
+	o, number, body, err := split(append(header(nil, opSame, 77), 1, 2))
+	if err != nil || o != opSame || number != 77 || !reflect.DeepEqual(body, []byte{1, 2}) {
+		t.Errorf("got %v, %d, %v, %v", o, number, body, err)
+	}
+}
