@@ -30,6 +30,7 @@ type Source struct {
 	held     []record // too young to be complete
 	changes  []change
 	sleepers []*pause      // that last and were not looked at
+	empty    int           // polls in turn in which nothing happened
 	recent   runs          // that ended within wakeTime of the newest reading
 	lost     uint64        // since that
 	until    time.Duration // everything before is in changes
@@ -298,13 +299,7 @@ func (s *Source) watch(ctx context.Context) {
 			return
 		case <-beat.C:
 		}
-		s.mu.Lock()
-		idle := s.closed
-		if !s.closed {
-			idle = s.poll(maxLooks) == 0 && len(s.sleepers) == 0
-		}
-		s.mu.Unlock()
-		if !idle {
+		if !s.idles() {
 			continue
 		}
 		beat.Stop()
@@ -315,6 +310,21 @@ func (s *Source) watch(ctx context.Context) {
 		}
 		beat.Reset(pollEvery)
 	}
+}
+
+// idles polls, and reports whether nothing has happened for idleAfter.
+func (s *Source) idles() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.empty++
+	if !s.closed && (s.poll(maxLooks) > 0 || len(s.sleepers) > 0) {
+		s.empty = 0
+	}
+	if s.empty < int(idleAfter/pollEvery) {
+		return false
+	}
+	s.empty = 0
+	return true
 }
 
 // poll takes the records from the buffers, and looks at so many pauses at most. It returns the number of records.

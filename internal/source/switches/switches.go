@@ -9,6 +9,10 @@ const (
 	// pollEvery is how often pauses are looked at. Each pause that lasts longer is seen at least once.
 	pollEvery = 20 * time.Millisecond
 
+	// idleAfter is how long nothing happens until the thread that looks rests. A program whose threads pause for longer
+	// than pollEvery makes no record between two polls.
+	idleAfter = time.Second
+
 	// maxLooks is the most pauses that are looked at in one poll, and maxReads the most threads whose counters are read
 	// in one reading: a look takes about 10 us.
 	maxLooks = 16
