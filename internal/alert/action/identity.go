@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/user"
 	"strconv"
-	"syscall"
 )
 
 // identity is the user that a program runs as.
@@ -44,20 +42,4 @@ func lookUpUser(name string) (*identity, error) {
 		return nil, fmt.Errorf("%.40q has the user ID of root: write user: root if you mean it", name)
 	}
 	return &identity{uint32(uid), uint32(gid)}, nil
-}
-
-// isolate sets the program's user, without the agent's groups, and a process group of its own, which is killed as a
-// whole.
-func (p *program) isolate(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if p.as != nil {
-		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
-	}
-	cmd.Cancel = func() error {
-		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
-			return os.ErrProcessDone
-		}
-		return err
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
@@ -63,17 +64,20 @@ func (p *program) act(ctx context.Context, e *emit.Event) (message string, err e
 	}
 	limited, cancel := context.WithTimeout(ctx, p.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(limited, p.Command[0], p.Command[1:]...)
+	cmd := trust.NewCommand(limited, p.Command[0], p.Command[1:]...)
 	cmd.Dir = "/"
 	cmd.Env = environment(e)
 	cmd.Stdin = bytes.NewReader(e.JSON())
 	var out output
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = waitDelay
-	p.isolate(cmd)
+	if p.as != nil { // without the agent's groups
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: p.as.uid, Gid: p.as.gid}
+	}
 	began := time.Now()
-	if err = start(cmd); err == nil {
-		err = wait(cmd)
+	// It may use sudo or mail, which need rights of their files.
+	if err = cmd.Launch(trust.Rights{Setuid: true}); err == nil {
+		err = cmd.Await()
 	}
 	switch {
 	case err == nil || errors.Is(err, exec.ErrWaitDelay):

@@ -125,15 +125,14 @@ func (s *Source) run(ctx context.Context, path string, t *target) sample.Drive {
 	list := s.command(path, t)
 	out := &limitedBuffer{max: maxOutput, onFull: cancel}
 	stderr := &limitedBuffer{max: maxStderr}
-	cmd := exec.CommandContext(ctx, list[0], list[1:]...)
+	cmd := trust.NewCommand(ctx, list[0], list[1:]...)
 	cmd.Dir = "/"
 	cmd.Env = []string{"LC_ALL=C", "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"}
 	cmd.Stdout, cmd.Stderr = out, stderr
 	cmd.WaitDelay = waitDelay
-	ownGroup(cmd)
-	err := cmd.Run()
-	if errors.Is(err, exec.ErrWaitDelay) {
-		killGroup(cmd) // a child holds the pipe
+	err := cmd.Launch(trust.Rights{Ambient: true, Setuid: s.options.Sudo})
+	if err == nil {
+		err = cmd.Await()
 	}
 	timedOut := errors.Is(ctx.Err(), context.DeadlineExceeded)
 	switch {
@@ -146,7 +145,7 @@ func (s *Source) run(ctx context.Context, path string, t *target) sample.Drive {
 	}
 	d, err := parse(out.text.Bytes(), t.name)
 	if err != nil {
-		return unread(t, s.outputError(err, stderr, cmd))
+		return unread(t, s.outputError(err, stderr, cmd.Cmd))
 	}
 	d = t.complete(d)
 	if d.Err == permissionHint(t.name) {
