@@ -27,7 +27,7 @@ const (
 
 // How long the agent waits.
 const (
-	startWait  = 10 * time.Second // for the first helper
+	startWait  = 30 * time.Second // for the first helper: a machine that boots is slow
 	answerWait = time.Second
 )
 

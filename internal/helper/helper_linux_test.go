@@ -175,17 +175,19 @@ func actAsAgent() error {
 		s.Own = err.Error()
 	}
 	var list [1]process.Bytes
-	err1 := client.Bytes([]process.Key{key}, list[:])
-	s.Bytes = list[0]
-	var err2, err3, err4, err5 error
-	s.List, err2 = client.Threads(key, 10)
 	s.Calls = make([]process.Call, 1)
-	err3 = client.Calls([]int{pid}, s.Calls)
-	var ids []int
-	ids, s.Files, err4 = client.Mounts(key, 0, 10)
-	s.Mounts = len(ids)
-	s.Same, err5 = client.SameProgram(key, key)
-	if err := errors.Join(err1, err2, err3, err4, err5); err != nil {
+	err = patiently(func() error {
+		err1 := client.Bytes([]process.Key{key}, list[:])
+		s.Bytes = list[0]
+		var err2, err3, err4 error
+		s.List, err2 = client.Threads(key, 10)
+		var ids []int
+		ids, s.Files, err3 = client.Mounts(key, 0, 10)
+		s.Mounts = len(ids)
+		s.Same, err4 = client.SameProgram(key, key)
+		return errors.Join(err1, err2, err3, err4, client.Calls([]int{pid}, s.Calls))
+	})
+	if err != nil {
 		return err
 	}
 	if err := client.Close(); err != nil {
@@ -198,6 +200,16 @@ func actAsAgent() error {
 		s.Left = err1 == nil || err2 == nil
 	}
 	return json.NewEncoder(os.Stdout).Encode(s)
+}
+
+// patiently calls ask again while a busy machine makes the helper late.
+func patiently(ask func() error) (err error) {
+	for end := time.Now().Add(startWait); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if err = ask(); !errors.Is(err, errLate) {
+			break
+		}
+	}
+	return err
 }
 
 // The agent has no capabilities, and still gets another user's bytes.
