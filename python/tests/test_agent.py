@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -12,7 +13,7 @@ from typing import Any, Dict, List
 import stallspan
 from stallspan import _client
 
-from .support import PATIENCE, PATIENT, SOURCE, Case, agent, environment, get, needs_program, retry, run, wall
+from .support import PATIENCE, PATIENT, Case, agent, environment, folder, get, needs_program, retry, run, wall
 
 SLACK = 0.005  # seconds: how far the wall clock of a report and ours may differ, as each is read next to another clock
 
@@ -157,17 +158,25 @@ s.listen()  # SO_PEERCRED is that of the call of listen
 print("ready", flush=True)
 sys.stdin.read()
 '''
-        import subprocess
-        import tempfile
-        with tempfile.TemporaryDirectory(prefix="sp") as home:
-            path = os.path.join(home, "s.sock")
-            with subprocess.Popen([sys.executable, "-c", script, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  env=environment(PYTHONPATH=SOURCE)) as process:
-                assert process.stdout is not None
-                process.stdout.readline()
-                with self.assertRaises(PermissionError):
-                    _client.connect(path)
-                process.communicate()
+        with folder() as home:
+            given, shared = os.path.join(home, "given"), os.path.join(home, "shared")
+            for path, owner, mode in ((home, 0, 0o755), (given, 65534, 0o755), (shared, 0, 0o777),
+                                      (os.path.join(shared, "own"), 65534, 0o755)):
+                os.makedirs(path, exist_ok=True)
+                os.chown(path, owner, -1)
+                os.chmod(path, mode)
+            for place, trusted in (("given", True), (".", False), ("shared", False), ("shared/own", False)):
+                path = os.path.join(home, place, "s.sock")
+                with subprocess.Popen([sys.executable, "-c", script, path], stdin=subprocess.PIPE,
+                                      stdout=subprocess.PIPE, env=environment()) as process:
+                    assert process.stdout is not None
+                    process.stdout.readline()
+                    try:
+                        _client.connect(path).close()
+                        self.assertTrue(trusted, place)
+                    except PermissionError:
+                        self.assertFalse(trusted, place)
+                    process.communicate()
 
 
 if __name__ == "__main__":

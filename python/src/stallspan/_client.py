@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Optional, Protocol, Set
+from typing import Any, Deque, Dict, List, Optional, Protocol, Set, Tuple
 
 SOCKET_VARIABLE = "STALLSPAN_SOCKET"
 SYSTEM_SOCKET = "/run/stallspan/stallspan.sock"
@@ -119,26 +119,33 @@ def connect(path: str) -> socket.socket:
 
 
 def _trusted(connection: socket.socket, path: str) -> bool:
-    """Report whether the server is root, this user, or the owner of a folder that only root can have made."""
+    """Report whether the server is root, this user, or the owner of a folder that root or this user gave it.
+
+    The rule is that of Go's package trust: the folders above belong to root or to this user. The one directly above is
+    closed to others, and higher ones may be sticky, such as /tmp.
+    """
     if not hasattr(socket, "SO_PEERCRED"):
         return False  # no server runs there
     peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
     _, user, _ = struct.unpack("3i", peer)
-    if user in (0, os.geteuid()):
+    own = (0, os.geteuid())
+    if user in own:
         return True
     folder = os.path.dirname(os.path.realpath(path))
-    if not _closed(folder, user):
+    above = os.path.dirname(folder)
+    if not _closed(folder, (user,)) or not _closed(above, own):
         return False
-    while folder != os.path.dirname(folder):
-        folder = os.path.dirname(folder)
-        if not _closed(folder, 0):
+    while above != os.path.dirname(above):
+        above = os.path.dirname(above)
+        if not _closed(above, own, sticky=True):
             return False
     return True
 
 
-def _closed(folder: str, owner: int) -> bool:
+def _closed(folder: str, owners: Tuple[int, ...], sticky: bool = False) -> bool:
     info = os.lstat(folder)
-    return info.st_uid == owner and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    writable = info.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not (sticky and info.st_mode & stat.S_ISVTX)
+    return info.st_uid in owners and not writable
 
 
 class Open(Protocol):
