@@ -3,7 +3,7 @@
 
 BENCH     ?= .
 BENCHTIME ?= 0.5s
-FUZZTIME  ?= 20s
+FUZZTIME  ?= 20
 PAIRS     ?= 60
 LENGTH    ?= 1m
 TIMEOUT   ?= 10m
@@ -113,13 +113,8 @@ gpu-check: build ## Check all claims about GPUs on one, with PyTorch, in under e
 	$(if $(findstring --fake,$(GPU_CHECK)),$(MAKE) fakenvml)
 	hack/gpu-check.sh $(GPU_CHECK)
 
-fuzz: ## Run every fuzz target for FUZZTIME=20s
-	@list=$$(go test -list '^Fuzz' ./...) || { echo "$$list"; exit 1; }; \
-	echo "$$list" | awk '/^Fuzz/ { names[n++] = $$1 } /^ok/ { while (n > 0) print $$2, names[--n] }' | \
-	while read -r package target; do \
-		echo "$$package $$target"; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x "$$package" </dev/null || exit 1; \
-	done
+fuzz: ## Run every fuzz target for FUZZTIME=20 seconds, or all together for FUZZTOTAL seconds
+	hack/fuzz.sh $(if $(FUZZTOTAL),--total $(FUZZTOTAL),--each $(FUZZTIME))
 
 demo: ## Diagnose a slow epoch on this machine in under a minute
 	go run . demo

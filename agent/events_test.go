@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/test/fixture"
@@ -92,4 +93,20 @@ func TestEventsRefused(t *testing.T) {
 			t.Errorf("%v: exit code %d, %s", c.args, code, said.String())
 		}
 	}
+}
+
+// No event shows a control character on the terminal.
+func FuzzEventWords(f *testing.F) {
+	f.Add(`{"missed":3}`)
+	f.Add(`{"name":"stallspan.gpu.lost","severity":"error","body":"\u001b]0;x\u0007","time":"2026-01-02T03:04:05Z"}`)
+	f.Add(`{"resolved":true,"body":"two\nlines"}`)
+	f.Fuzz(func(t *testing.T, line string) {
+		var e shownEvent
+		if json.Unmarshal([]byte(line), &e) != nil {
+			return
+		}
+		if words := e.words(); strings.ContainsFunc(words, unicode.IsControl) {
+			t.Errorf("%q: got %q", line, words)
+		}
+	})
 }

@@ -33,7 +33,7 @@ func FuzzSplit(f *testing.F) {
 		if gpu && dt > 0 && math.Abs(b-clamp(busy, 0, dt)) > slack*dt {
 			t.Fatalf("%+v: busy came out as %v", c, b)
 		}
-		if got.gain < s*(1-slack)-slack*dt || got.gain+got.room > max(0, dt-b)*(1+slack) || got.could < 0 ||
+		if got.gain < s*(1-slack)-slack*max(0, dt) || got.gain+got.room > max(0, dt-b)*(1+slack) || got.could < 0 ||
 			got.room < -slack {
 			t.Fatalf("%+v: %v would be gained of %v that waited for storage, and the smaller one of %v and %v", c, got.gain,
 				s, got.could, got.room)

@@ -71,7 +71,7 @@ func withPort(target string) (network, address string) {
 	if err != nil {
 		host, port = strings.Trim(target, "[]"), "443"
 	}
-	if host == "" || port == "" || strings.ContainsAny(host+port, "/,@ ") {
+	if host == "" || port == "" || strings.ContainsAny(host+port, "/,@ []") {
 		return "", ""
 	}
 	return "tcp", net.JoinHostPort(host, port)
@@ -87,6 +87,10 @@ func proxyOf(protocol string, u *url.URL, address string) string {
 	if err != nil || proxy == nil {
 		return ""
 	}
+	return addressOfProxy(proxy)
+}
+
+func addressOfProxy(proxy *url.URL) string {
 	port := map[string]string{"https": "443", "socks5": "1080", "socks5h": "1080"}[proxy.Scheme]
 	return net.JoinHostPort(proxy.Hostname(), cmp.Or(proxy.Port(), port, "80"))
 }
