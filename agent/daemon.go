@@ -48,6 +48,7 @@ backend it serves the API only.`,
 // daemon is the agent from its start to its end.
 type daemon struct {
 	config *agentConfig
+	token  []byte // that clients of the port need; nil for none, and where there is no port
 
 	helper    *helper.Client // nil for none
 	monitor   *monitor.Monitor
@@ -64,6 +65,7 @@ const gcPercent = 20
 func (d *daemon) run(ctx context.Context) (err error) {
 	debug.SetGCPercent(gcPercent)
 	runtime.GOMAXPROCS(1) // never more than one core, and no second thread that spins for work
+	d.token = d.config.token
 	listeners, err := d.listen()
 	defer func() {
 		for _, l := range listeners {
@@ -145,7 +147,7 @@ func (d *daemon) listen() ([]net.Listener, error) {
 	if d.config.Endpoint == "" {
 		return listeners, nil
 	}
-	port, err := api.ListenTCP(d.config.Endpoint, d.config.token)
+	port, err := api.ListenTCP(d.config.Endpoint, d.token)
 	if err != nil {
 		return listeners, err
 	}
@@ -177,7 +179,7 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 		all.Go(func() {
 			defer stop()
 			server := api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Lending(lender).
-				Requiring(d.config.token)
+				Requiring(d.token)
 			failed[i] = server.Serve(ctx, l)
 		})
 	}

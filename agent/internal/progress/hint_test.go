@@ -1,0 +1,36 @@
+package progress
+
+import (
+	"regexp"
+	"testing"
+)
+
+func TestHint(t *testing.T) {
+	for _, test := range []struct {
+		what, pattern, example string
+		lines                  []string
+	}{
+		{"steps", `iter (\d+)`, "iter 100: loss 4.2", []string{"loading", "iter 100: loss 4.2", "iter 200: loss 4.1"}},
+		{"JSON", `"step": (\d+)`, `{"step": 1, "loss": 3}`, []string{`{"step": 1, "loss": 3}`, `{"step": 2, "loss": 2}`}},
+		{"the rarer one", `round=(\d+)`, "round=1 step=1",
+			[]string{"round=1 step=1", "step=2", "step=3", "round=2 step=1"}},
+		{"a number that stays", "", "", []string{"batch 32", "batch 32"}},
+		{"a fraction", "", "", []string{"it 1.5", "it 2.5"}},
+		{"nothing", "", "", []string{"hello", "world 1", "world 2"}},
+	} {
+		r, err := NewReader(Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, line := range test.lines {
+			r.Line([]byte(line))
+		}
+		got := r.Hint()
+		if want := (Hint{len(test.lines), test.example, test.pattern}); got != want {
+			t.Errorf("%s: got %+v, want %+v", test.what, got, want)
+		}
+		if got.Pattern != "" && !regexp.MustCompile(got.Pattern).MatchString(got.Example) {
+			t.Errorf("%s: the pattern %q does not match %q", test.what, got.Pattern, got.Example)
+		}
+	}
+}

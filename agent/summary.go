@@ -1,0 +1,133 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/progress"
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// summary is what a run's table ends with. Times are those of the program.
+type summary struct {
+	whole    *window.Report   // nil if it is unknown
+	epochs   []*window.Report // in their order
+	slow     int              // epochs that were slow
+	before   time.Duration    // until the first epoch
+	between  time.Duration    // epochs, all pauses together: validation, checkpoints
+	after    time.Duration    // the last epoch
+	noEpochs *progress.Hint   // nil if there were epochs, or the windows were announced
+}
+
+// newSummary sums up windows in the order in which they began.
+func newSummary(whole *window.Report, windows []*window.Report) *summary {
+	s := &summary{whole: whole}
+	var last time.Duration
+	for _, r := range windows {
+		if r.Kind != window.Epoch {
+			continue
+		}
+		if s.epochs = append(s.epochs, r); len(s.epochs) > 1 && r.Start.Mono > last {
+			s.between += r.Start.Mono - last
+		}
+		if last = max(last, r.End.Mono); r.Slow {
+			s.slow++
+		}
+	}
+	if whole != nil && len(s.epochs) > 0 {
+		s.before = max(0, s.epochs[0].Start.Mono-whole.Start.Mono)
+		s.after = max(0, whole.End.Mono-last)
+	}
+	return s
+}
+
+func (s *summary) write(t *table) {
+	if s.whole != nil && len(s.epochs) > 0 {
+		row := explain.NewRow(s.whole)
+		t.text("Run: ", s.times()+". "+s.ledger(row)+".")
+	}
+	if len(s.epochs) > 1 {
+		t.text("Epochs: ", s.durations())
+	}
+	if h := s.noEpochs; h != nil {
+		t.text("No epochs: ", noEpochs(h))
+	}
+}
+
+func (s *summary) times() string {
+	text := fmt.Sprintf("%s, %s before the first epoch", explain.Duration(s.whole.Duration().Seconds()),
+		explain.Duration(s.before.Seconds()))
+	if len(s.epochs) > 1 {
+		text += fmt.Sprintf(", %s between epochs", explain.Duration(s.between.Seconds()))
+	}
+	return text + fmt.Sprintf(", %s after the last", explain.Duration(s.after.Seconds()))
+}
+
+func (s *summary) ledger(row explain.Row) string {
+	if len(s.whole.GPUIDs) > 0 {
+		return fmt.Sprintf("All of it: GPU busy %s, storage %s, CPU %s, other %s", row.Busy, row.Storage, row.CPU, row.Other)
+	}
+	return fmt.Sprintf("All of it: on CPU %s, storage %s, other %s", row.OnCPU, row.Storage, row.Other)
+}
+
+func (s *summary) durations() string {
+	lengths := make([]time.Duration, 0, len(s.epochs))
+	for _, r := range s.epochs {
+		lengths = append(lengths, r.Duration())
+	}
+	slices.Sort(lengths)
+	at := func(share float64) string {
+		return explain.Duration(lengths[int(share*float64(len(lengths)-1)+0.5)].Seconds())
+	}
+	return fmt.Sprintf("%d, median %s, p95 %s, longest %s; %d slow.", len(lengths), at(0.5), at(0.95), at(1), s.slow)
+}
+
+func noEpochs(h *progress.Hint) string {
+	if h.Pattern == "" {
+		return fmt.Sprintf("none of the %d lines of output begins or ends one. --epoch-pattern reads your own lines.", h.Lines)
+	}
+	return fmt.Sprintf("none of the %d lines of output begins or ends one. %q looks like a counter: try --epoch-pattern %s",
+		h.Lines, h.Example, quoted(h.Pattern))
+}
+
+// quoted is an argument as a shell reads it.
+func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+// howEnded says how a program ended, if that was not with success. killed is how many processes the kernel killed for
+// lack of memory meanwhile.
+func howEnded(status *os.ProcessState, killed uint64) string {
+	wait, ok := status.Sys().(syscall.WaitStatus)
+	switch {
+	case ok && wait.Signaled() && wait.Signal() == unix.SIGKILL && killed > 0:
+		return "the program was killed by SIGKILL: the kernel's OOM killer ended processes at that time"
+	case ok && wait.Signaled():
+		return fmt.Sprintf("the program was killed by %s", unix.SignalName(wait.Signal()))
+	case status.ExitCode() > 0:
+		return fmt.Sprintf("the program exited with code %d", status.ExitCode())
+	}
+	return ""
+}
+
+// oomKills is how many processes the kernel has killed for lack of memory since its start: oom_kill of /proc/vmstat. It
+// is 0 where that is not known.
+func oomKills() uint64 {
+	text, err := os.ReadFile("/proc/vmstat")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, _ := strconv.ParseUint(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
