@@ -74,6 +74,9 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
 	if s.schedule, s.noSchedule = newScheduler(&c); s.schedule != nil {
+		if own, ok := s.schedule.(*schedule.Source); ok {
+			s.Process.Watch(own)
+		}
 		// The last: its events reach beyond the moment of every other reading.
 		named = append(named, sample.Named{Name: "schedule", Source: s.schedule})
 	}

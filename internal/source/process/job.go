@@ -24,6 +24,7 @@ type job struct {
 	members    []*member // by age, parents before children
 	byPID      map[int]*member
 	readings   uint64
+	reads      int             // processes that a reading in this round takes
 	every      uint64          // it is read in every so many rounds
 	round      uint64          // of the last reading
 	readAt     time.Duration   // Stamp.Mono of that

@@ -49,11 +49,14 @@ func (f *findings) take(now time.Duration) bool {
 func (s *Source) pace() {
 	s.bySize = append(s.bySize[:0], s.jobs...)
 	bySize := s.bySize
-	slices.SortStableFunc(bySize, func(a, b *job) int { return cmp.Compare(len(a.members), len(b.members)) })
+	for _, j := range bySize {
+		j.reads = s.toRead(j)
+	}
+	slices.SortStableFunc(bySize, func(a, b *job) int { return cmp.Compare(a.reads, b.reads) })
 	left := maxReads
 	for i, j := range bySize {
 		share := max(1, left/(len(bySize)-i))
-		n := len(j.members)
+		n := j.reads
 		j.every = uint64(max(1, (n+share-1)/share))
 		left -= min(n, share)
 	}

@@ -26,7 +26,10 @@ type proc struct {
 	wanted bool   // in the round that begins
 	every  uint64 // it is read in every so many rounds
 	gone   bool
-	failed error // of the last reading
+	traced bool   // the scheduler reports when it runs
+	ran    bool   // since its last reading, if traced
+	left   uint64 // number of the last round that left it out, because it did not run
+	failed error  // of the last reading
 
 	parent  int
 	ended   bool   // a zombie, with readable counters
@@ -92,6 +95,7 @@ func (s *Source) admit(pid int) (*member, error) {
 func (s *Source) dismiss(m *member) {
 	p := m.proc
 	if p.users--; p.users > 0 {
+		p.traced = false // perhaps it was this job whose threads are followed
 		return
 	}
 	s.close(&p.stat)
@@ -147,6 +151,11 @@ func (s *Source) refresh(p *proc, bytes bool, at time.Duration) {
 	if p.gone {
 		return
 	}
+	if s.isIdle(p) {
+		p.left, p.bytesAt = s.round, at
+		return
+	}
+	p.ran = false
 	text, err := s.read(&p.stat)
 	if outOfFiles(err) {
 		p.failed = fmt.Errorf("processes cannot be read: %w", cause(err))

@@ -37,7 +37,7 @@ const (
 // tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
-// A process is read once in a round for all jobs. Of more than 384 processes, those of large jobs are read less
+// A process is read once in a round for all jobs, and rarely if the scheduler knows that it does not run. Of more than 384 processes, those of large jobs are read less
 // often: see pace.
 //
 // sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
@@ -53,6 +53,7 @@ type Source struct {
 	round  uint64        // number of the round of readings
 	wanted []*proc       // in the round that begins
 	bySize []*job        // scratch of pace
+	idle   idleness
 	found  findings
 
 	caps *cgroup.Limits
@@ -120,6 +121,7 @@ func (s *Source) Add(id string, pid int, opts Options) error {
 	s.candidates.remove(id)
 	j.byParent = pid > 0 && !s.hasChildrenFiles(pid)
 	s.round++
+	s.noteRan(j.begun)
 	j.scan(s)
 	j.read(s, &sample.Problems{}, true, j.scanned) // the first reading is the base of the others
 	j.round, j.readAt = s.round, j.scanned
@@ -180,6 +182,7 @@ func (s *Source) Read(out *sample.Sample) error {
 	out.At = now
 	var problems sample.Problems
 	s.round++
+	s.noteRan(now.Mono)
 	s.pace()
 	all := out.Edge
 	for _, j := range s.jobs {

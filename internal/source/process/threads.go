@@ -243,6 +243,10 @@ func (s *Source) follow(id int, now time.Duration) *thread {
 
 // read returns how long the thread ran and was ready in the last dt. It reports false if the thread is gone.
 func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok bool) {
+	if t.ran.known && s.leftOut(t.id) {
+		ran = t.ran.grown(t.ran.at, dt)
+		return ran, t.ready.grown(t.ready.at, dt-ran), true
+	}
 	text, err := s.read(&t.sched)
 	if err != nil {
 		t.close(s)
@@ -259,6 +263,9 @@ func (t *thread) read(s *Source, dt time.Duration) (ran, ready time.Duration, ok
 
 // inKernel returns how long a leader was in the kernel, of the time that it ran since the last reading.
 func (t *thread) inKernel(s *Source, ran time.Duration) time.Duration {
+	if t.system.known && s.leftOut(t.id) {
+		return t.system.grown(t.system.at, ran)
+	}
 	text, err := s.read(&t.stat)
 	if err != nil {
 		return 0

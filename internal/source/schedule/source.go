@@ -34,6 +34,9 @@ type Source struct {
 	jobs       [MaxJobs + 1]*job // from 1
 	generation uint32            // of the newest job: a thread of an older one in the same place is not followed
 
+	active   activity
+	lostThen uint64 // at the last call of EachRan
+
 	decoder  decoder
 	events   []sample.ThreadEvent // of the newest Read
 	held     []sample.ThreadEvent // too young for it
@@ -267,6 +270,7 @@ func (s *Source) Unfollow(name string) {
 	}
 	_ = s.programs.Jobs.Put(uint32(slot), kernelJob{}) // an array accepts every value
 	s.jobs[slot] = nil
+	s.active.forget(name)
 }
 
 func (s *Source) slot(name string) int {
@@ -310,7 +314,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	}
 	s.held = append(s.held, s.events[end:]...)
 	s.until = until
-	lost := atomic.LoadUint64(s.counters.lost)
+	lost := s.lostNow()
 	s.schedule = sample.Schedule{Until: until, Events: s.events[:end], Lost: lost - s.lostSeen}
 	s.lostSeen = lost
 	into.Schedule = &s.schedule
@@ -327,6 +331,7 @@ func (s *Source) drainInto(events *[]sample.ThreadEvent) bool {
 		*events = s.decoder.decode(record, *events)
 		for i := before; i < len(*events); i++ {
 			s.note(&(*events)[i])
+			s.active.learn(&(*events)[i])
 		}
 	})
 }

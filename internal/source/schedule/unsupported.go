@@ -28,6 +28,9 @@ func (*Source) Sync(string, []int) error { return nil }
 // Unfollow does nothing.
 func (*Source) Unfollow(string) {}
 
+// EachRan knows nothing.
+func (*Source) EachRan(func(int)) bool { return false }
+
 // Read does nothing.
 func (*Source) Read(*sample.Sample) error { return nil }
 

@@ -1,0 +1,76 @@
+package process
+
+import "time"
+
+// Activity says which processes ran. It is implemented by schedule.Source.
+type Activity interface {
+	// EachRan calls mark for each process that may have run since the last call, among those whose threads are followed.
+	// It reports whether these are all.
+	EachRan(mark func(pid int)) (all bool)
+}
+
+// The counters of a process change only while one of its threads runs, with exceptions: io_uring may work for it, a
+// hypervisor may hide a switch. So a process that did not run is read in every idleRounds rounds only, and at most
+// idleReads such processes in a round.
+const (
+	idleRounds = 10
+	idleReads  = 32
+	// unsureFor is how long all processes are read after events were lost: one may run that seems not to.
+	unsureFor = 2 * time.Second
+)
+
+// idleness is what is known of processes that do not run. The zero value knows nothing.
+type idleness struct {
+	activity Activity
+	unsure   time.Duration // Stamp.Mono until which all are read
+	known    bool          // in this round
+	every    uint64        // rounds
+}
+
+// Watch makes the source leave out processes that did not run. Call it before the first reading.
+func (s *Source) Watch(a Activity) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.idle.activity = a
+}
+
+// noteRan takes note of the processes that ran since the last round.
+func (s *Source) noteRan(now time.Duration) {
+	if s.idle.activity == nil {
+		return
+	}
+	all := s.idle.activity.EachRan(func(pid int) {
+		if p := s.procs[pid]; p != nil {
+			p.traced, p.ran = true, true
+		}
+	})
+	if !all {
+		s.idle.unsure = now + unsureFor
+	}
+	s.idle.known = now >= s.idle.unsure
+	s.idle.every = max(idleRounds, uint64((len(s.procs)+idleReads-1)/idleReads))
+}
+
+// isIdle reports whether a process need not be read in this round.
+func (s *Source) isIdle(p *proc) bool {
+	return s.idle.known && p.traced && !p.ran && (uint64(p.pid)+s.round)%s.idle.every != 0
+}
+
+// toRead returns how many processes of a job are read if it is read in this round.
+func (s *Source) toRead(j *job) (n int) {
+	if !s.idle.known {
+		return len(j.members)
+	}
+	for _, m := range j.members {
+		if !s.isIdle(m.proc) {
+			n++
+		}
+	}
+	return n
+}
+
+// leftOut reports whether the process of that number did not run, and was not read in this round.
+func (s *Source) leftOut(pid int) bool {
+	p := s.procs[pid]
+	return p != nil && p.left == s.round
+}

@@ -1,0 +1,117 @@
+package process
+
+import (
+	"testing"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// scripted is an Activity whose answers a test sets.
+type scripted struct {
+	ran  []int
+	lost bool
+}
+
+func (s *scripted) EachRan(mark func(pid int)) (all bool) {
+	for _, pid := range s.ran {
+		mark(pid)
+	}
+	s.ran = nil
+	return !s.lost
+}
+
+// readIn returns how many processes a reading takes from files.
+func readIn(t *testing.T, source *Source, edge bool) (count int) {
+	t.Helper()
+	if err := source.Read(&sample.Sample{Edge: edge}); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range source.procs {
+		if p.round == source.round && p.left != source.round {
+			count++
+		}
+	}
+	return count
+}
+
+// A process that did not run is left out of nearly all readings, and one that ran is in the next one.
+func TestIdleProcessesAreLeftOut(t *testing.T) {
+	tree := crowd(t, 20)
+	source := New(tree.root)
+	activity := &scripted{}
+	source.Watch(activity)
+	if err := source.Add("job", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	all := len(source.procs)
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("processes that the scheduler does not know: got %d read, want all %d", got, all)
+	}
+	for pid := range source.procs {
+		activity.ran = append(activity.ran, pid)
+	}
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("all ran: got %d read, want %d", got, all)
+	}
+	sum := 0
+	for range idleRounds {
+		sum += readIn(t, source, true)
+	}
+	if sum != all {
+		t.Errorf("none ran: got %d readings in %d rounds, want each of %d once", sum, idleRounds, all)
+	}
+
+	tree.put(1003, 100, 500000, 'S', counts{cpuTicks: 700}, counts{})
+	before := source.jobs[0].total[cpuTicks]
+	activity.ran = []int{1003}
+	readIn(t, source, false)
+	if got := source.jobs[0].total[cpuTicks] - before; got != 700 {
+		t.Errorf("after a process ran: got %d ticks, want 700", got)
+	}
+	activity.lost = true
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("after a loss of events: got %d read, want %d", got, all)
+	}
+}
+
+// Once the threads of a process are no longer followed for one job, the other one reads it again.
+func TestIdleProcessOfAnotherJob(t *testing.T) {
+	source := New(crowd(t, 3).root)
+	activity := &scripted{}
+	source.Watch(activity)
+	for _, id := range []string{"first", "second"} {
+		if err := source.Add(id, 100, Options{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pid := range source.procs {
+		activity.ran = append(activity.ran, pid)
+	}
+	all := readIn(t, source, false)
+	source.Remove("first")
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("got %d read, want %d", got, all)
+	}
+}
+
+// A large job of which few processes run is read in every round.
+func TestPaceOfIdleJob(t *testing.T) {
+	source := New(crowd(t, 2*maxReads).root)
+	activity := &scripted{}
+	source.Watch(activity)
+	if err := source.Add("large", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	for pid := range source.procs {
+		activity.ran = append(activity.ran, pid)
+	}
+	for range 4 { // all of them are read in every third round
+		readIn(t, source, false)
+	}
+	for range 5 {
+		activity.ran = []int{100, 1000}
+		if got := readIn(t, source, false); got < 2 || got > 2+idleReads || source.jobs[0].round != source.round {
+			t.Errorf("got %d processes read, want 2 and at most %d others, in every round", got, idleReads)
+		}
+	}
+}

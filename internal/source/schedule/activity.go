@@ -1,0 +1,93 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"maps"
+	"slices"
+	"sync/atomic"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// activity is which followed threads ran since it was asked last.
+type activity struct {
+	threads map[int]*activeThread // by ID
+	ran     []*activeThread       // since the last call of EachRan, or running then
+	unsure  bool                  // something is missing
+}
+
+type activeThread struct {
+	pid     int
+	job     string
+	running bool // or nothing is known of it yet
+	listed  bool // in ran
+}
+
+// maxActive bounds the threads. Ends of threads may be lost.
+const maxActive = 1 << 16
+
+func (a *activity) learn(e *sample.ThreadEvent) {
+	if e.Kind == sample.ThreadNamed || e.Kind == sample.ThreadFound {
+		return
+	}
+	t := a.threads[e.TID]
+	if t == nil {
+		if len(a.threads) >= maxActive {
+			clear(a.threads)
+			a.unsure = true
+		}
+		if a.threads == nil {
+			a.threads = map[int]*activeThread{}
+		}
+		t = &activeThread{}
+		a.threads[e.TID] = t
+	}
+	t.pid = e.PID
+	if e.Kind == sample.ThreadBegan {
+		t.job = e.Job
+	}
+	t.running = e.Kind != sample.ThreadOut
+	if !t.listed {
+		t.listed = true
+		a.ran = append(a.ran, t)
+	}
+	if e.Kind == sample.ThreadOut && e.State == sample.StateDead {
+		delete(a.threads, e.TID)
+	}
+}
+
+// forget drops the threads of a job that is followed no longer: their ends are not reported.
+func (a *activity) forget(job string) {
+	of := func(t *activeThread) bool { return t.job == job }
+	maps.DeleteFunc(a.threads, func(_ int, t *activeThread) bool { return of(t) })
+	a.ran = slices.DeleteFunc(a.ran, of)
+}
+
+// EachRan calls mark for each process with a followed thread that may have run since the last call. It reports whether
+// these are all: it is false after events were lost. A thread on a CPU that the hypervisor hides, or one that io_uring
+// created, may be missing.
+func (s *Source) EachRan(mark func(pid int)) (all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.drain()
+	a := &s.active
+	still := a.ran[:0]
+	for _, t := range a.ran {
+		mark(t.pid)
+		if t.listed = t.running; t.running {
+			still = append(still, t)
+		}
+	}
+	clear(a.ran[len(still):])
+	a.ran = still
+	all = !a.unsure && s.lostNow() == s.lostThen
+	a.unsure, s.lostThen = false, s.lostNow()
+	return all
+}
+
+// lostNow returns how many events found no room since the start.
+func (s *Source) lostNow() uint64 { return atomic.LoadUint64(s.counters.lost) }

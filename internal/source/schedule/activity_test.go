@@ -1,0 +1,55 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// A process that computes is reported again and again, and one that sleeps is not.
+func TestEachRan(t *testing.T) {
+	s := opened(t, defaults)
+	pid := func(name string, arguments ...string) int {
+		program := exec.Command(name, arguments...)
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = program.Process.Kill()
+			_ = program.Wait()
+		})
+		return program.Process.Pid
+	}
+	works, sleeps := pid("sh", "-c", "while :; do :; done"), pid("sleep", "1000")
+	time.Sleep(200 * time.Millisecond) // sleep has called nanosleep
+	if err := s.Follow("job", []int{works, sleeps}); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[int]int{}
+	all := s.EachRan(func(pid int) { seen[pid]++ })
+	if !all || seen[works] == 0 || seen[sleeps] == 0 {
+		t.Errorf("at first: got %v, complete: %v; want both processes", seen, all)
+	}
+	clear(seen)
+	for end := time.Now().Add(10 * time.Second); seen[works] < 5 && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+		if err := s.Read(&sample.Sample{}); err != nil { // takes events, too
+			t.Fatal(err)
+		}
+		s.EachRan(func(pid int) { seen[pid]++ })
+	}
+	if seen[works] < 5 || seen[sleeps] > 0 {
+		t.Errorf("later: got %v, want process %d again and again, and %d never", seen, works, sleeps)
+	}
+	s.Unfollow("job")
+	clear(seen)
+	s.EachRan(func(pid int) { seen[pid]++ })
+	s.EachRan(func(pid int) { seen[pid]++ })
+	if seen[works] > 1 || len(s.active.threads) > 1 {
+		t.Errorf("after Unfollow: got %v, %d threads; want none for ever", seen, len(s.active.threads))
+	}
+}
