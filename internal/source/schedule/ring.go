@@ -12,18 +12,22 @@ import (
 )
 
 // ring reads a BPF ring buffer (Documentation/bpf/ringbuf.rst). It polls: the reader of cilium/ebpf waits in epoll and
-// copies each record.
+// copies each record. It maps the data in parts, because all of a mapping of kernel memory counts as resident: 8 MiB, as
+// the data are there twice in a row.
 type ring struct {
+	fd       int
+	size     uint64
 	consumer []byte // one page that we write
-	producer []byte // one page that the kernel writes, and then the data, twice in a row
-	data     []byte
-	mask     uint64
+	producer []byte // one page that the kernel writes
+	part     []byte // of the data
+	first    uint64 // where part begins
 }
 
 const (
 	ringHeader  = 8
 	ringBusy    = 1 << 31
 	ringDiscard = 1 << 30
+	ringPart    = 256 << 10 // bytes: about the events of 10,000 switches a second between two readings
 )
 
 func openRing(fd, size int) (*ring, error) {
@@ -32,37 +36,62 @@ func openRing(fd, size int) (*ring, error) {
 	if err != nil {
 		return nil, fmt.Errorf("map the ring buffer: %w", err)
 	}
-	producer, err := unix.Mmap(fd, int64(page), page+2*size, unix.PROT_READ, unix.MAP_SHARED)
+	producer, err := unix.Mmap(fd, int64(page), page, unix.PROT_READ, unix.MAP_SHARED)
 	if err != nil {
 		_ = unix.Munmap(consumer)
 		return nil, fmt.Errorf("map the ring buffer: %w", err)
 	}
-	return &ring{consumer: consumer, producer: producer, data: producer[page:], mask: uint64(size - 1)}, nil
+	return &ring{fd: fd, size: uint64(size), consumer: consumer, producer: producer}, nil
 }
 
 func (r *ring) close() {
 	_ = unix.Munmap(r.consumer)
 	_ = unix.Munmap(r.producer)
+	if r.part != nil {
+		_ = unix.Munmap(r.part)
+	}
 }
 
-// drain passes at most limit records on and frees their room. It stops at a record that is still being written. It
-// reports whether it reached the end.
+// at returns n bytes of the data. The data follow the two pages.
+func (r *ring) at(offset, n uint64) ([]byte, error) {
+	if offset < r.first || offset+n > r.first+uint64(len(r.part)) {
+		page := uint64(os.Getpagesize())
+		first := offset &^ (page - 1)
+		part, err := unix.Mmap(r.fd, int64(2*page+first), int(min(ringPart, 2*r.size-first)), unix.PROT_READ, unix.MAP_SHARED)
+		if err != nil {
+			return nil, err
+		}
+		if r.part != nil {
+			_ = unix.Munmap(r.part)
+		}
+		r.part, r.first = part, first
+	}
+	return r.part[offset-r.first:][:n], nil
+}
+
+// drain passes at most limit records on and frees their room. It stops at a record that is still being written, or
+// where the data cannot be mapped. It reports whether it reached the end.
 func (r *ring) drain(limit int, record func([]byte)) bool {
 	consumed := (*uint64)(unsafe.Pointer(&r.consumer[0]))
 	at := atomic.LoadUint64(consumed)
 	end := atomic.LoadUint64((*uint64)(unsafe.Pointer(&r.producer[0])))
 	for at < end {
-		offset := at & r.mask
-		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&r.data[offset])))
-		if header&ringBusy != 0 {
+		offset := at & (r.size - 1)
+		begin, err := r.at(offset, ringHeader)
+		if err != nil || limit == 0 {
 			break
 		}
-		if limit == 0 {
+		header := atomic.LoadUint32((*uint32)(unsafe.Pointer(&begin[0])))
+		if header&ringBusy != 0 {
 			break
 		}
 		size := uint64(header &^ (ringBusy | ringDiscard))
 		if header&ringDiscard == 0 {
-			record(r.data[offset+ringHeader : offset+ringHeader+size])
+			text, err := r.at(offset, ringHeader+size)
+			if err != nil {
+				break
+			}
+			record(text[ringHeader:])
 			limit--
 		}
 		at += (ringHeader + size + 7) &^ 7
