@@ -37,8 +37,8 @@ const (
 // tick, usually of the first process. Where its parent takes a reading before it waits, as stallspan run does, that
 // reading is complete. For a job with its own cgroup, the CPU time always is.
 //
-// A process is read once in a round for all jobs, and rarely if the scheduler knows that it does not run. Of more than 384 processes, those of large jobs are read less
-// often: see pace.
+// A process is read once in a round for all jobs, and rarely if the scheduler knows that it does not run. Of more than
+// 384 processes that may have run, those of large jobs are read less often: see pace.
 //
 // sample.Process has the counters of the process since its start, and those inherited from children that no scan found.
 type Source struct {

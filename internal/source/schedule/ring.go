@@ -12,8 +12,8 @@ import (
 )
 
 // ring reads a BPF ring buffer (Documentation/bpf/ringbuf.rst). It polls: the reader of cilium/ebpf waits in epoll and
-// copies each record. It maps the data in parts, because all of a mapping of kernel memory counts as resident: 8 MiB, as
-// the data are there twice in a row.
+// copies each record. It maps the data in parts, because all of a mapping of kernel memory counts as resident: 8 MiB,
+// as the data are there twice in a row.
 type ring struct {
 	fd       int
 	size     uint64
