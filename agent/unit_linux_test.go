@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +23,23 @@ func TestUnitIsHardened(t *testing.T) {
 	if err != nil {
 		t.Errorf("got %v, want a score of at most 2.9\n%s", err, out)
 	}
+}
+
+// The agent does not start with capabilities if its helper cannot confine itself.
+func TestUnitLetsTheHelperConfineItself(t *testing.T) {
+	text, err := os.ReadFile(unitFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(text)) {
+		if calls, found := strings.CutPrefix(line, "SystemCallFilter="); found {
+			if !slices.Contains(strings.Fields(calls), "seccomp") {
+				t.Errorf("got %q, want seccomp in it: @system-service of systemd 252 has it not", line)
+			}
+			return
+		}
+	}
+	t.Error("got a unit without SystemCallFilter=")
 }
 
 // The capabilities that the unit names are enough, and each is needed, to read other users' I/O.

@@ -113,7 +113,8 @@ func install(program []bpf.RawInstruction) error {
 	thread, _, err := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, unix.SECCOMP_FILTER_FLAG_TSYNC,
 		uintptr(unsafe.Pointer(&fprog)))
 	if err != 0 {
-		return fmt.Errorf("install the seccomp filter, the kernel needs CONFIG_SECCOMP_FILTER: %w", err)
+		return fmt.Errorf("install a seccomp filter, the kernel needs CONFIG_SECCOMP_FILTER, and a unit with "+
+			"SystemCallFilter= has to allow seccomp: %w", err)
 	}
 	if thread != 0 {
 		return fmt.Errorf("install the seccomp filter on thread %d", thread)

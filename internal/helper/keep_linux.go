@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -30,7 +31,7 @@ func keepHelper(fd int) error {
 	}
 	_ = unix.CloseRange(socketFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // what the agent was started with, too
 	socket := os.NewFile(uintptr(fd), "socket")
-	return keep(func() (int, error) {
+	err := keep(func() (int, error) {
 		p, err := start(socket, serveRole)
 		if err != nil {
 			return 0, err
@@ -43,6 +44,10 @@ func keepHelper(fd int) error {
 	}, func(status int) error {
 		return unix.Sendto(fd, ended(status), unix.MSG_NOSIGNAL, nil)
 	})
+	if errors.Is(err, unix.EPIPE) {
+		return nil // the agent is gone
+	}
+	return err
 }
 
 // exitStatus is what a shell would show: 128 and the number of a signal.

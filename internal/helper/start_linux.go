@@ -39,7 +39,8 @@ func Separate(keep trust.Set) error {
 		return err
 	}
 	if err := awaitHello(ends[0]); err != nil {
-		_ = unix.Close(ends[0]) // ends both
+		_ = unix.Close(ends[0])
+		_ = keeper.Kill() // and with it the helper; it would try again first
 		_, _ = keeper.Wait()
 		return err
 	}
@@ -64,8 +65,7 @@ func awaitHello(fd int) error {
 		return fmt.Errorf("the helper does not start within %v: %w", startWait, err)
 	}
 	if o, _, _, err := split(buf[:n]); err != nil || o != opHello {
-		return errors.New("the helper cannot give up what it does not need: see the line before, or start the agent " +
-			"without capabilities")
+		return errors.New("the helper ends at its start: see the line before, or start the agent without capabilities")
 	}
 	return nil
 }
