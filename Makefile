@@ -53,6 +53,7 @@ lint: ## Run the linters of .golangci.yml , and check words, line lengths, sente
 	go run ./hack/links
 	$(LINT) run
 	cd test/scenarios && $(LINT_SCENARIOS) run --config ../../.golangci.yml
+	hack/govulncheck.sh
 
 test: ## Run all tests
 	$(if $(RACE),,@echo 'no C compiler: testing without the race detector' >&2)

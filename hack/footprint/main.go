@@ -1,14 +1,14 @@
 // Footprint measures the CPU time and the resident memory of `stallspan agent`, with every ring of its history full, a
 // job of ten processes followed, and an export of metrics to an OTLP server on loopback every ten seconds. It repeats
 // the measurement with a thousand open windows, and with ten thousand windows a minute. With -against it measures
-// another build beside it, in the same minutes: a noisy machine is the same for both. With -collector it measures the
+// another build in the same minutes: a noisy machine is the same for both. With -collector it measures the
 // receiver in a Collector next to host_metrics' disk scraper. With -soak it loads the agent, or with -collector a
 // Collector with receiver and processor, and watches whether it grows. With -evidence it measures what following a
 // job's threads costs who reads the events.
 //
 //	go build -tags overhead,grpcnotrace -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
-//	go run ./hack/footprint -stallspan build/stallspan-overhead -against /tmp/stallspan-before -parts watch -processes 4096
+//	go run ./hack/footprint -stallspan build/stallspan-overhead -against /tmp/before -parts watch -processes 4096
 //	go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 3 -length 4s
 //	go run ./hack/footprint -collector build/otelcol-stallspan -length 15s
 //	go run ./hack/footprint -stallspan build/stallspan-overhead -soak -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
