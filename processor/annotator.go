@@ -115,7 +115,7 @@ func (p *pass) report(k window.Kind, span ptrace.Span) *window.Report {
 		return nil
 	}
 	if place.PID > 0 {
-		w.Job = p.monitor.Jobs.AutoFollow(place.PID, place.Cgroup, place.Own)
+		w.Job = p.monitor.Jobs.AutoFollow(p.locator.Client(place.PID), place.PID, place.Cgroup, place.Own)
 	}
 	return p.monitor.Spans.Report(w)
 }

@@ -31,7 +31,7 @@ func TestFirstSpanOfAProcess(t *testing.T) {
 	if err := m.Spans.Place(&w); err != nil {
 		t.Fatal(err)
 	}
-	w.Job = m.Jobs.AutoFollow(cmd.Process.Pid, "", false)
+	w.Job = m.Jobs.AutoFollow("", cmd.Process.Pid, "", false)
 	if r := m.Spans.Report(w); r.Scope != window.Process || !r.Split || r.Uncertainty > window.Thresholds.Doubt {
 		t.Errorf("got a ledger %v of the %s, uncertainty %.2f, want one of the %s",
 			r.Split, r.Scope, r.Uncertainty, window.Process)

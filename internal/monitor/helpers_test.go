@@ -32,7 +32,7 @@ func TestAttendWithoutRoom(t *testing.T) {
 	free := watching(t, Config{History: history.Config{Tiers: one}})
 	m := watching(t, Config{History: history.Config{Tiers: one, MaxBytes: free.readings.History().Bytes() + 100_000}})
 	pid, _ := fixture.Sleeper(t)
-	w := window.Window{Kind: window.Epoch, Job: m.Jobs.AutoFollow(pid, "", false)}
+	w := window.Window{Kind: window.Epoch, Job: m.Jobs.AutoFollow("", pid, "", false)}
 	if len(m.readings.History().Known(history.LedgerBusy)) != 1 {
 		t.Skip("the job's ledger found room")
 	}
@@ -63,7 +63,7 @@ func TestForgottenWindowOfAJob(t *testing.T) {
 	}
 	m.due.Store(0)
 	done := make(chan string, 1)
-	go func() { done <- m.Jobs.AutoFollow(os.Getpid(), "", false) }()
+	go func() { done <- m.Jobs.AutoFollow("", os.Getpid(), "", false) }()
 	select {
 	case <-done:
 	case <-time.After(20 * time.Second):

@@ -27,16 +27,18 @@ type auto struct {
 
 type autoJob struct {
 	job      string
+	client   string        // the container or user whose process it is
 	used     time.Duration // the last span
 	alive    time.Duration // the last time that it had a process
 	verified time.Duration // the last time that the process was found to be the same
 }
 
-// AutoFollow follows a process and its children because they send spans, and returns their job. group and own are as
-// for Follow; own means a container. AutoFollow returns "" if the process has ended, if eight others are followed, or
-// if more than one a second were added recently. A job without a process for a minute is unfollowed. So is a
-// job without a span for ten minutes, if another one needs the place.
-func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
+// AutoFollow follows a process and its children because they send spans, and returns their job. client is the container
+// or user whose process it is; group and own are as for Follow; own means a container. AutoFollow returns "" if the
+// process has ended, if eight others are followed, or if more than one a second were added recently. A job without a
+// process for a minute is unfollowed. If another one needs the place, so is a job without a span for ten minutes, or
+// one of a client that has more places than the other's.
+func (j *Jobs) AutoFollow(client string, pid int, group string, own bool) (job string) {
 	if j.sources == nil || pid <= 0 {
 		return ""
 	}
@@ -59,8 +61,15 @@ func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	case known != nil: // another process has the number now
 		a.remove(pid, j.Unfollow)
 	}
-	if job == "" || !a.mayAdd(now) || !a.makeRoom(now, j.Unfollow) {
+	if job == "" {
 		return ""
+	}
+	replaced, room := a.room(client, now)
+	if !room || !a.mayAdd(now) { // in this order: a client that has no room uses up no turn of others
+		return ""
+	}
+	if replaced != 0 {
+		a.remove(replaced, j.Unfollow)
 	}
 	wanted := sampling.Job{ID: job, Pressure: group, Own: own, Scope: window.Process, OnlyHeldGPUs: true}
 	if own {
@@ -72,7 +81,7 @@ func (j *Jobs) AutoFollow(pid int, group string, own bool) (job string) {
 	if a.byPID == nil {
 		a.byPID = map[int]*autoJob{}
 	}
-	a.byPID[pid] = &autoJob{job, now, now, now}
+	a.byPID[pid] = &autoJob{job, client, now, now, now}
 	return job
 }
 
@@ -104,22 +113,35 @@ func (a *auto) mayAdd(now time.Duration) bool {
 	return true
 }
 
-// makeRoom reports whether there is room for another job. It may remove the one that was idle longest.
-func (a *auto) makeRoom(now time.Duration, unfollow func(string)) bool {
+// room reports whether there is room for another job of a client. replaced is the process to remove for it; 0 for none.
+// One client may have all places, until another needs some of them: then each gets its share.
+func (a *auto) room(client string, now time.Duration) (replaced int, ok bool) {
 	if len(a.byPID) < maxAuto {
-		return true
+		return 0, true
 	}
+	held := map[string]int{}
+	most := client // the client with most places
 	oldest := 0
 	for pid, j := range a.byPID {
+		if held[j.client]++; held[j.client] > held[most] || held[j.client] == held[most] && j.client < most {
+			most = j.client
+		}
 		if oldest == 0 || j.used < a.byPID[oldest].used {
 			oldest = pid
 		}
 	}
-	if now-a.byPID[oldest].used < autoIdle {
-		return false
+	if now-a.byPID[oldest].used >= autoIdle {
+		return oldest, true
 	}
-	a.remove(oldest, unfollow)
-	return true
+	if held[client]+1 >= held[most] {
+		return 0, false
+	}
+	for pid, j := range a.byPID {
+		if j.client == most && (replaced == 0 || j.used < a.byPID[replaced].used) {
+			replaced = pid
+		}
+	}
+	return replaced, true
 }
 
 func (a *auto) remove(pid int, unfollow func(string)) {

@@ -38,25 +38,25 @@ func watching(t *testing.T, config monitor.Config) *monitor.Monitor {
 // autoFollow is AutoFollow without the minimum time between two new jobs.
 func autoFollow(m *monitor.Monitor, pid int) string {
 	m.Jobs.AllowNext()
-	return m.Jobs.AutoFollow(pid, "", false)
+	return m.Jobs.AutoFollow("", pid, "", false)
 }
 
 func TestAutoFollow(t *testing.T) {
 	m := watching(t, monitor.Config{})
 	for _, pid := range []int{0, -1, math.MaxInt32} {
-		if got := m.Jobs.AutoFollow(pid, "", false); got != "" {
+		if got := m.Jobs.AutoFollow("", pid, "", false); got != "" {
 			t.Errorf("process %d, which does not exist: got %q, want no job", pid, got)
 		}
 	}
 	pid, _ := fixture.Sleeper(t)
-	job := m.Jobs.AutoFollow(pid, "", false)
+	job := m.Jobs.AutoFollow("", pid, "", false)
 	if job == "" {
 		t.Fatal("not followed", m.Problems())
 	}
-	if again := m.Jobs.AutoFollow(pid, "", false); again != job {
+	if again := m.Jobs.AutoFollow("", pid, "", false); again != job {
 		t.Errorf("the second time: got %q, want %q", again, job)
 	}
-	if other := m.Jobs.AutoFollow(os.Getpid(), "", false); other == "" {
+	if other := m.Jobs.AutoFollow("", os.Getpid(), "", false); other == "" {
 		t.Error("another job at once: got none, want it followed")
 	}
 	w := window.Window{Kind: window.Epoch, Job: job}
@@ -88,7 +88,7 @@ func TestAutoFollowOften(t *testing.T) {
 func TestAutoFollowWithoutPressure(t *testing.T) {
 	m := watching(t, monitor.Config{})
 	pid, _ := fixture.Sleeper(t)
-	job := m.Jobs.AutoFollow(pid, "/stallspan-no-such-cgroup", true)
+	job := m.Jobs.AutoFollow("", pid, "/stallspan-no-such-cgroup", true)
 	if job == "" {
 		t.Fatal("not followed", m.Problems())
 	}
@@ -130,6 +130,54 @@ func TestAutoFollowMany(t *testing.T) {
 	}
 	if job := autoFollow(m, last); job == "" || m.Jobs.AutoCount() != follow.MaxAuto || m.Jobs.AutoJob(pids[1]) != "" {
 		t.Errorf("got the job %q, %d jobs, want one in place of the first", job, m.Jobs.AutoCount())
+	}
+}
+
+// One client may have all places until another needs some. Then each gets its share.
+func TestAutoFollowShares(t *testing.T) {
+	m := watching(t, monitor.Config{})
+	follows := func(client string) (n int) {
+		for range follow.MaxAuto {
+			pid, _ := fixture.Sleeper(t)
+			m.Jobs.AllowNext()
+			if m.Jobs.AutoFollow(client, pid, "", false) != "" {
+				n++
+			}
+		}
+		return n
+	}
+	if got := follows("container a"); got != follow.MaxAuto {
+		t.Fatalf("alone: got %d places, want all %d", got, follow.MaxAuto)
+	}
+	if got := follows("container b"); got != follow.MaxAuto/2 {
+		t.Errorf("a second client: got %d places, want half of %d", got, follow.MaxAuto)
+	}
+	if got := follows("container a"); got != 0 {
+		t.Errorf("the first one again: got %d more places, want none", got)
+	}
+	if got := follows("container c"); got != 2 {
+		t.Errorf("a third client: got %d places, want 2", got)
+	}
+	if got := m.Jobs.AutoCount(); got != follow.MaxAuto {
+		t.Errorf("got %d places in use, want %d", got, follow.MaxAuto)
+	}
+}
+
+// A client whose places are taken uses up none of the turns of others.
+func TestAutoFollowKeepsTurns(t *testing.T) {
+	m := watching(t, monitor.Config{})
+	for range 3 * follow.MaxAuto { // more than may be added at once
+		pid, _ := fixture.Sleeper(t)
+		if m.Jobs.AutoCount() < follow.MaxAuto {
+			m.Jobs.AllowNext()
+		}
+		if m.Jobs.AutoFollow("container a", pid, "", false) != "" && m.Jobs.AutoCount() == follow.MaxAuto {
+			m.Jobs.AllowNext()
+		}
+	}
+	pid, _ := fixture.Sleeper(t)
+	if m.Jobs.AutoFollow("container b", pid, "", false) == "" {
+		t.Error("another client: got no job, want one")
 	}
 }
 
@@ -225,7 +273,7 @@ func TestAutoFollowedCgroupEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), fmt.Append(nil, pid), 0o644); err != nil {
 		t.Skipf("needs root, to move a process: %v", err)
 	}
-	if m.Jobs.AutoFollow(pid, scope, true) == "" {
+	if m.Jobs.AutoFollow("", pid, scope, true) == "" {
 		t.Fatal("not followed", m.Problems())
 	}
 	end()
