@@ -94,7 +94,7 @@ func TestIdleProcessOfAnotherJob(t *testing.T) {
 	}
 }
 
-// A large job of which few processes run is read in every round.
+// A large job with few processes that run is read in every round.
 func TestPaceOfIdleJob(t *testing.T) {
 	source := New(crowd(t, 2*maxReads).root)
 	activity := &scripted{}

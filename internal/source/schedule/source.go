@@ -250,11 +250,12 @@ func iterate(over *link.Iter) error {
 }
 
 // flushSums has the kernel report the sums of threads that have paused for longPause, if there can be one.
-func (s *Source) flushSums(now time.Duration) {
+func (s *Source) flushSums() {
 	summed := time.Duration(atomic.LoadUint64(s.counters.summed))
 	if summed == 0 || summed < s.flushed-longPause {
 		return
 	}
+	now := monotonic() // a system call: not in each reading
 	if iterate(s.flush) == nil { // else at the next reading
 		s.flushed = now
 	}
@@ -297,7 +298,7 @@ func (s *Source) Read(into *sample.Sample) error {
 	if s.closed {
 		return errClosed
 	}
-	s.flushSums(monotonic())
+	s.flushSums()
 	s.events = append(s.events[:0], s.held...)
 	s.held = s.held[:0]
 	until := into.At.Mono - ringDelay
