@@ -12,8 +12,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-
-	"github.com/stallspan/stallspan/internal/helper"
 )
 
 // Main runs the command line and returns the exit code.
@@ -21,9 +19,6 @@ func Main(args []string) int {
 	if err := giveUpFileRights(); err != nil {
 		say("%v", err)
 		return exitFailed
-	}
-	if len(args) > 0 && args[0] == helper.Command {
-		return helper.Main(args[1:])
 	}
 	log.SetOutput(io.Discard) // net/http writes what servers send to it; standard error is the wrapped program's, too
 	ctx, stop := signal.NotifyContext(context.Background(), append(notIgnored(os.Interrupt), syscall.SIGTERM)...)

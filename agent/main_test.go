@@ -17,7 +17,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 )
 
@@ -38,9 +37,6 @@ func TestMain(m *testing.M) {
 		os.Exit(0)
 	case "announcer":
 		os.Exit(announce())
-	}
-	if len(os.Args) > 1 && os.Args[1] == helper.Command { // the agent under test has started it, without an environment
-		os.Exit(Main(os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
 }

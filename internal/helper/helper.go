@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// Command is the hidden command of this program that acts as the keeper or the helper.
-const Command = "helper"
+// name is the name under which this program is the keeper or the helper.
+const name = "stallspan-helper"
 
 // The exit statuses of a helper.
 const (

@@ -29,9 +29,6 @@ import (
 const actAs = "STALLSPAN_HELPER_TEST"
 
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == Command {
-		os.Exit(Main(os.Args[2:]))
-	}
 	roles := map[string]func() error{"agent": actAsAgent, "attacker": actAsAttacker, "confined": actConfined}
 	if act := roles[os.Getenv(actAs)]; act != nil {
 		if err := act(); err != nil {
@@ -277,9 +274,12 @@ func TestHelperEndsWithAgent(t *testing.T) {
 	}
 }
 
-// Without its filter the helper does not run: a process that cannot give up rights must not have them.
-func TestMainRefuses(t *testing.T) {
-	if got := Main([]string{"unknown"}); got != exitFailed {
-		t.Errorf("got %d, want %d", got, exitFailed)
+// A role that does not exist does nothing.
+func TestUnknownRole(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Args = []string{name, "unknown"}
+	var failed *exec.ExitError
+	if out, err := cmd.CombinedOutput(); !errors.As(err, &failed) || failed.ExitCode() != exitFailed {
+		t.Errorf("got %v, %s; want exit status %d", err, out, exitFailed)
 	}
 }

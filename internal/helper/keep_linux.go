@@ -62,7 +62,7 @@ func exitStatus(state *os.ProcessState) int {
 // read processes. It ends when the calling thread does.
 func start(socket *os.File, role string) (p *os.Process, err error) {
 	err = trust.StartWith(trust.Processes, func() error {
-		p, err = os.StartProcess(program, []string{"stallspan", Command, role}, &os.ProcAttr{
+		p, err = os.StartProcess(program, []string{name, role}, &os.ProcAttr{
 			Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, os.Stderr, socket},
 			Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		})

@@ -25,8 +25,16 @@ const (
 	serveRole   = "serve"
 )
 
-// Main is the hidden command: the keeper, or the helper. It returns the exit status.
-func Main(args []string) int {
+// init makes a process of this program a keeper or a helper. It does so before larger packages are initialized, which
+// would cost it more memory than its work. Rights of the program's file are given up elsewhere first.
+func init() {
+	if len(os.Args) > 0 && os.Args[0] == name && !trust.Elevated() {
+		os.Exit(run(os.Args[1:]))
+	}
+}
+
+// run is the keeper, or the helper. It returns the exit status.
+func run(args []string) int {
 	// Both end with the agent, and not before it: it takes its last reading after a signal to all of its processes.
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	runtime.GOMAXPROCS(1)
@@ -38,7 +46,7 @@ func Main(args []string) int {
 	case len(args) == 1 && args[0] == serveRole:
 		err = serveAgent(socketFD)
 	default:
-		err = errors.New("the command helper is for the agent only")
+		err = errors.New("it is for the agent only")
 	}
 	switch {
 	case err == nil:
