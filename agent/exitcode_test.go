@@ -63,9 +63,9 @@ func TestExitCodeOfRunItself(t *testing.T) {
 		{[]string{"run", "--epoch-pattern", "(", "--", "true"}, exitUsage, "--epoch-pattern"},
 		{[]string{"run", "--load-begin", "begin", "--", "true"}, exitUsage, "--load-end"},
 		{[]string{"demo", "x"}, exitUsage, ""},
-		{[]string{"rn", "--", "true"}, exitUsage, `unknown command "rn" (did you mean "run"?): see stallspan --help`},
+		{[]string{"runn", "--", "true"}, exitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
 		{[]string{"--no-such"}, exitUsage, "see stallspan --help"},
-		{[]string{"help", "rn"}, exitUsage, `unknown command "rn" (did you mean "run"?): see stallspan --help`},
+		{[]string{"help", "runn"}, exitUsage, `unknown command "runn" (did you mean "run"?): see stallspan --help`},
 		{[]string{"help", "baseline", "lst"}, exitUsage, `unknown command "lst" (did you mean "list"?)`},
 		{[]string{"completion", "bsh"}, exitUsage, `unknown command "bsh" (did you mean "bash"?)`},
 	} {

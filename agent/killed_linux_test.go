@@ -25,7 +25,7 @@ func TestKilled(t *testing.T) {
 	for _, kind := range []string{"file", "pipe", "terminal"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			v := stallspan(t, "run", "--", "sh", "-c", killedProgram)
+			v := stallspan(t, "run", "--quiet", "--", "sh", "-c", killedProgram)
 			v.Dir = t.TempDir()
 			fileText := func(name string) func() string {
 				return func() string { text, _ := os.ReadFile(filepath.Join(v.Dir, name)); return string(text) }

@@ -184,6 +184,11 @@ func (p *replay) problems() []error {
 func (p *replay) show(d *document) error {
 	if !p.asJSON {
 		printTable(p.out, p.reports(), p.problems())
+		if p.whole != nil && p.whole.Name != recordName { // a recording of a whole machine has epochs of several programs
+			if err := writeTable(p.out, newSummary(p.whole, p.reports()).write); err != nil {
+				return err
+			}
+		}
 		if p.whatIf {
 			printWhatIf(p.out, p.reports())
 		}

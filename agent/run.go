@@ -127,7 +127,8 @@ type run struct {
 	id        string // of the window that is the whole run
 	whole     *window.Report
 	code      int
-	exited    bool // by itself, not by a signal
+	ended     string // by a signal
+	exited    bool   // by itself, not by a signal
 	pid       int
 
 	noBaselines error // why windows are not compared with earlier ones
@@ -180,6 +181,7 @@ func (r *run) watch(socket string) error {
 	group := newCgroup()
 	defer removeCgroup(group)
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
+	killed := oomKills()
 	r.began = r.monitor.Now()
 	r.follower = newFollower(r.monitor, r.announced, r.reader, r.began)
 
@@ -207,7 +209,7 @@ func (r *run) watch(socket string) error {
 		r.client.Close() // before the reading: no window may begin after it
 		exit = r.follower.exited()
 	})
-	r.code, r.exited = code, status.Exited()
+	r.code, r.exited, r.ended = code, status.Exited(), howEnded(status, oomKills()-killed)
 	r.follower.close(code != 0)
 	r.client.EndAll(exit)
 	r.whole, _ = r.monitor.Windows.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
@@ -232,7 +234,20 @@ func (r *run) print() error {
 	if r.options.whatIf {
 		printWhatIf(os.Stderr, r.timeline())
 	}
-	return nil
+	err := writeTable(os.Stderr, r.summary().write)
+	if r.ended != "" {
+		say("%s", r.ended)
+	}
+	return err
+}
+
+func (r *run) summary() *summary {
+	windows, _ := r.windows.sorted()
+	s := newSummary(r.whole, windows)
+	if hint := r.reader.Hint(); len(windows) == 0 && hint.Lines > 0 {
+		s.noEpochs = &hint
+	}
+	return s
 }
 
 // timeline returns the windows for the table and the report: the whole run if there are no others.

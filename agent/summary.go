@@ -92,16 +92,16 @@ func (s *summary) durations() string {
 
 func noEpochs(h *progress.Hint) string {
 	if h.Pattern == "" {
-		return fmt.Sprintf("none of the %d lines of output begins or ends one. --epoch-pattern reads your own lines.", h.Lines)
+		return fmt.Sprintf("no line of %d begins or ends one. --epoch-pattern reads your own lines.", h.Lines)
 	}
-	return fmt.Sprintf("none of the %d lines of output begins or ends one. %q looks like a counter: try --epoch-pattern %s",
-		h.Lines, h.Example, quoted(h.Pattern))
+	return fmt.Sprintf("no line of %d begins or ends one. %q looks like a counter: try --epoch-pattern %s", h.Lines,
+		h.Example, quoted(h.Pattern))
 }
 
 // quoted is an argument as a shell reads it.
 func quoted(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
 
-// howEnded says how a program ended, if that was not with success. killed is how many processes the kernel killed for
+// howEnded names the signal that ended a program, if one did. killed is how many processes the kernel killed for
 // lack of memory meanwhile.
 func howEnded(status *os.ProcessState, killed uint64) string {
 	wait, ok := status.Sys().(syscall.WaitStatus)
@@ -110,8 +110,6 @@ func howEnded(status *os.ProcessState, killed uint64) string {
 		return "the program was killed by SIGKILL: the kernel's OOM killer ended processes at that time"
 	case ok && wait.Signaled():
 		return fmt.Sprintf("the program was killed by %s", unix.SignalName(wait.Signal()))
-	case status.ExitCode() > 0:
-		return fmt.Sprintf("the program exited with code %d", status.ExitCode())
 	}
 	return ""
 }

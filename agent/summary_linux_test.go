@@ -37,9 +37,9 @@ func TestSummary(t *testing.T) {
 func TestHowItEnded(t *testing.T) {
 	t.Parallel()
 	for program, want := range map[string]string{
-		"kill -9 $$": "stallspan: the program was killed by SIGKILL", "exit 7": "stallspan: the program exited with code 7",
+		"kill -9 $$":               "stallspan: the program was killed by SIGKILL",
 		"echo iter 1; echo iter 2": `"iter 1" looks like a counter: try --epoch-pattern 'iter (\d+)'`,
-		"echo hello":               "none of the 1 lines of output begins or ends one. --epoch-pattern reads",
+		"echo hello":               "no line of 1 begins or ends one. --epoch-pattern reads",
 		"echo Epoch 1/1":           "1 slow",
 	} {
 		v := stallspan(t, "run", "--", "sh", "-c", program)

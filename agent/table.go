@@ -15,7 +15,9 @@ const (
 	tableWidth = 80
 	labelWidth = 15
 	diskWidth  = 7
-	maxRows    = 40 // a longer table shows its first and last rows
+	maxRows    = 40 // a longer table shows its first and last rows, and the slow ones between them
+
+	maxSlowRows = 1000
 )
 
 // table writes lines for a person.
@@ -70,12 +72,18 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
 	}
 	var previous *window.Report
+	slow, hidden := 0, 0
 	for i, r := range reports {
-		if len(reports) > maxRows && i == maxRows/2 {
-			w.line(fmt.Sprintf("... %d more, see --report ...", len(reports)-maxRows))
-		}
-		if len(reports) > maxRows && i >= maxRows/2 && i < len(reports)-maxRows/2 {
+		if i >= maxRows/2 && i < len(reports)-maxRows/2 && (!r.Slow || slow == maxSlowRows) {
+			hidden++
 			continue
+		}
+		if hidden > 0 {
+			w.line(fmt.Sprintf("... %d more, see --report ...", hidden))
+			hidden = 0
+		}
+		if r.Slow {
+			slow++
 		}
 		w.report(r)
 		if alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict; !alike {

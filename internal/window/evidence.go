@@ -87,8 +87,24 @@ func (b *builder) otherReasons() {
 		}
 		b.OtherReasons = append(b.OtherReasons, OtherReason{kind, cmp.Or(name, string(kind)), seconds(time)})
 	}
+	b.OtherReasons = within(b.OtherReasons, b.Other)
 	slices.SortStableFunc(b.OtherReasons, func(x, y OtherReason) int { return cmp.Compare(y.Time, x.Time) })
 	b.OtherReasons = b.OtherReasons[:min(len(b.OtherReasons), maxReasons)]
+}
+
+// within makes parts that add up to more than the whole smaller, all by the same factor. A cell of the ledger whose
+// time on the CPU is known from elsewhere may leave less for other than its reasons took.
+func within(parts []OtherReason, whole time.Duration) []OtherReason {
+	var sum time.Duration
+	for _, p := range parts {
+		sum += p.Time
+	}
+	for i := range parts {
+		if sum > whole {
+			parts[i].Time = time.Duration(float64(parts[i].Time) * whole.Seconds() / sum.Seconds())
+		}
+	}
+	return parts
 }
 
 // OtherReason is a part of the time that is other. The names say what was waited for.

@@ -40,3 +40,16 @@ func TestVerdictByEvidence(t *testing.T) {
 		}
 	}
 }
+
+// TestWithin: the reasons of other are never more than other.
+func TestWithin(t *testing.T) {
+	got := within([]OtherReason{{Kind: OtherTimer, Time: 6 * time.Second}, {Kind: OtherPipe, Time: 2 * time.Second}},
+		4*time.Second)
+	if got[0].Time != 3*time.Second || got[1].Time != time.Second {
+		t.Errorf("got %v, want 3 s and 1 s", got)
+	}
+	got = within([]OtherReason{{Kind: OtherTimer, Time: time.Second}}, 4*time.Second)
+	if got[0].Time != time.Second {
+		t.Errorf("got %v, want 1 s: a part has no reason", got)
+	}
+}

@@ -22,6 +22,7 @@ type Reader struct {
 
 	epochs epochs
 	loads  loads
+	hints  hints
 	events []Event
 }
 
@@ -53,6 +54,7 @@ func NewReader(options Options) (*Reader, error) {
 func (r *Reader) Line(line []byte) []Event {
 	line = line[:min(len(line), MaxLine)]
 	r.events = r.events[:0]
+	r.hints.line(line)
 	if m, text, loc := r.epochFormats.match(line); m != nil && r.epoch(m, text, loc) && !r.settled {
 		r.epochFormats, r.settled = r.epochFormats.of(m.framework), true
 	}
@@ -65,6 +67,9 @@ func (r *Reader) Line(line []byte) []Event {
 	}
 	return r.events
 }
+
+// Hint is for a program without epochs.
+func (r *Reader) Hint() Hint { return r.hints.hint() }
 
 // Close returns the events of the program's end: the end of the open epoch, and void ends of the open loads.
 func (r *Reader) Close() []Event {
