@@ -8,7 +8,7 @@
 //
 //	go build -tags overhead,grpcnotrace -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
-//	go run ./hack/footprint -stallspan build/stallspan-overhead -against /tmp/before -parts watch -processes 4096
+//	go run ./hack/footprint -stallspan build/stallspan-overhead -against /tmp/before -processes 4096
 //	go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 3 -length 4s
 //	go run ./hack/footprint -collector build/otelcol-stallspan -length 15s
 //	go run ./hack/footprint -stallspan build/stallspan-overhead -soak -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
