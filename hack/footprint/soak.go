@@ -92,10 +92,17 @@ func sendSpans(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		if _, err := to.Export(ctx, batch()); err != nil && ctx.Err() == nil {
+		if err := export(context.WithoutCancel(ctx), to); err != nil { // a call under way at the end succeeds
 			return err
 		}
 	}
+}
+
+func export(ctx context.Context, to traceservice.TraceServiceClient) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	_, err := to.Export(ctx, batch())
+	return err
 }
 
 func batch() *traceservice.ExportTraceServiceRequest {

@@ -175,7 +175,7 @@ func bind(draft, path string) (net.Listener, error) {
 	if unix, ok := l.(*net.UnixListener); ok {
 		unix.SetUnlinkOnClose(false)
 	}
-	if err = os.Chmod(draft, 0o660); err == nil {
+	if err = os.Chmod(draft, 0o660); err == nil { //nolint:gosec // the group of the folder may announce windows, too
 		if s.file, err = os.Lstat(draft); err == nil {
 			err = os.Rename(draft, path)
 		}

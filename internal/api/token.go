@@ -11,7 +11,7 @@ import (
 // Variables of a client that reaches its server over TCP.
 const (
 	EndpointVariable = "STALLSPAN_ENDPOINT"   // host:port
-	TokenVariable    = "STALLSPAN_TOKEN_FILE" // the file with the token
+	TokenVariable    = "STALLSPAN_TOKEN_FILE" //nolint:gosec // no token, but the variable that names its file
 )
 
 // minToken is the least length of a token, in bytes.

@@ -101,7 +101,7 @@ func (q *Queue[T]) Start() {
 	if q == nil {
 		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background()) //nolint:gosec // Close calls it
 	q.mu.Lock()
 	q.cancel = cancel
 	q.mu.Unlock()

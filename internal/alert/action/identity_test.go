@@ -29,7 +29,7 @@ func script(t *testing.T, text string) (program, folder string) {
 		t.Fatal(err)
 	}
 	program = filepath.Join(folder, "program")
-	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+text), 0o755); err != nil { //nolint:gosec // other users run it
+	if err := os.WriteFile(program, []byte("#!/bin/sh\n"+text), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return program, folder
