@@ -65,6 +65,7 @@ func (p *pass) span(ss ptrace.ScopeSpans, span ptrace.Span) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			p.tally.skip(failed)
+			sample.CountPanic()
 			if p.panics.due() {
 				p.log.Error("a panic: the span is passed on without a full annotation; please report this",
 					zap.String("span", span.Name()), zap.Any("panic", cause), zap.ByteString("stack", debug.Stack()))

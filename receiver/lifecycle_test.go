@@ -13,6 +13,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/receiver/internal/metadatatest"
 )
@@ -126,6 +127,9 @@ func TestTelemetry(t *testing.T) {
 	}
 	metadatatest.AssertEqualReceiverStallspanWindowsOpen(t, tel, points(1), metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualReceiverStallspanWindowsLost(t, tel, points(0), metricdatatest.IgnoreTimestamp())
+	before := int64(sample.Panics())
+	_ = sample.Protect(func() { panic("for the test") })
+	metadatatest.AssertEqualReceiverStallspanPanics(t, tel, points(before+1), metricdatatest.IgnoreTimestamp())
 	metadatatest.AssertEqualReceiverStallspanReadingsLate(t, tel, points(0), metricdatatest.IgnoreTimestamp(),
 		metricdatatest.IgnoreValue())
 	p.stop(t)

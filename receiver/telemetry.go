@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
@@ -31,6 +32,10 @@ func (r *stallspanReceiver) observe(m *monitor.Monitor, client *windows.Client) 
 				o.Observe(int64(failure.Count),
 					metric.WithAttributeSet(attribute.NewSet(own, attribute.String("source", source))))
 			}
+			return nil
+		}),
+		b.RegisterReceiverStallspanPanicsCallback(func(_ context.Context, o metric.Int64Observer) error {
+			o.Observe(int64(sample.Panics()), attributes)
 			return nil
 		}),
 		b.RegisterReceiverStallspanWindowsOpenCallback(func(_ context.Context, o metric.Int64Observer) error {

@@ -193,6 +193,7 @@ type Status struct {
 	Uptime       float64  `json:"uptime_s"`
 	Interval     float64  `json:"interval_s"`
 	LateReadings uint64   `json:"late_readings"`
+	Panics       uint64   `json:"panics"`
 	WindowsOpen  int      `json:"windows_open"`
 	Problems     []string `json:"problems"`
 }
@@ -203,6 +204,7 @@ func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
 		Uptime:       time.Since(s.started).Seconds(),
 		Interval:     s.monitor.Interval().Seconds(),
 		LateReadings: s.monitor.Late(),
+		Panics:       sample.Panics(),
 		WindowsOpen:  s.monitor.Windows.Open(),
 		Problems:     []string{},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -127,14 +128,18 @@ func (faulty) Begin(window.Window, trace.SpanContext) (id, own string, err error
 	panic("index out of range")
 }
 
-// A panic is an answer, and the server goes on.
+// A panic is an answer and is counted, and the server goes on.
 func TestPanicOfAHandler(t *testing.T) {
 	s := serve(t, func(s *Server) { s.windows = faulty{} })
+	before := sample.Panics()
 	for range 2 {
 		status, _, body := s.do(t, "POST", "/v1/windows", `{"kind":"epoch"}`)
 		if text := parseAs[Error](t, body).Text; status != 500 || !strings.Contains(text, "index out of range") {
 			t.Errorf("got %d %s, want 500 and the reason", status, body)
 		}
+	}
+	if status, err := s.Status(t.Context()); err != nil || status.Panics != before+2 {
+		t.Errorf("got %d panics in the status, %v; want %d", status.Panics, err, before+2)
 	}
 }
 

@@ -3,6 +3,7 @@ package sample
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,10 +16,20 @@ const (
 // pause is how long a part pauses after a panic, by how long it paused before.
 func pause(before time.Duration) time.Duration { return min(max(2*before, firstPause), lastPause) }
 
+// panics counts those of this process. Its components share it, as they share the sampling.
+var panics atomic.Uint64
+
+// Panics returns how many panics of this process have been caught.
+func Panics() uint64 { return panics.Load() }
+
+// CountPanic counts a panic that was caught elsewhere than in Protect.
+func CountPanic() { panics.Add(1) }
+
 // Protect calls do. A panic becomes an error: it must not end the program around us, which may be a user's Collector.
 func Protect(do func()) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
+			CountPanic()
 			err = fmt.Errorf("a bug in stallspan, please report it: %v", p)
 		}
 	}()

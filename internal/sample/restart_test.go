@@ -30,7 +30,7 @@ func TestPanicOfASource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &broken{times: 3}
 		s := NewSampler(100*time.Millisecond, []Named{{"broken", b}, {"sound", sound{}}})
-		reads, failed, empty := 0, 0, true
+		reads, failed, empty, before := 0, 0, true, Panics()
 		for range 100 { // ten seconds: the pauses are 1, 2 and 4 s
 			s.Read(func(source string, read *Sample, err error) {
 				switch {
@@ -46,6 +46,9 @@ func TestPanicOfASource(t *testing.T) {
 		if reads != 100 || failed != 3 || !empty || b.reads < 20 || b.reads > 40 {
 			t.Errorf("got %d readings of the sound source, %d errors, empty %v, %d readings of the broken one; "+
 				"want 100, 3, true and some 30", reads, failed, empty, b.reads)
+		}
+		if got := Panics() - before; got != 3 {
+			t.Errorf("got %d panics counted, want 3", got)
 		}
 	})
 }

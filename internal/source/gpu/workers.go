@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 const (
@@ -115,6 +117,10 @@ func (w *workers) reap() {
 	for _, s := range w.stuck {
 		select {
 		case <-s.done:
+			if s.panicked != nil { // in a call that was abandoned
+				sample.CountPanic()
+				s.panicked = nil
+			}
 			s.onReturn()
 			if w.active == nil {
 				w.active = s.worker

@@ -28,6 +28,7 @@ type TelemetryBuilder struct {
 	meter                           metric.Meter
 	mu                              sync.Mutex
 	registrations                   []metric.Registration
+	ReceiverStallspanPanics         metric.Int64ObservableCounter
 	ReceiverStallspanReadingsFailed metric.Int64ObservableCounter
 	ReceiverStallspanReadingsLate   metric.Int64ObservableCounter
 	ReceiverStallspanWindowsLost    metric.Int64ObservableCounter
@@ -43,6 +44,21 @@ type telemetryBuilderOptionFunc func(mb *TelemetryBuilder)
 
 func (tbof telemetryBuilderOptionFunc) apply(mb *TelemetryBuilder) {
 	tbof(mb)
+}
+
+// RegisterReceiverStallspanPanicsCallback sets callback for observable ReceiverStallspanPanics metric.
+func (builder *TelemetryBuilder) RegisterReceiverStallspanPanicsCallback(cb metric.Int64Callback) error {
+	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
+		cb(ctx, &observerInt64{inst: builder.ReceiverStallspanPanics, obs: o})
+		return nil
+	}, builder.ReceiverStallspanPanics)
+	if err != nil {
+		return err
+	}
+	builder.mu.Lock()
+	defer builder.mu.Unlock()
+	builder.registrations = append(builder.registrations, reg)
+	return nil
 }
 
 // RegisterReceiverStallspanReadingsFailedCallback sets callback for observable ReceiverStallspanReadingsFailed metric.
@@ -133,6 +149,12 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	}
 	builder.meter = Meter(settings)
 	var err, errs error
+	builder.ReceiverStallspanPanics, err = builder.meter.Int64ObservableCounter(
+		"otelcol_receiver_stallspan_panics",
+		metric.WithDescription("Panics in this process that were caught. The part that failed pauses and starts again. [Alpha]"),
+		metric.WithUnit("{panic}"),
+	)
+	errs = errors.Join(errs, err)
 	builder.ReceiverStallspanReadingsFailed, err = builder.meter.Int64ObservableCounter(
 		"otelcol_receiver_stallspan_readings_failed",
 		metric.WithDescription("Readings of a source that failed, completely or in part. [Alpha]"),
