@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -77,7 +78,7 @@ func TestAdviceGivesNoMoreThanItSays(t *testing.T) {
 					}
 				})
 			}
-		case ".md", ".yaml", ".service":
+		case ".md", ".yaml", ".yml", ".service", ".conf", ".py", ".sh", ".sbatch", ".slurm", ".ipynb":
 			if entry.Name() == "CHANGELOG.md" { // it names what was wrong
 				return nil
 			}
@@ -104,18 +105,37 @@ func eachString(path string, found func(line int, text string)) error {
 	if err != nil {
 		return err
 	}
-	ast.Inspect(file, func(node ast.Node) bool {
+	var visit func(ast.Node) bool
+	visit = func(node ast.Node) bool {
 		expression, ok := node.(ast.Expr)
 		if !ok {
 			return true
 		}
-		text := joined(expression)
-		if text != "" {
+		if text := joined(expression); text != "" {
 			found(files.Position(node.Pos()).Line, text)
 		}
-		return text == ""
-	})
+		sum, ok := node.(*ast.BinaryExpr)
+		if !ok {
+			return true
+		}
+		for _, operand := range others(sum) { // such as calls that have texts of their own
+			ast.Inspect(operand, visit)
+		}
+		return false
+	}
+	ast.Inspect(file, visit)
 	return nil
+}
+
+// others are the operands of a sum that are no literals.
+func others(e ast.Expr) []ast.Expr {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return nil
+	case *ast.BinaryExpr:
+		return append(others(e.X), others(e.Y)...)
+	}
+	return []ast.Expr{e}
 }
 
 // joined is the text of a literal, or of literals joined with +. Other operands are left out.
@@ -132,6 +152,22 @@ func joined(e ast.Expr) string {
 		}
 	}
 	return ""
+}
+
+// The texts in a call that is added to a literal are found, too.
+func TestEachString(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.go")
+	text := "package a\nvar x = \"run \" + f(\"sudo \"+\"b\", 1) + \" now\"\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	if err := eachString(path, func(_ int, text string) { got = append(got, text) }); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"run  now", "sudo b"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }
 
 // The rules find what earlier versions advised.
