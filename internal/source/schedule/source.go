@@ -255,7 +255,7 @@ func (s *Source) flushSums() {
 	if summed == 0 || summed < s.flushed-longPause {
 		return
 	}
-	now := monotonic() // a system call: not in each reading
+	now := monotonic()           // a system call: not in each reading
 	if iterate(s.flush) == nil { // else at the next reading
 		s.flushed = now
 	}
