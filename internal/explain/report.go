@@ -48,16 +48,16 @@ type Report struct {
 }
 
 // GPUTime is the time that the ledger divides, in seconds: the window's duration for each of its GPUs, or once.
-func (r *Report) GPUTime() float64 {
-	if r.GPU == nil {
-		return r.Duration
+func (out *Report) GPUTime() float64 {
+	if out.GPU == nil {
+		return out.Duration
 	}
-	return r.Duration * float64(max(1, len(r.GPU.IDs)))
+	return out.Duration * float64(max(1, len(out.GPU.IDs)))
 }
 
 // Label is the window's name for people.
-func (r *Report) Label() string {
-	return NameOf(r.Kind, r.Name, r.Model, r.Epoch)
+func (out *Report) Label() string {
+	return NameOf(out.Kind, out.Name, out.Model, out.Epoch)
 }
 
 type recent struct {
