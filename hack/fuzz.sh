@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Runs every fuzz target, from its stored inputs on: hack/fuzz.sh --each SECONDS [PACKAGE...] gives each target so long,
 # --total SECONDS divides the time by the targets. Building is not in it. New inputs are kept in Go's cache. An input that
-# fails is stored in testdata/fuzz of its package: commit it with the fix.
+# fails is stored in testdata/fuzz of its package: commit it with the fix. build/fuzz-found names its
+# target.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -29,6 +30,13 @@ late() {
 	! grep -q 'Failing input\|goroutine\|panic' "$programs/output" && grep -q '^ *context deadline exceeded' "$programs/output"
 }
 
+found() {
+	failed=1
+	echo "$1" >>build/fuzz-found
+}
+
+mkdir -p build
+rm -f build/fuzz-found
 programs=$(mktemp -d)
 trap 'rm -rf "$programs"' EXIT
 cache=$(go env GOCACHE)/fuzz
@@ -41,7 +49,7 @@ while read -r folder names; do
 		echo "$package $name"
 		(cd "$folder" && "$program" -test.run '^$' -test.fuzz "^$name\$" -test.fuzztime "${seconds}s" \
 			-test.fuzzminimizetime 20x -test.fuzzcachedir "$cache/$package") </dev/null 2>&1 |
-			tee "$programs/output" || late || failed=1
+			tee "$programs/output" || late || found "$package $name"
 	done
 	rm -f "$program"
 done <<<"$list"

@@ -144,7 +144,7 @@ func value(text []byte, name string) (uint64, bool) {
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
-		if len(line) > len(name) && string(line[:len(name)]) == name {
+		if len(line) >= len(name) && string(line[:len(name)]) == name {
 			return kernfile.ParseUint(line[len(name):])
 		}
 	}
