@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -14,11 +13,7 @@ import (
 	"github.com/stallspan/stallspan/test/fault"
 )
 
-func init() {
-	if os.Getenv(recordOnce) != "" {
-		runtime.LockOSThread() // strace follows the first thread
-	}
-}
+func init() { fault.OnFirstThread(recordOnce) }
 
 // readings returns the numbers of the readings in all files, the oldest first.
 func readings(path string) (numbers []int, err error) {
@@ -53,11 +48,7 @@ func TestFaults(t *testing.T) {
 	fault.Each(t, fault.Program{
 		Folder: folder,
 		Warns:  true,
-		Start: func() *exec.Cmd {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), recordOnce+"="+path, "GORACE=atexit_sleep_ms=0")
-			return cmd
-		},
+		Start:  func() *exec.Cmd { return fault.Copy(recordOnce, path) },
 		Reset: func(t *testing.T) {
 			for n := range faultKeep {
 				if err := os.WriteFile((&series{path: path}).name(faultKeep-1-n), partOf(n), 0o600); err != nil {

@@ -5,17 +5,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stallspan/stallspan/test/fault"
 )
 
-func init() {
-	if os.Getenv(actAs) != "" {
-		runtime.LockOSThread() // strace follows the first thread
-	}
-}
+func init() { fault.OnFirstThread(actAs) }
 
 // A fault at any system call leaves the old file or the new one.
 func TestFaults(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,7 +17,7 @@ import (
 )
 
 // Program is what is tested. It works on its first thread, because only that one is followed: call
-// runtime.LockOSThread in an init function. It prints its errors on standard output, one on a line.
+// OnFirstThread in an init function. It prints its errors on standard output, one on a line.
 type Program struct {
 	Folder string           // an absolute path. System calls elsewhere go on as usual
 	Start  func() *exec.Cmd // returns the program, with nothing connected
@@ -24,6 +25,21 @@ type Program struct {
 	State  func() string    // Old, New, or what is wrong with the files
 	Warns  bool             // a line may be a warning: the files may be the new ones
 	After  func(*testing.T) // what the next program does with the files; it must work
+}
+
+// OnFirstThread keeps a copy of the test binary on its first thread if the variable has a value. It is for an init
+// function: later, main may be on another thread.
+func OnFirstThread(variable string) {
+	if os.Getenv(variable) != "" {
+		runtime.LockOSThread()
+	}
+}
+
+// Copy is a copy of the test binary with one more variable. The race detector does not delay its end.
+func Copy(variable, value string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), variable+"="+value, "GORACE=atexit_sleep_ms=0")
+	return cmd
 }
 
 // The two good states of files.

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"github.com/stallspan/stallspan/test/fault"
@@ -14,11 +13,7 @@ import (
 // storeOnce makes a copy of the test program store a measurement in the file that it names.
 const storeOnce = "STALLSPAN_TEST_STORE_ONCE"
 
-func init() {
-	if os.Getenv(storeOnce) != "" {
-		runtime.LockOSThread() // strace follows the first thread
-	}
-}
+func init() { fault.OnFirstThread(storeOnce) }
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(storeOnce); path != "" {
@@ -37,11 +32,7 @@ func TestFaults(t *testing.T) {
 	path := filepath.Join(folder, "state", "ceilings.json")
 	fault.Each(t, fault.Program{
 		Folder: folder,
-		Start: func() *exec.Cmd {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), storeOnce+"="+path, "GORACE=atexit_sleep_ms=0")
-			return cmd
-		},
+		Start:  func() *exec.Cmd { return fault.Copy(storeOnce, path) },
 		Reset: func(t *testing.T) {
 			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 				t.Fatal(err)

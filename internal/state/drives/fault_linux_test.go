@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -15,11 +14,7 @@ import (
 	"github.com/stallspan/stallspan/test/fault"
 )
 
-func init() {
-	if os.Getenv(updateOnce) != "" {
-		runtime.LockOSThread() // strace follows the first thread
-	}
-}
+func init() { fault.OnFirstThread(updateOnce) }
 
 // A fault at any system call leaves the old history or the new one.
 func TestFaults(t *testing.T) {
@@ -28,11 +23,7 @@ func TestFaults(t *testing.T) {
 	path := filepath.Join(folder, "state", "drives.json")
 	fault.Each(t, fault.Program{
 		Folder: folder,
-		Start: func() *exec.Cmd {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), updateOnce+"="+path, "GORACE=atexit_sleep_ms=0")
-			return cmd
-		},
+		Start:  func() *exec.Cmd { return fault.Copy(updateOnce, path) },
 		Reset: func(t *testing.T) {
 			if err := os.RemoveAll(filepath.Dir(path)); err != nil {
 				t.Fatal(err)
