@@ -111,11 +111,11 @@ func (a *attach) run(ctx context.Context, who string) error {
 	if gone {
 		say("process %d ended after %s", found.pid, explain.Duration(whole.Duration().Seconds()))
 	}
-	return errors.Join(a.show(whole, m.Problems()), report.save(newDocument(whole, []*window.Report{whole}, m.Problems())))
+	windows, problems := []*window.Report{whole}, m.Problems()
+	return errors.Join(a.show(windows, problems), report.save(newDocument(whole, windows, problems)))
 }
 
-func (a *attach) show(whole *window.Report, problems []error) error {
-	windows := []*window.Report{whole}
+func (a *attach) show(windows []*window.Report, problems []error) error {
 	if a.json {
 		return writeJSON(a.out, newDocument(nil, windows, problems))
 	}

@@ -100,13 +100,19 @@ func (p process) called(name string) bool {
 	return p.name == name || p.program == name
 }
 
-func readProcess(fs procfs.FS, pid int) (process, bool) {
+// running reads the state of a process that has not ended.
+func running(fs procfs.FS, pid int) (p procfs.Proc, stat procfs.ProcStat, ok bool) {
 	p, err := fs.Proc(pid)
 	if err != nil {
-		return process{}, false
+		return p, stat, false
 	}
-	stat, err := p.Stat()
-	if err != nil || stat.State == zombie {
+	stat, err = p.Stat()
+	return p, stat, err == nil && stat.State != zombie
+}
+
+func readProcess(fs procfs.FS, pid int) (process, bool) {
+	p, stat, ok := running(fs, pid)
+	if !ok {
 		return process{}, false
 	}
 	found := process{pid: pid, parent: stat.PPID, started: stat.Starttime, name: stat.Comm, program: stat.Comm,
@@ -120,6 +126,6 @@ func readProcess(fs procfs.FS, pid int) (process, bool) {
 
 // runs reports whether the process still runs.
 func (p process) runs(fs procfs.FS) bool {
-	now, ok := readProcess(fs, p.pid)
-	return ok && now.started == p.started
+	_, now, ok := running(fs, p.pid)
+	return ok && now.Starttime == p.started
 }
