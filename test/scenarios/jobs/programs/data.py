@@ -114,7 +114,7 @@ def small(path, count, size, random, each=100):
 
 
 def video(path, count, size, random):
-    """A stream of frames of that many bytes, each of which is mostly like the one before."""
+    """A stream of frames of that many bytes. Each frame differs little from the one before."""
     encoder = zlib.compressobj(1)
     frame = random.integers(0, 64, size, dtype=numpy.uint8)
     with open(path, "wb") as file:

@@ -1,4 +1,4 @@
-"""Clusters the rows of many small .npy files, each of which is mapped into memory."""
+"""Clusters the rows of many small .npy files. Each file is mapped into memory."""
 
 import argparse
 import os
