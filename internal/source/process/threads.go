@@ -94,11 +94,10 @@ func (j *job) becameActive() bool { return j.threads.idle && j.total[readBytes] 
 // scanThreads finds the leaders, and the readers among up to budget threads. The next scan starts with the rest.
 func (j *job) scanThreads(s *Source, budget int, now time.Duration) {
 	t := &j.threads
-	since := now - t.scanned
-	if since < minScanInterval {
+	since, first := now-t.scanned, t.scanned == 0
+	if since < minScanInterval && !first { // the clock starts with this program
 		return
 	}
-	first := t.scanned == 0
 	t.lead(s, j.leading(s, s.holdersOf(j.id)))
 	minimum := j.minRequested(since)
 	t.setRemote(minimum > 0 && j.mounts.remote())
