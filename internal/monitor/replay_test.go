@@ -180,14 +180,17 @@ func newTape(t *testing.T) *tape {
 }
 
 // ofThisProcess returns a monitor that is recorded, samples when Tick is called, and follows this process as "job".
-func (p *tape) ofThisProcess() *Monitor {
+func (p *tape) ofThisProcess() *Monitor { return p.inCgroup("", false) }
+
+// inCgroup is ofThisProcess with a cgroup, which may be its own.
+func (p *tape) inCgroup(group string, own bool) *Monitor {
 	p.Helper()
 	m, err := New(Config{Journal: p.w, Reports: p.add})
 	if err != nil {
 		p.Fatal(err)
 	}
 	m.Tick()
-	if err := m.Jobs.Follow("job", os.Getpid(), "", false); err != nil {
+	if err := m.Jobs.Follow("job", os.Getpid(), group, own); err != nil {
 		p.Fatal(err)
 	}
 	return m

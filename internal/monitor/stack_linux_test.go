@@ -1,9 +1,11 @@
 package monitor
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -75,6 +78,38 @@ func readFor(t *testing.T, m *Monitor, device string, long time.Duration) {
 	}
 }
 
+// ownCgroup moves this process into a cgroup of its own for the rest of the test, so that the pressure of other
+// programs, such as other tests, is not its own.
+func ownCgroup(t *testing.T) (group string) {
+	t.Helper()
+	point := ""
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified"} {
+		if _, err := os.Stat(root + "/io.pressure"); err == nil {
+			point = root
+		}
+	}
+	before, err := cgroup.ScopeOf("", os.Getpid())
+	if point == "" || err != nil {
+		t.Skipf("needs cgroup v2 with PSI: %v", err)
+	}
+	group = "/stallspan-stack-test-" + strconv.Itoa(os.Getpid())
+	enter := func(group string) error {
+		return os.WriteFile(filepath.Join(point, group, "cgroup.procs"), []byte("0"), 0)
+	}
+	if err := os.Mkdir(point+group, 0o700); err != nil {
+		t.Skipf("needs root to create a cgroup: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(enter(before), os.Remove(point+group)); err != nil {
+			t.Errorf("the cgroup %s stays: %v", group, err)
+		}
+	})
+	if err := enter(group); err != nil {
+		t.Fatal(err)
+	}
+	return group
+}
+
 // A limit on the lower of two loop devices is named, although the operations of that device and of the disk take next
 // to nothing; and the same when it is replayed.
 func TestLimitInAStack(t *testing.T) {
@@ -86,7 +121,7 @@ func TestLimitInAStack(t *testing.T) {
 	upper := loopOn(t, lower)
 	throttle(t, lower, "200")
 	p := newTape(t)
-	m := p.ofThisProcess()
+	m := p.inCgroup(ownCgroup(t), true)
 	readFor(t, m, upper, 300*time.Millisecond)
 	id, err := m.Windows.Begin(window.Window{Kind: window.Epoch, PID: os.Getpid(), Job: "job"}, m.Now())
 	if err != nil {
