@@ -12,6 +12,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // scrape returns the metrics of the newest readings. It takes no reading itself. The error is a PartialScrapeError if a
@@ -24,12 +25,19 @@ func (r *stallspanReceiver) scrape(context.Context) (pmetric.Metrics, error) {
 	if r.monitor == nil {
 		return out, nil
 	}
-	snapshot := r.monitor.Collect()
-	r.devices.apply(&snapshot)
-	resource := out.ResourceMetrics().AppendEmpty()
-	otlp.Attributes(r.resource, resource.Resource().Attributes())
-	r.writer.Metrics(r.metrics.Collect(snapshot), resource)
-	return out, r.newFailures(r.monitor.Failures())
+	var failures error
+	failed := sample.Protect(func() {
+		snapshot := r.monitor.Collect()
+		r.devices.apply(&snapshot)
+		resource := out.ResourceMetrics().AppendEmpty()
+		otlp.Attributes(r.resource, resource.Resource().Attributes())
+		r.writer.Metrics(r.metrics.Collect(snapshot), resource)
+		failures = r.newFailures(r.monitor.Failures())
+	})
+	if failed != nil {
+		return pmetric.NewMetrics(), failed
+	}
+	return out, failures
 }
 
 // newFailures returns an error for the sources that failed since the last call, for another reason than before. So a

@@ -152,6 +152,24 @@ func TestChoice(t *testing.T) {
 	}
 }
 
+// A panic while metrics are made is an error of that scrape.
+func TestPanicOfAScrape(t *testing.T) {
+	w := newReceiver(settings(), laboratory(t))
+	if err := w.Start(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Shutdown(t.Context()) }()
+	works := w.metrics
+	w.metrics = nil
+	if m, err := w.scrape(t.Context()); err == nil || m.DataPointCount() != 0 {
+		t.Errorf("got %d points, %v; want an error", m.DataPointCount(), err)
+	}
+	w.metrics = works
+	if m, err := w.scrape(t.Context()); err != nil || m.DataPointCount() == 0 {
+		t.Errorf("the next scrape: got %d points, %v; want all metrics", m.DataPointCount(), err)
+	}
+}
+
 // When a source fails, the metrics of the others are complete, and its own are the last ones.
 func TestPartialFailure(t *testing.T) {
 	c := laboratory(t)

@@ -2,6 +2,7 @@ package receiver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -63,7 +65,9 @@ func (s *server) start(m *monitor.Monitor, client *windows.Client, board *alert.
 		s.serving.Go(func() {
 			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board}).Lending(lender).
 				Requiring(s.token)
-			if err := server.Serve(ctx, l); err != nil {
+			var err error
+			failed := sample.Protect(func() { err = server.Serve(ctx, l) }) // requests are protected one by one
+			if err := errors.Join(failed, err); err != nil {
 				set.Logger.Error("the API has ended: windows can no longer be announced", zap.Error(err))
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/lend"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Lending makes the server lend the scheduler's events to programs of plain users. Call it before Serve. Several
@@ -42,7 +43,11 @@ func (s *Server) schedule(w http.ResponseWriter, r *http.Request) error {
 	defer cancel()
 	orders := make(chan lend.Order)
 	var reader sync.WaitGroup
-	reader.Go(func() { readOrders(ctx, r.Body, orders) })
+	reader.Go(func() {
+		if sample.Protect(func() { readOrders(ctx, r.Body, orders) }) != nil {
+			cancel()
+		}
+	})
 	stop := context.AfterFunc(ctx, func() { _ = control.SetReadDeadline(time.Now()) }) // ends the reader
 	defer stop()
 	ended := make(chan struct{})

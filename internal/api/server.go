@@ -17,6 +17,7 @@ import (
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -100,7 +101,10 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	if s.local = l.Addr().Network() == "unix"; s.local {
 		s.http.ReadHeaderTimeout = headerTimeout
 	}
-	g := newGate(l, maxConnections, s.conns.admit)
+	g := newGate(l, maxConnections, func(c net.Conn) (admitted bool) {
+		_ = sample.Protect(func() { admitted = s.conns.admit(c) }) // not within a request, where respond would
+		return admitted
+	})
 	s.http.ConnState = func(c net.Conn, state http.ConnState) {
 		switch state {
 		case http.StateNew:

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
 )
 
@@ -50,6 +51,14 @@ func (c *Client) Close() error {
 // receive takes frames until the connection ends.
 func (c *Client) receive() {
 	defer close(c.done)
+	if err := sample.Protect(c.take); err != nil {
+		_ = c.conn.Close()
+		c.fail(err)
+	}
+}
+
+// take is receive without its end.
+func (c *Client) take() {
 	buf := make([]byte, maxAnswer+1)
 	for {
 		n, err := c.conn.Read(buf)

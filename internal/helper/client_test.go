@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -167,4 +168,21 @@ func TestClientRefusesWrongAnswers(t *testing.T) {
 		_ = conn.Close()
 		_ = c.Close()
 	}
+}
+
+// broken is a connection that panics.
+type broken struct{ net.Conn }
+
+func (broken) Read([]byte) (int, error) { panic("for the test") }
+
+// A panic while answers are read does not end the program: questions fail from then on.
+func TestPanicOfTheClient(t *testing.T) {
+	conn, other := net.Pipe()
+	defer func() { _ = other.Close() }()
+	c := NewClient(broken{conn})
+	<-c.done
+	if _, err := ask(c, 1); err == nil || !strings.Contains(err.Error(), "for the test") {
+		t.Errorf("got %v, want the panic", err)
+	}
+	_ = c.Close()
 }

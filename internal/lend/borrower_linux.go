@@ -223,7 +223,10 @@ func (b *Borrower) connect() {
 		if before != nil {
 			<-before.done
 		}
-		err := l.run(ctx, b)
+		var err error
+		if failed := sample.Protect(func() { err = l.run(ctx, b) }); failed != nil {
+			err = failed
+		}
 		cancel()
 		b.end(l, err)
 	}()

@@ -70,8 +70,11 @@ func (d *driveHealth) start(ctx context.Context, m *Monitor) {
 	}
 	go func() { // owned by d: see wait
 		defer close(d.ended)
-		d.history = drives.Open(d.config.History, d.boot, func(err error) { m.problems.Note("drives", err) })
-		sample.Restart(ctx, func(err error) { m.problems.Note("drives", err) }, func() {
+		report := func(err error) { m.problems.Note("drives", err) }
+		sample.Restart(ctx, report, func() {
+			if d.history == nil {
+				d.history = drives.Open(d.config.History, d.boot, report)
+			}
 			d.stream.Run(ctx, func(source string, s *sample.Sample, err error) { d.take(m, source, s, err) })
 		})
 	}()

@@ -77,7 +77,7 @@ func New(c Config) (*Monitor, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Probe = probe.New(c.Root, disks, c.Reader)
+	m.Probe = probe.New(c.Root, disks, c.Reader, func(err error) { m.problems.Note("windows", err) })
 	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
 	slow := c.Slow
 	if c.Recorded { // a recording has its own limits

@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 var errDown = errors.New("connection refused")
@@ -411,5 +413,30 @@ func TestAttributeBytes(t *testing.T) {
 		if got := AttributeBytes([]attribute.KeyValue{test.value}); got != test.want {
 			t.Errorf("AttributeBytes(%v): got %d, want %d", test.value, got, test.want)
 		}
+	}
+}
+
+// A batch with which the output panics is refused and counted. The next one is sent.
+func TestPanicOfTheOutput(t *testing.T) {
+	before := sample.Panics()
+	var sent []int
+	o := Options[int]{MaxBytes: 1000, MaxBatchItems: 1, Send: func(_ context.Context, batch []int) error {
+		if batch[0] == 1 {
+			panic("for the test")
+		}
+		sent = append(sent, batch...)
+		return nil
+	}}
+	q := New(o)
+	q.Start()
+	for i := range 3 {
+		q.Push(i, 1)
+	}
+	q.Close(t.Context())
+	if c := q.Counts(); c.Sent != 2 || c.Refused != 1 || c.Waiting != 0 || !slices.Equal(sent, []int{0, 2}) {
+		t.Errorf("got %+v, %v; want two items sent and one refused", c, sent)
+	}
+	if got := sample.Panics() - before; got != 1 {
+		t.Errorf("got %d panics, want 1", got)
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // maxThrottle bounds the pause that a backend may request: a header with a wrong date must not end the export.
@@ -23,7 +25,7 @@ func (q *Queue[T]) run(ctx context.Context) {
 	retry := false
 	for q.wait(ctx, retry) {
 		batch := q.batch()
-		err := q.options.Send(ctx, batch)
+		err := q.send(ctx, batch)
 		if retry = !q.finish(ctx, len(batch), err); !retry {
 			pauses.Reset()
 			continue
@@ -40,6 +42,14 @@ func (q *Queue[T]) run(ctx context.Context) {
 			pauses.Reset()
 		}
 	}
+}
+
+// send calls Send. A batch with which it panics is refused: it would do so again.
+func (q *Queue[T]) send(ctx context.Context, batch []T) (err error) {
+	if failed := sample.Protect(func() { err = q.options.Send(ctx, batch) }); failed != nil {
+		return &Refusal{Items: -1, Err: failed}
+	}
+	return err
 }
 
 // wait blocks until a batch is due and reports whether there is one. due is true for a batch that has waited before.

@@ -2,17 +2,20 @@ package recording
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 const (
 	maxQueued = 16 << 20         // compressed bytes that wait for the disk: hours of a typical machine
 	maxWrite  = 64 << 10         // bytes per write
 	patience  = 10 * time.Second // how long Close waits for a disk without progress
+	maxPanics = 5                // of one recording, which ends then
 )
 
 var (
@@ -23,7 +26,10 @@ var (
 // spool queues the bytes of a recording, and writes them to its files on a goroutine of its own.
 type spool struct {
 	warn func(error)
+	ctx  context.Context // until close
+	stop context.CancelFunc
 	done chan struct{} // closed when the goroutine has ended
+	now  []piece       // what is being written, without what is; only the goroutine uses it
 
 	mu      sync.Mutex
 	changed *sync.Cond
@@ -44,6 +50,7 @@ type piece struct {
 
 func newSpool(files *series, warn func(error)) *spool {
 	s := &spool{warn: warn, done: make(chan struct{})}
+	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.changed = sync.NewCond(&s.mu)
 	go s.run(files)
 	return s
@@ -105,6 +112,7 @@ func (s *spool) wait() error {
 // close waits until everything is written and the file is closed. It gives up on a disk that hangs: the goroutine then
 // ends with the program.
 func (s *spool) close() error {
+	s.stop()
 	s.mu.Lock()
 	s.closed = true
 	s.changed.Broadcast()
@@ -130,18 +138,45 @@ func (s *spool) state() (queued int, err error) {
 	return s.queued, s.err
 }
 
-// run is the only user of the files.
+// run is the only user of the files. After a panic it goes on with what is not written, at the end without a pause.
 func (s *spool) run(files *series) {
 	defer close(s.done)
-	for {
-		pieces := s.take()
-		if len(pieces) == 0 {
-			break
+	panics := 0
+	sample.Restart(s.ctx, func(err error) {
+		if panics++; panics == maxPanics {
+			s.fail(err)
 		}
-		s.fail(s.put(files, pieces))
+		s.report(err)
+	}, func() { s.writeAll(files) })
+	for _, last := range []func(){func() { s.writeAll(files) }, func() {
+		if err := files.file.Close(); err != nil {
+			s.fail(cmp.Or(errors.Unwrap(err), err)) // without the path, which the caller knows
+		}
+	}} {
+		if err := sample.Protect(last); err != nil {
+			s.fail(err)
+		}
 	}
-	if err := files.file.Close(); err != nil {
-		s.fail(errors.Unwrap(err)) // without the path, which the caller knows
+}
+
+func (s *spool) report(err error) {
+	if s.warn != nil {
+		s.warn(err)
+	}
+}
+
+// writeAll writes until the end of the recording.
+func (s *spool) writeAll(files *series) {
+	for {
+		if len(s.now) == 0 {
+			s.now = s.take()
+		}
+		if _, failed := s.state(); failed != nil || len(s.now) == 0 {
+			return
+		}
+		err := s.put(files)
+		s.now = nil
+		s.fail(err)
 	}
 }
 
@@ -172,21 +207,25 @@ func (s *spool) fail(err error) {
 	s.changed.Broadcast()
 }
 
-// put writes pieces to the files. If a part cannot get a file of its own, it continues in the previous one.
-func (s *spool) put(files *series, pieces []piece) error {
-	for i := range pieces {
-		if pieces[i].begins {
-			if err := files.next(); err != nil && s.warn != nil {
-				s.warn(err)
+// put writes what take returned to the files. If a part cannot get a file of its own, it continues in the previous one.
+func (s *spool) put(files *series) error {
+	for ; len(s.now) > 0; s.now = s.now[1:] {
+		p := &s.now[0]
+		if p.begins {
+			p.begins = false
+			if err := files.next(); err != nil {
+				s.report(err)
 			}
 		}
-		for chunk := range slices.Chunk(pieces[i].bytes, maxWrite) {
-			if _, err := files.file.Write(chunk); err != nil {
+		for len(p.bytes) > 0 {
+			n, err := files.file.Write(p.bytes[:min(len(p.bytes), maxWrite)])
+			p.bytes = p.bytes[n:]
+			s.mu.Lock()
+			s.queued -= n
+			s.mu.Unlock()
+			if err != nil {
 				return cmp.Or(errors.Unwrap(err), err)
 			}
-			s.mu.Lock()
-			s.queued -= len(chunk)
-			s.mu.Unlock()
 		}
 	}
 	return nil

@@ -142,3 +142,20 @@ func TestRateLimit(t *testing.T) {
 		t.Errorf("got %d outcomes that are ok and %+v, want 3, and 7 dropped", ok, s)
 	}
 }
+
+type broken struct{}
+
+func (broken) act(context.Context, *emit.Event) (string, error) { panic("for the test") }
+
+// An action that panics has failed, and the next event finds its worker.
+func TestPanicOfAnAction(t *testing.T) {
+	r := runner(t, Config{Exec: &Exec{Command: []string{"/bin/true"}}})
+	works := r.workers[0].actor
+	for _, actor := range []actor{broken{}, works} {
+		r.workers[0].actor = actor
+		_, isBroken := actor.(broken)
+		if got := r.Try(t.Context(), event(t, "stallspan.disk.saturated")); len(got) != 1 || got[0].OK == isBroken {
+			t.Errorf("got %+v, want success %v", got, !isBroken)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // maxQueued bounds the events that wait for one action. A full queue drops the newest.
@@ -202,7 +203,9 @@ func (w *worker) do(ctx context.Context, t task) {
 	var err error
 	// Only the pauses end with closing: an attempt that has started goes on. The error of the last attempt is reported.
 	_, _ = backoff.Retry(w.closing, func() (struct{}, error) {
-		message, err = w.actor.act(ctx, t.event)
+		if failed := sample.Protect(func() { message, err = w.actor.act(ctx, t.event) }); failed != nil {
+			err = backoff.Permanent(failed)
+		}
 		return struct{}{}, err
 	}, backoff.WithBackOff(newBackOff()), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
 	var permanent *backoff.PermanentError

@@ -3,10 +3,14 @@ package probe
 import (
 	"sync"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // background runs short tasks on goroutines of their own. The zero value is ready.
 type background struct {
+	report func(error) // for panics; nil for none
+
 	mu      sync.Mutex
 	stopped bool
 	tasks   sync.WaitGroup
@@ -19,7 +23,11 @@ func (b *background) run(task func()) bool {
 	if b.stopped {
 		return false
 	}
-	b.tasks.Go(task)
+	b.tasks.Go(func() {
+		if err := sample.Protect(task); err != nil && b.report != nil {
+			b.report(err)
+		}
+	})
 	return true
 }
 

@@ -82,10 +82,12 @@ func (m *Measured) read(done chan<- struct{}) {
 	}
 	m.busy = m.probe.tasks.run(func() {
 		defer close(done)
+		defer func() {
+			m.mu.Lock()
+			m.busy = false
+			m.mu.Unlock()
+		}()
 		m.load()
-		m.mu.Lock()
-		m.busy = false
-		m.mu.Unlock()
 	})
 }
 

@@ -31,7 +31,7 @@ func ofThisMachine(t *testing.T) *Probe {
 	if err != nil {
 		t.Skipf("needs /proc/diskstats: %v", err)
 	}
-	p := New("", disks, nil)
+	p := New("", disks, nil, nil)
 	t.Cleanup(func() {
 		p.Stop()
 		_ = disks.Close()

@@ -32,9 +32,10 @@ type Probe struct {
 }
 
 // New returns a Probe of the machine below root. It asks reader, if that is not nil, for what this process may not
-// read.
-func New(root string, disks *disk.Source, reader process.Reader) *Probe {
-	return &Probe{root: root, disks: disks, reader: reader, running: quota.New(maxRunning)}
+// read. report receives panics on any goroutine; nil for none.
+func New(root string, disks *disk.Source, reader process.Reader, report func(error)) *Probe {
+	return &Probe{root: root, disks: disks, reader: reader, tasks: background{report: report},
+		running: quota.New(maxRunning)}
 }
 
 // Stop waits for the probes that are running: for a second at most.

@@ -59,9 +59,9 @@ func (s *scans) scan(p *Probe) *scan {
 	}
 	fresh := &scan{began: now, done: make(chan struct{})}
 	if !p.tasks.run(func() {
+		defer close(fresh.done)
 		fresh.totals = readers.Scan(p.root, p.reader)
 		fresh.ended = sample.Now().Mono
-		close(fresh.done)
 	}) {
 		return nil
 	}

@@ -30,7 +30,7 @@ func TestReaders(t *testing.T) {
 		"a little at each, and together too far": {-300 * ms, 0, -360 * ms, -300 * ms, -60 * ms, 0, false},
 		"one that took long":                     {-2 * second, 0, -2 * second, -1700 * ms, 0, 0, false},
 	} {
-		p := New("", nil, nil)
+		p := New("", nil, nil, nil)
 		now := sample.Now().Mono
 		p.scans.open = map[string]openLoad{"w": {look(now+c.began, now+c.ended, 5), now + c.from}}
 		p.scans.last = look(now+c.endBegan, now+c.endEnded, 7)

@@ -87,8 +87,11 @@ func probe(ctx context.Context, d driver) (result ProbeResult, err error) {
 	done := make(chan outcome, 1)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
-		result, err := probeDevices(d)
-		done <- outcome{result, err}
+		var o outcome
+		if err := sample.Protect(func() { o.result, o.err = probeDevices(d) }); err != nil {
+			o.err = err
+		}
+		done <- o
 	}()
 	select {
 	case o := <-done:

@@ -112,7 +112,9 @@ func (s *Source) round(ctx context.Context, path string, list []target, drives [
 		slots <- struct{}{}
 		all.Go(func() {
 			defer func() { <-slots }()
-			drives[i] = s.readOne(ctx, path, &list[i])
+			if err := sample.Protect(func() { drives[i] = s.readOne(ctx, path, &list[i]) }); err != nil {
+				drives[i] = unread(&list[i], err.Error())
+			}
 			drives[i].At = time.Now().Round(0)
 		})
 	}
@@ -133,7 +135,10 @@ func (s *Source) readOne(ctx context.Context, path string, t *target) sample.Dri
 	}
 	done := make(chan sample.Drive, 1)
 	go func() { // tracked in running: it ends when smartctl does, which may never happen
-		d := s.run(ctx, path, t)
+		var d sample.Drive
+		if err := sample.Protect(func() { d = s.run(ctx, path, t) }); err != nil {
+			d = unread(t, err.Error())
+		}
 		s.end(key)
 		done <- d
 	}()

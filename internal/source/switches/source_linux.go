@@ -33,6 +33,7 @@ type Source struct {
 	empty    int           // polls in turn in which nothing happened
 	recent   runs          // that ended within wakeTime of the newest reading
 	lost     uint64        // since that
+	failed   error         // of watch, since that
 	until    time.Duration // everything before is in changes
 	reported time.Duration // until, at the newest reading
 	proc     proc
@@ -130,7 +131,7 @@ func (s *Source) Follow(name string, pids []int) error {
 		var ctx context.Context
 		ctx, s.stop = context.WithCancel(context.Background())
 		s.done = make(chan struct{})
-		go s.watch(ctx)
+		go s.run(ctx)
 	}
 	return s.sync(s.jobs[name], pids)
 }
@@ -288,9 +289,19 @@ func (s *Source) limit(length time.Duration) error {
 	return errors.Join(problems...)
 }
 
+// run watches until the source is closed. The next reading reports a panic.
+func (s *Source) run(ctx context.Context) {
+	defer close(s.done)
+	sample.Restart(ctx, func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.failed = err
+		s.lost++
+	}, func() { s.watch(ctx) })
+}
+
 // watch looks at pauses until the source is closed. While nothing happens, it waits for a reading that finds something.
 func (s *Source) watch(ctx context.Context) {
-	defer close(s.done)
 	beat := time.NewTicker(pollEvery)
 	defer beat.Stop()
 	for {
@@ -441,9 +452,10 @@ func (s *Source) Read(into *sample.Sample) error {
 	}
 	length := s.until - s.reported
 	s.report()
-	s.lost = 0
 	into.Schedule = &s.schedule
-	return s.limit(length)
+	failed := s.failed
+	s.lost, s.failed = 0, nil
+	return errors.Join(failed, s.limit(length))
 }
 
 func monotonic() time.Duration {

@@ -1,10 +1,12 @@
 package baseline
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/state"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -29,10 +31,10 @@ type Store struct {
 	pending    []observation // not written yet
 	overflowed bool          // some were dropped, and that was reported
 
-	save    chan chan struct{} // each is closed after an attempt to write all of pending
-	stop    chan struct{}
-	done    chan struct{}
-	closing sync.Once
+	save chan chan struct{} // each is closed after an attempt to write all of pending
+	open context.Context    // until Close
+	stop context.CancelFunc
+	done chan struct{}
 }
 
 // Open starts to use the file at path. The file may be missing. It calls report with each problem on any goroutine, and
@@ -47,10 +49,12 @@ func Open(path string, report func(error)) *Store {
 }
 
 func newStore(path string, report func(error)) *Store {
-	return &Store{
+	s := &Store{
 		path: path, report: report, file: newFile(path, report), known: records{},
-		save: make(chan chan struct{}), stop: make(chan struct{}), done: make(chan struct{}),
+		save: make(chan chan struct{}), done: make(chan struct{}),
 	}
+	s.open, s.stop = context.WithCancel(context.Background())
+	return s
 }
 
 // waitFor waits until c is closed, and reports whether that was within the limit. A file system may hang.
@@ -124,7 +128,7 @@ func (s *Store) Close() {
 	if s == nil {
 		return
 	}
-	s.closing.Do(func() { close(s.stop) })
+	s.stop()
 	if !waitFor(s.done, maxWait+time.Second) {
 		s.report(fmt.Errorf("%s does not answer: the last windows may be missing in the baselines", s.path))
 	}
@@ -133,19 +137,32 @@ func (s *Store) Close() {
 // run is the goroutine that uses the file.
 func (s *Store) run(loaded chan<- struct{}) {
 	defer close(s.done)
-	retireDatabase(s.path, s.report)
-	s.read()
-	close(loaded)
+	opened := sync.OnceFunc(func() { close(loaded) })
+	sample.Restart(s.open, s.report, func() {
+		defer opened()
+		retireDatabase(s.path, s.report)
+		s.read()
+		opened()
+		s.serve()
+	})
+	if err := sample.Protect(s.write); err != nil {
+		s.report(err)
+	}
+}
+
+// serve writes until the Store is closed.
+func (s *Store) serve() {
 	ticker := time.NewTicker(writeInterval)
 	defer ticker.Stop()
 	for {
 		select {
-		case <-s.stop:
-			s.write()
+		case <-s.open.Done():
 			return
 		case saved := <-s.save:
-			s.write()
-			close(saved)
+			func() {
+				defer close(saved)
+				s.write()
+			}()
 		case <-ticker.C:
 			if s.write(); s.file.Changed() {
 				s.read()

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 func TestLearnAndCompare(t *testing.T) {
@@ -41,6 +43,61 @@ func TestLearnAndCompare(t *testing.T) {
 	if got, known := again.Baseline("epoch/train"); !known || got != usual {
 		t.Errorf("opened again: got %+v, %v; want %+v", got, known, usual)
 	}
+}
+
+// The goroutine of a Store that panics pauses and starts again. What was learned meanwhile is in the file in the end.
+func TestPanicOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), fileName)
+		first := newStore(path, func(err error) { t.Error(err) })
+		go first.run(make(chan struct{}))
+		first.Learn("epoch/before", time.Second, false, time.Now())
+		first.Save()
+		first.Close()
+
+		before, began, checks := sample.Panics(), time.Now(), 0
+		var reports []string
+		s := newStore(path, func(err error) { reports = append(reports, err.Error()) })
+		s.file.Check = func(records) error {
+			if checks++; checks <= 3 {
+				panic("for the test")
+			}
+			return nil
+		}
+		loaded := make(chan struct{})
+		go s.run(loaded)
+		<-loaded
+		s.Learn("epoch/after", time.Second, false, time.Now())
+		time.Sleep(10 * time.Second)
+		if _, known := s.known["epoch/before"]; !known {
+			t.Errorf("got %v after %v, want the baselines of the file", s.known, time.Since(began))
+		}
+		s.Close()
+		if all := list(t, path); len(all) != 2 {
+			t.Errorf("got %+v in the file, want both baselines", all)
+		}
+		got := sample.Panics() - before
+		if got != 3 || len(reports) != 3 || !strings.Contains(reports[0], "a bug in stallspan") {
+			t.Errorf("got %d panics, reports %q; want 3 of each", got, reports)
+		}
+	})
+}
+
+// A Store that always panics ends, and takes no program with it.
+func TestLastPanicOfTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), fileName)
+		reports := 0
+		s := newStore(path, func(error) { reports++ })
+		s.file = nil
+		go s.run(make(chan struct{}))
+		s.Learn("epoch/x", time.Second, false, time.Now())
+		s.Save()
+		s.Close()
+		if reports == 0 {
+			t.Error("got no report, want that it is a bug")
+		}
+	})
 }
 
 func TestNilStore(t *testing.T) {
