@@ -127,8 +127,19 @@ func TestAgent(t *testing.T) {
 	if fmt.Sprintf("%x", spans["epoch"].TraceId) != "0af7651916cd43dd8448eb211c80319c" {
 		t.Errorf("the epoch is not in its program's trace: %v", spans["epoch"])
 	}
-	if len(b.metrics) == 0 {
-		t.Error("no metrics")
+	found := map[string]bool{}
+	for _, r := range b.metrics {
+		for _, scope := range r.ScopeMetrics {
+			for _, m := range scope.Metrics {
+				found[m.Name] = true
+			}
+		}
+	}
+	for _, name := range []string{"system.cpu.time", "stallspan.panics", "stallspan.readings.late",
+		"stallspan.windows.lost"} {
+		if !found[name] {
+			t.Errorf("got the metrics %v, want %s", found, name)
+		}
 	}
 }
 

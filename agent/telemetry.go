@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -44,6 +46,10 @@ func openTelemetry(ctx context.Context, m *monitor.Monitor) (*telemetry, error) 
 func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options, disabled ...string) (*telemetry,
 	error) {
 	t := &telemetry{metrics: emit.NewMetrics(version(), disabled...)}
+	var running atomic.Pointer[export.Exporter] // which may ask for metrics before New returns
+	t.metrics.Own = func() emit.Own {
+		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(), Lost: running.Load().Lost()}
+	}
 	var err error
 	o.Version = version()
 	o.Report = func(line string) { say("warning: %s", line) }
@@ -52,6 +58,7 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 	if err != nil {
 		return nil, err
 	}
+	running.Store(t.exporter)
 	ctx, t.stopFirst = context.WithTimeout(ctx, flushTime)
 	t.first.Go(func() { _ = t.exporter.Flush(ctx) }) // a lasting failure shows again at the end
 	return t, nil

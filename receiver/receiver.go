@@ -15,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
 	"github.com/stallspan/stallspan/receiver/internal/metadata"
 )
@@ -103,6 +104,10 @@ func (r *stallspanReceiver) open() (err error) {
 		return err
 	}
 	r.monitor = m
+	r.metrics.Own = func() emit.Own {
+		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(),
+			Lost: uint64(r.spans.lost() + r.records.lost())}
+	}
 	r.client = m.Windows.NewClient(windows.Options{Spans: r.begin, Durations: &r.metrics.Durations})
 	if r.telemetry, err = r.observe(m, r.client); err != nil {
 		return err

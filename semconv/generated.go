@@ -860,6 +860,13 @@ var ModelLoadDuration = Metric{
 	},
 }
 
+// Panics: Bugs of Stallspan that ended a part of it, which started again: please report them.
+var Panics = Metric{
+	Name: "stallspan.panics", Unit: "{panic}", Kind: Counter, Int: true,
+	Description: "Bugs of Stallspan that ended a part of it, which started again: please report them.",
+	Attributes:  []AttributeRef{},
+}
+
 // PhysicalDiskIO: Bytes read and written in the drive's life, by its own count.
 var PhysicalDiskIO = Metric{
 	Name: "stallspan.physical_disk.io", Unit: "By", Kind: Counter, Int: true,
@@ -912,6 +919,13 @@ var ProcessGPUMemoryUsage = Metric{
 	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {ProcessPIDKey, attribute.INT64, true}},
 }
 
+// ReadingsLate: Readings that were late by more than an interval, because the machine was busy.
+var ReadingsLate = Metric{
+	Name: "stallspan.readings.late", Unit: "{reading}", Kind: Counter, Int: true,
+	Description: "Readings that were late by more than an interval, because the machine was busy.",
+	Attributes:  []AttributeRef{},
+}
+
 // TrainingEpochDuration: Duration of training epochs.
 var TrainingEpochDuration = Metric{
 	Name: "stallspan.training.epoch.duration", Unit: "s", Kind: Histogram,
@@ -920,6 +934,13 @@ var TrainingEpochDuration = Metric{
 		{SlowKey, attribute.BOOL, false}, {TrainingRunNameKey, attribute.STRING, false},
 		{VerdictKey, attribute.STRING, false}, {WindowEvidenceKey, attribute.STRING, false},
 	},
+}
+
+// WindowsLost: Spans and log records that were lost: a queue was full, or the backend refused them.
+var WindowsLost = Metric{
+	Name: "stallspan.windows.lost", Unit: "{item}", Kind: Counter, Int: true,
+	Description: "Spans and log records that were lost: a queue was full, or the backend refused them.",
+	Attributes:  []AttributeRef{},
 }
 
 // SystemCPUTime: Time of the logical CPU in each mode.
@@ -1251,13 +1272,16 @@ var Metrics = []Metric{
 	GPUSMUtilization,
 	GPUTensorUtilization,
 	ModelLoadDuration,
+	Panics,
 	PhysicalDiskIO,
 	PhysicalDiskPowerOnTime,
 	PressureCPUStallTime,
 	PressureIOStallTime,
 	PressureMemoryStallTime,
 	ProcessGPUMemoryUsage,
+	ReadingsLate,
 	TrainingEpochDuration,
+	WindowsLost,
 	SystemCPUTime,
 	SystemCPUUtilization,
 	SystemDiskIO,

@@ -34,6 +34,7 @@ type Metrics struct {
 	sets      sets
 	sizes     map[*semconv.Metric]int // points of each metric at the last collection
 	Durations Durations
+	Own       func() Own // nil for none
 }
 
 // maxBegan bounds Metrics.began.
@@ -64,6 +65,7 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	m.drives(b, &now)
 	b.time = newest(&now)
 	m.Durations.emit(b)
+	m.own(b)
 	m.last = now
 	metrics := slices.DeleteFunc(b.metrics(), func(x metricdata.Metrics) bool {
 		return slices.Contains(m.disabled, x.Name)

@@ -42,6 +42,7 @@ func TestRegistry(t *testing.T) {
 		}
 	}
 	whole := emit.NewMetrics("test") // the recorded GPU lacks some readings, and is not a slice
+	whole.Own = func() emit.Own { return emit.Own{Since: booted, Panics: 1, Late: 2, Lost: 3} }
 	for i := range 2 {
 		o.metrics(whole.Collect(wholeGPU(time.Hour + time.Duration(i)*time.Second)))
 	}

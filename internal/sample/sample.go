@@ -17,6 +17,9 @@ type Stamp struct {
 // steps it, and it stops while the machine is suspended.
 var origin = time.Now()
 
+// Began returns when this program began, on the wall clock of that time.
+func Began() time.Time { return origin.Round(0) }
+
 // Now returns the present time on both clocks, from one call.
 func Now() Stamp {
 	now := time.Now()

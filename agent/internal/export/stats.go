@@ -67,6 +67,16 @@ func (e *Exporter) Dropped() uint64 {
 	return spans.Dropped + records.Dropped
 }
 
+// Lost returns how many spans and log records newer ones replaced in a full queue, or the backend refused. A
+// nil Exporter has lost none.
+func (e *Exporter) Lost() uint64 {
+	if e == nil {
+		return 0
+	}
+	spans, records := e.counts()
+	return spans.Dropped + spans.Refused + records.Dropped + records.Refused
+}
+
 // LogsDropped returns how many log records newer ones replaced in a full queue, or the backend refused.
 func (e *Exporter) LogsDropped() uint64 {
 	_, records := e.counts()
