@@ -28,6 +28,7 @@ const (
 func demoCommand() *cobra.Command {
 	var dir string
 	var asJSON bool
+	var html string
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Find the storage stall of a training run on this machine's disk, with an emulated GPU",
@@ -37,8 +38,13 @@ cache. Prints where the time of each went. The first epoch predicts a speed-up; 
 measures it. Takes under a minute, needs neither a GPU nor root, and removes its files.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON}
-			err := d.run(cmd.Context(), dir)
+			files, err := openOutputs("", html)
+			if err != nil {
+				return err
+			}
+			defer files.discard()
+			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON, pages: files}
+			err = d.run(cmd.Context(), dir)
 			if errors.Is(err, context.Canceled) {
 				return exitError{exitInterrupted, errors.New("the demo was interrupted; its files are removed")}
 			}
@@ -48,6 +54,7 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 	cmd.Flags().StringVar(&dir, "dir", "",
 		"`folder` on the disk to read (default: the one for temporary files, or this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
+	cmd.Flags().StringVar(&html, "html", "", htmlUsage)
 	return cmd
 }
 
@@ -55,6 +62,7 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 type demo struct {
 	out    io.Writer
 	asJSON bool
+	pages  *outputs
 
 	files       *emulate.Files
 	accelerator *emulate.Accelerator
@@ -119,7 +127,7 @@ func (d *demo) watch(ctx context.Context) error {
 	report, _ := m.Windows.End(id, m.Now())
 	root.End(rootSpan(demoName, began.At.Wall, report))
 	if err == nil {
-		err = d.show(cold, warm)
+		err = sayAll(d.show(cold, warm), d.save(report))
 	}
 	t.close(ctx)
 	return err
@@ -207,6 +215,14 @@ func (d *demo) show(cold, warm *window.Report) error {
 	t.line("")
 	t.line("Now your own program:  stallspan run -- python3 train.py")
 	return nil
+}
+
+// save writes the page, if one is wanted.
+func (d *demo) save(whole *window.Report) error {
+	windows, _ := d.timeline.sorted()
+	return d.pages.save(newDocument(whole, windows, d.monitor.Problems()), pictured{
+		title: "stallspan demo", facts: host(), monitor: d.monitor, whole: whole, windows: windows,
+	})
 }
 
 // say reports the progress on standard error, as standard output is for the report.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,7 @@ input.`,
 		},
 	}
 	cmd.Flags().StringVar(&p.reportPath, "report", "", "write the report as JSON to this `file`")
+	cmd.Flags().StringVar(&p.htmlPath, "html", "", htmlUsage)
 	cmd.Flags().BoolVar(&p.whatIf, "what-if", false, whatIfUsage)
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print the report as JSON on standard output")
 	return cmd
@@ -42,6 +44,7 @@ input.`,
 // replay is one reading of a recording.
 type replay struct {
 	reportPath string
+	htmlPath   string
 	asJSON     bool
 	whatIf     bool
 	out        io.Writer
@@ -56,11 +59,11 @@ type replay struct {
 }
 
 func (p *replay) run(ctx context.Context, paths []string) error {
-	report, err := openReport(p.reportPath)
+	files, err := openOutputs(p.reportPath, p.htmlPath)
 	if err != nil {
 		return err
 	}
-	defer report.discard()
+	defer files.discard()
 	parts, err := openParts(paths)
 	defer closeParts(parts)
 	if err != nil {
@@ -79,7 +82,16 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 	}
 	p.endAll()
 	doc := newDocument(p.whole, p.reports(), p.problems())
-	return sayAll(append(failed, p.show(&doc), report.save(doc))...)
+	shown := pictured{title: p.title(paths), monitor: p.monitor, whole: p.whole, windows: p.reports()}
+	return sayAll(append(failed, p.show(&doc), files.save(doc, shown))...)
+}
+
+// title is the name of the run that was recorded, or of the file.
+func (p *replay) title(paths []string) string {
+	if p.whole != nil && p.whole.Run != "" {
+		return p.whole.Run
+	}
+	return filepath.Base(paths[0])
 }
 
 // feedAll feeds all parts. An error in one part does not stop the next one.

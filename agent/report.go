@@ -41,10 +41,14 @@ func newDocument(run *window.Report, windows []*window.Report, problems []error)
 // at once and not after a night of training. It gets its name when it is complete.
 type reportFile struct {
 	path string   // empty if there is nothing to rename: a pipe, a device, our own output
-	file *os.File // a temporary file in the folder of path; nil without --report, and after save
+	file *os.File // a temporary file in the folder of path; nil without a path, and after save
 }
 
-func openReport(path string) (*reportFile, error) {
+// openReport opens the file of --report.
+func openReport(path string) (*reportFile, error) { return openOutput("--report", path) }
+
+// openOutput opens the file that a flag names. Without a path, the result is a file that is never written.
+func openOutput(flag, path string) (*reportFile, error) {
 	if path == "" {
 		return &reportFile{}, nil
 	}
@@ -57,13 +61,13 @@ func openReport(path string) (*reportFile, error) {
 	}
 	target, err := trust.Follow(path) // so that a symbolic link stays one
 	if err != nil {
-		return nil, fmt.Errorf("--report %s cannot be written: %w", path, reason(err))
+		return nil, fmt.Errorf("%s %s cannot be written: %w", flag, path, reason(err))
 	}
 	if info, err := os.Stat(path); err == nil {
 		if !info.Mode().IsRegular() {
 			file, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0) // a pipe without a reader is refused
 			if err != nil {
-				return nil, fmt.Errorf("--report %s cannot be written: %w", path, reason(err))
+				return nil, fmt.Errorf("%s %s cannot be written: %w", flag, path, reason(err))
 			}
 			return &reportFile{file: file}, nil
 		}
@@ -71,7 +75,7 @@ func openReport(path string) (*reportFile, error) {
 	draft := filepath.Join(filepath.Dir(target), ".stallspan-report-"+rand.Text())
 	file, err := os.OpenFile(draft, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("--report %s cannot be written, give a file in a folder that you may write to: %w", path,
+		return nil, fmt.Errorf("%s %s cannot be written, give a file in a folder that you may write to: %w", flag, path,
 			reason(err))
 	}
 	state.LikeOld(file, target)
@@ -97,9 +101,16 @@ func (f *reportFile) save(d document) error {
 	if err := writeJSON(&buffer, d); err != nil {
 		return fmt.Errorf("the report cannot be written as JSON: %w", err)
 	}
-	text := buffer.Bytes()
+	return f.saveText(buffer.Bytes(), ".json")
+}
+
+// saveText writes a text to the file, or to a spare file with this extension.
+func (f *reportFile) saveText(text []byte, extension string) error {
+	if f.file == nil {
+		return nil
+	}
 	if err := f.write(text); err != nil {
-		spare, failed := writeSpare(text)
+		spare, failed := writeSpare(text, extension)
 		if failed != nil {
 			return fmt.Errorf("the report could not be written (%w), nor to the folder for temporary files: %w",
 				reason(err), reason(failed))
@@ -109,8 +120,8 @@ func (f *reportFile) save(d document) error {
 	return nil
 }
 
-func writeSpare(text []byte) (path string, err error) {
-	file, err := os.CreateTemp("", "stallspan-report-*.json")
+func writeSpare(text []byte, extension string) (path string, err error) {
+	file, err := os.CreateTemp("", "stallspan-report-*"+extension)
 	if err != nil {
 		return "", err
 	}

@@ -27,6 +27,7 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	report   string
+	html     string
 	name     string
 	failOn   string
 	slow     slowFlags
@@ -62,6 +63,7 @@ spans over OTLP.`,
 	flags := cmd.Flags()
 	flags.SetInterspersed(false)
 	flags.StringVar(&o.report, "report", "", "write the report as JSON to this `file`")
+	flags.StringVar(&o.html, "html", "", htmlUsage)
 	flags.StringVar(&o.recorder.path, "record", "", "also record all readings to this `file`, for stallspan replay")
 	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program or script)")
 	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "",
@@ -89,11 +91,11 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	report, err := openReport(o.report)
+	files, err := openOutputs(o.report, o.html)
 	if err != nil {
 		return exitError{exitRun, err}
 	}
-	defer report.discard()
+	defer files.discard()
 	if err := o.recorder.open(); err != nil {
 		return exitError{exitRun, err}
 	}
@@ -101,7 +103,7 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if o.name == "" {
 		o.name = nameOf(argv)
 	}
-	r := &run{options: o, argv: argv, reader: reader, report: report, limits: limits, noBaselines: noBaselines,
+	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
 		live: newLiveLines(o.quiet || o.json)}
 	r.windows.added = r.live.ended
 	return r.do(ctx)
@@ -113,7 +115,7 @@ type run struct {
 	argv    []string
 	reader  *progress.Reader
 	live    *liveLines
-	report  *reportFile
+	files   *outputs
 	limits  config.Slow
 
 	monitor   *monitor.Monitor
@@ -276,7 +278,9 @@ func (r *run) problems() []error {
 
 // finish writes the report, flushes the telemetry, and returns the exit code.
 func (r *run) finish(ctx context.Context) error {
-	saved := r.report.save(newDocument(r.whole, r.timeline(), r.problems()))
+	saved := r.files.save(newDocument(r.whole, r.timeline(), r.problems()), pictured{
+		title: r.options.name, facts: host(), monitor: r.monitor, whole: r.whole, windows: r.timeline(),
+	})
 	failed := sayAll(r.recorded, saved)
 	r.root.End(r.span())
 	r.telemetry.close(ctx)

@@ -49,7 +49,8 @@ func check(root string) ([]string, error) {
 		}
 		if entry.IsDir() {
 			name := entry.Name()
-			if path != root && (name == ".git" || name == "build" || name == "testdata" && !hasPages(path)) {
+			foreign := name == ".git" || name == "build" || name == "node_modules"
+			if path != root && (foreign || name == "testdata" && !hasPages(path)) {
 				return fs.SkipDir
 			}
 			return nil

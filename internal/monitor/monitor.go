@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/lend"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
@@ -172,6 +173,9 @@ func (m *Monitor) CatchUp() { m.sources.CatchUp() }
 // Collect returns a copy of the newest readings, with the last readings of processes that ended since the previous
 // call.
 func (m *Monitor) Collect() sample.Snapshot { return m.readings.Collect() }
+
+// History returns the readings of the past. Only the monitor appends to it.
+func (m *Monitor) History() *history.History { return m.readings.History() }
 
 // Inventory counts the devices of the newest readings.
 func (m *Monitor) Inventory() sampling.Inventory { return m.readings.Inventory() }

@@ -1,0 +1,114 @@
+package agent
+
+import (
+	"bytes"
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const htmlUsage = "write the report as one HTML `file`, to look at and to send"
+
+// outputs are the files that a command writes when it ends: a report in JSON, and one in HTML.
+type outputs struct{ report, html *reportFile }
+
+// openOutputs opens the files of --report and --html. --report with a name that ends in .html is --html.
+func openOutputs(report, html string) (*outputs, error) {
+	if html == "" && isHTML(report) {
+		report, html = "", report
+	}
+	o := &outputs{}
+	var err error
+	if o.report, err = openReport(report); err != nil {
+		return nil, err
+	}
+	if o.html, err = openOutput("--html", html); err != nil {
+		o.report.discard()
+		return nil, err
+	}
+	return o, nil
+}
+
+func isHTML(path string) bool {
+	extension := strings.ToLower(filepath.Ext(path))
+	return extension == ".html" || extension == ".htm"
+}
+
+func (o *outputs) discard() {
+	o.report.discard()
+	o.html.discard()
+}
+
+// save writes both files.
+func (o *outputs) save(d document, p pictured) error {
+	saved := o.report.save(d)
+	if o.html.file == nil {
+		return saved
+	}
+	var text bytes.Buffer
+	failed := page.Write(&text, p.data(d.Problems))
+	if failed == nil {
+		failed = o.html.saveText(text.Bytes(), ".html")
+	}
+	return sayAll(saved, failed)
+}
+
+// pictured is what the page shows.
+type pictured struct {
+	title   string
+	facts   []page.Fact
+	monitor *monitor.Monitor
+	whole   *window.Report // nil if the windows have nothing in common
+	windows []*window.Report
+}
+
+func (p pictured) data(problems []string) *page.Data {
+	d := &page.Data{Title: p.title, Facts: p.facts, Windows: []page.Window{}, Problems: problems}
+	reports := p.windows
+	if p.whole != nil {
+		reports = append(slices.Clone(reports), p.whole)
+	}
+	if len(reports) == 0 {
+		return d
+	}
+	first := slices.MinFunc(reports, func(a, b *window.Report) int { return cmp.Compare(a.Start.Mono, b.Start.Mono) })
+	last := slices.MaxFunc(reports, func(a, b *window.Report) int { return cmp.Compare(a.End.Mono, b.End.Mono) })
+	origin, end := first.Start.Mono, last.End.Mono
+	d.Origin, d.Duration = first.Start.Wall, (end - origin).Seconds()
+	if p.whole != nil {
+		whole := page.NewWindow(p.whole, origin)
+		d.Run = &whole
+	}
+	for _, r := range p.windows {
+		d.Windows = append(d.Windows, page.NewWindow(r, origin))
+	}
+	d.Curves = page.NewCurves(p.monitor.History(), ceilings(reports), origin, end)
+	return d
+}
+
+// ceilings are what the disks of the windows were seen to read at most.
+func ceilings(reports []*window.Report) page.Ceilings {
+	found := page.Ceilings{}
+	for _, r := range reports {
+		for i := range r.Disks {
+			d := &r.Disks[i]
+			found[d.Name] = max(found[d.Name], d.ReadCeiling)
+		}
+	}
+	return found
+}
+
+// host is the name of this machine, for the head of a page.
+func host() []page.Fact {
+	name, err := os.Hostname()
+	if err != nil {
+		return nil
+	}
+	return []page.Fact{{Name: "host", Value: name}}
+}

@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Tests the HTML report in Debian's chromium, with Playwright. UPDATE=1 writes the pictures that later runs compare with.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+missing=()
+command -v npm >/dev/null || missing+=(nodejs npm)
+[[ -n ${CHROMIUM:-} ]] || command -v chromium >/dev/null || missing+=(chromium)
+if ((${#missing[@]})); then
+	echo "the page is not tested in a browser: install ${missing[*]}" >&2
+	exit 0
+fi
+mkdir -p build/pages
+go build -o build/stallspan-page .
+TZ=UTC build/stallspan-page replay --html build/pages/gpu.html testdata/recordings/gpu.jsonl.gz >/dev/null
+go run ./test/page build/pages
+cd test/page
+npm ci --ignore-scripts --no-audit --no-fund --loglevel error
+PAGES=../../build/pages npx playwright test ${UPDATE:+--update-snapshots} "$@"

@@ -1,0 +1,398 @@
+package page
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/ledger"
+)
+
+// Curves are quantities over time, in panels that share one time axis.
+type Curves struct {
+	Start  float64 `json:"start_s"` // of the first interval, after the origin of the page
+	Step   float64 `json:"step_s"`
+	Panels []Panel `json:"panels"`
+}
+
+// Panel is one picture with a value axis of its own.
+type Panel struct {
+	Title   string  `json:"title"`
+	Unit    string  `json:"unit"`          // "%", "B/s", "s", "W", "°C", "B" or "" for a number
+	Max     float64 `json:"max,omitempty"` // upper end of the value axis; 0 if the values decide
+	Stacked bool    `json:"stacked,omitempty"`
+	Log     bool    `json:"log,omitempty"` // a logarithmic value axis
+	Lines   []Line  `json:"lines"`
+	Marks   []Mark  `json:"marks,omitempty"`
+	Note    string  `json:"note,omitempty"` // what is left out
+}
+
+// Line is one curve: a mean for each interval.
+type Line struct {
+	Name   string `json:"name"`
+	Part   string `json:"part,omitempty"` // of a ledger: it decides the colour
+	Device int    `json:"device"`         // lines of one device have one colour
+	Dashed bool   `json:"dashed,omitempty"`
+	Values Values `json:"values"`
+}
+
+// Mark is a level on the value axis, such as what a disk can do.
+type Mark struct {
+	Name   string  `json:"name"`
+	Device int     `json:"device"`
+	Value  float64 `json:"value"`
+}
+
+// Values are means. NaN stands for an interval that is not known.
+type Values []float64
+
+// MarshalJSON writes four significant digits, and null for NaN.
+func (v Values) MarshalJSON() ([]byte, error) {
+	out := make([]byte, 0, 2+6*len(v))
+	out = append(out, '[')
+	for i, x := range v {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			out = append(out, "null"...)
+		} else {
+			out = strconv.AppendFloat(out, x, 'g', 4, 64)
+		}
+	}
+	return append(out, ']'), nil
+}
+
+// Bounds of the curves of a page.
+const (
+	maxPoints = 2000 // of a curve
+	maxDisks  = 8    // the disks that moved most
+	maxGPUs   = 16
+	maxJobs   = 8
+)
+
+// minStep is the shortest interval: that of the readings, by default.
+const minStep = 100 * time.Millisecond
+
+// Ceilings are the highest read throughputs that were seen of disks, in bytes per second, by the disk's name.
+type Ceilings map[string]float64
+
+// maker reads curves from a history.
+type maker struct {
+	from   *history.History
+	limits Ceilings
+	start  time.Duration
+	step   time.Duration
+	points int
+}
+
+// NewCurves returns the curves of the time from origin to end, both on the monotonic clock, or of as much of it as the
+// history still holds.
+func NewCurves(h *history.History, ceilings Ceilings, origin, end time.Duration) Curves {
+	start := origin
+	if first, ok := oldest(h); ok {
+		start = max(start, first)
+	}
+	if end <= start {
+		return Curves{}
+	}
+	step := max(minStep, (end-start+maxPoints-1)/maxPoints)
+	m := &maker{from: h, limits: ceilings, start: start, step: step, points: int((end - start) / step)}
+	c := Curves{Start: (start - origin).Seconds(), Step: step.Seconds()}
+	if m.points == 0 {
+		return c
+	}
+	for _, p := range slices.Concat(m.ledgers(), m.gpuBusy(), m.disks(), m.pressure(), m.cores(), m.gpuDetails()) {
+		if len(p.Lines) > 0 {
+			c.Panels = append(c.Panels, p)
+		}
+	}
+	return c
+}
+
+// oldest is the time of the first reading in the history.
+func oldest(h *history.History) (first time.Duration, ok bool) {
+	for _, s := range []history.Series{history.HostCPUTime, history.DiskReadBytes, history.LedgerBusy} {
+		if at, found := h.First(s); found && (!ok || at < first) {
+			first, ok = at, true
+		}
+	}
+	return first, ok
+}
+
+func (m *maker) at(i int) time.Duration { return m.start + time.Duration(i)*m.step }
+
+// grown returns the growth of a quantity in each interval, divided by the step; NaN where it is not known. It returns
+// nil if no interval is known.
+func (m *maker) grown(s history.Series, id string) Values {
+	values := make(Values, m.points)
+	known := false
+	for i := range values {
+		d, ok := m.from.Between(history.Key{Series: s, ID: id}, history.Point{At: m.at(i)}, history.Point{At: m.at(i + 1)})
+		if !ok || d.Reset {
+			values[i] = math.NaN()
+			continue
+		}
+		known = true
+		values[i] = d.Value / m.step.Seconds()
+	}
+	if !known {
+		return nil
+	}
+	return values
+}
+
+// zero reports whether no interval has a value above 0.
+func (v Values) zero() bool { return !slices.ContainsFunc(v, func(x float64) bool { return x > 0 }) }
+
+func (v Values) sum() (sum float64) {
+	for _, x := range v {
+		if !math.IsNaN(x) {
+			sum += x
+		}
+	}
+	return sum
+}
+
+// scaled multiplies all values, in place.
+func (v Values) scaled(factor float64) Values {
+	for i := range v {
+		v[i] *= factor
+	}
+	return v
+}
+
+// ratio is the quotient of two curves; NaN where one of them is not above 0.
+func ratio(a, b Values) Values {
+	if a == nil || b == nil {
+		return nil
+	}
+	out := make(Values, len(a))
+	for i := range a {
+		if out[i] = math.NaN(); a[i] > 0 && b[i] > 0 {
+			out[i] = a[i] / b[i]
+		}
+	}
+	return out
+}
+
+// plus adds two curves. nil stands for zero.
+func plus(a, b Values) Values {
+	if a == nil {
+		return b
+	}
+	for i := range b {
+		a[i] += b[i]
+	}
+	return a
+}
+
+// percent is the value axis of a share.
+const percent = 100
+
+// ledgers has a panel for each job: the mean ledger of its GPUs, as shares of the time.
+func (m *maker) ledgers() (panels []Panel) {
+	gpus := map[string][]string{} // by job
+	var jobs []string
+	for _, id := range m.from.Known(history.LedgerBusy) {
+		job, gpu, _ := strings.Cut(id, "\x00")
+		if gpus[job] == nil {
+			jobs = append(jobs, job)
+		}
+		gpus[job] = append(gpus[job], gpu)
+	}
+	if len(jobs) > 1 { // with a job, the whole machine says nothing more
+		jobs = slices.DeleteFunc(jobs, func(job string) bool { return job == "" })
+	}
+	for _, job := range jobs[:min(len(jobs), maxJobs)] {
+		ids := gpus[job]
+		if len(ids) > 1 { // the ledger without a GPU is of the time before one was used
+			ids = slices.DeleteFunc(ids, func(gpu string) bool { return gpu == "" })
+		}
+		panels = append(panels, m.ledger(job, ids))
+	}
+	return panels
+}
+
+func (m *maker) ledger(job string, gpus []string) Panel {
+	title, withGPU := "Where the time went", gpus[0] != ""
+	if job != "" {
+		title += ": " + job
+	}
+	p := Panel{Title: title, Unit: "%", Max: percent, Stacked: true}
+	var busy, storage, cpu Values
+	for _, gpu := range gpus {
+		id := ledger.ID(job, gpu)
+		busy = plus(busy, m.grown(history.LedgerBusy, id))
+		storage = plus(storage, m.grown(history.LedgerStorage, id))
+		cpu = plus(cpu, m.grown(history.LedgerCPU, id))
+	}
+	if busy == nil || storage == nil || cpu == nil {
+		return p
+	}
+	share := percent / float64(len(gpus))
+	busy, storage, cpu = busy.scaled(share), storage.scaled(share), cpu.scaled(share)
+	other := make(Values, m.points)
+	for i := range other {
+		other[i] = max(0, percent-busy[i]-storage[i]-cpu[i])
+	}
+	if withGPU {
+		p.Lines = []Line{{Name: "GPU busy", Part: "busy", Values: busy}}
+	}
+	p.Lines = append(p.Lines, Line{Name: "storage", Part: "storage", Values: storage})
+	switch {
+	case withGPU:
+		p.Lines = append(p.Lines, Line{Name: "CPU", Part: "cpu", Values: cpu})
+	case !cpu.zero():
+		p.Lines = append(p.Lines, Line{Name: "on CPU", Part: "busy", Values: cpu})
+	}
+	p.Lines = append(p.Lines, Line{Name: "other", Part: "other", Values: other})
+	return p
+}
+
+func (m *maker) gpuBusy() []Panel {
+	p := Panel{Title: "GPU", Unit: "%", Max: percent}
+	ids := m.from.Known(history.GPUBusyTime)
+	for device, id := range ids[:min(len(ids), maxGPUs)] {
+		if busy := m.grown(history.GPUBusyTime, id); busy != nil {
+			p.Lines = append(p.Lines, Line{Name: m.gpuName(id) + " busy", Device: device, Values: busy.scaled(percent)})
+		}
+		if active := m.detail(id, history.SMActive); active != nil {
+			p.Lines = append(p.Lines, Line{
+				Name: m.gpuName(id) + " SMs active", Device: device, Values: active.scaled(percent), Dashed: true,
+			})
+		}
+	}
+	if more := len(ids) - maxGPUs; more > 0 {
+		p.Note = strconv.Itoa(more) + " more GPUs are not shown."
+	}
+	return []Panel{p}
+}
+
+// gpuName is the number that nvidia-smi gives a GPU, where it is known.
+func (m *maker) gpuName(id string) string {
+	if limits := m.from.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
+		return "GPU " + strconv.Itoa(limits.Index)
+	}
+	return id
+}
+
+// detail is the mean of a GPU's detail in each interval, or nil if none is known. Drivers report details once a second,
+// so shorter intervals have the mean of the second around them.
+func (m *maker) detail(gpu string, d history.Detail) Values {
+	values := make(Values, m.points)
+	known := false
+	for i := range values {
+		start, end := m.at(i), m.at(i+1)
+		if widen := (time.Second - m.step) / 2; widen > 0 {
+			start, end = start-widen, end+widen
+		}
+		means := m.from.Means(gpu, start, end)
+		mean, ok := means.Get(d)
+		if values[i] = mean; !ok {
+			values[i] = math.NaN()
+		}
+		known = known || ok
+	}
+	if !known {
+		return nil
+	}
+	return values
+}
+
+func (m *maker) gpuDetails() []Panel {
+	panels := []Panel{
+		{Title: "GPU power", Unit: "W"}, {Title: "GPU temperature", Unit: "°C"}, {Title: "GPU memory", Unit: "B"},
+	}
+	ids := m.from.Known(history.GPUBusyTime)
+	for device, id := range ids[:min(len(ids), maxGPUs)] {
+		for i, d := range []history.Detail{history.Power, history.Temperature, history.MemoryUsed} {
+			if values := m.detail(id, d); values != nil {
+				panels[i].Lines = append(panels[i].Lines, Line{Name: m.gpuName(id), Device: device, Values: values})
+			}
+		}
+	}
+	return panels
+}
+
+// diskCurves is what one disk did.
+type diskCurves struct {
+	name                string
+	read, written       Values // bytes/s
+	reads, writes       Values // operations/s
+	readTime, writeTime Values // s/s, sum over operations
+	queue               Values
+}
+
+func (d *diskCurves) moved() float64 { return d.read.sum() + d.written.sum() }
+
+func (m *maker) disks() []Panel {
+	var all []diskCurves
+	for _, id := range m.from.Known(history.DiskReadBytes) {
+		d := diskCurves{
+			name: id, read: m.grown(history.DiskReadBytes, id), written: m.grown(history.DiskWriteBytes, id),
+			reads: m.grown(history.DiskReadIOs, id), writes: m.grown(history.DiskWriteIOs, id),
+			readTime: m.grown(history.DiskReadTicks, id), writeTime: m.grown(history.DiskWriteTicks, id),
+			queue: m.grown(history.DiskTimeInQueue, id),
+		}
+		if !d.read.zero() || !d.written.zero() {
+			all = append(all, d)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b diskCurves) int { return cmp.Compare(b.moved(), a.moved()) })
+	moved := Panel{Title: "Disk throughput", Unit: "B/s"}
+	await := Panel{Title: "Time of a disk operation (await)", Unit: "s", Log: true}
+	queue := Panel{Title: "Operations in flight (queue)", Unit: ""}
+	if more := len(all) - maxDisks; more > 0 {
+		moved.Note = strconv.Itoa(more) + " disks that moved less are not shown."
+		all = all[:maxDisks]
+	}
+	for i := range all {
+		d := &all[i]
+		moved.add(i, d.name+" read", d.read, false)
+		moved.add(i, d.name+" written", d.written, true)
+		if limit := m.limits[d.name]; limit > 0 {
+			moved.Marks = append(moved.Marks, Mark{d.name + " read, best second", i, limit})
+		}
+		await.add(i, d.name+" read", ratio(d.readTime, d.reads), false)
+		await.add(i, d.name+" written", ratio(d.writeTime, d.writes), true)
+		queue.add(i, d.name, d.queue, false)
+	}
+	return []Panel{moved, await, queue}
+}
+
+// add adds a curve, unless it is 0 or unknown all the time.
+func (p *Panel) add(device int, name string, v Values, dashed bool) {
+	if !v.zero() {
+		p.Lines = append(p.Lines, Line{Name: name, Device: device, Values: v, Dashed: dashed})
+	}
+}
+
+func (m *maker) pressure() []Panel {
+	p := Panel{Title: "Pressure: time in which tasks waited for I/O", Unit: "%", Max: percent}
+	for i, scope := range m.from.Known(history.IOSome) {
+		name := scope
+		if name == "" || name == "host" {
+			name = "whole machine"
+		}
+		if len(p.Lines) < 2*maxJobs {
+			p.add(i, name+", some", m.grown(history.IOSome, scope).scaled(percent), false)
+			p.add(i, name+", all", m.grown(history.IOFull, scope).scaled(percent), true)
+		}
+	}
+	return []Panel{p}
+}
+
+func (m *maker) cores() []Panel {
+	p := Panel{Title: "Cores at work", Unit: ""}
+	p.add(0, "whole machine", m.grown(history.HostCPUTime, ""), false)
+	jobs := m.from.Known(history.JobCPUTime)
+	for i, id := range jobs[:min(len(jobs), maxJobs)] {
+		p.add(i+1, id, m.grown(history.JobCPUTime, id), false)
+	}
+	return []Panel{p}
+}

@@ -1,0 +1,107 @@
+// Package page writes one HTML file that shows where the time of a run went: the answer, the ledger, a timeline of
+// windows above curves of the devices, and a table. The file needs no network and no other file.
+package page
+
+import (
+	"crypto/sha256"
+	_ "embed" // for the script and the style
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"html/template"
+	"io"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+//go:generate sh generate.sh
+
+// Version is the version of the data in the page.
+const Version = 1
+
+// Data is what the page shows. Times are in seconds after Origin.
+type Data struct {
+	Version  int       `json:"version"`
+	Title    string    `json:"title"`
+	Facts    []Fact    `json:"facts,omitempty"`
+	Origin   time.Time `json:"origin"`
+	Duration float64   `json:"duration_s"`
+	Run      *Window   `json:"run,omitempty"` // nil if the windows have nothing in common
+	Windows  []Window  `json:"windows"`
+	Problems []string  `json:"problems,omitempty"`
+	Curves   Curves    `json:"curves"`
+}
+
+// Fact is a line of the page's head, such as the host.
+type Fact struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Window is a report with its place on the time axis, which is that of the monotonic clock.
+type Window struct {
+	Start  float64         `json:"start_s"`
+	Label  string          `json:"label"`
+	Report *explain.Report `json:"report"`
+}
+
+// NewWindow returns the window of a report. origin is the start of the time axis on the monotonic clock.
+func NewWindow(r *window.Report, origin time.Duration) Window {
+	out := explain.NewReport(r)
+	return Window{Start: (r.Start.Mono - origin).Seconds(), Label: out.Label(), Report: out}
+}
+
+//go:embed dist/page.js
+var script string
+
+//go:embed dist/page.css
+var style string
+
+// document is the file around the data. The policy allows this script and this style alone, and no request.
+var document = template.Must(template.New("page").Parse(`<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-{{.ScriptHash}}'; ` +
+	`style-src 'sha256-{{.StyleHash}}'; img-src data:; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{{.Title}} - Stallspan</title>
+<style>{{.Style}}</style>
+</head>
+<body>
+<noscript>This page draws with a script, which your browser does not run. The data is in its source.</noscript>
+<div id="page"></div>
+<script type="application/json" id="data">{{.Data}}</script>
+<script>{{.Script}}</script>
+</body>
+</html>
+`))
+
+// Write writes the page.
+func Write(to io.Writer, d *Data) error {
+	d.Version = Version
+	data, err := json.Marshal(d) // escapes <, > and &, so that no text of a program can end the element
+	if err != nil {
+		return fmt.Errorf("the page's data: %w", err)
+	}
+	return document.Execute(to, struct {
+		Title, ScriptHash, StyleHash string
+		Style                        template.CSS
+		Script                       template.JS
+		Data                         template.JS
+	}{
+		Title: d.Title, ScriptHash: hash(script), StyleHash: hash(style),
+		Style:  template.CSS(style), //nolint:gosec // our own, embedded
+		Script: template.JS(script), //nolint:gosec // our own, embedded
+		Data:   template.JS(data),   //nolint:gosec // JSON without < and >
+	})
+}
+
+// hash is how a policy names an inline script or style.
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,120 @@
+// The data that package page embeds, and docs/report.md describes.
+
+export type Part = "busy" | "storage" | "cpu" | "other";
+
+export interface Disk {
+  name: string;
+  read_bytes: number;
+  read_operations: number;
+  read_await_s?: number;
+  write_bytes: number;
+  write_operations: number;
+  write_await_s?: number;
+  queue_depth: number;
+  read_ceiling?: number;
+  write_ceiling?: number;
+}
+
+export interface WhatIf {
+  no_storage?: number;
+  no_storage_low?: number;
+  no_storage_high?: number;
+  twice_the_workers?: number;
+  two_workers_at_most?: number;
+  gpu_twice_as_fast?: number;
+}
+
+export interface Report {
+  id?: string;
+  kind: string;
+  scope?: string;
+  unfinished?: boolean;
+  start: string;
+  duration_s: number;
+  gpu?: { ids: string[]; busy_s: number; busy_ratio: number };
+  process?: { on_cpu_s: number };
+  stall?: {
+    storage_s: number;
+    cpu_s?: number;
+    other_s: number;
+    other_reasons?: { kind: string; name: string; time_s: number }[];
+  };
+  evidence?: string;
+  verdict: string;
+  finding: string;
+  remedy: string;
+  findings?: { kind: string; text: string; remedy?: string }[];
+  slow: boolean;
+  slowness_reason?: string;
+  baseline?: { median_s: number; p95_s: number; count: number };
+  speedup_bound?: number;
+  what_if?: WhatIf;
+  disks?: Disk[];
+  storage_stalls?: { start: string; duration_s: number }[];
+  uncertainty_ratio?: number;
+}
+
+export interface Window {
+  start_s: number;
+  label: string;
+  report: Report;
+}
+
+export interface Line {
+  name: string;
+  part?: Part;
+  device: number;
+  dashed?: boolean;
+  values: (number | null)[];
+}
+
+export interface Panel {
+  title: string;
+  unit: string;
+  max?: number;
+  stacked?: boolean;
+  log?: boolean;
+  lines: Line[];
+  marks?: { name: string; device: number; value: number }[];
+  note?: string;
+}
+
+export interface Data {
+  version: number;
+  title: string;
+  facts?: { name: string; value: string }[];
+  origin: string;
+  duration_s: number;
+  run?: Window;
+  windows: Window[];
+  problems?: string[];
+  curves: { start_s: number; step_s: number; panels: Panel[] | null };
+}
+
+/** share is one part of a ledger: its time, and its share of all. */
+export interface Share {
+  part: Part;
+  name: string;
+  seconds: number;
+  ratio: number;
+}
+
+/** ledger returns the parts of a report's time, or none if it is not known. */
+export function ledger(r: Report): Share[] {
+  const s = r.stall;
+  if (!s) return [];
+  const total = r.duration_s * Math.max(1, r.gpu?.ids.length ?? 1);
+  if (total <= 0) return [];
+  const parts: [Part, string, number][] = [];
+  if (r.gpu) parts.push(["busy", "GPU busy", r.gpu.busy_s]);
+  else if (r.process) parts.push(["busy", "on CPU", r.process.on_cpu_s]);
+  parts.push(["storage", "storage", s.storage_s]);
+  if (r.gpu) parts.push(["cpu", "CPU", s.cpu_s ?? 0]);
+  parts.push(["other", "other", s.other_s]);
+  return parts.map(([part, name, seconds]) => ({ part, name, seconds, ratio: seconds / total }));
+}
+
+/** end is the end of a window on the time axis, in seconds. */
+export function end(w: Window): number {
+  return w.start_s + w.report.duration_s;
+}
