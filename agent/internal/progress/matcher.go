@@ -169,14 +169,14 @@ func amount(text []byte) (v float64, ok bool) {
 	return v, err == nil && v >= 0 && v <= math.MaxInt32
 }
 
-// part is step/steps, from 0 to 1; 0 if the line does not have it.
-func (m *matcher) part(line []byte, loc []int) float64 {
+// place is step/steps, or step alone.
+func (m *matcher) place(line []byte, loc []int) place {
 	step, ok := integer(group(line, loc, m.step))
 	steps, known := integer(group(line, loc, m.steps))
 	if !ok || !known || steps == 0 {
-		return 0
+		return place{known: ok, at: float64(step)}
 	}
-	return min(float64(step)/float64(steps), 1)
+	return place{known: true, fraction: true, at: min(float64(step)/float64(steps), 1)}
 }
 
 const maxModel = 256

@@ -83,7 +83,7 @@ var epochPatterns = []pattern{
 		"Train: 0 [  50/1251 (  4%)]  Loss:  6.928 (6.918)  Time: 1.462s,   87.53/s"},
 	{"epoch and step", progresses, epochWord, number + `(?:` + stepped + `[^A-Za-z0-9]*|[^A-Za-z0-9%]*)` + shown,
 		"Epoch [1/5], Step [100/600], Loss: 2.2450"},
-	{"epoch and step", progresses, epochWord, number + stepped + `\b[^A-Za-z0-9]*\d`, "epoch=1 step=100 loss=2.2450"},
+	{"epoch and step", progresses, epochWord, number + stepped + `\b[^A-Za-z0-9]*(?P<step>\d+)`, "epoch=1 step=100 loss=2.2450"},
 	{"epoch summary", ends, epochWord, number + `[^A-Za-z0-9]*` + metric, "Epoch 3 | train loss 0.412 | val loss 0.511"},
 	{"epoch heading", starts, epochWord, heading +
 		`[^A-Za-z0-9]*(?i:started|starting|starts|begins)?[^A-Za-z0-9]*(?:\s\S+\.py:\d+\s*)?$`, "===== Epoch 3 ====="},

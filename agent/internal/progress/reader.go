@@ -9,6 +9,8 @@
 // real logs.
 package progress
 
+import "bytes"
+
 // Reader finds epochs and loads in lines. The first built-in epoch pattern that matches decides the framework; then
 // only that framework's patterns are tried. Its memory is bounded.
 //
@@ -18,15 +20,17 @@ type Reader struct {
 	epochFormats formats
 	loadFormats  formats
 	settled      bool // the epoch patterns are those of one framework, or the user's
+	own          bool // the epoch pattern is the user's
 	count        int  // epochs seen by a user's pattern that has no number
 
+	ranks  ranks
 	epochs epochs
 	loads  loads
 	hints  hints
 	events []Event
 }
 
-// NewReader returns an error if a pattern of the user is not a regular expression. It names the option, the position
+// NewReader returns an error if a pattern of the user is not a regular expression. It names the option, the place
 // and the fault.
 func NewReader(options Options) (*Reader, error) {
 	r := &Reader{epochFormats: builtin()[0], loadFormats: builtin()[1]}
@@ -37,7 +41,7 @@ func NewReader(options Options) (*Reader, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.epochFormats, r.settled = own, true
+		r.epochFormats, r.settled, r.own = own, true, true
 	}
 	if options.LoadBegin != "" || options.LoadEnd != "" {
 		own, err := options.loads()
@@ -55,8 +59,8 @@ func (r *Reader) Line(line []byte) []Event {
 	line = line[:min(len(line), MaxLine)]
 	r.events = r.events[:0]
 	r.hints.line(line)
-	if m, text, loc := r.epochFormats.match(line); m != nil && r.epoch(m, text, loc) && !r.settled {
-		r.epochFormats, r.settled = r.epochFormats.of(m.framework), true
+	if r.epochFormats.pass(line) {
+		r.epochLine(line)
 	}
 	if m, text, loc := r.loadFormats.match(line); m != nil {
 		if m.marks == beginsLoad {
@@ -66,6 +70,22 @@ func (r *Reader) Line(line []byte) []Event {
 		}
 	}
 	return r.events
+}
+
+// epochLine handles a line that may be about an epoch. The launcher's prefix is removed from it. A user's pattern may
+// match with or without.
+func (r *Reader) epochLine(line []byte) {
+	rank, rest := cutRank(line)
+	m, text, loc := r.epochFormats.match(rest)
+	if m == nil && r.own && len(rank) > 0 {
+		m, text, loc = r.epochFormats.match(line)
+	}
+	if m == nil || !r.ranks.heard(rank) {
+		return
+	}
+	if r.epoch(m, text, loc) && !r.settled {
+		r.epochFormats, r.settled = r.epochFormats.of(m.framework), true
+	}
 }
 
 // Hint is for a program without epochs.
@@ -103,7 +123,7 @@ func (r *Reader) epoch(m *matcher, line []byte, loc []int) bool {
 	case m.marks == reaches || (m.marks == 0 && !ok):
 		done, ok := amount(text)
 		if ok {
-			r.epochs.reached(done, total)
+			r.epochs.reached(done, total, bytes.ContainsAny(text, ".e"))
 		}
 		return ok
 	case !ok:
@@ -113,7 +133,7 @@ func (r *Reader) epoch(m *matcher, line []byte, loc []int) bool {
 	case m.marks == ends:
 		r.epochs.over(number, total)
 	default:
-		r.epochs.running(number, total, m.part(line, loc))
+		r.epochs.running(number, total, m.place(line, loc))
 	}
 	return true
 }

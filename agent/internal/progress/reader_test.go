@@ -76,6 +76,30 @@ func TestRuns(t *testing.T) {
 				"[\nEpoch 0:   0%|  | 0/4 [",
 			want: "+0 -0 +1 .1 -1 +0 -0",
 		},
+		"a late rank, then the second fold, whose first line is later": {
+			lines: "Epoch: [0][0/9]\nEpoch: [0][8/9]\nEpoch: [1][0/9]\nEpoch: [0][8/9]\nEpoch: [1][8/9]\nEpoch: [0][1/9]",
+			want:  "+0 .0 -0 +1 .1 -1 +0 -0",
+		},
+		"own pattern, late lines without a place in the epoch": {
+			lines:   "pass 1\npass 1\npass 2\npass 1\npass 2\npass 3\npass 2\npass 1",
+			options: Options{EpochPattern: `pass (\d+)`},
+			want:    "+1 .1 -1 +2 .2 -2 +3 -3 +1 -1",
+		},
+		"own pattern with a label": {
+			lines:   "[rank1]: pass 1\n[rank0]: pass 1\n[rank1]: pass 2\n[rank0]: pass 1",
+			options: Options{EpochPattern: `^pass (\d+)`},
+			want:    "+1 -1 +2 -2",
+		},
+		"own pattern of the label": {
+			lines:   "[rank0]: pass 1\n[rank1]: pass 2",
+			options: Options{EpochPattern: `^\[rank0\]: pass (\d+)`},
+			want:    "+1 -1",
+		},
+		"the end of training by two ranks": {
+			lines: "{'loss': 1, 'epoch': 0.5}\n{'loss': 1, 'epoch': 0.9}\n{'train_runtime': 3, 'epoch': 1.0}\n" +
+				"{'loss': 1, 'epoch': 0.9}\n{'train_runtime': 3, 'epoch': 1.0}",
+			want: "+0 .0 -0",
+		},
 		"training ends at a whole epoch": {
 			lines: "{'loss': 1, 'epoch': 0.5}\n{'loss': 1, 'epoch': 1.0}\n{'train_runtime': 3, 'epoch': 1.0}\n{'eval_loss': " +
 				"1, 'epoch': 1.0}",
