@@ -7,12 +7,14 @@ import (
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Command is a program in a process group of its own, which is killed as a whole. Call Launch and then Await, instead
 // of Start and Wait.
 type Command struct {
 	*exec.Cmd
+	timeout time.Duration // 0 for none
 
 	mu    sync.Mutex
 	ended bool // the number of its group may belong to others
@@ -27,6 +29,9 @@ type Rights struct {
 // NewCommand returns a program that is killed when ctx ends.
 func NewCommand(ctx context.Context, path string, arguments ...string) *Command {
 	c := &Command{Cmd: exec.CommandContext(ctx, path, arguments...)}
+	if end, ok := ctx.Deadline(); ok {
+		c.timeout = max(0, time.Until(end))
+	}
 	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	c.Cancel = c.kill
 	return c

@@ -4,12 +4,13 @@ import (
 	"errors"
 	"math"
 	"runtime"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // Launch starts the program without inherited file descriptors and without core dumps, which would hold what we gave
-// it. Rights belong to threads, so the thread that gives them up ends with its goroutine. Files opened by Go are
+// it, and within limits. Rights belong to threads, so the thread that gives them up ends with its goroutine. Files opened by Go are
 // close-on-exec already; close_range(2), since Linux 5.11, covers those that we inherited.
 func (c *Command) Launch(r Rights) error {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
@@ -31,8 +32,26 @@ func (c *Command) Launch(r Rights) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	_ = unix.Prlimit(c.Process.Pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil) // fails for sudo, which sets its own
+	for resource, most := range c.limits() {
+		_ = unix.Prlimit(c.Process.Pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil) // fails for sudo, which sets its own
+	}
 	return nil
+}
+
+// Limits of a program and what it starts, also of what leaves its group and so outlives it.
+const (
+	maxFileSize = 1 << 30 // bytes of a file that it writes
+	maxFiles    = 4096    // open at a time
+)
+
+// limits returns limits by resource. There is none of processes, which the kernel counts for a whole user, and none of
+// memory: address space that is only reserved would count.
+func (c *Command) limits() map[int]uint64 {
+	limits := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: maxFileSize, unix.RLIMIT_NOFILE: maxFiles}
+	if c.timeout > 0 {
+		limits[unix.RLIMIT_CPU] = uint64(c.timeout/time.Second) + 1
+	}
+	return limits
 }
 
 // Await waits for the program and kills what is left of its group. That happens before the program is waited for: until

@@ -14,10 +14,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A program may gain rights only where that is permitted, and leaves no core.
+// A program may gain rights only where that is permitted, leaves no core, and has limits.
 func TestCommandRights(t *testing.T) {
 	for _, setuid := range []bool{true, false} {
-		c := NewCommand(t.Context(), "/bin/sh", "-c", "read go; ulimit -c; grep NoNewPrivs /proc/self/status")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute+time.Second/2)
+		defer cancel()
+		c := NewCommand(ctx, "/bin/sh", "-c", "read go; ulimit -c; ulimit -t; ulimit -f; ulimit -Hn; "+
+			"grep NoNewPrivs /proc/self/status")
 		in, err := c.StdinPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -31,12 +34,40 @@ func TestCommandRights(t *testing.T) {
 		if err := c.Await(); err != nil {
 			t.Error(err)
 		}
-		if want := "0\nNoNewPrivs:\t" + map[bool]string{true: "0", false: "1"}[setuid] + "\n"; out.String() != want {
+		if want := "0\n61\n2097152\n4096\nNoNewPrivs:\t" + map[bool]string{true: "0", false: "1"}[setuid] + "\n"; out.String() != want {
 			t.Errorf("setuid %v: got %q, want %q", setuid, &out, want)
 		}
 	}
 	if flag, err := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0); flag != 0 || err != nil {
 		t.Errorf("this process: got no_new_privs %d, %v; want 0", flag, err)
+	}
+}
+
+// What a program starts has its limit of CPU time, also outside of its group, where it is not killed with it.
+func TestCommandLimitsWhatLeaves(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	var out bytes.Buffer
+	c := NewCommand(ctx, "/bin/sh", "-c", "read go; setsid sh -c 'echo $$; while :; do :; done' & sleep 600")
+	in, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Stdout, c.WaitDelay = &out, time.Second
+	if err := c.Launch(Rights{}); err != nil {
+		t.Skipf("needs sh: %v", err)
+	}
+	_, _ = in.Write([]byte("go\n"))
+	_ = c.Await()
+	child, err := strconv.Atoi(strings.TrimSpace(out.String()))
+	if err != nil {
+		t.Fatalf("got %q, want the ID of a process: %v", &out, err)
+	}
+	defer func() { _ = unix.Kill(child, unix.SIGKILL) }()
+	for end := time.Now().Add(time.Minute); unix.Kill(child, 0) == nil && !isZombie(child); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the process %d runs on, want that it ends after a second of CPU time", child)
+		}
 	}
 }
 
