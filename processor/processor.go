@@ -56,9 +56,9 @@ func (p *stallspanProcessor) start(context.Context, component.Host) error {
 	if err != nil {
 		return err
 	}
-	m.Jobs.ExpectSpans()
 	p.annotator.monitor = m
 	p.annotator.locator = locate.New(m.Root(), p.config.NodeName, p.config.AssumeLocal)
+	m.Jobs.ExpectSpans(p.annotator.locator.Client)
 	return nil
 }
 

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Launch starts the program without inherited file descriptors and without core dumps, which would hold what we gave
-// it, and within limits. Rights belong to threads, so the thread that gives them up ends with its goroutine. Files opened by Go are
-// close-on-exec already; close_range(2), since Linux 5.11, covers those that we inherited.
+// Launch starts the program within limits, without inherited file descriptors and without core dumps, which would hold
+// what we gave it. Rights belong to threads, so the thread that gives them up ends with its goroutine. Files opened by
+// Go are close-on-exec already; close_range(2), since Linux 5.11, covers those that we inherited.
 func (c *Command) Launch(r Rights) error {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 	started := make(chan error, 1)
@@ -32,8 +32,8 @@ func (c *Command) Launch(r Rights) error {
 	if err := <-started; err != nil {
 		return err
 	}
-	for resource, most := range c.limits() {
-		_ = unix.Prlimit(c.Process.Pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil) // fails for sudo, which sets its own
+	for resource, most := range c.limits() { // sudo sets its own, so it fails there
+		_ = unix.Prlimit(c.Process.Pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ const (
 	maxFiles    = 4096    // open at a time
 )
 
-// limits returns limits by resource. There is none of processes, which the kernel counts for a whole user, and none of
+// limits returns limits by resource. Processes are not limited, because the kernel counts those of a whole user. Nor is
 // memory: address space that is only reserved would count.
 func (c *Command) limits() map[int]uint64 {
 	limits := map[int]uint64{unix.RLIMIT_CORE: 0, unix.RLIMIT_FSIZE: maxFileSize, unix.RLIMIT_NOFILE: maxFiles}

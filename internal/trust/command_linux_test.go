@@ -34,7 +34,8 @@ func TestCommandRights(t *testing.T) {
 		if err := c.Await(); err != nil {
 			t.Error(err)
 		}
-		if want := "0\n61\n2097152\n4096\nNoNewPrivs:\t" + map[bool]string{true: "0", false: "1"}[setuid] + "\n"; out.String() != want {
+		want := "0\n61\n2097152\n4096\nNoNewPrivs:\t" + map[bool]string{true: "0", false: "1"}[setuid] + "\n"
+		if out.String() != want {
 			t.Errorf("setuid %v: got %q, want %q", setuid, &out, want)
 		}
 	}
@@ -64,7 +65,8 @@ func TestCommandLimitsWhatLeaves(t *testing.T) {
 		t.Fatalf("got %q, want the ID of a process: %v", &out, err)
 	}
 	defer func() { _ = unix.Kill(child, unix.SIGKILL) }()
-	for end := time.Now().Add(time.Minute); unix.Kill(child, 0) == nil && !isZombie(child); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(time.Minute); unix.Kill(child, 0) == nil && !isZombie(child); {
+		time.Sleep(10 * time.Millisecond)
 		if time.Now().After(end) {
 			t.Fatalf("the process %d runs on, want that it ends after a second of CPU time", child)
 		}

@@ -138,9 +138,9 @@ func (j *Jobs) JobOf(pid int) string {
 }
 
 // ExpectSpans has processes read before a span names them, from now on, so that the first span of a process can be
-// judged.
-func (j *Jobs) ExpectSpans() {
+// judged. owner returns whose a process is.
+func (j *Jobs) ExpectSpans(owner func(pid int) (client string)) {
 	if j.sources != nil {
-		j.sources.Process.WatchCandidates()
+		j.sources.Process.WatchCandidates(owner)
 	}
 }

@@ -17,10 +17,14 @@ import (
 // turn. One that has worked since the last look becomes a candidate, with the counters since that look, or since its
 // start: a process starts with all counters at 0. A candidate is a job with fewer readings: its children are those that
 // the list shows, few threads are scanned, and no open files. Add makes it a full job, and its counters go on.
+//
+// A client is a container or a user. One of them may have all places and looks that no other needs.
 const (
 	maxCandidates       = 16
 	maxCandidateMembers = 16 // of one candidate
 	maxLooks            = 96 // processes a second, about 5 us each
+	maxYoungLooks       = 48 // of them at new and young processes, before others
+	clientLooks         = 24 // of the rest at processes of one client, while others wait
 	maxKnown            = 16384
 	maxCandidateThreads = 64 // per scan over all candidates
 
@@ -49,11 +53,12 @@ const (
 // candidates are the processes that a span may name. The zero value has none and looks for none.
 type candidates struct {
 	wanted bool
+	owner  func(pid int) (client string)
 	jobs   []*job
 	known  map[int]*known
-	next   int           // in the list: the first process of the next turn
-	due    time.Duration // Stamp.Mono of the next list
-	listed uint64        // number of lists
+	number map[string]int // of known, by client
+	due    time.Duration  // Stamp.Mono of the next list
+	listed uint64         // number of lists
 }
 
 // known is what the last look at a process has found.
@@ -61,6 +66,7 @@ type known struct {
 	start uint64
 	look
 	parent int
+	client string
 	before look   // a look before it began to work
 	listed uint64 // number of the last list with it
 	idle   bool   // a kernel thread, this program, or one that cannot be read: never a candidate
@@ -81,11 +87,12 @@ func (l *look) since(other *look) counts {
 	return done
 }
 
-// WatchCandidates makes the source read processes that a span may name later. It cannot be undone.
-func (s *Source) WatchCandidates() {
+// WatchCandidates makes the source read processes that a span may name later. It cannot be undone. owner returns whose
+// a process is.
+func (s *Source) WatchCandidates(owner func(pid int) (client string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.candidates.wanted = true
+	s.candidates.wanted, s.candidates.owner = true, owner
 }
 
 // ID returns the name of the job that consists of a process and its children, which is unique while the machine is up.
@@ -172,11 +179,11 @@ func (s *Source) lookAround(now time.Duration) {
 	c.due = now + lookInterval*time.Duration(1+len(list)/listedEach)
 	c.listed++
 	if c.known == nil {
-		c.known = map[int]*known{}
+		c.known, c.number = map[int]*known{}, map[string]int{}
 	}
 	uptime := s.uptime()
-	left := maxLooks
-	pids := make([]int, 0, len(list))
+	left, first := maxLooks, maxYoungLooks
+	waiting := make([]waits, 0, len(list))
 	for _, name := range list {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
@@ -189,21 +196,74 @@ func (s *Source) lookAround(now time.Duration) {
 				continue
 			}
 		}
-		if left > 0 && (k == nil && c.listed > 1 || k != nil && age(uptime, k.start) < young) {
-			left--
+		if first > 0 && (k == nil && c.listed > 1 || k != nil && age(uptime, k.start) < young) {
+			left, first = left-1, first-1
 			s.lookAt(pid, uptime, now)
 			continue
 		}
-		pids = append(pids, pid)
+		w := waits{pid: pid}
+		if k != nil {
+			w.client, w.since = k.client, k.at
+		}
+		waiting = append(waiting, w)
 	}
-	for range min(left, len(pids)) {
-		c.next = (c.next + 1) % len(pids)
-		s.lookAt(pids[c.next], uptime, now)
+	for _, pid := range inTurn(waiting, left) {
+		s.lookAt(pid, uptime, now)
 	}
 	for pid, k := range c.known {
 		if k.listed != c.listed {
-			delete(c.known, pid)
+			c.forget(pid)
 		}
+	}
+}
+
+// waits is a process that waits for a look since a time. One that is not known yet has no client.
+type waits struct {
+	pid    int
+	client string
+	since  time.Duration // Stamp.Mono
+}
+
+// inTurn returns the processes that are looked at: those that wait for longest, but no more of one client than leaves
+// others their turn.
+func inTurn(waiting []waits, looks int) (pids []int) {
+	slices.SortFunc(waiting, func(a, b waits) int {
+		return cmp.Or(cmp.Compare(a.since, b.since), cmp.Compare(a.pid, b.pid))
+	})
+	looked := map[string]int{}
+	var rest []int
+	for _, w := range waiting {
+		if len(pids) == looks {
+			return pids
+		}
+		if looked[w.client]++; looked[w.client] > clientLooks {
+			rest = append(rest, w.pid)
+			continue
+		}
+		pids = append(pids, w.pid)
+	}
+	return append(pids, rest[:min(len(rest), looks-len(pids))]...)
+}
+
+// remember keeps what a look has found. It reports whether there was room: one client may have half of what others
+// leave.
+func (c *candidates) remember(pid int, k *known) bool {
+	if c.known[pid] == nil {
+		n := c.number[k.client]
+		if others := len(c.known) - n; 2*(n+1) > maxKnown-others {
+			return false
+		}
+		c.number[k.client]++
+	}
+	c.known[pid] = k
+	return true
+}
+
+func (c *candidates) forget(pid int) {
+	client := c.known[pid].client
+	delete(c.known, pid)
+	if c.number[client]--; c.number[client] == 0 {
+		delete(c.number, client)
 	}
 }
 
@@ -219,14 +279,17 @@ func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
 	}
 	seen.at, seen.listed = now, c.listed
 	last := c.known[pid]
-	if last == nil && len(c.known) >= maxKnown {
-		return
-	}
 	if last != nil && last.start != seen.start {
-		last = nil // another process has the ID now
+		c.forget(pid) // another process has the ID now
+		last = nil
 	}
-	c.known[pid] = &seen
-	if seen.idle {
+	switch {
+	case last != nil:
+		seen.client = last.client
+	case !seen.idle:
+		seen.client = c.owner(pid)
+	}
+	if !c.remember(pid, &seen) || seen.idle {
 		return
 	}
 	s.adopt(pid, seen.parent)
@@ -256,7 +319,7 @@ func (s *Source) lookAt(pid int, uptime uint64, now time.Duration) {
 		}
 	}
 	score := scoreOf(done) / max(1, (now-last.at).Seconds())
-	if score >= 1 && s.makePlace(score, now) {
+	if score >= 1 && s.makePlace(seen.client, score, now) {
 		s.addCandidate(pid, &seen, score, now)
 	}
 }
@@ -306,14 +369,31 @@ func (s *Source) isFollowed(pid int, start uint64) bool {
 	})
 }
 
-// makePlace reports whether there is room for another candidate. It may remove the one that works least.
-func (s *Source) makePlace(score float64, now time.Duration) bool {
+// makePlace reports whether there is room for another candidate of a client. It may remove one: of the client with most
+// candidates, if it has more than its share; else one that works less, and does not work at all or is this client's.
+func (s *Source) makePlace(client string, score float64, now time.Duration) bool {
 	c := &s.candidates
 	if len(c.jobs) < maxCandidates {
 		return true
 	}
-	least := slices.MinFunc(c.jobs, func(a, b *job) int { return cmp.Compare(a.score, b.score) })
-	if least.score >= score || now-least.begun < settled {
+	held, most := map[string]int{}, client
+	for _, j := range c.jobs {
+		if held[j.client]++; held[j.client] > held[most] {
+			most = j.client
+		}
+	}
+	tooMany := held[most] > held[client]+1
+	var least *job
+	for _, j := range c.jobs {
+		may := tooMany && j.client == most
+		if !tooMany {
+			may = (j.client == client || j.score < 1) && j.score < score && now-j.begun >= settled
+		}
+		if may && (least == nil || j.score < least.score) {
+			least = j
+		}
+	}
+	if least == nil {
 		return false
 	}
 	s.closeJob(least)
@@ -328,7 +408,7 @@ func (s *Source) addCandidate(pid int, seen *known, score float64, now time.Dura
 		return
 	}
 	j := newJob(ID(pid, seen.start), pid)
-	root.base, root.based = seen.before.counts, true
+	root.base, root.based, j.client = seen.before.counts, true, seen.client
 	j.members, j.byPID[pid] = []*member{root}, root
 	j.begun, j.scanned, j.worked, j.added, j.began, j.score = now, now, now, s.uptime(), seen.before.at, score
 	for child, k := range s.candidates.known {

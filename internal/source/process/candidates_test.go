@@ -12,15 +12,17 @@ import (
 )
 
 // lookedAt is a source of a machine's files that has listed its processes once.
-func (t tree) lookedAt() *Source {
+func (t tree) lookedAt(owner func(pid int) string) *Source {
 	t.Helper()
 	t.uptime(1000)
 	s := New(t.root)
 	t.Cleanup(s.Close)
-	s.WatchCandidates()
+	s.WatchCandidates(owner)
 	read(t, s)
 	return s
 }
+
+func anyone(int) string { return "" }
 
 // uptime writes the seconds since boot.
 func (t tree) uptime(seconds int) {
@@ -39,7 +41,7 @@ func TestCandidates(t *testing.T) {
 	tr.put(11, 1, 100, 'S', counts{cpuTicks: 50}, counts{})
 	tr.put(2, 0, 1, 'S', counts{}, counts{})
 	tr.put(3, 2, 1, 'S', counts{cpuTicks: 100}, counts{})
-	s := tr.lookedAt()
+	s := tr.lookedAt(anyone)
 	if out := read(t, s); len(out.Candidates) != 0 {
 		t.Fatalf("at first: got %+v, want none", out.Candidates)
 	}
@@ -105,7 +107,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 		}
 	}
 	put(0)
-	s := tr.lookedAt()
+	s := tr.lookedAt(anyone)
 	for round := 1; round < 8; round++ {
 		put(round)
 		s.lookAgain()
@@ -133,7 +135,7 @@ func TestCandidatesAreBounded(t *testing.T) {
 func TestRealCandidate(t *testing.T) {
 	s := New("")
 	defer s.Close()
-	s.WatchCandidates()
+	s.WatchCandidates(anyone)
 	read(t, s)
 	cmd := exec.Command("sh", "-c", "while :; do :; done")
 	if err := cmd.Start(); err != nil {
@@ -171,7 +173,7 @@ func TestRealCandidate(t *testing.T) {
 func BenchmarkCandidates(b *testing.B) {
 	s := New("")
 	defer s.Close()
-	s.WatchCandidates()
+	s.WatchCandidates(anyone)
 	var out sample.Sample
 	for range 3 {
 		s.lookAgain()
@@ -193,5 +195,74 @@ func BenchmarkCandidates(b *testing.B) {
 			b.ReportMetric(float64(len(list)), "entries")
 			b.ReportMetric(float64(len(out.Candidates)), "candidates")
 		})
+	}
+}
+
+// One client cannot have all places, and its many processes do not keep those of others from being looked at.
+func TestCandidatesOfClients(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	const many, victim, second = 200, 20, 21
+	put := func(round int) {
+		tr.uptime(1000 + 40*round) // no process is young for two rounds
+		for pid := 100; pid < 100+many; pid++ {
+			tr.put(pid, 1, uint64(10+pid), 'R', counts{cpuTicks: uint64(round * 10_000)}, counts{})
+		}
+		tr.put(victim, 1, 10, 'R', counts{cpuTicks: uint64(round * 300)}, counts{})
+		tr.put(second, 1, 11, 'R', counts{cpuTicks: uint64(round * 300)}, counts{})
+		for pid := 1000 + 100*round; pid < 1100+100*round; pid++ { // each lives for a round
+			tr.put(pid, 1, uint64(100_000+4000*round-1), 'R', counts{cpuTicks: 1}, counts{})
+			if round > 0 {
+				_ = os.RemoveAll(tr.root + "/proc/" + strconv.Itoa(pid-100))
+			}
+		}
+	}
+	put(0)
+	s := tr.lookedAt(func(pid int) string {
+		if pid == victim || pid == second {
+			return "uid 1"
+		}
+		return "uid 2"
+	})
+	for round := 1; round < 10; round++ {
+		put(round)
+		s.lookAgain()
+		read(t, s)
+	}
+	held := map[string]int{}
+	for _, j := range s.candidates.jobs {
+		held[j.client]++
+	}
+	if held["uid 1"] != 2 || held["uid 2"] != maxCandidates-2 {
+		t.Errorf("got %v, want 2 candidates of uid 1 and %d of uid 2", held, maxCandidates-2)
+	}
+	// The places of a client that does not work any more are free to others, and only those.
+	for _, j := range s.candidates.jobs {
+		j.begun -= time.Minute
+	}
+	idle := s.candidates.find(ID(second, 11))
+	idle.score = 0.5
+	if !s.makePlace("uid 2", 2, time.Hour) || s.candidates.find(ID(second, 11)) != nil ||
+		s.candidates.find(ID(victim, 10)) == nil {
+		t.Error("got no place of an idle candidate, want it, and only that")
+	}
+}
+
+// Processes of one client leave room in memory for those of others.
+func TestKnownOfClients(t *testing.T) {
+	c := candidates{known: map[int]*known{}, number: map[string]int{}}
+	for pid := range maxKnown {
+		c.remember(pid, &known{client: "many"})
+	}
+	if n := len(c.known); n != maxKnown/2 {
+		t.Errorf("got %d processes of one client, want %d", n, maxKnown/2)
+	}
+	if !c.remember(maxKnown, &known{client: "other"}) {
+		t.Error("got no room for another client")
+	}
+	for pid := range maxKnown / 2 {
+		c.forget(pid)
+	}
+	if len(c.number) != 1 || len(c.known) != 1 {
+		t.Errorf("got %v, want one process of one client", c.number)
 	}
 }

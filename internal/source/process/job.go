@@ -53,6 +53,7 @@ type job struct {
 	limitsAt time.Duration  // Stamp.Mono of that reading; 0 before
 
 	// Of a candidate.
+	client string
 	worked time.Duration // Stamp.Mono of the last reading with a change
 	score  float64       // how much it did recently
 	scored counts        // total when score was computed
