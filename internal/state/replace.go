@@ -1,12 +1,16 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/trust"
@@ -86,8 +90,15 @@ func sweep(folder, pattern string) {
 	}
 }
 
+// maxRenamed is how many files are kept that could not be used, of one path. A program that fails each time would else
+// leave one with each start.
+const maxRenamed = 8
+
+// renamedSuffix is what Quarantine appends to a path. Its first part is the kind of damage.
+var renamedSuffix = regexp.MustCompile(`^\.[a-z]+(?:-[0-9]+)?-([0-9]{8}T[0-9]{6}Z)(?:-([0-9]{1,3}))?$`)
+
 // Quarantine renames a file that cannot be used. The new name consists of the old one, the kind of damage and the time.
-// Processes that share the file must hold its lock.
+// The oldest of more than eight such files are removed. Processes that share the file must hold its lock.
 func Quarantine(path, kind string) (name string, err error) {
 	stem := path + "." + kind + "-" + time.Now().UTC().Format("20060102T150405Z")
 	for i := 1; i < 1000; i++ {
@@ -96,8 +107,38 @@ func Quarantine(path, kind string) (name string, err error) {
 			name += "-" + strconv.Itoa(i)
 		}
 		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return name, os.Rename(path, name)
+			if err := os.Rename(path, name); err != nil {
+				return name, err
+			}
+			pruneRenamed(path, name)
+			return name, nil
 		}
 	}
 	return "", fmt.Errorf("%s and 998 more like it exist already", stem)
+}
+
+// pruneRenamed removes the oldest files that Quarantine has renamed, by the times in their names.
+func pruneRenamed(path, newest string) {
+	type renamed struct {
+		path, time string
+		number     int // of those of the same second
+	}
+	entries, _ := os.ReadDir(filepath.Dir(path))
+	var all []renamed
+	for _, e := range entries {
+		suffix, ok := strings.CutPrefix(e.Name(), filepath.Base(path))
+		parts := renamedSuffix.FindStringSubmatch(suffix)
+		other := filepath.Join(filepath.Dir(path), e.Name())
+		if !ok || parts == nil || !e.Type().IsRegular() || other == filepath.Clean(newest) {
+			continue
+		}
+		number, _ := strconv.Atoi(parts[2])
+		all = append(all, renamed{other, parts[1], number})
+	}
+	slices.SortFunc(all, func(a, b renamed) int {
+		return cmp.Or(cmp.Compare(a.time, b.time), cmp.Compare(a.number, b.number))
+	})
+	for _, a := range all[:max(0, len(all)-(maxRenamed-1))] {
+		_ = os.Remove(a.path)
+	}
 }

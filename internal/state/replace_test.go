@@ -2,8 +2,10 @@ package state
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -46,6 +48,30 @@ func TestReplaceKeepsLinkAndMode(t *testing.T) {
 	}
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("got %v, %v; want a link", info.Mode(), err)
+	}
+}
+
+// Of the files that could not be used, the newest eight are kept, and no other file is removed.
+func TestQuarantinePrunes(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "state.json")
+	others := []string{path, path + ".mine-20200101T000000Z.txt", path + "2.corrupt-20200101T000000Z",
+		path + ".corrupt-yesterday", filepath.Join(folder, "state.corrupt-20200101T000000Z")}
+	for _, other := range others {
+		write(t, other, "other")
+	}
+	for second := range 10 {
+		write(t, fmt.Sprintf("%s.newer-2-20200101T0000%02dZ", path, second), "x")
+	}
+	name, err := Quarantine(path, "corrupt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := wantFiles(t, filepath.Join(folder, "*"), maxRenamed+len(others)-1)
+	for _, kept := range append(others[1:], name, path+".newer-2-20200101T000009Z", path+".newer-2-20200101T000003Z") {
+		if !slices.Contains(got, kept) {
+			t.Errorf("got %q, want %s among them", got, kept)
+		}
 	}
 }
 

@@ -65,6 +65,17 @@ func (all records) trim() {
 	}
 }
 
+// correct sets times that are ahead of the clock to the present time. They are from a clock that was wrong, and would
+// never be the oldest.
+func (all records) correct(now time.Time) {
+	now = now.UTC().Truncate(time.Second)
+	for _, r := range all {
+		if r.Last.After(now) {
+			r.Last = now
+		}
+	}
+}
+
 func check(all records) error {
 	for key, r := range all {
 		if err := r.check(key); err != nil {

@@ -196,6 +196,7 @@ func (s *Store) write() {
 		for _, o := range batch {
 			all.learn(o)
 		}
+		all.correct(time.Now())
 		all.trim()
 		return nil
 	})

@@ -100,6 +100,30 @@ func TestLastPanicOfTheStore(t *testing.T) {
 	})
 }
 
+// A key of a clock that was years ahead ages like the others.
+func TestClockInTheFuture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), fileName)
+		s := opened(t, path)
+		s.Learn(epochOf("uid 1000", "future"), time.Second, false, time.Now().AddDate(11, 0, 0))
+		s.Close()
+		if all := list(t, path); len(all) != 1 || all[0].Last.After(time.Now()) {
+			t.Errorf("got %+v, want the present time", all)
+		}
+		time.Sleep(time.Minute)
+		s = opened(t, path)
+		for i := range MaxEach {
+			s.Learn(epochOf("uid 1000", fmt.Sprint(i)), time.Second, false, time.Now())
+		}
+		s.Close()
+		for _, e := range list(t, path) {
+			if strings.Contains(string(e.Key), "future") {
+				t.Errorf("got %s, want it dropped for newer ones", e.Key)
+			}
+		}
+	})
+}
+
 func TestNilStore(t *testing.T) {
 	var s *Store
 	s.Learn("epoch/x", time.Second, false, time.Now())
