@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/mount"
 )
 
 // maxText bounds one reading in bytes: about 40,000 devices.
@@ -18,11 +19,12 @@ const maxText = 4 << 20
 // firstText is the first size of the buffer in bytes: about a hundred devices.
 const firstText = 16 << 10
 
-// Source is the sample.Source of block devices. Calls of Read must not overlap. Under and UnderMount have no state and
-// are safe for concurrent use.
+// Source is the sample.Source of block devices. Calls of Read must not overlap. Under and UnderMount are safe for
+// concurrent use.
 type Source struct {
-	root string
-	sys  sysfs
+	root  string
+	sys   sysfs
+	lists []*mount.List
 
 	file    *kernfile.File // /proc/diskstats; nil after it failed, until the next Read opens it again
 	text    []byte         // buffer with its full length
@@ -42,6 +44,7 @@ func New(root string) (*Source, error) {
 		root = "/"
 	}
 	s := &Source{root: filepath.Clean(root), text: make([]byte, firstText)}
+	s.lists = mountLists(s.root)
 	s.sys = sysfs{root: s.root}
 	if err := s.open(); err != nil {
 		return nil, err
@@ -49,8 +52,15 @@ func New(root string) (*Source, error) {
 	return s, nil
 }
 
-// Close closes the file. Read opens it again.
+// Close closes the files. Read and Under open them again.
 func (s *Source) Close() error {
+	for _, list := range s.lists {
+		_ = list.Close()
+	}
+	return s.closeCounters()
+}
+
+func (s *Source) closeCounters() error {
 	if s.file == nil {
 		return nil
 	}
@@ -124,14 +134,14 @@ func (s *Source) readAll() ([]byte, error) {
 		if err == nil || errors.Is(err, errTooLong) {
 			return text, err
 		}
-		_ = s.Close()
+		_ = s.closeCounters()
 	}
 	if err := s.open(); err != nil {
 		return nil, err
 	}
 	text, err := s.readOpen()
 	if err != nil && !errors.Is(err, errTooLong) {
-		_ = s.Close()
+		_ = s.closeCounters()
 	}
 	return text, err
 }

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,26 +68,30 @@ func (s *Source) UnderMount(m sample.Mount) (Placement, error) {
 	return d.from(entry)
 }
 
-// mounts returns the mounts of the machine. In a container, /hostfs/proc/self would be this process with its own
-// mounts, so it reads those of process 1.
-func (s *Source) mounts() ([]mount.Entry, error) {
+// mountLists are the lists of the machine's mounts, to be tried in this order. In a container, /hostfs/proc/self would
+// be this process with its own mounts, so process 1 comes first.
+func mountLists(root string) (lists []*mount.List) {
 	processes := []string{"1", "self"}
-	if s.root == "/" {
+	if root == "/" {
 		processes = []string{"self"}
 	}
-	var failed error
 	for _, process := range processes {
-		file, err := os.Open(filepath.Join(s.root, "proc", process, "mountinfo"))
-		if err != nil {
-			failed = fmt.Errorf("the list of mounts cannot be read: %w", err)
-			continue
-		}
-		entries, err := mount.Entries(file)
-		_ = file.Close()
+		lists = append(lists, mount.NewList(filepath.Join(root, "proc", process, "mountinfo")))
+	}
+	return lists
+}
+
+// mounts returns the mounts of the machine. They are shared: do not change them.
+func (s *Source) mounts() ([]mount.Entry, error) {
+	var failed error
+	for _, list := range s.lists {
+		entries, err := list.Entries()
 		if len(entries) > 0 {
 			return entries, err
 		}
-		failed = oneLine(errors.New("the list of mounts is empty"), err)
+		if failed = err; err == nil {
+			failed = errors.New("the list of mounts is empty")
+		}
 	}
 	return nil, failed
 }
