@@ -58,11 +58,11 @@ func withoutSecrets(err error) error {
 	return err
 }
 
-// userInfo is what stands before the host of a URL.
-var userInfo = regexp.MustCompile(`[^\s"'/@=,]+@`)
+// userInfo is what stands before the host of a URL, or of an address that has no scheme.
+var userInfo = regexp.MustCompile(`(://)[^\s"']*@|[^\s"'/@=,]+@`)
 
 // withoutUser replaces users and passwords in URLs.
-func withoutUser(text string) string { return userInfo.ReplaceAllString(text, "xxxxx@") }
+func withoutUser(text string) string { return userInfo.ReplaceAllString(text, "${1}xxxxx@") }
 
 // sink is the logger of the SDK. It passes errors on and drops the rest, and the values that may hold secrets.
 type sink struct{ *reporter }

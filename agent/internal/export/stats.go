@@ -147,8 +147,9 @@ func (l losses) causes() string {
 // maxErrorBytes bounds the text of an error: a backend may answer with a page of HTML.
 const maxErrorBytes = 300
 
+// oneLine returns the text of an error in one line without passwords: gRPC repeats an endpoint that it cannot use.
 func oneLine(err error) string {
-	text := strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " ")
+	text := withoutUser(strings.Join(strings.Fields(strings.ToValidUTF8(err.Error(), "?")), " "))
 	const prefix = "desc = " // gRPC puts the cause behind it
 	if i := strings.LastIndex(text, prefix); i >= 0 && strings.Contains(text, "rpc error: ") {
 		text = strings.Trim(text[i+len(prefix):], `"`)

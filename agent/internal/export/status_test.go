@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -138,6 +140,39 @@ func TestLost(t *testing.T) {
 	} {
 		if got := test.stats.Lost(); got != test.want {
 			t.Errorf("Lost: got %q, want %q", got, test.want)
+		}
+	}
+}
+
+// No message about an endpoint that cannot be used shows its password.
+func TestNoPasswords(t *testing.T) {
+	for _, endpoint := range []string{"htp://user:SECRET@host", "user:SECRET@host:4317", "http://user:SECRET@127.0.0.1:1",
+		"http://u ser:SECRET@host", "http://user:%zzSECRET@host", "htp://user:SE/CRET@host", "https://user:SECRET@[::1"} {
+		for _, protocol := range []string{protocolGRPC, protocolHTTP} {
+			environment(t, map[string]string{"OTEL_EXPORTER_OTLP_ENDPOINT": endpoint, "OTEL_EXPORTER_OTLP_PROTOCOL": protocol})
+			var mu sync.Mutex
+			var said []string
+			say := func(line string) {
+				mu.Lock()
+				defer mu.Unlock()
+				said = append(said, line)
+			}
+			e, err := New(t.Context(), Options{Logs: true, Report: say,
+				Collect: func() metricdata.ScopeMetrics { return someMetrics("", time.Now()) }})
+			if err != nil {
+				say(err.Error())
+			} else {
+				_ = e.Flush(within(t, 300*time.Millisecond))
+				if failing := e.Failing(); failing != nil {
+					say(failing.Error())
+				}
+				say(e.Close(within(t, 100*time.Millisecond)).Lost())
+			}
+			mu.Lock()
+			if text := strings.Join(said, "\n"); strings.Contains(text, "CRET") || text == "" {
+				t.Errorf("%s over %s: got %q, want a message without the password", endpoint, protocol, text)
+			}
+			mu.Unlock()
 		}
 	}
 }
