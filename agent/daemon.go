@@ -97,10 +97,13 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin,
 		Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
+	service := newNotifier()
+	service.say("READY=1")
 	if problem := d.config.noBaseline; problem != nil {
 		warn(noBaselines(problem))
 	}
-	err = d.serve(ctx, listeners)
+	err = d.serve(ctx, listeners, service)
+	service.say("STOPPING=1")
 	d.client.Close()
 	d.client.EndAll(d.monitor.Now())
 	var ended sync.WaitGroup // the flush does not wait for an action that hangs
@@ -169,7 +172,7 @@ func (d *daemon) greet(listeners []net.Listener) {
 }
 
 // serve answers on all listeners until ctx ends, or until one of them fails.
-func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
+func (d *daemon) serve(ctx context.Context, listeners []net.Listener, service notifier) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
@@ -184,6 +187,7 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener) error {
 		})
 	}
 	all.Go(func() { d.reportTrouble(ctx) })
+	all.Go(func() { service.watch(ctx, d.monitor.Rounds) })
 	all.Wait()
 	return cmp.Or(failed...)
 }

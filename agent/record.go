@@ -151,7 +151,7 @@ func (r *record) serve(ctx context.Context) error {
 		defer stop()
 		ctx = timed
 	}
-	return r.daemon.serve(ctx, listeners)
+	return r.daemon.serve(ctx, listeners, notifier{})
 }
 
 // show prints the table, and writes the report.

@@ -207,6 +207,14 @@ func (m *Monitor) Late() uint64 {
 	return m.sources.Late()
 }
 
+// Rounds returns how many rounds of readings are complete: it grows with each interval.
+func (m *Monitor) Rounds() uint64 {
+	if m.sources == nil {
+		return 0
+	}
+	return m.sources.Rounds()
+}
+
 // Problems returns what could not be read so far: each problem once.
 func (m *Monitor) Problems() []error { return m.problems.All() }
 

@@ -29,6 +29,7 @@ type Sampler struct {
 	interval time.Duration
 	beat     func(context.Context, time.Duration) beat
 	late     atomic.Uint64
+	rounds   atomic.Uint64
 
 	mu      sync.Mutex // held while sources are read: concurrent readings would only queue in the kernel
 	sources []slot
@@ -59,6 +60,7 @@ func (s *Sampler) Run(ctx context.Context, sink Sink, tick func()) {
 	for {
 		s.read(sink, false)
 		tick()
+		s.rounds.Add(1)
 		if !beat.wait() {
 			return
 		}
@@ -104,6 +106,9 @@ func (s *slot) read(sink Sink, edge bool, now Stamp) {
 	s.sample.At = now
 	_ = Protect(func() { sink(s.Name, &s.sample, err) })
 }
+
+// Rounds returns the number of complete rounds of Run. It does not grow while a source hangs.
+func (s *Sampler) Rounds() uint64 { return s.rounds.Load() }
 
 // Late returns the number of ticks that were late by more than one interval.
 func (s *Sampler) Late() uint64 { return s.late.Load() }

@@ -113,6 +113,9 @@ func (s *Sources) FollowsScheduler() bool {
 // Late returns how many ticks came more than one interval late.
 func (s *Sources) Late() uint64 { return s.sampler.Late() }
 
+// Rounds returns how many rounds of readings are complete.
+func (s *Sources) Rounds() uint64 { return s.sampler.Rounds() }
+
 // Close closes the files of the sources. Call it after Run has returned.
 func (s *Sources) Close() {
 	if s.Disks != nil {
