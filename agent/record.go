@@ -34,8 +34,9 @@ func recordCommand() *cobra.Command {
 		Use:   "record [flags] FILE",
 		Short: "Record this machine's readings until stopped, to replay them elsewhere",
 		Long: `Records every reading of this machine, and every window that programs announce, until ^C. At the
-end it prints a table. FILE is always the newest part of the recording. When it is full it becomes
-FILE.1, which becomes FILE.2, and so on. An earlier recording in FILE also becomes FILE.1.`,
+end it prints a table: of the windows or, if there were none, of the devices. FILE is always the
+newest part of the recording. When it is full it becomes FILE.1, which becomes FILE.2, and so on. An
+earlier recording in FILE also becomes FILE.1.`,
 		Example: `  stallspan record machine.gz
   stallspan record --for 10m --report report.json machine.gz`,
 		Args: needs(1, 1, "record needs one file: stallspan record machine.gz"),
@@ -48,6 +49,9 @@ FILE.1, which becomes FILE.2, and so on. An earlier recording in FILE also becom
 			}
 			if keep := r.rotation.Keep; keep != 0 && (keep < recording.MinKeep || keep > recording.MaxKeep) {
 				return usagef("--keep %d: choose %d to %d", keep, recording.MinKeep, recording.MaxKeep)
+			}
+			if args[0] == "-" {
+				return usagef("a recording is a series of files, not standard output: give a name such as machine.gz")
 			}
 			r.out, r.path = cmd.OutOrStdout(), args[0]
 			return r.run(cmd.Context())
@@ -72,6 +76,7 @@ type record struct {
 
 	report  *reportFile
 	windows timeline
+	devices *deviceSummary
 	root    *export.Open // the recording's own span
 	id      string       // of the window over the whole recording
 	began   time.Time
@@ -91,7 +96,8 @@ func (r *record) run(ctx context.Context) (err error) {
 	// A terminal that is closed ends a recording as ^C does.
 	ctx, stop := signal.NotifyContext(ctx, append(notIgnored(syscall.SIGHUP), syscall.SIGTERM)...)
 	defer stop()
-	r.monitor, err = monitor.New(monitor.Config{Journal: endOnError{r.file, stop}, Schedule: monitor.WithSchedule()})
+	r.devices = newDeviceSummary(endOnError{r.file, stop})
+	r.monitor, err = monitor.New(monitor.Config{Journal: r.devices, Schedule: monitor.WithSchedule()})
 	if err != nil {
 		return err
 	}
@@ -159,7 +165,8 @@ func (r *record) show(whole *window.Report) error {
 	windows, dropped := r.windows.sorted()
 	problems := r.monitor.Problems()
 	if len(windows) == 0 {
-		windows = append(windows, whole)
+		shown := r.devices.write(r.out, problems)
+		return sayAll(shown, r.report.save(newDocument(whole, []*window.Report{whole}, problems)))
 	}
 	if dropped > 0 {
 		problems = append(problems, fmt.Errorf("%d windows after the first %d are only in the recording", dropped,

@@ -180,8 +180,22 @@ func TestRecordForAWhile(t *testing.T) {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 	stop(t, agent)
-	if !strings.Contains(v.out.String(), "\n"+recordName+" ") {
-		t.Errorf("the table: %s", v.out.String())
+	if !strings.HasPrefix(v.out.String(), "\ndevice ") || !strings.Contains(v.out.String(), "\nOf 1 interval.") {
+		t.Errorf("got the table %s, want one of devices", v.out.String())
+	}
+	summary := stallspan(t, "stat", "--summary", "--from", file, "0.1")
+	if code := summary.run(); code != 0 || !strings.HasPrefix(summary.out.String(), "device ") {
+		t.Errorf("stat --summary: exit code %d: %s%s", code, summary.err.String(), summary.out.String())
+	}
+	lines := stallspan(t, "stat", "--json", "--from", file, "--since", "+0.05", "0.1")
+	if code := lines.run(); code != 0 {
+		t.Errorf("stat --json: exit code %d: %s", code, lines.err.String())
+	} else if list := statLines(t, lines.out.String()); len(list) == 0 || len(list) > 3 {
+		t.Errorf("got %d lines, want 1 to 3", len(list))
+	}
+	out := stallspan(t, "record", "-")
+	if code := out.run(); code != exitUsage || !strings.Contains(out.errorLine(), "standard output") {
+		t.Errorf("record -: exit code %d: %s", code, out.err.String())
 	}
 }
 

@@ -51,6 +51,7 @@ type replay struct {
 
 	monitor *monitor.Monitor
 	windows timeline
+	devices *deviceSummary
 	whole   *window.Report  // of the window over a whole run; nil without one
 	began   *monitor.Moment // when all sources had been read for the first time
 	early   int             // windows that ended but began before the recording
@@ -76,6 +77,7 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].path, err)
 	}
 	defer p.monitor.Stop()
+	p.devices = newDeviceSummary(nil)
 	failed := p.feedAll(ctx, parts)
 	if ctx.Err() != nil {
 		return exitError{exitInterrupted, errors.New("the replay was interrupted")}
@@ -127,6 +129,7 @@ func (p *replay) feed(ctx context.Context, r *recording.Reader) error {
 			return err
 		}
 		err := p.monitor.Feed(&e)
+		_ = p.devices.Write(&e) // it writes to nothing
 		if e.Mark != nil {
 			p.note(e.Mark, err)
 		}
@@ -194,6 +197,9 @@ func (p *replay) problems() []error {
 }
 
 func (p *replay) show(d *document) error {
+	if windows, _ := p.windows.sorted(); !p.asJSON && len(windows) == 0 && p.whole != nil && p.whole.Name == recordName {
+		return printed(p.devices.write(p.out, p.problems()))
+	}
 	if !p.asJSON {
 		printTable(p.out, p.reports(), p.problems())
 		if p.whole != nil && p.whole.Name != recordName { // a recording of a whole machine has epochs of several programs

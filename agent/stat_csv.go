@@ -28,6 +28,7 @@ var statColumns = [...]string{"time", "interval_s", "kind", "name", "id", "statu
 type statCSV struct{ begun bool }
 
 func (c *statCSV) print(to *bytes.Buffer, r *stat.Rates) error {
+	r = rounded(r)
 	w := csv.NewWriter(to)
 	if !c.begun {
 		c.begun = true
@@ -35,7 +36,7 @@ func (c *statCSV) print(to *bytes.Buffer, r *stat.Rates) error {
 			return err
 		}
 	}
-	moment, interval := r.At.Wall.UTC().Format(statTime), strconv.FormatFloat(r.Interval.Seconds(), 'f', -1, 64)
+	moment, interval := r.At.Wall.UTC().Format(statTime), strconv.FormatFloat(round(r.Interval.Seconds()), 'f', -1, 64)
 	write := func(kind string, thing any) error {
 		fields, err := fieldsOf(thing)
 		if err != nil {

@@ -54,7 +54,45 @@ func inKiB(v *float64) *float64 {
 	return new(*v / kibi)
 }
 
-func drawDisks(to *bytes.Buffer, disks []stat.Disk, width int) {
+// statUnits is the unit of a disk's throughput: iostat's kB (1024 bytes), -m or -h.
+type statUnits struct{ mega, human bool }
+
+// header is the name of a column in these units, as in iostat.
+func (u statUnits) header(c *statColumn) string {
+	if u.mega && c.sized() && !u.human {
+		return strings.Replace(c.name, "kB", "MB", 1)
+	}
+	return c.name
+}
+
+// cell is the value of a column in these units.
+func (u statUnits) cell(c *statColumn, d *stat.Disk) string {
+	v := c.value(d)
+	switch {
+	case v == nil:
+	case u.human && (c.sized() || strings.HasSuffix(c.name, "-sz") && c.name != "aqu-sz"):
+		return fmt.Sprintf("%*s", c.width, humanKB(*v))
+	case u.human && c.name == "%util":
+		return fmt.Sprintf("%*.1f%%", c.width-1, *v)
+	case u.mega && c.sized():
+		v = new(*v / kibi)
+	}
+	return number(v, c.width)
+}
+
+// sized reports whether iostat's -m changes a column. Mean sizes stay in kB there, too.
+func (c *statColumn) sized() bool { return strings.HasSuffix(c.name, "kB/s") }
+
+// humanKB is a number of kB as iostat --human prints it.
+func humanKB(v float64) string {
+	units := "kMGTP"
+	for v >= kibi && len(units) > 1 {
+		v, units = v/kibi, units[1:]
+	}
+	return fmt.Sprintf("%.1f%c", v, units[0])
+}
+
+func drawDisks(to *bytes.Buffer, disks []stat.Disk, width int, units statUnits) {
 	longest := narrowDisk
 	for i := range disks {
 		longest = max(longest, columns(diskName(&disks[i])))
@@ -66,13 +104,13 @@ func drawDisks(to *bytes.Buffer, disks []stat.Disk, width int) {
 	}
 	line := fit("Device", longest)
 	for _, c := range shown {
-		line += fmt.Sprintf("%*s", c.width, c.name)
+		line += fmt.Sprintf("%*s", c.width, units.header(&c))
 	}
 	to.WriteString(line + "\n")
 	for i := range disks {
 		line := fit(diskName(&disks[i]), longest)
 		for _, c := range shown {
-			line += number(c.value(&disks[i]), c.width)
+			line += units.cell(&c, &disks[i])
 		}
 		to.WriteString(line + "\n")
 	}

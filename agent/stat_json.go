@@ -3,6 +3,10 @@ package agent
 import (
 	"bytes"
 	"encoding/json"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
 
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
@@ -27,7 +31,8 @@ type statGPU struct {
 }
 
 func printStatJSON(to *bytes.Buffer, r *stat.Rates) error {
-	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: r.Interval.Seconds(), Pressure: r.Pressure,
+	r = rounded(r)
+	line := statLine{Time: r.At.Wall.UTC().Format(statTime), Interval: round(r.Interval.Seconds()), Pressure: r.Pressure,
 		Core: r.BusiestCore,
 		GPUs: make([]statGPU, len(r.GPUs)), Disks: r.Disks}
 	for i := range r.GPUs {
@@ -39,4 +44,55 @@ func printStatJSON(to *bytes.Buffer, r *stat.Rates) error {
 	encoder := json.NewEncoder(to)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(line)
+}
+
+// significantDigits of numbers in JSON and CSV. Larger numbers are whole.
+const significantDigits = 6
+
+func round(v float64) float64 {
+	if math.Abs(v) >= math.Pow10(significantDigits) {
+		return math.Round(v)
+	}
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', significantDigits, 64), 64)
+	if err != nil {
+		return v // not possible: the text is a number
+	}
+	return short
+}
+
+// rounded returns a copy with rounded numbers.
+func rounded(r *stat.Rates) *stat.Rates {
+	c := *r
+	c.Disks, c.GPUs = slices.Clone(r.Disks), slices.Clone(r.GPUs)
+	for i := range c.Disks {
+		roundFields(reflect.ValueOf(&c.Disks[i]).Elem())
+	}
+	for i := range c.GPUs {
+		roundFields(reflect.ValueOf(&c.GPUs[i]).Elem())
+	}
+	if r.Pressure != nil {
+		c.Pressure = new(*r.Pressure)
+		roundFields(reflect.ValueOf(c.Pressure).Elem())
+	}
+	if r.BusiestCore != nil {
+		c.BusiestCore = new(*r.BusiestCore)
+		roundFields(reflect.ValueOf(c.BusiestCore).Elem())
+	}
+	return &c
+}
+
+// roundFields rounds the numbers of a struct, also of those in it. It changes no number that a pointer shares.
+func roundFields(v reflect.Value) {
+	for i := range v.NumField() {
+		switch f := v.Field(i); p := f.Interface().(type) {
+		case float64:
+			f.SetFloat(round(p))
+		case *float64:
+			if p != nil {
+				f.Set(reflect.ValueOf(new(round(*p))))
+			}
+		case stat.GPUUse:
+			roundFields(f)
+		}
+	}
 }

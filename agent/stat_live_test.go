@@ -108,13 +108,16 @@ func TestStatCounts(t *testing.T) {
 func TestStatUsage(t *testing.T) {
 	t.Parallel()
 	for says, args := range map[string][]string{
-		"give seconds":                {"soon"},
-		"choose 100ms":                {"0"},
-		"1 or more":                   {"1", "0"},
-		`unexpected argument "3"`:     {"1", "2", "3"},
-		"choose one of them":          {"--csv", "--json"},
-		"unknown flag: --xml":         {"--xml"},
-		"unknown shorthand flag: '1'": {"-1"},
+		`there is no disk "soon"`:            {"soon"},
+		"choose 100ms":                       {"0"},
+		"1 or more":                          {"1", "0"},
+		`unexpected argument "3"`:            {"1", "2", "3"},
+		"choose one of them":                 {"--csv", "--json"},
+		"unknown flag: --xml":                {"--xml"},
+		`INTERVAL "-1": choose 100ms to 24h`: {"-1"},
+		"add --from FILE":                    {"--since", "14:05"},
+		`--until "noon": give a time`:        {"--from", "x.gz", "--until", "noon"},
+		"unknown shorthand flag: 'q'":        {"-xq"},
 	} {
 		v := stallspan(t, append([]string{"stat"}, args...)...)
 		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), says) || v.out.Len() > 0 {

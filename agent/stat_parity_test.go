@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,102 @@ func TestStatAgainstIostat(t *testing.T) {
 		}
 		t.Logf("try %d:\n%s", try, strings.Join(wrong, "\n"))
 	}
+}
+
+// TestStatFlagsAgainstIostat compares the tables of both with the same flags and devices: in MB (-m), without idle
+// devices (-z), and without a report since boot (-y). A failure is tried again, as above.
+func TestStatFlagsAgainstIostat(t *testing.T) {
+	iostat, fio := tool(t, "iostat"), tool(t, "fio")
+	busy, idle := loopDevice(t, "busy"), loopDevice(t, "idle")
+	const tries = 3
+	for try := 1; ; try++ {
+		wrong := compareTables(t, iostat, fio, busy, idle)
+		if len(wrong) == 0 {
+			return
+		}
+		if try == tries {
+			t.Fatalf("three times stat and iostat differ, at last:\n%s", strings.Join(wrong, "\n"))
+		}
+		t.Logf("try %d:\n%s", try, strings.Join(wrong, "\n"))
+	}
+}
+
+// compareTables returns what differs between the tables.
+func compareTables(t *testing.T, iostat, fio, busy, idle string) (wrong []string) {
+	t.Helper()
+	args := []string{"-xymz", busy, idle, fmt.Sprint(parityInterval), "1"}
+	if out, err := exec.CommandContext(t.Context(), "dd", "if="+busy, "of=/dev/null", "bs=4k", "count=1",
+		"iflag=direct").CombinedOutput(); err != nil {
+		t.Fatalf("got the error %v, want none: %s", err, out)
+	}
+	theirs := exec.CommandContext(t.Context(), iostat, args...)
+	theirs.Env = append(os.Environ(), "LC_ALL=C")
+	var text strings.Builder
+	theirs.Stdout = &text
+	if err := theirs.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ours := stallspan(t, append([]string{"stat"}, args...)...)
+	ours.start()
+	time.Sleep(time.Second)
+	if out, err := exec.CommandContext(t.Context(), fio, "--ioengine=psync", "--thread", "--direct=1", "--time_based",
+		"--runtime=2", "--size=64M", "--name=work", "--filename="+busy, "--rw=randrw", "--bs=128k",
+		"--numjobs=4").CombinedOutput(); err != nil {
+		t.Fatalf("fio: %v: %s", err, out)
+	}
+	if err := theirs.Wait(); err != nil {
+		t.Fatalf("iostat: %v", err)
+	}
+	if code := ours.wait(); code != 0 {
+		t.Fatalf("exit code %d: %s", code, ours.err.String())
+	}
+	a, b := tableRows(ours.out.String()), tableRows(text.String())
+	busy, idle = filepath.Base(busy), filepath.Base(idle)
+	if len(a) != 1 || len(b) != 1 || a[busy+"*"] == nil || b[busy] == nil {
+		return []string{fmt.Sprintf("want one row, for %s and not for %s: stat\n%s\niostat\n%s", busy, idle,
+			ours.out.String(), text.String())}
+	}
+	compared := 0
+	for name, their := range b[busy] {
+		our, ok := a[busy+"*"][name]
+		switch {
+		case strings.HasSuffix(name, "rqm"), name == "drqm/s", name == "dareq-sz": // which stat leaves out
+		case !ok:
+			wrong = append(wrong, fmt.Sprintf("stat has no column %s", name))
+		case our == "-" && their == "0.00":
+		default:
+			compared++
+			x, err1 := strconv.ParseFloat(our, 64)
+			y, err2 := strconv.ParseFloat(their, 64)
+			// 3 %: rates are over intervals that differ by some milliseconds
+			if err1 != nil || err2 != nil || math.Abs(x-y) > 0.03*y+0.0101 {
+				wrong = append(wrong, fmt.Sprintf("%s: stat %s, iostat %s", name, our, their))
+			}
+		}
+	}
+	if compared < 10 {
+		wrong = append(wrong, fmt.Sprintf("compared %d columns, want 10 or more", compared))
+	}
+	return wrong
+}
+
+// tableRows are the rows of a table of disks, by device and by column.
+func tableRows(text string) map[string]map[string]string {
+	rows := map[string]map[string]string{}
+	var header []string
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) > 1 && fields[0] == "Device":
+			header = fields
+		case header != nil && len(fields) == len(header):
+			rows[fields[0]] = map[string]string{}
+			for i, name := range header[1:] {
+				rows[fields[0]][name] = fields[i+1]
+			}
+		}
+	}
+	return rows
 }
 
 func tool(t *testing.T, name string) string {

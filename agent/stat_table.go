@@ -6,17 +6,14 @@ import (
 	"os"
 	"slices"
 
-	"golang.org/x/term"
-
+	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/stat"
 )
 
-// plainTerminal is the width of a terminal that does not report one.
-const plainTerminal = 80
-
 // statTable writes one block for each interval: a line for the machine, a row for each GPU, a row for each disk.
 type statTable struct {
-	wide     bool     // show everything
+	wide     bool // show everything
+	units    statUnits
 	terminal *os.File // standard output
 	fine     bool     // intervals are not of whole seconds
 
@@ -26,19 +23,12 @@ type statTable struct {
 
 // print fits a block to the current width of the terminal. Other outputs get all columns.
 func (t *statTable) print(to *bytes.Buffer, r *stat.Rates) error {
-	fd := int(t.terminal.Fd())
-	if !term.IsTerminal(fd) {
-		t.draw(to, r, 0, false)
-		return nil
-	}
-	width, _, err := term.GetSize(fd)
-	if err != nil || width <= 0 {
-		width = plainTerminal
-	}
+	screen := console.Of(t.terminal, console.Never)
+	width := screen.Columns()
 	if t.wide {
 		width = 0
 	}
-	t.draw(to, r, width, true)
+	t.draw(to, r, width, screen.Terminal())
 	return nil
 }
 
@@ -46,8 +36,6 @@ func (t *statTable) print(to *bytes.Buffer, r *stat.Rates) error {
 func (t *statTable) draw(to *bytes.Buffer, r *stat.Rates, width int, remarks bool) {
 	if t.begun {
 		to.WriteByte('\n')
-	} else if remarks && len(r.GPUs) == 0 {
-		to.WriteString("No NVIDIA GPU found: showing disks only.\n\n")
 	}
 	t.begun = true
 	t.machine(to, r)
@@ -55,7 +43,7 @@ func (t *statTable) draw(to *bytes.Buffer, r *stat.Rates, width int, remarks boo
 		drawGPUs(to, r.GPUs, width)
 	}
 	if len(r.Disks) > 0 {
-		drawDisks(to, r.Disks, width)
+		drawDisks(to, r.Disks, width, t.units)
 	}
 	if remarks && !t.marked && slices.ContainsFunc(r.Disks, func(d stat.Disk) bool { return !d.Leaf }) {
 		t.marked = true

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -122,6 +123,23 @@ func statTexts(t *testing.T) map[string]string {
 		(&statTable{fine: true}).draw(to, r, 0, false)
 		return nil
 	})
+	var totals statTotals
+	for _, r := range both {
+		totals.add(r)
+	}
+	var summary bytes.Buffer
+	if err := writeTable(&summary, totals.draw); err != nil {
+		t.Fatal(err)
+	}
+	texts["summary.txt"] = summary.String()
+	draw("megabytes.txt", both, func(to *bytes.Buffer, r *stat.Rates) error {
+		(&statTable{units: statUnits{mega: true}}).draw(to, r, 120, false)
+		return nil
+	})
+	draw("human.txt", both, func(to *bytes.Buffer, r *stat.Rates) error {
+		(&statTable{units: statUnits{human: true}}).draw(to, r, 120, false)
+		return nil
+	})
 	draw("stat.csv", both, new(statCSV).print)
 	draw("stat.jsonl", append(both, &stat.Rates{At: readings[0].Disks.At}), printStatJSON)
 	return texts
@@ -221,7 +239,7 @@ func TestStatFits(t *testing.T) {
 	}
 	var to bytes.Buffer
 	r.Disks[0].ReadsPerSecond = huge // garbage: it must not hide the next column
-	drawDisks(&to, r.Disks[:1], 80)
+	drawDisks(&to, r.Disks[:1], 80, statUnits{})
 	if !strings.Contains(to.String(), " 1000000000000000 ") {
 		t.Errorf("got %s, want 1000000000000000 in a column", to.String())
 	}
@@ -229,20 +247,23 @@ func TestStatFits(t *testing.T) {
 
 func TestStatArguments(t *testing.T) {
 	for _, test := range []struct {
-		args     []string
-		interval time.Duration
-		count    int
+		args []string
+		want statArguments
 	}{
-		{nil, time.Second, 0},
-		{[]string{"5"}, 5 * time.Second, 0},
-		{[]string{"0.1"}, 100 * time.Millisecond, 0},
-		{[]string{"1e1", "7"}, 10 * time.Second, 7},
-		{[]string{"500ms", "1"}, 500 * time.Millisecond, 1},
-		{[]string{"24h"}, 24 * time.Hour, 0},
+		{nil, statArguments{interval: time.Second}},
+		{[]string{"5"}, statArguments{interval: 5 * time.Second}},
+		{[]string{"0.1"}, statArguments{interval: 100 * time.Millisecond}},
+		{[]string{"1e1", "7"}, statArguments{interval: 10 * time.Second, count: 7}},
+		{[]string{"500ms", "1"}, statArguments{interval: 500 * time.Millisecond, count: 1}},
+		{[]string{"24h"}, statArguments{interval: 24 * time.Hour}},
+		{[]string{"vda", "/dev/sdb", "2", "3"}, statArguments{devices: []string{"vda", "sdb"}, interval: 2 * time.Second,
+			count: 3}},
+		{[]string{"2", "vda"}, statArguments{devices: []string{"vda"}, interval: 2 * time.Second}},
+		{[]string{"ALL", ".5"}, statArguments{all: true, interval: 500 * time.Millisecond}},
 	} {
-		interval, count, err := statArguments(test.args)
-		if err != nil || interval != test.interval || count != test.count {
-			t.Errorf("%q: got %v, %d, %v, want %v, %d", test.args, interval, count, err, test.interval, test.count)
+		got, err := parseStatArguments(test.args)
+		if err != nil || !reflect.DeepEqual(got, test.want) {
+			t.Errorf("%q: got %+v, %v, want %+v", test.args, got, err, test.want)
 		}
 	}
 	const bounds = "choose 100ms to 24h0m0s"
@@ -250,25 +271,155 @@ func TestStatArguments(t *testing.T) {
 		"0":        bounds,
 		"0.09":     bounds,
 		"99ms":     bounds,
+		"-1":       bounds,
 		"86401":    bounds,
 		"1e300":    bounds,
-		"inf":      bounds,
-		"nan":      "give seconds",
 		"25h":      bounds,
 		"":         "give seconds",
-		"fast":     "give seconds",
 		"1 2":      "give seconds",
 		"1 0":      "give seconds",
 		"9999999h": "give seconds",
 	} {
-		if _, _, err := statArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := parseStatArguments([]string{text}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: got %v, want an error with %q", text, err, says)
 		}
 	}
-	for _, count := range []string{"0", "-1", "1.5", "many", "", "99999999999999999999"} {
-		if _, _, err := statArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
+	for _, count := range []string{"0", "-1", "1.5", "", "99999999999999999999"} {
+		if _, err := parseStatArguments([]string{"1", count}); err == nil || !strings.Contains(err.Error(), "COUNT") {
 			t.Errorf("%q: got %v, want an error for COUNT", count, err)
 		}
+	}
+	if _, err := parseStatArguments([]string{"1", "2", "3"}); err == nil || !strings.Contains(err.Error(), `"3"`) {
+		t.Errorf("got %v, want an error for a third number", err)
+	}
+}
+
+// Which disks have rows, by the options. loop0 never works; nvme0n1p1 works in the first of two intervals.
+func TestStatChoice(t *testing.T) {
+	disks := func(partition float64) *stat.Rates {
+		return &stat.Rates{GPUs: []stat.GPU{{Name: "a"}}, Disks: []stat.Disk{{Name: "loop0"}, {Name: "sda", Leaf: true},
+			{Name: "nvme0n1", Leaf: true, ReadsPerSecond: 1}, {Name: "nvme0n1p1", ReadsPerSecond: partition}}}
+	}
+	for name, test := range map[string]struct {
+		choice        statChoice
+		first, second string
+	}{
+		"a table":   {statChoice{table: true}, "sda nvme0n1 nvme0n1p1", "sda nvme0n1 nvme0n1p1"},
+		"ALL":       {statChoice{table: true, all: true}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
+		"-z":        {statChoice{table: true, skipIdle: true}, "nvme0n1 nvme0n1p1", "nvme0n1"},
+		"named":     {statChoice{table: true, names: []string{"loop0"}}, "loop0", "loop0"},
+		"named, -z": {statChoice{names: []string{"sda", "nvme0n1"}, skipIdle: true}, "nvme0n1", "nvme0n1"},
+		"a file":    {statChoice{}, "loop0 sda nvme0n1 nvme0n1p1", "loop0 sda nvme0n1 nvme0n1p1"},
+	} {
+		for i, want := range []string{test.first, test.second} {
+			r := disks(float64(1 - i))
+			test.choice.apply(r)
+			var got []string
+			for _, d := range r.Disks {
+				got = append(got, d.Name)
+			}
+			if strings.Join(got, " ") != want || len(r.GPUs) != 1 {
+				t.Errorf("%s, interval %d: got %q, want %q", name, i, got, want)
+			}
+		}
+	}
+	r := disks(0)
+	if (&statChoice{onlyDisks: true}).apply(r); len(r.GPUs) != 0 {
+		t.Errorf("-d: got %d GPUs, want 0", len(r.GPUs))
+	}
+}
+
+// The units of iostat -m and -h. Its manual page has no table of them: these were printed by sysstat 12.6.1.
+func TestStatUnits(t *testing.T) {
+	d := &stat.Disk{ReadBytesPerSecond: 71.3 * kibi * kibi, ReadSize: new(11.1 * kibi), Utilization: 0.132,
+		QueueDepth: 7.74}
+	for _, test := range []struct {
+		units        statUnits
+		name, header string
+		want         string
+	}{
+		{statUnits{}, "rkB/s", "rkB/s", "73011.20"},
+		{statUnits{mega: true}, "rkB/s", "rMB/s", "71.30"},
+		{statUnits{human: true}, "rkB/s", "rkB/s", "71.3M"},
+		{statUnits{human: true, mega: true}, "rkB/s", "rkB/s", "71.3M"},
+		{statUnits{mega: true}, "rareq-sz", "rareq-sz", "11.10"},
+		{statUnits{human: true}, "rareq-sz", "rareq-sz", "11.1k"},
+		{statUnits{human: true}, "wkB/s", "wkB/s", "0.0k"},
+		{statUnits{human: true}, "wareq-sz", "wareq-sz", "-"},
+		{statUnits{human: true}, "%util", "%util", "13.2%"},
+		{statUnits{human: true}, "aqu-sz", "aqu-sz", "7.74"},
+	} {
+		i := slices.IndexFunc(statDisk[:], func(c statColumn) bool { return c.name == test.name })
+		c := &statDisk[i]
+		cell := test.units.cell(c, d)
+		header := test.units.header(c)
+		if header != test.header || strings.TrimSpace(cell) != test.want || len(cell) != c.width {
+			t.Errorf("%+v %s: got %q %q, want %q %q", test.units, test.name, header, cell, test.header, test.want)
+		}
+	}
+}
+
+func TestRound(t *testing.T) {
+	for v, want := range map[float64]float64{0: 0, 0.15789473684210525: 0.157895, 433374.84678997984: 433375,
+		2e9 + 0.4: 2e9, 0.0042701951252386745: 0.0042702, 5266.285714285715: 5266.29, -1234567.8: -1234568, 1: 1} {
+		if got := round(v); got != want {
+			t.Errorf("%v: got %v, want %v", v, got, want)
+		}
+	}
+	shared := 1.0 / 3
+	before := &stat.Rates{Disks: []stat.Disk{{Await: &shared}}, GPUs: []stat.GPU{{Use: stat.GPUUse{SMActive: &shared}}}}
+	after := rounded(before)
+	if shared != 1.0/3 || *after.Disks[0].Await != 0.333333 || *after.GPUs[0].Use.SMActive != 0.333333 {
+		t.Errorf("got %v, %v and %v, want a rounded copy", shared, *after.Disks[0].Await, *after.GPUs[0].Use.SMActive)
+	}
+}
+
+func TestMoments(t *testing.T) {
+	first := sample.Stamp{Mono: time.Hour, Wall: time.Date(2026, 11, 3, 23, 50, 0, 0, time.Local)}
+	after := func(d time.Duration) sample.Stamp { return sample.Stamp{Mono: first.Mono + d, Wall: first.Wall.Add(d)} }
+	for text, want := range map[string]time.Duration{ // after the first reading
+		"+90":                 90 * time.Second,
+		"+10m":                10 * time.Minute,
+		"23:55":               5 * time.Minute,
+		"23:50:30":            30 * time.Second,
+		"00:10":               20 * time.Minute, // of the next day
+		"2026-11-03 23:51":    time.Minute,
+		"2026-11-03T23:51:10": 70 * time.Second,
+		"2026-11-04":          10 * time.Minute,
+		first.Wall.Add(time.Second).UTC().Format(time.RFC3339): time.Second,
+	} {
+		m, err := parseMoment("--since", text)
+		if err != nil || m.before(after(want-1), first) || !m.before(after(want), first) {
+			t.Errorf("%q: got %+v, %v, want %v after the first reading", text, m, err, want)
+		}
+	}
+	for _, text := range []string{"soon", "25:00", "+", "+-1", "10m", "2026-13-01"} {
+		if m, err := parseMoment("--until", text); err == nil || !strings.Contains(err.Error(), "--until") {
+			t.Errorf("%q: got %+v, %v, want an error", text, m, err)
+		}
+	}
+}
+
+// The 95th percentile is within 3 % of the sorted values' one, and the bounds are exact.
+func TestDistribution(t *testing.T) {
+	d := &distribution{lowest: math.Inf(1), counts: map[int]uint64{}}
+	var sorted []float64
+	for i := range 1000 {
+		v := float64(i*i) / 7
+		sorted = append(sorted, v)
+		d.add(v, 1)
+	}
+	if d.lowest != 0 || d.highest != sorted[999] {
+		t.Errorf("got %v to %v, want 0 to %v", d.lowest, d.highest, sorted[999])
+	}
+	for _, q := range []float64{0.001, 0.5, 0.95, 1} {
+		want := sorted[int(math.Ceil(q*1000))-1]
+		if got := d.quantile(q); math.Abs(got-want) > 0.03*want {
+			t.Errorf("quantile %v: got %v, want %v", q, got, want)
+		}
+	}
+	if len(d.counts) > 20*perOctave {
+		t.Errorf("got %d buckets, want at most %d", len(d.counts), 20*perOctave)
 	}
 }
 

@@ -103,3 +103,14 @@ func mean(sum float64, operations uint64) *float64 {
 	}
 	return &mean
 }
+
+// Idle reports whether the device did nothing in the interval, as iostat -z decides.
+func (d *Disk) Idle() bool {
+	sum := d.ReadsPerSecond + d.WritesPerSecond + d.QueueDepth + d.Utilization
+	for _, p := range []*float64{d.DiscardsPerSecond, d.FlushesPerSecond} {
+		if p != nil {
+			sum += *p
+		}
+	}
+	return sum == 0
+}

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"io"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+)
+
+// deviceSummary summarizes the devices of a recording by the second, from the entries that pass it. It is safe for
+// concurrent use.
+type deviceSummary struct {
+	to monitor.Journal // nil for none
+
+	mu     sync.Mutex
+	replay statReplay
+	totals statTotals
+}
+
+func newDeviceSummary(to monitor.Journal) *deviceSummary {
+	d := &deviceSummary{to: to}
+	d.replay.run = &statRun{interval: time.Second, out: io.Discard, print: d.totals.print}
+	return d
+}
+
+// Write is of monitor.Journal.
+func (d *deviceSummary) Write(e *recording.Entry) error {
+	d.mu.Lock()
+	_, _ = d.replay.take(e) // it writes nothing that could fail
+	d.mu.Unlock()
+	if d.to == nil {
+		return nil
+	}
+	return d.to.Write(e)
+}
+
+// write writes the table, and the problems below it.
+func (d *deviceSummary) write(out io.Writer, problems []error) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.totals.intervals == 0 && d.replay.started { // less than a second
+		_, _ = d.replay.run.show(&d.replay.before, &d.replay.latest)
+	}
+	return writeTable(out, func(t *table) {
+		t.line("")
+		d.totals.draw(t)
+		for _, p := range problems {
+			t.text("Warning: ", p.Error())
+		}
+	})
+}
