@@ -72,6 +72,9 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 
 // End closes a window now, for the API: see api.Windows. It returns at once, as EndAt does.
 func (c *Client) End(id string, failed bool, attributes map[string]string) (*window.Report, error) {
+	if !c.registry.isOpen(id) {
+		return nil, ErrUnknown // a reading takes longer
+	}
 	now := c.registry.config.Readings.Now()
 	c.registry.annotate(id, attributes)
 	return c.EndAt(id, now, failed)

@@ -207,6 +207,12 @@ func (g *Registry) annotate(id string, attributes map[string]string) {
 	}
 }
 
+func (g *Registry) isOpen(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.all.open[id] != nil
+}
+
 // Drop discards an open window without a report.
 func (g *Registry) Drop(id string) {
 	g.config.Probe.ForgetReaders(id)
