@@ -77,7 +77,7 @@ func checkEpoch(t *testing.T, s *tracepb.Span, number int) {
 	t.Helper()
 	a := attributes(s.Attributes)
 	want := map[string]any{
-		"stallspan.window.kind": "epoch", "stallspan.window.source": "announced",
+		"stallspan.window.kind": "epoch", "stallspan.window.source": "detected",
 		"stallspan.training.run.name": "mnist", "stallspan.training.epoch.index": int64(number),
 	}
 	for key, value := range want {

@@ -363,8 +363,12 @@ var (
 	WindowKindModelLoad = WindowKindKey.String("model_load")
 	// One pass over the training data.
 	WindowKindEpoch = WindowKindKey.String("epoch")
+	// A number of steps of a training. Its name is that of the first.
+	WindowKindSteps = WindowKindKey.String("steps")
 	// The state of a training went to storage.
 	WindowKindCheckpoint = WindowKindKey.String("checkpoint")
+	// A stretch of a program without epochs and steps. Its name is the time since the program's start.
+	WindowKindInterval = WindowKindKey.String("interval")
 	// Anything else that a program names.
 	WindowKindCustom = WindowKindKey.String("custom")
 )
@@ -381,11 +385,11 @@ var (
 
 // Values of stallspan.window.source.
 var (
-	// The program, its output or a caller reported both ends as they happened.
+	// The program or a caller reported both ends as they happened.
 	WindowSourceAnnounced = WindowSourceKey.String("announced")
 	// A span that arrived afterwards.
 	WindowSourceSpan = WindowSourceKey.String("span")
-	// Reserved for detection from outside; not in use yet.
+	// Lines of the program's output marked both ends, or nothing but the time.
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
@@ -1102,7 +1106,7 @@ var StorageStallSpan = Span{
 	},
 }
 
-// WindowSpan: A checkpoint or a custom window. Named "{stallspan.window.kind} {stallspan.window.name}".
+// WindowSpan: A window of any other kind. Named "{stallspan.window.kind} {stallspan.window.name}".
 var WindowSpan = Span{
 	Type: "stallspan.window",
 	Attributes: []AttributeRef{

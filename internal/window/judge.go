@@ -56,7 +56,7 @@ func (b *builder) judge() {
 	if gain := b.Gain.Seconds() / total; gain < 1 && (b.Verdict != Unknown || !b.Unattributed()) {
 		b.Speedup = 1 / (1 - gain)
 	}
-	if s.Storage > Thresholds.Slow {
+	if s.Storage > Thresholds.Slow && b.Kind != Interval {
 		b.Slow, b.SlowReason = true, SlowStorage
 	}
 }

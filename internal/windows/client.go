@@ -80,6 +80,11 @@ func (c *Client) End(id string, failed bool, attributes map[string]string) (*win
 	return c.EndAt(id, now, failed)
 }
 
+// Annotate adds attributes to an open window.
+func (c *Client) Annotate(id string, attributes map[string]string) {
+	c.registry.annotate(id, attributes)
+}
+
 // Close refuses windows that begin through the API from now on. Windows that are open may end.
 func (c *Client) Close() {
 	c.gate.Lock()
