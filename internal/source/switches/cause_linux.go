@@ -15,6 +15,7 @@ type cause struct {
 	syscall int
 	file    sample.FileKind
 	detail  uint64
+	peer    string // of a socket, as sample.ThreadEvent has it
 }
 
 // unseen is the cause of a pause of a thread that was never looked at: it waits for an event.

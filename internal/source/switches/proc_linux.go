@@ -17,6 +17,7 @@ import (
 type proc struct {
 	buffer [1024]byte
 	path   []byte
+	peers  peers
 }
 
 // read returns a file of a thread. It is valid until the next call.
@@ -83,7 +84,7 @@ func (p *proc) cause(th *thread) (c cause, err error) {
 	case kind == onFutex:
 		c.detail = first
 	case kind == onFile && first < maxDescriptor:
-		c.file, c.detail = p.file(th, first)
+		c.file, c.detail, c.peer = p.file(th, first)
 	}
 	return c, nil
 }
@@ -94,26 +95,31 @@ const maxDescriptor = 1 << 20
 // nvidia is the device number of an NVIDIA GPU's file (Documentation/admin-guide/devices.txt).
 const nvidia = 195 << 8
 
-// file returns the kind of a descriptor by its name: asking the file itself could hang, on a network file system.
-func (p *proc) file(th *thread, fd uint64) (kind sample.FileKind, detail uint64) {
+// file returns the kind of a descriptor by its name: asking the file itself could hang, on a network file system. Of a
+// socket it returns the other end, too.
+func (p *proc) file(th *thread, fd uint64) (kind sample.FileKind, detail uint64, peer string) {
 	name, err := os.Readlink("/proc/" + strconv.Itoa(th.pid) + "/fd/" + strconv.FormatUint(fd, 10))
 	switch {
 	case err != nil:
-		return sample.NoFile, 0
+		return sample.NoFile, 0, ""
 	case strings.HasPrefix(name, "pipe:"):
-		return sample.Pipe, 0
-	case strings.HasPrefix(name, "socket:"):
-		return sample.Socket, 0
+		return sample.Pipe, 0, ""
+	case strings.HasPrefix(name, "socket:["):
+		inode, err := strconv.ParseUint(strings.TrimSuffix(name[len("socket:["):], "]"), 10, 64)
+		if err != nil {
+			return sample.Socket, 0, ""
+		}
+		return sample.Socket, 0, p.peers.of(th.pid, inode)
 	case strings.HasPrefix(name, "/dev/nvidia"):
-		return sample.CharDevice, nvidia
+		return sample.CharDevice, nvidia, ""
 	case strings.HasPrefix(name, "/dev/shm/"), strings.HasPrefix(name, "/dev/hugepages/"):
-		return sample.RegularFile, 0
+		return sample.RegularFile, 0, ""
 	case strings.HasPrefix(name, "/dev/"):
-		return sample.CharDevice, 0
+		return sample.CharDevice, 0, ""
 	case strings.HasPrefix(name, "/"):
-		return sample.RegularFile, 0
+		return sample.RegularFile, 0, ""
 	}
-	return sample.OtherFile, 0
+	return sample.OtherFile, 0, ""
 }
 
 // stateOf returns the third field of stat. The second one is a name in parentheses, which may have any character.

@@ -38,7 +38,7 @@ func (s *Source) report() {
 				e.State, e.Syscall = sample.StateReady, sample.NoSyscall
 			} else {
 				why := &c.pause.cause
-				e.State, e.Syscall, e.File, e.Detail = why.state, why.syscall, why.file, why.detail
+				e.State, e.Syscall, e.File, e.Detail, e.Peer = why.state, why.syscall, why.file, why.detail, why.peer
 				e.IOWait = why.state == sample.StateBlocked
 			}
 			of[c.thread].share(&e, c)
