@@ -43,7 +43,7 @@ func TestMeasured(t *testing.T) {
 	m.Start()
 	defer m.Stop()
 	// The first look may come too late where the machine is slow.
-	want := []sample.Ceiling{{Disk: "nvme0n1", Read: 3e9, ReadAwait: 80 * time.Microsecond}}
+	want := []sample.Ceiling{{Disk: "nvme0n1", Read: 3e9, Full: 3e9, ReadAwait: 80 * time.Microsecond}}
 	if got := ceilings(m, want); !slices.Equal(got, want) {
 		t.Fatalf("got %+v, want %+v", got, want)
 	}

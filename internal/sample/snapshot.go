@@ -26,7 +26,8 @@ type Ceiling struct {
 	Disk      string        `json:"disk"`
 	Read      float64       `json:"read"`
 	Write     float64       `json:"write,omitempty"`
-	ReadAwait time.Duration `json:"read_await"` // median of a read of 4 KiB at queue depth 1, from stallspan bench; else 0
+	Full      float64       `json:"full,omitempty"` // of reads, while the disk always had more of them to do; 0 if it never had
+	ReadAwait time.Duration `json:"read_await"`     // median of a read of 4 KiB at queue depth 1, from stallspan bench; else 0
 }
 
 // maxEnded bounds Snapshot.Ended: a job may start a process between any two readings.

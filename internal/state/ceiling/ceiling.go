@@ -44,8 +44,13 @@ type disk struct {
 
 type reading struct {
 	at          time.Duration
-	read, write uint64 // bytes
+	read, write uint64        // bytes
+	reading     time.Duration // sum over reads
 }
+
+// fullQueue is the number of reads in flight from which the disk decides how fast it reads, and not a program that asks
+// for one after the other.
+const fullQueue = 2
 
 // Learn takes a reading of all disks and uses the leaves. It ignores a reading that is not newer than the last one. A
 // disk that was absent, or has restarted counters, may be another device: what was learned of it is dropped.
@@ -72,7 +77,7 @@ func (l *Learner) Learn(s *sample.Sample) {
 			l.all = nil
 		}
 		d.newest = l.readings
-		if d.learn(reading{l.at, now.ReadBytes, now.WriteBytes}) {
+		if d.learn(reading{l.at, now.ReadBytes, now.WriteBytes, now.ReadTicks}) {
 			l.all = nil
 		}
 	}
@@ -114,6 +119,9 @@ func (d *disk) learn(now reading) (rose bool) {
 		if interval <= maxInterval {
 			rose = raise(&d.best.Read, now.read-before.read, interval)
 			rose = raise(&d.best.Write, now.write-before.write, interval) || rose
+			if now.reading-before.reading >= fullQueue*interval {
+				rose = raise(&d.best.Full, now.read-before.read, interval) || rose
+			}
 		}
 		break
 	}
@@ -150,6 +158,7 @@ func (l *Learner) All() []sample.Ceiling {
 		for name, d := range l.disks {
 			c, m := d.best, l.measured[name]
 			c.Read, c.Write, c.ReadAwait = max(c.Read, m.Read), max(c.Write, m.Write), m.ReadAwait
+			c.Full = max(c.Full, m.Read)
 			if c.Read > 0 || c.Write > 0 {
 				l.all = append(l.all, c)
 			}

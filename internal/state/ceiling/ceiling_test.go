@@ -164,3 +164,34 @@ func BenchmarkLearn(b *testing.B) {
 		l.Learn(s)
 	}
 }
+
+// TestFullQueue: what a single reader gets from a disk is not all that the disk can do.
+func TestFullQueue(t *testing.T) {
+	var l learner
+	var at, reading time.Duration
+	var read uint64
+	second := func(bytes uint64, inFlight float64) sample.Ceiling {
+		at, read, reading = at+time.Second, read+bytes, reading+time.Duration(inFlight*float64(time.Second))
+		d := leaf("sda", read, 0)
+		d.ReadTicks = reading
+		l.Learn(disksAt(at, d))
+		if all := l.All(); len(all) == 1 {
+			return all[0]
+		}
+		return sample.Ceiling{}
+	}
+	second(0, 0)
+	if got := second(60, 0.9); got.Read != 60 || got.Full != 0 {
+		t.Errorf("one reader: got %+v, want no full queue", got)
+	}
+	if got := second(140, 8); got.Read != 140 || got.Full != 140 {
+		t.Errorf("eight readers: got %+v, want 140 bytes/s of both", got)
+	}
+	if got := second(150, 1); got.Read != 150 || got.Full != 140 {
+		t.Errorf("one reader again: got %+v, want 150 and 140 bytes/s", got)
+	}
+	l.Know([]sample.Ceiling{{Disk: "sda", Read: 200}})
+	if got := second(0, 0); got.Read != 200 || got.Full != 200 {
+		t.Errorf("measured: got %+v, want 200 bytes/s of both", got)
+	}
+}
