@@ -10,20 +10,17 @@ import (
 )
 
 // announcedWindows opens the windows that the program under run announces. From the first one of a kind on, lines of
-// its output mark no windows of that kind: frameworks print their epochs whether a callback announces them or not.
-// Steps and intervals are for a program that announces nothing. It is safe for concurrent use.
+// its output mark no windows of that kind: frameworks print their epochs whether a callback announces them or not. It
+// is safe for concurrent use.
 type announcedWindows struct {
 	*windows.Client
 
-	epochs, loads, any atomic.Bool
+	epochs, loads atomic.Bool
 }
 
 // Begin opens a window: see api.Windows.
 func (a *announcedWindows) Begin(w window.Window, parent trace.SpanContext) (id, traceparent string, err error) {
 	id, traceparent, err = a.Client.Begin(w, parent)
-	if err == nil {
-		a.any.Store(true)
-	}
 	switch {
 	case err != nil:
 	case w.Kind == window.Epoch:

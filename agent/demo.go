@@ -206,7 +206,8 @@ func (d *demo) show(cold, warm *window.Report) error {
 	t := &table{out: d.out}
 	t.line("")
 	if cold.Speedup > 0 {
-		t.text("", fmt.Sprintf("Predicted: epoch 1 would be %.2fx faster on a perfect disk.", cold.Speedup))
+		t.text("", fmt.Sprintf("Predicted: epoch 1 would be about %.2fx faster%s without waiting for storage.", cold.Speedup,
+			explain.Range(cold.SpeedupLow, cold.SpeedupHigh)))
 	}
 	t.text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, was %.2fx faster.", measured))
 	if cold.Pressure == nil {

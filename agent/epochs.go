@@ -22,21 +22,13 @@ type follower struct {
 	began  monitor.Moment    // where an epoch that ends without a start began
 	ended  bool              // began is the end of another epoch, not the program's start
 	loads  map[string]string // ids of the open loads, by model
-	steps  stepWindows
-	step   string          // id of the open window of steps
-	known  bool            // an epoch, or a whole window of steps, was seen
-	within string          // id of the open interval
-	last   bool            // all lines have been read: open windows end with the program
-	cut    bool            // the program has failed: open windows end unfinished
-	over   *monitor.Moment // when the program exited: lines that are read later were printed before
+	last   bool              // all lines have been read: open windows end with the program
+	cut    bool              // the program has failed: open windows end unfinished
+	over   *monitor.Moment   // when the program exited: lines that are read later were printed before
 }
 
-// newFollower returns a follower of a program that begins. steps is the number of steps of a window; 0 for as many as
-// take some ten seconds.
-func newFollower(m *monitor.Monitor, c *announcedWindows, reader *progress.Reader, at monitor.Moment,
-	steps int) *follower {
-	return &follower{monitor: m, client: c, reader: reader, began: at, loads: map[string]string{},
-		steps: stepWindows{size: steps, fixed: steps > 0}}
+func newFollower(m *monitor.Monitor, c *announcedWindows, reader *progress.Reader, at monitor.Moment) *follower {
+	return &follower{monitor: m, client: c, reader: reader, began: at, loads: map[string]string{}}
 }
 
 // line processes one line of the program's output. It reads the devices only if the line begins or ends a window.
@@ -61,16 +53,6 @@ func (f *follower) close(failed bool) {
 	defer f.mu.Unlock()
 	f.last, f.cut = true, failed
 	f.act(f.reader.Close())
-	at := f.over
-	if at == nil {
-		now := f.monitor.Now()
-		at = &now
-	}
-	if f.known {
-		f.endSteps(*at)
-	}
-	f.drop(f.step)
-	f.endInterval(*at)
 }
 
 func (f *follower) act(events []progress.Event) {
@@ -80,20 +62,14 @@ func (f *follower) act(events []progress.Event) {
 		if e.Kind == progress.EpochProgress || f.announced(e) {
 			continue
 		}
-		if e.Kind == progress.StepReached {
-			f.reached(e.Step)
-			continue
-		}
 		if at == nil {
 			now := f.monitor.Now()
 			at = &now // one reading for an end and the begin that follows it
 		}
 		switch e.Kind {
 		case progress.EpochStart:
-			f.isKnown(*at)
 			f.epoch = f.begin(epochWindow(e), *at)
 		case progress.EpochEnd:
-			f.isKnown(*at)
 			f.endEpoch(e, *at)
 			f.began, f.ended = *at, true
 		case progress.LoadBegin:
@@ -118,12 +94,6 @@ func (f *follower) announced(e *progress.Event) bool {
 		}
 		f.drop(f.epoch)
 		f.epoch = ""
-	case progress.StepReached:
-		if !f.client.any.Load() {
-			return false
-		}
-		f.drop(f.step)
-		f.step = ""
 	default:
 		if !f.client.loads.Load() {
 			return false
@@ -145,7 +115,7 @@ func epochWindow(e *progress.Event) window.Window {
 }
 
 func (f *follower) begin(w window.Window, at monitor.Moment) string {
-	w.Source, w.Owned = window.Detected, true
+	w.Source, w.Owned = window.Announced, true
 	id, _, _ := f.client.BeginAt(w, at, trace.SpanContext{}) // fails only if thousands are open
 	return id
 }

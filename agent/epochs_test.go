@@ -33,7 +33,7 @@ func checkWindows(t *testing.T, d *reportDocument, labels ...string) {
 		if w.Duration < 0.2 || w.Duration > 8 {
 			t.Errorf("%s took %v s", w.label(), w.Duration)
 		}
-		if w.Unfinished || (w.Source == "detected") != (w.Kind != "custom") {
+		if w.Unfinished || w.Source != "announced" {
 			t.Errorf("%s is unfinished %v, %s", w.label(), w.Unfinished, w.Source)
 		}
 		if w.Stall == nil {
@@ -104,42 +104,6 @@ print("opening what is never there")
 }
 
 // A model that is printed as the path of an existing file is a path. Otherwise it is a name.
-func TestStepsAndIntervals(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name, program string
-		flags, labels []string
-	}{
-		{"steps", "for n in range(1, 9):\n    print('step %d/8 loss 0.5' % n)\n    " + pause, []string{"--steps", "2"},
-			[]string{"steps from step 3", "steps from step 4", "steps from step 6", "steps from step 8"}},
-		{"the first epoch ends the steps",
-			"for n in range(1, 7):\n    print('step %d/8 loss 0.5' % n)\n    " + pause + "print('Epoch 1/1')\n" + pause,
-			[]string{"--steps", "2"}, []string{"steps from step 3", "steps from step 4", "epoch 1"}},
-		{"a short run", "for n in range(1, 9):\n    print('step %d/8 loss 0.5' % n)\n    " + pause, nil, []string{"custom whole"}},
-		{"intervals", "time.sleep(2.5)", []string{"--window", "1s"},
-			[]string{"interval from 0:00:00", "interval from 0:00:01", "interval from 0:00:02"}},
-		{"none", "time.sleep(2.5)", []string{"--window", "off"}, []string{"custom whole"}},
-		{"intervals until the first epoch", "time.sleep(1.5)\nprint('Epoch 1/1')\ntime.sleep(1.5)", []string{"--window", "1s"},
-			[]string{"interval from 0:00:00", "interval from 0:00:01", "epoch 1"}},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			d := reported(t, test.program, append(test.flags, "--name", "whole")...)
-			var got []string
-			for i := range d.Windows {
-				w := &d.Windows[i]
-				got = append(got, w.label())
-				if want := w.Name != "whole"; (w.Source == "detected") != want || w.Slow && w.Kind == "interval" {
-					t.Errorf("%s: got the source %s, slow %v; want detected %v", w.label(), w.Source, w.Slow, want)
-				}
-			}
-			if strings.Join(got, ", ") != strings.Join(test.labels, ", ") {
-				t.Errorf("got the windows %q, want %q", got, test.labels)
-			}
-		})
-	}
-}
-
 func TestLoadOfAPrintedPath(t *testing.T) {
 	t.Parallel()
 	model := filepath.Join(t.TempDir(), "m2.safetensors")
@@ -200,7 +164,7 @@ func TestEpochThatAFailureCut(t *testing.T) {
 	if len(d.Windows) != 2 || d.Windows[0].Unfinished || !d.Windows[1].Unfinished {
 		t.Errorf("got %+v, want two windows, the second one cut", d.Windows)
 	}
-	if !strings.Contains(v.err.String(), "epoch 2 (cut) ") {
+	if !strings.Contains(v.err.String(), "epoch 2 (part) ") {
 		t.Errorf("table: %s", v.err.String())
 	}
 }

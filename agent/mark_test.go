@@ -205,7 +205,7 @@ func TestMarkInARun(t *testing.T) {
 	}
 	for _, want := range []string{"has ended already", "stallspan: no open window has that id",
 		`"x" is not a traceparent`,
-		"stallspan: load m (cut): ", "stallspan: /no/such/program: not found"} {
+		"stallspan: load m (part): ", "stallspan: /no/such/program: not found"} {
 		if !strings.Contains(v.err.String(), want) {
 			t.Errorf("%q is not in %s", want, v.err.String())
 		}
@@ -241,7 +241,7 @@ func TestMarkWithoutAnAgent(t *testing.T) {
 func TestMarkUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"mark begin":                            "--kind is missing: give model_load, epoch, steps, checkpoint, interval or custom",
+		"mark begin":                            "--kind is missing: give model_load, epoch, checkpoint or custom",
 		"mark begin --kind epcoh":               `--kind "epcoh" is unknown`,
 		"mark begin --kind epoch --pid 0":       "--pid 0 is not a process",
 		"mark begin --kind epoch --epoch x":     "see stallspan mark begin --help",

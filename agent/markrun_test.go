@@ -75,7 +75,7 @@ func TestMarkRunSaysWhySlow(t *testing.T) {
 	l.said = `{"kind":"model_load","model":"m","duration_s":4.8,"verdict":"unknown","slow":true,"slowness_reason":"baseline",` +
 		`"unfinished":true,"finding":"It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."}`
 	l.mu.Unlock()
-	want := "stallspan: load m (cut): 4.8 s, unknown SLOW. It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."
+	want := "stallspan: load m (part): 4.8 s, unknown SLOW. It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."
 	if code := v.run(); code != 0 || v.errorLine() != want {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}

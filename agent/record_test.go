@@ -228,7 +228,7 @@ func TestRecordIsKilled(t *testing.T) {
 	if line := replayed.errorLine(); code != exitFailed || !strings.Contains(line, file+": the recording is cut off") {
 		t.Errorf("exit code %d: %s", code, line)
 	}
-	if !strings.Contains(replayed.out.String(), "open (cut) ") {
+	if !strings.Contains(replayed.out.String(), "open (part) ") {
 		t.Errorf("the table: %s", replayed.out.String())
 	}
 	d := readReport(t, again)

@@ -35,8 +35,6 @@ type runOptions struct {
 	quiet    bool
 	json     bool
 	patterns progress.Options
-	steps    int
-	window   string
 	recorder recorder
 }
 
@@ -73,9 +71,6 @@ spans over OTLP.`,
 	flags.StringVar(&o.patterns.LoadBegin, "load-begin", "",
 		"`regexp` of a line that begins a model load;\nits group \"model\" is the name")
 	flags.StringVar(&o.patterns.LoadEnd, "load-end", "", "`regexp` of a line that ends a model load")
-	flags.IntVar(&o.steps, "steps", 0, "`number` of steps of a window (default: some 10 s)")
-	flags.StringVar(&o.window, "window", defaultInterval.String(),
-		"`length` of windows without epochs and steps, or off")
 	flags.BoolVar(&o.whatIf, "what-if", false, whatIfUsage)
 	flags.BoolVar(&o.quiet, "quiet", false, "print no lines while the program runs, and no table")
 	flags.BoolVar(&o.json, "json", false, "print the report as JSON on standard error, in place of the table")
@@ -89,10 +84,6 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 		return usagef("--fail-on %q is unknown: the only choice is slow", o.failOn)
 	}
 	limits, noBaselines, err := o.slow.resolve()
-	if err != nil {
-		return usage(err)
-	}
-	interval, err := o.interval()
 	if err != nil {
 		return usage(err)
 	}
@@ -113,28 +104,9 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 		o.name = nameOf(argv)
 	}
 	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
-		interval: interval,
-		live:     newLiveLines(o.quiet || o.json)}
+		live: newLiveLines(o.quiet || o.json)}
 	r.windows.added = r.live.ended
 	return r.do(ctx)
-}
-
-// defaultInterval is the length of the windows of a program without epochs and steps.
-const defaultInterval = time.Minute
-
-// interval checks --steps and --window, and returns the length of intervals; 0 for none.
-func (o *runOptions) interval() (time.Duration, error) {
-	if o.steps < 0 {
-		return 0, fmt.Errorf("--steps %d is negative: give a number of steps, or leave it out", o.steps)
-	}
-	if o.window == "off" {
-		return 0, nil
-	}
-	length, err := time.ParseDuration(o.window)
-	if err != nil || length < time.Second {
-		return 0, fmt.Errorf("--window %q is no length of a window: give one from 1s on, such as 1m, or off", o.window)
-	}
-	return length, nil
 }
 
 // run is one wrapped program from before its start to after its end.
@@ -145,8 +117,6 @@ type run struct {
 	live    *liveLines
 	files   *outputs
 	limits  config.Slow
-
-	interval time.Duration // of windows of a program without epochs and steps; 0 for none
 
 	monitor   *monitor.Monitor
 	telemetry *telemetry
@@ -215,7 +185,7 @@ func (r *run) watch(socket string) error {
 	followed := group != nil && r.monitor.Jobs.Follow(runJob, 0, group.Path, true) == nil
 	killed := oomKills()
 	r.began = r.monitor.Now()
-	r.follower = newFollower(r.monitor, r.announced, r.reader, r.began, r.options.steps)
+	r.follower = newFollower(r.monitor, r.announced, r.reader, r.began)
 
 	environment := append(os.Environ(), "TRACEPARENT="+r.root.Traceparent())
 	if socket != "" {
@@ -236,13 +206,11 @@ func (r *run) watch(socket string) error {
 	r.id, _ = r.monitor.Windows.Begin(window.Window{Kind: window.Custom, Name: r.options.name, Run: r.options.name,
 		Job: runJob, Source: window.Announced, Owned: true, PID: r.pid}, r.began)
 
-	stop := r.follower.watchIntervals(r.interval)
 	var exit monitor.Moment
 	code, status := c.wait(func() {
 		r.client.Close() // before the reading: no window may begin after it
 		exit = r.follower.exited()
 	})
-	stop()
 	r.code, r.exited, r.ended = code, status.Exited(), howEnded(status, oomKills()-killed)
 	r.follower.close(code != 0)
 	r.client.EndAll(exit)
@@ -278,8 +246,7 @@ func (r *run) print() error {
 func (r *run) summary() *summary {
 	windows, _ := r.windows.sorted()
 	s := newSummary(r.whole, windows)
-	intervals := !slices.ContainsFunc(windows, func(w *window.Report) bool { return w.Kind != window.Interval })
-	if hint := r.reader.Hint(); intervals && hint.Lines > 0 {
+	if hint := r.reader.Hint(); len(windows) == 0 && hint.Lines > 0 {
 		s.noEpochs = &hint
 	}
 	return s

@@ -72,6 +72,7 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 		w.row("window", "duration", "on CPU", "storage", "", "other", "disk", "verdict")
 	}
 	var previous *window.Report
+	advised := advisedFor(reports)
 	slow, hidden := 0, 0
 	for i, r := range reports {
 		if i >= maxRows/2 && i < len(reports)-maxRows/2 && (!r.Slow || slow == maxSlowRows) {
@@ -88,7 +89,7 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 		w.report(r)
 		if alike := previous != nil && previous.Kind == r.Kind && previous.Verdict == r.Verdict; !alike {
 			w.text("  ", explain.Finding(r))
-			w.text("  Try: ", explain.Remedy(r))
+			w.remedy(r, advised)
 		} else if r.ExceedsLimit() || r.Slow && previous.SlowReason != r.SlowReason {
 			w.text("  ", explain.Finding(r))
 		}
@@ -102,6 +103,38 @@ func printTable(out io.Writer, reports []*window.Report, problems []error) {
 	for _, p := range problems {
 		w.text("Warning: ", p.Error())
 	}
+}
+
+// advisedFor lists the labels of windows by their advice.
+func advisedFor(reports []*window.Report) map[string][]string {
+	advised := map[string][]string{}
+	for _, r := range reports {
+		advice := explain.Advice(r)
+		advised[advice] = append(advised[advice], explain.Label(r.Label(), r.Unfinished))
+	}
+	return advised
+}
+
+// maxSame is how many windows with the same advice have their names in its line.
+const maxSame = 3
+
+// remedy writes what to try, once for all windows with that advice.
+func (t *table) remedy(r *window.Report, advised map[string][]string) {
+	advice := explain.Advice(r)
+	labels := advised[advice]
+	delete(advised, advice)
+	if advice == "" || len(labels) == 0 {
+		return
+	}
+	text := explain.Remedy(r)
+	switch same := labels[1:]; {
+	case len(same) == 0:
+	case len(same) <= maxSame:
+		text += " The same for " + strings.Join(same, ", ") + "."
+	default:
+		text += fmt.Sprintf(" The same for %d more windows.", len(same))
+	}
+	t.text("  Try: ", text)
 }
 
 // further writes the findings beyond the verdict that the previous window did not have.
@@ -128,10 +161,15 @@ func (t *table) report(r *window.Report) {
 	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
 }
 
-// diskOf names the storage that a window used: a slow device above its disks, its disk, the first of several with the
-// number of others, or the type of its network mount.
+// smallStorage is the share of storage stall that a row shows as 0 %.
+const smallStorage = 0.005
+
+// diskOf names the storage that a window waited for: a slow device above its disks, its disk, the first of several with
+// the number of others, or the type of its network mount.
 func diskOf(r *window.Report) string {
 	switch {
+	case r.Split && r.GPUTime() > 0 && r.Storage.Seconds() < smallStorage*r.GPUTime().Seconds():
+		return ""
 	case r.SlowDevice != nil && (r.SlowDevice.Layer || r.SlowDevice.Limit != nil):
 		return r.SlowDevice.Name
 	case len(r.Disks) == 1:

@@ -79,10 +79,17 @@ func tables() map[string]struct {
 	wide.Disks, wide.Load.Readers = disks("sda"), []window.Reader{{PID: 7, Name: strings.Repeat("数据", 60)}}
 	hostile := row(window.Window{Kind: window.Custom, Name: "\x1b[31mred\r\n\ttwo\xff"}, 250*time.Microsecond, nil, 0, 0,
 		0, window.Unknown)
-	many := row(epoch(3), time.Second, nil, 0, 0, 0, window.Unknown)
+	many := row(epoch(3), time.Second, nil, 0, 2, 0, window.Unknown)
 	many.Disks = disks(strings.Split(strings.Repeat("nvme0n1 ", 200), " ")...)
 
 	gone := row(epoch(9), time.Second, nil, 0, 20, 70, window.CPUBound)
+
+	var short []*window.Report // they have no remedy, and no line for one
+	for n := range 2 {
+		r := row(epoch(n), 2*time.Millisecond, nil, 0, 0, 20, window.Unknown)
+		r.Missing = []window.Missing{{Reason: window.TooShort}}
+		short = append(short, r)
+	}
 
 	var late []*window.Report
 	for n := range 4 {
@@ -107,6 +114,7 @@ func tables() map[string]struct {
 
 	measured := row(epoch(1), 10*time.Second, one, 30, 55, 5, window.StorageBound)
 	measured.Evidence, measured.Disks = window.FromSchedule, disks("sda")
+	measured.Speedup, measured.SpeedupLow, measured.SpeedupHigh = 2.2, 2, 2.4
 	measured.WhatIf = &window.WhatIf{NoStorage: 2.2, Low: 2, High: 2.4, Workers: 1.04, GPU: 1.2}
 	measured.OtherReasons = []window.OtherReason{
 		{Kind: window.OtherNetwork, Name: "receiving from 10.0.0.7:443 over TCP", Time: 800 * time.Millisecond},
@@ -136,6 +144,7 @@ func tables() map[string]struct {
 		}},
 		"hundred":   {reports: hundred},
 		"late":      {reports: late},
+		"short":     {reports: short},
 		"measured":  {reports: []*window.Report{measured, network}},
 		"estimated": {reports: []*window.Report{measured, estimated}},
 		"trained":   {reports: trained},

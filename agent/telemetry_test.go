@@ -77,7 +77,7 @@ func checkEpoch(t *testing.T, s *tracepb.Span, number int) {
 	t.Helper()
 	a := attributes(s.Attributes)
 	want := map[string]any{
-		"stallspan.window.kind": "epoch", "stallspan.window.source": "detected",
+		"stallspan.window.kind": "epoch", "stallspan.window.source": "announced",
 		"stallspan.training.run.name": "mnist", "stallspan.training.epoch.index": int64(number),
 	}
 	for key, value := range want {
@@ -85,7 +85,7 @@ func checkEpoch(t *testing.T, s *tracepb.Span, number int) {
 			t.Errorf("epoch %d: %s is %v", number, key, a[key])
 		}
 	}
-	for _, key := range []string{"stallspan.verdict", "stallspan.finding", "stallspan.remedy", "stallspan.slow",
+	for _, key := range []string{"stallspan.verdict", "stallspan.finding", "stallspan.slow",
 		"stallspan.stall.storage.time"} {
 		if a[key] == nil {
 			t.Errorf("epoch %d: no %s: %v", number, key, a)

@@ -141,7 +141,7 @@ const (
 	SlowKey = attribute.Key("stallspan.slow")
 	// The first rule by which the window is slow. (string, one of the values below)
 	SlownessReasonKey = attribute.Key("stallspan.slowness.reason")
-	// How many times faster the window would be with a perfect disk; an estimate. (double)
+	// About how many times faster the window would be without waiting for storage. (double)
 	SpeedupBoundKey = attribute.Key("stallspan.speedup.bound")
 	// CPU stall: seconds of idle GPU time while the input pipeline used or waited for a CPU, summed over the GPUs. (double)
 	StallCPUTimeKey = attribute.Key("stallspan.stall.cpu.time")
@@ -363,12 +363,8 @@ var (
 	WindowKindModelLoad = WindowKindKey.String("model_load")
 	// One pass over the training data.
 	WindowKindEpoch = WindowKindKey.String("epoch")
-	// A number of steps of a training. Its name is that of the first.
-	WindowKindSteps = WindowKindKey.String("steps")
 	// The state of a training went to storage.
 	WindowKindCheckpoint = WindowKindKey.String("checkpoint")
-	// A stretch of a program without epochs and steps. Its name is the time since the program's start.
-	WindowKindInterval = WindowKindKey.String("interval")
 	// Anything else that a program names.
 	WindowKindCustom = WindowKindKey.String("custom")
 )
@@ -385,11 +381,11 @@ var (
 
 // Values of stallspan.window.source.
 var (
-	// The program or a caller reported both ends as they happened.
+	// The program, its output or a caller reported both ends as they happened.
 	WindowSourceAnnounced = WindowSourceKey.String("announced")
 	// A span that arrived afterwards.
 	WindowSourceSpan = WindowSourceKey.String("span")
-	// Lines of the program's output marked both ends, or nothing but the time.
+	// Reserved for detection from outside; not in use yet.
 	WindowSourceDetected = WindowSourceKey.String("detected")
 )
 
@@ -1106,7 +1102,7 @@ var StorageStallSpan = Span{
 	},
 }
 
-// WindowSpan: A window of any other kind. Named "{stallspan.window.kind} {stallspan.window.name}".
+// WindowSpan: A checkpoint or a custom window. Named "{stallspan.window.kind} {stallspan.window.name}".
 var WindowSpan = Span{
 	Type: "stallspan.window",
 	Attributes: []AttributeRef{

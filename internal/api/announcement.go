@@ -43,6 +43,8 @@ const (
 	maxPID        = 1 << 22 // PID_MAX_LIMIT of the kernel
 )
 
+var kinds = []string{string(window.ModelLoad), string(window.Epoch), string(window.Checkpoint), string(window.Custom)}
+
 // check returns an error if the announcement cannot become a window.
 func (a *Announcement) check() error {
 	bad := func(format string, args ...any) error { return refuse(http.StatusBadRequest, format, args...) }
@@ -101,22 +103,14 @@ func checkAttributes(all map[string]string) error {
 	return nil
 }
 
-func kinds() (names []string) {
-	for _, k := range window.Kinds() {
-		names = append(names, string(k))
-	}
-	return names
-}
-
 func (a *Announcement) badKind() error {
 	if a.Kind == "" {
-		return refuse(http.StatusBadRequest, "kind is missing: give %s", window.KindChoices())
+		return refuse(http.StatusBadRequest, "kind is missing: give %s", choices(kinds))
 	}
-	if near := nearest.Word(string(a.Kind), kinds()); near != "" {
+	if near := nearest.Word(string(a.Kind), kinds); near != "" {
 		return refuse(http.StatusBadRequest, "%s is not a kind of window: did you mean %q?", excerpt(string(a.Kind)), near)
 	}
-	return refuse(http.StatusBadRequest, "%s is not a kind of window: give %s", excerpt(string(a.Kind)),
-		window.KindChoices())
+	return refuse(http.StatusBadRequest, "%s is not a kind of window: give %s", excerpt(string(a.Kind)), choices(kinds))
 }
 
 func choices(words []string) string {

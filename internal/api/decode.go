@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/nearest"
-	"github.com/stallspan/stallspan/internal/window"
 )
 
 // keys are those of an Announcement.
@@ -89,7 +88,7 @@ var expected = map[string]string{
 	"epoch":      "an integer, like 3",
 	"failed":     "true or false",
 	"gpu_ids":    `an array of GPU ids, like ["GPU-5d3c…"]`,
-	"kind":       "text: " + window.KindChoices(),
+	"kind":       "text: " + choices(kinds),
 	"pid":        "an integer: a process id",
 }
 

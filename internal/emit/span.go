@@ -81,10 +81,6 @@ func spanName(w *window.Window) string {
 		return "epoch " + w.Run
 	case w.Kind == window.Epoch:
 		return "epoch"
-	case (w.Kind == window.Steps || w.Kind == window.Interval) && w.Run != "":
-		return string(w.Kind) + " " + w.Run // their names are numbers and times: too many for names of spans
-	case w.Kind == window.Steps || w.Kind == window.Interval:
-		return string(w.Kind)
 	case w.Name != "":
 		return string(w.Kind) + " " + w.Name
 	default:

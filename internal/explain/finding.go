@@ -9,7 +9,12 @@ import (
 )
 
 // unexplained ends sentences about idle time without a cause.
-const unexplained = " for a reason that neither storage nor CPU evidence explains"
+func unexplained(r *window.Report) string {
+	if lacksPressure(r) || r.Lacks(window.HiddenRemoteIO) {
+		return ", for a reason that is not known"
+	}
+	return ", waiting for neither storage nor a CPU"
+}
 
 // Finding returns the verdict with its evidence, in one sentence.
 func Finding(r *window.Report) string {
@@ -36,10 +41,15 @@ func tookTooLong(r *window.Report, finding string) string {
 	default:
 		return finding
 	}
-	if rest, ok := strings.CutPrefix(finding, "The "); ok {
-		finding = "the " + rest
+	return "It took " + Duration(r.Duration().Seconds()) + than + ": " + lowerFirst(finding)
+}
+
+// lowerFirst makes a sentence the second part of another.
+func lowerFirst(sentence string) string {
+	if rest, ok := strings.CutPrefix(sentence, "The "); ok {
+		return "the " + rest
 	}
-	return "It took " + Duration(r.Duration().Seconds()) + than + ": " + finding
+	return sentence
 }
 
 func kindName(k window.Kind) string {
@@ -73,7 +83,7 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Unattributed() && r.Verdict == window.StorageBound:
 		return who + " and some process waited for storage " + percent(s.Storage) + " of the time" + where(r)
 	case r.Unattributed():
-		return who + " of the time" + waited(r, " and some process waited for storage ", s, ": it is not known which")
+		return who + " of the time" + waited(" and some process waited for storage ", s, ": it is not known which")
 	case r.Verdict == window.GPUBound:
 		return who + " of the time" + harmlessQueue(r)
 	case r.Verdict == window.StorageBound:
@@ -81,10 +91,14 @@ func verdict(r *window.Report, s window.Shares) string {
 	case r.Verdict == window.CPUBound && hasGPU:
 		return who + " and waited for the CPU work of the input pipeline " + percent(s.CPU) + " of the time"
 	case r.Verdict == window.CPUBound:
-		return who + " of the time" + waited(r, " and waited for storage ", s, "")
+		return who + " of the time" + waited(" and waited for storage ", s, "")
 	case r.Verdict == window.Mixed && hasGPU:
-		return who + " of the time; it waited for storage " + percent(s.Storage) + " and for CPU work " +
-			percent(s.CPU) + where(r)
+		gpus, were := "The GPU", "was"
+		if n := len(r.GPUIDs); n > 1 {
+			gpus, were = fmt.Sprintf("The %d GPUs", n), "were"
+		}
+		return fmt.Sprintf("%s waited both for storage (%s of the time) and for the CPU work of the input pipeline (%s), "+
+			"and %s busy %s", gpus, percent(s.Storage), percent(s.CPU), were, percent(s.Busy)) + where(r)
 	case r.Verdict == window.Mixed:
 		return who + " of the time and waited for storage " + percent(s.Storage) + where(r)
 	}
@@ -97,7 +111,7 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 	if !hasGPU {
 		idle = "stood still "
 	}
-	idle += percent(s.Other) + unexplained
+	idle += percent(s.Other) + unexplained(r)
 	noPressure := lacksPressure(r)
 	starved := r.Starved.Seconds() / max(r.Duration().Seconds(), 1e-9)
 	switch {
@@ -109,13 +123,13 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 		return who + " of the time, waited for CPU work " + percent(s.CPU) + " and stood " + idle + "; " +
 			mountsUsed(r)
 	case noPressure && s.CPU >= window.Thresholds.Stall && hasGPU:
-		return who + " of the time, " + waited(r, "waited for storage ", s, ", ") + "waited for CPU work " +
+		return who + " of the time, " + waited("waited for storage ", s, ", ") + "waited for CPU work " +
 			percent(s.CPU) + " and stood " + idle
 	case s.Other >= window.Thresholds.Other || noPressure && !hasGPU:
 		return who + " of the time and " + idle
 	case noPressure:
-		return who + " of the time; no stall is known to be large (" + waited(r, "storage ", s, ", ") + "CPU " +
-			percent(s.CPU) + "), and " + percent(s.Other) + " was idle" + unexplained
+		return who + " of the time; no stall is known to be large (" + waited("storage ", s, ", ") + "CPU " +
+			percent(s.CPU) + "), and it was idle " + percent(s.Other) + unexplained(r)
 	}
 	return who + " of the time; no stall is large (storage " + percent(s.Storage) + ", CPU " + percent(s.CPU) + ")"
 }
@@ -123,11 +137,11 @@ func unknown(r *window.Report, s window.Shares, who string, hasGPU bool) string 
 // lacksPressure reports whether waiting for storage may be missing because the kernel reports no I/O pressure.
 func lacksPressure(r *window.Report) bool { return r.Lacks(window.NoIOPressure) && !r.FromMemory }
 
-// waited is the share of waiting for storage between two texts. Without I/O pressure a share of zero means nothing, and
-// is left out.
-func waited(r *window.Report, before string, s window.Shares, after string) string {
+// waited is the share of waiting for storage between two texts; "" for a share of zero. Without I/O pressure that means
+// nothing.
+func waited(before string, s window.Shares, after string) string {
 	share := percent(s.Storage)
-	if lacksPressure(r) && share == percent(0) {
+	if share == percent(0) {
 		return ""
 	}
 	return before + share + after
@@ -137,7 +151,8 @@ func waited(r *window.Report, before string, s window.Shares, after string) stri
 func harmlessQueue(r *window.Report) string {
 	for i := range r.Disks {
 		if r.Disks[i].QueueDepth >= 1 {
-			return fmt.Sprintf(", while %s had a queue of %.1f that did not slow it", r.Disks[i].Name, r.Disks[i].QueueDepth)
+			return fmt.Sprintf("; %s had %.1f operations in flight, which did not slow it", r.Disks[i].Name,
+				r.Disks[i].QueueDepth)
 		}
 	}
 	return ""

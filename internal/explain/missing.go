@@ -34,7 +34,7 @@ func unjudged(r *window.Report, m window.Missing) string {
 	case window.HiddenReads:
 		return who + " of the time. The program's reads are not readable, so its storage stall is not known."
 	case window.TooShort:
-		return "The window lasted " + Duration(r.Duration().Seconds()) + ", which is too short to divide its time."
+		return "The window lasted " + Duration(r.Duration().Seconds()) + ", too short to show what it waited for."
 	}
 	return ""
 }

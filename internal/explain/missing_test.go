@@ -79,7 +79,7 @@ func TestDiskForAPartOfTheWindow(t *testing.T) {
 		if r.Verdict != window.StorageBound || r.Interrupted != c.reset || strings.HasSuffix(finding, reset) != c.reset {
 			t.Errorf("%s: %s, interrupted %v: %s", name, r.Verdict, r.Interrupted, finding)
 		}
-		if strings.Contains(finding, ", queue ") == c.reset ||
+		if strings.Contains(finding, "; queue depth ") == c.reset ||
 			strings.HasPrefix(Remedy(r), "Keep the data in memory or move it") != c.reset {
 			t.Errorf("%s: got finding %q, remedy %q; want a queue %v", name, finding, Remedy(r), !c.reset)
 		}
@@ -116,7 +116,7 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 // If all idle time may be waiting, CPU work is not the limit.
 func TestKernelWithoutPressure(t *testing.T) {
 	const lacks = "; this kernel reports no I/O pressure, so waiting that shows in no disk's queue may be missing."
-	const why = " for a reason that neither storage nor CPU evidence explains"
+	const why = ", for a reason that is not known"
 	for _, c := range []struct {
 		name              string
 		scope             window.Scope
@@ -129,7 +129,7 @@ func TestKernelWithoutPressure(t *testing.T) {
 		{"disk", window.Process, true, 10, 80, 0, window.StorageBound, "waited for storage 8"},
 		{"decode", window.Process, true, 30, 0, 70, window.CPUBound, "CPU work of the input pipeline 70 %"},
 		{"decode or not", window.Process, true, 30, 0, 30, window.Unknown, "waited for CPU work 30 % and stood idle 40 %" + why},
-		{"little", window.Process, true, 60, 0, 5, window.Unknown, "no stall is known to be large (CPU 5 %), and 35 % was idle" + why},
+		{"little", window.Process, true, 60, 0, 5, window.Unknown, "no stall is known to be large (CPU 5 %), and it was idle 35 %" + why},
 		{"idle", window.Process, true, 20, 0, 5, window.Unknown, "busy 20 % of the time and idle 75 %" + why},
 		{"program", window.Process, false, 0, 0, 95, window.CPUBound, "on the CPU 95 % of the time;"},
 		{"program or not", window.Process, false, 0, 0, 55, window.Unknown, "on the CPU 55 % of the time and stood still 45 %" + why},
@@ -159,7 +159,7 @@ func TestWithoutVerdict(t *testing.T) {
 			"process was stopped or got no CPU.",
 		window.HiddenReads: "The GPU was busy 25 % of the time. The program's reads are not readable, so its storage stall " +
 			"is not known.",
-		window.TooShort: "The window lasted 10.0 s, which is too short to divide its time.",
+		window.TooShort: "The window lasted 10.0 s, too short to show what it waited for.",
 	} {
 		r := &window.Report{GPUIDs: []string{"gpu7"}, Split: true, Busy: 2500 * time.Millisecond,
 			Other: 7500 * time.Millisecond,

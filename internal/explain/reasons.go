@@ -87,7 +87,7 @@ func others(r *window.Report, s window.Shares) string {
 	if s.Other < smallPart || len(texts) == 0 || r.Verdict == window.Unknown && s.Other >= window.Thresholds.Other {
 		return ""
 	}
-	return "; " + percent(s.Other) + " was other: " + strings.Join(texts, ", ")
+	return "; " + percent(s.Other) + " was other waiting: " + strings.Join(texts, ", ")
 }
 
 // waitedFor completes "The GPU waited".

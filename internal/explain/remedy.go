@@ -15,13 +15,29 @@ const (
 	warmLoad  = 0.95 // share of a load from memory from which storage does not matter
 )
 
-// Remedy returns one sentence that says what to try.
+// Remedy returns one sentence that says what to try; "" for a window that is too short for any.
 func Remedy(r *window.Report) string {
 	if m, ok := blocking(r); ok {
+		if m.Reason == window.TooShort && r.Duration() < window.MinJudged {
+			return "" // to make an epoch longer is no advice
+		}
 		return unjudgedRemedies[m.Reason]
 	}
 	x := newSituation(r)
 	return x.advice().text(x)
+}
+
+// Advice names what a remedy says, without the numbers of its window: windows with the same one need it once. "" is a
+// window without a remedy.
+func Advice(r *window.Report) string {
+	if Remedy(r) == "" {
+		return ""
+	}
+	if m, ok := blocking(r); ok {
+		return string(m.Reason)
+	}
+	kind, _ := mainReason(r)
+	return fmt.Sprint(newSituation(r).index(), " ", kind)
 }
 
 // advice is one line of the table below. docs/verdicts.md has the same lines; a test compares.
@@ -60,7 +76,7 @@ var remedies = [...]advice{
 		gaining("Find what holds its reads and writes back before they reach a disk, such as limits outside this " +
 			"container, or keep the data in memory: ")},
 	{"write elsewhere", func(x *situation) bool {
-		return x.storage && x.Kind != window.ModelLoad && x.disk.WriteBytes > x.disk.ReadBytes
+		return x.storage && x.Kind != window.ModelLoad && x.writes()
 	}, gaining("Write in the background or to a faster disk: ")},
 	{"stagger the starts", func(x *situation) bool { return x.storage && x.Others > 0 }, (*situation).stagger},
 	{"raise workers or prefetch", func(x *situation) bool { return x.canReadAhead() && x.workersSuffice() },
@@ -92,7 +108,7 @@ var remedies = [...]advice{
 	{"boot with psi=1", func(x *situation) bool { return x.Lacks(window.NoIOPressure) },
 		always("This kernel reports no I/O pressure: boot with psi=1 to see what tasks wait for.")},
 	{"look elsewhere", func(*situation) bool { return true },
-		always("Look for causes that neither disk nor CPU shows: synchronization, the network, warm-up.")},
+		(*situation).askStack},
 }
 
 func always(text string) func(*situation) string { return func(*situation) string { return text } }
@@ -101,12 +117,14 @@ func gaining(text string) func(*situation) string {
 	return func(x *situation) string { return text + x.gain + "." }
 }
 
-func (x *situation) advice() *advice {
+func (x *situation) advice() *advice { return &remedies[x.index()] }
+
+func (x *situation) index() int {
 	i := 0
 	for !remedies[i].when(x) { // the last one always fits
 		i++
 	}
-	return &remedies[i]
+	return i
 }
 
 func newSituation(r *window.Report) *situation {
@@ -126,10 +144,8 @@ func newSituation(r *window.Report) *situation {
 	switch {
 	case r.Speedup == 0 || r.Speedup >= 10:
 		x.gain = "nearly all of its time was waiting"
-	case r.WhatIf != nil && r.WhatIf.NoStorage > 0:
-		x.gain = "about " + times(r.WhatIf.NoStorage) + " faster"
 	default:
-		x.gain = "at most " + times(r.Speedup) + " faster"
+		x.gain = "about " + times(r.Speedup) + " faster" + rangeOf(r)
 	}
 	return x
 }
@@ -187,9 +203,9 @@ func (x *situation) ahead() string {
 }
 
 func (x *situation) moreWorkers() string {
-	text := x.ahead() + ": twice as many would make it at most " + times(twiceWorkers(x.Report)) + " faster"
+	text := x.ahead() + ": twice as many would make it about " + times(twiceWorkers(x.Report)) + " faster" + ifServed
 	if x.WhatIf.NoStorage > 0 {
-		text += ", and storage without waiting " + times(x.WhatIf.NoStorage)
+		text += "; storage without waiting, " + times(x.WhatIf.NoStorage) + rangeOf(x.Report)
 	}
 	return text + "."
 }
@@ -224,7 +240,7 @@ func (x *situation) decodeLess() string {
 func (x *situation) raiseWorkers() string {
 	text := "Give the input pipeline more workers"
 	if faster := twiceWorkers(x.Report); faster > 0 {
-		text += " (twice as many: at most " + times(faster) + " faster)"
+		text += " (twice as many: about " + times(faster) + " faster)"
 	}
 	return text + ", or cache decoded samples."
 }
@@ -261,7 +277,31 @@ var whereToLook = map[window.OtherKind]string{
 
 func (x *situation) whereItWaited() string {
 	kind, _ := mainReason(x.Report)
-	return whereToLook[kind]
+	if kind == window.OtherSteal {
+		return whereToLook[kind]
+	}
+	return whereToLook[kind] + " While it runs, " + x.pySpy() + " shows the line of a Python program."
+}
+
+// pySpy is a command that shows where a Python program waits.
+func (x *situation) pySpy() string {
+	if x.PID == 0 || x.ByClient || x.Owned { // of a program that run started, the next one has another PID
+		return "py-spy dump --pid PID"
+	}
+	return fmt.Sprintf("py-spy dump --pid %d", x.PID)
+}
+
+// askStack is for idle time whose reason is not known.
+func (x *situation) askStack() string {
+	return "Find the line where it waits: while it runs, " + x.pySpy() + " shows that of a Python program."
+}
+
+// writes reports whether the program itself writes more than it reads. Without its own bytes, those of the disk decide.
+func (x *situation) writes() bool {
+	if x.Own != nil {
+		return x.Own.Written > x.Own.Read && x.disk.WriteBytes > x.disk.ReadBytes
+	}
+	return x.disk.WriteBytes > x.disk.ReadBytes
 }
 
 // limited returns the limit of a cgroup that the window waited for; nil without one.
@@ -283,7 +323,7 @@ func (x *situation) limit() string {
 	if !x.disk.NearCeiling() {
 		return ""
 	}
-	return fmt.Sprintf(", for %s read %s/s and has never read much more", x.disk.Name, x.readRate())
+	return fmt.Sprintf(" (%s read %s/s and has never read much more)", x.disk.Name, x.readRate())
 }
 
 // readRate is the disk's mean throughput in the window.

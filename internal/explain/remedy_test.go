@@ -62,7 +62,8 @@ func situations() []func(*window.Report) {
 		}),
 		bound(window.Mixed, nil),
 		bound(window.StorageBound, func(r *window.Report) {
-			r.Disks[0].ReadCeilingRatio, r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 0.83, 60<<20
+			r.Disks[0].ReadCeilingRatio, r.Disks[0].ReadFullRatio = 0.83, 0.83
+			r.Disks[0].ReadCeilingRatioNow, r.Disks[0].ReadCeiling = 0.83, 60<<20
 		}),
 		bound(window.CPUBound, func(r *window.Report) { r.GPUIDs = nil }),
 		bound(window.CPUBound, func(r *window.Report) { r.Kind = window.ModelLoad }),

@@ -28,15 +28,18 @@ type Report struct {
 	NoSchedule       string           `json:"no_schedule,omitempty"`
 	Verdict          window.Verdict   `json:"verdict"`
 	Finding          string           `json:"finding"`
-	Remedy           string           `json:"remedy"`
+	Remedy           string           `json:"remedy,omitempty"`
 	Findings         []FurtherFinding `json:"findings,omitempty"`
 	Slow             bool             `json:"slow"`
 	SlownessReason   string           `json:"slowness_reason,omitempty"`
 	Recent           *recent          `json:"recent,omitempty"`
 	Baseline         *baseline        `json:"baseline,omitempty"`
 	SpeedupBound     *float64         `json:"speedup_bound,omitempty"`
+	SpeedupLow       float64          `json:"speedup_low,omitempty"`
+	SpeedupHigh      float64          `json:"speedup_high,omitempty"`
 	WhatIf           *whatIf          `json:"what_if,omitempty"`
 	Load             *load            `json:"load,omitempty"`
+	Own              *ownIO           `json:"own_io,omitempty"`
 	Disks            []disk           `json:"disks,omitempty"`
 	SlowDevice       *slowDevice      `json:"slow_device,omitempty"`
 	OtherReaders     int              `json:"windows_on_its_disks,omitempty"`
@@ -104,6 +107,12 @@ type whatIf struct {
 	TwiceWorkers  float64 `json:"twice_the_workers,omitempty"`
 	TwoWorkers    float64 `json:"two_workers_at_most,omitempty"`
 	TwiceGPU      float64 `json:"gpu_twice_as_fast,omitempty"`
+}
+
+// ownIO is what the program itself moved. Disks count that of all programs.
+type ownIO struct {
+	Read    uint64 `json:"read_bytes"`
+	Written uint64 `json:"write_bytes"`
 }
 
 type disk struct {
@@ -193,6 +202,7 @@ func NewReport(r *window.Report) *Report {
 	}
 	if r.Speedup > 0 {
 		out.SpeedupBound = &r.Speedup
+		out.SpeedupLow, out.SpeedupHigh = r.SpeedupLow, r.SpeedupHigh
 	}
 	if w := r.WhatIf; w != nil {
 		out.WhatIf = &whatIf{w.NoStorage, w.Low, w.High, twiceWorkers(r), w.TwoWorkers, twiceGPU(r)}
@@ -208,6 +218,9 @@ func NewReport(r *window.Report) *Report {
 	}
 	if l := &r.Load; l.Size > 0 || len(l.Readers) > 0 {
 		out.addLoad(l)
+	}
+	if r.Own != nil {
+		out.Own = (*ownIO)(r.Own)
 	}
 	for i := range r.Disks {
 		out.addDisk(&r.Disks[i])

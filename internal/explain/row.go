@@ -48,7 +48,7 @@ func NameOf(kind window.Kind, name, model string, epoch *int) string {
 // Label marks the label of a window that did not end by itself.
 func Label(label string, unfinished bool) string {
 	if unfinished {
-		label += " (cut)"
+		label += " (part)"
 	}
 	return label
 }

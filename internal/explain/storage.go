@@ -3,6 +3,7 @@ package explain
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -16,12 +17,12 @@ func where(r *window.Report) string {
 	case r.NoDevice:
 		return ", but no device of this machine explains it" + quickest(r)
 	case slow != nil:
-		if text := served(&slow.DiskUse); text != "" {
-			return text + below(slow)
+		if did, numbers := served(r, &slow.DiskUse); did != "" {
+			return ": " + did + " (" + numbers + below(slow) + ")"
 		}
 	case len(r.Disks) > 0:
-		if text := served(&r.Disks[0]); text != "" {
-			return text
+		if did, numbers := served(r, &r.Disks[0]); did != "" {
+			return ": " + did + " (" + numbers + ")"
 		}
 	}
 	if len(r.Mounts) > 0 {
@@ -30,17 +31,68 @@ func where(r *window.Report) string {
 	return ""
 }
 
-// served says what a device did; "" if that was nothing.
-func served(d *window.DiskUse) string {
-	if await, ok := sample.Await(d.ReadTime, d.ReadOperations); ok && d.ReadBytes >= d.WriteBytes {
-		return fmt.Sprintf(": %s read %s from %s, %s each, await %s%s", count(d.ReadOperations, "operation"),
-			Size(d.ReadBytes), d.Name, Size(d.ReadBytes/d.ReadOperations), Duration(await), queue(d))
+// served says what a device did and how much of that for the window's program, and then in numbers how long it took;
+// "" if it did nothing.
+func served(r *window.Report, d *window.DiskUse) (did, numbers string) {
+	reads := d.ReadBytes >= d.WriteBytes
+	if r.Own != nil && r.Own.Read != r.Own.Written { // others may do the opposite
+		reads = r.Own.Read > r.Own.Written
 	}
-	if await, ok := sample.Await(d.WriteTime, d.WriteOperations); ok {
-		return fmt.Sprintf(": %s wrote %s to %s, await %s%s", count(d.WriteOperations, "operation"),
-			Size(d.WriteBytes), d.Name, Duration(await), queue(d))
+	if d.ReadOperations > 0 && (reads || d.WriteOperations == 0) {
+		var own *uint64
+		if r.Own != nil {
+			own = &r.Own.Read
+		}
+		return moved(r, d.ReadBytes, own, "read", "from "+d.Name), took(d, d.ReadTime, d.ReadOperations, d.ReadBytes, "read")
 	}
-	return ""
+	if d.WriteOperations > 0 {
+		var own *uint64
+		if r.Own != nil {
+			own = &r.Own.Written
+		}
+		return moved(r, d.WriteBytes, own, "wrote", "to "+d.Name),
+			took(d, d.WriteTime, d.WriteOperations, d.WriteBytes, "write")
+	}
+	return "", ""
+}
+
+// nearlyAll is the share of a device's bytes from which it worked for one program.
+const nearlyAll = 0.95
+
+// moved says who moved how much: "141.7 MiB were read from vda, 64 MiB of them by this program". own is nil if the
+// program's part is not known.
+func moved(r *window.Report, bytes uint64, own *uint64, did, device string) string {
+	program := "program"
+	if r.Scope == window.Container {
+		program = "container"
+	}
+	passive := map[string]string{"read": "read", "wrote": "written"}[did]
+	all := fmt.Sprintf("%s were %s %s", Size(bytes), passive, device)
+	switch {
+	case r.Scope == window.Host: // it is about all programs anyway
+		return all
+	case own == nil:
+		return all + " by all programs"
+	case float64(*own) >= nearlyAll*float64(bytes):
+		who := "it" // as the sentence begins with it
+		if len(r.GPUIDs) > 0 {
+			who = "the " + program
+		}
+		return fmt.Sprintf("%s %s %s %s", who, did, Size(bytes), device)
+	case *own == 0:
+		return all + ", none of it by this " + program
+	}
+	return fmt.Sprintf("%s, %s of them by this %s", all, Size(*own), program)
+}
+
+// took says how long the operations of a device took.
+func took(d *window.DiskUse, total time.Duration, operations, bytes uint64, noun string) string {
+	mean, _ := sample.Await(total, operations)
+	each := "each took " + Duration(mean) + " on average"
+	if operations == 1 {
+		each = "it took " + Duration(mean)
+	}
+	return fmt.Sprintf("%s of %s; %s%s", count(operations, noun), Size(bytes/operations), each, queue(d))
 }
 
 // below reports how much faster the devices under a slow layer were.
@@ -94,7 +146,12 @@ func quickest(r *window.Report) string {
 	case len(r.Disks) == 0:
 		return ""
 	}
-	return served(&r.Disks[0])
+	d := &r.Disks[0]
+	did, numbers := served(r, d)
+	if did == "" {
+		return ""
+	}
+	return ": " + did + " (" + numbers + "; " + Duration((d.ReadTime + d.WriteTime).Seconds()) + " in all)"
 }
 
 // queue is a disk's queue depth; "" if only a part of the window is known.
@@ -102,7 +159,7 @@ func queue(d *window.DiskUse) string {
 	if d.Partial {
 		return ""
 	}
-	return fmt.Sprintf(", queue %.1f", d.QueueDepth)
+	return fmt.Sprintf("; queue depth %.1f", d.QueueDepth)
 }
 
 // mountsUsed names file systems without a disk of this machine, with their servers.
@@ -115,5 +172,9 @@ func mountsUsed(r *window.Report) string {
 		}
 		names = append(names, m.Point+" ("+from+")")
 	}
-	return "its data came from no disk of this machine; mounts in use: " + strings.Join(names, ", ")
+	are := "is"
+	if len(names) > 1 {
+		are = "are"
+	}
+	return "files in use are on " + strings.Join(names, ", ") + ", which " + are + " on no disk of this machine"
 }

@@ -29,12 +29,12 @@ func TestSlowStorage(t *testing.T) {
 	}{
 		"a disk": {
 			func(r *window.Report) { r.SlowDevice = &window.SlowDevice{DiskUse: disk} },
-			": 1024 operations read 4 MiB from vda, 4 KiB each, await 78 us, queue 0.0.", "Read ahead with more workers", true,
+			": 4 MiB were read from vda by all programs (1024 reads of 4 KiB; each took 78 us on average; queue depth 0.0).", "Read ahead with more workers", true,
 		},
 		"a layer": {
 			func(r *window.Report) {
 				r.SlowDevice = &window.SlowDevice{DiskUse: loop, Layer: true, Below: []window.DiskUse{disk}}
-			}, "from loop1, 4 KiB each, await 7.81 ms, queue 0.8; below it: vda 78 us.",
+			}, "(1024 reads of 4 KiB; each took 7.81 ms on average; queue depth 0.8; below it: vda 78 us).",
 			"Keep the data in memory or move it", false,
 		},
 		"a limit on bytes read": {
@@ -56,19 +56,21 @@ func TestSlowStorage(t *testing.T) {
 		},
 		"nothing": {
 			func(r *window.Report) { r.NoDevice = true },
-			", but no device of this machine explains it: 1024 operations read 4 MiB from vda",
+			", but no device of this machine explains it: 4 MiB were read from vda by all programs (1024 reads of 4 KiB; each " +
+				"took 78 us on average; queue depth 0.0; 80 ms in all).",
 			"Find what holds its reads and writes back", false,
 		},
 		"nothing, with a file server": {
 			func(r *window.Report) {
 				r.NoDevice, r.Mounts = true, []sample.Mount{{Point: "/data", Type: "nfs4", Source: "filer:/export"}}
-			}, ", but no device of this machine explains it: its data came from no disk of this machine; mounts in use: /data (",
+			}, ", but no device of this machine explains it: files in use are on /data (nfs4 ",
 			"Keep the data in memory or move it", false,
 		},
 		"a file server": {
 			func(r *window.Report) {
 				r.Disks, r.Mounts = nil, []sample.Mount{{Point: "/data", Type: "nfs4", Source: "filer:/export"}}
-			}, "mounts in use: /data (nfs4 from filer:/export).", "Keep the data in memory or move it", false,
+			}, ": files in use are on /data (nfs4 from filer:/export), which is on no disk of this machine.",
+			"Keep the data in memory or move it", false,
 		},
 	} {
 		r := &window.Report{

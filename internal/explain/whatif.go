@@ -10,6 +10,7 @@ import (
 // Limits of the answers of a replay.
 const (
 	minHelp    = 1.1 // speed-up from which a change is worth advice, in the digits that are shown
+	maxFaster  = 100 // a range up to there has no upper end
 	nearlySame = 0.8 // share of another change's gain from which a simpler one comes first
 )
 
@@ -31,30 +32,37 @@ func Answers(r *window.Report) []Answer {
 			all = append(all, Answer{change, times(faster) + more})
 		}
 	}
-	add("storage without waiting", w.NoStorage, rangeOf(w))
-	atMost := func(change string, faster float64) { // the disk may be unable to serve twice as many
-		if faster > 0 {
-			all = append(all, Answer{change, "at most " + times(faster)})
+	add("storage without waiting", w.NoStorage, rangeOf(r))
+	addServed := func(change string, faster float64) {
+		if helps(faster) {
+			add(change, faster, ifServed)
+		} else {
+			add(change, faster, "")
 		}
 	}
-	atMost("twice the workers", w.Workers)
-	atMost("two workers, now none", w.TwoWorkers)
+	addServed("twice the workers", w.Workers)
+	addServed("two workers, now none", w.TwoWorkers)
 	if len(r.GPUIDs) > 0 {
 		add("a GPU twice as fast", w.GPU, "")
 	}
 	return all
 }
 
-// rangeOf is the range of NoStorage in parentheses; "" if it is unknown, or smaller than a digit.
-func rangeOf(w *window.WhatIf) string {
-	low, high := times(w.Low), times(w.High)
-	if w.Low > 0 && w.High == 0 {
-		return " (at least " + low + ")"
-	}
-	if w.Low <= 0 || w.High < w.Low || low == high {
+// ifServed is what a replay of more workers does not know.
+const ifServed = ", if the disk can serve them"
+
+// rangeOf is the range of the speed-up in parentheses; "" if it is unknown, or smaller than a digit.
+func rangeOf(r *window.Report) string { return Range(r.SpeedupLow, r.SpeedupHigh) }
+
+// Range formats the range of a speed-up: " (2.5 to 2.9)". high is 0 if only low is known; low is 0 if nothing is.
+func Range(low, high float64) string {
+	switch {
+	case low <= 0, high > 0 && times(low) == times(high):
 		return ""
+	case high <= 0, high >= maxFaster:
+		return " (at least " + times(low) + ")"
 	}
-	return fmt.Sprintf(" (%.1f to %.1f)", w.Low, w.High)
+	return fmt.Sprintf(" (%.1f to %.1f)", low, high)
 }
 
 // times formats a speed-up.

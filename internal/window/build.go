@@ -60,6 +60,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 		b.GPUIDs = b.gpusInUse(slices.Concat(m.GPUs, m.Lost))
 	}
 	reset := b.disks()
+	b.own()
 	b.pressure()
 	b.cores()
 	b.ledger()
@@ -76,6 +77,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	}
 	b.load()
 	b.waitsForMemory()
+	b.boundStorage()
 	b.slowDevice()
 	b.judge()
 	b.uses()
@@ -88,6 +90,14 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 // between returns the growth of a quantity in the window.
 func (b *builder) between(s history.Series, id string) (history.Delta, bool) {
 	return b.history.Between(history.Key{Series: s, ID: id}, b.from(), b.to())
+}
+
+func (b *builder) own() {
+	read, known := b.fetched()
+	written, ok := b.between(history.JobWriteBytes, b.machine.Target.Job)
+	if known && ok && !written.Reset {
+		b.Own = &OwnIO{uint64(read), uint64(written.Value)}
+	}
 }
 
 // gpusInUse leaves out the GPUs of other jobs, if the job's own are known, and those that did nothing in the window: a

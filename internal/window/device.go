@@ -62,6 +62,31 @@ func (p jobPart) of(bytes float64) float64 {
 	return p.bytes / bytes
 }
 
+// boundStorage limits an estimate that was made from the pressure of others, too: the job cannot have waited for longer
+// than all operations of its devices took, with the kernel's work and a hypervisor's for them. What is above that is
+// other. The time that a limit of a cgroup or a file server takes is in no device's operations.
+func (b *builder) boundStorage() {
+	target := &b.machine.Target
+	own := b.Evidence.Followed() || target.Own || target.Job == ""
+	elsewhere := target.Remote || len(b.Mounts)+len(b.machine.Limits) > 0 || b.Lacks(DiskReset)
+	if !b.Split || own || elsewhere || b.Storage == 0 {
+		return
+	}
+	s := b.stack(0)
+	devices := s.top()
+	if s.read.bytes+s.write.bytes == 0 {
+		devices = b.machine.Leaves // it may have waited for what others read
+	}
+	if !s.read.known || len(devices) == 0 {
+		return
+	}
+	most := seconds(s.level(devices).seconds() / explained * float64(max(1, len(b.GPUIDs))))
+	if excess := b.Storage - most; excess > 0 {
+		b.Gain = time.Duration(float64(b.Gain) * most.Seconds() / b.Storage.Seconds())
+		b.Storage, b.Other, b.bounded = most, b.Other+excess, true
+	}
+}
+
 // slowDevice finds the device that explains the wait for storage: the lowest of the stack whose operations took about
 // as long. The time of a lower one is part of that of those above it. An I/O that a cgroup's limit holds back is in no
 // device's time.

@@ -110,6 +110,7 @@ func (b *builder) ceilings() {
 		d.ReadCeiling, d.WriteCeiling = now.Read, now.Write
 		d.ReadCeilingRatio, d.WriteCeilingRatio = share(d.ReadBytes, before.Read), share(d.WriteBytes, before.Write)
 		d.ReadCeilingRatioNow = share(d.ReadBytes, now.Read)
+		d.ReadFullRatio = share(d.ReadBytes, before.Full)
 	}
 }
 

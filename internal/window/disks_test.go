@@ -69,8 +69,10 @@ func TestCeilings(t *testing.T) {
 	}{
 		"faster than ever before":   {[]sample.Ceiling{{Disk: "sda", Read: 50 << 20}}, 101 << 20, false, false},
 		"from the window alone":     {nil, 100 << 20, false, false},
-		"at its ceiling":            {[]sample.Ceiling{{Disk: "sdb", Read: 1 << 40}, {Disk: "sda", Read: 101 << 20}}, 101 << 20, true, false},
-		"with a peak in the window": {[]sample.Ceiling{{Disk: "sda", Read: 101 << 20}}, 300 << 20, true, true},
+		"at its ceiling":            {[]sample.Ceiling{{Disk: "sdb", Read: 1 << 40}, {Disk: "sda", Read: 101 << 20, Full: 101 << 20}}, 101 << 20, true, false},
+		"with a peak in the window": {[]sample.Ceiling{{Disk: "sda", Read: 101 << 20, Full: 101 << 20}}, 300 << 20, true, true},
+		"by one reader at a time":   {[]sample.Ceiling{{Disk: "sda", Read: 101 << 20}}, 101 << 20, false, false},
+		"more without a queue":      {[]sample.Ceiling{{Disk: "sda", Read: 300 << 20, Full: 101 << 20}}, 300 << 20, false, true},
 	} {
 		b := &builder{Report: &Report{Disks: []DiskUse{{Name: "sda", ReadBytes: 1000 << 20}}},
 			machine: &Machine{Ceilings: []sample.Ceiling{{Disk: "sda", Read: c.now}}}}

@@ -2,9 +2,13 @@ package window
 
 import (
 	"slices"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
 )
+
+// MinJudged is the shortest window with a verdict. In a shorter one, the start of a program or a few operations decide.
+const MinJudged = 200 * time.Millisecond
 
 // judge draws the verdict from the ledger.
 func (b *builder) judge() {
@@ -37,7 +41,7 @@ func (b *builder) judge() {
 		b.lack(Missing{Reason: HiddenReads})
 		return
 	}
-	if b.Uncertainty > Thresholds.Doubt {
+	if b.Duration() < MinJudged || b.Uncertainty > Thresholds.Doubt {
 		b.lack(Missing{Reason: TooShort})
 		return
 	}
@@ -53,10 +57,10 @@ func (b *builder) judge() {
 	if b.Unattributed() && b.Verdict != StorageBound || b.Verdict == CPUBound && (hidden || unpressed && s.mayWait()) {
 		b.Verdict = Unknown
 	}
-	if gain := b.Gain.Seconds() / total; gain < 1 && (b.Verdict != Unknown || !b.Unattributed()) {
-		b.Speedup = 1 / (1 - gain)
+	if b.Gain.Seconds() < total && (b.Verdict != Unknown || !b.Unattributed()) {
+		b.speedup(total)
 	}
-	if s.Storage > Thresholds.Slow && b.Kind != Interval {
+	if s.Storage > Thresholds.Slow {
 		b.Slow, b.SlowReason = true, SlowStorage
 	}
 }

@@ -22,6 +22,7 @@ type Report struct {
 	CPU     time.Duration
 	Other   time.Duration
 	Gain    time.Duration // GPU time that instant storage would have saved
+	bounded bool          // Storage is less than the running sums of the ledger
 
 	Evidence     Evidence      // "" without a ledger
 	NoSchedule   string        // why it is not FromSchedule, and what would change that, without a period; "" if unknown
@@ -34,7 +35,9 @@ type Report struct {
 	Verdict     Verdict
 	Missing     []Missing // what the report lacks
 	Uncertainty float64   // half the width of the widest part of the ledger, as a share of the window's GPU time
-	Speedup     float64   // the speed-up with instant storage, at most; 0 if unknown
+	Speedup     float64   // the speed-up with instant storage, about; 0 if unknown
+	SpeedupLow  float64   // its range; 0 if unknown
+	SpeedupHigh float64   // 0 if only SpeedupLow is known
 	Interrupted bool      // a counter restarted, a device was added or removed, or readings are missing
 	FromMemory  bool      // a load of data in memory, which cannot have waited for storage
 
@@ -47,6 +50,7 @@ type Report struct {
 	Findings []Finding // facts about GPUs and disks besides the verdict
 	pending  []Finding // facts about disks that count only if the window is slow
 
+	Own          *OwnIO        // what the job moved; nil if unknown
 	Disks        []DiskUse     // leaf disks with I/O in the window: first those under its path, then by bytes moved
 	SlowDevice   *SlowDevice   // the one that explains the wait for storage; nil without such a wait, or if none does
 	NoDevice     bool          // there was a wait for storage, and no device of this machine explains it
@@ -65,6 +69,9 @@ type Report struct {
 
 	Recent *Report // the last RecentTime of a longer window that is still open
 }
+
+// OwnIO is what a window's job read from storage and wrote, in bytes. Other programs have no part in it.
+type OwnIO struct{ Read, Written uint64 }
 
 // DiskUse is what one disk did in a window. Operations count when they complete.
 type DiskUse struct {
@@ -87,6 +94,10 @@ type DiskUse struct {
 	// cannot have raised, and for reads of the present one. 0 if unknown, as after a window that was clearly faster.
 	ReadCeilingRatio, WriteCeilingRatio float64
 	ReadCeilingRatioNow                 float64
+
+	// ReadFullRatio is the same of the highest throughput that the disk reached before with a queue of reads, or was
+	// measured to reach. What one reader at a time gets from a disk does not show what the disk can do.
+	ReadFullRatio float64
 }
 
 // Bounds of a disk's throughput, as shares of its ceiling.
@@ -95,8 +106,10 @@ const (
 	FarCeiling  = 0.5
 )
 
-// NearCeiling reports whether the disk read nearly as fast as it ever had before the window.
-func (d *DiskUse) NearCeiling() bool { return d.ReadCeilingRatio >= NearCeiling }
+// NearCeiling reports whether the disk read nearly as fast as it ever had before the window, and as with a queue.
+func (d *DiskUse) NearCeiling() bool {
+	return d.ReadCeilingRatio >= NearCeiling && d.ReadFullRatio >= NearCeiling
+}
 
 // FarFromCeiling reports whether the disk can read much faster than it did.
 func (d *DiskUse) FarFromCeiling() bool {

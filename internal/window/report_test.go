@@ -87,15 +87,38 @@ func TestSharedPressureNeedsOwnIO(t *testing.T) {
 	}
 }
 
+// TestPressureOfOthers: a job waits for no longer than the operations of its disk took, whatever the pressure that it
+// shares is.
+func TestPressureOfOthers(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		m := windowtest.New(t, false)
+		m.Target.Own = own
+		m.Ledger.SetTargets([]ledger.Target{m.Target})
+		w := m.Begin(window.Epoch)
+		for range 20 {
+			m.Some += 50 * time.Millisecond
+			m.Job.ReadBytes += 100 << 10
+			m.Step(0, 2*time.Millisecond, 40*time.Millisecond)
+		}
+		r := m.Report(w)
+		if took := 40 * time.Millisecond; (r.Storage <= 2*took) == own || (r.Verdict == window.CPUBound) == own {
+			t.Errorf("own pressure %v: %s, waited for storage %v, operations took %v", own, r.Verdict, r.Storage, took)
+		}
+		if sum := r.Storage + r.CPU + r.Other; sum != r.GPUTime() || r.Speedup < 1 || r.SpeedupLow > r.Speedup {
+			t.Errorf("own pressure %v: the parts are %v of %v, speed-up %v from %v", own, sum, r.GPUTime(), r.Speedup,
+				r.SpeedupLow)
+		}
+	}
+}
+
 // TestStorageWithoutADisk: read calls without I/O on a local disk are of a network file system if the job has files
 // open on one. Otherwise they are of pipes.
 func TestStorageWithoutADisk(t *testing.T) {
 	for _, remote := range []bool{false, true} {
 		m := windowtest.New(t, true)
 		w := m.Begin(window.Epoch)
-		target := m.Target
-		target.Remote = remote
-		m.Ledger.SetTargets([]ledger.Target{target})
+		m.Target.Remote = remote
+		m.Ledger.SetTargets([]ledger.Target{m.Target})
 		for range 20 {
 			m.Now += windowtest.Tick
 			m.Some += 90 * time.Millisecond

@@ -25,7 +25,7 @@ const (
 
 // stalls finds the stretches. Of several GPUs only the first counts: they share the job's storage.
 func (b *builder) stalls() {
-	if b.FromMemory {
+	if b.FromMemory || b.bounded {
 		return
 	}
 	gpu := ""

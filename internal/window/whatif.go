@@ -22,6 +22,7 @@ const (
 // How far off a window's duration without storage may be (docs/internals/accuracy.md).
 const (
 	workDoubt   = 0.2  // of its work: what runs between two reads runs slower than from memory
+	guessDoubt  = 0.6  // of the same, without the scheduler's evidence: the kernel's work to fetch data is a part of it
 	sharedDoubt = 0.2  // of the same, if all cores worked all the time
 	otherDoubt  = 0.02 // of all of it
 	edgeDoubt   = 0.98 // of the time of the GPU or of all cores, which is measured
@@ -41,6 +42,7 @@ func (b *builder) whatIf() {
 	b.WhatIf = &WhatIf{NoStorage: faster(b.Gain.Seconds(), shortest)}
 	u := unsure{
 		total: total, likely: total - b.Gain.Seconds(), pending: total - b.scheduled(history.LedgerGainLow),
+		work:     workDoubt,
 		shortest: shortest, busy: b.Busy.Seconds(), cpu: b.CPU.Seconds(), shared: b.CPUUsed,
 		dark: max(0, total-b.scheduled(history.LedgerScheduled)),
 	}
@@ -57,6 +59,25 @@ func (b *builder) whatIf() {
 	if len(b.GPUIDs) > 0 {
 		half := total - b.Busy.Seconds()/2 // all that a GPU twice as fast can save is half of its own time
 		b.WhatIf.GPU = faster(b.scheduled(history.LedgerGainGPU), half)
+	}
+}
+
+// speedup sets the speed-up without storage, and its range.
+func (b *builder) speedup(total float64) {
+	b.Speedup = total / (total - b.Gain.Seconds())
+	if w := b.WhatIf; w != nil {
+		b.SpeedupLow, b.SpeedupHigh = w.Low, w.High
+		return
+	}
+	likely := total - b.Gain.Seconds()
+	u := unsure{
+		total: total, likely: likely, pending: likely, work: guessDoubt, shortest: b.Busy.Seconds(), busy: b.Busy.Seconds(),
+		cpu: b.CPU.Seconds(), shared: b.CPUUsed, dark: b.Uncertainty * total, unseen: b.Other.Seconds(),
+	}
+	short, long := u.durations()
+	b.SpeedupLow = max(1, total/long)
+	if b.Kind != ModelLoad {
+		b.SpeedupHigh = max(b.Speedup, total/short)
 	}
 }
 
@@ -85,6 +106,8 @@ type unsure struct {
 	shortest      float64 // of the GPU's time and all cores
 	busy, cpu     float64 // of the ledger; busy is 0 without a GPU
 	dark          float64 // without evidence
+	unseen        float64 // spent on what no evidence explains: it may be for storage, too
+	work          float64 // how much less its work may be, as a share of it
 	shared        float64 // share of the time of all cores in which they worked
 }
 
@@ -96,7 +119,7 @@ func (u *unsure) durations() (short, long float64) {
 	if u.busy > 0 {
 		work, long = max(work, u.cpu), max(long, u.busy+u.cpu)
 	}
-	doubt := (workDoubt+sharedDoubt*u.shared)*work + otherDoubt*u.likely
-	short = max(u.likely-doubt-u.dark, edgeDoubt*u.shortest, u.total/1000)
-	return min(short, u.likely), long + doubt/2 + u.dark
+	doubt := (u.work+sharedDoubt*u.shared)*work + otherDoubt*u.likely
+	short = max(u.likely-doubt-u.dark-u.unseen, edgeDoubt*u.shortest, u.total/1000)
+	return max(min(short, u.likely), u.total/1000), long + doubt/2 + u.dark
 }

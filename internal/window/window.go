@@ -3,9 +3,7 @@
 package window
 
 import (
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/history"
@@ -18,34 +16,24 @@ type Kind string
 const (
 	ModelLoad  Kind = "model_load"
 	Epoch      Kind = "epoch"
-	Steps      Kind = "steps" // of a training, named after the first
 	Checkpoint Kind = "checkpoint"
-	Interval   Kind = "interval" // without epochs and steps, named after its start
-	Custom     Kind = "custom"   // identified by its Name
+	Custom     Kind = "custom" // identified by its Name
 )
 
-// Kinds lists all kinds.
-func Kinds() []Kind { return []Kind{ModelLoad, Epoch, Steps, Checkpoint, Interval, Custom} }
-
 // Valid reports whether k is one of the kinds.
-func (k Kind) Valid() bool { return slices.Contains(Kinds(), k) }
-
-// KindChoices lists the kinds for a message.
-func KindChoices() string {
-	var list []string
-	for _, k := range Kinds() {
-		list = append(list, string(k))
+func (k Kind) Valid() bool {
+	switch k {
+	case ModelLoad, Epoch, Checkpoint, Custom:
+		return true
 	}
-	last := len(list) - 1
-	return strings.Join(list[:last], ", ") + " or " + list[last]
+	return false
 }
 
 // Source is how a window became known.
 type Source string
 
 const (
-	Announced Source = "announced" // through the API, or by this program itself
-	Detected  Source = "detected"  // in the output of a program that run wraps
+	Announced Source = "announced" // through the API, or detected in the program's output
 	FromSpan  Source = "span"      // an OTLP span that passed through the processor
 )
 
@@ -62,7 +50,7 @@ const (
 type Window struct {
 	ID     string
 	Kind   Kind
-	Name   string // of a window that is no load or epoch; may be empty
+	Name   string // of a custom window; may be empty
 	Model  string // of a load
 	Run    string // the training run or wrapped program that it belongs to
 	Path   string // the file or folder that it reads, if known

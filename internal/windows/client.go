@@ -72,17 +72,9 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 
 // End closes a window now, for the API: see api.Windows. It returns at once, as EndAt does.
 func (c *Client) End(id string, failed bool, attributes map[string]string) (*window.Report, error) {
-	if !c.registry.isOpen(id) {
-		return nil, ErrUnknown // a reading takes longer
-	}
 	now := c.registry.config.Readings.Now()
 	c.registry.annotate(id, attributes)
 	return c.EndAt(id, now, failed)
-}
-
-// Annotate adds attributes to an open window.
-func (c *Client) Annotate(id string, attributes map[string]string) {
-	c.registry.annotate(id, attributes)
 }
 
 // Close refuses windows that begin through the API from now on. Windows that are open may end.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
-	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -173,24 +172,5 @@ func TestAttributesOfAnEnd(t *testing.T) {
 	}
 	if _, err := c.End(id, false, map[string]string{"d": "3"}); !errors.Is(err, windows.ErrUnknown) {
 		t.Errorf("second end: got %v, want ErrUnknown", err)
-	}
-}
-
-// reads counts readings.
-type reads struct{ n int }
-
-func (r *reads) Read(*sample.Sample) error { r.n++; return nil }
-
-// To end a window that is not open costs no reading.
-func TestUnknownEnd(t *testing.T) {
-	var r reads
-	m, err := monitor.New(monitor.Config{Accelerator: &r})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Stop()
-	c := m.Windows.NewClient(windows.Options{})
-	if _, err := c.End("none", false, nil); !errors.Is(err, windows.ErrUnknown) || r.n != 0 {
-		t.Errorf("got %v after %d readings, want %v and none", err, r.n, windows.ErrUnknown)
 	}
 }

@@ -101,7 +101,7 @@ func (g *Registry) Begin(w window.Window, at sampling.Moment) (string, error) {
 
 func (g *Registry) begin(o *openWindow, at sampling.Moment) error {
 	if !o.Kind.Valid() {
-		return fmt.Errorf("%q is not a kind of window: use %s", o.Kind, window.KindChoices())
+		return fmt.Errorf("%q is not a kind of window: use model_load, epoch, checkpoint or custom", o.Kind)
 	}
 	o.ID = cmp.Or(o.ID, NewID())
 	if !g.config.Recorded {
@@ -205,12 +205,6 @@ func (g *Registry) annotate(id string, attributes map[string]string) {
 		maps.Copy(all, attributes)
 		o.Attributes = all
 	}
-}
-
-func (g *Registry) isOpen(id string) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.all.open[id] != nil
 }
 
 // Drop discards an open window without a report.

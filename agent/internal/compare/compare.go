@@ -67,6 +67,8 @@ type Side struct {
 	Unfinished   bool           `json:"unfinished,omitempty"`
 	GPUs         int            `json:"gpus,omitempty"`
 	SpeedupBound *float64       `json:"speedup_bound,omitempty"`
+	SpeedupLow   float64        `json:"speedup_low,omitempty"`
+	SpeedupHigh  float64        `json:"speedup_high,omitempty"`
 }
 
 // Compare compares two reports as Read returns them.
@@ -107,7 +109,7 @@ func pair(a, b *Window) *Pair {
 
 func side(w *Window) Side {
 	s := Side{ID: w.ID, Duration: *w.Duration, Verdict: w.Verdict, Slow: w.Slow, Unfinished: w.Unfinished,
-		SpeedupBound: w.SpeedupBound}
+		SpeedupBound: w.SpeedupBound, SpeedupLow: w.SpeedupLow, SpeedupHigh: w.SpeedupHigh}
 	if w.GPU != nil {
 		s.GPUs = len(w.GPU.IDs)
 	}

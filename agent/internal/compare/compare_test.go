@@ -143,6 +143,10 @@ func TestFindings(t *testing.T) {
 		return w
 	}
 	bound := func(w Window, b float64) Window { w.SpeedupBound = &b; return w }
+	within := func(w Window, low, high float64) Window {
+		w.SpeedupLow, w.SpeedupHigh = low, high
+		return w
+	}
 	cut := func(w Window) Window { w.Unfinished = true; return w }
 	base := report(t, spent(1, 4*s, 4*s, 0, 0))
 	for name, test := range map[string]struct {
@@ -153,23 +157,33 @@ func TestFindings(t *testing.T) {
 		"a faster disk": {
 			bound(disk(base, "sda", 350<<20, 0.0124), 2), disk(report(t, spent(1, 4*s, s/10, 0, 0)), "sda", 0, 0),
 			"epoch 1: 8.0 s -> 4.1 s, 1.95x faster: storage stall 3.9 s less.",
-			"sda read 350 MiB (await 12.4 ms) in A and nothing in B. A predicted at most 2.00x faster with a perfect disk; B " +
-				"is 1.95x faster, as predicted.",
+			"sda read 350 MiB (a read took 12.4 ms) in A and nothing in B. A predicted about 2.00x faster without waiting for " +
+				"storage; B is 1.95x faster, as predicted.",
 		},
 		"half of what was possible": {
 			bound(base, 2), report(t, spent(1, 4*s, 2*s, 0, 0)),
 			"epoch 1: 8.0 s -> 6.0 s, 1.33x faster: storage stall 2.0 s less.",
-			"A predicted at most 2.00x faster with a perfect disk; B is 1.33x faster.",
+			"A predicted about 2.00x faster without waiting for storage; B is 1.33x faster.",
 		},
 		"more than the disk": {
+			within(bound(base, 2), 1.8, 2.4), report(t, spent(1, s, 0, 0, 0)),
+			"epoch 1: 8.0 s -> 1.0 s, 8.00x faster: storage stall 4.0 s less, GPU work 3.0 s less.",
+			"A predicted about 2.00x faster (1.8 to 2.4) without waiting for storage; B is 8.00x faster: more than storage differs.",
+		},
+		"more, without a range": {
 			bound(base, 2), report(t, spent(1, s, 0, 0, 0)),
 			"epoch 1: 8.0 s -> 1.0 s, 8.00x faster: storage stall 4.0 s less, GPU work 3.0 s less.",
-			"A predicted at most 2.00x faster with a perfect disk; B is 8.00x faster: more than storage differs.",
+			"A predicted about 2.00x faster without waiting for storage; B is 8.00x faster.",
+		},
+		"within the range": {
+			within(bound(base, 4), 1.8, 9), report(t, spent(1, 4*s, s/10, 0, 0)),
+			"epoch 1: 8.0 s -> 4.1 s, 1.95x faster: storage stall 3.9 s less.",
+			"A predicted about 4.00x faster (1.8 to 9.0) without waiting for storage; B is 1.95x faster, as predicted.",
 		},
 		"a slower disk": {
 			report(t, spent(1, 4*s, 0, 0, 0)), bound(base, 2),
 			"epoch 1: 4.0 s -> 8.0 s, 2.00x slower: storage stall 4.0 s more.",
-			"B predicted at most 2.00x faster with a perfect disk; A is 2.00x faster, as predicted.",
+			"B predicted about 2.00x faster without waiting for storage; A is 2.00x faster, as predicted.",
 		},
 		"one eats the other": {
 			base, report(t, spent(1, 4*s, s, 3*s, 0)),

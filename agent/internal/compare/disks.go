@@ -88,21 +88,21 @@ func (u *DiskUse) reading() string {
 	if u == nil || u.ReadBytes == 0 {
 		return "nothing"
 	}
-	return amount(u.ReadBytes, u.ReadAwait)
+	return amount(u.ReadBytes, u.ReadAwait, "read")
 }
 
 func (u *DiskUse) writing() string {
 	if u == nil || u.WriteBytes == 0 {
 		return "nothing"
 	}
-	return amount(u.WriteBytes, u.WriteAwait)
+	return amount(u.WriteBytes, u.WriteAwait, "write")
 }
 
-func amount(bytes uint64, await *float64) string {
+func amount(bytes uint64, await *float64, operation string) string {
 	if await == nil {
 		return size(bytes)
 	}
-	return fmt.Sprintf("%s (await %s)", size(bytes), explain.Duration(*await))
+	return fmt.Sprintf("%s (a %s took %s)", size(bytes), operation, explain.Duration(*await))
 }
 
 func size(bytes uint64) string {

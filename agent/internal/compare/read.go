@@ -36,6 +36,8 @@ type Window struct {
 	Finding      string         `json:"finding"`
 	Slow         bool           `json:"slow"`
 	SpeedupBound *float64       `json:"speedup_bound"`
+	SpeedupLow   float64        `json:"speedup_low"`
+	SpeedupHigh  float64        `json:"speedup_high"`
 	Interrupted  bool           `json:"interrupted"`
 	GPU          *struct {
 		IDs  list[string] `json:"ids"`

@@ -130,7 +130,7 @@ func (p *Pair) noteLedgers(a, b *ledger, add func(string, ...any)) {
 	}
 }
 
-// noteBound compares the speed-up bound of the slower report with the measured speed-up.
+// noteBound compares the predicted speed-up of the slower report with the measured speed-up.
 func (p *Pair) noteBound(add func(string, ...any)) {
 	slower, other, name, otherName := &p.A, &p.B, "A", "B"
 	if p.Change == Slower {
@@ -139,16 +139,21 @@ func (p *Pair) noteBound(add func(string, ...any)) {
 	if p.ExplainedBy != Storage || slower.SpeedupBound == nil || *slower.SpeedupBound < 1+Noise {
 		return
 	}
-	bound := *slower.SpeedupBound
+	likely := *slower.SpeedupBound
+	low, high := slower.SpeedupLow, slower.SpeedupHigh
+	known := low > 0 // false for a report without a range
+	if !known {
+		low, high = likely, likely
+	}
 	end := "."
-	switch predicted := slower.Duration / bound; {
-	case other.Duration*(1+Noise) < predicted:
+	switch measured := slower.Duration / max(other.Duration, 1e-9); {
+	case known && high > 0 && measured > high*(1+Noise):
 		end = ": more than storage differs."
-	case other.Duration < predicted*(1+Noise):
+	case measured > low/(1+Noise) && (known || measured < high*(1+Noise)):
 		end = ", as predicted."
 	}
-	add("%s predicted at most %s faster with a perfect disk; %s is %s faster%s", name, times(bound, 1), otherName,
-		times(slower.Duration, other.Duration), end)
+	add("%s predicted about %s faster%s without waiting for storage; %s is %s faster%s", name, times(likely, 1),
+		explain.Range(slower.SpeedupLow, slower.SpeedupHigh), otherName, times(slower.Duration, other.Duration), end)
 }
 
 // sides names the reports for which a condition holds.

@@ -9,7 +9,6 @@ const (
 	EpochEnd                      // Epoch is over
 	LoadBegin                     // Model begins to load
 	LoadEnd                       // Model is loaded, or its loading has failed
-	StepReached                   // Step is printed, in a program that has printed no epoch
 )
 
 // String is the kind's name in Go, for logs and tests.
@@ -25,8 +24,6 @@ func (k Kind) String() string {
 		return "LoadBegin"
 	case LoadEnd:
 		return "LoadEnd"
-	case StepReached:
-		return "StepReached"
 	}
 	return "Kind(0)"
 }
@@ -42,8 +39,6 @@ type Event struct {
 	Epoch    int     // as printed: programs count from 0 or from 1
 	Fraction float64 // of the epoch that is done, 0 to 1; 0 if the line does not have it
 	Total    int     // number of epochs, as printed; 0 if the line does not have it
-
-	Step int // as printed; of several ranks, each prints it
 
 	Model string // name or path as printed, at most 256 bytes of UTF-8; empty if the line does not have it
 

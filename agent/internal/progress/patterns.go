@@ -32,7 +32,7 @@ const epochWord = "epoch N"
 // header, timestamps, ranks in brackets), and a word such as "starting". Other words do not match, so that "Best epoch
 // 3" is not an epoch.
 const lead = `^(?:.*\b(?:INFO|DEBUG)\b[^A-Za-z]*(?:[\w.]+(?::[\w.]+)*\s*[-:|\]]\s*)?|\S+\s*\|\s+|[IWD]\d{4} .*?\]\s+|\d{4}-\d\d-\d\dT[\d:.,]+Z?\s)?` +
-	`(?:\[[^\]]*\]|[^A-Za-z])*(?i:(?:start|starting|begin|beginning|running|train|training):?\s+){0,2}$`
+	`(?:\[[^\]]*\]|[^A-Za-z])*(?i:(?:start|starting|begin|beginning|running|train|training)\s+){0,2}$`
 
 const (
 	// number is "Epoch 3", "Epoch: 3/10", "epoch [3/10]", "epoch=3", "Epoch 3 of 10".
@@ -42,10 +42,6 @@ const (
 	count   = `[\[(]?\s*(?P<epoch>\d+)\b\s*(?:(?:/|of)\s*(?P<total>\d+)\b\s*)?[\])]?`
 	shown   = `\s*(?P<step>\d+)\s*(?:/|of)\s*(?P<steps>\d+)\b`
 	stepped = `[^A-Za-z0-9%]*(?i:(?:global_?)?(?:step|iter|iteration|batch|it)s?)`
-	// Keys of a line of JSON, or of a Python dictionary.
-	epochKey  = `["']epoch["']:\s*(?P<epoch>\d+)\s*[,}]`
-	stepKey   = `["'](?:global_?)?(?:step|iter|iteration|batch)["']:\s*(?P<step>\d+)`
-	metricKey = `["'][\w/ -]*(?:loss|acc|accuracy|error|perplexity|ppl|reward|f1|auc|mse|mae)[\w/ -]*["']:`
 	// metric is a result that is printed after an epoch.
 	metric = `(?i:(?:train|training|val|valid|validation|test|avg|average|mean|total|epoch|final|running)[ _-]*){0,3}` +
 		`(?i:loss|acc|accuracy|error|mse|mae|rmse|f1|auc|perplexity|ppl|reward|lr|time|took|completed?|finished|done|summary|results)(?:\b|_)`
@@ -88,14 +84,6 @@ var epochPatterns = []pattern{
 	{"epoch and step", progresses, epochWord, number + `(?:` + stepped + `[^A-Za-z0-9]*|[^A-Za-z0-9%]*)` + shown,
 		"Epoch [1/5], Step [100/600], Loss: 2.2450"},
 	{"epoch and step", progresses, epochWord, number + stepped + `\b[^A-Za-z0-9]*(?P<step>\d+)`, "epoch=1 step=100 loss=2.2450"},
-	{"JSON with steps", progresses, "epoch", epochKey + `.*` + stepKey,
-		`{"epoch": 3, "global_step": 120, "loss": 0.5}`},
-	{"JSON with steps", progresses, "epoch", stepKey + `\s*,.*` + epochKey, `{"step": 120, "epoch": 3, "loss": 0.5}`},
-	{"JSON summary", ends, "epoch", epochKey + `.*` + metricKey, "{'epoch': 3, 'loss': 0.2}"},
-	{"JSON summary", ends, "epoch", metricKey + `.*` + epochKey, `{"train_loss": 0.2, "epoch": 3}`},
-	{"JSON amounts", reaches, "epoch", `\{.*["']epoch["']:\s*(?P<epoch>\d+(?:\.\d+)?e-\d+|\d+\.\d+)\s*[,}]`,
-		`{"loss": 1.5, "epoch": 0.53}`},
-	{"JSON heading", starts, "epoch", `^\s*\{["']epoch["']:\s*(?P<epoch>\d+)\s*\}\s*$`, `{"epoch": 3}`},
 	{"epoch summary", ends, epochWord, number + `[^A-Za-z0-9]*` + metric, "Epoch 3 | train loss 0.412 | val loss 0.511"},
 	{"epoch heading", starts, epochWord, heading +
 		`[^A-Za-z0-9]*(?i:started|starting|starts|begins)?[^A-Za-z0-9]*(?:\s\S+\.py:\d+\s*)?$`, "===== Epoch 3 ====="},

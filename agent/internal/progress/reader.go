@@ -27,21 +27,15 @@ type Reader struct {
 	epochs epochs
 	loads  loads
 	hints  hints
-	steps  *seenCounter // nil until it is known
-
-	hasEpochs bool
-	events    []Event
+	events []Event
 }
 
 // NewReader returns an error if a pattern of the user is not a regular expression. It names the option, the place
 // and the fault.
 func NewReader(options Options) (*Reader, error) {
 	r := &Reader{epochFormats: builtin()[0], loadFormats: builtin()[1]}
-	r.loads.emit = func(e Event) { r.events = append(r.events, e) }
-	r.epochs.emit = func(e Event) {
-		r.events = append(r.events, e)
-		r.hasEpochs = true
-	}
+	emit := func(e Event) { r.events = append(r.events, e) }
+	r.epochs.emit, r.loads.emit = emit, emit
 	if options.EpochPattern != "" {
 		own, err := options.epochs()
 		if err != nil {
@@ -64,12 +58,9 @@ func NewReader(options Options) (*Reader, error) {
 func (r *Reader) Line(line []byte) []Event {
 	line = line[:min(len(line), MaxLine)]
 	r.events = r.events[:0]
-	r.hints.lines++
+	r.hints.line(line)
 	if r.epochFormats.pass(line) {
 		r.epochLine(line)
-	}
-	if !r.hasEpochs {
-		r.stepLine(line)
 	}
 	if m, text, loc := r.loadFormats.match(line); m != nil {
 		if m.marks == beginsLoad {
@@ -94,19 +85,6 @@ func (r *Reader) epochLine(line []byte) {
 	}
 	if r.epoch(m, text, loc) && !r.settled {
 		r.epochFormats, r.settled = r.epochFormats.of(m.framework), true
-	}
-}
-
-// stepLine handles a line of a program whose output has shown no epochs.
-func (r *Reader) stepLine(line []byte) {
-	if r.steps == nil {
-		r.steps = r.hints.line(line)
-	}
-	if r.steps == nil {
-		return
-	}
-	if n, ok := r.steps.number(line); ok {
-		r.events = append(r.events, Event{Kind: StepReached, Step: n})
 	}
 }
 
