@@ -53,3 +53,44 @@ func TestEachRan(t *testing.T) {
 		t.Errorf("after Unfollow: got %v, %d threads; want none for ever", seen, len(s.active.threads))
 	}
 }
+
+// The end of one job does not end the events of a process that another job has, too.
+func TestUnfollowLeavesProcessesOfOtherJobs(t *testing.T) {
+	s := opened(t, defaults)
+	program := exec.Command("sh", "-c", "while :; do sleep 0.01; done")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = program.Process.Kill()
+		_ = program.Wait()
+	})
+	pid := program.Process.Pid
+	for _, job := range []string{"outer", "inner"} {
+		if err := s.Follow(job, []int{pid}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Unfollow("outer")
+	var began []string
+	switches := 0
+	for end := time.Now().Add(10 * time.Second); switches < 5 && time.Now().Before(end); {
+		time.Sleep(20 * time.Millisecond)
+		var got sample.Sample
+		if err := s.Read(&got); err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range got.Schedule.Events {
+			switch {
+			case e.TID != pid:
+			case e.Kind == sample.ThreadBegan:
+				began, switches = append(began, e.Job), 0
+			default:
+				switches++
+			}
+		}
+	}
+	if len(began) == 0 || began[len(began)-1] != "inner" || switches < 5 {
+		t.Errorf("got the jobs %q and then %d events of the process, want inner as the last and 5", began, switches)
+	}
+}

@@ -261,7 +261,8 @@ func (s *Source) flushSums() {
 	}
 }
 
-// Unfollow follows the threads of a job no longer.
+// Unfollow follows the threads of a job no longer. Other jobs take over those of processes that they share with it.
+// If that fails, the processes count as not followed.
 func (s *Source) Unfollow(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,9 +270,29 @@ func (s *Source) Unfollow(name string) {
 	if s.closed || slot == 0 {
 		return
 	}
+	s.drain() // the processes that it has now
+	left := s.jobs[slot]
 	_ = s.programs.Jobs.Put(uint32(slot), kernelJob{}) // an array accepts every value
 	s.jobs[slot] = nil
 	s.active.forget(name)
+	for slot, j := range s.jobs {
+		if j == nil {
+			continue
+		}
+		var shared []int
+		for pid := range j.known {
+			if _, both := left.known[pid]; both {
+				shared = append(shared, pid)
+			}
+		}
+		for some := range slices.Chunk(shared, adoptAtOnce) {
+			if s.join(member{uint32(slot), j.generation}, some) != nil {
+				for _, pid := range some {
+					delete(j.known, pid) // the next Sync tries it again
+				}
+			}
+		}
+	}
 }
 
 func (s *Source) slot(name string) int {
