@@ -10,11 +10,12 @@ type Activity interface {
 }
 
 // The counters of a process change only while one of its threads runs, with exceptions: io_uring may work for it, a
-// hypervisor may hide a switch. So a process that did not run is read in every idleRounds rounds only, and at most
-// idleReads such processes in a round.
+// hypervisor may hide a switch. So such processes are read in turn: each once in idleRounds turns, at most idleReads in
+// one. A turn is a tick, or an edge some time after one: thousands of windows may end in a second.
 const (
-	idleRounds = 10
-	idleReads  = 32
+	idleRounds   = 10
+	turnInterval = 50 * time.Millisecond // at least, between two turns
+	idleReads    = 32
 	// unsureFor is how long all processes are read after events were lost: one may run that seems not to.
 	unsureFor = 2 * time.Second
 )
@@ -24,7 +25,10 @@ type idleness struct {
 	activity Activity
 	unsure   time.Duration // Stamp.Mono until which all are read
 	known    bool          // in this round
-	every    uint64        // rounds
+	every    uint64        // turns
+	turn     uint64        // number of the last turn
+	turnedAt time.Duration // Stamp.Mono of that
+	inTurn   bool          // this round is one
 }
 
 // Watch makes the source leave out processes that did not run. Call it before the first reading.
@@ -49,11 +53,15 @@ func (s *Source) noteRan(now time.Duration) {
 	}
 	s.idle.known = now >= s.idle.unsure
 	s.idle.every = max(idleRounds, uint64((len(s.procs)+idleReads-1)/idleReads))
+	if s.idle.inTurn = now-s.idle.turnedAt >= turnInterval; s.idle.inTurn {
+		s.idle.turn, s.idle.turnedAt = s.idle.turn+1, now
+	}
 }
 
 // isIdle reports whether a process need not be read in this round.
 func (s *Source) isIdle(p *proc) bool {
-	return s.idle.known && p.traced && !p.ran && (uint64(p.pid)+s.round)%s.idle.every != 0
+	i := &s.idle
+	return i.known && p.traced && !p.ran && (!i.inTurn || (uint64(p.pid)+i.turn)%i.every != 0)
 }
 
 // toRead returns how many processes of a job are read if it is read in this round.

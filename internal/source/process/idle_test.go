@@ -55,10 +55,17 @@ func TestIdleProcessesAreLeftOut(t *testing.T) {
 	}
 	sum := 0
 	for range idleRounds {
+		source.idle.turnedAt = 0 // as after a while
 		sum += readIn(t, source, true)
 	}
 	if sum != all {
-		t.Errorf("none ran: got %d readings in %d rounds, want each of %d once", sum, idleRounds, all)
+		t.Errorf("none ran: got %d readings in %d turns, want each of %d once", sum, idleRounds, all)
+	}
+	for range 2 * idleRounds {
+		source.idle.turnedAt = sample.Now().Mono
+		if got := readIn(t, source, true); got != 0 {
+			t.Errorf("an edge right after a turn: got %d read, want none", got)
+		}
 	}
 
 	tree.put(1003, 100, 500000, 'S', counts{cpuTicks: 700}, counts{})
