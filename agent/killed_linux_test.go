@@ -14,9 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// killedProgram prints who runs it, waits for a file, prints many lines on both outputs, and says how it ended.
-const killedProgram = `(echo begun $PPID; while [ ! -e go ]; do sleep 0.01; done
-i=0; while [ $i -lt 2000 ]; do echo line $i; echo error $i >&2; i=$((i+1)); done; exit 7)
+// killedProgram prints who runs it, waits for a file, prints many lines on both outputs, and says how it ended. With an
+// argument it waits for another file in between: on one terminal, a line of one output may be cut by the other.
+const killedProgram = `both() { echo line $1; [ $apart ] || echo error $1 >&2; }
+await() { while [ ! -e $1 ]; do sleep 0.01; done; }
+apart=$1
+(echo begun $PPID; await go
+i=0; while [ $i -lt 2000 ]; do both $i; i=$((i+1)); done
+[ ! $apart ] || { await more; i=0; while [ $i -lt 2000 ]; do echo error $i >&2; i=$((i+1)); done; }
+exit 7)
 echo $? > ended.new; mv ended.new ended`
 
 // A program goes on when run is killed. All that it prints arrives, and it ends as it would without us.
@@ -25,7 +31,10 @@ func TestKilled(t *testing.T) {
 	for _, kind := range []string{"file", "pipe", "terminal"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			v := stallspan(t, "run", "--quiet", "--", "sh", "-c", killedProgram)
+			v := stallspan(t, "run", "--quiet", "--", "sh", "-c", killedProgram, "sh")
+			if kind == "terminal" {
+				v.Args = append(v.Args, "apart")
+			}
 			v.Dir = t.TempDir()
 			fileText := func(name string) func() string {
 				return func() string { text, _ := os.ReadFile(filepath.Join(v.Dir, name)); return string(text) }
@@ -65,6 +74,7 @@ func TestKilled(t *testing.T) {
 			kill(t, run)
 			create("go")
 			arrives(t, output, "line 1999\n")
+			create("more")
 			arrives(t, errors, "error 1999\n")
 			arrives(t, fileText("ended"), "7\n")
 			for stream, text := range map[string]string{"line": output(), "error": errors()} {
