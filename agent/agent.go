@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/agent/internal/console"
 )
 
 // Main runs the command line and returns the exit code.
@@ -30,6 +32,7 @@ func Main(args []string) int {
 	started := false
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
 		started = true
+		colors = console.When(root.PersistentFlags().Lookup(colorFlag).Value.String())
 		return giveUpCapabilities(cmd)
 	}
 	root.SetArgs(args)
@@ -68,6 +71,8 @@ func rootCommand() *cobra.Command {
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strictDefaults(root)
 	root.SetFlagErrorFunc(flagError)
+	root.SetHelpFunc(printHelp)
+	root.PersistentFlags().Var(new(colorValue), colorFlag, "colours on a terminal: `when` is auto, always or never")
 	return root
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/check"
+	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/source/schedule"
@@ -77,12 +78,16 @@ type checkReport struct {
 	Findings  []check.Finding `json:"findings"`
 }
 
+// stateColors are the colours of check's states.
+var stateColors = map[check.State]console.Color{check.Seen: console.Good, check.Limited: console.Warn,
+	check.Missing: console.Bad}
+
 // printCheck writes a line or two for each finding: its state, its area and its meaning. A fix stays on one line,
 // however long it is, so that it can be copied.
 func printCheck(out io.Writer, found []check.Finding) error {
 	return writeTable(out, func(t *table) {
 		for _, f := range found {
-			t.text(fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Message)
+			t.colored(stateColors[f.State], fmt.Sprintf("%-7s %-9s ", f.State, f.Area), f.Message)
 			if f.Fix != "" {
 				t.line("        fix: " + f.Fix)
 			}

@@ -203,7 +203,7 @@ func (d *demo) show(cold, warm *window.Report) error {
 		return writeJSON(d.out, doc)
 	}
 	printTable(d.out, windows, d.monitor.Problems())
-	t := &table{out: d.out}
+	t := newTable(d.out)
 	t.line("")
 	if cold.Speedup > 0 {
 		t.text("", fmt.Sprintf("Predicted: epoch 1 would be about %.2fx faster%s without waiting for storage.", cold.Speedup,

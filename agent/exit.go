@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 )
 
 // Exit codes, as docs/commands.md lists them. A wrapped program's own code passes through untouched.
@@ -65,7 +66,11 @@ func exitCode(err error, started bool) (code int, message error) {
 // say writes one line for a person. Standard output belongs to data and to the wrapped program. Names and errors come
 // from other programs, so nothing in the line may change the terminal.
 func say(format string, args ...any) {
-	_, _ = fmt.Fprintf(os.Stderr, "stallspan: %s\n", printable(fmt.Sprintf(format, args...)))
+	line := "stallspan: " + printable(fmt.Sprintf(format, args...))
+	if screen := screenOf(os.Stderr); screen.Terminal() && columns(line) > screen.Width() {
+		line = strings.Join(wrapText(line, screen.Width()), "\n")
+	}
+	_, _ = fmt.Fprintln(os.Stderr, line)
 }
 
 // warn reports a problem that the work goes on with.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/internal/state/drives"
 )
 
@@ -19,15 +20,15 @@ func printHealth(out io.Writer, all []drives.Drive) error {
 		return nil
 	}
 	return writeTable(out, func(t *table) {
-		row := func(disk, model, size, state, temperature, on, used string) {
-			t.line(fmt.Sprintf("%s %s %8s %-9s %5s %6s %5s",
-				fit(disk, driveWidth), fit(model, modelWidth), size, state, temperature, on, used))
+		row := func(disk, model, size, state string, color console.Color, temperature, on, used string) {
+			t.cells(cell{text: fmt.Sprintf("%s %s %8s ", fit(disk, driveWidth), fit(model, modelWidth), size)},
+				cell{fmt.Sprintf("%-9s", state), color}, cell{text: fmt.Sprintf(" %5s %6s %5s", temperature, on, used)})
 		}
-		row("disk", "model", "size", "state", "temp", "on", "used")
+		row("disk", "model", "size", "state", console.Plain, "temp", "on", "used")
 		for i := range all {
 			r := drives.ReportOf(&all[i])
 			row(cmp.Or(r.Device, "-"), cmp.Or(r.Model, "-"), capacityText(r.Size), stateWords[string(r.Status)],
-				celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
+				driveColors[string(r.Status)], celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
 			if r.Finding != "" {
 				t.text("  ", r.Finding)
 			}
@@ -42,6 +43,12 @@ func printHealth(out io.Writer, all []drives.Drive) error {
 var stateWords = map[string]string{
 	"ok": "ok", "degraded": "degraded", "predicted_failure": "FAILING", "failed": "FAILED", "vanished": "VANISHED",
 	"standby": "asleep", "unread": "unread",
+}
+
+// driveColors are the colours of these states.
+var driveColors = map[string]console.Color{
+	"ok": console.Good, "degraded": console.Warn, "predicted_failure": console.Bad, "failed": console.Bad,
+	"vanished": console.Bad, "unread": console.Warn,
 }
 
 func celsius(t *float64) string {

@@ -77,6 +77,6 @@ func (t *table) listRow(r *explain.Report, state string) {
 
 func (t *table) listed(id, began, label, duration, storage, verdict string) {
 	const idWidth, timeWidth = 16, 8
-	t.line(fmt.Sprintf("%s %s %s %8s %7s %s", fit(id, idWidth), fit(began, timeWidth), fit(label, labelWidth), duration,
-		storage, verdict))
+	t.cells(cell{text: fmt.Sprintf("%s %s %s %8s %7s ", fit(id, idWidth), fit(began, timeWidth), fit(label, labelWidth),
+		duration, storage)}, cell{verdict, verdictColor(verdict)})
 }

@@ -18,7 +18,7 @@ func writeJSON(out io.Writer, v any) error {
 // writeTable collects what draw writes, and writes it at once.
 func writeTable(out io.Writer, draw func(*table)) error {
 	var text bytes.Buffer
-	draw(&table{out: &text})
+	draw(&table{out: &text, screen: screenOf(out)})
 	_, err := out.Write(text.Bytes())
 	return err
 }

@@ -6,11 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-// Tables fit a terminal of 80 columns. The longest verdict, "storage_bound SLOW", ends in the last one.
+// Tables fit 80 columns, the width of a file. The longest verdict, "storage_bound SLOW", ends in the last one.
 const (
 	tableWidth = 80
 	labelWidth = 15
@@ -22,47 +23,76 @@ const (
 
 // table writes lines for a person.
 type table struct {
-	out io.Writer
-	gpu bool // rows show the GPUs' time; otherwise the program's own
+	out    io.Writer
+	screen console.Screen
+	gpu    bool // rows show the GPUs' time; otherwise the program's own
+	label  int  // columns of the rows' names; 0 for labelWidth
+}
+
+// newTable is a table that knows what its output can show.
+func newTable(out io.Writer) *table { return &table{out: out, screen: screenOf(out)} }
+
+// cell is a part of a line, with its colour.
+type cell struct {
+	text  string
+	color console.Color
 }
 
 // line writes one line, however long it is.
-func (t *table) line(s string) {
+func (t *table) line(s string) { t.cells(cell{text: strings.TrimRight(printable(s), " ")}) }
+
+// cells writes one line of cells.
+func (t *table) cells(cells ...cell) {
+	var line strings.Builder
+	for _, c := range cells {
+		line.WriteString(t.screen.Paint(c.color, printable(c.text)))
+	}
 	// a table on standard error that fails has no other way out
-	_, _ = fmt.Fprintln(t.out, strings.TrimRight(printable(s), " "))
+	_, _ = fmt.Fprintln(t.out, line.String())
 }
 
 // text writes a sentence in lines of the table's width. They are indented like the first one.
-func (t *table) text(start, sentence string) {
-	line := start
-	indent := strings.Repeat(" ", len(start))
-	begun := false // the line holds a word
-	for _, word := range strings.Fields(sentence) {
-		word = printable(word)
-		if begun && columns(line)+1+columns(word) > tableWidth {
-			t.line(line)
-			line, begun = indent, false
+func (t *table) text(start, sentence string) { t.colored(console.Plain, start, sentence) }
+
+// colored is text with the start in a colour.
+func (t *table) colored(color console.Color, start, sentence string) {
+	for i, line := range wrapText(printable(sentence), t.screen.Width()-columns(start)) {
+		if i > 0 {
+			start = strings.Repeat(" ", columns(start))
+			color = console.Plain
 		}
-		if begun {
-			line += " "
-		}
-		for columns(line)+columns(word) > tableWidth { // a path that is longer than a line
-			head := prefix(word, tableWidth-columns(line))
-			t.line(line + head)
-			line, word = indent, word[len(head):]
-		}
-		line += word
-		begun = true
+		t.cells(cell{start, color}, cell{text: line})
 	}
-	if begun {
-		t.line(line)
+}
+
+// verdictColor is the colour of a verdict, as explain.Verdict words it.
+func verdictColor(text string) console.Color {
+	switch {
+	case strings.HasSuffix(text, "SLOW"):
+		return console.Bad
+	case strings.HasSuffix(text, string(window.GPUBound)):
+		return console.Good
+	case strings.HasSuffix(text, string(window.StorageBound)), strings.HasSuffix(text, string(window.CPUBound)),
+		strings.HasSuffix(text, string(window.Mixed)):
+		return console.Stall
 	}
+	return console.Plain
+}
+
+// labelFor is the width of the names, where the terminal has room for them.
+func (t *table) labelFor(reports []*window.Report) int {
+	longest := labelWidth
+	for _, r := range reports {
+		longest = max(longest, columns(explain.NewRow(r).Label))
+	}
+	return min(longest, max(labelWidth, labelWidth+t.screen.Width()-tableWidth))
 }
 
 // printTable writes one row for each window, and below it the finding and the remedy. Among windows in a row with the
 // same verdict only the first is explained. The reason for a slow one is added where the verdict does not give it.
 func printTable(out io.Writer, reports []*window.Report, problems []error) {
-	w := &table{out: out}
+	w := newTable(out)
+	w.label = w.labelFor(reports)
 	w.line("")
 	w.gpu = slices.ContainsFunc(reports, func(r *window.Report) bool { return len(r.GPUIDs) > 0 })
 	switch {
@@ -147,9 +177,18 @@ func (t *table) further(r, previous *window.Report) {
 	}
 }
 
+// row writes one row. A terminal of less than 80 columns shows fewer of them, down to 60.
 func (t *table) row(label, duration, busy, storage, cpu, other, disk, verdict string) {
-	t.line(fmt.Sprintf("%s %8s %8s %7s %5s %5s %s %s",
-		fit(label, labelWidth), duration, busy, storage, cpu, other, fit(disk, diskWidth), verdict))
+	width, name := t.screen.Width(), max(t.label, labelWidth)
+	disk, other = " "+fit(disk, diskWidth), fmt.Sprintf(" %5s", other)
+	if width < tableWidth {
+		disk = ""
+	}
+	if width < tableWidth-diskWidth-1 {
+		other, name = "", labelWidth-6
+	}
+	text := fmt.Sprintf("%s %8s %8s %7s %5s%s%s ", fit(label, name), duration, busy, storage, cpu, other, disk)
+	t.cells(cell{text: text}, cell{verdict, verdictColor(verdict)})
 }
 
 func (t *table) report(r *window.Report) {

@@ -41,6 +41,30 @@ func fit(s string, width int) string {
 	return terminal.FillRight(s, width)
 }
 
+// wrapText breaks a sentence into lines of at most width columns, between words. Only a word that is longer than a line
+// is cut.
+func wrapText(sentence string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(sentence) {
+		switch {
+		case line == "":
+			line = word
+		case columns(line)+1+columns(word) <= width:
+			line += " " + word
+		default:
+			lines, line = append(lines, line), word
+		}
+		for columns(line) > width { // a path
+			head := prefix(line, width)
+			lines, line = append(lines, head), line[len(head):]
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
 // printable replaces what would move a terminal's cursor or change its colours: names come from other programs.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {

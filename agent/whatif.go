@@ -15,7 +15,7 @@ const whatIfUsage = "also print how much faster each window would be with\n" +
 
 // printWhatIf writes the predictions for each window, below printTable's rows.
 func printWhatIf(out io.Writer, reports []*window.Report) {
-	t := &table{out: out}
+	t := newTable(out)
 	t.line("")
 	reports = slices.DeleteFunc(slices.Clone(reports), func(r *window.Report) bool { return len(explain.Answers(r)) == 0 })
 	if len(reports) == 0 {

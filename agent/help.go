@@ -1,0 +1,97 @@
+package agent
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// helpWidth is the widest help: longer lines are hard to read. Files get it, too.
+const helpWidth = 100
+
+// printHelp writes a command's help in lines of the terminal's width.
+func printHelp(cmd *cobra.Command, _ []string) {
+	width := helpWidth
+	if screen := screenOf(cmd.OutOrStdout()); screen.Terminal() {
+		width = min(width, screen.Width())
+	}
+	_, _ = fmt.Fprint(cmd.OutOrStdout(), helpText(cmd, width))
+}
+
+func helpText(cmd *cobra.Command, width int) string {
+	var b strings.Builder
+	long := cmd.Long
+	if long == "" {
+		long = cmd.Short
+	}
+	b.WriteString(reflow(long, width))
+	section := func(title, text string) {
+		if text = strings.Trim(text, "\n"); text != "" {
+			fmt.Fprintf(&b, "\n%s:\n%s\n", title, text)
+		}
+	}
+	usage := ""
+	if cmd.Runnable() {
+		usage = "  " + cmd.UseLine() + "\n"
+	}
+	if cmd.HasAvailableSubCommands() {
+		usage += "  " + cmd.CommandPath() + " [command]\n"
+	}
+	section("Usage", usage)
+	if len(cmd.Aliases) > 0 {
+		section("Aliases", "  "+cmd.NameAndAliases())
+	}
+	section("Examples", cmd.Example)
+	section("Commands", commandList(cmd, width))
+	section("Flags", flagList(cmd.LocalFlags(), width))
+	if cmd.HasParent() {
+		section("Global flags", flagList(cmd.InheritedFlags(), width))
+	}
+	if cmd.HasAvailableSubCommands() {
+		fmt.Fprintf(&b, "\nUse \"%s [command] --help\" for more about a command.\n", cmd.CommandPath())
+	}
+	return b.String()
+}
+
+func flagList(flags *pflag.FlagSet, width int) string { return flags.FlagUsagesWrapped(width) }
+
+func commandList(cmd *cobra.Command, width int) string {
+	var b strings.Builder
+	for _, c := range cmd.Commands() {
+		if !c.IsAvailableCommand() && c.Name() != "help" {
+			continue
+		}
+		start := fmt.Sprintf("  %-*s ", cmd.Commands()[0].NamePadding(), c.Name())
+		for i, line := range wrapText(c.Short, width-len(start)) {
+			if i > 0 {
+				start = strings.Repeat(" ", len(start))
+			}
+			b.WriteString(start + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// reflow wraps paragraphs. Empty lines and indented ones stay.
+func reflow(text string, width int) string {
+	var b strings.Builder
+	var paragraph []string
+	end := func() {
+		for _, line := range wrapText(strings.Join(paragraph, " "), width) {
+			b.WriteString(line + "\n")
+		}
+		paragraph = nil
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(text), "\n") {
+		if line == "" || strings.HasPrefix(line, " ") {
+			end()
+			b.WriteString(line + "\n")
+			continue
+		}
+		paragraph = append(paragraph, line)
+	}
+	end()
+	return b.String()
+}
