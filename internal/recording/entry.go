@@ -33,18 +33,19 @@ const (
 
 // Mark is an event between two readings.
 type Mark struct {
-	Op         Op               `json:"op"`
-	Edge       uint64           `json:"edge,omitempty"`        // of Edge, Begin and End
-	At         *sample.Stamp    `json:"at,omitempty"`          // of Edge, Begin and End: the moment
-	ID         string           `json:"id,omitempty"`          // of a window, or of a job
-	Scope      string           `json:"scope,omitempty"`       // of Follow: the pressure scope of the job
-	OwnScope   bool             `json:"own_scope,omitempty"`   // of Follow: that scope contains this job and nothing else
-	Window     *Window          `json:"window,omitempty"`      // of Begin
-	Unfinished bool             `json:"unfinished,omitempty"`  // of End: the window did not end by itself
-	Readers    []window.Reader  `json:"readers,omitempty"`     // of End: the processes that read most
-	Limits     *window.Limits   `json:"limits,omitempty"`      // of End: of the window's length; absent for none
-	NoSchedule string           `json:"no_schedule,omitempty"` // of End: as in window.Report, of any window
-	Ceilings   []sample.Ceiling `json:"ceilings,omitempty"`    // of Tick: measured, in place of those before; absent if unchanged
+	Op         Op                  `json:"op"`
+	Edge       uint64              `json:"edge,omitempty"`         // of Edge, Begin and End
+	At         *sample.Stamp       `json:"at,omitempty"`           // of Edge, Begin and End: the moment
+	ID         string              `json:"id,omitempty"`           // of a window, or of a job
+	Scope      string              `json:"scope,omitempty"`        // of Follow: the pressure scope of the job
+	OwnScope   bool                `json:"own_scope,omitempty"`    // of Follow: that scope contains this job and nothing else
+	Visible    *sample.VisibleGPUs `json:"visible_gpus,omitempty"` // of Follow
+	Window     *Window             `json:"window,omitempty"`       // of Begin
+	Unfinished bool                `json:"unfinished,omitempty"`   // of End: the window did not end by itself
+	Readers    []window.Reader     `json:"readers,omitempty"`      // of End: the processes that read most
+	Limits     *window.Limits      `json:"limits,omitempty"`       // of End: of the window's length; absent for none
+	NoSchedule string              `json:"no_schedule,omitempty"`  // of End: as in window.Report, of any window
+	Ceilings   []sample.Ceiling    `json:"ceilings,omitempty"`     // of Tick: measured, in place of those before; absent if unchanged
 }
 
 var errLimits = errors.New("a window's limits are negative")

@@ -4,6 +4,11 @@ package follow
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -53,6 +58,31 @@ func (j *Jobs) Follow(id string, pid int, group string, own bool) error {
 	return j.follow("", sampling.Job{ID: id, Pressure: group, Own: own, Scope: window.Process}, pid)
 }
 
+// maxEnvironment bounds what is read of a process's environment.
+const maxEnvironment = 1 << 20
+
+// environment returns the environment with which a process began, if it may be read. A job without a process is
+// one that this program will start, so that it inherits the environment.
+func (j *Jobs) environment(pid int) func(key string) (string, bool) {
+	if pid == 0 {
+		return os.LookupEnv
+	}
+	file, err := os.Open(filepath.Join("/", j.root, "proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return func(string) (string, bool) { return "", false }
+	}
+	defer func() { _ = file.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(file, maxEnvironment))
+	return func(key string) (string, bool) {
+		for variable := range strings.SplitSeq(string(text), "\x00") {
+			if value, found := strings.CutPrefix(variable, key+"="); found {
+				return value, true
+			}
+		}
+		return "", false
+	}
+}
+
 // FollowFor is Follow for a client of the API, which has a share of the jobs: see window.Window.
 func (j *Jobs) FollowFor(client, id string, pid int) error {
 	return j.follow(client, sampling.Job{ID: id, Scope: window.Process}, pid)
@@ -95,6 +125,7 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 		j.removePressure(wanted.Pressure)
 		return err
 	}
+	wanted.Visible = sample.VisibleFrom(j.environment(pid))
 	j.jobs[wanted.ID] = &job{scope: wanted.Pressure, client: client, users: 1}
 	j.readings.Follow(wanted)
 	return nil

@@ -25,6 +25,8 @@ type Job struct {
 	// OnlyHeldGPUs limits its ledgers to the GPUs that its processes hold memory of, once these are known. There may be
 	// as many such jobs as GPUs.
 	OnlyHeldGPUs bool
+
+	Visible *sample.VisibleGPUs // what limits its processes to some GPUs; nil for nothing
 }
 
 // job is a Job with what was learned of it.
@@ -104,7 +106,8 @@ func (s *state) follow(j *job) {
 	}
 	s.jobs.byID[j.ID] = j
 	s.jobs.changed, s.jobs.added = true, true
-	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own})
+	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own,
+		Visible: j.Visible})
 }
 
 func (s *state) unfollow(id string) {
@@ -223,8 +226,17 @@ func (all *jobs) holders(held []sample.GPUProcess, processes []sample.Process) m
 	return holders
 }
 
+// visible leaves out the GPUs that the processes of a job cannot use.
+func (j *job) visible(ids []string, gpus []sample.GPU) []string {
+	visible, known := j.Visible.Among(gpus)
+	if !known {
+		return ids
+	}
+	return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(visible, id) })
+}
+
 // targets lists one target for each job, and one for the whole machine, on each GPU.
-func (all *jobs) targets(gpus []string) (targets []ledger.Target) {
+func (all *jobs) targets(gpus []string, latest []sample.GPU) (targets []ledger.Target) {
 	for _, gpu := range gpus {
 		targets = append(targets, ledger.Target{GPU: gpu})
 	}
@@ -232,9 +244,9 @@ func (all *jobs) targets(gpus []string) (targets []ledger.Target) {
 		targets = append(targets, ledger.Target{})
 	}
 	for _, j := range all.byID {
-		own := gpus
+		own := j.visible(gpus, latest)
 		if j.OnlyHeldGPUs && len(j.gpus) > 0 {
-			own = slices.DeleteFunc(slices.Clone(gpus), func(id string) bool { return !slices.Contains(j.gpus, id) })
+			own = slices.DeleteFunc(slices.Clone(own), func(id string) bool { return !slices.Contains(j.gpus, id) })
 		}
 		targets = j.targets(own, targets)
 	}

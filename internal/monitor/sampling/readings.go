@@ -208,7 +208,7 @@ func (s *state) endRound() {
 // advance accounts for the time that all sources have reached.
 func (s *state) advance() {
 	if s.jobs.changed {
-		s.accounts.ledger.SetTargets(s.jobs.targets(s.gpuIDs()))
+		s.accounts.ledger.SetTargets(s.jobs.targets(s.gpuIDs(), s.latest.GPUs.GPUs))
 		s.jobs.changed = false
 	}
 	s.accounts.advance()

@@ -48,7 +48,8 @@ func (s *state) applyMark(mark *recording.Mark) {
 	case recording.Follow:
 		if s.jobs.byID[mark.ID] == nil && len(s.jobs.byID) < maxRecordedJobs {
 			s.follow(&job{
-				Job:   Job{ID: mark.ID, Pressure: mark.Scope, Own: mark.OwnScope, Scope: window.Process},
+				Job: Job{ID: mark.ID, Pressure: mark.Scope, Own: mark.OwnScope, Scope: window.Process,
+					Visible: mark.Visible},
 				since: s.newest.Mono,
 			})
 		}

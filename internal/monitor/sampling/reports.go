@@ -145,6 +145,8 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 	machine.Layers = s.layers()
 	if j := s.jobs.byID[w.Job]; j != nil {
 		machine.Target = j.target()
+		machine.GPUs = j.visible(machine.GPUs, s.latest.GPUs.GPUs)
+		machine.Lost = j.visible(machine.Lost, s.latest.GPUs.GPUs)
 		machine.OtherName = func(gpu string, kind int) string {
 			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}

@@ -106,7 +106,7 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 		}
 	}
 	if processes {
-		r.grid.processesRead = true
+		r.grid.processesRead, r.processesRead = true, r.began
 		r.scheduleProcesses()
 	}
 	r.readXIDs(ctx)

@@ -33,22 +33,23 @@ type run struct {
 	interval time.Duration
 	sink     sample.Sink
 
-	open        bool
-	opening     bool // the driver has not responded yet
-	retry       attempts
-	relist      attempts
-	listing     bool
-	unavailable string // why there is no session; reported when it changes
-	version     string
-	listed      int // the driver's device count
-	devices     []*deviceState
-	began       time.Duration // start of the newest round
-	next        time.Duration // start of the next round
-	processes   attempts      // to list processes; one fails if a GPU has none
-	xidsRead    time.Duration // last reading of XID errors
-	noXIDs      bool          // the call has not returned, or is not supported
-	statsSent   time.Duration // last time that the driver's call statistics were emitted
-	dropped     uint64        // garbage values so far
+	open          bool
+	opening       bool // the driver has not responded yet
+	retry         attempts
+	relist        attempts
+	listing       bool
+	unavailable   string // why there is no session; reported when it changes
+	version       string
+	listed        int // the driver's device count
+	devices       []*deviceState
+	began         time.Duration // start of the newest round
+	next          time.Duration // start of the next round
+	processes     attempts      // to list processes; one fails if a GPU has none
+	processesRead time.Duration // last list of processes
+	xidsRead      time.Duration // last reading of XID errors
+	noXIDs        bool          // the call has not returned, or is not supported
+	statsSent     time.Duration // last time that the driver's call statistics were emitted
+	dropped       uint64        // garbage values so far
 
 	grid    grid
 	reports reports
@@ -87,7 +88,8 @@ func (r *run) poll(ctx context.Context, all bool) {
 		r.openSession(ctx)
 	}
 	if r.open {
-		processes := r.began >= r.processes.next
+		// The first window of a program should know its GPUs, and its ends request a reading.
+		processes := r.began >= r.processes.next || all && r.began >= r.processesRead+firstProcesses
 		if r.mayHaveChanged(ctx, processes) && !r.listing {
 			r.listDevices(ctx)
 		}
