@@ -50,7 +50,7 @@ type daemon struct {
 	config *agentConfig
 	token  []byte // that clients of the port need; nil for none, and where there is no port
 
-	helper    *helper.Client // nil for none
+	helpers   helper.Helpers
 	monitor   *monitor.Monitor
 	telemetry *telemetry
 	client    *windows.Client
@@ -113,14 +113,17 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	return err
 }
 
-// watch starts the monitor. The helper reads the machine's own /proc, and no other one.
+// watch starts the monitor. The helper that reads, reads the machine's own /proc and no other one.
 func (d *daemon) watch() (err error) {
 	config := d.config.monitor()
-	if d.helper, err = helper.Inherit(); err != nil {
+	if d.helpers, err = helper.Inherit(); err != nil {
 		return err
 	}
-	if d.helper != nil && filepath.Join("/", config.Root) == "/" {
-		config.Reader = d.helper
+	if d.helpers.Reader != nil && filepath.Join("/", config.Root) == "/" {
+		config.Reader = d.helpers.Reader
+	}
+	if d.helpers.Tracer != nil {
+		config.Tracing = d.helpers.Tracer.Open
 	}
 	if d.monitor, err = monitor.New(config); err != nil {
 		return err
@@ -132,9 +135,7 @@ func (d *daemon) watch() (err error) {
 // stop stops what watch started.
 func (d *daemon) stop() {
 	d.monitor.Stop()
-	if d.helper != nil {
-		_ = d.helper.Close() // it has nothing to lose
-	}
+	d.helpers.Close()
 }
 
 func (d *daemon) listen() ([]net.Listener, error) {

@@ -20,15 +20,16 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
 // otherVictim is a third user, whose processes the agent's user may not trace.
 const otherVictim = 65533
 
-// startVictim starts a process of the third user.
-func startVictim(t *testing.T) (pid int) {
+// startVictim starts a program as the third user.
+func startVictim(t *testing.T, program string, args ...string) (pid int) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "sleep", "900")
+	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherVictim, Gid: otherVictim}}
 	if err := cmd.Start(); err != nil {
@@ -38,9 +39,16 @@ func startVictim(t *testing.T) (pid int) {
 	return cmd.Process.Pid
 }
 
-// problemsAfter are those of an agent after a window of a process. The client of package api would refuse this socket:
-// the other user might have made its folder.
+// problemsAfter are those of an agent after a window of a process.
 func problemsAfter(t *testing.T, socket string, pid int) string {
+	t.Helper()
+	_, status := watched(t, socket, pid, 300*time.Millisecond)
+	return strings.Join(status.Problems, "\n")
+}
+
+// watched has an agent watch a process, and returns the evidence of its report. The client of package api would refuse
+// this socket: the other user might have made its folder.
+func watched(t *testing.T, socket string, pid int, length time.Duration) (evidence string, status api.Status) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -60,20 +68,22 @@ func problemsAfter(t *testing.T, socket string, pid int) string {
 			t.Fatalf("%s %s: got %s, %v", method, path, answer.Status, err)
 		}
 	}
-	var begun, report struct{ ID string }
+	var begun, report struct {
+		ID, Evidence string
+		NoSchedule   string `json:"no_schedule"`
+	}
 	call(http.MethodPost, "/v1/windows", fmt.Sprintf(`{"kind":"custom","name":"other","pid":%d}`, pid), &begun)
-	time.Sleep(300 * time.Millisecond)
+	time.Sleep(length)
 	call(http.MethodPost, "/v1/windows/"+begun.ID+"/end", "", &report)
-	var status api.Status
 	call(http.MethodGet, "/v1/status", "", &status)
-	return strings.Join(status.Problems, "\n")
+	return strings.TrimSpace(report.Evidence + " " + report.NoSchedule), status
 }
 
 // The agent of a service has no capabilities. Its helper reads other users' processes, and is started again.
 func TestAgentSeparatesPrivileges(t *testing.T) {
 	folder := openFolder(t)
 	program := copyOf(t, filepath.Join(folder, "stallspan"))
-	victim := startVictim(t)
+	victim := startVictim(t, "sleep", "900")
 	const denied = "the bytes that processes of other users read are not known"
 	for _, caps := range [][]uintptr{nil, {unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE}} {
 		v := asOther(t, program, "agent")
@@ -124,6 +134,35 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// The agent of a service follows the scheduler, and has no capabilities: its helper holds CAP_BPF and CAP_PERFMON.
+func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
+	program := copyOf(t, filepath.Join(openFolder(t), "stallspan"))
+	if err := schedule.Supported(""); err != nil {
+		t.Skip(err)
+	}
+	v := asOther(t, program, "agent")
+	v.SysProcAttr.AmbientCaps = []uintptr{unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_BPF, unix.CAP_PERFMON}
+	socket := filepath.Join(v.temp, "s.sock")
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+	var out liveOutput
+	v.Stderr = &out
+	v.start()
+	defer stop(t, v)
+	out.until(t, 1, "windows are announced at "+socket)
+	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", v.Process.Pid))
+	for _, task := range tasks {
+		// The sets inheritable, permitted, effective and ambient are empty.
+		text, err := os.ReadFile(task)
+		if err != nil || strings.Count(string(text), ":\t0000000000000000\n") < 4 {
+			t.Errorf("%s: got %v, %s; want no capabilities", task, err, text)
+		}
+	}
+	victim := startVictim(t, "sh", "-c", "while sleep 0.01; do :; done")
+	if evidence, status := watched(t, socket, victim, 2*time.Second); evidence != "schedule" {
+		t.Errorf("got the evidence %q, want schedule; problems: %q", evidence, status.Problems)
 	}
 }
 

@@ -25,9 +25,9 @@ func giveUpFileRights() error {
 }
 
 // capabilities are the commands that can use capabilities, by the first word after stallspan. Others give them up. The
-// agent's helper has what is missing here.
+// agent's helpers have what is missing here.
 var capabilities = map[string]trust.Set{
-	"agent": trust.Schedule | trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
+	"agent": trust.Drives, "bench": trust.Machine, "check": trust.Machine, "health": trust.Machine,
 	"record": trust.Machine, "stat": trust.Machine,
 	"demo": trust.All, "mark": trust.All, "run": trust.All,
 }
@@ -40,7 +40,7 @@ func giveUpCapabilities(cmd *cobra.Command) error {
 	keep := capabilities[cmd.Name()]
 	if cmd.Name() == "agent" {
 		if err := helper.Separate(keep); err != nil {
-			return fmt.Errorf("the agent's capabilities cannot be moved to a helper: %w", err)
+			return fmt.Errorf("the agent's capabilities cannot be moved to helpers: %w", err)
 		}
 	}
 	if err := trust.Needs(keep); err != nil {

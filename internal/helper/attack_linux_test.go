@@ -28,7 +28,7 @@ func actAsAttacker() error {
 	if err := Separate(trust.None); err != nil {
 		return err
 	}
-	text, _, _ := strings.Cut(os.Getenv(variable), ":")
+	text, _, _ := strings.Cut(strings.TrimPrefix(os.Getenv(variable), "read="), ":")
 	fd, err := strconv.Atoi(text)
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		{op: opMounts, keys: []process.Key{key}, limit: maxMounts},
 		{op: opSame, keys: []process.Key{key, key}},
 	} {
-		frame, err := s.answer(q.append(nil))
+		frame, _, err := s.answer(q.append(nil))
 		if err != nil {
 			t.Fatalf("%d: got %v", q.op, err)
 		}
@@ -146,7 +146,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		}
 	}
 	other := process.Key{PID: pid, Start: started + 1}
-	frame, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
+	frame, _, err := s.answer((&question{op: opBytes, keys: []process.Key{other}}).append(nil))
 	var list [1]process.Bytes
 	if err != nil || parseBytes(frame[headerBytes:], list[:]) != nil || list[0].Err != syscall.ESRCH {
 		t.Errorf("another process with the PID: got %+v, %v; want %v", list, err, syscall.ESRCH)
@@ -162,7 +162,7 @@ func FuzzServe(f *testing.F) {
 	f.Cleanup(d.Close)
 	s := server{reader: d}
 	f.Fuzz(func(t *testing.T, frame []byte) {
-		answer, err := s.answer(frame)
+		answer, _, err := s.answer(frame)
 		if err != nil {
 			return
 		}

@@ -98,7 +98,7 @@ func started(b *testing.B) (c *Client, pid int) {
 	}
 	theirs, ours := os.NewFile(uintptr(ends[1]), "socket"), os.NewFile(uintptr(ends[0]), "socket")
 	defer func() { _ = theirs.Close(); _ = ours.Close() }()
-	p, err := start(theirs, serveRole)
+	p, err := start(theirs, roles[0].needs, roles[0].name)
 	if err != nil {
 		b.Fatal(err)
 	}

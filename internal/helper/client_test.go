@@ -45,7 +45,7 @@ func respond(conn net.Conn, reader process.Reader, drop, n int) error {
 		if i < drop {
 			continue
 		}
-		frame, err := s.answer(buf[:size])
+		frame, _, err := s.answer(buf[:size])
 		if err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func TestClientWaitsOnce(t *testing.T) {
 			t.Errorf("it waits for %v, want %v", got, answerWait)
 		}
 		s := server{reader: counting{}}
-		frame, err := s.answer(first[:<-read])
+		frame, _, err := s.answer(first[:<-read])
 		if err != nil {
 			t.Fatal(err)
 		}

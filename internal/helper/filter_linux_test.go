@@ -28,7 +28,7 @@ func actConfined() error {
 	if err != nil {
 		return err
 	}
-	if err := confine(); err != nil {
+	if err := confine(nil); err != nil {
 		return err
 	}
 	got := map[string]syscall.Errno{}

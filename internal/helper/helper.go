@@ -1,13 +1,14 @@
-// Package helper separates the privileges of the agent. A service with capabilities starts a helper before it reads
-// anything of users, and gives the capabilities up. The helper is this program, too. It reads what the kernel shows of
-// other users' processes only to those who may trace them, and answers a few fixed questions about it over a
-// socketpair. It has a seccomp filter, and knows no config, library, file name or network.
+// Package helper separates the privileges of the agent. A service with capabilities starts helpers before it reads
+// anything of users, and gives the capabilities up. A helper is this program, too. Each answers a few fixed questions
+// over a socketpair. It has a seccomp filter, and knows no config, library, file name or network.
 //
 //	agent, without capabilities
-//	  keeper: starts the helper again when it ends; reads nothing
-//	    helper: answers questions
+//	  keeper: starts the reader again when it ends; reads nothing
+//	    reader: what the kernel shows of other users' processes only to those who may trace them
+//	  keeper
+//	    tracer: loads the programs that follow the scheduler, and says which threads they follow
 //
-// The keeper holds the helper's end of the socket, too, so that the next helper goes on with the same one.
+// A keeper holds the helper's end of the socket, too, so that the next helper goes on with the same one.
 package helper
 
 import (
@@ -38,3 +39,19 @@ var (
 	errClosed = errors.New("the helper that reads them is gone: restart the agent")
 	errAnswer = errors.New("the helper that reads them sends damaged frames: restart the agent")
 )
+
+// Helpers are those that Separate has started; nil for one that has not.
+type Helpers struct {
+	Reader *Client
+	Tracer *Tracer
+}
+
+// Close ends them.
+func (h Helpers) Close() {
+	if h.Reader != nil {
+		_ = h.Reader.Close() // it has nothing to lose
+	}
+	if h.Tracer != nil {
+		_ = h.Tracer.Close()
+	}
+}

@@ -29,7 +29,8 @@ import (
 const actAs = "STALLSPAN_HELPER_TEST"
 
 func TestMain(m *testing.M) {
-	roles := map[string]func() error{"agent": actAsAgent, "attacker": actAsAttacker, "confined": actConfined}
+	roles := map[string]func() error{"agent": actAsAgent, "attacker": actAsAttacker, "confined": actConfined,
+		"tracing agent": actAsTracingAgent, "confined tracer": actConfinedTracer}
 	if act := roles[os.Getenv(actAs)]; act != nil {
 		if err := act(); err != nil {
 			fmt.Println(err)
@@ -47,7 +48,7 @@ const (
 )
 
 // separated runs a role as the other user with the capabilities of a service, and decodes what it prints.
-func separated(t *testing.T, role string, args []string, into any) {
+func separated(t *testing.T, role string, args []string, into any, more ...uintptr) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Skip("needs root for a second user")
@@ -67,7 +68,7 @@ func separated(t *testing.T, role string, args []string, into any) {
 	cmd.Env = append(os.Environ(), actAs+"="+role, "GORACE=atexit_sleep_ms=0", "GOCOVERDIR="+folder)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: otherUser, Gid: otherUser},
-		AmbientCaps: []uintptr{unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO}}
+		AmbientCaps: append(more, unix.CAP_DAC_READ_SEARCH, unix.CAP_SYS_PTRACE, unix.CAP_SYS_RAWIO)}
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	out, err := cmd.Output()
@@ -140,9 +141,10 @@ func actAsAgent() error {
 		return err
 	}
 	_, keeperID, _ := strings.Cut(os.Getenv(variable), ":")
-	client, err := Inherit()
-	if err != nil || client == nil {
-		return fmt.Errorf("got no helper: %w", err)
+	helpers, err := Inherit()
+	client := helpers.Reader
+	if err != nil || client == nil || helpers.Tracer != nil {
+		return fmt.Errorf("got no helper that reads, or one that it lacks the capabilities for: %w", err)
 	}
 	var s seen
 	s.Threads = map[string]rights{}
@@ -259,7 +261,7 @@ func TestHelperEndsWithAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs := os.NewFile(uintptr(ends[1]), "socket")
-	keeper, err := start(theirs, keepRole)
+	keeper, err := start(theirs, roles[0].needs, keepPrefix+roles[0].name)
 	_ = theirs.Close()
 	if err != nil {
 		t.Fatal(err)

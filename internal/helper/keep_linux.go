@@ -19,7 +19,7 @@ import (
 const program = "/proc/self/exe"
 
 // keepHelper starts helpers that answer on a socket.
-func keepHelper(fd int) error {
+func keepHelper(fd int, r role) error {
 	// Helpers end with the thread that starts them.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -32,7 +32,7 @@ func keepHelper(fd int) error {
 	_ = unix.CloseRange(socketFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // what the agent was started with, too
 	socket := os.NewFile(uintptr(fd), "socket")
 	err := keep(func() (int, error) {
-		p, err := start(socket, serveRole)
+		p, err := start(socket, r.needs, r.name)
 		if err != nil {
 			return 0, err
 		}
@@ -58,11 +58,11 @@ func exitStatus(state *os.ProcessState) int {
 	return state.ExitCode()
 }
 
-// start starts this program in a role, with one end of the socket, no environment, and no capabilities but those to
-// read processes. It ends when the calling thread does.
-func start(socket *os.File, role string) (p *os.Process, err error) {
-	err = trust.StartWith(trust.Processes, func() error {
-		p, err = os.StartProcess(program, []string{name, role}, &os.ProcAttr{
+// start starts this program with an argument, one end of the socket, no environment, and no capabilities but these. It
+// ends when the calling thread does.
+func start(socket *os.File, needs trust.Set, argument string) (p *os.Process, err error) {
+	err = trust.StartWith(needs, func() error {
+		p, err = os.StartProcess(program, []string{name, argument}, &os.ProcAttr{
 			Dir: "/", Env: []string{}, Files: []*os.File{nil, nil, os.Stderr, socket},
 			Sys: &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL},
 		})

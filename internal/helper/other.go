@@ -2,10 +2,24 @@
 
 package helper
 
-import "github.com/stallspan/stallspan/internal/trust"
+import (
+	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/trust"
+)
 
 // Separate does nothing: the agent keeps its capabilities.
 func Separate(trust.Set) error { return nil }
 
-// Inherit returns nil.
-func Inherit() (*Client, error) { return nil, nil }
+// Inherit returns none.
+func Inherit() (Helpers, error) { return Helpers{}, nil }
+
+// Tracer cannot be had here.
+type Tracer struct{}
+
+// Open returns an error.
+func (*Tracer) Open(owner *schedule.Owner) (schedule.Tracing, error) {
+	return schedule.Local("")(owner)
+}
+
+// Close does nothing.
+func (*Tracer) Close() error { return nil }

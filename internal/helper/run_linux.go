@@ -9,10 +9,10 @@ import (
 	"os/signal"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -21,8 +21,6 @@ const (
 	maxFiles = 2048 // of the helper; the reader keeps 1024 at most
 	// memoryLimit is when the collector works harder, in bytes. The helper needs a tenth.
 	memoryLimit = 32 << 20
-	keepRole    = "keep"
-	serveRole   = "serve"
 )
 
 // init makes a process of this program a keeper or a helper. It does so before larger packages are initialized, which
@@ -39,14 +37,13 @@ func run(args []string) int {
 	signal.Ignore(unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT)
 	runtime.GOMAXPROCS(1)
 	debug.SetMemoryLimit(memoryLimit)
-	var err error
-	switch {
-	case len(args) == 1 && args[0] == keepRole:
-		err = keepHelper(socketFD)
-	case len(args) == 1 && args[0] == serveRole:
-		err = serveAgent(socketFD)
-	default:
-		err = errors.New("it is for the agent only")
+	err := errors.New("it is for the agent only")
+	if len(args) == 1 {
+		if r, keeper, found := roleOf(args[0]); found && keeper {
+			err = keepHelper(socketFD, r)
+		} else if found {
+			err = serveAgent(socketFD, r)
+		}
 	}
 	switch {
 	case err == nil:
@@ -59,21 +56,21 @@ func run(args []string) int {
 }
 
 // serveAgent answers questions until the agent is gone, or sends a damaged frame.
-func serveAgent(fd int) error {
-	if extra := trust.Granted() &^ trust.Processes; extra != 0 {
+func serveAgent(fd int, r role) error {
+	if extra := trust.Granted() &^ r.needs; extra != 0 {
 		return fmt.Errorf("it has more capabilities than it needs: %#x", uint64(extra))
 	}
-	if err := confine(); err != nil {
+	if err := confine(r.more); err != nil {
 		return err
 	}
 	if err := unix.Sendto(fd, hello(), unix.MSG_NOSIGNAL, nil); err != nil {
 		return fmt.Errorf("greet the agent: %w", err)
 	}
-	return serve(fd, &server{reader: process.NewDirect("/proc")})
+	return r.serve(fd)
 }
 
 // confine gives up what the helper does not need. It cannot be undone.
-func confine() error {
+func confine(more []rule) error {
 	// Processes of the same user may not trace it, and it leaves no memory behind.
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
 		return fmt.Errorf("forbid dumps of memory: %w", err)
@@ -83,15 +80,21 @@ func confine() error {
 			return fmt.Errorf("limit resource %d: %w", resource, err)
 		}
 	}
-	program, err := filter(rules(os.Getpid()))
+	program, err := filter(slices.Concat(rules(os.Getpid()), more))
 	if err != nil {
 		return err
 	}
 	return install(program)
 }
 
+// answerer answers questions.
+type answerer interface {
+	// answer returns a frame, and descriptors that go with it. After an error the helper must end.
+	answer(question []byte) (frame []byte, descriptors []int, err error)
+}
+
 // serve answers questions. A packet without content is like the end of the connection.
-func serve(fd int, s *server) error {
+func serve(fd int, s answerer) error {
 	buf := make([]byte, maxQuestion+1)
 	for {
 		n, _, err := unix.Recvfrom(fd, buf, 0)
@@ -103,14 +106,22 @@ func serve(fd int, s *server) error {
 		case err != nil:
 			return fmt.Errorf("receive a question: %w", err)
 		}
-		answer, err := s.answer(buf[:n])
+		answer, descriptors, err := s.answer(buf[:n])
 		if err != nil {
 			return err
 		}
-		if err := unix.Sendto(fd, answer, unix.MSG_NOSIGNAL, nil); errors.Is(err, unix.EPIPE) {
+		if err := send(fd, answer, descriptors); errors.Is(err, unix.EPIPE) {
 			return nil
 		} else if err != nil {
 			return fmt.Errorf("send an answer: %w", err)
 		}
 	}
+}
+
+// send sends a frame. Without descriptors it uses a call that cannot pass any.
+func send(fd int, frame []byte, descriptors []int) error {
+	if len(descriptors) == 0 {
+		return unix.Sendto(fd, frame, unix.MSG_NOSIGNAL, nil)
+	}
+	return unix.Sendmsg(fd, frame, unix.UnixRights(descriptors...), nil, unix.MSG_NOSIGNAL)
 }

@@ -16,18 +16,18 @@ type server struct {
 	frame    []byte
 }
 
-// answer returns the frame that answers one. It is valid until the next call. After an error the helper must end.
-func (s *server) answer(frame []byte) ([]byte, error) {
+// answer returns the frame that answers one. It is valid until the next call. It never has descriptors.
+func (s *server) answer(frame []byte) ([]byte, []int, error) {
 	q := &s.question
 	if err := q.parse(frame); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	b := header(s.frame[:0], q.op, q.number)
 	switch q.op {
 	case opBytes:
 		list := s.bytes[:len(q.keys)]
 		if err := s.reader.Bytes(q.keys, list); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		b = appendBytes(b, list)
 	case opThreads:
@@ -36,7 +36,7 @@ func (s *server) answer(frame []byte) ([]byte, error) {
 	case opCalls:
 		list := s.calls[:len(q.threads)]
 		if err := s.reader.Calls(q.threads, list); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		b = appendCalls(b, list)
 	case opMounts:
@@ -47,7 +47,7 @@ func (s *server) answer(frame []byte) ([]byte, error) {
 		b = appendSame(b, same, number(err))
 	}
 	s.frame = b
-	return b, nil
+	return b, nil, nil
 }
 
 // number returns the number of an error, 0 for none.

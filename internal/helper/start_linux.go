@@ -17,40 +17,58 @@ import (
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
-// variable holds the descriptor of the socket and the process ID of the keeper, from Separate to Inherit.
+// variable holds, for each role, the descriptor of the socket and the process ID of the keeper, from Separate to
+// Inherit: "read=3:41 trace=4:42".
 const variable = "STALLSPAN_HELPER"
 
-// Separate starts a helper and gives up all capabilities but those to keep: it starts this program again, and does not
-// return. It returns nil without an effect if this process has no capabilities for a helper.
+// Separate starts a helper for each role that this process has the capabilities for, and gives up all capabilities but
+// those to keep: it starts this program again, and does not return. It returns nil without an effect for no role.
 func Separate(keep trust.Set) error {
-	if trust.Granted()&trust.Processes != trust.Processes {
+	runtime.LockOSThread() // the keepers end with this thread, which execve(2) keeps
+	defer runtime.UnlockOSThread()
+	var started []string
+	for _, r := range roles {
+		if trust.Granted()&r.needs != r.needs {
+			continue
+		}
+		fd, keeper, err := separate(r)
+		if err != nil {
+			return err // the program ends, and with it the keepers
+		}
+		started = append(started, fmt.Sprintf("%s=%d:%d", r.name, fd, keeper))
+	}
+	if len(started) == 0 {
 		return nil
 	}
-	runtime.LockOSThread() // the keeper ends with this thread, which execve(2) keeps
-	defer runtime.UnlockOSThread()
-	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("make a socket for the helper: %w", err)
-	}
-	theirs := os.NewFile(uintptr(ends[1]), "socket")
-	keeper, err := start(theirs, keepRole)
-	_ = theirs.Close()
-	if err != nil {
-		return err
-	}
-	if err := awaitHello(ends[0]); err != nil {
-		_ = unix.Close(ends[0])
-		_ = keeper.Kill() // and with it the helper; it would try again first
-		_, _ = keeper.Wait()
-		return err
-	}
-	if _, err := unix.FcntlInt(uintptr(ends[0]), unix.F_SETFD, 0); err != nil {
-		return fmt.Errorf("keep the helper's socket: %w", err)
-	}
-	if err := os.Setenv(variable, fmt.Sprintf("%d:%d", ends[0], keeper.Pid)); err != nil {
+	if err := os.Setenv(variable, strings.Join(started, " ")); err != nil {
 		return err
 	}
 	return trust.Needs(keep)
+}
+
+// separate starts the helper of a role. It returns our end of its socket, and its keeper.
+func separate(r role) (fd, keeper int, err error) {
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return 0, 0, fmt.Errorf("make a socket for the helper: %w", err)
+	}
+	theirs := os.NewFile(uintptr(ends[1]), "socket")
+	p, err := start(theirs, r.needs, keepPrefix+r.name)
+	_ = theirs.Close()
+	if err != nil {
+		_ = unix.Close(ends[0])
+		return 0, 0, err
+	}
+	if err := awaitHello(ends[0]); err != nil {
+		_ = unix.Close(ends[0])
+		_ = p.Kill() // and with it the helper; it would try again first
+		_, _ = p.Wait()
+		return 0, 0, err
+	}
+	if _, err := unix.FcntlInt(uintptr(ends[0]), unix.F_SETFD, 0); err != nil {
+		return 0, 0, fmt.Errorf("keep the helper's socket: %w", err)
+	}
+	return ends[0], p.Pid, nil
 }
 
 // awaitHello waits for the helper.
@@ -70,33 +88,55 @@ func awaitHello(fd int) error {
 	return nil
 }
 
-// Inherit returns the Client of the helper that Separate has started, or nil.
-func Inherit() (*Client, error) {
+// Inherit returns the helpers that Separate has started.
+func Inherit() (h Helpers, err error) {
 	value, given := os.LookupEnv(variable)
 	if !given {
-		return nil, nil
+		return h, nil
 	}
 	_ = os.Unsetenv(variable) // programs that we start have nothing to do with it
-	text, keeper, _ := strings.Cut(value, ":")
-	fd, err1 := strconv.Atoi(text)
-	pid, err2 := strconv.Atoi(keeper)
-	if err := errors.Join(err1, err2); err != nil || fd <= 2 || pid <= 1 {
-		return nil, fmt.Errorf("unset %s, it is for the agent itself", variable)
+	defer func() {
+		if err != nil {
+			h.Close()
+			h, err = Helpers{}, fmt.Errorf("unset %s, it is for the agent itself", variable)
+		}
+	}()
+	for one := range strings.FieldsSeq(value) {
+		role, text, _ := strings.Cut(one, "=")
+		socket, keeper, _ := strings.Cut(text, ":")
+		fd, err1 := strconv.Atoi(socket)
+		pid, err2 := strconv.Atoi(keeper)
+		if err := errors.Join(err1, err2); err != nil || fd <= 2 || pid <= 1 {
+			return h, errFrame
+		}
+		if kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
+			return h, errFrame
+		}
+		unix.CloseOnExec(fd)
+		switch {
+		case role == roles[0].name && h.Reader == nil:
+			if h.Reader, err = inheritReader(fd); err != nil {
+				return h, err
+			}
+			h.Reader.reap = func() { reap(pid) }
+		case role == roles[1].name && h.Tracer == nil:
+			h.Tracer = newTracer(fd)
+			h.Tracer.reap = func() { reap(pid) }
+		default:
+			return h, errFrame
+		}
 	}
-	kind, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TYPE)
-	if err != nil || kind != unix.SOCK_SEQPACKET {
-		return nil, fmt.Errorf("unset %s, it is for the agent itself", variable)
-	}
-	unix.CloseOnExec(fd)
+	return h, nil
+}
+
+func inheritReader(fd int) (*Client, error) {
 	file := os.NewFile(uintptr(fd), "helper")
 	defer func() { _ = file.Close() }()
 	conn, err := net.FileConn(file) // a copy
 	if err != nil {
-		return nil, fmt.Errorf("use the helper's socket: %w", err)
+		return nil, err
 	}
-	c := NewClient(conn)
-	c.reap = func() { reap(pid) }
-	return c, nil
+	return NewClient(conn), nil
 }
 
 // reap waits for the keeper, which ends with the socket.

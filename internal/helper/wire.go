@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 1
+const Version = 2
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
@@ -43,6 +43,11 @@ const (
 	opCalls                 // threads; for each a process.Call
 	opMounts                // a key, an index and a limit; an error, the number of open files, and mount IDs
 	opSame                  // two keys; an error, and whether they run the same program
+	opTrace                 // an owner or none; an error, or a handle, a size, and two descriptors
+	opJob                   // a handle, a slot, a generation; an error
+	opAdopt                 // the same, and process IDs; an error
+	opFlush                 // a handle; an error
+	opUntrace               // a handle; nothing
 	opEnd
 )
 

@@ -76,7 +76,7 @@ func TestWrongQuestions(t *testing.T) {
 		"mounts without a limit":  frame(opMounts, key(1), []byte{0, 0, 0, 0}),
 	} {
 		s := server{reader: noReader{t}}
-		if got, err := s.answer(wrong); err == nil {
+		if got, _, err := s.answer(wrong); err == nil {
 			t.Errorf("%s: got the answer %x, want an error", name, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"net"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
 // ErrBusy is an error of Admit.
@@ -25,7 +26,7 @@ func PeerOf(*net.UnixConn) (Peer, error) { return Peer{}, errLinux }
 type Opener struct{}
 
 // Scheduler returns an Opener.
-func Scheduler(string) Opener { return Opener{} }
+func Scheduler(schedule.Opener) Opener { return Opener{} }
 
 // Lender lends nothing.
 type Lender struct{}

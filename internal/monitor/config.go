@@ -11,6 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -25,6 +26,8 @@ type Config struct {
 
 	// Reader reads of other users' processes what this process may not; nil for none.
 	Reader process.Reader
+	// Tracing opens what follows the scheduler; nil for a tracer of this process.
+	Tracing schedule.Opener
 
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
@@ -74,6 +77,9 @@ func (c *Config) complete() error {
 	}
 	if err := c.Slow.Validate(); err != nil {
 		return err
+	}
+	if c.Tracing == nil {
+		c.Tracing = schedule.Local(c.Root)
 	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")

@@ -66,7 +66,8 @@ func New(c Config) (*Monitor, error) {
 		}
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
-			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule, Agents: c.Agents,
+			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule, Tracing: c.Tracing,
+			Agents:      c.Agents,
 			Accelerator: c.Accelerator,
 		}, &m.problems)
 		disks = m.sources.Disks
@@ -193,7 +194,7 @@ func (m *Monitor) Lender() *lend.Lender {
 	if m.sources == nil || !m.sources.FollowsScheduler() {
 		return nil
 	}
-	return lend.NewLender(lend.Scheduler(m.config.Root))
+	return lend.NewLender(lend.Scheduler(m.config.Tracing))
 }
 
 // Interval returns the time between two readings.

@@ -18,7 +18,7 @@ func newScheduler(c *SourceConfig) (s Scheduler, why string) {
 	if !c.Schedule {
 		return nil, "following the scheduler is switched off"
 	}
-	source, err := schedule.New(c.Root)
+	source, err := schedule.NewFrom(c.Tracing, nil)
 	if err == nil {
 		return source, ""
 	}

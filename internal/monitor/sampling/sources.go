@@ -39,11 +39,12 @@ type Scheduler interface {
 
 // SourceConfig selects what is read, and how often.
 type SourceConfig struct {
-	Interval time.Duration  // between two readings
-	Schedule bool           // follow the threads of jobs through the scheduler, where that is possible
-	Root     string         // the folder that stands for "/"
-	Reader   process.Reader // for what this process may not read; nil for none
-	NVML     string         // the path of libnvidia-ml.so.1; "" leaves it to the loader
+	Interval time.Duration   // between two readings
+	Schedule bool            // follow the threads of jobs through the scheduler, where that is possible
+	Root     string          // the folder that stands for "/"
+	Reader   process.Reader  // for what this process may not read; nil for none
+	Tracing  schedule.Opener // what follows the scheduler, if Schedule
+	NVML     string          // the path of libnvidia-ml.so.1; "" leaves it to the loader
 
 	// Agents are the sockets of servers that may lend the scheduler's events to a user without the rights for them.
 	Agents []string

@@ -65,12 +65,12 @@ func (a *activity) forget(job string) {
 }
 
 // EachRan calls mark for each process with a followed thread that may have run since the last call. It reports whether
-// these are all: it is false after events were lost. A thread on a CPU that the hypervisor hides, or one that io_uring
-// created, may be missing.
+// these are all: it is false after events were lost, and while no events come. A thread on a CPU that the hypervisor
+// hides, or one that io_uring created, may be missing.
 func (s *Source) EachRan(mark func(pid int)) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed {
+	if s.closed || s.ended || s.tracing.Ended() != nil {
 		return false
 	}
 	s.drain()

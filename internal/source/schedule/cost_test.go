@@ -199,7 +199,7 @@ func BenchmarkSwitch(b *testing.B) {
 				o = defaults
 				o.jobBudget = 100
 			}
-			s, err := open("", o)
+			s, err := openWith(o)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -284,7 +284,8 @@ func BenchmarkPrograms(b *testing.B) {
 
 // runs returns how long the programs have run.
 func (s *Source) runs(b *testing.B) (times [2]time.Duration) {
-	for i, p := range []*ebpf.Program{s.programs.OnSwitch, s.programs.OnWaking} {
+	programs := &s.tracing.(*Tracer).programs
+	for i, p := range []*ebpf.Program{programs.OnSwitch, programs.OnWaking} {
 		stats, err := p.Stats()
 		if err != nil {
 			b.Fatal(err)

@@ -15,7 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var errClosed = errors.New("the source of the scheduler is closed")
+var (
+	errClosed = errors.New("the source of the scheduler is closed")
+	errAway   = errors.New("the scheduler is not followed: the helper that does has ended and is started again")
+)
 
 // The oldest kernel: bpf_task_pt_regs and task storage for tracing programs.
 const oldestMajor, oldestMinor = 5, 15

@@ -26,7 +26,7 @@ func openedFor(t *testing.T, owner Owner) *Source {
 	if os.Geteuid() != 0 {
 		t.Skip("starting programs of other users needs root")
 	}
-	s, err := NewFor("", owner)
+	s, err := NewFrom(Local(""), &owner)
 	if err != nil {
 		t.Fatal(err)
 	}

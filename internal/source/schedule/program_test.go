@@ -62,10 +62,21 @@ func needs(t testing.TB) {
 	}
 }
 
+// openWith opens a Source with other limits than the usual ones.
+func openWith(o options) (*Source, error) {
+	return newSource(func() (Tracing, error) {
+		t, err := newTracer("", o)
+		if err != nil {
+			return nil, err // not a nil *Tracer
+		}
+		return t, nil
+	})
+}
+
 func opened(t testing.TB, o options) *Source {
 	t.Helper()
 	needs(t)
-	s, err := open("", o)
+	s, err := openWith(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,13 +33,38 @@ type options struct {
 // capabilities.
 type Owner struct{ UID, GID uint32 }
 
+// Tracing is what follows threads in the kernel: a Tracer, or one in another process.
+type Tracing interface {
+	// Memory is what it shares with its Source.
+	Memory() Memory
+	// SetJob gives a slot a generation, which begins a job. Generation 0 ends it.
+	SetJob(slot, generation uint32) error
+	// Adopt follows all threads of processes, for a job.
+	Adopt(slot, generation uint32, pids []int) error
+	// Flush has the kernel report the sums of threads that pause.
+	Flush() error
+	// Ended returns why there are no events any more; nil if there are.
+	Ended() error
+	Close() error
+}
+
+// Memory are the descriptors of the maps events and counters in this process, for mmap(2), and the size of the first
+// one in bytes.
+type Memory struct {
+	Events, Counters int
+	EventBytes       int
+}
+
+// Opener opens a Tracing: for threads of an owner alone, or of everybody if it is nil.
+type Opener func(owner *Owner) (Tracing, error)
+
 var defaults = options{ringBytes: 4 << 20, jobBudget: 5000, allBudget: 20000}
 
 // Supported returns why the scheduler cannot be followed here, or nil. root is where the host's files are, "" for "/".
 func Supported(root string) error {
-	s, err := New(root)
+	t, err := Local(root)(nil)
 	if err != nil {
 		return err
 	}
-	return s.Close()
+	return t.Close()
 }

@@ -3,16 +3,15 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
-	"io"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 	"unsafe"
 
-	"github.com/cilium/ebpf"
-	"github.com/cilium/ebpf/link"
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -20,15 +19,15 @@ import (
 
 // Source follows the threads of jobs. Its methods may be called at the same time.
 type Source struct {
-	mu       sync.Mutex
-	programs bpfObjects
-	links    []io.Closer
-	adopt    *link.Iter
-	flush    *link.Iter
-	ring     *ring
-	counters *counters
+	open func() (Tracing, error) // again, after the process of a Tracing ended
+
+	mu sync.Mutex
+	mapped
 	lostSeen uint64
 	flushed  time.Duration // CLOCK_MONOTONIC of the newest run of flush
+	ended    bool          // tracing is to be opened again
+	coming   chan next     // for one that is being opened; nil for none
+	retry    time.Duration // when the next may be, on CLOCK_MONOTONIC
 	closed   bool
 
 	jobs       [MaxJobs + 1]*job // from 1
@@ -44,6 +43,19 @@ type Source struct {
 	schedule sample.Schedule
 }
 
+// mapped is a Tracing and its memory.
+type mapped struct {
+	tracing  Tracing
+	ring     *ring
+	counters *counters
+}
+
+// next is a Tracing that was opened, or why not.
+type next struct {
+	tracing Tracing
+	err     error
+}
+
 type job struct {
 	name       string
 	generation uint32
@@ -56,67 +68,111 @@ type counters struct {
 	lost, summed *uint64 // events without room; when a thread last began a pause in a sum, on CLOCK_MONOTONIC
 }
 
-// member is the value of the map joining.
-type member struct{ Slot, Generation uint32 }
-
-// kernelJob is the value of the map jobs.
-type kernelJob struct {
-	Generation, Over uint32
-	Window, Count    uint64
-}
-
 // adoptAtOnce is the room of the map joining.
 const adoptAtOnce = 4096
 
-// New loads the programs and attaches them. An error says what is missing. root is where the host's files are, "" for
-// "/".
-func New(root string) (*Source, error) { return open(root, defaults) }
+// New follows threads with a Tracer of this process. An error says what is missing. root is where the host's files are,
+// "" for "/".
+func New(root string) (*Source, error) { return NewFrom(Local(root), nil) }
 
-// NewFor is New for threads of an owner alone. What is not or no longer of the owner is not followed, whatever its
-// parent is: the kernel compares the ids at each event. It reports the end of such a thread.
-func NewFor(root string, owner Owner) (*Source, error) {
-	o := defaults
-	o.owner = &owner
-	return open(root, o)
+// Local returns an Opener of Tracers of this process.
+func Local(root string) Opener {
+	return func(owner *Owner) (Tracing, error) {
+		t, err := NewTracer(root, owner)
+		if err != nil {
+			return nil, err // not a nil *Tracer
+		}
+		return t, nil
+	}
 }
 
-func open(root string, o options) (*Source, error) {
-	if err := missing(root); err != nil {
+// NewFrom follows threads with what open returns. With an owner it follows those of the owner alone. What is not or no
+// longer of the owner is not followed, whatever its parent is: the kernel compares the ids at each event. It reports
+// the end of such a thread.
+func NewFrom(open Opener, owner *Owner) (*Source, error) {
+	return newSource(func() (Tracing, error) { return open(owner) })
+}
+
+func newSource(open func() (Tracing, error)) (*Source, error) {
+	s := &Source{open: open}
+	s.decoder.job = s.jobName
+	tracing, err := open()
+	if err != nil {
 		return nil, err
 	}
-	s := &Source{}
-	s.decoder.job = s.jobName
-	if err := s.attach(o); err != nil {
-		_ = s.Close()
+	if err := s.begin(tracing); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Source) attach(o options) (err error) {
-	if err := load(&s.programs, o); err != nil {
+// begin maps the memory of a Tracing. It closes it if that fails.
+func (s *Source) begin(tracing Tracing) error {
+	memory := tracing.Memory()
+	events, err := openRing(memory.Events, memory.EventBytes)
+	if err != nil {
+		_ = tracing.Close()
 		return err
 	}
-	if s.ring, err = openRing(s.programs.Events.FD(), o.ringBytes); err != nil {
+	counters, err := openCounters(memory.Counters)
+	if err != nil {
+		events.close()
+		_ = tracing.Close()
 		return err
 	}
-	if s.counters, err = openCounters(s.programs.Counters.FD()); err != nil {
-		return err
-	}
-	if s.adopt, err = link.AttachIter(link.IterOptions{Program: s.programs.Adopt}); err != nil {
-		return fmt.Errorf("attach the iterator over threads: %w", err)
-	}
-	if s.flush, err = link.AttachIter(link.IterOptions{Program: s.programs.Flush}); err != nil {
-		return fmt.Errorf("attach the iterator over threads: %w", err)
-	}
-	for _, p := range s.programs.traced() {
-		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
-		if err != nil {
-			return fmt.Errorf("attach to the kernel's tracepoints: %w", err)
-		}
-		s.links = append(s.links, l)
-	}
+	s.mapped = mapped{tracing, events, counters}
+	s.lostSeen, s.lostThen, s.flushed = 0, 0, 0
 	return nil
+}
+
+// end unmaps the memory and closes the Tracing.
+func (m *mapped) end() error {
+	m.ring.close()
+	_ = unix.Munmap(m.counters.page)
+	return m.tracing.Close()
+}
+
+// retryAfter is the time between two attempts to open a Tracing again.
+const retryAfter = time.Second
+
+// revive opens the Tracing again if its process has ended, and follows the same jobs. It does not wait: programs take a
+// tenth of a second to load. It reports whether the Tracing is a new one: then events are missing. An error says why no
+// events come.
+func (s *Source) revive() (again bool, err error) {
+	s.ended = s.ended || s.tracing.Ended() != nil
+	if !s.ended {
+		return false, nil
+	}
+	if now := monotonic(); s.coming == nil && now >= s.retry {
+		coming := make(chan next, 1)
+		s.coming, s.retry = coming, now+retryAfter
+		go func() { // Close waits for it
+			tracing, err := s.open()
+			coming <- next{tracing, err}
+		}()
+	}
+	select {
+	case n := <-s.coming:
+		s.coming = nil
+		if n.err != nil {
+			return false, errAway
+		}
+		old := s.mapped
+		if err := s.begin(n.tracing); err != nil {
+			return false, errAway
+		}
+		_ = old.end() // it has nothing to lose
+	default:
+		return false, errAway
+	}
+	s.ended, s.held, s.active.unsure = false, s.held[:0], true
+	for slot, j := range s.jobs {
+		if j != nil {
+			err = errors.Join(err, s.tracing.SetJob(uint32(slot), j.generation),
+				s.tracing.Adopt(uint32(slot), j.generation, slices.Collect(maps.Keys(j.known))))
+		}
+	}
+	return true, err
 }
 
 func openCounters(fd int) (*counters, error) {
@@ -137,21 +193,12 @@ func (s *Source) Close() error {
 		return nil
 	}
 	s.closed = true
-	for _, l := range s.links {
-		_ = l.Close() // closing a descriptor detaches
-	}
-	for _, iterator := range []*link.Iter{s.adopt, s.flush} {
-		if iterator != nil {
-			_ = iterator.Close()
+	if s.coming != nil {
+		if n := <-s.coming; n.err == nil {
+			_ = n.tracing.Close()
 		}
 	}
-	if s.ring != nil {
-		s.ring.close()
-	}
-	if s.counters != nil {
-		_ = unix.Munmap(s.counters.page)
-	}
-	return s.programs.Close()
+	return s.end()
 }
 
 // Follow follows the threads of the processes pids, and all threads and processes that they create. The threads of a
@@ -173,8 +220,7 @@ func (s *Source) Follow(name string, pids []int) error {
 	if s.generation == 0 {
 		s.generation = 1
 	}
-	err := s.programs.Jobs.Put(uint32(slot), kernelJob{Generation: s.generation})
-	if err != nil {
+	if err := s.tracing.SetJob(uint32(slot), s.generation); err != nil {
 		return fmt.Errorf("follow job %s: %w", name, err)
 	}
 	s.jobs[slot] = &job{name: name, generation: s.generation, known: map[int]struct{}{}}
@@ -209,44 +255,13 @@ func (s *Source) sync(slot int, pids []int) error {
 			j.known[pid] = struct{}{}
 		}
 	}
-	for some := range slices.Chunk(added, adoptAtOnce) {
-		if err := s.join(member{uint32(slot), j.generation}, some); err != nil {
-			return fmt.Errorf("follow the processes of job %s: %w", j.name, err)
-		}
+	if len(added) == 0 {
+		return nil
+	}
+	if err := s.tracing.Adopt(uint32(slot), j.generation, added); err != nil {
+		return fmt.Errorf("follow the processes of job %s: %w", j.name, err)
 	}
 	return nil
-}
-
-// join has the kernel adopt all threads of processes. A thread that is created meanwhile may be passed over in the
-// first round, if its creator is not followed yet.
-func (s *Source) join(m member, pids []int) error {
-	for _, pid := range pids {
-		if err := s.programs.Joining.Put(uint32(pid), m); err != nil {
-			return err
-		}
-	}
-	defer func() {
-		for _, pid := range pids {
-			_ = s.programs.Joining.Delete(uint32(pid)) // it is there
-		}
-	}()
-	for range 2 {
-		if err := iterate(s.adopt); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// iterate runs a program for each thread of the machine.
-func iterate(over *link.Iter) error {
-	threads, err := over.Open()
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(io.Discard, threads)
-	_ = threads.Close()
-	return err
 }
 
 // flushSums has the kernel report the sums of threads that have paused for longPause, if there can be one.
@@ -255,8 +270,8 @@ func (s *Source) flushSums() {
 	if summed == 0 || summed < s.flushed-longPause {
 		return
 	}
-	now := monotonic()           // a system call: not in each reading
-	if iterate(s.flush) == nil { // else at the next reading
+	now := monotonic()            // a system call: not in each reading
+	if s.tracing.Flush() == nil { // else at the next reading
 		s.flushed = now
 	}
 }
@@ -272,7 +287,7 @@ func (s *Source) Unfollow(name string) {
 	}
 	s.drain() // the processes that it has now
 	left := s.jobs[slot]
-	_ = s.programs.Jobs.Put(uint32(slot), kernelJob{}) // an array accepts every value
+	_ = s.tracing.SetJob(uint32(slot), 0) // an array accepts every value
 	s.jobs[slot] = nil
 	s.active.forget(name)
 	for slot, j := range s.jobs {
@@ -285,12 +300,11 @@ func (s *Source) Unfollow(name string) {
 				shared = append(shared, pid)
 			}
 		}
-		for some := range slices.Chunk(shared, adoptAtOnce) {
-			if s.join(member{uint32(slot), j.generation}, some) != nil {
-				for _, pid := range some {
-					delete(j.known, pid) // the next Sync tries it again
-				}
-			}
+		if len(shared) == 0 || s.tracing.Adopt(uint32(slot), j.generation, shared) == nil {
+			continue
+		}
+		for _, pid := range shared {
+			delete(j.known, pid) // the next Sync tries it again
 		}
 	}
 }
@@ -319,6 +333,10 @@ func (s *Source) Read(into *sample.Sample) error {
 	if s.closed {
 		return errClosed
 	}
+	again, err := s.revive()
+	if err != nil && !again {
+		return err
+	}
 	s.flushSums()
 	s.events = append(s.events[:0], s.held...)
 	s.held = s.held[:0]
@@ -339,8 +357,11 @@ func (s *Source) Read(into *sample.Sample) error {
 	lost := s.lostNow()
 	s.schedule = sample.Schedule{Until: until, Events: s.events[:end], Lost: lost - s.lostSeen}
 	s.lostSeen = lost
+	if again {
+		s.schedule.Lost++ // what happened meanwhile
+	}
 	into.Schedule = &s.schedule
-	return nil
+	return err
 }
 
 // drain takes events from the kernel, which the next Read returns.

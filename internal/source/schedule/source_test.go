@@ -89,7 +89,7 @@ func TestRefusedBufferIsAnError(t *testing.T) {
 	needs(t)
 	o := defaults
 	o.ringBytes = 4097 // no power of two
-	if s, err := open("", o); err == nil {
+	if s, err := openWith(o); err == nil {
 		_ = s.Close()
 		t.Error("got no error for a buffer of 4097 bytes, want the kernel's")
 	}

@@ -1,0 +1,175 @@
+//go:build amd64 || arm64
+
+package helper
+
+import (
+	"encoding/binary"
+	"errors"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/stallspan/stallspan/internal/source/schedule"
+)
+
+// Bounds of the tracer's questions and answers.
+const (
+	maxTracings = 16   // at a time: the agent's own, and those of borrowers
+	maxAdopted  = 1024 // processes of a question
+	maxReason   = 512  // bytes of an answer's text
+)
+
+// traceQuestion is a parsed question to the tracer.
+type traceQuestion struct {
+	op               op
+	number           uint32
+	owner            *schedule.Owner
+	handle           uint32
+	slot, generation uint32
+	pids             []int
+}
+
+// append adds the frame of a question.
+func (q *traceQuestion) append(b []byte) []byte {
+	b = header(b, q.op, q.number)
+	if q.op == opTrace {
+		var owned byte
+		var owner schedule.Owner
+		if q.owner != nil {
+			owned, owner = 1, *q.owner
+		}
+		b = binary.LittleEndian.AppendUint32(append(b, owned), owner.UID)
+		return binary.LittleEndian.AppendUint32(b, owner.GID)
+	}
+	b = binary.LittleEndian.AppendUint32(b, q.handle)
+	if q.op == opJob || q.op == opAdopt {
+		b = binary.LittleEndian.AppendUint32(b, q.slot)
+		b = binary.LittleEndian.AppendUint32(b, q.generation)
+	}
+	for _, pid := range q.pids {
+		b = binary.LittleEndian.AppendUint32(b, uint32(pid))
+	}
+	return b
+}
+
+// parse takes a question from a frame, and accepts exactly what append makes.
+func (q *traceQuestion) parse(frame []byte) error {
+	d := decoder{}
+	var err error
+	if q.op, q.number, d.rest, err = split(frame); err != nil {
+		return err
+	}
+	switch q.op {
+	case opTrace:
+		owned := d.uint8()
+		owner := schedule.Owner{UID: d.uint32(), GID: d.uint32()}
+		d.bad = d.bad || owned > 1 || owned == 0 && owner != schedule.Owner{}
+		if owned == 1 {
+			q.owner = &owner
+		}
+		return d.end()
+	case opJob, opAdopt, opFlush, opUntrace:
+	default:
+		return errFrame
+	}
+	q.handle = d.uint32()
+	if q.op == opJob || q.op == opAdopt {
+		q.slot, q.generation = d.uint32(), d.uint32()
+		d.bad = d.bad || q.slot == 0 || q.slot > schedule.MaxJobs
+	}
+	if q.op == opAdopt {
+		d.bad = d.bad || len(d.rest) == 0 || len(d.rest) > 4*maxAdopted
+		for len(d.rest) > 0 && !d.bad {
+			q.pids = append(q.pids, d.pid())
+		}
+	}
+	return d.end()
+}
+
+// traceAnswer is the content of an answer to opTrace: a reason, or the rest.
+type traceAnswer struct {
+	handle     uint32
+	eventBytes uint32
+	reason     string
+}
+
+func (a *traceAnswer) append(b []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, a.handle)
+	b = binary.LittleEndian.AppendUint32(b, a.eventBytes)
+	return append(b, a.reason[:min(len(a.reason), maxReason)]...)
+}
+
+func (a *traceAnswer) parse(body []byte) error {
+	d := decoder{rest: body}
+	a.handle, a.eventBytes = d.uint32(), d.uint32()
+	if d.bad || len(d.rest) > maxReason || (a.eventBytes == 0) != (len(d.rest) > 0) || a.eventBytes > 1<<30 {
+		return errFrame
+	}
+	a.reason = string(d.rest)
+	return nil
+}
+
+// tracings answers the questions to the tracer.
+type tracings struct {
+	open  schedule.Opener
+	held  map[uint32]schedule.Tracing // by handle
+	newst uint32                      // handle
+	frame []byte
+}
+
+func serveTracing(fd int) error {
+	return serve(fd, &tracings{open: schedule.Local("/"), held: map[uint32]schedule.Tracing{}})
+}
+
+func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
+	var q traceQuestion
+	if err := q.parse(frame); err != nil {
+		return nil, nil, err
+	}
+	b := header(s.frame[:0], q.op, q.number)
+	var descriptors []int
+	if q.op == opTrace {
+		var a traceAnswer
+		a, descriptors = s.trace(q.owner)
+		b = a.append(b)
+	} else {
+		b = appendErrno(b, number(s.do(&q)))
+	}
+	s.frame = b
+	return b, descriptors, nil
+}
+
+// trace loads programs.
+func (s *tracings) trace(owner *schedule.Owner) (a traceAnswer, descriptors []int) {
+	if len(s.held) >= maxTracings {
+		return traceAnswer{reason: "too many programs follow the scheduler"}, nil
+	}
+	t, err := s.open(owner)
+	debug.FreeOSMemory() // the kernel's types take 30 MB while programs are loaded
+	if err != nil {
+		return traceAnswer{reason: err.Error()}, nil
+	}
+	s.newst++
+	s.held[s.newst] = t
+	memory := t.Memory()
+	return traceAnswer{handle: s.newst, eventBytes: uint32(memory.EventBytes)}, []int{memory.Events, memory.Counters}
+}
+
+// do answers the other questions.
+func (s *tracings) do(q *traceQuestion) error {
+	t := s.held[q.handle]
+	if t == nil {
+		return syscall.EBADF
+	}
+	switch q.op {
+	case opJob:
+		return t.SetJob(q.slot, q.generation)
+	case opAdopt:
+		return t.Adopt(q.slot, q.generation, q.pids)
+	case opFlush:
+		return t.Flush()
+	case opUntrace:
+		delete(s.held, q.handle)
+		return t.Close()
+	}
+	return errors.ErrUnsupported // parse refuses other questions
+}

@@ -1,0 +1,319 @@
+//go:build amd64 || arm64
+
+package helper
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+// traceSeen is what an agent sees of the tracer.
+type traceSeen struct {
+	Refused string            // why the tracer refuses; the rest is empty then
+	Threads map[string]rights // of the agent, by ID
+	Tracer  rights
+	Before  int    // events of the job before the tracer is killed
+	Away    string // the error of a reading afterwards
+	Lost    uint64 // events that the first reading with the next tracer reports as lost
+	After   int    // events of the job with the next tracer
+}
+
+// actAsTracingAgent separates its privileges, follows a process that sleeps and works, kills the tracer, and goes on.
+func actAsTracingAgent() error {
+	if err := Separate(trust.None); err != nil {
+		return err
+	}
+	_, text, _ := strings.Cut(os.Getenv(variable), "trace=")
+	_, keeper, _ := strings.Cut(text, ":")
+	helpers, err := Inherit()
+	if err != nil || helpers.Tracer == nil || helpers.Reader == nil {
+		return fmt.Errorf("got the helpers %+v, want both: %w", helpers, err)
+	}
+	defer helpers.Close()
+	var got traceSeen
+	source, err := schedule.NewFrom(helpers.Tracer.Open, nil)
+	if err != nil {
+		got.Refused = err.Error()
+		return json.NewEncoder(os.Stdout).Encode(got)
+	}
+	defer func() { _ = source.Close() }()
+	cmd := exec.Command("sh", "-c", "while sleep 0.01; do :; done")
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer func() { _, _ = cmd.Process.Kill(), cmd.Wait() }()
+	if err := source.Follow("job", []int{cmd.Process.Pid}); err != nil {
+		return err
+	}
+	if got.Before, _, err = readSome(source); err != nil {
+		return err
+	}
+	got.Threads = map[string]rights{}
+	tasks, err := filepath.Glob("/proc/self/task/*")
+	for _, task := range tasks {
+		r, failed := rightsOf(task)
+		got.Threads[filepath.Base(task)], err = r, errors.Join(err, failed)
+	}
+	children, failed := os.ReadFile("/proc/" + keeper + "/task/" + keeper + "/children")
+	tracer, failed1 := strconv.Atoi(strings.TrimSpace(string(children)))
+	r, failed2 := rightsOf("/proc/" + strconv.Itoa(tracer))
+	got.Tracer = r
+	if err = errors.Join(err, failed, failed1, failed2); err != nil {
+		return err
+	}
+	if err := syscall.Kill(tracer, syscall.SIGKILL); err != nil {
+		return err
+	}
+	for end := time.Now().Add(startWait); got.Away == "" && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		var s sample.Sample
+		if err := source.Read(&s); err != nil {
+			got.Away = err.Error()
+		}
+	}
+	for end := time.Now().Add(startWait); got.After == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if got.After, got.Lost, err = readSome(source); err != nil {
+			got.After = 0
+		}
+	}
+	return json.NewEncoder(os.Stdout).Encode(got)
+}
+
+// readSome reads until there are events, and returns their number and how many were lost.
+func readSome(source *schedule.Source) (events int, lost uint64, err error) {
+	for end := time.Now().Add(startWait); events < 20 && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		var s sample.Sample
+		if err := source.Read(&s); err != nil {
+			return 0, 0, err
+		}
+		events += len(s.Schedule.Events)
+		lost += s.Schedule.Lost
+	}
+	return events, lost, nil
+}
+
+// An agent without any capability follows threads, also after the tracer was killed. It learns that events are missing.
+func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
+	if err := schedule.Supported(""); err != nil {
+		t.Skip(err)
+	}
+	var got traceSeen
+	separated(t, "tracing agent", nil, &got, unix.CAP_BPF, unix.CAP_PERFMON)
+	if got.Refused != "" {
+		t.Fatalf("got %q, want a tracer", got.Refused)
+	}
+	for id, r := range got.Threads {
+		if strings.Trim(r.Permitted+r.Effective, "0") != "" {
+			t.Errorf("thread %s of the agent: got %+v, want no capabilities", id, r)
+		}
+	}
+	const scheduler = "000000c000000000" // CAP_PERFMON and CAP_BPF
+	if want := (rights{scheduler, scheduler, "1", "2"}); got.Tracer != want || len(got.Threads) == 0 {
+		t.Errorf("the tracer: got %+v, want %+v", got.Tracer, want)
+	}
+	if got.Before == 0 || got.After == 0 {
+		t.Errorf("got %d events, and %d with the next tracer; want some", got.Before, got.After)
+	}
+	if !strings.Contains(got.Away, "is started again") {
+		t.Errorf("got the error %q without a tracer, want one that says so", got.Away)
+	}
+	if got.Lost == 0 {
+		t.Error("got no lost events of the time without a tracer, want at least one")
+	}
+}
+
+// actConfinedTracer confines itself as the tracer does, and prints what forbidden calls return.
+func actConfinedTracer() error {
+	if err := confine(tracing); err != nil {
+		return err
+	}
+	got := map[string]syscall.Errno{}
+	var zeros [256]byte
+	none := uintptr(unsafe.Pointer(&zeros))
+	for what, command := range map[string]uintptr{
+		"pin": 6, "get pinned": 7, "attach": 8, "detach": 9, "test run": 10, "next program": 11, "next map": 12,
+		"program by ID": 13, "map by ID": 14, "query": 16, "task of a descriptor": 20, "link by ID": 30, "statistics": 32,
+		"token": 36,
+	} {
+		_, _, got["bpf: "+what] = unix.Syscall(unix.SYS_BPF, command, none, uintptr(len(zeros)))
+	}
+	_, _, got["perf events"] = unix.Syscall6(unix.SYS_PERF_EVENT_OPEN, none, 0, 0, ^uintptr(0), 0, 0)
+	_, _, got["execve"] = unix.Syscall(unix.SYS_EXECVE, none, none, none)
+	_, _, got["socket"] = unix.Syscall(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	_, _, got["ptrace"] = unix.Syscall(unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(os.Getppid()), 0)
+	_, _, got["create"] = unix.Syscall6(unix.SYS_OPENAT, ^uintptr(99), none, unix.O_CREAT, 0o600, 0, 0)
+	return json.NewEncoder(os.Stdout).Encode(got)
+}
+
+func TestFilterOfTheTracer(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), actAs+"=confined tracer", "GORACE=atexit_sleep_ms=0")
+	out, err := cmd.Output()
+	var got map[string]syscall.Errno
+	if err != nil || json.Unmarshal(out, &got) != nil {
+		t.Fatalf("got %v, %s", err, out)
+	}
+	if len(got) != 19 {
+		t.Errorf("got %d calls, want 19", len(got))
+	}
+	for what, number := range got {
+		if number != unix.EPERM {
+			t.Errorf("%s: got %v, want %v", what, number, unix.EPERM)
+		}
+	}
+}
+
+// traceQuestions are all questions to the tracer.
+var traceQuestions = []traceQuestion{
+	{op: opTrace, number: 1},
+	{op: opTrace, number: 2, owner: &schedule.Owner{UID: 1000, GID: 100}},
+	{op: opJob, number: 3, handle: 1, slot: 1, generation: 7},
+	{op: opJob, number: 4, handle: 1, slot: schedule.MaxJobs},
+	{op: opAdopt, number: 5, handle: 2, slot: 3, generation: 1, pids: []int{1, maxPID}},
+	{op: opFlush, number: 6, handle: 9},
+	{op: opUntrace, number: 7, handle: 9},
+}
+
+func TestTraceQuestions(t *testing.T) {
+	for _, want := range traceQuestions {
+		frame := want.append(nil)
+		var got traceQuestion
+		if err := got.parse(frame); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("got %+v, %v; want %+v", got, err, want)
+		}
+		for n := range frame {
+			whole := want.op == opAdopt && n == len(frame)-4 // with a process less
+			if err := new(traceQuestion).parse(frame[:n]); err == nil && !whole {
+				t.Errorf("%d: got no error for the first %d bytes, want one", want.op, n)
+			}
+		}
+		if err := new(traceQuestion).parse(append(frame, 0)); err == nil {
+			t.Errorf("%d: got no error with a byte more, want one", want.op)
+		}
+	}
+	for name, frame := range map[string][]byte{
+		"a question to the reader": (&question{op: opCalls, threads: []int{1}}).append(nil),
+		"slot 0":                   (&traceQuestion{op: opJob, handle: 1}).append(nil),
+		"slot too high":            (&traceQuestion{op: opJob, handle: 1, slot: schedule.MaxJobs + 1}).append(nil),
+		"no processes":             (&traceQuestion{op: opAdopt, handle: 1, slot: 1}).append(nil),
+		"process 0":                (&traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: []int{0}}).append(nil),
+		"many processes":           (&traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: ones(maxAdopted + 1)}).append(nil),
+	} {
+		if err := new(traceQuestion).parse(frame); !errors.Is(err, errFrame) {
+			t.Errorf("%s: got %v, want %v", name, err, errFrame)
+		}
+	}
+}
+
+func ones(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = 1
+	}
+	return list
+}
+
+// fakeTracing counts what it is asked for.
+type fakeTracing struct {
+	schedule.Tracing
+	closed *int
+}
+
+func (fakeTracing) Memory() schedule.Memory {
+	return schedule.Memory{Events: 5, Counters: 6, EventBytes: 4096}
+}
+func (fakeTracing) SetJob(uint32, uint32) error       { return syscall.E2BIG }
+func (fakeTracing) Adopt(uint32, uint32, []int) error { return nil }
+func (fakeTracing) Flush() error                      { return errors.New("no number") }
+func (f fakeTracing) Close() error                    { *f.closed++; return nil }
+
+// The tracer holds a bounded number of tracings, and answers about one that it does not hold with EBADF.
+func TestTracings(t *testing.T) {
+	closed := 0
+	s := &tracings{held: map[uint32]schedule.Tracing{}, open: func(owner *schedule.Owner) (schedule.Tracing, error) {
+		if owner != nil {
+			return nil, errors.New(strings.Repeat("x", 2*maxReason))
+		}
+		return fakeTracing{closed: &closed}, nil
+	}}
+	ask := func(q traceQuestion) (body []byte, descriptors []int) {
+		t.Helper()
+		frame, descriptors, err := s.answer(q.append(nil))
+		if err != nil {
+			t.Fatalf("got the error %v, want an answer", err)
+		}
+		_, _, body, _ = split(frame)
+		return bytes.Clone(body), descriptors
+	}
+	var a traceAnswer
+	for i := range maxTracings + 1 {
+		body, descriptors := ask(traceQuestion{op: opTrace})
+		err := a.parse(body)
+		if full := i == maxTracings; err != nil || (a.reason != "") != full || (len(descriptors) == 2) == full {
+			t.Errorf("tracing %d: got %+v, %v, %v", i, a, descriptors, err)
+		}
+	}
+	for _, test := range []struct {
+		q    traceQuestion
+		want syscall.Errno
+	}{
+		{traceQuestion{op: opJob, handle: 1, slot: 1}, syscall.E2BIG},
+		{traceQuestion{op: opAdopt, handle: 1, slot: 1, pids: []int{1}}, 0},
+		{traceQuestion{op: opFlush, handle: 1}, syscall.EIO},
+		{traceQuestion{op: opUntrace, handle: 1}, 0},
+		{traceQuestion{op: opFlush, handle: 1}, syscall.EBADF},
+	} {
+		body, _ := ask(test.q)
+		d := decoder{rest: body}
+		if got := d.errno(); got != test.want || d.end() != nil {
+			t.Errorf("%+v: got %v, want %v", test.q, got, test.want)
+		}
+	}
+	if closed != 1 {
+		t.Errorf("got %d tracings closed, want 1", closed)
+	}
+	body, _ := ask(traceQuestion{op: opTrace, owner: &schedule.Owner{}})
+	if err := a.parse(body); err != nil || len(a.reason) != maxReason {
+		t.Errorf("got a reason of %d bytes, %v; want %d", len(a.reason), err, maxReason)
+	}
+}
+
+// FuzzTrace gives the tracer any frame. It ends, or sends the fixed form.
+func FuzzTrace(f *testing.F) {
+	for i := range traceQuestions {
+		f.Add(traceQuestions[i].append(nil))
+	}
+	f.Fuzz(func(t *testing.T, frame []byte) {
+		closed := 0
+		s := &tracings{held: map[uint32]schedule.Tracing{1: fakeTracing{closed: &closed}},
+			open: func(*schedule.Owner) (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil }}
+		answer, descriptors, err := s.answer(frame)
+		if err != nil {
+			return
+		}
+		o, _, body, err := split(answer)
+		if err != nil || o == opTrace && new(traceAnswer).parse(body) != nil || o != opTrace && len(body) != 2 {
+			t.Errorf("got %x for %x, want the form of its answer", answer, frame)
+		}
+		if (o == opTrace) != (len(descriptors) == 2) {
+			t.Errorf("got %d descriptors for question %d", len(descriptors), o)
+		}
+	})
+}

@@ -1,0 +1,166 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+)
+
+// Tracer holds programs at the kernel's tracepoints. It is all that needs CAP_BPF and CAP_PERFMON: a Source only reads
+// the memory of two of its maps. Its methods may be called at the same time. It implements Tracing.
+type Tracer struct {
+	mu       sync.Mutex
+	programs bpfObjects
+	links    []io.Closer
+	adopt    *link.Iter
+	flush    *link.Iter
+	closed   bool
+}
+
+// member is the value of the map joining.
+type member struct{ Slot, Generation uint32 }
+
+// kernelJob is the value of the map jobs.
+type kernelJob struct {
+	Generation, Over uint32
+	Window, Count    uint64
+}
+
+// NewTracer loads the programs and attaches them: for threads of an owner alone, or of everybody if it is nil. An error
+// says what is missing. root is where the host's files are, "" for "/".
+func NewTracer(root string, owner *Owner) (*Tracer, error) {
+	o := defaults
+	o.owner = owner
+	return newTracer(root, o)
+}
+
+func newTracer(root string, o options) (*Tracer, error) {
+	if err := missing(root); err != nil {
+		return nil, err
+	}
+	t := &Tracer{}
+	if err := t.attach(o); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+func (t *Tracer) attach(o options) (err error) {
+	if err := load(&t.programs, o); err != nil {
+		return err
+	}
+	if t.adopt, err = link.AttachIter(link.IterOptions{Program: t.programs.Adopt}); err != nil {
+		return fmt.Errorf("attach the iterator over threads: %w", err)
+	}
+	if t.flush, err = link.AttachIter(link.IterOptions{Program: t.programs.Flush}); err != nil {
+		return fmt.Errorf("attach the iterator over threads: %w", err)
+	}
+	for _, p := range t.programs.traced() {
+		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+		if err != nil {
+			return fmt.Errorf("attach to the kernel's tracepoints: %w", err)
+		}
+		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+// Memory implements Tracing.
+func (t *Tracer) Memory() Memory {
+	return Memory{t.programs.Events.FD(), t.programs.Counters.FD(), int(t.programs.Events.MaxEntries())}
+}
+
+// SetJob gives a slot a generation, which begins a job. Generation 0 ends it.
+func (t *Tracer) SetJob(slot, generation uint32) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return errClosed
+	}
+	return t.programs.Jobs.Put(slot, kernelJob{Generation: generation})
+}
+
+// Adopt follows all threads of processes, for a job. A thread that is created meanwhile may be passed over in the first
+// round, if its creator is not followed yet.
+func (t *Tracer) Adopt(slot, generation uint32, pids []int) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return errClosed
+	}
+	for some := range slices.Chunk(pids, adoptAtOnce) {
+		if err := t.join(member{slot, generation}, some); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Tracer) join(m member, pids []int) error {
+	for _, pid := range pids {
+		if err := t.programs.Joining.Put(uint32(pid), m); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		for _, pid := range pids {
+			_ = t.programs.Joining.Delete(uint32(pid)) // it is there
+		}
+	}()
+	for range 2 {
+		if err := iterate(t.adopt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// iterate runs a program for each thread of the machine.
+func iterate(over *link.Iter) error {
+	threads, err := over.Open()
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.Discard, threads)
+	_ = threads.Close()
+	return err
+}
+
+// Flush has the kernel report the sums of threads that pause.
+func (t *Tracer) Flush() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return errClosed
+	}
+	return iterate(t.flush)
+}
+
+// Ended returns nil: a Tracer ends with the process.
+func (*Tracer) Ended() error { return nil }
+
+// Close detaches everything.
+func (t *Tracer) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	for _, l := range t.links {
+		_ = l.Close() // closing a descriptor detaches
+	}
+	for _, iterator := range []*link.Iter{t.adopt, t.flush} {
+		if iterator != nil {
+			_ = iterator.Close()
+		}
+	}
+	return t.programs.Close()
+}
