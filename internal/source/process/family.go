@@ -164,7 +164,7 @@ func (j *job) scanParents(s *Source) {
 		if err != nil {
 			continue
 		}
-		text, err := readAll(filepath.Join(s.proc, name, "stat"), int64(len(s.buf)))
+		text, err := readSmall(filepath.Join(s.proc, name, "stat"))
 		if err != nil {
 			continue
 		}

@@ -159,6 +159,6 @@ func (m *member) program() string {
 }
 
 func (m *member) name() string {
-	name, _ := readAll(filepath.Join(m.dir, "comm"), 64)
+	name, _ := readSmall(filepath.Join(m.dir, "comm"))
 	return strings.TrimSpace(string(name))
 }

@@ -89,7 +89,7 @@ func mountsIn(dir string, from, limit int) (ids []int, files int, err error) {
 		return nil, 0, err
 	}
 	for i := range min(len(fds), limit) {
-		info, err := readAll(dir+"/"+fds[(from+i)%len(fds)], 4096)
+		info, err := readSmall(dir + "/" + fds[(from+i)%len(fds)])
 		if err != nil {
 			continue // closed meanwhile
 		}

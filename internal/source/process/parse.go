@@ -28,7 +28,7 @@ type stat struct {
 // Started returns the start time of a process in the /proc below root, in ticks since boot (field 22 of
 // /proc/PID/stat). It reports false for a process that does not exist.
 func Started(root string, pid int) (ticks uint64, ok bool) {
-	text, err := readAll(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"), 4096)
+	text, err := readSmall(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
 		return 0, false
 	}

@@ -155,7 +155,7 @@ func (s *Source) useCgroup(j *job) error {
 
 // uptime returns the time since boot in ticks; 0 if it is not known.
 func (s *Source) uptime() (ticks uint64) {
-	if text, err := readAll(filepath.Join(s.proc, "uptime"), 64); err == nil {
+	if text, err := readSmall(filepath.Join(s.proc, "uptime")); err == nil {
 		ticks, _ = parseUptime(text)
 	}
 	return ticks

@@ -178,7 +178,7 @@ func threadsIn(dir string, limit int) ([]Thread, error) {
 		if err != nil {
 			continue
 		}
-		text, err := readAll(dir+"/task/"+name+"/io", 4096)
+		text, err := readSmall(dir + "/task/" + name + "/io")
 		if errors.Is(err, fs.ErrPermission) {
 			return nil, err // for the others, too
 		}
