@@ -14,9 +14,10 @@ import (
 
 // reportDocument is the report of docs/report.md. Other keys are an error.
 type reportDocument struct {
-	Run      *reportWindow  `json:"run"`
-	Windows  []reportWindow `json:"windows"`
-	Problems []string       `json:"problems"`
+	Program  *programDocument `json:"program"`
+	Run      *reportWindow    `json:"run"`
+	Windows  []reportWindow   `json:"windows"`
+	Problems []string         `json:"problems"`
 }
 
 type reportWindow struct {

@@ -60,6 +60,7 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 	if err != nil {
 		return usage(err)
 	}
+	shown := false
 	err = client.Events(cmd.Context(), last, !o.once, func(line []byte) error {
 		var l shownEvent
 		if err := json.Unmarshal(line, &l); err != nil {
@@ -68,6 +69,7 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 		if o.since > 0 && l.Missed == 0 && l.Time.Before(began.Add(-o.since)) {
 			return nil
 		}
+		shown = true
 		if o.asJSON {
 			return printEvent(cmd.OutOrStdout(), string(line))
 		}
@@ -80,6 +82,8 @@ func (o *eventsOptions) show(cmd *cobra.Command) error {
 		return unanswered(client, err)
 	case !o.once:
 		return errors.New("the agent has stopped, or closed the connection because its output was not read")
+	case !shown:
+		say("no events")
 	}
 	return nil
 }
@@ -103,7 +107,10 @@ func (e *shownEvent) words() string {
 		return fmt.Sprintf("(%d events came too fast and are left out)", e.Missed)
 	}
 	state := e.Severity
-	if e.Resolved {
+	switch {
+	case e.Test:
+		state = "TEST"
+	case e.Resolved:
 		state = "OVER"
 	}
 	return printable(fmt.Sprintf("%s %-5s %s  %s", e.Time.Local().Format("2006-01-02 15:04:05"), state, e.Name, e.Body))

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/agent/internal/compare"
 	"github.com/stallspan/stallspan/internal/api"
@@ -58,12 +59,31 @@ func markBeginCommand() *cobra.Command {
 			}
 			if a.PID == 0 && client.Local() {
 				a.PID = os.Getppid() // this process ends at once; 0 in a container's own namespace: the API takes ours
+			} else if client.Local() {
+				warnOfProcess(a.PID)
+			}
+			if client.Local() {
+				warnOfPath(a.Path)
 			}
 			return markBegin(cmd, client, a)
 		},
 	}
 	o.add(cmd, "the `process` that does the work (default: the calling shell)")
 	return cmd
+}
+
+// warnOfProcess warns of a process that is not seen here. The server may be in another container.
+func warnOfProcess(pid int) {
+	if errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+		say("warning: process %d does not exist here: the report may be about the whole machine", pid)
+	}
+}
+
+// warnOfPath warns of a path that does not exist. A checkpoint may create it.
+func warnOfPath(path string) {
+	if _, err := os.Lstat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
+		say("warning: --path %s does not exist yet", path)
+	}
 }
 
 func markBegin(cmd *cobra.Command, client *api.Client, a api.Announcement) error {

@@ -18,12 +18,24 @@ import (
 
 // document is a report in JSON, as docs/report.md describes it.
 type document struct {
+	Program  *programDocument  `json:"program,omitempty"` // run only
 	Run      *explain.Report   `json:"run,omitempty"`
 	Windows  []*explain.Report `json:"windows"`
 	Problems []string          `json:"problems,omitempty"` // what could not be read
 
 	PredictedSpeedup *float64 `json:"predicted_speedup,omitempty"` // demo only
 	MeasuredSpeedup  *float64 `json:"measured_speedup,omitempty"`
+}
+
+// programDocument is the program that run has wrapped.
+type programDocument struct {
+	Command []string          `json:"command"`
+	Code    int               `json:"exit_code"`
+	Ended   string            `json:"ended,omitempty"` // by a signal
+	Host    string            `json:"host,omitempty"`
+	Version string            `json:"stallspan_version"`
+	Schema  string            `json:"schema_url"`
+	GPUs    map[string]string `json:"gpu_names,omitempty"` // by id
 }
 
 func newDocument(run *window.Report, windows []*window.Report, problems []error) document {

@@ -228,7 +228,7 @@ func (r *run) status() {
 func (r *run) print() error {
 	switch {
 	case r.options.json:
-		return writeJSON(os.Stderr, newDocument(r.whole, r.timeline(), r.problems()))
+		return writeJSON(os.Stderr, r.document())
 	case r.options.quiet:
 		return nil
 	}
@@ -241,6 +241,19 @@ func (r *run) print() error {
 		say("%s", r.ended)
 	}
 	return err
+}
+
+// document is the report with the program.
+func (r *run) document() document {
+	d := newDocument(r.whole, r.timeline(), r.problems())
+	host, _ := os.Hostname()
+	d.Program = &programDocument{Command: r.argv, Code: r.code, Ended: r.ended, Host: host, Version: version(),
+		Schema: semconv.SchemaURL, GPUs: map[string]string{}}
+	now := r.monitor.Collect()
+	for i := range now.GPUs.GPUs {
+		d.Program.GPUs[now.GPUs.GPUs[i].ID] = now.GPUs.GPUs[i].Name
+	}
+	return d
 }
 
 func (r *run) summary() *summary {
@@ -278,7 +291,7 @@ func (r *run) problems() []error {
 
 // finish writes the report, flushes the telemetry, and returns the exit code.
 func (r *run) finish(ctx context.Context) error {
-	saved := r.files.save(newDocument(r.whole, r.timeline(), r.problems()), pictured{
+	saved := r.files.save(r.document(), pictured{
 		title: r.options.name, facts: host(), monitor: r.monitor, whole: r.whole, windows: r.timeline(),
 	})
 	failed := sayAll(r.recorded, saved)

@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 func TestSummary(t *testing.T) {
@@ -48,6 +50,24 @@ func TestHowItEnded(t *testing.T) {
 		if has := strings.Contains(got, want); has != (want != "1 slow") {
 			t.Errorf("%s: got %q, want %q in it", program, got, want)
 		}
+	}
+}
+
+// The report of a run says which command it is about.
+func TestReportNamesTheProgram(t *testing.T) {
+	t.Parallel()
+	v := stallspan(t, "run", "--json", "--", "sh", "-c", "exit 3")
+	v.run()
+	var got struct {
+		Program programDocument `json:"program"`
+	}
+	if err := json.Unmarshal(v.err.Bytes(), &got); err != nil {
+		t.Fatalf("got %v, want JSON: %s", err, v.err.String())
+	}
+	p := got.Program
+	if strings.Join(p.Command, " ") != "sh -c exit 3" || p.Code != 3 || p.Host == "" || p.Version == "" ||
+		p.Schema != semconv.SchemaURL {
+		t.Errorf("got the program %+v, want its command, exit code 3, host, version and schema", p)
 	}
 }
 

@@ -66,6 +66,8 @@ func (a *Announcement) check() error {
 		return bad("path %s is relative: give an absolute path, which begins with /", excerpt(a.Path))
 	case a.PID < 0 || a.PID > maxPID:
 		return bad("pid %d is not a process ID: give a number from 1 to %d, or leave it out for the caller", a.PID, maxPID)
+	case a.Epoch != nil && *a.Epoch < 0:
+		return bad("epoch %d is negative: give the number that the program prints, from 0 on", *a.Epoch)
 	case len(a.GPUIDs) > maxGPUs:
 		return bad("gpu_ids lists %d GPUs: the limit is %d; leave it out for all GPUs", len(a.GPUIDs), maxGPUs)
 	}
