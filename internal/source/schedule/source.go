@@ -147,8 +147,11 @@ func (s *Source) revive() (again bool, err error) {
 		coming := make(chan next, 1)
 		s.coming, s.retry = coming, now+retryAfter
 		go func() { // Close waits for it
-			tracing, err := s.open()
-			coming <- next{tracing, err}
+			var n next
+			if err := sample.Protect(func() { n.tracing, n.err = s.open() }); err != nil {
+				n.err = err
+			}
+			coming <- n
 		}()
 	}
 	select {
