@@ -36,6 +36,9 @@ func Main(args []string) int {
 		return giveUpCapabilities(cmd)
 	}
 	root.SetArgs(args)
+	if len(args) > 0 && args[0] == cobra.ShellCompRequestCmd {
+		plainUsages(root)
+	}
 	code, message := exitCode(root.ExecuteContext(ctx), started)
 	if message != nil {
 		say("%v", message)
@@ -73,6 +76,7 @@ func rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpFunc(printHelp)
 	root.PersistentFlags().Var(new(colorValue), colorFlag, "colours on a terminal: `when` is auto, always or never")
+	completeValues(root)
 	return root
 }
 

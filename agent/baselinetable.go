@@ -14,6 +14,7 @@ import (
 const (
 	baselineWidth = 24
 	deviceWidth   = 10
+	maxSpread     = 3 // p95 to median, above which a baseline is of no use
 	minSlowInARow = 3 // slow windows in a row that make a remark
 )
 
@@ -42,6 +43,10 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 				explain.Duration(e.Median().Seconds()), explain.Duration(e.P95().Seconds()), slow, ago(now.Sub(e.Last)))
 			if columns(name) > baselineWidth {
 				t.line("  " + string(e.Key)) // on one line, however long, to be copied
+			}
+			if e.Median() > 0 && e.P95().Seconds() > maxSpread*e.Median().Seconds() {
+				t.text("  ", fmt.Sprintf("The p95 is %.0f times the median: this mixes different work, and finds little slow. "+
+					"Give each its name, with --name of run or --model and --run of mark.", e.P95().Seconds()/e.Median().Seconds()))
 			}
 			if e.Slow >= minSlowInARow {
 				t.text("  ", fmt.Sprintf("The last %d were all slow. To accept that as the new normal: stallspan baseline reset "+

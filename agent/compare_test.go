@@ -175,7 +175,7 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage,
 			"--threshold \"0.1\": give a percentage such as 10%"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "NaN%"}, exitUsage, "give a percentage"},
-		{[]string{fast, slow, "--threshold", "5%"}, exitUsage, "--threshold needs --fail-on slower"},
+		{[]string{fast, slow, "--threshold", "5%"}, exitSlow, "slower by more than 5 %"},
 		{[]string{fast, folder}, exitFailed, "is a directory"},
 		{[]string{folder + "/none", fast}, exitFailed,
 			"/none cannot be read, give a report of run --report: no such file or directory"},

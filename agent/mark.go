@@ -116,7 +116,7 @@ func markEndCommand() *cobra.Command {
 			}
 			line := strings.TrimRight(string(report), "\n")
 			if !asJSON {
-				line = summaryOf(report, true)
+				line = summaryOf(report)
 			}
 			if _, err := fmt.Fprintln(cmd.OutOrStdout(), line); err != nil {
 				return fmt.Errorf("the window has ended, but its report cannot be printed: %w", err)
@@ -137,20 +137,29 @@ func endWindow(ctx context.Context, client *api.Client, id string, failed bool) 
 	return client.End(ctx, id)
 }
 
-// summaryOf is a window's report in one line. The finding is part of it if finding is set, or if nothing else gives the
-// reason for a slow window.
-func summaryOf(report []byte, finding bool) string {
+// summaryOf is a window's report in one line, with its finding.
+func summaryOf(report []byte) string {
 	var w compare.Window
 	if err := json.Unmarshal(report, &w); err != nil || w.Duration == nil {
 		return "the window has ended, but its report cannot be read"
 	}
 	line := fmt.Sprintf("%s: %s, %s", explain.Label(w.Label(), w.Unfinished), explain.Duration(*w.Duration),
 		explain.Verdict(w.Verdict, w.Slow))
-	finding = finding || w.SlowReason == window.SlowThreshold || w.SlowReason == window.SlowBaseline
-	if finding && w.Finding != "" {
+	if w.Finding != "" {
 		line += ". " + w.Finding
 	}
 	return printable(line)
+}
+
+// remedyOf is what a window's report says to try, or "".
+func remedyOf(report []byte) string {
+	var w struct {
+		Remedy string `json:"remedy"`
+	}
+	if err := json.Unmarshal(report, &w); err != nil {
+		return "" // summaryOf says so
+	}
+	return w.Remedy
 }
 
 // unanswered adds what to do when the API cannot be reached. A refusal by the API explains itself.

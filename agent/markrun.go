@@ -97,5 +97,8 @@ func markStop(ctx context.Context, client *api.Client, begun api.Begun, failed b
 		printf("the window could not be ended: %v", unanswered(client, err))
 		return
 	}
-	printf("%s", summaryOf(report, false))
+	printf("%s", summaryOf(report))
+	if remedy := remedyOf(report); remedy != "" {
+		printf("try: %s", remedy)
+	}
 }

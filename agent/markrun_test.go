@@ -37,7 +37,7 @@ func TestMarkRunPassesBytesThrough(t *testing.T) {
 		t.Errorf("standard output: %d bytes of %d", v.out.Len(), len(data))
 	}
 	line, ok := bytes.CutPrefix(v.err.Bytes(), data)
-	if want := "stallspan: epoch 3: 4.8 s, storage_bound SLOW\n"; !ok || string(line) != want {
+	if want := "stallspan: epoch 3: 4.8 s, storage_bound SLOW. It ?[31mwaited.\n"; !ok || string(line) != want {
 		t.Errorf("standard error: %d bytes of %d", v.err.Len(), len(data)+len(want))
 	}
 	if a := l.only(t); a.PID != v.Process.Pid || strings.Join(l.ends, " ") != "id1" {
@@ -67,16 +67,17 @@ func TestMarkRunExitCodes(t *testing.T) {
 	}
 }
 
-// The reason of a slow window is printed if its verdict does not give it.
+// The finding is printed, and what to try.
 func TestMarkRunSaysWhySlow(t *testing.T) {
 	t.Parallel()
 	v, l := marked(t, "true")
 	l.mu.Lock()
 	l.said = `{"kind":"model_load","model":"m","duration_s":4.8,"verdict":"unknown","slow":true,"slowness_reason":"baseline",` +
-		`"unfinished":true,"finding":"It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."}`
+		`"unfinished":true,"finding":"It took 4.8 s where 1.0 s is usual (p95 of 5 loads).",` +
+		`"remedy":"Read ahead."}`
 	l.mu.Unlock()
 	want := "stallspan: load m (part): 4.8 s, unknown SLOW. It took 4.8 s where 1.0 s is usual (p95 of 5 loads)."
-	if code := v.run(); code != 0 || v.errorLine() != want {
+	if code := v.run(); code != 0 || v.err.String() != want+"\nstallspan: try: Read ahead.\n" {
 		t.Errorf("exit code %d: %s", code, v.err.String())
 	}
 }

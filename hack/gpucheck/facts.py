@@ -151,7 +151,7 @@ def run(setting, part):
         "disk": f"{disk.get('name') or disk.get('source', '')} ({disk.get('type', '')})",
         "stallspan": version,
     }
-    seen = [f["says"] for f in check.get("findings", []) if f["area"] == "GPU" and f["state"] in ("seen", "limited")]
+    seen = [f["says"] for f in check.get("findings", []) if f["area"] == "GPU" and f["state"] in ("ok", "partial")]
     aim(part, "stallspan check sees the GPU", seen[0] if seen else "it does not", "yes", bool(seen))
     if not part["top"]["gpu"]:
         raise Skip("there is no NVIDIA GPU here")

@@ -121,8 +121,8 @@ func (m *machine) cgroupFix(folder string, err error) string {
 		return "systemd-run --user --scope -p Delegate=yes stallspan run -- COMMAND"
 	case errors.Is(err, os.ErrPermission):
 		// Limits of the cgroup stay root's: only these files belong to who a cgroup is delegated to (cgroup-v2.rst).
-		return fmt.Sprintf(`as root, with the shell's process id for PID: d=%s; mkdir "$d"; chown %d "$d" `+
-			`"$d"/cgroup.procs "$d"/cgroup.threads "$d"/cgroup.subtree_control; echo PID >"$d"/cgroup.procs`,
+		return fmt.Sprintf(`as root, in the shell that runs the program: d=%s; mkdir "$d"; chown %d "$d" `+
+			`"$d"/cgroup.procs "$d"/cgroup.threads "$d"/cgroup.subtree_control; echo $$ >"$d"/cgroup.procs`,
 			quoted(fmt.Sprintf("%s/u%d", folder, os.Geteuid())), os.Geteuid())
 	}
 	return ""

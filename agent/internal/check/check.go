@@ -18,8 +18,8 @@ import (
 type State string
 
 const (
-	Seen    State = "seen"    // everything
-	Limited State = "limited" // a part
+	Seen    State = "ok"      // everything
+	Limited State = "partial" // a part
 	Missing State = "missing" // nothing, and the results lack it
 	Off     State = "off"     // not configured
 )

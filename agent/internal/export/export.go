@@ -95,6 +95,9 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 	report := reportErrors(o.Report)
 	for s, name := range selected {
 		if name == otlp {
+			if err := s.checkScheme(); err != nil { // at once, and not after the flush at the end
+				return nil, err
+			}
 			s.reportIgnored(report)
 		}
 	}

@@ -34,7 +34,7 @@ func Targets() ([]Target, error) {
 		endpoint, t.Variable = s.setting("ENDPOINT")
 		u, err := url.Parse(endpoint)
 		isURL := err == nil && (u.Scheme == "http" || u.Scheme == "https")
-		if err != nil || isURL && u.Hostname() == "" || !isURL && protocol == protocolHTTP {
+		if err != nil || isURL && u.Hostname() == "" || !isURL && protocol == protocolHTTP || !resolvable(u, endpoint) {
 			port := map[string]string{protocolGRPC: "4317", protocolHTTP: "4318"}[protocol]
 			return nil, fmt.Errorf("%s is %.80q: write it like http://localhost:%s", t.Variable,
 				withoutUser(endpoint), port)
@@ -46,6 +46,29 @@ func Targets() ([]Target, error) {
 		targets = append(targets, t)
 	}
 	return targets, nil
+}
+
+// resolvable reports whether gRPC can find the backend: it takes any unknown scheme for a host.
+func resolvable(u *url.URL, endpoint string) bool {
+	if !strings.Contains(endpoint, "://") {
+		return true
+	}
+	switch u.Scheme {
+	case "http", "https", "unix", "unix-abstract", "dns", "passthrough", "xds":
+		return true
+	}
+	return false
+}
+
+// checkScheme refuses an endpoint that gRPC would look for in vain.
+func (s signal) checkScheme() error {
+	protocol, err := s.protocol()
+	endpoint, variable := s.setting("ENDPOINT")
+	u, invalid := url.Parse(endpoint)
+	if err != nil || protocol != protocolGRPC || invalid != nil || resolvable(u, endpoint) {
+		return nil // or reported elsewhere
+	}
+	return fmt.Errorf("%s is %.80q: write it like http://localhost:4317", variable, withoutUser(endpoint))
 }
 
 // dialed returns what the exporter connects to.

@@ -65,3 +65,14 @@ func merge(set map[string]string, name, value string) map[string]string {
 	}
 	return merged
 }
+
+// A scheme that gRPC does not know is refused at once: it would look for a host of that name until the end.
+func TestUnknownScheme(t *testing.T) {
+	for endpoint, refused := range map[string]bool{"garbage://": true, "grpc://host:4317": true, "xds:///backend": false,
+		"http://localhost:4317": false, "localhost:4317": false, "unix:///run/otel.sock": false} {
+		t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
+		if err := traces.checkScheme(); (err != nil) != refused {
+			t.Errorf("%s: got %v, want an error: %v", endpoint, err, refused)
+		}
+	}
+}
