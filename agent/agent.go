@@ -67,6 +67,7 @@ func rootCommand() *cobra.Command {
 		checkCommand(),
 		healthCommand(),
 		benchCommand(),
+		topCommand(),
 		statCommand(),
 		recordCommand(),
 		replayCommand(),

@@ -103,14 +103,26 @@ func (s *Spans) after(to time.Duration) sampling.Moment {
 
 // reaches reports whether every source has a row in the history at or after a moment.
 func (s *Spans) reaches(to time.Duration) bool {
+	settled, ok := s.Settled()
+	return !ok || settled >= to
+}
+
+// Settled returns the newest moment that every source and the ledgers have reached, so that a report up to it needs no
+// reading; false without any row.
+func (s *Spans) Settled() (at time.Duration, ok bool) {
 	h := s.readings.History()
+	consider := func(series history.Series) {
+		if last, known := h.Last(series); known && (!ok || last < at) {
+			at, ok = last, true
+		}
+	}
 	for _, series := range [...]history.Series{
 		history.IOSome, history.HostCPUTime, history.DisksBytes, history.LedgerBusy,
 	} {
-		if last, ok := h.Last(series); ok && last < to {
-			return false
-		}
+		consider(series)
 	}
-	last, ok := h.Last(history.JobCPUTime)
-	return !ok || last >= to || len(h.IDs(history.JobCPUTime)) == 0
+	if len(h.IDs(history.JobCPUTime)) > 0 {
+		consider(history.JobCPUTime)
+	}
+	return at, ok
 }

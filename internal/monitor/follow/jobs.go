@@ -88,6 +88,11 @@ func (j *Jobs) FollowFor(client, id string, pid int) error {
 	return j.follow(client, sampling.Job{ID: id, Scope: window.Process}, pid)
 }
 
+// FollowOwn is Follow for a program that may use no GPU: see sampling.Job.OwnTime.
+func (j *Jobs) FollowOwn(id string, pid int) error {
+	return j.follow("", sampling.Job{ID: id, Scope: window.Process, OwnTime: true}, pid)
+}
+
 func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	if j.sources == nil {
 		return errRecording
@@ -166,6 +171,15 @@ func (j *Jobs) JobOf(pid int) string {
 		return ""
 	}
 	return process.ID(pid, started)
+}
+
+// Candidates returns the processes that work and are not followed, once ExpectSpans was called: see
+// process.Source.Candidates.
+func (j *Jobs) Candidates() (list []process.Candidate, hidden int) {
+	if j.sources == nil {
+		return nil, 0
+	}
+	return j.sources.Process.Candidates()
 }
 
 // ExpectSpans has processes read before a span names them, from now on, so that the first span of a process can be

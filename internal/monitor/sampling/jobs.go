@@ -27,6 +27,10 @@ type Job struct {
 	OnlyHeldGPUs bool
 
 	Visible *sample.VisibleGPUs // what limits its processes to some GPUs; nil for nothing
+
+	// OwnTime is OnlyHeldGPUs for a program that may use no GPU: as long as its processes hold memory of none, its own
+	// time is divided.
+	OwnTime bool
 }
 
 // job is a Job with what was learned of it.
@@ -169,7 +173,7 @@ func (all *jobs) learnGPUs(held []sample.GPUProcess, processes []sample.Process)
 			}
 			if h.PID == processes[i].PID && len(j.gpus) < maxHeld && !slices.Contains(j.gpus, h.GPU) {
 				j.gpus = append(j.gpus, h.GPU)
-				all.changed = all.changed || j.OnlyHeldGPUs
+				all.changed = all.changed || j.OnlyHeldGPUs || j.OwnTime
 			}
 		}
 	}
@@ -245,8 +249,11 @@ func (all *jobs) targets(gpus []string, latest []sample.GPU) (targets []ledger.T
 	}
 	for _, j := range all.byID {
 		own := j.visible(gpus, latest)
-		if j.OnlyHeldGPUs && len(j.gpus) > 0 {
+		switch {
+		case (j.OnlyHeldGPUs || j.OwnTime) && len(j.gpus) > 0:
 			own = slices.DeleteFunc(slices.Clone(own), func(id string) bool { return !slices.Contains(j.gpus, id) })
+		case j.OwnTime:
+			own = nil
 		}
 		targets = j.targets(own, targets)
 	}

@@ -147,6 +147,9 @@ func (s *state) machine(w *window.Window, concurrent Concurrent) window.Machine 
 		machine.Target = j.target()
 		machine.GPUs = j.visible(machine.GPUs, s.latest.GPUs.GPUs)
 		machine.Lost = j.visible(machine.Lost, s.latest.GPUs.GPUs)
+		if j.OwnTime && len(j.gpus) == 0 {
+			machine.GPUs, machine.Lost = nil, nil
+		}
 		machine.OtherName = func(gpu string, kind int) string {
 			return s.accounts.ledger.Reason(ledger.ID(j.ID, gpu), chain.ReasonKind(kind), w.Start.Mono, w.End.Mono)
 		}

@@ -2,6 +2,8 @@ package process
 
 import (
 	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -70,6 +72,7 @@ type known struct {
 	before look   // a look before it began to work
 	listed uint64 // number of the last list with it
 	idle   bool   // a kernel thread, this program, or one that cannot be read: never a candidate
+	hidden bool   // it cannot be read: another user's
 }
 
 // look is what a process had counted at a time.
@@ -93,6 +96,29 @@ func (s *Source) WatchCandidates(owner func(pid int) (client string)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.candidates.wanted, s.candidates.owner = true, owner
+}
+
+// Candidate is a process that works and is not followed.
+type Candidate struct {
+	PID   int
+	Score float64 // how much it did recently, in multiples of what makes a candidate
+}
+
+// Candidates returns the candidates, those that did most first, and how many other processes cannot be read with the
+// rights of this one.
+func (s *Source) Candidates() (list []Candidate, hidden int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.candidates.jobs {
+		list = append(list, Candidate{j.first, j.score})
+	}
+	slices.SortStableFunc(list, func(a, b Candidate) int { return cmp.Compare(b.Score, a.Score) })
+	for _, k := range s.candidates.known {
+		if k.hidden {
+			hidden++
+		}
+	}
+	return list, hidden
 }
 
 // ID returns the name of the job that consists of a process and its children, which is unique while the machine is up.
@@ -344,7 +370,7 @@ func (s *Source) readKnown(pid int) (k known, ok bool) {
 	k.counts, k.own = now.counted(k.counts), now.user+now.system
 	b, err := s.bytesOnce(Key{pid, k.start})
 	if err != nil {
-		k.idle = true // no permission: its storage stall would not be known
+		k.idle, k.hidden = true, errors.Is(err, fs.ErrPermission) // its storage stall would not be known
 		return k, true
 	}
 	k.counts[readBytes], k.counts[readChars], k.counts[writeBytes] = b.Read, b.Chars, b.Write

@@ -266,3 +266,23 @@ func TestKnownOfClients(t *testing.T) {
 		t.Errorf("got %v, want one process of one client", c.number)
 	}
 }
+
+// Candidates lists those that did most first, and counts what is not to be read.
+func TestCandidateList(t *testing.T) {
+	tr := tree{t, t.TempDir()}
+	tr.put(10, 1, 100, 'S', counts{}, counts{})
+	tr.put(11, 1, 100, 'S', counts{}, counts{})
+	s := tr.lookedAt(func(int) string { return "" })
+	tr.uptime(1001)
+	tr.put(10, 1, 100, 'R', counts{cpuTicks: 20}, counts{})
+	tr.put(11, 1, 100, 'D', counts{readBytes: 50 << 20}, counts{})
+	s.lookAgain()
+	read(t, s)
+	s.mu.Lock()
+	s.candidates.known[99] = &known{hidden: true}
+	s.mu.Unlock()
+	list, hidden := s.Candidates()
+	if len(list) != 2 || list[0].PID != 11 || list[1].PID != 10 || list[0].Score < 10 || hidden != 1 {
+		t.Errorf("got %+v and %d hidden, want 11 with a score over 10, then 10, and 1 hidden", list, hidden)
+	}
+}

@@ -1,0 +1,209 @@
+package top
+
+import (
+	"strings"
+	"unicode"
+
+	"github.com/gdamore/tcell/v3"
+	"github.com/mattn/go-runewidth"
+)
+
+// terminal measures text as most terminals show it, whatever the locale.
+var terminal = &runewidth.Condition{StrictEmojiNeutral: true}
+
+// cell is one column of one line.
+type cell struct {
+	char  rune // 0 behind a character of two columns
+	style tcell.Style
+}
+
+// canvas is a screen in memory.
+type canvas struct {
+	width, height int
+	ascii         bool // only characters of ASCII
+	cells         []cell
+}
+
+func newCanvas(width, height int, ascii bool) *canvas {
+	c := &canvas{width: width, height: height, ascii: ascii, cells: make([]cell, width*height)}
+	for i := range c.cells {
+		c.cells[i] = cell{' ', tcell.StyleDefault}
+	}
+	return c
+}
+
+// printable replaces what would move a terminal's cursor, change its colours or have no width of its own: names come
+// from other programs.
+func printable(r rune, ascii bool) rune {
+	if !unicode.IsGraphic(r) || ascii && r > unicode.MaxASCII || terminal.RuneWidth(r) == 0 {
+		return '?'
+	}
+	return r
+}
+
+// put writes a text into at most width columns, and returns the columns that it took.
+func (c *canvas) put(x, y, width int, text string, style tcell.Style) int {
+	if y < 0 || y >= c.height {
+		return 0
+	}
+	end := min(x+width, c.width)
+	from := x
+	for _, r := range text {
+		w := 1
+		if r < ' ' || r > '~' {
+			r = printable(r, c.ascii)
+			w = terminal.RuneWidth(r)
+		}
+		if x+w > end {
+			break
+		}
+		c.cells[y*c.width+x] = cell{r, style}
+		if w == 2 {
+			c.cells[y*c.width+x+1] = cell{0, style}
+		}
+		x += w
+	}
+	return x - from
+}
+
+// set writes a character of one column.
+func (c *canvas) set(x, y int, r rune, style tcell.Style) {
+	if x >= 0 && x < c.width && y >= 0 && y < c.height {
+		c.cells[y*c.width+x] = cell{r, style}
+	}
+}
+
+// fill styles a whole line, with its text.
+func (c *canvas) fill(y int, style tcell.Style) {
+	for x := range c.width {
+		c.cells[y*c.width+x].style = style
+	}
+}
+
+// shade gives the cells of a line a style that keeps their colours: the selected row.
+func (c *canvas) shade(y int) {
+	for x := range c.width {
+		i := y*c.width + x
+		c.cells[i].style = c.cells[i].style.Reverse(true)
+	}
+}
+
+// text is the screen without styles and without blanks at the ends of lines.
+func (c *canvas) text() string {
+	var all strings.Builder
+	for y := range c.height {
+		var line strings.Builder
+		for _, at := range c.cells[y*c.width : (y+1)*c.width] {
+			if at.char != 0 {
+				line.WriteRune(at.char)
+			}
+		}
+		all.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+	return all.String()
+}
+
+// columnsOf is the width of a text.
+func columnsOf(text string) int { return terminal.StringWidth(text) }
+
+// shorten makes a name at most width columns wide. A long one loses its middle: names of models and files differ at
+// their end.
+func shorten(text string, width int) string {
+	if columnsOf(text) <= width {
+		return text
+	}
+	head := terminal.Truncate(text, width/3, "")
+	rest := []rune(text[len(head):])
+	for len(rest) > 0 && columnsOf(head)+1+columnsOf(string(rest)) > width {
+		rest = rest[1:]
+	}
+	return terminal.Truncate(head+"~"+string(rest), width, "")
+}
+
+// wrap breaks a text into lines of at most width columns.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case columnsOf(line)+1+columnsOf(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+		for columnsOf(line) > width {
+			head := terminal.Truncate(line, width, "")
+			if head == "" {
+				return lines
+			}
+			lines = append(lines, head)
+			line = line[len(head):]
+		}
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// Glyphs of ledgers and histories.
+var (
+	bars      = [...]rune{'█', '▓', '▒', '░'} // busy, storage, CPU, other
+	asciiBars = [...]rune{'#', 'S', 'C', '.'}
+	levels    = []rune(" ▁▂▃▄▅▆▇█")
+	plain     = []rune(" .:-=+*#@")
+)
+
+// level is the glyph of a share from 0 to 1. What is not nothing is visible.
+func (c *canvas) level(share float64) rune {
+	set := levels
+	if c.ascii {
+		set = plain
+	}
+	if !(share > 0) {
+		return set[0]
+	}
+	return set[min(len(set)-1, 1+int(share*float64(len(set)-1)))]
+}
+
+func (c *canvas) bar(part int) rune {
+	if c.ascii {
+		return asciiBars[part]
+	}
+	return bars[part]
+}
+
+// stack draws the parts of a ledger over width columns, so that rounding never adds a column.
+func (c *canvas) stack(x, y, width int, parts [4]float64) {
+	sum, at := 0.0, 0
+	for i, share := range parts {
+		sum += share
+		end := min(width, int(sum*float64(width)+0.5))
+		for ; at < end; at++ {
+			c.set(x+at, y, c.bar(i), partStyles[i])
+		}
+	}
+}
+
+// spark draws shares from 0 to 1, the newest at the right.
+func (c *canvas) spark(x, y, width int, shares []float64, style tcell.Style) {
+	shares = shares[max(0, len(shares)-width):]
+	x += width - len(shares)
+	for i, share := range shares {
+		c.set(x+i, y, c.level(share), style)
+	}
+}
+
+// Styles. Meaning is never in the colour alone.
+var (
+	normal     = tcell.StyleDefault
+	strong     = normal.Bold(true)
+	faint      = normal.Dim(true)
+	heading    = normal.Reverse(true)
+	green      = normal.Foreground(tcell.PaletteColor(2))
+	yellow     = normal.Foreground(tcell.PaletteColor(3))
+	red        = normal.Foreground(tcell.PaletteColor(1))
+	partStyles = [4]tcell.Style{green, red, yellow, faint}
+)

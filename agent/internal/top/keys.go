@@ -1,0 +1,203 @@
+package top
+
+import (
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/gdamore/tcell/v3"
+)
+
+// intervals are those that + and - choose from.
+var intervals = []time.Duration{100 * time.Millisecond, 200 * time.Millisecond, 500 * time.Millisecond, time.Second,
+	2 * time.Second, 5 * time.Second, 10 * time.Second, 30 * time.Second, time.Minute}
+
+const (
+	page     = 30 // frames
+	maxSpeed = 64
+	maxTyped = 64 // characters of the filter
+)
+
+// action is what a key asks of the program around the view.
+type action int
+
+const (
+	nothing action = iota
+	quit
+	stop    // as ^Z
+	redraw  // all of the screen
+	forward // show the next frame, or read it
+)
+
+// key applies a key.
+func (v *View) key(e *tcell.EventKey) action {
+	if v.typing {
+		return v.typed(e)
+	}
+	switch e.Key() {
+	case tcell.KeyCtrlC:
+		return quit
+	case tcell.KeyCtrlZ:
+		return stop
+	case tcell.KeyCtrlL:
+		return redraw
+	case tcell.KeyUp:
+		v.move(-1)
+	case tcell.KeyDown:
+		v.move(1)
+	case tcell.KeyEnter:
+		if v.mode == overview {
+			v.mode, v.scroll = details, 0
+		} else {
+			v.mode = overview
+		}
+	case tcell.KeyEscape, tcell.KeyBackspace, tcell.KeyBackspace2:
+		if v.mode == overview {
+			v.filter = ""
+		}
+		v.mode = overview
+	case tcell.KeyF1:
+		v.mode, v.scroll = help, 0
+	case tcell.KeyF10:
+		return quit
+	case tcell.KeyLeft:
+		v.seek(-1)
+	case tcell.KeyRight:
+		v.paused = true
+		return v.seek(1)
+	case tcell.KeyPgUp:
+		v.seek(-page)
+	case tcell.KeyPgDn:
+		return v.seek(page)
+	case tcell.KeyHome:
+		v.seek(-len(v.frames))
+	case tcell.KeyEnd:
+		v.end()
+	case tcell.KeyRune:
+		return v.rune(e.Str())
+	}
+	return nothing
+}
+
+func (v *View) rune(s string) action {
+	switch s {
+	case "q":
+		if v.mode == help {
+			v.mode = overview
+			return nothing
+		}
+		return quit
+	case "h", "?":
+		v.scroll = 0
+		if v.mode == help {
+			v.mode = overview
+		} else {
+			v.mode = help
+		}
+	case "p", " ":
+		v.pause()
+	case "k":
+		v.move(-1)
+	case "j":
+		v.move(1)
+	case "s", ">":
+		v.order = (v.order + 1) % orders
+	case "<":
+		v.order = (v.order + orders - 1) % orders
+	case "I":
+		v.reverse = !v.reverse
+	case "/":
+		v.typing = v.mode == overview
+	case "+", "=":
+		v.faster(1)
+	case "-":
+		v.faster(-1)
+	}
+	return nothing
+}
+
+// typed applies a key to the filter.
+func (v *View) typed(e *tcell.EventKey) action {
+	switch e.Key() {
+	case tcell.KeyCtrlC:
+		return quit
+	case tcell.KeyEnter:
+		v.typing = false
+	case tcell.KeyEscape:
+		v.typing, v.filter = false, ""
+	case tcell.KeyBackspace, tcell.KeyBackspace2:
+		_, size := utf8.DecodeLastRuneInString(v.filter)
+		v.filter = v.filter[:len(v.filter)-size]
+	case tcell.KeyRune:
+		if utf8.RuneCountInString(v.filter) < maxTyped {
+			v.filter += e.Str()
+		}
+	}
+	return nothing
+}
+
+// move selects another job, or scrolls a page.
+func (v *View) move(by int) {
+	if v.mode != overview {
+		v.scroll = max(0, v.scroll+by)
+		return
+	}
+	f := v.frame()
+	if f == nil {
+		return
+	}
+	if list := v.jobs(f); len(list) > 0 {
+		v.selected = list[max(0, min(len(list)-1, v.chosen(list)+by))].ID
+	}
+}
+
+// pause stops the display, or lets it go on. The view of this machine goes on at the present.
+func (v *View) pause() {
+	v.paused = !v.paused
+	v.reading = false
+	if !v.paused && v.File == "" {
+		v.at = max(0, len(v.frames)-1)
+	}
+}
+
+// seek shows another frame, and pauses. Beyond the newest one of a recording, the caller reads on.
+func (v *View) seek(by int) action {
+	v.reading = false
+	if len(v.frames) == 0 {
+		return nothing
+	}
+	v.paused = true
+	to := v.at + by
+	v.at = max(0, min(len(v.frames)-1, to))
+	if to > v.at && v.File != "" && !v.ended {
+		return forward
+	}
+	return nothing
+}
+
+// end goes to the newest frame: of this machine the present, of a recording its end.
+func (v *View) end() {
+	v.at = max(0, len(v.frames)-1)
+	if v.File == "" {
+		v.paused = false
+		return
+	}
+	v.paused, v.reading = true, !v.ended
+}
+
+// faster changes the interval, or the speed of a recording: by is 1 for + and -1 for -.
+func (v *View) faster(by int) {
+	if v.File != "" {
+		if by > 0 {
+			v.speed = min(maxSpeed, v.speed*2)
+		} else {
+			v.speed = max(1, v.speed/2)
+		}
+		return
+	}
+	i, found := slices.BinarySearch(intervals, v.Interval)
+	if !found && by > 0 {
+		i--
+	}
+	v.Interval = intervals[max(0, min(len(intervals)-1, i+by))]
+}

@@ -1,0 +1,193 @@
+package top
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gdamore/tcell/v3"
+)
+
+// line is a line of a page.
+type line struct {
+	text  string
+	style tcell.Style
+	parts *[4]float64 // a ledger behind the text
+}
+
+// drawPage writes lines between header and footer, from the scroll position on.
+func (v *View) drawPage(c *canvas, lines []line) {
+	room := c.height - 2
+	v.scroll = max(0, min(v.scroll, len(lines)-room))
+	for i, l := range lines[v.scroll:min(len(lines), v.scroll+room)] {
+		y := 1 + i
+		if l.style == heading {
+			c.fill(y, heading)
+		}
+		x := c.put(0, y, c.width, l.text, l.style)
+		if l.parts != nil {
+			c.stack(x+1, y, max(0, c.width-x-1), *l.parts)
+		}
+	}
+}
+
+var helpText = [...]string{
+	"q, ^C           quit",
+	"h, ?            this page",
+	"p, space        pause; the display stops, the measurement goes on",
+	"up, down, k, j  select a job",
+	"enter           its ledger, the reasons of other, and what to try; esc goes back",
+	"s, <, >         sort the jobs by the next column; I reverses the order",
+	"/               show only jobs with this text in their name",
+	"+, -            a longer or a shorter interval; in a recording the speed",
+	"left, right     one step back or on; pgup and pgdn 30 steps, home and end",
+	"^L, ^Z          draw again; stop (fg continues)",
+	"",
+	"Parts of a job's time, in this order and with these signs:",
+}
+
+var partNames = [4]string{"busy: the GPU worked", "storage: the GPU idled, the job waited for storage",
+	"CPU: the GPU idled, the input pipeline used or waited for a CPU", "other: idle for neither of the two"}
+
+func (v *View) drawHelp(c *canvas) {
+	lines := []line{{text: "KEYS", style: heading}}
+	for _, text := range helpText {
+		for _, part := range indentedAt(text, 16, c.width) {
+			lines = append(lines, line{text: part})
+		}
+	}
+	for i, name := range partNames {
+		lines = append(lines, line{text: fmt.Sprintf("  %s %s", strings.Repeat(string(c.bar(i)), 3), name),
+			style: partStyles[i]})
+	}
+	for _, text := range []string{
+		"Without a GPU, a job's own time is divided. Busy is then its time on a CPU, marked c.",
+		"of ceiling: throughput as a share of the highest that the disk has reached; unknown below a queue of 1.",
+		"await: mean time of an operation in ms. queue: mean number of operations in flight.",
+		"What cannot be seen here, and how to get it: stallspan check.",
+	} {
+		for _, part := range wrap(text, c.width) {
+			lines = append(lines, line{text: part})
+		}
+	}
+	v.drawPage(c, lines)
+}
+
+// indentedAt wraps the second column of a line.
+func indentedAt(text string, column, width int) []string {
+	if len(text) <= width || len(text) <= column || text[column-1] != ' ' {
+		return wrapKeeping(text, width)
+	}
+	return indented(text[:column], text[column:], width)
+}
+
+func wrapKeeping(text string, width int) []string {
+	if columnsOf(text) <= width {
+		return []string{text}
+	}
+	return wrap(text, width)
+}
+
+// drawDetails shows all that is known of the selected job.
+func (v *View) drawDetails(c *canvas, f *Frame) {
+	jobs := v.jobs(f)
+	if len(jobs) == 0 {
+		v.drawPage(c, []line{{text: f.NoJobs, style: faint}})
+		return
+	}
+	j := &jobs[v.chosen(jobs)]
+	title := "JOB " + j.label()
+	if j.Ended {
+		title += " (ended)"
+	}
+	lines := []line{{text: title, style: heading}}
+	add := func(style tcell.Style, all ...string) {
+		for _, text := range all {
+			lines = append(lines, line{text: text, style: style})
+		}
+	}
+	state := fmt.Sprintf("watched for %s, %d processes", duration(j.Watched), j.Processes)
+	if j.Processes == 1 {
+		state = fmt.Sprintf("watched for %s, 1 process", duration(j.Watched))
+	}
+	if j.CPU >= 0 {
+		state += fmt.Sprintf(", %s cores in use", decimal(j.CPU))
+	}
+	switch {
+	case j.HasIO:
+		state += fmt.Sprintf(", reads %s MiB/s and writes %s MiB/s of storage", decimal(j.Read/mib), decimal(j.Write/mib))
+	case !j.Ended:
+		state += ", bytes unknown: see stallspan check"
+	}
+	add(normal, wrap(state, c.width)...)
+	add(normal, "")
+	lines = append(lines, ledgerLine("last "+duration(j.Recent.Length), &j.Recent),
+		ledgerLine("since watched", &j.Whole))
+	add(normal, "")
+	add(normal, indented("", finding(&j.Recent), c.width)...)
+	if j.Recent.Remedy != "" {
+		add(strong, indented("Try: ", j.Recent.Remedy, c.width)...)
+	}
+	for _, also := range j.Recent.Also {
+		add(normal, indented("Also: ", also.Text, c.width)...)
+		add(strong, indented("Try: ", also.Remedy, c.width)...)
+	}
+	if len(j.Recent.Reasons) > 0 {
+		add(normal, indented("Other: ", strings.Join(j.Recent.Reasons, ", "), c.width)...)
+	}
+	if j.Whole.Length > j.Recent.Length && j.Whole.Finding != "" {
+		add(normal, "")
+		add(normal, indented("Since "+v.clock(f.At.Add(-j.Watched)).Format(time.TimeOnly)+": ", j.Whole.Finding, c.width)...)
+		if len(j.Whole.Reasons) > 0 {
+			add(normal, indented("Other: ", strings.Join(j.Whole.Reasons, ", "), c.width)...)
+		}
+	}
+	if j.Recent.Evidence != "" {
+		add(faint, indented("", j.Recent.Evidence, c.width)...)
+	}
+	if len(j.Recent.Disks) > 0 {
+		add(normal, "")
+		add(heading, fmt.Sprintf("%-20s %10s %10s %9s %7s", "DISK, any process", "read MiB/s", "write", "await ms", "queue"))
+		for _, d := range j.Recent.Disks {
+			await := "-"
+			if d.Await > 0 {
+				await = decimal(float64(d.Await) / float64(time.Millisecond))
+			}
+			add(normal, fmt.Sprintf("%s %10s %10s %9s %7s", terminal.FillRight(shorten(d.Name, 20), 20), decimal(d.Read/mib),
+				decimal(d.Write/mib), await, decimal(d.Queue)))
+		}
+	}
+	if len(j.Members) > 0 {
+		add(normal, "")
+		add(heading, fmt.Sprintf("%8s %7s %10s  %s", "PID", "cores", "read MiB/s", "process"))
+		for _, m := range j.Members {
+			add(normal, fmt.Sprintf("%8d %7s %10s  %s", m.PID, decimal(m.CPU), decimal(m.Read/mib), m.Name))
+		}
+	}
+	v.drawPage(c, lines)
+}
+
+// finding is the sentence of a ledger, or why it is missing.
+func finding(l *Ledger) string {
+	if l.Finding == "" {
+		return "Its time is not divided yet: readings of a GPU are a second or two late."
+	}
+	return l.Finding
+}
+
+// ledgerLine is a ledger as numbers and as a bar.
+func ledgerLine(name string, l *Ledger) line {
+	if !l.Split {
+		return line{text: fmt.Sprintf("%-14s not known yet", name), style: faint}
+	}
+	parts := l.parts()
+	busy := "busy"
+	if l.GPUs == 0 {
+		busy = "on CPU"
+	}
+	text := fmt.Sprintf("%-14s %s %.0f %%, storage %.0f %%", name, busy, 100*parts[0], 100*parts[1])
+	if l.GPUs > 0 {
+		text += fmt.Sprintf(", CPU %.0f %%", 100*parts[2])
+	}
+	return line{text: text + fmt.Sprintf(", other %.0f %%", 100*parts[3]), parts: &parts}
+}

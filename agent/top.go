@@ -1,0 +1,160 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/stallspan/stallspan/agent/internal/top"
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/recording"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// topSampling is the time between two readings. The agent reads more often: its windows may be short. What is divided
+// here is at least ten seconds long, and most of the cost of a reading is the same for any interval.
+const topSampling = 250 * time.Millisecond
+
+// maxTopJobs is how many processes top follows by name.
+const maxTopJobs = 16
+
+// topOptions are the flags of top.
+type topOptions struct {
+	interval time.Duration
+	from     []string
+	color    string
+}
+
+func topCommand() *cobra.Command {
+	o := topOptions{interval: time.Second, color: "auto"}
+	cmd := &cobra.Command{
+		Use:   "top [flags] [PID|NAME...]",
+		Short: "Show GPUs, disks, jobs and epochs live, with why each job waits",
+		Long: `Shows this machine on the whole terminal: its GPUs with their processes, its disks, and jobs with
+the ledger of the last 10 seconds and since they are watched. Without PID or NAME, jobs are the
+processes that hold GPU memory, and those that work most. h shows the keys.`,
+		Example: `  stallspan top
+  stallspan top train.py
+  stallspan top --from machine.gz`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > maxTopJobs {
+				return usagef("%d processes: top follows at most %d", len(args), maxTopJobs)
+			}
+			if o.interval < minInterval || o.interval > time.Minute {
+				return usagef("--interval %v: choose %v to %v", o.interval, minInterval, time.Minute)
+			}
+			return o.show(cmd.Context(), args)
+		},
+	}
+	flags := cmd.Flags()
+	durationFlag(flags, &o.interval, "interval", "`time` between two frames (default: 1 s)")
+	flags.StringArrayVar(&o.from, "from", nil, "show this recording `file`; repeat for each of its parts")
+	flags.StringVar(&o.color, "color", o.color, "colours: `when` is auto, always or never")
+	return cmd
+}
+
+func (o *topOptions) show(ctx context.Context, who []string) error {
+	colors, ok := map[string]top.Colors{"auto": top.AutoColors, "always": top.AllColors, "never": top.NoColors}[o.color]
+	switch {
+	case !ok:
+		return usagef("--color %q: give auto, always or never", o.color)
+	case len(o.from) > 0 && len(who) > 0:
+		return usagef("--from shows all jobs of a recording: leave %s out, and press / to filter", who[0])
+	case !term.IsTerminal(int(os.Stdout.Fd())):
+		return usagef("top needs a terminal: use stallspan stat for a file or a pipe")
+	case len(o.from) > 0:
+		return o.recorded(ctx, colors)
+	}
+	return o.live(ctx, who, colors)
+}
+
+// live shows this machine.
+func (o *topOptions) live(ctx context.Context, who []string, colors top.Colors) error {
+	var jobs []top.Process
+	for _, name := range who {
+		found, err := findProcess(procfs.DefaultMountPoint, name)
+		if err != nil {
+			return err
+		}
+		jobs = append(jobs, top.Process{PID: found.pid, Parent: found.parent, Name: found.name})
+	}
+	fs, err := procfs.NewFS(procfs.DefaultMountPoint)
+	if err != nil {
+		return fmt.Errorf("processes cannot be read: %w", err)
+	}
+	client, err := api.FromEnvironment()
+	if err != nil {
+		return usage(err)
+	}
+	m, err := monitor.New(monitor.Config{Schedule: monitor.WithSchedule(), Agents: api.AgentSockets(),
+		Interval: topSampling})
+	if err != nil {
+		return err
+	}
+	m.Start()
+	defer m.Stop()
+	machine, err := top.NewMachine(top.Options{Monitor: m, Jobs: jobs, Agent: client, Runs: runSockets,
+		Find: func(pid int) (top.Process, bool) {
+			found, ok := readProcess(fs, pid)
+			return top.Process{PID: pid, Parent: found.parent, Name: found.name, Program: found.program}, ok
+		}})
+	if err != nil {
+		return err
+	}
+	next := func(ctx context.Context, _ int) ([]*top.Frame, error) {
+		return []*top.Frame{machine.Next(ctx)}, nil
+	}
+	return top.Run(ctx, top.NewView(o.interval, "", false), colors, next)
+}
+
+// runSockets lists the sockets of the programs that run on this machine wraps.
+func runSockets() []string {
+	// The only error is a wrong pattern.
+	found, _ := filepath.Glob(filepath.Join(os.TempDir(), runPrefix+"*-*", runSocket))
+	return found
+}
+
+// recorded shows a recording.
+func (o *topOptions) recorded(ctx context.Context, colors top.Colors) error {
+	parts, err := openParts(o.from)
+	defer closeParts(parts)
+	if err != nil {
+		return err
+	}
+	first := parts[0].reader.Header()
+	m, err := monitor.New(monitor.Config{Recorded: true, Boot: first.Boot, Interval: first.Interval})
+	if err != nil {
+		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].path, err)
+	}
+	defer m.Stop()
+	r := top.NewRecording(m, first.Host, o.interval, func(e *recording.Entry) error {
+		for {
+			err := parts[0].reader.Next(e)
+			if !errors.Is(err, io.EOF) || len(parts) == 1 {
+				return err
+			}
+			parts = parts[1:]
+		}
+	})
+	view := top.NewView(o.interval, filepath.Base(o.from[0]), false)
+	return top.Run(ctx, view, colors, func(ctx context.Context, n int) (frames []*top.Frame, err error) {
+		began := sample.Now().Mono
+		for len(frames) < n && ctx.Err() == nil && sample.Now().Mono-began < top.DrawEvery {
+			f, err := r.Next()
+			if err != nil {
+				return frames, err
+			}
+			frames = append(frames, f)
+		}
+		return frames, nil
+	})
+}
