@@ -36,7 +36,15 @@ type reportWindow struct {
 		IDs       []string `json:"ids"`
 		Busy      float64  `json:"busy_s"`
 		BusyRatio float64  `json:"busy_ratio"`
-		Devices   []struct {
+		Ledgers   []struct {
+			ID      string  `json:"id"`
+			Index   *int    `json:"index"`
+			Busy    float64 `json:"busy_s"`
+			Storage float64 `json:"storage_s"`
+			CPU     float64 `json:"cpu_s"`
+			Other   float64 `json:"other_s"`
+		} `json:"ledgers"`
+		Devices []struct {
 			ID          string             `json:"id"`
 			Busy        float64            `json:"busy_ratio"`
 			SM          *float64           `json:"sm_active"`

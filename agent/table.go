@@ -198,6 +198,9 @@ func (t *table) report(r *window.Report) {
 		busy, cpu = row.OnCPU, ""
 	}
 	t.row(row.Label, row.Duration, busy, row.Storage, cpu, row.Other, diskOf(r), row.Verdict)
+	for _, one := range explain.GPURows(r) {
+		t.row(one.Label, "", one.Busy, one.Storage, one.CPU, one.Other, "", "")
+	}
 }
 
 // smallStorage is the share of storage stall that a row shows as 0 %.

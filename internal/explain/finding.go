@@ -66,13 +66,23 @@ func kindName(k window.Kind) string {
 func subject(r *window.Report, s window.Shares) string {
 	switch {
 	case len(r.GPUIDs) > 1:
-		return fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.Busy))
+		return fmt.Sprintf("The %d GPUs were busy %s", len(r.GPUIDs), percent(s.Busy)) + uneven(r)
 	case len(r.GPUIDs) == 1:
 		return "The GPU was busy " + percent(s.Busy)
 	case r.Unattributed():
 		return "The busiest CPU core of this machine was busy " + percent(s.CPU)
 	}
 	return "The program was on the CPU " + percent(s.CPU)
+}
+
+// uneven names the GPUs that were busy least and most, if they differ.
+func uneven(r *window.Report) string {
+	least, most := r.Uneven()
+	if least == nil {
+		return ""
+	}
+	busy := func(l *window.GPULedger) string { return percent(l.Busy.Seconds() / r.Duration().Seconds()) }
+	return fmt.Sprintf(" (%s %s, %s %s)", least.Name(), busy(least), most.Name(), busy(most))
 }
 
 // verdict states the verdict, without a period.

@@ -80,6 +80,29 @@ type gpus struct {
 	Busy      float64  `json:"busy_s"`
 	BusyRatio float64  `json:"busy_ratio"`
 	Devices   []gpu    `json:"devices,omitempty"`
+	Ledgers   []part   `json:"ledgers,omitempty"`
+}
+
+// part is one GPU's part of the ledger.
+type part struct {
+	ID      string  `json:"id"`
+	Index   *int    `json:"index,omitempty"`
+	Busy    float64 `json:"busy_s"`
+	Storage float64 `json:"storage_s"`
+	CPU     float64 `json:"cpu_s"`
+	Other   float64 `json:"other_s"`
+}
+
+func newParts(ledgers []window.GPULedger) (all []part) {
+	for i := range ledgers {
+		l := &ledgers[i]
+		p := part{l.ID, nil, l.Busy.Seconds(), l.Storage.Seconds(), l.CPU.Seconds(), l.Other.Seconds()}
+		if l.Index >= 0 {
+			p.Index = &l.Index
+		}
+		all = append(all, p)
+	}
+	return all
 }
 
 type process struct {
@@ -247,7 +270,8 @@ func (out *Report) addLedger(r *window.Report) {
 	switch {
 	case len(r.GPUIDs) > 0:
 		out.Stall.CPU = &cpu
-		out.GPU = &gpus{IDs: r.GPUIDs, Busy: r.Busy.Seconds(), BusyRatio: r.BusyRatio(), Devices: newGPUs(r.Uses)}
+		out.GPU = &gpus{IDs: r.GPUIDs, Busy: r.Busy.Seconds(), BusyRatio: r.BusyRatio(), Devices: newGPUs(r.Uses),
+			Ledgers: newParts(r.Ledgers)}
 	case !r.Unattributed():
 		out.Process = &process{cpu}
 	}

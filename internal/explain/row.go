@@ -36,6 +36,20 @@ func NewRow(r *window.Report) Row {
 	return row
 }
 
+// GPURows returns a row for each of a window's GPUs, if they were used unevenly.
+func GPURows(r *window.Report) (rows []Row) {
+	if least, _ := r.Uneven(); least == nil {
+		return nil
+	}
+	part := func(d time.Duration) string { return fmt.Sprintf("%.0f %%", 100*d.Seconds()/r.Duration().Seconds()) }
+	for i := range r.Ledgers {
+		l := &r.Ledgers[i]
+		rows = append(rows, Row{Label: "  " + l.Name(), Busy: part(l.Busy), Storage: part(l.Storage), CPU: part(l.CPU),
+			Other: part(l.Other)})
+	}
+	return rows
+}
+
 // NameOf is a window's name for people. epoch is nil if it is unknown.
 func NameOf(kind window.Kind, name, model string, epoch *int) string {
 	named := window.Window{Kind: kind, Name: name, Model: model, HasEpoch: epoch != nil}

@@ -110,10 +110,16 @@ func (h *History) Means(gpu string, start, end time.Duration) (m Means) {
 
 // Limits returns the limits of a GPU, or zero if its details are not known.
 func (h *History) Limits(gpu string) GPULimits {
+	limits, _ := h.LimitsOf(gpu)
+	return limits
+}
+
+// LimitsOf is Limits, and reports whether the details of the GPU are known.
+func (h *History) LimitsOf(gpu string) (GPULimits, bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	if d := h.details[gpu]; d != nil {
-		return d.limits
+		return d.limits, true
 	}
-	return GPULimits{}
+	return GPULimits{}, false
 }

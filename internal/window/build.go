@@ -176,6 +176,7 @@ func (b *builder) addLedger(gpu string) (width float64, ok bool) {
 		b.Interrupted = b.Interrupted || parts[i].Reset
 		width = max(width, (parts[i].High-parts[i].Low)/2)
 	}
+	b.addPart(gpu, seconds(parts[0].Value), seconds(parts[1].Value), seconds(parts[2].Value))
 	return width, true
 }
 

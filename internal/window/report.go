@@ -29,6 +29,8 @@ type Report struct {
 	OtherReasons []OtherReason // the largest first, at most three; only if the Evidence is Followed
 	WhatIf       *WhatIf       // nil unless the Evidence is Followed
 
+	Ledgers []GPULedger // of each GPU, if there are several
+
 	// BusiestCore is how long the busiest core worked, if the ledger is Unattributed. It is a part of Other.
 	BusiestCore time.Duration
 

@@ -1,0 +1,54 @@
+package window
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// GPULedger is one GPU's part of the ledger of a window with several GPUs.
+type GPULedger struct {
+	ID                        string
+	Index                     int // as in nvidia-smi; -1 if it is unknown
+	Busy, Storage, CPU, Other time.Duration
+}
+
+// Name is how people name the GPU: by its number in nvidia-smi, if that is known.
+func (l *GPULedger) Name() string {
+	if l.Index < 0 || strings.HasPrefix(l.ID, "MIG-") {
+		return l.ID
+	}
+	return "GPU " + strconv.Itoa(l.Index)
+}
+
+// unevenShare is by how much of the window's time GPUs have to differ for each to be named.
+const unevenShare = 0.1
+
+// Uneven returns the GPU that worked least and the one that worked most, if they differ by more than a tenth of the
+// window, else nil.
+func (r *Report) Uneven() (least, most *GPULedger) {
+	if len(r.Ledgers) < 2 {
+		return nil, nil
+	}
+	busy := func(a, b GPULedger) int { return cmp.Compare(a.Busy, b.Busy) }
+	low, high := slices.MinFunc(r.Ledgers, busy), slices.MaxFunc(r.Ledgers, busy)
+	if (high.Busy - low.Busy).Seconds() <= unevenShare*r.Duration().Seconds() {
+		return nil, nil
+	}
+	return &low, &high
+}
+
+// addPart adds the ledger of one of several GPUs.
+func (b *builder) addPart(gpu string, busy, storage, cpu time.Duration) {
+	if len(b.GPUIDs) < 2 || gpu == "" {
+		return
+	}
+	l := GPULedger{ID: gpu, Index: -1, Busy: busy, Storage: storage, CPU: cpu}
+	l.Other = max(0, b.Duration()-busy-storage-cpu)
+	if limits, known := b.history.LimitsOf(gpu); known {
+		l.Index = limits.Index
+	}
+	b.Ledgers = append(b.Ledgers, l)
+}
