@@ -1,7 +1,9 @@
 package agent
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -18,9 +20,10 @@ func listCommand() *cobra.Command {
 	asJSON, last := false, defaultListed
 	cmd := &cobra.Command{
 		Use:   "ls",
-		Short: "List the windows of this machine's agent: open ones, and those of the last hour",
-		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver.
-Open ones have their ledger so far. STALLSPAN_SOCKET sets another socket than the default one.`,
+		Short: "List the windows of this machine: open ones, and those of the last hour",
+		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver,
+and those of your programs that stallspan run is watching now. Open ones have their ledger so far.
+With STALLSPAN_SOCKET it lists those of that socket alone.`,
 		Example: `  stallspan ls
   stallspan mark end "$(stallspan ls --json | jq -r '.running[0].id')"`,
 		Args: noArguments,
@@ -32,9 +35,9 @@ Open ones have their ledger so far. STALLSPAN_SOCKET sets another socket than th
 			if err != nil {
 				return usage(err)
 			}
-			all, err := client.Windows(cmd.Context())
+			all, err := listAll(cmd.Context(), client)
 			if err != nil {
-				return unanswered(client, err)
+				return err
 			}
 			if asJSON {
 				return writeJSON(cmd.OutOrStdout(), all)
@@ -45,6 +48,34 @@ Open ones have their ledger so far. STALLSPAN_SOCKET sets another socket than th
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print all reports as JSON")
 	cmd.Flags().IntVar(&last, "last", last, "`number` of windows that have ended, the newest ones")
 	return cmd
+}
+
+// maxRuns bounds the programs under run that ls asks.
+const maxRuns = 64
+
+// listAll lists the windows of the agent, and of each run of this user. Without an agent, the runs are enough.
+func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
+	all, failed := client.Windows(ctx)
+	if os.Getenv(api.SocketVariable) != "" {
+		return all, unanswered(client, failed)
+	}
+	runs := 0
+	for _, socket := range runSockets() {
+		if runs == maxRuns {
+			break
+		}
+		one, err := api.NewClient(socket).Windows(ctx)
+		if err != nil {
+			continue // it belongs to another user, or has just ended
+		}
+		runs++
+		all.Running = append(all.Running, one.Running...)
+		all.Ended = append(all.Ended, one.Ended...)
+	}
+	if runs > 0 {
+		return all, nil
+	}
+	return all, unanswered(client, failed)
 }
 
 func (t *table) list(all api.Listing, last int) {

@@ -3,12 +3,35 @@ package agent
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/window"
 )
+
+// A program under run is listed without an agent.
+func TestListOfARun(t *testing.T) {
+	temp := t.TempDir()
+	run := stallspan(t, "run", "--name", "listed", "--", "sh", "-c", "echo Epoch 1/1; exec sleep 600")
+	run.Env = append(run.Env, "TMPDIR="+temp)
+	run.start()
+	defer func() { _ = run.Process.Signal(syscall.SIGTERM); run.wait() }()
+	var got string
+	for end := time.Now().Add(slowest / 2); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		ls := stallspan(t, "ls")
+		ls.Env = append(slices.DeleteFunc(ls.Env, func(v string) bool { return strings.HasPrefix(v, "STALLSPAN_SOCKET=") }),
+			"TMPDIR="+temp, "XDG_RUNTIME_DIR="+temp)
+		ls.run()
+		if got = ls.out.String(); regexp.MustCompile(`epoch 1 .* open, `).MatchString(got) {
+			return
+		}
+	}
+	t.Errorf("got %q, want the open epoch of the run", got)
+}
 
 func TestList(t *testing.T) {
 	t.Parallel()

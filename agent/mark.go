@@ -167,7 +167,7 @@ func unanswered(client *api.Client, err error) error {
 	path := client.Server()
 	var refused *api.Error
 	switch {
-	case errors.As(err, &refused):
+	case err == nil, errors.As(err, &refused):
 		return err
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED):
 		return fmt.Errorf("no agent answers at %s: start stallspan agent or a Collector with the receiver stallspan, "+
