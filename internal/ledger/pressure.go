@@ -69,6 +69,7 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 	e.timeline.Learn(s)
 	for _, a := range e.accounts {
 		a.schedule.timeline = e.timeline
+		a.schedule.choose()
 		a.schedule.checkpoint()
 	}
 	e.timeline.Forget(e.timeline.Until() - keepSchedule)

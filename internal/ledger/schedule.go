@@ -12,7 +12,8 @@ import (
 // schedule divides the time of one target by what the scheduler reported of the job's threads. Copies are independent.
 type schedule struct {
 	timeline *chain.Timeline // nil without such a report
-	target   int             // thread that leads by the target; 0 if unknown
+	wanted   int             // thread that leads by the target; 0 if unknown
+	target   int             // the same, or the one before while the timeline knows nothing of it
 	leader   int             // target, or the thread that created it once it has ended
 
 	begun  bool
@@ -57,10 +58,18 @@ const (
 
 // lead sets the thread whose time is divided.
 func (s *schedule) lead(tid int) {
-	if s.target != tid {
-		s.target = tid
-		s.follow(tid)
+	s.wanted = tid
+	s.choose()
+}
+
+// choose follows the wanted thread. One that is in no report yet does not replace one that is: a short-lived child of a
+// plain user's job can have ended before its events were lent, and its parent waited for it.
+func (s *schedule) choose() {
+	if s.wanted == s.target || s.timeline != nil && !s.timeline.Knows(s.wanted) && s.timeline.Knows(s.leader) {
+		return
 	}
+	s.target = s.wanted
+	s.follow(s.target)
 }
 
 func (s *schedule) follow(tid int) {
