@@ -161,9 +161,14 @@ func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
 		}
 	}
 	victim := startVictim(t, "sh", "-c", "while sleep 0.01; do :; done")
-	if evidence, status := watched(t, socket, victim, 2*time.Second); evidence != "schedule" {
-		t.Errorf("got the evidence %q, want schedule; problems: %q", evidence, status.Problems)
+	var evidence string
+	var status api.Status
+	for range 5 { // a busy machine may follow a child too late for most of a window
+		if evidence, status = watched(t, socket, victim, 2*time.Second); evidence == "schedule" {
+			return
+		}
 	}
+	t.Errorf("got the evidence %q, want schedule; problems: %q", evidence, status.Problems)
 }
 
 // awaitChild waits for a child that has not ended.
