@@ -22,6 +22,10 @@ func TestChooseProcess(t *testing.T) {
 		{pid: 20, parent: 1, name: "serve.py", program: "python3", command: "python3 serve.py"},
 		{pid: 21, parent: 1, name: "serve.py", program: "python3", command: "python3 serve.py --port 2"},
 		{pid: 30, parent: 1, name: "serve.py", program: "sudo", command: "sudo stallspan attach serve.py"},
+		{pid: 40, parent: 1, name: "eval.py", program: "runuser", foreign: true},
+		{pid: 41, parent: 40, name: "eval.py", program: "python3"},
+		{pid: 42, parent: 41, name: "eval.py", program: "python3"},
+		{pid: 50, parent: 1, name: "other.py", program: "python3", foreign: true},
 		{pid: 31, parent: 30, name: "serve.py", program: "stallspan"},
 	} {
 		known[p.pid] = p
@@ -33,6 +37,8 @@ func TestChooseProcess(t *testing.T) {
 	}{
 		{"train.py", 10, ""}, // not its workers
 		{"torchrun", 10, ""},
+		{"eval.py", 41, ""},  // not root's runuser
+		{"other.py", 50, ""}, // which is refused or watched with a note
 		{"serve.py", 0, `2 processes are called "serve.py": give the number of one: 20 (python3 serve.py), ` +
 			`21 (python3 serve.py --port 2)`},
 		{"stallspan", 0, `no process is called "stallspan": give its number, see ps -e`},

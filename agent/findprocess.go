@@ -22,6 +22,7 @@ const (
 type process struct {
 	pid     int
 	parent  int
+	foreign bool   // of another user, and we are not root
 	started uint64 // ticks since the machine's start, so that a later process with its number is another one
 	name    string // of its script, or of its program
 	program string
@@ -55,7 +56,8 @@ func findProcess(proc, who string) (process, error) {
 	return choose(known, os.Getpid(), who)
 }
 
-// choose returns the process called name, without self and its ancestors: a shell or sudo names it too.
+// choose returns the process called name, without self and its ancestors: a shell or sudo names it too. Our own come
+// before those of other users: runuser, of root, names the program that it started for us.
 func choose(known map[int]process, self int, name string) (process, error) {
 	var found []process
 	ours := ancestors(known, self)
@@ -63,6 +65,10 @@ func choose(known map[int]process, self int, name string) (process, error) {
 		if !ours[pid] && p.called(name) {
 			found = append(found, p)
 		}
+	}
+	foreign := func(p process) bool { return p.foreign }
+	if own := slices.DeleteFunc(slices.Clone(found), foreign); len(own) > 0 {
+		found = own
 	}
 	found = slices.DeleteFunc(found, func(p process) bool {
 		above := ancestors(known, p.parent)
@@ -117,6 +123,9 @@ func readProcess(fs procfs.FS, pid int) (process, bool) {
 	}
 	found := process{pid: pid, parent: stat.PPID, started: stat.Starttime, name: stat.Comm, program: stat.Comm,
 		command: stat.Comm}
+	if status, err := p.NewStatus(); err == nil && os.Geteuid() != 0 {
+		found.foreign = status.UIDs[0] != uint64(os.Getuid())
+	}
 	if argv, err := p.CmdLine(); err == nil && len(argv) > 0 { // kernel threads have none
 		found.name, found.program = nameOf(argv), filepath.Base(argv[0])
 		found.command = strings.TrimRight(fit(strings.Join(argv, " "), commandWidth), " ")
