@@ -64,6 +64,9 @@ func openOutput(flag, path string) (*reportFile, error) {
 	if path == "" {
 		return &reportFile{}, nil
 	}
+	if path == "-" {
+		return nil, fmt.Errorf("%s -: give a file, or /dev/stdout", flag)
+	}
 	if info, err := os.Stat(path); err == nil {
 		for _, own := range []*os.File{os.Stdout, os.Stderr} { // /dev/stdout, whether it is a pipe or a file
 			if ours, err := own.Stat(); err == nil && os.SameFile(info, ours) {
