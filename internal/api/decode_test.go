@@ -56,6 +56,7 @@ var badBodies = []struct{ body, want string }{
 	{`{"kind":3}`, `kind must be text: model_load, epoch, checkpoint or custom, not number`},
 
 	{`{"kind":"epoch","epoch":"three"}`, `epoch must be an integer, like 3, not string`},
+	{`{"kind":"epoch","epoch":-1}`, `epoch -1 is negative: give the number that the program prints, from 0 on`},
 	{`{"kind":"epoch","epoch":3.0}`, `epoch must be an integer, like 3, not number 3.0`},
 	{`{"kind":"epoch","epoch":1e400}`, `epoch must be an integer, like 3, not number 1e400`},
 	{`{"kind":"epoch","epoch":99999999999999999999}`, `epoch must be an integer`},
@@ -115,7 +116,6 @@ func TestGoodBodies(t *testing.T) {
 		`{"kind":"custom"}`,
 		" {\"kind\" : \"custom\"}\r\n",
 		`{"kind":"model_load","name":null,"model":null,"epoch":null,"path":null,"pid":null,"run":null,"gpu_ids":null,"traceparent":null,"attributes":null}`,
-		`{"kind":"epoch","epoch":-1}`,
 		`{"kind":"epoch","gpu_ids":[],"attributes":{}}`,
 		`{"kind":"epoch","name":"` + strings.Repeat("n", 1024) + `"}`,
 		`{"kind":"checkpoint","pid":4194304,"attributes":{"config":"two\nlines","nothing":null}}`,

@@ -69,6 +69,7 @@ func TestPanicOfTheStore(t *testing.T) {
 		<-loaded
 		s.Learn("epoch/after", time.Second, false, time.Now())
 		time.Sleep(10 * time.Second)
+		synctest.Wait() // what the other goroutine did is visible from here on
 		if _, known := s.known["epoch/before"]; !known {
 			t.Errorf("got %v after %v, want the baselines of the file", s.known, time.Since(began))
 		}
