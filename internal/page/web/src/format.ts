@@ -7,7 +7,7 @@ function digits(x: number): string {
 
 export function duration(s: number): string {
   const a = Math.abs(s);
-  if (a === 0) return "0 s";
+  if (a < 5e-7) return "0 s";
   if (a < 0.9995e-3) return `${digits(s * 1e6)} µs`;
   if (a < 0.9995) return `${digits(s * 1e3)} ms`;
   if (a < 120) return `${digits(s)} s`;
