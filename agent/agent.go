@@ -71,6 +71,7 @@ func rootCommand() *cobra.Command {
 		statCommand(),
 		recordCommand(),
 		replayCommand(),
+		docsCommand(),
 	)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strictDefaults(root)

@@ -47,7 +47,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 			return printed(err)
 		},
 	}
-	cmd.Flags().StringVar(&config, "config", "", "check for an agent with this config `file` (docs/agent.md)")
+	cmd.Flags().StringVar(&config, "config", "", "check for an agent with this config `file` (stallspan docs agent)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the findings as one JSON object")
 	return cmd
 }

@@ -57,7 +57,7 @@ func yamlError(err error) error {
 		if near := nearest.Word(m[2], configKeys(reflect.TypeFor[agentConfig]())); near != "" {
 			return fmt.Errorf("%s: there is no key %.60q here: did you mean %s?", m[1], m[2], near)
 		}
-		return fmt.Errorf("%s: there is no key %.60q here: docs/agent.md lists the keys", m[1], m[2])
+		return fmt.Errorf("%s: there is no key %.60q here: stallspan docs agent lists the keys", m[1], m[2])
 	}
 	if m := wrongType.FindStringSubmatch(text); m != nil {
 		want, found := expected[m[4]], map[string]string{"seq": "a list", "map": "a mapping"}[m[2]]

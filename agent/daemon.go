@@ -41,7 +41,7 @@ backend it serves the API only.`,
 			return (&daemon{config: c}).run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&path, "config", "", "read the settings from this `file` (docs/agent.md)")
+	cmd.Flags().StringVar(&path, "config", "", "read the settings from this `file` (stallspan docs agent)")
 	return cmd
 }
 

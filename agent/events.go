@@ -33,7 +33,7 @@ then new ones until ^C. STALLSPAN_SOCKET sets another socket than the default on
 		},
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object for each event (docs/events.md)")
+	flags.BoolVar(&o.asJSON, "json", false, "print one JSON object for each event (stallspan docs events)")
 	flags.IntVar(&o.last, "last", o.last, fmt.Sprintf("begin with this `number` of the newest events, at most %d", alert.BoardSize))
 	durationFlag(flags, &o.since, "since", "begin with the events of this `duration`, such as 1h")
 	flags.BoolVar(&o.once, "once", false, "exit after these, and do not wait for more")

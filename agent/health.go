@@ -69,7 +69,7 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
 	f.StringArrayVar(&o.from, "from", nil, "read saved output of smartctl --json from this `file`; - is standard input")
-	f.StringVar(&o.config, "config", "", "use the settings of an agent's config `file` (docs/agent.md)")
+	f.StringVar(&o.config, "config", "", "use the settings of an agent's config `file` (stallspan docs agent)")
 	f.StringVar(&o.file, "file", "", "the `file` of baselines; the disks' history is in its folder\n(default: the one of stallspan run)")
 	f.StringVar(&o.smartctl, "smartctl", "", "the `path` of smartctl")
 	f.BoolVar(&o.sudo, "sudo", false, "run smartctl with sudo")

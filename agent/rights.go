@@ -17,7 +17,7 @@ func giveUpFileRights() error {
 	}
 	path, _ := os.Executable()
 	say("warning: %s is setuid or setgid, or has file capabilities: it runs without them, and so do its children. "+
-		"docs/agent.md gives rights to a service only", path)
+		"see stallspan docs agent for the rights of a service", path)
 	if err := trust.Needs(trust.None); err != nil {
 		return fmt.Errorf("the rights of this program's file cannot be given up, remove them: %w", err)
 	}

@@ -20,7 +20,7 @@ type slowFlags struct{ config.Slow }
 func (o *slowFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	baselineFlag(flags, &o.Baseline,
-		"compare loads and epochs with earlier ones in this `file`, or \"off\"\n(default: see docs/commands.md)")
+		"compare loads and epochs with earlier ones in this `file`, or \"off\"\n(default: see stallspan docs commands)")
 	flags.Func("slow-factor", "a window is slow above so many `times` the usual p95 (default 1.5)", o.setFactor)
 	durationFlag(flags, &o.Load, "slow-load", "a model load is slow above this `duration`")
 	durationFlag(flags, &o.Epoch, "slow-epoch", "an epoch is slow above this `duration`")

@@ -16,5 +16,5 @@ func CheckMetric(name string) error {
 	if slices.Contains(names, name) {
 		return nil
 	}
-	return fmt.Errorf("there is no metric %.60q: docs/metrics.md lists them", name)
+	return fmt.Errorf("there is no metric %.60q: stallspan docs metrics lists them", name)
 }

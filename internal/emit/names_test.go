@@ -5,9 +5,9 @@ import "testing"
 func TestCheckMetric(t *testing.T) {
 	for name, want := range map[string]string{
 		"system.disk.io":  "",
-		"system.disk.ios": `there is no metric "system.disk.ios": docs/metrics.md lists them`,
-		"z":               `there is no metric "z": docs/metrics.md lists them`,
-		"":                `there is no metric "": docs/metrics.md lists them`,
+		"system.disk.ios": `there is no metric "system.disk.ios": stallspan docs metrics lists them`,
+		"z":               `there is no metric "z": stallspan docs metrics lists them`,
+		"":                `there is no metric "": stallspan docs metrics lists them`,
 	} {
 		got := ""
 		if err := CheckMetric(name); err != nil {

@@ -24,7 +24,7 @@ func (m *machine) pid() int {
 }
 
 // asService is the only way to give rights to this program that does not give them to all its users.
-const asService = "run the agent as the service of docs/agent.md, whose user may then read all processes and files"
+const asService = "run the agent as a service (stallspan docs agent), whose user may then read all processes and files"
 
 // processes follows this process as a job, and tries to read the I/O counters of other users' processes.
 func (m *machine) processes(context.Context) []Finding {

@@ -182,7 +182,7 @@ func (s *Source) outputError(err error, stderr *limitedBuffer, cmd *exec.Cmd) st
 	text := clean(stderr.text.String(), 200)
 	switch {
 	case s.options.Sudo && text != "":
-		return "sudo: " + text + " (docs/health.md has the sudoers line)"
+		return "sudo: " + text + " (stallspan docs health has the sudoers line)"
 	case text != "":
 		return fmt.Sprintf("the output of smartctl cannot be used: %v; on standard error: %s", err, text)
 	case errors.Is(err, errEmpty):

@@ -32,7 +32,7 @@ const (
 	replaceOld  = "Back up its data, and plan to replace it: it has reached the age or use that it was designed for."
 	askMaker    = "Back up its data, and look up the warning in its maker's documentation."
 	setType     = "If a USB bridge or RAID controller is in between, set its type (stallspan health --type): " +
-		"docs/health.md lists the types."
+		"stallspan docs health lists the types."
 	cool = "Improve its cooling: check dust, fans and its place in the case. " +
 		"Heat shortens its life and throttles it."
 	resetDrive = "Look for it in the kernel log (dmesg), and reseat the drive and its cable; " +
