@@ -29,6 +29,9 @@ func printHealth(out io.Writer, all []drives.Drive) error {
 			r := drives.ReportOf(&all[i])
 			row(cmp.Or(r.Device, "-"), cmp.Or(r.Model, "-"), capacityText(r.Size), stateWords[string(r.Status)],
 				driveColors[string(r.Status)], celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
+			if r.Serial != "" && r.Status != "ok" {
+				t.text("  Serial: ", r.Serial) // how people find it in the machine
+			}
 			if r.Finding != "" {
 				t.text("  ", r.Finding)
 			}
