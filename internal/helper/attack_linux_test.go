@@ -5,6 +5,7 @@ package helper
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -49,6 +50,9 @@ func actAsAttacker() error {
 		}
 		for {
 			n, _, err := unix.Recvfrom(fd, buf, 0)
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
 			if err != nil {
 				return err
 			}

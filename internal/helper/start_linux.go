@@ -79,6 +79,9 @@ func awaitHello(fd int) error {
 	}
 	var buf [maxAnswer]byte
 	n, _, err := unix.Recvfrom(fd, buf[:], 0)
+	for errors.Is(err, unix.EINTR) { // a socket with a time limit is not read again after a signal
+		n, _, err = unix.Recvfrom(fd, buf[:], 0)
+	}
 	if err != nil {
 		return fmt.Errorf("the helper does not start within %v: %w", startWait, err)
 	}
