@@ -63,18 +63,19 @@ func (h *eventDispatcher) show(e emit.Event, span trace.SpanContext) *emit.Event
 
 // begin starts the span of a window. When it ends, its events are passed on.
 func (h *eventDispatcher) begin(name string, start time.Time, parent trace.SpanContext) windows.Span {
-	return &eventSpan{h.telemetry.begin(name, start, parent), h}
+	return &eventSpan{h.telemetry.begin(name, start, parent), h.post}
 }
 
+// eventSpan passes the events of a window on when its span ends.
 type eventSpan struct {
 	windows.Span
-	to *eventDispatcher
+	post func(e emit.Event, within trace.SpanContext)
 }
 
 func (s *eventSpan) End(span emit.Span) {
 	s.Span.End(span)
 	for _, e := range span.Events {
-		s.to.post(e, s.Exemplar())
+		s.post(e, s.Exemplar())
 	}
 }
 
@@ -83,7 +84,7 @@ func (h *eventDispatcher) api() api.Events {
 	if h == nil {
 		return api.Events{}
 	}
-	return api.Events{Board: &h.board, Try: h.try, Trouble: h.trouble}
+	return api.Events{Board: &h.board, Try: h.try, Reported: h.post, Trouble: h.trouble}
 }
 
 // try emits a test event, and returns where it went.

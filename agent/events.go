@@ -13,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 func eventsCommand() *cobra.Command {
@@ -113,7 +114,11 @@ func (e *shownEvent) words() string {
 	case e.Resolved:
 		state = "OVER"
 	}
-	return printable(fmt.Sprintf("%s %-5s %s  %s", e.Time.Local().Format("2006-01-02 15:04:05"), state, e.Name, e.Body))
+	line := fmt.Sprintf("%s %-5s %s  %s", e.Time.Local().Format("2006-01-02 15:04:05"), state, e.Name, e.Body)
+	if who, _ := e.Attributes[string(semconv.EventReporterKey)].(string); who != "" {
+		line += " (reported by " + who + ")"
+	}
+	return printable(line)
 }
 
 func eventsTestCommand() *cobra.Command {

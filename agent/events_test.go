@@ -2,8 +2,11 @@ package agent
 
 import (
 	"encoding/json"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"unicode"
@@ -109,4 +112,44 @@ func FuzzEventWords(f *testing.F) {
 			t.Errorf("%q: got %q", line, words)
 		}
 	})
+}
+
+// The slow windows of a run are events of the agent on its machine, with the user who reports them.
+func TestEventsOfARun(t *testing.T) {
+	t.Parallel()
+	socket := socketIn(t)
+	agent, _ := startAgent(t, socket)
+	defer stop(t, agent)
+	run := stallspan(t, "run", "--slow-epoch", "1ms", "--name", "handed", "--", "sh", "-c",
+		"echo Epoch 1/2; sleep 0.3; echo Epoch 2/2; sleep 0.3")
+	run.Env = append(run.Env, "STALLSPAN_SOCKET="+socket)
+	if code := run.run(); code != 0 {
+		t.Fatalf("run: got exit code %d: %s", code, &run.err)
+	}
+	events := stallspan(t, "events", "--once")
+	events.Env = append(events.Env, "STALLSPAN_SOCKET="+socket)
+	if code := events.run(); code != 0 {
+		t.Fatalf("events: got exit code %d: %s", code, &events.err)
+	}
+	want := fmt.Sprintf(`^(\S+ \S+ WARN  stallspan.window.slow  epoch handed: .*\(reported by uid %d\)\n){2}$`, os.Geteuid())
+	if got := events.out.String(); !regexp.MustCompile(want).MatchString(got) {
+		t.Errorf("got %q, want both epochs: %s", got, want)
+	}
+}
+
+// A run whose agent takes no events, or does not answer, ends as it would without one.
+func TestEventsOfARunRefused(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("unix", socketIn(t)) // it never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	for _, socket := range []string{silent.Addr().String(), filepath.Join(t.TempDir(), "none")} {
+		run := stallspan(t, "run", "--slow-epoch", "1ms", "--", "sh", "-c", "echo Epoch 1/1; sleep 0.3")
+		run.Env = append(run.Env, "STALLSPAN_SOCKET="+socket)
+		if code := run.run(); code != 0 || strings.Contains(run.err.String(), socket) {
+			t.Errorf("%s: got exit code %d: %s, want 0, and no word of the socket", socket, code, &run.err)
+		}
+	}
 }

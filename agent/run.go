@@ -155,6 +155,7 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return exitError{exitRun, err}
 	}
+	r.telemetry.handover = newHandover(api.AgentSockets())
 	r.root = r.telemetry.exporter.Begin(rootName(r.options.name), time.Now(), parentFromEnvironment())
 	r.client = newClient(m, r.telemetry, &r.windows, r.options.name, runJob, r.root.SpanContext())
 

@@ -25,6 +25,7 @@ import (
 type telemetry struct {
 	metrics  *emit.Metrics
 	exporter *export.Exporter
+	handover *handover // of the events of windows; nil for none
 
 	first     sync.WaitGroup // the first collection of metrics
 	stopFirst context.CancelFunc
@@ -66,7 +67,11 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 
 // begin starts the span of a window.
 func (t *telemetry) begin(name string, start time.Time, parent trace.SpanContext) windows.Span {
-	return t.exporter.Begin(name, start, parent)
+	span := t.exporter.Begin(name, start, parent)
+	if t.handover == nil {
+		return span
+	}
+	return &eventSpan{span, t.handover.post}
 }
 
 // close flushes the queue and prints what was lost. A signal ends only the wait: the losses are still printed.
@@ -75,6 +80,7 @@ func (t *telemetry) close(ctx context.Context) {
 	defer stop()
 	ctx, cancel := context.WithTimeout(ctx, flushTime)
 	defer cancel()
+	t.handover.close(ctx)
 	t.stopFirst()
 	t.first.Wait()
 	waiting := time.AfterFunc(sayAfter, func() {

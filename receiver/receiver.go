@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
@@ -117,7 +118,7 @@ func (r *stallspanReceiver) open() (err error) {
 	if r.hasWindows() {
 		r.unsubscribe = m.OnEvent(r.onEvent)
 	}
-	r.server.start(m, r.client, &r.board, r.settings)
+	r.server.start(m, r.client, api.Events{Board: &r.board, Reported: r.postEvent}, r.settings)
 	for source, failure := range m.Failures() {
 		r.reported[source] = failure.Last.Error()
 	}

@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.uber.org/zap"
 
-	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -53,7 +52,7 @@ func listen(c *Config) (*server, error) {
 }
 
 // start serves until stop.
-func (s *server) start(m *monitor.Monitor, client *windows.Client, board *alert.Board, set receiver.Settings) {
+func (s *server) start(m *monitor.Monitor, client *windows.Client, events api.Events, set receiver.Settings) {
 	if s == nil {
 		return
 	}
@@ -63,7 +62,7 @@ func (s *server) start(m *monitor.Monitor, client *windows.Client, board *alert.
 	for _, l := range s.listeners {
 		set.Logger.Info("listening for announced windows", zap.Stringer("address", l.Addr()))
 		s.serving.Go(func() {
-			server := api.NewServer(m, client, set.BuildInfo.Version).With(api.Events{Board: board}).Lending(lender).
+			server := api.NewServer(m, client, set.BuildInfo.Version).With(events).Lending(lender).
 				Requiring(s.token)
 			var err error
 			failed := sample.Protect(func() { err = server.Serve(ctx, l) }) // requests are protected one by one

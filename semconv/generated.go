@@ -93,6 +93,8 @@ const (
 	EventCountKey = attribute.Key("stallspan.event.count")
 	// The limit of stallspan.event.value, in the same unit. (double)
 	EventLimitKey = attribute.Key("stallspan.event.limit")
+	// The user or container of another program that measured it and reported it: stallspan run. (string)
+	EventReporterKey = attribute.Key("stallspan.event.reporter")
 	// True on the record of an end, absent on others. (boolean)
 	EventResolvedKey = attribute.Key("stallspan.event.resolved")
 	// True on a test event. (boolean)
@@ -1216,11 +1218,11 @@ var IOStormEvent = Event{
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{
-		{EventTestKey, attribute.BOOL, false}, {FindingKey, attribute.STRING, false},
-		{ModelNameKey, attribute.STRING, false}, {SlownessReasonKey, attribute.STRING, true},
-		{TrainingEpochIndexKey, attribute.INT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{VerdictKey, attribute.STRING, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false},
+		{EventReporterKey, attribute.STRING, false}, {EventTestKey, attribute.BOOL, false},
+		{FindingKey, attribute.STRING, false}, {ModelNameKey, attribute.STRING, false},
+		{SlownessReasonKey, attribute.STRING, true}, {TrainingEpochIndexKey, attribute.INT64, false},
+		{TrainingRunNameKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
 	},
 }
 

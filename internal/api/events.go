@@ -9,7 +9,10 @@ import (
 	"strconv"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/quota"
 )
 
@@ -23,6 +26,10 @@ type Events struct {
 	// Try emits an event of that name, marked as a test, and waits for the actions or the end of ctx. It returns an error
 	// for an unknown name. Try is nil if the server cannot emit test events.
 	Try func(ctx context.Context, name string) (Tried, error)
+
+	// Reported takes an event of another program, and the span that it belongs to, which may be invalid. It is nil if the
+	// server takes none.
+	Reported func(e emit.Event, within trace.SpanContext)
 
 	// Trouble returns a line for each failing action and for dropped events, for GET /v1/status. It may be nil.
 	Trouble func() []string

@@ -33,7 +33,7 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/windows", map[string]handler{http.MethodGet: s.list, http.MethodPost: s.begin})
 	handle("/v1/windows/{id}", map[string]handler{http.MethodGet: s.show})
 	handle("/v1/windows/{id}/end", map[string]handler{http.MethodPost: s.end})
-	handle("/v1/events", map[string]handler{http.MethodGet: s.follow})
+	handle("/v1/events", map[string]handler{http.MethodGet: s.follow, http.MethodPost: s.reported})
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle(lend.Path, map[string]handler{http.MethodPost: s.schedule})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})

@@ -52,6 +52,7 @@ type Server struct {
 	started  time.Time
 	listings *quota.Places
 	streams  *quota.Places
+	reports  *quota.Rate // of events by other programs
 	callers  *callers
 	conns    *connections
 	ending   chan struct{} // closed when the server stops
@@ -73,6 +74,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		started:  time.Now(),
 		listings: quota.New(maxListings),
 		streams:  quota.New(maxStreams),
+		reports:  quota.NewRate(maxReported, reportPeriod),
 		ending:   make(chan struct{}),
 	}
 	s.http = http.Server{

@@ -61,6 +61,11 @@ func TestRegistry(t *testing.T) {
 		o.event(emit.Happened(over(kind)))
 	}
 	o.event(emit.Happened(over(alert.IOStorm)))
+	if e, _, err := emit.Reported(parse(t, reportedBody), "uid 1000", start); err != nil {
+		t.Error(err)
+	} else {
+		o.event(e)
+	}
 	for _, problem := range o.sorted() {
 		t.Errorf("registry: got %v, want none", problem)
 	}

@@ -13,8 +13,8 @@ var (
 	ErrShare = errors.New("this client has taken its share of the places")
 )
 
-// share is the part of the places that one client may take.
-const share = 4
+// Share is the part of the places that one client may take.
+const Share = 4
 
 // Places are a number of places that clients take and release. It is safe for concurrent use.
 type Places struct {
@@ -29,7 +29,7 @@ type Places struct {
 func New(places int) *Places { return &Places{max: places, by: map[string]int{}} }
 
 // Each is how many places one client may take.
-func (p *Places) Each() int { return max(1, p.max/share) }
+func (p *Places) Each() int { return max(1, p.max/Share) }
 
 // Take takes a place for a client: see window.Window. The client "" is this program itself, which has no share. The
 // error is ErrFull or ErrShare.
