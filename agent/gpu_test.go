@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -114,5 +115,22 @@ func TestStatWithBadGPUs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A window of a GPU that does not exist is refused, with those that do.
+func TestMarkUnknownGPU(t *testing.T) {
+	t.Parallel()
+	library := fixture.NVML(t)
+	player := fixture.PlayGPU(t, "gpu 0 uuid=GPU-0\ngpu 1 uuid=GPU-1\n")
+	const script = `export ` + actAs + `=stallspan
+		"$0" mark begin --kind custom --gpu GPU-1 >&2 || exit 9; exec "$0" mark begin --kind custom --gpu GPU-nope`
+	v := stallspan(t, "run", "--quiet", "--", "sh", "-c", script, os.Args[0])
+	if code := v.withGPU(library, player).run(); code != 1 {
+		t.Errorf("got exit code %d, want 1", code)
+	}
+	const want = `this machine has no GPU "GPU-nope": name one of GPU-0, GPU-1`
+	if got := v.err.String(); !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -61,6 +61,9 @@ func (c *Client) Begin(w window.Window, parent trace.SpanContext) (id, tracepare
 	if c.closed {
 		return "", "", errClosed
 	}
+	if err := c.registry.config.Readings.CheckGPUs(w.GPUs); err != nil {
+		return "", "", err
+	}
 	w.Source, w.Job = window.Announced, c.follow(w.PID, w.Client)
 	w.ByClient = w.ByClient && w.Job != ""
 	id, span, err := c.BeginAt(w, c.registry.config.Readings.Now(), parent)

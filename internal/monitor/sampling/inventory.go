@@ -4,6 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/stallspan/stallspan/internal/history"
 )
 
 // Inventory counts the devices of a machine.
@@ -31,6 +35,36 @@ func (r *Readings) CheckSources(setting string) error {
 	}
 	why := cmp.Or(append(r.problems.All(), errors.New("no source returned a reading"))...)
 	return fmt.Errorf("no device can be read, check %s: %w", setting, why)
+}
+
+// maxListedGPUs bounds the GPUs in an error of CheckGPUs.
+const maxListedGPUs = 16
+
+// CheckGPUs returns an error for the first ID that no GPU of this machine has or had, except where none is read: then
+// there is no driver, or it does not answer.
+func (r *Readings) CheckGPUs(ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	known := r.history.Known(history.GPUBusyTime)
+	r.mu.Lock()
+	for i := range r.now.latest.GPUs.GPUs { // also one that the history has no room for
+		known = append(known, r.now.latest.GPUs.GPUs[i].ID)
+	}
+	r.mu.Unlock()
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, id := range ids {
+		if len(known) == 0 || slices.Contains(known, id) {
+			continue
+		}
+		list, more := known, ""
+		if len(known) > maxListedGPUs {
+			list, more = known[:maxListedGPUs], fmt.Sprintf(" and %d more", len(known)-maxListedGPUs)
+		}
+		return fmt.Errorf("this machine has no GPU %.60q: name one of %s%s", id, strings.Join(list, ", "), more)
+	}
+	return nil
 }
 
 func (n Inventory) String() string {
