@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/stallspan/stallspan/internal/nearest"
 )
 
 // groupOf makes cmd a command that only has others below it. By itself it prints its help.
@@ -70,10 +73,34 @@ func needs(low, high int, wanted string) cobra.PositionalArgs {
 // flagError names the flag and the kind of value that it takes, in place of the error of Go's parser.
 func flagError(cmd *cobra.Command, err error) error {
 	var invalid *pflag.InvalidValueError
-	if errors.As(err, &invalid) {
+	var unknown *pflag.NotExistError
+	switch {
+	case errors.As(err, &invalid):
 		err = fmt.Errorf("--%s %q: %w", invalid.GetFlag().Name, invalid.GetValue(), valueError(invalid))
+	case errors.As(err, &unknown):
+		err = unknownFlag(cmd, unknown)
 	}
 	return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+}
+
+// unknownFlag suggests the flag that was meant. A long one with a single dash, as in -json, is read as letters.
+func unknownFlag(cmd *cobra.Command, unknown *pflag.NotExistError) error {
+	given, name := "--"+unknown.GetSpecifiedName(), unknown.GetSpecifiedName()
+	if letters := unknown.GetSpecifiedShortnames(); letters != "" {
+		given = "-" + letters
+		name, _, _ = strings.Cut(letters, "=")
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
+	})
+	hint := ""
+	if near := nearest.Word(name, names); near != "" {
+		hint = fmt.Sprintf(" (did you mean --%s?)", near)
+	}
+	return fmt.Errorf("unknown flag: %s%s", given, hint)
 }
 
 func valueError(invalid *pflag.InvalidValueError) error {

@@ -117,7 +117,7 @@ func TestStatUsage(t *testing.T) {
 		`INTERVAL "-1": choose 100ms to 24h`: {"-1"},
 		"add --from FILE":                    {"--since", "14:05"},
 		`--until "noon": give a time`:        {"--from", "x.gz", "--until", "noon"},
-		"unknown shorthand flag: 'q'":        {"-xq"},
+		"unknown flag: -q: see":              {"-xq"},
 	} {
 		v := stallspan(t, append([]string{"stat"}, args...)...)
 		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), says) || v.out.Len() > 0 {
