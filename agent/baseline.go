@@ -143,7 +143,7 @@ func learned(file string) (path string, all []baseline.Entry, err error) {
 // baselineJSON is one baseline in JSON. Times are seconds. Values that need more windows are absent.
 type baselineJSON struct {
 	Key         string    `json:"key"`
-	Kind        string    `json:"kind"` // load or epoch
+	Kind        string    `json:"kind"` // load, epoch, or first for the first epoch of a run
 	Name        string    `json:"name"`
 	Device      string    `json:"device,omitempty"`
 	Temperature string    `json:"temperature,omitempty"`

@@ -101,15 +101,15 @@ func TestLoadThatTookLonger(t *testing.T) {
 func TestEpochThatTookLonger(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "baseline.db")
-	compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.05; done")
+	compared(t, db, "for i in 1 2 3 4 5 6 7; do echo EPOCH $i; sleep 0.05; done")
 	e := largest(t, db)
-	d := compared(t, db, "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2")
-	if w := d.Windows[0]; e.Key != "epoch/job" || w.SlownessReason != "baseline" {
+	late := "echo EPOCH 1; sleep 0.05; echo EPOCH 2; " + tooLong(e) + "; echo EPOCH 3"
+	d := compared(t, db, late)
+	if w := d.Windows[1]; e.Key != "epoch/job" || w.SlownessReason != "baseline" {
 		t.Errorf("got %s slow by %q, %s; want epoch/job slow by the baseline", e.Key, w.SlownessReason, w.Finding)
 	}
-	if d := compared(t, "off", "echo EPOCH 1; "+tooLong(e)+"; echo EPOCH 2"); d.Windows[0].Slow ||
-		d.Windows[0].Baseline != nil {
-		t.Errorf("without a file: got %+v, want no baseline", d.Windows[0])
+	if d := compared(t, "off", late); d.Windows[1].Slow || d.Windows[1].Baseline != nil {
+		t.Errorf("without a file: got %+v, want no baseline", d.Windows[1])
 	}
 }
 
@@ -117,10 +117,11 @@ func TestEpochThatTookLonger(t *testing.T) {
 func TestEpochsAtTheEndsAreNotCompared(t *testing.T) {
 	t.Parallel()
 	db := filepath.Join(t.TempDir(), "baseline.db")
-	d := compared(t, db, "for i in 1 2 3 4 5 6; do echo EPOCH $i; sleep 0.1; done")
+	d := compared(t, db, "for i in 1 2 3 4 5 6 7; do echo EPOCH $i; sleep 0.1; done")
 	e := largest(t, db)
-	if len(e.Durations) != 5 || len(d.Windows) != 6 || d.Windows[5].Baseline != nil {
-		t.Fatalf("got %+v, %+v, want 5 learned epochs of 6 windows, and no baseline for the last one", e, d.Windows)
+	if len(e.Durations) != 5 || len(d.Windows) != 7 || d.Windows[6].Baseline != nil {
+		t.Fatalf("got %+v, %+v, want 5 learned epochs after the first of 7, and no baseline for the last one",
+			e, d.Windows)
 	}
 	d = compared(t, db, "echo EPOCH 1; "+tooLong(e))
 	if w := d.Windows[0]; w.Slow || w.Baseline != nil || w.Unfinished {
@@ -172,8 +173,8 @@ func TestDamagedBaselines(t *testing.T) {
 			reported++
 		}
 	}
-	if e := largest(t, db); reported != 1 || e.Key != "epoch/job" {
-		t.Errorf("got %d of the problems %q and %s, want 1 and epoch/job", reported, d.Problems, e.Key)
+	if e := largest(t, db); reported != 1 || e.Key != "first/job" {
+		t.Errorf("got %d of the problems %q and %s, want 1 and first/job", reported, d.Problems, e.Key)
 	}
 	if d := compared(t, t.TempDir(), "echo EPOCH 1"); len(d.Windows) != 1 ||
 		!strings.Contains(strings.Join(d.Problems, "\n"), "it is not a regular file") {
@@ -298,5 +299,51 @@ load llama               nvme       warm     6   2.0 s   2.0 s   3.0 s now
 	}
 	if text, err := os.ReadFile(db); err != nil || string(text) != "no database" {
 		t.Errorf("got %q, %v, want an unchanged file", text, err)
+	}
+}
+
+// The first epoch of a run is cold, and is compared with first ones only.
+func TestFirstEpochsAreApart(t *testing.T) {
+	t.Parallel()
+	db := filepath.Join(t.TempDir(), "baseline.db")
+	for range 2 {
+		compared(t, db, "echo EPOCH 1; sleep 0.5; for i in 2 3 4 5; do echo EPOCH $i; sleep 0.05; done")
+	}
+	all, err := baseline.List(db)
+	if err != nil || len(all) != 2 || all[0].Key != "epoch/job" || all[1].Key != "first/job" {
+		t.Fatalf("got %+v, %v, want epoch/job and first/job", all, err)
+	}
+	if later, first := all[0], all[1]; len(first.Durations) != 2 || len(later.Durations) != 6 ||
+		first.Median() < 300*time.Millisecond || !later.Matches("job") || !first.Matches("job") {
+		t.Errorf("got %+v, want 2 first epochs of about half a second, and 6 later ones", all)
+	}
+	var out bytes.Buffer
+	if err := printBaselines(&out, all, time.Now()); err != nil || !strings.Contains(out.String(), "\nfirst epoch job ") {
+		t.Errorf("got %v\n%s, want a row of the first epoch", err, out.String())
+	}
+}
+
+// A baseline of different work is of no use, and says so.
+func TestBaselineListWarns(t *testing.T) {
+	list := func(took ...time.Duration) string {
+		db := filepath.Join(t.TempDir(), "baseline.json")
+		s := baseline.Open(db, func(err error) { t.Error(err) })
+		for _, d := range took {
+			s.Learn("epoch/train.py", d, false, time.Now())
+		}
+		s.Close()
+		v := stallspan(t, "baseline", "list", "--file", db)
+		if code := v.run(); code != 0 {
+			t.Fatalf("got exit code %d: %s", code, &v.err)
+		}
+		return strings.Join(strings.Fields(v.out.String()), " ")
+	}
+	const warning = "The p95 is 63 times the median: this mixes different work"
+	const warm = 110 * time.Millisecond
+	if got := list(time.Second, warm, 6900*time.Millisecond, warm, warm); !strings.Contains(got, warning) {
+		t.Errorf("got %q, want %q", got, warning)
+	}
+	if got := list(2*time.Second, time.Second, time.Second); strings.Contains(got, "mixes") {
+		t.Errorf("got %q, want no warning", got)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
@@ -35,7 +36,7 @@ func printBaselines(out io.Writer, all []baseline.Entry, now time.Time) error {
 			if limit, known := slowAbove(e); known {
 				slow = explain.Duration(limit.Seconds())
 			}
-			name := e.Key.Kind() + " " + e.Key.Name()
+			name := strings.Replace(e.Key.Kind(), "first", "first epoch", 1) + " " + e.Key.Name()
 			if client := e.Key.Client(); client != "" {
 				name += " [" + client + "]"
 			}

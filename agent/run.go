@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -335,14 +333,4 @@ func parentFromEnvironment() trace.SpanContext {
 		return trace.SpanContext{}
 	}
 	return parent
-}
-
-// nameOf names a run after its script, or after its program.
-func nameOf(argv []string) string {
-	for _, arg := range argv[1:] {
-		if strings.HasSuffix(arg, ".py") || strings.HasSuffix(arg, ".sh") {
-			return filepath.Base(arg)
-		}
-	}
-	return filepath.Base(argv[0])
 }

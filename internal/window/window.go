@@ -58,6 +58,7 @@ type Window struct {
 	Source Source
 
 	HasEpoch   bool
+	First      bool // the first epoch of its run and job that began here, or the first for an hour
 	Owned      bool // its owner runs in this program and will end it, however long it takes
 	Unfinished bool // ended by something other than its own end: the program's exit, or a limit
 

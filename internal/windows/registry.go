@@ -128,8 +128,32 @@ func (t *table) add(o *openWindow) error {
 	} else if err != nil {
 		return ErrTooMany
 	}
+	o.First = o.Kind == window.Epoch && !t.hasEpochLike(&o.Window)
 	t.open[o.ID] = o
 	return nil
+}
+
+// hasEpochLike reports whether another epoch of a window's run and job is open, or has ended within the hour.
+func (t *table) hasEpochLike(w *window.Window) bool {
+	like := func(other *window.Window) bool {
+		return other.Kind == window.Epoch && other.Run == w.Run && other.Job == w.Job && other.Client == w.Client
+	}
+	for _, r := range slices.Backward(t.ended) { // the epoch before is among the newest
+		if like(&r.Window) {
+			return true
+		}
+	}
+	for _, e := range t.ending {
+		if like(&e.Window) {
+			return true
+		}
+	}
+	for _, o := range t.open {
+		if like(&o.Window) {
+			return true
+		}
+	}
+	return false
 }
 
 // remove takes a window out of the open ones. It returns nil if that is not open.

@@ -35,15 +35,19 @@ const (
 )
 
 // Key names what loads or epochs must have in common to be compared. Its text is KIND/DEVICE/TEMPERATURE/NAME for a
-// load and epoch/RUN for an epoch. In front is the client in brackets, unless it is the user of this program. Only the
-// client says how long a window took, so it must not change what others are compared with.
+// load, epoch/RUN for an epoch, and first/RUN for the first epoch of a run. In front is the client in brackets, unless
+// it is the user of this program. Only the client says how long a window took, so it must not change what others are
+// compared with.
 type Key string
 
 // KeyOf returns the key of a window, or "" if the window has no name or is of another kind. busiest is the device
 // type of the disk that was read most, which stands for the source of a load without a path.
 //
-// The key of an epoch is the name of its run alone. With the epoch's number in it, an epoch would be compared only with
-// the same epoch of earlier runs. The device is not part of it because a data set may lie on several, and a little
+// The first epoch of a run reads data that later ones find in memory, starts workers and tunes kernels, so it has a key
+// of its own. Whether an epoch was cold is not part of a key: data that left the memory are a reason to be slow.
+//
+// The key of a later epoch is the name of its run alone. With the epoch's number in it, an epoch would be compared only
+// with the same epoch of earlier runs. The device is not part of it because a data set may lie on several, and a little
 // unrelated I/O would change the key.
 func KeyOf(r *window.Report, busiest string) Key {
 	client := ""
@@ -55,7 +59,11 @@ func KeyOf(r *window.Report, busiest string) Key {
 		if r.Run == "" {
 			return ""
 		}
-		return Key(client + "epoch/" + shorten(r.Run))
+		kind := epoch
+		if r.First {
+			kind = first
+		}
+		return Key(client + kind + "/" + shorten(r.Run))
 	case window.ModelLoad:
 		name := r.Model
 		if name == "" && r.Path != "" && r.Seen.Size > 0 {
@@ -109,7 +117,13 @@ func (k Key) split() (kind, device, temperature, name string) {
 	return kind, device, temperature, name
 }
 
-// Kind returns "load" or "epoch".
+// The kinds of keys of epochs.
+const (
+	epoch = "epoch"
+	first = "first"
+)
+
+// Kind returns "load", "epoch", or "first" for the first epoch of a run.
 func (k Key) Kind() string { kind, _, _, _ := k.split(); return kind }
 
 // Name returns the model of a load, or the run of an epoch.

@@ -27,6 +27,7 @@ func TestKeyOf(t *testing.T) {
 		want   Key
 	}{
 		"epoch":               {of(window.Window{Kind: window.Epoch, Run: "train.py", Epoch: 7, HasEpoch: true}), "epoch/train.py"},
+		"first epoch":         {of(window.Window{Kind: window.Epoch, Run: "train.py", First: true}), "first/train.py"},
 		"no run":              {of(window.Window{Kind: window.Epoch}), ""},
 		"checkpoint":          {of(window.Window{Kind: window.Checkpoint, Run: "train.py", Name: "x"}), ""},
 		"no name":             {of(window.Window{Kind: window.ModelLoad}), ""},
