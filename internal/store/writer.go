@@ -1,0 +1,376 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/state"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+const (
+	fileMode   = 0o600
+	folderMode = 0o700
+)
+
+// Defaults and limits of Options.
+const (
+	DefaultMaxSize = 200_000_000 // bytes
+	DefaultMaxAge  = 7 * 24 * time.Hour
+	MinMaxSize     = 1_000_000
+)
+
+// Parts of the size that all files may have.
+const (
+	fileShare  = 8 // one file: a day that needs more has several
+	entryShare = 2 // of a file: windows and events must not drive curves out
+)
+
+// Bounds of what waits to be written.
+const (
+	maxRowsWaiting    = 360
+	maxEntriesWaiting = 512
+)
+
+// Options bound the files of a Writer.
+type Options struct {
+	Folder  string
+	MaxSize int64         // bytes of all files
+	MaxAge  time.Duration // of a file, from the end of its day
+}
+
+// Writer writes the files of a folder. It is safe for concurrent use.
+type Writer struct {
+	options Options
+	lock    *os.File // held until Close
+
+	mu      sync.Mutex // guards the fields below
+	encoder encoder
+	file    *os.File // nil before the first Flush
+	day     time.Time
+	part    int
+	size    int64 // bytes of the file that are complete blocks
+	entries int64 // part of size, for windows and events
+	number  uint32
+	written [groups]*numbered // in this file
+	rows    []*Rows           // that wait
+	list    [entryKinds][]Entry
+	lost    uint64
+}
+
+// Open opens a folder for writing, and creates it. Only one writer may have it open.
+func Open(o Options) (*Writer, error) {
+	folder, err := trust.Follow(o.Folder)
+	if err != nil {
+		return nil, err
+	}
+	o.Folder = folder
+	if err := os.MkdirAll(folder, folderMode); err != nil {
+		return nil, err
+	}
+	lock, err := open(filepath.Join(folder, ".lock"), os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return nil, err
+	}
+	if err := state.Lock(lock, 0); err != nil {
+		_ = lock.Close()
+		return nil, fmt.Errorf("another agent writes the history in %s: stop one of them", folder)
+	}
+	return &Writer{options: o, lock: lock}, nil
+}
+
+// Close writes what waits, and lets other writers open the folder.
+func (w *Writer) Close(at time.Time) error {
+	err := w.Flush(at)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.file != nil {
+		_ = w.file.Close()
+	}
+	_ = w.lock.Close()
+	return err
+}
+
+// Add adds the values of an interval that begins at a time. They wait until Flush. Without values nothing is added. If
+// too many wait, the oldest are lost. columns must not change later.
+func (w *Writer) Add(g Group, columns []Column, start time.Time, length time.Duration, values []float64) {
+	if len(columns) == 0 || len(columns) > maxColumns || len(values) != len(columns) {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	second := start.Unix()
+	r := w.open(g, columns, length, second)
+	r.Starts = append(r.Starts, second)
+	for c, v := range values {
+		r.Values[c] = append(r.Values[c], v)
+	}
+	waiting := 0
+	for _, r := range w.rows {
+		waiting += len(r.Starts)
+	}
+	if waiting > maxRowsWaiting {
+		w.lost += uint64(len(w.rows[0].Starts))
+		w.rows = slices.Delete(w.rows, 0, 1)
+	}
+}
+
+// rowsOfBlock bounds the rows that are lost at once.
+const rowsOfBlock = 60
+
+// open returns the rows that take an interval.
+func (w *Writer) open(g Group, columns []Column, length time.Duration, start int64) *Rows {
+	for _, r := range slices.Backward(w.rows) {
+		if r.Group != g {
+			continue
+		}
+		n := len(r.Starts)
+		if r.Length == length && start > r.Starts[n-1] && n < rowsOfBlock && (n+1)*len(columns) <= maxValues &&
+			slices.Equal(r.Columns, columns) {
+			return r
+		}
+		break
+	}
+	r := &Rows{Group: g, Columns: columns, Length: length, Values: make([][]float64, len(columns))}
+	w.rows = append(w.rows, r)
+	return r
+}
+
+// AddEntry adds a window or an event. It waits until Flush, and is lost if too many wait or if it is too large.
+func (w *Writer) AddEntry(e Entry) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.list[e.Kind]) >= maxEntriesWaiting || len(e.Text) > maxText {
+		w.lost++
+		return
+	}
+	w.list[e.Kind] = append(w.list[e.Kind], e)
+}
+
+// Lost returns how many intervals, windows and events were lost so far, because they could not be written in time or
+// were too many.
+func (w *Writer) Lost() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.lost
+}
+
+// Flush appends what waits to the file of the day, and removes files that are too old or too large in sum. After an
+// error, what waits goes on waiting.
+func (w *Writer) Flush(at time.Time) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.rows) == 0 && len(w.list[Window]) == 0 && len(w.list[Event]) == 0 {
+		return nil
+	}
+	if err := w.choose(at); err != nil {
+		return w.reason(err)
+	}
+	t, err := w.encode(w.written, w.number, w.size == 0)
+	if err != nil { // it cannot be written, now or later
+		w.lost += uint64(w.waiting())
+		w.clear()
+		return w.reason(err)
+	}
+	if w.entries+t.entries > w.options.MaxSize/fileShare/entryShare {
+		w.lost += uint64(len(w.list[Window]) + len(w.list[Event]))
+		t.bytes, t.entries = t.bytes[:t.curves], 0
+	}
+	if err := w.makeRoom(at, int64(len(t.bytes))); err != nil {
+		return w.reason(err)
+	}
+	if _, err := w.file.WriteAt(t.bytes, w.size); err != nil {
+		_ = w.file.Truncate(w.size) // a block that is cut would be skipped, too
+		return w.reason(err)
+	}
+	w.size, w.entries = w.size+int64(len(t.bytes)), w.entries+t.entries
+	w.written, w.number = t.written, t.number
+	w.clear()
+	return nil
+}
+
+func (w *Writer) waiting() (n int) {
+	for _, r := range w.rows {
+		n += len(r.Starts)
+	}
+	return n + len(w.list[Window]) + len(w.list[Event])
+}
+
+func (w *Writer) clear() {
+	w.rows, w.list = nil, [entryKinds][]Entry{}
+}
+
+// reason makes an error one that says what to do.
+func (w *Writer) reason(err error) error {
+	what := "check the folder"
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		what = "make room on its disk"
+	case errors.Is(err, fs.ErrPermission):
+		what = "give the folder to the agent's user"
+	}
+	return fmt.Errorf("the history in %s is not written, %s: %w", w.options.Folder, what, err)
+}
+
+// text is what Flush writes: curves, and then windows and events.
+type text struct {
+	bytes   []byte
+	curves  int   // length of the first part
+	entries int64 // length of the second one
+	written [groups]*numbered
+	number  uint32
+}
+
+// encode makes blocks of what waits, for a file that has these columns.
+func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t text, err error) {
+	t.written, t.number = written, number
+	if begin {
+		t.bytes = header()
+	}
+	for _, r := range w.rows {
+		known := t.written[r.Group]
+		if known == nil || !slices.Equal(known.columns, r.Columns) {
+			t.number++
+			known = &numbered{t.number, r.Columns}
+			if t.bytes, err = w.encoder.columns(t.bytes, r.Group, t.number, r.Columns); err != nil {
+				return t, err
+			}
+			t.written[r.Group] = known
+		}
+		if t.bytes, err = w.encoder.rows(t.bytes, known.number, r); err != nil {
+			return t, err
+		}
+	}
+	t.curves = len(t.bytes)
+	for kind := range entryKinds {
+		if t.bytes, err = w.encoder.entries(t.bytes, kind, w.list[kind]); err != nil {
+			return t, err
+		}
+	}
+	t.entries = int64(len(t.bytes) - t.curves)
+	return t, nil
+}
+
+// Waiting writes what waits as a file of its own, for a reader that wants it now.
+func (w *Writer) Waiting(to io.Writer) error {
+	w.mu.Lock()
+	t, err := w.encode([groups]*numbered{}, 0, true)
+	w.mu.Unlock()
+	if err == nil {
+		_, err = to.Write(t.bytes)
+	}
+	return err
+}
+
+// choose opens the file of the day: the newest one that has room, or a new one.
+func (w *Writer) choose(at time.Time) error {
+	day := dayOf(at)
+	limit := w.options.MaxSize / fileShare
+	if w.file != nil && w.day.Equal(day) && w.size < limit && w.exists() {
+		return nil
+	}
+	if w.file != nil {
+		_ = w.file.Close()
+		w.file = nil
+	}
+	files, err := Files(w.options.Folder)
+	if err != nil {
+		return err
+	}
+	part := 0
+	for _, f := range files {
+		if f.Day.Equal(day) {
+			part = max(part, f.Part)
+		}
+	}
+	if part > 0 {
+		if err := w.resume(day, part, limit); err == nil {
+			return nil
+		} else if !errors.Is(err, errNoRoom) {
+			return err
+		}
+	}
+	path := pathOf(w.options.Folder, day, part+1)
+	file, err := open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL)
+	if err != nil {
+		return err
+	}
+	state.LikeOld(file, filepath.Join(w.options.Folder, ".new")) // the owner of the folder
+	w.file, w.day, w.part = file, day, part+1
+	w.size, w.entries, w.number, w.written = 0, 0, 0, [groups]*numbered{}
+	return nil
+}
+
+// exists reports whether the file still has its name: a user may remove it.
+func (w *Writer) exists() bool {
+	own, err := w.file.Stat()
+	named, gone := os.Lstat(pathOf(w.options.Folder, w.day, w.part))
+	return err == nil && gone == nil && os.SameFile(own, named)
+}
+
+// errNoRoom is the error of a file that another one must follow.
+var errNoRoom = errors.New("the file cannot be continued")
+
+// resume opens the file that an earlier writer has begun, and removes a block at its end that is cut.
+func (w *Writer) resume(day time.Time, part int, limit int64) error {
+	file, err := open(pathOf(w.options.Folder, day, part), os.O_RDWR)
+	if err != nil {
+		return err
+	}
+	r := NewReader(file)
+	var end, entries int64
+	number := uint32(0)
+	for err == nil {
+		var f frame
+		if f, _, err = r.block(); err == nil {
+			end, number = r.read, max(number, f.schema)
+			if f.content == windowsBlock || f.content == eventsBlock {
+				entries += frameSize + int64(f.length)
+			}
+		}
+	}
+	if !errors.Is(err, io.EOF) || end >= limit { // it is full, or another program's
+		_ = file.Close()
+		return errNoRoom
+	}
+	if err := file.Truncate(end); err != nil {
+		_ = file.Close()
+		return err
+	}
+	w.file, w.day, w.part = file, day, part
+	w.size, w.entries, w.number, w.written = end, entries, number, [groups]*numbered{}
+	return nil
+}
+
+// makeRoom removes files that are too old, and then the oldest until so many bytes more are allowed.
+func (w *Writer) makeRoom(at time.Time, more int64) error {
+	files, err := Files(w.options.Folder)
+	if err != nil {
+		return err
+	}
+	own := pathOf(w.options.Folder, w.day, w.part)
+	total := more
+	for i := range files {
+		total += files[i].Size
+	}
+	for i := range files {
+		f := &files[i]
+		old := at.Sub(f.Day.Add(24*time.Hour)) > w.options.MaxAge
+		if f.Path == own || !old && total <= w.options.MaxSize {
+			continue
+		}
+		if err := os.Remove(f.Path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		total -= f.Size
+	}
+	return nil
+}
