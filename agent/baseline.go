@@ -64,9 +64,10 @@ func baselineListCommand(file *string) *cobra.Command {
 func baselineShowCommand(file *string) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "show KEY|NAME",
-		Short: "Show one baseline with its last 64 durations",
-		Args:  needs(1, 1, "baseline show needs one key, model or run: stallspan baseline list shows them"),
+		Use:               "show KEY|NAME",
+		Short:             "Show one baseline with its last 64 durations",
+		ValidArgsFunction: oneWord(func() []string { return baselineNames(*file) }),
+		Args:              needs(1, 1, "baseline show needs one key, model or run: stallspan baseline list shows them"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			path, all, err := learned(*file)
 			if err != nil {
@@ -89,8 +90,9 @@ func baselineShowCommand(file *string) *cobra.Command {
 func baselineResetCommand(file *string) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
-		Use:   "reset KEY|NAME | --all",
-		Short: "Forget one baseline or all, for example after new hardware, and print it",
+		Use:               "reset KEY|NAME | --all",
+		Short:             "Forget one baseline or all, for example after new hardware, and print it",
+		ValidArgsFunction: oneWord(func() []string { return baselineNames(*file) }),
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all && len(args) == 0 {
 				return nil

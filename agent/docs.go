@@ -19,10 +19,8 @@ func docsCommand() *cobra.Command {
 name pages in this way.`,
 		Example: `  stallspan docs
   stallspan docs verdicts | less`,
-		Args: needs(0, 1, "docs prints one page: stallspan docs verdicts"),
-		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return manual.Names(), cobra.ShellCompDirectiveNoFileComp
-		},
+		Args:              needs(0, 1, "docs prints one page: stallspan docs verdicts"),
+		ValidArgsFunction: oneWord(manual.Names),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return writeTable(cmd.OutOrStdout(), func(t *table) { t.text("Pages: ", strings.Join(manual.Names(), ", ")) })

@@ -130,7 +130,8 @@ func eventsTestCommand() *cobra.Command {
 shown, and handed to the actions in the agent's config. The names:
 
   ` + strings.Join(emit.EventNames(), "\n  "),
-		Example: "  stallspan events test stallspan.gpu.lost",
+		Example:           "  stallspan events test stallspan.gpu.lost",
+		ValidArgsFunction: oneWord(emit.EventNames),
 		Args: cobra.MatchAll(needs(1, 1, "events test needs the name of an event: see stallspan events test --help"),
 			func(_ *cobra.Command, args []string) error { return emit.CheckEvent(args[0]) }),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -43,7 +43,8 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 		Example: `  sudo stallspan health
   stallspan health --json nvme0n1
   smartctl --json -a /dev/sda > sda.json; stallspan health --from sda.json`,
-		Args: cobra.ArbitraryArgs,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: completeWords(wholeDisks),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(args); err != nil {
 				return usage(err)

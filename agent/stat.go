@@ -37,6 +37,9 @@ const (
 	maxInterval = 24 * time.Hour         // the kernel's times of a disk with a deep queue wrap in about a day
 )
 
+// allDisks is the DEVICE that stands for all.
+const allDisks = "ALL"
+
 func statCommand() *cobra.Command {
 	var o statOptions
 	cmd := &cobra.Command{
@@ -53,6 +56,7 @@ have had I/O. -d, -h, -k, -m, -x, -y and -z mean the same as in iostat.`,
   stallspan stat -xz nvme0n1 sda 5 12
   stallspan stat --csv 0.5 > load.csv
   stallspan stat --from machine.gz --since 14:05 --until 14:10 10`,
+		ValidArgsFunction: completeWords(func() []string { return append(diskNames(), allDisks) }),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := o.prepare(args)
 			if err != nil {
@@ -152,7 +156,7 @@ func parseStatArguments(args []string) (a statArguments, err error) {
 	for _, arg := range args {
 		isNumber := arg == "" || strings.ContainsAny(arg[:1], "0123456789.+-")
 		switch {
-		case !isNumber && arg == "ALL":
+		case !isNumber && arg == allDisks:
 			a.all = true
 		case !isNumber:
 			a.devices = append(a.devices, diskNamed(arg))
