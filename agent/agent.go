@@ -68,6 +68,7 @@ func rootCommand() *cobra.Command {
 		healthCommand(),
 		benchCommand(),
 		topCommand(),
+		pageCommand(),
 		statCommand(),
 		recordCommand(),
 		replayCommand(),

@@ -22,26 +22,37 @@ import (
 )
 
 func agentCommand() *cobra.Command {
-	var path string
+	var path, listen string
 	cmd := &cobra.Command{
-		Use:   "agent [--config FILE]",
+		Use:   "agent [--config FILE] [--listen PORT]",
 		Short: "Watch this machine until stopped: metrics, and a span for each announced window",
 		Long: `Watches this machine's GPUs, disks, pressure and CPU until it is stopped. Every ten seconds it sends
 metrics to the OTLP backend in OTEL_EXPORTER_OTLP_ENDPOINT. Programs announce model loads, epochs
 and other windows with its API; each becomes a span that shows where its time went. Without a
-backend it serves the API only.`,
+backend it serves the API only.
+
+With --listen it also serves the API on a port, and a page for a browser: the machine's curves and
+windows, live. stallspan page shows your own windows there without a port of the agent.`,
 		Example: `  OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4317 stallspan agent
-  stallspan agent --config /etc/stallspan.yaml`,
+  stallspan agent --config /etc/stallspan.yaml
+  stallspan agent --listen 127.0.0.1:4319`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, err := readConfig(path)
 			if err != nil {
 				return usage(err)
 			}
+			if listen != "" {
+				if _, err := api.Endpoint(listen); err != nil {
+					return usage(err)
+				}
+				c.Endpoint = listen
+			}
 			return (&daemon{config: c}).run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&path, "config", "", "read the settings from this `file` (stallspan docs agent)")
+	cmd.Flags().StringVar(&listen, "listen", "", "serve the API and a page on this `address:port`, as the setting endpoint")
 	return cmd
 }
 
@@ -166,6 +177,9 @@ func (d *daemon) greet(listeners []net.Listener) {
 	}
 	for _, l := range listeners {
 		say("windows are announced at %s", l.Addr())
+		if l.Addr().Network() == "tcp" {
+			say("a browser shows this machine at http://%s/", l.Addr())
+		}
 	}
 	if !d.telemetry.exporter.Exports() {
 		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT to your backend, such as http://localhost:4317")

@@ -88,20 +88,8 @@ func (p pictured) data(problems []string) *page.Data {
 	for _, r := range p.windows {
 		d.Windows = append(d.Windows, page.NewWindow(r, origin))
 	}
-	d.Curves = page.NewCurves(p.monitor.History(), ceilings(reports), origin, end)
+	d.Curves = page.NewCurves(p.monitor.History(), page.CeilingsOf(reports), origin, end)
 	return d
-}
-
-// ceilings are what the disks of the windows were seen to read at most.
-func ceilings(reports []*window.Report) page.Ceilings {
-	found := page.Ceilings{}
-	for _, r := range reports {
-		for i := range r.Disks {
-			d := &r.Disks[i]
-			found[d.Name] = max(found[d.Name], d.ReadCeiling)
-		}
-	}
-	return found
 }
 
 // host is the name of this machine, for the head of a page.

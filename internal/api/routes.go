@@ -8,10 +8,12 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/lend"
+	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -37,17 +39,29 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle(lend.Path, map[string]handler{http.MethodPost: s.schedule})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
+	handle(page.LivePath, map[string]handler{http.MethodGet: s.view})
+	handle(page.LivePath+"/live", map[string]handler{http.MethodGet: s.watch})
+	handle("/{$}", map[string]handler{http.MethodGet: s.shell})
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
-		return refuse(http.StatusNotFound, "there is no %s: the paths are /v1/windows, /v1/windows/ID, /v1/windows/ID/end, "+
-			"/v1/events, /v1/events/test, /v1/schedule and /v1/status", excerpt(r.URL.Path))
+		return refuse(http.StatusNotFound, "there is no %s: the paths are /, /v1/windows, /v1/windows/ID, "+
+			"/v1/windows/ID/end, /v1/events, /v1/events/test, /v1/page, /v1/page/live, /v1/schedule and "+
+			"/v1/status", excerpt(r.URL.Path))
 	}))
 	return noPages(s.admitTCP(mux))
 }
 
+// isShell reports whether a request is for the page itself, which holds no data. A link of another site may lead to it.
+func isShell(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Path == "/" }
+
 // noPages refuses requests of pages in a browser, which must not open windows or take all event streams on a loopback
-// port. Programs do not send these headers, and a browser sends "none" for an address that its user has entered.
+// port. Programs do not send these headers, and a browser sends "none" for an address that its user has entered. This
+// server's own page may read its data, and nothing else.
 func noPages(next http.Handler) http.Handler {
 	return handler(func(w http.ResponseWriter, r *http.Request) error {
+		if isShell(r) || r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, page.LivePath) && mayView(r) {
+			next.ServeHTTP(w, r)
+			return nil
+		}
 		if site := r.Header.Get("Sec-Fetch-Site"); r.Header.Get("Origin") != "" || site != "" && site != "none" {
 			return refuse(http.StatusForbidden, "requests from pages of other sites are refused: use a program")
 		}

@@ -26,7 +26,18 @@ func TestRefusedRequests(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/", "", nil, 404, `there is no "/": the paths are /v1/windows,`},
+		{"GET", "/index.html", "", nil, 404, `there is no "/index.html": the paths are /, /v1/windows,`},
+		{"POST", "/", "", nil, 405, `"POST" is not supported here: use GET`},
+		{"POST", "/v1/page", "", nil, 405, "use GET"},
+		{"POST", "/v1/page", "", []string{"Sec-Fetch-Site", "same-origin"}, 403, "pages of other sites"},
+		{"GET", "/v1/page", "", []string{"Sec-Fetch-Site", "cross-site"}, 403, "pages of other sites"},
+		{"GET", "/v1/page/live", "", []string{"Sec-Fetch-Site", "same-site"}, 403, "pages of other sites"},
+		{"GET", "/v1/page", "", []string{"Origin", "http://example.com"}, 403, "pages of other sites"},
+		{"GET", "/v1/page?minutes=1", "", nil, 400, "unknown parameter \"minutes\": use seconds, or from and to"},
+		{"GET", "/v1/page?seconds=-1", "", nil, 400, "seconds\" is a number of seconds"},
+		{"GET", "/v1/page?from=10", "", nil, 400, "from and to are seconds since 1970"},
+		{"GET", "/v1/page?from=20&to=10", "", nil, 400, "from and to are seconds since 1970"},
+		{"GET", "/v1/page?from=10&to=20", "", nil, 400, "is not known here"},
 		{"GET", "/v2/windows", "", nil, 404, `there is no "/v2/windows"`},
 		{"GET", "/v1/windows/", "", nil, 404, `there is no "/v1/windows/"`},
 		{"POST", "/v1/windows/a/b", "", nil, 404, `there is no`},

@@ -339,6 +339,17 @@ func (h *History) Known(s Series) []string {
 	return h.ids(s, func(*group) bool { return true })
 }
 
+// Gone returns when a device went that has not returned. ok is false while it is there.
+func (h *History) Gone(key Key) (since time.Duration, ok bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	g := h.axes[key.Series.kind().axis()].groups[groupKey{key.Series.kind(), key.ID}]
+	if g == nil || !g.gone {
+		return 0, false
+	}
+	return g.goneSince, true
+}
+
 // Left returns the devices with s that went at or after a time and have not returned, sorted.
 func (h *History) Left(s Series, since time.Duration) []string {
 	ids := h.ids(s, func(g *group) bool { return g.gone && g.goneSince >= since })

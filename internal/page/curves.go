@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // Curves are quantities over time, in panels that share one time axis.
@@ -81,13 +82,32 @@ const minStep = 100 * time.Millisecond
 // Ceilings are the highest read throughputs that were seen of disks, in bytes per second, by the disk's name.
 type Ceilings map[string]float64
 
+// CeilingsOf are the ceilings that reports name.
+func CeilingsOf(reports []*window.Report) Ceilings {
+	found := Ceilings{}
+	for _, r := range reports {
+		for i := range r.Disks {
+			d := &r.Disks[i]
+			found[d.Name] = max(found[d.Name], d.ReadCeiling)
+		}
+	}
+	return found
+}
+
+// Source is what curves are read from, and whose are shown.
+type Source struct {
+	History  *history.History
+	Ceilings Ceilings
+	Jobs     func(id string) bool // whether a job's curves are shown; nil for all
+}
+
 // maker reads curves from a history.
 type maker struct {
-	from   *history.History
-	limits Ceilings
+	Source
 	start  time.Duration
 	step   time.Duration
 	points int
+	whole  bool // curves that are 0 all the time are kept, of all disks
 }
 
 // NewCurves returns the curves of the time from origin to end, both on the monotonic clock, or of as much of it as the
@@ -101,9 +121,25 @@ func NewCurves(h *history.History, ceilings Ceilings, origin, end time.Duration)
 		return Curves{}
 	}
 	step := max(minStep, (end-start+maxPoints-1)/maxPoints)
-	m := &maker{from: h, limits: ceilings, start: start, step: step, points: int((end - start) / step)}
-	c := Curves{Start: (start - origin).Seconds(), Step: step.Seconds()}
-	if m.points == 0 {
+	return Source{History: h, Ceilings: ceilings}.Every(step, origin, start, end)
+}
+
+// Every returns curves of a time on the monotonic clock, with a point for each whole step. Times of the curves count
+// from origin.
+func (s Source) Every(step, origin, start, end time.Duration) Curves {
+	m := &maker{Source: s, start: start, step: step, points: int((end - start) / step)}
+	return m.curves(origin)
+}
+
+// More is Every for the time since the last curves: it keeps the curves that are 0.
+func (s Source) More(step, origin, start, end time.Duration) Curves {
+	m := &maker{Source: s, start: start, step: step, points: int((end - start) / step), whole: true}
+	return m.curves(origin)
+}
+
+func (m *maker) curves(origin time.Duration) Curves {
+	c := Curves{Start: (m.start - origin).Seconds(), Step: m.step.Seconds(), Panels: []Panel{}}
+	if m.points <= 0 {
 		return c
 	}
 	for _, p := range slices.Concat(m.ledgers(), m.gpuBusy(), m.disks(), m.pressure(), m.cores(), m.gpuDetails()) {
@@ -124,6 +160,18 @@ func oldest(h *history.History) (first time.Duration, ok bool) {
 	return first, ok
 }
 
+// jobName is the name of a job without the start of its process, which distinguishes it from an earlier one.
+func jobName(id string) string {
+	name, started, ok := strings.Cut(id, " of ")
+	if !ok || !strings.HasPrefix(id, "process ") || strings.Trim(started, "0123456789") != "" {
+		return id
+	}
+	return name
+}
+
+// shows reports whether a job's curves are shown. "" stands for the whole machine.
+func (m *maker) shows(job string) bool { return job == "" || m.Jobs == nil || m.Jobs(job) }
+
 func (m *maker) at(i int) time.Duration { return m.start + time.Duration(i)*m.step }
 
 // grown returns the growth of a quantity in each interval, divided by the step; NaN where it is not known. It returns
@@ -131,9 +179,11 @@ func (m *maker) at(i int) time.Duration { return m.start + time.Duration(i)*m.st
 func (m *maker) grown(s history.Series, id string) Values {
 	values := make(Values, m.points)
 	known := false
+	key := history.Key{Series: s, ID: id}
+	gone, left := m.History.Gone(key)
 	for i := range values {
-		d, ok := m.from.Between(history.Key{Series: s, ID: id}, history.Point{At: m.at(i)}, history.Point{At: m.at(i + 1)})
-		if !ok || d.Reset {
+		d, ok := m.History.Between(key, history.Point{At: m.at(i)}, history.Point{At: m.at(i + 1)})
+		if !ok || d.Reset || left && m.at(i+1) > gone {
 			values[i] = math.NaN()
 			continue
 		}
@@ -198,8 +248,11 @@ const percent = 100
 func (m *maker) ledgers() (panels []Panel) {
 	gpus := map[string][]string{} // by job
 	var jobs []string
-	for _, id := range m.from.Known(history.LedgerBusy) {
+	for _, id := range m.known(history.LedgerBusy) {
 		job, gpu, _ := strings.Cut(id, "\x00")
+		if !m.shows(job) {
+			continue
+		}
 		if gpus[job] == nil {
 			jobs = append(jobs, job)
 		}
@@ -221,7 +274,7 @@ func (m *maker) ledgers() (panels []Panel) {
 func (m *maker) ledger(job string, gpus []string) Panel {
 	title, withGPU := "Where the time went", gpus[0] != ""
 	if job != "" {
-		title += ": " + job
+		title += ": " + jobName(job)
 	}
 	p := Panel{Title: title, Unit: "%", Max: percent, Stacked: true}
 	var busy, storage, cpu Values
@@ -254,9 +307,25 @@ func (m *maker) ledger(job string, gpus []string) Panel {
 	return p
 }
 
+// known are the names of a quantity, in order.
+func (m *maker) known(s history.Series) []string {
+	ids := m.History.Known(s)
+	slices.Sort(ids)
+	return ids
+}
+
+// gpus are the GPUs in the order of nvidia-smi.
+func (m *maker) gpus() []string {
+	ids := m.known(history.GPUBusyTime)
+	slices.SortStableFunc(ids, func(a, b string) int {
+		return cmp.Compare(m.History.Limits(a).Index, m.History.Limits(b).Index)
+	})
+	return ids
+}
+
 func (m *maker) gpuBusy() []Panel {
 	p := Panel{Title: "GPU", Unit: "%", Max: percent}
-	ids := m.from.Known(history.GPUBusyTime)
+	ids := m.gpus()
 	for device, id := range ids[:min(len(ids), maxGPUs)] {
 		if busy := m.grown(history.GPUBusyTime, id); busy != nil {
 			p.Lines = append(p.Lines, Line{Name: m.gpuName(id) + " busy", Device: device, Values: busy.scaled(percent)})
@@ -275,7 +344,7 @@ func (m *maker) gpuBusy() []Panel {
 
 // gpuName is the number that nvidia-smi gives a GPU, where it is known.
 func (m *maker) gpuName(id string) string {
-	if limits := m.from.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
+	if limits := m.History.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
 		return "GPU " + strconv.Itoa(limits.Index)
 	}
 	return id
@@ -291,7 +360,7 @@ func (m *maker) detail(gpu string, d history.Detail) Values {
 		if widen := (time.Second - m.step) / 2; widen > 0 {
 			start, end = start-widen, end+widen
 		}
-		means := m.from.Means(gpu, start, end)
+		means := m.History.Means(gpu, start, end)
 		mean, ok := means.Get(d)
 		if values[i] = mean; !ok {
 			values[i] = math.NaN()
@@ -308,7 +377,7 @@ func (m *maker) gpuDetails() []Panel {
 	panels := []Panel{
 		{Title: "GPU power", Unit: "W"}, {Title: "GPU temperature", Unit: "°C"}, {Title: "GPU memory", Unit: "B"},
 	}
-	ids := m.from.Known(history.GPUBusyTime)
+	ids := m.gpus()
 	for device, id := range ids[:min(len(ids), maxGPUs)] {
 		for i, d := range []history.Detail{history.Power, history.Temperature, history.MemoryUsed} {
 			if values := m.detail(id, d); values != nil {
@@ -332,14 +401,14 @@ func (d *diskCurves) moved() float64 { return d.read.sum() + d.written.sum() }
 
 func (m *maker) disks() []Panel {
 	var all []diskCurves
-	for _, id := range m.from.Known(history.DiskReadBytes) {
+	for _, id := range m.known(history.DiskReadBytes) {
 		d := diskCurves{
 			name: id, read: m.grown(history.DiskReadBytes, id), written: m.grown(history.DiskWriteBytes, id),
 			reads: m.grown(history.DiskReadIOs, id), writes: m.grown(history.DiskWriteIOs, id),
 			readTime: m.grown(history.DiskReadTicks, id), writeTime: m.grown(history.DiskWriteTicks, id),
 			queue: m.grown(history.DiskTimeInQueue, id),
 		}
-		if !d.read.zero() || !d.written.zero() {
+		if m.whole || !d.read.zero() || !d.written.zero() {
 			all = append(all, d)
 		}
 	}
@@ -347,41 +416,43 @@ func (m *maker) disks() []Panel {
 	moved := Panel{Title: "Disk throughput", Unit: "B/s"}
 	await := Panel{Title: "Time of a disk operation (await)", Unit: "s", Log: true}
 	queue := Panel{Title: "Operations in flight (queue)", Unit: ""}
-	if more := len(all) - maxDisks; more > 0 {
+	if more := len(all) - maxDisks; more > 0 && !m.whole {
 		moved.Note = strconv.Itoa(more) + " disks that moved less are not shown."
 		all = all[:maxDisks]
 	}
 	for i := range all {
 		d := &all[i]
-		moved.add(i, d.name+" read", d.read, false)
-		moved.add(i, d.name+" written", d.written, true)
-		if limit := m.limits[d.name]; limit > 0 {
+		m.add(&moved, i, d.name+" read", d.read, false)
+		m.add(&moved, i, d.name+" written", d.written, true)
+		if limit := m.Ceilings[d.name]; limit > 0 {
 			moved.Marks = append(moved.Marks, Mark{d.name + " read, best second", i, limit})
 		}
-		await.add(i, d.name+" read", ratio(d.readTime, d.reads), false)
-		await.add(i, d.name+" written", ratio(d.writeTime, d.writes), true)
-		queue.add(i, d.name, d.queue, false)
+		m.add(&await, i, d.name+" read", ratio(d.readTime, d.reads), false)
+		m.add(&await, i, d.name+" written", ratio(d.writeTime, d.writes), true)
+		m.add(&queue, i, d.name, d.queue, false)
 	}
 	return []Panel{moved, await, queue}
 }
 
 // add adds a curve, unless it is 0 or unknown all the time.
-func (p *Panel) add(device int, name string, v Values, dashed bool) {
-	if !v.zero() {
+func (m *maker) add(p *Panel, device int, name string, v Values, dashed bool) {
+	if m.whole && v != nil || !v.zero() {
 		p.Lines = append(p.Lines, Line{Name: name, Device: device, Values: v, Dashed: dashed})
 	}
 }
 
 func (m *maker) pressure() []Panel {
 	p := Panel{Title: "Pressure: time in which tasks waited for I/O", Unit: "%", Max: percent}
-	for i, scope := range m.from.Known(history.IOSome) {
+	for i, scope := range m.known(history.IOSome) {
 		name := scope
 		if name == "" || name == "host" {
 			name = "whole machine"
+		} else if m.Jobs != nil {
+			continue // the name of a cgroup may name its owner
 		}
 		if len(p.Lines) < 2*maxJobs {
-			p.add(i, name+", some", m.grown(history.IOSome, scope).scaled(percent), false)
-			p.add(i, name+", all", m.grown(history.IOFull, scope).scaled(percent), true)
+			m.add(&p, i, name+", some", m.grown(history.IOSome, scope).scaled(percent), false)
+			m.add(&p, i, name+", all", m.grown(history.IOFull, scope).scaled(percent), true)
 		}
 	}
 	return []Panel{p}
@@ -389,10 +460,10 @@ func (m *maker) pressure() []Panel {
 
 func (m *maker) cores() []Panel {
 	p := Panel{Title: "Cores at work", Unit: ""}
-	p.add(0, "whole machine", m.grown(history.HostCPUTime, ""), false)
-	jobs := m.from.Known(history.JobCPUTime)
+	m.add(&p, 0, "whole machine", m.grown(history.HostCPUTime, ""), false)
+	jobs := slices.DeleteFunc(m.known(history.JobCPUTime), func(id string) bool { return !m.shows(id) })
 	for i, id := range jobs[:min(len(jobs), maxJobs)] {
-		p.add(i+1, id, m.grown(history.JobCPUTime, id), false)
+		m.add(&p, i+1, jobName(id), m.grown(history.JobCPUTime, id), false)
 	}
 	return []Panel{p}
 }

@@ -42,9 +42,10 @@ type Fact struct {
 
 // Window is a report with its place on the time axis, which is that of the monotonic clock.
 type Window struct {
-	Start  float64         `json:"start_s"`
-	Label  string          `json:"label"`
-	Report *explain.Report `json:"report"`
+	Running bool            `json:"running,omitempty"`
+	Start   float64         `json:"start_s"`
+	Label   string          `json:"label"`
+	Report  *explain.Report `json:"report"`
 }
 
 // NewWindow returns the window of a report. origin is the start of the time axis on the monotonic clock.
@@ -56,18 +57,20 @@ func NewWindow(r *window.Report, origin time.Duration) Window {
 //go:embed dist/page.js
 var script string
 
+//go:embed dist/live.js
+var liveScript string
+
 //go:embed dist/page.css
 var style string
 
-// document is the file around the data: hash of the script, hash of the style, title, style, data, script. The policy
-// allows this script and this style alone, and no request. html/template calls methods by name, so with it the linker
-// would keep every exported method of every type.
+// document is the file around the data: policy, title, style, attributes of the data, data, script. The policy allows
+// this script and this style alone. html/template calls methods by name, so with it the linker would keep every
+// exported method of every type.
 const document = `<!DOCTYPE html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-%s'; ` +
-	`style-src 'sha256-%s'; img-src data:; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="%s">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>%s - Stallspan</title>
@@ -76,21 +79,39 @@ const document = `<!DOCTYPE html>
 <body>
 <noscript>This page draws with a script, which your browser does not run. The data is in its source.</noscript>
 <div id="page"></div>
-<script type="application/json" id="data">%s</script>
+<script type="application/json" id="data"%s>%s</script>
 <script>%s</script>
 </body>
 </html>
 `
 
-// Write writes the page.
+// Write writes the page. It requests nothing.
 func Write(to io.Writer, d *Data) error {
 	d.Version = Version
 	data, err := json.Marshal(d) // escapes <, > and &, so that no text of a program can end the element
 	if err != nil {
 		return fmt.Errorf("the page's data: %w", err)
 	}
-	_, err = fmt.Fprintf(to, document, hash(script), hash(style), html.EscapeString(d.Title), style, data, script)
+	_, err = fmt.Fprintf(to, document, policy(script, "'none'"), html.EscapeString(d.Title), style, "", data, script)
 	return err
+}
+
+// LivePath is where a page of WriteLive asks for its data.
+const LivePath = "/v1/page"
+
+// WriteLive writes a page without data. It asks the server that it is from for them.
+func WriteLive(to io.Writer, title string) error {
+	_, err := fmt.Fprintf(to, document, LivePolicy(), html.EscapeString(title), style, ` data-live="`+LivePath+`"`, "", liveScript)
+	return err
+}
+
+// LivePolicy is the content security policy of a page of WriteLive.
+func LivePolicy() string { return policy(liveScript, "'self'") }
+
+// policy is a content security policy. connections says where the script may send requests.
+func policy(script, connections string) string {
+	return fmt.Sprintf("default-src 'none'; script-src 'sha256-%s'; style-src 'sha256-%s'; connect-src %s; "+
+		"img-src data:; base-uri 'none'; form-action 'none'", hash(script), hash(style), connections)
 }
 
 // hash is how a policy names an inline script or style.

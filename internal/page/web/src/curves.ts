@@ -11,29 +11,75 @@ const height = 110;
 const axisHeight = 26;
 const open = 6; // panels that are shown at first
 
-export function curves(data: Data, view: View): HTMLElement[] {
-  const panels = data.curves.panels ?? [];
-  const n = panels[0]?.lines[0]?.values.length ?? 0;
-  // An interval is drawn at its middle.
-  const times = Float64Array.from({ length: n }, (_, i) => data.curves.start_s + (i + 0.5) * data.curves.step_s);
-  const origin = Date.parse(data.origin);
-  const out = panels.slice(0, open).map((p) => plot(p, times, origin, view));
-  if (panels.length > open) {
-    const more = el("details", { class: "more" }, el("summary", {}, "More curves"));
-    let drawn = false;
-    const fill = (): void => {
-      if (drawn) return;
-      drawn = true;
-      more.append(...panels.slice(open).map((p) => plot(p, times, origin, view)));
-    };
-    more.addEventListener("toggle", fill);
-    addEventListener("beforeprint", fill);
-    out.push(more);
-  }
-  return out;
+/** middles are the times of the points: an interval is drawn at its middle. */
+function middles(data: Data): Float64Array {
+  const n = data.curves.panels?.[0]?.lines[0]?.values.length ?? 0;
+  return Float64Array.from({ length: n }, (_, i) => data.curves.start_s + (i + 0.5) * data.curves.step_s);
 }
 
-function plot(panel: Panel, times: Float64Array, origin: number, view: View): HTMLElement {
+/** shape is what has to be drawn anew if it changes: the panels, and the lines in each. */
+const shape = (data: Data): string => (data.curves.panels ?? []).map((p) => [p.title, ...p.lines.map((l) => l.name)].join("\n")).join("\n\n");
+
+export function curves(data: Data, view: View): HTMLElement {
+  const box = el("div", { class: "curves" });
+  let drawn = "";
+  let of: Panel[] | null = null;
+  let plots: Plot[] = [];
+  let unfolded = false;
+  const build = (): void => {
+    for (const p of plots) p.destroy();
+    plots = [];
+    drawn = shape(data);
+    of = data.curves.panels;
+    const panels = of ?? [];
+    const times = middles(data);
+    const add = (p: Panel): HTMLElement => {
+      const made = plot(p, times, data, view);
+      plots.push(made);
+      return made.element;
+    };
+    box.replaceChildren(...panels.slice(0, open).map(add));
+    if (panels.length <= open) return;
+    const more = el("details", { class: "more" }, el("summary", {}, "More curves"));
+    let filled = false;
+    const fill = (): void => {
+      unfolded = more.open;
+      if (filled) return;
+      filled = true;
+      more.append(...panels.slice(open).map(add));
+    };
+    more.addEventListener("toggle", fill);
+    fillAll = fill;
+    box.append(more);
+    if (unfolded) more.open = true;
+  };
+  let fillAll = (): void => {};
+  addEventListener("beforeprint", () => fillAll());
+  build();
+  view.onRange(() => plots.forEach((p) => p.redraw()));
+  view.onCursor(() => plots.forEach((p) => p.tell()));
+  onTheme(() => plots.forEach((p) => p.redraw()));
+  view.onData(() => {
+    if (data.curves.panels !== of || shape(data) !== drawn) build();
+    else {
+      const times = middles(data);
+      plots.forEach((p) => p.update(times));
+    }
+  });
+  return box;
+}
+
+/** Plot is one panel on the page. */
+interface Plot {
+  element: HTMLElement;
+  redraw: () => void;
+  tell: () => void;
+  update: (times: Float64Array) => void;
+  destroy: () => void;
+}
+
+function plot(panel: Panel, at0: Float64Array, data: Data, view: View): Plot {
+  let times = at0;
   const target = el("div", { class: "plot" });
   const readout = el("p", { class: "readout" });
   const figure = el("figure", {}, el("figcaption", {}, panel.title), readout, target);
@@ -42,13 +88,16 @@ function plot(panel: Panel, times: Float64Array, origin: number, view: View): HT
   // A stacked line is drawn as the sum of itself and those below, the highest first.
   const order = panel.lines.map((_, i) => i);
   if (panel.stacked) order.reverse();
-  const sums = panel.lines.map((l) => l.values);
-  if (panel.stacked) {
-    for (let i = 1; i < sums.length; i++) {
-      const below = sums[i - 1] ?? [];
-      sums[i] = (sums[i] ?? []).map((v, k) => (v === null || below[k] == null ? null : v + (below[k] ?? 0)));
+  const drawnData = (): uPlot.AlignedData => {
+    const sums = panel.lines.map((l) => l.values);
+    if (panel.stacked) {
+      for (let i = 1; i < sums.length; i++) {
+        const below = sums[i - 1] ?? [];
+        sums[i] = (sums[i] ?? []).map((v, k) => (v === null || below[k] == null ? null : v + (below[k] ?? 0)));
+      }
     }
-  }
+    return [times, ...order.map((i) => sums[i] ?? [])] as unknown as uPlot.AlignedData;
+  };
   const paint = (i: number): string => {
     const part = panel.lines[i]?.part;
     return part ? colour(part) : lineColour(panel.lines[i]?.device ?? 0);
@@ -65,7 +114,7 @@ function plot(panel: Panel, times: Float64Array, origin: number, view: View): HT
       spanGaps: false,
     };
   });
-  const top = Math.max(0, ...(panel.marks ?? []).map((m) => m.value));
+  const top = (): number => Math.max(0, ...(panel.marks ?? []).map((m) => m.value));
   const axis = { stroke: () => colour("muted"), grid: { stroke: () => colour("grid"), width: 1 }, ticks: { show: false } };
   const u = new uPlot(
     {
@@ -77,7 +126,7 @@ function plot(panel: Panel, times: Float64Array, origin: number, view: View): HT
         x: { time: false, range: () => [view.range.min, view.range.max] },
         y: panel.log
           ? { distr: 3, range: (_, min, max) => (max > 0 ? [10 ** Math.floor(Math.log10(min)), 10 ** Math.ceil(Math.log10(max))] : [1e-4, 1]) }
-          : { range: (_, __, max) => [0, panel.max ?? (Math.max(max, top) > 0 ? Math.max(max, top) * 1.1 : 1)] },
+          : { range: (_, __, max) => [0, panel.max ?? (Math.max(max, top()) > 0 ? Math.max(max, top()) * 1.1 : 1)] },
       },
       axes: [
         { ...axis, size: axisHeight, incrs: seconds, values: (_, at) => at.map((t) => elapsed(t, (at[1] ?? t + 1) - (at[0] ?? t))) },
@@ -105,7 +154,7 @@ function plot(panel: Panel, times: Float64Array, origin: number, view: View): HT
         ],
       },
     },
-    [times, ...order.map((i) => sums[i] ?? [])] as unknown as uPlot.AlignedData,
+    drawnData(),
     target,
   );
 
@@ -124,7 +173,7 @@ function plot(panel: Panel, times: Float64Array, origin: number, view: View): HT
     u.setCursor({ left: inside && at !== null ? u.valToPos(at, "x") : -10, top: inside ? 0 : -10 }, false);
     const parts: Node[] = [];
     if (index !== null && at !== null) {
-      parts.push(el("time", {}, `${elapsed(at, 0.1)} (${new Date(origin + at * 1000).toLocaleTimeString()})`));
+      parts.push(el("time", {}, `${elapsed(at, 0.1)} (${new Date(Date.parse(data.origin) + at * 1000).toLocaleTimeString()})`));
     }
     panel.lines.forEach((line, i) => {
       const swatch = el("span", { class: line.dashed ? "swatch dashed" : "swatch", "aria-hidden": "true" });
@@ -142,12 +191,23 @@ function plot(panel: Panel, times: Float64Array, origin: number, view: View): HT
   const resize = (): void => {
     if (target.clientWidth > 0) u.setSize({ width: target.clientWidth, height: height + axisHeight });
   };
-  view.onRange(redraw);
-  view.onCursor(tell);
-  onTheme(redraw);
-  new ResizeObserver(resize).observe(target);
+  const sizes = new ResizeObserver(resize);
+  sizes.observe(target);
   tell();
-  return figure;
+  return {
+    element: figure,
+    redraw,
+    tell,
+    update: (now) => {
+      times = now;
+      u.setData(drawnData(), false);
+      redraw();
+    },
+    destroy: () => {
+      sizes.disconnect();
+      u.destroy();
+    },
+  };
 }
 
 const lineColour = (device: number): string => colour(`line-${device % 8}`);

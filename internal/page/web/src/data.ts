@@ -55,6 +55,7 @@ export interface Report {
 }
 
 export interface Window {
+  running?: boolean;
   start_s: number;
   label: string;
   report: Report;
@@ -117,4 +118,17 @@ export function ledger(r: Report): Share[] {
 /** end is the end of a window on the time axis, in seconds. */
 export function end(w: Window): number {
   return w.start_s + w.report.duration_s;
+}
+
+/** Live is the data of a page that goes on. */
+export interface Live extends Data {
+  now_s: number;
+  span_s: number;
+}
+
+/** Update is what is new since the last one. */
+export interface Update {
+  now_s: number;
+  curves: { start_s: number; step_s: number; panels: Panel[] | null };
+  windows: Window[];
 }

@@ -8,11 +8,18 @@ import type { View } from "./view";
 
 export function detail(data: Data, view: View): HTMLElement {
   const section = el("section", { class: "detail", "aria-live": "polite", "aria-label": "The selected window" });
+  let shown: Window | undefined;
   const show = (): void => {
     const w = view.selected === null ? undefined : data.windows[view.selected];
+    shown = w;
+    section.setAttribute("aria-live", w?.running ? "off" : "polite"); // a running one changes every second
     section.replaceChildren(...(w ? windowDetail(w, view) : [el("p", { class: "muted" }, "Select a window to see why it took its time.")]));
   };
   view.onSelect(show);
+  view.onData(() => {
+    const w = view.selected === null ? undefined : data.windows[view.selected];
+    if (w !== shown) show();
+  });
   show();
   return section;
 }

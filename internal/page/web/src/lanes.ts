@@ -67,16 +67,19 @@ export const left = 76; // width of the value axes and of the lanes' titles, in 
 export const right = 18; // room for the last label of the time axis
 
 export function lanes(data: Data, view: View): HTMLElement {
-  const { placed, lanes, stalls } = layout(data);
-  const stallLane = stalls.length > 0 ? stallHeight + gap : 0;
-  const height = lanes.length * (laneHeight + gap) + stallLane;
-  const canvas = el("canvas", {
-    class: "lanes",
-    tabindex: "0",
-    role: "img",
-    "aria-label": `Timeline of ${placed.length} windows. The keys n and p go to the next and the previous one. The table below has all of them.`,
-  });
-  canvas.style.height = `${height}px`;
+  let { placed, lanes, stalls } = layout(data);
+  let height = 0;
+  const canvas = el("canvas", { class: "lanes", tabindex: "0", role: "img" });
+  const place = (): void => {
+    ({ placed, lanes, stalls } = layout(data));
+    height = lanes.length * (laneHeight + gap) + (stalls.length > 0 ? stallHeight + gap : 0);
+    canvas.style.height = `${height}px`;
+    canvas.setAttribute(
+      "aria-label",
+      `Timeline of ${placed.length} windows. The keys n and p go to the next and the previous one. The table below has all of them.`,
+    );
+  };
+  place();
   const tip = el("div", { class: "tip", hidden: "" });
   const box = el("div", { class: "lanes-box" }, canvas, tip);
 
@@ -191,6 +194,10 @@ export function lanes(data: Data, view: View): HTMLElement {
   view.onRange(draw);
   view.onCursor(draw);
   view.onSelect(draw);
+  view.onData(() => {
+    place();
+    draw();
+  });
   onTheme(draw);
   new ResizeObserver(draw).observe(canvas);
   return box;

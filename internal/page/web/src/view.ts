@@ -18,8 +18,27 @@ export class View {
   private moved: Listener[] = [];
   private chosen: Listener[] = [];
 
-  constructor(readonly full: Range) {
+  private renewed: Listener[] = [];
+
+  constructor(public full: Range) {
     this.range = { ...full };
+  }
+
+  /** onData calls f when the data has changed. */
+  onData(f: Listener): void {
+    this.renewed.push(f);
+  }
+
+  /** renew tells that the data has changed and covers another time. A range that ended with the old one moves along. */
+  renew(full: Range): void {
+    const span = this.range.max - this.range.min;
+    const whole = this.range.min <= this.full.min && this.range.max >= this.full.max;
+    const follows = this.range.max >= this.full.max;
+    this.full = full;
+    if (whole) this.range = { ...full };
+    else if (follows) this.range = { min: Math.max(full.min, full.max - span), max: full.max };
+    else if (this.range.min < full.min) this.range = { min: full.min, max: Math.min(full.min + span, full.max) };
+    for (const f of this.renewed) f();
   }
 
   onRange(f: Listener): void {

@@ -35,16 +35,23 @@ function columns(data: Data): Column[] {
   return all;
 }
 
+/** summary changes when a window begins or ends. */
+const summary = (data: Data): string => data.windows.map((w) => (w.running ? "r" : "e")).join("") + (data.windows[data.windows.length - 1]?.report.id ?? "");
+
 export function windowTable(data: Data, view: View): HTMLElement {
   const cols: Column[] = [{ name: "Window", text: (w) => w.label, key: (w) => w.label }, ...columns(data)];
-  const verdicts = [...new Set(data.windows.map((w) => w.report.verdict))].sort();
+  const verdicts = (): string[] => [...new Set(data.windows.map((w) => w.report.verdict))].sort();
   const search = el("input", { type: "search", placeholder: "name or finding", "aria-label": "Filter by name or finding" });
   const verdict = el(
     "select",
     { "aria-label": "Filter by verdict" },
     el("option", { value: "" }, "all verdicts"),
-    ...verdicts.map((v) => el("option", { value: v }, v.replace(/_/g, " "))),
   );
+  const offer = (): void => {
+    const known = new Set([...verdict.options].map((o) => o.value));
+    for (const v of verdicts()) if (!known.has(v)) verdict.append(el("option", { value: v }, v.replace(/_/g, " ")));
+  };
+  offer();
   const slow = el("input", { type: "checkbox", id: "slow-only" });
   const count = el("span", { class: "muted", role: "status" });
   const body = el("tbody");
@@ -132,6 +139,15 @@ export function windowTable(data: Data, view: View): HTMLElement {
     fill();
   });
   fill();
+  // A row that changes under the pointer or the keyboard would be lost, so only windows that begin or end change the table.
+  let listed = summary(data);
+  view.onData(() => {
+    const now = summary(data);
+    if (now === listed) return;
+    listed = now;
+    offer();
+    fill();
+  });
   return el(
     "section",
     { class: "windows", "aria-label": "All windows" },

@@ -1,0 +1,47 @@
+package agent
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/stallspan/stallspan/internal/api"
+)
+
+func pageCommand() *cobra.Command {
+	listen := "127.0.0.1:0"
+	cmd := &cobra.Command{
+		Use:   "page [--listen PORT]",
+		Short: "Show this machine in a browser: curves and your windows, live",
+		Long: `Serves the agent's page to your browser until you stop it, and prints its address. The page shows
+the machine's GPUs, disks, pressure and cores, and the windows that you may see: your own, or all as
+root. It reads the socket of the agent, or of the Collector with the receiver; within a program under
+stallspan run, that of the run.
+
+The address holds a key, because every user of a machine reaches its ports. From another machine, use
+ssh -L 8080:127.0.0.1:8080 and stallspan page --listen 8080.`,
+		Example: `  stallspan page
+  stallspan page --listen 8080`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			client, err := api.FromEnvironment()
+			if err != nil {
+				return usage(err)
+			}
+			if _, err := client.Status(cmd.Context()); err != nil {
+				return err
+			}
+			l, err := api.ListenLoopback(listen)
+			if err != nil {
+				return err
+			}
+			bridge := api.NewBridge(client)
+			if _, err := cmd.OutOrStdout().Write([]byte(bridge.Address(l) + "\n")); err != nil {
+				_ = l.Close()
+				return err
+			}
+			say("the page is there until this command ends: Ctrl-C")
+			return bridge.Serve(cmd.Context(), l)
+		},
+	}
+	cmd.Flags().StringVar(&listen, "listen", listen, "serve on this `port` of this machine; 0 for any")
+	return cmd
+}

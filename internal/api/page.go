@@ -1,0 +1,270 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Bounds of the machine's page.
+const (
+	pageWindows = 500              // reports; the newest
+	pagePoints  = 3600             // of a curve
+	pageSpan    = 10 * time.Minute // that is shown without a query
+	maxPageSpan = 7 * 24 * time.Hour
+	pageStep    = time.Second     // between two points at least, and between two updates
+	pageDelay   = 2 * time.Second // drivers report a GPU's work about a second later
+	maxRunning  = 50              // open windows: the reports of more cost too much once a second
+)
+
+// shell sends the page, which asks for its data.
+func (s *Server) shell(w http.ResponseWriter, _ *http.Request) error { return shell(w, hostname()) }
+
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "this machine"
+	}
+	return name
+}
+
+// mayView refuses requests of other sites' pages for the page's data. A browser names the site that asks.
+func mayView(r *http.Request) bool {
+	site, origin := r.Header.Get("Sec-Fetch-Site"), r.Header.Get("Origin")
+	if origin != "" {
+		at, err := url.Parse(origin)
+		if err != nil || at.Host != r.Host {
+			return false
+		}
+	}
+	return site == "" || site == "none" || site == "same-origin"
+}
+
+// viewer makes the data of one client's page.
+type viewer struct {
+	server *Server
+	who    *connected
+
+	origin time.Duration // on the monotonic clock
+	span   time.Duration // that was asked for
+	step   time.Duration
+	until  time.Duration // end of the curves that were sent
+	ended  map[string]bool
+}
+
+// span is the time that a page shows.
+func (s *Server) span(r *http.Request) (start, end, span time.Duration, err error) {
+	now := sample.Now()
+	end = (now.Mono - pageDelay).Truncate(pageStep)
+	span = pageSpan
+	var from, to time.Time
+	for key, values := range r.URL.Query() {
+		value := values[len(values)-1]
+		number, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(number > 0 && number < 1e11) {
+			return 0, 0, 0, refuse(http.StatusBadRequest, "%s is a number of seconds, not %s", excerpt(key), excerpt(value))
+		}
+		switch key {
+		case "seconds":
+			span = max(time.Duration(min(number, maxPageSpan.Seconds())*float64(time.Second)), pageStep)
+		case "from":
+			from = seconds(number)
+		case "to":
+			to = seconds(number)
+		default:
+			return 0, 0, 0, refuse(http.StatusBadRequest, "unknown parameter %s: use seconds, or from and to", excerpt(key))
+		}
+	}
+	if from.IsZero() != to.IsZero() || to.Before(from) {
+		return 0, 0, 0, refuse(http.StatusBadRequest, "from and to are seconds since 1970, and to is the later one")
+	}
+	start = end - span
+	if !from.IsZero() {
+		h := s.monitor.History()
+		first, known := h.Mono(from, now.Mono)
+		last, also := h.Mono(to, now.Mono)
+		if !known || !also || last <= 0 || last-first > maxPageSpan {
+			return 0, 0, 0, refuse(http.StatusBadRequest, "the time from %s to %s is not known here, or longer than seven days",
+				from.Format(time.RFC3339), to.Format(time.RFC3339))
+		}
+		start, end = first.Truncate(pageStep), min(last.Truncate(pageStep)+pageStep, end)
+	}
+	return max(start, 0), end, span, nil
+}
+
+// seconds is a time that is so many seconds after the start of 1970.
+func seconds(number float64) time.Time { return time.UnixMicro(int64(number * 1e6)) }
+
+func (s *Server) viewer(r *http.Request) (*viewer, *page.Live, error) {
+	start, end, span, err := s.span(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	step := max((span/pagePoints + pageStep - 1).Truncate(pageStep), pageStep)
+	v := &viewer{
+		server: s, who: peerOfRequest(r.Context()), origin: start, span: span, step: step, ended: map[string]bool{},
+	}
+	return v, v.first(end), nil
+}
+
+// first is the data of the page as it opens.
+func (v *viewer) first(end time.Duration) *page.Live {
+	now := sample.Now()
+	live := &page.Live{Data: page.Data{
+		Version: page.Version, Title: hostname(), Origin: now.Wall.Add(v.origin - now.Mono),
+		Duration: (end - v.origin).Seconds(), Windows: []page.Window{},
+	}}
+	reports, left := v.windows(end)
+	live.Windows = v.placed(reports)
+	if left > 0 {
+		live.Problems = append(live.Problems, fmt.Sprintf("%d older windows are not shown.", left))
+	}
+	if !v.who.privileged() {
+		live.Problems = append(live.Problems, "Windows and jobs of other users are not shown.")
+	}
+	source := v.source(reports)
+	v.until = v.origin + (end - v.origin).Truncate(v.step)
+	live.Curves = source.Every(v.step, v.origin, v.origin, v.until)
+	live.Span = v.span.Seconds()
+	live.Now = (v.until - v.origin).Seconds()
+	for _, problem := range v.server.monitor.Problems() {
+		live.Problems = append(live.Problems, problem.Error())
+	}
+	return live
+}
+
+// next is what is new since the last call, or nil if there is no new point.
+func (v *viewer) next() *page.Update {
+	end := v.until + (sample.Now().Mono - pageDelay - v.until).Truncate(v.step)
+	if end <= v.until {
+		return nil
+	}
+	reports, _ := v.windows(end + pageDelay)
+	u := &page.Update{Now: (end - v.origin).Seconds(), Windows: v.placed(reports)}
+	u.Curves = v.source(reports).More(v.step, v.origin, v.until, end)
+	v.until = end
+	return u
+}
+
+// windows are those of a client that run, and those that have ended by a time since the last call: the newest
+// pageWindows, and how many more there are.
+func (v *viewer) windows(end time.Duration) (reports []*window.Report, left int) {
+	kept := map[string]bool{}
+	for _, r := range v.server.monitor.Windows.Ended() {
+		if r.End.Mono < v.origin || r.Start.Mono > end || !v.who.owns(r.Client) {
+			continue
+		}
+		kept[r.ID] = true
+		if !v.ended[r.ID] {
+			reports = append(reports, r)
+		}
+	}
+	v.ended = kept
+	if left = len(reports) - pageWindows; left > 0 {
+		reports = reports[left:]
+	}
+	if v.server.monitor.Windows.Open() <= maxRunning {
+		reports = append(reports, slices.DeleteFunc(v.server.monitor.Windows.Running(), func(r *window.Report) bool {
+			return !v.who.owns(r.Client) || r.Start.Mono > end
+		})...)
+	}
+	return reports, max(left, 0)
+}
+
+// placed puts reports on the time axis. Those that have not ended run.
+func (v *viewer) placed(reports []*window.Report) []page.Window {
+	placed := make([]page.Window, 0, len(reports))
+	for _, r := range reports {
+		w := page.NewWindow(r, v.origin)
+		w.Running = !v.ended[r.ID]
+		placed = append(placed, w)
+	}
+	return placed
+}
+
+// source is where the curves come from. A client without privilege sees the machine, and no job but those of its
+// windows.
+func (v *viewer) source(reports []*window.Report) page.Source {
+	from := page.Source{History: v.server.monitor.History(), Ceilings: page.CeilingsOf(reports)}
+	if !v.who.privileged() {
+		own := map[string]bool{}
+		for _, r := range reports {
+			own[r.Job] = true
+		}
+		from.Jobs = func(id string) bool { return own[id] }
+	}
+	return from
+}
+
+// view sends the data of a page once.
+func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
+	release, err := s.acquire(peerOfRequest(r.Context()).name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	_, live, err := s.viewer(r)
+	if err != nil {
+		return err
+	}
+	reply(w, http.StatusOK, live)
+	return nil
+}
+
+// watch sends the data of a page, and then what is new, as server-sent events.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
+	who := peerOfRequest(r.Context()).name
+	if err := s.streams.Take(who); err != nil {
+		if errors.Is(err, quota.ErrShare) {
+			return refuse(http.StatusServiceUnavailable, "%d of your pages or programs are connected: close one of them",
+				s.streams.Each())
+		}
+		return refuse(http.StatusServiceUnavailable, "%d pages or programs are connected: close one of them", maxStreams)
+	}
+	defer s.streams.Release(who)
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
+		return err
+	}
+	v, live, err := s.viewer(r)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	ticker := time.NewTicker(pageStep)
+	defer ticker.Stop()
+	event, data := "page", any(live)
+	for {
+		text, err := json.Marshal(data)
+		if err != nil {
+			return nil // a number that JSON cannot represent; the page connects again
+		}
+		if s.send(w, control, [][]byte{fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, text)}) != nil {
+			return nil // the client is gone
+		}
+		for next := (*page.Update)(nil); next == nil; {
+			select {
+			case <-ticker.C:
+				next = v.next()
+				event, data = "update", next
+			case <-r.Context().Done():
+				return nil
+			case <-s.ending:
+				return nil
+			}
+		}
+	}
+}

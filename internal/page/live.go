@@ -1,0 +1,15 @@
+package page
+
+// Live is a page's data with what a page of WriteLive needs to go on.
+type Live struct {
+	Data
+	Now  float64 `json:"now_s"`  // end of the curves, after the origin
+	Span float64 `json:"span_s"` // that was asked for; the curves may be shorter, and grow to it
+}
+
+// Update is what is new since a Live or the Update before.
+type Update struct {
+	Now     float64  `json:"now_s"`
+	Curves  Curves   `json:"curves"`
+	Windows []Window `json:"windows"` // that run, or have ended since; each replaces the one with its id
+}
