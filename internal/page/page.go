@@ -78,7 +78,7 @@ const document = `<!DOCTYPE html>
 </head>
 <body>
 <noscript>This page draws with a script, which your browser does not run. The data is in its source.</noscript>
-<div id="page"></div>
+<main id="page"></main>
 <script type="application/json" id="data"%s>%s</script>
 <script>%s</script>
 </body>

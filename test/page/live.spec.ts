@@ -1,0 +1,294 @@
+// The page of a machine in a real browser, from a real agent.
+import AxeBuilder from "@axe-core/playwright";
+import { expect, test, type Page } from "@playwright/test";
+import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import http from "node:http";
+import type { AddressInfo } from "node:net";
+import os from "node:os";
+import path from "node:path";
+
+const program = path.resolve(process.env.STALLSPAN ?? "../../build/stallspan-page");
+const driver = path.resolve("../../build/fakenvml/libnvidia-ml.so.1");
+
+/** Agent is a process with a folder of its own. */
+class Agent {
+  readonly folder = mkdtempSync(path.join(os.tmpdir(), "page-"));
+  private child: ChildProcess | null = null;
+  private config: string;
+  address = "";
+
+  constructor(token?: string) {
+    this.config = path.join(this.folder, "config.yaml");
+    let text = `socket: ${this.folder}/s.sock\n`;
+    if (existsSync(driver)) text += `sampling:\n  nvml: ${driver}\n`;
+    if (token) {
+      writeFileSync(path.join(this.folder, "token"), token, { mode: 0o600 });
+      text += `token_file: ${this.folder}/token\n`;
+    }
+    writeFileSync(this.config, text, { mode: 0o600 });
+  }
+
+  /** start waits until the agent has said where its page is. */
+  async start(port = "0"): Promise<void> {
+    const env = { ...process.env, XDG_STATE_HOME: this.folder, STALLSPAN_SOCKET: "" };
+    const child = spawn(program, ["agent", "--config", this.config, "--listen", `127.0.0.1:${port}`], { env });
+    this.child = child;
+    let said = "";
+    this.address = await new Promise((found, failed) => {
+      child.on("exit", () => failed(new Error(`the agent has ended: ${said}`)));
+      child.stderr.on("data", (part: Buffer) => {
+        said += part.toString();
+        const at = /http:\/\/127\.0\.0\.1:\d+\//.exec(said);
+        if (at) found(at[0]);
+      });
+    });
+  }
+
+  get port(): string {
+    return new URL(this.address).port;
+  }
+
+  async stop(): Promise<void> {
+    const child = this.child;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((done) => child.once("exit", done));
+    child.removeAllListeners("exit");
+    child.once("exit", () => undefined);
+    const gone = new Promise((done) => child.once("exit", done));
+    child.kill("SIGKILL");
+    await Promise.race([ended, gone]);
+  }
+
+  mark(...args: string[]): string {
+    const env = { ...process.env, STALLSPAN_SOCKET: `${this.folder}/s.sock` };
+    return execFileSync(program, ["mark", ...args], { env, encoding: "utf8" }).trim();
+  }
+
+  async end(): Promise<void> {
+    await this.stop();
+    rmSync(this.folder, { recursive: true, force: true });
+  }
+}
+
+async function open(page: Page, address: string): Promise<string[]> {
+  const problems: string[] = [];
+  page.on("console", (m) => {
+    if (m.type() === "error" || m.type() === "warning") problems.push(m.text());
+  });
+  page.on("pageerror", (e) => problems.push(String(e)));
+  await page.goto(address);
+  return problems;
+}
+
+const state = (page: Page) => page.locator(".state");
+const someToken = "0123456789abcdef0123456789abcdef";
+
+test.describe("with an agent", () => {
+  const agent = new Agent(someToken);
+  test.beforeAll(() => agent.start());
+  test.afterAll(() => agent.end());
+  const withToken = (): string => `${agent.address}#token=${someToken}`;
+
+  test("shows curves and windows as they come, without an error", async ({ page }) => {
+    const problems = await open(page, withToken());
+    await expect(state(page)).toHaveText("Live.");
+    expect(page.url()).not.toContain(someToken);
+    await expect(page.locator("figure").first()).toBeVisible();
+    const id = agent.mark("begin", "--kind", "epoch", "--epoch", "7");
+    const row = page.locator("tbody tr", { hasText: "epoch 7" });
+    await expect(row).toHaveCount(1, { timeout: 10_000 });
+    agent.mark("end", id);
+    await expect(page.locator(".answer")).toContainText("epoch 7", { timeout: 10_000 });
+    await expect(row).toHaveCount(1);
+    await row.getByRole("button").click();
+    await expect(page.locator(".detail h2")).toContainText("epoch 7");
+    expect(problems).toEqual([]);
+  });
+
+  test("has no barrier that axe finds, in both themes", async ({ page }) => {
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme });
+      await open(page, withToken());
+      await expect(state(page)).toHaveText("Live.");
+      await expect(page.locator("figure").first()).toBeVisible();
+      const found = await new AxeBuilder({ page }).analyze();
+      expect(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" ")}`)).toEqual([]);
+    }
+  });
+
+  for (const width of [320, 768, 1280, 2560]) {
+    test(`fits ${width} pixels`, async ({ page }) => {
+      await page.setViewportSize({ width, height: 900 });
+      await open(page, withToken());
+      await expect(state(page)).toHaveText("Live.");
+      await expect(page.locator("figure").first()).toBeVisible();
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    });
+  }
+
+  test("asks for the token, again if it is wrong", async ({ page }) => {
+    await open(page, agent.address);
+    const token = page.getByLabel("Token: the text of the server's token_file");
+    await token.fill("something else that is wrong");
+    await page.getByRole("button", { name: "Show the page" }).click();
+    await expect(state(page)).toHaveText("This server needs its token.");
+    await token.fill(someToken);
+    await page.getByRole("button", { name: "Show the page" }).click();
+    await expect(state(page)).toHaveText("Live.");
+  });
+
+  test("shows another time", async ({ page }) => {
+    await open(page, withToken());
+    await expect(state(page)).toHaveText("Live.");
+    await page.getByLabel("Time that is shown").selectOption("3600");
+    await expect(state(page)).toHaveText("Live.");
+    expect(page.url()).toContain("#seconds=3600");
+    const now = Date.now() / 1000;
+    await page.goto(`${agent.address}#from=${now - 3}&to=${now - 2}`);
+    await page.reload();
+    await expect(state(page)).toHaveText("A time in the past.");
+    await page.getByRole("button", { name: "Show now" }).click();
+    await expect(state(page)).toHaveText("Live.");
+  });
+});
+
+test("says that the agent is gone, and goes on when it is back", async ({ page }) => {
+  const agent = new Agent();
+  try {
+    await agent.start();
+    const port = agent.port;
+    await page.goto(agent.address);
+    await expect(state(page)).toHaveText("Live.");
+    await agent.stop();
+    await expect(state(page)).toContainText("Not connected");
+    await agent.start(port);
+    await expect(state(page)).toHaveText("Live.", { timeout: 20_000 });
+    await expect(page.getByText("Windows and jobs of other users are not shown.")).toHaveCount(1);
+  } finally {
+    await agent.end();
+  }
+});
+
+/** Day serves the agent's page with a day of made-up updates, as fast as the page reads them. */
+class Day {
+  private server: http.Server;
+  private gate: Promise<void> = Promise.resolve();
+  private unlock = (): void => undefined;
+  sent = 0;
+
+  constructor(
+    shell: string,
+    policy: string,
+    readonly stops: number[],
+  ) {
+    let streams = 0;
+    this.server = http.createServer((request, response) => {
+      if (request.url === "/") {
+        response.writeHead(200, { "Content-Type": "text/html", "Content-Security-Policy": policy });
+        response.end(shell);
+      } else if (request.url?.startsWith("/v1/page/live") && streams++ === 0) {
+        response.writeHead(200, { "Content-Type": "text/event-stream" });
+        void this.stream(response);
+      } else {
+        response.writeHead(503, { "Content-Type": "application/json" });
+        response.end('{"error":"the day is over"}');
+      }
+    });
+  }
+
+  async listen(): Promise<string> {
+    await new Promise<void>((done) => this.server.listen(0, "127.0.0.1", done));
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}/`;
+  }
+
+  close(): void {
+    this.unlock();
+    this.server.closeAllConnections();
+    this.server.close();
+  }
+
+  resume(): void {
+    this.unlock();
+  }
+
+  private async stream(to: http.ServerResponse): Promise<void> {
+    const send = async (event: string, data: unknown): Promise<void> => {
+      if (!to.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)) {
+        await new Promise((done) => to.once("drain", done));
+      }
+    };
+    const origin = new Date("2026-11-23T00:00:00Z").toISOString();
+    await send("page", {
+      version: 1, title: "a day", origin, duration_s: 0, windows: [], now_s: 0, span_s: 600,
+      curves: { start_s: 0, step_s: 1, panels: [] },
+    });
+    for (let t = 0; t < this.stops[this.stops.length - 1]!; t++) {
+      if (this.stops.includes(t)) {
+        this.gate = new Promise((done) => (this.unlock = done));
+        this.sent = t;
+        await this.gate;
+      }
+      await send("update", {
+        now_s: t + 1,
+        curves: {
+          start_s: t, step_s: 1,
+          panels: ["GPU", "Disk throughput", "Cores at work"].map((title, k) => ({
+            title, unit: k === 1 ? "B/s" : "",
+            lines: [0, 1, 2, 3].map((i) => ({ name: `line ${i}`, device: i, values: [50 + 40 * Math.sin(t / 60 + i)] })),
+          })),
+        },
+        windows: t % 60 < 59 ? [this.window(t, true)] : [this.window(t, false)],
+      });
+    }
+    this.sent = this.stops[this.stops.length - 1]!;
+  }
+
+  private window(t: number, running: boolean): unknown {
+    const start = Math.floor(t / 60) * 60;
+    return {
+      running, start_s: start, label: `epoch ${start / 60}`,
+      report: {
+        id: `e${start}`, kind: "epoch", start: new Date(Date.parse("2026-11-23T00:00:00Z") + start * 1000).toISOString(),
+        duration_s: t + 1 - start, stall: { storage_s: 1, other_s: 1 }, verdict: "busy", finding: "It was busy.",
+        remedy: "Nothing.", slow: false,
+      },
+    };
+  }
+}
+
+test("holds no more after a day than after an hour", async ({ page }) => {
+  test.setTimeout(240_000);
+  const agent = new Agent();
+  await agent.start();
+  const shell = await fetch(agent.address);
+  const policy = shell.headers.get("content-security-policy") ?? "";
+  const day = new Day(await shell.text(), policy, [3_600, 86_400]);
+  await agent.end();
+  try {
+    const problems = await open(page, await day.listen());
+    const client = await page.context().newCDPSession(page);
+    const held = async (): Promise<{ heap: number; nodes: number; listeners: number }> => {
+      for (let i = 0; i < 3; i++) await client.send("HeapProfiler.collectGarbage");
+      const heap = (await client.send("Runtime.getHeapUsage")).usedSize;
+      const dom = await client.send("Memory.getDOMCounters");
+      return { heap, nodes: dom.nodes, listeners: dom.jsEventListeners };
+    };
+    await expect.poll(() => day.sent, { timeout: 60_000 }).toBe(3_600);
+    await expect(page.locator(".answer")).toContainText("epoch 59");
+    await expect(page.locator("tbody tr")).toHaveCount(11);
+    const first = await held();
+    day.resume();
+    await expect.poll(() => day.sent, { timeout: 200_000 }).toBe(86_400);
+    await expect(page.locator(".answer")).toContainText("epoch 1439");
+    await expect(page.locator("tbody tr")).toHaveCount(11);
+    const last = await held();
+    console.log(`after an hour ${JSON.stringify(first)}, after a day ${JSON.stringify(last)}`);
+    expect(last.heap).toBeLessThan(first.heap * 1.5);
+    expect(last.nodes).toBeLessThan(first.nodes * 1.5);
+    expect(last.listeners).toBeLessThan(first.listeners * 1.5);
+    expect(problems.filter((p) => !p.includes("503"))).toEqual([]);
+  } finally {
+    day.close();
+  }
+});
