@@ -84,7 +84,8 @@ func (h *eventDispatcher) api() api.Events {
 	if h == nil {
 		return api.Events{}
 	}
-	return api.Events{Board: &h.board, Try: h.try, Reported: h.post, Trouble: h.trouble}
+	return api.Events{Board: &h.board, Try: h.try, Reported: h.post, Export: h.telemetry.status,
+		Trouble: h.trouble}
 }
 
 // try emits a test event, and returns where it went.

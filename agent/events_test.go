@@ -68,6 +68,9 @@ func TestEvents(t *testing.T) {
 	if status, err := api.NewClient(socket).Status(t.Context()); err != nil ||
 		strings.Contains(strings.Join(status.Problems, "\n"), "/bin/cat") {
 		t.Errorf("got %v, %v, want no problem of an action", status.Problems, err)
+	} else if len(status.GPUs) != 2 || status.GPUs[0].Status != "ok" || status.GPUs[1].ID != "GPU-1" ||
+		status.GPUs[1].Status != "lost" || status.Export == nil || *status.Export != (api.ExportStatus{}) {
+		t.Errorf("got %+v, want GPU-0, the lost GPU-1, and no export", status)
 	}
 	stop(t, v)
 	if code := show.wait(); code != 1 { // its agent has ended

@@ -39,11 +39,11 @@ func startVictim(t *testing.T, program string, args ...string) (pid int) {
 	return cmd.Process.Pid
 }
 
-// problemsAfter are those of an agent after a window of a process.
-func problemsAfter(t *testing.T, socket string, pid int) string {
+// problemsAfter are those of an agent after a window of a process, and whether it may read other users' processes.
+func problemsAfter(t *testing.T, socket string, pid int) (problems string, others bool) {
 	t.Helper()
 	_, status := watched(t, socket, pid, 300*time.Millisecond)
-	return strings.Join(status.Problems, "\n")
+	return strings.Join(status.Problems, "\n"), status.Rights.OtherUsers
 }
 
 // watched has an agent watch a process, and returns the evidence of its report. The client of package api would refuse
@@ -99,7 +99,10 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 		if err != nil || strings.Count(string(text), ":\t0000000000000000\n") < 4 {
 			t.Errorf("the agent, with %v: got %v, %s; want no capabilities", caps, err, text)
 		}
-		problems := problemsAfter(t, socket, victim)
+		problems, others := problemsAfter(t, socket, victim)
+		if others != (caps != nil) {
+			t.Errorf("with %v: got the right to read other users' processes %v, want that of the helper", caps, others)
+		}
 		if got := strings.Contains(problems, denied); got != (caps == nil) {
 			t.Errorf("with %v: got %s, want %q %v", caps, problems, denied, caps == nil)
 		}
@@ -114,7 +117,7 @@ func TestAgentSeparatesPrivileges(t *testing.T) {
 			if err := syscall.Kill(awaitChild(t, keeper), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			problems = problemsAfter(t, socket, victim)
+			problems, _ = problemsAfter(t, socket, victim)
 			if reported = strings.Contains(problems, "has ended and is started again"); reported {
 				break
 			}

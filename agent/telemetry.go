@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -63,6 +64,15 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 	ctx, t.stopFirst = context.WithTimeout(ctx, flushTime)
 	t.first.Go(func() { _ = t.exporter.Flush(ctx) }) // a lasting failure shows again at the end
 	return t, nil
+}
+
+// status returns what became of the exported signals.
+func (t *telemetry) status() api.ExportStatus {
+	s := api.ExportStatus{Enabled: t.exporter.Exports(), Lost: t.exporter.Lost()}
+	if err := t.exporter.Failing(); err != nil {
+		s.Failing = err.Error()
+	}
+	return s
 }
 
 // begin starts the span of a window.

@@ -118,7 +118,7 @@ func (r *stallspanReceiver) open() (err error) {
 	if r.hasWindows() {
 		r.unsubscribe = m.OnEvent(r.onEvent)
 	}
-	r.server.start(m, r.client, api.Events{Board: &r.board, Reported: r.postEvent}, r.settings)
+	r.server.start(m, r.client, api.Events{Board: &r.board, Reported: r.postEvent, Export: r.exportStatus}, r.settings)
 	for source, failure := range m.Failures() {
 		r.reported[source] = failure.Last.Error()
 	}
@@ -131,6 +131,11 @@ func (r *stallspanReceiver) open() (err error) {
 			"and this receiver is in pipelines of metrics only")
 	}
 	return nil
+}
+
+// exportStatus returns what became of spans and log records within the Collector. What its exporters lose is theirs.
+func (r *stallspanReceiver) exportStatus() api.ExportStatus {
+	return api.ExportStatus{Enabled: true, Lost: uint64(r.spans.lost() + r.records.lost())}
 }
 
 // hasWindows reports whether a pipeline takes the spans or the events of windows.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -49,6 +50,10 @@ func TestClientStatus(t *testing.T) {
 	status, err := s.Status(t.Context())
 	if err != nil || status.Version == "" || status.Interval <= 0 || status.Problems == nil {
 		t.Errorf("got %+v, %v; want the status", status, err)
+	}
+	root := os.Geteuid() == 0
+	if len(status.Disks) == 0 || status.GPUs == nil || status.Rights.OtherUsers != root || status.Export != nil {
+		t.Errorf("got %+v, want disks, a list of GPUs, root's rights, and no export", status)
 	}
 }
 

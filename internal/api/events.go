@@ -31,6 +31,9 @@ type Events struct {
 	// server takes none.
 	Reported func(e emit.Event, within trace.SpanContext)
 
+	// Export returns what became of the exported signals, for GET /v1/status. It may be nil.
+	Export func() ExportStatus
+
 	// Trouble returns a line for each failing action and for dropped events, for GET /v1/status. It may be nil.
 	Trouble func() []string
 }

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/lend"
@@ -199,35 +198,4 @@ func (s *Server) owned(r *http.Request, id string) error {
 	}
 	return refuse(http.StatusForbidden, "the window %s belongs to someone else: only its user or container, root and the "+
 		"server's user can read or end it", excerpt(id))
-}
-
-// Status is the response to GET /v1/status.
-type Status struct {
-	Version      string   `json:"version"`
-	Uptime       float64  `json:"uptime_s"`
-	Interval     float64  `json:"interval_s"`
-	LateReadings uint64   `json:"late_readings"`
-	Panics       uint64   `json:"panics"`
-	WindowsOpen  int      `json:"windows_open"`
-	Problems     []string `json:"problems"`
-}
-
-func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
-	status := Status{
-		Version:      s.version,
-		Uptime:       time.Since(s.started).Seconds(),
-		Interval:     s.monitor.Interval().Seconds(),
-		LateReadings: s.monitor.Late(),
-		Panics:       sample.Panics(),
-		WindowsOpen:  s.monitor.Windows.Open(),
-		Problems:     []string{},
-	}
-	for _, problem := range s.monitor.Problems() {
-		status.Problems = append(status.Problems, problem.Error())
-	}
-	if s.events.Trouble != nil {
-		status.Problems = append(status.Problems, s.events.Trouble()...)
-	}
-	reply(w, http.StatusOK, status)
-	return nil
 }

@@ -17,6 +17,9 @@ func Granted() Set { return None }
 // Privileged reports whether this process has more rights than others of its user.
 func Privileged() bool { return Elevated() }
 
+// MayTrace reports whether this process may read all that the kernel shows of others' processes.
+func MayTrace() bool { return os.Geteuid() == 0 }
+
 // Needs refuses to go on with rights that the program's file gave it.
 func Needs(Set) error {
 	if Elevated() {

@@ -64,3 +64,11 @@ func Granted() Set {
 // Privileged reports whether this process has more rights than others of its user: it is Elevated, or has
 // capabilities without being root. Its user's files must not decide what it loads or runs.
 func Privileged() bool { return current().privileged() }
+
+// MayTrace reports whether this process may read all that the kernel shows of others' processes (ptrace(2)): now, as
+// it may have given that up.
+func MayTrace() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	return unix.Capget(&header, &sets[0]) == nil && Set(sets[0].Effective)&sysPtrace != 0
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Inventory counts the devices of a machine.
@@ -25,6 +26,26 @@ func (r *Readings) Inventory() (n Inventory) {
 	}
 	n.GPUs, n.Cores = len(latest.GPUs.GPUs), len(latest.Cores.Cores)
 	return n
+}
+
+// GPUs returns the GPUs of the newest reading.
+func (r *Readings) GPUs() []sample.GPU {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.now.latest.GPUs.GPUs)
+}
+
+// Disks returns the names of the disks of the newest reading, without partitions and disks that are stacked on others.
+func (r *Readings) Disks() (names []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	latest := &r.now.latest
+	for i := range latest.Disks.Disks {
+		if d := &latest.Disks.Disks[i]; d.Leaf {
+			names = append(names, d.Name)
+		}
+	}
+	return names
 }
 
 // CheckSources returns an error if no device at all could be read. setting names the config key of the folder that

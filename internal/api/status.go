@@ -1,0 +1,80 @@
+package api
+
+import (
+	"cmp"
+	"net/http"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Status is the response to GET /v1/status.
+type Status struct {
+	Version      string        `json:"version"`
+	Uptime       float64       `json:"uptime_s"`
+	Interval     float64       `json:"interval_s"`
+	LateReadings uint64        `json:"late_readings"`
+	Panics       uint64        `json:"panics"`
+	WindowsOpen  int           `json:"windows_open"`
+	GPUs         []StatusGPU   `json:"gpus"`
+	Disks        []string      `json:"disks"` // without partitions and disks that are stacked on others
+	Rights       StatusRights  `json:"rights"`
+	Export       *ExportStatus `json:"export,omitempty"` // absent where the server exports nothing by itself, as run
+	Problems     []string      `json:"problems"`
+}
+
+// StatusGPU is a GPU of the newest reading.
+type StatusGPU struct {
+	ID     string `json:"id"`
+	Name   string `json:"name"`
+	Status string `json:"status"` // ok, hung or lost
+}
+
+// StatusRights are what the server may read besides what belongs to its own user.
+type StatusRights struct {
+	Scheduler  bool `json:"scheduler"`
+	OtherUsers bool `json:"other_users"`
+}
+
+// ExportStatus is what became of spans, metrics and log records.
+type ExportStatus struct {
+	Enabled bool   `json:"enabled"`           // a backend is configured
+	Failing string `json:"failing,omitempty"` // why nothing arrives now
+	Lost    uint64 `json:"lost"`              // spans and log records that were dropped or refused
+}
+
+// maxStatusDisks bounds the disks in a Status.
+const maxStatusDisks = 1024
+
+func (s *Server) status(w http.ResponseWriter, _ *http.Request) error {
+	rights := s.monitor.Rights()
+	status := Status{
+		Version:      s.version,
+		Uptime:       time.Since(s.started).Seconds(),
+		Interval:     s.monitor.Interval().Seconds(),
+		LateReadings: s.monitor.Late(),
+		Panics:       sample.Panics(),
+		WindowsOpen:  s.monitor.Windows.Open(),
+		GPUs:         []StatusGPU{},
+		Disks:        []string{},
+		Rights:       StatusRights{Scheduler: rights.Scheduler, OtherUsers: rights.OtherUsers},
+		Problems:     []string{},
+	}
+	for _, g := range s.monitor.GPUs() {
+		status.GPUs = append(status.GPUs, StatusGPU{ID: g.ID, Name: g.Name, Status: cmp.Or(string(g.Status), "ok")})
+	}
+	disks := s.monitor.Disks()
+	status.Disks = append(status.Disks, disks[:min(len(disks), maxStatusDisks)]...)
+	if s.events.Export != nil {
+		export := s.events.Export()
+		status.Export = &export
+	}
+	for _, problem := range s.monitor.Problems() {
+		status.Problems = append(status.Problems, problem.Error())
+	}
+	if s.events.Trouble != nil {
+		status.Problems = append(status.Problems, s.events.Trouble()...)
+	}
+	reply(w, http.StatusOK, status)
+	return nil
+}

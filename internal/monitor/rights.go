@@ -1,0 +1,31 @@
+package monitor
+
+import (
+	"os"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/trust"
+)
+
+// Rights are what a monitor may read besides what belongs to its own user.
+type Rights struct {
+	Scheduler  bool // the changes of state of all threads
+	OtherUsers bool // what processes of other users read and write
+}
+
+// Rights returns them as they are now: the helper that has them may have ended.
+func (m *Monitor) Rights() (r Rights) {
+	r.Scheduler = m.sources != nil && m.sources.FollowsScheduler()
+	r.OtherUsers = trust.MayTrace()
+	if m.config.Reader != nil {
+		r.OtherUsers = m.config.Reader.Bytes([]process.Key{{PID: os.Getpid()}}, make([]process.Bytes, 1)) == nil
+	}
+	return r
+}
+
+// GPUs returns the GPUs of the newest reading.
+func (m *Monitor) GPUs() []sample.GPU { return m.readings.GPUs() }
+
+// Disks returns the names of the machine's disks, without partitions and disks that are stacked on others.
+func (m *Monitor) Disks() []string { return m.readings.Disks() }
