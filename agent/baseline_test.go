@@ -222,6 +222,8 @@ func TestSlowFlags(t *testing.T) {
 		"--slow-factor 0":   "give a number from 1 to 1000",
 		"--slow-factor nan": "give a number from 1 to 1000",
 		"--slow-load 10ns":  "a unit is missing",
+		"--slow-status ok":  "choose unset or error",
+		"--span-names x":    "choose grouped or indexed",
 	} {
 		v := stallspan(t, append(append([]string{"run"}, strings.Fields(args)...), "--", "true")...)
 		if code := v.run(); code != exitUsage || !strings.Contains(v.errorLine(), want) ||

@@ -27,6 +27,7 @@ type agentConfig struct {
 	Token    string          `yaml:"token_file"` // with the text that clients of the port need; "" for none
 	Sampling config.Sampling `yaml:"sampling"`
 	Slow     config.Slow     `yaml:"slow"`
+	Spans    config.Spans    `yaml:",inline"`
 	Smart    *config.Smart   `yaml:"smart"`
 	Metrics  config.Metrics  `yaml:"metrics"`
 	Actions  []action.Config `yaml:"actions"`
@@ -57,6 +58,9 @@ func (c *agentConfig) validate() error {
 	}
 	if err := c.Slow.Validate(); err != nil {
 		return fmt.Errorf("slow: %w", err)
+	}
+	if err := c.Spans.Validate(); err != nil {
+		return err
 	}
 	if err := c.Smart.Validate(); err != nil {
 		return fmt.Errorf("smart: %w", err)

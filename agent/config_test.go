@@ -28,6 +28,8 @@ slow:
   factor: 2
   load: 30s
   epoch: 10m
+slow_status: error
+span_names: indexed
 smart:
   enabled: true
   sudo: true
@@ -48,6 +50,7 @@ metrics:
 		Socket: "/run/x.sock", Endpoint: "4319",
 		Sampling: config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"},
 		Slow:     config.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute},
+		Spans:    config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed},
 		Smart: &config.Smart{Enabled: &on, Sudo: true, Disks: []config.Disk{
 			{Device: "/dev/sda", Type: "sat"}, {Device: "/dev/sdb", Enabled: &off}}},
 		Metrics: config.Metrics{"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on},
@@ -118,6 +121,8 @@ func TestWrongConfig(t *testing.T) {
 		"slow: {load: -1s}":          "slow: load: -1s is negative",
 		"slow: {load: 100ns}":        "a unit is missing",
 		"slow: {baseline: x.db}":     `slow: baseline: the file of baselines is "x.db": give its absolute path`,
+		"slow_status: ok":            `slow_status: "ok" is unknown: choose unset or error`,
+		"span_names: x":              `span_names: "x" is unknown: choose grouped or indexed`,
 		"smart: {disks: [{}]}":       "smart: disks[0]: a disk needs a device",
 		"smart: {disks: sda}":        `line 1: "sda" is not a list of disks`,
 		"- a":                        "a list is not a mapping",

@@ -105,7 +105,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		d.telemetry.close(lasting)
 		return err
 	}
-	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin,
+	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin, Show: d.config.Spans,
 		Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	service := newNotifier()

@@ -29,6 +29,7 @@ func demoCommand() *cobra.Command {
 	var dir string
 	var asJSON bool
 	var html string
+	var spans spanFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "Find the storage stall of a training run on this machine's disk, with an emulated GPU",
@@ -43,7 +44,7 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 				return err
 			}
 			defer files.discard()
-			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON, pages: files}
+			d := &demo{out: cmd.OutOrStdout(), asJSON: asJSON, pages: files, spans: spans}
 			err = d.run(cmd.Context(), dir)
 			if errors.Is(err, context.Canceled) {
 				return exitError{exitInterrupted, errors.New("the demo was interrupted; its files are removed")}
@@ -55,6 +56,7 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 		"`folder` on the disk to read (default: the one for temporary files, or this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
 	cmd.Flags().StringVar(&html, "html", "", htmlUsage)
+	spans.add(cmd)
 	return cmd
 }
 
@@ -63,6 +65,7 @@ type demo struct {
 	out    io.Writer
 	asJSON bool
 	pages  *outputs
+	spans  spanFlags
 
 	files       *emulate.Files
 	accelerator *emulate.Accelerator
@@ -102,7 +105,7 @@ func (d *demo) watch(ctx context.Context) error {
 	d.monitor = m
 	m.Start()
 	defer m.Stop()
-	t, err := openTelemetry(ctx, m)
+	t, err := openTelemetry(ctx, m, d.spans.Spans)
 	if err != nil {
 		return err
 	}
@@ -125,7 +128,7 @@ func (d *demo) watch(ctx context.Context) error {
 
 	cold, warm, err := d.train(ctx)
 	report, _ := m.Windows.End(id, m.Now())
-	root.End(rootSpan(demoName, began.At.Wall, report))
+	root.End(t.rootSpan(demoName, began.At.Wall, report))
 	if err == nil {
 		err = sayAll(d.show(cold, warm), d.save(report))
 	}

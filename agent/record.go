@@ -62,6 +62,7 @@ earlier recording in FILE also becomes FILE.1.`,
 	flags.IntVar(&r.rotation.Keep, "keep", recording.DefaultKeep, "`number` of files to keep")
 	durationFlag(flags, &r.length, "for", "stop after this `duration` (default: until ^C)")
 	flags.StringVar(&r.reportPath, "report", "", "write the report as JSON to this `file`")
+	r.spans.add(cmd)
 	return cmd
 }
 
@@ -70,6 +71,7 @@ type record struct {
 	recorder
 	daemon
 	reportPath string
+	spans      spanFlags
 	size       string
 	length     time.Duration
 	out        io.Writer // for the table
@@ -112,7 +114,7 @@ func (r *record) run(ctx context.Context) (err error) {
 
 // begin begins the window over the whole recording.
 func (r *record) begin(ctx context.Context) (err error) {
-	r.telemetry, err = openTelemetry(ctx, r.monitor)
+	r.telemetry, err = openTelemetry(ctx, r.monitor, r.spans.Spans)
 	if err != nil {
 		return err
 	}
@@ -136,7 +138,7 @@ func (r *record) finish(ctx context.Context, failed error) error {
 	closed := r.close()
 	saved := r.show(whole)
 	say("%s: %s", r.summary(), explain.Duration(whole.Duration().Seconds()))
-	r.root.End(rootSpan(recordName, r.began, whole))
+	r.root.End(r.telemetry.rootSpan(recordName, r.began, whole))
 	r.telemetry.close(ctx)
 	return sayAll(failed, closed, saved)
 }

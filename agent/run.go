@@ -29,6 +29,7 @@ type runOptions struct {
 	name     string
 	failOn   string
 	slow     slowFlags
+	spans    spanFlags
 	whatIf   bool
 	quiet    bool
 	json     bool
@@ -74,6 +75,7 @@ spans over OTLP.`,
 	flags.BoolVar(&o.json, "json", false, "print the report as JSON on standard error, in place of the table")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if the program succeeds but a window was `slow`")
 	o.slow.add(cmd)
+	o.spans.add(cmd)
 	return cmd
 }
 
@@ -149,7 +151,7 @@ func (r *run) do(ctx context.Context) error {
 	m.Start()
 	defer m.Stop()
 
-	r.telemetry, err = openTelemetry(ctx, m)
+	r.telemetry, err = openTelemetry(ctx, m, r.options.spans.Spans)
 	if err != nil {
 		return exitError{exitRun, err}
 	}
@@ -314,7 +316,7 @@ func (r *run) outcome(failed error) error {
 
 // span is the span of the whole run.
 func (r *run) span() emit.Span {
-	s := rootSpan(r.options.name, r.began.At.Wall, r.whole)
+	s := r.telemetry.rootSpan(r.options.name, r.began.At.Wall, r.whole)
 	s.Attributes = append(s.Attributes, semconv.ProcessPIDKey.Int(r.pid))
 	if r.exited {
 		s.Attributes = append(s.Attributes, semconv.ProcessExitCodeKey.Int(r.code))

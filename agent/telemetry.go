@@ -27,6 +27,7 @@ type telemetry struct {
 	metrics  *emit.Metrics
 	exporter *export.Exporter
 	handover *handover // of the events of windows; nil for none
+	show     config.Spans
 
 	first     sync.WaitGroup // the first collection of metrics
 	stopFirst context.CancelFunc
@@ -40,8 +41,12 @@ const (
 // openTelemetry begins to export the readings of m, except the disabled metrics. The first metrics are sent at
 // once: a run shorter than an interval would otherwise send one point of each series, which gives no rate. Exporters
 // other than OTLP are left to the wrapped program, which has the same environment.
-func openTelemetry(ctx context.Context, m *monitor.Monitor) (*telemetry, error) {
-	return openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, config.Metrics(nil).Disabled()...)
+func openTelemetry(ctx context.Context, m *monitor.Monitor, show config.Spans) (*telemetry, error) {
+	t, err := openTelemetryWith(ctx, m, export.Options{OTLPOnly: true}, config.Metrics(nil).Disabled()...)
+	if err == nil {
+		t.show = show
+	}
+	return t, err
 }
 
 // openTelemetryWith is openTelemetry with options. It sets Version, Collect and Report itself.
@@ -104,10 +109,10 @@ func (t *telemetry) close(ctx context.Context) {
 
 // rootSpan is the parent of a run's windows, with the ledger and the verdict of the whole run. whole is nil if the
 // run's own window could not begin.
-func rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
+func (t *telemetry) rootSpan(name string, began time.Time, whole *window.Report) emit.Span {
 	s := emit.Span{Start: began, End: time.Now()}
 	if whole != nil {
-		s = emit.WindowSpan(whole)
+		s = emit.WindowSpan(whole, t.show)
 		s.Children = nil // the windows within the run have their own
 	}
 	s.Name = rootName(name)

@@ -11,8 +11,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/instrumentation"
 	"go.uber.org/zap"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
-	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/otlp"
@@ -23,13 +23,13 @@ import (
 
 // annotator annotates spans with the reports of a monitor. It is safe for concurrent use with different spans.
 type annotator struct {
-	monitor     *monitor.Monitor
-	locator     *locate.Locator
-	conditions  conditions
-	slowIsError bool
-	scope       instrumentation.Scope
-	log         *zap.Logger
-	silent      bool // logs no failing conditions
+	monitor    *monitor.Monitor
+	locator    *locate.Locator
+	conditions conditions
+	show       config.Spans
+	scope      instrumentation.Scope
+	log        *zap.Logger
+	silent     bool // logs no failing conditions
 
 	panics, failures rateLimit
 }
@@ -159,17 +159,14 @@ const (
 
 // write adds the report to the span. Existing attributes stay unchanged.
 func (p *pass) write(r *window.Report, span ptrace.Span) {
-	s := emit.WindowSpan(r)
+	s := emit.WindowSpan(r, p.show)
 	added := slices.DeleteFunc(s.Attributes, func(kv attribute.KeyValue) bool {
 		_, exists := span.Attributes().Get(string(kv.Key))
 		return exists
 	})
 	otlp.Attributes(added, span.Attributes())
 	otlp.Events(s.Events, span.Events())
-	if p.slowIsError && r.Slow && span.Status().Code() != ptrace.StatusCodeError {
-		span.Status().SetCode(ptrace.StatusCodeError)
-		span.Status().SetMessage(explain.Finding(r))
-	}
+	otlp.Fail(s.Failure, span.Status())
 	if len(s.Children) > 0 {
 		otlp.Children(s.Children, span, p.children())
 	}

@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/locate"
 )
@@ -31,7 +32,7 @@ func TestGolden(t *testing.T) {
 			put(to, "warm up", at(2), at(3), map[string]any{"stallspan.window.kind": "custom"})
 			put(to, "GET /", at(1), at(4), nil)
 			a := fresh(t, p.Monitor)
-			a.slowIsError = true
+			a.show.SlowStatus = config.StatusError
 			if got := a.annotate(traces); got.annotated != 5 {
 				t.Errorf("tally: got %+v, want 5 annotated spans", got)
 			}
@@ -107,7 +108,7 @@ func TestKept(t *testing.T) {
 	span.Status().SetCode(ptrace.StatusCodeError)
 	span.Status().SetMessage("out of memory")
 	a := fresh(t, p.Monitor)
-	a.slowIsError = true
+	a.show.SlowStatus = config.StatusError
 	got := a.annotate(traces)
 	if got.annotated != 1 || got.ignored["stallspan.gpu.ids"] != 1 || got.ignored["process.pid"] != 0 {
 		t.Errorf("tally: got %+v, want 1 annotated span and one ignored attribute", got)
@@ -314,7 +315,9 @@ func TestSlow(t *testing.T) {
 		traces, to := batch()
 		span := put(to, "model.load", dawn.Add(11*time.Second), dawn.Add(12*time.Second), nil)
 		a := fresh(t, m)
-		a.slowIsError = configured
+		if configured {
+			a.show.SlowStatus = config.StatusError
+		}
 		a.annotate(traces)
 		if v, _ := span.Attributes().Get("stallspan.slow"); !v.Bool() {
 			t.Fatalf("it is not slow, and the test needs one that is:\n%s", text(traces, dawn))

@@ -22,8 +22,8 @@ type Config struct {
 	// not met. OTTL's third mode, propagate, is refused, because it would drop the batch.
 	ErrorMode ottl.ErrorMode `mapstructure:"error_mode"`
 
-	// MarkSlowAsError sets the status of slow spans to Error.
-	MarkSlowAsError bool `mapstructure:"mark_slow_as_error"`
+	// SlowStatus is the status of slow spans: config.StatusError, or "" or config.StatusUnset to leave it.
+	SlowStatus string `mapstructure:"slow_status"`
 
 	// AssumeLocal treats every span as one of this host.
 	AssumeLocal bool `mapstructure:"assume_local"`
@@ -49,6 +49,7 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 // Validate returns an error for each condition that does not parse, with its position.
 func (c *Config) Validate() error {
 	_, err := parse(c.Conditions)
+	err = errors.Join(err, config.Spans{SlowStatus: c.SlowStatus}.Validate())
 	switch c.ErrorMode {
 	case ottl.IgnoreError, ottl.SilentError:
 	case ottl.PropagateError:

@@ -10,7 +10,7 @@ import (
 func FuzzConfig(f *testing.F) {
 	for _, text := range []string{"conditions: ['name == \"a\"']", "conditions: ['IsMatch(name, \"(\")']",
 		"error_mode: propagate",
-		"mark_slow_as_error: 1", "sampling: {interval: 1ns}", "node_name: [a]", "conditions: a"} {
+		"slow_status: 1", "sampling: {interval: 1ns}", "node_name: [a]", "conditions: a"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

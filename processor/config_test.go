@@ -29,7 +29,7 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(c.Conditions) != len(DefaultConditions()) || c.ErrorMode != "ignore" || c.MarkSlowAsError || c.AssumeLocal ||
+	if len(c.Conditions) != len(DefaultConditions()) || c.ErrorMode != "ignore" || c.SlowStatus != "" || c.AssumeLocal ||
 		c.NodeName != "" || c.Sampling != nil {
 		t.Errorf("defaults: got %+v, want the default conditions and nothing else", c)
 	}
@@ -50,6 +50,8 @@ func TestRefused(t *testing.T) {
 		"sampling: {intervall: 1s}":                 "invalid keys: intervall",
 		"sampling: {interval: 1ms}":                 "sampling: interval: the sampling interval is 1ms",
 		"sampling: {root_path: hostfs}":             "root_path: \"hostfs\" does not begin with /",
+		"slow_status: ok":                           `slow_status: "ok" is unknown: choose unset or error`,
+		"span_names: indexed":                       "invalid keys: span_names", // names are the user's
 		"error_mode: propagate":                     "would drop spans",
 		"error_mode: loud":                          "unknown error mode loud",
 		"error_mode: ''":                            "unknown error mode",

@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
@@ -28,7 +29,9 @@ func FuzzAnnotate(f *testing.F) {
 		before := ptrace.NewTraces()
 		traces.CopyTo(before)
 		a := fresh(t, p.Monitor)
-		a.slowIsError = r.IntN(2) == 0
+		if r.IntN(2) == 0 {
+			a.show.SlowStatus = config.StatusError
+		}
 		if r.IntN(2) == 0 {
 			a.conditions = every
 		}

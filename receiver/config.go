@@ -23,6 +23,7 @@ type Config struct {
 
 	Sampling config.Sampling `mapstructure:"sampling"`
 	Slow     config.Slow     `mapstructure:"slow"`
+	Spans    config.Spans    `mapstructure:",squash"`
 	Smart    *config.Smart   `mapstructure:"smart"`
 	Metrics  config.Metrics  `mapstructure:"metrics"`
 	Disks    FilterConfig    `mapstructure:"disks"`      // matched by name, as in /dev

@@ -40,6 +40,7 @@ func TestConfig(t *testing.T) {
 		NVML: "/usr/lib/libnvidia-ml.so.1"}
 	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second,
 		Epoch: 10 * time.Minute}
+	all.Spans = config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed}
 	on, off := true, false
 	all.Smart = &config.Smart{Smartctl: "/usr/sbin/smartctl", Sudo: true, Disks: []config.Disk{
 		{Device: "/dev/sda", Type: "sat+megaraid,0"}, {Device: "/dev/sdb", Enabled: &off}}}
@@ -122,6 +123,8 @@ func TestWrongConfig(t *testing.T) {
 		{`smart: disks[1]: "/dev/sda; reboot" is not the path of a disk`,
 			m{"smart": m{"disks": []any{m{"device": "/dev/sdb"}, m{"device": "/dev/sda; reboot"}}}}},
 		{`"-x" is not a type of disk`, m{"smart": m{"disks": []any{m{"device": "/dev/sdb", "type": "-x"}}}}},
+		{`slow_status: "ok" is unknown: choose unset or error`, m{"slow_status": "ok"}},
+		{`span_names: "x" is unknown: choose grouped or indexed`, m{"span_names": "x"}},
 		{`the endpoint "here" is not a port`, m{"endpoint": "here"}},
 	} {
 		if _, err := read(confmap.NewFromStringMap(test.values)); err == nil || !strings.Contains(err.Error(), test.want) {

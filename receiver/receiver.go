@@ -109,7 +109,9 @@ func (r *stallspanReceiver) open() (err error) {
 		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(),
 			Lost: uint64(r.spans.lost() + r.records.lost())}
 	}
-	r.client = m.Windows.NewClient(windows.Options{Spans: r.begin, Durations: &r.metrics.Durations})
+	r.client = m.Windows.NewClient(windows.Options{
+		Spans: r.begin, Show: r.config.Spans, Durations: &r.metrics.Durations,
+	})
 	if r.telemetry, err = r.observe(m, r.client); err != nil {
 		return err
 	}

@@ -109,6 +109,40 @@ func (s Slow) Validate() error {
 	return nil
 }
 
+// Spans says how spans show windows. The zero value has the defaults.
+type Spans struct {
+	SlowStatus string `yaml:"slow_status" mapstructure:"slow_status"` // of the span of a slow window; "" for StatusUnset
+	Names      string `yaml:"span_names" mapstructure:"span_names"`   // "" for NamesGrouped
+}
+
+// Values of Spans.
+const (
+	StatusUnset  = "unset"   // a slow window is no error
+	StatusError  = "error"   // backends mark it, and count it as a failure
+	NamesGrouped = "grouped" // epochs of a run have the same name
+	NamesIndexed = "indexed" // each epoch has its number in its name
+)
+
+// Validate returns an error if a value is unknown. It begins with the key.
+func (s Spans) Validate() error {
+	for _, choice := range []struct{ key, value, one, other string }{
+		{"slow_status", s.SlowStatus, StatusUnset, StatusError}, {"span_names", s.Names, NamesGrouped, NamesIndexed},
+	} {
+		switch choice.value {
+		case "", choice.one, choice.other:
+		default:
+			return fmt.Errorf("%s: %.40q is unknown: choose %s or %s", choice.key, choice.value, choice.one, choice.other)
+		}
+	}
+	return nil
+}
+
+// SlowIsError reports whether the span of a slow window has the status Error.
+func (s Spans) SlowIsError() bool { return s.SlowStatus == StatusError }
+
+// Indexed reports whether the number of an epoch is in the name of its span.
+func (s Spans) Indexed() bool { return s.Names == NamesIndexed }
+
 // HasBaseline reports whether windows are compared with a file of baselines.
 func (s Slow) HasBaseline() bool { return s.Baseline != "" && s.Baseline != Off }
 

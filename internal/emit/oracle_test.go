@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -48,7 +49,7 @@ func TestRegistry(t *testing.T) {
 	}
 	o.metrics(emit.NewMetrics("test").Collect(round(time.Hour, eachProtocol()...)))
 	for _, r := range rare() {
-		o.span(r, emit.WindowSpan(r))
+		o.span(r, emit.WindowSpan(r, config.Spans{}))
 	}
 	for _, name := range emit.EventNames() {
 		e, err := emit.NewTestEvent(name, start)
@@ -112,7 +113,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 			}
 			t.Logf("%s: %v %s %s", filepath.Base(path), r.Kind, r.Verdict, explain.Finding(r))
 			metrics.Durations.Add(r, trace.SpanContext{})
-			o.span(r, emit.WindowSpan(r))
+			o.span(r, emit.WindowSpan(r, config.Spans{}))
 			windows++
 		}
 		o.metrics(metrics.Collect(m.Collect()))

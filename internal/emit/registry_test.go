@@ -9,6 +9,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
@@ -178,7 +179,7 @@ func (o *oracle) span(r *window.Report, s emit.Span) {
 		shape = semconv.EpochSpan
 	}
 	o.oneSpan(shape, s)
-	if s.Name != emit.SpanName(&r.Window) {
+	if s.Name != emit.SpanName(&r.Window, config.Spans{}) {
 		o.complain("span %s: the name %q changed since it began", shape.Type, s.Name)
 	}
 	for _, child := range s.Children {

@@ -10,16 +10,17 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// Span is an ended span without its place in a trace. Its kind is internal and its status is unset: a slow window is no
-// error.
+// Span is an ended span without its place in a trace. Its kind is internal.
 type Span struct {
 	Name       string
 	Start, End time.Time
+	Failure    string // the description of the status Error; "" for the status Unset
 	Attributes []attribute.KeyValue
 	Events     []Event
 	Children   []Span
@@ -69,10 +70,12 @@ func (s *Severity) UnmarshalText(text []byte) error {
 }
 
 // SpanName returns the name of a window's span. It is known when the window begins.
-func SpanName(w *window.Window) string { return UTF8(spanName(w)) }
+func SpanName(w *window.Window, show config.Spans) string { return UTF8(spanName(w, show)) }
 
-func spanName(w *window.Window) string {
+func spanName(w *window.Window, show config.Spans) string {
 	switch {
+	case w.Kind == window.Epoch && w.HasEpoch && show.Indexed():
+		return strings.TrimSpace(fmt.Sprintf("epoch %d %s", w.Epoch, w.Run))
 	case w.Kind == window.ModelLoad && w.Model != "":
 		return "load " + w.Model
 	case w.Kind == window.ModelLoad:
@@ -89,15 +92,18 @@ func spanName(w *window.Window) string {
 }
 
 // WindowSpan returns the span of an ended window, with a child for each stall interval.
-func WindowSpan(r *window.Report) Span {
+func WindowSpan(r *window.Report, show config.Spans) Span {
 	s := Span{
-		Name:       SpanName(&r.Window),
+		Name:       SpanName(&r.Window, show),
 		Start:      r.Start.Wall,
 		End:        r.Start.Wall.Add(r.Duration()),
 		Attributes: Attributes(r),
 	}
 	if r.Slow {
-		s.Events = []Event{slow(r)}
+		s.Events = []Event{slow(r, s.Name)}
+		if show.SlowIsError() {
+			s.Failure = UTF8(explain.Finding(r))
+		}
 	}
 	for i := range r.Storms {
 		s.Events = append(s.Events, storm(r, &r.Storms[i]))
@@ -107,7 +113,7 @@ func WindowSpan(r *window.Report) Span {
 }
 
 // slow returns the event of a slow window, at the time when it began to wait.
-func slow(r *window.Report) Event {
+func slow(r *window.Report, name string) Event {
 	at := r.Start.Wall
 	if r.StallBegan > 0 {
 		at = r.Wall(r.StallBegan)
@@ -118,7 +124,7 @@ func slow(r *window.Report) Event {
 	attrs.text(semconv.VerdictKey, string(r.Verdict))
 	finding := explain.Finding(r)
 	attrs.text(semconv.FindingKey, finding)
-	body := SpanName(&r.Window)
+	body := name
 	if !r.ExceedsLimit() { // otherwise the finding begins with the duration
 		body += ", " + explain.Duration(r.Duration().Seconds())
 	}

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -66,7 +68,7 @@ func reports() map[string]*window.Report {
 func TestSpans(t *testing.T) {
 	for name, r := range reports() {
 		var b strings.Builder
-		spanText(&b, emit.WindowSpan(r), "")
+		spanText(&b, emit.WindowSpan(r, config.Spans{}), "")
 		golden(t, name, b.String())
 	}
 }
@@ -77,8 +79,35 @@ func TestSpanNames(t *testing.T) {
 		"epoch": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch, Run: "train.py"},
 		"checkpoint": {Kind: window.Checkpoint, Run: "train.py"}, "custom warm-up": {Kind: window.Custom, Name: "warm-up"},
 	} {
-		if got := emit.SpanName(&w); got != want {
+		if got := emit.SpanName(&w, config.Spans{}); got != want {
 			t.Errorf("%+v is called %q, want %q", w, got, want)
+		}
+	}
+	indexed := config.Spans{Names: config.NamesIndexed}
+	for want, w := range map[string]window.Window{
+		"epoch 3": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch, Run: "train.py"},
+		"epoch 0 train.py": {Kind: window.Epoch, Run: "train.py", HasEpoch: true},
+		"load llama":       {Kind: window.ModelLoad, Model: "llama", HasEpoch: true},
+	} {
+		if got := emit.SpanName(&w, indexed); got != want {
+			t.Errorf("%+v is called %q with its number, want %q", w, got, want)
+		}
+	}
+}
+
+// Only a slow window fails, and only where that is wanted.
+func TestSlowStatus(t *testing.T) {
+	r := reports()["span_gpu"]
+	for _, slow := range []bool{false, true} {
+		r.Slow = slow
+		for status, wanted := range map[string]bool{"": false, config.StatusUnset: false, config.StatusError: true} {
+			want := ""
+			if slow && wanted {
+				want = emit.UTF8(explain.Finding(r))
+			}
+			if got := emit.WindowSpan(r, config.Spans{SlowStatus: status}).Failure; got != want {
+				t.Errorf("slow %v, slow_status %q: got the failure %q, want %q", slow, status, got, want)
+			}
 		}
 	}
 }
@@ -87,7 +116,7 @@ func TestSpanNames(t *testing.T) {
 func TestSpanOfSteppedClock(t *testing.T) {
 	r := reports()["span_gpu"]
 	r.End.Wall = r.End.Wall.Add(-time.Hour)
-	s := emit.WindowSpan(r)
+	s := emit.WindowSpan(r, config.Spans{})
 	if s.End.Sub(s.Start) != 10*time.Second || s.Children[0].Start.Sub(s.Start) != time.Second {
 		t.Errorf("from %v to %v, first stall at %v", s.Start, s.End, s.Children[0].Start)
 	}
@@ -103,7 +132,7 @@ func TestBodyOfASlowWindow(t *testing.T) {
 		"load st3, 874 ms: The GPU was busy 50 % and waited for storage 50 % of the time.",
 		"load st3: It took 874 ms, over the configured limit of 100 ms: the GPU was busy 50 % and waited for storage 50 % of the time.",
 	} {
-		events := emit.WindowSpan(r).Events
+		events := emit.WindowSpan(r, config.Spans{}).Events
 		if len(events) != 1 || events[0].Body != want {
 			t.Errorf("%+v, want %s", events, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/alert"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/semconv"
@@ -52,7 +53,7 @@ func testEvent(name string, at time.Time) Event {
 	}, Verdict: window.StorageBound, Split: true, Storage: time.Minute, SlowReason: window.SlowStorage}
 	switch name {
 	case semconv.WindowSlowEvent.Name:
-		return slow(r)
+		return slow(r, SpanName(&r.Window, config.Spans{}))
 	case semconv.IOStormEvent.Name:
 		return storm(r, &window.Storm{Disk: testName, Windows: 2, Since: start.Mono})
 	}

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -25,7 +26,7 @@ func TestWindowSpanIsUTF8(t *testing.T) {
 		Storms:   []window.Storm{{Disk: invalid}},
 		Stalls:   []window.Stall{{End: time.Second}},
 	}
-	checkUTF8(t, WindowSpan(r))
+	checkUTF8(t, WindowSpan(r, config.Spans{}))
 }
 
 func checkUTF8(t *testing.T, s Span) {

@@ -108,6 +108,25 @@ func spanContext(remote bool) trace.SpanContext {
 	})
 }
 
+// A failure of ours does not replace one of the program.
+func TestFail(t *testing.T) {
+	for before, want := range map[string]string{"": "slow", "out of memory": "out of memory"} {
+		status := ptrace.NewStatus()
+		if before != "" {
+			status.SetCode(ptrace.StatusCodeError)
+			status.SetMessage(before)
+		}
+		otlp.Fail("", status)
+		if got := status.Message(); got != before {
+			t.Errorf("%q: got %q without a failure", before, got)
+		}
+		otlp.Fail("slow", status)
+		if got := status.Message(); got != want || status.Code() != ptrace.StatusCodeError {
+			t.Errorf("%q: got %v %q, want %q", before, status.Code(), got, want)
+		}
+	}
+}
+
 // Spans are held against the SDK's in TestParity. Here is what only the Collector has: spans that are there already.
 func TestChildren(t *testing.T) {
 	to := ptrace.NewSpanSlice()

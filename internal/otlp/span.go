@@ -19,8 +19,7 @@ const (
 )
 
 // Span appends a span with the context own, and its children, each with a new span id. An invalid parent makes the span
-// a root. All spans have the trace id, trace state and trace flags of own. Their kind is internal, and their
-// status is unset.
+// a root. All spans have the trace id, trace state and trace flags of own. Their kind is internal.
 func Span(s emit.Span, own, parent trace.SpanContext, to ptrace.SpanSlice) {
 	span := to.AppendEmpty()
 	p := place{
@@ -66,8 +65,17 @@ func (p *place) put(s *emit.Span, to ptrace.Span) {
 	to.SetKind(ptrace.SpanKindInternal)
 	to.SetStartTimestamp(moment(s.Start))
 	to.SetEndTimestamp(moment(s.End))
+	Fail(s.Failure, to.Status())
 	Attributes(s.Attributes, to.Attributes())
 	Events(s.Events, to.Events())
+}
+
+// Fail sets the status Error, unless the failure is "" or the status is Error already.
+func Fail(failure string, to ptrace.Status) {
+	if failure != "" && to.Code() != ptrace.StatusCodeError {
+		to.SetCode(ptrace.StatusCodeError)
+		to.SetMessage(failure)
+	}
 }
 
 // children appends spans and their children. The slice grows as with append: to reserve the exact size would copy the

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/window"
@@ -33,6 +34,7 @@ type Span interface {
 // Options configure a Client.
 type Options struct {
 	Spans     StartSpan
+	Show      config.Spans
 	Durations *emit.Durations
 	Run       string               // the run of all windows; "" keeps each window's own
 	Job       string               // the job of all windows; "" for the job of each window's process
@@ -114,7 +116,7 @@ func (c *Client) BeginAt(w window.Window, at sampling.Moment, parent trace.SpanC
 		o.Job = c.options.Job
 	}
 	o.ID = NewID()
-	o.span = c.options.Spans(emit.SpanName(&o.Window), at.At.Wall, parent)
+	o.span = c.options.Spans(emit.SpanName(&o.Window, c.options.Show), at.At.Wall, parent)
 	if err := c.registry.begin(o, at); err != nil {
 		o.drop()
 		return "", nil, err
@@ -152,7 +154,7 @@ func (o *openWindow) end(r *window.Report) {
 	if c.options.Reports != nil {
 		c.options.Reports(r)
 	}
-	o.span.End(emit.WindowSpan(r))
+	o.span.End(emit.WindowSpan(r, c.options.Show))
 	o.unfollow()
 }
 

@@ -12,6 +12,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/window"
@@ -37,7 +38,7 @@ func slowEpoch() emit.Span {
 		from := time.Duration(i) * 20 * time.Second
 		r.Stalls = append(r.Stalls, window.Stall{Start: from, End: from + 10*time.Second, Waited: 10 * time.Second})
 	}
-	return emit.WindowSpan(r)
+	return emit.WindowSpan(r, config.Spans{})
 }
 
 // The numbers in the queue's comment: how long a backend may be away, and that the estimate is no less than the

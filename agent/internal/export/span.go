@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
@@ -74,6 +75,9 @@ func (o *Open) End(s emit.Span) {
 	}
 	o.span.SetName(s.Name)
 	o.span.SetAttributes(s.Attributes...)
+	if s.Failure != "" {
+		o.span.SetStatus(codes.Error, s.Failure)
+	}
 	for _, e := range s.Events {
 		o.span.AddEvent(e.Name, trace.WithTimestamp(e.Time), trace.WithAttributes(e.Attributes...))
 	}

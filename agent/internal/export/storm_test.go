@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
@@ -29,7 +30,7 @@ func TestStormLeaves(t *testing.T) {
 		for range i {
 			r.Storms = append(r.Storms, window.Storm{Disk: "sda", Windows: 2, Since: time.Hour + time.Second})
 		}
-		span := emit.WindowSpan(r)
+		span := emit.WindowSpan(r, config.Spans{})
 		e.Begin(span.Name, start, trace.SpanContext{}).End(span)
 	}
 	e.Close(within(t, patience))

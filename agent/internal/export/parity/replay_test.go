@@ -7,12 +7,16 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/test/fixture/tape"
 )
+
+// shown sets everything that spans can show.
+var shown = config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed}
 
 // replay puts a recording through a monitor. Once a second of its own time it compares the metrics, and the spans of
 // windows of each kind, which began when the last ones ended.
@@ -35,8 +39,8 @@ func replay(t *testing.T, path string, p *parity) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			span.End(emit.WindowSpan(r))
-			p.span(t, span, p.of(r.Kind), emit.WindowSpan(r))
+			span.End(emit.WindowSpan(r, shown))
+			p.span(t, span, p.of(r.Kind), emit.WindowSpan(r, shown))
 			agent.Durations.Add(r, span.Exemplar())
 			other.Durations.Add(r, span.Exemplar())
 		}
@@ -64,7 +68,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment, p *parity) map[s
 		{Kind: window.Custom, Name: "custom"},
 	} {
 		w.Run, w.Source = "train.py", window.Announced
-		span := p.exporter.Begin(emit.SpanName(&w), at.At.Wall, p.of(w.Kind))
+		span := p.exporter.Begin(emit.SpanName(&w, shown), at.At.Wall, p.of(w.Kind))
 		id, err := m.Windows.Begin(w, at)
 		if err != nil {
 			t.Fatal(err)
