@@ -28,7 +28,7 @@ const (
 func demoCommand() *cobra.Command {
 	var dir string
 	var asJSON bool
-	var html string
+	var html, perfetto string
 	var spans spanFlags
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -39,7 +39,7 @@ cache. Prints where the time of each went. The first epoch predicts a speed-up; 
 measures it. Takes under a minute, needs neither a GPU nor root, and removes its files.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			files, err := openOutputs("", html)
+			files, err := openOutputs("", html, perfetto)
 			if err != nil {
 				return err
 			}
@@ -56,6 +56,7 @@ measures it. Takes under a minute, needs neither a GPU nor root, and removes its
 		"`folder` on the disk to read (default: the one for temporary files, or this one)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the report as JSON on standard output")
 	cmd.Flags().StringVar(&html, "html", "", htmlUsage)
+	cmd.Flags().StringVar(&perfetto, "perfetto", "", perfettoUsage)
 	spans.add(cmd)
 	return cmd
 }
@@ -98,6 +99,7 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 func (d *demo) watch(ctx context.Context) error {
 	settings := monitor.NewConfig(config.DefaultSampling())
 	settings.Accelerator = d.accelerator
+	settings.Journal = d.pages.trace.live(nil)
 	m, err := monitor.New(settings)
 	if err != nil {
 		return err
@@ -130,7 +132,8 @@ func (d *demo) watch(ctx context.Context) error {
 	report, _ := m.Windows.End(id, m.Now())
 	root.End(t.rootSpan(demoName, began.At.Wall, report))
 	if err == nil {
-		err = sayAll(d.show(cold, warm), d.save(report))
+		shown := d.show(cold, warm)
+		err = sayAll(append(d.save(report), shown)...)
 	}
 	t.close(ctx)
 	return err
@@ -221,8 +224,8 @@ func (d *demo) show(cold, warm *window.Report) error {
 	return nil
 }
 
-// save writes the page, if one is wanted.
-func (d *demo) save(whole *window.Report) error {
+// save writes the page and the trace, if they are wanted.
+func (d *demo) save(whole *window.Report) []error {
 	windows, _ := d.timeline.sorted()
 	return d.pages.save(newDocument(whole, windows, d.monitor.Problems()), pictured{
 		title: "stallspan demo", facts: host(), monitor: d.monitor, whole: whole, windows: windows,

@@ -13,13 +13,20 @@ import (
 	"github.com/stallspan/stallspan/internal/window"
 )
 
-const htmlUsage = "write the report as one HTML `file`, to look at and to send"
+const (
+	htmlUsage     = "write the report as one HTML `file`, to look at and to send"
+	perfettoUsage = "write windows, threads and devices as a trace for ui.perfetto.dev to this `file`"
+)
 
-// outputs are the files that a command writes when it ends: a report in JSON, and one in HTML.
-type outputs struct{ report, html *reportFile }
+// outputs are the files that a command writes when it ends: a report in JSON, one in HTML, and a trace, which grows
+// before.
+type outputs struct {
+	report, html *reportFile
+	trace        *traceFile
+}
 
-// openOutputs opens the files of --report and --html. --report with a name that ends in .html is --html.
-func openOutputs(report, html string) (*outputs, error) {
+// openOutputs opens the files of --report, --html and --perfetto. --report with a name that ends in .html is --html.
+func openOutputs(report, html, perfetto string) (*outputs, error) {
 	if html == "" && isHTML(report) {
 		report, html = "", report
 	}
@@ -30,6 +37,11 @@ func openOutputs(report, html string) (*outputs, error) {
 	}
 	if o.html, err = openOutput("--html", html); err != nil {
 		o.report.discard()
+		return nil, err
+	}
+	if o.trace, err = openTrace(perfetto); err != nil {
+		o.report.discard()
+		o.html.discard()
 		return nil, err
 	}
 	return o, nil
@@ -43,20 +55,20 @@ func isHTML(path string) bool {
 func (o *outputs) discard() {
 	o.report.discard()
 	o.html.discard()
+	o.trace.discard()
 }
 
-// save writes both files.
-func (o *outputs) save(d document, p pictured) error {
-	saved := o.report.save(d)
+// save writes all files. It returns what went wrong.
+func (o *outputs) save(d document, p pictured) (failed []error) {
+	failed = append(failed, o.report.save(d), o.trace.save(p.whole, p.windows))
 	if o.html.file == nil {
-		return saved
+		return failed
 	}
 	var text bytes.Buffer
-	failed := page.Write(&text, p.data(d.Problems))
-	if failed == nil {
-		failed = o.html.saveText(text.Bytes(), ".html")
+	if err := page.Write(&text, p.data(d.Problems)); err != nil {
+		return append(failed, err)
 	}
-	return sayAll(saved, failed)
+	return append(failed, o.html.saveText(text.Bytes(), ".html"))
 }
 
 // pictured is what the page shows.

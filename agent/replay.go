@@ -36,6 +36,7 @@ input.`,
 	}
 	cmd.Flags().StringVar(&p.reportPath, "report", "", "write the report as JSON to this `file`")
 	cmd.Flags().StringVar(&p.htmlPath, "html", "", htmlUsage)
+	cmd.Flags().StringVar(&p.perfettoPath, "perfetto", "", perfettoUsage)
 	cmd.Flags().BoolVar(&p.whatIf, "what-if", false, whatIfUsage)
 	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print the report as JSON on standard output")
 	return cmd
@@ -43,11 +44,12 @@ input.`,
 
 // replay is one reading of a recording.
 type replay struct {
-	reportPath string
-	htmlPath   string
-	asJSON     bool
-	whatIf     bool
-	out        io.Writer
+	reportPath   string
+	htmlPath     string
+	perfettoPath string
+	asJSON       bool
+	whatIf       bool
+	out          io.Writer
 
 	monitor *monitor.Monitor
 	windows timeline
@@ -60,7 +62,7 @@ type replay struct {
 }
 
 func (p *replay) run(ctx context.Context, paths []string) error {
-	files, err := openOutputs(p.reportPath, p.htmlPath)
+	files, err := openOutputs(p.reportPath, p.htmlPath, p.perfettoPath)
 	if err != nil {
 		return err
 	}
@@ -77,7 +79,8 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 		return fmt.Errorf("%s: the recording's first line is damaged: %w", parts[0].path, err)
 	}
 	defer p.monitor.Stop()
-	p.devices = newDeviceSummary(nil)
+	files.trace.begin(first)
+	p.devices = newDeviceSummary(files.trace.journal())
 	failed := p.feedAll(ctx, parts)
 	if ctx.Err() != nil {
 		return exitError{exitInterrupted, errors.New("the replay was interrupted")}
@@ -85,7 +88,8 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 	p.endAll()
 	doc := newDocument(p.whole, p.reports(), p.problems())
 	shown := pictured{title: p.title(paths), monitor: p.monitor, whole: p.whole, windows: p.reports()}
-	return sayAll(append(failed, p.show(&doc), files.save(doc, shown))...)
+	failed = append(failed, p.show(&doc))
+	return sayAll(append(failed, files.save(doc, shown)...)...)
 }
 
 // title is the name of the run that was recorded, or of the file.

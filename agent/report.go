@@ -151,6 +151,11 @@ func (f *reportFile) write(text []byte) error {
 	if err := heir.WriteAll(f.file, text); err != nil {
 		return err
 	}
+	return f.finish()
+}
+
+// finish gives a complete file its name.
+func (f *reportFile) finish() error {
 	if f.path == "" {
 		return nil
 	}

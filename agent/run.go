@@ -26,6 +26,7 @@ import (
 type runOptions struct {
 	report   string
 	html     string
+	perfetto string
 	name     string
 	failOn   string
 	slow     slowFlags
@@ -63,6 +64,7 @@ spans over OTLP.`,
 	flags.SetInterspersed(false)
 	flags.StringVar(&o.report, "report", "", "write the report as JSON to this `file`")
 	flags.StringVar(&o.html, "html", "", htmlUsage)
+	flags.StringVar(&o.perfetto, "perfetto", "", perfettoUsage)
 	flags.StringVar(&o.recorder.path, "record", "", "also record all readings to this `file`, for stallspan replay")
 	flags.StringVar(&o.name, "name", "", "`name` of the run on spans and metrics (default: the program or script)")
 	flags.StringVar(&o.patterns.EpochPattern, "epoch-pattern", "",
@@ -91,7 +93,7 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	if err != nil {
 		return usage(err)
 	}
-	files, err := openOutputs(o.report, o.html)
+	files, err := openOutputs(o.report, o.html, o.perfetto)
 	if err != nil {
 		return exitError{exitRun, err}
 	}
@@ -141,7 +143,7 @@ type run struct {
 func (r *run) do(ctx context.Context) error {
 	sweep(sweepAge)
 	m, err := monitor.New(monitor.Config{
-		Journal: r.options.recorder.journal(), Slow: r.limits, Schedule: monitor.WithSchedule(),
+		Journal: r.files.trace.live(r.options.recorder.journal()), Slow: r.limits, Schedule: monitor.WithSchedule(),
 		Agents: api.AgentSockets(),
 	})
 	if err != nil {
@@ -295,7 +297,7 @@ func (r *run) finish(ctx context.Context) error {
 	saved := r.files.save(r.document(), pictured{
 		title: r.options.name, facts: host(), monitor: r.monitor, whole: r.whole, windows: r.timeline(),
 	})
-	failed := sayAll(r.recorded, saved)
+	failed := sayAll(append(saved, r.recorded)...)
 	r.root.End(r.span())
 	r.telemetry.close(ctx)
 	return r.outcome(failed)

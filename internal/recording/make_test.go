@@ -22,24 +22,31 @@ var update = flag.Bool("update", false, "record testdata/recordings again, on th
 // TestMake records the files that the replaying tests read: a load of a model that is not in memory, a training epoch
 // over files that are not, the same epoch from memory, and a checkpoint; once as a machine without an accelerator sees
 // it, once with an emulated one, and once with the emulated one behind the stand-in for the NVIDIA driver's library.
+// "threads" is a short one with the scheduler's events, which needs root.
 func TestMake(t *testing.T) {
 	if !*update {
 		t.Skip("records again with -update; needs Linux with PSI and a temporary folder on a disk")
 	}
-	for _, name := range []string{"cpu_only", "accelerator", "gpu"} {
+	for _, name := range []string{"cpu_only", "accelerator", "gpu", "threads"} {
 		t.Run(name, func(t *testing.T) {
-			files, err := emulate.Prepare(t.Context(), "", emulate.Options{Bytes: 256 << 20})
+			bytes, length := int64(256<<20), 3*time.Second
+			if name == "threads" {
+				bytes, length = 32<<20, time.Second
+			}
+			files, err := emulate.Prepare(t.Context(), "", emulate.Options{Bytes: bytes})
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer func() { _ = files.Close() }()
 			accelerator := emulate.NewAccelerator("emulated-0")
-			plan, err := emulate.Calibrate(t.Context(), files, accelerator, emulate.CalibrateOptions{EpochTime: 3 * time.Second})
+			plan, err := emulate.Calibrate(t.Context(), files, accelerator, emulate.CalibrateOptions{EpochTime: length})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var config monitor.Config
 			switch name {
+			case "threads":
+				config.Accelerator, config.Schedule = accelerator, true
 			case "accelerator":
 				config.Accelerator = accelerator
 			case "gpu":

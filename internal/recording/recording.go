@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
 )
 
 // Format is the version of the file format that is written, and the newest one that is read.
@@ -28,6 +30,7 @@ type Header struct {
 	Host     string        `json:"host,omitempty"`
 	Kernel   string        `json:"kernel,omitempty"`
 	Boot     time.Time     `json:"boot,omitzero"`      // when the machine's counters began
+	Origin   time.Duration `json:"origin,omitempty"`   // CLOCK_MONOTONIC at Stamp.Mono 0; 0 where it is not known
 	Interval time.Duration `json:"interval,omitempty"` // between two readings of a source
 	Version  string        `json:"version,omitempty"`  // of the program that wrote it
 	ID       string        `json:"id,omitempty"`       // the same in all parts of one recording
@@ -36,7 +39,7 @@ type Header struct {
 
 // ThisMachine returns the header of a new recording of this machine. What cannot be read stays empty.
 func ThisMachine(boot time.Time, interval time.Duration, version string) Header {
-	h := Header{Boot: boot, Interval: interval, Version: version, ID: rand.Text()}
+	h := Header{Boot: boot, Origin: sample.Origin(), Interval: interval, Version: version, ID: rand.Text()}
 	h.Host, _ = os.Hostname()
 	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
 		h.Kernel = fmt.Sprintf("%s %s %s", runtime.GOOS, strings.TrimSpace(string(release)), runtime.GOARCH)

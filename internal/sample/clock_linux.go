@@ -11,6 +11,9 @@ import (
 // about 0.1 us, and the error is the same for all times.
 func OnMonotonic(clock time.Duration) time.Duration { return clock - monotonicOrigin() }
 
+// Origin is the reading of CLOCK_MONOTONIC at Stamp.Mono 0, as exact as OnMonotonic.
+func Origin() time.Duration { return monotonicOrigin() }
+
 // monotonicOrigin is the reading of CLOCK_MONOTONIC at origin. Go reads the same clock, but does not show the value.
 var monotonicOrigin = sync.OnceValue(func() time.Duration {
 	const tries = 1000 // a few hundred microseconds in all

@@ -28,11 +28,13 @@ type clocks struct {
 
 // jobTimes is what is known of all threads of a job.
 type jobTimes struct {
+	id        string
 	threads   int
 	work      time.Duration // CPU time of the threads that are needed, without what the kernel worked to fetch data
 	leading   map[int]*lead // by thread
 	waiting   int           // threads that wait for storage now
 	requested time.Duration // when a thread requested data, or began to wait for them
+	spent     Spent
 }
 
 // lead is how a thread that drives a GPU waits for it.

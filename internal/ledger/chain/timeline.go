@@ -34,6 +34,7 @@ type Timeline struct {
 	arch     string
 	lastOut  *thread       // that left its CPU last
 	lastIn   time.Duration // when a thread got a CPU last
+	watch    func(*Stretch)
 }
 
 // NewTimeline returns an empty Timeline.
@@ -60,6 +61,7 @@ type thread struct {
 	fetching float64       // share of its last running time that was work of the kernel to fetch data, a moving mean
 	clocks   clocks
 	cold     time.Duration // so much more running until it is as fast as without its last pause
+	summing  bool          // its events are sums
 }
 
 type openState uint8
@@ -174,7 +176,7 @@ func (t *Timeline) begin(e *sample.ThreadEvent) {
 	}
 	j := t.jobs[e.Job]
 	if j == nil {
-		j = &jobTimes{}
+		j = &jobTimes{id: e.Job}
 		t.jobs[e.Job] = j
 	}
 	th := &thread{tid: e.TID, pid: e.PID, name: clean(e.Name), job: j, creator: e.Creator, born: e.At, since: e.At}
@@ -276,6 +278,8 @@ func (th *thread) sum(t *Timeline, e *sample.ThreadEvent) {
 		asleepFor.kind = asleep
 	}
 	th.close(t, max(th.since, e.From), segment{kind: unknown})
+	th.summing = true
+	defer func() { th.summing = false }()
 	at := min(th.since+e.Running, e.At)
 	on := th.ran(t, at, e)
 	for _, part := range []struct {
@@ -294,6 +298,7 @@ func (th *thread) close(t *Timeline, at time.Duration, s segment) {
 	if at <= th.since {
 		return
 	}
+	th.pass(t, at, &s)
 	s.from, s.to = th.since, at
 	th.warm(&s)
 	was := th.clocks.at[memory]
