@@ -23,6 +23,7 @@ const maxSaved = 4<<20 + 1 // bytes of a saved answer of smartctl, and one more 
 // healthOptions are the flags of health.
 type healthOptions struct {
 	json     bool
+	brief    bool
 	from     []string // files with smartctl's JSON, "-" for standard input
 	config   string   // the agent's, for its settings of disks
 	file     string   // the baselines; the history is in the same folder
@@ -59,7 +60,7 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 			if o.json {
 				err = writeJSON(cmd.OutOrStdout(), healthReportOf(all))
 			} else {
-				err = printHealth(cmd.OutOrStdout(), all)
+				err = printHealth(cmd.OutOrStdout(), all, o.brief)
 			}
 			if err != nil {
 				return printed(err)
@@ -69,6 +70,7 @@ keeps. With --from it reads the saved output of smartctl --json.`,
 	}
 	f := cmd.Flags()
 	f.BoolVar(&o.json, "json", false, "print one JSON object")
+	f.BoolVar(&o.brief, "brief", false, "print one line for each disk, without what was found and what to do")
 	f.StringArrayVar(&o.from, "from", nil, "read saved output of smartctl --json from this `file`; - is standard input")
 	f.StringVar(&o.config, "config", "", "use the settings of an agent's config `file` (stallspan docs agent)")
 	f.StringVar(&o.file, "file", "", "the `file` of baselines; the disks' history is in its folder\n(default: the one of stallspan run)")
@@ -202,6 +204,9 @@ func savedDisks(in io.Reader, files []string) ([]drives.Drive, error) {
 		d, err := drives.Parse(text, where)
 		if err != nil {
 			return nil, err
+		}
+		if file != "-" {
+			d.File = file
 		}
 		all = append(all, d)
 	}

@@ -43,12 +43,23 @@ func TestHealthFrom(t *testing.T) {
 		!strings.Contains(out, "Try: Back up") {
 		t.Errorf("the table:\n%s", out)
 	}
+	for _, file := range []string{wdc, hitachi} {
+		if joined := strings.ReplaceAll(out, "\n        ", ""); !strings.Contains(joined, "File: "+file+"\n") {
+			t.Errorf("got\n%s, want the file %s", out, file)
+		}
+	}
+	brief := stallspan(t, "health", "--brief", "--from", wdc, "--from", hitachi)
+	brief.run()
+	if got := brief.out.String(); strings.Count(got, "\n") != 3 || !strings.Contains(got, " ata-hitachi-failed.json ") ||
+		!strings.Contains(got, " ata-wdc-red.json ") {
+		t.Errorf("brief: got\n%s, want a heading and two lines with their files", got)
+	}
 	for _, line := range strings.Split(out, "\n") {
 		if columns(line) > 120 {
 			t.Errorf("too wide: %q", line)
 		}
 	}
-	if v := stallspan(t, "health", "--from", wdc); v.run() != 0 {
+	if v := stallspan(t, "health", "--from", wdc); v.run() != 0 || strings.Contains(v.out.String(), "File:") {
 		t.Errorf("a healthy disk: %s%s", v.out.String(), v.err.String())
 	}
 	if v := stallspan(t, "health", "--from", savedHealth(t, "refused-usb-bridge")); v.run() != exitFailed ||

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
+	"slices"
 
 	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/internal/state/drives"
@@ -14,21 +16,34 @@ const (
 	driveWidth = 9
 )
 
-// printHealth writes one row for each disk, and below it the finding and the remedy.
-func printHealth(out io.Writer, all []drives.Drive) error {
+// printHealth writes one row for each disk, and below it the finding and the remedy, unless it is brief. Of several
+// files, it names them, as many machines have an sda: if it is brief, in place of the model.
+func printHealth(out io.Writer, all []drives.Drive, brief bool) error {
 	if len(all) == 0 {
 		return nil
 	}
+	several := len(all) > 1 && slices.ContainsFunc(all, func(d drives.Drive) bool { return d.File != "" })
 	return writeTable(out, func(t *table) {
 		row := func(disk, model, size, state string, color console.Color, temperature, on, used string) {
 			t.cells(cell{text: fmt.Sprintf("%s %s %8s ", fit(disk, driveWidth), fit(model, modelWidth), size)},
 				cell{fmt.Sprintf("%-9s", state), color}, cell{text: fmt.Sprintf(" %5s %6s %5s", temperature, on, used)})
 		}
-		row("disk", "model", "size", "state", console.Plain, "temp", "on", "used")
+		model := func(r *drives.Report) string { return r.Model }
+		heading := "model"
+		if several && brief {
+			heading, model = "file", func(r *drives.Report) string { return path.Base(r.File) }
+		}
+		row("disk", heading, "size", "state", console.Plain, "temp", "on", "used")
 		for i := range all {
 			r := drives.ReportOf(&all[i])
-			row(cmp.Or(r.Device, "-"), cmp.Or(r.Model, "-"), capacityText(r.Size), stateWords[string(r.Status)],
+			row(cmp.Or(r.Device, "-"), cmp.Or(model(&r), "-"), capacityText(r.Size), stateWords[string(r.Status)],
 				driveColors[string(r.Status)], celsius(r.Temperature), age(r.PowerOnHours), used(r.Used))
+			if brief {
+				continue
+			}
+			if several && r.File != "" {
+				t.text("  File: ", r.File)
+			}
 			if r.Serial != "" && r.Status != "ok" {
 				t.text("  Serial: ", r.Serial) // how people find it in the machine
 			}

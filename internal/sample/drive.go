@@ -13,6 +13,7 @@ type Drive struct {
 	Type     string `json:"type,omitempty"`     // smartctl's device type where it must be given: "sat+megaraid,3"
 	Rotates  bool   `json:"rotates,omitempty"`  // a hard disk
 	Size     uint64 `json:"size,omitempty"`     // bytes
+	File     string `json:"-"`                  // of the saved answer; "" for a drive of this machine
 	// At is the time of the query. For a drive that vanished or sleeps, it is the time of its last answer.
 	At time.Time `json:"at"`
 

@@ -9,6 +9,7 @@ import (
 // Report is what `stallspan health --json` prints of a drive. Values that the drive does not report are absent.
 type Report struct {
 	Device   string             `json:"device,omitempty"` // "sda", "nvme0n1"
+	File     string             `json:"file,omitempty"`   // of the saved answer
 	Model    string             `json:"model,omitempty"`
 	Serial   string             `json:"serial,omitempty"`
 	Protocol string             `json:"protocol,omitempty"` // "ATA", "NVMe", "SCSI"
@@ -33,7 +34,7 @@ type Report struct {
 // ReportOf returns the report of an assessed drive.
 func ReportOf(d *sample.Drive) Report {
 	r := Report{
-		Device: d.Device, Model: d.Model, Serial: d.Serial, Protocol: d.Protocol,
+		Device: d.Device, File: d.File, Model: d.Model, Serial: d.Serial, Protocol: d.Protocol,
 		Status: d.Status, Finding: d.Finding, Remedy: d.Remedy,
 		PowerOnHours: whole(d, sample.DrivePowerOn, 1.0/3600),
 		Reallocated:  whole(d, sample.DriveReallocated, 1),
