@@ -2,12 +2,14 @@ package agent
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
 	"os"
 	"slices"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
@@ -17,6 +19,8 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/state/baseline"
+	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/internal/store/past"
 	"github.com/stallspan/stallspan/internal/trust"
 )
 
@@ -30,10 +34,58 @@ type agentConfig struct {
 	Spans    config.Spans    `yaml:",inline"`
 	Smart    *config.Smart   `yaml:"smart"`
 	Metrics  config.Metrics  `yaml:"metrics"`
+	History  historyConfig   `yaml:"history"`
 	Actions  []action.Config `yaml:"actions"`
 
 	token      []byte // from the file
 	noBaseline error  // why windows are not compared with a baseline although the config does not disable it
+}
+
+// historyConfig says how much of the past is kept in files.
+type historyConfig struct {
+	Enabled *bool         `yaml:"enabled"`  // nil for true
+	MaxSize string        `yaml:"max_size"` // such as 200MB; "" for store.DefaultMaxSize
+	MaxAge  time.Duration `yaml:"max_age"`  // 0 for store.DefaultMaxAge
+}
+
+// minHistory is the least age of files: each is of a day.
+const minHistory = 24 * time.Hour
+
+// options returns the bounds of the files in a folder.
+func (h *historyConfig) options(folder string) (store.Options, error) {
+	o := store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: cmp.Or(h.MaxAge, store.DefaultMaxAge)}
+	if o.MaxAge < minHistory {
+		return o, fmt.Errorf("max_age: %v is under %v: give a duration, like 168h", h.MaxAge, minHistory)
+	}
+	if h.MaxSize == "" {
+		return o, nil
+	}
+	var err error
+	o.MaxSize, err = parseSize("max_size", h.MaxSize, store.MinMaxSize)
+	return o, err
+}
+
+// historyFolder is the folder of the past, next to the baselines: of this config, or the usual ones. It is "" without a
+// home folder.
+func (c *agentConfig) historyFolder() string {
+	path := c.Slow.Baseline
+	if !c.Slow.HasBaseline() {
+		path, _ = baseline.DefaultPath()
+	}
+	if path == "" {
+		return ""
+	}
+	return store.FolderNextTo(path)
+}
+
+// past returns what keeps the past in files; nil for nothing.
+func (c *agentConfig) past() *past.Recorder {
+	folder := c.historyFolder()
+	options, err := c.History.options(folder)
+	if folder == "" || err != nil || c.History.Enabled != nil && !*c.History.Enabled {
+		return nil // validate has reported the error
+	}
+	return past.New(options)
 }
 
 func defaultAgentConfig() *agentConfig {
@@ -64,6 +116,9 @@ func (c *agentConfig) validate() error {
 	}
 	if err := c.Smart.Validate(); err != nil {
 		return fmt.Errorf("smart: %w", err)
+	}
+	if _, err := c.History.options(""); err != nil {
+		return fmt.Errorf("history: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		if err := emit.CheckMetric(name); err != nil {

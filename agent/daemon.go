@@ -18,6 +18,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/store/past"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -66,6 +67,7 @@ type daemon struct {
 	telemetry *telemetry
 	client    *windows.Client
 	events    *eventDispatcher
+	past      *past.Recorder // nil for none
 }
 
 // gcPercent is GOGC: the growth of the heap until the next collection. Nearly all of the heap is the history's rings.
@@ -105,6 +107,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 		d.telemetry.close(lasting)
 		return err
 	}
+	d.events.past = d.past
 	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin, Show: d.config.Spans,
 		Durations: &d.telemetry.metrics.Durations})
 	d.greet(listeners)
@@ -117,6 +120,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	service.say("STOPPING=1")
 	d.client.Close()
 	d.client.EndAll(d.monitor.Now())
+	d.past.Stop()
 	var ended sync.WaitGroup // the flush does not wait for an action that hangs
 	ended.Go(func() { d.events.close(lasting) })
 	d.telemetry.close(lasting)
@@ -136,15 +140,19 @@ func (d *daemon) watch() (err error) {
 	if d.helpers.Tracer != nil {
 		config.Tracing = d.helpers.Tracer.Open
 	}
+	d.past = d.config.past()
+	config.Reports = d.past.Window
 	if d.monitor, err = monitor.New(config); err != nil {
 		return err
 	}
 	d.monitor.Start()
+	d.past.Start(d.monitor.History(), func(err error) { d.monitor.Note("store", err) })
 	return nil
 }
 
 // stop stops what watch started.
 func (d *daemon) stop() {
+	d.past.Stop()
 	d.monitor.Stop()
 	d.helpers.Close()
 }
@@ -198,6 +206,9 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener, service no
 			defer stop()
 			server := api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Lending(lender).
 				Requiring(d.token)
+			if d.past != nil {
+				server.Keeping(d.past)
+			}
 			failed[i] = server.Serve(ctx, l)
 		})
 	}

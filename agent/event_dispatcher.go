@@ -13,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/store/past"
 	"github.com/stallspan/stallspan/internal/windows"
 )
 
@@ -22,8 +23,9 @@ type eventDispatcher struct {
 	telemetry   *telemetry
 	board       alert.Board
 	actions     *action.Runner
-	parts       alert.Parts // of the goroutine that calls look, as is dropped
-	dropped     uint64      // spans and log records, at the previous look
+	parts       alert.Parts    // of the goroutine that calls look, as is dropped
+	dropped     uint64         // spans and log records, at the previous look
+	past        *past.Recorder // nil for none
 	unsubscribe func()
 }
 
@@ -57,7 +59,9 @@ func (h *eventDispatcher) post(e emit.Event, span trace.SpanContext) {
 func (h *eventDispatcher) show(e emit.Event, span trace.SpanContext) *emit.Event {
 	e = e.Identified(span)
 	h.telemetry.exporter.Log(e, span)
-	h.board.Post(e.JSON())
+	line := e.JSON()
+	h.board.Post(line)
+	h.past.Event(e.Time, line)
 	return &e
 }
 

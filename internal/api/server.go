@@ -58,6 +58,7 @@ type Server struct {
 	ending   chan struct{} // closed when the server stops
 	events   Events
 	lender   *lend.Lender // nil for none
+	past     Past         // nil for none
 	token    []byte       // that requests over TCP need; nil for none
 	loopback bool         // the listener is a loopback port
 	local    bool         // the listener is a unix socket

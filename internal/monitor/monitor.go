@@ -224,6 +224,9 @@ func (m *Monitor) NewProblems(earlier uint64) (list []error, next uint64) {
 	return m.problems.Since(earlier)
 }
 
+// Note adds a problem of a part of the program that works for this monitor.
+func (m *Monitor) Note(part string, err error) { m.problems.Note(part, err) }
+
 // Failures returns the failures by source: pressure, process, cpu, gpu, disk; and history, for a device that it had no
 // room for.
 func (m *Monitor) Failures() map[string]Failure { return m.problems.Failures() }

@@ -26,6 +26,12 @@ type File struct {
 	Size int64     // bytes
 }
 
+// folderName is that of the folder next to the file of baselines.
+const folderName = "history"
+
+// FolderNextTo returns the folder of an agent that has its baselines in a file.
+func FolderNextTo(baselines string) string { return filepath.Join(filepath.Dir(baselines), folderName) }
+
 func pathOf(folder string, day time.Time, part int) string {
 	name := day.Format(time.DateOnly)
 	if part > 1 {

@@ -61,7 +61,7 @@ const (
 	QueueMax      = "queue_depth_max"
 	Utilization   = "utilization_ratio"
 
-	Storage = "storage_ratio" // of a job's time: see the ledger
+	Storage = "storage_ratio" // parts of the ledger of a job, or of the whole machine
 	CPU     = "cpu_ratio"
 )
 
@@ -76,6 +76,8 @@ var Quantities = []Quantity{
 	{Of: Machine, Name: BusiestCore, Step: thousandth},
 	{Of: Machine, Name: IOSome, Step: thousandth},
 	{Of: Machine, Name: IOFull, Step: thousandth},
+	{Of: Machine, Name: Storage, Step: thousandth},
+	{Of: Machine, Name: CPU, Step: thousandth},
 	{Of: GPU, Name: Busy, Step: thousandth},
 	{Of: GPU, Name: BusyMin, Step: thousandth, Fold: Min},
 	{Of: GPU, Name: BusyMax, Step: thousandth, Fold: Max},

@@ -277,7 +277,7 @@ func TestWhatWaitsIsBounded(t *testing.T) {
 			maxRowsWaiting+maxEntriesWaiting)
 	}
 	var text bytes.Buffer
-	if err := w.Waiting(&text); err != nil {
+	if err := w.Copy(&text, time.Time{}, time.Time{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, err := readFile(&text, time.Time{}, time.Time{})
@@ -350,8 +350,16 @@ func TestCopy(t *testing.T) {
 		flush(t, w, at(i))
 	}
 	path := w.file.Name()
-	closed(t, w, at(10))
+	w.add(10)
+	var now bytes.Buffer
+	if err := w.Copy(&now, time.Time{}, time.Time{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := readFile(&now, time.Time{}, time.Time{}); err != nil || len(got.rows) != 21 || len(got.entries) != 20 {
+		t.Errorf("from the writer: got %d blocks and %d entries, %v, want 21 and 20", len(got.rows), len(got.entries), err)
+	}
 	text := contents(t, path)
+	closed(t, w, at(10))
 	for name, test := range map[string]struct {
 		owns          func(string) bool
 		rows, entries int

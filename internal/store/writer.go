@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -259,13 +260,31 @@ func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t
 	return t, nil
 }
 
-// Waiting writes what waits as a file of its own, for a reader that wants it now.
-func (w *Writer) Waiting(to io.Writer) error {
+// Copy writes what is between two times as a file, with what waits. It is that of one moment, however long it takes.
+// With owns, it leaves out the jobs, and the windows of clients for which that is false.
+func (w *Writer) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
 	w.mu.Lock()
-	t, err := w.encode([groups]*numbered{}, 0, true)
+	waiting, err := w.encode([groups]*numbered{}, 0, true)
+	newest, size := "", w.size
+	if w.file != nil {
+		newest = w.file.Name()
+	}
 	w.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	ended := false
+	err = Each(w.options.Folder, from, until, func(path string, file io.Reader) error {
+		if ended {
+			return nil
+		}
+		if ended = path == newest; ended {
+			file = io.LimitReader(file, size)
+		}
+		return Copy(to, file, from, until, owns)
+	})
 	if err == nil {
-		_, err = to.Write(t.bytes)
+		err = Copy(to, bytes.NewReader(waiting.bytes), from, until, owns)
 	}
 	return err
 }

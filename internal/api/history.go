@@ -1,0 +1,98 @@
+package api
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// Past is the past of the machine in files.
+type Past interface {
+	// Copy writes what is between two times, zero for no limit, in the form of the store's files. With owns, it leaves out
+	// the jobs, and the windows of clients for which that is false.
+	Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error
+}
+
+// Keeping makes the server serve the past. Call it before Serve.
+func (s *Server) Keeping(p Past) *Server {
+	s.past = p
+	return s
+}
+
+// history writes the past as blocks of the store. They are copied and not looked into, so that a week costs little.
+func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
+	from, until, err := historyQuery(r)
+	if err != nil {
+		return err
+	}
+	if s.past == nil {
+		return refuse(http.StatusNotFound, "this server keeps no history: use stallspan agent, with history.enabled in its "+
+			"config")
+	}
+	who := peerOfRequest(r.Context())
+	release, err := s.acquire(who.name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	owns := who.owns
+	if who.privileged() {
+		owns = nil
+	}
+	to := &patientWriter{w: w, control: http.NewResponseController(w)}
+	if err := s.past.Copy(to, from, until, owns); err != nil && !to.begun {
+		return refuse(http.StatusServiceUnavailable, "%v", err)
+	} else if err != nil {
+		_ = to.control.SetWriteDeadline(time.Now()) // so that the client does not take a part for the whole
+	}
+	return nil
+}
+
+// patientWriter gives a client writeTimeout for each part of a response, in place of the whole.
+type patientWriter struct {
+	w       http.ResponseWriter
+	control *http.ResponseController
+	begun   bool
+}
+
+func (p *patientWriter) Write(text []byte) (int, error) {
+	if !p.begun {
+		p.begun = true
+		p.w.Header().Set("Content-Type", "application/octet-stream")
+	}
+	if err := p.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+		return 0, err
+	}
+	return p.w.Write(text)
+}
+
+// historyQuery reads the query of GET /v1/history: Unix seconds.
+func historyQuery(r *http.Request) (from, until time.Time, err error) {
+	for key, values := range r.URL.Query() {
+		value := values[len(values)-1]
+		into := map[string]*time.Time{"since": &from, "until": &until}[key]
+		if into == nil {
+			return from, until, refuse(http.StatusBadRequest, "unknown parameter %s: use since and until", excerpt(key))
+		}
+		seconds, err := strconv.ParseInt(value, 10, 48)
+		if err != nil {
+			return from, until, refuse(http.StatusBadRequest, "%s is a time in Unix seconds, not %s", key, excerpt(value))
+		}
+		*into = time.Unix(seconds, 0)
+	}
+	return from, until, nil
+}
+
+// History returns what is between two times, zero for no limit, in the form of the store's files. The caller closes it.
+func (c *Client) History(ctx context.Context, from, until time.Time) (io.ReadCloser, error) {
+	query := url.Values{}
+	for key, at := range map[string]time.Time{"since": from, "until": until} {
+		if !at.IsZero() {
+			query.Set(key, strconv.FormatInt(at.Unix(), 10))
+		}
+	}
+	return c.open(ctx, "/v1/history?"+query.Encode())
+}

@@ -1,0 +1,109 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// kept is a past that is a text.
+type kept struct {
+	text string
+	err  error
+
+	mu          sync.Mutex
+	from, until time.Time
+	all         bool
+}
+
+func (k *kept) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
+	k.mu.Lock()
+	k.from, k.until, k.all = from, until, owns == nil
+	k.mu.Unlock()
+	if _, err := io.WriteString(to, k.text); err != nil {
+		return err
+	}
+	return k.err
+}
+
+func TestHistory(t *testing.T) {
+	past := &kept{text: strings.Repeat("block", 100_000)}
+	s := serve(t, func(s *Server) { s.Keeping(past) })
+	from := time.Unix(1_764_000_000, 0)
+	body, err := s.History(context.Background(), from, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = body.Close() }()
+	got, err := io.ReadAll(body)
+	if err != nil || !bytes.Equal(got, []byte(past.text)) {
+		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(past.text))
+	}
+	past.mu.Lock()
+	defer past.mu.Unlock()
+	if !past.from.Equal(from) || !past.until.IsZero() || !past.all {
+		t.Errorf("got from %v until %v, all %v, want from %v and everything for the server's user", past.from, past.until,
+			past.all, from)
+	}
+}
+
+// Over TCP without a token, nothing is known of the caller.
+func TestHistoryOfOthers(t *testing.T) {
+	past := &kept{text: "x"}
+	s := serve(t, func(s *Server) { s.Keeping(past) })
+	who := &connected{caller: caller{uid: 1234, name: "uid 1234"}}
+	request, err := http.NewRequestWithContext(context.WithValue(context.Background(), peerKey{}, who), http.MethodGet,
+		"/v1/history", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = s.server.history(&discarded{}, request) // it has no connection, so no deadline
+	past.mu.Lock()
+	defer past.mu.Unlock()
+	if past.all {
+		t.Error("another user got everything, want his own windows alone")
+	}
+}
+
+type discarded struct{ http.ResponseWriter }
+
+func (*discarded) Header() http.Header              { return http.Header{} }
+func (*discarded) Write(b []byte) (int, error)      { return len(b), nil }
+func (*discarded) SetWriteDeadline(time.Time) error { return nil }
+func (*discarded) WriteHeader(int)                  {}
+
+// A part is never taken for the whole.
+func TestHistoryThatBreaksOff(t *testing.T) {
+	broken := errors.New("the disk is broken")
+	s := serve(t, func(s *Server) { s.Keeping(&kept{text: strings.Repeat("block", 100_000), err: broken}) })
+	body, err := s.History(context.Background(), time.Time{}, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = body.Close() }()
+	if n, err := io.Copy(io.Discard, body); err == nil {
+		t.Errorf("got %d bytes and no error, want one", n)
+	}
+}
+
+func TestNoHistory(t *testing.T) {
+	s := serve(t, nil)
+	for path, want := range map[string]string{
+		"/v1/history":           "keeps no history",
+		"/v1/history?since=now": "a time in Unix seconds",
+		"/v1/history?last=1":    "use since and until",
+	} {
+		if _, _, body := s.do(t, http.MethodGet, path, ""); !strings.Contains(body, want) {
+			t.Errorf("%s: got %s, want %q", path, body, want)
+		}
+	}
+	if _, err := s.History(context.Background(), time.Time{}, time.Time{}); err == nil {
+		t.Error("got a history, want an error")
+	}
+}

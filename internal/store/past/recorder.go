@@ -1,0 +1,245 @@
+// Package past writes the past of the agent's machine to the store: curves made from the history in memory, windows
+// that ended, and events.
+package past
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/history"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/store"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const (
+	period     = 10 * time.Second          // of an interval
+	lag        = history.Lag + time.Second // until all samples of an interval are in the history
+	flushEvery = time.Minute               // what a kill may lose
+	catchUp    = time.Hour                 // how much of the past is written after a disk was full or hung
+	stopTime   = 5 * time.Second           // how long Stop waits for a disk that hangs
+)
+
+// tolerance is how far the clocks may move against each other before an interval is left out.
+const tolerance = time.Second
+
+// maxWaiting bounds the windows and the events of one period. Slow windows have as much room again.
+const maxWaiting = 64
+
+// Recorder records one machine. It is safe for concurrent use. A nil Recorder records nothing.
+type Recorder struct {
+	options store.Options
+	ctx     context.Context
+	cancel  context.CancelFunc
+	ended   chan struct{} // closed when the goroutine ends; nil before Start
+
+	mu      sync.Mutex // guards the fields below
+	windows []*window.Report
+	events  []event
+	lost    uint64 // windows and events, because they came too fast
+	writer  *store.Writer
+
+	of       *history.History // and the rest belongs to the goroutine
+	report   func(error)
+	done     time.Duration // monotonic time up to which intervals are written
+	retry    time.Duration // when the folder is opened again
+	flush    time.Duration // when the file is written again
+	reported uint64        // losses
+}
+
+type event struct {
+	at   time.Time
+	line []byte
+}
+
+// New returns a recorder that writes to a folder once it is started.
+func New(o store.Options) *Recorder {
+	r := &Recorder{options: o}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	return r
+}
+
+// Start begins to record. report receives each problem.
+func (r *Recorder) Start(h *history.History, report func(error)) {
+	if r == nil {
+		return
+	}
+	r.of, r.report, r.ended = h, report, make(chan struct{})
+	r.begin(sample.Now())
+	go func() { // owned by r: see Stop
+		defer close(r.ended)
+		sample.Restart(r.ctx, report, r.run)
+	}()
+}
+
+func (r *Recorder) begin(now sample.Stamp) {
+	r.done, r.flush = now.Mono, now.Mono+flushEvery
+}
+
+// Stop writes the rest, and waits for it: for five seconds at most.
+func (r *Recorder) Stop() {
+	if r == nil || r.ended == nil {
+		return
+	}
+	r.cancel()
+	select {
+	case <-r.ended:
+	case <-time.After(stopTime):
+	}
+}
+
+func (r *Recorder) run() {
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			r.close(sample.Now())
+			return
+		case <-ticker.C:
+			r.round(sample.Now())
+		}
+	}
+}
+
+// Window takes a window that ended. It does not wait.
+func (r *Recorder) Window(w *window.Report) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := len(r.windows); n >= 2*maxWaiting || n >= maxWaiting && !w.Slow {
+		r.lost++
+		return
+	}
+	r.windows = append(r.windows, w)
+}
+
+// Event takes an event in the form of the API. It does not wait. line must not change later.
+func (r *Recorder) Event(at time.Time, line []byte) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.events) >= maxWaiting {
+		r.lost++
+		return
+	}
+	r.events = append(r.events, event{at, line})
+}
+
+// round writes what is new.
+func (r *Recorder) round(now sample.Stamp) {
+	if !r.open(now) {
+		return
+	}
+	r.advance(now)
+	r.passEntries()
+	if now.Mono >= r.flush {
+		r.flush = now.Mono + flushEvery
+		r.note(r.writer.Flush(now.Wall))
+	}
+}
+
+// close writes the rest, with the interval that is not complete lost.
+func (r *Recorder) close(now sample.Stamp) {
+	if !r.open(now) {
+		return
+	}
+	r.advance(now)
+	r.passEntries()
+	r.note(r.writer.Close(now.Wall))
+}
+
+// open opens the folder, and tries again after a minute.
+func (r *Recorder) open(now sample.Stamp) bool {
+	if r.writer != nil {
+		return true
+	}
+	if now.Mono < r.retry && r.ctx.Err() == nil {
+		return false
+	}
+	writer, err := store.Open(r.options)
+	if err != nil {
+		r.retry = now.Mono + flushEvery
+		r.note(fmt.Errorf("the history is not written: %w", err))
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.writer = writer
+	return true
+}
+
+// note reports an error, or new losses.
+func (r *Recorder) note(err error) {
+	if err != nil {
+		r.report(err)
+	}
+	r.mu.Lock()
+	lost := r.lost
+	if r.writer != nil {
+		lost += r.writer.Lost()
+	}
+	r.mu.Unlock()
+	if lost > r.reported {
+		r.reported = lost
+		r.report(errors.New("parts of the history are missing, because they came too fast or could not be written"))
+	}
+}
+
+// advance adds the intervals that are complete. They begin at multiples of the period on the wall clock.
+func (r *Recorder) advance(now sample.Stamp) {
+	r.done = max(r.done, now.Mono-catchUp)
+	zero := now.Wall.Add(-now.Mono) // the wall time of monotonic zero
+	for {
+		start := zero.Add(r.done + period - tolerance).Truncate(period)
+		i := interval{r.of, start.Sub(zero), start.Sub(zero) + period}
+		if i.end+lag > now.Mono {
+			return
+		}
+		devices, jobs := i.devices(), i.jobs()
+		r.writer.Add(store.Devices, devices.columns, start, period, devices.values)
+		r.writer.Add(store.Jobs, jobs.columns, start, period, jobs.values)
+		r.done = i.end
+	}
+}
+
+// passEntries passes windows and events to the writer.
+func (r *Recorder) passEntries() {
+	r.mu.Lock()
+	windows, events := r.windows, r.events
+	r.windows, r.events = nil, nil
+	r.mu.Unlock()
+	for _, w := range windows {
+		report := explain.NewReport(w)
+		text, err := json.Marshal(report)
+		if err != nil {
+			continue // a number that JSON cannot represent
+		}
+		r.writer.AddEntry(store.Entry{Kind: store.Window, At: report.End, Client: w.Client, Text: text})
+	}
+	for _, e := range events {
+		r.writer.AddEntry(store.Entry{Kind: store.Event, At: e.at, Text: e.line})
+	}
+}
+
+// Copy writes what is between two times in the form of the store's files. With owns, it leaves out the jobs, and the
+// windows of clients for which that is false. The newest seconds are missing.
+func (r *Recorder) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
+	r.mu.Lock()
+	writer := r.writer
+	r.mu.Unlock()
+	if writer == nil {
+		return errors.New("the history is not written yet: try again in ten seconds, or see stallspan check")
+	}
+	return writer.Copy(to, from, until, owns)
+}
