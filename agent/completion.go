@@ -18,7 +18,7 @@ import (
 // flagValues are the values of flags with few of them, for completion, by the flag's name.
 var flagValues = map[string][]string{
 	colorFlag: {string(console.Auto), string(console.Always), string(console.Never)},
-	"kind":    {string(window.ModelLoad), string(window.Epoch), string(window.Checkpoint), string(window.Custom)},
+	"kind":    window.KindNames(),
 }
 
 // completeValues lets a shell complete the values of flags, below cmd.

@@ -192,7 +192,7 @@ type markOptions struct {
 
 func (o *markOptions) add(cmd *cobra.Command, pid string) {
 	flags := cmd.Flags()
-	flags.StringVar(&o.kind, "kind", "", "the `kind`: model_load, epoch, checkpoint or custom")
+	flags.StringVar(&o.kind, "kind", "", "the `kind`: "+window.KindChoices)
 	flags.IntVar(&o.epoch, "epoch", 0, "the epoch's `number`, as the program counts")
 	flags.StringVar(&o.name, "name", "", "a `name` for people")
 	flags.StringVar(&o.model, "model", "", "the `model` that is loaded")
@@ -210,9 +210,9 @@ func (o *markOptions) announcement(cmd *cobra.Command) (api.Announcement, error)
 		Traceparent: o.traceparent}
 	switch {
 	case o.kind == "":
-		return a, errors.New("--kind is missing: give model_load, epoch, checkpoint or custom")
+		return a, errors.New("--kind is missing: give " + window.KindChoices)
 	case !a.Kind.Valid():
-		return a, fmt.Errorf("--kind %q is unknown: give model_load, epoch, checkpoint or custom", o.kind)
+		return a, fmt.Errorf("--kind %q is unknown: give %s", o.kind, window.KindChoices)
 	case cmd.Flags().Changed("pid") && o.pid <= 0:
 		return a, fmt.Errorf("--pid %d is not a process: give its number, or leave it out", o.pid)
 	}

@@ -241,7 +241,7 @@ func TestMarkWithoutAnAgent(t *testing.T) {
 func TestMarkUsage(t *testing.T) {
 	t.Parallel()
 	for args, want := range map[string]string{
-		"mark begin":                            "--kind is missing: give model_load, epoch, checkpoint or custom",
+		"mark begin":                            "--kind is missing: give model_load, epoch, checkpoint, steps or custom",
 		"mark begin --kind epcoh":               `--kind "epcoh" is unknown`,
 		"mark begin --kind epoch --pid 0":       "--pid 0 is not a process",
 		"mark begin --kind epoch --epoch x":     "see stallspan mark begin --help",

@@ -131,7 +131,7 @@ func describe(k window.Kind, span ptrace.Span, f facts) window.Window {
 		}
 	case window.Epoch:
 		w.Epoch, w.HasEpoch = epoch(span.Name(), f)
-	case window.Custom:
+	case window.Custom, window.Steps:
 		w.Name = span.Name()
 	}
 	if name := f.text(semconv.WindowNameKey); name != "" {

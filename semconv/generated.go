@@ -367,6 +367,8 @@ var (
 	WindowKindEpoch = WindowKindKey.String("epoch")
 	// The state of a training went to storage.
 	WindowKindCheckpoint = WindowKindKey.String("checkpoint")
+	// Some steps of a training's loop.
+	WindowKindSteps = WindowKindKey.String("steps")
 	// Anything else that a program names.
 	WindowKindCustom = WindowKindKey.String("custom")
 )
@@ -1104,7 +1106,7 @@ var StorageStallSpan = Span{
 	},
 }
 
-// WindowSpan: A checkpoint or a custom window. Named "{stallspan.window.kind} {stallspan.window.name}".
+// WindowSpan: A checkpoint, some steps, or a custom window. Named "{stallspan.window.kind} {stallspan.window.name}".
 var WindowSpan = Span{
 	Type: "stallspan.window",
 	Attributes: []AttributeRef{

@@ -43,8 +43,6 @@ const (
 	maxPID        = 1 << 22 // PID_MAX_LIMIT of the kernel
 )
 
-var kinds = []string{string(window.ModelLoad), string(window.Epoch), string(window.Checkpoint), string(window.Custom)}
-
 // check returns an error if the announcement cannot become a window.
 func (a *Announcement) check() error {
 	bad := func(format string, args ...any) error { return refuse(http.StatusBadRequest, format, args...) }
@@ -107,12 +105,13 @@ func checkAttributes(all map[string]string) error {
 
 func (a *Announcement) badKind() error {
 	if a.Kind == "" {
-		return refuse(http.StatusBadRequest, "kind is missing: give %s", choices(kinds))
+		return refuse(http.StatusBadRequest, "kind is missing: give %s", window.KindChoices)
 	}
-	if near := nearest.Word(string(a.Kind), kinds); near != "" {
+	if near := nearest.Word(string(a.Kind), window.KindNames()); near != "" {
 		return refuse(http.StatusBadRequest, "%s is not a kind of window: did you mean %q?", excerpt(string(a.Kind)), near)
 	}
-	return refuse(http.StatusBadRequest, "%s is not a kind of window: give %s", excerpt(string(a.Kind)), choices(kinds))
+	return refuse(http.StatusBadRequest, "%s is not a kind of window: give %s", excerpt(string(a.Kind)),
+		window.KindChoices)
 }
 
 func choices(words []string) string {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/nearest"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 // keys are those of an Announcement.
@@ -88,7 +89,7 @@ var expected = map[string]string{
 	"epoch":      "an integer, like 3",
 	"failed":     "true or false",
 	"gpu_ids":    `an array of GPU ids, like ["GPU-5d3c…"]`,
-	"kind":       "text: " + choices(kinds),
+	"kind":       "text: " + window.KindChoices,
 	"pid":        "an integer: a process id",
 }
 

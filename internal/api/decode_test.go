@@ -49,11 +49,11 @@ var badBodies = []struct{ body, want string }{
 	{`{"kind":"epoch","` + strings.Repeat("x", 5000) + `":1}`, `x…": use attributes,`},
 
 	{`null`, `kind is missing`},
-	{`{}`, `kind is missing: give model_load, epoch, checkpoint or custom`},
+	{`{}`, `kind is missing: give model_load, epoch, checkpoint, steps or custom`},
 	{`{"kind":null}`, `kind is missing`},
 	{`{"kind":""}`, `kind is missing`},
-	{`{"kind":"zzzzzzzz"}`, `"zzzzzzzz" is not a kind of window: give model_load, epoch, checkpoint or custom`},
-	{`{"kind":3}`, `kind must be text: model_load, epoch, checkpoint or custom, not number`},
+	{`{"kind":"zzzzzzzz"}`, `"zzzzzzzz" is not a kind of window: give model_load, epoch, checkpoint, steps or custom`},
+	{`{"kind":3}`, `kind must be text: model_load, epoch, checkpoint, steps or custom, not number`},
 
 	{`{"kind":"epoch","epoch":"three"}`, `epoch must be an integer, like 3, not string`},
 	{`{"kind":"epoch","epoch":-1}`, `epoch -1 is negative: give the number that the program prints, from 0 on`},

@@ -70,7 +70,7 @@ func Attributes(r *window.Report) []attribute.KeyValue {
 // identity adds the kind and the names of the window.
 func (l *list) identity(r *window.Report) {
 	l.add(semconv.WindowKindKey.String(string(r.Kind)))
-	if r.Kind == window.Custom || r.Kind == window.Checkpoint {
+	if r.Kind != window.Epoch && r.Kind != window.ModelLoad {
 		l.text(semconv.WindowNameKey, r.Name)
 	}
 	if r.Kind == window.ModelLoad {

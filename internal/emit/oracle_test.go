@@ -133,6 +133,7 @@ func begin(t *testing.T, m *monitor.Monitor, at monitor.Moment) (ids []string) {
 			Seen: window.Seen{Size: 7 << 30, Cached: 2 << 30, HasCached: true}},
 		{Kind: window.Epoch, Epoch: 1, HasEpoch: true},
 		{Kind: window.Checkpoint, Name: "checkpoint"},
+		{Kind: window.Steps, Name: "steps"},
 		{Kind: window.Custom, Name: "custom"},
 	} {
 		w.Job, w.Run, w.Source = "train", "train.py", window.Announced

@@ -77,7 +77,7 @@ func TestSpanNames(t *testing.T) {
 	for want, w := range map[string]window.Window{
 		"load": {Kind: window.ModelLoad, Name: "x"}, "load llama": {Kind: window.ModelLoad, Model: "llama"},
 		"epoch": {Kind: window.Epoch, Epoch: 3, HasEpoch: true}, "epoch train.py": {Kind: window.Epoch, Run: "train.py"},
-		"checkpoint": {Kind: window.Checkpoint, Run: "train.py"}, "custom warm-up": {Kind: window.Custom, Name: "warm-up"},
+		"checkpoint": {Kind: window.Checkpoint, Run: "train.py"}, "steps": {Kind: window.Steps, Run: "train.py"}, "custom warm-up": {Kind: window.Custom, Name: "warm-up"},
 	} {
 		if got := emit.SpanName(&w, config.Spans{}); got != want {
 			t.Errorf("%+v is called %q, want %q", w, got, want)

@@ -3,6 +3,7 @@
 package window
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,17 +18,20 @@ const (
 	ModelLoad  Kind = "model_load"
 	Epoch      Kind = "epoch"
 	Checkpoint Kind = "checkpoint"
+	Steps      Kind = "steps"  // some steps of a loop, as of stallspan.watch in Python
 	Custom     Kind = "custom" // identified by its Name
 )
 
-// Valid reports whether k is one of the kinds.
-func (k Kind) Valid() bool {
-	switch k {
-	case ModelLoad, Epoch, Checkpoint, Custom:
-		return true
-	}
-	return false
+// KindChoices are all kinds in words.
+const KindChoices = "model_load, epoch, checkpoint, steps or custom"
+
+// KindNames returns all kinds.
+func KindNames() []string {
+	return []string{string(ModelLoad), string(Epoch), string(Checkpoint), string(Steps), string(Custom)}
 }
+
+// Valid reports whether k is one of the kinds.
+func (k Kind) Valid() bool { return slices.Contains(KindNames(), string(k)) }
 
 // Source is how a window became known.
 type Source string
@@ -50,7 +54,7 @@ const (
 type Window struct {
 	ID     string
 	Kind   Kind
-	Name   string // of a custom window; may be empty
+	Name   string // of a window of another kind than epoch and model load; may be empty
 	Model  string // of a load
 	Run    string // the training run or wrapped program that it belongs to
 	Path   string // the file or folder that it reads, if known

@@ -101,7 +101,7 @@ func (g *Registry) Begin(w window.Window, at sampling.Moment) (string, error) {
 
 func (g *Registry) begin(o *openWindow, at sampling.Moment) error {
 	if !o.Kind.Valid() {
-		return fmt.Errorf("%q is not a kind of window: use model_load, epoch, checkpoint or custom", o.Kind)
+		return fmt.Errorf("%q is not a kind of window: use %s", o.Kind, window.KindChoices)
 	}
 	o.ID = cmp.Or(o.ID, NewID())
 	if !g.config.Recorded {

@@ -76,7 +76,7 @@ class Agent(Case):
         for _ in stallspan.watch(range(10), steps=5, name="agent"):
             pass
         self.client.close()  # waits for the ends
-        self.assertEqual([r["name"] for r in self.ended()[before:]], ["agent", "agent"])
+        self.assertEqual([(r["kind"], r["name"]) for r in self.ended()[before:]], [("steps", "agent")] * 2)
 
     def test_windows_of_many_threads(self) -> None:
         reports: List[Dict[str, Any]] = []

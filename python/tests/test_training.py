@@ -57,7 +57,7 @@ class Training(unittest.TestCase):
     def check(self, windows: List[Dict[str, Any]], times: List[List[float]]) -> None:
         """Compare the epochs and the windows of steps with the program's times."""
         epochs = [w for w in windows if w["kind"] == "epoch"]
-        steps = [w for w in windows if w.get("name") == "steps"]
+        steps = [w for w in windows if w["kind"] == "steps"]
         self.assertEqual([w["epoch"] for w in epochs], [1, 2])
         self.assertEqual(len(steps), 4)
         for w, (before, begun, end, over, done, fetched) in zip(epochs, times):

@@ -61,7 +61,7 @@ class Steps(Case):
         for _ in watch:
             self.clock.now += 2
         requests = server.take(4)
-        self.assertEqual(body_of(requests[0]), {"kind": "custom", "name": "train"})
+        self.assertEqual(body_of(requests[0]), {"kind": "steps", "name": "train"})
         # The first window has the fetch that was over when it ended.
         self.assertEqual(sorted(self.ends(requests)), [["0", "3", "4.000000"], ["3", "3", "2.000000"]])
         self.assertEqual((watch.steps, watch.fetch_seconds), (6, 6.0))

@@ -97,11 +97,11 @@ def watch(
     *,
     seconds: float = 30.0,
     steps: Optional[int] = None,
-    name: str = "steps",
+    name: Optional[str] = None,
 ) -> Watch[T]:
     """Return the iterable with windows over its steps, and count the time that next() takes.
 
     A step is one next() and the loop's work on the result. A window ends with the first step after seconds, or after
-    exactly so many steps. Use one Watch in one thread.
+    exactly so many steps. Their kind is steps. Use one Watch in one thread.
     """
     return Watch(iterable, seconds=seconds, steps=steps, name=name)

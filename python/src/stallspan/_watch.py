@@ -14,7 +14,8 @@ T = TypeVar("T")
 class Watch(Generic[T]):
     """An iterable with windows over its steps. Other attributes are those of the iterable."""
 
-    def __init__(self, iterable: Iterable[T], *, seconds: float, steps: Optional[int], name: str) -> None:
+    def __init__(self, iterable: Iterable[T], *, seconds: float, steps: Optional[int],
+                 name: Optional[str]) -> None:
         self._iterable = iterable
         self._seconds = seconds
         self._most = steps
@@ -67,7 +68,7 @@ class Watch(Generic[T]):
         return steps >= self._most if self._most else steps > 0 and seconds >= self._seconds
 
     def _window(self) -> Window:
-        return NOTHING if client.paused() else Window("custom", {"name": self._name}).begin()
+        return NOTHING if client.paused() else Window("steps", {"name": self._name}).begin()
 
     def _end(self, window: Window, first: int, fetched: float, failed: bool) -> None:
         if window is NOTHING:
