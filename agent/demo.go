@@ -99,7 +99,7 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 func (d *demo) watch(ctx context.Context) error {
 	settings := monitor.NewConfig(config.DefaultSampling())
 	settings.Accelerator = d.accelerator
-	settings.Journal = d.pages.trace.live(nil)
+	settings.Journal = d.pages.live(nil)
 	m, err := monitor.New(settings)
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/recording"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -23,6 +24,7 @@ const (
 type outputs struct {
 	report, html *reportFile
 	trace        *traceFile
+	threads      page.Threads // for html
 }
 
 // openOutputs opens the files of --report, --html and --perfetto. --report with a name that ends in .html is --html.
@@ -47,6 +49,42 @@ func openOutputs(report, html, perfetto string) (*outputs, error) {
 	return o, nil
 }
 
+// live is the input of the trace of this machine, and of what else needs its readings. other may be nil.
+func (o *outputs) live(other monitor.Journal) monitor.Journal {
+	o.trace.live()
+	return o.journal(other)
+}
+
+// journal is the input of a trace that has begun, and of what else needs readings. other may be nil.
+func (o *outputs) journal(other monitor.Journal) monitor.Journal {
+	var all journals
+	if other != nil {
+		all = append(all, other)
+	}
+	if o.trace.trace != nil {
+		all = append(all, o.trace.trace)
+	}
+	if o.html.file != nil {
+		all = append(all, &o.threads)
+	}
+	switch len(all) {
+	case 0:
+		return nil
+	case 1: // its errors are problems of the run
+		return all[0]
+	}
+	return &all
+}
+
+// journals are several inputs. One that fails gets nothing more, and its owner has the error.
+type journals []monitor.Journal
+
+// Write is of monitor.Journal.
+func (all *journals) Write(e *recording.Entry) error {
+	*all = slices.DeleteFunc(*all, func(j monitor.Journal) bool { return j.Write(e) != nil })
+	return nil
+}
+
 func isHTML(path string) bool {
 	extension := strings.ToLower(filepath.Ext(path))
 	return extension == ".html" || extension == ".htm"
@@ -65,7 +103,7 @@ func (o *outputs) save(d document, p pictured) (failed []error) {
 		return failed
 	}
 	var text bytes.Buffer
-	if err := page.Write(&text, p.data(d.Problems)); err != nil {
+	if err := page.Write(&text, p.data(d.Problems, &o.threads)); err != nil {
 		return append(failed, err)
 	}
 	return append(failed, o.html.saveText(text.Bytes(), ".html"))
@@ -80,7 +118,7 @@ type pictured struct {
 	windows []*window.Report
 }
 
-func (p pictured) data(problems []string) *page.Data {
+func (p pictured) data(problems []string, threads *page.Threads) *page.Data {
 	d := &page.Data{Title: p.title, Facts: p.facts, Windows: []page.Window{}, Problems: problems}
 	reports := p.windows
 	if p.whole != nil {
@@ -101,6 +139,7 @@ func (p pictured) data(problems []string) *page.Data {
 		d.Windows = append(d.Windows, page.NewWindow(r, origin))
 	}
 	d.Curves = page.NewCurves(p.monitor.History(), page.CeilingsOf(reports), origin, end)
+	threads.AddTo(&d.Curves, origin)
 	return d
 }
 

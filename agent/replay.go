@@ -80,7 +80,7 @@ func (p *replay) run(ctx context.Context, paths []string) error {
 	}
 	defer p.monitor.Stop()
 	files.trace.begin(first)
-	p.devices = newDeviceSummary(files.trace.journal())
+	p.devices = newDeviceSummary(files.journal(nil))
 	failed := p.feedAll(ctx, parts)
 	if ctx.Err() != nil {
 		return exitError{exitInterrupted, errors.New("the replay was interrupted")}

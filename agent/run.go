@@ -143,7 +143,7 @@ type run struct {
 func (r *run) do(ctx context.Context) error {
 	sweep(sweepAge)
 	m, err := monitor.New(monitor.Config{
-		Journal: r.files.trace.live(r.options.recorder.journal()), Slow: r.limits, Schedule: monitor.WithSchedule(),
+		Journal: r.files.live(r.options.recorder.journal()), Slow: r.limits, Schedule: monitor.WithSchedule(),
 		Agents: api.AgentSockets(),
 	})
 	if err != nil {

@@ -51,36 +51,12 @@ func (f *traceFile) begin(h recording.Header) {
 	}
 }
 
-// journal is the input of a trace that has begun; nil without one.
-func (f *traceFile) journal() monitor.Journal {
-	if f.trace == nil {
-		return nil
+// live begins the trace of this machine, if one is wanted.
+func (f *traceFile) live() {
+	if f.file != nil {
+		f.out = newBackground(f)
+		f.trace = perfetto.New(f.out, recording.ThisMachine(monitor.Boot(""), config.DefaultInterval, version()))
 	}
-	return f.trace
-}
-
-// live begins the trace of this machine, and returns the input of the trace and of a recording. Both may be nil.
-func (f *traceFile) live(other monitor.Journal) monitor.Journal {
-	if f.file == nil {
-		return other
-	}
-	f.out = newBackground(f)
-	f.trace = perfetto.New(f.out, recording.ThisMachine(monitor.Boot(""), config.DefaultInterval, version()))
-	return &twoJournals{f.trace, other}
-}
-
-// twoJournals is the input of a trace and of a recording, which may be nil. A recording that fails does not end the
-// trace: its owner gets the error when it is closed.
-type twoJournals struct {
-	trace     *perfetto.Trace
-	recording monitor.Journal
-}
-
-func (j *twoJournals) Write(e *recording.Entry) error {
-	if j.recording != nil && j.recording.Write(e) != nil {
-		j.recording = nil
-	}
-	return j.trace.Write(e)
 }
 
 // save completes the trace, and prints what it lacks.

@@ -12,7 +12,9 @@ fi
 mkdir -p build/pages
 make -s fakenvml || echo "the page is tested without a GPU: no C compiler" >&2
 go build -tags grpcnotrace -o build/stallspan-page .
-TZ=UTC build/stallspan-page replay --html build/pages/gpu.html testdata/recordings/gpu.jsonl.gz >/dev/null
+for recording in gpu threads; do
+	TZ=UTC build/stallspan-page replay --html "build/pages/$recording.html" "testdata/recordings/$recording.jsonl.gz" >/dev/null
+done
 go run ./test/page build/pages
 cd test/page
 npm ci --ignore-scripts --no-audit --no-fund --loglevel error
