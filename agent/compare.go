@@ -15,6 +15,9 @@ import (
 
 // compareOptions are the flags of compare.
 type compareOptions struct {
+	before    []string
+	after     []string
+	markdown  string
 	asJSON    bool
 	failOn    string
 	threshold string
@@ -23,30 +26,49 @@ type compareOptions struct {
 func compareCommand() *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
-		Use:   "compare [flags] A.json B.json",
-		Short: "Compare two reports window by window: what got slower, and why",
+		Use:   "compare [flags] [A.json B.json]",
+		Short: "Compare reports window by window: what got slower, and why",
 		Long: `Compares two reports of --report (run, record, replay), demo --json or mark end --json: the duration
 of each window in A and in B, the part of its time that explains the difference, and the disks' work
 if that part is storage. Windows are matched by kind and name, repeats by their order. Differences
-below 5 % or 10 ms are "about the same".`,
+below 5 % or 10 ms are "about the same".
+
+--before and --after take several runs of each side, four or more. Then it tests whether the
+medians differ by more than chance (Mann-Whitney U test), and compares the windows of the median runs.`,
 		Example: `  stallspan compare before.json after.json
-  stallspan compare --fail-on slower --threshold 20% main.json branch.json`,
-		Args: needs(2, 2, "compare needs two reports: stallspan compare A.json B.json"),
+  stallspan compare --fail-on slower --threshold 20% main.json branch.json
+  stallspan compare --before a1.json,a2.json --after b1.json,b2.json --markdown -`,
+		Args: needs(0, 2, "compare needs two reports: stallspan compare A.json B.json"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if cmd.Flags().Changed("threshold") && o.failOn == "" {
 				o.failOn = "slower" // what else a threshold could be for
 			}
-			return o.run(cmd.OutOrStdout(), args[0], args[1])
+			switch several := len(o.before)+len(o.after) > 0; {
+			case several && len(args) > 0:
+				return usagef("%q: give all reports with --before and --after", args[0])
+			case !several && len(args) != 2:
+				return usagef("compare needs two reports: stallspan compare A.json B.json")
+			case !several:
+				o.before, o.after = args[:1], args[1:]
+			case len(o.before) == 0 || len(o.after) == 0:
+				return usagef("give reports with both --before and --after")
+			case len(o.before) > maxCompared || len(o.after) > maxCompared:
+				return usagef("give at most %d reports of each side", maxCompared)
+			}
+			return o.run(cmd.OutOrStdout())
 		},
 	}
 	flags := cmd.Flags()
+	flags.StringSliceVar(&o.before, "before", nil, "`reports` of several runs of A, with commas or repeated")
+	flags.StringSliceVar(&o.after, "after", nil, "`reports` of several runs of B")
+	flags.StringVar(&o.markdown, "markdown", "", "write the comparison as Markdown to this `file`; - for standard output")
 	flags.BoolVar(&o.asJSON, "json", false, "print the comparison as JSON")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if a window got `slower`")
 	flags.StringVar(&o.threshold, "threshold", "10%", "the `percentage` above which a window counts as slower")
 	return cmd
 }
 
-func (o *compareOptions) run(out io.Writer, pathA, pathB string) error {
+func (o *compareOptions) run(out io.Writer) error {
 	if o.failOn != "" && o.failOn != "slower" {
 		return usagef("--fail-on %q is unknown: the only choice is slower", o.failOn)
 	}
@@ -54,24 +76,80 @@ func (o *compareOptions) run(out io.Writer, pathA, pathB string) error {
 	if err != nil {
 		return usage(err)
 	}
-	a, err := readDocument(pathA)
+	if o.asJSON && o.markdown == "-" {
+		return usagef("--json and --markdown - both write to standard output: give --markdown a file")
+	}
+	c, runs, err := o.compare()
 	if err != nil {
 		return err
 	}
-	b, err := readDocument(pathB)
-	if err != nil {
+	if err := o.print(out, c, runs); err != nil || o.failOn == "" {
 		return err
 	}
-	c := compare.Compare(a, b)
-	if o.asJSON {
-		err = writeJSON(out, c)
-	} else {
-		err = printComparison(out, pathA, pathB, c)
-	}
-	if err != nil || o.failOn == "" {
-		return printed(err)
+	if runs != nil {
+		return runsOutcome(runs, threshold)
 	}
 	return outcome(c, threshold)
+}
+
+// compare reads and compares the reports. runs is nil for one of each side.
+func (o *compareOptions) compare() (c *compare.Comparison, runs *compare.Runs, err error) {
+	var sides [2][]*compare.Document
+	for i, paths := range [][]string{o.before, o.after} {
+		for _, path := range paths {
+			d, err := readDocument(path)
+			if err != nil {
+				return nil, nil, err
+			}
+			sides[i] = append(sides[i], d)
+		}
+	}
+	if len(o.before) == 1 && len(o.after) == 1 {
+		return compare.Compare(sides[0][0], sides[1][0]), nil, nil
+	}
+	return compare.Several(sides[0], sides[1])
+}
+
+// print writes the comparison to standard output, and the Markdown to its file.
+func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compare.Runs) error {
+	nameA, nameB := listed(o.before), listed(o.after)
+	if o.markdown != "" {
+		text := markdown(nameA, nameB, c, runs)
+		if o.markdown == "-" {
+			_, err := io.WriteString(out, text)
+			return printed(err)
+		}
+		file, err := openOutput("--markdown", o.markdown)
+		if err != nil {
+			return err
+		}
+		if err := file.saveText([]byte(text), ".md"); err != nil {
+			return err
+		}
+	}
+	if o.asJSON {
+		return printed(writeJSON(out, struct {
+			Runs *compare.Runs `json:"runs,omitempty"`
+			*compare.Comparison
+		}{runs, c}))
+	}
+	return printed(printComparison(out, nameA, nameB, c, runs))
+}
+
+// maxCompared bounds the reports of a side that are in memory.
+const maxCompared = 100
+
+// maxListedRuns is how many reports of a side are named.
+const maxListedRuns = 3
+
+func listed(paths []string) string { return firstOf(paths, maxListedRuns) }
+
+// runsOutcome is the result of --fail-on slower for several runs.
+func runsOutcome(r *compare.Runs, threshold float64) error {
+	if !r.SlowerBy(threshold) {
+		return nil
+	}
+	return exitError{exitSlow, fmt.Errorf("slower by more than %.4g %%: %s", threshold*100, r.Finding)}
 }
 
 // outcome is the result of --fail-on slower. Reports without a common window must not pass in silence.

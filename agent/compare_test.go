@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,12 @@ func golden(t *testing.T, path string, got []byte) {
 	}
 }
 
+// of are the options with one report of each side.
+func (o compareOptions) of(a, b string) *compareOptions {
+	o.before, o.after = []string{a}, []string{b}
+	return &o
+}
+
 func TestCompareRealReports(t *testing.T) {
 	for _, test := range [][2]string{
 		{"demo-first", "demo-second"}, // noise, and a load that only one had to wait for
@@ -43,7 +50,7 @@ func TestCompareRealReports(t *testing.T) {
 		var text, document bytes.Buffer
 		for out, o := range map[*bytes.Buffer]compareOptions{&text: {threshold: "10%"},
 			&document: {threshold: "10%", asJSON: true}} {
-			if err := o.run(out, reportPath(test[0]), reportPath(test[1])); err != nil {
+			if err := o.of(reportPath(test[0]), reportPath(test[1])).run(out); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -127,7 +134,7 @@ func TestCompareManyWindows(t *testing.T) {
 		c.OnlyA = append(c.OnlyA, compare.Name{Kind: "epoch", Label: "\x1b[31m" + p.Label})
 	}
 	var out bytes.Buffer
-	if err := printComparison(&out, "a", strings.Repeat("very/long/", 20)+"b.json", c); err != nil {
+	if err := printComparison(&out, "a", strings.Repeat("very/long/", 20)+"b.json", c, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := strings.Count(out.String(), "slower"); got != 10 {
@@ -171,6 +178,12 @@ func TestCompareExitCodes(t *testing.T) {
 		{[]string{one, cut}, 0, ""},
 		{[]string{fast}, exitUsage, "compare needs two reports: stallspan compare A.json B.json"},
 		{[]string{fast, slow, slow}, exitUsage, "compare needs two reports"},
+		{[]string{"--before", fast, slow}, exitUsage, "give all reports with --before and --after"},
+		{[]string{"--before", fast}, exitUsage, "give reports with both --before and --after"},
+		{[]string{"--json", "--markdown", "-", fast, slow}, exitUsage, "both write to standard output"},
+		{[]string{"--before", fast, "--after", strings.Repeat(slow+",", 101) + slow}, exitUsage, "at most 100 reports"},
+		{[]string{"--before", fast, "--after", slow + "," + slow, "--fail-on", "slower"}, exitSlow, "too few runs"},
+		{[]string{"--before", fast + "," + fast, "--after", fast + "," + fast, "--fail-on", "slower"}, 0, ""},
 		{[]string{fast, slow, "--fail-on", "slow"}, exitUsage, "--fail-on \"slow\" is unknown: the only choice is slower"},
 		{[]string{fast, slow, "--fail-on", "slower", "--threshold", "0.1"}, exitUsage,
 			"--threshold \"0.1\": give a percentage such as 10%"},
@@ -192,5 +205,37 @@ func TestCompareExitCodes(t *testing.T) {
 		if test.says != "" && !strings.Contains(v.errorLine(), test.says) {
 			t.Errorf("%q: got %s, want %s", test.args, v.err.String(), test.says)
 		}
+	}
+}
+
+func TestCompareMarkdown(t *testing.T) {
+	for name, o := range map[string]*compareOptions{
+		"train-disk-train-memory": compareOptions{}.of(reportPath("train-disk"), reportPath("train-memory")),
+		"several": {before: slices.Repeat([]string{reportPath("train-disk")}, 4),
+			after: slices.Repeat([]string{reportPath("train-memory")}, 4)},
+	} {
+		o.threshold, o.markdown = "10%", "-"
+		var text bytes.Buffer
+		if err := o.run(&text); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, filepath.Join("testdata", "compare", name+".markdown"), text.Bytes())
+		o.markdown = ""
+		text.Reset()
+		if err := o.run(&text); err != nil {
+			t.Fatal(err)
+		}
+		if name == "several" {
+			golden(t, filepath.Join("testdata", "compare", name+".txt"), text.Bytes())
+		}
+	}
+}
+
+// A name of a program stays a name.
+func TestMarkdownEscapes(t *testing.T) {
+	const hostile = "a|b\n\n# c <img src=x> [d](http://e) `f` *g* @h &lt;"
+	got := inMarkdown(hostile)
+	if want := "a\\|b??\\# c &lt;img src=x&gt; \\[d\\](http://e) \\`f\\` \\*g\\* &#64;h &amp;lt;"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

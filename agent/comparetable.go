@@ -16,15 +16,18 @@ const changeWidth = 14
 
 // printComparison writes one row for each window, and below a changed one its parts and the reason. Among windows in a
 // row with the same change only the first is explained.
-func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison) error {
-	return writeTable(out, func(t *table) { (&comparisonTable{*t}).all(nameA, nameB, c) })
+func printComparison(out io.Writer, nameA, nameB string, c *compare.Comparison, runs *compare.Runs) error {
+	return writeTable(out, func(t *table) { (&comparisonTable{*t}).all(nameA, nameB, c, runs) })
 }
 
-func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison) {
+func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison, runs *compare.Runs) {
 	t.line("")
 	t.text("A: ", nameA)
 	t.text("B: ", nameB)
 	t.line("")
+	if runs != nil {
+		t.runs(runs)
+	}
 	if len(c.Windows) > 0 {
 		t.row("window", "A", "B", "change", "verdict")
 	}
@@ -45,6 +48,23 @@ func (t *comparisonTable) all(nameA, nameB string, c *compare.Comparison) {
 			t.text("", note)
 		}
 	}
+}
+
+// runs are all runs of both sides, and what they say together.
+func (t *comparisonTable) runs(r *compare.Runs) {
+	t.line(fmt.Sprintf("%s %8s %8s %8s", fit("", labelWidth), "median", "least", "most"))
+	for _, side := range []struct {
+		name string
+		compare.Spread
+	}{{"A", r.A}, {"B", r.B}} {
+		t.line(fmt.Sprintf("%s %8s %8s %8s", fit(fmt.Sprintf("%s, %d runs", side.name, len(side.Durations)), labelWidth),
+			explain.Duration(side.Median), explain.Duration(side.Least), explain.Duration(side.Most)))
+	}
+	t.line("")
+	t.text("", r.Finding)
+	t.line("")
+	t.text("", "The median runs, window by window:")
+	t.line("")
 }
 
 // topChanges selects the windows to show: those with the largest changes, in their order.
