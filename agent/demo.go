@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"go.opentelemetry.io/otel/trace"
@@ -77,14 +78,15 @@ type demo struct {
 }
 
 func (d *demo) run(ctx context.Context, dir string) (err error) {
-	d.say("Writing files to a real disk, at most 512 MiB.")
-	d.files, err = emulate.Prepare(ctx, dir, emulate.Options{})
+	d.files, err = emulate.Prepare(ctx, dir, emulate.Options{Writing: func(dir string, on emulate.FileSystem) {
+		d.say("Writing files to a real disk, at most 512 MiB: to %s (%s).", dir, on.Name)
+	}})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.files.Close()) }()
 	d.accelerator = emulate.NewAccelerator(demoAccelerator)
-	d.say("Measuring how long a read of a 4 KiB sample takes on %s (%s).", d.files.Dir(), d.files.FileSystem().Name)
+	d.say("Measuring how long a read of a 4 KiB sample takes.")
 	d.plan, err = emulate.Calibrate(ctx, d.files, d.accelerator, emulate.CalibrateOptions{})
 	if err != nil {
 		return err
@@ -152,14 +154,15 @@ func (d *demo) train(ctx context.Context) (cold, warm *window.Report, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	d.say("Training an epoch of %d steps from the disk.", d.plan.Steps)
+	d.say("Training an epoch of %d steps from the disk, for about %s.", d.plan.Steps, explain.Duration(
+		d.plan.ColdTime().Seconds()))
 	if err := d.cold(); err != nil {
 		return nil, nil, err
 	}
 	if cold, err = d.epoch(ctx, 1); err != nil {
 		return nil, nil, err
 	}
-	d.say("Training the same epoch from memory.")
+	d.say("Training the same epoch from memory, for about %s.", explain.Duration(d.plan.WarmTime().Seconds()))
 	if err := d.files.Warm(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -216,6 +219,9 @@ func (d *demo) show(cold, warm *window.Report) error {
 			explain.Range(cold.SpeedupLow, cold.SpeedupHigh)))
 	}
 	t.text("", fmt.Sprintf("Measured: epoch 2, the same work from memory, was %.2fx faster.", measured))
+	if slices.ContainsFunc(windows, func(r *window.Report) bool { return r.Slow }) {
+		t.text("", "SLOW: storage took more than half of a window.") // nothing else makes one slow here
+	}
 	if cold.Pressure == nil {
 		t.text("", "This kernel reports no I/O pressure (boot with psi=1): the stall is estimated from the disk's queue.")
 	}
@@ -234,5 +240,5 @@ func (d *demo) save(whole *window.Report) []error {
 
 // say reports the progress on standard error, as standard output is for the report.
 func (d *demo) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(os.Stderr, format+"\n", args...)
+	_ = writeTable(os.Stderr, func(t *table) { t.text("", fmt.Sprintf(format, args...)) })
 }

@@ -200,3 +200,18 @@ func TestFailOnSlow(t *testing.T) {
 		t.Logf("not slow here: %s", v.err.String())
 	}
 }
+
+// A folder that demo cannot use is refused before it says what it does.
+func TestDemoRefuses(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	v := stallspan(t, "demo", "--dir", file)
+	const want = "is no folder: pass --dir with a folder on a real disk"
+	if code := v.run(); code != exitFailed || !strings.Contains(v.err.String(), want) ||
+		strings.Contains(v.err.String(), "Writing") {
+		t.Errorf("got exit code %d, %s; want %d, %q alone", code, &v.err, exitFailed, want)
+	}
+}

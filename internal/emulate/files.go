@@ -31,6 +31,8 @@ type Options struct {
 	// in total, a quarter of it the model; rounded down to a multiple of 32 MiB; default 512 MiB, maximum 928 MiB
 	Bytes  int64
 	Budget time.Duration // time for writing and syncing; default 10 s
+
+	Writing func(dir string, on FileSystem) // called before the first byte is written; nil for nothing
 }
 
 // Files are a model and data shards of incompressible bytes in a folder of their own. Close must not run concurrently
@@ -69,6 +71,9 @@ func Prepare(ctx context.Context, dir string, o Options) (*Files, error) {
 			errors.Unwrap(err))
 	}
 	f := &Files{dir: fresh, system: system}
+	if o.Writing != nil {
+		o.Writing(fresh, system)
+	}
 	f.rounds, err = fill(ctx, f.paths(), o.Bytes/roundBytes, o.Budget)
 	if err != nil {
 		err = explain(err, dir, o.Budget)

@@ -162,7 +162,9 @@ func TestPrepareRefusesMemory(t *testing.T) {
 	if system, err := examine(dir); err != nil || !system.InMemory {
 		t.Skip("needs a tmpfs at ", dir)
 	}
-	_, err := Prepare(t.Context(), dir, Options{})
+	_, err := Prepare(t.Context(), dir, Options{Writing: func(dir string, _ FileSystem) {
+		t.Errorf("got a call before the files in %s, want none", dir)
+	}})
 	if err == nil || !strings.Contains(err.Error(), "/dev/shm lies in memory (tmpfs)") ||
 		!strings.Contains(err.Error(), "--dir") {
 		t.Error(err)
