@@ -64,6 +64,7 @@ func rootCommand() *cobra.Command {
 		agentCommand(),
 		eventsCommand(),
 		listCommand(),
+		historyCommand(),
 		checkCommand(),
 		healthCommand(),
 		benchCommand(),

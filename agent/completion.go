@@ -18,6 +18,7 @@ import (
 // flagValues are the values of flags with few of them, for completion, by the flag's name.
 var flagValues = map[string][]string{
 	colorFlag: {string(console.Auto), string(console.Always), string(console.Never)},
+	"series":  historySeries,
 	"kind":    window.KindNames(),
 }
 
