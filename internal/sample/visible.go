@@ -9,30 +9,95 @@ import (
 // VisibleGPUs are the settings of a program's environment that limit which GPUs it can use. A nil pointer is a program
 // without a limit.
 type VisibleGPUs struct {
-	CUDA  string `json:"cuda"`             // CUDA_VISIBLE_DEVICES
-	ByBus bool   `json:"by_bus,omitempty"` // CUDA_DEVICE_ORDER=PCI_BUS_ID: numbers are as in nvidia-smi
+	CUDA   string `json:"cuda"`              // CUDA_VISIBLE_DEVICES
+	NoCUDA bool   `json:"no_cuda,omitempty"` // it is not set, so CUDA limits nothing
+	ByBus  bool   `json:"by_bus,omitempty"`  // CUDA_DEVICE_ORDER=PCI_BUS_ID: numbers are as in nvidia-smi
+	NVIDIA string `json:"nvidia,omitempty"`  // NVIDIA_VISIBLE_DEVICES, if it is a list: the GPUs of a container
 }
 
-// maxVisible bounds the text of CUDA_VISIBLE_DEVICES.
+// maxVisible bounds the text of a list.
 const maxVisible = 4 << 10
 
 // VisibleFrom reads the settings of an environment.
 func VisibleFrom(lookup func(key string) (string, bool)) *VisibleGPUs {
-	text, set := lookup("CUDA_VISIBLE_DEVICES")
-	if !set || len(text) > maxVisible {
+	var v VisibleGPUs
+	cuda, set := lookup("CUDA_VISIBLE_DEVICES")
+	if v.NoCUDA = !set || len(cuda) > maxVisible; !v.NoCUDA {
+		v.CUDA = cuda
+	}
+	switch list, _ := lookup("NVIDIA_VISIBLE_DEVICES"); list {
+	case "", "all", "none", "void": // no list, as the NVIDIA Container Toolkit defines
+	default:
+		if len(list) <= maxVisible {
+			v.NVIDIA = list
+		}
+	}
+	if v.NoCUDA && v.NVIDIA == "" {
 		return nil
 	}
 	order, _ := lookup("CUDA_DEVICE_ORDER")
-	return &VisibleGPUs{CUDA: text, ByBus: order == "PCI_BUS_ID"}
+	v.ByBus = order == "PCI_BUS_ID"
+	return &v
 }
 
 // Among returns the IDs of the GPUs that the program can use. known is false without a limit, and where numbers are
 // ambiguous: by default CUDA counts the fastest GPU first, which is not the driver's order where models differ, and it
-// counts MIG devices in an order of its own. As in CUDA, the list ends at the first entry that is no GPU.
+// counts MIG devices in an order of its own. As in CUDA, its list ends at the first entry that is no GPU.
 func (v *VisibleGPUs) Among(gpus []GPU) (ids []string, known bool) {
 	if v == nil || len(gpus) == 0 {
 		return nil, false
 	}
+	inside, limited := v.inContainer(gpus)
+	if limited {
+		gpus = inside
+	}
+	if !v.NoCUDA {
+		if ids, known = v.amongCUDA(gpus); known {
+			return ids, true
+		}
+	}
+	if !limited {
+		return nil, false
+	}
+	for i := range inside {
+		ids = append(ids, inside[i].ID)
+	}
+	return ids, true
+}
+
+// inContainer returns the GPUs of a container, numbered as within it, where CUDA counts from 0 again. known is false
+// without a list, and if one of its GPUs is not among these: from within the container, numbers of the machine name
+// other GPUs or none. If all are found there, they are all of the container's.
+func (v *VisibleGPUs) inContainer(gpus []GPU) (inside []GPU, known bool) {
+	if v.NVIDIA == "" {
+		return nil, false
+	}
+	var ids []string
+	for entry := range strings.SplitSeq(v.NVIDIA, ",") {
+		entry = strings.TrimSpace(entry)
+		found := named(gpus, entry)
+		if number, err := strconv.Atoi(entry); err == nil && !sliced(gpus) {
+			found = numbered(gpus, number)
+		}
+		if len(found) == 0 {
+			return nil, false
+		}
+		ids = append(ids, found...)
+	}
+	for i := range gpus {
+		if g := gpus[i]; slices.Contains(ids, g.ID) {
+			inside = append(inside, g)
+		}
+	}
+	slices.SortStableFunc(inside, func(a, b GPU) int { return a.Index - b.Index })
+	for i := range inside {
+		inside[i].Index = i
+	}
+	return inside, true
+}
+
+// amongCUDA applies the setting of CUDA.
+func (v *VisibleGPUs) amongCUDA(gpus []GPU) (ids []string, known bool) {
 	for entry := range strings.SplitSeq(v.CUDA, ",") {
 		entry = strings.TrimSpace(entry)
 		number, err := strconv.Atoi(entry)
@@ -56,11 +121,14 @@ func (v *VisibleGPUs) Among(gpus []GPU) (ids []string, known bool) {
 	return ids, true
 }
 
+// sliced reports whether there are MIG devices.
+func sliced(gpus []GPU) bool {
+	return slices.ContainsFunc(gpus, func(g GPU) bool { return g.Parent != "" })
+}
+
 // ambiguous reports whether the numbers of GPUs may not be the driver's.
 func (v *VisibleGPUs) ambiguous(gpus []GPU) bool {
-	return slices.ContainsFunc(gpus, func(g GPU) bool {
-		return g.Parent != "" || !v.ByBus && g.Name != gpus[0].Name
-	})
+	return sliced(gpus) || !v.ByBus && slices.ContainsFunc(gpus, func(g GPU) bool { return g.Name != gpus[0].Name })
 }
 
 func numbered(gpus []GPU, number int) []string {
