@@ -116,6 +116,23 @@ func TestBackground(t *testing.T) {
 	}
 }
 
+// TestBackgroundWaits: at the end, more may come than the buffer holds.
+func TestBackgroundWaits(t *testing.T) {
+	hang := &hanging{release: make(chan struct{})}
+	b := newBackground(hang)
+	b.wait()
+	go close(hang.release)
+	piece := make([]byte, maxTraceWrite)
+	for range 3 * maxTraceWait / maxTraceWrite {
+		if _, err := b.Write(piece); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.Flush(); err != nil || hang.written != 3*maxTraceWait {
+		t.Errorf("got %d bytes and the error %v, want %d", hang.written, err, 3*maxTraceWait)
+	}
+}
+
 func TestBackgroundOfADiskThatHangs(t *testing.T) {
 	hang := &hanging{release: make(chan struct{})}
 	b := newBackground(hang)
@@ -135,10 +152,14 @@ func TestBackgroundOfADiskThatHangs(t *testing.T) {
 	}
 }
 
-type hanging struct{ release chan struct{} }
+type hanging struct {
+	release chan struct{}
+	written int
+}
 
 func (h *hanging) Write(p []byte) (int, error) {
 	<-h.release
+	h.written += len(p)
 	return len(p), nil
 }
 

@@ -64,6 +64,9 @@ func (f *traceFile) save(whole *window.Report, windows []*window.Report) error {
 	if f.trace == nil {
 		return nil
 	}
+	if b, ok := f.out.(*background); ok {
+		b.wait()
+	}
 	left, err := f.trace.Close(whole, windows)
 	if err = errors.Join(err, f.out.Flush()); err == nil {
 		err = f.finish()
@@ -99,6 +102,7 @@ type background struct {
 	mu      sync.Mutex
 	changed *sync.Cond
 	waiting []byte
+	patient bool // Write waits for the disk
 	closed  bool
 	err     error
 }
@@ -118,6 +122,9 @@ func newBackground(to io.Writer) *background {
 func (b *background) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	for b.patient && b.err == nil && len(b.waiting)+len(p) > maxTraceWait {
+		b.changed.Wait()
+	}
 	if b.err == nil && len(b.waiting)+len(p) > maxTraceWait {
 		b.err = errTraceBehind
 	}
@@ -125,7 +132,7 @@ func (b *background) Write(p []byte) (int, error) {
 		return 0, b.err
 	}
 	if b.waiting = append(b.waiting, p...); len(b.waiting) >= maxTraceWrite {
-		b.changed.Signal()
+		b.changed.Broadcast()
 	}
 	return len(p), nil
 }
@@ -134,7 +141,7 @@ func (b *background) Write(p []byte) (int, error) {
 func (b *background) Flush() error {
 	b.mu.Lock()
 	b.closed = true
-	b.changed.Signal()
+	b.changed.Broadcast()
 	b.mu.Unlock()
 	<-b.done
 	b.mu.Lock()
@@ -167,6 +174,7 @@ func (b *background) take(empty []byte) []byte {
 	}
 	full := b.waiting
 	b.waiting = empty
+	b.changed.Broadcast()
 	return full
 }
 
@@ -176,4 +184,12 @@ func (b *background) fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
+	b.changed.Broadcast()
+}
+
+// wait makes Write wait for the disk from now on: the program has ended, and all its windows come at once.
+func (b *background) wait() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.patient = true
 }

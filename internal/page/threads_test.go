@@ -148,11 +148,28 @@ func TestLongTimeOfThreads(t *testing.T) {
 	if n := len(threads.jobs["job"].rows); n > maxThreadRows || n < maxPoints/2 {
 		t.Errorf("got %d rows, want at most %d", n, maxThreadRows)
 	}
+	rows := threads.jobs["job"].rows
+	for i := 1; i < len(rows); i++ {
+		if gap := rows[i].at - rows[i-1].at; gap > 8*length/maxPoints {
+			t.Fatalf("got %v between two rows at %v, want them evenly spread over %v", gap, rows[i].at, length)
+		}
+	}
 	from, ok1 := threads.jobs["job"].at(10 * time.Second)
 	to, ok2 := threads.jobs["job"].at(length - 10*time.Second)
 	if got, want := to[chain.Running]-from[chain.Running], (length - 20*time.Second).Seconds(); !ok1 || !ok2 ||
 		math.Abs(got-want) > 1e-6*want {
 		t.Errorf("got %v s on a CPU, want %v", got, want)
+	}
+}
+
+// TestFollowedAgain: a job of the same name goes on where the one before ended.
+func TestFollowedAgain(t *testing.T) {
+	j := &jobThreads{}
+	for at, busy := range []int{0, 4, 8, 1, 5} {
+		j.add(time.Duration(at+1)*time.Second, chain.Spent{chain.Running: time.Duration(busy) * time.Second})
+	}
+	if got, ok := j.at(5 * time.Second); !ok || got[chain.Running] != 13 {
+		t.Errorf("got %v s in all, want 13", got[chain.Running])
 	}
 }
 

@@ -164,6 +164,7 @@ func (e *encoder) track(descriptor message) {
 
 // intern returns the number of a text, or 0 if there are too many.
 func (e *encoder) intern(kind protowire.Number, s string) uint64 {
+	s = clean(s)
 	ids := e.interned[kind]
 	if ids == nil {
 		ids = map[string]uint64{}

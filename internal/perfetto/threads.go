@@ -138,7 +138,7 @@ func (t *threads) stretch(s *chain.Stretch) {
 		return
 	}
 	m := &th.short
-	if m.to != s.From || m.to-m.from >= max(maxMixed, coarser*t.budget.detail) {
+	if m.to-m.from >= max(maxMixed, coarser*t.budget.detail) {
 		t.flush(th)
 	}
 	if m.from == m.to {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -200,8 +201,8 @@ func stateAt(tr *pftrace.Trace, tid int64, when uint64) string {
 	return "none"
 }
 
-// TestSameFromTheMachineAndItsRecording: a trace depends on the entries alone.
-func TestSameFromTheMachineAndItsRecording(t *testing.T) {
+// TestSameTwice: a trace depends on the entries alone.
+func TestSameTwice(t *testing.T) {
 	h, _ := entries(t, "threads.jsonl.gz")
 	var live, again bytes.Buffer
 	one, two := New(&live, h), New(&again, h)
@@ -301,6 +302,58 @@ func nested(t *testing.T, tr *pftrace.Trace, name string) {
 					t.Fatalf("got %+v, which crosses %+v", a, b)
 				}
 			}
+		}
+	}
+}
+
+// TestNestedWindows: an epoch that begins with its run is drawn within it.
+func TestNestedWindows(t *testing.T) {
+	tr := traced(t, recording.Header{Origin: 1}, []recording.Entry{{Sample: &sample.Sample{}}},
+		report("epoch", 0, 5), report("run", 0, 10), report("checkpoint", 5, 5), report("next", 5, 10))
+	depths := map[string]int{}
+	for _, s := range tr.All("Windows") {
+		name, _, _ := strings.Cut(s.Name, ":")
+		depths[name] = s.Depth
+	}
+	lanes := 0
+	for _, track := range tr.Tracks {
+		if track.Name == "Windows" {
+			lanes++
+		}
+	}
+	want := map[string]int{"run": 0, "epoch": 1, "checkpoint": 2, "next": 1}
+	if lanes != 1 || !maps.Equal(depths, want) {
+		t.Errorf("got the depths %v on %d tracks, want %v on one", depths, lanes, want)
+	}
+}
+
+// TestSums: the order of states that the kernel summed up is not known, so they are one slice.
+func TestSums(t *testing.T) {
+	const ms = time.Millisecond
+	s := &sample.Schedule{Until: 100 * ms, Events: []sample.ThreadEvent{
+		{Kind: sample.ThreadBegan, TID: 7, PID: 7, Job: "job"},
+		{At: ms, Kind: sample.ThreadIn, TID: 7, PID: 7},
+		{At: 9 * ms, Kind: sample.ThreadSum, TID: 7, PID: 7, From: ms, Running: 5 * ms, Ready: ms, Blocked: 2 * ms},
+		{At: 9 * ms, Kind: sample.ThreadIn, TID: 7, PID: 7},
+		{At: 9 * ms, Kind: sample.ThreadOut, TID: 7, PID: 7, State: sample.StateBlocked, IOWait: true},
+		{At: 50 * ms, Kind: sample.ThreadIn, TID: 7, PID: 7},
+	}}
+	all := []recording.Entry{{Source: "schedule", Sample: &sample.Sample{Schedule: s}}}
+	tr := traced(t, recording.Header{Origin: 1}, all)
+	for _, track := range tr.Tracks {
+		if track.TID != 7 {
+			continue
+		}
+		var names []string
+		for _, s := range track.Slices {
+			names = append(names, s.Name)
+		}
+		if want := []string{"mostly running", "waiting for storage", "running"}; !slices.Equal(names, want) {
+			t.Fatalf("got the states %q, want %q", names, want)
+		}
+		want := map[string]any{"running ms": 5.0, "ready ms": 1.0, "waiting for storage ms": 2.0}
+		if got := track.Slices[0].Notes; !maps.Equal(got, want) {
+			t.Errorf("got the parts %v, want %v", got, want)
 		}
 	}
 }

@@ -61,8 +61,12 @@ func (t *tracks) group(name string, r rank) uint64 {
 // counter is a new counter in a group.
 func (t *tracks) counter(group uint64, name, unit string, place int) uint64 {
 	id := t.number()
+	var kind message // empty for a plain number
+	if unit != "" {
+		kind = kind.text(counterUnit, unit)
+	}
 	t.out.track(message{}.uint(trackUUID, id).uint(trackParent, group).text(trackName, name).
-		uint(trackRank, uint64(place)).uint(trackMerge, mergeNone).message(trackCounter, message{}.text(counterUnit, unit)))
+		uint(trackRank, uint64(place)).uint(trackMerge, mergeNone).message(trackCounter, kind))
 	return id
 }
 
