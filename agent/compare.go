@@ -18,6 +18,7 @@ type compareOptions struct {
 	before    []string
 	after     []string
 	markdown  string
+	html      string
 	asJSON    bool
 	failOn    string
 	threshold string
@@ -62,6 +63,7 @@ medians differ by more than chance (Mann-Whitney U test), and compares the windo
 	flags.StringSliceVar(&o.before, "before", nil, "`reports` of several runs of A, with commas or repeated")
 	flags.StringSliceVar(&o.after, "after", nil, "`reports` of several runs of B")
 	flags.StringVar(&o.markdown, "markdown", "", "write the comparison as Markdown to this `file`; - for standard output")
+	flags.StringVar(&o.html, "html", "", "write the comparison as one HTML `file`")
 	flags.BoolVar(&o.asJSON, "json", false, "print the comparison as JSON")
 	flags.StringVar(&o.failOn, "fail-on", "", "exit with code 3 if a window got `slower`")
 	flags.StringVar(&o.threshold, "threshold", "10%", "the `percentage` above which a window counts as slower")
@@ -124,6 +126,19 @@ func (o *compareOptions) print(out io.Writer, c *compare.Comparison, runs *compa
 			return err
 		}
 		if err := file.saveText([]byte(text), ".md"); err != nil {
+			return err
+		}
+	}
+	if o.html != "" {
+		text, err := comparisonHTML(nameA, nameB, c, runs)
+		if err != nil {
+			return err
+		}
+		file, err := openOutput("--html", o.html)
+		if err != nil {
+			return err
+		}
+		if err := file.saveText(text, ".html"); err != nil {
 			return err
 		}
 	}

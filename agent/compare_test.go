@@ -239,3 +239,30 @@ func TestMarkdownEscapes(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// Nothing that a program called itself becomes markup, and a bar is as long as its time.
+func TestComparisonHTML(t *testing.T) {
+	d, e := 2.0, 1.0
+	run := func(seconds *float64) *compare.Document {
+		w := compare.Window{Kind: "custom", Name: `<script>alert(1)</script>" onload="x`, Duration: seconds}
+		return &compare.Document{Windows: []compare.Window{w}}
+	}
+	c, runs, err := compare.Several([]*compare.Document{run(&d)}, []*compare.Document{run(&e), run(&e)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := comparisonHTML("<img src=x>", "b", c, runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bad := range []string{"<script", "<img", `" onload`} {
+		if strings.Contains(string(text), bad) {
+			t.Errorf("got %s in the page, want it escaped", bad)
+		}
+	}
+	for _, want := range []string{`width="1000.00"`, `width="500.00"`, "default-src 'none'", "&lt;script&gt;"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("got no %s in the page", want)
+		}
+	}
+}

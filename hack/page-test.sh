@@ -15,6 +15,8 @@ go build -tags grpcnotrace -o build/stallspan-page .
 for recording in gpu threads; do
 	TZ=UTC build/stallspan-page replay --html "build/pages/$recording.html" "testdata/recordings/$recording.jsonl.gz" >/dev/null
 done
+several=$(printf 'testdata/reports/train-disk.json,%.0s' 1 2 3 4) after=$(printf 'testdata/reports/train-memory.json,%.0s' 1 2 3 4)
+build/stallspan-page compare --before "${several%,}" --after "${after%,}" --html build/pages/compare.html >/dev/null
 go run ./test/page build/pages
 cd test/page
 npm ci --ignore-scripts --no-audit --no-fund --loglevel error

@@ -96,6 +96,30 @@ func Write(to io.Writer, d *Data) error {
 	return err
 }
 
+// WriteStatic writes a page without a script. body is HTML in which all texts are escaped; style attributes do nothing.
+func WriteStatic(to io.Writer, title, body string) error {
+	_, err := fmt.Fprintf(to, staticDocument, hash(style), html.EscapeString(title), style, body)
+	return err
+}
+
+const staticDocument = `<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'sha256-%s'; base-uri 'none'; ` +
+	`form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>%s - Stallspan</title>
+<style>%s</style>
+</head>
+<body>
+<main id="page">
+%s</main>
+</body>
+</html>
+`
+
 // LivePath is where a page of WriteLive asks for its data.
 const LivePath = "/v1/page"
 

@@ -193,3 +193,19 @@ test("it looks as it did", async ({ page }) => {
     await expect(page).toHaveScreenshot(`gpu-${scheme}.png`, { fullPage: true });
   }
 });
+
+for (const colorScheme of ["light", "dark"] as const) {
+  test(`a comparison has no barrier that axe finds in ${colorScheme} colours, and fits 320 px`, async ({ page }) => {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width: 320, height: 800 });
+    const problems = await open(page, "compare.html");
+    await expect(page.locator(".answer")).toContainText("B is 14x faster");
+    await expect(page.locator("svg")).toHaveCount(7);
+    const found = await new AxeBuilder({ page }).analyze();
+    expect(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" ")}`)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(320);
+    const back = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    expect(back).toBe(colorScheme === "dark" ? "rgb(20, 23, 26)" : "rgb(255, 255, 255)");
+    expect(problems).toEqual([]);
+  });
+}
