@@ -17,7 +17,7 @@ import (
 var unprotected = [][3]string{
 	{"internal/api", "<-s.ending", "it only waits"},
 	{"internal/api", "control.SetReadDeadline", "a single call"},
-	{"internal/api", "s.http.Serve(g)", "package net/http, which calls what is protected"},
+	{"internal/api", "http.Serve(g", "package net/http, which calls what is protected"},
 	{"internal/api", "s.open.Wait()", "it only waits"},
 	{"internal/lend", "cancel", "a single call"},
 	{"internal/lend", "l.write(ctx, orders)", "it copies bytes"},
