@@ -33,11 +33,10 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
 			"config")
 	}
 	who := peerOfRequest(r.Context())
-	release, err := s.acquire(who.name)
-	if err != nil {
-		return err
+	if err := s.copies.Take(who.name); err != nil {
+		return refuse(http.StatusServiceUnavailable, "too many requests for the history: try again in a few seconds")
 	}
-	defer release()
+	defer s.copies.Release(who.name)
 	owns := who.owns
 	if who.privileged() {
 		owns = nil

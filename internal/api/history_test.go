@@ -107,3 +107,20 @@ func TestNoHistory(t *testing.T) {
 		t.Error("got a history, want an error")
 	}
 }
+
+// A disk of the history that hangs does not hold up other requests.
+func TestHistoryThatHangs(t *testing.T) {
+	s := serve(t, func(s *Server) { s.Keeping(&kept{text: "x"}) })
+	for range maxListings {
+		if err := s.server.copies.Take(""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.History(context.Background(), time.Time{}, time.Time{}); err == nil ||
+		!strings.Contains(err.Error(), "too many requests for the history") {
+		t.Errorf("got %v, want that there are too many", err)
+	}
+	if _, err := s.Windows(context.Background()); err != nil {
+		t.Errorf("a list of windows: got %v, want it", err)
+	}
+}

@@ -57,11 +57,12 @@ type Server struct {
 	conns    *connections
 	ending   chan struct{} // closed when the server stops
 	events   Events
-	lender   *lend.Lender // nil for none
-	past     Past         // nil for none
-	token    []byte       // that requests over TCP need; nil for none
-	loopback bool         // the listener is a loopback port
-	local    bool         // the listener is a unix socket
+	lender   *lend.Lender  // nil for none
+	past     Past          // nil for none
+	copies   *quota.Places // of the past: its disk may hang, and lists of windows must not wait for it
+	token    []byte        // that requests over TCP need; nil for none
+	loopback bool          // the listener is a loopback port
+	local    bool          // the listener is a unix socket
 	http     http.Server
 	open     sync.WaitGroup // connections
 }
@@ -74,6 +75,7 @@ func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 		version:  version,
 		started:  time.Now(),
 		listings: quota.New(maxListings),
+		copies:   quota.New(maxListings),
 		streams:  quota.New(maxStreams),
 		reports:  quota.NewRate(maxReported, reportPeriod),
 		ending:   make(chan struct{}),
