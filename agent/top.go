@@ -31,11 +31,10 @@ const maxTopJobs = 16
 type topOptions struct {
 	interval time.Duration
 	from     []string
-	color    string
 }
 
 func topCommand() *cobra.Command {
-	o := topOptions{interval: time.Second, color: "auto"}
+	o := topOptions{interval: time.Second}
 	cmd := &cobra.Command{
 		Use:   "top [flags] [PID|NAME...]",
 		Short: "Show GPUs, disks, jobs and epochs live, with why each job waits",
@@ -58,27 +57,23 @@ processes that hold GPU memory, and those that work most. h shows the keys.`,
 	flags := cmd.Flags()
 	durationFlag(flags, &o.interval, "interval", "`time` between two frames (default: 1 s)")
 	flags.StringArrayVar(&o.from, "from", nil, "show this recording `file`; repeat for each of its parts")
-	flags.StringVar(&o.color, "color", o.color, "colours: `when` is auto, always or never")
 	return cmd
 }
 
 func (o *topOptions) show(ctx context.Context, who []string) error {
-	colors, ok := map[string]top.Colors{"auto": top.AutoColors, "always": top.AllColors, "never": top.NoColors}[o.color]
 	switch {
-	case !ok:
-		return usagef("--color %q: give auto, always or never", o.color)
 	case len(o.from) > 0 && len(who) > 0:
 		return usagef("--from shows all jobs of a recording: leave %s out, and press / to filter", who[0])
 	case !term.IsTerminal(int(os.Stdout.Fd())):
 		return usagef("top needs a terminal: use stallspan stat for a file or a pipe")
 	case len(o.from) > 0:
-		return o.recorded(ctx, colors)
+		return o.recorded(ctx)
 	}
-	return o.live(ctx, who, colors)
+	return o.live(ctx, who)
 }
 
 // live shows this machine.
-func (o *topOptions) live(ctx context.Context, who []string, colors top.Colors) error {
+func (o *topOptions) live(ctx context.Context, who []string) error {
 	var jobs []top.Process
 	for _, name := range who {
 		found, err := findProcess(procfs.DefaultMountPoint, name)
@@ -124,7 +119,7 @@ func runSockets() []string {
 }
 
 // recorded shows a recording.
-func (o *topOptions) recorded(ctx context.Context, colors top.Colors) error {
+func (o *topOptions) recorded(ctx context.Context) error {
 	parts, err := openParts(o.from)
 	defer closeParts(parts)
 	if err != nil {

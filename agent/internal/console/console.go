@@ -82,6 +82,9 @@ const (
 	Stall Color = 36 // cyan: a verdict that names a cause
 )
 
+// Palette is the colour's number among the terminal's 16.
+func (c Color) Palette() int { return int(c) - 30 }
+
 // Paint colours a text without escape sequences, if colours are wanted.
 func (s Screen) Paint(c Color, text string) string {
 	if !s.colors || c == Plain || text == "" {

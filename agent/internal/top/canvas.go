@@ -6,6 +6,8 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 	"github.com/mattn/go-runewidth"
+
+	"github.com/stallspan/stallspan/agent/internal/console"
 )
 
 // terminal measures text as most terminals show it, whatever the locale.
@@ -196,14 +198,19 @@ func (c *canvas) spark(x, y, width int, shares []float64, style tcell.Style) {
 	}
 }
 
+// colored is the style of a colour of the other commands.
+func colored(c console.Color) tcell.Style {
+	return tcell.StyleDefault.Foreground(tcell.PaletteColor(c.Palette()))
+}
+
 // Styles. Meaning is never in the colour alone.
 var (
 	normal     = tcell.StyleDefault
 	strong     = normal.Bold(true)
 	faint      = normal.Dim(true)
 	heading    = normal.Reverse(true)
-	green      = normal.Foreground(tcell.PaletteColor(2))
-	yellow     = normal.Foreground(tcell.PaletteColor(3))
-	red        = normal.Foreground(tcell.PaletteColor(1))
+	green      = colored(console.Good)
+	yellow     = colored(console.Warn)
+	red        = colored(console.Bad)
 	partStyles = [4]tcell.Style{green, red, yellow, faint}
 )

@@ -12,21 +12,13 @@ import (
 
 	"github.com/gdamore/tcell/v3"
 	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/agent/internal/console"
 )
 
 // Source returns the next frames: of this machine one, and of a recording at most n. The error is io.EOF after the last
 // one. Calls do not overlap.
 type Source func(ctx context.Context, n int) ([]*Frame, error)
-
-// Colors is the choice of colours.
-type Colors int
-
-// The choices.
-const (
-	AutoColors Colors = iota // as the terminal and NO_COLOR say
-	NoColors
-	AllColors
-)
 
 const (
 	// firstAfter is the length of the first interval of this machine: a person waits for it.
@@ -62,15 +54,15 @@ type result struct {
 
 // Run shows a view on the terminal until the user quits, ctx ends, or the source fails. It leaves the terminal as it
 // was, also after a panic.
-func Run(ctx context.Context, v *View, colors Colors, source Source) (err error) {
+func Run(ctx context.Context, v *View, colors console.When, source Source) (err error) {
 	options := []tcell.TerminfoScreenOption{
 		tcell.OptNegotiation(false), // no answers of the terminal arrive late, and are read by the shell
 		tcell.OptSanitizeContent(true),
 	}
 	switch colors {
-	case NoColors:
+	case console.Never:
 		options = append(options, tcell.OptColors(0))
-	case AllColors:
+	case console.Always:
 		options = append(options, tcell.OptColors(256))
 	}
 	terminal, err := tcell.NewTerminfoScreen(options...)
