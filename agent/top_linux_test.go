@@ -245,7 +245,8 @@ func TestTopLive(t *testing.T) {
 	folder := t.TempDir()
 	job := filepath.Join(folder, "job.py")
 	if err := os.WriteFile(job, []byte(`
-import time
+import subprocess, time
+child = subprocess.Popen(["cat"], stdin=subprocess.PIPE) # it ends with this program
 for epoch in range(1, 100):
     end = time.monotonic() + 1
     while time.monotonic() < end:
@@ -265,6 +266,10 @@ for epoch in range(1, 100):
 	m.until("PAUSED")
 	m.press("Enter")
 	m.until("JOB job.py", "since watched", "Evidence: ", "PID")
+	m.press("F5")
+	m.until("PROCESSES of job.py", " 1024  ", "└─ cat")
+	m.press("t") // as F5
+	m.until("WHY job.py")
 	m.press("q")
 	m.until("prompt>")
 	m.restored()
@@ -277,7 +282,7 @@ func TestTopErrors(t *testing.T) {
 	file := fixture.File(t, "recordings", "gpu.jsonl.gz")
 	for args, want := range map[string]string{
 		"top":                            "top needs a terminal: use stallspan stat for a file or a pipe",
-		"top --color red":                `--color "red": give auto, always or never`,
+		"top --color red":                "give auto, always or never",
 		"top --interval 0.01":            "--interval 10ms: choose 100ms to 1m0s",
 		"top train.py --from " + file:    "leave train.py out",
 		"top" + strings.Repeat(" 1", 17): "17 processes: top follows at most 16",

@@ -15,6 +15,7 @@ import (
 type builder struct {
 	monitor *monitor.Monitor
 	name    func(pid int) string // "" if it is unknown
+	parent  func(pid int) int    // 0 if it is unknown
 	host    string
 
 	before sample.Snapshot
@@ -210,9 +211,15 @@ func (b *builder) members(id string, now *sample.Snapshot, elapsed float64) (lis
 	slices.SortStableFunc(list, func(a, b Member) int {
 		return cmp.Or(cmp.Compare(b.CPU+b.Read/(100<<20), a.CPU+a.Read/(100<<20)), cmp.Compare(a.PID, b.PID))
 	})
-	list = list[:min(len(list), shownMembers)]
-	for i := range list {
-		list[i].Name = b.name(list[i].PID)
+	rest := list[min(len(list), shownMembers):]
+	list = slices.Clip(list[:len(list)-len(rest)])
+	for i := 0; i < len(list); i++ { // list grows by those that started its processes
+		m := &list[i]
+		m.Name, m.Parent = b.name(m.PID), b.parent(m.PID)
+		is := func(o Member) bool { return o.PID == m.Parent }
+		if k := slices.IndexFunc(rest, is); k >= 0 && len(list) < 2*shownMembers && !slices.ContainsFunc(list, is) {
+			list = append(list, rest[k])
+		}
 	}
 	return list
 }

@@ -67,7 +67,7 @@ type Job struct {
 	Write     float64
 	HasIO     bool // Read and Write are known
 	Processes int
-	Members   []Member // the processes that do most
+	Members   []Member // the processes that do most, and then those that started them
 	Holds     int      // number of GPUs on which its processes hold memory
 
 	Recent, Whole Ledger
@@ -75,10 +75,11 @@ type Job struct {
 
 // Member is a process of a job.
 type Member struct {
-	PID  int
-	Name string
-	CPU  float64 // cores in use
-	Read float64 // bytes per second from storage
+	PID    int
+	Parent int // 0 if unknown, as in a recording
+	Name   string
+	CPU    float64 // cores in use
+	Read   float64 // bytes per second from storage
 }
 
 // Ledger is a report as the view shows it: shares from 0 to 1 of the time that it divides, and its sentences.

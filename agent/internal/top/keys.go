@@ -58,6 +58,8 @@ func (v *View) key(e *tcell.EventKey) action {
 		v.mode = overview
 	case tcell.KeyF1:
 		v.mode, v.scroll = help, 0
+	case tcell.KeyF5:
+		v.toggle(processes)
 	case tcell.KeyF10:
 		return quit
 	case tcell.KeyLeft:
@@ -88,12 +90,9 @@ func (v *View) rune(s string) action {
 		}
 		return quit
 	case "h", "?":
-		v.scroll = 0
-		if v.mode == help {
-			v.mode = overview
-		} else {
-			v.mode = help
-		}
+		v.toggle(help)
+	case "t":
+		v.toggle(processes)
 	case "p", " ":
 		v.pause()
 	case "k":
@@ -114,6 +113,15 @@ func (v *View) rune(s string) action {
 		v.faster(-1)
 	}
 	return nothing
+}
+
+// toggle shows a page, or the overview if the page is shown.
+func (v *View) toggle(page mode) {
+	v.scroll = 0
+	if v.mode == page {
+		page = overview
+	}
+	v.mode = page
 }
 
 // typed applies a key to the filter.

@@ -79,10 +79,11 @@ type live struct {
 	gone   time.Duration // Stamp.Mono of its end
 }
 
-// named is the name of a process, which is read once.
+// named is the name of a process, with its parent.
 type named struct {
-	text string
-	at   time.Duration
+	text   string
+	parent int
+	at     time.Duration // Stamp.Mono when they were read
 }
 
 // server is an agent, or a run, with its newest answer.
@@ -98,7 +99,7 @@ type server struct {
 func NewMachine(o Options) (*Machine, error) {
 	m := &Machine{options: o, servers: map[string]*server{}, names: map[int]named{}}
 	host, _ := os.Hostname()
-	m.builder = builder{monitor: o.Monitor, name: m.nameOf, host: host}
+	m.builder = builder{monitor: o.Monitor, name: m.nameOf, parent: m.parentOf, host: host}
 	m.builder.frame(nil) // what the first interval begins with
 	m.begun = sample.Now().Mono
 	for _, p := range o.Jobs {
@@ -279,10 +280,14 @@ func (m *Machine) below(p Process, list []int) bool {
 // nameFor is how long the name of a process is kept: a process may start another program.
 const nameFor = 10 * time.Second
 
-func (m *Machine) nameOf(pid int) string {
+func (m *Machine) nameOf(pid int) string { return m.named(pid).text }
+
+func (m *Machine) parentOf(pid int) int { return m.named(pid).parent }
+
+func (m *Machine) named(pid int) named {
 	now := sample.Now().Mono
 	if n, ok := m.names[pid]; ok && now-n.at < nameFor {
-		return n.text
+		return n
 	}
 	for other, n := range m.names {
 		if now-n.at >= nameFor {
@@ -290,8 +295,9 @@ func (m *Machine) nameOf(pid int) string {
 		}
 	}
 	p, _ := m.options.Find(pid)
-	m.names[pid] = named{p.Name, now}
-	return p.Name
+	n := named{p.Name, p.Parent, now}
+	m.names[pid] = n
+	return n
 }
 
 // askAll asks the agent and the runs of this machine for their windows, in turn.

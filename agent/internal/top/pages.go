@@ -37,6 +37,7 @@ var helpText = [...]string{
 	"p, space        pause; the display stops, the measurement goes on",
 	"up, down, k, j  select a job",
 	"enter           its ledger, the reasons of other, and what to try; esc goes back",
+	"t, F5           its processes as a tree: each below the one that started it",
 	"s, <, >         sort the jobs by the next column; I reverses the order",
 	"/               show only jobs with this text in their name",
 	"+, -            a longer or a shorter interval; in a recording the speed",

@@ -35,7 +35,8 @@ type Entries func(*recording.Entry) error
 // NewRecording prepares the frames of a recording. m is a monitor with Config.Recorded.
 func NewRecording(m *monitor.Monitor, host string, step time.Duration, next Entries) *Recording {
 	r := &Recording{monitor: m, next: next, step: step, labels: map[string]string{}}
-	r.builder = builder{monitor: m, host: host, name: func(int) string { return "" }}
+	r.builder = builder{monitor: m, host: host, name: func(int) string { return "" },
+		parent: func(int) int { return 0 }}
 	return r
 }
 

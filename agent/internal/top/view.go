@@ -35,6 +35,7 @@ type mode int
 const (
 	overview mode = iota
 	details
+	processes
 	help
 )
 
@@ -176,6 +177,8 @@ func (v *View) draw(width, height int) *canvas {
 		v.drawHelp(c)
 	case details:
 		v.drawDetails(c, f)
+	case processes:
+		v.drawProcesses(c, f)
 	default:
 		v.drawOverview(c, f)
 	}
@@ -402,13 +405,13 @@ func (v *View) footer(c *canvas) {
 		c.put(0, y, c.width, "filter: "+v.filter+"_  (enter keeps it, esc clears it)", heading)
 		return
 	}
-	keys := "q quit  h help  p pause  up/down select  enter why  s sort: " + orderNames[v.order] +
+	keys := "q quit  h help  p pause  up/down select  enter why  t tree  s sort: " + orderNames[v.order] +
 		"  / filter  +/- interval"
-	short := "q quit  h help  p pause  enter why  s sort  / filter"
+	short := "q quit  h help  p pause  enter why  t tree  s sort  / filter"
 	switch {
 	case v.mode == help:
 		keys, short = "esc back  q quit", "esc back  q quit"
-	case v.mode == details:
+	case v.mode == details || v.mode == processes:
 		keys = "esc back  up/down scroll  p pause  left/right step  h help  q quit"
 		short = "esc back  up/down scroll  q quit"
 	case v.File != "":

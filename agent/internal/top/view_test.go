@@ -103,6 +103,7 @@ func TestScreens(t *testing.T) {
 		{"epochs_ascii", "epochs", 120, 30, true, nil},
 		{"epochs_back", "epochs", 120, 30, false, []string{"Left", "Left", "Left"}},
 		{"epochs_details", "epochs", 100, 30, false, []string{"Left", "Left", "Left", "Enter"}},
+		{"epochs_processes", "epochs", 100, 24, false, []string{"Left", "Left", "Left", "F5"}},
 		{"epochs_help", "epochs", 100, 30, false, []string{"h"}},
 		{"epochs_help_60", "epochs", 60, 40, true, []string{"h"}},
 		{"epochs_filter", "epochs", 100, 24, false, []string{"/", "x", "y"}},

@@ -1,0 +1,107 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// branch is a process of a tree.
+type branch struct {
+	Member
+	before string // what is drawn in front of its name
+}
+
+// tree returns processes with each one below the one that started it, by their IDs: rows do not swap. One whose parent
+// is not in the list is a root.
+func tree(list []Member, ascii bool) []branch {
+	fork, last, pass, blank := "├─ ", "└─ ", "│  ", "   "
+	if ascii {
+		fork, last, pass = "|- ", "`- ", "|  "
+	}
+	list = slices.SortedFunc(slices.Values(list), func(a, b Member) int { return cmp.Compare(a.PID, b.PID) })
+	children := map[int][]Member{}
+	for _, m := range list {
+		parent := m.Parent
+		if parent == m.PID || !slices.ContainsFunc(list, func(o Member) bool { return o.PID == parent }) {
+			parent = 0
+		}
+		children[parent] = append(children[parent], m)
+	}
+	var all []branch
+	var add func(pid int, before string, root bool)
+	add = func(pid int, before string, root bool) {
+		below := children[pid]
+		delete(children, pid) // parents are read at different times: in a circle, this ends
+		for i, m := range below {
+			here, under := fork, pass
+			switch {
+			case root:
+				here, under = "", ""
+			case i == len(below)-1:
+				here, under = last, blank
+			}
+			all = append(all, branch{m, before + here})
+			add(m.PID, before+under, false)
+		}
+	}
+	add(0, "", true)
+	for _, m := range list { // what is left are circles
+		if len(children[m.Parent]) > 0 {
+			add(m.Parent, "", true)
+		}
+	}
+	return all
+}
+
+// drawProcesses shows the processes of the selected job as a tree.
+func (v *View) drawProcesses(c *canvas, f *Frame) {
+	jobs := v.jobs(f)
+	if len(jobs) == 0 {
+		v.drawPage(c, []line{{text: f.NoJobs, style: faint}})
+		return
+	}
+	j := &jobs[v.chosen(jobs)]
+	lines := []line{{text: "PROCESSES of " + j.label(), style: heading}}
+	all := tree(j.Members, c.ascii)
+	switch {
+	case j.Ended:
+		lines = append(lines, line{text: "The job has ended.", style: faint})
+	case len(all) == 0:
+		lines = append(lines, line{text: "Not read yet.", style: faint})
+	default:
+		lines = append(lines, line{text: fmt.Sprintf("%8s %7s %10s %8s  %s", "PID", "cores", "read MiB/s", "GPU MiB",
+			"process"), style: strong})
+	}
+	for _, b := range all {
+		read := "-"
+		if j.HasIO {
+			read = decimal(b.Read / mib)
+		}
+		lines = append(lines, line{text: fmt.Sprintf("%8d %7s %10s %8s  %s%s", b.PID, decimal(b.CPU), read,
+			f.memoryOf(b.PID), b.before, b.Name)})
+	}
+	if more := j.Processes - len(all); more > 0 && len(all) > 0 {
+		lines = append(lines, line{text: plural(more, "that do less"), style: faint})
+	}
+	if v.File != "" {
+		lines = append(lines, line{text: "A recording holds neither names nor parents of processes.", style: faint})
+	}
+	v.drawPage(c, lines)
+}
+
+// memoryOf is the memory of GPUs that a process holds, in MiB; "-" for none.
+func (f *Frame) memoryOf(pid int) string {
+	sum, holds := uint64(0), false
+	for i := range f.GPUs {
+		for _, h := range f.GPUs[i].Processes {
+			if h.PID == pid && h.Has {
+				sum, holds = sum+h.Memory, true
+			}
+		}
+	}
+	if !holds {
+		return "-"
+	}
+	return fmt.Sprintf("%.0f", float64(sum)/mib)
+}
