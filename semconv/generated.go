@@ -57,6 +57,8 @@ const (
 	HwVendorKey = attribute.Key("hw.vendor")
 	// Direction, as seen by the GPU. (string, one of the values below)
 	NetworkIODirectionKey = attribute.Key("network.io.direction")
+	// The disk or mount for which a window waited, as in service.peer.name. (string)
+	PeerServiceKey = attribute.Key("peer.service")
 	// Exit code of the wrapped program. (int)
 	ProcessExitCodeKey = attribute.Key("process.exit.code")
 	// Process number in the host's namespace. (int)
@@ -65,6 +67,8 @@ const (
 	ServiceInstanceIDKey = attribute.Key("service.instance.id")
 	// The service; OTEL_SERVICE_NAME can set it. (string)
 	ServiceNameKey = attribute.Key("service.name")
+	// The disk or mount for which a window waited. (string)
+	ServicePeerNameKey = attribute.Key("service.peer.name")
 	// The part of Stallspan that fails: a source of readings, or the export to the OTLP backend. (string)
 	AgentPartKey = attribute.Key("stallspan.agent.part")
 	// Baseline: the 95th percentile of the last 64 windows like this one, in seconds. (double)
@@ -1097,10 +1101,11 @@ var RunSpan = Span{
 	},
 }
 
-// StorageStallSpan: A stretch of a window with storage stall of at least a quarter of each 100 ms; a child of the window's span. Named "storage stall {system.device.name}".
+// StorageStallSpan: A wait for storage; a child of the window's span, as long as the waiting. Named "storage stall {service.peer.name}".
 var StorageStallSpan = Span{
-	Type: "stallspan.storage_stall",
+	Type: "stallspan.storage_stall", Client: true,
 	Attributes: []AttributeRef{
+		{PeerServiceKey, attribute.STRING, false}, {ServicePeerNameKey, attribute.STRING, false},
 		{MountPointsKey, attribute.STRINGSLICE, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
 		{SystemDeviceNameKey, attribute.STRING, false},
 	},
@@ -1216,7 +1221,7 @@ var IOStormEvent = Event{
 	},
 }
 
-// WindowSlowEvent: The window is slow. The time is that of its first storage stall, or else its beginning.
+// WindowSlowEvent: The window is slow. The time is when it exceeded its limit, or else that of its first storage stall, or else its beginning.
 var WindowSlowEvent = Event{
 	Name: "stallspan.window.slow",
 	Attributes: []AttributeRef{

@@ -1,8 +1,9 @@
 package semconv
 
-// Span describes a type of span. All spans are of kind internal.
+// Span describes a type of span.
 type Span struct {
 	Type       string         // name in the registry; no attribute of the span
+	Client     bool           // its kind is client if the other party is known, and else internal
 	Attributes []AttributeRef // all keys of such spans
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"go.opentelemetry.io/otel/attribute"
+	before "go.opentelemetry.io/otel/semconv/v1.38.0"
 	upstream "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/hwconv"
 	"go.opentelemetry.io/otel/semconv/v1.43.0/processconv"
@@ -78,6 +79,8 @@ func TestUpstreamAttributes(t *testing.T) {
 		semconv.HwVendorKey:                     upstream.HwVendorKey,
 		semconv.HwIDKey:                         upstream.HwIDKey,
 		semconv.HwNameKey:                       upstream.HwNameKey,
+		semconv.PeerServiceKey:                  before.PeerServiceKey,
+		semconv.ServicePeerNameKey:              upstream.ServicePeerNameKey,
 		semconv.ProcessExitCodeKey:              upstream.ProcessExitCodeKey,
 		semconv.ProcessPIDKey:                   upstream.ProcessPIDKey,
 		semconv.ServiceInstanceIDKey:            upstream.ServiceInstanceIDKey,

@@ -163,7 +163,7 @@ func rare() (reports []*window.Report) {
 			Findings:     []window.Finding{window.FailingDisk{Text: "finding", Remedy: "remedy"}},
 			Slow:         true, SlowReason: window.SlowStorage, Uncertainty: 0.02, Interrupted: true,
 			Mounts: []sample.Mount{{Point: "/data", Type: "nfs4", Source: "server:/data"}},
-			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second, Waited: time.Second}},
+			Stalls: []window.Stall{{Start: at.Mono, End: at.Mono + time.Second}},
 			Storms: []window.Storm{{Disk: "sda", Windows: 3, Since: at.Mono + time.Second}},
 		}
 		if kind != window.Checkpoint {

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
@@ -192,6 +193,15 @@ func (o *oracle) span(r *window.Report, s emit.Span) {
 
 func (o *oracle) oneSpan(shape semconv.Span, s emit.Span) {
 	o.attributes("span "+shape.Type, shape.Attributes, s.Attributes)
+	kind := trace.SpanKindInternal
+	if shape.Client && slices.ContainsFunc(s.Attributes, func(kv attribute.KeyValue) bool {
+		return kv.Key == semconv.ServicePeerNameKey
+	}) {
+		kind = trace.SpanKindClient
+	}
+	if got := trace.ValidateSpanKind(s.Kind); got != kind {
+		o.complain("span %s: of kind %v, want %v", shape.Type, got, kind)
+	}
 	if !s.Start.Before(s.End) {
 		o.complain("span %s: from %v to %v", shape.Type, s.Start, s.End)
 	}

@@ -16,9 +16,10 @@ import (
 	"github.com/stallspan/stallspan/semconv"
 )
 
-// Span is an ended span without its place in a trace. Its kind is internal.
+// Span is an ended span without its place in a trace.
 type Span struct {
 	Name       string
+	Kind       trace.SpanKind // trace.SpanKindUnspecified for internal
 	Start, End time.Time
 	Failure    string // the description of the status Error; "" for the status Unset
 	Attributes []attribute.KeyValue
@@ -112,10 +113,10 @@ func WindowSpan(r *window.Report, show config.Spans) Span {
 	return s
 }
 
-// slow returns the event of a slow window, at the time when it began to wait.
+// slow returns the event of a slow window, at the time when it exceeded its limit, or else began to wait.
 func slow(r *window.Report, name string) Event {
-	at := r.Start.Wall
-	if r.StallBegan > 0 {
+	at := r.Start.Wall.Add(r.SlowAfter)
+	if r.SlowAfter == 0 && r.StallBegan > 0 {
 		at = r.Wall(r.StallBegan)
 	}
 	var attrs list
@@ -137,34 +138,52 @@ func slow(r *window.Report, name string) Event {
 	}
 }
 
-// stallSpans returns the children, named after the disk or mount with the most use.
+// stallSpans returns the children. Each is a call to the disk or mount with the most use, so that trace views draw that
+// as another party.
 func stallSpans(r *window.Report) []Span {
 	if len(r.Stalls) == 0 {
 		return nil
 	}
 	name := "storage stall"
+	kind := trace.SpanKindUnspecified
 	var where list
-	switch {
-	case r.SlowDevice != nil:
-		name += " " + r.SlowDevice.Name
-		where.text(semconv.SystemDeviceNameKey, r.SlowDevice.Name)
-	case r.NoDevice:
-	case len(r.Disks) > 0:
-		name += " " + r.Disks[0].Name
-		where.text(semconv.SystemDeviceNameKey, r.Disks[0].Name)
-	case len(r.Mounts) > 0:
-		name += " " + r.Mounts[0].Point
+	at := stalledBy(r)
+	if at != "" {
+		name += " " + at
+		kind = trace.SpanKindClient
+		where.text(semconv.PeerServiceKey, at)
+		where.text(semconv.ServicePeerNameKey, at)
+	}
+	if at == "" || len(r.Disks) == 0 && r.SlowDevice == nil {
 		where.texts(semconv.MountPointsKey, mountPoints(r))
+	} else {
+		where.text(semconv.SystemDeviceNameKey, at)
 	}
 	spans := make([]Span, 0, len(r.Stalls))
 	for _, stall := range r.Stalls {
 		attrs := make([]attribute.KeyValue, 0, 1+len(where))
-		attrs = append(attrs, semconv.StallStorageTimeKey.Float64(stall.Waited.Seconds()))
+		attrs = append(attrs, semconv.StallStorageTimeKey.Float64(stall.Waited().Seconds()))
 		spans = append(spans, Span{
-			Name: UTF8(name), Start: r.Wall(stall.Start), End: r.Wall(stall.End), Attributes: append(attrs, where...),
+			Name: UTF8(name), Kind: kind, Start: r.Wall(stall.Start), End: r.Wall(stall.End),
+			Attributes: append(attrs, where...),
 		})
 	}
 	return spans
+}
+
+// stalledBy returns the disk or mount, or "".
+func stalledBy(r *window.Report) string {
+	switch {
+	case r.SlowDevice != nil:
+		return r.SlowDevice.Name
+	case r.NoDevice:
+		return ""
+	case len(r.Disks) > 0:
+		return r.Disks[0].Name
+	case len(r.Mounts) > 0:
+		return r.Mounts[0].Point
+	}
+	return ""
 }
 
 func mountPoints(r *window.Report) []string {

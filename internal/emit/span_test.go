@@ -39,8 +39,8 @@ func reports() map[string]*window.Report {
 		},
 		Pressure: &window.Pressure{Some: 7 * time.Second, Full: 6 * time.Second},
 		Stalls: []window.Stall{
-			{Start: time.Hour + time.Second, End: time.Hour + 4*time.Second, Waited: 2900 * ms},
-			{Start: time.Hour + 6*time.Second, End: time.Hour + 9*time.Second, Waited: 3 * time.Second},
+			{Start: time.Hour + time.Second, End: time.Hour + 4*time.Second},
+			{Start: time.Hour + 6*time.Second, End: time.Hour + 9*time.Second},
 		},
 	}
 	load := between(window.ModelLoad, time.Hour, time.Hour+time.Minute)
@@ -51,7 +51,7 @@ func reports() map[string]*window.Report {
 		Verdict: window.StorageBound, Slow: true, SlowReason: window.SlowStorage, Evidence: window.FromSamples,
 		Uncertainty: 0.05, Interrupted: true,
 		Mounts: []sample.Mount{{Point: "/data", Type: "nfs4"}, {Point: "/more", Type: "fuse.sshfs"}},
-		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second, Waited: 50 * time.Second}},
+		Stalls: []window.Stall{{Start: time.Hour, End: time.Hour + 50*time.Second}},
 	}
 	idle := between(window.Checkpoint, time.Hour, time.Hour+time.Second)
 	idle.Name = "step 100"
@@ -91,6 +91,22 @@ func TestSpanNames(t *testing.T) {
 	} {
 		if got := emit.SpanName(&w, indexed); got != want {
 			t.Errorf("%+v is called %q with its number, want %q", w, got, want)
+		}
+	}
+}
+
+// The event of a slow window is where it became slow.
+func TestTimeOfSlow(t *testing.T) {
+	r := reports()["span_gpu"]
+	for want, set := range map[time.Duration]func(){
+		0:               func() {},
+		time.Second:     func() { r.StallBegan = time.Hour + time.Second },
+		7 * time.Second: func() { r.ApplyLimits(window.Limits{Set: 7 * time.Second}) },
+	} {
+		r = reports()["span_gpu"]
+		set()
+		if got := emit.WindowSpan(r, config.Spans{}).Events[0].Time.Sub(r.Start.Wall); got != want {
+			t.Errorf("slow by %s: the event is %v after the beginning, want %v", r.SlowReason, got, want)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/test/fixture"
@@ -78,7 +79,7 @@ func histogramText(b *strings.Builder, points []metricdata.HistogramDataPoint[fl
 
 // spanText writes a span with its events and children, further in by indent.
 func spanText(b *strings.Builder, s emit.Span, indent string) {
-	fmt.Fprintf(b, "%s%q %s\n", indent, s.Name, timesText(s.Start, s.End))
+	fmt.Fprintf(b, "%s%q %s, %s\n", indent, s.Name, timesText(s.Start, s.End), trace.ValidateSpanKind(s.Kind))
 	for _, kv := range s.Attributes {
 		fmt.Fprintf(b, "%s  %s\n", indent, attributesText([]attribute.KeyValue{kv}))
 	}

@@ -19,7 +19,7 @@ const (
 )
 
 // Span appends a span with the context own, and its children, each with a new span id. An invalid parent makes the span
-// a root. All spans have the trace id, trace state and trace flags of own. Their kind is internal.
+// a root. All spans have the trace id, trace state and trace flags of own.
 func Span(s emit.Span, own, parent trace.SpanContext, to ptrace.SpanSlice) {
 	span := to.AppendEmpty()
 	p := place{
@@ -62,7 +62,7 @@ func (p *place) put(s *emit.Span, to ptrace.Span) {
 	to.TraceState().FromRaw(p.state)
 	to.SetFlags(p.flags)
 	to.SetName(s.Name)
-	to.SetKind(ptrace.SpanKindInternal)
+	to.SetKind(ptrace.SpanKind(trace.ValidateSpanKind(s.Kind))) // both have OTLP's numbers
 	to.SetStartTimestamp(moment(s.Start))
 	to.SetEndTimestamp(moment(s.End))
 	Fail(s.Failure, to.Status())

@@ -270,7 +270,7 @@ func FuzzWindows(f *testing.F) {
 			from := time.Duration(random.IntN(100))
 			to := from + time.Duration(random.IntN(int(length)+1))
 			r := report(fmt.Sprintf("window %d", i), from, to)
-			r.Stalls = []window.Stall{{Start: from, End: to, Waited: to - from}}
+			r.Stalls = []window.Stall{{Start: from, End: to}}
 			all = append(all, r)
 			want[r.Name] = [2]uint64{uint64(from), uint64(to)}
 		}

@@ -63,7 +63,7 @@ func stallSlices(r *window.Report) (all []slice) {
 	}
 	for _, s := range r.Stalls {
 		all = append(all, slice{s.Start, s.End, name, "stall", []note{
-			{"waited_s", s.Waited.Seconds()}, {"window", r.Label()},
+			{"waited_s", s.Waited().Seconds()}, {"window", r.Label()},
 		}})
 	}
 	return all

@@ -45,6 +45,7 @@ type Report struct {
 
 	Slow       bool
 	SlowReason string        // one of the registry's stallspan.slowness.reason
+	SlowAfter  time.Duration // of the window, when it became slow by its duration; 0 if it did not
 	Limit      time.Duration // the configured limit that the window was compared with; 0 without one
 	Baseline   *Baseline     // how long such windows usually take; nil if unknown
 

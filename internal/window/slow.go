@@ -42,9 +42,9 @@ func (r *Report) ApplyLimits(l Limits) {
 	took := r.Duration()
 	switch {
 	case l.Set > 0 && took > l.Set:
-		r.SlowReason = SlowThreshold
+		r.SlowReason, r.SlowAfter = SlowThreshold, l.Set
 	case l.Baseline != nil && took > l.Baseline.Limit(l.Factor):
-		r.SlowReason = SlowBaseline
+		r.SlowReason, r.SlowAfter = SlowBaseline, l.Baseline.Limit(l.Factor)
 	default:
 		return
 	}

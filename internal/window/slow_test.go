@@ -18,5 +18,9 @@ func TestApplyLimits(t *testing.T) {
 		if r.ApplyLimits(limits); r.SlowReason != want || r.Slow != (want != "") || r.ExceedsLimit() != r.Slow {
 			t.Errorf("%+v: slow %v by %q, want %q", limits, r.Slow, r.SlowReason, want)
 		}
+		after := map[string]time.Duration{SlowThreshold: 100 * time.Millisecond, SlowBaseline: 150 * time.Millisecond}[want]
+		if r.SlowAfter != after {
+			t.Errorf("%+v: slow after %v, want %v", limits, r.SlowAfter, after)
+		}
 	}
 }

@@ -10,20 +10,25 @@ import (
 	"github.com/stallspan/stallspan/internal/ledger"
 )
 
-// Stall is a stretch of a window in which it waited for storage much of the time.
-type Stall struct {
-	Start, End time.Duration // monotonic
-	Waited     time.Duration // storage stall of the ledger in this stretch
-}
+// Stall is a wait for storage, and as long as the waiting: one long wait where it was, or the short waits of a stretch
+// of time, from where the first of them was.
+type Stall struct{ Start, End time.Duration } // monotonic
+
+// Waited is how long the window waited for storage.
+func (s Stall) Waited() time.Duration { return s.End - s.Start }
 
 const (
 	minStallShare = 0.25                   // the smallest storage share of a reading interval that counts
+	longShare     = 0.98                   // the same in the middle of one long wait: after a short one, the program works
+	minLong       = 300 * time.Millisecond // shorter waits are short ones
 	minStallGap   = 200 * time.Millisecond // stretches closer than this are one
-	minStall      = 200 * time.Millisecond // shorter stretches are left out
-	maxStalls     = 32                     // the longest are kept
+	minStretch    = 200 * time.Millisecond // shorter stretches are left out
+	minPart       = time.Second            // a stretch with short waits is not cut into shorter parts
+	mixedParts    = 4                      // in about so many parts are all such stretches of a window cut
+	maxStalls     = 8                      // the longest are kept: each is a row in a trace view
 )
 
-// stalls finds the stretches. Of several GPUs only the first counts: they share the job's storage.
+// stalls finds the waits. Of several GPUs only the first counts: they share the job's storage.
 func (b *builder) stalls() {
 	if b.FromMemory || b.bounded {
 		return
@@ -32,39 +37,122 @@ func (b *builder) stalls() {
 	if len(b.GPUIDs) > 0 {
 		gpu = b.GPUIDs[0]
 	}
-	var all []Stall
-	var gap time.Duration // storage stall since the last stretch ended
 	storage := history.Key{Series: history.LedgerStorage, ID: ledger.ID(b.machine.Target.Job, gpu)}
-	for _, s := range b.history.Steps(storage, b.from(), b.to()) {
-		length := s.End - s.Start
-		waited := min(seconds(s.Grown), length)
-		if length <= 0 || waited.Seconds() < minStallShare*length.Seconds() {
-			gap += waited
-			continue
-		}
-		if n := len(all); n > 0 && s.Start-all[n-1].End < minStallGap {
-			all[n-1].End = s.End
-			all[n-1].Waited += gap + waited
-		} else {
-			all = append(all, Stall{s.Start, s.End, waited})
-		}
-		gap = 0
-	}
-	if len(all) > 0 {
-		b.StallBegan = all[0].Start
-	}
-	b.Stalls = longest(slices.DeleteFunc(all, func(s Stall) bool { return s.End-s.Start < minStall }))
+	b.Stalls, b.StallBegan = stallsIn(b.history.Steps(storage, b.from(), b.to()))
 }
 
-// longest keeps the maxStalls longest stretches, in order.
+// stallsIn returns the longest stalls in the order of time, and when the first wait began; 0 without one.
+func stallsIn(steps []history.Step) (all []Stall, began time.Duration) {
+	waits := stretches(intervals(steps))
+	if len(waits) > 0 {
+		began = waits[0].from
+	}
+	waits = slices.DeleteFunc(waits, func(s stretch) bool { return s.to-s.from < minStretch })
+	var mixed time.Duration // length of all stretches with short waits
+	for _, s := range waits {
+		if !s.long {
+			mixed += s.to - s.from
+		}
+	}
+	part := max(minPart, mixed/mixedParts)
+	for _, s := range waits {
+		all = append(all, s.stalls(part)...)
+	}
+	return longest(all), began
+}
+
+// interval is one between two readings, with waiting.
+type interval struct {
+	from, to, waited time.Duration
+	long             bool // a part of one long wait
+}
+
+// intervals returns those with enough waiting.
+func intervals(steps []history.Step) (all []interval) {
+	first := 0 // of the intervals up to now that may be the middle of one long wait
+	for _, s := range steps {
+		one := interval{from: s.Start, to: s.End}
+		length := one.to - one.from
+		one.waited = min(seconds(s.Grown), length)
+		if length <= 0 || one.waited.Seconds() < minStallShare*length.Seconds() {
+			continue
+		}
+		one.long = one.waited.Seconds() >= longShare*length.Seconds()
+		all = append(all, one)
+		if n := len(all) - 1; !one.long || n > 0 && all[n-1].to != one.from {
+			shorten(all[first:n])
+			first = n
+		}
+	}
+	shorten(all[first:])
+	return all
+}
+
+// shorten takes waits that follow each other as short ones if they are.
+func shorten(waits []interval) {
+	for i := range waits {
+		if waits[len(waits)-1].to-waits[0].from < minLong {
+			waits[i].long = false
+		}
+	}
+}
+
+// stretch is a stretch of time with waits.
+type stretch struct {
+	from, to time.Duration
+	waits    []interval
+	long     bool // they are one
+}
+
+// stretches returns the long waits, and what is between them. A long wait begins and ends within an interval.
+func stretches(of []interval) (all []stretch) {
+	for i, one := range of {
+		begins := one.long || i+1 < len(of) && of[i+1].long && of[i+1].from == one.to
+		n := len(all) - 1
+		switch {
+		case n >= 0 && all[n].goesOn(one), n >= 0 && !begins && !all[n].long && one.from-all[n].to < minStallGap:
+			all[n].to, all[n].waits = one.to, append(all[n].waits, one)
+		default:
+			all = append(all, stretch{one.from, one.to, []interval{one}, begins})
+		}
+	}
+	return all
+}
+
+// goesOn reports whether a long wait goes on in an interval, or ends in it.
+func (s *stretch) goesOn(next interval) bool {
+	last := s.waits[len(s.waits)-1]
+	return s.long && next.from == s.to && (last.long || next.long && len(s.waits) == 1)
+}
+
+// stalls returns one stall for a long wait, and else one for each part of about that length.
+func (s stretch) stalls(part time.Duration) (all []Stall) {
+	first, last := s.waits[0], s.waits[len(s.waits)-1]
+	if s.long {
+		return []Stall{{first.to - first.waited, last.from + last.waited}}
+	}
+	parts := max(1, (s.to-s.from)/part)
+	part = (s.to - s.from + parts - 1) / parts // rounded up, so that no rest becomes a part of its own
+	next := s.from
+	for _, one := range s.waits {
+		if one.from >= next {
+			all = append(all, Stall{one.from, one.from})
+			next += part * (1 + (one.from-next)/part)
+		}
+		all[len(all)-1].End += one.waited
+	}
+	return all
+}
+
+// longest keeps the maxStalls longest stalls, in order.
 func longest(all []Stall) []Stall {
 	if len(all) <= maxStalls {
 		return all
 	}
 	byLength := slices.Clone(all)
-	slices.SortFunc(byLength, func(x, y Stall) int { return cmp.Compare(y.End-y.Start, x.End-x.Start) })
-	cut := byLength[maxStalls-1].End - byLength[maxStalls-1].Start
-	all = slices.DeleteFunc(all, func(s Stall) bool { return s.End-s.Start < cut })
+	slices.SortFunc(byLength, func(x, y Stall) int { return cmp.Compare(y.Waited(), x.Waited()) })
+	cut := byLength[maxStalls-1].Waited()
+	all = slices.DeleteFunc(all, func(s Stall) bool { return s.Waited() < cut })
 	return all[:min(len(all), maxStalls)]
 }
 

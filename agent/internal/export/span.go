@@ -25,12 +25,12 @@ func (e *Exporter) Begin(name string, start time.Time, parent trace.SpanContext)
 	if e.tracer == nil {
 		return &Open{context: emit.SpanContext(parent, false)}
 	}
-	return begin(e.tracer, name, start, parent)
+	return begin(e.tracer, name, trace.SpanKindInternal, start, parent)
 }
 
-func begin(tracer trace.Tracer, name string, start time.Time, parent trace.SpanContext) *Open {
+func begin(tracer trace.Tracer, name string, kind trace.SpanKind, start time.Time, parent trace.SpanContext) *Open {
 	ctx := trace.ContextWithSpanContext(context.Background(), parent)
-	_, span := tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(trace.SpanKindInternal))
+	_, span := tracer.Start(ctx, name, trace.WithTimestamp(start), trace.WithSpanKind(kind))
 	return &Open{tracer: tracer, span: span, context: span.SpanContext()}
 }
 
@@ -68,7 +68,7 @@ func (o *Open) End(s emit.Span) {
 		return
 	}
 	for _, child := range s.Children { // first: a full queue drops them before their parent
-		begin(o.tracer, child.Name, child.Start, o.context).End(child)
+		begin(o.tracer, child.Name, child.Kind, child.Start, o.context).End(child)
 	}
 	if !o.span.IsRecording() {
 		return

@@ -134,8 +134,8 @@ func (c *checker) metric(m *metric) {
 
 func (c *checker) span(s *span) {
 	c.signal("span", s.Type, "Span", &s.common, s.Attributes, s.Entities)
-	if s.Kind != "internal" {
-		c.failf("span %s: kind must be internal", s.Type)
+	if s.Kind != "internal" && s.Kind != "client" {
+		c.failf("span %s: kind must be internal or client", s.Type)
 	}
 	if s.Name.Note == "" || !isLine(s.Name.Note) {
 		c.failf("span %s: name.note must describe the name of the span in one line", s.Type)

@@ -181,7 +181,7 @@ func TestValidateRefuses(t *testing.T) {
 		{"no requirement level", "- ref: stallspan.kind\n        requirement_level: required", "- ref: stallspan.kind", `requirement_level "" is not one of`},
 		{"no such requirement level", "opt_in", "maybe", `requirement_level "maybe" is not one of`},
 		{"no condition", "conditionally_required: it is known", "conditionally_required: ''", "a condition needs the level"},
-		{"span of another kind", "kind: internal", "kind: server", "kind must be internal"},
+		{"span of another kind", "kind: internal", "kind: server", "kind must be internal or client"},
 		{"span without a name", `note: "thing {stallspan.kind}"`, `note: ""`, "describe the name of the span"},
 		{"entity without identity", "    identity:\n      - ref: host.id\n", "", "entity host has no identity"},
 	}
