@@ -35,7 +35,8 @@ func TestParity(t *testing.T) {
 			replay(t, path, p)
 			t.Logf("%d spans, %d children, %d events, %d points, %d exemplars", p.spans, p.children, p.events, p.points,
 				p.exemplars)
-			if p.spans < 16 || p.children == 0 || p.points < 400 || p.exemplars == 0 {
+			short := filepath.Base(path) == "threads.jsonl.gz" // 1.6 s, for the tests of threads
+			if !short && (p.spans < 16 || p.children == 0 || p.points < 400 || p.exemplars == 0) {
 				t.Error("too little to compare")
 			}
 			events += p.events
