@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Draws docs/images/jaeger-*.png: the spans of a real slow load and a real slow epoch in Jaeger's own page.
+#
+#   JAEGER_UI=FOLDER hack/tracepictures.sh
+#
+# FOLDER is packages/jaeger-ui/build of github.com/jaegertracing/jaeger-ui, built at v2.17.0 with `npm ci` and `npx vite
+# build`: the page is not in Jaeger's Go module. It also needs npm, Python and Debian's chromium.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+if [[ ! -f ${JAEGER_UI:?set it to a build of Jaeger\'s page: see the first lines of this script}/index.html ]]; then
+	echo "$JAEGER_UI has no index.html: build Jaeger's page there" >&2
+	exit 1
+fi
+BACKENDS=${BACKENDS:-${TMPDIR:-/tmp}/stallspan-backends}
+BACKENDS=$BACKENDS hack/backends.sh --build jaeger
+go build -o build/stallspan .
+(cd test/page && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
+work=$(mktemp -d -p "$PWD/build") # on a real disk
+cat >"$work/jaeger.yaml" <<YAML
+service:
+  extensions: [jaeger_storage, jaeger_query]
+  pipelines:
+    traces: {receivers: [otlp], exporters: [jaeger_storage_exporter]}
+  telemetry:
+    metrics: {level: none}
+extensions:
+  jaeger_storage:
+    backends:
+      memory: {memory: {max_traces: 100}}
+  jaeger_query:
+    storage: {traces: memory}
+    ui: {assets_path: "$(realpath "$JAEGER_UI")"}
+    http: {endpoint: "127.0.0.1:16786"}
+    grpc: {endpoint: "127.0.0.1:16785"}
+receivers:
+  otlp:
+    protocols:
+      grpc: {endpoint: "127.0.0.1:14317"}
+exporters:
+  jaeger_storage_exporter: {trace_storage: memory}
+YAML
+"$BACKENDS/jaeger" --config "$work/jaeger.yaml" >"$work/jaeger.log" 2>&1 &
+jaeger=$!
+trap 'kill "$jaeger"; wait "$jaeger" || true; rm -r "$work"' EXIT
+until curl -fs http://127.0.0.1:16786/ >"$work/page"; do
+	kill -0 "$jaeger" || { cat "$work/jaeger.log" >&2; exit 1; }
+	sleep 0.2
+done
+
+# trace SERVICE FLAG... runs the training under Stallspan, and prints the address of its trace.
+trace() {
+	local service=$1
+	shift
+	OTEL_SERVICE_NAME=$service OTEL_EXPORTER_OTLP_TRACES_ENDPOINT=http://127.0.0.1:14317 build/stallspan run \
+		--baseline off --load-begin 'Loading model (?P<model>\S+)' --load-end 'Model ready' "$@" \
+		-- python3 hack/tracepictures/train.py "$work" >&2
+	curl -fs "http://127.0.0.1:16786/api/traces?service=$service" |
+		sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|'
+}
+load=$(trace loader --slow-load 500ms)
+epoch=$(trace trainer --slow-epoch 3s --slow-status error --span-names indexed)
+node hack/tracepictures/take.mjs "$load" docs/images/jaeger-load.png 610 'load llama'
+node hack/tracepictures/take.mjs "$epoch" docs/images/jaeger-epoch.png 720 'epoch 1'
+ls -l docs/images/jaeger-*.png
