@@ -26,8 +26,14 @@ type canvas struct {
 	cells         []cell
 }
 
-func newCanvas(width, height int, ascii bool) *canvas {
-	c := &canvas{width: width, height: height, ascii: ascii, cells: make([]cell, width*height)}
+// newCanvas returns an empty canvas. It takes the cells of spare, which may be nil, if that has the same size.
+func newCanvas(width, height int, ascii bool, spare *canvas) *canvas {
+	c := &canvas{width: width, height: height, ascii: ascii}
+	if spare != nil && spare.width == width && spare.height == height {
+		c.cells = spare.cells
+	} else {
+		c.cells = make([]cell, width*height)
+	}
 	for i := range c.cells {
 		c.cells[i] = cell{' ', tcell.StyleDefault}
 	}

@@ -122,7 +122,7 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 	}
 	add(normal, wrap(state, c.width)...)
 	add(normal, "")
-	lines = append(lines, ledgerLine("last "+duration(j.Recent.Length), &j.Recent),
+	lines = append(lines, ledgerLine(j.Recent.over(), &j.Recent),
 		ledgerLine("since watched", &j.Whole))
 	add(normal, "")
 	add(normal, indented("", finding(&j.Recent), c.width)...)
@@ -166,6 +166,14 @@ func (v *View) drawDetails(c *canvas, f *Frame) {
 		}
 	}
 	v.drawPage(c, lines)
+}
+
+// over names the time that a ledger divides.
+func (l *Ledger) over() string {
+	if l.Length < time.Second {
+		return "just found"
+	}
+	return "last " + duration(l.Length)
 }
 
 // finding is the sentence of a ledger, or why it is missing.

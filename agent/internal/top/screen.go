@@ -242,7 +242,7 @@ func (s *screen) draw() {
 			s.tcell.SetContent(i%width, i/width, at.char, nil, at.style)
 		}
 	}
-	s.drawn = c
+	s.drawn, s.view.spare = c, s.drawn
 	s.tcell.Show()
 }
 

@@ -63,6 +63,8 @@ type View struct {
 	filter   string
 	typing   bool // the filter
 	scroll   int  // of the details
+
+	spare *canvas // one that is no longer needed; nil for none
 }
 
 // NewView returns a view without frames.
@@ -160,7 +162,8 @@ func (v *View) chosen(list []Job) int {
 
 // draw returns the screen.
 func (v *View) draw(width, height int) *canvas {
-	c := newCanvas(width, height, v.ASCII)
+	c := newCanvas(width, height, v.ASCII, v.spare)
+	v.spare = nil
 	f := v.frame()
 	switch {
 	case width < MinWidth || height < MinHeight:
@@ -352,8 +355,7 @@ func (v *View) why(f *Frame, jobs []Job, chosen, width int, brief bool) []string
 	var lines []string
 	if len(jobs) > 0 {
 		j := &jobs[chosen]
-		over := "last " + duration(j.Recent.Length)
-		lines = append(lines, "WHY "+j.label()+", "+over)
+		lines = append(lines, "WHY "+j.label()+", "+j.Recent.over())
 		found := indented("", finding(&j.Recent), width)
 		if brief {
 			found = found[:min(len(found), 2)]

@@ -273,3 +273,12 @@ func TestResults(t *testing.T) {
 		t.Errorf("no frame: got %v, want an error that names --interval", err)
 	}
 }
+
+// A frame is drawn once a second: what that allocates is what the collector has to do.
+func BenchmarkDraw(b *testing.B) {
+	v := shown(b, "epochs")
+	b.ReportAllocs()
+	for b.Loop() {
+		v.spare = v.draw(120, 40)
+	}
+}
