@@ -23,8 +23,8 @@ func steps(percent ...int) (all []history.Step) {
 func repeat(n int, percent ...int) []int { return slices.Repeat(percent, n) }
 
 func TestStallsIn(t *testing.T) {
-	ms := func(from, to time.Duration) Stall {
-		return Stall{time.Second + from*time.Millisecond, time.Second + to*time.Millisecond}
+	ms := func(from, to int64) Stall {
+		return Stall{time.Duration(1000+from) * time.Millisecond, time.Duration(1000+to) * time.Millisecond}
 	}
 	for name, test := range map[string]struct {
 		percent []int
@@ -68,7 +68,7 @@ func FuzzStalls(f *testing.F) {
 		at, waited := time.Second, time.Duration(0)
 		var all []history.Step
 		for i, p := range percent {
-			length := time.Duration(1+i%3) * tick
+			length := time.Duration(100+100*(i%3)) * time.Millisecond
 			share := float64(p%120) / 100 // more than there is, too
 			all = append(all, history.Step{Start: at, End: at + length, Grown: share * length.Seconds()})
 			waited += min(seconds(share*length.Seconds()), length)
