@@ -15,6 +15,7 @@ export const kindNames: Record<string, string> = {
   model_load: "Loads",
   checkpoint: "Checkpoints",
   custom: "Windows",
+  steps: "Steps",
 };
 
 interface Placed {
