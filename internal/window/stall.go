@@ -137,7 +137,9 @@ func (s stretch) stalls(part time.Duration) (all []Stall) {
 	for _, one := range s.waits {
 		if one.from >= next {
 			all = append(all, Stall{one.from, one.from})
-			next += part * (1 + (one.from-next)/part)
+			for next <= one.from {
+				next += part
+			}
 		}
 		all[len(all)-1].End += one.waited
 	}
