@@ -284,7 +284,8 @@ test("holds no more after a day than after an hour", async ({ page }) => {
     await expect(page.locator("tbody tr")).toHaveCount(11);
     const last = await held();
     console.log(`after an hour ${JSON.stringify(first)}, after a day ${JSON.stringify(last)}`);
-    expect(last.heap).toBeLessThan(first.heap * 1.5);
+    // The browser's own tables vary by a few megabytes. To keep the updates would take over a hundred.
+    expect(last.heap).toBeLessThan(first.heap + 10e6);
     expect(last.nodes).toBeLessThan(first.nodes * 1.5);
     expect(last.listeners).toBeLessThan(first.listeners * 1.5);
     expect(problems.filter((p) => !p.includes("503"))).toEqual([]);
