@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# Builds the Python package into a folder: its sdist, without a program, and a wheel around each binary, whose platform
+# hack/wheel reads from the binary. It needs Debian's python3-setuptools and python3-wheel, and downloads nothing.
+#
+#   hack/wheels.sh FOLDER BINARY...
+set -euo pipefail
+(($# >= 2)) || { echo 'usage: hack/wheels.sh FOLDER BINARY...' >&2; exit 2; }
+mkdir -p "$1"
+out=$(realpath "$1")
+shift
+binaries=()
+for binary; do binaries+=("$(realpath "$binary")"); done
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+python=${PYTHON:-/usr/bin/python3}
+export PYTHONDONTWRITEBYTECODE=1
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir "$work"/{tree,unpacked,pure}
+cp -r LICENSE python/{pyproject.toml,README.md,src} "$work/tree"
+
+# call runs a hook of the build backend (PEP 517) in a folder.
+call() { (cd "$1" && "$python" -W ignore -c "import setuptools.build_meta as b; b.$2('$3')" >/dev/null); }
+call "$work/tree" build_sdist "$out"
+# The wheel is made from the sdist, so nothing is missing there.
+tar -xzf "$out"/stallspan-*.tar.gz -C "$work/unpacked" --strip-components 1
+call "$work/unpacked" build_wheel "$work/pure"
+go run ./hack/wheel -out "$out" "$work"/pure/*.whl "${binaries[@]}"
