@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/stallspan/stallspan/agent/internal/export"
+	"github.com/stallspan/stallspan/agent/internal/resident"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -214,6 +215,7 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener, service no
 	}
 	all.Go(func() { d.reportTrouble(ctx) })
 	all.Go(func() { service.watch(ctx, d.monitor.Rounds) })
+	all.Go(func() { resident.Watch(ctx) })
 	all.Wait()
 	return cmp.Or(failed...)
 }
