@@ -1,5 +1,5 @@
-// Dashboards writes docs/prometheus/rules.yaml, docs/prometheus/reference.md and docs/grafana/*.json from
-// semconv/registry and the descriptions in this folder, so that no name in them can drift.
+// Dashboards writes docs/prometheus/rules.yaml with its copy in the Helm chart, docs/prometheus/reference.md and
+// docs/grafana/*.json from semconv/registry and the descriptions in this folder, so that no name in them can drift.
 //
 //	go run ./hack/dashboards -root .
 package main
@@ -47,6 +47,7 @@ func outputs(r *registry) (map[string][]byte, error) {
 	if files["docs/prometheus/rules.yaml"], err = writeRules(r); err != nil {
 		return nil, err
 	}
+	files["deploy/helm/stallspan/files/rules.yaml"] = files["docs/prometheus/rules.yaml"] // helm reads no file outside
 	if files["docs/prometheus/reference.md"], err = writeReference(r); err != nil {
 		return nil, err
 	}

@@ -12,94 +12,46 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// manifest has the fields of a DaemonSet that the test reads.
-type manifest struct {
-	Kind string
-	Spec struct {
-		Ingress []struct {
-			From  []any
-			Ports []struct{ Port int }
-		}
-		Template struct {
-			Spec struct {
-				Containers []struct {
-					Ports []struct {
-						ContainerPort int `yaml:"containerPort"`
-					}
-					VolumeMounts []struct {
-						Name      string
-						MountPath string `yaml:"mountPath"`
-						ReadOnly  bool   `yaml:"readOnly"`
-					} `yaml:"volumeMounts"`
-				}
-				Volumes []struct {
-					Name     string
-					HostPath *struct{ Path string } `yaml:"hostPath"`
-				}
-			}
-		}
-	}
-}
-
-// The Kubernetes example mounts the host below the root_path of its config, read-only.
-func TestKubernetesMounts(t *testing.T) {
-	file, err := os.Open("../../examples/collector/kubernetes/daemonset.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	kinds := map[string]int{}
-	limited, opened := map[int]bool{}, map[int]bool{} // ports of the policy, and of the container
-	decoder := yaml.NewDecoder(file)
-	for {
-		var m manifest
-		if err := decoder.Decode(&m); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
+// The configs in the manifests that the Helm chart makes are valid.
+func TestKubernetesConfigs(t *testing.T) {
+	for _, path := range []string{"../../deploy/kubernetes/collector.yaml", "../chart/testdata/everything.yaml",
+		"../chart/testdata/unprivileged.yaml"} {
+		file, err := os.Open(path)
+		if err != nil {
 			t.Fatal(err)
 		}
-		kinds[m.Kind]++
-		for _, rule := range m.Spec.Ingress {
-			for _, p := range rule.Ports {
-				limited[p.Port] = len(rule.From) > 0
+		t.Cleanup(func() { _ = file.Close() })
+		configs := 0
+		for decoder := yaml.NewDecoder(file); ; {
+			var object struct {
+				Kind     string
+				Metadata struct{ Name string }
+				Data     map[string]string
+			}
+			if err := decoder.Decode(&object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			text, ok := object.Data["collector.yaml"]
+			if object.Kind != "ConfigMap" || !ok {
+				continue
+			}
+			configs++
+			c := prepare(t, "validate", "--config", "yaml:"+text)
+			if err := c.Run(); err != nil {
+				t.Errorf("%s, %s: got %v, want no error\n%s", path, object.Metadata.Name, err, c.log)
 			}
 		}
-		pod := m.Spec.Template.Spec
-		hostPaths := map[string]string{}
-		for _, v := range pod.Volumes {
-			if v.HostPath != nil {
-				hostPaths[v.Name] = v.HostPath.Path
-			}
-		}
-		for _, c := range pod.Containers {
-			for _, p := range c.Ports {
-				opened[p.ContainerPort] = true
-			}
-			for _, mount := range c.VolumeMounts {
-				path, host := hostPaths[mount.Name]
-				if host && mount.Name != "socket" && (!mount.ReadOnly || mount.MountPath != "/hostfs"+path) {
-					t.Errorf("mount of %s: got %s, read-only %v, want /hostfs%s, read-only", path, mount.MountPath, mount.ReadOnly,
-						path)
-				}
-			}
-		}
-	}
-	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Service", "NetworkPolicy",
-		"DaemonSet"} {
-		if kinds[kind] != 1 {
-			t.Errorf("objects of kind %s: got %d, want 1", kind, kinds[kind])
-		}
-	}
-	for port := range opened {
-		if !limited[port] {
-			t.Errorf("port %d: got no rule of the NetworkPolicy with senders, want one", port)
+		if configs == 0 {
+			t.Errorf("%s: got no config of a Collector, want one", path)
 		}
 	}
 }
 
 // What pods claim to be is deleted before the Collector adds what it knows, and both before spans are annotated.
 func TestKubernetesDeletesClaims(t *testing.T) {
-	text, err := os.ReadFile("../../examples/collector/daemonset.yaml")
+	text, err := os.ReadFile("../../deploy/helm/stallspan/files/node.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +85,7 @@ func TestKubernetesDeletesClaims(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"container.id", "process.pid", "host.name", "host.id", "k8s.node.name", "k8s.pod.uid",
-		"k8s.namespace.name"} {
+		"k8s.namespace.name", "k8s.cluster.name"} {
 		if !deleted.MatchString(name) {
 			t.Errorf("the claim %s: got it kept by %s, want it deleted", name, pattern)
 		}

@@ -1,0 +1,158 @@
+{{- define "stallspan.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 55 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 55 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "stallspan.selector" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "stallspan.labels" -}}
+{{ include "stallspan.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+
+{{- define "stallspan.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "stallspan.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- required "serviceAccount.name: name an existing one, or set serviceAccount.create" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- /* image takes the root and an entry of images. */ -}}
+{{- define "stallspan.image" -}}
+{{- if .image.digest -}}
+{{ .image.repository }}@{{ .image.digest }}
+{{- else -}}
+{{ .image.repository }}:{{ default .root.Chart.AppVersion .image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{- define "stallspan.endpoint" -}}
+{{- required "export.endpoint: give host:port of a backend that takes OTLP over gRPC" .Values.export.endpoint -}}
+{{- end -}}
+
+{{- /* confined is the security context of a container that needs no right. */ -}}
+{{- define "stallspan.confined" -}}
+runAsUser: 65532
+runAsGroup: 65532
+runAsNonRoot: true
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- /* exporter is the Collector's exporter to the backend. */ -}}
+{{- define "stallspan.exporter" -}}
+endpoint: {{ include "stallspan.endpoint" . | quote }}
+tls:
+  insecure: {{ .Values.export.insecure }}
+  {{- if .Values.export.tlsSecret }}
+  ca_file: /etc/stallspan/backend/ca.crt
+  {{- if .Values.export.clientCertificate }}
+  cert_file: /etc/stallspan/backend/tls.crt
+  key_file: /etc/stallspan/backend/tls.key
+  {{- end }}
+  {{- end }}
+{{- if .Values.export.authorization.secret }}
+headers:
+  authorization: ${env:EXPORT_AUTHORIZATION}
+{{- end }}
+{{- end -}}
+
+{{- /* toGateway is the nodes' exporter to the gateway. */ -}}
+{{- define "stallspan.toGateway" -}}
+endpoint: {{ printf "%s-gateway.%s:4317" (include "stallspan.fullname" .) .Release.Namespace }}
+tls:
+  insecure: {{ empty .Values.gateway.tlsSecret }}
+  {{- if .Values.gateway.tlsSecret }}
+  ca_file: /etc/stallspan/gateway/ca.crt
+  {{- end }}
+{{- end -}}
+
+{{- define "stallspan.exportEnv" -}}
+{{- if .Values.export.authorization.secret }}
+- name: EXPORT_AUTHORIZATION
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.export.authorization.secret }}
+      key: {{ .Values.export.authorization.key }}
+{{- end }}
+{{- end -}}
+
+{{- define "stallspan.exportMounts" -}}
+{{- if .Values.export.tlsSecret }}
+- name: backend
+  mountPath: /etc/stallspan/backend
+  readOnly: true
+{{- end }}
+{{- end -}}
+
+{{- define "stallspan.exportVolumes" -}}
+{{- if .Values.export.tlsSecret }}
+- name: backend
+  secret:
+    secretName: {{ .Values.export.tlsSecret }}
+    defaultMode: 0444 # for a user without root
+{{- end }}
+{{- end -}}
+
+{{- define "stallspan.nodeCollectorConfig" -}}
+{{- $config := .Files.Get "files/node.yaml" | fromYaml -}}
+{{- $exporter := ternary (include "stallspan.toGateway" .) (include "stallspan.exporter" .) .Values.gateway.enabled -}}
+{{- $_ := set $config.exporters "otlp_grpc/gateway" (fromYaml $exporter) -}}
+{{- if .Values.prometheus.scrape -}}
+{{- $prometheus := dict "endpoint" "${env:POD_IP}:8889" "resource_to_telemetry_conversion" (dict "enabled" true) -}}
+{{- $_ := set $config.exporters "prometheus" $prometheus -}}
+{{- $_ := set $config.service.pipelines.metrics "exporters" (append $config.service.pipelines.metrics.exporters "prometheus") -}}
+{{- end -}}
+{{- if .Values.node.state.hostPath -}}
+{{- $_ := set $config.receivers.stallspan "slow" (dict "baseline" "/var/lib/stallspan/baselines.json") -}}
+{{- end -}}
+{{- $_ := set $config.receivers.stallspan "socket" (include "stallspan.socketPath" .) -}}
+{{- mustMergeOverwrite $config (deepCopy .Values.node.collectorConfig) | toYaml -}}
+{{- end -}}
+
+{{- define "stallspan.agentConfig" -}}
+{{- $config := dict "socket" (include "stallspan.socketPath" .) "sampling" (dict "root_path" "/hostfs") "smart" (dict "enabled" false) -}}
+{{- mustMergeOverwrite $config (deepCopy .Values.node.agentConfig) | toYaml -}}
+{{- end -}}
+
+{{- /* socket is empty where pods cannot reach the socket: only root may make it on the node. */ -}}
+{{- define "stallspan.socket" -}}
+{{- if and .Values.node.socket.enabled .Values.node.readOtherUsers -}}true{{- end -}}
+{{- end -}}
+
+{{- define "stallspan.socketPath" -}}
+{{ if include "stallspan.socket" . }}/run{{ else }}/tmp{{ end }}/stallspan/stallspan.sock
+{{- end -}}
+
+{{- define "stallspan.gatewayConfig" -}}
+{{- $config := .Files.Get "files/gateway.yaml" | fromYaml -}}
+{{- $_ := set $config.exporters "otlp_grpc/backend" (include "stallspan.exporter" . | fromYaml) -}}
+{{- if .Values.gateway.tlsSecret -}}
+{{- $_ := set $config.receivers.otlp.protocols.grpc "tls" (dict "cert_file" "/etc/stallspan/gateway/tls.crt" "key_file" "/etc/stallspan/gateway/tls.key") -}}
+{{- end -}}
+{{- if .Values.gateway.sampling.enabled -}}
+{{- if gt (int .Values.gateway.replicas) 1 -}}
+{{- fail "gateway.sampling.enabled: it needs gateway.replicas 1, because one replica must see all spans of a trace" -}}
+{{- end -}}
+{{- $slow := dict "name" "slow windows" "type" "boolean_attribute" "boolean_attribute" (dict "key" "stallspan.slow" "value" true) -}}
+{{- $errors := dict "name" "errors" "type" "status_code" "status_code" (dict "status_codes" (list "ERROR")) -}}
+{{- $rest := dict "name" "a share of others" "type" "probabilistic" "probabilistic" (dict "sampling_percentage" .Values.gateway.sampling.percentage) -}}
+{{- $_ := set $config.processors "tail_sampling" (dict "decision_wait" "30s" "num_traces" 20000 "policies" (list $slow $errors $rest)) -}}
+{{- $_ := set $config.service.pipelines.traces "processors" (list "memory_limiter" "tail_sampling" "batch") -}}
+{{- end -}}
+{{- mustMergeOverwrite $config (deepCopy .Values.gateway.config) | toYaml -}}
+{{- end -}}
