@@ -8,36 +8,45 @@ import (
 
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/queue"
+	"github.com/stallspan/stallspan/internal/window"
 )
 
 const (
-	handoverBytes   = 256 << 10       // of the events that wait for the agent
+	handoverBytes   = 256 << 10       // of the events and windows that wait for the agent
 	handoverTimeout = 2 * time.Second // of one request
 	handoverTime    = time.Second     // for which run waits at its end
 	eventBytes      = 2 << 10         // of an event, about
+	reportBytes     = 4 << 10         // of a window's report, about
 )
 
-// handover gives the events of a run's slow windows to the agent of this machine, if there is one that may be asked. It
-// never blocks the program.
+// handover gives the windows of a run that have ended, and the events of slow ones, to the agent of this machine, if
+// there is one that may be asked. It never blocks the program.
 type handover struct {
 	sockets []string
-	queue   *queue.Queue[emit.Event]
+	queue   *queue.Queue[handed]
+}
+
+// handed is an event or, without one, a window.
+type handed struct {
+	event  *emit.Event
+	window *window.Report
 }
 
 func newHandover(sockets []string) *handover {
 	h := &handover{sockets: sockets}
-	h.queue = queue.New(queue.Options[emit.Event]{Send: h.send, MaxBytes: handoverBytes, MaxBatchItems: 1})
+	h.queue = queue.New(queue.Options[handed]{Send: h.send, MaxBytes: handoverBytes, MaxBatchItems: 1})
 	h.queue.Start()
 	return h
 }
 
-// send gives events to the first server that takes them. Without one they are in the report of the run alone, so there
+// send gives what it gets to the first server that takes it. Without one it is in the report of the run alone, so there
 // is no second try.
-func (h *handover) send(ctx context.Context, batch []emit.Event) (err error) {
+func (h *handover) send(ctx context.Context, batch []handed) (err error) {
 	for i := range batch {
 		for _, socket := range h.sockets {
-			if err = report(ctx, socket, &batch[i]); err == nil {
+			if err = batch[i].report(ctx, socket); err == nil {
 				break
 			}
 		}
@@ -48,10 +57,13 @@ func (h *handover) send(ctx context.Context, batch []emit.Event) (err error) {
 	return nil
 }
 
-func report(ctx context.Context, socket string, e *emit.Event) error {
+func (h *handed) report(ctx context.Context, socket string) error {
 	ctx, cancel := context.WithTimeout(ctx, handoverTimeout)
 	defer cancel()
-	return api.NewClient(socket).Report(ctx, e)
+	if h.event != nil {
+		return api.NewClient(socket).Report(ctx, h.event)
+	}
+	return api.NewClient(socket).ReportWindow(ctx, explain.NewReport(h.window))
 }
 
 // close waits until all is sent, but not for long. A nil handover has nothing to send.
@@ -67,6 +79,10 @@ func (h *handover) close(ctx context.Context) {
 // post queues an event of a window, and ignores others.
 func (h *handover) post(e emit.Event, span trace.SpanContext) {
 	if e.Reportable() {
-		h.queue.Push(e.Identified(span), eventBytes)
+		e = e.Identified(span)
+		h.queue.Push(handed{event: &e}, eventBytes)
 	}
 }
+
+// ended queues a window. The agent has those of other programs, so that its page and its list show a run after its end.
+func (h *handover) ended(r *window.Report) { h.queue.Push(handed{window: r}, reportBytes) }

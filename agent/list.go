@@ -22,7 +22,7 @@ func listCommand() *cobra.Command {
 		Use:   "ls",
 		Short: "List the windows of this machine: open ones, and those of the last hour",
 		Long: `Lists the windows that programs have announced to the agent, or to a Collector with the receiver,
-and those of your programs that stallspan run is watching now. Open ones have their ledger so far.
+and those of your programs under stallspan run. Open ones have their ledger so far.
 With STALLSPAN_SOCKET it lists those of that socket alone.`,
 		Example: `  stallspan ls
   stallspan mark end "$(stallspan ls --json | jq -r '.running[0].id')"`,
@@ -72,6 +72,12 @@ func listAll(ctx context.Context, client *api.Client) (api.Listing, error) {
 		all.Running = append(all.Running, one.Running...)
 		all.Ended = append(all.Ended, one.Ended...)
 	}
+	known := map[string]bool{} // the agent has those that a run has reported
+	all.Ended = slices.DeleteFunc(all.Ended, func(r *explain.Report) bool {
+		twice := known[r.ID]
+		known[r.ID] = true
+		return twice
+	})
 	if runs > 0 {
 		return all, nil
 	}

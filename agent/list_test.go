@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,6 +32,33 @@ func TestListOfARun(t *testing.T) {
 		}
 	}
 	t.Errorf("got %q, want the open epoch of the run", got)
+}
+
+// After its end, a run's windows are with the agent.
+func TestListAfterARun(t *testing.T) {
+	t.Parallel()
+	socket := socketIn(t)
+	agent, _ := startAgent(t, socket)
+	defer stop(t, agent)
+	run := stallspan(t, "run", "--name", "listed", "--", "sh", "-c", "echo Epoch 1/1; sleep 0.3")
+	run.Env = append(run.Env, "STALLSPAN_SOCKET="+socket)
+	if code := run.run(); code != 0 {
+		t.Fatalf("got exit code %d: %s", code, &run.err)
+	}
+	var got api.Listing
+	end := time.Now().Add(slowest / 2)
+	for ; time.Now().Before(end) && len(got.Ended) < 2; time.Sleep(50 * time.Millisecond) {
+		var err error
+		if got, err = api.NewClient(socket).Windows(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(got.Ended) != 2 || got.Ended[0].Label() != "epoch 1" || got.Ended[1].Label() != "listed" {
+		t.Errorf("got %+v, want the epoch and the run", got.Ended)
+	}
+	if want := fmt.Sprint("uid ", os.Geteuid()); got.Ended[0].Reporter != want {
+		t.Errorf("got the reporter %q, want %s", got.Ended[0].Reporter, want)
+	}
 }
 
 func TestList(t *testing.T) {

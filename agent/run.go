@@ -107,7 +107,10 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	}
 	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
 		live: newLiveLines(o.quiet || o.json)}
-	r.windows.added = r.live.ended
+	r.windows.added = func(w *window.Report) {
+		r.live.ended(w)
+		r.telemetry.handover.ended(w)
+	}
 	return r.do(ctx)
 }
 
@@ -218,6 +221,9 @@ func (r *run) watch(socket string) error {
 	r.follower.close(code != 0)
 	r.client.EndAll(exit)
 	r.whole, _ = r.monitor.Windows.End(r.id, exit) // ErrUnknown: it did not begin, as thousands were open
+	if r.whole != nil {
+		r.telemetry.handover.ended(r.whole)
+	}
 	r.monitor.Jobs.Unfollow(runJob)
 	return nil
 }

@@ -14,6 +14,8 @@ type Past interface {
 	// Copy writes what is between two times, zero for no limit, in the form of the store's files. With owns, it leaves out
 	// the jobs, and the windows of clients for which that is false.
 	Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error
+	// Keep takes a window of a client that ended, as JSON. It does not wait.
+	Keep(ended time.Time, client string, report []byte)
 }
 
 // Keeping makes the server serve the past. Call it before Serve.

@@ -22,6 +22,8 @@ type kept struct {
 	all         bool
 }
 
+func (k *kept) Keep(time.Time, string, []byte) {}
+
 func (k *kept) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
 	k.mu.Lock()
 	k.from, k.until, k.all = from, until, owns == nil

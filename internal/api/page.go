@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -61,6 +62,7 @@ type viewer struct {
 	step   time.Duration
 	until  time.Duration // end of the curves that were sent
 	ended  map[string]bool
+	others map[string]bool // windows of other programs that were sent
 }
 
 // span is the time that a page shows.
@@ -114,6 +116,7 @@ func (s *Server) viewer(r *http.Request) (*viewer, *page.Live, error) {
 	step := max((span/pagePoints + pageStep - 1).Truncate(pageStep), pageStep)
 	v := &viewer{
 		server: s, who: peerOfRequest(r.Context()), origin: start, span: span, step: step, ended: map[string]bool{},
+		others: map[string]bool{},
 	}
 	return v, v.first(end), nil
 }
@@ -126,7 +129,7 @@ func (v *viewer) first(end time.Duration) *page.Live {
 		Duration: (end - v.origin).Seconds(), Windows: []page.Window{},
 	}}
 	reports, left := v.windows(end)
-	live.Windows = v.placed(reports)
+	live.Windows = append(v.placed(reports), v.reported(end)...)
 	if left > 0 {
 		live.Problems = append(live.Problems, fmt.Sprintf("%d older windows are not shown.", left))
 	}
@@ -151,7 +154,7 @@ func (v *viewer) next() *page.Update {
 		return nil
 	}
 	reports, _ := v.windows(end + pageDelay)
-	u := &page.Update{Now: (end - v.origin).Seconds(), Windows: v.placed(reports)}
+	u := &page.Update{Now: (end - v.origin).Seconds(), Windows: append(v.placed(reports), v.reported(end+pageDelay)...)}
 	u.Curves = v.source(reports).More(v.step, v.origin, v.until, end)
 	v.until = end
 	return u
@@ -180,6 +183,25 @@ func (v *viewer) windows(end time.Duration) (reports []*window.Report, left int)
 		})...)
 	}
 	return reports, max(left, 0)
+}
+
+// reported are the windows that other programs have measured, as windows returns those of this one.
+func (v *viewer) reported(end time.Duration) []page.Window {
+	kept := map[string]bool{}
+	var placed []page.Window
+	for _, m := range v.server.others(v.who) {
+		if m.End < v.origin || m.Start > end {
+			continue
+		}
+		kept[m.ID] = true
+		report := new(explain.Report)
+		if v.others[m.ID] || json.Unmarshal(m.Text, report) != nil {
+			continue
+		}
+		placed = append(placed, page.Window{Start: (m.Start - v.origin).Seconds(), Label: report.Label(), Report: report})
+	}
+	v.others = kept
+	return placed[max(0, len(placed)-pageWindows):]
 }
 
 // placed puts reports on the time axis. Those that have not ended run.

@@ -34,29 +34,47 @@ func (s *Server) reported(w http.ResponseWriter, r *http.Request) error {
 		"test", "time", "trace_id"); err != nil {
 		return err
 	}
-	who := peerOfRequest(r.Context())
-	switch {
-	case s.events.Reported == nil:
+	if s.events.Reported == nil {
 		return refuse(http.StatusNotFound, "this server takes no events: use stallspan agent, or a Collector with the "+
 			"receiver stallspan in a pipeline of traces or logs")
-	case !s.local || who.uid < 0:
-		return refuse(http.StatusForbidden, "an event needs a reporter who is known: use the unix socket, not TCP")
 	}
-	reporter := who.name
-	if reporter == "" {
-		reporter = "uid " + strconv.Itoa(who.uid)
+	reporter, err := s.reporter(r)
+	if err != nil {
+		return err
 	}
 	e, span, err := emit.Reported(&j, reporter, time.Now())
 	if err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
-	if err := s.reports.Take(who.name, sample.Now().Mono); errors.Is(err, quota.ErrShare) {
-		return refuse(http.StatusTooManyRequests, "you have reported %d events in a minute: wait", maxReported/quota.Share)
-	} else if err != nil {
-		return refuse(http.StatusTooManyRequests, "%d events were reported in a minute: wait", maxReported)
+	if err := take(s.eventRate, r, maxReported, "events"); err != nil {
+		return err
 	}
 	s.events.Reported(e, span)
 	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// reporter is who reports, by what the kernel says.
+func (s *Server) reporter(r *http.Request) (string, error) {
+	who := peerOfRequest(r.Context())
+	switch {
+	case !s.local || who.uid < 0:
+		return "", refuse(http.StatusForbidden, "a report needs a reporter who is known: use the unix socket, not TCP")
+	case who.name != "":
+		return who.name, nil
+	}
+	return "uid " + strconv.Itoa(who.uid), nil
+}
+
+// take counts one report against what a minute allows.
+func take(places *quota.Rate, r *http.Request, most int, what string) error {
+	err := places.Take(peerOfRequest(r.Context()).name, sample.Now().Mono)
+	switch {
+	case errors.Is(err, quota.ErrShare):
+		return refuse(http.StatusTooManyRequests, "you have reported %d %s in a minute: wait", most/quota.Share, what)
+	case err != nil:
+		return refuse(http.StatusTooManyRequests, "%d %s were reported in a minute: wait", most, what)
+	}
 	return nil
 }
 

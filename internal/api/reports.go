@@ -3,6 +3,7 @@ package api
 import (
 	"bufio"
 	"encoding/json"
+	"iter"
 	"net/http"
 	"slices"
 	"time"
@@ -42,21 +43,40 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "application/json")
 	out := bufio.NewWriterSize(w, 32<<10)
 	_, _ = out.WriteString(`{"running":[`) // out keeps the first error
-	writeReports(out, running)
+	writeTexts(out, reportTexts(running))
 	_, _ = out.WriteString(`],"ended":[`)
-	writeReports(out, ended)
+	writeTexts(out, func(yield func([]byte) bool) {
+		for text := range reportTexts(ended) {
+			if !yield(text) {
+				return
+			}
+		}
+		for _, m := range s.others(who) {
+			if !yield(m.Text) {
+				return
+			}
+		}
+	})
 	_, _ = out.WriteString("]}\n")
 	_ = out.Flush() // fails if the client is gone
 	return nil
 }
 
-func writeReports(out *bufio.Writer, reports []*window.Report) {
-	comma := ""
-	for _, r := range reports {
-		text, err := json.Marshal(explain.NewReport(r))
-		if err != nil {
-			continue // a number that JSON cannot represent
+// reportTexts yields reports as JSON.
+func reportTexts(reports []*window.Report) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, r := range reports {
+			text, err := json.Marshal(explain.NewReport(r))
+			if err == nil && !yield(text) { // JSON cannot represent each number
+				return
+			}
 		}
+	}
+}
+
+func writeTexts(out *bufio.Writer, texts iter.Seq[[]byte]) {
+	comma := ""
+	for text := range texts {
 		_, _ = out.WriteString(comma)
 		if _, err := out.Write(text); err != nil {
 			return
@@ -72,6 +92,12 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) error {
 	}
 	report := s.monitor.Windows.Report(id)
 	if report == nil {
+		for _, m := range s.others(peerOfRequest(r.Context())) {
+			if m.ID == id {
+				reply(w, http.StatusOK, json.RawMessage(m.Text))
+				return nil
+			}
+		}
 		return refuse(http.StatusNotFound, "no window has the ID %s: it is unknown, or ended over an hour ago", excerpt(id))
 	}
 	reply(w, http.StatusOK, explain.NewReport(report))

@@ -32,6 +32,7 @@ func (s *Server) routes() http.Handler {
 		mux.Handle(path, wrongMethod(allowed[len(", "):]))
 	}
 	handle("/v1/windows", map[string]handler{http.MethodGet: s.list, http.MethodPost: s.begin})
+	handle("/v1/reports", map[string]handler{http.MethodPost: s.reportedWindow})
 	handle("/v1/windows/{id}", map[string]handler{http.MethodGet: s.show})
 	handle("/v1/windows/{id}/end", map[string]handler{http.MethodPost: s.end})
 	handle("/v1/events", map[string]handler{http.MethodGet: s.follow, http.MethodPost: s.reported})
@@ -44,7 +45,7 @@ func (s *Server) routes() http.Handler {
 	handle("/{$}", map[string]handler{http.MethodGet: s.shell})
 	mux.Handle("/", handler(func(_ http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "there is no %s: the paths are /, /v1/windows, /v1/windows/ID, "+
-			"/v1/windows/ID/end, /v1/events, /v1/events/test, /v1/history, /v1/page, /v1/page/live, "+
+			"/v1/windows/ID/end, /v1/reports, /v1/events, /v1/events/test, /v1/history, /v1/page, /v1/page/live, "+
 			"/v1/schedule and /v1/status", excerpt(r.URL.Path))
 	}))
 	return noPages(s.admitTCP(mux))

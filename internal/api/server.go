@@ -46,39 +46,41 @@ const (
 
 // Server serves the API on one listener.
 type Server struct {
-	monitor  *monitor.Monitor
-	windows  Windows
-	version  string
-	started  time.Time
-	listings *quota.Places
-	streams  *quota.Places
-	reports  *quota.Rate // of events by other programs
-	callers  *callers
-	conns    *connections
-	ending   chan struct{} // closed when the server stops
-	events   Events
-	lender   *lend.Lender  // nil for none
-	past     Past          // nil for none
-	copies   *quota.Places // of the past: its disk may hang, and lists of windows must not wait for it
-	token    []byte        // that requests over TCP need; nil for none
-	loopback bool          // the listener is a loopback port
-	local    bool          // the listener is a unix socket
-	http     http.Server
-	open     sync.WaitGroup // connections
+	monitor    *monitor.Monitor
+	windows    Windows
+	version    string
+	started    time.Time
+	listings   *quota.Places
+	streams    *quota.Places
+	eventRate  *quota.Rate // of events by other programs
+	windowRate *quota.Rate // of windows by other programs
+	callers    *callers
+	conns      *connections
+	ending     chan struct{} // closed when the server stops
+	events     Events
+	lender     *lend.Lender  // nil for none
+	past       Past          // nil for none
+	copies     *quota.Places // of the past: its disk may hang, and lists of windows must not wait for it
+	token      []byte        // that requests over TCP need; nil for none
+	loopback   bool          // the listener is a loopback port
+	local      bool          // the listener is a unix socket
+	http       http.Server
+	open       sync.WaitGroup // connections
 }
 
 // NewServer returns a server for Serve to run. version is the one in GET /v1/status.
 func NewServer(m *monitor.Monitor, windows Windows, version string) *Server {
 	s := &Server{
-		monitor:  m,
-		windows:  windows,
-		version:  version,
-		started:  time.Now(),
-		listings: quota.New(maxListings),
-		copies:   quota.New(maxListings),
-		streams:  quota.New(maxStreams),
-		reports:  quota.NewRate(maxReported, reportPeriod),
-		ending:   make(chan struct{}),
+		monitor:    m,
+		windows:    windows,
+		version:    version,
+		started:    time.Now(),
+		listings:   quota.New(maxListings),
+		copies:     quota.New(maxListings),
+		streams:    quota.New(maxStreams),
+		eventRate:  quota.NewRate(maxReported, reportPeriod),
+		windowRate: quota.NewRate(maxReportedWindows, reportPeriod),
+		ending:     make(chan struct{}),
 	}
 	s.http = http.Server{
 		Handler:           s.routes(),

@@ -18,6 +18,8 @@ func FuzzServer(f *testing.F) {
 		"GET /v1/events?last=3&follow=0" + head + "\r\n",
 		"POST /v1/windows" + head + "Content-Length: 18\r\n\r\n{\"kind\":\"epoch\"}\r\n",
 		"POST /v1/windows" + head + "Traceparent: " + someTrace + "\r\nContent-Length: 16\r\n\r\n{\"kind\":\"epoch\"}",
+		"POST /v1/reports" + head + "Content-Length: 49\r\n\r\n" +
+			`{"id":"a","kind":"epoch","verdict":"mixed","n":1}`,
 		"POST /v1/windows/x/end" + head + "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n1\r\n}\r\n0\r\n\r\n",
 		"DELETE /v1/windows" + head + "Origin: http://evil\r\n\r\n",
 		"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",

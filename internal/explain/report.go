@@ -48,6 +48,7 @@ type Report struct {
 	StorageStalls    []stretch        `json:"storage_stalls,omitempty"`
 	UncertaintyRatio *float64         `json:"uncertainty_ratio,omitempty"`
 	Interrupted      bool             `json:"interrupted,omitempty"`
+	Reporter         string           `json:"reporter,omitempty"` // who measured it, if that was not this program
 }
 
 // GPUTime is the time that the ledger divides, in seconds: the window's duration for each of its GPUs, or once.

@@ -11,6 +11,11 @@ const (
 	Unknown      Verdict = "unknown"
 )
 
+// Valid reports whether v is one of the verdicts.
+func (v Verdict) Valid() bool {
+	return v == GPUBound || v == StorageBound || v == CPUBound || v == Mixed || v == Unknown
+}
+
 // Thresholds of the verdict, as shares of the window's GPU time. docs/verdicts.md has the same numbers; a test
 // compares.
 var Thresholds = struct {

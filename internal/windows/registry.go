@@ -63,6 +63,8 @@ type Alerts interface {
 
 // Registry is safe for concurrent use.
 type Registry struct {
+	Reported Cache // windows that other programs have measured
+
 	config Config
 
 	mu  sync.Mutex // taken after the lock of the alerts, and before those of Readings, Probe and the baselines

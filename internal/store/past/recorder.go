@@ -41,6 +41,7 @@ type Recorder struct {
 
 	mu      sync.Mutex // guards the fields below
 	windows []*window.Report
+	entries []store.Entry // windows that other programs measured
 	events  []event
 	lost    uint64 // windows and events, because they came too fast
 	writer  *store.Writer
@@ -120,6 +121,21 @@ func (r *Recorder) Window(w *window.Report) {
 		return
 	}
 	r.windows = append(r.windows, w)
+}
+
+// Keep takes a window of a client that another program has measured, as JSON. It does not wait. report must not change
+// later.
+func (r *Recorder) Keep(ended time.Time, client string, report []byte) {
+	if r == nil {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.entries) >= maxWaiting {
+		r.lost++
+		return
+	}
+	r.entries = append(r.entries, store.Entry{Kind: store.Window, At: ended, Client: client, Text: report})
 }
 
 // Event takes an event in the form of the API. It does not wait. line must not change later.
@@ -216,9 +232,12 @@ func (r *Recorder) advance(now sample.Stamp) {
 // passEntries passes windows and events to the writer.
 func (r *Recorder) passEntries() {
 	r.mu.Lock()
-	windows, events := r.windows, r.events
-	r.windows, r.events = nil, nil
+	windows, entries, events := r.windows, r.entries, r.events
+	r.windows, r.entries, r.events = nil, nil, nil
 	r.mu.Unlock()
+	for _, e := range entries {
+		r.writer.AddEntry(e)
+	}
 	for _, w := range windows {
 		report := explain.NewReport(w)
 		text, err := json.Marshal(report)

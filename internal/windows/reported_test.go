@@ -1,0 +1,60 @@
+package windows
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+func ids(all []Reported) (got []string) {
+	for _, m := range all {
+		got = append(got, m.ID)
+	}
+	return got
+}
+
+func TestCache(t *testing.T) {
+	t.Parallel()
+	var s Cache
+	add := func(id, client string, end time.Duration) {
+		s.Add(Reported{ID: id, Client: client, End: end, Text: []byte(id)}, end)
+	}
+	add("a", "", time.Second)
+	add("b", "uid 1", 2*time.Second)
+	add("a", "uid 1", 3*time.Second) // another client's a is another window
+	add("b", "uid 1", 4*time.Second)
+	if got, want := ids(s.All(4*time.Second)), []string{"a", "a", "b"}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, want := ids(s.All(Keep+3*time.Second+1)), []string{"b"}; !slices.Equal(got, want) {
+		t.Errorf("an hour later: got %v, want %v", got, want)
+	}
+	if got := ids(s.All(2 * Keep)); len(got) > 0 || len(s.bytes) > 0 || s.total != 0 {
+		t.Errorf("two hours later: got %v, %v and %d bytes, want none", got, s.bytes, s.total)
+	}
+}
+
+// One client cannot drive out the windows of another one, by their number or by their size.
+func TestFullCache(t *testing.T) {
+	t.Parallel()
+	for _, size := range []int{100, 64 << 10} {
+		var s Cache
+		s.Add(Reported{ID: "victim", Client: "uid 1", Text: make([]byte, 100)}, 0)
+		for i := range 2 * MaxReported {
+			s.Add(Reported{ID: fmt.Sprint(i), Client: "uid 2", Text: make([]byte, size)}, 0)
+		}
+		all, sum := s.All(0), 0
+		for _, m := range all {
+			sum += len(m.Text)
+		}
+		if len(all) > MaxReported || sum > maxReportedBytes || sum != s.total {
+			t.Errorf("reports of %d bytes: got %d with %d bytes (%d counted), want at most %d and %d", size, len(all), sum,
+				s.total, MaxReported, maxReportedBytes)
+		}
+		if all[0].ID != "victim" || all[len(all)-1].ID != fmt.Sprint(2*MaxReported-1) {
+			t.Errorf("reports of %d bytes: got %s to %s, want the other client's window and the newest one", size, all[0].ID,
+				all[len(all)-1].ID)
+		}
+	}
+}
