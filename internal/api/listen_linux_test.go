@@ -20,14 +20,24 @@ const otherUser = 65534 // has no rights
 func asOther(t *testing.T, do func() error) {
 	t.Helper()
 	done := make(chan error)
-	go func() {
+	var on func()
+	on = func() {
 		runtime.LockOSThread() // never unlocked, so that the thread ends with the goroutine
+		if unix.Gettid() == unix.Getpid() {
+			// The first thread never ends, and all files of /proc/self would belong to the other user.
+			defer runtime.UnlockOSThread()
+			ended := make(chan struct{})
+			go func() { defer close(ended); on() }()
+			<-ended
+			return
+		}
 		if _, _, err := unix.RawSyscall(unix.SYS_SETRESUID, otherUser, otherUser, otherUser); err != 0 {
 			done <- err
 			return
 		}
 		done <- do()
-	}()
+	}
+	go on()
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
