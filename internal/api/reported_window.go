@@ -88,7 +88,7 @@ func decodeReport(body []byte) (*explain.Report, error) {
 	case !r.Kind.Valid():
 		return nil, refuse(http.StatusBadRequest, "kind is %s: use %s", excerpt(string(r.Kind)), window.KindChoices)
 	case !r.Verdict.Valid():
-		return nil, refuse(http.StatusBadRequest, "verdict is %s: send one of those in docs/verdicts.md",
+		return nil, refuse(http.StatusBadRequest, "verdict is %s: send one of stallspan docs verdicts",
 			excerpt(string(r.Verdict)))
 	}
 	return &r, nil
