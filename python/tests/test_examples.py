@@ -1,4 +1,4 @@
-"""The notebook, and the scripts for SLURM."""
+"""The notebook, and the scripts for Slurm."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ class Notebook(unittest.TestCase):
 @needs_program
 class Slurm(unittest.TestCase):
     def script(self, name: str, env: Dict[str, str]) -> None:
-        """Run a script as SLURM does: it must succeed and be silent."""
+        """Run a script as Slurm does: it must succeed and be silent."""
         done = run(os.path.join(EXAMPLES, "slurm", name), env=env)
         self.assertEqual((done.returncode, done.stdout), (0, ""), done.stderr)
 
     def environment(self, home: str, **changes: str) -> Dict[str, str]:
-        """Return what SLURM sets, with stand-ins for nvidia-smi and logger before the real ones."""
+        """Return what Slurm sets, with stand-ins for nvidia-smi and logger before the real ones."""
         tools = os.path.join(home, "bin")
         os.makedirs(tools, exist_ok=True)
-        for name, text in (("nvidia-smi", 'case $1 in --id=0) echo GPU-a;; --id=1) echo GPU-b;; *) exit 6;; esac'),
+        for name, text in (("nvidia-smi", 'echo "0, GPU-a"; echo "1, GPU-b"'),
                            ("logger", 'echo "$@" >>"%s/log"' % home)):
             path = os.path.join(tools, name)
             with open(path, "w") as file:
@@ -93,18 +93,42 @@ class Slurm(unittest.TestCase):
             with open(program, "w") as file:
                 file.write('#!/bin/sh\nprintf "%%s\\n" "$@" >"%s/arguments"\necho id\n' % home)
             os.chmod(program, 0o755)
-            self.script("prolog.sh", dict(env, STALLSPAN=program, SLURM_JOB_GPUS="0,1,7,MIG-x"))
-            with open(os.path.join(home, "arguments")) as file:
-                self.assertEqual(file.read().splitlines(), [
-                    "mark", "begin", "--kind", "custom", "--name", "job 42", "--pid", "4194304",
-                    "--attribute", "slurm.job.id=42", "--attribute", "slurm.job.user=ada",
-                    "--attribute", "slurm.job.partition=gpu", "--gpu", "GPU-a", "--gpu", "GPU-b", "--gpu", "MIG-x",
-                    "--attribute", "slurm.job.gpus=0,1,7,MIG-x"])
+            driver = os.path.join(home, "driver")
+            for minor, uuid in (("0", "GPU-c"), ("1", "GPU-d"), ("2", "GPU-????????")):
+                os.makedirs(os.path.join(driver, uuid))
+                with open(os.path.join(driver, uuid, "information"), "w") as file:
+                    file.write("GPU UUID: \t %s\nDevice Minor: \t %s\n" % (uuid, minor))
+            env.update(STALLSPAN=program)
+            # What slurmd sets, and the GPUs that are announced: by nvidia-smi, by the driver, and parts of a GPU.
+            for number, changes, gpus, ids in (
+                    (42, {"SLURM_JOB_GPUS": "0,1,7"}, "0,1,7", ["GPU-a", "GPU-b"]),
+                    (43, {"SLURM_JOB_GPUS": "1,2", "STALLSPAN_DRIVER": driver}, "1,2", ["GPU-d"]),
+                    (44, {"SLURM_JOB_GPUS": "0", "CUDA_VISIBLE_DEVICES": "MIG-x,MIG-y"}, "MIG-x,MIG-y",
+                     ["MIG-x", "MIG-y"])):
+                self.script("prolog.sh", dict(env, SLURM_JOB_ID=str(number), **changes))
+                want = ["mark", "begin", "--kind", "custom", "--name", "job %d" % number, "--pid", "4194304",
+                        "--attribute", "slurm.job.id=%d" % number, "--attribute", "slurm.job.user=ada",
+                        "--attribute", "slurm.job.partition=gpu", "--attribute", "slurm.job.gpus=" + gpus]
+                for uuid in ids:
+                    want += ["--gpu", uuid]
+                with open(os.path.join(home, "arguments")) as file:
+                    self.assertEqual(file.read().splitlines(), want)
+
+    def test_an_agent_that_refuses_the_gpus(self) -> None:
+        with folder() as home:
+            env = self.environment(home)
+            program = os.path.join(home, "bin", "stallspan")
+            with open(program, "w") as file:
+                file.write('#!/bin/sh\ncase "$*" in *--gpu*) echo no such GPU >&2; exit 1;; esac\necho id\n')
+            os.chmod(program, 0o755)
+            self.script("prolog.sh", dict(env, STALLSPAN=program))
+            with open(os.path.join(home, "jobs", "42")) as file:
+                self.assertEqual(file.read(), "id\n")
 
     def test_nothing_stops_a_job(self) -> None:
         with folder() as home:
             env = self.environment(home, STALLSPAN_SOCKET=os.path.join(home, "absent"))
-            for changes in ({}, {"STALLSPAN": "/nonexistent"}, {"SLURM_JOB_ID": ""},
+            for changes in ({}, {"STALLSPAN": "/nonexistent"}, {"SLURM_JOB_ID": ""}, {"SLURM_JOB_ID": "../42"},
                             {"STALLSPAN_JOBS": "/proc/nowhere"}):
                 for name in ("prolog.sh", "epilog.sh"):
                     self.script(name, dict(env, **changes))
