@@ -145,11 +145,12 @@ fuzz: ## Run every fuzz target for FUZZTIME=20 seconds, or all together for FUZZ
 demo: ## Diagnose a slow epoch on this machine in under a minute
 	go run . demo
 
-pictures: build ## Draw the pictures in the README again, from runs of the demo (the second with Debian's chromium)
+pictures: build ## Draw the pictures in the README again, from runs of the demo (the second and third with Debian's chromium)
 	go run ./hack/picture -o docs/images/demo.svg -- build/stallspan demo
 	build/stallspan demo --html build/demo.html >/dev/null
 	chromium --headless --no-sandbox --hide-scrollbars --window-size=1100,1040 --virtual-time-budget=3000 \
 		--screenshot=docs/images/report.png build/demo.html
+	hack/pagepicture.sh
 
 install: ## Install the program with `go install`
 	go install .

@@ -3,8 +3,8 @@
 #
 #   JAEGER_UI=FOLDER hack/tracepictures.sh
 #
-# FOLDER is packages/jaeger-ui/build of github.com/jaegertracing/jaeger-ui, built at v2.17.0 with `npm ci` and `npx vite
-# build`: the page is not in Jaeger's Go module. It also needs npm, Python and Debian's chromium.
+# FOLDER is a build of Jaeger's page, v2.17.0, which is not in Jaeger's Go module. It also needs npm, Python and Debian's
+# chromium.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [[ ! -f ${JAEGER_UI:?set it to a build of Jaeger\'s page: see the first lines of this script}/index.html ]]; then

@@ -1,9 +1,15 @@
 #!/usr/bin/env python3
-"""What hack/tracepictures.sh traces: a load and two epochs that read a real disk in small pieces, one at a time."""
+"""What hack/tracepictures.sh traces: a load and two epochs that read a real disk in small pieces, one at a time.
+
+With a second argument, N, it trains for N epochs on a stand-in for a GPU (testdata/fakenvml) whose kernels the file
+named by the third one shows. Each second epoch finds its data in memory.
+"""
 
 import os
 import random
+import struct
 import sys
+import time
 import zlib
 
 PIECE = 4096  # bytes
@@ -23,6 +29,38 @@ def cold(path, pieces):
     return file
 
 
+class GPU:
+    """A stand-in for a GPU: it is busy while compute() waits."""
+
+    def __init__(self, path):
+        self.file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self.version, self.done, self.start, self.end = 0, 0, 0, 0
+        os.pwrite(self.file, struct.pack("4QQ", 0, 0, 0, 0, os.getpid()), 0)
+
+    def compute(self, seconds):
+        self.done += self.end - self.start
+        self.start = time.monotonic_ns()
+        self.end = self.start + int(seconds * 1e9)
+        self.version += 2
+        os.pwrite(self.file, struct.pack("Q", self.version - 1), 0)
+        os.pwrite(self.file, struct.pack("3Q", self.done, self.start, self.end), 8)
+        os.pwrite(self.file, struct.pack("Q", self.version), 0)
+        time.sleep(seconds)
+
+
+def train(folder, epochs, gpu):
+    """Train on batches of 128 pieces that take 15 ms on the GPU."""
+    samples = cold(folder + "/samples.bin", SAMPLES)
+    for epoch in range(1, epochs + 1):
+        print(f"Epoch {epoch}/{epochs}", flush=True)
+        if epoch % 2:
+            os.posix_fadvise(samples, 0, 0, os.POSIX_FADV_DONTNEED)
+        for batch in range(SAMPLES // 128):
+            for piece in range(batch * 128, batch * 128 + 128):
+                zlib.crc32(os.pread(samples, PIECE, piece * PIECE))
+            gpu.compute(0.015)
+
+
 def read(file, pieces, work):
     """Read a file in a random order, with some work on each piece."""
     order = list(range(pieces))
@@ -34,6 +72,9 @@ def read(file, pieces, work):
 
 
 folder = sys.argv[1]
+if len(sys.argv) > 2:
+    train(folder, int(sys.argv[2]), GPU(sys.argv[3]))
+    sys.exit()
 model, samples = cold(folder + "/model.bin", MODEL), cold(folder + "/samples.bin", SAMPLES)
 print("Loading model llama", flush=True)
 read(model, MODEL, 1)
