@@ -97,7 +97,7 @@ func (a *attach) run(ctx context.Context, who string) error {
 	}
 	defer m.Jobs.Unfollow(attachJob)
 	id, err := m.Windows.Begin(window.Window{Kind: window.Custom, Name: found.name, Run: found.name, Job: attachJob,
-		Source: window.Announced, Owned: true, PID: found.pid}, m.Now())
+		Source: window.Announced, PID: found.pid}, m.Now())
 	if err != nil {
 		return err
 	}

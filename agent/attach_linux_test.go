@@ -108,3 +108,21 @@ func TestAttachUntilTheEnd(t *testing.T) {
 		t.Errorf("got %q and %q, want its end and a table", &v.err, &v.out)
 	}
 }
+
+// The remedy has the number of the process, to be typed as it is.
+func TestAttachNamesTheProcess(t *testing.T) {
+	t.Parallel()
+	job := exec.Command("sleep", "600")
+	if err := job.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = job.Process.Kill(); _ = job.Wait() }()
+	v := stallspan(t, "attach", strconv.Itoa(job.Process.Pid), "1")
+	if code := v.run(); code != 0 {
+		t.Fatalf("got exit code %d: %s", code, &v.err)
+	}
+	got := strings.Join(strings.Fields(v.out.String()), " ")
+	if want := "py-spy dump --pid " + strconv.Itoa(job.Process.Pid); !strings.Contains(got, want) {
+		t.Errorf("got %s, want %q in it", got, want)
+	}
+}
