@@ -72,8 +72,9 @@ type daemon struct {
 }
 
 // gcPercent is GOGC: the growth of the heap until the next collection. Nearly all of the heap is the history's rings.
-// They hold no pointers, so a collection is cheap, and memory is worth more here than time.
-const gcPercent = 20
+// They hold no pointers, so a collection is cheap, and memory is worth more here than time. 20 took 2 MB less, and 4 %
+// more CPU time with 10,000 windows a minute.
+const gcPercent = 40
 
 // run watches until ctx ends. The socket comes first: a second agent has nothing to do.
 func (d *daemon) run(ctx context.Context) (err error) {

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
@@ -22,19 +21,10 @@ func read(proc string, pid int, name string, buf []byte) []byte {
 	return readFile(proc+"/"+strconv.Itoa(pid)+"/"+name, buf)
 }
 
-// readFile does not use os.File, which would cost a fifth more for a file that is read once. The kernel returns these
-// files in one read (fs/seq_file.c, single_open).
+// readFile returns the text of a file that the kernel returns in one read (fs/seq_file.c, single_open); nil for none.
 func readFile(path string, buf []byte) []byte {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil
-	}
-	defer func() { _ = syscall.Close(fd) }()
-	n, err := syscall.Read(fd, buf)
-	if err != nil || n < 0 {
-		return nil
-	}
-	return buf[:n]
+	text, _ := kernfile.ReadPiece(path, buf)
+	return text
 }
 
 // buffer returns a pooled buffer for a file. Spans may name thousands of processes per second that do not exist.

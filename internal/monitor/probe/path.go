@@ -50,21 +50,33 @@ func (p *Probe) inspect(path string, pid int, cached bool) (seen window.Seen) {
 
 // rootOf returns the folder that is "/" for a process. apart means that its mounts are not those of the machine.
 func (p *Probe) rootOf(pid int) (root string, apart bool) {
-	proc := filepath.Join("/", p.root, "proc")
-	own := "self"
-	if filepath.Join("/", p.root) != "/" {
-		own = "1"
-	}
 	if pid <= 0 {
 		return p.root, false
 	}
+	proc := filepath.Join("/", p.root, "proc")
 	process := filepath.Join(proc, strconv.Itoa(pid))
-	ours, err1 := os.Readlink(filepath.Join(proc, own, "ns/mnt"))
+	ours, err1 := p.ownMounts(proc)
 	its, err2 := os.Readlink(filepath.Join(process, "ns/mnt"))
 	if err1 != nil || err2 != nil || ours == its {
 		return p.root, false
 	}
 	return filepath.Join(process, "root"), true
+}
+
+// ownMounts returns the name of the machine's mount namespace: this process's, which it never changes, or in a
+// container that of process 1.
+func (p *Probe) ownMounts(proc string) (string, error) {
+	if filepath.Join("/", p.root) != "/" {
+		return os.Readlink(filepath.Join(proc, "1/ns/mnt"))
+	}
+	if known := p.mounts.Load(); known != nil {
+		return *known, nil
+	}
+	name, err := os.Readlink(filepath.Join(proc, "self/ns/mnt"))
+	if err == nil {
+		p.mounts.Store(&name)
+	}
+	return name, err
 }
 
 // mountOf returns the mount of a path below root, by a process's list of mounts. It follows symbolic links of the last

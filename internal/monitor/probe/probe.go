@@ -6,6 +6,7 @@ package probe
 import (
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/quota"
@@ -26,6 +27,7 @@ type Probe struct {
 	disks  *disk.Source   // nil if disks cannot be read
 	reader process.Reader // nil for none
 
+	mounts  atomic.Pointer[string] // see ownMounts; nil until it is known
 	tasks   background
 	running *quota.Places // of the tasks of await
 	scans   scans

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
 // A span arrives when it has ended. If it is the first one of its process, no one has announced that process, and its
@@ -197,7 +198,7 @@ func scoreOf(done counts) float64 {
 // lookAround lists all processes, and looks at some of them.
 func (s *Source) lookAround(now time.Duration) {
 	c := &s.candidates
-	list, err := names(s.proc, maxHostProcesses)
+	list, err := kernfile.Names(s.proc, maxHostProcesses)
 	if err != nil {
 		c.due = now + lookInterval
 		return

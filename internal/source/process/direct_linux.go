@@ -160,7 +160,7 @@ func (d *Direct) Threads(of Key, limit int) ([]Thread, error) {
 func (d *Direct) Calls(threads []int, into []Call) error {
 	for i, id := range threads {
 		into[i] = CallUnknown
-		if text, err := readAll(d.dir(id)+"/syscall", int64(len(d.buf))); err == nil {
+		if text, err := readAll(d.dir(id)+"/syscall", len(d.buf)); err == nil {
 			into[i] = callOf(d.dir(id), text)
 		}
 	}

@@ -123,7 +123,7 @@ func (j *job) scanChildrenOf(s *Source, m *member) {
 		j.unfinished = true
 		return
 	}
-	threads, err := names(filepath.Join(m.dir, "task"), maxThreads)
+	threads, err := kernfile.Names(filepath.Join(m.dir, "task"), maxThreads)
 	if err != nil && !gone(err) {
 		j.problems.Add(fmt.Errorf("children of processes of job %s are not found: %w", j.id, cause(err)))
 	}
@@ -153,7 +153,7 @@ func (s *Source) hasChildrenFiles(pid int) bool {
 
 // scanParents reads the parent of every process of the machine: about 3 us each.
 func (j *job) scanParents(s *Source) {
-	list, err := names(s.proc, maxHostProcesses)
+	list, err := kernfile.Names(s.proc, maxHostProcesses)
 	if err != nil {
 		j.problems.Add(fmt.Errorf("new processes of job %s are not found: %w", j.id, err))
 		return

@@ -3,7 +3,6 @@ package process
 import (
 	"bytes"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"syscall"
@@ -81,42 +80,19 @@ func outOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// readSmall returns the text of a file that is read once and that the kernel prints in one piece, of 4 KiB at most. It
-// takes three system calls; an os.File takes six.
+// readSmall returns the text of a file that is read once and that the kernel prints in one piece, of 4 KiB at most.
 func readSmall(path string) ([]byte, error) {
-	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
-	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = syscall.Close(fd) }()
 	var buf [4096]byte
-	n, err := syscall.Read(fd, buf[:])
-	if err != nil {
-		return nil, &os.PathError{Op: "read", Path: path, Err: err}
-	}
-	return bytes.Clone(buf[:n]), nil
+	text, err := kernfile.ReadPiece(path, buf[:])
+	return bytes.Clone(text), err
 }
 
-// readAll returns up to limit bytes of a file that is read once.
-func readAll(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
+// readAll returns up to limit bytes of a file that is read once. Most are small.
+func readAll(path string, limit int) ([]byte, error) {
+	var buf [4096]byte
+	text, err := kernfile.ReadOnce(path, buf[:min(limit, len(buf))])
+	if err == nil && len(text) == len(buf) && limit > len(buf) {
+		return kernfile.ReadOnce(path, make([]byte, limit))
 	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
-}
-
-// names lists up to limit entries of a folder, in the order of the kernel.
-func names(path string, limit int) ([]string, error) {
-	dir, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer dir.Close()
-	list, err := dir.Readdirnames(limit)
-	if errors.Is(err, io.EOF) {
-		err = nil // an empty folder
-	}
-	return list, err
+	return bytes.Clone(text), err
 }

@@ -84,7 +84,7 @@ func (ms *mounts) scan(s *Source, m *member, budget int, seen map[int]sample.Mou
 // files. It begins with the file of an index.
 func mountsIn(dir string, from, limit int) (ids []int, files int, err error) {
 	dir = filepath.Join(dir, "fdinfo")
-	fds, err := names(dir, maxProcessFDs)
+	fds, err := kernfile.Names(dir, maxProcessFDs)
 	if err != nil || len(fds) == 0 {
 		return nil, 0, err
 	}

@@ -168,7 +168,7 @@ func (m *member) scanThreads(s *Source, minRequested uint64, limit int, moved ma
 
 // threadsIn lists up to limit threads of a process, by its folder in /proc. It leaves out threads that end meanwhile.
 func threadsIn(dir string, limit int) ([]Thread, error) {
-	tids, err := names(filepath.Join(dir, "task"), limit)
+	tids, err := kernfile.Names(filepath.Join(dir, "task"), limit)
 	if err != nil {
 		return nil, err
 	}

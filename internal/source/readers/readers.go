@@ -5,6 +5,7 @@ package readers
 import (
 	"bytes"
 	"cmp"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,6 +18,9 @@ import (
 
 // Max bounds the processes. With more of them there is no result.
 const Max = 4096
+
+// ioText bounds a /proc/PID/io in bytes. It has seven short lines.
+const ioText = 1 << 10
 
 // Totals holds the bytes that each process has read from storage since its start, by PID. It leaves out processes
 // without permission, and kernel threads: what they read is for processes.
@@ -32,15 +36,12 @@ type Total struct {
 // Scan reads the totals of all processes of the machine with "/" at root. It asks a process.Reader for them, or reads
 // them itself if that is nil. It returns nil if there are too many.
 func Scan(root string, reader process.Reader) Totals {
-	folder, err := os.Open(filepath.Join("/", root, "proc"))
+	proc := filepath.Join("/", root, "proc")
+	names, err := kernfile.Names(proc, math.MaxInt)
 	if err != nil {
 		return nil
 	}
-	defer func() { _ = folder.Close() }()
-	names, err := folder.Readdirnames(-1)
-	if err != nil {
-		return nil
-	}
+	var buf [ioText]byte
 	totals, processes := Totals{}, 0
 	var keys []process.Key
 	for _, name := range names {
@@ -55,7 +56,7 @@ func Scan(root string, reader process.Reader) Totals {
 			keys = append(keys, process.Key{PID: pid})
 			continue
 		}
-		if text, err := os.ReadFile(filepath.Join(folder.Name(), name, "io")); err == nil {
+		if text, err := kernfile.ReadPiece(proc+"/"+name+"/io", buf[:]); err == nil {
 			if n, ok := readBytes(text); ok {
 				totals[pid] = Total{Bytes: n}
 			}
@@ -72,7 +73,7 @@ func Scan(root string, reader process.Reader) Totals {
 			}
 		}
 	}
-	totals.findParents(folder.Name())
+	totals.findParents(proc)
 	return totals
 }
 
