@@ -8,7 +8,6 @@ import (
 	"log"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -46,6 +45,9 @@ func Main(args []string) int {
 	return code
 }
 
+// Command is the command line, from which man pages and completions are made. Main runs it.
+func Command() *cobra.Command { return rootCommand() }
+
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "stallspan",
@@ -75,6 +77,7 @@ func rootCommand() *cobra.Command {
 		replayCommand(),
 		docsCommand(),
 	)
+	root.SetVersionTemplate(describeBuild() + "\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
 	strictDefaults(root)
 	root.SetFlagErrorFunc(flagError)
@@ -82,13 +85,4 @@ func rootCommand() *cobra.Command {
 	root.PersistentFlags().Var(new(colorValue), colorFlag, "colours on a terminal: `when` is auto, always or never")
 	completeValues(root)
 	return root
-}
-
-// version is the module's version, or the revision that it was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
 }

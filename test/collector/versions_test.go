@@ -2,6 +2,7 @@ package collector
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -61,6 +62,33 @@ func TestVersionsAreOneSet(t *testing.T) {
 			t.Errorf("%s: version of %s: got %q, want %s", tools, tool, v, core)
 		}
 	}
+}
+
+// The program, the Collector and the chart have one version.
+func TestVersionsOfAReleaseAreOne(t *testing.T) {
+	number := find(t, "../../agent/version.go", `(?m)^\tversionNumber = "(.+)"$`)
+	for path, pattern := range map[string]string{
+		"../../builder-config.yaml":              `(?m)^  version: (.+)$`,
+		"../../deploy/helm/stallspan/Chart.yaml": `(?m)^appVersion: (.+)$`,
+	} {
+		if got := find(t, path, pattern); got != number {
+			t.Errorf("%s: got the version %s, want %s as in agent/version.go", path, got, number)
+		}
+	}
+}
+
+// find returns what the group of a pattern matches in a file.
+func find(t *testing.T, path, pattern string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	match := regexp.MustCompile(pattern).FindSubmatch(text)
+	if match == nil {
+		t.Fatalf("%s: got no %s", path, pattern)
+	}
+	return string(match[1])
 }
 
 func isCollector(module string) bool {
