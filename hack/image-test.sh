@@ -22,11 +22,12 @@ w=$(mktemp -d /tmp/stallspan-image.XXXXXX)
 containerd=
 finish() {
 	code=$?
-	((!code)) || tail -n 20 "$w"/*.log >&2 || true
-	podman rm --all --force >/dev/null 2>&1 || true
-	[[ -z $containerd ]] || kill "$containerd" 2>/dev/null || true
-	[[ -z $containerd ]] || wait "$containerd" 2>/dev/null || true
-	umount "$w"/storage/overlay 2>/dev/null || true
+	set +e
+	((!code)) || tail -n 20 "$w"/*.log >&2
+	podman rm --all --force >/dev/null 2>&1
+	[[ -z $containerd ]] || kill "$containerd" 2>/dev/null
+	[[ -z $containerd ]] || wait "$containerd" 2>/dev/null
+	umount "$w"/storage/overlay 2>/dev/null
 	rm -rf "$w"
 }
 podman() {

@@ -21,16 +21,17 @@ w=$(mktemp -d /tmp/stallspan-slurm.XXXXXX) # short, for sockets
 pids=()
 finish() {
 	code=$?
+	set +e
 	if ((code)); then tail -n 20 "$w"/*.log "$w"/home/*.out >&2; fi
-	[[ ! -v SLURM_CONF ]] || scancel --user=nobody 2>/dev/null || true
+	[[ ! -v SLURM_CONF ]] || scancel --user=nobody 2>/dev/null
 	for ((i = ${#pids[@]} - 1; i >= 0; i--)); do
-		kill -CONT "${pids[i]}" 2>/dev/null || true
-		kill "${pids[i]}" 2>/dev/null || true
-		wait "${pids[i]}" 2>/dev/null || true
+		kill -CONT "${pids[i]}" 2>/dev/null
+		kill "${pids[i]}" 2>/dev/null
+		wait "${pids[i]}" 2>/dev/null
 	done
 	rm -rf "$w"
-	for group in /sys/fs/cgroup/{freezer/,}slurm_"$node"; do # slurmd leaves it
-		[[ ! -d $group ]] || find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+	for group in /sys/fs/cgroup/*/slurm_"$node"; do # slurmd leaves them
+		[[ ! -d $group ]] || find "$group" -depth -type d -exec rmdir {} \; 2>/dev/null
 	done
 }
 trap finish EXIT
@@ -62,7 +63,7 @@ install -m 0755 "$program" "$w/stallspan"
 uuids=(GPU-0000aaaa-0000-4000-8000-000000000000 GPU-0000bbbb-0000-4000-8000-000000000001)
 printf 'gpu %d uuid=%s utilization=30\n' 0 "${uuids[0]}" 1 "${uuids[1]}" >"$w/gpus"
 for minor in 0 1; do
-	mknod "$w/nvidia$minor" c 1 3 # slurmd wants a device, and this one is /dev/null
+	mknod -m 0600 "$w/nvidia$minor" c 195 "$minor"
 	mkdir -p "$w/driver/$minor"
 	printf 'GPU UUID: \t %s\nDevice Minor: \t %d\n' "${uuids[1 - minor]}" "$minor" >"$w/driver/$minor/information"
 done
@@ -117,11 +118,12 @@ head -c 1024 /dev/urandom >"$w/munge.key"
 chmod 400 "$w/munge.key"
 start munged munged --force --foreground --num-threads=1 --socket="$w/munge.sock" --key-file="$w/munge.key" \
 	--pid-file="$w/munge.pid" --log-file="$w/munge.log" --seed-file="$w/munge.seed"
-# Jobs are tracked by cgroups where these can be written: by the freezer of version 1, which Debian's Slurm asks for here.
-track=proctrack/linuxproc
-if [[ -w /sys/fs/cgroup/freezer ]]; then
-	track=proctrack/cgroup
-	printf 'CgroupPlugin=cgroup/v1\nCgroupMountpoint=/sys/fs/cgroup\n' >"$w/cgroup.conf"
+# Where version 1 of cgroups can be written, which Debian's Slurm is told to use, jobs are tracked and confined by them.
+track=linuxproc task=none
+if [[ -w /sys/fs/cgroup/freezer && -w /sys/fs/cgroup/cpuset && -w /sys/fs/cgroup/memory && -w /sys/fs/cgroup/devices ]]; then
+	track=cgroup task=cgroup
+	printf '%s\n' CgroupPlugin=cgroup/v1 CgroupMountpoint=/sys/fs/cgroup \
+		ConstrainCores=yes ConstrainRAMSpace=yes ConstrainDevices=yes >"$w/cgroup.conf"
 fi
 ports=$(python3 -c 'import socket
 a, b = socket.socket(), socket.socket()
@@ -134,8 +136,8 @@ $ports
 SlurmUser=root
 AuthType=auth/munge
 AuthInfo=socket=$w/munge.sock
-ProctrackType=$track
-TaskPlugin=task/none
+ProctrackType=proctrack/$track
+TaskPlugin=task/$task
 JobAcctGatherType=jobacct_gather/none
 MpiDefault=none
 SelectType=select/cons_tres
@@ -144,6 +146,7 @@ StateSaveLocation=$w/state
 SlurmdSpoolDir=$w/spool
 SlurmctldPidFile=$w/slurmctld.pid
 SlurmdPidFile=$w/slurmd.pid
+SlurmdLogFile=$w/step.log
 ReturnToService=2
 PrologFlags=Alloc
 Prolog=$w/prolog
@@ -164,8 +167,11 @@ until_true idle
 # program and another job.
 submit() {
 	printf '#!/bin/sh\n%s\n' "$1" >"$w/job"
+	local code=0
 	(cd "$w/home" && runuser -u nobody -- env STALLSPAN=/bin/false STALLSPAN_JOBS="$w/home" SLURM_JOB_USER=root \
-		SLURM_JOB_ID=99 PATH="$w/home:$PATH" sbatch --parsable --wait --gres=gpu:1 --output="$w/home/%j.out" <"$w/job") || true
+		SLURM_JOB_ID=99 PATH="$w/home:$PATH" \
+		timeout 120 sbatch --parsable --wait --gres=gpu:1 --output="$w/home/%j.out" <"$w/job") || code=$?
+	((code != 124)) || fail 'got a job that has not ended in two minutes, want it to run'
 }
 # window NUMBER prints the report of a job's window that has ended.
 window() {
@@ -218,9 +224,15 @@ same 'the verdict on the span' "$(attribute "$job" stallspan.verdict)" "$verdict
 echo "slurm-test: job $job of nobody: $verdict"
 
 # 2. A job that fails is cut.
-job=$(submit 'exit 3')
+job=$(submit 'cat /proc/self/cgroup; exit 3')
 until_true window "$job"
 same 'unfinished' "$(window "$job" | of '["unfinished"]')" True
+
+if [[ $task == cgroup ]]; then
+	for controller in cpuset devices freezer memory; do
+		grep -q ":$controller:/slurm_$node/.*/job_$job/" "$w/home/$job.out" || fail "got a job outside of Slurm's $controller cgroup"
+	done
+fi
 
 # 3. An agent that hangs, and then none: jobs run, and the node stays.
 kill -STOP "$agent"
@@ -239,4 +251,4 @@ until_true exits
 if grep -E "/bin/false|^SLURM_JOB_USER=root|^SLURM_JOB_ID=99|^PATH=$w" "$w/environment"; then
 	fail "got the user's variables in the prolog, want none"
 fi
-echo "slurm-test: $(slurmctld -V) ran 4 jobs with the prolog and the epilog, tracked by $track"
+echo "slurm-test: $(slurmctld -V) ran 4 jobs with the prolog and the epilog, with proctrack/$track and task/$task"
