@@ -13,6 +13,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/stallspan/stallspan/agent/internal/scrape"
 	"github.com/stallspan/stallspan/internal/alert/action"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
@@ -36,6 +37,7 @@ type agentConfig struct {
 	Metrics  config.Metrics  `yaml:"metrics"`
 	History  historyConfig   `yaml:"history"`
 	Actions  []action.Config `yaml:"actions"`
+	Scrape   scrape.Config   `yaml:"prometheus"`
 
 	token      []byte // from the file
 	noBaseline error  // why windows are not compared with a baseline although the config does not disable it
@@ -119,6 +121,9 @@ func (c *agentConfig) validate() error {
 	}
 	if _, err := c.History.options(""); err != nil {
 		return fmt.Errorf("history: %w", err)
+	}
+	if err := c.Scrape.Check(); err != nil {
+		return fmt.Errorf("prometheus: %w", err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Metrics)) {
 		if err := emit.CheckMetric(name); err != nil {

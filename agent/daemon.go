@@ -16,6 +16,7 @@ import (
 
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/agent/internal/resident"
+	"github.com/stallspan/stallspan/agent/internal/scrape"
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -69,6 +70,7 @@ type daemon struct {
 	client    *windows.Client
 	events    *eventDispatcher
 	past      *past.Recorder // nil for none
+	scrape    *scrape.Server // nil for none
 }
 
 // gcPercent is GOGC: the growth of the heap until the next collection. Nearly all of the heap is the history's rings.
@@ -89,6 +91,12 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}()
 	if err != nil {
 		return err
+	}
+	if d.config.Scrape.Endpoint != "" {
+		if d.scrape, err = d.config.Scrape.Listen(); err != nil {
+			return err
+		}
+		defer d.scrape.Close() // again, where serve did not close it
 	}
 	if err := d.watch(); err != nil {
 		return err
@@ -111,7 +119,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	}
 	d.events.past = d.past
 	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin, Show: d.config.Spans,
-		Durations: &d.telemetry.metrics.Durations})
+		Durations: d.telemetry.metrics.Durations})
 	d.greet(listeners)
 	service := newNotifier()
 	service.say("READY=1")
@@ -191,7 +199,9 @@ func (d *daemon) greet(listeners []net.Listener) {
 			say("a browser shows this machine at http://%s/", l.Addr())
 		}
 	}
-	if !d.telemetry.exporter.Exports() {
+	if d.scrape != nil {
+		say("metrics for Prometheus are at %s/metrics", d.scrape.URL())
+	} else if !d.telemetry.exporter.Exports() {
 		say("nothing is sent: set OTEL_EXPORTER_OTLP_ENDPOINT to your backend, such as http://localhost:4317")
 	}
 }
@@ -201,17 +211,27 @@ func (d *daemon) serve(ctx context.Context, listeners []net.Listener, service no
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
-	failed := make([]error, len(listeners))
+	failed := make([]error, len(listeners)+1)
+	metrics, err := d.scraped(ctx)
+	if err != nil {
+		return err
+	}
 	lender := d.monitor.Lender()
 	for i, l := range listeners {
 		all.Go(func() {
 			defer stop()
 			server := api.NewServer(d.monitor, d.client, version()).With(d.events.api()).Lending(lender).
-				Requiring(d.token)
+				Requiring(d.token).Scraping(metrics)
 			if d.past != nil {
 				server.Keeping(d.past)
 			}
 			failed[i] = server.Serve(ctx, l)
+		})
+	}
+	if d.scrape != nil {
+		all.Go(func() {
+			defer stop()
+			failed[len(listeners)] = d.scrape.Serve(ctx, metrics)
 		})
 	}
 	all.Go(func() { d.reportTrouble(ctx) })

@@ -50,7 +50,7 @@ func (t *timeline) sorted() (reports []*window.Report, dropped int) {
 func newClient(m *monitor.Monitor, t *telemetry, to *timeline, run, job string,
 	parent trace.SpanContext) *windows.Client {
 	return m.Windows.NewClient(windows.Options{
-		Spans: t.begin, Show: t.show, Durations: &t.metrics.Durations, Run: run, Job: job, Parent: parent,
+		Spans: t.begin, Show: t.show, Durations: t.metrics.Durations, Run: run, Job: job, Parent: parent,
 		Reports: to.add,
 	})
 }

@@ -110,7 +110,7 @@ func (r *stallspanReceiver) open() (err error) {
 			Lost: uint64(r.spans.lost() + r.records.lost())}
 	}
 	r.client = m.Windows.NewClient(windows.Options{
-		Spans: r.begin, Show: r.config.Spans, Durations: &r.metrics.Durations,
+		Spans: r.begin, Show: r.config.Spans, Durations: r.metrics.Durations,
 	})
 	if r.telemetry, err = r.observe(m, r.client); err != nil {
 		return err

@@ -69,7 +69,7 @@ func (b *Bridge) Serve(ctx context.Context, l net.Listener) error {
 
 func (b *Bridge) serve(w http.ResponseWriter, r *http.Request) error {
 	switch {
-	case !isLocal(r.Host):
+	case !IsLocal(r.Host):
 		return refuse(http.StatusForbidden, "this port is for this machine's browser: use localhost, not %s", excerpt(r.Host))
 	case isShell(r):
 		return shell(w, hostname())

@@ -59,6 +59,7 @@ type Server struct {
 	ending     chan struct{} // closed when the server stops
 	events     Events
 	lender     *lend.Lender  // nil for none
+	metrics    Scraped       // for Prometheus; either may be nil
 	past       Past          // nil for none
 	copies     *quota.Places // of the past: its disk may hang, and lists of windows must not wait for it
 	token      []byte        // that requests over TCP need; nil for none

@@ -76,7 +76,7 @@ func (s *Server) admitTCP(next http.Handler) http.Handler {
 			peerOfRequest(r.Context()).trusted = true
 		case !s.loopback:
 			return refuse(http.StatusForbidden, "this port is open to other machines and has no token: set token_file")
-		case !isLocal(r.Host):
+		case !IsLocal(r.Host):
 			return refuse(http.StatusForbidden, "this port is for programs on this machine: use localhost, not %s",
 				excerpt(r.Host))
 		}
@@ -96,7 +96,9 @@ func (s *Server) bears(r *http.Request) bool {
 	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
-func isLocal(host string) bool {
+// IsLocal reports whether the Host of a request names this machine as such. A page in a browser can reach a loopback
+// port under another name that resolves to it, but cannot hide that name.
+func IsLocal(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}

@@ -127,6 +127,9 @@ func exemplar(
 }
 
 func (d *Durations) emit(b *builder) {
+	if d == nil {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	b.histogram(semconv.ModelLoadDuration, &d.loads)

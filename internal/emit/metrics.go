@@ -33,8 +33,8 @@ type Metrics struct {
 	program   time.Time // start of the program or the recording, and of what it counts
 	sets      sets
 	sizes     map[*semconv.Metric]int // points of each metric at the last collection
-	Durations Durations
-	Own       func() Own // nil for none
+	Durations *Durations              // nil for none
+	Own       func() Own              // nil for none
 }
 
 // maxBegan bounds Metrics.began.
@@ -43,10 +43,11 @@ const maxBegan = 16384
 // NewMetrics returns the metrics of a program version, without the disabled ones.
 func NewMetrics(version string, disabled ...string) *Metrics {
 	return &Metrics{
-		scope:    Scope(version),
-		disabled: disabled,
-		began:    map[string]time.Time{},
-		sizes:    map[*semconv.Metric]int{},
+		scope:     Scope(version),
+		disabled:  disabled,
+		began:     map[string]time.Time{},
+		sizes:     map[*semconv.Metric]int{},
+		Durations: &Durations{},
 	}
 }
 

@@ -111,7 +111,7 @@ func New(ctx context.Context, o Options) (*Exporter, error) {
 }
 
 func (e *Exporter) open(ctx context.Context, o Options, selected map[signal]string) error {
-	res, err := newResource(ctx, o.Root)
+	res, err := Resource(ctx, o.Root)
 	if err != nil {
 		return fmt.Errorf("cannot describe this program to OpenTelemetry: %w", err)
 	}

@@ -10,8 +10,9 @@ import (
 	"github.com/stallspan/stallspan/internal/emit"
 )
 
-// newResource describes this program and its machine. Attributes of the environment win.
-func newResource(ctx context.Context, root string) (*resource.Resource, error) {
+// Resource describes this program and its machine. root is the folder that is the host's "/". Attributes of the
+// environment win.
+func Resource(ctx context.Context, root string) (*resource.Resource, error) {
 	res, err := resource.New(ctx,
 		resource.WithTelemetrySDK(), resource.WithAttributes(emit.Resource(root)...), resource.WithFromEnv())
 	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // the SDK reports a partial one by itself

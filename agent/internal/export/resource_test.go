@@ -24,7 +24,7 @@ func TestResource(t *testing.T) {
 	}
 	check := func(want map[attribute.Key]string) {
 		t.Helper()
-		res, err := newResource(t.Context(), root)
+		res, err := Resource(t.Context(), root)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,78 @@
+// Package scrape serves metrics to Prometheus, in its text format and in that of OpenMetrics. The names are those that
+// an OTLP backend makes (github.com/prometheus/otlptranslator), so that the same rules and dashboards work.
+package scrape
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"go.opentelemetry.io/otel/attribute"
+	exporter "go.opentelemetry.io/otel/exporters/prometheus"
+	"go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+	semconv "go.opentelemetry.io/otel/semconv/v1.40.0"
+
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+const (
+	minInterval = time.Second // between two collections: what is scraped more often is the same again
+	maxScrapes  = 4           // at a time; further ones get the status 503
+)
+
+// Options are where the metrics come from.
+type Options struct {
+	Version  string
+	Disabled []string // names of metrics
+	Resource *resource.Resource
+	Collect  func() sample.Snapshot
+	Own      func() emit.Own
+
+	Durations *emit.Durations // of windows, whose labels are texts of their users; nil for none
+}
+
+// New returns the handler of GET /metrics. host.id and host.name are labels of all series, because rules distinguish
+// machines by them; target_info has the other attributes of the resource.
+func New(o Options) (http.Handler, error) {
+	m := emit.NewMetrics(o.Version, o.Disabled...)
+	m.Own, m.Durations = o.Own, o.Durations
+	registry := prometheus.NewRegistry()
+	reader, err := exporter.New(
+		exporter.WithRegisterer(registry), exporter.WithProducer(&producer{metrics: m, collect: o.Collect}),
+		exporter.WithoutScopeInfo(), exporter.WithResourceAsConstantLabels(attribute.NewAllowKeysFilter(
+			semconv.HostIDKey, semconv.HostNameKey)))
+	if err != nil {
+		return nil, fmt.Errorf("metrics for Prometheus: %w", err)
+	}
+	metric.NewMeterProvider(metric.WithReader(reader), metric.WithResource(o.Resource)) // the reader collects for it
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{
+		EnableOpenMetrics: true, MaxRequestsInFlight: maxScrapes,
+	}), nil
+}
+
+// producer hands out metrics. Utilization, await and queue depth are differences since the last collection, so it
+// collects at most once a second, however many servers scrape.
+type producer struct {
+	collect func() sample.Snapshot
+
+	mu      sync.Mutex
+	metrics *emit.Metrics
+	last    metricdata.ScopeMetrics
+	at      time.Time
+}
+
+func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now := time.Now(); p.at.IsZero() || now.Sub(p.at) >= minInterval {
+		p.last, p.at = p.metrics.Collect(p.collect()), now
+	}
+	return []metricdata.ScopeMetrics{p.last}, nil
+}
