@@ -125,10 +125,9 @@ python: ## Check the Python package: style, types, tests with PyTorch, the wheel
 wheels: build ## Build build/wheels: the Python package with the program, for this machine's architecture
 	hack/wheels.sh build/wheels build/stallspan build/stallspan-nocgo
 
-IMAGE_VERSION ?= 0.1.0-dev
 image: build collector ## Build build/image: both container images, for this machine's architecture, without a daemon
 	for program in stallspan otelcol-stallspan; do \
-		hack/image.sh build/image $(IMAGE_VERSION) $$program $$(go env GOARCH)=build/$$program || exit; \
+		hack/image.sh build/image $$(hack/version.sh | cut -d ' ' -f 1) $$program $$(go env GOARCH)=build/$$program || exit; \
 	done
 
 image-test: ## Run the images of build/image with podman and containerd, as root
