@@ -17,7 +17,8 @@ for recording in gpu threads; do
 done
 several=$(printf 'testdata/reports/train-disk.json,%.0s' 1 2 3 4) after=$(printf 'testdata/reports/train-memory.json,%.0s' 1 2 3 4)
 build/stallspan-page compare --before "${several%,}" --after "${after%,}" --html build/pages/compare.html >/dev/null
-go run ./test/page build/pages
+go build -o build/page-data ./test/page
+build/page-data build/pages
 cd test/page
 npm ci --ignore-scripts --no-audit --no-fund --loglevel error
 PAGES=../../build/pages npx playwright test ${UPDATE:+--update-snapshots} "$@"

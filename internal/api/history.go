@@ -16,6 +16,8 @@ type Past interface {
 	Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error
 	// Keep takes a window of a client that ended, as JSON. It does not wait.
 	Keep(ended time.Time, client string, report []byte)
+	// Oldest returns the first time that may be there. It does not wait.
+	Oldest() (at time.Time, ok bool)
 }
 
 // Keeping makes the server serve the past. Call it before Serve.

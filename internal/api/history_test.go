@@ -34,6 +34,8 @@ func (k *kept) Copy(to io.Writer, from, until time.Time, owns func(client string
 	return k.err
 }
 
+func (k *kept) Oldest() (time.Time, bool) { return time.Time{}, false }
+
 func TestHistory(t *testing.T) {
 	past := &kept{text: strings.Repeat("block", 100_000)}
 	s := serve(t, func(s *Server) { s.Keeping(past) })

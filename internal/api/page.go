@@ -57,25 +57,29 @@ type viewer struct {
 	server *Server
 	who    *connected
 
-	origin time.Duration // on the monotonic clock
-	span   time.Duration // that was asked for
-	step   time.Duration
-	until  time.Duration // end of the curves that were sent
-	ended  map[string]bool
-	others map[string]bool // windows of other programs that were sent
+	origin    time.Duration // on the monotonic clock; before 0 for a time before the machine's start
+	end       time.Duration // that was asked for
+	span      time.Duration // that was asked for
+	step      time.Duration
+	oldest    time.Duration // the first time that may be known
+	latest    time.Duration // the end of the newest curves
+	past      *page.Past    // nil if the history in memory has all
+	following bool          // the newest part is shown
+	cut       string        // why a part of it is missing
+	until     time.Duration // end of the curves that were sent
+	ended     map[string]bool
+	others    map[string]bool // windows of other programs that were sent
 }
 
-// span is the time that a page shows.
-func (s *Server) span(r *http.Request) (start, end, span time.Duration, err error) {
-	now := sample.Now()
-	end = (now.Mono - pageDelay).Truncate(pageStep)
+// timeOf reads what time a page shows: the last seconds, or from a time to another.
+func timeOf(r *http.Request) (span time.Duration, from, to time.Time, err error) {
 	span = pageSpan
-	var from, to time.Time
 	for key, values := range r.URL.Query() {
 		value := values[len(values)-1]
 		number, err := strconv.ParseFloat(value, 64)
 		if err != nil || !(number > 0 && number < 1e11) {
-			return 0, 0, 0, refuse(http.StatusBadRequest, "%s is a number of seconds, not %s", excerpt(key), excerpt(value))
+			return 0, from, to, refuse(http.StatusBadRequest, "%s is a number of seconds, not %s", excerpt(key),
+				excerpt(value))
 		}
 		switch key {
 		case "seconds":
@@ -85,66 +89,111 @@ func (s *Server) span(r *http.Request) (start, end, span time.Duration, err erro
 		case "to":
 			to = seconds(number)
 		default:
-			return 0, 0, 0, refuse(http.StatusBadRequest, "unknown parameter %s: use seconds, or from and to", excerpt(key))
+			return 0, from, to, refuse(http.StatusBadRequest, "unknown parameter %s: use seconds, or from and to",
+				excerpt(key))
 		}
 	}
-	if from.IsZero() != to.IsZero() || to.Before(from) {
-		return 0, 0, 0, refuse(http.StatusBadRequest, "from and to are seconds since 1970, and to is the later one")
+	if from.IsZero() != to.IsZero() || to.Before(from) || to.Sub(from) > maxPageSpan {
+		return 0, from, to, refuse(http.StatusBadRequest, "from and to are seconds since 1970: to is the later one, by "+
+			"seven days at most")
 	}
-	start = end - span
-	if !from.IsZero() {
-		h := s.monitor.History()
-		first, known := h.Mono(from, now.Mono)
-		last, also := h.Mono(to, now.Mono)
-		if !known || !also || last <= 0 || last-first > maxPageSpan {
-			return 0, 0, 0, refuse(http.StatusBadRequest, "the time from %s to %s is not known here, or longer than seven days",
-				from.Format(time.RFC3339), to.Format(time.RFC3339))
-		}
-		start, end = first.Truncate(pageStep), min(last.Truncate(pageStep)+pageStep, end)
-	}
-	return max(start, 0), end, span, nil
+	return span, from, to, nil
 }
 
 // seconds is a time that is so many seconds after the start of 1970.
 func seconds(number float64) time.Time { return time.UnixMicro(int64(number * 1e6)) }
 
-func (s *Server) viewer(r *http.Request) (*viewer, *page.Live, error) {
-	start, end, span, err := s.span(r)
+// mono converts a wall time. Before the first reading, it assumes that the clocks kept their offset.
+func (s *Server) mono(at time.Time, now sample.Stamp) time.Duration {
+	if m, ok := s.monitor.History().Mono(at, now.Mono); ok {
+		return m
+	}
+	return now.Mono - now.Wall.Sub(at)
+}
+
+// stepOf is the distance of points in a span: a second for an hour, and whole intervals of the store for more.
+func stepOf(span time.Duration) time.Duration {
+	if span <= pagePoints*pageStep {
+		return pageStep
+	}
+	return (span/pagePoints + storedStep - 1).Truncate(storedStep)
+}
+
+func (s *Server) viewer(r *http.Request) (*viewer, error) {
+	span, from, to, err := timeOf(r)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	step := max((span/pagePoints + pageStep - 1).Truncate(pageStep), pageStep)
+	now := sample.Now()
 	v := &viewer{
-		server: s, who: peerOfRequest(r.Context()), origin: start, span: span, step: step, ended: map[string]bool{},
-		others: map[string]bool{},
+		server: s, who: peerOfRequest(r.Context()), span: span, ended: map[string]bool{}, others: map[string]bool{},
 	}
-	return v, v.first(end), nil
+	v.latest = (now.Mono - pageDelay).Truncate(pageStep)
+	v.oldest = v.firstKnown(now)
+	v.origin, v.end, v.following = v.latest-span, v.latest, from.IsZero()
+	if !v.following {
+		v.origin = s.mono(from, now).Truncate(pageStep)
+		v.end = min(s.mono(to, now).Truncate(pageStep)+pageStep, v.latest)
+		if v.span = v.end - v.origin; v.end <= v.oldest || v.span <= 0 {
+			return nil, refuse(http.StatusBadRequest, "the time from %s to %s is not known here", from.Format(time.RFC3339),
+				to.Format(time.RFC3339))
+		}
+	}
+	v.origin = max(v.origin, v.oldest)
+	v.end = max(v.end, v.origin)
+	v.step = stepOf(v.span)
+	v.until = v.origin + (v.end - v.origin).Truncate(v.step)
+	return v, v.readPast(r.Context(), now)
 }
 
 // first is the data of the page as it opens.
-func (v *viewer) first(end time.Duration) *page.Live {
+func (v *viewer) first() *page.Live {
 	now := sample.Now()
+	origin := now.Wall.Add(v.origin - now.Mono)
 	live := &page.Live{Data: page.Data{
-		Version: page.Version, Title: hostname(), Origin: now.Wall.Add(v.origin - now.Mono),
-		Duration: (end - v.origin).Seconds(), Windows: []page.Window{},
+		Version: page.Version, Title: hostname(), Origin: origin, Duration: (v.end - v.origin).Seconds(),
 	}}
-	reports, left := v.windows(end)
-	live.Windows = append(v.placed(reports), v.reported(end)...)
+	reports, left := v.windows(v.end)
+	live.Windows = append(v.placed(reports), v.reported(v.end)...)
+	if v.past != nil {
+		older, more := v.past.Windows(origin)
+		live.Windows, left = v.joined(older, live.Windows), left+more
+	}
 	if left > 0 {
 		live.Problems = append(live.Problems, fmt.Sprintf("%d older windows are not shown.", left))
 	}
 	if !v.who.privileged() {
 		live.Problems = append(live.Problems, "Windows and jobs of other users are not shown.")
 	}
+	if v.past != nil && v.past.Crowded() {
+		live.Problems = append(live.Problems, "The curves of some devices or jobs are not shown: there are too many.")
+	}
+	if v.cut != "" {
+		live.Problems = append(live.Problems, v.cut)
+	}
 	source := v.source(reports)
-	v.until = v.origin + (end - v.origin).Truncate(v.step)
+	source.Past = v.past
 	live.Curves = source.Every(v.step, v.origin, v.origin, v.until)
 	live.Span = v.span.Seconds()
 	live.Now = (v.until - v.origin).Seconds()
+	live.Oldest, live.Latest = (v.oldest - v.origin).Seconds(), (v.latest - v.origin).Seconds()
+	v.past = nil // updates are of the present
 	for _, problem := range v.server.monitor.Problems() {
 		live.Problems = append(live.Problems, problem.Error())
 	}
 	return live
+}
+
+// joined are windows of the store, and those in memory: the latter know more. The oldest of too many are left out.
+func (v *viewer) joined(stored, held []page.Window) []page.Window {
+	known := map[string]bool{}
+	for _, w := range held {
+		known[w.Report.ID] = true
+	}
+	stored = slices.DeleteFunc(stored, func(w page.Window) bool {
+		return known[w.Report.ID] || w.Start > (v.end-v.origin).Seconds()
+	})
+	return append(stored, held...) // not nil: it is an array for the page
 }
 
 // next is what is new since the last call, or nil if there is no new point.
@@ -231,17 +280,29 @@ func (v *viewer) source(reports []*window.Report) page.Source {
 
 // view sends the data of a page once.
 func (s *Server) view(w http.ResponseWriter, r *http.Request) error {
-	release, err := s.acquire(peerOfRequest(r.Context()).name)
+	if err := patient(w); err != nil {
+		return err
+	}
+	v, err := s.viewer(r)
+	if err != nil {
+		return err
+	}
+	release, err := s.acquire(v.who.name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	_, live, err := s.viewer(r)
-	if err != nil {
+	reply(w, http.StatusOK, v.first())
+	return nil
+}
+
+// patient lets a request take longer than to be read: the store may be slow.
+func patient(w http.ResponseWriter) error {
+	control := http.NewResponseController(w)
+	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
 		return err
 	}
-	reply(w, http.StatusOK, live)
-	return nil
+	return control.SetWriteDeadline(time.Now().Add(pastTime + writeTimeout))
 }
 
 // watch sends the data of a page, and then what is new, as server-sent events.
@@ -255,20 +316,20 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusServiceUnavailable, "%d pages or programs are connected: close one of them", maxStreams)
 	}
 	defer s.streams.Release(who)
-	control := http.NewResponseController(w)
-	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
+	if err := patient(w); err != nil {
 		return err
 	}
-	v, live, err := s.viewer(r)
+	v, err := s.viewer(r)
 	if err != nil {
 		return err
 	}
+	control := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
 	ticker := time.NewTicker(pageStep)
 	defer ticker.Stop()
-	event, data := "page", any(live)
+	event, data := "page", any(v.first())
 	for {
 		text, err := json.Marshal(data)
 		if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/ledger"
+	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
@@ -99,6 +100,7 @@ type Source struct {
 	History  *history.History
 	Ceilings Ceilings
 	Jobs     func(id string) bool // whether a job's curves are shown; nil for all
+	Past     *Past                // what the history does not know; nil for nothing. It has the same intervals
 }
 
 // maker reads curves from a history.
@@ -183,12 +185,15 @@ func (m *maker) grown(s history.Series, id string) Values {
 	gone, left := m.History.Gone(key)
 	for i := range values {
 		d, ok := m.History.Between(key, history.Point{At: m.at(i)}, history.Point{At: m.at(i + 1)})
-		if !ok || d.Reset || left && m.at(i+1) > gone {
+		switch {
+		case ok && !d.Reset && (!left || m.at(i+1) <= gone):
+			values[i] = d.Value / m.step.Seconds()
+		case m.Past != nil:
+			values[i] = m.Past.rate(s, id, i)
+		default:
 			values[i] = math.NaN()
-			continue
 		}
-		known = true
-		values[i] = d.Value / m.step.Seconds()
+		known = known || !math.IsNaN(values[i])
 	}
 	if !known {
 		return nil
@@ -266,6 +271,9 @@ func (m *maker) ledgers() (panels []Panel) {
 		if len(ids) > 1 { // the ledger without a GPU is of the time before one was used
 			ids = slices.DeleteFunc(ids, func(gpu string) bool { return gpu == "" })
 		}
+		if len(ids) > 1 { // the store has means over those that are known
+			ids = slices.DeleteFunc(ids, func(gpu string) bool { return gpu == someGPU })
+		}
 		panels = append(panels, m.ledger(job, ids))
 	}
 	return panels
@@ -309,16 +317,17 @@ func (m *maker) ledger(job string, gpus []string) Panel {
 
 // known are the names of a quantity, in order.
 func (m *maker) known(s history.Series) []string {
-	ids := m.History.Known(s)
+	ids := append(m.History.Known(s), m.Past.known(s)...)
 	slices.Sort(ids)
-	return ids
+	return slices.Compact(ids)
 }
 
 // gpus are the GPUs in the order of nvidia-smi.
 func (m *maker) gpus() []string {
 	ids := m.known(history.GPUBusyTime)
 	slices.SortStableFunc(ids, func(a, b string) int {
-		return cmp.Compare(m.History.Limits(a).Index, m.History.Limits(b).Index)
+		x, y := m.gpuName(a), m.gpuName(b)
+		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) // GPU 2 before GPU 10
 	})
 	return ids
 }
@@ -347,7 +356,7 @@ func (m *maker) gpuName(id string) string {
 	if limits := m.History.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
 		return "GPU " + strconv.Itoa(limits.Index)
 	}
-	return id
+	return m.Past.gpuName(id)
 }
 
 // detail is the mean of a GPU's detail in each interval, or nil if none is known. Drivers report details once a second,
@@ -362,10 +371,15 @@ func (m *maker) detail(gpu string, d history.Detail) Values {
 		}
 		means := m.History.Means(gpu, start, end)
 		mean, ok := means.Get(d)
-		if values[i] = mean; !ok {
+		switch {
+		case ok:
+			values[i] = mean
+		case m.Past != nil:
+			values[i] = m.Past.value(store.GPU, gpu, storedDetails[d], i)
+		default:
 			values[i] = math.NaN()
 		}
-		known = known || ok
+		known = known || !math.IsNaN(values[i])
 	}
 	if !known {
 		return nil

@@ -5,6 +5,9 @@ type Live struct {
 	Data
 	Now  float64 `json:"now_s"`  // end of the curves, after the origin
 	Span float64 `json:"span_s"` // that was asked for; the curves may be shorter, and grow to it
+
+	Oldest float64 `json:"oldest_s"` // the first time that may be known
+	Latest float64 `json:"latest_s"` // the last one, when the server answered
 }
 
 // Update is what is new since a Live or the Update before.

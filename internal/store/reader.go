@@ -319,8 +319,10 @@ func Copy(to io.Writer, in io.Reader, from, until time.Time, owns func(client st
 	var e encoder
 	block := header()
 	for {
-		if _, err := to.Write(block); err != nil {
-			return fmt.Errorf("the history cannot be copied: %w", err)
+		if len(block) > 0 { // something is left of it
+			if _, err := to.Write(block); err != nil {
+				return fmt.Errorf("the history cannot be copied: %w", err)
+			}
 		}
 		f, payload, err := r.block()
 		if errors.Is(err, io.EOF) {

@@ -89,6 +89,20 @@ func (s *server) next() []float64 {
 	return s.values
 }
 
+const day = int(24 * time.Hour / period)
+
+// writeDay writes the intervals of a day.
+func (s *server) writeDay(t testing.TB, folder string) {
+	w := opened(t, folder, DefaultMaxSize)
+	for i := range day {
+		w.Add(Devices, s.columns, at(i), period, s.next())
+		if i%6 == 5 {
+			flush(t, w, at(i))
+		}
+	}
+	closed(t, w, at(day))
+}
+
 // maxWeek is what a week of 8 GPUs and 8 disks may take, in bytes.
 const maxWeek = 50_000_000
 
@@ -97,16 +111,8 @@ func TestWeekFits(t *testing.T) {
 		t.Skip("it writes a week")
 	}
 	folder := t.TempDir()
-	w := opened(t, folder, DefaultMaxSize)
 	s := newServer(8, 8)
-	const day = int(24 * time.Hour / period)
-	for i := range day { // all days are alike
-		w.Add(Devices, s.columns, at(i), period, s.next())
-		if i%6 == 5 {
-			flush(t, w, at(i))
-		}
-	}
-	closed(t, w, at(day))
+	s.writeDay(t, folder) // all days are alike
 	total := int64(0)
 	files, err := Files(folder)
 	for _, f := range files {
@@ -131,4 +137,16 @@ func BenchmarkMinute(b *testing.B) {
 		flush(b, w, began)
 	}
 	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(time.Minute), "%core")
+}
+
+// One operation reads a day.
+func BenchmarkDay(b *testing.B) {
+	folder := b.TempDir()
+	newServer(8, 8).writeDay(b, folder)
+	b.ReportAllocs()
+	for b.Loop() {
+		if got := readFolder(b, folder, time.Time{}, time.Time{}); len(got.numbers) != day {
+			b.Fatalf("got %d intervals, want %d", len(got.numbers), day)
+		}
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,7 +52,8 @@ type Options struct {
 // Writer writes the files of a folder. It is safe for concurrent use.
 type Writer struct {
 	options Options
-	lock    *os.File // held until Close
+	lock    *os.File     // held until Close
+	oldest  atomic.Int64 // Unix seconds, the first time in the files; 0 without files
 
 	mu      sync.Mutex // guards the fields below
 	encoder encoder
@@ -85,7 +87,9 @@ func Open(o Options) (*Writer, error) {
 		_ = lock.Close()
 		return nil, fmt.Errorf("another agent writes the history in %s: stop one of them", folder)
 	}
-	return &Writer{options: o, lock: lock}, nil
+	w := &Writer{options: o, lock: lock}
+	w.noteOldest()
+	return w, nil
 }
 
 // Close writes what waits, and lets other writers open the folder.
@@ -195,6 +199,9 @@ func (w *Writer) Flush(at time.Time) error {
 	w.size, w.entries = w.size+int64(len(t.bytes)), w.entries+t.entries
 	w.written, w.number = t.written, t.number
 	w.clear()
+	if w.oldest.Load() == 0 {
+		w.noteOldest()
+	}
 	return nil
 }
 
@@ -287,6 +294,33 @@ func (w *Writer) Copy(to io.Writer, from, until time.Time, owns func(client stri
 		err = Copy(to, bytes.NewReader(waiting.bytes), from, until, owns)
 	}
 	return err
+}
+
+// Oldest returns the first time that may be in the files. It does not wait for a disk.
+func (w *Writer) Oldest() (at time.Time, ok bool) {
+	second := w.oldest.Load()
+	return time.Unix(second, 0), second != 0
+}
+
+// noteOldest finds the start of the first interval in the oldest file. With damage there, it is the begin of its day.
+func (w *Writer) noteOldest() {
+	files, err := Files(w.options.Folder)
+	if err != nil || len(files) == 0 {
+		return
+	}
+	file, err := open(files[0].Path, os.O_RDONLY)
+	if err != nil {
+		return
+	}
+	defer func() { _ = file.Close() }()
+	r, first := NewReader(file), files[0].Day.Unix()
+	for f, _, err := r.block(); err == nil; f, _, err = r.block() {
+		if f.content == rowsBlock {
+			first = f.first
+			break
+		}
+	}
+	w.oldest.Store(first)
 }
 
 // choose opens the file of the day: the newest one that has room, or a new one.
@@ -390,6 +424,7 @@ func (w *Writer) makeRoom(at time.Time, more int64) error {
 			return err
 		}
 		total -= f.Size
+		w.oldest.Store(0) // Flush finds the new one
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ test.describe("with an agent", () => {
   test("shows another time", async ({ page }) => {
     await open(page, withToken());
     await expect(state(page)).toHaveText("Live.");
-    await page.getByLabel("Time that is shown").selectOption("3600");
+    await page.getByRole("button", { name: "1 h" }).click();
     await expect(state(page)).toHaveText("Live.");
     expect(page.url()).toContain("#seconds=3600");
     const now = Date.now() / 1000;
@@ -167,6 +167,158 @@ test("says that the agent is gone, and goes on when it is back", async ({ page }
     await expect(page.getByText("Windows and jobs of other users are not shown.")).toHaveCount(1);
   } finally {
     await agent.end();
+  }
+});
+
+/** week writes seven days into the folder of an agent, and returns their end, in seconds. See storetest.WriteWeek. */
+function week(agent: Agent): number {
+  const folder = `${agent.folder}/stallspan/history`;
+  return Number(execFileSync(path.resolve("../../build/page-data"), ["-week", folder], { encoding: "utf8" }));
+}
+
+test.describe("with seven days in its store", () => {
+  const agent = new Agent(someToken);
+  let end = 0;
+  test.beforeAll(async () => {
+    end = week(agent);
+    await agent.start();
+    await expect.poll(async () => oldest(), { timeout: 60_000 }).toBeLessThan(-6 * 86_400); // the store is open
+  });
+  test.afterAll(() => agent.end());
+
+  const oldest = async (): Promise<number> => {
+    const response = await fetch(`${agent.address}v1/page`, { headers: { Authorization: `Bearer ${someToken}` } });
+    return ((await response.json()) as { oldest_s: number }).oldest_s;
+  };
+  const show = async (page: Page, hash: string): Promise<string[]> => {
+    const problems = await open(page, `${agent.address}#token=${someToken}${hash}`);
+    await expect(page.locator("figure").first()).toBeVisible();
+    return problems;
+  };
+  const figure = (page: Page, title: string) => page.locator("figure", { has: page.locator("figcaption", { hasText: title }) }).first();
+
+  /** pointed is what the readout of a picture says at a part of its width. */
+  const pointed = async (page: Page, title: string, part: number): Promise<string> => {
+    const plot = figure(page, title).locator(".u-over");
+    const box = await plot.boundingBox();
+    if (!box) throw new Error(`${title} is not drawn`);
+    await page.mouse.move(box.x + box.width * part, box.y + box.height / 2);
+    return (await figure(page, title).locator(".readout").textContent()) ?? "";
+  };
+  const read = (at: number): string => {
+    const rate = (10e6 * (1 + (Math.floor(at / 3600) % 24))) / 2 ** 20;
+    return `${rate.toFixed(rate >= 100 ? 0 : rate >= 10 ? 1 : 2)} MiB/s`;
+  };
+  const busy = (at: number): string => `${20 * (1 + (Math.floor(at / 3600) % 4))} %`;
+
+  for (const [name, age, span] of [["ten minutes", 30, 600], ["half an hour", 100, 1800]] as const) {
+    test(`draws ${name} of ${age} hours ago as the store has them`, async ({ page }) => {
+      const from = end - age * 3600 + 300;
+      const problems = await show(page, `&from=${from}&to=${from + span}`);
+      await expect(state(page)).toHaveText("A time in the past.");
+      const at = from + span / 2;
+      const disk = await pointed(page, "Disk throughput", 0.5);
+      expect(disk).toContain(`pastdisk read ${read(at)}`);
+      expect(disk).toContain(new Date(at * 1000).toISOString().slice(11, 16));
+      expect(await pointed(page, "GPU", 0.5)).toContain(`GPU 7 busy ${busy(at)}`);
+      expect(problems).toEqual([]);
+    });
+  }
+
+  test("draws a gap where no agent ran", async ({ page }) => {
+    const gap = end - 49.5 * 3600;
+    await show(page, `&from=${gap - 3 * 3600}&to=${gap + 3 * 3600}`);
+    await expect(state(page)).toHaveText("A time in the past.");
+    expect(await pointed(page, "Disk throughput", 0.5)).toContain("pastdisk read -");
+    expect(await pointed(page, "Disk throughput", 0.05)).toContain(`pastdisk read ${read(gap - 2.7 * 3600)}`);
+    // The stacked ledger paints all of its height, but nothing in the gap.
+    const painted = await figure(page, "Where the time went").locator("canvas").evaluate((canvas: HTMLCanvasElement) => {
+      const c = canvas.getContext("2d")!;
+      const from = (76 / canvas.clientWidth) * canvas.width;
+      const to = ((canvas.clientWidth - 18) / canvas.clientWidth) * canvas.width;
+      const row = Math.round(canvas.height * 0.6);
+      return [0.1, 0.5, 0.9].map((part) => {
+        const [r, g, b, a] = c.getImageData(Math.round(from + (to - from) * part), row, 1, 1).data;
+        return a! > 200 && Math.max(r!, g!, b!) - Math.min(r!, g!, b!) > 40;
+      });
+    });
+    expect(painted).toEqual([true, false, true]);
+  });
+
+  test("goes to the past by keys and the wheel, and back to now", async ({ page }) => {
+    const problems = await show(page, "");
+    await expect(state(page)).toHaveText("Live.");
+    await page.getByRole("button", { name: "7 d" }).click();
+    await expect(page.getByRole("button", { name: "7 d" })).toHaveAttribute("aria-pressed", "true");
+    await expect(state(page)).toHaveText("Live.");
+    await expect(page.locator("tbody tr", { hasText: "epoch 3" }).first()).toBeVisible();
+    // A plain key zooms in, away from the present: finer points are loaded.
+    await page.mouse.move(0, 0);
+    for (let i = 0; i < 4; i++) await page.keyboard.press("+");
+    await expect(state(page)).toHaveText("A time in the past.");
+    const [from, to] = shownTime(page);
+    expect(to - from).toBeLessThan(2 * 86_400);
+    const plot = figure(page, "Disk throughput").locator(".u-over");
+    await plot.hover();
+    await page.keyboard.down("Control");
+    await page.mouse.wheel(0, -400);
+    await page.keyboard.up("Control");
+    await expect.poll(() => shownTime(page)[1] - shownTime(page)[0]).toBeLessThan((to - from) * 0.8);
+    const before = shownTime(page);
+    for (let i = 0; i < 10; i++) await page.keyboard.press("ArrowLeft"); // two spans back
+    await expect.poll(() => shownTime(page)[1]).toBeLessThan(before[0]);
+    await expect(state(page)).toHaveText("A time in the past.");
+    await page.getByRole("button", { name: "Show now" }).click();
+    await expect(state(page)).toHaveText("Live.");
+    expect(problems).toEqual([]);
+  });
+  const shownTime = (page: Page): [number, number] => {
+    const hash = new URLSearchParams(new URL(page.url()).hash.slice(1));
+    return [Number(hash.get("from")), Number(hash.get("to"))];
+  };
+
+  test("zooms out from the present, and follows it", async ({ page }) => {
+    await show(page, "");
+    await expect(state(page)).toHaveText("Live.");
+    const row = (n: string) => page.locator("tbody tr", { hasText: n });
+    await page.getByRole("button", { name: "24 h" }).click();
+    await expect(row("epoch").nth(2)).toBeVisible();
+    const id = agent.mark("begin", "--kind", "checkpoint", "--name", "of now");
+    await page.getByRole("button", { name: "10 min" }).click();
+    await expect(state(page)).toHaveText("Live.");
+    await expect(row("of now")).toHaveCount(1, { timeout: 15_000 });
+    agent.mark("end", id);
+    await expect(page.locator(".answer")).toContainText("of now", { timeout: 15_000 });
+  });
+
+  test("says that a time is not known, and shows now", async ({ page }) => {
+    await open(page, `${agent.address}#token=${someToken}&from=1000&to=2000`);
+    await expect(state(page)).toContainText("is not known here");
+    await page.getByRole("button", { name: "1 h" }).click();
+    await expect(state(page)).toHaveText("Live.");
+  });
+
+  test("selects the window that a link names", async ({ page }) => {
+    const last = Math.floor(end / 21_600) * 21_600; // an epoch ended here
+    const from = last - 1200;
+    await show(page, `&from=${from - 60}&to=${last + 60}&window=past0`);
+    await expect(page.locator(".detail h2")).toHaveCount(0); // it is of another time
+    const label = await page.locator("tbody tr th button").first().textContent();
+    const id = `past${/\d+/.exec(label ?? "")?.[0]}`;
+    await page.goto(`${agent.address}#from=${from - 60}&to=${last + 60}&window=${id}`);
+    await expect(page.locator(".detail h2")).toContainText(label ?? "?");
+    await expect(page.locator(".detail")).toContainText("20 min 0 s");
+  });
+
+  for (const width of [320, 1280, 2560]) {
+    test(`fits ${width} pixels, without a barrier that axe finds`, async ({ page }) => {
+      await page.setViewportSize({ width, height: 900 });
+      await show(page, `&from=${end - 30 * 3600}&to=${end - 24 * 3600}`);
+      await expect(state(page)).toHaveText("A time in the past.");
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+      const found = await new AxeBuilder({ page }).analyze();
+      expect(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" ")}`)).toEqual([]);
+    });
   }
 });
 

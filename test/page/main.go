@@ -2,6 +2,8 @@
 // become markup.
 //
 //	go run ./test/page FOLDER
+//
+// With -week, it writes a history of seven days into a folder instead, and prints its end in Unix seconds.
 package main
 
 import (
@@ -15,12 +17,21 @@ import (
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/store/storetest"
 	"github.com/stallspan/stallspan/internal/window"
 )
 
 func main() {
+	if len(os.Args) == 3 && os.Args[1] == "-week" {
+		end, err := storetest.WriteWeek(os.Args[2], time.Now())
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(end.Unix())
+		return
+	}
 	if len(os.Args) != 2 {
-		log.Fatal("usage: go run ./test/page FOLDER")
+		log.Fatal("usage: go run ./test/page [-week] FOLDER")
 	}
 	for name, data := range map[string]*page.Data{"many.html": many(5000, 50, 2000), "hostile.html": hostile()} {
 		if err := write(filepath.Join(os.Args[1], name), data); err != nil {

@@ -262,3 +262,15 @@ func (r *Recorder) Copy(to io.Writer, from, until time.Time, owns func(client st
 	}
 	return writer.Copy(to, from, until, owns)
 }
+
+// Oldest returns the first time that may be in the files. It is not known before they are open. It does
+// not wait for a disk.
+func (r *Recorder) Oldest() (at time.Time, ok bool) {
+	r.mu.Lock()
+	writer := r.writer
+	r.mu.Unlock()
+	if writer == nil {
+		return at, false
+	}
+	return writer.Oldest()
+}

@@ -3,7 +3,7 @@
 import uPlot from "uplot";
 import type { Data, Panel } from "./data";
 import { colour, el, onTheme } from "./dom";
-import { elapsed, value } from "./format";
+import { value } from "./format";
 import { left, right, wheel } from "./lanes";
 import type { View } from "./view";
 
@@ -129,7 +129,7 @@ function plot(panel: Panel, at0: Float64Array, data: Data, view: View): Plot {
           : { range: (_, __, max) => [0, panel.max ?? (Math.max(max, top()) > 0 ? Math.max(max, top()) * 1.1 : 1)] },
       },
       axes: [
-        { ...axis, size: axisHeight, incrs: seconds, values: (_, at) => at.map((t) => elapsed(t, (at[1] ?? t + 1) - (at[0] ?? t))) },
+        { ...axis, size: axisHeight, space: view.tickSpace, incrs: seconds, values: (_, at) => at.map((t) => view.time(t, (at[1] ?? t + 1) - (at[0] ?? t))) },
         {
           ...axis,
           size: left,
@@ -173,7 +173,7 @@ function plot(panel: Panel, at0: Float64Array, data: Data, view: View): Plot {
     u.setCursor({ left: inside && at !== null ? u.valToPos(at, "x") : -10, top: inside ? 0 : -10 }, false);
     const parts: Node[] = [];
     if (index !== null && at !== null) {
-      parts.push(el("time", {}, `${elapsed(at, 0.1)} (${new Date(Date.parse(data.origin) + at * 1000).toLocaleTimeString()})`));
+      parts.push(el("time", {}, view.moment(at, data)));
     }
     panel.lines.forEach((line, i) => {
       const swatch = el("span", { class: line.dashed ? "swatch dashed" : "swatch", "aria-hidden": "true" });

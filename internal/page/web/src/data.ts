@@ -124,6 +124,8 @@ export function end(w: Window): number {
 export interface Live extends Data {
   now_s: number;
   span_s: number;
+  oldest_s: number;
+  latest_s: number;
 }
 
 /** Update is what is new since the last one. */

@@ -2,7 +2,7 @@
 
 import { type Data, type Report, type WhatIf, type Window } from "./data";
 import { el } from "./dom";
-import { bytes, duration, elapsed, percent, times } from "./format";
+import { bytes, duration, percent, times } from "./format";
 import { ledgerBar } from "./ledger";
 import type { View } from "./view";
 
@@ -41,7 +41,7 @@ function windowDetail(w: Window, view: View): Node[] {
       verdictBadge(r),
       r.slow ? el("span", { class: "badge slow" }, "▲ SLOW") : null,
     ),
-    el("p", { class: "muted" }, facts(w), " ", zoom),
+    el("p", { class: "muted" }, facts(w, view), " ", zoom),
     el("p", { class: "finding" }, r.finding),
     ledgerBar(r),
     el("p", {}, el("strong", {}, "Try: "), r.remedy),
@@ -53,9 +53,9 @@ function windowDetail(w: Window, view: View): Node[] {
   return out.filter((n): n is Node => n !== null);
 }
 
-function facts(w: Window): string {
+function facts(w: Window, view: View): string {
   const r = w.report;
-  let text = `${duration(r.duration_s)}, from ${elapsed(w.start_s, 0.1)} to ${elapsed(w.start_s + r.duration_s, 0.1)}.`;
+  let text = `${duration(r.duration_s)}, from ${view.time(w.start_s, 0.1)} to ${view.time(w.start_s + r.duration_s, 0.1)}.`;
   if (r.unfinished) text += " It was cut before its end.";
   if (r.baseline) {
     text += ` Usually ${duration(r.baseline.median_s)}, 95 of 100 below ${duration(r.baseline.p95_s)} (${r.baseline.count} windows).`;

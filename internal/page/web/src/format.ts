@@ -50,13 +50,14 @@ export function value(x: number | null | undefined, unit: string): string {
   }
 }
 
-/** clock is a time of day, with as many digits as a step of the axis needs. */
+/** clock is a time of day, with as many digits as a step needs, and the day of the week if it is not today. */
 export function clock(date: Date, step: number): string {
   const two = (n: number): string => String(n).padStart(2, "0");
   let text = `${two(date.getHours())}:${two(date.getMinutes())}`;
   if (step < 60) text += `:${two(date.getSeconds())}`;
   if (step < 1) text += `.${Math.floor(date.getMilliseconds() / 100)}`;
-  return text;
+  const today = date.toDateString() === new Date().toDateString();
+  return today ? text : `${date.toLocaleDateString("en", { weekday: "short" })} ${text}`;
 }
 
 /** elapsed is a time since the start of the run. */

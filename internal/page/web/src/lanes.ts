@@ -2,7 +2,7 @@
 
 import { type Data, type Window, end } from "./data";
 import { colour, el, onTheme } from "./dom";
-import { duration, elapsed } from "./format";
+import { duration } from "./format";
 import type { View } from "./view";
 
 const laneHeight = 24;
@@ -173,7 +173,7 @@ export function lanes(data: Data, view: View): HTMLElement {
     tip.hidden = !p;
     if (p) {
       const r = p.window.report;
-      tip.textContent = `${p.window.label}: ${duration(r.duration_s)}, ${r.verdict}${r.slow ? ", SLOW" : ""}, from ${elapsed(p.window.start_s, 1)}`;
+      tip.textContent = `${p.window.label}: ${duration(r.duration_s)}, ${r.verdict}${r.slow ? ", SLOW" : ""}, from ${view.time(p.window.start_s, 1)}`;
       tip.style.left = `${Math.max(0, Math.min(e.offsetX + 12, width - 260))}px`;
       tip.style.top = `${(p.lane + 1) * (laneHeight + gap) + 4}px`;
     }

@@ -6,6 +6,7 @@ import { body } from "./body";
 import { type Live, type Update, type Window, end } from "./data";
 import { verdictBadge } from "./detail";
 import { el, followTheme, switchTheme } from "./dom";
+import { covers, longest, place, placeUpdate, spanFor, spans } from "./past";
 import { apply } from "./update";
 import { View } from "./view";
 
@@ -14,21 +15,16 @@ const ahead = 2;
 
 const longestPause = 15; // seconds between two attempts to connect
 
-/** spans are the times that can be shown, in seconds. */
-const spans: [number, string][] = [
-  [600, "10 minutes"],
-  [3600, "1 hour"],
-  [6 * 3600, "6 hours"],
-  [24 * 3600, "24 hours"],
-];
+const settleTime = 250; // milliseconds that the reader rests before another time is loaded
 
 const tokenKey = "stallspan-token";
 
-/** Asked is what the part of the address after # asks for. */
+/** Asked is what the part of the address after # asks for: the last seconds, or a time in Unix seconds. */
 interface Asked {
   seconds: number;
-  from?: string;
-  to?: string;
+  from?: number;
+  to?: number;
+  window?: string; // the id of one to select
 }
 
 /** asked reads the address. It takes a token out of it, which nobody must see over a shoulder or in a history. */
@@ -40,10 +36,11 @@ function asked(): Asked {
     given.delete("token");
     history.replaceState(null, "", given.size > 0 ? `#${given.toString()}` : location.pathname);
   }
-  const from = given.get("from");
-  const to = given.get("to");
+  const from = Number(given.get("from"));
+  const to = Number(given.get("to"));
   const seconds = Number(given.get("seconds")) || 600;
-  return from && to ? { seconds, from, to } : { seconds };
+  const window = given.get("window") ?? undefined;
+  return from > 0 && to > from ? { seconds, from, to, window } : { seconds, window };
 }
 
 function start(): void {
@@ -51,18 +48,24 @@ function start(): void {
   const path = document.getElementById("data")?.dataset["live"];
   if (!root || !path) return;
   followTheme();
-  const want = asked();
+  let want = asked();
   const state = el("p", { class: "muted state", role: "status" }, "Connecting…");
   const answer = el("p", { class: "answer" });
   const problems = el("details", { class: "problems", hidden: "" });
   const theme = el("button", { type: "button", class: "theme" }, "Theme");
   theme.addEventListener("click", switchTheme);
-  const span = el("select", { "aria-label": "Time that is shown" }, ...spans.map(([s, name]) => el("option", { value: String(s) }, name)));
-  if (spans.some(([s]) => s === want.seconds)) span.value = String(want.seconds);
   const now = el("button", { type: "button", hidden: "" }, "Show now");
+  const buttons = spans.map(([seconds, name]) => {
+    const button = el("button", { type: "button", title: `Show the last ${name}` }, name);
+    button.addEventListener("click", () => present(seconds));
+    return button;
+  });
+  const choice = el("div", { class: "spans", role: "group", "aria-label": "Time that is shown" }, ...buttons);
   const title = el("h1", {}, document.title.replace(/ - Stallspan$/, ""));
-  root.append(el("header", {}, title, el("div", { class: "filters" }, span, now, state), theme, answer, problems));
+  root.append(el("header", {}, title, el("div", { class: "filters" }, choice, now, state), theme, answer, problems));
 
+  /** zero is second 0 of the page, in milliseconds: midnight, so that ticks are at whole hours of the clock. */
+  const zero = new Date().setHours(0, 0, 0, 0);
   let data: Live | null = null;
   let view: View | null = null;
   let stop = new AbortController();
@@ -83,8 +86,8 @@ function start(): void {
     );
   };
   const full = (d: Live): { min: number; max: number } => ({
-    min: d.curves.start_s,
-    max: d.windows.reduce((m, w) => Math.max(m, end(w)), d.now_s + ahead),
+    min: Math.min(d.oldest_s, d.curves.start_s),
+    max: Math.max(d.latest_s, d.now_s) + ahead,
   });
 
   /** open shows the data that a connection begins with. */
@@ -92,18 +95,23 @@ function start(): void {
     const list = fresh.problems ?? [];
     problems.hidden = list.length === 0;
     problems.replaceChildren(el("summary", {}, `What is not shown (${list.length})`), el("ul", {}, ...list.map((p) => el("li", {}, p))));
+    const chosen = want.window ?? (view?.selected == null ? undefined : data?.windows[view.selected]?.report.id);
+    delete want.window;
     if (data && view) {
-      const chosen = view.selected === null ? undefined : data.windows[view.selected]?.report.id;
       Object.assign(data, fresh);
-      const at = data.windows.findIndex((w) => w.report.id === chosen);
       view.renew(full(data));
-      view.select(at < 0 ? null : at);
     } else {
       data = fresh;
-      view = new View(full(data));
+      view = new View(full(data), zero);
+      if (want.from && want.to) view.show(want.from - zero / 1000, want.to - zero / 1000);
+      else view.show(view.full.max - want.seconds, view.full.max);
       root.append(...body(data, view));
+      view.onRange(settle);
     }
+    const at = data.windows.findIndex((w) => w.report.id === chosen);
+    view.select(at < 0 ? null : at);
     answered(data);
+    press();
   };
   const more = (update: Update): boolean => {
     if (!data || !view) return false;
@@ -135,7 +143,7 @@ function start(): void {
 
   /** follow reads one connection to its end. */
   const follow = async (until: AbortSignal): Promise<void> => {
-    const fixed = want.from !== undefined && want.to !== undefined;
+    const fixed = want.from !== undefined;
     const query = fixed ? `?from=${want.from}&to=${want.to}` : `/live?seconds=${want.seconds}`;
     const response = await fetch(path + query, { headers: headers(), signal: until, cache: "no-store" });
     if (response.status === 401) {
@@ -144,14 +152,20 @@ function start(): void {
     }
     if (!response.ok || !response.body) {
       const refused = (await response.json().catch(() => null)) as { error?: string } | null;
-      throw new Error(refused?.error ?? `the server answers ${response.status}`);
+      const why = refused?.error ?? `the server answers ${response.status}`;
+      if (response.status === 400) {
+        say(`This cannot be shown: ${why}.`, true);
+        return;
+      }
+      throw new Error(why);
     }
     if (fixed) {
-      open((await response.json()) as Live);
+      open(place((await response.json()) as Live, zero));
       say("A time in the past.");
       return;
     }
     let text = "";
+    let shift = 0; // seconds from the page's second 0 to that of the connection
     const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
     for (;;) {
       const { done, value } = await reader.read();
@@ -160,8 +174,11 @@ function start(): void {
       for (let cut = text.indexOf("\n\n"); cut >= 0; cut = text.indexOf("\n\n")) {
         const [kind, payload] = event(text.slice(0, cut));
         text = text.slice(cut + 2);
-        if (kind === "page") open(JSON.parse(payload) as Live);
-        else if (kind === "update" && !more(JSON.parse(payload) as Update)) throw new Error("a part is missing");
+        if (kind === "page") {
+          const fresh = JSON.parse(payload) as Live;
+          shift = (Date.parse(fresh.origin) - zero) / 1000;
+          open(place(fresh, zero));
+        } else if (kind === "update" && !more(placeUpdate(JSON.parse(payload) as Update, shift))) throw new Error("a part is missing");
         say("Live.");
         pause = 1;
       }
@@ -169,9 +186,9 @@ function start(): void {
   };
   let pause = 1;
   const run = async (): Promise<void> => {
+    stop.abort();
     const mine = (stop = new AbortController());
-    const fixed = want.from !== undefined;
-    now.hidden = !fixed;
+    now.hidden = want.from === undefined;
     while (!mine.signal.aborted) {
       try {
         await follow(mine.signal);
@@ -184,16 +201,66 @@ function start(): void {
       }
     }
   };
-  const again = (): void => {
-    stop.abort();
-    delete want.from;
-    delete want.to;
-    want.seconds = Number(span.value);
-    history.replaceState(null, "", `#seconds=${want.seconds}`);
+
+  /** press marks the button of the span that is shown. */
+  const press = (): void => {
+    const shown = want.from === undefined ? want.seconds : null;
+    spans.forEach(([seconds], i) => buttons[i]?.setAttribute("aria-pressed", String(seconds === shown)));
+  };
+
+  /** load asks the server for another time. */
+  const load = (other: Asked): void => {
+    want = other;
+    say("Loading…");
+    press();
     void run();
   };
-  span.addEventListener("change", again);
-  now.addEventListener("click", again);
+
+  /** address puts what is shown into the address, for a link or a reload. */
+  const address = (shown: Asked): void => {
+    const { seconds, from, to } = shown;
+    history.replaceState(null, "", from && to ? `#from=${Math.round(from)}&to=${Math.round(to)}` : `#seconds=${seconds}`);
+  };
+
+  /** present follows the last seconds. */
+  const present = (seconds: number): void => {
+    view?.show(view.full.max - seconds, view.full.max);
+    address({ seconds });
+    load({ seconds });
+  };
+  now.addEventListener("click", () => present(want.seconds));
+
+  /** settle loads what the reader has moved to, once he rests. */
+  let settled = 0;
+  const settle = (): void => {
+    clearTimeout(settled);
+    settled = window.setTimeout(() => {
+      if (!data || !view) return;
+      const { min, max } = view.range;
+      now.hidden = view.follows;
+      if (view.follows) {
+        const seconds = spanFor(view.wanted);
+        address({ seconds });
+        const known = want.from === undefined && (seconds === want.seconds || (seconds < want.seconds && data.curves.step_s <= 1));
+        if (!known) load({ seconds });
+        return;
+      }
+      address({ seconds: want.seconds, from: min + zero / 1000, to: max + zero / 1000 });
+      if (!covers(data, view.range)) {
+        const beside = (max - min) / 2; // so that the next move shows something at once
+        const to = Math.min(view.full.max, max + beside);
+        const from = Math.max(view.full.min, min - beside, to - longest);
+        load({ seconds: want.seconds, from: from + zero / 1000, to: to + zero / 1000 });
+      }
+    }, settleTime);
+  };
+  addEventListener("hashchange", () => {
+    want = asked();
+    if (want.from && want.to) view?.show(want.from - zero / 1000, want.to - zero / 1000);
+    else view?.show(view.full.max - want.seconds, view.full.max);
+    clearTimeout(settled);
+    void run();
+  });
   void run();
 }
 

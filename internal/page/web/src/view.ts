@@ -1,5 +1,7 @@
 // The part of the time axis that is shown, and the cursor: all pictures follow them.
 
+import { clock, elapsed } from "./format";
+
 export interface Range {
   min: number;
   max: number;
@@ -20,8 +22,32 @@ export class View {
 
   private renewed: Listener[] = [];
 
-  constructor(public full: Range) {
+  /** wanted is the span that the reader has chosen. The time that is known may be shorter. */
+  wanted: number;
+
+  /** origin is the wall time of second 0 for a page of a machine, in milliseconds; null for a report. */
+  constructor(
+    public full: Range,
+    private origin: number | null = null,
+  ) {
     this.range = { ...full };
+    this.wanted = full.max - full.min;
+  }
+
+  /** time is a time for people: of the clock, or since the start of the run. step says how exact. */
+  time(s: number, step: number): string {
+    return this.origin === null ? elapsed(s, step) : clock(new Date(this.origin + s * 1000), step);
+  }
+
+  /** moment is the time under the cursor, for people. */
+  moment(s: number, data: { origin: string }): string {
+    if (this.origin !== null) return this.time(s, 1);
+    return `${this.time(s, 0.1)} (${new Date(Date.parse(data.origin) + s * 1000).toLocaleTimeString()})`;
+  }
+
+  /** tickSpace is the room of a label of the time axis, in CSS pixels. */
+  get tickSpace(): number {
+    return this.origin === null ? 50 : 90;
   }
 
   /** onData calls f when the data has changed. */
@@ -29,14 +55,17 @@ export class View {
     this.renewed.push(f);
   }
 
-  /** renew tells that the data has changed and covers another time. A range that ended with the old one moves along. */
+  /** follows tells whether the range ends with what is known. */
+  get follows(): boolean {
+    return this.range.max >= this.full.max - 1e-3; // sums are not exact
+  }
+
+  /** renew tells that the data has changed, and the time that can be shown. A range that ended with it moves along. */
   renew(full: Range): void {
+    const follows = this.follows;
     const span = this.range.max - this.range.min;
-    const whole = this.range.min <= this.full.min && this.range.max >= this.full.max;
-    const follows = this.range.max >= this.full.max;
     this.full = full;
-    if (whole) this.range = { ...full };
-    else if (follows) this.range = { min: Math.max(full.min, full.max - span), max: full.max };
+    if (follows) this.range = { min: Math.max(full.min, full.max - this.wanted), max: full.max };
     else if (this.range.min < full.min) this.range = { min: full.min, max: Math.min(full.min + span, full.max) };
     for (const f of this.renewed) f();
   }
@@ -54,7 +83,8 @@ export class View {
   }
 
   show(min: number, max: number): void {
-    let span = Math.min(Math.max(max - min, minSpan), this.full.max - this.full.min);
+    this.wanted = Math.max(max - min, minSpan);
+    let span = Math.min(this.wanted, this.full.max - this.full.min);
     const middle = (min + max) / 2;
     let from = middle - span / 2;
     from = Math.max(this.full.min, Math.min(from, this.full.max - span));

@@ -3,7 +3,7 @@
 import { type Data, type Part, type Window, ledger } from "./data";
 import { verdictBadge } from "./detail";
 import { el } from "./dom";
-import { duration, elapsed, percent } from "./format";
+import { duration, percent } from "./format";
 import type { View } from "./view";
 
 const page = 200; // rows that are added at once
@@ -18,14 +18,14 @@ function share(w: Window, part: Part): number {
   return ledger(w.report).find((p) => p.part === part)?.ratio ?? -1;
 }
 
-function columns(data: Data): Column[] {
+function columns(data: Data, view: View): Column[] {
   const ratio = (part: Part): Omit<Column, "name"> => ({
     text: (w) => (share(w, part) < 0 ? "-" : percent(share(w, part))),
     key: (w) => share(w, part),
   });
   const gpu = data.windows.some((w) => w.report.gpu);
   const all: Column[] = [
-    { name: "Start", text: (w) => elapsed(w.start_s, 0.1), key: (w) => w.start_s },
+    { name: "Start", text: (w) => view.time(w.start_s, 0.1), key: (w) => w.start_s },
     { name: "Time", text: (w) => duration(w.report.duration_s), key: (w) => w.report.duration_s },
     { name: gpu ? "GPU busy" : "On CPU", ...ratio("busy") },
     { name: "Storage", ...ratio("storage") },
@@ -35,11 +35,12 @@ function columns(data: Data): Column[] {
   return all;
 }
 
-/** summary changes when a window begins or ends. */
-const summary = (data: Data): string => data.windows.map((w) => (w.running ? "r" : "e")).join("") + (data.windows[data.windows.length - 1]?.report.id ?? "");
+/** summary changes when a window begins or ends, and when those of another time are shown. */
+const summary = (data: Data): string =>
+  [...data.windows.map((w) => (w.running ? "r" : "e")), data.windows[0]?.report.id, data.windows[data.windows.length - 1]?.report.id].join(" ");
 
 export function windowTable(data: Data, view: View): HTMLElement {
-  const cols: Column[] = [{ name: "Window", text: (w) => w.label, key: (w) => w.label }, ...columns(data)];
+  const cols: Column[] = [{ name: "Window", text: (w) => w.label, key: (w) => w.label }, ...columns(data, view)];
   const verdicts = (): string[] => [...new Set(data.windows.map((w) => w.report.verdict))].sort();
   const search = el("input", { type: "search", placeholder: "name or finding", "aria-label": "Filter by name or finding" });
   const verdict = el(
