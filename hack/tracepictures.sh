@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Draws docs/images/jaeger-*.png: the spans of a real slow load and a real slow epoch in Jaeger's own page.
+# Draws docs/images/jaeger-*.png: the spans of a real slow load and a real slow epoch in Jaeger's own page, and an epoch
+# of a program that knows nothing of Stallspan, which the Collector's processor annotated.
 #
 #   JAEGER_UI=FOLDER hack/tracepictures.sh
 #
@@ -14,6 +15,7 @@ fi
 BACKENDS=${BACKENDS:-${TMPDIR:-/tmp}/stallspan-backends}
 BACKENDS=$BACKENDS hack/backends.sh --build jaeger
 go build -o build/stallspan .
+make --no-print-directory collector
 (cd test/page && npm ci --ignore-scripts --no-audit --no-fund --loglevel error)
 work=$(mktemp -d -p "$PWD/build") # on a real disk
 cat >"$work/jaeger.yaml" <<YAML
@@ -61,4 +63,30 @@ load=$(trace loader --slow-load 500ms)
 epoch=$(trace trainer --slow-epoch 3s --slow-status error --span-names indexed)
 node hack/tracepictures/take.mjs "$load" docs/images/jaeger-load.png 610 'load llama'
 node hack/tracepictures/take.mjs "$epoch" docs/images/jaeger-epoch.png 720 'epoch 1'
+
+cat >"$work/collector.yaml" <<YAML
+receivers:
+  otlp: {protocols: {http: {endpoint: "127.0.0.1:14318"}}}
+processors:
+  stallspan: {slow: {epoch: 500ms}, slow_status: error}
+exporters:
+  otlp_grpc: {endpoint: "127.0.0.1:14317", tls: {insecure: true}}
+service:
+  pipelines:
+    traces: {receivers: [otlp], processors: [stallspan], exporters: [otlp_grpc]}
+  telemetry: {metrics: {level: none}}
+YAML
+XDG_STATE_HOME=$work build/otelcol-stallspan --config "$work/collector.yaml" >"$work/collector.log" 2>&1 &
+collector=$!
+trap 'kill "$jaeger" "$collector"; wait || true; rm -r "$work"' EXIT
+until curl -s http://127.0.0.1:14318/ >"$work/page"; do
+	kill -0 "$collector" || { cat "$work/collector.log" >&2; exit 1; }
+	sleep 0.2
+done
+OTLP_HTTP=127.0.0.1:14318 python3 examples/collector/epochs.py "$work/samples.bin"
+until curl -fs "http://127.0.0.1:16786/api/traces?service=epochs.py" >"$work/traces" && grep -q traceID "$work/traces"; do
+	sleep 0.5
+done
+annotated=$(sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|' "$work/traces")
+node hack/tracepictures/take.mjs "$annotated" docs/images/jaeger-processor.png 720 'epoch'
 ls -l docs/images/jaeger-*.png
