@@ -88,5 +88,5 @@ until curl -fs "http://127.0.0.1:16786/api/traces?service=epochs.py" >"$work/tra
 	sleep 0.5
 done
 annotated=$(sed 's|.*"traceID":"\([0-9a-f]*\)".*|http://127.0.0.1:16786/trace/\1|' "$work/traces")
-node hack/tracepictures/take.mjs "$annotated" docs/images/jaeger-processor.png 720 'epoch'
+node hack/tracepictures/take.mjs "$annotated" docs/images/jaeger-processor.png 530 'epoch'
 ls -l docs/images/jaeger-*.png
