@@ -12,7 +12,7 @@ binaries=()
 for binary; do binaries+=("$(realpath "$binary")"); done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-/usr/bin/python3}
-export PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE=1 LC_ALL=C
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -21,8 +21,12 @@ cp -r LICENSE python/{pyproject.toml,README.md,src} "$work/tree"
 
 # call runs a hook of the build backend (PEP 517) in a folder.
 call() { (cd "$1" && "$python" -W ignore -c "import setuptools.build_meta as b; b.$2('$3')" >/dev/null); }
-call "$work/tree" build_sdist "$out"
+call "$work/tree" build_sdist "$work"
+# Packed again, without what differs from build to build.
+tar -xzf "$work"/stallspan-*.tar.gz -C "$work/unpacked"
+name=$(basename "$work"/stallspan-*.tar.gz .tar.gz)
+tar --directory "$work/unpacked" --sort=name --mtime="@${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}" \
+	--owner=0 --group=0 --numeric-owner --mode=u+rwX,go+rX,go-w --format=gnu --create "$name" | gzip --no-name -9 >"$out/$name.tar.gz"
 # The wheel is made from the sdist, so nothing is missing there.
-tar -xzf "$out"/stallspan-*.tar.gz -C "$work/unpacked" --strip-components 1
-call "$work/unpacked" build_wheel "$work/pure"
+call "$work/unpacked/$name" build_wheel "$work/pure"
 go run ./hack/wheel -out "$out" "$work"/pure/*.whl "${binaries[@]}"
