@@ -1,6 +1,7 @@
 package history
 
 import (
+	"slices"
 	"sort"
 	"time"
 )
@@ -11,6 +12,32 @@ type axis struct {
 	last   time.Duration
 	tiers  []tier
 	groups map[groupKey]*group
+	order  []*group // the same, by age
+	turn   int      // index of the group that is likely next in a reading
+}
+
+// find returns the group of a key, or nil. Readings have devices in nearly the same order each time.
+func (a *axis) find(key groupKey) *group {
+	if a.turn < len(a.order) && a.order[a.turn].key == key {
+		a.turn++
+		return a.order[a.turn-1]
+	}
+	g := a.groups[key]
+	if g != nil {
+		a.turn = slices.Index(a.order, g) + 1
+	}
+	return g
+}
+
+func (a *axis) add(g *group) {
+	a.groups[g.key] = g
+	a.order = append(a.order, g)
+}
+
+func (a *axis) remove(key groupKey) {
+	g := a.groups[key]
+	delete(a.groups, key)
+	a.order = slices.DeleteFunc(a.order, func(other *group) bool { return other == g })
 }
 
 // tier is a ring of row times. Rows are numbered from the first row of the axis. next is the number of the next row,
@@ -70,12 +97,8 @@ func (a *axis) append(m time.Duration) {
 			continue
 		}
 		t.times[t.head] = m
-		for _, g := range a.groups {
-			for c := range g.columns {
-				if col := &g.columns[c]; i < len(col.tiers) {
-					col.tiers[i].put(t.head, col.value)
-				}
-			}
+		for _, g := range a.order {
+			g.put(i, t.head)
 		}
 		t.next++
 		if t.head++; t.head == len(t.times) {

@@ -171,10 +171,10 @@ func (r *rows) at(t *tier, n int) float64 {
 	if n < r.from {
 		return 0
 	}
-	if len(r.values) == len(t.times) {
-		return r.values[t.index(n)]
+	if r.size == len(t.times) {
+		return r.values[t.index(n)*r.stride]
 	}
-	return r.values[t.index(max(n, t.next-len(r.values)))%len(r.values)] // older values are constant
+	return r.get(t.index(max(n, t.next-r.size))) // older values are constant
 }
 
 // Step is the interval between two neighbouring readings and the growth in it.

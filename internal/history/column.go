@@ -4,6 +4,7 @@ import "time"
 
 // group holds the columns of one device.
 type group struct {
+	key       groupKey
 	columns   []column
 	tiers     int  // on which it is stored, or narrow
 	seen      bool // in the reading that is appended now
@@ -17,25 +18,38 @@ type group struct {
 
 // column is one quantity. Its value grows by the growth of the raw counter, across restarts.
 type column struct {
-	slot   uint32 // unique in its History, for Edge
+	// Each reading needs these: they share a line of the cache.
+	raw   float64 // the counter's last reading
+	value float64 // starts at zero with the first reading
+	begun bool
+	whole bool   // the device has counted from zero since then, so that nothing is missing before
+	slot  uint32 // unique in its History, for Edge
+
+	resets *resets // nil for none
+	tiers  []rows
 	since  time.Duration
 	zero   time.Duration // when the value was 0, of a column with a past
 	first  float64       // the value at since, of a column with a past; else 0
-	begun  bool
-	whole  bool    // the device has counted from zero since then, so that nothing is missing before
-	raw    float64 // the counter's last reading
-	value  float64 // starts at zero with the first reading
-	tiers  []rows
-	resets resets
 }
 
 // rows are the values of a column on one tier. Those before from are older than the column, and those from then until
 // kept are dropped. There may be fewer values than times; their number divides that of the times, so that both rings
-// wrap together.
+// wrap together. The columns of a group share one slice, row by row, because they are written together: values begins
+// with the column's own first value, and has another one after each stride.
 type rows struct {
-	values     []float64
-	from, kept int
-	narrow     bool // values that are not here are dropped, and not constant
+	values       []float64
+	stride, size int // columns of the group, and values of this one
+	from, kept   int
+	narrow       bool // values that are not here are dropped, and not constant
+}
+
+// newRows returns the rows of some columns on a tier.
+func newRows(columns, size int) []rows {
+	all, shared := make([]rows, columns), make([]float64, columns*size)
+	for c := range all {
+		all[c] = rows{values: shared[c:], stride: columns, size: size}
+	}
+	return all
 }
 
 // covers reports whether there are rows around m.
@@ -43,25 +57,40 @@ func (r *rows) covers(t *tier, m time.Duration) bool {
 	if !r.narrow {
 		return t.covers(m)
 	}
-	return t.covers(m) && m >= t.at(min(max(t.first(), r.kept, t.next-len(r.values)), t.next-1))
+	return t.covers(m) && m >= t.at(min(max(t.first(), r.kept, t.next-r.size), t.next-1))
 }
 
 // put writes the value for place i in the ring of the tier.
-func (r *rows) put(i int, value float64) { r.values[i%len(r.values)] = value }
+func (r *rows) put(i int, value float64) { r.values[i%r.size*r.stride] = value }
+
+// get returns the value for place i in the ring of the tier.
+func (r *rows) get(i int) float64 { return r.values[i%r.size*r.stride] }
 
 func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *group {
-	g := &group{columns: make([]column, key.kind.columns()), tiers: tiers}
-	rings := tierCount(tiers, key.kind, len(a.tiers))
+	g := &group{key: key, columns: make([]column, key.kind.columns()), tiers: tiers}
 	for i := range g.columns {
-		c := &g.columns[i]
-		c.slot, c.since = slot+uint32(i), at
-		c.tiers = make([]rows, rings)
-		for t := range c.tiers {
-			size := key.kind.rowsOf(len(a.tiers[t].times), tiers)
-			c.tiers[t] = rows{values: make([]float64, size), from: a.tiers[t].next, narrow: tiers == narrow && !key.kind.brief()}
+		g.columns[i].slot, g.columns[i].since = slot+uint32(i), at
+	}
+	for t := range tierCount(tiers, key.kind, len(a.tiers)) {
+		fresh := newRows(len(g.columns), key.kind.rowsOf(len(a.tiers[t].times), tiers))
+		for i, r := range fresh {
+			r.from, r.narrow = a.tiers[t].next, tiers == narrow && !key.kind.brief()
+			g.columns[i].tiers = append(g.columns[i].tiers, r)
 		}
 	}
 	return g
+}
+
+// put writes the present value of every column as a row for place i in the ring of a tier.
+func (g *group) put(tier, i int) {
+	if tier >= len(g.columns[0].tiers) {
+		return
+	}
+	r := &g.columns[0].tiers[tier]
+	row := r.values[i%r.size*r.stride:]
+	for c := range g.columns {
+		row[c] = g.columns[c].value
+	}
 }
 
 // advance takes the next reading of the counter, in the unit of its Series.
@@ -72,7 +101,7 @@ func (c *column) advance(raw float64, restarted bool, at time.Duration) {
 	}
 	grown, reset := growth(c.raw, raw, restarted)
 	if reset {
-		c.resets.add(at)
+		c.noteReset(at)
 	}
 	c.value += grown
 	c.raw = raw
@@ -98,6 +127,14 @@ type resets struct {
 	before time.Duration
 }
 
+// noteReset stores a restart, or a gap.
+func (c *column) noteReset(at time.Duration) {
+	if c.resets == nil {
+		c.resets = &resets{}
+	}
+	c.resets.add(at)
+}
+
 func (r *resets) add(at time.Duration) {
 	if r.n == len(r.at) {
 		r.before = r.at[0]
@@ -110,6 +147,9 @@ func (r *resets) add(at time.Duration) {
 
 // within reports whether a reset lies in (start, end]. It reports true where resets of that time were dropped.
 func (r *resets) within(start, end time.Duration) bool {
+	if r == nil {
+		return false
+	}
 	if r.before > 0 && start < r.before {
 		return true
 	}

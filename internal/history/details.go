@@ -98,8 +98,8 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	for i := range d.tiers {
 		t := detailTier(h.config.Tiers[i])
 		d.tiers[i] = tier{period: t.Period, times: make([]time.Duration, t.Rows)}
-		for c := range d.rows {
-			d.rows[c] = append(d.rows[c], rows{values: make([]float64, t.Rows)})
+		for c, r := range newRows(len(d.rows), t.Rows) {
+			d.rows[c] = append(d.rows[c], r)
 		}
 	}
 	if h.details == nil {

@@ -20,6 +20,19 @@ type edgeValue struct {
 	value float64
 }
 
+// NewEdge returns an empty edge with room for all columns.
+func (h *History) NewEdge() *Edge {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	columns := 0
+	for i := range h.axes {
+		for _, g := range h.axes[i].order {
+			columns += len(g.columns)
+		}
+	}
+	return &Edge{make([]edgeValue, 0, columns)}
+}
+
 // Observe adds the reading of one source to an edge. A device without a row is left out; Between then uses its first
 // row. A complete Edge is immutable and may be shared.
 func (h *History) Observe(e *Edge, s *sample.Sample) {

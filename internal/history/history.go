@@ -171,7 +171,7 @@ func (h *History) openAxis(a *axis) {
 // only. Without room it evicts a device that is gone, makes the columns narrow, and then others. It returns nil if all
 // of that is not enough.
 func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
-	if g, ok := a.groups[key]; ok {
+	if g := a.find(key); g != nil {
 		return g
 	}
 	if key.kind == kindNone {
@@ -201,7 +201,7 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 	g.reset = reset
 	h.nextSlot += uint32(len(g.columns))
 	h.charge(key.kind, tiers, 1)
-	a.groups[key] = g
+	a.add(g)
 	if key.kind.counted() {
 		for i := range g.columns {
 			g.columns[i].whole = true
@@ -293,26 +293,28 @@ func (h *History) evict() bool {
 
 func (h *History) forget(a *axis, key groupKey) {
 	h.charge(key.kind, a.groups[key].tiers, -1)
-	delete(a.groups, key)
+	a.remove(key)
 	clear(h.refused.known)
 }
 
 // commit writes the values of all columns as a row. A device that is missing in the reading keeps its value, so that
 // columns stay aligned. It counts as gone, and is dropped when its last row is older than the horizon.
 func (h *History) commit(a *axis, at time.Duration) {
-	for key, g := range a.groups {
+	for i := len(a.order) - 1; i >= 0; i-- { // from the end, because groups may go
+		g := a.order[i]
 		switch {
 		case g.seen:
 			g.seen, g.gone = false, false
 		case !g.gone:
 			g.gone, g.goneSince = true, at
 			for i := range g.columns {
-				g.columns[i].resets.add(at)
+				g.columns[i].noteReset(at)
 			}
 		case at-g.goneSince > h.horizon(len(g.columns[0].tiers)): // of narrow columns: longer than they reach
-			h.forget(a, key)
+			h.forget(a, g.key)
 		}
 	}
+	a.turn = 0
 	a.append(at)
 }
 

@@ -69,9 +69,7 @@ func (h *History) shrink(k kind) bool {
 		}
 	} else {
 		g.tiers = narrow
-		for i := range g.columns {
-			g.columns[i].narrow(from, found.kind)
-		}
+		g.narrow(from)
 	}
 	h.charge(found.kind, g.tiers, 1)
 	return true
@@ -97,17 +95,27 @@ func (g *group) compareDone(other *group) int {
 	return cmp.Compare(sum(g), sum(other))
 }
 
-// narrow makes a column on the finest tier a narrow one, with the rows that it has.
-func (c *column) narrow(a *axis, k kind) {
-	fresh := make([]rows, tierCount(narrow, k, len(a.tiers)))
+// narrow makes the columns on the finest tier narrow ones, with the rows that they have.
+func (g *group) narrow(a *axis) {
+	fresh := make([][]rows, len(g.columns))
+	for i := range tierCount(narrow, g.key.kind, len(a.tiers)) {
+		for c, r := range newRows(len(g.columns), g.key.kind.rowsOf(len(a.tiers[i].times), narrow)) {
+			fresh[c] = append(fresh[c], r)
+		}
+	}
+	for c := range g.columns {
+		g.columns[c].narrow(a, fresh[c])
+	}
+}
+
+func (c *column) narrow(a *axis, fresh []rows) {
 	for i := range fresh {
 		t, r := &a.tiers[i], &fresh[i]
 		r.narrow = true
-		r.values = make([]float64, k.rowsOf(len(t.times), narrow))
 		for r.from = t.next; r.from > t.first() && t.at(r.from-1) >= c.since; {
 			r.from--
 		}
-		for n := max(r.from, t.next-len(r.values)); n < t.next; n++ {
+		for n := max(r.from, t.next-r.size); n < t.next; n++ {
 			if m := t.at(n); c.tiers[0].covers(&a.tiers[0], m) {
 				r.put(t.index(n), c.tiers[0].level(&a.tiers[0], m).value)
 			} else {

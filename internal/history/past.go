@@ -190,7 +190,7 @@ func (c *column) recall(a *axis, began time.Duration, past []step) {
 		}
 		r.from = from
 		k := 0
-		for n := max(from, t.next-len(r.values)); n < t.next; n++ {
+		for n := max(from, t.next-r.size); n < t.next; n++ {
 			at := t.at(n)
 			for k < len(past)-2 && past[k+1].at < at {
 				k++

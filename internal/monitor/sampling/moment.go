@@ -55,7 +55,7 @@ func (r *Readings) Glimpse() Moment {
 
 func (r *Readings) read() Moment {
 	r.mu.Lock()
-	now := Moment{edge: &history.Edge{}, number: r.now.journal.nextEdge()}
+	now := Moment{edge: r.now.history.NewEdge(), number: r.now.journal.nextEdge()}
 	r.mu.Unlock()
 	now.At = r.config.Sources.Read(func(source string, s *sample.Sample, err error) {
 		r.problems.Note(source, err)
