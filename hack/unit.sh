@@ -16,7 +16,8 @@ finish() {
 }
 trap finish EXIT
 [[ -e $root/sbin/init ]] || debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus bookworm "$root" >/dev/null
-go build -o "$root/usr/local/bin/stallspan" .
+go build -o "$root/usr/bin/stallspan" .
+install -D -m 0644 -t "$root/etc/stallspan" packaging/etc/agent.yaml packaging/etc/agent.env
 cp packaging/stallspan.service "$root/etc/systemd/system/"
 mkdir -p "$root/etc/systemd/system/stallspan.service.d"
 printf '[Service]\nAmbientCapabilities=CAP_SYS_PTRACE CAP_DAC_READ_SEARCH CAP_BPF CAP_PERFMON\n' \
@@ -55,7 +56,7 @@ want='1 0000000000000000 2
 2 000000c000000000 2'
 [[ $(rights) == "$want" ]] || fail "got the rights $(rights), want $want"
 
-inside env STALLSPAN_SOCKET=/run/stallspan/stallspan.sock /usr/local/bin/stallspan mark run --kind custom --name unit \
+inside env STALLSPAN_SOCKET=/run/stallspan/stallspan.sock /usr/bin/stallspan mark run --kind custom --name unit \
 	-- sleep 1 || fail "got an error from the socket, want a window"
 score=$(inside systemd-analyze security stallspan --no-pager | tail -1)
 echo "$score"
