@@ -135,7 +135,7 @@ tls:
 {{- end -}}
 
 {{- define "stallspan.socketPath" -}}
-{{ if include "stallspan.socket" . }}/run{{ else }}/tmp{{ end }}/stallspan/stallspan.sock
+{{ if include "stallspan.socket" . }}/run/stallspan/root{{ else }}/tmp/stallspan{{ end }}/stallspan.sock
 {{- end -}}
 
 {{- define "stallspan.gatewayConfig" -}}
@@ -155,4 +155,15 @@ tls:
 {{- $_ := set $config.service.pipelines.traces "processors" (list "memory_limiter" "tail_sampling" "batch") -}}
 {{- end -}}
 {{- mustMergeOverwrite $config (deepCopy .Values.gateway.config) | toYaml -}}
+{{- end -}}
+
+{{- /* hostFolders are what is read of the node. Not all of /sys: what is mounted below it, such as tracefs, stays out. */ -}}
+{{- define "stallspan.hostFolders" -}}
+- {name: proc, path: /proc}
+- {name: sys-block, path: /sys/block}
+- {name: sys-bus, path: /sys/bus}
+- {name: sys-class, path: /sys/class}
+- {name: sys-dev, path: /sys/dev}
+- {name: sys-devices, path: /sys/devices}
+- {name: cgroup, path: /sys/fs/cgroup}
 {{- end -}}
