@@ -61,7 +61,7 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	end := start.Add(v.until - v.origin)
 	made := page.NewPast(start, v.step, int((v.until-v.origin)/v.step), pageWindows)
 	from := v.copied(start, end.Add(longWindow))
-	late := time.AfterFunc(pastTime, func() { _ = from.Close() }) // its disk may hang
+	late := time.AfterFunc(pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
 	read, err := pastUntil(ctx, from, made)
 	late.Stop()
 	_ = from.Close()
