@@ -30,6 +30,7 @@ slow:
   epoch: 10m
 slow_status: error
 span_names: indexed
+page_url: http://gpu1:4319/
 smart:
   enabled: true
   sudo: true
@@ -50,7 +51,7 @@ metrics:
 		Socket: "/run/x.sock", Endpoint: "4319",
 		Sampling: config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"},
 		Slow:     config.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute},
-		Spans:    config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed},
+		Spans:    config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed, Page: "http://gpu1:4319/"},
 		Smart: &config.Smart{Enabled: &on, Sudo: true, Disks: []config.Disk{
 			{Device: "/dev/sda", Type: "sat"}, {Device: "/dev/sdb", Enabled: &off}}},
 		Metrics: config.Metrics{"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on},

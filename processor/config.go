@@ -25,6 +25,9 @@ type Config struct {
 	// SlowStatus is the status of slow spans: config.StatusError, or "" or config.StatusUnset to leave it.
 	SlowStatus string `mapstructure:"slow_status"`
 
+	// Page is the address of this machine's page, to which annotated spans link; "" for no links.
+	Page string `mapstructure:"page_url"`
+
 	// AssumeLocal treats every span as one of this host.
 	AssumeLocal bool `mapstructure:"assume_local"`
 
@@ -46,10 +49,13 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 	return conf.Unmarshal(c)
 }
 
+// show says how spans show windows.
+func (c *Config) show() config.Spans { return config.Spans{SlowStatus: c.SlowStatus, Page: c.Page} }
+
 // Validate returns an error for each condition that does not parse, with its position.
 func (c *Config) Validate() error {
 	_, err := parse(c.Conditions)
-	err = errors.Join(err, config.Spans{SlowStatus: c.SlowStatus}.Validate())
+	err = errors.Join(err, c.show().Validate())
 	switch c.ErrorMode {
 	case ottl.IgnoreError, ottl.SilentError:
 	case ottl.PropagateError:

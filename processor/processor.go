@@ -9,7 +9,6 @@ import (
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/attribute"
 
-	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor"
@@ -44,7 +43,7 @@ func newProcessor(c *Config, set processor.Settings) (*stallspanProcessor, error
 	p.share.Limit("processor "+set.ID.String(), c.Slow)
 	p.annotator = annotator{
 		conditions: conditions,
-		show:       config.Spans{SlowStatus: c.SlowStatus},
+		show:       c.show(),
 		scope:      emit.Scope(set.BuildInfo.Version),
 		log:        set.Logger,
 		silent:     c.ErrorMode == ottl.SilentError,

@@ -40,7 +40,7 @@ func TestConfig(t *testing.T) {
 		NVML: "/usr/lib/libnvidia-ml.so.1"}
 	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second,
 		Epoch: 10 * time.Minute}
-	all.Spans = config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed}
+	all.Spans = config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed, Page: "http://gpu1:4319/"}
 	on, off := true, false
 	all.Smart = &config.Smart{Smartctl: "/usr/sbin/smartctl", Sudo: true, Disks: []config.Disk{
 		{Device: "/dev/sda", Type: "sat+megaraid,0"}, {Device: "/dev/sdb", Enabled: &off}}}

@@ -163,6 +163,8 @@ const (
 	TrainingRunNameKey = attribute.Key("stallspan.training.run.name")
 	// Half the width of the ledger's least certain part, as a share of the window. (double)
 	UncertaintyRatioKey = attribute.Key("stallspan.uncertainty.ratio")
+	// The page of the machine at the time of the window. (string)
+	URLKey = attribute.Key("stallspan.url")
 	// The label drawn from the ledger. (string, one of the values below)
 	VerdictKey = attribute.Key("stallspan.verdict")
 	// What the ledger was made from. (string, one of the values below)
@@ -1041,10 +1043,10 @@ var EpochSpan = Span{
 		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
 		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingEpochIndexKey, attribute.INT64, false},
 		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
-		{WindowUnfinishedKey, attribute.BOOL, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
+		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1068,10 +1070,11 @@ var LoadSpan = Span{
 		{SpeedupBoundKey, attribute.FLOAT64, false}, {StallCPUTimeKey, attribute.FLOAT64, false},
 		{StallOtherReasonsKey, attribute.STRINGSLICE, false}, {StallOtherTimeKey, attribute.FLOAT64, false},
 		{StallStorageTimeKey, attribute.FLOAT64, false}, {TrainingRunNameKey, attribute.STRING, false},
-		{UncertaintyRatioKey, attribute.FLOAT64, false}, {VerdictKey, attribute.STRING, true},
-		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
-		{WindowKindKey, attribute.STRING, true}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{UncertaintyRatioKey, attribute.FLOAT64, false}, {URLKey, attribute.STRING, false},
+		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
+		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1094,10 +1097,11 @@ var RunSpan = Span{
 		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
 		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
 		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 
@@ -1129,10 +1133,11 @@ var WindowSpan = Span{
 		{StallCPUTimeKey, attribute.FLOAT64, false}, {StallOtherReasonsKey, attribute.STRINGSLICE, false},
 		{StallOtherTimeKey, attribute.FLOAT64, false}, {StallStorageTimeKey, attribute.FLOAT64, false},
 		{TrainingRunNameKey, attribute.STRING, false}, {UncertaintyRatioKey, attribute.FLOAT64, false},
-		{VerdictKey, attribute.STRING, true}, {WindowEvidenceKey, attribute.STRING, false},
-		{WindowInterruptedKey, attribute.BOOL, false}, {WindowKindKey, attribute.STRING, true},
-		{WindowNameKey, attribute.STRING, false}, {WindowScopeKey, attribute.STRING, true},
-		{WindowSourceKey, attribute.STRING, true}, {WindowUnfinishedKey, attribute.BOOL, false},
+		{URLKey, attribute.STRING, false}, {VerdictKey, attribute.STRING, true},
+		{WindowEvidenceKey, attribute.STRING, false}, {WindowInterruptedKey, attribute.BOOL, false},
+		{WindowKindKey, attribute.STRING, true}, {WindowNameKey, attribute.STRING, false},
+		{WindowScopeKey, attribute.STRING, true}, {WindowSourceKey, attribute.STRING, true},
+		{WindowUnfinishedKey, attribute.BOOL, false},
 	},
 }
 

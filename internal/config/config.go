@@ -5,7 +5,9 @@ package config
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/source/smart"
@@ -113,6 +115,7 @@ func (s Slow) Validate() error {
 type Spans struct {
 	SlowStatus string `yaml:"slow_status" mapstructure:"slow_status"` // of the span of a slow window; "" for StatusUnset
 	Names      string `yaml:"span_names" mapstructure:"span_names"`   // "" for NamesGrouped
+	Page       string `yaml:"page_url" mapstructure:"page_url"`       // the page of the machine; "" for no links to it
 }
 
 // Values of Spans.
@@ -134,7 +137,39 @@ func (s Spans) Validate() error {
 			return fmt.Errorf("%s: %.40q is unknown: choose %s or %s", choice.key, choice.value, choice.one, choice.other)
 		}
 	}
+	return validPage(s.Page)
+}
+
+// maxPage is the longest address of a page, in bytes.
+const maxPage = 512
+
+// validPage refuses what cannot be the begin of a link, or would give a secret to each reader of a span.
+func validPage(page string) error {
+	if page == "" {
+		return nil
+	}
+	at, err := url.Parse(page)
+	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Host == "" || at.User != nil || at.RawQuery != "" ||
+		at.Fragment != "" || len(page) > maxPage {
+		return fmt.Errorf("page_url: %.60q is no address of a page: give one like http://gpu1.example:4319/, without a user, "+
+			"a query or a token", page)
+	}
 	return nil
+}
+
+// Link is the address of the page at a time, with a window selected; "" without a page. It shows ten seconds more at
+// both ends.
+func (s Spans) Link(start, end time.Time, window string) string {
+	if s.Page == "" {
+		return ""
+	}
+	const margin, longest = 10, 7 * 24 * 3600 // seconds
+	from, to := start.Unix()-margin, end.Unix()+margin
+	link := fmt.Sprintf("%s/#from=%d&to=%d", strings.TrimSuffix(s.Page, "/"), max(from, to-longest), to)
+	if window != "" {
+		link += "&window=" + url.QueryEscape(window)
+	}
+	return link
 }
 
 // SlowIsError reports whether the span of a slow window has the status Error.

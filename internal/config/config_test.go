@@ -34,6 +34,11 @@ func TestValidate(t *testing.T) {
 		{Spans{SlowStatus: StatusError, Names: NamesIndexed}, ""},
 		{Spans{SlowStatus: "ok"}, `slow_status: "ok" is unknown: choose unset or error`},
 		{Spans{SlowStatus: StatusUnset, Names: "x"}, `span_names: "x" is unknown: choose grouped or indexed`},
+		{Spans{Page: "https://gpu1.example/page/"}, ""},
+		{Spans{Page: "gpu1.example:4319"}, `page_url: "gpu1.example:4319" is no address of a page`},
+		{Spans{Page: "javascript://x/"}, "page_url"},
+		{Spans{Page: "http://x/#token=secret"}, "page_url"},
+		{Spans{Page: "http://user:secret@x/"}, "page_url"},
 		{(*Smart)(nil), ""},
 		{disk(Disk{Device: "/dev/sda", Type: "sat"}), ""},
 		{disk(Disk{Type: "sat"}), "disks[0]: a disk needs a device"},
@@ -76,5 +81,23 @@ func TestEnabled(t *testing.T) {
 	}
 	if got := (Metrics{"process.disk.io": {Enabled: &off}}).Disabled(); len(got) != 1 {
 		t.Errorf("got disabled %q, want process.disk.io once", got)
+	}
+}
+
+func TestLink(t *testing.T) {
+	start := time.Unix(1_795_435_200, 0)
+	for _, c := range []struct {
+		page, window string
+		length       time.Duration
+		want         string
+	}{
+		{"", "w1", time.Second, ""},
+		{"http://gpu1:4319", "w1", time.Minute, "http://gpu1:4319/#from=1795435190&to=1795435270&window=w1"},
+		{"http://gpu1:4319/", "", time.Minute, "http://gpu1:4319/#from=1795435190&to=1795435270"},
+		{"http://x/gpu1/", "a&b", 8 * 24 * time.Hour, "http://x/gpu1/#from=1795521610&to=1796126410&window=a%26b"},
+	} {
+		if got := (Spans{Page: c.page}).Link(start, start.Add(c.length), c.window); got != c.want {
+			t.Errorf("%q, window %q of %v: got %s, want %s", c.page, c.window, c.length, got, c.want)
+		}
 	}
 }

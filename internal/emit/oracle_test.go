@@ -49,7 +49,7 @@ func TestRegistry(t *testing.T) {
 	}
 	o.metrics(emit.NewMetrics("test").Collect(round(time.Hour, eachProtocol()...)))
 	for _, r := range rare() {
-		o.span(r, emit.WindowSpan(r, config.Spans{}))
+		o.span(r, emit.WindowSpan(r, config.Spans{Page: "http://gpu1:4319"}))
 	}
 	for _, name := range emit.EventNames() {
 		e, err := emit.NewTestEvent(name, start)
@@ -113,7 +113,7 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 			}
 			t.Logf("%s: %v %s %s", filepath.Base(path), r.Kind, r.Verdict, explain.Finding(r))
 			metrics.Durations.Add(r, trace.SpanContext{})
-			o.span(r, emit.WindowSpan(r, config.Spans{}))
+			o.span(r, emit.WindowSpan(r, config.Spans{Page: "http://gpu1:4319"}))
 			windows++
 		}
 		o.metrics(metrics.Collect(m.Collect()))

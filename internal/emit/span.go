@@ -95,11 +95,13 @@ func spanName(w *window.Window, show config.Spans) string {
 // WindowSpan returns the span of an ended window, with a child for each stall interval.
 func WindowSpan(r *window.Report, show config.Spans) Span {
 	s := Span{
-		Name:       SpanName(&r.Window, show),
-		Start:      r.Start.Wall,
-		End:        r.Start.Wall.Add(r.Duration()),
-		Attributes: Attributes(r),
+		Name:  SpanName(&r.Window, show),
+		Start: r.Start.Wall,
+		End:   r.Start.Wall.Add(r.Duration()),
 	}
+	attrs := list(Attributes(r))
+	attrs.text(semconv.URLKey, show.Link(s.Start, s.End, r.ID))
+	s.Attributes = attrs
 	if r.Slow {
 		s.Events = []Event{slow(r, s.Name)}
 		if show.SlowIsError() {

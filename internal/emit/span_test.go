@@ -10,6 +10,7 @@ import (
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 // between is a window of a made-up machine's day.
@@ -124,6 +125,23 @@ func TestSlowStatus(t *testing.T) {
 			if got := emit.WindowSpan(r, config.Spans{SlowStatus: status}).Failure; got != want {
 				t.Errorf("slow %v, slow_status %q: got the failure %q, want %q", slow, status, got, want)
 			}
+		}
+	}
+}
+
+// Spans link to the page only where one is set.
+func TestSpanLinksToThePage(t *testing.T) {
+	r := reports()["span_gpu"]
+	r.ID = "w1"
+	for page, want := range map[string]bool{"": false, "http://gpu1:4319": true} {
+		link, got := "", false
+		for _, kv := range emit.WindowSpan(r, config.Spans{Page: page}).Attributes {
+			if kv.Key == semconv.URLKey {
+				link, got = kv.Value.AsString(), true
+			}
+		}
+		if got != want || got && !strings.HasSuffix(link, "&window=w1") {
+			t.Errorf("with the page %q: got %q, want a link: %v", page, link, want)
 		}
 	}
 }
