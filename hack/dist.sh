@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds what a release consists of into dist/, for two architectures: archives, packages, wheels, lists of what is in
-# the binaries (SBOM), and SHA256SUMS. The same commit, Go and C compiler give the same bytes in any folder, except for
-# the SBOMs. It needs gcc and, for the other architecture, Debian's gcc-aarch64-linux-gnu or gcc-x86-64-linux-gnu.
+# Builds what a release consists of into dist/, for two architectures: archives, packages, wheels, images, lists of what
+# is in the binaries (SBOM), and SHA256SUMS. The same commit, Go, C compiler and packages of Debian give the same bytes in
+# any folder, except for the SBOMs. It needs gcc and, for the other architecture, Debian's gcc-aarch64-linux-gnu or
+# gcc-x86-64-linux-gnu.
 # VERSION=1.2.3 makes a release. ARCHITECTURES=amd64 builds for one, and SBOM=no leaves the lists out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -120,6 +121,18 @@ if "${PYTHON:-/usr/bin/python3}" -c 'import setuptools, wheel' 2>/dev/null; then
 	hack/wheels.sh "$out" "${binaries[@]}"
 else
 	echo 'no wheels: python3-setuptools or python3-wheel is missing' >&2
+fi
+
+# Both architectures in one file, which containerd, podman and docker load.
+if [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]]; then
+	for program in stallspan otelcol-stallspan; do
+		pairs=()
+		for arch in "${architectures[@]}"; do pairs+=("$arch=$work/${program}_${version}_linux_$arch/$program"); done
+		hack/image.sh "$work/images" "$number" "$program" "${pairs[@]}"
+		mv "$work/images/$program.oci.tar" "$out/${program}_${version}_oci.tar"
+	done
+else
+	echo 'no images: debian-archive-keyring is missing' >&2
 fi
 
 # The file name of each binary's lists is that of its archive.
