@@ -86,8 +86,7 @@ end-to-end: collector ## Test the built Collector with a real disk and a real Vi
 chart: ## Test the Helm chart with helm and the types of Kubernetes; UPDATE=1 writes its manifests again
 	cd test/chart && go test -count 1 -timeout $(TIMEOUT) . $(if $(UPDATE),-update)
 
-cluster: collector fakenvml ## Test the Helm chart in a real cluster of one node (root, containerd; 15 minutes at first)
-	go build -tags $(TAGS) -o build/stallspan .
+cluster: image fakenvml ## Test the Helm chart and the images in a real cluster of one node (root; 15 minutes at first)
 	hack/cluster.sh $(CLUSTER)
 
 fakenvml: ## Build build/fakenvml/libnvidia-ml.so.1, a stand-in for the NVIDIA driver's library (testdata/fakenvml)

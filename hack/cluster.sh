@@ -178,9 +178,10 @@ cat >"$dir/cni/ptp.conflist" <<END
 END
 start containerd containerd --config "$dir/containerd.toml"
 until_true 'containerd answers' ctr --address "$dir/containerd.sock" version
-for image in pause collector agent work; do
-	hack/cluster/image.sh $image "$dir/$image.tar"
-	ctr --address "$dir/containerd.sock" --namespace k8s.io images import "$dir/$image.tar" >/dev/null
+hack/cluster/image.sh pause "$dir/pause.tar"
+hack/cluster/image.sh work "$dir/work.tar"
+for image in "$dir"/{pause,work}.tar build/image/{stallspan,otelcol-stallspan}."$(go env GOARCH)".docker.tar; do
+	ctr --address "$dir/containerd.sock" --namespace k8s.io images import "$image" >/dev/null
 done
 
 cat >"$dir/kubelet.yaml" <<END
@@ -220,7 +221,8 @@ END
 echo "the cluster is up: $(kubectl get node node-1 -o 'jsonpath={.status.nodeInfo.kubeletVersion} {.status.nodeInfo.containerRuntimeVersion}')"
 
 HELM=$(go -C test/chart tool -n helm)
-export HELM STALLSPAN_CLUSTER=$dir STALLSPAN_NODE_ADDRESS=$node PATH=$bin:$PATH
+STALLSPAN_VERSION=$(hack/version.sh | cut -d ' ' -f 1)
+export HELM STALLSPAN_VERSION STALLSPAN_CLUSTER=$dir STALLSPAN_NODE_ADDRESS=$node PATH=$bin:$PATH
 if [[ -n $keep ]]; then
 	echo "KUBECONFIG=$KUBECONFIG nsenter --target ${running[0]} --mount --net -- $bin/kubectl get pods -A" >&2
 	sleep infinity &

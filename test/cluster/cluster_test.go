@@ -53,6 +53,9 @@ func (c cluster) helm(release, namespace string, values ...string) {
 	c.t.Helper()
 	args := []string{"upgrade", "--install", release, "../../deploy/helm/stallspan", "--namespace", namespace,
 		"--wait", "--timeout", timeout.String(), "--values", "testdata/values.yaml"}
+	for _, image := range []string{"collector", "agent"} {
+		values = append(values, "images."+image+".tag="+os.Getenv("STALLSPAN_VERSION"))
+	}
 	for _, v := range values {
 		args = append(args, "--set", v)
 	}
