@@ -247,8 +247,8 @@ func (p *Past) machineLedger(s history.Series, quantity string, i int) float64 {
 		}
 	}
 	switch {
-	case len(p.names) == 0:
-		return 0
+	case len(p.names) == 0 && !math.IsNaN(p.value(store.Machine, "", store.Storage, i)):
+		return 0 // a machine without a GPU
 	case gpus == 0:
 		return math.NaN()
 	}
