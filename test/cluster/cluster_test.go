@@ -297,4 +297,12 @@ func TestChart(t *testing.T) {
 			return c.backend.has("stallspan.gpu.busy.time", map[string]any{"k8s.cluster.name": "of-agents"})
 		})
 	})
+	t.Run("unprivileged", func(t *testing.T) {
+		c := c
+		c.t = t
+		c.helm("stallspan", "agents", "clusterName=unprivileged", "node.readOtherUsers=false")
+		c.until("operations of a disk", func() bool {
+			return c.backend.has("system.disk.operations", map[string]any{"k8s.cluster.name": "unprivileged"})
+		})
+	})
 }
