@@ -68,6 +68,7 @@ func rootCommand() *cobra.Command {
 		listCommand(),
 		historyCommand(),
 		checkCommand(),
+		supportCommand(),
 		healthCommand(),
 		benchCommand(),
 		topCommand(),
