@@ -17,14 +17,17 @@ keys=/usr/share/keyrings/debian-archive-keyring.gpg
 [[ -e $keys ]] || { echo 'no image is made: install the package debian-archive-keyring' >&2; exit 1; }
 debs=$PWD/build/image/debs
 
-# fetch downloads the packages for an architecture, with lists of its own: this machine's apt stays as it is.
+# fetch downloads the packages for an architecture from this machine's sources, with lists of its own: its apt stays as
+# it is.
 fetch() {
 	local arch=$1 work
 	[[ ! -e $debs/$arch ]] || return 0
 	work=$(mktemp -d)
 	mkdir -p "$work"/{lists/partial,cache/archives/partial,debs,none}
-	printf 'deb [signed-by=%s] http://deb.debian.org/%s main\n' "$keys" 'debian bookworm' \
-		"$keys" 'debian-security bookworm-security' >"$work/sources"
+	# shellcheck disable=SC2016 # apt-get expands them
+	apt-get indextargets --format '$(REPO_URI) $(RELEASE) $(COMPONENT)' 'Identifier: Packages' | sort -u |
+		sed -nE "s|^(.*) (bookworm(-[a-z]+)?) main\$|deb [signed-by=$keys] \1 \2 main|p" >"$work/sources"
+	[[ -s $work/sources ]] || { echo 'no image is made: apt-get has no source of Debian 12' >&2; exit 1; }
 	: >"$work/status"
 	local apt=(apt-get -qq -o "Dir::State::lists=$work/lists" -o "Dir::Cache=$work/cache" -o "Dir::State::status=$work/status"
 		-o "Dir::Etc::sourcelist=$work/sources" -o "Dir::Etc::sourceparts=$work/none"

@@ -41,7 +41,7 @@ func main() {
 	flag.StringVar(&o.debs, "debs", "", "the `folder` with a folder of Debian packages for each architecture")
 	flag.StringVar(&o.out, "out", "", "the `folder` to write")
 	flag.StringVar(&o.title, "title", "", "the image's and the program's name: stallspan or otelcol-stallspan")
-	flag.StringVar(&o.repository, "repository", "ghcr.io/stallspan", "where the image will be")
+	flag.StringVar(&o.repository, "repository", "stallspan", "where the image will be")
 	flag.StringVar(&o.version, "version", "", "the program's version")
 	flag.StringVar(&o.revision, "revision", "", "the program's commit")
 	flag.Int64Var(&seconds, "created", 0, "the time of all files, in Unix seconds")
