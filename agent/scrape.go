@@ -9,8 +9,11 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 )
 
-// scraped makes what Prometheus can get.
+// scraped makes what Prometheus can get: nothing from record, which has no config.
 func (d *daemon) scraped(ctx context.Context) (api.Scraped, error) {
+	if d.config == nil {
+		return api.Scraped{}, nil
+	}
 	of, err := export.Resource(ctx, "")
 	if err != nil {
 		return api.Scraped{}, err

@@ -26,7 +26,7 @@ func TestRefusedRequests(t *testing.T) {
 		status             int
 		want               string
 	}{
-		{"GET", "/index.html", "", nil, 404, `there is no "/index.html": the paths are /, /v1/windows,`},
+		{"GET", "/index.html", "", nil, 404, `there is no "/index.html": the paths are /, /metrics, /v1/windows,`},
 		{"POST", "/", "", nil, 405, `"POST" is not supported here: use GET`},
 		{"POST", "/v1/page", "", nil, 405, "use GET"},
 		{"POST", "/v1/page", "", []string{"Sec-Fetch-Site", "same-origin"}, 403, "pages of other sites"},
