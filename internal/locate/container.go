@@ -18,6 +18,9 @@ func mayBeID(id string) bool {
 	return (len(id) == idDigits || len(id) == shortDigits) && isHex(id)
 }
 
+// ContainerID returns the ID of the container to which a cgroup of that name belongs, or "" for none.
+func ContainerID(name string) string { return string(idOf([]byte(name))) }
+
 // idOf returns the container ID in the name of a cgroup; nil if it is not the cgroup of a container. The container
 // managers use these names, with their drivers "systemd" and "cgroupfs":
 //

@@ -9,7 +9,7 @@ const ownPrefix = "stallspan."
 // words.
 var initialisms = map[string]string{
 	"cpu": "CPU", "crc": "CRC", "dram": "DRAM", "gpu": "GPU", "id": "ID", "ids": "IDs", "io": "IO", "iowait": "IOWait",
-	"nvlink": "NVLink", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM", "url": "URL",
+	"k8s": "K8S", "nvlink": "NVLink", "ok": "OK", "pcie": "PCIe", "pid": "PID", "sm": "SM", "uid": "UID", "url": "URL",
 }
 
 // goName converts a dotted name to an exported Go identifier: "stallspan.gpu.busy.time" becomes "GPUBusyTime".

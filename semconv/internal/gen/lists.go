@@ -36,9 +36,24 @@ func (r *registry) Events() []event {
 	return all(r, func(f *file) []event { return f.Events }, func(e *event) string { return e.Name })
 }
 
-// Entities lists the entities of every area, by type.
-func (r *registry) Entities() []entity {
-	return all(r, func(f *file) []entity { return f.Entities }, func(e *entity) string { return e.Type })
+// Entities lists the entities of jobs, or those of senders and machines, by type.
+func (r *registry) Entities(ofJobs bool) []entity {
+	return all(r, func(f *file) []entity {
+		if (f == r.jobs()) != ofJobs {
+			return nil
+		}
+		return f.Entities
+	}, func(e *entity) string { return e.Type })
+}
+
+// jobs returns the area of jobs, or nil.
+func (r *registry) jobs() *file {
+	for i := range r.Areas {
+		if r.Areas[i].Name == "job" {
+			return &r.Areas[i].file
+		}
+	}
+	return nil
 }
 
 // flatten replaces references to groups by the references of the groups, and sorts by key. validate has checked the

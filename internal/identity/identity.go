@@ -1,0 +1,240 @@
+// Package identity says who a process is, from the outside: its pod, container, Slurm job, systemd unit, user and
+// program. It is what a resource of OpenTelemetry needs, so that one job is one resource.
+//
+// What the kernel and root say comes first: the process's cgroup, its user and its executable. Names of cgroups are
+// believed only where no user may choose them (path.go). What a process says of itself is a claim. A claim never
+// replaces what is known from outside, and is marked as one.
+package identity
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/source/cgroup"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// Bounds of an identity.
+const (
+	maxAttributes = 32
+	maxKey        = 128 // bytes
+	maxValue      = 256 // bytes
+)
+
+// Kinds of jobs.
+const (
+	Pod       = "pod"       // a container of Kubernetes
+	Slurm     = "slurm"     // a step of a Slurm job
+	Container = "container" // any other container
+	Unit      = "unit"      // a service of systemd
+	Process   = "process"   // none of these
+)
+
+// Attribute is an attribute of a resource.
+type Attribute struct {
+	Key, Value string
+	Claimed    bool // by the process or its user, and no other source knows it
+}
+
+// Identity is who a process is. The zero value stands for a process that has ended, or that may not be seen.
+type Identity struct {
+	Attributes []Attribute // sorted by key; do not change them
+	Name       string      // short, for people: see name
+	User       string      // its real user: a name, or a number without one
+	Kind       string      // one of the constants, "" for the zero value
+}
+
+// Options are for New.
+type Options struct{}
+
+// Finder finds identities. It is safe for concurrent use, and caches up to maxCached of them.
+type Finder struct {
+	proc   string
+	groups *cgroup.View
+	users  users
+
+	mu    sync.Mutex // guards known; not held while files are read
+	known map[int]*entry
+}
+
+// entry is a cached identity.
+type entry struct {
+	start   uint64 // of the process, another process may get its number
+	first   time.Time
+	again   time.Time // when it is to be read again
+	current Identity
+}
+
+const (
+	maxCached = 4096
+	// A process may enter its cgroup after its start, so an identity is read again: soon at first, then rarely.
+	readSoon   = time.Second
+	readRarely = time.Minute
+)
+
+// New returns a Finder for the machine with "/" at root ("/hostfs" in a container).
+func New(root string, _ Options) *Finder {
+	return &Finder{
+		proc: filepath.Join("/", root, "proc"), groups: cgroup.NewView(root), users: users{root: filepath.Join("/", root)},
+		known: make(map[int]*entry),
+	}
+}
+
+// Of returns who a process is. It reads one small file if the answer is cached, and a few otherwise.
+func (f *Finder) Of(pid int) Identity {
+	if pid <= 0 {
+		return Identity{}
+	}
+	start, ok := startOf(f.proc, pid)
+	if !ok {
+		f.forget(pid)
+		return Identity{}
+	}
+	now := time.Now()
+	e := f.cached(pid, start, now)
+	if now.Before(e.again) {
+		return e.current
+	}
+	e.current = f.read(pid)
+	e.again = now.Add(min(max(readSoon, now.Sub(e.first)), readRarely))
+	f.keep(pid, e, now)
+	return e.current
+}
+
+// cached returns the entry of a process, or a new one.
+func (f *Finder) cached(pid int, start uint64, now time.Time) entry {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if e := f.known[pid]; e != nil && e.start == start {
+		return *e
+	}
+	return entry{start: start, first: now}
+}
+
+// keep caches an entry. A full cache drops what is due to be read again, or else all of it.
+func (f *Finder) keep(pid int, e entry, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.known[pid] == nil && len(f.known) >= maxCached {
+		for other, old := range f.known {
+			if old.again.Before(now) {
+				delete(f.known, other)
+			}
+		}
+		if len(f.known) >= maxCached {
+			clear(f.known)
+		}
+	}
+	f.known[pid] = &e
+}
+
+func (f *Finder) forget(pid int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, pid)
+}
+
+// read reads the files of a process.
+func (f *Finder) read(pid int) Identity {
+	at := placeOf(readFile(f.proc, pid, "cgroup"), f.groups.Own())
+	program, program1 := executable(f.proc, pid)
+	owner := f.users.name(uidOf(readFile(f.proc, pid, "status")))
+
+	var l list
+	l.add(semconv.K8SPodUIDKey, at.pod, false)
+	l.add(semconv.ContainerIDKey, at.container, at.own)
+	l.add(semconv.SlurmJobIDKey, at.job, false)
+	l.add(semconv.SlurmStepIDKey, at.step, false)
+	l.add(semconv.SystemdUnitKey, at.unit, false)
+	l.add(semconv.SystemdUserUnitKey, at.userUnit, true)
+	l.add(semconv.ProcessOwnerKey, owner, false)
+	l.add(semconv.ProcessExecutableNameKey, program, program1)
+	return Identity{
+		Attributes: l.sorted(), Name: clean(name(&at, program), maxValue), User: clean(owner, maxValue), Kind: kind(&at),
+	}
+}
+
+func kind(at *place) string {
+	switch {
+	case at.pod != "":
+		return Pod
+	case at.job != "":
+		return Slurm
+	case at.container != "":
+		return Container
+	case isService(at.unit) || isService(at.userUnit):
+		return Unit
+	}
+	return Process
+}
+
+// shortDigits are enough of an ID for people, as "docker ps" prints it.
+const shortDigits = 12
+
+// name returns the name of a job: of its pod, else of its Slurm job, unit, container or program.
+func name(at *place, program string) string {
+	switch {
+	case at.pod != "":
+		return "pod " + at.pod
+	case at.job != "":
+		return "job " + at.job
+	case isService(at.userUnit):
+		return at.userUnit
+	case isService(at.unit):
+		return at.unit
+	case at.container != "":
+		return "container " + at.container[:shortDigits]
+	}
+	return program
+}
+
+// isService reports whether a unit is one with a chosen name: a service, or a scope that is not of a login, nor one of
+// systemd-run.
+func isService(unit string) bool {
+	stem, scope := strings.CutSuffix(unit, ".scope")
+	if !scope {
+		return unit != "" && !isManager(unit)
+	}
+	return stem != "init" && !strings.HasPrefix(stem, "session-") && !strings.HasPrefix(stem, "run-")
+}
+
+// list collects the attributes of one process, with those that are most reliable first.
+type list []Attribute
+
+func (l *list) add(key attribute.Key, value string, claimed bool) {
+	value = clean(value, maxValue)
+	known := func(a Attribute) bool { return a.Key == string(key) }
+	if value == "" || len(*l) == maxAttributes || slices.ContainsFunc(*l, known) {
+		return
+	}
+	*l = append(*l, Attribute{Key: string(key), Value: value, Claimed: claimed})
+}
+
+func (l *list) sorted() []Attribute {
+	slices.SortFunc(*l, func(a, b Attribute) int { return cmp.Compare(a.Key, b.Key) })
+	return *l
+}
+
+// clean returns valid text of at most that many bytes, without what a terminal would obey.
+func clean(text string, most int) string {
+	text = text[:min(len(text), 4*most)]
+	text = strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, text)
+	for len(text) > most {
+		_, size := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-size]
+	}
+	return strings.TrimSpace(text)
+}

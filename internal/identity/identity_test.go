@@ -1,0 +1,156 @@
+package identity
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/stallspan/stallspan/test/fixture"
+)
+
+// machine is a tree of /proc with users.
+func machine(t testing.TB) string {
+	root := t.TempDir()
+	fixture.Write(t, root, "etc/passwd", []byte("root:x:0:0::/root:/bin/sh\n# none\nada:x:1000:1000::/home/ada:/bin/sh\n"+
+		"twin:x:1000:1000::/:/bin/sh\n"))
+	return root
+}
+
+// program adds a process.
+func program(t testing.TB, root string, pid, start int, cgroup, exe string, uid int) {
+	t.Helper()
+	folder := fmt.Sprintf("proc/%d/", pid)
+	fixture.Write(t, root, folder+"stat", fmt.Appendf(nil,
+		"%d (name) S 1 1 1 0 -1 4194560 900 0 2 0 31 12 0 0 20 0 1 0 %d 227590144 3100\n", pid, start))
+	fixture.Write(t, root, folder+"status", fmt.Appendf(nil, "Name:\tname\nUid:\t%d\t0\t0\t0\n", uid))
+	fixture.Write(t, root, folder+"comm", []byte("name\n"))
+	fixture.Write(t, root, folder+"cgroup", []byte("0::"+cgroup+"\n"))
+	if exe != "" {
+		link := filepath.Join(root, folder, "exe")
+		_ = os.Remove(link)
+		if err := os.Symlink(exe, link); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOf(t *testing.T) {
+	root := machine(t)
+	f := New(root, Options{})
+	for i, test := range []struct {
+		cgroup, exe string
+		uid         int
+		want        Identity
+	}{
+		{"/kubepods/pod" + podA + "/" + idA, "/usr/bin/python3.13", 1000, Identity{[]Attribute{
+			{"container.id", idA, false}, {"k8s.pod.uid", podA, false}, {"process.executable.name", "python3.13", false},
+			{"process.owner", "ada", false}}, "pod " + podA, "ada", Pod}},
+		{"/system.slice/slurmstepd.scope/job_4711/step_0/user/task_0", "/opt/my train (deleted)", 0, Identity{[]Attribute{
+			{"process.executable.name", "my train", false}, {"process.owner", "root", false},
+			{"stallspan.slurm.job.id", "4711", false}, {"stallspan.slurm.step.id", "0", false}}, "job 4711", "root", Slurm}},
+		{"/system.slice/docker-" + idA + ".scope", "", 1001, Identity{[]Attribute{
+			{"container.id", idA, false}, {"process.executable.name", "name", true}, {"process.owner", "1001", false}},
+			"container " + idA[:12], "1001", Container}},
+		{"/system.slice/serve.service/libpod-payload-" + idA, "/x", 0, Identity{[]Attribute{
+			{"container.id", idA, false}, {"process.executable.name", "x", false}, {"process.owner", "root", false},
+			{"stallspan.systemd.unit", "serve.service", false}}, "serve.service", "root", Container}},
+		{"/user.slice/user-1000.slice/user@1000.service/app.slice/lab.service", "/x", 1000, Identity{[]Attribute{
+			{"process.executable.name", "x", false}, {"process.owner", "ada", false},
+			{"stallspan.systemd.unit", "user@1000.service", false}, {"stallspan.systemd.user.unit", "lab.service", true}},
+			"lab.service", "ada", Unit}},
+		{"/user.slice/user-1000.slice/session-3.scope", "/x", 1000, Identity{[]Attribute{
+			{"process.executable.name", "x", false}, {"process.owner", "ada", false},
+			{"stallspan.systemd.unit", "session-3.scope", false}}, "x", "ada", Process}},
+		{"/", "/a\x1b[2J\u202eb", 1000, Identity{[]Attribute{
+			{"process.executable.name", "a[2Jb", false}, {"process.owner", "ada", false}}, "a[2Jb", "ada", Process}},
+	} {
+		program(t, root, 100+i, 5, test.cgroup, test.exe, test.uid)
+		if diff := cmp.Diff(test.want, f.Of(100+i)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", test.cgroup, diff)
+		}
+	}
+	for _, pid := range []int{-1, 0, 7} {
+		if got := f.Of(pid); got.Kind != "" || got.Attributes != nil {
+			t.Errorf("process %d: got %+v, want nothing", pid, got)
+		}
+	}
+}
+
+// A number that another process got gets an answer of its own, and so is a process that has entered its cgroup.
+func TestOfAgain(t *testing.T) {
+	root := machine(t)
+	f := New(root, Options{})
+	program(t, root, 7, 5, "/", "/a", 0)
+	if got := f.Of(7).Name; got != "a" {
+		t.Fatalf("got %q, want a", got)
+	}
+	program(t, root, 7, 5, "/system.slice/b.service", "/b", 0)
+	if got := f.Of(7).Name; got != "a" {
+		t.Errorf("at once: got %q, want the cached a", got)
+	}
+	f.known[7].again = time.Now()
+	if got := f.Of(7).Name; got != "b.service" {
+		t.Errorf("later: got %q, want b.service", got)
+	}
+	program(t, root, 7, 6, "/", "/c", 0)
+	if got := f.Of(7).Name; got != "c" {
+		t.Errorf("another process: got %q, want c", got)
+	}
+	if err := os.RemoveAll(root + "/proc/7"); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Of(7); got.Kind != "" || len(f.known) != 0 {
+		t.Errorf("after its end: got %+v and %d cached, want nothing", got, len(f.known))
+	}
+}
+
+func TestCacheIsBounded(t *testing.T) {
+	f := New(t.TempDir(), Options{})
+	for i := range 3 * maxCached {
+		f.keep(i, entry{again: time.Now().Add(time.Hour)}, time.Now())
+	}
+	if n := len(f.known); n > maxCached {
+		t.Errorf("got %d cached, want at most %d", n, maxCached)
+	}
+}
+
+// This process itself, as the kernel shows it.
+func TestOwnProcess(t *testing.T) {
+	f := New("/", Options{})
+	got := f.Of(os.Getpid())
+	exe, err := os.Executable()
+	if err != nil {
+		t.Skip("needs /proc")
+	}
+	found := false
+	for _, a := range got.Attributes {
+		found = found || a == Attribute{"process.executable.name", clean(filepath.Base(exe), maxValue), false}
+	}
+	if !found || got.User == "" || got.Kind == "" {
+		t.Errorf("got %+v, want the program %s", got, filepath.Base(exe))
+	}
+}
+
+func TestClean(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\x00b\n\x1b[1m": "ab[1m", "\xffa": "a", "a\t": "a", strings.Repeat("é", 300): strings.Repeat("é", 128),
+		strings.Repeat("\xff", 4<<20): "", "a\u202eb": "ab",
+	} {
+		if got := clean(text, maxValue); got != want || !utf8.ValidString(got) {
+			t.Errorf("%.20q: got %.20q, want %.20q", text, got, want)
+		}
+	}
+}
+
+func BenchmarkOf(b *testing.B) {
+	f := New("/", Options{})
+	for b.Loop() {
+		f.Of(os.Getpid())
+	}
+}
