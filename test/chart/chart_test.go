@@ -194,7 +194,7 @@ func TestPodsAreConfined(t *testing.T) {
 				if !*security.ReadOnlyRootFilesystem || c.Resources.Limits.Memory().IsZero() {
 					t.Errorf("%s, %s: got a root that can be written or memory without a limit, want neither", name, pod)
 				}
-				if name == "unprivileged" && (*security.RunAsUser == 0 || len(security.Capabilities.Add) > 0) {
+				if strings.HasSuffix(name, "unprivileged") && (*security.RunAsUser == 0 || len(security.Capabilities.Add) > 0) {
 					t.Errorf("%s, %s: got rights %v, want none", name, pod, security)
 				}
 				for _, m := range c.VolumeMounts {
@@ -242,6 +242,40 @@ func TestPortsAreLimited(t *testing.T) {
 	}
 }
 
+// The agent has no port, unless it is scraped. Then its policy lets in the named scrapers alone, and only its user may
+// read the Secret with their names.
+func TestAgentScrape(t *testing.T) {
+	off := objects(t, template(t, "--values", values("agent")))
+	if ports := pods(off)["stallspan-node"].Spec.Containers[0].Ports; len(ports) > 0 {
+		t.Errorf("without prometheus.scrape: got ports %v, want none", ports)
+	}
+	for name, mode := range map[string]int32{"agent-tls": 0o400, "agent-unprivileged": 0o440} {
+		all := objects(t, template(t, "--values", values(name)))
+		pod := pods(all)["stallspan-node"].Spec
+		if ports := pod.Containers[0].Ports; len(ports) != 1 || ports[0].ContainerPort != 9464 {
+			t.Errorf("%s: got ports %v, want 9464 alone", name, ports)
+		}
+		secret := slices.IndexFunc(pod.Volumes, func(v core.Volume) bool { return v.Name == "web-config" })
+		if secret < 0 || *pod.Volumes[secret].Secret.DefaultMode != mode {
+			t.Fatalf("%s: got volumes %v, want web-config with the mode %o", name, pod.Volumes, mode)
+		}
+		group := pod.Containers[0].SecurityContext.RunAsGroup
+		if mode == 0o440 && (pod.SecurityContext == nil || *pod.SecurityContext.FSGroup != *group) {
+			t.Errorf("%s: got the pod's context %v, want a group that reads the Secret", name, pod.SecurityContext)
+		}
+		for _, object := range all {
+			p, ok := object.(*networking.NetworkPolicy)
+			if !ok {
+				continue
+			}
+			if len(p.Spec.Ingress) != 1 || len(p.Spec.Ingress[0].From) != 1 || len(p.Spec.Ingress[0].Ports) != 1 ||
+				p.Spec.Ingress[0].From[0].NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"] != "monitoring" {
+				t.Errorf("%s: got who may connect %+v, want the namespace monitoring to one port", name, p.Spec.Ingress)
+			}
+		}
+	}
+}
+
 // Values that cannot work are refused with what to do.
 func TestRefused(t *testing.T) {
 	endpoint := []string{"--set", "export.endpoint=backend:4317"}
@@ -254,7 +288,11 @@ func TestRefused(t *testing.T) {
 		{append(endpoint, "--set", "mode=agnet"), "mode"},
 		{append(endpoint, "--set", "node.tolerance=x"), "tolerance"},
 		{append(endpoint, "--set", "mode=agent", "--set", "prometheus.scrape=true"),
-			"prometheus.scrape: it needs mode collector"},
+			"prometheus.webConfigSecret: name a Secret with web.yaml"},
+		{append(endpoint, "--set", "prometheus.scrape=true", "--set", "prometheus.webConfigSecret=x"),
+			"prometheus.webConfigSecret: only agents ask"},
+		{append(endpoint, "--set", "mode=agent", "--set", "prometheus.podMonitor.enabled=true"),
+			"prometheus.podMonitor.enabled: agents have metrics to scrape with prometheus.scrape alone"},
 		{append(endpoint, "--set", "gateway.enabled=true", "--set", "gateway.replicas=2", "--set",
 			"gateway.sampling.enabled=true"), "gateway.sampling.enabled: it needs gateway.replicas 1"},
 		{append(endpoint, "--set", "serviceAccount.create=false"), "serviceAccount.name: name an existing one"},

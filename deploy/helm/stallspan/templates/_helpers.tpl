@@ -126,7 +126,21 @@ tls:
 
 {{- define "stallspan.agentConfig" -}}
 {{- $config := dict "socket" (include "stallspan.socketPath" .) "sampling" (dict "root_path" "/hostfs") "smart" (dict "enabled" false) -}}
+{{- if include "stallspan.webConfig" . -}}
+{{- $_ := set $config "prometheus" (dict "endpoint" "0.0.0.0:9464" "web_config" "/etc/stallspan/web/web.yaml") -}}
+{{- end -}}
 {{- mustMergeOverwrite $config (deepCopy .Values.node.agentConfig) | toYaml -}}
+{{- end -}}
+
+{{- /* webConfig is the Secret with the users of the agents' port for Prometheus. Without that port it is empty. */ -}}
+{{- define "stallspan.webConfig" -}}
+{{- if eq .Values.mode "collector" -}}
+{{- if .Values.prometheus.webConfigSecret -}}
+{{- fail "prometheus.webConfigSecret: only agents ask Prometheus who it is: set mode agent, or remove it" -}}
+{{- end -}}
+{{- else if .Values.prometheus.scrape -}}
+{{- required "prometheus.webConfigSecret: name a Secret with web.yaml, which asks Prometheus for a password or a certificate" .Values.prometheus.webConfigSecret -}}
+{{- end -}}
 {{- end -}}
 
 {{- /* socket is empty where pods cannot reach the socket: only root may make it on the node. */ -}}
