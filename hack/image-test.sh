@@ -23,7 +23,10 @@ containerd=
 finish() {
 	code=$?
 	set +e
-	((!code)) || tail -n 20 "$w"/*.log >&2
+	if ((code)); then
+		tail -n 20 "$w"/*.log >&2
+		echo "image-test: ${failed:-a command failed: see above}" >&2 # again, because the log is long
+	fi
 	podman rm --all --force >/dev/null 2>&1
 	[[ -z $containerd ]] || kill "$containerd" 2>/dev/null
 	[[ -z $containerd ]] || wait "$containerd" 2>/dev/null
@@ -34,7 +37,9 @@ podman() {
 	command podman --runtime runc --root "$w/storage" --runroot "$w/run" --cgroup-manager cgroupfs --events-backend none "$@"
 }
 trap finish EXIT
-fail() { echo "image-test: $*" >&2; exit 1; }
+failed=
+fail() { failed=$*; echo "image-test: $*" >&2; exit 1; }
+trap 'failed="line $LINENO: $BASH_COMMAND"' ERR
 same() { [[ $2 == "$3" ]] || fail "got $1 ${2:-nothing}, want $3"; }
 until_true() {
 	for ((n = 0; n < 300; n++)); do

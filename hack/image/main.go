@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/distribution/reference"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
@@ -80,7 +81,11 @@ func (o *options) write() error {
 	if _, ok := programs[o.title]; !ok || len(o.binaries) == 0 || o.version == "" {
 		return errors.New("want -title stallspan or otelcol-stallspan, -version, and a binary")
 	}
-	reference, err := name.NewTag(o.tag())
+	tag, err := name.NewTag(o.tag())
+	if err != nil {
+		return err
+	}
+	full, err := reference.ParseNormalizedNamed(o.tag())
 	if err != nil {
 		return err
 	}
@@ -97,7 +102,7 @@ func (o *options) write() error {
 			Add:        image,
 			Descriptor: v1.Descriptor{Platform: &v1.Platform{OS: "linux", Architecture: arch}},
 		})
-		if err := tarball.WriteToFile(o.file(arch+".docker.tar"), reference, image); err != nil {
+		if err := tarball.WriteToFile(o.file(arch+".docker.tar"), tag, image); err != nil {
 			return err
 		}
 	}
@@ -109,10 +114,11 @@ func (o *options) write() error {
 	if err != nil {
 		return err
 	}
-	// What is in the layout is the index of all architectures, under its name for podman (ref.name) and for containerd.
+	// What is in the layout is the index of all architectures, under its name for podman (ref.name) and for containerd,
+	// which takes the full one as kubelets ask for it.
 	names := map[string]string{
-		"org.opencontainers.image.ref.name": reference.TagStr(),
-		"io.containerd.image.name":          reference.Name(),
+		"org.opencontainers.image.ref.name": tag.TagStr(),
+		"io.containerd.image.name":          full.String(),
 	}
 	if err := path.AppendIndex(index, layout.WithAnnotations(names)); err != nil {
 		return err
