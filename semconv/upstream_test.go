@@ -55,6 +55,13 @@ func TestUpstreamMetrics(t *testing.T) {
 
 func TestUpstreamAttributes(t *testing.T) {
 	for ours, theirs := range map[attribute.Key]attribute.Key{
+		semconv.ContainerIDKey:                  upstream.ContainerIDKey,
+		semconv.K8SContainerNameKey:             upstream.K8SContainerNameKey,
+		semconv.K8SNamespaceNameKey:             upstream.K8SNamespaceNameKey,
+		semconv.K8SPodNameKey:                   upstream.K8SPodNameKey,
+		semconv.K8SPodUIDKey:                    upstream.K8SPodUIDKey,
+		semconv.ProcessExecutableNameKey:        upstream.ProcessExecutableNameKey,
+		semconv.ProcessOwnerKey:                 upstream.ProcessOwnerKey,
 		semconv.CPULogicalNumberKey:             upstream.CPULogicalNumberKey,
 		semconv.CPUModeKey:                      upstream.CPUModeKey,
 		semconv.DiskIODirectionKey:              upstream.DiskIODirectionKey,

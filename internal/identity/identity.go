@@ -61,8 +61,17 @@ type Finder struct {
 	groups *cgroup.View
 	users  users
 
-	mu    sync.Mutex // guards known; not held while files are read
-	known map[int]*entry
+	asking later // reads claims
+
+	mu      sync.Mutex // guards the fields below; not held while files are read
+	known   map[int]*entry
+	unasked []process // whose claims are to be read, at most maxUnasked
+}
+
+// process is a process that no other is confused with.
+type process struct {
+	pid   int
+	start uint64
 }
 
 // entry is a cached identity.
@@ -71,10 +80,15 @@ type entry struct {
 	first   time.Time
 	again   time.Time // when it is to be read again
 	current Identity
+	claims  *claims // nil until they have been read, once
 }
 
 const (
-	maxCached = 4096
+	maxCached  = 4096
+	maxUnasked = 256
+	startsIn   = 10 * time.Second // until then, a process may not have its environment yet
+	// A read of a process's memory waits while the process changes its mappings.
+	closeIn = 2 * time.Second
 	// A process may enter its cgroup after its start, so an identity is read again: soon at first, then rarely.
 	readSoon   = time.Second
 	readRarely = time.Minute
@@ -88,7 +102,8 @@ func New(root string, _ Options) *Finder {
 	}
 }
 
-// Of returns who a process is. It reads one small file if the answer is cached, and a few otherwise.
+// Of returns who a process is. It reads one small file if the answer is cached, and a few otherwise. What the process
+// says of itself is read in the background, and is in later answers.
 func (f *Finder) Of(pid int) Identity {
 	if pid <= 0 {
 		return Identity{}
@@ -103,10 +118,51 @@ func (f *Finder) Of(pid int) Identity {
 	if now.Before(e.again) {
 		return e.current
 	}
-	e.current = f.read(pid)
+	e.current = f.read(pid, e.claims)
 	e.again = now.Add(min(max(readSoon, now.Sub(e.first)), readRarely))
 	f.keep(pid, e, now)
+	if e.claims == nil {
+		f.ask(process{pid, start})
+	}
 	return e.current
+}
+
+// Close waits for reads of claims. Of must not be called after it.
+func (f *Finder) Close() { f.asking.close(closeIn) }
+
+// ask reads the claims of a process in the background. Those that do not fit are asked for again.
+func (f *Finder) ask(p process) {
+	f.mu.Lock()
+	if len(f.unasked) < maxUnasked && !slices.Contains(f.unasked, p) {
+		f.unasked = append(f.unasked, p)
+	}
+	f.mu.Unlock()
+	f.asking.start(f.askAll)
+}
+
+func (f *Finder) askAll() {
+	for {
+		f.mu.Lock()
+		if len(f.unasked) == 0 {
+			f.mu.Unlock()
+			return
+		}
+		p := f.unasked[0]
+		f.unasked = f.unasked[1:]
+		f.mu.Unlock()
+
+		c, some := environment(f.proc, p.pid)
+		if start, ok := startOf(f.proc, p.pid); !ok || start != p.start {
+			continue // the claims may be another process's
+		}
+		f.mu.Lock()
+		if e := f.known[p.pid]; e != nil && e.start == p.start && (some || time.Since(e.first) > startsIn) {
+			with := *e
+			with.claims, with.again = &c, time.Time{}
+			f.known[p.pid] = &with
+		}
+		f.mu.Unlock()
+	}
 }
 
 // cached returns the entry of a process, or a new one.
@@ -142,8 +198,8 @@ func (f *Finder) forget(pid int) {
 	delete(f.known, pid)
 }
 
-// read reads the files of a process.
-func (f *Finder) read(pid int) Identity {
+// read reads the files of a process. said is what it says of itself, or nil.
+func (f *Finder) read(pid int, said *claims) Identity {
 	at := placeOf(readFile(f.proc, pid, "cgroup"), f.groups.Own())
 	program, program1 := executable(f.proc, pid)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status")))
@@ -157,6 +213,9 @@ func (f *Finder) read(pid int) Identity {
 	l.add(semconv.SystemdUserUnitKey, at.userUnit, true)
 	l.add(semconv.ProcessOwnerKey, owner, false)
 	l.add(semconv.ProcessExecutableNameKey, program, program1)
+	if said != nil {
+		l.claims(said, &at)
+	}
 	return Identity{
 		Attributes: l.sorted(), Name: clean(name(&at, program), maxValue), User: clean(owner, maxValue), Kind: kind(&at),
 	}

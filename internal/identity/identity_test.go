@@ -90,6 +90,9 @@ func TestOfAgain(t *testing.T) {
 	if got := f.Of(7).Name; got != "a" {
 		t.Fatalf("got %q, want a", got)
 	}
+	f.asking.wait(time.Minute)
+	f.Of(7)
+	f.known[7].again = time.Now().Add(time.Hour)
 	program(t, root, 7, 5, "/system.slice/b.service", "/b", 0)
 	if got := f.Of(7).Name; got != "a" {
 		t.Errorf("at once: got %q, want the cached a", got)

@@ -136,7 +136,7 @@ func FuzzPlace(f *testing.F) {
 	f.Add(full("0::/user.slice/user-1000.slice/user@1000.service/a.service/libpod-{A}.scope\n"), "/")
 	f.Add(full("0::/../x.scope/docker-{A}.scope\n"), "/a/b")
 	f.Fuzz(func(t *testing.T, text, own string) {
-		p := placeOf([]byte(text), own)
+		p := placeOf([]byte(text), "/"+strings.Trim(own, "/"))
 		if p.container != "" && len(p.container) != 64 || p.pod != "" && podUID(p.pod) == "" ||
 			p.job != "" && !isNumber(p.job) || p.step != "" && p.job == "" || p.own && p.container == "" {
 			t.Errorf("got %+v from %q", p, text)

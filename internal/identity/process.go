@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
-	"github.com/stallspan/stallspan/internal/source/process"
+	sources "github.com/stallspan/stallspan/internal/source/process"
 )
 
 // maxText bounds a file of a process: a dozen lines of at most 4 KiB.
@@ -24,7 +24,7 @@ func readFile(proc string, pid int, name string) []byte {
 func startOf(proc string, pid int) (uint64, bool) {
 	var buf [4 << 10]byte
 	text, _ := kernfile.ReadPiece(proc+"/"+strconv.Itoa(pid)+"/stat", buf[:])
-	return process.StartOf(text)
+	return sources.StartOf(text)
 }
 
 // uidOf returns the real user in the text of /proc/PID/status, or -1.
