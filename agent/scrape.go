@@ -14,7 +14,7 @@ func (d *daemon) scraped(ctx context.Context) (api.Scraped, error) {
 	if d.config == nil {
 		return api.Scraped{}, nil
 	}
-	of, err := export.Resource(ctx, "")
+	of, err := export.Resource(ctx, d.monitor.Root())
 	if err != nil {
 		return api.Scraped{}, err
 	}

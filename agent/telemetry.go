@@ -49,7 +49,7 @@ func openTelemetry(ctx context.Context, m *monitor.Monitor, show config.Spans) (
 	return t, err
 }
 
-// openTelemetryWith is openTelemetry with options. It sets Version, Collect and Report itself.
+// openTelemetryWith is openTelemetry with options. It sets Version, Root, Collect and Report itself.
 func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options, disabled ...string) (*telemetry,
 	error) {
 	t := &telemetry{metrics: emit.NewMetrics(version(), disabled...)}
@@ -58,7 +58,7 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 		return emit.Own{Since: sample.Began(), Panics: sample.Panics(), Late: m.Late(), Lost: running.Load().Lost()}
 	}
 	var err error
-	o.Version = version()
+	o.Version, o.Root = version(), m.Root()
 	o.Report = func(line string) { say("warning: %s", line) }
 	o.Collect = func() metricdata.ScopeMetrics { return t.metrics.Collect(m.Collect()) }
 	t.exporter, err = export.New(ctx, o)

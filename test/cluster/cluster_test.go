@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,12 +15,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/crypto/bcrypt"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // timeout is far more than any step needs on a busy machine.
 const timeout = 3 * time.Minute
+
+// passwordOfTests is what Prometheus shows to agents.
+const passwordOfTests = "open sesame"
 
 // cluster is the one that hack/cluster.sh started.
 type cluster struct {
@@ -142,6 +148,71 @@ func (c cluster) more(after string) {
 func announced(s span) bool {
 	return s.attrs["stallspan.window.source"] == "announced" && s.attrs["stallspan.window.kind"] == "epoch" &&
 		s.attrs["stallspan.window.unfinished"] == nil
+}
+
+// webConfig makes the Secret with the user of agents' ports for Prometheus.
+func (c cluster) webConfig(namespace string) {
+	c.t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(passwordOfTests), bcrypt.MinCost)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	path := filepath.Join(c.t.TempDir(), "web.yaml")
+	if err := os.WriteFile(path, fmt.Appendf(nil, "basic_auth_users: {prometheus: %q}\n", hash), 0o600); err != nil {
+		c.t.Fatal(err)
+	}
+	c.must("kubectl", "-n", namespace, "create", "secret", "generic", "web-config", "--from-file", path)
+}
+
+// agentPod is a pod of an agent, as the cluster knows it.
+type agentPod struct{ name, uid, address string }
+
+// agent returns the pod of the agent in a namespace, when there is one alone.
+func (c cluster) agent(namespace string) (a agentPod) {
+	c.t.Helper()
+	c.until("one pod of an agent", func() bool {
+		out := strings.Fields(c.must("kubectl", "-n", namespace, "get", "pods", "-o",
+			"jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.podIP}{\"\\n\"}{end}"))
+		if len(out) == 3 {
+			a = agentPod{out[0], out[1], out[2]}
+		}
+		return len(out) == 3
+	})
+	return a
+}
+
+// scraped tests the port of an agent as Prometheus uses it.
+func (c cluster) scraped(namespace string) {
+	c.t.Helper()
+	a := c.agent(namespace)
+	get := func(password string) (status int, text string) {
+		request, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+a.address+":9464/metrics", nil)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		request.SetBasicAuth("prometheus", password)
+		request.Close = true // so that no goroutine waits for the next one
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			c.t.Fatalf("the port for Prometheus of the pod %s: %v", a.name, err)
+		}
+		defer func() { _ = response.Body.Close() }()
+		body, err := io.ReadAll(response.Body)
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		return response.StatusCode, string(body)
+	}
+	if status, _ := get("another"); status != http.StatusUnauthorized {
+		c.t.Errorf("with a wrong password: got %d, want 401", status)
+	}
+	status, text := get(passwordOfTests)
+	for _, want := range []string{"stallspan_gpu_busy_time_seconds_total{", `k8s_pod_name="` + a.name + `"`,
+		`k8s_pod_uid="` + a.uid + `"`, `k8s_node_name="node-1"`} {
+		if status != http.StatusOK || !strings.Contains(text, want) {
+			c.t.Errorf("with the password: got %d %s, want %s", status, text, want)
+		}
+	}
 }
 
 // The steps build on one another: there is one cluster.
@@ -291,11 +362,20 @@ func TestChart(t *testing.T) {
 	t.Run("agent", func(t *testing.T) {
 		c := c
 		c.t = t
-		c.helm("stallspan", "agents", "mode=agent", "clusterName=of-agents",
-			"node.socket.hostPath="+filepath.Join(folder, "agent"))
+		c.webConfig("agents")
+		values := []string{"mode=agent", "clusterName=of-agents", "node.socket.hostPath=" + filepath.Join(folder, "agent"),
+			"prometheus.scrape=true", "prometheus.webConfigSecret=web-config"}
+		c.helm("stallspan", "agents", values...)
 		c.until("busy time of a GPU", func() bool {
 			return c.backend.has("stallspan.gpu.busy.time", map[string]any{"k8s.cluster.name": "of-agents"})
 		})
+		c.scraped("agents")
+		c.helm("stallspan", "agents", append(values, "node.readOtherUsers=false", "clusterName=confined-agents")...)
+		c.until("own metrics with the pod", func() bool {
+			return c.backend.has("stallspan.readings.late", map[string]any{"k8s.cluster.name": "confined-agents",
+				"k8s.pod.name": c.agent("agents").name, "k8s.namespace.name": "agents"})
+		})
+		c.scraped("agents")
 	})
 	t.Run("unprivileged", func(t *testing.T) {
 		c := c

@@ -143,6 +143,14 @@ tls:
 {{- end -}}
 {{- end -}}
 
+{{- /* resource has the attributes of what is sent. A Collector gives them to spans of other pods, too, so they do not name
+its own pod. Kubernetes replaces the variables. */ -}}
+{{- define "stallspan.resource" -}}
+k8s.node.name=$(K8S_NODE_NAME)
+{{- if eq .Values.mode "agent" }},k8s.namespace.name=$(K8S_NAMESPACE_NAME),k8s.pod.name=$(K8S_POD_NAME),k8s.pod.uid=$(K8S_POD_UID){{ end }}
+{{- with .Values.clusterName }},k8s.cluster.name={{ . }}{{ end }}
+{{- end -}}
+
 {{- /* socket is empty where pods cannot reach the socket: only root may make it on the node. */ -}}
 {{- define "stallspan.socket" -}}
 {{- if and .Values.node.socket.enabled .Values.node.readOtherUsers -}}true{{- end -}}
