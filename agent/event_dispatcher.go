@@ -60,8 +60,8 @@ func (h *eventDispatcher) show(e emit.Event, span trace.SpanContext) *emit.Event
 	e = e.Identified(span)
 	h.telemetry.exporter.Log(e, span)
 	line := e.JSON()
-	h.board.Post(line)
-	h.past.Event(e.Time, line)
+	h.board.Post(alert.Posted{Line: line, Client: e.Client})
+	h.past.Event(e.Time, e.Client, line)
 	return &e
 }
 

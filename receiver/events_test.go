@@ -17,9 +17,9 @@ func TestEventsOfExcludedDevices(t *testing.T) {
 	w.onEvent(alert.Event{Kind: alert.DiskSaturated, Disk: "sda", Message: "sda is busy"})
 	w.onEvent(alert.Event{Kind: alert.DiskSaturated, Disk: "sdb", Message: "sdb is busy"})
 	w.onEvent(alert.Event{Kind: alert.IOStorm, Resolved: true, Disk: "sda", Count: 2, Message: "sda is calm"})
-	lines, _, _, _ := w.board.Read(0)
-	if len(lines) != 2 || !strings.Contains(string(lines[0]), "sdb is busy") ||
-		!strings.Contains(string(lines[1]), "sda is calm") {
-		t.Errorf("events: got %s, want those of sdb and of the storm", lines)
+	events, _, _, _ := w.board.Read(0)
+	if len(events) != 2 || !strings.Contains(string(events[0].Line), "sdb is busy") ||
+		!strings.Contains(string(events[1].Line), "sda is calm") {
+		t.Errorf("events: got %v, want those of sdb and of the storm", events)
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"testing"
 )
 
-func line(i int) []byte { return fmt.Appendln(nil, i) }
+func line(i int) Posted { return Posted{Line: fmt.Appendln(nil, i), Client: fmt.Sprint("uid ", i)} }
 
 func TestBoard(t *testing.T) {
 	var b Board
 	if from := b.Last(10); from != 0 {
 		t.Errorf("empty: got first event %d, want 0", from)
 	}
-	lines, next, missed, changed := b.Read(0)
-	if lines != nil || next != 0 || missed != 0 || changed == nil {
-		t.Fatalf("empty: got %q, next %d, missed %d, changed %v, want a channel only", lines, next, missed, changed)
+	events, next, missed, changed := b.Read(0)
+	if events != nil || next != 0 || missed != 0 || changed == nil {
+		t.Fatalf("empty: got %v, next %d, missed %d, changed %v, want a channel only", events, next, missed, changed)
 	}
 	b.Post(line(0))
 	<-changed
@@ -25,12 +25,12 @@ func TestBoard(t *testing.T) {
 	if from := b.Last(10); from != 990 {
 		t.Errorf("got first event %d, want 990", from)
 	}
-	lines, next, missed, changed = b.Read(0)
-	if len(lines) != 32 || missed != 1000-BoardSize || next != 1000-BoardSize+32 || changed != nil {
-		t.Errorf("got %d lines, next %d, missed %d, changed %v, want 32, 776, 744, nil", len(lines), next, missed, changed)
+	events, next, missed, changed = b.Read(0)
+	if len(events) != 32 || missed != 1000-BoardSize || next != 1000-BoardSize+32 || changed != nil {
+		t.Errorf("got %d events, next %d, missed %d, changed %v, want 32, 776, 744, nil", len(events), next, missed, changed)
 	}
-	if got := string(lines[0]); got != "744\n" {
-		t.Errorf("got first line %q, want 744", got)
+	if first := events[0]; string(first.Line) != "744\n" || first.Client != "uid 744" {
+		t.Errorf("got the first event %s of %s, want 744 of uid 744", first.Line, first.Client)
 	}
 }
 
@@ -43,8 +43,8 @@ func TestBoardReaders(t *testing.T) {
 		readers.Go(func() {
 			var from, read, missed uint64
 			for read+missed < all {
-				lines, next, left, changed := b.Read(from)
-				from, missed, read = next, missed+left, read+uint64(len(lines))
+				events, next, left, changed := b.Read(from)
+				from, missed, read = next, missed+left, read+uint64(len(events))
 				if from != read+missed {
 					t.Errorf("got next %d after %d read and %d missed, want their sum", from, read, missed)
 					return

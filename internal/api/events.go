@@ -91,11 +91,15 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 	w.WriteHeader(http.StatusOK)
 	at := s.events.Board.Last(last)
 	for {
-		lines, next, left, changed := s.events.Board.Read(at)
+		events, next, left, changed := s.events.Board.Read(at)
 		at = next
+		lines := make([][]byte, 0, 1+len(events))
 		if left > 0 {
 			line, _ := json.Marshal(missed{left}) // a number cannot fail
-			lines = append([][]byte{append(line, '\n')}, lines...)
+			lines = append(lines, append(line, '\n'))
+		}
+		for _, e := range events {
+			lines = append(lines, e.Line)
 		}
 		if err := s.send(w, control, lines); err != nil || once && changed != nil {
 			return nil // the client is gone, or has everything

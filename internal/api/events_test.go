@@ -17,7 +17,9 @@ import (
 	"github.com/stallspan/stallspan/internal/monitor"
 )
 
-func named(i int) []byte { return (&emit.Event{Name: fmt.Sprint(i)}).JSON() }
+func posted(i int) alert.Posted {
+	return alert.Posted{Line: (&emit.Event{Name: fmt.Sprint(i)}).JSON()}
+}
 
 // withBoard returns a server with events.
 func withBoard(t *testing.T) (*service, *alert.Board) {
@@ -63,12 +65,12 @@ func TestEvents(t *testing.T) {
 		t.Errorf("got %q, want no event", got)
 	}
 	for i := range 20 {
-		board.Post(named(i))
+		board.Post(posted(i))
 	}
 	if got := lines(t, s, 3, 10, false, nil); len(got) != 3 || !strings.HasPrefix(got[0], `{"id":"","name":"17"`) {
 		t.Errorf("got %q, want the events 17 to 19", got)
 	}
-	live := lines(t, s, 1, 3, true, func() { board.Post(named(99)) })
+	live := lines(t, s, 1, 3, true, func() { board.Post(posted(99)) })
 	if len(live) != 3 || !strings.HasPrefix(live[0], `{"id":"","name":"19"`) ||
 		!strings.HasPrefix(live[2], `{"id":"","name":"99"`) {
 		t.Errorf("got %q, want event 19 and two of 99", live)
@@ -78,14 +80,14 @@ func TestEvents(t *testing.T) {
 // A client that falls behind gets the number of events that it missed.
 func TestEventsMissed(t *testing.T) {
 	s, board := withBoard(t)
-	board.Post(named(0))
+	board.Post(posted(0))
 	first := true
 	got := lines(t, s, 1, 3, true, func() {
 		if first { // while the server waits for more
 			first = false
 			time.Sleep(50 * time.Millisecond)
 			for i := range 100000 {
-				board.Post(named(i))
+				board.Post(posted(i))
 			}
 		}
 	})
@@ -128,7 +130,7 @@ func TestEventsRefused(t *testing.T) {
 // The number of streams is limited, and a stream that ends makes room for another.
 func TestMostStreams(t *testing.T) {
 	s, board := withBoard(t)
-	board.Post(named(0))
+	board.Post(posted(0))
 	ctx, cancel := context.WithCancel(t.Context())
 	var open atomic.Int32
 	ended := make(chan error, maxStreams)
@@ -157,7 +159,7 @@ func TestMostStreams(t *testing.T) {
 // Streams do not delay a server that stops.
 func TestStopWithStream(t *testing.T) {
 	s, board := withBoard(t)
-	board.Post(named(0))
+	board.Post(posted(0))
 	ended := make(chan error, 1)
 	open := make(chan struct{})
 	go func() {

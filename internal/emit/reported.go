@@ -25,7 +25,7 @@ func Reported(j *EventJSON, reporter string, now time.Time) (Event, trace.SpanCo
 		return Event{}, trace.SpanContext{}, fmt.Errorf("the event %.60q cannot be reported: only %s can", j.Name,
 			semconv.WindowSlowEvent.Name)
 	}
-	e := Event{Name: j.Name, Time: j.Time, Severity: Warn, Body: clean(j.Body)}
+	e := Event{Name: j.Name, Time: j.Time, Severity: Warn, Body: clean(j.Body), Client: reporter}
 	if age := now.Sub(e.Time); age < 0 || age > oldestReport {
 		e.Time = now
 	}

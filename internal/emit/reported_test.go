@@ -41,7 +41,7 @@ func TestReported(t *testing.T) {
 		t.Errorf("attributes: got %v, want %v", got.Encoded(attribute.DefaultEncoder()),
 			want.Encoded(attribute.DefaultEncoder()))
 	}
-	if e.ID != "" || e.Severity != emit.Warn || e.Test() || e.Resolved() ||
+	if e.ID != "" || e.Client != "uid 1000" || e.Severity != emit.Warn || e.Test() || e.Resolved() ||
 		e.Body != "epoch [31m a" || !e.Time.Equal(start) ||
 		span.SpanID().String() != "b7ad6b7169203331" {
 		t.Errorf("got %+v in span %v, want a warning of %v in the span of the report", e, span.SpanID(), start)

@@ -37,6 +37,7 @@ type Event struct {
 	Attributes []attribute.KeyValue
 	ID         string            // unique; set by Identified
 	Span       trace.SpanContext // the span of the event, or invalid; set by Identified
+	Client     string            // whose window it is about, as window.Window.Client; not exported
 }
 
 // Severity is the importance of an event.
@@ -137,6 +138,7 @@ func slow(r *window.Report, name string) Event {
 		Severity:   Warn,
 		Body:       UTF8(body + ": " + finding),
 		Attributes: attrs,
+		Client:     r.Client,
 	}
 }
 

@@ -112,6 +112,16 @@ func TestTimeOfSlow(t *testing.T) {
 	}
 }
 
+// The event of a slow window says whose window it is, and does not export it.
+func TestClientOfSlow(t *testing.T) {
+	r := reports()["span_gpu"]
+	r.Client = "uid 7"
+	e := emit.WindowSpan(r, config.Spans{}).Events[0]
+	if line := string(e.JSON()); e.Client != "uid 7" || strings.Contains(line, "uid 7") {
+		t.Errorf("got the client %q and the line %s, want uid 7 and no client in the line", e.Client, line)
+	}
+}
+
 // Only a slow window fails, and only where that is wanted.
 func TestSlowStatus(t *testing.T) {
 	r := reports()["span_gpu"]

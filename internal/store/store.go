@@ -63,7 +63,7 @@ func (k EntryKind) String() string {
 type Entry struct {
 	Kind   EntryKind       `json:"-"`
 	At     time.Time       `json:"time"`             // the end of the window, or the time of the event
-	Client string          `json:"client,omitempty"` // as window.Window.Client
+	Client string          `json:"client,omitempty"` // whose window it is: see window.Window.Client
 	Text   json.RawMessage `json:"text"`             // an explain.Report, or an emit.EventJSON
 }
 

@@ -42,7 +42,7 @@ type Recorder struct {
 	mu      sync.Mutex // guards the fields below
 	windows []*window.Report
 	entries []store.Entry // windows that other programs measured
-	events  []event
+	events  []store.Entry
 	lost    uint64 // windows and events, because they came too fast
 	writer  *store.Writer
 
@@ -52,11 +52,6 @@ type Recorder struct {
 	retry    time.Duration // when the folder is opened again
 	flush    time.Duration // when the file is written again
 	reported uint64        // losses
-}
-
-type event struct {
-	at   time.Time
-	line []byte
 }
 
 // New returns a recorder that writes to a folder once it is started.
@@ -138,8 +133,9 @@ func (r *Recorder) Keep(ended time.Time, client string, report []byte) {
 	r.entries = append(r.entries, store.Entry{Kind: store.Window, At: ended, Client: client, Text: report})
 }
 
-// Event takes an event in the form of the API. It does not wait. line must not change later.
-func (r *Recorder) Event(at time.Time, line []byte) {
+// Event takes an event in the form of the API. client is whose window it is about, or "". It does not wait. line must
+// not change later.
+func (r *Recorder) Event(at time.Time, client string, line []byte) {
 	if r == nil {
 		return
 	}
@@ -149,7 +145,7 @@ func (r *Recorder) Event(at time.Time, line []byte) {
 		r.lost++
 		return
 	}
-	r.events = append(r.events, event{at, line})
+	r.events = append(r.events, store.Entry{Kind: store.Event, At: at, Client: client, Text: line})
 }
 
 // round writes what is new.
@@ -247,7 +243,7 @@ func (r *Recorder) passEntries() {
 		r.writer.AddEntry(store.Entry{Kind: store.Window, At: report.End, Client: w.Client, Text: text})
 	}
 	for _, e := range events {
-		r.writer.AddEntry(store.Entry{Kind: store.Event, At: e.at, Text: e.line})
+		r.writer.AddEntry(e)
 	}
 }
 

@@ -293,14 +293,14 @@ func TestWindowsAndEvents(t *testing.T) {
 		return w
 	}
 	r.Window(report("first", false))
-	r.Event(zero.Add(time.Second), []byte(`{"name":"stallspan.gpu.lost"}`+"\n"))
+	r.Event(zero.Add(time.Second), "uid 8", []byte(`{"name":"stallspan.gpu.lost"}`+"\n"))
 	r.round(stamp(period))
 	for range 3 * maxWaiting {
 		r.Window(report("many", false))
 	}
 	r.Window(report("slow", true))
 	for range 3 * maxWaiting {
-		r.Event(zero, []byte(`{}`))
+		r.Event(zero, "", []byte(`{}`))
 	}
 	r.close(stamp(2 * period))
 	_, entries := read(t, folder)
@@ -316,6 +316,10 @@ func TestWindowsAndEvents(t *testing.T) {
 	}
 	if e := entries[0]; e.Client != "uid 7" || !e.At.Equal(zero.Add(2*time.Second)) {
 		t.Errorf("got a window of %q at %v, want uid 7 and its end", e.Client, e.At)
+	}
+	first := slices.IndexFunc(entries, func(e store.Entry) bool { return e.Kind == store.Event })
+	if e := entries[max(first, 0)]; e.Kind != store.Event || e.Client != "uid 8" || !e.At.Equal(zero.Add(time.Second)) {
+		t.Errorf("got the %s of %q at %v, want the event of uid 8 at its time", e.Kind, e.Client, e.At)
 	}
 	if len(*problems) != 1 || !strings.Contains((*problems)[0], "came too fast") {
 		t.Errorf("got the problems %q, want the loss", *problems)
@@ -359,7 +363,7 @@ func TestStartAndStop(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "history")
 	r := New(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
 	r.Start(m.history, func(err error) { t.Error(err) })
-	r.Event(time.Now(), []byte(`{}`))
+	r.Event(time.Now(), "", []byte(`{}`))
 	r.Stop()
 	if _, entries := read(t, folder); len(entries) != 1 {
 		t.Errorf("got %d entries, want the event", len(entries))
@@ -367,7 +371,7 @@ func TestStartAndStop(t *testing.T) {
 	var none *Recorder
 	none.Start(m.history, nil)
 	none.Window(nil)
-	none.Event(time.Now(), nil)
+	none.Event(time.Now(), "", nil)
 	none.Stop()
 }
 
