@@ -58,6 +58,7 @@ type viewer struct {
 	who    *connected
 
 	origin    time.Duration // on the monotonic clock; before 0 for a time before the machine's start
+	zero      time.Time     // the wall time of the origin, once the first data is made
 	end       time.Duration // that was asked for
 	span      time.Duration // that was asked for
 	step      time.Duration
@@ -69,6 +70,7 @@ type viewer struct {
 	until     time.Duration // end of the curves that were sent
 	ended     map[string]bool
 	others    map[string]bool // windows of other programs that were sent
+	event     uint64          // number of the next event on the board
 }
 
 // timeOf reads what time a page shows: the last seconds, or from a time to another.
@@ -149,18 +151,22 @@ func (s *Server) viewer(r *http.Request) (*viewer, error) {
 // first is the data of the page as it opens.
 func (v *viewer) first() *page.Live {
 	now := sample.Now()
-	origin := now.Wall.Add(v.origin - now.Mono)
+	v.zero = now.Wall.Add(v.origin - now.Mono)
 	live := &page.Live{Data: page.Data{
-		Version: page.Version, Title: hostname(), Origin: origin, Duration: (v.end - v.origin).Seconds(),
+		Version: page.Version, Title: hostname(), Origin: v.zero, Duration: (v.end - v.origin).Seconds(),
 	}}
 	reports, left := v.windows(v.end)
 	live.Windows = append(v.placed(reports), v.reported(v.end)...)
 	if v.past != nil {
-		older, more := v.past.Windows(origin)
+		older, more := v.past.Windows(v.zero)
 		live.Windows, left = v.joined(older, live.Windows), left+more
 	}
 	if left > 0 {
 		live.Problems = append(live.Problems, fmt.Sprintf("%d older windows are not shown.", left))
+	}
+	events, problem := v.firstEvents()
+	if live.Events = events; problem != "" {
+		live.Problems = append(live.Problems, problem)
 	}
 	if !v.who.privileged() {
 		live.Problems = append(live.Problems, "Windows and jobs of other users are not shown.")
@@ -204,6 +210,7 @@ func (v *viewer) next() *page.Update {
 	}
 	reports, _ := v.windows(end + pageDelay)
 	u := &page.Update{Now: (end - v.origin).Seconds(), Windows: append(v.placed(reports), v.reported(end+pageDelay)...)}
+	u.Events, _, _ = v.events()
 	u.Curves = v.source(reports).More(v.step, v.origin, v.until, end)
 	v.until = end
 	return u

@@ -59,7 +59,8 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 	}
 	start := now.Wall.Add(v.origin - now.Mono)
 	end := start.Add(v.until - v.origin)
-	made := page.NewPast(start, v.step, int((v.until-v.origin)/v.step), pageWindows)
+	made := page.NewPast(start, v.step, int((v.until-v.origin)/v.step), pageWindows,
+		v.who.sees)
 	from := v.copied(start, end.Add(longWindow))
 	late := time.AfterFunc(pastTime, func() { _ = sample.Protect(func() { _ = from.Close() }) }) // its disk may hang
 	read, err := pastUntil(ctx, from, made)

@@ -7,13 +7,16 @@ import (
 	"io"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/internal/store/storetest"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 // weekStore is a store with the last seven days.
@@ -37,7 +40,7 @@ func TestPageReadsTheStore(t *testing.T) {
 	week := weekStore{w, end}
 	for name, test := range map[string]func(*testing.T, weekStore){
 		"curves": testPastCurves, "windows": testPastWindows, "present": testPastAndPresent, "others": testPastOfOthers,
-		"deadline": testPastDeadline, "busy": testPastBusy,
+		"events": testPastEvents, "deadline": testPastDeadline, "busy": testPastBusy,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, week) })
 	}
@@ -189,22 +192,33 @@ func testPastAndPresent(t *testing.T, week weekStore) {
 	}
 }
 
+// viewerOf is the page of a user. query is the time that is shown.
+func viewerOf(t *testing.T, s *service, who, query string) *viewer {
+	t.Helper()
+	ctx := context.WithValue(t.Context(), peerKey{}, &connected{caller: caller{uid: 1, name: who, tcp: who == overTCP}})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/page"+query, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := s.server.viewer(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// pastOf is the page of a user, of a time.
+func pastOf(t *testing.T, s *service, who string, from, to time.Time) *viewer {
+	t.Helper()
+	return viewerOf(t, s, who, fmt.Sprintf("?from=%d&to=%d", from.Unix(), to.Unix()))
+}
+
 // Other users get the machine's past, and neither jobs nor windows of others.
 func testPastOfOthers(t *testing.T, week weekStore) {
 	s, end := week.service(t), week.end
 	from := end.Add(-20*time.Hour + 30*time.Minute) // two windows end in the next 12 hours, whatever the hour is
 	for who, want := range map[string]int{storetest.Owner: 2, "uid 1": 0, overTCP: 0} {
-		request, err := http.NewRequestWithContext(
-			context.WithValue(t.Context(), peerKey{}, &connected{caller: caller{uid: 1, name: who}}), http.MethodGet,
-			fmt.Sprintf("/v1/page?from=%d&to=%d", from.Unix(), from.Add(12*time.Hour).Unix()), http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		v, err := s.server.viewer(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		live := v.first()
+		live := pastOf(t, s, who, from, from.Add(12*time.Hour)).first()
 		if len(live.Windows) != want {
 			t.Errorf("%s: got %d windows, want %d", who, len(live.Windows), want)
 		}
@@ -220,6 +234,43 @@ func testPastOfOthers(t *testing.T, week weekStore) {
 		if !disk {
 			t.Errorf("%s: got no disk, want those of the machine", who)
 		}
+	}
+}
+
+// The events of a time come from the store, those in memory once. Other users see those of the machine.
+func testPastEvents(t *testing.T, week weekStore) {
+	board := &alert.Board{}
+	s := serve(t, func(s *Server) { s.Keeping(week).With(Events{Board: board}) })
+	last := week.end.Truncate(storetest.Every).Add(-storetest.Every) // the end of a window
+	if age := week.end.Sub(last); age > storetest.DownUntil {
+		t.Fatalf("got an age of %v, want one with an agent", age)
+	}
+	known := pageOf(t, s, last.Add(-storetest.Length), last).Events
+	if len(known) != 2 {
+		t.Fatalf("got %+v, want two events", known)
+	}
+	disk, slow := known[0], known[1]
+	length := storetest.Length.Seconds()
+	if disk.Name != semconv.DiskHealthEvent.Name || disk.Subject != storetest.Disk || disk.Severity != "ERROR" ||
+		math.Abs(disk.At-length/2) > 1 {
+		t.Errorf("got %+v, want a disk that fails after %v s", disk, length/2)
+	}
+	if slow.Name != semconv.WindowSlowEvent.Name || !strings.HasPrefix(slow.Subject, "epoch ") ||
+		math.Abs(slow.At-3*length/4) > 1 {
+		t.Errorf("got %+v, want a slow epoch after %v s", slow, 3*length/4)
+	}
+	happened(board, slow.Name, slow.ID, storetest.Owner, last.Add(-storetest.Length/4))
+	happened(board, semconv.GPULostEvent.Name, "after the time that is shown", "", last.Add(time.Minute))
+	for who, want := range map[string][]string{
+		"": {disk.ID, slow.ID}, storetest.Owner: {disk.ID, slow.ID}, "uid 1": {disk.ID}, overTCP: {disk.ID},
+	} {
+		live := pastOf(t, s, who, last.Add(-storetest.Length), last).first()
+		if got := ids(live.Events); !slices.Equal(got, want) {
+			t.Errorf("%q: got the events %q, want %q", who, got, want)
+		}
+	}
+	if all := pageOf(t, s, week.end.Add(-7*24*time.Hour+time.Hour), week.end).Events; len(all) < 52 || len(all) > 58 {
+		t.Errorf("got %d events in seven days, want two of each of 27 windows", len(all))
 	}
 }
 
@@ -242,7 +293,7 @@ func testPastDeadline(t *testing.T, week weekStore) {
 		t.Fatal(err)
 	}
 	from := v.copied(week.end.Add(-time.Hour), week.end)
-	made := page.NewPast(week.end.Add(-time.Hour), time.Second, 3600, 10)
+	made := page.NewPast(week.end.Add(-time.Hour), time.Second, 3600, 10, v.who.sees)
 	blocks := 0
 	read, err := pastUntil(t.Context(), readerFunc(func(text []byte) (int, error) {
 		if blocks++; blocks > 100 {

@@ -326,7 +326,7 @@ func (m *maker) known(s history.Series) []string {
 func (m *maker) gpus() []string {
 	ids := m.known(history.GPUBusyTime)
 	slices.SortStableFunc(ids, func(a, b string) int {
-		x, y := m.gpuName(a), m.gpuName(b)
+		x, y := m.GPUName(a), m.GPUName(b)
 		return cmp.Or(cmp.Compare(len(x), len(y)), cmp.Compare(x, y)) // GPU 2 before GPU 10
 	})
 	return ids
@@ -337,11 +337,11 @@ func (m *maker) gpuBusy() []Panel {
 	ids := m.gpus()
 	for device, id := range ids[:min(len(ids), maxGPUs)] {
 		if busy := m.grown(history.GPUBusyTime, id); busy != nil {
-			p.Lines = append(p.Lines, Line{Name: m.gpuName(id) + " busy", Device: device, Values: busy.scaled(percent)})
+			p.Lines = append(p.Lines, Line{Name: m.GPUName(id) + " busy", Device: device, Values: busy.scaled(percent)})
 		}
 		if active := m.detail(id, history.SMActive); active != nil {
 			p.Lines = append(p.Lines, Line{
-				Name: m.gpuName(id) + " SMs active", Device: device, Values: active.scaled(percent), Dashed: true,
+				Name: m.GPUName(id) + " SMs active", Device: device, Values: active.scaled(percent), Dashed: true,
 			})
 		}
 	}
@@ -351,12 +351,12 @@ func (m *maker) gpuBusy() []Panel {
 	return []Panel{p}
 }
 
-// gpuName is the number that nvidia-smi gives a GPU, where it is known.
-func (m *maker) gpuName(id string) string {
-	if limits := m.History.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
+// GPUName is the number that nvidia-smi gives a GPU, where it is known.
+func (s Source) GPUName(id string) string {
+	if limits := s.History.Limits(id); limits.Clock > 0 || limits.Memory > 0 || limits.Power > 0 {
 		return "GPU " + strconv.Itoa(limits.Index)
 	}
-	return m.Past.gpuName(id)
+	return s.Past.gpuName(id)
 }
 
 // detail is the mean of a GPU's detail in each interval, or nil if none is known. Drivers report details once a second,
@@ -395,7 +395,7 @@ func (m *maker) gpuDetails() []Panel {
 	for device, id := range ids[:min(len(ids), maxGPUs)] {
 		for i, d := range []history.Detail{history.Power, history.Temperature, history.MemoryUsed} {
 			if values := m.detail(id, d); values != nil {
-				panels[i].Lines = append(panels[i].Lines, Line{Name: m.gpuName(id), Device: device, Values: values})
+				panels[i].Lines = append(panels[i].Lines, Line{Name: m.GPUName(id), Device: device, Values: values})
 			}
 		}
 	}

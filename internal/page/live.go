@@ -8,6 +8,8 @@ type Live struct {
 
 	Oldest float64 `json:"oldest_s"` // the first time that may be known
 	Latest float64 `json:"latest_s"` // the last one, when the server answered
+
+	Events []Event `json:"events"` // by time; null if the server has none
 }
 
 // Update is what is new since a Live or the Update before.
@@ -15,4 +17,5 @@ type Update struct {
 	Now     float64  `json:"now_s"`
 	Curves  Curves   `json:"curves"`
 	Windows []Window `json:"windows"` // that run, or have ended since; each replaces the one with its id
+	Events  []Event  `json:"events"`  // since the data before
 }

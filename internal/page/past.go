@@ -16,22 +16,37 @@ import (
 
 // Bounds of what is made of the store.
 const (
-	maxPastCurves  = 400     // quantities of devices and jobs
-	maxPastReports = 4 << 20 // bytes
+	maxPastCurves = 400     // quantities of devices and jobs
+	maxPastText   = 4 << 20 // bytes of windows, and of events
 )
 
-// Past has the curves and the windows of a time, made of blocks of the store.
+// Past has the curves, the windows and the events of a time, made of blocks of the store.
 type Past struct {
 	start   time.Time
 	step    time.Duration
 	points  int
 	curves  map[curve]*means
 	names   map[string]string // of GPUs, by ID
-	windows []store.Entry     // the newest ones
-	most    int               // windows that are kept
-	text    int               // bytes of windows
-	left    int               // windows that are not kept
-	without int               // quantities that are not kept
+	windows newest
+	events  newest
+	sees    func(event, client string) bool
+	without int // quantities that are not kept
+}
+
+// newest are the last entries that were added.
+type newest struct {
+	entries []store.Entry
+	most    int // entries that are kept
+	text    int // bytes of them
+	left    int // entries that are not kept
+}
+
+func (n *newest) add(e store.Entry) {
+	n.entries, n.text = append(n.entries, e), n.text+len(e.Text)
+	for len(n.entries) > n.most || n.text > maxPastText {
+		n.text -= len(n.entries[0].Text)
+		n.entries, n.left = slices.Delete(n.entries, 0, 1), n.left+1
+	}
 }
 
 // curve names one quantity of a device or job.
@@ -49,10 +64,12 @@ const (
 	writeTime = "write_time"
 )
 
-// NewPast returns an empty past: so many intervals from a time on, and so many windows at most.
-func NewPast(start time.Time, step time.Duration, points, windows int) *Past {
+// NewPast returns an empty past: so many intervals from a time on, and so many windows at most. sees says which events
+// it takes, by their name and whose window they are about.
+func NewPast(start time.Time, step time.Duration, points, windows int, sees func(event, client string) bool) *Past {
 	return &Past{
-		start: start, step: step, points: points, most: windows, curves: map[curve]*means{}, names: map[string]string{},
+		start: start, step: step, points: points, curves: map[curve]*means{}, names: map[string]string{},
+		windows: newest{most: windows}, events: newest{most: MaxPastEvents}, sees: sees,
 	}
 }
 
@@ -69,8 +86,12 @@ var shown = map[store.Kind][]string{
 // Add adds a block.
 func (p *Past) Add(item *store.Item) {
 	for _, e := range item.Entries {
-		if e.Kind == store.Window && e.At.After(p.start) {
-			p.addWindow(e)
+		switch {
+		case !e.At.After(p.start):
+		case e.Kind == store.Window:
+			p.windows.add(e)
+		case e.At.Before(p.start.Add(time.Duration(p.points)*p.step)) && p.mayHave(e):
+			p.events.add(e)
 		}
 	}
 	if item.Rows == nil {
@@ -83,13 +104,12 @@ func (p *Past) Add(item *store.Item) {
 	}
 }
 
-// addWindow keeps the newest windows.
-func (p *Past) addWindow(e store.Entry) {
-	p.windows, p.text = append(p.windows, e), p.text+len(e.Text)
-	for len(p.windows) > p.most || p.text > maxPastReports {
-		p.text -= len(p.windows[0].Text)
-		p.windows, p.left = slices.Delete(p.windows, 0, 1), p.left+1
+// mayHave reports whether an event may be shown.
+func (p *Past) mayHave(e store.Entry) bool {
+	var named struct {
+		Name string `json:"name"`
 	}
+	return json.Unmarshal(e.Text, &named) == nil && p.sees(named.Name, e.Client)
 }
 
 func (p *Past) addColumn(rows *store.Rows, c int) {
@@ -257,16 +277,26 @@ func (p *Past) machineLedger(s history.Series, quantity string, i int) float64 {
 
 // Windows places the windows on a time axis that begins at a time of the wall clock. left are those that have no room.
 func (p *Past) Windows(origin time.Time) (placed []Window, left int) {
-	slices.SortStableFunc(p.windows, func(a, b store.Entry) int { return a.At.Compare(b.At) })
-	placed = make([]Window, 0, len(p.windows))
-	for _, e := range p.windows {
+	slices.SortStableFunc(p.windows.entries, func(a, b store.Entry) int { return a.At.Compare(b.At) })
+	placed = make([]Window, 0, len(p.windows.entries))
+	for _, e := range p.windows.entries {
 		r := &explain.Report{}
 		if json.Unmarshal(e.Text, r) != nil {
 			continue // of a later version
 		}
 		placed = append(placed, Window{Start: r.Start.Sub(origin).Seconds(), Label: r.Label(), Report: r})
 	}
-	return placed, p.left
+	return placed, p.windows.left
+}
+
+// Events places the events as Windows does. gpu names a GPU by its ID.
+func (p *Past) Events(origin time.Time, gpu func(id string) string) (placed []Event, left int) {
+	for _, e := range p.events.entries {
+		if placedEvent, ok := NewEvent(e.Text, origin, gpu); ok {
+			placed = append(placed, placedEvent)
+		}
+	}
+	return placed, p.events.left
 }
 
 // Crowded reports whether there was no room for a quantity.

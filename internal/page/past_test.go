@@ -13,7 +13,7 @@ import (
 // A ledger is known where the store has it. A machine without a GPU was never busy.
 func TestLedgerOfThePast(t *testing.T) {
 	start := time.Unix(1_795_435_200, 0)
-	p := NewPast(start, 10*time.Second, 2, 1)
+	p := NewPast(start, 10*time.Second, 2, 1, nil)
 	p.Add(&store.Item{Rows: &store.Rows{
 		Columns: []store.Column{{Of: store.Machine, Quantity: store.Storage, Step: 1}}, Length: 10 * time.Second,
 		Starts: []int64{start.Unix()}, Values: [][]float64{{0.5}},

@@ -6,9 +6,13 @@ import (
 	"fmt"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/internal/window"
+	"github.com/stallspan/stallspan/semconv"
 )
 
 // What the week has.
@@ -57,6 +61,7 @@ func WriteWeek(folder string, now time.Time) (end time.Time, err error) {
 			if err := addWindow(w, next, number); err != nil {
 				return end, err
 			}
+			addEvents(w, next, number)
 			number++
 		}
 		if at.Add(period).Truncate(time.Minute).Equal(at.Add(period)) {
@@ -100,6 +105,27 @@ func values(columns []store.Column, at time.Time) []float64 {
 		}
 	}
 	return all
+}
+
+// addEvents adds the events of a window that ends at a time: that it is slow, and that the disk failed in its middle.
+func addEvents(w *store.Writer, end time.Time, number int) {
+	slow := emit.Event{
+		ID: fmt.Sprint("slow", number), Name: semconv.WindowSlowEvent.Name, Time: end.Add(-Length / 4), Severity: emit.Warn,
+		Body: fmt.Sprintf("epoch %d: 75 %% of it was storage stall", number), Client: Owner,
+		Attributes: []attribute.KeyValue{
+			semconv.WindowKindKey.String("epoch"), semconv.TrainingEpochIndexKey.Int(number),
+		},
+	}
+	failed := emit.Event{
+		ID: fmt.Sprint("failed", number), Name: semconv.DiskHealthEvent.Name, Time: end.Add(-Length / 2),
+		Severity: emit.Error, Body: Disk + " is failing: replace it",
+		Attributes: []attribute.KeyValue{
+			semconv.HwIDKey.String("disk-of-the-past"), semconv.SystemDeviceNameKey.String(Disk),
+		},
+	}
+	for _, e := range []*emit.Event{&failed, &slow} {
+		w.AddEntry(store.Entry{Kind: store.Event, At: e.Time, Client: e.Client, Text: e.JSON()})
+	}
 }
 
 // addWindow adds an epoch that ends at a time.
