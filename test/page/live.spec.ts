@@ -18,9 +18,9 @@ class Agent {
   private config: string;
   address = "";
 
-  constructor(token?: string) {
+  constructor(token?: string, config = "") {
     this.config = path.join(this.folder, "config.yaml");
-    let text = `socket: ${this.folder}/s.sock\n`;
+    let text = `socket: ${this.folder}/s.sock\n${config}`;
     if (existsSync(driver)) text += `sampling:\n  nvml: ${driver}\n`;
     if (token) {
       writeFileSync(path.join(this.folder, "token"), token, { mode: 0o600 });
@@ -61,8 +61,17 @@ class Agent {
   }
 
   mark(...args: string[]): string {
+    return this.call("mark", ...args);
+  }
+
+  /** event makes a test event. */
+  event(name: string): void {
+    this.call("events", "test", name);
+  }
+
+  private call(...args: string[]): string {
     const env = { ...process.env, STALLSPAN_SOCKET: `${this.folder}/s.sock` };
-    return execFileSync(program, ["mark", ...args], { env, encoding: "utf8" }).trim();
+    return execFileSync(program, args, { env, encoding: "utf8" }).trim();
   }
 
   async end(): Promise<void> {
@@ -151,6 +160,115 @@ test.describe("with an agent", () => {
     await page.getByRole("button", { name: "Show now" }).click();
     await expect(state(page)).toHaveText("Live.");
   });
+});
+
+const listed = (page: Page) => page.getByRole("region", { name: "Events" }).getByRole("listitem");
+const marks = (page: Page) => page.getByRole("toolbar", { name: "Events on the timeline" }).getByRole("button");
+
+test.describe("with events", () => {
+  const agent = new Agent(someToken, "slow: {epoch: 100ms}\n");
+  test.beforeAll(() => agent.start());
+  test.afterAll(() => agent.end());
+  const show = async (page: Page): Promise<string[]> => {
+    const problems = await open(page, `${agent.address}#token=${someToken}`);
+    await expect(state(page)).toHaveText("Live.");
+    await expect(page.locator("figure").first()).toBeVisible();
+    return problems;
+  };
+  const slowEpoch = async (number: number): Promise<void> => {
+    const id = agent.mark("begin", "--kind", "epoch", "--epoch", String(number));
+    await new Promise((done) => setTimeout(done, 300));
+    agent.mark("end", id);
+  };
+
+  test("shows events, in a list and on the timeline", async ({ page }) => {
+    const problems = await show(page);
+    await expect(page.getByText("No event in this time.")).toBeVisible();
+    await expect(marks(page)).toHaveCount(0);
+    agent.event("stallspan.disk.health");
+    await expect(listed(page)).toHaveCount(1, { timeout: 10_000 });
+    await expect(listed(page)).toContainText("ERROR");
+    await expect(listed(page)).toContainText("a drive is failing");
+    await expect(marks(page)).toHaveAttribute("aria-label", /error, test: a test, nothing has happened: a drive is failing$/);
+    await slowEpoch(7);
+    await expect(listed(page)).toHaveCount(2, { timeout: 10_000 });
+    await expect(listed(page).first()).toContainText("epoch 7"); // the newest is the first
+    await expect(listed(page).first()).toContainText("WARNING");
+
+    // A mark has a tip, and leads to the row. The row leads to the window.
+    await expect(marks(page).last()).toHaveAttribute("aria-label", /warning, epoch 7: /);
+    await marks(page).last().focus();
+    await expect(page.locator(".events-box .tip")).toContainText("epoch 7");
+    await page.keyboard.press("Enter");
+    const row = listed(page).first().getByRole("button");
+    await expect(row).toBeFocused();
+    await expect(page.locator(".events-box .tip")).toBeHidden();
+    await page.keyboard.press("Enter");
+    await expect(page.locator(".detail h2")).toContainText("epoch 7");
+    await page.waitForTimeout(2500); // updates
+    await expect(row).toBeFocused();
+
+    // They are there again after a reload.
+    await page.reload();
+    await expect(listed(page)).toHaveCount(2);
+    expect(problems).toEqual([]);
+  });
+
+  test("shows many events, each in its place", async ({ page }) => {
+    for (let i = 0; i < 15; i++) agent.event("stallspan.gpu.lost");
+    await show(page);
+    await expect(listed(page)).toHaveCount(10);
+    await page.getByRole("button", { name: /^Show \d+ more$/ }).click();
+    const all = await listed(page).count();
+    expect(all).toBeGreaterThanOrEqual(15);
+    await expect(page.getByText(`${all} events in this time.`)).toBeVisible();
+    const sum = async (): Promise<number> => {
+      const texts = await marks(page).allTextContents();
+      return texts.reduce((n, text) => n + (Number(text) || 1), 0);
+    };
+    await expect.poll(sum).toBe(all);
+  });
+
+  for (const width of [320, 1280]) {
+    test(`fits ${width} pixels, without a barrier that axe finds, in both themes`, async ({ page }) => {
+      await page.setViewportSize({ width, height: 900 });
+      agent.event("stallspan.gpu.error");
+      await slowEpoch(8);
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        await show(page);
+        await expect(listed(page).first()).toBeVisible();
+        await marks(page).last().focus();
+        await expect(page.locator(".events-box .tip")).toBeVisible();
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+        const found = await new AxeBuilder({ page }).analyze();
+        expect(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" ")}`)).toEqual([]);
+      }
+    });
+  }
+});
+
+test("shows no events about windows to who may not see them", async ({ page }) => {
+  const agent = new Agent(undefined, "slow: {epoch: 100ms}\n");
+  try {
+    await agent.start();
+    agent.mark("end", agent.mark("begin", "--kind", "checkpoint", "--name", "first"));
+    const id = agent.mark("begin", "--kind", "epoch", "--epoch", "7");
+    await new Promise((done) => setTimeout(done, 300));
+    agent.mark("end", id);
+    agent.event("stallspan.disk.saturated");
+    await page.goto(agent.address);
+    await expect(state(page)).toHaveText("Live.");
+    await expect(listed(page)).toHaveCount(1);
+    await expect(listed(page)).toContainText("a disk is saturated");
+    agent.event("stallspan.window.slow");
+    agent.event("stallspan.io.storm");
+    agent.event("stallspan.gpu.lost");
+    await expect(listed(page)).toHaveCount(2, { timeout: 10_000 });
+    await expect(listed(page).first()).toContainText("GPU");
+  } finally {
+    await agent.end();
+  }
 });
 
 test("says that the agent is gone, and goes on when it is back", async ({ page }) => {
@@ -298,6 +416,41 @@ test.describe("with seven days in its store", () => {
     await expect(state(page)).toHaveText("Live.");
   });
 
+  test("shows the events of the past, each at its time", async ({ page }) => {
+    const last = Math.floor(end / 21_600) * 21_600; // an epoch ended here
+    const problems = await show(page, `&from=${last - 1200}&to=${last}`);
+    await expect(state(page)).toHaveText("A time in the past.");
+    await expect(listed(page)).toHaveCount(2);
+    await expect(listed(page).first()).toContainText("epoch");
+    await expect(listed(page).last()).toContainText("pastdisk pastdisk is failing: replace it");
+    await expect(marks(page)).toHaveCount(2);
+    const canvas = await page.locator("canvas.lanes").boundingBox();
+    if (!canvas) throw new Error("the timeline is not drawn");
+    for (const [i, part] of [600 / 1200, 900 / 1200].entries()) {
+      const mark = await marks(page).nth(i).boundingBox();
+      const x = canvas.x + 76 + part * (canvas.width - 76 - 18);
+      expect(Math.abs((mark?.x ?? 0) + (mark?.width ?? 0) / 2 - x)).toBeLessThan(3);
+    }
+
+    // Tab goes to one mark, arrows to the others, and the timeline stays where it is.
+    await expect(marks(page).first()).toHaveAttribute("tabindex", "-1");
+    await marks(page).last().focus();
+    const before = page.url();
+    await page.keyboard.press("ArrowLeft");
+    await expect(marks(page).first()).toBeFocused();
+    await expect(page.locator(".events-box .tip")).toContainText(/error, pastdisk: pastdisk is failing/);
+    await expect(marks(page).first()).toHaveAttribute("tabindex", "0");
+    await page.keyboard.press("End");
+    await expect(marks(page).last()).toBeFocused();
+    await page.keyboard.press("Escape");
+    await expect(page.locator(".events-box .tip")).toBeHidden();
+    await page.waitForTimeout(500); // a move of the timeline would change the address by now
+    expect(page.url()).toBe(before);
+    await listed(page).first().getByRole("button").click();
+    await expect(page.locator(".detail h2")).toContainText("epoch");
+    expect(problems).toEqual([]);
+  });
+
   test("selects the window that a link names", async ({ page }) => {
     const last = Math.floor(end / 21_600) * 21_600; // an epoch ended here
     const from = last - 1200;
@@ -372,7 +525,7 @@ class Day {
     };
     const origin = new Date("2026-11-23T00:00:00Z").toISOString();
     await send("page", {
-      version: 1, title: "a day", origin, duration_s: 0, windows: [], now_s: 0, span_s: 600,
+      version: 1, title: "a day", origin, duration_s: 0, windows: [], events: [], now_s: 0, span_s: 600,
       curves: { start_s: 0, step_s: 1, panels: [] },
     });
     for (let t = 0; t < this.stops[this.stops.length - 1]!; t++) {
@@ -391,6 +544,7 @@ class Day {
           })),
         },
         windows: t % 60 < 59 ? [this.window(t, true)] : [this.window(t, false)],
+        events: t % 10 === 0 ? [{ id: `${t}`, at_s: t, name: "stallspan.gpu.lost", severity: "ERROR", text: `It is ${t}.` }] : [],
       });
     }
     this.sent = this.stops[this.stops.length - 1]!;
@@ -429,11 +583,13 @@ test("holds no more after a day than after an hour", async ({ page }) => {
     await expect.poll(() => day.sent, { timeout: 60_000 }).toBe(3_600);
     await expect(page.locator(".answer")).toContainText("epoch 59");
     await expect(page.locator("tbody tr")).toHaveCount(11);
+    await expect(page.getByText("60 events in this time.")).toHaveCount(1);
     const first = await held();
     day.resume();
     await expect.poll(() => day.sent, { timeout: 200_000 }).toBe(86_400);
     await expect(page.locator(".answer")).toContainText("epoch 1439");
     await expect(page.locator("tbody tr")).toHaveCount(11);
+    await expect(page.getByText("60 events in this time.")).toHaveCount(1);
     const last = await held();
     console.log(`after an hour ${JSON.stringify(first)}, after a day ${JSON.stringify(last)}`);
     // The browser's own tables vary by a few megabytes. To keep the updates would take over a hundred.

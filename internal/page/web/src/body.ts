@@ -8,8 +8,14 @@ import { lanes } from "./lanes";
 import type { View } from "./view";
 import { windowTable } from "./windows";
 
+/** Parts are what only the page of a machine has: marks above the lanes, and a list. */
+interface Parts {
+  marks: HTMLElement;
+  list: HTMLElement;
+}
+
 /** body is the page below its head. It draws again when the view tells that the data has changed. */
-export function body(data: Data, view: View): HTMLElement[] {
+export function body(data: Data, view: View, live?: Parts): HTMLElement[] {
   keys(data, view);
   return [
     el(
@@ -21,10 +27,12 @@ export function body(data: Data, view: View): HTMLElement[] {
         { class: "muted help" },
         "Drag in a curve to zoom, double-click to see all. Keys: + - 0 zoom, arrows move, n p s select the next, previous, next slow window.",
       ),
+      ...(live ? [live.marks] : []),
       lanes(data, view),
       curves(data, view),
     ),
     detail(data, view),
+    ...(live ? [live.list] : []),
     windowTable(data, view),
   ];
 }

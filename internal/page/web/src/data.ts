@@ -120,8 +120,20 @@ export function end(w: Window): number {
   return w.start_s + w.report.duration_s;
 }
 
+/** PageEvent is an event of the machine, or of a window. */
+export interface PageEvent {
+  id: string;
+  at_s: number;
+  name: string;
+  severity: string;
+  resolved?: boolean;
+  subject?: string;
+  text: string;
+}
+
 /** Live is the data of a page that goes on. */
 export interface Live extends Data {
+  events?: PageEvent[] | null; // by time; null if the server has none
   now_s: number;
   span_s: number;
   oldest_s: number;
@@ -133,4 +145,5 @@ export interface Update {
   now_s: number;
   curves: { start_s: number; step_s: number; panels: Panel[] | null };
   windows: Window[];
+  events?: PageEvent[] | null;
 }

@@ -6,6 +6,7 @@ import { body } from "./body";
 import { type Live, type Update, type Window, end } from "./data";
 import { verdictBadge } from "./detail";
 import { el, followTheme, switchTheme } from "./dom";
+import { events } from "./events";
 import { covers, longest, place, placeUpdate, spanFor, spans } from "./past";
 import { apply } from "./update";
 import { View } from "./view";
@@ -105,7 +106,7 @@ function start(): void {
       view = new View(full(data), zero);
       if (want.from && want.to) view.show(want.from - zero / 1000, want.to - zero / 1000);
       else view.show(view.full.max - want.seconds, view.full.max);
-      root.append(...body(data, view));
+      root.append(...body(data, view, events(data, view)));
       view.onRange(settle);
     }
     const at = data.windows.findIndex((w) => w.report.id === chosen);

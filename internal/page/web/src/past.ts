@@ -40,6 +40,7 @@ export function place(data: Live, zero: number): Live {
   data.oldest_s = data.oldest_s === undefined ? data.curves.start_s : data.oldest_s + by;
   data.latest_s = data.latest_s === undefined ? data.now_s : data.latest_s + by;
   for (const w of data.windows) w.start_s += by;
+  for (const e of data.events ?? []) e.at_s += by;
   return data;
 }
 
@@ -48,5 +49,6 @@ export function placeUpdate(update: Update, by: number): Update {
   update.now_s += by;
   update.curves.start_s += by;
   for (const w of update.windows) w.start_s += by;
+  for (const e of update.events ?? []) e.at_s += by;
   return update;
 }

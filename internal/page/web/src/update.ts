@@ -1,9 +1,12 @@
 // What is new is added to the data of a live page. Its size stays the same.
 
-import { type Line, type Live, type Panel, type Update, type Window, end } from "./data";
+import { type Line, type Live, type PageEvent, type Panel, type Update, type Window, end } from "./data";
 
 /** maxWindows is how many windows are kept. */
 const maxWindows = 1000;
+
+/** maxEvents is how many events are kept. */
+const maxEvents = 500;
 
 /** apply adds an update. It returns false if something between the two is missing. */
 export function apply(data: Live, update: Update): boolean {
@@ -40,6 +43,7 @@ export function apply(data: Live, update: Update): boolean {
   data.curves.start_s += surplus * step;
   data.now_s = update.now_s;
   data.windows = windows(data, update.windows);
+  if (data.events) data.events = events(data, data.events, update.events ?? []);
   return true;
 }
 
@@ -57,6 +61,12 @@ function merge(a: Panel, b: Panel): { name: string; device: number; value: numbe
     else mine.value = Math.max(mine.value, m.value);
   }
   return marks;
+}
+
+/** events adds events by time, and drops those from before the curves begin. */
+function events(data: Live, known: PageEvent[], fresh: PageEvent[]): PageEvent[] {
+  const all = [...known, ...fresh].filter((e) => e.at_s >= data.curves.start_s);
+  return all.sort((a, b) => a.at_s - b.at_s).slice(-maxEvents);
 }
 
 /** windows replaces windows by their id, and drops those that ended before the curves begin. */
