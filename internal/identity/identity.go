@@ -53,13 +53,16 @@ type Identity struct {
 }
 
 // Options are for New.
-type Options struct{}
+type Options struct {
+	PodResources string // the kubelet's socket; "" for its usual place below root, or Off
+}
 
 // Finder finds identities. It is safe for concurrent use, and caches up to maxCached of them.
 type Finder struct {
 	proc   string
 	groups *cgroup.View
 	users  users
+	pods   pods
 
 	asking later // reads claims
 
@@ -80,12 +83,14 @@ type entry struct {
 	first   time.Time
 	again   time.Time // when it is to be read again
 	current Identity
-	claims  *claims // nil until they have been read, once
+	claims  *claims  // nil until they have been read, once
+	gpus    []string // that it was last seen to use
 }
 
 const (
 	maxCached  = 4096
 	maxUnasked = 256
+	maxGPUs    = 64
 	startsIn   = 10 * time.Second // until then, a process may not have its environment yet
 	// A read of a process's memory waits while the process changes its mappings.
 	closeIn = 2 * time.Second
@@ -95,16 +100,24 @@ const (
 )
 
 // New returns a Finder for the machine with "/" at root ("/hostfs" in a container).
-func New(root string, _ Options) *Finder {
+func New(root string, o Options) *Finder {
+	root = filepath.Join("/", root)
+	switch o.PodResources {
+	case "":
+		o.PodResources = filepath.Join(root, podResourcesSocket)
+	case Off:
+		o.PodResources = ""
+	}
 	return &Finder{
-		proc: filepath.Join("/", root, "proc"), groups: cgroup.NewView(root), users: users{root: filepath.Join("/", root)},
-		known: make(map[int]*entry),
+		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), users: users{root: root},
+		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
 	}
 }
 
 // Of returns who a process is. It reads one small file if the answer is cached, and a few otherwise. What the process
-// says of itself is read in the background, and is in later answers.
-func (f *Finder) Of(pid int) Identity {
+// says of itself, and what the kubelet says, is read in the background, and is in later answers. gpus are the UUIDs of
+// the GPUs and MIG slices that the process uses, if they are known: the kubelet names pods by them.
+func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if pid <= 0 {
 		return Identity{}
 	}
@@ -115,11 +128,18 @@ func (f *Finder) Of(pid int) Identity {
 	}
 	now := time.Now()
 	e := f.cached(pid, start, now)
+	if gpus = gpus[:min(len(gpus), maxGPUs)]; len(gpus) > 0 && !slices.Equal(gpus, e.gpus) {
+		e.gpus, e.again = slices.Clone(gpus), time.Time{}
+	}
 	if now.Before(e.again) {
 		return e.current
 	}
-	e.current = f.read(pid, e.claims)
+	var named bool
+	e.current, named = f.read(pid, &e)
 	e.again = now.Add(min(max(readSoon, now.Sub(e.first)), readRarely))
+	if !named {
+		e.again = now.Add(readSoon)
+	}
 	f.keep(pid, e, now)
 	if e.claims == nil {
 		f.ask(process{pid, start})
@@ -127,8 +147,11 @@ func (f *Finder) Of(pid int) Identity {
 	return e.current
 }
 
-// Close waits for reads of claims. Of must not be called after it.
-func (f *Finder) Close() { f.asking.close(closeIn) }
+// Close waits for what is read in the background. Of must not be called after it.
+func (f *Finder) Close() {
+	f.asking.close(closeIn)
+	f.pods.asking.close(askTimeout + closeIn)
+}
 
 // ask reads the claims of a process in the background. Those that do not fit are asked for again.
 func (f *Finder) ask(p process) {
@@ -198,13 +221,22 @@ func (f *Finder) forget(pid int) {
 	delete(f.known, pid)
 }
 
-// read reads the files of a process. said is what it says of itself, or nil.
-func (f *Finder) read(pid int, said *claims) Identity {
+// read reads the files of a process. It reports whether its pod has a name, or it is in none.
+func (f *Finder) read(pid int, e *entry) (i Identity, named bool) {
 	at := placeOf(readFile(f.proc, pid, "cgroup"), f.groups.Own())
 	program, program1 := executable(f.proc, pid)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status")))
 
+	var in podName
+	named = at.pod == ""
+	if !named {
+		in, named = f.pods.of(at.pod, at.container, e.gpus)
+	}
+
 	var l list
+	l.add(semconv.K8SNamespaceNameKey, in.namespace, false)
+	l.add(semconv.K8SPodNameKey, in.pod, false)
+	l.add(semconv.K8SContainerNameKey, in.container, false)
 	l.add(semconv.K8SPodUIDKey, at.pod, false)
 	l.add(semconv.ContainerIDKey, at.container, at.own)
 	l.add(semconv.SlurmJobIDKey, at.job, false)
@@ -213,12 +245,13 @@ func (f *Finder) read(pid int, said *claims) Identity {
 	l.add(semconv.SystemdUserUnitKey, at.userUnit, true)
 	l.add(semconv.ProcessOwnerKey, owner, false)
 	l.add(semconv.ProcessExecutableNameKey, program, program1)
-	if said != nil {
-		l.claims(said, &at)
+	if e.claims != nil {
+		l.claims(e.claims, &at)
 	}
 	return Identity{
-		Attributes: l.sorted(), Name: clean(name(&at, program), maxValue), User: clean(owner, maxValue), Kind: kind(&at),
-	}
+		Attributes: l.sorted(), Name: clean(first(in.pod, name(&at, program)), maxValue), User: clean(owner, maxValue),
+		Kind: kind(&at),
+	}, named
 }
 
 func kind(at *place) string {
@@ -238,7 +271,8 @@ func kind(at *place) string {
 // shortDigits are enough of an ID for people, as "docker ps" prints it.
 const shortDigits = 12
 
-// name returns the name of a job: of its pod, else of its Slurm job, unit, container or program.
+// name returns the name of a job, if no source knows the name of its pod: the UID of its pod, else its Slurm job, unit,
+// container or program.
 func name(at *place, program string) string {
 	switch {
 	case at.pod != "":
