@@ -166,7 +166,7 @@ pictures: build ## Draw the pictures in the README again, from runs of the demo 
 install: ## Install the program with `go install`
 	go install .
 
-dist: ## Build dist/: archives, packages, wheels, SBOMs and SHA256SUMS for amd64 and arm64 (VERSION=1.2.3 for a release)
+dist: ## Build dist/: archives, packages, wheels, images, the chart, SBOMs and SHA256SUMS for amd64 and arm64 (VERSION=1.2.3 for a release)
 	hack/dist.sh
 
 dist-test: ## Build dist/ again in another folder and compare it; start the arm64 programs under qemu (after `make dist`)

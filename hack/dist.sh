@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Builds what a release consists of into dist/, for two architectures: archives, packages, wheels, images, lists of what
-# is in the binaries (SBOM), and SHA256SUMS. The same commit, Go, C compiler and packages of Debian give the same bytes in
-# any folder, except for the SBOMs. It needs gcc and, for the other architecture, Debian's gcc-aarch64-linux-gnu or
-# gcc-x86-64-linux-gnu.
+# Builds what a release consists of into dist/, for two architectures: archives, packages, wheels, images, the Helm chart,
+# lists of what is in the binaries (SBOM), and SHA256SUMS. The same commit, Go, C compiler and packages of Debian give the
+# same bytes in any folder, except for the SBOMs. It needs gcc and, for the other architecture, Debian's
+# gcc-aarch64-linux-gnu or gcc-x86-64-linux-gnu.
 # VERSION=1.2.3 makes a release. ARCHITECTURES=amd64 builds for one, and SBOM=no leaves the lists out.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -134,6 +134,8 @@ if [[ -e /usr/share/keyrings/debian-archive-keyring.gpg ]]; then
 else
 	echo 'no images: debian-archive-keyring is missing' >&2
 fi
+
+hack/chart.sh "$out" "$version" "$number"
 
 # The file name of each binary's lists is that of its archive.
 if [[ ${SBOM:-} != no ]]; then

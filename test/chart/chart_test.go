@@ -6,9 +6,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	apps "k8s.io/api/apps/v1"
@@ -48,7 +50,13 @@ func run(t *testing.T, args ...string) (stdout, stderr string, err error) {
 // template renders the chart with args.
 func template(t *testing.T, args ...string) string {
 	t.Helper()
-	stdout, stderr, err := run(t, append([]string{"template", "stallspan", folder, "--namespace", namespace,
+	return templateOf(t, folder, args...)
+}
+
+// templateOf renders a chart, which is a folder or an archive.
+func templateOf(t *testing.T, chart string, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := run(t, append([]string{"template", "stallspan", chart, "--namespace", namespace,
 		"--kube-version", version}, args...)...)
 	if err != nil {
 		t.Fatalf("helm template %v: %v\n%s", args, err, stderr)
@@ -78,6 +86,44 @@ func TestLint(t *testing.T) {
 				t.Errorf("helm lint: got %v, want no error\n%s%s", err, stdout, stderr)
 			}
 		})
+	}
+}
+
+// pack packs the chart and returns the path of the archive.
+func pack(t *testing.T, number, images string) string {
+	t.Helper()
+	folder := t.TempDir()
+	command := exec.CommandContext(t.Context(), "../../hack/chart.sh", folder, number, images)
+	command.Env = append(os.Environ(), "SOURCE_DATE_EPOCH=1700000000")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("hack/chart.sh: %v\n%s", err, out)
+	}
+	return filepath.Join(folder, "stallspan-"+number+".tgz")
+}
+
+// A packed chart makes the same objects as its folder, is the same when it is packed again, and has the version of the
+// images.
+func TestPackage(t *testing.T) {
+	text, err := os.ReadFile(folder + "/Chart.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := regexp.MustCompile(`(?m)^version: (.+)$`).FindStringSubmatch(string(text))[1]
+	first := pack(t, number, number)
+	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // helm writes seconds
+	one, err := os.ReadFile(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if other, err := os.ReadFile(pack(t, number, number)); err != nil || !bytes.Equal(one, other) {
+		t.Errorf("packed again: got other bytes (%v), want the same", err)
+	}
+	if got := templateOf(t, first, "--values", values("collector")); got != template(t, "--values", values("collector")) {
+		t.Errorf("got another manifest from the packed chart than from its folder:\n%s", got)
+	}
+	got := templateOf(t, pack(t, "1.2.3+f00", "1.2.3"), "--values", values("collector"))
+	if !strings.Contains(got, "image: stallspan/otelcol-stallspan:1.2.3\n") {
+		t.Errorf("got no image with the version 1.2.3:\n%s", got)
 	}
 }
 
