@@ -23,6 +23,6 @@ started+=($!)
 until address=$(grep -o 'http://127.0.0.1:[0-9]*/[^ ]*' "$work/page.log"); do sleep 0.2; done
 
 export FAKENVML_FILE=$work/gpus LD_LIBRARY_PATH=$PWD/build/fakenvml STALLSPAN_SOCKET=$work/s.sock
-build/stallspan run --baseline off --quiet -- python3 hack/tracepictures/train.py "$work" 4 "$work/kernels" >"$work/run.log"
+build/stallspan run --baseline off --slow-epoch 8s --quiet -- python3 hack/tracepictures/train.py "$work" 4 "$work/kernels" >"$work/run.log"
 node hack/tracepictures/page.mjs "$address" docs/images/page.png
 ls -l docs/images/page.png

@@ -118,7 +118,7 @@ function eventMarks(data: Live, view: View, reveal: (e: PageEvent) => void): HTM
   });
 
   const draw = (): void => {
-    box.hidden = !data.events;
+    box.hidden = !data.events?.length;
     const width = box.clientWidth;
     if (width === 0) return;
     const { min, max } = view.range;
