@@ -26,6 +26,7 @@ type claims struct {
 	rank, localRank    string      // RANK, LOCAL_RANK
 	service            string      // OTEL_SERVICE_NAME
 	resource           []Attribute // OTEL_RESOURCE_ATTRIBUTES
+	program            string      // the path of its program: another one has an environment of its own
 }
 
 // environment reads the claims of a process, as they were at its start. They are empty without the right to read them.

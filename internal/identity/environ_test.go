@@ -102,6 +102,25 @@ func TestClaims(t *testing.T) {
 	}
 }
 
+// A process that starts another program has another environment.
+func TestEnvironmentOfTheNextProgram(t *testing.T) {
+	root := machine(t)
+	f := New(root, Options{})
+	defer f.Close()
+	for i, want := range []string{"1", "2"} {
+		program(t, root, 7, 5, "/", fmt.Sprintf("/bin/p%d", i), 0)
+		fixture.Write(t, root, "proc/7/environ", environ("RANK="+want))
+		for range 2 {
+			f.Of(7)
+			f.asking.wait(time.Minute)
+		}
+		if got := f.Of(7); !has(got, "stallspan.training.rank", want, true) {
+			t.Errorf("got %+v, want rank %s", got, want)
+		}
+		f.known[7].again = time.Time{}
+	}
+}
+
 // During execve(2) the environment is empty. It is read again for a while.
 func TestEnvironmentAfterAWhile(t *testing.T) {
 	root := machine(t)

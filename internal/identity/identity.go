@@ -134,8 +134,12 @@ func (f *Finder) Of(pid int, gpus ...string) Identity {
 	if now.Before(e.again) {
 		return e.current
 	}
+	program := programOf(f.proc, pid)
+	if e.claims != nil && e.claims.program != program {
+		e.claims, e.first = nil, now
+	}
 	var named bool
-	e.current, named = f.read(pid, &e)
+	e.current, named = f.read(pid, program, &e)
 	e.again = now.Add(min(max(readSoon, now.Sub(e.first)), readRarely))
 	if !named {
 		e.again = now.Add(readSoon)
@@ -174,9 +178,11 @@ func (f *Finder) askAll() {
 		f.unasked = f.unasked[1:]
 		f.mu.Unlock()
 
+		program := programOf(f.proc, p.pid)
 		c, some := environment(f.proc, p.pid)
-		if start, ok := startOf(f.proc, p.pid); !ok || start != p.start {
-			continue // the claims may be another process's
+		c.program = programOf(f.proc, p.pid)
+		if start, ok := startOf(f.proc, p.pid); !ok || start != p.start || c.program != program {
+			continue // the claims may be those of another process or program
 		}
 		f.mu.Lock()
 		if e := f.known[p.pid]; e != nil && e.start == p.start && (some || time.Since(e.first) > startsIn) {
@@ -221,10 +227,11 @@ func (f *Finder) forget(pid int) {
 	delete(f.known, pid)
 }
 
-// read reads the files of a process. It reports whether its pod has a name, or it is in none.
-func (f *Finder) read(pid int, e *entry) (i Identity, named bool) {
+// read reads the files of a process. path is that of its program. It reports whether its pod has a name, or it is in
+// none.
+func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	at := placeOf(readFile(f.proc, pid, "cgroup"), f.groups.Own())
-	program, program1 := executable(f.proc, pid)
+	program, called := executable(f.proc, pid, path)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status")))
 
 	var in podName
@@ -244,7 +251,7 @@ func (f *Finder) read(pid int, e *entry) (i Identity, named bool) {
 	l.add(semconv.SystemdUnitKey, at.unit, false)
 	l.add(semconv.SystemdUserUnitKey, at.userUnit, true)
 	l.add(semconv.ProcessOwnerKey, owner, false)
-	l.add(semconv.ProcessExecutableNameKey, program, program1)
+	l.add(semconv.ProcessExecutableNameKey, program, called)
 	if e.claims != nil {
 		l.claims(e.claims, &at)
 	}

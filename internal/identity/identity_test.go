@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -38,6 +39,10 @@ func program(t testing.TB, root string, pid, start int, cgroup, exe string, uid 
 			t.Fatal(err)
 		}
 	}
+}
+
+func has(i Identity, key, value string, claimed bool) bool {
+	return slices.Contains(i.Attributes, Attribute{key, value, claimed})
 }
 
 func TestOf(t *testing.T) {

@@ -42,12 +42,17 @@ func uidOf(status []byte) int64 {
 	return -1
 }
 
-// executable returns the name of a process's program. Without the right to see it, it is the name that the process
-// gives itself.
-func executable(proc string, pid int) (name string, claimed bool) {
-	folder := proc + "/" + strconv.Itoa(pid)
-	if path, err := os.Readlink(folder + "/exe"); err == nil {
-		return filepath.Base(strings.TrimSuffix(path, " (deleted)")), false
+// programOf returns the path of a process's program, or "" without the right to see it.
+func programOf(proc string, pid int) string {
+	path, _ := os.Readlink(proc + "/" + strconv.Itoa(pid) + "/exe")
+	return strings.TrimSuffix(path, " (deleted)")
+}
+
+// executable returns the name of a program by its path. Without one, it is the name that the process gives itself.
+// While runc starts a container, the path is "/".
+func executable(proc string, pid int, path string) (name string, claimed bool) {
+	if path != "" && path != "/" {
+		return filepath.Base(path), false
 	}
 	return string(bytes.TrimSuffix(readFile(proc, pid, "comm"), []byte("\n"))), true
 }
