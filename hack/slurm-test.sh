@@ -234,7 +234,35 @@ if [[ $task == cgroup ]]; then
 	done
 fi
 
-# 3. An agent that hangs, and then none: jobs run, and the node stays.
+# 3. A job is known from outside: by its cgroup, or else by its environment. The environment has its name in any case.
+go build -o "$w/identify" ./hack/identify
+submit '#SBATCH --job-name=train
+echo $$ >running; while ! [ -e end ]; do sleep 0.1; done' >"$w/submitted" &
+waiting=$!
+until_true test -s "$w/home/running"
+"$w/identify" "$(cat "$w/home/running")" >"$w/identity.log"
+touch "$w/home/end"
+wait "$waiting"
+job=$(cat "$w/submitted")
+claimed=True
+[[ $track != cgroup ]] || claimed=False
+python3 - "$w/identity.log" "$job" "$claimed" <<'PYTHON'
+import json, sys
+
+file, job, claimed = sys.argv[1:]
+found = json.load(open(file))
+values = {a["Key"]: (a["Value"], a["Claimed"]) for a in found["Attributes"]}
+want = {"stallspan.slurm.job.id": (job, claimed == "True"), "stallspan.slurm.job.name": ("train", True),
+        "process.owner": ("nobody", False)}
+got = {key: values.get(key) for key in want}
+if got != want:
+    sys.exit(f"slurm-test: got {got} in {found}, want {want}")
+if claimed == "False" and (found["Kind"], found["Name"], values.get("stallspan.slurm.step.id")) != (
+        "slurm", "job " + job, ("batch", False)):
+    sys.exit(f"slurm-test: got {found}, want the step batch of job {job}")
+PYTHON
+
+# 4. An agent that hangs, and then none: jobs run, and the node stays.
 kill -STOP "$agent"
 job=$(submit 'echo ran')
 kill -CONT "$agent"
@@ -244,11 +272,11 @@ wait "$agent" || true
 job=$(submit 'echo ran')
 same 'the output without an agent' "$(cat "$w/home/$job.out")" ran
 until_true idle
-exits() { [[ $(awk '{print $1, $3}' "$w/exits" | sort | uniq -c | xargs) == '4 epilog 0 4 prolog 0' ]]; }
+exits() { [[ $(awk '{print $1, $3}' "$w/exits" | sort | uniq -c | xargs) == '5 epilog 0 5 prolog 0' ]]; }
 until_true exits
 
-# 4. Nothing came from the user.
+# 5. Nothing came from the user.
 if grep -E "/bin/false|^SLURM_JOB_USER=root|^SLURM_JOB_ID=99|^PATH=$w" "$w/environment"; then
 	fail "got the user's variables in the prolog, want none"
 fi
-echo "slurm-test: $(slurmctld -V) ran 4 jobs with the prolog and the epilog, with proctrack/$track and task/$task"
+echo "slurm-test: $(slurmctld -V) ran 5 jobs with the prolog and the epilog, with proctrack/$track and task/$task"
