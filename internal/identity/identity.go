@@ -8,6 +8,7 @@ package identity
 
 import (
 	"cmp"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -109,7 +110,7 @@ func New(root string, o Options) *Finder {
 		o.PodResources = ""
 	}
 	return &Finder{
-		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), users: users{root: root},
+		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), users: users{root: root, lookUp: user.LookupId},
 		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
 	}
 }
@@ -154,6 +155,7 @@ func (f *Finder) Of(pid int, gpus ...string) Identity {
 // Close waits for what is read in the background. Of must not be called after it.
 func (f *Finder) Close() {
 	f.asking.close(closeIn)
+	f.users.asking.close(closeIn)
 	f.pods.asking.close(askTimeout + closeIn)
 }
 

@@ -3,25 +3,39 @@ package identity
 import (
 	"bufio"
 	"os"
+	"os/user"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// users are the names of a machine's users.
+// users are the names of a machine's users: those of /etc/passwd below root, and if that is this process's root, those
+// of the services in nsswitch.conf(5), such as LDAP. The latter may be slow, so they are asked in the background.
 type users struct {
-	root string
+	root   string
+	lookUp func(uid string) (*user.User, error)
+	asking later
 
 	mu     sync.Mutex // guards the fields below
 	names  map[int64]string
 	looked time.Time
-	stamp  time.Time // of the file
+	stamp  time.Time             // of the file
+	others map[int64]serviceUser // by services
+}
+
+// serviceUser is what services say of a user.
+type serviceUser struct {
+	name  string // "" for none
+	until time.Time
 }
 
 const (
-	maxUsers  = 1 << 16
-	lookAgain = 10 * time.Second
+	maxUsers   = 1 << 16
+	maxOthers  = 1024
+	lookAgain  = 10 * time.Second
+	knownFor   = 10 * time.Minute
+	unknownFor = time.Minute
 )
 
 // name returns the name of a user, or the number without one.
@@ -31,14 +45,37 @@ func (u *users) name(uid int64) string {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if now := time.Now(); u.looked.IsZero() || now.Sub(u.looked) >= lookAgain {
+	now := time.Now()
+	if u.looked.IsZero() || now.Sub(u.looked) >= lookAgain {
 		u.looked = now
 		u.read()
 	}
 	if name := u.names[uid]; name != "" {
 		return name
 	}
-	return strconv.FormatInt(uid, 10)
+	number := strconv.FormatInt(uid, 10)
+	if u.root != "/" {
+		return number
+	}
+	other := u.others[uid]
+	if other.until.Before(now) {
+		u.asking.start(func() { u.ask(uid, number) })
+	}
+	return first(other.name, number)
+}
+
+// ask asks the services for a user.
+func (u *users) ask(uid int64, number string) {
+	other := serviceUser{until: time.Now().Add(unknownFor)}
+	if found, err := u.lookUp(number); err == nil {
+		other = serviceUser{name: found.Username, until: time.Now().Add(knownFor)}
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.others == nil || len(u.others) >= maxOthers {
+		u.others = make(map[int64]serviceUser)
+	}
+	u.others[uid] = other
 }
 
 // read reads /etc/passwd (passwd(5)) if it has changed.
