@@ -163,13 +163,26 @@ for package in stallspan otelcol-stallspan; do
 	want "$package config" "$(tail -1 "$yaml")" '# changed here'
 	chroot "$root" /usr/bin/$package --version >/dev/null || fail "$package: got a program that does not start"
 	chroot "$root" getent passwd $package >/dev/null || fail "$package: got no user of the service, want one"
+	# What the service would have written, and a user who announces windows.
+	chroot "$root" install --directory --mode=700 --owner=$package --group=$package /var/lib/$package
+	echo kept >"$root/var/lib/$package/marker"
+	chroot "$root" usermod --append --groups $package nobody
+	echo '# secret' >>"${yaml%.yaml}.env"
 	rpm --erase $package || fail "$package: got an error of rpm --erase, see $work/rpm.log"
 	want "$package changed config" "$(tail -1 "$yaml.rpmsave")" '# changed here'
-	rm -f "$yaml".rpm*
-	rmdir "$root/etc/stallspan" 2>/dev/null || true
-	chroot "$root" userdel $package
 	# Folders that many packages use belong to a package of their own in these distributions.
-	unchanged "after rpm --erase $package" grep -vE ' d 755 0 0$|^\./root/\.rpmdb/'
+	relevant() { grep -vE ' d 755 0 0$|^\./root/\.rpmdb/'; }
+	# docs/install.md says what is left, and how to remove it.
+	left=$({ diff <(relevant <"$work/before") <(everything | relevant) || true; } | sed -n 's/^[<>] //p' |
+		cut -d' ' -f1 | LC_ALL=C sort -u | xargs)
+	yaml=${yaml#"$root"}
+	want "left by rpm --erase $package" "$left" \
+		".${yaml%.yaml}.env.rpmsave .$yaml.rpmnew .$yaml.rpmsave ./var/lib/$package ./var/lib/$package/marker $package"
+	purge=$(grep '^rm -rf /var/lib/stallspan ' docs/install.md |
+		sed -E "s/(userdel|groupdel|lib\/)( ?)stallspan/\1\2$package/g; s/agent/${config[$package]}/")
+	chroot "$root" sh -c "$purge" >>"$work/rpm.log" 2>&1 || true # it complains, as docs/install.md says
+	unchanged "after what docs/install.md says for rpm --erase $package" relevant
+	chroot "$root" test ! -e /etc/stallspan || fail 'got /etc/stallspan, want it gone'
 	[[ ! -e $root/usr/share/licenses/$package ]] || fail "got a folder of licenses after rpm --erase $package, want none"
 	echo "packages: $package.rpm was installed, upgraded and erased"
 done
