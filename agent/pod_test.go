@@ -12,9 +12,9 @@ import (
 	"github.com/stallspan/stallspan/test/fixture"
 )
 
-// In a pod, metrics name the machine below sampling.root_path, and the pod of OTEL_RESOURCE_ATTRIBUTES: those that are
-// sent, and those that are scraped.
-func TestMetricsOfPod(t *testing.T) {
+// In a pod, metrics and the page name the machine below sampling.root_path. Metrics that are sent or scraped also name
+// the pod, by OTEL_RESOURCE_ATTRIBUTES.
+func TestNamesInPod(t *testing.T) {
 	t.Parallel()
 	root, b := fixture.Root(t, "check_server"), serveBackend(t)
 	fixture.Write(t, root, "etc/hostname", []byte("node-7\n"))
@@ -39,6 +39,9 @@ func TestMetricsOfPod(t *testing.T) {
 		"k8s.node.name": "node-7", "k8s.namespace.name": "stallspan", "k8s.pod.name": "stallspan-node-x7k2p",
 		"k8s.pod.uid": "0b5c1f62-6d0e-4f43-8f0a-2f8f4c1d9e55"}
 	_, scraped := get(t, http.DefaultClient, address, nil)
+	if status, page := get(t, overSocket(t, socket), "http://stallspan/", nil); !strings.Contains(page, "node-7") {
+		t.Errorf("the page: got %d %.300s, want it to name node-7", status, page)
+	}
 	stop(t, v)
 	for _, r := range b.metrics {
 		sent := attributes(r.Resource.Attributes)

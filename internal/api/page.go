@@ -1,17 +1,18 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/explain"
+	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/page"
 	"github.com/stallspan/stallspan/internal/quota"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -30,15 +31,12 @@ const (
 )
 
 // shell sends the page, which asks for its data.
-func (s *Server) shell(w http.ResponseWriter, _ *http.Request) error { return shell(w, hostname()) }
-
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil {
-		return "this machine"
-	}
-	return name
+func (s *Server) shell(w http.ResponseWriter, _ *http.Request) error {
+	return shell(w, hostname(s.monitor.Root()))
 }
+
+// hostname is the name of the machine whose "/" is at root. It is not that of a container.
+func hostname(root string) string { return cmp.Or(locate.HostName(root), "this machine") }
 
 // mayView refuses requests of other sites' pages for the page's data. A browser names the site that asks.
 func mayView(r *http.Request) bool {
@@ -153,7 +151,8 @@ func (v *viewer) first() *page.Live {
 	now := sample.Now()
 	v.zero = now.Wall.Add(v.origin - now.Mono)
 	live := &page.Live{Data: page.Data{
-		Version: page.Version, Title: hostname(), Origin: v.zero, Duration: (v.end - v.origin).Seconds(),
+		Version: page.Version, Title: hostname(v.server.monitor.Root()),
+		Origin: v.zero, Duration: (v.end - v.origin).Seconds(),
 	}}
 	reports, left := v.windows(v.end)
 	live.Windows = append(v.placed(reports), v.reported(v.end)...)
