@@ -60,7 +60,7 @@ func afterwards(pid int, program string) (got Identity) {
 	defer f.Close()
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		got = f.Of(pid)
-		f.asking.wait(time.Minute)
+		waitAll(f)
 		if got = f.Of(pid); has(got, "process.executable.name", program, false) {
 			return got
 		}

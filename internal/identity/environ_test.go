@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 	"time"
@@ -87,7 +88,7 @@ func TestClaims(t *testing.T) {
 			f := New(root, Options{})
 			defer f.Close()
 			f.Of(7)
-			f.asking.wait(time.Minute)
+			waitAll(f)
 			got := f.Of(7).Attributes
 			var rest []Attribute
 			for _, a := range got {
@@ -112,7 +113,7 @@ func TestEnvironmentOfTheNextProgram(t *testing.T) {
 		fixture.Write(t, root, "proc/7/environ", environ("RANK="+want))
 		for range 2 {
 			f.Of(7)
-			f.asking.wait(time.Minute)
+			waitAll(f)
 		}
 		if got := f.Of(7); !has(got, "stallspan.training.rank", want, true) {
 			t.Errorf("got %+v, want rank %s", got, want)
@@ -130,7 +131,7 @@ func TestEnvironmentAfterAWhile(t *testing.T) {
 	defer f.Close()
 	for i, want := range []bool{false, true, true} {
 		f.Of(7)
-		f.asking.wait(time.Minute)
+		waitAll(f)
 		e := f.known[7]
 		if got := e.claims != nil; got != want {
 			t.Errorf("reading %d: got claims %v, want %v", i, got, want)
@@ -154,7 +155,7 @@ func TestAttributesAreBounded(t *testing.T) {
 	f := New(root, Options{})
 	defer f.Close()
 	f.Of(7)
-	f.asking.wait(time.Minute)
+	waitAll(f)
 	got := f.Of(7)
 	if len(got.Attributes) != maxAttributes {
 		t.Errorf("got %d attributes, want %d", len(got.Attributes), maxAttributes)
@@ -198,18 +199,31 @@ func TestRealEnvironment(t *testing.T) {
 	}
 }
 
-// A process that does not let its memory be read holds up no answer, and no end for long.
+// A process that does not let its memory be read holds up no answer, no other user's claims, and no end for long.
 func TestMemoryThatWaits(t *testing.T) {
 	root := machine(t)
 	program(t, root, 7, 5, "/system.slice/a.service", "/x", 0)
+	program(t, root, 8, 5, "/system.slice/b.service", "/x", 1000)
+	fixture.Write(t, root, "proc/8/environ", environ("RANK=1"))
 	path := root + "/proc/7/environ"
 	if err := exec.Command("mkfifo", path).Run(); err != nil {
 		t.Skipf("needs mkfifo: %v", err)
 	}
 	f := New(root, Options{})
-	for range 3 {
-		if got := f.Of(7).Name; got != "a.service" {
-			t.Errorf("got %q, want a.service", got)
+	if got := f.Of(7).Name; got != "a.service" {
+		t.Errorf("got %q, want a.service", got)
+	}
+	var end *os.File // fails without a reader, and so shows that there is one
+	for until := time.Now().Add(time.Minute); end == nil; time.Sleep(time.Millisecond) {
+		var err error
+		if end, err = os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0); err != nil && time.Now().After(until) {
+			t.Fatalf("got %v, want that the environment is read", err)
+		}
+	}
+	defer func() { _ = end.Close(); waitAll(f) }()
+	for until := time.Now().Add(time.Minute); !has(f.Of(8), "stallspan.training.rank", "1", true); {
+		if time.Sleep(time.Millisecond); time.Now().After(until) {
+			t.Fatal("got no claims of another user, want that they do not wait")
 		}
 	}
 	began := time.Now()
@@ -217,12 +231,17 @@ func TestMemoryThatWaits(t *testing.T) {
 	if took := time.Since(began); took > closeIn+5*time.Second {
 		t.Errorf("the end took %v, want %v", took, closeIn)
 	}
-	end, err := os.OpenFile(path, os.O_WRONLY, 0) // the reader goes on, and ends
-	if err != nil {
-		t.Fatal(err)
+}
+
+func TestReadersAreBounded(t *testing.T) {
+	f := New(machine(t), Options{})
+	defer f.Close()
+	for i := range 3 * maxReaders {
+		f.ask(process{pid: 1 << 30, start: 5}, fmt.Sprint("user ", i))
+		if len(f.readers) > maxReaders {
+			t.Fatalf("got %d readers, want at most %d", len(f.readers), maxReaders)
+		}
 	}
-	_ = end.Close()
-	f.asking.wait(time.Minute)
 }
 
 func FuzzEnvironment(f *testing.F) {

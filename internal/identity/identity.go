@@ -65,17 +65,9 @@ type Finder struct {
 	users  users
 	pods   pods
 
-	asking later // reads claims
-
 	mu      sync.Mutex // guards the fields below; not held while files are read
 	known   map[int]*entry
-	unasked []process // whose claims are to be read, at most maxUnasked
-}
-
-// process is a process that no other is confused with.
-type process struct {
-	pid   int
-	start uint64
+	readers map[string]*reader // by user and container
 }
 
 // entry is a cached identity.
@@ -86,15 +78,12 @@ type entry struct {
 	current Identity
 	claims  *claims  // nil until they have been read, once
 	gpus    []string // that it was last seen to use
+	owner   string   // its user and container
 }
 
 const (
-	maxCached  = 4096
-	maxUnasked = 256
-	maxGPUs    = 64
-	startsIn   = 10 * time.Second // until then, a process may not have its environment yet
-	// A read of a process's memory waits while the process changes its mappings.
-	closeIn = 2 * time.Second
+	maxCached = 4096
+	maxGPUs   = 64
 	// A process may enter its cgroup after its start, so an identity is read again: soon at first, then rarely.
 	readSoon   = time.Second
 	readRarely = time.Minute
@@ -112,6 +101,7 @@ func New(root string, o Options) *Finder {
 	return &Finder{
 		proc: filepath.Join(root, "proc"), groups: cgroup.NewView(root), users: users{root: root, lookUp: user.LookupId},
 		pods: pods{root: root, socket: o.PodResources, given: make(map[podName]claimant)}, known: make(map[int]*entry),
+		readers: make(map[string]*reader),
 	}
 }
 
@@ -146,54 +136,17 @@ func (f *Finder) Of(pid int, gpus ...string) Identity {
 		e.again = now.Add(readSoon)
 	}
 	f.keep(pid, e, now)
-	if e.claims == nil {
-		f.ask(process{pid, start})
+	if e.claims == nil || now.After(e.claims.again) {
+		f.ask(process{pid, start}, e.owner)
 	}
 	return e.current
 }
 
 // Close waits for what is read in the background. Of must not be called after it.
 func (f *Finder) Close() {
-	f.asking.close(closeIn)
+	f.closeReaders(closeIn)
 	f.users.asking.close(closeIn)
 	f.pods.asking.close(askTimeout + closeIn)
-}
-
-// ask reads the claims of a process in the background. Those that do not fit are asked for again.
-func (f *Finder) ask(p process) {
-	f.mu.Lock()
-	if len(f.unasked) < maxUnasked && !slices.Contains(f.unasked, p) {
-		f.unasked = append(f.unasked, p)
-	}
-	f.mu.Unlock()
-	f.asking.start(f.askAll)
-}
-
-func (f *Finder) askAll() {
-	for {
-		f.mu.Lock()
-		if len(f.unasked) == 0 {
-			f.mu.Unlock()
-			return
-		}
-		p := f.unasked[0]
-		f.unasked = f.unasked[1:]
-		f.mu.Unlock()
-
-		program := programOf(f.proc, p.pid)
-		c, some := environment(f.proc, p.pid)
-		c.program = programOf(f.proc, p.pid)
-		if start, ok := startOf(f.proc, p.pid); !ok || start != p.start || c.program != program {
-			continue // the claims may be those of another process or program
-		}
-		f.mu.Lock()
-		if e := f.known[p.pid]; e != nil && e.start == p.start && (some || time.Since(e.first) > startsIn) {
-			with := *e
-			with.claims, with.again = &c, time.Time{}
-			f.known[p.pid] = &with
-		}
-		f.mu.Unlock()
-	}
 }
 
 // cached returns the entry of a process, or a new one.
@@ -236,6 +189,7 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	program, called := executable(f.proc, pid, path)
 	owner := f.users.name(uidOf(readFile(f.proc, pid, "status")))
 
+	e.owner = owner + " " + at.container
 	var in podName
 	named = at.pod == ""
 	if !named {

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +39,16 @@ func program(t testing.TB, root string, pid, start int, cgroup, exe string, uid 
 		if err := os.Symlink(exe, link); err != nil {
 			t.Fatal(err)
 		}
+	}
+}
+
+// waitAll waits until claims have been read.
+func waitAll(f *Finder) {
+	f.mu.Lock()
+	all := slices.Collect(maps.Values(f.readers))
+	f.mu.Unlock()
+	for _, r := range all {
+		r.wait(time.Minute)
 	}
 }
 
@@ -95,7 +106,7 @@ func TestOfAgain(t *testing.T) {
 	if got := f.Of(7).Name; got != "a" {
 		t.Fatalf("got %q, want a", got)
 	}
-	f.asking.wait(time.Minute)
+	waitAll(f)
 	f.Of(7)
 	f.known[7].again = time.Now().Add(time.Hour)
 	program(t, root, 7, 5, "/system.slice/b.service", "/b", 0)

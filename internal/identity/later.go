@@ -33,6 +33,13 @@ func (l *later) start(work func()) {
 	}()
 }
 
+// idle reports whether no work is being done.
+func (l *later) idle() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.ended == nil
+}
+
 // wait waits until no work is left, or for so long.
 func (l *later) wait(most time.Duration) {
 	l.mu.Lock()

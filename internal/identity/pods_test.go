@@ -141,7 +141,7 @@ func TestPodsByLogs(t *testing.T) {
 	defer f.Close()
 	f.Of(7, gpuA)
 	f.pods.asking.wait(time.Minute)
-	f.asking.wait(time.Minute)
+	waitAll(f)
 	f.known[7].again = time.Time{}
 	want := Identity{[]Attribute{
 		{"container.id", idA, false}, {"k8s.container.name", "trainer", false}, {"k8s.namespace.name", "research", false},

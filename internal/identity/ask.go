@@ -1,0 +1,117 @@
+package identity
+
+import (
+	"slices"
+	"time"
+)
+
+// reader reads the claims of one user's processes in one container. A process may hold up who reads its memory. Then
+// only the claims of its own user wait.
+type reader struct {
+	later
+	waiting []process // at most maxWaiting; guarded by Finder.mu
+}
+
+// process is a process that no other is confused with.
+type process struct {
+	pid   int
+	start uint64
+}
+
+const (
+	maxReaders = 64
+	maxWaiting = 256
+	startsIn   = 10 * time.Second // until then, a process may not have its environment yet
+	// A process publishes its context some time after its start, and may change it.
+	askSoon   = 5 * time.Second
+	askRarely = 10 * time.Minute
+	// A read of a process's memory waits while the process changes its mappings.
+	closeIn = 2 * time.Second
+)
+
+// ask reads the claims of a process in the background. Those that do not fit are asked for again.
+func (f *Finder) ask(p process, owner string) {
+	f.mu.Lock()
+	r := f.readers[owner]
+	if r == nil {
+		if len(f.readers) >= maxReaders {
+			for other, old := range f.readers {
+				if old.idle() && len(old.waiting) == 0 {
+					delete(f.readers, other)
+				}
+			}
+		}
+		if len(f.readers) >= maxReaders {
+			f.mu.Unlock()
+			return
+		}
+		r = new(reader)
+		f.readers[owner] = r
+	}
+	if len(r.waiting) < maxWaiting && !slices.Contains(r.waiting, p) {
+		r.waiting = append(r.waiting, p)
+	}
+	f.mu.Unlock()
+	r.start(func() { f.askAll(r) })
+}
+
+func (f *Finder) askAll(r *reader) {
+	for {
+		f.mu.Lock()
+		if len(r.waiting) == 0 {
+			f.mu.Unlock()
+			return
+		}
+		p := r.waiting[0]
+		r.waiting = r.waiting[1:]
+		var known claims
+		if e := f.known[p.pid]; e != nil && e.start == p.start && e.claims != nil {
+			known = *e.claims
+		}
+		f.mu.Unlock()
+		f.askOne(p, known)
+	}
+}
+
+// askOne reads the claims of a process. known are those that were read before, if any.
+func (f *Finder) askOne(p process, known claims) {
+	program := programOf(f.proc, p.pid)
+	c, some := known, true
+	if known.again.IsZero() || known.program != program {
+		c, some = environment(f.proc, p.pid)
+	}
+	c.context = processContext(f.proc, p.pid)
+	c.program = programOf(f.proc, p.pid)
+	if start, ok := startOf(f.proc, p.pid); !ok || start != p.start || c.program != program {
+		return // the claims may be those of another process or program
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	e := f.known[p.pid]
+	if e == nil || e.start != p.start {
+		return
+	}
+	age := time.Since(e.first)
+	if !some && age <= startsIn {
+		return
+	}
+	c.again = time.Now().Add(min(max(askSoon, age), askRarely))
+	with := *e
+	with.claims, with.again = &c, time.Time{}
+	f.known[p.pid] = &with
+}
+
+// closeReaders waits for all readers, up to so long.
+func (f *Finder) closeReaders(most time.Duration) {
+	f.mu.Lock()
+	all := make([]*reader, 0, len(f.readers))
+	for _, r := range f.readers {
+		r.waiting = nil
+		all = append(all, r)
+	}
+	f.mu.Unlock()
+	end := time.Now().Add(most)
+	for _, r := range all {
+		r.close(time.Until(end))
+	}
+}
