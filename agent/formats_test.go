@@ -155,7 +155,7 @@ func (o old) history(t *testing.T) {
 			values[e.Kind+" "+name] = value
 		}
 	}
-	for _, kind := range []string{"machine", "gpu", "disk", "window", "eventstallspan.window.slow"} {
+	for _, kind := range []string{"machine", "gpu", "disk", "job", "window", "eventstallspan.window.slow"} {
 		if kinds[kind] == 0 {
 			t.Errorf("got %v, want %s", kinds, kind)
 		}

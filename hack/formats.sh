@@ -25,6 +25,7 @@ trap finish EXIT
 export XDG_STATE_HOME=$w/state STALLSPAN_SOCKET=$w/s.sock LD_LIBRARY_PATH=$PWD/build/fakenvml
 root=$PWD
 stallspan() { exec unshare --uts sh -c 'hostname node7; exec "$@"' _ "$root/build/stallspan" "$@"; }
+quietly() { (stallspan "$@") >>log 2>&1; }
 cd "$w"
 
 # A drive of nobody.
@@ -46,14 +47,15 @@ head -c 64M /dev/urandom >data
 sync data
 # shellcheck disable=SC2016 # the inner shell expands it
 train=(sh -c 'for e in 1 2; do echo Epoch $e; dd if=data of=/dev/null bs=1M count=20 iflag=direct 2>/dev/null; sleep 0.4; done')
-(stallspan run -- "${train[@]}") >>log 2>&1
+quietly run -- "${train[@]}"
 # An event, because it is slow.
-(stallspan run --slow-epoch 100ms --record recording.gz --report report.json -- "${train[@]}") >>log 2>&1
-sleep 25 # until two intervals of ten seconds are complete
+quietly run --slow-epoch 100ms --record recording.gz --report report.json -- "${train[@]}"
+# A job of the agent, until two intervals of ten seconds are complete.
+quietly mark run --kind custom --name job -- sh -c 'head -c 1M data | sha256sum; sleep 25'
 kill "$agent"
 wait "$agent" || true
 agent=
-(stallspan bench --path data) >>log 2>&1
+quietly bench --force --path data # although other programs are watched
 
 mkdir -p "$to"
 # The kernel's version says whose machine this is.
