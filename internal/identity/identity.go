@@ -185,9 +185,14 @@ func (f *Finder) forget(pid int) {
 // read reads the files of a process. path is that of its program. It reports whether its pod has a name, or it is in
 // none.
 func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
-	at := placeOf(readFile(f.proc, pid, "cgroup"), f.groups.Own())
-	program, called := executable(f.proc, pid, path)
-	owner := f.users.name(uidOf(readFile(f.proc, pid, "status")))
+	buf, ok := buffers.Get().(*[maxText]byte)
+	if !ok {
+		buf = new([maxText]byte)
+	}
+	defer buffers.Put(buf)
+	at := placeOf(readFile(f.proc, pid, "cgroup", buf), f.groups.Own())
+	program, called := executable(f.proc, pid, path, buf)
+	owner := f.users.name(uidOf(readFile(f.proc, pid, "status", buf)))
 
 	e.owner = owner + " " + at.container
 	var in podName

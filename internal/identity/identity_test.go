@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -129,6 +130,38 @@ func TestOfAgain(t *testing.T) {
 	}
 }
 
+// Many callers ask at once, while processes begin and end.
+func TestOfIsConcurrent(t *testing.T) {
+	root := machine(t)
+	f := New(root, Options{})
+	defer f.Close()
+	const processes = 8
+	for pid := 1; pid <= processes; pid++ {
+		program(t, root, pid, 5, fmt.Sprintf("/kubepods/pod%s/%s", podA, idA), "/x", pid)
+		fixture.Write(t, root, fmt.Sprintf("proc/%d/environ", pid), environ(fmt.Sprint("RANK=", pid)))
+	}
+	var callers sync.WaitGroup
+	for caller := range 4 {
+		callers.Go(func() {
+			for i := range 200 {
+				pid := 1 + (i+caller)%(processes+1)
+				got := f.Of(pid, fmt.Sprint("GPU-", i%3))
+				if want := map[bool]string{true: Pod, false: ""}[pid <= processes]; got.Kind != want {
+					t.Errorf("process %d: got %+v, want the kind %q", pid, got, want)
+				}
+			}
+		})
+	}
+	callers.Wait()
+	for pid := 1; pid <= processes; pid++ {
+		for end := time.Now().Add(time.Minute); !has(f.Of(pid), "stallspan.training.rank", fmt.Sprint(pid), true); {
+			if waitAll(f); time.Now().After(end) {
+				t.Fatalf("process %d: got %+v, want its rank", pid, f.Of(pid))
+			}
+		}
+	}
+}
+
 func TestCacheIsBounded(t *testing.T) {
 	f := New(t.TempDir(), Options{})
 	for i := range 3 * maxCached {
@@ -164,6 +197,16 @@ func TestClean(t *testing.T) {
 		if got := clean(text, maxValue); got != want || !utf8.ValidString(got) {
 			t.Errorf("%.20q: got %.20q, want %.20q", text, got, want)
 		}
+	}
+}
+
+// An answer that is not cached.
+func BenchmarkOfAgain(b *testing.B) {
+	f := New("/", Options{PodResources: Off})
+	defer f.Close()
+	for b.Loop() {
+		f.forget(os.Getpid())
+		f.Of(os.Getpid())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 	sources "github.com/stallspan/stallspan/internal/source/process"
@@ -14,9 +15,12 @@ import (
 // maxText bounds a file of a process: a dozen lines of at most 4 KiB.
 const maxText = 64 << 10
 
-// readFile returns a small file of a process, or nil.
-func readFile(proc string, pid int, name string) []byte {
-	text, _ := kernfile.ReadOnce(proc+"/"+strconv.Itoa(pid)+"/"+name, make([]byte, maxText))
+// buffers are for files of processes.
+var buffers sync.Pool
+
+// readFile returns a small file of a process in buf, or nil.
+func readFile(proc string, pid int, name string, buf *[maxText]byte) []byte {
+	text, _ := kernfile.ReadOnce(proc+"/"+strconv.Itoa(pid)+"/"+name, buf[:])
 	return text
 }
 
@@ -50,9 +54,9 @@ func programOf(proc string, pid int) string {
 
 // executable returns the name of a program by its path. Without one, it is the name that the process gives itself.
 // While runc starts a container, the path is "/".
-func executable(proc string, pid int, path string) (name string, claimed bool) {
+func executable(proc string, pid int, path string, buf *[maxText]byte) (name string, claimed bool) {
 	if path != "" && path != "/" {
 		return filepath.Base(path), false
 	}
-	return string(bytes.TrimSuffix(readFile(proc, pid, "comm"), []byte("\n"))), true
+	return string(bytes.TrimSuffix(readFile(proc, pid, "comm", buf), []byte("\n"))), true
 }
