@@ -121,14 +121,15 @@ func TestContainerd(t *testing.T) {
 	ctr := func(arguments ...string) []string {
 		return append([]string{"--address", folder + "/c.sock"}, arguments...)
 	}
-	group := "/kubepods/burstable/pod" + podA
+	top := fmt.Sprintf("stallspan-test-%d", os.Getpid()) // a kubelet may own /kubepods
+	group := "/" + top + "/kubepods/burstable/pod" + podA
 	id := fmt.Sprintf("%064x", os.Getpid())
 	t.Cleanup(func() {
 		_ = exec.Command("ctr", ctr("task", "rm", "--force", id)...).Run()
 		_ = server.Process.Signal(os.Interrupt)
 		_ = server.Wait()
-		_ = exec.Command("sh", "-c", "for d in /sys/fs/cgroup/kubepods /sys/fs/cgroup/*/kubepods; do "+
-			"find $d -depth -type d -exec rmdir {} + ; done").Run()
+		_ = exec.Command("sh", "-c", "for d in /sys/fs/cgroup/$0 /sys/fs/cgroup/*/$0; do "+
+			"find $d -depth -type d -exec rmdir {} + ; done", top).Run()
 	})
 	for end := time.Now().Add(time.Minute); exec.Command("ctr", ctr("version")...).Run() != nil; {
 		if time.Sleep(100 * time.Millisecond); time.Now().After(end) {
