@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/prometheus/procfs"
+
+	"github.com/stallspan/stallspan/internal/identity"
 )
 
 const (
@@ -127,7 +129,7 @@ func readProcess(fs procfs.FS, pid int) (process, bool) {
 		found.foreign = status.UIDs[0] != uint64(os.Getuid())
 	}
 	if argv, err := p.CmdLine(); err == nil && len(argv) > 0 { // kernel threads have none
-		found.name, found.program = nameOf(argv), filepath.Base(argv[0])
+		found.name, found.program = identity.NameOf(argv), filepath.Base(argv[0])
 		found.command = strings.TrimRight(fit(strings.Join(argv, " "), commandWidth), " ")
 	}
 	return found, true

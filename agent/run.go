@@ -16,6 +16,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/identity"
 	"github.com/stallspan/stallspan/internal/monitor"
 	"github.com/stallspan/stallspan/internal/window"
 	"github.com/stallspan/stallspan/internal/windows"
@@ -103,7 +104,7 @@ func (o *runOptions) run(ctx context.Context, argv []string) error {
 	}
 	defer func() { _ = o.recorder.close() }()
 	if o.name == "" {
-		o.name = nameOf(argv)
+		o.name = identity.NameOf(argv)
 	}
 	r := &run{options: o, argv: argv, reader: reader, files: files, limits: limits, noBaselines: noBaselines,
 		live: newLiveLines(o.quiet || o.json)}

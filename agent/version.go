@@ -19,15 +19,15 @@ const shortCommit = 12
 // version is that of a release, such as 1.2.3, or of a tree between two, with the commit: 0.1.0-dev+6b63198f0a12.
 func version() string {
 	info, _ := debug.ReadBuildInfo()
-	number, commit := identity(versionNumber, versionCommit, info)
+	number, commit := identify(versionNumber, versionCommit, info)
 	if commit == "" || !strings.Contains(number, "-") {
 		return number
 	}
 	return number + "+" + commit
 }
 
-// identity returns the version and the short commit of a build. A commit from the linker comes first.
-func identity(number, commit string, info *debug.BuildInfo) (string, string) {
+// identify returns the version and the short commit of a build. A commit from the linker comes first.
+func identify(number, commit string, info *debug.BuildInfo) (string, string) {
 	if commit != "" || info == nil {
 		return number, commit
 	}
@@ -58,7 +58,7 @@ func describeBuild() string {
 	if !ok {
 		info = new(debug.BuildInfo)
 	}
-	number, commit := identity(versionNumber, versionCommit, info)
+	number, commit := identify(versionNumber, versionCommit, info)
 	settings := map[string]string{}
 	for _, s := range info.Settings {
 		settings[s.Key] = s.Value

@@ -28,7 +28,7 @@ func TestIdentityOfABuild(t *testing.T) {
 		{"no stamp", "0.1.0-dev", "", &debug.BuildInfo{Main: debug.Module{Version: "(devel)"}}, "0.1.0-dev "},
 		{"no information", "0.1.0-dev", "", nil, "0.1.0-dev "},
 	} {
-		number, commit := identity(test.number, test.commit, test.info)
+		number, commit := identify(test.number, test.commit, test.info)
 		if got := number + " " + commit; got != test.want {
 			t.Errorf("%s: got %q, want %q", test.name, got, test.want)
 		}

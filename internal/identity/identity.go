@@ -216,9 +216,12 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	if e.claims != nil {
 		l.claims(e.claims, &at)
 	}
+	short := in.pod
+	if short == "" {
+		short = name(&at, func() string { return commandOf(f.proc, pid, program) })
+	}
 	return Identity{
-		Attributes: l.sorted(), Name: clean(first(in.pod, name(&at, program)), maxValue), User: clean(owner, maxValue),
-		Kind: kind(&at),
+		Attributes: l.sorted(), Name: clean(short, maxValue), User: clean(owner, maxValue), Kind: kind(&at),
 	}, named
 }
 
@@ -241,7 +244,7 @@ const shortDigits = 12
 
 // name returns the name of a job, if no source knows the name of its pod: the UID of its pod, else its Slurm job, unit,
 // container or program.
-func name(at *place, program string) string {
+func name(at *place, program func() string) string {
 	switch {
 	case at.pod != "":
 		return "pod " + at.pod
@@ -254,7 +257,7 @@ func name(at *place, program string) string {
 	case at.container != "":
 		return "container " + at.container[:shortDigits]
 	}
-	return program
+	return program()
 }
 
 // isService reports whether a unit is one with a chosen name: a service, or a scope that is not of a login, nor one of

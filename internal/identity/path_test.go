@@ -141,7 +141,7 @@ func FuzzPlace(f *testing.F) {
 			p.job != "" && !isNumber(p.job) || p.step != "" && p.job == "" || p.own && p.container == "" {
 			t.Errorf("got %+v from %q", p, text)
 		}
-		if n := name(&p, "x"); n == "" || !utf8.ValidString(clean(n, maxValue)) {
+		if n := name(&p, func() string { return "x" }); n == "" || !utf8.ValidString(clean(n, maxValue)) {
 			t.Errorf("got the name %q from %q", n, text)
 		}
 	})

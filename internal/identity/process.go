@@ -60,3 +60,13 @@ func executable(proc string, pid int, path string, buf *[maxText]byte) (name str
 	}
 	return string(bytes.TrimSuffix(readFile(proc, pid, "comm", buf), []byte("\n"))), true
 }
+
+// commandOf names what a process runs, by its command line: the script of an interpreter, which its user chooses.
+// Without a command line it is the program.
+func commandOf(proc string, pid int, program string) string {
+	text := bytes.TrimSuffix(readFile(proc, pid, "cmdline", new([maxText]byte)), []byte{0})
+	if interpreter(program) == "" || len(text) == 0 {
+		return program
+	}
+	return NameOf(strings.Split(string(text), "\x00"))
+}

@@ -1,4 +1,4 @@
-package agent
+package identity
 
 import (
 	"crypto/sha256"
@@ -13,9 +13,9 @@ var interpreters = map[string]byte{
 	"node": 'e', "perl": 'e', "ruby": 'e', "Rscript": 'e',
 }
 
-// nameOf names a run after its script, Python module, or program. Code on the command line is named by a script in it,
-// or else by a hash: all programs of "bash -c" would have one name, and one baseline.
-func nameOf(argv []string) string {
+// NameOf names a command line after its script, Python module, or program. Code on the command line is named by a
+// script in it, or else by a hash: all programs of "bash -c" would have one name, and one baseline.
+func NameOf(argv []string) string {
 	name, program := "", "" // program is the interpreter whose arguments follow
 	for i, arg := range argv {
 		if known := interpreter(arg); known != "" {
