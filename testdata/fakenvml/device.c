@@ -57,8 +57,28 @@ int nvmlDeviceGetDecoderUtilization(void *device, unsigned *out, unsigned *perio
 	return leave(codec(g, DECODER, out, period_us));
 }
 
+// SHOWN_BYTES is the memory of a process that a busy_file shows.
+#define SHOWN_BYTES (1u << 30)
+
+// shown_processes reads the processes that a busy_file shows after the kernels. Like the real driver, it leaves out those
+// that have ended.
+static void shown_processes(const char *path, struct processes *into) {
+	uint64_t pid[MAX_PROCESSES];
+	int file = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t size = file < 0 ? 0 : pread(file, pid, sizeof pid, sizeof(struct kernels));
+	if (file >= 0) close(file);
+	for (ssize_t i = 0; i < size / (ssize_t)sizeof *pid && into->count < MAX_PROCESSES; i++) {
+		if (!pid[i] || pid[i] > INT32_MAX || (kill((pid_t)pid[i], 0) && errno == ESRCH)) continue;
+		into->process[into->count++] = (struct process){(unsigned)pid[i], SHOWN_BYTES};
+	}
+}
+
 static uint64_t used(const struct gpu *g, const struct slice *s) {
-	return g->garbage ? UINT64_MAX : s ? s->memory_used : g->memory_used;
+	if (g->garbage) return UINT64_MAX;
+	if (s) return s->memory_used;
+	struct processes shown = {0};
+	if (*g->busy_file) shown_processes(g->busy_file, &shown);
+	return g->memory_used + (uint64_t)shown.count * SHOWN_BYTES;
 }
 
 int nvmlDeviceGetMemoryInfo(void *device, unsigned long long out[3]) { // total, free, used with reserved
@@ -213,19 +233,6 @@ static unsigned list(const struct processes *of, struct running *out, unsigned n
 		out[n] = (struct running){p->pid, p->bytes, s ? s->instance : ~0u, s ? s->compute_instance : ~0u};
 	}
 	return n;
-}
-
-// shown_processes reads the processes that a busy_file shows after the kernels. Like the real driver, it leaves out those
-// that have ended.
-static void shown_processes(const char *path, struct processes *into) {
-	uint64_t pid[MAX_PROCESSES];
-	int file = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t size = file < 0 ? 0 : pread(file, pid, sizeof pid, sizeof(struct kernels));
-	if (file >= 0) close(file);
-	for (ssize_t i = 0; i < size / (ssize_t)sizeof *pid && into->count < MAX_PROCESSES; i++) {
-		if (!pid[i] || pid[i] > INT32_MAX || (kill((pid_t)pid[i], 0) && errno == ESRCH)) continue;
-		into->process[into->count++] = (struct process){(unsigned)pid[i], 1 << 30};
-	}
 }
 
 int nvmlDeviceGetComputeRunningProcesses_v3(void *device, unsigned *count, struct running *out) {

@@ -107,6 +107,9 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 	}
 	if processes {
 		r.grid.processesRead, r.processesRead = true, r.began
+		for _, g := range r.devices {
+			g.memoryListed = g.gauges.MemoryUsed
+		}
 		r.scheduleProcesses()
 	}
 	r.readXIDs(ctx)
@@ -185,6 +188,9 @@ func (r *run) apply(g *deviceState, got *reading) {
 		r.relist.succeeded()
 	}
 	garbage := g.apply(got, r.grid.at.Mono)
+	if g.memoryJumped() { // a program has come or gone
+		r.processes.next = min(r.processes.next, r.processesRead+againProcesses)
+	}
 	if garbage > 0 {
 		got.garbage = add(got.garbage, "utilization", garbage)
 	}

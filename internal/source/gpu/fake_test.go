@@ -91,6 +91,7 @@ type fakeGPU struct {
 	err       error
 	parentGPU string // of a MIG device
 	details   *fakeDetails
+	used      uint64 // memory, in bytes, besides one; guarded by d.mu
 }
 
 func (g *fakeGPU) id() string     { return g.uuid }
@@ -160,7 +161,12 @@ func (g *fakeGPU) utilizationRates() (busy, controller float64, err error) {
 	return g.share * 100, 12, g.enter()
 }
 
-func (g *fakeGPU) memory() (memory, error)        { return memory{1, 2, 1, true}, g.enter() }
+func (g *fakeGPU) memory() (memory, error) {
+	g.d.mu.Lock()
+	used := g.used
+	g.d.mu.Unlock()
+	return memory{1 + used, 2 + used, 1, true}, g.enter()
+}
 func (g *fakeGPU) temperature() (float64, error)  { return 40, g.enter() }
 func (g *fakeGPU) power() (float64, error)        { return 0, codeNotSupported }
 func (g *fakeGPU) energy() (float64, error)       { return 100 * time.Since(g.began).Seconds(), g.enter() }

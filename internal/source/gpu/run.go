@@ -19,6 +19,7 @@ const (
 	maxCatchUp       = 30 * time.Second       // of rows in one round, after this process was suspended
 	gaugeInterval    = 950 * time.Millisecond // of memory, temperature, details and XID errors
 	processInterval  = 10 * time.Second       // listing processes takes milliseconds
+	againProcesses   = 2 * time.Second        // between two lists while a GPU's used memory jumps
 	firstProcesses   = time.Second            // between two lists, doubled each time, while a GPU has no process
 	maxDevices       = 256                    // GPUs and MIG devices with state, including lost ones
 

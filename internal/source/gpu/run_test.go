@@ -82,6 +82,38 @@ func TestReadInterval(t *testing.T) {
 	})
 }
 
+// Processes are listed soon after a program came or went, which shows in the used memory.
+func TestProcessesAfterAJumpOfMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		g := d.gpu("a", 0.3)
+		p := startRun(t.Context(), d)
+		lists := func(used uint64, length time.Duration) (n int) {
+			d.set(func() { g.used = used })
+			time.Sleep(length)
+			for _, row := range p.take() {
+				if row.GPUProcessesRead {
+					n++
+				}
+			}
+			return n
+		}
+		if n := lists(0, 3*time.Second); n != 1 {
+			t.Errorf("at first: got %d lists, want 1", n)
+		}
+		if n := lists(jump-1, 3*time.Second); n != 0 {
+			t.Errorf("after a small change: got %d lists, want none", n)
+		}
+		if n := lists(2*jump, 3*time.Second); n != 1 {
+			t.Errorf("after a jump: got %d lists, want 1", n)
+		}
+		if n := lists(0, 3*time.Second); n != 1 {
+			t.Errorf("after a jump back: got %d lists, want 1", n)
+		}
+		p.stop()
+	})
+}
+
 func TestCatchUpIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}

@@ -35,6 +35,7 @@ type deviceState struct {
 
 	gauges       sample.GPU
 	gaugeAt      time.Duration // time of gauges; 0 for none
+	memoryListed uint64        // used memory when the processes were listed, bytes
 	prevEnergy   float64       // joules at prevEnergyAt
 	prevEnergyAt time.Duration // time of the reading before; 0 for none
 
@@ -214,4 +215,14 @@ func (g *deviceState) markHung() {
 // unanchor makes Busy continue from its last value after a time without readings.
 func (g *deviceState) unanchor() {
 	g.anchored, g.gaugeAt, g.prevEnergyAt, g.gauges = false, 0, 0, sample.GPU{}
+}
+
+// jump is the change of a GPU's used memory, in bytes, from which a program is assumed to have come or gone: CUDA takes
+// some hundred MiB for each.
+const jump = 128 << 20
+
+// memoryJumped reports whether the used memory is another one than when the processes were listed.
+func (g *deviceState) memoryJumped() bool {
+	now := g.gauges.MemoryUsed
+	return g.gauges.Has&sample.HasMemory != 0 && max(now, g.memoryListed)-min(now, g.memoryListed) >= jump
 }
