@@ -40,12 +40,24 @@ type Mark struct {
 	Scope      string              `json:"scope,omitempty"`        // of Follow: the pressure scope of the job
 	OwnScope   bool                `json:"own_scope,omitempty"`    // of Follow: that scope contains this job and nothing else
 	Visible    *sample.VisibleGPUs `json:"visible_gpus,omitempty"` // of Follow
+	OnlyHeld   bool                `json:"only_held,omitempty"`    // of Follow: no ledger on other GPUs, once these are known
+	Name       *sample.JobName     `json:"name,omitempty"`         // of Follow: who the job is
 	Window     *Window             `json:"window,omitempty"`       // of Begin
 	Unfinished bool                `json:"unfinished,omitempty"`   // of End: the window did not end by itself
 	Readers    []window.Reader     `json:"readers,omitempty"`      // of End: the processes that read most
 	Limits     *window.Limits      `json:"limits,omitempty"`       // of End: of the window's length; absent for none
 	NoSchedule string              `json:"no_schedule,omitempty"`  // of End: as in window.Report, of any window
 	Ceilings   []sample.Ceiling    `json:"ceilings,omitempty"`     // of Tick: measured, in place of those before; absent if unchanged
+}
+
+// JobName returns who a followed job is; zero if unknown.
+func (m *Mark) JobName() sample.JobName {
+	if m.Name == nil {
+		return sample.JobName{}
+	}
+	name := *m.Name
+	name.ID = m.ID
+	return name
 }
 
 var errLimits = errors.New("a window's limits are negative")

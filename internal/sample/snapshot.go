@@ -19,6 +19,11 @@ type Snapshot struct {
 	Ended []Process // members of a job that ended since Forget; the newest maxEnded
 
 	Ceilings []Ceiling // of leaf disks; immutable
+
+	GPUTimes []GPUTime // since the program began; those of jobs that ended stay for a day
+	JobNames []JobName // of the jobs in GPUTimes, where known
+
+	GPUTotals []GPUTime // of each GPU, all jobs together
 }
 
 // Ceiling is the highest throughput that a disk reached over about a second, in bytes/s; 0 if it is not known.

@@ -28,6 +28,8 @@ type Job struct {
 
 	Visible *sample.VisibleGPUs // what limits its processes to some GPUs; nil for nothing
 
+	Name sample.JobName // who it is; zero if unknown
+
 	// OwnTime is OnlyHeldGPUs for a program that may use no GPU: as long as its processes hold memory of none, its own
 	// time is divided.
 	OwnTime bool
@@ -96,6 +98,35 @@ func (r *Readings) Lead(id string, tid int) {
 	}
 }
 
+// HeldGPUs returns the GPUs on which each process holds memory, as listed last.
+func (r *Readings) HeldGPUs() map[int][]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := map[int][]string{}
+	for _, p := range r.now.latest.GPUs.GPUProcesses {
+		held[p.PID] = append(held[p.PID], p.GPU)
+	}
+	return held
+}
+
+// Name notes who a followed job is. An empty name, of a process that has ended, changes nothing.
+func (r *Readings) Name(name sample.JobName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.name(name)
+}
+
+func (s *state) name(name sample.JobName) {
+	j := s.jobs.byID[name.ID]
+	if j == nil || name.Name == "" || name.Equal(j.Name) {
+		return
+	}
+	j.Name = name
+	s.times.name(name)
+	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
+		OnlyHeld: j.OnlyHeldGPUs, Name: &name})
+}
+
 // HasProcess reports whether a followed job has a live process.
 func (r *Readings) HasProcess(id string) bool {
 	r.mu.Lock()
@@ -110,11 +141,18 @@ func (s *state) follow(j *job) {
 	}
 	s.jobs.byID[j.ID] = j
 	s.jobs.changed, s.jobs.added = true, true
-	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own,
-		Visible: j.Visible})
+	mark := recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
+		OnlyHeld: j.OnlyHeldGPUs}
+	if j.Name.ID != "" {
+		s.times.name(j.Name)
+		mark.Name = &j.Name
+	}
+	s.journal.mark(mark)
 }
 
 func (s *state) unfollow(id string) {
+	s.times.leave(id, s.newest.Mono)
+	s.divideGPUs()
 	delete(s.jobs.byID, id)
 	s.latest.Unfollow(id)
 	s.schedule.unfollow(id)
@@ -248,16 +286,32 @@ func (all *jobs) targets(gpus []string, latest []sample.GPU) (targets []ledger.T
 		targets = append(targets, ledger.Target{})
 	}
 	for _, j := range all.byID {
-		own := j.visible(gpus, latest)
-		switch {
-		case (j.OnlyHeldGPUs || j.OwnTime) && len(j.gpus) > 0:
-			own = slices.DeleteFunc(slices.Clone(own), func(id string) bool { return !slices.Contains(j.gpus, id) })
-		case j.OwnTime:
-			own = nil
-		}
-		targets = j.targets(own, targets)
+		targets = j.targets(j.divided(gpus, latest), targets)
 	}
 	return targets
+}
+
+// divided returns the GPUs on which the time of a job is divided; none for a job whose own time is.
+func (j *job) divided(gpus []string, latest []sample.GPU) []string {
+	own := j.visible(gpus, latest)
+	switch {
+	case (j.OnlyHeldGPUs || j.OwnTime) && len(j.gpus) > 0:
+		return slices.DeleteFunc(slices.Clone(own), func(id string) bool { return !slices.Contains(j.gpus, id) })
+	case j.OwnTime:
+		return nil
+	}
+	return own
+}
+
+// withoutGPU returns the jobs whose own time is divided, in a fixed order.
+func (all *jobs) withoutGPU(gpus []string, latest []sample.GPU) (ids []string) {
+	for id, j := range all.byID {
+		if len(j.divided(gpus, latest)) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // targets appends the targets of a job.

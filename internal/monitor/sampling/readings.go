@@ -53,9 +53,11 @@ type state struct {
 	journal  journal
 	accounts accounts
 	jobs     jobs
+	times    gpuTimes
 	ceilings ceilings
 	latest   sample.Snapshot
 	newest   sample.Stamp          // of all readings: the present moment of a recording
+	divided  time.Duration         // when the time of GPUs was divided last
 	edges    edges                 // of a recording
 	disks    sample.DiskNormalizer // of a recording
 }
@@ -138,10 +140,21 @@ func (r *Readings) View(f func(*sample.Snapshot)) {
 func (r *Readings) Collect() sample.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.now.divideGPUs()
 	latest := r.now.latest.Clone()
 	latest.Ceilings = r.now.ceilings.All()
+	latest.GPUTimes, latest.JobNames = r.now.times.snapshot()
+	latest.GPUTotals = r.now.times.totals()
 	r.now.latest.Forget()
 	return latest
+}
+
+// JobTimes returns the time of GPUs and jobs up to now, and who the jobs are.
+func (r *Readings) JobTimes() ([]sample.GPUTime, []sample.JobName) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now.divideGPUs()
+	return r.now.times.snapshot()
 }
 
 // DiskKind returns the kind of a disk, as source/disk does. It does not take the lock of Readings, so it may be called
@@ -188,9 +201,11 @@ func (s *state) learn(reading *sample.Sample) {
 	}
 	if len(reading.Jobs) > 0 && s.jobs.added { // the first report may be due before the driver lists its processes again
 		s.jobs.learnGPUs(s.latest.GPUs.GPUProcesses, s.latest.Jobs.Processes)
+		s.noteHolders()
 		s.jobs.added = false
 	}
 	if reading.GPUProcessesRead {
+		s.noteHolders()
 		s.jobs.learnGPUs(reading.GPUProcesses, s.latest.Jobs.Processes)
 	}
 	if reading.GPUProcessesRead && s.process != nil {
@@ -212,4 +227,29 @@ func (s *state) advance() {
 		s.jobs.changed = false
 	}
 	s.accounts.advance()
+	if s.newest.Mono-s.divided >= divideEvery {
+		s.divideGPUs()
+	}
+}
+
+// divideEvery is how often the time of GPUs is divided among jobs, besides before each collection.
+const divideEvery = time.Second
+
+// divideGPUs divides the time of GPUs up to the moment that the ledgers have reached.
+func (s *state) divideGPUs() {
+	s.divided = s.newest.Mono
+	s.endHolds()
+	s.times.advance(s.history, s.newest, s.jobs.byID, s.jobs.withoutGPU(s.gpuIDs(), s.latest.GPUs.GPUs))
+}
+
+// noteHolders notes which jobs hold GPUs now.
+func (s *state) noteHolders() { s.times.learn(s.newest.Mono, &s.latest, s.jobs.byID) }
+
+// endHolds ends the holds of jobs whose processes have all ended, before the driver lists its processes again.
+func (s *state) endHolds() {
+	for i := range s.latest.Jobs.Jobs {
+		if j := &s.latest.Jobs.Jobs[i]; j.Processes == 0 {
+			s.times.leave(j.ID, s.newest.Mono)
+		}
+	}
 }

@@ -46,10 +46,11 @@ func (s *state) applyMark(mark *recording.Mark) {
 		at.At = *mark.At
 		s.accounts.resolve(*at)
 	case recording.Follow:
+		s.name(mark.JobName()) // of a job that is followed already
 		if s.jobs.byID[mark.ID] == nil && len(s.jobs.byID) < maxRecordedJobs {
 			s.follow(&job{
 				Job: Job{ID: mark.ID, Pressure: mark.Scope, Own: mark.OwnScope, Scope: window.Process,
-					Visible: mark.Visible},
+					Visible: mark.Visible, OnlyHeldGPUs: mark.OnlyHeld, Name: mark.JobName()},
 				since: s.newest.Mono,
 			})
 		}
