@@ -100,6 +100,7 @@ func (d *demo) run(ctx context.Context, dir string) (err error) {
 // watch runs the load and the two epochs under a monitor.
 func (d *demo) watch(ctx context.Context) error {
 	settings := monitor.NewConfig(config.DefaultSampling())
+	settings.Jobs = false // it follows its own program alone
 	settings.Accelerator = d.accelerator
 	settings.Journal = d.pages.live(nil)
 	m, err := monitor.New(settings)

@@ -36,6 +36,7 @@ type Sampling struct {
 	RootPath string        `yaml:"root_path" mapstructure:"root_path"` // the host's "/", "/hostfs" in a container; "" for "/"
 	NVML     string        `yaml:"nvml" mapstructure:"nvml"`           // path of libnvidia-ml.so.1, "" to search for it
 	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
+	Jobs     string        `yaml:"jobs" mapstructure:"jobs"`           // Off: do not follow processes because they hold memory of a GPU
 }
 
 // DefaultSampling returns the settings of a component that sets none.
@@ -52,6 +53,9 @@ func (s Sampling) Validate() error {
 	}
 	if s.Schedule != "" && s.Schedule != Auto && s.Schedule != Off {
 		return fmt.Errorf("schedule: %q is unknown: choose %s or %s", s.Schedule, Auto, Off)
+	}
+	if s.Jobs != "" && s.Jobs != Auto && s.Jobs != Off {
+		return fmt.Errorf("jobs: %q is unknown: choose %s or %s", s.Jobs, Auto, Off)
 	}
 	return nil
 }

@@ -35,6 +35,9 @@ type Config struct {
 	// Schedule follows the threads of jobs through the scheduler, where the kernel and the rights allow it.
 	Schedule bool
 
+	// Jobs follows every process that holds memory of a GPU.
+	Jobs bool
+
 	// Agents are the sockets of servers that may lend the scheduler's events, where the rights for them are missing here.
 	Agents []string
 
@@ -62,7 +65,7 @@ type Journal = sampling.Journal
 // NewConfig returns the settings of a monitor that samples as the user configured.
 func NewConfig(s config.Sampling) Config {
 	follow := s.Schedule != config.Off && WithSchedule()
-	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow}
+	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Jobs: s.Jobs != config.Off}
 }
 
 // WithSchedule reports whether the environment lets the scheduler be used.
@@ -92,11 +95,12 @@ type settings struct {
 	interval   time.Duration
 	root, nvml string
 	schedule   bool
+	jobs       bool
 }
 
 func (c Config) settings() settings {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule}
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Jobs}
 }
 
 func (s settings) String() string {
@@ -106,6 +110,9 @@ func (s settings) String() string {
 	}
 	if !s.schedule {
 		text += ", schedule off"
+	}
+	if !s.jobs {
+		text += ", jobs off"
 	}
 	return text
 }

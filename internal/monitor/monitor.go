@@ -36,6 +36,7 @@ type Monitor struct {
 	judge    *windows.SlowJudge
 	measured *probe.Measured // nil for none
 	drives   *driveHealth    // nil for none
+	names    *names          // nil for none
 	alerts   alerts
 	due      atomic.Int64 // monotonic time in nanoseconds at which tick cleans up next
 
@@ -81,6 +82,9 @@ func New(c Config) (*Monitor, error) {
 	}
 	m.Probe = probe.New(c.Root, disks, c.Reader, func(err error) { m.problems.Note("windows", err) })
 	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
+	if c.Jobs && !c.Recorded {
+		m.names = newNames(c.Root)
+	}
 	slow := c.Slow
 	if c.Recorded { // a recording has its own limits
 		slow = config.Slow{}
@@ -111,6 +115,27 @@ func (m *Monitor) Start() {
 	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, tick) })
 	m.sources.WaitForGPUs()
 	m.drives.start(ctx, m)
+	if m.names != nil {
+		report := func(err error) { m.problems.Note("jobs", err) }
+		m.done.Go(func() { sample.Restart(ctx, report, func() { m.followHolders(ctx) }) })
+	}
+}
+
+// holdersEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
+const holdersEvery = time.Second
+
+// followHolders follows the processes that hold memory of a GPU until ctx ends.
+func (m *Monitor) followHolders(ctx context.Context) {
+	tick := time.NewTicker(holdersEvery)
+	defer tick.Stop()
+	for {
+		m.Jobs.FollowHolders(m.names.of)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
 
 // Stop stops the sampling, waits for it, and closes the sources. Windows that are open stay open: end them before. Stop
@@ -121,6 +146,7 @@ func (m *Monitor) Stop() {
 		m.done.Wait()
 		m.drives.wait()
 	}
+	m.names.close()
 	m.Probe.Stop()
 	m.judge.Close()
 	if m.sources != nil {
@@ -164,6 +190,9 @@ func (m *Monitor) Feed(e *recording.Entry) error {
 	m.readings.Apply(e)
 	return nil
 }
+
+// JobTimes returns the time of GPUs and jobs up to now, and who the jobs are: see sample.Snapshot.
+func (m *Monitor) JobTimes() ([]sample.GPUTime, []sample.JobName) { return m.readings.JobTimes() }
 
 // Now takes a reading for the windows that begin or end with it.
 func (m *Monitor) Now() Moment { return m.readings.Now() }

@@ -28,6 +28,7 @@ type Jobs struct {
 	problems *sampling.Problems
 	groups   *cgroup.View
 	auto     auto
+	holders  holders
 
 	mu     sync.Mutex // held while a job is added or removed, with its first reading
 	jobs   map[string]*job

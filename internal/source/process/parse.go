@@ -36,6 +36,17 @@ func Started(root string, pid int) (ticks uint64, ok bool) {
 	return s.start, ok
 }
 
+// Parent returns the parent of a process in the /proc below root (field 4 of /proc/PID/stat). It reports false for a
+// process that does not exist.
+func Parent(root string, pid int) (parent int, ok bool) {
+	text, err := readSmall(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, false
+	}
+	s, ok := parseStat(text)
+	return int(s.parent), ok
+}
+
 // StartOf returns the start time of a process, in ticks since boot, from the text of its /proc/PID/stat. It reports
 // false for a process that has ended.
 func StartOf(text []byte) (ticks uint64, ok bool) {

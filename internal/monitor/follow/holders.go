@@ -1,0 +1,120 @@
+package follow
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/process"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+const (
+	// maxHolders bounds the jobs that are followed because they hold memory of a GPU. The other places are for windows.
+	maxHolders = process.MaxJobs - 16
+	// holdersAtOnce bounds those that one look begins to follow: each costs a round of readings.
+	holdersAtOnce = 8
+	holderGone    = 10 * time.Minute // without memory of a GPU, after which a living job leaves its place
+	maxAncestors  = 64               // of a process that are looked at
+)
+
+// holders are the jobs that are followed because they hold memory of a GPU. Only FollowHolders uses it.
+type holders struct{ byPID map[int]*holderJob }
+
+type holderJob struct {
+	job   string
+	held  time.Duration // the last time that it held memory
+	alive time.Duration // the last time that it had a process
+}
+
+// Who returns who a process is that holds memory of GPUs. A later answer may have more.
+type Who func(pid int, gpus []string) sample.JobName
+
+// FollowHolders follows each process that holds memory of a GPU, with its children, without any announcement. Where an
+// ancestor of a process holds memory, too, it follows that one. At most 48 are followed at a time. Call
+// it from one goroutine, once a second; it takes a reading for each new job.
+func (j *Jobs) FollowHolders(who Who) {
+	if j.sources == nil {
+		return
+	}
+	h := &j.holders
+	now := j.readings.Present().Mono
+	held := j.readings.HeldGPUs()
+	list := slices.Sorted(maps.Keys(held))
+	top := map[int]bool{}
+	for _, pid := range list {
+		top[j.ancestor(pid, list)] = true
+	}
+	h.drop(now, top, j)
+	for pid, known := range h.byPID {
+		j.readings.Name(nameOf(who, known.job, pid, held[pid]))
+	}
+	added := 0
+	for _, pid := range list {
+		if !top[pid] || h.byPID[pid] != nil || len(h.byPID) >= maxHolders || added == holdersAtOnce {
+			continue
+		}
+		if j.followHolder(pid, held[pid], now, who) {
+			added++
+		}
+	}
+}
+
+// followHolder reports whether the process is followed now.
+func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) bool {
+	job := j.JobOf(pid)
+	if job == "" {
+		return false // it has ended, or is not of this machine's namespace of processes
+	}
+	wanted := sampling.Job{ID: job, Scope: window.Process, OnlyHeldGPUs: true, Name: nameOf(who, job, pid, gpus)}
+	if err := j.follow("", wanted, pid); err != nil {
+		j.problems.Note("jobs", err)
+		return false
+	}
+	if j.holders.byPID == nil {
+		j.holders.byPID = map[int]*holderJob{}
+	}
+	j.holders.byPID[pid] = &holderJob{job, now, now}
+	return true
+}
+
+// nameOf returns who the job of a process is.
+func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {
+	name := who(pid, gpus)
+	name.ID, name.PID = job, pid
+	return name
+}
+
+// drop unfollows the jobs whose processes have ended, and those that have not held memory for long.
+func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
+	for pid, known := range h.byPID {
+		if top[pid] {
+			known.held = now
+		}
+		if j.readings.HasProcess(known.job) {
+			known.alive = now
+		}
+		if now-known.alive > autoDead || now-known.held > holderGone {
+			j.Unfollow(known.job)
+			delete(h.byPID, pid)
+		}
+	}
+}
+
+// ancestor returns the topmost process above one of a list that is in the list, too.
+func (j *Jobs) ancestor(pid int, list []int) (top int) {
+	top = pid
+	for range maxAncestors {
+		parent, known := process.Parent(j.root, pid)
+		if !known || parent <= 1 {
+			return top
+		}
+		if slices.Contains(list, parent) {
+			top = parent
+		}
+		pid = parent
+	}
+	return top
+}

@@ -1,0 +1,119 @@
+package monitor
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// timesOf returns the rows of a GPU.
+func timesOf(m *Monitor, gpu string) (rows []sample.GPUTime) {
+	now := m.Collect()
+	for _, r := range now.GPUTimes {
+		if r.GPU == gpu {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+// waitForRow returns the first row of a job on a GPU that fulfils a condition.
+func waitForRow(t *testing.T, m *Monitor, gpu string, ok func(sample.GPUTime) bool) sample.GPUTime {
+	t.Helper()
+	var rows []sample.GPUTime
+	for range 300 {
+		rows = timesOf(m, gpu)
+		if i := slices.IndexFunc(rows, ok); i >= 0 {
+			return rows[i]
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("got the rows %+v of %s, want one that fulfils the condition", rows, gpu)
+	return sample.GPUTime{}
+}
+
+// A process that holds memory of a GPU is a job without being announced, and the rows of a GPU add up to its time.
+func TestHolderIsAJob(t *testing.T) {
+	held := []sample.GPUProcess{{GPU: "GPU-1", PID: os.Getpid()}}
+	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sources.SetGPUs(&driver{lag: 300 * time.Millisecond, busy: half, held: held})
+	m.Start()
+	t.Cleanup(m.Stop)
+	got := waitForRow(t, m, "GPU-1", func(r sample.GPUTime) bool { return r.Job != "" && r.Allocated > 2*time.Second })
+	if want := m.Jobs.JobOf(os.Getpid()); got.Job != want || !got.Held || got.Shared {
+		t.Errorf("got %+v, want a row of %q, held and not shared", got, want)
+	}
+	if got.Sum() != got.Allocated || got.Idle != 0 {
+		t.Errorf("got the sum %v and idle %v, want %v and 0", got.Sum(), got.Idle, got.Allocated)
+	}
+	if share := got.Busy.Seconds() / got.Sum().Seconds(); share < 0.4 || share > 0.6 {
+		t.Errorf("got the busy share %.2f, want about 0.5", share)
+	}
+	for _, gpu := range []string{"GPU-1", "GPU-2"} {
+		first := timesOf(m, gpu)
+		time.Sleep(time.Second)
+		last := timesOf(m, gpu)
+		var sum time.Duration
+		for i := range last {
+			sum += last[i].Sum()
+		}
+		for i := range first {
+			sum -= first[i].Sum()
+		}
+		until := func(rows []sample.GPUTime) time.Duration {
+			return slices.MaxFunc(rows, func(a, b sample.GPUTime) int { return int(a.Until.Mono - b.Until.Mono) }).Until.Mono
+		}
+		if want := until(last) - until(first); sum != want || sum == 0 {
+			t.Errorf("%s: got %v more, want %v", gpu, sum, want)
+		}
+	}
+	now := m.Collect()
+	if i := slices.IndexFunc(now.JobNames, func(n sample.JobName) bool { return n.ID == got.Job }); i < 0 ||
+		now.JobNames[i].PID != os.Getpid() || now.JobNames[i].Name == "" {
+		t.Errorf("got the names %+v, want one of this process", now.JobNames)
+	}
+	if row := timesOf(m, "GPU-2"); len(row) != 1 || row[0].Job != "" || row[0].Idle > time.Microsecond {
+		t.Errorf("got %+v of a GPU that no process holds and that always works, want one row of busy time", row)
+	}
+}
+
+// The growth of the counters between two collections is the ledger of a window between the same moments.
+func TestCountersAgreeWithWindows(t *testing.T) {
+	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sources.SetGPUs(&driver{lag: 300 * time.Millisecond, busy: half,
+		held: []sample.GPUProcess{{GPU: "GPU-1", PID: os.Getpid()}}})
+	m.Start()
+	t.Cleanup(m.Stop)
+	held := func(r sample.GPUTime) bool { return r.Job != "" && r.Held }
+	first := waitForRow(t, m, "GPU-1", held)
+	last := waitForRow(t, m, "GPU-1", func(r sample.GPUTime) bool {
+		return held(r) && r.Until.Mono-first.Until.Mono > 2*time.Second
+	})
+	w := window.Window{Kind: window.Custom, Name: "x", Job: first.Job, Source: window.Announced, GPUs: []string{"GPU-1"},
+		Start: first.Until, End: last.Until}
+	report := m.readings.Measure(&w)
+	for _, part := range []struct {
+		name      string
+		got, want time.Duration
+	}{
+		{"busy", last.Busy - first.Busy, report.Busy}, {"storage", last.Storage - first.Storage, report.Storage},
+		{"cpu", last.CPU - first.CPU, report.CPU}, {"other", last.Other - first.Other, report.Other},
+	} {
+		if off := part.got - part.want; off < -time.Microsecond || off > time.Microsecond {
+			t.Errorf("%s: got %v from the counters, want %v as in the window", part.name, part.got, part.want)
+		}
+	}
+	if report.Busy < 500*time.Millisecond {
+		t.Errorf("got %v busy in %v, want about half", report.Busy, last.Until.Mono-first.Until.Mono)
+	}
+}

@@ -1,0 +1,35 @@
+package monitor
+
+import (
+	"github.com/stallspan/stallspan/internal/identity"
+	"github.com/stallspan/stallspan/internal/locate"
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// names finds out who the processes of this machine are.
+type names struct {
+	finder *identity.Finder
+	owners *locate.Locator
+}
+
+func newNames(root string) *names {
+	return &names{identity.New(root, identity.Options{}), locate.New(root, "", false)}
+}
+
+// of returns who a process is that holds memory of GPUs. Some of it is found in the background, and is in a later
+// answer.
+func (n *names) of(pid int, gpus []string) sample.JobName {
+	found := n.finder.Of(pid, gpus...)
+	name := sample.JobName{Name: found.Name, User: found.User, Client: n.owners.Client(pid)}
+	for _, a := range found.Attributes {
+		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value})
+	}
+	return name
+}
+
+// close waits for what runs in the background.
+func (n *names) close() {
+	if n != nil {
+		n.finder.Close()
+	}
+}
