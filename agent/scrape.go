@@ -21,6 +21,7 @@ func (d *daemon) scraped(ctx context.Context) (api.Scraped, error) {
 	o := scrape.Options{Version: version(), Disabled: d.config.Metrics.Disabled(), Resource: of,
 		Collect: d.monitor.Collect, Own: d.telemetry.metrics.Own}
 	machine, err := scrape.New(o)
+	o.Jobs = true
 	o.Durations = d.telemetry.metrics.Durations
 	all, failed := scrape.New(o)
 	return api.Scraped{All: all, Machine: machine}, errors.Join(err, failed)

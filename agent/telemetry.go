@@ -61,6 +61,7 @@ func openTelemetryWith(ctx context.Context, m *monitor.Monitor, o export.Options
 	o.Version, o.Root = version(), m.Root()
 	o.Report = func(line string) { say("warning: %s", line) }
 	o.Collect = func() metricdata.ScopeMetrics { return t.metrics.Collect(m.Collect()) }
+	o.Jobs = t.metrics.Jobs
 	t.exporter, err = export.New(ctx, o)
 	if err != nil {
 		return nil, err

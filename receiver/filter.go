@@ -49,6 +49,12 @@ func (f deviceFilter) apply(s *sample.Snapshot) {
 		s.Drives.Drives = slices.DeleteFunc(s.Drives.Drives, func(d sample.Drive) bool { return !f.disks.includes(d.Device) })
 	}
 	if f.gpus != (nameFilter{}) {
+		excluded := func(id string) bool {
+			known := func(g sample.GPU) bool { return g.ID == id }
+			i := slices.IndexFunc(s.GPUs.GPUs, known)
+			return i >= 0 && !f.includesGPU(&s.GPUs.GPUs[i])
+		}
+		s.GPUTimes = slices.DeleteFunc(s.GPUTimes, func(t sample.GPUTime) bool { return excluded(t.GPU) })
 		s.GPUs.GPUs = slices.DeleteFunc(s.GPUs.GPUs, func(g sample.GPU) bool { return !f.includesGPU(&g) })
 	}
 }

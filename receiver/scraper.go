@@ -32,6 +32,11 @@ func (r *stallspanReceiver) scrape(context.Context) (pmetric.Metrics, error) {
 		resource := out.ResourceMetrics().AppendEmpty()
 		otlp.Attributes(r.resource, resource.Resource().Attributes())
 		r.writer.Metrics(r.metrics.Collect(snapshot), resource)
+		for _, job := range r.metrics.Jobs() {
+			resource := out.ResourceMetrics().AppendEmpty()
+			otlp.Attributes(job.Resource(r.resource), resource.Resource().Attributes())
+			r.writer.Metrics(job.Metrics, resource)
+		}
 		failures = r.newFailures(r.monitor.Failures())
 	})
 	if failed != nil {

@@ -137,8 +137,14 @@ const (
 	GPUDriverFunctionKey = attribute.Key("stallspan.gpu.driver.function")
 	// The GPUs of the window, as in hw.id. (string[])
 	GPUIDsKey = attribute.Key("stallspan.gpu.ids")
+	// What the time of the GPU went to. (string, one of the values below)
+	GPUTimeCauseKey = attribute.Key("stallspan.gpu.time.cause")
 	// How many windows read from the disk at once, slow or not. (int)
 	IOStormWindowsKey = attribute.Key("stallspan.io.storm.windows")
+	// A short name of the job: the pod, the Slurm job, the unit or the program. (string)
+	JobNameKey = attribute.Key("stallspan.job.name")
+	// What the job waited for. (string, one of the values below)
+	JobStallCauseKey = attribute.Key("stallspan.job.stall.cause")
 	// The model that was loaded. (string)
 	ModelNameKey = attribute.Key("stallspan.model.name")
 	// Bytes of the file or folder that the load read. (int)
@@ -347,6 +353,28 @@ var (
 	GPUClockThrottleReasonBoard = GPUClockThrottleReasonKey.String("board")
 	// The voltage limit.
 	GPUClockThrottleReasonReliability = GPUClockThrottleReasonKey.String("reliability")
+)
+
+// Values of stallspan.gpu.time.cause.
+var (
+	// The GPU worked.
+	GPUTimeCauseBusy = GPUTimeCauseKey.String("busy")
+	// The GPU was idle while the job waited for storage.
+	GPUTimeCauseStorage = GPUTimeCauseKey.String("storage")
+	// The GPU was idle while the input pipeline used or waited for a CPU.
+	GPUTimeCauseCPU = GPUTimeCauseKey.String("cpu")
+	// The GPU was idle for another reason, or held by a process that is not followed.
+	GPUTimeCauseOther = GPUTimeCauseKey.String("other")
+	// No process held memory of the GPU.
+	GPUTimeCauseIdle = GPUTimeCauseKey.String("idle")
+)
+
+// Values of stallspan.job.stall.cause.
+var (
+	// The job waited for storage.
+	JobStallCauseStorage = JobStallCauseKey.String("storage")
+	// The job waited for something else.
+	JobStallCauseOther = JobStallCauseKey.String("other")
 )
 
 // Values of stallspan.pressure.stall_type.
@@ -685,6 +713,13 @@ var DiskUtilization = Metric{
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
+// GPUAllocatedTime: Time in which the job held memory of the GPU.
+var GPUAllocatedTime = Metric{
+	Name: "stallspan.gpu.allocated.time", Unit: "s", Kind: Counter,
+	Description: "Time in which the job held memory of the GPU.",
+	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}},
+}
+
 // GPUBusyTime: Time in which at least one kernel ran, since Stallspan started. An integral, so no burst is missed.
 var GPUBusyTime = Metric{
 	Name: "stallspan.gpu.busy.time", Unit: "s", Kind: Counter,
@@ -886,6 +921,20 @@ var GPUTensorUtilization = Metric{
 		{HwModelKey, attribute.STRING, false}, {HwNameKey, attribute.STRING, false},
 		{HwParentKey, attribute.STRING, false}, {HwVendorKey, attribute.STRING, false},
 	},
+}
+
+// GPUTime: Time of the GPU, by the job that held it and by cause.
+var GPUTime = Metric{
+	Name: "stallspan.gpu.time", Unit: "s", Kind: Counter,
+	Description: "Time of the GPU, by the job that held it and by cause.",
+	Attributes:  []AttributeRef{{HwIDKey, attribute.STRING, true}, {GPUTimeCauseKey, attribute.STRING, true}},
+}
+
+// JobStallTime: Time in which a job without a GPU waited.
+var JobStallTime = Metric{
+	Name: "stallspan.job.stall.time", Unit: "s", Kind: Counter,
+	Description: "Time in which a job without a GPU waited.",
+	Attributes:  []AttributeRef{{JobStallCauseKey, attribute.STRING, true}},
 }
 
 // ModelLoadDuration: Duration of model loads.
@@ -1293,6 +1342,7 @@ var Metrics = []Metric{
 	DiskQueueDepth,
 	DiskThroughputCeiling,
 	DiskUtilization,
+	GPUAllocatedTime,
 	GPUBusyTime,
 	GPUClockFrequency,
 	GPUClockThrottleTime,
@@ -1313,6 +1363,8 @@ var Metrics = []Metric{
 	GPUSMOccupancy,
 	GPUSMUtilization,
 	GPUTensorUtilization,
+	GPUTime,
+	JobStallTime,
 	ModelLoadDuration,
 	Panics,
 	PhysicalDiskIO,

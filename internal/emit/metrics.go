@@ -32,9 +32,11 @@ type Metrics struct {
 	drive     cache[driveKey, driveState]
 	program   time.Time // start of the program or the recording, and of what it counts
 	sets      sets
+	jobs      []JobMetrics            // of the last collection
 	sizes     map[*semconv.Metric]int // points of each metric at the last collection
 	Durations *Durations              // nil for none
 	Own       func() Own              // nil for none
+	Nameless  bool                    // the time of GPUs is that of all jobs together, and there are no metrics of jobs
 }
 
 // maxBegan bounds Metrics.began.
@@ -63,15 +65,18 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 	m.cores(b, &now)
 	m.processes(b, &now)
 	m.gpus(b, &now)
+	m.times(b, &now)
 	m.drives(b, &now)
 	b.time = newest(&now)
 	m.Durations.emit(b)
 	m.own(b)
 	m.last = now
-	metrics := slices.DeleteFunc(b.metrics(), func(x metricdata.Metrics) bool {
-		return slices.Contains(m.disabled, x.Name)
-	})
-	return metricdata.ScopeMetrics{Scope: m.scope, Metrics: metrics}
+	return metricdata.ScopeMetrics{Scope: m.scope, Metrics: m.enabled(b.metrics())}
+}
+
+// enabled leaves out the disabled metrics.
+func (m *Metrics) enabled(all []metricdata.Metrics) []metricdata.Metrics {
+	return slices.DeleteFunc(all, func(x metricdata.Metrics) bool { return slices.Contains(m.disabled, x.Name) })
 }
 
 // builder collects points by metric, in the order in which the metrics first appear.

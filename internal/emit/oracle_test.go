@@ -48,6 +48,11 @@ func TestRegistry(t *testing.T) {
 		o.metrics(whole.Collect(wholeGPU(time.Hour + time.Duration(i)*time.Second)))
 	}
 	o.metrics(emit.NewMetrics("test").Collect(round(time.Hour, eachProtocol()...)))
+	jobs := emit.NewMetrics("test")
+	jobs.Collect(withJobs(time.Hour))
+	for _, job := range jobs.Jobs() {
+		o.metrics(job.Metrics)
+	}
 	for _, r := range rare() {
 		o.span(r, emit.WindowSpan(r, config.Spans{Page: "http://gpu1:4319"}))
 	}
@@ -117,6 +122,9 @@ func replay(t *testing.T, path string, o *oracle) (windows int) {
 			windows++
 		}
 		o.metrics(metrics.Collect(m.Collect()))
+		for _, job := range metrics.Jobs() {
+			o.metrics(job.Metrics)
+		}
 		open = begin(t, m, now)
 	})
 	for _, problem := range m.Problems() {

@@ -17,6 +17,7 @@ type sets struct {
 	drives    cache[driveName, driveSets]
 	processes cache[int, processSets] // by PID
 	holders   cache[holder, attribute.Set]
+	times     cache[string, timeSets]      // by GPU
 	calls     cache[string, attribute.Set] // by function of the driver
 	fields    cache[string, attribute.Set] // by field of the driver
 }

@@ -36,6 +36,9 @@ type Options struct {
 	// Close. Without it no metrics are exported.
 	Collect func() metricdata.ScopeMetrics
 
+	// Jobs returns the metrics of jobs that the last Collect has made, each for a resource of its own; nil for none.
+	Jobs func() []emit.JobMetrics
+
 	// Logs exports events as log records.
 	Logs bool
 
@@ -50,6 +53,7 @@ type Options struct {
 // Exporter exports spans, metrics and log records. It is safe for concurrent use.
 type Exporter struct {
 	collect func() metricdata.ScopeMetrics
+	jobs    jobs
 
 	tracers *sdktrace.TracerProvider // nil if no spans are exported, as are the next two
 	tracer  trace.Tracer
@@ -71,7 +75,7 @@ type Exporter struct {
 // New begins to export what the environment selects. It makes no connection itself, so a backend that is down is no
 // error. An error is one line that names the variable.
 func New(ctx context.Context, o Options) (*Exporter, error) {
-	e := &Exporter{collect: o.Collect}
+	e := &Exporter{collect: o.Collect, jobs: jobs{of: o.Jobs}}
 	selected := map[signal]string{traces: traces.exporter()}
 	if o.Collect != nil {
 		selected[metrics] = metrics.exporter()

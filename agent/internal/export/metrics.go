@@ -8,6 +8,9 @@ import (
 	"go.opentelemetry.io/contrib/exporters/autoexport"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/resource"
+
+	"github.com/stallspan/stallspan/internal/emit"
 )
 
 // metricInterval is our default of OTEL_METRIC_EXPORT_INTERVAL.
@@ -17,7 +20,7 @@ const metricInterval = 10 * time.Second
 func (e *Exporter) newReader(ctx context.Context, name string) (sdkmetric.Reader, error) {
 	if name != otlp {
 		autoexport.WithFallbackMetricProducer(func(context.Context) (sdkmetric.Producer, error) {
-			return producer(e.collect), nil
+			return e.producer(), nil
 		})
 		return autoexport.NewMetricReader(ctx)
 	}
@@ -25,11 +28,20 @@ func (e *Exporter) newReader(ctx context.Context, name string) (sdkmetric.Reader
 	if err != nil {
 		return nil, err
 	}
-	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(producer(e.collect))}
+	options := []sdkmetric.PeriodicReaderOption{sdkmetric.WithProducer(e.producer())}
 	if lookup("OTEL_METRIC_EXPORT_INTERVAL") == "" {
 		options = append(options, sdkmetric.WithInterval(metricInterval))
 	}
-	return sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport}, options...), nil
+	return sdkmetric.NewPeriodicReader(metricExporter{exporter, &e.lastExport, &e.jobs}, options...), nil
+}
+
+// producer returns what produces the metrics of the machine, and keeps those of its jobs.
+func (e *Exporter) producer() producer {
+	return func() metricdata.ScopeMetrics {
+		scope := e.collect()
+		e.jobs.collect()
+		return scope
+	}
 }
 
 // producer passes the metrics of this moment to the SDK unchanged, with their own times.
@@ -48,14 +60,54 @@ func (p producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 type metricExporter struct {
 	sdkmetric.Exporter
 	last *outcome
+	jobs *jobs
 }
 
 // Export implements sdkmetric.Exporter. It blocks no longer than the exporter's timeout.
 func (m metricExporter) Export(ctx context.Context, data *metricdata.ResourceMetrics) error {
-	if len(data.ScopeMetrics) > 0 {
-		m.last.set(m.Exporter.Export(ctx, data))
+	if len(data.ScopeMetrics) == 0 {
+		return nil
 	}
+	err := m.Exporter.Export(ctx, data)
+	for _, job := range m.jobs.resources(data.Resource) {
+		if err == nil { // else the backend is away, and each call would wait for it
+			err = m.Exporter.Export(ctx, &job)
+		}
+	}
+	m.last.set(err)
 	return nil
+}
+
+// jobs are the metrics of jobs as of the last collection. It is safe for concurrent use.
+type jobs struct {
+	of func() []emit.JobMetrics // nil for none
+
+	mu     sync.Mutex
+	newest []emit.JobMetrics
+}
+
+func (j *jobs) collect() {
+	if j.of == nil {
+		return
+	}
+	newest := j.of()
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.newest = newest
+}
+
+// resources returns the metrics of each job, with the resource of the machine and the job's attributes.
+func (j *jobs) resources(machine *resource.Resource) (all []metricdata.ResourceMetrics) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for i := range j.newest {
+		job := &j.newest[i]
+		if len(job.Metrics.Metrics) > 0 {
+			own := resource.NewWithAttributes(machine.SchemaURL(), job.Resource(machine.Attributes())...)
+			all = append(all, metricdata.ResourceMetrics{Resource: own, ScopeMetrics: []metricdata.ScopeMetrics{job.Metrics}})
+		}
+	}
+	return all
 }
 
 // outcome is the error of the newest export of metrics. Only this one counts: counters are cumulative, so an export

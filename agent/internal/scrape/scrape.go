@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type Options struct {
 	Collect  func() sample.Snapshot
 	Own      func() emit.Own
 
+	Jobs      bool            // with the metrics of jobs, whose names are labels
 	Durations *emit.Durations // of windows, whose labels are texts of their users; nil for none
 }
 
@@ -42,10 +44,10 @@ type Options struct {
 // machines by them; target_info has the other attributes of the resource.
 func New(o Options) (http.Handler, error) {
 	m := emit.NewMetrics(o.Version, o.Disabled...)
-	m.Own, m.Durations = o.Own, o.Durations
+	m.Own, m.Durations, m.Nameless = o.Own, o.Durations, !o.Jobs
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(
-		exporter.WithRegisterer(registry), exporter.WithProducer(&producer{metrics: m, collect: o.Collect}),
+		exporter.WithRegisterer(registry), exporter.WithProducer(&producer{metrics: m, collect: o.Collect, jobs: o.Jobs}),
 		exporter.WithoutScopeInfo(), exporter.WithResourceAsConstantLabels(attribute.NewAllowKeysFilter(
 			semconv.HostIDKey, semconv.HostNameKey)))
 	if err != nil {
@@ -61,10 +63,11 @@ func New(o Options) (http.Handler, error) {
 // collects at most once a second, however many servers scrape.
 type producer struct {
 	collect func() sample.Snapshot
+	jobs    bool
 
 	mu      sync.Mutex
 	metrics *emit.Metrics
-	last    metricdata.ScopeMetrics
+	last    []metricdata.ScopeMetrics
 	at      time.Time
 }
 
@@ -72,7 +75,38 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); p.at.IsZero() || now.Sub(p.at) >= minInterval {
-		p.last, p.at = p.metrics.Collect(p.collect()), now
+		p.last, p.at = []metricdata.ScopeMetrics{p.metrics.Collect(p.collect())}, now
+		if p.jobs {
+			p.last[0].Metrics = withJobs(p.last[0].Metrics, p.metrics.Jobs())
+		}
 	}
-	return []metricdata.ScopeMetrics{p.last}, nil
+	return p.last, nil
+}
+
+// withJobs adds the points of jobs, with the attributes of the job's resource as labels: Prometheus has one resource
+// for all that a server returns.
+func withJobs(all []metricdata.Metrics, jobs []emit.JobMetrics) []metricdata.Metrics {
+	for _, job := range jobs {
+		for _, m := range job.Metrics.Metrics {
+			of, ok := m.Data.(metricdata.Sum[float64])
+			if !ok {
+				continue
+			}
+			for i := range of.DataPoints {
+				p := &of.DataPoints[i]
+				p.Attributes = attribute.NewSet(append(job.Attributes[:len(job.Attributes):len(job.Attributes)],
+					p.Attributes.ToSlice()...)...)
+			}
+			i := slices.IndexFunc(all, func(x metricdata.Metrics) bool { return x.Name == m.Name })
+			if i < 0 {
+				m.Data = of
+				all = append(all, m)
+				continue
+			}
+			sum, _ := all[i].Data.(metricdata.Sum[float64])
+			sum.DataPoints = append(sum.DataPoints, of.DataPoints...)
+			all[i].Data = sum
+		}
+	}
+	return all
 }

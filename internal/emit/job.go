@@ -1,0 +1,149 @@
+package emit
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/semconv"
+)
+
+// emitEnded is how long the counters of a job that has ended are emitted: long enough for any interval of collection.
+const emitEnded = 10 * time.Minute
+
+// JobMetrics are the metrics of one job, which is a resource of its own.
+type JobMetrics struct {
+	id         string
+	Attributes []attribute.KeyValue // of the resource, besides those of the machine
+	Metrics    metricdata.ScopeMetrics
+}
+
+// Resource returns the resource of the job: that of the machine, without what describes this program's own process,
+// container and pod, and the attributes of the job. Its service.instance.id is the job's own: Prometheus distinguishes
+// resources by it alone.
+func (j *JobMetrics) Resource(machine []attribute.KeyValue) []attribute.KeyValue {
+	own := list(slices.Clip(j.Attributes))
+	for _, a := range machine {
+		if a.Key == semconv.ServiceInstanceIDKey {
+			of := uuid.NewSHA1(uuid.NameSpaceOID, []byte(a.Value.AsString()+"\x00"+j.id))
+			own.add(semconv.ServiceInstanceIDKey.String(of.String()))
+			continue
+		}
+		if !begins(a.Key, ofProcess) && !slices.ContainsFunc(own, func(x attribute.KeyValue) bool { return x.Key == a.Key }) {
+			own = append(own, a)
+		}
+	}
+	return own
+}
+
+// Prefixes of attributes.
+var (
+	ofProcess = []string{"process.", "container.", "k8s.pod.", "k8s.container.", "k8s.namespace.", "k8s.daemonset."}
+	ofMachine = []string{"host.", "service.", "telemetry.", "os.", "k8s.node.", "k8s.cluster."} // no job may set them
+)
+
+func begins(key attribute.Key, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(string(key), p) })
+}
+
+// Jobs returns the metrics of jobs as of the last Collect, in a fixed order.
+func (m *Metrics) Jobs() []JobMetrics { return m.jobs }
+
+// times emits the time of GPUs that no job held, and makes the metrics of jobs.
+func (m *Metrics) times(b *builder, now *sample.Snapshot) {
+	m.jobs = nil // the caller may keep the last ones
+	if m.Nameless {
+		for i := range now.GPUTotals {
+			m.gpuTime(b, &now.GPUTotals[i], true)
+		}
+		b.start = now.Boot
+		return
+	}
+	builders := map[string]*builder{}
+	var order []string
+	for i := range now.GPUTimes {
+		row := &now.GPUTimes[i]
+		if row.Job == "" {
+			m.gpuTime(b, row, false)
+			continue
+		}
+		if !row.Held && now.GPUs.At.Mono-row.Until.Mono > emitEnded {
+			continue
+		}
+		own := builders[row.Job]
+		if own == nil {
+			own = &builder{sizes: map[*semconv.Metric]int{}}
+			builders[row.Job] = own
+			order = append(order, row.Job)
+		}
+		m.gpuTime(own, row, false)
+	}
+	for _, job := range order {
+		name := find(now.JobNames, func(n *sample.JobName) bool { return n.ID == job })
+		m.jobs = append(m.jobs, JobMetrics{
+			id: job, Attributes: jobAttributes(job, name),
+			Metrics: metricdata.ScopeMetrics{Scope: m.scope, Metrics: m.enabled(builders[job].metrics())},
+		})
+	}
+	b.start = now.Boot
+}
+
+// gpuTime emits one row. A total has all causes.
+func (m *Metrics) gpuTime(b *builder, row *sample.GPUTime, total bool) {
+	b.start, b.time = row.Began.Wall, row.Until.Wall
+	if row.GPU == "" {
+		b.float(&semconv.JobStallTime, row.Storage.Seconds(), stallStorage)
+		b.float(&semconv.JobStallTime, row.Other.Seconds(), stallOther)
+		return
+	}
+	sets := m.sets.times.get(row.GPU, newTimeSets)
+	if row.Job == "" {
+		b.float(&semconv.GPUTime, row.Idle.Seconds(), sets.idle)
+	}
+	if row.Job != "" || total {
+		b.float(&semconv.GPUTime, row.Storage.Seconds(), sets.storage)
+		b.float(&semconv.GPUTime, row.CPU.Seconds(), sets.cpu)
+	}
+	b.float(&semconv.GPUTime, row.Busy.Seconds(), sets.busy)
+	b.float(&semconv.GPUTime, row.Other.Seconds(), sets.other)
+	b.float(&semconv.GPUAllocatedTime, row.Allocated.Seconds(), sets.plain)
+}
+
+var (
+	stallStorage = attribute.NewSet(semconv.JobStallCauseStorage)
+	stallOther   = attribute.NewSet(semconv.JobStallCauseOther)
+)
+
+type timeSets struct{ plain, busy, storage, cpu, other, idle attribute.Set }
+
+func newTimeSets(gpu string) timeSets {
+	id := list{semconv.HwIDKey.String(UTF8(gpu))}
+	return timeSets{
+		plain: id.with(), busy: id.with(semconv.GPUTimeCauseBusy), storage: id.with(semconv.GPUTimeCauseStorage),
+		cpu: id.with(semconv.GPUTimeCauseCPU), other: id.with(semconv.GPUTimeCauseOther),
+		idle: id.with(semconv.GPUTimeCauseIdle),
+	}
+}
+
+// jobAttributes returns the attributes of a job's resource. name may be nil.
+func jobAttributes(job string, name *sample.JobName) []attribute.KeyValue {
+	if name == nil {
+		return list{semconv.JobNameKey.String(UTF8(job))}
+	}
+	var l list
+	l.text(semconv.JobNameKey, name.Name)
+	if name.PID > 0 {
+		l = append(l, semconv.ProcessPIDKey.Int(name.PID))
+	}
+	for _, a := range name.Attributes {
+		if key := attribute.Key(UTF8(a.Key)); !begins(key, ofMachine) {
+			l.text(key, a.Value)
+		}
+	}
+	return l
+}
