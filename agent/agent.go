@@ -66,6 +66,7 @@ func rootCommand() *cobra.Command {
 		agentCommand(),
 		eventsCommand(),
 		listCommand(),
+		jobsCommand(),
 		historyCommand(),
 		checkCommand(),
 		supportCommand(),

@@ -1,0 +1,107 @@
+package agent
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/test/fixture"
+)
+
+// A program that holds memory of a GPU is a job, without any announcement, and stays listed after its end.
+func TestJobsCommand(t *testing.T) {
+	t.Parallel()
+	program := exec.Command("sleep", "600")
+	if err := program.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	end := func() {
+		if !ended {
+			ended = true
+			_ = program.Process.Kill()
+			_ = program.Wait()
+		}
+	}
+	defer end()
+	const gpu = "gpu 0 uuid=GPU-0 utilization=40 processes=%s\ngpu 1 uuid=GPU-1 utilization=0\n"
+	player := fixture.PlayGPU(t, fmt.Sprintf(gpu, fmt.Sprint(program.Process.Pid, ":5e8")))
+	socket := socketIn(t)
+	v := stallspan(t, "agent", "--config", nvmlConfig(t, fixture.NVML(t)))
+	var said liveOutput
+	v.Stderr = &said
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path)
+	v.start()
+	said.until(t, 1, "windows are announced at "+socket)
+	defer stop(t, v)
+
+	jobs := func(args ...string) string {
+		ls := stallspan(t, append([]string{"jobs"}, args...)...)
+		ls.Env = append(ls.Env, "STALLSPAN_SOCKET="+socket)
+		if code := ls.run(); code != 0 {
+			t.Fatalf("jobs %v: got exit code %d: %s", args, code, &ls.err)
+		}
+		return ls.out.String()
+	}
+	wait := func(what string, ok func(*api.Jobs) bool) *api.Jobs {
+		var all api.Jobs
+		for until := time.Now().Add(slowest / 2); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			all = api.Jobs{}
+			if err := json.Unmarshal([]byte(jobs("--json")), &all); err != nil {
+				t.Fatal(err)
+			}
+			if ok(&all) {
+				return &all
+			}
+		}
+		t.Fatalf("got %+v, want %s", all, what)
+		return nil
+	}
+	all := wait("a running job with two seconds", func(all *api.Jobs) bool {
+		return len(all.Jobs) == 1 && all.Jobs[0].Running && all.Jobs[0].Allocated > 2
+	})
+	j := all.Jobs[0]
+	if j.PID != program.Process.Pid || j.Name != "sleep" || len(j.GPUs) != 1 || j.GPUs[0].ID != "GPU-0" {
+		t.Errorf("got the job %+v, want sleep with number %d on GPU-0", j, program.Process.Pid)
+	}
+	if sum := j.Busy + j.Storage + j.CPU + j.Other; sum < j.Allocated-1e-6 || sum > j.Allocated+1e-6 {
+		t.Errorf("got a sum of %v s, want the allocated %v s", sum, j.Allocated)
+	}
+	if share := j.Busy / j.Allocated; share < 0.3 || share > 0.5 {
+		t.Errorf("got the busy share %.2f, want about 0.4", share)
+	}
+	if got := jobs(); !strings.Contains(got, "sleep ") || !strings.Contains(got, " %") {
+		t.Errorf("got %s, want a line of sleep", got)
+	}
+	end()
+	player.Write(fmt.Sprintf(gpu, ""))
+	wait("an ended job, and GPU-0 free", func(all *api.Jobs) bool {
+		return len(all.Jobs) == 1 && !all.Jobs[0].Running && len(all.GPUs) == 2
+	})
+	if got := jobs(); !strings.Contains(got, "sleep, ended") {
+		t.Errorf("got %s, want the job as ended", got)
+	}
+	if got := jobs("--running"); !strings.Contains(got, "No job has held memory of a GPU") {
+		t.Errorf("--running: got %s, want no job", got)
+	}
+	rows, err := csv.NewReader(strings.NewReader(jobs("--csv"))).ReadAll()
+	if err != nil || len(rows) != 2 || rows[1][1] != "sleep" || rows[1][7] != "GPU-0" {
+		t.Errorf("--csv: got %q, %v, want a row of sleep on GPU-0", rows, err)
+	}
+}
+
+// nvmlConfig writes a config with a driver's library.
+func nvmlConfig(t *testing.T, library string) string {
+	t.Helper()
+	path := t.TempDir() + "/agent.yaml"
+	if err := os.WriteFile(path, []byte("sampling: {nvml: "+library+"}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
