@@ -61,8 +61,12 @@ func gpuAlerts() []rule {
 			"Within the last 10 min. Usually a program causes it, not the hardware. Check the program's log."),
 		alert("StallspanGPUStarved", severityInfo, rule{Expr: gpuLost + " >= 0.15", For: "15m", Keep: "5m"},
 			"GPU "+theGPU+" loses {{ $value | humanizePercentage }} of its time to storage",
-			"An estimate: it is idle while a process on the machine waits for storage. The spans of slow windows name the "+
+			"It is idle while its job waits for storage. stallspan jobs names the job, and the spans of slow windows name the "+
 				"epoch or load and the remedy."),
+		alert("StallspanGPUHeldIdle", severityInfo, rule{Expr: gpuHeldIdle + " >= 0.98", For: "10m", Keep: "5m"},
+			"GPU "+theGPU+" is held, and has done nothing for an hour",
+			"A process holds memory of it and launches no work: often a notebook, a debugger, or a job that hangs. "+
+				"stallspan jobs names it."),
 	}
 }
 

@@ -1,7 +1,7 @@
 package main
 
 func boards() []board {
-	return []board{gpuAgainstDisk(), slowWindows(), wholeGPU(), diskHealth()}
+	return []board{gpuHours(), gpuAgainstDisk(), slowWindows(), wholeGPU(), diskHealth()}
 }
 
 // highest is the maximum of what several senders report for one device.
@@ -31,8 +31,8 @@ func gpuAgainstDisk() board {
 			{"GPU", []panel{
 				graph("GPU busy", percent, highest(byGPU, `rate(<stallspan.gpu.busy.time>{`+onGPUs+`}`+interval+`)`,
 					gpuName)).wide(),
-				graph("Lost to storage, estimated", percent, query{gpuLost + `{` + onGPUs + `}`, gpuName}).wide().
-					saying("Idle while a process on the machine waited for storage. From rules.yaml; the ledger on spans is exact."),
+				graph("Lost to storage", percent, query{gpuLost + `{` + onGPUs + `}`, gpuName}).wide().
+					saying("Idle while its job waited for storage. From rules.yaml."),
 			}},
 			{"Storage", []panel{
 				graph("Waiting for storage (pressure)", percent,

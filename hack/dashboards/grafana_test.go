@@ -42,7 +42,7 @@ func TestDashboards(t *testing.T) {
 		for _, p := range b.Panels {
 			checkPanel(t, path, p)
 		}
-		variables := []string{"__all", "__rate_interval"}
+		variables := []string{"__all", "__range", "__rate_interval"}
 		for _, v := range b.Templating.List {
 			variables = append(variables, v.Name)
 		}
@@ -52,7 +52,7 @@ func TestDashboards(t *testing.T) {
 			}
 		}
 	}
-	if len(uids) != 4 {
+	if len(uids) != 5 {
 		t.Errorf("%d dashboards", len(uids))
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 // words of PromQL, and of label_replace in our rules.
 var words = regexp.MustCompile(`^(and|or|unless|on|by|bool|offset|group_left|` +
-	`sum|min|max|avg|count|group|rate|increase|round|clamp_max|label_replace|histogram_quantile|(last|max|min|avg)_over_time|label_values)$`)
+	`sum|min|max|topk|avg|count|group|rate|increase|round|clamp_max|label_replace|histogram_quantile|(last|max|min|avg)_over_time|label_values)$`)
 
 var (
 	quoted   = regexp.MustCompile(`"(\\.|[^"\\])*"`)

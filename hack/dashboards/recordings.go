@@ -5,9 +5,10 @@ import "fmt"
 // Names of recording rules that others build on.
 const (
 	gpuBusy       = "stallspan:gpu_busy:ratio5m"
-	gpuIdle       = "stallspan:gpu_idle:ratio1m"
-	gpuLost1m     = "stallspan:gpu_lost_to_storage:ratio1m"
+	gpuCauses     = "stallspan:gpu_time:ratio5m"
 	gpuLost       = "stallspan:gpu_lost_to_storage:ratio5m"
+	gpuHeldIdle   = "stallspan:gpu_held_idle:ratio1h"
+	jobGPUs       = "stallspan:job_gpus:rate5m"
 	gpuThrottled  = "stallspan:gpu_throttled:ratio1m"
 	gpuMargin     = "stallspan:gpu_margin:celsius"
 	ioPressure    = "stallspan:host_io_pressure:ratio1m"
@@ -38,8 +39,11 @@ const (
 
 // The labels that rules keep. Several senders of one machine may report the same devices; rules take the maximum.
 const (
-	byHost = "by (<host.name>)"
-	byGPU  = "by (<host.name>, <hw.id>)"
+	byHost  = "by (<host.name>)"
+	byGPU   = "by (<host.name>, <hw.id>)"
+	byCause = "by (<host.name>, <hw.id>, <stallspan.gpu.time.cause>)"
+	byJob   = "by (<host.name>, <k8s.namespace.name>, <k8s.pod.name>, <stallspan.slurm.job.id>, <process.owner>, " +
+		"<stallspan.job.name>, <stallspan.gpu.time.cause>)"
 	byDisk = "by (<host.name>, <system.device.name>)"
 	byWay  = "by (<host.name>, <system.device.name>, <disk.io.direction>)"
 )
@@ -57,17 +61,21 @@ func recordings() []rule {
 			`clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[5m])), 1)`),
 		record("stallspan:host_gpu_busy:ratio5m", "The same, as the mean of the machine's GPUs.",
 			`avg `+byHost+` (`+gpuBusy+`)`),
-		record(gpuIdle, "Share of the last minute in which the GPU did not work.",
-			`1 - clamp_max(max `+byGPU+` (rate(<stallspan.gpu.busy.time>[1m])), 1)`),
+		record(gpuCauses, "Share of the last 5 min that the GPU spent on each cause, all jobs together.",
+			`sum `+byCause+` (rate(<stallspan.gpu.time>[5m])) / on (<host.name>, <hw.id>) group_left () sum `+byGPU+
+				` (rate(<stallspan.gpu.time>[5m]))`),
+		record(gpuLost, "Share of the last 5 min in which the GPU was idle while its job waited for storage, from ledgers.",
+			`max `+byGPU+` (`+gpuCauses+`{<stallspan.gpu.time.cause=storage>})`),
+		record(gpuHeldIdle, "Share of the last hour in which the GPU was idle although a process held memory of it. Only "+
+			"for GPUs that were held for nearly all of that hour.",
+			`(sum `+byGPU+` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause!=busy>, <stallspan.gpu.time.cause!=idle>}[1h])) / sum `+
+				byGPU+` (rate(<stallspan.gpu.time>[1h]))) unless sum `+byGPU+
+				` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause=idle>}[1h])) >= 0.02`),
+		record(jobGPUs, "How many GPUs each job held, by what it did with them.",
+			`sum `+byJob+` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause!=idle>}[5m]))`),
 		record(ioPressure, "Share of the last minute in which a task of the machine waited for storage, network file "+
 			"systems included.",
 			`clamp_max(max `+byHost+` (rate(<stallspan.pressure.io.stall.time>{<stallspan.pressure.stall_type=some>}[1m])), 1)`),
-		record(gpuLost1m, "The smaller of the two: idle time and waiting.", fmt.Sprintf(
-			`(%[1]s <= on (<host.name>) group_left () %[2]s) or (%[1]s * 0 + on (<host.name>) group_left () %[2]s)`, gpuIdle, ioPressure)),
-		record(gpuLost, "Share of the last 5 min that the GPU lost to storage, estimated: idle while something on the "+
-			"machine waited for "+
-			"storage. The ledger on the spans of windows is exact.",
-			`avg_over_time(`+gpuLost1m+`[5m])`),
 		record(gpuThrottled,
 			"Share of the last minute in which heat or the power supply reduced the GPU's clocks. The power cap does not count.",
 			`max `+byGPU+` (rate(<stallspan.gpu.clock.throttle.time>{`+held+`}[1m]))`),
