@@ -42,6 +42,7 @@ type options struct {
 	known    bool
 	whatIf   bool
 	again    bool
+	agent    bool
 	runs     int // of the demo
 	user     string
 	sums     string
@@ -66,6 +67,8 @@ func main() {
 	flag.BoolVar(&o.short, "short", false, "four short jobs")
 	flag.BoolVar(&o.known, "known", false, "check the truth itself, with programs that sleep where others read")
 	flag.BoolVar(&o.whatIf, "what-if", false, "try what the replay predicts: a faster GPU, and more workers")
+	flag.BoolVar(&o.agent, "agent", false,
+		"run an agent next to each job, and compare its counters of GPU time with the ledger of run")
 	flag.BoolVar(&o.again, "again", false,
 		"run nothing: replay the recordings in -keep, and judge them by the logs of their runs")
 	flag.IntVar(&o.runs, "runs", 0, "run the demo `number` times instead of jobs")
@@ -129,6 +132,9 @@ func (o *options) main(ctx context.Context) (int, error) {
 	}
 	if err := os.MkdirAll(o.keep, 0o755); err != nil {
 		return 1, err
+	}
+	if o.agent {
+		return 0, o.followed(ctx, chosen)
 	}
 	if o.whatIf {
 		return 0, o.tryChanges(ctx, chosen)
