@@ -64,8 +64,8 @@ type missed struct {
 	Missed uint64 `json:"missed"`
 }
 
-// follow writes events as they happen, one line of JSON each, until the client disconnects or the server stops. A
-// client that reads nothing for writeTimeout is disconnected.
+// follow writes the events that a client may see as they happen, one line of JSON each, until it disconnects or the
+// server stops. A client that reads nothing for writeTimeout is disconnected.
 func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 	last, once, err := eventQuery(r)
 	if err != nil {
@@ -75,14 +75,14 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusNotFound, "this server has no events: use stallspan agent, or a Collector with the "+
 			"receiver stallspan in a pipeline of traces or logs")
 	}
-	who := peerOfRequest(r.Context()).name
-	if err := s.streams.Take(who); errors.Is(err, quota.ErrShare) {
+	who := peerOfRequest(r.Context())
+	if err := s.streams.Take(who.name); errors.Is(err, quota.ErrShare) {
 		return refuse(http.StatusServiceUnavailable, "%d of your programs follow the events already: stop one of them",
 			s.streams.Each())
 	} else if err != nil {
 		return refuse(http.StatusServiceUnavailable, "%d clients follow the events already: stop one of them", maxStreams)
 	}
-	defer s.streams.Release(who)
+	defer s.streams.Release(who.name)
 	control := http.NewResponseController(w)
 	if err := control.SetReadDeadline(time.Time{}); err != nil { // the request would end after readTimeout
 		return err
@@ -99,7 +99,9 @@ func (s *Server) follow(w http.ResponseWriter, r *http.Request) error {
 			lines = append(lines, append(line, '\n'))
 		}
 		for _, e := range events {
-			lines = append(lines, e.Line)
+			if who.privileged() || who.sees(nameOf(e.Line), e.Client) {
+				lines = append(lines, e.Line)
+			}
 		}
 		if err := s.send(w, control, lines); err != nil || once && changed != nil {
 			return nil // the client is gone, or has everything

@@ -7,13 +7,15 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/store"
 )
 
 // Past is the past of the machine in files.
 type Past interface {
-	// Copy writes what is between two times, zero for no limit, in the form of the store's files. With owns, it leaves out
-	// the jobs, and the windows of clients for which that is false.
-	Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error
+	// Copy writes what is between two times, zero for no limit, in the form of the store's files. With shows, it leaves
+	// out the jobs, and the windows and events for which that is false.
+	Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error
 	// Keep takes a window of a client that ended, as JSON. It does not wait.
 	Keep(ended time.Time, client string, report []byte)
 	// Oldest returns the first time that may be there. It does not wait.
@@ -41,12 +43,12 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusServiceUnavailable, "too many requests for the history: try again in a few seconds")
 	}
 	defer s.copies.Release(who.name)
-	owns := who.owns
+	shows := who.shows
 	if who.privileged() {
-		owns = nil
+		shows = nil
 	}
 	to := &patientWriter{w: w, control: http.NewResponseController(w)}
-	if err := s.past.Copy(to, from, until, owns); err != nil && !to.begun {
+	if err := s.past.Copy(to, from, until, shows); err != nil && !to.begun {
 		return refuse(http.StatusServiceUnavailable, "%v", err)
 	} else if err != nil {
 		_ = to.control.SetWriteDeadline(time.Now()) // so that the client does not take a part for the whole

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/stallspan/stallspan/internal/store"
 )
 
 // kept is a past that is a text.
@@ -24,9 +26,9 @@ type kept struct {
 
 func (k *kept) Keep(time.Time, string, []byte) {}
 
-func (k *kept) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
+func (k *kept) Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error {
 	k.mu.Lock()
-	k.from, k.until, k.all = from, until, owns == nil
+	k.from, k.until, k.all = from, until, shows == nil
 	k.mu.Unlock()
 	if _, err := io.WriteString(to, k.text); err != nil {
 		return err

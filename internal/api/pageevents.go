@@ -1,10 +1,12 @@
 package api
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -19,9 +21,26 @@ var ofMachine = map[string]bool{
 	semconv.GPUThrottledEvent.Name:       true,
 }
 
-// sees reports whether a caller's page shows an event: of the machine, or about a window that it owns. Whose windows a
+// sees reports whether a caller may read an event: of the machine, or about a window that it owns. Whose windows a
 // storm is about is not known, so it is for privileged callers.
 func (c *caller) sees(event, client string) bool { return ofMachine[event] || c.owns(client) }
+
+// shows reports whether a caller may read an entry of the store: an event that it sees, or its own window.
+func (c *caller) shows(e store.Entry) bool {
+	if e.Kind == store.Event {
+		return c.sees(nameOf(e.Text), e.Client)
+	}
+	return c.owns(e.Client)
+}
+
+// nameOf returns the name of an event in JSON; "" if it has none.
+func nameOf(event []byte) string {
+	var e struct {
+		Name string `json:"name"`
+	}
+	_ = json.Unmarshal(event, &e)
+	return e.Name
+}
 
 // events are those on the board since the last call, of the time that is shown: the newest ones. left is how many older
 // ones there were, and dropped whether the board has dropped more. It returns nil if the server has no events.

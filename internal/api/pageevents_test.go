@@ -1,7 +1,12 @@
 package api
 
 import (
+	"bytes"
+	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +15,7 @@ import (
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -69,6 +75,64 @@ func TestPageShowsEvents(t *testing.T) {
 		}
 	}
 }
+
+// The stream and the history show a user the same events as the page.
+func TestEventsOfOthers(t *testing.T) {
+	s, board := withBoard(t)
+	for _, e := range []struct{ name, id, client string }{
+		{semconv.GPULostEvent.Name, "gpu", ""}, {semconv.WindowSlowEvent.Name, "slow of 7", "uid 7"},
+		{semconv.WindowSlowEvent.Name, "slow of 8", "uid 8"}, {semconv.IOStormEvent.Name, "storm", ""},
+	} {
+		happened(board, e.name, e.id, e.client, time.Now())
+	}
+	for who, want := range map[string][]string{
+		"": {"gpu", "slow of 7", "slow of 8", "storm"}, "uid 7": {"gpu", "slow of 7"}, overTCP: {"gpu"},
+	} {
+		caller := &connected{caller: caller{uid: 7, name: who}}
+		request, err := http.NewRequestWithContext(context.WithValue(t.Context(), peerKey{}, caller), http.MethodGet,
+			"/v1/events?last=10&follow=0", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &recorder{ResponseRecorder: httptest.NewRecorder()}
+		if err := s.server.follow(w, request); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for line := range bytes.Lines(w.Body.Bytes()) {
+			var e emit.EventJSON
+			if err := json.Unmarshal(line, &e); err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, e.ID)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q: got the events %q, want %q", who, got, want)
+		}
+	}
+	seven := caller{uid: 7, name: "uid 7"}
+	for _, e := range []struct {
+		entry store.Entry
+		want  bool
+	}{
+		{store.Entry{Kind: store.Event, Text: []byte(`{"name":"stallspan.gpu.lost"}`)}, true},
+		{store.Entry{Kind: store.Event, Client: "uid 7", Text: []byte(`{"name":"stallspan.window.slow"}`)}, true},
+		{store.Entry{Kind: store.Event, Client: "uid 8", Text: []byte(`{"name":"stallspan.window.slow"}`)}, false},
+		{store.Entry{Kind: store.Event, Text: []byte(`{"name":7}`)}, false},
+		{store.Entry{Kind: store.Window, Client: "uid 7"}, true},
+		{store.Entry{Kind: store.Window}, false},
+	} {
+		if got := seven.shows(e.entry); got != e.want {
+			t.Errorf("%+v: a user sees it: %v, want %v", e.entry, got, e.want)
+		}
+	}
+}
+
+// recorder is a response without a connection, whose deadlines are ignored.
+type recorder struct{ *httptest.ResponseRecorder }
+
+func (*recorder) SetReadDeadline(time.Time) error  { return nil }
+func (*recorder) SetWriteDeadline(time.Time) error { return nil }
 
 // Who sees an event is decided for each that there is.
 func TestWhoSeesEvents(t *testing.T) {

@@ -277,9 +277,9 @@ func testPastEvents(t *testing.T, week weekStore) {
 // endless is a past that never ends.
 type endless struct{ weekStore }
 
-func (e endless) Copy(to io.Writer, from, until time.Time, owns func(string) bool) error {
+func (e endless) Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error {
 	for {
-		if err := e.Writer.Copy(to, from, until, owns); err != nil {
+		if err := e.Writer.Copy(to, from, until, shows); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func FuzzReader(f *testing.F) {
 		if r.Damaged() > maxDamaged+1 {
 			t.Errorf("got %d damaged places, want at most %d", r.Damaged(), maxDamaged)
 		}
-		_ = Copy(io.Discard, bytes.NewReader(text), time.Time{}, time.Time{}, func(string) bool { return false })
+		_ = Copy(io.Discard, bytes.NewReader(text), time.Time{}, time.Time{}, func(Entry) bool { return false })
 	})
 }
 

@@ -311,9 +311,9 @@ func (v *varints) unsigned() uint64 {
 
 func (v *varints) signed() int64 { return unzigzag(v.unsigned()) }
 
-// Copy writes the blocks between two times as a file. With owns, it leaves out the jobs, and the windows of clients for
-// which that is false.
-func Copy(to io.Writer, in io.Reader, from, until time.Time, owns func(client string) bool) error {
+// Copy writes the blocks between two times as a file. With shows, it leaves out the jobs, and the windows and events
+// for which that is false.
+func Copy(to io.Writer, in io.Reader, from, until time.Time, shows func(Entry) bool) error {
 	r := NewReader(in)
 	r.From, r.Until = from, until
 	var e encoder
@@ -333,12 +333,16 @@ func Copy(to io.Writer, in io.Reader, from, until time.Time, owns func(client st
 		}
 		switch block = block[:0]; {
 		case f.content != schemaBlock && r.outside(&f):
-		case owns == nil || f.content == eventsBlock:
+		case shows == nil:
 			block = append(f.append(block), payload...)
-		case f.content == windowsBlock:
+		case f.content == windowsBlock || f.content == eventsBlock:
 			if item, err := r.decode(&f, payload); err == nil {
-				own := slices.DeleteFunc(item.Entries, func(e Entry) bool { return !owns(e.Client) })
-				block, _ = e.entries(block, Window, own) // what was read can be written
+				kind := Window
+				if f.content == eventsBlock {
+					kind = Event
+				}
+				own := slices.DeleteFunc(item.Entries, func(e Entry) bool { return !shows(e) })
+				block, _ = e.entries(block, kind, own) // what was read can be written
 			}
 		case f.group == Devices:
 			block = append(f.append(block), payload...)

@@ -361,15 +361,16 @@ func TestCopy(t *testing.T) {
 	text := contents(t, path)
 	closed(t, w, at(10))
 	for name, test := range map[string]struct {
-		owns          func(string) bool
+		shows         func(Entry) bool
 		rows, entries int
 	}{
-		"all": {nil, 20, 20},
-		"own": {func(client string) bool { return client == "uid 7" }, 10, 15},
+		"all":        {nil, 20, 20},
+		"own":        {func(e Entry) bool { return e.Client == "uid 7" }, 10, 5},
+		"own events": {func(e Entry) bool { return e.Kind == Event || e.Client == "uid 7" }, 10, 15},
 	} {
 		var to bytes.Buffer
 		for range 2 { // one file after the other
-			if err := Copy(&to, bytes.NewReader(text), time.Time{}, time.Time{}, test.owns); err != nil {
+			if err := Copy(&to, bytes.NewReader(text), time.Time{}, time.Time{}, test.shows); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -379,7 +380,7 @@ func TestCopy(t *testing.T) {
 				2*test.rows, 2*test.entries)
 		}
 		for _, e := range got.entries {
-			if test.owns != nil && e.Kind == Window && e.Client != "uid 7" {
+			if test.shows != nil && e.Kind == Window && e.Client != "uid 7" {
 				t.Errorf("%s: got a window of %s", name, e.Client)
 			}
 		}

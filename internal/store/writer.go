@@ -269,7 +269,7 @@ func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t
 
 // Copy writes what is between two times as a file, with what waits. It is that of one moment, however long it takes.
 // With owns, it leaves out the jobs, and the windows of clients for which that is false.
-func (w *Writer) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
+func (w *Writer) Copy(to io.Writer, from, until time.Time, shows func(Entry) bool) error {
 	w.mu.Lock()
 	waiting, err := w.encode([groups]*numbered{}, 0, true)
 	newest, size := "", w.size
@@ -288,10 +288,10 @@ func (w *Writer) Copy(to io.Writer, from, until time.Time, owns func(client stri
 		if ended = path == newest; ended {
 			file = io.LimitReader(file, size)
 		}
-		return Copy(to, file, from, until, owns)
+		return Copy(to, file, from, until, shows)
 	})
 	if err == nil {
-		err = Copy(to, bytes.NewReader(waiting.bytes), from, until, owns)
+		err = Copy(to, bytes.NewReader(waiting.bytes), from, until, shows)
 	}
 	return err
 }

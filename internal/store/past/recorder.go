@@ -249,14 +249,14 @@ func (r *Recorder) passEntries() {
 
 // Copy writes what is between two times in the form of the store's files. With owns, it leaves out the jobs, and the
 // windows of clients for which that is false. The newest seconds are missing.
-func (r *Recorder) Copy(to io.Writer, from, until time.Time, owns func(client string) bool) error {
+func (r *Recorder) Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error {
 	r.mu.Lock()
 	writer := r.writer
 	r.mu.Unlock()
 	if writer == nil {
 		return errors.New("the history is not written yet: try again in ten seconds, or see stallspan check")
 	}
-	return writer.Copy(to, from, until, owns)
+	return writer.Copy(to, from, until, shows)
 }
 
 // Oldest returns the first time that may be in the files. It is not known before they are open. It does
