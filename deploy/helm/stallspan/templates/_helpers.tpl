@@ -179,7 +179,8 @@ k8s.node.name=$(K8S_NODE_NAME)
 {{- mustMergeOverwrite $config (deepCopy .Values.gateway.config) | toYaml -}}
 {{- end -}}
 
-{{- /* hostFolders are what is read of the node. Not all of /sys: what is mounted below it, such as tracefs, stays out. */ -}}
+{{- /* hostFolders are what is read of the node. Not all of /sys: what is mounted below it, such as tracefs, stays out.
+The names of links in /var/log/containers name the pods: the logs themselves are elsewhere. */ -}}
 {{- define "stallspan.hostFolders" -}}
 - {name: proc, path: /proc}
 - {name: sys-block, path: /sys/block}
@@ -188,4 +189,5 @@ k8s.node.name=$(K8S_NODE_NAME)
 - {name: sys-dev, path: /sys/dev}
 - {name: sys-devices, path: /sys/devices}
 - {name: cgroup, path: /sys/fs/cgroup}
+- {name: pod-names, path: /var/log/containers}
 {{- end -}}
