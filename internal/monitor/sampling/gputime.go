@@ -135,12 +135,10 @@ func (t *gpuTimes) leave(job string, now time.Duration) {
 	t.jobs = slices.DeleteFunc(t.jobs, func(j *jobOnly) bool { return j.job == job })
 }
 
-// advance divides the time up to which the ledgers have come. newest is a stamp of the present.
-func (t *gpuTimes) advance(h *history.History, newest sample.Stamp, followed map[string]*job, without []string) {
-	to, known := h.Last(history.LedgerBusy)
-	if !known {
-		return
-	}
+// advance divides the time up to a moment that the ledgers have reached. newest is a stamp of the present.
+func (t *gpuTimes) advance(
+	h *history.History, to time.Duration, newest sample.Stamp, followed map[string]*job, without []string,
+) {
 	for _, g := range t.gpus {
 		if g.reached == 0 {
 			g.reached = to

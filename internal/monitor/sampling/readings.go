@@ -57,7 +57,7 @@ type state struct {
 	ceilings ceilings
 	latest   sample.Snapshot
 	newest   sample.Stamp          // of all readings: the present moment of a recording
-	divided  time.Duration         // when the time of GPUs was divided last
+	divided  time.Duration         // up to which the time of GPUs is divided
 	edges    edges                 // of a recording
 	disks    sample.DiskNormalizer // of a recording
 }
@@ -140,7 +140,6 @@ func (r *Readings) View(f func(*sample.Snapshot)) {
 func (r *Readings) Collect() sample.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now.divideGPUs()
 	latest := r.now.latest.Clone()
 	latest.Ceilings = r.now.ceilings.All()
 	latest.GPUTimes, latest.JobNames = r.now.times.snapshot()
@@ -153,7 +152,6 @@ func (r *Readings) Collect() sample.Snapshot {
 func (r *Readings) JobTimes() ([]sample.GPUTime, []sample.JobName) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now.divideGPUs()
 	return r.now.times.snapshot()
 }
 
@@ -227,19 +225,19 @@ func (s *state) advance() {
 		s.jobs.changed = false
 	}
 	s.accounts.advance()
-	if s.newest.Mono-s.divided >= divideEvery {
-		s.divideGPUs()
-	}
+	s.divideGPUs()
 }
 
-// divideEvery is how often the time of GPUs is divided among jobs, besides before each collection.
-const divideEvery = time.Second
-
-// divideGPUs divides the time of GPUs up to the moment that the ledgers have reached.
+// divideGPUs divides the time of GPUs up to the moment that the ledgers have reached. It is called with each round, and
+// not when the result is wanted: a replay has the same rounds.
 func (s *state) divideGPUs() {
-	s.divided = s.newest.Mono
 	s.endHolds()
-	s.times.advance(s.history, s.newest, s.jobs.byID, s.jobs.withoutGPU(s.gpuIDs(), s.latest.GPUs.GPUs))
+	to, known := s.history.Last(history.LedgerBusy)
+	if !known || to == s.divided { // a GPU's driver returns its samples once a second
+		return
+	}
+	s.divided = to
+	s.times.advance(s.history, to, s.newest, s.jobs.byID, s.jobs.withoutGPU(s.gpuIDs(), s.latest.GPUs.GPUs))
 }
 
 // noteHolders notes which jobs hold GPUs now.
