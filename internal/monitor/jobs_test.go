@@ -2,6 +2,8 @@ package monitor
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -81,6 +83,42 @@ func TestHolderIsAJob(t *testing.T) {
 	}
 	if row := timesOf(m, "GPU-2"); len(row) != 1 || row[0].Job != "" || row[0].Idle > time.Microsecond {
 		t.Errorf("got %+v of a GPU that no process holds and that always works, want one row of busy time", row)
+	}
+}
+
+// The server of MPS holds memory for its clients, and is no job.
+func TestServerOfMPSIsNoJob(t *testing.T) {
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Skip("needs sleep")
+	}
+	text, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "nvidia-cuda-mps-server")
+	if err := os.WriteFile(program, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	server, client := exec.Command(program, "600"), exec.Command(sleep, "600")
+	for _, c := range []*exec.Cmd{server, client} {
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Process.Kill(); _ = c.Wait() }()
+	}
+	m, err := New(Config{Interval: 20 * time.Millisecond, Jobs: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sources.SetGPUs(&driver{lag: 300 * time.Millisecond, busy: half, held: []sample.GPUProcess{
+		{GPU: "GPU-1", PID: server.Process.Pid}, {GPU: "GPU-1", PID: client.Process.Pid},
+	}})
+	m.Start()
+	t.Cleanup(m.Stop)
+	got := waitForRow(t, m, "GPU-1", func(r sample.GPUTime) bool { return r.Job != "" && r.Allocated > 2*time.Second })
+	if got.Shared || got.Job != m.Jobs.JobOf(client.Process.Pid) {
+		t.Errorf("got %+v, want all of the time for the client", got)
 	}
 }
 

@@ -2,7 +2,11 @@ package follow
 
 import (
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
@@ -53,7 +57,7 @@ func (j *Jobs) FollowHolders(who Who) {
 	}
 	added := 0
 	for _, pid := range list {
-		if !top[pid] || h.byPID[pid] != nil || len(h.byPID) >= maxHolders || added == holdersAtOnce {
+		if !top[pid] || h.byPID[pid] != nil || len(h.byPID) >= maxHolders || added == holdersAtOnce || j.isServer(pid) {
 			continue
 		}
 		if j.followHolder(pid, held[pid], now, who) {
@@ -78,6 +82,15 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	}
 	j.holders.byPID[pid] = &holderJob{job, now, now}
 	return true
+}
+
+// server is the name that the kernel keeps of nvidia-cuda-mps-server: 15 bytes.
+const server = "nvidia-cuda-mps"
+
+// isServer reports whether a process is the server of MPS. It holds memory for its clients, which are listed, too.
+func (j *Jobs) isServer(pid int) bool {
+	name, err := os.ReadFile(filepath.Join("/", j.root, "proc", strconv.Itoa(pid), "comm"))
+	return err == nil && strings.TrimSpace(string(name)) == server
 }
 
 // nameOf returns who the job of a process is.
