@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ type tape struct {
 	busy time.Duration
 }
 
-func newTape(t *testing.T) *tape {
+func newTape(t testing.TB) *tape {
 	t.Helper()
 	r, err := New(Config{Interval: 100 * time.Millisecond}, &Problems{})
 	if err != nil {
@@ -167,5 +168,51 @@ func TestBoundOfRows(t *testing.T) {
 	times.rows[len(times.rows)-1].Held = true
 	if r := times.row("GPU-1", "newer", 0, 1, stamp(0)); r.Job != "" {
 		t.Errorf("got a row of %q, want that of no job", r.Job)
+	}
+}
+
+// BenchmarkGPUTime measures the ledgers and counters of a round of readings on a machine with 16 GPUs: without jobs, and
+// with 64, four on each GPU. Reading /proc is not included.
+func BenchmarkGPUTime(b *testing.B) {
+	for _, jobs := range []int{0, 64} {
+		b.Run(strconv.Itoa(jobs), func(b *testing.B) {
+			p := newTape(b)
+			gpus := make([]sample.GPU, 16)
+			var held []sample.GPUProcess
+			all := &sample.Sample{}
+			for i := range gpus {
+				gpus[i].ID = "GPU-" + strconv.Itoa(i)
+			}
+			for i := range jobs {
+				id := "job " + strconv.Itoa(i)
+				p.mark(recording.Mark{Op: recording.Follow, ID: id, OnlyHeld: true})
+				all.Jobs = append(all.Jobs, sample.Job{ID: id, HasIO: true, Processes: 1})
+				all.Processes = append(all.Processes, sample.Process{PID: i + 1, Job: id})
+				held = append(held, sample.GPUProcess{GPU: gpus[i%16].ID, PID: i + 1})
+			}
+			for n := 0; b.Loop(); n++ {
+				p.at += 100 * time.Millisecond
+				stamp := sample.Stamp{Mono: p.at, Wall: time.Unix(1000, 0).Add(p.at)}
+				for i := range gpus {
+					gpus[i].Busy += 50 * time.Millisecond
+				}
+				all.At = stamp
+				reading := &sample.Sample{At: stamp, GPUs: gpus}
+				if n%10 == 0 {
+					reading.GPUProcesses, reading.GPUProcessesRead = held, true
+				}
+				if jobs > 0 {
+					p.r.Append("process", all, nil)
+				}
+				p.r.Append("gpu", reading, nil)
+				p.r.Append("cpu", &sample.Sample{At: stamp, Cores: []sample.Core{{Name: "cpu0"}}}, nil)
+				p.r.Append("pressure", &sample.Sample{At: stamp, Pressures: []sample.Pressure{{Resource: sample.IO}}}, nil)
+				p.r.Append("disk", &sample.Sample{At: stamp, Disks: []sample.Disk{{Name: "vda", Leaf: true}}}, nil)
+				p.r.EndRound()
+			}
+			if rows := p.rows(); len(rows) < jobs {
+				b.Errorf("got %d rows, want at least %d", len(rows), jobs)
+			}
+		})
 	}
 }
