@@ -171,7 +171,7 @@ func TestBoundOfRows(t *testing.T) {
 	}
 }
 
-// BenchmarkGPUTime measures the ledgers and counters of a round of readings on a machine with 16 GPUs: without jobs, and
+// BenchmarkGPUTime measures the ledgers and counters of a round of readings on a machine with 16 GPUs: without jobs and
 // with 64, four on each GPU. Reading /proc is not included.
 func BenchmarkGPUTime(b *testing.B) {
 	for _, jobs := range []int{0, 64} {
