@@ -105,7 +105,7 @@ func (m *Metrics) gpuTime(b *builder, row *sample.GPUTime, total bool) {
 	if row.Job == "" {
 		b.float(&semconv.GPUTime, row.Idle.Seconds(), sets.idle)
 	}
-	if row.Job != "" || total {
+	if row.Job != "" || total || row.Storage+row.CPU > 0 {
 		b.float(&semconv.GPUTime, row.Storage.Seconds(), sets.storage)
 		b.float(&semconv.GPUTime, row.CPU.Seconds(), sets.cpu)
 	}

@@ -140,7 +140,7 @@ func (w *watcher) end() error {
 
 // The shortest interval that is compared, and that of a short job as a whole.
 const (
-	piece       = 5 * time.Second
+	piece     = 5 * time.Second
 	minLength = time.Second
 )
 
