@@ -47,7 +47,7 @@ func New(o Options) (http.Handler, error) {
 	m.Own, m.Durations, m.Nameless = o.Own, o.Durations, !o.Jobs
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(
-		exporter.WithRegisterer(registry), exporter.WithProducer(&producer{metrics: m, collect: o.Collect, jobs: o.Jobs}),
+		exporter.WithRegisterer(registry), exporter.WithProducer(&producer{metrics: m, collect: o.Collect}),
 		exporter.WithoutScopeInfo(), exporter.WithResourceAsConstantLabels(attribute.NewAllowKeysFilter(
 			semconv.HostIDKey, semconv.HostNameKey)))
 	if err != nil {
@@ -63,11 +63,10 @@ func New(o Options) (http.Handler, error) {
 // collects at most once a second, however many servers scrape.
 type producer struct {
 	collect func() sample.Snapshot
-	jobs    bool
 
 	mu      sync.Mutex
 	metrics *emit.Metrics
-	last    []metricdata.ScopeMetrics
+	last    metricdata.ScopeMetrics
 	at      time.Time
 }
 
@@ -75,12 +74,11 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now := time.Now(); p.at.IsZero() || now.Sub(p.at) >= minInterval {
-		p.last, p.at = []metricdata.ScopeMetrics{p.metrics.Collect(p.collect())}, now
-		if p.jobs {
-			p.last[0].Metrics = withJobs(p.last[0].Metrics, p.metrics.Jobs())
-		}
+		scope := p.metrics.Collect(p.collect())
+		scope.Metrics = withJobs(scope.Metrics, p.metrics.Jobs())
+		p.last, p.at = scope, now
 	}
-	return p.last, nil
+	return []metricdata.ScopeMetrics{p.last}, nil
 }
 
 // withJobs adds the points of jobs, with the attributes of the job's resource as labels: Prometheus has one resource
