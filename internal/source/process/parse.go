@@ -28,23 +28,24 @@ type stat struct {
 // Started returns the start time of a process in the /proc below root, in ticks since boot (field 22 of
 // /proc/PID/stat). It reports false for a process that does not exist.
 func Started(root string, pid int) (ticks uint64, ok bool) {
-	text, err := readSmall(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return 0, false
-	}
-	s, ok := parseStat(text)
+	s, ok := statOf(root, pid)
 	return s.start, ok
 }
 
 // Parent returns the parent of a process in the /proc below root (field 4 of /proc/PID/stat). It reports false for a
 // process that does not exist.
 func Parent(root string, pid int) (parent int, ok bool) {
+	s, ok := statOf(root, pid)
+	return int(s.parent), ok
+}
+
+// statOf returns the fields of a process that exists.
+func statOf(root string, pid int) (stat, bool) {
 	text, err := readSmall(filepath.Join("/", root, "proc", strconv.Itoa(pid), "stat"))
 	if err != nil {
-		return 0, false
+		return stat{}, false
 	}
-	s, ok := parseStat(text)
-	return int(s.parent), ok
+	return parseStat(text)
 }
 
 // StartOf returns the start time of a process, in ticks since boot, from the text of its /proc/PID/stat. It reports
