@@ -43,12 +43,8 @@ func (s *Server) history(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusServiceUnavailable, "too many requests for the history: try again in a few seconds")
 	}
 	defer s.copies.Release(who.name)
-	shows := who.shows
-	if who.privileged() {
-		shows = nil
-	}
 	to := &patientWriter{w: w, control: http.NewResponseController(w)}
-	if err := s.past.Copy(to, from, until, shows); err != nil && !to.begun {
+	if err := s.past.Copy(to, from, until, who.entries()); err != nil && !to.begun {
 		return refuse(http.StatusServiceUnavailable, "%v", err)
 	} else if err != nil {
 		_ = to.control.SetWriteDeadline(time.Now()) // so that the client does not take a part for the whole

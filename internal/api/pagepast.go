@@ -81,15 +81,11 @@ func (v *viewer) readPast(ctx context.Context, now sample.Stamp) error {
 // copied returns the blocks between two times that the client may read. Copying ends when the reader is closed. If the
 // disk hangs it does not, and keeps one of the places for copies, and no request.
 func (v *viewer) copied(from, until time.Time) *io.PipeReader {
-	shows := v.who.shows
-	if v.who.privileged() {
-		shows = nil
-	}
 	out, in := io.Pipe()
 	go func() { // owned by the place for copies, which it gives back
 		defer v.server.copies.Release(v.who.name)
 		var err error
-		if failed := sample.Protect(func() { err = v.server.past.Copy(in, from, until, shows) }); failed != nil {
+		if failed := sample.Protect(func() { err = v.server.past.Copy(in, from, until, v.who.entries()) }); failed != nil {
 			err = failed
 		}
 		_ = in.CloseWithError(err)
