@@ -24,6 +24,8 @@ type GPUTime struct {
 	Allocated time.Duration `json:"allocated"`
 	// Gain is the time that instant storage would have saved: at most Storage and CPU together.
 	Gain time.Duration `json:"gain"`
+	// Unused is the part of Other in times of five minutes and more in which the job held memory and the GPU did nothing.
+	Unused time.Duration `json:"unused,omitempty"`
 }
 
 // Sum returns the sum of the parts.

@@ -16,6 +16,10 @@ const (
 	keepTime = 24 * time.Hour // of a job that holds the GPU no more
 )
 
+// unusedAfter is how long a GPU that is held does nothing until that time is unused: longer than a checkpoint, or the
+// wait for a slow rank.
+const unusedAfter = 5 * time.Minute
+
 // gpuTimes adds up the time of each GPU, by the job that held it and by the cause in the job's ledger. It follows the
 // ledgers: up to the moment that they have reached, which is some seconds ago where a GPU's driver is late.
 //
@@ -40,6 +44,24 @@ type gpuHolds struct {
 type hold struct {
 	job         string // "" for processes of no followed job
 	from, until time.Duration
+
+	quiet   time.Duration // since the GPU worked for the job
+	waiting time.Duration // part of quiet, in other, that is not counted as unused yet
+}
+
+// rest returns how much of the time of a job is unused now. A part of it was divided into busy, other and more.
+func (h *hold) rest(part, busy, other time.Duration) (unused time.Duration) {
+	if 100*busy >= part { // less is the driver's own work
+		h.quiet, h.waiting = 0, 0
+		return 0
+	}
+	h.quiet += part
+	h.waiting += other
+	if h.quiet < unusedAfter {
+		return 0
+	}
+	unused, h.waiting = h.waiting, 0
+	return unused
 }
 
 // jobOnly is a job without a GPU.
@@ -187,17 +209,17 @@ func (t *gpuTimes) piece(h *history.History, g *gpuHolds, to time.Duration, newe
 		g.total = sample.GPUTime{GPU: g.gpu, Began: stampAt(from, newest)}
 	}
 	g.total.Until = stampAt(to, newest)
-	var jobs []string
+	var holders []*hold
 	for i := range g.holds {
 		if x := &g.holds[i]; x.covers(from, to) {
 			held = true
 			if x.job != "" {
-				jobs = append(jobs, x.job)
+				holders = append(holders, x)
 			}
 		}
 	}
 	length := to - from
-	if len(jobs) == 0 {
+	if len(holders) == 0 {
 		row := t.row(g.gpu, "", from, to, newest)
 		busy := min(length, growth(h, history.LedgerBusy, ledger.ID("", g.gpu), from, to)[0])
 		for _, r := range []*sample.GPUTime{row.GPUTime, &g.total} {
@@ -212,16 +234,17 @@ func (t *gpuTimes) piece(h *history.History, g *gpuHolds, to time.Duration, newe
 		return
 	}
 	g.total.Allocated += length
-	n := time.Duration(len(jobs))
-	for i, job := range jobs {
+	n := time.Duration(len(holders))
+	for i, x := range holders {
 		part := length*time.Duration(i+1)/n - length*time.Duration(i)/n
-		row := t.row(g.gpu, job, from, to, newest)
+		row := t.row(g.gpu, x.job, from, to, newest)
 		row.Shared = row.Shared || n > 1
 		if row.Job != "" {
 			row.Allocated += length
 		}
 		before := *row.GPUTime
-		row.add(h, ledger.ID(job, g.gpu), from, to, part)
+		row.add(h, ledger.ID(x.job, g.gpu), from, to, part)
+		row.Unused += x.rest(part, row.Busy-before.Busy, row.Other-before.Other)
 		g.total.Busy += row.Busy - before.Busy
 		g.total.Storage += row.Storage - before.Storage
 		g.total.CPU += row.CPU - before.CPU

@@ -14,6 +14,7 @@ type tape struct {
 	r    *Readings
 	at   time.Duration
 	busy time.Duration
+	idle bool // the GPUs do not work
 }
 
 func newTape(t testing.TB) *tape {
@@ -32,7 +33,9 @@ func (p *tape) mark(m recording.Mark) { p.r.Apply(&recording.Entry{Mark: &m}) }
 func (p *tape) step(length time.Duration, gpus []sample.GPU, running map[string]int, held ...sample.GPUProcess) {
 	for end := p.at + length; p.at < end; {
 		p.at += 100 * time.Millisecond
-		p.busy += 50 * time.Millisecond
+		if !p.idle {
+			p.busy += 50 * time.Millisecond
+		}
 		stamp := sample.Stamp{Mono: p.at, Wall: time.Unix(1000, 0).Add(p.at)}
 		jobs := &sample.Sample{At: stamp}
 		for i, id := range []string{"a", "b"} {
@@ -112,6 +115,28 @@ func TestSharedGPU(t *testing.T) {
 	if len(now.JobNames) != 2 || now.JobNames[0].ID != "a" || now.JobNames[0].Name != "job a" {
 		t.Errorf("got the names %+v, want those of a and b", now.JobNames)
 	}
+}
+
+// Idle time of a GPU that is held is unused once it has lasted for five minutes, from its beginning on.
+func TestUnused(t *testing.T) {
+	p := newTape(t)
+	gpus := []sample.GPU{{ID: "GPU-1"}}
+	p.mark(recording.Mark{Op: recording.Follow, ID: "a", OnlyHeld: true, Name: &sample.JobName{Name: "job a"}})
+	a := sample.GPUProcess{GPU: "GPU-1", PID: 1}
+	run := func(length time.Duration, idle bool) sample.GPUTime {
+		p.idle = idle
+		p.step(length, gpus, map[string]int{"a": 1}, a)
+		return p.rows()["GPU-1 a"]
+	}
+	run(time.Second, false)
+	near(t, "after four minutes", run(4*time.Minute, true).Unused, 0)
+	worked := run(time.Second, false)
+	near(t, "after work", run(4*time.Minute, true).Unused, 0)
+	near(t, "after eight minutes", run(4*time.Minute, true).Unused, 8*time.Minute)
+	row := run(10*time.Second, false)
+	near(t, "when it works again", row.Unused, 8*time.Minute)
+	near(t, "other since then", row.Other-worked.Other, 8*time.Minute+5*time.Second)
+	near(t, "in all", run(time.Minute, true).Unused, 8*time.Minute)
 }
 
 // A launcher is followed as well as its rank: the time is the rank's alone.
