@@ -20,6 +20,7 @@ import (
 	"github.com/stallspan/stallspan/internal/api"
 	"github.com/stallspan/stallspan/internal/helper"
 	"github.com/stallspan/stallspan/internal/monitor"
+	"github.com/stallspan/stallspan/internal/state/drives"
 	"github.com/stallspan/stallspan/internal/store/past"
 	"github.com/stallspan/stallspan/internal/windows"
 )
@@ -156,7 +157,8 @@ func (d *daemon) watch() (err error) {
 		return err
 	}
 	d.monitor.Start()
-	d.past.Start(d.monitor.History(), func(err error) { d.monitor.Note("store", err) })
+	d.past.Start(d.monitor.History(), past.Times{Now: d.monitor.JobTimes, Boot: drives.Boot(config.Root)},
+		func(err error) { d.monitor.Note("store", err) })
 	return nil
 }
 

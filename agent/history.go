@@ -161,6 +161,7 @@ type historyRun struct {
 	show        map[string]bool // empty for everything
 	writer      historyWriter
 	damaged     int
+	later       int // blocks of a later version
 }
 
 // historyWriter is a form of the output.
@@ -194,6 +195,9 @@ func (h *historyRun) run(ctx context.Context) error {
 	}
 	if h.damaged > 0 {
 		say("warning: %d places of the history are damaged and left out", h.damaged)
+	}
+	if h.later > 0 {
+		say("warning: %d parts of the history are not shown: a later version of stallspan wrote them", h.later)
 	}
 	return h.writer.end(h)
 }
@@ -249,7 +253,7 @@ func (h *historyRun) files(ctx context.Context, folder string, m *buckets.Maker)
 func (h *historyRun) blocks(ctx context.Context, in io.Reader, m *buckets.Maker) error {
 	r := store.NewReader(in)
 	r.From, r.Until = h.from, h.until
-	defer func() { h.damaged += r.Damaged() }()
+	defer func() { h.damaged, h.later = h.damaged+r.Damaged(), h.later+r.Later() }()
 	for {
 		item, err := r.Next()
 		switch {

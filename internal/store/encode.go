@@ -76,9 +76,9 @@ func (e *encoder) entries(to []byte, kind EntryKind, list []Entry) ([]byte, erro
 	if len(list) == 0 {
 		return to, nil
 	}
-	f := frame{content: windowsBlock, first: math.MaxInt64, last: math.MinInt64}
-	if kind == Event {
-		f.content = eventsBlock
+	f := frame{content: contentOf[kind], first: math.MaxInt64, last: math.MinInt64}
+	if kind == Times {
+		f.group = Jobs // which earlier versions do not show to other users
 	}
 	e.raw = e.raw[:0]
 	for i := range list {

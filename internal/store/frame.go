@@ -39,7 +39,21 @@ const (
 	rowsBlock                      // rows of a group
 	windowsBlock
 	eventsBlock
+	timesBlock
 )
+
+// contentOf are the blocks of entries, by their kind.
+var contentOf = [entryKinds]content{Window: windowsBlock, Event: eventsBlock, Times: timesBlock}
+
+// kind returns the kind of the entries of a block; false for a block of anything else.
+func (c content) kind() (EntryKind, bool) {
+	for kind, of := range contentOf {
+		if of == c {
+			return EntryKind(kind), true
+		}
+	}
+	return 0, false
+}
 
 // marker begins each block. Readers search for it after damage.
 var marker = []byte{0xd7, 'S', 'b', '\n'}

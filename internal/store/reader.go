@@ -15,15 +15,17 @@ import (
 	"time"
 )
 
-// Item is a block: rows or entries. The other is empty.
+// Item is a block: rows, windows or events, or times of jobs. The others are empty.
 type Item struct {
 	Rows    *Rows
 	Entries []Entry
+	Times   []Entry
 }
 
 // Reader reads the blocks of a file, or of several files one after the other. It is not safe for concurrent use.
 type Reader struct {
 	From, Until time.Time // blocks without anything in between are left out; zero for no limit
+	OnlyTimes   bool      // all but the times of jobs are left out, and not looked into
 
 	in      *bufio.Reader
 	begun   bool
@@ -32,6 +34,7 @@ type Reader struct {
 	read    int64 // bytes that were consumed
 	made    int64 // bytes that were made of them
 	damaged int
+	later   int
 	cut     int64
 }
 
@@ -48,6 +51,9 @@ func NewReader(in io.Reader) *Reader {
 
 // Damaged returns how many places could not be read so far.
 func (r *Reader) Damaged() int { return r.damaged }
+
+// Later returns how many blocks were left out so far because a later version of this program has written them.
+func (r *Reader) Later() int { return r.later }
 
 // Cut returns the bytes at the end that are no complete block: it is being written, or its writer was killed.
 func (r *Reader) Cut() int64 { return r.cut }
@@ -68,7 +74,7 @@ func (r *Reader) Next() (Item, error) {
 		if err != nil {
 			return Item{}, err
 		}
-		if f.content != schemaBlock && r.outside(&f) {
+		if f.content != schemaBlock && r.outside(&f) || r.OnlyTimes && f.content != timesBlock {
 			continue
 		}
 		item, err := r.decode(&f, payload)
@@ -79,7 +85,7 @@ func (r *Reader) Next() (Item, error) {
 			if r.damaged++; r.damaged > maxDamaged {
 				return Item{}, ErrBroken
 			}
-		case item.Rows != nil || item.Entries != nil:
+		case item.Rows != nil || item.Entries != nil || item.Times != nil:
 			return item, nil
 		}
 	}
@@ -176,8 +182,9 @@ func (r *Reader) candidate(text []byte) int {
 var errDamaged = errors.New("a block is damaged")
 
 func (r *Reader) decode(f *frame, payload []byte) (item Item, err error) {
-	if f.content < schemaBlock || f.content > eventsBlock || f.group >= groups {
-		return item, nil // of a later version
+	if f.content < schemaBlock || f.content > timesBlock || f.group >= groups {
+		r.later++
+		return item, nil
 	}
 	raw, err := r.unpack(payload)
 	if err != nil {
@@ -199,7 +206,12 @@ func (r *Reader) decode(f *frame, payload []byte) (item Item, err error) {
 		item.Rows, err = parseRows(raw, f, known.columns)
 		return item, err
 	}
-	item.Entries, err = parseEntries(raw, f)
+	entries, err := parseEntries(raw, f)
+	if f.content == timesBlock {
+		item.Times = entries
+	} else {
+		item.Entries = entries
+	}
 	return item, err
 }
 
@@ -278,10 +290,7 @@ func parseRows(raw []byte, f *frame, columns []Column) (*Rows, error) {
 }
 
 func parseEntries(raw []byte, f *frame) ([]Entry, error) {
-	kind := Window
-	if f.content == eventsBlock {
-		kind = Event
-	}
+	kind, _ := f.content.kind()
 	var list []Entry
 	for line := range bytes.Lines(raw) {
 		e := Entry{Kind: kind}
@@ -311,8 +320,8 @@ func (v *varints) unsigned() uint64 {
 
 func (v *varints) signed() int64 { return unzigzag(v.unsigned()) }
 
-// Copy writes the blocks between two times as a file. With shows, it leaves out the jobs, and the windows and events
-// for which that is false.
+// Copy writes the blocks between two times as a file. With shows, it leaves out the curves of jobs, the entries for
+// which that is false, and what it does not know.
 func Copy(to io.Writer, in io.Reader, from, until time.Time, shows func(Entry) bool) error {
 	r := NewReader(in)
 	r.From, r.Until = from, until
@@ -331,20 +340,17 @@ func Copy(to io.Writer, in io.Reader, from, until time.Time, shows func(Entry) b
 		if err != nil {
 			return err
 		}
+		kind, isList := f.content.kind()
 		switch block = block[:0]; {
 		case f.content != schemaBlock && r.outside(&f):
 		case shows == nil:
 			block = append(f.append(block), payload...)
-		case f.content == windowsBlock || f.content == eventsBlock:
+		case isList:
 			if item, err := r.decode(&f, payload); err == nil {
-				kind := Window
-				if f.content == eventsBlock {
-					kind = Event
-				}
-				own := slices.DeleteFunc(item.Entries, func(e Entry) bool { return !shows(e) })
+				own := slices.DeleteFunc(slices.Concat(item.Entries, item.Times), func(e Entry) bool { return !shows(e) })
 				block, _ = e.entries(block, kind, own) // what was read can be written
 			}
-		case f.group == Devices:
+		case f.group == Devices && f.content <= rowsBlock:
 			block = append(f.append(block), payload...)
 		}
 	}

@@ -1,5 +1,5 @@
-// Package store keeps the past of a machine in files: curves of its devices, windows with their findings, and events.
-// docs/internals/store.md describes the format.
+// Package store keeps the past of a machine in files: curves of its devices, windows with their findings, events, and
+// the GPU time of jobs. docs/internals/store.md describes the format.
 //
 // A file consists of a header and blocks. Each block has its length and checksums, and files only grow. So a program
 // that is killed leaves at most one block that is cut. Readers find and skip it, and the next writer removes it. One
@@ -49,22 +49,20 @@ type EntryKind uint8
 const (
 	Window EntryKind = iota
 	Event
+	Times
 	entryKinds // number of kinds
 )
 
 func (k EntryKind) String() string {
-	if k == Window {
-		return "window"
-	}
-	return "event"
+	return [entryKinds]string{Window: "window", Event: "event", Times: "times"}[k]
 }
 
-// Entry is a window that ended, or an event.
+// Entry is a window that ended, an event, or the growth of the GPU time of one job.
 type Entry struct {
 	Kind   EntryKind       `json:"-"`
-	At     time.Time       `json:"time"`             // the end of the window, or the time of the event
-	Client string          `json:"client,omitempty"` // whose window it is: see window.Window.Client
-	Text   json.RawMessage `json:"text"`             // an explain.Report, or an emit.EventJSON
+	At     time.Time       `json:"time"`             // the end of the window or of the growth, or the time of the event
+	Client string          `json:"client,omitempty"` // whose window or job it is: see window.Window.Client
+	Text   json.RawMessage `json:"text"`             // an explain.Report, an emit.EventJSON, or as package past writes it
 }
 
 // Limits of the format. Readers refuse what exceeds them.

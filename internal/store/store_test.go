@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -383,6 +386,113 @@ func TestCopy(t *testing.T) {
 			if test.shows != nil && e.Kind == Window && e.Client != "uid 7" {
 				t.Errorf("%s: got a window of %s", name, e.Client)
 			}
+		}
+	}
+}
+
+// Times of jobs are read apart from windows and events, by their users, and do not look into other blocks.
+func TestTimesOfJobs(t *testing.T) {
+	folder := t.TempDir()
+	w := opened(t, folder, DefaultMaxSize)
+	for i := range 4 {
+		w.add(i)
+		w.AddEntry(Entry{At: at(i), Text: json.RawMessage(`{}`)})
+		w.AddEntry(Entry{Kind: Times, At: at(i), Client: []string{"uid 7", "uid 8"}[i%2], Text: json.RawMessage(`{"job":"a"}`)})
+		flush(t, w, at(i))
+	}
+	path := w.file.Name()
+	closed(t, w, at(4))
+	times := func(in io.Reader, only bool) (n, others int) {
+		r := NewReader(in)
+		r.OnlyTimes = only
+		for {
+			item, err := r.Next()
+			if errors.Is(err, io.EOF) {
+				return n, others
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range item.Times {
+				if e.Kind != Times || e.Client == "" || !e.At.Equal(at(n%4)) && !e.At.Equal(at(2*n)) {
+					t.Errorf("got the entry %+v as number %d", e, n)
+				}
+				n++
+			}
+			if item.Times == nil {
+				others++
+			}
+		}
+	}
+	text := contents(t, path)
+	if n, others := times(bytes.NewReader(text), false); n != 4 || others != 8 {
+		t.Errorf("got %d times and %d other blocks, want 4 and 8", n, others)
+	}
+	if n, others := times(bytes.NewReader(text), true); n != 4 || others != 0 {
+		t.Errorf("only times: got %d and %d other blocks, want 4 and none", n, others)
+	}
+	var own bytes.Buffer
+	shows := func(e Entry) bool { return e.Kind == Times && e.Client == "uid 7" }
+	if err := Copy(&own, bytes.NewReader(text), time.Time{}, time.Time{}, shows); err != nil {
+		t.Fatal(err)
+	}
+	if n, others := times(&own, false); n != 2 || others != 4 {
+		t.Errorf("of one user: got %d times and %d other blocks, want 2, and 4 of curves", n, others)
+	}
+}
+
+// What a later version writes is counted, and no plain user gets it.
+func TestBlocksOfALaterVersion(t *testing.T) {
+	var e encoder
+	e.raw = []byte("something new")
+	text, err := e.pack(header(), frame{content: timesBlock + 1, first: at(0).Unix(), last: at(0).Unix()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(bytes.NewReader(text))
+	if _, err := r.Next(); !errors.Is(err, io.EOF) || r.Later() != 1 || r.Damaged() != 0 {
+		t.Errorf("got %v, %d blocks of a later version and %d damaged, want 1 and 0", err, r.Later(), r.Damaged())
+	}
+	var all, own bytes.Buffer
+	err = Copy(&all, bytes.NewReader(text), time.Time{}, time.Time{}, nil)
+	if err != nil || !bytes.Equal(all.Bytes(), text) {
+		t.Errorf("got %q, %v, want the file as it is", all.Bytes(), err)
+	}
+	err = Copy(&own, bytes.NewReader(text), time.Time{}, time.Time{}, func(Entry) bool { return true })
+	if err != nil || !bytes.Equal(own.Bytes(), header()) {
+		t.Errorf("for a user: got %q, %v, want no block", own.Bytes(), err)
+	}
+}
+
+// Times take a quarter of a file at most, also after a restart, and windows do not drive them out.
+func TestTimesTakeAQuarterAtMost(t *testing.T) {
+	folder := t.TempDir()
+	random := rand.New(rand.NewPCG(1, 2))
+	noise := func() json.RawMessage { return fmt.Appendf(nil, `{"x":"%x%x"}`, random.Uint64(), random.Uint64()) }
+	for range 3 {
+		w := opened(t, folder, MinMaxSize)
+		for range 20 {
+			for range 200 {
+				w.AddEntry(Entry{At: at(0), Text: noise()})
+				w.AddEntry(Entry{Kind: Times, At: at(0), Text: noise()})
+			}
+			flush(t, w, at(0))
+		}
+		if w.Lost() == 0 {
+			t.Error("got no loss, want one")
+		}
+		closed(t, w, at(0))
+	}
+	files, err := Files(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		r, size := NewReader(bytes.NewReader(contents(t, f.Path))), map[content]int64{}
+		for b, _, err := r.block(); err == nil; b, _, err = r.block() {
+			size[b.content] += frameSize + int64(b.length)
+		}
+		if n := size[timesBlock]; n > MinMaxSize/fileShare/timesShare || n < MinMaxSize/fileShare/timesShare/2 {
+			t.Errorf("%s: got %d bytes of times, want a quarter of %d at most", f.Path, n, MinMaxSize/fileShare)
 		}
 	}
 }

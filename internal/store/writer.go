@@ -34,6 +34,7 @@ const (
 const (
 	fileShare  = 8 // one file: a day that needs more has several
 	entryShare = 2 // of a file: windows and events must not drive curves out
+	timesShare = 4 // of a file: so must jobs that come and go
 )
 
 // Bounds of what waits to be written.
@@ -62,6 +63,7 @@ type Writer struct {
 	part    int
 	size    int64 // bytes of the file that are complete blocks
 	entries int64 // part of size, for windows and events
+	times   int64 // part of size, for times of jobs
 	number  uint32
 	written [groups]*numbered // in this file
 	rows    []*Rows           // that wait
@@ -149,15 +151,19 @@ func (w *Writer) open(g Group, columns []Column, length time.Duration, start int
 	return r
 }
 
-// AddEntry adds a window or an event. It waits until Flush, and is lost if too many wait or if it is too large.
-func (w *Writer) AddEntry(e Entry) {
+// AddEntry adds an entry. It waits until Flush. If too many wait, or if it is too large, it is not added, and the
+// result is false. That counts as lost, except for times: the next growth has them.
+func (w *Writer) AddEntry(e Entry) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.list[e.Kind]) >= maxEntriesWaiting || len(e.Text) > maxText {
-		w.lost++
-		return
+		if e.Kind != Times {
+			w.lost++
+		}
+		return false
 	}
 	w.list[e.Kind] = append(w.list[e.Kind], e)
+	return true
 }
 
 // Lost returns how many intervals, windows and events were lost so far, because they could not be written in time or
@@ -173,7 +179,7 @@ func (w *Writer) Lost() uint64 {
 func (w *Writer) Flush(at time.Time) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.rows) == 0 && len(w.list[Window]) == 0 && len(w.list[Event]) == 0 {
+	if w.waiting() == 0 {
 		return nil
 	}
 	if err := w.choose(at); err != nil {
@@ -185,18 +191,24 @@ func (w *Writer) Flush(at time.Time) error {
 		w.clear()
 		return w.reason(err)
 	}
-	if w.entries+t.entries > w.options.MaxSize/fileShare/entryShare {
+	if w.entries+int64(len(t.entries)) > w.options.MaxSize/fileShare/entryShare {
 		w.lost += uint64(len(w.list[Window]) + len(w.list[Event]))
-		t.bytes, t.entries = t.bytes[:t.curves], 0
+		t.entries = nil
 	}
-	if err := w.makeRoom(at, int64(len(t.bytes))); err != nil {
+	if w.times+int64(len(t.times)) > w.options.MaxSize/fileShare/timesShare {
+		w.lost += uint64(len(w.list[Times]))
+		t.times = nil
+	}
+	all := slices.Concat(t.curves, t.times, t.entries)
+	if err := w.makeRoom(at, int64(len(all))); err != nil {
 		return w.reason(err)
 	}
-	if _, err := w.file.WriteAt(t.bytes, w.size); err != nil {
+	if _, err := w.file.WriteAt(all, w.size); err != nil {
 		_ = w.file.Truncate(w.size) // a block that is cut would be skipped, too
 		return w.reason(err)
 	}
-	w.size, w.entries = w.size+int64(len(t.bytes)), w.entries+t.entries
+	w.size += int64(len(all))
+	w.entries, w.times = w.entries+int64(len(t.entries)), w.times+int64(len(t.times))
 	w.written, w.number = t.written, t.number
 	w.clear()
 	if w.oldest.Load() == 0 {
@@ -209,7 +221,10 @@ func (w *Writer) waiting() (n int) {
 	for _, r := range w.rows {
 		n += len(r.Starts)
 	}
-	return n + len(w.list[Window]) + len(w.list[Event])
+	for _, list := range w.list {
+		n += len(list)
+	}
+	return n
 }
 
 func (w *Writer) clear() {
@@ -228,11 +243,11 @@ func (w *Writer) reason(err error) error {
 	return fmt.Errorf("the history in %s is not written, %s: %w", w.options.Folder, what, err)
 }
 
-// text is what Flush writes: curves, and then windows and events.
+// text is what Flush writes, in this order.
 type text struct {
-	bytes   []byte
-	curves  int   // length of the first part
-	entries int64 // length of the second one
+	curves  []byte
+	times   []byte
+	entries []byte // windows and events
 	written [groups]*numbered
 	number  uint32
 }
@@ -241,59 +256,81 @@ type text struct {
 func (w *Writer) encode(written [groups]*numbered, number uint32, begin bool) (t text, err error) {
 	t.written, t.number = written, number
 	if begin {
-		t.bytes = header()
+		t.curves = header()
 	}
 	for _, r := range w.rows {
 		known := t.written[r.Group]
 		if known == nil || !slices.Equal(known.columns, r.Columns) {
 			t.number++
 			known = &numbered{t.number, r.Columns}
-			if t.bytes, err = w.encoder.columns(t.bytes, r.Group, t.number, r.Columns); err != nil {
+			if t.curves, err = w.encoder.columns(t.curves, r.Group, t.number, r.Columns); err != nil {
 				return t, err
 			}
 			t.written[r.Group] = known
 		}
-		if t.bytes, err = w.encoder.rows(t.bytes, known.number, r); err != nil {
+		if t.curves, err = w.encoder.rows(t.curves, known.number, r); err != nil {
 			return t, err
 		}
 	}
-	t.curves = len(t.bytes)
-	for kind := range entryKinds {
-		if t.bytes, err = w.encoder.entries(t.bytes, kind, w.list[kind]); err != nil {
+	for _, kind := range []EntryKind{Window, Event} {
+		if t.entries, err = w.encoder.entries(t.entries, kind, w.list[kind]); err != nil {
 			return t, err
 		}
 	}
-	t.entries = int64(len(t.bytes) - t.curves)
-	return t, nil
+	t.times, err = w.encoder.entries(t.times, Times, w.list[Times])
+	return t, err
 }
 
-// Copy writes what is between two times as a file, with what waits. It is that of one moment, however long it takes.
-// With owns, it leaves out the jobs, and the windows of clients for which that is false.
-func (w *Writer) Copy(to io.Writer, from, until time.Time, shows func(Entry) bool) error {
+// View is what a Writer has at one moment: its files, and what waits to be written.
+type View struct {
+	folder  string
+	waiting []byte
+	newest  string // the file that grows; "" before the first Flush
+	size    int64  // of that
+}
+
+// View returns what there is now. It waits for a disk on which a Flush hangs.
+func (w *Writer) View() (*View, error) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	waiting, err := w.encode([groups]*numbered{}, 0, true)
-	newest, size := "", w.size
-	if w.file != nil {
-		newest = w.file.Name()
-	}
-	w.mu.Unlock()
 	if err != nil {
-		return err
+		return nil, err
 	}
+	all := slices.Concat(waiting.curves, waiting.times, waiting.entries)
+	v := &View{folder: w.options.Folder, waiting: all, size: w.size}
+	if w.file != nil {
+		v.newest = w.file.Name()
+	}
+	return v, nil
+}
+
+// Each calls take with each file that may have something between two times, and at last with what waits.
+func (v *View) Each(from, until time.Time, take func(io.Reader) error) error {
 	ended := false
-	err = Each(w.options.Folder, from, until, func(path string, file io.Reader) error {
+	err := Each(v.folder, from, until, func(path string, file io.Reader) error {
 		if ended {
 			return nil
 		}
-		if ended = path == newest; ended {
-			file = io.LimitReader(file, size)
+		if ended = path == v.newest; ended {
+			file = io.LimitReader(file, v.size)
 		}
-		return Copy(to, file, from, until, shows)
+		return take(file)
 	})
-	if err == nil {
-		err = Copy(to, bytes.NewReader(waiting.bytes), from, until, shows)
+	if err != nil {
+		return err
 	}
-	return err
+	return take(bytes.NewReader(v.waiting))
+}
+
+// Copy writes what is between two times as a file: that of one moment, however long it takes. With shows, it leaves out
+// what the function Copy does.
+func (w *Writer) Copy(to io.Writer, from, until time.Time, shows func(Entry) bool) error {
+	v, err := w.View()
+	if err != nil {
+		return err
+	}
+	return v.Each(from, until, func(file io.Reader) error { return Copy(to, file, from, until, shows) })
 }
 
 // Oldest returns the first time that may be in the files. It does not wait for a disk.
@@ -358,7 +395,7 @@ func (w *Writer) choose(at time.Time) error {
 	}
 	state.LikeOld(file, filepath.Join(w.options.Folder, ".new")) // the owner of the folder
 	w.file, w.day, w.part = file, day, part+1
-	w.size, w.entries, w.number, w.written = 0, 0, 0, [groups]*numbered{}
+	w.size, w.entries, w.times, w.number, w.written = 0, 0, 0, 0, [groups]*numbered{}
 	return nil
 }
 
@@ -379,14 +416,17 @@ func (w *Writer) resume(day time.Time, part int, limit int64) error {
 		return err
 	}
 	r := NewReader(file)
-	var end, entries int64
+	var end, entries, times int64
 	number := uint32(0)
 	for err == nil {
 		var f frame
 		if f, _, err = r.block(); err == nil {
 			end, number = r.read, max(number, f.schema)
-			if f.content == windowsBlock || f.content == eventsBlock {
-				entries += frameSize + int64(f.length)
+			switch length := frameSize + int64(f.length); f.content {
+			case windowsBlock, eventsBlock:
+				entries += length
+			case timesBlock:
+				times += length
 			}
 		}
 	}
@@ -399,7 +439,7 @@ func (w *Writer) resume(day time.Time, part int, limit int64) error {
 		return err
 	}
 	w.file, w.day, w.part = file, day, part
-	w.size, w.entries, w.number, w.written = end, entries, number, [groups]*numbered{}
+	w.size, w.entries, w.times, w.number, w.written = end, entries, times, number, [groups]*numbered{}
 	return nil
 }
 

@@ -1,5 +1,5 @@
 // Package past writes the past of the agent's machine to the store: curves made from the history in memory, windows
-// that ended, and events.
+// that ended, events, and the GPU time of jobs.
 package past
 
 import (
@@ -46,6 +46,8 @@ type Recorder struct {
 	lost    uint64 // windows and events, because they came too fast
 	writer  *store.Writer
 
+	times times
+
 	of       *history.History // and the rest belongs to the goroutine
 	report   func(error)
 	done     time.Duration // monotonic time up to which intervals are written
@@ -62,11 +64,11 @@ func New(o store.Options) *Recorder {
 }
 
 // Start begins to record. report receives each problem.
-func (r *Recorder) Start(h *history.History, report func(error)) {
+func (r *Recorder) Start(h *history.History, t Times, report func(error)) {
 	if r == nil {
 		return
 	}
-	r.of, r.report, r.ended = h, report, make(chan struct{})
+	r.of, r.times.Times, r.report, r.ended = h, t, report, make(chan struct{})
 	r.begin(sample.Now())
 	go func() { // owned by r: see Stop
 		defer close(r.ended)
@@ -76,6 +78,7 @@ func (r *Recorder) Start(h *history.History, report func(error)) {
 
 func (r *Recorder) begin(now sample.Stamp) {
 	r.done, r.flush = now.Mono, now.Mono+flushEvery
+	r.times.next = now.Mono + timesEvery
 }
 
 // Stop writes the rest, and waits for it: for five seconds at most.
@@ -91,6 +94,7 @@ func (r *Recorder) Stop() {
 }
 
 func (r *Recorder) run() {
+	r.open(sample.Now()) // what earlier programs wrote can be read at once
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	for {
@@ -155,7 +159,7 @@ func (r *Recorder) round(now sample.Stamp) {
 	}
 	r.advance(now)
 	r.passEntries()
-	if now.Mono >= r.flush {
+	if r.times.pass(now, false, r.writer) || now.Mono >= r.flush {
 		r.flush = now.Mono + flushEvery
 		r.note(r.writer.Flush(now.Wall))
 	}
@@ -168,6 +172,7 @@ func (r *Recorder) close(now sample.Stamp) {
 	}
 	r.advance(now)
 	r.passEntries()
+	r.times.pass(now, true, r.writer)
 	r.note(r.writer.Close(now.Wall))
 }
 

@@ -362,14 +362,14 @@ func TestStartAndStop(t *testing.T) {
 	m.fill(t, 0, time.Second)
 	folder := filepath.Join(t.TempDir(), "history")
 	r := New(store.Options{Folder: folder, MaxSize: store.DefaultMaxSize, MaxAge: store.DefaultMaxAge})
-	r.Start(m.history, func(err error) { t.Error(err) })
+	r.Start(m.history, Times{}, func(err error) { t.Error(err) })
 	r.Event(time.Now(), "", []byte(`{}`))
 	r.Stop()
 	if _, entries := read(t, folder); len(entries) != 1 {
 		t.Errorf("got %d entries, want the event", len(entries))
 	}
 	var none *Recorder
-	none.Start(m.history, nil)
+	none.Start(m.history, Times{}, nil)
 	none.Window(nil)
 	none.Event(time.Now(), "", nil)
 	none.Stop()
