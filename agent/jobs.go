@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"io"
@@ -15,27 +16,36 @@ import (
 )
 
 func jobsCommand() *cobra.Command {
-	asJSON, asCSV, running := false, false, false
+	asJSON, asCSV, running, since := false, false, false, "24h"
 	cmd := &cobra.Command{
-		Use:   "jobs",
+		Use:   "jobs [--since TIME] [--running] [--json|--csv]",
 		Short: "List the jobs of this machine's GPUs, and where their GPU hours went",
 		Long: `Lists every process that holds memory of a GPU, and those that did within the last day, without any
-announcement. Each has the hours for which it held GPUs, and what became of them.
-The agent, or a Collector with the receiver, counts since it began.`,
+announcement. Each has the hours for which it held GPUs, what became of them, and the change that would
+give it the most. The job that lost most comes first.
+The agent keeps these times in its history. A Collector with the receiver counts since it began.`,
 		Example: `  stallspan jobs
+  stallspan jobs --since 7d --csv > week.csv
   stallspan jobs --running --json | jq '.jobs[] | select(.storage > 3600) | .name'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON && asCSV {
 				return usagef("--json and --csv: give one of them")
 			}
+			from, err := parsePast("--since", since, time.Now())
+			if err != nil {
+				return usage(err)
+			}
 			client, err := api.FromEnvironment()
 			if err != nil {
 				return usage(err)
 			}
-			all, err := client.Jobs(cmd.Context())
+			all, err := client.Jobs(cmd.Context(), from, time.Time{})
 			if err != nil {
 				return unanswered(client, err)
+			}
+			if all.Problem != "" {
+				say("warning: %s", all.Problem)
 			}
 			if running {
 				all.Jobs = slices.DeleteFunc(all.Jobs, func(j api.Job) bool { return !j.Running })
@@ -46,9 +56,11 @@ The agent, or a Collector with the receiver, counts since it began.`,
 			case asCSV:
 				return jobsCSV(cmd.OutOrStdout(), all)
 			}
-			return writeTable(cmd.OutOrStdout(), func(t *table) { t.jobs(all) })
+			return writeTable(cmd.OutOrStdout(), func(t *table) { t.jobs(all, from) })
 		},
 	}
+	cmd.Flags().StringVar(&since, "since", since,
+		"count from this `time` on: an age such as 2h or 3d, 14:05, or 2026-11-23T14:05")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print everything as JSON, in seconds")
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print a line for each job and GPU, in seconds")
 	cmd.Flags().BoolVar(&running, "running", false, "leave out jobs that have ended")
@@ -56,33 +68,43 @@ The agent, or a Collector with the receiver, counts since it began.`,
 }
 
 // jobs prints a line for each job, and one for each GPU that no process held for a while.
-func (t *table) jobs(all *api.Jobs) {
+func (t *table) jobs(all *api.Jobs, from time.Time) {
 	if len(all.Jobs) == 0 {
-		t.line("No job has held memory of a GPU within the last day.")
+		t.line("No job has held memory of a GPU in this time.")
 	} else {
-		t.jobRow("job", "user", "GPUs", "held", "busy", "storage", "CPU", "other", "with instant storage")
+		t.jobRow("job", "user or pod", "GPUs", "held", "busy", "storage", "CPU", "other", "unused", "best fix")
 	}
+	slices.SortStableFunc(all.Jobs, func(a, b api.Job) int { return cmp.Compare(b.Lost(), a.Lost()) })
 	for i := range all.Jobs {
 		j := &all.Jobs[i]
-		name := j.Name
+		name, fix := j.Name, "-"
 		if !j.Running {
 			name += ", ended"
 		}
-		t.jobRow(name, j.User, gpuCount(j), hours(j.Allocated), share(j.Busy, j), share(j.Storage, j),
-			share(j.CPU, j), share(j.Other, j), faster(j))
+		if j.Fix != nil {
+			fix = j.Fix.Says
+		}
+		t.jobRow(name, jobOwner(j), gpuCount(j), hours(j.Allocated), share(j.Busy, j), share(j.Storage, j),
+			share(j.CPU, j), share(j.Other, j), share(min(j.Unused, j.Other), j), fix)
 	}
 	for _, g := range all.GPUs {
 		if g.Idle >= time.Minute.Seconds() {
 			t.line(fmt.Sprintf("%s: held by no process for %s.", g.ID, hours(g.Idle)))
 		}
 	}
+	if all.Since.Sub(from) > time.Minute {
+		t.line("Counted since " + all.Since.Local().Format(time.DateTime) + ": nothing is known of the time before.")
+	}
 }
 
-func (t *table) jobRow(name, user, gpus, held, busy, storage, cpu, other, gain string) {
-	const nameWidth, userWidth = 22, 8
-	t.line(fmt.Sprintf("%s %s %4s %7s %5s %7s %5s %5s  %s", fit(name, nameWidth), fit(user, userWidth), gpus, held, busy,
-		storage, cpu, other, gain))
+func (t *table) jobRow(name, owner, gpus, held, busy, storage, cpu, other, unused, fix string) {
+	const nameWidth, ownerWidth = 22, 12
+	t.line(fmt.Sprintf("%s %s %4s %7s %5s %7s %5s %5s %6s  %s", fit(name, nameWidth), fit(owner, ownerWidth), gpus, held,
+		busy, storage, cpu, other, unused, fix))
 }
+
+// jobOwner is the pod of a job, or else its user.
+func jobOwner(j *api.Job) string { return cmp.Or(j.Attributes["k8s.pod.name"], j.User) }
 
 // gpuCount is how many GPUs a job has held; "-" for one without.
 func gpuCount(j *api.Job) string {
@@ -105,33 +127,24 @@ func hours(seconds float64) string {
 	return fmt.Sprintf("%.0f h", seconds/3600)
 }
 
-// divided is the time of a job that its causes add up to: less than the allocated time where it shared a GPU.
-func divided(j *api.Job) float64 { return j.Busy + j.Storage + j.CPU + j.Other }
-
 // share prints a part of a job's time. Without a GPU, busy is not known.
 func share(part float64, j *api.Job) string {
-	if total := divided(j); total > 0 {
+	if total := j.Sum(); total > 0 {
 		return fmt.Sprintf("%.0f %%", 100*part/total)
 	}
 	return "-"
-}
-
-// faster prints by how much instant storage would have sped a job up.
-func faster(j *api.Job) string {
-	total := divided(j)
-	if total <= 0 || j.Gain/total < 0.01 {
-		return "the same"
-	}
-	return fmt.Sprintf("%.2gx", total/max(total-j.Gain, total/100))
 }
 
 // jobsCSV prints a line for each job and GPU.
 func jobsCSV(out io.Writer, all *api.Jobs) error {
 	w := csv.NewWriter(out)
 	_ = w.Write(strings.Fields("job name user pid running began until gpu shared " +
-		"allocated_s busy_s storage_s cpu_s other_s gain_s"))
+		"allocated_s busy_s storage_s cpu_s other_s gain_s unused_s pod namespace fix"))
 	for i := range all.Jobs {
-		j := &all.Jobs[i]
+		j, fix := &all.Jobs[i], ""
+		if j.Fix != nil {
+			fix = j.Fix.Says
+		}
 		on := j.GPUs
 		if len(on) == 0 {
 			on = []api.JobGPU{{JobTime: j.JobTime}}
@@ -140,9 +153,10 @@ func jobsCSV(out io.Writer, all *api.Jobs) error {
 			row := []string{j.ID, j.Name, j.User, strconv.Itoa(j.PID), strconv.FormatBool(j.Running),
 				j.Began.UTC().Format(time.RFC3339Nano), j.Until.UTC().Format(time.RFC3339Nano), g.ID,
 				strconv.FormatBool(g.Shared)}
-			for _, v := range []float64{g.Allocated, g.Busy, g.Storage, g.CPU, g.Other, g.Gain} {
+			for _, v := range []float64{g.Allocated, g.Busy, g.Storage, g.CPU, g.Other, g.Gain, g.Unused} {
 				row = append(row, strconv.FormatFloat(v, 'f', 3, 64))
 			}
+			row = append(row, j.Attributes["k8s.pod.name"], j.Attributes["k8s.namespace.name"], fix)
 			_ = w.Write(row) // w keeps the first error
 		}
 	}

@@ -87,13 +87,104 @@ func TestJobsCommand(t *testing.T) {
 	if got := jobs(); !strings.Contains(got, "sleep, ended") {
 		t.Errorf("got %s, want the job as ended", got)
 	}
-	if got := jobs("--running"); !strings.Contains(got, "No job has held memory of a GPU") {
+	if got := jobs("--running"); !strings.Contains(got, "No job has held memory of a GPU in this time") {
 		t.Errorf("--running: got %s, want no job", got)
 	}
 	rows, err := csv.NewReader(strings.NewReader(jobs("--csv"))).ReadAll()
 	if err != nil || len(rows) != 2 || rows[1][1] != "sleep" || rows[1][7] != "GPU-0" {
 		t.Errorf("--csv: got %q, %v, want a row of sleep on GPU-0", rows, err)
 	}
+}
+
+// A job that outlives agents stays one job with the sum of what they saw, also after a kill, and one that ended before
+// stays listed. The time between agents counts for no job.
+func TestJobsOutliveTheAgent(t *testing.T) {
+	t.Parallel()
+	begin := time.Now()
+	var pids [2]int
+	for i := range pids {
+		program := exec.Command("sleep", "600")
+		if err := program.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			_ = program.Process.Kill()
+			_ = program.Wait()
+		}()
+		pids[i] = program.Process.Pid
+	}
+	const gpu = "gpu 0 uuid=GPU-0 utilization=40 processes=%d:5e8\ngpu 1 uuid=GPU-1 utilization=10 processes=%s\n"
+	player := fixture.PlayGPU(t, fmt.Sprintf(gpu, pids[0], fmt.Sprintf("%d:5e8", pids[1])))
+	socket, state, config := socketIn(t), t.TempDir(), nvmlConfig(t, fixture.NVML(t))
+	start := func() *invocation {
+		v := stallspan(t, "agent", "--config", config)
+		said := new(liveOutput)
+		v.Stderr = said
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket, "FAKENVML_FILE="+player.Path, "XDG_STATE_HOME="+state)
+		v.start()
+		said.until(t, 1, "windows are announced at "+socket)
+		return v
+	}
+	client := api.NewClient(socket)
+	listed := func(what string, ok func(map[int]api.Job) bool) map[int]api.Job {
+		t.Helper()
+		jobs := map[int]api.Job{}
+		for until := time.Now().Add(slowest / 2); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+			all, err := client.Jobs(t.Context(), time.Time{}, time.Time{})
+			if err != nil || all.Problem != "" {
+				t.Fatalf("got %+v, %v, want the jobs", all, err)
+			}
+			clear(jobs)
+			for _, j := range all.Jobs {
+				jobs[j.PID] = j
+			}
+			if len(jobs) == len(all.Jobs) && len(jobs) <= len(pids) && ok(jobs) {
+				return jobs
+			}
+		}
+		t.Fatalf("got %+v, want %s", jobs, what)
+		return nil
+	}
+	first := start()
+	listed("two jobs", func(jobs map[int]api.Job) bool {
+		return jobs[pids[0]].Allocated > 2 && jobs[pids[1]].Allocated > 2
+	})
+	player.Write(fmt.Sprintf(gpu, pids[0], ""))
+	listed("one that has ended", func(jobs map[int]api.Job) bool {
+		return jobs[pids[0]].Running && len(jobs) == 2 && !jobs[pids[1]].Running
+	})
+	stop(t, first)
+	time.Sleep(2 * time.Second) // of no job
+	second := start()
+	before := listed("both jobs of the first agent", func(jobs map[int]api.Job) bool {
+		return jobs[pids[0]].Running && jobs[pids[0]].Allocated > 2 && jobs[pids[1]].Allocated > 2
+	})
+	if before[pids[1]].Running {
+		t.Errorf("got the job %+v, want it as ended", before[pids[1]])
+	}
+	after := listed("the first job to go on", func(jobs map[int]api.Job) bool {
+		return jobs[pids[0]].Allocated > before[pids[0]].Allocated+2
+	})
+	j := after[pids[0]]
+	if wall := time.Since(begin).Seconds() - 2; j.ID != before[pids[0]].ID || len(j.GPUs) != 1 || j.Allocated > wall ||
+		j.Sum() < j.Allocated-1e-6 || j.Sum() > j.Allocated+1e-6 || j.Name != "sleep" {
+		t.Errorf("got %+v, want one job on a GPU with less than %v s, all of it divided", j, wall)
+	}
+	if after[pids[1]].Allocated != before[pids[1]].Allocated {
+		t.Errorf("got %+v, want no more time than %+v", after[pids[1]], before[pids[1]])
+	}
+	if err := second.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = second.Wait() // it was killed
+	third := start()
+	last := listed("both jobs after a kill", func(jobs map[int]api.Job) bool {
+		return len(jobs) == 2 && jobs[pids[0]].Running
+	})
+	if got := last[pids[0]].Allocated; got < 2 || got > time.Since(begin).Seconds() {
+		t.Errorf("got %v s, want what the first agent has written, and what the third one saw", got)
+	}
+	stop(t, third)
 }
 
 // nvmlConfig writes a config with a driver's library.

@@ -73,7 +73,7 @@ func (b *Bridge) serve(w http.ResponseWriter, r *http.Request) error {
 		return refuse(http.StatusForbidden, "this port is for this machine's browser: use localhost, not %s", excerpt(r.Host))
 	case isShell(r):
 		return shell(w, hostname(""))
-	case r.Method != http.MethodGet || r.URL.Path != page.LivePath && r.URL.Path != page.LivePath+"/live":
+	case !isData(r):
 		return refuse(http.StatusNotFound, "there is no %s: this port shows a page", excerpt(r.URL.Path))
 	case !mayView(r):
 		return refuse(http.StatusForbidden, "requests from pages of other sites are refused")

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
 )
 
@@ -18,6 +19,9 @@ type Past interface {
 	Copy(to io.Writer, from, until time.Time, shows func(store.Entry) bool) error
 	// Keep takes a window of a client that ended, as JSON. It does not wait.
 	Keep(ended time.Time, client string, report []byte)
+	// JobTimes returns the time of GPUs and jobs between two moments, zero for no limit, also of earlier programs, and who
+	// the jobs are. With an error, it is that of this program.
+	JobTimes(since, until time.Time) ([]sample.GPUTime, []sample.JobName, error)
 	// Oldest returns the first time that may be there. It does not wait.
 	Oldest() (at time.Time, ok bool)
 }
@@ -70,7 +74,7 @@ func (p *patientWriter) Write(text []byte) (int, error) {
 	return p.w.Write(text)
 }
 
-// historyQuery reads the query of GET /v1/history: Unix seconds.
+// historyQuery reads the query of GET /v1/history and /v1/jobs: Unix seconds.
 func historyQuery(r *http.Request) (from, until time.Time, err error) {
 	for key, values := range r.URL.Query() {
 		value := values[len(values)-1]
@@ -89,11 +93,16 @@ func historyQuery(r *http.Request) (from, until time.Time, err error) {
 
 // History returns what is between two times, zero for no limit, in the form of the store's files. The caller closes it.
 func (c *Client) History(ctx context.Context, from, until time.Time) (io.ReadCloser, error) {
+	return c.open(ctx, "/v1/history?"+between(from, until))
+}
+
+// between is the query of two times, zero for no limit.
+func between(from, until time.Time) string {
 	query := url.Values{}
 	for key, at := range map[string]time.Time{"since": from, "until": until} {
 		if !at.IsZero() {
 			query.Set(key, strconv.FormatInt(at.Unix(), 10))
 		}
 	}
-	return c.open(ctx, "/v1/history?"+query.Encode())
+	return query.Encode()
 }

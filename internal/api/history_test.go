@@ -11,13 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
 )
 
 // kept is a past that is a text.
 type kept struct {
-	text string
-	err  error
+	text  string
+	err   error
+	times []sample.GPUTime
+	names []sample.JobName
 
 	mu          sync.Mutex
 	from, until time.Time
@@ -34,6 +37,13 @@ func (k *kept) Copy(to io.Writer, from, until time.Time, shows func(store.Entry)
 		return err
 	}
 	return k.err
+}
+
+func (k *kept) JobTimes(since, until time.Time) ([]sample.GPUTime, []sample.JobName, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.from, k.until = since, until
+	return k.times, k.names, k.err
 }
 
 func (k *kept) Oldest() (time.Time, bool) { return time.Time{}, false }

@@ -3,6 +3,8 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -12,8 +14,10 @@ import (
 
 // Jobs is the response to GET /v1/jobs. All times are in seconds.
 type Jobs struct {
-	Jobs []Job     `json:"jobs"` // those that run, and those that ended within a day; the oldest first
-	GPUs []FreeGPU `json:"gpus"` // the time of GPUs that no followed job held
+	Since   time.Time `json:"since"`             // the first moment that may count
+	Problem string    `json:"problem,omitempty"` // why earlier times are missing
+	Jobs    []Job     `json:"jobs"`              // those that run, and those that did since then; the oldest first
+	GPUs    []FreeGPU `json:"gpus"`              // the time of GPUs that no followed job held
 }
 
 // Job is what became of the time of one job.
@@ -27,7 +31,8 @@ type Job struct {
 	Began      time.Time         `json:"began"`
 	Until      time.Time         `json:"until"` // up to which its time is known
 	JobTime                      // the sum over its GPUs
-	GPUs       []JobGPU          `json:"gpus"` // none for a job without a GPU
+	GPUs       []JobGPU          `json:"gpus"`          // none for a job without a GPU
+	Fix        *Fix              `json:"fix,omitempty"` // nil if none of them would give a hundredth of its time
 }
 
 // JobGPU is the time of a job on one GPU.
@@ -44,7 +49,57 @@ type JobTime struct {
 	Storage   float64 `json:"storage"`
 	CPU       float64 `json:"cpu"`
 	Other     float64 `json:"other"`
-	Gain      float64 `json:"gain"` // that instant storage would have saved
+	Unused    float64 `json:"unused"` // part of other: the GPU did nothing for five minutes or more
+	Gain      float64 `json:"gain"`   // that instant storage would have saved
+}
+
+// Lost is the time in which the job held GPUs that did not work.
+func (t *JobTime) Lost() float64 { return t.Storage + t.CPU + t.Other }
+
+// Sum is the time that the causes add up to: less than the allocated time where GPUs were shared.
+func (t *JobTime) Sum() float64 { return t.Busy + t.Lost() }
+
+// Kinds of fixes.
+const (
+	FixStorage = "storage" // serve the job's data at once, as from memory
+	FixCPU     = "cpu"     // more workers of the input pipeline
+	FixRelease = "release" // end or suspend the job while it does nothing
+)
+
+// Fix is the change that would give the most of a job's GPU time.
+type Fix struct {
+	Kind   string  `json:"kind"`
+	Saves  float64 `json:"saves"`   // seconds of GPU time
+	AtMost bool    `json:"at_most"` // it saves no more than that
+	Says   string  `json:"says"`
+}
+
+// minFix is the least part of a job's time that is worth a fix.
+const minFix = 0.01
+
+// fix returns the best one, or nil.
+func (t *JobTime) fix() *Fix {
+	total := t.Sum()
+	best := Fix{Kind: FixStorage, Saves: t.Gain}
+	if t.CPU > best.Saves {
+		best = Fix{Kind: FixCPU, Saves: t.CPU, AtMost: true}
+	}
+	if t.Unused > best.Saves {
+		best = Fix{Kind: FixRelease, Saves: t.Unused}
+	}
+	if total <= 0 || best.Saves < minFix*total {
+		return nil
+	}
+	faster := fmt.Sprintf("%.2gx", total/max(total-best.Saves, total/100))
+	switch best.Kind {
+	case FixStorage:
+		best.Says = "instant storage: " + faster
+	case FixCPU:
+		best.Says = "more CPU: " + faster + " at most"
+	case FixRelease:
+		best.Says = fmt.Sprintf("release it when idle: %.0f %%", 100*best.Saves/total)
+	}
+	return &best
 }
 
 // FreeGPU is the time of a GPU that no followed job held.
@@ -65,20 +120,76 @@ func (t *JobTime) add(row *sample.GPUTime) {
 	t.Storage += row.Storage.Seconds()
 	t.CPU += row.CPU.Seconds()
 	t.Other += row.Other.Seconds()
+	t.Unused += row.Unused.Seconds()
 	t.Gain += row.Gain.Seconds()
 }
 
+// jobsSpan is the time of the jobs that are listed without a query.
+const jobsSpan = 24 * time.Hour
+
 // jobs lists the jobs: all to root and the server's user, their own to others.
 func (s *Server) jobs(w http.ResponseWriter, r *http.Request) error {
+	since, until, err := historyQuery(r)
+	if err != nil {
+		return err
+	}
+	if since.IsZero() {
+		since = time.Now().Add(-jobsSpan)
+	}
 	who := peerOfRequest(r.Context())
+	if err := patient(w); err != nil {
+		return err
+	}
 	release, err := s.acquire(who.name)
 	if err != nil {
 		return err
 	}
 	defer release()
-	rows, names := s.monitor.JobTimes()
-	reply(w, http.StatusOK, newJobs(rows, names, who.owns))
+	rows, names, problem := s.jobTimes(who.name, since, until)
+	all := newJobs(rows, names, who.owns)
+	all.Since = s.jobsSince(since, rows)
+	if problem != nil {
+		all.Problem = problem.Error()
+	}
+	reply(w, http.StatusOK, all)
 	return nil
+}
+
+// jobTimes returns the times of jobs from the store, or those of this program without a store.
+func (s *Server) jobTimes(client string, since, until time.Time) ([]sample.GPUTime, []sample.JobName, error) {
+	var problem error
+	if s.past != nil {
+		if problem = s.copies.Take(client); problem == nil {
+			defer s.copies.Release(client)
+			rows, names, err := s.past.JobTimes(since, until)
+			if err != nil {
+				err = fmt.Errorf("times before this agent began are missing: %w", err)
+			}
+			return rows, names, err
+		}
+		problem = errors.New("times before this agent began are missing, because others read the history: try again")
+	}
+	rows, names := s.monitor.JobTimes()
+	return rows, names, problem
+}
+
+// jobsSince returns the first moment whose times are known.
+func (s *Server) jobsSince(wanted time.Time, rows []sample.GPUTime) time.Time {
+	first := time.Now()
+	if s.past != nil {
+		if oldest, ok := s.past.Oldest(); ok {
+			first = oldest
+		}
+	}
+	for i := range rows {
+		if began := rows[i].Began.Wall; began.Before(first) {
+			first = began
+		}
+	}
+	if s.past != nil && first.Before(wanted) {
+		return wanted
+	}
+	return first
 }
 
 // newJobs makes the response. owns reports whether the caller may see jobs of a client.
@@ -103,6 +214,9 @@ func newJobs(rows []sample.GPUTime, names []sample.JobName, owns func(client str
 			k = len(all.Jobs) - 1
 		}
 		all.Jobs[k].add(row)
+	}
+	for i := range all.Jobs {
+		all.Jobs[i].Fix = all.Jobs[i].fix()
 	}
 	slices.SortStableFunc(all.Jobs, func(a, b Job) int { return a.Began.Compare(b.Began) })
 	return all
@@ -139,9 +253,9 @@ func (j *Job) add(row *sample.GPUTime) {
 	}
 }
 
-// Jobs returns the jobs of a server that the caller may see.
-func (c *Client) Jobs(ctx context.Context) (*Jobs, error) {
-	answer, err := c.limited(ctx, http.MethodGet, "/v1/jobs", nil, maxListing)
+// Jobs returns the jobs of a server that the caller may see, and their time between two moments, zero for the defaults.
+func (c *Client) Jobs(ctx context.Context, since, until time.Time) (*Jobs, error) {
+	answer, err := c.limited(ctx, http.MethodGet, "/v1/jobs?"+between(since, until), nil, maxListing)
 	if err != nil {
 		return nil, err
 	}

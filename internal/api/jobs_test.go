@@ -1,6 +1,8 @@
 package api
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -51,5 +53,56 @@ func TestJobsOfOthers(t *testing.T) {
 		!late.Running || !late.Began.Equal(time.Unix(50, 0)) || !late.Until.Equal(time.Unix(110, 0)) ||
 		late.Attributes["k8s.pod.name"] != "llm-0" {
 		t.Errorf("got %+v, want the sum of both GPUs", late)
+	}
+}
+
+// A query chooses the time, a user gets his own jobs of it, and what is missing is reported.
+func TestJobsOfThePast(t *testing.T) {
+	began := time.Unix(1_764_000_000, 0)
+	past := &kept{
+		times: []sample.GPUTime{
+			{GPU: "GPU-1", Job: "a", Began: sample.Stamp{Wall: began}, Busy: time.Minute, Allocated: time.Minute},
+			{GPU: "GPU-1", Job: "b", Began: sample.Stamp{Wall: began}, Other: time.Minute, Allocated: time.Minute},
+		},
+		names: []sample.JobName{{ID: "a", Name: "mine"}, {ID: "b", Name: "other", Client: "uid 7"}},
+	}
+	s := serve(t, func(s *Server) { s.Keeping(past) })
+	all, err := s.Jobs(t.Context(), time.Time{}, time.Time{})
+	if err != nil || len(all.Jobs) != 2 || all.Problem != "" {
+		t.Fatalf("got %+v, %v, want two jobs", all, err)
+	}
+	if span := time.Since(past.from); span < jobsSpan || span > jobsSpan+time.Minute || !past.until.IsZero() {
+		t.Errorf("got the time from %v to %v, want the last day", past.from, past.until)
+	}
+	if _, err = s.Jobs(t.Context(), began, began.Add(time.Hour)); err != nil || !past.from.Equal(began) ||
+		!past.until.Equal(began.Add(time.Hour)) {
+		t.Errorf("got %v, from %v to %v, want what was asked for", err, past.from, past.until)
+	}
+	past.err = errors.New("disk gone")
+	if all, err = s.Jobs(t.Context(), began, time.Time{}); err != nil || !strings.Contains(all.Problem, "disk gone") ||
+		len(all.Jobs) != 2 {
+		t.Errorf("got %+v, %v, want the jobs of this program, and the problem", all, err)
+	}
+}
+
+// The best fix is the one that gives most, and a hundredth at least.
+func TestFix(t *testing.T) {
+	for _, test := range []struct {
+		time JobTime
+		want string
+	}{
+		{JobTime{Busy: 50, Storage: 40, CPU: 10, Gain: 50}, "instant storage: 2x"},
+		{JobTime{Busy: 50, Storage: 10, CPU: 40, Gain: 10}, "more CPU: 1.7x at most"},
+		{JobTime{Busy: 10, Other: 90, Unused: 60}, "release it when idle: 60 %"},
+		{JobTime{Busy: 1000, Storage: 9, Gain: 9}, ""},
+		{JobTime{}, ""},
+	} {
+		got := ""
+		if fix := test.time.fix(); fix != nil {
+			got = fix.Says
+		}
+		if got != test.want {
+			t.Errorf("%+v: got %q, want %q", test.time, got, test.want)
+		}
 	}
 }

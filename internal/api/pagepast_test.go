@@ -14,6 +14,7 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/page"
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/store"
 	"github.com/stallspan/stallspan/internal/store/storetest"
 	"github.com/stallspan/stallspan/semconv"
@@ -54,6 +55,11 @@ func (w weekStore) service(t *testing.T) *service {
 
 // Keep is not called: no program reports windows.
 func (weekStore) Keep(time.Time, string, []byte) {}
+
+// JobTimes has no times: these tests are of curves, windows and events.
+func (weekStore) JobTimes(_, _ time.Time) ([]sample.GPUTime, []sample.JobName, error) {
+	return nil, nil, nil
+}
 
 func pageOf(t *testing.T, s *service, from, to time.Time) page.Live {
 	t.Helper()

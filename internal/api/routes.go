@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/stallspan/stallspan/internal/explain"
 	"github.com/stallspan/stallspan/internal/lend"
@@ -38,7 +37,7 @@ func (s *Server) routes() http.Handler {
 	handle("/v1/events", map[string]handler{http.MethodGet: s.follow, http.MethodPost: s.reported})
 	handle("/v1/events/test", map[string]handler{http.MethodPost: s.try})
 	handle(lend.Path, map[string]handler{http.MethodPost: s.schedule})
-	handle("/v1/jobs", map[string]handler{http.MethodGet: s.jobs})
+	handle(page.JobsPath, map[string]handler{http.MethodGet: s.jobs})
 	handle("/v1/history", map[string]handler{http.MethodGet: s.history})
 	handle("/metrics", map[string]handler{http.MethodGet: s.scrape})
 	handle("/v1/status", map[string]handler{http.MethodGet: s.status})
@@ -56,12 +55,18 @@ func (s *Server) routes() http.Handler {
 // isShell reports whether a request is for the page itself, which holds no data. A link of another site may lead to it.
 func isShell(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Path == "/" }
 
+// isData reports whether a request is for data that the page shows.
+func isData(r *http.Request) bool {
+	path := r.URL.Path
+	return r.Method == http.MethodGet && (path == page.LivePath || path == page.LivePath+"/live" || path == page.JobsPath)
+}
+
 // noPages refuses requests of pages in a browser, which must not open windows or take all event streams on a loopback
 // port. Programs do not send these headers, and a browser sends "none" for an address that its user has entered. This
 // server's own page may read its data, and nothing else.
 func noPages(next http.Handler) http.Handler {
 	return handler(func(w http.ResponseWriter, r *http.Request) error {
-		if isShell(r) || r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, page.LivePath) && mayView(r) {
+		if isShell(r) || isData(r) && mayView(r) {
 			next.ServeHTTP(w, r)
 			return nil
 		}

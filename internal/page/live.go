@@ -1,5 +1,8 @@
 package page
 
+// JobsPath is where a page of WriteLive asks for the jobs of GPUs.
+const JobsPath = "/v1/jobs"
+
 // Live is a page's data with what a page of WriteLive needs to go on.
 type Live struct {
 	Data
