@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -47,7 +48,7 @@ const completeInterval = 950 * time.Millisecond
 type scope struct {
 	name  string               // sample.HostScope, or the path of a cgroup
 	users int                  // calls of Add without Remove
-	gone  [len(resources)]bool // it is gone, and that was reported
+	gone  [len(resources)]bool // it is gone, and a pressure that was disabled was reported
 	files [len(resources)]file
 }
 
@@ -165,10 +166,11 @@ func (s *Source) readFile(out *sample.Sample, problems *sample.Problems, from *s
 	case from.name == sample.HostScope:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of this machine: %w", resources[i], err))
 	case hidden(err) && from.gone[i]:
-	case hidden(err): // as after the end of its last process: reported once
+	case hidden(err):
 		from.gone[i] = true
-		problems.Add(fmt.Errorf("cgroup %s is gone or has its pressure disabled: its pressure is no longer read",
-			from.name))
+		if _, missing := os.Lstat(filepath.Dir(from.files[i].path)); missing == nil { // else the cgroup has ended: no problem
+			problems.Add(fmt.Errorf("cgroup %s has its pressure disabled: write 1 to its cgroup.pressure", from.name))
+		}
 	default:
 		problems.Add(fmt.Errorf("cannot read the %s pressure of cgroup %s: %w", resources[i], from.name, err))
 	}

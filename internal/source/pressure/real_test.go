@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -57,8 +56,7 @@ func TestRealCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Reset()
-	err = source.Read(&s)
-	if err == nil || strings.Count(err.Error(), "is gone") != 1 || len(s.Pressures) != 3 {
-		t.Errorf("after its removal: got %d pressures, error %v; want the host and an error", len(s.Pressures), err)
+	if err := source.Read(&s); err != nil || len(s.Pressures) != 3 {
+		t.Errorf("after its removal: got %d pressures, error %v; want those of the host", len(s.Pressures), err)
 	}
 }
