@@ -209,6 +209,7 @@ func parseConfig(text []byte) (*agentConfig, error) {
 func (c *agentConfig) checkOwner(file *os.File) error {
 	usual, _ := baseline.DefaultPath()
 	names := c.Smart != nil && (c.Smart.Smartctl != "" || c.Smart.Sudo) || c.Sampling.NVML != "" || c.Socket != "" ||
+		c.Sampling.PodResources != "" && c.Sampling.PodResources != config.Off ||
 		c.Slow.HasBaseline() && c.Slow.Baseline != usual ||
 		slices.ContainsFunc(c.Actions, func(a action.Config) bool { return a.Exec != nil })
 	if !names {

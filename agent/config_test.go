@@ -23,6 +23,8 @@ sampling:
   interval: 50ms
   root_path: /hostfs
   nvml: /usr/lib/libnvidia-ml.so.1
+  cgroups: [/kubepods.slice/**]
+  pod_resources: "off"
 slow:
   baseline: /var/lib/x.db
   factor: 2
@@ -49,9 +51,10 @@ metrics:
 	on, off := true, false
 	want := &agentConfig{
 		Socket: "/run/x.sock", Endpoint: "4319",
-		Sampling: config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1"},
-		Slow:     config.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute},
-		Spans:    config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed, Page: "http://gpu1:4319/"},
+		Sampling: config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs", NVML: "/usr/lib/libnvidia-ml.so.1",
+			Cgroups: []string{"/kubepods.slice/**"}, PodResources: config.Off},
+		Slow:  config.Slow{Baseline: "/var/lib/x.db", Factor: 2, Load: 30 * time.Second, Epoch: 10 * time.Minute},
+		Spans: config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed, Page: "http://gpu1:4319/"},
 		Smart: &config.Smart{Enabled: &on, Sudo: true, Disks: []config.Disk{
 			{Device: "/dev/sda", Type: "sat"}, {Device: "/dev/sdb", Enabled: &off}}},
 		Metrics: config.Metrics{"system.disk.io": {Enabled: &off}, "system.disk.merged": {Enabled: &on},
@@ -110,26 +113,27 @@ actions:
 
 func TestWrongConfig(t *testing.T) {
 	for text, want := range map[string]string{
-		"sockett: x":                 `line 1: there is no key "sockett" here: did you mean socket?`,
-		"sampling: {interval: soon}": `line 1: "soon" is not a duration, like 100ms`,
-		"sampling: {interval: 0s}":   "sampling: interval: the sampling interval is 0s: choose one from 10ms to 1s",
-		"sampling: {root_path: x}":   `sampling: root_path: "x" does not begin with /`,
-		"sampling:\n  intervall: 1s": "line 2: there is no key \"intervall\" here: did you mean interval?",
-		"sampling: 5":                `line 1: "5" is not a mapping`,
-		"slow: {factor: 0.5}":        "slow: factor: the factor of slow windows is 0.5: choose one from 1 to 1000",
-		"slow: {factor: .nan}":       "choose one from 1 to 1000",
-		"slow: {factor: fast}":       `"fast" is not a number, like 1.5`,
-		"slow: {load: -1s}":          "slow: load: -1s is negative",
-		"slow: {load: 100ns}":        "a unit is missing",
-		"slow: {baseline: x.db}":     `slow: baseline: the file of baselines is "x.db": give its absolute path`,
-		"slow_status: ok":            `slow_status: "ok" is unknown: choose unset or error`,
-		"span_names: x":              `span_names: "x" is unknown: choose grouped or indexed`,
-		"smart: {disks: [{}]}":       "smart: disks[0]: a disk needs a device",
-		"smart: {disks: sda}":        `line 1: "sda" is not a list of disks`,
-		"- a":                        "a list is not a mapping",
-		"zzz: 1":                     "stallspan docs agent lists the keys",
-		"socket: [a]":                "a list is not text",
-		"socket: {a: b}":             "a mapping is not text",
+		"sockett: x":                                    `line 1: there is no key "sockett" here: did you mean socket?`,
+		"sampling: {interval: soon}":                    `line 1: "soon" is not a duration, like 100ms`,
+		"sampling: {interval: 0s}":                      "sampling: interval: the sampling interval is 0s: choose one from 10ms to 1s",
+		"sampling: {root_path: x}":                      `sampling: root_path: "x" does not begin with /`,
+		"sampling: {cgroups: [a, '/b[']}":               `sampling: cgroups[1]: "/b[" is no pattern of cgroups`,
+		"sampling:\n  intervall: 1s":                    "line 2: there is no key \"intervall\" here: did you mean interval?",
+		"sampling: 5":                                   `line 1: "5" is not a mapping`,
+		"slow: {factor: 0.5}":                           "slow: factor: the factor of slow windows is 0.5: choose one from 1 to 1000",
+		"slow: {factor: .nan}":                          "choose one from 1 to 1000",
+		"slow: {factor: fast}":                          `"fast" is not a number, like 1.5`,
+		"slow: {load: -1s}":                             "slow: load: -1s is negative",
+		"slow: {load: 100ns}":                           "a unit is missing",
+		"slow: {baseline: x.db}":                        `slow: baseline: the file of baselines is "x.db": give its absolute path`,
+		"slow_status: ok":                               `slow_status: "ok" is unknown: choose unset or error`,
+		"span_names: x":                                 `span_names: "x" is unknown: choose grouped or indexed`,
+		"smart: {disks: [{}]}":                          "smart: disks[0]: a disk needs a device",
+		"smart: {disks: sda}":                           `line 1: "sda" is not a list of disks`,
+		"- a":                                           "a list is not a mapping",
+		"zzz: 1":                                        "stallspan docs agent lists the keys",
+		"socket: [a]":                                   "a list is not text",
+		"socket: {a: b}":                                "a mapping is not text",
 		"metrics: {system.disk.oi: {enabled: false}}":   `metrics: there is no metric "system.disk.oi": stallspan docs metrics`,
 		"metrics: {system.disk.io: {enabled: maybe}}":   `"maybe" is not true or false`,
 		"metrics: {system.disk.io: {disabled: true}}":   "did you mean enabled?",

@@ -37,7 +37,7 @@ func TestConfig(t *testing.T) {
 	all, _ := createDefaultConfig().(*Config)
 	all.CollectionInterval, all.InitialDelay, all.Timeout = 30*time.Second, 2*time.Second, 5*time.Second
 	all.Sampling = config.Sampling{Interval: 50 * time.Millisecond, RootPath: "/hostfs",
-		NVML: "/usr/lib/libnvidia-ml.so.1"}
+		NVML: "/usr/lib/libnvidia-ml.so.1", Cgroups: []string{"/kubepods.slice/**"}, PodResources: "/run/kubelet.sock"}
 	all.Slow = config.Slow{Baseline: "/var/lib/otelcol/stallspan.db", Factor: 2, Load: 30 * time.Second,
 		Epoch: 10 * time.Minute}
 	all.Spans = config.Spans{SlowStatus: config.StatusError, Names: config.NamesIndexed, Page: "http://gpu1:4319/"}
@@ -107,6 +107,7 @@ func TestWrongConfig(t *testing.T) {
 		{"invalid keys: intervall", m{"sampling": m{"intervall": "10s"}}},
 		{`"collection_interval": requires positive value`, m{"collection_interval": "0s"}},
 		{"sampling: interval: the sampling interval is 2s: choose one from 10ms to 1s", m{"sampling": m{"interval": "2s"}}},
+		{`sampling: cgroups[1]: "/b[" is no pattern of cgroups`, m{"sampling": m{"cgroups": []string{"a", "/b["}}}},
 		{"sampling: interval: the sampling interval is 0s", m{"sampling": m{"interval": "0s"}}},
 		{`sampling: root_path: "hostfs" does not begin with /`, m{"sampling": m{"root_path": "hostfs"}}},
 		{"invalid duration", m{"sampling": m{"interval": "soon"}}},

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/stallspan/stallspan/internal/source/cgroup"
 	"github.com/stallspan/stallspan/internal/source/smart"
 )
 
@@ -37,6 +38,10 @@ type Sampling struct {
 	NVML     string        `yaml:"nvml" mapstructure:"nvml"`           // path of libnvidia-ml.so.1, "" to search for it
 	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
 	Jobs     string        `yaml:"jobs" mapstructure:"jobs"`           // Off: do not follow processes because they hold memory of a GPU
+	Cgroups  []string      `yaml:"cgroups" mapstructure:"cgroups"`     // each that one of these patterns matches is a job
+
+	// PodResources is the kubelet's socket, as this program sees it; "" for its usual place below RootPath, or Off.
+	PodResources string `yaml:"pod_resources" mapstructure:"pod_resources"`
 }
 
 // DefaultSampling returns the settings of a component that sets none.
@@ -56,6 +61,13 @@ func (s Sampling) Validate() error {
 	}
 	if s.Jobs != "" && s.Jobs != Auto && s.Jobs != Off {
 		return fmt.Errorf("jobs: %q is unknown: choose %s or %s", s.Jobs, Auto, Off)
+	}
+	if _, err := cgroup.ParsePatterns(s.Cgroups); err != nil {
+		return fmt.Errorf("cgroups%w", err)
+	}
+	if s.PodResources != "" && s.PodResources != Off && !filepath.IsAbs(s.PodResources) {
+		return fmt.Errorf("pod_resources: %.80q is no absolute path: give that of the kubelet's socket, or %s",
+			s.PodResources, Off)
 	}
 	return nil
 }

@@ -225,6 +225,23 @@ func (f *Finder) read(pid int, path string, e *entry) (i Identity, named bool) {
 	}, named
 }
 
+// ofOne are the attributes that differ among the processes of a cgroup.
+var ofOne = []string{
+	string(semconv.ProcessExecutableNameKey), string(semconv.TrainingRankKey), string(semconv.TrainingLocalRankKey),
+}
+
+// OfGroup returns who all processes of a cgroup are, where i is one of them: without what may differ among them. A
+// cgroup that is of no pod, container, job or unit is named by the last part of its path.
+func (i Identity) OfGroup(path string) Identity {
+	i.Attributes = slices.DeleteFunc(slices.Clone(i.Attributes), func(a Attribute) bool {
+		return slices.Contains(ofOne, a.Key)
+	})
+	if i.Kind == Process {
+		i.Name = clean(filepath.Base(path), maxValue)
+	}
+	return i
+}
+
 func kind(at *place) string {
 	switch {
 	case at.pod != "":

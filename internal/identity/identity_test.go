@@ -216,3 +216,28 @@ func BenchmarkOf(b *testing.B) {
 		f.Of(os.Getpid())
 	}
 }
+
+// A cgroup is who all its processes are: without what is one process's alone.
+func TestOfGroup(t *testing.T) {
+	root := machine(t)
+	f := New(root, Options{})
+	defer f.Close()
+	for path, want := range map[string]Identity{
+		"/kubepods/pod" + podA + "/" + idA: {[]Attribute{{"container.id", idA, false}, {"k8s.pod.uid", podA, false},
+			{"process.owner", "ada", false}, {"service.name", "s", true}}, "pod " + podA, "ada", Pod},
+		"/jobs/train 1": {[]Attribute{{"process.owner", "ada", false}, {"service.name", "s", true}}, "train 1", "ada", Process},
+	} {
+		program(t, root, 7, 5, path, "/x", 1000)
+		fixture.Write(t, root, "proc/7/environ", environ("RANK=1", "LOCAL_RANK=1", "OTEL_SERVICE_NAME=s"))
+		f.forget(7)
+		f.Of(7)
+		waitAll(f)
+		all := f.Of(7)
+		if diff := cmp.Diff(want, all.OfGroup(path)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", path, diff)
+		}
+		if !has(f.Of(7), "stallspan.training.rank", "1", true) {
+			t.Errorf("%s: got %+v, want that the process keeps its rank", path, f.Of(7))
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/config"
@@ -38,6 +39,12 @@ type Config struct {
 	// Jobs follows every process that holds memory of a GPU.
 	Jobs bool
 
+	// Cgroups are patterns of cgroups that are followed, too, each as one job.
+	Cgroups []string
+
+	// PodResources is the kubelet's socket: see identity.Options.
+	PodResources string
+
 	// Agents are the sockets of servers that may lend the scheduler's events, where the rights for them are missing here.
 	Agents []string
 
@@ -65,7 +72,8 @@ type Journal = sampling.Journal
 // NewConfig returns the settings of a monitor that samples as the user configured.
 func NewConfig(s config.Sampling) Config {
 	follow := s.Schedule != config.Off && WithSchedule()
-	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Jobs: s.Jobs != config.Off}
+	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Jobs: s.Jobs != config.Off,
+		Cgroups: s.Cgroups, PodResources: s.PodResources}
 }
 
 // WithSchedule reports whether the environment lets the scheduler be used.
@@ -75,7 +83,7 @@ func (c *Config) complete() error {
 	if c.Interval == 0 {
 		c.Interval = config.DefaultInterval
 	}
-	if err := (config.Sampling{Interval: c.Interval}).Validate(); err != nil {
+	if err := (config.Sampling{Interval: c.Interval, Cgroups: c.Cgroups}).Validate(); err != nil {
 		return err
 	}
 	if err := c.Slow.Validate(); err != nil {
@@ -96,11 +104,14 @@ type settings struct {
 	root, nvml string
 	schedule   bool
 	jobs       bool
+	cgroups    string // separated by blanks
+	kubelet    string
 }
 
 func (c Config) settings() settings {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Jobs}
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Jobs, strings.Join(c.Cgroups, " "),
+		c.PodResources}
 }
 
 func (s settings) String() string {
@@ -113,6 +124,12 @@ func (s settings) String() string {
 	}
 	if !s.jobs {
 		text += ", jobs off"
+	}
+	if s.cgroups != "" {
+		text += ", cgroups " + s.cgroups
+	}
+	if s.kubelet != "" {
+		text += ", pod_resources " + s.kubelet
 	}
 	return text
 }

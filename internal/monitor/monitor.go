@@ -82,8 +82,11 @@ func New(c Config) (*Monitor, error) {
 	}
 	m.Probe = probe.New(c.Root, disks, c.Reader, func(err error) { m.problems.Note("windows", err) })
 	m.Jobs = follow.New(c.Root, m.sources, m.readings, &m.problems)
-	if c.Jobs && !c.Recorded {
-		m.names = newNames(c.Root)
+	if err := m.Jobs.Match(c.Cgroups); err != nil {
+		return nil, err
+	}
+	if (c.Jobs || len(c.Cgroups) > 0) && !c.Recorded {
+		m.names = newNames(c.Root, c.PodResources)
 	}
 	slow := c.Slow
 	if c.Recorded { // a recording has its own limits
@@ -117,19 +120,22 @@ func (m *Monitor) Start() {
 	m.drives.start(ctx, m)
 	if m.names != nil {
 		report := func(err error) { m.problems.Note("jobs", err) }
-		m.done.Go(func() { sample.Restart(ctx, report, func() { m.followHolders(ctx) }) })
+		m.done.Go(func() { sample.Restart(ctx, report, func() { m.followJobs(ctx) }) })
 	}
 }
 
-// holdersEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
-const holdersEvery = time.Second
+// jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
+const jobsEvery = time.Second
 
-// followHolders follows the processes that hold memory of a GPU until ctx ends.
-func (m *Monitor) followHolders(ctx context.Context) {
-	tick := time.NewTicker(holdersEvery)
+// followJobs follows the cgroups that match and the processes that hold memory of a GPU, until ctx ends.
+func (m *Monitor) followJobs(ctx context.Context) {
+	tick := time.NewTicker(jobsEvery)
 	defer tick.Stop()
 	for {
-		m.Jobs.FollowHolders(m.names.of)
+		m.Jobs.FollowCgroups(m.names.of)
+		if m.config.Jobs {
+			m.Jobs.FollowHolders(m.names.of)
+		}
 		select {
 		case <-ctx.Done():
 			return

@@ -12,14 +12,17 @@ type names struct {
 	owners *locate.Locator
 }
 
-func newNames(root string) *names {
-	return &names{identity.New(root, identity.Options{}), locate.New(root, "", false)}
+func newNames(root, kubelet string) *names {
+	return &names{identity.New(root, identity.Options{PodResources: kubelet}), locate.New(root, "", false)}
 }
 
-// of returns who a process is that holds memory of GPUs. Some of it is found in the background, and is in a later
-// answer.
-func (n *names) of(pid int, gpus []string) sample.JobName {
+// of returns who a process is that holds memory of GPUs, or all processes of its group. Some of it is found in the
+// background, and is in a later answer.
+func (n *names) of(pid int, group string, gpus []string) sample.JobName {
 	found := n.finder.Of(pid, gpus...)
+	if group != "" {
+		found = found.OfGroup(group)
+	}
 	name := sample.JobName{Name: found.Name, User: found.User, Client: n.owners.Client(pid)}
 	for _, a := range found.Attributes {
 		name.Attributes = append(name.Attributes, sample.Attribute{Key: a.Key, Value: a.Value})

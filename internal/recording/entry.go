@@ -41,6 +41,7 @@ type Mark struct {
 	OwnScope   bool                `json:"own_scope,omitempty"`    // of Follow: that scope contains this job and nothing else
 	Visible    *sample.VisibleGPUs `json:"visible_gpus,omitempty"` // of Follow
 	OnlyHeld   bool                `json:"only_held,omitempty"`    // of Follow: no ledger on other GPUs, once these are known
+	OwnTime    bool                `json:"own_time,omitempty"`     // of Follow: without such a GPU, its own time is divided
 	Name       *sample.JobName     `json:"name,omitempty"`         // of Follow: who the job is
 	Window     *Window             `json:"window,omitempty"`       // of Begin
 	Unfinished bool                `json:"unfinished,omitempty"`   // of End: the window did not end by itself

@@ -2,11 +2,7 @@ package follow
 
 import (
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
@@ -33,12 +29,14 @@ type holderJob struct {
 	alive time.Duration // the last time that it had a process
 }
 
-// Who returns who a process is that holds memory of GPUs. A later answer may have more.
-type Who func(pid int, gpus []string) sample.JobName
+// Who returns who a process is that holds memory of GPUs. If group is not "", it returns who all processes in that
+// cgroup are, by one of them. A later answer may have more.
+type Who func(pid int, group string, gpus []string) sample.JobName
 
 // FollowHolders follows each process that holds memory of a GPU, with its children, without any announcement. Where an
-// ancestor of a process holds memory, too, it follows that one. At most 48 are followed at a time. Call
-// it from one goroutine, once a second; it takes a reading for each new job.
+// ancestor of a process holds memory, too, it follows that one. It leaves out the processes of cgroups that are
+// followed. At most 48 are followed at a time, with those cgroups. Call it from one goroutine, once a second; it takes
+// a reading for each new job.
 func (j *Jobs) FollowHolders(who Who) {
 	if j.sources == nil {
 		return
@@ -49,7 +47,9 @@ func (j *Jobs) FollowHolders(who Who) {
 	list := slices.Sorted(maps.Keys(held))
 	top := map[int]bool{}
 	for _, pid := range list {
-		top[j.ancestor(pid, list)] = true
+		if !j.isMatched(pid) {
+			top[j.ancestor(pid, list)] = true
+		}
 	}
 	h.drop(now, top, j)
 	for pid, known := range h.byPID {
@@ -57,7 +57,8 @@ func (j *Jobs) FollowHolders(who Who) {
 	}
 	added := 0
 	for _, pid := range list {
-		if !top[pid] || h.byPID[pid] != nil || len(h.byPID) >= maxHolders || added == holdersAtOnce || j.isServer(pid) {
+		full := len(h.byPID)+len(j.matched.byPath) >= maxHolders || added == holdersAtOnce
+		if full || !top[pid] || h.byPID[pid] != nil || j.isServer(pid) {
 			continue
 		}
 		if j.followHolder(pid, held[pid], now, who) {
@@ -89,20 +90,25 @@ const server = "nvidia-cuda-mps"
 
 // isServer reports whether a process is the server of MPS. It holds memory for its clients, which are listed, too.
 func (j *Jobs) isServer(pid int) bool {
-	name, err := os.ReadFile(filepath.Join("/", j.root, "proc", strconv.Itoa(pid), "comm"))
-	return err == nil && strings.TrimSpace(string(name)) == server
+	return j.command(pid) == server
 }
 
 // nameOf returns who the job of a process is.
 func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {
-	name := who(pid, gpus)
+	name := who(pid, "", gpus)
 	name.ID, name.PID = job, pid
 	return name
 }
 
-// drop unfollows the jobs whose processes have ended, and those that have not held memory for long.
+// drop unfollows the jobs whose processes have ended or are in a followed cgroup, and those that have not held memory
+// for long.
 func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
 	for pid, known := range h.byPID {
+		if j.isMatched(pid) {
+			j.Unfollow(known.job)
+			delete(h.byPID, pid)
+			continue
+		}
 		if top[pid] {
 			known.held = now
 		}

@@ -29,6 +29,7 @@ type Jobs struct {
 	groups   *cgroup.View
 	auto     auto
 	holders  holders
+	matched  matched
 
 	mu     sync.Mutex // held while a job is added or removed, with its first reading
 	jobs   map[string]*job
@@ -120,13 +121,16 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	if j.groups.WholeMachine(wanted.Pressure) {
 		wanted.Pressure = sample.HostScope
 	}
+	options := process.Options{Cgroup: wanted.Pressure, OwnScope: true} // of all processes of a cgroup
 	if wanted.Pressure != sample.HostScope {
 		if err := j.sources.Pressure.Add(wanted.Pressure); err != nil {
 			j.problems.Note("pressure", err)
 			wanted.Pressure, wanted.Own, wanted.Scope = sample.HostScope, false, window.Process
 		}
 	}
-	options := process.Options{Cgroup: wanted.Pressure, OwnScope: wanted.Own}
+	if pid != anyProcess {
+		options = process.Options{Cgroup: wanted.Pressure, OwnScope: wanted.Own}
+	}
 	if err := j.sources.Process.Add(wanted.ID, pid, options); err != nil {
 		j.removePressure(wanted.Pressure)
 		return err

@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -105,7 +106,8 @@ func (t *gpuTimes) of(gpu string) *gpuHolds {
 }
 
 // owners returns the jobs that hold each GPU; "" for processes of no followed job. A process may be in several jobs,
-// because a launcher may be followed and one of its ranks, too: then the one with the fewest processes counts.
+// because a launcher may be followed and one of its ranks, too: then one with a name counts before those that are
+// followed for windows alone, and after that the one with the fewest processes.
 func owners(latest *sample.Snapshot, followed map[string]*job) map[string][]string {
 	size := map[string]int{}
 	for i := range latest.Jobs.Jobs {
@@ -119,7 +121,7 @@ func owners(latest *sample.Snapshot, followed map[string]*job) map[string][]stri
 			if p.PID != held.PID || followed[p.Job] == nil {
 				continue
 			}
-			if owner == "" || size[p.Job] < size[owner] || size[p.Job] == size[owner] && p.Job < owner {
+			if owner == "" || before(followed[p.Job], followed[owner], size) {
 				owner = p.Job
 			}
 		}
@@ -128,6 +130,18 @@ func owners(latest *sample.Snapshot, followed map[string]*job) map[string][]stri
 		}
 	}
 	return owners
+}
+
+// before reports whether one of two jobs with the same process counts before the other.
+func before(one, other *job, size map[string]int) bool {
+	named := func(j *job) int { // 0 comes first
+		if j.Name.Name != "" {
+			return 0
+		}
+		return 1
+	}
+	return cmp.Or(cmp.Compare(named(one), named(other)), cmp.Compare(size[one.ID], size[other.ID]),
+		cmp.Compare(one.ID, other.ID)) < 0
 }
 
 // hold ends the holds of jobs that are no owners, and begins those of new owners.

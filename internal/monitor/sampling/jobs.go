@@ -124,7 +124,19 @@ func (s *state) name(name sample.JobName) {
 	j.Name = name
 	s.times.name(name)
 	s.journal.mark(recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
-		OnlyHeld: j.OnlyHeldGPUs, Name: &name})
+		OnlyHeld: j.OnlyHeldGPUs, OwnTime: j.OwnTime, Name: &name})
+}
+
+// Processes returns the living processes of a followed job, the oldest first.
+func (r *Readings) Processes(id string) (pids []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range r.now.latest.Jobs.Processes {
+		if p := &r.now.latest.Jobs.Processes[i]; p.Job == id {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids
 }
 
 // HasProcess reports whether a followed job has a live process.
@@ -142,7 +154,7 @@ func (s *state) follow(j *job) {
 	s.jobs.byID[j.ID] = j
 	s.jobs.changed, s.jobs.added = true, true
 	mark := recording.Mark{Op: recording.Follow, ID: j.ID, Scope: j.Pressure, OwnScope: j.Own, Visible: j.Visible,
-		OnlyHeld: j.OnlyHeldGPUs}
+		OnlyHeld: j.OnlyHeldGPUs, OwnTime: j.OwnTime}
 	if j.Name.ID != "" {
 		s.times.name(j.Name)
 		mark.Name = &j.Name

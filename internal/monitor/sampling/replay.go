@@ -50,7 +50,7 @@ func (s *state) applyMark(mark *recording.Mark) {
 		if s.jobs.byID[mark.ID] == nil && len(s.jobs.byID) < maxRecordedJobs {
 			s.follow(&job{
 				Job: Job{ID: mark.ID, Pressure: mark.Scope, Own: mark.OwnScope, Scope: window.Process,
-					Visible: mark.Visible, OnlyHeldGPUs: mark.OnlyHeld, Name: mark.JobName()},
+					Visible: mark.Visible, OnlyHeldGPUs: mark.OnlyHeld, OwnTime: mark.OwnTime, Name: mark.JobName()},
 				since: s.newest.Mono,
 			})
 		}
