@@ -72,6 +72,7 @@ func rootCommand() *cobra.Command {
 		supportCommand(),
 		healthCommand(),
 		benchCommand(),
+		loadCommand(),
 		topCommand(),
 		pageCommand(),
 		statCommand(),

@@ -183,7 +183,10 @@ func (h *historyRun) run(ctx context.Context) error {
 		_, err := h.out.Write(text.Bytes())
 		return printed(err)
 	})
-	err := h.read(ctx, m)
+	files, err := h.read(ctx, m)
+	if files && err == nil {
+		say("no agent answers: this is what its files hold")
+	}
 	if err == nil {
 		err = m.Close()
 	}
@@ -202,34 +205,33 @@ func (h *historyRun) run(ctx context.Context) error {
 	return h.writer.end(h)
 }
 
-// read passes the past to m: from the agent, or from the files where none answers.
-func (h *historyRun) read(ctx context.Context, m *buckets.Maker) error {
+// read passes the past to m: from the agent, or from its files where none answers, which it reports.
+func (h *historyRun) read(ctx context.Context, m *buckets.Maker) (files bool, err error) {
 	if h.folder != "" {
-		return h.files(ctx, h.folder, m)
+		return false, h.files(ctx, h.folder, m)
 	}
 	client, err := api.FromEnvironment()
 	if err != nil {
-		return usage(err)
+		return false, usage(err)
 	}
 	body, failed := client.History(ctx, h.from, h.until)
 	if failed == nil {
 		defer func() { _ = body.Close() }()
 		if err := h.blocks(ctx, body, m); err != nil {
-			return fmt.Errorf("the history from the agent at %s: %w", client.Server(), err)
+			return false, fmt.Errorf("the history from the agent at %s: %w", client.Server(), err)
 		}
-		return nil
+		return false, nil
 	}
 	folder := defaultAgentConfig().historyFolder()
 	if refused := new(api.Error); errors.As(failed, &refused) || folder == "" {
-		return failed
+		return false, failed
 	}
 	if err := h.files(ctx, folder, m); errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w; and there is no history in %s", unanswered(client, failed), folder)
+		return false, fmt.Errorf("%w; and there is no history in %s", unanswered(client, failed), folder)
 	} else if err != nil {
-		return err
+		return false, err
 	}
-	say("no agent answers: this is what its files hold")
-	return nil
+	return true, nil
 }
 
 // files reads the files of a folder.

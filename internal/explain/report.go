@@ -193,6 +193,7 @@ type stretch struct {
 }
 
 type load struct {
+	Path      string   `json:"path,omitempty"` // as announced
 	Size      uint64   `json:"size,omitempty"`
 	Hit       *float64 `json:"page_cache_hit_ratio,omitempty"`
 	Estimated bool     `json:"estimated,omitempty"`
@@ -241,7 +242,7 @@ func NewReport(r *window.Report) *Report {
 		out.Pressure = &pressure{r.Pressure.Some.Seconds(), r.Pressure.Full.Seconds()}
 	}
 	if l := &r.Load; l.Size > 0 || len(l.Readers) > 0 {
-		out.addLoad(l)
+		out.addLoad(r)
 	}
 	if r.Own != nil {
 		out.Own = (*ownIO)(r.Own)
@@ -278,8 +279,9 @@ func (out *Report) addLedger(r *window.Report) {
 	}
 }
 
-func (out *Report) addLoad(l *window.Load) {
-	out.Load = &load{Size: l.Size, Estimated: l.Estimated}
+func (out *Report) addLoad(r *window.Report) {
+	l := &r.Load
+	out.Load = &load{Path: r.Path, Size: l.Size, Estimated: l.Estimated}
 	if l.HasHit {
 		out.Load.Hit = &l.Hit
 	}

@@ -10,3 +10,7 @@ import (
 func run(context.Context, Options) (*Result, error) {
 	return nil, errors.New("disks are measured only on Linux")
 }
+
+func model(context.Context, ModelOptions) (*ModelResult, error) {
+	return nil, errors.New("models are measured only on Linux")
+}

@@ -15,12 +15,16 @@ import (
 // step reads in one way for some time.
 type step struct {
 	file    *os.File
+	read    reads // nil for pread of file
 	readers int
 	length  int // bytes of a read
 	lasts   time.Duration
 	offsets func(reader int) func() int64 // the next offset of each reader; negative at the end
 	late    func()                        // called when reads that were left behind have returned
 }
+
+// reads fills a buffer with what is at an offset. Several goroutines call it.
+type reads func(buffer []byte, offset int64) (int, error)
 
 var errHangs = errors.New("reads do not return")
 
@@ -70,6 +74,10 @@ func (s *step) run(ctx context.Context) (*tally, error) {
 // reader reads at least once, even if it gets a CPU when the step is over.
 func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.Bool) *tally {
 	t := &tally{}
+	read := s.read
+	if read == nil {
+		read = func(buffer []byte, offset int64) (int, error) { return pread(s.file, buffer, offset) }
+	}
 	next := s.offsets(number)
 	at := time.Since(began)
 	for first := true; (first || at < s.lasts) && !stop.Load(); first = false {
@@ -77,7 +85,7 @@ func (s *step) reader(number int, buffer []byte, began time.Time, stop *atomic.B
 		if offset < 0 {
 			break
 		}
-		n, err := pread(s.file, buffer, offset)
+		n, err := read(buffer, offset)
 		now := time.Since(began)
 		if err != nil {
 			t.err = fmt.Errorf("reading %d bytes at byte %d failed: %w", len(buffer), offset, err)

@@ -22,7 +22,7 @@ func run(ctx context.Context, o Options) (*Result, error) {
 		runtime.GOMAXPROCS(depths[len(depths)-1] + 2)
 		defer runtime.GOMAXPROCS(was)
 	}
-	t, err := opened(ctx, o)
+	t, err := inTime(ctx, o.Device+o.Path, func() (*target, error) { return o.open(ctx) })
 	if err != nil {
 		return nil, err
 	}
@@ -46,33 +46,36 @@ func run(ctx context.Context, o Options) (*Result, error) {
 	return r, err
 }
 
-// opened opens the target. A file system that hangs blocks it, which nothing can end.
-func opened(ctx context.Context, o Options) (*target, error) {
+// closer is what inTime closes when it comes too late.
+type closer interface{ close() }
+
+// inTime opens something. A file system that hangs blocks it, which nothing can end.
+func inTime[T closer](ctx context.Context, name string, open func() (T, error)) (none T, err error) {
 	type answer struct {
-		target *target
+		opened T
 		err    error
 	}
 	done := make(chan answer, 1)
 	go func() {
-		t, err := o.open(ctx)
-		done <- answer{t, err}
+		opened, err := open()
+		done <- answer{opened, err}
 	}()
 	late := time.NewTimer(openTimeout)
 	defer late.Stop()
 	select {
 	case a := <-done:
-		return a.target, a.err
+		return a.opened, a.err
 	case <-ctx.Done():
 		select {
 		case a := <-done:
 			if a.err == nil {
-				a.target.close()
+				a.opened.close()
 			}
 		case <-time.After(readTimeout / 2):
 		}
-		return nil, context.Cause(ctx)
+		return none, context.Cause(ctx)
 	case <-late.C:
-		return nil, fmt.Errorf("%s%s cannot be opened: no answer for %v", o.Device, o.Path, openTimeout)
+		return none, fmt.Errorf("%s cannot be opened: no answer for %v", name, openTimeout)
 	}
 }
 

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// The real program measures a model, and finds the loads of it that an agent has seen.
+func TestLoad(t *testing.T) {
+	t.Parallel()
+	path, socket := benchFile(t), socketIn(t)
+	agent, _ := startAgent(t, socket)
+	client := api.NewClient(socket)
+	for _, of := range []string{path, benchFile(t)} { // the second is another model
+		begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.ModelLoad, Model: "llama", Path: of})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(50 * time.Millisecond)
+		if _, err := client.End(t.Context(), begun.ID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	measure := func(flags ...string) *invocation {
+		t.Helper()
+		v := stallspan(t, append([]string{"load", "--step", "50ms", "--readers", "2"}, flags...)...)
+		v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+		if code := v.run(); code != 0 {
+			t.Fatalf("exit code %d: %s", code, v.err.String())
+		}
+		return v
+	}
+	var r loadReport
+	for end := time.Now().Add(slowest); ; time.Sleep(time.Second) { // the agent writes its history every ten seconds
+		folder := filepath.Dir(path)
+		decoder := json.NewDecoder(&measure("--json", folder+"/../"+filepath.Base(folder)+"/data").out)
+		decoder.DisallowUnknownFields()
+		r = loadReport{}
+		if err := decoder.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Past) > 0 || time.Now().After(end) {
+			break
+		}
+	}
+	if len(r.Ways) == 0 || r.NoPast != "" || len(r.Past) != 1 || r.Past[0].Name != "load llama" ||
+		r.Past[0].Size != r.Size || r.Past[0].Rate <= 0 {
+		t.Errorf("got %+v, want ways and one load of the whole file", r)
+	}
+	text := measure(path).out.String()
+	for _, want := range []string{"one reader", "2 readers", "page cache", "waiting for storage"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("got\n%s\nwant %q", text, want)
+		}
+	}
+	begun, err := client.Begin(t.Context(), api.Announcement{Kind: window.Epoch})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := stallspan(t, "load", path)
+	v.Env = append(v.Env, "STALLSPAN_SOCKET="+socket)
+	if code := v.run(); code != exitFailed || !strings.Contains(v.errorLine(), "--force") {
+		t.Errorf("with an open window: got exit code %d, %s; want 1", code, v.err.String())
+	}
+	if _, err := client.End(t.Context(), begun.ID); err != nil {
+		t.Error(err)
+	}
+	stop(t, agent)
+}
+
+func TestSameModel(t *testing.T) {
+	for _, test := range []struct {
+		a, b string
+		want bool
+	}{
+		{"/m/a", "/m/a", true}, {"/m/a/1.gguf", "/m/a", true}, {"/m/a", "/m/a/1.gguf", true},
+		{"/m/ab", "/m/a", false}, {"/m/..a", "/m", true}, {"/n", "/m", false},
+	} {
+		if got := sameModel(test.a, test.b); got != test.want {
+			t.Errorf("%s and %s: got %v, want %v", test.a, test.b, got, test.want)
+		}
+	}
+}
