@@ -64,6 +64,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 		b.start = now.Boot
 		return
 	}
+	at := present(now)
 	builders := map[string]*builder{}
 	var order []string
 	for i := range now.GPUTimes {
@@ -72,7 +73,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 			m.gpuTime(b, row, false)
 			continue
 		}
-		if !row.Held && now.GPUs.At.Mono-row.Until.Mono > emitEnded {
+		if !row.Held && at-row.Until.Mono > emitEnded {
 			continue
 		}
 		own := builders[row.Job]

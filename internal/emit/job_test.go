@@ -108,3 +108,20 @@ func TestJobResource(t *testing.T) {
 		t.Errorf("got %s, want %s", strings.Join(got, " "), want)
 	}
 }
+
+// The counters of a job that has ended are emitted for ten minutes, also on a machine without GPUs.
+func TestEndedJobWithoutGPU(t *testing.T) {
+	for _, test := range []struct {
+		ended time.Duration
+		want  int
+	}{{9 * time.Minute, 1}, {11 * time.Minute, 0}} {
+		stamp := func(at time.Duration) sample.Stamp { return sample.Stamp{Mono: at, Wall: start.Add(at)} }
+		now := sample.Snapshot{Cores: sample.Sample{At: stamp(time.Hour), Cores: []sample.Core{{Name: "cpu0"}}}}
+		now.GPUTimes = []sample.GPUTime{{Job: "prepare", Began: stamp(0), Until: stamp(time.Hour - test.ended)}}
+		m := emit.NewMetrics("test")
+		m.Collect(now)
+		if got := len(m.Jobs()); got != test.want {
+			t.Errorf("%v after its end: got %d jobs, want %d", test.ended, got, test.want)
+		}
+	}
+}

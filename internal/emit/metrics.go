@@ -161,10 +161,22 @@ func (s *series[N]) metric(sizes map[*semconv.Metric]int) metricdata.Metrics {
 
 // newest returns the time of the newest reading.
 func newest(now *sample.Snapshot) (at time.Time) {
-	for _, s := range []*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives} {
+	for _, s := range readings(now) {
 		if s.At.Wall.After(at) {
 			at = s.At.Wall
 		}
 	}
 	return at
+}
+
+// present returns the time of the newest reading on the monotonic clock. A machine may have no GPU, or no job.
+func present(now *sample.Snapshot) (at time.Duration) {
+	for _, s := range readings(now) {
+		at = max(at, s.At.Mono)
+	}
+	return at
+}
+
+func readings(now *sample.Snapshot) [6]*sample.Sample {
+	return [...]*sample.Sample{&now.Disks, &now.Pressures, &now.Cores, &now.Jobs, &now.GPUs, &now.Drives}
 }
