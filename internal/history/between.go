@@ -156,8 +156,10 @@ func (c *column) slope(t *tier) float64 {
 	return max(0, min(1, (c.tiers[0].at(t, n)-c.tiers[0].at(t, first))/step))
 }
 
-func (r *rows) level(t *tier, m time.Duration) level {
-	n := t.after(m)
+func (r *rows) level(t *tier, m time.Duration) level { return r.between(t, t.after(m), m) }
+
+// between is level for the first row n at or after m.
+func (r *rows) between(t *tier, n int, m time.Duration) level {
 	high := r.at(t, n)
 	if t.at(n) == m || n == t.first() {
 		return level{high, high, high}

@@ -121,3 +121,49 @@ func (h *History) Level(key Key, p Point) (float64, bool) {
 	l, ok := a.level(key.Series, c, p)
 	return l.value, ok
 }
+
+// Levels is Level for the first len(all) quantities of one device, from first on. Those that Level does not know are 0.
+// It reports whether Level knows the first. It is much cheaper than single calls.
+func (h *History) Levels(first Series, id string, p Point, all []float64) (known bool) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	clear(all)
+	a := &h.axes[first.kind().axis()]
+	g := a.groups[groupKey{first.kind(), id}]
+	if g == nil {
+		return false
+	}
+	columns := g.columns[first.index():][:len(all)]
+	left := g.gone && p.At > g.goneSince
+	if p.Edge == nil && !left && a.row(columns, p.At, all) {
+		return true
+	}
+	for i := range columns {
+		c := &columns[i]
+		if left && !p.Edge.has(c) {
+			continue
+		}
+		l, ok := a.level(first+Series(i), c, p)
+		if ok {
+			all[i] = l.value
+		}
+		known = known || ok && i == 0
+	}
+	return known
+}
+
+// row sets the values of columns of one group at a time that the finest tier covers, which is searched once. It reports
+// false if it does not cover it for all of them.
+func (a *axis) row(columns []column, at time.Duration, all []float64) bool {
+	t := &a.tiers[0]
+	for i := range columns {
+		if c := &columns[i]; at < c.since || !c.tiers[0].covers(t, at) {
+			return false
+		}
+	}
+	n := t.after(at)
+	for i := range columns {
+		all[i] = columns[i].tiers[0].between(t, n, at).value
+	}
+	return true
+}

@@ -415,3 +415,49 @@ func TestBriefColumns(t *testing.T) {
 		t.Errorf("five minutes ago: got %v, want %v", before, first)
 	}
 }
+
+// Levels returns what Level returns for each quantity, for devices that came, went and have edges.
+func TestLevels(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	h := newHistory(t, Tier{0, 200}, Tier{time.Second, 100})
+	var edges []Point
+	for i := range 1500 {
+		now := time.Duration(i+1) * tick
+		s := &sample.Sample{At: sample.Stamp{Mono: now}}
+		for j, id := range []string{"stays", "comes", "goes"} {
+			if j == 1 && i < 1300 || j == 2 && i > 1400 {
+				continue
+			}
+			n := uint64(i * (j + 2))
+			s.Jobs = append(s.Jobs, sample.Job{ID: id, CPUTime: now / 3, ReadBytes: n, WriteBytes: 2 * n, ReadChars: 3 * n,
+				LeaderTime: now / 4, Leaders: now, ReaderTime: now / 7})
+		}
+		add(t, h, s)
+		if i%100 == 99 {
+			e := &Edge{}
+			h.Observe(e, s)
+			edges = append(edges, Point{At: now, Edge: e})
+		}
+	}
+	points := edges
+	for range 2000 {
+		points = append(points, at(time.Duration(random.Int64N(int64(1510*tick)))))
+	}
+	for _, p := range points {
+		for _, id := range []string{"stays", "comes", "goes", "unknown"} {
+			for _, first := range []Series{JobCPUTime, JobSystemTime} {
+				all := make([]float64, first.kind().columns())
+				known := h.Levels(first, id, p, all)
+				for i, got := range all {
+					want, ok := h.Level(Key{first + Series(i), id}, p)
+					if !ok {
+						want = 0
+					}
+					if got != want || i == 0 && known != ok {
+						t.Fatalf("%s %d at %v: got %v, %v, want %v, %v", id, int(first)+i, p.At, got, known, want, ok)
+					}
+				}
+			}
+		}
+	}
+}

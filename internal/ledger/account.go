@@ -35,10 +35,10 @@ func newAccount(t Target) *account {
 	return &account{target: t, totals: history.LedgerTotals{ID: t.ID(), HasGain: t.Job != ""}}
 }
 
-// closeCell ends a cell at p. The first call opens the account there.
-func (a *account) closeCell(h *history.History, p history.Point) {
+// closeCell ends a cell at p, where the machine has these levels. The first call opens the account there.
+func (a *account) closeCell(h *history.History, p history.Point, host *hostLevels) {
 	if !a.opened {
-		a.levels, a.at, a.opened = a.read(h, p), p.At, true
+		a.levels, a.at, a.opened = a.read(h, p, host), p.At, true
 		if a.schedule.timeline != nil && a.target.Job != "" {
 			// The history keeps a column from its first row on, and a window may begin before the first cell ends.
 			a.totals.Scheduled = &history.Scheduled{}
@@ -46,7 +46,7 @@ func (a *account) closeCell(h *history.History, p history.Point) {
 		return
 	}
 	if p.At > a.at {
-		a.addCell(h, p)
+		a.addCell(h, p, host)
 	}
 }
 
@@ -58,17 +58,20 @@ func (a *account) extrapolate(
 	ahead := *a
 	ahead.schedule.names = nil
 	for p.At-ahead.at > length*3/2 && p.At-ahead.at < maxBacklog && ahead.at+length <= complete {
-		ahead.addCell(h, history.Point{At: ahead.at + length})
+		next := history.Point{At: ahead.at + length}
+		host := readHost(h, next)
+		ahead.addCell(h, next, &host)
 	}
 	if p.At > ahead.at {
-		ahead.addCell(h, p)
+		host := readHost(h, p)
+		ahead.addCell(h, p, &host)
 	}
 	return ahead.totals
 }
 
 // addCell divides the time from the end of the last cell to p, and adds the parts to the totals.
-func (a *account) addCell(h *history.History, p history.Point) {
-	now := a.read(h, p)
+func (a *account) addCell(h *history.History, p history.Point, host *hostLevels) {
+	now := a.read(h, p, host)
 	dt := (p.At - a.at).Seconds()
 	if dt <= 0 {
 		return

@@ -22,36 +22,49 @@ type levels struct {
 	hasSome, hasGPU, hasJob                          bool
 }
 
-func (a *account) read(h *history.History, p history.Point) levels {
-	var l levels
-	get := func(s history.Series, id string) float64 {
-		v, _ := h.Level(history.Key{Series: s, ID: id}, p)
-		return v
+// hostLevels are those of the machine, which all accounts have in common.
+type hostLevels struct{ cpu, busiestCore, iowait, disks, queued float64 }
+
+func readHost(h *history.History, p history.Point) (l hostLevels) {
+	var two [2]float64
+	h.Levels(history.HostCPUTime, "", p, two[:])
+	l.cpu, l.busiestCore = two[0], two[1]
+	h.Levels(history.HostIOWait, "", p, two[:1])
+	l.iowait = two[0]
+	h.Levels(history.DisksBytes, "", p, two[:])
+	l.disks, l.queued = two[0], two[1]
+	return l
+}
+
+// read looks up each group of columns once: with 64 jobs, lookups are most of what a round of readings costs.
+func (a *account) read(h *history.History, p history.Point, host *hostLevels) levels {
+	l := levels{
+		hostCPU: host.cpu, busiestCore: host.busiestCore, iowait: host.iowait, disks: host.disks, queued: host.queued,
 	}
-	l.some, l.hasSome = h.Level(history.Key{Series: history.IOSome, ID: a.target.Pressure}, p)
-	l.cpuSome = get(history.CPUSome, a.target.Pressure)
+	var one [1]float64
+	l.hasSome = h.Levels(history.IOSome, a.target.Pressure, p, one[:])
+	l.some = one[0]
+	h.Levels(history.CPUSome, a.target.Pressure, p, one[:])
+	l.cpuSome = one[0]
 	if a.target.GPU != "" {
-		l.busy, l.hasGPU = h.Level(history.Key{Series: history.GPUBusyTime, ID: a.target.GPU}, p)
+		l.hasGPU = h.Levels(history.GPUBusyTime, a.target.GPU, p, one[:])
+		l.busy = one[0]
 	}
-	l.hostCPU = get(history.HostCPUTime, "")
-	l.busiestCore = get(history.HostBusiestCore, "")
-	l.iowait = get(history.HostIOWait, "")
-	l.queued = get(history.DisksQueued, "")
-	l.disks = get(history.DisksBytes, "")
-	if a.target.Job != "" {
-		l.jobCPU, l.hasJob = h.Level(history.Key{Series: history.JobCPUTime, ID: a.target.Job}, p)
-		l.system = get(history.JobSystemTime, a.target.Job)
-		l.fetched = get(history.JobReadBytes, a.target.Job)
-		l.stored = l.fetched + get(history.JobWriteBytes, a.target.Job)
-		l.readChars = get(history.JobReadChars, a.target.Job)
-		l.leaders = get(history.JobLeaders, a.target.Job)
-		l.leading = get(history.JobLeaderTime, a.target.Job)
-		l.leaderReady = get(history.JobLeaderReady, a.target.Job)
-		l.reading = get(history.JobReaderTime, a.target.Job)
-		l.working = get(history.JobReaderWork, a.target.Job)
-		l.inReads = get(history.JobInReads, a.target.Job)
-		l.leaderSystem = get(history.JobLeaderSystem, a.target.Job)
+	if a.target.Job == "" {
+		return l
 	}
+	var counters [history.JobWriteBytes - history.JobCPUTime + 1]float64
+	l.hasJob = h.Levels(history.JobCPUTime, a.target.Job, p, counters[:])
+	of := func(s history.Series) float64 { return counters[s-history.JobCPUTime] }
+	l.jobCPU, l.fetched = of(history.JobCPUTime), of(history.JobReadBytes)
+	l.stored = l.fetched + of(history.JobWriteBytes)
+	var now [history.JobLeaderSystem - history.JobSystemTime + 1]float64
+	h.Levels(history.JobSystemTime, a.target.Job, p, now[:])
+	of = func(s history.Series) float64 { return now[s-history.JobSystemTime] }
+	l.system, l.readChars = of(history.JobSystemTime), of(history.JobReadChars)
+	l.leaders, l.leading = of(history.JobLeaders), of(history.JobLeaderTime)
+	l.leaderReady, l.leaderSystem = of(history.JobLeaderReady), of(history.JobLeaderSystem)
+	l.reading, l.working, l.inReads = of(history.JobReaderTime), of(history.JobReaderWork), of(history.JobInReads)
 	return l
 }
 

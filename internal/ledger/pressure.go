@@ -22,6 +22,7 @@ type Pressure struct {
 	history  *history.History
 	timeline *chain.Timeline // nil until the scheduler reports something
 	accounts []*account
+	gpus     []string               // of the accounts
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
 	at       time.Duration          // end of the last cell
 	appended time.Duration          // newest row in the history
@@ -33,7 +34,11 @@ func NewPressure(h *history.History) *Pressure { return &Pressure{history: h} }
 // SetTargets replaces the targets. A target that stays keeps its totals.
 func (e *Pressure) SetTargets(targets []Target) {
 	accounts := make([]*account, 0, len(targets))
+	e.gpus = e.gpus[:0]
 	for _, t := range targets {
+		if t.GPU != "" && !slices.Contains(e.gpus, t.GPU) {
+			e.gpus = append(e.gpus, t.GPU)
+		}
 		if i := slices.IndexFunc(e.accounts, func(a *account) bool { return a.target.same(t) }); i >= 0 {
 			e.accounts[i].target = t
 			e.accounts[i].schedule.lead(t.Leader)
@@ -111,9 +116,9 @@ const cellPeriods = 3
 // cell is the length of cells.
 func (e *Pressure) cell() time.Duration {
 	length := maxCell
-	for _, a := range e.accounts {
-		if a.target.GPU != "" && e.timeline == nil {
-			length = max(length, cellPeriods*e.history.SamplePeriod(a.target.GPU))
+	if e.timeline == nil {
+		for _, gpu := range e.gpus {
+			length = max(length, cellPeriods*e.history.SamplePeriod(gpu))
 		}
 	}
 	return min(length, time.Second)
@@ -157,11 +162,12 @@ func (e *Pressure) hasUnopened() bool {
 // close ends a cell of every account at p.
 func (e *Pressure) close(p history.Point) {
 	e.totals, e.at = e.totals[:0], p.At
+	host := readHost(e.history, p)
 	for _, a := range e.accounts {
 		if !a.opened && p.At <= e.appended {
 			continue // a new GPU with readings older than the newest row: none could be added for it
 		}
-		a.closeCell(e.history, p)
+		a.closeCell(e.history, p, &host)
 		e.totals = append(e.totals, a.totals)
 	}
 }

@@ -41,16 +41,23 @@ func (e *Pressure) recall(a *account) error {
 	}
 	own := a.target
 	a.target.Pressure, a.target.Own = sample.HostScope, false
-	a.closeCell(e.history, history.Point{At: zero})
+	closeAt := func(at time.Duration) {
+		p := history.Point{At: at}
+		host := readHost(e.history, p)
+		a.closeCell(e.history, p, &host)
+	}
+	closeAt(zero)
 	var past []history.LedgerRow
 	for i, at := range rows {
 		if last := i == len(rows)-1; i > 0 && !last && e.appended-at > recallFine && at-a.at < recallCell {
 			continue
 		}
-		a.closeCell(e.history, history.Point{At: at})
+		closeAt(at)
 		past = append(past, history.LedgerRow{At: at, Totals: a.totals})
 	}
 	a.target = own
-	a.levels = a.read(e.history, history.Point{At: a.at})
+	end := history.Point{At: a.at}
+	host := readHost(e.history, end)
+	a.levels = a.read(e.history, end, &host)
 	return e.history.RecallLedger(zero, past)
 }
