@@ -69,6 +69,7 @@ func (h *hold) rest(part, busy, other time.Duration) (unused time.Duration) {
 type jobOnly struct {
 	job     string
 	reached time.Duration
+	until   time.Duration // its processes ended; or holdsOn
 }
 
 // holdsOn is the end of a hold that has not ended.
@@ -159,7 +160,7 @@ func (g *gpuHolds) hold(now time.Duration, owners []string) {
 	}
 }
 
-// leave ends the holds of a job.
+// leave ends the holds of a job whose processes have ended, or that is no longer followed.
 func (t *gpuTimes) leave(job string, now time.Duration) {
 	for _, g := range t.gpus {
 		for i := range g.holds {
@@ -168,7 +169,16 @@ func (t *gpuTimes) leave(job string, now time.Duration) {
 			}
 		}
 	}
-	t.jobs = slices.DeleteFunc(t.jobs, func(j *jobOnly) bool { return j.job == job })
+	for _, j := range t.jobs {
+		if j.job == job && j.until == holdsOn {
+			j.until = max(now, j.reached)
+		}
+	}
+}
+
+// stay forgets that a job had ended: its cgroup has processes again.
+func (t *gpuTimes) stay(job string) {
+	t.jobs = slices.DeleteFunc(t.jobs, func(j *jobOnly) bool { return j.job == job && j.until != holdsOn })
 }
 
 // advance divides the time up to a moment that the ledgers have reached. newest is a stamp of the present.
@@ -365,18 +375,18 @@ func (t *gpuTimes) withoutGPU(h *history.History, to time.Duration, newest sampl
 	for _, job := range jobs {
 		i := slices.IndexFunc(t.jobs, func(j *jobOnly) bool { return j.job == job })
 		if i < 0 {
-			t.jobs = append(t.jobs, &jobOnly{job, to})
+			t.jobs = append(t.jobs, &jobOnly{job, to, holdsOn})
 			continue
 		}
-		if from := t.jobs[i].reached; to > from {
-			row := t.row("", job, from, to, newest)
-			row.Held = true
-			row.add(h, ledger.ID(job, ""), from, to, to-from)
-			t.jobs[i].reached = to
+		if from, end := t.jobs[i].reached, min(to, t.jobs[i].until); end > from {
+			t.row("", job, from, end, newest).add(h, ledger.ID(job, ""), from, end, end-from)
+			t.jobs[i].reached = end
 		}
 	}
 	for _, r := range t.rows {
-		r.Held = r.Held && (r.GPU != "" || slices.Contains(jobs, r.Job))
+		if r.GPU == "" {
+			r.Held = slices.ContainsFunc(t.jobs, func(j *jobOnly) bool { return j.job == r.Job && j.until > to })
+		}
 	}
 }
 

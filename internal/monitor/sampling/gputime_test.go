@@ -179,6 +179,27 @@ func TestUnknownHolderAndMIG(t *testing.T) {
 	}
 }
 
+// Without a GPU every tick completes ledgers. Their growth is added up once a second, and when a job leaves.
+func TestTimesOnceASecond(t *testing.T) {
+	p := newTape(t)
+	p.mark(recording.Mark{Op: recording.Follow, ID: "a"})
+	until := func() (of sample.GPUTime) { return p.rows()[" a"] }
+	ends := map[time.Duration]bool{}
+	p.step(2500*time.Millisecond, nil, map[string]int{"a": 1}) // from 1 s on
+	for range 20 {
+		p.step(100*time.Millisecond, nil, map[string]int{"a": 1})
+		ends[until().Until.Mono] = true
+	}
+	if len(ends) != 3 || !ends[3*time.Second] || !ends[4*time.Second] || !ends[5*time.Second] {
+		t.Errorf("got the ends %v in the two seconds from 3.5 s on, want 3, 4 and 5 s", ends)
+	}
+	p.step(300*time.Millisecond, nil, map[string]int{"a": 1})
+	p.mark(recording.Mark{Op: recording.Leave, ID: "a"})
+	if r := until(); r.Until.Mono != p.at || r.Sum() != r.Until.Mono-r.Began.Mono {
+		t.Errorf("got %v up to %v after the job left, want all of the time up to %v", r.Sum(), r.Until.Mono, p.at)
+	}
+}
+
 // Rows are bounded: the oldest job that has ended goes first, and without one the time is that of no job.
 func TestBoundOfRows(t *testing.T) {
 	var times gpuTimes

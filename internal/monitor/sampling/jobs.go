@@ -164,7 +164,7 @@ func (s *state) follow(j *job) {
 
 func (s *state) unfollow(id string) {
 	s.times.leave(id, s.newest.Mono)
-	s.divideGPUs()
+	s.divideGPUs(true)
 	delete(s.jobs.byID, id)
 	s.latest.Unfollow(id)
 	s.schedule.unfollow(id)

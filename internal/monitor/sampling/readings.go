@@ -225,15 +225,16 @@ func (s *state) advance() {
 		s.jobs.changed = false
 	}
 	s.accounts.advance()
-	s.divideGPUs()
+	s.endHolds()
+	s.divideGPUs(false)
 }
 
-// divideGPUs divides the time of GPUs up to the moment that the ledgers have reached. It is called with each round, and
-// not when the result is wanted: a replay has the same rounds.
-func (s *state) divideGPUs() {
-	s.endHolds()
+// divideGPUs divides the time of GPUs up to the moment that the ledgers have reached: once a second, which is how often
+// a GPU's driver returns its samples, or at once. It is called with each round, and not when the result is wanted: a
+// replay has the same rounds.
+func (s *state) divideGPUs(now bool) {
 	to, known := s.history.Last(history.LedgerBusy)
-	if !known || to == s.divided { // a GPU's driver returns its samples once a second
+	if !known || to == s.divided || !now && to.Truncate(time.Second) == s.divided.Truncate(time.Second) {
 		return
 	}
 	s.divided = to
@@ -248,6 +249,8 @@ func (s *state) endHolds() {
 	for i := range s.latest.Jobs.Jobs {
 		if j := &s.latest.Jobs.Jobs[i]; j.Processes == 0 {
 			s.times.leave(j.ID, s.newest.Mono)
+		} else {
+			s.times.stay(j.ID)
 		}
 	}
 }
