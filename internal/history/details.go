@@ -88,10 +88,15 @@ func (h *History) openDetails(reading *sample.GPUDetail) *details {
 	}
 	size := h.detailSize(tiers)
 	for h.bytes+size > h.config.MaxBytes {
-		if !h.dropPasts() && !h.dropLayer(math.MaxInt64) && !h.shrink(kindGPU) {
+		if h.dropPasts() || h.dropLayer(math.MaxInt64) || h.shrink(kindGPU) {
+			continue
+		}
+		if h.bytes+size > h.config.MaxBytes+h.config.JobBytes ||
+			float64(h.detailBytes+size) > detailShare*float64(h.config.MaxBytes) { // jobs may have come before
 			h.refused.add(refusedDetails(reading.GPU))
 			return nil
 		}
+		break
 	}
 	h.bytes, h.detailBytes = h.bytes+size, h.detailBytes+size
 	d := &details{tiers: make([]tier, tiers)}

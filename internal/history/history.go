@@ -35,10 +35,15 @@ func DefaultTiers() []Tier {
 // DefaultMaxBytes bounds the rows of a History. With the default tiers there is room for 72 columns on all of them.
 const DefaultMaxBytes = 12 << 20
 
+// DefaultJobBytes bounds what further jobs may have besides, once all columns are narrow: 64 on 16 GPUs, each in a
+// cgroup of its own and followed by the scheduler, and 16 more for windows.
+const DefaultJobBytes = 16 << 20
+
 // Config bounds a History.
 type Config struct {
 	Tiers    []Tier // finest first; the first stores every reading
 	MaxBytes int    // of rows, with full rings
+	JobBytes int    // besides, once all columns are narrow
 }
 
 // History holds the columns. It is safe for concurrent use.
@@ -67,7 +72,7 @@ func New(config Config) (*History, error) {
 		config.Tiers = DefaultTiers()
 	}
 	if config.MaxBytes == 0 {
-		config.MaxBytes = DefaultMaxBytes
+		config.MaxBytes, config.JobBytes = DefaultMaxBytes, DefaultJobBytes
 	}
 	for i, t := range config.Tiers {
 		if t.Rows < 2 || t.Period < 0 || (i > 0 && t.Period <= config.Tiers[i-1].Period) {
@@ -192,11 +197,19 @@ func (h *History) group(a *axis, key groupKey, reset, at time.Duration) *group {
 		case key.kind == kindLayer || h.evict() || h.dropLayer(math.MaxInt64):
 		case tiers != narrow:
 			tiers = narrow
-		case !h.shrink(key.kind):
+		case h.shrink(key.kind):
+		case !h.extra(key.kind):
 			h.refused.add(key)
 			return nil
+		default:
+			return h.open(a, key, tiers, reset, at)
 		}
 	}
+	return h.open(a, key, tiers, reset, at)
+}
+
+// open adds the columns of one device.
+func (h *History) open(a *axis, key groupKey, tiers int, reset, at time.Duration) *group {
 	g := newGroup(a, key, tiers, h.nextSlot, at)
 	g.reset = reset
 	h.nextSlot += uint32(len(g.columns))
@@ -231,13 +244,23 @@ func (h *History) noteBranches(disks []sample.Disk) {
 
 // room reports whether another device fits once so many bytes of others are dropped.
 func (h *History) room(k kind, tiers, dropped int) bool {
+	return h.fits(k, tiers, dropped, h.config.MaxBytes)
+}
+
+// extra reports whether a narrow device fits with what jobs may have besides. The shares of disks stay what they are:
+// only series whose number other packages bound grow with it.
+func (h *History) extra(k kind) bool {
+	return h.fits(k, narrow, 0, h.config.MaxBytes+h.config.JobBytes)
+}
+
+func (h *History) fits(k kind, tiers, dropped, most int) bool {
 	size, limit := h.size(k, tiers)-dropped, float64(h.config.MaxBytes)
 	full := tiers > 1
 	share := 1.0
 	if full {
 		share = fullShare
 	}
-	if float64(h.bytes+size) > share*limit {
+	if float64(h.bytes+size) > share*float64(most) {
 		return false
 	}
 	disks := float64(h.diskBytes + h.layerBytes + size)

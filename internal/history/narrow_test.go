@@ -12,8 +12,9 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// large returns the readings of a machine with many disks and GPUs, and the ledgers of a job on each GPU.
-func large(at time.Duration, disks, gpus int) (readings []*sample.Sample, ledgers []LedgerTotals) {
+// large returns the readings of a machine with many disks and GPUs, and the ledgers of jobs, each on a GPU and in a
+// cgroup of its own.
+func large(at time.Duration, disks, gpus, jobs int) (readings []*sample.Sample, ledgers []LedgerTotals) {
 	stamp := sample.Stamp{Mono: at}
 	d, g, j := &sample.Sample{At: stamp}, &sample.Sample{At: stamp}, &sample.Sample{At: stamp}
 	p := &sample.Sample{At: stamp, Pressures: []sample.Pressure{{Resource: sample.IO}, {Resource: sample.CPU}}}
@@ -26,22 +27,35 @@ func large(at time.Duration, disks, gpus int) (readings []*sample.Sample, ledger
 		id := strconv.Itoa(i)
 		g.GPUs = append(g.GPUs, sample.GPU{ID: id, Busy: at / 2})
 		g.GPUDetails = append(g.GPUDetails, sample.GPUDetail{GPU: id, At: at})
-		j.Jobs = append(j.Jobs, sample.Job{ID: "job" + id})
-		ledgers = append(ledgers, LedgerTotals{ID: "\x00" + id, Busy: at / 2},
-			LedgerTotals{ID: "job" + id, Busy: at / 2, HasGain: true, Scheduled: &Scheduled{Time: at}})
+		ledgers = append(ledgers, LedgerTotals{ID: "\x00" + id, Busy: at / 2})
+	}
+	for i := range jobs {
+		id := "job" + strconv.Itoa(i)
+		j.Jobs = append(j.Jobs, sample.Job{ID: id})
+		ledgers = append(ledgers, LedgerTotals{ID: id, Busy: at / 2, HasGain: true, Scheduled: &Scheduled{Time: at}})
+		for _, resource := range []sample.Resource{sample.IO, sample.CPU} {
+			p.Pressures = append(p.Pressures, sample.Pressure{Resource: resource, Scope: "/" + id, Some: at / 2})
+		}
 	}
 	core := &sample.Sample{At: stamp, Cores: []sample.Core{{Name: "cpu0"}}}
 	return []*sample.Sample{d, p, core, j, g}, ledgers
 }
 
-// 24 disks and 16 GPUs, each with a job of its own, fit into the memory. Windows with edges lose nothing.
+// 24 disks, 16 GPUs and as many jobs fit into the memory. 80 jobs fit with what they may have besides. Windows with
+// edges lose nothing.
 func TestManyDisksAndGPUs(t *testing.T) {
+	for _, jobs := range []int{16, 80} {
+		t.Run(strconv.Itoa(jobs), func(t *testing.T) { manyDisksAndGPUs(t, jobs) })
+	}
+}
+
+func manyDisksAndGPUs(t *testing.T, jobs int) {
 	const disks, gpus = 24, 16
 	h := newHistory(t)
 	var start, end Point
 	for i := range 3000 {
 		at := time.Duration(i+1) * tick
-		readings, ledgers := large(at, disks, gpus)
+		readings, ledgers := large(at, disks, gpus, jobs)
 		for _, s := range readings {
 			add(t, h, s)
 		}
@@ -60,13 +74,19 @@ func TestManyDisksAndGPUs(t *testing.T) {
 		}
 		end = edge()
 	}
-	if h.Bytes() > DefaultMaxBytes {
-		t.Errorf("got %d bytes, want at most %d", h.Bytes(), DefaultMaxBytes)
+	most := DefaultMaxBytes
+	if jobs > gpus {
+		most += DefaultJobBytes
+	}
+	t.Logf("the rows of %d jobs, %d disks and %d GPUs take %.1f MiB", jobs, disks, gpus, float64(h.Bytes())/(1<<20))
+	if h.Bytes() > most {
+		t.Errorf("got %d bytes, want at most %d", h.Bytes(), most)
 	}
 	for name, got := range map[string][2]int{
 		"disks": {len(h.IDs(DiskReadIOs)), disks}, "GPUs": {len(h.IDs(GPUBusyTime)), gpus},
-		"details": {len(h.details), gpus}, "ledgers": {len(h.IDs(LedgerBusy)), 2 * gpus},
-		"kinds of other": {len(h.IDs(OtherGPU)), gpus}, "jobs": {len(h.IDs(JobCPUTime)), gpus},
+		"details": {len(h.details), gpus}, "ledgers": {len(h.IDs(LedgerBusy)), gpus + jobs},
+		"kinds of other": {len(h.IDs(OtherGPU)), jobs}, "jobs": {len(h.IDs(JobCPUTime)), jobs},
+		"pressures": {len(h.IDs(IOSome)), jobs + 1},
 	} {
 		if got[0] != got[1] {
 			t.Errorf("%s: got %d, want %d", name, got[0], got[1])

@@ -136,8 +136,8 @@ func (r *Recording) after(m *recording.Mark) {
 	}
 }
 
-// maxFollowed bounds the jobs that are kept of a recording.
-const maxFollowed = 64
+// maxFollowed bounds the jobs that are kept of a recording: as many as an agent follows.
+const maxFollowed = 80
 
 func (r *Recording) nameOf(id string) string {
 	if name := r.labels[id]; name != "" {

@@ -35,7 +35,7 @@ type Who func(pid int, group string, gpus []string) sample.JobName
 
 // FollowHolders follows each process that holds memory of a GPU, with its children, without any announcement. Where an
 // ancestor of a process holds memory, too, it follows that one. It leaves out the processes of cgroups that are
-// followed. At most 48 are followed at a time, with those cgroups. Call it from one goroutine, once a second; it takes
+// followed. At most 64 are followed at a time, with those cgroups. Call it from one goroutine, once a second; it takes
 // a reading for each new job.
 func (j *Jobs) FollowHolders(who Who) {
 	if j.sources == nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
-// maxScopes bounds the cgroups besides the host. Each takes three files and about 2 us per tick.
-const maxScopes = 64
+// maxScopes bounds the cgroups besides the host: one for each job. Each takes three files and about 2 us per tick.
+const maxScopes = 80
 
 // The order of reading: I/O first, because the stamp is taken just before.
 var resources = [...]sample.Resource{sample.IO, sample.Memory, sample.CPU}

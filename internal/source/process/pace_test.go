@@ -28,8 +28,9 @@ func TestPace(t *testing.T) {
 		{[]int{10, maxReads - 10}, []uint64{1, 1}},
 		{[]int{maxMembers}, []uint64{11}},
 		{[]int{maxMembers, 100}, []uint64{15, 1}},
-		{slices.Repeat([]int{maxMembers}, MaxJobs), slices.Repeat([]uint64{683}, MaxJobs)},
-		{append(slices.Repeat([]int{4}, MaxJobs-1), maxMembers), append(slices.Repeat([]uint64{1}, MaxJobs-1), 32)},
+		// 384 processes are 16 times 4 and 64 times 5.
+		{slices.Repeat([]int{maxMembers}, MaxJobs), append(slices.Repeat([]uint64{1024}, 16), slices.Repeat([]uint64{820}, 64)...)},
+		{append(slices.Repeat([]int{4}, MaxJobs-1), maxMembers), append(slices.Repeat([]uint64{1}, MaxJobs-1), 61)},
 	} {
 		s := &Source{jobs: sized(c.sizes...)}
 		s.pace()

@@ -14,8 +14,8 @@ import (
 	"github.com/stallspan/stallspan/internal/source/cgroup"
 )
 
-// MaxJobs bounds the jobs of a Source.
-const MaxJobs = 64
+// MaxJobs bounds the jobs of a Source: 64 that hold GPUs, and 16 for windows.
+const MaxJobs = 80
 
 const (
 	// scanInterval is a second, with ticks that are a little early.
@@ -87,8 +87,8 @@ func New(root string) *Source {
 }
 
 // Add follows the tree of processes below pid, or the cgroup if opts has one, under the name id. After an error the job
-// is not followed: the process does not exist, the cgroup cannot be read, the name is in use, or there are 64 jobs
-// already.
+// is not followed: the process does not exist, the cgroup cannot be read, the name is in use, or there are
+// MaxJobs jobs already.
 func (s *Source) Add(id string, pid int, opts Options) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -172,7 +172,7 @@ func TestAddErrors(t *testing.T) {
 	}
 	for _, id := range []string{"5", "another"} {
 		if err := source.Add(id, 100, Options{}); err == nil {
-			t.Errorf("job %s was added twice, or as the 65th", id)
+			t.Errorf("job %s was added twice, or beyond the limit", id)
 		}
 	}
 	source.Remove("5")

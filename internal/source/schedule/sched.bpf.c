@@ -217,7 +217,7 @@ volatile const u64 all_budget = 20000;
 #define EARLY_WAKE 50000ULL        /* ns by which a wake-up may come before the thread is off its CPU */
 #define STEP_GAP 50000ULL         /* ns of running between two steps of fetching data, or from the last one to the wait */
 
-#define JOBS 64
+#define JOBS 80 /* MaxJobs of the Go package */
 
 // As in package sample.
 enum { BEGAN = 1, OUT, IN, SUM_OUT /* ThreadSum, ThreadIn and ThreadOut at one moment */, NAMED, FOUND };

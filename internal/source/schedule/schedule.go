@@ -7,8 +7,8 @@ package schedule
 import "time"
 
 const (
-	// MaxJobs is the number of jobs that can be followed at a time.
-	MaxJobs = 64
+	// MaxJobs is the number of jobs that can be followed at a time: process.MaxJobs.
+	MaxJobs = 80
 
 	// maxEvents is the most events of one Read. The rest stays in the buffer of the kernel for the next one.
 	maxEvents = 1 << 16
