@@ -339,8 +339,6 @@ func TestRefused(t *testing.T) {
 			"prometheus.webConfigSecret: only agents ask"},
 		{append(endpoint, "--set", "mode=agent", "--set", "prometheus.podMonitor.enabled=true"),
 			"prometheus.podMonitor.enabled: agents have metrics to scrape with prometheus.scrape alone"},
-		{append(endpoint, "--set", "gateway.enabled=true", "--set", "gateway.replicas=2", "--set",
-			"gateway.sampling.enabled=true"), "gateway.sampling.enabled: it needs gateway.replicas 1"},
 		{append(endpoint, "--set", "serviceAccount.create=false"), "serviceAccount.name: name an existing one"},
 		{append(endpoint, "--set", "images.agent.digest=latest"), "digest"},
 	} {

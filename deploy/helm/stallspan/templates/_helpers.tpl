@@ -162,19 +162,31 @@ k8s.node.name=$(K8S_NODE_NAME)
 
 {{- define "stallspan.gatewayConfig" -}}
 {{- $config := .Files.Get "files/gateway.yaml" | fromYaml -}}
-{{- $_ := set $config.exporters "otlp_grpc/backend" (include "stallspan.exporter" . | fromYaml) -}}
+{{- $_ := mustMergeOverwrite (index $config.exporters "otlp_grpc/backend") (include "stallspan.exporter" . | fromYaml) -}}
 {{- if .Values.gateway.tlsSecret -}}
-{{- $_ := set $config.receivers.otlp.protocols.grpc "tls" (dict "cert_file" "/etc/stallspan/gateway/tls.crt" "key_file" "/etc/stallspan/gateway/tls.key") -}}
+{{- $tls := dict "cert_file" "/etc/stallspan/gateway/tls.crt" "key_file" "/etc/stallspan/gateway/tls.key" -}}
+{{- $_ := set $config.receivers.otlp.protocols.grpc "tls" $tls -}}
+{{- $_ := set (index $config.receivers "otlp/peers").protocols.grpc "tls" $tls -}}
+{{- /* Peers have addresses without names. */ -}}
+{{- $peer := dict "ca_file" "/etc/stallspan/gateway/ca.crt" "server_name_override" (printf "%s-gateway.%s" (include "stallspan.fullname" .) .Release.Namespace) -}}
+{{- $_ := set $config.exporters.load_balancing.protocol.otlp "tls" $peer -}}
 {{- end -}}
 {{- if .Values.gateway.sampling.enabled -}}
-{{- if gt (int .Values.gateway.replicas) 1 -}}
-{{- fail "gateway.sampling.enabled: it needs gateway.replicas 1, because one replica must see all spans of a trace" -}}
+{{- $_ := set $config.exporters.load_balancing.resolver.dns "hostname" (printf "%s-gateway-peers.%s" (include "stallspan.fullname" .) .Release.Namespace) -}}
+{{- range $config.processors.tail_sampling.policies -}}
+{{- if .probabilistic -}}
+{{- $_ := set .probabilistic "sampling_percentage" $.Values.gateway.sampling.percentage -}}
 {{- end -}}
-{{- $slow := dict "name" "slow windows" "type" "boolean_attribute" "boolean_attribute" (dict "key" "stallspan.slow" "value" true) -}}
-{{- $errors := dict "name" "errors" "type" "status_code" "status_code" (dict "status_codes" (list "ERROR")) -}}
-{{- $rest := dict "name" "a share of others" "type" "probabilistic" "probabilistic" (dict "sampling_percentage" .Values.gateway.sampling.percentage) -}}
-{{- $_ := set $config.processors "tail_sampling" (dict "decision_wait" "30s" "num_traces" 20000 "policies" (list $slow $errors $rest)) -}}
-{{- $_ := set $config.service.pipelines.traces "processors" (list "memory_limiter" "tail_sampling" "batch") -}}
+{{- end -}}
+{{- else -}}
+{{- $_ := set $config.service.pipelines.traces "exporters" (list "otlp_grpc/backend") -}}
+{{- $_ := unset $config "connectors" -}}
+{{- $_ := unset $config.exporters "load_balancing" -}}
+{{- $_ := unset $config.processors "tail_sampling" -}}
+{{- $_ := unset $config.receivers "otlp/peers" -}}
+{{- range list "traces/whole" "traces/counted" "metrics/spans" -}}
+{{- $_ := unset $config.service.pipelines . -}}
+{{- end -}}
 {{- end -}}
 {{- mustMergeOverwrite $config (deepCopy .Values.gateway.config) | toYaml -}}
 {{- end -}}
