@@ -99,6 +99,7 @@ type reportWindow struct {
 		TwiceGPU     float64 `json:"gpu_twice_as_fast"`
 	} `json:"what_if"`
 	Load *struct {
+		Path      string   `json:"path"`
 		Size      uint64   `json:"size"`
 		Hit       *float64 `json:"page_cache_hit_ratio"`
 		Estimated bool     `json:"estimated"`

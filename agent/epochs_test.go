@@ -117,7 +117,7 @@ for name in [`+strconv.Quote(model)+`, "/there/is/no.such"]:
     print("Model loaded in 0.4s (load weights from disk: 0.3s, create model: 0.1s).")
 `)
 	checkWindows(t, d, "model_load "+model, "model_load /there/is/no.such")
-	if l := d.Windows[0].Load; l == nil || l.Size != 3<<20 {
+	if l := d.Windows[0].Load; l == nil || l.Size != 3<<20 || l.Path != model {
 		t.Errorf("of a file of 3 MiB: %+v", l)
 	}
 	if l := d.Windows[1].Load; l != nil && l.Size != 0 {
