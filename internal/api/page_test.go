@@ -189,6 +189,9 @@ func TestBridge(t *testing.T) {
 		{"GET", "/v1/page", "", key, "cross-site", http.StatusForbidden},
 		{"GET", "/v1/page", "evil.example", key, "", http.StatusForbidden},
 		{"GET", "/", "evil.example", "", "", http.StatusForbidden},
+		{"GET", "/v1/jobs", "", key, "same-origin", http.StatusOK},
+		{"GET", "/v1/jobs", "", "", "same-origin", http.StatusUnauthorized},
+		{"GET", "/v1/page/../windows", "", key, "", http.StatusNotFound},
 		{"GET", "/v1/windows", "", key, "", http.StatusNotFound},
 		{"POST", "/v1/page", "", key, "", http.StatusNotFound},
 		{"GET", "/v1/page?minutes=1", "", key, "", http.StatusBadRequest},
@@ -210,7 +213,7 @@ func TestBridge(t *testing.T) {
 		if response.StatusCode != c.want {
 			t.Errorf("%s %s from %q of %q: got %d, want %d", c.method, c.path, c.site, c.host, response.StatusCode, c.want)
 		}
-		if c.want == http.StatusOK && c.path != "/" {
+		if c.want == http.StatusOK && strings.HasPrefix(c.path, page.LivePath) {
 			var live page.Live
 			if err := json.NewDecoder(response.Body).Decode(&live); err != nil || live.Version != page.Version {
 				t.Errorf("got version %d and %v, want the data of a page", live.Version, err)

@@ -2,7 +2,7 @@
 import AxeBuilder from "@axe-core/playwright";
 import { expect, test, type Page } from "@playwright/test";
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
 import type { AddressInfo } from "node:net";
 import os from "node:os";
@@ -29,9 +29,16 @@ class Agent {
     writeFileSync(this.config, text, { mode: 0o600 });
   }
 
+  /** gpus is what the stand-in for the driver plays. */
+  gpus(text: string): void {
+    writeFileSync(`${this.folder}/gpus.new`, text);
+    renameSync(`${this.folder}/gpus.new`, `${this.folder}/gpus`);
+  }
+
   /** start waits until the agent has said where its page is. */
   async start(port = "0"): Promise<void> {
-    const env = { ...process.env, XDG_STATE_HOME: this.folder, STALLSPAN_SOCKET: "" };
+    const env: NodeJS.ProcessEnv = { ...process.env, XDG_STATE_HOME: this.folder, STALLSPAN_SOCKET: "" };
+    if (existsSync(`${this.folder}/gpus`)) env["FAKENVML_FILE"] = `${this.folder}/gpus`;
     const child = spawn(program, ["agent", "--config", this.config, "--listen", `127.0.0.1:${port}`], { env });
     this.child = child;
     let said = "";
@@ -49,14 +56,14 @@ class Agent {
     return new URL(this.address).port;
   }
 
-  async stop(): Promise<void> {
+  async stop(signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
     const child = this.child;
     if (!child || child.exitCode !== null) return;
     const ended = new Promise((done) => child.once("exit", done));
     child.removeAllListeners("exit");
     child.once("exit", () => undefined);
     const gone = new Promise((done) => child.once("exit", done));
-    child.kill("SIGKILL");
+    child.kill(signal);
     await Promise.race([ended, gone]);
   }
 
@@ -267,6 +274,104 @@ test("shows no events about windows to who may not see them", async ({ page }) =
     await expect(listed(page)).toHaveCount(2, { timeout: 10_000 });
     await expect(listed(page).first()).toContainText("GPU");
   } finally {
+    await agent.end();
+  }
+});
+
+const jobs = (page: Page) => page.getByRole("region", { name: "Jobs" });
+
+test.describe("with jobs on GPUs", () => {
+  test.skip(!existsSync(driver), "there is no stand-in for the driver");
+  const agent = new Agent(someToken);
+  const programs: ChildProcess[] = [];
+  test.beforeAll(async () => {
+    for (const i of [0, 1]) programs.push(spawn("sleep", [String(600 + i)]));
+    const [working, idle] = programs.map((p) => p.pid);
+    agent.gpus(`gpu 0 utilization=90 processes=${working}:1e9\ngpu 1 utilization=0 processes=${idle}:1e9\ngpu 2 utilization=0\n`);
+    await agent.start();
+  });
+  test.afterAll(async () => {
+    for (const p of programs) p.kill();
+    await agent.end();
+  });
+  const show = async (page: Page): Promise<string[]> => {
+    const problems = await open(page, `${agent.address}#token=${someToken}`);
+    await expect(state(page)).toHaveText("Live.");
+    return problems;
+  };
+  const rows = (page: Page) => jobs(page).locator("tbody tr");
+  const working = /, [789]\d %/; // about 90 % of the time, after a few seconds
+  /** listed shows the page until both jobs are in it: it asks for them once a minute. */
+  const listedJobs = async (page: Page): Promise<string[]> => {
+    const problems = await show(page);
+    await expect(async () => {
+      await page.reload();
+      await expect(rows(page)).toHaveCount(2, { timeout: 2000 });
+      await expect(rows(page).first()).toContainText("100 %", { timeout: 1000 });
+    }).toPass({ timeout: 30_000 });
+    return problems;
+  };
+
+  test("lists jobs, the one that lost most first, and sorts them by the keyboard", async ({ page }) => {
+    const problems = await listedJobs(page);
+    await expect(jobs(page)).toContainText("2 jobs in the last 24 hours.");
+    await expect(jobs(page).getByRole("columnheader", { name: "Lost" })).toHaveAttribute("aria-sort", "descending");
+    await expect(rows(page).last()).toContainText(working);
+    await jobs(page).getByRole("button", { name: "Busy" }).focus();
+    await page.keyboard.press("Enter");
+    await expect(rows(page).first()).toContainText(working);
+    await expect(jobs(page).getByRole("button", { name: "Busy" })).toBeFocused();
+    await page.keyboard.press("Enter");
+    await expect(rows(page).last()).toContainText(working);
+    expect(problems).toEqual([]);
+  });
+
+  test("lists the jobs of a time in the past, and those of an earlier agent", async ({ page }) => {
+    await listedJobs(page);
+    await agent.stop("SIGTERM");
+    const ended = Date.now() / 1000;
+    programs[0]?.kill();
+    agent.gpus("gpu 0 utilization=0\ngpu 1 utilization=0\ngpu 2 utilization=0\n");
+    await agent.start();
+    await show(page);
+    await expect(rows(page)).toHaveCount(2);
+    await expect(rows(page).first()).toContainText("sleep, ended");
+    await page.goto(`${agent.address}#from=${ended - 4}&to=${ended - 1}`);
+    await page.reload();
+    await expect(state(page)).toHaveText("A time in the past.");
+    await expect(jobs(page)).toContainText(/2 jobs from .+ to /);
+    await expect(rows(page).first()).toContainText(/[1-5] s/);
+  });
+
+  for (const width of [320, 1280]) {
+    test(`fits ${width} pixels, without a barrier that axe finds, in both themes`, async ({ page }) => {
+      await page.setViewportSize({ width, height: 900 });
+      for (const colorScheme of ["light", "dark"] as const) {
+        await page.emulateMedia({ colorScheme });
+        await show(page);
+        await expect(rows(page)).toHaveCount(2);
+        expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+        const found = await new AxeBuilder({ page }).analyze();
+        expect(found.violations.map((v) => `${v.id}: ${v.nodes.map((n) => n.html).join(" ")}`)).toEqual([]);
+      }
+    });
+  }
+});
+
+test("names no job of a user to who may not see it", async ({ page }) => {
+  test.skip(!existsSync(driver), "there is no stand-in for the driver");
+  const agent = new Agent();
+  const program = spawn("sleep", ["600"]);
+  try {
+    agent.gpus(`gpu 0 utilization=50 processes=${program.pid}:1e9\n`);
+    await agent.start();
+    await page.goto(agent.address);
+    await expect(state(page)).toHaveText("Live.");
+    const answer = await page.evaluate(async () => (await fetch("/v1/jobs")).json() as Promise<{ jobs: unknown[]; gpus: unknown[] }>);
+    expect(answer.jobs).toEqual([]);
+    await expect(page.getByText("sleep")).toHaveCount(0);
+  } finally {
+    program.kill();
     await agent.end();
   }
 });

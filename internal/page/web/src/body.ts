@@ -8,10 +8,11 @@ import { lanes } from "./lanes";
 import type { View } from "./view";
 import { windowTable } from "./windows";
 
-/** Parts are what only the page of a machine has: marks above the lanes, and a list. */
+/** Parts are what only the page of a machine has: marks above the lanes, a list of events, and one of jobs. */
 interface Parts {
   marks: HTMLElement;
   list: HTMLElement;
+  jobs: HTMLElement;
 }
 
 /** body is the page below its head. It draws again when the view tells that the data has changed. */
@@ -32,7 +33,7 @@ export function body(data: Data, view: View, live?: Parts): HTMLElement[] {
       curves(data, view),
     ),
     detail(data, view),
-    ...(live ? [live.list] : []),
+    ...(live ? [live.jobs, live.list] : []),
     windowTable(data, view),
   ];
 }

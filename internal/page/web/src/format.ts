@@ -15,6 +15,13 @@ export function duration(s: number): string {
   return `${Math.floor(s / 3600)} h ${Math.round((s % 3600) / 60)} min`;
 }
 
+/** hours is a time of one GPU or of several: seconds, minutes or hours alone. */
+export function hours(s: number): string {
+  if (s < 99.5) return `${Math.round(s)} s`;
+  if (s < 99.5 * 60) return `${Math.round(s / 60)} min`;
+  return `${(s / 3600).toFixed(s < 99.5 * 3600 ? 1 : 0)} h`;
+}
+
 export function bytes(b: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let i = 0;

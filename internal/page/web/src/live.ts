@@ -7,6 +7,7 @@ import { type Live, type Update, type Window, end } from "./data";
 import { verdictBadge } from "./detail";
 import { el, followTheme, switchTheme } from "./dom";
 import { events } from "./events";
+import { jobTable } from "./jobs";
 import { covers, longest, place, placeUpdate, spanFor, spans } from "./past";
 import { apply } from "./update";
 import { View } from "./view";
@@ -106,13 +107,14 @@ function start(): void {
       view = new View(full(data), zero);
       if (want.from && want.to) view.show(want.from - zero / 1000, want.to - zero / 1000);
       else view.show(view.full.max - want.seconds, view.full.max);
-      root.append(...body(data, view, events(data, view)));
+      root.append(...body(data, view, { ...events(data, view), jobs: jobs.section }));
       view.onRange(settle);
     }
     const at = data.windows.findIndex((w) => w.report.id === chosen);
     view.select(at < 0 ? null : at);
     answered(data);
     press();
+    jobs.show(want.from, want.to);
   };
   const more = (update: Update): boolean => {
     if (!data || !view) return false;
@@ -141,6 +143,8 @@ function start(): void {
     const token = sessionStorage.getItem(tokenKey);
     return token ? { Authorization: `Bearer ${token}` } : {};
   };
+
+  const jobs = jobTable(headers);
 
   /** follow reads one connection to its end. */
   const follow = async (until: AbortSignal): Promise<void> => {
