@@ -163,7 +163,7 @@ func TestAgentFollowsTheSchedulerThroughAHelper(t *testing.T) {
 			t.Errorf("%s: got %v, %s; want no capabilities", task, err, text)
 		}
 	}
-	victim := startVictim(t, "sh", "-c", "while sleep 0.01; do :; done")
+	victim := startVictim(t, "sh", "-c", "while sleep 0.1; do :; done")
 	var evidence string
 	var status api.Status
 	for range 5 { // a busy machine may follow a child too late for most of a window
