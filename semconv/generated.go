@@ -57,6 +57,8 @@ const (
 	HwTypeKey = attribute.Key("hw.type")
 	// Maker of the GPU. (string)
 	HwVendorKey = attribute.Key("hw.vendor")
+	// Name of the cluster, from the Collector or from the agent's OTEL_RESOURCE_ATTRIBUTES. (string)
+	K8SClusterNameKey = attribute.Key("k8s.cluster.name")
 	// Name of the job's container in its pod. (string)
 	K8SContainerNameKey = attribute.Key("k8s.container.name")
 	// Namespace of the job's pod. (string)

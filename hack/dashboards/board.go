@@ -52,8 +52,8 @@ type query struct{ expr, legend string }
 // (its plugin says so), so they come from Prometheus.
 type mark struct{ name, expr, title, color string }
 
-// variable is a dashboard variable: the values of a label on a metric.
-type variable struct{ name, title, metric, key, matchers string }
+// variable is a dashboard variable: the values of a label on a metric, or a text that the reader types.
+type variable struct{ name, title, metric, key, matchers, text string }
 
 func (r *registry) annotations(marks []mark) (all []jsonObject, err error) {
 	all = []jsonObject{}
@@ -81,6 +81,12 @@ func (r *registry) variables(chosen []variable) (all []jsonObject, err error) {
 				"tempo": "Tempo"}[name], "query": name, "refresh": 1, "hide": 0})
 	}
 	for _, v := range chosen {
+		if v.text != "" {
+			all = append(all, jsonObject{"type": "textbox", "name": v.name, "label": v.title, "query": v.text, "hide": 0,
+				"current": jsonObject{"selected": true, "text": v.text, "value": v.text},
+				"options": []jsonObject{{"selected": true, "text": v.text, "value": v.text}}})
+			continue
+		}
 		text, err := r.expand("label_values(<" + v.metric + ">{" + v.matchers + "}, <" + v.key + ">)")
 		if err != nil {
 			return nil, err
@@ -103,9 +109,10 @@ const (
 )
 
 var (
-	hostVariable = variable{"host", "Machine", "stallspan.disk.utilization", "host.name", ""}
-	gpuVariable  = variable{"gpu", "GPU", "hw.status", "hw.id", onHosts + ", <hw.type=gpu>"}
-	diskVariable = variable{"disk", "Disk", "stallspan.disk.queue.depth", "system.device.name", onHosts}
+	hostVariable  = variable{"host", "Machine", "stallspan.disk.utilization", "host.name", "", ""}
+	gpuVariable   = variable{"gpu", "GPU", "hw.status", "hw.id", onHosts + ", <hw.type=gpu>", ""}
+	diskVariable  = variable{"disk", "Disk", "stallspan.disk.queue.depth", "system.device.name", onHosts, ""}
+	priceVariable = variable{name: "price", title: "Price of a GPU hour", text: "1"} // no price is right for all
 )
 
 // graph is a panel of lines over half of the width.

@@ -16,7 +16,7 @@ var words = regexp.MustCompile(`^(and|or|unless|on|by|bool|offset|group_left|` +
 
 var (
 	quoted   = regexp.MustCompile(`"(\\.|[^"\\])*"`)
-	ranges   = regexp.MustCompile(`\[[^\]]*\]|offset \w+`)
+	ranges   = regexp.MustCompile(`\[[^\]]*\]|offset \w+|\$price`)
 	word     = regexp.MustCompile(`[a-zA-Z_:][a-zA-Z0-9_:]*`)
 	selector = regexp.MustCompile(`([a-zA-Z_:][a-zA-Z0-9_:]*)\{([^}]*)\}`)
 	matched  = regexp.MustCompile(`([a-zA-Z_]\w*)\s*(?:=~|!~|!=|=)`)

@@ -9,6 +9,10 @@ const (
 	gpuLost       = "stallspan:gpu_lost_to_storage:ratio5m"
 	gpuHeldIdle   = "stallspan:gpu_held_idle:ratio1h"
 	jobGPUs       = "stallspan:job_gpus:rate5m"
+	userGPUs      = "stallspan:user_gpus:rate5m"
+	diskLost      = "stallspan:gpus_lost_by_disk:rate5m"
+	scheduled     = "stallspan:scheduling_goodput:ratio5m"
+	productive    = "stallspan:runtime_goodput_most:ratio5m"
 	gpuThrottled  = "stallspan:gpu_throttled:ratio1m"
 	gpuMargin     = "stallspan:gpu_margin:celsius"
 	ioPressure    = "stallspan:host_io_pressure:ratio1m"
@@ -39,11 +43,13 @@ const (
 
 // The labels that rules keep. Several senders of one machine may report the same devices; rules take the maximum.
 const (
-	byHost  = "by (<host.name>)"
-	byGPU   = "by (<host.name>, <hw.id>)"
-	byCause = "by (<host.name>, <hw.id>, <stallspan.gpu.time.cause>)"
-	byJob   = "by (<host.name>, <k8s.namespace.name>, <k8s.pod.name>, <stallspan.slurm.job.id>, <process.owner>, " +
+	byHost    = "by (<host.name>)"
+	byCluster = "by (<k8s.cluster.name>)"
+	byGPU     = "by (<host.name>, <hw.id>)"
+	byCause   = "by (<host.name>, <hw.id>, <stallspan.gpu.time.cause>)"
+	byJob     = "by (<host.name>, <k8s.namespace.name>, <k8s.pod.name>, <stallspan.slurm.job.id>, <process.owner>, " +
 		"<stallspan.job.name>, <stallspan.gpu.time.cause>)"
+	byUser = "by (<k8s.cluster.name>, <k8s.namespace.name>, <process.owner>, <stallspan.gpu.time.cause>)"
 	byDisk = "by (<host.name>, <system.device.name>)"
 	byWay  = "by (<host.name>, <system.device.name>, <disk.io.direction>)"
 )
@@ -73,6 +79,21 @@ func recordings() []rule {
 				` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause=idle>}[1h])) >= 0.02`),
 		record(jobGPUs, "How many GPUs each job held, by what it did with them.",
 			`sum `+byJob+` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause!=idle>}[5m]))`),
+		record(userGPUs, "How many GPUs each cluster, namespace and user had, by what they did. Their sum over time is GPU "+
+			"hours.",
+			`sum `+byUser+` (rate(<stallspan.gpu.time>[5m]))`),
+		record(diskLost, "How many GPUs of the machine waited for storage, divided among its disks by their operations in "+
+			"flight. A guess where several disks work, and nothing where only a network file system does.",
+			`(max `+byDisk+` (rate(<system.disk.weighted_io_time>[5m])) and max `+byDisk+` (<stallspan.disk.throughput.ceiling>)) `+
+				`/ on (<host.name>) group_left () (sum `+byHost+` (max `+byDisk+` (rate(<system.disk.weighted_io_time>[5m])) and max `+
+				byDisk+` (<stallspan.disk.throughput.ceiling>)) > 0) * on (<host.name>) group_left () sum `+byHost+
+				` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause=storage>}[5m]))`),
+		record(scheduled, "Share of the GPU time that jobs held: scheduling goodput at the most.",
+			`sum `+byCluster+` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause!=idle>}[5m])) / sum `+byCluster+
+				` (rate(<stallspan.gpu.time>[5m]))`),
+		record(productive, "Share of the held GPU time in which the GPU worked: runtime goodput at the most.",
+			`sum `+byCluster+` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause=busy>}[5m])) / (sum `+byCluster+
+				` (rate(<stallspan.gpu.time>{<stallspan.gpu.time.cause!=idle>}[5m])) > 0)`),
 		record(ioPressure, "Share of the last minute in which a task of the machine waited for storage, network file "+
 			"systems included.",
 			`clamp_max(max `+byHost+` (rate(<stallspan.pressure.io.stall.time>{<stallspan.pressure.stall_type=some>}[1m])), 1)`),
