@@ -24,12 +24,13 @@ var (
 	epochBounds = []float64{1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400}
 )
 
-// Durations holds the histograms of the durations of loads and epochs. The zero value is ready. It is safe for
-// concurrent use.
+// Durations holds the histograms of the durations of loads and epochs, and the newest slow windows of jobs. The zero
+// value is ready. It is safe for concurrent use.
 type Durations struct {
 	mu     sync.Mutex
 	loads  histogram
 	epochs histogram
+	slow   slowWindows
 }
 
 type histogram struct {
@@ -52,6 +53,7 @@ func (d *Durations) Add(r *window.Report, span trace.SpanContext) {
 	attrs.text(semconv.WindowEvidenceKey, string(r.Evidence))
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.slow.add(r, span)
 	switch r.Kind {
 	case window.ModelLoad:
 		attrs.text(semconv.ModelNameKey, r.Model)

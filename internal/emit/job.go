@@ -59,18 +59,18 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 	m.jobs = nil // the caller may keep the last ones
 	if m.Nameless {
 		for i := range now.GPUTotals {
-			m.gpuTime(b, &now.GPUTotals[i], true)
+			m.gpuTime(b, &now.GPUTotals[i], true, nil)
 		}
 		b.start = now.Boot
 		return
 	}
-	at := present(now)
+	at, slow := present(now), m.newSlow(newest(now))
 	builders := map[string]*builder{}
 	var order []string
 	for i := range now.GPUTimes {
 		row := &now.GPUTimes[i]
 		if row.Job == "" {
-			m.gpuTime(b, row, false)
+			m.gpuTime(b, row, false, nil)
 			continue
 		}
 		if !row.Held && at-row.Until.Mono > emitEnded {
@@ -82,7 +82,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 			builders[row.Job] = own
 			order = append(order, row.Job)
 		}
-		m.gpuTime(own, row, false)
+		m.gpuTime(own, row, false, exemplars(row, slow, now))
 	}
 	for _, job := range order {
 		name := find(now.JobNames, func(n *sample.JobName) bool { return n.ID == job })
@@ -94,11 +94,11 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 	b.start = now.Boot
 }
 
-// gpuTime emits one row. A total has all causes.
-func (m *Metrics) gpuTime(b *builder, row *sample.GPUTime, total bool) {
+// gpuTime emits one row. A total has all causes. slow are the exemplars of the time that was lost to storage.
+func (m *Metrics) gpuTime(b *builder, row *sample.GPUTime, total bool, slow []metricdata.Exemplar[float64]) {
 	b.start, b.time = row.Began.Wall, row.Until.Wall
 	if row.GPU == "" {
-		b.float(&semconv.JobStallTime, row.Storage.Seconds(), stallStorage)
+		b.floatFrom(&semconv.JobStallTime, row.Storage.Seconds(), stallStorage, slow)
 		b.float(&semconv.JobStallTime, row.Other.Seconds(), stallOther)
 		return
 	}
@@ -107,7 +107,7 @@ func (m *Metrics) gpuTime(b *builder, row *sample.GPUTime, total bool) {
 		b.float(&semconv.GPUTime, row.Idle.Seconds(), sets.idle)
 	}
 	if row.Job != "" || total || row.Storage+row.CPU > 0 {
-		b.float(&semconv.GPUTime, row.Storage.Seconds(), sets.storage)
+		b.floatFrom(&semconv.GPUTime, row.Storage.Seconds(), sets.storage, slow)
 		b.float(&semconv.GPUTime, row.CPU.Seconds(), sets.cpu)
 	}
 	b.float(&semconv.GPUTime, row.Busy.Seconds(), sets.busy)

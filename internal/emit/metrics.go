@@ -34,9 +34,14 @@ type Metrics struct {
 	sets      sets
 	jobs      []JobMetrics            // of the last collection
 	sizes     map[*semconv.Metric]int // points of each metric at the last collection
+	seenSlow  uint64                  // slowWindows.added at the last collection
 	Durations *Durations              // nil for none
 	Own       func() Own              // nil for none
 	Nameless  bool                    // the time of GPUs is that of all jobs together, and there are no metrics of jobs
+
+	// RepeatSlow is how long the spans of slow windows are exemplars of the time of their job. The zero value makes them
+	// that for one collection; several servers that scrape the same metrics need more.
+	RepeatSlow time.Duration
 }
 
 // maxBegan bounds Metrics.began.

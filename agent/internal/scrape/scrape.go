@@ -26,6 +26,8 @@ import (
 const (
 	minInterval = time.Second // between two collections: what is scraped more often is the same again
 	maxScrapes  = 4           // at a time; further ones get the status 503
+	// repeatSlow is how long the span of a slow window is shown, so that each server that scrapes sees it.
+	repeatSlow = 2 * time.Minute
 )
 
 // Options are where the metrics come from.
@@ -44,7 +46,7 @@ type Options struct {
 // machines by them; target_info has the other attributes of the resource.
 func New(o Options) (http.Handler, error) {
 	m := emit.NewMetrics(o.Version, o.Disabled...)
-	m.Own, m.Durations, m.Nameless = o.Own, o.Durations, !o.Jobs
+	m.Own, m.Durations, m.Nameless, m.RepeatSlow = o.Own, o.Durations, !o.Jobs, repeatSlow
 	registry := prometheus.NewRegistry()
 	reader, err := exporter.New(
 		exporter.WithRegisterer(registry), exporter.WithProducer(&producer{metrics: m, collect: o.Collect}),
