@@ -245,12 +245,33 @@ func TestPodsAreConfined(t *testing.T) {
 				}
 				for _, m := range c.VolumeMounts {
 					path, ofNode := hostPaths[m.Name]
+					if m.Name == "pod-resources" { // where the agent looks for it, wherever the kubelet has its files
+						path = "/var/lib/kubelet/pod-resources"
+					}
 					if ofNode && m.Name != "socket" && m.Name != "state" && (!m.ReadOnly || m.MountPath != "/hostfs"+path) {
 						t.Errorf("%s, %s, mount of %s: got %s, read-only %v, want /hostfs%[3]s, read-only", name, pod, path,
 							m.MountPath, m.ReadOnly)
 					}
 				}
 			}
+		}
+	}
+}
+
+// The kubelet's socket is mounted where the agent may connect to it, unless that is switched off.
+func TestPodResources(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want bool
+	}{
+		{nil, true},
+		{[]string{"--set", "mode=agent"}, true},
+		{[]string{"--set", "node.podResources.enabled=false"}, false},
+		{[]string{"--set", "node.readOtherUsers=false"}, false},
+	} {
+		text := template(t, append([]string{"--set", "export.endpoint=backend:4317"}, c.args...)...)
+		if got := strings.Count(text, "pod-resources"); (got > 0) != c.want {
+			t.Errorf("%v: got it mounted: %v, want %v", c.args, got > 0, c.want)
 		}
 	}
 }
@@ -341,6 +362,7 @@ func TestRefused(t *testing.T) {
 			"prometheus.podMonitor.enabled: agents have metrics to scrape with prometheus.scrape alone"},
 		{append(endpoint, "--set", "serviceAccount.create=false"), "serviceAccount.name: name an existing one"},
 		{append(endpoint, "--set", "images.agent.digest=latest"), "digest"},
+		{append(endpoint, "--set", "node.podResources.hostPath=pod-resources"), "podResources"},
 	} {
 		args := append([]string{"template", "stallspan", folder, "--kube-version", version}, c.args...)
 		stdout, stderr, err := run(t, args...)

@@ -156,6 +156,11 @@ k8s.node.name=$(K8S_NODE_NAME)
 {{- if and .Values.node.socket.enabled .Values.node.readOtherUsers -}}true{{- end -}}
 {{- end -}}
 
+{{- /* podResources is empty where the pod is not root, which alone may connect to the kubelet. */ -}}
+{{- define "stallspan.podResources" -}}
+{{- if and .Values.node.podResources.enabled .Values.node.readOtherUsers -}}true{{- end -}}
+{{- end -}}
+
 {{- define "stallspan.socketPath" -}}
 {{ if include "stallspan.socket" . }}/run/stallspan/root{{ else }}/tmp/stallspan{{ end }}/stallspan.sock
 {{- end -}}
