@@ -31,3 +31,33 @@ func TestLeaderWithoutAReport(t *testing.T) {
 		t.Errorf("got the leader %d for an unknown one, want 2 as before", s.leader)
 	}
 }
+
+// A leader that is younger than the stretch that is divided has the time of the thread that created it.
+func TestLeaderYoungerThanTheStretch(t *testing.T) {
+	at := func(ms int) time.Duration { return time.Duration(ms) * time.Millisecond }
+	event := func(kind sample.ThreadEventKind, tid, creator, ms int) sample.ThreadEvent {
+		return sample.ThreadEvent{Kind: kind, TID: tid, PID: tid, Job: "job", Creator: creator, At: at(ms)}
+	}
+	timeline := chain.NewTimeline()
+	timeline.Learn(&sample.Schedule{Until: at(1100), Events: []sample.ThreadEvent{
+		event(sample.ThreadBegan, 1, 0, 1), event(sample.ThreadIn, 1, 0, 2), event(sample.ThreadBegan, 2, 1, 1050),
+		event(sample.ThreadBegan, 3, 2, 1060), event(sample.ThreadBegan, 4, 9, 1050),
+	}})
+	for _, test := range []struct {
+		tid, from, to int
+		want          bool
+	}{
+		{1, 900, 1000, true}, {2, 900, 1000, true}, {3, 900, 1000, true}, {3, 1000, 1055, true},
+		{4, 900, 1000, false}, // nothing is known of its creator
+		{5, 900, 1000, false},
+	} {
+		if got := timeline.Covers(test.tid, at(test.from), at(test.to)); got != test.want {
+			t.Errorf("thread %d from %d to %d ms: got covered %v, want %v", test.tid, test.from, test.to, got, test.want)
+		}
+	}
+	for _, piece := range timeline.Walk(3, at(900), at(1000), nil) {
+		if piece.Kind != chain.Work {
+			t.Errorf("got %+v, want the time of thread 1, which runs", piece)
+		}
+	}
+}

@@ -353,8 +353,13 @@ func (t *Timeline) forget(before time.Duration) {
 const slack = time.Millisecond
 
 // Covers reports whether the states of a thread are known from one moment to another, or from a moment in between on.
+// Before it was created, its states are those of the thread that created it, as Walk has it: a short-lived child may
+// lead, and be younger than the time that is divided.
 func (t *Timeline) Covers(tid int, from, to time.Duration) bool {
 	th := t.threads[tid]
+	for depth := 0; th != nil && th.born >= to && depth < maxDepth; depth++ {
+		th = t.threads[th.creator]
+	}
 	return th != nil && th.born < to && t.gap < to && to <= t.until+slack && (th.died == 0 || th.died > from) &&
 		(len(th.segments) == 0 || th.segments[0].from <= max(from, th.born))
 }
