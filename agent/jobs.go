@@ -85,7 +85,7 @@ func (t *table) jobs(all *api.Jobs, from time.Time) {
 			fix = j.Fix.Says
 		}
 		t.jobRow(name, jobOwner(j), gpuCount(j), hours(j.Allocated), share(j.Busy, j), share(j.Storage, j),
-			share(j.CPU, j), share(j.Other, j), share(min(j.Unused, j.Other), j), fix)
+			share(j.CPU, j), share(j.Other, j), share(j.Unused, j), fix)
 	}
 	for _, g := range all.GPUs {
 		if g.Idle >= time.Minute.Seconds() {

@@ -120,7 +120,8 @@ func (t *JobTime) add(row *sample.GPUTime) {
 	t.Storage += row.Storage.Seconds()
 	t.CPU += row.CPU.Seconds()
 	t.Other += row.Other.Seconds()
-	t.Unused += row.Unused.Seconds()
+	// Five minutes are counted at their end, and may have begun before the time that is listed.
+	t.Unused = min(t.Unused+row.Unused.Seconds(), t.Other)
 	t.Gain += row.Gain.Seconds()
 }
 

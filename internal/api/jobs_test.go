@@ -85,6 +85,15 @@ func TestJobsOfThePast(t *testing.T) {
 	}
 }
 
+// Unused time that began before the time that is listed is not more than the rest of it.
+func TestUnusedIsPartOfOther(t *testing.T) {
+	rows := []sample.GPUTime{{GPU: "GPU-1", Job: "a", Busy: time.Minute, Other: 3 * time.Minute, Unused: 5 * time.Minute}}
+	j := newJobs(rows, nil, (&caller{}).owns).Jobs[0]
+	if j.Unused != 180 || j.GPUs[0].Unused != 180 || j.Fix == nil || j.Fix.Says != "release it when idle: 75 %" {
+		t.Errorf("got %+v and the fix %+v, want three minutes unused", j, j.Fix)
+	}
+}
+
 // The best fix is the one that gives most, and a hundredth at least.
 func TestFix(t *testing.T) {
 	for _, test := range []struct {

@@ -60,7 +60,7 @@ const columns: Column[] = [
   time("To storage", (j) => j.storage),
   time("To the CPU", (j) => j.cpu),
   time("To other", (j) => j.other),
-  time("Unused", (j) => Math.min(j.unused, j.other)),
+  time("Unused", (j) => j.unused),
   { name: "Best fix", text: (j) => j.fix?.says ?? "-", key: (j) => j.fix?.saves ?? 0 },
 ];
 const byLoss = columns.findIndex((c) => c.name === "Lost");
