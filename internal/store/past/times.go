@@ -100,6 +100,10 @@ func (t *times) pass(now sample.Stamp, last bool, to *store.Writer) (everything 
 		t.next = now.Mono + timesEvery
 	}
 	rows, names := t.Now()
+	who := make(map[string]*sample.JobName, len(names))
+	for i := range names {
+		who[names[i].ID] = &names[i]
+	}
 	var order []string
 	jobs := map[string][]*sample.GPUTime{}
 	known := make(map[timeKey]bool, len(rows))
@@ -115,7 +119,7 @@ func (t *times) pass(now sample.Stamp, last bool, to *store.Writer) (everything 
 		jobs[row.Job] = append(jobs[row.Job], row)
 	}
 	for _, job := range order {
-		t.passJob(now, job, names, jobs[job], to)
+		t.passJob(now, job, who[job], jobs[job], to)
 	}
 	for key := range t.kept {
 		if !known[key] {
@@ -123,7 +127,7 @@ func (t *times) pass(now sample.Stamp, last bool, to *store.Writer) (everything 
 		}
 	}
 	for job := range t.named {
-		if !slices.ContainsFunc(names, func(n sample.JobName) bool { return n.ID == job }) {
+		if who[job] == nil {
 			delete(t.named, job)
 		}
 	}
@@ -131,7 +135,7 @@ func (t *times) pass(now sample.Stamp, last bool, to *store.Writer) (everything 
 }
 
 func (t *times) passJob(
-	now sample.Stamp, job string, names []sample.JobName, rows []*sample.GPUTime, to *store.Writer,
+	now sample.Stamp, job string, name *sample.JobName, rows []*sample.GPUTime, to *store.Writer,
 ) {
 	e := timesEntry{Boot: t.Boot, Job: job}
 	var grew []*sample.GPUTime
@@ -144,10 +148,10 @@ func (t *times) passJob(
 		return
 	}
 	client := ""
-	if i := slices.IndexFunc(names, func(n sample.JobName) bool { return n.ID == job }); i >= 0 {
-		client = names[i].Client
-		if old, was := t.named[job]; !was || now.Mono-old.at >= nameEvery || !old.name.Equal(names[i]) {
-			e.Name = &names[i]
+	if name != nil {
+		client = name.Client
+		if old, was := t.named[job]; !was || now.Mono-old.at >= nameEvery || !old.name.Equal(*name) {
+			e.Name = name
 		}
 	}
 	text, err := json.Marshal(&e)

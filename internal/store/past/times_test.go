@@ -314,3 +314,32 @@ func TestSizeOfTimes(t *testing.T) {
 		t.Errorf("got %v, %v, want a file that reading does not change", info, err)
 	}
 }
+
+// One operation is five minutes of 64 jobs on GPUs, with 960 more that have ended: 30 rounds, one of which writes.
+func BenchmarkTimes(b *testing.B) {
+	c, random := &counters{}, rand.New(rand.NewPCG(1, 1))
+	r := agentAt(b, filepath.Join(b.TempDir(), "history"), c, "boot", 0)
+	for i := range 1024 {
+		job := fmt.Sprintf("process %d of %d", 1000+i, 91234567+i)
+		c.row(job, fmt.Sprintf("GPU-%d", i%16), 0).Held = i < 64
+		c.grow(random, job, fmt.Sprintf("GPU-%d", i%16), timesEvery)
+	}
+	r.times.pass(stamp(timesEvery), true, r.writer)
+	at := timesEvery
+	b.ReportAllocs()
+	for b.Loop() {
+		for range 30 {
+			at += period
+			for i := range 64 {
+				c.rows[i].Busy += period
+				c.rows[i].Until = stamp(at)
+			}
+			if r.times.pass(stamp(at), false, r.writer) {
+				if err := r.writer.Flush(stamp(at).Wall); err != nil {
+					b.Fatal(err)
+				}
+			}
+		}
+	}
+	b.ReportMetric(100*float64(b.Elapsed())/float64(b.N)/float64(timesEvery), "%core")
+}
