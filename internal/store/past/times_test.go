@@ -315,7 +315,7 @@ func TestSizeOfTimes(t *testing.T) {
 	}
 }
 
-// One operation is five minutes of 64 jobs on GPUs, with 960 more that have ended: 30 rounds, one of which writes.
+// One operation is five minutes of 64 jobs on GPUs, with 960 more that have ended. One of 30 rounds writes.
 func BenchmarkTimes(b *testing.B) {
 	c, random := &counters{}, rand.New(rand.NewPCG(1, 1))
 	r := agentAt(b, filepath.Join(b.TempDir(), "history"), c, "boot", 0)
