@@ -46,6 +46,7 @@ type matched struct {
 type matchedJob struct {
 	cgroup.Group
 	job   string
+	first int           // its oldest process when it was found: it distinguishes cgroups that are called the same
 	alive time.Duration // the last time that it had a process
 }
 
@@ -196,7 +197,7 @@ func (j *Jobs) mayFollow(g cgroup.Group, now time.Duration) bool {
 // followGroup reports whether the cgroup is followed now.
 func (j *Jobs) followGroup(g cgroup.Group, now time.Duration, who Who, gpus []string) bool {
 	m := &j.matched
-	known := &matchedJob{g, "cgroup " + strconv.FormatUint(g.Number, 10), now}
+	known := &matchedJob{Group: g, job: "cgroup " + strconv.FormatUint(g.Number, 10), alive: now}
 	wanted := sampling.Job{ID: known.job, Pressure: g.Path, Own: true, Scope: window.Container, OwnTime: true}
 	if err := j.follow("", wanted, anyProcess); err != nil {
 		if m.search.Same(g) { // else it has ended meanwhile
@@ -204,13 +205,15 @@ func (j *Jobs) followGroup(g cgroup.Group, now time.Duration, who Who, gpus []st
 		}
 		return false
 	}
-	if len(j.readings.Processes(known.job)) == 0 {
+	pids := j.readings.Processes(known.job)
+	if len(pids) == 0 {
 		j.Unfollow(known.job)
 		if m.search.Hidden(g) {
 			j.hide(g.Path, now)
 		}
 		return false
 	}
+	known.first = pids[0]
 	if m.byPath == nil {
 		m.byPath = map[string]*matchedJob{}
 	}
@@ -262,7 +265,7 @@ func (j *Jobs) groupName(who Who, known *matchedJob, gpus []string) (name sample
 		}
 	}
 	name = who(first, known.Path, gpus)
-	name.ID, name.PID = known.job, 0
+	name.ID, name.PID = known.job, known.first
 	return name
 }
 

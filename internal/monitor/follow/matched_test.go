@@ -106,8 +106,8 @@ func TestCgroupsThatMatch(t *testing.T) {
 		t.Errorf("got the jobs %+v, want one with 2 processes", now.Jobs.Jobs)
 	}
 	_, names := m.JobTimes()
-	if len(names) != 1 || names[0].ID != job1 || names[0].Name != "job1" || names[0].PID != 0 {
-		t.Errorf("got the names %+v, want job1 without a process", names)
+	if len(names) != 1 || names[0].ID != job1 || names[0].Name != "job1" || names[0].PID != first {
+		t.Errorf("got the names %+v, want job1 with its first process", names)
 	}
 	for _, name := range names {
 		for _, a := range name.Attributes {
@@ -142,6 +142,14 @@ func TestCgroupsThatMatch(t *testing.T) {
 	enter(t, top+"/job1", third)
 	again := groupJob(t, top+"/job1")
 	until(t, "a cgroup that was made again is followed", func() bool { return rowOf(m, again, "").Sum() > 0 })
+	_, names = m.JobTimes()
+	same := map[string]int{}
+	for _, n := range names {
+		same[fmt.Sprint(n.Name, n.PID, n.Attributes)]++
+	}
+	if len(same) != 3 { // /metrics has no other labels
+		t.Errorf("got %d different labels of %+v, want 3", len(same), names)
+	}
 	if again == job1 {
 		t.Errorf("got %q twice, want another job", again)
 	}
@@ -187,7 +195,7 @@ func TestGPUInACgroupCountsOnce(t *testing.T) {
 		}
 	}
 	for _, n := range names {
-		if want := map[string]int{job: 0, alone: outside}[n.ID]; n.PID != want {
+		if want := map[string]int{job: inside, alone: outside}[n.ID]; n.PID != want {
 			t.Errorf("%s: got the process %d, want %d", n.ID, n.PID, want)
 		}
 	}
