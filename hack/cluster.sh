@@ -20,13 +20,13 @@ if [[ ${1:-} == --keep ]]; then
 fi
 if ((EUID != 0)); then
 	echo 'no cluster: this needs root' >&2
-	exit 0
+	exit 1
 fi
 for program in containerd runc ctr dnsmasq iptables conntrack /usr/lib/cni/ptp; do
 	command -v "$program" >/dev/null && continue
 	echo "no cluster: $program is missing: apt-get install containerd runc containernetworking-plugins dnsmasq-base" \
 		'iptables conntrack' >&2
-	exit 0
+	exit 1
 done
 
 version=$(go list -C internal/tools/kubernetes -m -f '{{.Version}}' k8s.io/kubernetes)
