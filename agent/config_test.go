@@ -63,8 +63,9 @@ metrics:
 	if diff := cmp.Diff(want, c, cmp.AllowUnexported(agentConfig{})); diff != "" {
 		t.Errorf("want -, got +\n%s", diff)
 	}
-	if got := c.Metrics.Disabled(); !slices.Equal(got, []string{"process.disk.io", "system.disk.io"}) {
-		t.Errorf("got disabled %q, want system.disk.io", got)
+	disabled := []string{"process.disk.io", "system.cpu.utilization", "system.disk.io"}
+	if got := c.Metrics.Disabled(); !slices.Equal(got, disabled) {
+		t.Errorf("got disabled %q, want %q", got, disabled)
 	}
 	if m := c.monitor(); m.Slow != want.Slow || m.Interval != want.Sampling.Interval || m.Drives == nil || m.Drives.Auto {
 		t.Errorf("got %+v, want the settings of the file", m)

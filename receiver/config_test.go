@@ -64,7 +64,8 @@ func TestConfig(t *testing.T) {
 			t.Errorf("%s: want -, got +\n%s", id, diff)
 		}
 	}
-	if got := all.Metrics.Disabled(); !reflect.DeepEqual(got, []string{"process.disk.io", "system.disk.io"}) {
+	want := []string{"process.disk.io", "system.cpu.utilization", "system.disk.io"}
+	if got := all.Metrics.Disabled(); !reflect.DeepEqual(got, want) {
 		t.Errorf("disabled metrics: got %v, want system.disk.io and what is off by default", got)
 	}
 }
@@ -92,8 +93,8 @@ func TestReadme(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c, err := read(values); err != nil || len(c.Metrics.Disabled()) != 2 || len(c.Disks.Exclude) != 2 {
-		t.Errorf("config of the README: got %+v, %v, want two disabled metrics and two excluded disks", c, err)
+	if c, err := read(values); err != nil || len(c.Metrics.Disabled()) != 3 || len(c.Disks.Exclude) != 2 {
+		t.Errorf("config of the README: got %+v, %v, want three disabled metrics and two excluded disks", c, err)
 	}
 }
 

@@ -1039,10 +1039,10 @@ var SystemCPUTime = Metric{
 	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
 }
 
-// SystemCPUUtilization: Share of time of the logical CPU in each mode since the previous collection.
+// SystemCPUUtilization: Share of time of the logical CPU in each mode since the previous collection. Off by default.
 var SystemCPUUtilization = Metric{
 	Name: "system.cpu.utilization", Unit: "1", Kind: Gauge,
-	Description: "Share of time of the logical CPU in each mode since the previous collection.",
+	Description: "Share of time of the logical CPU in each mode since the previous collection. Off by default.",
 	Attributes:  []AttributeRef{{CPULogicalNumberKey, attribute.INT64, true}, {CPUModeKey, attribute.STRING, true}},
 }
 

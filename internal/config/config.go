@@ -249,9 +249,9 @@ type Metric struct {
 // Metrics has the settings of metrics by name. A metric that is absent has the default: see offByDefault.
 type Metrics map[string]Metric
 
-// offByDefault are the metrics that are only emitted if they are enabled: with a series for each process, and new ones
-// with the workers of each epoch.
-var offByDefault = []string{"process.disk.io"}
+// offByDefault are the metrics that are only emitted if they are enabled. One has a series for each process, and new
+// ones with the workers of each epoch. The other has seven for each core, and is the rate of system.cpu.time.
+var offByDefault = []string{"process.disk.io", "system.cpu.utilization"}
 
 // Disabled returns the names of the disabled metrics.
 func (all Metrics) Disabled() []string {

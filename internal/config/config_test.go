@@ -2,6 +2,7 @@ package config
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,14 +80,15 @@ func TestEnabled(t *testing.T) {
 		}
 	}
 	all := Metrics{"a": {}, "b": {Enabled: &on}, "c": {Enabled: &off}}
-	if got := all.Disabled(); len(got) != 2 || got[0] != "process.disk.io" || got[1] != "c" {
-		t.Errorf("got disabled %q, want process.disk.io and c", got)
+	if got := all.Disabled(); !slices.Equal(got, []string{"process.disk.io", "system.cpu.utilization", "c"}) {
+		t.Errorf("got disabled %q, want the metrics that are off by default, and c", got)
 	}
-	if got := (Metrics{"process.disk.io": {Enabled: &on}}).Disabled(); len(got) != 0 {
-		t.Errorf("got disabled %q, want none: it is enabled", got)
+	const other = "system.cpu.utilization"
+	if got := (Metrics{"process.disk.io": {Enabled: &on}}).Disabled(); !slices.Equal(got, []string{other}) {
+		t.Errorf("got disabled %q, want the other one that is off by default", got)
 	}
-	if got := (Metrics{"process.disk.io": {Enabled: &off}}).Disabled(); len(got) != 1 {
-		t.Errorf("got disabled %q, want process.disk.io once", got)
+	if got := (Metrics{"process.disk.io": {Enabled: &off}}).Disabled(); len(got) != 2 {
+		t.Errorf("got disabled %q, want process.disk.io once, and the other one", got)
 	}
 }
 
