@@ -57,6 +57,7 @@ func (a *account) extrapolate(
 ) history.LedgerTotals {
 	ahead := *a
 	ahead.schedule.names = nil
+	ahead.schedule.cells(history.Point{})
 	for p.At-ahead.at > length*3/2 && p.At-ahead.at < maxBacklog && ahead.at+length <= complete {
 		next := history.Point{At: ahead.at + length}
 		host := readHost(h, next)

@@ -26,6 +26,7 @@ type Pressure struct {
 	totals   []history.LedgerTotals // of all accounts at the end of the last cell
 	at       time.Duration          // end of the last cell
 	appended time.Duration          // newest row in the history
+	forgot   time.Duration          // end of the timeline when it forgot what is old
 }
 
 // NewPressure returns a Pressure without targets.
@@ -66,6 +67,9 @@ func (e *Pressure) Reason(id string, kind chain.ReasonKind, from, to time.Durati
 // keepSchedule is how long the states of threads are kept: until every GPU's driver has reported its samples.
 const keepSchedule = history.Lag + 2*time.Second
 
+// forgetEvery is the time between two visits of all threads, to drop what is old.
+const forgetEvery = time.Second
+
 // Learn takes over what the scheduler reported.
 func (e *Pressure) Learn(s *sample.Schedule) {
 	if e.timeline == nil {
@@ -77,7 +81,10 @@ func (e *Pressure) Learn(s *sample.Schedule) {
 		a.schedule.choose()
 		a.schedule.checkpoint()
 	}
-	e.timeline.Forget(e.timeline.Until() - keepSchedule)
+	if until := e.timeline.Until(); until-e.forgot >= forgetEvery {
+		e.timeline.Forget(until - keepSchedule)
+		e.forgot = until
+	}
 }
 
 // Advance divides the time up to the newest moment that every source has reached, and adds the totals to the history.
@@ -145,6 +152,9 @@ func (e *Pressure) divide(p history.Point) (opened bool, err error) {
 		if a.opened && p.At-a.at < maxBacklog {
 			next = min(next, a.at+length)
 		}
+	}
+	for _, a := range e.accounts {
+		a.schedule.cells(p)
 	}
 	for ; next < p.At-length/2; next += length {
 		e.close(history.Point{At: next})

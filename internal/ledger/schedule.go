@@ -26,6 +26,16 @@ type schedule struct {
 	clock  []checkpoint     // in the order of time
 	ahead  [4]time.Duration // by which each clock was faster than the time; see saved
 	names  *names           // nil for a copy that looks ahead
+
+	horizon history.Point // what is divided in cells now ends here; zero if there is one cell
+	last    *lastBlock    // the newest one up to the horizon
+}
+
+// lastBlock is a block with the stretch and the thread that it is of.
+type lastBlock struct {
+	from, to time.Duration
+	leader   int
+	*block
 }
 
 // sums are seconds since an account began to use the scheduler's reports.
@@ -52,8 +62,10 @@ const (
 	minKnown = 3 * time.Second
 	// patience is how long to wait for the end of a sleep, which shows what the thread slept for.
 	patience = 2 * time.Second
-	// maxCheckpoints is enough for keepSchedule with windows that begin and end 200 times a second.
+	// maxCheckpoints is enough for keepSchedule with windows that begin and end 200 times a second. There are at least
+	// fewCheckpoints, so that few are moved.
 	maxCheckpoints = 1024
+	fewCheckpoints = 128
 )
 
 // lead sets the thread whose time is divided.
@@ -86,8 +98,9 @@ func (s *schedule) checkpoint() {
 	if n := len(s.clock); n > 0 && s.clock[n-1].at >= at {
 		return
 	}
-	if n := len(s.clock) - maxCheckpoints/2; n > 0 && (len(s.clock) >= maxCheckpoints || s.clock[n].at < at-keepSchedule) {
-		s.clock = slices.Clone(s.clock[n:])
+	n := len(s.clock) / 2
+	if n >= fewCheckpoints/2 && (len(s.clock) >= maxCheckpoints || s.clock[n].at < at-keepSchedule) {
+		s.clock = slices.Delete(s.clock, 0, n) // copies of s do not outlive the call that makes them
 	}
 	s.clock = append(s.clock, checkpoint{at, s.timeline.TimesAt(s.leader)})
 }
@@ -197,11 +210,26 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 			steps = steps[n:]
 		}
 	}
-	if steps := h.Steps(key, history.Point{At: s.done}, p); len(steps) > 0 {
-		return s.beyond(p.At, steps)
+	to := p
+	if s.horizon.At > p.At && p.At > s.done {
+		to = s.horizon
+		if l := s.last; l != nil && l.from == s.done && l.to == to.At && l.leader == s.leader {
+			return s.within(s.done, to.At, p.At, nil)
+		}
 	}
-	return s.beyond(p.At, []history.Step{{Start: s.done, End: p.At}})
+	steps := h.Steps(key, history.Point{At: s.done}, to)
+	if len(steps) == 0 {
+		steps = []history.Step{{Start: s.done, End: to.At}}
+	}
+	if to.At > p.At {
+		return s.within(s.done, to.At, p.At, steps)
+	}
+	return s.beyond(p.At, steps)
 }
+
+// cells begins the division of a stretch in cells up to a moment. Until then, neither the timeline nor the readings of
+// GPUs change, so that a block that several cells lie in is made once.
+func (s *schedule) cells(horizon history.Point) { s.horizon, s.last = horizon, nil }
 
 func (s *schedule) newestGPU(h *history.History) time.Duration {
 	last, _ := h.Last(history.GPUBusyTime)
@@ -265,8 +293,14 @@ func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 // within returns the sums at a moment of the block that follows done, and learns nothing from the block.
 func (s *schedule) within(from, to, at time.Duration, steps []history.Step) sums {
 	learned, now := s.waits, s.sums
-	now.add(s.block(from, to, steps), from, at)
+	if l := s.last; l == nil || l.from != from || l.to != to || l.leader != s.leader {
+		s.last = &lastBlock{from, to, s.leader, s.block(from, to, steps)}
+	}
+	now.add(s.last.block, from, at)
 	s.waits = learned
+	if s.horizon.At <= at {
+		s.last = nil
+	}
 	now.clocks = s.clocksAt(at)
 	return now
 }

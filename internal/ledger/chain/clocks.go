@@ -29,7 +29,7 @@ type clocks struct {
 // jobTimes is what is known of all threads of a job.
 type jobTimes struct {
 	id        string
-	threads   int
+	threads   []*thread
 	work      time.Duration // CPU time of the threads that are needed, without what the kernel worked to fetch data
 	leading   map[int]*lead // by thread
 	waiting   int           // threads that wait for storage now
@@ -188,15 +188,13 @@ func (t *Timeline) clocksAt(creator int, j *jobTimes, at time.Duration) clocks {
 	if th := t.threads[creator]; th != nil && th.job == j {
 		return th.clocksAt(t, at)
 	}
-	if j.threads == 0 {
+	if len(j.threads) == 0 {
 		same := [scenarios]time.Duration{at, at, at, at}
 		return clocks{same, same}
 	}
 	var latest clocks
-	for _, th := range t.threads {
-		if th.job == j {
-			latest = latest.later(th.clocksAt(t, at))
-		}
+	for _, th := range j.threads {
+		latest = latest.later(th.clocksAt(t, at))
 	}
 	return latest
 }

@@ -38,8 +38,8 @@ func (w *walker) busiest(from, to time.Duration) (found *thread) {
 		return nil
 	}
 	var longest time.Duration
-	for _, th := range w.threads {
-		if th.job != w.path[0].job || !w.mayFollow(th) {
+	for _, th := range w.path[0].job.threads {
+		if !w.mayFollow(th) {
 			continue
 		}
 		if of := th.active(from, to); of > longest || of == longest && of > 0 && th.tid < found.tid {

@@ -47,6 +47,7 @@ type thread struct {
 	tid, pid int
 	name     string
 	job      *jobTimes
+	place    int // in job.threads
 	creator  int
 	born     time.Duration // when it was created, or first seen
 	died     time.Duration // 0 if it lives
@@ -184,7 +185,8 @@ func (t *Timeline) begin(e *sample.ThreadEvent) {
 		th.state, th.pause = stateOff, pause{kind: ready}
 	}
 	th.clocks = t.clocksAt(e.Creator, j, e.At)
-	j.threads++
+	th.place = len(j.threads)
+	j.threads = append(j.threads, th)
 	if old := t.threads[e.TID]; old != nil {
 		t.remove(old)
 	}
@@ -193,9 +195,17 @@ func (t *Timeline) begin(e *sample.ThreadEvent) {
 
 func (t *Timeline) remove(th *thread) {
 	t.segments -= len(th.segments)
-	th.job.threads--
+	th.job.leave(th)
 	delete(th.job.leading, th.tid)
 	delete(t.threads, th.tid)
+}
+
+// leave removes a thread of a job. The last one takes its place.
+func (j *jobTimes) leave(th *thread) {
+	last := j.threads[len(j.threads)-1]
+	j.threads[th.place], last.place = last, th.place
+	j.threads[len(j.threads)-1] = nil
+	j.threads = j.threads[:len(j.threads)-1]
 }
 
 // out ends a running segment and opens a pause.
@@ -343,7 +353,7 @@ func (t *Timeline) forget(before time.Duration) {
 		}
 	}
 	for id, j := range t.jobs {
-		if j.threads == 0 {
+		if len(j.threads) == 0 {
 			delete(t.jobs, id)
 		}
 	}

@@ -197,8 +197,8 @@ func (w *walker) expected(th *thread) *thread {
 
 // child returns the first thread of the youngest living child process.
 func (w *walker) child(th *thread) (found *thread) {
-	for _, c := range w.threads {
-		if c.tid != c.pid || c.died != 0 || c.pid == th.pid || c.job != th.job {
+	for _, c := range th.job.threads {
+		if c.tid != c.pid || c.died != 0 || c.pid == th.pid {
 			continue
 		}
 		// One that ran before the job was followed has no known creator.
