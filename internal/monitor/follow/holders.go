@@ -21,10 +21,38 @@ const (
 )
 
 // holders are the jobs that are followed because they hold memory of a GPU. Only FollowHolders uses it.
-type holders struct{ byPID map[int]*holderJob }
+type holders struct {
+	byPID  map[int]*holderJob
+	listed []int        // processes that hold memory, as listed last
+	top    map[int]bool // those without an ancestor among them
+	topAt  time.Duration
+	looks  int
+}
+
+// A name may be found in the background, as that of a pod by the kubelet, and then hardly changes.
+const (
+	namedSoon  = 10 * time.Second
+	namedEvery = 10 // looks
+)
+
+// topsEvery is how often ancestors are looked for in a list that stays the same: a parent may end. The driver lists
+// processes as often.
+const topsEvery = 10 * time.Second
+
+// tops returns the processes of a list without an ancestor in it.
+func (h *holders) tops(list []int, now time.Duration, j *Jobs) map[int]bool {
+	if h.top == nil || now-h.topAt >= topsEvery || !slices.Equal(list, h.listed) {
+		h.top, h.topAt, h.listed = map[int]bool{}, now, list
+		for _, pid := range list {
+			h.top[j.ancestor(pid, list)] = true
+		}
+	}
+	return h.top
+}
 
 type holderJob struct {
 	job   string
+	began time.Duration
 	held  time.Duration // the last time that it held memory
 	alive time.Duration // the last time that it had a process
 }
@@ -45,15 +73,14 @@ func (j *Jobs) FollowHolders(who Who) {
 	now := j.readings.Present().Mono
 	held := j.readings.HeldGPUs()
 	list := slices.Sorted(maps.Keys(held))
-	top := map[int]bool{}
-	for _, pid := range list {
-		if !j.isMatched(pid) {
-			top[j.ancestor(pid, list)] = true
-		}
-	}
+	list = slices.DeleteFunc(list, j.isMatched)
+	top := h.tops(list, now, j)
 	h.drop(now, top, j)
+	h.looks++
 	for pid, known := range h.byPID {
-		j.readings.Name(nameOf(who, known.job, pid, held[pid]))
+		if now-known.began < namedSoon || (h.looks+pid)%namedEvery == 0 {
+			j.readings.Name(nameOf(who, known.job, pid, held[pid]))
+		}
 	}
 	added := 0
 	for _, pid := range list {
@@ -81,7 +108,8 @@ func (j *Jobs) followHolder(pid int, gpus []string, now time.Duration, who Who) 
 	if j.holders.byPID == nil {
 		j.holders.byPID = map[int]*holderJob{}
 	}
-	j.holders.byPID[pid] = &holderJob{job, now, now}
+	j.holders.byPID[pid] = &holderJob{job, now, now, now}
+	j.hold(job, true)
 	return true
 }
 
@@ -105,8 +133,7 @@ func nameOf(who Who, job string, pid int, gpus []string) sample.JobName {
 func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
 	for pid, known := range h.byPID {
 		if j.isMatched(pid) {
-			j.Unfollow(known.job)
-			delete(h.byPID, pid)
+			h.leave(pid, j)
 			continue
 		}
 		if top[pid] {
@@ -116,10 +143,16 @@ func (h *holders) drop(now time.Duration, top map[int]bool, j *Jobs) {
 			known.alive = now
 		}
 		if now-known.alive > autoDead || now-known.held > holderGone {
-			j.Unfollow(known.job)
-			delete(h.byPID, pid)
+			h.leave(pid, j)
 		}
 	}
+}
+
+func (h *holders) leave(pid int, j *Jobs) {
+	job := h.byPID[pid].job
+	j.hold(job, false)
+	j.Unfollow(job)
+	delete(h.byPID, pid)
 }
 
 // ancestor returns the topmost process above one of a list that is in the list, too.

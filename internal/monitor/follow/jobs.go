@@ -40,6 +40,7 @@ type job struct {
 	scope  string // of pressure
 	client string // that followed it first
 	users  int    // calls of Follow without Unfollow
+	held   bool   // one of these is that it holds memory of a GPU: it may be read rarely if that is all
 }
 
 // New returns Jobs without any job. sources is nil for a recording, which has jobs of its own.
@@ -103,6 +104,7 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	defer j.mu.Unlock()
 	if known := j.jobs[wanted.ID]; known != nil {
 		known.users++
+		j.pace(wanted.ID, known)
 		return nil
 	}
 	if err := j.places.Take(client); err != nil {
@@ -153,6 +155,7 @@ func (j *Jobs) Unfollow(id string) {
 		return
 	}
 	if known.users--; known.users > 0 {
+		j.pace(id, known)
 		return
 	}
 	delete(j.jobs, id)
@@ -161,6 +164,19 @@ func (j *Jobs) Unfollow(id string) {
 	j.sources.Process.Remove(id)
 	j.removePressure(known.scope)
 }
+
+// hold notes whether a job is followed because it holds memory of a GPU.
+func (j *Jobs) hold(id string, held bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[id]; known != nil {
+		known.held = held
+		j.pace(id, known)
+	}
+}
+
+// pace has a job read rarely that no window needs.
+func (j *Jobs) pace(id string, of *job) { j.sources.Process.Rare(id, of.held && of.users == 1) }
 
 func (j *Jobs) removePressure(scope string) {
 	if scope != sample.HostScope {

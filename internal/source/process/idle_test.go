@@ -55,7 +55,7 @@ func TestIdleProcessesAreLeftOut(t *testing.T) {
 	}
 	sum := 0
 	for range idleRounds {
-		source.idle.turnedAt = 0 // as after a while
+		source.idle.turnedAt = -turnInterval // as after a while
 		sum += readIn(t, source, true)
 	}
 	if sum != all {
@@ -120,5 +120,54 @@ func TestPaceOfIdleJob(t *testing.T) {
 		if got := readIn(t, source, false); got < 2 || got > 2+idleReads || source.jobs[0].round != source.round {
 			t.Errorf("got %d processes read, want 2 and at most %d others, in every round", got, idleReads)
 		}
+	}
+}
+
+// A job that no window needs is read once a second, as long as the scheduler reports what its threads do. What it did
+// meanwhile is in that reading.
+func TestRareJob(t *testing.T) {
+	tree := crowd(t, 3)
+	source := New(tree.root)
+	activity := &scripted{}
+	source.Watch(activity)
+	if err := source.Add("job", 100, Options{}); err != nil {
+		t.Fatal(err)
+	}
+	source.Rare("job", true)
+	all := len(source.procs)
+	run := func() {
+		for pid := range source.procs {
+			activity.ran = append(activity.ran, pid)
+		}
+	}
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("without a report of its threads: got %d processes read, want all %d", got, all)
+	}
+	run()
+	readIn(t, source, false)
+	tree.put(1001, 100, 500000, 'S', counts{cpuTicks: 300}, counts{})
+	before := source.jobs[0].total[cpuTicks]
+	for range 5 {
+		run()
+		if got := readIn(t, source, false); got != 0 {
+			t.Errorf("within a second: got %d processes read, want none", got)
+		}
+	}
+	source.jobs[0].readAt -= scanInterval // as after a second
+	run()
+	if got := readIn(t, source, false); got != all || source.jobs[0].total[cpuTicks]-before != 300 {
+		t.Errorf("after a second: got %d processes read and %d ticks, want %d and 300", got,
+			source.jobs[0].total[cpuTicks]-before, all)
+	}
+	run()
+	source.Rare("job", false)
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("with a window: got %d processes read, want all %d", got, all)
+	}
+	source.Rare("job", true)
+	run()
+	activity.lost = true
+	if got := readIn(t, source, false); got != all {
+		t.Errorf("after a loss of events: got %d processes read, want all %d", got, all)
 	}
 }

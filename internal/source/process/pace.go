@@ -51,6 +51,7 @@ func (s *Source) pace() {
 	bySize := s.bySize
 	for _, j := range bySize {
 		j.reads = s.toRead(j)
+		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced
 	}
 	slices.SortStableFunc(bySize, func(a, b *job) int { return cmp.Compare(a.reads, b.reads) })
 	left := maxReads
@@ -64,5 +65,8 @@ func (s *Source) pace() {
 
 // due reports whether a job is read in a round.
 func (j *job) due(round uint64, edge bool, now time.Duration) bool {
+	if j.rarely {
+		return now-j.readAt >= scanInterval || edge && now-j.readAt >= edgeInterval
+	}
 	return j.every <= 1 || round >= j.round+j.every || edge && now-j.readAt >= edgeInterval
 }

@@ -24,6 +24,7 @@ type proc struct {
 
 	round  uint64 // of the last reading
 	wanted bool   // in the round that begins
+	all    bool   // with its bytes, even if it is quiet
 	every  uint64 // it is read in every so many rounds
 	gone   bool
 	traced bool   // the scheduler reports when it runs
@@ -115,9 +116,12 @@ func (s *Source) same(p *proc) bool {
 	return ok && now.start == p.start
 }
 
-// want has the processes of a job read in the round that begins.
-func (s *Source) want(j *job) {
+// want has the processes of a job read in the round that begins. all includes the bytes of quiet ones.
+func (s *Source) want(j *job, all bool) {
 	for _, m := range j.members {
+		if m.lost == 0 {
+			m.all = m.wanted && m.all || all
+		}
 		switch {
 		case m.lost != 0:
 		case m.wanted:
@@ -130,16 +134,15 @@ func (s *Source) want(j *job) {
 }
 
 // readWanted reads the wanted processes once, parents before children, whatever jobs they are in: see inherit.go.
-// all includes the bytes of quiet ones.
-func (s *Source) readWanted(all bool, now time.Duration) {
+func (s *Source) readWanted(now time.Duration) {
 	byAge := func(a, b *proc) int { return cmp.Or(cmp.Compare(a.start, b.start), cmp.Compare(a.pid, b.pid)) }
 	if !slices.IsSortedFunc(s.wanted, byAge) {
 		slices.SortFunc(s.wanted, byAge)
 	}
-	s.ask(s.wanted, all, now)
+	s.ask(s.wanted, now)
 	for _, p := range s.wanted {
 		p.wanted = false
-		s.refresh(p, all, now)
+		s.refresh(p, p.all, now)
 	}
 	clear(s.wanted)
 	s.wanted = s.wanted[:0]
@@ -191,13 +194,13 @@ func (p *proc) quiet(at time.Duration) bool {
 // ask asks the reader for the bytes of processes that will be read in this round: one question for all costs less than
 // one for each. What a child leaves to its parent never counts twice (inherit.go): if the stat that is read next shows
 // that a parent has inherited, it is asked for again. If not, the parent shows neither bytes nor times of the child.
-func (s *Source) ask(list []*proc, all bool, now time.Duration) {
+func (s *Source) ask(list []*proc, now time.Duration) {
 	if s.reader == nil {
 		return
 	}
 	s.asking, s.keys = s.asking[:0], s.keys[:0]
 	for _, p := range list {
-		if !p.gone && p.ioError == nil && (all || !p.quiet(now)) {
+		if !p.gone && p.ioError == nil && (p.all || !p.quiet(now)) {
 			s.asking, s.keys = append(s.asking, p), append(s.keys, p.key())
 		}
 	}

@@ -161,6 +161,18 @@ func (s *Source) uptime() (ticks uint64) {
 	return ticks
 }
 
+// Rare makes a job one that is read once a second, as long as the scheduler reports what its threads do, or ends that.
+// It ignores an unknown name.
+func (s *Source) Rare(id string, rare bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, j := range s.jobs {
+		if j.id == id {
+			j.rare = rare
+		}
+	}
+}
+
 // Remove stops following a job. It ignores an unknown name.
 func (s *Source) Remove(id string) {
 	s.mu.Lock()
@@ -184,17 +196,17 @@ func (s *Source) Read(out *sample.Sample) error {
 	s.round++
 	s.noteRan(now.Mono)
 	s.pace()
-	all := out.Edge
 	for _, j := range s.jobs {
 		if j.due(s.round, out.Edge, now.Mono) {
 			j.round, j.readAt = s.round, now.Mono
-			all = all || j.every <= 1 && now.Mono-j.scanned >= scanInterval
-			s.want(j)
+			s.want(j, out.Edge || j.every <= 1 && now.Mono-j.scanned >= scanInterval)
 		}
 	}
-	s.readWanted(all, now.Mono)
+	s.readWanted(now.Mono)
 	for _, j := range s.jobs {
-		j.threads.read(s, now.Mono)
+		if !j.rarely || j.round == s.round {
+			j.threads.read(s, now.Mono)
+		}
 		if j.round != s.round {
 			j.emit(out)
 			problems.AddAll(&j.problems)
@@ -213,7 +225,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		if scans || j.becameActive() {
 			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
 		}
-		if scans {
+		if scans && (!j.rarely || j.scans%quietScans == 0) {
 			j.scanFiles(s, maxFDs/len(s.jobs), now.Mono)
 		}
 		j.readLimits(s, out.Edge, now.Mono)
