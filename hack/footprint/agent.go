@@ -101,38 +101,46 @@ func measureOpen(ctx context.Context, all []*agent, length time.Duration, wait f
 }
 
 func startAgent(binary string, processes int) (a *agent, err error) {
-	a = &agent{}
+	dir, err := os.MkdirTemp("", "footprint")
+	if err != nil {
+		return nil, err
+	}
+	if a, err = launch(binary, dir, nil); err != nil {
+		return nil, errors.Join(err, a.stop())
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, a.stop())
 		}
 	}()
-	if a.dir, err = os.MkdirTemp("", "footprint"); err != nil {
-		return a, err
-	}
-	if a.backend, err = serveBackend(); err != nil {
-		return a, err
-	}
 	a.job = exec.Command("sh", "-c", "i=1; while [ $i -lt "+strconv.Itoa(processes)+
 		" ]; do sleep 100000 & i=$((i+1)); done; wait")
 	a.job.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := a.job.Start(); err != nil {
 		return a, err
 	}
-	socket := filepath.Join(a.dir, "s.sock")
-	a.program = exec.Command(binary, "agent")
-	a.program.Env = append(os.Environ(), api.SocketVariable+"="+socket, "XDG_STATE_HOME="+a.dir,
-		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+a.backend.address)
+	_, err = a.client.Begin(context.Background(),
+		api.Announcement{Kind: window.Custom, Name: "job", PID: a.job.Process.Pid})
+	return a, err
+}
+
+// launch starts an agent with a backend of its own, and returns when it answers. Its files are in dir, which stop
+// removes, also after an error.
+func launch(binary, dir string, arguments []string, environment ...string) (a *agent, err error) {
+	a = &agent{dir: dir}
+	if a.backend, err = serveBackend(); err != nil {
+		return a, err
+	}
+	socket := filepath.Join(dir, "s.sock")
+	a.program = exec.Command(binary, append([]string{"agent"}, arguments...)...)
+	a.program.Env = append(append(os.Environ(), api.SocketVariable+"="+socket, "XDG_STATE_HOME="+dir,
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://"+a.backend.address), environment...)
 	a.program.Stderr = os.Stderr
 	if err := a.program.Start(); err != nil {
 		return a, fmt.Errorf("%s cannot be started, build it as this program's comment says: %w", binary, err)
 	}
 	a.process = process(a.program.Process.Pid)
-	if a.client, err = reach(socket); err != nil {
-		return a, err
-	}
-	_, err = a.client.Begin(context.Background(),
-		api.Announcement{Kind: window.Custom, Name: "job", PID: a.job.Process.Pid})
+	a.client, err = reach(socket)
 	return a, err
 }
 

@@ -4,12 +4,13 @@
 // another build in the same minutes: a noisy machine is the same for both. With -collector it measures the
 // receiver in a Collector next to host_metrics' disk scraper. With -soak it loads the agent, or with -collector a
 // Collector with receiver and processor, and watches whether it grows. With -evidence it measures what following a
-// job's threads costs who reads the events.
+// job's threads costs who reads the events. With -jobs it measures an agent whose GPUs so many processes hold.
 //
 //	go build -tags overhead,grpcnotrace -o build/stallspan-overhead .
 //	go run ./hack/footprint -stallspan build/stallspan-overhead
 //	go run ./hack/footprint -stallspan build/stallspan-overhead -against /tmp/before -processes 4096
 //	go run ./hack/footprint -stallspan build/stallspan -evidence -rounds 3 -length 4s
+//	go run ./hack/footprint -stallspan build/stallspan-overhead -jobs 64 -nvml build/fakenvml/libnvidia-ml.so.1
 //	go run ./hack/footprint -collector build/otelcol-stallspan -length 15s
 //	go run ./hack/footprint -stallspan build/stallspan-overhead -soak -nvml build/fakenvml/libnvidia-ml.so.1 -length 1h
 //	go run ./hack/footprint -collector build/otelcol-stallspan -soak -length 10m
@@ -28,6 +29,10 @@ func main() {
 	if turns.Main() {
 		return
 	}
+	if os.Getenv(workVariable) != "" {
+		work()
+		return
+	}
 	if err := measure(); err != nil {
 		fmt.Fprintln(os.Stderr, "footprint:", err)
 		os.Exit(1)
@@ -40,7 +45,9 @@ func measure() (err error) {
 		"measure the receiver in this Collector instead, next to host_metrics' disk scraper")
 	rounds := flag.Int("rounds", 7, "turns that each Collector gets")
 	soaking := flag.Bool("soak", false, "load the agent (as root) or the Collector for -length, and fail if it grows")
-	nvml := flag.String("nvml", "", "with -soak: a library that the agent takes for the NVIDIA driver's")
+	nvml := flag.String("nvml", "", "with -soak and -jobs: a library that the agent takes for the NVIDIA driver's")
+	jobs := flag.Int("jobs", 0, "measure an agent whose -gpus so many processes hold, next to one without")
+	gpus := flag.Int("gpus", 16, "with -jobs: GPUs")
 	length := flag.Duration("length", time.Minute, "how long each part is measured")
 	against := flag.String("against", "", "another build of the program, to be measured in the same minutes")
 	processes := flag.Int("processes", 10, "of the job that is watched")
@@ -49,6 +56,9 @@ func measure() (err error) {
 	flag.Parse()
 	if *evident {
 		return evidence(*binary, *rounds, *length)
+	}
+	if *jobs > 0 {
+		return crowded(*binary, *nvml, *gpus, *jobs, *rounds, *length)
 	}
 	if *soaking && *collector != "" {
 		return soak(*collector, *length)
