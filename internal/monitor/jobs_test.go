@@ -60,7 +60,7 @@ func TestHolderIsAJob(t *testing.T) {
 	}
 	for _, gpu := range []string{"GPU-1", "GPU-2"} {
 		first := timesOf(m, gpu)
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second) // times grow once a second
 		last := timesOf(m, gpu)
 		var sum time.Duration
 		for i := range last {

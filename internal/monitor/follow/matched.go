@@ -223,7 +223,7 @@ func (j *Jobs) followGroup(g cgroup.Group, now time.Duration, who Who, gpus []st
 }
 
 var errHidden = errors.New("the processes of cgroups that match cannot be seen: run in the host's namespace of " +
-	"processes (hostPID: true in Kubernetes, --pid=host in Docker)")
+	"processes (hostPID: true in Kubernetes, --pid=host in Docker), whose root may then also send signals to all of them")
 
 // hide leaves a cgroup out for a while, because its processes cannot be seen.
 func (j *Jobs) hide(path string, now time.Duration) {
