@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/stallspan/stallspan/internal/config"
 	"github.com/stallspan/stallspan/internal/emit"
 	"github.com/stallspan/stallspan/internal/otlp"
 	"github.com/stallspan/stallspan/internal/sample"
@@ -63,7 +64,8 @@ type job struct {
 
 func newNode(t *tape, number int, began time.Time) *node {
 	r := rand.New(rand.NewPCG(1, uint64(number)))
-	n := &node{tape: t, random: r, factor: 0.5 + r.Float64(), began: began, metrics: emit.NewMetrics("0.1.0")}
+	n := &node{tape: t, random: r, factor: 0.5 + r.Float64(), began: began,
+		metrics: emit.NewMetrics("0.1.0", config.Metrics(nil).Disabled()...)}
 	host := fmt.Sprintf("gpu-%04d.cluster.example", number)
 	n.resource = []attribute.KeyValue{
 		semconv.ServiceNameKey.String("stallspan"), semconv.ServiceInstanceIDKey.String(n.id().String()),
