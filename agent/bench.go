@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,10 +81,7 @@ func (o *benchOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	result, failed := bench.Run(ctx, o.Options)
 	if result == nil {
-		if ctx.Err() != nil {
-			return exitError{exitInterrupted, errors.New("interrupted before anything was measured")}
-		}
-		return failed
+		return unmeasured(ctx, failed)
 	}
 	report := benchReport{Result: result}
 	keepErr := report.keep(baselines)
@@ -92,15 +90,29 @@ func (o *benchOptions) run(ctx context.Context, out io.Writer) error {
 	} else {
 		err = printBench(out, &report)
 	}
+	return cmp.Or(measured(err, failed, result.Interrupted, "steps"), keepErr)
+}
+
+// unmeasured is the error of a measurement without a result.
+func unmeasured(ctx context.Context, failed error) error {
+	if ctx.Err() != nil {
+		return exitError{exitInterrupted, errors.New("interrupted before anything was measured")}
+	}
+	return failed
+}
+
+// measured is the error of a measurement whose result was printed: of printing, of measuring, or that some of its parts
+// were not measured.
+func measured(printing, failed error, interrupted bool, parts string) error {
 	switch {
-	case err != nil:
-		return printed(err)
+	case printing != nil:
+		return printed(printing)
 	case failed != nil:
 		return failed
-	case result.Interrupted:
-		return exitError{exitInterrupted, errors.New("interrupted: the remaining steps were not measured")}
+	case interrupted:
+		return exitError{exitInterrupted, fmt.Errorf("interrupted: the remaining %s were not measured", parts)}
 	}
-	return keepErr
+	return nil
 }
 
 // benchReport is what bench --json prints.

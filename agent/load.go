@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -64,29 +63,18 @@ func (o *loadOptions) run(ctx context.Context, out io.Writer) error {
 	}
 	result, failed := bench.Model(ctx, o.ModelOptions)
 	if result == nil {
-		if ctx.Err() != nil {
-			return exitError{exitInterrupted, errors.New("interrupted before anything was measured")}
-		}
-		return failed
+		return unmeasured(ctx, failed)
 	}
 	report := loadReport{ModelResult: result}
 	report.Past, report.NoPast = pastLoads(ctx, o.Path)
 	report.judge()
-	err := error(nil)
+	var err error
 	if o.asJSON {
 		err = writeJSON(out, report)
 	} else {
 		err = writeTable(out, report.print)
 	}
-	switch {
-	case err != nil:
-		return printed(err)
-	case failed != nil:
-		return failed
-	case result.Interrupted:
-		return exitError{exitInterrupted, errors.New("interrupted: the remaining ways were not measured")}
-	}
-	return nil
+	return measured(err, failed, result.Interrupted, "ways")
 }
 
 // loadReport is what load --json prints.
