@@ -87,7 +87,7 @@ func exemplars(row *sample.GPUTime, slow []slowWindow, now *sample.Snapshot) (al
 			continue
 		}
 		if w.job == row.Job || slices.ContainsFunc(now.Jobs.Processes, func(p sample.Process) bool {
-			return p.PID == w.pid && p.Job == row.Job
+			return p.PID == w.pid && p.Job == row.Job && !p.Feeder
 		}) {
 			all = append(all, w.span)
 		}

@@ -116,7 +116,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		{op: opBytes, keys: []process.Key{key, {PID: pid}, {PID: 1}}},
 		{op: opThreads, keys: []process.Key{key}, limit: maxThreads},
 		{op: opCalls, threads: []int{pid, 1}},
-		{op: opMounts, keys: []process.Key{key}, limit: maxMounts},
+		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
 		{op: opSame, keys: []process.Key{key, key}},
 	} {
 		frame, _, err := s.answer(q.append(nil))
@@ -138,9 +138,9 @@ func TestAnswersAreNumbers(t *testing.T) {
 			ok = err == nil && failed == 0 && len(list) > 0
 		case opCalls:
 			ok = parseCalls(body, make([]process.Call, 2)) == nil
-		case opMounts:
-			ids, files, failed, err := parseMounts(body)
-			ok = err == nil && failed == 0 && files >= len(ids) && len(ids) > 0
+		case opFiles:
+			list, files, failed, err := parseFiles(body)
+			ok = err == nil && failed == 0 && files >= len(list) && len(list) > 0
 		case opSame:
 			same, failed, err := parseSame(body)
 			ok = err == nil && failed == 0 && same

@@ -191,14 +191,14 @@ func (c *Client) Calls(threads []int, into []process.Call) error {
 	return nil
 }
 
-// Mounts implements process.Reader.
-func (c *Client) Mounts(of process.Key, from, limit int) (ids []int, files int, err error) {
-	body, err := c.ask(&question{op: opMounts, keys: []process.Key{of}, from: from, limit: min(limit, maxMounts)})
+// Files implements process.Reader.
+func (c *Client) Files(of process.Key, from, limit int) (list []process.OpenFile, files int, err error) {
+	body, err := c.ask(&question{op: opFiles, keys: []process.Key{of}, from: from, limit: min(limit, maxOpenFiles)})
 	if err != nil {
 		return nil, 0, err
 	}
-	ids, files, failed, err := parseMounts(body)
-	return ids, files, failure(failed, err)
+	list, files, failed, err := parseFiles(body)
+	return list, files, failure(failed, err)
 }
 
 // SameProgram implements process.Reader.

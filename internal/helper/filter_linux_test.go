@@ -116,7 +116,7 @@ func work() error {
 				err = d.Calls([]int{key.PID}, calls[:])
 			}
 			if err == nil {
-				_, _, err = d.Mounts(key, 0, 8)
+				_, _, err = d.Files(key, 0, 8)
 			}
 			if err == nil {
 				_, err = d.SameProgram(key, key)

@@ -180,9 +180,9 @@ func actAsAgent() error {
 		s.Bytes = list[0]
 		var err2, err3, err4 error
 		s.List, err2 = client.Threads(key, 10)
-		var ids []int
-		ids, s.Files, err3 = client.Mounts(key, 0, 10)
-		s.Mounts = len(ids)
+		var list []process.OpenFile
+		list, s.Files, err3 = client.Files(key, 0, 10)
+		s.Mounts = len(list)
 		s.Same, err4 = client.SameProgram(key, key)
 		return errors.Join(err1, err2, err3, err4, client.Calls([]int{pid}, s.Calls))
 	})

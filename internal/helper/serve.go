@@ -39,9 +39,9 @@ func (s *server) answer(frame []byte) ([]byte, []int, error) {
 			return nil, nil, err
 		}
 		b = appendCalls(b, list)
-	case opMounts:
-		ids, files, err := s.reader.Mounts(q.keys[0], q.from, q.limit)
-		b = appendMounts(b, ids, files, number(err))
+	case opFiles:
+		list, files, err := s.reader.Files(q.keys[0], q.from, q.limit)
+		b = appendFiles(b, list, files, number(err))
 	case opSame:
 		same, err := s.reader.SameProgram(q.keys[0], q.keys[1])
 		b = appendSame(b, same, number(err))

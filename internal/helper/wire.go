@@ -9,23 +9,23 @@ import (
 )
 
 // Version is the version of the frames. Both sides are the same program, so no other one can be right.
-const Version = 2
+const Version = 3
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
-	headerBytes = 6 // version, op, and the number of the question, which its answer repeats
-	keyBytes    = 12
-	bytesBytes  = 26
-	threadBytes = 20
-	mountBytes  = 4
-	maxKeys     = 512 // of a question
-	maxCalls    = 64
-	maxThreads  = 1024 // of an answer
-	maxMounts   = 1024
-	maxPID      = 1 << 22 // PID_MAX_LIMIT
-	maxQuestion = headerBytes + maxKeys*keyBytes
-	maxAnswer   = headerBytes + 2 + maxThreads*threadBytes
-	maxErrno    = 4095 // MAX_ERRNO
+	headerBytes  = 6 // version, op, and the number of the question, which its answer repeats
+	keyBytes     = 12
+	bytesBytes   = 26
+	threadBytes  = 20
+	fileBytes    = 13
+	maxKeys      = 512 // of a question
+	maxCalls     = 64
+	maxThreads   = 1024 // of an answer
+	maxOpenFiles = 1024
+	maxPID       = 1 << 22 // PID_MAX_LIMIT
+	maxQuestion  = headerBytes + maxKeys*keyBytes
+	maxAnswer    = headerBytes + 2 + maxThreads*threadBytes
+	maxErrno     = 4095 // MAX_ERRNO
 )
 
 // errFrame is the error of a frame that breaks the format.
@@ -41,7 +41,7 @@ const (
 	opBytes                 // keys; the answer has for each an error and three numbers
 	opThreads               // a key and a limit; an error, and for each thread its ID and two numbers
 	opCalls                 // threads; for each a process.Call
-	opMounts                // a key, an index and a limit; an error, the number of open files, and mount IDs
+	opFiles                 // a key, an index and a limit; an error, the number of open files, and for each of some its numbers
 	opSame                  // two keys; an error, and whether they run the same program
 	opTrace                 // an owner or none; an error, or a handle, a size, and two descriptors
 	opJob                   // a handle, a slot, a generation; an error
@@ -83,7 +83,7 @@ func (q *question) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(b, uint32(id))
 	}
 	switch q.op {
-	case opMounts:
+	case opFiles:
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.from))
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
 	case opThreads:
@@ -105,7 +105,7 @@ func (q *question) parse(frame []byte) error {
 	case opBytes:
 		keys = len(d.rest) / keyBytes
 		d.bad = keys == 0 || keys > maxKeys
-	case opThreads, opMounts:
+	case opThreads, opFiles:
 		keys = 1
 	case opSame:
 		keys = 2
@@ -122,9 +122,9 @@ func (q *question) parse(frame []byte) error {
 		for len(d.rest) > 0 && !d.bad {
 			q.threads = append(q.threads, d.pid())
 		}
-	case opMounts:
+	case opFiles:
 		q.from, q.limit = int(d.uint16()), int(d.uint16())
-		d.bad = d.bad || q.limit == 0 || q.limit > maxMounts
+		d.bad = d.bad || q.limit == 0 || q.limit > maxOpenFiles
 	case opThreads:
 		q.limit = int(d.uint16())
 		d.bad = d.bad || q.limit == 0 || q.limit > maxThreads
@@ -235,25 +235,39 @@ func parseCalls(body []byte, into []process.Call) error {
 	return d.end()
 }
 
-func appendMounts(b []byte, ids []int, files int, err syscall.Errno) []byte {
+func appendFiles(b []byte, list []process.OpenFile, files int, err syscall.Errno) []byte {
 	b = appendErrno(b, err)
 	b = binary.LittleEndian.AppendUint16(b, uint16(files))
-	for _, id := range ids[:min(len(ids), maxMounts)] {
-		b = binary.LittleEndian.AppendUint32(b, uint32(id))
+	for i := range list[:min(len(list), maxOpenFiles)] {
+		f := &list[i]
+		b = binary.LittleEndian.AppendUint32(b, uint32(f.Mount))
+		b = binary.LittleEndian.AppendUint64(b, f.Pipe)
+		b = append(b, bits(f.Reads, f.Writes, f.Stays))
 	}
 	return b
 }
 
-func parseMounts(body []byte) (ids []int, files int, failed syscall.Errno, err error) {
+// bits returns a number with a bit for each truth, the lowest first.
+func bits(all ...bool) (number byte) {
+	for i, is := range all {
+		if is {
+			number |= 1 << i
+		}
+	}
+	return number
+}
+
+func parseFiles(body []byte) (list []process.OpenFile, files int, failed syscall.Errno, err error) {
 	d := decoder{rest: body}
 	failed, files = d.errno(), int(d.uint16())
-	d.bad = d.bad || files > maxMounts || len(d.rest) > maxMounts*mountBytes
+	d.bad = d.bad || files > maxOpenFiles || len(d.rest) > maxOpenFiles*fileBytes
 	for len(d.rest) > 0 && !d.bad {
-		id := d.uint32()
-		d.bad = d.bad || id >= 1<<31
-		ids = append(ids, int(id))
+		mount, pipe, is := d.uint32(), d.uint64(), d.uint8()
+		d.bad = d.bad || mount >= 1<<31 || is >= 1<<3
+		list = append(list, process.OpenFile{Mount: int(mount), Pipe: pipe,
+			Ends: process.Ends{Reads: is&1 != 0, Writes: is&2 != 0, Stays: is&4 != 0}})
 	}
-	return ids, files, failed, d.end()
+	return list, files, failed, d.end()
 }
 
 func appendSame(b []byte, same bool, err syscall.Errno) []byte {

@@ -17,7 +17,7 @@ var questions = []question{
 	{op: opBytes, number: 2, keys: slices.Repeat([]process.Key{{PID: 7, Start: 8}}, maxKeys)},
 	{op: opThreads, number: 3, keys: []process.Key{{PID: 20, Start: 30}}, limit: maxThreads},
 	{op: opCalls, number: math.MaxUint32, threads: slices.Repeat([]int{5}, maxCalls)},
-	{op: opMounts, number: 5, keys: []process.Key{{PID: 20, Start: 30}}, from: 65535, limit: 1},
+	{op: opFiles, number: 5, keys: []process.Key{{PID: 20, Start: 30}}, from: 65535, limit: 1},
 	{op: opSame, number: 6, keys: []process.Key{{PID: 20, Start: 30}, {PID: 21, Start: 31}}},
 }
 
@@ -73,7 +73,7 @@ func TestWrongQuestions(t *testing.T) {
 		"a path":                  frame(opSame, []byte("/etc/shadow/////////////")),
 		"too many calls":          frame(opCalls, bytes.Repeat([]byte{1, 0, 0, 0}, maxCalls+1)),
 		"no calls":                frame(opCalls),
-		"mounts without a limit":  frame(opMounts, key(1), []byte{0, 0, 0, 0}),
+		"files without a limit":   frame(opFiles, key(1), []byte{0, 0, 0, 0}),
 	} {
 		s := server{reader: noReader{t}}
 		if got, _, err := s.answer(wrong); err == nil {
@@ -100,8 +100,8 @@ func (r noReader) Calls([]int, []process.Call) error {
 	return nil
 }
 
-func (r noReader) Mounts(process.Key, int, int) ([]int, int, error) {
-	r.Error("it asks for mounts")
+func (r noReader) Files(process.Key, int, int) ([]process.OpenFile, int, error) {
+	r.Error("it asks for files")
 	return nil, 0, nil
 }
 
@@ -136,9 +136,15 @@ func TestAnswers(t *testing.T) {
 	if err := parseCalls([]byte{200, 0}, gotCalls); err == nil {
 		t.Error("an unknown call: got no error")
 	}
-	ids, files, failed, err := parseMounts(appendMounts(nil, []int{3, 4}, 9, 0))
-	if err != nil || files != 9 || failed != 0 || !slices.Equal(ids, []int{3, 4}) {
-		t.Errorf("mounts: got %v, %d, %v, %v", ids, files, failed, err)
+	open := []process.OpenFile{{Mount: 3}, {Mount: 4, Pipe: math.MaxUint64, Ends: process.Ends{Reads: true, Stays: true}},
+		{Mount: 4, Pipe: 5, Ends: process.Ends{Writes: true}}}
+	gotOpen, files, failed, err := parseFiles(appendFiles(nil, open, 9, 0))
+	if err != nil || files != 9 || failed != 0 || !slices.Equal(gotOpen, open) {
+		t.Errorf("files: got %v, %d, %v, %v; want %v", gotOpen, files, failed, err, open)
+	}
+	if got, _, _, err := parseFiles(appendFiles(nil, slices.Repeat(open, maxOpenFiles), maxOpenFiles, 0)); err != nil ||
+		len(got) != maxOpenFiles {
+		t.Errorf("many files: got %d, %v; want %d", len(got), err, maxOpenFiles)
 	}
 	for _, want := range []bool{true, false} {
 		if got, failed, err := parseSame(appendSame(nil, want, 0)); err != nil || failed != 0 || got != want {
@@ -169,7 +175,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(uint8(opBytes), appendBytes(nil, []process.Bytes{{Read: 1, Chars: 2, Write: 3}, {Err: syscall.EACCES}}))
 	f.Add(uint8(opThreads), appendThreads(nil, []process.Thread{{ID: 1, Read: 2, Chars: 3}}, 0))
 	f.Add(uint8(opCalls), appendCalls(nil, []process.Call{process.CallReading}))
-	f.Add(uint8(opMounts), appendMounts(nil, []int{1, 2}, 3, 0))
+	f.Add(uint8(opFiles), appendFiles(nil, []process.OpenFile{{Mount: 1}, {Mount: 2, Pipe: 7,
+		Ends: process.Ends{Writes: true, Stays: true}}}, 3, 0))
 	f.Add(uint8(opSame), appendSame(nil, true, 0))
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
 		var got []byte
@@ -188,12 +195,12 @@ func FuzzAnswer(f *testing.F) {
 			list := make([]process.Call, len(body))
 			err = parseCalls(body, list)
 			got = appendCalls(nil, list)
-		case opMounts:
-			var ids []int
+		case opFiles:
+			var list []process.OpenFile
 			var files int
 			var failed syscall.Errno
-			ids, files, failed, err = parseMounts(body)
-			got = appendMounts(nil, ids, files, failed)
+			list, files, failed, err = parseFiles(body)
+			got = appendFiles(nil, list, files, failed)
 		case opSame:
 			var same bool
 			var failed syscall.Errno

@@ -171,6 +171,7 @@ type Process struct {
 	WriteBytes uint64        `json:"write_bytes"`
 	HasIO      bool          `json:"has_io,omitempty"`
 	Started    time.Duration `json:"started,omitempty"` // since boot, in ticks of 10 ms; 0 where it is not known
+	Feeder     bool          `json:"feeder,omitempty"`  // it feeds the job, or is a child of a process that does
 }
 
 // Mount is a mounted file system, from one line of /proc/PID/mountinfo (proc_pid_mountinfo(5)).

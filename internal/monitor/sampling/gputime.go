@@ -119,7 +119,7 @@ func owners(latest *sample.Snapshot, followed map[string]*job) map[string][]stri
 		owner := ""
 		for i := range latest.Jobs.Processes {
 			p := &latest.Jobs.Processes[i]
-			if p.PID != held.PID || followed[p.Job] == nil {
+			if p.PID != held.PID || p.Feeder || followed[p.Job] == nil {
 				continue
 			}
 			if owner == "" || before(followed[p.Job], followed[owner], size) {

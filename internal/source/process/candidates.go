@@ -382,7 +382,7 @@ func (s *Source) readKnown(pid int) (k known, ok bool) {
 func (s *Source) adopt(pid, parent int) {
 	for _, j := range s.candidates.jobs {
 		if m := j.byPID[parent]; m != nil && m.present() && j.byPID[pid] == nil && len(j.members) < maxCandidateMembers {
-			j.join(s, pid)
+			j.join(s, pid, nil)
 			j.sortMembers()
 		}
 	}
@@ -440,7 +440,7 @@ func (s *Source) addCandidate(pid int, seen *known, score float64, now time.Dura
 	j.begun, j.scanned, j.worked, j.added, j.began, j.score = now, now, now, s.uptime(), seen.before.at, score
 	for child, k := range s.candidates.known {
 		if k.parent == pid && child != pid && len(j.members) < maxCandidateMembers {
-			j.join(s, child)
+			j.join(s, child, nil)
 		}
 	}
 	j.sortMembers()

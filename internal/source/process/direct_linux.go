@@ -167,13 +167,13 @@ func (d *Direct) Calls(threads []int, into []Call) error {
 	return nil
 }
 
-// Mounts implements Reader.
-func (d *Direct) Mounts(of Key, from, limit int) (ids []int, files int, err error) {
-	ids, files, err = mountsIn(d.dir(of.PID), from, limit)
+// Files implements Reader. It reads links only.
+func (d *Direct) Files(of Key, from, limit int) (list []OpenFile, files int, err error) {
+	list, files, err = filesIn(d.dir(of.PID), from, limit)
 	if err != nil {
 		return nil, 0, errno(err)
 	}
-	return ids, files, d.check(of)
+	return list, files, d.check(of)
 }
 
 // SameProgram implements Reader. It reads links only: the file itself may be on a server that does not respond.

@@ -37,11 +37,12 @@ func (j *job) scan(s *Source) {
 		left := maxCgroups
 		j.scanCgroup(s, j.dir, &left)
 		if j.hidden && j.scans == 1 {
-			j.join(s, j.first) // its children are found in the /proc below root
+			j.join(s, j.first, nil) // its children are found in the /proc below root
 		}
 	}
 	switch {
 	case j.dir != "" && !j.hidden:
+		j.scanFeeders(s)
 	case j.byParent:
 		j.scanParents(s)
 	default:
@@ -68,9 +69,9 @@ func (j *job) isQuiet(m *member) bool {
 	return m.moved < j.lastScan && j.scans%quietScans != 0 && !j.all
 }
 
-// join adds a process unless it is a member.
-func (j *job) join(s *Source, pid int) {
-	if _, known := j.byPID[pid]; known || pid <= 0 {
+// join adds a process unless it is a member. parent is the one through which it was found; nil for none.
+func (j *job) join(s *Source, pid int, parent *member) {
+	if _, known := j.byPID[pid]; known || pid <= 0 || parent != nil && parent.feeds && s.isOfAnother(j, pid) {
 		return
 	}
 	if len(j.members) >= maxMembers {
@@ -87,6 +88,9 @@ func (j *job) join(s *Source, pid int) {
 			j.problems.Add(fmt.Errorf("processes of job %s are not counted: %w", j.id, cause(err)))
 		}
 		return
+	}
+	if parent != nil && parent.feeds {
+		j.feeds(s, m)
 	}
 	j.byPID[pid] = m
 	j.members = append(j.members, m)
@@ -116,7 +120,7 @@ func (j *job) scanChildren(s *Source) {
 func (j *job) scanChildrenOf(s *Source, m *member) {
 	now := sample.Now().Mono
 	if m.users > 1 && m.childrenAt > 0 && now-m.childrenAt < scanInterval/2 { // for another job
-		j.joinAll(s, m.children)
+		j.joinAll(s, m.children, m)
 		return
 	}
 	if !s.found.take(now) {
@@ -141,7 +145,7 @@ func (j *job) scanChildrenOf(s *Source, m *member) {
 	if m.users > 1 {
 		m.children, m.childrenAt = list, now
 	}
-	j.joinAll(s, list)
+	j.joinAll(s, list, m)
 }
 
 // hasChildrenFiles reports whether the kernel lists the children of a process (CONFIG_PROC_CHILDREN).
@@ -176,7 +180,7 @@ func (j *job) scanParents(s *Source) {
 		m := j.members[i]
 		if pids := children[m.pid]; m.lost == 0 && len(pids) > 0 && s.same(m.proc) {
 			for _, pid := range pids {
-				j.join(s, pid)
+				j.join(s, pid, m)
 			}
 		}
 	}
@@ -195,7 +199,7 @@ func (j *job) scanCgroup(s *Source, dir string, left *int) {
 		j.problems.Add(fmt.Errorf("processes of job %s are not found, run as a user with access to its cgroup: %w",
 			j.id, err))
 	}
-	j.joinAll(s, list) // a threaded cgroup cannot be read: its processes are in its parent
+	j.joinAll(s, list, nil) // a threaded cgroup cannot be read: its processes are in its parent
 	folder, err := os.Open(dir)
 	if err != nil {
 		return // it was removed
@@ -214,11 +218,11 @@ func (j *job) scanCgroup(s *Source, dir string, left *int) {
 
 // joinAll adds the processes of a list of IDs separated by blanks. A cgroup lists a process outside our PID namespace
 // as 0.
-func (j *job) joinAll(s *Source, list []byte) {
+func (j *job) joinAll(s *Source, list []byte, parent *member) {
 	for word := range bytes.FieldsSeq(list) {
 		if pid, ok := kernfile.ParseUint(word); ok && pid < 1<<31 {
 			j.hidden = j.hidden || pid == 0
-			j.join(s, int(pid))
+			j.join(s, int(pid), parent)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func (j *job) resolve(s *Source) {
 				heir.expects = true // it may have been read just before the inheritance
 				continue
 			default:
-				j.left = j.left.plus(m.counted())
+				j.leave(m)
 			}
 			m.resolved = true
 			decided++

@@ -50,6 +50,7 @@ type job struct {
 
 	mounts  mounts
 	threads threads
+	feeding feeding
 
 	limits   []sample.Limit // immutable
 	limitsAt time.Duration  // Stamp.Mono of that reading; 0 before
@@ -74,8 +75,9 @@ func (j *job) read(s *Source, problems *sample.Problems, all bool, now time.Dura
 	j.readings++
 	if j.dir != "" {
 		if now, err := s.readUsage(j); err == nil {
-			j.cpu.all = max(j.cpu.all, now.all-j.statBase.all)
-			j.cpu.system = max(j.cpu.system, now.system-j.statBase.system)
+			fed := j.feedersTime()
+			j.cpu.all = max(j.cpu.all, now.all-j.statBase.all+fed.all)
+			j.cpu.system = max(j.cpu.system, now.system-j.statBase.system+fed.system)
 		} else if !gone(err) {
 			problems.Add(fmt.Errorf("the CPU time of job %s cannot be read: %w", j.id, err))
 		}
@@ -115,7 +117,7 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool,
 		m.lost = j.readings
 	case m.fresh:
 		m.fresh = false
-		if !m.based && (m.start < j.added || j.readings == 1) {
+		if !m.based && (m.start < j.added || j.readings == 1 || m.joined) {
 			m.base = m.now
 		}
 	}
@@ -123,13 +125,16 @@ func (j *job) refresh(s *Source, m *member, problems *sample.Problems, all bool,
 
 // sum adds the counters of all members since the job was added.
 func (j *job) sum(problems *sample.Problems) {
-	sum, alive, unreadable := j.left, 0, false
+	sum, alive, own, unreadable := j.left, 0, 0, false
 	for _, m := range j.members {
 		sum = sum.plus(m.counted())
 		if !m.present() {
 			continue
 		}
 		alive++
+		if !m.feeds {
+			own++
+		}
 		if !m.hasIO {
 			unreadable = true
 		}
@@ -137,6 +142,9 @@ func (j *job) sum(problems *sample.Problems) {
 			m.ioReported = true
 			problems.Add(m.ioError)
 		}
+	}
+	if own == 0 { // a job ends without its feeders
+		alive = 0
 	}
 	j.total = j.total.highest(sum)
 	j.alive = alive

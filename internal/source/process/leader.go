@@ -131,7 +131,7 @@ func (m *member) arguments() string {
 
 func (j *job) oldest() *member {
 	for _, m := range j.members {
-		if m.present() {
+		if m.present() && !m.feeds {
 			return m
 		}
 	}

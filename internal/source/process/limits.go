@@ -15,10 +15,7 @@ func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
 	if j.limitsAt != 0 && age < limitsInterval && (!edge || age < limitsAtEdge) {
 		return
 	}
-	for _, m := range j.members {
-		if m.present() {
-			j.limits, j.limitsAt = s.caps.Of(m.pid), now
-			return
-		}
+	if m := j.oldest(); m != nil {
+		j.limits, j.limitsAt = s.caps.Of(m.pid), now
 	}
 }

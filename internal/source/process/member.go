@@ -2,6 +2,7 @@ package process
 
 import (
 	"os"
+	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
 )
@@ -23,6 +24,11 @@ type member struct {
 	lost       uint64 // number of the reading that found it gone; 0 before
 	resolved   bool   // its counters moved elsewhere, and it can be dropped
 	nextFD     int    // start of the next scan of its open files
+	ends       ends   // of pipes
+
+	feeds  bool          // it is a feeder, or a child of one
+	fedAt  time.Duration // Stamp.Mono of the last scan that found that it feeds the job
+	joined bool          // it ran before it fed the job: that time does not count
 
 	fetched fetched         // at the last scan of threads
 	threads map[int]fetched // by thread, at the last scan
@@ -62,6 +68,6 @@ func (m *member) sample(job string) sample.Process {
 	return sample.Process{
 		PID: m.pid, Job: job, CPUTime: duration(m.own),
 		ReadBytes: own[readBytes], WriteBytes: own[writeBytes], HasIO: m.hasIO,
-		Started: duration(m.start),
+		Started: duration(m.start), Feeder: m.feeds,
 	}
 }

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -14,13 +17,14 @@ import (
 )
 
 const (
-	maxFDs        = 2000 // per second over all jobs: about 3 us each
-	maxProcessFDs = 1024 // of one process: the lowest numbers
-	maxMounts     = 64   // of one job: the newest
-	maxMountIDs   = 8192 // stored
-	forgetEvery   = time.Minute
-	flagDirectory = 0o200000
-	flagPath      = 0o10000000
+	maxFDs          = 2000 // per second over all jobs: about 3 us each
+	maxProcessFDs   = 1024 // of one process: the lowest numbers
+	maxMounts       = 64   // of one job: the newest
+	maxMountIDs     = 8192 // stored
+	forgetEvery     = time.Minute
+	flagDirectory   = 0o200000
+	flagPath        = 0o10000000
+	flagCloseOnExec = 0o2000000
 )
 
 // mounts are the mounts on which a job has had files open. /proc/PID/fdinfo shows the mount without an access to the
@@ -59,70 +63,95 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 // scan adds the mounts of the member's open files to seen and returns the number of files. Without permission
 // the number is 1.
 func (ms *mounts) scan(s *Source, m *member, budget int, seen map[int]sample.Mount) int {
-	var ids []int
-	var files int
-	var err error
-	if s.reader != nil {
-		ids, files, err = s.reader.Mounts(m.key(), m.nextFD, budget)
-	} else {
-		ids, files, err = mountsIn(m.dir, m.nextFD, budget)
-	}
+	list, files, err := s.filesOf(m.key(), m.nextFD, budget)
 	if err != nil || files == 0 {
 		return 1
 	}
-	for _, id := range ids {
-		if at, found := ms.find(id, m); found && hasData(&at) {
-			seen[id] = at
+	for i := range list {
+		if list[i].Pipe != 0 {
+			continue
+		}
+		if at, found := ms.find(list[i].Mount, m); found && hasData(&at) {
+			seen[list[i].Mount] = at
 		}
 	}
 	count := min(files, budget)
+	m.ends.learn(list, count, files)
 	m.nextFD = (m.nextFD + count) % files
 	return count
 }
 
-// mountsIn returns the mount IDs of up to limit open files of a process, by its folder in /proc, and the number of open
-// files. It begins with the file of an index.
-func mountsIn(dir string, from, limit int) (ids []int, files int, err error) {
-	dir = filepath.Join(dir, "fdinfo")
-	fds, err := kernfile.Names(dir, maxProcessFDs)
+// filesOf returns up to limit open files of a process, from the one with an index, and the number of open files.
+func (s *Source) filesOf(key Key, from, limit int) (list []OpenFile, files int, err error) {
+	if s.reader != nil {
+		return s.reader.Files(key, from, limit)
+	}
+	return filesIn(s.proc+"/"+strconv.Itoa(key.PID), from, limit)
+}
+
+// filesIn is filesOf for a process by its folder in /proc.
+func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error) {
+	fds, err := kernfile.Names(dir+"/fdinfo", maxProcessFDs)
 	if err != nil || len(fds) == 0 {
 		return nil, 0, err
 	}
 	for i := range min(len(fds), limit) {
-		info, err := readSmall(dir + "/" + fds[(from+i)%len(fds)])
+		fd := fds[(from+i)%len(fds)]
+		info, err := readSmall(dir + "/fdinfo/" + fd)
 		if err != nil {
 			continue // closed meanwhile
 		}
-		if id, ok := parseFDInfo(info); ok {
-			ids = append(ids, id)
+		f, moved, ok := parseFDInfo(info)
+		if !ok {
+			continue
 		}
+		if !moved { // a pipe has no position
+			to, _ := os.Readlink(dir + "/fd/" + fd)
+			f.Pipe = pipeOf(to)
+		}
+		list = append(list, f)
 	}
-	return ids, len(fds), nil
+	return list, len(fds), nil
 }
 
-// parseFDInfo returns the mount from the lines "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. It leaves
-// out folders and files opened with O_PATH.
-func parseFDInfo(text []byte) (mountID int, ok bool) {
+// parseFDInfo parses the lines "pos: number", "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. moved is false
+// for the position 0. It leaves out folders and files opened with O_PATH.
+func parseFDInfo(text []byte) (f OpenFile, moved, ok bool) {
 	for len(text) > 0 {
 		var line []byte
 		line, text, _ = bytes.Cut(text, []byte{'\n'})
 		name, value, _ := bytes.Cut(line, []byte{':'})
 		value = bytes.TrimSpace(value)
 		switch string(name) {
+		case "pos":
+			moved = string(value) != "0"
 		case "flags":
 			flags := 0
 			for _, digit := range value[:min(len(value), 12)] {
 				flags = flags<<3 | int(digit&7)
 			}
 			if flags&(flagDirectory|flagPath) != 0 {
-				return 0, false
+				return f, false, false
 			}
+			access := flags & syscall.O_ACCMODE
+			f.Ends = Ends{access != syscall.O_WRONLY, access != syscall.O_RDONLY, flags&flagCloseOnExec == 0}
 		case "mnt_id":
 			id, fits := kernfile.ParseUint(value)
-			return int(id), fits && id < 1<<31
+			f.Mount = int(id)
+			return f, moved, fits && id < 1<<31
 		}
 	}
-	return 0, false
+	return f, moved, false
+}
+
+// pipeOf returns the number of the pipe in the link of an open file, "pipe:[number]"; 0 for any other link.
+func pipeOf(link string) uint64 {
+	number, _ := strings.CutPrefix(link, "pipe:[")
+	number, ok := strings.CutSuffix(number, "]")
+	if n, err := strconv.ParseUint(number, 10, 64); ok && err == nil {
+		return n
+	}
+	return 0
 }
 
 // find returns a mount by its ID, which is unique on the machine. For an unknown ID it reads the list of the member's

@@ -18,6 +18,8 @@ const tick = time.Second / 100
 type stat struct {
 	state           byte   // field 3: 'R', 'S', 'D', 'Z' for a zombie, ...
 	parent          uint64 // field 4, a process ID
+	session         uint64 // field 6, the process ID of its leader; 0 if not known
+	terminal        bool   // field 7: it has a controlling terminal
 	faults, cfaults uint64 // fields 10 and 11, minor page faults
 	user, system    uint64 // fields 14 and 15, in ticks, of all threads, ended ones included
 	cuser, csystem  uint64 // fields 16 and 17
@@ -77,6 +79,10 @@ func parseStat(text []byte) (stat, bool) {
 			s.state = word[0]
 		case 4:
 			into = &s.parent
+		case 6: // -1 for a process that is ending
+			s.session, _ = kernfile.ParseUint(word)
+		case 7:
+			s.terminal = len(word) > 0 && word[0] != '0'
 		case 10:
 			into = &s.faults
 		case 11:

@@ -56,6 +56,8 @@ type Source struct {
 	idle   idleness
 	found  findings
 
+	searchDue time.Duration // Stamp.Mono of the next search for feeders
+
 	caps *cgroup.Limits
 	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
 
@@ -227,6 +229,9 @@ func (s *Source) Read(out *sample.Sample) error {
 		}
 		if scans && (!j.rarely || j.scans%quietScans == 0) {
 			j.scanFiles(s, maxFDs/len(s.jobs), now.Mono)
+		}
+		if scans && j.findFeeders(s, now.Mono) {
+			j.readNew(s, &problems, now.Mono)
 		}
 		j.readLimits(s, out.Edge, now.Mono)
 		j.emit(out)

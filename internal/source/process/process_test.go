@@ -218,6 +218,7 @@ func TestBounds(t *testing.T) {
 	tree.put(1000+maxMembers-1, 1, 600000, 'S', counts{100, 100, 100, 100, 100}, counts{})
 	got.Reset()
 	got.Edge, source.jobs[0].readAt = true, 0 // as if it had not been read for long
+	source.jobs[0].scanned = sample.Now().Mono
 	_ = source.Read(&got)
 	if got.Jobs[0].Processes != maxMembers-1 || got.Jobs[0].ReadBytes != 0 {
 		t.Errorf("job %+v", got.Jobs[0])

@@ -15,9 +15,9 @@ type Reader interface {
 	Threads(of Key, limit int) ([]Thread, error)
 	// Calls fills into with what each of these threads is in. Both have the same length.
 	Calls(threads []int, into []Call) error
-	// Mounts returns the mount IDs of up to limit open files of a process, from the one with an index, and the number of
-	// open files. It leaves out folders.
-	Mounts(of Key, from, limit int) (ids []int, files int, err error)
+	// Files returns up to limit open files of a process, from the one with an index, and the number of open files. It
+	// leaves out folders.
+	Files(of Key, from, limit int) (list []OpenFile, files int, err error)
 	// SameProgram reports whether two processes run the same executable.
 	SameProgram(one, other Key) (bool, error)
 }
@@ -39,6 +39,17 @@ type Thread struct {
 	ID          int
 	Read, Chars uint64
 }
+
+// OpenFile is an open file of a process.
+type OpenFile struct {
+	Mount int    // its mount ID
+	Pipe  uint64 // the number of the pipe that it is an end of; 0 for any other file
+	Ends
+}
+
+// Ends say which ends of a pipe an open file is, and whether it is one that stays open in the programs that the process
+// starts or becomes (it lacks O_CLOEXEC).
+type Ends struct{ Reads, Writes, Stays bool }
 
 // Call is what a thread was in at one moment.
 type Call uint8
