@@ -26,8 +26,8 @@ import (
 //   - It is no process of another job. That one has a ledger itself, and the scheduler's evidence leads from job to job.
 const (
 	maxFeeders     = 32 // of a job, without their children
-	maxStages      = 8  // feeders of feeders
 	maxEnds        = 64 // of pipes, of one process
+	maxAbove       = 64 // processes above one that are looked at
 	maxFeederFiles = 256
 	// feederGone is how long a process that feeds the job no longer stays a member.
 	feederGone = 3 * time.Second
@@ -112,24 +112,24 @@ func (j *job) feeds(s *Source, m *member) {
 }
 
 // findFeeders lets the members leave that feed the job no longer, and searches for new ones. It reports whether some
-// joined.
+// left or joined.
 func (j *job) findFeeders(s *Source, now time.Duration) bool {
 	if j.first <= 0 { // all processes of a cgroup
 		return false
 	}
 	home := j.oldest()
 	p, unfed := j.trace(s, now)
-	j.dropFeeders(s, home != nil, now)
+	left := j.dropFeeders(s, home != nil, now)
 	if home == nil || len(p.from) == 0 {
 		j.feeding = feeding{left: j.feeding.left}
-		return false
+		return left
 	}
 	f := &j.feeding
 	if slices.ContainsFunc(unfed, func(pipe uint64) bool { return !slices.Contains(f.unfed, pipe) }) {
 		f.due, f.wait = now, 0
 	}
 	if now < f.due || now < s.searchDue {
-		return false
+		return left
 	}
 	began := time.Now()
 	before := len(j.members)
@@ -141,7 +141,7 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 	if len(j.members) > before {
 		j.sortMembers()
 	}
-	return len(j.members) > before
+	return left || len(j.members) > before
 }
 
 // trace follows the pipes from the job's own processes to its feeders. It returns the pipes, and those to which no known
@@ -161,7 +161,7 @@ func (j *job) trace(s *Source, now time.Duration) (p pipes, unfed []uint64) {
 		p.follow(m.ends.open)
 	}
 	active, fed := map[*member]bool{}, map[uint64]bool{}
-	for range maxStages {
+	for range maxFeeders {
 		before := len(active)
 		for _, m := range feeders {
 			if !active[m] && (active[j.byPID[m.parent]] || p.fedBy(m.ends.open)) && !s.isOfAnother(j, m.pid) {
@@ -209,8 +209,10 @@ func (j *job) parted() (own, feeders []*member) {
 	return own, feeders
 }
 
-// dropFeeders takes the members out that feed the job no longer. What they did for it stays counted.
-func (j *job) dropFeeders(s *Source, alive bool, now time.Duration) {
+// dropFeeders takes the members out that feed the job no longer, and reports whether there are some. What they did for
+// it stays counted.
+func (j *job) dropFeeders(s *Source, alive bool, now time.Duration) bool {
+	before := len(j.members)
 	j.members = slices.DeleteFunc(j.members, func(m *member) bool {
 		if !m.feeds || m.lost != 0 || alive && now-m.fedAt <= feederGone {
 			return false
@@ -220,6 +222,7 @@ func (j *job) dropFeeders(s *Source, alive bool, now time.Duration) {
 		delete(j.byPID, m.pid)
 		return true
 	})
+	return len(j.members) < before
 }
 
 // leave keeps what a member did that no other member counts.
@@ -265,7 +268,7 @@ func (j *job) search(s *Source, p pipes, home *member) {
 		}
 	}
 	all := j.outsiders(s, home)
-	for range maxStages {
+	for range maxFeeders {
 		found := false
 		all = slices.DeleteFunc(all, func(o outsider) bool {
 			if !p.fedBy(o.open) || room <= 0 {
@@ -346,7 +349,7 @@ func (j *job) above(s *Source) map[int]bool {
 
 // below reports whether a process is a descendant of the job's own that the next scan will find.
 func (j *job) below(s *Source, pid int) bool {
-	for range maxStages {
+	for range maxAbove {
 		now, ok := s.statOf(pid)
 		if !ok {
 			return false

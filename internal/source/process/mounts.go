@@ -146,9 +146,8 @@ func parseFDInfo(text []byte) (f OpenFile, moved, ok bool) {
 
 // pipeOf returns the number of the pipe in the link of an open file, "pipe:[number]"; 0 for any other link.
 func pipeOf(link string) uint64 {
-	number, _ := strings.CutPrefix(link, "pipe:[")
-	number, ok := strings.CutSuffix(number, "]")
-	if n, err := strconv.ParseUint(number, 10, 64); ok && err == nil {
+	number, isPipe := strings.CutPrefix(strings.TrimSuffix(link, "]"), "pipe:[")
+	if n, err := strconv.ParseUint(number, 10, 64); isPipe && err == nil {
 		return n
 	}
 	return 0
