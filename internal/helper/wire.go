@@ -41,7 +41,7 @@ const (
 	opBytes                 // keys; the answer has for each an error and three numbers
 	opThreads               // a key and a limit; an error, and for each thread its ID and two numbers
 	opCalls                 // threads; for each a process.Call
-	opFiles                 // a key, an index and a limit; an error, the number of open files, and for each of some its numbers
+	opFiles                 // a key, an index and a limit; an error, the number of open files, and some files
 	opSame                  // two keys; an error, and whether they run the same program
 	opTrace                 // an owner or none; an error, or a handle, a size, and two descriptors
 	opJob                   // a handle, a slot, a generation; an error

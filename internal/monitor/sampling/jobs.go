@@ -214,7 +214,7 @@ func remote(m sample.Mount) bool {
 func (all *jobs) learnGPUs(held []sample.GPUProcess, processes []sample.Process) {
 	for i := range processes {
 		j := all.byID[processes[i].Job]
-		if j == nil || processes[i].Feeder { // the GPU of a feeder is none of the job's
+		if j == nil || processes[i].Feeder { // its GPU is not the job's
 			continue
 		}
 		for _, h := range held {
@@ -273,7 +273,8 @@ func (all *jobs) holders(held []sample.GPUProcess, processes []sample.Process) m
 	holders := map[string][]int{}
 	for i := range processes {
 		p := &processes[i]
-		if all.byID[p.Job] != nil && !p.Feeder && slices.ContainsFunc(held, func(h sample.GPUProcess) bool { return h.PID == p.PID }) {
+		holds := func(h sample.GPUProcess) bool { return h.PID == p.PID }
+		if all.byID[p.Job] != nil && !p.Feeder && slices.ContainsFunc(held, holds) {
 			holders[p.Job] = append(holders[p.Job], p.PID)
 		}
 	}

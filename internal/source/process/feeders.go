@@ -14,16 +14,16 @@ import (
 	"github.com/stallspan/stallspan/internal/source/kernfile"
 )
 
-// A feeder is a program at the other end of a pipe that a job reads from: tar in "tar -c data | train.py". It belongs to
+// A feeder is a program that writes to a pipe from which a job reads: tar in "tar -c data | train.py". It belongs to
 // the job with its children, and so do the feeders of a feeder. The rules keep out what is not the same work:
 //
 //   - Only pipes count that both programs got from those that started them. A program opens a pipe to its own children
 //     with O_CLOEXEC, and then other children may have an end that they never use.
-//   - Of a process that has both ends, such as a command of make with its tokens, nobody is a feeder.
-//   - A feeder has the same user and groups, is in the same PID namespace, and can be traced by that user. It is in the same
-//     session, or in the same cgroups below the roots.
+//   - A process that has both ends is not fed, such as a command of make, which has a pipe with tokens.
+//   - A feeder has the same user and groups, is at the same level of PID namespaces, and may be traced by that user.
+//     It is in the same session, or in the same cgroups below the roots.
 //   - It is no process above the job, and not the shell of a terminal: other children of these are other work.
-//   - It is no process of another job. That one has a ledger itself, and the scheduler's evidence leads from job to job.
+//   - It is no process of another job, which has a ledger of its own. The scheduler's evidence leads from job to job.
 const (
 	maxFeeders     = 32 // of a job, without their children
 	maxEnds        = 64 // of pipes, of one process
@@ -33,11 +33,12 @@ const (
 	feederGone = 3 * time.Second
 	// feederAge is how long a feeder ran if it began before it fed the job: a search is a second late at most.
 	feederAge = 2 * time.Second
-	// A search takes about 3 us for each process of the machine, and 1/searchShare of the time at most. While it finds
-	// nothing new, the next one waits twice as long, from minSearch to maxSearch.
-	searchShare = 100
+	// While a search finds nothing new, the next one waits twice as long, from minSearch to maxSearch. All together take
+	// 1/searchShare of the time at most, but one for a pipe that is new waits for soonSearch at most.
 	minSearch   = time.Second
 	maxSearch   = time.Minute
+	searchShare = 100
+	soonSearch  = 2 * time.Second
 )
 
 // end is an end of a pipe that a process has open.
@@ -128,13 +129,17 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 	if slices.ContainsFunc(unfed, func(pipe uint64) bool { return !slices.Contains(f.unfed, pipe) }) {
 		f.due, f.wait = now, 0
 	}
-	if now < f.due || now < s.searchDue {
+	rest := searchShare * s.searchTime
+	if f.wait == 0 {
+		rest = min(rest, soonSearch)
+	}
+	if now < f.due || s.searched != 0 && now < s.searched+rest {
 		return left
 	}
 	began := time.Now()
 	before := len(j.members)
 	j.search(s, p, home)
-	s.searchDue = now + searchShare*time.Since(began)
+	s.searched, s.searchTime = now, time.Since(began)
 	f.wait = min(max(2*f.wait, minSearch), maxSearch)
 	f.due = now + f.wait
 	_, f.unfed = j.trace(s, now)
@@ -144,8 +149,8 @@ func (j *job) findFeeders(s *Source, now time.Duration) bool {
 	return left || len(j.members) > before
 }
 
-// trace follows the pipes from the job's own processes to its feeders. It returns the pipes, and those to which no known
-// process writes.
+// trace follows the pipes from the job's own processes to its feeders. It returns the pipes, and those to which no
+// known process writes.
 func (j *job) trace(s *Source, now time.Duration) (p pipes, unfed []uint64) {
 	if !slices.ContainsFunc(j.members, func(m *member) bool { return slices.ContainsFunc(m.ends.open, end.given) }) {
 		return p, nil
@@ -423,8 +428,8 @@ func (s *Source) ownerOf(pid int) (uid uint32, ok bool) {
 	return owner.Uid, true
 }
 
-// idsOf returns the lines Uid and Gid of /proc/PID/status, each with real, effective, saved and file system IDs, and how
-// many PID namespaces the process has a number in.
+// idsOf returns the lines Uid and Gid of /proc/PID/status, each with real, effective, saved and file system IDs, and
+// how many PID namespaces the process has a number in.
 func (s *Source) idsOf(pid int) (ids string, depth int, ok bool) {
 	text, err := readSmall(filepath.Join(s.proc, strconv.Itoa(pid), "status"))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// line runs a line of a shell in a session of its own, until the test ends. The programs of the line write their process
-// IDs to files: see started.
+// line runs a line of a shell in a session of its own, until the test ends. The programs of the line write their
+// process IDs to files: see pid.
 type line struct {
 	testing.TB
 	cmd    *exec.Cmd
@@ -125,7 +125,7 @@ func (l *line) follow(pid int) *Source {
 func feederList(t testing.TB, s *Source) (list []sample.Process, all *sample.Sample) {
 	t.Helper()
 	s.lookNow()
-	s.searchDue, s.jobs[0].feeding.due = 0, 0
+	s.searched, s.jobs[0].feeding.due = 0, 0
 	all = read(t, s)
 	list = slices.DeleteFunc(slices.Clone(all.Processes), func(p sample.Process) bool {
 		return !p.Feeder || p.Job != s.jobs[0].id
@@ -338,10 +338,10 @@ func TestFeederOfAnotherUser(t *testing.T) {
 	if _, err := exec.LookPath("setpriv"); err != nil {
 		t.Skip("needs setpriv")
 	}
-	const nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups "
+	const unprivileged = "setpriv --reuid 65534 --regid 65534 --clear-groups "
 	for name, script := range map[string]string{
-		"the feeder is root":     `is tar sleep 61 | is train ` + nobody + `sleep 60; true`,
-		"the feeder is nobody":   `is tar ` + nobody + `sleep 61 | is train sleep 60; true`,
+		"the feeder is root's":   `is tar sleep 61 | is train ` + unprivileged + `sleep 60; true`,
+		"the job is root's":      `is tar ` + unprivileged + `sleep 61 | is train sleep 60; true`,
 		"the feeder may be root": `is tar setpriv --euid 65534 sleep 61 | is train sleep 60; true`,
 		"another group":          `is tar setpriv --regid 65534 --clear-groups sleep 61 | is train sleep 60; true`,
 	} {
@@ -354,7 +354,7 @@ func TestFeederOfAnotherUser(t *testing.T) {
 			wantNone(t, l.follow(l.pid("train")))
 		})
 	}
-	t.Run("both are nobody", func(t *testing.T) {
+	t.Run("both are unprivileged", func(t *testing.T) {
 		l := startLine(t, `is tar sleep 61 | is train sleep 60; true`,
 			syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}})
 		l.wantFeeders(l.follow(l.pid("train")), "tar")

@@ -29,13 +29,14 @@ const scope = "0::/user.slice/session-2.scope\n"
 
 func (t tree) running(p program) {
 	t.Helper()
-	t.write(p.pid, "stat", fmt.Sprintf("%d (x) S %d 1 %d %d -1 4194304 1 0 0 0 1 0 0 0 20 0 1 0 %d 0 0 18446744073709551615\n",
+	t.write(p.pid, "stat", fmt.Sprintf("%d (x) S %d 1 %d %d -1 4194304 1 0 0 0 1 0 0 0 20 0 1 0 %d 0 0 184467440737095\n",
 		p.pid, p.parent, p.session, p.terminal, p.start))
-	t.write(p.pid, "io", fmt.Sprintf("rchar: %d\nwchar: 1\nsyscr: 1\nsyscw: 1\nread_bytes: %d\nwrite_bytes: 0\n", p.read, p.read))
+	t.write(p.pid, "io", fmt.Sprintf("rchar: %d\nwchar: 1\nread_bytes: %d\nwrite_bytes: 0\n", p.read, p.read))
 	if p.ids == "" {
 		p.ids = "1000\t1000\t1000\t1000"
 	}
-	t.write(p.pid, "status", "Name:\tx\nUid:\t"+p.ids+"\nGid:\t100\t100\t100\t100\nNSpid:\t"+fmt.Sprint(p.pid)+p.nspid+"\n")
+	t.write(p.pid, "status",
+		fmt.Sprintf("Name:\tx\nUid:\t%s\nGid:\t100\t100\t100\t100\nNSpid:\t%d%s\n", p.ids, p.pid, p.nspid))
 	t.write(p.pid, "cgroup", p.cgroup)
 	for i, pipe := range p.reads {
 		t.pipe(p.pid, i, pipe, "0100000")
@@ -123,7 +124,7 @@ func TestFeederInRootCgroup(t *testing.T) {
 	tree := tree{t, t.TempDir()}
 	s := tree.trained()
 	tree.write(100, "cgroup", "1:name=systemd:/\n0::/\n")
-	tree.running(program{pid: 90, parent: 1, session: 80, start: 990, cgroup: "1:name=systemd:/\n0::/\n", writes: []int{1}})
+	tree.running(program{pid: 90, session: 80, start: 990, cgroup: "1:name=systemd:/\n0::/\n", writes: []int{1}})
 	if got := tree.feeders(s); got != nil {
 		t.Errorf("got %v, want none", got)
 	}
@@ -225,7 +226,7 @@ func TestSearchesBecomeRare(t *testing.T) {
 	s.lookNow()
 	read(t, s)
 	for i, want := range []time.Duration{2 * minSearch, 4 * minSearch} {
-		s.searchDue, j.feeding.due = 0, 0
+		s.searched, j.feeding.due = 0, 0
 		s.lookNow()
 		read(t, s)
 		if j.feeding.wait != want {
@@ -233,14 +234,14 @@ func TestSearchesBecomeRare(t *testing.T) {
 		}
 	}
 	tree.running(program{pid: 90, parent: 10, session: 10, start: 990, cgroup: scope, writes: []int{1}})
-	s.searchDue = 0
+	s.searched = 0
 	s.lookNow()
 	if got := read(t, s).Jobs[0].Processes; got != 1 {
 		t.Errorf("before the next search: got %d processes, want 1", got)
 	}
 	tree.running(program{pid: 91, parent: 10, session: 10, start: 990, cgroup: scope, writes: []int{2}})
 	tree.pipe(100, 5, 2, "0100000")
-	j.scans, s.searchDue = quietScans-1, 0
+	j.scans, s.searched = quietScans-1, 0
 	s.lookNow()
 	if got := read(t, s).Jobs[0].Processes; got != 3 {
 		t.Errorf("with another pipe: got %d processes, want 3", got)

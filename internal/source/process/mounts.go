@@ -114,8 +114,8 @@ func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error
 	return list, len(fds), nil
 }
 
-// parseFDInfo parses the lines "pos: number", "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. moved is false
-// for the position 0. It leaves out folders and files opened with O_PATH.
+// parseFDInfo parses the lines "pos: number", "flags: octal" and "mnt_id: number" of /proc/PID/fdinfo/FD. moved is
+// false for the position 0. It leaves out folders and files opened with O_PATH.
 func parseFDInfo(text []byte) (f OpenFile, moved, ok bool) {
 	for len(text) > 0 {
 		var line []byte

@@ -56,7 +56,7 @@ type Source struct {
 	idle   idleness
 	found  findings
 
-	searchDue time.Duration // Stamp.Mono of the next search for feeders
+	searched, searchTime time.Duration // Stamp.Mono of the last search for feeders, and how long it took
 
 	caps *cgroup.Limits
 	buf  [4096]byte // a /proc/PID/stat has at most about 1.2 KiB
