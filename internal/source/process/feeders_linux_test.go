@@ -360,3 +360,25 @@ func TestFeederOfAnotherUser(t *testing.T) {
 		l.wantFeeders(l.follow(l.pid("train")), "tar")
 	})
 }
+
+// A search, on this machine, for a job that reads a pipe.
+func BenchmarkSearchForFeeders(b *testing.B) {
+	l := startLine(b, `is feeder sleep 600 | is train sleep 600; true`, syscall.SysProcAttr{})
+	s := l.follow(l.pid("train"))
+	l.wantFeeders(s, "feeder")
+	j := s.jobs[0]
+	names, err := os.ReadDir("/proc")
+	if err != nil {
+		b.Fatal(err)
+	}
+	processes := 0
+	for _, name := range names {
+		if _, err := strconv.Atoi(name.Name()); err == nil {
+			processes++
+		}
+	}
+	for b.Loop() {
+		j.outsiders(s, j.oldest())
+	}
+	b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(processes), "us/process")
+}
