@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -159,6 +160,31 @@ func TestRankOfALauncher(t *testing.T) {
 	p.r.mu.Unlock()
 	if len(got["GPU-1"]) != 2 || got["GPU-1"][0] != "a" || got["GPU-1"][1] != "" {
 		t.Errorf("got the owners %q, want a, which has fewer processes, and one that is not followed", got["GPU-1"])
+	}
+}
+
+// The memory that a feeder holds of a GPU is not the job's: neither the GPU's time, nor what leads its ledgers.
+func TestGPUOfAFeeder(t *testing.T) {
+	p := newTape(t)
+	gpus := []sample.GPU{{ID: "GPU-1"}, {ID: "GPU-2"}}
+	p.mark(recording.Mark{Op: recording.Follow, ID: "a", OnlyHeld: true, Name: &sample.JobName{Name: "job a"}})
+	p.step(time.Second, gpus, map[string]int{"a": 1})
+	p.r.mu.Lock()
+	defer p.r.mu.Unlock()
+	s := &p.r.now
+	s.latest.Jobs.Processes = []sample.Process{{PID: 7, Job: "a", Feeder: true}, {PID: 8, Job: "a"}}
+	held := []sample.GPUProcess{{GPU: "GPU-1", PID: 7}, {GPU: "GPU-2", PID: 8}}
+	s.latest.GPUs.GPUProcesses = held
+	if got := owners(&s.latest, s.jobs.byID); !slices.Equal(got["GPU-1"], []string{""}) ||
+		!slices.Equal(got["GPU-2"], []string{"a"}) {
+		t.Errorf("got the owners %q, want none of the feeder's GPU", got)
+	}
+	s.jobs.learnGPUs(held, s.latest.Jobs.Processes)
+	if got := s.jobs.byID["a"]; !slices.Equal(got.gpus, []string{"GPU-2"}) || got.leader("GPU-1", 0) == 7 {
+		t.Errorf("got the GPUs %q and the leader %d, want GPU-2 alone", got.gpus, got.leader("GPU-1", 0))
+	}
+	if got := s.jobs.holders(held, s.latest.Jobs.Processes)["a"]; !slices.Equal(got, []int{8}) {
+		t.Errorf("got the holders %v, want the job's own", got)
 	}
 }
 

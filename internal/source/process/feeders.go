@@ -65,6 +65,9 @@ func (e *ends) learn(list []OpenFile, some, all int) {
 // given reports whether it is the reading end of a pipe that the process may have got from the one that started it.
 func (e end) given() bool { return e.Reads && e.Stays }
 
+// offers reports whether it is the writing end of such a pipe.
+func (e end) offers() bool { return e.Writes && e.Stays }
+
 func appendEnds(to []end, list []OpenFile) []end {
 	for i := range list {
 		if f := &list[i]; f.Pipe != 0 && len(to) < maxEnds {
@@ -95,7 +98,7 @@ func (p *pipes) follow(open []end) {
 
 // fedBy reports whether a process writes to one of the pipes.
 func (p *pipes) fedBy(open []end) bool {
-	return slices.ContainsFunc(open, func(e end) bool { return e.Writes && e.Stays && p.from[e.pipe] })
+	return slices.ContainsFunc(open, func(e end) bool { return e.offers() && p.from[e.pipe] })
 }
 
 // feeding is what a job knows of its feeders.
@@ -320,7 +323,7 @@ func (j *job) outsiders(s *Source, home *member) (list []outsider) {
 			continue
 		}
 		start, ok := s.mayFeed(pid, of)
-		if !ok || j.below(s, pid) || s.isOfAnother(j, pid) {
+		if !ok {
 			continue
 		}
 		key := Key{pid, start}
@@ -328,7 +331,8 @@ func (j *job) outsiders(s *Source, home *member) (list []outsider) {
 		if err != nil {
 			continue
 		}
-		if open := appendEnds(nil, files); len(open) > 0 {
+		open := appendEnds(nil, files)
+		if slices.ContainsFunc(open, end.offers) && !j.below(s, pid) && !s.isOfAnother(j, pid) {
 			list = append(list, outsider{key, open})
 		}
 	}
