@@ -69,6 +69,15 @@ func (j *job) isQuiet(m *member) bool {
 	return m.moved < j.lastScan && j.scans%quietScans != 0 && !j.all
 }
 
+// hasNoNew reports whether this scan can skip the children of a process: the scheduler reports that it began none, or it
+// is quiet.
+func (j *job) hasNoNew(s *Source, m *member) bool {
+	if s.childless(m) {
+		return (j.scans+m.pid)%lookEvery != 0 && !j.all
+	}
+	return j.isQuiet(m)
+}
+
 // join adds a process unless it is a member. parent is the one through which it was found; nil for none.
 func (j *job) join(s *Source, pid int, parent *member) {
 	if _, known := j.byPID[pid]; known || pid <= 0 || parent != nil && parent.feeds && s.isOfAnother(j, pid) {
@@ -107,7 +116,11 @@ func (j *job) scanChildren(s *Source) {
 			break
 		}
 		j.nextScan++
-		if m.lost == 0 && !m.ended && !j.isQuiet(m) {
+		if (m.lost != 0 || m.ended) && m.forks != m.listed.forks {
+			m.listed.forks = m.forks
+			s.idle.forks++ // its children may belong to another process now
+		}
+		if m.lost == 0 && !m.ended && !j.hasNoNew(s, m) {
 			budget--
 			j.scanChildrenOf(s, m)
 		}
@@ -119,7 +132,9 @@ func (j *job) scanChildren(s *Source) {
 
 func (j *job) scanChildrenOf(s *Source, m *member) {
 	now := sample.Now().Mono
-	if m.users > 1 && m.childrenAt > 0 && now-m.childrenAt < scanInterval/2 { // for another job
+	as := listing{m.traced, m.forks, s.idle.forks}
+	if m.users > 1 && m.childrenAt > 0 && now-m.childrenAt < scanInterval/2 && m.listedAs == as { // for another job
+		m.listed = as
 		j.joinAll(s, m.children, m)
 		return
 	}
@@ -127,6 +142,7 @@ func (j *job) scanChildrenOf(s *Source, m *member) {
 		j.unfinished = true
 		return
 	}
+	m.listed, m.listedAs = as, as
 	threads, err := kernfile.Names(filepath.Join(m.dir, "task"), maxThreads)
 	if err != nil && !gone(err) {
 		j.problems.Add(fmt.Errorf("children of processes of job %s are not found: %w", j.id, cause(err)))

@@ -5,8 +5,9 @@ import "time"
 // Activity says which processes ran. It is implemented by schedule.Source.
 type Activity interface {
 	// EachRan calls mark for each process that may have run since the last call, among those whose threads are followed.
-	// It reports whether these are all.
-	EachRan(mark func(pid int)) (all bool)
+	// forked is whether it began other processes meanwhile: such a process may not be known otherwise, or be 0. It reports
+	// whether these are all.
+	EachRan(mark func(pid int, forked bool)) (all bool)
 }
 
 // The counters of a process change only while one of its threads runs, with exceptions: io_uring may work for it, a
@@ -29,6 +30,7 @@ type idleness struct {
 	turn     uint64        // number of the last turn
 	turnedAt time.Duration // Stamp.Mono of that
 	inTurn   bool          // this round is one
+	forks    uint64        // by processes that are not followed here: their children may belong to any job
 }
 
 // Watch makes the source leave out processes that did not run. Call it before the first reading.
@@ -43,13 +45,22 @@ func (s *Source) noteRan(now time.Duration) {
 	if s.idle.activity == nil {
 		return
 	}
-	all := s.idle.activity.EachRan(func(pid int) {
-		if p := s.procs[pid]; p != nil {
+	all := s.idle.activity.EachRan(func(pid int, forked bool) {
+		p := s.procs[pid]
+		if p != nil {
 			p.traced, p.ran = true, true
+		}
+		switch {
+		case !forked:
+		case p == nil || p.gone:
+			s.idle.forks++
+		default:
+			p.forks++
 		}
 	})
 	if !all {
 		s.idle.unsure = now + unsureFor
+		s.idle.forks++
 	}
 	s.idle.known = now >= s.idle.unsure
 	s.idle.every = max(idleRounds, uint64((len(s.procs)+idleReads-1)/idleReads))
@@ -62,6 +73,21 @@ func (s *Source) noteRan(now time.Duration) {
 func (s *Source) isIdle(p *proc) bool {
 	i := &s.idle
 	return i.known && p.traced && !p.ran && (!i.inTurn || (uint64(p.pid)+i.turn)%i.every != 0)
+}
+
+// lookEvery is the longest time, in scans of a job, until the children of a process are listed that began none by the
+// scheduler's reports.
+const lookEvery = 30
+
+// childless reports whether a process began no other one since its children were listed, by the scheduler's reports.
+func (s *Source) childless(m *member) bool {
+	return s.idle.known && m.traced && m.listed.traced && m.listed.forks == m.forks && m.listed.others == s.idle.forks
+}
+
+// listing is what was known of a process when its children were listed.
+type listing struct {
+	traced        bool
+	forks, others uint64 // its own, and idleness.forks
 }
 
 // toRead returns how many processes of a job are read if it is read in this round.

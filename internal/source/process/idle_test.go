@@ -8,15 +8,19 @@ import (
 
 // scripted is an Activity whose answers a test sets.
 type scripted struct {
-	ran  []int
-	lost bool
+	ran    []int
+	forked []int // of them or others
+	lost   bool
 }
 
-func (s *scripted) EachRan(mark func(pid int)) (all bool) {
+func (s *scripted) EachRan(mark func(pid int, forked bool)) (all bool) {
 	for _, pid := range s.ran {
-		mark(pid)
+		mark(pid, false)
 	}
-	s.ran = nil
+	for _, pid := range s.forked {
+		mark(pid, true)
+	}
+	s.ran, s.forked = nil, nil
 	return !s.lost
 }
 
@@ -153,7 +157,7 @@ func TestRareJob(t *testing.T) {
 			t.Errorf("within a second: got %d processes read, want none", got)
 		}
 	}
-	source.jobs[0].readAt -= scanInterval // as after a second
+	source.rareAt -= scanInterval // as after a second
 	run()
 	if got := readIn(t, source, false); got != all || source.jobs[0].total[cpuTicks]-before != 300 {
 		t.Errorf("after a second: got %d processes read and %d ticks, want %d and 300", got,

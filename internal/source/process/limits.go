@@ -5,14 +5,21 @@ import "time"
 // Limits change rarely, but may change while a job runs.
 const (
 	limitsInterval = 5 * time.Second
+	limitsRarely   = time.Minute // of a job that no window needs
 	limitsAtEdge   = time.Second // a window needs what holds now
 )
 
 // readLimits reads the limits that the first running process of the job is under. All of a job are usually under the
 // same. While none runs, the last ones stay.
 func (j *job) readLimits(s *Source, edge bool, now time.Duration) {
-	age := now - j.limitsAt
-	if j.limitsAt != 0 && age < limitsInterval && (!edge || age < limitsAtEdge) {
+	wait := limitsInterval
+	switch {
+	case j.rarely:
+		wait = limitsRarely
+	case edge:
+		wait = limitsAtEdge
+	}
+	if j.limitsAt != 0 && now-j.limitsAt < wait {
 		return
 	}
 	if m := j.oldest(); m != nil {

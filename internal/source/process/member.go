@@ -29,6 +29,7 @@ type member struct {
 	feeds  bool          // it is a feeder, or a child of one
 	fedAt  time.Duration // Stamp.Mono of the last scan that found that it feeds the job
 	joined bool          // it ran before it fed the job: that time does not count
+	listed listing
 
 	fetched fetched         // at the last scan of threads
 	threads map[int]fetched // by thread, at the last scan

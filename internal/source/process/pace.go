@@ -46,12 +46,16 @@ func (f *findings) take(now time.Duration) bool {
 }
 
 // pace sets in which rounds each job is read.
-func (s *Source) pace() {
+func (s *Source) pace(now time.Duration) {
 	s.bySize = append(s.bySize[:0], s.jobs...)
 	bySize := s.bySize
 	for _, j := range bySize {
 		j.reads = s.toRead(j)
 		j.rarely = j.rare && s.idle.known && len(j.members) > 0 && j.members[0].traced
+	}
+	// All that are read once a second are read in the same round: the others then make few system calls.
+	if s.rareRound = now-s.rareAt >= scanInterval; s.rareRound {
+		s.rareAt = now
 	}
 	slices.SortStableFunc(bySize, func(a, b *job) int { return cmp.Compare(a.reads, b.reads) })
 	left := maxReads
@@ -63,10 +67,10 @@ func (s *Source) pace() {
 	}
 }
 
-// due reports whether a job is read in a round.
-func (j *job) due(round uint64, edge bool, now time.Duration) bool {
+// due reports whether a job is read in a round. rare is whether it is one in which those are that are read rarely.
+func (j *job) due(round uint64, rare, edge bool, now time.Duration) bool {
 	if j.rarely {
-		return now-j.readAt >= scanInterval || edge && now-j.readAt >= edgeInterval
+		return rare || edge && now-j.readAt >= edgeInterval
 	}
 	return j.every <= 1 || round >= j.round+j.every || edge && now-j.readAt >= edgeInterval
 }

@@ -33,7 +33,7 @@ func TestPace(t *testing.T) {
 		{append(slices.Repeat([]int{4}, MaxJobs-1), maxMembers), append(slices.Repeat([]uint64{1}, MaxJobs-1), 61)},
 	} {
 		s := &Source{jobs: sized(c.sizes...)}
-		s.pace()
+		s.pace(0)
 		var got []uint64
 		perRound := 0.0
 		for _, j := range s.jobs {

@@ -29,6 +29,7 @@ type proc struct {
 	gone   bool
 	traced bool   // the scheduler reports when it runs
 	ran    bool   // since its last reading, if traced
+	forks  uint64 // times that it was reported to have begun processes
 	left   uint64 // number of the last round that left it out, because it did not run
 	failed error  // of the last reading
 
@@ -49,6 +50,7 @@ type proc struct {
 
 	children   []byte        // list of IDs, of a process with several users
 	childrenAt time.Duration // Stamp.Mono of that list
+	listedAs   listing       // then
 }
 
 // errOtherUser and the other errors of processes name no process: new ones would come with each that starts.
@@ -95,6 +97,9 @@ func (s *Source) admit(pid int) (*member, error) {
 // dismiss ends what admit began.
 func (s *Source) dismiss(m *member) {
 	p := m.proc
+	if m.forks != m.listed.forks { // its children may belong to another process now
+		s.idle.forks++
+	}
 	if p.users--; p.users > 0 {
 		p.traced = false // perhaps it was this job whose threads are followed
 		return

@@ -49,12 +49,14 @@ type Source struct {
 	jobs []*job
 	open int // open files
 
-	procs  map[int]*proc // followed processes, by ID
-	round  uint64        // number of the round of readings
-	wanted []*proc       // in the round that begins
-	bySize []*job        // scratch of pace
-	idle   idleness
-	found  findings
+	procs     map[int]*proc // followed processes, by ID
+	round     uint64        // number of the round of readings
+	wanted    []*proc       // in the round that begins
+	bySize    []*job        // scratch of pace
+	rareAt    time.Duration // Stamp.Mono of the last round in which jobs were read that are read rarely
+	rareRound bool          // this one is
+	idle      idleness
+	found     findings
 
 	searched, searchTime time.Duration // Stamp.Mono of the last search for feeders, and how long it took
 
@@ -197,9 +199,9 @@ func (s *Source) Read(out *sample.Sample) error {
 	var problems sample.Problems
 	s.round++
 	s.noteRan(now.Mono)
-	s.pace()
+	s.pace(now.Mono)
 	for _, j := range s.jobs {
-		if j.due(s.round, out.Edge, now.Mono) {
+		if j.due(s.round, s.rareRound, out.Edge, now.Mono) {
 			j.round, j.readAt = s.round, now.Mono
 			s.want(j, out.Edge || j.every <= 1 && now.Mono-j.scanned >= scanInterval)
 		}

@@ -15,6 +15,7 @@ type activity struct {
 	threads map[int]*activeThread // by ID
 	ran     []*activeThread       // since the last call of EachRan, or running then
 	unsure  bool                  // something is missing
+	forked  bool                  // a thread that is not in threads began a process
 }
 
 type activeThread struct {
@@ -22,6 +23,7 @@ type activeThread struct {
 	job     string
 	running bool // or nothing is known of it yet
 	listed  bool // in ran
+	forked  bool // it began a process since the last call of EachRan
 }
 
 // maxActive bounds the threads. Ends of threads may be lost.
@@ -46,6 +48,9 @@ func (a *activity) learn(e *sample.ThreadEvent) {
 	t.pid = e.PID
 	if e.Kind == sample.ThreadBegan {
 		t.job = e.Job
+		if e.Creator != 0 && e.TID == e.PID {
+			a.fork(e.Creator)
+		}
 	}
 	t.running = e.Kind != sample.ThreadOut
 	if !t.listed {
@@ -57,6 +62,20 @@ func (a *activity) learn(e *sample.ThreadEvent) {
 	}
 }
 
+// fork notes that a thread began a process.
+func (a *activity) fork(creator int) {
+	t := a.threads[creator]
+	if t == nil {
+		a.forked = true
+		return
+	}
+	t.forked = true
+	if !t.listed {
+		t.listed = true
+		a.ran = append(a.ran, t)
+	}
+}
+
 // forget drops the threads of a job that is followed no longer: their ends are not reported.
 func (a *activity) forget(job string) {
 	of := func(t *activeThread) bool { return t.job == job }
@@ -64,10 +83,11 @@ func (a *activity) forget(job string) {
 	a.ran = slices.DeleteFunc(a.ran, of)
 }
 
-// EachRan calls mark for each process with a followed thread that may have run since the last call. It reports whether
-// these are all: it is false after events were lost, and while no events come. A thread on a CPU that the hypervisor
-// hides, or one that io_uring created, may be missing.
-func (s *Source) EachRan(mark func(pid int)) (all bool) {
+// EachRan calls mark for each process with a followed thread that may have run since the last call, more than once if
+// several of its threads did. forked is whether that thread began processes; pid is 0 for a thread of which nothing is
+// known. It reports whether these are all: it is false after events were lost, and while no events come. A thread on a
+// CPU that the hypervisor hides, or one that io_uring created, may be missing.
+func (s *Source) EachRan(mark func(pid int, forked bool)) (all bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || s.ended || s.tracing.Ended() != nil {
@@ -77,13 +97,18 @@ func (s *Source) EachRan(mark func(pid int)) (all bool) {
 	a := &s.active
 	still := a.ran[:0]
 	for _, t := range a.ran {
-		mark(t.pid)
+		mark(t.pid, t.forked)
+		t.forked = false
 		if t.listed = t.running; t.running {
 			still = append(still, t)
 		}
 	}
 	clear(a.ran[len(still):])
 	a.ran = still
+	if a.forked {
+		mark(0, true)
+		a.forked = false
+	}
 	all = !a.unsure && s.lostNow() == s.lostThen
 	a.unsure, s.lostThen = false, s.lostNow()
 	return all

@@ -30,7 +30,7 @@ func TestEachRan(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[int]int{}
-	all := s.EachRan(func(pid int) { seen[pid]++ })
+	all := s.EachRan(func(pid int, _ bool) { seen[pid]++ })
 	if !all || seen[works] == 0 || seen[sleeps] == 0 {
 		t.Errorf("at first: got %v, complete: %v; want both processes", seen, all)
 	}
@@ -40,15 +40,15 @@ func TestEachRan(t *testing.T) {
 		if err := s.Read(&sample.Sample{}); err != nil { // takes events, too
 			t.Fatal(err)
 		}
-		s.EachRan(func(pid int) { seen[pid]++ })
+		s.EachRan(func(pid int, _ bool) { seen[pid]++ })
 	}
 	if seen[works] < 5 || seen[sleeps] > 0 {
 		t.Errorf("later: got %v, want process %d again and again, and %d never", seen, works, sleeps)
 	}
 	s.Unfollow("job")
 	clear(seen)
-	s.EachRan(func(pid int) { seen[pid]++ })
-	s.EachRan(func(pid int) { seen[pid]++ })
+	s.EachRan(func(pid int, _ bool) { seen[pid]++ })
+	s.EachRan(func(pid int, _ bool) { seen[pid]++ })
 	if seen[works] > 1 || len(s.active.threads) > 1 {
 		t.Errorf("after Unfollow: got %v, %d threads; want none for ever", seen, len(s.active.threads))
 	}

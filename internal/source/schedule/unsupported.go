@@ -37,7 +37,7 @@ func (*Source) Sync(string, []int) error { return nil }
 func (*Source) Unfollow(string) {}
 
 // EachRan knows nothing.
-func (*Source) EachRan(func(int)) bool { return false }
+func (*Source) EachRan(func(int, bool)) bool { return false }
 
 // Read does nothing.
 func (*Source) Read(*sample.Sample) error { return nil }
