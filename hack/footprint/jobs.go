@@ -20,8 +20,8 @@ const (
 )
 
 // crowded starts jobs that hold memory of GPUs, and measures an agent that follows them next to one on whose GPUs
-// no process holds memory. Both have the same GPUs, of the stand-in for the driver.
-func crowded(binary, nvml string, gpus, jobs, rounds int, length time.Duration) (err error) {
+// no process holds memory: two of each build. All have the same GPUs, of the stand-in for the driver.
+func crowded(nvml string, gpus, jobs, rounds int, length time.Duration, binaries ...string) (err error) {
 	if nvml, err = filepath.Abs(nvml); err != nil {
 		return err
 	}
@@ -52,16 +52,26 @@ func crowded(binary, nvml string, gpus, jobs, rounds int, length time.Duration) 
 			err = errors.Join(err, a.stop())
 		}
 	}()
-	for _, held := range [][]int{nil, pids} {
-		a, err := startGPUs(binary, nvml, gpus, held)
-		if err != nil {
-			return err
+	var pairs []pair
+	for _, binary := range binaries {
+		if binary == "" {
+			continue
 		}
-		all = append(all, a)
+		var of pair
+		for k, held := range [][]int{nil, pids} {
+			if of[k], err = startGPUs(binary, nvml, gpus, held); err != nil {
+				return err
+			}
+			all = append(all, of[k])
+		}
+		pairs = append(pairs, of)
 	}
 	time.Sleep(jobsStart) // a few holders are followed in each second
-	return compareJobs(all[0], all[1], fmt.Sprintf("%d GPUs, %d jobs", gpus, jobs), rounds, length)
+	return compareJobs(pairs, fmt.Sprintf("%d GPUs, %d jobs", gpus, jobs), rounds, length)
 }
+
+// pair are two agents of one build: without jobs, and with.
+type pair [2]*agent
 
 // startGPUs starts an agent with GPUs on which processes hold memory, each on one.
 func startGPUs(binary, nvml string, gpus int, pids []int) (*agent, error) {
@@ -95,44 +105,57 @@ func startGPUs(binary, nvml string, gpus int, pids []int) (*agent, error) {
 	return a, nil
 }
 
-// compareJobs prints what both agents use at the same time, round by round.
-func compareJobs(without, with *agent, what string, rounds int, length time.Duration) error {
-	var shares [2][]float64
-	more := make([]float64, rounds)
-	for i := range rounds {
-		var before, after [2]time.Duration
-		var err error
-		read := func(into *[2]time.Duration) {
-			for k, a := range []*agent{without, with} {
-				one, failed := a.onCPU()
-				into[k], err = one, errors.Join(err, failed)
+// compareJobs prints what all agents use at the same time, round by round.
+func compareJobs(pairs []pair, what string, rounds int, length time.Duration) error {
+	type times struct{ own, standIn time.Duration }
+	read := func() (now [][2]times, err error) {
+		now = make([][2]times, len(pairs))
+		for i, of := range pairs {
+			for k, a := range of {
+				var failed error
+				now[i][k].own, now[i][k].standIn, failed = a.times()
+				err = errors.Join(err, failed)
 			}
 		}
-		read(&before)
-		began := time.Now()
-		time.Sleep(length)
-		read(&after)
+		return now, err
+	}
+	shares := make([][4][]float64, len(pairs)) // without, with, more; the stand-in
+	for i := range rounds {
+		before, err := read()
 		if err != nil {
 			return err
 		}
-		for k := range shares {
-			shares[k] = append(shares[k], 100*(after[k]-before[k]).Seconds()/time.Since(began).Seconds())
-		}
-		more[i] = shares[1][i] - shares[0][i]
-		fmt.Printf("%-30s %7.2f %% without jobs, %7.2f %% with, %7.2f %% more\n", fmt.Sprintf("round %d, %v", i+1, length),
-			shares[0][i], shares[1][i], more[i])
-	}
-	var resident [2]int64
-	for k, a := range []*agent{without, with} {
-		var err error
-		if resident[k], err = a.resident(); err != nil {
+		began := time.Now()
+		time.Sleep(length)
+		after, err := read()
+		if err != nil {
 			return err
 		}
+		took := time.Since(began).Seconds()
+		for p := range pairs {
+			share := func(k int) float64 { return 100 * (after[p][k].own - before[p][k].own).Seconds() / took }
+			without, with := share(0), share(1)
+			playing := 100 * (after[p][1].standIn - before[p][1].standIn).Seconds() / took
+			for n, value := range []float64{without, with, with - without, playing} {
+				shares[p][n] = append(shares[p][n], value)
+			}
+			fmt.Printf("build %d, round %d, %-15v %7.2f %% without jobs, %7.2f %% with, %7.2f %% more; the stand-in's thread %.2f %%\n",
+				p+1, i+1, length, without, with, with-without, playing)
+		}
 	}
-	fmt.Printf("%-30s %7.2f %% without jobs, %7.2f %% with, %7.2f %% more (%.2f to %.2f)\n", "medians: "+what,
-		median(shares[0]), median(shares[1]), median(more), slices.Min(more), slices.Max(more))
-	fmt.Printf("%-30s %7.1f MB without jobs, %6.1f MB with\n", "resident", float64(resident[0])/1e6,
-		float64(resident[1])/1e6)
+	for p, of := range pairs {
+		fmt.Printf("build %d, medians: %-13s %7.2f %% without jobs, %7.2f %% with, %7.2f %% more (%.2f to %.2f)\n", p+1, what,
+			median(shares[p][0]), median(shares[p][1]), median(shares[p][2]), slices.Min(shares[p][2]), slices.Max(shares[p][2]))
+		var resident [2]int64
+		for k, a := range of {
+			var err error
+			if resident[k], err = a.resident(); err != nil {
+				return err
+			}
+		}
+		fmt.Printf("build %d, resident %20.1f MB without jobs, %6.1f MB with\n", p+1, float64(resident[0])/1e6,
+			float64(resident[1])/1e6)
+	}
 	return nil
 }
 

@@ -58,7 +58,7 @@ func measure() (err error) {
 		return evidence(*binary, *rounds, *length)
 	}
 	if *jobs > 0 {
-		return crowded(*binary, *nvml, *gpus, *jobs, *rounds, *length)
+		return crowded(*nvml, *gpus, *jobs, *rounds, *length, *binary, *against)
 	}
 	if *soaking && *collector != "" {
 		return soak(*collector, *length)

@@ -50,28 +50,44 @@ func (p process) measure(length time.Duration, do func() error) (cells string, e
 	return fmt.Sprintf("%12s %11.1f MB", share, float64(resident)/1e6), err
 }
 
-// onCPU returns the CPU time of all threads: /proc/PID/task/TID/schedstat in nanoseconds
-// (Documentation/scheduler/sched-stats.rst). Threads of a Go program stay.
+// standInThread is the name of the thread of testdata/fakenvml that plays its file. The driver has no such thread.
+const standInThread = "fakenvml"
+
+// onCPU returns the CPU time of all threads without the stand-in's.
 func (p process) onCPU() (time.Duration, error) {
+	own, _, err := p.times()
+	return own, err
+}
+
+// times returns the CPU time of all threads, and of the stand-in's apart from them:
+// /proc/PID/task/TID/schedstat in nanoseconds (Documentation/scheduler/sched-stats.rst). Threads of a Go program stay.
+func (p process) times() (own, standIn time.Duration, err error) {
 	folder := fmt.Sprintf("/proc/%d/task", p)
 	threads, err := os.ReadDir(folder)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
-	var sum time.Duration
 	for _, t := range threads {
 		text, err := os.ReadFile(folder + "/" + t.Name() + "/schedstat")
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		first, _, _ := strings.Cut(string(text), " ")
 		n, err := strconv.ParseInt(first, 10, 64)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		sum += time.Duration(n)
+		name, err := os.ReadFile(folder + "/" + t.Name() + "/comm")
+		if err != nil {
+			return 0, 0, err
+		}
+		if strings.TrimSpace(string(name)) == standInThread {
+			standIn += time.Duration(n)
+		} else {
+			own += time.Duration(n)
+		}
 	}
-	return sum, nil
+	return own, standIn, nil
 }
 
 // resident returns the process's memory in bytes: VmRSS of /proc/PID/status.
