@@ -47,8 +47,24 @@ func openRing(fd, size int) (*ring, error) {
 func (r *ring) close() {
 	_ = unix.Munmap(r.consumer)
 	_ = unix.Munmap(r.producer)
+	r.unmapPart()
+}
+
+// mapPart maps data of the buffer. It is mmap(2) without Go's preparation for a call that waits: see
+// kernfile.OpenBrief. Nobody else holds the lock of this program's memory for long.
+func mapPart(fd int, offset, size uint64) ([]byte, error) {
+	at, _, errno := unix.RawSyscall6(unix.SYS_MMAP, 0, uintptr(size), unix.PROT_READ, unix.MAP_SHARED, uintptr(fd),
+		uintptr(offset))
+	if errno != 0 {
+		return nil, errno
+	}
+	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), size), nil
+}
+
+func (r *ring) unmapPart() {
 	if r.part != nil {
-		_ = unix.Munmap(r.part)
+		_, _, _ = unix.RawSyscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&r.part[0])), uintptr(len(r.part)), 0)
+		r.part = nil
 	}
 }
 
@@ -57,13 +73,11 @@ func (r *ring) at(offset, n uint64) ([]byte, error) {
 	if offset < r.first || offset+n > r.first+uint64(len(r.part)) {
 		page := uint64(os.Getpagesize())
 		first := offset &^ (page - 1)
-		part, err := unix.Mmap(r.fd, int64(2*page+first), int(min(ringPart, 2*r.size-first)), unix.PROT_READ, unix.MAP_SHARED)
+		part, err := mapPart(r.fd, 2*page+first, min(ringPart, 2*r.size-first))
 		if err != nil {
 			return nil, err
 		}
-		if r.part != nil {
-			_ = unix.Munmap(r.part)
-		}
+		r.unmapPart()
 		r.part, r.first = part, first
 	}
 	return r.part[offset-r.first:][:n], nil
