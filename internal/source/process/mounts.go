@@ -22,6 +22,7 @@ const (
 	maxMounts       = 64   // of one job: the newest
 	maxMountIDs     = 8192 // stored
 	forgetEvery     = time.Minute
+	rareFiles       = 15 * time.Second // between two scans of a job that no window needs
 	flagDirectory   = 0o200000
 	flagPath        = 0o10000000
 	flagCloseOnExec = 0o2000000
@@ -33,14 +34,26 @@ type mounts struct {
 	seen   []sample.Mount // immutable, because samples refer to it
 	known  map[int]sample.Mount
 	since  time.Duration // age of known
+	at     time.Duration // Stamp.Mono of the last scan
 	next   int           // member with which the next scan starts
 	reread bool          // the list of mounts was read in this scan
+}
+
+// scansFiles reports whether open files are due. scans is whether processes are. A window that begins finds a list that
+// is not older than those of other jobs.
+func (j *job) scansFiles(scans bool, now time.Duration) bool {
+	age := now - j.mounts.at
+	if j.rarely {
+		return scans && age >= rareFiles
+	}
+	return scans || age >= quietScans*scanInterval
 }
 
 // scanFiles stores the mounts of up to budget open files. The next scan starts with the rest. now is the time of the
 // scan.
 func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
-	j.mounts.reread = false
+	all := now-j.mounts.at >= (quietScans-1)*scanInterval // quiet processes, too
+	j.mounts.reread, j.mounts.at = false, now
 	if now-j.mounts.since >= forgetEvery || j.mounts.known == nil { // the kernel reuses mount IDs
 		j.mounts.known, j.mounts.since = make(map[int]sample.Mount), now
 	}
@@ -51,7 +64,7 @@ func (j *job) scanFiles(s *Source, budget int, now time.Duration) {
 		}
 		m := j.members[j.mounts.next%len(j.members)]
 		j.mounts.next++
-		if m.lost == 0 && !m.ended && !j.isQuiet(m) {
+		if m.lost == 0 && !m.ended && (all || !j.isQuiet(m)) {
 			budget -= j.mounts.scan(s, m, budget, seen)
 		}
 	}
@@ -91,13 +104,19 @@ func (s *Source) filesOf(key Key, from, limit int) (list []OpenFile, files int, 
 
 // filesIn is filesOf for a process by its folder in /proc.
 func filesIn(dir string, from, limit int) (list []OpenFile, files int, err error) {
-	fds, err := kernfile.Names(dir+"/fdinfo", maxProcessFDs)
+	folder, err := kernfile.OpenFolder(filepath.Join(dir, "fdinfo"))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer folder.Close()
+	fds, err := folder.Names(maxProcessFDs)
 	if err != nil || len(fds) == 0 {
 		return nil, 0, err
 	}
+	var buf [4096]byte
 	for i := range min(len(fds), limit) {
 		fd := fds[(from+i)%len(fds)]
-		info, err := readSmall(dir + "/fdinfo/" + fd)
+		info, err := folder.ReadPiece(fd, buf[:])
 		if err != nil {
 			continue // closed meanwhile
 		}

@@ -229,7 +229,7 @@ func (s *Source) Read(out *sample.Sample) error {
 		if scans || j.becameActive() {
 			j.scanThreads(s, maxScannedThreads/len(s.jobs), now.Mono)
 		}
-		if scans && (!j.rarely || j.scans%quietScans == 0) {
+		if j.scansFiles(scans, now.Mono) {
 			j.scanFiles(s, maxFDs/len(s.jobs), now.Mono)
 		}
 		if scans && j.findFeeders(s, now.Mono) {
