@@ -32,7 +32,7 @@ type holders struct {
 // A name may be found in the background, as that of a pod by the kubelet, and then hardly changes.
 const (
 	namedSoon  = 10 * time.Second
-	namedEvery = 10 // looks
+	namedEvery = 30 // looks
 )
 
 // topsEvery is how often ancestors are looked for in a list that stays the same: a parent may end. The driver lists
@@ -43,8 +43,9 @@ const topsEvery = 10 * time.Second
 func (h *holders) tops(list []int, now time.Duration, j *Jobs) map[int]bool {
 	if h.top == nil || now-h.topAt >= topsEvery || !slices.Equal(list, h.listed) {
 		h.top, h.topAt, h.listed = map[int]bool{}, now, list
+		parents := map[int]int{} // most processes of a machine have the same ancestors
 		for _, pid := range list {
-			h.top[j.ancestor(pid, list)] = true
+			h.top[j.ancestor(pid, list, parents)] = true
 		}
 	}
 	return h.top
@@ -155,12 +156,16 @@ func (h *holders) leave(pid int, j *Jobs) {
 	delete(h.byPID, pid)
 }
 
-// ancestor returns the topmost process above one of a list that is in the list, too.
-func (j *Jobs) ancestor(pid int, list []int) (top int) {
+// ancestor returns the topmost process above one of a list that is in the list, too. parents are those that were read.
+func (j *Jobs) ancestor(pid int, list []int, parents map[int]int) (top int) {
 	top = pid
 	for range maxAncestors {
-		parent, known := process.Parent(j.root, pid)
-		if !known || parent <= 1 {
+		parent, known := parents[pid]
+		if !known {
+			parent, _ = process.Parent(j.root, pid) // 0 for a process that has ended
+			parents[pid] = parent
+		}
+		if parent <= 1 {
 			return top
 		}
 		if slices.Contains(list, parent) {
