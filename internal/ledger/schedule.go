@@ -31,11 +31,18 @@ type schedule struct {
 	last    *lastBlock    // the newest one up to the horizon
 }
 
-// lastBlock is a block with the stretch and the thread that it is of.
-type lastBlock struct {
+// stretch is what a block is of.
+type stretch struct {
 	from, to time.Duration
 	leader   int
+	settled  bool // it ends with a reading of the GPU, and cannot change any more
+}
+
+// lastBlock is a block with the stretch that it is of.
+type lastBlock struct {
+	stretch
 	*block
+	before, learned gpuWaits // the waits that it was divided by, and with what it showed
 }
 
 // sums are seconds since an account began to use the scheduler's reports.
@@ -189,6 +196,9 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 		}
 		return s.beyond(p.At, nil)
 	}
+	if l := s.last; l != nil && l.from == s.done && l.leader == s.leader && s.done < p.At && p.At < l.to {
+		return s.within(l.stretch, p.At, nil) // nothing has changed since the cell before: see cells
+	}
 	key := history.Key{Series: history.GPUBusyTime, ID: gpu}
 	s.period = h.SamplePeriod(gpu)
 	end := min(settled, s.newestGPU(h))
@@ -204,9 +214,9 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 				if p.At <= s.done {
 					break
 				}
-				return s.within(from, to, p.At, steps[:n])
+				return s.within(stretch{from, to, s.leader, true}, p.At, steps[:n])
 			}
-			s.resolve(s.block(from, to, steps[:n]), from, to)
+			s.resolve(s.again(stretch{from, to, s.leader, true}, steps[:n]), from, to)
 			steps = steps[n:]
 		}
 	}
@@ -214,7 +224,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 	if s.horizon.At > p.At && p.At > s.done {
 		to = s.horizon
 		if l := s.last; l != nil && l.from == s.done && l.to == to.At && l.leader == s.leader {
-			return s.within(s.done, to.At, p.At, nil)
+			return s.within(l.stretch, p.At, nil)
 		}
 	}
 	steps := h.Steps(key, history.Point{At: s.done}, to)
@@ -222,7 +232,7 @@ func (s *schedule) until(h *history.History, gpu string, p history.Point) sums {
 		steps = []history.Step{{Start: s.done, End: to.At}}
 	}
 	if to.At > p.At {
-		return s.within(s.done, to.At, p.At, steps)
+		return s.within(stretch{s.done, to.At, s.leader, false}, p.At, steps)
 	}
 	return s.beyond(p.At, steps)
 }
@@ -283,7 +293,7 @@ func (s *schedule) resolve(b *block, from, to time.Duration) {
 // beyond returns the sums at a moment after done. steps are of the GPU since; nil without one.
 func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 	if at > s.done {
-		return s.within(s.done, at, at, steps)
+		return s.within(stretch{s.done, at, s.leader, false}, at, steps)
 	}
 	now := s.sums
 	now.clocks = s.clocksAt(at)
@@ -291,18 +301,28 @@ func (s *schedule) beyond(at time.Duration, steps []history.Step) sums {
 }
 
 // within returns the sums at a moment of the block that follows done, and learns nothing from the block.
-func (s *schedule) within(from, to, at time.Duration, steps []history.Step) sums {
+func (s *schedule) within(of stretch, at time.Duration, steps []history.Step) sums {
 	learned, now := s.waits, s.sums
-	if l := s.last; l == nil || l.from != from || l.to != to || l.leader != s.leader {
-		s.last = &lastBlock{from, to, s.leader, s.block(from, to, steps)}
+	if l := s.last; l == nil || l.stretch != of {
+		s.last = &lastBlock{stretch: of, block: s.block(of.from, of.to, steps), before: learned}
+		s.last.learned = s.waits
 	}
-	now.add(s.last.block, from, at)
+	now.add(s.last.block, of.from, at)
 	s.waits = learned
 	if s.horizon.At <= at {
 		s.last = nil
 	}
 	now.clocks = s.clocksAt(at)
 	return now
+}
+
+// again returns block, of the cells before if it is the same.
+func (s *schedule) again(of stretch, steps []history.Step) *block {
+	if l := s.last; l != nil && l.stretch == of && l.before == s.waits {
+		s.waits = l.learned
+		return l.block
+	}
+	return s.block(of.from, of.to, steps)
 }
 
 // block divides a stretch of time. steps say how long the GPU was busy in its parts; nil without a GPU.
