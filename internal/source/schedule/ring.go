@@ -3,9 +3,11 @@
 package schedule
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"sync/atomic"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -13,14 +15,18 @@ import (
 
 // ring reads a BPF ring buffer (Documentation/bpf/ringbuf.rst). It polls: the reader of cilium/ebpf waits in epoll and
 // copies each record. It maps the data in parts, because all of a mapping of kernel memory counts as resident: 8 MiB,
-// as the data are there twice in a row.
+// as the data are there twice in a row. Where many events come, parts stay mapped: 4 MiB then, but to map a part takes
+// the kernel longer than to read what is in it.
 type ring struct {
 	fd       int
 	size     uint64
-	consumer []byte // one page that we write
-	producer []byte // one page that the kernel writes
-	part     []byte // of the data
-	first    uint64 // where part begins
+	consumer []byte            // one page that we write
+	producer []byte            // one page that the kernel writes
+	parts    map[uint64][]byte // of the data, by where they begin
+	part     []byte            // the one in use
+	first    uint64            // where it begins
+	changed  time.Duration     // when it came into use, on CLOCK_MONOTONIC
+	quick    int               // how many parts in a row were in use for less than quickPart
 }
 
 const (
@@ -28,7 +34,12 @@ const (
 	ringBusy    = 1 << 31
 	ringDiscard = 1 << 30
 	ringPart    = 256 << 10 // bytes: about the events of 10,000 switches a second between two readings
+
+	quickPart  = 5 * time.Second // a part in use for less is one of many events
+	quickParts = 8               // so many in a row until parts stay mapped
 )
+
+var errLongRecord = errors.New("a record of the scheduler's events is longer than a page")
 
 func openRing(fd, size int) (*ring, error) {
 	page := os.Getpagesize()
@@ -47,7 +58,7 @@ func openRing(fd, size int) (*ring, error) {
 func (r *ring) close() {
 	_ = unix.Munmap(r.consumer)
 	_ = unix.Munmap(r.producer)
-	r.unmapPart()
+	r.unmapParts()
 }
 
 // mapPart maps data of the buffer. It is mmap(2) without Go's preparation for a call that waits: see
@@ -61,26 +72,51 @@ func mapPart(fd int, offset, size uint64) ([]byte, error) {
 	return unsafe.Slice(*(**byte)(unsafe.Pointer(&at)), size), nil
 }
 
-func (r *ring) unmapPart() {
-	if r.part != nil {
-		_, _, _ = unix.RawSyscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&r.part[0])), uintptr(len(r.part)), 0)
-		r.part = nil
+func (r *ring) unmapParts() {
+	for first, part := range r.parts {
+		_, _, _ = unix.RawSyscall(unix.SYS_MUNMAP, uintptr(unsafe.Pointer(&part[0])), uintptr(len(part)), 0)
+		delete(r.parts, first)
 	}
+	r.part = nil
 }
 
-// at returns n bytes of the data. The data follow the two pages.
+// at returns n bytes of the data. The data follow the two pages. A part ends a page after the next one begins: no record
+// is longer.
 func (r *ring) at(offset, n uint64) ([]byte, error) {
 	if offset < r.first || offset+n > r.first+uint64(len(r.part)) {
-		page := uint64(os.Getpagesize())
-		first := offset &^ (page - 1)
-		part, err := mapPart(r.fd, 2*page+first, min(ringPart, 2*r.size-first))
-		if err != nil {
+		if err := r.use(offset &^ (ringPart - 1)); err != nil {
 			return nil, err
 		}
-		r.unmapPart()
-		r.part, r.first = part, first
+		if offset+n > r.first+uint64(len(r.part)) {
+			return nil, errLongRecord
+		}
 	}
 	return r.part[offset-r.first:][:n], nil
+}
+
+// use makes the part that begins at an offset the one in use.
+func (r *ring) use(first uint64) error {
+	now := monotonic()
+	if r.quick++; now-r.changed >= quickPart {
+		r.quick = 0
+	}
+	if r.changed = now; r.quick < quickParts {
+		r.unmapParts()
+	}
+	part := r.parts[first]
+	if part == nil {
+		page := uint64(os.Getpagesize())
+		var err error
+		if part, err = mapPart(r.fd, 2*page+first, min(ringPart, r.size)+page); err != nil {
+			return err
+		}
+		if r.parts == nil {
+			r.parts = map[uint64][]byte{}
+		}
+		r.parts[first] = part
+	}
+	r.part, r.first = part, first
+	return nil
 }
 
 // drain passes at most limit records on and frees their room. It stops at a record that is still being written, or
