@@ -1,0 +1,131 @@
+// Package detect has what detectors of windows have in common: the facts that they get, and what they find. A detector
+// looks at a job from the outside, and finds windows that nobody announced. It reads nothing itself, so that tests give
+// it the facts of any job.
+package detect
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// Found is a window that a detector found. It has ended.
+type Found struct {
+	Kind  window.Kind
+	Name  string // of a window of another kind than epoch and model load; may be empty
+	Job   string
+	PID   int    // the process that did most of it
+	Path  string // of the file or folder that it read or wrote; "" if unknown
+	Model string // of a load; "" if unknown
+	Epoch int    // the number of an epoch as counted here, from 1, if HasEpoch
+
+	HasEpoch bool
+
+	Start, End time.Duration // on the monotonic clock, as sample.Stamp.Mono
+
+	// StartOpen and EndOpen are the lengths of the intervals that hold the start and the end for sure: what the facts
+	// leave open.
+	StartOpen, EndOpen time.Duration
+
+	Confidence float64 // that this is such a window, 0 to 1
+	Bytes      uint64  // that it read or wrote; 0 if unknown
+	Phases     []Phase // in the order of their starts, within Start and End
+}
+
+// Phase is a part of a window with a name of the registry: stallspan.window.phase.
+type Phase struct {
+	Name       string
+	Start, End time.Duration
+	Bytes      uint64 // that it moved; 0 if unknown
+}
+
+// Detector finds windows of one job. It is called from one goroutine.
+type Detector interface {
+	// Look takes the facts of a look, and returns what has ended since the look before.
+	Look(f *Facts) []Found
+	// Close returns what the end of the job ends.
+	Close(f *Facts) []Found
+	// Busy reports whether something may be going on that a look in a second would see too late: then there are ten looks
+	// a second, as long as there is room for that.
+	Busy() bool
+}
+
+// New makes a detector for one job.
+type New func(job string) Detector
+
+// Facts are what a look at a job saw. Slices and the Past are valid until the look returns.
+type Facts struct {
+	Job  string
+	At   time.Duration // of the look, on the monotonic clock
+	Last time.Duration // of the look before; of the job's first reading for the first one
+
+	Processes []Process
+	Files     []File  // open or mapped, those with data only: no folders, sockets, pipes, devices
+	Events    []Event // since the look before, in order; only if Exact
+	Exact     bool    // Events is complete: the kernel reports each open
+
+	GPUMemory uint64 // bytes that its processes hold, as the driver listed last
+	HasGPU    bool   // it holds memory of a GPU, or has done so
+	Listening int    // TCP ports on which it accepts connections
+
+	Past Past
+}
+
+// Process is a living process of the job.
+type Process struct {
+	PID     int
+	Name    string        // the command name
+	Started time.Duration // on the monotonic clock
+	Denied  bool          // its files may not be read
+}
+
+// File is an open or mapped file of a process.
+type File struct {
+	PID    int
+	FD     int // -1 for a mapped file that is not open
+	Path   string
+	Key    FileKey
+	Size   int64
+	Offset int64 // the file position, if FD >= 0
+	Write  bool  // it is open for writing
+
+	Mapped   int64 // bytes of the mappings of the process
+	Touched  int64 // bytes of them that the process has in memory; -1 if unknown
+	Cached   int64 // bytes of the file that the page cache holds; -1 if unknown
+	Position bool  // Offset is known
+}
+
+// FileKey tells files apart, whatever their names.
+type FileKey struct{ Device, Inode uint64 }
+
+// Event is an open or a close that the kernel reported.
+type Event struct {
+	At    time.Duration
+	PID   int
+	Path  string
+	Key   FileKey
+	Size  int64
+	Close bool
+	Write bool // of Close: it was open for writing
+}
+
+// Quantity is a cumulative counter of a job.
+type Quantity int
+
+// The quantities.
+const (
+	ReadBytes  Quantity = iota // fetched from storage
+	ReadChars                  // returned by read calls
+	WriteBytes                 // bytes written
+	CPUTime                    // core-seconds
+	GPUBusy                    // s, the sum of the GPUs that the job holds memory of
+)
+
+// Past is what the history has of the job.
+type Past interface {
+	// Level returns a quantity at a moment, interpolated between readings, which are a tenth of a second apart for at
+	// least the last minute. It returns false where nothing is known.
+	Level(q Quantity, at time.Duration) (float64, bool)
+	// Reading returns the newest moment of a reading of a quantity.
+	Reading(q Quantity) (time.Duration, bool)
+}
