@@ -95,7 +95,8 @@ func TestDamagedFrames(t *testing.T) {
 	}
 }
 
-// Whatever an agent asks, the answers have numbers of the fixed form and no text of the victim's.
+// Whatever an agent asks, the answers have numbers of the fixed form, names of models' files, and no other text of the
+// victim's.
 func TestAnswersAreNumbers(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "hunter2")
 	if err := os.WriteFile(secret, []byte("hunter2"), 0o600); err != nil {
@@ -106,6 +107,11 @@ func TestAnswersAreNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = file.Close() }()
+	weights, err := os.Create(filepath.Join(t.TempDir(), "a.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = weights.Close() }()
 	pid := os.Getpid()
 	started, _ := process.Started("/", pid)
 	key := process.Key{PID: pid, Start: started}
@@ -118,6 +124,7 @@ func TestAnswersAreNumbers(t *testing.T) {
 		{op: opCalls, threads: []int{pid, 1}},
 		{op: opFiles, keys: []process.Key{key}, limit: maxOpenFiles},
 		{op: opSame, keys: []process.Key{key, key}},
+		{op: opModels, keys: []process.Key{key}, models: process.FilesWanted{Maps: true, Sockets: true}},
 	} {
 		frame, _, err := s.answer(q.append(nil))
 		if err != nil {
@@ -144,6 +151,9 @@ func TestAnswersAreNumbers(t *testing.T) {
 		case opSame:
 			same, failed, err := parseSame(body)
 			ok = err == nil && failed == 0 && same
+		case opModels:
+			all, failed, err := parseModels(body)
+			ok = err == nil && failed == 0 && len(all.List) == 1 && all.List[0].Path == weights.Name() && all.List[0].Write
 		}
 		if !ok {
 			t.Errorf("%d: got %x, want the form of its answer", q.op, frame)

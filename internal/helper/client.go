@@ -211,6 +211,16 @@ func (c *Client) SameProgram(one, other process.Key) (bool, error) {
 	return same, failure(failed, err)
 }
 
+// ModelFiles implements process.Reader. It returns files of models only, as many as an answer holds.
+func (c *Client) ModelFiles(of process.Key, want process.FilesWanted) (process.Files, error) {
+	body, err := c.ask(&question{op: opModels, keys: []process.Key{of}, models: want})
+	if err != nil {
+		return process.Files{}, err
+	}
+	all, failed, err := parseModels(body)
+	return all, failure(failed, err)
+}
+
 // failure returns the error of an answer: of its format, or the one in it.
 func failure(number syscall.Errno, err error) error {
 	switch {

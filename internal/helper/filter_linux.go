@@ -46,7 +46,8 @@ func rules(pid int) []rule {
 		unix.SYS_EXIT, unix.SYS_EXIT_GROUP,
 		unix.SYS_EPOLL_CREATE1, unix.SYS_EPOLL_CTL, unix.SYS_EPOLL_PWAIT, unix.SYS_EVENTFD2,
 		// files, and the socket
-		unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_FSTAT, statAt, unix.SYS_LSEEK,
+		unix.SYS_READ, unix.SYS_PREAD64, unix.SYS_WRITE, unix.SYS_CLOSE, unix.SYS_FSTAT, statAt, unix.SYS_STATX,
+		unix.SYS_LSEEK,
 		unix.SYS_READLINKAT, unix.SYS_GETDENTS64, unix.SYS_RECVFROM, unix.SYS_SENDTO,
 	)
 	return append(list,

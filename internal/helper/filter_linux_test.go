@@ -121,6 +121,9 @@ func work() error {
 			if err == nil {
 				_, err = d.SameProgram(key, key)
 			}
+			if err == nil {
+				_, err = d.ModelFiles(key, process.FilesWanted{Maps: true, Sockets: true, Others: true})
+			}
 			failed <- err
 			_ = make([]byte, 8<<20)
 			runtime.GC()

@@ -45,6 +45,9 @@ func (s *server) answer(frame []byte) ([]byte, []int, error) {
 	case opSame:
 		same, err := s.reader.SameProgram(q.keys[0], q.keys[1])
 		b = appendSame(b, same, number(err))
+	case opModels:
+		all, err := s.reader.ModelFiles(q.keys[0], q.models)
+		b = appendModels(b, all, number(err))
 	}
 	s.frame = b
 	return b, nil, nil

@@ -3,6 +3,7 @@ package helper
 import (
 	"encoding/binary"
 	"errors"
+	"strings"
 	"syscall"
 
 	"github.com/stallspan/stallspan/internal/source/process"
@@ -13,19 +14,20 @@ const Version = 3
 
 // Bounds of a frame. Each is one packet of a socket that keeps their limits (SOCK_SEQPACKET).
 const (
-	headerBytes  = 6 // version, op, and the number of the question, which its answer repeats
-	keyBytes     = 12
-	bytesBytes   = 26
-	threadBytes  = 20
-	fileBytes    = 13
-	maxKeys      = 512 // of a question
-	maxCalls     = 64
-	maxThreads   = 1024 // of an answer
-	maxOpenFiles = 1024
-	maxPID       = 1 << 22 // PID_MAX_LIMIT
-	maxQuestion  = headerBytes + maxKeys*keyBytes
-	maxAnswer    = headerBytes + 2 + maxThreads*threadBytes
-	maxErrno     = 4095 // MAX_ERRNO
+	headerBytes    = 6 // version, op, and the number of the question, which its answer repeats
+	keyBytes       = 12
+	bytesBytes     = 26
+	threadBytes    = 20
+	fileBytes      = 13
+	modelFileBytes = 47  // without its path
+	maxKeys        = 512 // of a question
+	maxCalls       = 64
+	maxThreads     = 1024 // of an answer
+	maxOpenFiles   = 1024
+	maxPID         = 1 << 22 // PID_MAX_LIMIT
+	maxQuestion    = headerBytes + maxKeys*keyBytes
+	maxAnswer      = headerBytes + 2 + maxThreads*threadBytes
+	maxErrno       = 4095 // MAX_ERRNO
 )
 
 // errFrame is the error of a frame that breaks the format.
@@ -48,6 +50,7 @@ const (
 	opAdopt                 // the same, and process IDs; an error
 	opFlush                 // a handle; an error
 	opUntrace               // a handle; nothing
+	opModels                // a key, and what is wanted; an error, a number, and files
 	opEnd
 )
 
@@ -58,6 +61,7 @@ type question struct {
 	keys        []process.Key
 	threads     []int
 	from, limit int
+	models      process.FilesWanted
 }
 
 func header(b []byte, o op, number uint32) []byte {
@@ -88,6 +92,8 @@ func (q *question) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
 	case opThreads:
 		b = binary.LittleEndian.AppendUint16(b, uint16(q.limit))
+	case opModels:
+		b = append(b, bits(q.models.Maps, q.models.Sockets))
 	}
 	return b
 }
@@ -97,6 +103,7 @@ func (q *question) parse(frame []byte) error {
 	d := decoder{}
 	var err error
 	q.keys, q.threads, q.from, q.limit = q.keys[:0], q.threads[:0], 0, 0
+	q.models = process.FilesWanted{}
 	if q.op, q.number, d.rest, err = split(frame); err != nil {
 		return err
 	}
@@ -105,7 +112,7 @@ func (q *question) parse(frame []byte) error {
 	case opBytes:
 		keys = len(d.rest) / keyBytes
 		d.bad = keys == 0 || keys > maxKeys
-	case opThreads, opFiles:
+	case opThreads, opFiles, opModels:
 		keys = 1
 	case opSame:
 		keys = 2
@@ -125,6 +132,9 @@ func (q *question) parse(frame []byte) error {
 	case opFiles:
 		q.from, q.limit = int(d.uint16()), int(d.uint16())
 		d.bad = d.bad || q.limit == 0 || q.limit > maxOpenFiles
+	case opModels:
+		wanted := d.flags(2)
+		q.models.Maps, q.models.Sockets = wanted&1 != 0, wanted&2 != 0
 	case opThreads:
 		q.limit = int(d.uint16())
 		d.bad = d.bad || q.limit == 0 || q.limit > maxThreads
@@ -268,6 +278,62 @@ func parseFiles(body []byte) (list []process.OpenFile, files int, failed syscall
 			Ends: process.Ends{Reads: is&1 != 0, Writes: is&2 != 0, Stays: is&4 != 0}})
 	}
 	return list, files, failed, d.end()
+}
+
+// flags takes a number of bits.
+func (d *decoder) flags(bits int) uint8 {
+	n := d.uint8()
+	d.bad = d.bad || n >= 1<<bits
+	return n
+}
+
+// appendModels adds as many files as fit.
+func appendModels(b []byte, all process.Files, err syscall.Errno) []byte {
+	b = appendErrno(b, err)
+	b = binary.LittleEndian.AppendUint16(b, uint16(min(all.Listening, maxThreads)))
+	for _, f := range all.List {
+		if len(f.Path) > process.MaxFilePath || len(b)+modelFileBytes+len(f.Path) > maxAnswer || !process.OfModel(f.Path) {
+			continue // what is of no model concerns nobody
+		}
+		b = binary.LittleEndian.AppendUint32(b, uint32(f.FD+1))
+		for _, n := range [...]uint64{f.Device, f.Inode, uint64(f.Size), uint64(f.Offset), uint64(f.Mapped)} {
+			b = binary.LittleEndian.AppendUint64(b, n)
+		}
+		b = append(b, bits(f.Write))
+		b = binary.LittleEndian.AppendUint16(b, uint16(len(f.Path)))
+		b = append(b, f.Path...)
+	}
+	return b
+}
+
+func parseModels(body []byte) (all process.Files, failed syscall.Errno, err error) {
+	d := decoder{rest: body}
+	failed, all.Listening = d.errno(), int(d.uint16())
+	d.bad = d.bad || all.Listening > maxThreads
+	for len(d.rest) > 0 && !d.bad && len(all.List) < process.MaxFiles {
+		fd := d.uint32()
+		f := process.File{FD: int(fd) - 1, Device: d.uint64(), Inode: d.uint64(), Size: d.size(), Offset: d.size(),
+			Mapped: d.size(), Write: d.flags(1) != 0}
+		n := int(d.uint16())
+		d.bad = d.bad || n > process.MaxFilePath || fd > maxPID
+		if d.bad {
+			break
+		}
+		f.Path = string(d.take(n))
+		d.bad = d.bad || !strings.HasPrefix(f.Path, "/") || strings.ContainsRune(f.Path, 0) || !process.OfModel(f.Path)
+		all.List = append(all.List, f)
+	}
+	if err = d.end(); err != nil {
+		return process.Files{}, failed, err
+	}
+	return all, failed, nil
+}
+
+// size takes a size of a file in bytes.
+func (d *decoder) size() int64 {
+	n := d.uint64()
+	d.bad = d.bad || n > 1<<62
+	return int64(n)
 }
 
 func appendSame(b []byte, same bool, err syscall.Errno) []byte {

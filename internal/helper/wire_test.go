@@ -19,6 +19,8 @@ var questions = []question{
 	{op: opCalls, number: math.MaxUint32, threads: slices.Repeat([]int{5}, maxCalls)},
 	{op: opFiles, number: 5, keys: []process.Key{{PID: 20, Start: 30}}, from: 65535, limit: 1},
 	{op: opSame, number: 6, keys: []process.Key{{PID: 20, Start: 30}, {PID: 21, Start: 31}}},
+	{op: opModels, number: 7, keys: []process.Key{{PID: 20, Start: 30}}, models: process.FilesWanted{Maps: true}},
+	{op: opModels, number: 8, keys: []process.Key{{PID: 20}}, models: process.FilesWanted{Maps: true, Sockets: true}},
 }
 
 func TestQuestions(t *testing.T) {
@@ -74,6 +76,8 @@ func TestWrongQuestions(t *testing.T) {
 		"too many calls":          frame(opCalls, bytes.Repeat([]byte{1, 0, 0, 0}, maxCalls+1)),
 		"no calls":                frame(opCalls),
 		"files without a limit":   frame(opFiles, key(1), []byte{0, 0, 0, 0}),
+		"unknown files":           frame(opModels, key(1), []byte{4}),
+		"files of a path":         frame(opModels, key(1), []byte{0}, []byte("/etc")),
 	} {
 		s := server{reader: noReader{t}}
 		if got, _, err := s.answer(wrong); err == nil {
@@ -108,6 +112,42 @@ func (r noReader) Files(process.Key, int, int) ([]process.OpenFile, int, error) 
 func (r noReader) SameProgram(process.Key, process.Key) (bool, error) {
 	r.Error("it asks for programs")
 	return false, nil
+}
+
+func (r noReader) ModelFiles(process.Key, process.FilesWanted) (process.Files, error) {
+	r.Error("it asks for files")
+	return process.Files{}, nil
+}
+
+// models are files of models: one that is open, and one that is mapped.
+var models = process.Files{Listening: 2, List: []process.File{
+	{FD: 7, Path: "/m/a.gguf", Device: 1, Inode: 2, Size: 3 << 30, Offset: 4, Write: true},
+	{FD: -1, Path: "/m/b.safetensors", Size: 1 << 40, Mapped: 1 << 40},
+}}
+
+// A helper says of no file but a model's that it is open, and an agent believes no other thing.
+func TestAnswersAboutFiles(t *testing.T) {
+	with := process.Files{Listening: 2}
+	with.List = append(append(with.List, process.File{FD: 3, Path: "/home/u/diary.txt"}), models.List...)
+	got, failed, err := parseModels(appendModels(nil, with, syscall.ESRCH))
+	if err != nil || failed != syscall.ESRCH || !reflect.DeepEqual(got, models) {
+		t.Errorf("got %+v, %v, %v; want %+v", got, failed, err, models)
+	}
+	long := process.Files{List: slices.Repeat(models.List, 2*process.MaxFiles)}
+	if frame := appendModels(header(nil, opModels, 1), long, 0); len(frame) > maxAnswer {
+		t.Errorf("many files: got %d bytes, want %d at most", len(frame), maxAnswer)
+	}
+	good := appendModels(nil, models, 0)
+	for name, bad := range map[string][]byte{
+		"another file":     bytes.Replace(good, []byte("a.gguf"), []byte("passwd"), 1),
+		"a relative path":  bytes.Replace(good, []byte("/m/a.gguf"), []byte("m//a.gguf"), 1),
+		"a zero in a path": bytes.Replace(good, []byte("/m/a.gguf"), []byte("/m\x00a.gguf"), 1),
+		"cut":              good[:len(good)-1],
+	} {
+		if got, _, err := parseModels(bad); err == nil {
+			t.Errorf("%s: got %+v, want an error", name, got)
+		}
+	}
 }
 
 func TestAnswers(t *testing.T) {
@@ -178,6 +218,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add(uint8(opFiles), appendFiles(nil, []process.OpenFile{{Mount: 1}, {Mount: 2, Pipe: 7,
 		Ends: process.Ends{Writes: true, Stays: true}}}, 3, 0))
 	f.Add(uint8(opSame), appendSame(nil, true, 0))
+	f.Add(uint8(opModels), appendModels(nil, models, 0))
 	f.Fuzz(func(t *testing.T, kind uint8, body []byte) {
 		var got []byte
 		var err error
@@ -206,6 +247,11 @@ func FuzzAnswer(f *testing.F) {
 			var failed syscall.Errno
 			same, failed, err = parseSame(body)
 			got = appendSame(nil, same, failed)
+		case opModels:
+			var all process.Files
+			var failed syscall.Errno
+			all, failed, err = parseModels(body)
+			got = appendModels(nil, all, failed)
 		default:
 			return
 		}

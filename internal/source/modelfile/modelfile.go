@@ -39,6 +39,52 @@ func Is(name string) bool {
 	return slices.Contains(extensions, strings.ToLower(filepath.Ext(name)))
 }
 
+// IsBlob reports whether a path is of a large file in a cache of Hugging Face, where links of a snapshot lead to. Such a
+// file is named after the SHA-256 of its content, as vocabularies of over 10 MB are, too.
+func IsBlob(name string) bool {
+	dir, base := filepath.Split(name)
+	return len(base) == 64 && isHex(base) && strings.HasSuffix(dir, "/blobs/") && Repository(name) != ""
+}
+
+// Repository returns the name of a model in a cache of Hugging Face, such as org/name, by the path of a file in it; ""
+// elsewhere.
+func Repository(name string) string {
+	_, rest, found := strings.Cut(name, "/models--")
+	if !found {
+		return ""
+	}
+	folder, _, _ := strings.Cut(rest, "/")
+	return strings.ReplaceAll(folder, "--", "/")
+}
+
+// IsPartial reports whether a path is of a file that is being downloaded, which gets its name when it is complete.
+func IsPartial(name string) bool {
+	base := filepath.Base(name)
+	for _, end := range [...]string{".incomplete", ".part", ".partial", ".download", ".aria2", ".tmp"} {
+		if rest, found := strings.CutSuffix(base, end); found {
+			return end == ".incomplete" && Repository(name) != "" || Is(rest)
+		}
+	}
+	return false
+}
+
+// IsCompiled reports whether a path is in a cache of compiled kernels: of torch.compile, Triton, vLLM or CUDA.
+func IsCompiled(name string) bool {
+	for _, folder := range [...]string{
+		"/torchinductor_", "/.triton/", "/triton_cache/", "/torch_compile_cache/", "/torch_extensions/", "/ComputeCache/",
+		"/.nv/", "/.cache/flashinfer/", "/.cache/tvm", "/neuron-compile-cache/",
+	} {
+		if strings.Contains(name, folder) {
+			return true
+		}
+	}
+	return false
+}
+
+func isHex(text string) bool {
+	return !strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
+}
+
 // Find returns the files of a model, by name: the file itself, whatever its name is, or those below a folder with the
 // name of weights and at least 1 MiB. It follows symbolic links to files, as in the cache of Hugging Face, and counts a
 // file once. It does not follow links to folders below.

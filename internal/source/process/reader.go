@@ -20,6 +20,8 @@ type Reader interface {
 	Files(of Key, from, limit int) (list []OpenFile, files int, err error)
 	// SameProgram reports whether two processes run the same executable.
 	SameProgram(one, other Key) (bool, error)
+	// ModelFiles returns the files of models that a process has open, and what else is wanted.
+	ModelFiles(of Key, want FilesWanted) (Files, error)
 }
 
 // Key identifies a process. Start is in ticks since boot; 0 is for whichever process has the PID.

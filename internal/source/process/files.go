@@ -1,0 +1,70 @@
+package process
+
+import (
+	"bytes"
+	"os"
+	"path"
+	"strconv"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/modelfile"
+)
+
+// Bounds of one question for files.
+const (
+	MaxFiles     = 256 // of an answer
+	MaxFilePath  = 1024
+	maxOthers    = 32        // other files of a process
+	maxMapsBytes = 4 << 20   // of /proc/PID/maps: about 40,000 mappings
+	maxTCPBytes  = 256 << 10 // of /proc/PID/net/tcp: about 1,700 sockets; those that listen come first
+)
+
+// File is a file that a process has open or mapped.
+type File struct {
+	FD            int // -1 for one that is mapped and not open
+	Path          string
+	Device, Inode uint64 // 0 for one that is only mapped
+	Size          int64  // bytes; of one that is only mapped, up to the end of its last mapping
+	Offset        int64  // the file position
+	Mapped        int64  // bytes of its mappings
+	Write         bool   // open for writing
+}
+
+// FilesWanted says what an answer has besides open files of models.
+type FilesWanted struct {
+	Maps    bool // mapped files of models, too: this costs about 0.3 us for each mapping
+	Sockets bool // the number of sockets that listen
+	Others  bool // other regular files that are open
+}
+
+// Files is what a process has open.
+type Files struct {
+	List      []File
+	Listening int // TCP sockets
+}
+
+// OfModel reports whether a path is that of a file with weights, of one that is being downloaded, or of a cache that
+// compilers of models write. Readers give no other names away.
+func OfModel(name string) bool {
+	return modelfile.Is(name) || modelfile.IsBlob(name) || modelfile.IsPartial(name) || modelfile.IsCompiled(name)
+}
+
+// Memory returns the size of a process's address space and the memory of files in it, in bytes, from /proc/PID/statm,
+// which everybody may read. Both are 0 for a process that has ended.
+func Memory(root string, pid int) (size, files int64) {
+	text, err := readSmall(path.Join("/", root, "proc", strconv.Itoa(pid), "statm"))
+	if err != nil {
+		return 0, 0
+	}
+	fields := bytes.Fields(text)
+	if len(fields) < 3 {
+		return 0, 0
+	}
+	total, ok1 := kernfile.ParseUint(fields[0])
+	shared, ok2 := kernfile.ParseUint(fields[2])
+	if !ok1 || !ok2 || total > 1<<48 || shared > 1<<48 {
+		return 0, 0
+	}
+	page := int64(os.Getpagesize())
+	return int64(total) * page, int64(shared) * page
+}

@@ -1,0 +1,182 @@
+package process
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+)
+
+// ModelFiles implements Reader. It reads links, positions and the attributes that the kernel has in memory: a file on a server
+// that does not respond blocks nothing.
+func (d *Direct) ModelFiles(of Key, want FilesWanted) (all Files, err error) {
+	dir := d.dir(of.PID)
+	fds, err := kernfile.Names(dir+"/fd", maxProcessFDs)
+	if err != nil {
+		return all, errno(err)
+	}
+	var sockets map[string]bool
+	others := 0
+	for _, name := range fds {
+		to, err := os.Readlink(dir + "/fd/" + name)
+		if err != nil || to == "" {
+			continue // closed meanwhile
+		}
+		if to[0] != '/' {
+			if inode, ok := strings.CutPrefix(to, "socket:["); ok && want.Sockets {
+				if sockets == nil {
+					sockets = map[string]bool{}
+				}
+				sockets[strings.TrimSuffix(inode, "]")] = true
+			}
+			continue
+		}
+		to = strings.TrimSuffix(to, " (deleted)")
+		ofModel := OfModel(to)
+		if len(all.List) == MaxFiles || len(to) > MaxFilePath || !ofModel && (!want.Others || others == maxOthers || system(to)) {
+			continue
+		}
+		if f, ok := d.file(dir, name); ok {
+			f.Path = to
+			all.List = append(all.List, f)
+			if !ofModel {
+				others++
+			}
+		}
+	}
+	if want.Maps {
+		all.List = addMapped(dir, all.List)
+	}
+	if len(sockets) > 0 {
+		all.Listening = listening(dir+"/net/tcp", sockets) + listening(dir+"/net/tcp6", sockets)
+	}
+	return all, d.check(of)
+}
+
+// system reports whether a path is of a file system without data, or of programs.
+func system(name string) bool {
+	for _, dir := range [...]string{"/dev/", "/proc/", "/sys/", "/usr/", "/lib", "/memfd:"} {
+		if strings.HasPrefix(name, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// file reads an open regular file, without its path.
+func (d *Direct) file(dir, name string) (f File, ok bool) {
+	var at unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir+"/fd/"+name, unix.AT_STATX_DONT_SYNC, unix.STATX_TYPE|unix.STATX_SIZE|unix.STATX_INO, &at)
+	if err != nil || at.Mode&unix.S_IFMT != unix.S_IFREG {
+		return f, false
+	}
+	text, err := readSmall(dir + "/fdinfo/" + name)
+	if err != nil {
+		return f, false
+	}
+	f.FD, _ = strconv.Atoi(name)
+	f.Device, f.Inode, f.Size = unix.Mkdev(at.Dev_major, at.Dev_minor), at.Ino, int64(at.Size)
+	f.Offset, f.Write = parsePosition(text)
+	return f, true
+}
+
+// parsePosition returns the position and the mode from /proc/PID/fdinfo/FD.
+func parsePosition(text []byte) (offset int64, write bool) {
+	for line := range bytes.Lines(text) {
+		name, value, _ := bytes.Cut(line, []byte{':'})
+		value = bytes.TrimSpace(value)
+		switch string(name) {
+		case "pos":
+			if n, ok := kernfile.ParseUint(value); ok && n < 1<<62 {
+				offset = int64(n)
+			}
+		case "flags":
+			if len(value) > 0 {
+				write = value[len(value)-1]&3 != 0 // O_WRONLY, O_RDWR: the last octal digit
+			}
+			return offset, write
+		}
+	}
+	return offset, write
+}
+
+// addMapped adds what is mapped to a list of open files.
+func addMapped(dir string, list []File) []File {
+	eachLine(dir+"/maps", maxMapsBytes, func(line []byte) {
+		at := bytes.IndexByte(line, '/')
+		if at < 0 {
+			return
+		}
+		name := bytes.TrimSuffix(line[at:], []byte(" (deleted)"))
+		if len(name) > MaxFilePath || !OfModel(string(name)) {
+			return
+		}
+		length, end, ok := parseMapping(line[:at])
+		if !ok {
+			return
+		}
+		known := false
+		for i := range list {
+			if list[i].Path == string(name) {
+				list[i].Mapped += length
+				if list[i].FD < 0 {
+					list[i].Size = max(list[i].Size, end)
+				}
+				known = true
+				break
+			}
+		}
+		if !known && len(list) < MaxFiles {
+			list = append(list, File{FD: -1, Path: string(name), Size: end, Mapped: length})
+		}
+	})
+	return list
+}
+
+// parseMapping returns the length of a mapping, and the offset of its end in the file, from the begin of a line of
+// /proc/PID/maps.
+func parseMapping(line []byte) (length, end int64, ok bool) {
+	fields := bytes.Fields(line)
+	if len(fields) < 3 {
+		return 0, 0, false
+	}
+	from, to, _ := strings.Cut(string(fields[0]), "-")
+	a, err1 := strconv.ParseUint(from, 16, 64)
+	b, err2 := strconv.ParseUint(to, 16, 64)
+	offset, err3 := strconv.ParseUint(string(fields[2]), 16, 64)
+	if err1 != nil || err2 != nil || err3 != nil || b < a || b-a > 1<<50 || offset > 1<<50 {
+		return 0, 0, false
+	}
+	return int64(b - a), int64(offset + b - a), true
+}
+
+// listening counts the sockets of a process that listen, by their inodes.
+func listening(file string, own map[string]bool) (n int) {
+	eachLine(file, maxTCPBytes, func(line []byte) {
+		fields := bytes.Fields(line)
+		if len(fields) > 9 && string(fields[3]) == "0A" && own[string(fields[9])] { // TCP_LISTEN
+			n++
+		}
+	})
+	return n
+}
+
+// eachLine calls yield with each line of a file, without its end, up to a number of bytes.
+func eachLine(file string, limit int, yield func(line []byte)) {
+	f, err := os.Open(file)
+	if err != nil {
+		return
+	}
+	defer func() { _ = f.Close() }()
+	lines := bufio.NewScanner(io.LimitReader(f, int64(limit)))
+	lines.Buffer(make([]byte, 0, 16<<10), 16<<10) // a path has 4 KiB at most
+	for lines.Scan() {
+		yield(lines.Bytes())
+	}
+}
