@@ -121,6 +121,7 @@ func (d *daemon) run(ctx context.Context) (err error) {
 	d.events.past = d.past
 	d.client = d.monitor.Windows.NewClient(windows.Options{Spans: d.events.begin, Show: d.config.Spans,
 		Durations: d.telemetry.metrics.Durations})
+	d.client.TakeDetected()
 	d.greet(listeners)
 	service := newNotifier()
 	service.say("READY=1")

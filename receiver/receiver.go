@@ -118,6 +118,7 @@ func (r *stallspanReceiver) open() (err error) {
 	r.spans.start()
 	r.records.start()
 	if r.hasWindows() {
+		r.client.TakeDetected()
 		r.unsubscribe = m.OnEvent(r.onEvent)
 	}
 	r.server.start(m, r.client, api.Events{Board: &r.board, Reported: r.postEvent, Export: r.exportStatus}, r.settings)

@@ -38,6 +38,7 @@ type Sampling struct {
 	NVML     string        `yaml:"nvml" mapstructure:"nvml"`           // path of libnvidia-ml.so.1, "" to search for it
 	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
 	Jobs     string        `yaml:"jobs" mapstructure:"jobs"`           // Off: do not follow processes because they hold memory of a GPU
+	Detect   string        `yaml:"detect" mapstructure:"detect"`       // Off: do not look for windows of followed jobs
 	Cgroups  []string      `yaml:"cgroups" mapstructure:"cgroups"`     // each that one of these patterns matches is a job
 
 	// PodResources is the kubelet's socket, as this program sees it; "" for its usual place below RootPath, or Off.
@@ -61,6 +62,9 @@ func (s Sampling) Validate() error {
 	}
 	if s.Jobs != "" && s.Jobs != Auto && s.Jobs != Off {
 		return fmt.Errorf("jobs: %q is unknown: choose %s or %s", s.Jobs, Auto, Off)
+	}
+	if s.Detect != "" && s.Detect != Auto && s.Detect != Off {
+		return fmt.Errorf("detect: %q is unknown: choose %s or %s", s.Detect, Auto, Off)
 	}
 	if _, err := cgroup.ParsePatterns(s.Cgroups); err != nil {
 		return fmt.Errorf("cgroups%w", err)

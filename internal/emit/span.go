@@ -25,6 +25,7 @@ type Span struct {
 	Attributes []attribute.KeyValue
 	Events     []Event
 	Children   []Span
+	Links      []trace.SpanContext
 }
 
 // Event is an event of a span, or a log record.

@@ -39,6 +39,10 @@ type Config struct {
 	// Jobs follows every process that holds memory of a GPU.
 	Jobs bool
 
+	// Detect looks for windows of followed jobs that nobody announces, once a client takes them: see
+	// windows.Client.TakeDetected.
+	Detect bool
+
 	// Cgroups are patterns of cgroups that are followed, too, each as one job.
 	Cgroups []string
 
@@ -73,7 +77,7 @@ type Journal = sampling.Journal
 func NewConfig(s config.Sampling) Config {
 	follow := s.Schedule != config.Off && WithSchedule()
 	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Jobs: s.Jobs != config.Off,
-		Cgroups: s.Cgroups, PodResources: s.PodResources}
+		Detect: s.Detect != config.Off, Cgroups: s.Cgroups, PodResources: s.PodResources}
 }
 
 // WithSchedule reports whether the environment lets the scheduler be used.
@@ -104,13 +108,14 @@ type settings struct {
 	root, nvml string
 	schedule   bool
 	jobs       bool
+	detect     bool
 	cgroups    string // separated by blanks
 	kubelet    string
 }
 
 func (c Config) settings() settings {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Jobs, strings.Join(c.Cgroups, " "),
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Jobs, c.Detect, strings.Join(c.Cgroups, " "),
 		c.PodResources}
 }
 
@@ -124,6 +129,9 @@ func (s settings) String() string {
 	}
 	if !s.jobs {
 		text += ", jobs off"
+	}
+	if !s.detect {
+		text += ", detect off"
 	}
 	if s.cgroups != "" {
 		text += ", cgroups " + s.cgroups

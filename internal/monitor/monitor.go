@@ -10,9 +10,13 @@ import (
 
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/detect/loads"
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/lend"
+	"github.com/stallspan/stallspan/internal/locate"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
+	"github.com/stallspan/stallspan/internal/monitor/looking"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/recording"
@@ -37,6 +41,7 @@ type Monitor struct {
 	measured *probe.Measured // nil for none
 	drives   *driveHealth    // nil for none
 	names    *names          // nil for none
+	looker   *looking.Looker // nil for none
 	alerts   alerts
 	due      atomic.Int64 // monotonic time in nanoseconds at which tick cleans up next
 
@@ -96,10 +101,20 @@ func New(c Config) (*Monitor, error) {
 	if slow.HasBaseline() {
 		m.measured = m.Probe.NewMeasured(ceiling.PathNextTo(slow.Baseline), m.problems.Note, m.readings.SetMeasured)
 	}
-	m.Windows = windows.New(windows.Config{
+	owners := windows.Config{
 		Readings: m.readings, Jobs: m.Jobs, Probe: m.Probe, Judge: m.judge, Recorded: c.Recorded,
 		Alerts: &m.alerts, Reports: c.Reports,
-	})
+	}
+	if c.Detect && !c.Recorded {
+		owners.Owner = locate.New(c.Root, "", true).Client
+	}
+	m.Windows = windows.New(owners)
+	if c.Detect && !c.Recorded {
+		m.looker = looking.New(looking.Config{
+			Root: c.Root, Reader: c.Reader, Readings: m.readings, New: detectors, Watch: m.Jobs.Watch,
+			Found: m.Windows.Detected, Wanted: m.Windows.TakesDetected,
+		})
+	}
 	m.Spans = windows.NewSpans(m.readings, m.judge)
 	return m, nil
 }
@@ -118,11 +133,18 @@ func (m *Monitor) Start() {
 	m.done.Go(func() { m.sources.Run(ctx, m.readings.Append, tick) })
 	m.sources.WaitForGPUs()
 	m.drives.start(ctx, m)
+	if m.looker != nil {
+		report := func(err error) { m.problems.Note("windows", err) }
+		m.done.Go(func() { sample.Restart(ctx, report, func() { m.looker.Run(ctx) }) })
+	}
 	if m.names != nil {
 		report := func(err error) { m.problems.Note("jobs", err) }
 		m.done.Go(func() { sample.Restart(ctx, report, func() { m.followJobs(ctx) }) })
 	}
 }
+
+// detectors make the detectors of each followed job.
+var detectors = []detect.New{loads.New}
 
 // jobsEvery is how often processes that hold memory of a GPU are looked for in the newest list of the driver.
 const jobsEvery = time.Second

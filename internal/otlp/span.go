@@ -68,6 +68,13 @@ func (p *place) put(s *emit.Span, to ptrace.Span) {
 	Fail(s.Failure, to.Status())
 	Attributes(s.Attributes, to.Attributes())
 	Events(s.Events, to.Events())
+	for _, other := range s.Links {
+		link := to.Links().AppendEmpty()
+		link.SetTraceID(pcommon.TraceID(other.TraceID()))
+		link.SetSpanID(pcommon.SpanID(other.SpanID()))
+		link.TraceState().FromRaw(other.TraceState().String())
+		link.SetFlags(uint32(other.TraceFlags()) | parentKnown | parentIsRemote)
+	}
 }
 
 // Fail sets the status Error, unless the failure is "" or the status is Error already.

@@ -1,6 +1,10 @@
 package recording
 
-import "github.com/stallspan/stallspan/internal/window"
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/window"
+)
 
 // Window is what a program announced when a window began.
 type Window struct {
@@ -18,7 +22,21 @@ type Window struct {
 	GPUs       []string          `json:"gpu_ids,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 	Seen       *seen             `json:"seen,omitempty"`
+	Confidence float64           `json:"confidence,omitempty"` // of a detected window, as the next two
+	Open       time.Duration     `json:"open,omitempty"`       // of its start and end together
+	Phases     []phase           `json:"phases,omitempty"`
 }
+
+// phase is a part of a load, on the monotonic clock.
+type phase struct {
+	Name  string        `json:"name"`
+	Start time.Duration `json:"start"`
+	End   time.Duration `json:"end"`
+	Bytes uint64        `json:"bytes,omitempty"`
+}
+
+// maxPhases bounds the phases of one load.
+const maxPhases = 16
 
 // seen is what was at the window's path when it began.
 type seen struct {
@@ -41,6 +59,10 @@ func NewWindow(w *window.Window) *Window {
 	if w.HasEpoch {
 		r.Epoch = &w.Epoch
 	}
+	r.Confidence, r.Open = w.Confidence, w.Open
+	for _, p := range w.Phases {
+		r.Phases = append(r.Phases, phase(p))
+	}
 	if at := &w.Seen; at.Size != 0 || len(at.Under) > 0 || at.Device != "" {
 		r.Seen = &seen{Size: at.Size, Disks: at.Under, Above: at.Above, Device: at.Device}
 		if at.HasCached {
@@ -58,6 +80,12 @@ func (r *Window) Window(id string) window.Window {
 	}
 	if r.Epoch != nil {
 		w.Epoch, w.HasEpoch = *r.Epoch, true
+	}
+	w.Confidence, w.Open = min(max(0, r.Confidence), 1), max(0, r.Open)
+	for _, p := range r.Phases[:min(len(r.Phases), maxPhases)] {
+		if p.End > p.Start {
+			w.Phases = append(w.Phases, window.Phase(p))
+		}
 	}
 	if at := r.Seen; at != nil {
 		w.Seen = window.Seen{Size: at.Size, Under: at.Disks[:min(len(at.Disks), maxDisks)], Device: at.Device}

@@ -84,7 +84,23 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.findings()
 	b.failing(m.Drives)
 	b.stalls()
+	b.phases(h)
 	return b.Report
+}
+
+// phases makes a report of each phase.
+func (b *builder) phases(h *history.History) {
+	for i := range b.Phases {
+		p := &b.Phases[i]
+		part := b.Window
+		part.Kind, part.Name, part.Model, part.Path = Custom, p.Name, "", ""
+		part.Phases, part.Open, part.StartEdge, part.EndEdge = nil, 0, nil, nil
+		part.Start = sample.Stamp{Mono: p.Start, Wall: b.Wall(p.Start)}
+		part.End = sample.Stamp{Mono: p.End, Wall: b.Wall(p.End)}
+		m := *b.machine
+		m.Others, m.Readers, m.Drives = nil, nil, nil
+		b.PhaseReports = append(b.PhaseReports, Make(h, &part, m))
+	}
 }
 
 // between returns the growth of a quantity in the window.
@@ -152,7 +168,7 @@ func (b *builder) ledger() {
 	b.Gain = min(b.Gain, total-b.Busy)
 	b.evidence()
 	if total > 0 {
-		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus)))
+		b.Uncertainty = min(1, widest/total.Seconds()*float64(len(gpus))+b.Open.Seconds()/2/b.Duration().Seconds())
 	}
 }
 

@@ -70,6 +70,8 @@ type Report struct {
 	Stalls     []Stall
 	StallBegan time.Duration // first wait for storage, monotonic; zero without one
 
+	PhaseReports []*Report // of Window.Phases, in their order: the ledger of each
+
 	Recent *Report // the last RecentTime of a longer window that is still open
 }
 

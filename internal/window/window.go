@@ -39,6 +39,7 @@ type Source string
 const (
 	Announced Source = "announced" // through the API, or detected in the program's output
 	FromSpan  Source = "span"      // an OTLP span that passed through the processor
+	Detected  Source = "detected"  // from the outside, by what the job did: see package detect
 )
 
 // Scope is the processes that a window's ledger accounts for.
@@ -79,12 +80,26 @@ type Window struct {
 	Seen       Seen             // at Path, when it began
 	Ceilings   []sample.Ceiling // when it began
 
+	Confidence float64       // of a detected window, 0 to 1
+	Open       time.Duration // how much the times of its start and end leave open, both together
+	Phases     []Phase       // of a detected load, in the order of their starts; they may overlap
+
 	Start, End         sample.Stamp
 	StartEdge, EndEdge *history.Edge
 
 	// Next is a reading after End, for a window without edges that ended just now.
 	Next *history.Next
 }
+
+// Phase is a part of a load that the evidence shows. Times are monotonic.
+type Phase struct {
+	Name       string // one of the registry's stallspan.load.phase
+	Start, End time.Duration
+	Bytes      uint64 // that it moved; 0 if unknown
+}
+
+// Duration returns the length of a phase.
+func (p *Phase) Duration() time.Duration { return p.End - p.Start }
 
 // Duration is measured on the monotonic clock: a step of the wall clock does not change it.
 func (w *Window) Duration() time.Duration { return w.End.Mono - w.Start.Mono }

@@ -84,6 +84,7 @@ func (c *Client) End(id string, failed bool, attributes map[string]string) (*win
 
 // Close refuses windows that begin through the API from now on. Windows that are open may end.
 func (c *Client) Close() {
+	c.registry.detected.client.CompareAndSwap(c, nil)
 	c.gate.Lock()
 	defer c.gate.Unlock()
 	c.closed = true
@@ -154,7 +155,11 @@ func (o *openWindow) end(r *window.Report) {
 	if c.options.Reports != nil {
 		c.options.Reports(r)
 	}
-	o.span.End(emit.WindowSpan(r, c.options.Show))
+	span := emit.WindowSpan(r, c.options.Show)
+	if o.link.IsValid() {
+		span.Links = []trace.SpanContext{o.link}
+	}
+	o.span.End(span)
 	o.unfollow()
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/stallspan/stallspan/internal/alert"
 	"github.com/stallspan/stallspan/internal/monitor/follow"
 	"github.com/stallspan/stallspan/internal/monitor/probe"
@@ -51,6 +53,9 @@ type Config struct {
 	Recorded bool // windows are replayed from a recording
 	Alerts   Alerts
 
+	// Owner returns whose a process is: see window.Window, Client.
+	Owner func(pid int) string
+
 	// Reports receives the report of each window that ends, on the goroutine that ends it; nil for none.
 	Reports func(*window.Report)
 }
@@ -65,7 +70,8 @@ type Alerts interface {
 type Registry struct {
 	Reported Cache // windows that other programs have measured
 
-	config Config
+	config   Config
+	detected detected
 
 	mu  sync.Mutex // taken after the lock of the alerts, and before those of Readings, Probe and the baselines
 	all table
@@ -84,14 +90,15 @@ type table struct {
 // openWindow is an open window with what ends with it.
 type openWindow struct {
 	window.Window
-	client *Client // nil for a window without a span
+	client *Client           // nil for a window without a span
+	link   trace.SpanContext // of a detected window: what its job says that it belongs to, or invalid
 	span   Span
 	job    string // followed for this window; "" for none
 }
 
 // New returns a Registry without any window.
 func New(c Config) *Registry {
-	return &Registry{config: c, all: table{open: map[string]*openWindow{}, places: quota.New(MaxOpen)}}
+	return &Registry{config: c, detected: newDetected(), all: table{open: map[string]*openWindow{}, places: quota.New(MaxOpen)}}
 }
 
 // Begin opens a window without a span at a moment and returns its id: w.ID, or a new one if that is "".

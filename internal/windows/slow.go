@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/stallspan/stallspan/internal/config"
+	"github.com/stallspan/stallspan/internal/detect"
 	"github.com/stallspan/stallspan/internal/state/baseline"
 	"github.com/stallspan/stallspan/internal/window"
 )
@@ -56,7 +57,7 @@ func (j *SlowJudge) final(r *window.Report, retried window.Seen) *window.Limits 
 	key := j.key(r, retried, true)
 	limits := j.limits(r, key)
 	r.ApplyLimits(limits)
-	if j.slow.Learns(r.Source == window.FromSpan) && baseline.Learnable(r) {
+	if j.slow.Learns(r.Source != window.Announced) && baseline.Learnable(r) {
 		slow := r.SlowReason == window.SlowThreshold || limits.Baseline != nil && r.Duration() > limits.Baseline.Limit(0)
 		j.store.Learn(key, r.Duration(), slow, r.Start.Wall.Add(r.Duration()))
 	}
@@ -82,7 +83,7 @@ func (j *SlowJudge) limits(r *window.Report, key baseline.Key) window.Limits {
 // is unknown whether a load comes from memory.
 func (j *SlowJudge) key(r *window.Report, retried window.Seen, ended bool) baseline.Key {
 	whole := ended && !r.Unfinished
-	if j.store == nil || r.ApproximateBounds || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
+	if j.store == nil || r.ApproximateBounds || r.Source == window.Detected && !detect.Precise(r.Kind) || r.Kind == window.ModelLoad && !whole && !r.Seen.HasCached {
 		return ""
 	}
 	judged, kind := *r, ""

@@ -75,6 +75,9 @@ func (o *Open) End(s emit.Span) {
 	}
 	o.span.SetName(s.Name)
 	o.span.SetAttributes(s.Attributes...)
+	for _, to := range s.Links {
+		o.span.AddLink(trace.Link{SpanContext: to})
+	}
 	if s.Failure != "" {
 		o.span.SetStatus(codes.Error, s.Failure)
 	}

@@ -41,6 +41,8 @@ type job struct {
 	client string // that followed it first
 	users  int    // calls of Follow without Unfollow
 	held   bool   // one of these is that it holds memory of a GPU: it may be read rarely if that is all
+
+	watched bool // it is read at every interval for now
 }
 
 // New returns Jobs without any job. sources is nil for a recording, which has jobs of its own.
@@ -143,6 +145,24 @@ func (j *Jobs) follow(client string, wanted sampling.Job, pid int) (err error) {
 	return nil
 }
 
+// Environment returns a variable of a process's environment, if that may be read.
+func (j *Jobs) Environment(pid int, key string) (value string, known bool) {
+	if pid <= 0 {
+		return "", false
+	}
+	return j.environment(pid)(key)
+}
+
+// Watch has a job read at every interval, or ends that, while a window of it may be going on that nobody announced.
+func (j *Jobs) Watch(id string, on bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.jobs[id]; known != nil {
+		known.watched = on
+		j.pace(id, known)
+	}
+}
+
 // Lead sets the thread of a job whose time its ledgers divide, where that is not the first thread of a process.
 func (j *Jobs) Lead(id string, tid int) { j.readings.Lead(id, tid) }
 
@@ -176,7 +196,9 @@ func (j *Jobs) hold(id string, held bool) {
 }
 
 // pace has a job read rarely that no window needs.
-func (j *Jobs) pace(id string, of *job) { j.sources.Process.Rare(id, of.held && of.users == 1) }
+func (j *Jobs) pace(id string, of *job) {
+	j.sources.Process.Rare(id, of.held && of.users == 1 && !of.watched)
+}
 
 func (j *Jobs) removePressure(scope string) {
 	if scope != sample.HostScope {

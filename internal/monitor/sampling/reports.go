@@ -22,7 +22,10 @@ type Concurrent func(w *window.Window) (ended []window.Other, open []*window.Win
 func (r *Readings) BeginWindow(w *window.Window, at Moment) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w.Start, w.StartEdge, w.Ceilings = at.At, at.edge, r.now.ceilings.All()
+	w.Start, w.StartEdge = at.At, at.edge
+	if w.Source != window.Detected { // it began some time ago, and has raised them itself
+		w.Ceilings = r.now.ceilings.All()
+	}
 	if r.now.journal.to != nil {
 		r.now.journal.mark(recording.Mark{
 			Op: recording.Begin, Edge: at.number, At: &at.At, ID: w.ID, Window: recording.NewWindow(w),

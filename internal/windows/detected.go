@@ -1,0 +1,180 @@
+package windows
+
+import (
+	"encoding/json"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/detect"
+	"github.com/stallspan/stallspan/internal/emit"
+	"github.com/stallspan/stallspan/internal/monitor/sampling"
+	"github.com/stallspan/stallspan/internal/quota"
+	"github.com/stallspan/stallspan/internal/window"
+)
+
+// maxDetected bounds the detected windows of an hour. A job gets a quarter of them.
+const maxDetected = 480
+
+// maxUnread is the share of a detected window in which its job may not have been followed yet. The window then begins when
+// that began. Otherwise the report is about the whole machine.
+const maxUnread = 0.25
+
+// overlapMargin is how much longer than another window a detected one may be, and be the same.
+const overlapMargin = time.Second
+
+// detected is what a Registry has for windows that detectors find.
+type detected struct {
+	client *atomic.Pointer[Client] // whose spans they are; nil for none
+	rate   *quota.Rate
+	left   *atomic.Uint64
+}
+
+func newDetected() detected {
+	return detected{&atomic.Pointer[Client]{}, quota.NewRate(maxDetected, time.Hour), &atomic.Uint64{}}
+}
+
+// TakeDetected makes the spans of detected windows those of this client, until it is closed, if no other client has them.
+func (c *Client) TakeDetected() { c.registry.detected.client.CompareAndSwap(nil, c) }
+
+// TakesDetected reports whether a client takes detected windows.
+func (g *Registry) TakesDetected() bool { return g.detected.client.Load() != nil }
+
+// DetectedLeft returns how many detected windows were left out, because there were too many in an hour.
+func (g *Registry) DetectedLeft() uint64 { return g.detected.left.Load() }
+
+// Detected reports on windows that detectors found. It leaves out those that were announced, too.
+func (g *Registry) Detected(all []detect.Found) {
+	for i := range all {
+		g.detect(&all[i])
+	}
+}
+
+func (g *Registry) detect(f *detect.Found) {
+	if !f.Kind.Valid() || f.End <= f.Start {
+		return
+	}
+	processes := g.config.Readings.Processes(f.Job)
+	client := g.clientOf(f)
+	if g.announced(f, client, processes) {
+		return
+	}
+	if g.detected.rate.Take(f.Job, f.End) != nil {
+		g.detected.left.Add(1)
+		return
+	}
+	o := &openWindow{Window: g.describe(f), client: g.detected.client.Load()}
+	o.Client = client
+	at := func(mono time.Duration) sampling.Moment { return sampling.Moment{At: g.config.Readings.StampOf(mono)} }
+	start := at(o.Start.Mono)
+	if value, known := g.config.Jobs.Environment(f.PID, "TRACEPARENT"); known {
+		o.link, _ = emit.ParseTraceparent(value)
+	}
+	if o.client != nil {
+		o.span = o.client.options.Spans(emit.SpanName(&o.Window, o.client.options.Show), start.At.Wall, o.client.options.Parent)
+	}
+	g.mu.Lock()
+	if err := g.all.add(o); err != nil {
+		g.mu.Unlock()
+		o.drop()
+		g.detected.left.Add(1)
+		return
+	}
+	g.config.Readings.BeginWindow(&o.Window, start)
+	g.mu.Unlock()
+	_, _ = g.EndSoon(o.ID, at(f.End), false) // ErrUnknown: somebody ended it meanwhile
+}
+
+// describe returns the window that was found, with its start.
+func (g *Registry) describe(f *detect.Found) window.Window {
+	w := window.Window{
+		ID: NewID(), Kind: f.Kind, Name: f.Name, Model: f.Model, Path: f.Path, Epoch: f.Epoch, HasEpoch: f.HasEpoch,
+		Source: window.Detected, Job: f.Job, PID: f.PID, Confidence: f.Confidence, Open: f.StartOpen + f.EndOpen,
+	}
+	w.Start.Mono = f.Start
+	since, name, followed := g.config.Readings.Followed(f.Job)
+	unread := since - f.Start
+	switch {
+	case !followed || unread.Seconds() > maxUnread*(f.End-f.Start).Seconds():
+		w.Job = ""
+	case unread > 0:
+		w.Start.Mono = since
+		w.Open += unread
+	}
+	if f.Kind == window.Epoch || f.Kind == window.Steps {
+		w.Run = name.Name
+	}
+	for _, p := range f.Phases {
+		from, to := max(p.Start, w.Start.Mono), min(p.End, f.End)
+		if to > from {
+			w.Phases = append(w.Phases, window.Phase{Name: p.Name, Start: from, End: to, Bytes: p.Bytes})
+		}
+	}
+	if f.Path != "" {
+		w.Seen = g.config.Probe.Path(&w)
+		w.Seen.Cached, w.Seen.HasCached = 0, false // it has been read meanwhile
+	}
+	w.Seen.Size = 0
+	if f.Kind == window.ModelLoad {
+		w.Seen.Size = f.Bytes
+	}
+	return w
+}
+
+// clientOf returns whose job a window is of.
+func (g *Registry) clientOf(f *detect.Found) string {
+	if _, name, _ := g.config.Readings.Followed(f.Job); name.ID != "" || g.config.Owner == nil {
+		return name.Client
+	}
+	return g.config.Owner(f.PID)
+}
+
+// announced reports whether a window of the same kind is known that overlaps with a detected one, and may be of its job:
+// announced, from the output of its program, or reported by another program of this machine.
+func (g *Registry) announced(f *detect.Found, client string, processes []int) bool {
+	same := func(w *window.Window, end time.Duration) bool {
+		if w.Kind != f.Kind || w.Source == window.Detected {
+			return false
+		}
+		overlap := min(end, f.End) - max(w.Start.Mono, f.Start)
+		if overlap <= 0 || overlap < min(end-w.Start.Mono, f.End-f.Start)/4 {
+			return false
+		}
+		return w.Job == f.Job || w.Job == "" && w.PID == 0 || slices.Contains(processes, w.PID)
+	}
+	now := g.config.Readings.Present().Mono
+	for _, r := range g.Reported.All(now) {
+		if r.Client == client && min(r.End, f.End) > max(r.Start, f.Start) && isOf(r.Text, f.Kind) {
+			return true
+		}
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, o := range g.all.open {
+		if same(&o.Window, now) {
+			return true
+		}
+	}
+	for _, e := range g.all.ending {
+		if same(&e.Window, e.how.At.At.Mono) {
+			return true
+		}
+	}
+	for _, r := range slices.Backward(g.all.ended) {
+		if r.End.Mono < f.Start-overlapMargin-maxReportDelay {
+			break
+		}
+		if same(&r.Window, r.End.Mono) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOf reports whether the text of a report is of a window of a kind. It does not name the process.
+func isOf(text []byte, kind window.Kind) bool {
+	var r struct {
+		Kind window.Kind `json:"kind"`
+	}
+	return json.Unmarshal(text, &r) == nil && r.Kind == kind
+}
