@@ -86,7 +86,7 @@ type program struct {
 
 // files lists the files of processes. It is implemented by process.Direct.
 type files interface {
-	Files(of process.Key, want process.FilesWanted) (process.Files, error)
+	ModelFiles(of process.Key, want process.FilesWanted) (process.Files, error)
 }
 
 // New returns a Looker.
@@ -308,9 +308,9 @@ func fact(pid int, x *process.File) detect.File {
 // files asks for the files of a process, with more rights where there are any.
 func (l *Looker) filesOf(of *sample.Process, want process.FilesWanted) (process.Files, error) {
 	key := process.Key{PID: of.PID}
-	all, err := l.direct.Files(key, want)
+	all, err := l.direct.ModelFiles(key, want)
 	if err != nil && l.config.Reader != nil && (errors.Is(err, syscall.EACCES) || errors.Is(err, syscall.EPERM)) {
-		return l.config.Reader.Files(key, want)
+		return l.config.Reader.ModelFiles(key, want)
 	}
 	return all, err
 }

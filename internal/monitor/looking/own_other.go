@@ -14,6 +14,6 @@ func own(string) files { return none{} }
 type none struct{}
 
 // Files implements files.
-func (none) Files(process.Key, process.FilesWanted) (process.Files, error) {
+func (none) ModelFiles(process.Key, process.FilesWanted) (process.Files, error) {
 	return process.Files{}, errors.ErrUnsupported
 }
