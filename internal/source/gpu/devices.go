@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -100,10 +101,14 @@ func (r *run) readDevices(ctx context.Context, all, processes bool) {
 	if processes {
 		r.grid.processes, r.grid.processesRead = r.grid.processes[:0], false
 	}
-	for _, g := range slices.Clone(r.devices) {
-		if g.readable() && (all || processes || g.due <= r.began) && ctx.Err() == nil && r.open {
-			r.read(ctx, g, processes)
+	var due []*deviceState
+	for _, g := range r.devices {
+		if g.readable() && (all || processes || g.due <= r.began) {
+			due = append(due, g)
 		}
+	}
+	for len(due) > 0 && ctx.Err() == nil && r.open {
+		due = due[r.read(ctx, due, processes):]
 	}
 	if processes {
 		r.grid.processesRead, r.processesRead = true, r.began
@@ -131,8 +136,83 @@ func (r *run) scheduleProcesses() {
 	r.processes.next = r.began + processInterval
 }
 
-// read reads one device.
-func (r *run) read(ctx context.Context, g *deviceState, processes bool) {
+// turn is the reading of several devices, one after another on one thread: to give a thread each of them apart would
+// cost two switches of threads each.
+type turn struct {
+	devices  []*deviceState
+	readers  []*deviceReader
+	requests []request
+	readings []*reading // of those that are complete
+	begun    atomic.Int64
+	since    atomic.Int64 // Stamp.Mono at which the newest began
+	complete atomic.Int64
+}
+
+// turnOver is begun when no further device may be read: more than there are.
+const turnOver = maxDevices + 1
+
+// run reads the devices. It ends early once the turn is over.
+func (t *turn) run(ctx context.Context, driver driver) {
+	for i, device := range t.readers {
+		t.since.Store(int64(sample.Now().Mono))
+		if ctx.Err() != nil || !t.begun.CompareAndSwap(int64(i), int64(i)+1) {
+			return
+		}
+		t.readings[i] = device.read(driver, t.requests[i])
+		t.complete.Store(int64(i) + 1)
+	}
+}
+
+// left is how much longer the reading that is under way may take.
+func (t *turn) left() time.Duration {
+	return time.Duration(t.since.Load()) + callTimeout - sample.Now().Mono
+}
+
+// read reads the first of these devices, and returns how many that were.
+func (r *run) read(ctx context.Context, due []*deviceState, processes bool) (done int) {
+	t := &turn{devices: due, readings: make([]*reading, len(due))}
+	t.since.Store(int64(sample.Now().Mono))
+	for _, g := range due {
+		t.readers, t.requests = append(t.readers, g.device), append(t.requests, r.request(g, processes))
+	}
+	var hung *deviceState
+	outcome := r.doEach(ctx, t.left, func() { t.run(ctx, r.driver) }, func() {
+		if hung != nil && hung.status == sample.GPUHung {
+			hung.status, hung.due = sample.GPUWorks, r.began
+		}
+	})
+	if outcome == noThread {
+		for _, g := range due {
+			g.markHung()
+			r.emitXIDs(g)
+			g.noThread = true
+		}
+		return len(due)
+	}
+	begun := int(t.begun.Swap(turnOver))
+	complete := int(t.complete.Load())
+	for i, g := range due[:complete] {
+		if r.open {
+			r.apply(g, t.readings[i])
+		}
+	}
+	if outcome == completed || ctx.Err() != nil { // the timeout was cut short
+		return len(due)
+	}
+	if complete == begun {
+		return begun
+	}
+	hung = due[begun-1]
+	hung.markHung()
+	r.emitXIDs(hung)
+	call := query(t.readers[begun-1].current.Load())
+	r.reports.add("hung "+hung.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
+		"the GPU is read again once that call has returned", hung.info.ID, call, callTimeout), r.began)
+	return begun
+}
+
+// request returns what to read of a device.
+func (r *run) request(g *deviceState, processes bool) request {
 	w := request{since: g.since, processes: processes, wantRate: !g.isNew(r.began),
 		gauges: g.gaugeAt == 0 || r.began-g.gaugeAt >= gaugeInterval,
 		reset:  g.gaugeAt == 0, power: g.gauges.Has&sample.HasEnergy == 0}
@@ -143,29 +223,7 @@ func (r *run) read(ctx context.Context, g *deviceState, processes bool) {
 			w.since = 0 // the driver's clock may have been set back
 		}
 	}
-	device := g.device
-	var got *reading
-	switch r.do(ctx, callTimeout, func() { got = device.read(r.driver, w) }, func() {
-		if g.status == sample.GPUHung {
-			g.status, g.due = sample.GPUWorks, r.began
-		}
-	}) {
-	case completed:
-		r.apply(g, got)
-	case timedOut:
-		if ctx.Err() != nil {
-			return // the timeout was cut short
-		}
-		g.markHung()
-		r.emitXIDs(g)
-		call := query(device.current.Load())
-		r.reports.add("hung "+g.info.ID, fmt.Errorf("GPU %s hangs: the driver has not responded to %s for %v; "+
-			"the GPU is read again once that call has returned", g.info.ID, call, callTimeout), r.began)
-	case noThread:
-		g.markHung()
-		r.emitXIDs(g)
-		g.noThread = true
-	}
+	return w
 }
 
 // apply updates a device from a reading and sets the time of its next reading.

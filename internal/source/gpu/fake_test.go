@@ -88,6 +88,7 @@ type fakeGPU struct {
 	busy      func(at time.Duration) time.Duration // busy time since began, instead of share
 	bare      bool                                 // neither samples nor rate are supported
 	wait      chan struct{}                        // calls block until it is closed
+	takes     time.Duration                        // of each list of samples
 	err       error
 	parentGPU string // of a MIG device
 	details   *fakeDetails
@@ -113,7 +114,9 @@ func (g *fakeGPU) enter() error {
 }
 
 func (g *fakeGPU) samples(since uint64) (list []utilSample, err error) {
-	g.d.set(func() { g.d.calls++ })
+	takes := time.Duration(0)
+	g.d.set(func() { g.d.calls++; takes = g.takes })
+	time.Sleep(takes)
 	if err := g.enter(); err != nil {
 		return nil, err
 	}

@@ -286,11 +286,18 @@ func (r *run) endSession(err error) {
 
 // do makes calls on a worker. Meanwhile it emits the rows of the other GPUs.
 func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func()) outcome {
-	return r.workers.do(ctx, limit, minReadInterval, func() time.Duration {
-		now := sample.Now()
-		r.emitRows(now, now.Mono-r.lag())
-		return r.interval
-	}, job, onReturn)
+	return r.workers.do(ctx, limit, minReadInterval, r.meanwhile, job, onReturn)
+}
+
+// doEach is do for a job of several calls, each of which may take callTimeout: see workers.doEach.
+func (r *run) doEach(ctx context.Context, left func() time.Duration, job, onReturn func()) outcome {
+	return r.workers.doEach(ctx, callTimeout, left, minReadInterval, r.meanwhile, job, onReturn)
+}
+
+func (r *run) meanwhile() time.Duration {
+	now := sample.Now()
+	r.emitRows(now, now.Mono-r.lag())
+	return r.interval
 }
 
 func (r *run) anyReadable() bool { return slices.ContainsFunc(r.devices, (*deviceState).readable) }

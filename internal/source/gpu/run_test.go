@@ -210,6 +210,52 @@ func TestHangsAndThreads(t *testing.T) {
 	})
 }
 
+// All GPUs are read in one turn, but each has a second of its own.
+func TestSlowGPUsDoNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &fakeDriver{}
+		var gpus []*fakeGPU
+		for _, name := range []string{"a", "b", "c", "d"} {
+			gpus = append(gpus, d.gpu(name, 0.5))
+		}
+		p := startRun(t.Context(), d)
+		time.Sleep(5 * time.Second)
+		d.set(func() {
+			for _, g := range gpus {
+				g.takes = 600 * time.Millisecond
+			}
+		})
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			for _, g := range p.last().GPUs {
+				if g.Status != "" {
+					t.Errorf("each reading takes 0.6 s: got status %q of %s, want none", g.Status, g.ID)
+				}
+			}
+		}
+		d.set(func() { gpus[2].takes = 1100 * time.Millisecond })
+		hung := map[string]bool{}
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			for _, g := range p.last().GPUs {
+				if g.Status == sample.GPUHung {
+					hung[g.ID] = true
+				}
+			}
+		}
+		if len(hung) != 1 || !hung["c"] {
+			t.Errorf("c takes 1.1 s: got %v hung, want c alone", hung)
+		}
+		d.set(func() {
+			for _, g := range gpus {
+				g.takes = 0
+			}
+		})
+		time.Sleep(5 * time.Second) // calls that were abandoned return
+		p.stop()
+	})
+}
+
 func TestSilentGPU(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &fakeDriver{}

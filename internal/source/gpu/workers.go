@@ -51,6 +51,14 @@ const (
 // reap calls onReturn after it has returned.
 func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func() time.Duration,
 	job, onReturn func()) outcome {
+	over := func() time.Duration { return 0 }
+	return w.doEach(ctx, limit, over, tick, onTick, job, onReturn)
+}
+
+// doEach is do for a job of several calls. left returns after limit how much longer the call that is under way may
+// take.
+func (w *workers) doEach(ctx context.Context, limit time.Duration, left func() time.Duration, tick time.Duration,
+	onTick func() time.Duration, job, onReturn func()) outcome {
 	if !w.available() {
 		return noThread
 	}
@@ -63,7 +71,7 @@ func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func
 	defer timeout.Stop()
 	ticker := time.NewTimer(tick)
 	defer ticker.Stop()
-	ending := ctx.Done()
+	ending, ended := ctx.Done(), false
 	for {
 		select {
 		case <-w.active.done:
@@ -77,10 +85,14 @@ func (w *workers) do(ctx context.Context, limit, tick time.Duration, onTick func
 			ticker.Reset(onTick())
 			continue
 		case <-ending:
-			ending = nil
+			ending, ended = nil, true
 			timeout.Reset(min(limit, endTimeout))
 			continue
 		case <-timeout.C:
+			if more := left(); more > 0 && !ended {
+				timeout.Reset(more)
+				continue
+			}
 		}
 		w.stuck = append(w.stuck, &stuck{w.active, onReturn})
 		w.active = nil
