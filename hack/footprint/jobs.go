@@ -139,7 +139,7 @@ func compareJobs(pairs []pair, what string, rounds int, length time.Duration) er
 			for n, value := range []float64{without, with, with - without, playing} {
 				shares[p][n] = append(shares[p][n], value)
 			}
-			fmt.Printf("build %d, round %d, %-15v %7.2f %% without jobs, %7.2f %% with, %7.2f %% more; the stand-in's thread %.2f %%\n",
+			fmt.Printf("build %d, round %d, %-15v %7.2f %% without jobs, %7.2f %% with, %7.2f %% more; stand-in %.2f %%\n",
 				p+1, i+1, length, without, with, with-without, playing)
 		}
 	}

@@ -289,7 +289,7 @@ func (r *run) do(ctx context.Context, limit time.Duration, job, onReturn func())
 	return r.workers.do(ctx, limit, minReadInterval, r.meanwhile, job, onReturn)
 }
 
-// doEach is do for a job of several calls, each of which may take callTimeout: see workers.doEach.
+// doEach is do for a job of several calls. Each may take callTimeout: see workers.doEach.
 func (r *run) doEach(ctx context.Context, left func() time.Duration, job, onReturn func()) outcome {
 	return r.workers.doEach(ctx, callTimeout, left, minReadInterval, r.meanwhile, job, onReturn)
 }

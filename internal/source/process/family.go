@@ -69,8 +69,8 @@ func (j *job) isQuiet(m *member) bool {
 	return m.moved < j.lastScan && j.scans%quietScans != 0 && !j.all
 }
 
-// hasNoNew reports whether this scan can skip the children of a process: the scheduler reports that it began none, or it
-// is quiet.
+// hasNoNew reports whether this scan can skip the children of a process: the scheduler reports that it began none, or
+// it is quiet.
 func (j *job) hasNoNew(s *Source, m *member) bool {
 	if s.childless(m) {
 		return (j.scans+m.pid)%lookEvery != 0 && !j.all

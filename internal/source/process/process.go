@@ -28,7 +28,8 @@ const (
 // Source reads one sample.Job for each job, and one sample.Process for each living process of it. Scans for new members
 // take place once a second. Between them, a reading takes two small files for each process. The bytes of a process that
 // sleeps and has done nothing for a second are read twice a second, and for every edge. A process that has done nothing
-// since the last scan is scanned every five seconds. Source is safe for concurrent use.
+// since the last scan is scanned every five seconds. Where the scheduler reports which processes begin others, only
+// their children are listed. Source is safe for concurrent use.
 //
 // The counters of a job start at 0 when it is added and never decrease. A process that starts later counts from its
 // start, even if the scan finds it a second later: then its first bytes arrive together. A child that ended before any

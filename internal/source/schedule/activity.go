@@ -84,8 +84,8 @@ func (a *activity) forget(job string) {
 }
 
 // EachRan calls mark for each process with a followed thread that may have run since the last call, more than once if
-// several of its threads did. forked is whether that thread began processes; pid is 0 for a thread of which nothing is
-// known. It reports whether these are all: it is false after events were lost, and while no events come. A thread on a
+// several of its threads did. forked is whether that thread began processes; pid is 0 for one that is not known. It
+// reports whether these are all: it is false after events were lost, and while no events come. A thread on a
 // CPU that the hypervisor hides, or one that io_uring created, may be missing.
 func (s *Source) EachRan(mark func(pid int, forked bool)) (all bool) {
 	s.mu.Lock()

@@ -62,7 +62,7 @@ func (r *ring) close() {
 }
 
 // mapPart maps data of the buffer. It is mmap(2) without Go's preparation for a call that waits: see
-// kernfile.OpenBrief. Nobody else holds the lock of this program's memory for long.
+// kernfile.OpenBrief. No other process holds the lock of this program's memory.
 func mapPart(fd int, offset, size uint64) ([]byte, error) {
 	at, _, errno := unix.RawSyscall6(unix.SYS_MMAP, 0, uintptr(size), unix.PROT_READ, unix.MAP_SHARED, uintptr(fd),
 		uintptr(offset))
@@ -80,8 +80,8 @@ func (r *ring) unmapParts() {
 	r.part = nil
 }
 
-// at returns n bytes of the data. The data follow the two pages. A part ends a page after the next one begins: no record
-// is longer.
+// at returns n bytes of the data. The data follow the two pages. A part ends a page after the next one begins: no
+// record is longer.
 func (r *ring) at(offset, n uint64) ([]byte, error) {
 	if offset < r.first || offset+n > r.first+uint64(len(r.part)) {
 		if err := r.use(offset &^ (ringPart - 1)); err != nil {

@@ -58,7 +58,8 @@ func (w *written) write(records, size int, number *uint64) {
 		}
 		w.next += uint64(len(record))
 	}
-	page, err := unix.Mmap(w.file, int64(os.Getpagesize()), os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	const access = unix.PROT_READ | unix.PROT_WRITE
+	page, err := unix.Mmap(w.file, int64(os.Getpagesize()), os.Getpagesize(), access, unix.MAP_SHARED)
 	if err != nil {
 		w.t.Fatal(err)
 	}
