@@ -65,6 +65,9 @@ type Sample struct {
 	// Schedule is nil in readings without evidence of the scheduler.
 	Schedule *Schedule `json:"schedule,omitempty"`
 
+	// Latencies holds all of them, about once a second.
+	Latencies []Latency `json:"latencies,omitempty"`
+
 	// Edge requests everything that the source has, because a window starts or ends. At an ordinary tick a source may
 	// leave out what has not changed for a while.
 	Edge bool `json:"-"`
@@ -83,6 +86,7 @@ func (s *Sample) Reset() {
 	s.GPUDetails, s.DriverUse = s.GPUDetails[:0], nil
 	s.Drives = s.Drives[:0]
 	s.Schedule = nil
+	s.Latencies = s.Latencies[:0]
 }
 
 // Resource is what a task can wait for, as PSI divides it (Documentation/accounting/psi.rst).

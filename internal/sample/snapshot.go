@@ -15,6 +15,7 @@ type Snapshot struct {
 	Jobs      Sample // with Processes
 	GPUs      Sample
 	Drives    Sample
+	Latencies Sample
 
 	Ended []Process // members of a job that ended since Forget; the newest maxEnded
 
@@ -57,6 +58,9 @@ func (n *Snapshot) Learn(s *Sample) {
 	}
 	if len(s.Drives) > 0 {
 		n.Drives.At, n.Drives.Drives = s.At, append(n.Drives.Drives[:0], s.Drives...)
+	}
+	if len(s.Latencies) > 0 {
+		n.Latencies.At, n.Latencies.Latencies = s.At, append(n.Latencies.Latencies[:0], s.Latencies...)
 	}
 	if len(s.GPUs) > 0 {
 		n.GPUs.At, n.GPUs.GPUs = s.At, append(n.GPUs.GPUs[:0], s.GPUs...)
@@ -140,6 +144,7 @@ func (n *Snapshot) Clone() Snapshot {
 	c.GPUs.GPUProcesses = slices.Clone(n.GPUs.GPUProcesses)
 	c.Drives.Drives = slices.Clone(n.Drives.Drives)
 	c.GPUs.GPUDetails = slices.Clone(n.GPUs.GPUDetails)
+	c.Latencies.Latencies = slices.Clone(n.Latencies.Latencies)
 	c.Ended = slices.Clone(n.Ended)
 	return c
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/btf"
@@ -28,22 +26,7 @@ const hostPIDs = "pid:[4026531836]"
 
 // missing returns what this machine or process lacks, to the extent that it is known beforehand.
 func missing(root string) error {
-	version, err := release()
-	if err != nil {
-		return err
-	}
-	if olderThan(version, oldestMajor, oldestMinor) {
-		return fmt.Errorf("following the scheduler needs Linux %d.%d or later, this is %s", oldestMajor, oldestMinor, version)
-	}
-	types := filepath.Join("/", root, "sys/kernel/btf/vmlinux")
-	if _, err := os.Stat(types); err != nil {
-		return fmt.Errorf("following the scheduler needs a kernel with CONFIG_DEBUG_INFO_BTF: %w", err)
-	}
-	if lockdown, err := os.ReadFile(filepath.Join("/", root, "sys/kernel/security/lockdown")); err == nil &&
-		strings.Contains(string(lockdown), "[confidentiality]") {
-		return errors.New("the kernel is locked down (confidentiality), so the scheduler cannot be followed")
-	}
-	if err := missingRights(); err != nil {
+	if err := Traceable(root, "following the scheduler"); err != nil {
 		return err
 	}
 	if space, err := os.Readlink("/proc/self/ns/pid"); err == nil && space != hostPIDs {
@@ -69,7 +52,7 @@ func release() (string, error) {
 	return unix.ByteSliceToString(name.Release[:]), nil
 }
 
-func missingRights() error {
+func missingRights(doing string) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&header, &sets[0]); err != nil {
@@ -79,7 +62,7 @@ func missingRights() error {
 	if has(unix.CAP_SYS_ADMIN) || has(unix.CAP_BPF) && has(unix.CAP_PERFMON) {
 		return nil
 	}
-	return errors.New("following the scheduler needs root, or CAP_BPF and CAP_PERFMON")
+	return errors.New(doing + " needs root, or CAP_BPF and CAP_PERFMON")
 }
 
 // load compiles the programs for the running kernel.

@@ -44,3 +44,9 @@ func (*Source) Read(*sample.Sample) error { return nil }
 
 // Close does nothing.
 func (*Source) Close() error { return nil }
+
+// Tracing returns nil.
+func (*Source) Tracing() Tracing { return nil }
+
+// JobIn knows no job.
+func (*Source) JobIn(int) (string, uint32) { return "", 0 }

@@ -1,0 +1,375 @@
+//go:build ignore
+
+// Counts how long the operations of block devices take, in buckets. docs/internals/latency.md describes the design.
+//
+// SPDX-License-Identifier: GPL-2.0-only OR MIT
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef unsigned long long __u64;
+typedef short __s16;
+typedef int __s32;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+// Of the kernel's linux/bpf.h, whose own includes are in another folder on each architecture.
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_NO_PREALLOC = 1,
+	BPF_F_MMAPABLE = 1024,
+};
+
+// The helper for task storage is for programs under a licence compatible with the GPL.
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+
+// Sizes that latency.go repeats.
+enum {
+	BUCKETS = 120,
+	BOUNDS = 128, // a power of two above BUCKETS: the rest is never reached
+	CELLS = 256,
+	JOB_CELLS = 192, // cells from here on are for devices alone
+	SHARDS = 8,
+	STARTED = 8192, // operations of jobs in flight
+};
+
+// What an operation does. The first two are those of the kernel's enum req_op.
+enum {
+	READ,
+	WRITE,
+	FLUSH,
+	DISCARD,
+	NO_OPERATION,
+};
+
+// The parts of the kernel's structures that are read. The loader finds their places in the running kernel (CO-RE).
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	u32 rq_flags;
+	u32 __data_len;
+	u64 start_time_ns;
+};
+
+struct task_struct {
+	int pid;
+};
+
+#pragma clang attribute pop
+
+// The bits of request.rq_flags are in this enum since Linux 6.11. Before, they were macros.
+enum rqf_flags {
+	__RQF_FLUSH_SEQ = 1,
+	__RQF_IO_STAT = 8,
+};
+
+#define OLD_FLUSH_SEQ (1 << 4)
+#define OLD_IO_STAT (1 << 13)
+
+// The kernel notes the start of a request shortly before or after it calls on_start, in ns. What is later belongs to
+// another operation: after a merge, a request is used again without an end.
+#define SAME_START 1000000
+
+// The kernel's enum req_op, in the low bits of request.cmd_flags.
+#define REQ_OP_MASK 0xff
+#define REQ_OP_FLUSH 2
+#define REQ_OP_DISCARD 3
+
+// One histogram, or the part of it that some CPUs count.
+struct cell {
+	u64 sum;  // ns
+	u64 zero; // operations that took at most bounds[0]
+	u64 unused[6];
+	u64 counts[BUCKETS]; // counts[i]: above bounds[i], at most bounds[i + 1]; the last without an end
+};
+
+// What a histogram is of. A device is what MKDEV makes of its numbers.
+struct key {
+	u32 device;
+	u16 job; // a slot of the scheduler's jobs; 0 for all programs together
+	u16 operation;
+};
+
+// The directory of cells, for user space.
+struct directory {
+	u64 used;    // cells
+	u64 refused; // operations without a cell
+	u64 jobs;    // operations of jobs that were seen to start
+	u64 unused;
+	struct key keys[CELLS];
+};
+
+// Of the scheduler's program: the first members of its structures.
+struct thread {
+	u32 slot;
+	u32 generation;
+};
+
+struct job {
+	u32 generation;
+};
+
+struct started {
+	u64 at; // ns on CLOCK_MONOTONIC
+	u32 slot;
+	u32 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, CELLS * SHARDS);
+	__type(key, u32);
+	__type(value, struct cell);
+} cells SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct directory);
+} directory SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CELLS);
+	__type(key, struct key);
+	__type(value, u32);
+} places SEC(".maps");
+
+// The operations of followed jobs, by request. Requests that are merged into others never complete.
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, STARTED);
+	__type(key, u64);
+	__type(value, struct started);
+} started SEC(".maps");
+
+// Both are maps of the scheduler's programs, whose values are larger.
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct thread);
+} threads SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct job);
+} jobs SEC(".maps");
+
+// In ns: the longest time of each bucket, bounds[0] that of zero. The places after the last are never exceeded.
+const volatile u64 bounds[BOUNDS];
+const volatile u32 with_jobs; // the scheduler's maps are there
+
+static __always_inline u32 flag(int new_exists, u32 new_bit, u32 old)
+{
+	return new_exists ? 1u << new_bit : old;
+}
+
+// Reports whether the kernel counts a request in /proc/diskstats, as blk_do_io_stat does.
+static __always_inline int counted(const struct request *rq)
+{
+	u32 stat = flag(bpf_core_enum_value_exists(enum rqf_flags, __RQF_IO_STAT),
+			bpf_core_enum_value(enum rqf_flags, __RQF_IO_STAT), OLD_IO_STAT);
+	u32 part = flag(bpf_core_enum_value_exists(enum rqf_flags, __RQF_FLUSH_SEQ),
+			bpf_core_enum_value(enum rqf_flags, __RQF_FLUSH_SEQ), OLD_FLUSH_SEQ);
+	u32 flags = rq->rq_flags;
+
+	if ((rq->cmd_flags & REQ_OP_MASK) == REQ_OP_FLUSH)
+		return 1; // the kernel's own request, which has no such bit
+	return (flags & (stat | part)) == stat;
+}
+
+static __always_inline u32 operation_of(const struct request *rq)
+{
+	u32 op = rq->cmd_flags & REQ_OP_MASK;
+
+	if (op == REQ_OP_FLUSH)
+		return FLUSH;
+	if (op == REQ_OP_DISCARD)
+		return DISCARD;
+	return op & 1; // as op_stat_group: secure erase, zone appends and the like are writes
+}
+
+static __always_inline u32 device_of(const struct request *rq)
+{
+	struct gendisk *disk = rq->q->disk;
+
+	return disk ? (u32)disk->major << 20 | (u32)disk->first_minor : 0;
+}
+
+// Returns how many bounds a time exceeds.
+static __always_inline u32 bucket_of(u64 ns)
+{
+	u32 n = 0, step;
+
+#pragma unroll
+	for (step = BOUNDS / 2; step; step /= 2)
+		if (ns > bounds[(n + step - 1) & (BOUNDS - 1)])
+			n += step;
+	return n;
+}
+
+// Gives a histogram its place. Many CPUs may do so at a time: then a cell remains unused.
+static __always_inline u32 *new_cell(const struct key *key, struct directory *d)
+{
+	u32 limit = key->job ? JOB_CELLS : CELLS;
+	u32 at;
+
+	if (d->used >= limit)
+		return 0;
+	at = __sync_fetch_and_add(&d->used, 1);
+	if (at >= limit) {
+		__sync_fetch_and_add(&d->used, -1);
+		return 0;
+	}
+	if (!bpf_map_update_elem(&places, key, &at, BPF_NOEXIST))
+		d->keys[at & (CELLS - 1)] = *key;
+	return bpf_map_lookup_elem(&places, key);
+}
+
+static __always_inline void count(u32 device, u32 operation, u32 job, u64 ns, u32 bucket, struct directory *d)
+{
+	struct key key = {.device = device, .job = job, .operation = operation};
+	u32 *at = bpf_map_lookup_elem(&places, &key);
+	struct cell *cell;
+	u32 place;
+
+	if (!at)
+		at = new_cell(&key, d);
+	if (!at) {
+		__sync_fetch_and_add(&d->refused, 1);
+		return;
+	}
+	place = *at * SHARDS + (bpf_get_smp_processor_id() & (SHARDS - 1));
+	cell = bpf_map_lookup_elem(&cells, &place);
+	if (!cell)
+		return;
+	__sync_fetch_and_add(&cell->sum, ns);
+	if (!bucket) {
+		__sync_fetch_and_add(&cell->zero, 1);
+		return;
+	}
+	bucket--;
+	if (bucket >= BUCKETS)
+		bucket = BUCKETS - 1;
+	__sync_fetch_and_add(&cell->counts[bucket], 1);
+}
+
+static __always_inline struct directory *the_directory(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&directory, &zero);
+}
+
+// A request, or a part of one, has completed.
+SEC("tp_btf/block_rq_complete")
+int on_complete(u64 *ctx)
+{
+	struct request *rq = (struct request *)ctx[0];
+	u64 start = rq->start_time_ns, pointer = (u64)rq, now, ns;
+	u32 device, operation, bucket, slot = 0;
+	struct directory *d;
+	struct started *of;
+
+	if ((u32)ctx[2] < rq->__data_len || !start || !counted(rq))
+		return 0;
+	device = device_of(rq);
+	d = the_directory();
+	if (!device || !d)
+		return 0;
+	now = bpf_ktime_get_ns();
+	ns = now > start ? now - start : 0;
+	operation = operation_of(rq);
+	bucket = bucket_of(ns);
+	if (with_jobs && d->jobs) {
+		of = bpf_map_lookup_elem(&started, &pointer);
+		if (of) {
+			if (start < of->at + SAME_START)
+				slot = of->slot;
+			bpf_map_delete_elem(&started, &pointer);
+		}
+	}
+	count(device, operation, 0, ns, bucket, d);
+	if (slot)
+		count(device, operation, slot, ns, bucket, d);
+	return 0;
+}
+
+// Notes for which job an operation is, if the current thread is followed.
+static __always_inline void note(const struct request *rq)
+{
+	struct thread *th = bpf_task_storage_get(&threads, bpf_get_current_task_btf(), 0, 0);
+	struct started new = {};
+	struct directory *d;
+	struct job *job;
+	u64 pointer = (u64)rq;
+	u32 slot;
+
+	if (!th)
+		return; // as nearly all operations of the machine
+	slot = th->slot;
+	job = bpf_map_lookup_elem(&jobs, &slot);
+	d = the_directory();
+	if (!job || !job->generation || job->generation != th->generation || !d)
+		return;
+	new.at = bpf_ktime_get_ns();
+	new.slot = slot;
+	if (!bpf_map_update_elem(&started, &pointer, &new, BPF_ANY))
+		d->jobs = 1;
+}
+
+// A request was made, by the thread that asks for it. Linux 6.5 and later.
+SEC("tp_btf/block_io_start")
+int on_start(u64 *ctx)
+{
+	note((struct request *)ctx[0]);
+	return 0;
+}
+
+// A request goes to the I/O scheduler, mostly by the thread that asks for it.
+SEC("tp_btf/block_rq_insert")
+int on_insert(u64 *ctx)
+{
+	note((struct request *)ctx[0]);
+	return 0;
+}
+
+// A request goes to the device, without an I/O scheduler mostly by the thread that asks for it.
+SEC("tp_btf/block_rq_issue")
+int on_issue(u64 *ctx)
+{
+	note((struct request *)ctx[0]);
+	return 0;
+}

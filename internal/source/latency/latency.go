@@ -1,0 +1,53 @@
+// Package latency counts how long the operations of block devices take, with eBPF programs on the tracepoints of the
+// block layer. docs/internals/latency.md describes what is counted and its limits.
+package latency
+
+//go:generate sh generate.sh
+
+import (
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/schedule"
+)
+
+// Sizes that latency.bpf.c has, too.
+const (
+	buckets   = sample.LatencyBuckets
+	bounds    = 128
+	cells     = 256
+	shards    = 8
+	cellWords = 8 + buckets
+
+	cellBytes      = 8 * cellWords
+	keyBytes       = 8
+	directoryHead  = 32 // bytes before the keys
+	directoryBytes = directoryHead + cells*keyBytes
+)
+
+// operations are in the order of latency.bpf.c.
+var operations = [...]sample.Operation{
+	sample.ReadOperation, sample.WriteOperation, sample.FlushOperation, sample.DiscardOperation,
+}
+
+// Tracing is what counts in the kernel: a Tracer, or one in another process.
+type Tracing interface {
+	// Memory is what it shares with its Source.
+	Memory() Memory
+	// Ended returns why nothing is counted any more; nil if it is.
+	Ended() error
+	Close() error
+}
+
+// Memory are the descriptors of the maps cells and directory in this process, for mmap(2).
+type Memory struct{ Cells, Directory int }
+
+// Opener opens a Tracing. With a schedule.Tracing, it also counts by the jobs whose threads that one follows.
+type Opener func(with schedule.Tracing) (Tracing, error)
+
+// Supported returns why nothing can be counted here, or nil. root is where the host's files are, "" for "/".
+func Supported(root string) error {
+	t, err := Local(root)(nil)
+	if err != nil {
+		return err
+	}
+	return t.Close()
+}

@@ -1,0 +1,323 @@
+//go:build linux && (amd64 || arm64)
+
+package latency
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/schedule"
+	"github.com/stallspan/stallspan/test/fixture"
+	"github.com/stallspan/stallspan/test/slowdisk"
+)
+
+func TestMain(m *testing.M) {
+	if slowdisk.Serve() {
+		return
+	}
+	fixture.Serve(programs)
+	os.Exit(m.Run())
+}
+
+// programs run in a process of their own.
+var programs = map[string]func(fixture.Facts){"read": readProgram}
+
+// readProgram reads blocks of a device or file, without the page cache.
+func readProgram(f fixture.Facts) {
+	must := func(err error) {
+		if err != nil {
+			panic(err)
+		}
+	}
+	file, err := os.OpenFile(os.Args[1], os.O_RDONLY|unix.O_DIRECT, 0)
+	must(err)
+	var count int
+	_, err = fmt.Sscan(os.Args[2], &count)
+	must(err)
+	buf, err := unix.Mmap(-1, 0, blockBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS)
+	must(err)
+	for i := range count {
+		_, err := file.ReadAt(buf, int64(i)*blockBytes)
+		must(err)
+	}
+	f["reads"] = count
+}
+
+const blockBytes = 4096
+
+// needs skips a test where nothing can be counted.
+func needs(t testing.TB) {
+	t.Helper()
+	if err := schedule.Traceable("", "counting"); err != nil {
+		t.Skip(err)
+	}
+	if err := Supported(""); errors.Is(err, unix.EPERM) {
+		t.Skip(err) // as in a container
+	} else if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func slow(t testing.TB, kind slowdisk.Kind, o slowdisk.Options) *slowdisk.Disk {
+	t.Helper()
+	for _, need := range []string{"/dev/fuse", "/dev/loop-control"} {
+		if _, err := os.Stat(need); err != nil {
+			t.Skip("needs FUSE and loop devices: ", err)
+		}
+	}
+	d, err := slowdisk.Open(t.Context(), kind, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := d.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return d
+}
+
+// file writes blocks to a disk, which is fast until then.
+func file(t testing.TB, d *slowdisk.Disk, blocks int) string {
+	t.Helper()
+	path := filepath.Join(d.Dir, fmt.Sprintf("file-%d", blocks))
+	if err := os.WriteFile(path, bytes.Repeat([]byte("x"), blocks*blockBytes), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Slow(); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// counted returns the histogram of a disk's operations; an empty one if there is none.
+func counted(t testing.TB, s *Source, disk string, operation sample.Operation, job string) *sample.LatencyHistogram {
+	t.Helper()
+	reading := sample.Sample{Edge: true}
+	if err := s.Read(&reading); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range reading.Latencies {
+		if l.Disk == disk && l.Operation == operation && l.Job == job {
+			return l.LatencyHistogram
+		}
+	}
+	return &sample.LatencyHistogram{}
+}
+
+// stats reads a disk's counters from /proc/diskstats.
+func stats(t testing.TB, name string) sample.Disk {
+	t.Helper()
+	disks, err := disk.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = disks.Close() }()
+	var reading sample.Sample
+	if err := disks.Read(&reading); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range reading.Disks {
+		if d.Name == name {
+			return d
+		}
+	}
+	t.Fatalf("/proc/diskstats has no %s", name)
+	return sample.Disk{}
+}
+
+func run(t testing.TB, path string, reads int) {
+	t.Helper()
+	fixture.Start(t, "read", path, fmt.Sprint(reads)).Finish()
+}
+
+// TestSameAsDiskstats: the histogram counts the operations that /proc/diskstats counts, and adds up to the same time.
+func TestSameAsDiskstats(t *testing.T) {
+	needs(t)
+	for _, delay := range []time.Duration{2 * time.Millisecond, 12 * time.Millisecond} {
+		t.Run(delay.String(), func(t *testing.T) {
+			d := slow(t, slowdisk.Parallel, slowdisk.Options{Size: 64 << 20, Delay: delay})
+			path := file(t, d, 200)
+			s, err := New("")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = s.Close() }()
+			before := stats(t, d.Device)
+			run(t, path, 200)
+			// Writes with a flush, which the kernel makes two or three requests of and counts as one.
+			f, err := os.OpenFile(path, os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range 10 {
+				if _, err := f.WriteAt([]byte("y"), int64(i)*blockBytes); err != nil {
+					t.Fatal(err)
+				}
+				if err := f.Sync(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_ = f.Close()
+			reads, writes := counted(t, s, d.Device, sample.ReadOperation, ""), counted(t, s, d.Device, sample.WriteOperation, "")
+			flushes := counted(t, s, d.Device, sample.FlushOperation, "")
+			after := stats(t, d.Device)
+			for _, c := range []struct {
+				what  string
+				h     *sample.LatencyHistogram
+				ios   uint64
+				ticks time.Duration
+				least uint64
+			}{
+				{"reads", reads, after.ReadIOs - before.ReadIOs, after.ReadTicks - before.ReadTicks, 200},
+				{"writes", writes, after.WriteIOs - before.WriteIOs, after.WriteTicks - before.WriteTicks, 10},
+				{"flushes", flushes, after.FlushIOs - before.FlushIOs, after.FlushTicks - before.FlushTicks, 10},
+			} {
+				t.Logf("%s: %d, diskstats %d; mean %v, await %v; p50 %v, p99 %v, max %v", c.what, c.h.Count(), c.ios,
+					c.h.Sum/time.Duration(max(1, c.h.Count())), c.ticks/time.Duration(max(1, c.ios)), c.h.Quantile(0.5),
+					c.h.Quantile(0.99), c.h.Max())
+				if c.h.Count() != c.ios || c.ios < c.least {
+					t.Errorf("%s: counted %d, and /proc/diskstats %d; want the same, and at least %d", c.what, c.h.Count(), c.ios,
+						c.least)
+				}
+				// diskstats rounds the sum down to milliseconds at both readings.
+				if off := (c.h.Sum - c.ticks).Abs(); off > 2*time.Millisecond+c.ticks/50 {
+					t.Errorf("%s: they took %v, and in /proc/diskstats %v", c.what, c.h.Sum, c.ticks)
+				}
+			}
+			if p50 := reads.Quantile(0.5); p50 < delay || p50 > delay+delay/4+time.Millisecond {
+				t.Errorf("half of the reads took at most %v, want %v", p50, delay)
+			}
+			if s.Refused() != 0 {
+				t.Errorf("%d operations had no place", s.Refused())
+			}
+		})
+	}
+}
+
+// TestJobs: each of two jobs on one disk has its own operations.
+func TestJobs(t *testing.T) {
+	needs(t)
+	d := slow(t, slowdisk.Parallel, slowdisk.Options{Size: 64 << 20, Delay: 2 * time.Millisecond})
+	path := file(t, d, 300)
+	threads, err := schedule.New("")
+	if err != nil {
+		t.Skip(err) // in a PID namespace
+	}
+	defer func() { _ = threads.Close() }()
+	s, err := NewFrom(Local(""), threads, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	job := func(name string, reads int) *fixture.Program {
+		p := fixture.Start(t, "read", path, fmt.Sprint(reads))
+		if err := threads.Follow(name, []int{p.PID()}); err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	first, second := job("first", 300), job("second", 40)
+	ended := first.Run()
+	second.Finish()
+	<-ended
+	run(t, path, 25) // of nobody
+	for name, want := range map[string]uint64{"first": 300, "second": 40, "": 365} {
+		h := counted(t, s, d.Device, sample.ReadOperation, name)
+		// A program's code may be read from the disk, too, and the loop device reads ahead.
+		if got := h.Count(); got < want || got > want+5 {
+			t.Errorf("reads of job %q: %d, want %d", name, got, want)
+		}
+		if p50 := h.Quantile(0.5); p50 < 2*time.Millisecond || p50 > 4*time.Millisecond {
+			t.Errorf("half of the reads of job %q took at most %v, want 2 ms", name, p50)
+		}
+	}
+	// Another job in the slot of the first begins from zero.
+	threads.Unfollow("first")
+	third := job("third", 12)
+	if got := counted(t, s, d.Device, sample.ReadOperation, "third").Count(); got != 0 {
+		t.Errorf("the third job has %d reads before its first, want none", got)
+	}
+	third.Finish()
+	if got := counted(t, s, d.Device, sample.ReadOperation, "third").Count(); got != 12 {
+		t.Errorf("the third job has %d reads, want 12", got)
+	}
+	if got := counted(t, s, d.Device, sample.ReadOperation, "first").Count(); got != 0 {
+		t.Errorf("the first job has %d reads after it ended, want none", got)
+	}
+}
+
+// TestNoRights: without rights there is one line that says what is missing.
+func TestNoRights(t *testing.T) {
+	err := schedule.Traceable(t.TempDir(), "counting how long disks take")
+	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "counting how long disks take needs") {
+		t.Errorf("without BTF: %v, want one line with what is needed", err)
+	}
+}
+
+// TestOncePerSecond: between two edges there is a reading a second.
+func TestOncePerSecond(t *testing.T) {
+	needs(t)
+	s, err := New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	s.known = []histogram{{key: key{1, 0, 0}, disk: "sda", newest: &sample.LatencyHistogram{Zero: 1}}}
+	n := 0
+	for range 12 {
+		var reading sample.Sample
+		if err := s.Read(&reading); err != nil {
+			t.Fatal(err)
+		}
+		if s.read == reading.At.Mono {
+			n++
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if n != 2 {
+		t.Errorf("%d readings in 1.2 s, want 2", n)
+	}
+}
+
+func BenchmarkRead(b *testing.B) {
+	needs(b)
+	s, err := New("")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = s.Close() }()
+	b.ReportAllocs()
+	var reading sample.Sample
+	for b.Loop() {
+		reading.Reset()
+		reading.Edge = true
+		if err := s.Read(&reading); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(s.known)), "cells")
+}
+
+func TestBoundsOfTheKernel(t *testing.T) {
+	all := kernelBounds()
+	for i, b := range all {
+		switch {
+		case i >= buckets && b != math.MaxUint64:
+			t.Errorf("bound %d can be exceeded: %d", i, b)
+		case i > 0 && i < buckets && b <= all[i-1]:
+			t.Errorf("bound %d is %d, not above %d", i, b, all[i-1])
+		}
+	}
+}

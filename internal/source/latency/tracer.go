@@ -1,0 +1,172 @@
+//go:build linux && (amd64 || arm64)
+
+package latency
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/schedule"
+)
+
+// Tracer holds programs at the tracepoints of the block layer. It is all that needs CAP_BPF and CAP_PERFMON: a Source
+// only reads the memory of two of its maps. It implements Tracing.
+type Tracer struct {
+	mu       sync.Mutex
+	programs *ebpf.Collection
+	links    []io.Closer
+}
+
+// follower is a schedule.Tracing in this process.
+type follower interface{ Followed() (threads, jobs *ebpf.Map) }
+
+// Local returns an Opener of Tracers of this process. root is where the host's files are, "" for "/".
+func Local(root string) Opener {
+	return func(with schedule.Tracing) (Tracing, error) {
+		t, err := newTracer(root, with)
+		if err != nil {
+			return nil, err // not a nil *Tracer
+		}
+		return t, nil
+	}
+}
+
+func newTracer(root string, with schedule.Tracing) (*Tracer, error) {
+	if err := schedule.Traceable(root, "counting how long disks take"); err != nil {
+		return nil, err
+	}
+	if err := oldArm(); err != nil {
+		return nil, err
+	}
+	t := &Tracer{}
+	if err := t.attach(with); err != nil {
+		_ = t.Close()
+		return nil, err
+	}
+	return t, nil
+}
+
+// oldArm returns an error for a kernel that cannot add in memory and return what was there before.
+func oldArm() error {
+	if runtime.GOARCH == "arm64" && !schedule.KernelHas(5, 18) {
+		return fmt.Errorf("counting how long disks take needs Linux 5.18 or later on %s", runtime.GOARCH)
+	}
+	return nil
+}
+
+// The programs, by name, and the tracepoints' types.
+const (
+	onComplete = "on_complete"
+	onStart    = "on_start"
+	onInsert   = "on_insert"
+	onIssue    = "on_issue"
+
+	startType = "btf_trace_block_io_start" // Linux 6.5
+)
+
+func (t *Tracer) attach(with schedule.Tracing) error {
+	types := btf.NewCache() // read once, for us and for the loader
+	kernel, err := types.Kernel()
+	if err != nil {
+		return fmt.Errorf("read the kernel's types: %w", err)
+	}
+	spec, err := loadBpf()
+	if err != nil {
+		return fmt.Errorf("read the programs that count how long disks take: %w", err)
+	}
+	if err := spec.Variables["bounds"].Set(kernelBounds()); err != nil {
+		return fmt.Errorf("set the bounds of the buckets: %w", err)
+	}
+	options := ebpf.CollectionOptions{Cache: types}
+	var callback *btf.Typedef
+	starts := kernel.TypeByName(startType, &callback) == nil
+	if options.MapReplacements, err = shareJobs(spec, with, starts); err != nil {
+		return err
+	}
+	if t.programs, err = ebpf.NewCollectionWithOptions(spec, options); err != nil {
+		return fmt.Errorf("the kernel refuses the programs that count how long disks take: %w", err)
+	}
+	// The ends first: an operation that is seen to start is seen to end.
+	for _, name := range []string{onComplete, onStart, onInsert, onIssue} {
+		p := t.programs.Programs[name]
+		if p == nil {
+			continue
+		}
+		l, err := link.AttachTracing(link.TracingOptions{Program: p, AttachType: ebpf.AttachTraceRawTp})
+		if err != nil {
+			return fmt.Errorf("attach to the tracepoints of block devices: %w", err)
+		}
+		t.links = append(t.links, l)
+	}
+	return nil
+}
+
+// shareJobs lets the programs look up the job of a thread in the maps of the scheduler's programs. Without these, it
+// leaves out all that is for jobs.
+func shareJobs(spec *ebpf.CollectionSpec, with schedule.Tracing, starts bool) (map[string]*ebpf.Map, error) {
+	f, ok := with.(follower)
+	if !ok {
+		for _, name := range []string{onStart, onInsert, onIssue} {
+			delete(spec.Programs, name)
+		}
+		delete(spec.Maps, "threads")
+		delete(spec.Maps, "jobs")
+		spec.Maps["started"].MaxEntries = 1
+		return nil, nil
+	}
+	if starts {
+		delete(spec.Programs, onInsert)
+		delete(spec.Programs, onIssue)
+	} else {
+		delete(spec.Programs, onStart)
+	}
+	threads, jobs := f.Followed()
+	for name, m := range map[string]*ebpf.Map{"threads": threads, "jobs": jobs} {
+		spec.Maps[name].ValueSize, spec.Maps[name].MaxEntries = m.ValueSize(), m.MaxEntries()
+	}
+	if err := spec.Variables["with_jobs"].Set(uint32(1)); err != nil {
+		return nil, err
+	}
+	return map[string]*ebpf.Map{"threads": threads, "jobs": jobs}, nil
+}
+
+// kernelBounds are the bounds of the buckets in ns, and then some that no time exceeds.
+func kernelBounds() (all [bounds]uint64) {
+	for i := range all {
+		all[i] = math.MaxUint64
+		if i < buckets {
+			all[i] = uint64(sample.LatencyBound(i))
+		}
+	}
+	return all
+}
+
+// Memory implements Tracing.
+func (t *Tracer) Memory() Memory {
+	return Memory{t.programs.Maps["cells"].FD(), t.programs.Maps["directory"].FD()}
+}
+
+// Ended returns nil: a Tracer ends with the process.
+func (*Tracer) Ended() error { return nil }
+
+// Close detaches everything.
+func (t *Tracer) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, l := range t.links {
+		_ = l.Close() // closing a descriptor detaches
+	}
+	t.links = nil
+	if t.programs != nil {
+		t.programs.Close()
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+//go:build linux && (amd64 || arm64)
+
+package schedule
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/cilium/ebpf"
+)
+
+// Traceable returns what this machine or process lacks for programs at the kernel's tracepoints, to the extent that it
+// is known beforehand. doing begins the error: "following the scheduler".
+func Traceable(root, doing string) error {
+	version, err := release()
+	if err != nil {
+		return err
+	}
+	if olderThan(version, oldestMajor, oldestMinor) {
+		return fmt.Errorf("%s needs Linux %d.%d or later, this is %s", doing, oldestMajor, oldestMinor, version)
+	}
+	types := filepath.Join("/", root, "sys/kernel/btf/vmlinux")
+	if _, err := os.Stat(types); err != nil {
+		return fmt.Errorf("%s needs a kernel with CONFIG_DEBUG_INFO_BTF: %w", doing, err)
+	}
+	if lockdown, err := os.ReadFile(filepath.Join("/", root, "sys/kernel/security/lockdown")); err == nil &&
+		strings.Contains(string(lockdown), "[confidentiality]") {
+		return errors.New(doing + " needs a kernel that is not locked down (confidentiality)")
+	}
+	return missingRights(doing)
+}
+
+// KernelHas reports whether the running kernel is of a version or a later one.
+func KernelHas(major, minor int) bool {
+	version, err := release()
+	return err == nil && !olderThan(version, major, minor)
+}
+
+// Followed are the maps of the followed threads and of the jobs, for other programs of this process. The values begin
+// with the slot and the generation of a thread's job, and with the generation of a job.
+func (t *Tracer) Followed() (threads, jobs *ebpf.Map) { return t.programs.Threads, t.programs.Jobs }
+
+// Tracing is what follows the threads at present.
+func (s *Source) Tracing() Tracing {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.tracing
+}
+
+// JobIn returns the job in a slot, and which one since the Source began it is; "" for none.
+func (s *Source) JobIn(slot int) (name string, generation uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if slot < 1 || slot > MaxJobs || s.jobs[slot] == nil {
+		return "", 0
+	}
+	return s.jobs[slot].name, s.jobs[slot].generation
+}
