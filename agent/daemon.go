@@ -150,7 +150,7 @@ func (d *daemon) watch() (err error) {
 		config.Reader = d.helpers.Reader
 	}
 	if d.helpers.Tracer != nil {
-		config.Tracing = d.helpers.Tracer.Open
+		config.Tracing, config.Latencies = d.helpers.Tracer.Open, d.helpers.Tracer.OpenLatency
 	}
 	d.past = d.config.past()
 	config.Reports = d.past.Window

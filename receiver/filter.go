@@ -46,6 +46,8 @@ type deviceFilter struct{ disks, gpus nameFilter }
 func (f deviceFilter) apply(s *sample.Snapshot) {
 	if f.disks != (nameFilter{}) {
 		s.Disks.Disks = slices.DeleteFunc(s.Disks.Disks, func(d sample.Disk) bool { return !f.disks.includes(d.Name) })
+		s.Latencies.Latencies = slices.DeleteFunc(s.Latencies.Latencies,
+			func(l sample.Latency) bool { return !f.disks.includes(l.Disk) })
 		s.Drives.Drives = slices.DeleteFunc(s.Drives.Drives, func(d sample.Drive) bool { return !f.disks.includes(d.Device) })
 	}
 	if f.gpus != (nameFilter{}) {

@@ -37,6 +37,7 @@ type Sampling struct {
 	RootPath string        `yaml:"root_path" mapstructure:"root_path"` // the host's "/", "/hostfs" in a container; "" for "/"
 	NVML     string        `yaml:"nvml" mapstructure:"nvml"`           // path of libnvidia-ml.so.1, "" to search for it
 	Schedule string        `yaml:"schedule" mapstructure:"schedule"`   // Off: do not follow threads through the scheduler
+	Latency  string        `yaml:"latency" mapstructure:"latency"`     // Off: do not count how long each operation of a disk takes
 	Jobs     string        `yaml:"jobs" mapstructure:"jobs"`           // Off: do not follow processes because they hold memory of a GPU
 	Detect   string        `yaml:"detect" mapstructure:"detect"`       // Off: do not look for windows of followed jobs
 	Cgroups  []string      `yaml:"cgroups" mapstructure:"cgroups"`     // each that one of these patterns matches is a job
@@ -59,6 +60,9 @@ func (s Sampling) Validate() error {
 	}
 	if s.Schedule != "" && s.Schedule != Auto && s.Schedule != Off {
 		return fmt.Errorf("schedule: %q is unknown: choose %s or %s", s.Schedule, Auto, Off)
+	}
+	if s.Latency != "" && s.Latency != Auto && s.Latency != Off {
+		return fmt.Errorf("latency: %q is unknown: choose %s or %s", s.Latency, Auto, Off)
 	}
 	if s.Jobs != "" && s.Jobs != Auto && s.Jobs != Off {
 		return fmt.Errorf("jobs: %q is unknown: choose %s or %s", s.Jobs, Auto, Off)

@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -19,6 +20,11 @@ type Tracer struct{}
 // Open returns an error.
 func (*Tracer) Open(owner *schedule.Owner) (schedule.Tracing, error) {
 	return schedule.Local("")(owner)
+}
+
+// OpenLatency returns an error.
+func (*Tracer) OpenLatency(with schedule.Tracing) (latency.Tracing, error) {
+	return latency.Local("")(with)
 }
 
 // Close does nothing.

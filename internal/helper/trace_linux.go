@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
+	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 )
 
@@ -40,6 +41,9 @@ func (q *traceQuestion) append(b []byte) []byte {
 		b = binary.LittleEndian.AppendUint32(append(b, owned), owner.UID)
 		return binary.LittleEndian.AppendUint32(b, owner.GID)
 	}
+	if q.op == opUnmeasure {
+		return b
+	}
 	b = binary.LittleEndian.AppendUint32(b, q.handle)
 	if q.op == opJob || q.op == opAdopt {
 		b = binary.LittleEndian.AppendUint32(b, q.slot)
@@ -67,7 +71,9 @@ func (q *traceQuestion) parse(frame []byte) error {
 			q.owner = &owner
 		}
 		return d.end()
-	case opJob, opAdopt, opFlush, opUntrace:
+	case opUnmeasure:
+		return d.end()
+	case opJob, opAdopt, opFlush, opUntrace, opMeasure:
 	default:
 		return errFrame
 	}
@@ -114,10 +120,15 @@ type tracings struct {
 	held  map[uint32]schedule.Tracing // by handle
 	newst uint32                      // handle
 	frame []byte
+
+	measure  latency.Opener
+	measured latency.Tracing // nil for none
 }
 
 func serveTracing(fd int) error {
-	return serve(fd, &tracings{open: schedule.Local("/"), held: map[uint32]schedule.Tracing{}})
+	return serve(fd, &tracings{
+		open: schedule.Local("/"), measure: latency.Local("/"), held: map[uint32]schedule.Tracing{},
+	})
 }
 
 func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
@@ -127,11 +138,15 @@ func (s *tracings) answer(frame []byte) ([]byte, []int, error) {
 	}
 	b := header(s.frame[:0], q.op, q.number)
 	var descriptors []int
-	if q.op == opTrace {
-		var a traceAnswer
+	var a traceAnswer
+	switch q.op {
+	case opTrace:
 		a, descriptors = s.trace(q.owner)
 		b = a.append(b)
-	} else {
+	case opMeasure:
+		a, descriptors = s.count(q.handle)
+		b = a.append(b)
+	default:
 		b = appendErrno(b, number(s.do(&q)))
 	}
 	s.frame = b
@@ -154,8 +169,39 @@ func (s *tracings) trace(owner *schedule.Owner) (a traceAnswer, descriptors []in
 	return traceAnswer{handle: s.newst, eventBytes: uint32(memory.EventBytes)}, []int{memory.Events, memory.Counters}
 }
 
+// count loads the programs that count how long disks take. There is one set of them at a time: the agent has one source,
+// and asks again only after that has ended.
+func (s *tracings) count(handle uint32) (a traceAnswer, descriptors []int) {
+	with := s.held[handle]
+	if s.measured != nil {
+		return traceAnswer{reason: "the time of disks is counted already"}, nil
+	}
+	if handle != 0 && with == nil {
+		return traceAnswer{reason: "the scheduler is not followed any more"}, nil
+	}
+	t, err := s.measure(with)
+	debug.FreeOSMemory() // as in trace
+	if err != nil {
+		return traceAnswer{reason: err.Error()}, nil
+	}
+	s.measured = t
+	memory := t.Memory()
+	return traceAnswer{eventBytes: latencyBytes}, []int{memory.Cells, memory.Directory}
+}
+
+// latencyBytes stands for success in an answer to opMeasure, whose maps have one size.
+const latencyBytes = 1
+
 // do answers the other questions.
 func (s *tracings) do(q *traceQuestion) error {
+	if q.op == opUnmeasure {
+		if s.measured == nil {
+			return syscall.EBADF
+		}
+		t := s.measured
+		s.measured = nil
+		return t.Close()
+	}
 	t := s.held[q.handle]
 	if t == nil {
 		return syscall.EBADF

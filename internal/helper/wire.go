@@ -51,6 +51,8 @@ const (
 	opFlush                 // a handle; an error
 	opUntrace               // a handle; nothing
 	opModels                // a key, and what is wanted; an error, a number, and files
+	opMeasure               // a handle or 0; an error, or two descriptors
+	opUnmeasure             // nothing; an error
 	opEnd
 )
 

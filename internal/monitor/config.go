@@ -11,6 +11,7 @@ import (
 	"github.com/stallspan/stallspan/internal/history"
 	"github.com/stallspan/stallspan/internal/monitor/sampling"
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/window"
@@ -29,6 +30,11 @@ type Config struct {
 	Reader process.Reader
 	// Tracing opens what follows the scheduler; nil for a tracer of this process.
 	Tracing schedule.Opener
+
+	// Latency counts how long each operation of a disk takes, where the kernel and the rights allow it.
+	Latency bool
+	// Latencies opens what counts it; nil for a tracer of this process.
+	Latencies latency.Opener
 
 	// NVML is the path of libnvidia-ml.so.1, if the loader does not find it.
 	NVML string
@@ -76,8 +82,8 @@ type Journal = sampling.Journal
 // NewConfig returns the settings of a monitor that samples as the user configured.
 func NewConfig(s config.Sampling) Config {
 	follow := s.Schedule != config.Off && WithSchedule()
-	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Jobs: s.Jobs != config.Off,
-		Detect: s.Detect != config.Off, Cgroups: s.Cgroups, PodResources: s.PodResources}
+	return Config{Interval: s.Interval, Root: s.RootPath, NVML: s.NVML, Schedule: follow, Latency: s.Latency != config.Off,
+		Jobs: s.Jobs != config.Off, Detect: s.Detect != config.Off, Cgroups: s.Cgroups, PodResources: s.PodResources}
 }
 
 // WithSchedule reports whether the environment lets the scheduler be used.
@@ -96,6 +102,9 @@ func (c *Config) complete() error {
 	if c.Tracing == nil {
 		c.Tracing = schedule.Local(c.Root)
 	}
+	if c.Latencies == nil {
+		c.Latencies = latency.Local(c.Root)
+	}
 	if c.Recorded && c.Accelerator != nil {
 		return errors.New("a recording has its own accelerators: leave the other one out")
 	}
@@ -107,6 +116,7 @@ type settings struct {
 	interval   time.Duration
 	root, nvml string
 	schedule   bool
+	latency    bool
 	jobs       bool
 	detect     bool
 	cgroups    string // separated by blanks
@@ -115,8 +125,8 @@ type settings struct {
 
 func (c Config) settings() settings {
 	_ = c.complete() // New refuses an invalid interval
-	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Jobs, c.Detect, strings.Join(c.Cgroups, " "),
-		c.PodResources}
+	return settings{c.Interval, filepath.Clean("/" + c.Root), c.NVML, c.Schedule, c.Latency, c.Jobs, c.Detect,
+		strings.Join(c.Cgroups, " "), c.PodResources}
 }
 
 func (s settings) String() string {
@@ -126,6 +136,9 @@ func (s settings) String() string {
 	}
 	if !s.schedule {
 		text += ", schedule off"
+	}
+	if !s.latency {
+		text += ", latency off"
 	}
 	if !s.jobs {
 		text += ", jobs off"

@@ -73,6 +73,7 @@ func New(c Config) (*Monitor, error) {
 		m.drives = drives
 		m.sources = sampling.NewSources(sampling.SourceConfig{
 			Interval: c.Interval, Root: c.Root, Reader: c.Reader, NVML: c.NVML, Schedule: c.Schedule, Tracing: c.Tracing,
+			Latency: c.Latency, Latencies: c.Latencies,
 			Agents:      c.Agents,
 			Accelerator: c.Accelerator,
 		}, &m.problems)

@@ -7,6 +7,7 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/internal/source/cpu"
 	"github.com/stallspan/stallspan/internal/source/disk"
+	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/pressure"
 	"github.com/stallspan/stallspan/internal/source/process"
 	"github.com/stallspan/stallspan/internal/source/schedule"
@@ -21,7 +22,8 @@ type Sources struct {
 	schedule   Scheduler // nil without evidence of the scheduler
 	noSchedule string    // why it is nil
 	sampler    *sample.Sampler
-	gpus       *gpus // nil without an NVIDIA driver
+	gpus       *gpus           // nil without an NVIDIA driver
+	latency    *latency.Source // nil if it is not known how long the operations of disks take
 }
 
 // Scheduler is a source of what the kernel's scheduler reports of the threads of jobs. It is implemented by
@@ -45,6 +47,9 @@ type SourceConfig struct {
 	Reader   process.Reader  // for what this process may not read; nil for none
 	Tracing  schedule.Opener // what follows the scheduler, if Schedule
 	NVML     string          // the path of libnvidia-ml.so.1; "" leaves it to the loader
+
+	Latency   bool           // count how long each operation of a disk takes, where that is possible
+	Latencies latency.Opener // what counts it, if Latency
 
 	// Agents are the sockets of servers that may lend the scheduler's events to a user without the rights for them.
 	Agents []string
@@ -74,7 +79,11 @@ func NewSources(c SourceConfig, problems *Problems) *Sources {
 		s.Disks = disks
 		named = append(named, sample.Named{Name: "disk", Source: disks})
 	}
-	if s.schedule, s.noSchedule = newScheduler(&c); s.schedule != nil {
+	s.schedule, s.noSchedule = newScheduler(&c)
+	if s.latency = newLatency(&c, s.schedule); s.latency != nil {
+		named = append(named, sample.Named{Name: latencySource, Source: s.latency})
+	}
+	if s.schedule != nil {
 		if own, ok := s.schedule.(*schedule.Source); ok {
 			s.Process.Watch(own)
 		}
@@ -124,6 +133,9 @@ func (s *Sources) Close() {
 	}
 	s.Pressure.Close()
 	s.Process.Close()
+	if s.latency != nil {
+		_ = s.latency.Close()
+	}
 	if s.schedule != nil {
 		_ = s.schedule.Close() // the kernel frees the rest when the process ends
 	}
