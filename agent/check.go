@@ -13,6 +13,7 @@ import (
 	"github.com/stallspan/stallspan/agent/internal/console"
 	"github.com/stallspan/stallspan/agent/internal/export"
 	"github.com/stallspan/stallspan/internal/api"
+	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/source/switches"
 )
@@ -56,7 +57,7 @@ It takes at most three seconds, sends nothing and leaves nothing behind.`,
 func checkMachine(ctx context.Context, c *agentConfig) []check.Finding {
 	monitored := c.monitor()
 	o := check.Options{Root: monitored.Root, NVML: monitored.NVML, Socket: api.DefaultSocket(),
-		Schedule: schedule.Supported, Switches: switches.Supported}
+		Schedule: schedule.Supported, Switches: switches.Supported, Latency: latency.Supported}
 	if monitored.Drives != nil {
 		o.Drives = &monitored.Drives.Ask
 	}

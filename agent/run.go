@@ -148,7 +148,7 @@ func (r *run) do(ctx context.Context) error {
 	sweep(sweepAge)
 	m, err := monitor.New(monitor.Config{
 		Journal: r.files.live(r.options.recorder.journal()), Slow: r.limits, Schedule: monitor.WithSchedule(),
-		Agents: api.AgentSockets(),
+		Latency: monitor.WithSchedule(), Agents: api.AgentSockets(),
 	})
 	if err != nil {
 		return exitError{exitRun, err}

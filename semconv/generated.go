@@ -692,6 +692,15 @@ var DiskFlushTime = Metric{
 	Attributes:  []AttributeRef{{SystemDeviceNameKey, attribute.STRING, true}},
 }
 
+// DiskOperationDuration: How long operations took from submission to completion, the time in the queue included, as await.
+var DiskOperationDuration = Metric{
+	Name: "stallspan.disk.operation.duration", Unit: "s", Kind: Histogram,
+	Description: "How long operations took from submission to completion, the time in the queue included, as await.",
+	Attributes: []AttributeRef{
+		{DiskIODirectionKey, attribute.STRING, true}, {SystemDeviceNameKey, attribute.STRING, true},
+	},
+}
+
 // DiskQueueDepth: Mean number of operations in flight since the previous collection.
 var DiskQueueDepth = Metric{
 	Name: "stallspan.disk.queue.depth", Unit: "1", Kind: Gauge,
@@ -1341,6 +1350,7 @@ var Metrics = []Metric{
 	DiskDiscardTime,
 	DiskFlushOperations,
 	DiskFlushTime,
+	DiskOperationDuration,
 	DiskQueueDepth,
 	DiskThroughputCeiling,
 	DiskUtilization,

@@ -23,6 +23,8 @@ func TestValidate(t *testing.T) {
 		{Sampling{Interval: time.Second, Cgroups: []string{"/kubepods.slice/**", "system.slice/train-[0-9]*.service"}}, ""},
 		{Sampling{Interval: time.Second, Cgroups: []string{"/a", "/b[/c"}}, `cgroups[1]: "/b[/c" is no pattern of cgroups`},
 		{Sampling{Interval: time.Second, Cgroups: []string{"a/../b"}}, "cgroups[0]: "},
+		{Sampling{Interval: time.Second, Latency: Off}, ""},
+		{Sampling{Interval: time.Second, Latency: "on"}, `latency: "on" is unknown: choose auto or off`},
 		{Sampling{Interval: time.Second, PodResources: "/run/kubelet.sock"}, ""},
 		{Sampling{Interval: time.Second, PodResources: Off}, ""},
 		{Sampling{Interval: time.Second, PodResources: "kubelet.sock"}, `pod_resources: "kubelet.sock" is no absolute path`},

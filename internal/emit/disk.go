@@ -1,6 +1,10 @@
 package emit
 
 import (
+	"time"
+
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
 	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )
@@ -65,6 +69,41 @@ func (b *builder) diskRates(d *sample.DiskDelta, sets *diskSets) {
 		b.float(&semconv.DiskAwait, await, sets.write)
 	}
 }
+
+// latencies emits how long the operations of disks took, for all programs.
+func (m *Metrics) latencies(b *builder, now *sample.Snapshot) {
+	at := now.Latencies.At.Wall
+	for i := range now.Latencies.Latencies {
+		if l := &now.Latencies.Latencies[i]; l.Job == "" {
+			b.exponential(&semconv.DiskOperationDuration, m.latency(l, at))
+		}
+	}
+}
+
+// jobLatencies emits how long the operations of a job took. It makes no resource for a job that has no other metric.
+func (m *Metrics) jobLatencies(jobs map[string]*builder, now *sample.Snapshot) {
+	at := now.Latencies.At.Wall
+	for i := range now.Latencies.Latencies {
+		l := &now.Latencies.Latencies[i]
+		if b := jobs[l.Job]; b != nil {
+			b.exponential(&semconv.DiskOperationDuration, m.latency(l, at))
+		}
+	}
+}
+
+// latency is one data point. The counts are shared with the snapshot, and nobody changes them.
+func (m *Metrics) latency(l *sample.Latency, at time.Time) metricdata.ExponentialHistogramDataPoint[float64] {
+	sets := m.sets.disks.get(l.Disk, newDiskSets)
+	return metricdata.ExponentialHistogramDataPoint[float64]{
+		Attributes: *sets.of(l.Operation), StartTime: startBefore(l.Began.Wall, at), Time: at,
+		Count: l.Count(), Sum: l.Sum.Seconds(),
+		Scale: sample.LatencyScale, ZeroCount: l.Zero, ZeroThreshold: zeroThreshold,
+		PositiveBucket: metricdata.ExponentialBucket{Offset: int32(sample.LatencyFirst + l.First), Counts: l.Counts},
+	}
+}
+
+// zeroThreshold is the begin of the first bucket in seconds.
+const zeroThreshold = 1.0 / (1 << (-sample.LatencyFirst >> sample.LatencyScale))
 
 // ceiling emits the known ceilings of a disk.
 func (b *builder) ceiling(c *sample.Ceiling, sets *diskSets) {

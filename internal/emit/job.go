@@ -84,6 +84,7 @@ func (m *Metrics) times(b *builder, now *sample.Snapshot) {
 		}
 		m.gpuTime(own, row, false, exemplars(row, slow, now))
 	}
+	m.jobLatencies(builders, now)
 	for _, job := range order {
 		name := find(now.JobNames, func(n *sample.JobName) bool { return n.ID == job })
 		m.jobs = append(m.jobs, JobMetrics{

@@ -66,6 +66,7 @@ func (m *Metrics) Collect(now sample.Snapshot) metricdata.ScopeMetrics {
 		m.program = now.GPUs.At.Wall.Add(-now.GPUs.At.Mono)
 	}
 	m.disks(b, &now)
+	m.latencies(b, &now)
 	m.pressures(b, &now)
 	m.cores(b, &now)
 	m.processes(b, &now)
@@ -93,6 +94,36 @@ type builder struct {
 	ints   map[*semconv.Metric]*series[int64]
 	floats map[*semconv.Metric]*series[float64]
 	done   []metricdata.Metrics
+
+	exponentials map[*semconv.Metric]*exponentials
+}
+
+// exponentials are the data points of an exponential histogram.
+type exponentials struct {
+	of     *semconv.Metric
+	points []metricdata.ExponentialHistogramDataPoint[float64]
+}
+
+func (b *builder) exponential(m *semconv.Metric, p metricdata.ExponentialHistogramDataPoint[float64]) {
+	h := b.exponentials[m]
+	if h == nil {
+		if b.exponentials == nil {
+			b.exponentials = map[*semconv.Metric]*exponentials{}
+		}
+		h = &exponentials{of: m}
+		b.exponentials[m] = h
+		b.order = append(b.order, h)
+	}
+	h.points = append(h.points, p)
+}
+
+func (h *exponentials) metric(map[*semconv.Metric]int) metricdata.Metrics {
+	return metricdata.Metrics{
+		Name: h.of.Name, Description: h.of.Description, Unit: h.of.Unit,
+		Data: metricdata.ExponentialHistogram[float64]{
+			DataPoints: h.points, Temporality: metricdata.CumulativeTemporality,
+		},
+	}
 }
 
 type aggregation interface {

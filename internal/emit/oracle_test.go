@@ -48,8 +48,9 @@ func TestRegistry(t *testing.T) {
 		o.metrics(whole.Collect(wholeGPU(time.Hour + time.Duration(i)*time.Second)))
 	}
 	o.metrics(emit.NewMetrics("test").Collect(round(time.Hour, eachProtocol()...)))
+	o.metrics(emit.NewMetrics("test").Collect(withLatencies(time.Hour)))
 	jobs := emit.NewMetrics("test")
-	jobs.Collect(withJobs(time.Hour))
+	jobs.Collect(withLatencies(time.Hour))
 	for _, job := range jobs.Jobs() {
 		o.metrics(job.Metrics)
 	}

@@ -47,6 +47,9 @@ func randomSnapshot(random *rand.Rand, now sample.Stamp) sample.Snapshot {
 	s.Cores = sample.Sample{At: now, Cores: []sample.Core{{Name: "cpu0", User: spent(), Idle: spent(), IOWait: spent()}}}
 	s.Jobs = sample.Sample{At: now, Processes: []sample.Process{{PID: 1, ReadBytes: any64(), HasIO: true,
 		Started: spent()}}}
+	s.Latencies = sample.Sample{At: now, Latencies: []sample.Latency{{Disk: "vda", Operation: sample.ReadOperation,
+		Began:            sample.Stamp{Mono: now.Mono / 2, Wall: now.Wall.Add(time.Duration(random.Int64N(int64(time.Hour))) - time.Minute)},
+		LatencyHistogram: &sample.LatencyHistogram{Sum: spent(), First: 40, Counts: []uint64{any64()}}}}}
 	detail := sample.GPUDetail{GPU: "GPU-1", At: now.Mono - time.Duration(random.Int64N(int64(time.Minute))),
 		XIDs: []sample.XID{{Code: 79, Count: any64()}}}
 	for q := range sample.GPUQuantities {
@@ -70,6 +73,10 @@ func times(m metricdata.Metrics, yield func(start, end time.Time)) {
 			yield(p.StartTime, p.Time)
 		}
 	case metricdata.Gauge[float64]:
+		for _, p := range data.DataPoints {
+			yield(p.StartTime, p.Time)
+		}
+	case metricdata.ExponentialHistogram[float64]:
 		for _, p := range data.DataPoints {
 			yield(p.StartTime, p.Time)
 		}

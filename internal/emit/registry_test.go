@@ -127,6 +127,13 @@ func (o *oracle) metric(registered semconv.Metric, m metricdata.Metrics) {
 			plain = append(plain, metricdata.DataPoint[float64]{Attributes: p.Attributes, StartTime: p.StartTime, Time: p.Time})
 		}
 		points(o, registered, plain)
+	case metricdata.ExponentialHistogram[float64]:
+		kind = semconv.Histogram
+		var plain []metricdata.DataPoint[float64]
+		for _, p := range data.DataPoints {
+			plain = append(plain, metricdata.DataPoint[float64]{Attributes: p.Attributes, StartTime: p.StartTime, Time: p.Time})
+		}
+		points(o, registered, plain)
 	default:
 		o.complain("metric %s: holds a %T", m.Name, m.Data)
 		return

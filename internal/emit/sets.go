@@ -3,6 +3,7 @@ package emit
 import (
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/stallspan/stallspan/internal/sample"
 	"github.com/stallspan/stallspan/semconv"
 )
 
@@ -37,7 +38,20 @@ func (c *cache[K, V]) get(key K, create func(K) V) *V {
 	return &v
 }
 
-type diskSets struct{ plain, read, write attribute.Set }
+type diskSets struct{ plain, read, write, flush, discard attribute.Set }
+
+// of returns the attributes of a kind of operation.
+func (s *diskSets) of(o sample.Operation) *attribute.Set {
+	switch o {
+	case sample.ReadOperation:
+		return &s.read
+	case sample.WriteOperation:
+		return &s.write
+	case sample.FlushOperation:
+		return &s.flush
+	}
+	return &s.discard
+}
 
 func newDiskSets(disk string) diskSets {
 	name := semconv.SystemDeviceNameKey.String(UTF8(disk))
@@ -45,6 +59,9 @@ func newDiskSets(disk string) diskSets {
 		plain: attribute.NewSet(name),
 		read:  attribute.NewSet(name, semconv.DiskIODirectionRead),
 		write: attribute.NewSet(name, semconv.DiskIODirectionWrite),
+		// OpenTelemetry has no values for these two, and allows others.
+		flush:   attribute.NewSet(name, semconv.DiskIODirectionKey.String(string(sample.FlushOperation))),
+		discard: attribute.NewSet(name, semconv.DiskIODirectionKey.String(string(sample.DiscardOperation))),
 	}
 }
 

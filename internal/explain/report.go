@@ -151,11 +151,30 @@ type disk struct {
 	BusyRatio       float64  `json:"busy_ratio"`
 	UnderPath       bool     `json:"under_path,omitempty"`
 
+	ReadLatency  *latency `json:"read_latency,omitempty"`
+	WriteLatency *latency `json:"write_latency,omitempty"`
+
 	// The ratios are of the ceilings before the window: of its own throughput it would always reach nearly all.
 	ReadCeiling       float64 `json:"read_ceiling,omitempty"`
 	ReadCeilingRatio  float64 `json:"read_ceiling_ratio,omitempty"`
 	WriteCeiling      float64 `json:"write_ceiling,omitempty"`
 	WriteCeilingRatio float64 `json:"write_ceiling_ratio,omitempty"`
+}
+
+// latency is how long the operations of a disk took.
+type latency struct {
+	Operations uint64  `json:"operations"`
+	P50        float64 `json:"p50_s"`
+	P99        float64 `json:"p99_s"`
+	Max        float64 `json:"max_s"`
+	Estimated  bool    `json:"estimated,omitempty"`
+}
+
+func newLatency(l *window.Latency) *latency {
+	if l == nil {
+		return nil
+	}
+	return &latency{l.Operations, l.P50.Seconds(), l.P99.Seconds(), l.Max.Seconds(), l.Estimated}
 }
 
 // slowDevice is a disk, or a device stacked on disks.
@@ -308,7 +327,8 @@ func newDisk(d *window.DiskUse) disk {
 		Name: d.Name, ReadBytes: d.ReadBytes, ReadOperations: d.ReadOperations,
 		ReadAwait:  await(d.ReadTime, d.ReadOperations),
 		WriteBytes: d.WriteBytes, WriteOperations: d.WriteOperations,
-		WriteAwait: await(d.WriteTime, d.WriteOperations),
+		WriteAwait:  await(d.WriteTime, d.WriteOperations),
+		ReadLatency: newLatency(d.ReadLatency), WriteLatency: newLatency(d.WriteLatency),
 		QueueDepth: d.QueueDepth, BusyRatio: d.BusyRatio, UnderPath: d.Under,
 		ReadCeiling: d.ReadCeiling, ReadCeilingRatio: d.ReadCeilingRatio,
 		WriteCeiling: d.WriteCeiling, WriteCeilingRatio: d.WriteCeilingRatio,

@@ -43,7 +43,7 @@ func served(r *window.Report, d *window.DiskUse) (did, numbers string) {
 		if r.Own != nil {
 			own = &r.Own.Read
 		}
-		return moved(r, d.ReadBytes, own, "read", "from "+d.Name), took(d, d.ReadTime, d.ReadOperations, d.ReadBytes, "read")
+		return moved(r, d.ReadBytes, own, "read", "from "+d.Name), took(d, d.ReadTime, d.ReadOperations, d.ReadBytes, "read", d.ReadLatency)
 	}
 	if d.WriteOperations > 0 {
 		var own *uint64
@@ -51,7 +51,7 @@ func served(r *window.Report, d *window.DiskUse) (did, numbers string) {
 			own = &r.Own.Written
 		}
 		return moved(r, d.WriteBytes, own, "wrote", "to "+d.Name),
-			took(d, d.WriteTime, d.WriteOperations, d.WriteBytes, "write")
+			took(d, d.WriteTime, d.WriteOperations, d.WriteBytes, "write", d.WriteLatency)
 	}
 	return "", ""
 }
@@ -86,13 +86,27 @@ func moved(r *window.Report, bytes uint64, own *uint64, did, device string) stri
 }
 
 // took says how long the operations of a device took.
-func took(d *window.DiskUse, total time.Duration, operations, bytes uint64, noun string) string {
+func took(d *window.DiskUse, total time.Duration, operations, bytes uint64, noun string, l *window.Latency) string {
 	mean, _ := sample.Await(total, operations)
-	each := "each took " + Duration(mean) + " on average"
+	each := "each took " + Duration(mean) + " on average" + tail(l, mean)
 	if operations == 1 {
 		each = "it took " + Duration(mean)
 	}
 	return fmt.Sprintf("%s of %s; %s%s", count(operations, noun), Size(bytes/operations), each, queue(d))
+}
+
+// A mean hides the slowest operations if the 99th percentile is so many times as long. It needs so many operations.
+const (
+	longTail      = 4
+	minTailCounts = 200
+)
+
+// tail says how long the slowest operations took, where the mean does not show it.
+func tail(l *window.Latency, mean float64) string {
+	if l == nil || l.Operations < minTailCounts || l.P99.Seconds() < longTail*mean {
+		return ""
+	}
+	return ", and one in a hundred over " + Duration(l.P99.Seconds())
 }
 
 // below reports how much faster the devices under a slow layer were.

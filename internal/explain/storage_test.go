@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,30 @@ func TestSlowStorage(t *testing.T) {
 		"a disk": {
 			func(r *window.Report) { r.SlowDevice = &window.SlowDevice{DiskUse: disk} },
 			": 4 MiB were read from vda by all programs (1024 reads of 4 KiB; each took 78 us on average; queue depth 0.0).", "Read ahead with more workers", true,
+		},
+		"a disk with a long tail": {
+			func(r *window.Report) {
+				slow := disk
+				slow.ReadLatency = &window.Latency{Operations: 1024, P50: 40e3, P99: 180e6, Max: 210e6}
+				r.SlowDevice = &window.SlowDevice{DiskUse: slow}
+			},
+			"each took 78 us on average, and one in a hundred over 180 ms; queue depth 0.0).", "Read ahead with more workers", true,
+		},
+		"a disk with the usual tail": {
+			func(r *window.Report) {
+				slow := disk
+				slow.ReadLatency = &window.Latency{Operations: 1024, P50: 70e3, P99: 300e3, Max: 400e3}
+				r.SlowDevice = &window.SlowDevice{DiskUse: slow}
+			},
+			"each took 78 us on average; queue depth 0.0).", "Read ahead with more workers", true,
+		},
+		"a disk with few operations": {
+			func(r *window.Report) {
+				slow := disk
+				slow.ReadLatency = &window.Latency{Operations: 150, P50: 70e3, P99: 30e6, Max: 40e6}
+				r.SlowDevice = &window.SlowDevice{DiskUse: slow}
+			},
+			"each took 78 us on average; queue depth 0.0).", "Read ahead with more workers", true,
 		},
 		"a layer": {
 			func(r *window.Report) {
@@ -86,5 +111,16 @@ func TestSlowStorage(t *testing.T) {
 		if got := Remedy(r); !strings.Contains(got, c.remedy) || strings.Contains(got, "workers") != c.workers {
 			t.Errorf("%s: got %q, want %q, with workers %v", name, got, c.remedy, c.workers)
 		}
+	}
+}
+
+// TestLatencyInJSON: the keys are as in docs/report.md, and absent where operations are not timed.
+func TestLatencyInJSON(t *testing.T) {
+	d := newDisk(&window.DiskUse{Name: "vda", ReadLatency: &window.Latency{
+		Operations: 5, P50: 2 * time.Millisecond, P99: 180 * time.Millisecond, Max: 250 * time.Millisecond, Estimated: true}})
+	text, err := json.Marshal(d)
+	want := `"read_latency":{"operations":5,"p50_s":0.002,"p99_s":0.18,"max_s":0.25,"estimated":true}`
+	if err != nil || !strings.Contains(string(text), want) || strings.Contains(string(text), "write_latency") {
+		t.Errorf("got %s, %v; want %s and no writes", text, err, want)
 	}
 }

@@ -48,7 +48,9 @@ type counted struct {
 }
 
 // Memory implements latency.Tracing.
-func (c *counted) Memory() latency.Memory { return latency.Memory{Cells: c.descriptors[0], Directory: c.descriptors[1]} }
+func (c *counted) Memory() latency.Memory {
+	return latency.Memory{Cells: c.descriptors[0], Directory: c.descriptors[1]}
+}
 
 // Ended implements latency.Tracing.
 func (c *counted) Ended() error { return (&traced{tracer: c.tracer, life: c.life}).Ended() }

@@ -5,6 +5,7 @@ package helper
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/net/bpf"
@@ -84,7 +85,7 @@ func filter(rules []rule) ([]bpf.RawInstruction, error) {
 		refuse(unix.ENOSYS),
 	}
 	allow := bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
-	for _, r := range rules {
+	for _, r := range merged(rules) {
 		var then []bpf.Instruction
 		if r.argument >= 0 {
 			then = append(then, bpf.LoadAbsolute{Off: argumentOffset + argumentBytes*uint32(r.argument), Size: 4})
@@ -97,6 +98,21 @@ func filter(rules []rule) ([]bpf.RawInstruction, error) {
 		program = append(append(program, bpf.JumpIf{Cond: bpf.JumpEqual, Val: r.call, SkipFalse: uint8(len(then))}), then...)
 	}
 	return bpf.Assemble(append(program, refuse(unix.EPERM)))
+}
+
+// merged makes one rule of those with the same test of the same argument: the first rule of a call decides.
+func merged(rules []rule) (all []rule) {
+	for _, r := range rules {
+		i := slices.IndexFunc(all, func(x rule) bool {
+			return x.call == r.call && x.argument == r.argument && x.test == r.test
+		})
+		if i < 0 {
+			all = append(all, r)
+			continue
+		}
+		all[i].values = slices.Concat(all[i].values, r.values)
+	}
+	return all
 }
 
 // install puts a filter on all threads of this process, and on those that they start.

@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/latency"
 	"github.com/stallspan/stallspan/internal/source/schedule"
 	"github.com/stallspan/stallspan/internal/trust"
 )
@@ -34,6 +35,9 @@ type traceSeen struct {
 	Away    string // the error of a reading afterwards
 	Lost    uint64 // events that the first reading with the next tracer reports as lost
 	After   int    // events of the job with the next tracer
+	Timed   bool   // operations of disks are timed
+	Untimed string // the error of a reading without a tracer
+	Again   bool   // they are timed with the next tracer
 }
 
 // actAsTracingAgent separates its privileges, follows a process that sleeps and works, kills the tracer, and goes on.
@@ -66,6 +70,14 @@ func actAsTracingAgent() error {
 	if got.Before, _, err = readSome(source); err != nil {
 		return err
 	}
+	disks, err := latency.NewFrom(helpers.Tracer.OpenLatency, source, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = disks.Close() }()
+	if got.Timed, err = timesDisks(disks); err != nil {
+		return err
+	}
 	got.Threads = map[string]rights{}
 	tasks, err := filepath.Glob("/proc/self/task/*")
 	for _, task := range tasks {
@@ -88,12 +100,41 @@ func actAsTracingAgent() error {
 			got.Away = err.Error()
 		}
 	}
+	var s sample.Sample
+	s.Edge = true
+	if err := disks.Read(&s); err != nil {
+		got.Untimed = err.Error()
+	}
 	for end := time.Now().Add(startWait); got.After == 0 && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if got.After, got.Lost, err = readSome(source); err != nil {
 			got.After = 0
 		}
 	}
+	for end := time.Now().Add(startWait); !got.Again && time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		got.Again, _ = timesDisks(disks)
+	}
 	return json.NewEncoder(os.Stdout).Encode(got)
+}
+
+// timesDisks writes something to a disk, and reports whether that is timed.
+func timesDisks(source *latency.Source) (timed bool, err error) {
+	file, err := os.CreateTemp("/var/tmp", "stallspan-")
+	if err != nil {
+		return false, err
+	}
+	defer func() { _, _ = file.Close(), os.Remove(file.Name()) }()
+	_, err = file.Write(make([]byte, 1<<16))
+	if err = errors.Join(err, file.Sync()); err != nil {
+		return false, err
+	}
+	s := sample.Sample{Edge: true}
+	if err := source.Read(&s); err != nil {
+		return false, err
+	}
+	for i := range s.Latencies {
+		timed = timed || s.Latencies[i].Operation == sample.WriteOperation && s.Latencies[i].Count() > 0
+	}
+	return timed, nil
 }
 
 // readSome reads until there are events, and returns their number and how many were lost.
@@ -133,6 +174,10 @@ func TestAgentFollowsTheSchedulerWithoutCapabilities(t *testing.T) {
 	}
 	if !strings.Contains(got.Away, "is started again") {
 		t.Errorf("got the error %q without a tracer, want one that says so", got.Away)
+	}
+	if !got.Timed || !got.Again || !strings.Contains(got.Untimed, "is started again") {
+		t.Errorf("operations of disks: timed %v, without a tracer %q, with the next %v; want true, an error, and true",
+			got.Timed, got.Untimed, got.Again)
 	}
 	if got.Lost == 0 {
 		t.Error("got no lost events of the time without a tracer, want at least one")
@@ -189,6 +234,9 @@ var traceQuestions = []traceQuestion{
 	{op: opAdopt, number: 5, handle: 2, slot: 3, generation: 1, pids: []int{1, maxPID}},
 	{op: opFlush, number: 6, handle: 9},
 	{op: opUntrace, number: 7, handle: 9},
+	{op: opMeasure, number: 8, handle: 1},
+	{op: opMeasure, number: 9},
+	{op: opUnmeasure, number: 10},
 }
 
 func TestTraceQuestions(t *testing.T) {
@@ -243,6 +291,51 @@ func (fakeTracing) SetJob(uint32, uint32) error       { return syscall.E2BIG }
 func (fakeTracing) Adopt(uint32, uint32, []int) error { return nil }
 func (fakeTracing) Flush() error                      { return errors.New("no number") }
 func (f fakeTracing) Close() error                    { *f.closed++; return nil }
+
+// fakeLatency is a latency.Tracing.
+type fakeLatency struct{ latency.Tracing }
+
+func (fakeLatency) Memory() latency.Memory { return latency.Memory{Cells: 7, Directory: 8} }
+func (fakeLatency) Close() error           { return nil }
+
+// The tracer counts for one agent at a time, and with a tracing that it holds.
+func TestMeasuring(t *testing.T) {
+	var with schedule.Tracing
+	s := &tracings{held: map[uint32]schedule.Tracing{3: fakeTracing{}},
+		measure: func(of schedule.Tracing) (latency.Tracing, error) { with = of; return fakeLatency{}, nil }}
+	for i, test := range []struct {
+		q       traceQuestion
+		refused bool
+		number  syscall.Errno
+	}{
+		{q: traceQuestion{op: opUnmeasure}, number: syscall.EBADF},
+		{q: traceQuestion{op: opMeasure, handle: 4}, refused: true},
+		{q: traceQuestion{op: opMeasure, handle: 3}},
+		{q: traceQuestion{op: opMeasure}, refused: true},
+		{q: traceQuestion{op: opUnmeasure}},
+		{q: traceQuestion{op: opMeasure}},
+	} {
+		frame, descriptors, err := s.answer(test.q.append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _, body, _ := split(frame)
+		if test.q.op == opUnmeasure {
+			d := decoder{rest: body}
+			if got := d.errno(); got != test.number || d.end() != nil {
+				t.Errorf("%d: got %v, want %v", i, got, test.number)
+			}
+			continue
+		}
+		var a traceAnswer
+		if err := a.parse(body); err != nil || (a.reason != "") != test.refused || (len(descriptors) == 2) == test.refused {
+			t.Errorf("%d: got %+v, %v and %d descriptors", i, a, err, len(descriptors))
+		}
+		if !test.refused && (with != nil) != (test.q.handle != 0) {
+			t.Errorf("%d: counts with the tracing %v of handle %d", i, with, test.q.handle)
+		}
+	}
+}
 
 // The tracer holds a bounded number of tracings, and answers about one that it does not hold with EBADF.
 func TestTracings(t *testing.T) {
@@ -303,16 +396,19 @@ func FuzzTrace(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		closed := 0
 		s := &tracings{held: map[uint32]schedule.Tracing{1: fakeTracing{closed: &closed}},
-			open: func(*schedule.Owner) (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil }}
+			open:    func(*schedule.Owner) (schedule.Tracing, error) { return fakeTracing{closed: &closed}, nil },
+			measure: func(schedule.Tracing) (latency.Tracing, error) { return fakeLatency{}, nil }}
 		answer, descriptors, err := s.answer(frame)
 		if err != nil {
 			return
 		}
 		o, _, body, err := split(answer)
-		if err != nil || o == opTrace && new(traceAnswer).parse(body) != nil || o != opTrace && len(body) != 2 {
+		opens := o == opTrace || o == opMeasure
+		a := traceAnswer{}
+		if err != nil || opens && a.parse(body) != nil || !opens && len(body) != 2 {
 			t.Errorf("got %x for %x, want the form of its answer", answer, frame)
 		}
-		if (o == opTrace) != (len(descriptors) == 2) {
+		if (opens && a.reason == "") != (len(descriptors) == 2) {
 			t.Errorf("got %d descriptors for question %d", len(descriptors), o)
 		}
 	})

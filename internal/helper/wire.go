@@ -38,21 +38,21 @@ type op uint8
 
 // The operations. Numbers have the byte order of the wire: little endian. Each answer is as long as its content.
 const (
-	opHello   op = iota + 1 // the helper is ready; it asks for nothing
-	opEnded                 // the helper has ended: its exit status
-	opBytes                 // keys; the answer has for each an error and three numbers
-	opThreads               // a key and a limit; an error, and for each thread its ID and two numbers
-	opCalls                 // threads; for each a process.Call
-	opFiles                 // a key, an index and a limit; an error, the number of open files, and some files
-	opSame                  // two keys; an error, and whether they run the same program
-	opTrace                 // an owner or none; an error, or a handle, a size, and two descriptors
-	opJob                   // a handle, a slot, a generation; an error
-	opAdopt                 // the same, and process IDs; an error
-	opFlush                 // a handle; an error
-	opUntrace               // a handle; nothing
-	opModels                // a key, and what is wanted; an error, a number, and files
-	opMeasure               // a handle or 0; an error, or two descriptors
-	opUnmeasure             // nothing; an error
+	opHello     op = iota + 1 // the helper is ready; it asks for nothing
+	opEnded                   // the helper has ended: its exit status
+	opBytes                   // keys; the answer has for each an error and three numbers
+	opThreads                 // a key and a limit; an error, and for each thread its ID and two numbers
+	opCalls                   // threads; for each a process.Call
+	opFiles                   // a key, an index and a limit; an error, the number of open files, and some files
+	opSame                    // two keys; an error, and whether they run the same program
+	opTrace                   // an owner or none; an error, or a handle, a size, and two descriptors
+	opJob                     // a handle, a slot, a generation; an error
+	opAdopt                   // the same, and process IDs; an error
+	opFlush                   // a handle; an error
+	opUntrace                 // a handle; nothing
+	opModels                  // a key, and what is wanted; an error, a number, and files
+	opMeasure                 // a handle or 0; an error, or two descriptors
+	opUnmeasure               // nothing; an error
 	opEnd
 )
 

@@ -12,7 +12,8 @@ import (
 // Edge is a reading that was taken when a window started or ended. It is stored with the window, not in the rings, so
 // that a thousand windows a minute displace no rows. It takes 16 bytes for each column.
 type Edge struct {
-	values []edgeValue // by slot
+	values    []edgeValue // by slot
+	latencies []latency
 }
 
 type edgeValue struct {
@@ -30,7 +31,7 @@ func (h *History) NewEdge() *Edge {
 			columns += len(g.columns)
 		}
 	}
-	return &Edge{make([]edgeValue, 0, columns)}
+	return &Edge{values: make([]edgeValue, 0, columns)}
 }
 
 // Observe adds the reading of one source to an edge. A device without a row is left out; Between then uses its first
@@ -46,6 +47,9 @@ func (h *History) Observe(e *Edge, s *sample.Sample) {
 		h.each(axisID(id), s, func(key groupKey, values [maxColumns]float64, reset time.Duration) {
 			e.observe(a, key, values, reset)
 		})
+	}
+	if len(s.Latencies) > 0 {
+		e.latencies = latenciesOf(s)
 	}
 	e.sort()
 }
@@ -68,7 +72,7 @@ func (e *Edge) sort() {
 }
 
 // Clone returns a copy to which readings can be added.
-func (e *Edge) Clone() *Edge { return &Edge{slices.Clone(e.values)} }
+func (e *Edge) Clone() *Edge { return &Edge{slices.Clone(e.values), e.latencies} }
 
 func (e *Edge) add(c *column, value float64) {
 	e.values = append(e.values, edgeValue{c.slot, value})

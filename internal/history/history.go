@@ -62,6 +62,7 @@ type History struct {
 	pasts       map[string]*past    // of candidates
 	details     map[string]*details // by GPU
 	detailBytes int                 // part of bytes, for details
+	latencies   latencyRows
 	nextSlot    uint32
 	refused     refused
 }
@@ -121,6 +122,9 @@ func (h *History) Append(s *sample.Sample) error {
 		h.commit(a, s.At.Mono)
 	}
 	h.detail(s)
+	if len(s.Latencies) > 0 {
+		h.latencies.append(s)
+	}
 	return h.refused.since(before)
 }
 

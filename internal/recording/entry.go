@@ -74,6 +74,17 @@ func checkLimits(l *window.Limits) error {
 	return nil
 }
 
+var errLatency = errors.New("a histogram of latencies is impossible")
+
+func checkLatencies(list []sample.Latency) error {
+	for i := range list {
+		if !list[i].Valid() {
+			return errLatency
+		}
+	}
+	return nil
+}
+
 var errNothing = errors.New("it is neither a reading of a source nor a mark")
 
 // check rejects an entry without content, or without a time.
@@ -82,7 +93,7 @@ func (e *Entry) check() error {
 	case e.Mark != nil && e.Sample == nil:
 		return e.Mark.check()
 	case e.Mark == nil && e.Sample != nil && e.Source != "":
-		return checkStamp(e.Sample.At)
+		return cmp.Or(checkStamp(e.Sample.At), checkLatencies(e.Sample.Latencies))
 	}
 	return errNothing
 }

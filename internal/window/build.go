@@ -79,6 +79,7 @@ func Make(h *history.History, w *Window, m Machine) *Report {
 	b.waitsForMemory()
 	b.boundStorage()
 	b.slowDevice()
+	b.latencies()
 	b.judge()
 	b.uses()
 	b.findings()

@@ -92,6 +92,9 @@ type DiskUse struct {
 	Under           bool    // the window's path is on this disk
 	Partial         bool    // counters restarted, or the disk was added or removed: the numbers cover a part of the window
 
+	// nil if they are not counted, as of a device that is made of others.
+	ReadLatency, WriteLatency *Latency
+
 	// Highest throughput over about a second until now, in bytes per second; 0 if unknown.
 	ReadCeiling, WriteCeiling float64
 

@@ -90,6 +90,27 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
+// TestLatency: one line says whether operations are timed, and what is missing.
+func TestLatency(t *testing.T) {
+	for _, test := range []struct {
+		err     error
+		state   State
+		message string
+	}{
+		{nil, Seen, "Each operation of a disk can be timed: percentiles are known, not only means."},
+		{errors.New("it needs root"), Limited, "Only the mean time of a disk's operations is known: it needs root."},
+	} {
+		m := &machine{Options: Options{Latency: func(string) error { return test.err }}}
+		found := m.latency(t.Context())
+		if len(found) != 1 || found[0].State != test.state || found[0].Message != test.message || found[0].Fix != "" {
+			t.Errorf("got %+v, want one: %s, %q, without a fix", found, test.state, test.message)
+		}
+	}
+	if found := new(machine).latency(t.Context()); found != nil {
+		t.Errorf("got %+v, want nothing where it is not asked", found)
+	}
+}
+
 // TestScheduler: the finding says which evidence there is, why it is no better, and what would give it.
 func TestScheduler(t *testing.T) {
 	server, empty := fixture.Root(t, "check_server"), t.TempDir()

@@ -77,7 +77,7 @@ func (p *producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	defer p.mu.Unlock()
 	if now := time.Now(); p.at.IsZero() || now.Sub(p.at) >= minInterval {
 		scope := p.metrics.Collect(p.collect())
-		scope.Metrics = withJobs(scope.Metrics, p.metrics.Jobs())
+		scope.Metrics = classic(withJobs(scope.Metrics, p.metrics.Jobs()))
 		p.last, p.at = scope, now
 	}
 	return []metricdata.ScopeMetrics{p.last}, nil

@@ -316,4 +316,3 @@ func (m *memory) sum(cell int) (all [cellWords]uint64) {
 	}
 	return all
 }
-

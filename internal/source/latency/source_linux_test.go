@@ -4,15 +4,19 @@ package latency
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
 	"golang.org/x/sys/unix"
 
 	"github.com/stallspan/stallspan/internal/sample"
@@ -321,3 +325,85 @@ func TestBoundsOfTheKernel(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkPrograms measures the programs with the kernel's own statistics, and fio's operations per second with and
+// without them, in pairs, on a loop device over a file in memory.
+func BenchmarkPrograms(b *testing.B) {
+	needs(b)
+	fio, err := exec.LookPath("fio")
+	if err != nil {
+		b.Skip(err)
+	}
+	path := filepath.Join("/dev/shm", "stallspan-latency-cost")
+	if err := os.WriteFile(path, make([]byte, 64<<20), 0o600); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = os.Remove(path) })
+	loop, err := exec.Command("losetup", "--find", "--show", path).Output()
+	if err != nil {
+		b.Skip("needs losetup: ", err)
+	}
+	device := strings.TrimSpace(string(loop))
+	b.Cleanup(func() { _ = exec.Command("losetup", "--detach", device).Run() })
+	work := func() (perSecond float64) {
+		out, err := exec.Command(fio, "--name=r", "--filename="+device, "--direct=1", "--rw=randread", "--bs=4k",
+			"--ioengine=libaio", "--iodepth=16", "--runtime=3", "--time_based", "--output-format=json").Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		var got struct {
+			Jobs []struct {
+				Read struct {
+					IOPS float64 `json:"iops"`
+				} `json:"read"`
+			} `json:"jobs"`
+		}
+		if err := json.Unmarshal(out, &got); err != nil || len(got.Jobs) != 1 {
+			b.Fatalf("%v: %s", err, out)
+		}
+		return got.Jobs[0].Read.IOPS
+	}
+	threads, err := schedule.New("")
+	if err != nil {
+		b.Skip(err)
+	}
+	defer func() { _ = threads.Close() }()
+	for b.Loop() {
+		var ratios []float64
+		for range 5 {
+			without := work()
+			s, err := NewFrom(Local(""), threads, "")
+			if err != nil {
+				b.Fatal(err)
+			}
+			ratios = append(ratios, work()/without)
+			_ = s.Close()
+		}
+		slices.Sort(ratios)
+		b.ReportMetric(ratios[2], "IOPS-ratio")
+		stats, err := ebpf.EnableStats(unix.BPF_STATS_RUN_TIME)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s, err := NewFrom(Local(""), threads, "")
+		if err != nil {
+			b.Fatal(err)
+		}
+		before := diskstatsOf(b, filepath.Base(device))
+		b.ReportMetric(work(), "IOPS")
+		done := diskstatsOf(b, filepath.Base(device)) - before
+		for name, p := range s.tracing.(*Tracer).programs.Programs {
+			of, err := p.Stats()
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric(float64(of.Runtime.Nanoseconds())/float64(max(1, of.RunCount)), name+"-ns")
+			b.ReportMetric(float64(of.RecursionMisses), name+"-misses")
+		}
+		h := counted(b, s, filepath.Base(device), sample.ReadOperation, "")
+		b.ReportMetric(float64(h.Count())/float64(done), "counted-ratio")
+		_, _ = s.Close(), stats.Close()
+	}
+}
+
+func diskstatsOf(t testing.TB, device string) uint64 { return stats(t, device).ReadIOs }

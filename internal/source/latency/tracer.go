@@ -26,7 +26,9 @@ type Tracer struct {
 }
 
 // follower is a schedule.Tracing in this process.
-type follower interface{ Followed() (threads, jobs *ebpf.Map) }
+type follower interface {
+	Followed() (threads, jobs *ebpf.Map)
+}
 
 // Local returns an Opener of Tracers of this process. root is where the host's files are, "" for "/".
 func Local(root string) Opener {

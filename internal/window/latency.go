@@ -1,0 +1,42 @@
+package window
+
+import (
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+)
+
+// Latency is how long the operations of one kind took on a disk, from submission to completion as the await. P50 and P99
+// are interpolated in buckets that are 19 % wide, and Max is the end of the highest one.
+type Latency struct {
+	Operations    uint64
+	P50, P99, Max time.Duration
+	Estimated     bool // the readings were up to 1.5 s from the ends of the window
+}
+
+// latencies sets how long the operations of the disks took.
+func (b *builder) latencies() {
+	for i := range b.Disks {
+		b.addLatency(&b.Disks[i])
+	}
+	if b.SlowDevice == nil {
+		return
+	}
+	b.addLatency(&b.SlowDevice.DiskUse)
+	for i := range b.SlowDevice.Below {
+		b.addLatency(&b.SlowDevice.Below[i])
+	}
+}
+
+func (b *builder) addLatency(d *DiskUse) {
+	d.ReadLatency = b.latency(d.Name, sample.ReadOperation)
+	d.WriteLatency = b.latency(d.Name, sample.WriteOperation)
+}
+
+func (b *builder) latency(disk string, o sample.Operation) *Latency {
+	h, exact := b.history.Latency(disk, o, b.from(), b.to())
+	if h.Count() == 0 {
+		return nil
+	}
+	return &Latency{h.Count(), h.Quantile(0.5), h.Quantile(0.99), h.Max(), !exact}
+}
