@@ -91,7 +91,7 @@ func (m *Metrics) jobLatencies(jobs map[string]*builder, now *sample.Snapshot) {
 	}
 }
 
-// latency is one data point. The counts are shared with the snapshot, and nobody changes them.
+// latency is one data point. The counts are those of the snapshot, and immutable.
 func (m *Metrics) latency(l *sample.Latency, at time.Time) metricdata.ExponentialHistogramDataPoint[float64] {
 	sets := m.sets.disks.get(l.Disk, newDiskSets)
 	return metricdata.ExponentialHistogramDataPoint[float64]{

@@ -46,7 +46,9 @@ func withLatencies(at time.Duration) sample.Snapshot {
 // latencies returns the data points of the metric.
 func latencies(t *testing.T, of metricdata.ScopeMetrics) []metricdata.ExponentialHistogramDataPoint[float64] {
 	t.Helper()
-	i := slices.IndexFunc(of.Metrics, func(m metricdata.Metrics) bool { return m.Name == semconv.DiskOperationDuration.Name })
+	i := slices.IndexFunc(of.Metrics, func(m metricdata.Metrics) bool {
+		return m.Name == semconv.DiskOperationDuration.Name
+	})
 	if i < 0 {
 		return nil
 	}

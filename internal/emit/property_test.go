@@ -47,8 +47,10 @@ func randomSnapshot(random *rand.Rand, now sample.Stamp) sample.Snapshot {
 	s.Cores = sample.Sample{At: now, Cores: []sample.Core{{Name: "cpu0", User: spent(), Idle: spent(), IOWait: spent()}}}
 	s.Jobs = sample.Sample{At: now, Processes: []sample.Process{{PID: 1, ReadBytes: any64(), HasIO: true,
 		Started: spent()}}}
+	began := sample.Stamp{Mono: now.Mono / 2}
+	began.Wall = now.Wall.Add(time.Duration(random.Int64N(int64(time.Hour))) - time.Minute)
 	s.Latencies = sample.Sample{At: now, Latencies: []sample.Latency{{Disk: "vda", Operation: sample.ReadOperation,
-		Began:            sample.Stamp{Mono: now.Mono / 2, Wall: now.Wall.Add(time.Duration(random.Int64N(int64(time.Hour))) - time.Minute)},
+		Began:            began,
 		LatencyHistogram: &sample.LatencyHistogram{Sum: spent(), First: 40, Counts: []uint64{any64()}}}}}
 	detail := sample.GPUDetail{GPU: "GPU-1", At: now.Mono - time.Duration(random.Int64N(int64(time.Minute))),
 		XIDs: []sample.XID{{Code: 79, Count: any64()}}}

@@ -43,7 +43,8 @@ func served(r *window.Report, d *window.DiskUse) (did, numbers string) {
 		if r.Own != nil {
 			own = &r.Own.Read
 		}
-		return moved(r, d.ReadBytes, own, "read", "from "+d.Name), took(d, d.ReadTime, d.ReadOperations, d.ReadBytes, "read", d.ReadLatency)
+		return moved(r, d.ReadBytes, own, "read", "from "+d.Name),
+			took(d, d.ReadTime, d.ReadOperations, d.ReadBytes, "read", d.ReadLatency)
 	}
 	if d.WriteOperations > 0 {
 		var own *uint64

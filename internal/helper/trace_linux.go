@@ -169,8 +169,8 @@ func (s *tracings) trace(owner *schedule.Owner) (a traceAnswer, descriptors []in
 	return traceAnswer{handle: s.newst, eventBytes: uint32(memory.EventBytes)}, []int{memory.Events, memory.Counters}
 }
 
-// count loads the programs that count how long disks take. There is one set of them at a time: the agent has one source,
-// and asks again only after that has ended.
+// count loads the programs that count how long disks take. There is one set of them at a time: the agent has one
+// source, and asks again only after that has ended.
 func (s *tracings) count(handle uint32) (a traceAnswer, descriptors []int) {
 	with := s.held[handle]
 	if s.measured != nil {

@@ -107,7 +107,9 @@ func (r *latencyRows) nearest(at time.Duration) []latency {
 // Latency returns how long the operations of one kind took on a disk between two points, for all programs; nil if that
 // was not counted for all of the time. It is exact with an Edge at both ends. Else it is from the readings next to the
 // ends, in a window of five seconds or more.
-func (h *History) Latency(disk string, o sample.Operation, start, end Point) (grown *sample.LatencyHistogram, exact bool) {
+func (h *History) Latency(
+	disk string, o sample.Operation, start, end Point,
+) (grown *sample.LatencyHistogram, exact bool) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
 	from, sureFrom := h.latencies.at(start)

@@ -9,9 +9,10 @@ import (
 
 // timed is a reading of one disk with so many reads of 2 ms.
 func timed(at time.Duration, reads uint64) *sample.Sample {
+	h := &sample.LatencyHistogram{Sum: time.Duration(reads) * 2 * time.Millisecond,
+		First: sample.LatencyBucket(2 * time.Millisecond), Counts: []uint64{reads}}
 	return &sample.Sample{At: sample.Stamp{Mono: at}, Latencies: []sample.Latency{
-		{Disk: "vda", Operation: sample.ReadOperation, Began: sample.Stamp{Mono: time.Second}, LatencyHistogram: &sample.LatencyHistogram{
-			Sum: time.Duration(reads) * 2 * time.Millisecond, First: sample.LatencyBucket(2 * time.Millisecond), Counts: []uint64{reads}}},
+		{Disk: "vda", Operation: sample.ReadOperation, Began: sample.Stamp{Mono: time.Second}, LatencyHistogram: h},
 		{Disk: "vda", Operation: sample.ReadOperation, Job: "train", LatencyHistogram: &sample.LatencyHistogram{Zero: 1}},
 		{Disk: "vda", Operation: sample.FlushOperation, LatencyHistogram: &sample.LatencyHistogram{Zero: 1}},
 	}}
@@ -30,7 +31,8 @@ func TestLatencyBetweenEdges(t *testing.T) {
 	}
 	start := Point{At: 10 * time.Second, Edge: edgeOf(h, timed(10*time.Second, 5))}
 	end := Point{At: 11 * time.Second, Edge: edgeOf(h, timed(11*time.Second, 12)).Clone()}
-	if got, exact := h.Latency("vda", sample.ReadOperation, start, end); got.Count() != 7 || !exact || got.Sum != 14*time.Millisecond {
+	got, exact := h.Latency("vda", sample.ReadOperation, start, end)
+	if got.Count() != 7 || !exact || got.Sum != 14*time.Millisecond {
 		t.Errorf("got %+v, exact %v; want 7 reads, exact", got, exact)
 	}
 	if got, _ := h.Latency("vda", sample.WriteOperation, start, end); got != nil {

@@ -69,7 +69,7 @@ func (w *Writer) Write(e *Entry) error {
 
 func empty(s *sample.Sample) bool {
 	devices := len(s.Disks) + len(s.Pressures) + len(s.Cores) + len(s.Jobs) + len(s.Processes) + len(s.Candidates) +
-		len(s.GPUs) + len(s.Drives)
+		len(s.GPUs) + len(s.Drives) + len(s.Latencies)
 	return devices == 0 && s.Schedule == nil || checkStamp(s.At) != nil
 }
 

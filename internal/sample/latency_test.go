@@ -32,8 +32,9 @@ func TestLatencyBounds(t *testing.T) {
 func sdkBucket(t *testing.T, seconds float64) int {
 	t.Helper()
 	reader := metric.NewManualReader()
-	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithView(metric.NewView(metric.Instrument{Name: "*"},
-		metric.Stream{Aggregation: metric.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: LatencyScale}})))
+	ours := metric.AggregationBase2ExponentialHistogram{MaxSize: 160, MaxScale: LatencyScale}
+	provider := metric.NewMeterProvider(metric.WithReader(reader), metric.WithView(metric.NewView(
+		metric.Instrument{Name: "*"}, metric.Stream{Aggregation: ours})))
 	h, err := provider.Meter("").Float64Histogram("h")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,8 @@ func TestLatencyOfNothing(t *testing.T) {
 	if none.Count() != 0 || none.Quantile(0.5) != 0 || none.Max() != 0 || empty.Quantile(0.99) != 0 || empty.Max() != 0 {
 		t.Error("a histogram without operations has a quantile")
 	}
-	if fast := histogramOf([]time.Duration{1, 500}); fast.Quantile(0.5) != LatencyBound(0) || fast.Max() != LatencyBound(0) {
+	fast := histogramOf([]time.Duration{1, 500})
+	if fast.Quantile(0.5) != LatencyBound(0) || fast.Max() != LatencyBound(0) {
 		t.Errorf("operations of less than a microsecond took %v, want %v", fast.Quantile(0.5), LatencyBound(0))
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/stallspan/stallspan/internal/sample"
 )
 
-// Latency is how long the operations of one kind took on a disk, from submission to completion as the await. P50 and P99
-// are interpolated in buckets that are 19 % wide, and Max is the end of the highest one.
+// Latency is how long the operations of one kind took on a disk, from submission to completion as the await. P50 and
+// P99 are interpolated in buckets that are 19 % wide, and Max is the end of the highest one.
 type Latency struct {
 	Operations    uint64
 	P50, P99, Max time.Duration

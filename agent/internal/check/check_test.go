@@ -90,7 +90,7 @@ func TestFixtures(t *testing.T) {
 	}
 }
 
-// TestLatency: one line says whether operations are timed, and what is missing.
+// TestLatency: one line reports whether operations are timed, and what is missing.
 func TestLatency(t *testing.T) {
 	for _, test := range []struct {
 		err     error

@@ -9,9 +9,9 @@ import (
 // Ends of the buckets: powers of two from 15 us to 32 s. What is outside is in the first or in the last one.
 const firstPower, lastPower = -16, 5
 
-// classic turns exponential histograms into those with fixed buckets. The text formats have no exponential ones: a server
-// that does not ask for protobuf would get a sum and a count. The ends are ends of our buckets, too, so nothing is
-// estimated.
+// classic turns exponential histograms into those with fixed buckets. The text formats have no exponential ones: a
+// server that does not ask for protobuf would get a sum and a count. The ends are ends of our buckets, too, so nothing
+// is estimated.
 func classic(all []metricdata.Metrics) []metricdata.Metrics {
 	for i := range all {
 		from, ok := all[i].Data.(metricdata.ExponentialHistogram[float64])

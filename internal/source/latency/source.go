@@ -252,7 +252,7 @@ func (s *Source) taken(h *histogram, words *[cellWords]uint64, now sample.Stamp)
 	if h.key.job != 0 && s.jobs != nil {
 		job, generation := s.jobs.JobIn(int(h.key.job))
 		changed = changed || h.generation != 0 && generation != h.generation && generation != 0
-		if generation != 0 { // else the job has ended, and the slot is nobody's
+		if generation != 0 { // else the job has ended, and the slot is free
 			h.generation = generation
 		}
 		h.job = job
