@@ -306,6 +306,17 @@ func BenchmarkRead(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
+	file, err := os.Create(filepath.Join(b.TempDir(), "file"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	if _, err := file.Write(make([]byte, 1<<20)); err != nil {
+		b.Fatal(err)
+	}
+	if err := file.Sync(); err != nil { // so that there is something to read
+		b.Fatal(err)
+	}
 	b.ReportAllocs()
 	var reading sample.Sample
 	for b.Loop() {
@@ -411,3 +422,24 @@ func BenchmarkPrograms(b *testing.B) {
 }
 
 func diskstatsOf(t testing.TB, device string) uint64 { return stats(t, device).ReadIOs }
+
+// BenchmarkOpen loads the programs and measures the CPU time of this process for that.
+func BenchmarkOpen(b *testing.B) {
+	needs(b)
+	before := spent()
+	for b.Loop() {
+		s, err := New("")
+		if err != nil {
+			b.Fatal(err)
+		}
+		_ = s.Close()
+	}
+	b.ReportMetric(float64((spent()-before).Microseconds())/1000/float64(b.N), "cpu-ms")
+}
+
+// spent is the CPU time of this process.
+func spent() time.Duration {
+	var usage unix.Rusage
+	_ = unix.Getrusage(unix.RUSAGE_SELF, &usage) // cannot fail for this process
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
