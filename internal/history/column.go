@@ -74,7 +74,7 @@ func newGroup(a *axis, key groupKey, tiers int, slot uint32, at time.Duration) *
 	for t := range tierCount(tiers, key.kind, len(a.tiers)) {
 		fresh := newRows(len(g.columns), key.kind.rowsOf(len(a.tiers[t].times), tiers))
 		for i, r := range fresh {
-			r.from, r.narrow = a.tiers[t].next, tiers == narrow && !key.kind.brief()
+			r.from, r.narrow = a.tiers[t].next, tiers == narrow && !key.kind.brief() || key.kind.ofMount()
 			g.columns[i].tiers = append(g.columns[i].tiers, r)
 		}
 	}

@@ -82,7 +82,7 @@ func New(config Config) (*History, error) {
 	}
 	h := &History{config: config}
 	for _, t := range config.Tiers {
-		h.bytes += int(axisCount) * 8 * t.Rows // row times of all axes, used or not
+		h.bytes += int(mountAxis) * 8 * t.Rows // row times of all other axes, used or not
 	}
 	for i := range h.axes {
 		h.axes[i].groups = map[groupKey]*group{}
@@ -170,8 +170,13 @@ func (h *History) openAxis(a *axis) {
 		return
 	}
 	a.used = true
-	a.tiers = make([]tier, len(h.config.Tiers))
-	for i, t := range h.config.Tiers {
+	tiers := h.config.Tiers
+	if a == &h.axes[mountAxis] { // most machines have none, and these have columns on the finest tier only
+		tiers = tiers[:1]
+		h.bytes += 8 * tiers[0].Rows
+	}
+	a.tiers = make([]tier, len(tiers))
+	for i, t := range tiers {
 		a.tiers[i] = tier{period: t.Period, times: make([]time.Duration, t.Rows)}
 	}
 }

@@ -81,7 +81,7 @@ func (k kind) shrinks() bool {
 	case kindDisks, kindHost, kindHostNow, kindJobNow, kindLayer, kindNone:
 		return false
 	}
-	return true
+	return !k.ofMount()
 }
 
 // compareDone compares how much two devices have done.
@@ -196,6 +196,8 @@ func (k groupKey) forPeople() string {
 		return "job " + k.id
 	case kindIO, kindCPUPressure:
 		return "the pressure of " + k.id
+	case kindMountRead, kindMountWrite, kindMountOther, kindMountWaiting:
+		return "the mount " + k.id
 	}
 	return "a ledger" // whose id is not for people
 }

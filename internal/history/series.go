@@ -79,6 +79,26 @@ const (
 	LayerWriteTicks
 	LayerIOTicks
 	LayerTimeInQueue
+
+	// Of a mount without a disk (sample.MountCounters), by its ID.
+	MountReads
+	MountReadBytes
+	MountReadQueue // s, sum over operations
+	MountReadRoundTrip
+	MountReadTime
+	MountWrites
+	MountWriteBytes
+	MountWriteQueue
+	MountWriteRoundTrip
+	MountWriteTime
+	MountOthers
+	MountOtherQueue
+	MountOtherRoundTrip
+	MountOtherTime
+	MountRetransmissions
+	MountTimeouts
+	MountCalled  // bytes that read calls returned
+	MountWaiting // requests x s
 	seriesCount
 )
 
@@ -106,6 +126,10 @@ const (
 	kindScheduled
 	kindOther
 	kindLayer
+	kindMountRead
+	kindMountWrite
+	kindMountOther
+	kindMountWaiting
 	kindNone
 )
 
@@ -118,6 +142,7 @@ const (
 	processAxis
 	gpuAxis
 	ledgerAxis
+	mountAxis
 	axisCount
 )
 
@@ -149,6 +174,11 @@ var layout = [...]struct {
 	kindScheduled:   {ledgerAxis, LedgerScheduled, 6},
 	kindOther:       {ledgerAxis, OtherGPU, 8},
 	kindLayer:       {diskAxis, LayerReadIOs, 8},
+
+	kindMountRead:    {mountAxis, MountReads, 5},
+	kindMountWrite:   {mountAxis, MountWrites, 5},
+	kindMountOther:   {mountAxis, MountOthers, 7},
+	kindMountWaiting: {mountAxis, MountWaiting, 1},
 }
 
 // kinds maps a series to its kind.
@@ -175,8 +205,12 @@ func (k kind) fineOnly() bool {
 	return k.brief()
 }
 
-// brief reports whether only the ledger reads the kind, within seconds.
-func (k kind) brief() bool { return k == kindJobNow || k == kindHostNow }
+// brief reports whether a tenth of the rows is enough: only the ledger reads the kind, within seconds, or it is read
+// once a second.
+func (k kind) brief() bool { return k == kindJobNow || k == kindHostNow || k.ofMount() }
+
+// ofMount reports whether the kind is of a mount without a disk.
+func (k kind) ofMount() bool { return kindMountRead <= k && k <= kindMountWaiting }
 
 // counted reports whether the kind counts from zero when it is first followed, so that nothing is missing before.
 func (k kind) counted() bool {
@@ -221,6 +255,8 @@ func contains(a axisID, s *sample.Sample) bool {
 		return len(s.Jobs)+len(s.Candidates) > 0
 	case gpuAxis:
 		return len(s.GPUs) > 0
+	case mountAxis:
+		return len(s.MountCounters) > 0
 	}
 	return false // the ledger axis: see AppendLedgers
 }
@@ -282,6 +318,35 @@ func (h *History) each(
 			v[0] = s.GPUs[i].Busy.Seconds()
 			yield(groupKey{kindGPU, s.GPUs[i].ID}, v, 0)
 		}
+	case mountAxis:
+		for i := range s.MountCounters[:min(len(s.MountCounters), maxMounts)] {
+			eachOfMount(&s.MountCounters[i], func(k kind, values [maxColumns]float64) {
+				yield(groupKey{k, s.MountCounters[i].ID}, values, 0)
+			})
+		}
+	}
+}
+
+// maxMounts bounds the mounts with columns. Each takes up to 85 KiB with the default tiers.
+const maxMounts = 16
+
+// eachOfMount yields the columns of one mount, also those of operations that it has not done yet.
+func eachOfMount(m *sample.MountCounters, yield func(kind, [maxColumns]float64)) {
+	values := func(o *sample.MountOperations) [maxColumns]float64 {
+		return [maxColumns]float64{
+			float64(o.Operations), float64(o.Bytes), o.Queue.Seconds(), o.RoundTrip.Seconds(), o.Time.Seconds(),
+		}
+	}
+	if m.Has&sample.HasMountOperations != 0 {
+		yield(kindMountRead, values(&m.Read))
+		yield(kindMountWrite, values(&m.Write))
+		yield(kindMountOther, [maxColumns]float64{
+			float64(m.Other.Operations), m.Other.Queue.Seconds(), m.Other.RoundTrip.Seconds(), m.Other.Time.Seconds(),
+			float64(m.Retransmissions), float64(m.Timeouts), float64(m.Called),
+		})
+	}
+	if m.Has&sample.HasMountWaiting != 0 {
+		yield(kindMountWaiting, [maxColumns]float64{m.WaitingTime.Seconds()})
 	}
 }
 

@@ -16,6 +16,7 @@ type Snapshot struct {
 	GPUs      Sample
 	Drives    Sample
 	Latencies Sample
+	Mounts    Sample // MountCounters and GPUDirect
 
 	Ended []Process // members of a job that ended since Forget; the newest maxEnded
 
@@ -61,6 +62,10 @@ func (n *Snapshot) Learn(s *Sample) {
 	}
 	if len(s.Latencies) > 0 {
 		n.Latencies.At, n.Latencies.Latencies = s.At, append(n.Latencies.Latencies[:0], s.Latencies...)
+	}
+	if len(s.MountCounters) > 0 || s.GPUDirect != nil {
+		n.Mounts.At, n.Mounts.GPUDirect = s.At, s.GPUDirect
+		n.Mounts.MountCounters = append(n.Mounts.MountCounters[:0], s.MountCounters...)
 	}
 	if len(s.GPUs) > 0 {
 		n.GPUs.At, n.GPUs.GPUs = s.At, append(n.GPUs.GPUs[:0], s.GPUs...)
@@ -145,6 +150,7 @@ func (n *Snapshot) Clone() Snapshot {
 	c.Drives.Drives = slices.Clone(n.Drives.Drives)
 	c.GPUs.GPUDetails = slices.Clone(n.GPUs.GPUDetails)
 	c.Latencies.Latencies = slices.Clone(n.Latencies.Latencies)
+	c.Mounts.MountCounters = slices.Clone(n.Mounts.MountCounters)
 	c.Ended = slices.Clone(n.Ended)
 	return c
 }

@@ -126,6 +126,9 @@ func parseLine(line string) (Entry, bool) {
 	}, true
 }
 
+// Unescape decodes a name in a list of mounts of the kernel.
+func Unescape(s string) string { return unescape(s) }
+
 // unescape decodes the kernel's octal escapes of blanks and backslashes ("\040" is a space). Invalid escapes stay.
 func unescape(s string) string {
 	if !strings.Contains(s, `\`) {

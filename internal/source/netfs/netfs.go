@@ -1,0 +1,220 @@
+// Package netfs reads what the kernel counts for mounted file systems that are on no disk of this machine: NFS, FUSE and
+// virtiofs, Lustre, Ceph; and for GPUDirect Storage.
+//
+// It reads files of /proc, /sys and debugfs alone. It never calls stat(2), statfs(2) or anything else on such a file
+// system: with a server that hangs, that would block this program, too.
+package netfs
+
+import (
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/stallspan/stallspan/internal/sample"
+	"github.com/stallspan/stallspan/internal/source/kernfile"
+	"github.com/stallspan/stallspan/internal/source/mount"
+)
+
+// period is the time between two readings. The requests that wait for a FUSE server are sampled with each tick.
+const period = time.Second
+
+// Bounds.
+const (
+	maxMounts   = 32 // file systems that are read: those of networks first
+	firstBuffer = 16 << 10
+	maxBuffer   = 8 << 20 // bytes of /proc/PID/mountstats: about a thousand mounts of NFS
+	maxSmall    = 64 << 10
+	maxFolders  = 256 // of Lustre and Ceph
+	tryAgain    = time.Minute
+)
+
+// Source reads the mounts of process 1, or, without the right to that, of this process. It is not safe for concurrent
+// use.
+type Source struct {
+	root  string
+	list  *mount.List
+	stats string // path of mountstats
+
+	entries []mount.Entry // that mounts were made from; the list returns the same ones until they change
+	mounts  []*mounted
+	listed  time.Duration // monotonic: when the list was asked last
+	last    time.Duration // of the last reading at a tick
+	begun   bool
+
+	direct time.Duration // before then, nvidia-fs is not looked for again
+
+	buf, small []byte
+}
+
+// mounted is a file system that is read.
+type mounted struct {
+	sample.MountCounters
+
+	from    family
+	folder  string         // of its statistics, of Lustre and Ceph
+	waiting *kernfile.File // nil if it cannot be read
+	sampled time.Duration  // monotonic: when Waiting was read; 0 before
+	found   bool           // in this reading
+}
+
+// family is where the statistics of a file system are.
+type family uint8
+
+const (
+	ofNothing family = iota
+	ofNFS
+	ofFUSE
+	ofLustre
+	ofCeph
+)
+
+func familyOf(m *sample.Mount) family {
+	switch m.Type {
+	case "nfs", "nfs4":
+		return ofNFS
+	case "lustre":
+		return ofLustre
+	case "ceph":
+		return ofCeph
+	case "virtiofs": // is FUSE without a program
+		return ofFUSE
+	}
+	if mount.Kind(m.Type) == mount.Fuse && !mount.HasBlockDevice(*m) {
+		return ofFUSE
+	}
+	return ofNothing
+}
+
+// New returns a source for the files below root; "" or "/" is this machine.
+func New(root string) *Source {
+	s := &Source{root: filepath.Join("/", root), buf: make([]byte, firstBuffer), small: make([]byte, maxSmall)}
+	process := s.path("proc/1")
+	// Files of process 1 of another user cannot be read, but exist.
+	if _, err := kernfile.ReadPiece(process+"/mountstats", s.small); err != nil {
+		process = s.path("proc/self")
+	}
+	s.list, s.stats = mount.NewList(process+"/mountinfo"), process+"/mountstats"
+	return s
+}
+
+func (s *Source) path(name string) string { return filepath.Join(s.root, name) }
+
+// Read appends the counters once a second, and for edges. With every other tick it only samples the requests that wait.
+func (s *Source) Read(out *sample.Sample) error {
+	now := sample.Now()
+	out.At = now
+	due := out.Edge || !s.begun || now.Mono/period != s.last/period
+	if !s.begun || now.Mono/period != s.listed/period {
+		s.listed, s.begun = now.Mono, true
+		s.find()
+	}
+	for _, m := range s.mounts {
+		m.sample(now.Mono)
+	}
+	if !due {
+		return nil
+	}
+	if !out.Edge {
+		s.last = now.Mono
+	}
+	s.readDirect(out, now.Mono)
+	if len(s.mounts) == 0 {
+		return nil
+	}
+	err := s.readAll()
+	for _, m := range s.mounts {
+		if m.found {
+			out.MountCounters = append(out.MountCounters, m.MountCounters)
+		}
+	}
+	return err
+}
+
+// readAll reads the counters of all mounts.
+func (s *Source) readAll() (err error) {
+	for _, m := range s.mounts {
+		m.found = m.from == ofFUSE && m.waiting != nil
+		switch m.from {
+		case ofLustre:
+			s.readLustre(m)
+		case ofCeph:
+			s.readCeph(m)
+		}
+	}
+	if slices.ContainsFunc(s.mounts, func(m *mounted) bool { return m.from == ofNFS }) {
+		err = s.readNFS()
+	}
+	return err
+}
+
+// find makes the list of file systems that are read, if the mounts have changed.
+func (s *Source) find() {
+	entries, _ := s.list.Entries() // lines that cannot be parsed are left out
+	if len(entries) == len(s.entries) && (len(entries) == 0 || &entries[0] == &s.entries[0]) {
+		return
+	}
+	s.entries = entries
+	var found []*mounted
+	for _, ordinary := range []bool{true, false} { // those of networks first: there may be many of FUSE
+		for i := range entries {
+			e := &entries[i]
+			from := familyOf(&e.Mount)
+			if from == ofNothing || (from != ofFUSE) != ordinary || len(found) == maxMounts ||
+				slices.ContainsFunc(found, func(m *mounted) bool { return m.Minor == e.Minor }) {
+				continue // mounted a second time
+			}
+			found = append(found, s.known(&e.Mount, from))
+		}
+	}
+	for _, old := range s.mounts {
+		if !slices.Contains(found, old) {
+			old.close()
+		}
+	}
+	s.mounts = found
+	s.findFolders()
+	for _, m := range found {
+		if m.from == ofFUSE && m.waiting == nil {
+			s.openFUSE(m)
+		}
+	}
+}
+
+// known returns what is known of a mount, with its sums.
+func (s *Source) known(m *sample.Mount, from family) *mounted {
+	for _, old := range s.mounts {
+		if old.Minor == m.Minor && old.Source == m.Source && old.Point == m.Point && old.Type == m.Type {
+			return old
+		}
+	}
+	return &mounted{from: from, MountCounters: sample.MountCounters{
+		ID: m.Source + " " + m.Point, Source: m.Source, Point: m.Point, Type: m.Type, Minor: m.Minor,
+	}}
+}
+
+func (m *mounted) close() {
+	if m.waiting != nil {
+		_ = m.waiting.Close() // read-only
+		m.waiting = nil
+	}
+}
+
+// Close closes the files. Read opens them again.
+func (s *Source) Close() {
+	_ = s.list.Close()
+	for _, m := range s.mounts {
+		m.close()
+	}
+	s.mounts, s.entries, s.begun = nil, nil, false
+}
+
+// read returns the text of a file, in the source's buffer, which grows as needed.
+func (s *Source) read(path string) ([]byte, error) {
+	for {
+		text, err := kernfile.ReadOnce(path, s.buf)
+		if err != nil || len(text) < len(s.buf) || len(s.buf) >= maxBuffer {
+			return text, err
+		}
+		s.buf = make([]byte, 2*len(s.buf))
+	}
+}
